@@ -1,0 +1,70 @@
+// Named tensors in files: what a model reader hands to the model, whatever the format.
+//
+// Opening reads and validates headers only. Data is read with positioned reads and never through a
+// mapping, so a file that shrinks afterwards is an error and not a signal.
+#ifndef NG_CORE_FORMATS_TENSOR_SOURCE_H_
+#define NG_CORE_FORMATS_TENSOR_SOURCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ng/status.h"
+
+namespace ng {
+
+// The element types a tensor may be stored in.
+enum class DType : int32_t {
+  kF32,
+  kF16,
+  kBf16,
+  kF64,
+  kI64,
+  kI32,
+  kI16,
+  kI8,
+  kU64,
+  kU32,
+  kU16,
+  kU8,
+  kBool,
+  kF8E4M3,
+  kF8E5M2
+};
+std::string_view DTypeName(DType type);  // as safetensors spells it: "F32"
+int64_t DTypeBytes(DType type);
+
+struct TensorInfo {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;  // outermost first
+  int64_t n_elements = 0;      // product of shape
+  int64_t n_bytes = 0;
+};
+
+std::string ShapeString(std::span<const int64_t> shape);  // "[480, 160]"
+
+class TensorSource {
+ public:
+  virtual ~TensorSource() = default;
+  // The file (or folder) that errors name.
+  virtual const std::string& path() const = 0;
+  virtual std::span<const TensorInfo> tensors() const = 0;  // sorted by name
+  // Reads a tensor's raw bytes. Errors: ModelFileError (short file, read error).
+  // REQUIRES: `tensor` is one of tensors(); out.size() == n_bytes.
+  virtual absl::Status Read(const TensorInfo& tensor, std::span<std::byte> out) const = 0;
+
+  // The tensor of that name, or null.
+  const TensorInfo* Find(std::string_view name) const;
+};
+
+// Converts stored elements to f32 exactly (F32, F16, BF16).
+// REQUIRES: dtype is one of these; out.size() elements are there.
+void ConvertToF32(DType dtype, const std::byte* data, std::span<float> out);
+
+}  // namespace ng
+
+#endif  // NG_CORE_FORMATS_TENSOR_SOURCE_H_

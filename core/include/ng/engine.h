@@ -1,0 +1,200 @@
+// Engine: a config, a model, its plugins and their threads, ready to generate; for programs that
+// embed ng. `ng-run` is a thin main over it.
+//
+//   ng::EngineOptions options;
+//   options.config_file = "demo.ini";
+//   options.overrides = {"sampler.chain=greedy"};
+//   NG_ASSIGN_OR_RETURN(auto engine, ng::Engine::Open(options));   // config, plugins, metadata
+//   NG_ASSIGN_OR_RETURN(auto ids, engine->Encode("To be", {}));
+//   const ng::GenerateRequest request{ids, engine->default_max_new_tokens()};
+//   NG_RETURN_IF_ERROR(engine->Load(ng::Needs(std::span(&request, 1))));  // memory, weights
+//   NG_ASSIGN_OR_RETURN(auto done, engine->Generate(std::span(&request, 1), {}));
+//
+// Open checks everything that can be checked without reading weights; Load reserves the cache and
+// reads the weights, or says which limit forbids it.
+//
+// Thread: one engine is used by one thread at a time. Only the stop flag may be set from others.
+#ifndef NG_ENGINE_H_
+#define NG_ENGINE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ng/kv_view.h"
+#include "ng/plugin.h"
+#include "ng/status.h"
+#include "ng/tensor_view.h"
+
+namespace ng {
+
+class Config;
+
+struct Progress {
+  std::string_view phase;  // "load", "prefill"
+  int64_t done = 0;        // in the phase's own unit: bytes, tokens
+  int64_t total = 0;
+};
+
+struct EngineOptions {
+  std::string config_file;             // may be empty: defaults and overrides only
+  std::vector<std::string> overrides;  // "section.key=value", the last of a key wins
+  // Read often; once true, work stops at the next token (or layer, or tensor) with
+  // InterruptedError or stop_reason "interrupted". May be null. Not owned.
+  const std::atomic<bool>* stop = nullptr;
+  std::function<void(const Progress&)> progress;  // called on the engine's thread; may be empty
+};
+
+struct GenerateRequest {
+  std::vector<int32_t> prompt_ids;
+  int64_t max_new_tokens = 0;  // <= 0 gives the prompt back
+};
+
+// What a run must have room for.
+struct RunNeeds {
+  int64_t max_tokens = 0;  // prompt + max_new of the longest request
+  int max_sequences = 1;
+};
+RunNeeds Needs(std::span<const GenerateRequest> requests);
+
+// One head's attention probabilities for one query, from the computation that made its output.
+struct AttentionRow {
+  int layer = 0;
+  int head = 0;
+  std::vector<float> probs;  // [pos + 1]
+};
+
+// The step that chose generated token `step` (from 0). Taken from the raw f32 logits, before the
+// sampler chain.
+struct StepRecord {
+  int64_t step = 0;
+  int32_t token_id = 0;
+  double logprob = 0.0;                          // of token_id, nats
+  double entropy = 0.0;                          // of the distribution, nats
+  std::vector<std::pair<int32_t, float>> top_k;  // {id, probability}, 10 or vocab_size entries
+  std::vector<AttentionRow> attn_rows;           // of the query whose logits chose the token
+};
+
+enum class StopReason { kEot, kMaxNewTokens, kInterrupted, kError };
+std::string_view StopReasonName(StopReason reason);  // "eot", "max_new_tokens", ...
+
+struct Timings {
+  double load_s = 0.0;         // Open and Load of this engine
+  double prefill_s = 0.0;      // from admission to the logits of the last prompt token
+  int64_t prefill_tokens = 0;  // prompt tokens
+  double decode_s = 0.0;       // from there to the last token
+  int64_t decode_tokens = 0;   // tokens chosen by decode steps: all generated but the first
+};
+
+// Tensors kept on request, rows flattened.
+struct CapturedTensors {
+  std::vector<float> logits;         // [prompt_len, vocab_size]
+  std::vector<float> decode_logits;  // [n_generated, vocab_size], row s chose token s
+  // Queries [0, n) of all ids; probs [pos + 1] each, ordered by (pos, layer, head).
+  std::vector<AttentionRow> attn_full;
+};
+
+struct Completion {
+  std::vector<int32_t> ids;  // prompt + generated, eot included
+  int64_t prompt_len = 0;
+  StopReason stop_reason = StopReason::kMaxNewTokens;
+  Timings timings;
+  CapturedTensors captured;
+};
+
+// What to look at while generating. Off by default, and off costs nothing.
+struct GenerateOptions {
+  bool steps = false;           // call on_step with complete records
+  bool capture_logits = false;  // every prompt row
+  bool capture_decode_logits = false;
+  bool capture_attn_full = false;  // rows of every position, the last id by an extra pass
+  std::vector<int> trace_layers;   // rows of these layers go into StepRecord::attn_rows
+  std::vector<int> trace_heads;    // empty: all heads
+  // Called on the engine's thread after each token of request `index`; the record holds only step
+  // and token_id unless `steps` is set. An error stops the run and is returned. May be empty.
+  std::function<absl::Status(int index, const StepRecord& record)> on_step;
+  // Called when request `index` is finished, in order of finishing. May be empty.
+  std::function<absl::Status(int index, const Completion& completion)> on_done;
+  // Called with each of seed 001's cache debug lines. May be empty.
+  std::function<void(std::string_view line)> on_cache_debug;
+  int cache_debug_layer = -1;  // -1: all layers
+};
+
+struct TokenizeOptions {
+  bool parse_special = false;  // literals of special tokens become the special ids
+};
+
+// Logits of the last row of each sequence of a Prefill or DecodeStep.
+struct StepLogits {
+  TensorView<const float, 2> logits;  // [n_sequences, vocab_size]; valid until the next step
+};
+
+class Engine {
+ public:
+  // Errors: 2 config, 4 plugins and combinations that cannot run, 3 model or tokenizer files.
+  static absl::StatusOr<std::unique_ptr<Engine>> Open(const EngineOptions& options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Reserves the cache and loads the weights. Errors: LimitError with bytes needed and available,
+  // before weights are read; ModelFileError; InterruptedError.
+  absl::Status Load(const RunNeeds& needs);
+
+  const Config& config() const;
+  const ModelShape& model_shape() const;
+  IsaLevel isa() const;
+  int threads() const;
+  int64_t default_max_new_tokens() const;     // run.max_new_tokens
+  std::span<const int32_t> stop_ids() const;  // run.stop_ids or the model's own
+  // What --dry-run prints: config with origins, plugins, tensors, bytes needed and available.
+  absl::StatusOr<std::string> Describe(const RunNeeds& needs) const;
+
+  // Text. Without a tokenizer: UsageError.
+  bool has_tokenizer() const;
+  absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text,
+                                              const TokenizeOptions& options) const;
+  // Bytes of the ids; special tokens appear as their literals. May end within a UTF-8 character.
+  absl::StatusOr<std::string> Decode(std::span<const int32_t> ids) const;
+  // One user turn (after run.system, if any) through the chat template, generation prompt included.
+  absl::StatusOr<std::vector<int32_t>> EncodeMessage(std::string_view message) const;
+  // What the user's next turn adds to a conversation whose last answer has ended with eot.
+  absl::StatusOr<std::vector<int32_t>> EncodeNextTurn(std::string_view message) const;
+
+  // Checks a request against the vocabulary, the model's context and cache.max_tokens, without
+  // computing anything. Errors: UsageError (empty prompt, id outside the vocabulary), LimitError
+  // ("prompt P + max_new_tokens N = S > ...").
+  absl::Status CheckRequest(const GenerateRequest& request) const;
+
+  // Runs all requests as one ragged batch; results in the order of the requests. On an error the
+  // finished requests have been reported by on_done. REQUIRES: Load.
+  absl::StatusOr<std::vector<Completion>> Generate(std::span<const GenerateRequest> requests,
+                                                   const GenerateOptions& options);
+
+  // Step by step, for programs with a loop of their own. REQUIRES: Load.
+  absl::StatusOr<SequenceId> OpenSequence(int64_t capacity);
+  void CloseSequence(SequenceId sequence);
+  int64_t SequenceLength(SequenceId sequence) const;
+  // Errors (seed 000): "batch size mismatch", "cache must be empty", "prompt length exceeds T_max".
+  absl::StatusOr<StepLogits> Prefill(std::span<const SequenceId> sequences,
+                                     std::span<const std::vector<int32_t>> prompts);
+  // Consumes exactly one token per sequence. Errors: "batch size mismatch", "cache overflow".
+  absl::StatusOr<StepLogits> DecodeStep(std::span<const SequenceId> sequences,
+                                        std::span<const int32_t> tokens);
+
+ private:
+  class Impl;
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ng
+
+#endif  // NG_ENGINE_H_

@@ -1,0 +1,33 @@
+// Instruction set levels by name. One level is chosen when the engine opens (run.isa, or NG_ISA
+// when run.isa is `auto`) and binds every kernel, those of plugins too: the bit contract holds
+// within a level.
+#ifndef NG_ISA_H_
+#define NG_ISA_H_
+
+#include <span>
+#include <string_view>
+
+#include "ng/status.h"
+
+namespace ng {
+
+enum class IsaLevel {
+  kScalar = 0,  // no instruction beyond the compiler's baseline
+  kAvx2 = 1,    // AVX2, FMA, F16C
+  kAvx512 = 2,  // AVX-512 F, BW, DQ, VL
+};
+
+// "scalar", "avx2", "avx512".
+std::string_view IsaName(IsaLevel level);
+
+// The levels that this CPU (and its operating system) can run, slowest first.
+std::span<const IsaLevel> SupportedIsaLevels();
+
+// `name` is "auto" (the NG_ISA environment variable if set, else the best supported level) or a
+// level's name. Errors: UsageError for an unknown name or a level that this CPU lacks; both list
+// what can be chosen.
+absl::StatusOr<IsaLevel> ChooseIsa(std::string_view name);
+
+}  // namespace ng
+
+#endif  // NG_ISA_H_

@@ -1,0 +1,126 @@
+// The plugin boundary: one exported symbol per library.
+//
+//   extern "C" NG_EXPORT const ng::PluginDescriptor ng_plugin = {...};
+//
+// The descriptor is constant-initialised data. It begins with a frozen C-layout header; the host
+// reads nothing behind the header, and calls nothing, before magic, ABI version, struct size and
+// build tag have been compared. The structs here are append only.
+//
+// A library is named ng_<kind>_<name>.so and stays mapped for the life of the process. Plugins
+// include no Boost, start no threads, and do not throw across this boundary (the host has one
+// safety catch, and reports what it caught with the plugin's path).
+#ifndef NG_PLUGIN_H_
+#define NG_PLUGIN_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "absl/base/config.h"
+#include "ng/executor.h"
+#include "ng/isa.h"
+#include "ng/option.h"
+#include "ng/status.h"
+
+#define NG_EXPORT __attribute__((visibility("default")))
+
+// The build tag says which C++ both sides were compiled as; it is compared as text.
+#define NG_SDK_VERSION "1"
+#define NG_TAG_STRING_INNER_(x) #x
+#define NG_TAG_STRING_(x) NG_TAG_STRING_INNER_(x)
+#if defined(__clang__)
+#define NG_TAG_COMPILER_ "clang" NG_TAG_STRING_(__clang_major__)
+#else
+#define NG_TAG_COMPILER_ "gcc" NG_TAG_STRING_(__GNUC__)
+#endif
+#if ABSL_OPTION_USE_INLINE_NAMESPACE == 1
+#define NG_TAG_ABSL_ NG_TAG_STRING_(ABSL_OPTION_INLINE_NAMESPACE_NAME)
+#else
+#define NG_TAG_ABSL_ "head"
+#endif
+#define NG_BUILD_TAG                                                                       \
+  NG_TAG_COMPILER_ ",cxxabi" NG_TAG_STRING_(__GXX_ABI_VERSION) ",cxx11abi" NG_TAG_STRING_( \
+      _GLIBCXX_USE_CXX11_ABI) ",absl-" NG_TAG_ABSL_ ",sdk" NG_SDK_VERSION
+
+namespace ng {
+
+class AttentionBackend;
+class CacheStore;
+class SamplerStage;
+struct CacheSpec;
+struct CachePlan;
+
+inline constexpr char kPluginMagic[8] = {'N', 'G', 'P', 'L', 'U', 'G', 'I', 'N'};
+inline constexpr uint32_t kPluginAbiVersion = 1;
+
+// Frozen: never changes in size, order or meaning.
+struct PluginHeader {
+  char magic[8];          // kPluginMagic
+  uint32_t abi_version;   // kPluginAbiVersion
+  uint32_t struct_size;   // sizeof(PluginDescriptor) when the plugin was compiled
+  const char* build_tag;  // NG_BUILD_TAG when the plugin was compiled
+};
+
+// The model a plugin is created for.
+struct ModelShape {
+  int n_layers = 0;
+  int n_heads = 0;
+  int n_kv_heads = 0;
+  int head_dim = 0;
+  int64_t vocab_size = 0;
+  int64_t max_positions = 0;  // the model's context; 0: unbounded
+};
+
+// What a plugin is given when it is created. Everything it points to is the host's and outlives
+// the created object, except `options`, which is valid during create only.
+struct PluginContext {
+  Executor* executor = nullptr;
+  IsaLevel isa = IsaLevel::kScalar;
+  ModelShape model;
+  std::span<const std::string_view> token_bytes;  // [vocab_size], empty without a tokenizer
+  OptionValues options;
+};
+
+// [load] Create functions. Errors become exit code 4 and carry the plugin's name and path.
+struct AttentionFactory {
+  absl::StatusOr<std::unique_ptr<AttentionBackend>> (*create)(const PluginContext& context);
+};
+struct CacheFactory {
+  // Says what `create` with the same arguments would reserve, or why it cannot run. Reserves
+  // nothing: it is asked before weights load.
+  absl::StatusOr<CachePlan> (*plan)(const PluginContext& context, const CacheSpec& spec);
+  absl::StatusOr<std::unique_ptr<CacheStore>> (*create)(const PluginContext& context,
+                                                        const CacheSpec& spec);
+};
+struct SamplerFactory {
+  absl::StatusOr<std::unique_ptr<SamplerStage>> (*create)(const PluginContext& context);
+};
+
+struct PluginDescriptor {
+  PluginHeader header;
+  const char* kind;           // "attention", "cache" or "sampler"
+  const char* name;           // as the config and the file name spell it
+  const char* version;        // the plugin's own
+  const char* summary;        // one line
+  const OptionSpec* options;  // [n_options], may be null
+  uint32_t n_options;
+  // [load] Null when this CPU can run the plugin, else one line saying what it lacks. Compiled for
+  // the baseline instruction set; called before anything else.
+  const char* (*supported)();
+  // The factory of the plugin's kind; the other two are null.
+  const AttentionFactory* attention;
+  const CacheFactory* cache;
+  const SamplerFactory* sampler;
+};
+
+// The header of a descriptor compiled here.
+#define NG_PLUGIN_HEADER                                                    \
+  {                                                                         \
+    {'N', 'G', 'P', 'L', 'U', 'G', 'I', 'N'}, ::ng::kPluginAbiVersion,      \
+        static_cast<uint32_t>(sizeof(::ng::PluginDescriptor)), NG_BUILD_TAG \
+  }
+
+}  // namespace ng
+
+#endif  // NG_PLUGIN_H_

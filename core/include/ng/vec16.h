@@ -1,0 +1,342 @@
+// Sixteen f32 lanes on each ISA level, for kernels written once and compiled per level.
+//
+// A kernel is a template over the vector type, kept in a file of its own and included once per
+// level, between the level's target macros:
+//
+//   #include "ng/vec16.h"
+//   NG_BEGIN_TARGET_AVX512
+//   #include "my_kernel-inl.h"              // template <class V> void MyKernel(...)
+//   void MyKernelAvx512(...) { MyKernel<ng::avx512::Vec16>(...); }
+//   NG_END_TARGET
+//
+// Everything such a file needs from the standard library is included before the macro. The scalar
+// type is the twin against which the others are tested; its MulAdd rounds twice, the others' once.
+// Reductions add in one fixed order on every level.
+#ifndef NG_VEC16_H_
+#define NG_VEC16_H_
+
+#include <immintrin.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "ng/half.h"
+
+#define NG_PRAGMA_(text) _Pragma(#text)
+#if defined(__clang__)
+#define NG_BEGIN_TARGET_(isa) \
+  NG_PRAGMA_(clang attribute push(__attribute__((target(isa))), apply_to = function))
+#define NG_END_TARGET _Pragma("clang attribute pop")
+#else
+#define NG_BEGIN_TARGET_(isa) _Pragma("GCC push_options") NG_PRAGMA_(GCC target(isa))
+#define NG_END_TARGET _Pragma("GCC pop_options")
+#endif
+#define NG_BEGIN_TARGET_AVX2 NG_BEGIN_TARGET_("avx2,fma,f16c")
+#define NG_BEGIN_TARGET_AVX512 NG_BEGIN_TARGET_("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
+
+#define NG_INLINE inline __attribute__((always_inline))
+
+namespace ng::scalar {
+
+struct Vec16 {
+  float lane[16];
+
+  static NG_INLINE Vec16 Set(float x) {
+    Vec16 r;
+    for (float& l : r.lane) l = x;
+    return r;
+  }
+  static NG_INLINE Vec16 Load(const float* p) {
+    Vec16 r;
+    std::memcpy(r.lane, p, sizeof(r.lane));
+    return r;
+  }
+  // The first n lanes, zero beyond; reads nothing beyond.
+  static NG_INLINE Vec16 LoadFirst(const float* p, int n) {
+    Vec16 r = Set(0.0F);
+    for (int i = 0; i < n; ++i) r.lane[i] = p[i];
+    return r;
+  }
+  static NG_INLINE Vec16 LoadBf16(const uint16_t* p) {
+    Vec16 r;
+    for (int i = 0; i < 16; ++i) r.lane[i] = Bf16ToF32(p[i]);
+    return r;
+  }
+  static NG_INLINE Vec16 LoadF16(const uint16_t* p) {
+    Vec16 r;
+    for (int i = 0; i < 16; ++i) r.lane[i] = F16ToF32(p[i]);
+    return r;
+  }
+  // p: [16][2]; even takes element 0 of each pair, odd element 1.
+  static NG_INLINE void LoadBf16Pairs(const uint16_t* p, Vec16* even, Vec16* odd) {
+    for (int i = 0; i < 16; ++i) {
+      even->lane[i] = Bf16ToF32(p[2 * i]);
+      odd->lane[i] = Bf16ToF32(p[2 * i + 1]);
+    }
+  }
+  static NG_INLINE void LoadF16Pairs(const uint16_t* p, Vec16* even, Vec16* odd) {
+    for (int i = 0; i < 16; ++i) {
+      even->lane[i] = F16ToF32(p[2 * i]);
+      odd->lane[i] = F16ToF32(p[2 * i + 1]);
+    }
+  }
+  NG_INLINE void Store(float* p) const { std::memcpy(p, lane, sizeof(lane)); }
+  NG_INLINE void StoreFirst(float* p, int n) const {
+    for (int i = 0; i < n; ++i) p[i] = lane[i];
+  }
+  // Lanes at or beyond n become `fill`.
+  NG_INLINE Vec16 KeepFirst(int n, float fill) const {
+    Vec16 r = *this;
+    for (int i = n; i < 16; ++i) r.lane[i] = fill;
+    return r;
+  }
+
+#define NG_LANEWISE_(name, expr)                  \
+  static NG_INLINE Vec16 name(Vec16 a, Vec16 b) { \
+    Vec16 r;                                      \
+    for (int i = 0; i < 16; ++i) {                \
+      const float x = a.lane[i];                  \
+      const float y = b.lane[i];                  \
+      r.lane[i] = (expr);                         \
+    }                                             \
+    return r;                                     \
+  }
+  NG_LANEWISE_(Add, x + y)
+  NG_LANEWISE_(Sub, x - y)
+  NG_LANEWISE_(Mul, x* y)
+  NG_LANEWISE_(Div, x / y)
+  NG_LANEWISE_(Max, x > y ? x : y)  // as maxps: y when either is NaN
+  NG_LANEWISE_(Min, x < y ? x : y)  // as minps: y when either is NaN
+#undef NG_LANEWISE_
+
+  // a * b + c
+  static NG_INLINE Vec16 MulAdd(Vec16 a, Vec16 b, Vec16 c) {
+    Vec16 r;
+    for (int i = 0; i < 16; ++i) r.lane[i] = a.lane[i] * b.lane[i] + c.lane[i];
+    return r;
+  }
+  // To the nearest whole number, ties to even.
+  static NG_INLINE Vec16 Round(Vec16 a) {
+    for (float& l : a.lane) l = std::nearbyintf(l);
+    return a;
+  }
+  // a * 2^n for whole n in [-126, 127].
+  static NG_INLINE Vec16 Scale2(Vec16 a, Vec16 n) {
+    for (int i = 0; i < 16; ++i) {
+      const auto bits = static_cast<uint32_t>(static_cast<int32_t>(n.lane[i]) + 127) << 23;
+      a.lane[i] *= std::bit_cast<float>(bits);
+    }
+    return a;
+  }
+  // Lanes of `yes` where a < b, of `no` elsewhere (NaN: no).
+  static NG_INLINE Vec16 SelectLess(Vec16 a, Vec16 b, Vec16 yes, Vec16 no) {
+    for (int i = 0; i < 16; ++i) no.lane[i] = a.lane[i] < b.lane[i] ? yes.lane[i] : no.lane[i];
+    return no;
+  }
+  // ((0+8)+(4+12)) + ... : halves folded onto each other, the order of the wide versions.
+  NG_INLINE float Sum() const {
+    float t[16];
+    std::memcpy(t, lane, sizeof(t));
+    for (int width = 8; width >= 1; width /= 2) {
+      for (int i = 0; i < width; ++i) t[i] += t[i + width];
+    }
+    return t[0];
+  }
+  NG_INLINE float MaxLane() const {
+    float m = lane[0];
+    for (int i = 1; i < 16; ++i) m = lane[i] > m ? lane[i] : m;
+    return m;
+  }
+};
+
+}  // namespace ng::scalar
+
+NG_BEGIN_TARGET_AVX2
+namespace ng::avx2 {
+
+struct Vec16 {
+  __m256 lo;
+  __m256 hi;
+
+  static NG_INLINE Vec16 Set(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+  static NG_INLINE Vec16 Load(const float* p) {
+    return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+  }
+  static NG_INLINE __m256i First(int n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  static NG_INLINE Vec16 LoadFirst(const float* p, int n) {
+    return {_mm256_maskload_ps(p, First(n)), _mm256_maskload_ps(p + 8, First(n - 8))};
+  }
+  static NG_INLINE __m256 WidenBf16(__m128i bits) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+  }
+  static NG_INLINE __m128i Load128(const uint16_t* p) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  }
+  static NG_INLINE __m256i Load256(const uint16_t* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  static NG_INLINE Vec16 LoadBf16(const uint16_t* p) {
+    return {WidenBf16(Load128(p)), WidenBf16(Load128(p + 8))};
+  }
+  static NG_INLINE Vec16 LoadF16(const uint16_t* p) {
+    return {_mm256_cvtph_ps(Load128(p)), _mm256_cvtph_ps(Load128(p + 8))};
+  }
+  static NG_INLINE void LoadBf16Pairs(const uint16_t* p, Vec16* even, Vec16* odd) {
+    const __m256i high = _mm256_set1_epi32(static_cast<int>(0xFFFF0000U));
+    const __m256i a = Load256(p);
+    const __m256i b = Load256(p + 16);
+    *even = {_mm256_castsi256_ps(_mm256_slli_epi32(a, 16)),
+             _mm256_castsi256_ps(_mm256_slli_epi32(b, 16))};
+    *odd = {_mm256_castsi256_ps(_mm256_and_si256(a, high)),
+            _mm256_castsi256_ps(_mm256_and_si256(b, high))};
+  }
+  // 8 pairs -> the first elements of the pairs, as 8 halves.
+  static NG_INLINE __m128i NarrowLow16(__m256i pairs) {
+    const __m256i low = _mm256_and_si256(pairs, _mm256_set1_epi32(0xFFFF));
+    const __m256i packed = _mm256_packus_epi32(low, low);
+    return _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08));
+  }
+  static NG_INLINE void LoadF16Pairs(const uint16_t* p, Vec16* even, Vec16* odd) {
+    const __m256i a = Load256(p);
+    const __m256i b = Load256(p + 16);
+    *even = {_mm256_cvtph_ps(NarrowLow16(a)), _mm256_cvtph_ps(NarrowLow16(b))};
+    *odd = {_mm256_cvtph_ps(NarrowLow16(_mm256_srli_epi32(a, 16))),
+            _mm256_cvtph_ps(NarrowLow16(_mm256_srli_epi32(b, 16)))};
+  }
+  NG_INLINE void Store(float* p) const {
+    _mm256_storeu_ps(p, lo);
+    _mm256_storeu_ps(p + 8, hi);
+  }
+  NG_INLINE void StoreFirst(float* p, int n) const {
+    _mm256_maskstore_ps(p, First(n), lo);
+    _mm256_maskstore_ps(p + 8, First(n - 8), hi);
+  }
+  NG_INLINE Vec16 KeepFirst(int n, float fill) const {
+    const __m256 f = _mm256_set1_ps(fill);
+    return {_mm256_blendv_ps(f, lo, _mm256_castsi256_ps(First(n))),
+            _mm256_blendv_ps(f, hi, _mm256_castsi256_ps(First(n - 8)))};
+  }
+  static NG_INLINE Vec16 Add(Vec16 a, Vec16 b) {
+    return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
+  }
+  static NG_INLINE Vec16 Sub(Vec16 a, Vec16 b) {
+    return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)};
+  }
+  static NG_INLINE Vec16 Mul(Vec16 a, Vec16 b) {
+    return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)};
+  }
+  static NG_INLINE Vec16 Div(Vec16 a, Vec16 b) {
+    return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)};
+  }
+  static NG_INLINE Vec16 Max(Vec16 a, Vec16 b) {
+    return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
+  }
+  static NG_INLINE Vec16 Min(Vec16 a, Vec16 b) {
+    return {_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)};
+  }
+  static NG_INLINE Vec16 MulAdd(Vec16 a, Vec16 b, Vec16 c) {
+    return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+  }
+  static NG_INLINE Vec16 Round(Vec16 a) {
+    constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    return {_mm256_round_ps(a.lo, kNearest), _mm256_round_ps(a.hi, kNearest)};
+  }
+  static NG_INLINE __m256 Pow2(__m256 n) {
+    const __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));
+  }
+  static NG_INLINE Vec16 Scale2(Vec16 a, Vec16 n) {
+    return {_mm256_mul_ps(a.lo, Pow2(n.lo)), _mm256_mul_ps(a.hi, Pow2(n.hi))};
+  }
+  static NG_INLINE Vec16 SelectLess(Vec16 a, Vec16 b, Vec16 yes, Vec16 no) {
+    return {_mm256_blendv_ps(no.lo, yes.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ)),
+            _mm256_blendv_ps(no.hi, yes.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ))};
+  }
+  static NG_INLINE float Sum8(__m256 v) {
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+  }
+  NG_INLINE float Sum() const { return Sum8(_mm256_add_ps(lo, hi)); }
+  NG_INLINE float MaxLane() const {
+    const __m256 eight = _mm256_max_ps(lo, hi);
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+  }
+};
+
+}  // namespace ng::avx2
+NG_END_TARGET
+
+NG_BEGIN_TARGET_AVX512
+namespace ng::avx512 {
+
+struct Vec16 {
+  __m512 v;
+
+  static NG_INLINE __mmask16 First(int n) {
+    return n >= 16 ? static_cast<__mmask16>(0xFFFFU)
+                   : static_cast<__mmask16>((1U << (n < 0 ? 0 : n)) - 1U);
+  }
+  static NG_INLINE Vec16 Set(float x) { return {_mm512_set1_ps(x)}; }
+  static NG_INLINE Vec16 Load(const float* p) { return {_mm512_loadu_ps(p)}; }
+  static NG_INLINE Vec16 LoadFirst(const float* p, int n) {
+    return {_mm512_maskz_loadu_ps(First(n), p)};
+  }
+  static NG_INLINE Vec16 LoadBf16(const uint16_t* p) {
+    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16))};
+  }
+  static NG_INLINE Vec16 LoadF16(const uint16_t* p) {
+    return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+  }
+  static NG_INLINE void LoadBf16Pairs(const uint16_t* p, Vec16* even, Vec16* odd) {
+    const __m512i pairs = _mm512_loadu_si512(p);
+    even->v = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
+    odd->v = _mm512_castsi512_ps(
+        _mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xFFFF0000U))));
+  }
+  static NG_INLINE void LoadF16Pairs(const uint16_t* p, Vec16* even, Vec16* odd) {
+    const __m512i pairs = _mm512_loadu_si512(p);
+    even->v = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(pairs));
+    odd->v = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(pairs, 16)));
+  }
+  NG_INLINE void Store(float* p) const { _mm512_storeu_ps(p, v); }
+  NG_INLINE void StoreFirst(float* p, int n) const { _mm512_mask_storeu_ps(p, First(n), v); }
+  NG_INLINE Vec16 KeepFirst(int n, float fill) const {
+    return {_mm512_mask_blend_ps(First(n), _mm512_set1_ps(fill), v)};
+  }
+  static NG_INLINE Vec16 Add(Vec16 a, Vec16 b) { return {_mm512_add_ps(a.v, b.v)}; }
+  static NG_INLINE Vec16 Sub(Vec16 a, Vec16 b) { return {_mm512_sub_ps(a.v, b.v)}; }
+  static NG_INLINE Vec16 Mul(Vec16 a, Vec16 b) { return {_mm512_mul_ps(a.v, b.v)}; }
+  static NG_INLINE Vec16 Div(Vec16 a, Vec16 b) { return {_mm512_div_ps(a.v, b.v)}; }
+  static NG_INLINE Vec16 Max(Vec16 a, Vec16 b) { return {_mm512_max_ps(a.v, b.v)}; }
+  static NG_INLINE Vec16 Min(Vec16 a, Vec16 b) { return {_mm512_min_ps(a.v, b.v)}; }
+  static NG_INLINE Vec16 MulAdd(Vec16 a, Vec16 b, Vec16 c) {
+    return {_mm512_fmadd_ps(a.v, b.v, c.v)};
+  }
+  static NG_INLINE Vec16 Round(Vec16 a) {
+    return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+  }
+  static NG_INLINE Vec16 Scale2(Vec16 a, Vec16 n) {
+    const __m512i biased = _mm512_add_epi32(_mm512_cvtps_epi32(n.v), _mm512_set1_epi32(127));
+    return {_mm512_mul_ps(a.v, _mm512_castsi512_ps(_mm512_slli_epi32(biased, 23)))};
+  }
+  static NG_INLINE Vec16 SelectLess(Vec16 a, Vec16 b, Vec16 yes, Vec16 no) {
+    return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ), no.v, yes.v)};
+  }
+  NG_INLINE float Sum() const {
+    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    return avx2::Vec16::Sum8(eight);
+  }
+  NG_INLINE float MaxLane() const { return _mm512_reduce_max_ps(v); }
+};
+
+}  // namespace ng::avx512
+NG_END_TARGET
+
+#endif  // NG_VEC16_H_

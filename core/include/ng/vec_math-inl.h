@@ -1,0 +1,27 @@
+// Functions over the 16-lane vectors of ng/vec16.h. Included between a level's target macros.
+// No include guard: each level's translation unit includes it once.
+
+namespace ng {
+
+// e^x to within 2 ulp for x in [-87.3, 88.7]; 0 below, +infinity above, NaN for NaN.
+// Cody-Waite reduction by ln 2 in two parts, then a degree-6 polynomial on [-ln2/2, ln2/2]
+// (Cephes expf, S. Moshier).
+template <class V>
+NG_INLINE V Exp(V x) {
+  const V clamped = V::Min(V::Set(88.72283F), V::Max(V::Set(-87.33654F), x));  // keeps NaN
+  const V n = V::Min(V::Set(127.0F), V::Round(V::Mul(clamped, V::Set(1.44269504F))));
+  V r = V::MulAdd(n, V::Set(-0.693359375F), clamped);
+  r = V::MulAdd(n, V::Set(2.12194440e-4F), r);
+  V p = V::Set(1.9875691500e-4F);
+  p = V::MulAdd(p, r, V::Set(1.3981999507e-3F));
+  p = V::MulAdd(p, r, V::Set(8.3334519073e-3F));
+  p = V::MulAdd(p, r, V::Set(4.1665795894e-2F));
+  p = V::MulAdd(p, r, V::Set(1.6666665459e-1F));
+  p = V::MulAdd(p, r, V::Set(5.0000001201e-1F));
+  p = V::MulAdd(V::Mul(r, r), p, V::Add(r, V::Set(1.0F)));
+  const V e = V::Scale2(p, n);
+  const V low = V::SelectLess(x, V::Set(-87.33654F), V::Set(0.0F), e);
+  return V::SelectLess(V::Set(88.72283F), x, V::Set(__builtin_huge_valf()), low);
+}
+
+}  // namespace ng

@@ -1,0 +1,59 @@
+#include "ng/isa.h"
+
+#include <array>
+#include <cstdlib>
+#include <string>
+
+namespace ng {
+namespace {
+
+// __builtin_cpu_supports also asks whether the operating system keeps the wide registers.
+std::span<const IsaLevel> Detect() {
+  static constexpr std::array<IsaLevel, 3> kAll = {IsaLevel::kScalar, IsaLevel::kAvx2,
+                                                   IsaLevel::kAvx512};
+  const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
+                    __builtin_cpu_supports("f16c") != 0;
+  const bool avx512 =
+      avx2 && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+      __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+  return std::span(kAll).first(avx512 ? 3 : avx2 ? 2 : 1);
+}
+
+}  // namespace
+
+std::string_view IsaName(IsaLevel level) {
+  switch (level) {
+    case IsaLevel::kScalar:
+      return "scalar";
+    case IsaLevel::kAvx2:
+      return "avx2";
+    case IsaLevel::kAvx512:
+      return "avx512";
+  }
+  return "unknown";
+}
+
+std::span<const IsaLevel> SupportedIsaLevels() {
+  static const std::span<const IsaLevel> levels = Detect();
+  return levels;
+}
+
+absl::StatusOr<IsaLevel> ChooseIsa(std::string_view name) {
+  std::string source = "run.isa";
+  if (name == "auto") {
+    const char* forced = std::getenv("NG_ISA");
+    if (forced == nullptr || *forced == '\0') return SupportedIsaLevels().back();
+    name = forced;
+    source = "NG_ISA";
+  }
+  std::string allowed;
+  for (const IsaLevel level : SupportedIsaLevels()) {
+    if (name == IsaName(level)) return level;
+    if (!allowed.empty()) allowed += ", ";
+    allowed += IsaName(level);
+  }
+  return UsageError(source + " = " + std::string(name) +
+                    ": not an instruction set level of this CPU; allowed: auto, " + allowed);
+}
+
+}  // namespace ng

@@ -1,0 +1,91 @@
+// The plugin host: finds plugin libraries, checks them, and hands out their descriptors.
+// The only place that knows Boost.DLL.
+#ifndef NG_CORE_PLUGIN_LOADER_H_
+#define NG_CORE_PLUGIN_LOADER_H_
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ng/attention_backend.h"
+#include "ng/cache_store.h"
+#include "ng/plugin.h"
+#include "ng/sampler.h"
+#include "ng/status.h"
+
+namespace ng {
+
+// A library that passed the handshake.
+struct LoadedPlugin {
+  const PluginDescriptor* descriptor = nullptr;  // in the library, mapped for ever
+  std::string path;                              // real, absolute
+
+  // "sampler plugin 'top_k' 1.0.0 (PATH)": how errors about it begin.
+  std::string Describe() const;
+};
+
+// A candidate found by name, not yet opened.
+struct PluginFile {
+  std::string kind;
+  std::string name;
+  std::string path;  // real, absolute
+};
+
+class PluginHost {
+ public:
+  // Searches `extra_dirs` in order and then the directory that belongs to this installation,
+  // lib/ng/plugins beside libng_core.so; never the current directory. Errors: UsageError for an
+  // extra directory that cannot be read; PluginError when two files provide one kind and name.
+  static absl::StatusOr<PluginHost> Scan(std::span<const std::string> extra_dirs);
+
+  // Every candidate, sorted by kind and name.
+  std::span<const PluginFile> files() const { return files_; }
+
+  // Opens (once per process) and checks a plugin: handshake, kind and name as the file name says,
+  // one factory, CPU support. Errors: PluginError naming path, value found and value expected; for
+  // an unknown name, what there is and the nearest.
+  absl::StatusOr<LoadedPlugin> Load(std::string_view kind, std::string_view name);
+
+ private:
+  std::vector<PluginFile> files_;
+  std::vector<LoadedPlugin> loaded_;
+};
+
+// Create through the descriptor, with the safety catch: an exception becomes a PluginError that
+// names the plugin, and so does every error but LimitError.
+absl::StatusOr<std::unique_ptr<AttentionBackend>> CreateAttention(const LoadedPlugin& plugin,
+                                                                  const PluginContext& context);
+absl::StatusOr<CachePlan> PlanCache(const LoadedPlugin& plugin, const PluginContext& context,
+                                    const CacheSpec& spec);
+absl::StatusOr<std::unique_ptr<CacheStore>> CreateCache(const LoadedPlugin& plugin,
+                                                        const PluginContext& context,
+                                                        const CacheSpec& spec);
+absl::StatusOr<std::unique_ptr<SamplerStage>> CreateSampler(const LoadedPlugin& plugin,
+                                                            const PluginContext& context);
+
+// Calls `step` (a call into a plugin during a run) with the same safety catch. LimitError,
+// NumericError and InterruptedError keep their code.
+template <typename Call>
+absl::Status GuardPlugin(const LoadedPlugin& plugin, Call&& step);
+
+// What a caught exception says.
+absl::Status PluginThrew(const LoadedPlugin& plugin, std::string_view what);
+absl::Status PluginFailed(const LoadedPlugin& plugin, const absl::Status& status);
+
+template <typename Call>
+absl::Status GuardPlugin(const LoadedPlugin& plugin, Call&& step) {
+  try {
+    absl::Status status = step();
+    return status.ok() ? status : PluginFailed(plugin, status);
+  } catch (const std::exception& error) {
+    return PluginThrew(plugin, error.what());
+  } catch (...) {
+    return PluginThrew(plugin, "an exception of unknown type");
+  }
+}
+
+}  // namespace ng
+
+#endif  // NG_CORE_PLUGIN_LOADER_H_

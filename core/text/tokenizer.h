@@ -1,0 +1,73 @@
+// Tokenizer: text -> ids -> text. One interface over every tokenizer format.
+//
+// Thread: const methods may be called from any thread.
+#ifndef NG_CORE_TEXT_TOKENIZER_H_
+#define NG_CORE_TEXT_TOKENIZER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ng/status.h"
+
+namespace ng {
+
+struct EncodeOptions {
+  // Literals of special tokens in the text become the special ids. Off: what a user types never
+  // yields a special id.
+  bool parse_special = false;
+  // Add the begin/end tokens that the tokenizer's own files ask for.
+  bool add_special = false;
+};
+
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  virtual int64_t vocab_size() const = 0;
+  // Errors: UsageError when the text cannot be encoded.
+  virtual absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text,
+                                                      const EncodeOptions& options) const = 0;
+  // As the reference implementation of the format encodes plain text: what `ng-tokenize` shows.
+  virtual absl::StatusOr<std::vector<int32_t>> EncodeAsReference(
+      std::string_view text, const EncodeOptions& options) const = 0;
+  // The reference's own decoding of a whole id list: valid UTF-8, special tokens as literals.
+  // Errors: UsageError for an id outside the vocabulary.
+  virtual absl::StatusOr<std::string> Decode(std::span<const int32_t> ids) const = 0;
+  // The bytes that one token adds to a text, for streaming: their concatenation over a completion
+  // equals Decode's text, before invalid UTF-8 is replaced.
+  // REQUIRES: 0 <= id < vocab_size().
+  virtual std::string_view TokenBytes(int32_t id) const = 0;
+  // The id of a special token by its literal, if the vocabulary has it.
+  virtual std::optional<int32_t> SpecialId(std::string_view literal) const = 0;
+};
+
+// Opens a .model file, or finds tokenizer.model in a model folder.
+// Errors: ModelFileError naming the file and what is wrong with it.
+absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path);
+// The tokenizer file beside a model, or nothing.
+std::optional<std::string> FindTokenizer(const std::string& model_dir);
+
+// Holds back bytes that could be the beginning of a UTF-8 character, so that a stream is only ever
+// cut between characters. Bytes that can no longer become valid come out as U+FFFD.
+class Utf8Stream {
+ public:
+  // Appends to what is held and returns what is complete.
+  std::string Push(std::string_view bytes);
+  // The end of the stream: what is held comes out, replaced where incomplete.
+  std::string Finish();
+
+ private:
+  std::string held_;
+};
+
+// `text` with every invalid sequence replaced by U+FFFD (maximal subparts, as Unicode recommends).
+std::string ReplaceInvalidUtf8(std::string_view text);
+
+}  // namespace ng
+
+#endif  // NG_CORE_TEXT_TOKENIZER_H_

@@ -55,12 +55,16 @@ struct EngineOptions {
 struct GenerateRequest {
   std::vector<int32_t> prompt_ids;
   int64_t max_new_tokens = 0;  // <= 0 gives the prompt back
+  // A sequence from OpenSequence that holds a prefix of the prompt; the rest is fed, the generated
+  // tokens too, and it stays open: how a conversation goes on. Empty: one of the run's own.
+  std::optional<SequenceId> sequence;
 };
 
 // What a run must have room for.
 struct RunNeeds {
   int64_t max_tokens = 0;  // prompt + max_new of the longest request
   int max_sequences = 1;
+  bool prompt_logits = false;  // GenerateOptions::capture_logits will be set
 };
 RunNeeds Needs(std::span<const GenerateRequest> requests);
 
@@ -97,7 +101,8 @@ struct Timings {
 struct CapturedTensors {
   std::vector<float> logits;         // [prompt_len, vocab_size]
   std::vector<float> decode_logits;  // [n_generated, vocab_size], row s chose token s
-  // Queries [0, n) of all ids; probs [pos + 1] each, ordered by (pos, layer, head).
+  // Rows of the traced layers and heads for queries 0, 1, ... of all ids, the last one included as
+  // far as positions exist; ordered by (pos, layer, head), probs [pos + 1] each.
   std::vector<AttentionRow> attn_full;
 };
 

@@ -1,0 +1,261 @@
+#include "core/model/decoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+namespace ng {
+namespace {
+
+// Below this many rows a parallel region costs more than the row-wise work it would spread.
+constexpr int64_t kRowsWorthARegion = 16;
+constexpr int64_t kScratchAlignFloats = 16;  // 64 bytes
+
+// Grows, never shrinks: the buffer's size is the most that any step has needed.
+void Grow(std::vector<float>& buffer, int64_t size) {
+  if (static_cast<int64_t>(buffer.size()) < size) buffer.resize(static_cast<size_t>(size));
+}
+
+float* AlignScratch(std::vector<float>& buffer) {
+  const auto address = reinterpret_cast<uintptr_t>(buffer.data());
+  const uintptr_t aligned = (address + 63) & ~uintptr_t{63};
+  return buffer.data() + (aligned - address) / sizeof(float);
+}
+
+}  // namespace
+
+AttentionSpec AttentionSpecOf(const ModelSpec& spec) {
+  AttentionSpec attention;
+  attention.n_heads = spec.shape.n_heads;
+  attention.n_kv_heads = spec.shape.n_kv_heads;
+  attention.head_dim = spec.shape.head_dim;
+  attention.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec.shape.head_dim)));
+  return attention;
+}
+
+Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, const DecoderParts& parts)
+    : spec_(spec),
+      weights_(std::move(weights)),
+      parts_(parts),
+      attention_spec_(AttentionSpecOf(spec)) {}
+
+absl::StatusOr<SequenceId> Decoder::OpenSequence(int64_t capacity) {
+  SequenceId id = 0;
+  NG_RETURN_IF_ERROR(GuardPlugin(*parts_.cache_plugin, [&]() -> absl::Status {
+    NG_ASSIGN_OR_RETURN(id, parts_.cache->Open(capacity));
+    return absl::OkStatus();
+  }));
+  return id;
+}
+
+void Decoder::CloseSequence(SequenceId sequence) { parts_.cache->Close(sequence); }
+int64_t Decoder::Length(SequenceId sequence) const { return parts_.cache->Length(sequence); }
+int64_t Decoder::Capacity(SequenceId sequence) const { return parts_.cache->Capacity(sequence); }
+
+absl::Status Decoder::Truncate(SequenceId sequence, int64_t length) {
+  return GuardPlugin(*parts_.cache_plugin,
+                     [&] { return parts_.cache->Truncate(sequence, length); });
+}
+
+absl::Status Decoder::Forward(const StepBatch& batch) {
+  NG_RETURN_IF_ERROR(Begin(batch));
+  NG_RETURN_IF_ERROR(GuardPlugin(*parts_.attention_plugin, [&] {
+    return parts_.attention->Plan(attention_spec_, rows_, &plan_);
+  }));
+  Grow(scratch_, plan_.scratch_floats + kScratchAlignFloats);
+  for (int layer = 0; layer < spec_.shape.n_layers; ++layer) {
+    if (batch.stop != nullptr && batch.stop->load(std::memory_order_relaxed)) {
+      return InterruptedError("interrupted");
+    }
+    NG_RETURN_IF_ERROR(AttentionBlock(batch, layer));
+    NG_RETURN_IF_ERROR(MlpBlock(layer));
+    if (batch.observer != nullptr) batch.observer->OnLayerOutput(layer, Rows(hidden_, spec_.width));
+  }
+  NG_RETURN_IF_ERROR(Head(batch));
+  // The length moves once, after the last layer.
+  return GuardPlugin(*parts_.cache_plugin, [&] { return parts_.cache->Commit(rows_); });
+}
+
+TensorView<const float, 2> Decoder::logits() const {
+  return {logits_.data(), {n_logit_rows_, spec_.shape.vocab_size}};
+}
+
+TensorView<float, 2> Decoder::Rows(std::vector<float>& buffer, int64_t width) {
+  return {buffer.data(), {n_rows_, width}};
+}
+
+template <typename Body>
+absl::Status Decoder::ForRows(int64_t n_rows, Body&& body) {
+  if (n_rows < kRowsWorthARegion) {
+    for (int64_t row = 0; row < n_rows; ++row) body(row);
+    return absl::OkStatus();
+  }
+  return ParallelFor(*parts_.executor, n_rows, [&](int64_t begin, int64_t end, int /*worker*/) {
+    for (int64_t row = begin; row < end; ++row) body(row);
+  });
+}
+
+absl::Status Decoder::Begin(const StepBatch& batch) {
+  rows_.clear();
+  row_pos_.clear();
+  n_logit_rows_ = 0;
+  int64_t last_pos = 0;
+  for (const StepSequence& sequence : batch.sequences) {
+    const auto n_tokens = static_cast<int64_t>(sequence.tokens.size());
+    rows_.push_back(
+        {sequence.sequence, sequence.start_pos, n_tokens, static_cast<int64_t>(row_pos_.size())});
+    for (int64_t i = 0; i < n_tokens; ++i) row_pos_.push_back(sequence.start_pos + i);
+    n_logit_rows_ += sequence.n_logit_rows;
+    last_pos = std::max(last_pos, sequence.start_pos + n_tokens);
+  }
+  n_rows_ = static_cast<int64_t>(row_pos_.size());
+  Grow(hidden_, n_rows_ * spec_.width);
+  Grow(normed_, n_rows_ * spec_.width);
+  Grow(qkv_, n_rows_ * (spec_.q_width() + 2 * spec_.kv_width()));
+  Grow(attended_, n_rows_ * spec_.q_width());
+  Grow(projected_, n_rows_ * spec_.width);
+  Grow(gate_up_, n_rows_ * 2 * spec_.ffn_width);
+  Grow(activated_, n_rows_ * spec_.ffn_width);
+  Grow(logits_, n_logit_rows_ * spec_.shape.vocab_size);
+  views_.resize(rows_.size());
+  GrowRopeTable(last_pos);
+  if (batch.observer != nullptr) batch.observer->OnStep(rows_);
+
+  int64_t row = 0;
+  for (const StepSequence& sequence : batch.sequences) {
+    for (const int32_t token : sequence.tokens) {
+      weights_.embedding.CopyRow(token, hidden_.data() + row++ * spec_.width);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer) {
+  const LayerWeights& w = weights_.layers[static_cast<size_t>(layer)];
+  const ModelShape& shape = spec_.shape;
+  const int64_t qkv_width = spec_.q_width() + 2 * spec_.kv_width();
+  NG_RETURN_IF_ERROR(Norm(w.attn_norm, hidden_.data(), n_rows_, normed_.data()));
+  NG_RETURN_IF_ERROR(Matmul(*parts_.kernels, *parts_.executor, w.qkv, nullptr,
+                            Rows(normed_, spec_.width), Rows(qkv_, qkv_width)));
+  NG_RETURN_IF_ERROR(Rotate());
+
+  // q, k and v lie side by side in each row of qkv_.
+  TensorView<float, 3> q(qkv_.data(), {n_rows_, shape.n_heads, shape.head_dim});
+  TensorView<float, 3> k(qkv_.data() + spec_.q_width(),
+                         {n_rows_, shape.n_kv_heads, shape.head_dim});
+  TensorView<float, 3> v = k;
+  v.data += spec_.kv_width();
+  q.stride[0] = k.stride[0] = v.stride[0] = qkv_width;
+
+  NG_RETURN_IF_ERROR(GuardPlugin(*parts_.cache_plugin, [&]() -> absl::Status {
+    NG_RETURN_IF_ERROR(parts_.cache->Append(layer, rows_, k, v));
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      views_[i] =
+          parts_.cache->View(layer, rows_[i].sequence, rows_[i].start_pos + rows_[i].n_tokens);
+    }
+    return absl::OkStatus();
+  }));
+  if (batch.observer != nullptr) batch.observer->OnAttention(layer, rows_, views_);
+
+  AttentionRun run;
+  run.q = q;
+  run.views = views_;
+  run.out = {attended_.data(), {n_rows_, shape.n_heads, shape.head_dim}};
+  run.scratch = {AlignScratch(scratch_), static_cast<size_t>(plan_.scratch_floats)};
+  if (!batch.captures.empty()) run.captures = batch.captures[static_cast<size_t>(layer)];
+  NG_RETURN_IF_ERROR(
+      GuardPlugin(*parts_.attention_plugin, [&] { return parts_.attention->Run(plan_, run); }));
+  NG_RETURN_IF_ERROR(Matmul(*parts_.kernels, *parts_.executor, w.attn_out, nullptr,
+                            Rows(attended_, spec_.q_width()), Rows(projected_, spec_.width)));
+  return Residual();
+}
+
+absl::Status Decoder::MlpBlock(int layer) {
+  const LayerWeights& w = weights_.layers[static_cast<size_t>(layer)];
+  const int64_t ffn = spec_.ffn_width;
+  NG_RETURN_IF_ERROR(Norm(w.mlp_norm, hidden_.data(), n_rows_, normed_.data()));
+  NG_RETURN_IF_ERROR(Matmul(*parts_.kernels, *parts_.executor, w.gate_up, w.gate_up_bias.data(),
+                            Rows(normed_, spec_.width), Rows(gate_up_, 2 * ffn)));
+  NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row) {
+    const float* gate = gate_up_.data() + row * 2 * ffn;
+    parts_.kernels->silu_mul(gate, gate + ffn, ffn, activated_.data() + row * ffn);
+  }));
+  NG_RETURN_IF_ERROR(Matmul(*parts_.kernels, *parts_.executor, w.down, w.down_bias.data(),
+                            Rows(activated_, ffn), Rows(projected_, spec_.width)));
+  return Residual();
+}
+
+absl::Status Decoder::Head(const StepBatch& batch) {
+  // The rows that logits are wanted of, normed and packed together.
+  int64_t row = 0;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const int64_t end = rows_[i].row_begin + rows_[i].n_tokens;
+    const int64_t n_wanted = batch.sequences[i].n_logit_rows;
+    NG_RETURN_IF_ERROR(Norm(weights_.final_norm, hidden_.data() + (end - n_wanted) * spec_.width,
+                            n_wanted, normed_.data() + row * spec_.width));
+    row += n_wanted;
+  }
+  if (n_logit_rows_ == 0) return absl::OkStatus();
+  return Matmul(*parts_.kernels, *parts_.executor, weights_.embedding, nullptr,
+                {normed_.data(), {n_logit_rows_, spec_.width}},
+                {logits_.data(), {n_logit_rows_, spec_.shape.vocab_size}});
+}
+
+absl::Status Decoder::Norm(const std::vector<float>& weight, const float* x, int64_t n_rows,
+                           float* out) {
+  const int64_t width = spec_.width;
+  return ForRows(n_rows, [&](int64_t row) {
+    parts_.kernels->rms_norm(x + row * width, weight.data(), spec_.norm_eps, width,
+                             out + row * width);
+  });
+}
+
+absl::Status Decoder::Residual() {
+  const int64_t width = spec_.width;
+  return ForRows(n_rows_, [&](int64_t row) {
+    parts_.kernels->add(projected_.data() + row * width, width, hidden_.data() + row * width);
+  });
+}
+
+// Rotary position embedding on interleaved pairs (2i, 2i + 1): Su et al. 2021.
+absl::Status Decoder::Rotate() {
+  const int64_t half = spec_.shape.head_dim / 2;
+  const int64_t n_rotated = int64_t{spec_.shape.n_heads} + spec_.shape.n_kv_heads;  // q, then k
+  const int64_t qkv_width = spec_.q_width() + 2 * spec_.kv_width();
+  return ForRows(n_rows_, [&](int64_t row) {
+    const float* table = rope_.data() + row_pos_[static_cast<size_t>(row)] * half * 2;
+    float* head = qkv_.data() + row * qkv_width;
+    for (int64_t h = 0; h < n_rotated; ++h, head += 2 * half) {
+      for (int64_t i = 0; i < half; ++i) {
+        const float cos = table[2 * i];
+        const float sin = table[2 * i + 1];
+        const float x = head[2 * i];
+        const float y = head[2 * i + 1];
+        head[2 * i] = x * cos - y * sin;
+        head[2 * i + 1] = x * sin + y * cos;
+      }
+    }
+  });
+}
+
+void Decoder::GrowRopeTable(int64_t n_positions) {
+  const int64_t half = spec_.shape.head_dim / 2;
+  const auto have = static_cast<int64_t>(rope_.size()) / (2 * half);
+  if (have >= n_positions) return;
+  // Doubling, so that a long decode does not come back here for every token.
+  int64_t wanted = std::max(n_positions, 2 * have);
+  if (spec_.shape.max_positions > 0) wanted = std::min(wanted, spec_.shape.max_positions);
+  rope_.resize(static_cast<size_t>(wanted * half * 2));
+  for (int64_t i = 0; i < half; ++i) {
+    const double exponent = -static_cast<double>(i) / static_cast<double>(half);
+    const double frequency = std::pow(spec_.rope_theta, exponent);
+    for (int64_t pos = have; pos < wanted; ++pos) {
+      const double angle = static_cast<double>(pos) * frequency;
+      rope_[static_cast<size_t>((pos * half + i) * 2)] = static_cast<float>(std::cos(angle));
+      rope_[static_cast<size_t>((pos * half + i) * 2 + 1)] = static_cast<float>(std::sin(angle));
+    }
+  }
+}
+
+}  // namespace ng

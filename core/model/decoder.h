@@ -1,0 +1,89 @@
+// Decoder: the one decoder-only transformer. ids -> logits, calling attention and cache by layer.
+#ifndef NG_CORE_MODEL_DECODER_H_
+#define NG_CORE_MODEL_DECODER_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/kernels/kernel_table.h"
+#include "core/model/language_model.h"
+#include "core/model/model_file.h"
+#include "core/model/weights.h"
+#include "core/plugin/loader.h"
+#include "ng/attention_backend.h"
+#include "ng/cache_store.h"
+#include "ng/executor.h"
+
+namespace ng {
+
+// What every layer of this model asks of an attention backend.
+AttentionSpec AttentionSpecOf(const ModelSpec& spec);
+
+// The parts a decoder works with; all borrowed.
+struct DecoderParts {
+  Executor* executor = nullptr;
+  const KernelTable* kernels = nullptr;
+  AttentionBackend* attention = nullptr;
+  CacheStore* cache = nullptr;
+  // Who to name when a call into the part fails.
+  const LoadedPlugin* attention_plugin = nullptr;
+  const LoadedPlugin* cache_plugin = nullptr;
+};
+
+class Decoder final : public LanguageModel {
+ public:
+  Decoder(const ModelSpec& spec, ModelWeights weights, const DecoderParts& parts);
+
+  const ModelShape& shape() const override { return spec_.shape; }
+  absl::StatusOr<SequenceId> OpenSequence(int64_t capacity) override;
+  void CloseSequence(SequenceId sequence) override;
+  int64_t Length(SequenceId sequence) const override;
+  int64_t Capacity(SequenceId sequence) const override;
+  absl::Status Truncate(SequenceId sequence, int64_t length) override;
+  absl::Status Forward(const StepBatch& batch) override;
+  TensorView<const float, 2> logits() const override;
+
+ private:
+  // Lays the batch out in rows, grows the buffers, and embeds the tokens into hidden_.
+  absl::Status Begin(const StepBatch& batch);
+  absl::Status AttentionBlock(const StepBatch& batch, int layer);
+  absl::Status MlpBlock(int layer);
+  absl::Status Head(const StepBatch& batch);
+  // out[r] = RMSNorm(x[r]); both [n_rows, width].
+  absl::Status Norm(const std::vector<float>& weight, const float* x, int64_t n_rows, float* out);
+  absl::Status Residual();  // hidden_ += projected_
+  absl::Status Rotate();    // q and k in qkv_, by their rows' positions
+  void GrowRopeTable(int64_t n_positions);
+  // Row-wise work: on this thread when there are few rows, else spread over the executor.
+  template <typename Body>
+  absl::Status ForRows(int64_t n_rows, Body&& body);
+  TensorView<float, 2> Rows(std::vector<float>& buffer, int64_t width);  // [n_rows_, width]
+
+  ModelSpec spec_;
+  ModelWeights weights_;
+  DecoderParts parts_;
+  AttentionSpec attention_spec_;
+
+  // The step at hand. Buffers only ever grow, so a decode step allocates nothing.
+  int64_t n_rows_ = 0;
+  int64_t n_logit_rows_ = 0;
+  std::vector<SequenceRows> rows_;  // [n_sequences]
+  std::vector<int64_t> row_pos_;    // [n_rows]
+  std::vector<KvView> views_;       // [n_sequences]
+  AttentionPlan plan_;
+  std::vector<float> hidden_;     // [n_rows, width]
+  std::vector<float> normed_;     // [n_rows, width]
+  std::vector<float> qkv_;        // [n_rows, q_width + 2 * kv_width]
+  std::vector<float> attended_;   // [n_rows, q_width]
+  std::vector<float> projected_;  // [n_rows, width]
+  std::vector<float> gate_up_;    // [n_rows, 2 * ffn_width]
+  std::vector<float> activated_;  // [n_rows, ffn_width]
+  std::vector<float> logits_;     // [n_logit_rows, vocab_size]
+  std::vector<float> scratch_;    // the attention backend's
+  std::vector<float> rope_;       // [n_positions, head_dim / 2, 2]: cos, sin
+};
+
+}  // namespace ng
+
+#endif  // NG_CORE_MODEL_DECODER_H_

@@ -1,0 +1,55 @@
+// The weights of a decoder, packed as the kernels read them.
+#ifndef NG_CORE_MODEL_WEIGHTS_H_
+#define NG_CORE_MODEL_WEIGHTS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "core/kernels/packed_matrix.h"
+#include "core/model/model_file.h"
+#include "ng/executor.h"
+#include "ng/status.h"
+
+namespace ng {
+
+struct LayerWeights {
+  std::vector<float> attn_norm;     // [width]
+  PackedMatrix qkv;                 // [q_width + 2 * kv_width, width]
+  PackedMatrix attn_out;            // [width, q_width]
+  std::vector<float> mlp_norm;      // [width]
+  PackedMatrix gate_up;             // [2 * ffn_width, width]: gate rows, then up rows
+  std::vector<float> gate_up_bias;  // [2 * ffn_width]
+  PackedMatrix down;                // [width, ffn_width]
+  std::vector<float> down_bias;     // [width]
+};
+
+struct ModelWeights {
+  PackedMatrix embedding;         // [vocab_size, width], the head too
+  std::vector<float> final_norm;  // [width]
+  std::vector<LayerWeights> layers;
+};
+
+struct LoadWeightsOptions {
+  WeightType type = WeightType::kF32;
+  Executor* executor = nullptr;
+  const std::atomic<bool>* stop = nullptr;                                // may be null
+  std::function<void(int64_t bytes_done, int64_t bytes_total)> progress;  // may be empty
+};
+
+// The type that `weights = auto` holds: the file's own, by its embedding.
+absl::StatusOr<WeightType> WeightTypeOf(const ModelFile& file, std::string_view config_value);
+
+// Bytes that LoadWeights keeps, and the most it needs on top while reading.
+int64_t WeightBytes(const ModelSpec& spec, WeightType type);
+int64_t LoadScratchBytes(const ModelFile& file);
+
+// Reads, checks and packs every tensor; at most one raw tensor is in memory besides what is kept.
+// Errors: ModelFileError (short file, NaN or infinity in a tensor), LimitError, InterruptedError.
+absl::StatusOr<ModelWeights> LoadWeights(const ModelFile& file, const LoadWeightsOptions& options);
+
+}  // namespace ng
+
+#endif  // NG_CORE_MODEL_WEIGHTS_H_

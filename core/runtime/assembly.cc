@@ -1,0 +1,197 @@
+#include "core/runtime/assembly.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/model/decoder.h"
+#include "core/model/weights.h"
+#include "core/runtime/executor.h"
+
+namespace ng {
+namespace {
+
+constexpr const char* kCodecNames[] = {"f32", "bf16", "f16"};
+
+// A capacity that every store can plan for: support is asked before the prompts are known.
+constexpr RunNeeds kSmallestRun = {1, 1};
+
+absl::Status OpenText(Assembly& assembly) {
+  const Config& config = assembly.config();
+  const ModelFile& model = assembly.model;
+  assembly.tokenizer_path = config.Text("tokenizer.path");
+  if (assembly.tokenizer_path.empty()) {
+    assembly.tokenizer_path = FindTokenizer(config.Text("model.path")).value_or("");
+  }
+  if (assembly.tokenizer_path.empty()) return absl::OkStatus();
+  NG_ASSIGN_OR_RETURN(assembly.tokenizer, OpenTokenizer(assembly.tokenizer_path));
+  const int64_t n_tokens = assembly.tokenizer->vocab_size();
+  if (n_tokens > model.spec.shape.vocab_size) {
+    return ModelFileError(absl::StrCat(assembly.tokenizer_path, ": the tokenizer has ", n_tokens,
+                                       " tokens, the model ", model.source->path(), " only ",
+                                       model.spec.shape.vocab_size));
+  }
+  // A model may have more rows than its tokenizer has tokens; those have no text.
+  assembly.token_bytes.resize(static_cast<size_t>(model.spec.shape.vocab_size));
+  for (int64_t id = 0; id < n_tokens; ++id) {
+    assembly.token_bytes[static_cast<size_t>(id)] =
+        assembly.tokenizer->TokenBytes(static_cast<int32_t>(id));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BindChat(Assembly& assembly) {
+  const Config& config = assembly.config();
+  const std::string& asked = config.Text("tokenizer.chat_template");
+  if (assembly.tokenizer == nullptr) {
+    if (asked == "auto" || asked == "none") return absl::OkStatus();
+    return UsageError(absl::StrCat(config.Describe("tokenizer.chat_template"), " = ", asked,
+                                   ": the model has no tokenizer to bind it to"));
+  }
+  const std::string recognised(ChatTemplate::Recognise(*assembly.tokenizer));
+  assembly.chat_template_name = asked == "auto" ? recognised : asked;
+  if (assembly.chat_template_name == "none") return absl::OkStatus();
+  absl::StatusOr<ChatTemplate> chat =
+      ChatTemplate::Bind(assembly.chat_template_name, *assembly.tokenizer);
+  if (!chat.ok()) {
+    return Annotate(chat.status(), config.Describe("tokenizer.chat_template") + ": ");
+  }
+  assembly.chat = std::make_unique<ChatTemplate>(*std::move(chat));
+  return absl::OkStatus();
+}
+
+// run.stop_ids, or the eot of the template that the tokenizer's own specials belong to: it ends an
+// answer whether or not the user talks through the template.
+absl::Status FindStopIds(Assembly& assembly) {
+  const Config& config = assembly.config();
+  if (config.Text("run.stop_ids") == "auto") {
+    if (assembly.tokenizer == nullptr) return absl::OkStatus();
+    const std::string_view name = ChatTemplate::Recognise(*assembly.tokenizer);
+    if (name == "none") return absl::OkStatus();
+    NG_ASSIGN_OR_RETURN(const ChatTemplate chat, ChatTemplate::Bind(name, *assembly.tokenizer));
+    assembly.stop_ids.push_back(chat.eot());
+    return absl::OkStatus();
+  }
+  const int64_t vocab_size = assembly.model.spec.shape.vocab_size;
+  for (const int64_t id : config.IntList("run.stop_ids")) {
+    if (id < 0 || id >= vocab_size) {
+      return UsageError(absl::StrCat(config.Describe("run.stop_ids"), ": id ", id,
+                                     " is outside the vocabulary, must be in [0, ", vocab_size - 1,
+                                     "]"));
+    }
+    assembly.stop_ids.push_back(static_cast<int32_t>(id));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CreateSamplerChain(Assembly& assembly) {
+  const Config& config = assembly.config();
+  std::vector<ChainStage> stages;
+  for (const LoadedPlugin& plugin : assembly.selection.stages) {
+    const std::vector<OptionValue> values = config.PluginValues("sampler", plugin.descriptor->name);
+    ChainStage stage;
+    stage.name = plugin.descriptor->name;
+    NG_ASSIGN_OR_RETURN(stage.stage, CreateSampler(plugin, assembly.Context(values)));
+    stage.guard = [plugin](absl::FunctionRef<absl::Status()> call) {
+      return GuardPlugin(plugin, call);
+    };
+    stages.push_back(std::move(stage));
+  }
+  assembly.chain =
+      std::make_unique<SamplerChain>(std::move(stages), assembly.model.spec.shape.vocab_size);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+PluginContext Assembly::Context(const std::vector<OptionValue>& values) const {
+  PluginContext context;
+  context.executor = executor.get();
+  context.isa = isa;
+  context.model = model.spec.shape;
+  context.token_bytes = token_bytes;
+  context.options = OptionValues(values);
+  return context;
+}
+
+absl::StatusOr<CachePlan> Assembly::PlanCacheFor(const CacheSpec& spec) const {
+  const LoadedPlugin& plugin = selection.cache;
+  const std::vector<OptionValue> values = config().PluginValues("cache", plugin.descriptor->name);
+  NG_ASSIGN_OR_RETURN(const CachePlan plan, PlanCache(plugin, Context(values), spec));
+  NG_RETURN_IF_ERROR(GuardPlugin(selection.attention, [&] {
+    return attention->Supports(AttentionSpecOf(model.spec),
+                               {plan.layout, spec.codec_k, spec.codec_v});
+  }));
+  return plan;
+}
+
+absl::StatusOr<CacheSpec> Assembly::CacheSpecFor(const RunNeeds& needs) const {
+  CacheSpec spec;
+  spec.n_layers = model.spec.shape.n_layers;
+  spec.n_kv_heads = model.spec.shape.n_kv_heads;
+  spec.head_dim = model.spec.shape.head_dim;
+  spec.max_tokens = config().Int("cache.max_tokens");
+  if (spec.max_tokens == 0) spec.max_tokens = needs.max_tokens;
+  spec.max_sequences = static_cast<int>(config().Int("cache.max_sequences"));
+  if (spec.max_sequences == 0) spec.max_sequences = needs.max_sequences;
+  spec.layouts = attention->layouts();
+
+  const auto codec_of = [&](const char* key) {
+    const std::string& own = config().Text(key);
+    return CodecFromName(own.empty() ? config().Text("cache.codec") : own);
+  };
+  const std::optional<Codec> codec_k = codec_of("cache.codec_k");
+  const std::optional<Codec> codec_v = codec_of("cache.codec_v");
+  if (codec_k && codec_v) {
+    spec.codec_k = *codec_k;
+    spec.codec_v = *codec_v;
+    return spec;
+  }
+  std::vector<std::string> runnable;
+  for (const char* name : kCodecNames) {
+    spec.codec_k = spec.codec_v = *CodecFromName(name);
+    spec.max_tokens = spec.max_sequences = 1;
+    if (PlanCacheFor(spec).ok()) runnable.push_back(name);
+  }
+  const char* key =
+      codec_k ? (config().Text("cache.codec_v").empty() ? "cache.codec" : "cache.codec_v")
+              : (config().Text("cache.codec_k").empty() ? "cache.codec" : "cache.codec_k");
+  return PluginError(absl::StrCat(
+      config().Describe(key), " = ", config().Text(key), ": ", selection.cache.Describe(), " with ",
+      selection.attention.Describe(), " can run: ", absl::StrJoin(runnable, ", ")));
+}
+
+absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options) {
+  auto assembly = std::make_unique<Assembly>();
+  NG_ASSIGN_OR_RETURN(assembly->selection, SelectPlugins(options));
+  const Config& config = assembly->config();
+  NG_ASSIGN_OR_RETURN(assembly->isa, ChooseIsa(config.Text("run.isa")));
+  const int64_t threads = config.Int("run.threads");
+  assembly->executor = MakeExecutor(threads == 0 ? PhysicalCores() : static_cast<int>(threads));
+
+  if (config.Text("model.path").empty()) {
+    return UsageError(
+        "model.path is not set; it names a folder with config.json and "
+        "model.safetensors");
+  }
+  NG_ASSIGN_OR_RETURN(assembly->model, OpenModel(config.Text("model.path")));
+  NG_RETURN_IF_ERROR(OpenText(*assembly));
+  NG_RETURN_IF_ERROR(BindChat(*assembly));
+  NG_RETURN_IF_ERROR(FindStopIds(*assembly));
+
+  NG_ASSIGN_OR_RETURN(assembly->weight_type,
+                      WeightTypeOf(assembly->model, config.Text("model.weights")));
+  const LoadedPlugin& attention = assembly->selection.attention;
+  const std::vector<OptionValue> values =
+      config.PluginValues("attention", attention.descriptor->name);
+  NG_ASSIGN_OR_RETURN(assembly->attention, CreateAttention(attention, assembly->Context(values)));
+  NG_ASSIGN_OR_RETURN(CacheSpec smallest, assembly->CacheSpecFor(kSmallestRun));
+  smallest.max_tokens = smallest.max_sequences = 1;
+  NG_RETURN_IF_ERROR(assembly->PlanCacheFor(smallest).status());
+  NG_RETURN_IF_ERROR(CreateSamplerChain(*assembly));
+  return assembly;
+}
+
+}  // namespace ng

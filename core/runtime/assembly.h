@@ -1,0 +1,68 @@
+// Assembly: the parts of one engine, found, checked and fitted together before any weight is read.
+#ifndef NG_CORE_RUNTIME_ASSEMBLY_H_
+#define NG_CORE_RUNTIME_ASSEMBLY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/config/config.h"
+#include "core/kernels/kernel_table.h"
+#include "core/model/model_file.h"
+#include "core/plugin/loader.h"
+#include "core/runtime/sampling.h"
+#include "core/text/chat_template.h"
+#include "core/text/tokenizer.h"
+#include "ng/engine.h"
+
+namespace ng {
+
+// The config and the plugins that it names.
+struct Selection {
+  Config config;
+  LoadedPlugin attention;
+  LoadedPlugin cache;
+  std::vector<LoadedPlugin> stages;  // in the order of sampler.chain
+  // Every key with its declaration, plugin options included: what --help prints.
+  std::vector<ConfigKey> keys;
+};
+
+// Reads the config twice: leniently for the plugins' names and directories, then strictly with the
+// options of these plugins, and of any other that a key names. Errors: exit codes 2 and 4.
+absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options);
+
+struct Assembly {
+  Selection selection;
+  IsaLevel isa = IsaLevel::kScalar;
+  std::unique_ptr<Executor> executor;
+  ModelFile model;
+  WeightType weight_type = WeightType::kF32;
+  std::unique_ptr<Tokenizer> tokenizer;       // null: the model runs with ids
+  std::string tokenizer_path;                 //
+  std::string chat_template_name = "none";    //
+  std::unique_ptr<ChatTemplate> chat;         // null: none
+  std::vector<int32_t> stop_ids;              //
+  std::vector<std::string_view> token_bytes;  // [vocab_size], borrowed from the tokenizer
+  std::unique_ptr<AttentionBackend> attention;
+  std::unique_ptr<SamplerChain> chain;
+
+  const Config& config() const { return selection.config; }
+  // What plugins are created with; `values` holds the plugin's options for as long as it is used.
+  PluginContext Context(const std::vector<OptionValue>& values) const;
+  // The cache's spec for a run with these needs. Errors: PluginError for a codec that this cache
+  // and this backend cannot run, with those that they can.
+  absl::StatusOr<CacheSpec> CacheSpecFor(const RunNeeds& needs) const;
+  // What the cache would reserve, with the backend's consent to read it. Errors: PluginError,
+  // LimitError.
+  absl::StatusOr<CachePlan> PlanCacheFor(const CacheSpec& spec) const;
+};
+
+// Fits everything together. Errors, in this order: config (2), plugins (4), model and tokenizer
+// files (3), combinations that cannot run (4).
+absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options);
+
+}  // namespace ng
+
+#endif  // NG_CORE_RUNTIME_ASSEMBLY_H_

@@ -1,0 +1,105 @@
+#include "core/runtime/describe.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace ng {
+namespace {
+
+absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
+
+std::string_view RoleName(TensorRole role) {
+  switch (role) {
+    case TensorRole::kTokenEmbedding:
+      return "token embedding and head";
+    case TensorRole::kHead:
+      return "second copy of the head, must equal the embedding";
+    case TensorRole::kFinalNorm:
+      return "final norm";
+    case TensorRole::kAttnNorm:
+      return "attention norm";
+    case TensorRole::kQkv:
+      return "q, k, v";
+    case TensorRole::kAttnOut:
+      return "attention output";
+    case TensorRole::kMlpNorm:
+      return "mlp norm";
+    case TensorRole::kMlpGate:
+      return "mlp gate";
+    case TensorRole::kMlpGateBias:
+      return "mlp gate bias";
+    case TensorRole::kMlpUp:
+      return "mlp up";
+    case TensorRole::kMlpUpBias:
+      return "mlp up bias";
+    case TensorRole::kMlpDown:
+      return "mlp down";
+    case TensorRole::kMlpDownBias:
+      return "mlp down bias";
+  }
+  return "unknown";
+}
+
+std::string_view WeightTypeName(WeightType type) {
+  switch (type) {
+    case WeightType::kF32:
+      return "f32";
+    case WeightType::kBf16:
+      return "bf16";
+    case WeightType::kF16:
+      return "f16";
+  }
+  return "unknown";
+}
+
+void AppendTensor(const TensorInfo& tensor, std::string_view fate, std::string* out) {
+  absl::StrAppend(out, "  ", tensor.name, " ", View(DTypeName(tensor.dtype)), " ",
+                  ShapeString(tensor.shape), " -> ", View(fate), "\n");
+}
+
+}  // namespace
+
+std::string DescribeRun(const Assembly& assembly, const CacheSpec& spec, const MemoryPlan& plan) {
+  const ModelSpec& model = assembly.model.spec;
+  std::string out = "config\n";
+  for (const absl::string_view line : absl::StrSplit(assembly.config().ToAnnotated(), '\n')) {
+    if (!line.empty()) absl::StrAppend(&out, "  ", line, "\n");
+  }
+  absl::StrAppend(&out, "plugins\n  ", assembly.selection.attention.Describe(), "\n  ",
+                  assembly.selection.cache.Describe(), "\n");
+  for (const LoadedPlugin& stage : assembly.selection.stages) {
+    absl::StrAppend(&out, "  ", stage.Describe(), "\n");
+  }
+  absl::StrAppend(&out, "machine\n  isa ", View(IsaName(assembly.isa)), ", threads ",
+                  assembly.executor->threads(), "\n");
+  absl::StrAppend(&out, "model ", assembly.model.source->path(), "\n  family ", model.family,
+                  ", layers ", model.shape.n_layers, ", heads ", model.shape.n_heads, "/",
+                  model.shape.n_kv_heads, ", head_dim ", model.shape.head_dim, ", width ",
+                  model.width, ", ffn ", model.ffn_width, ", vocabulary ", model.shape.vocab_size,
+                  ", T_max ", model.shape.max_positions, ", weights held as ",
+                  View(WeightTypeName(assembly.weight_type)), "\n");
+  for (const TensorBinding& binding : assembly.model.bindings) {
+    const std::string layer = binding.layer < 0 ? "" : absl::StrCat("layer ", binding.layer, " ");
+    AppendTensor(*binding.tensor, layer + std::string(RoleName(binding.role)), &out);
+  }
+  for (const TensorInfo* tensor : assembly.model.unused) AppendTensor(*tensor, "unused", &out);
+  absl::StrAppend(&out, "tokenizer ",
+                  assembly.tokenizer == nullptr ? "none" : assembly.tokenizer_path,
+                  "\n  chat_template ", assembly.chat_template_name, ", stop ids ",
+                  assembly.stop_ids.empty() ? "none" : absl::StrJoin(assembly.stop_ids, ","), "\n");
+  absl::StrAppend(&out, "memory for ", spec.max_sequences, " x ", spec.max_tokens,
+                  " tokens\n  weights ", plan.weight_bytes, " bytes, cache ", plan.cache_bytes,
+                  ", activations ", plan.activation_bytes, ", reading ", plan.load_scratch_bytes,
+                  "\n  needed ", plan.needed_bytes(), ", available ", plan.available_bytes, "\n");
+  return out;
+}
+
+absl::Status NoChatTemplate(const Assembly& assembly) {
+  return UsageError(
+      absl::StrCat("the model ", assembly.model.source->path(),
+                   " has no chat template that is known; set tokenizer.chat_template (",
+                   ChatTemplateNames(), "), or use --prompt"));
+}
+
+}  // namespace ng

@@ -1,0 +1,23 @@
+// What --dry-run prints about a run that is ready to begin.
+#ifndef NG_CORE_RUNTIME_DESCRIBE_H_
+#define NG_CORE_RUNTIME_DESCRIBE_H_
+
+#include <string>
+
+#include "core/runtime/assembly.h"
+#include "core/runtime/memory_plan.h"
+#include "ng/cache_store.h"
+#include "ng/status.h"
+
+namespace ng {
+
+// Config with origins, plugins with versions and real paths, model and what becomes of each tensor,
+// tokenizer, bytes needed against bytes available.
+std::string DescribeRun(const Assembly& assembly, const CacheSpec& spec, const MemoryPlan& plan);
+
+// The error of a chat request to a model without a template.
+absl::Status NoChatTemplate(const Assembly& assembly);
+
+}  // namespace ng
+
+#endif  // NG_CORE_RUNTIME_DESCRIBE_H_

@@ -1,0 +1,328 @@
+#include "ng/engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/model/decoder.h"
+#include "core/model/weights.h"
+#include "core/runtime/assembly.h"
+#include "core/runtime/describe.h"
+#include "core/runtime/generate.h"
+#include "core/runtime/memory_plan.h"
+
+namespace ng {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+class Engine::Impl {
+ public:
+  Impl(const EngineOptions& options, std::unique_ptr<Assembly> assembly, double open_s)
+      : options_(options), assembly_(std::move(assembly)), load_s_(open_s) {}
+
+  // Samplers, attention, then cache: the order that plugins may rely on.
+  ~Impl() {
+    decoder_.reset();
+    assembly_->chain.reset();
+    assembly_->attention.reset();
+    cache_.reset();
+  }
+
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  const Assembly& assembly() const { return *assembly_; }
+  const ModelShape& shape() const { return assembly_->model.spec.shape; }
+  LanguageModel* model() const { return decoder_.get(); }
+
+  absl::StatusOr<MemoryPlan> PlanMemory(const CacheSpec& spec, const RunNeeds& needs) const;
+  absl::Status Load(const RunNeeds& needs);
+  absl::Status CheckIds(std::span<const int32_t> ids) const;
+  absl::Status CheckRequest(const GenerateRequest& request) const;
+  absl::StatusOr<std::vector<Completion>> Generate(std::span<const GenerateRequest> requests,
+                                                   const GenerateOptions& options);
+  // Runs one step over the sequences' new tokens and gives each one's last logits.
+  absl::StatusOr<StepLogits> Feed(std::span<const StepSequence> sequences);
+
+ private:
+  EngineOptions options_;
+  std::unique_ptr<Assembly> assembly_;
+  std::unique_ptr<CacheStore> cache_;
+  std::unique_ptr<Decoder> decoder_;
+  int max_sequences_ = 0;
+  double load_s_ = 0.0;
+};
+
+RunNeeds Needs(std::span<const GenerateRequest> requests) {
+  RunNeeds needs;
+  needs.max_sequences = std::max(1, static_cast<int>(requests.size()));
+  for (const GenerateRequest& request : requests) {
+    const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
+    needs.max_tokens =
+        std::max(needs.max_tokens, prompt_len + std::max<int64_t>(0, request.max_new_tokens));
+  }
+  return needs;
+}
+
+std::string_view StopReasonName(StopReason reason) {
+  switch (reason) {
+    case StopReason::kEot:
+      return "eot";
+    case StopReason::kMaxNewTokens:
+      return "max_new_tokens";
+    case StopReason::kInterrupted:
+      return "interrupted";
+    case StopReason::kError:
+      return "error";
+  }
+  return "error";
+}
+
+absl::StatusOr<MemoryPlan> Engine::Impl::PlanMemory(const CacheSpec& spec,
+                                                    const RunNeeds& needs) const {
+  const Config& config = assembly_->config();
+  const int64_t t_max = shape().max_positions;
+  if (t_max > 0 && spec.max_tokens > t_max) {
+    return LimitError(absl::StrCat(config.Describe("cache.max_tokens"), " = ", spec.max_tokens,
+                                   " exceeds T_max ", t_max, ", the model's context"));
+  }
+  NG_ASSIGN_OR_RETURN(const CachePlan cache, assembly_->PlanCacheFor(spec));
+  const int64_t chunk = config.Int("run.prefill_chunk");
+  const int64_t rows_each = chunk == 0 ? spec.max_tokens : std::min(chunk, spec.max_tokens);
+  const int64_t n_rows = rows_each * spec.max_sequences;
+  MemoryPlan plan;
+  plan.weight_bytes = WeightBytes(assembly_->model.spec, assembly_->weight_type);
+  plan.load_scratch_bytes = LoadScratchBytes(assembly_->model);
+  plan.cache_bytes = cache.bytes;
+  plan.activation_bytes = ActivationBytes(assembly_->model.spec, n_rows,
+                                          needs.prompt_logits ? n_rows : spec.max_sequences);
+  plan.available_bytes = AvailableMemory();
+  return plan;
+}
+
+absl::Status Engine::Impl::Load(const RunNeeds& needs) {
+  const Clock::time_point start = Clock::now();
+  NG_ASSIGN_OR_RETURN(const CacheSpec spec, assembly_->CacheSpecFor(needs));
+  NG_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(spec, needs));
+  NG_RETURN_IF_ERROR(CheckMemory(plan));
+  const LoadedPlugin& plugin = assembly_->selection.cache;
+  const std::vector<OptionValue> values =
+      assembly_->config().PluginValues("cache", plugin.descriptor->name);
+  decoder_.reset();
+  cache_.reset();
+  NG_ASSIGN_OR_RETURN(cache_, CreateCache(plugin, assembly_->Context(values), spec));
+
+  LoadWeightsOptions load;
+  load.type = assembly_->weight_type;
+  load.executor = assembly_->executor.get();
+  load.stop = options_.stop;
+  if (options_.progress) {
+    load.progress = [this](int64_t done, int64_t total) {
+      options_.progress({"load", done, total});
+    };
+  }
+  NG_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(assembly_->model, load));
+  DecoderParts parts;
+  parts.executor = assembly_->executor.get();
+  parts.kernels = &Kernels(assembly_->isa);
+  parts.attention = assembly_->attention.get();
+  parts.cache = cache_.get();
+  parts.attention_plugin = &assembly_->selection.attention;
+  parts.cache_plugin = &plugin;
+  decoder_ = std::make_unique<Decoder>(assembly_->model.spec, std::move(weights), parts);
+  max_sequences_ = spec.max_sequences;
+  load_s_ += SecondsSince(start);
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Impl::CheckIds(std::span<const int32_t> ids) const {
+  if (ids.empty()) return UsageError("the prompt is empty; it must have at least one token");
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= shape().vocab_size) {
+      return UsageError(absl::StrCat("prompt id ", ids[i], " at position ", i,
+                                     " is outside the vocabulary, must be in [0, ",
+                                     shape().vocab_size - 1, "]"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Impl::CheckRequest(const GenerateRequest& request) const {
+  NG_RETURN_IF_ERROR(CheckIds(request.prompt_ids));
+  const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
+  if (shape().max_positions > 0) {
+    NG_RETURN_IF_ERROR(
+        CheckCap(prompt_len, request.max_new_tokens, shape().max_positions, "T_max"));
+  }
+  const int64_t max_tokens = assembly_->config().Int("cache.max_tokens");
+  if (max_tokens == 0) return absl::OkStatus();
+  return CheckCap(prompt_len, request.max_new_tokens, max_tokens, "cache tokens");
+}
+
+absl::StatusOr<std::vector<Completion>> Engine::Impl::Generate(
+    std::span<const GenerateRequest> requests, const GenerateOptions& options) {
+  for (const GenerateRequest& request : requests) NG_RETURN_IF_ERROR(CheckRequest(request));
+  for (const auto* chosen : {&options.trace_layers, &options.trace_heads}) {
+    const bool layers = chosen == &options.trace_layers;
+    const int end = layers ? shape().n_layers : shape().n_heads;
+    for (const int index : *chosen) {
+      if (index < 0 || index >= end) {
+        return UsageError(absl::StrCat("trace ", layers ? "layer " : "head ", index,
+                                       ": the model has ", layers ? "layers" : "heads", " 0 to ",
+                                       end - 1));
+      }
+    }
+  }
+  const Config& config = assembly_->config();
+  GenerateSettings settings;
+  settings.stop_ids = assembly_->stop_ids;
+  settings.seed = config.Int("sampler.seed");
+  settings.use_cache = config.Bool("run.use_cache");
+  settings.prefill_chunk = config.Int("run.prefill_chunk");
+  settings.max_sequences = max_sequences_;
+  settings.load_s = load_s_;
+  settings.stop = options_.stop;
+  settings.progress = options_.progress;
+  return GenerateLoop(*decoder_, *assembly_->chain, settings).Run(requests, options);
+}
+
+absl::StatusOr<StepLogits> Engine::Impl::Feed(std::span<const StepSequence> sequences) {
+  StepBatch batch;
+  batch.sequences = sequences;
+  batch.stop = options_.stop;
+  NG_RETURN_IF_ERROR(decoder_->Forward(batch));
+  return StepLogits{decoder_->logits()};
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Open(const EngineOptions& options) {
+  const Clock::time_point start = Clock::now();
+  NG_ASSIGN_OR_RETURN(std::unique_ptr<Assembly> assembly, Assemble(options));
+  return std::unique_ptr<Engine>(
+      new Engine(std::make_unique<Impl>(options, std::move(assembly), SecondsSince(start))));
+}
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::~Engine() = default;
+
+absl::Status Engine::Load(const RunNeeds& needs) { return impl_->Load(needs); }
+
+const Config& Engine::config() const { return impl_->assembly().config(); }
+const ModelShape& Engine::model_shape() const { return impl_->shape(); }
+IsaLevel Engine::isa() const { return impl_->assembly().isa; }
+int Engine::threads() const { return impl_->assembly().executor->threads(); }
+int64_t Engine::default_max_new_tokens() const { return config().Int("run.max_new_tokens"); }
+std::span<const int32_t> Engine::stop_ids() const { return impl_->assembly().stop_ids; }
+
+absl::StatusOr<std::string> Engine::Describe(const RunNeeds& needs) const {
+  NG_ASSIGN_OR_RETURN(const CacheSpec spec, impl_->assembly().CacheSpecFor(needs));
+  NG_ASSIGN_OR_RETURN(const MemoryPlan plan, impl_->PlanMemory(spec, needs));
+  return DescribeRun(impl_->assembly(), spec, plan);
+}
+
+bool Engine::has_tokenizer() const { return impl_->assembly().tokenizer != nullptr; }
+
+absl::StatusOr<std::vector<int32_t>> Engine::Encode(std::string_view text,
+                                                    const TokenizeOptions& options) const {
+  const Assembly& assembly = impl_->assembly();
+  if (!has_tokenizer()) {
+    return UsageError(absl::StrCat("the model ", assembly.model.source->path(),
+                                   " has no tokenizer; give ids, or tokenizer.path"));
+  }
+  return assembly.tokenizer->Encode(text, {options.parse_special, false});
+}
+
+absl::StatusOr<std::string> Engine::Decode(std::span<const int32_t> ids) const {
+  if (!has_tokenizer()) return UsageError("the model has no tokenizer");
+  NG_RETURN_IF_ERROR(impl_->CheckIds(ids));
+  std::string bytes;
+  for (const int32_t id : ids) bytes += impl_->assembly().token_bytes[static_cast<size_t>(id)];
+  return bytes;
+}
+
+absl::StatusOr<std::vector<int32_t>> Engine::EncodeMessage(std::string_view message) const {
+  const Assembly& assembly = impl_->assembly();
+  if (assembly.chat == nullptr) return NoChatTemplate(assembly);
+  return assembly.chat->FirstTurn(config().Text("run.system"), message);
+}
+
+absl::StatusOr<std::vector<int32_t>> Engine::EncodeNextTurn(std::string_view message) const {
+  const Assembly& assembly = impl_->assembly();
+  if (assembly.chat == nullptr) return NoChatTemplate(assembly);
+  return assembly.chat->NextTurn(message);
+}
+
+absl::Status Engine::CheckRequest(const GenerateRequest& request) const {
+  return impl_->CheckRequest(request);
+}
+
+absl::StatusOr<std::vector<Completion>> Engine::Generate(std::span<const GenerateRequest> requests,
+                                                         const GenerateOptions& options) {
+  return impl_->Generate(requests, options);
+}
+
+absl::StatusOr<SequenceId> Engine::OpenSequence(int64_t capacity) {
+  return impl_->model()->OpenSequence(capacity);
+}
+
+void Engine::CloseSequence(SequenceId sequence) { impl_->model()->CloseSequence(sequence); }
+
+int64_t Engine::SequenceLength(SequenceId sequence) const {
+  return impl_->model()->Length(sequence);
+}
+
+absl::StatusOr<StepLogits> Engine::Prefill(std::span<const SequenceId> sequences,
+                                           std::span<const std::vector<int32_t>> prompts) {
+  if (sequences.size() != prompts.size()) {
+    return UsageError(absl::StrCat("batch size mismatch: ", prompts.size(), " prompts for ",
+                                   sequences.size(), " sequences"));
+  }
+  const int64_t t_max = impl_->shape().max_positions;
+  std::vector<StepSequence> step;
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const auto prompt_len = static_cast<int64_t>(prompts[i].size());
+    const int64_t length = impl_->model()->Length(sequences[i]);
+    if (length != 0) {
+      return UsageError(absl::StrCat("cache must be empty (t=0) before prefill: sequence ", i,
+                                     " holds t=", length));
+    }
+    NG_RETURN_IF_ERROR(impl_->CheckIds(prompts[i]));
+    if (t_max > 0) NG_RETURN_IF_ERROR(CheckCap(prompt_len, 0, t_max, "T_max"));
+    step.push_back({sequences[i], 0, prompts[i], 1});
+  }
+  return impl_->Feed(step);
+}
+
+absl::StatusOr<StepLogits> Engine::DecodeStep(std::span<const SequenceId> sequences,
+                                              std::span<const int32_t> tokens) {
+  if (sequences.size() != tokens.size()) {
+    return UsageError(absl::StrCat("batch size mismatch: ", tokens.size(), " tokens for ",
+                                   sequences.size(), " sequences; decode takes exactly one each"));
+  }
+  const int64_t t_max = impl_->shape().max_positions;
+  if (!tokens.empty()) NG_RETURN_IF_ERROR(impl_->CheckIds(tokens));
+  std::vector<StepSequence> step;
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const int64_t length = impl_->model()->Length(sequences[i]);
+    const int64_t capacity = impl_->model()->Capacity(sequences[i]);
+    if (t_max > 0 && length >= t_max) {
+      return LimitError(
+          absl::StrCat("exceeded T_max during generation: t=", length, " must be < T_max=", t_max));
+    }
+    if (length >= capacity) {
+      return LimitError(
+          absl::StrCat("cache overflow: t=", length, " must be < capacity=", capacity));
+    }
+    step.push_back({sequences[i], length, tokens.subspan(i, 1), 1});
+  }
+  return impl_->Feed(step);
+}
+
+}  // namespace ng

@@ -1,0 +1,336 @@
+#include "core/runtime/generate.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "absl/numeric/int128.h"
+#include "absl/strings/str_cat.h"
+#include "core/runtime/step_observers.h"
+
+namespace ng {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kRecordedTopK = 10;
+
+double Seconds(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace
+
+absl::Status CheckCap(int64_t prompt_len, int64_t max_new_tokens, int64_t limit,
+                      std::string_view limit_name) {
+  const absl::string_view name(limit_name.data(), limit_name.size());
+  const int64_t max_new = std::max<int64_t>(0, max_new_tokens);
+  if (prompt_len > limit) {
+    return LimitError(absl::StrCat("prompt length exceeds ", name, ": prompt ", prompt_len, " > ",
+                                   limit, " ", name));
+  }
+  // Compared by difference: the sum may not fit an int64.
+  if (max_new <= limit - prompt_len) return absl::OkStatus();
+  const absl::uint128 sum = absl::uint128(prompt_len) + absl::uint128(max_new);
+  return LimitError(absl::StrCat("prompt ", prompt_len, " + max_new_tokens ", max_new, " = ",
+                                 static_cast<uint64_t>(sum), " > ", limit, " ", name,
+                                 "; lower run.max_new_tokens to ", limit - prompt_len));
+}
+
+// A request between admission and retirement.
+struct GenerateLoop::Active {
+  int index = 0;  // of its request
+  int slot = 0;   // in the sampler chain
+  SequenceId sequence = 0;
+  bool owns_sequence = true;
+  Completion* completion = nullptr;
+  int64_t max_new_tokens = 0;
+  int64_t n_logits_kept = 0;   // prompt rows already in captured.logits
+  int64_t n_rows_kept = 0;     // queries already in captured.attn_full
+  bool last_row_pass = false;  // generation is over, the last id's rows are still wanted
+  StopReason stop_reason = StopReason::kMaxNewTokens;
+  Clock::time_point admitted;
+  Clock::time_point prefilled;
+  bool prefill_done = false;
+  std::vector<AttentionRow> attn_rows;  // of the query that was fed last
+
+  std::vector<int32_t>& ids() const { return completion->ids; }
+  int64_t n_ids() const { return static_cast<int64_t>(completion->ids.size()); }
+  int64_t n_generated() const { return n_ids() - completion->prompt_len; }
+};
+
+GenerateLoop::GenerateLoop(LanguageModel& model, SamplerChain& chain,
+                           const GenerateSettings& settings)
+    : model_(model), chain_(chain), settings_(settings) {}
+
+GenerateLoop::~GenerateLoop() = default;
+
+bool GenerateLoop::StopRequested() const {
+  return settings_.stop != nullptr && settings_.stop->load(std::memory_order_relaxed);
+}
+
+absl::StatusOr<std::vector<Completion>> GenerateLoop::Run(std::span<const GenerateRequest> requests,
+                                                          const GenerateOptions& options) {
+  requests_ = requests;
+  options_ = &options;
+  completions_.assign(requests.size(), {});
+  active_.clear();
+  next_request_ = 0;
+  free_slots_.clear();
+  for (int slot = settings_.max_sequences; slot-- > 0;) free_slots_.push_back(slot);
+  recorder_ = std::make_unique<Recorder>(model_.shape(), options.trace_layers, options.trace_heads);
+  AttachObservers();
+
+  absl::Status status;
+  while (status.ok() && !StopRequested() &&
+         (next_request_ < requests_.size() || !active_.empty())) {
+    status = Admit();
+    if (status.ok() && !active_.empty()) status = Step();
+  }
+  const bool interrupted = status.code() == absl::StatusCode::kCancelled || StopRequested();
+  if (interrupted) status = absl::OkStatus();
+  status.Update(End(interrupted ? StopReason::kInterrupted : StopReason::kError));
+  if (!status.ok()) return status;
+  return std::move(completions_);
+}
+
+absl::Status GenerateLoop::End(StopReason reason) {
+  absl::Status status;
+  while (!active_.empty()) {
+    // A request that only waits for its last row has ended as it did.
+    const Active& first = *active_.front();
+    status.Update(Retire(0, first.last_row_pass ? first.stop_reason : reason));
+  }
+  while (next_request_ < requests_.size()) {
+    const size_t index = next_request_++;
+    completions_[index].ids = requests_[index].prompt_ids;
+    completions_[index].prompt_len = static_cast<int64_t>(requests_[index].prompt_ids.size());
+    completions_[index].stop_reason = reason;
+    status.Update(Report(index));
+  }
+  return status;
+}
+
+absl::Status GenerateLoop::Report(size_t index) {
+  if (!options_->on_done) return absl::OkStatus();
+  return options_->on_done(static_cast<int>(index), completions_[index]);
+}
+
+void GenerateLoop::AttachObservers() {
+  observers_ = {};
+  if (options_->on_cache_debug) {
+    cache_debug_ = std::make_unique<CacheDebugObserver>(model_.shape(), options_->cache_debug_layer,
+                                                        options_->on_cache_debug);
+    observers_.Add(cache_debug_.get());
+  }
+  if (settings_.progress) {
+    progress_ = std::make_unique<PrefillProgressObserver>(model_.shape(), settings_.progress);
+    observers_.Add(progress_.get());
+  }
+}
+
+absl::Status GenerateLoop::Admit() {
+  while (next_request_ < requests_.size() && !free_slots_.empty()) {
+    const size_t index = next_request_++;
+    const GenerateRequest& request = requests_[index];
+    Completion& completion = completions_[index];
+    completion.prompt_len = static_cast<int64_t>(request.prompt_ids.size());
+    completion.timings.load_s = settings_.load_s;
+    const int64_t max_new = std::max<int64_t>(0, request.max_new_tokens);
+    completion.ids.reserve(request.prompt_ids.size() + static_cast<size_t>(max_new));
+    completion.ids = request.prompt_ids;
+    if (max_new == 0 && !options_->capture_logits && !options_->capture_attn_full) {
+      NG_RETURN_IF_ERROR(Report(index));  // the prompt comes back as it is
+      continue;
+    }
+    auto active = std::make_unique<Active>();
+    active->index = static_cast<int>(index);
+    active->completion = &completion;
+    active->max_new_tokens = max_new;
+    active->admitted = Clock::now();
+    if (request.sequence.has_value()) {
+      active->sequence = *request.sequence;
+      active->owns_sequence = false;
+    } else {
+      NG_ASSIGN_OR_RETURN(active->sequence, model_.OpenSequence(completion.prompt_len + max_new));
+    }
+    active->slot = free_slots_.back();
+    const absl::Status opened = chain_.Open(active->slot, request.prompt_ids);
+    if (!opened.ok()) {
+      if (active->owns_sequence) model_.CloseSequence(active->sequence);
+      return opened;
+    }
+    free_slots_.pop_back();
+    active_.push_back(std::move(active));
+  }
+  return absl::OkStatus();
+}
+
+bool GenerateLoop::WantsLastRow(const Active& active) const {
+  const int64_t max_positions = model_.shape().max_positions;
+  return options_->capture_attn_full && recorder_->on() && active.n_rows_kept < active.n_ids() &&
+         active.n_ids() <= model_.Capacity(active.sequence) &&
+         (max_positions == 0 || active.n_ids() <= max_positions);
+}
+
+absl::Status GenerateLoop::Step() {
+  step_sequences_.clear();
+  recorder_->BeginStep();
+  for (size_t i = 0; i < active_.size(); ++i) {
+    const Active& active = *active_[i];
+    const int64_t fed = model_.Length(active.sequence);
+    int64_t n_tokens = active.n_ids() - fed;
+    if (settings_.prefill_chunk > 0) n_tokens = std::min(n_tokens, settings_.prefill_chunk);
+    const int64_t end = fed + n_tokens;
+    const bool last = end == active.n_ids();
+    StepSequence sequence;
+    sequence.sequence = active.sequence;
+    sequence.start_pos = fed;
+    sequence.tokens =
+        std::span(active.ids()).subspan(static_cast<size_t>(fed), static_cast<size_t>(n_tokens));
+    const bool keeps_logits =
+        options_->capture_logits && active.n_logits_kept < active.completion->prompt_len;
+    sequence.n_logit_rows = keeps_logits ? n_tokens : last && !active.last_row_pass ? 1 : 0;
+    step_sequences_.push_back(sequence);
+
+    int64_t first_wanted = last ? end - 1 : end;
+    if (options_->capture_attn_full) first_wanted = std::max(fed, active.n_rows_kept);
+    recorder_->Want(static_cast<int>(i), first_wanted, end);
+  }
+
+  StepBatch batch;
+  batch.sequences = step_sequences_;
+  batch.captures = recorder_->captures();
+  batch.stop = settings_.stop;
+  if (!observers_.empty()) batch.observer = &observers_;
+  NG_RETURN_IF_ERROR(model_.Forward(batch));
+  return ReadStep();
+}
+
+absl::Status GenerateLoop::ReadStep() {
+  int64_t logit_row = 0;
+  done_.clear();
+  for (size_t i = 0; i < active_.size(); ++i) {
+    Active& active = *active_[i];
+    const StepSequence& fed = step_sequences_[i];
+    const int64_t end = fed.start_pos + static_cast<int64_t>(fed.tokens.size());
+    KeepTensors(active, i, logit_row);
+    logit_row += fed.n_logit_rows;
+    if (end < active.n_ids()) continue;  // more of the prompt to come
+    if (!active.prefill_done) {
+      active.prefill_done = true;
+      active.prefilled = Clock::now();
+      active.completion->timings.prefill_tokens = active.completion->prompt_len;
+    }
+    if (!active.last_row_pass && active.n_generated() < active.max_new_tokens) {
+      NG_RETURN_IF_ERROR(Choose(active, logit_row - 1));
+    }
+    if (Finished(active) && (active.last_row_pass || !WantsLastRow(active))) {
+      done_.push_back(i);
+      continue;
+    }
+    active.last_row_pass = Finished(active);
+    // Uncached: nothing is kept, and all ids are fed again. (The pass for the last id's rows reads
+    // what is already there.)
+    if (!settings_.use_cache) NG_RETURN_IF_ERROR(model_.Truncate(active.sequence, 0));
+  }
+  for (size_t i = done_.size(); i-- > 0;) {
+    NG_RETURN_IF_ERROR(Retire(done_[i], active_[done_[i]]->stop_reason));
+  }
+  return absl::OkStatus();
+}
+
+void GenerateLoop::KeepTensors(Active& active, size_t batch_index, int64_t logit_row) {
+  const StepSequence& fed = step_sequences_[batch_index];
+  const auto n_tokens = static_cast<int64_t>(fed.tokens.size());
+  const int64_t end = fed.start_pos + n_tokens;
+  CapturedTensors& captured = active.completion->captured;
+  if (options_->capture_logits && active.n_logits_kept < active.completion->prompt_len) {
+    const TensorView<const float, 2> logits = model_.logits();
+    const float* rows = logits.Row(logit_row);
+    captured.logits.insert(captured.logits.end(), rows, rows + n_tokens * logits.extent[1]);
+    active.n_logits_kept = end;
+  }
+  if (!recorder_->on()) return;
+  const bool last = end == active.n_ids();
+  int64_t pos = options_->capture_attn_full ? std::max(fed.start_pos, active.n_rows_kept)
+                                            : end - (last ? 1 : 0);
+  for (; pos < end; ++pos) {
+    std::vector<AttentionRow> rows = recorder_->Take(static_cast<int>(batch_index), pos);
+    if (last && pos == end - 1) active.attn_rows = rows;
+    if (!options_->capture_attn_full) continue;
+    active.n_rows_kept = pos + 1;
+    std::move(rows.begin(), rows.end(), std::back_inserter(captured.attn_full));
+  }
+}
+
+absl::Status GenerateLoop::Choose(Active& active, int64_t logit_row) {
+  const TensorView<const float, 2> all = model_.logits();
+  const std::span<const float> logits(all.Row(logit_row), static_cast<size_t>(all.extent[1]));
+  if (!AllFinite(logits)) return NotFinite(active);
+  const int64_t step = active.n_generated();
+  NG_ASSIGN_OR_RETURN(const int32_t token,
+                      chain_.Choose(active.slot, logits, {settings_.seed, active.index, step}));
+  if (options_->capture_decode_logits) {
+    std::vector<float>& kept = active.completion->captured.decode_logits;
+    kept.insert(kept.end(), logits.begin(), logits.end());
+  }
+  active.ids().push_back(token);
+  Timings& timings = active.completion->timings;
+  timings.prefill_s = Seconds(active.admitted, active.prefilled);
+  timings.decode_s = Seconds(active.prefilled, Clock::now());
+  timings.decode_tokens = active.n_generated() - 1;
+  if (std::find(settings_.stop_ids.begin(), settings_.stop_ids.end(), token) !=
+      settings_.stop_ids.end()) {
+    active.stop_reason = StopReason::kEot;
+  }
+  NG_RETURN_IF_ERROR(chain_.Accept(active.slot, token));
+  if (!options_->on_step) return absl::OkStatus();
+
+  StepRecord record;
+  record.step = step;
+  record.token_id = token;
+  if (options_->steps) {
+    StepStats stats = ComputeStepStats(logits, token, kRecordedTopK);
+    record.logprob = stats.logprob;
+    record.entropy = stats.entropy;
+    record.top_k = std::move(stats.top);
+  }
+  record.attn_rows = std::move(active.attn_rows);
+  return options_->on_step(active.index, record);
+}
+
+bool GenerateLoop::Finished(const Active& active) const {
+  return active.stop_reason == StopReason::kEot || active.n_generated() >= active.max_new_tokens;
+}
+
+absl::Status GenerateLoop::Retire(size_t active_index, StopReason reason) {
+  const std::unique_ptr<Active> active = std::move(active_[active_index]);
+  active_.erase(active_.begin() + static_cast<int64_t>(active_index));
+  active->completion->stop_reason = reason;
+  if (active->owns_sequence) model_.CloseSequence(active->sequence);
+  free_slots_.push_back(active->slot);
+  const absl::Status closed = chain_.Close(active->slot);
+  const absl::Status reported = Report(static_cast<size_t>(active->index));
+  return closed.ok() ? reported : closed;
+}
+
+absl::Status GenerateLoop::NotFinite(Active& active) {
+  const std::string message = absl::StrCat("request ", active.index, ", step ",
+                                           active.n_generated(), ": the logits are not finite");
+  // The same ids once more, with a look at every layer.
+  NonFiniteFinder finder;
+  const StepSequence again{active.sequence, 0, active.ids(), 0};
+  StepBatch batch;
+  batch.sequences = {&again, 1};
+  batch.observer = &finder;
+  NG_RETURN_IF_ERROR(model_.Truncate(active.sequence, 0));
+  if (!model_.Forward(batch).ok() || finder.first_layer() < 0) {
+    return NumericError(message + "; every layer's output is finite, the head's is not");
+  }
+  return NumericError(absl::StrCat(
+      message, "; the first layer to put out NaN or infinity is layer ", finder.first_layer()));
+}
+
+}  // namespace ng

@@ -1,0 +1,99 @@
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/runtime/assembly.h"
+
+namespace ng {
+namespace {
+
+class PluginKeys {
+ public:
+  PluginKeys() {
+    const std::span<const ConfigKey> core = CoreConfigKeys();
+    keys_.assign(core.begin(), core.end());
+  }
+
+  void Add(const LoadedPlugin& plugin) {
+    const PluginDescriptor& descriptor = *plugin.descriptor;
+    if (!added_.insert(&descriptor).second) return;
+    for (uint32_t i = 0; i < descriptor.n_options; ++i) {
+      const OptionSpec& option = descriptor.options[i];
+      keys_.push_back({absl::StrCat(descriptor.kind, ".", descriptor.name, ".", option.name),
+                       &option, ConfigForm::kPlain});
+    }
+  }
+
+  std::vector<ConfigKey> Take() { return std::move(keys_); }
+
+ private:
+  std::vector<ConfigKey> keys_;
+  std::set<const PluginDescriptor*> added_;
+};
+
+// The plugin that a key's first two parts name, if there is one: sampler.top_k.k -> sampler top_k.
+// Its options may be set while another plugin is chosen, so that one config serves several choices.
+const PluginFile* NamedByKey(std::string_view key, const PluginHost& host) {
+  const size_t kind_end = key.find('.');
+  const size_t name_end = key.find('.', kind_end == key.npos ? key.npos : kind_end + 1);
+  if (name_end == key.npos) return nullptr;
+  const std::string_view kind = key.substr(0, kind_end);
+  const std::string_view name = key.substr(kind_end + 1, name_end - kind_end - 1);
+  for (const PluginFile& file : host.files()) {
+    if (file.kind == kind && file.name == name) return &file;
+  }
+  return nullptr;
+}
+
+absl::Status CheckDistinct(std::span<const std::string> chain) {
+  std::set<std::string> seen;
+  for (const std::string& name : chain) {
+    if (!seen.insert(name).second) {
+      return UsageError(
+          absl::StrCat("sampler.chain: stage '", name, "' is named twice; each may occur once"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options) {
+  std::vector<ConfigEntry> entries;
+  if (!options.config_file.empty()) {
+    NG_ASSIGN_OR_RETURN(entries, ReadIniFile(options.config_file));
+  }
+  NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> overrides, ParseOverrides(options.overrides));
+  std::move(overrides.begin(), overrides.end(), std::back_inserter(entries));
+
+  NG_ASSIGN_OR_RETURN(const std::string directories, LookupEarly(entries, "plugins.path"));
+  NG_ASSIGN_OR_RETURN(PluginHost host, PluginHost::Scan(SplitNames(directories)));
+  Selection selection;
+  NG_ASSIGN_OR_RETURN(const std::string attention, LookupEarly(entries, "attention.name"));
+  NG_ASSIGN_OR_RETURN(selection.attention, host.Load("attention", attention));
+  NG_ASSIGN_OR_RETURN(const std::string cache, LookupEarly(entries, "cache.name"));
+  NG_ASSIGN_OR_RETURN(selection.cache, host.Load("cache", cache));
+  NG_ASSIGN_OR_RETURN(const std::string chain, LookupEarly(entries, "sampler.chain"));
+  NG_RETURN_IF_ERROR(CheckDistinct(SplitNames(chain)));
+  for (const std::string& name : SplitNames(chain)) {
+    NG_ASSIGN_OR_RETURN(LoadedPlugin stage, host.Load("sampler", name));
+    selection.stages.push_back(std::move(stage));
+  }
+
+  PluginKeys keys;
+  keys.Add(selection.attention);
+  keys.Add(selection.cache);
+  for (const LoadedPlugin& stage : selection.stages) keys.Add(stage);
+  for (const ConfigEntry& entry : entries) {
+    if (const PluginFile* file = NamedByKey(entry.key, host)) {
+      NG_ASSIGN_OR_RETURN(const LoadedPlugin plugin, host.Load(file->kind, file->name));
+      keys.Add(plugin);
+    }
+  }
+  selection.keys = keys.Take();
+  NG_ASSIGN_OR_RETURN(selection.config, Config::Build(entries, selection.keys));
+  return selection;
+}
+
+}  // namespace ng

@@ -33,6 +33,11 @@ struct Selection {
 // options of these plugins, and of any other that a key names. Errors: exit codes 2 and 4.
 absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options);
 
+// The plugins that the config's directories offer.
+absl::StatusOr<PluginHost> ScanPlugins(const EngineOptions& options);
+// The config keys that a plugin's options become.
+std::vector<ConfigKey> OptionKeys(const LoadedPlugin& plugin);
+
 struct Assembly {
   Selection selection;
   IsaLevel isa = IsaLevel::kScalar;

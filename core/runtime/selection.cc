@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -8,21 +8,18 @@
 namespace ng {
 namespace {
 
-class PluginKeys {
+// The engine's keys, and the options of every plugin added.
+class KeyTable {
  public:
-  PluginKeys() {
+  KeyTable() {
     const std::span<const ConfigKey> core = CoreConfigKeys();
     keys_.assign(core.begin(), core.end());
   }
 
   void Add(const LoadedPlugin& plugin) {
-    const PluginDescriptor& descriptor = *plugin.descriptor;
-    if (!added_.insert(&descriptor).second) return;
-    for (uint32_t i = 0; i < descriptor.n_options; ++i) {
-      const OptionSpec& option = descriptor.options[i];
-      keys_.push_back({absl::StrCat(descriptor.kind, ".", descriptor.name, ".", option.name),
-                       &option, ConfigForm::kPlain});
-    }
+    if (!added_.insert(plugin.descriptor).second) return;
+    const std::vector<ConfigKey> options = OptionKeys(plugin);
+    keys_.insert(keys_.end(), options.begin(), options.end());
   }
 
   std::vector<ConfigKey> Take() { return std::move(keys_); }
@@ -31,6 +28,21 @@ class PluginKeys {
   std::vector<ConfigKey> keys_;
   std::set<const PluginDescriptor*> added_;
 };
+
+absl::StatusOr<std::vector<ConfigEntry>> ReadEntries(const EngineOptions& options) {
+  std::vector<ConfigEntry> entries;
+  if (!options.config_file.empty()) {
+    NG_ASSIGN_OR_RETURN(entries, ReadIniFile(options.config_file));
+  }
+  NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> overrides, ParseOverrides(options.overrides));
+  std::move(overrides.begin(), overrides.end(), std::back_inserter(entries));
+  return entries;
+}
+
+absl::StatusOr<PluginHost> Scan(std::span<const ConfigEntry> entries) {
+  NG_ASSIGN_OR_RETURN(const std::string directories, LookupEarly(entries, "plugins.path"));
+  return PluginHost::Scan(SplitNames(directories));
+}
 
 // The plugin that a key's first two parts name, if there is one: sampler.top_k.k -> sampler top_k.
 // Its options may be set while another plugin is chosen, so that one config serves several choices.
@@ -59,16 +71,25 @@ absl::Status CheckDistinct(std::span<const std::string> chain) {
 
 }  // namespace
 
-absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options) {
-  std::vector<ConfigEntry> entries;
-  if (!options.config_file.empty()) {
-    NG_ASSIGN_OR_RETURN(entries, ReadIniFile(options.config_file));
+std::vector<ConfigKey> OptionKeys(const LoadedPlugin& plugin) {
+  const PluginDescriptor& descriptor = *plugin.descriptor;
+  std::vector<ConfigKey> keys;
+  for (uint32_t i = 0; i < descriptor.n_options; ++i) {
+    const OptionSpec& option = descriptor.options[i];
+    keys.push_back({absl::StrCat(descriptor.kind, ".", descriptor.name, ".", option.name), &option,
+                    ConfigForm::kPlain});
   }
-  NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> overrides, ParseOverrides(options.overrides));
-  std::move(overrides.begin(), overrides.end(), std::back_inserter(entries));
+  return keys;
+}
 
-  NG_ASSIGN_OR_RETURN(const std::string directories, LookupEarly(entries, "plugins.path"));
-  NG_ASSIGN_OR_RETURN(PluginHost host, PluginHost::Scan(SplitNames(directories)));
+absl::StatusOr<PluginHost> ScanPlugins(const EngineOptions& options) {
+  NG_ASSIGN_OR_RETURN(const std::vector<ConfigEntry> entries, ReadEntries(options));
+  return Scan(entries);
+}
+
+absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options) {
+  NG_ASSIGN_OR_RETURN(const std::vector<ConfigEntry> entries, ReadEntries(options));
+  NG_ASSIGN_OR_RETURN(PluginHost host, Scan(entries));
   Selection selection;
   NG_ASSIGN_OR_RETURN(const std::string attention, LookupEarly(entries, "attention.name"));
   NG_ASSIGN_OR_RETURN(selection.attention, host.Load("attention", attention));
@@ -81,7 +102,7 @@ absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options) {
     selection.stages.push_back(std::move(stage));
   }
 
-  PluginKeys keys;
+  KeyTable keys;
   keys.Add(selection.attention);
   keys.Add(selection.cache);
   for (const LoadedPlugin& stage : selection.stages) keys.Add(stage);

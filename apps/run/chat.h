@@ -1,0 +1,26 @@
+// --chat: a conversation on stdin and stdout.
+#ifndef NG_APPS_RUN_CHAT_H_
+#define NG_APPS_RUN_CHAT_H_
+
+#include <atomic>
+
+#include "apps/run/command_line.h"
+#include "apps/run/terminal.h"
+#include "ng/engine.h"
+#include "ng/status.h"
+
+namespace ng::run {
+
+// Reads a message a line until the end of stdin and answers each; the cache keeps the conversation.
+// "/new" begins another one. A turn that does not fit the context is refused with one line, and the
+// conversation stands as before. Returns the status of the last turn; an error with an empty
+// message has been printed already. REQUIRES: Load has been called for the conversation's capacity.
+absl::Status Chat(Engine& engine, const CommandLine& line, int64_t capacity,
+                  const std::atomic<bool>& stop);
+
+// Tokens a conversation may hold: cache.max_tokens, or the model's context up to 8192.
+int64_t ChatCapacity(const Engine& engine);
+
+}  // namespace ng::run
+
+#endif  // NG_APPS_RUN_CHAT_H_

@@ -1,0 +1,238 @@
+#include "apps/run/command_line.h"
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <charconv>
+#include <cstdlib>
+#include <set>
+#include <sstream>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/config/config.h"
+
+namespace ng::run {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr int kHelpWidth = 100;
+
+po::options_description Options() {
+  const auto text = [] { return po::value<std::string>()->value_name("ARG"); };
+  po::options_description what("What to run", kHelpWidth);
+  what.add_options()                                                      //
+      ("config", text(), "the config file")                               //
+      ("prompt", text(), "a text to complete")                            //
+      ("prompt-file", text(), "a file whose whole text is completed")     //
+      ("prompt-ids", text(), "token ids, separated by blanks or commas")  //
+      ("prompts", text(),
+       "a JSONL file, decoded as one batch: {\"prompt\" or \"prompt_ids\", \"max_new_tokens\"}")  //
+      ("message", text(), "one user turn through the chat template")                              //
+      ("chat", "a conversation: one message a line; /new begins another")                         //
+      ("parse-special", "literals of special tokens in --prompt become special tokens");
+  po::options_description output("Output", kHelpWidth);
+  output.add_options()                                                                           //
+      ("output", text()->default_value("text"), "text (streamed) or jsonl (a line per prompt)")  //
+      ("steps", text(), "a JSONL file with a line per generated token")                          //
+      ("save", text(), "a safetensors file for the tensors of --save-tensors")                   //
+      ("save-tensors", text(),
+       "of logits,decode_logits,attn_row,attn_full; default: logits,decode_logits, and attn_row "
+       "with --trace-layer")                                                    //
+      ("trace-layer", text(), "keep attention rows of these layers: 0 or 0,3")  //
+      ("trace-heads", text(), "only of these heads")                            //
+      ("debug-cache", "cache debug lines on stderr (also KV_DEBUG=1)")          //
+      ("debug-layer", text(), "only of this layer (also KV_DEBUG_LAYER=N)");
+  po::options_description about("About", kHelpWidth);
+  about.add_options()                                                   //
+      ("help", "this text, with the options of the chosen plugins")     //
+      ("version", "version, instruction set level, build tag")          //
+      ("list-plugins", "every plugin that is found, with its options")  //
+      ("print-config", "the full effective config as a config file")    //
+      ("dry-run", "check everything and print the plan; compute nothing");
+  po::options_description all(kHelpWidth);
+  all.add(what).add(output).add(about);
+  return all;
+}
+
+absl::StatusOr<int> ParseIndex(std::string_view option, std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0) {
+    return UsageError("--" + std::string(option) + "=" + std::string(text) +
+                      ": must be a number, 0 or more");
+  }
+  return value;
+}
+
+absl::Status ParseIndexList(std::string_view option, const std::string& text,
+                            std::vector<int>* out) {
+  std::set<int> indices;
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    NG_ASSIGN_OR_RETURN(const int index, ParseIndex(option, {part.data(), part.size()}));
+    indices.insert(index);
+  }
+  out->assign(indices.begin(), indices.end());
+  return absl::OkStatus();
+}
+
+// A program_options error as one line, with the nearest option for an unknown one.
+absl::Status Explain(const po::error& error) {
+  if (const auto* unknown = dynamic_cast<const po::unknown_option*>(&error)) {
+    std::vector<std::string> names;
+    for (const auto& option : Options().options()) names.push_back(option->long_name());
+    std::string name = unknown->get_option_name();
+    name.erase(0, name.find_first_not_of('-'));
+    const auto nearest = NearestName(name, names);
+    return UsageError(absl::StrCat("unknown option --", name,
+                                   nearest ? absl::StrCat("; did you mean --", *nearest, "?") : "",
+                                   " (see --help; config keys are written --section.key=value)"));
+  }
+  return UsageError(error.what());
+}
+
+absl::Status ReadWhat(const po::variables_map& values, CommandLine* line) {
+  const auto text = [&](const char* name) -> std::optional<std::string> {
+    if (values.count(name) == 0) return std::nullopt;
+    return values[name].as<std::string>();
+  };
+  line->config_file = text("config").value_or("");
+  line->prompt = text("prompt");
+  line->prompt_file = text("prompt-file");
+  line->prompt_ids = text("prompt-ids");
+  line->prompts = text("prompts");
+  line->message = text("message");
+  line->chat = values.count("chat") != 0;
+  line->parse_special = values.count("parse-special") != 0;
+  line->help = values.count("help") != 0;
+  line->version = values.count("version") != 0;
+  line->list_plugins = values.count("list-plugins") != 0;
+  line->print_config = values.count("print-config") != 0;
+  line->dry_run = values.count("dry-run") != 0;
+  const int sources = line->prompt.has_value() + line->prompt_file.has_value() +
+                      line->prompt_ids.has_value() + line->prompts.has_value() +
+                      line->message.has_value() + static_cast<int>(line->chat);
+  if (sources > 1) {
+    return UsageError(
+        "only one of --prompt, --prompt-file, --prompt-ids, --prompts, --message, --chat may be "
+        "given");
+  }
+  if (line->parse_special && !line->prompt && !line->prompt_file && !line->prompts) {
+    return UsageError("--parse-special needs --prompt, --prompt-file or --prompts");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadSavedTensors(const po::variables_map& values, CommandLine* line) {
+  if (values.count("save-tensors") == 0) {
+    line->save_logits = line->save_decode_logits = !line->save.empty();
+    line->save_attn_row = !line->save.empty() && !line->trace_layers.empty();
+    return absl::OkStatus();
+  }
+  if (line->save.empty()) return UsageError("--save-tensors needs --save FILE.safetensors");
+  for (const absl::string_view name :
+       absl::StrSplit(values["save-tensors"].as<std::string>(), ',')) {
+    if (name == "logits") {
+      line->save_logits = true;
+    } else if (name == "decode_logits") {
+      line->save_decode_logits = true;
+    } else if (name == "attn_row") {
+      line->save_attn_row = true;
+    } else if (name == "attn_full") {
+      line->save_attn_full = true;
+    } else {
+      return UsageError(absl::StrCat("--save-tensors: '", name,
+                                     "' must be one of logits, decode_logits, attn_row, "
+                                     "attn_full"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadOutput(const po::variables_map& values, CommandLine* line) {
+  const std::string output = values["output"].as<std::string>();
+  if (output != "text" && output != "jsonl") {
+    return UsageError("--output=" + output + ": must be text or jsonl");
+  }
+  line->jsonl = output == "jsonl";
+  for (const auto& [name, file] : {std::pair{"steps", &line->steps}, {"save", &line->save}}) {
+    if (values.count(name) == 0) continue;
+    *file = values[name].as<std::string>();
+    if (file->empty()) return UsageError(absl::StrCat("--", name, " needs a file name"));
+  }
+  for (const auto& [name, list] :
+       {std::pair{"trace-layer", &line->trace_layers}, {"trace-heads", &line->trace_heads}}) {
+    if (values.count(name) == 0) continue;
+    NG_RETURN_IF_ERROR(ParseIndexList(name, values[name].as<std::string>(), list));
+  }
+  NG_RETURN_IF_ERROR(ReadSavedTensors(values, line));
+  if (!line->trace_heads.empty() && line->trace_layers.empty() && !line->save_attn_row &&
+      !line->save_attn_full) {
+    return UsageError("--trace-heads needs --trace-layer, or --save-tensors attn_row or attn_full");
+  }
+  const char* debug = std::getenv("KV_DEBUG");
+  line->debug_cache =
+      values.count("debug-cache") != 0 || (debug != nullptr && std::string_view(debug) == "1");
+  const char* debug_layer = std::getenv("KV_DEBUG_LAYER");
+  if (values.count("debug-layer") != 0) {
+    if (!line->debug_cache) return UsageError("--debug-layer needs --debug-cache");
+    NG_ASSIGN_OR_RETURN(line->debug_layer,
+                        ParseIndex("debug-layer", values["debug-layer"].as<std::string>()));
+  } else if (line->debug_cache && debug_layer != nullptr && *debug_layer != '\0') {
+    NG_ASSIGN_OR_RETURN(line->debug_layer, ParseIndex("debug-layer", debug_layer));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
+  CommandLine line;
+  std::vector<std::string> own;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const size_t name_end = std::min(argument.find('='), argument.size());
+    if (argument.rfind("--", 0) == 0 && argument.find('.') < name_end) {
+      if (name_end == argument.size()) {
+        return UsageError(argument + ": a config key is given as " + argument + "=VALUE");
+      }
+      line.overrides.push_back(argument.substr(2));
+    } else if (argument == "--trace" || argument.rfind("--trace=", 0) == 0) {
+      return UsageError(
+          "--trace is not available; --trace-layer with --steps or --save records "
+          "attention rows");
+    } else {
+      own.push_back(argument);
+    }
+  }
+  po::variables_map values;
+  try {
+    using po::command_line_style::allow_long;
+    using po::command_line_style::long_allow_adjacent;
+    using po::command_line_style::long_allow_next;
+    // A positional option that takes nothing: every stray argument is an error.
+    const po::positional_options_description none;
+    po::store(po::command_line_parser(own)
+                  .options(Options())
+                  .positional(none)
+                  .style(allow_long | long_allow_adjacent | long_allow_next)
+                  .run(),
+              values);
+  } catch (const po::too_many_positional_options_error&) {
+    return UsageError("an argument does not belong to any option; options begin with --");
+  } catch (const po::error& error) {
+    return Explain(error);
+  }
+  NG_RETURN_IF_ERROR(ReadWhat(values, &line));
+  NG_RETURN_IF_ERROR(ReadOutput(values, &line));
+  return line;
+}
+
+std::string UsageText() {
+  std::ostringstream out;
+  out << "usage: ng-run --config FILE [--section.key=value ...] [prompt] [output]\n" << Options();
+  return out.str();
+}
+
+}  // namespace ng::run

@@ -1,0 +1,53 @@
+// ng-run's command line: dotted config overrides, and the options that are the program's own.
+#ifndef NG_APPS_RUN_COMMAND_LINE_H_
+#define NG_APPS_RUN_COMMAND_LINE_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ng/status.h"
+
+namespace ng::run {
+
+struct CommandLine {
+  std::string config_file;
+  std::vector<std::string> overrides;  // "section.key=value", in order
+
+  bool help = false;
+  bool version = false;
+  bool list_plugins = false;
+  bool print_config = false;
+  bool dry_run = false;
+
+  // At most one of these says what to run.
+  std::optional<std::string> prompt;
+  std::optional<std::string> prompt_file;
+  std::optional<std::string> prompt_ids;
+  std::optional<std::string> prompts;
+  std::optional<std::string> message;
+  bool chat = false;
+  bool parse_special = false;
+
+  bool jsonl = false;
+  std::string steps;  // empty: none
+  std::string save;   // empty: none
+  bool save_logits = false;
+  bool save_decode_logits = false;
+  bool save_attn_row = false;
+  bool save_attn_full = false;
+  std::vector<int> trace_layers;  // rising
+  std::vector<int> trace_heads;   // rising
+  bool debug_cache = false;       // also KV_DEBUG=1
+  int debug_layer = -1;           // also KV_DEBUG_LAYER=N; -1: all
+};
+
+// Errors: UsageError naming the argument, what is allowed and the nearest option.
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
+
+// How it is called, with every option of the program itself.
+std::string UsageText();
+
+}  // namespace ng::run
+
+#endif  // NG_APPS_RUN_COMMAND_LINE_H_

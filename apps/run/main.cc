@@ -1,0 +1,152 @@
+// ng-run: a config and a prompt in, a completion out.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "apps/run/chat.h"
+#include "apps/run/command_line.h"
+#include "apps/run/list_plugins.h"
+#include "apps/run/outputs.h"
+#include "apps/run/prompts.h"
+#include "apps/run/terminal.h"
+#include "core/config/help.h"
+#include "core/runtime/assembly.h"
+#include "ng/engine.h"
+
+namespace ng::run {
+namespace {
+
+std::string VersionText() {
+  std::string levels;
+  for (const IsaLevel level : SupportedIsaLevels()) {
+    if (!levels.empty()) levels += " ";
+    levels += IsaName(level);
+  }
+  const absl::StatusOr<IsaLevel> chosen = ChooseIsa("auto");
+  return absl::StrCat("ng-run ", NG_VERSION, "\nisa ",
+                      chosen.ok() ? std::string(IsaName(*chosen)) : "none", " (this CPU: ", levels,
+                      ")\nbuild ", NG_BUILD_TAG, "\n");
+}
+
+// The answers that need neither a model nor a prompt; nothing if the command line asks for a run.
+std::optional<absl::Status> Inform(const CommandLine& line, const EngineOptions& options) {
+  if (line.version) return WriteStdout(VersionText());
+  if (line.list_plugins) return ListPlugins(options);
+  if (!line.help && !line.print_config) return std::nullopt;
+  const absl::StatusOr<Selection> selection = SelectPlugins(options);
+  if (!selection.ok()) return selection.status();
+  if (line.print_config) return WriteStdout(selection->config.ToIni());
+  return WriteStdout(
+      absl::StrCat(UsageText(), "\nConfig keys\n", FormatOptionHelp(selection->keys)));
+}
+
+// Which tensors and rows the outputs need.
+GenerateOptions WhatToKeep(const CommandLine& line, const ModelShape& shape) {
+  GenerateOptions options;
+  options.steps = !line.steps.empty();
+  options.capture_logits = line.save_logits;
+  options.capture_decode_logits = line.save_decode_logits;
+  options.capture_attn_full = line.save_attn_full;
+  options.trace_layers = line.trace_layers;
+  options.trace_heads = line.trace_heads;
+  if (options.trace_layers.empty() && (line.save_attn_row || line.save_attn_full)) {
+    options.trace_layers.resize(static_cast<size_t>(shape.n_layers));
+    std::iota(options.trace_layers.begin(), options.trace_layers.end(), 0);
+  }
+  options.cache_debug_layer = line.debug_layer;
+  if (line.debug_cache) {
+    options.on_cache_debug = [](std::string_view text) {
+      std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
+    };
+  }
+  return options;
+}
+
+absl::Status Generate(Engine& engine, const CommandLine& line,
+                      std::span<const GenerateRequest> requests, ProgressBar& bar) {
+  CompletionWriter completions(engine, line.jsonl, requests.size(), 0);
+  std::optional<StepsWriter> steps;
+  if (!line.steps.empty()) {
+    NG_ASSIGN_OR_RETURN(StepsWriter writer,
+                        StepsWriter::Create(line.steps, engine, !line.trace_layers.empty()));
+    steps.emplace(std::move(writer));
+  }
+  TensorSaver saver(line, engine);
+  GenerateOptions options = WhatToKeep(line, engine.model_shape());
+  options.on_step = [&](int index, const StepRecord& record) -> absl::Status {
+    bar.Clear();
+    saver.OnStep(index, record);
+    if (steps) NG_RETURN_IF_ERROR(steps->OnStep(index, record));
+    return completions.OnStep(record);
+  };
+  options.on_done = [&](int index, const Completion& completion) {
+    saver.OnDone(index, completion);
+    return completions.OnDone(index, completion);
+  };
+  absl::StatusOr<std::vector<Completion>> done = engine.Generate(requests, options);
+  bar.Clear();
+  // What has been recorded is kept, whatever ended the run.
+  absl::Status status = done.status();
+  if (steps) status.Update(steps->Commit());
+  if (!line.save.empty()) status.Update(saver.Write());
+  if (done.ok()) std::fprintf(stderr, "%s\n", ClosingLine(engine, *done).c_str());
+  return status;
+}
+
+absl::Status Run(const CommandLine& line, const EngineOptions& options, ProgressBar& bar) {
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
+  NG_ASSIGN_OR_RETURN(const std::vector<GenerateRequest> requests, ReadRequests(line, *engine));
+  RunNeeds needs = Needs(requests);
+  needs.prompt_logits = line.save_logits;
+  if (requests.empty()) needs.max_tokens = ChatCapacity(*engine);
+  if (line.dry_run) {
+    NG_ASSIGN_OR_RETURN(const std::string text, engine->Describe(needs));
+    return WriteStdout(text);
+  }
+  if (requests.empty() && !line.chat) {
+    return UsageError(
+        "nothing to run; give one of --prompt, --prompt-file, --prompt-ids, "
+        "--prompts, --message, --chat");
+  }
+  NG_RETURN_IF_ERROR(engine->Load(needs));
+  bar.Clear();
+  if (line.chat) return Chat(*engine, line, needs.max_tokens, *options.stop);
+  return Generate(*engine, line, requests, bar);
+}
+
+int Fail(const absl::Status& status) {
+  // An empty message: the reader of stdout went away, or the line has been printed.
+  if (!status.message().empty()) {
+    std::fprintf(stderr, "ng-run: error: %s\n", std::string(status.message()).c_str());
+  }
+  return ExitCode(status);
+}
+
+int Main(int argc, const char* const* argv) {
+  const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
+  if (!line.ok()) return Fail(line.status());
+  ProgressBar bar;
+  EngineOptions options;
+  options.config_file = line->config_file;
+  options.overrides = line->overrides;
+  options.stop = WatchSignals();
+  options.progress = [&](const Progress& progress) { bar.Show(progress); };
+  const std::optional<absl::Status> informed = Inform(*line, options);
+  const absl::Status status = informed ? *informed : Run(*line, options, bar);
+  bar.Clear();
+  if (status.ok() || status.code() == absl::StatusCode::kCancelled) {
+    return *options.stop ? SignalExitCode() : ExitCode(status);
+  }
+  return Fail(status);
+}
+
+}  // namespace
+}  // namespace ng::run
+
+int main(int argc, char** argv) { return ng::run::Main(argc, argv); }

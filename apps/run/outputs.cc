@@ -1,0 +1,209 @@
+#include "apps/run/outputs.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace ng::run {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Bytes that are no UTF-8 come out as U+FFFD; the ids beside them say what they were.
+std::string Line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+bool IsStopId(const Engine& engine, int32_t id) {
+  const std::span<const int32_t> stop_ids = engine.stop_ids();
+  return std::find(stop_ids.begin(), stop_ids.end(), id) != stop_ids.end();
+}
+
+// The bytes of one generated token; none for a stop id.
+std::string TokenText(const Engine& engine, int32_t id) {
+  if (!engine.has_tokenizer() || IsStopId(engine, id)) return {};
+  return engine.Decode({&id, 1}).value_or("");
+}
+
+// One layer's rows as a list per head.
+std::map<int, Json> RowsByLayer(const StepRecord& record) {
+  std::map<int, Json> rows;
+  for (const AttentionRow& row : record.attn_rows) rows[row.layer].push_back(row.probs);
+  return rows;
+}
+
+// The rows of one query as a tensor [n_heads, n_keys] per layer.
+void AddRows(std::span<const AttentionRow> rows, const std::string& prefix,
+             const std::string& suffix, std::vector<NamedTensor>* out) {
+  std::map<int, NamedTensor> by_layer;
+  for (const AttentionRow& row : rows) {
+    NamedTensor& tensor = by_layer[row.layer];
+    tensor.name = absl::StrCat(prefix, ".layer", row.layer, suffix);
+    if (tensor.shape.empty()) tensor.shape = {0, static_cast<int64_t>(row.probs.size())};
+    ++tensor.shape[0];
+    tensor.data.insert(tensor.data.end(), row.probs.begin(), row.probs.end());
+  }
+  for (auto& [layer, tensor] : by_layer) out->push_back(std::move(tensor));
+}
+
+}  // namespace
+
+absl::Status WriteStdout(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EPIPE) return OutputError("");
+    if (n < 0) return OutputError(absl::StrCat("stdout: cannot write: ", std::strerror(errno)));
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
+}
+
+std::string CompletionText(const Engine& engine, const Completion& completion) {
+  std::string text;
+  for (size_t i = static_cast<size_t>(completion.prompt_len); i < completion.ids.size(); ++i) {
+    const bool closing = i + 1 == completion.ids.size() && IsStopId(engine, completion.ids[i]);
+    if (!closing) text += engine.Decode({&completion.ids[i], 1}).value_or("");
+  }
+  return ReplaceInvalidUtf8(text);
+}
+
+CompletionWriter::CompletionWriter(const Engine& engine, bool jsonl, size_t n_requests,
+                                   int first_index)
+    : engine_(engine),
+      jsonl_(jsonl),
+      stream_(!jsonl && n_requests == 1),
+      first_index_(first_index),
+      finished_(n_requests) {}
+
+absl::Status CompletionWriter::OnStep(const StepRecord& record) {
+  if (!stream_) return absl::OkStatus();
+  if (!engine_.has_tokenizer()) {
+    return WriteStdout(absl::StrCat(record.step == 0 ? "" : " ", record.token_id));
+  }
+  return WriteStdout(utf8_.Push(TokenText(engine_, record.token_id)));
+}
+
+absl::Status CompletionWriter::OnDone(int index, const Completion& completion) {
+  Completion& kept = finished_[static_cast<size_t>(index)].emplace();
+  kept.ids = completion.ids;
+  kept.prompt_len = completion.prompt_len;
+  kept.stop_reason = completion.stop_reason;
+  kept.timings = completion.timings;
+  while (next_ < finished_.size() && finished_[next_].has_value()) {
+    NG_RETURN_IF_ERROR(Write(static_cast<int>(next_), *finished_[next_]));
+    finished_[next_++].reset();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CompletionWriter::Write(int index, const Completion& completion) {
+  if (stream_) return WriteStdout(utf8_.Finish() + "\n");
+  const auto prompt_end = completion.ids.begin() + completion.prompt_len;
+  if (!jsonl_) {
+    if (engine_.has_tokenizer()) return WriteStdout(CompletionText(engine_, completion) + "\n");
+    std::string ids;
+    for (auto id = prompt_end; id != completion.ids.end(); ++id) {
+      absl::StrAppend(&ids, id == prompt_end ? "" : " ", *id);
+    }
+    return WriteStdout(ids + "\n");
+  }
+  const Timings& timings = completion.timings;
+  Json json;
+  json["index"] = first_index_ + index;
+  json["prompt_ids"] = std::vector<int32_t>(completion.ids.begin(), prompt_end);
+  json["ids"] = completion.ids;
+  json["text"] = engine_.has_tokenizer() ? Json(CompletionText(engine_, completion)) : Json();
+  json["stop_reason"] = StopReasonName(completion.stop_reason);
+  json["timings"] = {{"load_s", timings.load_s},
+                     {"prefill_s", timings.prefill_s},
+                     {"prefill_tokens", timings.prefill_tokens},
+                     {"decode_s", timings.decode_s},
+                     {"decode_tokens", timings.decode_tokens}};
+  return WriteStdout(Line(json));
+}
+
+absl::StatusOr<StepsWriter> StepsWriter::Create(const std::string& path, const Engine& engine,
+                                                bool traced) {
+  NG_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path));
+  return StepsWriter(std::move(file), engine, traced);
+}
+
+absl::Status StepsWriter::OnStep(int index, const StepRecord& record) {
+  Json json;
+  json["index"] = index;
+  json["step"] = record.step;
+  json["token_id"] = record.token_id;
+  json["text"] = nullptr;
+  if (engine_->has_tokenizer()) {
+    json["text"] = ReplaceInvalidUtf8(engine_->Decode({&record.token_id, 1}).value_or(""));
+  }
+  json["logprob"] = record.logprob;
+  json["entropy"] = record.entropy;
+  json["top_k"] = record.top_k;
+  if (traced_) {
+    std::map<int, Json> rows = RowsByLayer(record);
+    if (!rows.empty()) json["attn_row"] = rows.begin()->second;
+    if (rows.size() > 1) {
+      for (auto& [layer, heads] : rows) {
+        json["attn_rows"][absl::StrCat(layer)] = std::move(heads);
+      }
+    }
+  }
+  return file_.Write(Line(json));
+}
+
+// Step s holds the row of the query that chose token s: the last prompt token's for step 0, else
+// that of token s - 1, which is the token that decode step s - 1 consumes.
+void TensorSaver::OnStep(int index, const StepRecord& record) {
+  if (!line_.save_attn_row) return;
+  if (record.step == 0) {
+    AddRows(record.attn_rows, absl::StrCat("attn_row_prefill.", index), "", &tensors_);
+  } else {
+    AddRows(record.attn_rows, absl::StrCat("attn_row_decode.", index),
+            absl::StrCat(".step", record.step - 1), &tensors_);
+  }
+}
+
+void TensorSaver::OnDone(int index, const Completion& completion) {
+  const int64_t vocab_size = engine_.model_shape().vocab_size;
+  const auto add = [&](const char* name, const std::vector<float>& rows) {
+    const int64_t n_rows = static_cast<int64_t>(rows.size()) / vocab_size;
+    tensors_.push_back({absl::StrCat(name, ".", index), {n_rows, vocab_size}, rows});
+  };
+  if (line_.save_logits) add("logits", completion.captured.logits);
+  if (line_.save_decode_logits) add("decode_logits", completion.captured.decode_logits);
+  if (line_.save_attn_full) AddAttnFull(index, completion);
+}
+
+void TensorSaver::AddAttnFull(int index, const Completion& completion) {
+  const std::vector<AttentionRow>& rows = completion.captured.attn_full;
+  if (rows.empty()) return;
+  const auto n_keys = static_cast<int64_t>(rows.back().probs.size());
+  // [head][row of the query][key], zero above the diagonal
+  std::map<int, std::map<int, std::vector<float>>> matrices;
+  for (const AttentionRow& row : rows) {
+    std::vector<float>& matrix = matrices[row.layer][row.head];
+    matrix.insert(matrix.end(), row.probs.begin(), row.probs.end());
+    matrix.resize(matrix.size() + static_cast<size_t>(n_keys) - row.probs.size());
+  }
+  for (const auto& [layer, heads] : matrices) {
+    NamedTensor tensor;
+    tensor.name = absl::StrCat("attn_full.", index, ".layer", layer);
+    tensor.shape = {static_cast<int64_t>(heads.size()), n_keys, n_keys};
+    for (const auto& [head, matrix] : heads) {
+      tensor.data.insert(tensor.data.end(), matrix.begin(), matrix.end());
+    }
+    tensors_.push_back(std::move(tensor));
+  }
+}
+
+}  // namespace ng::run

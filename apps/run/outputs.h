@@ -1,0 +1,87 @@
+// Everything that a run writes: completions on stdout, the steps file, the tensors file.
+#ifndef NG_APPS_RUN_OUTPUTS_H_
+#define NG_APPS_RUN_OUTPUTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "apps/run/command_line.h"
+#include "core/formats/file.h"
+#include "core/formats/safetensors.h"
+#include "core/text/tokenizer.h"
+#include "ng/engine.h"
+#include "ng/status.h"
+
+namespace ng::run {
+
+// Writes and flushes bytes to stdout. Errors: OutputError; its message is empty when the reader has
+// closed the pipe, which is no reason to complain.
+absl::Status WriteStdout(std::string_view bytes);
+
+// Completions to stdout, in the order of the requests whatever order they finish in.
+class CompletionWriter {
+ public:
+  // `first_index` is the index of the first request (a conversation's turns count on).
+  CompletionWriter(const Engine& engine, bool jsonl, size_t n_requests, int first_index);
+
+  // Streams the token's text when there is one request and text is asked for.
+  absl::Status OnStep(const StepRecord& record);
+  absl::Status OnDone(int index, const Completion& completion);
+
+ private:
+  absl::Status Write(int index, const Completion& completion);
+
+  const Engine& engine_;
+  bool jsonl_;
+  bool stream_;
+  int first_index_;
+  Utf8Stream utf8_;
+  std::string streamed_;
+  std::vector<std::optional<Completion>> finished_;  // [n_requests], waiting for those before
+  size_t next_ = 0;
+};
+
+// --steps: a line per generated token.
+class StepsWriter {
+ public:
+  static absl::StatusOr<StepsWriter> Create(const std::string& path, const Engine& engine,
+                                            bool traced);
+  absl::Status OnStep(int index, const StepRecord& record);
+  absl::Status Commit() { return file_.Commit(); }
+
+ private:
+  StepsWriter(AtomicFileWriter file, const Engine& engine, bool traced)
+      : file_(std::move(file)), engine_(&engine), traced_(traced) {}
+
+  AtomicFileWriter file_;
+  const Engine* engine_;
+  bool traced_;
+};
+
+// --save: collects tensors and writes them at the end.
+class TensorSaver {
+ public:
+  TensorSaver(const CommandLine& line, const Engine& engine) : line_(line), engine_(engine) {}
+
+  void OnStep(int index, const StepRecord& record);
+  void OnDone(int index, const Completion& completion);
+  absl::Status Write() const { return WriteSafetensors(line_.save, tensors_); }
+
+ private:
+  void AddAttnFull(int index, const Completion& completion);
+
+  const CommandLine& line_;
+  const Engine& engine_;
+  std::vector<NamedTensor> tensors_;
+};
+
+// The text of generated ids: a closing stop id has none.
+std::string CompletionText(const Engine& engine, const Completion& completion);
+
+}  // namespace ng::run
+
+#endif  // NG_APPS_RUN_OUTPUTS_H_

@@ -1,0 +1,144 @@
+#include "apps/run/prompts.h"
+
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/formats/file.h"
+#include "core/formats/json.h"
+
+namespace ng::run {
+namespace {
+
+constexpr int64_t kMaxPromptFile = int64_t{1} << 30;
+constexpr int kMaxJsonDepth = 4;
+
+// A prompt file is the user's input, not a model's: whatever is wrong with it is a usage error.
+absl::Status AsUsage(const absl::Status& status) {
+  const absl::string_view message = status.message();
+  return UsageError({message.data(), message.size()});
+}
+
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  absl::StatusOr<std::string> text = ReadWholeFile(path, kMaxPromptFile);
+  if (!text.ok()) return AsUsage(text.status());
+  return text;
+}
+
+absl::StatusOr<std::vector<int32_t>> ParseIds(const std::string& text) {
+  std::vector<int32_t> ids;
+  for (const absl::string_view part :
+       absl::StrSplit(text, absl::ByAnyChar(" ,\t\n"), absl::SkipEmpty())) {
+    int32_t id = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), id);
+    if (error != std::errc() || end != part.data() + part.size()) {
+      return UsageError(absl::StrCat("--prompt-ids: '", part, "' is not a token id"));
+    }
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+absl::StatusOr<std::vector<int32_t>> IdsOf(const nlohmann::json& value) {
+  std::vector<int32_t> ids;
+  if (!value.is_array()) return UsageError("\"prompt_ids\" must be a list of token ids");
+  for (const nlohmann::json& item : value) {
+    if (!item.is_number_integer() || item < std::numeric_limits<int32_t>::min() ||
+        item > std::numeric_limits<int32_t>::max()) {
+      return UsageError(
+          absl::StrCat("\"prompt_ids\" holds ", JsonExcerpt(item), ", must hold token ids"));
+    }
+    ids.push_back(item.get<int32_t>());
+  }
+  return ids;
+}
+
+// {"prompt": text} or {"prompt_ids": [...]}, and perhaps "max_new_tokens".
+absl::StatusOr<GenerateRequest> ParseLine(std::string_view text, const std::string& name,
+                                          const CommandLine& line, const Engine& engine) {
+  absl::StatusOr<nlohmann::json> json = ParseJson(text, name, kMaxJsonDepth);
+  if (!json.ok()) return AsUsage(json.status());
+  if (!json->is_object()) return UsageError(name + ": must be a JSON object");
+  GenerateRequest request;
+  request.max_new_tokens = engine.default_max_new_tokens();
+  for (const auto& [key, value] : json->items()) {
+    if (key != "prompt" && key != "prompt_ids" && key != "max_new_tokens") {
+      return UsageError(absl::StrCat(name, ": unknown key \"", key,
+                                     "\"; allowed: prompt, prompt_ids, max_new_tokens"));
+    }
+  }
+  if (json->contains("prompt") == json->contains("prompt_ids")) {
+    return UsageError(name + ": must have either \"prompt\" or \"prompt_ids\"");
+  }
+  absl::StatusOr<std::vector<int32_t>> ids;
+  if (json->contains("prompt_ids")) {
+    ids = IdsOf((*json)["prompt_ids"]);
+  } else if (!(*json)["prompt"].is_string()) {
+    return UsageError(name + ": \"prompt\" must be a text");
+  } else {
+    ids = engine.Encode((*json)["prompt"].get<std::string>(), {line.parse_special});
+  }
+  if (!ids.ok()) return Annotate(ids.status(), name + ": ");
+  request.prompt_ids = *std::move(ids);
+  if (json->contains("max_new_tokens")) {
+    const nlohmann::json& value = (*json)["max_new_tokens"];
+    if (!value.is_number_integer() ||
+        (value.is_number_unsigned() &&
+         value.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()})) {
+      return UsageError(absl::StrCat(name, ": \"max_new_tokens\" = ", JsonExcerpt(value),
+                                     ", must be an integer"));
+    }
+    request.max_new_tokens = value.get<int64_t>();
+  }
+  return request;
+}
+
+absl::StatusOr<std::vector<GenerateRequest>> ReadPromptsFile(const CommandLine& line,
+                                                             const Engine& engine) {
+  NG_ASSIGN_OR_RETURN(const std::string text, ReadText(*line.prompts));
+  std::vector<GenerateRequest> requests;
+  std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
+  if (lines.back().empty()) lines.pop_back();
+  if (lines.empty()) return UsageError(*line.prompts + ": holds no prompt");
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::string name = absl::StrCat(*line.prompts, ":", i + 1);
+    NG_ASSIGN_OR_RETURN(GenerateRequest request,
+                        ParseLine({lines[i].data(), lines[i].size()}, name, line, engine));
+    const absl::Status fits = engine.CheckRequest(request);
+    if (!fits.ok()) return Annotate(fits, name + ": ");
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<GenerateRequest>> ReadRequests(const CommandLine& line,
+                                                          const Engine& engine) {
+  if (line.prompts) return ReadPromptsFile(line, engine);
+  GenerateRequest request;
+  request.max_new_tokens = engine.default_max_new_tokens();
+  if (line.prompt) {
+    NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.Encode(*line.prompt, {line.parse_special}));
+  } else if (line.prompt_file) {
+    NG_ASSIGN_OR_RETURN(const std::string text, ReadText(*line.prompt_file));
+    NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.Encode(text, {line.parse_special}));
+  } else if (line.prompt_ids) {
+    NG_ASSIGN_OR_RETURN(request.prompt_ids, ParseIds(*line.prompt_ids));
+  } else if (line.message) {
+    if (line.message->empty()) return UsageError("--message is empty");
+    NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.EncodeMessage(*line.message));
+  } else {
+    return std::vector<GenerateRequest>();
+  }
+  NG_RETURN_IF_ERROR(engine.CheckRequest(request));
+  return std::vector<GenerateRequest>{std::move(request)};
+}
+
+}  // namespace ng::run

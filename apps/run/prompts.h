@@ -1,0 +1,20 @@
+// What to run, as requests.
+#ifndef NG_APPS_RUN_PROMPTS_H_
+#define NG_APPS_RUN_PROMPTS_H_
+
+#include <vector>
+
+#include "apps/run/command_line.h"
+#include "ng/engine.h"
+#include "ng/status.h"
+
+namespace ng::run {
+
+// The requests of the command line, each checked against the vocabulary and the caps. Empty when it
+// names none (or --chat). Errors: UsageError (a --prompts file is named with the line), LimitError.
+absl::StatusOr<std::vector<GenerateRequest>> ReadRequests(const CommandLine& line,
+                                                          const Engine& engine);
+
+}  // namespace ng::run
+
+#endif  // NG_APPS_RUN_PROMPTS_H_

@@ -2,10 +2,17 @@
 //
 // Three layers, the later wins: the key's default, the config file, the command line. Keys are
 // dotted ("run.max_new_tokens"); a plugin's option is <kind>.<plugin>.<option>.
+//
+// Called by the engine when it opens, in two passes: LookupEarly finds the plugins, then
+// Config::Build checks every entry against the engine's keys and the plugins' options. A Config is
+// immutable and may be read from any thread. Every error is one line that names file:line or the
+// command line argument, the value found and what is allowed.
 #ifndef NG_CORE_CONFIG_CONFIG_H_
 #define NG_CORE_CONFIG_CONFIG_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -34,44 +41,74 @@ struct ConfigEntry {
   ConfigOrigin origin;
 };
 
-// One declared key: the spec's name is the full dotted key.
+// What a value means beyond its type.
+enum class ConfigForm {
+  kPlain,
+  kPath,        // kText: a path, made absolute; in a file, relative to that file's folder
+  kPathList,    // kText: several paths separated by ':' or ','; stored absolute, with commas
+  kNames,       // kText: one or more names separated by commas
+  kListOrAuto,  // kIntList: or the word "auto", in which case the list is empty
+};
+
+// One declared key. REQUIRES: `key` has a dot.
 struct ConfigKey {
-  std::string key;
+  std::string key;                   // dotted: run.threads, sampler.top_k.k
   const OptionSpec* spec = nullptr;  // borrowed: the core table, or a plugin's
-  bool is_path = false;              // relative values from a file are relative to that file
+  ConfigForm form = ConfigForm::kPlain;
 };
 
 // The keys that are the engine's own, in the order of the design's section 7.
 std::span<const ConfigKey> CoreConfigKeys();
 
-// Reads an INI file ([section], key = value, '#' comments) into entries, in file order.
-// Errors: UsageError with file:line (unreadable, not key = value, a key twice, a BOM, a ';' comment
-// is an error that says so).
+// The keys with each section's together, in the order of its first; within one, as they were.
+std::vector<ConfigKey> GroupedBySection(std::span<const ConfigKey> keys);
+
+// Reads an INI file into entries, in file order:
+//
+//   [section]            # keys below are section.key; a key may itself be dotted
+//   key = value          # blanks around both are dropped; the value may be empty
+//   key = "a \"# b\"\n"   # quoted: blanks and '#' belong to the value, escapes are those of C
+//
+// A '#' at the start of a line or after a blank begins a comment; elsewhere outside quotes it is an
+// error, so that no value is ever cut short. LF and CRLF line ends. Time is linear in the file.
+// Errors: UsageError with file:line for anything else, among it a BOM, control characters, ';'
+// comments, a key outside a section or given twice (both lines are named); without a line when the
+// file cannot be read, is not a regular file or is above 4 MiB.
 absl::StatusOr<std::vector<ConfigEntry>> ReadIniFile(const std::string& path);
 
-// Splits "section.key=value" overrides into entries. Errors: UsageError.
+// The same for text in memory; `file` is the name that errors and origins carry.
+absl::StatusOr<std::vector<ConfigEntry>> ParseIni(std::string_view text, const std::string& file);
+
+// Splits "section.key=value" overrides into entries. The value is taken as it is: no comments, no
+// quotes, no trimming. Errors: UsageError.
 absl::StatusOr<std::vector<ConfigEntry>> ParseOverrides(std::span<const std::string> overrides);
 
-// The raw text of one core key by the same layering, before the strict pass: how the plugin names
-// and directories are found. Paths are resolved as in Config::Text. Errors: a bad value of this
-// key.
+// The text of one core key by the same layering, before the strict pass: how the plugin names and
+// directories are found. Paths are resolved as in Config::Text; SplitNames takes lists apart.
+// Errors: a bad value of this key. REQUIRES: `key` is one of CoreConfigKeys().
 absl::StatusOr<std::string> LookupEarly(std::span<const ConfigEntry> entries, std::string_view key);
+
+// Comma-separated names, blanks around them dropped; none for an empty text.
+std::vector<std::string> SplitNames(std::string_view text);
 
 class Config {
  public:
-  // Checks every entry against `keys` (core keys and the plugins' own) and fills in defaults.
+  // Checks every entry against `keys` (core keys and the plugins' own) and fills in defaults. Of
+  // several entries with one key the last wins; all are checked.
   // Errors: UsageError naming file:line, key, value found, what is allowed; for an unknown key the
-  // nearest known one.
+  // nearest known one. PluginError when a key is declared twice or its default breaks its own rule.
   static absl::StatusOr<Config> Build(std::span<const ConfigEntry> entries,
                                       std::span<const ConfigKey> keys);
 
-  // REQUIRES: the key is declared with this type.
+  // REQUIRES: the key is declared with this type; anything else is a bug of the caller and throws
+  // std::logic_error (here and below). Returned references live as long as the Config.
   bool Bool(std::string_view key) const;
   int64_t Int(std::string_view key) const;
   double Real(std::string_view key) const;
-  const std::string& Text(std::string_view key) const;  // paths are absolute
   std::span<const int64_t> IntList(std::string_view key) const;
-  // Comma-separated names, blanks trimmed: sampler.chain.
+  // The value as text, for a key of any type; paths are absolute.
+  const std::string& Text(std::string_view key) const;
+  // SplitNames of the text: sampler.chain, plugins.path.
   std::vector<std::string> Names(std::string_view key) const;
 
   const ConfigOrigin& Origin(std::string_view key) const;
@@ -79,25 +116,27 @@ class Config {
   // "demo.ini:12: run.max_new_tokens" or "run.max_new_tokens": how errors about a value begin.
   std::string Describe(std::string_view key) const;
 
-  // The values of one plugin's options, named without the <kind>.<plugin>. prefix.
+  // The values of one plugin's options, named without the <kind>.<plugin>. prefix, in declaration
+  // order. Lists are borrowed from the Config.
   std::vector<OptionValue> PluginValues(std::string_view kind, std::string_view plugin) const;
 
-  // An INI file that gives the same run: every key, sections in table order.
+  // An INI file that gives the same run: every key, sections and keys in declaration order.
   std::string ToIni() const;
-  // One line per key: "key = value  # origin".
+  // One line per key, in the same order: "key = value  (origin)".
   std::string ToAnnotated() const;
 
  private:
   struct Item {
-    const ConfigKey* declared = nullptr;
-    OptionValue value;
-    std::vector<int64_t> list;
+    ConfigKey declared;
+    OptionValue value;          // its `list` is set when handed out
+    std::vector<int64_t> list;  // kIntList
     ConfigOrigin origin;
   };
+  const Item& Find(std::string_view key) const;
   const Item& Find(std::string_view key, OptionType type) const;
 
-  std::vector<ConfigKey> keys_;  // declaration order; specs are borrowed
-  std::map<std::string, Item, std::less<>> items_;
+  std::vector<Item> items_;                           // sections together, else as declared
+  std::map<std::string, size_t, std::less<>> index_;  // key -> its place in items_
 };
 
 // The name in `known` nearest to `name`, if one is near enough to be meant.

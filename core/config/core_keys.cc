@@ -1,0 +1,80 @@
+// The engine's own keys, as data: their order is that of --help and --print-config.
+#include <array>
+
+#include "core/config/config.h"
+
+namespace ng {
+namespace {
+
+constexpr double kIntEnd = 0x1p63;  // every int64 lies within [-kIntEnd, kIntEnd]
+constexpr double kInt32Max = 0x7FFFFFFF;
+constexpr double kMaxThreads = 1024;
+constexpr const char* kCodecs = "f32|bf16|f16|int8|int4";
+
+constexpr OptionSpec Text(const char* key, const char* value, const char* help,
+                          const char* choices = nullptr) {
+  return {key, OptionType::kText, value, 0, 0, false, false, choices, help};
+}
+constexpr OptionSpec Bool(const char* key, const char* value, const char* help) {
+  return {key, OptionType::kBool, value, 0, 0, false, false, nullptr, help};
+}
+constexpr OptionSpec Int(const char* key, const char* value, double min, double max,
+                         const char* help) {
+  return {key, OptionType::kInt, value, min, max, false, false, nullptr, help};
+}
+constexpr OptionSpec Ids(const char* key, const char* value, const char* help) {
+  return {key, OptionType::kIntList, value, 0, kInt32Max, false, false, nullptr, help};
+}
+
+struct CoreKey {
+  OptionSpec spec;
+  ConfigForm form = ConfigForm::kPlain;
+};
+
+constexpr CoreKey kTable[] = {
+    {Text("model.path", "", "folder with config.json and *.safetensors, or a GGUF file"),
+     ConfigForm::kPath},
+    {Text("model.weights", "auto", "type the weights are held in; auto: the file's own",
+          "auto|f32|bf16|f16|int8|int4")},
+    {Text("tokenizer.path", "", "tokenizer file or folder; empty: found beside the model"),
+     ConfigForm::kPath},
+    {Text("tokenizer.chat_template", "auto",
+          "name of the chat template; auto: recognised from the tokenizer's special tokens")},
+    {Text("plugins.path", "", "further folders with plugins, searched in this order"),
+     ConfigForm::kPathList},
+    {Text("attention.name", "flash", "the attention plugin")},
+    {Text("cache.name", "contiguous", "the cache plugin")},
+    {Text("cache.codec", "f32", "type that keys and values are stored in", kCodecs)},
+    {Text("cache.codec_k", "", "type of the keys; empty: cache.codec", kCodecs)},
+    {Text("cache.codec_v", "", "type of the values; empty: cache.codec", kCodecs)},
+    {Int("cache.max_tokens", "0", 0, kIntEnd, "tokens per sequence; 0: what the run needs")},
+    {Int("cache.max_sequences", "0", 0, kInt32Max, "sequences at a time; 0: as many as prompts")},
+    {Text("sampler.chain", "temperature,top_k", "the sampler plugins, in the order they apply"),
+     ConfigForm::kNames},
+    {Int("sampler.seed", "1", 0, kIntEnd, "seed of the random draws")},
+    {Int("run.max_new_tokens", "64", -kIntEnd, kIntEnd,
+         "most tokens to generate; 0 or less gives the prompt back")},
+    {Ids("run.stop_ids", "auto", "token ids that end a run; auto: the model's own; empty: none"),
+     ConfigForm::kListOrAuto},
+    {Bool("run.use_cache", "true", "false: recompute all keys and values at every step")},
+    {Int("run.prefill_chunk", "0", 0, kIntEnd, "prompt tokens per step; 0: the whole prompt")},
+    {Int("run.threads", "0", 0, kMaxThreads, "worker threads; 0: one per physical core")},
+    {Text("run.isa", "auto", "instruction set level; auto: NG_ISA, else the best of this CPU",
+          "auto|scalar|avx2|avx512")},
+    {Text("run.system", "", "system turn of the chat template; empty: none")},
+};
+
+}  // namespace
+
+std::span<const ConfigKey> CoreConfigKeys() {
+  static const auto* const keys = [] {
+    auto* table = new std::array<ConfigKey, std::size(kTable)>;
+    for (size_t i = 0; i < table->size(); ++i) {
+      (*table)[i] = {kTable[i].spec.name, &kTable[i].spec, kTable[i].form};
+    }
+    return table;
+  }();
+  return *keys;
+}
+
+}  // namespace ng

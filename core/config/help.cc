@@ -1,0 +1,56 @@
+#include "core/config/help.h"
+
+#include <string_view>
+
+#include "core/config/text.h"
+#include "core/config/value.h"
+
+namespace ng {
+namespace {
+
+constexpr size_t kColumns = 100;
+
+// The words of `text`, each line indented.
+std::string Wrapped(std::string_view text, size_t indent) {
+  std::string lines;
+  size_t column = kColumns;  // full: the first word begins a line
+  for (const std::string_view word : SplitTrimmed(text, " \t\r\n")) {
+    if (word.empty()) continue;
+    if (column + 1 + word.size() > kColumns) {
+      if (!lines.empty()) lines += '\n';
+      lines.append(indent, ' ');
+      column = indent;
+    } else {
+      lines += ' ';
+      ++column;
+    }
+    lines += word;
+    column += word.size();
+  }
+  return lines + "\n";
+}
+
+std::string Entry(const ConfigKey& key) {
+  const char* help = key.spec->help == nullptr ? "" : key.spec->help;
+  const std::string value = IniValue(DefaultEntry(key).text);
+  return Cat("  ", key.key, value.empty() ? " =" : " = ", value, "\n",
+             Wrapped(Cat(help, " (", AllowedValues(key), ")"), 6));
+}
+
+}  // namespace
+
+std::string FormatOptionHelp(std::span<const ConfigKey> keys) {
+  std::string help;
+  std::string_view section;
+  const std::vector<ConfigKey> grouped = GroupedBySection(keys);
+  for (const ConfigKey& key : grouped) {
+    if (SectionOf(key.key) != section) {
+      section = SectionOf(key.key);
+      help += Cat(help.empty() ? "[" : "\n[", section, "]\n");
+    }
+    help += Entry(key);
+  }
+  return help;
+}
+
+}  // namespace ng

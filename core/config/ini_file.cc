@@ -1,0 +1,223 @@
+// INI text -> entries. Boost.Program_options splits each `key = value`; everything it would accept
+// or reject without saying where (sections, comments, quotes, control characters, repeated keys) is
+// dealt with line by line before and after it, so that every error has a file and a line.
+#include <boost/program_options/errors.hpp>
+#include <boost/program_options/options_description.hpp>
+#include <boost/program_options/parsers.hpp>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "core/config/config.h"
+#include "core/config/text.h"
+
+namespace ng {
+namespace {
+
+namespace po = boost::program_options;
+namespace fs = std::filesystem;
+
+constexpr size_t kLargestFile = size_t{4} << 20;
+
+struct Assignment {
+  std::string key;
+  std::string value;
+};
+
+// REQUIRES: `statement` is one line without '#', which Boost would take for a comment.
+absl::StatusOr<Assignment> ParseAssignment(std::string_view statement) {
+  try {
+    std::istringstream in{std::string(statement)};
+    const auto parsed = po::parse_config_file(in, po::options_description(),
+                                              /*allow_unregistered=*/true);
+    const po::option& option = parsed.options.at(0);
+    return Assignment{option.string_key, option.value.at(0)};
+  } catch (const po::error&) {
+    return UsageError("'" + Shown(statement) + "', must be 'key = value' or '[section]'");
+  }
+}
+
+// The line up to its comment.
+absl::StatusOr<std::string_view> WithoutComment(std::string_view line) {
+  const size_t hash = line.find('#');
+  if (hash == std::string_view::npos) return line;
+  if (hash > 0 && line[hash - 1] != ' ' && line[hash - 1] != '\t') {
+    return UsageError("'#' in column " + std::to_string(hash + 1) +
+                      ", must have a blank before it to begin a comment, or stand in a quoted "
+                      "value: key = \"a # b\"");
+  }
+  return line.substr(0, hash);
+}
+
+// Where the value begins when it is quoted, else npos.
+size_t OpeningQuote(std::string_view line) {
+  const size_t equals = line.find('=');
+  if (equals == std::string_view::npos || line.find('#') < equals) return std::string_view::npos;
+  const size_t begin = line.find_first_not_of(" \t", equals + 1);
+  return begin != std::string_view::npos && line[begin] == '"' ? begin : std::string_view::npos;
+}
+
+// The value of a line from its opening quote on.
+absl::StatusOr<std::string> Unquote(std::string_view quoted) {
+  size_t end = 1;
+  while (end < quoted.size() && quoted[end] != '"') end += quoted[end] == '\\' ? 2 : 1;
+  if (end >= quoted.size()) {
+    return UsageError(
+        Cat("value ", Shown(quoted), ", must end with a quote (a quote within: \\\")"));
+  }
+  const std::string_view rest = Trim(quoted.substr(end + 1));
+  if (!rest.empty() && rest.front() != '#') {
+    return UsageError(
+        Cat("'", Shown(rest), "' after a quoted value, must be a comment or nothing"));
+  }
+  const std::string shown = Shown(quoted.substr(0, end + 1));
+  std::string value;
+  std::string error;
+  if (!absl::CUnescape({quoted.data() + 1, end - 1}, &value, &error)) {
+    return UsageError(Cat("value ", shown, ": ", error, "; a backslash is written \\\\"));
+  }
+  if (value.find('\0') != std::string::npos) {
+    return UsageError(Cat("value ", shown, ", must not hold a NUL byte"));
+  }
+  return value;
+}
+
+class IniParser {
+ public:
+  explicit IniParser(std::string file) : file_(std::move(file)) {}
+
+  absl::StatusOr<std::vector<ConfigEntry>> Parse(std::string_view text) {
+    while (!text.empty()) {
+      ++line_;
+      const size_t end = text.find('\n');
+      std::string_view line = text.substr(0, end);
+      text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      const absl::Status status = ParseLine(line);
+      if (!status.ok()) return Annotate(status, Origin().ToString() + ": ");
+    }
+    return std::move(entries_);
+  }
+
+ private:
+  absl::Status ParseLine(std::string_view line) {
+    NG_RETURN_IF_ERROR(CheckBytes(line));
+    if (const size_t quote = OpeningQuote(line); quote != std::string_view::npos) {
+      // Boost keeps quotes and cuts at any '#', so it sees the key alone.
+      NG_ASSIGN_OR_RETURN(std::string value, Unquote(line.substr(quote)));
+      NG_ASSIGN_OR_RETURN(Assignment assignment, ParseAssignment(line.substr(0, quote)));
+      return Add(std::move(assignment.key), std::move(value));
+    }
+    NG_ASSIGN_OR_RETURN(line, WithoutComment(line));
+    line = Trim(line);
+    if (line.empty()) return absl::OkStatus();
+    if (line.front() == ';') return UsageError("';' does not begin a comment; use '#'");
+    if (line.front() == '[') return EnterSection(line);
+    NG_ASSIGN_OR_RETURN(Assignment assignment, ParseAssignment(line));
+    return Add(std::move(assignment.key), std::move(assignment.value));
+  }
+
+  absl::Status CheckBytes(std::string_view line) const {
+    if (line_ == 1 && line.starts_with("\xEF\xBB\xBF")) {
+      return UsageError("begins with a UTF-8 byte order mark (BOM); save the file without one");
+    }
+    for (size_t i = 0; i < line.size(); ++i) {
+      const auto byte = static_cast<unsigned char>(line[i]);
+      if ((byte < 0x20 && byte != '\t') || byte == 0x7F) {
+        return UsageError("control character " + std::to_string(byte) + " in column " +
+                          std::to_string(i + 1) + ", must be plain text" +
+                          (byte == 0 ? " (a NUL byte; is this a binary or UTF-16 file?)" : ""));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status EnterSection(std::string_view header) {
+    const size_t close = header.find(']');
+    if (close != header.size() - 1) {
+      return UsageError("section header '" + Shown(header) + "', must be '[section]'");
+    }
+    const std::string_view name = Trim(header.substr(1, close - 1));
+    if (const auto fault = NameFault(name)) {
+      return UsageError("section name " + Shown(name) + ", " + *fault);
+    }
+    section_ = name;
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(std::string name, std::string value) {
+    if (const auto fault = NameFault(name)) return UsageError("key " + Shown(name) + ", " + *fault);
+    if (section_.empty()) {
+      return UsageError("key " + name + " outside a section, must stand below a '[section]' line");
+    }
+    std::string key = section_ + "." + name;
+    const auto [first, is_new] = line_of_.emplace(key, line_);
+    if (!is_new) {
+      return UsageError("key " + key + " is given twice, first on line " +
+                        std::to_string(first->second));
+    }
+    entries_.push_back({std::move(key), std::move(value), Origin()});
+    return absl::OkStatus();
+  }
+
+  ConfigOrigin Origin() const { return {ConfigOrigin::Kind::kFile, file_, line_}; }
+
+  std::string file_;
+  int line_ = 0;
+  std::string section_;
+  std::unordered_map<std::string, int> line_of_;
+  std::vector<ConfigEntry> entries_;
+};
+
+absl::Status CheckIsFile(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  switch (status.type()) {
+    case fs::file_type::regular:
+      return absl::OkStatus();
+    case fs::file_type::not_found:
+      return UsageError("config file " + path + ": no such file");
+    case fs::file_type::directory:
+      return UsageError("config file " + path + ": is a directory, must be a file");
+    case fs::file_type::none:
+    case fs::file_type::unknown:
+      return UsageError("config file " + path + ": cannot be read: " + error.message());
+    default:  // a device would never end, a pipe might never begin
+      return UsageError("config file " + path + ": must be a regular file");
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ConfigEntry>> ParseIni(std::string_view text, const std::string& file) {
+  return IniParser(file).Parse(text);
+}
+
+absl::StatusOr<std::vector<ConfigEntry>> ReadIniFile(const std::string& path) {
+  NG_RETURN_IF_ERROR(CheckIsFile(path));
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  // One byte more than allowed tells a file that is too large, whatever its size claims to be.
+  std::string text(kLargestFile + 1, '\0');
+  if (in) in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!in.is_open() || in.bad()) {
+    return UsageError("config file " + path +
+                      ": cannot be read: " + std::generic_category().message(errno));
+  }
+  text.resize(static_cast<size_t>(in.gcount()));
+  if (text.size() > kLargestFile) {
+    return UsageError("config file " + path + ": must be at most " + std::to_string(kLargestFile) +
+                      " bytes; is this a config file?");
+  }
+  return ParseIni(text, path);
+}
+
+}  // namespace ng

@@ -1,0 +1,40 @@
+// One value: its text checked against its declaration.
+//
+// Called by Config::Build and LookupEarly, and by the help text for what is allowed.
+// Thread: pure functions, except that paths are made absolute against the current directory.
+#ifndef NG_CORE_CONFIG_VALUE_H_
+#define NG_CORE_CONFIG_VALUE_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/config/config.h"
+#include "ng/option.h"
+#include "ng/status.h"
+
+namespace ng {
+
+struct CheckedValue {
+  OptionValue value;          // named by the full key; `list` is left empty
+  std::vector<int64_t> list;  // kIntList
+};
+
+// Numbers and booleans may have blanks around them; text is taken as it is.
+// Errors: UsageError beginning with the entry's place; PluginError for a default that breaks its
+// own rule, or a type that this version does not know.
+absl::StatusOr<CheckedValue> CheckValue(const ConfigKey& key, const ConfigEntry& entry);
+
+// "an integer in [0, 1024]", "one of auto, f32, bf16".
+std::string AllowedValues(const ConfigKey& key);
+
+// The entry that a key's default stands for.
+ConfigEntry DefaultEntry(const ConfigKey& key);
+
+// An error about an entry: "demo.ini:3: run.threads = x, PROBLEM" or "--run.threads=x: PROBLEM".
+absl::Status EntryError(const ConfigEntry& entry, std::string_view problem);
+
+}  // namespace ng
+
+#endif  // NG_CORE_CONFIG_VALUE_H_

@@ -121,6 +121,28 @@ struct PluginDescriptor {
         static_cast<uint32_t>(sizeof(::ng::PluginDescriptor)), NG_BUILD_TAG \
   }
 
+// The descriptor of a sampler plugin that runs on every CPU:
+//   extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin =
+//       ng::SamplerPlugin<Create>("name", "1.0.0", "what it does", kOptions);
+template <auto kCreate>
+inline constexpr SamplerFactory kSamplerFactory = {kCreate};
+
+template <auto kCreate>
+constexpr PluginDescriptor SamplerPlugin(const char* name, const char* version, const char* summary,
+                                         std::span<const OptionSpec> options) {
+  return {NG_PLUGIN_HEADER,
+          "sampler",
+          name,
+          version,
+          summary,
+          options.data(),
+          static_cast<uint32_t>(options.size()),
+          []() -> const char* { return nullptr; },
+          nullptr,
+          nullptr,
+          &kSamplerFactory<kCreate>};
+}
+
 }  // namespace ng
 
 #endif  // NG_PLUGIN_H_

@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <span>
 
-#include "ng/kv_view.h"
 #include "ng/status.h"
 
 namespace ng {
@@ -26,7 +25,10 @@ struct Candidate {
 
 // The candidates of one step. It begins dense: candidate i is token i, so a stage can address a
 // token's logit directly. Any call that removes candidates makes it sparse.
-// The storage is the engine's, one array of the vocabulary's size, reused for every step.
+// The storage is the engine's, one array of the vocabulary's size, reused for every step; no call
+// allocates. A stage may write logits through items(); it must not write ids, nor move candidates
+// except before a call that removes some. A NaN is ordered before every number, so that it is never
+// lost among the candidates removed.
 class CandidateSet {
  public:
   // `storage` holds the candidates in order of id, ids 0..n-1.
@@ -41,10 +43,17 @@ class CandidateSet {
   // Orders the candidates by falling logit, equal logits by rising id. O(n log n).
   void SortByLogit();
   // Keeps exactly the `k` first candidates in that order (all when k >= size) and orders them.
-  // O(n) + O(k log k). REQUIRES: k >= 1.
+  // O(n) + O(k log k), also in the worst case. REQUIRES: k >= 1.
   void KeepTop(int64_t k);
   // Keeps the first `n` of items(), as they lie. REQUIRES: 1 <= n <= size().
   void KeepFirst(int64_t n);
+  // Keeps the candidates whose logit is at least `bar`, in the order they have. O(n).
+  // REQUIRES: there is one.
+  void KeepAtLeast(double bar);
+
+  // The largest logit; asking is also how a stage shows that a draw is possible. O(n).
+  // Errors: NumericError when a logit is NaN or +infinity, or when all are -infinity.
+  absl::StatusOr<float> MaxLogit() const;
 
  private:
   std::span<Candidate> items_;
@@ -71,8 +80,9 @@ class SamplerStage {
   virtual void Truncate(int slot, int64_t n_tokens) { (void)slot, (void)n_tokens; }
   virtual void Close(int slot) { (void)slot; }
 
-  // Narrows or reweights. Errors: when nothing drawable would remain, one line saying why.
-  // REQUIRES: candidates is not empty.
+  // Narrows or reweights. At least one candidate remains, each logit finite or -infinity, and one
+  // of them finite. Errors: NumericError, in one line, when that cannot be: a logit is NaN or
+  // +infinity, or nothing drawable would remain. REQUIRES: candidates is not empty.
   virtual absl::Status Apply(int slot, CandidateSet& candidates) = 0;
 };
 

@@ -1,0 +1,10 @@
+#include "plugins/sampler/greedy/greedy.h"
+
+namespace ng {
+
+absl::Status Greedy::Apply(int /*slot*/, CandidateSet& candidates) {
+  candidates.KeepTop(1);
+  return candidates.MaxLogit().status();
+}
+
+}  // namespace ng

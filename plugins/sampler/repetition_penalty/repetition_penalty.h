@@ -1,0 +1,52 @@
+// Makes tokens that were used lately less probable (CTRL, Keskar et al. 2019): the logit of each
+// distinct token among the last `window` of prompt and generated tokens is divided by `value` when
+// it is positive and multiplied by it otherwise. A value below 1 rewards repetition.
+#ifndef NG_PLUGINS_SAMPLER_REPETITION_PENALTY_REPETITION_PENALTY_H_
+#define NG_PLUGINS_SAMPLER_REPETITION_PENALTY_REPETITION_PENALTY_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "ng/plugin.h"
+#include "ng/sampler.h"
+
+namespace ng {
+
+struct RepetitionPenaltyOptions {
+  double value = 1.1;   // in (0, 100]
+  int64_t window = 64;  // tokens looked back on; 0: all
+};
+
+class RepetitionPenalty final : public SamplerStage {
+ public:
+  // Errors: UsageError when an option is out of range.
+  static absl::StatusOr<std::unique_ptr<SamplerStage>> Create(
+      const RepetitionPenaltyOptions& options, const ModelShape& model);
+
+  // Errors: UsageError for a token outside the vocabulary.
+  absl::Status Open(int slot, std::span<const int32_t> prompt_ids) override;
+  void Accept(int slot, int32_t token) override;
+  absl::Status Fork(int from, int to) override;
+  void Truncate(int slot, int64_t n_tokens) override;
+  void Close(int slot) override;
+
+  // O(window) while the candidates are dense, else O(window + candidates).
+  absl::Status Apply(int slot, CandidateSet& candidates) override;
+
+ private:
+  RepetitionPenalty(const RepetitionPenaltyOptions& options, const ModelShape& model);
+  std::vector<int32_t>& Empty(int slot, int64_t n_tokens);
+  std::span<const int32_t> Recent(int slot) const;
+
+  const float value_;
+  const int64_t window_;
+  const int64_t max_positions_;               // 0: unbounded
+  std::vector<std::vector<int32_t>> tokens_;  // [slot]: whole sequences, so that Truncate can cut
+  std::vector<uint8_t> recent_;               // [vocab_size]: set during Apply only
+};
+
+}  // namespace ng
+
+#endif  // NG_PLUGINS_SAMPLER_REPETITION_PENALTY_REPETITION_PENALTY_H_

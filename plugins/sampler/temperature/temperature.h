@@ -1,0 +1,28 @@
+// Divides every logit by a temperature: below 1 the distribution sharpens, above 1 it flattens.
+#ifndef NG_PLUGINS_SAMPLER_TEMPERATURE_TEMPERATURE_H_
+#define NG_PLUGINS_SAMPLER_TEMPERATURE_TEMPERATURE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "ng/sampler.h"
+
+namespace ng {
+
+class Temperature final : public SamplerStage {
+ public:
+  // Errors: UsageError unless `value` is in (0, 100].
+  static absl::StatusOr<std::unique_ptr<SamplerStage>> Create(double value);
+
+  // Also an error: a quotient that overflows, as a value near 0 makes it.
+  absl::Status Apply(int slot, CandidateSet& candidates) override;
+
+ private:
+  explicit Temperature(float value) : value_(value) {}
+
+  const float value_;
+};
+
+}  // namespace ng
+
+#endif  // NG_PLUGINS_SAMPLER_TEMPERATURE_TEMPERATURE_H_

@@ -1,0 +1,26 @@
+#include "ng/plugin.h"
+
+#include "plugins/sampler/top_p/top_p.h"
+
+namespace {
+
+constexpr ng::OptionSpec kOptions[] = {
+    {.name = "p",
+     .type = ng::OptionType::kReal,
+     .default_value = "0.95",
+     .min = 0,
+     .max = 1,
+     .min_open = true,
+     .max_open = false,
+     .choices = nullptr,
+     .help = "the mass to reach; the most probable token always stays"},
+};
+
+absl::StatusOr<std::unique_ptr<ng::SamplerStage>> Create(const ng::PluginContext& context) {
+  return ng::TopP::Create(context.options.Real("p"));
+}
+
+}  // namespace
+
+extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin = ng::SamplerPlugin<Create>(
+    "top_p", "1.0.0", "keeps the smallest set of tokens whose mass reaches p", kOptions);

@@ -17,6 +17,7 @@
 
 #include <immintrin.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -52,7 +53,7 @@ struct Vec16 {
     std::memcpy(r.lane, p, sizeof(r.lane));
     return r;
   }
-  // The first n lanes, zero beyond; reads nothing beyond.
+  // The first n lanes, n <= 16, zero beyond; reads nothing beyond.
   static NG_INLINE Vec16 LoadFirst(const float* p, int n) {
     Vec16 r = Set(0.0F);
     for (int i = 0; i < n; ++i) r.lane[i] = p[i];
@@ -124,8 +125,9 @@ struct Vec16 {
   // a * 2^n for whole n in [-126, 127].
   static NG_INLINE Vec16 Scale2(Vec16 a, Vec16 n) {
     for (int i = 0; i < 16; ++i) {
-      const auto bits = static_cast<uint32_t>(static_cast<int32_t>(n.lane[i]) + 127) << 23;
-      a.lane[i] *= std::bit_cast<float>(bits);
+      // Adding 2^23 leaves n + 127 in the low bits, without a conversion that NaN would overflow.
+      const auto exponent = std::bit_cast<uint32_t>(n.lane[i] + (0x1p23F + 127.0F));
+      a.lane[i] *= std::bit_cast<float>(exponent << 23);
     }
     return a;
   }
@@ -143,10 +145,14 @@ struct Vec16 {
     }
     return t[0];
   }
+  // Halves folded as in Sum(), each step as Max: which NaN survives is the same on every level.
   NG_INLINE float MaxLane() const {
-    float m = lane[0];
-    for (int i = 1; i < 16; ++i) m = lane[i] > m ? lane[i] : m;
-    return m;
+    float t[16];
+    std::memcpy(t, lane, sizeof(t));
+    for (int width = 8; width >= 1; width /= 2) {
+      for (int i = 0; i < width; ++i) t[i] = t[i] > t[i + width] ? t[i] : t[i + width];
+    }
+    return t[0];
   }
 };
 
@@ -261,12 +267,12 @@ struct Vec16 {
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
   }
   NG_INLINE float Sum() const { return Sum8(_mm256_add_ps(lo, hi)); }
-  NG_INLINE float MaxLane() const {
-    const __m256 eight = _mm256_max_ps(lo, hi);
-    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  static NG_INLINE float Max8(__m256 v) {
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
   }
+  NG_INLINE float MaxLane() const { return Max8(_mm256_max_ps(lo, hi)); }
 };
 
 }  // namespace ng::avx2
@@ -333,7 +339,10 @@ struct Vec16 {
     const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
     return avx2::Vec16::Sum8(eight);
   }
-  NG_INLINE float MaxLane() const { return _mm512_reduce_max_ps(v); }
+  NG_INLINE float MaxLane() const {
+    const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    return avx2::Vec16::Max8(eight);
+  }
 };
 
 }  // namespace ng::avx512

@@ -3,13 +3,14 @@
 
 namespace ng {
 
-// e^x to within 2 ulp for x in [-87.3, 88.7]; 0 below, +infinity above, NaN for NaN.
+// e^x to within 2 ulp for x in [-86.98, 88.72]; 0 below, +infinity above, NaN for NaN.
 // Cody-Waite reduction by ln 2 in two parts, then a degree-6 polynomial on [-ln2/2, ln2/2]
-// (Cephes expf, S. Moshier).
+// (Cephes expf, S. Moshier). Its scale 2^n, n in [-125, 128], goes on as 2 * 2^(n - 1), which a
+// float holds over the whole range.
 template <class V>
 NG_INLINE V Exp(V x) {
-  const V clamped = V::Min(V::Set(88.72283F), V::Max(V::Set(-87.33654F), x));  // keeps NaN
-  const V n = V::Min(V::Set(127.0F), V::Round(V::Mul(clamped, V::Set(1.44269504F))));
+  const V clamped = V::Min(V::Set(88.72283F), V::Max(V::Set(-86.98F), x));  // keeps NaN
+  const V n = V::Round(V::Mul(clamped, V::Set(1.44269504F)));
   V r = V::MulAdd(n, V::Set(-0.693359375F), clamped);
   r = V::MulAdd(n, V::Set(2.12194440e-4F), r);
   V p = V::Set(1.9875691500e-4F);
@@ -19,8 +20,8 @@ NG_INLINE V Exp(V x) {
   p = V::MulAdd(p, r, V::Set(1.6666665459e-1F));
   p = V::MulAdd(p, r, V::Set(5.0000001201e-1F));
   p = V::MulAdd(V::Mul(r, r), p, V::Add(r, V::Set(1.0F)));
-  const V e = V::Scale2(p, n);
-  const V low = V::SelectLess(x, V::Set(-87.33654F), V::Set(0.0F), e);
+  const V half = V::Scale2(p, V::Sub(n, V::Set(1.0F)));
+  const V low = V::SelectLess(x, V::Set(-86.98F), V::Set(0.0F), V::Add(half, half));
   return V::SelectLess(V::Set(88.72283F), x, V::Set(__builtin_huge_valf()), low);
 }
 

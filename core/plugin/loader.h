@@ -1,8 +1,12 @@
 // The plugin host: finds plugin libraries, checks them, and hands out their descriptors.
-// The only place that knows Boost.DLL.
+//
+// Called by the engine while it opens ([load], one thread at a time); GuardPlugin also during a run
+// ([step]). Nothing here is owned by a plugin, and a library that has been opened is never closed,
+// so a descriptor stays valid for the life of the process.
 #ifndef NG_CORE_PLUGIN_LOADER_H_
 #define NG_CORE_PLUGIN_LOADER_H_
 
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,18 +30,18 @@ struct LoadedPlugin {
   std::string Describe() const;
 };
 
-// A candidate found by name, not yet opened.
+// A candidate found by its file name ng_<kind>_<name>.so, not yet opened.
 struct PluginFile {
   std::string kind;
   std::string name;
-  std::string path;  // real, absolute
+  std::string path;  // real, absolute; of a dangling link, the link's own
 };
 
 class PluginHost {
  public:
   // Searches `extra_dirs` in order and then the directory that belongs to this installation,
-  // lib/ng/plugins beside libng_core.so; never the current directory. Errors: UsageError for an
-  // extra directory that cannot be read; PluginError when two files provide one kind and name.
+  // ng/plugins beside libng_core.so; never the current directory. Errors: UsageError for an extra
+  // directory that cannot be read; PluginError when two files provide one kind and name.
   static absl::StatusOr<PluginHost> Scan(std::span<const std::string> extra_dirs);
 
   // Every candidate, sorted by kind and name.
@@ -49,12 +53,16 @@ class PluginHost {
   absl::StatusOr<LoadedPlugin> Load(std::string_view kind, std::string_view name);
 
  private:
+  absl::Status UnknownPlugin(std::string_view kind, std::string_view name) const;
+
+  std::vector<std::string> directories_;  // searched, real paths
   std::vector<PluginFile> files_;
   std::vector<LoadedPlugin> loaded_;
 };
 
 // Create through the descriptor, with the safety catch: an exception becomes a PluginError that
-// names the plugin, and so does every error but LimitError.
+// names the plugin, and so does an error; see PluginFailed. Only a LimitError is handed on as it
+// came: it is about the machine and not about the plugin.
 absl::StatusOr<std::unique_ptr<AttentionBackend>> CreateAttention(const LoadedPlugin& plugin,
                                                                   const PluginContext& context);
 absl::StatusOr<CachePlan> PlanCache(const LoadedPlugin& plugin, const PluginContext& context,
@@ -65,19 +73,17 @@ absl::StatusOr<std::unique_ptr<CacheStore>> CreateCache(const LoadedPlugin& plug
 absl::StatusOr<std::unique_ptr<SamplerStage>> CreateSampler(const LoadedPlugin& plugin,
                                                             const PluginContext& context);
 
-// Calls `step` (a call into a plugin during a run) with the same safety catch. LimitError,
-// NumericError and InterruptedError keep their code.
-template <typename Call>
-absl::Status GuardPlugin(const LoadedPlugin& plugin, Call&& step);
-
-// What a caught exception says.
+// What an exception from a plugin becomes: a PluginError that names it.
 absl::Status PluginThrew(const LoadedPlugin& plugin, std::string_view what);
+// What an error from a plugin becomes: a PluginError that names it. LimitError, NumericError and
+// InterruptedError keep their code. REQUIRES: !status.ok().
 absl::Status PluginFailed(const LoadedPlugin& plugin, const absl::Status& status);
 
+// Calls `call`, which calls into the plugin and returns a Status, with the safety catch.
 template <typename Call>
-absl::Status GuardPlugin(const LoadedPlugin& plugin, Call&& step) {
+absl::Status GuardPlugin(const LoadedPlugin& plugin, Call&& call) {
   try {
-    absl::Status status = step();
+    absl::Status status = call();
     return status.ok() ? status : PluginFailed(plugin, status);
   } catch (const std::exception& error) {
     return PluginThrew(plugin, error.what());

@@ -1,0 +1,91 @@
+// Calls into a plugin that has passed the handshake: create functions and the safety catch.
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "core/plugin/loader.h"
+
+namespace ng {
+namespace {
+
+// A plugin's text on one line, whatever it holds.
+std::string OneLine(std::string_view text) {
+  std::string line(text);
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  }
+  return line;
+}
+
+// Calls `call`, which returns StatusOr<T>, with the safety catch. A LimitError is handed on as it
+// came: it is about the machine.
+template <typename T, typename Call>
+absl::StatusOr<T> Guarded(const LoadedPlugin& plugin, Call&& call) {
+  absl::StatusOr<T> result = absl::UnknownError("not called");
+  const absl::Status status = GuardPlugin(plugin, [&] {
+    result = call();
+    return result.status();
+  });
+  if (status.ok() || absl::IsResourceExhausted(result.status())) return result;
+  return status;
+}
+
+template <typename T, typename Call>
+absl::StatusOr<std::unique_ptr<T>> Created(const LoadedPlugin& plugin, Call&& call) {
+  absl::StatusOr<std::unique_ptr<T>> made = Guarded<std::unique_ptr<T>>(plugin, call);
+  if (made.ok() && *made == nullptr) {
+    return PluginFailed(plugin, PluginError("create returned OK and no object"));
+  }
+  return made;
+}
+
+}  // namespace
+
+std::string LoadedPlugin::Describe() const {
+  return absl::StrCat(descriptor->kind, " plugin '", descriptor->name, "' ", descriptor->version,
+                      " (", path, ")");
+}
+
+absl::Status PluginThrew(const LoadedPlugin& plugin, std::string_view what) {
+  return PluginError(absl::StrCat(plugin.Describe(), " threw: ", OneLine(what)));
+}
+
+absl::Status PluginFailed(const LoadedPlugin& plugin, const absl::Status& status) {
+  const absl::string_view text = status.message();
+  const std::string message =
+      absl::StrCat(plugin.Describe(), ": ", OneLine({text.data(), text.size()}));
+  switch (status.code()) {
+    case absl::StatusCode::kResourceExhausted:
+      return LimitError(message);
+    case absl::StatusCode::kOutOfRange:
+      return NumericError(message);
+    case absl::StatusCode::kCancelled:
+      return InterruptedError(message);
+    default:
+      return PluginError(message);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<AttentionBackend>> CreateAttention(const LoadedPlugin& plugin,
+                                                                  const PluginContext& context) {
+  return Created<AttentionBackend>(plugin,
+                                   [&] { return plugin.descriptor->attention->create(context); });
+}
+
+absl::StatusOr<CachePlan> PlanCache(const LoadedPlugin& plugin, const PluginContext& context,
+                                    const CacheSpec& spec) {
+  return Guarded<CachePlan>(plugin, [&] { return plugin.descriptor->cache->plan(context, spec); });
+}
+
+absl::StatusOr<std::unique_ptr<CacheStore>> CreateCache(const LoadedPlugin& plugin,
+                                                        const PluginContext& context,
+                                                        const CacheSpec& spec) {
+  return Created<CacheStore>(plugin,
+                             [&] { return plugin.descriptor->cache->create(context, spec); });
+}
+
+absl::StatusOr<std::unique_ptr<SamplerStage>> CreateSampler(const LoadedPlugin& plugin,
+                                                            const PluginContext& context) {
+  return Created<SamplerStage>(plugin, [&] { return plugin.descriptor->sampler->create(context); });
+}
+
+}  // namespace ng

@@ -1,0 +1,58 @@
+#include "core/plugin/elf_extent.h"
+
+#include <elf.h>
+
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+
+namespace ng {
+namespace {
+
+// True when [offset, offset + length) lies within [0, size); no sum, so nothing can overflow.
+bool Within(uint64_t offset, uint64_t length, uint64_t size) {
+  return length <= size && offset <= size - length;
+}
+
+template <typename T>
+bool ReadAt(std::ifstream& file, uint64_t offset, T* out) {
+  file.seekg(static_cast<std::streamoff>(offset));
+  file.read(reinterpret_cast<char*>(out), sizeof(T));
+  return file.good();
+}
+
+}  // namespace
+
+absl::Status CheckElfExtent(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return PluginError("cannot be read");
+  const auto size = static_cast<uint64_t>(file.tellg());
+
+  Elf64_Ehdr header;
+  if (size < sizeof(header) || !ReadAt(file, 0, &header) ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
+      header.e_phentsize != sizeof(Elf64_Phdr)) {
+    return absl::OkStatus();
+  }
+  const uint64_t table_bytes = uint64_t{header.e_phnum} * sizeof(Elf64_Phdr);
+  if (!Within(header.e_phoff, table_bytes, size)) {
+    return PluginError(absl::StrCat("truncated: the program header table of ", table_bytes,
+                                    " bytes at ", header.e_phoff, " is not within the file's ",
+                                    size, " bytes"));
+  }
+  for (int i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    if (!ReadAt(file, header.e_phoff + i * sizeof(segment), &segment)) {
+      return PluginError("cannot be read");
+    }
+    if (segment.p_type == PT_LOAD && !Within(segment.p_offset, segment.p_filesz, size)) {
+      return PluginError(absl::StrCat("truncated: segment ", i, " has ", segment.p_filesz,
+                                      " bytes at ", segment.p_offset, ", the file has ", size));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ng

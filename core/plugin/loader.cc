@@ -1,0 +1,130 @@
+#include "core/plugin/loader.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/config/config.h"
+#include "core/plugin/handshake.h"
+#include "core/plugin/library.h"
+
+namespace ng {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 3> kKinds = {"attention", "cache", "sampler"};
+
+absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
+
+// Splits ng_<kind>_<name>.so; any other file name is none of ours.
+std::optional<PluginFile> ParseFileName(std::string_view file_name) {
+  constexpr std::string_view kPrefix = "ng_";
+  constexpr std::string_view kSuffix = ".so";
+  if (!file_name.starts_with(kPrefix) || !file_name.ends_with(kSuffix)) return std::nullopt;
+  file_name.remove_prefix(kPrefix.size());
+  file_name.remove_suffix(kSuffix.size());
+  for (const std::string_view kind : kKinds) {
+    if (!file_name.starts_with(kind)) continue;
+    std::string_view name = file_name.substr(kind.size());
+    if (name.size() < 2 || name.front() != '_') continue;
+    return PluginFile{std::string(kind), std::string(name.substr(1)), ""};
+  }
+  return std::nullopt;
+}
+
+// Adds the candidates in `directory`, which is a real path.
+void ListPlugins(const fs::path& directory, std::error_code* error,
+                 std::vector<PluginFile>* files) {
+  fs::directory_iterator entry(directory, *error);
+  for (; !*error && entry != fs::directory_iterator(); entry.increment(*error)) {
+    std::optional<PluginFile> file = ParseFileName(entry->path().filename().native());
+    if (!file) continue;
+    // A dangling link stays a candidate, so that asking for it says what is wrong.
+    std::error_code dangling;
+    const fs::path real = fs::canonical(entry->path(), dangling);
+    file->path = dangling ? entry->path().string() : real.string();
+    files->push_back(*std::move(file));
+  }
+}
+
+// Sorts the candidates and merges those that are one file reached twice.
+// Errors: PluginError when two files provide one kind and name.
+absl::Status SortFiles(std::vector<PluginFile>* files) {
+  std::sort(files->begin(), files->end(), [](const PluginFile& a, const PluginFile& b) {
+    return std::tie(a.kind, a.name, a.path) < std::tie(b.kind, b.name, b.path);
+  });
+  const auto same_file = [](const PluginFile& a, const PluginFile& b) {
+    return a.kind == b.kind && a.name == b.name && a.path == b.path;
+  };
+  files->erase(std::unique(files->begin(), files->end(), same_file), files->end());
+  const auto clash = std::adjacent_find(files->begin(), files->end(),
+                                        [](const PluginFile& a, const PluginFile& b) {
+                                          return a.kind == b.kind && a.name == b.name;
+                                        });
+  if (clash == files->end()) return absl::OkStatus();
+  return PluginError(absl::StrCat("two plugins provide ", clash->kind, " '", clash->name,
+                                  "': ", clash->path, " and ", std::next(clash)->path));
+}
+
+}  // namespace
+
+absl::StatusOr<PluginHost> PluginHost::Scan(std::span<const std::string> extra_dirs) {
+  PluginHost host;
+  for (const std::string& dir : extra_dirs) {
+    std::error_code error;
+    const fs::path real = fs::canonical(dir, error);
+    if (!error) ListPlugins(real, &error, &host.files_);
+    if (error) {
+      return UsageError(
+          absl::StrCat("plugins.path: cannot read directory '", dir, "': ", error.message()));
+    }
+    host.directories_.push_back(real.string());
+  }
+  NG_ASSIGN_OR_RETURN(std::string own, OwnPluginDirectory());
+  std::error_code error;
+  ListPlugins(own, &error, &host.files_);
+  // An embedding program may bring all its plugins itself.
+  if (error && error != std::errc::no_such_file_or_directory) {
+    return PluginError(absl::StrCat("cannot read plugin directory '", own, "': ", error.message()));
+  }
+  host.directories_.push_back(std::move(own));
+  NG_RETURN_IF_ERROR(SortFiles(&host.files_));
+  return host;
+}
+
+absl::Status PluginHost::UnknownPlugin(std::string_view kind, std::string_view name) const {
+  std::vector<std::string> known;
+  for (const PluginFile& file : files_) {
+    if (file.kind == kind) known.push_back(file.name);
+  }
+  std::string message = absl::StrCat("no ", View(kind), " plugin '", View(name), "'");
+  if (const std::optional<std::string> nearest = NearestName(name, known)) {
+    absl::StrAppend(&message, "; did you mean '", *nearest, "'?");
+  }
+  absl::StrAppend(&message,
+                  known.empty() ? "; there is none" : "; there are: ", absl::StrJoin(known, ", "),
+                  "; searched: ", absl::StrJoin(directories_, ", "));
+  return PluginError(message);
+}
+
+absl::StatusOr<LoadedPlugin> PluginHost::Load(std::string_view kind, std::string_view name) {
+  for (const LoadedPlugin& plugin : loaded_) {
+    if (plugin.descriptor->kind == kind && plugin.descriptor->name == name) return plugin;
+  }
+  const auto file = std::find_if(files_.begin(), files_.end(), [&](const PluginFile& candidate) {
+    return candidate.kind == kind && candidate.name == name;
+  });
+  if (file == files_.end()) return UnknownPlugin(kind, name);
+  NG_ASSIGN_OR_RETURN(const PluginDescriptor* descriptor, OpenPluginLibrary(file->path));
+  NG_RETURN_IF_ERROR(Annotate(CheckDescriptor(*descriptor, kind, name),
+                              absl::StrCat("plugin ", file->path, ": ")));
+  return loaded_.emplace_back(LoadedPlugin{descriptor, file->path});
+}
+
+}  // namespace ng

@@ -1,0 +1,275 @@
+// The generate loop, driven through an abstract model: control flow without arithmetic.
+#include "core/runtime/generate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "plugins/sampler/greedy/greedy.h"
+
+namespace ng {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int32_t kEot = 3;
+constexpr int64_t kVocab = 8;
+
+// Knows the tokens of each sequence and nothing else. The logits after n tokens peak at `peak(n)`.
+class DummyModel final : public LanguageModel {
+ public:
+  explicit DummyModel(std::function<int32_t(int64_t n_tokens)> peak) : peak_(std::move(peak)) {
+    shape_.n_layers = 1;
+    shape_.n_heads = 1;
+    shape_.vocab_size = kVocab;
+    shape_.max_positions = 32;
+  }
+
+  const ModelShape& shape() const override { return shape_; }
+  absl::StatusOr<SequenceId> OpenSequence(int64_t capacity) override {
+    const SequenceId id = next_id_++;
+    capacity_[id] = capacity;
+    most_open_ = std::max(most_open_, capacity_.size());
+    return id;
+  }
+  void CloseSequence(SequenceId sequence) override { capacity_.erase(sequence); }
+  int64_t Length(SequenceId sequence) const override {
+    const auto tokens = tokens_.find(sequence);
+    return tokens == tokens_.end() ? 0 : static_cast<int64_t>(tokens->second.size());
+  }
+  int64_t Capacity(SequenceId sequence) const override { return capacity_.at(sequence); }
+  absl::Status Truncate(SequenceId sequence, int64_t length) override {
+    tokens_[sequence].resize(static_cast<size_t>(length));
+    return absl::OkStatus();
+  }
+  absl::Status Forward(const StepBatch& batch) override {
+    logits_.clear();
+    batch_sizes_.push_back(static_cast<int64_t>(batch.sequences.size()));
+    for (const StepSequence& s : batch.sequences) {
+      std::vector<int32_t>& tokens = tokens_[s.sequence];
+      EXPECT_EQ(s.start_pos, static_cast<int64_t>(tokens.size()));
+      tokens.insert(tokens.end(), s.tokens.begin(), s.tokens.end());
+      EXPECT_LE(static_cast<int64_t>(tokens.size()), capacity_.at(s.sequence));
+      fed_.push_back(static_cast<int64_t>(s.tokens.size()));
+      for (int64_t row = s.n_logit_rows; row-- > 0;) {
+        std::vector<float> logits(kVocab, 0.0F);
+        const int32_t peak = peak_(static_cast<int64_t>(tokens.size()) - row);
+        logits[static_cast<size_t>(std::max(0, peak))] = peak < 0 ? NAN : 1.0F;
+        logits_.insert(logits_.end(), logits.begin(), logits.end());
+      }
+    }
+    if (after_forward) after_forward();
+    return absl::OkStatus();
+  }
+  TensorView<const float, 2> logits() const override {
+    return {logits_.data(), {static_cast<int64_t>(logits_.size()) / kVocab, kVocab}};
+  }
+
+  size_t n_open() const { return capacity_.size(); }
+  size_t most_open() const { return most_open_; }
+  const std::vector<int64_t>& fed() const { return fed_; }
+  const std::vector<int64_t>& batch_sizes() const { return batch_sizes_; }
+  std::function<void()> after_forward;
+
+ private:
+  std::function<int32_t(int64_t)> peak_;
+  ModelShape shape_;
+  SequenceId next_id_ = 0;
+  size_t most_open_ = 0;
+  std::map<SequenceId, int64_t> capacity_;
+  std::map<SequenceId, std::vector<int32_t>> tokens_;
+  std::vector<float> logits_;
+  std::vector<int64_t> fed_;
+  std::vector<int64_t> batch_sizes_;
+};
+
+class GenerateTest : public ::testing::Test {
+ protected:
+  GenerateTest() { settings_.stop_ids = stop_ids_; }
+
+  absl::StatusOr<std::vector<Completion>> Run(DummyModel& model,
+                                              const std::vector<GenerateRequest>& requests) {
+    std::vector<ChainStage> stages;
+    stages.push_back({"greedy", std::make_unique<Greedy>(), nullptr});
+    SamplerChain chain(std::move(stages), kVocab);
+    return GenerateLoop(model, chain, settings_).Run(requests, options_);
+  }
+
+  std::vector<int32_t> stop_ids_ = {kEot};
+  GenerateSettings settings_;
+  GenerateOptions options_;
+};
+
+// Seed 000, acceptance test 3: the first decode logits peak at eot.
+TEST_F(GenerateTest, StopOnEotEndsWithEotAndLengthPromptPlusOne) {
+  for (const bool use_cache : {true, false}) {
+    settings_.use_cache = use_cache;
+    DummyModel model([](int64_t) { return kEot; });
+    const auto done = Run(model, {{{1, 2, 5}, 10, {}}});
+    ASSERT_TRUE(done.ok()) << done.status();
+    EXPECT_THAT((*done)[0].ids, ElementsAre(1, 2, 5, kEot));
+    EXPECT_EQ((*done)[0].stop_reason, StopReason::kEot);
+    EXPECT_EQ(model.n_open(), 0U);
+  }
+}
+
+TEST_F(GenerateTest, RunsToMaxNewTokensWhenEotIsNoStopId) {
+  settings_.stop_ids = {};
+  DummyModel model([](int64_t) { return kEot; });
+  const auto done = Run(model, {{{1}, 3, {}}});
+  ASSERT_TRUE(done.ok());
+  EXPECT_THAT((*done)[0].ids, ElementsAre(1, kEot, kEot, kEot));
+  EXPECT_EQ((*done)[0].stop_reason, StopReason::kMaxNewTokens);
+}
+
+TEST_F(GenerateTest, CachedFeedsThePromptOnceAndThenOneTokenAStep) {
+  DummyModel model([](int64_t n) { return static_cast<int32_t>(n % 3); });
+  ASSERT_TRUE(Run(model, {{{1, 2, 5, 6}, 3, {}}}).ok());
+  EXPECT_THAT(model.fed(), ElementsAre(4, 1, 1));
+}
+
+TEST_F(GenerateTest, UncachedFeedsAllIdsAtEveryStep) {
+  settings_.use_cache = false;
+  DummyModel model([](int64_t n) { return static_cast<int32_t>(n % 3); });
+  ASSERT_TRUE(Run(model, {{{1, 2, 5, 6}, 3, {}}}).ok());
+  EXPECT_THAT(model.fed(), ElementsAre(4, 5, 6));
+}
+
+TEST_F(GenerateTest, PrefillChunkSplitsThePromptOnly) {
+  settings_.prefill_chunk = 3;
+  DummyModel model([](int64_t n) { return static_cast<int32_t>(n % 3); });
+  ASSERT_TRUE(Run(model, {{{1, 2, 5, 6, 7, 1, 2}, 2, {}}}).ok());
+  EXPECT_THAT(model.fed(), ElementsAre(3, 3, 1, 1));
+}
+
+TEST_F(GenerateTest, ZeroOrNegativeMaxNewGivesThePromptBackWithoutComputing) {
+  for (const int64_t max_new : {int64_t{0}, int64_t{-5}, std::numeric_limits<int64_t>::min()}) {
+    DummyModel model([](int64_t) { return kEot; });
+    const auto done = Run(model, {{{4, 2}, max_new, {}}});
+    ASSERT_TRUE(done.ok());
+    EXPECT_THAT((*done)[0].ids, ElementsAre(4, 2));
+    EXPECT_TRUE(model.fed().empty());
+  }
+}
+
+TEST_F(GenerateTest, MoreRequestsThanSequencesAreAdmittedAsOthersFinish) {
+  settings_.max_sequences = 2;
+  settings_.stop_ids = {};
+  DummyModel model([](int64_t n) { return static_cast<int32_t>(n % 3); });
+  std::vector<GenerateRequest> requests;
+  for (int i = 0; i < 5; ++i) requests.push_back({{1, 2}, i + 1, {}});
+  const auto done = Run(model, requests);
+  ASSERT_TRUE(done.ok());
+  for (size_t i = 0; i < 5; ++i) EXPECT_EQ((*done)[i].ids.size(), 2 + i + 1);
+  EXPECT_EQ(model.most_open(), 2U);
+  EXPECT_EQ(model.n_open(), 0U);
+  EXPECT_EQ(*std::max_element(model.batch_sizes().begin(), model.batch_sizes().end()), 2);
+}
+
+TEST_F(GenerateTest, TimingsCountPromptAndDecodedTokens) {
+  DummyModel model([](int64_t) { return 1; });
+  const auto done = Run(model, {{{1, 2, 5}, 4, {}}});
+  ASSERT_TRUE(done.ok());
+  EXPECT_EQ((*done)[0].timings.prefill_tokens, 3);
+  EXPECT_EQ((*done)[0].timings.decode_tokens, 3);
+}
+
+TEST_F(GenerateTest, StopFlagEndsEveryRequestAsInterruptedAndReportsAll) {
+  std::atomic<bool> stop = false;
+  settings_.stop = &stop;
+  settings_.max_sequences = 1;
+  settings_.stop_ids = {};
+  DummyModel model([](int64_t) { return 1; });
+  int steps = 0;
+  model.after_forward = [&] { stop = ++steps == 3; };
+  std::vector<int> reported;
+  options_.on_done = [&](int index, const Completion&) {
+    reported.push_back(index);
+    return absl::OkStatus();
+  };
+  const auto done = Run(model, {{{1, 2}, 10, {}}, {{5}, 10, {}}});
+  ASSERT_TRUE(done.ok());
+  EXPECT_THAT((*done)[0].ids, ElementsAre(1, 2, 1, 1, 1));
+  EXPECT_THAT((*done)[1].ids, ElementsAre(5));
+  EXPECT_EQ((*done)[0].stop_reason, StopReason::kInterrupted);
+  EXPECT_EQ((*done)[1].stop_reason, StopReason::kInterrupted);
+  EXPECT_THAT(reported, ElementsAre(0, 1));
+  EXPECT_EQ(model.n_open(), 0U);
+}
+
+TEST_F(GenerateTest, NotFiniteLogitsAreANumericErrorThatNamesTheStep) {
+  DummyModel model([](int64_t n) { return n == 4 ? -1 : 1; });
+  std::vector<StopReason> reasons;
+  options_.on_done = [&](int, const Completion& completion) {
+    reasons.push_back(completion.stop_reason);
+    return absl::OkStatus();
+  };
+  const auto done = Run(model, {{{1, 2}, 10, {}}});
+  EXPECT_EQ(ExitCode(done.status()), 6);
+  EXPECT_THAT(std::string(done.status().message()), HasSubstr("step 2"));
+  EXPECT_THAT(reasons, ElementsAre(StopReason::kError));
+  EXPECT_EQ(model.n_open(), 0U);
+}
+
+TEST_F(GenerateTest, AnErrorOfAnObserverStopsTheRun) {
+  DummyModel model([](int64_t) { return 1; });
+  options_.on_step = [&](int, const StepRecord& record) {
+    return record.step == 1 ? OutputError("full") : absl::OkStatus();
+  };
+  const auto done = Run(model, {{{1, 2}, 10, {}}});
+  EXPECT_EQ(ExitCode(done.status()), 7);
+  EXPECT_EQ(model.fed().size(), 2U);
+  EXPECT_EQ(model.n_open(), 0U);
+}
+
+TEST_F(GenerateTest, AGivenSequenceKeepsItsTokensAndStaysOpen) {
+  DummyModel model([](int64_t) { return 1; });
+  const auto sequence = model.OpenSequence(32);
+  ASSERT_TRUE(sequence.ok());
+  GenerateRequest request{{4, 5}, 2, *sequence};
+  auto done = Run(model, {request});
+  ASSERT_TRUE(done.ok());
+  EXPECT_EQ(model.Length(*sequence), 3);  // the last token is not fed
+  request.prompt_ids = (*done)[0].ids;
+  request.prompt_ids.push_back(6);
+  done = Run(model, {request});
+  ASSERT_TRUE(done.ok());
+  EXPECT_THAT(model.fed(), ElementsAre(2, 1, 2, 1));
+  EXPECT_EQ(model.n_open(), 1U);
+}
+
+TEST(CheckCap, NamesAllNumbersAndTheRemedy) {
+  EXPECT_TRUE(CheckCap(1900, 147, 2048, "cache tokens").ok());
+  EXPECT_TRUE(CheckCap(1900, 148, 2048, "cache tokens").ok());
+  const absl::Status over = CheckCap(1900, 200, 2048, "cache tokens");
+  EXPECT_EQ(ExitCode(over), 5);
+  EXPECT_EQ(over.message(),
+            "prompt 1900 + max_new_tokens 200 = 2100 > 2048 cache tokens; lower "
+            "run.max_new_tokens to 148");
+}
+
+TEST(CheckCap, SaysWhenThePromptAloneIsTooLong) {
+  const absl::Status over = CheckCap(49, 1, 48, "T_max");
+  EXPECT_EQ(ExitCode(over), 5);
+  EXPECT_THAT(std::string(over.message()), HasSubstr("prompt length exceeds T_max"));
+  EXPECT_THAT(std::string(over.message()), HasSubstr("49"));
+}
+
+TEST(CheckCap, DoesNotOverflow) {
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  const absl::Status over = CheckCap(10, most, 48, "T_max");
+  EXPECT_EQ(ExitCode(over), 5);
+  EXPECT_THAT(std::string(over.message()), HasSubstr("9223372036854775817"));
+  EXPECT_EQ(ExitCode(CheckCap(10, int64_t{1} << 31, 48, "T_max")), 5);
+}
+
+}  // namespace
+}  // namespace ng

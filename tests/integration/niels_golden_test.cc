@@ -1,0 +1,198 @@
+// The niels goldens: ids, logits and attention rows of the original implementation, reproduced by
+// every way of running them; and, among those ways, the same bits.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/formats/safetensors.h"
+#include "ng/engine.h"
+
+namespace ng {
+namespace {
+
+using Tensors = std::map<std::string, std::vector<float>>;
+
+struct Golden {
+  std::string dir;
+  nlohmann::json info;
+  Tensors expected;
+};
+
+Golden ReadGolden(const std::string& name) {
+  Golden golden;
+  golden.dir = absl::StrCat(NG_TEST_DATA, "/golden/niels/", name);
+  std::ifstream(golden.dir + "/case.json") >> golden.info;
+  const auto source = OpenSafetensors(golden.dir + "/expected.safetensors");
+  EXPECT_TRUE(source.ok()) << source.status();
+  for (const TensorInfo& tensor : (*source)->tensors()) {
+    std::vector<std::byte> raw(static_cast<size_t>(tensor.n_bytes));
+    EXPECT_TRUE((*source)->Read(tensor, raw).ok());
+    std::vector<float>& values = golden.expected[tensor.name];
+    values.resize(static_cast<size_t>(tensor.n_elements));
+    ConvertToF32(tensor.dtype, raw.data(), values);
+  }
+  return golden;
+}
+
+// One way of running a case.
+struct Way {
+  std::string attention;
+  bool use_cache = true;
+  int prefill_chunk = 0;
+  int threads = 1;
+
+  std::string Name() const {
+    return absl::StrCat(attention, use_cache ? " cached" : " recomputed", " chunk ", prefill_chunk,
+                        " threads ", threads);
+  }
+};
+
+struct Outcome {
+  std::vector<std::vector<int32_t>> ids;
+  Tensors tensors;
+};
+
+void KeepRows(const std::string& name, const std::vector<AttentionRow>& rows, Tensors* out,
+              const std::string& suffix = "") {
+  for (const AttentionRow& row : rows) {
+    std::vector<float>& tensor = (*out)[absl::StrCat(name, ".layer", row.layer, suffix)];
+    tensor.insert(tensor.end(), row.probs.begin(), row.probs.end());
+  }
+}
+
+// [head][query][key] from rows ordered by (pos, layer, head).
+void KeepFull(int index, int n_heads, const std::vector<AttentionRow>& rows, Tensors* out) {
+  if (rows.empty()) return;
+  const size_t n = rows.back().probs.size();
+  for (const AttentionRow& row : rows) {
+    std::vector<float>& tensor = (*out)[absl::StrCat("attn_full.", index, ".layer", row.layer)];
+    tensor.resize(static_cast<size_t>(n_heads) * n * n);
+    const size_t pos = row.probs.size() - 1;
+    std::copy(row.probs.begin(), row.probs.end(),
+              tensor.begin() + static_cast<int64_t>((static_cast<size_t>(row.head) * n + pos) * n));
+  }
+}
+
+absl::StatusOr<Outcome> RunGolden(const Golden& golden, const Way& way) {
+  EngineOptions options;
+  options.overrides = {"model.path=" + golden.dir,
+                       "sampler.chain=greedy",
+                       "attention.name=" + way.attention,
+                       absl::StrCat("run.use_cache=", way.use_cache ? "true" : "false"),
+                       absl::StrCat("run.prefill_chunk=", way.prefill_chunk),
+                       absl::StrCat("run.threads=", way.threads),
+                       absl::StrCat("run.stop_ids=", golden.info["eot_token_id"].get<int>())};
+  NG_ASSIGN_OR_RETURN(const auto engine, Engine::Open(options));
+  std::vector<GenerateRequest> requests;
+  for (const auto& prompt : golden.info["prompts"]) {
+    requests.push_back({prompt.get<std::vector<int32_t>>(), golden.info["max_new_tokens"], {}});
+  }
+  NG_RETURN_IF_ERROR(engine->Load(Needs(requests)));
+  Outcome outcome;
+  GenerateOptions keep;
+  keep.capture_logits = keep.capture_decode_logits = keep.capture_attn_full = true;
+  keep.trace_layers.resize(static_cast<size_t>(engine->model_shape().n_layers));
+  std::iota(keep.trace_layers.begin(), keep.trace_layers.end(), 0);
+  keep.on_step = [&](int index, const StepRecord& record) {
+    if (record.step == 0) {
+      KeepRows(absl::StrCat("attn_row_prefill.", index), record.attn_rows, &outcome.tensors);
+    } else {
+      KeepRows(absl::StrCat("attn_row_decode.", index), record.attn_rows, &outcome.tensors,
+               absl::StrCat(".step", record.step - 1));
+    }
+    return absl::OkStatus();
+  };
+  NG_ASSIGN_OR_RETURN(const auto done, engine->Generate(requests, keep));
+  for (size_t i = 0; i < done.size(); ++i) {
+    outcome.ids.push_back(done[i].ids);
+    outcome.tensors[absl::StrCat("logits.", i)] = done[i].captured.logits;
+    outcome.tensors[absl::StrCat("decode_logits.", i)] = done[i].captured.decode_logits;
+    KeepFull(static_cast<int>(i), engine->model_shape().n_heads, done[i].captured.attn_full,
+             &outcome.tensors);
+  }
+  return outcome;
+}
+
+int64_t DifferingBits(const Tensors& a, const Tensors& b) {
+  int64_t bits = 0;
+  for (const auto& [name, values] : a) {
+    const std::vector<float>& other = b.at(name);
+    EXPECT_EQ(values.size(), other.size()) << name;
+    for (size_t i = 0; i < std::min(values.size(), other.size()); ++i) {
+      bits += std::popcount(std::bit_cast<uint32_t>(values[i]) ^ std::bit_cast<uint32_t>(other[i]));
+    }
+  }
+  return bits;
+}
+
+struct Worst {
+  double logits = 0.0;
+  double attention = 0.0;
+};
+
+void CompareWithReference(const Golden& golden, const Outcome& outcome, Worst* worst) {
+  EXPECT_EQ(outcome.ids, golden.info["greedy_ids"].get<std::vector<std::vector<int32_t>>>());
+  for (const auto& [name, expected] : golden.expected) {
+    const auto found = outcome.tensors.find(name);
+    ASSERT_NE(found, outcome.tensors.end()) << name;
+    ASSERT_EQ(found->second.size(), expected.size()) << name;
+    double& most = name.find("attn") == 0 ? worst->attention : worst->logits;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const double difference = std::abs(double{found->second[i]} - double{expected[i]});
+      ASSERT_FALSE(std::isnan(difference)) << name;
+      most = std::max(most, difference);
+    }
+  }
+}
+
+class NielsGolden : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
+
+TEST_P(NielsGolden, EveryWayGivesTheReferenceAndTheSameBits) {
+  const auto& [name, attention] = GetParam();
+  const Golden golden = ReadGolden(name);
+  Worst worst;
+  Outcome first;
+  int64_t differing_bits = 0;
+  int n_ways = 0;
+  for (const bool use_cache : {true, false}) {
+    for (const int chunk : {0, 1, 3, 7}) {
+      for (const int threads : {1, 2}) {
+        const Way way{attention, use_cache, chunk, threads};
+        SCOPED_TRACE(way.Name());
+        const absl::StatusOr<Outcome> outcome = RunGolden(golden, way);
+        ASSERT_TRUE(outcome.ok()) << outcome.status();
+        CompareWithReference(golden, *outcome, &worst);
+        if (n_ways++ == 0) first = *outcome;
+        differing_bits += DifferingBits(first.tensors, outcome->tensors);
+      }
+    }
+  }
+  const auto& tolerance = golden.info["tolerance"];
+  EXPECT_LE(worst.logits, tolerance["logits_max_abs"].get<double>());
+  EXPECT_LE(worst.attention, tolerance["attn_max_abs"].get<double>());
+  EXPECT_EQ(differing_bits, 0);
+  std::printf("niels/%s %s: %d ways, max |logits - reference| %.3g, max |rows - reference| %.3g, "
+              "differing bits %lld\n",
+              name.c_str(), attention.c_str(), n_ways, worst.logits, worst.attention,
+              static_cast<long long>(differing_bits));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NielsGolden,
+                         ::testing::Combine(::testing::Values("b1", "b3", "edge_tmax", "eot"),
+                                            ::testing::Values("reference", "flash")),
+                         [](const auto& info) {
+                           return std::get<0>(info.param) + "_" + std::get<1>(info.param);
+                         });
+
+}  // namespace
+}  // namespace ng

@@ -1,0 +1,31 @@
+// Runs a program of the build and keeps what it says.
+#ifndef NG_TESTS_SUPPORT_SUBPROCESS_H_
+#define NG_TESTS_SUPPORT_SUBPROCESS_H_
+
+#include <string>
+#include <vector>
+
+namespace ng::test {
+
+struct Result {
+  int exit_code = -1;  // 128 + N when signal N ended it
+  std::string out;
+  std::string err;
+};
+
+struct Command {
+  std::string program;                   // absolute, or a name in the build's bin/
+  std::vector<std::string> arguments;
+  std::string input;                     // stdin
+  std::vector<std::string> environment;  // "NAME=value", added to this process's own
+  // Opened for writing as the program's stdout instead of a pipe, when not empty.
+  std::string stdout_file;
+  int signal = 0;             // sent once stderr or stdout holds signal_after bytes
+  size_t signal_after = 0;
+};
+
+Result Run(const Command& command);
+
+}  // namespace ng::test
+
+#endif  // NG_TESTS_SUPPORT_SUBPROCESS_H_

@@ -1,0 +1,69 @@
+// What the tests of this folder share.
+#ifndef NG_TESTS_CORE_CONFIG_CONFIG_TEST_UTIL_H_
+#define NG_TESTS_CORE_CONFIG_CONFIG_TEST_UTIL_H_
+
+#include <stdlib.h>  // mkdtemp
+
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/config/config.h"
+
+namespace ng {
+
+// A folder of its own for one test, removed afterwards.
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "ng_config_XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot create " + name);
+    path_ = name;
+  }
+  ~TempFolder() { std::filesystem::remove_all(path_); }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::string Write(const std::string& name, std::string_view bytes) const {
+    const std::string file = (path_ / name).string();
+    std::ofstream(file, std::ios::binary) << bytes;
+    return file;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// The core keys and the options of two sampler plugins.
+inline std::vector<ConfigKey> KeysWithPlugins() {
+  static constexpr OptionSpec kTopP = {
+      "p", OptionType::kReal, "0.95", 0, 1, true, false, nullptr, "probability mass that is kept"};
+  static constexpr OptionSpec kIds = {"ids",   OptionType::kIntList, "", 0, 99, false, false,
+                                      nullptr, "tokens never drawn"};
+  static constexpr OptionSpec kTopK = {
+      "k", OptionType::kInt, "50", 1, 1e6, false, false, nullptr, "candidates that are kept"};
+  std::vector<ConfigKey> keys(CoreConfigKeys().begin(), CoreConfigKeys().end());
+  keys.push_back({"sampler.top_p.p", &kTopP});
+  keys.push_back({"sampler.banned_tokens.ids", &kIds});
+  keys.push_back({"sampler.top_k.k", &kTopK});
+  return keys;
+}
+
+// The effective configuration of INI text (under the name "/etc/demo.ini") and overrides.
+inline absl::StatusOr<Config> BuildConfig(std::string_view ini,
+                                          const std::vector<std::string>& overrides = {},
+                                          const std::vector<ConfigKey>& keys = KeysWithPlugins()) {
+  NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> entries, ParseIni(ini, "/etc/demo.ini"));
+  NG_ASSIGN_OR_RETURN(const std::vector<ConfigEntry> more, ParseOverrides(overrides));
+  entries.insert(entries.end(), more.begin(), more.end());
+  return Config::Build(entries, keys);
+}
+
+}  // namespace ng
+
+#endif  // NG_TESTS_CORE_CONFIG_CONFIG_TEST_UTIL_H_

@@ -35,7 +35,7 @@ class ElfExtent : public ::testing::Test {
 
   // A new file, since a library that opens stays mapped and must not be changed.
   std::string Write(const std::string& bytes) {
-    const std::string path = dir_ / ("library_" + std::to_string(n_files_++));
+    std::string path = dir_ / ("library_" + std::to_string(n_files_++));
     std::ofstream(path, std::ios::binary) << bytes;
     return path;
   }

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string Message(const absl::Status& status) { return std::string(status.message()); }
+std::string Message(const absl::Status& status) { return std::string{status.message()}; }
 
 std::string Fixture(const std::string& directory) {
   return std::string(NG_BINARY_DIR "/tests/fixtures/broken_plugins") + "/" + directory;

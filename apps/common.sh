@@ -1,0 +1,46 @@
+# shellcheck shell=bash disable=SC2034
+# Sourced by apps/quickstart.sh, tests/run.sh and .ci/run: the Debian 12 packages, and one way to
+# configure and build.
+
+ng_build_packages=(
+  g++ cmake ninja-build
+  libabsl-dev libboost-dev libboost-filesystem-dev libboost-program-options-dev libtbb-dev
+  nlohmann-json3-dev libsentencepiece-dev librandom123-dev
+)
+ng_test_packages=(libgtest-dev libgmock-dev librapidcheck-dev)
+ng_check_packages=(clang-format clang-tidy git)
+
+# ng_install PACKAGE...: installs those that are missing; touches nothing when none is.
+ng_install() {
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    echo "Not a Debian system; these packages must be there: $*" >&2
+    return 0
+  fi
+  local package missing=()
+  for package in "$@"; do
+    dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed ||
+      missing+=("$package")
+  done
+  if [ ${#missing[@]} -eq 0 ]; then return 0; fi
+  local as_root=(env)
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || {
+      echo "Missing packages, and no sudo to install them: ${missing[*]}" >&2
+      return 1
+    }
+    as_root=(sudo env)
+  fi
+  echo "Installing ${missing[*]}"
+  "${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get update -qq
+  "${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+    --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# ng_build PRESET [CMAKE_OPTION...]: configures and builds a preset of CMakePresets.json.
+ng_build() {
+  local preset=$1 launcher=()
+  shift
+  if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+  cmake --preset "$preset" "${launcher[@]}" "$@" >/dev/null
+  cmake --build --preset "$preset" -j "$(nproc)"
+}

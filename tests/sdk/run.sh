@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Builds the example project against an installed ng, runs its plugins and its program, then moves
+# the installation elsewhere and runs them again.
+#   tests/sdk/run.sh PREFIX BUILD_DIR
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+[ $# -eq 2 ] || { echo "usage: tests/sdk/run.sh PREFIX BUILD_DIR" >&2; exit 2; }
+prefix=$(realpath "$1")
+mkdir -p "$2"
+build=$(realpath "$2")
+config=$here/../../configs/demo.ini
+message="Who art thou?"
+
+fail() {
+  echo "FAILED: $*" >&2
+  exit 1
+}
+
+# run_ng OPTION...: the answer of ng-run as a line of JSON.
+run_ng() {
+  "$prefix/bin/ng-run" --config "$config" --plugins.path="$build/plugins" --message "$message" \
+    --output jsonl "$@" 2>"$build/stderr" || fail "ng-run $*: $(cat "$build/stderr")"
+}
+
+# list_of KEY: the integers of an array in a line of JSON, separated by blanks.
+list_of() { grep -o "\"$1\":\[[0-9,]*\]" | sed 's/.*\[//; s/\]//; s/,/ /g'; }
+
+# Whether no pair of neighbours that ends behind the first $1 ids has occurred before.
+no_pair_twice() {
+  awk -v n="$1" '{
+    for (i = 2; i <= NF; i++) {
+      pair = $(i - 1) " " $i
+      if (i > n && pair in seen) exit 1
+      seen[pair] = 1
+    }
+  }'
+}
+
+check_attention() {
+  local ours reference
+  reference=$(run_ng --attention.name=reference --sampler.chain=greedy | list_of ids)
+  ours=$(run_ng --attention.name=one_pass --sampler.chain=greedy | list_of ids)
+  [ -n "$ours" ] || fail "no ids"
+  [ "$ours" = "$reference" ] || fail "one_pass gave $ours, reference gave $reference"
+  echo "ok: one_pass and reference give the same ids"
+}
+
+# Without a stop token, so that plain greedy does go in circles and the test can fail.
+check_sampler() {
+  local plain broken n_prompt
+  plain=$(run_ng --sampler.chain=greedy --run.stop_ids=)
+  broken=$(run_ng --sampler.chain=cycle_breaker,greedy --sampler.cycle_breaker.run_length=2 \
+    --run.stop_ids=)
+  n_prompt=$(list_of prompt_ids <<<"$broken" | wc -w)
+  ! list_of ids <<<"$plain" | no_pair_twice "$n_prompt" || fail "greedy alone repeats no pair"
+  list_of ids <<<"$broken" | no_pair_twice "$n_prompt" || fail "cycle_breaker let a pair repeat"
+  echo "ok: cycle_breaker breaks cycles"
+}
+
+# The library is named to the loader because the program was linked to the prefix's first place.
+check_program() {
+  local ours expected
+  expected=$(run_ng | list_of ids)
+  ours=$(LD_LIBRARY_PATH=$prefix/lib "$build/ng_example" "$config" "$message" 2>"$build/stderr") ||
+    fail "ng_example: $(cat "$build/stderr")"
+  [ "$(tail -n 1 <<<"$ours")" = "ids $expected" ] || fail "ng_example printed: $ours"
+  echo "ok: the embedding program and ng-run give the same ids"
+}
+
+check_all() {
+  check_attention
+  check_sampler
+  check_program
+}
+
+cmake -S "$here/example" -B "$build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
+cmake --build "$build"
+
+# From a directory without anything of ng: nothing may depend on where it is called.
+cd "$build"
+check_all
+original=$prefix
+moved=$prefix.moved
+mv "$original" "$moved"
+trap 'mv "$moved" "$original"' EXIT
+prefix=$moved
+echo "moved to $moved"
+check_all

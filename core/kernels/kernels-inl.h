@@ -3,7 +3,9 @@
 // a template over V, so that no two levels share a symbol. No include guard: each translation unit
 // includes it once.
 
+#include "core/kernels/kernel_table.h"
 #include "core/kernels/matmul-inl.h"
+#include "ng/vec16.h"
 #include "ng/vec_math-inl.h"
 
 namespace ng {

@@ -6,6 +6,9 @@
 // every output is the same chain of multiply-adds whichever tile computed it, and rows, column
 // position and threads cannot change a bit of it.
 
+#include "core/kernels/kernel_table.h"
+#include "ng/vec16.h"
+
 namespace ng {
 
 // The packed weights of one type. A pair is two neighbouring k of one column block: 32 elements.
@@ -83,21 +86,30 @@ NG_INLINE void LoadSums(const MatmulTileArgs<Element>& t, V (&acc)[kRows][kBlock
 #pragma GCC unroll 16
     for (int c = 0; c < kBlocks; ++c) {
       const float* out = t.out + r * t.out_stride + c * 16;
-      acc[r][c] = t.first ? V::Set(0.0F) : V::LoadFirst(out, t.n_columns - c * 16);
+      const int n = t.n_columns - c * 16;
+      acc[r][c] = t.first ? V::Set(0.0F) : n < 16 ? V::LoadFirst(out, n) : V::Load(out);
     }
   }
 }
 
 template <class V, class Element, int kRows, int kBlocks>
-NG_INLINE void StoreSums(const MatmulTileArgs<Element>& t, const V (&acc)[kRows][kBlocks]) {
+NG_INLINE void StoreSums(const MatmulTileArgs<Element>& t, V (&acc)[kRows][kBlocks]) {
 #pragma GCC unroll 16
   for (int c = 0; c < kBlocks; ++c) {
-    const int n = t.n_columns - c * 16;
-    const V bias = t.bias != nullptr ? V::LoadFirst(t.bias + c * 16, n) : V::Set(0.0F);
+    const int n = std::min(16, t.n_columns - c * 16);
+    if (t.bias != nullptr) {
+      const V bias = V::LoadFirst(t.bias + c * 16, n);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) acc[r][c] = V::Add(acc[r][c], bias);
+    }
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const V sum = t.bias != nullptr ? V::Add(acc[r][c], bias) : acc[r][c];
-      sum.StoreFirst(t.out + r * t.out_stride + c * 16, n);
+      float* out = t.out + r * t.out_stride + c * 16;
+      if (n < 16) {
+        acc[r][c].StoreFirst(out, n);
+      } else {
+        acc[r][c].Store(out);
+      }
     }
   }
 }
@@ -136,18 +148,20 @@ void MatmulRows(int64_t rows, const MatmulTileArgs<typename W::Element>& t) {
 // A panel: all rows of the kBlocks column blocks that begin at `block`. With more rows than a tile
 // has, k is cut into runs whose weights stay in the first-level cache while the rows pass by.
 //
-// Few rows are bound by the stream of weights. One tile prefetches its own stream (f32 needs no
-// help beyond the hardware's); several tiles share the fetching of the next run between them.
+// Few rows are bound by the stream of weights. One tile prefetches its own stream, in its last run
+// that of the next panel (f32 needs no help beyond the hardware's); several tiles share the
+// fetching of the next run between them.
 template <class V, class W, int kRows, int kBlocks>
 void MatmulPanel(const MatmulArgs& a, int64_t block) {
   using Element = typename W::Element;
-  constexpr int64_t kRun = 32768 / (kBlocks * 64);                         // 32 KiB as f32
-  constexpr int64_t kAhead = 8192 / (kBlocks * int64_t{sizeof(Element)});  // 8 KiB in all
+  constexpr int64_t kRun = 32768 / (kBlocks * 16 * 4);                          // 32 KiB as f32
+  constexpr int64_t kAhead = 8192 / (kBlocks * 16 * int64_t{sizeof(Element)});  // 8 KiB in all
   const int64_t tiles = (a.n_rows + kRows - 1) / kRows;
   const bool prefetch = tiles == 1 ? sizeof(Element) < 4 : tiles <= 12;
   const auto tile =
       prefetch ? MatmulRows<V, W, kRows, kBlocks, true> : MatmulRows<V, W, kRows, kBlocks, false>;
-  const int64_t run = tiles == 1 ? a.k : kRun;
+  const int64_t run = tiles == 1 ? std::max(kAhead, (a.k - kAhead + 1) / 2 * 2) : kRun;
+  const int64_t fetched = tiles == 1 ? kAhead : kRun;
   const int64_t column = block * kBlockColumns;
 
   MatmulTileArgs<Element> t;
@@ -163,9 +177,7 @@ void MatmulPanel(const MatmulArgs& a, int64_t block) {
     t.k_count = std::min(run, a.k - k);
     t.first = k == 0;
     t.bias = a.bias != nullptr && last ? a.bias + column : nullptr;
-    t.prefetch = tiles == 1 ? t.weights + kAhead
-                 : last     ? weights + kBlocks * t.block_stride
-                            : t.weights + run * 16;
+    t.prefetch = last ? weights + kBlocks * t.block_stride : t.weights + fetched * 16;
     for (int64_t row = 0; row < a.n_rows; row += kRows) {
       t.x = a.x + row * a.x_stride + k;
       t.out = a.out + row * a.out_stride + column;

@@ -1,0 +1,111 @@
+// G1: for one backend, codec, weight type and ISA level, logits are the same bits however the tokens
+// are split into steps, whatever else is in the batch, and for every number of threads.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ng/engine.h"
+#include "tests/support/tiny_model.h"
+
+namespace ng {
+namespace {
+
+using Cell = std::tuple<std::string, std::string, std::string>;  // attention, codec, weights
+
+class BitContract : public ::testing::TestWithParam<Cell> {
+ protected:
+  static void SetUpTestSuite() {
+    dir_ = new test::TempDir;
+    test::TinyNiels model;
+    model.max_positions = 400;  // several key splits
+    model.WriteTo(dir_->path());
+  }
+  static void TearDownTestSuite() {
+    delete dir_;
+    dir_ = nullptr;
+  }
+
+  static std::vector<Completion> Run(const Cell& cell, const std::vector<std::string>& ways,
+                                     const std::vector<GenerateRequest>& requests) {
+    EngineOptions options;
+    options.overrides = {"model.path=" + dir_->path(), "sampler.chain=greedy",
+                         "attention.name=" + std::get<0>(cell), "cache.codec=" + std::get<1>(cell),
+                         "model.weights=" + std::get<2>(cell)};
+    options.overrides.insert(options.overrides.end(), ways.begin(), ways.end());
+    const auto engine = Engine::Open(options);
+    RC_ASSERT(engine.ok());
+    RC_ASSERT((*engine)->Load(Needs(requests)).ok());
+    GenerateOptions keep;
+    keep.capture_logits = keep.capture_decode_logits = true;
+    auto done = (*engine)->Generate(requests, keep);
+    RC_ASSERT(done.ok());
+    return *std::move(done);
+  }
+
+  static GenerateRequest RandomRequest(int64_t longest) {
+    const auto length = *rc::gen::inRange<int64_t>(1, longest);
+    GenerateRequest request;
+    request.prompt_ids = *rc::gen::container<std::vector<int32_t>>(
+        static_cast<size_t>(length), rc::gen::inRange<int32_t>(0, 61));
+    request.max_new_tokens = *rc::gen::inRange<int64_t>(1, 8);
+    return request;
+  }
+
+  static test::TempDir* dir_;
+};
+
+test::TempDir* BitContract::dir_ = nullptr;
+
+TEST_P(BitContract, HoldsForRandomSplitsBatchesAndThreads) {
+  const Cell cell = GetParam();
+  const bool passed = rc::check("logits are the same bits", [&] {
+    const bool is_long = *rc::gen::weightedElement<bool>({{3, false}, {1, true}});
+    std::vector<GenerateRequest> requests;
+    const int n_requests = *rc::gen::inRange(1, 4);
+    for (int i = 0; i < n_requests; ++i) requests.push_back(RandomRequest(is_long ? 390 : 40));
+    const std::vector<std::string> ways = {
+        absl::StrCat("run.prefill_chunk=", *rc::gen::inRange(0, 50)),
+        absl::StrCat("run.threads=", *rc::gen::inRange(1, 4)),
+        absl::StrCat("run.use_cache=", *rc::gen::weightedElement<bool>({{3, true}, {1, false}})
+                                           ? "true"
+                                           : "false"),
+        absl::StrCat("cache.max_sequences=", *rc::gen::inRange(1, 4))};
+    const std::vector<Completion> together = Run(cell, ways, requests);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const std::vector<Completion> alone = Run(cell, {"run.threads=1"}, {requests[i]});
+      RC_ASSERT(alone[0].ids == together[i].ids);
+      RC_ASSERT(alone[0].captured.logits == together[i].captured.logits);
+      RC_ASSERT(alone[0].captured.decode_logits == together[i].captured.decode_logits);
+    }
+  });
+  EXPECT_TRUE(passed);
+}
+
+// The seed of a random draw belongs to the request, not to its neighbours.
+TEST_P(BitContract, SampledTokensDoNotDependOnTheBatch) {
+  const std::vector<std::string> sampled = {"sampler.chain=repetition_penalty,temperature,top_p",
+                                            "sampler.seed=11"};
+  const GenerateRequest first{{1, 2, 3}, 20, {}};
+  const std::vector<GenerateRequest> both = {first, {{9, 8, 7, 6}, 30, {}}};
+  const auto alone = Run(GetParam(), sampled, {first});
+  const auto together = Run(GetParam(), sampled, both);
+  EXPECT_EQ(alone[0].ids, together[0].ids);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cells, BitContract,
+    ::testing::Values(Cell{"flash", "f32", "f32"}, Cell{"flash", "bf16", "f32"},
+                      Cell{"flash", "f16", "bf16"}, Cell{"flash", "f32", "f16"},
+                      Cell{"reference", "f32", "f32"}, Cell{"reference", "f16", "bf16"}),
+    [](const auto& info) {
+      return std::get<0>(info.param) + "_" + std::get<1>(info.param) + "_" +
+             std::get<2>(info.param);
+    });
+
+}  // namespace
+}  // namespace ng

@@ -1,0 +1,257 @@
+#include "core/formats/json.h"
+
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/formats/file.h"
+
+namespace ng {
+namespace {
+
+using Json = nlohmann::json;
+
+absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
+
+// The library's complaint without its own prefix and without the text it quotes, which may be as
+// long as the file.
+std::string ShortReason(const std::exception& exception) {
+  std::string_view reason = exception.what();
+  if (const size_t end = reason.find("] "); reason.starts_with('[') && end != reason.npos) {
+    reason.remove_prefix(end + 2);
+  }
+  constexpr size_t kLongest = 200;
+  return std::string(reason.substr(0, std::min(reason.find("; last read"), kLongest)));
+}
+
+// Builds the value from the parser's events, refusing what the library would let through.
+class StrictBuilder : public nlohmann::json_sax<Json> {
+ public:
+  explicit StrictBuilder(int max_depth) : max_depth_(max_depth) {}
+
+  Json& root() { return root_; }
+  const std::string& error() const { return error_; }
+
+  bool null() override { return Add(nullptr) != nullptr; }
+  bool boolean(bool value) override { return Add(value) != nullptr; }
+  bool number_integer(number_integer_t value) override { return Add(value) != nullptr; }
+  bool number_unsigned(number_unsigned_t value) override { return Add(value) != nullptr; }
+  bool number_float(number_float_t value, const string_t&) override {
+    return Add(value) != nullptr;
+  }
+  bool string(string_t& value) override { return Add(std::move(value)) != nullptr; }
+  bool binary(binary_t&) override { return Refuse("holds binary data"); }
+
+  bool start_object(size_t) override { return Open(Json::object()); }
+  bool start_array(size_t) override { return Open(Json::array()); }
+  bool end_object() override { return Close(); }
+  bool end_array() override { return Close(); }
+
+  bool key(string_t& name) override {
+    if (open_.back()->contains(name)) {
+      return Refuse(absl::StrCat("key ", JsonExcerpt(name), " appears twice"));
+    }
+    key_ = std::move(name);
+    return true;
+  }
+
+  bool parse_error(size_t, const std::string&, const Json::exception& exception) override {
+    return Refuse("is not valid JSON: " + ShortReason(exception));
+  }
+
+ private:
+  // Puts a value where the parser is, and says where it now lies.
+  Json* Add(Json value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    Json& container = *open_.back();
+    if (container.is_object()) return &(container[key_] = std::move(value));
+    container.push_back(std::move(value));
+    return &container.back();
+  }
+
+  bool Open(Json container) {
+    if (static_cast<int>(open_.size()) >= max_depth_) {
+      return Refuse(absl::StrCat("is nested more than ", max_depth_, " levels deep"));
+    }
+    open_.push_back(Add(std::move(container)));
+    return true;
+  }
+
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+
+  bool Refuse(std::string reason) {
+    error_ = std::move(reason);
+    return false;
+  }
+
+  const int max_depth_;
+  Json root_;
+  std::vector<Json*> open_;  // the containers around the parser's place, outermost first
+  std::string key_;          // the key of the value to come
+  std::string error_;
+};
+
+}  // namespace
+
+absl::StatusOr<Json> ParseJson(std::string_view bytes, const std::string& name, int max_depth) {
+  const auto refuse = [&](std::string_view reason) {
+    return ModelFileError(absl::StrCat(name, ": ", View(reason)));
+  };
+  if (bytes.starts_with("\xEF\xBB\xBF")) return refuse("begins with a byte order mark");
+  // The library takes a NUL byte for the end of the text.
+  if (const size_t nul = bytes.find('\0'); nul != bytes.npos) {
+    return refuse(absl::StrCat("is not valid JSON: NUL byte at offset ", nul));
+  }
+  try {
+    StrictBuilder builder(max_depth);
+    if (!Json::sax_parse(bytes, &builder)) return refuse(builder.error());
+    return std::move(builder.root());
+  } catch (const std::exception& exception) {
+    return refuse(absl::StrCat("cannot be parsed: ", exception.what()));
+  }
+}
+
+absl::StatusOr<Json> ReadJsonFile(const std::string& path, const JsonLimits& limits) {
+  NG_ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(path, limits.max_bytes));
+  return ParseJson(bytes, path, limits.max_depth);
+}
+
+std::string JsonExcerpt(const Json& value) {
+  constexpr size_t kLongest = 80;
+  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
+  return text;
+}
+
+absl::StatusOr<JsonFields> JsonFields::Of(const Json& value, const std::string& file) {
+  if (!value.is_object()) {
+    return ModelFileError(
+        absl::StrCat(file, ": is ", JsonExcerpt(value), ", must be a JSON object"));
+  }
+  return JsonFields(&value, file, "");
+}
+
+bool JsonFields::Has(std::string_view key) const { return Find(key) != nullptr; }
+
+const Json* JsonFields::Find(std::string_view key) const {
+  const auto found = object_->find(key);
+  return found == object_->end() || found->is_null() ? nullptr : &*found;
+}
+
+absl::Status JsonFields::Wrong(std::string_view key, const Json& value,
+                               std::string_view allowed) const {
+  return ModelFileError(absl::StrCat(file_, ": key \"", prefix_, View(key),
+                                     "\" = ", JsonExcerpt(value), ", must be ", View(allowed)));
+}
+
+absl::Status JsonFields::Missing(std::string_view key, std::string_view allowed) const {
+  return ModelFileError(absl::StrCat(file_, ": key \"", prefix_, View(key),
+                                     "\" is missing, must be ", View(allowed)));
+}
+
+namespace {
+
+std::string IntAllowed(Range<int64_t> range) {
+  return absl::StrCat("an integer in [", range.min, ", ", range.max, "]");
+}
+
+bool IsIntIn(const Json& value, Range<int64_t> range) {
+  if (!value.is_number_integer()) return false;
+  // An unsigned value above INT64_MAX would come out negative.
+  if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX}) return false;
+  return value.get<int64_t>() >= range.min && value.get<int64_t>() <= range.max;
+}
+
+std::string NumberAllowed(Range<double> range) {
+  return absl::StrCat("a number in [", range.min, ", ", range.max, "]");
+}
+
+constexpr std::string_view kBoolAllowed = "true or false";
+constexpr std::string_view kTextAllowed = "a string";
+
+}  // namespace
+
+absl::StatusOr<std::optional<int64_t>> JsonFields::OptionalInt(std::string_view key,
+                                                               Range<int64_t> range) const {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!IsIntIn(*value, range)) return Wrong(key, *value, IntAllowed(range));
+  return value->get<int64_t>();
+}
+
+absl::StatusOr<std::optional<double>> JsonFields::OptionalNumber(std::string_view key,
+                                                                 Range<double> range) const {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_number() || value->get<double>() < range.min || value->get<double>() > range.max) {
+    return Wrong(key, *value, NumberAllowed(range));
+  }
+  return value->get<double>();
+}
+
+absl::StatusOr<std::optional<bool>> JsonFields::OptionalBool(std::string_view key) const {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_boolean()) return Wrong(key, *value, kBoolAllowed);
+  return value->get<bool>();
+}
+
+absl::StatusOr<std::optional<std::string>> JsonFields::OptionalText(std::string_view key) const {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_string()) return Wrong(key, *value, kTextAllowed);
+  return value->get<std::string>();
+}
+
+absl::StatusOr<std::optional<JsonFields>> JsonFields::OptionalObject(std::string_view key) const {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_object()) return Wrong(key, *value, "a JSON object");
+  return JsonFields(value, file_, absl::StrCat(prefix_, View(key), "."));
+}
+
+absl::StatusOr<int64_t> JsonFields::Int(std::string_view key, Range<int64_t> range) const {
+  NG_ASSIGN_OR_RETURN(const std::optional<int64_t> value, OptionalInt(key, range));
+  if (!value) return Missing(key, IntAllowed(range));
+  return *value;
+}
+
+absl::StatusOr<double> JsonFields::Number(std::string_view key, Range<double> range) const {
+  NG_ASSIGN_OR_RETURN(const std::optional<double> value, OptionalNumber(key, range));
+  if (!value) return Missing(key, NumberAllowed(range));
+  return *value;
+}
+
+absl::StatusOr<bool> JsonFields::Bool(std::string_view key) const {
+  NG_ASSIGN_OR_RETURN(const std::optional<bool> value, OptionalBool(key));
+  if (!value) return Missing(key, kBoolAllowed);
+  return *value;
+}
+
+absl::StatusOr<std::string> JsonFields::Text(std::string_view key) const {
+  NG_ASSIGN_OR_RETURN(std::optional<std::string> value, OptionalText(key));
+  if (!value) return Missing(key, kTextAllowed);
+  return *std::move(value);
+}
+
+absl::StatusOr<std::vector<int64_t>> JsonFields::IntList(std::string_view key,
+                                                         Range<int64_t> range) const {
+  const std::string allowed = absl::StrCat("a list, each of it ", IntAllowed(range));
+  const Json* value = Find(key);
+  if (value == nullptr) return Missing(key, allowed);
+  if (!value->is_array()) return Wrong(key, *value, allowed);
+  for (size_t i = 0; i < value->size(); ++i) {
+    if (IsIntIn((*value)[i], range)) continue;
+    return Wrong(absl::StrCat(View(key), "[", i, "]"), (*value)[i], IntAllowed(range));
+  }
+  return value->get<std::vector<int64_t>>();
+}
+
+}  // namespace ng

@@ -1,0 +1,81 @@
+// JSON from untrusted bytes, and typed access to the fields of a config.json.
+//
+// Stricter than the JSON library: nesting is limited, a key may appear once, no byte order mark, no
+// NUL byte. No exception escapes. Errors are ModelFileError and begin with the name given.
+#ifndef NG_CORE_FORMATS_JSON_H_
+#define NG_CORE_FORMATS_JSON_H_
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ng/status.h"
+
+namespace ng {
+
+// Parses one JSON value. `name` is what errors call the bytes ("model/config.json"). A value that
+// is not inside any array or object has depth 0.
+absl::StatusOr<nlohmann::json> ParseJson(std::string_view bytes, const std::string& name,
+                                         int max_depth);
+
+struct JsonLimits {
+  int64_t max_bytes = int64_t{16} << 20;
+  int max_depth = 32;
+};
+absl::StatusOr<nlohmann::json> ReadJsonFile(const std::string& path, const JsonLimits& limits = {});
+
+// A value as errors show it: its JSON text, in ASCII and cut when long.
+std::string JsonExcerpt(const nlohmann::json& value);
+
+template <typename T>
+struct Range {  // both ends allowed
+  T min;
+  T max;
+};
+
+// The fields of one JSON object. An optional field that is absent or null is nullopt. Errors name
+// the file, the key, the value found and what is allowed:
+//   config.json: key "n_layers" = "two", must be an integer in [1, 1024]
+// Borrows the object.
+class JsonFields {
+ public:
+  // Errors: the value is no object.
+  static absl::StatusOr<JsonFields> Of(const nlohmann::json& value, const std::string& file);
+
+  bool Has(std::string_view key) const;
+
+  absl::StatusOr<int64_t> Int(std::string_view key, Range<int64_t> range) const;
+  absl::StatusOr<double> Number(std::string_view key, Range<double> range) const;
+  absl::StatusOr<bool> Bool(std::string_view key) const;
+  absl::StatusOr<std::string> Text(std::string_view key) const;
+  absl::StatusOr<std::vector<int64_t>> IntList(std::string_view key, Range<int64_t> range) const;
+
+  absl::StatusOr<std::optional<int64_t>> OptionalInt(std::string_view key,
+                                                     Range<int64_t> range) const;
+  absl::StatusOr<std::optional<double>> OptionalNumber(std::string_view key,
+                                                       Range<double> range) const;
+  absl::StatusOr<std::optional<bool>> OptionalBool(std::string_view key) const;
+  absl::StatusOr<std::optional<std::string>> OptionalText(std::string_view key) const;
+  // The fields of a nested object; its errors name the key as "outer.inner".
+  absl::StatusOr<std::optional<JsonFields>> OptionalObject(std::string_view key) const;
+
+ private:
+  JsonFields(const nlohmann::json* object, std::string file, std::string prefix)
+      : object_(object), file_(std::move(file)), prefix_(std::move(prefix)) {}
+
+  const nlohmann::json* Find(std::string_view key) const;  // null where absent or JSON null
+  absl::Status Wrong(std::string_view key, const nlohmann::json& value,
+                     std::string_view allowed) const;
+  absl::Status Missing(std::string_view key, std::string_view allowed) const;
+
+  const nlohmann::json* object_;
+  std::string file_;
+  std::string prefix_;  // "outer."
+};
+
+}  // namespace ng
+
+#endif  // NG_CORE_FORMATS_JSON_H_

@@ -1,0 +1,155 @@
+#include "core/formats/json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "tests/core/formats/test_files.h"
+
+namespace ng {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int kDepth = 3;
+
+std::string ErrorOf(std::string_view text) {
+  const auto parsed = ParseJson(text, "file.json", kDepth);
+  EXPECT_EQ(ExitCode(parsed.status()), 3) << text;
+  return std::string(parsed.status().message());
+}
+
+TEST(ParseJson, BuildsEveryKindOfValue) {
+  const std::string_view text =
+      R"({"a": [1, -2, 2.5, true, null], "b": {"c": "\u00e9\ud83d\ude00"}, "d": {}, "e": []})";
+  const auto parsed = ParseJson(text, "file.json", kDepth);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(*parsed, nlohmann::json::parse(text));
+  EXPECT_EQ(ParseJson(" 7 ", "file.json", 0).value(), 7);
+}
+
+TEST(ParseJson, NamesTheFileAndThePlaceOfASyntaxError) {
+  EXPECT_THAT(ErrorOf("{\"a\": \n tru}"),
+              HasSubstr("file.json: is not valid JSON: parse error at line 2, column"));
+  for (const char* const text : {"", " ", "{", "{} {}", "{}x", "[1,]", "{'a':1}", "nul", "01",
+                                 "1e999", "\"\x01\"", "\"\\ud800\"", "// c\n1", "NaN"}) {
+    EXPECT_THAT(ErrorOf(text), HasSubstr("file.json: is not valid JSON: ")) << text;
+  }
+}
+
+TEST(ParseJson, KeepsAnErrorShortHoweverLongTheFile) {
+  const std::string message = ErrorOf("\"" + std::string(1 << 20, 'x'));
+  EXPECT_LT(message.size(), 300);
+  EXPECT_EQ(message.find('\n'), message.npos);
+}
+
+TEST(ParseJson, RefusesADuplicateKeyAtAnyLevel) {
+  EXPECT_EQ(ErrorOf(R"({"a": 1, "b": 2, "a": 3})"), "file.json: key \"a\" appears twice");
+  EXPECT_EQ(ErrorOf(R"({"x": {"a": 1, "\u0061": 3}})"), "file.json: key \"a\" appears twice");
+  EXPECT_TRUE(ParseJson(R"([{"a": 1}, {"a": 1}])", "file.json", kDepth).ok());
+}
+
+TEST(ParseJson, LimitsTheDepth) {
+  EXPECT_TRUE(ParseJson("[[[1]]]", "file.json", kDepth).ok());
+  EXPECT_EQ(ErrorOf("[[[[1]]]]"), "file.json: is nested more than 3 levels deep");
+  EXPECT_EQ(ErrorOf(std::string(1 << 20, '[')), "file.json: is nested more than 3 levels deep");
+}
+
+TEST(ParseJson, RefusesWhatTheLibraryLetsThrough) {
+  EXPECT_THAT(ErrorOf("\xEF\xBB\xBF{}"), HasSubstr("byte order mark"));
+  EXPECT_THAT(ErrorOf(std::string_view("{}\0 rest", 8)), HasSubstr("NUL byte at offset 2"));
+}
+
+TEST(ParseJson, RefusesInvalidUtf8) {
+  for (const char* const text :
+       {"\"\xFF\"", "\"\xC0\x80\"", "\"\xED\xA0\x80\"", "\"\xE4\xB8\"", "\xFF"}) {
+    EXPECT_THAT(ErrorOf(text), HasSubstr("is not valid JSON"));
+  }
+}
+
+TEST(ReadJsonFile, CapsTheSize) {
+  const TestFolder folder;
+  const std::string path = folder.Write("config.json", "{\"a\": 1}");
+  EXPECT_EQ(ReadJsonFile(path).value()["a"], 1);
+  EXPECT_THAT(std::string(ReadJsonFile(path, {.max_bytes = 7}).status().message()),
+              HasSubstr("config.json: has 8 bytes, must have at most 7"));
+}
+
+TEST(JsonExcerpt, IsShortAsciiWhateverTheValue) {
+  EXPECT_EQ(JsonExcerpt("\n\xC3\xA9"), "\"\\n\\u00e9\"");
+  EXPECT_EQ(JsonExcerpt("\xFF"), "\"\\ufffd\"");
+  EXPECT_LT(JsonExcerpt(std::string(1000, 'x')).size(), 100);
+}
+
+class JsonFieldsTest : public testing::Test {
+ protected:
+  template <typename T>
+  static std::string Message(const absl::StatusOr<T>& result) {
+    EXPECT_EQ(ExitCode(result.status()), 3);
+    return std::string(result.status().message());
+  }
+
+  const nlohmann::json json_ = nlohmann::json::parse(R"({
+      "n_layers": 4, "two": "two", "eps": 1e-5, "tied": true, "absent": null, "float": 4.0,
+      "big": 18446744073709551615, "negative": -1, "ids": [1, 2], "bad_ids": [1, "2"],
+      "rope": {"factor": "x", "theta": 5}})");
+  const JsonFields fields_ = JsonFields::Of(json_, "config.json").value();
+};
+
+TEST_F(JsonFieldsTest, GivesFieldsByType) {
+  EXPECT_EQ(fields_.Int("n_layers", {1, 4}).value(), 4);
+  EXPECT_EQ(fields_.Number("eps", {0, 1}).value(), 1e-5);
+  EXPECT_EQ(fields_.Number("n_layers", {0, 10}).value(), 4.0);
+  EXPECT_EQ(fields_.Bool("tied").value(), true);
+  EXPECT_EQ(fields_.Text("two").value(), "two");
+  EXPECT_THAT(fields_.IntList("ids", {1, 2}).value(), ElementsAre(1, 2));
+  EXPECT_EQ(fields_.OptionalInt("n_layers", {1, 4}).value(), 4);
+  EXPECT_EQ(fields_.OptionalObject("rope").value()->Int("theta", {1, 9}).value(), 5);
+}
+
+TEST_F(JsonFieldsTest, TakesNullForAbsent) {
+  EXPECT_FALSE(fields_.Has("absent"));
+  EXPECT_TRUE(fields_.Has("tied"));
+  for (const char* const key : {"absent", "nowhere"}) {
+    EXPECT_EQ(fields_.OptionalInt(key, {1, 2}).value(), std::nullopt);
+    EXPECT_EQ(fields_.OptionalNumber(key, {1, 2}).value(), std::nullopt);
+    EXPECT_EQ(fields_.OptionalBool(key).value(), std::nullopt);
+    EXPECT_EQ(fields_.OptionalText(key).value(), std::nullopt);
+    EXPECT_FALSE(fields_.OptionalObject(key).value().has_value());
+  }
+}
+
+TEST_F(JsonFieldsTest, NamesFileKeyValueAndWhatIsAllowed) {
+  EXPECT_EQ(Message(fields_.Int("two", {1, 1024})),
+            "config.json: key \"two\" = \"two\", must be an integer in [1, 1024]");
+  EXPECT_EQ(Message(fields_.Int("nowhere", {1, 1024})),
+            "config.json: key \"nowhere\" is missing, must be an integer in [1, 1024]");
+  EXPECT_EQ(Message(fields_.OptionalObject("rope").value()->Number("factor", {1, 64})),
+            "config.json: key \"rope.factor\" = \"x\", must be a number in [1, 64]");
+  EXPECT_EQ(Message(fields_.IntList("bad_ids", {0, 9})),
+            "config.json: key \"bad_ids[1]\" = \"2\", must be an integer in [0, 9]");
+  EXPECT_EQ(Message(fields_.Bool("n_layers")),
+            "config.json: key \"n_layers\" = 4, must be true or false");
+  EXPECT_EQ(Message(fields_.Text("tied")), "config.json: key \"tied\" = true, must be a string");
+  EXPECT_EQ(Message(JsonFields::Of(nlohmann::json::array(), "config.json")),
+            "config.json: is [], must be a JSON object");
+}
+
+TEST_F(JsonFieldsTest, RefusesIntegersOutsideTheirRange) {
+  constexpr Range<int64_t> kAny = {std::numeric_limits<int64_t>::min(),
+                                   std::numeric_limits<int64_t>::max()};
+  EXPECT_FALSE(fields_.Int("n_layers", {1, 3}).ok());
+  EXPECT_FALSE(fields_.Int("n_layers", {5, 9}).ok());
+  EXPECT_FALSE(fields_.Int("negative", {0, 9}).ok());
+  EXPECT_FALSE(fields_.Int("big", kAny).ok());
+  EXPECT_FALSE(fields_.Int("float", kAny).ok());
+  EXPECT_FALSE(fields_.Int("tied", kAny).ok());
+  EXPECT_FALSE(fields_.Number("eps", {1, 2}).ok());
+}
+
+}  // namespace
+}  // namespace ng

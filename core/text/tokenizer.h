@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/utf8.h"
 #include "ng/status.h"
 
 namespace ng {
@@ -38,9 +39,13 @@ class Tokenizer {
   // The reference's own decoding of a whole id list: valid UTF-8, special tokens as literals.
   // Errors: UsageError for an id outside the vocabulary.
   virtual absl::StatusOr<std::string> Decode(std::span<const int32_t> ids) const = 0;
-  // The bytes that one token adds to a text, for streaming: their concatenation over a completion
-  // equals Decode's text, before invalid UTF-8 is replaced.
-  // REQUIRES: 0 <= id < vocab_size().
+  // The bytes that one token adds to a text, for streaming; valid as long as the tokenizer. Over
+  // the tokens of a completion they concatenate to Decode(prompt + completion) without its
+  // beginning Decode(prompt), with two exceptions:
+  // - invalid UTF-8 is kept here; Decode replaces it, as its format's reference does;
+  // - Decode drops the space before the first word of a whole text, and here it stays: the two
+  //   differ by it where the prompt decodes to nothing (a lone <s>).
+  // Control tokens add nothing. REQUIRES: 0 <= id < vocab_size().
   virtual std::string_view TokenBytes(int32_t id) const = 0;
   // The id of a special token by its literal, if the vocabulary has it.
   virtual std::optional<int32_t> SpecialId(std::string_view literal) const = 0;
@@ -51,22 +56,6 @@ class Tokenizer {
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path);
 // The tokenizer file beside a model, or nothing.
 std::optional<std::string> FindTokenizer(const std::string& model_dir);
-
-// Holds back bytes that could be the beginning of a UTF-8 character, so that a stream is only ever
-// cut between characters. Bytes that can no longer become valid come out as U+FFFD.
-class Utf8Stream {
- public:
-  // Appends to what is held and returns what is complete.
-  std::string Push(std::string_view bytes);
-  // The end of the stream: what is held comes out, replaced where incomplete.
-  std::string Finish();
-
- private:
-  std::string held_;
-};
-
-// `text` with every invalid sequence replaced by U+FFFD (maximal subparts, as Unicode recommends).
-std::string ReplaceInvalidUtf8(std::string_view text);
 
 }  // namespace ng
 

@@ -1,0 +1,20 @@
+// The check of a SentencePiece model's normalisation map before the library walks it.
+//
+// The map is a little-endian 32-bit byte count, that many bytes of a double-array trie over UTF-8
+// keys, and NUL-terminated replacements that the trie's values point at. The library follows both
+// without looking at their ends; real maps never lead it astray, damaged ones do.
+#ifndef NG_CORE_TEXT_CHARSMAP_H_
+#define NG_CORE_TEXT_CHARSMAP_H_
+
+#include <string_view>
+
+#include "ng/status.h"
+
+namespace ng {
+
+// An empty map is valid: no normalisation. Errors: ModelFileError, without a file's name.
+absl::Status CheckCharsMap(std::string_view charsmap);
+
+}  // namespace ng
+
+#endif  // NG_CORE_TEXT_CHARSMAP_H_

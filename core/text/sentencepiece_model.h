@@ -1,0 +1,48 @@
+// The bytes of a SentencePiece .model file: what the library does not check, and what it cannot be
+// asked to change.
+//
+// The file is a serialized protobuf message (the library's sentencepiece_model.proto). It is walked
+// here field by field over the bounds-checked cursor.
+#ifndef NG_CORE_TEXT_SENTENCEPIECE_MODEL_H_
+#define NG_CORE_TEXT_SENTENCEPIECE_MODEL_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ng/status.h"
+
+namespace ng {
+
+enum class PieceType : int32_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6
+};
+
+struct Piece {
+  std::string_view text;  // borrowed from the model's bytes
+  float score = 0;
+  PieceType type = PieceType::kNormal;
+};
+
+// The vocabulary, by id. Errors (ModelFileError, beginning with `path`): not such a message, no
+// piece, a piece that is empty or no UTF-8 text, no piece or several for the unknown, a damaged
+// normalisation map (the library would read outside of it), a denormaliser (not supported: what a
+// token adds to a text would depend on the rest of it).
+absl::StatusOr<std::vector<Piece>> ReadSentencePieceModel(std::string_view bytes,
+                                                          const std::string& path);
+
+// The same model with its user-defined pieces made control pieces, which the library never finds in
+// a text; everything else is the same, scores included. The model's samples of itself are left out:
+// they may hold user-defined pieces, and the unchanged model has been checked against them.
+// REQUIRES: ReadSentencePieceModel accepts `bytes`.
+std::string WithoutUserDefinedPieces(std::string_view bytes);
+
+}  // namespace ng
+
+#endif  // NG_CORE_TEXT_SENTENCEPIECE_MODEL_H_

@@ -1,0 +1,59 @@
+// SentencePieceTokenizer: a SentencePiece .model file (unigram, BPE, word, char).
+//
+// Two processors stand behind it. The reference one is the library on the file as it is: it parses
+// user-defined symbols wherever they stand in a text. The plain one is the library on the same
+// model with its user-defined pieces made control pieces, which are never found in a text: what a
+// user types never yields a special id, and all else is encoded alike. A user-defined piece that is
+// plain text and no marker is left out there too; its characters are encoded by other pieces.
+#ifndef NG_CORE_TEXT_SENTENCEPIECE_TOKENIZER_H_
+#define NG_CORE_TEXT_SENTENCEPIECE_TOKENIZER_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/text/sentencepiece_library.h"
+#include "core/text/sentencepiece_model.h"
+#include "core/text/tokenizer.h"
+
+namespace ng {
+
+class SentencePieceTokenizer : public Tokenizer {
+ public:
+  // `path` is what errors name. Errors: ModelFileError.
+  static absl::StatusOr<std::unique_ptr<Tokenizer>> FromBytes(std::string_view bytes,
+                                                              const std::string& path);
+
+  int64_t vocab_size() const override { return static_cast<int64_t>(token_bytes_.size()); }
+  absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text,
+                                              const EncodeOptions& options) const override;
+  absl::StatusOr<std::vector<int32_t>> EncodeAsReference(
+      std::string_view text, const EncodeOptions& options) const override;
+  absl::StatusOr<std::string> Decode(std::span<const int32_t> ids) const override;
+  std::string_view TokenBytes(int32_t id) const override;
+  std::optional<int32_t> SpecialId(std::string_view literal) const override;
+
+ private:
+  explicit SentencePieceTokenizer(std::string path) : path_(std::move(path)) {}
+  absl::Status Load(std::string_view bytes);
+  absl::Status LoadPlain(std::string_view bytes, const std::vector<Piece>& pieces);
+  absl::Status CheckVocabulary(const SentencePieceLibrary& library,
+                               const std::vector<Piece>& pieces) const;
+  absl::Status AddToken(int32_t id, const Piece& piece);
+  absl::StatusOr<std::vector<int32_t>> EncodeWith(const SentencePieceLibrary& library,
+                                                  std::string_view text,
+                                                  const EncodeOptions& options) const;
+
+  std::string path_;
+  SentencePieceLibrary reference_;
+  std::optional<SentencePieceLibrary> plain_;  // only where there are user-defined pieces
+  std::vector<std::string> token_bytes_;       // by id
+  std::map<std::string, int32_t, std::less<>> specials_;
+};
+
+}  // namespace ng
+
+#endif  // NG_CORE_TEXT_SENTENCEPIECE_TOKENIZER_H_

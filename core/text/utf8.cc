@@ -1,0 +1,91 @@
+#include "core/text/utf8.h"
+
+#include <cstdint>
+
+namespace ng {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+
+enum class Form { kValid, kInvalid, kIncomplete };
+
+// The maximal subpart at the beginning of a text: a character, bytes that cannot become one, or the
+// beginning of one that the text's end cuts off.
+struct Subpart {
+  Form form;
+  size_t length;
+};
+
+// The bytes that may follow a lead byte: how many, and the range of the first one, which excludes
+// overlong forms, surrogates and what lies above U+10FFFF (the Unicode standard, table 3-7).
+struct Continuation {
+  size_t count;
+  uint8_t first_min = 0x80;
+  uint8_t first_max = 0xBF;
+};
+
+std::optional<Continuation> ContinuationOf(uint8_t lead) {
+  if (lead < 0x80) return Continuation{0};
+  if (lead < 0xC2) return std::nullopt;
+  if (lead < 0xE0) return Continuation{1};
+  if (lead == 0xE0) return Continuation{2, 0xA0, 0xBF};
+  if (lead == 0xED) return Continuation{2, 0x80, 0x9F};
+  if (lead < 0xF0) return Continuation{2};
+  if (lead == 0xF0) return Continuation{3, 0x90, 0xBF};
+  if (lead < 0xF4) return Continuation{3};
+  if (lead == 0xF4) return Continuation{3, 0x80, 0x8F};
+  return std::nullopt;
+}
+
+// REQUIRES: !text.empty().
+Subpart FirstSubpart(std::string_view text) {
+  const std::optional<Continuation> rest = ContinuationOf(static_cast<uint8_t>(text[0]));
+  if (!rest) return {Form::kInvalid, 1};
+  for (size_t i = 1; i <= rest->count; ++i) {
+    if (i == text.size()) return {Form::kIncomplete, i};
+    const auto byte = static_cast<uint8_t>(text[i]);
+    const uint8_t min = i == 1 ? rest->first_min : 0x80;
+    const uint8_t max = i == 1 ? rest->first_max : 0xBF;
+    if (byte < min || byte > max) return {Form::kInvalid, i};
+  }
+  return {Form::kValid, rest->count + 1};
+}
+
+}  // namespace
+
+std::optional<size_t> FindInvalidUtf8(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const Subpart part = FirstSubpart(text.substr(at));
+    if (part.form != Form::kValid) return at;
+    at += part.length;
+  }
+  return std::nullopt;
+}
+
+std::string ReplaceInvalidUtf8(std::string_view text) {
+  Utf8Stream stream;
+  std::string replaced = stream.Push(text);
+  return replaced += stream.Finish();
+}
+
+std::string Utf8Stream::Push(std::string_view bytes) {
+  held_ += bytes;
+  std::string complete;
+  std::string_view rest = held_;
+  while (!rest.empty()) {
+    const Subpart part = FirstSubpart(rest);
+    if (part.form == Form::kIncomplete) break;
+    complete += part.form == Form::kValid ? rest.substr(0, part.length) : kReplacement;
+    rest.remove_prefix(part.length);
+  }
+  held_.erase(0, held_.size() - rest.size());
+  return complete;
+}
+
+std::string Utf8Stream::Finish() {
+  const bool cut_off = !held_.empty();
+  held_.clear();
+  return std::string(cut_off ? kReplacement : "");
+}
+
+}  // namespace ng

@@ -1,0 +1,36 @@
+// UTF-8: finding what is invalid, replacing it, cutting a stream only between characters.
+//
+// Invalid bytes are replaced as Unicode recommends and browsers do: one U+FFFD for each maximal
+// subpart, the longest beginning of a character that the bytes could still have become.
+#ifndef NG_CORE_TEXT_UTF8_H_
+#define NG_CORE_TEXT_UTF8_H_
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ng {
+
+// The offset of the first byte that is not part of a valid character, if there is one.
+std::optional<size_t> FindInvalidUtf8(std::string_view text);
+
+// `text` with every maximal invalid subpart replaced by U+FFFD.
+std::string ReplaceInvalidUtf8(std::string_view text);
+
+// Holds back bytes that could be the beginning of a character, so that a stream is only ever cut
+// between characters. Bytes that can no longer become valid come out as U+FFFD.
+class Utf8Stream {
+ public:
+  // Appends to what is held and returns what is complete.
+  std::string Push(std::string_view bytes);
+  // The end of the stream: what is held comes out, replaced where incomplete.
+  std::string Finish();
+
+ private:
+  std::string held_;  // an incomplete character: at most 3 bytes
+};
+
+}  // namespace ng
+
+#endif  // NG_CORE_TEXT_UTF8_H_

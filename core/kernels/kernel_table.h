@@ -34,16 +34,19 @@ struct MatmulArgs {
 
 struct KernelTable {
   IsaLevel isa;
-  // Indexed by WeightType. Each output accumulates over k in rising order in one f32 accumulator.
+  // Indexed by WeightType. Each output accumulates over k in rising order in one f32 accumulator,
+  // from 0; the bias is added to the finished sum. Reads nothing beyond its operands and writes
+  // nothing but the n_rows x n_columns of its blocks. REQUIRES: k >= 1, n_rows >= 1.
   void (*matmul[3])(const MatmulArgs& args);
-  // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]; one row of n.
+  // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]; one row of n; out may be x.
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* out);
-  // out[i] = silu(gate[i]) * up[i], silu(z) = z / (1 + e^-z).
+  // out[i] = silu(gate[i]) * up[i], silu(z) = z / (1 + e^-z); out may be gate or up.
   void (*silu_mul)(const float* gate, const float* up, int64_t n, float* out);
   // x[i] += y[i].
   void (*add)(const float* y, int64_t n, float* x);
   // The largest value, and the sum of e^(x[i] - max) in f32 lanes, added in a fixed order.
-  // NaN anywhere gives NaN in *sum.
+  // NaN or +infinity anywhere, or nothing but -infinity, gives NaN in *sum; *max may miss a NaN.
+  // REQUIRES: n >= 1.
   void (*max_and_sum_exp)(const float* x, int64_t n, float* max, float* sum);
 };
 

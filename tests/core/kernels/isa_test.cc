@@ -1,0 +1,65 @@
+#include "ng/isa.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "core/kernels/kernel_table.h"
+
+namespace ng {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ChooseIsaTest : public ::testing::Test {
+ protected:
+  ChooseIsaTest() {
+    if (const char* value = std::getenv("NG_ISA")) before_ = value;
+    unsetenv("NG_ISA");
+  }
+  ~ChooseIsaTest() override {
+    if (before_.empty()) {
+      unsetenv("NG_ISA");
+    } else {
+      setenv("NG_ISA", before_.c_str(), 1);
+    }
+  }
+
+ private:
+  std::string before_;
+};
+
+TEST_F(ChooseIsaTest, AutoIsTheBestSupportedLevel) {
+  EXPECT_EQ(*ChooseIsa("auto"), SupportedIsaLevels().back());
+}
+
+TEST_F(ChooseIsaTest, AutoFollowsTheEnvironment) {
+  setenv("NG_ISA", "scalar", 1);
+  EXPECT_EQ(*ChooseIsa("auto"), IsaLevel::kScalar);
+}
+
+TEST_F(ChooseIsaTest, ANameOverridesTheEnvironment) {
+  setenv("NG_ISA", "nonsense", 1);
+  for (const IsaLevel level : SupportedIsaLevels()) EXPECT_EQ(*ChooseIsa(IsaName(level)), level);
+}
+
+TEST_F(ChooseIsaTest, RejectsAnUnknownNameAndListsTheLevels) {
+  const absl::Status status = ChooseIsa("avx1024").status();
+  EXPECT_EQ(ExitCode(status), 2);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("run.isa = avx1024"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("auto, scalar"));
+}
+
+TEST_F(ChooseIsaTest, NamesTheEnvironmentWhenThatIsWrong) {
+  setenv("NG_ISA", "sse9", 1);
+  EXPECT_THAT(std::string(ChooseIsa("auto").status().message()), HasSubstr("NG_ISA = sse9"));
+}
+
+TEST(Kernels, EachLevelHasItsOwnTable) {
+  for (const IsaLevel level : SupportedIsaLevels()) EXPECT_EQ(Kernels(level).isa, level);
+}
+
+}  // namespace
+}  // namespace ng

@@ -1,0 +1,182 @@
+// The kernels over one row, on every ISA level, against double precision.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/kernels/kernel_table.h"
+#include "ng/isa.h"
+#include "tests/core/kernels/test_support.h"
+
+namespace ng {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+std::vector<int64_t> Lengths() {
+  std::vector<int64_t> lengths;
+  for (int64_t n = 1; n <= 70; ++n) lengths.push_back(n);
+  lengths.insert(lengths.end(), {255, 576, 1000, 49152});
+  return lengths;
+}
+
+class RowKernelsTest : public ::testing::TestWithParam<IsaLevel> {
+ protected:
+  const KernelTable& kernels() const { return Kernels(GetParam()); }
+  float SumExp(const std::vector<float>& x) const {
+    float max = 0;
+    float sum = 0;
+    kernels().max_and_sum_exp(x.data(), static_cast<int64_t>(x.size()), &max, &sum);
+    return sum;
+  }
+};
+
+TEST_P(RowKernelsTest, RmsNormDividesByTheRootMeanSquare) {
+  for (const int64_t n : Lengths()) {
+    GuardedArray<float> x(RandomFloats(n, 1));
+    GuardedArray<float> weight(RandomFloats(n, 2));
+    GuardedArray<float> out(n);
+    kernels().rms_norm(x.data(), weight.data(), 1e-5F, n, out.data());
+    double squares = 0;
+    for (int64_t i = 0; i < n; ++i) squares += static_cast<double>(x[i]) * x[i];
+    const double scale = 1.0 / std::sqrt(squares / static_cast<double>(n) + 1e-5F);
+    for (int64_t i = 0; i < n; ++i) {
+      const double want = x[i] * scale * weight[i];
+      ASSERT_NEAR(out[i], want, 1e-6 * std::abs(want) + 1e-30) << i << " of " << n;
+    }
+  }
+}
+
+TEST_P(RowKernelsTest, RmsNormWorksInPlace) {
+  const std::vector<float> x = RandomFloats(45, 1);
+  const std::vector<float> weight = RandomFloats(45, 2);
+  std::vector<float> apart(45);
+  std::vector<float> in_place = x;
+  kernels().rms_norm(x.data(), weight.data(), 1e-5F, 45, apart.data());
+  kernels().rms_norm(in_place.data(), weight.data(), 1e-5F, 45, in_place.data());
+  EXPECT_EQ(in_place, apart);
+}
+
+TEST_P(RowKernelsTest, RmsNormOfZerosIsZero) {
+  std::vector<float> x(20, 0.0F);
+  const std::vector<float> weight(20, 1.0F);
+  kernels().rms_norm(x.data(), weight.data(), 1e-5F, 20, x.data());
+  EXPECT_EQ(x, std::vector<float>(20, 0.0F));
+}
+
+TEST_P(RowKernelsTest, SiluMulGatesEachElement) {
+  for (const int64_t n : Lengths()) {
+    GuardedArray<float> gate(RandomFloats(n, 3));
+    GuardedArray<float> up(RandomFloats(n, 4));
+    GuardedArray<float> out(n);
+    for (int64_t i = 0; i < n; ++i) gate[i] *= 30.0F;
+    kernels().silu_mul(gate.data(), up.data(), n, out.data());
+    for (int64_t i = 0; i < n; ++i) {
+      const double z = gate[i];
+      const double want = z / (1.0 + std::exp(-z)) * up[i];
+      ASSERT_NEAR(out[i], want, 1e-6 * std::abs(want) + 1e-30) << i << " of " << n;
+    }
+  }
+}
+
+TEST_P(RowKernelsTest, SiluSaturatesWithoutNaN) {
+  const std::vector<float> gate = {-1000.0F, 1000.0F, -90.0F, 3e38F, -3e38F, 0.0F, 1e-40F, kNaN};
+  const std::vector<float> up(gate.size(), 1.0F);
+  std::vector<float> out(gate.size());
+  kernels().silu_mul(gate.data(), up.data(), static_cast<int64_t>(gate.size()), out.data());
+  EXPECT_EQ(out[0], 0.0F);
+  EXPECT_EQ(out[1], 1000.0F);
+  EXPECT_NEAR(out[2], 0.0F, 1e-36F);
+  EXPECT_EQ(out[3], 3e38F);
+  EXPECT_EQ(out[4], 0.0F);
+  EXPECT_EQ(out[5], 0.0F);
+  EXPECT_EQ(out[6], 5e-41F);
+  EXPECT_TRUE(std::isnan(out[7]));
+}
+
+TEST_P(RowKernelsTest, AddIsExact) {
+  for (const int64_t n : Lengths()) {
+    const std::vector<float> before = RandomFloats(n, 5);
+    GuardedArray<float> x(before);
+    GuardedArray<float> y(RandomFloats(n, 6));
+    kernels().add(y.data(), n, x.data());
+    for (int64_t i = 0; i < n; ++i) ASSERT_EQ(x[i], before[i] + y[i]) << i << " of " << n;
+  }
+}
+
+TEST_P(RowKernelsTest, MaxAndSumExpAreThoseOfASoftmax) {
+  for (const int64_t n : Lengths()) {
+    GuardedArray<float> x(RandomFloats(n, 7));
+    for (int64_t i = 0; i < n; ++i) x[i] = x[i] * 20.0F - 40.0F;  // all negative: a padding 0 shows
+    float max = 0;
+    float sum = 0;
+    kernels().max_and_sum_exp(x.data(), n, &max, &sum);
+    ASSERT_EQ(max, *std::max_element(x.data(), x.data() + n)) << n;
+    double want = 0;
+    for (int64_t i = 0; i < n; ++i) want += std::exp(static_cast<double>(x[i]) - max);
+    ASSERT_NEAR(sum, want, 2e-6 * want) << n;
+  }
+}
+
+TEST_P(RowKernelsTest, SumExpIgnoresMaskedEntries) {
+  EXPECT_EQ(SumExp({-kInfinity, 3.0F, -kInfinity}), 1.0F);
+  EXPECT_EQ(SumExp({-1000.0F, 3.0F}), 1.0F);
+}
+
+TEST_P(RowKernelsTest, SumExpShowsEveryNaNAndInfinity) {
+  for (const int64_t n : {1, 2, 16, 17, 40, 100}) {
+    for (int64_t at = 0; at < n; ++at) {
+      for (const float bad : {kNaN, -kNaN, kInfinity}) {
+        std::vector<float> x = RandomFloats(n, 8);
+        x[at] = bad;
+        ASSERT_TRUE(std::isnan(SumExp(x))) << bad << " at " << at << " of " << n;
+      }
+    }
+    ASSERT_TRUE(std::isnan(SumExp(std::vector<float>(n, -kInfinity)))) << n;
+  }
+}
+
+TEST_P(RowKernelsTest, RmsNormPassesNaNOn) {
+  for (const int64_t at : {0, 15, 16, 19}) {
+    std::vector<float> x = RandomFloats(20, 9);
+    x[at] = kNaN;
+    const std::vector<float> weight(20, 1.0F);
+    kernels().rms_norm(x.data(), weight.data(), 1e-5F, 20, x.data());
+    for (const float value : x) ASSERT_TRUE(std::isnan(value));
+  }
+}
+
+TEST_P(RowKernelsTest, AlignmentDoesNotShow) {
+  const std::vector<float> x = RandomFloats(301, 10);
+  const std::vector<float> weight(301, 1.0F);
+  std::vector<float> norm_want(301);
+  float max_want = 0;
+  float sum_want = 0;
+  kernels().rms_norm(x.data(), weight.data(), 1e-5F, 301, norm_want.data());
+  kernels().max_and_sum_exp(x.data(), 301, &max_want, &sum_want);
+  for (int64_t offset = 1; offset < 16; ++offset) {
+    std::vector<float> room(offset + 301);
+    std::copy(x.begin(), x.end(), room.begin() + offset);
+    std::vector<float> norm(301);
+    float max = 0;
+    float sum = 0;
+    kernels().rms_norm(room.data() + offset, weight.data(), 1e-5F, 301, norm.data());
+    kernels().max_and_sum_exp(room.data() + offset, 301, &max, &sum);
+    ASSERT_EQ(norm, norm_want);
+    ASSERT_EQ(max, max_want);
+    ASSERT_EQ(Bits(sum), Bits(sum_want));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllLevels, RowKernelsTest,
+                         ::testing::ValuesIn(SupportedIsaLevels().begin(),
+                                             SupportedIsaLevels().end()),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+}  // namespace
+}  // namespace ng

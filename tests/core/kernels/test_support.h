@@ -1,0 +1,93 @@
+// What the tests of the kernels share: random data, memory that faults right behind its end, and a
+// plain executor.
+#ifndef NG_TESTS_CORE_KERNELS_TEST_SUPPORT_H_
+#define NG_TESTS_CORE_KERNELS_TEST_SUPPORT_H_
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cassert>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "ng/executor.h"
+
+namespace ng {
+
+// Values in [-1, 1), the same on every machine.
+inline std::vector<float> RandomFloats(int64_t n, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<float> values(static_cast<size_t>(n));
+  for (float& v : values) v = static_cast<float>(static_cast<int32_t>(random())) * 0x1p-31F;
+  return values;
+}
+
+inline uint32_t Bits(float value) { return std::bit_cast<uint32_t>(value); }
+
+// An array that ends where its page ends, with unreadable memory on both sides: one element read or
+// written past the end is a fault, also by a vector instruction that a sanitizer does not watch.
+template <typename T>
+class GuardedArray {
+ public:
+  explicit GuardedArray(int64_t n) : n_(n) {
+    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    const size_t inner = (static_cast<size_t>(n) * sizeof(T) + page - 1) / page * page;
+    mapped_bytes_ = inner + 2 * page;
+    mapped_ = static_cast<char*>(
+        mmap(nullptr, mapped_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    assert(mapped_ != MAP_FAILED);
+    if (inner > 0) mprotect(mapped_ + page, inner, PROT_READ | PROT_WRITE);
+    data_ = reinterpret_cast<T*>(mapped_ + page + inner) - n;
+  }
+  explicit GuardedArray(const std::vector<T>& values)
+      : GuardedArray(static_cast<int64_t>(values.size())) {
+    std::copy(values.begin(), values.end(), data_);
+  }
+  ~GuardedArray() { munmap(mapped_, mapped_bytes_); }
+  GuardedArray(const GuardedArray&) = delete;
+  GuardedArray& operator=(const GuardedArray&) = delete;
+
+  T* data() { return data_; }
+  int64_t size() const { return n_; }
+  T& operator[](int64_t i) { return data_[i]; }
+  std::vector<T> ToVector() const { return std::vector<T>(data_, data_ + n_); }
+
+ private:
+  int64_t n_;
+  size_t mapped_bytes_ = 0;
+  char* mapped_ = nullptr;
+  T* data_ = nullptr;
+};
+
+// Even contiguous ranges, one std::thread each.
+class ThreadExecutor : public Executor {
+ public:
+  explicit ThreadExecutor(int threads) : threads_(threads) {}
+
+  int threads() const override { return threads_; }
+  absl::Status Run(int64_t n_items, Task task, void* context) override {
+    n_items_ = n_items;
+    std::vector<std::thread> workers;
+    for (int w = 0; w < threads_; ++w) {
+      const int64_t begin = n_items * w / threads_;
+      const int64_t end = n_items * (w + 1) / threads_;
+      if (begin < end) workers.emplace_back(task, context, begin, end, w);
+    }
+    for (std::thread& worker : workers) worker.join();
+    return absl::OkStatus();
+  }
+
+  int64_t n_items() const { return n_items_; }  // of the last region
+
+ private:
+  int threads_;
+  int64_t n_items_ = 0;
+};
+
+}  // namespace ng
+
+#endif  // NG_TESTS_CORE_KERNELS_TEST_SUPPORT_H_

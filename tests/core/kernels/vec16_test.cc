@@ -1,0 +1,202 @@
+// Every level's Vec16 against the scalar twin, lane by lane and bit by bit.
+#include "ng/vec16.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <random>
+#include <string>
+
+#include "tests/core/kernels/test_support.h"
+#include "tests/core/kernels/vec16_ops.h"
+
+namespace ng {
+
+void EvaluateVec16(IsaLevel level, const Vec16Inputs& in, Vec16Results* out) {
+  switch (level) {
+    case IsaLevel::kScalar:
+      return EvaluateScalarVec16(in, out);
+    case IsaLevel::kAvx2:
+      return EvaluateAvx2Vec16(in, out);
+    case IsaLevel::kAvx512:
+      return EvaluateAvx512Vec16(in, out);
+  }
+}
+
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+class Vec16Test : public ::testing::TestWithParam<IsaLevel> {};
+
+// Ordinary values with some of the awkward ones strewn in.
+void FillAwkward(std::mt19937* random, float (&lanes)[16]) {
+  constexpr float kAwkward[] = {0.0F,    -0.0F,  kInfinity, -kInfinity, kNaN, 1e-40F,
+                                -1e-40F, 3e38F,  -3e38F,    0.5F,       1.5F, 2.5F,
+                                -2.5F,   1e-30F, 88.72F,    -86.9F};
+  for (float& lane : lanes) {
+    lane = (*random)() % 4 == 0 ? kAwkward[(*random)() % std::size(kAwkward)]
+                                : static_cast<float>((*random)() % 20001) * 1e-3F - 10.0F;
+  }
+}
+
+Vec16Inputs AwkwardInputs(uint32_t seed, GuardedArray<float>* partial) {
+  std::mt19937 random(seed);
+  Vec16Inputs in;
+  FillAwkward(&random, in.a);
+  FillAwkward(&random, in.b);
+  FillAwkward(&random, in.c);
+  for (float& n : in.whole) n = static_cast<float>(static_cast<int>(random() % 254) - 126);
+  in.whole[seed % 16] = kNaN;
+  for (uint16_t& half : in.halves) half = static_cast<uint16_t>(random());
+  in.n = static_cast<int>(partial->size());
+  for (int i = 0; i < in.n; ++i) (*partial)[i] = in.c[i];
+  in.partial = partial->data();
+  return in;
+}
+
+// Equal bits, or NaN both: which NaN an operation makes is not promised.
+::testing::AssertionResult Same(const float (&got)[16], const float (&want)[16]) {
+  for (int i = 0; i < 16; ++i) {
+    if (std::isnan(got[i]) && std::isnan(want[i])) continue;
+    if (Bits(got[i]) != Bits(want[i])) {
+      return ::testing::AssertionFailure() << "lane " << i << ": " << got[i] << ", not " << want[i];
+    }
+  }
+  return ::testing::AssertionSuccess();
+}
+
+TEST_P(Vec16Test, EveryOperationEqualsTheScalarTwin) {
+  for (uint32_t seed = 0; seed < 17 * 60; ++seed) {
+    GuardedArray<float> partial(seed % 17);
+    const Vec16Inputs in = AwkwardInputs(seed, &partial);
+    Vec16Results got, want;
+    EvaluateVec16(GetParam(), in, &got);
+    EvaluateScalarVec16(in, &want);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    ASSERT_TRUE(Same(got.set, want.set));
+    ASSERT_TRUE(Same(got.load, want.load));
+    ASSERT_TRUE(Same(got.load_first, want.load_first));
+    ASSERT_TRUE(Same(got.store_first, want.store_first));
+    ASSERT_TRUE(Same(got.keep_first, want.keep_first));
+    ASSERT_TRUE(Same(got.bf16, want.bf16));
+    ASSERT_TRUE(Same(got.f16, want.f16));
+    ASSERT_TRUE(Same(got.bf16_even, want.bf16_even));
+    ASSERT_TRUE(Same(got.bf16_odd, want.bf16_odd));
+    ASSERT_TRUE(Same(got.f16_even, want.f16_even));
+    ASSERT_TRUE(Same(got.f16_odd, want.f16_odd));
+    ASSERT_TRUE(Same(got.add, want.add));
+    ASSERT_TRUE(Same(got.sub, want.sub));
+    ASSERT_TRUE(Same(got.mul, want.mul));
+    ASSERT_TRUE(Same(got.div, want.div));
+    ASSERT_TRUE(Same(got.max, want.max));
+    ASSERT_TRUE(Same(got.min, want.min));
+    ASSERT_TRUE(Same(got.round, want.round));
+    ASSERT_TRUE(Same(got.scale2, want.scale2));
+    ASSERT_TRUE(Same(got.select_less, want.select_less));
+    ASSERT_TRUE(Bits(got.sum) == Bits(want.sum) || (std::isnan(got.sum) && std::isnan(want.sum)));
+    ASSERT_TRUE(Bits(got.max_lane) == Bits(want.max_lane) ||
+                (std::isnan(got.max_lane) && std::isnan(want.max_lane)));
+  }
+}
+
+TEST_P(Vec16Test, MulAddRoundsOnceExceptInTheTwin) {
+  for (uint32_t seed = 0; seed < 500; ++seed) {
+    GuardedArray<float> partial(0);
+    const Vec16Inputs in = AwkwardInputs(seed, &partial);
+    Vec16Results got;
+    EvaluateVec16(GetParam(), in, &got);
+    float want[16];
+    for (int i = 0; i < 16; ++i) {
+      want[i] = GetParam() == IsaLevel::kScalar ? in.a[i] * in.b[i] + in.c[i]
+                                                : std::fma(in.a[i], in.b[i], in.c[i]);
+    }
+    ASSERT_TRUE(Same(got.mul_add, want));
+  }
+}
+
+TEST_P(Vec16Test, MasksNeitherReadNorWriteBeyondTheirCount) {
+  for (int n = 0; n <= 16; ++n) {
+    GuardedArray<float> partial(n);
+    const Vec16Inputs in = AwkwardInputs(static_cast<uint32_t>(n), &partial);
+    Vec16Results got;
+    EvaluateVec16(GetParam(), in, &got);
+    for (int i = 0; i < 16; ++i) {
+      EXPECT_EQ(Bits(got.load_first[i]), Bits(i < n ? in.c[i] : 0.0F));
+      EXPECT_EQ(Bits(got.store_first[i]), Bits(i < n ? in.a[i] : 77.0F));
+      EXPECT_EQ(Bits(got.keep_first[i]), Bits(i < n ? in.a[i] : in.b[0]));
+    }
+  }
+}
+
+// e^x of 16 values.
+void EvaluateExp(IsaLevel level, const float (&x)[16], float (&y)[16]) {
+  Vec16Inputs in{};
+  std::copy(std::begin(x), std::end(x), in.a);
+  Vec16Results out;
+  EvaluateVec16(level, in, &out);
+  std::copy(std::begin(out.exp), std::end(out.exp), y);
+}
+
+TEST_P(Vec16Test, ExpIsWithinTwoUlpOverItsRange) {
+  double worst = 0;
+  const auto sweep = [&](uint32_t begin, uint32_t end, uint32_t stride) {
+    for (uint64_t bits = begin; bits < end; bits += uint64_t{16} * stride) {
+      float x[16], y[16];
+      for (uint32_t i = 0; i < 16; ++i) {
+        x[i] = std::bit_cast<float>(std::min(end, static_cast<uint32_t>(bits) + i * stride));
+      }
+      EvaluateExp(GetParam(), x, y);
+      for (int i = 0; i < 16; ++i) {
+        const double exact = std::exp(static_cast<double>(x[i]));
+        const double ulp = std::ldexp(1.0, std::ilogb(static_cast<float>(exact)) - 23);
+        const double error = std::abs(y[i] - exact) / ulp;
+        ASSERT_LE(error, 2.0) << "e^" << x[i] << " = " << y[i];
+        worst = std::max(worst, error);
+      }
+    }
+  };
+  sweep(0, Bits(88.72283F), 499);          // 0 up to the largest
+  sweep(Bits(-0.0F), Bits(-86.98F), 499);  // 0 down to the smallest
+  sweep(Bits(88.0F), Bits(88.72283F), 1);  // 2^127 and beyond
+  sweep(Bits(-86.6F), Bits(-86.98F), 1);
+  RecordProperty("worst_ulp", std::to_string(worst));
+}
+
+TEST_P(Vec16Test, ExpAtItsEdges) {
+  const float x[16] = {0.0F,       -0.0F,   kNaN,   -kNaN,   kInfinity, -kInfinity,
+                       -1000.0F,   1000.0F, 1e-40F, -1e-40F, 88.72283F, 88.72284F,
+                       -86.98001F, -87.5F,  -3e38F, 3e38F};
+  float y[16];
+  EvaluateExp(GetParam(), x, y);
+  EXPECT_EQ(y[0], 1.0F);
+  EXPECT_EQ(y[1], 1.0F);
+  EXPECT_TRUE(std::isnan(y[2]));
+  EXPECT_TRUE(std::isnan(y[3]));
+  EXPECT_EQ(y[4], kInfinity);
+  EXPECT_EQ(y[5], 0.0F);
+  EXPECT_EQ(y[6], 0.0F);
+  EXPECT_EQ(y[7], kInfinity);
+  EXPECT_EQ(y[8], 1.0F);
+  EXPECT_EQ(y[9], 1.0F);
+  EXPECT_TRUE(std::isfinite(y[10]));
+  EXPECT_EQ(y[11], kInfinity);
+  EXPECT_EQ(y[12], 0.0F);
+  EXPECT_EQ(y[13], 0.0F);
+  EXPECT_EQ(y[14], 0.0F);
+  EXPECT_EQ(y[15], kInfinity);
+}
+
+INSTANTIATE_TEST_SUITE_P(AllLevels, Vec16Test,
+                         ::testing::ValuesIn(SupportedIsaLevels().begin(),
+                                             SupportedIsaLevels().end()),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+}  // namespace
+}  // namespace ng

@@ -12,7 +12,7 @@
 #include "apps/run/command_line.h"
 #include "core/formats/file.h"
 #include "core/formats/safetensors.h"
-#include "core/text/tokenizer.h"
+#include "core/text/utf8.h"
 #include "ng/engine.h"
 #include "ng/status.h"
 

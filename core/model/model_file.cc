@@ -209,10 +209,12 @@ class Binder {
   std::set<const TensorInfo*> bound_;
 };
 
-// The one safetensors file of a folder.
+// model.safetensors, or the one safetensors file of the folder under any other name.
 absl::StatusOr<std::string> FindWeights(const std::string& folder) {
-  std::vector<std::string> found;
+  const std::string usual = folder + "/model.safetensors";
   std::error_code error;
+  if (std::filesystem::exists(usual, error)) return usual;
+  std::vector<std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     if (entry.path().extension() == ".safetensors") found.push_back(entry.path().string());
   }
@@ -222,7 +224,7 @@ absl::StatusOr<std::string> FindWeights(const std::string& folder) {
   std::sort(found.begin(), found.end());
   return ModelFileError(
       absl::StrCat(folder, ": holds ", found.size(),
-                   " .safetensors files, must be one: ", absl::StrJoin(found, ", ")));
+                   " .safetensors files and no model.safetensors: ", absl::StrJoin(found, ", ")));
 }
 
 absl::StatusOr<const Family*> FindFamily(const JsonFields& config, const std::string& path) {

@@ -8,7 +8,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "ng/engine.h"
@@ -18,9 +17,10 @@ namespace {
 
 absl::Status Run(const ng::EngineOptions& options, const std::string& message) {
   NG_ASSIGN_OR_RETURN(const auto engine, ng::Engine::Open(options));
-  NG_ASSIGN_OR_RETURN(std::vector<int32_t> prompt_ids, engine->EncodeMessage(message));
-  const ng::GenerateRequest request = {std::move(prompt_ids), engine->default_max_new_tokens()};
-  const std::span requests(&request, 1);
+  ng::GenerateRequest request;
+  NG_ASSIGN_OR_RETURN(request.prompt_ids, engine->EncodeMessage(message));
+  request.max_new_tokens = engine->default_max_new_tokens();
+  const std::span<const ng::GenerateRequest> requests(&request, 1);
 
   // Everything that can be refused without weights has been by now.
   NG_RETURN_IF_ERROR(engine->CheckRequest(request));

@@ -24,11 +24,12 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> BannedTokens::Create(std::span<con
 absl::Status BannedTokens::Apply(int /*slot*/, CandidateSet& candidates) {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
   const std::span<Candidate> items = candidates.items();
+  // Added, not assigned: a NaN must not be hidden.
   if (candidates.dense()) {
-    for (const int32_t id : ids_) items[id].logit = kNever;
+    for (const int32_t id : ids_) items[id].logit += kNever;
   } else {
     for (Candidate& candidate : items) {
-      if (banned_[candidate.id] != 0) candidate.logit = kNever;
+      if (banned_[candidate.id] != 0) candidate.logit += kNever;
     }
   }
   const absl::Status status = candidates.MaxLogit().status();

@@ -52,8 +52,9 @@ TEST(BannedTokens, RefusesToBanAllThatIsLeft) {
             "drawn: all 3 candidates have logit -inf");
 }
 
-TEST(BannedTokens, RefusesNan) {
+TEST(BannedTokens, RefusesNanAlsoOfABannedToken) {
   const auto stage = *BannedTokens::Create(std::vector<int64_t>{0}, 3);
+  EXPECT_EQ(ExitCode(Apply(*stage, std::vector<float>{kNan, 2, 3}).status()), 6);
   EXPECT_EQ(ExitCode(Apply(*stage, std::vector<float>{1, kNan, 3}).status()), 6);
 }
 

@@ -1,0 +1,19 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+
+#include "ng/vec16.h"
+#include "plugins/attention/flash/capture.h"
+#include "plugins/attention/flash/flash_kernel.h"
+
+NG_BEGIN_TARGET_AVX2
+#include "plugins/attention/flash/flash_kernel-inl.h"
+NG_END_TARGET
+
+namespace ng {
+
+const FlashKernel& Avx2FlashKernel() { return Flash<avx2::Vec16, 4, 1>::kKernel; }
+
+}  // namespace ng

@@ -1,0 +1,125 @@
+#include "plugins/cache/contiguous/page_shape.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "plugins/cache/contiguous/tile_writer.h"
+
+namespace ng {
+namespace {
+
+constexpr int64_t kAlignment = 64;  // of every layer, for K and V apart
+constexpr int kMaxHeadDim = 1 << 20;
+
+// A size in bytes that remembers whether computing it overflowed.
+class CheckedBytes {
+ public:
+  explicit CheckedBytes(int64_t value) : value_(value) {}
+
+  CheckedBytes operator*(int64_t factor) const {
+    CheckedBytes r = *this;
+    r.overflowed_ |= __builtin_mul_overflow(value_, factor, &r.value_);
+    return r;
+  }
+  CheckedBytes operator+(const CheckedBytes& other) const {
+    CheckedBytes r = *this;
+    r.overflowed_ |= other.overflowed_ || __builtin_add_overflow(value_, other.value_, &r.value_);
+    return r;
+  }
+  CheckedBytes RoundedUpTo(int64_t unit) const {
+    CheckedBytes r = *this + CheckedBytes(unit - 1);
+    r.value_ -= r.value_ % unit;
+    return r;
+  }
+  std::optional<int64_t> value() const {
+    return overflowed_ ? std::nullopt : std::optional(value_);
+  }
+
+ private:
+  int64_t value_;
+  bool overflowed_ = false;
+};
+
+absl::Status CheckShape(const CacheSpec& spec) {
+  struct Field {
+    const char* name;
+    int64_t value;
+  };
+  for (const Field& field : {Field{"n_layers", spec.n_layers}, Field{"n_kv_heads", spec.n_kv_heads},
+                             Field{"head_dim", spec.head_dim}, Field{"max_tokens", spec.max_tokens},
+                             Field{"max_sequences", spec.max_sequences}}) {
+    if (field.value >= 1) continue;
+    return PluginError(std::string(field.name) + " = " + std::to_string(field.value) +
+                       ": a cache needs at least 1");
+  }
+  if (spec.head_dim > kMaxHeadDim) {
+    return PluginError("head_dim = " + std::to_string(spec.head_dim) + ", must be at most " +
+                       std::to_string(kMaxHeadDim));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCodec(const char* part, Codec codec) {
+  if (codec == Codec::kF32 || codec == Codec::kBf16 || codec == Codec::kF16) {
+    return absl::OkStatus();
+  }
+  return PluginError("cannot store " + std::string(part) + " with codec number " +
+                     std::to_string(static_cast<int32_t>(codec)) + "; can: f32, bf16, f16");
+}
+
+absl::Status CheckLayouts(const CacheSpec& spec) {
+  std::string asked;
+  for (const std::string_view layout : spec.layouts) {
+    if (layout == kLayoutTiles16 || layout == kLayoutAny) return absl::OkStatus();
+    if (!asked.empty()) asked += ", ";
+    asked += layout;
+  }
+  return PluginError("cannot write a layout that the attention backend reads (" +
+                     (asked.empty() ? "it lists none" : asked) +
+                     "); can: " + std::string(kLayoutTiles16));
+}
+
+}  // namespace
+
+absl::StatusOr<PageShape> MakePageShape(const CacheSpec& spec) {
+  NG_RETURN_IF_ERROR(CheckShape(spec));
+  NG_RETURN_IF_ERROR(CheckCodec("keys", spec.codec_k));
+  NG_RETURN_IF_ERROR(CheckCodec("values", spec.codec_v));
+  NG_RETURN_IF_ERROR(CheckLayouts(spec));
+
+  PageShape shape;
+  shape.k.codec = spec.codec_k;
+  shape.k.tile_bytes = TileWriter::KeyTileBytes(spec.codec_k, spec.head_dim);
+  shape.v.codec = spec.codec_v;
+  shape.v.tile_bytes = TileWriter::ValueTileBytes(spec.codec_v, spec.head_dim);
+  const int64_t tiles = (spec.max_tokens - 1) / kTileTokens + 1;
+  const CheckedBytes k_head = CheckedBytes(shape.k.tile_bytes) * tiles;
+  const CheckedBytes v_head = CheckedBytes(shape.v.tile_bytes) * tiles;
+  const CheckedBytes k_side = (k_head * spec.n_kv_heads).RoundedUpTo(kAlignment);
+  const CheckedBytes v_side = (v_head * spec.n_kv_heads).RoundedUpTo(kAlignment);
+  const CheckedBytes layer = k_side + v_side;
+  const CheckedBytes page = layer * spec.n_layers;
+  const CheckedBytes all = page * spec.max_sequences;
+  const CheckedBytes page_tokens = CheckedBytes(tiles) * kTileTokens;
+  const CheckedBytes per_token =
+      (CheckedBytes(shape.k.tile_bytes / kTileTokens + shape.v.tile_bytes / kTileTokens) *
+       spec.n_kv_heads) *
+      spec.n_layers;
+  if (!all.value() || !page_tokens.value() || !per_token.value()) {
+    return LimitError("a cache of " + std::to_string(spec.max_sequences) + " sequences of " +
+                      std::to_string(spec.max_tokens) + " tokens needs more than 2^63 - 1 bytes");
+  }
+  // Sizes only grow on the way to `all`, so every part of it is a value.
+  shape.k.head_stride = *k_head.value();
+  shape.v.head_stride = *v_head.value();
+  shape.v.offset = *k_side.value();
+  shape.page_tokens = *page_tokens.value();
+  shape.layer_bytes = *layer.value();
+  shape.page_bytes = *page.value();
+  shape.plan = {
+      .layout = kLayoutTiles16, .bytes = *all.value(), .bytes_per_token = *per_token.value()};
+  return shape;
+}
+
+}  // namespace ng

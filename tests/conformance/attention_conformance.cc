@@ -1,0 +1,180 @@
+#include "tests/conformance/attention_conformance.h"
+
+#include <cmath>
+#include <memory>
+#include <string_view>
+
+#include "core/runtime/executor.h"
+#include "tests/conformance/scattered_store.h"
+
+namespace ng {
+namespace {
+
+constexpr float kSumTolerance = 1e-4F;
+
+// Lengths around a tile and around splits of 128, 256 and 512 keys.
+std::vector<AttentionCase> Cases() {
+  std::vector<AttentionCase> cases = {
+      {.n_heads = 2, .n_kv_heads = 2, .head_dim = 4, .lengths = {1, 17, 40}},
+      {.n_heads = 4, .n_kv_heads = 2, .head_dim = 16, .lengths = {15, 16, 270}},
+      {.n_heads = 3, .n_kv_heads = 1, .head_dim = 33, .lengths = {129, 9}},
+      {.n_heads = 6, .n_kv_heads = 2, .head_dim = 64, .lengths = {31, 40}},
+      {.n_heads = 2, .n_kv_heads = 1, .head_dim = 80, .lengths = {70}},
+      {.n_heads = 1, .n_kv_heads = 1, .head_dim = 6, .lengths = {600}},
+  };
+  for (const auto& [k, v] :
+       {std::pair(Codec::kBf16, Codec::kBf16), std::pair(Codec::kF16, Codec::kF16),
+        std::pair(Codec::kF32, Codec::kF16), std::pair(Codec::kBf16, Codec::kF32)}) {
+    cases.push_back({.n_heads = 4,
+                     .n_kv_heads = 2,
+                     .head_dim = 7,
+                     .codec_k = k,
+                     .codec_v = v,
+                     .lengths = {50, 16, 261}});
+  }
+  for (size_t i = 0; i < cases.size(); ++i) cases[i].seed = static_cast<uint32_t>(i + 1);
+  return cases;
+}
+
+// The last positions of every sequence and some before, on every head in turn.
+std::vector<CaptureRequest> Requests(const AttentionCase& c) {
+  std::vector<CaptureRequest> requests;
+  for (size_t s = 0; s < c.lengths.size(); ++s) {
+    const int64_t last = c.lengths[s] - 1;
+    for (const int64_t pos : {last, last / 2, int64_t{0}}) {
+      requests.push_back({.sequence = static_cast<int>(s),
+                          .pos = pos,
+                          .head = static_cast<int>(requests.size()) % c.n_heads});
+    }
+  }
+  return requests;
+}
+
+class Suite {
+ public:
+  Suite(const MakeAttention& make, const AttentionConformanceOptions& options)
+      : make_(make), options_(options) {}
+
+  std::vector<std::string> Run() {
+    CheckRefusals();
+    const std::vector<AttentionCase> cases = Cases();
+    for (size_t i = 0; i < cases.size(); ++i) CheckCase(cases[i], /*may_refuse=*/i > 0);
+    return failures_;
+  }
+
+ private:
+  void Fail(const std::string& what) { failures_.push_back(what); }
+
+  std::unique_ptr<AttentionRig> MakeRig(const AttentionCase& c, Executor* executor,
+                                        bool may_refuse) {
+    PluginContext context;
+    context.executor = executor;
+    context.isa = options_.isa;
+    auto rig = AttentionRig::Make(c, make_, ScatteredStore::Create, context);
+    if (rig.ok()) return *std::move(rig);
+    if (!may_refuse) Fail(c.Describe() + ": " + std::string(rig.status().message()));
+    return nullptr;
+  }
+
+  void CheckRefusals() {
+    const auto executor = MakeExecutor(1);
+    const AttentionCase plain = Cases().front();
+    const auto rig = MakeRig(plain, executor.get(), /*may_refuse=*/false);
+    if (rig == nullptr) return;
+    AttentionBackend& backend = rig->backend();
+    AttentionSpec spec = plain.Spec();
+    constexpr std::string_view kNeeds[] = {"a need that nobody has"};
+    spec.needs = kNeeds;
+    if (backend.Supports(spec, {.layout = kLayoutTiles16}).ok()) {
+      Fail("accepts an unknown need");
+    }
+    bool reads_any = false;
+    for (const std::string_view layout : backend.layouts()) reads_any |= layout == kLayoutAny;
+    if (backend.layouts().empty()) Fail("lists no layout");
+    if (!reads_any && backend.Supports(plain.Spec(), {.layout = "no such layout"}).ok()) {
+      Fail("accepts an unknown layout");
+    }
+  }
+
+  void CheckCase(const AttentionCase& c, bool may_refuse) {
+    const auto one = MakeExecutor(1);
+    const auto two = MakeExecutor(2);
+    const auto rig = MakeRig(c, one.get(), may_refuse);
+    if (rig == nullptr) return;
+    const auto data = MakeData(c);
+    const auto requests = Requests(c);
+    const AttentionResult model = ModelAttention(c, data, requests);
+
+    const auto whole = rig->Run(data, WholeSteps(c));
+    if (!Expect(c, "prefill", whole.status())) return;
+    Expect(c, "prefill", FindDifference(whole->out, model.out, options_.tolerance));
+
+    const auto captured = rig->Run(data, WholeSteps(c), requests);
+    if (!Expect(c, "capture", captured.status())) return;
+    Expect(c, "capture changes the output", FindBitDifference(captured->out, whole->out));
+    Expect(c, "captured rows",
+           FindDifference(captured->captured, model.captured, options_.tolerance));
+    for (const auto& row : captured->captured) CheckSum(c, row);
+
+    const auto tokens = rig->Run(data, TokenSteps(c), requests);
+    if (!Expect(c, "one token a step", tokens.status())) return;
+    Expect(c, "one token a step", FindBitDifference(tokens->out, whole->out));
+    Expect(c, "one token a step, captured rows",
+           FindBitDifference(tokens->captured, captured->captured));
+
+    const auto threaded = MakeRig(c, two.get(), /*may_refuse=*/false);
+    if (threaded == nullptr) return;
+    std::mt19937 random(c.seed);
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      const auto chunks = threaded->Run(data, RandomSteps(c, &random), requests);
+      if (!Expect(c, "random chunks, two threads", chunks.status())) return;
+      Expect(c, "random chunks, two threads", FindBitDifference(chunks->out, whole->out));
+    }
+    CheckReuse(c, rig.get());
+  }
+
+  // Other sequences in the same store: nothing may be left over from those before.
+  void CheckReuse(const AttentionCase& c, AttentionRig* rig) {
+    AttentionCase other = c;
+    other.seed += 1000;
+    const auto data = MakeData(other);
+    const auto again = rig->Run(data, WholeSteps(other));
+    if (!Expect(c, "a second set of sequences", again.status())) return;
+    Expect(c, "a second set of sequences",
+           FindDifference(again->out, ModelAttention(other, data).out, options_.tolerance));
+  }
+
+  void CheckSum(const AttentionCase& c, const std::vector<float>& row) {
+    double sum = 0.0;
+    bool in_range = true;
+    for (const float p : row) {
+      in_range = in_range && p >= 0.0F && p <= 1.0F + kSumTolerance;
+      sum += p;
+    }
+    if (!in_range) Fail(c.Describe() + ": a captured probability is outside [0, 1]");
+    if (!(std::fabs(sum - 1.0) <= kSumTolerance)) {
+      Fail(c.Describe() + ": captured row adds to " + std::to_string(sum));
+    }
+  }
+
+  bool Expect(const AttentionCase& c, const std::string& what, const absl::Status& status) {
+    return Expect(c, what, std::string(status.message()));
+  }
+  bool Expect(const AttentionCase& c, const std::string& what, const std::string& difference) {
+    if (!difference.empty()) Fail(c.Describe() + ": " + what + ": " + difference);
+    return difference.empty();
+  }
+
+  const MakeAttention& make_;
+  const AttentionConformanceOptions options_;
+  std::vector<std::string> failures_;
+};
+
+}  // namespace
+
+std::vector<std::string> CheckAttention(const MakeAttention& make,
+                                        const AttentionConformanceOptions& options) {
+  return Suite(make, options).Run();
+}
+
+}  // namespace ng

@@ -1,0 +1,28 @@
+// What every attention plugin must do, as a list of what it does not.
+//
+// Runs a backend over a scattered store whose unwritten bytes are NaN and holds it against the
+// formula in double (values, captured rows) and against itself (bits, over chunks, batches and
+// threads). tests/conformance/attention_conformance_test.cc shows which faults are found.
+#ifndef NG_TESTS_CONFORMANCE_ATTENTION_CONFORMANCE_H_
+#define NG_TESTS_CONFORMANCE_ATTENTION_CONFORMANCE_H_
+
+#include <string>
+#include <vector>
+
+#include "tests/conformance/attention_rig.h"
+
+namespace ng {
+
+struct AttentionConformanceOptions {
+  IsaLevel isa = IsaLevel::kScalar;
+  float tolerance = 3e-5F;  // relative to 1 + |value|
+};
+
+// One line for each failure; empty for a conforming plugin. A case that the backend refuses is
+// skipped, but the plain one (f32, 2 heads of 4) may not be refused.
+std::vector<std::string> CheckAttention(const MakeAttention& make,
+                                        const AttentionConformanceOptions& options);
+
+}  // namespace ng
+
+#endif  // NG_TESTS_CONFORMANCE_ATTENTION_CONFORMANCE_H_

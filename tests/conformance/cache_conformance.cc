@@ -1,0 +1,346 @@
+#include "tests/conformance/cache_conformance.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <random>
+#include <string_view>
+#include <utility>
+
+#include "core/runtime/executor.h"
+#include "tests/conformance/tiles16.h"
+
+namespace ng {
+namespace {
+
+constexpr KvPart kParts[] = {KvPart::kKey, KvPart::kValue};
+
+// One script over one store and its model. Each check returns what is wrong, or nothing.
+class Script {
+ public:
+  Script(CacheStore* store, const CacheSpec& spec, uint32_t seed)
+      : store_(*store), spec_(spec), random_(seed) {}
+
+  std::string Run(int n_steps) {
+    for (int i = 0; i < n_steps; ++i) {
+      std::string wrong = DoOne();
+      if (wrong.empty()) wrong = Compare();
+      if (!wrong.empty()) return "step " + std::to_string(i) + " " + did_ + ": " + wrong;
+    }
+    return "";
+  }
+
+ private:
+  // What a sequence holds; rows already rounded.
+  struct Model {
+    int64_t capacity = 0;
+    // [part][token][n_layers, n_kv_heads, head_dim]
+    std::vector<std::vector<float>> rows[2];
+    int64_t length() const { return static_cast<int64_t>(rows[0].size()); }
+  };
+  using Entry = std::map<SequenceId, Model>::iterator;
+
+  int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
+  Entry Any() { return std::next(models_.begin(), Below(static_cast<int64_t>(models_.size()))); }
+
+  std::string DoOne() {
+    if (models_.empty()) return Open();
+    switch (Below(10)) {
+      case 0:
+      case 1:
+        return Open();
+      case 2:
+        return Fork();
+      case 3:
+        return Truncate();
+      case 4:
+        return Close();
+      case 5:
+        return Overflow();
+      case 6:
+        return Append(/*commit=*/false);
+      default:
+        return Append(/*commit=*/true);
+    }
+  }
+
+  // Holds the answer to Open or Fork against whether there is room.
+  std::string Take(const absl::StatusOr<SequenceId>& id, bool fits, const Model& model) {
+    if (!fits) {
+      if (id.ok()) return "was accepted";
+      return ExitCode(id.status()) == 5 ? "" : "is not a LimitError: " + Text(id.status());
+    }
+    if (!id.ok()) return "was refused: " + Text(id.status());
+    if (!models_.emplace(*id, model).second) return "gave an id that is in use";
+    return "";
+  }
+
+  bool Full() const { return static_cast<int>(models_.size()) == spec_.max_sequences; }
+
+  std::string Open() {
+    Model model;
+    model.capacity = Below(spec_.max_tokens + 3);
+    did_ = "open " + std::to_string(model.capacity);
+    return Take(store_.Open(model.capacity), !Full() && model.capacity <= spec_.max_tokens, model);
+  }
+
+  std::string Fork() {
+    const auto from = Any();
+    Model model = from->second;
+    model.capacity = Below(spec_.max_tokens + 3);
+    did_ = "fork " + std::to_string(from->first) + " to " + std::to_string(model.capacity);
+    const bool fits =
+        !Full() && model.capacity <= spec_.max_tokens && model.capacity >= model.length();
+    return Take(store_.Fork(from->first, model.capacity), fits, model);
+  }
+
+  std::string Close() {
+    const auto entry = Any();
+    did_ = "close " + std::to_string(entry->first);
+    store_.Close(entry->first);
+    models_.erase(entry);
+    return "";
+  }
+
+  std::string Truncate() {
+    const auto entry = Any();
+    Model& model = entry->second;
+    const int64_t length = Below(model.length() + 3) - 1;
+    did_ = "truncate " + std::to_string(entry->first) + " to " + std::to_string(length);
+    const absl::Status status = store_.Truncate(entry->first, length);
+    if (length < 0 || length > model.length()) {
+      if (status.ok()) return "was accepted at length " + std::to_string(model.length());
+      return ExitCode(status) == 1 ? "" : "is not a RuntimeError: " + Text(status);
+    }
+    if (!status.ok()) return "was refused: " + Text(status);
+    for (auto& rows : model.rows) rows.resize(static_cast<size_t>(length));
+    return "";
+  }
+
+  // Rows of the step under way: [n_rows][n_layers, n_kv_heads, head_dim], not yet rounded.
+  struct StepRows {
+    std::vector<SequenceRows> entries;
+    std::vector<std::vector<float>> rows[2];
+  };
+
+  void AddRows(const Entry& entry, int64_t n, StepRows* step) {
+    step->entries.push_back({.sequence = entry->first,
+                             .start_pos = entry->second.length(),
+                             .n_tokens = n,
+                             .row_begin = static_cast<int64_t>(step->rows[0].size())});
+    const int64_t width = int64_t{spec_.n_layers} * spec_.n_kv_heads * spec_.head_dim;
+    for (auto& rows : step->rows) {
+      for (int64_t i = 0; i < n; ++i) {
+        std::vector<float> row(static_cast<size_t>(width));
+        for (float& x : row) x = static_cast<float>(Below(2000001) - 1000000) * 1.1e-4F;
+        rows.push_back(std::move(row));
+      }
+    }
+  }
+
+  absl::Status AppendLayer(int layer, const StepRows& step) {
+    const int64_t width = int64_t{spec_.n_kv_heads} * spec_.head_dim;
+    std::vector<float> flat[2];
+    for (int part = 0; part < 2; ++part) {
+      for (const auto& row : step.rows[part]) {
+        flat[part].insert(flat[part].end(), row.begin() + layer * width,
+                          row.begin() + (layer + 1) * width);
+      }
+    }
+    const auto n_rows = static_cast<int64_t>(step.rows[0].size());
+    return store_.Append(layer, step.entries,
+                         {flat[0].data(), {n_rows, spec_.n_kv_heads, spec_.head_dim}},
+                         {flat[1].data(), {n_rows, spec_.n_kv_heads, spec_.head_dim}});
+  }
+
+  std::string Append(bool commit) {
+    StepRows step;
+    for (auto entry = models_.begin(); entry != models_.end(); ++entry) {
+      const int64_t room = entry->second.capacity - entry->second.length();
+      const int64_t n = std::min(room, Below(3) == 0 ? Below(40) : Below(4));
+      if (n > 0 && Below(3) != 0) AddRows(entry, n, &step);
+    }
+    did_ = std::string(commit ? "append" : "abandoned append") + " of " +
+           std::to_string(step.rows[0].size()) + " rows";
+    for (int layer = 0; layer < spec_.n_layers; ++layer) {
+      const absl::Status status = AppendLayer(layer, step);
+      if (!status.ok()) return "was refused: " + Text(status);
+      // Before commit: readable in this layer, but no length has moved.
+      std::string wrong = CompareLengths();
+      for (const SequenceRows& entry : step.entries) {
+        Model grown = models_.at(entry.sequence);
+        Extend(step, entry, &grown);
+        if (wrong.empty()) wrong = CompareLayer(entry.sequence, grown, layer);
+      }
+      if (!wrong.empty()) return "before commit: " + wrong;
+    }
+    if (!commit) return "";
+    for (const SequenceRows& entry : step.entries) {
+      Extend(step, entry, &models_.at(entry.sequence));
+    }
+    const absl::Status status = store_.Commit(step.entries);
+    return status.ok() ? "" : "commit was refused: " + Text(status);
+  }
+
+  // One row too many.
+  std::string Overflow() {
+    const auto full = Any();
+    StepRows step;
+    AddRows(full, full->second.capacity - full->second.length() + 1, &step);
+    did_ = "append past the capacity of " + std::to_string(full->first);
+    const absl::Status status = AppendLayer(0, step);
+    if (status.ok()) return "was accepted";
+    if (ExitCode(status) != 5) return "is not a LimitError: " + Text(status);
+    return Text(status).find("cache overflow") == std::string::npos
+               ? "does not say 'cache overflow': " + Text(status)
+               : "";
+  }
+
+  void Extend(const StepRows& step, const SequenceRows& entry, Model* model) const {
+    for (int part = 0; part < 2; ++part) {
+      const Codec codec = kParts[part] == KvPart::kKey ? spec_.codec_k : spec_.codec_v;
+      for (int64_t i = 0; i < entry.n_tokens; ++i) {
+        std::vector<float> row = step.rows[part][static_cast<size_t>(entry.row_begin + i)];
+        for (float& x : row) x = RoundToCodec(codec, x);
+        model->rows[part].push_back(std::move(row));
+      }
+    }
+  }
+
+  std::string CompareLengths() const {
+    for (const auto& [id, model] : models_) {
+      if (store_.Length(id) != model.length()) {
+        return "sequence " + std::to_string(id) + " has length " +
+               std::to_string(store_.Length(id)) + ", not " + std::to_string(model.length());
+      }
+      if (store_.Capacity(id) != model.capacity) return "a capacity changed";
+    }
+    return "";
+  }
+
+  std::string Compare() const {
+    std::string wrong = CompareLengths();
+    for (const auto& [id, model] : models_) {
+      for (int layer = 0; layer < spec_.n_layers; ++layer) {
+        if (wrong.empty()) wrong = CompareLayer(id, model, layer);
+      }
+    }
+    return wrong;
+  }
+
+  std::string CompareLayer(SequenceId id, const Model& model, int layer) const {
+    const KvView view = store_.View(layer, id, model.length());
+    if (view.length != model.length()) return "a view has another length";
+    if (view.page_tokens <= 0 || view.page_tokens % kTileTokens != 0) return "bad page_tokens";
+    const bool tiles16 = view.layout == kLayoutTiles16;
+    std::vector<float> row(static_cast<size_t>(spec_.head_dim));
+    for (const KvPart part : kParts) {
+      const auto& rows = model.rows[part == KvPart::kKey ? 0 : 1];
+      for (int64_t token = 0; token < model.length(); ++token) {
+        for (int head = 0; head < spec_.n_kv_heads; ++head) {
+          const float* want = rows[static_cast<size_t>(token)].data() +
+                              (int64_t{layer} * spec_.n_kv_heads + head) * spec_.head_dim;
+          store_.CopyRow(part, view, token, head, row.data());
+          if (!SameBits(row, want)) return Where("CopyRow", part, id, layer, token);
+          if (!tiles16) continue;
+          ReadTiles16Row(part, view, token, head, spec_.head_dim, row.data());
+          if (!SameBits(row, want)) return Where("the tile", part, id, layer, token);
+        }
+        if (tiles16 && !PadIsZero(part, view, token)) {
+          return Where("the pad dimension", part, id, layer, token);
+        }
+      }
+    }
+    return "";
+  }
+
+  bool PadIsZero(KvPart part, const KvView& view, int64_t token) const {
+    if (part == KvPart::kValue || view.k.codec == Codec::kF32 || spec_.head_dim % 2 == 0) {
+      return true;
+    }
+    const std::byte* tile = view.Tile(view.k, 0, token / kTileTokens);
+    const int64_t pad =
+        Tiles16Element(part, view.k.codec, spec_.head_dim, token % kTileTokens, spec_.head_dim);
+    return DecodeElement(view.k.codec, tile, pad) == 0.0F;
+  }
+
+  static bool SameBits(const std::vector<float>& row, const float* want) {
+    for (size_t d = 0; d < row.size(); ++d) {
+      if (std::bit_cast<uint32_t>(row[d]) != std::bit_cast<uint32_t>(want[d])) return false;
+    }
+    return true;
+  }
+
+  static std::string Where(const std::string& what, KvPart part, SequenceId id, int layer,
+                           int64_t token) {
+    return what + " of " + (part == KvPart::kKey ? "key " : "value ") + std::to_string(token) +
+           " in layer " + std::to_string(layer) + " of sequence " + std::to_string(id) +
+           " is wrong";
+  }
+
+  static std::string Text(const absl::Status& status) { return std::string(status.message()); }
+
+  CacheStore& store_;
+  const CacheSpec spec_;
+  std::mt19937_64 random_;
+  std::map<SequenceId, Model> models_;
+  std::string did_;
+};
+
+std::string CheckPlan(const CacheStore& store, const CacheSpec& spec) {
+  const CachePlan plan = store.plan();
+  if (plan.layout.empty()) return "the plan names no layout";
+  if (plan.bytes_per_token <= 0) return "the plan has no bytes_per_token";
+  if (plan.bytes < plan.bytes_per_token * spec.max_tokens) {
+    return "the plan reserves " + std::to_string(plan.bytes) +
+           " bytes, less than one sequence of " + std::to_string(spec.max_tokens) + " tokens";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::string> CheckCache(const MakeCache& make, const CacheConformanceOptions& options) {
+  constexpr std::string_view kLayouts[] = {kLayoutTiles16, kLayoutAny};
+  struct Shape {
+    int n_layers, n_kv_heads, head_dim;
+    int64_t max_tokens;
+  };
+  const auto executor = MakeExecutor(2);
+  PluginContext context;
+  context.executor = executor.get();
+  context.isa = options.isa;
+  std::vector<std::string> failures;
+  uint32_t seed = options.seed;
+  for (const Shape& shape : {Shape{2, 2, 5, 50}, Shape{1, 3, 16, 33}, Shape{3, 1, 67, 16}}) {
+    for (const Codec codec_k : {Codec::kF32, Codec::kBf16, Codec::kF16}) {
+      for (const Codec codec_v : {Codec::kF32, Codec::kBf16, Codec::kF16}) {
+        const CacheSpec spec{.n_layers = shape.n_layers,
+                             .n_kv_heads = shape.n_kv_heads,
+                             .head_dim = shape.head_dim,
+                             .max_tokens = shape.max_tokens,
+                             .max_sequences = 4,
+                             .codec_k = codec_k,
+                             .codec_v = codec_v,
+                             .layouts = kLayouts};
+        const std::string name = std::string(CodecName(codec_k)) + "/" +
+                                 std::string(CodecName(codec_v)) + ", head_dim " +
+                                 std::to_string(shape.head_dim) + ": ";
+        auto store = make(context, spec);
+        if (!store.ok()) {
+          failures.push_back(name + std::string(store.status().message()));
+          continue;
+        }
+        std::string wrong = CheckPlan(**store, spec);
+        if (wrong.empty()) wrong = Script(store->get(), spec, seed++).Run(options.script_steps);
+        if (!wrong.empty()) failures.push_back(name + wrong);
+      }
+    }
+  }
+  return failures;
+}
+
+}  // namespace ng

@@ -1,0 +1,159 @@
+// The suite is tested with seeded faults: one that it misses is a hole in the suite.
+#include "tests/conformance/cache_conformance.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/conformance/scattered_store.h"
+#include "tests/conformance/tiles16.h"
+
+namespace ng {
+namespace {
+
+enum class Fault {
+  kNone,
+  kKeyTransposedWrong,
+  kPadNotZero,
+  kLengthMovesEarly,
+  kTruncateIgnored,
+  kForkAliases,
+  kForkForgetsLastRow,
+  kOverflowAccepted,
+  kCapacityUnchecked,
+  kRoundsTwice,
+  kAppendsToOneLayer,
+  kCopyRowForgetsHead,
+};
+
+class FaultyStore : public ScatteredStore {
+ public:
+  FaultyStore(const CacheSpec& spec, Fault fault) : ScatteredStore(spec), fault_(fault) {}
+
+  absl::StatusOr<SequenceId> Open(int64_t capacity) override {
+    if (fault_ != Fault::kCapacityUnchecked || capacity <= spec_.max_tokens) {
+      return ScatteredStore::Open(capacity);
+    }
+    auto id = ScatteredStore::Open(spec_.max_tokens);
+    if (id.ok()) At(*id).capacity = capacity;
+    return id;
+  }
+
+  absl::Status Append(int layer, std::span<const SequenceRows> rows,
+                      const TensorView<const float, 3>& k,
+                      const TensorView<const float, 3>& v) override {
+    if (fault_ == Fault::kOverflowAccepted) {
+      for (const SequenceRows& entry : rows) {
+        if (entry.n_tokens > Capacity(entry.sequence) - entry.start_pos) return absl::OkStatus();
+      }
+    }
+    if (fault_ == Fault::kAppendsToOneLayer) layer = 0;
+    NG_RETURN_IF_ERROR(ScatteredStore::Append(layer, rows, k, v));
+    for (const SequenceRows& entry : rows) Damage(layer, entry);
+    return absl::OkStatus();
+  }
+
+  absl::Status Commit(std::span<const SequenceRows> rows) override {
+    if (fault_ == Fault::kLengthMovesEarly) return absl::OkStatus();
+    return ScatteredStore::Commit(rows);
+  }
+
+  absl::Status Truncate(SequenceId sequence, int64_t length) override {
+    if (fault_ == Fault::kTruncateIgnored && length >= 0 && length <= Length(sequence)) {
+      return absl::OkStatus();
+    }
+    return ScatteredStore::Truncate(sequence, length);
+  }
+
+  absl::StatusOr<SequenceId> Fork(SequenceId sequence, int64_t capacity) override {
+    NG_ASSIGN_OR_RETURN(const SequenceId fork, ScatteredStore::Fork(sequence, capacity));
+    if (fault_ == Fault::kForkAliases) {
+      const size_t shared = std::min(At(fork).pages.size(), At(sequence).pages.size());
+      std::copy_n(At(sequence).pages.begin(), shared, At(fork).pages.begin());
+    }
+    if (fault_ == Fault::kForkForgetsLastRow && Length(fork) > 0) {
+      Poison(At(fork), spec_.n_layers - 1, Length(fork) - 1, Length(fork));
+    }
+    return fork;
+  }
+
+  void CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
+               float* out) const override {
+    const bool forgets = fault_ == Fault::kCopyRowForgetsHead;
+    ScatteredStore::CopyRow(part, view, token, forgets ? 0 : kv_head, out);
+  }
+
+ private:
+  void Damage(int layer, const SequenceRows& entry) {
+    if (entry.n_tokens == 0) return;
+    const int64_t last = entry.start_pos + entry.n_tokens - 1;
+    std::byte* page = At(entry.sequence).pages[static_cast<size_t>(last / 16)];
+    std::byte* keys = page + Offset(KvPart::kKey, layer, 0);
+    const Codec codec_k = codec(KvPart::kKey);
+    const auto element = [&](int64_t dim) {
+      return Tiles16Element(KvPart::kKey, codec_k, spec_.head_dim, last % 16, dim);
+    };
+    if (fault_ == Fault::kKeyTransposedWrong) {
+      const float zero = DecodeElement(codec_k, keys, element(0));
+      EncodeElement(codec_k, DecodeElement(codec_k, keys, element(1)), keys, element(0));
+      EncodeElement(codec_k, zero, keys, element(1));
+    }
+    if (fault_ == Fault::kPadNotZero && codec_k != Codec::kF32 && spec_.head_dim % 2 != 0) {
+      EncodeElement(codec_k, 1.0F, keys, element(spec_.head_dim));
+    }
+    if (fault_ == Fault::kRoundsTwice && codec_k == Codec::kF32) {
+      const float once = DecodeElement(codec_k, keys, element(0));
+      EncodeElement(codec_k, RoundToCodec(Codec::kBf16, once), keys, element(0));
+    }
+    if (fault_ == Fault::kLengthMovesEarly && layer == spec_.n_layers - 1) {
+      At(entry.sequence).length += entry.n_tokens;
+    }
+  }
+
+  const Fault fault_;
+};
+
+std::vector<std::string> Check(Fault fault) {
+  return CheckCache(
+      [fault](const PluginContext&,
+              const CacheSpec& spec) -> absl::StatusOr<std::unique_ptr<CacheStore>> {
+        return std::make_unique<FaultyStore>(spec, fault);
+      },
+      {});
+}
+
+TEST(CacheConformance, PassesAPlainStore) { EXPECT_THAT(Check(Fault::kNone), testing::IsEmpty()); }
+
+struct Seeded {
+  Fault fault;
+  const char* name;
+};
+
+class CacheFaults : public testing::TestWithParam<Seeded> {};
+
+TEST_P(CacheFaults, AreFound) {
+  EXPECT_THAT(Check(GetParam().fault), testing::Not(testing::IsEmpty()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeded, CacheFaults,
+                         testing::Values(Seeded{Fault::kKeyTransposedWrong, "KeyTransposedWrong"},
+                                         Seeded{Fault::kPadNotZero, "PadNotZero"},
+                                         Seeded{Fault::kLengthMovesEarly, "LengthMovesEarly"},
+                                         Seeded{Fault::kTruncateIgnored, "TruncateIgnored"},
+                                         Seeded{Fault::kForkAliases, "ForkAliases"},
+                                         Seeded{Fault::kForkForgetsLastRow, "ForkForgetsLastRow"},
+                                         Seeded{Fault::kOverflowAccepted, "OverflowAccepted"},
+                                         Seeded{Fault::kCapacityUnchecked, "CapacityUnchecked"},
+                                         Seeded{Fault::kRoundsTwice, "RoundsTwice"},
+                                         Seeded{Fault::kAppendsToOneLayer, "AppendsToOneLayer"},
+                                         Seeded{Fault::kCopyRowForgetsHead, "CopyRowForgetsHead"}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace ng

@@ -1,0 +1,182 @@
+#include "tests/conformance/scattered_store.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+
+#include "tests/conformance/tiles16.h"
+
+namespace ng {
+namespace {
+
+constexpr int64_t kPageTokens = 16;
+constexpr KvPart kParts[] = {KvPart::kKey, KvPart::kValue};
+
+int64_t Pages(int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
+
+}  // namespace
+
+ScatteredStore::ScatteredStore(const CacheSpec& spec)
+    : spec_(spec), sequences_(static_cast<size_t>(spec.max_sequences)) {
+  const int64_t page_bytes = layer_bytes() * spec.n_layers;
+  const int64_t n_pages = Pages(spec.max_tokens) * spec.max_sequences;
+  memory_.resize(static_cast<size_t>(n_pages * page_bytes), std::byte{0xFF});
+  for (int64_t i = 0; i < n_pages; ++i) free_pages_.push_back(memory_.data() + i * page_bytes);
+  std::shuffle(free_pages_.begin(), free_pages_.end(), std::mt19937(1));
+}
+
+absl::StatusOr<std::unique_ptr<CacheStore>> ScatteredStore::Create(const PluginContext&,
+                                                                   const CacheSpec& spec) {
+  return std::make_unique<ScatteredStore>(spec);
+}
+
+int64_t ScatteredStore::tile_bytes(KvPart part) const {
+  return Tiles16TileBytes(part, codec(part), spec_.head_dim);
+}
+
+int64_t ScatteredStore::layer_bytes() const {
+  return spec_.n_kv_heads * (tile_bytes(KvPart::kKey) + tile_bytes(KvPart::kValue));
+}
+
+int64_t ScatteredStore::Offset(KvPart part, int layer, int kv_head) const {
+  const int64_t side = part == KvPart::kKey ? 0 : spec_.n_kv_heads * tile_bytes(KvPart::kKey);
+  return layer * layer_bytes() + side + kv_head * tile_bytes(part);
+}
+
+CachePlan ScatteredStore::plan() const {
+  return {.layout = kLayoutTiles16,
+          .bytes = static_cast<int64_t>(memory_.size()),
+          .bytes_per_token = layer_bytes() * spec_.n_layers / kPageTokens};
+}
+
+absl::StatusOr<SequenceId> ScatteredStore::Open(int64_t capacity) {
+  if (capacity > spec_.max_tokens) {
+    return LimitError(std::to_string(capacity) + " > " + std::to_string(spec_.max_tokens));
+  }
+  const auto sequence =
+      std::find_if(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return !s.open; });
+  if (sequence == sequences_.end()) return LimitError("all sequences are open");
+  *sequence = {.open = true, .length = 0, .capacity = capacity, .written = 0, .pages = {}};
+  for (int64_t i = 0; i < Pages(capacity); ++i) {
+    sequence->pages.push_back(free_pages_.back());
+    free_pages_.pop_back();
+  }
+  for (int layer = 0; layer < spec_.n_layers; ++layer) {
+    Poison(*sequence, layer, 0, Pages(capacity) * kPageTokens);
+  }
+  return static_cast<SequenceId>(sequence - sequences_.begin());
+}
+
+void ScatteredStore::Close(SequenceId sequence) {
+  Sequence& closed = At(sequence);
+  closed.open = false;
+  free_pages_.insert(free_pages_.begin(), closed.pages.begin(), closed.pages.end());
+}
+
+absl::Status ScatteredStore::Truncate(SequenceId sequence, int64_t length) {
+  if (length < 0 || length > Length(sequence)) return RuntimeError("cannot truncate to that");
+  Sequence& shorter = At(sequence);
+  for (int layer = 0; layer < spec_.n_layers; ++layer) {
+    Poison(shorter, layer, length, shorter.written);
+  }
+  shorter.length = length;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SequenceId> ScatteredStore::Fork(SequenceId sequence, int64_t capacity) {
+  if (capacity < Length(sequence)) return LimitError("the fork cannot hold its tokens");
+  NG_ASSIGN_OR_RETURN(const SequenceId fork, Open(capacity));
+  const int64_t length = Length(sequence);
+  for (size_t page = 0; page < static_cast<size_t>(Pages(length)); ++page) {
+    std::memcpy(At(fork).pages[page], At(sequence).pages[page],
+                static_cast<size_t>(layer_bytes() * spec_.n_layers));
+  }
+  At(fork).length = length;
+  At(fork).written = length;
+  for (int layer = 0; layer < spec_.n_layers; ++layer) {
+    Poison(At(fork), layer, length, Pages(length) * kPageTokens);
+  }
+  return fork;
+}
+
+absl::Status ScatteredStore::Append(int layer, std::span<const SequenceRows> rows,
+                                    const TensorView<const float, 3>& k,
+                                    const TensorView<const float, 3>& v) {
+  for (const SequenceRows& entry : rows) {
+    if (entry.start_pos != Length(entry.sequence)) return RuntimeError("rows leave a gap");
+    if (entry.n_tokens > Capacity(entry.sequence) - entry.start_pos) {
+      return LimitError("cache overflow: no room for the rows");
+    }
+  }
+  for (const SequenceRows& entry : rows) {
+    Sequence& sequence = At(entry.sequence);
+    Poison(sequence, layer, entry.start_pos, sequence.written);  // what an abandoned step left
+    sequence.written = std::max(sequence.written, entry.start_pos + entry.n_tokens);
+    for (int64_t i = 0; i < entry.n_tokens; ++i) {
+      const int64_t token = entry.start_pos + i;
+      std::byte* page = sequence.pages[static_cast<size_t>(token / kPageTokens)];
+      for (int head = 0; head < spec_.n_kv_heads; ++head) {
+        for (const KvPart part : kParts) {
+          const auto& source = part == KvPart::kKey ? k : v;
+          WriteRow(part, page + Offset(part, layer, head), token % kPageTokens,
+                   source.Row(entry.row_begin + i, head));
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ScatteredStore::Commit(std::span<const SequenceRows> rows) {
+  for (const SequenceRows& entry : rows) At(entry.sequence).length += entry.n_tokens;
+  return absl::OkStatus();
+}
+
+KvView ScatteredStore::View(int layer, SequenceId sequence, int64_t length) const {
+  const auto& pages = At(sequence).pages;
+  const auto side = [&](KvPart part) {
+    return KvSide{.codec = codec(part),
+                  .offset = Offset(part, layer, 0),
+                  .head_stride = tile_bytes(part),
+                  .tile_bytes = tile_bytes(part)};
+  };
+  return {.layout = kLayoutTiles16,
+          .pages = {pages.data(), pages.size()},
+          .page_tokens = kPageTokens,
+          .length = length,
+          .k = side(KvPart::kKey),
+          .v = side(KvPart::kValue),
+          .store = this,
+          .sequence = sequence,
+          .layer = layer};
+}
+
+void ScatteredStore::CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
+                             float* out) const {
+  ReadTiles16Row(part, view, token, kv_head, spec_.head_dim, out);
+}
+
+void ScatteredStore::WriteRow(KvPart part, std::byte* tile, int64_t slot, const float* row) const {
+  const Codec format = codec(part);
+  const bool padded = part == KvPart::kKey && format != Codec::kF32 && spec_.head_dim % 2 != 0;
+  for (int d = 0; d < spec_.head_dim + (padded ? 1 : 0); ++d) {
+    float value = std::numeric_limits<float>::quiet_NaN();
+    if (row != nullptr) value = d < spec_.head_dim ? row[d] : 0.0F;
+    EncodeElement(format, value, tile, Tiles16Element(part, format, spec_.head_dim, slot, d));
+  }
+}
+
+void ScatteredStore::Poison(const Sequence& sequence, int layer, int64_t begin, int64_t end) const {
+  for (int64_t token = begin; token < end; ++token) {
+    std::byte* page = sequence.pages[static_cast<size_t>(token / kPageTokens)];
+    for (int head = 0; head < spec_.n_kv_heads; ++head) {
+      for (const KvPart part : kParts) {
+        WriteRow(part, page + Offset(part, layer, head), token % kPageTokens, nullptr);
+      }
+    }
+  }
+}
+
+}  // namespace ng

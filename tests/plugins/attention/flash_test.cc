@@ -1,0 +1,272 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/runtime/executor.h"
+#include "plugins/attention/flash/flash_attention.h"
+#include "plugins/attention/flash/flash_kernel.h"
+#include "plugins/attention/reference/reference_attention.h"
+#include "plugins/cache/contiguous/contiguous_store.h"
+#include "tests/conformance/attention_conformance.h"
+#include "tests/conformance/scattered_store.h"
+
+namespace ng {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr float kTolerance = 3e-5F;
+constexpr Codec kCodecs[] = {Codec::kF32, Codec::kBf16, Codec::kF16};
+
+// A backend and a store over `threads` threads of one ISA level.
+struct Workbench {
+  Workbench(const AttentionCase& c, const MakeAttention& attention, const MakeCache& cache,
+            IsaLevel isa, int threads)
+      : executor(MakeExecutor(threads)) {
+    PluginContext context;
+    context.executor = executor.get();
+    context.isa = isa;
+    auto made = AttentionRig::Make(c, attention, cache, context);
+    if (made.ok()) rig = *std::move(made);
+  }
+  AttentionResult Run(const std::vector<SequenceData>& data, const std::vector<Step>& steps,
+                      const std::vector<CaptureRequest>& captures = {}) const {
+    if (rig == nullptr) return {};
+    auto result = rig->Run(data, steps, captures);
+    return result.ok() ? *std::move(result) : AttentionResult{};
+  }
+  std::unique_ptr<Executor> executor;
+  std::unique_ptr<AttentionRig> rig;
+};
+
+class FlashTest : public testing::TestWithParam<IsaLevel> {
+ protected:
+  AttentionResult Flash(const AttentionCase& c, const std::vector<SequenceData>& data) const {
+    return Workbench(c, CreateFlashAttention, ScatteredStore::Create, GetParam(), 1)
+        .Run(data, WholeSteps(c));
+  }
+};
+
+TEST_P(FlashTest, Conforms) {
+  EXPECT_THAT(CheckAttention(CreateFlashAttention, {.isa = GetParam()}), IsEmpty());
+}
+
+AttentionCase ArbitraryCase() {
+  AttentionCase c;
+  c.n_kv_heads = *rc::gen::inRange(1, 4);
+  c.n_heads = c.n_kv_heads * *rc::gen::element(1, 2, 3, 4, 7, 9);
+  c.head_dim =
+      *rc::gen::element(1, 2, 3, 7, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 80, 97, 128, 130);
+  c.codec_k = *rc::gen::elementOf(std::vector<Codec>(std::begin(kCodecs), std::end(kCodecs)));
+  c.codec_v = *rc::gen::elementOf(std::vector<Codec>(std::begin(kCodecs), std::end(kCodecs)));
+  const int n_sequences = *rc::gen::inRange(1, 4);
+  for (int s = 0; s < n_sequences; ++s) {
+    c.lengths.push_back(
+        *rc::gen::oneOf(rc::gen::inRange<int64_t>(1, 40),
+                        rc::gen::element<int64_t>(15, 16, 17, 31, 32, 33, kSplitKeys - 1,
+                                                  kSplitKeys, kSplitKeys + 1, kSplitKeys + 17)));
+  }
+  c.seed = *rc::gen::arbitrary<uint32_t>();
+  return c;
+}
+
+// Values against `reference`; bits over chunks, batches, threads and stores.
+TEST_P(FlashTest, MatchesReferenceAndKeepsItsBitsOnRandomShapes) {
+  const IsaLevel isa = GetParam();
+  EXPECT_TRUE(rc::check([isa] {
+    const AttentionCase c = ArbitraryCase();
+    const auto data = MakeData(c);
+    const int last_sequence = static_cast<int>(c.lengths.size()) - 1;
+    const std::vector<CaptureRequest> captures = {
+        {.sequence = last_sequence, .pos = c.lengths.back() - 1, .head = c.n_heads - 1},
+        {.sequence = 0, .pos = c.lengths.front() / 2, .head = 0}};
+    const AttentionResult reference =
+        Workbench(c, CreateReferenceAttention, ScatteredStore::Create, isa, 1)
+            .Run(data, WholeSteps(c), captures);
+    const AttentionResult whole =
+        Workbench(c, CreateFlashAttention, ScatteredStore::Create, isa, 1).Run(data, WholeSteps(c));
+    RC_ASSERT(!whole.out.empty());
+    RC_ASSERT(FindDifference(whole.out, reference.out, kTolerance) == "");
+
+    std::mt19937 random(c.seed);
+    const AttentionResult chunks = Workbench(c, CreateFlashAttention, CreateContiguousStore, isa, 2)
+                                       .Run(data, RandomSteps(c, &random), captures);
+    RC_ASSERT(FindBitDifference(chunks.out, whole.out) == "");
+    RC_ASSERT(FindDifference(chunks.captured, reference.captured, kTolerance) == "");
+  }));
+}
+
+TEST_P(FlashTest, GivesBackTheValueOfASingleKey) {
+  for (const Codec codec : kCodecs) {
+    AttentionCase c{
+        .n_heads = 3, .n_kv_heads = 1, .head_dim = 37, .codec_v = codec, .lengths = {1}};
+    auto data = MakeData(c);
+    for (float& x : data[0].v) x = std::round(x * 8.0F);  // exact in every codec
+    const AttentionResult result = Flash(c, data);
+    ASSERT_EQ(result.out.size(), 1U);
+    for (size_t i = 0; i < result.out[0].size(); ++i) {
+      EXPECT_EQ(result.out[0][i], data[0].v[i % 37]);
+    }
+  }
+}
+
+TEST_P(FlashTest, AveragesTheValuesOfIdenticalKeys) {
+  const int64_t n = kSplitKeys + 44;
+  AttentionCase c{.n_heads = 1, .n_kv_heads = 1, .head_dim = 2, .lengths = {n}};
+  auto data = MakeData(c);
+  for (int64_t j = 0; j < n; ++j) {
+    data[0].k[static_cast<size_t>(2 * j)] = 0.5F;
+    data[0].k[static_cast<size_t>(2 * j + 1)] = -2.0F;
+    data[0].v[static_cast<size_t>(2 * j)] = static_cast<float>(j);
+    data[0].v[static_cast<size_t>(2 * j + 1)] = 1.0F;
+  }
+  const AttentionResult result = Flash(c, data);
+  ASSERT_EQ(result.out.size(), 1U);
+  for (int64_t j = 0; j < n; ++j) {
+    const auto mean = static_cast<float>(j) / 2.0F;
+    EXPECT_NEAR(result.out[0][static_cast<size_t>(2 * j)], mean, 1e-5F * (1.0F + mean));
+    EXPECT_NEAR(result.out[0][static_cast<size_t>(2 * j + 1)], 1.0F, 1e-6F);
+  }
+}
+
+// A NaN or an infinity in a token may show in later queries only, though they share its tile.
+TEST_P(FlashTest, KeepsEarlierQueriesFreeOfALaterTokensNan) {
+  for (const int64_t bad :
+       {int64_t{5}, int64_t{16}, int64_t{kSplitKeys - 1}, int64_t{kSplitKeys}}) {
+    AttentionCase c{.n_heads = 2, .n_kv_heads = 1, .head_dim = 17, .lengths = {kSplitKeys + 20}};
+    auto data = MakeData(c);
+    const AttentionResult clean = Flash(c, data);
+    for (int d = 0; d < 17; ++d) {
+      data[0].k[static_cast<size_t>(bad * 17 + d)] = std::numeric_limits<float>::quiet_NaN();
+      data[0].v[static_cast<size_t>(bad * 17 + d)] = std::numeric_limits<float>::infinity();
+    }
+    const AttentionResult dirty = Flash(c, data);
+    ASSERT_EQ(dirty.out.size(), 1U);
+    const auto first_bad = static_cast<size_t>(bad * 2 * 17);
+    for (size_t i = 0; i < dirty.out[0].size(); ++i) {
+      if (i < first_bad) {
+        EXPECT_EQ(std::bit_cast<uint32_t>(dirty.out[0][i]),
+                  std::bit_cast<uint32_t>(clean.out[0][i]));
+      } else {
+        EXPECT_TRUE(std::isnan(dirty.out[0][i])) << i;
+      }
+    }
+  }
+}
+
+// Scores that underflow beside the largest must leave weights of zero and no NaN.
+TEST_P(FlashTest, SurvivesScoresFarApart) {
+  AttentionCase c{.n_heads = 1, .n_kv_heads = 1, .head_dim = 1, .lengths = {2 * kSplitKeys + 3}};
+  auto data = MakeData(c);
+  for (float& x : data[0].q) x = 1e20F;
+  for (size_t j = 0; j < data[0].k.size(); ++j) data[0].k[j] = j == 300 ? 1e18F : -1e30F;
+  const AttentionResult result = Flash(c, data);
+  ASSERT_EQ(result.out.size(), 1U);
+  EXPECT_EQ(result.out[0].back(), data[0].v[300]);
+}
+
+std::vector<IsaLevel> Levels() {
+  return {SupportedIsaLevels().begin(), SupportedIsaLevels().end()};
+}
+
+INSTANTIATE_TEST_SUITE_P(Isa, FlashTest, testing::ValuesIn(Levels()),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+class FlashBackendTest : public testing::Test {
+ protected:
+  FlashBackendTest() {
+    PluginContext context;
+    context.executor = executor_.get();
+    backend_ = *CreateFlashAttention(context);
+  }
+
+  std::string Refusal(const AttentionSpec& spec, const CacheFormat& format) const {
+    const absl::Status status = backend_->Supports(spec, format);
+    EXPECT_EQ(ExitCode(status), 4);
+    return std::string(status.message());
+  }
+
+  std::unique_ptr<Executor> executor_ = MakeExecutor(2);
+  std::unique_ptr<AttentionBackend> backend_;
+  AttentionSpec spec_{.n_heads = 8, .n_kv_heads = 2, .head_dim = 64, .scale = 0.125F, .needs = {}};
+  CacheFormat format_{.layout = kLayoutTiles16};
+};
+
+TEST_F(FlashBackendTest, RefusesWhatItDoesNotImplementNamingWhatItDoes) {
+  EXPECT_TRUE(backend_->Supports(spec_, format_).ok());
+  constexpr std::string_view kNeeds[] = {"window"};
+  AttentionSpec spec = spec_;
+  spec.needs = kNeeds;
+  EXPECT_THAT(Refusal(spec, format_), HasSubstr("window"));
+  spec = spec_;
+  spec.head_dim = 513;
+  EXPECT_THAT(Refusal(spec, format_), testing::AllOf(HasSubstr("513"), HasSubstr("1 to 512")));
+  spec = spec_;
+  spec.n_heads = 7;
+  EXPECT_THAT(Refusal(spec, format_), HasSubstr("n_heads = 7"));
+  EXPECT_THAT(Refusal(spec_, {.layout = "rows"}),
+              testing::AllOf(HasSubstr("rows"), HasSubstr("tiles16")));
+  EXPECT_THAT(Refusal(spec_, {.layout = kLayoutTiles16, .codec_v = static_cast<Codec>(7)}),
+              testing::AllOf(HasSubstr("7"), HasSubstr("f32, bf16, f16")));
+}
+
+TEST_F(FlashBackendTest, PlansEveryQueryOfEveryHeadOnce) {
+  const std::vector<SequenceRows> rows = {
+      {.sequence = 0, .start_pos = 0, .n_tokens = 100, .row_begin = 0},
+      {.sequence = 1, .start_pos = 50, .n_tokens = 1, .row_begin = 100}};
+  AttentionPlan plan;
+  ASSERT_TRUE(backend_->Plan(spec_, rows, &plan).ok());
+  std::vector<int> seen(101 * 2);
+  for (const AttentionItem& item : plan.items) {
+    const SequenceRows& entry = rows[static_cast<size_t>(item.sequence)];
+    EXPECT_EQ(item.key_end, entry.start_pos + item.query_end);
+    for (int64_t t = item.query_begin; t < item.query_end; ++t) {
+      ++seen[static_cast<size_t>((entry.row_begin + t) * 2 + item.kv_head)];
+    }
+  }
+  EXPECT_THAT(seen, testing::Each(1));
+}
+
+TEST_F(FlashBackendTest, PutsTheLongestItemsFirst) {
+  const SequenceRows rows{.sequence = 0, .start_pos = 0, .n_tokens = 2048, .row_begin = 0};
+  AttentionPlan plan;
+  ASSERT_TRUE(backend_->Plan(spec_, {&rows, 1}, &plan).ok());
+  ASSERT_GE(plan.items.size(), 64U);
+  for (size_t i = 1; i < plan.items.size(); ++i) {
+    EXPECT_GE(plan.items[i - 1].key_end, plan.items[i].key_end);
+  }
+}
+
+TEST_F(FlashBackendTest, SpreadsASingleTokenOverKvHeads) {
+  const SequenceRows rows{.sequence = 0, .start_pos = 999, .n_tokens = 1, .row_begin = 0};
+  AttentionPlan plan;
+  ASSERT_TRUE(backend_->Plan(spec_, {&rows, 1}, &plan).ok());
+  EXPECT_EQ(plan.items.size(), 2U);
+}
+
+TEST_F(FlashBackendTest, RefusesAViewThatIsTooShort) {
+  const SequenceRows rows{.sequence = 0, .start_pos = 4, .n_tokens = 1, .row_begin = 0};
+  AttentionPlan plan;
+  ASSERT_TRUE(backend_->Plan(spec_, {&rows, 1}, &plan).ok());
+  KvView view;
+  view.layout = kLayoutTiles16;
+  view.page_tokens = 16;
+  view.length = 4;
+  AttentionRun run;
+  run.views = {&view, 1};
+  EXPECT_EQ(ExitCode(backend_->Run(plan, run)), 1);
+}
+
+}  // namespace
+}  // namespace ng

@@ -1,0 +1,73 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/runtime/executor.h"
+#include "plugins/attention/reference/reference_attention.h"
+#include "plugins/cache/contiguous/contiguous_store.h"
+#include "tests/conformance/attention_conformance.h"
+#include "tests/conformance/scattered_store.h"
+
+namespace ng {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(ReferenceAttention, Conforms) {
+  EXPECT_THAT(CheckAttention(CreateReferenceAttention, {.tolerance = 1e-6F}), IsEmpty());
+}
+
+TEST(ReferenceAttention, HasTheSameBitsOverEveryStoreBatchAndThreadCount) {
+  const AttentionCase c{.n_heads = 6,
+                        .n_kv_heads = 3,
+                        .head_dim = 19,
+                        .codec_k = Codec::kF16,
+                        .codec_v = Codec::kBf16,
+                        .lengths = {70, 16, 33},
+                        .seed = 5};
+  const auto data = MakeData(c);
+  std::mt19937 random(3);
+  std::vector<std::vector<float>> first;
+  for (const int threads : {1, 2, 4}) {
+    const auto executor = MakeExecutor(threads);
+    PluginContext context;
+    context.executor = executor.get();
+    for (const MakeCache& cache :
+         {MakeCache(ScatteredStore::Create), MakeCache(CreateContiguousStore)}) {
+      const auto rig = AttentionRig::Make(c, CreateReferenceAttention, cache, context);
+      ASSERT_TRUE(rig.ok()) << rig.status();
+      const auto result = (*rig)->Run(data, RandomSteps(c, &random));
+      ASSERT_TRUE(result.ok()) << result.status();
+      if (first.empty()) first = result->out;
+      EXPECT_EQ(FindBitDifference(result->out, first), "");
+    }
+  }
+}
+
+TEST(ReferenceAttention, RefusesWhatItDoesNotImplementNamingWhatItDoes) {
+  const auto executor = MakeExecutor(1);
+  PluginContext context;
+  context.executor = executor.get();
+  const auto backend = *CreateReferenceAttention(context);
+  AttentionSpec spec{.n_heads = 4, .n_kv_heads = 2, .head_dim = 8, .scale = 1.0F, .needs = {}};
+  EXPECT_TRUE(backend->Supports(spec, {.layout = "whatever a store has"}).ok());
+  constexpr std::string_view kNeeds[] = {"window"};
+  spec.needs = kNeeds;
+  EXPECT_THAT(std::string(backend->Supports(spec, {}).message()),
+              testing::AllOf(HasSubstr("window"), HasSubstr("plain causal")));
+  spec.needs = {};
+  spec.head_dim = 513;
+  EXPECT_THAT(std::string(backend->Supports(spec, {}).message()), HasSubstr("513"));
+  spec.head_dim = 8;
+  spec.n_heads = 5;
+  EXPECT_THAT(std::string(backend->Supports(spec, {}).message()), HasSubstr("n_heads = 5"));
+}
+
+}  // namespace
+}  // namespace ng

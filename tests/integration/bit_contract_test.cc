@@ -1,5 +1,5 @@
-// G1: for one backend, codec, weight type and ISA level, logits are the same bits however the tokens
-// are split into steps, whatever else is in the batch, and for every number of threads.
+// G1: for one backend, codec, weight type and ISA level, logits are the same bits however the
+// tokens are split into steps, whatever else is in the batch, and for every number of threads.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -71,9 +71,8 @@ TEST_P(BitContract, HoldsForRandomSplitsBatchesAndThreads) {
     const std::vector<std::string> ways = {
         absl::StrCat("run.prefill_chunk=", *rc::gen::inRange(0, 50)),
         absl::StrCat("run.threads=", *rc::gen::inRange(1, 4)),
-        absl::StrCat("run.use_cache=", *rc::gen::weightedElement<bool>({{3, true}, {1, false}})
-                                           ? "true"
-                                           : "false"),
+        absl::StrCat("run.use_cache=",
+                     *rc::gen::weightedElement<bool>({{3, true}, {1, false}}) ? "true" : "false"),
         absl::StrCat("cache.max_sequences=", *rc::gen::inRange(1, 4))};
     const std::vector<Completion> together = Run(cell, ways, requests);
     for (size_t i = 0; i < requests.size(); ++i) {

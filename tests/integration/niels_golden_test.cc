@@ -181,10 +181,11 @@ TEST_P(NielsGolden, EveryWayGivesTheReferenceAndTheSameBits) {
   EXPECT_LE(worst.logits, tolerance["logits_max_abs"].get<double>());
   EXPECT_LE(worst.attention, tolerance["attn_max_abs"].get<double>());
   EXPECT_EQ(differing_bits, 0);
-  std::printf("niels/%s %s: %d ways, max |logits - reference| %.3g, max |rows - reference| %.3g, "
-              "differing bits %lld\n",
-              name.c_str(), attention.c_str(), n_ways, worst.logits, worst.attention,
-              static_cast<long long>(differing_bits));
+  std::printf(
+      "niels/%s %s: %d ways, max |logits - reference| %.3g, max |rows - reference| %.3g, "
+      "differing bits %lld\n",
+      name.c_str(), attention.c_str(), n_ways, worst.logits, worst.attention,
+      static_cast<long long>(differing_bits));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, NielsGolden,

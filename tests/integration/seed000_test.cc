@@ -1,5 +1,6 @@
 // Seed 000's acceptance tests and strict checks, through the public Engine on a random model.
-// (Stop on eot is in tests/core/runtime/generate_test.cc: it drives the loop through a dummy model.)
+// (Stop on eot is in tests/core/runtime/generate_test.cc: it drives the loop through a dummy
+// model.)
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -144,8 +145,8 @@ TEST_P(Seed000, PrefillAndDecodeStepCheckBatchCacheAndCapacity) {
   const auto message = [](const auto& result) { return std::string(result.status().message()); };
 
   EXPECT_THAT(message(engine->Prefill(both, one_prompt)), HasSubstr("batch size mismatch"));
-  const auto too_long = engine->Prefill(std::span(both).first(1),
-                                        std::vector<std::vector<int32_t>>{RandomIds(65)});
+  const auto too_long =
+      engine->Prefill(std::span(both).first(1), std::vector<std::vector<int32_t>>{RandomIds(65)});
   EXPECT_THAT(message(too_long), HasSubstr("prompt length exceeds T_max"));
   EXPECT_EQ(engine->SequenceLength(*a), 0);
 

@@ -52,14 +52,14 @@ class Seed001 : public ::testing::Test {
 };
 
 TEST_F(Seed001, DecodeStepPrintsTheSeedsLines) {
-  EXPECT_THAT(Lines({{{1, 2, 3, 4, 5}, 2, {}}}, 0),
-              ElementsAre("[KVDBG][GPT] kv_cache=None b=1 t=5 pos=[0, 1, 2, 3, 4]",
-                          "[KVDBG][Attn L0] init_cache T=5 max_ctx=128",
-                          "[KVDBG][Attn L0] mask T_q=5 T_k=5",
-                          "[KVDBG][GPT] kv_cache=present b=1 t=1 cache_pos=5 pos=[5]",
-                          "[KVDBG][Attn L0] cache_pos=5 T=1 new_cache_pos=6 max_ctx=128",
-                          "[KVDBG][Attn L0] using cache T_k=6",
-                          "[KVDBG][Attn L0] mask T_q=1 T_k=6"));
+  EXPECT_THAT(
+      Lines({{{1, 2, 3, 4, 5}, 2, {}}}, 0),
+      ElementsAre("[KVDBG][GPT] kv_cache=None b=1 t=5 pos=[0, 1, 2, 3, 4]",
+                  "[KVDBG][Attn L0] init_cache T=5 max_ctx=128",
+                  "[KVDBG][Attn L0] mask T_q=5 T_k=5",
+                  "[KVDBG][GPT] kv_cache=present b=1 t=1 cache_pos=5 pos=[5]",
+                  "[KVDBG][Attn L0] cache_pos=5 T=1 new_cache_pos=6 max_ctx=128",
+                  "[KVDBG][Attn L0] using cache T_k=6", "[KVDBG][Attn L0] mask T_q=1 T_k=6"));
 }
 
 // Checks 1 and 2 of the guide.

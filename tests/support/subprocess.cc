@@ -95,8 +95,8 @@ Result Run(const Command& command) {
   bool signalled = command.signal == 0;
   while (out.read_end >= 0 || err.read_end >= 0) {
     if (sent == command.input.size()) in.CloseWrite();
-    pollfd fds[3] = {{out.read_end, POLLIN, 0}, {err.read_end, POLLIN, 0},
-                     {in.write_end, POLLOUT, 0}};
+    pollfd fds[3] = {
+        {out.read_end, POLLIN, 0}, {err.read_end, POLLIN, 0}, {in.write_end, POLLOUT, 0}};
     poll(fds, 3, -1);
     if (fds[0].revents != 0) Drain(out, &result.out);
     if (fds[1].revents != 0) Drain(err, &result.err);

@@ -14,13 +14,13 @@ struct Result {
 };
 
 struct Command {
-  std::string program;                   // absolute, or a name in the build's bin/
+  std::string program;  // absolute, or a name in the build's bin/
   std::vector<std::string> arguments;
   std::string input;                     // stdin
   std::vector<std::string> environment;  // "NAME=value", added to this process's own
   // Opened for writing as the program's stdout instead of a pipe, when not empty.
   std::string stdout_file;
-  int signal = 0;             // sent once stderr or stdout holds signal_after bytes
+  int signal = 0;  // sent once stderr or stdout holds signal_after bytes
   size_t signal_after = 0;
 };
 

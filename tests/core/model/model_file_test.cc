@@ -1,0 +1,155 @@
+// What is refused before any weight is read, and by which words.
+#include "core/model/model_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_replace.h"
+#include "tests/support/tiny_model.h"
+
+namespace ng {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ModelFileTest : public ::testing::Test {
+ protected:
+  using Tensors = std::vector<NamedTensor>;
+
+  static NamedTensor& Named(Tensors& tensors, const std::string& name) {
+    return *std::find_if(tensors.begin(), tensors.end(),
+                         [&](const NamedTensor& tensor) { return tensor.name == name; });
+  }
+  static void Remove(Tensors& tensors, const std::string& name) {
+    std::erase_if(tensors, [&](const NamedTensor& tensor) { return tensor.name == name; });
+  }
+
+  // The error of the tiny model with an edited config.json.
+  void ExpectConfigError(const std::string& from, const std::string& to,
+                         const std::vector<std::string>& parts) {
+    model_.WriteTo(dir_.path());
+    const std::string config = absl::StrReplaceAll(model_.ConfigJson(), {{from, to}});
+    ASSERT_NE(config, model_.ConfigJson()) << from;
+    dir_.Write("config.json", config);
+    ExpectError(parts);
+  }
+
+  void ExpectError(const std::vector<std::string>& parts) {
+    const auto opened = OpenModel(dir_.path());
+    ASSERT_FALSE(opened.ok());
+    EXPECT_EQ(ExitCode(opened.status()), 3);
+    const std::string message(opened.status().message());
+    EXPECT_EQ(message.find('\n'), std::string::npos);
+    EXPECT_THAT(message, HasSubstr(dir_.path()));
+    for (const std::string& part : parts) EXPECT_THAT(message, HasSubstr(part));
+  }
+
+  test::TinyNiels model_;
+  test::TempDir dir_;
+};
+
+TEST_F(ModelFileTest, OpensANielsModelAndBindsEveryTensor) {
+  model_.WriteTo(dir_.path());
+  const auto file = OpenModel(dir_.path());
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->spec.family, "niels-gpt");
+  EXPECT_EQ(file->spec.shape.head_dim, 8);
+  EXPECT_EQ(file->bindings.size(), 2U + 2U * 10U);
+  EXPECT_TRUE(file->unused.empty());
+  EXPECT_EQ(file->Find(TensorRole::kMlpGate, 1)->name, "blocks.1.mlp.fc_g.weight");
+  EXPECT_EQ(file->Find(TensorRole::kHead), nullptr);
+}
+
+TEST_F(ModelFileTest, RefusesConfigValuesThatCannotBe) {
+  ExpectConfigError("\"L\": 2", "\"L\": -1", {"config.json", "\"L\" = -1"});
+  ExpectConfigError("\"L\": 2, ", "", {"\"L\""});
+  ExpectConfigError("\"C\": 24", "\"C\": \"wide\"", {"\"C\"", "wide"});
+  ExpectConfigError("\"C\": 24", "\"C\": 24.5", {"\"C\""});
+  ExpectConfigError("\"H\": 3", "\"H\": 0", {"\"H\" = 0"});
+  ExpectConfigError("\"H\": 3", "\"H\": 5", {"C = 24", "H = 5"});
+  ExpectConfigError("\"H\": 3", "\"H\": 8", {"even"});  // head_dim 3
+  ExpectConfigError("\"V\": 61", "\"V\": 99999999999999999999", {"\"V\""});
+  ExpectConfigError("\"rope_theta\": 10000", "\"rope_theta\": 0", {"rope_theta"});
+  ExpectConfigError("niels-gpt", "frobnicator", {"model_type", "frobnicator", "niels-gpt"});
+  ExpectConfigError("{", "[", {"config.json"});
+}
+
+TEST_F(ModelFileTest, RefusesALayerCountThatDisagreesEitherWay) {
+  ExpectConfigError("\"L\": 2", "\"L\": 3", {"holds 2 layers", "says 3"});
+  ExpectConfigError("\"L\": 2", "\"L\": 1", {"holds 2 layers", "says 1"});
+}
+
+TEST_F(ModelFileTest, RefusesAGapBetweenLayers) {
+  model_.n_layers = 3;
+  model_.WriteTo(dir_.path(), [](Tensors& tensors) {
+    std::erase_if(tensors, [](const NamedTensor& t) { return t.name.rfind("blocks.1.", 0) == 0; });
+  });
+  ExpectError({"none of blocks.1"});
+}
+
+TEST_F(ModelFileTest, RefusesAVocabularyThatDisagrees) {
+  ExpectConfigError("\"V\": 61", "\"V\": 62", {"tok_emb.weight", "[61, 24]", "[62, 24]"});
+}
+
+TEST_F(ModelFileTest, ListsEveryMissingTensor) {
+  model_.WriteTo(dir_.path(), [](Tensors& tensors) {
+    Remove(tensors, "ln_f.weight");
+    Remove(tensors, "blocks.1.attn.proj.weight");
+  });
+  ExpectError({"missing 2 tensors", "ln_f.weight", "blocks.1.attn.proj.weight"});
+}
+
+TEST_F(ModelFileTest, RefusesAModelWithoutEmbeddingUnderEitherName) {
+  model_.WriteTo(dir_.path(), [](Tensors& tensors) { Remove(tensors, "tok_emb.weight"); });
+  ExpectError({"missing 1 tensor", "tok_emb.weight"});
+}
+
+TEST_F(ModelFileTest, AcceptsTheEmbeddingUnderTheHeadsName) {
+  model_.WriteTo(dir_.path(), [](Tensors& tensors) {
+    Named(tensors, "tok_emb.weight").name = "lm_head.weight";
+  });
+  const auto file = OpenModel(dir_.path());
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->Find(TensorRole::kTokenEmbedding)->name, "lm_head.weight");
+  EXPECT_FALSE(file->head_copy);
+}
+
+TEST_F(ModelFileTest, ListsTensorsThatNothingAsksFor) {
+  model_.WriteTo(dir_.path(), [](Tensors& tensors) {
+    tensors.push_back({"rope.inv_freq", {2}, {1.0F, 2.0F}});
+  });
+  const auto file = OpenModel(dir_.path());
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_EQ(file->unused.size(), 1U);
+  EXPECT_EQ(file->unused[0]->name, "rope.inv_freq");
+}
+
+TEST_F(ModelFileTest, RefusesFoldersWithoutAModel) {
+  ExpectError({"config.json"});
+  dir_.Write("config.json", model_.ConfigJson());
+  ExpectError({"no .safetensors file"});
+  const auto absent = OpenModel(dir_.File("absent"));
+  EXPECT_EQ(ExitCode(absent.status()), 3);
+  EXPECT_THAT(std::string(absent.status().message()), HasSubstr("absent"));
+  const auto file = OpenModel(dir_.Write("model.gguf", "GGUF"));
+  EXPECT_EQ(ExitCode(file.status()), 3);
+}
+
+TEST_F(ModelFileTest, TakesTheOneFileOfAnyNameAndPrefersModelSafetensors) {
+  model_.WriteTo(dir_.path());
+  std::filesystem::rename(dir_.File("model.safetensors"), dir_.File("weights.safetensors"));
+  EXPECT_TRUE(OpenModel(dir_.path()).ok());
+  dir_.Write("other.safetensors", "");
+  ExpectError({"weights.safetensors", "other.safetensors"});
+  model_.WriteTo(dir_.path());
+  EXPECT_TRUE(OpenModel(dir_.path()).ok());
+}
+
+}  // namespace
+}  // namespace ng

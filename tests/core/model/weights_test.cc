@@ -1,0 +1,160 @@
+#include "core/model/weights.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/runtime/executor.h"
+#include "ng/half.h"
+#include "tests/support/tiny_model.h"
+
+namespace ng {
+namespace {
+
+using ::testing::HasSubstr;
+
+class WeightsTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<ModelWeights> Load(WeightType type) {
+    NG_ASSIGN_OR_RETURN(file_, OpenModel(dir_.path()));
+    LoadWeightsOptions options;
+    options.type = type;
+    options.executor = executor_.get();
+    options.stop = &stop_;
+    options.progress = [this](int64_t done, int64_t total) {
+      progress_.push_back(done);
+      EXPECT_LE(done, total);
+    };
+    return LoadWeights(file_, options);
+  }
+
+  static float& First(std::vector<NamedTensor>& tensors, const std::string& name) {
+    return std::find_if(tensors.begin(), tensors.end(),
+                        [&](const NamedTensor& tensor) { return tensor.name == name; })
+        ->data[5];
+  }
+
+  test::TinyNiels model_;
+  test::TempDir dir_;
+  std::unique_ptr<Executor> executor_ = MakeExecutor(2);
+  std::atomic<bool> stop_ = false;
+  ModelFile file_;
+  std::vector<int64_t> progress_;
+};
+
+TEST_F(WeightsTest, PacksEveryRowRoundedToTheTypeThatHoldsIt) {
+  model_.WriteTo(dir_.path());
+  const std::vector<NamedTensor> tensors = model_.Tensors();
+  for (const WeightType type : {WeightType::kF32, WeightType::kBf16, WeightType::kF16}) {
+    const auto weights = Load(type);
+    ASSERT_TRUE(weights.ok()) << weights.status();
+    for (const NamedTensor& tensor : tensors) {
+      const bool up = tensor.name == "blocks.1.mlp.fc_a.weight";
+      if (!up && tensor.name != "blocks.1.mlp.fc_g.weight") continue;
+      std::vector<float> row(static_cast<size_t>(model_.width));
+      for (int64_t r = 0; r < model_.ffn_width; ++r) {
+        weights->layers[1].gate_up.CopyRow(r + (up ? model_.ffn_width : 0), row.data());
+        for (int64_t i = 0; i < model_.width; ++i) {
+          float expected = tensor.data[static_cast<size_t>(r * model_.width + i)];
+          if (type == WeightType::kBf16) expected = Bf16ToF32(F32ToBf16(expected));
+          if (type == WeightType::kF16) expected = F16ToF32(F32ToF16(expected));
+          ASSERT_EQ(row[static_cast<size_t>(i)], expected);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(WeightsTest, WeightBytesIsWhatIsHeld) {
+  model_.WriteTo(dir_.path());
+  const auto weights = Load(WeightType::kBf16);
+  ASSERT_TRUE(weights.ok());
+  int64_t bytes = weights->embedding.bytes();
+  const auto add = [&](const std::vector<float>& v) {
+    bytes += static_cast<int64_t>(v.size() * sizeof(float));
+  };
+  add(weights->final_norm);
+  for (const LayerWeights& w : weights->layers) {
+    bytes += w.qkv.bytes() + w.attn_out.bytes() + w.gate_up.bytes() + w.down.bytes();
+    add(w.attn_norm);
+    add(w.mlp_norm);
+    add(w.gate_up_bias);
+    add(w.down_bias);
+  }
+  EXPECT_EQ(WeightBytes(file_.spec, WeightType::kBf16), bytes);
+}
+
+TEST_F(WeightsTest, ReportsProgressUpToTheEnd) {
+  model_.WriteTo(dir_.path());
+  ASSERT_TRUE(Load(WeightType::kF32).ok());
+  EXPECT_TRUE(std::is_sorted(progress_.begin(), progress_.end()));
+  EXPECT_EQ(progress_.size(), 22U);
+}
+
+TEST_F(WeightsTest, RefusesNanAndInfinityAndNamesTheTensor) {
+  for (const char* name :
+       {"tok_emb.weight", "ln_f.weight", "blocks.0.attn.qkv.weight", "blocks.1.mlp.fc_out.bias"}) {
+    for (const float bad : {NAN, INFINITY, -INFINITY}) {
+      model_.WriteTo(dir_.path(),
+                     [&](std::vector<NamedTensor>& tensors) { First(tensors, name) = bad; });
+      const auto weights = Load(WeightType::kF32);
+      EXPECT_EQ(ExitCode(weights.status()), 3);
+      EXPECT_THAT(std::string(weights.status().message()), HasSubstr(name));
+    }
+  }
+}
+
+TEST_F(WeightsTest, AHeadCopyMustBeTheEmbedding) {
+  const auto copy_head = [](std::vector<NamedTensor>& tensors) {
+    NamedTensor copy = tensors[0];
+    copy.name = "lm_head.weight";
+    tensors.push_back(std::move(copy));
+  };
+  model_.WriteTo(dir_.path(), copy_head);
+  EXPECT_TRUE(Load(WeightType::kF32).ok());
+  EXPECT_TRUE(file_.head_copy);
+  model_.WriteTo(dir_.path(), [&](std::vector<NamedTensor>& tensors) {
+    copy_head(tensors);
+    First(tensors, "lm_head.weight") += 1.0F;
+  });
+  const auto weights = Load(WeightType::kF32);
+  EXPECT_EQ(ExitCode(weights.status()), 3);
+  EXPECT_THAT(std::string(weights.status().message()), HasSubstr("lm_head.weight"));
+}
+
+TEST_F(WeightsTest, AFileThatShrinksAfterItWasOpenedIsAnError) {
+  model_.WriteTo(dir_.path());
+  auto file = OpenModel(dir_.path());
+  ASSERT_TRUE(file.ok());
+  std::filesystem::resize_file(dir_.File("model.safetensors"), 4000);
+  LoadWeightsOptions options;
+  options.executor = executor_.get();
+  const auto weights = LoadWeights(*file, options);
+  EXPECT_EQ(ExitCode(weights.status()), 3);
+  EXPECT_THAT(std::string(weights.status().message()), HasSubstr("model.safetensors"));
+}
+
+TEST_F(WeightsTest, StopsBetweenTensorsWhenAskedTo) {
+  model_.WriteTo(dir_.path());
+  stop_ = true;
+  EXPECT_EQ(ExitCode(Load(WeightType::kF32).status()), 130);
+}
+
+TEST_F(WeightsTest, AutoIsTheFilesOwnTypeAndOthersAreRefusedWithWhatCanRun) {
+  model_.WriteTo(dir_.path());
+  const auto file = OpenModel(dir_.path());
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(*WeightTypeOf(*file, "auto"), WeightType::kF32);
+  EXPECT_EQ(*WeightTypeOf(*file, "bf16"), WeightType::kBf16);
+  const auto refused = WeightTypeOf(*file, "int4");
+  EXPECT_EQ(ExitCode(refused.status()), 4);
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("auto, f32, bf16, f16"));
+}
+
+}  // namespace
+}  // namespace ng

@@ -41,8 +41,9 @@ std::vector<std::string> AllNames() {
 
 std::string JoinedNames() {
   std::string joined;
-  for (const std::string& name : AllNames())
+  for (const std::string& name : AllNames()) {
     absl::StrAppend(&joined, joined.empty() ? "" : "|", name);
+  }
   return joined;
 }
 

@@ -42,7 +42,8 @@ class Tokenizer {
   // The bytes that one token adds to a text, for streaming; valid as long as the tokenizer. Over
   // the tokens of a completion they concatenate to Decode(prompt + completion) without its
   // beginning Decode(prompt), with two exceptions:
-  // - invalid UTF-8 is kept here; Decode replaces it, as its format's reference does;
+  // - invalid UTF-8 is kept here; Decode replaces it, as its format's reference does (to which two
+  //   byte tokens with a control token between them make no character);
   // - Decode drops the space before the first word of a whole text, and here it stays: the two
   //   differ by it where the prompt decodes to nothing (a lone <s>).
   // Control tokens add nothing. REQUIRES: 0 <= id < vocab_size().

@@ -12,8 +12,9 @@ inline float Bf16ToF32(uint16_t bits) { return std::bit_cast<float>(uint32_t{bit
 
 inline uint16_t F32ToBf16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
-  if ((bits & 0x7FFFFFFFU) > 0x7F800000U)
-    return static_cast<uint16_t>((bits >> 16) | 0x40U);  // NaN
+  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) {  // NaN
+    return static_cast<uint16_t>((bits >> 16) | 0x40U);
+  }
   return static_cast<uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
 }
 

@@ -122,7 +122,7 @@ struct Vec16 {
     for (float& l : a.lane) l = std::nearbyintf(l);
     return a;
   }
-  // a * 2^n for whole n in [-126, 127].
+  // a * 2^n for whole n in [-126, 127]; NaN where a is NaN, whatever n.
   static NG_INLINE Vec16 Scale2(Vec16 a, Vec16 n) {
     for (int i = 0; i < 16; ++i) {
       // Adding 2^23 leaves n + 127 in the low bits, without a conversion that NaN would overflow.

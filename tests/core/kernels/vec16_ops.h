@@ -13,7 +13,7 @@ struct Vec16Inputs {
   float a[16];
   float b[16];
   float c[16];
-  float whole[16];       // whole numbers in [-126, 127], or NaN
+  float whole[16];       // whole numbers in [-126, 127], or NaN where b is NaN
   uint16_t halves[32];   // any bits
   int n = 0;             // lanes for the masked forms, 0 to 16
   const float* partial;  // [n]

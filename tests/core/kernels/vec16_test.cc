@@ -53,7 +53,7 @@ Vec16Inputs AwkwardInputs(uint32_t seed, GuardedArray<float>* partial) {
   FillAwkward(&random, in.b);
   FillAwkward(&random, in.c);
   for (float& n : in.whole) n = static_cast<float>(static_cast<int>(random() % 254) - 126);
-  in.whole[seed % 16] = kNaN;
+  in.whole[seed % 16] = in.b[seed % 16] = kNaN;  // as Exp has it
   for (uint16_t& half : in.halves) half = static_cast<uint16_t>(random());
   in.n = static_cast<int>(partial->size());
   for (int i = 0; i < in.n; ++i) (*partial)[i] = in.c[i];

@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<ConfigEntry>> ParseOverrides(std::span<const std::str
     const std::string key = override_text.substr(0, equals);
     if (const auto fault = NameFault(key)) return UsageError("--" + Shown(key) + ": key " + *fault);
     if (equals == std::string::npos) {
-      return UsageError("--" + key + ": has no value, must be --" + key + "=VALUE");
+      return UsageError(Cat("--", key, ": has no value, must be --", key, "=VALUE"));
     }
     ConfigEntry entry{key, override_text.substr(equals + 1), {}};
     entry.origin.kind = ConfigOrigin::Kind::kCommandLine;

@@ -113,8 +113,8 @@ class IniParser {
     if (const size_t quote = OpeningQuote(line); quote != std::string_view::npos) {
       // Boost keeps quotes and cuts at any '#', so it sees the key alone.
       NG_ASSIGN_OR_RETURN(std::string value, Unquote(line.substr(quote)));
-      NG_ASSIGN_OR_RETURN(Assignment assignment, ParseAssignment(line.substr(0, quote)));
-      return Add(std::move(assignment.key), std::move(value));
+      NG_ASSIGN_OR_RETURN(const Assignment assignment, ParseAssignment(line.substr(0, quote)));
+      return Add(assignment.key, std::move(value));
     }
     NG_ASSIGN_OR_RETURN(line, WithoutComment(line));
     line = Trim(line);
@@ -122,7 +122,7 @@ class IniParser {
     if (line.front() == ';') return UsageError("';' does not begin a comment; use '#'");
     if (line.front() == '[') return EnterSection(line);
     NG_ASSIGN_OR_RETURN(Assignment assignment, ParseAssignment(line));
-    return Add(std::move(assignment.key), std::move(assignment.value));
+    return Add(assignment.key, std::move(assignment.value));
   }
 
   absl::Status CheckBytes(std::string_view line) const {
@@ -153,12 +153,12 @@ class IniParser {
     return absl::OkStatus();
   }
 
-  absl::Status Add(std::string name, std::string value) {
+  absl::Status Add(const std::string& name, std::string value) {
     if (const auto fault = NameFault(name)) return UsageError("key " + Shown(name) + ", " + *fault);
     if (section_.empty()) {
       return UsageError("key " + name + " outside a section, must stand below a '[section]' line");
     }
-    std::string key = section_ + "." + name;
+    std::string key = Cat(section_, ".", name);
     const auto [first, is_new] = line_of_.emplace(key, line_);
     if (!is_new) {
       return UsageError("key " + key + " is given twice, first on line " +

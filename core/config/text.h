@@ -15,7 +15,7 @@ namespace ng {
 template <typename... Piece>
 std::string Cat(const Piece&... pieces) {
   std::string text;
-  (text.append(std::string_view(pieces)), ...);
+  (text.append(std::string_view{pieces}), ...);
   return text;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <new>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -149,4 +150,11 @@ int Main(int argc, const char* const* argv) {
 }  // namespace
 }  // namespace ng::run
 
-int main(int argc, char** argv) { return ng::run::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return ng::run::Main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fputs("ng-run: error: out of memory\n", stderr);
+    return 5;
+  }
+}

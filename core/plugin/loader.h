@@ -8,6 +8,7 @@
 
 #include <exception>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -85,6 +86,8 @@ absl::Status GuardPlugin(const LoadedPlugin& plugin, Call&& call) {
   try {
     absl::Status status = call();
     return status.ok() ? status : PluginFailed(plugin, status);
+  } catch (const std::bad_alloc&) {
+    throw;  // no fault of the plugin: the engine's own catch reports it
   } catch (const std::exception& error) {
     return PluginThrew(plugin, error.what());
   } catch (...) {

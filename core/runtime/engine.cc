@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +21,18 @@ using Clock = std::chrono::steady_clock;
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// The engine's one safety catch: nothing of ours throws, but an allocation can fail anywhere.
+template <typename Call>
+auto Guarded(Call&& call) -> decltype(call()) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return LimitError("out of memory");
+  } catch (const std::exception& error) {
+    return RuntimeError(absl::StrCat("unexpected exception: ", error.what()));
+  }
 }
 
 }  // namespace
@@ -203,16 +217,20 @@ absl::StatusOr<StepLogits> Engine::Impl::Feed(std::span<const StepSequence> sequ
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Open(const EngineOptions& options) {
-  const Clock::time_point start = Clock::now();
-  NG_ASSIGN_OR_RETURN(std::unique_ptr<Assembly> assembly, Assemble(options));
-  return std::unique_ptr<Engine>(
-      new Engine(std::make_unique<Impl>(options, std::move(assembly), SecondsSince(start))));
+  return Guarded([&]() -> absl::StatusOr<std::unique_ptr<Engine>> {
+    const Clock::time_point start = Clock::now();
+    NG_ASSIGN_OR_RETURN(std::unique_ptr<Assembly> assembly, Assemble(options));
+    return std::unique_ptr<Engine>(
+        new Engine(std::make_unique<Impl>(options, std::move(assembly), SecondsSince(start))));
+  });
 }
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
-absl::Status Engine::Load(const RunNeeds& needs) { return impl_->Load(needs); }
+absl::Status Engine::Load(const RunNeeds& needs) {
+  return Guarded([&] { return impl_->Load(needs); });
+}
 
 const Config& Engine::config() const { return impl_->assembly().config(); }
 const ModelShape& Engine::model_shape() const { return impl_->shape(); }
@@ -222,54 +240,64 @@ int64_t Engine::default_max_new_tokens() const { return config().Int("run.max_ne
 std::span<const int32_t> Engine::stop_ids() const { return impl_->assembly().stop_ids; }
 
 absl::StatusOr<std::string> Engine::Describe(const RunNeeds& needs) const {
-  NG_ASSIGN_OR_RETURN(const CacheSpec spec, impl_->assembly().CacheSpecFor(needs));
-  NG_ASSIGN_OR_RETURN(const MemoryPlan plan, impl_->PlanMemory(spec, needs));
-  return DescribeRun(impl_->assembly(), spec, plan);
+  return Guarded([&]() -> absl::StatusOr<std::string> {
+    NG_ASSIGN_OR_RETURN(const CacheSpec spec, impl_->assembly().CacheSpecFor(needs));
+    NG_ASSIGN_OR_RETURN(const MemoryPlan plan, impl_->PlanMemory(spec, needs));
+    return DescribeRun(impl_->assembly(), spec, plan);
+  });
 }
 
 bool Engine::has_tokenizer() const { return impl_->assembly().tokenizer != nullptr; }
 
 absl::StatusOr<std::vector<int32_t>> Engine::Encode(std::string_view text,
                                                     const TokenizeOptions& options) const {
-  const Assembly& assembly = impl_->assembly();
-  if (!has_tokenizer()) {
-    return UsageError(absl::StrCat("the model ", assembly.model.source->path(),
-                                   " has no tokenizer; give ids, or tokenizer.path"));
-  }
-  return assembly.tokenizer->Encode(text, {options.parse_special, false});
+  return Guarded([&]() -> absl::StatusOr<std::vector<int32_t>> {
+    const Assembly& assembly = impl_->assembly();
+    if (!has_tokenizer()) {
+      return UsageError(absl::StrCat("the model ", assembly.model.source->path(),
+                                     " has no tokenizer; give ids, or tokenizer.path"));
+    }
+    return assembly.tokenizer->Encode(text, {options.parse_special, false});
+  });
 }
 
 absl::StatusOr<std::string> Engine::Decode(std::span<const int32_t> ids) const {
-  if (!has_tokenizer()) return UsageError("the model has no tokenizer");
-  NG_RETURN_IF_ERROR(impl_->CheckIds(ids));
-  std::string bytes;
-  for (const int32_t id : ids) bytes += impl_->assembly().token_bytes[static_cast<size_t>(id)];
-  return bytes;
+  return Guarded([&]() -> absl::StatusOr<std::string> {
+    if (!has_tokenizer()) return UsageError("the model has no tokenizer");
+    NG_RETURN_IF_ERROR(impl_->CheckIds(ids));
+    std::string bytes;
+    for (const int32_t id : ids) bytes += impl_->assembly().token_bytes[static_cast<size_t>(id)];
+    return bytes;
+  });
 }
 
 absl::StatusOr<std::vector<int32_t>> Engine::EncodeMessage(std::string_view message) const {
-  const Assembly& assembly = impl_->assembly();
-  if (assembly.chat == nullptr) return NoChatTemplate(assembly);
-  return assembly.chat->FirstTurn(config().Text("run.system"), message);
+  return Guarded([&]() -> absl::StatusOr<std::vector<int32_t>> {
+    const Assembly& assembly = impl_->assembly();
+    if (assembly.chat == nullptr) return NoChatTemplate(assembly);
+    return assembly.chat->FirstTurn(config().Text("run.system"), message);
+  });
 }
 
 absl::StatusOr<std::vector<int32_t>> Engine::EncodeNextTurn(std::string_view message) const {
-  const Assembly& assembly = impl_->assembly();
-  if (assembly.chat == nullptr) return NoChatTemplate(assembly);
-  return assembly.chat->NextTurn(message);
+  return Guarded([&]() -> absl::StatusOr<std::vector<int32_t>> {
+    const Assembly& assembly = impl_->assembly();
+    if (assembly.chat == nullptr) return NoChatTemplate(assembly);
+    return assembly.chat->NextTurn(message);
+  });
 }
 
 absl::Status Engine::CheckRequest(const GenerateRequest& request) const {
-  return impl_->CheckRequest(request);
+  return Guarded([&]() -> absl::Status { return impl_->CheckRequest(request); });
 }
 
 absl::StatusOr<std::vector<Completion>> Engine::Generate(std::span<const GenerateRequest> requests,
                                                          const GenerateOptions& options) {
-  return impl_->Generate(requests, options);
+  return Guarded([&] { return impl_->Generate(requests, options); });
 }
 
 absl::StatusOr<SequenceId> Engine::OpenSequence(int64_t capacity) {
-  return impl_->model()->OpenSequence(capacity);
+  return Guarded([&] { return impl_->model()->OpenSequence(capacity); });
 }
 
 void Engine::CloseSequence(SequenceId sequence) { impl_->model()->CloseSequence(sequence); }
@@ -280,49 +308,54 @@ int64_t Engine::SequenceLength(SequenceId sequence) const {
 
 absl::StatusOr<StepLogits> Engine::Prefill(std::span<const SequenceId> sequences,
                                            std::span<const std::vector<int32_t>> prompts) {
-  if (sequences.size() != prompts.size()) {
-    return UsageError(absl::StrCat("batch size mismatch: ", prompts.size(), " prompts for ",
-                                   sequences.size(), " sequences"));
-  }
-  const int64_t t_max = impl_->shape().max_positions;
-  std::vector<StepSequence> step;
-  for (size_t i = 0; i < sequences.size(); ++i) {
-    const auto prompt_len = static_cast<int64_t>(prompts[i].size());
-    const int64_t length = impl_->model()->Length(sequences[i]);
-    if (length != 0) {
-      return UsageError(absl::StrCat("cache must be empty (t=0) before prefill: sequence ", i,
-                                     " holds t=", length));
+  return Guarded([&]() -> absl::StatusOr<StepLogits> {
+    if (sequences.size() != prompts.size()) {
+      return UsageError(absl::StrCat("batch size mismatch: ", prompts.size(), " prompts for ",
+                                     sequences.size(), " sequences"));
     }
-    NG_RETURN_IF_ERROR(impl_->CheckIds(prompts[i]));
-    if (t_max > 0) NG_RETURN_IF_ERROR(CheckCap(prompt_len, 0, t_max, "T_max"));
-    step.push_back({sequences[i], 0, prompts[i], 1});
-  }
-  return impl_->Feed(step);
+    const int64_t t_max = impl_->shape().max_positions;
+    std::vector<StepSequence> step;
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      const auto prompt_len = static_cast<int64_t>(prompts[i].size());
+      const int64_t length = impl_->model()->Length(sequences[i]);
+      if (length != 0) {
+        return UsageError(absl::StrCat("cache must be empty (t=0) before prefill: sequence ", i,
+                                       " holds t=", length));
+      }
+      NG_RETURN_IF_ERROR(impl_->CheckIds(prompts[i]));
+      if (t_max > 0) NG_RETURN_IF_ERROR(CheckCap(prompt_len, 0, t_max, "T_max"));
+      step.push_back({sequences[i], 0, prompts[i], 1});
+    }
+    return impl_->Feed(step);
+  });
 }
 
 absl::StatusOr<StepLogits> Engine::DecodeStep(std::span<const SequenceId> sequences,
                                               std::span<const int32_t> tokens) {
-  if (sequences.size() != tokens.size()) {
-    return UsageError(absl::StrCat("batch size mismatch: ", tokens.size(), " tokens for ",
-                                   sequences.size(), " sequences; decode takes exactly one each"));
-  }
-  const int64_t t_max = impl_->shape().max_positions;
-  if (!tokens.empty()) NG_RETURN_IF_ERROR(impl_->CheckIds(tokens));
-  std::vector<StepSequence> step;
-  for (size_t i = 0; i < sequences.size(); ++i) {
-    const int64_t length = impl_->model()->Length(sequences[i]);
-    const int64_t capacity = impl_->model()->Capacity(sequences[i]);
-    if (t_max > 0 && length >= t_max) {
-      return LimitError(
-          absl::StrCat("exceeded T_max during generation: t=", length, " must be < T_max=", t_max));
+  return Guarded([&]() -> absl::StatusOr<StepLogits> {
+    if (sequences.size() != tokens.size()) {
+      return UsageError(absl::StrCat("batch size mismatch: ", tokens.size(), " tokens for ",
+                                     sequences.size(),
+                                     " sequences; decode takes exactly one each"));
     }
-    if (length >= capacity) {
-      return LimitError(
-          absl::StrCat("cache overflow: t=", length, " must be < capacity=", capacity));
+    const int64_t t_max = impl_->shape().max_positions;
+    if (!tokens.empty()) NG_RETURN_IF_ERROR(impl_->CheckIds(tokens));
+    std::vector<StepSequence> step;
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      const int64_t length = impl_->model()->Length(sequences[i]);
+      const int64_t capacity = impl_->model()->Capacity(sequences[i]);
+      if (t_max > 0 && length >= t_max) {
+        return LimitError(absl::StrCat("exceeded T_max during generation: t=", length,
+                                       " must be < T_max=", t_max));
+      }
+      if (length >= capacity) {
+        return LimitError(
+            absl::StrCat("cache overflow: t=", length, " must be < capacity=", capacity));
+      }
+      step.push_back({sequences[i], length, tokens.subspan(i, 1), 1});
     }
-    step.push_back({sequences[i], length, tokens.subspan(i, 1), 1});
-  }
-  return impl_->Feed(step);
+    return impl_->Feed(step);
+  });
 }
 
 }  // namespace ng

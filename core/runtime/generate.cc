@@ -64,7 +64,12 @@ GenerateLoop::GenerateLoop(LanguageModel& model, SamplerChain& chain,
                            const GenerateSettings& settings)
     : model_(model), chain_(chain), settings_(settings) {}
 
-GenerateLoop::~GenerateLoop() = default;
+// What an exception has left open.
+GenerateLoop::~GenerateLoop() {
+  for (const std::unique_ptr<Active>& active : active_) {
+    if (active->owns_sequence) model_.CloseSequence(active->sequence);
+  }
+}
 
 bool GenerateLoop::StopRequested() const {
   return settings_.stop != nullptr && settings_.stop->load(std::memory_order_relaxed);

@@ -95,7 +95,7 @@ absl::Status SamplerChain::CloseFirst(size_t n_stages, int slot) {
 
 absl::Status SamplerChain::BeginAll(int slot, StageCall begin) {
   for (size_t i = 0; i < stages_.size(); ++i) {
-    const absl::Status status = Call(stages_[i], begin);
+    absl::Status status = Call(stages_[i], begin);
     if (status.ok()) continue;
     CloseFirst(i, slot).IgnoreError();  // what failed first is what to report
     return status;

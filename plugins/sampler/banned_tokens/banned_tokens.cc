@@ -32,7 +32,7 @@ absl::Status BannedTokens::Apply(int /*slot*/, CandidateSet& candidates) {
       if (banned_[candidate.id] != 0) candidate.logit += kNever;
     }
   }
-  const absl::Status status = candidates.MaxLogit().status();
+  absl::Status status = candidates.MaxLogit().status();
   if (status.ok()) return status;
   return Annotate(status, absl::StrCat("after sampler.banned_tokens.ids (", ids_.size(),
                                        " ids) was applied to ", items.size(), " candidates: "));

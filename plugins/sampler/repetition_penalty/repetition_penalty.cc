@@ -88,7 +88,7 @@ absl::Status RepetitionPenalty::Apply(int slot, CandidateSet& candidates) {
   }
   for (const int32_t id : recent) recent_[id] = 0;
 
-  const absl::Status status = candidates.MaxLogit().status();
+  absl::Status status = candidates.MaxLogit().status();
   if (status.ok()) return status;
   return Annotate(status, absl::StrCat("after sampler.repetition_penalty.value = ", value_, ": "));
 }

@@ -15,7 +15,7 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> Temperature::Create(double value) 
 
 absl::Status Temperature::Apply(int /*slot*/, CandidateSet& candidates) {
   for (Candidate& candidate : candidates.items()) candidate.logit /= value_;
-  const absl::Status status = candidates.MaxLogit().status();
+  absl::Status status = candidates.MaxLogit().status();
   if (status.ok()) return status;
   return Annotate(status, absl::StrCat("divided by sampler.temperature.value = ", value_,
                                        " (the limit at 0 is the stage greedy): "));

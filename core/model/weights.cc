@@ -30,6 +30,8 @@ class WeightReader {
   WeightReader(const ModelFile& file, const LoadWeightsOptions& options)
       : file_(file), options_(options) {
     for (const TensorBinding& binding : file.bindings) total_ += binding.tensor->n_bytes;
+    // Compared with its copy, the embedding is read twice.
+    if (file.head_copy) total_ += file.Find(TensorRole::kTokenEmbedding)->n_bytes;
   }
 
   // Raw bytes of the tensor that has this role.

@@ -1,6 +1,6 @@
 // Attention alone: one layer's causal prefill over a contiguous cache, by backend and threads.
-//   build/bin/benchmark_attention --benchmark_enable_random_interleaving=true \
-//     --benchmark_repetitions=9 --benchmark_report_aggregates_only=true
+//   build/bin/benchmark_attention --benchmark_repetitions=9
+//     --benchmark_enable_random_interleaving=true --benchmark_report_aggregates_only=true
 // The counter is the useful work: 4 * head_dim operations for each (query, visible key, head).
 #include <benchmark/benchmark.h>
 
@@ -62,7 +62,8 @@ class Prefill {
     const AttentionSpec spec{.n_heads = kHeads,
                              .n_kv_heads = kHeads,
                              .head_dim = kHeadDim,
-                             .scale = 1.0F / std::sqrt(static_cast<float>(kHeadDim))};
+                             .scale = 1.0F / std::sqrt(static_cast<float>(kHeadDim)),
+                             .needs = {}};
     if (!backend_->Plan(spec, {&rows_, 1}, &plan_).ok()) return false;
     scratch_.resize(static_cast<size_t>(plan_.scratch_floats + 16));
     const auto address = reinterpret_cast<uintptr_t>(scratch_.data());

@@ -91,6 +91,7 @@ TEST(PluginHost, AcceptsADescriptorWithNewerFieldsAppended) {
 }
 
 TEST(PluginHost, RestoresMxcsrThatALibraryChangedWhenOpened) {
+  constexpr unsigned kControl = ~0x3FU;  // any arithmetic may raise the six status flags
   // A thread of its own, so that a failure spoils no other test.
   unsigned before = 0;
   unsigned after = 0;
@@ -99,7 +100,7 @@ TEST(PluginHost, RestoresMxcsrThatALibraryChangedWhenOpened) {
     LoadSound("flushes_denormals");  // throws unless its initialiser did set the flags
     after = _mm_getcsr();
   }).join();
-  EXPECT_EQ(after, before);
+  EXPECT_EQ(after & kControl, before & kControl);
 }
 
 TEST(PluginHost, OpensOneRealPathOnce) {

@@ -42,7 +42,7 @@ struct Region {
   int64_t n_items;
   int n_ranges;
   std::atomic<bool> failed{false};
-  std::string what;  // written once, by whoever set `failed`
+  std::string what = {};  // written once, by whoever set `failed`
 
   // Ranges serve as worker numbers: each runs once, so the numbers are unique within the region.
   void RunRange(int range) {

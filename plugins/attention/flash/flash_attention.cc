@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, 1> kLayouts = {kLayoutTiles16};
 
 // An item's rows share what they read of the keys while it is in the second-level cache.
 constexpr unsigned kItemRows = 96;
-constexpr int64_t kFewestItemRows = 8;
+constexpr int64_t kFewestItemRows = 8;  // about one block of the kernel
 // Enough items that the last to finish is a small part of the whole.
 constexpr int64_t kItemsPerThread = 4;
 
@@ -55,7 +55,8 @@ class FlashAttention : public AttentionBackend {
 
   absl::Status Supports(const AttentionSpec& spec, const CacheFormat& format) const override {
     if (!spec.needs.empty()) {
-      return Refuse("'" + std::string(spec.needs.front()) + "'", "plain causal attention only");
+      return Refuse("the need '" + std::string(spec.needs.front()) + "'",
+                    "plain causal attention only");
     }
     if (format.layout != kLayoutTiles16) {
       return Refuse("cache layout '" + std::string(format.layout) + "'",
@@ -134,8 +135,8 @@ class FlashAttention : public AttentionBackend {
     return (a.query_end - a.query_begin) * a.key_end > (b.query_end - b.query_begin) * b.key_end;
   }
 
-  // Many queries per item reuse keys; enough items keep every thread busy. A power of two, so that
-  // rows fill the kernel's blocks. Changes no bit of the result.
+  // Many queries per item reuse the keys, enough items keep every thread busy: halves from the most
+  // until there are enough. Changes no bit of the result.
   int64_t QueriesPerItem(const AttentionSpec& spec, std::span<const SequenceRows> rows) const {
     const auto group = static_cast<unsigned>(spec.n_heads / spec.n_kv_heads);
     int64_t n_queries = std::bit_floor(std::max(1U, kItemRows / group));

@@ -14,6 +14,7 @@ NG_END_TARGET
 
 namespace ng {
 
-const FlashKernel& Avx2FlashKernel() { return Flash<avx2::Vec16, 4, 1>::kKernel; }
+// As many accumulators as registers hold beside a column and a query.
+const FlashKernel& Avx2FlashKernel() { return Flash<avx2::Vec16, 6, 1>::kKernel; }
 
 }  // namespace ng

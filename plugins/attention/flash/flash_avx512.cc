@@ -14,6 +14,7 @@ NG_END_TARGET
 
 namespace ng {
 
-const FlashKernel& Avx512FlashKernel() { return Flash<avx512::Vec16, 8, 2>::kKernel; }
+// As many accumulators as registers hold beside a column and a query.
+const FlashKernel& Avx512FlashKernel() { return Flash<avx512::Vec16, 6, 4>::kKernel; }
 
 }  // namespace ng

@@ -53,8 +53,9 @@ void SumValues(const float* weights, const float* values, int64_t n_keys, int he
   std::array<double, kMaxHeadDim> sum{};
   for (int64_t j = 0; j < n_keys; ++j) {
     const float* v = values + j * head_dim;
-    for (int d = 0; d < head_dim; ++d)
+    for (int d = 0; d < head_dim; ++d) {
       sum[static_cast<size_t>(d)] += double{weights[j]} * double{v[d]};
+    }
   }
   for (int d = 0; d < head_dim; ++d) out[d] = static_cast<float>(sum[static_cast<size_t>(d)]);
 }

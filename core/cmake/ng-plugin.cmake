@@ -8,9 +8,13 @@ function(ng_add_plugin kind name)
   target_link_libraries(${target} PRIVATE ng::ng_core)
   target_compile_features(${target} PRIVATE cxx_std_20)
   target_compile_options(${target} PRIVATE -ffp-contract=off)
+  # Hidden visibility alone would leak the standard library's inline variables.
+  set(map ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/ng-plugin.map)
+  target_link_options(${target} PRIVATE -Wl,--version-script=${map})
   set_target_properties(
     ${target}
-    PROPERTIES PREFIX ""
+    PROPERTIES LINK_DEPENDS ${map}
+               PREFIX ""
                SUFFIX ".so"
                CXX_VISIBILITY_PRESET hidden
                VISIBILITY_INLINES_HIDDEN ON)

@@ -215,10 +215,14 @@ absl::StatusOr<std::string> FindWeights(const std::string& folder) {
   std::error_code error;
   if (std::filesystem::exists(usual, error)) return usual;
   std::vector<std::string> found;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".safetensors") found.push_back(entry.path().string());
+  try {
+    // The form that takes an error_code ends the process when an allocation fails (libstdc++ 12).
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (entry.path().extension() == ".safetensors") found.push_back(entry.path().string());
+    }
+  } catch (const std::filesystem::filesystem_error& failed) {
+    return ModelFileError(absl::StrCat(folder, ": ", failed.code().message()));
   }
-  if (error) return ModelFileError(absl::StrCat(folder, ": ", error.message()));
   if (found.size() == 1) return found.front();
   if (found.empty()) return ModelFileError(folder + ": holds no .safetensors file");
   std::sort(found.begin(), found.end());

@@ -137,20 +137,21 @@ void MatmulTile(const MatmulTileArgs<typename W::Element>& t) {
 }
 
 // The tile of `rows` rows, 1 <= rows <= kMaxRows.
-template <class V, class W, int kMaxRows, int kBlocks, bool kPrefetch>
+template <class V, class W, int kMaxRows, int kBlocks>
 void MatmulRows(int64_t rows, const MatmulTileArgs<typename W::Element>& t) {
   if constexpr (kMaxRows > 1) {
-    if (rows < kMaxRows) return MatmulRows<V, W, kMaxRows - 1, kBlocks, kPrefetch>(rows, t);
+    if (rows < kMaxRows) return MatmulRows<V, W, kMaxRows - 1, kBlocks>(rows, t);
   }
-  MatmulTile<V, W, kMaxRows, kBlocks, kPrefetch>(t);
+  MatmulTile<V, W, kMaxRows, kBlocks, true>(t);
 }
 
 // A panel: all rows of the kBlocks column blocks that begin at `block`. With more rows than a tile
 // has, k is cut into runs whose weights stay in the first-level cache while the rows pass by.
 //
 // Few rows are bound by the stream of weights. One tile prefetches its own stream, in its last run
-// that of the next panel (f32 needs no help beyond the hardware's); several tiles share the
-// fetching of the next run between them.
+// that of the next panel; several tiles share the fetching of the next run between them. Where
+// that would not pay (many rows; one tile of f32, whose stream the hardware follows by itself) the
+// prefetch stands still on a line that is there already.
 template <class V, class W, int kRows, int kBlocks>
 void MatmulPanel(const MatmulArgs& a, int64_t block) {
   using Element = typename W::Element;
@@ -158,8 +159,6 @@ void MatmulPanel(const MatmulArgs& a, int64_t block) {
   constexpr int64_t kAhead = 8192 / (kBlocks * 16 * int64_t{sizeof(Element)});  // 8 KiB in all
   const int64_t tiles = (a.n_rows + kRows - 1) / kRows;
   const bool prefetch = tiles == 1 ? sizeof(Element) < 4 : tiles <= 12;
-  const auto tile =
-      prefetch ? MatmulRows<V, W, kRows, kBlocks, true> : MatmulRows<V, W, kRows, kBlocks, false>;
   const int64_t run = tiles == 1 ? std::max(kAhead, (a.k - kAhead + 1) / 2 * 2) : kRun;
   const int64_t fetched = tiles == 1 ? kAhead : kRun;
   const int64_t column = block * kBlockColumns;
@@ -169,7 +168,7 @@ void MatmulPanel(const MatmulArgs& a, int64_t block) {
   t.block_stride = (W::kPairsPadded ? a.k + a.k % 2 : a.k) * 16;
   t.out_stride = a.out_stride;
   t.n_columns = static_cast<int>(std::min(kBlocks * kBlockColumns, a.n_columns - column));
-  t.prefetch_step = std::max(int64_t{1}, 32 / tiles);
+  t.prefetch_step = prefetch ? std::max(int64_t{1}, 32 / tiles) : 0;
   const auto* weights = static_cast<const Element*>(a.weights) + block * t.block_stride;
   for (int64_t k = 0; k < a.k; k += run) {
     const bool last = k + run >= a.k;
@@ -177,11 +176,17 @@ void MatmulPanel(const MatmulArgs& a, int64_t block) {
     t.k_count = std::min(run, a.k - k);
     t.first = k == 0;
     t.bias = a.bias != nullptr && last ? a.bias + column : nullptr;
-    t.prefetch = last ? weights + kBlocks * t.block_stride : t.weights + fetched * 16;
+    t.prefetch = !prefetch ? t.weights
+                 : last    ? weights + kBlocks * t.block_stride
+                           : t.weights + fetched * 16;
     for (int64_t row = 0; row < a.n_rows; row += kRows) {
       t.x = a.x + row * a.x_stride + k;
       t.out = a.out + row * a.out_stride + column;
-      tile(std::min(int64_t{kRows}, a.n_rows - row), t);
+      if (prefetch || a.n_rows - row < kRows) {
+        MatmulRows<V, W, kRows, kBlocks>(std::min(int64_t{kRows}, a.n_rows - row), t);
+      } else {
+        MatmulTile<V, W, kRows, kBlocks, false>(t);
+      }
       t.prefetch += t.k_count / 2 * t.prefetch_step;
     }
   }

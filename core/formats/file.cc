@@ -1,12 +1,15 @@
 #include "core/formats/file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -146,6 +149,21 @@ AtomicFileWriter::AtomicFileWriter(AtomicFileWriter&& other) noexcept
 
 AtomicFileWriter::~AtomicFileWriter() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+std::error_code ListDirectory(const std::string& path, std::vector<std::string>* names) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), ::closedir);
+  if (directory == nullptr) return {errno, std::generic_category()};
+  while (true) {
+    errno = 0;
+    const dirent* entry = ::readdir(directory.get());
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names->emplace_back(name);
+  }
+  if (errno != 0) return {errno, std::generic_category()};
+  std::sort(names->begin(), names->end());
+  return {};
 }
 
 absl::StatusOr<AtomicFileWriter> AtomicFileWriter::Create(const std::string& path) {

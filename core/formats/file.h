@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <vector>
 
 #include "ng/status.h"
 
@@ -52,6 +54,11 @@ class InputFile {
 
 // The bytes of a whole regular file. Errors: ModelFileError (as above, or larger than max_bytes).
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, int64_t max_bytes);
+
+// The names in a directory, sorted, without "." and "..". Not std::filesystem's iterator: in
+// libstdc++ 12 that one ends the process when an allocation fails. Returns the system's error, if
+// any.
+std::error_code ListDirectory(const std::string& path, std::vector<std::string>* names);
 
 // A file that appears whole or not at all: written beside its target, renamed over it by Commit and
 // removed when destroyed without one. A target that is no regular file (/dev/full, /dev/stdout, a

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "core/formats/file.h"
 #include "core/formats/json.h"
 #include "core/formats/safetensors.h"
 
@@ -214,18 +215,15 @@ absl::StatusOr<std::string> FindWeights(const std::string& folder) {
   const std::string usual = folder + "/model.safetensors";
   std::error_code error;
   if (std::filesystem::exists(usual, error)) return usual;
+  std::vector<std::string> names;
+  error = ListDirectory(folder, &names);
+  if (error) return ModelFileError(absl::StrCat(folder, ": ", error.message()));
   std::vector<std::string> found;
-  try {
-    // The form that takes an error_code ends the process when an allocation fails (libstdc++ 12).
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      if (entry.path().extension() == ".safetensors") found.push_back(entry.path().string());
-    }
-  } catch (const std::filesystem::filesystem_error& failed) {
-    return ModelFileError(absl::StrCat(folder, ": ", failed.code().message()));
+  for (const std::string& name : names) {
+    if (absl::EndsWith(name, ".safetensors")) found.push_back(absl::StrCat(folder, "/", name));
   }
   if (found.size() == 1) return found.front();
   if (found.empty()) return ModelFileError(folder + ": holds no .safetensors file");
-  std::sort(found.begin(), found.end());
   return ModelFileError(
       absl::StrCat(folder, ": holds ", found.size(),
                    " .safetensors files and no model.safetensors: ", absl::StrJoin(found, ", ")));

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/config/config.h"
+#include "core/formats/file.h"
 #include "core/plugin/handshake.h"
 #include "core/plugin/library.h"
 
@@ -40,19 +41,19 @@ std::optional<PluginFile> ParseFileName(std::string_view file_name) {
 
 // Adds the candidates in `directory`, which is a real path.
 void ListPlugins(const fs::path& directory, std::error_code* error,
-                 std::vector<PluginFile>* files) try {
-  // The forms that take an error_code end the process when an allocation fails (libstdc++ 12).
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
-    std::optional<PluginFile> file = ParseFileName(entry.path().filename().native());
+                 std::vector<PluginFile>* files) {
+  std::vector<std::string> names;
+  *error = ListDirectory(directory.string(), &names);
+  for (const std::string& name : names) {
+    std::optional<PluginFile> file = ParseFileName(name);
     if (!file) continue;
     // A dangling link stays a candidate, so that asking for it says what is wrong.
+    const fs::path path = directory / name;
     std::error_code dangling;
-    const fs::path real = fs::canonical(entry.path(), dangling);
-    file->path = dangling ? entry.path().string() : real.string();
+    const fs::path real = fs::canonical(path, dangling);
+    file->path = dangling ? path.string() : real.string();
     files->push_back(*std::move(file));
   }
-} catch (const fs::filesystem_error& failed) {
-  *error = failed.code();
 }
 
 // Sorts the candidates and merges those that are one file reached twice.

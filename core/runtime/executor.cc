@@ -1,6 +1,7 @@
 #include "core/runtime/executor.h"
 
 #include <sched.h>
+#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/partitioner.h>
 #include <tbb/task_arena.h>
@@ -101,6 +102,12 @@ class TbbExecutor : public Executor {
 }  // namespace
 
 std::unique_ptr<Executor> MakeExecutor(int threads) {
+  // TBB allows as many workers as there are cores, and says so on stderr where an arena asks for
+  // more. Here the arena alone sets the limit; the control lasts as long as the process.
+  constexpr size_t kMostThreads = 1024;
+  static const auto* const control =
+      new tbb::global_control(tbb::global_control::max_allowed_parallelism, kMostThreads);
+  (void)control;
   return std::make_unique<TbbExecutor>(threads);
 }
 

@@ -94,9 +94,11 @@ Result Run(const Command& command) {
   size_t sent = 0;
   bool signalled = command.signal == 0;
   while (out.read_end >= 0 || err.read_end >= 0) {
-    if (sent == command.input.size()) in.CloseWrite();
-    pollfd fds[3] = {
-        {out.read_end, POLLIN, 0}, {err.read_end, POLLIN, 0}, {in.write_end, POLLOUT, 0}};
+    const bool all_sent = sent == command.input.size();
+    if (all_sent && !command.hold_stdin) in.CloseWrite();
+    pollfd fds[3] = {{out.read_end, POLLIN, 0},
+                     {err.read_end, POLLIN, 0},
+                     {all_sent ? -1 : in.write_end, POLLOUT, 0}};
     poll(fds, 3, -1);
     if (fds[0].revents != 0) Drain(out, &result.out);
     if (fds[1].revents != 0) Drain(err, &result.err);
@@ -108,6 +110,7 @@ Result Run(const Command& command) {
     }
     if (!signalled && result.out.size() + result.err.size() >= command.signal_after) {
       kill(child, command.signal);
+      if (command.next_signal != 0) kill(child, command.next_signal);
       signalled = true;
     }
   }

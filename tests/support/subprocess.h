@@ -17,11 +17,13 @@ struct Command {
   std::string program;  // absolute, or a name in the build's bin/
   std::vector<std::string> arguments;
   std::string input;                     // stdin
+  bool hold_stdin = false;               // stdin stays open after the input
   std::vector<std::string> environment;  // "NAME=value", added to this process's own
   // Opened for writing as the program's stdout instead of a pipe, when not empty.
   std::string stdout_file;
   int signal = 0;  // sent once stderr or stdout holds signal_after bytes
   size_t signal_after = 0;
+  int next_signal = 0;  // sent right after the first one
 };
 
 Result Run(const Command& command);

@@ -5,33 +5,48 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
-#include <memory>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "apps/run/outputs.h"
 #include "core/config/config.h"
+#include "core/runtime/generate.h"
 
 namespace ng::run {
 namespace {
 
 constexpr int64_t kDefaultCapacity = 8192;
 
-// One line of stdin without its end; nothing at the end of input or on a signal.
-std::optional<std::string> ReadLine() {
-  if (isatty(STDIN_FILENO) != 0) std::fputs("> ", stderr);
-  char* buffer = nullptr;
-  size_t size = 0;
-  const ssize_t length = ::getline(&buffer, &size, stdin);
-  const std::unique_ptr<char, decltype(&std::free)> owner(buffer, std::free);
-  if (length < 0) return std::nullopt;
-  std::string line(buffer, static_cast<size_t>(length));
-  while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
-  return line;
-}
+// Lines of stdin without their ends. Read by hand: a buffered stream cannot be waited for.
+class MessageReader {
+ public:
+  // Nothing at the end of input or on a signal.
+  absl::StatusOr<std::optional<std::string>> Next() {
+    if (isatty(STDIN_FILENO) != 0) std::fputs("> ", stderr);
+    while (buffer_.find('\n') == std::string::npos) {
+      if (!WaitForInput()) return std::nullopt;
+      char bytes[65536];
+      const ssize_t n = ::read(STDIN_FILENO, bytes, sizeof(bytes));
+      if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (n < 0) return RuntimeError(absl::StrCat("stdin: cannot read: ", std::strerror(errno)));
+      if (n == 0 && buffer_.empty()) return std::nullopt;
+      if (n == 0) buffer_ += '\n';  // the last line may lack its end
+      buffer_.append(bytes, static_cast<size_t>(n));
+    }
+    const size_t end = buffer_.find('\n');
+    std::string line = buffer_.substr(0, end);
+    buffer_.erase(0, end + 1);
+    if (line.ends_with('\r')) line.pop_back();
+    return line;
+  }
+
+ private:
+  std::string buffer_;
+};
 
 class Conversation {
  public:
@@ -56,15 +71,7 @@ class Conversation {
     request.prompt_ids = ids_;
     request.prompt_ids.insert(request.prompt_ids.end(), turn.begin(), turn.end());
     request.max_new_tokens = engine_.default_max_new_tokens();
-    // One more for the eot that closes an answer which ran out of tokens.
-    const auto total = static_cast<int64_t>(request.prompt_ids.size()) + request.max_new_tokens + 1;
-    NG_RETURN_IF_ERROR(engine_.CheckRequest(request));
-    if (total > capacity_) {
-      return LimitError("the conversation holds " + std::to_string(ids_.size()) +
-                        " tokens: " + std::to_string(total) + " with this turn and its answer > " +
-                        std::to_string(capacity_) +
-                        "; lower run.max_new_tokens, or begin a new one with /new");
-    }
+    NG_RETURN_IF_ERROR(Check(request));
     if (!sequence_) {
       NG_ASSIGN_OR_RETURN(sequence_, engine_.OpenSequence(capacity_));
     }
@@ -72,6 +79,7 @@ class Conversation {
 
     CompletionWriter writer(engine_, line_.jsonl, 1, n_turns_++);
     GenerateOptions options;
+    AddCacheDebug(line_, &options);
     options.on_step = [&](int, const StepRecord& record) { return writer.OnStep(record); };
     options.on_done = [&](int index, const Completion& completion) {
       return writer.OnDone(index, completion);
@@ -86,6 +94,16 @@ class Conversation {
   }
 
  private:
+  absl::Status Check(const GenerateRequest& request) const {
+    absl::Status status = engine_.CheckRequest(request);
+    if (status.ok()) {
+      status = CheckCap(static_cast<int64_t>(request.prompt_ids.size()), request.max_new_tokens,
+                        capacity_, "conversation tokens");
+    }
+    const bool full = absl::IsResourceExhausted(status) && !ids_.empty();
+    return full ? Annotate(status, "the conversation is full, /new begins another: ") : status;
+  }
+
   Engine& engine_;
   const CommandLine& line_;
   int64_t capacity_;
@@ -106,9 +124,10 @@ int64_t ChatCapacity(const Engine& engine) {
 absl::Status Chat(Engine& engine, const CommandLine& line, int64_t capacity,
                   const std::atomic<bool>& stop) {
   Conversation conversation(engine, line, capacity);
+  MessageReader messages;
   absl::Status last;
   while (!stop) {
-    const std::optional<std::string> message = ReadLine();
+    NG_ASSIGN_OR_RETURN(const std::optional<std::string> message, messages.Next());
     if (!message || stop) break;
     if (message->empty()) continue;
     if (*message == "/new") {
@@ -116,12 +135,11 @@ absl::Status Chat(Engine& engine, const CommandLine& line, int64_t capacity,
       continue;
     }
     last = conversation.Turn(*message);
-    const bool refused = last.code() == absl::StatusCode::kResourceExhausted;
-    if (!last.ok() && !refused) return last;
-    if (refused) {
-      std::fprintf(stderr, "ng-run: error: %s\n", std::string(last.message()).c_str());
-      last = LimitError("");  // said already
-    }
+    if (last.ok()) continue;
+    const bool refused = absl::IsResourceExhausted(last) || absl::IsInvalidArgument(last);
+    if (!refused) return last;
+    PrintError(last);
+    last = absl::Status(last.code(), "");  // said already
   }
   return last;
 }

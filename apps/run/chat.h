@@ -12,9 +12,10 @@
 namespace ng::run {
 
 // Reads a message a line until the end of stdin and answers each; the cache keeps the conversation.
-// "/new" begins another one. A turn that does not fit the context is refused with one line, and the
-// conversation stands as before. Returns the status of the last turn; an error with an empty
-// message has been printed already. REQUIRES: Load has been called for the conversation's capacity.
+// "/new" begins another one. A turn that does not fit the context, or is no valid UTF-8, is refused
+// with one line, and the conversation stands as before. Returns the status of the last turn; an
+// error with an empty message has been printed already. REQUIRES: Load has been called for the
+// conversation's capacity.
 absl::Status Chat(Engine& engine, const CommandLine& line, int64_t capacity,
                   const std::atomic<bool>& stop);
 

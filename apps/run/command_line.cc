@@ -4,9 +4,11 @@
 #include <boost/program_options.hpp>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -70,8 +72,12 @@ absl::Status ParseIndexList(std::string_view option, const std::string& text,
                             std::vector<int>* out) {
   std::set<int> indices;
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
-    NG_ASSIGN_OR_RETURN(const int index, ParseIndex(option, {part.data(), part.size()}));
-    indices.insert(index);
+    const absl::StatusOr<int> index = ParseIndex(option, {part.data(), part.size()});
+    if (!index.ok()) {
+      return UsageError(absl::StrCat("--", absl::string_view(option.data(), option.size()), "=",
+                                     text, ": must be numbers, 0 or more, separated by commas"));
+    }
+    indices.insert(*index);
   }
   out->assign(indices.begin(), indices.end());
   return absl::OkStatus();
@@ -80,14 +86,20 @@ absl::Status ParseIndexList(std::string_view option, const std::string& text,
 // A program_options error as one line, with the nearest option for an unknown one.
 absl::Status Explain(const po::error& error) {
   if (const auto* unknown = dynamic_cast<const po::unknown_option*>(&error)) {
+    const po::options_description options = Options();
     std::vector<std::string> names;
-    for (const auto& option : Options().options()) names.push_back(option->long_name());
+    for (const auto& option : options.options()) names.push_back(option->long_name());
     std::string name = unknown->get_option_name();
     name.erase(0, name.find_first_not_of('-'));
     const auto nearest = NearestName(name, names);
     return UsageError(absl::StrCat("unknown option --", name,
                                    nearest ? absl::StrCat("; did you mean --", *nearest, "?") : "",
                                    " (see --help; config keys are written --section.key=value)"));
+  }
+  if (const auto* syntax = dynamic_cast<const po::invalid_command_line_syntax*>(&error)) {
+    if (syntax->kind() == po::invalid_command_line_syntax::empty_adjacent_parameter) {
+      return UsageError(absl::StrCat(syntax->get_option_name(), "= is empty, must have a value"));
+    }
   }
   return UsageError(error.what());
 }
@@ -150,6 +162,15 @@ absl::Status ReadSavedTensors(const po::variables_map& values, CommandLine* line
   return absl::OkStatus();
 }
 
+// Whether both names lead to one regular file, which only one of two outputs could keep.
+bool IsSameFile(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path real = fs::weakly_canonical(a, ignored);
+  if (real != fs::weakly_canonical(b, ignored)) return false;
+  return !fs::exists(real, ignored) || fs::is_regular_file(real, ignored);
+}
+
 absl::Status ReadOutput(const po::variables_map& values, CommandLine* line) {
   const std::string output = values["output"].as<std::string>();
   if (output != "text" && output != "jsonl") {
@@ -160,6 +181,12 @@ absl::Status ReadOutput(const po::variables_map& values, CommandLine* line) {
     if (values.count(name) == 0) continue;
     *file = values[name].as<std::string>();
     if (file->empty()) return UsageError(absl::StrCat("--", name, " needs a file name"));
+  }
+  if (!line->steps.empty() && !line->save.empty() && IsSameFile(line->steps, line->save)) {
+    return UsageError("--steps and --save name one file: " + line->save);
+  }
+  if (line->chat && (!line->steps.empty() || !line->save.empty())) {
+    return UsageError("--chat writes no files; use --steps and --save with another prompt option");
   }
   for (const auto& [name, list] :
        {std::pair{"trace-layer", &line->trace_layers}, {"trace-heads", &line->trace_heads}}) {

@@ -1,10 +1,12 @@
 // ng-run: a config and a prompt in, a completion out.
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <memory>
 #include <new>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,9 +32,10 @@ std::string VersionText() {
     levels += IsaName(level);
   }
   const absl::StatusOr<IsaLevel> chosen = ChooseIsa("auto");
-  return absl::StrCat("ng-run ", NG_VERSION, "\nisa ",
-                      chosen.ok() ? std::string(IsaName(*chosen)) : "none", " (this CPU: ", levels,
-                      ")\nbuild ", NG_BUILD_TAG, "\n");
+  const std::string isa = chosen.ok() ? std::string(IsaName(*chosen))
+                                      : absl::StrCat("none: ", chosen.status().message());
+  return absl::StrCat("ng-run ", NG_VERSION, "\nisa ", isa, " (this CPU: ", levels, ")\nbuild ",
+                      NG_BUILD_TAG, "\n");
 }
 
 // The answers that need neither a model nor a prompt; nothing if the command line asks for a run.
@@ -45,6 +48,18 @@ std::optional<absl::Status> Inform(const CommandLine& line, const EngineOptions&
   if (line.print_config) return WriteStdout(selection->config.ToIni());
   return WriteStdout(
       absl::StrCat(UsageText(), "\nConfig keys\n", FormatOptionHelp(selection->keys)));
+}
+
+// That the layers and heads to look at are the model's, before anything is loaded.
+absl::Status CheckTraced(const CommandLine& line, const ModelShape& shape) {
+  const auto check = [](const char* what, std::span<const int> chosen, int n) -> absl::Status {
+    if (chosen.empty() || chosen.back() < n) return absl::OkStatus();  // they rise
+    return UsageError(
+        absl::StrCat(what, " ", chosen.back(), ": the model has ", what, "s 0 to ", n - 1));
+  };
+  NG_RETURN_IF_ERROR(check("layer", line.trace_layers, shape.n_layers));
+  NG_RETURN_IF_ERROR(check("head", line.trace_heads, shape.n_heads));
+  return check("layer", {&line.debug_layer, 1}, shape.n_layers);
 }
 
 // Which tensors and rows the outputs need.
@@ -60,12 +75,7 @@ GenerateOptions WhatToKeep(const CommandLine& line, const ModelShape& shape) {
     options.trace_layers.resize(static_cast<size_t>(shape.n_layers));
     std::iota(options.trace_layers.begin(), options.trace_layers.end(), 0);
   }
-  options.cache_debug_layer = line.debug_layer;
-  if (line.debug_cache) {
-    options.on_cache_debug = [](std::string_view text) {
-      std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
-    };
-  }
+  AddCacheDebug(line, &options);
   return options;
 }
 
@@ -78,6 +88,8 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
                         StepsWriter::Create(line.steps, engine, !line.trace_layers.empty()));
     steps.emplace(std::move(writer));
   }
+  // Written at the end; whether it can be is known before anything is computed.
+  if (!line.save.empty()) NG_RETURN_IF_ERROR(AtomicFileWriter::Create(line.save).status());
   TensorSaver saver(line, engine);
   GenerateOptions options = WhatToKeep(line, engine.model_shape());
   options.on_step = [&](int index, const StepRecord& record) -> absl::Status {
@@ -96,12 +108,13 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
   absl::Status status = done.status();
   if (steps) status.Update(steps->Commit());
   if (!line.save.empty()) status.Update(saver.Write());
-  if (done.ok()) std::fprintf(stderr, "%s\n", ClosingLine(engine, *done).c_str());
+  if (status.ok()) std::fprintf(stderr, "%s\n", ClosingLine(engine, *done).c_str());
   return status;
 }
 
 absl::Status Run(const CommandLine& line, const EngineOptions& options, ProgressBar& bar) {
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
+  NG_RETURN_IF_ERROR(CheckTraced(line, engine->model_shape()));
   NG_ASSIGN_OR_RETURN(const std::vector<GenerateRequest> requests, ReadRequests(line, *engine));
   RunNeeds needs = Needs(requests);
   needs.prompt_logits = line.save_logits;
@@ -122,14 +135,12 @@ absl::Status Run(const CommandLine& line, const EngineOptions& options, Progress
 }
 
 int Fail(const absl::Status& status) {
-  // An empty message: the reader of stdout went away, or the line has been printed.
-  if (!status.message().empty()) {
-    std::fprintf(stderr, "ng-run: error: %s\n", std::string(status.message()).c_str());
-  }
+  PrintError(status);
   return ExitCode(status);
 }
 
 int Main(int argc, const char* const* argv) {
+  HoldStandardStreams();
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(line.status());
   ProgressBar bar;
@@ -154,7 +165,8 @@ int main(int argc, char** argv) {
   try {
     return ng::run::Main(argc, argv);
   } catch (const std::bad_alloc&) {
-    std::fputs("ng-run: error: out of memory\n", stderr);
-    return 5;
+    return ng::run::Fail(ng::LimitError("out of memory"));
+  } catch (const std::exception& error) {
+    return ng::run::Fail(ng::RuntimeError(error.what()));
   }
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -67,6 +68,14 @@ absl::Status WriteStdout(std::string_view bytes) {
   return absl::OkStatus();
 }
 
+void AddCacheDebug(const CommandLine& line, GenerateOptions* options) {
+  if (!line.debug_cache) return;
+  options->cache_debug_layer = line.debug_layer;
+  options->on_cache_debug = [](std::string_view text) {
+    std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
+  };
+}
+
 std::string CompletionText(const Engine& engine, const Completion& completion) {
   std::string text;
   for (size_t i = static_cast<size_t>(completion.prompt_len); i < completion.ids.size(); ++i) {
@@ -106,8 +115,12 @@ absl::Status CompletionWriter::OnDone(int index, const Completion& completion) {
 }
 
 absl::Status CompletionWriter::Write(int index, const Completion& completion) {
-  if (stream_) return WriteStdout(utf8_.Finish() + "\n");
   const auto prompt_end = completion.ids.begin() + completion.prompt_len;
+  if (stream_) {
+    const bool failed = completion.stop_reason == StopReason::kError;
+    if (failed && prompt_end == completion.ids.end()) return absl::OkStatus();
+    return WriteStdout(utf8_.Finish() + "\n");
+  }
   if (!jsonl_) {
     if (engine_.has_tokenizer()) return WriteStdout(CompletionText(engine_, completion) + "\n");
     std::string ids;

@@ -40,7 +40,6 @@ class CompletionWriter {
   bool stream_;
   int first_index_;
   Utf8Stream utf8_;
-  std::string streamed_;
   std::vector<std::optional<Completion>> finished_;  // [n_requests], waiting for those before
   size_t next_ = 0;
 };
@@ -78,6 +77,9 @@ class TensorSaver {
   const Engine& engine_;
   std::vector<NamedTensor> tensors_;
 };
+
+// Seed 001's cache debug lines to stderr, if the command line asks for them.
+void AddCacheDebug(const CommandLine& line, GenerateOptions* options);
 
 // The text of generated ids: a closing stop id has none.
 std::string CompletionText(const Engine& engine, const Completion& completion);

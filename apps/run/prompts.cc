@@ -92,7 +92,7 @@ absl::StatusOr<GenerateRequest> ParseLine(std::string_view text, const std::stri
         (value.is_number_unsigned() &&
          value.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()})) {
       return UsageError(absl::StrCat(name, ": \"max_new_tokens\" = ", JsonExcerpt(value),
-                                     ", must be an integer"));
+                                     ", must be an integer in [-2^63, 2^63)"));
     }
     request.max_new_tokens = value.get<int64_t>();
   }

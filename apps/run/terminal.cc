@@ -1,11 +1,15 @@
 #include "apps/run/terminal.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -17,23 +21,55 @@ namespace {
 std::atomic<bool> stop_requested = false;
 volatile std::sig_atomic_t stop_signal = 0;
 static_assert(std::atomic<bool>::is_always_lock_free);
+// A byte is written when a signal comes: a wait that polls the other end cannot miss it, whichever
+// thread it came to.
+int signal_pipe[2] = {-1, -1};
 
 int ExitCodeOf(int signal) { return 128 + signal; }
 
 void OnSignal(int signal) {
   if (stop_requested.exchange(true)) _exit(ExitCodeOf(signal));
   stop_signal = signal;
+  const int saved_errno = errno;
+  static_cast<void>(!write(signal_pipe[1], "", 1));
+  errno = saved_errno;
 }
 
 }  // namespace
 
+void HoldStandardStreams() {
+  // The lowest free number is taken first: each open fills the gap just found.
+  for (const auto& [fd, mode] :
+       {std::pair{STDIN_FILENO, O_RDONLY}, {STDOUT_FILENO, O_RDONLY}, {STDERR_FILENO, O_WRONLY}}) {
+    if (fcntl(fd, F_GETFD) < 0) static_cast<void>(open("/dev/null", mode));
+  }
+}
+
+void PrintError(const absl::Status& status) {
+  if (status.message().empty()) return;
+  std::string line(status.message());
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7F') c = ' ';
+  }
+  std::fprintf(stderr, "ng-run: error: %s\n", line.c_str());
+}
+
 const std::atomic<bool>* WatchSignals() {
+  static_cast<void>(!pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK));
   struct sigaction action = {};
-  action.sa_handler = OnSignal;  // without SA_RESTART: a blocked read of a message returns
+  action.sa_handler = OnSignal;
+  action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   return &stop_requested;
+}
+
+bool WaitForInput() {
+  pollfd waits[2] = {{STDIN_FILENO, POLLIN, 0}, {signal_pipe[0], POLLIN, 0}};
+  while (!stop_requested && poll(waits, 2, -1) < 0 && errno == EINTR) {
+  }
+  return !stop_requested;
 }
 
 int SignalExitCode() { return ExitCodeOf(stop_signal); }

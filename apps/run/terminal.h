@@ -7,12 +7,24 @@
 #include <string>
 
 #include "ng/engine.h"
+#include "ng/status.h"
 
 namespace ng::run {
+
+// Fills the places of standard streams that the caller has closed, so that no file opened later
+// takes their number and receives what was meant for them. Writing to a closed stdout still fails.
+void HoldStandardStreams();
+
+// "ng-run: error: MESSAGE" as one line on stderr, whatever the message quotes; nothing for an empty
+// message: the reader of stdout went away.
+void PrintError(const absl::Status& status);
 
 // Installs handlers for SIGINT and SIGTERM: the first one sets the returned flag, the second ends
 // the process at once. A closed pipe is no longer a signal.
 const std::atomic<bool>* WatchSignals();
+// Waits until stdin has something to read or has ended; false when a signal came first.
+// REQUIRES: WatchSignals has been called.
+bool WaitForInput();
 // 130 after SIGINT, 143 after SIGTERM. REQUIRES: the flag is set.
 int SignalExitCode();
 

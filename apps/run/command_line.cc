@@ -91,6 +91,7 @@ absl::Status Explain(const po::error& error) {
     for (const auto& option : options.options()) names.push_back(option->long_name());
     std::string name = unknown->get_option_name();
     name.erase(0, name.find_first_not_of('-'));
+    name.resize(std::min(name.find('='), name.size()));
     const auto nearest = NearestName(name, names);
     return UsageError(absl::StrCat("unknown option --", name,
                                    nearest ? absl::StrCat("; did you mean --", *nearest, "?") : "",
@@ -166,8 +167,8 @@ absl::Status ReadSavedTensors(const po::variables_map& values, CommandLine* line
 bool IsSameFile(const std::string& a, const std::string& b) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  const fs::path real = fs::weakly_canonical(a, ignored);
-  if (real != fs::weakly_canonical(b, ignored)) return false;
+  const fs::path real = fs::weakly_canonical(fs::absolute(a, ignored), ignored);
+  if (real != fs::weakly_canonical(fs::absolute(b, ignored), ignored)) return false;
   return !fs::exists(real, ignored) || fs::is_regular_file(real, ignored);
 }
 

@@ -52,14 +52,15 @@ std::optional<absl::Status> Inform(const CommandLine& line, const EngineOptions&
 
 // That the layers and heads to look at are the model's, before anything is loaded.
 absl::Status CheckTraced(const CommandLine& line, const ModelShape& shape) {
-  const auto check = [](const char* what, std::span<const int> chosen, int n) -> absl::Status {
+  const auto check = [](const char* option, std::span<const int> chosen, const char* what,
+                        int n) -> absl::Status {
     if (chosen.empty() || chosen.back() < n) return absl::OkStatus();  // they rise
     return UsageError(
-        absl::StrCat(what, " ", chosen.back(), ": the model has ", what, "s 0 to ", n - 1));
+        absl::StrCat(option, " ", chosen.back(), ": the model has ", what, " 0 to ", n - 1));
   };
-  NG_RETURN_IF_ERROR(check("layer", line.trace_layers, shape.n_layers));
-  NG_RETURN_IF_ERROR(check("head", line.trace_heads, shape.n_heads));
-  return check("layer", {&line.debug_layer, 1}, shape.n_layers);
+  NG_RETURN_IF_ERROR(check("--trace-layer", line.trace_layers, "layers", shape.n_layers));
+  NG_RETURN_IF_ERROR(check("--trace-heads", line.trace_heads, "heads", shape.n_heads));
+  return check("--debug-layer", {&line.debug_layer, 1}, "layers", shape.n_layers);
 }
 
 // Which tensors and rows the outputs need.

@@ -1,0 +1,129 @@
+// ng-run --chat: turns, /new, a full context, bad messages.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/integration/run_support.h"
+
+namespace ng::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kUsr = 4;
+constexpr int kAsst = 5;
+constexpr int kEot = 6;
+
+Result Chat(const std::string& input, const Arguments& more = {}) {
+  return NgRun(Demo() + Arguments{"--chat", "--run.max_new_tokens=6"} + more, input);
+}
+
+std::vector<Json> ChatLines(const std::string& input, const Arguments& more = {}) {
+  const Result result = Chat(input, more + Arguments{"--output=jsonl"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return JsonLines(result.out);
+}
+
+std::vector<int> Ids(const Json& line, const char* key) { return line[key]; }
+
+TEST(Chat, AnswersEachLineLikeASingleMessage) {
+  const Result chat = Chat("Who art thou?\r\n\n");
+  EXPECT_EQ(chat.exit_code, 0);
+  EXPECT_EQ(chat.err, "");
+  EXPECT_EQ(chat.out, NgRun(DemoTurn(6)).out);
+}
+
+TEST(Chat, SecondTurnContinuesTheFirstAfterItsEot) {
+  const std::vector<Json> lines = ChatLines("Who art thou?\nAnd thy name?");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[1]["index"], 1);
+  std::vector<int> beginning = Ids(lines[0], "ids");
+  if (beginning.back() != kEot) beginning.push_back(kEot);
+  beginning.push_back(kUsr);
+  const std::vector<int> prompt = Ids(lines[1], "prompt_ids");
+  ASSERT_GT(prompt.size(), beginning.size());
+  EXPECT_TRUE(std::equal(beginning.begin(), beginning.end(), prompt.begin()));
+  EXPECT_EQ(prompt[prompt.size() - 2], kEot);
+  EXPECT_EQ(prompt.back(), kAsst);
+}
+
+TEST(Chat, CacheThatKeepsTheConversationChangesNoToken) {
+  const std::string input = "Who art thou?\nAnd thy name?\nFarewell\n";
+  const std::vector<Json> cached = ChatLines(input);
+  const std::vector<Json> recomputed = ChatLines(input, {"--run.use_cache=false"});
+  const std::vector<Json> chunked = ChatLines(input, {"--run.prefill_chunk=2"});
+  ASSERT_EQ(cached.size(), 3U);
+  for (size_t i = 0; i < cached.size(); ++i) {
+    EXPECT_EQ(recomputed.at(i)["ids"], cached[i]["ids"]);
+    EXPECT_EQ(chunked.at(i)["ids"], cached[i]["ids"]);
+  }
+}
+
+TEST(Chat, NewBeginsAnotherConversation) {
+  const std::vector<Json> lines = ChatLines("Hello\nHello\n/new\nHello\n");
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[2]["prompt_ids"], lines[0]["prompt_ids"]);
+  EXPECT_GT(lines[1]["prompt_ids"].size(), lines[0]["prompt_ids"].size());
+}
+
+TEST(Chat, SystemTextOpensAConversation) {
+  const std::vector<Json> lines = ChatLines("Hello\n/new\nHello\n", {"--run.system=Be brief"});
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(Ids(lines[0], "prompt_ids").front(), 3);
+  EXPECT_EQ(lines[1]["prompt_ids"], lines[0]["prompt_ids"]);
+}
+
+TEST(Chat, TypedSpecialIsText) {
+  const std::vector<Json> lines = ChatLines("<|ngpt_eot_84a5023f67d74cf29cc4001becde983c|>\n");
+  const std::vector<int> prompt = Ids(lines.at(0), "prompt_ids");
+  EXPECT_EQ(std::count(prompt.begin(), prompt.end(), kEot), 1);
+}
+
+TEST(Chat, TurnThatDoesNotFitIsRefusedAndTheNextConversationGoesOn) {
+  const Arguments small = {"--cache.max_tokens=24", "--output=jsonl"};
+  const Result full = Chat("Hello\nHello\n", small);
+  ExpectError(full, 5,
+              {"the conversation is full, /new begins another: prompt ",
+               " > 24 cache tokens; lower run.max_new_tokens to "});
+  EXPECT_EQ(JsonLines(full.out).size(), 1U);
+  const Result again = Chat("Hello\nHello\n/new\nHello\n", small);
+  EXPECT_EQ(again.exit_code, 0);
+  const std::vector<Json> lines = JsonLines(again.out);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[1]["prompt_ids"], lines[0]["prompt_ids"]);
+}
+
+TEST(Chat, AnswerMayFillTheContext) {
+  const size_t prompt = ChatLines("Hello\n").at(0)["prompt_ids"].size();
+  const auto turn = [&](size_t room) {
+    return Chat("Hello\n", {"--run.max_new_tokens=" + std::to_string(256 - prompt + room),
+                            "--run.stop_ids=", "--output=jsonl"});
+  };
+  const Result exact = turn(0);
+  EXPECT_EQ(exact.exit_code, 0) << exact.err;
+  EXPECT_EQ(JsonLines(exact.out).at(0)["ids"].size(), 256U);
+  ExpectError(turn(1), 5, {"= 257 > 256 T_max"});
+}
+
+TEST(Chat, MessageThatIsNotUtf8IsRefusedAndTheConversationGoesOn) {
+  const Result result = Chat("\xFF\nHello\n", {"--output=jsonl"});
+  ExpectError(result, 0, {"not valid UTF-8"});  // the last turn went well
+  EXPECT_EQ(JsonLines(result.out).size(), 1U);
+  ExpectError(Chat("Hello\n\xFF\n"), 2, {"not valid UTF-8"});
+}
+
+TEST(Chat, DebugLinesFollowTheConversation) {
+  const Result result = Chat("Hello\nHello\n", {"--debug-cache", "--debug-layer=0"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("[KVDBG][GPT] kv_cache=None b=1 t="));
+}
+
+TEST(Chat, EndsQuietlyWithItsInputAndLoudlyWithoutATemplate) {
+  const Result empty = Chat("");
+  EXPECT_EQ(empty.exit_code, 0);
+  EXPECT_EQ(empty.out + empty.err, "");
+  ExpectError(Chat("Hello\n", {"--tokenizer.chat_template=none"}), 2, {"chat template"});
+  ExpectError(Shell("exec \"$NG\" \"$@\" --chat </", Demo()), 1, {"stdin: cannot read"});
+}
+
+}  // namespace
+}  // namespace ng::test

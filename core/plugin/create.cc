@@ -29,9 +29,19 @@ absl::StatusOr<T> Guarded(const LoadedPlugin& plugin, Call&& call) {
   return status;
 }
 
+// A UsageError stays one: it is about an option's value that only the plugin can judge.
 template <typename T, typename Call>
 absl::StatusOr<std::unique_ptr<T>> Created(const LoadedPlugin& plugin, Call&& call) {
-  absl::StatusOr<std::unique_ptr<T>> made = Guarded<std::unique_ptr<T>>(plugin, call);
+  bool bad_option = false;
+  absl::StatusOr<std::unique_ptr<T>> made = Guarded<std::unique_ptr<T>>(plugin, [&] {
+    absl::StatusOr<std::unique_ptr<T>> result = call();
+    bad_option = absl::IsInvalidArgument(result.status());
+    return result;
+  });
+  if (bad_option) {
+    const absl::string_view message = made.status().message();
+    return UsageError({message.data(), message.size()});
+  }
   if (made.ok() && *made == nullptr) {
     return PluginFailed(plugin, PluginError("create returned OK and no object"));
   }

@@ -82,7 +82,8 @@ struct PluginContext {
   OptionValues options;
 };
 
-// [load] Create functions. Errors become exit code 4 and carry the plugin's name and path.
+// [load] Create functions. Errors become exit code 4 and carry the plugin's name and path, but for
+// a UsageError about an option's value, which stays exit code 2.
 struct AttentionFactory {
   absl::StatusOr<std::unique_ptr<AttentionBackend>> (*create)(const PluginContext& context);
 };

@@ -370,8 +370,19 @@ TEST(CreateCache, ALimitIsHandedOnAsItCame) {
   spec.max_tokens = 1;
   ASSERT_TRUE(PlanCache(plugin, {}, spec).ok());
   EXPECT_EQ(PlanCache(plugin, {}, spec)->bytes, 64);
-  EXPECT_EQ(CreateCache(plugin, {}, spec).status(),
-            PluginError("cache plugin 'here' 1 (/lib/here.so): codec"));
+}
+
+TEST(CreateCache, AUsageErrorIsAboutAnOptionAndStaysOne) {
+  static constexpr CacheFactory kFactory = {PlanAbove, CreateAbove};
+  PluginDescriptor descriptor{};
+  descriptor.kind = "cache";
+  descriptor.name = "here";
+  descriptor.version = "1";
+  descriptor.cache = &kFactory;
+  CacheSpec spec;
+  spec.max_tokens = 1;
+  EXPECT_EQ(CreateCache({&descriptor, "/lib/here.so"}, {}, spec).status(),
+            UsageError("cache plugin 'here' 1 (/lib/here.so): codec"));
 }
 
 }  // namespace

@@ -223,7 +223,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
     const size_t name_end = std::min(argument.find('='), argument.size());
     if (argument.rfind("--", 0) == 0 && argument.find('.') < name_end) {
       if (name_end == argument.size()) {
-        return UsageError(argument + ": a config key is given as " + argument + "=VALUE");
+        return UsageError(
+            absl::StrCat(argument, ": a config key is given as ", argument, "=VALUE"));
       }
       line.overrides.push_back(argument.substr(2));
     } else if (argument == "--trace" || argument.rfind("--trace=", 0) == 0) {

@@ -32,7 +32,8 @@ struct TensorView {
     }
   }
 
-  // A view of `T` reads as a view of `const T`.
+  // A view of `T` reads as a view of `const T`, as T* reads as const T*.
+  // NOLINTNEXTLINE(google-explicit-constructor)
   operator TensorView<const T, kRank>() const requires(!std::is_const_v<T>) {
     TensorView<const T, kRank> view;
     view.data = data;

@@ -297,9 +297,10 @@ TEST(UnknownKey, SaysThatAPluginIsNotInUse) {
   EXPECT_THAT(BuildError("[cache]\npaged.page_tokens = 32\n"), HasSubstr("unknown key"));
 }
 
-TEST(UnknownKey, CoversKeysThatDoNotExistYet) {
-  EXPECT_THAT(BuildError("[run]\non_full = error\n"),
-              HasSubstr("run.on_full = error, unknown key"));
+TEST(CoreKeys, OnFullKnowsOnlyTheHardCapSoFar) {
+  EXPECT_EQ(Built("[run]\non_full = error\n").Text("run.on_full"), "error");
+  EXPECT_THAT(BuildError("[run]\non_full = recompute\n"),
+              HasSubstr("run.on_full = recompute, must be error"));
 }
 
 TEST(ConfigText, PrintsEverySectionOnceWithPluginOptionsInIt) {

@@ -186,8 +186,9 @@ absl::Status ReadOutput(const po::variables_map& values, CommandLine* line) {
   if (!line->steps.empty() && !line->save.empty() && IsSameFile(line->steps, line->save)) {
     return UsageError("--steps and --save name one file: " + line->save);
   }
-  if (line->chat && (!line->steps.empty() || !line->save.empty())) {
-    return UsageError("--chat writes no files; use --steps and --save with another prompt option");
+  if (line->chat && (!line->steps.empty() || !line->save.empty() || !line->trace_layers.empty())) {
+    return UsageError(
+        "--chat records nothing; use --steps, --save and --trace-layer with another prompt option");
   }
   for (const auto& [name, list] :
        {std::pair{"trace-layer", &line->trace_layers}, {"trace-heads", &line->trace_heads}}) {

@@ -42,8 +42,8 @@ absl::StatusOr<IsaLevel> ChooseIsa(std::string_view name) {
   std::string source = "run.isa";
   if (name == "auto") {
     const char* forced = std::getenv("NG_ISA");
-    if (forced == nullptr || *forced == '\0') return SupportedIsaLevels().back();
-    name = forced;
+    if (forced != nullptr && *forced != '\0') name = forced;
+    if (name == "auto") return SupportedIsaLevels().back();
     source = "NG_ISA";
   }
   std::string allowed;

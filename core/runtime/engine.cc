@@ -59,8 +59,12 @@ class Engine::Impl {
 
   absl::StatusOr<MemoryPlan> PlanMemory(const CacheSpec& spec, const RunNeeds& needs) const;
   absl::Status Load(const RunNeeds& needs);
+  absl::Status CheckLoaded() const;
   absl::Status CheckIds(std::span<const int32_t> ids) const;
+  absl::Status CheckPrompt(std::span<const int32_t> ids) const;
   absl::Status CheckRequest(const GenerateRequest& request) const;
+  // The sequence that a request brings must have room, and something left to feed.
+  absl::Status CheckSequence(const GenerateRequest& request) const;
   absl::StatusOr<std::vector<Completion>> Generate(std::span<const GenerateRequest> requests,
                                                    const GenerateOptions& options);
   // Runs one step over the sequences' new tokens and gives each one's last logits.
@@ -157,11 +161,15 @@ absl::Status Engine::Impl::Load(const RunNeeds& needs) {
   return absl::OkStatus();
 }
 
+absl::Status Engine::Impl::CheckLoaded() const {
+  if (decoder_ != nullptr) return absl::OkStatus();
+  return RuntimeError("nothing is loaded; Load must have succeeded first");
+}
+
 absl::Status Engine::Impl::CheckIds(std::span<const int32_t> ids) const {
-  if (ids.empty()) return UsageError("the prompt is empty; it must have at least one token");
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || ids[i] >= shape().vocab_size) {
-      return UsageError(absl::StrCat("prompt id ", ids[i], " at position ", i,
+      return UsageError(absl::StrCat("token id ", ids[i], " at position ", i,
                                      " is outside the vocabulary, must be in [0, ",
                                      shape().vocab_size - 1, "]"));
     }
@@ -169,8 +177,13 @@ absl::Status Engine::Impl::CheckIds(std::span<const int32_t> ids) const {
   return absl::OkStatus();
 }
 
+absl::Status Engine::Impl::CheckPrompt(std::span<const int32_t> ids) const {
+  if (ids.empty()) return UsageError("the prompt is empty; it must have at least one token");
+  return CheckIds(ids);
+}
+
 absl::Status Engine::Impl::CheckRequest(const GenerateRequest& request) const {
-  NG_RETURN_IF_ERROR(CheckIds(request.prompt_ids));
+  NG_RETURN_IF_ERROR(CheckPrompt(request.prompt_ids));
   const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
   if (shape().max_positions > 0) {
     NG_RETURN_IF_ERROR(
@@ -181,9 +194,25 @@ absl::Status Engine::Impl::CheckRequest(const GenerateRequest& request) const {
   return CheckCap(prompt_len, request.max_new_tokens, max_tokens, "cache tokens");
 }
 
+absl::Status Engine::Impl::CheckSequence(const GenerateRequest& request) const {
+  if (!request.sequence.has_value()) return absl::OkStatus();
+  const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
+  const int64_t length = decoder_->Length(*request.sequence);
+  if (length >= prompt_len) {
+    return UsageError(absl::StrCat("the request's sequence holds ", length,
+                                   " tokens; its prompt of ", prompt_len, " must be longer"));
+  }
+  return CheckCap(prompt_len, request.max_new_tokens, decoder_->Capacity(*request.sequence),
+                  "sequence tokens");
+}
+
 absl::StatusOr<std::vector<Completion>> Engine::Impl::Generate(
     std::span<const GenerateRequest> requests, const GenerateOptions& options) {
-  for (const GenerateRequest& request : requests) NG_RETURN_IF_ERROR(CheckRequest(request));
+  NG_RETURN_IF_ERROR(CheckLoaded());
+  for (const GenerateRequest& request : requests) {
+    NG_RETURN_IF_ERROR(CheckRequest(request));
+    NG_RETURN_IF_ERROR(CheckSequence(request));
+  }
   for (const auto* chosen : {&options.trace_layers, &options.trace_heads}) {
     const bool layers = chosen == &options.trace_layers;
     const int end = layers ? shape().n_layers : shape().n_heads;
@@ -297,7 +326,10 @@ absl::StatusOr<std::vector<Completion>> Engine::Generate(std::span<const Generat
 }
 
 absl::StatusOr<SequenceId> Engine::OpenSequence(int64_t capacity) {
-  return Guarded([&] { return impl_->model()->OpenSequence(capacity); });
+  return Guarded([&]() -> absl::StatusOr<SequenceId> {
+    NG_RETURN_IF_ERROR(impl_->CheckLoaded());
+    return impl_->model()->OpenSequence(capacity);
+  });
 }
 
 void Engine::CloseSequence(SequenceId sequence) { impl_->model()->CloseSequence(sequence); }
@@ -309,6 +341,7 @@ int64_t Engine::SequenceLength(SequenceId sequence) const {
 absl::StatusOr<StepLogits> Engine::Prefill(std::span<const SequenceId> sequences,
                                            std::span<const std::vector<int32_t>> prompts) {
   return Guarded([&]() -> absl::StatusOr<StepLogits> {
+    NG_RETURN_IF_ERROR(impl_->CheckLoaded());
     if (sequences.size() != prompts.size()) {
       return UsageError(absl::StrCat("batch size mismatch: ", prompts.size(), " prompts for ",
                                      sequences.size(), " sequences"));
@@ -322,7 +355,7 @@ absl::StatusOr<StepLogits> Engine::Prefill(std::span<const SequenceId> sequences
         return UsageError(absl::StrCat("cache must be empty (t=0) before prefill: sequence ", i,
                                        " holds t=", length));
       }
-      NG_RETURN_IF_ERROR(impl_->CheckIds(prompts[i]));
+      NG_RETURN_IF_ERROR(impl_->CheckPrompt(prompts[i]));
       if (t_max > 0) NG_RETURN_IF_ERROR(CheckCap(prompt_len, 0, t_max, "T_max"));
       step.push_back({sequences[i], 0, prompts[i], 1});
     }
@@ -333,13 +366,14 @@ absl::StatusOr<StepLogits> Engine::Prefill(std::span<const SequenceId> sequences
 absl::StatusOr<StepLogits> Engine::DecodeStep(std::span<const SequenceId> sequences,
                                               std::span<const int32_t> tokens) {
   return Guarded([&]() -> absl::StatusOr<StepLogits> {
+    NG_RETURN_IF_ERROR(impl_->CheckLoaded());
     if (sequences.size() != tokens.size()) {
       return UsageError(absl::StrCat("batch size mismatch: ", tokens.size(), " tokens for ",
                                      sequences.size(),
                                      " sequences; decode takes exactly one each"));
     }
     const int64_t t_max = impl_->shape().max_positions;
-    if (!tokens.empty()) NG_RETURN_IF_ERROR(impl_->CheckIds(tokens));
+    NG_RETURN_IF_ERROR(impl_->CheckIds(tokens));
     std::vector<StepSequence> step;
     for (size_t i = 0; i < sequences.size(); ++i) {
       const int64_t length = impl_->model()->Length(sequences[i]);

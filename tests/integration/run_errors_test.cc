@@ -50,7 +50,7 @@ const BadCommandLine kCommandLines[] = {
     {"SaveTensorsWithoutSave", {"--message=a", "--save-tensors=logits"}, 2, {"--save"}},
     {"UnknownTensor", {"--message=a", "--save=x", "--save-tensors=logit"}, 2, {"decode_logits"}},
     {"OneFileTwice", {"--message=a", "--save=x", "--steps=./x"}, 2, {"name one file"}},
-    {"ChatWithSteps", {"--chat", "--steps=x"}, 2, {"--chat writes no files"}},
+    {"ChatWithSteps", {"--chat", "--steps=x"}, 2, {"--chat records nothing"}},
     {"TracedLayer", {"--message=a", "--trace-layer=0,5"}, 2, {"--trace-layer 5", "0 to 4"}},
     {"TracedLayerText", {"--message=a", "--trace-layer=0,"}, 2, {"--trace-layer=0,:"}},
     {"TracedHead", {"--message=a", "--trace-layer=0", "--trace-heads=5"}, 2, {"heads 0 to 4"}},

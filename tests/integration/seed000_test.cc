@@ -174,6 +174,23 @@ TEST_P(Seed000, PrefillAndDecodeStepCheckBatchCacheAndCapacity) {
               HasSubstr("exceeded T_max during generation"));
 }
 
+TEST_P(Seed000, ARequestsSequenceMustHaveRoomAndSomethingToFeed) {
+  const auto engine = Open();
+  EXPECT_EQ(ExitCode(engine->OpenSequence(8).status()), 1);  // nothing is loaded yet
+  ASSERT_TRUE(engine->Load({16, 1}).ok());
+  const auto sequence = engine->OpenSequence(8);
+  ASSERT_TRUE(sequence.ok());
+  GenerateRequest request{{1, 2, 3, 4}, 3, *sequence};
+  ASSERT_TRUE(engine->Generate({&request, 1}, {}).ok());
+  EXPECT_EQ(engine->SequenceLength(*sequence), 6);
+  request.prompt_ids = {1, 2, 3, 4, 5, 6};
+  EXPECT_EQ(ExitCode(engine->Generate({&request, 1}, {}).status()), 2);
+  request.prompt_ids.push_back(7);
+  EXPECT_EQ(ExitCode(engine->Generate({&request, 1}, {}).status()), 5);
+  request.max_new_tokens = 1;
+  EXPECT_TRUE(engine->Generate({&request, 1}, {}).ok());
+}
+
 TEST_P(Seed000, StepByStepGivesTheIdsOfGenerate) {
   const GenerateRequest request{RandomIds(6), 8, {}};
   const auto engine = Open();

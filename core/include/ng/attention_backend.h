@@ -27,8 +27,8 @@
 
 namespace ng {
 
-// What a layer asks of attention. Anything beyond plain causal attention is a named need; a backend
-// that does not list a need is refused, so a new one can never be ignored silently.
+// What a layer asks of attention. Anything beyond plain causal attention is a named need; Supports
+// refuses every name it does not know, so a new one can never be ignored silently.
 struct AttentionSpec {
   int n_heads = 0;
   int n_kv_heads = 0;

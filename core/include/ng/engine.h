@@ -55,8 +55,9 @@ struct EngineOptions {
 struct GenerateRequest {
   std::vector<int32_t> prompt_ids;
   int64_t max_new_tokens = 0;  // <= 0 gives the prompt back
-  // A sequence from OpenSequence that holds a prefix of the prompt; the rest is fed, the generated
-  // tokens too, and it stays open: how a conversation goes on. Empty: one of the run's own.
+  // An open sequence from OpenSequence that holds a prefix of the prompt, at least one token
+  // shorter than it; the rest is fed, the generated tokens but the last too, and it stays open: how
+  // a conversation goes on. Empty: one of the run's own.
   std::optional<SequenceId> sequence;
 };
 
@@ -123,9 +124,11 @@ struct GenerateOptions {
   std::vector<int> trace_layers;   // rows of these layers go into StepRecord::attn_rows
   std::vector<int> trace_heads;    // empty: all heads
   // Called on the engine's thread after each token of request `index`; the record holds only step
-  // and token_id unless `steps` is set. An error stops the run and is returned. May be empty.
+  // and token_id unless `steps` is set, and the traced rows in any case. An error stops the run and
+  // is returned. May be empty.
   std::function<absl::Status(int index, const StepRecord& record)> on_step;
-  // Called when request `index` is finished, in order of finishing. May be empty.
+  // Called when request `index` is finished, in order of finishing; after an error or an
+  // interruption also for those that are not, with their stop_reason. May be empty.
   std::function<absl::Status(int index, const Completion& completion)> on_done;
   // Called with each of seed 001's cache debug lines. May be empty.
   std::function<void(std::string_view line)> on_cache_debug;
@@ -179,11 +182,12 @@ class Engine {
   absl::Status CheckRequest(const GenerateRequest& request) const;
 
   // Runs all requests as one ragged batch; results in the order of the requests. On an error the
-  // finished requests have been reported by on_done. REQUIRES: Load.
+  // finished requests have been reported by on_done. RuntimeError before Load.
   absl::StatusOr<std::vector<Completion>> Generate(std::span<const GenerateRequest> requests,
                                                    const GenerateOptions& options);
 
-  // Step by step, for programs with a loop of their own. REQUIRES: Load.
+  // Step by step, for programs with a loop of their own; RuntimeError before Load. Sequences are
+  // named by what OpenSequence returned, until CloseSequence.
   absl::StatusOr<SequenceId> OpenSequence(int64_t capacity);
   void CloseSequence(SequenceId sequence);
   int64_t SequenceLength(SequenceId sequence) const;

@@ -71,7 +71,8 @@ class SamplerStage {
   }
   // `token` was appended to the sequence.
   virtual void Accept(int slot, int32_t token) { (void)slot, (void)token; }
-  // `to` begins as a copy of `from`.
+  // `to` begins as a copy of `from`. (Fork and Truncate come with forked and rolled back sequences;
+  // the generate loop does neither yet.)
   virtual absl::Status Fork(int from, int to) {
     (void)from, (void)to;
     return absl::OkStatus();

@@ -53,6 +53,7 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
       {"run.prefill_chunk", "0"},
       {"run.threads", "0"},
       {"run.isa", "auto"},
+      {"run.on_full", "error"},
       {"run.system", ""},
   };
   std::vector<std::pair<std::string, std::string>> found;
@@ -300,7 +301,7 @@ TEST(UnknownKey, SaysThatAPluginIsNotInUse) {
 TEST(CoreKeys, OnFullKnowsOnlyTheHardCapSoFar) {
   EXPECT_EQ(Built("[run]\non_full = error\n").Text("run.on_full"), "error");
   EXPECT_THAT(BuildError("[run]\non_full = recompute\n"),
-              HasSubstr("run.on_full = recompute, must be error"));
+              HasSubstr("run.on_full = recompute, must be one of error"));
 }
 
 TEST(ConfigText, PrintsEverySectionOnceWithPluginOptionsInIt) {

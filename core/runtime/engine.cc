@@ -11,6 +11,7 @@
 #include "core/model/weights.h"
 #include "core/runtime/assembly.h"
 #include "core/runtime/describe.h"
+#include "core/runtime/float_environment.h"
 #include "core/runtime/generate.h"
 #include "core/runtime/memory_plan.h"
 
@@ -23,9 +24,11 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The engine's one safety catch: nothing of ours throws, but an allocation can fail anywhere.
+// Around every call from outside: the engine's one safety catch (nothing of ours throws, but an
+// allocation can fail anywhere), and the floating point environment of the bit contract.
 template <typename Call>
 auto Guarded(Call&& call) -> decltype(call()) {
+  const DefaultFloatEnvironment environment;
   try {
     return call();
   } catch (const std::bad_alloc&) {

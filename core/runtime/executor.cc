@@ -5,7 +5,6 @@
 #include <tbb/parallel_for.h>
 #include <tbb/partitioner.h>
 #include <tbb/task_arena.h>
-#include <xmmintrin.h>
 
 #include <algorithm>
 #include <atomic>
@@ -17,23 +16,11 @@
 #include <string>
 #include <thread>
 
+#include "core/runtime/float_environment.h"
 #include "ng/status.h"
 
 namespace ng {
 namespace {
-
-// Round to nearest, subnormals kept, no traps. A library loaded or a caller may have set something
-// else on its thread, and TBB's workers inherit from whoever started them.
-class DefaultFloatEnvironment {
- public:
-  DefaultFloatEnvironment() : saved_(_mm_getcsr()) { _mm_setcsr(0x1F80); }
-  ~DefaultFloatEnvironment() { _mm_setcsr(saved_); }
-  DefaultFloatEnvironment(const DefaultFloatEnvironment&) = delete;
-  DefaultFloatEnvironment& operator=(const DefaultFloatEnvironment&) = delete;
-
- private:
-  unsigned saved_;
-};
 
 // One call of Run. Exceptions stay inside the range that threw, so TBB cancels nothing and every
 // other range finishes.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
+#include <xmmintrin.h>
 
 #include <string>
 #include <tuple>
@@ -94,6 +95,20 @@ TEST_P(BitContract, SampledTokensDoNotDependOnTheBatch) {
   const auto alone = Run(GetParam(), sampled, {first});
   const auto together = Run(GetParam(), sampled, both);
   EXPECT_EQ(alone[0].ids, together[0].ids);
+}
+
+TEST_P(BitContract, HoldsWhateverFloatEnvironmentTheCallerHas) {
+  const std::vector<GenerateRequest> requests = {{{1, 2, 3, 4, 5}, 6, {}}};
+  const auto expected = Run(GetParam(), {}, requests);
+  const unsigned own = _mm_getcsr();
+  const unsigned toward_zero = own | _MM_ROUND_TOWARD_ZERO | _MM_FLUSH_ZERO_ON;
+  _mm_setcsr(toward_zero);
+  const auto found = Run(GetParam(), {}, requests);
+  const unsigned after = _mm_getcsr();
+  _mm_setcsr(own);
+  EXPECT_EQ(after & ~_MM_EXCEPT_MASK, toward_zero & ~_MM_EXCEPT_MASK);
+  EXPECT_EQ(found[0].captured.logits, expected[0].captured.logits);
+  EXPECT_EQ(found[0].captured.decode_logits, expected[0].captured.decode_logits);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ng/engine.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
 
 namespace {

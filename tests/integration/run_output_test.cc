@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/text/utf8.h"
 #include "tests/integration/run_support.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
 
 namespace ng::test {

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ng/engine.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
 
 namespace ng {

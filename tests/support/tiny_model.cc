@@ -3,29 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <random>
 
 #include "absl/strings/str_cat.h"
 
 namespace ng::test {
-
-TempDir::TempDir() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "ng_test_XXXXXX").string();
-  path_ = mkdtemp(pattern.data());
-}
-
-TempDir::~TempDir() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-std::string TempDir::Write(const std::string& name, const std::string& content) const {
-  std::ofstream(File(name), std::ios::binary) << content;
-  return File(name);
-}
 
 std::string TinyNiels::ConfigJson() const {
   return absl::StrCat("{\"model_type\": \"niels-gpt\", \"V\": ", vocab_size,

@@ -8,25 +8,9 @@
 #include <vector>
 
 #include "core/formats/safetensors.h"
+#include "tests/support/temp_dir.h"
 
 namespace ng::test {
-
-// A folder that goes away with the object.
-class TempDir {
- public:
-  TempDir();
-  ~TempDir();
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string File(const std::string& name) const { return path_ + "/" + name; }
-  // Writes a file and gives its path.
-  std::string Write(const std::string& name, const std::string& content) const;
-
- private:
-  std::string path_;
-};
 
 // A niels-gpt with random weights.
 struct TinyNiels {

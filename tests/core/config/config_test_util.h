@@ -13,31 +13,9 @@
 #include <vector>
 
 #include "core/config/config.h"
+#include "tests/support/temp_dir.h"
 
 namespace ng {
-
-// A folder of its own for one test, removed afterwards.
-class TempFolder {
- public:
-  TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "ng_config_XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot create " + name);
-    path_ = name;
-  }
-  ~TempFolder() { std::filesystem::remove_all(path_); }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  std::string Write(const std::string& name, std::string_view bytes) const {
-    const std::string file = (path_ / name).string();
-    std::ofstream(file, std::ios::binary) << bytes;
-    return file;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 // The core keys and the options of two sampler plugins.
 inline std::vector<ConfigKey> KeysWithPlugins() {

@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadIni{"[run]\na = \"x\\000\"\n", "demo.ini:2: value \"x\\000\", must not hold a NUL"}));
 
 TEST(IniFile, ReadsAFileFromDisk) {
-  const TempFolder folder;
+  const test::TempDir folder;
   const std::string file = folder.Write("demo.ini", "[run]\nthreads = 2\n");
   const auto entries = ReadIniFile(file);
   ASSERT_TRUE(entries.ok()) << entries.status();
@@ -161,7 +161,7 @@ TEST(IniFile, ReadsAFileFromDisk) {
 }
 
 TEST(IniFile, NamesTheFileInErrors) {
-  const TempFolder folder;
+  const test::TempDir folder;
   const std::string file = folder.Write("demo.ini", "[run]\nthreads\n");
   EXPECT_THAT(std::string(ReadIniFile(file).status().message()), StartsWith(file + ":2: "));
 }
@@ -175,22 +175,22 @@ void ExpectUnreadable(const std::string& path, const std::string& why) {
 }
 
 TEST(IniFile, RejectsWhatIsNoReadableFile) {
-  const TempFolder folder;
+  const test::TempDir folder;
   const std::string file = folder.Write("demo.ini", "");
-  ExpectUnreadable((folder.path() / "absent.ini").string(), "no such file");
+  ExpectUnreadable(folder.File("absent.ini"), "no such file");
   ExpectUnreadable("", "no such file");
-  ExpectUnreadable(folder.path().string(), "is a directory");
+  ExpectUnreadable(folder.path(), "is a directory");
   ExpectUnreadable("/dev/null", "must be a regular file");
   ExpectUnreadable("/dev/zero", "must be a regular file");
   ExpectUnreadable(file + "/below", "no such file");
-  ExpectUnreadable((folder.path() / std::string(300, 'x')).string(), "cannot be read: File name");
-  std::filesystem::create_symlink("loop", folder.path() / "loop");
-  ExpectUnreadable((folder.path() / "loop").string(), "cannot be read: Too many levels");
+  ExpectUnreadable(folder.File(std::string(300, 'x')), "cannot be read: File name");
+  std::filesystem::create_symlink("loop", folder.File("loop"));
+  ExpectUnreadable(folder.File("loop"), "cannot be read: Too many levels");
   ExpectUnreadable("/proc/self/mem", "cannot be read: ");  // opens, then fails to read
 }
 
 TEST(IniFile, RejectsAFileTooLargeToBeAConfig) {
-  const TempFolder folder;
+  const test::TempDir folder;
   const std::string line = "# " + std::string(1021, 'x') + "\n";
   std::string text;
   for (int i = 0; i < 4096; ++i) text += line;

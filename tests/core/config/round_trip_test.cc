@@ -29,7 +29,7 @@ std::string Joined(const std::vector<int64_t>& ids, const std::string& separator
 }
 
 void AssertSameRun(const Config& config) {
-  const TempFolder elsewhere;  // absolute paths do not follow the file
+  const test::TempDir elsewhere;  // absolute paths do not follow the file
   const auto entries = ReadIniFile(elsewhere.Write("printed.ini", config.ToIni()));
   if (!entries.ok()) RC_FAIL(entries.status().ToString());
   const std::vector<ConfigKey> keys = KeysWithPlugins();

@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "tests/core/formats/test_files.h"
+#include "tests/support/temp_dir.h"
 
 namespace ng {
 namespace {
@@ -24,7 +24,7 @@ using ::testing::IsEmpty;
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
 TEST(InputFile, ReadsAtPositions) {
-  const TestFolder folder;
+  const test::TempDir folder;
   const auto file = InputFile::Open(folder.Write("f", "0123456789"));
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->size(), 10);
@@ -34,7 +34,7 @@ TEST(InputFile, ReadsAtPositions) {
 }
 
 TEST(InputFile, RefusesToReadPastTheEnd) {
-  const TestFolder folder;
+  const test::TempDir folder;
   const auto file = InputFile::Open(folder.Write("f", "0123456789"));
   ASSERT_TRUE(file.ok());
   std::string out(4, '\0');
@@ -44,7 +44,7 @@ TEST(InputFile, RefusesToReadPastTheEnd) {
 }
 
 TEST(InputFile, ReportsAFileThatShrankAfterItWasOpened) {
-  const TestFolder folder;
+  const test::TempDir folder;
   const std::string path = folder.Write("f", std::string(100, 'x'));
   const auto file = InputFile::Open(path);
   ASSERT_TRUE(file.ok());
@@ -54,21 +54,21 @@ TEST(InputFile, ReportsAFileThatShrankAfterItWasOpened) {
 }
 
 TEST(InputFile, NamesWhatCannotBeOpened) {
-  const TestFolder folder;
+  const test::TempDir folder;
   EXPECT_THAT(Message(InputFile::Open(folder.File("absent")).status()),
               HasSubstr("/absent: cannot open: No such file"));
   EXPECT_THAT(Message(InputFile::Open(folder.File("")).status()), HasSubstr("is a folder"));
 }
 
 TEST(InputFile, RefusesAFifoWithoutWaitingForAWriter) {
-  const TestFolder folder;
+  const test::TempDir folder;
   ASSERT_EQ(::mkfifo(folder.File("fifo").c_str(), 0600), 0);
   EXPECT_THAT(Message(InputFile::Open(folder.File("fifo")).status()),
               HasSubstr("is not a regular file"));
 }
 
 TEST(ReadWholeFile, RefusesAFileAboveTheLimit) {
-  const TestFolder folder;
+  const test::TempDir folder;
   const std::string path = folder.Write("f", "12345");
   EXPECT_EQ(ReadWholeFile(path, 5).value(), "12345");
   const auto refused = ReadWholeFile(path, 4);
@@ -83,7 +83,7 @@ absl::Status WriteAll(const std::string& path, std::string_view bytes) {
 }
 
 TEST(AtomicFileWriter, ReplacesTheTargetOnlyAtCommit) {
-  const TestFolder folder;
+  const test::TempDir folder;
   const std::string path = folder.Write("out", "old");
   auto writer = AtomicFileWriter::Create(path);
   ASSERT_TRUE(writer.ok()) << writer.status();
@@ -91,14 +91,14 @@ TEST(AtomicFileWriter, ReplacesTheTargetOnlyAtCommit) {
   ASSERT_TRUE(writer->Write(std::string(200'000, 'x')).ok());
   ASSERT_TRUE(writer->Write("end").ok());
   ASSERT_TRUE(writer->Flush().ok());
-  EXPECT_EQ(Slurp(path), "old");
+  EXPECT_EQ(test::Slurp(path), "old");
   ASSERT_TRUE(writer->Commit().ok());
-  EXPECT_EQ(Slurp(path), "new " + std::string(200'000, 'x') + "end");
+  EXPECT_EQ(test::Slurp(path), "new " + std::string(200'000, 'x') + "end");
   EXPECT_THAT(folder.Names(), ElementsAre("out"));
 }
 
 TEST(AtomicFileWriter, LeavesNothingBehindWithoutCommit) {
-  const TestFolder folder;
+  const test::TempDir folder;
   {
     auto writer = AtomicFileWriter::Create(folder.File("out"));
     ASSERT_TRUE(writer.ok());
@@ -109,24 +109,24 @@ TEST(AtomicFileWriter, LeavesNothingBehindWithoutCommit) {
 }
 
 TEST(AtomicFileWriter, KeepsAMovedFromWriterFromRemovingTheFile) {
-  const TestFolder folder;
+  const test::TempDir folder;
   auto first = AtomicFileWriter::Create(folder.File("out"));
   ASSERT_TRUE(first.ok());
   AtomicFileWriter second = *std::move(first);
   ASSERT_TRUE(second.Write("text").ok());
   first = absl::InternalError("gone");
   ASSERT_TRUE(second.Commit().ok());
-  EXPECT_EQ(Slurp(folder.File("out")), "text");
+  EXPECT_EQ(test::Slurp(folder.File("out")), "text");
 }
 
 TEST(AtomicFileWriter, KeepsModeAndSymbolicLinkOfTheTarget) {
-  const TestFolder folder;
+  const test::TempDir folder;
   const std::string real = folder.Write("real", "old");
   std::filesystem::permissions(real, std::filesystem::perms{0640});
   std::filesystem::create_symlink("real", folder.File("link"));
   ASSERT_TRUE(WriteAll(folder.File("link"), "new").ok());
   EXPECT_TRUE(std::filesystem::is_symlink(folder.File("link")));
-  EXPECT_EQ(Slurp(real), "new");
+  EXPECT_EQ(test::Slurp(real), "new");
   EXPECT_EQ(std::filesystem::status(real).permissions(), std::filesystem::perms{0640});
 }
 
@@ -137,11 +137,11 @@ TEST(AtomicFileWriter, ReportsAFullDevice) {
 }
 
 TEST(AtomicFileWriter, WritesStraightIntoAFifo) {
-  const TestFolder folder;
+  const test::TempDir folder;
   const std::string fifo = folder.File("fifo");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   std::string received;
-  std::thread reader([&] { received = Slurp(fifo); });
+  std::thread reader([&] { received = test::Slurp(fifo); });
   EXPECT_TRUE(WriteAll(fifo, "through").ok());
   reader.join();
   EXPECT_EQ(received, "through");
@@ -149,7 +149,7 @@ TEST(AtomicFileWriter, WritesStraightIntoAFifo) {
 }
 
 TEST(AtomicFileWriter, NamesAFolderThatIsAbsentOrIsTheTarget) {
-  const TestFolder folder;
+  const test::TempDir folder;
   for (const std::string& path : {folder.File("absent/out"), folder.File("")}) {
     const absl::Status status = WriteAll(path, "text");
     EXPECT_EQ(ExitCode(status), 7);
@@ -176,7 +176,7 @@ class FileSizeLimit {
 };
 
 TEST(AtomicFileWriter, KeepsTheOldFileAndTheFirstErrorWhenWritingFails) {
-  const TestFolder folder;
+  const test::TempDir folder;
   const std::string path = folder.Write("out", "old");
   {
     const FileSizeLimit limit(1000);
@@ -188,7 +188,7 @@ TEST(AtomicFileWriter, KeepsTheOldFileAndTheFirstErrorWhenWritingFails) {
     EXPECT_EQ(writer->Write("more"), failed);
     EXPECT_EQ(writer->Commit(), failed);
   }
-  EXPECT_EQ(Slurp(path), "old");
+  EXPECT_EQ(test::Slurp(path), "old");
   EXPECT_THAT(folder.Names(), ElementsAre("out"));
 }
 

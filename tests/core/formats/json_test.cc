@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "tests/core/formats/test_files.h"
+#include "tests/support/temp_dir.h"
 
 namespace ng {
 namespace {
@@ -72,7 +72,7 @@ TEST(ParseJson, RefusesInvalidUtf8) {
 }
 
 TEST(ReadJsonFile, CapsTheSize) {
-  const TestFolder folder;
+  const test::TempDir folder;
   const std::string path = folder.Write("config.json", "{\"a\": 1}");
   EXPECT_EQ(ReadJsonFile(path).value()["a"], 1);
   EXPECT_THAT(std::string(ReadJsonFile(path, {.max_bytes = 7}).status().message()),

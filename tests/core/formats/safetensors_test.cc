@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/core/formats/test_files.h"
+#include "tests/support/temp_dir.h"
 
 namespace ng {
 namespace {
@@ -41,12 +41,12 @@ class SafetensorsTest : public testing::Test {
     return std::string(status.message());
   }
 
-  const TestFolder folder_;
+  const test::TempDir folder_;
 };
 
 TEST(SafetensorsFiles, OpenOrAreRefusedAsTheManifestSays) {
   const std::string folder = NG_TEST_DATA "/malformed/";
-  const nlohmann::json manifest = nlohmann::json::parse(Slurp(folder + "manifest.json"));
+  const nlohmann::json manifest = nlohmann::json::parse(test::Slurp(folder + "manifest.json"));
   int n_opened = 0;
   for (const nlohmann::json& file : manifest["files"]) {
     const std::string path = file["path"];
@@ -190,7 +190,7 @@ TEST_F(SafetensorsTest, ReadsBackWhatItWrites) {
       {"empty", {0, 7}, {}}};
   const std::string path = folder_.File("out.safetensors");
   ASSERT_TRUE(WriteSafetensors(path, tensors).ok());
-  EXPECT_EQ(static_cast<uint8_t>(Slurp(path)[0]) % 8, 0) << "the data is aligned";
+  EXPECT_EQ(static_cast<uint8_t>(test::Slurp(path)[0]) % 8, 0) << "the data is aligned";
 
   const auto source = OpenSafetensors(path);
   ASSERT_TRUE(source.ok()) << source.status();

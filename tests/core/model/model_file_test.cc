@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
 
 namespace ng {

@@ -11,6 +11,7 @@
 
 #include "core/runtime/executor.h"
 #include "ng/half.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
 
 namespace ng {

@@ -12,6 +12,7 @@
 #include "core/plugin/library.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/temp_dir.h"
 
 namespace ng {
 namespace {
@@ -27,17 +28,11 @@ class ElfExtent : public ::testing::Test {
     std::ifstream file(path, std::ios::binary);
     library_.assign(std::istreambuf_iterator<char>(file), {});
     ASSERT_GT(library_.size(), sizeof(Elf64_Ehdr));
-    dir_ = fs::path(::testing::TempDir()) / "ng_elf_extent";
-    fs::remove_all(dir_);
-    fs::create_directories(dir_);
   }
-  void TearDown() override { fs::remove_all(dir_); }
 
   // A new file, since a library that opens stays mapped and must not be changed.
   std::string Write(const std::string& bytes) {
-    std::string path = dir_ / ("library_" + std::to_string(n_files_++));
-    std::ofstream(path, std::ios::binary) << bytes;
-    return path;
+    return dir_.Write("library_" + std::to_string(n_files_++), bytes);
   }
 
   // The library with `value` written at `offset`.
@@ -49,7 +44,7 @@ class ElfExtent : public ::testing::Test {
   }
 
   std::string library_;
-  fs::path dir_;
+  test::TempDir dir_;
   int n_files_ = 0;
 };
 

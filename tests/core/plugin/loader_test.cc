@@ -11,6 +11,7 @@
 #include "core/plugin/library.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/temp_dir.h"
 
 namespace ng {
 namespace {
@@ -104,9 +105,8 @@ TEST(PluginHost, RestoresMxcsrThatALibraryChangedWhenOpened) {
 }
 
 TEST(PluginHost, OpensOneRealPathOnce) {
-  const fs::path dir = fs::path(::testing::TempDir()) / "ng_loader_links";
-  fs::remove_all(dir);
-  fs::create_directories(dir);
+  const test::TempDir folder;
+  const fs::path dir = folder.path();
   const std::string file = "ng_sampler_larger_struct.so";
   fs::create_symlink(fs::path(Fixture("larger_struct")) / file, dir / file);
 
@@ -115,12 +115,11 @@ TEST(PluginHost, OpensOneRealPathOnce) {
   ASSERT_TRUE(linked.ok()) << linked.status();
   EXPECT_EQ(linked->descriptor, plain.descriptor);
   EXPECT_EQ(linked->path, plain.path);
-  fs::remove_all(dir);
 }
 
 TEST(PluginHost, RefusesADirectoryOrDeviceInPlaceOfALibrary) {
-  const fs::path dir = fs::path(::testing::TempDir()) / "ng_loader_not_regular";
-  fs::remove_all(dir);
+  const test::TempDir folder;
+  const fs::path dir = folder.path();
   fs::create_directories(dir / "ng_sampler_folder.so");
   fs::create_symlink("/dev/null", dir / "ng_sampler_device.so");
   for (const char* name : {"folder", "device"}) {
@@ -128,7 +127,6 @@ TEST(PluginHost, RefusesADirectoryOrDeviceInPlaceOfALibrary) {
     EXPECT_EQ(ExitCode(status), 4);
     EXPECT_THAT(Message(status), HasSubstr("not a regular file"));
   }
-  fs::remove_all(dir);
 }
 
 // --- finding plugins ---
@@ -180,9 +178,8 @@ TEST(PluginHost, MissingPluginIsAPluginError) {
 }
 
 TEST(PluginHost, APluginRemovedAfterTheScanIsAPluginError) {
-  const fs::path dir = fs::path(::testing::TempDir()) / "ng_loader_removed";
-  fs::remove_all(dir);
-  fs::create_directories(dir);
+  const test::TempDir folder;
+  const fs::path dir = folder.path();
   fs::copy(fs::path(Fixture("larger_struct")) / "ng_sampler_larger_struct.so", dir);
   const std::vector<std::string> dirs = {dir.string()};
   absl::StatusOr<PluginHost> host = PluginHost::Scan(dirs);
@@ -222,9 +219,8 @@ TEST(PluginHost, RefusesAnExtraDirectoryThatIsNone) {
 }
 
 TEST(PluginHost, TakesOnlyFilesNamedAsPlugins) {
-  const fs::path dir = fs::path(::testing::TempDir()) / "ng_loader_names";
-  fs::remove_all(dir);
-  fs::create_directories(dir);
+  const test::TempDir folder;
+  const fs::path dir = folder.path();
   const fs::path library = fs::path(Fixture("larger_struct")) / "ng_sampler_larger_struct.so";
   for (const char* name : {"ng_sampler_top_x.so", "ng_cache_ring.so", "ng_sampler_.so",
                            "ng_samplers_a.so", "ng_model_a.so", "libng_sampler_b.so",
@@ -241,7 +237,6 @@ TEST(PluginHost, TakesOnlyFilesNamedAsPlugins) {
     }
   }
   EXPECT_THAT(found, ::testing::ElementsAre("cache/ring", "sampler/top_x"));
-  fs::remove_all(dir);
 }
 
 // --- calls into plugins ---

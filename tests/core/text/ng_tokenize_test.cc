@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/core/formats/test_files.h"
+#include "tests/support/temp_dir.h"
 
 namespace ng {
 namespace {
@@ -45,7 +45,8 @@ class NgTokenize : public testing::Test {
     const std::string command = std::string(kProgram) + " " + arguments + " < " + in + " > " +
                                 folder_.File("out") + " 2> " + folder_.File("err") + " " + more;
     const int status = std::system(command.c_str());
-    return {WEXITSTATUS(status), Slurp(folder_.File("out")), Slurp(folder_.File("err"))};
+    return {WEXITSTATUS(status), test::Slurp(folder_.File("out")),
+            test::Slurp(folder_.File("err"))};
   }
 
   void ExpectError(const Result& result, int exit_code, const std::string& text) const {
@@ -58,7 +59,7 @@ class NgTokenize : public testing::Test {
   static constexpr char kProgram[] = NG_BINARY_DIR "/bin/ng-tokenize";
   const std::string unigram_ = NG_TEST_DATA "/tokenizers/spm_unigram";
   const std::string with_unigram_ = "--tokenizer " + unigram_;
-  const TestFolder folder_;
+  const test::TempDir folder_;
 };
 
 TEST_F(NgTokenize, PrintsTheIdsOfAllOfStdinOnOneLine) {
@@ -72,7 +73,7 @@ TEST_F(NgTokenize, PrintsTheIdsOfAllOfStdinOnOneLine) {
 TEST_F(NgTokenize, ReproducesTheReferenceLineByLine) {
   for (const char* const name : {"spm_unigram", "spm_bpe_llama"}) {
     const std::string folder = NG_TEST_DATA "/tokenizers/" + std::string(name);
-    const std::string cases = Slurp(folder + "/cases.jsonl");
+    const std::string cases = test::Slurp(folder + "/cases.jsonl");
     const Result encoded = Run("--jsonl --tokenizer " + folder, cases);
     EXPECT_EQ(encoded.exit_code, 0) << encoded.err;
     const std::vector<nlohmann::json> rows = JsonLines(encoded.out);
@@ -82,7 +83,7 @@ TEST_F(NgTokenize, ReproducesTheReferenceLineByLine) {
       EXPECT_EQ(rows[i],
                 (nlohmann::json{{"ids", expected[i]["ids"]}, {"decoded", expected[i]["decoded"]}}));
     }
-    const std::string decode = Slurp(folder + "/decode.jsonl");
+    const std::string decode = test::Slurp(folder + "/decode.jsonl");
     const std::vector<nlohmann::json> texts =
         JsonLines(Run("--decode --tokenizer=" + folder, decode).out);
     const std::vector<nlohmann::json> references = JsonLines(decode);
@@ -144,8 +145,8 @@ TEST_F(NgTokenize, EndsQuietlyWhenNobodyReadsAnyMore) {
                               in + " 2> " + folder_.File("err") + "; echo $? > " +
                               folder_.File("code") + " ) | head -c 1 > /dev/null";
   ASSERT_EQ(std::system(command.c_str()), 0);
-  EXPECT_EQ(Slurp(folder_.File("code")), "7\n");
-  EXPECT_EQ(Slurp(folder_.File("err")), "");
+  EXPECT_EQ(test::Slurp(folder_.File("code")), "7\n");
+  EXPECT_EQ(test::Slurp(folder_.File("err")), "");
 }
 
 TEST_F(NgTokenize, PrintsHelpAndVersionWithoutATokenizer) {

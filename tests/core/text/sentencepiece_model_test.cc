@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "core/text/charsmap.h"
-#include "tests/core/formats/test_files.h"
 #include "tests/core/text/test_model.h"
+#include "tests/support/temp_dir.h"
 
 namespace ng {
 namespace {
@@ -179,7 +179,7 @@ TEST_F(CharsMapTest, RefusesMoreMatchesOnAPathThanTheLibraryHasRoomFor) {
 }
 
 TEST(CharsMap, AcceptsTheRealOne) {
-  const std::string model = Slurp(NG_TEST_DATA "/tokenizers/spm_unigram/tokenizer.model");
+  const std::string model = test::Slurp(NG_TEST_DATA "/tokenizers/spm_unigram/tokenizer.model");
   EXPECT_TRUE(ReadSentencePieceModel(model, "t.model").ok());
 }
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "core/text/utf8.h"
-#include "tests/core/formats/test_files.h"
 #include "tests/core/text/test_model.h"
+#include "tests/support/temp_dir.h"
 
 namespace ng {
 namespace {
@@ -37,7 +37,7 @@ std::unique_ptr<Tokenizer> OpenGolden(const std::string& name) {
 
 std::vector<nlohmann::json> GoldenRows(const std::string& name, const std::string& file) {
   std::vector<nlohmann::json> rows;
-  std::istringstream lines(Slurp(GoldenFolder(name) + "/" + file));
+  std::istringstream lines(test::Slurp(GoldenFolder(name) + "/" + file));
   for (std::string line; std::getline(lines, line);) rows.push_back(nlohmann::json::parse(line));
   return rows;
 }
@@ -51,7 +51,8 @@ std::unique_ptr<Tokenizer> FromModel(std::string_view model) {
 
 // The literals and ids that the unigram model's case.json lists.
 std::vector<std::pair<std::string, int32_t>> GoldenSpecials() {
-  const auto described = nlohmann::json::parse(Slurp(GoldenFolder("spm_unigram") + "/case.json"));
+  const auto described =
+      nlohmann::json::parse(test::Slurp(GoldenFolder("spm_unigram") + "/case.json"));
   std::vector<std::pair<std::string, int32_t>> specials;
   for (const auto& [literal, id] : described["user_defined"].items()) {
     specials.emplace_back(literal, id.get<int32_t>());
@@ -317,7 +318,7 @@ TEST(SentencePieceTokenizer, RefusesWhatTheLibraryRefuses) {
 
 TEST(OpenTokenizer, RefusesEveryDamagedFileWithoutPrinting) {
   const std::string folder = NG_TEST_DATA "/malformed/";
-  const nlohmann::json manifest = nlohmann::json::parse(Slurp(folder + "manifest.json"));
+  const nlohmann::json manifest = nlohmann::json::parse(test::Slurp(folder + "manifest.json"));
   int n_refused = 0;
   for (const nlohmann::json& file : manifest["files"]) {
     const std::string path = file["path"];
@@ -334,7 +335,7 @@ TEST(OpenTokenizer, RefusesEveryDamagedFileWithoutPrinting) {
 }
 
 TEST_P(GoldenTokenizer, SurvivesAnyDamageToItsFile) {
-  const std::string good = Slurp(GoldenFolder(GetParam()) + "/tokenizer.model");
+  const std::string good = test::Slurp(GoldenFolder(GetParam()) + "/tokenizer.model");
   EXPECT_TRUE(rc::check("a byte changed, or the end cut off", [&] {
     std::string bytes = good;
     const auto at = static_cast<size_t>(*rc::gen::inRange<int>(0, static_cast<int>(good.size())));
@@ -351,7 +352,7 @@ TEST_P(GoldenTokenizer, SurvivesAnyDamageToItsFile) {
 }
 
 TEST(OpenTokenizer, SaysWhatIsSupported) {
-  const TestFolder folder;
+  const test::TempDir folder;
   const auto error_of = [&](const std::string& path) {
     const absl::Status status = OpenTokenizer(path).status();
     EXPECT_EQ(ExitCode(status), 3);
@@ -367,7 +368,7 @@ TEST(OpenTokenizer, SaysWhatIsSupported) {
 }
 
 TEST(FindTokenizer, FindsTheFileBesideAModel) {
-  const TestFolder folder;
+  const test::TempDir folder;
   EXPECT_EQ(FindTokenizer(folder.File("")), std::nullopt);
   EXPECT_EQ(FindTokenizer(folder.File("absent")), std::nullopt);
   const std::string path = folder.Write("tokenizer.model", "damaged");

@@ -1,35 +1,39 @@
-// Files of a test: each in a folder of its own that is gone afterwards.
-#ifndef NG_TESTS_CORE_FORMATS_TEST_FILES_H_
-#define NG_TESTS_CORE_FORMATS_TEST_FILES_H_
+// Files of a test: in a folder of its own, so that tests can run side by side, gone afterwards.
+#ifndef NG_TESTS_SUPPORT_TEMP_DIR_H_
+#define NG_TESTS_SUPPORT_TEMP_DIR_H_
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
-namespace ng {
+namespace ng::test {
 
-class TestFolder {
+class TempDir {
  public:
-  TestFolder() {
-    std::string pattern = testing::TempDir() + "ng_test_XXXXXX";
-    if (::mkdtemp(pattern.data()) == nullptr) ADD_FAILURE() << "cannot create " << pattern;
+  TempDir() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "ng_test_XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot create " + pattern);
     path_ = pattern;
   }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-  ~TestFolder() {
+  ~TempDir() {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
 
+  const std::string& path() const { return path_; }
   std::string File(std::string_view name) const { return path_ + "/" + std::string(name); }
 
+  // Writes a file and gives its path.
   std::string Write(std::string_view name, std::string_view bytes) const {
     std::ofstream(File(name), std::ios::binary) << bytes;
     return File(name);
@@ -47,12 +51,13 @@ class TestFolder {
   std::string path_;
 };
 
+// The bytes of a file.
 inline std::string Slurp(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) ADD_FAILURE() << "cannot read " << path;
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-}  // namespace ng
+}  // namespace ng::test
 
-#endif  // NG_TESTS_CORE_FORMATS_TEST_FILES_H_
+#endif  // NG_TESTS_SUPPORT_TEMP_DIR_H_

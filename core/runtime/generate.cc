@@ -161,7 +161,7 @@ absl::Status GenerateLoop::Admit() {
       NG_ASSIGN_OR_RETURN(active->sequence, model_.OpenSequence(completion.prompt_len + max_new));
     }
     active->slot = free_slots_.back();
-    const absl::Status opened = chain_.Open(active->slot, request.prompt_ids);
+    absl::Status opened = chain_.Open(active->slot, request.prompt_ids);
     if (!opened.ok()) {
       if (active->owns_sequence) model_.CloseSequence(active->sequence);
       return opened;

@@ -73,8 +73,9 @@ int64_t CgroupRoom() {
       const std::string dir = root + (group == "/" ? "" : group);
       const auto limit = ReadNumber(dir + (v2 ? "/memory.max" : "/memory.limit_in_bytes"));
       const auto used = ReadNumber(dir + (v2 ? "/memory.current" : "/memory.usage_in_bytes"));
-      if (limit && used)
+      if (limit && used) {
         room = std::min(room, std::max<int64_t>(0, *limit - (*used - Reclaimable(dir))));
+      }
       const size_t slash = group.rfind('/');
       if (group.empty() || group == "/" || slash == std::string::npos) break;
       group.resize(slash);

@@ -32,19 +32,42 @@ void* Allocate(std::size_t size, std::size_t alignment) {
 
 }  // namespace
 
-// Never inlined: GCC 12 would take the free() it then sees for a mismatch with operator new.
-__attribute__((noinline)) void* operator new(std::size_t size) {
+// Every form, so that none is paired with one of a sanitizer's. Never inlined: GCC 12 would take
+// the free() it then sees for a mismatch with operator new.
+#define NG_REPLACED __attribute__((noinline))
+
+NG_REPLACED void* operator new(std::size_t size) {
   return Allocate(size, alignof(std::max_align_t));
 }
-void* operator new(std::size_t size, std::align_val_t alignment) {
+NG_REPLACED void* operator new[](std::size_t size) { return operator new(size); }
+NG_REPLACED void* operator new(std::size_t size, std::align_val_t alignment) {
   return Allocate(size, static_cast<std::size_t>(alignment));
 }
-__attribute__((noinline)) void operator delete(void* memory) noexcept { std::free(memory); }
-__attribute__((noinline)) void operator delete(void* memory, std::size_t) noexcept {
+NG_REPLACED void* operator new[](std::size_t size, std::align_val_t alignment) {
+  return operator new(size, alignment);
+}
+NG_REPLACED void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+NG_REPLACED void* operator new[](std::size_t size, const std::nothrow_t& nothrow) noexcept {
+  return operator new(size, nothrow);
+}
+NG_REPLACED void operator delete(void* memory) noexcept { std::free(memory); }
+NG_REPLACED void operator delete[](void* memory) noexcept { std::free(memory); }
+NG_REPLACED void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+NG_REPLACED void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+NG_REPLACED void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+NG_REPLACED void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+NG_REPLACED void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+NG_REPLACED void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
 
 namespace ng {
 namespace {

@@ -67,7 +67,8 @@ class Prefill {
     if (!backend_->Plan(spec, {&rows_, 1}, &plan_).ok()) return false;
     scratch_.resize(static_cast<size_t>(plan_.scratch_floats + 16));
     const auto address = reinterpret_cast<uintptr_t>(scratch_.data());
-    run_.scratch = {reinterpret_cast<float*>((address + 63) & ~uintptr_t{63}),
+    const uintptr_t skipped = ((address + 63) & ~uintptr_t{63}) - address;
+    run_.scratch = {scratch_.data() + skipped / sizeof(float),
                     static_cast<size_t>(plan_.scratch_floats)};
     return backend_->Run(plan_, run_).ok();
   }
@@ -86,7 +87,7 @@ class Prefill {
 
 void FlashPrefill2048(benchmark::State& state, Codec codec) {
   Prefill prefill(static_cast<int>(state.range(0)), codec);
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     if (!prefill.Run()) state.SkipWithError("attention failed");
   }
   const double pairs = 0.5 * kTokens * (kTokens + 1);

@@ -82,19 +82,18 @@ class TbbExecutor : public Executor {
   }
 
  private:
+  // TBB allows as many workers as there are cores, and says so on stderr where an arena asks for
+  // more. Here the arena alone sets the limit: this one is the same for every executor.
+  static constexpr size_t kMostThreads = 1024;
+
   const int threads_;
+  const tbb::global_control control_{tbb::global_control::max_allowed_parallelism, kMostThreads};
   tbb::task_arena arena_;
 };
 
 }  // namespace
 
 std::unique_ptr<Executor> MakeExecutor(int threads) {
-  // TBB allows as many workers as there are cores, and says so on stderr where an arena asks for
-  // more. Here the arena alone sets the limit; the control lasts as long as the process.
-  constexpr size_t kMostThreads = 1024;
-  static const auto* const control =
-      new tbb::global_control(tbb::global_control::max_allowed_parallelism, kMostThreads);
-  (void)control;
   return std::make_unique<TbbExecutor>(threads);
 }
 

@@ -107,6 +107,7 @@ std::vector<TokenLogits> Inputs(int64_t vocab_size) {
     return logits;
   };
   std::vector<TokenLogits> inputs;
+  inputs.reserve(32);
   for (int i = 0; i < 8; ++i) inputs.push_back(make([&] { return 16.0F * uniform() - 8.0F; }));
   for (int i = 0; i < 8; ++i) {
     inputs.push_back(make([&] { return std::floor(5.0F * uniform()) - 2.0F; }));

@@ -144,7 +144,7 @@ class BodyStage : public SamplerStage {
   Body body_;
 };
 
-std::vector<std::string> CheckBody(Body body, SamplerDefinition definition = nullptr) {
+std::vector<std::string> CheckBody(const Body& body, SamplerDefinition definition = nullptr) {
   return CheckSampler({"faulty", kVocabSize, [=] { return std::make_unique<BodyStage>(body); },
                        std::move(definition), true});
 }

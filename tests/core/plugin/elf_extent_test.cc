@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -17,7 +16,6 @@
 namespace ng {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
 class ElfExtent : public ::testing::Test {

@@ -109,7 +109,9 @@ TEST_F(NgTokenize, NamesTheLineThatIsWrong) {
   for (const char* const line :
        {"{\"text\": 3}", "{\"text\"", "[]", "", "{}", "{\"text\": \"\xFF\"}",
         "{\"text\": \"a\", \"parse_special\": 1}", "{\"text\": \"a\", \"add_special\": true}"}) {
-    const Result result = Run(jsonl, good + line + "\n" + good);
+    std::string lines = good;
+    lines.append(line).append("\n").append(good);
+    const Result result = Run(jsonl, lines);
     ExpectError(result, 2, "stdin line 2: ");
     EXPECT_EQ(JsonLines(result.out).size(), 1) << "what came before the bad line is there";
   }

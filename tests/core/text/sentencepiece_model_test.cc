@@ -87,7 +87,7 @@ TEST(SentencePieceModel, NamesThePieceThatIsWrong) {
 }
 
 TEST(SentencePieceModel, RefusesADenormaliser) {
-  const std::string map("\4\0\0\0\0\0\0\0x", 10);
+  const std::string map("\4\0\0\0\0\0\0\0x\0", 10);
   EXPECT_THAT(ErrorOf(SmallModel() + BytesField(5, BytesField(2, map))), HasSubstr("denormaliser"));
   EXPECT_TRUE(ReadSentencePieceModel(SmallModel() + BytesField(5, IntField(3, 1)), "t.model").ok());
 }

@@ -228,7 +228,9 @@ TEST(SpecialTokens, NeverComeFromTextThatIsNotParsedForThem) {
     std::string text;
     for (const std::string& fragment : chosen) text += fragment;
     const Ids ids = tokenizer->Encode(text, {}).value();
-    for (const int32_t id : ids) RC_ASSERT(special_ids.count(id) == 0U);
+    for (const int32_t id : ids) {
+      RC_ASSERT(special_ids.count(id) == 0U);
+    }
   }));
 }
 

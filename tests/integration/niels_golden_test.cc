@@ -22,6 +22,7 @@ namespace {
 
 using Tensors = std::map<std::string, std::vector<float>>;
 
+// NOLINTNEXTLINE(bugprone-exception-escape): of the JSON library, whose moves do not throw
 struct Golden {
   std::string dir;
   nlohmann::json info;

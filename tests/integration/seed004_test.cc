@@ -117,7 +117,7 @@ TEST_P(Seed004, ChunkedDecodeMasksWithAnOffset) {
   EXPECT_EQ(logits, PromptLogits(ids, 0));
   for (int i = 0; i < 4; ++i) {
     std::vector<int32_t> other = ids;
-    const auto changed = static_cast<size_t>(10 + i);
+    const auto changed = size_t{10} + static_cast<size_t>(i);
     other[changed] = (ids[changed] + 1) % 61;
     EXPECT_EQ(FirstDifferentRow(logits, PromptLogits(other, 10)), 10 + i);
   }

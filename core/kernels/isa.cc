@@ -9,14 +9,17 @@ namespace {
 
 // __builtin_cpu_supports also asks whether the operating system keeps the wide registers.
 std::span<const IsaLevel> Detect() {
-  static constexpr std::array<IsaLevel, 3> kAll = {IsaLevel::kScalar, IsaLevel::kAvx2,
-                                                   IsaLevel::kAvx512};
+  static constexpr std::array<IsaLevel, 5> kAll = {IsaLevel::kScalar, IsaLevel::kAvx2,
+                                                   IsaLevel::kAvx512, IsaLevel::kAvx512Vnni,
+                                                   IsaLevel::kAvx512Bf16};
   // F16C is older than AVX2 on every CPU; clang 14 cannot ask for it.
   const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
   const bool avx512 =
       avx2 && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
       __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
-  return std::span(kAll).first(avx512 ? 3 : avx2 ? 2 : 1);
+  const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni") != 0;
+  const bool bf16 = vnni && __builtin_cpu_supports("avx512bf16") != 0;
+  return std::span(kAll).first(bf16 ? 5 : vnni ? 4 : avx512 ? 3 : avx2 ? 2 : 1);
 }
 
 }  // namespace
@@ -29,6 +32,10 @@ std::string_view IsaName(IsaLevel level) {
       return "avx2";
     case IsaLevel::kAvx512:
       return "avx512";
+    case IsaLevel::kAvx512Vnni:
+      return "avx512_vnni";
+    case IsaLevel::kAvx512Bf16:
+      return "avx512_bf16";
   }
   return "unknown";
 }

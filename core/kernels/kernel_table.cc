@@ -10,6 +10,10 @@ const KernelTable& Kernels(IsaLevel level) {
       return Avx2Kernels();
     case IsaLevel::kAvx512:
       return Avx512Kernels();
+    case IsaLevel::kAvx512Vnni:
+      return Avx512VnniKernels();
+    case IsaLevel::kAvx512Bf16:
+      return Avx512Bf16Kernels();
   }
   return ScalarKernels();
 }

@@ -57,6 +57,8 @@ const KernelTable& Kernels(IsaLevel level);
 const KernelTable& ScalarKernels();
 const KernelTable& Avx2Kernels();
 const KernelTable& Avx512Kernels();
+const KernelTable& Avx512VnniKernels();
+const KernelTable& Avx512Bf16Kernels();
 
 }  // namespace ng
 

@@ -12,12 +12,14 @@
 namespace ng {
 
 enum class IsaLevel {
-  kScalar = 0,  // no instruction beyond the compiler's baseline
-  kAvx2 = 1,    // AVX2, FMA, F16C
-  kAvx512 = 2,  // AVX-512 F, BW, DQ, VL
+  kScalar = 0,      // no instruction beyond the compiler's baseline
+  kAvx2 = 1,        // AVX2, FMA, F16C
+  kAvx512 = 2,      // AVX-512 F, BW, DQ, VL
+  kAvx512Vnni = 3,  // and VNNI: dot products of bytes
+  kAvx512Bf16 = 4,  // and BF16: dot products of bf16 pairs
 };
 
-// "scalar", "avx2", "avx512".
+// "scalar", "avx2", "avx512", "avx512_vnni", "avx512_bf16".
 std::string_view IsaName(IsaLevel level);
 
 // The levels that this CPU (and its operating system) can run, slowest first.

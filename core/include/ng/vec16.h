@@ -35,6 +35,10 @@
 #endif
 #define NG_BEGIN_TARGET_AVX2 NG_BEGIN_TARGET_("avx2,fma,f16c")
 #define NG_BEGIN_TARGET_AVX512 NG_BEGIN_TARGET_("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
+#define NG_BEGIN_TARGET_AVX512_VNNI \
+  NG_BEGIN_TARGET_("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")
+#define NG_BEGIN_TARGET_AVX512_BF16 \
+  NG_BEGIN_TARGET_("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")
 
 #define NG_INLINE inline __attribute__((always_inline))
 

@@ -18,6 +18,8 @@ namespace ng {
 const FlashKernel& GetFlashKernel(IsaLevel level) {
   switch (level) {
     case IsaLevel::kAvx512:
+    case IsaLevel::kAvx512Vnni:
+    case IsaLevel::kAvx512Bf16:
       return Avx512FlashKernel();
     case IsaLevel::kAvx2:
       return Avx2FlashKernel();

@@ -214,7 +214,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadSetting{"run.use_cache=no", "must be true or false"},
         BadSetting{"run.prefill_chunk=-5", "must be in [0, 2^63)"},
         BadSetting{"run.threads=1025", "must be in [0, 1024]"},
-        BadSetting{"run.isa=avx3", "must be one of auto, scalar, avx2, avx512"}));
+        BadSetting{"run.isa=avx3",
+                   "must be one of auto, scalar, avx2, avx512, avx512_vnni, "
+                   "avx512_bf16"}));
 
 TEST(CoreKey, RejectsAnEmptyChain) {
   EXPECT_EQ(std::string(BuildConfig("", {"sampler.chain="}).status().message()),

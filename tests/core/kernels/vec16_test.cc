@@ -24,6 +24,8 @@ void EvaluateVec16(IsaLevel level, const Vec16Inputs& in, Vec16Results* out) {
     case IsaLevel::kAvx2:
       return EvaluateAvx2Vec16(in, out);
     case IsaLevel::kAvx512:
+    case IsaLevel::kAvx512Vnni:
+    case IsaLevel::kAvx512Bf16:
       return EvaluateAvx512Vec16(in, out);
   }
 }

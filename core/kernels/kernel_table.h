@@ -5,27 +5,77 @@
 #ifndef NG_CORE_KERNELS_KERNEL_TABLE_H_
 #define NG_CORE_KERNELS_KERNEL_TABLE_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "ng/isa.h"
 
 namespace ng {
 
-// How the weights of a matrix are held in memory.
-enum class WeightType : int32_t { kF32 = 0, kBf16 = 1, kF16 = 2 };
+// How the weights of a matrix are held in memory. int8 and int4 lie on the value grids of Q8_0 and
+// Q4_0: blocks of 32 inputs of one output share an f16 scale.
+enum class WeightType : int32_t { kF32 = 0, kBf16 = 1, kF16 = 2, kInt8 = 3, kInt4 = 4 };
+inline constexpr int kWeightTypes = 5;
 
 inline constexpr int64_t kBlockColumns = 16;  // output columns packed side by side
+inline constexpr int64_t kQuantBlock = 32;    // inputs that share a scale
+
+// Bytes of 16 packed columns of k inputs; packed_matrix.h shows what lies in them.
+// REQUIRES: k <= 2^56.
+constexpr int64_t PackedBlockBytes(WeightType type, int64_t k) {
+  switch (type) {
+    case WeightType::kF32:
+      return k * kBlockColumns * 4;
+    case WeightType::kF16:
+      return k * kBlockColumns * 2;
+    case WeightType::kBf16:
+      return (k + k % 2) * kBlockColumns * 2;
+    case WeightType::kInt8:
+      return (k + kQuantBlock - 1) / kQuantBlock * kBlockColumns * (kQuantBlock + 2);
+    case WeightType::kInt4:
+      return (k + kQuantBlock - 1) / kQuantBlock * kBlockColumns * (kQuantBlock / 2 + 2);
+  }
+  return 0;
+}
+
+// What a matmul reads of its input rows. Rounding happens once per row, before all the matmuls that
+// read it, and never depends on the number of rows.
+enum class InputType { kF32, kBf16, kInt8 };
+
+// 32 inputs on a grid of their own: x[i] is about scale * q[i], scale = max |x| / 127. NaN or
+// infinity among them makes the scale NaN.
+struct QuantizedInput {
+  float scale;
+  // Weights are stored unsigned, w + z: sum(w * q) = sum((w + z) * q) + correction.
+  int32_t correction;  // -z * sum(q); z is 128 for int8 and 8 for int4 weights
+  int8_t q[kQuantBlock];
+};
+static_assert(sizeof(QuantizedInput) == 40);
+
+// Bytes of one row of k inputs: f32 [k]; bf16 [k], padded to pairs; int8 QuantizedInput [k/32],
+// padded to blocks.
+constexpr int64_t InputRowBytes(InputType type, int64_t k) {
+  switch (type) {
+    case InputType::kF32:
+      return k * int64_t{sizeof(float)};
+    case InputType::kBf16:
+      return (k + 1) / 2 * 4;
+    case InputType::kInt8:
+      return (k + kQuantBlock - 1) / kQuantBlock * int64_t{sizeof(QuantizedInput)};
+  }
+  return 0;
+}
 
 // out[r, c] = sum_k x[r, k] * w[c, k] (+ bias[c]) for the columns of blocks [block_begin,
 // block_end).
 struct MatmulArgs {
-  const float* x = nullptr;  // [n_rows, k], rows x_stride apart
-  int64_t x_stride = 0;
+  const std::byte* x = nullptr;  // [n_rows] rows of the table's input type
+  int64_t x_stride = 0;          // bytes
   int64_t n_rows = 0;
   int64_t k = 0;
-  const void* weights = nullptr;  // packed: see packed_matrix.h
-  const float* bias = nullptr;    // [n_columns] or null
-  float* out = nullptr;           // [n_rows, n_columns], rows out_stride apart
+  const std::byte* weights = nullptr;  // packed: see packed_matrix.h
+  const float* bias = nullptr;         // [n_columns] or null
+  float* out = nullptr;                // [n_rows, n_columns], rows out_stride apart
   int64_t out_stride = 0;
   int64_t n_columns = 0;  // in all; the last block may be partly filled
   int64_t block_begin = 0;
@@ -35,9 +85,15 @@ struct MatmulArgs {
 struct KernelTable {
   IsaLevel isa;
   // Indexed by WeightType. Each output accumulates over k in rising order in one f32 accumulator,
-  // from 0; the bias is added to the finished sum. Reads nothing beyond its operands and writes
-  // nothing but the n_rows x n_columns of its blocks. REQUIRES: k >= 1, n_rows >= 1.
-  void (*matmul[3])(const MatmulArgs& args);
+  // from 0: input by input, on the BF16 level pair by pair of bf16 weights, and for int8 and int4
+  // block by block, whose integer sums are exact. The bias is added to the finished sum. Reads
+  // nothing beyond its operands and writes nothing but the n_rows x n_columns of its blocks.
+  // REQUIRES: k >= 1, n_rows >= 1.
+  void (*matmul[kWeightTypes])(const MatmulArgs& args);
+  // What those matmuls read.
+  InputType input[kWeightTypes];
+  // Rounds one row of k inputs to that; null where f32 rows are read as they are.
+  void (*prepare[kWeightTypes])(const float* x, int64_t k, std::byte* row);
   // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]; one row of n; out may be x.
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* out);
   // out[i] = silu(gate[i]) * up[i], silu(z) = z / (1 + e^-z); out may be gate or up.

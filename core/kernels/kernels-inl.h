@@ -5,6 +5,7 @@
 
 #include "core/kernels/kernel_table.h"
 #include "core/kernels/matmul-inl.h"
+#include "core/kernels/matmul_weights-inl.h"
 #include "ng/vec16.h"
 #include "ng/vec_math-inl.h"
 
@@ -71,16 +72,32 @@ void MaxAndSumExp(const float* x, int64_t n, float* max, float* sum) {
   *sum = total.Sum();
 }
 
-template <class V, int kRows, int kBlocks, int kSingleBlocks>
+template <class Level, class W>
+void MatmulOf(const MatmulArgs& args) {
+  if constexpr (W::kInput == InputType::kInt8) {
+    Matmul<W, Level::kByteRows, Level::kByteBlocks, 2>(args);
+  } else {
+    Matmul<W, Level::kRows, Level::kBlocks, Level::kSingleBlocks>(args);
+  }
+}
+
+// A level: its lanes V, its byte dot products Dot, how it multiplies bf16 weights, and the shapes
+// of its tiles (matmul-inl.h), those over bytes apart.
+template <class Level>
 constexpr KernelTable MakeKernelTable(IsaLevel isa) {
-  return {.isa = isa,
-          .matmul = {Matmul<V, F32Weights<V>, kRows, kBlocks, kSingleBlocks>,
-                     Matmul<V, Bf16Weights<V>, kRows, kBlocks, kSingleBlocks>,
-                     Matmul<V, F16Weights<V>, kRows, kBlocks, kSingleBlocks>},
-          .rms_norm = RmsNorm<V>,
-          .silu_mul = SiluMul<V>,
-          .add = AddTo<V>,
-          .max_and_sum_exp = MaxAndSumExp<V>};
+  using V = typename Level::V;
+  constexpr auto kTable = []<class... W>(IsaLevel level, W... /*by type*/) {
+    return KernelTable{.isa = level,
+                       .matmul = {MatmulOf<Level, W>...},
+                       .input = {W::kInput...},
+                       .prepare = {W::kPrepare...},
+                       .rms_norm = RmsNorm<V>,
+                       .silu_mul = SiluMul<V>,
+                       .add = AddTo<V>,
+                       .max_and_sum_exp = MaxAndSumExp<V>};
+  };
+  return kTable(isa, F32Weights<V>(), typename Level::Bf16(), F16Weights<V>(),
+                ByteWeights<typename Level::Dot, 8>(), ByteWeights<typename Level::Dot, 4>());
 }
 
 }  // namespace ng

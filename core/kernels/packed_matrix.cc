@@ -4,21 +4,20 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <limits>
 #include <string>
 
+#include "core/kernels/quantize.h"
 #include "ng/half.h"
 
 namespace ng {
 namespace {
 
 constexpr int64_t kHugePage = int64_t{2} << 20;
+constexpr int64_t kAlignment = 64;
 
-int64_t ElementBytes(WeightType type) { return type == WeightType::kF32 ? 4 : 2; }
-
-int64_t PaddedK(WeightType type, int64_t k) { return type == WeightType::kBf16 ? k + k % 2 : k; }
-
-// One type's element, and where it lies in its block.
+// One type's element, and where it lies in its block of columns.
 struct F32Layout {
   using Element = float;
   static Element Round(float value) { return value; }
@@ -63,51 +62,147 @@ void UnpackColumn(const std::byte* block, int64_t column, int64_t k, float* out)
   for (int64_t i = 0; i < k; ++i) out[i] = Layout::Widen(in[Layout::Offset(i, column)]);
 }
 
-}  // namespace
+// Where the parts of one quantised block lie: 32 inputs of 16 columns.
+constexpr int64_t QuantBytes(int bits) { return kBlockColumns * kQuantBlock * bits / 8; }
 
-void PackedMatrix::Unmap::operator()(std::byte* p) const { munmap(p, bytes); }
+template <int kBits>
+void PutQuants(const Quants& quants, int64_t column, std::byte* block) {
+  auto* bytes = reinterpret_cast<uint8_t*>(block);
+  for (int64_t i = 0; i < kQuantBlock; ++i) {
+    const uint8_t q = quants.q[i];
+    if constexpr (kBits == 8) {
+      bytes[i / 4 * 64 + column * 4 + i % 4] = q;
+    } else {
+      uint8_t& byte = bytes[i / 8 * 64 + column * 4 + i % 4];
+      byte = static_cast<uint8_t>(i % 8 < 4 ? (byte & 0xF0) | q : (byte & 0x0F) | (q << 4));
+    }
+  }
+  std::memcpy(block + QuantBytes(kBits) + column * 2, &quants.scale, sizeof(quants.scale));
+}
+
+template <int kBits>
+Quants GetQuants(const std::byte* block, int64_t column) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(block);
+  Quants quants;
+  for (int64_t i = 0; i < kQuantBlock; ++i) {
+    if constexpr (kBits == 8) {
+      quants.q[i] = bytes[i / 4 * 64 + column * 4 + i % 4];
+    } else {
+      const uint8_t byte = bytes[i / 8 * 64 + column * 4 + i % 4];
+      quants.q[i] = i % 8 < 4 ? byte & 0x0F : byte >> 4;
+    }
+  }
+  std::memcpy(&quants.scale, block + QuantBytes(kBits) + column * 2, sizeof(quants.scale));
+  return quants;
+}
+
+template <int kBits>
+void PackQuantBlock(const float* rows, int64_t column, int64_t n_rows, int64_t k,
+                    std::byte* block) {
+  for (int64_t i = 0; i < k; i += kQuantBlock, block += QuantBytes(kBits) + kBlockColumns * 2) {
+    for (int64_t r = 0; r < n_rows; ++r) {
+      float x[kQuantBlock] = {};
+      std::copy_n(rows + r * k + i, std::min(kQuantBlock, k - i), x);
+      PutQuants<kBits>(kBits == 8 ? QuantizeInt8(x) : QuantizeInt4(x), column + r, block);
+    }
+  }
+}
+
+template <int kBits>
+void UnpackQuantColumn(const std::byte* block, int64_t column, int64_t k, float* out) {
+  constexpr int kZero = kBits == 8 ? 128 : 8;
+  for (int64_t i = 0; i < k; i += kQuantBlock, block += QuantBytes(kBits) + kBlockColumns * 2) {
+    const Quants quants = GetQuants<kBits>(block, column);
+    const float scale = F16ToF32(quants.scale);
+    for (int64_t j = 0; j < std::min(kQuantBlock, k - i); ++j) {
+      out[i + j] = scale * static_cast<float>(quants.q[j] - kZero);
+    }
+  }
+}
+
+// What PackedMatrix does with a type.
+struct Codec {
+  void (*pack)(const float* rows, int64_t column, int64_t n_rows, int64_t k, std::byte* block);
+  void (*unpack)(const std::byte* block, int64_t column, int64_t k, float* out);
+  float max_magnitude;
+};
+
+constexpr float kMaxF32 = std::numeric_limits<float>::max();
+constexpr float kMaxF16 = 65504.0F;
+
+constexpr Codec kCodecs[kWeightTypes] = {
+    {PackBlock<F32Layout>, UnpackColumn<F32Layout>, kMaxF32},
+    {PackBlock<Bf16Layout>, UnpackColumn<Bf16Layout>, 0x1.fep127F},
+    {PackBlock<F16Layout>, UnpackColumn<F16Layout>, kMaxF16},
+    {PackQuantBlock<8>, UnpackQuantColumn<8>, kMaxF16 * 127},
+    {PackQuantBlock<4>, UnpackQuantColumn<4>, kMaxF16 * 8},
+};
+
+const Codec& CodecOf(WeightType type) { return kCodecs[static_cast<int>(type)]; }
+
+}  // namespace
 
 int64_t PackedMatrix::PackedBytes(WeightType type, int64_t n, int64_t k) {
   assert(n >= 1 && k >= 1);
   constexpr int64_t kTooMany = std::numeric_limits<int64_t>::max();
-  if (n > kTooMany - kBlockColumns || k > kTooMany - 1) return kTooMany;
-  const int64_t columns = (n + kBlockColumns - 1) / kBlockColumns * kBlockColumns;
+  if (k > int64_t{1} << 56) return kTooMany;
+  const int64_t n_blocks = (n - 1) / kBlockColumns + 1;
   int64_t bytes = 0;
-  if (__builtin_mul_overflow(columns, PaddedK(type, k), &bytes) ||
-      __builtin_mul_overflow(bytes, ElementBytes(type), &bytes)) {
-    return kTooMany;
-  }
-  return bytes;
+  if (__builtin_mul_overflow(n_blocks, PackedBlockBytes(type, k), &bytes)) return kTooMany;
+  return bytes > kTooMany - kAlignment ? kTooMany : (bytes + kAlignment - 1) & -kAlignment;
 }
 
+float PackedMatrix::MaxMagnitude(WeightType type) { return CodecOf(type).max_magnitude; }
+
 absl::StatusOr<PackedMatrix> PackedMatrix::Allocate(WeightType type, int64_t n, int64_t k) {
+  NG_ASSIGN_OR_RETURN(WeightMemory memory, WeightMemory::Reserve(PackedBytes(type, n, k)));
+  return memory.Allocate(type, n, k);
+}
+
+absl::StatusOr<WeightMemory> WeightMemory::Reserve(int64_t bytes) {
+  // Mapped with room to begin at a huge page.
+  const auto room = static_cast<size_t>(bytes) + (bytes >= kHugePage ? kHugePage : 0);
+  void* mapped =
+      mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, /*fd=*/-1, 0);
+  if (mapped == MAP_FAILED) {
+    return LimitError("the weights need " + std::to_string(bytes) + " bytes, more than can be had");
+  }
+  WeightMemory memory;
+  const std::shared_ptr<std::byte> whole(static_cast<std::byte*>(mapped),
+                                         [room](std::byte* p) { munmap(p, room); });
+  auto begin = reinterpret_cast<uintptr_t>(mapped);
+  if (bytes >= kHugePage) {
+    begin = (begin + kHugePage - 1) & -static_cast<uintptr_t>(kHugePage);
+    madvise(reinterpret_cast<void*>(begin), static_cast<size_t>(bytes), MADV_HUGEPAGE);  // a hint
+  }
+  memory.data_ = {whole, reinterpret_cast<std::byte*>(begin)};
+  memory.size_ = bytes;
+  return memory;
+}
+
+absl::StatusOr<PackedMatrix> WeightMemory::Allocate(WeightType type, int64_t n, int64_t k) {
+  const int64_t bytes = PackedMatrix::PackedBytes(type, n, k);
+  if (bytes > size_ - used_) {
+    return LimitError("a weight matrix of " + std::to_string(n) + " x " + std::to_string(k) +
+                      " needs " + std::to_string(bytes) + " bytes, " +
+                      std::to_string(size_ - used_) + " are left of " + std::to_string(size_));
+  }
   PackedMatrix matrix;
   matrix.type_ = type;
   matrix.n_ = n;
   matrix.k_ = k;
-  const auto bytes = static_cast<size_t>(PackedBytes(type, n, k));
-  void* memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, /*fd=*/-1, 0);
-  if (memory == MAP_FAILED) {
-    return LimitError("a weight matrix of " + std::to_string(n) + " x " + std::to_string(k) +
-                      " needs " + std::to_string(bytes) + " bytes, more than can be had");
-  }
-  // Only a hint: it saves address translation while the matrix streams through a kernel.
-  if (static_cast<int64_t>(bytes) >= kHugePage) madvise(memory, bytes, MADV_HUGEPAGE);
-  matrix.data_ = {static_cast<std::byte*>(memory), Unmap{bytes}};
+  matrix.data_ = {data_, data_.get() + used_};
+  used_ += bytes;
   return matrix;
 }
 
 void PackedMatrix::PackRows(int64_t row, int64_t n_rows, const float* rows) {
   assert(row >= 0 && n_rows >= 0 && n_rows <= n_ - row);
-  const int64_t block_bytes = kBlockColumns * PaddedK(type_, k_) * ElementBytes(type_);
-  const auto pack = type_ == WeightType::kF32   ? PackBlock<F32Layout>
-                    : type_ == WeightType::kF16 ? PackBlock<F16Layout>
-                                                : PackBlock<Bf16Layout>;
   while (n_rows > 0) {
     const int64_t column = row % kBlockColumns;
     const int64_t count = std::min(n_rows, kBlockColumns - column);
-    pack(rows, column, count, k_, data_.get() + row / kBlockColumns * block_bytes);
+    CodecOf(type_).pack(rows, column, count, k_,
+                        data_.get() + row / kBlockColumns * PackedBlockBytes(type_, k_));
     row += count;
     n_rows -= count;
     rows += count * k_;
@@ -116,73 +211,8 @@ void PackedMatrix::PackRows(int64_t row, int64_t n_rows, const float* rows) {
 
 void PackedMatrix::CopyRow(int64_t row, float* out) const {
   assert(row >= 0 && row < n_);
-  const int64_t block_bytes = kBlockColumns * PaddedK(type_, k_) * ElementBytes(type_);
-  const auto unpack = type_ == WeightType::kF32   ? UnpackColumn<F32Layout>
-                      : type_ == WeightType::kF16 ? UnpackColumn<F16Layout>
-                                                  : UnpackColumn<Bf16Layout>;
-  unpack(data_.get() + row / kBlockColumns * block_bytes, row % kBlockColumns, k_, out);
-}
-
-namespace {
-
-// How many rows a thread takes as one item. Groups smaller than all rows are made only where the
-// blocks alone would leave a worker idle for long: each group reads the weights again.
-int64_t RowsPerItem(int64_t n_rows, int64_t n_blocks, int threads) {
-  constexpr int64_t kItemsPerThread = 8;  // an uneven split costs at most an eighth
-  constexpr int64_t kFewestRows = 24;     // a multiple of the kernels' tile heights
-  const int64_t groups = (kItemsPerThread * threads + n_blocks - 1) / n_blocks;
-  if (groups == 1 || n_blocks % threads == 0) return n_rows;
-  const int64_t rows = (n_rows + groups - 1) / groups;
-  return std::min(n_rows, (rows + kFewestRows - 1) / kFewestRows * kFewestRows);
-}
-
-// Items [begin, end) of `all`, counted block by block through the first group of rows, then through
-// the next.
-void MatmulItems(void (*matmul)(const MatmulArgs&), const MatmulArgs& all, int64_t rows_per_item,
-                 int64_t begin, int64_t end) {
-  const int64_t n_blocks = all.block_end;
-  while (begin < end) {
-    const int64_t row = begin / n_blocks * rows_per_item;
-    const int64_t block = begin % n_blocks;
-    const int64_t n = std::min(end - begin, n_blocks - block);
-    const int64_t groups = n == n_blocks ? (end - begin) / n_blocks : 1;  // whole ones in one call
-    MatmulArgs part = all;
-    part.x += row * all.x_stride;
-    part.out += row * all.out_stride;
-    part.n_rows = std::min(groups * rows_per_item, all.n_rows - row);
-    part.block_begin = block;
-    part.block_end = block + n;
-    matmul(part);
-    begin += groups * n;
-  }
-}
-
-}  // namespace
-
-absl::Status Matmul(const KernelTable& kernels, Executor& executor, const PackedMatrix& w,
-                    const float* bias, const TensorView<const float, 2>& x,
-                    const TensorView<float, 2>& out) {
-  assert(x.extent[1] == w.k() && out.extent[0] == x.extent[0] && out.extent[1] == w.n());
-  MatmulArgs all;
-  all.x = x.data;
-  all.x_stride = x.stride[0];
-  all.n_rows = x.extent[0];
-  all.k = w.k();
-  all.weights = w.data();
-  all.bias = bias;
-  all.out = out.data;
-  all.out_stride = out.stride[0];
-  all.n_columns = w.n();
-  all.block_end = (w.n() + kBlockColumns - 1) / kBlockColumns;
-  if (all.n_rows == 0) return absl::OkStatus();
-
-  const auto matmul = kernels.matmul[static_cast<int>(w.type())];
-  const int64_t rows_per_item = RowsPerItem(all.n_rows, all.block_end, executor.threads());
-  const int64_t row_groups = (all.n_rows + rows_per_item - 1) / rows_per_item;
-  return ParallelFor(executor, row_groups * all.block_end,
-                     [&](int64_t begin, int64_t end, int /*worker*/) {
-                       MatmulItems(matmul, all, rows_per_item, begin, end);
-                     });
+  CodecOf(type_).unpack(data_.get() + row / kBlockColumns * PackedBlockBytes(type_, k_),
+                        row % kBlockColumns, k_, out);
 }
 
 }  // namespace ng

@@ -136,8 +136,7 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer) {
   const ModelShape& shape = spec_.shape;
   const int64_t qkv_width = spec_.q_width() + 2 * spec_.kv_width();
   NG_RETURN_IF_ERROR(Norm(w.attn_norm, hidden_.data(), n_rows_, normed_.data()));
-  NG_RETURN_IF_ERROR(Matmul(*parts_.kernels, *parts_.executor, w.qkv, nullptr,
-                            Rows(normed_, spec_.width), Rows(qkv_, qkv_width)));
+  NG_RETURN_IF_ERROR(Multiply(w.qkv, nullptr, Rows(normed_, spec_.width), Rows(qkv_, qkv_width)));
   NG_RETURN_IF_ERROR(Rotate());
 
   // q, k and v lie side by side in each row of qkv_.
@@ -166,8 +165,8 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer) {
   if (!batch.captures.empty()) run.captures = batch.captures[static_cast<size_t>(layer)];
   NG_RETURN_IF_ERROR(
       GuardPlugin(*parts_.attention_plugin, [&] { return parts_.attention->Run(plan_, run); }));
-  NG_RETURN_IF_ERROR(Matmul(*parts_.kernels, *parts_.executor, w.attn_out, nullptr,
-                            Rows(attended_, spec_.q_width()), Rows(projected_, spec_.width)));
+  NG_RETURN_IF_ERROR(Multiply(w.attn_out, nullptr, Rows(attended_, spec_.q_width()),
+                              Rows(projected_, spec_.width)));
   return Residual();
 }
 
@@ -175,14 +174,14 @@ absl::Status Decoder::MlpBlock(int layer) {
   const LayerWeights& w = weights_.layers[static_cast<size_t>(layer)];
   const int64_t ffn = spec_.ffn_width;
   NG_RETURN_IF_ERROR(Norm(w.mlp_norm, hidden_.data(), n_rows_, normed_.data()));
-  NG_RETURN_IF_ERROR(Matmul(*parts_.kernels, *parts_.executor, w.gate_up, w.gate_up_bias.data(),
-                            Rows(normed_, spec_.width), Rows(gate_up_, 2 * ffn)));
+  NG_RETURN_IF_ERROR(Multiply(w.gate_up, w.gate_up_bias.data(), Rows(normed_, spec_.width),
+                              Rows(gate_up_, 2 * ffn)));
   NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row) {
     const float* gate = gate_up_.data() + row * 2 * ffn;
     parts_.kernels->silu_mul(gate, gate + ffn, ffn, activated_.data() + row * ffn);
   }));
-  NG_RETURN_IF_ERROR(Matmul(*parts_.kernels, *parts_.executor, w.down, w.down_bias.data(),
-                            Rows(activated_, ffn), Rows(projected_, spec_.width)));
+  NG_RETURN_IF_ERROR(
+      Multiply(w.down, w.down_bias.data(), Rows(activated_, ffn), Rows(projected_, spec_.width)));
   return Residual();
 }
 
@@ -197,9 +196,8 @@ absl::Status Decoder::Head(const StepBatch& batch) {
     row += n_wanted;
   }
   if (n_logit_rows_ == 0) return absl::OkStatus();
-  return Matmul(*parts_.kernels, *parts_.executor, weights_.embedding, nullptr,
-                {normed_.data(), {n_logit_rows_, spec_.width}},
-                {logits_.data(), {n_logit_rows_, spec_.shape.vocab_size}});
+  return Multiply(weights_.embedding, nullptr, {normed_.data(), {n_logit_rows_, spec_.width}},
+                  {logits_.data(), {n_logit_rows_, spec_.shape.vocab_size}});
 }
 
 absl::Status Decoder::Norm(const std::vector<float>& weight, const float* x, int64_t n_rows,
@@ -209,6 +207,26 @@ absl::Status Decoder::Norm(const std::vector<float>& weight, const float* x, int
     parts_.kernels->rms_norm(x + row * width, weight.data(), spec_.norm_eps, width,
                              out + row * width);
   });
+}
+
+absl::Status Decoder::Multiply(const PackedMatrix& w, const float* bias,
+                               const TensorView<const float, 2>& x,
+                               const TensorView<float, 2>& out) {
+  const auto type = static_cast<size_t>(w.type());
+  const int64_t n_rows = x.extent[0];
+  MatmulInput input{reinterpret_cast<const std::byte*>(x.data), n_rows, w.k(),
+                    x.stride[0] * int64_t{sizeof(float)}};
+  if (const auto prepare = parts_.kernels->prepare[type]; prepare != nullptr) {
+    input.row_bytes = InputRowBytes(parts_.kernels->input[type], w.k());
+    if (static_cast<int64_t>(input_.size()) < n_rows * input.row_bytes) {
+      input_.resize(static_cast<size_t>(n_rows * input.row_bytes));
+    }
+    NG_RETURN_IF_ERROR(ForRows(n_rows, [&](int64_t row) {
+      prepare(x.data + row * x.stride[0], w.k(), input_.data() + row * input.row_bytes);
+    }));
+    input.data = input_.data();
+  }
+  return Matmul(*parts_.kernels, *parts_.executor, w, bias, input, out);
 }
 
 absl::Status Decoder::Residual() {

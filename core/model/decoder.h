@@ -2,6 +2,7 @@
 #ifndef NG_CORE_MODEL_DECODER_H_
 #define NG_CORE_MODEL_DECODER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -52,6 +53,9 @@ class Decoder final : public LanguageModel {
   absl::Status Head(const StepBatch& batch);
   // out[r] = RMSNorm(x[r]); both [n_rows, width].
   absl::Status Norm(const std::vector<float>& weight, const float* x, int64_t n_rows, float* out);
+  // out = x * w^T (+ bias), x rounded once to what the weights' kernels read.
+  absl::Status Multiply(const PackedMatrix& w, const float* bias,
+                        const TensorView<const float, 2>& x, const TensorView<float, 2>& out);
   absl::Status Residual();  // hidden_ += projected_
   absl::Status Rotate();    // q and k in qkv_, by their rows' positions
   void GrowRopeTable(int64_t n_positions);
@@ -79,6 +83,7 @@ class Decoder final : public LanguageModel {
   std::vector<float> projected_;  // [n_rows, width]
   std::vector<float> gate_up_;    // [n_rows, 2 * ffn_width]
   std::vector<float> activated_;  // [n_rows, ffn_width]
+  std::vector<std::byte> input_;  // [n_rows], rounded for a matmul
   std::vector<float> logits_;     // [n_logit_rows, vocab_size]
   std::vector<float> scratch_;    // the attention backend's
   std::vector<float> rope_;       // [n_positions, head_dim / 2, 2]: cos, sin

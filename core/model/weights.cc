@@ -143,11 +143,13 @@ absl::StatusOr<WeightType> WeightTypeOf(const ModelFile& file, std::string_view 
   if (config_value == "f32") return WeightType::kF32;
   if (config_value == "bf16") return WeightType::kBf16;
   if (config_value == "f16") return WeightType::kF16;
+  if (config_value == "int8") return WeightType::kInt8;
+  if (config_value == "int4") return WeightType::kInt4;
   if (config_value != "auto") {
     return PluginError(absl::StrCat(
         "model.weights = ", absl::string_view(config_value.data(), config_value.size()),
         ": no kernel of this build holds weights so; can run: auto, "
-        "f32, bf16, f16"));
+        "f32, bf16, f16, int8, int4"));
   }
   const TensorInfo& embedding = *file.Find(TensorRole::kTokenEmbedding);
   switch (embedding.dtype) {

@@ -49,6 +49,10 @@ std::string_view WeightTypeName(WeightType type) {
       return "bf16";
     case WeightType::kF16:
       return "f16";
+    case WeightType::kInt8:
+      return "int8";
+    case WeightType::kInt4:
+      return "int4";
   }
   return "unknown";
 }

@@ -1,8 +1,11 @@
 // The kernels for AVX2, FMA and F16C: 16 registers of 8 lanes.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
+#include "core/kernels/dot16.h"
 #include "core/kernels/kernel_table.h"
 #include "ng/vec16.h"
 
@@ -10,10 +13,24 @@ NG_BEGIN_TARGET_AVX2
 #include "core/kernels/kernels-inl.h"
 
 namespace ng {
+namespace {
+
+struct Level {
+  using V = avx2::Vec16;
+  using Dot = avx2::Dot16;
+  using Bf16 = Bf16Weights<V>;
+  // 12 sums, 2 registers of weights, 1 of input; bytes: 4 sums and 8 of 16 bits, 4 of weights.
+  static constexpr int kRows = 6;
+  static constexpr int kBlocks = 1;
+  static constexpr int kSingleBlocks = 2;
+  static constexpr int kByteRows = 2;
+  static constexpr int kByteBlocks = 1;
+};
+
+}  // namespace
 
 const KernelTable& Avx2Kernels() {
-  // 6 rows x 1 block: 12 sums, 2 registers of weights, 1 of input.
-  static constexpr KernelTable kTable = MakeKernelTable<avx2::Vec16, 6, 1, 2>(IsaLevel::kAvx2);
+  static constexpr KernelTable kTable = MakeKernelTable<Level>(IsaLevel::kAvx2);
   return kTable;
 }
 

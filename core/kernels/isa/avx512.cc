@@ -1,8 +1,11 @@
 // The kernels for AVX-512 F, BW, DQ and VL: 32 registers of 16 lanes.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
+#include "core/kernels/dot16.h"
 #include "core/kernels/kernel_table.h"
 #include "ng/vec16.h"
 
@@ -10,10 +13,24 @@ NG_BEGIN_TARGET_AVX512
 #include "core/kernels/kernels-inl.h"
 
 namespace ng {
+namespace {
+
+struct Level {
+  using V = avx512::Vec16;
+  using Dot = avx512::Dot16;
+  using Bf16 = Bf16Weights<V>;
+  // 24 sums, 4 registers of weights, 1 of input; bytes: 8 sums and 16 of 16 bits, 4 of weights.
+  static constexpr int kRows = 6;
+  static constexpr int kBlocks = 4;
+  static constexpr int kSingleBlocks = 2;
+  static constexpr int kByteRows = 4;
+  static constexpr int kByteBlocks = 2;
+};
+
+}  // namespace
 
 const KernelTable& Avx512Kernels() {
-  // 6 rows x 4 blocks: 24 sums, 4 registers of weights, 1 of input.
-  static constexpr KernelTable kTable = MakeKernelTable<avx512::Vec16, 6, 4, 2>(IsaLevel::kAvx512);
+  static constexpr KernelTable kTable = MakeKernelTable<Level>(IsaLevel::kAvx512);
   return kTable;
 }
 

@@ -1,8 +1,11 @@
-// The kernels for AVX-512 F, BW, DQ, VL, and VNNI: 32 registers of 16 lanes.
+// The kernels for AVX-512 F, BW, DQ, VL and VNNI: dot products of bytes in one instruction.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
+#include "core/kernels/dot16.h"
 #include "core/kernels/kernel_table.h"
 #include "ng/vec16.h"
 
@@ -10,11 +13,24 @@ NG_BEGIN_TARGET_AVX512_VNNI
 #include "core/kernels/kernels-inl.h"
 
 namespace ng {
+namespace {
+
+struct Level {
+  using V = avx512::Vec16;
+  using Dot = avx512_vnni::Dot16;
+  using Bf16 = Bf16Weights<V>;
+  // 24 sums, 4 registers of weights, 1 of input; bytes: 12 sums and 12 of integers, 2 of weights.
+  static constexpr int kRows = 6;
+  static constexpr int kBlocks = 4;
+  static constexpr int kSingleBlocks = 2;
+  static constexpr int kByteRows = 6;
+  static constexpr int kByteBlocks = 2;
+};
+
+}  // namespace
 
 const KernelTable& Avx512VnniKernels() {
-  // 6 rows x 4 blocks: 24 sums, 4 registers of weights, 1 of input.
-  static constexpr KernelTable kTable =
-      MakeKernelTable<avx512::Vec16, 6, 4, 2>(IsaLevel::kAvx512Vnni);
+  static constexpr KernelTable kTable = MakeKernelTable<Level>(IsaLevel::kAvx512Vnni);
   return kTable;
 }
 

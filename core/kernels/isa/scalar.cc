@@ -1,16 +1,33 @@
 // The kernels in plain C++: the twin against which the other levels are tested.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
+#include "core/kernels/dot16.h"
 #include "core/kernels/kernel_table.h"
 #include "core/kernels/kernels-inl.h"
 #include "ng/vec16.h"
 
 namespace ng {
+namespace {
+
+struct Level {
+  using V = scalar::Vec16;
+  using Dot = scalar::Dot16;
+  using Bf16 = Bf16Weights<V>;
+  static constexpr int kRows = 3;
+  static constexpr int kBlocks = 1;
+  static constexpr int kSingleBlocks = 1;
+  static constexpr int kByteRows = 3;
+  static constexpr int kByteBlocks = 1;
+};
+
+}  // namespace
 
 const KernelTable& ScalarKernels() {
-  static constexpr KernelTable kTable = MakeKernelTable<scalar::Vec16, 3, 1, 1>(IsaLevel::kScalar);
+  static constexpr KernelTable kTable = MakeKernelTable<Level>(IsaLevel::kScalar);
   return kTable;
 }
 

@@ -1,15 +1,17 @@
-// The matrix product on every ISA level. The reference is the documented chain itself (from 0, one
-// multiply-add per k in rising order, then the bias), so results are compared bit by bit: no number
-// of rows, block range, stride, tile or prefetch may show.
+// The matrix product on every ISA level. The reference is the documented chain itself, so results
+// are compared bit by bit: no number of rows, block range, stride, tile or prefetch may show.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <tuple>
 #include <vector>
 
 #include "core/kernels/kernel_table.h"
 #include "core/kernels/packed_matrix.h"
+#include "ng/half.h"
 #include "ng/isa.h"
 #include "tests/core/kernels/test_support.h"
 
@@ -44,27 +46,70 @@ Problem MakeProblem(WeightType type, int64_t rows, int64_t k, int64_t n) {
   return p;
 }
 
-// [rows, n]
-std::vector<float> Chain(const Problem& p, IsaLevel level, bool with_bias) {
-  std::vector<float> out(p.rows * p.n);
+// The rows of x as the level's kernel reads them, `gap` bytes apart.
+std::vector<std::byte> Prepared(const Problem& p, IsaLevel level, int64_t gap = 0) {
+  const KernelTable& kernels = Kernels(level);
+  const auto type = static_cast<int>(p.type);
+  const int64_t row_bytes = InputRowBytes(kernels.input[type], p.k);
+  std::vector<std::byte> rows(p.rows * (row_bytes + gap) - gap, std::byte{0xFF});
   for (int64_t r = 0; r < p.rows; ++r) {
-    for (int64_t c = 0; c < p.n; ++c) {
-      const float* x = p.x.data() + r * p.k;
-      const float* w = p.w.data() + c * p.k;
-      float sum = 0.0F;
-      for (int64_t k = 0; k < p.k; ++k) {
-        sum = level == IsaLevel::kScalar ? x[k] * w[k] + sum : std::fma(x[k], w[k], sum);
-      }
-      out[r * p.n + c] = with_bias ? sum + p.bias[c] : sum;
+    std::byte* row = rows.data() + r * (row_bytes + gap);
+    if (kernels.prepare[type] == nullptr) {
+      std::memcpy(row, p.x.data() + r * p.k, row_bytes);
+    } else {
+      kernels.prepare[type](p.x.data() + r * p.k, p.k, row);
     }
   }
-  return out;
+  return rows;
 }
 
-MatmulArgs Args(const Problem& p, float* out) {
+// One output of f32 inputs: from 0, one multiply-add per k in rising order.
+float MulAddChain(const Problem& p, IsaLevel level, int64_t row, int64_t column) {
+  float sum = 0.0F;
+  for (int64_t k = 0; k < p.k; ++k) {
+    const float x = p.x[row * p.k + k];
+    const float w = p.w[column * p.k + k];
+    sum = level == IsaLevel::kScalar ? x * w + sum : std::fma(x, w, sum);
+  }
+  return sum;
+}
+
+// The scale of 32 packed int8 or int4 weights, read as packed_matrix.h lays them out.
+float PackedScale(const Problem& p, int64_t column, int64_t block) {
+  const int64_t block_bytes = p.type == WeightType::kInt8 ? 544 : 288;
+  const std::byte* at = p.packed.data() + column / 16 * PackedBlockBytes(p.type, p.k) +
+                        (block + 1) * block_bytes - 32 + column % 16 * 2;
+  uint16_t bits = 0;
+  std::memcpy(&bits, at, sizeof(bits));
+  return F16ToF32(bits);
+}
+
+// One output of byte inputs: an exact sum of whole numbers per block, scaled and added in f32.
+float BlockChain(const Problem& p, IsaLevel level, const std::vector<std::byte>& prepared,
+                 int64_t row, int64_t column) {
+  const int64_t row_bytes = InputRowBytes(InputType::kInt8, p.k);
+  float sum = 0.0F;
+  for (int64_t block = 0; block * kQuantBlock < p.k; ++block) {
+    QuantizedInput input;
+    std::memcpy(&input, prepared.data() + row * row_bytes + block * int64_t{sizeof(QuantizedInput)},
+                sizeof(input));
+    const float scale = PackedScale(p, column, block);
+    int64_t whole = 0;
+    for (int64_t i = 0; i < std::min(kQuantBlock, p.k - block * kQuantBlock); ++i) {
+      const float w = p.w[column * p.k + block * kQuantBlock + i];
+      whole += std::lround(w / scale) * input.q[i];
+    }
+    const float both = scale * input.scale;
+    const auto dot = static_cast<float>(whole);
+    sum = level == IsaLevel::kScalar ? both * dot + sum : std::fma(both, dot, sum);
+  }
+  return sum;
+}
+
+MatmulArgs Args(const Problem& p, IsaLevel level, const std::vector<std::byte>& x, float* out) {
   MatmulArgs args;
-  args.x = p.x.data();
-  args.x_stride = p.k;
+  args.x = x.data();
+  args.x_stride = InputRowBytes(Kernels(level).input[static_cast<int>(p.type)], p.k);
   args.n_rows = p.rows;
   args.k = p.k;
   args.weights = p.packed.data();
@@ -73,6 +118,34 @@ MatmulArgs Args(const Problem& p, float* out) {
   args.n_columns = p.n;
   args.block_end = (p.n + kBlockColumns - 1) / kBlockColumns;
   return args;
+}
+
+// [rows, n]. Pairs of bf16 have no portable twin: there one row and one block at a time must do.
+std::vector<float> Chain(const Problem& p, IsaLevel level, bool with_bias) {
+  const std::vector<std::byte> prepared = Prepared(p, level);
+  const InputType input = Kernels(level).input[static_cast<int>(p.type)];
+  std::vector<float> out(p.rows * p.n);
+  if (input == InputType::kBf16) {
+    for (int64_t r = 0; r < p.rows; ++r) {
+      MatmulArgs args = Args(p, level, prepared, out.data() + r * p.n);
+      args.x += r * args.x_stride;
+      args.n_rows = 1;
+      for (int64_t block = 0; block * kBlockColumns < p.n; ++block) {
+        args.block_begin = block;
+        args.block_end = block + 1;
+        Kernels(level).matmul[static_cast<int>(p.type)](args);
+      }
+    }
+  }
+  for (int64_t r = 0; r < p.rows; ++r) {
+    for (int64_t c = 0; c < p.n; ++c) {
+      float& sum = out[r * p.n + c];
+      if (input == InputType::kF32) sum = MulAddChain(p, level, r, c);
+      if (input == InputType::kInt8) sum = BlockChain(p, level, prepared, r, c);
+      if (with_bias) sum += p.bias[c];
+    }
+  }
+  return out;
 }
 
 class MatmulTest : public ::testing::TestWithParam<std::tuple<IsaLevel, WeightType>> {
@@ -86,10 +159,11 @@ class MatmulTest : public ::testing::TestWithParam<std::tuple<IsaLevel, WeightTy
   // Every number of rows up to p.rows gives the same bits, and touches nothing else of out.
   void CheckRowCounts(const Problem& p, const std::vector<int64_t>& counts) const {
     const std::vector<float> expected = Chain(p, level(), true);
+    const std::vector<std::byte> x = Prepared(p, level());
     for (const int64_t rows : counts) {
       const int64_t stride = p.n + 3;
       std::vector<float> out(p.rows * stride, kUntouched);
-      MatmulArgs args = Args(p, out.data());
+      MatmulArgs args = Args(p, level(), x, out.data());
       args.out_stride = stride;
       args.n_rows = rows;
       args.bias = p.bias.data();
@@ -135,17 +209,22 @@ TEST_P(MatmulTest, RunsOfALongSumContinueWhereTheyRested) {
 TEST_P(MatmulTest, IsCloseToTheExactSum) {
   const Problem p = MakeProblem(type(), 9, 1000, 40);
   std::vector<float> out(p.rows * p.n);
-  Run(Args(p, out.data()));
+  Run(Args(p, level(), Prepared(p, level()), out.data()));
+  const InputType input = Kernels(level()).input[static_cast<int>(type())];
+  // Besides the sum's own rounding: half a unit of a bf16 input, or half a step of 1 / 127.
+  const double input_error = input == InputType::kBf16   ? 0x1p-9
+                             : input == InputType::kInt8 ? 0.5 / 127.0
+                                                         : 0.0;
   for (int64_t r = 0; r < p.rows; ++r) {
     for (int64_t c = 0; c < p.n; ++c) {
       double sum = 0;
-      double magnitude = 0;
+      double weights = 0;  // inputs are below 1
       for (int64_t k = 0; k < p.k; ++k) {
-        const double product = static_cast<double>(p.x[r * p.k + k]) * p.w[c * p.k + k];
-        sum += product;
-        magnitude += std::abs(product);
+        sum += static_cast<double>(p.x[r * p.k + k]) * p.w[c * p.k + k];
+        weights += std::abs(p.w[c * p.k + k]);
       }
-      ASSERT_NEAR(out[r * p.n + c], sum, magnitude * static_cast<double>(p.k) * 0x1p-24);
+      ASSERT_NEAR(out[r * p.n + c], sum,
+                  weights * (static_cast<double>(p.k) * 0x1p-24 + input_error));
     }
   }
 }
@@ -153,17 +232,13 @@ TEST_P(MatmulTest, IsCloseToTheExactSum) {
 TEST_P(MatmulTest, BlockRangesAndStridesDoNotShow) {
   const Problem p = MakeProblem(type(), 8, 33, 150);  // 10 blocks, the last of 6 columns
   const std::vector<float> expected = Chain(p, level(), false);
-  const int64_t x_stride = p.k + 5;
-  std::vector<float> x(p.rows * x_stride, std::nanf(""));
-  for (int64_t r = 0; r < p.rows; ++r) {
-    std::copy_n(p.x.data() + r * p.k, p.k, x.data() + r * x_stride);
-  }
+  constexpr int64_t kGap = 24;
+  const std::vector<std::byte> x = Prepared(p, level(), kGap);
   for (int64_t begin = 0; begin < 10; ++begin) {
     for (int64_t end = begin; end <= 10; ++end) {
       std::vector<float> out(p.rows * p.n, kUntouched);
-      MatmulArgs args = Args(p, out.data());
-      args.x = x.data();
-      args.x_stride = x_stride;
+      MatmulArgs args = Args(p, level(), x, out.data());
+      args.x_stride += kGap;
       args.block_begin = begin;
       args.block_end = end;
       Run(args);
@@ -179,12 +254,13 @@ TEST_P(MatmulTest, BlockRangesAndStridesDoNotShow) {
 TEST_P(MatmulTest, StaysInsideItsOperands) {
   for (const auto& [rows, k, n] : {std::tuple{1, 7, 5}, {1, 260, 70}, {6, 5, 49}, {13, 301, 67}}) {
     const Problem p = MakeProblem(type(), rows, k, n);
-    GuardedArray<float> x(p.x);
+    const std::vector<std::byte> prepared = Prepared(p, level());
+    GuardedArray<std::byte> x(prepared);
     GuardedArray<float> bias(p.bias);
     GuardedArray<float> out(p.rows * p.n);
     GuardedArray<std::byte> weights(
         std::vector<std::byte>(p.packed.data(), p.packed.data() + p.packed.bytes()));
-    MatmulArgs args = Args(p, out.data());
+    MatmulArgs args = Args(p, level(), prepared, out.data());
     args.x = x.data();
     args.weights = weights.data();
     args.bias = bias.data();
@@ -198,7 +274,7 @@ TEST_P(MatmulTest, NaNStaysInItsOwnRow) {
   const std::vector<float> clean = Chain(p, level(), false);
   p.x[3 * p.k + 39] = std::nanf("");
   std::vector<float> out(p.rows * p.n);
-  Run(Args(p, out.data()));
+  Run(Args(p, level(), Prepared(p, level()), out.data()));
   for (int64_t i = 0; i < p.rows * p.n; ++i) {
     if (i / p.n == 3) {
       ASSERT_TRUE(std::isnan(out[i]));
@@ -208,15 +284,28 @@ TEST_P(MatmulTest, NaNStaysInItsOwnRow) {
   }
 }
 
+TEST_P(MatmulTest, AnInputThatIsNotFiniteGivesNoFiniteSum) {
+  for (const float bad : {std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
+    for (const int64_t at : {0, 17, 39}) {
+      Problem p = MakeProblem(type(), 1, 40, 16);
+      p.x[at] = bad;
+      std::vector<float> out(p.n);
+      Run(Args(p, level(), Prepared(p, level()), out.data()));
+      EXPECT_FALSE(std::isfinite(out[0])) << bad << " at " << at;
+    }
+  }
+}
+
 TEST_P(MatmulTest, ThreadsDoNotShow) {
   for (const auto& [rows, n] : {std::pair{1, 1}, {1, 150}, {5, 33}, {130, 20}, {97, 90}}) {
     const Problem p = MakeProblem(type(), rows, 37, n);
     const std::vector<float> expected = Chain(p, level(), true);
+    const std::vector<std::byte> x = Prepared(p, level());
+    const MatmulInput input{x.data(), p.rows, p.k, static_cast<int64_t>(x.size()) / p.rows};
     for (const int threads : {1, 2, 3}) {
       ThreadExecutor executor(threads);
       std::vector<float> out(p.rows * p.n, kUntouched);
-      ASSERT_TRUE(Matmul(Kernels(level()), executor, p.packed, p.bias.data(),
-                         TensorView<const float, 2>(p.x.data(), {p.rows, p.k}),
+      ASSERT_TRUE(Matmul(Kernels(level()), executor, p.packed, p.bias.data(), input,
                          TensorView<float, 2>(out.data(), {p.rows, p.n}))
                       .ok());
       ASSERT_EQ(out, expected) << rows << " rows, " << n << " columns, " << threads << " threads";
@@ -224,15 +313,43 @@ TEST_P(MatmulTest, ThreadsDoNotShow) {
   }
 }
 
+TEST_P(MatmulTest, TheEpilogueSeesEveryFinishedOutputOnce) {
+  for (const auto& [rows, n] : {std::pair{1, 150}, {7, 33}, {130, 20}, {97, 90}}) {
+    const Problem p = MakeProblem(type(), rows, 37, n);
+    const std::vector<float> expected = Chain(p, level(), true);
+    const std::vector<std::byte> x = Prepared(p, level());
+    const MatmulInput input{x.data(), p.rows, p.k, static_cast<int64_t>(x.size()) / p.rows};
+    ThreadExecutor executor(2);
+    std::vector<float> out(p.rows * p.n, kUntouched);
+    std::vector<float> seen(p.rows * p.n, 0.0F);
+    ASSERT_TRUE(Matmul(Kernels(level()), executor, p.packed, p.bias.data(), input,
+                       TensorView<float, 2>(out.data(), {p.rows, p.n}),
+                       [&](int64_t row, int64_t n_rows, int64_t column, int64_t n_columns) {
+                         EXPECT_EQ(column % (2 * kBlockColumns), 0);
+                         EXPECT_TRUE(n_columns % (2 * kBlockColumns) == 0 ||
+                                     column + n_columns == p.n);
+                         for (int64_t r = row; r < row + n_rows; ++r) {
+                           for (int64_t c = column; c < column + n_columns; ++c) {
+                             seen[r * p.n + c] += out[r * p.n + c];
+                           }
+                         }
+                       })
+                    .ok());
+    ASSERT_EQ(seen, expected) << rows << " rows, " << n << " columns";
+  }
+}
+
 const char* TypeName(WeightType type) {
-  return type == WeightType::kF32 ? "F32" : type == WeightType::kBf16 ? "Bf16" : "F16";
+  constexpr const char* kNames[kWeightTypes] = {"F32", "Bf16", "F16", "Int8", "Int4"};
+  return kNames[static_cast<int>(type)];
 }
 
 INSTANTIATE_TEST_SUITE_P(AllLevels, MatmulTest,
                          ::testing::Combine(::testing::ValuesIn(SupportedIsaLevels().begin(),
                                                                 SupportedIsaLevels().end()),
                                             ::testing::Values(WeightType::kF32, WeightType::kBf16,
-                                                              WeightType::kF16)),
+                                                              WeightType::kF16, WeightType::kInt8,
+                                                              WeightType::kInt4)),
                          [](const auto& info) {
                            return std::string(IsaName(std::get<0>(info.param))) +
                                   TypeName(std::get<1>(info.param));
@@ -247,10 +364,9 @@ class FailingExecutor : public Executor {
 // [rows, k] times [n, k] of zeros.
 absl::Status MultiplyZeros(Executor& executor, int64_t rows, int64_t n) {
   const PackedMatrix w = *PackedMatrix::Allocate(WeightType::kF32, n, 4);
-  const std::vector<float> x(rows * 4);
+  const std::vector<std::byte> x(rows * 16);
   std::vector<float> out(rows * n);
-  return Matmul(Kernels(IsaLevel::kScalar), executor, w, nullptr,
-                TensorView<const float, 2>(x.data(), {rows, 4}),
+  return Matmul(Kernels(IsaLevel::kScalar), executor, w, nullptr, {x.data(), rows, 4, 16},
                 TensorView<float, 2>(out.data(), {rows, n}));
 }
 
@@ -260,10 +376,10 @@ TEST(MatmulSplit, GivesRowsToThreadsWhenBlocksAreFew) {
   EXPECT_GE(executor.n_items(), 8);
 }
 
-TEST(MatmulSplit, LeavesRowsTogetherWhenBlocksDivideEvenly) {
+TEST(MatmulSplit, LeavesRowsTogetherWhenUnitsDivideEvenly) {
   ThreadExecutor executor(2);
-  ASSERT_TRUE(MultiplyZeros(executor, 512, 6 * 16).ok());
-  EXPECT_EQ(executor.n_items(), 6);
+  ASSERT_TRUE(MultiplyZeros(executor, 512, 16 * 16).ok());
+  EXPECT_EQ(executor.n_items(), 4);
 }
 
 TEST(MatmulSplit, NoRowsAreNoWork) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -18,10 +19,30 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr WeightType kTypes[] = {WeightType::kF32, WeightType::kBf16, WeightType::kF16};
+constexpr WeightType kFloatTypes[] = {WeightType::kF32, WeightType::kBf16, WeightType::kF16};
+constexpr WeightType kTypes[] = {WeightType::kF32, WeightType::kBf16, WeightType::kF16,
+                                 WeightType::kInt8, WeightType::kInt4};
+
+// Element (row, k) of packed int8 or int4 by the documented shapes.
+float QuantAt(const PackedMatrix& m, int64_t row, int64_t k) {
+  const bool int8 = m.type() == WeightType::kInt8;
+  const int64_t quant_bytes = int8 ? 512 : 256;
+  const int64_t blocks = (m.k() + 31) / 32;
+  const auto* block = reinterpret_cast<const uint8_t*>(m.data()) +
+                      (row / 16 * blocks + k / 32) * (quant_bytes + 32);
+  const int64_t column = row % 16;
+  const int64_t i = k % 32;
+  uint16_t scale = 0;
+  std::memcpy(&scale, block + quant_bytes + 2 * column, sizeof(scale));
+  if (int8)
+    return F16ToF32(scale) * static_cast<float>(block[i / 4 * 64 + column * 4 + i % 4] - 128);
+  const uint8_t both = block[i / 8 * 64 + column * 4 + i % 4];
+  return F16ToF32(scale) * static_cast<float>((i % 8 < 4 ? both & 15 : both >> 4) - 8);
+}
 
 // Element (row, k) of the packed bytes by the documented shapes.
 float At(const PackedMatrix& m, int64_t row, int64_t k) {
+  if (m.type() == WeightType::kInt8 || m.type() == WeightType::kInt4) return QuantAt(m, row, k);
   const int64_t block = row / 16;
   const int64_t column = row % 16;
   if (m.type() == WeightType::kBf16) {
@@ -52,7 +73,7 @@ PackedMatrix PackInPieces(WeightType type, int64_t n, int64_t k, int64_t piece,
 }
 
 TEST(PackedMatrix, HoldsEachValueRoundedOnceWhereTheLayoutSays) {
-  for (const WeightType type : kTypes) {
+  for (const WeightType type : kFloatTypes) {
     for (const int64_t n : {1, 16, 17, 45}) {
       for (const int64_t k : {1, 2, 15, 33}) {
         const std::vector<float> rows = RandomFloats(n * k, 7);
@@ -67,6 +88,38 @@ TEST(PackedMatrix, HoldsEachValueRoundedOnceWhereTheLayoutSays) {
         }
       }
     }
+  }
+}
+
+TEST(PackedMatrix, HoldsBlocksOf32OnTheirGridWhereTheLayoutSays) {
+  for (const int64_t n : {1, 16, 45}) {
+    for (const int64_t k : {1, 31, 32, 33, 70}) {
+      const std::vector<float> rows = RandomFloats(n * k, 9);
+      for (const WeightType type : {WeightType::kInt8, WeightType::kInt4}) {
+        const PackedMatrix m = PackInPieces(type, n, k, n, rows);
+        // Values are below 1: half a step of 1 / 127, or a whole one of 1 / 8 where +1 is cut off.
+        const float step = type == WeightType::kInt8 ? 0.51F / 127.0F : 1.01F / 8.0F;
+        std::vector<float> row(k);
+        for (int64_t r = 0; r < n; ++r) {
+          m.CopyRow(r, row.data());
+          for (int64_t i = 0; i < k; ++i) {
+            ASSERT_EQ(row[i], At(m, r, i));
+            ASSERT_NEAR(row[i], rows[r * k + i], step);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PackedMatrix, HoldsTheLargestMagnitudeOfItsTypeFinite) {
+  for (const WeightType type : kTypes) {
+    const float largest = PackedMatrix::MaxMagnitude(type);
+    std::vector<float> rows(32, 1.0F);
+    rows[3] = -largest;
+    const PackedMatrix m = PackInPieces(type, 1, 32, 1, rows);
+    EXPECT_NEAR(At(m, 0, 3), -largest, largest * 1e-2F);
+    EXPECT_TRUE(std::isfinite(At(m, 0, 0)));
   }
 }
 
@@ -107,6 +160,9 @@ TEST(PackedMatrix, CountsItsBytesWithPadding) {
   EXPECT_EQ(PackedMatrix::PackedBytes(WeightType::kF32, 17, 3), 32 * 3 * 4);
   EXPECT_EQ(PackedMatrix::PackedBytes(WeightType::kF16, 17, 3), 32 * 3 * 2);
   EXPECT_EQ(PackedMatrix::PackedBytes(WeightType::kBf16, 17, 3), 32 * 4 * 2);
+  EXPECT_EQ(PackedMatrix::PackedBytes(WeightType::kInt8, 17, 33), 2 * 2 * (16 * 32 + 16 * 2));
+  EXPECT_EQ(PackedMatrix::PackedBytes(WeightType::kInt4, 17, 33), 2 * 2 * (16 * 16 + 16 * 2));
+  EXPECT_EQ(PackedMatrix::PackedBytes(WeightType::kInt8, 1, 1), 576);  // rounded up to 64
   EXPECT_EQ(PackedMatrix().bytes(), 0);
 }
 
@@ -115,7 +171,7 @@ TEST(PackedMatrix, BytesBeyondInt64AreTheLargestInt64) {
   for (const WeightType type : kTypes) {
     EXPECT_EQ(PackedMatrix::PackedBytes(type, kMax, 1), kMax);
     EXPECT_EQ(PackedMatrix::PackedBytes(type, 1, kMax), kMax);
-    EXPECT_EQ(PackedMatrix::PackedBytes(type, int64_t{1} << 31, int64_t{1} << 31), kMax);
+    EXPECT_EQ(PackedMatrix::PackedBytes(type, int64_t{1} << 32, int64_t{1} << 32), kMax);
   }
 }
 
@@ -124,8 +180,30 @@ TEST(PackedMatrix, RefusesWhatTheSystemCannotGive) {
     const absl::Status status =
         PackedMatrix::Allocate(WeightType::kBf16, n, int64_t{1} << 20).status();
     EXPECT_EQ(ExitCode(status), 5);
-    EXPECT_THAT(std::string(status.message()), HasSubstr(std::to_string(n) + " x 1048576"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("bytes, more than can be had"));
   }
+}
+
+TEST(WeightMemory, HoldsMatricesOneAfterTheOtherAndNoMoreThanReserved) {
+  const int64_t bytes = PackedMatrix::PackedBytes(WeightType::kInt8, 20, 40);
+  WeightMemory memory = *WeightMemory::Reserve(2 * bytes);
+  PackedMatrix first = *memory.Allocate(WeightType::kInt8, 20, 40);
+  const PackedMatrix second = *memory.Allocate(WeightType::kInt8, 20, 40);
+  EXPECT_EQ(second.data(), first.data() + bytes);
+  const absl::Status status = memory.Allocate(WeightType::kInt8, 1, 1).status();
+  EXPECT_EQ(ExitCode(status), 5);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("1 x 1 needs 576 bytes, 0 are left"));
+}
+
+TEST(WeightMemory, LivesAsLongAsItsLastMatrix) {
+  const std::vector<float> rows = RandomFloats(700 * 900, 5);
+  PackedMatrix m;
+  {
+    WeightMemory memory = *WeightMemory::Reserve(8 << 20);
+    m = *memory.Allocate(WeightType::kF32, 700, 900);
+  }
+  m.PackRows(0, 700, rows.data());
+  EXPECT_EQ(At(m, 699, 899), rows.back());
 }
 
 TEST(PackedMatrix, IsAlignedAndKeepsItsMemoryWhenMoved) {

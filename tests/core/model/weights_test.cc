@@ -152,9 +152,9 @@ TEST_F(WeightsTest, AutoIsTheFilesOwnTypeAndOthersAreRefusedWithWhatCanRun) {
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(*WeightTypeOf(*file, "auto"), WeightType::kF32);
   EXPECT_EQ(*WeightTypeOf(*file, "bf16"), WeightType::kBf16);
-  const auto refused = WeightTypeOf(*file, "int4");
+  const auto refused = WeightTypeOf(*file, "int3");
   EXPECT_EQ(ExitCode(refused.status()), 4);
-  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("auto, f32, bf16, f16"));
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("auto, f32, bf16, f16, int8, int4"));
 }
 
 }  // namespace

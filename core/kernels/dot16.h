@@ -1,0 +1,192 @@
+// Dot products of bytes, sixteen side by side, on each ISA level: the integer twin of ng/vec16.h.
+//
+// Weights are unsigned bytes, 16 columns x 4 inputs in one load; inputs are signed bytes in
+// [-127, 127], four to a broadcast word. Sums are exact integers on every level, so the levels
+// differ in speed alone. A Sum holds one block of 32 inputs (eight words), no more: without VNNI it
+// gathers in 16 bits, which a ninth word could overflow. Clear comes first: GCC compiles an
+// implicit constructor for the baseline, whatever the target around it.
+#ifndef NG_CORE_KERNELS_DOT16_H_
+#define NG_CORE_KERNELS_DOT16_H_
+
+#include <immintrin.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "ng/vec16.h"
+
+namespace ng::scalar {
+
+struct Dot16 {
+  using V = Vec16;
+  struct Bytes {
+    uint8_t column[16][4];
+  };
+  static NG_INLINE Bytes Load(const std::byte* p) {
+    Bytes r;
+    std::memcpy(&r, p, sizeof(r));
+    return r;
+  }
+  // The lower and the upper four bits of every byte.
+  static NG_INLINE Bytes Low(Bytes b) {
+    for (auto& column : b.column) {
+      for (uint8_t& byte : column) byte &= 0x0F;
+    }
+    return b;
+  }
+  static NG_INLINE Bytes High(Bytes b) {
+    for (auto& column : b.column) {
+      for (uint8_t& byte : column) byte >>= 4;
+    }
+    return b;
+  }
+  // kBits: of a weight, 4 or 8.
+  template <int kBits>
+  struct Sum {
+    int32_t lane[16];
+    NG_INLINE void Clear() { std::memset(lane, 0, sizeof(lane)); }
+    NG_INLINE void Add(Bytes w, const int8_t* x) {
+      for (int c = 0; c < 16; ++c) {
+        for (int i = 0; i < 4; ++i) lane[c] += w.column[c][i] * x[i];
+      }
+    }
+    // The sum and the correction, as floats.
+    NG_INLINE V Finish(int32_t correction) const {
+      V r;
+      for (int c = 0; c < 16; ++c) r.lane[c] = static_cast<float>(lane[c] + correction);
+      return r;
+    }
+  };
+  // Whole numbers in [-127, 127] to bytes.
+  static NG_INLINE void StoreBytes(V x, int8_t* p) {
+    for (int i = 0; i < 16; ++i) p[i] = static_cast<int8_t>(x.lane[i]);
+  }
+};
+
+}  // namespace ng::scalar
+
+NG_BEGIN_TARGET_AVX2
+namespace ng::avx2 {
+
+struct Dot16 {
+  using V = Vec16;
+  struct Bytes {
+    __m256i lo;
+    __m256i hi;
+  };
+  static NG_INLINE Bytes Load(const std::byte* p) {
+    return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
+            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};
+  }
+  static NG_INLINE __m256i Low256(__m256i b) { return _mm256_and_si256(b, _mm256_set1_epi8(0x0F)); }
+  static NG_INLINE Bytes Low(Bytes b) { return {Low256(b.lo), Low256(b.hi)}; }
+  static NG_INLINE Bytes High(Bytes b) {
+    return {Low256(_mm256_srli_epi16(b.lo, 4)), Low256(_mm256_srli_epi16(b.hi, 4))};
+  }
+  template <int kBits>
+  struct Sum {
+    // 16-bit sums: of the weights' lower four bits, and of their upper four.
+    Bytes low;
+    Bytes high;
+    NG_INLINE void Clear() {
+      low.lo = low.hi = _mm256_setzero_si256();
+      high.lo = high.hi = _mm256_setzero_si256();
+    }
+    static NG_INLINE void AddTo(Bytes w, __m256i x, Bytes* sum) {
+      sum->lo = _mm256_add_epi16(sum->lo, _mm256_maddubs_epi16(w.lo, x));
+      sum->hi = _mm256_add_epi16(sum->hi, _mm256_maddubs_epi16(w.hi, x));
+    }
+    NG_INLINE void Add(Bytes w, const int8_t* x) {
+      int32_t word = 0;
+      std::memcpy(&word, x, sizeof(word));
+      const __m256i inputs = _mm256_set1_epi32(word);
+      AddTo(kBits == 4 ? w : Low(w), inputs, &low);
+      if constexpr (kBits == 8) AddTo(High(w), inputs, &high);
+    }
+    static NG_INLINE __m256 Join(__m256i low, __m256i high, int32_t correction) {
+      __m256i sum = _mm256_madd_epi16(low, _mm256_set1_epi16(1));
+      if constexpr (kBits == 8) {
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(high, _mm256_set1_epi16(16)));
+      }
+      return _mm256_cvtepi32_ps(_mm256_add_epi32(sum, _mm256_set1_epi32(correction)));
+    }
+    NG_INLINE V Finish(int32_t correction) const {
+      return {Join(low.lo, high.lo, correction), Join(low.hi, high.hi, correction)};
+    }
+  };
+  static NG_INLINE void StoreBytes(V x, int8_t* p) {
+    const __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(x.lo), _mm256_cvtps_epi32(x.hi));
+    const __m256i ordered = _mm256_permute4x64_epi64(words, 0xD8);
+    const __m128i bytes =
+        _mm_packs_epi16(_mm256_castsi256_si128(ordered), _mm256_extracti128_si256(ordered, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
+  }
+};
+
+}  // namespace ng::avx2
+NG_END_TARGET
+
+NG_BEGIN_TARGET_AVX512
+namespace ng::avx512 {
+
+struct Dot16 {
+  using V = Vec16;
+  using Bytes = __m512i;
+  static NG_INLINE Bytes Load(const std::byte* p) { return _mm512_loadu_si512(p); }
+  static NG_INLINE Bytes Low(Bytes b) { return _mm512_and_si512(b, _mm512_set1_epi8(0x0F)); }
+  static NG_INLINE Bytes High(Bytes b) { return Low(_mm512_srli_epi16(b, 4)); }
+  template <int kBits>
+  struct Sum {
+    __m512i low;
+    __m512i high;
+    NG_INLINE void Clear() { low = high = _mm512_setzero_si512(); }
+    NG_INLINE void Add(Bytes w, const int8_t* x) {
+      int32_t word = 0;
+      std::memcpy(&word, x, sizeof(word));
+      const __m512i inputs = _mm512_set1_epi32(word);
+      low = _mm512_add_epi16(low, _mm512_maddubs_epi16(kBits == 4 ? w : Low(w), inputs));
+      if constexpr (kBits == 8) {
+        high = _mm512_add_epi16(high, _mm512_maddubs_epi16(High(w), inputs));
+      }
+    }
+    NG_INLINE V Finish(int32_t correction) const {
+      __m512i sum = _mm512_madd_epi16(low, _mm512_set1_epi16(1));
+      if constexpr (kBits == 8) {
+        sum = _mm512_add_epi32(sum, _mm512_madd_epi16(high, _mm512_set1_epi16(16)));
+      }
+      return {_mm512_cvtepi32_ps(_mm512_add_epi32(sum, _mm512_set1_epi32(correction)))};
+    }
+  };
+  static NG_INLINE void StoreBytes(V x, int8_t* p) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x.v)));
+  }
+};
+
+}  // namespace ng::avx512
+NG_END_TARGET
+
+NG_BEGIN_TARGET_AVX512_VNNI
+namespace ng::avx512_vnni {
+
+struct Dot16 : avx512::Dot16 {
+  template <int kBits>
+  struct Sum {
+    __m512i sum;
+    NG_INLINE void Clear() { sum = _mm512_setzero_si512(); }
+    NG_INLINE void Add(Bytes w, const int8_t* x) {
+      int32_t word = 0;
+      std::memcpy(&word, x, sizeof(word));
+      sum = _mm512_dpbusd_epi32(sum, w, _mm512_set1_epi32(word));
+    }
+    NG_INLINE V Finish(int32_t correction) const {
+      return {_mm512_cvtepi32_ps(_mm512_add_epi32(sum, _mm512_set1_epi32(correction)))};
+    }
+  };
+};
+
+}  // namespace ng::avx512_vnni
+NG_END_TARGET
+
+#endif  // NG_CORE_KERNELS_DOT16_H_

@@ -122,26 +122,56 @@ struct PluginDescriptor {
         static_cast<uint32_t>(sizeof(::ng::PluginDescriptor)), NG_BUILD_TAG \
   }
 
-// The descriptor of a sampler plugin that runs on every CPU:
+// The descriptor of a plugin that runs on every CPU, by kind:
 //   extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin =
 //       ng::SamplerPlugin<Create>("name", "1.0.0", "what it does", kOptions);
+// and alike ng::AttentionPlugin<Create>, ng::CachePlugin<Plan, Create>; without options, {}.
+constexpr PluginDescriptor EveryCpuPlugin(const char* kind, const char* name, const char* version,
+                                          const char* summary,
+                                          std::span<const OptionSpec> options) {
+  return {.header = NG_PLUGIN_HEADER,
+          .kind = kind,
+          .name = name,
+          .version = version,
+          .summary = summary,
+          .options = options.data(),
+          .n_options = static_cast<uint32_t>(options.size()),
+          .supported = []() -> const char* { return nullptr; },
+          .attention = nullptr,
+          .cache = nullptr,
+          .sampler = nullptr};
+}
+
+template <auto kCreate>
+inline constexpr AttentionFactory kAttentionFactory = {kCreate};
+template <auto kPlan, auto kCreate>
+inline constexpr CacheFactory kCacheFactory = {kPlan, kCreate};
 template <auto kCreate>
 inline constexpr SamplerFactory kSamplerFactory = {kCreate};
 
 template <auto kCreate>
+constexpr PluginDescriptor AttentionPlugin(const char* name, const char* version,
+                                           const char* summary,
+                                           std::span<const OptionSpec> options) {
+  PluginDescriptor plugin = EveryCpuPlugin("attention", name, version, summary, options);
+  plugin.attention = &kAttentionFactory<kCreate>;
+  return plugin;
+}
+
+template <auto kPlan, auto kCreate>
+constexpr PluginDescriptor CachePlugin(const char* name, const char* version, const char* summary,
+                                       std::span<const OptionSpec> options) {
+  PluginDescriptor plugin = EveryCpuPlugin("cache", name, version, summary, options);
+  plugin.cache = &kCacheFactory<kPlan, kCreate>;
+  return plugin;
+}
+
+template <auto kCreate>
 constexpr PluginDescriptor SamplerPlugin(const char* name, const char* version, const char* summary,
                                          std::span<const OptionSpec> options) {
-  return {NG_PLUGIN_HEADER,
-          "sampler",
-          name,
-          version,
-          summary,
-          options.data(),
-          static_cast<uint32_t>(options.size()),
-          []() -> const char* { return nullptr; },
-          nullptr,
-          nullptr,
-          &kSamplerFactory<kCreate>};
+  PluginDescriptor plugin = EveryCpuPlugin("sampler", name, version, summary, options);
+  plugin.sampler = &kSamplerFactory<kCreate>;
+  return plugin;
 }
 
 }  // namespace ng

@@ -24,6 +24,9 @@ namespace {
 
 // Below this many floats an Append is done before other threads would wake up.
 constexpr int64_t kParallelFloats = 16384;
+// From here on the memory asks for huge pages: decode reads all of it for every token, and with
+// small pages the address translations of a long sequence no longer fit the processor's tables.
+constexpr size_t kHugePageBytes = size_t{2} << 20;
 
 struct Unmap {
   size_t bytes;
@@ -39,6 +42,8 @@ absl::StatusOr<Mapping> Reserve(int64_t bytes) {
         "the cache needs " + std::to_string(bytes) +
         " bytes, which the system does not give: " + std::generic_category().message(errno));
   }
+  // Advice: where the system does not take it, small pages hold the same bytes.
+  if (size >= kHugePageBytes) madvise(memory, size, MADV_HUGEPAGE);
   return Mapping(static_cast<std::byte*>(memory), Unmap{size});
 }
 

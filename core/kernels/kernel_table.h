@@ -17,6 +17,9 @@ namespace ng {
 enum class WeightType : int32_t { kF32 = 0, kBf16 = 1, kF16 = 2, kInt8 = 3, kInt4 = 4 };
 inline constexpr int kWeightTypes = 5;
 
+// Which two dimensions of a head rotate together: (2i, 2i + 1), or (i, i + head_dim / 2).
+enum class RopePairing : int32_t { kInterleaved = 0, kHalfSplit = 1 };
+
 inline constexpr int64_t kBlockColumns = 16;  // output columns packed side by side
 inline constexpr int64_t kQuantBlock = 32;    // inputs that share a scale
 
@@ -100,6 +103,10 @@ struct KernelTable {
   void (*silu_mul)(const float* gate, const float* up, int64_t n, float* out);
   // x[i] += y[i].
   void (*add)(const float* y, int64_t n, float* x);
+  // Indexed by RopePairing. Rotates n_heads heads that lie side by side, in place: of each pair i
+  // (x, y) becomes (x * cos[i] - y * sin[i], y * cos[i] + x * sin[i]), rounded after every
+  // operation: the same bits on every level. half is head_dim / 2; cos_sin: [2, half].
+  void (*rotate[2])(const float* cos_sin, int64_t half, int64_t n_heads, float* heads);
   // The largest value, and the sum of e^(x[i] - max) in f32 lanes, added in a fixed order.
   // NaN or +infinity anywhere, or nothing but -infinity, gives NaN in *sum; *max may miss a NaN.
   // REQUIRES: n >= 1.

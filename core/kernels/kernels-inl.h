@@ -56,6 +56,55 @@ void AddTo(const float* y, int64_t n, float* x) {
   V::Add(V::LoadFirst(x + whole, tail), V::LoadFirst(y + whole, tail)).StoreFirst(x + whole, tail);
 }
 
+// Not over V, which has no shuffles: a compiler vectorises it as it stands.
+template <class V>
+void RotateInterleaved(const float* cos_sin, int64_t half, int64_t n_heads, float* heads) {
+  for (int64_t h = 0; h < n_heads; ++h, heads += 2 * half) {
+    for (int64_t i = 0; i < half; ++i) {
+      const float x = heads[2 * i];
+      const float y = heads[2 * i + 1];
+      heads[2 * i] = x * cos_sin[i] - y * cos_sin[half + i];
+      heads[2 * i + 1] = y * cos_sin[i] + x * cos_sin[half + i];
+    }
+  }
+}
+
+template <class V>
+NG_INLINE void RotatePairs(V cos, V sin, V* x, V* y) {
+  const V rotated = V::Sub(V::Mul(*x, cos), V::Mul(*y, sin));
+  *y = V::Add(V::Mul(*y, cos), V::Mul(*x, sin));
+  *x = rotated;
+}
+
+template <class V>
+void RotateHalfSplit(const float* cos_sin, int64_t half, int64_t n_heads, float* heads) {
+  const int tail = static_cast<int>(half % 16);
+  const int64_t whole = half - tail;
+  for (int64_t i = 0; i < whole; i += 16) {
+    const V cos = V::Load(cos_sin + i);
+    const V sin = V::Load(cos_sin + half + i);
+    for (int64_t h = 0; h < n_heads; ++h) {
+      float* head = heads + h * 2 * half + i;
+      V x = V::Load(head);
+      V y = V::Load(head + half);
+      RotatePairs(cos, sin, &x, &y);
+      x.Store(head);
+      y.Store(head + half);
+    }
+  }
+  if (tail == 0) return;
+  const V cos = V::LoadFirst(cos_sin + whole, tail);
+  const V sin = V::LoadFirst(cos_sin + half + whole, tail);
+  for (int64_t h = 0; h < n_heads; ++h) {
+    float* head = heads + h * 2 * half + whole;
+    V x = V::LoadFirst(head, tail);
+    V y = V::LoadFirst(head + half, tail);
+    RotatePairs(cos, sin, &x, &y);
+    x.StoreFirst(head, tail);
+    y.StoreFirst(head + half, tail);
+  }
+}
+
 template <class V>
 void MaxAndSumExp(const float* x, int64_t n, float* max, float* sum) {
   const int tail = static_cast<int>(n % 16);
@@ -94,6 +143,7 @@ constexpr KernelTable MakeKernelTable(IsaLevel isa) {
                        .rms_norm = RmsNorm<V>,
                        .silu_mul = SiluMul<V>,
                        .add = AddTo<V>,
+                       .rotate = {RotateInterleaved<V>, RotateHalfSplit<V>},
                        .max_and_sum_exp = MaxAndSumExp<V>};
   };
   return kTable(isa, F32Weights<V>(), typename Level::Bf16(), F16Weights<V>(),

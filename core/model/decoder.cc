@@ -17,6 +17,9 @@ void Grow(std::vector<float>& buffer, int64_t size) {
   if (static_cast<int64_t>(buffer.size()) < size) buffer.resize(static_cast<size_t>(size));
 }
 
+// Null where the model has none.
+const float* BiasOf(const std::vector<float>& bias) { return bias.empty() ? nullptr : bias.data(); }
+
 float* AlignScratch(std::vector<float>& buffer) {
   const auto address = reinterpret_cast<uintptr_t>(buffer.data());
   const uintptr_t aligned = (address + 63) & ~uintptr_t{63};
@@ -112,7 +115,7 @@ absl::Status Decoder::Begin(const StepBatch& batch) {
   n_rows_ = static_cast<int64_t>(row_pos_.size());
   Grow(hidden_, n_rows_ * spec_.width);
   Grow(normed_, n_rows_ * spec_.width);
-  Grow(qkv_, n_rows_ * (spec_.q_width() + 2 * spec_.kv_width()));
+  Grow(qkv_, n_rows_ * spec_.qkv_width());
   Grow(attended_, n_rows_ * spec_.q_width());
   Grow(projected_, n_rows_ * spec_.width);
   Grow(gate_up_, n_rows_ * 2 * spec_.ffn_width);
@@ -134,7 +137,7 @@ absl::Status Decoder::Begin(const StepBatch& batch) {
 absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer) {
   const LayerWeights& w = weights_.layers[static_cast<size_t>(layer)];
   const ModelShape& shape = spec_.shape;
-  const int64_t qkv_width = spec_.q_width() + 2 * spec_.kv_width();
+  const int64_t qkv_width = spec_.qkv_width();
   NG_RETURN_IF_ERROR(Norm(w.attn_norm, hidden_.data(), n_rows_, normed_.data()));
   NG_RETURN_IF_ERROR(Multiply(w.qkv, nullptr, Rows(normed_, spec_.width), Rows(qkv_, qkv_width)));
   NG_RETURN_IF_ERROR(Rotate());
@@ -174,14 +177,14 @@ absl::Status Decoder::MlpBlock(int layer) {
   const LayerWeights& w = weights_.layers[static_cast<size_t>(layer)];
   const int64_t ffn = spec_.ffn_width;
   NG_RETURN_IF_ERROR(Norm(w.mlp_norm, hidden_.data(), n_rows_, normed_.data()));
-  NG_RETURN_IF_ERROR(Multiply(w.gate_up, w.gate_up_bias.data(), Rows(normed_, spec_.width),
+  NG_RETURN_IF_ERROR(Multiply(w.gate_up, BiasOf(w.gate_up_bias), Rows(normed_, spec_.width),
                               Rows(gate_up_, 2 * ffn)));
   NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row) {
     const float* gate = gate_up_.data() + row * 2 * ffn;
     parts_.kernels->silu_mul(gate, gate + ffn, ffn, activated_.data() + row * ffn);
   }));
   NG_RETURN_IF_ERROR(
-      Multiply(w.down, w.down_bias.data(), Rows(activated_, ffn), Rows(projected_, spec_.width)));
+      Multiply(w.down, BiasOf(w.down_bias), Rows(activated_, ffn), Rows(projected_, spec_.width)));
   return Residual();
 }
 
@@ -196,7 +199,8 @@ absl::Status Decoder::Head(const StepBatch& batch) {
     row += n_wanted;
   }
   if (n_logit_rows_ == 0) return absl::OkStatus();
-  return Multiply(weights_.embedding, nullptr, {normed_.data(), {n_logit_rows_, spec_.width}},
+  const PackedMatrix& head = spec_.tied_head ? weights_.embedding : weights_.head;
+  return Multiply(head, nullptr, {normed_.data(), {n_logit_rows_, spec_.width}},
                   {logits_.data(), {n_logit_rows_, spec_.shape.vocab_size}});
 }
 
@@ -236,24 +240,14 @@ absl::Status Decoder::Residual() {
   });
 }
 
-// Rotary position embedding on interleaved pairs (2i, 2i + 1): Su et al. 2021.
+// Rotary position embedding: Su et al. 2021.
 absl::Status Decoder::Rotate() {
   const int64_t half = spec_.shape.head_dim / 2;
   const int64_t n_rotated = int64_t{spec_.shape.n_heads} + spec_.shape.n_kv_heads;  // q, then k
-  const int64_t qkv_width = spec_.q_width() + 2 * spec_.kv_width();
+  const auto rotate = parts_.kernels->rotate[static_cast<int>(spec_.rope_pairing)];
   return ForRows(n_rows_, [&](int64_t row) {
-    const float* table = rope_.data() + row_pos_[static_cast<size_t>(row)] * half * 2;
-    float* head = qkv_.data() + row * qkv_width;
-    for (int64_t h = 0; h < n_rotated; ++h, head += 2 * half) {
-      for (int64_t i = 0; i < half; ++i) {
-        const float cos = table[2 * i];
-        const float sin = table[2 * i + 1];
-        const float x = head[2 * i];
-        const float y = head[2 * i + 1];
-        head[2 * i] = x * cos - y * sin;
-        head[2 * i + 1] = x * sin + y * cos;
-      }
-    }
+    rotate(rope_.data() + row_pos_[static_cast<size_t>(row)] * 2 * half, half, n_rotated,
+           qkv_.data() + row * spec_.qkv_width());
   });
 }
 
@@ -270,8 +264,8 @@ void Decoder::GrowRopeTable(int64_t n_positions) {
     const double frequency = std::pow(spec_.rope_theta, exponent);
     for (int64_t pos = have; pos < wanted; ++pos) {
       const double angle = static_cast<double>(pos) * frequency;
-      rope_[static_cast<size_t>((pos * half + i) * 2)] = static_cast<float>(std::cos(angle));
-      rope_[static_cast<size_t>((pos * half + i) * 2 + 1)] = static_cast<float>(std::sin(angle));
+      rope_[static_cast<size_t>(2 * pos * half + i)] = static_cast<float>(std::cos(angle));
+      rope_[static_cast<size_t>((2 * pos + 1) * half + i)] = static_cast<float>(std::sin(angle));
     }
   }
 }

@@ -9,7 +9,7 @@
 
 #include "core/kernels/kernel_table.h"
 #include "core/model/language_model.h"
-#include "core/model/model_file.h"
+#include "core/model/model_spec.h"
 #include "core/model/weights.h"
 #include "core/plugin/loader.h"
 #include "ng/attention_backend.h"
@@ -78,7 +78,7 @@ class Decoder final : public LanguageModel {
   AttentionPlan plan_;
   std::vector<float> hidden_;     // [n_rows, width]
   std::vector<float> normed_;     // [n_rows, width]
-  std::vector<float> qkv_;        // [n_rows, q_width + 2 * kv_width]
+  std::vector<float> qkv_;        // [n_rows, qkv_width]
   std::vector<float> attended_;   // [n_rows, q_width]
   std::vector<float> projected_;  // [n_rows, width]
   std::vector<float> gate_up_;    // [n_rows, 2 * ffn_width]
@@ -86,7 +86,7 @@ class Decoder final : public LanguageModel {
   std::vector<std::byte> input_;  // [n_rows], rounded for a matmul
   std::vector<float> logits_;     // [n_logit_rows, vocab_size]
   std::vector<float> scratch_;    // the attention backend's
-  std::vector<float> rope_;       // [n_positions, head_dim / 2, 2]: cos, sin
+  std::vector<float> rope_;       // [n_positions, 2, head_dim / 2]: cos, sin
 };
 
 }  // namespace ng

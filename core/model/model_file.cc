@@ -3,115 +3,19 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <limits>
-#include <optional>
 #include <set>
-#include <span>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "core/formats/file.h"
 #include "core/formats/json.h"
 #include "core/formats/safetensors.h"
 
 namespace ng {
 namespace {
-
-// Limits that no real model comes near, and whose products fit an int64.
-constexpr Range<int64_t> kCount = {1, 1 << 16};
-constexpr Range<int64_t> kSize = {1, 1 << 24};
-constexpr Range<int64_t> kPositions = {1, std::numeric_limits<int32_t>::max()};
-
-struct RoleName {
-  TensorRole role;
-  const char* name;  // "{}" stands for the layer
-};
-
-// What makes a family: the name its config.json goes by, how that is read, and its tensors' names.
-struct Family {
-  const char* model_type;
-  absl::StatusOr<ModelSpec> (*read_spec)(const JsonFields& config, const std::string& path);
-  const char* layer_prefix;  // layer n's tensors are called <prefix>n.<...>
-  std::span<const RoleName> names;
-};
-
-// niels-gpt: pre-norm RMSNorm, interleaved RoPE, attention without biases, a SwiGLU with biases
-// whose gate is fc_g, a head tied to the embedding.
-absl::StatusOr<ModelSpec> ReadNielsSpec(const JsonFields& config, const std::string& path) {
-  ModelSpec spec;
-  NG_ASSIGN_OR_RETURN(spec.shape.vocab_size, config.Int("V", kSize));
-  NG_ASSIGN_OR_RETURN(spec.shape.max_positions, config.Int("T", kPositions));
-  NG_ASSIGN_OR_RETURN(spec.width, config.Int("C", kSize));
-  NG_ASSIGN_OR_RETURN(const int64_t n_layers, config.Int("L", kCount));
-  NG_ASSIGN_OR_RETURN(const int64_t n_heads, config.Int("H", {1, spec.width}));
-  NG_ASSIGN_OR_RETURN(spec.ffn_width, config.Int("d_ff", kSize));
-  NG_ASSIGN_OR_RETURN(spec.rope_theta, config.Number("rope_theta", {1.0, 1e12}));
-  spec.norm_eps = 1e-5F;
-  spec.shape.n_layers = static_cast<int>(n_layers);
-  spec.shape.n_heads = spec.shape.n_kv_heads = static_cast<int>(n_heads);
-  if (spec.width % n_heads != 0 || (spec.width / n_heads) % 2 != 0) {
-    return ModelFileError(absl::StrCat(path, ": C = ", spec.width, " and H = ", n_heads,
-                                       ": C must be a multiple of H, and C / H even for RoPE"));
-  }
-  spec.shape.head_dim = static_cast<int>(spec.width / n_heads);
-  return spec;
-}
-
-constexpr RoleName kNielsNames[] = {
-    {TensorRole::kTokenEmbedding, "tok_emb.weight"},
-    {TensorRole::kHead, "lm_head.weight"},
-    {TensorRole::kFinalNorm, "ln_f.weight"},
-    {TensorRole::kAttnNorm, "blocks.{}.ln1.weight"},
-    {TensorRole::kQkv, "blocks.{}.attn.qkv.weight"},
-    {TensorRole::kAttnOut, "blocks.{}.attn.proj.weight"},
-    {TensorRole::kMlpNorm, "blocks.{}.ln2.weight"},
-    {TensorRole::kMlpGate, "blocks.{}.mlp.fc_g.weight"},
-    {TensorRole::kMlpGateBias, "blocks.{}.mlp.fc_g.bias"},
-    {TensorRole::kMlpUp, "blocks.{}.mlp.fc_a.weight"},
-    {TensorRole::kMlpUpBias, "blocks.{}.mlp.fc_a.bias"},
-    {TensorRole::kMlpDown, "blocks.{}.mlp.fc_out.weight"},
-    {TensorRole::kMlpDownBias, "blocks.{}.mlp.fc_out.bias"},
-};
-
-constexpr Family kFamilies[] = {
-    {"niels-gpt", ReadNielsSpec, "blocks.", kNielsNames},
-};
-
-std::vector<int64_t> ExpectedShape(TensorRole role, const ModelSpec& spec) {
-  switch (role) {
-    case TensorRole::kTokenEmbedding:
-    case TensorRole::kHead:
-      return {spec.shape.vocab_size, spec.width};
-    case TensorRole::kFinalNorm:
-    case TensorRole::kAttnNorm:
-    case TensorRole::kMlpNorm:
-    case TensorRole::kMlpDownBias:
-      return {spec.width};
-    case TensorRole::kQkv:
-      return {spec.q_width() + 2 * spec.kv_width(), spec.width};
-    case TensorRole::kAttnOut:
-      return {spec.width, spec.q_width()};
-    case TensorRole::kMlpGate:
-    case TensorRole::kMlpUp:
-      return {spec.ffn_width, spec.width};
-    case TensorRole::kMlpGateBias:
-    case TensorRole::kMlpUpBias:
-      return {spec.ffn_width};
-    case TensorRole::kMlpDown:
-      return {spec.width, spec.ffn_width};
-  }
-  return {};
-}
-
-bool InLayer(const RoleName& entry) { return absl::StrContains(entry.name, "{}"); }
-
-std::string NameInLayer(const RoleName& entry, int layer) {
-  return absl::StrReplaceAll(entry.name, {{"{}", absl::StrCat(layer)}});
-}
 
 // The layers that the file holds, from its tensors' names. Errors: a gap.
 absl::StatusOr<int64_t> CountLayers(const TensorSource& source, const std::string& prefix) {
@@ -136,7 +40,7 @@ absl::StatusOr<int64_t> CountLayers(const TensorSource& source, const std::strin
 
 absl::Status CheckTensor(const TensorSource& source, const TensorInfo& tensor, TensorRole role,
                          const ModelSpec& spec) {
-  const std::vector<int64_t> expected = ExpectedShape(role, spec);
+  const std::vector<int64_t> expected = RoleShape(role, spec);
   if (tensor.shape != expected) {
     return ModelFileError(absl::StrCat(source.path(), ": tensor \"", tensor.name, "\" has shape ",
                                        ShapeString(tensor.shape), ", config.json asks for ",
@@ -156,17 +60,13 @@ class Binder {
   Binder(const Family& family, ModelFile& file) : family_(family), file_(file) {}
 
   absl::Status BindAll() {
-    for (const RoleName& entry : family_.names) {
-      if (InLayer(entry)) continue;
-      NG_RETURN_IF_ERROR(Bind(entry.role, -1, entry.name, entry.role == TensorRole::kHead));
-    }
-    TieHead();
-    for (int layer = 0; layer < file_.spec.shape.n_layers; ++layer) {
-      for (const RoleName& entry : family_.names) {
-        if (!InLayer(entry)) continue;
-        NG_RETURN_IF_ERROR(Bind(entry.role, layer, NameInLayer(entry, layer), false));
-      }
-    }
+    absl::Status status;
+    ForEachTensor(family_, file_.spec,
+                  [&](const RoleName& entry, int layer, const std::string& name) {
+                    if (status.ok()) status = Bind(entry.role, layer, name);
+                  });
+    NG_RETURN_IF_ERROR(status);
+    if (file_.spec.tied_head) TieHead();
     if (!missing_.empty()) {
       return ModelFileError(absl::StrCat(
           file_.source->path(), ": missing ", missing_.size(),
@@ -179,11 +79,12 @@ class Binder {
   }
 
  private:
-  absl::Status Bind(TensorRole role, int layer, const std::string& name, bool optional) {
+  absl::Status Bind(TensorRole role, int layer, const std::string& name) {
     const TensorInfo* tensor = file_.source->Find(name);
     if (tensor == nullptr) {
-      // The embedding may be there under the head's name: TieHead looks.
-      if (!optional && role != TensorRole::kTokenEmbedding) missing_.push_back(name);
+      // One of two tied names is enough: TieHead looks.
+      const bool may_be_tied = role == TensorRole::kTokenEmbedding || role == TensorRole::kHead;
+      if (!(file_.spec.tied_head && may_be_tied)) missing_.push_back(name);
       return absl::OkStatus();
     }
     NG_RETURN_IF_ERROR(CheckTensor(*file_.source, *tensor, role, file_.spec));
@@ -192,7 +93,6 @@ class Binder {
     return absl::OkStatus();
   }
 
-  // One of the tied names is enough.
   void TieHead() {
     const TensorInfo* embedding = file_.Find(TensorRole::kTokenEmbedding);
     const TensorInfo* head = file_.Find(TensorRole::kHead);
@@ -201,7 +101,7 @@ class Binder {
     for (TensorBinding& binding : file_.bindings) {
       if (binding.role == TensorRole::kHead) binding.role = TensorRole::kTokenEmbedding;
     }
-    if (head == nullptr) missing_.push_back(family_.names[0].name);
+    if (head == nullptr) missing_.emplace_back(family_.names[0].name);
   }
 
   const Family& family_;
@@ -215,6 +115,11 @@ absl::StatusOr<std::string> FindWeights(const std::string& folder) {
   const std::string usual = folder + "/model.safetensors";
   std::error_code error;
   if (std::filesystem::exists(usual, error)) return usual;
+  if (std::filesystem::exists(usual + ".index.json", error)) {
+    return ModelFileError(usual +
+                          ".index.json: the weights are in several files; can run only one "
+                          "model.safetensors");
+  }
   std::vector<std::string> names;
   error = ListDirectory(folder, &names);
   if (error) return ModelFileError(absl::StrCat(folder, ": ", error.message()));
@@ -227,17 +132,6 @@ absl::StatusOr<std::string> FindWeights(const std::string& folder) {
   return ModelFileError(
       absl::StrCat(folder, ": holds ", found.size(),
                    " .safetensors files and no model.safetensors: ", absl::StrJoin(found, ", ")));
-}
-
-absl::StatusOr<const Family*> FindFamily(const JsonFields& config, const std::string& path) {
-  NG_ASSIGN_OR_RETURN(const std::string model_type, config.Text("model_type"));
-  std::vector<std::string> known;
-  for (const Family& family : kFamilies) {
-    if (model_type == family.model_type) return &family;
-    known.push_back(family.model_type);
-  }
-  return ModelFileError(absl::StrCat(path, ": key \"model_type\" = \"", model_type,
-                                     "\", must be one of: ", absl::StrJoin(known, ", ")));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // A model on disk, recognised and checked, before any weight is read.
 //
-// A family is data: how its config.json is read, and what its tensors are called. The decoder
-// below it is one and the same.
+// Its family (families.h) says how config.json is read and what its tensors are called; the decoder
+// is one and the same.
 #ifndef NG_CORE_MODEL_MODEL_FILE_H_
 #define NG_CORE_MODEL_MODEL_FILE_H_
 
@@ -11,40 +11,11 @@
 #include <vector>
 
 #include "core/formats/tensor_source.h"
-#include "ng/plugin.h"
+#include "core/model/families.h"
+#include "core/model/model_spec.h"
 #include "ng/status.h"
 
 namespace ng {
-
-// What the decoder needs to know about a model.
-struct ModelSpec {
-  std::string family;  // "niels-gpt"
-  ModelShape shape;
-  int64_t width = 0;      // the residual stream
-  int64_t ffn_width = 0;  // the feed-forward layer's inner width
-  float norm_eps = 0.0F;  // RMSNorm
-  double rope_theta = 0.0;
-
-  int64_t q_width() const { return int64_t{shape.n_heads} * shape.head_dim; }
-  int64_t kv_width() const { return int64_t{shape.n_kv_heads} * shape.head_dim; }
-};
-
-// The places in the decoder that weights go to. The first group occurs once, the second per layer.
-enum class TensorRole {
-  kTokenEmbedding,
-  kHead,
-  kFinalNorm,
-  kAttnNorm,
-  kQkv,
-  kAttnOut,
-  kMlpNorm,
-  kMlpGate,
-  kMlpGateBias,
-  kMlpUp,
-  kMlpUpBias,
-  kMlpDown,
-  kMlpDownBias,
-};
 
 // One tensor of the file and where it goes.
 struct TensorBinding {
@@ -58,7 +29,7 @@ struct ModelFile {
   std::unique_ptr<TensorSource> source;
   std::vector<TensorBinding> bindings;    // every role that the family has, each once
   std::vector<const TensorInfo*> unused;  // tensors in the file that nothing asks for
-  // The head is tied to the embedding; a second copy in the file is bound and must be equal.
+  // A tied head that the file holds a second time; it is bound and must equal the embedding.
   bool head_copy = false;
 
   const TensorInfo* Find(TensorRole role, int layer = -1) const;

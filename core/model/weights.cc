@@ -25,6 +25,58 @@ absl::StatusOr<std::vector<std::byte>> Reserve(int64_t bytes) {
   }
 }
 
+// Where a tensor goes: into the rows from `first` on of a matrix, or of a vector of `size` values.
+struct Place {
+  PackedMatrix* matrix = nullptr;
+  std::vector<float>* vector = nullptr;
+  int64_t first = 0;
+  int64_t size = 0;
+};
+
+Place Rows(PackedMatrix& matrix, int64_t first = 0) { return {&matrix, nullptr, first, 0}; }
+Place Values(std::vector<float>& vector, int64_t size, int64_t first = 0) {
+  return {nullptr, &vector, first, size};
+}
+
+Place PlaceOf(const TensorBinding& binding, const ModelSpec& spec, ModelWeights& model) {
+  if (binding.role == TensorRole::kTokenEmbedding) return Rows(model.embedding);
+  if (binding.role == TensorRole::kHead) return Rows(model.head);
+  if (binding.role == TensorRole::kFinalNorm) return Values(model.final_norm, spec.width);
+  LayerWeights& w = model.layers[static_cast<size_t>(binding.layer)];
+  switch (binding.role) {
+    case TensorRole::kAttnNorm:
+      return Values(w.attn_norm, spec.width);
+    case TensorRole::kQkv:
+    case TensorRole::kQ:
+      return Rows(w.qkv);
+    case TensorRole::kK:
+      return Rows(w.qkv, spec.q_width());
+    case TensorRole::kV:
+      return Rows(w.qkv, spec.q_width() + spec.kv_width());
+    case TensorRole::kAttnOut:
+      return Rows(w.attn_out);
+    case TensorRole::kMlpNorm:
+      return Values(w.mlp_norm, spec.width);
+    case TensorRole::kMlpGate:
+      return Rows(w.gate_up);
+    case TensorRole::kMlpGateBias:
+      return Values(w.gate_up_bias, 2 * spec.ffn_width);
+    case TensorRole::kMlpUp:
+      return Rows(w.gate_up, spec.ffn_width);
+    case TensorRole::kMlpUpBias:
+      return Values(w.gate_up_bias, 2 * spec.ffn_width, spec.ffn_width);
+    case TensorRole::kMlpDown:
+      return Rows(w.down);
+    case TensorRole::kMlpDownBias:
+      return Values(w.down_bias, spec.width);
+    case TensorRole::kTokenEmbedding:
+    case TensorRole::kHead:
+    case TensorRole::kFinalNorm:
+      break;
+  }
+  return {};
+}
+
 class WeightReader {
  public:
   WeightReader(const ModelFile& file, const LoadWeightsOptions& options)
@@ -34,12 +86,10 @@ class WeightReader {
     if (file.head_copy) total_ += file.Find(TensorRole::kTokenEmbedding)->n_bytes;
   }
 
-  // Raw bytes of the tensor that has this role.
-  absl::StatusOr<std::vector<std::byte>> Raw(TensorRole role, int layer) {
+  absl::StatusOr<std::vector<std::byte>> Raw(const TensorInfo& tensor) {
     if (options_.stop != nullptr && options_.stop->load()) {
       return InterruptedError("interrupted while loading the weights");
     }
-    const TensorInfo& tensor = *file_.Find(role, layer);
     NG_ASSIGN_OR_RETURN(std::vector<std::byte> raw, Reserve(tensor.n_bytes));
     NG_RETURN_IF_ERROR(file_.source->Read(tensor, raw));
     done_ += tensor.n_bytes;
@@ -48,9 +98,9 @@ class WeightReader {
   }
 
   // Packs a matrix into the rows from `first_row` on of an allocated one.
-  absl::Status Matrix(TensorRole role, int layer, int64_t first_row, PackedMatrix* matrix) {
-    const TensorInfo& tensor = *file_.Find(role, layer);
-    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, Raw(role, layer));
+  absl::Status Matrix(const TensorBinding& binding, int64_t first_row, PackedMatrix* matrix) {
+    const TensorInfo& tensor = *binding.tensor;
+    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, Raw(tensor));
     const int64_t n_rows = tensor.shape[0];
     const int64_t k = tensor.shape[1];
     // Chunks end where the packed matrix's column blocks do.
@@ -74,31 +124,30 @@ class WeightReader {
     return finite ? absl::OkStatus() : NotFinite(tensor);
   }
 
-  // Appends a vector of any length as f32.
-  absl::Status Vector(TensorRole role, int layer, std::vector<float>* out) {
-    const TensorInfo& tensor = *file_.Find(role, layer);
-    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, Raw(role, layer));
-    const size_t old_size = out->size();
-    out->resize(old_size + static_cast<size_t>(tensor.n_elements));
-    const std::span<float> values(out->data() + old_size, static_cast<size_t>(tensor.n_elements));
+  // Converts a tensor of any shape into its part of a vector of f32.
+  absl::Status Vector(const TensorBinding& binding, const Place& place) {
+    const TensorInfo& tensor = *binding.tensor;
+    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, Raw(tensor));
+    place.vector->resize(static_cast<size_t>(place.size));
+    const std::span<float> values(place.vector->data() + place.first,
+                                  static_cast<size_t>(tensor.n_elements));
     ConvertToF32(tensor.dtype, raw.data(), values);
     return AllFinite(values) ? absl::OkStatus() : NotFinite(tensor);
   }
 
   // A tied head that is stored a second time must be the embedding itself.
   absl::Status CheckHeadCopy() {
-    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> embedding,
-                        Raw(TensorRole::kTokenEmbedding, -1));
-    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> head, Raw(TensorRole::kHead, -1));
     const TensorInfo& tensor = *file_.Find(TensorRole::kHead);
-    if (tensor.dtype == file_.Find(TensorRole::kTokenEmbedding)->dtype &&
+    const TensorInfo& original = *file_.Find(TensorRole::kTokenEmbedding);
+    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> embedding, Raw(original));
+    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> head, Raw(tensor));
+    if (tensor.dtype == original.dtype &&
         std::memcmp(embedding.data(), head.data(), head.size()) == 0) {
       return absl::OkStatus();
     }
-    return ModelFileError(
-        absl::StrCat(file_.source->path(), ": tensor \"", tensor.name, "\" differs from \"",
-                     file_.Find(TensorRole::kTokenEmbedding)->name, "\"; the head of a ",
-                     file_.spec.family, " model is tied to the embedding"));
+    return ModelFileError(absl::StrCat(file_.source->path(), ": tensor \"", tensor.name,
+                                       "\" differs from \"", original.name, "\"; the head of this ",
+                                       file_.spec.family, " model is tied to the embedding"));
   }
 
  private:
@@ -116,25 +165,21 @@ class WeightReader {
   int64_t total_ = 0;
 };
 
-absl::StatusOr<LayerWeights> LoadLayer(const ModelSpec& spec, WeightType type, int layer,
-                                       WeightReader& reader) {
-  LayerWeights w;
-  const int64_t qkv = spec.q_width() + 2 * spec.kv_width();
-  NG_ASSIGN_OR_RETURN(w.qkv, PackedMatrix::Allocate(type, qkv, spec.width));
-  NG_ASSIGN_OR_RETURN(w.attn_out, PackedMatrix::Allocate(type, spec.width, spec.q_width()));
-  NG_ASSIGN_OR_RETURN(w.gate_up, PackedMatrix::Allocate(type, 2 * spec.ffn_width, spec.width));
-  NG_ASSIGN_OR_RETURN(w.down, PackedMatrix::Allocate(type, spec.width, spec.ffn_width));
-  NG_RETURN_IF_ERROR(reader.Vector(TensorRole::kAttnNorm, layer, &w.attn_norm));
-  NG_RETURN_IF_ERROR(reader.Matrix(TensorRole::kQkv, layer, 0, &w.qkv));
-  NG_RETURN_IF_ERROR(reader.Matrix(TensorRole::kAttnOut, layer, 0, &w.attn_out));
-  NG_RETURN_IF_ERROR(reader.Vector(TensorRole::kMlpNorm, layer, &w.mlp_norm));
-  NG_RETURN_IF_ERROR(reader.Matrix(TensorRole::kMlpGate, layer, 0, &w.gate_up));
-  NG_RETURN_IF_ERROR(reader.Matrix(TensorRole::kMlpUp, layer, spec.ffn_width, &w.gate_up));
-  NG_RETURN_IF_ERROR(reader.Vector(TensorRole::kMlpGateBias, layer, &w.gate_up_bias));
-  NG_RETURN_IF_ERROR(reader.Vector(TensorRole::kMlpUpBias, layer, &w.gate_up_bias));
-  NG_RETURN_IF_ERROR(reader.Matrix(TensorRole::kMlpDown, layer, 0, &w.down));
-  NG_RETURN_IF_ERROR(reader.Vector(TensorRole::kMlpDownBias, layer, &w.down_bias));
-  return w;
+absl::StatusOr<ModelWeights> AllocateMatrices(const ModelSpec& spec, WeightType type) {
+  ModelWeights model;
+  const int64_t vocab_size = spec.shape.vocab_size;
+  NG_ASSIGN_OR_RETURN(model.embedding, PackedMatrix::Allocate(type, vocab_size, spec.width));
+  if (!spec.tied_head) {
+    NG_ASSIGN_OR_RETURN(model.head, PackedMatrix::Allocate(type, vocab_size, spec.width));
+  }
+  for (int layer = 0; layer < spec.shape.n_layers; ++layer) {
+    LayerWeights& w = model.layers.emplace_back();
+    NG_ASSIGN_OR_RETURN(w.qkv, PackedMatrix::Allocate(type, spec.qkv_width(), spec.width));
+    NG_ASSIGN_OR_RETURN(w.attn_out, PackedMatrix::Allocate(type, spec.width, spec.q_width()));
+    NG_ASSIGN_OR_RETURN(w.gate_up, PackedMatrix::Allocate(type, 2 * spec.ffn_width, spec.width));
+    NG_ASSIGN_OR_RETURN(w.down, PackedMatrix::Allocate(type, spec.width, spec.ffn_width));
+  }
+  return model;
 }
 
 }  // namespace
@@ -166,14 +211,17 @@ absl::StatusOr<WeightType> WeightTypeOf(const ModelFile& file, std::string_view 
 }
 
 int64_t WeightBytes(const ModelSpec& spec, WeightType type) {
-  const int64_t qkv = spec.q_width() + 2 * spec.kv_width();
-  const int64_t layer = PackedMatrix::PackedBytes(type, qkv, spec.width) +
-                        PackedMatrix::PackedBytes(type, spec.width, spec.q_width()) +
-                        PackedMatrix::PackedBytes(type, 2 * spec.ffn_width, spec.width) +
-                        PackedMatrix::PackedBytes(type, spec.width, spec.ffn_width) +
-                        (3 * spec.width + 2 * spec.ffn_width) * int64_t{sizeof(float)};
+  const auto packed = [type](int64_t n, int64_t k) {
+    return PackedMatrix::PackedBytes(type, n, k);
+  };
+  const int64_t mlp_biases = spec.mlp_bias ? 2 * spec.ffn_width + spec.width : 0;
+  const int64_t layer = packed(spec.qkv_width(), spec.width) + packed(spec.width, spec.q_width()) +
+                        packed(2 * spec.ffn_width, spec.width) +
+                        packed(spec.width, spec.ffn_width) +
+                        (2 * spec.width + mlp_biases) * int64_t{sizeof(float)};
+  const int64_t n_vocab_matrices = spec.tied_head ? 1 : 2;
   return spec.shape.n_layers * layer +
-         PackedMatrix::PackedBytes(type, spec.shape.vocab_size, spec.width) +
+         n_vocab_matrices * packed(spec.shape.vocab_size, spec.width) +
          spec.width * int64_t{sizeof(float)};
 }
 
@@ -186,18 +234,17 @@ int64_t LoadScratchBytes(const ModelFile& file) {
 }
 
 absl::StatusOr<ModelWeights> LoadWeights(const ModelFile& file, const LoadWeightsOptions& options) {
-  const ModelSpec& spec = file.spec;
   WeightReader reader(file, options);
-  ModelWeights weights;
-  NG_ASSIGN_OR_RETURN(weights.embedding,
-                      PackedMatrix::Allocate(options.type, spec.shape.vocab_size, spec.width));
-  NG_RETURN_IF_ERROR(reader.Matrix(TensorRole::kTokenEmbedding, -1, 0, &weights.embedding));
-  if (file.head_copy) NG_RETURN_IF_ERROR(reader.CheckHeadCopy());
-  for (int layer = 0; layer < spec.shape.n_layers; ++layer) {
-    NG_ASSIGN_OR_RETURN(LayerWeights w, LoadLayer(spec, options.type, layer, reader));
-    weights.layers.push_back(std::move(w));
+  NG_ASSIGN_OR_RETURN(ModelWeights weights, AllocateMatrices(file.spec, options.type));
+  for (const TensorBinding& binding : file.bindings) {
+    if (file.head_copy && binding.role == TensorRole::kHead) {
+      NG_RETURN_IF_ERROR(reader.CheckHeadCopy());
+      continue;
+    }
+    const Place place = PlaceOf(binding, file.spec, weights);
+    NG_RETURN_IF_ERROR(place.matrix != nullptr ? reader.Matrix(binding, place.first, place.matrix)
+                                               : reader.Vector(binding, place));
   }
-  NG_RETURN_IF_ERROR(reader.Vector(TensorRole::kFinalNorm, -1, &weights.final_norm));
   return weights;
 }
 

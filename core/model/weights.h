@@ -15,6 +15,7 @@
 
 namespace ng {
 
+// What a model does not have is empty.
 struct LayerWeights {
   std::vector<float> attn_norm;     // [width]
   PackedMatrix qkv;                 // [q_width + 2 * kv_width, width]
@@ -27,7 +28,8 @@ struct LayerWeights {
 };
 
 struct ModelWeights {
-  PackedMatrix embedding;         // [vocab_size, width], the head too
+  PackedMatrix embedding;         // [vocab_size, width]
+  PackedMatrix head;              // [vocab_size, width]; empty: tied to the embedding
   std::vector<float> final_norm;  // [width]
   std::vector<LayerWeights> layers;
 };

@@ -9,18 +9,24 @@ namespace {
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
-std::string_view RoleName(TensorRole role) {
+std::string_view RoleTitle(TensorRole role) {
   switch (role) {
     case TensorRole::kTokenEmbedding:
-      return "token embedding and head";
+      return "token embedding";
     case TensorRole::kHead:
-      return "second copy of the head, must equal the embedding";
+      return "head";
     case TensorRole::kFinalNorm:
       return "final norm";
     case TensorRole::kAttnNorm:
       return "attention norm";
     case TensorRole::kQkv:
       return "q, k, v";
+    case TensorRole::kQ:
+      return "q";
+    case TensorRole::kK:
+      return "k";
+    case TensorRole::kV:
+      return "v";
     case TensorRole::kAttnOut:
       return "attention output";
     case TensorRole::kMlpNorm:
@@ -39,6 +45,13 @@ std::string_view RoleName(TensorRole role) {
       return "mlp down bias";
   }
   return "unknown";
+}
+
+std::string Fate(TensorRole role, const ModelFile& model) {
+  std::string fate(RoleTitle(role));
+  if (role == TensorRole::kTokenEmbedding && model.spec.tied_head) fate += " and head";
+  if (role == TensorRole::kHead && model.head_copy) fate += " again, must equal the embedding";
+  return fate;
 }
 
 std::string_view WeightTypeName(WeightType type) {
@@ -85,7 +98,7 @@ std::string DescribeRun(const Assembly& assembly, const CacheSpec& spec, const M
                   View(WeightTypeName(assembly.weight_type)), "\n");
   for (const TensorBinding& binding : assembly.model.bindings) {
     const std::string layer = binding.layer < 0 ? "" : absl::StrCat("layer ", binding.layer, " ");
-    AppendTensor(*binding.tensor, layer + std::string(RoleName(binding.role)), &out);
+    AppendTensor(*binding.tensor, layer + Fate(binding.role, assembly.model), &out);
   }
   for (const TensorInfo* tensor : assembly.model.unused) AppendTensor(*tensor, "unused", &out);
   absl::StrAppend(&out, "tokenizer ",

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "core/model/model_file.h"
+#include "core/model/model_spec.h"
 #include "ng/engine.h"
 #include "ng/status.h"
 

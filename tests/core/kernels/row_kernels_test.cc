@@ -109,6 +109,33 @@ TEST_P(RowKernelsTest, AddIsExact) {
   }
 }
 
+// Rounded after every operation, so every level gives the bits of the formula.
+TEST_P(RowKernelsTest, RotateTurnsEachPairByItsAngleExactly) {
+  constexpr int64_t kHeads = 3;
+  for (const int64_t half : Lengths()) {
+    if (half > 1000) continue;
+    GuardedArray<float> cos_sin(RandomFloats(2 * half, 11));
+    const std::vector<float> before = RandomFloats(kHeads * 2 * half, 12);
+    for (const RopePairing pairing : {RopePairing::kInterleaved, RopePairing::kHalfSplit}) {
+      const bool interleaved = pairing == RopePairing::kInterleaved;
+      GuardedArray<float> heads(before);
+      kernels().rotate[static_cast<int>(pairing)](cos_sin.data(), half, kHeads, heads.data());
+      for (int64_t h = 0; h < kHeads; ++h) {
+        for (int64_t i = 0; i < half; ++i) {
+          const int64_t at_x = 2 * half * h + (interleaved ? 2 * i : i);
+          const int64_t at_y = at_x + (interleaved ? 1 : half);
+          const float cos = cos_sin[i];
+          const float sin = cos_sin[half + i];
+          const float x = before[static_cast<size_t>(at_x)];
+          const float y = before[static_cast<size_t>(at_y)];
+          ASSERT_EQ(heads[at_x], x * cos - y * sin) << i << " of " << half;
+          ASSERT_EQ(heads[at_y], y * cos + x * sin) << i << " of " << half;
+        }
+      }
+    }
+  }
+}
+
 TEST_P(RowKernelsTest, MaxAndSumExpAreThoseOfASoftmax) {
   for (const int64_t n : Lengths()) {
     GuardedArray<float> x(RandomFloats(n, 7));

@@ -142,6 +142,31 @@ TEST_F(ModelFileTest, RefusesFoldersWithoutAModel) {
   EXPECT_EQ(ExitCode(file.status()), 3);
 }
 
+TEST_F(ModelFileTest, RefusesWeightsInSeveralFiles) {
+  dir_.Write("config.json", model_.ConfigJson());
+  dir_.Write("model.safetensors.index.json", "{}");
+  ExpectError({"model.safetensors.index.json", "several files"});
+}
+
+TEST_F(ModelFileTest, AnUntiedHeadMustBeThere) {
+  const std::string golden = NG_TEST_DATA "/golden/llama/untied/";
+  std::filesystem::copy(golden + "model.safetensors", dir_.File("model.safetensors"));
+  const std::string config = test::Slurp(golden + "config.json");
+  dir_.Write("config.json", config);
+  const auto file = OpenModel(dir_.path());
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->bindings.size(), 3U + 2U * 9U);
+  EXPECT_FALSE(file->head_copy);
+  // A tied model's file without a head, under a config that asks for one.
+  const std::string tied = NG_TEST_DATA "/golden/llama/tied_gqa/";
+  std::filesystem::copy(tied + "model.safetensors", dir_.File("model.safetensors"),
+                        std::filesystem::copy_options::overwrite_existing);
+  dir_.Write("config.json",
+             absl::StrReplaceAll(test::Slurp(tied + "config.json"),
+                                 {{"\"tie_word_embeddings\": true", "\"x\": true"}}));
+  ExpectError({"missing 1 tensor: lm_head.weight"});
+}
+
 TEST_F(ModelFileTest, TakesTheOneFileOfAnyNameAndPrefersModelSafetensors) {
   model_.WriteTo(dir_.path());
   std::filesystem::rename(dir_.File("model.safetensors"), dir_.File("weights.safetensors"));

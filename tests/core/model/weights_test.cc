@@ -21,8 +21,9 @@ using ::testing::HasSubstr;
 
 class WeightsTest : public ::testing::Test {
  protected:
-  absl::StatusOr<ModelWeights> Load(WeightType type) {
-    NG_ASSIGN_OR_RETURN(file_, OpenModel(dir_.path()));
+  absl::StatusOr<ModelWeights> Load(WeightType type) { return Load(type, dir_.path()); }
+  absl::StatusOr<ModelWeights> Load(WeightType type, const std::string& path) {
+    NG_ASSIGN_OR_RETURN(file_, OpenModel(path));
     LoadWeightsOptions options;
     options.type = type;
     options.executor = executor_.get();
@@ -71,23 +72,27 @@ TEST_F(WeightsTest, PacksEveryRowRoundedToTheTypeThatHoldsIt) {
   }
 }
 
+// Of one tied head, of two matrices; of one tensor for q, k and v, of three.
 TEST_F(WeightsTest, WeightBytesIsWhatIsHeld) {
   model_.WriteTo(dir_.path());
-  const auto weights = Load(WeightType::kBf16);
-  ASSERT_TRUE(weights.ok());
-  int64_t bytes = weights->embedding.bytes();
-  const auto add = [&](const std::vector<float>& v) {
-    bytes += static_cast<int64_t>(v.size() * sizeof(float));
-  };
-  add(weights->final_norm);
-  for (const LayerWeights& w : weights->layers) {
-    bytes += w.qkv.bytes() + w.attn_out.bytes() + w.gate_up.bytes() + w.down.bytes();
-    add(w.attn_norm);
-    add(w.mlp_norm);
-    add(w.gate_up_bias);
-    add(w.down_bias);
+  for (const std::string& path : {dir_.path(), std::string(NG_TEST_DATA "/golden/llama/tied_gqa"),
+                                  std::string(NG_TEST_DATA "/golden/llama/untied")}) {
+    const auto weights = Load(WeightType::kBf16, path);
+    ASSERT_TRUE(weights.ok()) << weights.status();
+    int64_t bytes = weights->embedding.bytes() + weights->head.bytes();
+    const auto add = [&](const std::vector<float>& v) {
+      bytes += static_cast<int64_t>(v.size() * sizeof(float));
+    };
+    add(weights->final_norm);
+    for (const LayerWeights& w : weights->layers) {
+      bytes += w.qkv.bytes() + w.attn_out.bytes() + w.gate_up.bytes() + w.down.bytes();
+      add(w.attn_norm);
+      add(w.mlp_norm);
+      add(w.gate_up_bias);
+      add(w.down_bias);
+    }
+    EXPECT_EQ(WeightBytes(file_.spec, WeightType::kBf16), bytes) << path;
   }
-  EXPECT_EQ(WeightBytes(file_.spec, WeightType::kBf16), bytes);
 }
 
 TEST_F(WeightsTest, ReportsProgressUpToTheEnd) {

@@ -1,5 +1,5 @@
-// The niels goldens: ids, logits and attention rows of the original implementation, reproduced by
-// every way of running them; and, among those ways, the same bits.
+// The goldens: ids, logits and attention rows of each family's original implementation, reproduced
+// by every way of running them; and, among those ways, the same bits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "core/formats/safetensors.h"
 #include "ng/engine.h"
 
@@ -31,7 +32,7 @@ struct Golden {
 
 Golden ReadGolden(const std::string& name) {
   Golden golden;
-  golden.dir = absl::StrCat(NG_TEST_DATA, "/golden/niels/", name);
+  golden.dir = absl::StrCat(NG_TEST_DATA, "/golden/", name);
   std::ifstream(golden.dir + "/case.json") >> golden.info;
   const auto source = OpenSafetensors(golden.dir + "/expected.safetensors");
   EXPECT_TRUE(source.ok()) << source.status();
@@ -84,6 +85,11 @@ void KeepFull(int index, int n_heads, const std::vector<AttentionRow>& rows, Ten
   }
 }
 
+std::string StopIds(const Golden& golden) {
+  const nlohmann::json& eot = golden.info["eot_token_id"];
+  return eot.is_null() ? "" : absl::StrCat(eot.get<int>());
+}
+
 absl::StatusOr<Outcome> RunGolden(const Golden& golden, const Way& way) {
   EngineOptions options;
   options.overrides = {"model.path=" + golden.dir,
@@ -92,7 +98,7 @@ absl::StatusOr<Outcome> RunGolden(const Golden& golden, const Way& way) {
                        absl::StrCat("run.use_cache=", way.use_cache ? "true" : "false"),
                        absl::StrCat("run.prefill_chunk=", way.prefill_chunk),
                        absl::StrCat("run.threads=", way.threads),
-                       absl::StrCat("run.stop_ids=", golden.info["eot_token_id"].get<int>())};
+                       absl::StrCat("run.stop_ids=", StopIds(golden))};
   NG_ASSIGN_OR_RETURN(const auto engine, Engine::Open(options));
   std::vector<GenerateRequest> requests;
   for (const auto& prompt : golden.info["prompts"]) {
@@ -156,9 +162,9 @@ void CompareWithReference(const Golden& golden, const Outcome& outcome, Worst* w
   }
 }
 
-class NielsGolden : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
+class GoldenCase : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
-TEST_P(NielsGolden, EveryWayGivesTheReferenceAndTheSameBits) {
+TEST_P(GoldenCase, EveryWayGivesTheReferenceAndTheSameBits) {
   const auto& [name, attention] = GetParam();
   const Golden golden = ReadGolden(name);
   Worst worst;
@@ -183,18 +189,21 @@ TEST_P(NielsGolden, EveryWayGivesTheReferenceAndTheSameBits) {
   EXPECT_LE(worst.attention, tolerance["attn_max_abs"].get<double>());
   EXPECT_EQ(differing_bits, 0);
   std::printf(
-      "niels/%s %s: %d ways, max |logits - reference| %.3g, max |rows - reference| %.3g, "
+      "%s %s: %d ways, max |logits - reference| %.3g, max |rows - reference| %.3g, "
       "differing bits %lld\n",
       name.c_str(), attention.c_str(), n_ways, worst.logits, worst.attention,
       static_cast<long long>(differing_bits));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, NielsGolden,
-                         ::testing::Combine(::testing::Values("b1", "b3", "edge_tmax", "eot"),
-                                            ::testing::Values("reference", "flash")),
-                         [](const auto& info) {
-                           return std::get<0>(info.param) + "_" + std::get<1>(info.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, GoldenCase,
+    ::testing::Combine(::testing::Values("niels/b1", "niels/b3", "niels/edge_tmax", "niels/eot",
+                                         "llama/tied_gqa", "llama/untied", "llama/ragged"),
+                       ::testing::Values("reference", "flash")),
+    [](const auto& info) {
+      return absl::StrReplaceAll(std::get<0>(info.param), {{"/", "_"}}) + "_" +
+             std::get<1>(info.param);
+    });
 
 }  // namespace
 }  // namespace ng

@@ -1,0 +1,67 @@
+// The model families: how each one's config.json is read, and what its tensors are called.
+//
+// A family is a row of one table. What its models are made of is in their ModelSpec; a role that a
+// model does not have (a bias, say) has no shape, and no tensor is asked for.
+#ifndef NG_CORE_MODEL_FAMILIES_H_
+#define NG_CORE_MODEL_FAMILIES_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "core/formats/json.h"
+#include "core/model/model_spec.h"
+#include "ng/status.h"
+
+namespace ng {
+
+// The places in the decoder that weights go to. The first group occurs once, the second per layer.
+enum class TensorRole {
+  kTokenEmbedding,
+  kHead,
+  kFinalNorm,
+  kAttnNorm,
+  kQkv,  // one tensor, or kQ, kK and kV
+  kQ,
+  kK,
+  kV,
+  kAttnOut,
+  kMlpNorm,
+  kMlpGate,
+  kMlpGateBias,
+  kMlpUp,
+  kMlpUpBias,
+  kMlpDown,
+  kMlpDownBias,
+};
+
+// The shape of a role's tensor, [outputs, inputs] of a matrix; empty where the model has none.
+std::vector<int64_t> RoleShape(TensorRole role, const ModelSpec& spec);
+
+struct RoleName {
+  TensorRole role;
+  const char* name;  // "{}" stands for the layer
+};
+
+struct Family {
+  const char* model_type;  // as config.json spells it
+  // Errors: ModelFileError naming `path`, the key, the value found and what is allowed.
+  absl::StatusOr<ModelSpec> (*read_spec)(const JsonFields& config, const std::string& path);
+  const char* layer_prefix;  // layer n's tensors are called <prefix>n.<...>
+  std::span<const RoleName> names;
+};
+
+// The family that a config.json names. Errors: ModelFileError listing those that are known.
+absl::StatusOr<const Family*> FindFamily(const JsonFields& config, const std::string& path);
+
+// Calls `visit` with every tensor that a model of this spec has, and its layer (-1: in none); a
+// tied head too, which a file may hold a second time.
+void ForEachTensor(
+    const Family& family, const ModelSpec& spec,
+    absl::FunctionRef<void(const RoleName& entry, int layer, const std::string& name)> visit);
+
+}  // namespace ng
+
+#endif  // NG_CORE_MODEL_FAMILIES_H_

@@ -1,0 +1,35 @@
+// ModelSpec: what the decoder needs to know about a model. Data, and not a class per family.
+//
+// Read from a config.json by the model's family (families.h); the decoder branches on its fields.
+#ifndef NG_CORE_MODEL_MODEL_SPEC_H_
+#define NG_CORE_MODEL_MODEL_SPEC_H_
+
+#include <cstdint>
+#include <string>
+
+#include "core/kernels/kernel_table.h"
+#include "ng/plugin.h"
+
+namespace ng {
+
+struct ModelSpec {
+  std::string family;  // "niels-gpt"
+  ModelShape shape;
+  int64_t width = 0;      // the residual stream
+  int64_t ffn_width = 0;  // the feed-forward layer's inner width
+
+  float norm_eps = 0.0F;  // RMSNorm
+  RopePairing rope_pairing = RopePairing::kInterleaved;
+  double rope_theta = 0.0;
+
+  bool mlp_bias = false;
+  bool tied_head = true;  // the head is the token embedding
+
+  int64_t q_width() const { return int64_t{shape.n_heads} * shape.head_dim; }
+  int64_t kv_width() const { return int64_t{shape.n_kv_heads} * shape.head_dim; }
+  int64_t qkv_width() const { return q_width() + 2 * kv_width(); }
+};
+
+}  // namespace ng
+
+#endif  // NG_CORE_MODEL_MODEL_SPEC_H_

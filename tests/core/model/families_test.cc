@@ -1,0 +1,111 @@
+// How a config.json becomes a ModelSpec, and which values are refused by which words.
+#include "core/model/families.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace ng {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+absl::StatusOr<ModelSpec> ReadSpec(const Json& config) {
+  NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(config, "config.json"));
+  NG_ASSIGN_OR_RETURN(const Family* family, FindFamily(fields, "config.json"));
+  return family->read_spec(fields, "config.json");
+}
+
+// `config` with its fields replaced by those of `edits`; null takes one away.
+Json Edited(Json config, const Json& edits) {
+  config.merge_patch(edits);
+  return config;
+}
+
+void ExpectRefused(const Json& config, const std::vector<std::string>& parts) {
+  SCOPED_TRACE(config.dump());
+  const auto spec = ReadSpec(config);
+  ASSERT_FALSE(spec.ok());
+  EXPECT_EQ(ExitCode(spec.status()), 3);
+  const std::string message(spec.status().message());
+  EXPECT_THAT(message, HasSubstr("config.json"));
+  for (const std::string& part : parts) EXPECT_THAT(message, HasSubstr(part));
+}
+
+const Json kLlama = Json::parse(R"({
+  "model_type": "llama", "vocab_size": 97, "hidden_size": 32, "intermediate_size": 56,
+  "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_act": "silu",
+  "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 500000.0})");
+
+TEST(Llama, IsReadFromItsConfig) {
+  const auto spec = ReadSpec(kLlama);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->shape.n_layers, 2);
+  EXPECT_EQ(spec->shape.n_heads, 4);
+  EXPECT_EQ(spec->shape.n_kv_heads, 2);
+  EXPECT_EQ(spec->shape.head_dim, 8);
+  EXPECT_EQ(spec->shape.vocab_size, 97);
+  EXPECT_EQ(spec->shape.max_positions, 64);
+  EXPECT_EQ(spec->width, 32);
+  EXPECT_EQ(spec->ffn_width, 56);
+  EXPECT_EQ(spec->norm_eps, 1e-5F);
+  EXPECT_EQ(spec->rope_pairing, RopePairing::kHalfSplit);
+  EXPECT_FALSE(spec->tied_head);
+  EXPECT_THAT(RoleShape(TensorRole::kK, *spec), ElementsAre(16, 32));
+  EXPECT_THAT(RoleShape(TensorRole::kMlpGateBias, *spec), ElementsAre());
+}
+
+TEST(Llama, TakesTheRopeBaseFromEitherStyleOfConfig) {
+  EXPECT_EQ(ReadSpec(kLlama)->rope_theta, 500000.0);
+  EXPECT_EQ(ReadSpec(Edited(kLlama, {{"rope_theta", nullptr}}))->rope_theta, 10000.0);
+  const Json parameters = {{"rope_type", "default"}, {"rope_theta", 250.0}};
+  EXPECT_EQ(ReadSpec(Edited(kLlama, {{"rope_parameters", parameters}}))->rope_theta, 250.0);
+}
+
+TEST(Llama, RefusesScaledRope) {
+  for (const char* type : {"linear", "dynamic", "yarn", "llama3"}) {
+    ExpectRefused(Edited(kLlama, {{"rope_scaling", {{"rope_type", type}, {"factor", 8.0}}}}),
+                  {"rope_scaling.rope_type", type, "default"});
+    ExpectRefused(Edited(kLlama, {{"rope_scaling", {{"type", type}, {"factor", 8.0}}}}),
+                  {"rope_scaling.type", type});
+    ExpectRefused(Edited(kLlama, {{"rope_parameters", {{"rope_type", type}}}}),
+                  {"rope_parameters.rope_type", type});
+  }
+  ExpectRefused(Edited(kLlama, {{"rope_scaling", {{"factor", 8.0}}}}), {"rope_scaling.rope_type"});
+}
+
+TEST(Llama, HeadsDefaultToEqualSharesAndMustDivide) {
+  const auto equal = ReadSpec(Edited(kLlama, {{"num_key_value_heads", nullptr}}));
+  EXPECT_EQ(equal->shape.n_kv_heads, 4);
+  const auto wide = ReadSpec(Edited(kLlama, {{"head_dim", 10}}));
+  EXPECT_EQ(wide->shape.head_dim, 10);
+  EXPECT_THAT(RoleShape(TensorRole::kAttnOut, *wide), ElementsAre(32, 40));
+  ExpectRefused(Edited(kLlama, {{"num_attention_heads", 7}}), {"hidden_size = 32", "7"});
+  ExpectRefused(Edited(kLlama, {{"num_key_value_heads", 3}}), {"num_key_value_heads = 3"});
+  ExpectRefused(Edited(kLlama, {{"num_attention_heads", 0}}), {"\"num_attention_heads\" = 0"});
+  ExpectRefused(Edited(kLlama, {{"head_dim", 7}}), {"head_dim = 7", "even"});
+}
+
+TEST(Llama, RefusesWhatItCannotRun) {
+  ExpectRefused(Edited(kLlama, {{"hidden_act", "quick_swoosh"}}), {"hidden_act", "quick_swoosh"});
+  ExpectRefused(Edited(kLlama, {{"attention_bias", true}}), {"\"attention_bias\" = true"});
+  ExpectRefused(Edited(kLlama, {{"mlp_bias", true}}), {"\"mlp_bias\" = true"});
+  ExpectRefused(Edited(kLlama, {{"hidden_size", "sixteen"}}), {"hidden_size", "sixteen"});
+  ExpectRefused(Edited(kLlama, {{"num_hidden_layers", -1}}), {"\"num_hidden_layers\" = -1"});
+  ExpectRefused(Edited(kLlama, {{"num_hidden_layers", nullptr}}), {"num_hidden_layers"});
+  ExpectRefused(Edited(kLlama, {{"model_type", "frobnicator"}}),
+                {"model_type", "frobnicator", "niels-gpt, llama"});
+}
+
+TEST(Llama, AcceptsUnknownKeysOfEveryType) {
+  EXPECT_TRUE(
+      ReadSpec(Edited(kLlama, {{"a", {1, 2}}, {"b", {{"c", 1}}}, {"d", true}, {"e", 1.5}})).ok());
+}
+
+}  // namespace
+}  // namespace ng

@@ -13,6 +13,7 @@
 #include "core/formats/file.h"
 #include "core/formats/json.h"
 #include "core/formats/safetensors.h"
+#include "core/model/random_source.h"
 
 namespace ng {
 namespace {
@@ -165,6 +166,20 @@ absl::StatusOr<ModelFile> OpenModel(const std::string& path) {
     return ModelFileError(absl::StrCat(file.source->path(), ": holds ", n_layers, " layers, ",
                                        config_path, " says ", file.spec.shape.n_layers));
   }
+  NG_RETURN_IF_ERROR(Binder(*family, file).BindAll());
+  return file;
+}
+
+absl::StatusOr<ModelFile> OpenRandomModel(const std::string& config_path) {
+  NG_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(config_path));
+  NG_ASSIGN_OR_RETURN(const JsonFields config, JsonFields::Of(json, config_path));
+  NG_ASSIGN_OR_RETURN(const Family* family, FindFamily(config, config_path));
+
+  ModelFile file;
+  file.made_up = true;
+  NG_ASSIGN_OR_RETURN(file.spec, family->read_spec(config, config_path));
+  file.spec.family = family->model_type;
+  NG_ASSIGN_OR_RETURN(file.source, MakeRandomSource(*family, file.spec, config, config_path));
   NG_RETURN_IF_ERROR(Binder(*family, file).BindAll());
   return file;
 }

@@ -31,6 +31,7 @@ struct ModelFile {
   std::vector<const TensorInfo*> unused;  // tensors in the file that nothing asks for
   // A tied head that the file holds a second time; it is bound and must equal the embedding.
   bool head_copy = false;
+  bool made_up = false;  // the weights are random
 
   const TensorInfo* Find(TensorRole role, int layer = -1) const;
 };
@@ -39,6 +40,10 @@ struct ModelFile {
 // key or tensor, what was found and what is expected; also when the layers in the file and the
 // config's count differ.
 absl::StatusOr<ModelFile> OpenModel(const std::string& path);
+
+// The model that a config.json of any family describes, with random weights (random_source.h).
+// Errors: ModelFileError naming the file and the key.
+absl::StatusOr<ModelFile> OpenRandomModel(const std::string& config_path);
 
 }  // namespace ng
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/formats/checked.h"
 #include "core/formats/tensor_source.h"
 
 namespace ng {
@@ -215,14 +216,16 @@ int64_t WeightBytes(const ModelSpec& spec, WeightType type) {
     return PackedMatrix::PackedBytes(type, n, k);
   };
   const int64_t mlp_biases = spec.mlp_bias ? 2 * spec.ffn_width + spec.width : 0;
-  const int64_t layer = packed(spec.qkv_width(), spec.width) + packed(spec.width, spec.q_width()) +
-                        packed(2 * spec.ffn_width, spec.width) +
-                        packed(spec.width, spec.ffn_width) +
-                        (2 * spec.width + mlp_biases) * int64_t{sizeof(float)};
-  const int64_t n_vocab_matrices = spec.tied_head ? 1 : 2;
-  return spec.shape.n_layers * layer +
-         n_vocab_matrices * packed(spec.shape.vocab_size, spec.width) +
-         spec.width * int64_t{sizeof(float)};
+  int64_t layer = (2 * spec.width + mlp_biases) * int64_t{sizeof(float)};
+  for (const int64_t bytes :
+       {packed(spec.qkv_width(), spec.width), packed(spec.width, spec.q_width()),
+        packed(2 * spec.ffn_width, spec.width), packed(spec.width, spec.ffn_width)}) {
+    layer = SaturatingAdd(layer, bytes);
+  }
+  const int64_t once =
+      SaturatingMul(spec.tied_head ? 1 : 2, packed(spec.shape.vocab_size, spec.width));
+  return SaturatingAdd(SaturatingMul(spec.shape.n_layers, layer),
+                       SaturatingAdd(once, spec.width * int64_t{sizeof(float)}));
 }
 
 int64_t LoadScratchBytes(const ModelFile& file) {

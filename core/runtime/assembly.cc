@@ -18,6 +18,22 @@ constexpr const char* kCodecNames[] = {"f32", "bf16", "f16"};
 // A capacity that every store can plan for: support is asked before the prompts are known.
 constexpr RunNeeds kSmallestRun = {1, 1};
 
+absl::StatusOr<ModelFile> OpenModelOf(const Config& config, const std::string& random_weights) {
+  if (random_weights.empty()) {
+    if (!config.Text("model.path").empty()) return OpenModel(config.Text("model.path"));
+    return UsageError(
+        "model.path is not set; it names a folder with config.json and "
+        "model.safetensors");
+  }
+  for (const char* key : {"model.path", "tokenizer.path"}) {
+    if (config.Text(key).empty()) continue;
+    return UsageError(absl::StrCat(config.Describe(key), " = ", config.Text(key),
+                                   ": must be empty when random weights are asked for (",
+                                   random_weights, "); --", key, "= makes it so"));
+  }
+  return OpenRandomModel(random_weights);
+}
+
 absl::Status OpenText(Assembly& assembly) {
   const Config& config = assembly.config();
   const ModelFile& model = assembly.model;
@@ -171,13 +187,8 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   const int64_t threads = config.Int("run.threads");
   assembly->executor = MakeExecutor(threads == 0 ? PhysicalCores() : static_cast<int>(threads));
 
-  if (config.Text("model.path").empty()) {
-    return UsageError(
-        "model.path is not set; it names a folder with config.json and "
-        "model.safetensors");
-  }
-  NG_ASSIGN_OR_RETURN(assembly->model, OpenModel(config.Text("model.path")));
-  NG_RETURN_IF_ERROR(OpenText(*assembly));
+  NG_ASSIGN_OR_RETURN(assembly->model, OpenModelOf(config, options.random_weights));
+  if (!assembly->model.made_up) NG_RETURN_IF_ERROR(OpenText(*assembly));
   NG_RETURN_IF_ERROR(BindChat(*assembly));
   NG_RETURN_IF_ERROR(FindStopIds(*assembly));
 

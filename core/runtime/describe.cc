@@ -90,7 +90,8 @@ std::string DescribeRun(const Assembly& assembly, const CacheSpec& spec, const M
   }
   absl::StrAppend(&out, "machine\n  isa ", View(IsaName(assembly.isa)), ", threads ",
                   assembly.executor->threads(), "\n");
-  absl::StrAppend(&out, "model ", assembly.model.source->path(), "\n  family ", model.family,
+  absl::StrAppend(&out, "model ", assembly.model.source->path(),
+                  assembly.model.made_up ? " with random weights" : "", "\n  family ", model.family,
                   ", layers ", model.shape.n_layers, ", heads ", model.shape.n_heads, "/",
                   model.shape.n_kv_heads, ", head_dim ", model.shape.head_dim, ", width ",
                   model.width, ", ffn ", model.ffn_width, ", vocabulary ", model.shape.vocab_size,

@@ -8,20 +8,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "core/formats/checked.h"
 
 namespace ng {
 namespace {
-
-// Sums that saturate: a size that does not fit an int64 is more than any machine has.
-int64_t Sum(int64_t a, int64_t b) {
-  int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
-}
-
-int64_t Product(int64_t a, int64_t b) {
-  int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
-}
 
 // The number a one-line kernel file holds; nothing for "max" or a file that is not there.
 std::optional<int64_t> ReadNumber(const std::string& path) {
@@ -87,17 +77,17 @@ int64_t CgroupRoom() {
 }  // namespace
 
 int64_t MemoryPlan::needed_bytes() const {
-  return Sum(Sum(weight_bytes, cache_bytes), std::max(load_scratch_bytes, activation_bytes));
+  return SaturatingAdd(SaturatingAdd(weight_bytes, cache_bytes),
+                       std::max(load_scratch_bytes, activation_bytes));
 }
 
 int64_t AvailableMemory() { return std::min(KernelEstimate(), CgroupRoom()); }
 
 int64_t ActivationBytes(const ModelSpec& spec, int64_t n_rows, int64_t n_logit_rows) {
-  const int64_t per_row =
-      3 * spec.width + 2 * spec.q_width() + 2 * spec.kv_width() + 3 * spec.ffn_width;
-  const int64_t floats =
-      Sum(Product(n_rows, per_row), Product(n_logit_rows, spec.shape.vocab_size));
-  return Product(floats, sizeof(float));
+  const int64_t per_row = 3 * spec.width + spec.q_width() + spec.qkv_width() + 3 * spec.ffn_width;
+  const int64_t floats = SaturatingAdd(SaturatingMul(n_rows, per_row),
+                                       SaturatingMul(n_logit_rows, spec.shape.vocab_size));
+  return SaturatingMul(floats, sizeof(float));
 }
 
 absl::Status CheckMemory(const MemoryPlan& plan) {

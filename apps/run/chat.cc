@@ -138,7 +138,7 @@ absl::Status Chat(Engine& engine, const CommandLine& line, int64_t capacity,
     if (last.ok()) continue;
     const bool refused = absl::IsResourceExhausted(last) || absl::IsInvalidArgument(last);
     if (!refused) return last;
-    PrintError(last);
+    PrintError("ng-run", last);
     last = absl::Status(last.code(), "");  // said already
   }
   return last;

@@ -4,8 +4,8 @@
 
 #include <atomic>
 
+#include "apps/common/terminal.h"
 #include "apps/run/command_line.h"
-#include "apps/run/terminal.h"
 #include "ng/engine.h"
 #include "ng/status.h"
 

@@ -6,20 +6,19 @@
 #include <cstdlib>
 #include <filesystem>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string_view>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "core/config/config.h"
+#include "apps/common/arguments.h"
 
 namespace ng::run {
 namespace {
 
 namespace po = boost::program_options;
-
-constexpr int kHelpWidth = 100;
 
 po::options_description Options() {
   const auto text = [] { return po::value<std::string>()->value_name("ARG"); };
@@ -81,28 +80,6 @@ absl::Status ParseIndexList(std::string_view option, const std::string& text,
   }
   out->assign(indices.begin(), indices.end());
   return absl::OkStatus();
-}
-
-// A program_options error as one line, with the nearest option for an unknown one.
-absl::Status Explain(const po::error& error) {
-  if (const auto* unknown = dynamic_cast<const po::unknown_option*>(&error)) {
-    const po::options_description options = Options();
-    std::vector<std::string> names;
-    for (const auto& option : options.options()) names.push_back(option->long_name());
-    std::string name = unknown->get_option_name();
-    name.erase(0, name.find_first_not_of('-'));
-    name.resize(std::min(name.find('='), name.size()));
-    const auto nearest = NearestName(name, names);
-    return UsageError(absl::StrCat("unknown option --", name,
-                                   nearest ? absl::StrCat("; did you mean --", *nearest, "?") : "",
-                                   " (see --help; config keys are written --section.key=value)"));
-  }
-  if (const auto* syntax = dynamic_cast<const po::invalid_command_line_syntax*>(&error)) {
-    if (syntax->kind() == po::invalid_command_line_syntax::empty_adjacent_parameter) {
-      return UsageError(absl::StrCat(syntax->get_option_name(), "= is empty, must have a value"));
-    }
-  }
-  return UsageError(error.what());
 }
 
 absl::Status ReadWhat(const po::variables_map& values, CommandLine* line) {
@@ -217,45 +194,18 @@ absl::Status ReadOutput(const po::variables_map& values, CommandLine* line) {
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
-  CommandLine line;
-  std::vector<std::string> own;
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    const size_t name_end = std::min(argument.find('='), argument.size());
-    if (argument.rfind("--", 0) == 0 && argument.find('.') < name_end) {
-      if (name_end == argument.size()) {
-        return UsageError(
-            absl::StrCat(argument, ": a config key is given as ", argument, "=VALUE"));
-      }
-      line.overrides.push_back(argument.substr(2));
-    } else if (argument == "--trace" || argument.rfind("--trace=", 0) == 0) {
+  for (const std::string_view argument : std::span(argv + 1, argv + argc)) {
+    if (argument == "--trace" || argument.starts_with("--trace=")) {
       return UsageError(
           "--trace is not available; --trace-layer with --steps or --save records "
           "attention rows");
-    } else {
-      own.push_back(argument);
     }
   }
-  po::variables_map values;
-  try {
-    using po::command_line_style::allow_long;
-    using po::command_line_style::long_allow_adjacent;
-    using po::command_line_style::long_allow_next;
-    // A positional option that takes nothing: every stray argument is an error.
-    const po::positional_options_description none;
-    po::store(po::command_line_parser(own)
-                  .options(Options())
-                  .positional(none)
-                  .style(allow_long | long_allow_adjacent | long_allow_next)
-                  .run(),
-              values);
-  } catch (const po::too_many_positional_options_error&) {
-    return UsageError("an argument does not belong to any option; options begin with --");
-  } catch (const po::error& error) {
-    return Explain(error);
-  }
-  NG_RETURN_IF_ERROR(ReadWhat(values, &line));
-  NG_RETURN_IF_ERROR(ReadOutput(values, &line));
+  NG_ASSIGN_OR_RETURN(const Arguments arguments, ParseArguments(argc, argv, Options()));
+  CommandLine line;
+  line.overrides = arguments.overrides;
+  NG_RETURN_IF_ERROR(ReadWhat(arguments.values, &line));
+  NG_RETURN_IF_ERROR(ReadOutput(arguments.values, &line));
   return line;
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "apps/run/outputs.h"
+#include "apps/common/terminal.h"
 #include "core/config/config.h"
 #include "core/config/help.h"
 #include "core/plugin/loader.h"

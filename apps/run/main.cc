@@ -12,12 +12,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "apps/common/terminal.h"
+#include "apps/common/version.h"
 #include "apps/run/chat.h"
 #include "apps/run/command_line.h"
 #include "apps/run/list_plugins.h"
 #include "apps/run/outputs.h"
 #include "apps/run/prompts.h"
-#include "apps/run/terminal.h"
 #include "core/config/help.h"
 #include "core/runtime/assembly.h"
 #include "ng/engine.h"
@@ -25,22 +26,9 @@
 namespace ng::run {
 namespace {
 
-std::string VersionText() {
-  std::string levels;
-  for (const IsaLevel level : SupportedIsaLevels()) {
-    if (!levels.empty()) levels += " ";
-    levels += IsaName(level);
-  }
-  const absl::StatusOr<IsaLevel> chosen = ChooseIsa("auto");
-  const std::string isa = chosen.ok() ? std::string(IsaName(*chosen))
-                                      : absl::StrCat("none: ", chosen.status().message());
-  return absl::StrCat("ng-run ", NG_VERSION, "\nisa ", isa, " (this CPU: ", levels, ")\nbuild ",
-                      NG_BUILD_TAG, "\n");
-}
-
 // The answers that need neither a model nor a prompt; nothing if the command line asks for a run.
 std::optional<absl::Status> Inform(const CommandLine& line, const EngineOptions& options) {
-  if (line.version) return WriteStdout(VersionText());
+  if (line.version) return WriteStdout(VersionText("ng-run"));
   if (line.list_plugins) return ListPlugins(options);
   if (!line.help && !line.print_config) return std::nullopt;
   const absl::StatusOr<Selection> selection = SelectPlugins(options);
@@ -136,7 +124,7 @@ absl::Status Run(const CommandLine& line, const EngineOptions& options, Progress
 }
 
 int Fail(const absl::Status& status) {
-  PrintError(status);
+  PrintError("ng-run", status);
   return ExitCode(status);
 }
 

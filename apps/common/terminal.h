@@ -1,23 +1,28 @@
-// The program's side channel: signals, and what goes to stderr besides errors.
-#ifndef NG_APPS_RUN_TERMINAL_H_
-#define NG_APPS_RUN_TERMINAL_H_
+// Where every program meets its user: standard streams, signals, errors, progress.
+#ifndef NG_APPS_COMMON_TERMINAL_H_
+#define NG_APPS_COMMON_TERMINAL_H_
 
 #include <atomic>
-#include <span>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "ng/engine.h"
 #include "ng/status.h"
 
-namespace ng::run {
+namespace ng {
 
 // Fills the places of standard streams that the caller has closed, so that no file opened later
 // takes their number and receives what was meant for them. Writing to a closed stdout still fails.
 void HoldStandardStreams();
 
-// "ng-run: error: MESSAGE" as one line on stderr, whatever the message quotes; nothing for an empty
-// message: the reader of stdout went away.
-void PrintError(const absl::Status& status);
+// Writes and flushes bytes to stdout. Errors: OutputError; its message is empty when the reader has
+// closed the pipe, which is no reason to complain.
+absl::Status WriteStdout(std::string_view bytes);
+
+// "PROGRAM: error: MESSAGE" as one line on stderr, whatever the message quotes; nothing for an
+// empty message: the reader of stdout went away.
+void PrintError(std::string_view program, const absl::Status& status);
 
 // Installs handlers for SIGINT and SIGTERM: the first one sets the returned flag, the second ends
 // the process at once. A closed pipe is no longer a signal.
@@ -43,9 +48,6 @@ class ProgressBar {
   int64_t percent_ = -1;
 };
 
-// "seed 1, eot, prefill 12 tokens at 340.1 tok/s, decode 45 tokens at 512.3 tok/s"
-std::string ClosingLine(const Engine& engine, std::span<const Completion> completions);
+}  // namespace ng
 
-}  // namespace ng::run
-
-#endif  // NG_APPS_RUN_TERMINAL_H_
+#endif  // NG_APPS_COMMON_TERMINAL_H_

@@ -1,21 +1,18 @@
-#include "apps/run/terminal.h"
+#include "apps/common/terminal.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <map>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "core/config/config.h"
 
-namespace ng::run {
+namespace ng {
 namespace {
 
 std::atomic<bool> stop_requested = false;
@@ -45,13 +42,25 @@ void HoldStandardStreams() {
   }
 }
 
-void PrintError(const absl::Status& status) {
+absl::Status WriteStdout(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EPIPE) return OutputError("");
+    if (n < 0) return OutputError(absl::StrCat("stdout: cannot write: ", std::strerror(errno)));
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
+}
+
+void PrintError(std::string_view program, const absl::Status& status) {
   if (status.message().empty()) return;
   std::string line(status.message());
   for (char& c : line) {
     if (static_cast<unsigned char>(c) < ' ' || c == '\x7F') c = ' ';
   }
-  std::fprintf(stderr, "ng-run: error: %s\n", line.c_str());
+  std::fprintf(stderr, "%.*s: error: %s\n", static_cast<int>(program.size()), program.data(),
+               line.c_str());
 }
 
 const std::atomic<bool>* WatchSignals() {
@@ -97,33 +106,4 @@ void ProgressBar::Clear() {
   shown_ = false;
 }
 
-std::string ClosingLine(const Engine& engine, std::span<const Completion> completions) {
-  int64_t prefill_tokens = 0;
-  int64_t decode_tokens = 0;
-  double prefill_s = 0.0;  // requests run side by side: the slowest one's time counts
-  double decode_s = 0.0;
-  std::map<std::string_view, int> reasons;
-  for (const Completion& completion : completions) {
-    prefill_tokens += completion.timings.prefill_tokens;
-    decode_tokens += completion.timings.decode_tokens;
-    prefill_s = std::max(prefill_s, completion.timings.prefill_s);
-    decode_s = std::max(decode_s, completion.timings.decode_s);
-    ++reasons[StopReasonName(completion.stop_reason)];
-  }
-  std::string line = absl::StrCat("seed ", engine.config().Int("sampler.seed"));
-  for (const auto& [reason, count] : reasons) {
-    absl::StrAppend(&line, ", ", absl::string_view(reason.data(), reason.size()));
-    if (completions.size() > 1) absl::StrAppend(&line, " x ", count);
-  }
-  const auto append_rate = [&](const char* what, int64_t tokens, double seconds) {
-    absl::StrAppend(&line, ", ", what, " ", tokens, " tokens");
-    if (tokens > 0 && seconds > 0.0) {
-      absl::StrAppendFormat(&line, " at %.1f tok/s", static_cast<double>(tokens) / seconds);
-    }
-  };
-  append_rate("prefill", prefill_tokens, prefill_s);
-  append_rate("decode", decode_tokens, decode_s);
-  return line;
-}
-
-}  // namespace ng::run
+}  // namespace ng

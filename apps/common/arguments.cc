@@ -1,0 +1,74 @@
+#include "apps/common/arguments.h"
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "core/config/config.h"
+
+namespace ng {
+namespace {
+
+namespace po = boost::program_options;
+
+// A program_options error as one line, with the nearest option for an unknown one.
+absl::Status Explain(const po::error& error, const po::options_description& options) {
+  if (const auto* unknown = dynamic_cast<const po::unknown_option*>(&error)) {
+    std::vector<std::string> names;
+    for (const auto& option : options.options()) names.push_back(option->long_name());
+    std::string name = unknown->get_option_name();
+    name.erase(0, name.find_first_not_of('-'));
+    name.resize(std::min(name.find('='), name.size()));
+    const auto nearest = NearestName(name, names);
+    return UsageError(absl::StrCat("unknown option --", name,
+                                   nearest ? absl::StrCat("; did you mean --", *nearest, "?") : "",
+                                   " (see --help; config keys are written --section.key=value)"));
+  }
+  if (const auto* syntax = dynamic_cast<const po::invalid_command_line_syntax*>(&error)) {
+    if (syntax->kind() == po::invalid_command_line_syntax::empty_adjacent_parameter) {
+      return UsageError(absl::StrCat(syntax->get_option_name(), "= is empty, must have a value"));
+    }
+  }
+  return UsageError(error.what());
+}
+
+}  // namespace
+
+absl::StatusOr<Arguments> ParseArguments(int argc, const char* const* argv,
+                                         const po::options_description& options) {
+  Arguments arguments;
+  std::vector<std::string> own;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const size_t name_end = std::min(argument.find('='), argument.size());
+    if (argument.rfind("--", 0) == 0 && argument.find('.') < name_end) {
+      if (name_end == argument.size()) {
+        return UsageError(
+            absl::StrCat(argument, ": a config key is given as ", argument, "=VALUE"));
+      }
+      arguments.overrides.push_back(argument.substr(2));
+    } else {
+      own.push_back(argument);
+    }
+  }
+  try {
+    using po::command_line_style::allow_long;
+    using po::command_line_style::long_allow_adjacent;
+    using po::command_line_style::long_allow_next;
+    // A positional option that takes nothing: every stray argument is an error.
+    const po::positional_options_description none;
+    po::store(po::command_line_parser(own)
+                  .options(options)
+                  .positional(none)
+                  .style(allow_long | long_allow_adjacent | long_allow_next)
+                  .run(),
+              arguments.values);
+  } catch (const po::too_many_positional_options_error&) {
+    return UsageError("an argument does not belong to any option; options begin with --");
+  } catch (const po::error& error) {
+    return Explain(error, options);
+  }
+  return arguments;
+}
+
+}  // namespace ng

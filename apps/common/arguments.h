@@ -1,0 +1,29 @@
+// The part of a command line that programs share: dotted config overrides beside the program's own
+// options, and one way to explain what is wrong.
+#ifndef NG_APPS_COMMON_ARGUMENTS_H_
+#define NG_APPS_COMMON_ARGUMENTS_H_
+
+#include <boost/program_options/options_description.hpp>
+#include <boost/program_options/variables_map.hpp>
+#include <string>
+#include <vector>
+
+#include "ng/status.h"
+
+namespace ng {
+
+inline constexpr unsigned kHelpWidth = 100;
+
+struct Arguments {
+  std::vector<std::string> overrides;  // "section.key=value", in order
+  boost::program_options::variables_map values;
+};
+
+// `--section.key=value` is an override, everything else must be one of `options`, in its long form.
+// Errors: UsageError naming the argument, what is allowed and the nearest option.
+absl::StatusOr<Arguments> ParseArguments(
+    int argc, const char* const* argv, const boost::program_options::options_description& options);
+
+}  // namespace ng
+
+#endif  // NG_APPS_COMMON_ARGUMENTS_H_

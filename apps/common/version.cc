@@ -1,0 +1,22 @@
+#include "apps/common/version.h"
+
+#include "absl/strings/str_cat.h"
+#include "ng/isa.h"
+#include "ng/plugin.h"
+
+namespace ng {
+
+std::string VersionText(std::string_view program) {
+  std::string levels;
+  for (const IsaLevel level : SupportedIsaLevels()) {
+    if (!levels.empty()) levels += " ";
+    levels += IsaName(level);
+  }
+  const absl::StatusOr<IsaLevel> chosen = ChooseIsa("auto");
+  const std::string isa = chosen.ok() ? std::string(IsaName(*chosen))
+                                      : absl::StrCat("none: ", chosen.status().message());
+  return absl::StrCat(std::string(program), " ", NG_VERSION, "\nisa ", isa, " (this CPU: ", levels,
+                      ")\nbuild ", NG_BUILD_TAG, "\n");
+}
+
+}  // namespace ng

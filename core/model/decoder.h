@@ -44,6 +44,7 @@ class Decoder final : public LanguageModel {
   absl::Status Truncate(SequenceId sequence, int64_t length) override;
   absl::Status Forward(const StepBatch& batch) override;
   TensorView<const float, 2> logits() const override;
+  const ModelWeights& weights() const { return weights_; }
 
  private:
   // Lays the batch out in rows, grows the buffers, and embeds the tokens into hidden_.

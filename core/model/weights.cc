@@ -228,6 +228,18 @@ int64_t WeightBytes(const ModelSpec& spec, WeightType type) {
                        SaturatingAdd(once, spec.width * int64_t{sizeof(float)}));
 }
 
+MatmulCost CostOf(const ModelWeights& weights) {
+  const PackedMatrix& head = weights.head.n() > 0 ? weights.head : weights.embedding;
+  MatmulCost cost{.bytes = head.bytes(), .head_multiply_adds = head.n() * head.k()};
+  for (const LayerWeights& layer : weights.layers) {
+    for (const PackedMatrix* w : {&layer.qkv, &layer.attn_out, &layer.gate_up, &layer.down}) {
+      cost.bytes += w->bytes();
+      cost.layer_multiply_adds += w->n() * w->k();
+    }
+  }
+  return cost;
+}
+
 int64_t LoadScratchBytes(const ModelFile& file) {
   int64_t largest = 0;
   for (const TensorBinding& binding : file.bindings) {

@@ -48,6 +48,14 @@ absl::StatusOr<WeightType> WeightTypeOf(const ModelFile& file, std::string_view 
 int64_t WeightBytes(const ModelSpec& spec, WeightType type);
 int64_t LoadScratchBytes(const ModelFile& file);
 
+// What a step does with the matrices, embedding look-ups aside.
+struct MatmulCost {
+  int64_t bytes = 0;                // read, the head's included
+  int64_t layer_multiply_adds = 0;  // for each row
+  int64_t head_multiply_adds = 0;   // for each row that has logits
+};
+MatmulCost CostOf(const ModelWeights& weights);
+
 // Reads, checks and packs every tensor; at most one raw tensor is in memory besides what is kept.
 // Errors: ModelFileError (short file, NaN or infinity in a tensor), LimitError, InterruptedError.
 absl::StatusOr<ModelWeights> LoadWeights(const ModelFile& file, const LoadWeightsOptions& options);

@@ -54,6 +54,13 @@ std::string Fate(TensorRole role, const ModelFile& model) {
   return fate;
 }
 
+void AppendTensor(const TensorInfo& tensor, std::string_view fate, std::string* out) {
+  absl::StrAppend(out, "  ", tensor.name, " ", View(DTypeName(tensor.dtype)), " ",
+                  ShapeString(tensor.shape), " -> ", View(fate), "\n");
+}
+
+}  // namespace
+
 std::string_view WeightTypeName(WeightType type) {
   switch (type) {
     case WeightType::kF32:
@@ -69,13 +76,6 @@ std::string_view WeightTypeName(WeightType type) {
   }
   return "unknown";
 }
-
-void AppendTensor(const TensorInfo& tensor, std::string_view fate, std::string* out) {
-  absl::StrAppend(out, "  ", tensor.name, " ", View(DTypeName(tensor.dtype)), " ",
-                  ShapeString(tensor.shape), " -> ", View(fate), "\n");
-}
-
-}  // namespace
 
 std::string DescribeRun(const Assembly& assembly, const CacheSpec& spec, const MemoryPlan& plan) {
   const ModelSpec& model = assembly.model.spec;

@@ -3,6 +3,7 @@
 #define NG_CORE_RUNTIME_DESCRIBE_H_
 
 #include <string>
+#include <string_view>
 
 #include "core/runtime/assembly.h"
 #include "core/runtime/memory_plan.h"
@@ -14,6 +15,9 @@ namespace ng {
 // Config with origins, plugins with versions and real paths, model and what becomes of each tensor,
 // tokenizer, bytes needed against bytes available.
 std::string DescribeRun(const Assembly& assembly, const CacheSpec& spec, const MemoryPlan& plan);
+
+// "f32", "bf16", ...: the type of held weights as model.weights names it.
+std::string_view WeightTypeName(WeightType type);
 
 // The error of a chat request to a model without a template.
 absl::Status NoChatTemplate(const Assembly& assembly);

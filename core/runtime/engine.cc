@@ -60,6 +60,7 @@ class Engine::Impl {
   const ModelShape& shape() const { return assembly_->model.spec.shape; }
   LanguageModel* model() const { return decoder_.get(); }
 
+  absl::StatusOr<StepCost> CostOfStep() const;
   absl::StatusOr<MemoryPlan> PlanMemory(const CacheSpec& spec, const RunNeeds& needs) const;
   absl::Status Load(const RunNeeds& needs);
   absl::Status CheckLoaded() const;
@@ -70,6 +71,9 @@ class Engine::Impl {
   absl::Status CheckSequence(const GenerateRequest& request) const;
   absl::StatusOr<std::vector<Completion>> Generate(std::span<const GenerateRequest> requests,
                                                    const GenerateOptions& options);
+  // Appends each sequence's tokens, at least one.
+  absl::StatusOr<StepLogits> Extend(std::span<const SequenceId> sequences,
+                                    std::span<const std::vector<int32_t>> tokens);
   // Runs one step over the sequences' new tokens and gives each one's last logits.
   absl::StatusOr<StepLogits> Feed(std::span<const StepSequence> sequences);
 
@@ -240,6 +244,35 @@ absl::StatusOr<std::vector<Completion>> Engine::Impl::Generate(
   return GenerateLoop(*decoder_, *assembly_->chain, settings).Run(requests, options);
 }
 
+absl::StatusOr<StepCost> Engine::Impl::CostOfStep() const {
+  NG_RETURN_IF_ERROR(CheckLoaded());
+  const MatmulCost cost = CostOf(decoder_->weights());
+  return StepCost{.weights = WeightTypeName(assembly_->weight_type),
+                  .weight_bytes = cost.bytes,
+                  .cache_bytes_per_token = cache_->plan().bytes_per_token,
+                  .row_multiply_adds = cost.layer_multiply_adds,
+                  .logit_multiply_adds = cost.head_multiply_adds};
+}
+
+absl::StatusOr<StepLogits> Engine::Impl::Extend(std::span<const SequenceId> sequences,
+                                                std::span<const std::vector<int32_t>> tokens) {
+  NG_RETURN_IF_ERROR(CheckLoaded());
+  if (sequences.size() != tokens.size()) {
+    return UsageError(absl::StrCat("batch size mismatch: ", tokens.size(), " prompts for ",
+                                   sequences.size(), " sequences"));
+  }
+  const int64_t t_max = shape().max_positions;
+  std::vector<StepSequence> step;
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const int64_t length = decoder_->Length(sequences[i]);
+    NG_RETURN_IF_ERROR(CheckPrompt(tokens[i]));
+    const auto n_tokens = static_cast<int64_t>(tokens[i].size());
+    if (t_max > 0) NG_RETURN_IF_ERROR(CheckCap(length + n_tokens, 0, t_max, "T_max"));
+    step.push_back({sequences[i], length, tokens[i], 1});
+  }
+  return Feed(step);
+}
+
 absl::StatusOr<StepLogits> Engine::Impl::Feed(std::span<const StepSequence> sequences) {
   StepBatch batch;
   batch.sequences = sequences;
@@ -323,6 +356,10 @@ absl::Status Engine::CheckRequest(const GenerateRequest& request) const {
   return Guarded([&]() -> absl::Status { return impl_->CheckRequest(request); });
 }
 
+absl::StatusOr<StepCost> Engine::CostOfStep() const {
+  return Guarded([&] { return impl_->CostOfStep(); });
+}
+
 absl::StatusOr<std::vector<Completion>> Engine::Generate(std::span<const GenerateRequest> requests,
                                                          const GenerateOptions& options) {
   return Guarded([&] { return impl_->Generate(requests, options); });
@@ -341,29 +378,36 @@ int64_t Engine::SequenceLength(SequenceId sequence) const {
   return impl_->model()->Length(sequence);
 }
 
+absl::Status Engine::TruncateSequence(SequenceId sequence, int64_t length) {
+  return Guarded([&]() -> absl::Status {
+    NG_RETURN_IF_ERROR(impl_->CheckLoaded());
+    const int64_t held = impl_->model()->Length(sequence);
+    if (length < 0 || length > held) {
+      return UsageError(
+          absl::StrCat("cannot truncate a sequence of ", held, " tokens to ", length));
+    }
+    return impl_->model()->Truncate(sequence, length);
+  });
+}
+
 absl::StatusOr<StepLogits> Engine::Prefill(std::span<const SequenceId> sequences,
                                            std::span<const std::vector<int32_t>> prompts) {
   return Guarded([&]() -> absl::StatusOr<StepLogits> {
     NG_RETURN_IF_ERROR(impl_->CheckLoaded());
-    if (sequences.size() != prompts.size()) {
-      return UsageError(absl::StrCat("batch size mismatch: ", prompts.size(), " prompts for ",
-                                     sequences.size(), " sequences"));
-    }
-    const int64_t t_max = impl_->shape().max_positions;
-    std::vector<StepSequence> step;
     for (size_t i = 0; i < sequences.size(); ++i) {
-      const auto prompt_len = static_cast<int64_t>(prompts[i].size());
       const int64_t length = impl_->model()->Length(sequences[i]);
       if (length != 0) {
         return UsageError(absl::StrCat("cache must be empty (t=0) before prefill: sequence ", i,
                                        " holds t=", length));
       }
-      NG_RETURN_IF_ERROR(impl_->CheckPrompt(prompts[i]));
-      if (t_max > 0) NG_RETURN_IF_ERROR(CheckCap(prompt_len, 0, t_max, "T_max"));
-      step.push_back({sequences[i], 0, prompts[i], 1});
     }
-    return impl_->Feed(step);
+    return impl_->Extend(sequences, prompts);
   });
+}
+
+absl::StatusOr<StepLogits> Engine::Extend(std::span<const SequenceId> sequences,
+                                          std::span<const std::vector<int32_t>> tokens) {
+  return Guarded([&] { return impl_->Extend(sequences, tokens); });
 }
 
 absl::StatusOr<StepLogits> Engine::DecodeStep(std::span<const SequenceId> sequences,

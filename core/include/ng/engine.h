@@ -147,6 +147,16 @@ struct StepLogits {
   TensorView<const float, 2> logits;  // [n_sequences, vocab_size]; valid until the next step
 };
 
+// What the steps of a loaded model must read and compute, from its sizes alone: what a measured
+// time is held against.
+struct StepCost {
+  std::string_view weights;           // the type held: "f32", "bf16", ...; static text
+  int64_t weight_bytes = 0;           // read by every step, whatever its batch
+  int64_t cache_bytes_per_token = 0;  // keys and values of one cached token, in all layers
+  int64_t row_multiply_adds = 0;      // in the layers' matrices, for each row
+  int64_t logit_multiply_adds = 0;    // in the head, for each row that has logits
+};
+
 class Engine {
  public:
   // Errors: 2 config, 4 plugins and combinations that cannot run, 3 model or tokenizer files.
@@ -184,6 +194,9 @@ class Engine {
   // ("prompt P + max_new_tokens N = S > ...").
   absl::Status CheckRequest(const GenerateRequest& request) const;
 
+  // RuntimeError before Load.
+  absl::StatusOr<StepCost> CostOfStep() const;
+
   // Runs all requests as one ragged batch; results in the order of the requests. On an error the
   // finished requests have been reported by on_done. RuntimeError before Load.
   absl::StatusOr<std::vector<Completion>> Generate(std::span<const GenerateRequest> requests,
@@ -194,9 +207,14 @@ class Engine {
   absl::StatusOr<SequenceId> OpenSequence(int64_t capacity);
   void CloseSequence(SequenceId sequence);
   int64_t SequenceLength(SequenceId sequence) const;
+  // Forgets the tokens from `length` on. Errors: UsageError unless 0 <= length <= SequenceLength.
+  absl::Status TruncateSequence(SequenceId sequence, int64_t length);
   // Errors (seed 000): "batch size mismatch", "cache must be empty", "prompt length exceeds T_max".
   absl::StatusOr<StepLogits> Prefill(std::span<const SequenceId> sequences,
                                      std::span<const std::vector<int32_t>> prompts);
+  // The same for sequences that may hold tokens already: a prompt in chunks, a next turn.
+  absl::StatusOr<StepLogits> Extend(std::span<const SequenceId> sequences,
+                                    std::span<const std::vector<int32_t>> tokens);
   // Consumes exactly one token per sequence. Errors: "batch size mismatch", "cache overflow".
   absl::StatusOr<StepLogits> DecodeStep(std::span<const SequenceId> sequences,
                                         std::span<const int32_t> tokens);

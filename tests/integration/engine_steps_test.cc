@@ -1,0 +1,89 @@
+// The engine driven step by step: extending, cutting back, and what a step costs.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ng/engine.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/tiny_model.h"
+
+namespace ng {
+namespace {
+
+class EngineSteps : public ::testing::Test {
+ protected:
+  EngineSteps() {
+    model_.WriteTo(dir_.path());
+    EngineOptions options;
+    options.overrides = {"model.path=" + dir_.path(), "model.weights=bf16", "cache.codec=f16"};
+    auto engine = Engine::Open(options);
+    EXPECT_TRUE(engine.ok()) << engine.status();
+    engine_ = *std::move(engine);
+  }
+
+  // The logits after `tokens`, appended to the sequence.
+  std::vector<float> Extend(SequenceId sequence, const std::vector<int32_t>& tokens) {
+    const auto step = engine_->Extend({&sequence, 1}, {&tokens, 1});
+    EXPECT_TRUE(step.ok()) << step.status();
+    const float* row = step->logits.data;
+    return {row, row + model_.vocab_size};
+  }
+
+  test::TinyNiels model_;
+  test::TempDir dir_;
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(EngineSteps, ExtendInChunksGivesTheBitsOfOnePrefill) {
+  ASSERT_TRUE(engine_->Load({32, 2}).ok());
+  const SequenceId whole = engine_->OpenSequence(32).value();
+  const SequenceId parts = engine_->OpenSequence(32).value();
+  Extend(parts, {1, 2, 3});
+  const std::vector<float> last = Extend(parts, {4, 5});
+  EXPECT_EQ(Extend(whole, {1, 2, 3, 4, 5}), last);
+  EXPECT_EQ(engine_->SequenceLength(parts), 5);
+}
+
+TEST_F(EngineSteps, ATruncatedSequenceGoesOnAsIfTheRestHadNeverBeen) {
+  ASSERT_TRUE(engine_->Load({32, 2}).ok());
+  const SequenceId a = engine_->OpenSequence(32).value();
+  const SequenceId b = engine_->OpenSequence(32).value();
+  Extend(a, {1, 2, 3, 9, 9, 9});
+  ASSERT_TRUE(engine_->TruncateSequence(a, 3).ok());
+  EXPECT_EQ(engine_->SequenceLength(a), 3);
+  EXPECT_EQ(Extend(a, {4, 5}), Extend(b, {1, 2, 3, 4, 5}));
+  EXPECT_EQ(ExitCode(engine_->TruncateSequence(a, 6)), 2);
+  EXPECT_EQ(ExitCode(engine_->TruncateSequence(a, -1)), 2);
+}
+
+TEST_F(EngineSteps, ExtendRefusesWhatDoesNotFit) {
+  const std::vector<std::vector<int32_t>> tokens = {std::vector<int32_t>(60, 1)};
+  const std::vector<SequenceId> none = {0};
+  EXPECT_EQ(ExitCode(engine_->Extend(none, tokens).status()), 1);  // nothing is loaded yet
+  ASSERT_TRUE(engine_->Load({64, 1}).ok());
+  const std::vector<SequenceId> sequence = {engine_->OpenSequence(64).value()};
+  ASSERT_TRUE(engine_->Extend(sequence, tokens).ok());
+  EXPECT_EQ(ExitCode(engine_->Extend(sequence, tokens).status()), 5);
+  EXPECT_EQ(ExitCode(engine_->Extend(sequence, std::vector<std::vector<int32_t>>{{}}).status()), 2);
+  EXPECT_EQ(ExitCode(engine_->Extend(sequence, {}).status()), 2);
+  EXPECT_EQ(engine_->SequenceLength(sequence[0]), 60);
+}
+
+TEST_F(EngineSteps, CostOfStepCountsMatricesAndCache) {
+  EXPECT_EQ(ExitCode(engine_->CostOfStep().status()), 1);  // nothing is loaded yet
+  ASSERT_TRUE(engine_->Load({32, 1}).ok());
+  const StepCost cost = engine_->CostOfStep().value();
+  const int64_t layer = 4 * model_.width * model_.width + 3 * model_.width * model_.ffn_width;
+  EXPECT_EQ(cost.weights, "bf16");
+  EXPECT_EQ(cost.row_multiply_adds, model_.n_layers * layer);
+  EXPECT_EQ(cost.logit_multiply_adds, model_.vocab_size * model_.width);
+  EXPECT_EQ(cost.cache_bytes_per_token, model_.n_layers * 2 * model_.width * 2);
+  // Columns are packed by 16: 72, 24, 80 and 61 become 80, 32, 80 and 64.
+  const int64_t packed_layer = (80 + 32 + 80) * model_.width + 32 * model_.ffn_width;
+  EXPECT_EQ(cost.weight_bytes, 2 * (model_.n_layers * packed_layer + 64 * model_.width));
+}
+
+}  // namespace
+}  // namespace ng

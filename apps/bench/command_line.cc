@@ -1,0 +1,115 @@
+#include "apps/bench/command_line.h"
+
+#include <boost/program_options.hpp>
+#include <charconv>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "apps/common/arguments.h"
+
+namespace ng::bench {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr int64_t kMostTokens = int64_t{1} << 31;
+constexpr int64_t kMostSequences = 4096;
+constexpr int64_t kMostThreads = 1024;
+constexpr int64_t kMostRounds = 10000;
+
+po::options_description Options() {
+  const auto text = [](const char* value) {
+    return po::value<std::string>()->value_name("ARG")->default_value(value);
+  };
+  po::options_description what("What to measure", kHelpWidth);
+  what.add_options()  //
+      ("config", po::value<std::string>()->value_name("ARG"), "the config file")(
+          "prompt-tokens", text("512"), "tokens of the prefill; 0: none is measured")(
+          "decode-tokens", text("64"), "decode steps; 0: none are measured")(
+          "depth", text("0"),
+          "tokens in the cache before the decode steps; or several: 0,1024,4096")(
+          "batch", text("1"), "sequences side by side; or several: 1,8")(
+          "threads", po::value<std::string>()->value_name("ARG"),
+          "threads in place of run.threads; or several: 1,2")(
+          "repeat", text("5"), "rounds, after one to warm up; the medians are printed");
+  po::options_description output("Output", kHelpWidth);
+  output.add_options()  //
+      ("output", text("text"), "text or jsonl; a line per threads, batch and depth");
+  po::options_description about("About", kHelpWidth);
+  about.add_options()("help", "this text")("version", "version, instruction set level, build tag");
+  po::options_description all(kHelpWidth);
+  all.add(what).add(output).add(about);
+  return all;
+}
+
+struct Range {
+  int64_t min;
+  int64_t max;
+};
+
+absl::StatusOr<int64_t> ParseNumber(std::string_view option, std::string_view text, Range range) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < range.min ||
+      value > range.max) {
+    return UsageError(absl::StrCat("--", std::string(option), ": '", std::string(text),
+                                   "' must be a whole number in [", range.min, ", ", range.max,
+                                   "]"));
+  }
+  return value;
+}
+
+absl::StatusOr<std::vector<int64_t>> ParseNumbers(const po::variables_map& values,
+                                                  const char* option, Range range) {
+  std::vector<int64_t> numbers;
+  if (values.count(option) == 0) return numbers;
+  for (const absl::string_view part : absl::StrSplit(values[option].as<std::string>(), ',')) {
+    NG_ASSIGN_OR_RETURN(const int64_t number,
+                        ParseNumber(option, {part.data(), part.size()}, range));
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
+  NG_ASSIGN_OR_RETURN(const Arguments arguments, ParseArguments(argc, argv, Options()));
+  const po::variables_map& values = arguments.values;
+  CommandLine line;
+  line.overrides = arguments.overrides;
+  if (values.count("config") != 0) line.config_file = values["config"].as<std::string>();
+  line.help = values.count("help") != 0;
+  line.version = values.count("version") != 0;
+  const auto number = [&](const char* option, Range range) {
+    return ParseNumber(option, values[option].as<std::string>(), range);
+  };
+  NG_ASSIGN_OR_RETURN(line.prompt_tokens, number("prompt-tokens", {0, kMostTokens}));
+  NG_ASSIGN_OR_RETURN(line.decode_tokens, number("decode-tokens", {0, kMostTokens}));
+  NG_ASSIGN_OR_RETURN(line.repeat, number("repeat", {1, kMostRounds}));
+  NG_ASSIGN_OR_RETURN(line.depths, ParseNumbers(values, "depth", {0, kMostTokens}));
+  NG_ASSIGN_OR_RETURN(line.batches, ParseNumbers(values, "batch", {1, kMostSequences}));
+  NG_ASSIGN_OR_RETURN(line.threads, ParseNumbers(values, "threads", {0, kMostThreads}));
+  const std::string output = values["output"].as<std::string>();
+  if (output != "text" && output != "jsonl") {
+    return UsageError("--output=" + output + ": must be text or jsonl");
+  }
+  line.jsonl = output == "jsonl";
+  if (line.prompt_tokens == 0 && line.decode_tokens == 0) {
+    return UsageError("--prompt-tokens 0 and --decode-tokens 0 leave nothing to measure");
+  }
+  return line;
+}
+
+std::string UsageText() {
+  std::ostringstream out;
+  out << "usage: ng-bench --config FILE [--section.key=value ...] [what] [output]\n"
+      << "Config keys are those of ng-run --help.\n"
+      << Options();
+  return out.str();
+}
+
+}  // namespace ng::bench

@@ -1,0 +1,37 @@
+// ng-bench's command line: dotted config overrides, what to measure, and how to print it.
+#ifndef NG_APPS_BENCH_COMMAND_LINE_H_
+#define NG_APPS_BENCH_COMMAND_LINE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ng/status.h"
+
+namespace ng::bench {
+
+struct CommandLine {
+  std::string config_file;
+  std::vector<std::string> overrides;  // "section.key=value", in order
+
+  int64_t prompt_tokens = 512;      // 0: no prefill is measured
+  int64_t decode_tokens = 64;       // 0: no decode is measured
+  std::vector<int64_t> depths{0};   // tokens in the cache before the decode steps
+  std::vector<int64_t> batches{1};  // sequences side by side
+  std::vector<int64_t> threads;     // empty: as the config says
+  int64_t repeat = 5;               // rounds that count; one more warms up
+
+  bool jsonl = false;
+  bool help = false;
+  bool version = false;
+};
+
+// Errors: UsageError naming the argument, what is allowed and the nearest option.
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
+
+// How it is called, with every option of the program itself.
+std::string UsageText();
+
+}  // namespace ng::bench
+
+#endif  // NG_APPS_BENCH_COMMAND_LINE_H_

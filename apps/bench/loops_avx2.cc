@@ -1,0 +1,42 @@
+// The loops for AVX2 and FMA: 16 registers of 8 lanes.
+#include <cstdint>
+
+#include "apps/bench/loops.h"
+#include "ng/vec16.h"
+
+NG_BEGIN_TARGET_AVX2
+#include "apps/bench/loops-inl.h"
+
+namespace ng::bench {
+namespace {
+
+// Unsigned bytes times signed bytes, added in quads: two instructions and a sum of words. What is
+// multiplied is hidden from the compiler, which would do it once for all steps.
+float BytesDot(int64_t n_steps) {
+  constexpr int kSums = 8;
+  const __m256i ones = _mm256_set1_epi16(1);
+  __m256i a = _mm256_set1_epi8(1);
+  __m256i sum[kSums];
+#pragma GCC unroll 8
+  for (__m256i& s : sum) s = _mm256_setzero_si256();
+  for (int64_t step = 0; step < n_steps; ++step) {
+#pragma GCC unroll 8
+    for (__m256i& s : sum) {
+      asm("" : "+x"(a));
+      s = _mm256_add_epi32(s, _mm256_madd_epi16(_mm256_maddubs_epi16(a, a), ones));
+    }
+  }
+  for (int i = 1; i < kSums; ++i) sum[0] = _mm256_add_epi32(sum[0], sum[i]);
+  return static_cast<float>(_mm256_cvtsi256_si32(sum[0]));
+}
+
+}  // namespace
+
+Loops Avx2Loops() {
+  Loops loops = MakeLoops<avx2::Vec16, 5>();
+  loops.int8 = {BytesDot, 8 * 32 * 2};
+  return loops;
+}
+
+}  // namespace ng::bench
+NG_END_TARGET

@@ -1,0 +1,54 @@
+// What the machine can do at most: bytes read and operations computed per second, by as many
+// threads as the engine has. The denominators of a measurement, taken between its rounds because a
+// shared machine drifts.
+#ifndef NG_APPS_BENCH_MACHINE_H_
+#define NG_APPS_BENCH_MACHINE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "apps/bench/loops.h"
+#include "apps/bench/team.h"
+#include "ng/isa.h"
+#include "ng/status.h"
+
+namespace ng::bench {
+
+// The multiply-adds that a matmul over some type of weights is held against.
+enum class Arithmetic { kF32, kBf16, kInt8 };
+
+// The fastest one that the level has for weights of this type ("f32", "int4", ...): what is neither
+// f32 nor of 16 bits counts as bytes.
+Arithmetic ArithmeticFor(std::string_view weights, IsaLevel isa);
+std::string_view ArithmeticName(Arithmetic arithmetic);  // "f32", "bf16", "int8"
+
+class Machine {
+ public:
+  // Reserves at least 256 MB to read, and more than the caches hold. Errors: LimitError.
+  // REQUIRES: the CPU supports `isa`, threads >= 1.
+  static absl::StatusOr<std::unique_ptr<Machine>> Create(IsaLevel isa, int threads);
+
+  // The best of a few patterns of plain loads, each thread in a range of its own; GB (10^9) / s.
+  double ReadGbPerSecond();
+  // The best of a few short runs, all threads at once; 10^9 operations / s, two a multiply-add.
+  double PeakGopPerSecond(Arithmetic arithmetic);
+
+ private:
+  struct Unmap {
+    size_t bytes;
+    void operator()(float* p) const;
+  };
+
+  Machine(IsaLevel isa, int threads) : loops_(LoopsOf(isa)), team_(threads) {}
+
+  Loops loops_;
+  Team team_;
+  int64_t floats_per_thread_ = 0;
+  std::unique_ptr<float[], Unmap> data_;  // [threads, floats_per_thread_]
+};
+
+}  // namespace ng::bench
+
+#endif  // NG_APPS_BENCH_MACHINE_H_

@@ -1,0 +1,109 @@
+// ng-bench: how fast a config prefills and decodes, beside what the machine could do in the same
+// minute. Random ids, real weights; one line per number of threads, batch and depth.
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "apps/bench/command_line.h"
+#include "apps/bench/machine.h"
+#include "apps/bench/measure.h"
+#include "apps/bench/report.h"
+#include "apps/common/terminal.h"
+#include "apps/common/version.h"
+#include "ng/engine.h"
+
+namespace ng::bench {
+namespace {
+
+// Every combination of batch and depth.
+std::vector<Workload> Workloads(const CommandLine& line) {
+  std::vector<Workload> workloads;
+  for (const int64_t batch : line.batches) {
+    for (const int64_t depth : line.depths) {
+      workloads.push_back({.prompt_tokens = line.prompt_tokens,
+                           .decode_tokens = line.decode_tokens,
+                           .depth = depth,
+                           .batch = static_cast<int>(batch),
+                           .repeat = line.repeat});
+    }
+  }
+  return workloads;
+}
+
+// Opens and loads an engine once for all workloads and prints a line for each.
+absl::Status Run(const EngineOptions& options, const std::vector<Workload>& workloads, bool jsonl,
+                 ProgressBar& bar) {
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
+  RunNeeds needs;
+  for (const Workload& workload : workloads) {
+    NG_RETURN_IF_ERROR(CheckWorkload(workload, engine->model_shape()));
+    const RunNeeds own = NeedsOf(workload);
+    needs.max_tokens = std::max(needs.max_tokens, own.max_tokens);
+    needs.max_sequences = std::max(needs.max_sequences, own.max_sequences);
+  }
+  NG_RETURN_IF_ERROR(engine->Load(needs));
+  bar.Clear();
+  NG_ASSIGN_OR_RETURN(const StepCost cost, engine->CostOfStep());
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<Machine> machine,
+                      Machine::Create(engine->isa(), engine->threads()));
+  for (const Workload& workload : workloads) {
+    NG_ASSIGN_OR_RETURN(const Figures figures, Measure(*engine, *machine, workload));
+    const auto format = jsonl ? JsonLine : TextLine;
+    NG_RETURN_IF_ERROR(WriteStdout(format(*engine, cost, workload, figures)));
+  }
+  return absl::OkStatus();
+}
+
+// The number of threads is the engine's for its life: a sweep opens one after the other.
+absl::Status Sweep(const CommandLine& line, EngineOptions options, ProgressBar& bar) {
+  const std::vector<Workload> workloads = Workloads(line);
+  if (line.threads.empty()) return Run(options, workloads, line.jsonl, bar);
+  for (const int64_t threads : line.threads) {
+    options.overrides = line.overrides;
+    options.overrides.push_back(absl::StrCat("run.threads=", threads));
+    NG_RETURN_IF_ERROR(Run(options, workloads, line.jsonl, bar));
+  }
+  return absl::OkStatus();
+}
+
+int Fail(const absl::Status& status) {
+  PrintError("ng-bench", status);
+  return ExitCode(status);
+}
+
+int Main(int argc, const char* const* argv) {
+  HoldStandardStreams();
+  const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
+  if (!line.ok()) return Fail(line.status());
+  ProgressBar bar;
+  EngineOptions options;
+  options.config_file = line->config_file;
+  options.overrides = line->overrides;
+  options.stop = WatchSignals();
+  options.progress = [&](const Progress& progress) { bar.Show(progress); };
+  const absl::Status status = line->version ? WriteStdout(VersionText("ng-bench"))
+                              : line->help  ? WriteStdout(UsageText())
+                                            : Sweep(*line, options, bar);
+  bar.Clear();
+  if (status.ok() || status.code() == absl::StatusCode::kCancelled) {
+    return *options.stop ? SignalExitCode() : ExitCode(status);
+  }
+  return Fail(status);
+}
+
+}  // namespace
+}  // namespace ng::bench
+
+int main(int argc, char** argv) {
+  try {
+    return ng::bench::Main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return ng::bench::Fail(ng::LimitError("out of memory"));
+  } catch (const std::exception& error) {
+    return ng::bench::Fail(ng::RuntimeError(error.what()));
+  }
+}

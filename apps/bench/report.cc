@@ -1,0 +1,106 @@
+#include "apps/bench/report.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/config/config.h"
+
+namespace ng::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The codec of keys and values: one name, or both.
+std::string CodecText(const Config& config) {
+  const auto codec = [&](const char* key) {
+    return config.Text(key).empty() ? config.Text("cache.codec") : config.Text(key);
+  };
+  const std::string k = codec("cache.codec_k");
+  const std::string v = codec("cache.codec_v");
+  return k == v ? k : absl::StrCat(k, "/", v);
+}
+
+// Four significant digits: more than a measurement has.
+double Rounded(double value) {
+  if (value == 0.0) return value;
+  const double digits = 3.0 - std::floor(std::log10(std::fabs(value)));
+  const double scale = std::pow(10.0, std::fabs(digits));
+  return digits > 0.0 ? std::round(value * scale) / scale : std::round(value / scale) * scale;
+}
+
+Json OrNull(std::optional<double> value) { return value ? Json(Rounded(*value)) : Json(nullptr); }
+
+// Of the read bandwidth, for decode.
+std::optional<double> BandwidthShare(const StepCost& cost, const Workload& workload,
+                                     const Figures& figures) {
+  if (!figures.decode_tok_s) return std::nullopt;
+  return *figures.decode_tok_s * DecodeBytesPerToken(cost, workload) / (figures.read_gb_s * 1e9);
+}
+
+// Of the peak, for prefill.
+std::optional<double> PeakShare(const StepCost& cost, const Workload& workload,
+                                const Figures& figures) {
+  if (!figures.prefill_tok_s) return std::nullopt;
+  const auto n_tokens = static_cast<double>(workload.batch * workload.prompt_tokens);
+  const double seconds = n_tokens / *figures.prefill_tok_s;
+  return PrefillOperations(cost, workload) / seconds / (figures.peak_gop_s * 1e9);
+}
+
+}  // namespace
+
+std::string JsonLine(const Engine& engine, const StepCost& cost, const Workload& workload,
+                     const Figures& figures) {
+  const Config& config = engine.config();
+  std::optional<double> bytes_per_token;
+  if (figures.decode_tok_s) bytes_per_token = DecodeBytesPerToken(cost, workload);
+  Json json;
+  json["model"] = config.Text("model.path");
+  json["isa"] = IsaName(engine.isa());
+  json["threads"] = engine.threads();
+  json["weights"] = cost.weights;
+  json["codec"] = CodecText(config);
+  json["attention"] = config.Text("attention.name");
+  json["cache"] = config.Text("cache.name");
+  json["depth"] = workload.depth;
+  json["batch"] = workload.batch;
+  json["prompt_tokens"] = workload.prompt_tokens;
+  json["decode_tokens"] = workload.decode_tokens;
+  json["repeat"] = workload.repeat;
+  json["prefill_tok_s"] = OrNull(figures.prefill_tok_s);
+  json["decode_tok_s"] = OrNull(figures.decode_tok_s);
+  json["weight_bytes"] = cost.weight_bytes;
+  json["cache_bytes_per_token"] = cost.cache_bytes_per_token;
+  json["bytes_per_token"] = bytes_per_token ? Json(std::llround(*bytes_per_token)) : Json(nullptr);
+  json["read_gb_s"] = Rounded(figures.read_gb_s);
+  json["peak_gop_s"] = Rounded(figures.peak_gop_s);
+  json["peak_of"] = ArithmeticName(ArithmeticFor(cost.weights, engine.isa()));
+  json["share_of_bandwidth"] = OrNull(BandwidthShare(cost, workload, figures));
+  json["share_of_peak"] = OrNull(PeakShare(cost, workload, figures));
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string TextLine(const Engine& engine, const StepCost& cost, const Workload& workload,
+                     const Figures& figures) {
+  std::string line =
+      absl::StrFormat("%s weights, %s cache, %s, %d threads, batch %d:", std::string(cost.weights),
+                      CodecText(engine.config()), std::string(IsaName(engine.isa())),
+                      engine.threads(), workload.batch);
+  if (figures.prefill_tok_s) {
+    absl::StrAppendFormat(&line, " prefill %d at %.1f tok/s (%.0f %% of %.0f GOP/s)",
+                          workload.prompt_tokens, *figures.prefill_tok_s,
+                          100.0 * *PeakShare(cost, workload, figures), figures.peak_gop_s);
+  }
+  if (figures.decode_tok_s) {
+    absl::StrAppendFormat(&line, "%s decode %d at depth %d at %.1f tok/s (%.0f %% of %.1f GB/s)",
+                          figures.prefill_tok_s ? "," : "", workload.decode_tokens, workload.depth,
+                          *figures.decode_tok_s, 100.0 * *BandwidthShare(cost, workload, figures),
+                          figures.read_gb_s);
+  }
+  return line + "\n";
+}
+
+}  // namespace ng::bench

@@ -1,0 +1,23 @@
+// A measurement as a line of text or JSON.
+#ifndef NG_APPS_BENCH_REPORT_H_
+#define NG_APPS_BENCH_REPORT_H_
+
+#include <string>
+
+#include "apps/bench/measure.h"
+#include "ng/engine.h"
+
+namespace ng::bench {
+
+// The figures, what they were measured on, and their shares of what the machine can do; absent
+// figures are null. Ends with a newline.
+std::string JsonLine(const Engine& engine, const StepCost& cost, const Workload& workload,
+                     const Figures& figures);
+
+// The same for a reader.
+std::string TextLine(const Engine& engine, const StepCost& cost, const Workload& workload,
+                     const Figures& figures);
+
+}  // namespace ng::bench
+
+#endif  // NG_APPS_BENCH_REPORT_H_

@@ -1,0 +1,48 @@
+#include "apps/bench/team.h"
+
+#include <chrono>
+
+namespace ng::bench {
+
+Team::Team(int threads) : threads_(threads) {
+  for (int thread = 1; thread < threads; ++thread) {
+    others_.emplace_back([this, thread] { Work(thread); });
+  }
+}
+
+Team::~Team() {
+  over_ = true;
+  ++run_;
+  run_.notify_all();
+  for (std::thread& other : others_) other.join();
+}
+
+double Team::Run(const std::function<void(int thread)>& body) {
+  body_ = &body;
+  awake_ = 0;
+  done_ = 0;
+  ++run_;
+  run_.notify_all();
+  while (awake_ != threads_ - 1) std::this_thread::yield();
+  const auto start = std::chrono::steady_clock::now();
+  RunTogether(0);
+  while (done_ != threads_) std::this_thread::yield();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void Team::Work(int thread) {
+  for (uint32_t seen = 0;; ++seen) {
+    run_.wait(seen);
+    if (over_) return;
+    RunTogether(thread);
+  }
+}
+
+void Team::RunTogether(int thread) {
+  ++awake_;
+  while (awake_ != threads_) std::this_thread::yield();
+  (*body_)(thread);
+  ++done_;
+}
+
+}  // namespace ng::bench

@@ -1,0 +1,46 @@
+// A few threads that do the same thing at the same time, timed together.
+//
+// Not the engine's executor: what ng is held against must not depend on how ng shares out its work.
+// Used by one thread, which is the first of the team.
+#ifndef NG_APPS_BENCH_TEAM_H_
+#define NG_APPS_BENCH_TEAM_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace ng::bench {
+
+class Team {
+ public:
+  // Starts threads - 1 threads, which sleep between runs. REQUIRES: threads >= 1.
+  explicit Team(int threads);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  int threads() const { return threads_; }
+
+  // Calls body(0), ..., body(threads() - 1) at once. Returns the seconds from when all were awake
+  // until the last one was done.
+  double Run(const std::function<void(int thread)>& body);
+
+ private:
+  void Work(int thread);
+  // Body of one thread; all wait for each other first.
+  void RunTogether(int thread);
+
+  const int threads_;
+  const std::function<void(int)>* body_ = nullptr;
+  std::atomic<uint32_t> run_{0};  // counts the runs; a change wakes the threads
+  std::atomic<bool> over_{false};
+  std::atomic<int> awake_{0};
+  std::atomic<int> done_{0};
+  std::vector<std::thread> others_;  // [threads - 1]
+};
+
+}  // namespace ng::bench
+
+#endif  // NG_APPS_BENCH_TEAM_H_

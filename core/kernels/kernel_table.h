@@ -99,8 +99,16 @@ struct KernelTable {
   void (*prepare[kWeightTypes])(const float* x, int64_t k, std::byte* row);
   // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]; one row of n; out may be x.
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* out);
+  // out[i] = (x[i] - mean(x)) / sqrt(variance(x) + eps) * weight[i], the variance biased; as
+  // rms_norm.
+  void (*layer_norm)(const float* x, const float* weight, float eps, int64_t n, float* out);
   // out[i] = silu(gate[i]) * up[i], silu(z) = z / (1 + e^-z); out may be gate or up.
   void (*silu_mul)(const float* gate, const float* up, int64_t n, float* out);
+  // out[i] = x[i] * Phi(x[i]), with the normal distribution's Phi or its approximation by tanh; out
+  // may be x. Within a relative 1e-6 + 1.5e-7 * x^2 of the formula in double (5e-7 for |x| < 1, by
+  // measurement); what is closer to 0 than 1e-36 may become 0.
+  void (*gelu_erf)(const float* x, int64_t n, float* out);
+  void (*gelu_tanh)(const float* x, int64_t n, float* out);
   // x[i] += y[i].
   void (*add)(const float* y, int64_t n, float* x);
   // Indexed by RopePairing. Rotates n_heads heads that lie side by side, in place: of each pair i

@@ -32,6 +32,30 @@ void RmsNorm(const float* x, const float* weight, float eps, int64_t n, float* o
 }
 
 template <class V>
+void LayerNorm(const float* x, const float* weight, float eps, int64_t n, float* out) {
+  const int tail = static_cast<int>(n % 16);
+  const int64_t whole = n - tail;
+  V sum = V::LoadFirst(x + whole, tail);
+  for (int64_t i = 0; i < whole; i += 16) sum = V::Add(sum, V::Load(x + i));
+  const V mean = V::Set(sum.Sum() / static_cast<float>(n));
+
+  const V last = V::Sub(V::LoadFirst(x + whole, tail), mean).KeepFirst(tail, 0.0F);
+  V squares = V::Mul(last, last);
+  for (int64_t i = 0; i < whole; i += 16) {
+    const V v = V::Sub(V::Load(x + i), mean);
+    squares = V::MulAdd(v, v, squares);
+  }
+  const float variance = squares.Sum() / static_cast<float>(n);
+  const V scale = V::Set(1.0F / std::sqrt(variance + eps));
+  for (int64_t i = 0; i < whole; i += 16) {
+    const V v = V::Sub(V::Load(x + i), mean);
+    V::Mul(V::Mul(v, scale), V::Load(weight + i)).Store(out + i);
+  }
+  const V w = V::LoadFirst(weight + whole, tail);
+  V::Mul(V::Mul(last, scale), w).StoreFirst(out + whole, tail);
+}
+
+template <class V>
 NG_INLINE V Silu(V z) {
   const V e = Exp(V::Sub(V::Set(0.0F), z));
   return V::Div(z, V::Add(V::Set(1.0F), e));
@@ -46,6 +70,44 @@ void SiluMul(const float* gate, const float* up, int64_t n, float* out) {
   }
   V::Mul(Silu(V::LoadFirst(gate + whole, tail)), V::LoadFirst(up + whole, tail))
       .StoreFirst(out + whole, tail);
+}
+
+// The upper tail q(a) = 1 - Phi(a), a >= 0, of the normal distribution as e^(-a^2 / 2) * t * P(t),
+// t = 1 / (1 + a / 4): P of degree 9 is a minimax fit on a in [0, 14], within 8.2e-9 of the value.
+// Phi follows on both sides of 0 without cancellation.
+template <class V>
+NG_INLINE V GeluErf(V x) {
+  const V a = V::Max(x, V::Sub(V::Set(0.0F), x));
+  const V t = V::Div(V::Set(1.0F), V::MulAdd(a, V::Set(0.25F), V::Set(1.0F)));
+  V p = V::Set(0.0165796652F);
+  p = V::MulAdd(p, t, V::Set(-0.0627922267F));
+  p = V::MulAdd(p, t, V::Set(0.0516524464F));
+  p = V::MulAdd(p, t, V::Set(0.0284358282F));
+  p = V::MulAdd(p, t, V::Set(0.012711715F));
+  p = V::MulAdd(p, t, V::Set(0.0866570398F));
+  p = V::MulAdd(p, t, V::Set(0.0719993338F));
+  p = V::MulAdd(p, t, V::Set(0.0955157429F));
+  p = V::MulAdd(p, t, V::Set(0.0994925499F));
+  p = V::MulAdd(p, t, V::Set(0.0997479036F));
+  const V tail = V::Mul(Exp(V::Mul(V::Mul(a, a), V::Set(-0.5F))), V::Mul(p, t));
+  const V phi = V::SelectLess(x, V::Set(0.0F), tail, V::Sub(V::Set(1.0F), tail));
+  return V::Mul(x, phi);
+}
+
+// x * (1 + tanh(u)) / 2 = x / (1 + e^(-2u)), u = sqrt(2 / pi) * (x + 0.044715 * x^3).
+template <class V>
+NG_INLINE V GeluTanh(V x) {
+  const V cubic = V::MulAdd(V::Mul(x, x), V::Set(0.044715F), V::Set(1.0F));
+  const V e = Exp(V::Mul(V::Mul(x, cubic), V::Set(-1.5957691216F)));
+  return V::Div(x, V::Add(V::Set(1.0F), e));
+}
+
+template <class V, V (*kActivation)(V)>
+void ForEachElement(const float* x, int64_t n, float* out) {
+  const int tail = static_cast<int>(n % 16);
+  const int64_t whole = n - tail;
+  for (int64_t i = 0; i < whole; i += 16) kActivation(V::Load(x + i)).Store(out + i);
+  kActivation(V::LoadFirst(x + whole, tail)).StoreFirst(out + whole, tail);
 }
 
 template <class V>
@@ -141,7 +203,10 @@ constexpr KernelTable MakeKernelTable(IsaLevel isa) {
                        .input = {W::kInput...},
                        .prepare = {W::kPrepare...},
                        .rms_norm = RmsNorm<V>,
+                       .layer_norm = LayerNorm<V>,
                        .silu_mul = SiluMul<V>,
+                       .gelu_erf = ForEachElement<V, GeluErf<V>>,
+                       .gelu_tanh = ForEachElement<V, GeluTanh<V>>,
                        .add = AddTo<V>,
                        .rotate = {RotateInterleaved<V>, RotateHalfSplit<V>},
                        .max_and_sum_exp = MaxAndSumExp<V>};

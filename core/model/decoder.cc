@@ -62,7 +62,8 @@ absl::Status Decoder::Truncate(SequenceId sequence, int64_t length) {
 }
 
 absl::Status Decoder::Forward(const StepBatch& batch) {
-  NG_RETURN_IF_ERROR(Begin(batch));
+  Begin(batch);
+  Embed(batch);
   NG_RETURN_IF_ERROR(GuardPlugin(*parts_.attention_plugin, [&] {
     return parts_.attention->Plan(attention_spec_, rows_, &plan_);
   }));
@@ -99,7 +100,7 @@ absl::Status Decoder::ForRows(int64_t n_rows, Body&& body) {
   });
 }
 
-absl::Status Decoder::Begin(const StepBatch& batch) {
+void Decoder::Begin(const StepBatch& batch) {
   rows_.clear();
   row_pos_.clear();
   n_logit_rows_ = 0;
@@ -118,20 +119,26 @@ absl::Status Decoder::Begin(const StepBatch& batch) {
   Grow(qkv_, n_rows_ * spec_.qkv_width());
   Grow(attended_, n_rows_ * spec_.q_width());
   Grow(projected_, n_rows_ * spec_.width);
-  Grow(gate_up_, n_rows_ * 2 * spec_.ffn_width);
+  Grow(gate_up_, n_rows_ * spec_.gate_up_width());
   Grow(activated_, n_rows_ * spec_.ffn_width);
   Grow(logits_, n_logit_rows_ * spec_.shape.vocab_size);
   views_.resize(rows_.size());
-  GrowRopeTable(last_pos);
+  if (spec_.position == PositionKind::kRope) GrowRopeTable(last_pos);
   if (batch.observer != nullptr) batch.observer->OnStep(rows_);
+}
 
+void Decoder::Embed(const StepBatch& batch) {
+  const int64_t width = spec_.width;
+  const bool learned = spec_.position == PositionKind::kLearned;
   int64_t row = 0;
   for (const StepSequence& sequence : batch.sequences) {
     for (const int32_t token : sequence.tokens) {
-      weights_.embedding.CopyRow(token, hidden_.data() + row++ * spec_.width);
+      float* hidden = hidden_.data() + row * width;
+      weights_.embedding.CopyRow(token, hidden);
+      const int64_t pos = row_pos_[static_cast<size_t>(row++)];
+      if (learned) parts_.kernels->add(weights_.positions.data() + pos * width, width, hidden);
     }
   }
-  return absl::OkStatus();
 }
 
 absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer) {
@@ -139,8 +146,9 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer) {
   const ModelShape& shape = spec_.shape;
   const int64_t qkv_width = spec_.qkv_width();
   NG_RETURN_IF_ERROR(Norm(w.attn_norm, hidden_.data(), n_rows_, normed_.data()));
-  NG_RETURN_IF_ERROR(Multiply(w.qkv, nullptr, Rows(normed_, spec_.width), Rows(qkv_, qkv_width)));
-  NG_RETURN_IF_ERROR(Rotate());
+  NG_RETURN_IF_ERROR(
+      Multiply(w.qkv, BiasOf(w.qkv_bias), Rows(normed_, spec_.width), Rows(qkv_, qkv_width)));
+  if (spec_.position == PositionKind::kRope) NG_RETURN_IF_ERROR(Rotate());
 
   // q, k and v lie side by side in each row of qkv_.
   TensorView<float, 3> q(qkv_.data(), {n_rows_, shape.n_heads, shape.head_dim});
@@ -168,24 +176,37 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer) {
   if (!batch.captures.empty()) run.captures = batch.captures[static_cast<size_t>(layer)];
   NG_RETURN_IF_ERROR(
       GuardPlugin(*parts_.attention_plugin, [&] { return parts_.attention->Run(plan_, run); }));
-  NG_RETURN_IF_ERROR(Multiply(w.attn_out, nullptr, Rows(attended_, spec_.q_width()),
+  NG_RETURN_IF_ERROR(Multiply(w.attn_out, BiasOf(w.attn_out_bias), Rows(attended_, spec_.q_width()),
                               Rows(projected_, spec_.width)));
   return Residual();
 }
 
 absl::Status Decoder::MlpBlock(int layer) {
   const LayerWeights& w = weights_.layers[static_cast<size_t>(layer)];
-  const int64_t ffn = spec_.ffn_width;
   NG_RETURN_IF_ERROR(Norm(w.mlp_norm, hidden_.data(), n_rows_, normed_.data()));
   NG_RETURN_IF_ERROR(Multiply(w.gate_up, BiasOf(w.gate_up_bias), Rows(normed_, spec_.width),
-                              Rows(gate_up_, 2 * ffn)));
-  NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row) {
-    const float* gate = gate_up_.data() + row * 2 * ffn;
-    parts_.kernels->silu_mul(gate, gate + ffn, ffn, activated_.data() + row * ffn);
-  }));
-  NG_RETURN_IF_ERROR(
-      Multiply(w.down, BiasOf(w.down_bias), Rows(activated_, ffn), Rows(projected_, spec_.width)));
+                              Rows(gate_up_, spec_.gate_up_width())));
+  NG_RETURN_IF_ERROR(Activate());
+  NG_RETURN_IF_ERROR(Multiply(w.down, BiasOf(w.down_bias), Rows(activated_, spec_.ffn_width),
+                              Rows(projected_, spec_.width)));
   return Residual();
+}
+
+absl::Status Decoder::Activate() {
+  const KernelTable& kernels = *parts_.kernels;
+  const int64_t n = spec_.ffn_width;
+  return ForRows(n_rows_, [&](int64_t row) {
+    const float* in = gate_up_.data() + row * spec_.gate_up_width();
+    float* out = activated_.data() + row * n;
+    switch (spec_.activation) {
+      case Activation::kSwiGlu:
+        return kernels.silu_mul(in, in + n, n, out);
+      case Activation::kGeluErf:
+        return kernels.gelu_erf(in, n, out);
+      case Activation::kGeluTanh:
+        return kernels.gelu_tanh(in, n, out);
+    }
+  });
 }
 
 absl::Status Decoder::Head(const StepBatch& batch) {
@@ -204,12 +225,13 @@ absl::Status Decoder::Head(const StepBatch& batch) {
                   {logits_.data(), {n_logit_rows_, spec_.shape.vocab_size}});
 }
 
-absl::Status Decoder::Norm(const std::vector<float>& weight, const float* x, int64_t n_rows,
-                           float* out) {
+absl::Status Decoder::Norm(const NormWeights& weights, const float* x, int64_t n_rows, float* out) {
   const int64_t width = spec_.width;
+  const auto norm =
+      spec_.norm == NormKind::kRmsNorm ? parts_.kernels->rms_norm : parts_.kernels->layer_norm;
   return ForRows(n_rows, [&](int64_t row) {
-    parts_.kernels->rms_norm(x + row * width, weight.data(), spec_.norm_eps, width,
-                             out + row * width);
+    norm(x + row * width, weights.weight.data(), spec_.norm_eps, width, out + row * width);
+    if (!weights.bias.empty()) parts_.kernels->add(weights.bias.data(), width, out + row * width);
   });
 }
 

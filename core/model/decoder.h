@@ -47,18 +47,20 @@ class Decoder final : public LanguageModel {
   const ModelWeights& weights() const { return weights_; }
 
  private:
-  // Lays the batch out in rows, grows the buffers, and embeds the tokens into hidden_.
-  absl::Status Begin(const StepBatch& batch);
+  // Lays the batch out in rows and grows the buffers.
+  void Begin(const StepBatch& batch);
+  void Embed(const StepBatch& batch);  // tokens, and learned positions, into hidden_
   absl::Status AttentionBlock(const StepBatch& batch, int layer);
   absl::Status MlpBlock(int layer);
   absl::Status Head(const StepBatch& batch);
-  // out[r] = RMSNorm(x[r]); both [n_rows, width].
-  absl::Status Norm(const std::vector<float>& weight, const float* x, int64_t n_rows, float* out);
   // out = x * w^T (+ bias), x rounded once to what the weights' kernels read.
   absl::Status Multiply(const PackedMatrix& w, const float* bias,
                         const TensorView<const float, 2>& x, const TensorView<float, 2>& out);
+  // The model's norm of each row; both [n_rows, width].
+  absl::Status Norm(const NormWeights& weights, const float* x, int64_t n_rows, float* out);
   absl::Status Residual();  // hidden_ += projected_
   absl::Status Rotate();    // q and k in qkv_, by their rows' positions
+  absl::Status Activate();  // gate_up_ into activated_
   void GrowRopeTable(int64_t n_positions);
   // Row-wise work: on this thread when there are few rows, else spread over the executor.
   template <typename Body>
@@ -82,7 +84,7 @@ class Decoder final : public LanguageModel {
   std::vector<float> qkv_;        // [n_rows, qkv_width]
   std::vector<float> attended_;   // [n_rows, q_width]
   std::vector<float> projected_;  // [n_rows, width]
-  std::vector<float> gate_up_;    // [n_rows, 2 * ffn_width]
+  std::vector<float> gate_up_;    // [n_rows, gate_up_width]
   std::vector<float> activated_;  // [n_rows, ffn_width]
   std::vector<std::byte> input_;  // [n_rows], rounded for a matmul
   std::vector<float> logits_;     // [n_logit_rows, vocab_size]

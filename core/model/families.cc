@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -158,15 +159,72 @@ constexpr RoleName kLlamaNames[] = {
     {TensorRole::kMlpDown, "model.layers.{}.mlp.down_proj.weight"},
 };
 
+// What nanoGPT and GPT-2 share: pre-norm LayerNorm, learned positions, as many kv heads as heads.
+absl::Status ReadGptShape(const JsonFields& config, const std::string& path,
+                          std::string_view positions_key, ModelSpec* spec) {
+  NG_ASSIGN_OR_RETURN(spec->shape.vocab_size, config.Int("vocab_size", kSize));
+  NG_ASSIGN_OR_RETURN(spec->shape.max_positions, config.Int(positions_key, kSize));
+  NG_ASSIGN_OR_RETURN(spec->width, config.Int("n_embd", kSize));
+  NG_ASSIGN_OR_RETURN(const int64_t n_layers, config.Int("n_layer", kCount));
+  NG_ASSIGN_OR_RETURN(const int64_t n_heads, config.Int("n_head", kCount));
+  if (spec->width % n_heads != 0) {
+    return ModelFileError(absl::StrCat(path, ": n_embd = ", spec->width,
+                                       " must be a multiple of n_head = ", n_heads));
+  }
+  spec->shape.n_layers = static_cast<int>(n_layers);
+  spec->shape.n_heads = spec->shape.n_kv_heads = static_cast<int>(n_heads);
+  spec->shape.head_dim = static_cast<int>(spec->width / n_heads);
+  spec->ffn_width = 4 * spec->width;
+  spec->norm = NormKind::kLayerNorm;
+  spec->position = PositionKind::kLearned;
+  return absl::OkStatus();
+}
+
+void SetBiases(bool has, ModelSpec* spec) {
+  spec->norm_bias = spec->qkv_bias = spec->attn_out_bias = spec->mlp_bias = has;
+}
+
+// nanogpt: all biases or none, GELU by erf, a head tied to the embedding.
+absl::StatusOr<ModelSpec> ReadNanoGptSpec(const JsonFields& config, const std::string& path) {
+  ModelSpec spec;
+  NG_RETURN_IF_ERROR(ReadGptShape(config, path, "block_size", &spec));
+  NG_ASSIGN_OR_RETURN(const bool bias, config.Bool("bias"));
+  SetBiases(bias, &spec);
+  spec.norm_eps = 1e-5F;
+  spec.activation = Activation::kGeluErf;
+  return spec;
+}
+
+constexpr RoleName kNanoGptNames[] = {
+    {TensorRole::kTokenEmbedding, "transformer.wte.weight"},
+    {TensorRole::kPositions, "transformer.wpe.weight"},
+    {TensorRole::kHead, "lm_head.weight"},
+    {TensorRole::kFinalNorm, "transformer.ln_f.weight"},
+    {TensorRole::kFinalNormBias, "transformer.ln_f.bias"},
+    {TensorRole::kAttnNorm, "transformer.h.{}.ln_1.weight"},
+    {TensorRole::kAttnNormBias, "transformer.h.{}.ln_1.bias"},
+    {TensorRole::kQkv, "transformer.h.{}.attn.c_attn.weight"},
+    {TensorRole::kQkvBias, "transformer.h.{}.attn.c_attn.bias"},
+    {TensorRole::kAttnOut, "transformer.h.{}.attn.c_proj.weight"},
+    {TensorRole::kAttnOutBias, "transformer.h.{}.attn.c_proj.bias"},
+    {TensorRole::kMlpNorm, "transformer.h.{}.ln_2.weight"},
+    {TensorRole::kMlpNormBias, "transformer.h.{}.ln_2.bias"},
+    {TensorRole::kMlpUp, "transformer.h.{}.mlp.c_fc.weight"},
+    {TensorRole::kMlpUpBias, "transformer.h.{}.mlp.c_fc.bias"},
+    {TensorRole::kMlpDown, "transformer.h.{}.mlp.c_proj.weight"},
+    {TensorRole::kMlpDownBias, "transformer.h.{}.mlp.c_proj.bias"},
+};
+
 constexpr Family kFamilies[] = {
     {"niels-gpt", ReadNielsSpec, "blocks.", kNielsNames},
     {"llama", ReadLlamaSpec, "model.layers.", kLlamaNames},
+    {"nanogpt", ReadNanoGptSpec, "transformer.h.", kNanoGptNames},
 };
 
-// Of a vector that only some models have.
-std::vector<int64_t> VectorIf(bool has, int64_t n) {
-  return has ? std::vector<int64_t>{n} : std::vector<int64_t>{};
-}
+using Shape = std::vector<int64_t>;
+
+// Of what only some models have.
+Shape If(bool has, Shape shape) { return has ? std::move(shape) : Shape{}; }
 
 }  // namespace
 
@@ -175,10 +233,16 @@ std::vector<int64_t> RoleShape(TensorRole role, const ModelSpec& spec) {
     case TensorRole::kTokenEmbedding:
     case TensorRole::kHead:
       return {spec.shape.vocab_size, spec.width};
+    case TensorRole::kPositions:
+      return If(spec.position == PositionKind::kLearned, {spec.shape.max_positions, spec.width});
     case TensorRole::kFinalNorm:
     case TensorRole::kAttnNorm:
     case TensorRole::kMlpNorm:
       return {spec.width};
+    case TensorRole::kFinalNormBias:
+    case TensorRole::kAttnNormBias:
+    case TensorRole::kMlpNormBias:
+      return If(spec.norm_bias, {spec.width});
     case TensorRole::kQkv:
       return {spec.qkv_width(), spec.width};
     case TensorRole::kQ:
@@ -186,18 +250,24 @@ std::vector<int64_t> RoleShape(TensorRole role, const ModelSpec& spec) {
     case TensorRole::kK:
     case TensorRole::kV:
       return {spec.kv_width(), spec.width};
+    case TensorRole::kQkvBias:
+      return If(spec.qkv_bias, {spec.qkv_width()});
     case TensorRole::kAttnOut:
       return {spec.width, spec.q_width()};
+    case TensorRole::kAttnOutBias:
+      return If(spec.attn_out_bias, {spec.width});
     case TensorRole::kMlpGate:
+      return If(spec.gated(), {spec.ffn_width, spec.width});
+    case TensorRole::kMlpGateBias:
+      return If(spec.gated() && spec.mlp_bias, {spec.ffn_width});
     case TensorRole::kMlpUp:
       return {spec.ffn_width, spec.width};
-    case TensorRole::kMlpGateBias:
     case TensorRole::kMlpUpBias:
-      return VectorIf(spec.mlp_bias, spec.ffn_width);
+      return If(spec.mlp_bias, {spec.ffn_width});
     case TensorRole::kMlpDown:
       return {spec.width, spec.ffn_width};
     case TensorRole::kMlpDownBias:
-      return VectorIf(spec.mlp_bias, spec.width);
+      return If(spec.mlp_bias, {spec.width});
   }
   return {};
 }

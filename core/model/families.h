@@ -20,15 +20,21 @@ namespace ng {
 // The places in the decoder that weights go to. The first group occurs once, the second per layer.
 enum class TensorRole {
   kTokenEmbedding,
+  kPositions,
   kHead,
   kFinalNorm,
+  kFinalNormBias,
   kAttnNorm,
+  kAttnNormBias,
   kQkv,  // one tensor, or kQ, kK and kV
   kQ,
   kK,
   kV,
+  kQkvBias,
   kAttnOut,
+  kAttnOutBias,
   kMlpNorm,
+  kMlpNormBias,
   kMlpGate,
   kMlpGateBias,
   kMlpUp,

@@ -39,14 +39,13 @@ Place Values(std::vector<float>& vector, int64_t size, int64_t first = 0) {
   return {nullptr, &vector, first, size};
 }
 
-Place PlaceOf(const TensorBinding& binding, const ModelSpec& spec, ModelWeights& model) {
-  if (binding.role == TensorRole::kTokenEmbedding) return Rows(model.embedding);
-  if (binding.role == TensorRole::kHead) return Rows(model.head);
-  if (binding.role == TensorRole::kFinalNorm) return Values(model.final_norm, spec.width);
-  LayerWeights& w = model.layers[static_cast<size_t>(binding.layer)];
-  switch (binding.role) {
+Place PlaceInLayer(TensorRole role, const ModelSpec& spec, LayerWeights& w) {
+  const int64_t up = spec.gate_up_width() - spec.ffn_width;  // where the up rows begin
+  switch (role) {
     case TensorRole::kAttnNorm:
-      return Values(w.attn_norm, spec.width);
+      return Values(w.attn_norm.weight, spec.width);
+    case TensorRole::kAttnNormBias:
+      return Values(w.attn_norm.bias, spec.width);
     case TensorRole::kQkv:
     case TensorRole::kQ:
       return Rows(w.qkv);
@@ -54,28 +53,48 @@ Place PlaceOf(const TensorBinding& binding, const ModelSpec& spec, ModelWeights&
       return Rows(w.qkv, spec.q_width());
     case TensorRole::kV:
       return Rows(w.qkv, spec.q_width() + spec.kv_width());
+    case TensorRole::kQkvBias:
+      return Values(w.qkv_bias, spec.qkv_width());
     case TensorRole::kAttnOut:
       return Rows(w.attn_out);
+    case TensorRole::kAttnOutBias:
+      return Values(w.attn_out_bias, spec.width);
     case TensorRole::kMlpNorm:
-      return Values(w.mlp_norm, spec.width);
+      return Values(w.mlp_norm.weight, spec.width);
+    case TensorRole::kMlpNormBias:
+      return Values(w.mlp_norm.bias, spec.width);
     case TensorRole::kMlpGate:
       return Rows(w.gate_up);
     case TensorRole::kMlpGateBias:
-      return Values(w.gate_up_bias, 2 * spec.ffn_width);
+      return Values(w.gate_up_bias, spec.gate_up_width());
     case TensorRole::kMlpUp:
-      return Rows(w.gate_up, spec.ffn_width);
+      return Rows(w.gate_up, up);
     case TensorRole::kMlpUpBias:
-      return Values(w.gate_up_bias, 2 * spec.ffn_width, spec.ffn_width);
+      return Values(w.gate_up_bias, spec.gate_up_width(), up);
     case TensorRole::kMlpDown:
       return Rows(w.down);
     case TensorRole::kMlpDownBias:
       return Values(w.down_bias, spec.width);
-    case TensorRole::kTokenEmbedding:
-    case TensorRole::kHead:
-    case TensorRole::kFinalNorm:
-      break;
+    default:
+      return {};  // not in a layer
   }
-  return {};
+}
+
+Place PlaceOf(const TensorBinding& binding, const ModelSpec& spec, ModelWeights& model) {
+  switch (binding.role) {
+    case TensorRole::kTokenEmbedding:
+      return Rows(model.embedding);
+    case TensorRole::kPositions:
+      return Values(model.positions, spec.shape.max_positions * spec.width);
+    case TensorRole::kHead:
+      return Rows(model.head);
+    case TensorRole::kFinalNorm:
+      return Values(model.final_norm.weight, spec.width);
+    case TensorRole::kFinalNormBias:
+      return Values(model.final_norm.bias, spec.width);
+    default:
+      return PlaceInLayer(binding.role, spec, model.layers[static_cast<size_t>(binding.layer)]);
+  }
 }
 
 class WeightReader {
@@ -177,7 +196,7 @@ absl::StatusOr<ModelWeights> AllocateMatrices(const ModelSpec& spec, WeightType 
     LayerWeights& w = model.layers.emplace_back();
     NG_ASSIGN_OR_RETURN(w.qkv, PackedMatrix::Allocate(type, spec.qkv_width(), spec.width));
     NG_ASSIGN_OR_RETURN(w.attn_out, PackedMatrix::Allocate(type, spec.width, spec.q_width()));
-    NG_ASSIGN_OR_RETURN(w.gate_up, PackedMatrix::Allocate(type, 2 * spec.ffn_width, spec.width));
+    NG_ASSIGN_OR_RETURN(w.gate_up, PackedMatrix::Allocate(type, spec.gate_up_width(), spec.width));
     NG_ASSIGN_OR_RETURN(w.down, PackedMatrix::Allocate(type, spec.width, spec.ffn_width));
   }
   return model;
@@ -215,17 +234,23 @@ int64_t WeightBytes(const ModelSpec& spec, WeightType type) {
   const auto packed = [type](int64_t n, int64_t k) {
     return PackedMatrix::PackedBytes(type, n, k);
   };
-  const int64_t mlp_biases = spec.mlp_bias ? 2 * spec.ffn_width + spec.width : 0;
-  int64_t layer = (2 * spec.width + mlp_biases) * int64_t{sizeof(float)};
+  const int64_t norm = spec.norm_bias ? 2 * spec.width : spec.width;
+  const int64_t layer_values = 2 * norm + (spec.qkv_bias ? spec.qkv_width() : 0) +
+                               (spec.attn_out_bias ? spec.width : 0) +
+                               (spec.mlp_bias ? spec.gate_up_width() + spec.width : 0);
+  int64_t layer = layer_values * int64_t{sizeof(float)};
   for (const int64_t bytes :
        {packed(spec.qkv_width(), spec.width), packed(spec.width, spec.q_width()),
-        packed(2 * spec.ffn_width, spec.width), packed(spec.width, spec.ffn_width)}) {
+        packed(spec.gate_up_width(), spec.width), packed(spec.width, spec.ffn_width)}) {
     layer = SaturatingAdd(layer, bytes);
   }
-  const int64_t once =
+  const int64_t n_positions =
+      spec.position == PositionKind::kLearned ? spec.shape.max_positions : 0;
+  const int64_t values = norm + n_positions * spec.width;
+  const int64_t matrices =
       SaturatingMul(spec.tied_head ? 1 : 2, packed(spec.shape.vocab_size, spec.width));
   return SaturatingAdd(SaturatingMul(spec.shape.n_layers, layer),
-                       SaturatingAdd(once, spec.width * int64_t{sizeof(float)}));
+                       SaturatingAdd(matrices, values * int64_t{sizeof(float)}));
 }
 
 MatmulCost CostOf(const ModelWeights& weights) {

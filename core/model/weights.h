@@ -16,21 +16,29 @@
 namespace ng {
 
 // What a model does not have is empty.
+struct NormWeights {
+  std::vector<float> weight;  // [width]
+  std::vector<float> bias;    // [width]
+};
+
 struct LayerWeights {
-  std::vector<float> attn_norm;     // [width]
-  PackedMatrix qkv;                 // [q_width + 2 * kv_width, width]
-  PackedMatrix attn_out;            // [width, q_width]
-  std::vector<float> mlp_norm;      // [width]
-  PackedMatrix gate_up;             // [2 * ffn_width, width]: gate rows, then up rows
-  std::vector<float> gate_up_bias;  // [2 * ffn_width]
+  NormWeights attn_norm;
+  PackedMatrix qkv;                  // [qkv_width, width]: q rows, then k, then v
+  std::vector<float> qkv_bias;       // [qkv_width]
+  PackedMatrix attn_out;             // [width, q_width]
+  std::vector<float> attn_out_bias;  // [width]
+  NormWeights mlp_norm;
+  PackedMatrix gate_up;             // [gate_up_width, width]: gate rows if any, then up rows
+  std::vector<float> gate_up_bias;  // [gate_up_width]
   PackedMatrix down;                // [width, ffn_width]
   std::vector<float> down_bias;     // [width]
 };
 
 struct ModelWeights {
-  PackedMatrix embedding;         // [vocab_size, width]
-  PackedMatrix head;              // [vocab_size, width]; empty: tied to the embedding
-  std::vector<float> final_norm;  // [width]
+  PackedMatrix embedding;        // [vocab_size, width]
+  std::vector<float> positions;  // [max_positions, width]: learned ones
+  PackedMatrix head;             // [vocab_size, width]; empty: tied to the embedding
+  NormWeights final_norm;
   std::vector<LayerWeights> layers;
 };
 

@@ -13,12 +13,18 @@ std::string_view RoleTitle(TensorRole role) {
   switch (role) {
     case TensorRole::kTokenEmbedding:
       return "token embedding";
+    case TensorRole::kPositions:
+      return "position embedding";
     case TensorRole::kHead:
       return "head";
     case TensorRole::kFinalNorm:
       return "final norm";
+    case TensorRole::kFinalNormBias:
+      return "final norm bias";
     case TensorRole::kAttnNorm:
       return "attention norm";
+    case TensorRole::kAttnNormBias:
+      return "attention norm bias";
     case TensorRole::kQkv:
       return "q, k, v";
     case TensorRole::kQ:
@@ -27,10 +33,16 @@ std::string_view RoleTitle(TensorRole role) {
       return "k";
     case TensorRole::kV:
       return "v";
+    case TensorRole::kQkvBias:
+      return "q, k, v bias";
     case TensorRole::kAttnOut:
       return "attention output";
+    case TensorRole::kAttnOutBias:
+      return "attention output bias";
     case TensorRole::kMlpNorm:
       return "mlp norm";
+    case TensorRole::kMlpNormBias:
+      return "mlp norm bias";
     case TensorRole::kMlpGate:
       return "mlp gate";
     case TensorRole::kMlpGateBias:

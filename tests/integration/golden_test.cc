@@ -198,7 +198,8 @@ TEST_P(GoldenCase, EveryWayGivesTheReferenceAndTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(
     All, GoldenCase,
     ::testing::Combine(::testing::Values("niels/b1", "niels/b3", "niels/edge_tmax", "niels/eot",
-                                         "llama/tied_gqa", "llama/untied", "llama/ragged"),
+                                         "llama/tied_gqa", "llama/untied", "llama/ragged",
+                                         "nanogpt/bias", "nanogpt/nobias"),
                        ::testing::Values("reference", "flash")),
     [](const auto& info) {
       return absl::StrReplaceAll(std::get<0>(info.param), {{"/", "_"}}) + "_" +

@@ -69,6 +69,81 @@ TEST_P(RowKernelsTest, RmsNormOfZerosIsZero) {
   EXPECT_EQ(x, std::vector<float>(20, 0.0F));
 }
 
+TEST_P(RowKernelsTest, LayerNormCentresAndDividesByTheDeviation) {
+  for (const int64_t n : Lengths()) {
+    for (const float offset : {0.0F, 3.0F}) {
+      GuardedArray<float> x(RandomFloats(n, 1));
+      for (int64_t i = 0; i < n; ++i) x[i] += offset;
+      GuardedArray<float> weight(RandomFloats(n, 2));
+      GuardedArray<float> out(n);
+      kernels().layer_norm(x.data(), weight.data(), 1e-5F, n, out.data());
+      const auto count = static_cast<double>(n);
+      double mean = 0;
+      double variance = 0;
+      for (int64_t i = 0; i < n; ++i) mean += x[i] / count;
+      for (int64_t i = 0; i < n; ++i) variance += (x[i] - mean) * (x[i] - mean) / count;
+      const double scale = 1.0 / std::sqrt(variance + 1e-5F);
+      // What is subtracted is as precise as the mean.
+      const double precision = 1e-6 * (1.0 + offset) * scale;
+      for (int64_t i = 0; i < n; ++i) {
+        const double want = (x[i] - mean) * scale * weight[i];
+        ASSERT_NEAR(out[i], want, precision * std::abs(weight[i]) + 1e-6 * std::abs(want))
+            << i << " of " << n;
+      }
+    }
+  }
+}
+
+TEST_P(RowKernelsTest, LayerNormWorksInPlaceAndOnConstantRows) {
+  const std::vector<float> x = RandomFloats(45, 1);
+  const std::vector<float> weight = RandomFloats(45, 2);
+  std::vector<float> apart(45);
+  std::vector<float> in_place = x;
+  kernels().layer_norm(x.data(), weight.data(), 1e-5F, 45, apart.data());
+  kernels().layer_norm(in_place.data(), weight.data(), 1e-5F, 45, in_place.data());
+  EXPECT_EQ(in_place, apart);
+  std::vector<float> constant(20, 0.5F);
+  kernels().layer_norm(constant.data(), weight.data(), 1e-5F, 20, constant.data());
+  for (const float value : constant) EXPECT_EQ(value, 0.0F);
+}
+
+// The accuracy that the table promises, over all that matters of the axis.
+TEST_P(RowKernelsTest, GeluIsTheFormulaInDouble) {
+  for (const int64_t n : {1, 2, 15, 16, 17, 33, 4001}) {
+    GuardedArray<float> x(n);
+    for (int64_t i = 0; i < n; ++i) {
+      x[i] = n == 1 ? -0.7F : -20.0F + 40.0F * static_cast<float>(i) / static_cast<float>(n - 1);
+    }
+    GuardedArray<float> by_erf(n);
+    GuardedArray<float> by_tanh(n);
+    kernels().gelu_erf(x.data(), n, by_erf.data());
+    kernels().gelu_tanh(x.data(), n, by_tanh.data());
+    for (int64_t i = 0; i < n; ++i) {
+      const double z = x[i];
+      const double precision = 1e-6 + 1.5e-7 * z * z;
+      const double phi = 0.5 * std::erfc(-z / std::sqrt(2.0));
+      const double u = std::sqrt(2.0 / M_PI) * (z + 0.044715 * z * z * z);
+      const double by_tanh_want = z / (1.0 + std::exp(-2.0 * u));
+      ASSERT_NEAR(by_erf[i], z * phi, precision * std::abs(z * phi) + 1e-36) << z;
+      ASSERT_NEAR(by_tanh[i], by_tanh_want, precision * std::abs(by_tanh_want) + 1e-36) << z;
+    }
+  }
+}
+
+TEST_P(RowKernelsTest, GeluSaturatesWithoutNaN) {
+  const std::vector<float> x = {-1000.0F, 1000.0F, 3e38F, -3e38F, 0.0F, kNaN};
+  for (const auto gelu : {kernels().gelu_erf, kernels().gelu_tanh}) {
+    std::vector<float> out = x;
+    gelu(out.data(), static_cast<int64_t>(out.size()), out.data());
+    EXPECT_EQ(out[0], 0.0F);
+    EXPECT_EQ(out[1], 1000.0F);
+    EXPECT_EQ(out[2], 3e38F);
+    EXPECT_EQ(out[3], 0.0F);
+    EXPECT_EQ(out[4], 0.0F);
+    EXPECT_TRUE(std::isnan(out[5]));
+  }
+}
+
 TEST_P(RowKernelsTest, SiluMulGatesEachElement) {
   for (const int64_t n : Lengths()) {
     GuardedArray<float> gate(RandomFloats(n, 3));

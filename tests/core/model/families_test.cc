@@ -107,5 +107,41 @@ TEST(Llama, AcceptsUnknownKeysOfEveryType) {
       ReadSpec(Edited(kLlama, {{"a", {1, 2}}, {"b", {{"c", 1}}}, {"d", true}, {"e", 1.5}})).ok());
 }
 
+const Json kNanoGpt = Json::parse(R"({
+  "model_type": "nanogpt", "block_size": 40, "vocab_size": 83, "n_layer": 2, "n_head": 4,
+  "n_embd": 32, "bias": true, "dropout": 0.0})");
+
+TEST(NanoGpt, IsReadFromItsConfig) {
+  const auto spec = ReadSpec(kNanoGpt);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->norm, NormKind::kLayerNorm);
+  EXPECT_EQ(spec->position, PositionKind::kLearned);
+  EXPECT_EQ(spec->activation, Activation::kGeluErf);
+  EXPECT_TRUE(spec->tied_head);
+  EXPECT_EQ(spec->shape.max_positions, 40);
+  EXPECT_EQ(spec->shape.n_kv_heads, 4);
+  EXPECT_EQ(spec->ffn_width, 128);
+  EXPECT_THAT(RoleShape(TensorRole::kPositions, *spec), ElementsAre(40, 32));
+  EXPECT_THAT(RoleShape(TensorRole::kQkvBias, *spec), ElementsAre(96));
+  EXPECT_THAT(RoleShape(TensorRole::kMlpGate, *spec), ElementsAre());
+}
+
+TEST(NanoGpt, WithoutBiasAsksForNone) {
+  const auto spec = ReadSpec(Edited(kNanoGpt, {{"bias", false}}));
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  for (const TensorRole role :
+       {TensorRole::kQkvBias, TensorRole::kAttnOutBias, TensorRole::kAttnNormBias,
+        TensorRole::kMlpNormBias, TensorRole::kFinalNormBias, TensorRole::kMlpUpBias,
+        TensorRole::kMlpDownBias}) {
+    EXPECT_THAT(RoleShape(role, *spec), ElementsAre());
+  }
+}
+
+TEST(NanoGpt, RefusesValuesThatCannotBe) {
+  ExpectRefused(Edited(kNanoGpt, {{"bias", nullptr}}), {"\"bias\""});
+  ExpectRefused(Edited(kNanoGpt, {{"n_head", 5}}), {"n_embd = 32", "n_head = 5"});
+  ExpectRefused(Edited(kNanoGpt, {{"block_size", 0}}), {"\"block_size\" = 0"});
+}
+
 }  // namespace
 }  // namespace ng

@@ -72,22 +72,30 @@ TEST_F(WeightsTest, PacksEveryRowRoundedToTheTypeThatHoldsIt) {
   }
 }
 
-// Of one tied head, of two matrices; of one tensor for q, k and v, of three.
+// With one tensor for q, k and v or three, a head tied or not, biases or none, learned positions.
 TEST_F(WeightsTest, WeightBytesIsWhatIsHeld) {
   model_.WriteTo(dir_.path());
   for (const std::string& path : {dir_.path(), std::string(NG_TEST_DATA "/golden/llama/tied_gqa"),
-                                  std::string(NG_TEST_DATA "/golden/llama/untied")}) {
+                                  std::string(NG_TEST_DATA "/golden/llama/untied"),
+                                  std::string(NG_TEST_DATA "/golden/nanogpt/bias"),
+                                  std::string(NG_TEST_DATA "/golden/nanogpt/nobias")}) {
     const auto weights = Load(WeightType::kBf16, path);
     ASSERT_TRUE(weights.ok()) << weights.status();
     int64_t bytes = weights->embedding.bytes() + weights->head.bytes();
     const auto add = [&](const std::vector<float>& v) {
       bytes += static_cast<int64_t>(v.size() * sizeof(float));
     };
-    add(weights->final_norm);
+    add(weights->positions);
+    add(weights->final_norm.weight);
+    add(weights->final_norm.bias);
     for (const LayerWeights& w : weights->layers) {
       bytes += w.qkv.bytes() + w.attn_out.bytes() + w.gate_up.bytes() + w.down.bytes();
-      add(w.attn_norm);
-      add(w.mlp_norm);
+      for (const NormWeights* norm : {&w.attn_norm, &w.mlp_norm}) {
+        add(norm->weight);
+        add(norm->bias);
+      }
+      add(w.qkv_bias);
+      add(w.attn_out_bias);
       add(w.gate_up_bias);
       add(w.down_bias);
     }

@@ -25,16 +25,17 @@ po::options_description Options() {
     return po::value<std::string>()->value_name("ARG")->default_value(value);
   };
   po::options_description what("What to measure", kHelpWidth);
-  what.add_options()  //
-      ("config", po::value<std::string>()->value_name("ARG"), "the config file")(
-          "prompt-tokens", text("512"), "tokens of the prefill; 0: none is measured")(
-          "decode-tokens", text("64"), "decode steps; 0: none are measured")(
-          "depth", text("0"),
-          "tokens in the cache before the decode steps; or several: 0,1024,4096")(
-          "batch", text("1"), "sequences side by side; or several: 1,8")(
-          "threads", po::value<std::string>()->value_name("ARG"),
-          "threads in place of run.threads; or several: 1,2")(
-          "repeat", text("5"), "rounds, after one to warm up; the medians are printed");
+  const auto unset = [] { return po::value<std::string>()->value_name("ARG"); };
+  what.add_options()                          //
+      ("config", unset(), "the config file")  //
+      ("random-weights", unset(),
+       "a config.json whose shape is measured with made-up weights, in place of model.path")   //
+      ("prompt-tokens", text("512"), "tokens of the prefill; 0: none is measured")             //
+      ("decode-tokens", text("64"), "decode steps; 0: none are measured")                      //
+      ("depth", text("0"), "tokens in the cache before the decode steps; or several: 0,1024")  //
+      ("batch", text("1"), "sequences side by side; or several: 1,8")                          //
+      ("threads", unset(), "threads, in place of run.threads; or several: 1,2")                //
+      ("repeat", text("5"), "rounds, after one to warm up; the medians are printed");
   po::options_description output("Output", kHelpWidth);
   output.add_options()  //
       ("output", text("text"), "text or jsonl; a line per threads, batch and depth");
@@ -82,6 +83,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   CommandLine line;
   line.overrides = arguments.overrides;
   if (values.count("config") != 0) line.config_file = values["config"].as<std::string>();
+  if (values.count("random-weights") != 0) {
+    line.random_weights = values["random-weights"].as<std::string>();
+  }
   line.help = values.count("help") != 0;
   line.version = values.count("version") != 0;
   const auto number = [&](const char* option, Range range) {

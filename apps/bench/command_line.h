@@ -14,6 +14,8 @@ struct CommandLine {
   std::string config_file;
   std::vector<std::string> overrides;  // "section.key=value", in order
 
+  std::string random_weights;  // a config.json whose shape runs in place of model.path; empty: none
+
   int64_t prompt_tokens = 512;      // 0: no prefill is measured
   int64_t decode_tokens = 64;       // 0: no decode is measured
   std::vector<int64_t> depths{0};   // tokens in the cache before the decode steps

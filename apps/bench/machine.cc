@@ -77,7 +77,7 @@ double Machine::ReadGbPerSecond() {
 }
 
 double Machine::PeakGopPerSecond(Arithmetic arithmetic) {
-  constexpr int kRuns = 5;
+  constexpr int kRuns = 10;
   constexpr int64_t kSteps = int64_t{1} << 18;  // a run takes a millisecond or a few
   const ComputeLoop& loop = arithmetic == Arithmetic::kF32    ? loops_.f32
                             : arithmetic == Arithmetic::kBf16 ? loops_.bf16

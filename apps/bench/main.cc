@@ -14,6 +14,7 @@
 #include "apps/bench/report.h"
 #include "apps/common/terminal.h"
 #include "apps/common/version.h"
+#include "core/config/config.h"
 #include "ng/engine.h"
 
 namespace ng::bench {
@@ -48,24 +49,26 @@ absl::Status Run(const EngineOptions& options, const std::vector<Workload>& work
   NG_RETURN_IF_ERROR(engine->Load(needs));
   bar.Clear();
   NG_ASSIGN_OR_RETURN(const StepCost cost, engine->CostOfStep());
+  const std::string& path = engine->config().Text("model.path");
+  const Subject subject{*engine, path.empty() ? options.random_weights : path, cost};
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Machine> machine,
                       Machine::Create(engine->isa(), engine->threads()));
   for (const Workload& workload : workloads) {
     NG_ASSIGN_OR_RETURN(const Figures figures, Measure(*engine, *machine, workload));
     const auto format = jsonl ? JsonLine : TextLine;
-    NG_RETURN_IF_ERROR(WriteStdout(format(*engine, cost, workload, figures)));
+    NG_RETURN_IF_ERROR(WriteStdout(format(subject, workload, figures)));
   }
   return absl::OkStatus();
 }
 
 // The number of threads is the engine's for its life: a sweep opens one after the other.
-absl::Status Sweep(const CommandLine& line, EngineOptions options, ProgressBar& bar) {
+absl::Status Sweep(const CommandLine& line, const EngineOptions& options, ProgressBar& bar) {
   const std::vector<Workload> workloads = Workloads(line);
   if (line.threads.empty()) return Run(options, workloads, line.jsonl, bar);
   for (const int64_t threads : line.threads) {
-    options.overrides = line.overrides;
-    options.overrides.push_back(absl::StrCat("run.threads=", threads));
-    NG_RETURN_IF_ERROR(Run(options, workloads, line.jsonl, bar));
+    EngineOptions own = options;
+    own.overrides.push_back(absl::StrCat("run.threads=", threads));
+    NG_RETURN_IF_ERROR(Run(own, workloads, line.jsonl, bar));
   }
   return absl::OkStatus();
 }
@@ -82,7 +85,10 @@ int Main(int argc, const char* const* argv) {
   ProgressBar bar;
   EngineOptions options;
   options.config_file = line->config_file;
-  options.overrides = line->overrides;
+  options.random_weights = line->random_weights;
+  // In place of the config file's model; one given on the command line too is refused.
+  if (!line->random_weights.empty()) options.overrides = {"model.path=", "tokenizer.path="};
+  options.overrides.insert(options.overrides.end(), line->overrides.begin(), line->overrides.end());
   options.stop = WatchSignals();
   options.progress = [&](const Progress& progress) { bar.Show(progress); };
   const absl::Status status = line->version ? WriteStdout(VersionText("ng-bench"))

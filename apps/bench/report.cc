@@ -52,13 +52,13 @@ std::optional<double> PeakShare(const StepCost& cost, const Workload& workload,
 
 }  // namespace
 
-std::string JsonLine(const Engine& engine, const StepCost& cost, const Workload& workload,
-                     const Figures& figures) {
+std::string JsonLine(const Subject& subject, const Workload& workload, const Figures& figures) {
+  const auto& [engine, model, cost] = subject;
   const Config& config = engine.config();
   std::optional<double> bytes_per_token;
   if (figures.decode_tok_s) bytes_per_token = DecodeBytesPerToken(cost, workload);
   Json json;
-  json["model"] = config.Text("model.path");
+  json["model"] = model;
   json["isa"] = IsaName(engine.isa());
   json["threads"] = engine.threads();
   json["weights"] = cost.weights;
@@ -83,8 +83,8 @@ std::string JsonLine(const Engine& engine, const StepCost& cost, const Workload&
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string TextLine(const Engine& engine, const StepCost& cost, const Workload& workload,
-                     const Figures& figures) {
+std::string TextLine(const Subject& subject, const Workload& workload, const Figures& figures) {
+  const auto& [engine, model, cost] = subject;
   std::string line =
       absl::StrFormat("%s weights, %s cache, %s, %d threads, batch %d:", std::string(cost.weights),
                       CodecText(engine.config()), std::string(IsaName(engine.isa())),

@@ -9,14 +9,19 @@
 
 namespace ng::bench {
 
+// What was measured.
+struct Subject {
+  const Engine& engine;
+  std::string model;  // the model's path, or the shape's
+  StepCost cost;
+};
+
 // The figures, what they were measured on, and their shares of what the machine can do; absent
 // figures are null. Ends with a newline.
-std::string JsonLine(const Engine& engine, const StepCost& cost, const Workload& workload,
-                     const Figures& figures);
+std::string JsonLine(const Subject& subject, const Workload& workload, const Figures& figures);
 
 // The same for a reader.
-std::string TextLine(const Engine& engine, const StepCost& cost, const Workload& workload,
-                     const Figures& figures);
+std::string TextLine(const Subject& subject, const Workload& workload, const Figures& figures);
 
 }  // namespace ng::bench
 

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "tests/integration/run_support.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/tiny_model.h"
 
 namespace ng::test {
 namespace {
@@ -130,6 +133,20 @@ TEST(NgBench, MeasuresInChunksAndOnEveryLevel) {
     EXPECT_GT(line["prefill_tok_s"], 0.0);
     EXPECT_GT(line["peak_gop_s"], 0.0);
   }
+}
+
+TEST(NgBench, MeasuresAShapeWithoutAModelFile) {
+  const TempDir dir;
+  const std::string spec = dir.path() + "/shape.json";
+  std::ofstream(spec)
+      << TinyNiels{.vocab_size = 64, .width = 32, .n_layers = 3, .n_heads = 4, .ffn_width = 48}
+             .ConfigJson();
+  const Json line =
+      Lines(Tiny() + Arguments{"--random-weights", spec, "--model.weights=f32"}).at(0);
+  EXPECT_EQ(line["model"], spec);
+  EXPECT_EQ(line["weight_bytes"], 4 * (3 * (4 * 32 * 32 + 3 * 32 * 48) + 64 * 32));
+  ExpectBenchError(Tiny() + Arguments{"--random-weights", spec, "--model.path=" + dir.path()}, 2,
+                   {"model.path", "must be empty"});
 }
 
 TEST(NgBench, PrintsALineOfText) {

@@ -2,19 +2,21 @@
 
 #include <sched.h>
 #include <tbb/global_control.h>
-#include <tbb/parallel_for.h>
-#include <tbb/partitioner.h>
 #include <tbb/task_arena.h>
+#include <xmmintrin.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <fstream>
 #include <memory>
+#include <new>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "core/runtime/float_environment.h"
 #include "ng/status.h"
@@ -22,80 +24,206 @@
 namespace ng {
 namespace {
 
-// One call of Run. Exceptions stay inside the range that threw, so TBB cancels nothing and every
-// other range finishes.
-struct Region {
-  Executor::Task task;
-  void* context;
-  int64_t n_items;
-  int n_ranges;
-  std::atomic<bool> failed{false};
-  std::string what = {};  // written once, by whoever set `failed`
+using Clock = std::chrono::steady_clock;
 
-  // Ranges serve as worker numbers: each runs once, so the numbers are unique within the region.
-  void RunRange(int range) {
-    const DefaultFloatEnvironment environment;
-    try {
-      task(context, Begin(range), Begin(range + 1), range);
-    } catch (const std::exception& error) {
-      Fail(error.what());
-    } catch (...) {
-      Fail("an exception of unknown type");
+// CPUs that this process may run on; hardware threads where the system does not say.
+int AllowedCpus() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return CPU_COUNT(&allowed);
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+// A wait for what should come within microseconds: on the core at first, since waking up takes far
+// longer, then giving the core to whoever wants it.
+class Wait {
+ public:
+  void Restart() {
+    begun_ = Clock::now();
+    elapsed_ = {};
+  }
+  Clock::duration elapsed() const { return elapsed_; }
+
+  void Once() {
+    constexpr Clock::duration kPatience = std::chrono::microseconds(20);
+    constexpr int kPausesPerLook = 16;  // reading the clock takes longer than a pause
+    if (elapsed_ >= kPatience) {
+      std::this_thread::yield();
+    } else if (++n_pauses_ % kPausesPerLook != 0) {
+      _mm_pause();
+      return;
     }
+    elapsed_ = Clock::now() - begun_;
   }
 
-  // Ranges differ by at most one item; written so that no product can overflow.
-  int64_t Begin(int range) const {
-    return n_items / n_ranges * range + std::min<int64_t>(range, n_items % n_ranges);
-  }
-
-  void Fail(const char* message) {
-    if (!failed.exchange(true)) what = message;
-  }
-
-  absl::Status Result() const {
-    if (!failed.load()) return absl::OkStatus();
-    return RuntimeError("exception in a worker: " + what);
-  }
+ private:
+  Clock::time_point begun_ = Clock::now();
+  Clock::duration elapsed_{0};
+  unsigned n_pauses_ = 0;
 };
 
+// Regions are not handed to threads: whoever is there claims their ranges one by one, the caller
+// too, so nobody ever waits for a thread that the system does not run. The helpers are tasks in the
+// arena. They stay for a while after a region, because the next one is a few microseconds away
+// while a model runs, then leave, and are called again when they are missing.
 class TbbExecutor : public Executor {
  public:
-  explicit TbbExecutor(int threads) : threads_(threads), arena_(threads) {}
+  TbbExecutor(int threads, int n_cpus)
+      : threads_(threads), most_helpers_(std::min(threads, n_cpus) - 1), arena_(threads) {}
+
+  ~TbbExecutor() override {
+    claims_.store(kStop, std::memory_order_relaxed);
+    Wait wait;
+    while (n_helpers_.load(std::memory_order_acquire) != 0) wait.Once();
+  }
+
+  TbbExecutor(const TbbExecutor&) = delete;
+  TbbExecutor& operator=(const TbbExecutor&) = delete;
 
   int threads() const override { return threads_; }
 
   absl::Status Run(int64_t n_items, Task task, void* context) override {
     if (n_items <= 0) return absl::OkStatus();
     const int n_ranges = static_cast<int>(std::min<int64_t>(n_items, threads_));
-    Region region{.task = task, .context = context, .n_items = n_items, .n_ranges = n_ranges};
+    // Nobody else looks at it now: all ranges of the last region are finished.
+    region_ = {.task = task, .context = context, .n_items = n_items, .n_ranges = n_ranges};
     if (n_ranges == 1) {
-      region.RunRange(0);
-      return region.Result();
+      RunRange(0, 0);
+      return Result();
     }
-    arena_.execute([&region] {
-      tbb::parallel_for(
-          0, region.n_ranges, [&region](int range) { region.RunRange(range); },
-          tbb::static_partitioner());
-    });
-    return region.Result();
+    CallHelpers(std::min(most_helpers_, n_ranges - 1));
+    claims_.store(Claims(++n_regions_, n_ranges, 1), std::memory_order_release);
+    int n_mine = 0;
+    for (int range = 0; range != kNone; range = Claim(claims_.load(std::memory_order_relaxed))) {
+      RunRange(range, 0);
+      ++n_mine;
+    }
+    n_helped_ += static_cast<uint32_t>(n_ranges - n_mine);
+    Wait wait;
+    while (finished_.load(std::memory_order_acquire) != n_helped_) wait.Once();
+    return Result();
   }
 
  private:
+  struct Region {
+    Task task;
+    void* context;
+    int64_t n_items;
+    int n_ranges;
+
+    // Ranges differ by at most one item; written so that no product can overflow.
+    int64_t Begin(int range) const {
+      return n_items / n_ranges * range + std::min<int64_t>(range, n_items % n_ranges);
+    }
+  };
+
   // TBB allows as many workers as there are cores, and says so on stderr where an arena asks for
   // more. Here the arena alone sets the limit: this one is the same for every executor.
   static constexpr size_t kMostThreads = 1024;
+  static constexpr Clock::duration kStay = std::chrono::microseconds(200);
+  static constexpr int kNone = -1;
 
+  // The word that claims are made in, from the low end: the next range to claim, how many ranges
+  // there are, which region it is (so that idle helpers see that there are regions). A claim adds 1
+  // to whatever is there, so one made late is a claim of the next region, or none.
+  static constexpr int kFieldBits = 16;
+  static constexpr uint64_t kField = (uint64_t{1} << kFieldBits) - 1;
+  static constexpr uint64_t kStop = uint64_t{1} << 63;  // no more regions
+  static uint64_t Claims(uint64_t region, uint64_t n_ranges, uint64_t next) {
+    return (region << (2 * kFieldBits) & ~kStop) | (n_ranges << kFieldBits) | next;
+  }
+  static bool AnyLeft(uint64_t claims) {
+    return (claims & kField) < (claims >> kFieldBits & kField);
+  }
+
+  // Only after a claim may a helper look at the region: from then on the caller waits for it.
+  // `seen`: what was in the word a moment ago.
+  int Claim(uint64_t seen) {
+    if (!AnyLeft(seen)) return kNone;
+    const uint64_t claims = claims_.fetch_add(1, std::memory_order_acquire);
+    return AnyLeft(claims) ? static_cast<int>(claims & kField) : kNone;
+  }
+
+  // Exceptions stay inside the range that threw: every other range finishes.
+  void RunRange(int range, int worker) {
+    const DefaultFloatEnvironment environment;
+    try {
+      region_.task(region_.context, region_.Begin(range), region_.Begin(range + 1), worker);
+    } catch (...) {
+      if (!failed_.exchange(true, std::memory_order_relaxed)) error_ = std::current_exception();
+    }
+  }
+
+  absl::Status Result() {
+    if (!failed_.load(std::memory_order_relaxed)) return absl::OkStatus();
+    failed_.store(false, std::memory_order_relaxed);
+    try {
+      std::rethrow_exception(std::exchange(error_, nullptr));
+    } catch (const std::exception& error) {
+      return RuntimeError(std::string("exception in a worker: ") + error.what());
+    } catch (...) {
+      return RuntimeError("exception in a worker: an exception of unknown type");
+    }
+  }
+
+  void CallHelpers(int n_wanted) {
+    while (n_helpers_.load(std::memory_order_relaxed) < n_wanted) {
+      n_helpers_.fetch_add(1, std::memory_order_relaxed);
+      try {
+        arena_.enqueue([this] { Help(); });
+      } catch (const std::bad_alloc&) {
+        n_helpers_.fetch_sub(1, std::memory_order_relaxed);
+        return;  // the region gets done without
+      }
+    }
+  }
+
+  void Help() {
+    // A place in the arena is one thread's; place 0 is kept for callers.
+    const int worker = tbb::this_task_arena::current_thread_index();
+    uint64_t last_seen = 0;
+    for (Wait wait; wait.elapsed() < kStay;) {
+      const uint64_t seen = claims_.load(std::memory_order_relaxed);
+      if ((seen & kStop) != 0) break;
+      const int range = Claim(seen);
+      if (range != kNone) {
+        RunRange(range, worker);
+        finished_.fetch_add(1, std::memory_order_release);
+      } else if (seen != last_seen) {
+        last_seen = seen;
+        wait.Restart();
+      } else {
+        wait.Once();
+      }
+    }
+    n_helpers_.fetch_sub(1, std::memory_order_release);
+  }
+
+  static constexpr size_t kCacheLine = 64;
   const int threads_;
+  const int most_helpers_;
+  // What the caller writes and the helpers read: one cache line, so that it travels once.
+  alignas(kCacheLine) std::atomic<uint64_t> claims_{0};
+  Region region_ = {};
+  uint32_t n_regions_ = 0;
+  // What the helpers write: how many ranges they have finished since the beginning, modulo 2^32.
+  alignas(kCacheLine) std::atomic<uint32_t> finished_{0};
+  std::atomic<bool> failed_{false};
+  std::exception_ptr error_;  // set by whoever set failed_
+  // The rest changes rarely, or is the caller's own.
+  alignas(kCacheLine) std::atomic<int> n_helpers_{0};  // called and not gone
+  uint32_t n_helped_ = 0;                              // what finished_ comes to
   const tbb::global_control control_{tbb::global_control::max_allowed_parallelism, kMostThreads};
   tbb::task_arena arena_;
 };
 
 }  // namespace
 
-std::unique_ptr<Executor> MakeExecutor(int threads) {
-  return std::make_unique<TbbExecutor>(threads);
+std::unique_ptr<Executor> MakeExecutor(int threads, int n_cpus) {
+  return std::make_unique<TbbExecutor>(threads, n_cpus);
 }
+
+std::unique_ptr<Executor> MakeExecutor(int threads) { return MakeExecutor(threads, AllowedCpus()); }
 
 int PhysicalCores() {
   const int hardware_threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

@@ -12,10 +12,14 @@
 
 namespace ng {
 
-// An executor of `threads` workers, the calling thread among them; more than there are cores is
-// slow but correct. With one, tasks run inline. An exception thrown by a task becomes a
-// RuntimeError "exception in a worker: ...". REQUIRES: threads >= 1.
+// An executor of `threads` workers, the calling thread among them. No more take part at a time than
+// there are CPUs that this process may run on: they would only take turns. With one, tasks run
+// inline. An exception thrown by a task becomes a RuntimeError "exception in a worker: ...".
+// A region costs a fraction of a microsecond when the one before it was short ago; threads without
+// work go to sleep after a fraction of a millisecond. REQUIRES: threads >= 1.
 std::unique_ptr<Executor> MakeExecutor(int threads);
+// The same as if there were `n_cpus`: for tests of more threads than the machine has.
+std::unique_ptr<Executor> MakeExecutor(int threads, int n_cpus);
 
 // Distinct cores among the CPUs that this process may run on (two hardware threads of one core
 // count once); hardware threads where the system does not say; at least 1.

@@ -4,12 +4,17 @@
 #include <sched.h>
 #include <xmmintrin.h>
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <limits>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "ng/status.h"
@@ -20,10 +25,17 @@ namespace {
 constexpr unsigned kDefaultMxcsr = 0x1F80;
 constexpr unsigned kMxcsrControl = 0xFFC0;  // all but the sticky exception flags
 
+// As many CPUs as threads: on a smaller machine the threads take turns, as on a loaded one.
 class ExecutorTest : public testing::TestWithParam<int> {
  protected:
-  std::unique_ptr<Executor> executor_ = MakeExecutor(GetParam());
+  std::unique_ptr<Executor> executor_ = MakeExecutor(GetParam(), GetParam());
 };
+
+double CpuSeconds() {
+  timespec used;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
 
 TEST_P(ExecutorTest, RunsEveryItemOnce) {
   for (const int64_t n_items : {0, 1, 2, 3, 7, 64, 1000}) {
@@ -102,7 +114,121 @@ TEST_P(ExecutorTest, SplitsTheLargestCountWithoutOverflow) {
   EXPECT_EQ(total.load(), n_items);
 }
 
+// A helper that comes late to one region meets the next: each must see its own context only.
+TEST_P(ExecutorTest, RunsManyTinyRegionsEachInItsOwnContext) {
+  constexpr int64_t kItems = 5;
+  for (int64_t region = 0; region < 5000; ++region) {
+    std::array<std::atomic<int64_t>, kItems> seen = {};
+    ASSERT_TRUE(ParallelFor(*executor_, kItems, [&seen, region](int64_t begin, int64_t end, int) {
+                  for (int64_t i = begin; i < end; ++i) seen[static_cast<size_t>(i)] += region + 1;
+                }).ok());
+    for (const auto& value : seen) ASSERT_EQ(value.load(), region + 1);
+  }
+}
+
+TEST_P(ExecutorTest, RunsRegionsOfChangingSizes) {
+  int64_t expected = 0;
+  std::atomic<int64_t> sum{0};
+  for (int64_t region = 0; region < 2000; ++region) {
+    const int64_t n_items = region % 11;
+    ASSERT_TRUE(ParallelFor(*executor_, n_items, [&](int64_t begin, int64_t end, int) {
+                  sum += end - begin;
+                }).ok());
+    expected += n_items;
+  }
+  EXPECT_EQ(sum.load(), expected);
+}
+
+TEST_P(ExecutorTest, ComesBackAfterItsThreadsWentToSleep) {
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    std::atomic<int64_t> sum{0};
+    ASSERT_TRUE(ParallelFor(*executor_, 64, [&](int64_t begin, int64_t end, int) {
+                  sum += end - begin;
+                }).ok());
+    EXPECT_EQ(sum.load(), 64);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+TEST_P(ExecutorTest, EndsRightAfterItsFirstRegion) {
+  for (int repeat = 0; repeat < 200; ++repeat) {
+    const auto executor = MakeExecutor(GetParam(), GetParam());
+    std::atomic<int64_t> sum{0};
+    ASSERT_TRUE(ParallelFor(*executor, 64, [&](int64_t begin, int64_t end, int) {
+                  sum += end - begin;
+                }).ok());
+    EXPECT_EQ(sum.load(), 64);
+  }
+}
+
+TEST_P(ExecutorTest, GoesToSleepWhenIdle) {
+  for (int repeat = 0; repeat < 100; ++repeat) {
+    ASSERT_TRUE(ParallelFor(*executor_, 64, [](int64_t, int64_t, int) {}).ok());
+  }
+  // On a loaded machine it takes the threads a while to get to where they go to sleep.
+  constexpr int kMostTries = 100;
+  double used = 1.0;
+  for (int tries = 0; tries < kMostTries && used > 0.005; ++tries) {
+    const double before = CpuSeconds();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    used = CpuSeconds() - before;
+  }
+  EXPECT_LE(used, 0.005);
+}
+
+TEST_P(ExecutorTest, FinishesBesideBusyThreads) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> busy;
+  for (int i = 0; i < 6; ++i) {
+    busy.emplace_back([&stop] {
+      while (!stop.load(std::memory_order_relaxed)) {
+      }
+    });
+  }
+  std::atomic<int64_t> sum{0};
+  for (int repeat = 0; repeat < 200; ++repeat) {
+    EXPECT_TRUE(ParallelFor(*executor_, 100, [&](int64_t begin, int64_t end, int) {
+                  for (int64_t i = begin; i < end; ++i) sum += i;
+                }).ok());
+  }
+  stop = true;
+  for (std::thread& thread : busy) thread.join();
+  EXPECT_EQ(sum.load(), 200 * 4950);
+}
+
 INSTANTIATE_TEST_SUITE_P(Threads, ExecutorTest, testing::Range(1, 9));
+
+TEST(ExecutorsTest, WorkSideBySideInOneProcess) {
+  std::array<std::atomic<int64_t>, 3> sums = {};
+  std::vector<std::thread> callers;
+  for (std::atomic<int64_t>& sum : sums) {
+    callers.emplace_back([&sum] {
+      const auto executor = MakeExecutor(3, 3);
+      for (int repeat = 0; repeat < 1000; ++repeat) {
+        EXPECT_TRUE(ParallelFor(*executor, 10, [&](int64_t begin, int64_t end, int) {
+                      sum += end - begin;
+                    }).ok());
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  for (const std::atomic<int64_t>& sum : sums) EXPECT_EQ(sum.load(), 10000);
+}
+
+TEST(ExecutorsTest, SpreadARegionOverTheThreads) {
+  const auto executor = MakeExecutor(2, 2);
+  std::set<int> workers;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (workers.size() < 2 && std::chrono::steady_clock::now() < deadline) {
+    std::array<int, 2> worker_of = {};
+    ASSERT_TRUE(ParallelFor(*executor, 2, [&](int64_t begin, int64_t, int worker) {
+                  worker_of[static_cast<size_t>(begin)] = worker;
+                  std::this_thread::sleep_for(std::chrono::microseconds(100));
+                }).ok());
+    workers.insert(worker_of.begin(), worker_of.end());
+  }
+  EXPECT_EQ(workers, (std::set<int>{0, 1}));
+}
 
 // Restores the process's affinity.
 class AffinityTest : public testing::Test {

@@ -78,7 +78,7 @@ struct MatmulArgs {
   int64_t k = 0;
   const std::byte* weights = nullptr;  // packed: see packed_matrix.h
   const float* bias = nullptr;         // [n_columns] or null
-  float* out = nullptr;                // [n_rows, n_columns], rows out_stride apart
+  float* out = nullptr;                // [n_rows, columns of the blocks], rows out_stride apart
   int64_t out_stride = 0;
   int64_t n_columns = 0;  // in all; the last block may be partly filled
   int64_t block_begin = 0;
@@ -102,8 +102,9 @@ struct KernelTable {
   // out[i] = (x[i] - mean(x)) / sqrt(variance(x) + eps) * weight[i], the variance biased; as
   // rms_norm.
   void (*layer_norm)(const float* x, const float* weight, float eps, int64_t n, float* out);
-  // out[i] = silu(gate[i]) * up[i], silu(z) = z / (1 + e^-z); out may be gate or up.
-  void (*silu_mul)(const float* gate, const float* up, int64_t n, float* out);
+  // out[i] = silu(gate[i]) * up[i], silu(z) = z / (1 + e^-z), for n values; gate_up: [n / 16, 2,
+  // 16], gate and up in turn, the last 16 of each whole.
+  void (*silu_mul)(const float* gate_up, int64_t n, float* out);
   // out[i] = x[i] * Phi(x[i]), with the normal distribution's Phi or its approximation by tanh; out
   // may be x. Within a relative 1e-6 + 1.5e-7 * x^2 of the formula in double (5e-7 for |x| < 1, by
   // measurement); what is closer to 0 than 1e-36 may become 0.

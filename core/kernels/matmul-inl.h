@@ -139,7 +139,7 @@ void MatmulPanel(const MatmulArgs& a, int64_t block) {
                            : t.weights + fetched / W::kStep * W::kWeightBytes;
     for (int64_t row = 0; row < a.n_rows; row += kRows) {
       t.x = a.x + row * a.x_stride + k / W::kStep * W::kInputBytes;
-      t.out = a.out + row * a.out_stride + column;
+      t.out = a.out + row * a.out_stride + (block - a.block_begin) * kBlockColumns;
       const int64_t rows = std::min(int64_t{kRows}, a.n_rows - row);
       if (tiles == 1) {
         MatmulRows<W, kRows, kBlocks, kF32 ? 0 : kLines>(rows, t);

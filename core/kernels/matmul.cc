@@ -1,24 +1,29 @@
 // Matmul: prepared rows times a packed matrix, spread over the threads.
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "core/kernels/packed_matrix.h"
 
 namespace ng {
 namespace {
 
-// Up to this many rows the weights are the work: they stream once through one kernel call. With
-// more, the epilogue follows each unit of columns, whose outputs are still near then.
+// Up to this many rows the stream of weights is the work, and columns go in wide strips; with more,
+// a strip's weights, inputs and outputs have to stay in the second-level cache together.
 constexpr int64_t kFewRows = 12;
+constexpr int64_t kFewRowsStrip = 8;   // blocks
+constexpr int64_t kManyRowsStrip = 4;  // the widest tile of the kernels
+constexpr int64_t kMostRows = 512;     // at a time
 
-// One matmul cut into items: units of columns, and groups of rows where the columns alone are too
-// few to occupy the threads evenly. Items count unit by unit through the first group of rows, then
-// through the next.
+using Kernel = void (*)(const MatmulArgs& args);
+
+// One matmul cut into items: pairs of column blocks (of strips with many rows), times groups of
+// rows. Items count column by column through the first group of rows, then through the next.
 class Work {
  public:
   Work(const MatmulArgs& all, int threads) : all_(all) {
     n_blocks_ = (all.n_columns + kBlockColumns - 1) / kBlockColumns;
-    unit_blocks_ = all.n_rows <= kFewRows ? 2 : 4;
+    unit_blocks_ = all.n_rows <= kFewRows ? 2 : kManyRowsStrip;
     n_units_ = (n_blocks_ + unit_blocks_ - 1) / unit_blocks_;
     group_rows_ = RowsPerGroup(threads);
     n_groups_ = (all.n_rows + group_rows_ - 1) / group_rows_;
@@ -26,51 +31,40 @@ class Work {
 
   int64_t n_items() const { return n_units_ * n_groups_; }
 
-  void Run(void (*matmul)(const MatmulArgs&), MatmulEpilogue epilogue, int64_t begin,
-           int64_t end) const {
+  // Calls strip(args) for the outputs of items [begin, end), strip by strip.
+  template <typename Strip>
+  void Run(int64_t begin, int64_t end, Strip&& strip) const {
     while (begin < end) {
       const int64_t row = begin / n_units_ * group_rows_;
       const int64_t unit = begin % n_units_;
-      int64_t n = std::min(end - begin, n_units_ - unit);
-      const int64_t groups = n == n_units_ ? (end - begin) / n_units_ : 1;  // whole ones together
-      const int64_t n_rows = std::min(groups * group_rows_, all_.n_rows - row);
-      begin += groups * n;
-      const int64_t step = n_rows <= kFewRows ? n : 1;
-      for (int64_t i = unit; i < unit + n; i += step) {
-        RunUnits(matmul, epilogue, {row, n_rows}, i, std::min(i + step, unit + n));
+      const int64_t n = std::min(end - begin, n_units_ - unit);
+      const int64_t block_end = std::min((unit + n) * unit_blocks_, n_blocks_);
+      const int64_t step = all_.n_rows <= kFewRows ? kFewRowsStrip : kManyRowsStrip;
+      MatmulArgs args = all_;
+      args.x += row * all_.x_stride;
+      args.n_rows = std::min(group_rows_, all_.n_rows - row);
+      for (int64_t block = unit * unit_blocks_; block < block_end; block += step) {
+        args.block_begin = block;
+        args.block_end = std::min(block + step, block_end);
+        strip(args, row);
       }
+      begin += n;
     }
   }
 
  private:
-  struct Rows {
-    int64_t begin;
-    int64_t count;
-  };
-
-  // Groups smaller than all rows are made only where the units alone would leave a worker idle for
-  // long: each group reads the weights again.
+  // More groups than the strips ask for are made only where the columns alone would leave a worker
+  // idle for long: each group reads the weights again.
   int64_t RowsPerGroup(int threads) const {
     constexpr int64_t kItemsPerThread = 8;  // an uneven split costs at most an eighth
     constexpr int64_t kFewestRows = 24;     // a multiple of the kernels' tile heights
-    const int64_t groups = (kItemsPerThread * threads + n_units_ - 1) / n_units_;
-    if (groups == 1 || n_units_ % threads == 0) return all_.n_rows;
+    int64_t groups = (all_.n_rows + kMostRows - 1) / kMostRows;
+    if (n_units_ % threads != 0) {
+      groups = std::max(groups, (kItemsPerThread * threads + n_units_ - 1) / n_units_);
+    }
+    if (groups == 1) return all_.n_rows;
     const int64_t rows = (all_.n_rows + groups - 1) / groups;
-    return std::min(all_.n_rows, (rows + kFewestRows - 1) / kFewestRows * kFewestRows);
-  }
-
-  void RunUnits(void (*matmul)(const MatmulArgs&), MatmulEpilogue epilogue, Rows rows,
-                int64_t begin, int64_t end) const {
-    MatmulArgs part = all_;
-    part.x += rows.begin * all_.x_stride;
-    part.out += rows.begin * all_.out_stride;
-    part.n_rows = rows.count;
-    part.block_begin = begin * unit_blocks_;
-    part.block_end = std::min(end * unit_blocks_, n_blocks_);
-    matmul(part);
-    const int64_t column = part.block_begin * kBlockColumns;
-    const int64_t column_end = std::min(part.block_end * kBlockColumns, all_.n_columns);
-    epilogue(rows.begin, rows.count, column, column_end - column);
+    return std::min({all_.n_rows, kMostRows, (rows + kFewestRows - 1) / kFewestRows * kFewestRows});
   }
 
   const MatmulArgs& all_;
@@ -81,33 +75,70 @@ class Work {
   int64_t n_groups_;
 };
 
+MatmulArgs ArgsOf(const PackedMatrix& w, const float* bias, const MatmulInput& x) {
+  assert(x.k == w.k());
+  MatmulArgs args;
+  args.x = x.data;
+  args.x_stride = x.row_bytes;
+  args.n_rows = x.n_rows;
+  args.k = w.k();
+  args.weights = w.data();
+  args.bias = bias;
+  args.n_columns = w.n();
+  return args;
+}
+
+// The floats of one worker's strip.
+int64_t StripFloats(int64_t n_rows) {
+  const int64_t blocks = n_rows <= kFewRows ? kFewRowsStrip : kManyRowsStrip;
+  return std::min(n_rows, kMostRows) * blocks * kBlockColumns;
+}
+
 }  // namespace
 
 absl::Status Matmul(const KernelTable& kernels, Executor& executor, const PackedMatrix& w,
-                    const float* bias, const MatmulInput& x, const TensorView<float, 2>& out,
-                    MatmulEpilogue epilogue) {
-  assert(x.k == w.k() && out.extent[0] == x.n_rows && out.extent[1] == w.n());
+                    const float* bias, const MatmulInput& x, const TensorView<float, 2>& out) {
+  assert(out.extent[0] == x.n_rows && out.extent[1] == w.n());
   if (x.n_rows == 0) return absl::OkStatus();
-  MatmulArgs all;
-  all.x = x.data;
-  all.x_stride = x.row_bytes;
-  all.n_rows = x.n_rows;
-  all.k = w.k();
-  all.weights = w.data();
-  all.bias = bias;
-  all.out = out.data;
+  MatmulArgs all = ArgsOf(w, bias, x);
   all.out_stride = out.stride[0];
-  all.n_columns = w.n();
-  const auto matmul = kernels.matmul[static_cast<int>(w.type())];
+  const Kernel kernel = kernels.matmul[static_cast<int>(w.type())];
   const Work work(all, executor.threads());
   return ParallelFor(executor, work.n_items(), [&](int64_t begin, int64_t end, int /*worker*/) {
-    work.Run(matmul, epilogue, begin, end);
+    work.Run(begin, end, [&](MatmulArgs& args, int64_t row) {
+      args.out = out.data + row * args.out_stride + args.block_begin * kBlockColumns;
+      kernel(args);
+    });
   });
 }
 
 absl::Status Matmul(const KernelTable& kernels, Executor& executor, const PackedMatrix& w,
-                    const float* bias, const MatmulInput& x, const TensorView<float, 2>& out) {
-  return Matmul(kernels, executor, w, bias, x, out, [](int64_t, int64_t, int64_t, int64_t) {});
+                    const float* bias, const MatmulInput& x, std::span<float> scratch,
+                    MatmulSink sink) {
+  if (x.n_rows == 0) return absl::OkStatus();
+  const int64_t strip_floats = StripFloats(x.n_rows);
+  assert(static_cast<int64_t>(scratch.size()) >= executor.threads() * strip_floats);
+  const MatmulArgs all = ArgsOf(w, bias, x);
+  const Kernel kernel = kernels.matmul[static_cast<int>(w.type())];
+  const Work work(all, executor.threads());
+  return ParallelFor(executor, work.n_items(), [&](int64_t begin, int64_t end, int worker) {
+    float* const strip = scratch.data() + worker * strip_floats;
+    work.Run(begin, end, [&](MatmulArgs& args, int64_t row) {
+      const int64_t column = args.block_begin * kBlockColumns;
+      const int64_t n_columns = std::min(args.block_end * kBlockColumns, args.n_columns) - column;
+      args.out_stride = (args.block_end - args.block_begin) * kBlockColumns;
+      args.out = strip;
+      kernel(args);
+      sink({.row = row,
+            .n_rows = args.n_rows,
+            .column = column,
+            .n_columns = n_columns,
+            .data = strip,
+            .stride = args.out_stride});
+    });
+  });
 }
+
+int64_t MatmulScratchFloats(int threads, int64_t n_rows) { return threads * StripFloats(n_rows); }
 
 }  // namespace ng

@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "absl/functional/function_ref.h"
 #include "core/kernels/kernel_table.h"
@@ -91,21 +92,32 @@ struct MatmulInput {
   int64_t row_bytes = 0;  // from one row to the next
 };
 
-// Called on a worker for outputs it has just finished, while they are near: rows [row, row +
-// n_rows) of columns [column, column + n_columns). Column ranges begin at a multiple of
-// 2 * kBlockColumns and, but for the last, end at one.
-using MatmulEpilogue =
-    absl::FunctionRef<void(int64_t row, int64_t n_rows, int64_t column, int64_t n_columns)>;
-
-// out = x * w^T (+ bias), then the epilogue, spread over the executor by column blocks, and by rows
-// too where there are too few blocks to occupy it evenly.
+// out = x * w^T (+ bias), spread over the executor by columns, and by rows too where there are too
+// few columns to occupy it evenly.
 // out: [n_rows, n]; bias: [n] or null. REQUIRES: the extents agree; out overlaps nothing else.
 // Errors: those of the executor.
 absl::Status Matmul(const KernelTable& kernels, Executor& executor, const PackedMatrix& w,
-                    const float* bias, const MatmulInput& x, const TensorView<float, 2>& out,
-                    MatmulEpilogue epilogue);
-absl::Status Matmul(const KernelTable& kernels, Executor& executor, const PackedMatrix& w,
                     const float* bias, const MatmulInput& x, const TensorView<float, 2>& out);
+
+// Finished outputs, lent to the worker that made them while they are near.
+struct MatmulTile {
+  int64_t row = 0;
+  int64_t n_rows = 0;
+  int64_t column = 0;           // a multiple of 2 * kBlockColumns
+  int64_t n_columns = 0;        // another, but for the last columns of all
+  const float* data = nullptr;  // [n_rows, n_columns]
+  int64_t stride = 0;           // from one row to the next
+  const float* Row(int64_t r) const { return data + (r - row) * stride; }
+};
+using MatmulSink = absl::FunctionRef<void(const MatmulTile& tile)>;
+
+// The same product, each output handed to `sink` once, in tiles, on a worker; none is stored. What
+// follows an operator so needs no buffer and no region of its own.
+// scratch: [MatmulScratchFloats(executor.threads(), n_rows)].
+absl::Status Matmul(const KernelTable& kernels, Executor& executor, const PackedMatrix& w,
+                    const float* bias, const MatmulInput& x, std::span<float> scratch,
+                    MatmulSink sink);
+int64_t MatmulScratchFloats(int threads, int64_t n_rows);
 
 }  // namespace ng
 

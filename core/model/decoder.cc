@@ -92,11 +92,11 @@ TensorView<float, 2> Decoder::Rows(std::vector<float>& buffer, int64_t width) {
 template <typename Body>
 absl::Status Decoder::ForRows(int64_t n_rows, Body&& body) {
   if (n_rows < kRowsWorthARegion) {
-    for (int64_t row = 0; row < n_rows; ++row) body(row);
+    for (int64_t row = 0; row < n_rows; ++row) body(row, 0);
     return absl::OkStatus();
   }
-  return ParallelFor(*parts_.executor, n_rows, [&](int64_t begin, int64_t end, int /*worker*/) {
-    for (int64_t row = begin; row < end; ++row) body(row);
+  return ParallelFor(*parts_.executor, n_rows, [&](int64_t begin, int64_t end, int worker) {
+    for (int64_t row = begin; row < end; ++row) body(row, worker);
   });
 }
 
@@ -115,12 +115,11 @@ void Decoder::Begin(const StepBatch& batch) {
   }
   n_rows_ = static_cast<int64_t>(row_pos_.size());
   Grow(hidden_, n_rows_ * spec_.width);
-  Grow(normed_, n_rows_ * spec_.width);
+  Grow(normed_, parts_.executor->threads() * spec_.width);
   Grow(qkv_, n_rows_ * spec_.qkv_width());
   Grow(attended_, n_rows_ * spec_.q_width());
-  Grow(projected_, n_rows_ * spec_.width);
-  Grow(gate_up_, n_rows_ * spec_.gate_up_width());
   Grow(activated_, n_rows_ * spec_.ffn_width);
+  Grow(strips_, MatmulScratchFloats(parts_.executor->threads(), n_rows_));
   Grow(logits_, n_logit_rows_ * spec_.shape.vocab_size);
   views_.resize(rows_.size());
   if (spec_.position == PositionKind::kRope) GrowRopeTable(last_pos);
@@ -145,9 +144,10 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer) {
   const LayerWeights& w = weights_.layers[static_cast<size_t>(layer)];
   const ModelShape& shape = spec_.shape;
   const int64_t qkv_width = spec_.qkv_width();
-  NG_RETURN_IF_ERROR(Norm(w.attn_norm, hidden_.data(), n_rows_, normed_.data()));
-  NG_RETURN_IF_ERROR(
-      Multiply(w.qkv, BiasOf(w.qkv_bias), Rows(normed_, spec_.width), Rows(qkv_, qkv_width)));
+  NG_ASSIGN_OR_RETURN(const MatmulInput normed,
+                      Normed(w.attn_norm, hidden_.data(), n_rows_, w.qkv));
+  NG_RETURN_IF_ERROR(Matmul(*parts_.kernels, *parts_.executor, w.qkv, BiasOf(w.qkv_bias), normed,
+                            Rows(qkv_, qkv_width)));
   if (spec_.position == PositionKind::kRope) NG_RETURN_IF_ERROR(Rotate());
 
   // q, k and v lie side by side in each row of qkv_.
@@ -176,90 +176,109 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer) {
   if (!batch.captures.empty()) run.captures = batch.captures[static_cast<size_t>(layer)];
   NG_RETURN_IF_ERROR(
       GuardPlugin(*parts_.attention_plugin, [&] { return parts_.attention->Run(plan_, run); }));
-  NG_RETURN_IF_ERROR(Multiply(w.attn_out, BiasOf(w.attn_out_bias), Rows(attended_, spec_.q_width()),
-                              Rows(projected_, spec_.width)));
-  return Residual();
+  NG_ASSIGN_OR_RETURN(const MatmulInput attended, Rounded(attended_.data(), w.attn_out));
+  return AddProduct(w.attn_out, w.attn_out_bias, attended);
 }
 
 absl::Status Decoder::MlpBlock(int layer) {
   const LayerWeights& w = weights_.layers[static_cast<size_t>(layer)];
-  NG_RETURN_IF_ERROR(Norm(w.mlp_norm, hidden_.data(), n_rows_, normed_.data()));
-  NG_RETURN_IF_ERROR(Multiply(w.gate_up, BiasOf(w.gate_up_bias), Rows(normed_, spec_.width),
-                              Rows(gate_up_, spec_.gate_up_width())));
-  NG_RETURN_IF_ERROR(Activate());
-  NG_RETURN_IF_ERROR(Multiply(w.down, BiasOf(w.down_bias), Rows(activated_, spec_.ffn_width),
-                              Rows(projected_, spec_.width)));
-  return Residual();
+  NG_ASSIGN_OR_RETURN(const MatmulInput normed,
+                      Normed(w.mlp_norm, hidden_.data(), n_rows_, w.gate_up));
+  NG_RETURN_IF_ERROR(Matmul(*parts_.kernels, *parts_.executor, w.gate_up, BiasOf(w.gate_up_bias),
+                            normed, strips_, [&](const MatmulTile& tile) { Activate(tile); }));
+  NG_ASSIGN_OR_RETURN(const MatmulInput activated, Rounded(activated_.data(), w.down));
+  return AddProduct(w.down, w.down_bias, activated);
 }
 
-absl::Status Decoder::Activate() {
+void Decoder::Activate(const MatmulTile& gate_up) {
   const KernelTable& kernels = *parts_.kernels;
-  const int64_t n = spec_.ffn_width;
-  return ForRows(n_rows_, [&](int64_t row) {
-    const float* in = gate_up_.data() + row * spec_.gate_up_width();
-    float* out = activated_.data() + row * n;
+  const int64_t column = spec_.gated() ? gate_up.column / 2 : gate_up.column;
+  const int64_t n =
+      spec_.gated() ? std::min(gate_up.n_columns / 2, spec_.ffn_width - column) : gate_up.n_columns;
+  for (int64_t row = gate_up.row; row < gate_up.row + gate_up.n_rows; ++row) {
+    const float* in = gate_up.Row(row);
+    float* out = activated_.data() + row * spec_.ffn_width + column;
     switch (spec_.activation) {
       case Activation::kSwiGlu:
-        return kernels.silu_mul(in, in + n, n, out);
+        kernels.silu_mul(in, n, out);
+        break;
       case Activation::kGeluErf:
-        return kernels.gelu_erf(in, n, out);
+        kernels.gelu_erf(in, n, out);
+        break;
       case Activation::kGeluTanh:
-        return kernels.gelu_tanh(in, n, out);
+        kernels.gelu_tanh(in, n, out);
+        break;
     }
-  });
+  }
 }
 
 absl::Status Decoder::Head(const StepBatch& batch) {
+  if (n_logit_rows_ == 0) return absl::OkStatus();
+  const PackedMatrix& head = spec_.tied_head ? weights_.embedding : weights_.head;
   // The rows that logits are wanted of, normed and packed together.
+  MatmulInput input = InputRows(n_logit_rows_, head);
   int64_t row = 0;
   for (size_t i = 0; i < rows_.size(); ++i) {
     const int64_t end = rows_[i].row_begin + rows_[i].n_tokens;
     const int64_t n_wanted = batch.sequences[i].n_logit_rows;
-    NG_RETURN_IF_ERROR(Norm(weights_.final_norm, hidden_.data() + (end - n_wanted) * spec_.width,
-                            n_wanted, normed_.data() + row * spec_.width));
+    NG_RETURN_IF_ERROR(Normed(weights_.final_norm, hidden_.data() + (end - n_wanted) * spec_.width,
+                              n_wanted, head, row)
+                           .status());
     row += n_wanted;
   }
-  if (n_logit_rows_ == 0) return absl::OkStatus();
-  const PackedMatrix& head = spec_.tied_head ? weights_.embedding : weights_.head;
-  return Multiply(head, nullptr, {normed_.data(), {n_logit_rows_, spec_.width}},
-                  {logits_.data(), {n_logit_rows_, spec_.shape.vocab_size}});
+  return Matmul(*parts_.kernels, *parts_.executor, head, nullptr, input,
+                {logits_.data(), {n_logit_rows_, spec_.shape.vocab_size}});
 }
 
-absl::Status Decoder::Norm(const NormWeights& weights, const float* x, int64_t n_rows, float* out) {
-  const int64_t width = spec_.width;
-  const auto norm =
-      spec_.norm == NormKind::kRmsNorm ? parts_.kernels->rms_norm : parts_.kernels->layer_norm;
-  return ForRows(n_rows, [&](int64_t row) {
-    norm(x + row * width, weights.weight.data(), spec_.norm_eps, width, out + row * width);
-    if (!weights.bias.empty()) parts_.kernels->add(weights.bias.data(), width, out + row * width);
-  });
-}
-
-absl::Status Decoder::Multiply(const PackedMatrix& w, const float* bias,
-                               const TensorView<const float, 2>& x,
-                               const TensorView<float, 2>& out) {
-  const auto type = static_cast<size_t>(w.type());
-  const int64_t n_rows = x.extent[0];
-  MatmulInput input{reinterpret_cast<const std::byte*>(x.data), n_rows, w.k(),
-                    x.stride[0] * int64_t{sizeof(float)}};
-  if (const auto prepare = parts_.kernels->prepare[type]; prepare != nullptr) {
-    input.row_bytes = InputRowBytes(parts_.kernels->input[type], w.k());
-    if (static_cast<int64_t>(input_.size()) < n_rows * input.row_bytes) {
-      input_.resize(static_cast<size_t>(n_rows * input.row_bytes));
-    }
-    NG_RETURN_IF_ERROR(ForRows(n_rows, [&](int64_t row) {
-      prepare(x.data + row * x.stride[0], w.k(), input_.data() + row * input.row_bytes);
-    }));
-    input.data = input_.data();
+MatmulInput Decoder::InputRows(int64_t n_rows, const PackedMatrix& w) {
+  const int64_t row_bytes =
+      InputRowBytes(parts_.kernels->input[static_cast<size_t>(w.type())], w.k());
+  if (static_cast<int64_t>(input_.size()) < n_rows * row_bytes) {
+    input_.resize(static_cast<size_t>(n_rows * row_bytes));
   }
-  return Matmul(*parts_.kernels, *parts_.executor, w, bias, input, out);
+  return {input_.data(), n_rows, w.k(), row_bytes};
 }
 
-absl::Status Decoder::Residual() {
+absl::StatusOr<MatmulInput> Decoder::Normed(const NormWeights& norm, const float* x, int64_t n_rows,
+                                            const PackedMatrix& w, int64_t first) {
+  const KernelTable& kernels = *parts_.kernels;
   const int64_t width = spec_.width;
-  return ForRows(n_rows_, [&](int64_t row) {
-    parts_.kernels->add(projected_.data() + row * width, width, hidden_.data() + row * width);
-  });
+  const auto prepare = kernels.prepare[static_cast<size_t>(w.type())];
+  const auto kernel = spec_.norm == NormKind::kRmsNorm ? kernels.rms_norm : kernels.layer_norm;
+  const MatmulInput input = InputRows(first + n_rows, w);
+  NG_RETURN_IF_ERROR(ForRows(n_rows, [&](int64_t row, int worker) {
+    std::byte* const to = input_.data() + (first + row) * input.row_bytes;
+    float* const normed =
+        prepare == nullptr ? reinterpret_cast<float*>(to) : normed_.data() + worker * width;
+    kernel(x + row * width, norm.weight.data(), spec_.norm_eps, width, normed);
+    if (!norm.bias.empty()) kernels.add(norm.bias.data(), width, normed);
+    if (prepare != nullptr) prepare(normed, width, to);
+  }));
+  return input;
+}
+
+absl::StatusOr<MatmulInput> Decoder::Rounded(const float* x, const PackedMatrix& w) {
+  const auto prepare = parts_.kernels->prepare[static_cast<size_t>(w.type())];
+  if (prepare == nullptr) {
+    return MatmulInput{reinterpret_cast<const std::byte*>(x), n_rows_, w.k(),
+                       w.k() * int64_t{sizeof(float)}};
+  }
+  const MatmulInput input = InputRows(n_rows_, w);
+  NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
+    prepare(x + row * w.k(), w.k(), input_.data() + row * input.row_bytes);
+  }));
+  return input;
+}
+
+absl::Status Decoder::AddProduct(const PackedMatrix& w, const std::vector<float>& bias,
+                                 const MatmulInput& x) {
+  return Matmul(*parts_.kernels, *parts_.executor, w, BiasOf(bias), x, strips_,
+                [&](const MatmulTile& tile) {
+                  for (int64_t row = tile.row; row < tile.row + tile.n_rows; ++row) {
+                    parts_.kernels->add(tile.Row(row), tile.n_columns,
+                                        hidden_.data() + row * spec_.width + tile.column);
+                  }
+                });
 }
 
 // Rotary position embedding: Su et al. 2021.
@@ -267,7 +286,7 @@ absl::Status Decoder::Rotate() {
   const int64_t half = spec_.shape.head_dim / 2;
   const int64_t n_rotated = int64_t{spec_.shape.n_heads} + spec_.shape.n_kv_heads;  // q, then k
   const auto rotate = parts_.kernels->rotate[static_cast<int>(spec_.rope_pairing)];
-  return ForRows(n_rows_, [&](int64_t row) {
+  return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
     rotate(rope_.data() + row_pos_[static_cast<size_t>(row)] * 2 * half, half, n_rotated,
            qkv_.data() + row * spec_.qkv_width());
   });

@@ -53,16 +53,19 @@ class Decoder final : public LanguageModel {
   absl::Status AttentionBlock(const StepBatch& batch, int layer);
   absl::Status MlpBlock(int layer);
   absl::Status Head(const StepBatch& batch);
-  // out = x * w^T (+ bias), x rounded once to what the weights' kernels read.
-  absl::Status Multiply(const PackedMatrix& w, const float* bias,
-                        const TensorView<const float, 2>& x, const TensorView<float, 2>& out);
-  // The model's norm of each row; both [n_rows, width].
-  absl::Status Norm(const NormWeights& weights, const float* x, int64_t n_rows, float* out);
-  absl::Status Residual();  // hidden_ += projected_
-  absl::Status Rotate();    // q and k in qkv_, by their rows' positions
-  absl::Status Activate();  // gate_up_ into activated_
+  // The model's norm of rows of hidden_, and any rows [n_rows, w.k], as the kernels of w read them.
+  // Valid until the next of either. `first`: where in the input's buffer the rows begin.
+  absl::StatusOr<MatmulInput> Normed(const NormWeights& norm, const float* x, int64_t n_rows,
+                                     const PackedMatrix& w, int64_t first = 0);
+  absl::StatusOr<MatmulInput> Rounded(const float* x, const PackedMatrix& w);
+  MatmulInput InputRows(int64_t n_rows, const PackedMatrix& w);  // the buffer, grown for these
+  // hidden_ += x * w^T (+ bias)
+  absl::Status AddProduct(const PackedMatrix& w, const std::vector<float>& bias,
+                          const MatmulInput& x);
+  void Activate(const MatmulTile& gate_up);  // one tile of gate_up, into activated_
+  absl::Status Rotate();                     // q and k in qkv_, by their rows' positions
   void GrowRopeTable(int64_t n_positions);
-  // Row-wise work: on this thread when there are few rows, else spread over the executor.
+  // body(row, worker), on this thread when there are few rows, else spread over the executor.
   template <typename Body>
   absl::Status ForRows(int64_t n_rows, Body&& body);
   TensorView<float, 2> Rows(std::vector<float>& buffer, int64_t width);  // [n_rows_, width]
@@ -80,13 +83,12 @@ class Decoder final : public LanguageModel {
   std::vector<KvView> views_;       // [n_sequences]
   AttentionPlan plan_;
   std::vector<float> hidden_;     // [n_rows, width]
-  std::vector<float> normed_;     // [n_rows, width]
+  std::vector<float> normed_;     // [threads, width]: each worker's row
   std::vector<float> qkv_;        // [n_rows, qkv_width]
   std::vector<float> attended_;   // [n_rows, q_width]
-  std::vector<float> projected_;  // [n_rows, width]
-  std::vector<float> gate_up_;    // [n_rows, gate_up_width]
   std::vector<float> activated_;  // [n_rows, ffn_width]
   std::vector<std::byte> input_;  // [n_rows], rounded for a matmul
+  std::vector<float> strips_;     // the matmuls' scratch
   std::vector<float> logits_;     // [n_logit_rows, vocab_size]
   std::vector<float> scratch_;    // the attention backend's
   std::vector<float> rope_;       // [n_positions, 2, head_dim / 2]: cos, sin

@@ -39,8 +39,9 @@ struct ModelSpec {
   int64_t kv_width() const { return int64_t{shape.n_kv_heads} * shape.head_dim; }
   int64_t qkv_width() const { return q_width() + 2 * kv_width(); }
   bool gated() const { return activation == Activation::kSwiGlu; }
-  // What the feed-forward layer's first matrix gives: gate and up, or up alone.
-  int64_t gate_up_width() const { return gated() ? 2 * ffn_width : ffn_width; }
+  // What the feed-forward layer's first matrix gives: 16 columns of gate and 16 of up in turn, so
+  // that one worker has both, or up alone.
+  int64_t gate_up_width() const { return gated() ? (ffn_width + 15) / 16 * 32 : ffn_width; }
 };
 
 }  // namespace ng

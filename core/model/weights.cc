@@ -26,21 +26,33 @@ absl::StatusOr<std::vector<std::byte>> Reserve(int64_t bytes) {
   }
 }
 
-// Where a tensor goes: into the rows from `first` on of a matrix, or of a vector of `size` values.
+// Where a tensor goes: into the rows from `first` on of a matrix, or of a vector of `size` values;
+// when interleaved, 16 rows at a time into every second 16.
 struct Place {
   PackedMatrix* matrix = nullptr;
   std::vector<float>* vector = nullptr;
   int64_t first = 0;
   int64_t size = 0;
+  bool interleaved = false;
+
+  int64_t RowOf(int64_t row) const {
+    return first + (interleaved ? row / kBlockColumns * kBlockColumns + row : row);
+  }
 };
 
-Place Rows(PackedMatrix& matrix, int64_t first = 0) { return {&matrix, nullptr, first, 0}; }
-Place Values(std::vector<float>& vector, int64_t size, int64_t first = 0) {
-  return {nullptr, &vector, first, size};
+Place Rows(PackedMatrix& matrix, int64_t first = 0) { return {&matrix, nullptr, first, 0, false}; }
+Place Values(std::vector<float>& vector, int64_t size) {
+  return {nullptr, &vector, 0, size, false};
+}
+
+// The gate, or the up part when there is one.
+Place Half(Place place, const ModelSpec& spec, bool up) {
+  place.interleaved = spec.gated();
+  place.first = up && spec.gated() ? kBlockColumns : 0;
+  return place;
 }
 
 Place PlaceInLayer(TensorRole role, const ModelSpec& spec, LayerWeights& w) {
-  const int64_t up = spec.gate_up_width() - spec.ffn_width;  // where the up rows begin
   switch (role) {
     case TensorRole::kAttnNorm:
       return Values(w.attn_norm.weight, spec.width);
@@ -64,13 +76,13 @@ Place PlaceInLayer(TensorRole role, const ModelSpec& spec, LayerWeights& w) {
     case TensorRole::kMlpNormBias:
       return Values(w.mlp_norm.bias, spec.width);
     case TensorRole::kMlpGate:
-      return Rows(w.gate_up);
+      return Half(Rows(w.gate_up), spec, false);
     case TensorRole::kMlpGateBias:
-      return Values(w.gate_up_bias, spec.gate_up_width());
+      return Half(Values(w.gate_up_bias, spec.gate_up_width()), spec, false);
     case TensorRole::kMlpUp:
-      return Rows(w.gate_up, up);
+      return Half(Rows(w.gate_up), spec, true);
     case TensorRole::kMlpUpBias:
-      return Values(w.gate_up_bias, spec.gate_up_width(), up);
+      return Half(Values(w.gate_up_bias, spec.gate_up_width()), spec, true);
     case TensorRole::kMlpDown:
       return Rows(w.down);
     case TensorRole::kMlpDownBias:
@@ -117,17 +129,19 @@ class WeightReader {
     return raw;
   }
 
-  // Packs a matrix into the rows from `first_row` on of an allocated one.
-  absl::Status Matrix(const TensorBinding& binding, int64_t first_row, PackedMatrix* matrix) {
+  // Packs a tensor into its rows of an allocated matrix.
+  absl::Status Matrix(const TensorBinding& binding, const Place& place) {
     const TensorInfo& tensor = *binding.tensor;
     NG_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, Raw(tensor));
     const int64_t n_rows = tensor.shape[0];
     const int64_t k = tensor.shape[1];
     // Chunks end where the packed matrix's column blocks do.
-    const int64_t lead = (kRowsPerChunk - first_row % kRowsPerChunk) % kRowsPerChunk;
+    const int64_t lead = (kRowsPerChunk - place.first % kRowsPerChunk) % kRowsPerChunk;
     const int64_t n_chunks =
         1 + (std::max<int64_t>(0, n_rows - lead) + kRowsPerChunk - 1) / kRowsPerChunk;
+    const float limit = PackedMatrix::MaxMagnitude(place.matrix->type());
     std::atomic<bool> finite = true;
+    std::atomic<bool> fits = true;
     NG_RETURN_IF_ERROR(
         ParallelFor(*options_.executor, n_chunks, [&](int64_t begin, int64_t end, int) {
           std::vector<float> rows(static_cast<size_t>(kRowsPerChunk * k));
@@ -138,20 +152,24 @@ class WeightReader {
             const std::span<float> values(rows.data(), static_cast<size_t>((row_end - row) * k));
             ConvertToF32(tensor.dtype, raw.data() + row * k * DTypeBytes(tensor.dtype), values);
             if (!AllFinite(values)) finite = false;
-            matrix->PackRows(first_row + row, row_end - row, rows.data());
+            if (!AllWithin(values, limit)) fits = false;
+            PackRows(place, row, row_end, rows.data());
           }
         }));
-    return finite ? absl::OkStatus() : NotFinite(tensor);
+    if (!finite) return NotFinite(tensor);
+    return fits ? absl::OkStatus() : TooLarge(tensor, limit);
   }
 
   // Converts a tensor of any shape into its part of a vector of f32.
   absl::Status Vector(const TensorBinding& binding, const Place& place) {
     const TensorInfo& tensor = *binding.tensor;
     NG_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, Raw(tensor));
-    place.vector->resize(static_cast<size_t>(place.size));
-    const std::span<float> values(place.vector->data() + place.first,
-                                  static_cast<size_t>(tensor.n_elements));
+    std::vector<float> values(static_cast<size_t>(tensor.n_elements));
     ConvertToF32(tensor.dtype, raw.data(), values);
+    place.vector->resize(static_cast<size_t>(place.size));
+    for (int64_t i = 0; i < tensor.n_elements; ++i) {
+      (*place.vector)[static_cast<size_t>(place.RowOf(i))] = values[static_cast<size_t>(i)];
+    }
     return AllFinite(values) ? absl::OkStatus() : NotFinite(tensor);
   }
 
@@ -171,6 +189,22 @@ class WeightReader {
   }
 
  private:
+  // Rows [row, end) of a tensor: whole runs of 16 where the place is interleaved.
+  static void PackRows(const Place& place, int64_t row, int64_t end, const float* rows) {
+    const int64_t k = place.matrix->k();
+    while (row < end) {
+      const int64_t count =
+          place.interleaved ? std::min(end - row, kBlockColumns - row % kBlockColumns) : end - row;
+      place.matrix->PackRows(place.RowOf(row), count, rows);
+      row += count;
+      rows += count * k;
+    }
+  }
+
+  static bool AllWithin(std::span<const float> values, float limit) {
+    return std::all_of(values.begin(), values.end(),
+                       [limit](float x) { return std::abs(x) <= limit; });
+  }
   static bool AllFinite(std::span<const float> values) {
     return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
   }
@@ -179,25 +213,49 @@ class WeightReader {
                                        "\" holds NaN or infinity; every weight must be finite"));
   }
 
+  absl::Status TooLarge(const TensorInfo& tensor, float limit) const {
+    return ModelFileError(absl::StrCat(file_.source->path(), ": tensor \"", tensor.name,
+                                       "\" holds magnitudes above ", limit,
+                                       ", the most that model.weights can hold here"));
+  }
+
   const ModelFile& file_;
   const LoadWeightsOptions& options_;
   int64_t done_ = 0;
   int64_t total_ = 0;
 };
 
+// What the matrices take together.
+int64_t MatrixBytes(const ModelSpec& spec, WeightType type) {
+  const auto packed = [type](int64_t n, int64_t k) {
+    return PackedMatrix::PackedBytes(type, n, k);
+  };
+  int64_t layer = 0;
+  for (const int64_t bytes :
+       {packed(spec.qkv_width(), spec.width), packed(spec.width, spec.q_width()),
+        packed(spec.gate_up_width(), spec.width), packed(spec.width, spec.ffn_width)}) {
+    layer = SaturatingAdd(layer, bytes);
+  }
+  const int64_t once =
+      PackedMatrix::PackedBytes(HeadTypeOf(type), spec.shape.vocab_size, spec.width);
+  return SaturatingAdd(SaturatingMul(spec.shape.n_layers, layer),
+                       SaturatingMul(spec.tied_head ? 1 : 2, once));
+}
+
 absl::StatusOr<ModelWeights> AllocateMatrices(const ModelSpec& spec, WeightType type) {
+  NG_ASSIGN_OR_RETURN(WeightMemory memory, WeightMemory::Reserve(MatrixBytes(spec, type)));
   ModelWeights model;
   const int64_t vocab_size = spec.shape.vocab_size;
-  NG_ASSIGN_OR_RETURN(model.embedding, PackedMatrix::Allocate(type, vocab_size, spec.width));
+  NG_ASSIGN_OR_RETURN(model.embedding, memory.Allocate(HeadTypeOf(type), vocab_size, spec.width));
   if (!spec.tied_head) {
-    NG_ASSIGN_OR_RETURN(model.head, PackedMatrix::Allocate(type, vocab_size, spec.width));
+    NG_ASSIGN_OR_RETURN(model.head, memory.Allocate(HeadTypeOf(type), vocab_size, spec.width));
   }
   for (int layer = 0; layer < spec.shape.n_layers; ++layer) {
     LayerWeights& w = model.layers.emplace_back();
-    NG_ASSIGN_OR_RETURN(w.qkv, PackedMatrix::Allocate(type, spec.qkv_width(), spec.width));
-    NG_ASSIGN_OR_RETURN(w.attn_out, PackedMatrix::Allocate(type, spec.width, spec.q_width()));
-    NG_ASSIGN_OR_RETURN(w.gate_up, PackedMatrix::Allocate(type, spec.gate_up_width(), spec.width));
-    NG_ASSIGN_OR_RETURN(w.down, PackedMatrix::Allocate(type, spec.width, spec.ffn_width));
+    NG_ASSIGN_OR_RETURN(w.qkv, memory.Allocate(type, spec.qkv_width(), spec.width));
+    NG_ASSIGN_OR_RETURN(w.attn_out, memory.Allocate(type, spec.width, spec.q_width()));
+    NG_ASSIGN_OR_RETURN(w.gate_up, memory.Allocate(type, spec.gate_up_width(), spec.width));
+    NG_ASSIGN_OR_RETURN(w.down, memory.Allocate(type, spec.width, spec.ffn_width));
   }
   return model;
 }
@@ -230,27 +288,19 @@ absl::StatusOr<WeightType> WeightTypeOf(const ModelFile& file, std::string_view 
   }
 }
 
+WeightType HeadTypeOf(WeightType type) {
+  return type == WeightType::kInt4 ? WeightType::kInt8 : type;
+}
+
 int64_t WeightBytes(const ModelSpec& spec, WeightType type) {
-  const auto packed = [type](int64_t n, int64_t k) {
-    return PackedMatrix::PackedBytes(type, n, k);
-  };
   const int64_t norm = spec.norm_bias ? 2 * spec.width : spec.width;
   const int64_t layer_values = 2 * norm + (spec.qkv_bias ? spec.qkv_width() : 0) +
                                (spec.attn_out_bias ? spec.width : 0) +
                                (spec.mlp_bias ? spec.gate_up_width() + spec.width : 0);
-  int64_t layer = layer_values * int64_t{sizeof(float)};
-  for (const int64_t bytes :
-       {packed(spec.qkv_width(), spec.width), packed(spec.width, spec.q_width()),
-        packed(spec.gate_up_width(), spec.width), packed(spec.width, spec.ffn_width)}) {
-    layer = SaturatingAdd(layer, bytes);
-  }
   const int64_t n_positions =
       spec.position == PositionKind::kLearned ? spec.shape.max_positions : 0;
-  const int64_t values = norm + n_positions * spec.width;
-  const int64_t matrices =
-      SaturatingMul(spec.tied_head ? 1 : 2, packed(spec.shape.vocab_size, spec.width));
-  return SaturatingAdd(SaturatingMul(spec.shape.n_layers, layer),
-                       SaturatingAdd(matrices, values * int64_t{sizeof(float)}));
+  const int64_t values = norm + n_positions * spec.width + spec.shape.n_layers * layer_values;
+  return SaturatingAdd(MatrixBytes(spec, type), values * int64_t{sizeof(float)});
 }
 
 MatmulCost CostOf(const ModelWeights& weights) {
@@ -282,7 +332,7 @@ absl::StatusOr<ModelWeights> LoadWeights(const ModelFile& file, const LoadWeight
       continue;
     }
     const Place place = PlaceOf(binding, file.spec, weights);
-    NG_RETURN_IF_ERROR(place.matrix != nullptr ? reader.Matrix(binding, place.first, place.matrix)
+    NG_RETURN_IF_ERROR(place.matrix != nullptr ? reader.Matrix(binding, place)
                                                : reader.Vector(binding, place));
   }
   return weights;

@@ -28,7 +28,7 @@ struct LayerWeights {
   PackedMatrix attn_out;             // [width, q_width]
   std::vector<float> attn_out_bias;  // [width]
   NormWeights mlp_norm;
-  PackedMatrix gate_up;             // [gate_up_width, width]: gate rows if any, then up rows
+  PackedMatrix gate_up;             // [gate_up_width, width]
   std::vector<float> gate_up_bias;  // [gate_up_width]
   PackedMatrix down;                // [width, ffn_width]
   std::vector<float> down_bias;     // [width]
@@ -52,6 +52,9 @@ struct LoadWeightsOptions {
 // The type that `weights = auto` holds: the file's own, by its embedding.
 absl::StatusOr<WeightType> WeightTypeOf(const ModelFile& file, std::string_view config_value);
 
+// What embedding and head are held as: int8 beside int4, like their grids' own files.
+WeightType HeadTypeOf(WeightType type);
+
 // Bytes that LoadWeights keeps, and the most it needs on top while reading.
 int64_t WeightBytes(const ModelSpec& spec, WeightType type);
 int64_t LoadScratchBytes(const ModelFile& file);
@@ -65,7 +68,8 @@ struct MatmulCost {
 MatmulCost CostOf(const ModelWeights& weights);
 
 // Reads, checks and packs every tensor; at most one raw tensor is in memory besides what is kept.
-// Errors: ModelFileError (short file, NaN or infinity in a tensor), LimitError, InterruptedError.
+// Errors: ModelFileError (short file; NaN, infinity or what the type cannot hold in a
+// tensor), LimitError, InterruptedError.
 absl::StatusOr<ModelWeights> LoadWeights(const ModelFile& file, const LoadWeightsOptions& options);
 
 }  // namespace ng

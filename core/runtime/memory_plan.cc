@@ -84,8 +84,9 @@ int64_t MemoryPlan::needed_bytes() const {
 int64_t AvailableMemory() { return std::min(KernelEstimate(), CgroupRoom()); }
 
 int64_t ActivationBytes(const ModelSpec& spec, int64_t n_rows, int64_t n_logit_rows) {
-  const int64_t per_row =
-      3 * spec.width + spec.q_width() + spec.qkv_width() + spec.gate_up_width() + spec.ffn_width;
+  const int64_t widest = std::max({spec.width, spec.q_width(), spec.ffn_width});
+  const int64_t per_row =  // the last: what a matmul reads
+      spec.width + spec.q_width() + spec.qkv_width() + spec.ffn_width + widest;
   const int64_t floats = SaturatingAdd(SaturatingMul(n_rows, per_row),
                                        SaturatingMul(n_logit_rows, spec.shape.vocab_size));
   return SaturatingMul(floats, sizeof(float));

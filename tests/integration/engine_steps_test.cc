@@ -75,13 +75,15 @@ TEST_F(EngineSteps, CostOfStepCountsMatricesAndCache) {
   EXPECT_EQ(ExitCode(engine_->CostOfStep().status()), 1);  // nothing is loaded yet
   ASSERT_TRUE(engine_->Load({32, 1}).ok());
   const StepCost cost = engine_->CostOfStep().value();
-  const int64_t layer = 4 * model_.width * model_.width + 3 * model_.width * model_.ffn_width;
+  // Gate and up lie side by side in 48 columns each, 40 of them used.
+  const int64_t layer =
+      4 * model_.width * model_.width + 96 * model_.width + model_.width * model_.ffn_width;
   EXPECT_EQ(cost.weights, "bf16");
   EXPECT_EQ(cost.row_multiply_adds, model_.n_layers * layer);
   EXPECT_EQ(cost.logit_multiply_adds, model_.vocab_size * model_.width);
   EXPECT_EQ(cost.cache_bytes_per_token, model_.n_layers * 2 * model_.width * 2);
-  // Columns are packed by 16: 72, 24, 80 and 61 become 80, 32, 80 and 64.
-  const int64_t packed_layer = (80 + 32 + 80) * model_.width + 32 * model_.ffn_width;
+  // Columns are packed by 16: 72, 24 and 61 become 80, 32 and 64.
+  const int64_t packed_layer = (80 + 32 + 96) * model_.width + 32 * model_.ffn_width;
   EXPECT_EQ(cost.weight_bytes, 2 * (model_.n_layers * packed_layer + 64 * model_.width));
 }
 

@@ -133,6 +133,7 @@ std::vector<float> Chain(const Problem& p, IsaLevel level, bool with_bias) {
       for (int64_t block = 0; block * kBlockColumns < p.n; ++block) {
         args.block_begin = block;
         args.block_end = block + 1;
+        args.out = out.data() + r * p.n + block * kBlockColumns;
         Kernels(level).matmul[static_cast<int>(p.type)](args);
       }
     }
@@ -241,6 +242,7 @@ TEST_P(MatmulTest, BlockRangesAndStridesDoNotShow) {
       args.x_stride += kGap;
       args.block_begin = begin;
       args.block_end = end;
+      args.out += begin * kBlockColumns;
       Run(args);
       for (int64_t i = 0; i < p.rows * p.n; ++i) {
         const int64_t block = i % p.n / kBlockColumns;
@@ -313,24 +315,23 @@ TEST_P(MatmulTest, ThreadsDoNotShow) {
   }
 }
 
-TEST_P(MatmulTest, TheEpilogueSeesEveryFinishedOutputOnce) {
-  for (const auto& [rows, n] : {std::pair{1, 150}, {7, 33}, {130, 20}, {97, 90}}) {
+TEST_P(MatmulTest, TheSinkIsHandedEveryOutputOnce) {
+  for (const auto& [rows, n] : {std::pair{1, 150}, {7, 33}, {130, 20}, {97, 90}, {1100, 40}}) {
     const Problem p = MakeProblem(type(), rows, 37, n);
     const std::vector<float> expected = Chain(p, level(), true);
     const std::vector<std::byte> x = Prepared(p, level());
     const MatmulInput input{x.data(), p.rows, p.k, static_cast<int64_t>(x.size()) / p.rows};
     ThreadExecutor executor(2);
-    std::vector<float> out(p.rows * p.n, kUntouched);
+    std::vector<float> scratch(MatmulScratchFloats(2, rows));
     std::vector<float> seen(p.rows * p.n, 0.0F);
-    ASSERT_TRUE(Matmul(Kernels(level()), executor, p.packed, p.bias.data(), input,
-                       TensorView<float, 2>(out.data(), {p.rows, p.n}),
-                       [&](int64_t row, int64_t n_rows, int64_t column, int64_t n_columns) {
-                         EXPECT_EQ(column % (2 * kBlockColumns), 0);
-                         EXPECT_TRUE(n_columns % (2 * kBlockColumns) == 0 ||
-                                     column + n_columns == p.n);
-                         for (int64_t r = row; r < row + n_rows; ++r) {
-                           for (int64_t c = column; c < column + n_columns; ++c) {
-                             seen[r * p.n + c] += out[r * p.n + c];
+    ASSERT_TRUE(Matmul(Kernels(level()), executor, p.packed, p.bias.data(), input, scratch,
+                       [&](const MatmulTile& tile) {
+                         EXPECT_EQ(tile.column % (2 * kBlockColumns), 0);
+                         EXPECT_TRUE(tile.n_columns % (2 * kBlockColumns) == 0 ||
+                                     tile.column + tile.n_columns == p.n);
+                         for (int64_t r = tile.row; r < tile.row + tile.n_rows; ++r) {
+                           for (int64_t c = 0; c < tile.n_columns; ++c) {
+                             seen[r * p.n + tile.column + c] += tile.Row(r)[c];
                            }
                          }
                        })

@@ -144,16 +144,18 @@ TEST_P(RowKernelsTest, GeluSaturatesWithoutNaN) {
   }
 }
 
+// Where value i of the gate lies; up is 16 further.
+int64_t GateAt(int64_t i) { return i / 16 * 32 + i % 16; }
+
 TEST_P(RowKernelsTest, SiluMulGatesEachElement) {
   for (const int64_t n : Lengths()) {
-    GuardedArray<float> gate(RandomFloats(n, 3));
-    GuardedArray<float> up(RandomFloats(n, 4));
+    GuardedArray<float> gate_up(RandomFloats((n + 15) / 16 * 32, 3));
     GuardedArray<float> out(n);
-    for (int64_t i = 0; i < n; ++i) gate[i] *= 30.0F;
-    kernels().silu_mul(gate.data(), up.data(), n, out.data());
+    for (int64_t i = 0; i < n; ++i) gate_up[GateAt(i)] *= 30.0F;
+    kernels().silu_mul(gate_up.data(), n, out.data());
     for (int64_t i = 0; i < n; ++i) {
-      const double z = gate[i];
-      const double want = z / (1.0 + std::exp(-z)) * up[i];
+      const double z = gate_up[GateAt(i)];
+      const double want = z / (1.0 + std::exp(-z)) * gate_up[GateAt(i) + 16];
       ASSERT_NEAR(out[i], want, 1e-6 * std::abs(want) + 1e-30) << i << " of " << n;
     }
   }
@@ -161,9 +163,10 @@ TEST_P(RowKernelsTest, SiluMulGatesEachElement) {
 
 TEST_P(RowKernelsTest, SiluSaturatesWithoutNaN) {
   const std::vector<float> gate = {-1000.0F, 1000.0F, -90.0F, 3e38F, -3e38F, 0.0F, 1e-40F, kNaN};
-  const std::vector<float> up(gate.size(), 1.0F);
+  std::vector<float> gate_up(32, 1.0F);
+  std::copy(gate.begin(), gate.end(), gate_up.begin());
   std::vector<float> out(gate.size());
-  kernels().silu_mul(gate.data(), up.data(), static_cast<int64_t>(gate.size()), out.data());
+  kernels().silu_mul(gate_up.data(), static_cast<int64_t>(gate.size()), out.data());
   EXPECT_EQ(out[0], 0.0F);
   EXPECT_EQ(out[1], 1000.0F);
   EXPECT_NEAR(out[2], 0.0F, 1e-36F);

@@ -60,7 +60,8 @@ TEST_F(WeightsTest, PacksEveryRowRoundedToTheTypeThatHoldsIt) {
       if (!up && tensor.name != "blocks.1.mlp.fc_g.weight") continue;
       std::vector<float> row(static_cast<size_t>(model_.width));
       for (int64_t r = 0; r < model_.ffn_width; ++r) {
-        weights->layers[1].gate_up.CopyRow(r + (up ? model_.ffn_width : 0), row.data());
+        // 16 rows of gate and 16 of up in turn.
+        weights->layers[1].gate_up.CopyRow(r / 16 * 32 + r % 16 + (up ? 16 : 0), row.data());
         for (int64_t i = 0; i < model_.width; ++i) {
           float expected = tensor.data[static_cast<size_t>(r * model_.width + i)];
           if (type == WeightType::kBf16) expected = Bf16ToF32(F32ToBf16(expected));
@@ -68,6 +69,39 @@ TEST_F(WeightsTest, PacksEveryRowRoundedToTheTypeThatHoldsIt) {
           ASSERT_EQ(row[static_cast<size_t>(i)], expected);
         }
       }
+    }
+  }
+}
+
+TEST_F(WeightsTest, HoldsTheHeadAsInt8BesideInt4) {
+  model_.WriteTo(dir_.path());
+  const auto weights = Load(WeightType::kInt4);
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  EXPECT_EQ(weights->embedding.type(), WeightType::kInt8);
+  EXPECT_EQ(weights->layers[1].qkv.type(), WeightType::kInt4);
+  EXPECT_EQ(weights->layers[1].down.type(), WeightType::kInt4);
+}
+
+TEST_F(WeightsTest, RefusesMagnitudesThatTheTypeCannotHold) {
+  struct Case {
+    WeightType type;
+    float fits;
+    float too_large;
+  };
+  for (const Case& c :
+       {Case{WeightType::kF16, 65504.0F, 65536.0F}, Case{WeightType::kInt8, 8e6F, 8.4e6F},
+        Case{WeightType::kInt4, 5e5F, 5.3e5F}}) {
+    for (const float sign : {1.0F, -1.0F}) {
+      const auto load = [&](float value) {
+        model_.WriteTo(dir_.path(), [&](std::vector<NamedTensor>& tensors) {
+          First(tensors, "blocks.0.attn.qkv.weight") = sign * value;
+        });
+        return Load(c.type).status();
+      };
+      EXPECT_TRUE(load(c.fits).ok());
+      const absl::Status refused = load(c.too_large);
+      EXPECT_EQ(ExitCode(refused), 3);
+      EXPECT_THAT(std::string(refused.message()), HasSubstr("blocks.0.attn.qkv.weight"));
     }
   }
 }
@@ -167,7 +201,8 @@ TEST_F(WeightsTest, AutoIsTheFilesOwnTypeAndOthersAreRefusedWithWhatCanRun) {
   EXPECT_EQ(*WeightTypeOf(*file, "bf16"), WeightType::kBf16);
   const auto refused = WeightTypeOf(*file, "int3");
   EXPECT_EQ(ExitCode(refused.status()), 4);
-  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("auto, f32, bf16, f16, int8, int4"));
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("auto, f32, bf16, f16, int8, int4"));
 }
 
 }  // namespace

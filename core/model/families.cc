@@ -1,5 +1,7 @@
 #include "core/model/families.h"
 
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -195,30 +197,63 @@ absl::StatusOr<ModelSpec> ReadNanoGptSpec(const JsonFields& config, const std::s
   return spec;
 }
 
-constexpr RoleName kNanoGptNames[] = {
-    {TensorRole::kTokenEmbedding, "transformer.wte.weight"},
-    {TensorRole::kPositions, "transformer.wpe.weight"},
-    {TensorRole::kHead, "lm_head.weight"},
-    {TensorRole::kFinalNorm, "transformer.ln_f.weight"},
-    {TensorRole::kFinalNormBias, "transformer.ln_f.bias"},
-    {TensorRole::kAttnNorm, "transformer.h.{}.ln_1.weight"},
-    {TensorRole::kAttnNormBias, "transformer.h.{}.ln_1.bias"},
-    {TensorRole::kQkv, "transformer.h.{}.attn.c_attn.weight"},
-    {TensorRole::kQkvBias, "transformer.h.{}.attn.c_attn.bias"},
-    {TensorRole::kAttnOut, "transformer.h.{}.attn.c_proj.weight"},
-    {TensorRole::kAttnOutBias, "transformer.h.{}.attn.c_proj.bias"},
-    {TensorRole::kMlpNorm, "transformer.h.{}.ln_2.weight"},
-    {TensorRole::kMlpNormBias, "transformer.h.{}.ln_2.bias"},
-    {TensorRole::kMlpUp, "transformer.h.{}.mlp.c_fc.weight"},
-    {TensorRole::kMlpUpBias, "transformer.h.{}.mlp.c_fc.bias"},
-    {TensorRole::kMlpDown, "transformer.h.{}.mlp.c_proj.weight"},
-    {TensorRole::kMlpDownBias, "transformer.h.{}.mlp.c_proj.bias"},
-};
+// GPT-2's Conv1D holds its matrices [inputs, outputs].
+constexpr std::array<RoleName, 17> GptNames(bool conv1d) {
+  return {{
+      {TensorRole::kTokenEmbedding, "transformer.wte.weight"},
+      {TensorRole::kPositions, "transformer.wpe.weight"},
+      {TensorRole::kHead, "lm_head.weight"},
+      {TensorRole::kFinalNorm, "transformer.ln_f.weight"},
+      {TensorRole::kFinalNormBias, "transformer.ln_f.bias"},
+      {TensorRole::kAttnNorm, "transformer.h.{}.ln_1.weight"},
+      {TensorRole::kAttnNormBias, "transformer.h.{}.ln_1.bias"},
+      {TensorRole::kQkv, "transformer.h.{}.attn.c_attn.weight", conv1d},
+      {TensorRole::kQkvBias, "transformer.h.{}.attn.c_attn.bias"},
+      {TensorRole::kAttnOut, "transformer.h.{}.attn.c_proj.weight", conv1d},
+      {TensorRole::kAttnOutBias, "transformer.h.{}.attn.c_proj.bias"},
+      {TensorRole::kMlpNorm, "transformer.h.{}.ln_2.weight"},
+      {TensorRole::kMlpNormBias, "transformer.h.{}.ln_2.bias"},
+      {TensorRole::kMlpUp, "transformer.h.{}.mlp.c_fc.weight", conv1d},
+      {TensorRole::kMlpUpBias, "transformer.h.{}.mlp.c_fc.bias"},
+      {TensorRole::kMlpDown, "transformer.h.{}.mlp.c_proj.weight", conv1d},
+      {TensorRole::kMlpDownBias, "transformer.h.{}.mlp.c_proj.bias"},
+  }};
+}
+
+constexpr auto kNanoGptNames = GptNames(/*conv1d=*/false);
+constexpr auto kGpt2Names = GptNames(/*conv1d=*/true);
+
+absl::StatusOr<Activation> ReadGpt2Activation(const JsonFields& config, const std::string& path) {
+  NG_ASSIGN_OR_RETURN(const std::string name, config.Text("activation_function"));
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::kGeluTanh;
+  if (name == "gelu") return Activation::kGeluErf;
+  return ModelFileError(absl::StrCat(path, ": key \"activation_function\" = \"", name,
+                                     "\", must be one of: gelu_new, gelu_pytorch_tanh, gelu"));
+}
+
+// gpt2: all biases, a head that is tied unless config.json says otherwise.
+absl::StatusOr<ModelSpec> ReadGpt2Spec(const JsonFields& config, const std::string& path) {
+  ModelSpec spec;
+  NG_RETURN_IF_ERROR(ReadGptShape(config, path, "n_positions", &spec));
+  NG_ASSIGN_OR_RETURN(const std::optional<int64_t> n_inner, config.OptionalInt("n_inner", kSize));
+  spec.ffn_width = n_inner.value_or(spec.ffn_width);
+  NG_ASSIGN_OR_RETURN(const double eps, config.Number("layer_norm_epsilon", kEps));
+  spec.norm_eps = static_cast<float>(eps);
+  NG_ASSIGN_OR_RETURN(spec.activation, ReadGpt2Activation(config, path));
+  SetBiases(true, &spec);
+  NG_RETURN_IF_ERROR(Require(config, path, "scale_attn_weights", true));
+  NG_RETURN_IF_ERROR(Require(config, path, "scale_attn_by_inverse_layer_idx", false));
+  NG_RETURN_IF_ERROR(Require(config, path, "add_cross_attention", false));
+  NG_ASSIGN_OR_RETURN(const std::optional<bool> tied, config.OptionalBool("tie_word_embeddings"));
+  spec.tied_head = tied.value_or(true);
+  return spec;
+}
 
 constexpr Family kFamilies[] = {
     {"niels-gpt", ReadNielsSpec, "blocks.", kNielsNames},
     {"llama", ReadLlamaSpec, "model.layers.", kLlamaNames},
     {"nanogpt", ReadNanoGptSpec, "transformer.h.", kNanoGptNames},
+    {"gpt2", ReadGpt2Spec, "transformer.h.", kGpt2Names, "transformer."},
 };
 
 using Shape = std::vector<int64_t>;
@@ -270,6 +305,17 @@ std::vector<int64_t> RoleShape(TensorRole role, const ModelSpec& spec) {
       return If(spec.mlp_bias, {spec.width});
   }
   return {};
+}
+
+std::vector<int64_t> StoredShape(const RoleName& entry, const ModelSpec& spec) {
+  Shape shape = RoleShape(entry.role, spec);
+  if (entry.transposed) std::ranges::reverse(shape);
+  return shape;
+}
+
+std::string_view Family::ShortName(std::string_view name) const {
+  const std::string_view prefix = optional_prefix;
+  return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
 }
 
 absl::StatusOr<const Family*> FindFamily(const JsonFields& config, const std::string& path) {

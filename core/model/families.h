@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -48,8 +49,12 @@ std::vector<int64_t> RoleShape(TensorRole role, const ModelSpec& spec);
 
 struct RoleName {
   TensorRole role;
-  const char* name;  // "{}" stands for the layer
+  const char* name;         // "{}" stands for the layer
+  bool transposed = false;  // the file holds [inputs, outputs]
 };
+
+// As the file holds it: RoleShape, turned round where the matrix is transposed.
+std::vector<int64_t> StoredShape(const RoleName& entry, const ModelSpec& spec);
 
 struct Family {
   const char* model_type;  // as config.json spells it
@@ -57,6 +62,10 @@ struct Family {
   absl::StatusOr<ModelSpec> (*read_spec)(const JsonFields& config, const std::string& path);
   const char* layer_prefix;  // layer n's tensors are called <prefix>n.<...>
   std::span<const RoleName> names;
+  const char* optional_prefix = "";  // of the names, which a file may leave out
+
+  // `name` as a file may have it without the optional prefix.
+  std::string_view ShortName(std::string_view name) const;
 };
 
 // The family that a config.json names. Errors: ModelFileError listing those that are known.

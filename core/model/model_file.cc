@@ -19,12 +19,14 @@ namespace ng {
 namespace {
 
 // The layers that the file holds, from its tensors' names. Errors: a gap.
-absl::StatusOr<int64_t> CountLayers(const TensorSource& source, const std::string& prefix) {
+absl::StatusOr<int64_t> CountLayers(const TensorSource& source, const Family& family) {
+  const std::string prefix(family.ShortName(family.layer_prefix));
   std::set<int64_t> layers;
   for (const TensorInfo& tensor : source.tensors()) {
-    if (!absl::StartsWith(tensor.name, prefix)) continue;
-    const char* begin = tensor.name.data() + prefix.size();
-    const char* end = tensor.name.data() + tensor.name.size();
+    const std::string_view name = family.ShortName(tensor.name);
+    if (!name.starts_with(prefix)) continue;
+    const char* begin = name.data() + prefix.size();
+    const char* end = name.data() + name.size();
     int64_t layer = 0;
     const auto [stop, error] = std::from_chars(begin, end, layer);
     if (error == std::errc() && stop != end && *stop == '.' && layer >= 0) layers.insert(layer);
@@ -39,9 +41,9 @@ absl::StatusOr<int64_t> CountLayers(const TensorSource& source, const std::strin
   return count;
 }
 
-absl::Status CheckTensor(const TensorSource& source, const TensorInfo& tensor, TensorRole role,
-                         const ModelSpec& spec) {
-  const std::vector<int64_t> expected = RoleShape(role, spec);
+absl::Status CheckTensor(const TensorSource& source, const TensorInfo& tensor,
+                         const RoleName& entry, const ModelSpec& spec) {
+  const std::vector<int64_t> expected = StoredShape(entry, spec);
   if (tensor.shape != expected) {
     return ModelFileError(absl::StrCat(source.path(), ": tensor \"", tensor.name, "\" has shape ",
                                        ShapeString(tensor.shape), ", config.json asks for ",
@@ -64,7 +66,7 @@ class Binder {
     absl::Status status;
     ForEachTensor(family_, file_.spec,
                   [&](const RoleName& entry, int layer, const std::string& name) {
-                    if (status.ok()) status = Bind(entry.role, layer, name);
+                    if (status.ok()) status = Bind(entry, layer, name);
                   });
     NG_RETURN_IF_ERROR(status);
     if (file_.spec.tied_head) TieHead();
@@ -80,16 +82,18 @@ class Binder {
   }
 
  private:
-  absl::Status Bind(TensorRole role, int layer, const std::string& name) {
+  absl::Status Bind(const RoleName& entry, int layer, const std::string& name) {
+    const TensorRole role = entry.role;
     const TensorInfo* tensor = file_.source->Find(name);
+    if (tensor == nullptr) tensor = file_.source->Find(family_.ShortName(name));
     if (tensor == nullptr) {
       // One of two tied names is enough: TieHead looks.
       const bool may_be_tied = role == TensorRole::kTokenEmbedding || role == TensorRole::kHead;
       if (!(file_.spec.tied_head && may_be_tied)) missing_.push_back(name);
       return absl::OkStatus();
     }
-    NG_RETURN_IF_ERROR(CheckTensor(*file_.source, *tensor, role, file_.spec));
-    file_.bindings.push_back({role, layer, tensor});
+    NG_RETURN_IF_ERROR(CheckTensor(*file_.source, *tensor, entry, file_.spec));
+    file_.bindings.push_back({role, layer, tensor, entry.transposed});
     bound_.insert(tensor);
     return absl::OkStatus();
   }
@@ -161,7 +165,7 @@ absl::StatusOr<ModelFile> OpenModel(const std::string& path) {
   file.spec.family = family->model_type;
   NG_ASSIGN_OR_RETURN(const std::string weights, FindWeights(path));
   NG_ASSIGN_OR_RETURN(file.source, OpenSafetensors(weights));
-  NG_ASSIGN_OR_RETURN(const int64_t n_layers, CountLayers(*file.source, family->layer_prefix));
+  NG_ASSIGN_OR_RETURN(const int64_t n_layers, CountLayers(*file.source, *family));
   if (n_layers != file.spec.shape.n_layers) {
     return ModelFileError(absl::StrCat(file.source->path(), ": holds ", n_layers, " layers, ",
                                        config_path, " says ", file.spec.shape.n_layers));

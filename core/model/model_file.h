@@ -22,6 +22,7 @@ struct TensorBinding {
   TensorRole role = TensorRole::kTokenEmbedding;
   int layer = -1;  // -1: not in a layer
   const TensorInfo* tensor = nullptr;
+  bool transposed = false;  // a matrix of [inputs, outputs]
 };
 
 struct ModelFile {

@@ -54,19 +54,19 @@ class RandomTensorSource final : public TensorSource {
  public:
   RandomTensorSource(const Family& family, const ModelSpec& spec, DType dtype, std::string path)
       : path_(std::move(path)) {
-    std::map<std::string, TensorRole> roles;  // in the order of the names, as tensors() must be
+    std::map<std::string, RoleName> entries;  // in the order of the names, as tensors() must be
     ForEachTensor(family, spec, [&](const RoleName& entry, int /*layer*/, const std::string& name) {
-      if (!(entry.role == TensorRole::kHead && spec.tied_head)) roles[name] = entry.role;
+      if (!(entry.role == TensorRole::kHead && spec.tied_head)) entries[name] = entry;
     });
-    for (const auto& [name, role] : roles) {
+    for (const auto& [name, entry] : entries) {
       TensorInfo& tensor = tensors_.emplace_back();
       tensor.name = name;
       tensor.dtype = dtype;
-      tensor.shape = RoleShape(role, spec);
+      tensor.shape = StoredShape(entry, spec);
       tensor.n_elements = std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t{1},
                                           std::multiplies<>());
       tensor.n_bytes = tensor.n_elements * DTypeBytes(dtype);
-      fills_.push_back(FillOf(role, tensor));
+      fills_.push_back(FillOf(entry.role, tensor));
     }
   }
 

@@ -109,6 +109,21 @@ Place PlaceOf(const TensorBinding& binding, const ModelSpec& spec, ModelWeights&
   }
 }
 
+// Columns [column, column + n) of a [k, n_columns] tensor, as n rows. rows: [n, k]
+void ConvertColumns(const TensorInfo& tensor, const std::byte* raw, int64_t column,
+                    std::span<float> rows) {
+  const int64_t k = tensor.shape[0];
+  const int64_t n = static_cast<int64_t>(rows.size()) / k;
+  std::vector<float> line(static_cast<size_t>(n));
+  for (int64_t i = 0; i < k; ++i) {
+    const int64_t first = i * tensor.shape[1] + column;
+    ConvertToF32(tensor.dtype, raw + first * DTypeBytes(tensor.dtype), line);
+    for (int64_t r = 0; r < n; ++r) {
+      rows[static_cast<size_t>(r * k + i)] = line[static_cast<size_t>(r)];
+    }
+  }
+}
+
 class WeightReader {
  public:
   WeightReader(const ModelFile& file, const LoadWeightsOptions& options)
@@ -133,8 +148,8 @@ class WeightReader {
   absl::Status Matrix(const TensorBinding& binding, const Place& place) {
     const TensorInfo& tensor = *binding.tensor;
     NG_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, Raw(tensor));
-    const int64_t n_rows = tensor.shape[0];
-    const int64_t k = tensor.shape[1];
+    const int64_t n_rows = tensor.shape[binding.transposed ? 1 : 0];
+    const int64_t k = tensor.shape[binding.transposed ? 0 : 1];
     // Chunks end where the packed matrix's column blocks do.
     const int64_t lead = (kRowsPerChunk - place.first % kRowsPerChunk) % kRowsPerChunk;
     const int64_t n_chunks =
@@ -150,7 +165,11 @@ class WeightReader {
                 chunk == 0 ? 0 : std::min(n_rows, lead + (chunk - 1) * kRowsPerChunk);
             const int64_t row_end = std::min(n_rows, lead + chunk * kRowsPerChunk);
             const std::span<float> values(rows.data(), static_cast<size_t>((row_end - row) * k));
-            ConvertToF32(tensor.dtype, raw.data() + row * k * DTypeBytes(tensor.dtype), values);
+            if (binding.transposed) {
+              ConvertColumns(tensor, raw.data(), row, values);
+            } else {
+              ConvertToF32(tensor.dtype, raw.data() + row * k * DTypeBytes(tensor.dtype), values);
+            }
             if (!AllFinite(values)) finite = false;
             if (!AllWithin(values, limit)) fits = false;
             PackRows(place, row, row_end, rows.data());

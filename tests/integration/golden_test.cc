@@ -199,7 +199,8 @@ INSTANTIATE_TEST_SUITE_P(
     All, GoldenCase,
     ::testing::Combine(::testing::Values("niels/b1", "niels/b3", "niels/edge_tmax", "niels/eot",
                                          "llama/tied_gqa", "llama/untied", "llama/ragged",
-                                         "nanogpt/bias", "nanogpt/nobias"),
+                                         "nanogpt/bias", "nanogpt/nobias", "gpt2/tiny",
+                                         "gpt2/hub_layout", "gpt2/ragged"),
                        ::testing::Values("reference", "flash")),
     [](const auto& info) {
       return absl::StrReplaceAll(std::get<0>(info.param), {{"/", "_"}}) + "_" +

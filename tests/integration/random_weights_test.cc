@@ -39,8 +39,8 @@ absl::StatusOr<Completion> Complete(const EngineOptions& options) {
 }
 
 TEST(RandomWeights, RunEveryFamilyWithTheSameLogitsEachTime) {
-  for (const char* name :
-       {"niels/b1", "llama/tied_gqa", "llama/untied", "nanogpt/bias", "nanogpt/nobias"}) {
+  for (const char* name : {"niels/b1", "llama/tied_gqa", "llama/untied", "nanogpt/bias",
+                           "nanogpt/nobias", "gpt2/tiny"}) {
     SCOPED_TRACE(name);
     const auto first = Complete(Options(Spec(name)));
     const auto again = Complete(Options(Spec(name)));

@@ -99,7 +99,7 @@ TEST(Llama, RefusesWhatItCannotRun) {
   ExpectRefused(Edited(kLlama, {{"num_hidden_layers", -1}}), {"\"num_hidden_layers\" = -1"});
   ExpectRefused(Edited(kLlama, {{"num_hidden_layers", nullptr}}), {"num_hidden_layers"});
   ExpectRefused(Edited(kLlama, {{"model_type", "frobnicator"}}),
-                {"model_type", "frobnicator", "niels-gpt, llama"});
+                {"model_type", "frobnicator", "niels-gpt, llama, nanogpt, gpt2"});
 }
 
 TEST(Llama, AcceptsUnknownKeysOfEveryType) {
@@ -141,6 +141,50 @@ TEST(NanoGpt, RefusesValuesThatCannotBe) {
   ExpectRefused(Edited(kNanoGpt, {{"bias", nullptr}}), {"\"bias\""});
   ExpectRefused(Edited(kNanoGpt, {{"n_head", 5}}), {"n_embd = 32", "n_head = 5"});
   ExpectRefused(Edited(kNanoGpt, {{"block_size", 0}}), {"\"block_size\" = 0"});
+}
+
+const Json kGpt2 = Json::parse(R"({
+  "model_type": "gpt2", "n_positions": 48, "vocab_size": 89, "n_layer": 2, "n_head": 4,
+  "n_embd": 32, "n_inner": null, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5})");
+
+TEST(Gpt2, IsReadFromItsConfig) {
+  const auto spec = ReadSpec(kGpt2);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->activation, Activation::kGeluTanh);
+  EXPECT_EQ(spec->ffn_width, 128);
+  EXPECT_TRUE(spec->tied_head);
+  EXPECT_TRUE(spec->norm_bias && spec->qkv_bias && spec->attn_out_bias && spec->mlp_bias);
+  const auto other = ReadSpec(Edited(
+      kGpt2, {{"n_inner", 50}, {"activation_function", "gelu"}, {"tie_word_embeddings", false}}));
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(other->ffn_width, 50);
+  EXPECT_EQ(other->activation, Activation::kGeluErf);
+  EXPECT_FALSE(other->tied_head);
+}
+
+TEST(Gpt2, HoldsTheMatricesOfItsBlocksTransposed) {
+  const JsonFields fields = *JsonFields::Of(kGpt2, "config.json");
+  const Family& family = **FindFamily(fields, "config.json");
+  const ModelSpec spec = *ReadSpec(kGpt2);
+  std::vector<std::string> transposed;
+  ForEachTensor(family, spec, [&](const RoleName& entry, int layer, const std::string& name) {
+    if (layer < 1 && entry.transposed) transposed.push_back(name);
+    if (entry.role == TensorRole::kQkv) {
+      EXPECT_THAT(StoredShape(entry, spec), ElementsAre(32, 96));
+    }
+  });
+  EXPECT_THAT(
+      transposed,
+      ElementsAre("transformer.h.0.attn.c_attn.weight", "transformer.h.0.attn.c_proj.weight",
+                  "transformer.h.0.mlp.c_fc.weight", "transformer.h.0.mlp.c_proj.weight"));
+}
+
+TEST(Gpt2, RefusesWhatItCannotRun) {
+  ExpectRefused(Edited(kGpt2, {{"activation_function", "relu"}}), {"relu", "gelu_new"});
+  ExpectRefused(Edited(kGpt2, {{"scale_attn_weights", false}}), {"\"scale_attn_weights\" = false"});
+  ExpectRefused(Edited(kGpt2, {{"scale_attn_by_inverse_layer_idx", true}}),
+                {"\"scale_attn_by_inverse_layer_idx\" = true"});
+  ExpectRefused(Edited(kGpt2, {{"add_cross_attention", true}}), {"add_cross_attention"});
 }
 
 }  // namespace

@@ -167,6 +167,14 @@ TEST_F(ModelFileTest, AnUntiedHeadMustBeThere) {
   ExpectError({"missing 1 tensor: lm_head.weight"});
 }
 
+TEST_F(ModelFileTest, AFileMayLeaveOutTheFamilysPrefixAndHoldMasks) {
+  const auto file = OpenModel(NG_TEST_DATA "/golden/gpt2/hub_layout");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->Find(TensorRole::kQkv, 0)->name, "h.0.attn.c_attn.weight");
+  ASSERT_EQ(file->unused.size(), 1U);
+  EXPECT_EQ(file->unused[0]->name, "h.0.attn.bias");
+}
+
 TEST_F(ModelFileTest, TakesTheOneFileOfAnyNameAndPrefersModelSafetensors) {
   model_.WriteTo(dir_.path());
   std::filesystem::rename(dir_.File("model.safetensors"), dir_.File("weights.safetensors"));

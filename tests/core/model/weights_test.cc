@@ -112,7 +112,8 @@ TEST_F(WeightsTest, WeightBytesIsWhatIsHeld) {
   for (const std::string& path : {dir_.path(), std::string(NG_TEST_DATA "/golden/llama/tied_gqa"),
                                   std::string(NG_TEST_DATA "/golden/llama/untied"),
                                   std::string(NG_TEST_DATA "/golden/nanogpt/bias"),
-                                  std::string(NG_TEST_DATA "/golden/nanogpt/nobias")}) {
+                                  std::string(NG_TEST_DATA "/golden/nanogpt/nobias"),
+                                  std::string(NG_TEST_DATA "/golden/gpt2/tiny")}) {
     const auto weights = Load(WeightType::kBf16, path);
     ASSERT_TRUE(weights.ok()) << weights.status();
     int64_t bytes = weights->embedding.bytes() + weights->head.bytes();

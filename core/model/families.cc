@@ -56,19 +56,19 @@ absl::StatusOr<ModelSpec> ReadNielsSpec(const JsonFields& config, const std::str
 }
 
 constexpr RoleName kNielsNames[] = {
-    {TensorRole::kTokenEmbedding, "tok_emb.weight"},
-    {TensorRole::kHead, "lm_head.weight"},
-    {TensorRole::kFinalNorm, "ln_f.weight"},
-    {TensorRole::kAttnNorm, "blocks.{}.ln1.weight"},
-    {TensorRole::kQkv, "blocks.{}.attn.qkv.weight"},
-    {TensorRole::kAttnOut, "blocks.{}.attn.proj.weight"},
-    {TensorRole::kMlpNorm, "blocks.{}.ln2.weight"},
-    {TensorRole::kMlpGate, "blocks.{}.mlp.fc_g.weight"},
-    {TensorRole::kMlpGateBias, "blocks.{}.mlp.fc_g.bias"},
-    {TensorRole::kMlpUp, "blocks.{}.mlp.fc_a.weight"},
-    {TensorRole::kMlpUpBias, "blocks.{}.mlp.fc_a.bias"},
-    {TensorRole::kMlpDown, "blocks.{}.mlp.fc_out.weight"},
-    {TensorRole::kMlpDownBias, "blocks.{}.mlp.fc_out.bias"},
+    {"tok_emb.weight", TensorRole::kTokenEmbedding},
+    {"lm_head.weight", TensorRole::kHead},
+    {"ln_f.weight", TensorRole::kFinalNorm},
+    {"blocks.{}.ln1.weight", TensorRole::kAttnNorm},
+    {"blocks.{}.attn.qkv.weight", TensorRole::kQkv},
+    {"blocks.{}.attn.proj.weight", TensorRole::kAttnOut},
+    {"blocks.{}.ln2.weight", TensorRole::kMlpNorm},
+    {"blocks.{}.mlp.fc_g.weight", TensorRole::kMlpGate},
+    {"blocks.{}.mlp.fc_g.bias", TensorRole::kMlpGateBias},
+    {"blocks.{}.mlp.fc_a.weight", TensorRole::kMlpUp},
+    {"blocks.{}.mlp.fc_a.bias", TensorRole::kMlpUpBias},
+    {"blocks.{}.mlp.fc_out.weight", TensorRole::kMlpDown},
+    {"blocks.{}.mlp.fc_out.bias", TensorRole::kMlpDownBias},
 };
 
 // The base of the rotations: in `rope_parameters` (transformers 5) or beside `rope_scaling` (4);
@@ -147,18 +147,18 @@ absl::StatusOr<ModelSpec> ReadLlamaSpec(const JsonFields& config, const std::str
 }
 
 constexpr RoleName kLlamaNames[] = {
-    {TensorRole::kTokenEmbedding, "model.embed_tokens.weight"},
-    {TensorRole::kHead, "lm_head.weight"},
-    {TensorRole::kFinalNorm, "model.norm.weight"},
-    {TensorRole::kAttnNorm, "model.layers.{}.input_layernorm.weight"},
-    {TensorRole::kQ, "model.layers.{}.self_attn.q_proj.weight"},
-    {TensorRole::kK, "model.layers.{}.self_attn.k_proj.weight"},
-    {TensorRole::kV, "model.layers.{}.self_attn.v_proj.weight"},
-    {TensorRole::kAttnOut, "model.layers.{}.self_attn.o_proj.weight"},
-    {TensorRole::kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"},
-    {TensorRole::kMlpGate, "model.layers.{}.mlp.gate_proj.weight"},
-    {TensorRole::kMlpUp, "model.layers.{}.mlp.up_proj.weight"},
-    {TensorRole::kMlpDown, "model.layers.{}.mlp.down_proj.weight"},
+    {"model.embed_tokens.weight", TensorRole::kTokenEmbedding},
+    {"lm_head.weight", TensorRole::kHead},
+    {"model.norm.weight", TensorRole::kFinalNorm},
+    {"model.layers.{}.input_layernorm.weight", TensorRole::kAttnNorm},
+    {"model.layers.{}.self_attn.q_proj.weight", TensorRole::kQ},
+    {"model.layers.{}.self_attn.k_proj.weight", TensorRole::kK},
+    {"model.layers.{}.self_attn.v_proj.weight", TensorRole::kV},
+    {"model.layers.{}.self_attn.o_proj.weight", TensorRole::kAttnOut},
+    {"model.layers.{}.post_attention_layernorm.weight", TensorRole::kMlpNorm},
+    {"model.layers.{}.mlp.gate_proj.weight", TensorRole::kMlpGate},
+    {"model.layers.{}.mlp.up_proj.weight", TensorRole::kMlpUp},
+    {"model.layers.{}.mlp.down_proj.weight", TensorRole::kMlpDown},
 };
 
 // What nanoGPT and GPT-2 share: pre-norm LayerNorm, learned positions, as many kv heads as heads.
@@ -200,23 +200,23 @@ absl::StatusOr<ModelSpec> ReadNanoGptSpec(const JsonFields& config, const std::s
 // GPT-2's Conv1D holds its matrices [inputs, outputs].
 constexpr std::array<RoleName, 17> GptNames(bool conv1d) {
   return {{
-      {TensorRole::kTokenEmbedding, "transformer.wte.weight"},
-      {TensorRole::kPositions, "transformer.wpe.weight"},
-      {TensorRole::kHead, "lm_head.weight"},
-      {TensorRole::kFinalNorm, "transformer.ln_f.weight"},
-      {TensorRole::kFinalNormBias, "transformer.ln_f.bias"},
-      {TensorRole::kAttnNorm, "transformer.h.{}.ln_1.weight"},
-      {TensorRole::kAttnNormBias, "transformer.h.{}.ln_1.bias"},
-      {TensorRole::kQkv, "transformer.h.{}.attn.c_attn.weight", conv1d},
-      {TensorRole::kQkvBias, "transformer.h.{}.attn.c_attn.bias"},
-      {TensorRole::kAttnOut, "transformer.h.{}.attn.c_proj.weight", conv1d},
-      {TensorRole::kAttnOutBias, "transformer.h.{}.attn.c_proj.bias"},
-      {TensorRole::kMlpNorm, "transformer.h.{}.ln_2.weight"},
-      {TensorRole::kMlpNormBias, "transformer.h.{}.ln_2.bias"},
-      {TensorRole::kMlpUp, "transformer.h.{}.mlp.c_fc.weight", conv1d},
-      {TensorRole::kMlpUpBias, "transformer.h.{}.mlp.c_fc.bias"},
-      {TensorRole::kMlpDown, "transformer.h.{}.mlp.c_proj.weight", conv1d},
-      {TensorRole::kMlpDownBias, "transformer.h.{}.mlp.c_proj.bias"},
+      {"transformer.wte.weight", TensorRole::kTokenEmbedding},
+      {"transformer.wpe.weight", TensorRole::kPositions},
+      {"lm_head.weight", TensorRole::kHead},
+      {"transformer.ln_f.weight", TensorRole::kFinalNorm},
+      {"transformer.ln_f.bias", TensorRole::kFinalNormBias},
+      {"transformer.h.{}.ln_1.weight", TensorRole::kAttnNorm},
+      {"transformer.h.{}.ln_1.bias", TensorRole::kAttnNormBias},
+      {"transformer.h.{}.attn.c_attn.weight", TensorRole::kQkv, conv1d},
+      {"transformer.h.{}.attn.c_attn.bias", TensorRole::kQkvBias},
+      {"transformer.h.{}.attn.c_proj.weight", TensorRole::kAttnOut, conv1d},
+      {"transformer.h.{}.attn.c_proj.bias", TensorRole::kAttnOutBias},
+      {"transformer.h.{}.ln_2.weight", TensorRole::kMlpNorm},
+      {"transformer.h.{}.ln_2.bias", TensorRole::kMlpNormBias},
+      {"transformer.h.{}.mlp.c_fc.weight", TensorRole::kMlpUp, conv1d},
+      {"transformer.h.{}.mlp.c_fc.bias", TensorRole::kMlpUpBias},
+      {"transformer.h.{}.mlp.c_proj.weight", TensorRole::kMlpDown, conv1d},
+      {"transformer.h.{}.mlp.c_proj.bias", TensorRole::kMlpDownBias},
   }};
 }
 

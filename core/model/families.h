@@ -48,8 +48,8 @@ enum class TensorRole {
 std::vector<int64_t> RoleShape(TensorRole role, const ModelSpec& spec);
 
 struct RoleName {
+  const char* name;  // "{}" stands for the layer
   TensorRole role;
-  const char* name;         // "{}" stands for the layer
   bool transposed = false;  // the file holds [inputs, outputs]
 };
 

@@ -25,5 +25,12 @@ TEST(Checked, RefusesResultsThatWouldWrap) {
   EXPECT_FALSE(CheckedMul<uint64_t>(uint64_t{1} << 32, uint64_t{1} << 32));
 }
 
+TEST(Checked, SaturatesAtTheLargestSize) {
+  EXPECT_EQ(SaturatingAdd(kMax - 1, 1), kMax);
+  EXPECT_EQ(SaturatingAdd(kMax, kMax), kMax);
+  EXPECT_EQ(SaturatingMul(int64_t{1} << 40, int64_t{1} << 30), kMax);
+  EXPECT_EQ(SaturatingMul(3, 5), 15);
+}
+
 }  // namespace
 }  // namespace ng

@@ -62,17 +62,19 @@ class Wait {
   unsigned n_pauses_ = 0;
 };
 
-// Regions are not handed to threads: whoever is there claims their ranges one by one, the caller
+// Regions are not handed to threads: whoever is awake claims their ranges one by one, the caller
 // too, so nobody ever waits for a thread that the system does not run. The helpers are tasks in the
-// arena. They stay for a while after a region, because the next one is a few microseconds away
-// while a model runs, then leave, and are called again when they are missing.
+// arena, begun when first wanted. They stay awake for a while after a region, because the next one
+// is a few microseconds away while a model runs, then sleep until a region finds too few awake. One
+// that misses its call sleeps through a region: this takes a region longer, and nothing else.
 class TbbExecutor : public Executor {
  public:
   TbbExecutor(int threads, int n_cpus)
       : threads_(threads), most_helpers_(std::min(threads, n_cpus) - 1), arena_(threads) {}
 
   ~TbbExecutor() override {
-    claims_.store(kStop, std::memory_order_relaxed);
+    claims_.store(kStop);
+    WakeHelpers();
     Wait wait;
     while (n_helpers_.load(std::memory_order_acquire) != 0) wait.Once();
   }
@@ -166,8 +168,12 @@ class TbbExecutor : public Executor {
     }
   }
 
+  // Sees to it that `n_wanted` helpers are awake, or on their way.
   void CallHelpers(int n_wanted) {
-    while (n_helpers_.load(std::memory_order_relaxed) < n_wanted) {
+    const int n_helpers = n_helpers_.load(std::memory_order_relaxed);
+    if (n_helpers - n_asleep_.load(std::memory_order_relaxed) >= n_wanted) return;
+    WakeHelpers();
+    for (int i = n_helpers; i < n_wanted; ++i) {
       n_helpers_.fetch_add(1, std::memory_order_relaxed);
       try {
         arena_.enqueue([this] { Help(); });
@@ -178,11 +184,17 @@ class TbbExecutor : public Executor {
     }
   }
 
+  void WakeHelpers() {
+    n_asleep_.store(0, std::memory_order_relaxed);  // from now on they are on their way
+    n_calls_.fetch_add(1);
+    n_calls_.notify_all();
+  }
+
   void Help() {
     // A place in the arena is one thread's; place 0 is kept for callers.
     const int worker = tbb::this_task_arena::current_thread_index();
-    uint64_t last_seen = 0;
-    for (Wait wait; wait.elapsed() < kStay;) {
+    Wait wait;
+    for (uint64_t last_seen = 0;;) {
       const uint64_t seen = claims_.load(std::memory_order_relaxed);
       if ((seen & kStop) != 0) break;
       const int range = Claim(seen);
@@ -192,11 +204,23 @@ class TbbExecutor : public Executor {
       } else if (seen != last_seen) {
         last_seen = seen;
         wait.Restart();
-      } else {
+      } else if (wait.elapsed() < kStay) {
         wait.Once();
+      } else {
+        Sleep(seen);
+        wait.Restart();
       }
     }
     n_helpers_.fetch_sub(1, std::memory_order_release);
+  }
+
+  // Until the next call, unless there is something new since `seen`. The order of the loads sees to
+  // it that the destructor's call is never missed.
+  void Sleep(uint64_t seen) {
+    const int32_t n_calls = n_calls_.load();
+    if (claims_.load() != seen) return;
+    n_asleep_.fetch_add(1, std::memory_order_relaxed);
+    n_calls_.wait(n_calls);
   }
 
   static constexpr size_t kCacheLine = 64;
@@ -211,8 +235,10 @@ class TbbExecutor : public Executor {
   std::atomic<bool> failed_{false};
   std::exception_ptr error_;  // set by whoever set failed_
   // The rest changes rarely, or is the caller's own.
-  alignas(kCacheLine) std::atomic<int> n_helpers_{0};  // called and not gone
-  uint32_t n_helped_ = 0;                              // what finished_ comes to
+  alignas(kCacheLine) std::atomic<int> n_helpers_{0};  // begun and not gone
+  std::atomic<int> n_asleep_{0};     // at most so many have not been called since they slept
+  std::atomic<int32_t> n_calls_{0};  // to wake up; what the sleepers wait for
+  uint32_t n_helped_ = 0;            // what finished_ comes to
   const tbb::global_control control_{tbb::global_control::max_allowed_parallelism, kMostThreads};
   tbb::task_arena arena_;
 };

@@ -16,6 +16,8 @@ namespace ng {
 struct AttentionConformanceOptions {
   IsaLevel isa = IsaLevel::kScalar;
   float tolerance = 3e-5F;  // relative to 1 + |value|
+  // Where keys or values are bf16: a backend may round queries and weights alike.
+  float bf16_tolerance = 3e-5F;
 };
 
 // One line for each failure; empty for a conforming plugin. A case that the backend refuses is

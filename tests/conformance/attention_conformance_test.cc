@@ -30,6 +30,8 @@ enum class Fault {
   kDroppedScale,
   kRoundsByChunk,
   kSumsByThreads,
+  kMergesALoneQuerysKeysBackwards,
+  kDropsALoneQuerysLastKeys,
   kLooksAtOtherSequence,
   kAcceptsEveryNeed,
   kAcceptsEveryLayout,
@@ -128,13 +130,17 @@ class FaultyAttention : public AttentionBackend {
     std::vector<float> w = Weigh(plan, view, kv_head, q, n_keys);
     const std::vector<float> scores = w;
     const float max = *std::max_element(w.begin(), w.end());
+    const bool lone = rows.n_tokens == 1 && threads_ > 2 && n_keys > 256;
+    const bool backwards = (fault_ == Fault::kSumsByThreads && threads_ > 1) ||
+                           (fault_ == Fault::kMergesALoneQuerysKeysBackwards && lone);
     float sum = 0.0F;
-    if (fault_ == Fault::kSumsByThreads && threads_ > 1) std::reverse(w.begin(), w.end());
+    if (backwards) std::reverse(w.begin(), w.end());
     for (float& x : w) sum += x = std::exp(x - max);
-    if (fault_ == Fault::kSumsByThreads && threads_ > 1) std::reverse(w.begin(), w.end());
+    if (backwards) std::reverse(w.begin(), w.end());
     for (float& x : w) x /= sum;
 
     int64_t n_values = n_keys;
+    if (fault_ == Fault::kDropsALoneQuerysLastKeys && lone) n_values = 256;
     if (fault_ == Fault::kReadsBeyondLength) n_values = (n_keys + 15) / 16 * 16;
     std::vector<float> v(q.size());
     std::vector<float> out(q.size());
@@ -184,20 +190,21 @@ TEST_P(AttentionFaults, AreFound) {
 
 INSTANTIATE_TEST_SUITE_P(
     Seeded, AttentionFaults,
-    testing::Values(Seeded{Fault::kMaskOneLate, "MaskOneLate"},
-                    Seeded{Fault::kMaskOneEarly, "MaskOneEarly"},
-                    Seeded{Fault::kWrongHeadMap, "WrongHeadMap"},
-                    Seeded{Fault::kStalePage, "StalePage"},
-                    Seeded{Fault::kReadsBeyondLength, "ReadsBeyondLength"},
-                    Seeded{Fault::kDroppedScale, "DroppedScale"},
-                    Seeded{Fault::kRoundsByChunk, "RoundsByChunk"},
-                    Seeded{Fault::kSumsByThreads, "SumsByThreads"},
-                    Seeded{Fault::kLooksAtOtherSequence, "LooksAtOtherSequence"},
-                    Seeded{Fault::kAcceptsEveryNeed, "AcceptsEveryNeed"},
-                    Seeded{Fault::kAcceptsEveryLayout, "AcceptsEveryLayout"},
-                    Seeded{Fault::kCapturesRawScores, "CapturesRawScores"},
-                    Seeded{Fault::kCapturesAnotherHead, "CapturesAnotherHead"},
-                    Seeded{Fault::kCapturingChangesOutput, "CapturingChangesOutput"}),
+    testing::Values(
+        Seeded{Fault::kMaskOneLate, "MaskOneLate"}, Seeded{Fault::kMaskOneEarly, "MaskOneEarly"},
+        Seeded{Fault::kWrongHeadMap, "WrongHeadMap"}, Seeded{Fault::kStalePage, "StalePage"},
+        Seeded{Fault::kReadsBeyondLength, "ReadsBeyondLength"},
+        Seeded{Fault::kDroppedScale, "DroppedScale"},
+        Seeded{Fault::kRoundsByChunk, "RoundsByChunk"},
+        Seeded{Fault::kSumsByThreads, "SumsByThreads"},
+        Seeded{Fault::kMergesALoneQuerysKeysBackwards, "MergesALoneQuerysKeysBackwards"},
+        Seeded{Fault::kDropsALoneQuerysLastKeys, "DropsALoneQuerysLastKeys"},
+        Seeded{Fault::kLooksAtOtherSequence, "LooksAtOtherSequence"},
+        Seeded{Fault::kAcceptsEveryNeed, "AcceptsEveryNeed"},
+        Seeded{Fault::kAcceptsEveryLayout, "AcceptsEveryLayout"},
+        Seeded{Fault::kCapturesRawScores, "CapturesRawScores"},
+        Seeded{Fault::kCapturesAnotherHead, "CapturesAnotherHead"},
+        Seeded{Fault::kCapturingChangesOutput, "CapturingChangesOutput"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(AttentionConformance, ReportsABackendThatCannotBeMade) {

@@ -81,6 +81,18 @@ std::vector<Step> TokenSteps(const AttentionCase& c) {
   return steps;
 }
 
+std::vector<Step> LastTokenSteps(const AttentionCase& c, int64_t n_last) {
+  std::vector<Step> steps(static_cast<size_t>(n_last) + 1);
+  for (size_t s = 0; s < c.lengths.size(); ++s) {
+    const int64_t n_single = std::min(n_last, c.lengths[s]);
+    const int sequence = static_cast<int>(s);
+    if (c.lengths[s] > n_single) steps[0].push_back({sequence, c.lengths[s] - n_single});
+    for (int64_t i = 1; i <= n_single; ++i) steps[static_cast<size_t>(i)].push_back({sequence, 1});
+  }
+  std::erase_if(steps, [](const Step& step) { return step.empty(); });
+  return steps;
+}
+
 std::vector<Step> RandomSteps(const AttentionCase& c, std::mt19937* random) {
   constexpr int64_t kChunks[] = {1, 1, 2, 3, 7, 8, 15, 16, 17, 33, 64, 130, 300};
   std::vector<int64_t> left = c.lengths;

@@ -57,6 +57,8 @@ using Step = std::vector<StepEntry>;
 std::vector<Step> WholeSteps(const AttentionCase& c);
 // Every token in a step of its own.
 std::vector<Step> TokenSteps(const AttentionCase& c);
+// All but the last tokens of every sequence in one step, then those side by side, one by one.
+std::vector<Step> LastTokenSteps(const AttentionCase& c, int64_t n_last);
 // Random chunks of random sequences, side by side.
 std::vector<Step> RandomSteps(const AttentionCase& c, std::mt19937* random);
 

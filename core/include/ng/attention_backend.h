@@ -53,6 +53,9 @@ struct AttentionItem {
   int64_t query_end = 0;
   int64_t key_begin = 0;
   int64_t key_end = 0;
+  // Where several items share the keys of the same queries: the backend's place in the scratch, in
+  // floats, for what each of them got. -1: this item has all the keys that its queries see.
+  int64_t partials = -1;
 };
 
 // Filled by Plan, owned by the engine and reused between steps, so that nothing is allocated once
@@ -62,6 +65,7 @@ struct AttentionPlan {
   std::span<const SequenceRows> rows;
   std::vector<AttentionItem> items;
   int64_t scratch_floats = 0;  // what Run needs, in all
+  int64_t worker_floats = 0;   // of these, each worker's own
 };
 
 // A request for the probabilities of one query and head, exactly as used for its output.

@@ -73,6 +73,12 @@ struct Vec16 {
     for (int i = 0; i < 16; ++i) r.lane[i] = F16ToF32(p[i]);
     return r;
   }
+  // p[0] in the even lanes, p[1] in the odd ones.
+  static NG_INLINE Vec16 SetPair(const float* p) {
+    Vec16 r;
+    for (int i = 0; i < 16; ++i) r.lane[i] = p[i % 2];
+    return r;
+  }
   // p: [16][2]; even takes element 0 of each pair, odd element 1.
   static NG_INLINE void LoadBf16Pairs(const uint16_t* p, Vec16* even, Vec16* odd) {
     for (int i = 0; i < 16; ++i) {
@@ -140,6 +146,20 @@ struct Vec16 {
     for (int i = 0; i < 16; ++i) no.lane[i] = a.lane[i] < b.lane[i] ? yes.lane[i] : no.lane[i];
     return no;
   }
+  // Zero in the odd lanes.
+  static NG_INLINE Vec16 KeepEven(Vec16 a) {
+    for (int i = 1; i < 16; i += 2) a.lane[i] = 0.0F;
+    return a;
+  }
+  // Each even lane added to the odd one behind it: 8 sums of `low`, then 8 of `high`.
+  static NG_INLINE Vec16 AddPairs(Vec16 low, Vec16 high) {
+    Vec16 r;
+    for (int i = 0; i < 8; ++i) {
+      r.lane[i] = low.lane[2 * i] + low.lane[2 * i + 1];
+      r.lane[8 + i] = high.lane[2 * i] + high.lane[2 * i + 1];
+    }
+    return r;
+  }
   // ((0+8)+(4+12)) + ... : halves folded onto each other, the order of the wide versions.
   NG_INLINE float Sum() const {
     float t[16];
@@ -172,6 +192,10 @@ struct Vec16 {
   static NG_INLINE Vec16 Set(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
   static NG_INLINE Vec16 Load(const float* p) {
     return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+  }
+  static NG_INLINE Vec16 SetPair(const float* p) {
+    const __m256d pair = _mm256_broadcast_sd(reinterpret_cast<const double*>(p));
+    return {_mm256_castpd_ps(pair), _mm256_castpd_ps(pair)};
   }
   static NG_INLINE __m256i First(int n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -265,6 +289,17 @@ struct Vec16 {
     return {_mm256_blendv_ps(no.lo, yes.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ)),
             _mm256_blendv_ps(no.hi, yes.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ))};
   }
+  static NG_INLINE Vec16 KeepEven(Vec16 a) {
+    return {_mm256_blend_ps(a.lo, _mm256_setzero_ps(), 0xAA),
+            _mm256_blend_ps(a.hi, _mm256_setzero_ps(), 0xAA)};
+  }
+  static NG_INLINE __m256 AddPairs8(Vec16 a) {
+    const __m256d sums = _mm256_castps_pd(_mm256_hadd_ps(a.lo, a.hi));
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(sums, 0xD8));
+  }
+  static NG_INLINE Vec16 AddPairs(Vec16 low, Vec16 high) {
+    return {AddPairs8(low), AddPairs8(high)};
+  }
   static NG_INLINE float Sum8(__m256 v) {
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
@@ -293,6 +328,10 @@ struct Vec16 {
                    : static_cast<__mmask16>((1U << (n < 0 ? 0 : n)) - 1U);
   }
   static NG_INLINE Vec16 Set(float x) { return {_mm512_set1_ps(x)}; }
+  static NG_INLINE Vec16 SetPair(const float* p) {
+    return {
+        _mm512_castpd_ps(_mm512_broadcastsd_pd(_mm_load_sd(reinterpret_cast<const double*>(p))))};
+  }
   static NG_INLINE Vec16 Load(const float* p) { return {_mm512_loadu_ps(p)}; }
   static NG_INLINE Vec16 LoadFirst(const float* p, int n) {
     return {_mm512_maskz_loadu_ps(First(n), p)};
@@ -332,12 +371,17 @@ struct Vec16 {
   static NG_INLINE Vec16 Round(Vec16 a) {
     return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
   }
-  static NG_INLINE Vec16 Scale2(Vec16 a, Vec16 n) {
-    const __m512i biased = _mm512_add_epi32(_mm512_cvtps_epi32(n.v), _mm512_set1_epi32(127));
-    return {_mm512_mul_ps(a.v, _mm512_castsi512_ps(_mm512_slli_epi32(biased, 23)))};
-  }
+  static NG_INLINE Vec16 Scale2(Vec16 a, Vec16 n) { return {_mm512_scalef_ps(a.v, n.v)}; }
   static NG_INLINE Vec16 SelectLess(Vec16 a, Vec16 b, Vec16 yes, Vec16 no) {
     return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ), no.v, yes.v)};
+  }
+  static NG_INLINE Vec16 KeepEven(Vec16 a) { return {_mm512_maskz_mov_ps(0x5555, a.v)}; }
+  static NG_INLINE Vec16 AddPairs(Vec16 low, Vec16 high) {
+    const __m512i even =
+        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+    return {_mm512_add_ps(_mm512_permutex2var_ps(low.v, even, high.v),
+                          _mm512_permutex2var_ps(low.v, odd, high.v))};
   }
   NG_INLINE float Sum() const {
     const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));

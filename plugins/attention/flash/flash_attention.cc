@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -12,14 +11,16 @@
 
 #include "ng/executor.h"
 #include "plugins/attention/flash/flash_kernel.h"
+#include "plugins/attention/flash/flash_plan.h"
 
 namespace ng {
 
 const FlashKernel& GetFlashKernel(IsaLevel level) {
   switch (level) {
-    case IsaLevel::kAvx512:
-    case IsaLevel::kAvx512Vnni:
     case IsaLevel::kAvx512Bf16:
+      return Avx512Bf16FlashKernel();
+    case IsaLevel::kAvx512Vnni:
+    case IsaLevel::kAvx512:
       return Avx512FlashKernel();
     case IsaLevel::kAvx2:
       return Avx2FlashKernel();
@@ -33,12 +34,6 @@ namespace {
 
 constexpr int kMaxHeadDim = 512;
 constexpr std::array<std::string_view, 1> kLayouts = {kLayoutTiles16};
-
-// An item's rows share what they read of the keys while it is in the second-level cache.
-constexpr unsigned kItemRows = 96;
-constexpr int64_t kFewestItemRows = 8;  // about one block of the kernel
-// Enough items that the last to finish is a small part of the whole.
-constexpr int64_t kItemsPerThread = 4;
 
 absl::Status Refuse(const std::string& what, const std::string& can) {
   return PluginError("attention 'flash' cannot do " + what + "; it does " + can);
@@ -85,29 +80,7 @@ class FlashAttention : public AttentionBackend {
                     AttentionPlan* plan) override {
     plan->spec = spec;
     plan->rows = rows;
-    plan->items.clear();
-    const int64_t n_queries = QueriesPerItem(spec, rows);
-    int64_t most_queries = 0;
-    for (size_t s = 0; s < rows.size(); ++s) {
-      const SequenceRows& entry = rows[s];
-      for (int64_t begin = 0; begin < entry.n_tokens; begin += n_queries) {
-        const int64_t end = std::min(begin + n_queries, entry.n_tokens);
-        most_queries = std::max(most_queries, end - begin);
-        for (int head = 0; head < spec.n_kv_heads; ++head) {
-          plan->items.push_back({.sequence = static_cast<int32_t>(s),
-                                 .kv_head = head,
-                                 .query_begin = begin,
-                                 .query_end = end,
-                                 .key_begin = 0,
-                                 .key_end = entry.start_pos + end});
-        }
-      }
-    }
-    // Longest first: workers take the next item as they finish, so the ends come close together.
-    std::sort(plan->items.begin(), plan->items.end(), MoreWork);
-    const int group = spec.n_heads / spec.n_kv_heads;
-    plan->scratch_floats =
-        executor_.threads() * kernel_.scratch_floats(spec.head_dim, most_queries * group);
+    CutIntoItems({.threads = executor_.threads(), .block_rows = kernel_.block_rows}, plan);
     return absl::OkStatus();
   }
 
@@ -119,12 +92,20 @@ class FlashAttention : public AttentionBackend {
                           " has " + std::to_string(run.views[s].length) + " cached tokens, needs " +
                           std::to_string(entry.start_pos + entry.n_tokens));
     }
+    for (const AttentionItem& item : plan.items) {
+      if (item.partials < 0 || item.key_begin > 0) continue;
+      const SequenceRows& entry = plan.rows[static_cast<size_t>(item.sequence)];
+      run.scratch[static_cast<size_t>(item.partials)] =
+          static_cast<float>(SplitsOf(entry.start_pos + item.query_end));
+    }
+    // Workers take items one by one, as they are much unlike in cost.
     const auto n_items = static_cast<int64_t>(plan.items.size());
-    const int64_t worker_floats = plan.scratch_floats / executor_.threads();
+    float* own = run.scratch.data() + plan.scratch_floats -
+                 executor_.threads() * plan.worker_floats;  // [threads][worker_floats]
     std::atomic<int64_t> next{0};
     const int64_t n_workers = std::min<int64_t>(executor_.threads(), n_items);
     return ParallelFor(executor_, n_workers, [&](int64_t, int64_t, int worker) {
-      float* scratch = run.scratch.data() + worker * worker_floats;
+      float* scratch = own + worker * plan.worker_floats;
       for (int64_t i = next.fetch_add(1, std::memory_order_relaxed); i < n_items;
            i = next.fetch_add(1, std::memory_order_relaxed)) {
         kernel_.attend(plan, run, plan.items[static_cast<size_t>(i)], scratch);
@@ -133,27 +114,6 @@ class FlashAttention : public AttentionBackend {
   }
 
  private:
-  static bool MoreWork(const AttentionItem& a, const AttentionItem& b) {
-    return (a.query_end - a.query_begin) * a.key_end > (b.query_end - b.query_begin) * b.key_end;
-  }
-
-  // Many queries per item reuse the keys, enough items keep every thread busy: halves from the most
-  // until there are enough. Changes no bit of the result.
-  int64_t QueriesPerItem(const AttentionSpec& spec, std::span<const SequenceRows> rows) const {
-    const auto group = static_cast<unsigned>(spec.n_heads / spec.n_kv_heads);
-    int64_t n_queries = std::bit_floor(std::max(1U, kItemRows / group));
-    const int64_t wanted = executor_.threads() * kItemsPerThread;
-    while (n_queries > 1 && n_queries * group > kFewestItemRows) {
-      int64_t n_items = 0;
-      for (const SequenceRows& entry : rows) {
-        n_items += (entry.n_tokens + n_queries - 1) / n_queries * spec.n_kv_heads;
-      }
-      if (n_items >= wanted) break;
-      n_queries /= 2;
-    }
-    return n_queries;
-  }
-
   Executor& executor_;
   const FlashKernel& kernel_;
 };

@@ -1,20 +1,41 @@
+#include <immintrin.h>
+
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <span>
+#include <type_traits>
 
 #include "ng/vec16.h"
 #include "plugins/attention/flash/capture.h"
 #include "plugins/attention/flash/flash_kernel.h"
+#include "plugins/attention/flash/flash_scratch.h"
 
 NG_BEGIN_TARGET_AVX2
 #include "plugins/attention/flash/flash_kernel-inl.h"
 NG_END_TARGET
 
 namespace ng {
+namespace {
 
-// As many accumulators as registers hold beside a column and a query.
-const FlashKernel& Avx2FlashKernel() { return Flash<avx2::Vec16, 6, 1>::kKernel; }
+struct Avx2 {
+  using V = avx2::Vec16;
+  using F32 = F32Lanes<V>;
+  using Bf16 = Bf16Lanes<V>;
+  using F16 = F16Lanes<V>;
+  static constexpr int kBlockRows = 6;
+  static constexpr int kMostColumns = 2;
+  // Of two registers each; an unpacked step takes two or four of the sixteen.
+  template <class L>
+  static constexpr int Accumulators() {
+    return L::kStep == 1 ? 6 : 4;
+  }
+};
+
+}  // namespace
+
+const FlashKernel& Avx2FlashKernel() { return Flash<Avx2>::kKernel; }
 
 }  // namespace ng

@@ -4,8 +4,12 @@
 // sees scores, their maximum, e^(score - maximum) in key order and the weighted values, each value
 // dimension summed key by key; then (maximum, sum, out) is merged into the splits to its left. The
 // softmax over splits is that of Milakov & Gimelshein 2018 and Dao et al. 2022. Every query goes
-// through exactly these f32 operations whatever else is computed beside it: this is the bit
-// contract.
+// through exactly these operations whatever else is computed beside it and whoever computes which
+// split: this is the bit contract.
+//
+// Keys and values are widened to f32, in which everything is computed; but on the level avx512_bf16
+// a query that meets bf16 keys and weights that meet bf16 values are rounded to bf16, and products
+// of pairs are summed in f32.
 #ifndef NG_PLUGINS_ATTENTION_FLASH_FLASH_KERNEL_H_
 #define NG_PLUGINS_ATTENTION_FLASH_FLASH_KERNEL_H_
 
@@ -19,11 +23,11 @@ namespace ng {
 // Part of the bit contract: never depends on the shape or the machine.
 inline constexpr int kSplitKeys = 256;
 
+inline int64_t SplitsOf(int64_t n_keys) { return (n_keys + kSplitKeys - 1) / kSplitKeys; }
+
 struct FlashKernel {
-  // Scratch of one worker for items of up to `n_rows` rows (queries times heads that share a kv
-  // head); a multiple of 16.
-  int64_t (*scratch_floats)(int head_dim, int64_t n_rows);
-  // [worker] scratch: 64-byte aligned.
+  int block_rows;  // rows that share what is loaded of the keys and values
+  // [worker] scratch: a WorkerScratch for the item's rows (flash_scratch.h), 64-byte aligned.
   void (*attend)(const AttentionPlan& plan, const AttentionRun& run, const AttentionItem& item,
                  float* scratch);
 };
@@ -35,6 +39,7 @@ const FlashKernel& GetFlashKernel(IsaLevel level);
 const FlashKernel& ScalarFlashKernel();
 const FlashKernel& Avx2FlashKernel();
 const FlashKernel& Avx512FlashKernel();
+const FlashKernel& Avx512Bf16FlashKernel();
 
 }  // namespace ng
 

@@ -23,7 +23,8 @@ struct Vec16Results {
   float set[16], load[16], load_first[16], store_first[16], keep_first[16];
   float bf16[16], f16[16], bf16_even[16], bf16_odd[16], f16_even[16], f16_odd[16];
   float add[16], sub[16], mul[16], div[16], max[16], min[16], mul_add[16];
-  float round[16], scale2[16], select_less[16], exp[16];
+  float round[16], scale2[16], select_less[16], exp[16], exp_of_non_positive[16];
+  float set_pair[16], keep_even[16], add_pairs[16];
   float sum, max_lane;
 };
 

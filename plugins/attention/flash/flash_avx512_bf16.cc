@@ -1,0 +1,41 @@
+#include <immintrin.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <type_traits>
+
+#include "ng/vec16.h"
+#include "plugins/attention/flash/capture.h"
+#include "plugins/attention/flash/flash_kernel.h"
+#include "plugins/attention/flash/flash_scratch.h"
+
+NG_BEGIN_TARGET_AVX512_BF16
+#include "plugins/attention/flash/flash_bf16_dot-inl.h"
+#include "plugins/attention/flash/flash_kernel-inl.h"
+NG_END_TARGET
+
+namespace ng {
+namespace {
+
+struct Avx512Bf16 {
+  using V = avx512::Vec16;
+  using F32 = F32Lanes<V>;
+  using Bf16 = Bf16DotLanes;
+  using F16 = F16Lanes<V>;
+  static constexpr int kBlockRows = 6;
+  static constexpr int kMostColumns = 4;
+  template <class L>
+  static constexpr int Accumulators() {
+    return L::kStep == 1 || std::is_same_v<L, Bf16> ? 24 : 18;
+  }
+};
+
+}  // namespace
+
+const FlashKernel& Avx512Bf16FlashKernel() { return Flash<Avx512Bf16>::kKernel; }
+
+}  // namespace ng

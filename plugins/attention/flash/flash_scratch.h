@@ -1,0 +1,73 @@
+// Where the flash backend keeps what is not yet a result: each worker's own scratch, and the
+// partial results of rows whose keys are shared out over several items.
+#ifndef NG_PLUGINS_ATTENTION_FLASH_FLASH_SCRATCH_H_
+#define NG_PLUGINS_ATTENTION_FLASH_FLASH_SCRATCH_H_
+
+#include <cstdint>
+
+#include "ng/attention_backend.h"
+#include "plugins/attention/flash/flash_kernel.h"
+
+namespace ng {
+
+constexpr int64_t RoundUp16(int64_t n) { return (n + 15) / 16 * 16; }
+
+// What rows have got from some of their keys; `out` is not yet divided by `sum`.
+struct PartialRows {
+  float* out;          // [n_rows][out_stride]
+  float* max;          // [n_rows]
+  float* sum;          // [n_rows]
+  int64_t out_stride;  // head_dim rounded up to 16
+
+  static int64_t Floats(int head_dim, int64_t n_rows) {
+    return n_rows * RoundUp16(head_dim) + 2 * RoundUp16(n_rows);
+  }
+  static PartialRows At(float* memory, int head_dim, int64_t n_rows) {
+    const int64_t out_stride = RoundUp16(head_dim);
+    float* max = memory + n_rows * out_stride;
+    return {memory, max, max + RoundUp16(n_rows), out_stride};
+  }
+  PartialRows From(int64_t row) const {
+    return {out + row * out_stride, max + row, sum + row, out_stride};
+  }
+};
+
+// A worker's own.
+struct WorkerScratch {
+  float* q;           // [n_blocks][q_stride], packed
+  float* scores;      // [block_rows][kSplitKeys], of one block and split
+  PartialRows left;   // [n_rows], the merged splits of an item that walks all keys
+  PartialRows right;  // [block_rows], one split of one block
+  int64_t q_stride;   // floats of a packed block: rows times dimensions, each at most a float
+
+  static int64_t Floats(int head_dim, int64_t n_rows, int block_rows) {
+    const int64_t n_blocks = (n_rows + block_rows - 1) / block_rows;
+    return (n_blocks * RoundUp16(head_dim) + kSplitKeys) * block_rows +
+           PartialRows::Floats(head_dim, n_rows) + PartialRows::Floats(head_dim, block_rows);
+  }
+  static WorkerScratch At(float* memory, int head_dim, int64_t n_rows, int block_rows) {
+    const int64_t q_stride = RoundUp16(head_dim) * block_rows;
+    float* scores = memory + (n_rows + block_rows - 1) / block_rows * q_stride;
+    float* left = scores + kSplitKeys * block_rows;
+    float* right = left + PartialRows::Floats(head_dim, n_rows);
+    return {memory, scores, PartialRows::At(left, head_dim, n_rows),
+            PartialRows::At(right, head_dim, block_rows), q_stride};
+  }
+};
+
+// Shared by the items of the same rows, at AttentionItem::partials of the scratch: how many splits
+// are still to be computed, then the result of each. Whoever brings the count to zero merges them.
+struct SharedPartials {
+  static constexpr int64_t kCountFloats = 16;  // a count, alone in its cache line
+
+  static int64_t Floats(int head_dim, int64_t n_rows, int64_t n_splits) {
+    return kCountFloats + n_splits * PartialRows::Floats(head_dim, n_rows);
+  }
+  static PartialRows Split(float* memory, int64_t split, int head_dim, int64_t n_rows) {
+    return PartialRows::At(memory + Floats(head_dim, n_rows, split), head_dim, n_rows);
+  }
+};
+
+}  // namespace ng
+
+#endif  // NG_PLUGINS_ATTENTION_FLASH_FLASH_SCRATCH_H_

@@ -1,0 +1,85 @@
+// The softmax over splits of the keys (flash_kernel.h). Included between a level's target macros.
+// No include guard.
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "ng/vec16.h"
+#include "ng/vec_math-inl.h"
+#include "plugins/attention/flash/flash_kernel.h"
+
+namespace ng {
+
+// What the softmax of a row over some of its keys is relative to.
+struct Softmax {
+  float max;  // of the scores
+  float sum;  // of e^(score - max)
+};
+
+// Over the vectors of one ISA level. The level itself is the parameter, not its vector: two levels
+// may share a vector and yet are compiled apart.
+template <class Level>
+struct SplitSoftmax {
+  using V = typename Level::V;
+
+  // Turns the first n scores of a row into e^(score - max) as L's Elements, in place; up to the
+  // next multiple of 16 they become 0. The maximum starts at the lowest finite value and ignores
+  // NaN, so that a -infinity score is a weight of 0 and a NaN score is a NaN in the sum. The sum is
+  // that of the Elements.
+  template <class L>
+  static Softmax Exponentiate(float* scores, int n) {
+    V m = V::Set(-std::numeric_limits<float>::max());
+    int i = 0;
+    for (; i + 16 <= n; i += 16) m = V::Max(V::Load(scores + i), m);
+    if (i < n) {
+      const V tail = V::Load(scores + i).KeepFirst(n - i, -std::numeric_limits<float>::infinity());
+      tail.Store(scores + i);
+      m = V::Max(tail, m);
+    }
+    const float max = m.MaxLane();
+    const V shift = V::Set(max);
+    V total = V::Set(0.0F);
+    auto* weights = reinterpret_cast<typename L::Element*>(scores);  // never ahead of what is read
+    for (i = 0; i < n; i += 16) {
+      const V e = ExpOfNonPositive(V::Sub(V::Load(scores + i), shift));
+      total = V::Add(total, L::Narrow(e, weights + i));
+    }
+    return {max, total.Sum()};
+  }
+
+  // Merges a split's (softmax, out) into what the splits to its left gave. n: a multiple of 16.
+  static void Merge(Softmax right, const float* right_out, int64_t n, Softmax* left,
+                    float* left_out) {
+    const float max = left->max > right.max ? left->max : right.max;
+    const V a = ExpOfNonPositive(V::Set(left->max - max));
+    const V b = ExpOfNonPositive(V::Set(right.max - max));
+    for (int64_t d = 0; d < n; d += 16) {
+      V::MulAdd(V::Load(right_out + d), b, V::Mul(V::Load(left_out + d), a)).Store(left_out + d);
+    }
+    left->max = max;
+    float sum[16];  // every lane the same
+    V::MulAdd(V::Set(right.sum), b, V::Mul(V::Set(left->sum), a)).Store(sum);
+    left->sum = sum[0];
+  }
+
+  // Turns the raw scores of a row's n keys into the probabilities that made its output: the weights
+  // of each split once more, to the bit, relative to the softmax of the whole row.
+  template <class L>
+  static void FinishCapture(Softmax row, int64_t n, float* scores) {
+    for (int64_t split = 0; split < n; split += kSplitKeys) {
+      const int n_keys = static_cast<int>(n - split < kSplitKeys ? n - split : kSplitKeys);
+      float work[kSplitKeys];
+      std::memcpy(work, scores + split, static_cast<size_t>(n_keys) * sizeof(float));
+      const Softmax softmax = Exponentiate<L>(work, n_keys);
+      const V factor = V::Div(ExpOfNonPositive(V::Set(softmax.max - row.max)), V::Set(row.sum));
+      const auto* weights = reinterpret_cast<const typename L::Element*>(work);
+      for (int i = 0; i < n_keys; i += 16) {
+        const int kept = n_keys - i < 16 ? n_keys - i : 16;
+        V::Mul(L::Widen(weights + i), factor).StoreFirst(scores + split + i, kept);
+      }
+    }
+  }
+};
+
+}  // namespace ng

@@ -5,12 +5,14 @@
 #include <rapidcheck/gtest.h>
 #include <xmmintrin.h>
 
+#include <functional>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "ng/engine.h"
+#include "ng/isa.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
 
@@ -112,10 +114,52 @@ TEST_P(BitContract, HoldsWhateverFloatEnvironmentTheCallerHas) {
   EXPECT_EQ(found[0].captured.decode_logits, expected[0].captured.decode_logits);
 }
 
+// A prompt longer than a split of the keys and a short one, run in several ways.
+void ExpectOneSetOfBits(
+    const std::function<std::vector<Completion>(
+        const std::vector<std::string>& ways, const std::vector<GenerateRequest>& requests)>& run) {
+  GenerateRequest longer{{}, 5, {}};
+  for (int32_t i = 0; i < 270; ++i) longer.prompt_ids.push_back(i * 7 % 61);
+  const GenerateRequest shorter{{5, 4, 3, 2, 1, 0, 9}, 6, {}};
+  const std::vector<Completion> both =
+      run({"run.prefill_chunk=37", "run.threads=3"}, {longer, shorter});
+  const std::vector<std::vector<std::string>> ways = {
+      {"run.threads=1"}, {"run.threads=2", "run.prefill_chunk=1"}, {"run.use_cache=false"}};
+  for (const std::vector<std::string>& way : ways) {
+    for (const size_t i : {0, 1}) {
+      const std::vector<Completion> alone = run(way, {i == 0 ? longer : shorter});
+      EXPECT_EQ(alone[0].ids, both[i].ids);
+      EXPECT_EQ(alone[0].captured.logits, both[i].captured.logits) << way[0];
+      EXPECT_EQ(alone[0].captured.decode_logits, both[i].captured.decode_logits) << way[0];
+    }
+  }
+}
+
+class BitContractOfLevel : public BitContract {};
+
+TEST_P(BitContractOfLevel, HoldsForEveryIsaLevel) {
+  for (const IsaLevel level : SupportedIsaLevels()) {
+    SCOPED_TRACE(std::string(IsaName(level)));
+    ExpectOneSetOfBits([&](std::vector<std::string> ways, const auto& requests) {
+      ways.push_back("run.isa=" + std::string(IsaName(level)));
+      return Run(GetParam(), ways, requests);
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    EveryCell, BitContractOfLevel,
+    ::testing::Combine(::testing::Values("flash"), ::testing::Values("f32", "bf16", "f16"),
+                       ::testing::Values("f32", "bf16", "f16", "int8", "int4")),
+    [](const auto& info) {
+      return std::get<1>(info.param) + "_cache_" + std::get<2>(info.param) + "_weights";
+    });
+
 INSTANTIATE_TEST_SUITE_P(
     Cells, BitContract,
     ::testing::Values(Cell{"flash", "f32", "f32"}, Cell{"flash", "bf16", "f32"},
                       Cell{"flash", "f16", "bf16"}, Cell{"flash", "f32", "f16"},
+                      Cell{"flash", "bf16", "int8"}, Cell{"flash", "f32", "int4"},
                       Cell{"reference", "f32", "f32"}, Cell{"reference", "f16", "bf16"}),
     [](const auto& info) {
       return std::get<0>(info.param) + "_" + std::get<1>(info.param) + "_" +

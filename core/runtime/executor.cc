@@ -62,66 +62,89 @@ class Wait {
   unsigned n_pauses_ = 0;
 };
 
-// Regions are not handed to threads: whoever is awake claims their ranges one by one, the caller
-// too, so nobody ever waits for a thread that the system does not run. The helpers are tasks in the
-// arena, begun when first wanted. They stay awake for a while after a region, because the next one
-// is a few microseconds away while a model runs, then sleep until a region finds too few awake. One
-// that misses its call sleeps through a region: this takes a region longer, and nothing else.
-class TbbExecutor : public Executor {
- public:
-  TbbExecutor(int threads, int n_cpus)
-      : threads_(threads), most_helpers_(std::min(threads, n_cpus) - 1), arena_(threads) {}
+// One call of Run.
+struct Region {
+  Executor::Task task = nullptr;
+  void* context = nullptr;
+  int64_t n_items = 0;
+  int n_ranges = 0;
 
-  ~TbbExecutor() override {
-    claims_.store(kStop);
-    WakeHelpers();
-    Wait wait;
-    while (n_helpers_.load(std::memory_order_acquire) != 0) wait.Once();
+  // Ranges differ by at most one item; written so that no product can overflow.
+  int64_t Begin(int range) const {
+    return n_items / n_ranges * range + std::min<int64_t>(range, n_items % n_ranges);
   }
+};
 
-  TbbExecutor(const TbbExecutor&) = delete;
-  TbbExecutor& operator=(const TbbExecutor&) = delete;
-
-  int threads() const override { return threads_; }
-
-  absl::Status Run(int64_t n_items, Task task, void* context) override {
-    if (n_items <= 0) return absl::OkStatus();
-    const int n_ranges = static_cast<int>(std::min<int64_t>(n_items, threads_));
-    // Nobody else looks at it now: all ranges of the last region are finished.
-    region_ = {.task = task, .context = context, .n_items = n_items, .n_ranges = n_ranges};
-    if (n_ranges == 1) {
-      RunRange(0, 0);
-      return Result();
-    }
-    CallHelpers(std::min(most_helpers_, n_ranges - 1));
-    claims_.store(Claims(++n_regions_, n_ranges, 1), std::memory_order_release);
+// Where a caller and its helpers meet. Regions are not handed to threads: whoever is awake claims
+// their ranges one by one, the caller too, so nobody ever waits for a thread that the system does
+// not run. Helpers stay awake for a while after a region, because the next one is a few
+// microseconds away while a model runs, then sleep until a region finds too few awake. One that
+// misses its call sleeps through a region: this takes a region longer, and nothing else.
+class Team {
+ public:
+  // [caller] Runs the region with whoever helps. Exceptions stay inside the range that threw: every
+  // other range finishes.
+  absl::Status Run(const Region& region) {
+    region_ = region;  // nobody looks at it now: all ranges of the last one are finished
+    claims_.store(Claims(++n_regions_, region.n_ranges, 1), std::memory_order_release);
     int n_mine = 0;
     for (int range = 0; range != kNone; range = Claim(claims_.load(std::memory_order_relaxed))) {
       RunRange(range, 0);
       ++n_mine;
     }
-    n_helped_ += static_cast<uint32_t>(n_ranges - n_mine);
-    Wait wait;
-    while (finished_.load(std::memory_order_acquire) != n_helped_) wait.Once();
+    if (n_mine < region.n_ranges) {
+      n_helped_ += static_cast<uint32_t>(region.n_ranges - n_mine);
+      Wait wait;
+      while (finished_.load(std::memory_order_acquire) != n_helped_) wait.Once();
+    }
     return Result();
   }
 
- private:
-  struct Region {
-    Task task;
-    void* context;
-    int64_t n_items;
-    int n_ranges;
+  // [caller] How many helpers `n_wanted` lack, once those asleep have been called.
+  int Call(int n_wanted) {
+    const int n_helpers = n_helpers_.load(std::memory_order_relaxed);
+    if (n_helpers - n_asleep_.load(std::memory_order_relaxed) >= n_wanted) return 0;
+    WakeAll();
+    return std::max(0, n_wanted - n_helpers);
+  }
 
-    // Ranges differ by at most one item; written so that no product can overflow.
-    int64_t Begin(int range) const {
-      return n_items / n_ranges * range + std::min<int64_t>(range, n_items % n_ranges);
+  // [caller] One more helper is going to Help; or, with -1, is not.
+  void Expect(int n) { n_helpers_.fetch_add(n, std::memory_order_relaxed); }
+
+  // [caller] Waits for all helpers that have begun to leave; one that begins later leaves at once.
+  // REQUIRES: no Run from now on.
+  void Dismiss() {
+    claims_.store(kStop);
+    WakeAll();
+    Wait wait;
+    while (n_inside_.load(std::memory_order_acquire) != 0) wait.Once();
+  }
+
+  // [helper] Helps as `worker` until dismissed.
+  void Help(int worker) {
+    n_inside_.fetch_add(1);
+    Wait wait;
+    for (uint64_t last_seen = 0;;) {
+      const uint64_t seen = claims_.load(std::memory_order_relaxed);
+      if ((seen & kStop) != 0) break;
+      const int range = Claim(seen);
+      if (range != kNone) {
+        RunRange(range, worker);
+        finished_.fetch_add(1, std::memory_order_release);
+      } else if (seen != last_seen) {
+        last_seen = seen;
+        wait.Restart();
+      } else if (wait.elapsed() < kStay) {
+        wait.Once();
+      } else {
+        Sleep(seen);
+        wait.Restart();
+      }
     }
-  };
+    n_inside_.fetch_sub(1, std::memory_order_release);
+  }
 
-  // TBB allows as many workers as there are cores, and says so on stderr where an arena asks for
-  // more. Here the arena alone sets the limit: this one is the same for every executor.
-  static constexpr size_t kMostThreads = 1024;
+ private:
   static constexpr Clock::duration kStay = std::chrono::microseconds(200);
   static constexpr int kNone = -1;
 
@@ -130,7 +153,7 @@ class TbbExecutor : public Executor {
   // to whatever is there, so one made late is a claim of the next region, or none.
   static constexpr int kFieldBits = 16;
   static constexpr uint64_t kField = (uint64_t{1} << kFieldBits) - 1;
-  static constexpr uint64_t kStop = uint64_t{1} << 63;  // no more regions
+  static constexpr uint64_t kStop = uint64_t{1} << 63;
   static uint64_t Claims(uint64_t region, uint64_t n_ranges, uint64_t next) {
     return (region << (2 * kFieldBits) & ~kStop) | (n_ranges << kFieldBits) | next;
   }
@@ -146,7 +169,6 @@ class TbbExecutor : public Executor {
     return AnyLeft(claims) ? static_cast<int>(claims & kField) : kNone;
   }
 
-  // Exceptions stay inside the range that threw: every other range finishes.
   void RunRange(int range, int worker) {
     const DefaultFloatEnvironment environment;
     try {
@@ -168,54 +190,14 @@ class TbbExecutor : public Executor {
     }
   }
 
-  // Sees to it that `n_wanted` helpers are awake, or on their way.
-  void CallHelpers(int n_wanted) {
-    const int n_helpers = n_helpers_.load(std::memory_order_relaxed);
-    if (n_helpers - n_asleep_.load(std::memory_order_relaxed) >= n_wanted) return;
-    WakeHelpers();
-    for (int i = n_helpers; i < n_wanted; ++i) {
-      n_helpers_.fetch_add(1, std::memory_order_relaxed);
-      try {
-        arena_.enqueue([this] { Help(); });
-      } catch (const std::bad_alloc&) {
-        n_helpers_.fetch_sub(1, std::memory_order_relaxed);
-        return;  // the region gets done without
-      }
-    }
-  }
-
-  void WakeHelpers() {
+  void WakeAll() {
     n_asleep_.store(0, std::memory_order_relaxed);  // from now on they are on their way
     n_calls_.fetch_add(1);
     n_calls_.notify_all();
   }
 
-  void Help() {
-    // A place in the arena is one thread's; place 0 is kept for callers.
-    const int worker = tbb::this_task_arena::current_thread_index();
-    Wait wait;
-    for (uint64_t last_seen = 0;;) {
-      const uint64_t seen = claims_.load(std::memory_order_relaxed);
-      if ((seen & kStop) != 0) break;
-      const int range = Claim(seen);
-      if (range != kNone) {
-        RunRange(range, worker);
-        finished_.fetch_add(1, std::memory_order_release);
-      } else if (seen != last_seen) {
-        last_seen = seen;
-        wait.Restart();
-      } else if (wait.elapsed() < kStay) {
-        wait.Once();
-      } else {
-        Sleep(seen);
-        wait.Restart();
-      }
-    }
-    n_helpers_.fetch_sub(1, std::memory_order_release);
-  }
-
   // Until the next call, unless there is something new since `seen`. The order of the loads sees to
-  // it that the destructor's call is never missed.
+  // it that no helper sleeps through Dismiss.
   void Sleep(uint64_t seen) {
     const int32_t n_calls = n_calls_.load();
     if (claims_.load() != seen) return;
@@ -224,21 +206,64 @@ class TbbExecutor : public Executor {
   }
 
   static constexpr size_t kCacheLine = 64;
-  const int threads_;
-  const int most_helpers_;
   // What the caller writes and the helpers read: one cache line, so that it travels once.
   alignas(kCacheLine) std::atomic<uint64_t> claims_{0};
-  Region region_ = {};
+  Region region_;
   uint32_t n_regions_ = 0;
+  uint32_t n_helped_ = 0;  // what finished_ comes to
   // What the helpers write: how many ranges they have finished since the beginning, modulo 2^32.
   alignas(kCacheLine) std::atomic<uint32_t> finished_{0};
   std::atomic<bool> failed_{false};
   std::exception_ptr error_;  // set by whoever set failed_
-  // The rest changes rarely, or is the caller's own.
-  alignas(kCacheLine) std::atomic<int> n_helpers_{0};  // begun and not gone
+  // What changes rarely.
+  alignas(kCacheLine) std::atomic<int> n_helpers_{0};  // expected
+  std::atomic<int> n_inside_{0};                       // of them, begun and not gone
   std::atomic<int> n_asleep_{0};     // at most so many have not been called since they slept
-  std::atomic<int32_t> n_calls_{0};  // to wake up; what the sleepers wait for
-  uint32_t n_helped_ = 0;            // what finished_ comes to
+  std::atomic<int32_t> n_calls_{0};  // what the sleepers wait for
+};
+
+// The helpers are tasks in an arena of TBB, called for when first wanted. They own the team too:
+// when TBB runs out of memory it may run one late, or never.
+class TbbExecutor : public Executor {
+ public:
+  TbbExecutor(int threads, int n_cpus)
+      : threads_(threads), most_helpers_(std::min(threads, n_cpus) - 1), arena_(threads) {}
+  ~TbbExecutor() override { team_->Dismiss(); }
+  TbbExecutor(const TbbExecutor&) = delete;
+  TbbExecutor& operator=(const TbbExecutor&) = delete;
+
+  int threads() const override { return threads_; }
+
+  absl::Status Run(int64_t n_items, Task task, void* context) override {
+    if (n_items <= 0) return absl::OkStatus();
+    const int n_ranges = static_cast<int>(std::min<int64_t>(n_items, threads_));
+    const int n_wanted = std::min(most_helpers_, n_ranges - 1);
+    for (int lacking = team_->Call(n_wanted); lacking > 0 && BeginHelper(); --lacking) {
+    }
+    return team_->Run({task, context, n_items, n_ranges});
+  }
+
+ private:
+  // TBB allows as many workers as there are cores, and says so on stderr where an arena asks for
+  // more. Here the arena alone sets the limit: this one is the same for every executor.
+  static constexpr size_t kMostThreads = 1024;
+
+  // False without the memory for it: the region gets done all the same.
+  bool BeginHelper() {
+    team_->Expect(1);
+    try {
+      // A place in the arena is one thread's; place 0 is kept for callers.
+      arena_.enqueue([team = team_] { team->Help(tbb::this_task_arena::current_thread_index()); });
+      return true;
+    } catch (const std::bad_alloc&) {
+      team_->Expect(-1);
+      return false;
+    }
+  }
+
+  const int threads_;
+  const int most_helpers_;
+  const std::shared_ptr<Team> team_ = std::make_shared<Team>();
   const tbb::global_control control_{tbb::global_control::max_allowed_parallelism, kMostThreads};
   tbb::task_arena arena_;
 };

@@ -41,7 +41,9 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, const DecoderParts
     : spec_(spec),
       weights_(std::move(weights)),
       parts_(parts),
-      attention_spec_(AttentionSpecOf(spec)) {}
+      attention_spec_(AttentionSpecOf(spec)) {
+  rope_.reserve(static_cast<size_t>(parts.max_tokens * spec.shape.head_dim));
+}
 
 absl::StatusOr<SequenceId> Decoder::OpenSequence(int64_t capacity) {
   SequenceId id = 0;
@@ -296,8 +298,10 @@ void Decoder::GrowRopeTable(int64_t n_positions) {
   const int64_t half = spec_.shape.head_dim / 2;
   const auto have = static_cast<int64_t>(rope_.size()) / (2 * half);
   if (have >= n_positions) return;
-  // Doubling, so that a long decode does not come back here for every token.
-  int64_t wanted = std::max(n_positions, 2 * have);
+  // Doubling, so that a long decode does not come back here for every token, but not beyond what
+  // is reserved.
+  const auto room = static_cast<int64_t>(rope_.capacity()) / (2 * half);
+  int64_t wanted = std::max(n_positions, std::min(2 * have, room));
   if (spec_.shape.max_positions > 0) wanted = std::min(wanted, spec_.shape.max_positions);
   rope_.resize(static_cast<size_t>(wanted * half * 2));
   for (int64_t i = 0; i < half; ++i) {

@@ -27,6 +27,7 @@ struct DecoderParts {
   const KernelTable* kernels = nullptr;
   AttentionBackend* attention = nullptr;
   CacheStore* cache = nullptr;
+  int64_t max_tokens = 0;  // per sequence, as far as it is known: what to have room for
   // Who to name when a call into the part fails.
   const LoadedPlugin* attention_plugin = nullptr;
   const LoadedPlugin* cache_plugin = nullptr;

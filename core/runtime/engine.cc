@@ -74,6 +74,11 @@ class Engine::Impl {
   // Appends each sequence's tokens, at least one.
   absl::StatusOr<StepLogits> Extend(std::span<const SequenceId> sequences,
                                     std::span<const std::vector<int32_t>> tokens);
+  // An empty step to fill and Feed; the same memory every time.
+  std::vector<StepSequence>& NewStep() {
+    step_.clear();
+    return step_;
+  }
   // Runs one step over the sequences' new tokens and gives each one's last logits.
   absl::StatusOr<StepLogits> Feed(std::span<const StepSequence> sequences);
 
@@ -82,6 +87,7 @@ class Engine::Impl {
   std::unique_ptr<Assembly> assembly_;
   std::unique_ptr<CacheStore> cache_;
   std::unique_ptr<Decoder> decoder_;
+  std::vector<StepSequence> step_;
   int max_sequences_ = 0;
   double load_s_ = 0.0;
 };
@@ -160,6 +166,7 @@ absl::Status Engine::Impl::Load(const RunNeeds& needs) {
   parts.kernels = &Kernels(assembly_->isa);
   parts.attention = assembly_->attention.get();
   parts.cache = cache_.get();
+  parts.max_tokens = spec.max_tokens;
   parts.attention_plugin = &assembly_->selection.attention;
   parts.cache_plugin = &plugin;
   decoder_ = std::make_unique<Decoder>(assembly_->model.spec, std::move(weights), parts);
@@ -262,7 +269,7 @@ absl::StatusOr<StepLogits> Engine::Impl::Extend(std::span<const SequenceId> sequ
                                    sequences.size(), " sequences"));
   }
   const int64_t t_max = shape().max_positions;
-  std::vector<StepSequence> step;
+  std::vector<StepSequence>& step = NewStep();
   for (size_t i = 0; i < sequences.size(); ++i) {
     const int64_t length = decoder_->Length(sequences[i]);
     NG_RETURN_IF_ERROR(CheckPrompt(tokens[i]));
@@ -421,7 +428,7 @@ absl::StatusOr<StepLogits> Engine::DecodeStep(std::span<const SequenceId> sequen
     }
     const int64_t t_max = impl_->shape().max_positions;
     NG_RETURN_IF_ERROR(impl_->CheckIds(tokens));
-    std::vector<StepSequence> step;
+    std::vector<StepSequence>& step = impl_->NewStep();
     for (size_t i = 0; i < sequences.size(); ++i) {
       const int64_t length = impl_->model()->Length(sequences[i]);
       const int64_t capacity = impl_->model()->Capacity(sequences[i]);

@@ -1,73 +1,17 @@
 // Every allocation of Load and Generate is made to fail once, and each time the caller gets a
-// Status. A program of its own, because it replaces operator new. Open is left out: the JSON
-// library allocates in a destructor and protobuf (in libsentencepiece) does not survive a failed
-// allocation; both end the process, and nothing here can change that.
+// Status. Open is left out: the JSON library allocates in a destructor and protobuf (in
+// libsentencepiece) does not survive a failed allocation; both end the process, and nothing here
+// can change that.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cstdio>
-#include <cstdlib>
-#include <new>
 #include <string>
 #include <vector>
 
 #include "ng/engine.h"
+#include "tests/allocation/counting_allocator.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
-
-namespace {
-
-// The number of the allocation that fails; negative: none does.
-std::atomic<int64_t> failing = -1;
-std::atomic<int64_t> n_allocations = 0;
-
-void* Allocate(std::size_t size, std::size_t alignment) {
-  if (n_allocations.fetch_add(1) == failing.load()) throw std::bad_alloc();
-  const std::size_t rounded = (std::max<std::size_t>(size, 1) + alignment - 1) / alignment;
-  void* memory = std::aligned_alloc(alignment, rounded * alignment);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-// Every form, so that none is paired with one of a sanitizer's. Never inlined: GCC 12 would take
-// the free() it then sees for a mismatch with operator new.
-#define NG_REPLACED __attribute__((noinline))
-
-NG_REPLACED void* operator new(std::size_t size) {
-  return Allocate(size, alignof(std::max_align_t));
-}
-NG_REPLACED void* operator new[](std::size_t size) { return operator new(size); }
-NG_REPLACED void* operator new(std::size_t size, std::align_val_t alignment) {
-  return Allocate(size, static_cast<std::size_t>(alignment));
-}
-NG_REPLACED void* operator new[](std::size_t size, std::align_val_t alignment) {
-  return operator new(size, alignment);
-}
-NG_REPLACED void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  try {
-    return operator new(size);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
-NG_REPLACED void* operator new[](std::size_t size, const std::nothrow_t& nothrow) noexcept {
-  return operator new(size, nothrow);
-}
-NG_REPLACED void operator delete(void* memory) noexcept { std::free(memory); }
-NG_REPLACED void operator delete[](void* memory) noexcept { std::free(memory); }
-NG_REPLACED void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-NG_REPLACED void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-NG_REPLACED void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-NG_REPLACED void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-NG_REPLACED void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
-NG_REPLACED void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
 
 namespace ng {
 namespace {
@@ -86,8 +30,8 @@ absl::Status WholeRun(const std::string& model, int64_t n_failing) {
 
   NG_ASSIGN_OR_RETURN(const auto engine, Engine::Open(options));
 
-  n_allocations = 0;
-  failing = n_failing;
+  test::n_news = 0;
+  test::failing_new = n_failing;
   NG_RETURN_IF_ERROR(engine->Load(Needs(requests)));
   NG_ASSIGN_OR_RETURN(const auto done, engine->Generate(requests, keep));
   return done[1].ids.size() == 6 ? absl::OkStatus() : RuntimeError("not all was generated");
@@ -98,12 +42,12 @@ TEST(OutOfMemory, EveryFailedAllocationBecomesAStatus) {
   test::TinyNiels().WriteTo(dir.path());
   ASSERT_TRUE(WholeRun(dir.path(), -1).ok());  // also makes what is allocated once per process
   ASSERT_TRUE(WholeRun(dir.path(), -1).ok());
-  const int64_t total = n_allocations;
+  const int64_t total = test::n_news;
   ASSERT_GT(total, 300);
   int n_failed = 0;
   for (int64_t n = 0; n < total; ++n) {
     const absl::Status status = WholeRun(dir.path(), n);
-    failing = -1;
+    test::failing_new = -1;
     // A library may do without what it asked for; else the failure is reported as what it is.
     if (status.ok()) continue;
     ++n_failed;

@@ -1,0 +1,122 @@
+#include "tests/allocation/counting_allocator.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+void CountAllocation() { ng::test::n_allocations.fetch_add(1, std::memory_order_relaxed); }
+
+}  // namespace
+
+#if defined(__SANITIZE_ADDRESS__)
+
+namespace {
+
+void* AlignedAlloc(std::size_t alignment, std::size_t size) {
+  CountAllocation();
+  return std::aligned_alloc(alignment, size);
+}
+
+}  // namespace
+
+#else  // glibc lets a program define malloc and offers its own under these names.
+
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
+extern "C" {
+void* __libc_malloc(std::size_t size);
+void* __libc_calloc(std::size_t count, std::size_t size);
+void* __libc_realloc(void* memory, std::size_t size);
+void* __libc_memalign(std::size_t alignment, std::size_t size);
+
+void* malloc(std::size_t size) {
+  CountAllocation();
+  return __libc_malloc(size);
+}
+void* calloc(std::size_t count, std::size_t size) {
+  CountAllocation();
+  return __libc_calloc(count, size);
+}
+void* realloc(void* memory, std::size_t size) {
+  CountAllocation();
+  return __libc_realloc(memory, size);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  CountAllocation();
+  return __libc_memalign(alignment, size);
+}
+void* memalign(std::size_t alignment, std::size_t size) {
+  CountAllocation();
+  return __libc_memalign(alignment, size);
+}
+int posix_memalign(void** memory, std::size_t alignment, std::size_t size) {
+  CountAllocation();
+  void* allocated = __libc_memalign(alignment, size);
+  if (allocated == nullptr) return ENOMEM;
+  *memory = allocated;
+  return 0;
+}
+}
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
+
+namespace {
+
+void* AlignedAlloc(std::size_t alignment, std::size_t size) {
+  return aligned_alloc(alignment, size);
+}
+
+}  // namespace
+
+#endif
+
+namespace {
+
+void* Allocate(std::size_t size, std::size_t alignment) {
+  if (ng::test::n_news.fetch_add(1) == ng::test::failing_new.load()) throw std::bad_alloc();
+  const std::size_t rounded = (std::max<std::size_t>(size, 1) + alignment - 1) / alignment;
+  void* memory = AlignedAlloc(alignment, rounded * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+// Every form, so that none is paired with one of a sanitizer's. Never inlined: GCC 12 would take
+// the free() it then sees for a mismatch with operator new.
+#define NG_REPLACED __attribute__((noinline))
+
+NG_REPLACED void* operator new(std::size_t size) {
+  return Allocate(size, alignof(std::max_align_t));
+}
+NG_REPLACED void* operator new[](std::size_t size) { return operator new(size); }
+NG_REPLACED void* operator new(std::size_t size, std::align_val_t alignment) {
+  return Allocate(size, static_cast<std::size_t>(alignment));
+}
+NG_REPLACED void* operator new[](std::size_t size, std::align_val_t alignment) {
+  return operator new(size, alignment);
+}
+NG_REPLACED void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+NG_REPLACED void* operator new[](std::size_t size, const std::nothrow_t& nothrow) noexcept {
+  return operator new(size, nothrow);
+}
+NG_REPLACED void operator delete(void* memory) noexcept { std::free(memory); }
+NG_REPLACED void operator delete[](void* memory) noexcept { std::free(memory); }
+NG_REPLACED void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+NG_REPLACED void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+NG_REPLACED void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+NG_REPLACED void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+NG_REPLACED void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+NG_REPLACED void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}

@@ -1,0 +1,99 @@
+// G5: a decoded token costs no allocation, step by step and in Generate. Each figure is the least
+// of several runs, each with an engine of its own: a thread that starts late allocates in
+// whatever it falls into, what the engine allocates is there every time.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "ng/engine.h"
+#include "tests/allocation/counting_allocator.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/tiny_model.h"
+
+namespace ng {
+namespace {
+
+constexpr int kMostRuns = 5;
+
+class DecodeAllocations : public testing::TestWithParam<std::tuple<const char*, int>> {
+ protected:
+  void SetUp() override { test::TinyNiels().WriteTo(dir_.path()); }
+
+  std::unique_ptr<Engine> Load(const RunNeeds& needs, const std::string& chain) {
+    const auto& [codec, threads] = GetParam();
+    EngineOptions options;
+    options.overrides = {"model.path=" + dir_.path(), std::string("cache.codec=") + codec,
+                         "run.threads=" + std::to_string(threads),
+                         "run.stop_ids=", "sampler.chain=" + chain};
+    auto engine = Engine::Open(options);
+    EXPECT_TRUE(engine.ok()) << engine.status();
+    if (!engine.ok()) return nullptr;
+    const absl::Status loaded = (*engine)->Load(needs);
+    EXPECT_TRUE(loaded.ok()) << loaded;
+    return *std::move(engine);
+  }
+
+  // Allocations of a Generate of two requests of `n_tokens` new ones each.
+  int64_t Generate(int64_t n_tokens, const std::string& chain) {
+    const std::vector<GenerateRequest> requests = {{{1, 2, 3, 4, 5}, n_tokens, {}},
+                                                   {{6, 7}, n_tokens, {}}};
+    GenerateOptions streamed;
+    streamed.on_step = [](int, const StepRecord&) { return absl::OkStatus(); };
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (int run = 0; run < kMostRuns; ++run) {
+      const auto engine = Load(Needs(requests), chain);
+      const int64_t before = test::n_allocations;
+      const auto done = engine->Generate(requests, streamed);
+      least = std::min(least, test::n_allocations - before);
+      EXPECT_TRUE(done.ok()) << done.status();
+      EXPECT_EQ(done->back().ids.size(), 2 + static_cast<size_t>(n_tokens));
+    }
+    return least;
+  }
+
+  const test::TempDir dir_;
+};
+
+TEST_P(DecodeAllocations, AreNoneInADecodeStep) {
+  constexpr int kSteps = 40;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int run = 0; run < kMostRuns && least > 0; ++run) {
+    const auto engine = Load({.max_tokens = 64, .max_sequences = 2}, "greedy");
+    const std::vector<SequenceId> sequences = {*engine->OpenSequence(64),
+                                               *engine->OpenSequence(64)};
+    const std::vector<std::vector<int32_t>> prompts = {{1, 2, 3, 4, 5, 6, 7}, {8, 9}};
+    ASSERT_TRUE(engine->Prefill(sequences, prompts).ok());
+    const std::vector<int32_t> tokens = {10, 11};
+    ASSERT_TRUE(engine->DecodeStep(sequences, tokens).ok());
+    const int64_t before = test::n_allocations;
+    for (int step = 0; step < kSteps; ++step) {
+      ASSERT_TRUE(engine->DecodeStep(sequences, tokens).ok());
+    }
+    least = std::min(least, test::n_allocations - before);
+  }
+  EXPECT_EQ(least, 0) << "over " << kSteps << " steps";
+}
+
+TEST_P(DecodeAllocations, DoNotGrowWithTheTokensOfGenerate) {
+  for (const char* chain : {"temperature,top_k,top_p", "repetition_penalty,min_p", "greedy"}) {
+    EXPECT_EQ(Generate(20, chain), Generate(40, chain)) << chain;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(CodecsAndThreads, DecodeAllocations,
+                         testing::Combine(testing::Values("f32", "bf16", "f16"),
+                                          testing::Values(1, 2)));
+
+TEST(CountingAllocator, CountsNewAndMalloc) {
+  const int64_t before = test::n_allocations;
+  const auto counted = std::make_unique<std::vector<int>>(100);
+  EXPECT_EQ(test::n_allocations - before, 2);
+}
+
+}  // namespace
+}  // namespace ng

@@ -1,8 +1,9 @@
 // Matmul alone: the matrices of a layer and the head, by weight type, rows and threads, beside what
 // the machine can do at that moment.
-//   build/bin/benchmark_matmul --benchmark_filter='135m/.*/bf16/rows:(1|512)/'
+//   build/bin/benchmark_matmul --benchmark_filter='135m.*/type:1/rows:(1|512)/'
 //     --benchmark_repetitions=5 --benchmark_enable_random_interleaving=true
 //     --benchmark_report_aggregates_only=true
+// The type is a number of WeightType, its name stands at the end of the line.
 // Counters: "flop" and "bytes" per second, two operations a multiply-add, each weight read once;
 // "of_peak" and "of_bandwidth" as shares of Machine's figures, measured before and after each run.
 #include <benchmark/benchmark.h>
@@ -35,17 +36,9 @@ constexpr int64_t kFewRows = 32;                       // as a decode step has: 
 constexpr int64_t kRotatedBytes = int64_t{160} << 20;  // more than the caches hold
 
 struct Shape {
-  const char* model;
-  const char* matrix;
   int64_t n;
   int64_t k;
-};
-
-constexpr Shape kShapes[] = {
-    {"135m", "qkv", 960, 576},      {"135m", "attn_out", 576, 576}, {"135m", "gate_up", 3072, 576},
-    {"135m", "down", 576, 1536},    {"135m", "head", 49152, 576},   {"1b", "qkv", 3072, 2048},
-    {"1b", "attn_out", 2048, 2048}, {"1b", "gate_up", 16384, 2048}, {"1b", "down", 2048, 8192},
-    {"1b", "head", 32000, 2048},
+  bool operator==(const Shape&) const = default;
 };
 
 IsaLevel Isa() { return ChooseIsa("auto").value_or(IsaLevel::kScalar); }
@@ -68,11 +61,11 @@ PackedMatrix RandomMatrix(WeightType type, const Shape& shape) {
 // `n` matrices alike. The last ones made are kept: a benchmark is called several times in a row.
 const std::vector<PackedMatrix>& Matrices(WeightType type, const Shape& shape, size_t n) {
   static std::vector<PackedMatrix> kept;
-  static const Shape* kept_shape = nullptr;
-  if (kept_shape != &shape || kept.size() != n || kept.front().type() != type) {
+  static Shape kept_shape = {};
+  if (!(kept_shape == shape) || kept.size() != n || kept.front().type() != type) {
     kept.clear();
     while (kept.size() < n) kept.push_back(RandomMatrix(type, shape));
-    kept_shape = &shape;
+    kept_shape = shape;
   }
   return kept;
 }
@@ -85,27 +78,23 @@ Machine& MachineWith(int threads) {
   return *machine;
 }
 
-struct Case {
-  const Shape& shape;
-  WeightType type;
-  int64_t n_rows;
-  int threads;
-};
-
-void RunMatmul(benchmark::State& state, const Case& c) {
-  const auto executor = MakeExecutor(c.threads);
+void BenchmarkMatmul(benchmark::State& state, const Shape& shape) {
+  const auto type = static_cast<WeightType>(state.range(0));
+  const int64_t n_rows = state.range(1);
+  const int threads = static_cast<int>(state.range(2));
+  const auto executor = MakeExecutor(threads);
   const KernelTable& kernels = Kernels(Isa());
-  const int64_t bytes = PackedMatrix::PackedBytes(c.type, c.shape.n, c.shape.k);
-  const bool few = c.n_rows <= kFewRows;
+  const int64_t bytes = PackedMatrix::PackedBytes(type, shape.n, shape.k);
+  const bool few = n_rows <= kFewRows;
   const std::vector<PackedMatrix>& matrices =
-      Matrices(c.type, c.shape, few ? static_cast<size_t>(kRotatedBytes / bytes + 1) : 1);
-  const std::vector<float> x = RandomValues(c.n_rows * c.shape.k);    // [n_rows, k]
-  std::vector<float> out(static_cast<size_t>(c.n_rows * c.shape.n));  // [n_rows, n]
-  const std::array<int64_t, 2> x_extent = {c.n_rows, c.shape.k};
-  const std::array<int64_t, 2> out_extent = {c.n_rows, c.shape.n};
+      Matrices(type, shape, few ? static_cast<size_t>(kRotatedBytes / bytes + 1) : 1);
+  const std::vector<float> x = RandomValues(n_rows * shape.k);    // [n_rows, k]
+  std::vector<float> out(static_cast<size_t>(n_rows * shape.n));  // [n_rows, n]
+  const std::array<int64_t, 2> x_extent = {n_rows, shape.k};
+  const std::array<int64_t, 2> out_extent = {n_rows, shape.n};
 
-  Machine& machine = MachineWith(c.threads);
-  const Arithmetic arithmetic = bench::ArithmeticFor(WeightTypeName(c.type), Isa());
+  Machine& machine = MachineWith(threads);
+  const Arithmetic arithmetic = bench::ArithmeticFor(WeightTypeName(type), Isa());
   const auto limits = [&] {
     return std::pair(machine.ReadGbPerSecond(), machine.PeakGopPerSecond(arithmetic));
   };
@@ -123,61 +112,56 @@ void RunMatmul(benchmark::State& state, const Case& c) {
   const auto [gb_after, gop_after] = limits();
 
   const auto times = static_cast<double>(state.iterations());
-  const double flop = 2.0 * static_cast<double>(c.n_rows * c.shape.n * c.shape.k) * times;
+  const double flop = 2.0 * static_cast<double>(n_rows * shape.n * shape.k) * times;
   const double read = static_cast<double>(bytes) * times;
+  state.SetLabel(std::string(WeightTypeName(type)));
   state.counters["flop"] = benchmark::Counter(flop, benchmark::Counter::kIsRate);
   state.counters["bytes"] = benchmark::Counter(read, benchmark::Counter::kIsRate);
   state.counters["of_peak"] = flop / seconds / (0.5e9 * (gop_before + gop_after));
   if (few) state.counters["of_bandwidth"] = read / seconds / (0.5e9 * (gb_before + gb_after));
 }
 
-void ReadBandwidth(benchmark::State& state, int threads) {
+void ReadBandwidth(benchmark::State& state) {
+  Machine& machine = MachineWith(static_cast<int>(state.range(0)));
   double fastest = 0.0;
-  while (state.KeepRunning()) fastest = std::max(fastest, MachineWith(threads).ReadGbPerSecond());
+  while (state.KeepRunning()) fastest = std::max(fastest, machine.ReadGbPerSecond());
   state.counters["bytes"] = fastest * 1e9;
 }
 
-void Peak(benchmark::State& state, Arithmetic arithmetic, int threads) {
+void Peak(benchmark::State& state, Arithmetic arithmetic) {
+  Machine& machine = MachineWith(static_cast<int>(state.range(0)));
   double fastest = 0.0;
-  while (state.KeepRunning()) {
-    fastest = std::max(fastest, MachineWith(threads).PeakGopPerSecond(arithmetic));
-  }
+  while (state.KeepRunning()) fastest = std::max(fastest, machine.PeakGopPerSecond(arithmetic));
   state.counters["flop"] = fastest * 1e9;
 }
 
-void Register(int threads) {
-  const std::string suffix = "/threads:" + std::to_string(threads);
-  benchmark::RegisterBenchmark(("ReadBandwidth" + suffix).c_str(), ReadBandwidth, threads)
-      ->UseRealTime()
-      ->Unit(benchmark::kMillisecond);
-  for (const Arithmetic arithmetic : {Arithmetic::kF32, Arithmetic::kBf16, Arithmetic::kInt8}) {
-    const std::string name = "Peak/" + std::string(bench::ArithmeticName(arithmetic)) + suffix;
-    benchmark::RegisterBenchmark(name.c_str(), Peak, arithmetic, threads)
-        ->UseRealTime()
-        ->Unit(benchmark::kMillisecond);
-  }
-  for (const Shape& shape : kShapes) {
-    for (int type = 0; type < kWeightTypes; ++type) {
-      for (const int64_t n_rows : {1, 4, 32, 512}) {
-        const Case c{shape, static_cast<WeightType>(type), n_rows, threads};
-        const std::string name = std::string("Matmul/") + shape.model + "/" + shape.matrix + "/" +
-                                 std::string(WeightTypeName(c.type)) +
-                                 "/rows:" + std::to_string(n_rows) + suffix;
-        benchmark::RegisterBenchmark(name.c_str(), RunMatmul, c)
-            ->UseRealTime()
-            ->Unit(benchmark::kMicrosecond);
-      }
-    }
-  }
+void Threads(benchmark::internal::Benchmark* benchmark) {
+  benchmark->UseRealTime()->Unit(benchmark::kMillisecond)->ArgName("threads")->Arg(1)->Arg(2);
 }
+
+void Cases(benchmark::internal::Benchmark* benchmark) {
+  benchmark->UseRealTime()->Unit(benchmark::kMicrosecond)->ArgNames({"type", "rows", "threads"});
+  benchmark->ArgsProduct(
+      {benchmark::CreateDenseRange(0, kWeightTypes - 1, 1), {1, 4, 32, 512}, {1, 2}});
+}
+
+BENCHMARK(ReadBandwidth)->Apply(Threads);
+BENCHMARK_CAPTURE(Peak, f32, Arithmetic::kF32)->Apply(Threads);
+BENCHMARK_CAPTURE(Peak, bf16, Arithmetic::kBf16)->Apply(Threads);
+BENCHMARK_CAPTURE(Peak, int8, Arithmetic::kInt8)->Apply(Threads);
+
+BENCHMARK_CAPTURE(BenchmarkMatmul, 135m_qkv, Shape{960, 576})->Apply(Cases);
+BENCHMARK_CAPTURE(BenchmarkMatmul, 135m_attn_out, Shape{576, 576})->Apply(Cases);
+BENCHMARK_CAPTURE(BenchmarkMatmul, 135m_gate_up, Shape{3072, 576})->Apply(Cases);
+BENCHMARK_CAPTURE(BenchmarkMatmul, 135m_down, Shape{576, 1536})->Apply(Cases);
+BENCHMARK_CAPTURE(BenchmarkMatmul, 135m_head, Shape{49152, 576})->Apply(Cases);
+BENCHMARK_CAPTURE(BenchmarkMatmul, 1b_qkv, Shape{3072, 2048})->Apply(Cases);
+BENCHMARK_CAPTURE(BenchmarkMatmul, 1b_attn_out, Shape{2048, 2048})->Apply(Cases);
+BENCHMARK_CAPTURE(BenchmarkMatmul, 1b_gate_up, Shape{16384, 2048})->Apply(Cases);
+BENCHMARK_CAPTURE(BenchmarkMatmul, 1b_down, Shape{2048, 8192})->Apply(Cases);
+BENCHMARK_CAPTURE(BenchmarkMatmul, 1b_head, Shape{32000, 2048})->Apply(Cases);
 
 }  // namespace
 }  // namespace ng
 
-int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  for (const int threads : {1, 2}) ng::Register(threads);
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
-}
+BENCHMARK_MAIN();

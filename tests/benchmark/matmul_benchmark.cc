@@ -11,8 +11,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <iterator>
 #include <memory>
 #include <random>
@@ -51,8 +53,8 @@ std::vector<float> RandomValues(int64_t n) {
   return values;
 }
 
-PackedMatrix RandomMatrix(WeightType type, const Shape& shape) {
-  PackedMatrix matrix = PackedMatrix::Allocate(type, shape.n, shape.k).value();
+PackedMatrix RandomMatrix(WeightType type, const Shape& shape, WeightMemory& memory) {
+  PackedMatrix matrix = memory.Allocate(type, shape.n, shape.k).value();
   const std::vector<float> row = RandomValues(shape.k);
   for (int64_t i = 0; i < shape.n; ++i) matrix.PackRows(i, 1, row.data());
   return matrix;
@@ -64,10 +66,30 @@ const std::vector<PackedMatrix>& Matrices(WeightType type, const Shape& shape, s
   static Shape kept_shape = {};
   if (!(kept_shape == shape) || kept.size() != n || kept.front().type() != type) {
     kept.clear();
-    while (kept.size() < n) kept.push_back(RandomMatrix(type, shape));
+    const int64_t bytes = PackedMatrix::PackedBytes(type, shape.n, shape.k);
+    WeightMemory memory = WeightMemory::Reserve(static_cast<int64_t>(n) * bytes).value();
+    while (kept.size() < n) kept.push_back(RandomMatrix(type, shape, memory));
     kept_shape = shape;
   }
   return kept;
+}
+
+// Rows of random values as the type's kernel reads them; one after the other.
+std::vector<std::byte> RandomInput(const KernelTable& kernels, WeightType type, int64_t n_rows,
+                                   int64_t k) {
+  const auto index = static_cast<size_t>(type);
+  const int64_t row_bytes = InputRowBytes(kernels.input[index], k);
+  const std::vector<float> x = RandomValues(n_rows * k);
+  std::vector<std::byte> input(static_cast<size_t>(n_rows * row_bytes));
+  for (int64_t row = 0; row < n_rows; ++row) {
+    std::byte* to = input.data() + row * row_bytes;
+    if (kernels.prepare[index] != nullptr) {
+      kernels.prepare[index](x.data() + row * k, k, to);
+    } else {
+      std::memcpy(to, x.data() + row * k, static_cast<size_t>(row_bytes));
+    }
+  }
+  return input;
 }
 
 Machine& MachineWith(int threads) {
@@ -88,9 +110,9 @@ void BenchmarkMatmul(benchmark::State& state, const Shape& shape) {
   const bool few = n_rows <= kFewRows;
   const std::vector<PackedMatrix>& matrices =
       Matrices(type, shape, few ? static_cast<size_t>(kRotatedBytes / bytes + 1) : 1);
-  const std::vector<float> x = RandomValues(n_rows * shape.k);    // [n_rows, k]
+  const std::vector<std::byte> x = RandomInput(kernels, type, n_rows, shape.k);
+  const MatmulInput input{x.data(), n_rows, shape.k, static_cast<int64_t>(x.size()) / n_rows};
   std::vector<float> out(static_cast<size_t>(n_rows * shape.n));  // [n_rows, n]
-  const std::array<int64_t, 2> x_extent = {n_rows, shape.k};
   const std::array<int64_t, 2> out_extent = {n_rows, shape.n};
 
   Machine& machine = MachineWith(threads);
@@ -102,8 +124,8 @@ void BenchmarkMatmul(benchmark::State& state, const Shape& shape) {
   const auto start = std::chrono::steady_clock::now();
   size_t next = 0;
   while (state.KeepRunning()) {
-    const absl::Status status = Matmul(kernels, *executor, matrices[next], nullptr,
-                                       {x.data(), x_extent}, {out.data(), out_extent});
+    const absl::Status status = Matmul(kernels, *executor, matrices[next], nullptr, input,
+                                       TensorView<float, 2>(out.data(), out_extent));
     if (!status.ok()) state.SkipWithError("matmul failed");
     next = (next + 1) % matrices.size();
   }

@@ -45,7 +45,8 @@ def comparisons(weights, peers, deep):
     rows = []
     for kind in weights:
         if "llama_cpp" in peers:
-            ng, peer = Contender("ng", kind, "f16"), Contender("llama_cpp", kind, "f16")
+            # 16 bits on both sides, each engine's faster kind.
+            ng, peer = Contender("ng", kind, "bf16"), Contender("llama_cpp", kind, "f16")
             rows += [Comparison("prefill", ng, peer), Comparison("0", ng, peer)]
             if deep:
                 rows.append(Comparison(str(DEEP), ng, peer))
@@ -53,7 +54,7 @@ def comparisons(weights, peers, deep):
             ng, peer = Contender("ng", kind, kind), Contender("transformers", kind, kind)
             rows += [Comparison("prefill", ng, peer), Comparison("0", ng, peer)]
         if "ctranslate2" in peers and kind == "int8":
-            ng, peer = Contender("ng", kind, "f16"), Contender("ctranslate2", kind, "f32")
+            ng, peer = Contender("ng", kind, "bf16"), Contender("ctranslate2", kind, "f32")
             rows += [Comparison("prefill", ng, peer), Comparison("0", ng, peer)]
     return rows
 

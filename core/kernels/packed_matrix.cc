@@ -170,12 +170,13 @@ absl::StatusOr<WeightMemory> WeightMemory::Reserve(int64_t bytes) {
   WeightMemory memory;
   const std::shared_ptr<std::byte> whole(static_cast<std::byte*>(mapped),
                                          [room](std::byte* p) { munmap(p, room); });
-  auto begin = reinterpret_cast<uintptr_t>(mapped);
+  std::byte* begin = whole.get();
   if (bytes >= kHugePage) {
-    begin = (begin + kHugePage - 1) & -static_cast<uintptr_t>(kHugePage);
-    madvise(reinterpret_cast<void*>(begin), static_cast<size_t>(bytes), MADV_HUGEPAGE);  // a hint
+    const auto past = reinterpret_cast<uintptr_t>(begin) % kHugePage;
+    if (past != 0) begin += kHugePage - past;
+    madvise(begin, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // a hint
   }
-  memory.data_ = {whole, reinterpret_cast<std::byte*>(begin)};
+  memory.data_ = {whole, begin};
   memory.size_ = bytes;
   return memory;
 }

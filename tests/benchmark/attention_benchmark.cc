@@ -1,115 +1,226 @@
-// Attention alone: one layer's causal prefill over a contiguous cache, by backend and threads.
-//   build/bin/benchmark_attention --benchmark_repetitions=9
-//     --benchmark_enable_random_interleaving=true --benchmark_report_aggregates_only=true
-// The counter is the useful work: 4 * head_dim operations for each (query, visible key, head).
+// Attention alone, at the shapes of common models, beside the read bandwidth of the same threads.
+//   build/bin/benchmark_attention --benchmark_filter='decode/.*/threads:2|read'
+//     --benchmark_repetitions=9 --benchmark_enable_random_interleaving=true
+// Prefill: one sequence, causal, a layer at a time; flop_s counts 2 * heads * tokens^2 * head_dim.
+// Decode: one token behind as many keys as named, layers in turn so that nothing stays in a cache;
+// kv_bytes_s counts K and V once. Names: op / codec / heads / kv heads / length / head_dim. The
+// instruction set level is NG_ISA's, by default the best.
 #include <benchmark/benchmark.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <random>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "core/runtime/executor.h"
 #include "ng/attention_backend.h"
+#include "ng/isa.h"
 #include "plugins/attention/flash/flash_attention.h"
 #include "plugins/cache/contiguous/contiguous_store.h"
 
 namespace ng {
 namespace {
 
-constexpr int kHeads = 8;
-constexpr int kHeadDim = 64;
-constexpr int64_t kTokens = 2048;
+constexpr int64_t kColdBytes = int64_t{256} << 20;  // several times what caches hold
 
-class Prefill {
+struct Shape {
+  int n_heads;
+  int n_kv_heads;
+  int64_t length;
+  int head_dim;
+};
+constexpr Shape kPrefillShapes[] = {
+    {12, 12, 512, 64}, {12, 12, 2048, 64}, {32, 8, 2048, 64}, {32, 8, 2048, 128}};
+constexpr Shape kDecodeShapes[] = {{12, 12, 1024, 64},
+                                   {12, 12, 8192, 64},
+                                   {9, 3, 4096, 64},
+                                   {32, 8, 4096, 128},
+                                   {32, 8, 16384, 128}};
+constexpr Codec kCodecs[] = {Codec::kF32, Codec::kBf16, Codec::kF16};
+
+// Uniform in [-1, 1): what is computed does not depend on it.
+std::vector<float> RandomFloats(int64_t n) {
+  std::vector<float> values(static_cast<size_t>(n));
+  uint32_t state = 1;
+  for (float& x : values) {
+    state = state * 1664525U + 1013904223U;
+    x = static_cast<float>(state >> 8) * 0x1p-23F - 1.0F;
+  }
+  return values;
+}
+
+void Check(const absl::Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "benchmark_attention: error: %s\n", std::string(status.message()).c_str());
+  std::exit(1);
+}
+
+// A sequence of `length` tokens in every layer; runs the last n_queries of them, layer by layer.
+class Attention {
  public:
-  Prefill(int threads, Codec codec) : executor_(MakeExecutor(threads)) {
+  Attention(const Shape& shape, Codec codec, int threads, int64_t n_queries)
+      : shape_(shape), executor_(MakeExecutor(threads)) {
     PluginContext context;
     context.executor = executor_.get();
-    context.isa = SupportedIsaLevels().back();
+    context.isa = ChooseIsa("auto").value();
     backend_ = CreateFlashAttention(context).value();
-    const CacheSpec spec{.n_layers = 1,
-                         .n_kv_heads = kHeads,
-                         .head_dim = kHeadDim,
-                         .max_tokens = kTokens,
-                         .max_sequences = 1,
-                         .codec_k = codec,
-                         .codec_v = codec,
-                         .layouts = backend_->layouts()};
-    store_ = CreateContiguousStore(context, spec).value();
-    rows_ = {.sequence = store_->Open(kTokens).value(), .n_tokens = kTokens};
-    std::mt19937 random(1);
-    std::normal_distribution<float> normal;
-    for (std::vector<float>* values : {&q_, &k_, &v_}) {
-      values->resize(kTokens * kHeads * kHeadDim);
-      for (float& x : *values) x = normal(random);
-    }
+    kv_bytes_ = 2 * CodecBytes(codec) * shape.n_kv_heads * shape.length * shape.head_dim;
+    n_layers_ = n_queries == 1 ? static_cast<int>(kColdBytes / kv_bytes_ + 1) : 1;
+    store_ = CreateContiguousStore(context, {.n_layers = n_layers_,
+                                             .n_kv_heads = shape.n_kv_heads,
+                                             .head_dim = shape.head_dim,
+                                             .max_tokens = shape.length,
+                                             .max_sequences = 1,
+                                             .codec_k = codec,
+                                             .codec_v = codec,
+                                             .layouts = backend_->layouts()})
+                 .value();
+    sequence_ = store_->Open(shape.length).value();
+    Fill();
+
+    const int64_t width = int64_t{shape.n_heads} * shape.head_dim;
+    q_ = RandomFloats(n_queries * width);
     out_.resize(q_.size());
-    const std::array<int64_t, 3> extent = {kTokens, kHeads, kHeadDim};
-    const absl::Status appended =
-        store_->Append(0, {&rows_, 1}, {k_.data(), extent}, {v_.data(), extent});
-    if (!appended.ok()) std::abort();
-    view_ = store_->View(0, rows_.sequence, kTokens);
+    const std::array<int64_t, 3> extent = {n_queries, shape.n_heads, shape.head_dim};
     run_.q = {q_.data(), extent};
     run_.out = {out_.data(), extent};
-    run_.views = {&view_, 1};
+    rows_ = {.sequence = sequence_,
+             .start_pos = shape.length - n_queries,
+             .n_tokens = n_queries,
+             .row_begin = 0};
   }
 
-  bool Run() {
-    const AttentionSpec spec{.n_heads = kHeads,
-                             .n_kv_heads = kHeads,
-                             .head_dim = kHeadDim,
-                             .scale = 1.0F / std::sqrt(static_cast<float>(kHeadDim)),
+  // As the engine does it for a step: one plan, then a layer.
+  void RunLayer() {
+    const AttentionSpec spec{.n_heads = shape_.n_heads,
+                             .n_kv_heads = shape_.n_kv_heads,
+                             .head_dim = shape_.head_dim,
+                             .scale = 1.0F / std::sqrt(static_cast<float>(shape_.head_dim)),
                              .needs = {}};
-    if (!backend_->Plan(spec, {&rows_, 1}, &plan_).ok()) return false;
-    scratch_.resize(static_cast<size_t>(plan_.scratch_floats + 16));
-    const auto address = reinterpret_cast<uintptr_t>(scratch_.data());
-    const uintptr_t skipped = ((address + 63) & ~uintptr_t{63}) - address;
-    run_.scratch = {scratch_.data() + skipped / sizeof(float),
-                    static_cast<size_t>(plan_.scratch_floats)};
-    return backend_->Run(plan_, run_).ok();
+    if (layer_ == 0) Check(backend_->Plan(spec, {&rows_, 1}, &plan_));
+    const auto n_floats = static_cast<size_t>(plan_.scratch_floats);
+    if (scratch_.size() < n_floats + 16) scratch_.resize(n_floats + 16);
+    void* aligned = scratch_.data();
+    size_t space = scratch_.size() * sizeof(float);
+    std::align(64, n_floats * sizeof(float), aligned, space);
+    run_.scratch = {static_cast<float*>(aligned), n_floats};
+    const KvView view = store_->View(layer_, sequence_, shape_.length);
+    run_.views = {&view, 1};
+    Check(backend_->Run(plan_, run_));
+    layer_ = (layer_ + 1) % n_layers_;
   }
+
+  int64_t kv_bytes() const { return kv_bytes_; }
 
  private:
-  std::unique_ptr<Executor> executor_;
+  void Fill() {
+    const int64_t n = shape_.length * shape_.n_kv_heads * shape_.head_dim;
+    const std::vector<float> values = RandomFloats(n);
+    const TensorView<const float, 3> view(values.data(),
+                                          {shape_.length, shape_.n_kv_heads, shape_.head_dim});
+    const SequenceRows all{.sequence = sequence_, .n_tokens = shape_.length};
+    for (int layer = 0; layer < n_layers_; ++layer) {
+      Check(store_->Append(layer, {&all, 1}, view, view));
+    }
+    Check(store_->Commit({&all, 1}));
+  }
+
+  const Shape shape_;
+  const std::unique_ptr<Executor> executor_;
   std::unique_ptr<AttentionBackend> backend_;
   std::unique_ptr<CacheStore> store_;
+  SequenceId sequence_ = 0;
   SequenceRows rows_;
-  KvView view_;
-  std::vector<float> q_, k_, v_, out_;  // [kTokens, kHeads, kHeadDim]
+  int64_t kv_bytes_ = 0;  // of a layer
+  int n_layers_ = 1;
+  int layer_ = 0;
+  std::vector<float> q_, out_;  // [n_queries, n_heads, head_dim]
   std::vector<float> scratch_;
   AttentionPlan plan_;
   AttentionRun run_;
 };
 
-void FlashPrefill2048(benchmark::State& state, Codec codec) {
-  Prefill prefill(static_cast<int>(state.range(0)), codec);
-  while (state.KeepRunning()) {
-    if (!prefill.Run()) state.SkipWithError("attention failed");
-  }
-  const double pairs = 0.5 * kTokens * (kTokens + 1);
-  state.counters["flop"] =
-      benchmark::Counter(4.0 * kHeadDim * kHeads * pairs * static_cast<double>(state.iterations()),
-                         benchmark::Counter::kIsRate);
+void SetRate(const char* name, double per_iteration, benchmark::State& state) {
+  state.counters[name] = benchmark::Counter(per_iteration * static_cast<double>(state.iterations()),
+                                            benchmark::Counter::kIsRate);
 }
 
-BENCHMARK_CAPTURE(FlashPrefill2048, f32, Codec::kF32)
-    ->ArgName("threads")
-    ->Arg(1)
-    ->Arg(2)
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(FlashPrefill2048, bf16, Codec::kBf16)
-    ->ArgName("threads")
-    ->Arg(1)
-    ->Arg(2)
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
+void Prefill(benchmark::State& state, Shape shape, Codec codec) {
+  Attention attention(shape, codec, static_cast<int>(state.range(0)), shape.length);
+  attention.RunLayer();
+  while (state.KeepRunning()) attention.RunLayer();
+  const auto length = static_cast<double>(shape.length);
+  SetRate("flop_s", 2.0 * shape.n_heads * length * length * shape.head_dim, state);
+}
+
+void Decode(benchmark::State& state, Shape shape, Codec codec) {
+  Attention attention(shape, codec, static_cast<int>(state.range(0)), 1);
+  attention.RunLayer();
+  while (state.KeepRunning()) attention.RunLayer();
+  SetRate("kv_bytes_s", static_cast<double>(attention.kv_bytes()), state);
+}
+
+// What decode is measured against: every thread reads a part of memory like the cache's.
+void Read(benchmark::State& state) {
+  const auto executor = MakeExecutor(static_cast<int>(state.range(0)));
+  void* memory =
+      mmap(nullptr, kColdBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return state.SkipWithError("no memory");
+  madvise(memory, kColdBytes, MADV_HUGEPAGE);
+  auto* words = static_cast<uint64_t*>(memory);
+  constexpr int64_t kWords = kColdBytes / 8;
+  for (int64_t i = 0; i < kWords; ++i) words[i] = static_cast<uint64_t>(i);
+  while (state.KeepRunning()) {
+    Check(ParallelFor(*executor, kWords / 8, [&](int64_t begin, int64_t end, int) {
+      uint64_t sum = 0;  // of a word of each cache line: memory is the limit, not the additions
+      for (int64_t line = begin; line < end; ++line) sum += words[line * 8];
+      benchmark::DoNotOptimize(sum);
+    }));
+  }
+  SetRate("bytes_s", static_cast<double>(kColdBytes), state);
+  munmap(memory, kColdBytes);
+}
+
+using Body = void (*)(benchmark::State& state, Shape shape, Codec codec);
+
+void Register(const char* op, const Shape& shape, Codec codec, Body body) {
+  std::ostringstream name;
+  name << op << '/' << CodecName(codec) << '/' << shape.n_heads << '/' << shape.n_kv_heads << '/'
+       << shape.length << '/' << shape.head_dim;
+  benchmark::RegisterBenchmark(name.str().c_str(), body, shape, codec)
+      ->ArgName("threads")
+      ->Arg(1)
+      ->Arg(2)
+      ->UseRealTime()
+      ->Unit(benchmark::kMicrosecond);
+}
 
 }  // namespace
 }  // namespace ng
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  for (const ng::Codec codec : ng::kCodecs) {
+    for (const ng::Shape& shape : ng::kPrefillShapes) {
+      ng::Register("prefill", shape, codec, ng::Prefill);
+    }
+    for (const ng::Shape& shape : ng::kDecodeShapes) {
+      ng::Register("decode", shape, codec, ng::Decode);
+    }
+  }
+  benchmark::RegisterBenchmark("read", ng::Read)
+      ->ArgName("threads")
+      ->Arg(1)
+      ->Arg(2)
+      ->UseRealTime()
+      ->Unit(benchmark::kMicrosecond);
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+}

@@ -98,17 +98,24 @@ class FlashAttention : public AttentionBackend {
       run.scratch[static_cast<size_t>(item.partials)] =
           static_cast<float>(SplitsOf(entry.start_pos + item.query_end));
     }
-    // Workers take items one by one, as they are much unlike in cost.
+    // Workers take items one by one, as they are much unlike in cost; each the next one ahead of
+    // time, to fetch its keys.
     const auto n_items = static_cast<int64_t>(plan.items.size());
     float* own = run.scratch.data() + plan.scratch_floats -
                  executor_.threads() * plan.worker_floats;  // [threads][worker_floats]
-    std::atomic<int64_t> next{0};
+    std::atomic<int64_t> n_taken{0};
+    const auto take = [&]() -> const AttentionItem* {
+      const int64_t i = n_taken.fetch_add(1, std::memory_order_relaxed);
+      return i < n_items ? &plan.items[static_cast<size_t>(i)] : nullptr;
+    };
     const int64_t n_workers = std::min<int64_t>(executor_.threads(), n_items);
     return ParallelFor(executor_, n_workers, [&](int64_t, int64_t, int worker) {
       float* scratch = own + worker * plan.worker_floats;
-      for (int64_t i = next.fetch_add(1, std::memory_order_relaxed); i < n_items;
-           i = next.fetch_add(1, std::memory_order_relaxed)) {
-        kernel_.attend(plan, run, plan.items[static_cast<size_t>(i)], scratch);
+      const AttentionItem* item = take();
+      while (item != nullptr) {
+        const AttentionItem* next = take();
+        kernel_.attend(plan, run, {*item, next}, scratch);
+        item = next;
       }
     });
   }

@@ -15,23 +15,27 @@ struct Bf16DotLanes {
   using Element = uint16_t;
   static constexpr int kStep = 2;
   static constexpr int kAccumulators = 1;
-  using Columns = __m512i;
-  using Factor = __m512i;
-  static NG_INLINE __m512i Load(const std::byte* p) { return _mm512_loadu_si512(p); }
-  static NG_INLINE __m512i LoadFirst(const std::byte* p, int n) {
-    return _mm512_maskz_loadu_epi32(V::First(n), p);
+  using Columns = __m512bh;
+  using Factor = __m512bh;
+  static NG_INLINE __m512bh Load(const std::byte* p) {
+    auto columns = reinterpret_cast<__m512bh>(_mm512_loadu_si512(p));
+    asm("" : "+v"(columns));  // GCC would load again for every row
+    return columns;
   }
-  static NG_INLINE __m512i KeepFirstElement(__m512i columns) {
-    return _mm512_and_si512(columns, _mm512_set1_epi32(0xFFFF));
+  static NG_INLINE __m512bh LoadFirst(const std::byte* p, int n) {
+    return reinterpret_cast<__m512bh>(_mm512_maskz_loadu_epi32(V::First(n), p));
   }
-  static NG_INLINE __m512i LoadFactor(const uint16_t* x) {
+  static NG_INLINE __m512bh KeepFirstElement(__m512bh columns) {
+    return reinterpret_cast<__m512bh>(
+        _mm512_and_si512(reinterpret_cast<__m512i>(columns), _mm512_set1_epi32(0xFFFF)));
+  }
+  static NG_INLINE __m512bh LoadFactor(const uint16_t* x) {
     int pair;
     std::memcpy(&pair, x, sizeof(pair));
-    return _mm512_set1_epi32(pair);
+    return reinterpret_cast<__m512bh>(_mm512_set1_epi32(pair));
   }
-  static NG_INLINE void MulAdd(__m512i x, __m512i columns, V* sums) {
-    sums->v = _mm512_dpbf16_ps(sums->v, reinterpret_cast<__m512bh>(x),
-                               reinterpret_cast<__m512bh>(columns));
+  static NG_INLINE void MulAdd(__m512bh x, __m512bh columns, V* sums) {
+    sums->v = _mm512_dpbf16_ps(sums->v, x, columns);
   }
   static NG_INLINE V Total(const V* sums) { return *sums; }
   static NG_INLINE V Narrow(V x, uint16_t* to) {

@@ -24,11 +24,23 @@ struct FlashBlock {
   static constexpr int kSplitTiles = kSplitKeys / kTile;
   static constexpr int kStepBytes = kTile * 4;  // of 16 columns: one f32 or two 16-bit elements
 
-  // Tiles of one split. While a tile is multiplied, as many bytes are fetched from where `ahead`
-  // points: it has kSplitTiles entries, valid or equal to those of `at`.
+  // The tiles of one side of a split. Those that the keys do not reach repeat another.
   struct Tiles {
     const std::byte* at[kSplitTiles];
-    const std::byte* ahead[kSplitTiles];
+    int64_t tile_bytes;
+
+    // Where byte `pos` of the split lies.
+    const std::byte* Find(int64_t pos) const {
+      const int64_t tile = pos / tile_bytes;
+      return at[tile < kSplitTiles ? tile : kSplitTiles - 1] + pos % tile_bytes;
+    }
+  };
+
+  // A side to multiply, and one that is fetched meanwhile, byte for byte, in the order in which it
+  // lies in memory: the processor foresees neither. Nothing to fetch: nullptr.
+  struct Operand {
+    const Tiles* tiles;
+    const Tiles* ahead;
   };
 
   const float* q;             // L::Elements [steps][kBlockRows][kStep], by the codec of K
@@ -38,8 +50,8 @@ struct FlashBlock {
   int head_dim;               //
   int n_rows;                 // 1..kBlockRows
   int n_visible[kBlockRows];  // keys of the split that each row may see, never fewer than before
-  const Tiles* k;             //
-  const Tiles* v;             //
+  Operand k;                  //
+  Operand v;                  //
 
   // Rows that are multiplied at a time, so that accumulators and columns fit the registers.
   template <class L>
@@ -75,31 +87,33 @@ struct FlashBlock {
     if constexpr (kRows > 1) {
       if (n_rows - row < kRows) return ScoreRows<L, kRows - 1>(row);
     }
+    // Tiles side by side make better use of what is in a cache; from memory, one after the other
+    // comes faster.
     constexpr int kTiles = Columns<L>(kRows);
     const int n_tiles = (n_visible[row + kRows - 1] + kTile - 1) / kTile;
     int tile = 0;
-    for (; tile + kTiles <= n_tiles; tile += kTiles) ScoreTiles<L, kRows, kTiles>(row, tile);
-    for (; tile < n_tiles; ++tile) ScoreTiles<L, kRows, 1>(row, tile);
+    if (k.ahead == nullptr) {
+      for (; tile + kTiles <= n_tiles; tile += kTiles) {
+        ScoreTiles<L, kRows, kTiles>(row, tile, nullptr);
+      }
+    }
+    for (; tile < n_tiles; ++tile) {
+      ScoreTiles<L, kRows, 1>(row, tile, (k.ahead == nullptr ? k.tiles : k.ahead)->at[tile]);
+    }
   }
 
   template <class L, int kRows, int kTiles>
-  NG_INLINE void ScoreTiles(int row, int tile) const {
+  NG_INLINE void ScoreTiles(int row, int tile, const std::byte* fetched) const {
     V sums[kRows][kTiles][L::kAccumulators];
     Clear(&sums[0][0][0], kRows * kTiles * L::kAccumulators);
     const std::byte* at[kTiles];
-    const std::byte* ahead[kTiles];
-    for (int t = 0; t < kTiles; ++t) {
-      at[t] = k->at[tile + t];
-      ahead[t] = k->ahead[tile + t];
-    }
+    for (int t = 0; t < kTiles; ++t) at[t] = k.tiles->at[tile + t];
     const auto* x = reinterpret_cast<const typename L::Element*>(q) + row * L::kStep;
     const int64_t end = int64_t{(head_dim + L::kStep - 1) / L::kStep} * kStepBytes;
     for (int64_t step = 0; step < end; step += kStepBytes) {
       typename L::Columns keys[kTiles];
-      for (int t = 0; t < kTiles; ++t) {
-        keys[t] = L::Load(at[t] + step);
-        Prefetch(ahead[t] + step);
-      }
+      for (int t = 0; t < kTiles; ++t) keys[t] = L::Load(at[t] + step);
+      if constexpr (kTiles == 1) Prefetch(fetched + step);
       for (int r = 0; r < kRows; ++r) {
         const typename L::Factor factor = L::LoadFactor(x + r * L::kStep);
         for (int t = 0; t < kTiles; ++t) L::MulAdd(factor, keys[t], sums[r][t]);
@@ -145,37 +159,44 @@ struct FlashBlock {
     constexpr size_t kPerFloat = sizeof(float) / sizeof(typename L::Element);
     constexpr int kRowElements = kSplitKeys * static_cast<int>(kPerFloat);
     const int64_t stride = int64_t{head_dim} * 4;  // of a step: one f32 or two 16-bit elements
+    const Tiles& ahead = v.ahead == nullptr ? *v.tiles : *v.ahead;
     const int common = n_visible[row] / L::kStep * L::kStep;
     for (int key = 0; key < common; key += kTile) {
       const int tile_end = common < key + kTile ? common : key + kTile;
-      const std::byte* at = v->at[key / kTile] + int64_t{dim} * 4;
-      const std::byte* ahead = v->ahead[key / kTile] + int64_t{dim} * 4;
+      const std::byte* at = v.tiles->at[key / kTile] + int64_t{dim} * 4;
+      const int64_t n_before = int64_t{dim} * (kSplitKeys / kTile) + int64_t{key} * kVectors;
+      const std::byte* fetched = ahead.Find(n_before / L::kStep * kStepBytes);
       for (int j = key; j < tile_end; j += L::kStep) {
         typename L::Columns values[kVectors];
         for (int c = 0; c < kVectors; ++c) {
           values[c] = LoadValues<L, kPartial>(at + c * kStepBytes, dim);
-          Prefetch(ahead + c * kStepBytes);
+          Prefetch(fetched + c * kStepBytes);
         }
         for (int r = 0; r < kRows; ++r) {
           const typename L::Factor weight = L::LoadFactor(weights + r * kRowElements + j);
           for (int c = 0; c < kVectors; ++c) L::MulAdd(weight, values[c], sums[r][c]);
         }
         at += stride;
-        ahead += stride;
+        fetched += kVectors * kStepBytes;
+      }
+    }
+    float rest[kRows][kVectors][L::kAccumulators * 16];  // out of registers, for rows in turn
+    for (int r = 0; r < kRows; ++r) {
+      for (int c = 0; c < kVectors; ++c) {
+        for (int i = 0; i < L::kAccumulators; ++i) sums[r][c][i].Store(rest[r][c] + i * 16);
       }
     }
     for (int r = 0; r < kRows; ++r) {
-      for (int j = common; j < n_visible[row + r]; j += L::kStep) {
-        const std::byte* at = v->at[j / kTile] + j % kTile / L::kStep * stride + int64_t{dim} * 4;
-        const typename L::Factor weight = L::LoadFactor(weights + r * kRowElements + j);
-        for (int c = 0; c < kVectors; ++c) {
-          auto values = LoadValues<L, kPartial>(at + c * kStepBytes, dim);
-          if (j + L::kStep > n_visible[row + r]) values = L::KeepFirstElement(values);
-          L::MulAdd(weight, values, sums[r][c]);
-        }
-      }
       for (int c = 0; c < kVectors; ++c) {
-        L::Total(sums[r][c]).Store(out + (row + r) * out_stride + dim + c * 16);
+        V total[L::kAccumulators];
+        for (int i = 0; i < L::kAccumulators; ++i) total[i] = V::Load(rest[r][c] + i * 16);
+        for (int j = common; j < n_visible[row + r]; j += L::kStep) {
+          const std::byte* at = v.tiles->at[j / kTile] + j % kTile / L::kStep * stride;
+          auto values = LoadValues<L, kPartial>(at + int64_t{dim} * 4 + c * kStepBytes, dim);
+          if (j + L::kStep > n_visible[row + r]) values = L::KeepFirstElement(values);
+          L::MulAdd(L::LoadFactor(weights + r * kRowElements + j), values, total);
+        }
+        L::Total(total).Store(out + (row + r) * out_stride + dim + c * 16);
       }
     }
   }
@@ -185,7 +206,7 @@ struct FlashBlock {
   }
 
   static NG_INLINE void Prefetch(const std::byte* p) {
-    _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1);
+    _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
   }
 };
 

@@ -27,16 +27,17 @@ namespace ng {
 template <class Level, class KeyLanes, class ValueLanes>
 class FlashItem {
  public:
-  FlashItem(const AttentionPlan& plan, const AttentionRun& run, const AttentionItem& item,
+  FlashItem(const AttentionPlan& plan, const AttentionRun& run, const FlashWork& work,
             float* memory)
       : run_(run),
-        item_(item),
-        rows_(plan.rows[static_cast<size_t>(item.sequence)]),
-        view_(run.views[static_cast<size_t>(item.sequence)]),
+        item_(work.item),
+        next_(work.next),
+        rows_(plan.rows[static_cast<size_t>(item_.sequence)]),
+        view_(run.views[static_cast<size_t>(item_.sequence)]),
         scale_(plan.spec.scale),
         head_dim_(plan.spec.head_dim),
         group_(plan.spec.n_heads / plan.spec.n_kv_heads),
-        n_rows_((item.query_end - item.query_begin) * group_),
+        n_rows_((item_.query_end - item_.query_begin) * group_),
         scratch_(WorkerScratch::At(memory, head_dim_, n_rows_, kBlockRows)) {}
 
   void Attend() {
@@ -65,6 +66,7 @@ class FlashItem {
   using V = typename Level::V;
   using Block = FlashBlock<Level>;
   using Tiles = typename Block::Tiles;
+  using Operand = typename Block::Operand;
   static constexpr int kBlockRows = Level::kBlockRows;
 
   int64_t Pos(int64_t row) const { return rows_.start_pos + item_.query_begin + row / group_; }
@@ -113,40 +115,46 @@ class FlashItem {
 
   // All rows against one split; block by block, each merged into `left` if asked to.
   void AttendSplit(int64_t split, const PartialRows& to, bool merge) {
-    Tiles k;
-    Tiles v;
-    FindTiles(split, &k, &v);
+    const Tiles k = FindTiles(item_, view_.k, split);
+    const Tiles v = FindTiles(item_, view_.v, split);
+    const Tiles next = FindNextKeys(split, v);
     for (int64_t row = 0; row < n_rows_; row += kBlockRows) {
       const int64_t n = n_rows_ - row < kBlockRows ? n_rows_ - row : kBlockRows;
-      if (Visible(row + n - 1, split) > 0) {
-        AttendBlock(split, row, {k, v}, merge ? to : to.From(row));
-        if (merge) MergeRows(split, row, n, to, scratch_.left.From(row));
+      if (Visible(row + n - 1, split) == 0) continue;
+      // The first block fetches for all.
+      AttendBlock(split, row, {&k, row == 0 ? &v : nullptr}, {&v, row == 0 ? &next : nullptr},
+                  merge ? to : to.From(row));
+      if (merge) MergeRows(split, row, n, to, scratch_.left.From(row));
+    }
+  }
+
+  // The keys to multiply after this split, those of the worker's next item at the end of this one.
+  Tiles FindNextKeys(int64_t split, const Tiles& nothing) const {
+    if (split + 1 < SplitsOf(item_.key_end)) return FindTiles(item_, view_.k, split + 1);
+    if (next_ == nullptr) return nothing;
+    const KvView& view = run_.views[static_cast<size_t>(next_->sequence)];
+    return FindTiles(*next_, view.k, next_->key_begin / kSplitKeys);
+  }
+
+  Tiles FindTiles(const AttentionItem& item, const KvSide& side, int64_t split) const {
+    const KvView& view = run_.views[static_cast<size_t>(item.sequence)];
+    const int64_t last = (item.key_end - 1) / kTileTokens;
+    const int64_t page_tiles = view.page_tokens / kTileTokens;
+    Tiles tiles;
+    tiles.tile_bytes = side.tile_bytes;
+    int64_t tile = split * Block::kSplitTiles;
+    for (int t = 0; t < Block::kSplitTiles; ++t, ++tile) {
+      if (t == 0 || tile % page_tiles == 0) {
+        tiles.at[t] = view.Tile(side, item.kv_head, tile < last ? tile : last);
+      } else {
+        tiles.at[t] = tiles.at[t - 1] + (tile <= last ? side.tile_bytes : 0);
       }
-      // What lies ahead has been fetched with the first block.
-      std::memcpy(k.ahead, k.at, sizeof(k.at));
-      std::memcpy(v.ahead, v.at, sizeof(v.at));
     }
+    return tiles;
   }
-
-  // Values are fetched while their keys are multiplied, the next split's keys while values are.
-  void FindTiles(int64_t split, Tiles* k, Tiles* v) const {
-    const int64_t first = split * Block::kSplitTiles;
-    const int64_t n_tiles = (item_.key_end + kTileTokens - 1) / kTileTokens;
-    for (int64_t t = 0; t < Block::kSplitTiles && first + t < n_tiles; ++t) {
-      k->at[t] = view_.Tile(view_.k, item_.kv_head, first + t);
-      k->ahead[t] = v->at[t] = view_.Tile(view_.v, item_.kv_head, first + t);
-      const int64_t next = first + Block::kSplitTiles + t;
-      v->ahead[t] = next < n_tiles ? view_.Tile(view_.k, item_.kv_head, next) : v->at[t];
-    }
-  }
-
-  struct SplitTiles {
-    const Tiles& k;
-    const Tiles& v;
-  };
-
   // Rows [row, row + kBlockRows), or the fewer there are, against one split.
-  void AttendBlock(int64_t split, int64_t row, const SplitTiles& tiles, const PartialRows& to) {
+  void AttendBlock(int64_t split, int64_t row, const Operand& k, const Operand& v,
+                   const PartialRows& to) {
     Block block;
     block.q = scratch_.q + row / kBlockRows * scratch_.q_stride;
     block.scores = scratch_.scores;
@@ -155,8 +163,8 @@ class FlashItem {
     block.head_dim = head_dim_;
     block.n_rows = static_cast<int>(n_rows_ - row < kBlockRows ? n_rows_ - row : kBlockRows);
     for (int r = 0; r < block.n_rows; ++r) block.n_visible[r] = Visible(row + r, split);
-    block.k = &tiles.k;
-    block.v = &tiles.v;
+    block.k = k;
+    block.v = v;
 
     block.template Score<KeyLanes>();
     for (int r = 0; r < block.n_rows; ++r) {
@@ -213,6 +221,7 @@ class FlashItem {
 
   const AttentionRun& run_;
   const AttentionItem& item_;
+  const AttentionItem* const next_;  // may be null
   const SequenceRows& rows_;
   const KvView& view_;
   const float scale_;
@@ -227,33 +236,33 @@ class FlashItem {
 template <class Level>
 struct Flash {
   template <class KeyLanes, class ValueLanes>
-  static void AttendIn(const AttentionPlan& plan, const AttentionRun& run,
-                       const AttentionItem& item, float* scratch) {
-    FlashItem<Level, KeyLanes, ValueLanes>(plan, run, item, scratch).Attend();
+  static void AttendIn(const AttentionPlan& plan, const AttentionRun& run, const FlashWork& work,
+                       float* scratch) {
+    FlashItem<Level, KeyLanes, ValueLanes>(plan, run, work, scratch).Attend();
   }
 
   template <class KeyLanes>
-  static void AttendKeys(const AttentionPlan& plan, const AttentionRun& run,
-                         const AttentionItem& item, float* scratch) {
-    switch (run.views[static_cast<size_t>(item.sequence)].v.codec) {
+  static void AttendKeys(const AttentionPlan& plan, const AttentionRun& run, const FlashWork& work,
+                         float* scratch) {
+    switch (run.views[static_cast<size_t>(work.item.sequence)].v.codec) {
       case Codec::kF32:
-        return AttendIn<KeyLanes, typename Level::F32>(plan, run, item, scratch);
+        return AttendIn<KeyLanes, typename Level::F32>(plan, run, work, scratch);
       case Codec::kBf16:
-        return AttendIn<KeyLanes, typename Level::Bf16>(plan, run, item, scratch);
+        return AttendIn<KeyLanes, typename Level::Bf16>(plan, run, work, scratch);
       case Codec::kF16:
-        return AttendIn<KeyLanes, typename Level::F16>(plan, run, item, scratch);
+        return AttendIn<KeyLanes, typename Level::F16>(plan, run, work, scratch);
     }
   }
 
-  static void Attend(const AttentionPlan& plan, const AttentionRun& run, const AttentionItem& item,
+  static void Attend(const AttentionPlan& plan, const AttentionRun& run, const FlashWork& work,
                      float* scratch) {
-    switch (run.views[static_cast<size_t>(item.sequence)].k.codec) {
+    switch (run.views[static_cast<size_t>(work.item.sequence)].k.codec) {
       case Codec::kF32:
-        return AttendKeys<typename Level::F32>(plan, run, item, scratch);
+        return AttendKeys<typename Level::F32>(plan, run, work, scratch);
       case Codec::kBf16:
-        return AttendKeys<typename Level::Bf16>(plan, run, item, scratch);
+        return AttendKeys<typename Level::Bf16>(plan, run, work, scratch);
       case Codec::kF16:
-        return AttendKeys<typename Level::F16>(plan, run, item, scratch);
+        return AttendKeys<typename Level::F16>(plan, run, work, scratch);
     }
   }
 

@@ -25,10 +25,15 @@ inline constexpr int kSplitKeys = 256;
 
 inline int64_t SplitsOf(int64_t n_keys) { return (n_keys + kSplitKeys - 1) / kSplitKeys; }
 
+struct FlashWork {
+  const AttentionItem& item;
+  const AttentionItem* next;  // what the worker will do after; fetched ahead; may be null
+};
+
 struct FlashKernel {
   int block_rows;  // rows that share what is loaded of the keys and values
   // [worker] scratch: a WorkerScratch for the item's rows (flash_scratch.h), 64-byte aligned.
-  void (*attend)(const AttentionPlan& plan, const AttentionRun& run, const AttentionItem& item,
+  void (*attend)(const AttentionPlan& plan, const AttentionRun& run, const FlashWork& work,
                  float* scratch);
 };
 

@@ -156,8 +156,8 @@ struct FlashBlock {
     V sums[kRows][kVectors][L::kAccumulators];
     Clear(&sums[0][0][0], kRows * kVectors * L::kAccumulators);
     const auto* weights = reinterpret_cast<const typename L::Element*>(scores + row * kSplitKeys);
-    constexpr size_t kPerFloat = sizeof(float) / sizeof(typename L::Element);
-    constexpr int kRowElements = kSplitKeys * static_cast<int>(kPerFloat);
+    constexpr size_t kRowBytes = kSplitKeys * sizeof(float);
+    constexpr size_t kRowElements = kRowBytes / sizeof(typename L::Element);
     const int64_t stride = int64_t{head_dim} * 4;  // of a step: one f32 or two 16-bit elements
     const Tiles& ahead = v.ahead == nullptr ? *v.tiles : *v.ahead;
     const int common = n_visible[row] / L::kStep * L::kStep;

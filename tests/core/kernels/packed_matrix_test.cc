@@ -34,8 +34,10 @@ float QuantAt(const PackedMatrix& m, int64_t row, int64_t k) {
   const int64_t i = k % 32;
   uint16_t scale = 0;
   std::memcpy(&scale, block + quant_bytes + 2 * column, sizeof(scale));
-  if (int8)
-    return F16ToF32(scale) * static_cast<float>(block[i / 4 * 64 + column * 4 + i % 4] - 128);
+  if (int8) {
+    const int shifted = block[i / 4 * 64 + column * 4 + i % 4];
+    return F16ToF32(scale) * static_cast<float>(shifted - 128);
+  }
   const uint8_t both = block[i / 8 * 64 + column * 4 + i % 4];
   return F16ToF32(scale) * static_cast<float>((i % 8 < 4 ? both & 15 : both >> 4) - 8);
 }

@@ -85,6 +85,18 @@ struct MatmulArgs {
   int64_t block_end = 0;
 };
 
+inline constexpr int64_t kLogitBlock = 64;  // logits that sampling looks at together
+inline constexpr int kMassBars = 8;
+
+// A row of logits and what is known of it; n_blocks = ceil(n / kLogitBlock).
+struct LogitRow {
+  const float* logits = nullptr;  // [n]
+  int64_t n = 0;                  // >= 1
+  float* block_max = nullptr;     // [n_blocks]: the largest logit
+  float* weights = nullptr;       // [n]
+  float* block_sums = nullptr;    // [n_blocks], of weights
+};
+
 struct KernelTable {
   IsaLevel isa;
   // Indexed by WeightType. Each output accumulates over k in rising order in one f32 accumulator,
@@ -120,6 +132,19 @@ struct KernelTable {
   // NaN or +infinity anywhere, or nothing but -infinity, gives NaN in *sum; *max may miss a NaN.
   // REQUIRES: n >= 1.
   void (*max_and_sum_exp)(const float* x, int64_t n, float* max, float* sum);
+  // What sampling computes over a row of logits. All but the first REQUIRE what it returns true
+  // for. Fills block_max. False, and what is there unknown, when there is a NaN or +infinity.
+  bool (*block_max)(const LogitRow& row);
+  // weights[i] = e^(logits[i] - max) to within 2 ulp, 0 below e^-86.98; and block_sums.
+  // REQUIRES: no logit is above max.
+  void (*weigh_logits)(const LogitRow& row, float max);
+  // masses[j] = the sum of the weights whose logits are at least bars[j], kMassBars of each.
+  void (*mass_at_least)(const LogitRow& row, const float* bars, double* masses);
+  // marks[b] = 1 if a logit of block b is at least `low` and below `high`, else 0, [n_blocks].
+  void (*mark_within)(const LogitRow& row, float low, float high, float* marks);
+  // kept[i] = logits[i] or, below the bar, -infinity, [n]; the weights, block_sums and block_max
+  // follow. Returns how many are left. REQUIRES: weighed. `kept` may be the logits.
+  int64_t (*drop_below)(const LogitRow& row, float bar, float* kept);
 };
 
 // The table of a level. REQUIRES: the CPU supports it.

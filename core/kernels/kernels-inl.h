@@ -4,6 +4,7 @@
 // includes it once.
 
 #include "core/kernels/kernel_table.h"
+#include "core/kernels/logits-inl.h"
 #include "core/kernels/matmul-inl.h"
 #include "core/kernels/matmul_weights-inl.h"
 #include "ng/vec16.h"
@@ -210,7 +211,12 @@ constexpr KernelTable MakeKernelTable(IsaLevel isa) {
                        .gelu_tanh = ForEachElement<V, GeluTanh<V>>,
                        .add = AddTo<V>,
                        .rotate = {RotateInterleaved<V>, RotateHalfSplit<V>},
-                       .max_and_sum_exp = MaxAndSumExp<V>};
+                       .max_and_sum_exp = MaxAndSumExp<V>,
+                       .block_max = BlockMax<V>,
+                       .weigh_logits = WeighLogits<V>,
+                       .mass_at_least = MassAtLeast<V>,
+                       .mark_within = MarkWithin<V>,
+                       .drop_below = DropBelow<V>};
   };
   return kTable(isa, F32Weights<V>(), typename Level::Bf16(), F16Weights<V>(),
                 ByteWeights<typename Level::Dot, 8>(), ByteWeights<typename Level::Dot, 4>());

@@ -115,8 +115,8 @@ absl::Status CreateSamplerChain(Assembly& assembly) {
     };
     stages.push_back(std::move(stage));
   }
-  assembly.chain =
-      std::make_unique<SamplerChain>(std::move(stages), assembly.model.spec.shape.vocab_size);
+  assembly.chain = std::make_unique<SamplerChain>(
+      std::move(stages), assembly.model.spec.shape.vocab_size, Kernels(assembly.isa));
   return absl::OkStatus();
 }
 

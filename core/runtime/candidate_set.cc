@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "core/runtime/dense_logits.h"
 #include "ng/sampler.h"
 
 namespace ng {
@@ -31,7 +34,35 @@ bool Before(const Candidate& a, const Candidate& b) {
 
 }  // namespace
 
+int64_t CandidateSet::size() const {
+  return listed() ? static_cast<int64_t>(items_.size()) : logits_->size();
+}
+
+bool CandidateSet::dense() const { return listed() ? dense_ : logits_->whole(); }
+
+void CandidateSet::ListAll() const {
+  dense_ = logits_->whole();
+  items_ = logits_->List();
+  logits_ = nullptr;
+}
+
+// What a call that narrows has left: listed, unless the list is empty.
+void CandidateSet::Narrow(std::span<Candidate> listed) {
+  if (listed.empty()) return;
+  items_ = listed;
+  logits_ = nullptr;
+  dense_ = false;
+}
+
+float& CandidateSet::LogitOf(int32_t id) { return listed() ? items_[id].logit : logits_->At(id); }
+
+void CandidateSet::DivideBy(float divisor) {
+  if (!listed()) return logits_->DivideBy(divisor);
+  for (Candidate& candidate : items_) candidate.logit /= divisor;
+}
+
 void CandidateSet::SortByLogit() {
+  List();
   std::sort(items_.begin(), items_.end(), Before);
   dense_ = false;
 }
@@ -42,6 +73,8 @@ void CandidateSet::SortByLogit() {
 // order.
 void CandidateSet::KeepTop(int64_t k) {
   constexpr int64_t kLeastRoom = 64;
+  if (!listed() && k < size()) Narrow(logits_->ListTop(k));
+  List();
   if (k < size()) {
     const auto first = items_.begin();
     const int64_t room = std::min(size(), std::max(2 * k, kLeastRoom));
@@ -65,12 +98,20 @@ void CandidateSet::KeepTop(int64_t k) {
 }
 
 void CandidateSet::KeepFirst(int64_t n) {
+  List();
   if (n == size()) return;
   items_ = items_.first(n);
   dense_ = false;
 }
 
 void CandidateSet::KeepAtLeast(double bar) {
+  if (!listed() && logits_->Max().has_value()) {
+    if (bar == -kInfinity) return;
+    auto least = static_cast<float>(bar);  // the least float that reaches the bar
+    if (least < bar) least = std::nextafter(least, kInfinity);
+    return Narrow(logits_->KeepAtLeast(least));
+  }
+  List();
   int64_t kept = 0;
   for (const Candidate candidate : items_) {  // a copy: the store may not be read back
     items_[kept] = candidate;
@@ -79,7 +120,47 @@ void CandidateSet::KeepAtLeast(double bar) {
   KeepFirst(kept);
 }
 
+void CandidateSet::KeepMass(double p) {
+  if (!listed())
+    Narrow(logits_->KeepMass(p));
+  else
+    KeepListedMass(p);
+}
+
+// Sorting all is slow: find first how far below the best logit the mass reaches, in steps of 1/16
+// nat, and sort only that part.
+void CandidateSet::KeepListedMass(double p) {
+  const float max = *MaxLogit();
+  constexpr int kSteps = 512;  // the last one holds all that is farther than 32 nats
+  constexpr double kStepsPerNat = 16.0;
+  const auto depth = [max](const Candidate& candidate) {
+    return max - static_cast<double>(candidate.logit);
+  };
+  std::array<double, kSteps> mass_of_step = {};
+  double total = 0.0;
+  for (const Candidate& candidate : items_) {
+    const double weight = std::exp(-depth(candidate));
+    mass_of_step[static_cast<int>(std::min(depth(candidate) * kStepsPerNat, kSteps - 1.0))] +=
+        weight;
+    total += weight;
+  }
+  double mass = 0.0;
+  int n_steps = 0;
+  while (n_steps < kSteps && mass < p * total) mass += mass_of_step[n_steps++];
+  if (n_steps < kSteps) KeepAtLeast(max - n_steps / kStepsPerNat);
+  SortByLogit();
+
+  mass = 0.0;
+  int64_t kept = 0;
+  while (kept < size() && mass < p * total) mass += std::exp(-depth(items_[kept++]));
+  KeepFirst(std::max<int64_t>(1, kept));
+}
+
 absl::StatusOr<float> CandidateSet::MaxLogit() const {
+  if (!listed()) {
+    if (const std::optional<float> max = logits_->Max()) return *max;
+    List();  // to say which one it is
+  }
   float max = -kInfinity;
   for (const Candidate& candidate : items_) {
     if (candidate.logit <= max) continue;  // false for NaN too

@@ -65,8 +65,9 @@ absl::StatusOr<int32_t> DrawCandidate(CandidateSet& candidates, double uniform,
   return items[drawn - cumulative.begin()].id;
 }
 
-SamplerChain::SamplerChain(std::vector<ChainStage> stages, int64_t vocab_size)
-    : stages_(std::move(stages)), candidates_(vocab_size), scratch_(vocab_size) {
+SamplerChain::SamplerChain(std::vector<ChainStage> stages, int64_t vocab_size,
+                           const KernelTable& kernels)
+    : stages_(std::move(stages)), logits_(kernels, vocab_size), scratch_(vocab_size) {
   const auto name = [](std::string* out, const ChainStage& stage) { out->append(stage.name); };
   description_ = absl::StrCat("sampler chain ", absl::StrJoin(stages_, ",", name));
 }
@@ -129,14 +130,12 @@ absl::Status SamplerChain::Close(int slot) { return CloseFirst(stages_.size(), s
 
 absl::StatusOr<int32_t> SamplerChain::Choose(int slot, std::span<const float> logits,
                                              const DrawKey& key) {
-  if (logits.size() != candidates_.size()) {
+  if (logits.size() != scratch_.size()) {
     return RuntimeError(absl::StrCat(description_, ": ", logits.size(), " logits, must be ",
-                                     candidates_.size(), " (the vocabulary)"));
+                                     scratch_.size(), " (the vocabulary)"));
   }
-  for (size_t i = 0; i < logits.size(); ++i) {
-    candidates_[i] = {static_cast<int32_t>(i), logits[i]};
-  }
-  CandidateSet candidates(candidates_);
+  logits_.Begin(logits);
+  CandidateSet candidates(logits_);
   for (ChainStage& stage : stages_) {
     NG_RETURN_IF_ERROR(Call(stage, [&](SamplerStage& s) { return s.Apply(slot, candidates); }));
     if (candidates.size() == 0) {
@@ -144,7 +143,10 @@ absl::StatusOr<int32_t> SamplerChain::Choose(int slot, std::span<const float> lo
                                       " left no candidate, must leave at least 1"));
     }
   }
-  absl::StatusOr<int32_t> token = DrawCandidate(candidates, UniformDraw(key), scratch_);
+  // What is still a row is drawn from as a row.
+  const double uniform = UniformDraw(key);
+  if (!candidates.listed() && logits_.Max().has_value()) return logits_.Draw(uniform);
+  absl::StatusOr<int32_t> token = DrawCandidate(candidates, uniform, scratch_);
   if (!token.ok()) return Annotate(token.status(), description_ + ": ");
   if (*token < 0 || *token >= static_cast<int64_t>(logits.size())) {
     return PluginError(absl::StrCat(description_, ": a stage left token ", *token,

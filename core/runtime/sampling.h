@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "core/kernels/kernel_table.h"
+#include "core/runtime/dense_logits.h"
 #include "ng/sampler.h"
 #include "ng/status.h"
 
@@ -30,7 +32,7 @@ struct DrawKey {
 double UniformDraw(const DrawKey& key);
 
 // The candidate at `uniform` in the cumulative softmax of the logits, walked in rising order of id.
-// Leaves the candidates in that order. `scratch` holds size() values or more.
+// Lists the candidates and leaves them in that order. `scratch` holds size() values or more.
 // Errors: MaxLogit's. REQUIRES: candidates not empty, 0 <= uniform < 1.
 absl::StatusOr<int32_t> DrawCandidate(CandidateSet& candidates, double uniform,
                                       std::span<double> scratch);
@@ -47,7 +49,8 @@ struct ChainStage {
 class SamplerChain {
  public:
   // Allocates what Choose needs. Without stages, Choose draws from the logits as they are.
-  SamplerChain(std::vector<ChainStage> stages, int64_t vocab_size);
+  SamplerChain(std::vector<ChainStage> stages, int64_t vocab_size,
+               const KernelTable& kernels = ScalarKernels());
 
   // Forwarded to every stage in order. A failed Open or Fork leaves the slot closed in all of them;
   // Close reaches all of them and returns the first error.
@@ -75,8 +78,8 @@ class SamplerChain {
 
   std::vector<ChainStage> stages_;
   std::string description_;
-  std::vector<Candidate> candidates_;  // [vocab_size]
-  std::vector<double> scratch_;        // [vocab_size]
+  DenseLogits logits_;
+  std::vector<double> scratch_;  // [vocab_size]
 };
 
 // What a step's record says about the logits that chose its token, by softmax in double.

@@ -23,22 +23,43 @@ struct Candidate {
   float logit = 0.0F;  // finite when the chain begins; -infinity is a candidate never drawn
 };
 
-// The candidates of one step. It begins dense: candidate i is token i, so a stage can address a
-// token's logit directly. Any call that removes candidates makes it sparse.
-// The storage is the engine's, one array of the vocabulary's size, reused for every step; no call
-// allocates. A stage may write logits through items(); it must not write ids, nor move candidates
-// except before a call that removes some. A NaN is ordered before every number, so that it is never
-// lost among the candidates removed.
+class DenseLogits;  // the engine's own
+
+// The candidates of one step. It begins dense: candidate i is token i. Any call that removes
+// candidates makes it sparse.
+// The storage is the engine's, reused for every step; no call allocates. At first the candidates
+// are no more than the model's row of logits, and the calls below work on that row in vector
+// registers. items() makes a list of them, O(n) when that is still to be done: over a large
+// vocabulary a stage that can do without it, until few are left, takes a tenth of the time. A stage
+// may write logits through items(); it must not write ids, nor move candidates except before a call
+// that removes some. A NaN is ordered before every number, so that it is never lost among the
+// candidates removed.
 class CandidateSet {
  public:
   // `storage` holds the candidates in order of id, ids 0..n-1.
   explicit CandidateSet(std::span<Candidate> storage) : items_(storage) {}
+  // All tokens of a row of logits, not yet listed. Borrowed.
+  explicit CandidateSet(DenseLogits& logits) : logits_(&logits) {}
 
-  std::span<Candidate> items() { return items_; }
-  std::span<const Candidate> items() const { return items_; }
-  int64_t size() const { return static_cast<int64_t>(items_.size()); }
+  std::span<Candidate> items() {
+    List();
+    return items_;
+  }
+  std::span<const Candidate> items() const {
+    List();
+    return items_;
+  }
+  int64_t size() const;
   // True while no candidate has been removed or moved: items()[id].id == id.
-  bool dense() const { return dense_; }
+  bool dense() const;
+  // True once the candidates have been listed.
+  bool listed() const { return logits_ == nullptr; }
+
+  // The logit of a token, to read and write, until the next call of anything else. O(1), after the
+  // first O(n). REQUIRES: dense().
+  float& LogitOf(int32_t id);
+  // Divides every logit. O(n).
+  void DivideBy(float divisor);
 
   // Orders the candidates by falling logit, equal logits by rising id. O(n log n).
   void SortByLogit();
@@ -50,14 +71,26 @@ class CandidateSet {
   // Keeps the candidates whose logit is at least `bar`, in the order they have. O(n).
   // REQUIRES: there is one.
   void KeepAtLeast(double bar);
+  // Keeps the fewest first candidates in the order of SortByLogit whose probabilities reach `p`, at
+  // least one; their own order is not specified. O(n) but for logits within 1/16 of each other.
+  // REQUIRES: MaxLogit() is ok, 0 < p < 1.
+  void KeepMass(double p);
 
   // The largest logit; asking is also how a stage shows that a draw is possible. O(n).
   // Errors: NumericError when a logit is NaN or +infinity, or when all are -infinity.
   absl::StatusOr<float> MaxLogit() const;
 
  private:
-  std::span<Candidate> items_;
-  bool dense_ = true;
+  void List() const {
+    if (logits_ != nullptr) ListAll();
+  }
+  void ListAll() const;
+  void Narrow(std::span<Candidate> listed);
+  void KeepListedMass(double p);
+
+  mutable DenseLogits* logits_ = nullptr;  // until listed
+  mutable std::span<Candidate> items_;     // from then on
+  mutable bool dense_ = true;
 };
 
 class SamplerStage {

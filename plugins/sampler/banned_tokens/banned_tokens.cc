@@ -23,19 +23,19 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> BannedTokens::Create(std::span<con
 
 absl::Status BannedTokens::Apply(int /*slot*/, CandidateSet& candidates) {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
-  const std::span<Candidate> items = candidates.items();
   // Added, not assigned: a NaN must not be hidden.
   if (candidates.dense()) {
-    for (const int32_t id : ids_) items[id].logit += kNever;
+    for (const int32_t id : ids_) candidates.LogitOf(id) += kNever;
   } else {
-    for (Candidate& candidate : items) {
+    for (Candidate& candidate : candidates.items()) {
       if (banned_[candidate.id] != 0) candidate.logit += kNever;
     }
   }
   absl::Status status = candidates.MaxLogit().status();
   if (status.ok()) return status;
-  return Annotate(status, absl::StrCat("after sampler.banned_tokens.ids (", ids_.size(),
-                                       " ids) was applied to ", items.size(), " candidates: "));
+  return Annotate(status,
+                  absl::StrCat("after sampler.banned_tokens.ids (", ids_.size(),
+                               " ids) was applied to ", candidates.size(), " candidates: "));
 }
 
 }  // namespace ng

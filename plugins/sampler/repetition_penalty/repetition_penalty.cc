@@ -73,16 +73,15 @@ absl::Status RepetitionPenalty::Apply(int slot, CandidateSet& candidates) {
   const auto penalise = [this](float& logit) {
     logit = logit > 0.0F ? logit / value_ : logit * value_;
   };
-  const std::span<Candidate> items = candidates.items();
   const std::span<const int32_t> recent = Recent(slot);
   if (candidates.dense()) {
     for (const int32_t id : recent) {
-      if (recent_[id] == 0) penalise(items[id].logit);
+      if (recent_[id] == 0) penalise(candidates.LogitOf(id));
       recent_[id] = 1;
     }
   } else {
     for (const int32_t id : recent) recent_[id] = 1;
-    for (Candidate& candidate : items) {
+    for (Candidate& candidate : candidates.items()) {
       if (recent_[candidate.id] != 0) penalise(candidate.logit);
     }
   }

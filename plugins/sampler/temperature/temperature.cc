@@ -14,7 +14,7 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> Temperature::Create(double value) 
 }
 
 absl::Status Temperature::Apply(int /*slot*/, CandidateSet& candidates) {
-  for (Candidate& candidate : candidates.items()) candidate.logit /= value_;
+  candidates.DivideBy(value_);
   absl::Status status = candidates.MaxLogit().status();
   if (status.ok()) return status;
   return Annotate(status, absl::StrCat("divided by sampler.temperature.value = ", value_,

@@ -11,7 +11,7 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> TopK::Create(int64_t k) {
 }
 
 absl::Status TopK::Apply(int /*slot*/, CandidateSet& candidates) {
-  candidates.KeepTop(k_);
+  if (k_ < candidates.size()) candidates.KeepTop(k_);
   return candidates.MaxLogit().status();
 }
 

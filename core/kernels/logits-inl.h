@@ -1,0 +1,133 @@
+// What sampling computes over a row of logits, block by block: the kernels behind
+// core/runtime/dense_logits. Included by kernels-inl.h, between a level's target macros; templates
+// over its vector type V.
+
+#include "core/kernels/kernel_table.h"
+#include "ng/vec16.h"
+
+namespace ng {
+
+template <class V>
+NG_INLINE V ExpOfNonPositive(V x);  // of ng/vec_math-inl.h
+
+// Up to 16 logits from x[i] on, -infinity in the lanes beyond n.
+template <class V>
+NG_INLINE V LoadLogits(const float* x, int64_t i, int64_t n) {
+  if (i + 16 <= n) return V::Load(x + i);
+  const int count = static_cast<int>(n - i);
+  return V::LoadFirst(x + i, count).KeepFirst(count, -__builtin_huge_valf());
+}
+
+template <class V>
+NG_INLINE V LoadWeights(const float* weights, int64_t i, int64_t n) {
+  if (i + 16 <= n) return V::Load(weights + i);
+  return V::LoadFirst(weights + i, static_cast<int>(n - i));
+}
+
+template <class V>
+NG_INLINE void StoreLanes(V v, float* p, int64_t i, int64_t n) {
+  if (i + 16 <= n) {
+    v.Store(p + i);
+  } else {
+    v.StoreFirst(p + i, static_cast<int>(n - i));
+  }
+}
+
+template <class V>
+void WeighLogits(const LogitRow& row, float max) {
+  const V m = V::Set(max);
+  for (int64_t begin = 0; begin < row.n; begin += kLogitBlock) {
+    const int64_t end = begin + kLogitBlock < row.n ? begin + kLogitBlock : row.n;
+    V sum = V::Set(0.0F);
+    for (int64_t i = begin; i < end; i += 16) {
+      const V weight = ExpOfNonPositive(V::Sub(LoadLogits<V>(row.logits, i, end), m));
+      StoreLanes(weight, row.weights, i, end);
+      sum = V::Add(sum, weight);
+    }
+    row.block_sums[begin / kLogitBlock] = sum.Sum();
+  }
+}
+
+// Lanes are emptied into doubles now and then: many small weights added one by one to a large sum
+// would be lost.
+template <class V>
+void MassAtLeast(const LogitRow& row, const float* bars, double* masses) {
+  constexpr int64_t kAtATime = 64 * kLogitBlock;
+  for (int j = 0; j < kMassBars; ++j) masses[j] = 0.0;
+  for (int64_t begin = 0; begin < row.n; begin += kAtATime) {
+    const int64_t end = begin + kAtATime < row.n ? begin + kAtATime : row.n;
+    V sums[kMassBars];
+    for (V& sum : sums) sum = V::Set(0.0F);
+    for (int64_t i = begin; i < end; i += 16) {
+      const V logits = LoadLogits<V>(row.logits, i, end);
+      const V weights = LoadWeights<V>(row.weights, i, end);
+      for (int j = 0; j < kMassBars; ++j) {
+        sums[j] = V::SelectLess(logits, V::Set(bars[j]), sums[j], V::Add(sums[j], weights));
+      }
+    }
+    for (int j = 0; j < kMassBars; ++j) masses[j] += sums[j].Sum();
+  }
+}
+
+template <class V>
+void MarkWithin(const LogitRow& row, float low, float high, float* marks) {
+  const V zero = V::Set(0.0F);
+  for (int64_t begin = 0; begin < row.n; begin += kLogitBlock) {
+    const int64_t end = begin + kLogitBlock < row.n ? begin + kLogitBlock : row.n;
+    V found = zero;
+    for (int64_t i = begin; i < end; i += 16) {
+      const V x = LoadLogits<V>(row.logits, i, end);
+      const V not_above = V::SelectLess(x, V::Set(high), V::Set(1.0F), found);
+      found = V::SelectLess(x, V::Set(low), found, not_above);
+    }
+    marks[begin / kLogitBlock] = found.MaxLane();
+  }
+}
+
+template <class V>
+int64_t DropBelow(const LogitRow& row, float bar, float* kept) {
+  const V limit = V::Set(bar);
+  const V never = V::Set(-__builtin_huge_valf());
+  int64_t n_left = 0;
+  for (int64_t begin = 0; begin < row.n; begin += kLogitBlock) {
+    const int64_t end = begin + kLogitBlock < row.n ? begin + kLogitBlock : row.n;
+    V sum = V::Set(0.0F);
+    V count = V::Set(0.0F);
+    V max = never;
+    for (int64_t i = begin; i < end; i += 16) {
+      const V x = LoadLogits<V>(row.logits, i, end);
+      const V left = V::SelectLess(x, limit, never, x);
+      const V weights = LoadWeights<V>(row.weights, i, end);
+      const V weight = V::SelectLess(x, limit, V::Set(0.0F), weights);
+      StoreLanes(left, kept, i, end);
+      StoreLanes(weight, row.weights, i, end);
+      count = V::Add(count, V::SelectLess(x, limit, V::Set(0.0F), V::Set(1.0F)));
+      sum = V::Add(sum, weight);
+      max = V::Max(max, left);
+    }
+    row.block_sums[begin / kLogitBlock] = sum.Sum();
+    row.block_max[begin / kLogitBlock] = max.MaxLane();
+    n_left += static_cast<int64_t>(count.Sum());
+  }
+  return n_left;
+}
+
+template <class V>
+bool BlockMax(const LogitRow& row) {
+  const V infinity = V::Set(__builtin_huge_valf());
+  const V one = V::Set(1.0F);
+  V bad = V::Set(0.0F);  // 1 in the lanes that have met a NaN or +infinity
+  for (int64_t begin = 0; begin < row.n; begin += kLogitBlock) {
+    const int64_t end = begin + kLogitBlock < row.n ? begin + kLogitBlock : row.n;
+    V largest = V::Set(-__builtin_huge_valf());
+    for (int64_t i = begin; i < end; i += 16) {
+      const V x = LoadLogits<V>(row.logits, i, end);
+      bad = V::SelectLess(x, infinity, bad, one);
+      largest = V::Max(largest, x);
+    }
+    row.block_max[begin / kLogitBlock] = largest.MaxLane();
+  }
+  return bad.Sum() == 0.0F;
+}
+
+}  // namespace ng

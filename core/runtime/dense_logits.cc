@@ -1,0 +1,265 @@
+#include "core/runtime/dense_logits.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+namespace ng {
+namespace {
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+// What is left is listed if it lies in no more than one of so many blocks.
+constexpr int64_t kBlocksPerListed = 16;
+
+// How often KeepMass divides the band in which the mass reaches its share.
+constexpr int kDivisions = 3;
+
+bool Before(const Candidate& a, const Candidate& b) {
+  return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+}
+
+}  // namespace
+
+DenseLogits::DenseLogits(const KernelTable& kernels, int64_t vocab_size)
+    : kernels_(&kernels),
+      own_(vocab_size),
+      block_max_((vocab_size + kLogitBlock - 1) / kLogitBlock),
+      weights_(vocab_size),
+      block_sums_(block_max_.size()),
+      order_(block_max_.size()),
+      candidates_(vocab_size) {
+  row_.n = vocab_size;
+  row_.block_max = block_max_.data();
+  row_.weights = weights_.data();
+  row_.block_sums = block_sums_.data();
+}
+
+void DenseLogits::Begin(std::span<const float> logits) {
+  row_.logits = logits.data();
+  size_ = row_.n;
+  Changed();
+}
+
+int64_t DenseLogits::BlockEnd(int64_t block) const {
+  return std::min(row_.n, (block + 1) * kLogitBlock);
+}
+
+void DenseLogits::Changed() {
+  looked_ = false;
+  weighed_ = false;
+}
+
+void DenseLogits::Look() {
+  if (looked_) return;
+  drawable_ = kernels_->block_max(row_);
+  max_ = *std::max_element(block_max_.begin(), block_max_.end());
+  looked_ = true;
+}
+
+std::optional<float> DenseLogits::Max() {
+  Look();
+  if (!drawable_ || max_ == kNever) return std::nullopt;
+  return max_;
+}
+
+// The row is about to change.
+void DenseLogits::Own() {
+  if (row_.logits != own_.data()) std::copy_n(row_.logits, row_.n, own_.data());
+  row_.logits = own_.data();
+  Changed();
+}
+
+float& DenseLogits::At(int32_t id) {
+  Own();
+  return own_[id];
+}
+
+void DenseLogits::DivideBy(float divisor) {
+  for (int64_t i = 0; i < row_.n; ++i) own_[i] = row_.logits[i] / divisor;
+  row_.logits = own_.data();
+  Changed();
+}
+
+std::span<Candidate> DenseLogits::List() {
+  int64_t n_listed = 0;
+  for (int64_t i = 0; i < row_.n; ++i) {
+    candidates_[n_listed] = {static_cast<int32_t>(i), row_.logits[i]};
+    n_listed += whole() || row_.logits[i] != kNever ? 1 : 0;
+  }
+  return std::span(candidates_).first(n_listed);
+}
+
+// The k-th largest of the blocks' best is a bar that k logits reach.
+std::span<Candidate> DenseLogits::ListTop(int64_t k) {
+  Look();
+  const auto n_blocks = static_cast<int64_t>(block_max_.size());
+  if (!drawable_ || 2 * k > n_blocks) return List();
+  float bar = max_;
+  if (k > 1) {
+    order_ = block_max_;
+    std::nth_element(order_.begin(), order_.begin() + (k - 1), order_.end(), std::greater<>());
+    bar = order_[k - 1];
+  }
+  return bar == kNever ? List() : Collect(bar, k);
+}
+
+// Lists all above the bar and, in order of id, the first `n_ties` that equal it.
+std::span<Candidate> DenseLogits::Collect(float bar, int64_t n_ties) {
+  int64_t n_listed = 0;
+  for (size_t block = 0; block < block_max_.size(); ++block) {
+    if (block_max_[block] < bar || (block_max_[block] == bar && n_ties == 0)) continue;
+    for (int64_t i = block * kLogitBlock; i < BlockEnd(block); ++i) {
+      if (row_.logits[i] < bar || (row_.logits[i] == bar && n_ties == 0)) continue;
+      n_ties -= row_.logits[i] == bar ? 1 : 0;
+      candidates_[n_listed++] = {static_cast<int32_t>(i), row_.logits[i]};
+    }
+  }
+  return std::span(candidates_).first(n_listed);
+}
+
+// Keeps all above the bar and, in order of id, the first `n_ties` that equal it.
+std::span<Candidate> DenseLogits::Keep(float bar, int64_t n_ties) {
+  Look();
+  const auto n_hot =
+      std::count_if(block_max_.begin(), block_max_.end(), [bar](float max) { return max >= bar; });
+  if (n_hot * kBlocksPerListed <= static_cast<int64_t>(block_max_.size())) {
+    return Collect(bar, n_ties);
+  }
+  Weigh();
+  size_ = kernels_->drop_below(row_, bar, own_.data());
+  row_.logits = own_.data();
+  if (n_ties < row_.n) DropTies(bar, n_ties);
+  return {};
+}
+
+// All but the first `n_ties` of those that equal the bar.
+void DenseLogits::DropTies(float bar, int64_t n_ties) {
+  for (size_t block = 0; block < block_max_.size(); ++block) {
+    if (block_max_[block] < bar) continue;
+    const int64_t begin = static_cast<int64_t>(block) * kLogitBlock;
+    const int64_t end = BlockEnd(block);
+    const int64_t size_before = size_;
+    for (int64_t i = begin; i < end; ++i) {
+      if (own_[i] != bar || n_ties-- > 0) continue;
+      own_[i] = kNever;
+      --size_;
+    }
+    if (size_ == size_before) continue;
+    LogitRow part = row_;
+    part.logits += begin;
+    part.weights += begin;
+    part.n = end - begin;
+    part.block_max += block;
+    part.block_sums += block;
+    kernels_->drop_below(part, bar, own_.data() + begin);
+  }
+}
+
+std::span<Candidate> DenseLogits::KeepAtLeast(float bar) { return Keep(bar, row_.n); }
+
+// Weighs every logit and gives the sum.
+double DenseLogits::Weigh() {
+  Look();
+  if (!weighed_) kernels_->weigh_logits(row_, max_);
+  weighed_ = true;
+  return std::accumulate(block_sums_.begin(), block_sums_.end(), 0.0);
+}
+
+int64_t DenseLogits::CountBest() const {
+  int64_t n_best = 0;
+  for (size_t block = 0; block < block_max_.size(); ++block) {
+    if (block_max_[block] < max_) continue;
+    n_best += std::count(row_.logits + block * kLogitBlock, row_.logits + BlockEnd(block), max_);
+  }
+  return n_best;
+}
+
+// Narrows the band to where the mass reaches the goal; false if it does not, by a rounding error.
+// The weights farther than ln(n / (1 - p)) below the best are together less than 1 - p of it.
+bool DenseLogits::FindBand(double p, double goal, Band* band) const {
+  double width = std::log(static_cast<double>(row_.n) / (1.0 - p));
+  double depth = 0.0;
+  for (int division = 0; division < kDivisions; ++division) {
+    width /= kMassBars;
+    std::array<float, kMassBars> bars;
+    for (int j = 0; j < kMassBars; ++j) {
+      bars[j] = static_cast<float>(max_ - depth - width * (j + 1));
+    }
+    std::array<double, kMassBars> masses;
+    kernels_->mass_at_least(row_, bars.data(), masses.data());
+    int j = 0;
+    while (j < kMassBars && masses[j] < goal) ++j;
+    if (j == kMassBars) return division > 0;
+    if (j > 0) {
+      band->high = bars[j - 1];
+      band->mass_above = masses[j - 1];
+    }
+    band->low = bars[j];
+    depth += width * j;
+  }
+  return true;
+}
+
+std::span<Candidate> DenseLogits::ListBand(const Band& band) {
+  kernels_->mark_within(row_, band.low, band.high, order_.data());
+  int64_t n_listed = 0;
+  for (size_t block = 0; block < order_.size(); ++block) {
+    if (order_[block] == 0.0F) continue;
+    const int64_t end = BlockEnd(block);
+    for (int64_t i = block * kLogitBlock; i < end; ++i) {  // free of branches to mispredict
+      const float logit = row_.logits[i];
+      candidates_[n_listed] = {static_cast<int32_t>(i), logit};
+      n_listed += static_cast<int>(logit >= band.low) & static_cast<int>(logit < band.high);
+    }
+  }
+  return std::span(candidates_).first(n_listed);
+}
+
+// Sorting a whole vocabulary is slow: only a narrow band in which the mass reaches its share is
+// sorted.
+std::span<Candidate> DenseLogits::KeepMass(double p) {
+  const double goal = p * Weigh();
+  const int64_t n_best = CountBest();
+  if (static_cast<double>(n_best) >= goal) {  // each weighs 1
+    return Keep(max_, std::max<int64_t>(1, static_cast<int64_t>(std::ceil(goal))));
+  }
+  Band band = {.low = kNever, .high = max_, .mass_above = static_cast<double>(n_best)};
+  if (!FindBand(p, goal, &band)) return {};
+  const std::span<Candidate> last = ListBand(band);
+  if (!std::is_sorted(last.begin(), last.end(), Before)) {
+    std::sort(last.begin(), last.end(), Before);
+  }
+  double mass = band.mass_above;
+  size_t n_kept = 0;
+  while (n_kept < last.size() && mass < goal) mass += weights_[last[n_kept++].id];
+  if (n_kept == 0) return Keep(band.low, row_.n);
+  const float bar = last[n_kept - 1].logit;
+  const bool ties_left = n_kept < last.size() && last[n_kept].logit == bar;
+  const auto n_ties = std::count_if(last.begin(), last.begin() + n_kept,
+                                    [bar](const Candidate& c) { return c.logit == bar; });
+  return Keep(bar, ties_left ? n_ties : row_.n);
+}
+
+int32_t DenseLogits::Draw(double uniform) {
+  const double target = uniform * Weigh();
+  // The first block whose cumulative sum is above the target; a block without weight never is.
+  size_t block = 0;
+  double sum = 0.0;
+  while (block + 1 < block_sums_.size() && sum + block_sums_[block] <= target) {
+    sum += block_sums_[block++];
+  }
+  // Added one by one, the block's sum may be smaller by a rounding error: then it is its last.
+  const int64_t begin = static_cast<int64_t>(block) * kLogitBlock;
+  int64_t drawn = begin;
+  for (int64_t i = begin; i < BlockEnd(block) && sum <= target; ++i) {
+    sum += weights_[i];
+    if (weights_[i] > 0.0F) drawn = i;
+  }
+  return static_cast<int32_t>(drawn);
+}
+
+}  // namespace ng

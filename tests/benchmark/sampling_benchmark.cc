@@ -1,0 +1,91 @@
+// A token chosen from a vocabulary of 150000, by chain: normally distributed logits as of a model,
+// and all logits equal, where no chain finds anything to leave out early.
+//   build/bin/benchmark_sampling --benchmark_repetitions=9
+//     --benchmark_enable_random_interleaving=true --benchmark_report_aggregates_only=true
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/runtime/sampling.h"
+#include "ng/plugin.h"
+#include "plugins/sampler/greedy/greedy.h"
+#include "plugins/sampler/min_p/min_p.h"
+#include "plugins/sampler/repetition_penalty/repetition_penalty.h"
+#include "plugins/sampler/temperature/temperature.h"
+#include "plugins/sampler/top_k/top_k.h"
+#include "plugins/sampler/top_p/top_p.h"
+
+namespace ng {
+namespace {
+
+constexpr int64_t kVocab = 150000;
+
+std::unique_ptr<SamplerStage> MakeStage(const std::string& name) {
+  if (name == "greedy") return std::make_unique<Greedy>();
+  if (name == "temperature") return Temperature::Create(0.9).value();
+  if (name == "top_k") return TopK::Create(50).value();
+  if (name == "top_p") return TopP::Create(0.95).value();
+  if (name == "min_p") return MinP::Create(0.05).value();
+  ModelShape shape;
+  shape.vocab_size = kVocab;
+  return RepetitionPenalty::Create({.value = 1.1, .window = 64}, shape).value();
+}
+
+SamplerChain MakeChain(const std::string& names) {
+  std::vector<ChainStage> stages;
+  std::istringstream list(names);
+  for (std::string name; std::getline(list, name, ',');) {
+    stages.push_back({name, MakeStage(name), nullptr});
+  }
+  return {std::move(stages), kVocab, Kernels(SupportedIsaLevels().back())};
+}
+
+std::vector<float> Logits(bool equal) {
+  std::vector<float> logits(kVocab, 1.0F);
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal(0.0F, 2.0F);
+  if (!equal) {
+    for (float& logit : logits) logit = normal(random);
+  }
+  return logits;
+}
+
+void Choose(benchmark::State& state, const std::string& names, bool equal) {
+  SamplerChain chain = MakeChain(names);
+  const std::vector<float> logits = Logits(equal);
+  std::vector<int32_t> prompt(64);
+  for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<int32_t>(i * 997);
+  if (!chain.Open(0, prompt).ok()) state.SkipWithError("open failed");
+  int64_t step = 0;
+  while (state.KeepRunning()) {
+    if (!chain.Choose(0, logits, {1, 0, step++}).ok()) state.SkipWithError("choose failed");
+  }
+}
+
+void RegisterAll() {
+  for (const char* names :
+       {"greedy", "", "temperature", "temperature,top_k", "temperature,top_p",
+        "temperature,top_k,top_p", "temperature,min_p", "repetition_penalty,temperature",
+        "repetition_penalty,temperature,top_p"}) {
+    for (const bool equal : {false, true}) {
+      const std::string name = std::string("Choose/") + (*names == 0 ? "(empty)" : names) +
+                               (equal ? "/equal" : "/normal");
+      benchmark::RegisterBenchmark(name.c_str(), Choose, std::string(names), equal)
+          ->Unit(benchmark::kMicrosecond);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ng
+
+int main(int argc, char** argv) {
+  ng::RegisterAll();
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}

@@ -102,10 +102,11 @@ void MatmulRows(int64_t rows, const MatmulTileArgs& t) {
 // A panel: all rows of the kBlocks column blocks that begin at `block`. With more rows than a tile
 // has, k is cut into runs whose weights stay in the first-level cache while the rows pass by.
 //
-// Few rows are bound by the stream of weights. One tile prefetches its own stream, in its last run
-// that of the next panel; several tiles share the fetching of the next run between them. Where
-// that would not pay (many rows; one tile of f32, whose stream the hardware follows by itself) the
-// prefetch stands still on a line that is there already.
+// Few rows are bound by the stream of weights. One tile prefetches its own stream: with one block
+// straight on, as the next panel follows in memory, else in its last run from the next panel.
+// Several tiles share the fetching of the next run between them. Where that would not pay (many
+// rows; one tile of f32, whose stream the hardware follows by itself) the prefetch stands still on
+// a line that is there already.
 template <class W, int kRows, int kBlocks>
 void MatmulPanel(const MatmulArgs& a, int64_t block) {
   constexpr bool kF32 = W::kWeightBytes / W::kStep == 64;
@@ -116,8 +117,13 @@ void MatmulPanel(const MatmulArgs& a, int64_t block) {
   constexpr int kShared = (kLines + 1) / 2;
   const int64_t tiles = (a.n_rows + kRows - 1) / kRows;
   const bool prefetch = tiles == 1 ? !kF32 : tiles <= 12;
-  const int64_t run =
-      tiles == 1 ? std::max(kAhead, (a.k - kAhead + W::kStep - 1) / W::kStep * W::kStep) : kRun;
+  const bool straight_on = tiles == 1 && kBlocks == 1;
+  int64_t run = kRun;
+  if (straight_on) {
+    run = a.k;
+  } else if (tiles == 1) {
+    run = std::max(kAhead, (a.k - kAhead + W::kStep - 1) / W::kStep * W::kStep);
+  }
   const int64_t fetched = tiles == 1 ? kAhead : kRun;
   const int64_t column = block * kBlockColumns;
 
@@ -134,9 +140,9 @@ void MatmulPanel(const MatmulArgs& a, int64_t block) {
     t.k_count = std::min(run, a.k - k);
     t.first = k == 0;
     t.bias = a.bias != nullptr && last ? a.bias + column : nullptr;
-    t.prefetch = !prefetch ? t.weights
-                 : last    ? weights + kBlocks * t.block_stride
-                           : t.weights + fetched / W::kStep * W::kWeightBytes;
+    t.prefetch = !prefetch              ? t.weights
+                 : last && !straight_on ? weights + kBlocks * t.block_stride
+                                        : t.weights + fetched / W::kStep * W::kWeightBytes;
     for (int64_t row = 0; row < a.n_rows; row += kRows) {
       t.x = a.x + row * a.x_stride + k / W::kStep * W::kInputBytes;
       t.out = a.out + row * a.out_stride + (block - a.block_begin) * kBlockColumns;

@@ -181,16 +181,12 @@ void MaxAndSumExp(const float* x, int64_t n, float* max, float* sum) {
   *sum = total.Sum();
 }
 
-// Dot products leave the registers idle with a single row: there one column block at a time reads
-// memory in the order in which it lies.
 template <class Level, class W>
 void MatmulOf(const MatmulArgs& args) {
-  if constexpr (W::kInput == InputType::kF32) {
-    Matmul<W, Level::kRows, Level::kBlocks, Level::kSingleBlocks>(args);
-  } else if constexpr (W::kInput == InputType::kBf16) {
-    Matmul<W, Level::kRows, Level::kBlocks, 1>(args);
+  if constexpr (W::kInput == InputType::kInt8) {
+    Matmul<W, Level::kByteRows, Level::kByteBlocks>(args);
   } else {
-    Matmul<W, Level::kByteRows, Level::kByteBlocks, 1>(args);
+    Matmul<W, Level::kRows, Level::kBlocks>(args);
   }
 }
 

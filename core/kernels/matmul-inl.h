@@ -104,9 +104,8 @@ void MatmulRows(int64_t rows, const MatmulTileArgs& t) {
 //
 // Few rows are bound by the stream of weights. One tile prefetches its own stream: with one block
 // straight on, as the next panel follows in memory, else in its last run from the next panel.
-// Several tiles share the fetching of the next run between them. Where that would not pay (many
-// rows; one tile of f32, whose stream the hardware follows by itself) the prefetch stands still on
-// a line that is there already.
+// Several tiles share the fetching of the next run between them. With many rows that would not pay:
+// the prefetch stands still on a line that is there already.
 template <class W, int kRows, int kBlocks>
 void MatmulPanel(const MatmulArgs& a, int64_t block) {
   constexpr bool kF32 = W::kWeightBytes / W::kStep == 64;
@@ -116,7 +115,7 @@ void MatmulPanel(const MatmulArgs& a, int64_t block) {
   constexpr int kLines = (W::kWeightBytes + 63) / 64;
   constexpr int kShared = (kLines + 1) / 2;
   const int64_t tiles = (a.n_rows + kRows - 1) / kRows;
-  const bool prefetch = tiles == 1 ? !kF32 : tiles <= 12;
+  const bool prefetch = tiles <= 12;
   const bool straight_on = tiles == 1 && kBlocks == 1;
   int64_t run = kRun;
   if (straight_on) {
@@ -148,7 +147,7 @@ void MatmulPanel(const MatmulArgs& a, int64_t block) {
       t.out = a.out + row * a.out_stride + (block - a.block_begin) * kBlockColumns;
       const int64_t rows = std::min(int64_t{kRows}, a.n_rows - row);
       if (tiles == 1) {
-        MatmulRows<W, kRows, kBlocks, kF32 ? 0 : kLines>(rows, t);
+        MatmulRows<W, kRows, kBlocks, kLines>(rows, t);
       } else if (prefetch || rows < kRows) {
         MatmulRows<W, kRows, kBlocks, kShared>(rows, t);
       } else {
@@ -168,12 +167,12 @@ void MatmulPanels(const MatmulArgs& a, int64_t block) {
   if constexpr (kBlocks > 1) MatmulPanels<W, kRows, kBlocks / 2>(a, block);
 }
 
-// kRows x kBlocks: the tile for many rows; kSingleBlocks: the blocks that a single row takes at
-// once.
-template <class W, int kRows, int kBlocks, int kSingleBlocks>
+// kRows x kBlocks: the tile for many rows. A single row takes one block at a time: so memory is
+// read in the order in which it lies.
+template <class W, int kRows, int kBlocks>
 void Matmul(const MatmulArgs& a) {
   if (a.n_rows == 1) {
-    MatmulPanels<W, 1, kSingleBlocks>(a, a.block_begin);
+    MatmulPanels<W, 1, 1>(a, a.block_begin);
   } else {
     MatmulPanels<W, kRows, kBlocks>(a, a.block_begin);
   }

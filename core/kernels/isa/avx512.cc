@@ -22,7 +22,6 @@ struct Level {
   // 24 sums, 4 registers of weights, 1 of input; bytes: 8 sums and 16 of 16 bits, 4 of weights.
   static constexpr int kRows = 6;
   static constexpr int kBlocks = 4;
-  static constexpr int kSingleBlocks = 2;
   static constexpr int kByteRows = 4;
   static constexpr int kByteBlocks = 2;
 };

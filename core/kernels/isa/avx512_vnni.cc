@@ -22,7 +22,6 @@ struct Level {
   // 24 sums, 4 registers of weights, 1 of input; bytes: 12 sums and 12 of integers, 2 of weights.
   static constexpr int kRows = 6;
   static constexpr int kBlocks = 4;
-  static constexpr int kSingleBlocks = 2;
   static constexpr int kByteRows = 6;
   static constexpr int kByteBlocks = 2;
 };

@@ -19,7 +19,6 @@ struct Level {
   using Bf16 = Bf16Weights<V>;
   static constexpr int kRows = 3;
   static constexpr int kBlocks = 1;
-  static constexpr int kSingleBlocks = 1;
   static constexpr int kByteRows = 3;
   static constexpr int kByteBlocks = 1;
 };

@@ -15,7 +15,20 @@ from dataclasses import dataclass
 HERE = pathlib.Path(__file__).resolve().parent
 GGUF_TYPE = {"f32": "f32", "bf16": "bf16", "int8": "q8_0", "int4": "q4_0"}  # of the same weights
 DEEP = 4096
-DECODE_BANDWIDTH_GOAL = 0.90  # share of the read bandwidth, at depth 0
+# What ng is to reach: ng / peer by peer, discipline and weights, for the shapes 135m and 1b; and the
+# share of the read bandwidth at depth 0.
+GOALS = {
+    ("llama_cpp", "prefill"): {"f32": (1.35, 1.3), "bf16": (1.5, 1.4), "int8": (3.2, 2.8),
+                               "int4": (2.5, 2.2)},
+    ("llama_cpp", "0"): {"f32": (1.0, 1.0), "bf16": (1.0, 1.0), "int8": (1.5, 1.1),
+                         "int4": (1.4, 1.1)},
+    ("llama_cpp", str(DEEP)): {"f32": (1.35,), "bf16": (1.75,), "int8": (2.2,), "int4": (2.5,)},
+    ("transformers", "prefill"): {"f32": (1.5,), "bf16": (1.2,)},
+    ("transformers", "0"): {"f32": (3.0,), "bf16": (3.0,)},
+    ("ctranslate2", "prefill"): {"int8": (1.5,)},
+}
+GOAL_SHAPES = ("135m", "1b")
+BANDWIDTH_GOALS = {"f32": 0.90, "bf16": 0.90, "int8": 0.90, "int4": 0.80}
 
 
 @dataclass(frozen=True)
@@ -37,7 +50,12 @@ class Comparison:
     what: str  # "prefill", or the depth of a decode
     ng: Contender
     peer: Contender
-    goal: float = 1.0
+
+    def goal(self, shape):
+        """What the ratio is to reach, as text: nothing where no goal is set."""
+        goals = GOALS.get((self.peer.engine, self.what), {}).get(self.ng.weights, ())
+        goal = dict(zip(GOAL_SHAPES, goals)).get(shape)
+        return f"{goal:.2f}" if goal else ""
 
 
 def comparisons(weights, peers, deep):
@@ -130,7 +148,7 @@ def print_ratios(shape, rows, results):
         if all(rates):
             ratio = f"{statistics.median(rates[0]) / statistics.median(rates[1]):.2f}"
         print(f"| {what} | {row.ng.weights}, {row.ng.cache} | {peer} | {shown[0]} | {shown[1]} "
-              f"| {ratio} | {row.goal:.2f} |")
+              f"| {ratio} | {row.goal(shape)} |")
 
 
 def print_shares(shape, results):
@@ -148,7 +166,7 @@ def print_shares(shape, results):
         for what, share in median.items():
             if what.startswith("bandwidth at "):
                 depth = what.removeprefix("bandwidth at ")
-                goal = f"{DECODE_BANDWIDTH_GOAL:.0%}" if depth == "0" else ""
+                goal = f"{BANDWIDTH_GOALS[side.weights]:.0%}" if depth == "0" else ""
                 print(f"| {label} | decode at depth {depth} | {share:.0%} "
                       f"| {median['read_gb_s']:.1f} GB/s | {goal} |")
 

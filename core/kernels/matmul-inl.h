@@ -168,13 +168,19 @@ void MatmulPanels(const MatmulArgs& a, int64_t block) {
 }
 
 // kRows x kBlocks: the tile for many rows. A single row takes one block at a time: so memory is
-// read in the order in which it lies.
+// read in the order in which it lies. But each block has one chain of additions, and where its sums
+// are f32 all the way a single chain is slower than a cache: matrices so small that they are likely
+// to be in one take several blocks.
 template <class W, int kRows, int kBlocks>
 void Matmul(const MatmulArgs& a) {
-  if (a.n_rows == 1) {
-    MatmulPanels<W, 1, 1>(a, a.block_begin);
-  } else {
+  constexpr int64_t kSmall = 512 * 1024;
+  constexpr int kSmallBlocks = W::kInput == InputType::kInt8 ? 1 : kBlocks;
+  if (a.n_rows > 1) {
     MatmulPanels<W, kRows, kBlocks>(a, a.block_begin);
+  } else if (a.n_columns / kBlockColumns * PackedBlockBytes(W::kType, a.k) <= kSmall) {
+    MatmulPanels<W, 1, kSmallBlocks>(a, a.block_begin);
+  } else {
+    MatmulPanels<W, 1, 1>(a, a.block_begin);
   }
 }
 

@@ -173,15 +173,14 @@ void MatmulPanels(const MatmulArgs& a, int64_t block) {
 // to be in one take several blocks.
 template <class W, int kRows, int kBlocks>
 void Matmul(const MatmulArgs& a) {
-  constexpr int64_t kSmall = 512 * 1024;
-  constexpr int kSmallBlocks = W::kInput == InputType::kInt8 ? 1 : kBlocks;
-  if (a.n_rows > 1) {
-    MatmulPanels<W, kRows, kBlocks>(a, a.block_begin);
-  } else if (a.n_columns / kBlockColumns * PackedBlockBytes(W::kType, a.k) <= kSmall) {
-    MatmulPanels<W, 1, kSmallBlocks>(a, a.block_begin);
-  } else {
-    MatmulPanels<W, 1, 1>(a, a.block_begin);
+  if (a.n_rows > 1) return MatmulPanels<W, kRows, kBlocks>(a, a.block_begin);
+  if constexpr (kBlocks > 1 && W::kInput != InputType::kInt8) {
+    constexpr int64_t kSmall = 512 * 1024;
+    if (a.n_columns / kBlockColumns * PackedBlockBytes(W::kType, a.k) <= kSmall) {
+      return MatmulPanels<W, 1, kBlocks>(a, a.block_begin);
+    }
   }
+  MatmulPanels<W, 1, 1>(a, a.block_begin);
 }
 
 }  // namespace ng

@@ -121,10 +121,8 @@ void CandidateSet::KeepAtLeast(double bar) {
 }
 
 void CandidateSet::KeepMass(double p) {
-  if (!listed())
-    Narrow(logits_->KeepMass(p));
-  else
-    KeepListedMass(p);
+  if (!listed()) return Narrow(logits_->KeepMass(p));
+  KeepListedMass(p);
 }
 
 // Sorting all is slow: find first how far below the best logit the mass reaches, in steps of 1/16

@@ -40,7 +40,9 @@ SamplerChain MakeChain(const std::string& names) {
   std::vector<ChainStage> stages;
   std::istringstream list(names);
   for (std::string name; std::getline(list, name, ',');) {
-    stages.push_back({name, MakeStage(name), nullptr});
+    stages.emplace_back();
+    stages.back().name = name;
+    stages.back().stage = MakeStage(name);
   }
   return {std::move(stages), kVocab, Kernels(SupportedIsaLevels().back())};
 }
@@ -55,9 +57,9 @@ std::vector<float> Logits(bool equal) {
   return logits;
 }
 
-void Choose(benchmark::State& state, const std::string& names, bool equal) {
+void Choose(benchmark::State& state, const char* names) {
   SamplerChain chain = MakeChain(names);
-  const std::vector<float> logits = Logits(equal);
+  const std::vector<float> logits = Logits(/*equal=*/state.range(0) != 0);
   std::vector<int32_t> prompt(64);
   for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<int32_t>(i * 997);
   if (!chain.Open(0, prompt).ok()) state.SkipWithError("open failed");
@@ -67,25 +69,21 @@ void Choose(benchmark::State& state, const std::string& names, bool equal) {
   }
 }
 
-void RegisterAll() {
-  for (const char* names :
-       {"greedy", "", "temperature", "temperature,top_k", "temperature,top_p",
-        "temperature,top_k,top_p", "temperature,min_p", "repetition_penalty,temperature",
-        "repetition_penalty,temperature,top_p"}) {
-    for (const bool equal : {false, true}) {
-      const std::string name = std::string("Choose/") + (*names == 0 ? "(empty)" : names) +
-                               (equal ? "/equal" : "/normal");
-      benchmark::RegisterBenchmark(name.c_str(), Choose, std::string(names), equal)
-          ->Unit(benchmark::kMicrosecond);
-    }
-  }
+void Cases(benchmark::internal::Benchmark* b) {
+  b->ArgName("equal")->Arg(0)->Arg(1)->Unit(benchmark::kMicrosecond);
 }
+
+BENCHMARK_CAPTURE(Choose, no_stage, "")->Apply(Cases);
+BENCHMARK_CAPTURE(Choose, greedy, "greedy")->Apply(Cases);
+BENCHMARK_CAPTURE(Choose, t, "temperature")->Apply(Cases);
+BENCHMARK_CAPTURE(Choose, t_top_k, "temperature,top_k")->Apply(Cases);
+BENCHMARK_CAPTURE(Choose, t_top_p, "temperature,top_p")->Apply(Cases);
+BENCHMARK_CAPTURE(Choose, t_top_k_top_p, "temperature,top_k,top_p")->Apply(Cases);
+BENCHMARK_CAPTURE(Choose, t_min_p, "temperature,min_p")->Apply(Cases);
+BENCHMARK_CAPTURE(Choose, r_t, "repetition_penalty,temperature")->Apply(Cases);
+BENCHMARK_CAPTURE(Choose, r_t_top_p, "repetition_penalty,temperature,top_p")->Apply(Cases);
 
 }  // namespace
 }  // namespace ng
 
-int main(int argc, char** argv) {
-  ng::RegisterAll();
-  benchmark::Initialize(&argc, argv);
-  benchmark::RunSpecifiedBenchmarks();
-}
+BENCHMARK_MAIN();

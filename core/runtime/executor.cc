@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
+#include <tbb/task_group.h>
 #include <xmmintrin.h>
 
 #include <algorithm>
@@ -222,13 +223,17 @@ class Team {
   std::atomic<int32_t> n_calls_{0};  // what the sleepers wait for
 };
 
-// The helpers are tasks in an arena of TBB, called for when first wanted. They own the team too:
-// when TBB runs out of memory it may run one late, or never.
+// The helpers are tasks in an arena of TBB, called for when first wanted.
 class TbbExecutor : public Executor {
  public:
   TbbExecutor(int threads, int n_cpus)
       : threads_(threads), most_helpers_(std::min(threads, n_cpus) - 1), arena_(threads) {}
-  ~TbbExecutor() override { team_->Dismiss(); }
+  // Runs the helpers that TBB has not come to: a program that ends right away leaves nothing
+  // behind.
+  ~TbbExecutor() override {
+    team_->Dismiss();
+    if (helpers_ != nullptr) arena_.execute([this] { helpers_->wait(); });
+  }
   TbbExecutor(const TbbExecutor&) = delete;
   TbbExecutor& operator=(const TbbExecutor&) = delete;
 
@@ -250,13 +255,18 @@ class TbbExecutor : public Executor {
 
   // False without the memory for it: the region gets done all the same.
   bool BeginHelper() {
+    if (helpers_ == nullptr) return false;
     team_->Expect(1);
     try {
       // A place in the arena is one thread's; place 0 is kept for callers.
-      arena_.enqueue([team = team_] { team->Help(tbb::this_task_arena::current_thread_index()); });
+      arena_.enqueue(helpers_->defer(
+          [team = team_] { team->Help(tbb::this_task_arena::current_thread_index()); }));
       return true;
     } catch (const std::bad_alloc&) {
       team_->Expect(-1);
+      // TBB may count a helper now that it will never run, so nobody can wait for the group: its
+      // memory is given up, and the helpers that do run own what they use.
+      static_cast<void>(helpers_.release());
       return false;
     }
   }
@@ -266,6 +276,7 @@ class TbbExecutor : public Executor {
   const std::shared_ptr<Team> team_ = std::make_shared<Team>();
   const tbb::global_control control_{tbb::global_control::max_allowed_parallelism, kMostThreads};
   tbb::task_arena arena_;
+  std::unique_ptr<tbb::task_group> helpers_ = std::make_unique<tbb::task_group>();
 };
 
 }  // namespace

@@ -118,7 +118,8 @@ RC_GTEST_PROP(DenseLogits, KeepMassKeepsTheFewestThatReachTheShare, ()) {
       const int64_t n = set.size();
       RC_ASSERT(n >= 1);
       RC_ASSERT(mass[n - 1] >= (p - kRounding) * total);
-      RC_ASSERT(n == 1 || mass[n - 2] < (p + kRounding) * total);
+      // In parentheses: RC_ASSERT takes || apart and evaluates both sides.
+      RC_ASSERT((n == 1 || mass[n - 2] < (p + kRounding) * total));
       total = mass[n - 1];
     }
     const std::vector<int32_t> ids = Drawable(set);
@@ -147,7 +148,7 @@ RC_GTEST_PROP(DenseLogits, DrawInvertsTheCumulativeSoftmax, ()) {
     const double slack = 1e-6 * cumulative.back();
     RC_ASSERT(row[drawn] > -kInf);
     RC_ASSERT(cumulative[drawn] >= target - slack);
-    RC_ASSERT(drawn == 0 || cumulative[drawn - 1] <= target + slack);
+    RC_ASSERT((drawn == 0 || cumulative[drawn - 1] <= target + slack));
   });
 }
 

@@ -132,16 +132,19 @@ struct KernelTable {
   // NaN or +infinity anywhere, or nothing but -infinity, gives NaN in *sum; *max may miss a NaN.
   // REQUIRES: n >= 1.
   void (*max_and_sum_exp)(const float* x, int64_t n, float* max, float* sum);
-  // What sampling computes over a row of logits. All but the first REQUIRE what it returns true
-  // for. Fills block_max. False, and what is there unknown, when there is a NaN or +infinity.
+  // What sampling computes over a row of logits. All but the first two REQUIRE what these return
+  // true for. Fills block_max. False, and what is there unknown, when there is a NaN or +infinity.
   bool (*block_max)(const LogitRow& row);
+  // The same of the row over `divisor`, which goes to `quotients` [n]. They may be the logits.
+  bool (*divide_logits)(const LogitRow& row, float divisor, float* quotients);
   // weights[i] = e^(logits[i] - max) to within 2 ulp, 0 below e^-86.98; and block_sums.
   // REQUIRES: no logit is above max.
   void (*weigh_logits)(const LogitRow& row, float max);
-  // masses[j] = the sum of the weights whose logits are at least bars[j], kMassBars of each.
-  void (*mass_at_least)(const LogitRow& row, const float* bars, double* masses);
-  // marks[b] = 1 if a logit of block b is at least `low` and below `high`, else 0, [n_blocks].
-  void (*mark_within)(const LogitRow& row, float low, float high, float* marks);
+  // masses[j] = the sum of the weights whose logits are at least bars[j], kMassBars of each, in
+  // every block or only in every `every`-th.
+  void (*mass_at_least)(const LogitRow& row, int64_t every, const float* bars, double* masses);
+  // The indices of the logits from `low` to below `high`, rising, into ids [n]; how many there are.
+  int64_t (*list_within)(const LogitRow& row, float low, float high, int32_t* ids);
   // kept[i] = logits[i] or, below the bar, -infinity, [n]; the weights, block_sums and block_max
   // follow. Returns how many are left. REQUIRES: weighed. `kept` may be the logits.
   int64_t (*drop_below)(const LogitRow& row, float bar, float* kept);

@@ -208,10 +208,11 @@ constexpr KernelTable MakeKernelTable(IsaLevel isa) {
                        .add = AddTo<V>,
                        .rotate = {RotateInterleaved<V>, RotateHalfSplit<V>},
                        .max_and_sum_exp = MaxAndSumExp<V>,
-                       .block_max = BlockMax<V>,
+                       .block_max = FindBlockMax<V>,
+                       .divide_logits = DivideLogits<V>,
                        .weigh_logits = WeighLogits<V>,
                        .mass_at_least = MassAtLeast<V>,
-                       .mark_within = MarkWithin<V>,
+                       .list_within = ListWithin<V>,
                        .drop_below = DropBelow<V>};
   };
   return kTable(isa, F32Weights<V>(), typename Level::Bf16(), F16Weights<V>(),

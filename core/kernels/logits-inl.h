@@ -51,18 +51,21 @@ void WeighLogits(const LogitRow& row, float max) {
 // Lanes are emptied into doubles now and then: many small weights added one by one to a large sum
 // would be lost.
 template <class V>
-void MassAtLeast(const LogitRow& row, const float* bars, double* masses) {
-  constexpr int64_t kAtATime = 64 * kLogitBlock;
+void MassAtLeast(const LogitRow& row, int64_t every, const float* bars, double* masses) {
+  constexpr int kBlocksAtATime = 64;
+  const int64_t stride = every * kLogitBlock;
   for (int j = 0; j < kMassBars; ++j) masses[j] = 0.0;
-  for (int64_t begin = 0; begin < row.n; begin += kAtATime) {
-    const int64_t end = begin + kAtATime < row.n ? begin + kAtATime : row.n;
+  for (int64_t begin = 0; begin < row.n;) {
     V sums[kMassBars];
     for (V& sum : sums) sum = V::Set(0.0F);
-    for (int64_t i = begin; i < end; i += 16) {
-      const V logits = LoadLogits<V>(row.logits, i, end);
-      const V weights = LoadWeights<V>(row.weights, i, end);
-      for (int j = 0; j < kMassBars; ++j) {
-        sums[j] = V::SelectLess(logits, V::Set(bars[j]), sums[j], V::Add(sums[j], weights));
+    for (int b = 0; b < kBlocksAtATime && begin < row.n; ++b, begin += stride) {
+      const int64_t end = begin + kLogitBlock < row.n ? begin + kLogitBlock : row.n;
+      for (int64_t i = begin; i < end; i += 16) {
+        const V logits = LoadLogits<V>(row.logits, i, end);
+        const V weights = LoadWeights<V>(row.weights, i, end);
+        for (int j = 0; j < kMassBars; ++j) {
+          sums[j] = V::SelectLess(logits, V::Set(bars[j]), sums[j], V::Add(sums[j], weights));
+        }
       }
     }
     for (int j = 0; j < kMassBars; ++j) masses[j] += sums[j].Sum();
@@ -70,18 +73,16 @@ void MassAtLeast(const LogitRow& row, const float* bars, double* masses) {
 }
 
 template <class V>
-void MarkWithin(const LogitRow& row, float low, float high, float* marks) {
-  const V zero = V::Set(0.0F);
-  for (int64_t begin = 0; begin < row.n; begin += kLogitBlock) {
-    const int64_t end = begin + kLogitBlock < row.n ? begin + kLogitBlock : row.n;
-    V found = zero;
-    for (int64_t i = begin; i < end; i += 16) {
-      const V x = LoadLogits<V>(row.logits, i, end);
-      const V not_above = V::SelectLess(x, V::Set(high), V::Set(1.0F), found);
-      found = V::SelectLess(x, V::Set(low), found, not_above);
+int64_t ListWithin(const LogitRow& row, float low, float high, int32_t* ids) {
+  int64_t n_listed = 0;
+  for (int64_t i = 0; i < row.n; i += 16) {
+    const V x = LoadLogits<V>(row.logits, i, row.n);
+    uint32_t within = V::LessBits(x, V::Set(high)) & ~V::LessBits(x, V::Set(low));
+    for (; within != 0; within &= within - 1) {
+      ids[n_listed++] = static_cast<int32_t>(i + __builtin_ctz(within));
     }
-    marks[begin / kLogitBlock] = found.MaxLane();
   }
+  return n_listed;
 }
 
 template <class V>
@@ -112,8 +113,9 @@ int64_t DropBelow(const LogitRow& row, float bar, float* kept) {
   return n_left;
 }
 
-template <class V>
-bool BlockMax(const LogitRow& row) {
+// Every logit is divided by `divisor`, or kept as it is without `kDivide`.
+template <class V, bool kDivide>
+bool BlockMax(const LogitRow& row, float divisor, float* quotients) {
   const V infinity = V::Set(__builtin_huge_valf());
   const V one = V::Set(1.0F);
   V bad = V::Set(0.0F);  // 1 in the lanes that have met a NaN or +infinity
@@ -121,13 +123,27 @@ bool BlockMax(const LogitRow& row) {
     const int64_t end = begin + kLogitBlock < row.n ? begin + kLogitBlock : row.n;
     V largest = V::Set(-__builtin_huge_valf());
     for (int64_t i = begin; i < end; i += 16) {
-      const V x = LoadLogits<V>(row.logits, i, end);
+      V x = LoadLogits<V>(row.logits, i, end);
+      if constexpr (kDivide) {
+        x = V::Div(x, V::Set(divisor));
+        StoreLanes(x, quotients, i, end);
+      }
       bad = V::SelectLess(x, infinity, bad, one);
       largest = V::Max(largest, x);
     }
     row.block_max[begin / kLogitBlock] = largest.MaxLane();
   }
   return bad.Sum() == 0.0F;
+}
+
+template <class V>
+bool DivideLogits(const LogitRow& row, float divisor, float* quotients) {
+  return BlockMax<V, true>(row, divisor, quotients);
+}
+
+template <class V>
+bool FindBlockMax(const LogitRow& row) {
+  return BlockMax<V, false>(row, 1.0F, nullptr);
 }
 
 }  // namespace ng

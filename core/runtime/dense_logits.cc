@@ -15,11 +15,37 @@ constexpr float kNever = -std::numeric_limits<float>::infinity();
 // What is left is listed if it lies in no more than one of so many blocks.
 constexpr int64_t kBlocksPerListed = 16;
 
-// How often KeepMass divides the band in which the mass reaches its share.
+// KeepMass sorts one of so many parts of the range in which the mass may reach its share, or two.
 constexpr int kDivisions = 3;
+constexpr double kParts = 512.0;  // kMassBars to the power of kDivisions
+// It looks for that part in every so many blocks first, if the row has far more of them.
+constexpr int64_t kSampledEvery = 16;
+constexpr int64_t kSampledFrom = 16 * kSampledEvery * kLogitBlock;  // logits
 
 bool Before(const Candidate& a, const Candidate& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+}
+
+using Bars = std::array<float, kMassBars>;  // falling
+
+// Ending at `low`.
+Bars Spread(float low, float high) {
+  Bars bars;
+  const double width = static_cast<double>(high) - low;
+  for (int j = 0; j < kMassBars; ++j) {
+    bars[j] = static_cast<float>(high - width * (j + 1) / kMassBars);
+  }
+  return bars;
+}
+
+// As far apart as `width`, on both sides of `centre`, within [low, high].
+Bars Around(double centre, double width, float low, float high) {
+  Bars bars;
+  for (int j = 0; j < kMassBars; ++j) {
+    const double bar = centre + width * (0.5 * (kMassBars - 1) - j);
+    bars[j] = std::clamp(static_cast<float>(bar), low, high);
+  }
+  return bars;
 }
 
 }  // namespace
@@ -31,6 +57,7 @@ DenseLogits::DenseLogits(const KernelTable& kernels, int64_t vocab_size)
       weights_(vocab_size),
       block_sums_(block_max_.size()),
       order_(block_max_.size()),
+      ids_(vocab_size),
       candidates_(vocab_size) {
   row_.n = vocab_size;
   row_.block_max = block_max_.data();
@@ -56,6 +83,11 @@ void DenseLogits::Changed() {
 void DenseLogits::Look() {
   if (looked_) return;
   drawable_ = kernels_->block_max(row_);
+  Looked();
+}
+
+// The blocks have been looked at.
+void DenseLogits::Looked() {
   max_ = *std::max_element(block_max_.begin(), block_max_.end());
   looked_ = true;
 }
@@ -79,9 +111,10 @@ float& DenseLogits::At(int32_t id) {
 }
 
 void DenseLogits::DivideBy(float divisor) {
-  for (int64_t i = 0; i < row_.n; ++i) own_[i] = row_.logits[i] / divisor;
+  drawable_ = kernels_->divide_logits(row_, divisor, own_.data());
   row_.logits = own_.data();
   Changed();
+  Looked();
 }
 
 std::span<Candidate> DenseLogits::List() {
@@ -178,57 +211,75 @@ int64_t DenseLogits::CountBest() const {
   return n_best;
 }
 
-// Narrows the band to where the mass reaches the goal; false if it does not, by a rounding error.
-// The weights farther than ln(n / (1 - p)) below the best are together less than 1 - p of it.
-bool DenseLogits::FindBand(double p, double goal, Band* band) const {
-  double width = std::log(static_cast<double>(row_.n) / (1.0 - p));
-  double depth = 0.0;
-  for (int division = 0; division < kDivisions; ++division) {
-    width /= kMassBars;
-    std::array<float, kMassBars> bars;
-    for (int j = 0; j < kMassBars; ++j) {
-      bars[j] = static_cast<float>(max_ - depth - width * (j + 1));
+// Narrows the band to between two of the bars, which lie within it: where the mass, of every
+// `every`-th block, reaches the goal.
+void DenseLogits::Narrow(const float* bars, int64_t every, double goal, Band* band) const {
+  std::array<double, kMassBars> masses;
+  kernels_->mass_at_least(row_, every, bars, masses.data());
+  for (int j = 0; j < kMassBars; ++j) {
+    if (masses[j] >= goal) {
+      band->low = bars[j];
+      return;
     }
-    std::array<double, kMassBars> masses;
-    kernels_->mass_at_least(row_, bars.data(), masses.data());
-    int j = 0;
-    while (j < kMassBars && masses[j] < goal) ++j;
-    if (j == kMassBars) return division > 0;
-    if (j > 0) {
-      band->high = bars[j - 1];
-      band->mass_above = masses[j - 1];
-    }
-    band->low = bars[j];
-    depth += width * j;
+    band->high = bars[j];
+    band->mass_above = masses[j];
   }
-  return true;
+}
+
+// Narrows the band to about `width`, where floats lie that close.
+void DenseLogits::Divide(int64_t every, double goal, double width, Band* band) const {
+  for (int i = 0; i < kDivisions && band->high - band->low > 1.5 * width; ++i) {
+    Narrow(Spread(band->low, band->high).data(), every, goal, band);
+  }
+}
+
+// Where the mass may reach its share, the goal, judged by a sample: about as wide as `width`. What
+// does not belong to the share is many small weights, of which a sample tells more than of the few
+// large ones.
+DenseLogits::Band DenseLogits::Estimate(Band band, double beyond, double width) const {
+  double sampled = 0.0;
+  for (size_t block = 0; block < block_sums_.size(); block += kSampledEvery) {
+    sampled += block_sums_[block];
+  }
+  Divide(kSampledEvery, sampled - beyond / kSampledEvery, width, &band);
+  return band;
+}
+
+// A guess by a sample saves two of three passes over the row; a wrong one costs the pass that shows
+// it. The weights farther than ln(n / (1 - p)) below the best are together less than 1 - p of it,
+// so the mass reaches its share, the goal, before.
+DenseLogits::Band DenseLogits::FindBand(double p, double total, int64_t n_best) const {
+  const double range = std::log(static_cast<double>(row_.n) / (1.0 - p));
+  const double width = range / kParts;
+  const double goal = p * total;
+  Band band = {.low = static_cast<float>(max_ - range),
+               .high = max_,
+               .mass_above = static_cast<double>(n_best)};
+  if (row_.n >= kSampledFrom) {
+    const Band guess = Estimate(band, total - goal, width);
+    const double centre = 0.5 * (static_cast<double>(guess.low) + guess.high);
+    Narrow(Around(centre, width, band.low, band.high).data(), 1, goal, &band);
+  }
+  Divide(1, goal, width, &band);
+  return band;
 }
 
 std::span<Candidate> DenseLogits::ListBand(const Band& band) {
-  kernels_->mark_within(row_, band.low, band.high, order_.data());
-  int64_t n_listed = 0;
-  for (size_t block = 0; block < order_.size(); ++block) {
-    if (order_[block] == 0.0F) continue;
-    const int64_t end = BlockEnd(block);
-    for (int64_t i = block * kLogitBlock; i < end; ++i) {  // free of branches to mispredict
-      const float logit = row_.logits[i];
-      candidates_[n_listed] = {static_cast<int32_t>(i), logit};
-      n_listed += static_cast<int>(logit >= band.low) & static_cast<int>(logit < band.high);
-    }
-  }
+  const int64_t n_listed = kernels_->list_within(row_, band.low, band.high, ids_.data());
+  for (int64_t i = 0; i < n_listed; ++i) candidates_[i] = {ids_[i], row_.logits[ids_[i]]};
   return std::span(candidates_).first(n_listed);
 }
 
 // Sorting a whole vocabulary is slow: only a narrow band in which the mass reaches its share is
 // sorted.
 std::span<Candidate> DenseLogits::KeepMass(double p) {
-  const double goal = p * Weigh();
+  const double total = Weigh();
+  const double goal = p * total;
   const int64_t n_best = CountBest();
   if (static_cast<double>(n_best) >= goal) {  // each weighs 1
     return Keep(max_, std::max<int64_t>(1, static_cast<int64_t>(std::ceil(goal))));
   }
-  Band band = {.low = kNever, .high = max_, .mass_above = static_cast<double>(n_best)};
-  if (!FindBand(p, goal, &band)) return {};
+  const Band band = FindBand(p, total, n_best);
   const std::span<Candidate> last = ListBand(band);
   if (!std::is_sorted(last.begin(), last.end(), Before)) {
     std::sort(last.begin(), last.end(), Before);

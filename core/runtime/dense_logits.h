@@ -59,12 +59,16 @@ class DenseLogits {
 
   void Changed();
   void Look();
+  void Looked();
   void Own();
   double Weigh();
   std::span<Candidate> Keep(float bar, int64_t n_ties);
   std::span<Candidate> Collect(float bar, int64_t n_ties);
   void DropTies(float bar, int64_t n_ties);
-  bool FindBand(double p, double goal, Band* band) const;
+  void Narrow(const float* bars, int64_t every, double goal, Band* band) const;
+  void Divide(int64_t every, double goal, double width, Band* band) const;
+  Band Estimate(Band band, double beyond, double width) const;
+  Band FindBand(double p, double total, int64_t n_best) const;
   std::span<Candidate> ListBand(const Band& band);
   int64_t CountBest() const;
   int64_t BlockEnd(int64_t block) const;
@@ -82,6 +86,7 @@ class DenseLogits {
   std::vector<float> weights_;  // e^(logit - max)
   std::vector<float> block_sums_;
   std::vector<float> order_;           // [n_blocks]
+  std::vector<int32_t> ids_;           // [n]
   std::vector<Candidate> candidates_;  // [n]
 };
 

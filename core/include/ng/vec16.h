@@ -146,6 +146,12 @@ struct Vec16 {
     for (int i = 0; i < 16; ++i) no.lane[i] = a.lane[i] < b.lane[i] ? yes.lane[i] : no.lane[i];
     return no;
   }
+  // Bit i: whether a < b in lane i.
+  static NG_INLINE uint32_t LessBits(Vec16 a, Vec16 b) {
+    uint32_t bits = 0;
+    for (int i = 0; i < 16; ++i) bits |= (a.lane[i] < b.lane[i] ? 1U : 0U) << i;
+    return bits;
+  }
   // Zero in the odd lanes.
   static NG_INLINE Vec16 KeepEven(Vec16 a) {
     for (int i = 1; i < 16; i += 2) a.lane[i] = 0.0F;
@@ -289,6 +295,11 @@ struct Vec16 {
     return {_mm256_blendv_ps(no.lo, yes.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ)),
             _mm256_blendv_ps(no.hi, yes.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ))};
   }
+  static NG_INLINE uint32_t LessBits(Vec16 a, Vec16 b) {
+    const int lo = _mm256_movemask_ps(_mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ));
+    const int hi = _mm256_movemask_ps(_mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ));
+    return static_cast<uint32_t>(lo | hi << 8);
+  }
   static NG_INLINE Vec16 KeepEven(Vec16 a) {
     return {_mm256_blend_ps(a.lo, _mm256_setzero_ps(), 0xAA),
             _mm256_blend_ps(a.hi, _mm256_setzero_ps(), 0xAA)};
@@ -374,6 +385,9 @@ struct Vec16 {
   static NG_INLINE Vec16 Scale2(Vec16 a, Vec16 n) { return {_mm512_scalef_ps(a.v, n.v)}; }
   static NG_INLINE Vec16 SelectLess(Vec16 a, Vec16 b, Vec16 yes, Vec16 no) {
     return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ), no.v, yes.v)};
+  }
+  static NG_INLINE uint32_t LessBits(Vec16 a, Vec16 b) {
+    return _mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ);
   }
   static NG_INLINE Vec16 KeepEven(Vec16 a) { return {_mm512_maskz_mov_ps(0x5555, a.v)}; }
   static NG_INLINE Vec16 AddPairs(Vec16 low, Vec16 high) {

@@ -22,9 +22,10 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 
 // Sizes around whole blocks and vectors; flat, peaked, with ties, far apart, with tokens banned.
 std::vector<float> AnyRow() {
-  const auto n = *rc::gen::resize(
-      rc::kNominalSize,
-      rc::gen::oneOf(rc::gen::inRange<int64_t>(1, 200), rc::gen::inRange<int64_t>(1000, 12000)));
+  const auto n =
+      *rc::gen::resize(rc::kNominalSize, rc::gen::oneOf(rc::gen::inRange<int64_t>(1, 200),
+                                                        rc::gen::inRange<int64_t>(1000, 12000),
+                                                        rc::gen::inRange<int64_t>(16000, 40000)));
   std::mt19937 random(*rc::gen::arbitrary<uint32_t>());
   const float spread = *rc::gen::element(0.01F, 1.0F, 3.0F, 12.0F, 300.0F);
   const float grid = *rc::gen::element(0.0F, 0.25F, 5.0F);

@@ -105,6 +105,11 @@ absl::Status Run(const CommandLine& line, const EngineOptions& options, Progress
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
   NG_RETURN_IF_ERROR(CheckTraced(line, engine->model_shape()));
   NG_ASSIGN_OR_RETURN(const std::vector<GenerateRequest> requests, ReadRequests(line, *engine));
+  if (line.chat && engine->config().Text("run.on_full") == "recompute") {
+    return UsageError(engine->config().Describe("run.on_full") +
+                      " = recompute does not go with --chat: a conversation that is full refuses "
+                      "the next message");
+  }
   RunNeeds needs = Needs(requests);
   needs.prompt_logits = line.save_logits;
   if (requests.empty()) needs.max_tokens = ChatCapacity(*engine);

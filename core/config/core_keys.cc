@@ -60,8 +60,10 @@ constexpr CoreKey kTable[] = {
     {Int("run.threads", "0", 0, kMaxThreads, "worker threads; 0: one per physical core")},
     {Text("run.isa", "auto", "instruction set level; auto: NG_ISA, else the best of this CPU",
           "auto|scalar|avx2|avx512|avx512_vnni|avx512_bf16")},
-    {Text("run.on_full", "error", "when a sequence is full; only error so far: refused at entry",
-          "error")},
+    {Text("run.on_full", "error",
+          "what does not fit the context; error: refused at entry, recompute: the last tokens that "
+          "fit are computed anew at every step",
+          "error|recompute")},
     {Text("run.system", "", "system turn of the chat template; empty: none")},
 };
 

@@ -1,6 +1,7 @@
 #include "core/runtime/assembly.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -132,6 +133,17 @@ PluginContext Assembly::Context(const std::vector<OptionValue>& values) const {
   return context;
 }
 
+bool Assembly::Recomputes() const { return config().Text("run.on_full") == "recompute"; }
+
+int64_t Assembly::Window() const {
+  int64_t window = std::numeric_limits<int64_t>::max();
+  if (!Recomputes()) return window;
+  for (const int64_t limit : {model.spec.shape.max_positions, config().Int("cache.max_tokens")}) {
+    if (limit > 0) window = std::min(window, limit);
+  }
+  return window;
+}
+
 absl::StatusOr<CachePlan> Assembly::PlanCacheFor(const CacheSpec& spec) const {
   const LoadedPlugin& plugin = selection.cache;
   const std::vector<OptionValue> values = config().PluginValues("cache", plugin.descriptor->name);
@@ -149,7 +161,7 @@ absl::StatusOr<CacheSpec> Assembly::CacheSpecFor(const RunNeeds& needs) const {
   spec.n_kv_heads = model.spec.shape.n_kv_heads;
   spec.head_dim = model.spec.shape.head_dim;
   spec.max_tokens = config().Int("cache.max_tokens");
-  if (spec.max_tokens == 0) spec.max_tokens = needs.max_tokens;
+  if (spec.max_tokens == 0) spec.max_tokens = std::min(needs.max_tokens, Window());
   spec.max_sequences = static_cast<int>(config().Int("cache.max_sequences"));
   if (spec.max_sequences == 0) spec.max_sequences = needs.max_sequences;
   spec.layouts = attention->layouts();

@@ -56,6 +56,10 @@ struct Assembly {
   const Config& config() const { return selection.config; }
   // What plugins are created with; `values` holds the plugin's options for as long as it is used.
   PluginContext Context(const std::vector<OptionValue>& values) const;
+  // Whether a text may grow beyond what fits (run.on_full), and how many tokens the model is shown
+  // at a time then; else the largest number there is.
+  bool Recomputes() const;
+  int64_t Window() const;
   // The cache's spec for a run with these needs. Errors: PluginError for a codec that this cache
   // and this backend cannot run, with those that they can.
   absl::StatusOr<CacheSpec> CacheSpecFor(const RunNeeds& needs) const;

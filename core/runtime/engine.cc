@@ -20,6 +20,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Of a text that grows beyond the context.
+constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
+
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -67,6 +70,8 @@ class Engine::Impl {
   absl::Status CheckIds(std::span<const int32_t> ids) const;
   absl::Status CheckPrompt(std::span<const int32_t> ids) const;
   absl::Status CheckRequest(const GenerateRequest& request) const;
+  // Past the context of a run that goes on there, some tensors are never computed.
+  absl::Status CheckKept(const GenerateRequest& request, const GenerateOptions& options) const;
   // The sequence that a request brings must have room, and something left to feed.
   absl::Status CheckSequence(const GenerateRequest& request) const;
   absl::StatusOr<std::vector<Completion>> Generate(std::span<const GenerateRequest> requests,
@@ -199,6 +204,9 @@ absl::Status Engine::Impl::CheckPrompt(std::span<const int32_t> ids) const {
 absl::Status Engine::Impl::CheckRequest(const GenerateRequest& request) const {
   NG_RETURN_IF_ERROR(CheckPrompt(request.prompt_ids));
   const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
+  if (assembly_->Recomputes()) {
+    return CheckCap(prompt_len, request.max_new_tokens, kMostTokens, "tokens");
+  }
   if (shape().max_positions > 0) {
     NG_RETURN_IF_ERROR(
         CheckCap(prompt_len, request.max_new_tokens, shape().max_positions, "T_max"));
@@ -206,6 +214,16 @@ absl::Status Engine::Impl::CheckRequest(const GenerateRequest& request) const {
   const int64_t max_tokens = assembly_->config().Int("cache.max_tokens");
   if (max_tokens == 0) return absl::OkStatus();
   return CheckCap(prompt_len, request.max_new_tokens, max_tokens, "cache tokens");
+}
+
+absl::Status Engine::Impl::CheckKept(const GenerateRequest& request,
+                                     const GenerateOptions& options) const {
+  if (!options.capture_logits && !options.capture_attn_full) return absl::OkStatus();
+  const int64_t max_new = options.capture_attn_full ? request.max_new_tokens : 0;
+  return Annotate(CheckCap(static_cast<int64_t>(request.prompt_ids.size()), max_new,
+                           assembly_->Window(), "context tokens"),
+                  options.capture_attn_full ? "attn_full is kept of what fits the context only: "
+                                            : "logits are kept of what fits the context only: ");
 }
 
 absl::Status Engine::Impl::CheckSequence(const GenerateRequest& request) const {
@@ -225,6 +243,7 @@ absl::StatusOr<std::vector<Completion>> Engine::Impl::Generate(
   NG_RETURN_IF_ERROR(CheckLoaded());
   for (const GenerateRequest& request : requests) {
     NG_RETURN_IF_ERROR(CheckRequest(request));
+    NG_RETURN_IF_ERROR(CheckKept(request, options));
     NG_RETURN_IF_ERROR(CheckSequence(request));
   }
   for (const auto* chosen : {&options.trace_layers, &options.trace_heads}) {
@@ -244,6 +263,7 @@ absl::StatusOr<std::vector<Completion>> Engine::Impl::Generate(
   settings.seed = config.Int("sampler.seed");
   settings.use_cache = config.Bool("run.use_cache");
   settings.prefill_chunk = config.Int("run.prefill_chunk");
+  settings.context = assembly_->Window();
   settings.max_sequences = max_sequences_;
   settings.load_s = load_s_;
   settings.stop = options_.stop;

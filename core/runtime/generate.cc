@@ -46,6 +46,8 @@ struct GenerateLoop::Active {
   bool owns_sequence = true;
   Completion* completion = nullptr;
   int64_t max_new_tokens = 0;
+  int64_t window = 0;          // the most ids that the sequence can hold
+  int64_t first = 0;           // the index of the id at its position 0
   int64_t n_logits_kept = 0;   // prompt rows already in captured.logits
   int64_t n_rows_kept = 0;     // queries already in captured.attn_full
   bool last_row_pass = false;  // generation is over, the last id's rows are still wanted
@@ -57,6 +59,7 @@ struct GenerateLoop::Active {
 
   std::vector<int32_t>& ids() const { return completion->ids; }
   int64_t n_ids() const { return static_cast<int64_t>(completion->ids.size()); }
+  std::span<int32_t> held_ids() const { return std::span(completion->ids).subspan(first); }
   int64_t n_generated() const { return n_ids() - completion->prompt_len; }
 };
 
@@ -158,8 +161,11 @@ absl::Status GenerateLoop::Admit() {
       active->sequence = *request.sequence;
       active->owns_sequence = false;
     } else {
-      NG_ASSIGN_OR_RETURN(active->sequence, model_.OpenSequence(completion.prompt_len + max_new));
+      const int64_t wanted = std::min(completion.prompt_len + max_new, settings_.context);
+      NG_ASSIGN_OR_RETURN(active->sequence, model_.OpenSequence(wanted));
     }
+    active->window = std::min(model_.Capacity(active->sequence), settings_.context);
+    active->first = std::max<int64_t>(0, completion.prompt_len - active->window);
     active->slot = free_slots_.back();
     absl::Status opened = chain_.Open(active->slot, request.prompt_ids);
     if (!opened.ok()) {
@@ -185,15 +191,16 @@ absl::Status GenerateLoop::Step() {
   for (size_t i = 0; i < active_.size(); ++i) {
     const Active& active = *active_[i];
     const int64_t fed = model_.Length(active.sequence);
-    int64_t n_tokens = active.n_ids() - fed;
+    const std::span<const int32_t> ids = active.held_ids();
+    const auto n_ids = static_cast<int64_t>(ids.size());
+    int64_t n_tokens = n_ids - fed;
     if (settings_.prefill_chunk > 0) n_tokens = std::min(n_tokens, settings_.prefill_chunk);
     const int64_t end = fed + n_tokens;
-    const bool last = end == active.n_ids();
+    const bool last = end == n_ids;
     StepSequence sequence;
     sequence.sequence = active.sequence;
     sequence.start_pos = fed;
-    sequence.tokens =
-        std::span(active.ids()).subspan(static_cast<size_t>(fed), static_cast<size_t>(n_tokens));
+    sequence.tokens = ids.subspan(static_cast<size_t>(fed), static_cast<size_t>(n_tokens));
     const bool keeps_logits =
         options_->capture_logits && active.n_logits_kept < active.completion->prompt_len;
     sequence.n_logit_rows = keeps_logits ? n_tokens : last && !active.last_row_pass ? 1 : 0;
@@ -222,11 +229,12 @@ absl::Status GenerateLoop::ReadStep() {
     const int64_t end = fed.start_pos + static_cast<int64_t>(fed.tokens.size());
     KeepTensors(active, i, logit_row);
     logit_row += fed.n_logit_rows;
-    if (end < active.n_ids()) continue;  // more of the prompt to come
+    if (active.first + end < active.n_ids()) continue;  // more of the prompt to come
     if (!active.prefill_done) {
       active.prefill_done = true;
       active.prefilled = Clock::now();
-      active.completion->timings.prefill_tokens = active.completion->prompt_len;
+      active.completion->timings.prefill_tokens =
+          std::min(active.completion->prompt_len, active.window);
     }
     if (!active.last_row_pass && active.n_generated() < active.max_new_tokens) {
       NG_RETURN_IF_ERROR(Choose(active, logit_row - 1));
@@ -236,9 +244,11 @@ absl::Status GenerateLoop::ReadStep() {
       continue;
     }
     active.last_row_pass = Finished(active);
-    // Uncached: nothing is kept, and all ids are fed again. (The pass for the last id's rows reads
-    // what is already there.)
-    if (!settings_.use_cache) NG_RETURN_IF_ERROR(model_.Truncate(active.sequence, 0));
+    // Uncached, or with every position changed by a first id that has to go: nothing is kept, and
+    // all ids are fed again. (The pass for the last id's rows reads what is already there.)
+    const bool full = active.n_ids() - active.first > active.window;
+    if (full) active.first = active.n_ids() - active.window;
+    if (full || !settings_.use_cache) NG_RETURN_IF_ERROR(model_.Truncate(active.sequence, 0));
   }
   for (size_t i = done_.size(); i-- > 0;) {
     NG_RETURN_IF_ERROR(Retire(done_[i], active_[done_[i]]->stop_reason));
@@ -258,7 +268,7 @@ void GenerateLoop::KeepTensors(Active& active, size_t batch_index, int64_t logit
     active.n_logits_kept = end;
   }
   if (!recorder_->on()) return;
-  const bool last = end == active.n_ids();
+  const bool last = active.first + end == active.n_ids();
   int64_t pos = options_->capture_attn_full ? std::max(fed.start_pos, active.n_rows_kept)
                                             : end - (last ? 1 : 0);
   for (; pos < end; ++pos) {
@@ -326,7 +336,7 @@ absl::Status GenerateLoop::NotFinite(Active& active) {
                                            active.n_generated(), ": the logits are not finite");
   // The same ids once more, with a look at every layer.
   NonFiniteFinder finder;
-  const StepSequence again{active.sequence, 0, active.ids(), 0};
+  const StepSequence again{active.sequence, 0, active.held_ids(), 0};
   StepBatch batch;
   batch.sequences = {&again, 1};
   batch.observer = &finder;

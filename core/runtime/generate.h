@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -29,7 +30,10 @@ struct GenerateSettings {
   int64_t seed = 1;
   bool use_cache = true;
   int64_t prefill_chunk = 0;  // 0: whole
-  int max_sequences = 1;      // active at the same time
+  // The most ids that the model is shown at a time. Of a text that grows beyond it the last ones
+  // are, all computed anew at every step, as nanoGPT's generate does.
+  int64_t context = std::numeric_limits<int64_t>::max();
+  int max_sequences = 1;  // active at the same time
   double load_s = 0.0;
   const std::atomic<bool>* stop = nullptr;        // may be null
   std::function<void(const Progress&)> progress;  // may be empty
@@ -49,7 +53,9 @@ class GenerateLoop {
 
   // Runs every request to its end. Results are in the order of the requests; an interruption ends
   // what is unfinished with StopReason::kInterrupted and is no error.
-  // REQUIRES: each request fits its caps and the model's vocabulary.
+  // REQUIRES: each request fits the model's vocabulary and its caps: the context of the settings is
+  // no more than the model's, a sequence that a request brings holds all its tokens, and so does
+  // the context where attn_full (of the prompt: logits) is captured.
   absl::StatusOr<std::vector<Completion>> Run(std::span<const GenerateRequest> requests,
                                               const GenerateOptions& options);
 

@@ -122,6 +122,7 @@ TEST(Chat, EndsQuietlyWithItsInputAndLoudlyWithoutATemplate) {
   EXPECT_EQ(empty.exit_code, 0);
   EXPECT_EQ(empty.out + empty.err, "");
   ExpectError(Chat("Hello\n", {"--tokenizer.chat_template=none"}), 2, {"chat template"});
+  ExpectError(Chat("Hello\n", {"--run.on_full=recompute"}), 2, {"run.on_full", "--chat"});
   ExpectError(Shell("exec \"$NG\" \"$@\" --chat </", Demo()), 1, {"stdin: cannot read"});
 }
 

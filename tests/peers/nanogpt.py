@@ -4,7 +4,7 @@
 Four layers, four heads, width 128, context 128, a vocabulary of 65: 0.8M parameters, random. The
 same weights generate uncached in torch, as nanoGPT does, and in ng with and without its cache, in
 turn, from a prompt of one token. nanoGPT goes on beyond the context by cropping the ids to the last
-128; ng's run.on_full = recompute does the same, and a build without it shows "-" there.
+128; ng's run.on_full = recompute does the same.
 """
 import argparse
 import json
@@ -21,7 +21,9 @@ from torch import nn
 from torch.nn import functional
 
 HERE = pathlib.Path(__file__).resolve().parent
-CONTEXT, LAYERS, HEADS, WIDTH, VOCABULARY = 128, 4, 4, 128, 65
+CONTEXT = 128
+CONFIG = {"model_type": "nanogpt", "block_size": CONTEXT, "vocab_size": 65, "n_layer": 4,
+          "n_head": 4, "n_embd": 128, "bias": False, "dropout": 0.0}
 LENGTHS = (10, 50, 127, 200)  # new tokens; 127 fill the context
 MEASURED_BEFORE = {10: 1.2, 50: 1.8, 127: 2.5, 200: 2.5}  # nanoGPT's own cache, as published
 GOALS = {"ng uncached": 8, "nanoGPT uncached": 50}  # ng cached, at 127 new tokens
@@ -30,21 +32,22 @@ GOALS = {"ng uncached": 8, "nanoGPT uncached": 50}  # ng cached, at 127 new toke
 class Block(nn.Module):
     """Attention and a feed-forward layer, each after a norm and around a residual."""
 
-    def __init__(self):
+    def __init__(self, config):
         super().__init__()
-        self.ln_1 = nn.LayerNorm(WIDTH, bias=False)
-        self.ln_2 = nn.LayerNorm(WIDTH, bias=False)
-        self.attn = nn.ModuleDict({"c_attn": nn.Linear(WIDTH, 3 * WIDTH, bias=False),
-                                   "c_proj": nn.Linear(WIDTH, WIDTH, bias=False)})
-        self.mlp = nn.ModuleDict({"c_fc": nn.Linear(WIDTH, 4 * WIDTH, bias=False),
-                                  "c_proj": nn.Linear(4 * WIDTH, WIDTH, bias=False)})
+        self.n_head, width, bias = config["n_head"], config["n_embd"], config["bias"]
+        self.ln_1 = nn.LayerNorm(width, bias=bias)
+        self.ln_2 = nn.LayerNorm(width, bias=bias)
+        self.attn = nn.ModuleDict({"c_attn": nn.Linear(width, 3 * width, bias=bias),
+                                   "c_proj": nn.Linear(width, width, bias=bias)})
+        self.mlp = nn.ModuleDict({"c_fc": nn.Linear(width, 4 * width, bias=bias),
+                                  "c_proj": nn.Linear(4 * width, width, bias=bias)})
 
     def forward(self, x):
-        batch, length, _ = x.shape
-        q, k, v = (part.view(batch, length, HEADS, -1).transpose(1, 2)
-                   for part in self.attn["c_attn"](self.ln_1(x)).split(WIDTH, dim=2))
+        batch, length, width = x.shape
+        q, k, v = (part.view(batch, length, self.n_head, -1).transpose(1, 2)
+                   for part in self.attn["c_attn"](self.ln_1(x)).split(width, dim=2))
         attended = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        attended = attended.transpose(1, 2).reshape(batch, length, WIDTH)
+        attended = attended.transpose(1, 2).reshape(batch, length, width)
         x = x + self.attn["c_proj"](attended)
         return x + self.mlp["c_proj"](functional.gelu(self.mlp["c_fc"](self.ln_2(x))))
 
@@ -52,13 +55,15 @@ class Block(nn.Module):
 class NanoGpt(nn.Module):
     """nanoGPT's decoder: learned positions, a head tied to the embedding."""
 
-    def __init__(self):
+    def __init__(self, config):
         super().__init__()
+        width = config["n_embd"]
+        self.context = config["block_size"]
         self.transformer = nn.ModuleDict({
-            "wte": nn.Embedding(VOCABULARY, WIDTH),
-            "wpe": nn.Embedding(CONTEXT, WIDTH),
-            "h": nn.ModuleList(Block() for _ in range(LAYERS)),
-            "ln_f": nn.LayerNorm(WIDTH, bias=False),
+            "wte": nn.Embedding(config["vocab_size"], width),
+            "wpe": nn.Embedding(self.context, width),
+            "h": nn.ModuleList(Block(config) for _ in range(config["n_layer"])),
+            "ln_f": nn.LayerNorm(width, bias=config["bias"]),
         })
         for parameter in self.parameters():
             if parameter.dim() > 1:
@@ -72,20 +77,22 @@ class NanoGpt(nn.Module):
         return functional.linear(parts["ln_f"](x[:, [-1], :]), parts["wte"].weight)
 
     @torch.no_grad()
-    def generate(self, n_new):
+    def generate(self, ids, n_new, choose):
         """One token after another, each from all ids before it, as far as the context goes."""
-        ids = torch.ones((1, 1), dtype=torch.long)
         for _ in range(n_new):
-            probs = functional.softmax(self(ids[:, -CONTEXT:])[:, -1, :], dim=-1)
-            ids = torch.cat((ids, torch.multinomial(probs, num_samples=1)), dim=1)
+            logits = self(ids[:, -self.context:])[:, -1, :]
+            ids = torch.cat((ids, choose(logits)), dim=1)
         return ids
+
+
+def draw(logits):
+    """A token by its probability."""
+    return torch.multinomial(functional.softmax(logits, dim=-1), num_samples=1)
 
 
 def save(model, folder):
     """The folder that ng reads."""
-    config = {"model_type": "nanogpt", "block_size": CONTEXT, "vocab_size": VOCABULARY,
-              "n_layer": LAYERS, "n_head": HEADS, "n_embd": WIDTH, "bias": False, "dropout": 0.0}
-    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "config.json").write_text(json.dumps(CONFIG))
     save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()},
               folder / "model.safetensors")
 
@@ -95,7 +102,7 @@ def torch_seconds(model, n_new, threads):
     torch.set_num_threads(threads)
     for _ in range(2):
         start = time.perf_counter()
-        model.generate(n_new)
+        model.generate(torch.ones((1, 1), dtype=torch.long), n_new, draw)
         seconds = time.perf_counter() - start
     return seconds
 
@@ -159,7 +166,7 @@ def main():
                         "this and 1")
     args = parser.parse_args()
     torch.manual_seed(0)
-    model = NanoGpt().eval()
+    model = NanoGpt(CONFIG).eval()
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
         save(model, folder)

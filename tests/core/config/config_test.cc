@@ -298,10 +298,10 @@ TEST(UnknownKey, SaysThatAPluginIsNotInUse) {
   EXPECT_THAT(BuildError("[cache]\npaged.page_tokens = 32\n"), HasSubstr("unknown key"));
 }
 
-TEST(CoreKeys, OnFullKnowsOnlyTheHardCapSoFar) {
-  EXPECT_EQ(Built("[run]\non_full = error\n").Text("run.on_full"), "error");
-  EXPECT_THAT(BuildError("[run]\non_full = recompute\n"),
-              HasSubstr("run.on_full = recompute, must be one of error"));
+TEST(CoreKeys, OnFullIsAChoiceOfTwo) {
+  EXPECT_EQ(Built("[run]\non_full = recompute\n").Text("run.on_full"), "recompute");
+  EXPECT_THAT(BuildError("[run]\non_full = crop\n"),
+              HasSubstr("run.on_full = crop, must be one of error, recompute"));
 }
 
 TEST(ConfigText, PrintsEverySectionOnceWithPluginOptionsInIt) {

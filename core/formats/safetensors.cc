@@ -200,10 +200,11 @@ class SafetensorsFile : public TensorSource {
   const std::string& path() const override { return file_.path(); }
   std::span<const TensorInfo> tensors() const override { return infos_; }
 
-  absl::Status Read(const TensorInfo& tensor, std::span<std::byte> out) const override {
+  absl::Status ReadAt(const TensorInfo& tensor, int64_t first,
+                      std::span<std::byte> out) const override {
     const TensorInfo* info = Find(tensor.name);
-    assert(info != nullptr && static_cast<int64_t>(out.size()) == info->n_bytes);
-    return Annotate(file_.ReadAt(positions_[info - infos_.data()], out),
+    assert(info != nullptr && first + static_cast<int64_t>(out.size()) <= info->n_bytes);
+    return Annotate(file_.ReadAt(positions_[info - infos_.data()] + first, out),
                     absl::StrCat("tensor ", JsonExcerpt(tensor.name), ": "));
   }
 

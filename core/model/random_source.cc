@@ -73,11 +73,13 @@ class RandomTensorSource final : public TensorSource {
   const std::string& path() const override { return path_; }
   std::span<const TensorInfo> tensors() const override { return tensors_; }
 
-  absl::Status Read(const TensorInfo& tensor, std::span<std::byte> out) const override {
-    assert(static_cast<int64_t>(out.size()) == tensor.n_bytes);
+  absl::Status ReadAt(const TensorInfo& tensor, int64_t first_byte,
+                      std::span<std::byte> out) const override {
+    assert(first_byte + static_cast<int64_t>(out.size()) <= tensor.n_bytes);
     const auto index = static_cast<uint64_t>(&tensor - tensors_.data());
     const Fill fill = fills_[index];
-    const uint64_t first = Mix(index + 1);  // far from every other tensor's counters
+    const uint64_t first = Mix(index + 1) +  // far from every other tensor's counters
+                           static_cast<uint64_t>(first_byte / DTypeBytes(tensor.dtype));
     if (tensor.dtype == DType::kF32) {
       FillElements<float>(
           fill, first, [](float value) { return value; }, out);

@@ -1,0 +1,121 @@
+#include "core/formats/safetensors_index.h"
+
+#include <algorithm>
+#include <cassert>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/formats/json.h"
+#include "core/formats/safetensors.h"
+
+namespace ng {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kSuffix = ".safetensors";
+
+// A plain name of a safetensors file: an index reaches no further than its own folder.
+bool IsShardName(const Json& value) {
+  if (!value.is_string()) return false;
+  const auto& name = value.get_ref<const std::string&>();
+  return name.size() > kSuffix.size() && name.ends_with(kSuffix) &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
+}
+
+// Which file each tensor is in, by name. Errors: anything but such a list.
+absl::StatusOr<std::map<std::string, std::string>> ReadWeightMap(const std::string& path) {
+  NG_ASSIGN_OR_RETURN(const Json index, ReadJsonFile(path));
+  NG_RETURN_IF_ERROR(JsonFields::Of(index, path).status());
+  const auto found = index.find("weight_map");
+  if (found == index.end() || !found->is_object() || found->empty()) {
+    return ModelFileError(
+        absl::StrCat(path, ": key \"weight_map\" ",
+                     found == index.end() ? "is missing" : absl::StrCat("= ", JsonExcerpt(*found)),
+                     ", must be an object that maps the name of each tensor to its file"));
+  }
+  std::map<std::string, std::string> shard_of;
+  for (const auto& [tensor, file] : found->items()) {
+    if (!IsShardName(file)) {
+      return ModelFileError(absl::StrCat(path, ": weight_map[", JsonExcerpt(tensor),
+                                         "] = ", JsonExcerpt(file),
+                                         ", must be the name of a .safetensors file beside the "
+                                         "index, without a folder"));
+    }
+    shard_of[tensor] = file.get<std::string>();
+  }
+  return shard_of;
+}
+
+class ShardedSource final : public TensorSource {
+ public:
+  explicit ShardedSource(std::string path) : path_(std::move(path)) {}
+
+  // Takes in a file whose tensors must be those that the index puts there.
+  absl::Status Add(const std::string& file, const std::map<std::string, std::string>& shard_of) {
+    const std::string folder = std::filesystem::path(path_).parent_path();
+    absl::StatusOr<std::unique_ptr<TensorSource>> shard =
+        OpenSafetensors(absl::StrCat(folder, "/", file));
+    if (!shard.ok()) return Annotate(shard.status(), path_ + ": ");
+    for (const TensorInfo& tensor : (*shard)->tensors()) {
+      const auto named = shard_of.find(tensor.name);
+      if (named == shard_of.end() || named->second != file) {
+        return ModelFileError(absl::StrCat(
+            (*shard)->path(), ": holds tensor ", JsonExcerpt(tensor.name), ", which ", path_,
+            named == shard_of.end() ? std::string(" does not name")
+                                    : absl::StrCat(" puts in ", named->second)));
+      }
+      tensors_.push_back(tensor);
+      shard_of_tensor_[tensor.name] = shard->get();
+    }
+    shards_.push_back(*std::move(shard));
+    return absl::OkStatus();
+  }
+
+  // All files are in. Errors: a tensor of the index that its file does not hold.
+  absl::Status Finish(const std::map<std::string, std::string>& shard_of) {
+    for (const auto& [tensor, file] : shard_of) {
+      if (shard_of_tensor_.contains(tensor)) continue;
+      return ModelFileError(absl::StrCat(path_, ": weight_map puts tensor ", JsonExcerpt(tensor),
+                                         " in ", file, ", which does not hold it"));
+    }
+    std::ranges::sort(tensors_, {}, &TensorInfo::name);
+    return absl::OkStatus();
+  }
+
+  const std::string& path() const override { return path_; }
+  std::span<const TensorInfo> tensors() const override { return tensors_; }
+
+  absl::Status ReadAt(const TensorInfo& tensor, int64_t first,
+                      std::span<std::byte> out) const override {
+    const auto found = shard_of_tensor_.find(tensor.name);
+    assert(found != shard_of_tensor_.end());
+    return found->second->ReadAt(tensor, first, out);
+  }
+
+ private:
+  std::string path_;
+  std::vector<std::unique_ptr<TensorSource>> shards_;
+  std::vector<TensorInfo> tensors_;  // sorted by name
+  std::map<std::string, const TensorSource*> shard_of_tensor_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TensorSource>> OpenSafetensorsIndex(const std::string& index_path) {
+  NG_ASSIGN_OR_RETURN(const auto shard_of, ReadWeightMap(index_path));
+  std::set<std::string> files;
+  for (const auto& [tensor, file] : shard_of) files.insert(file);
+  auto source = std::make_unique<ShardedSource>(index_path);
+  for (const std::string& file : files) NG_RETURN_IF_ERROR(source->Add(file, shard_of));
+  NG_RETURN_IF_ERROR(source->Finish(shard_of));
+  return source;
+}
+
+}  // namespace ng

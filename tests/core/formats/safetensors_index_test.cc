@@ -1,0 +1,136 @@
+// Weights in several files: index and files must agree.
+#include "core/formats/safetensors_index.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/formats/safetensors.h"
+#include "tests/support/temp_dir.h"
+
+namespace ng {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+class SafetensorsIndexTest : public ::testing::Test {
+ protected:
+  SafetensorsIndexTest() {
+    WriteShard("one.safetensors", {{"b", {2}, {1.0F, 2.0F}}});
+    WriteShard("two.safetensors", {{"a", {1}, {3.0F}}, {"c", {1}, {4.0F}}});
+  }
+
+  void WriteShard(const std::string& name, const std::vector<NamedTensor>& tensors) {
+    EXPECT_TRUE(WriteSafetensors(dir_.File(name), tensors).ok());
+  }
+
+  absl::StatusOr<std::unique_ptr<TensorSource>> Open(const Json& weight_map) {
+    const Json index = {{"metadata", {{"total_size", 16}}}, {"weight_map", weight_map}};
+    return OpenSafetensorsIndex(dir_.Write("model.safetensors.index.json", index.dump()));
+  }
+
+  void ExpectRefused(const absl::Status& status, const std::vector<std::string>& parts) {
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(ExitCode(status), 3);
+    const std::string message(status.message());
+    EXPECT_EQ(message.find('\n'), std::string::npos);
+    EXPECT_THAT(message, HasSubstr(dir_.path()));
+    for (const std::string& part : parts) EXPECT_THAT(message, HasSubstr(part));
+  }
+
+  const Json sound_ = {
+      {"a", "two.safetensors"}, {"b", "one.safetensors"}, {"c", "two.safetensors"}};
+  test::TempDir dir_;
+};
+
+TEST_F(SafetensorsIndexTest, GivesTheTensorsOfAllFilesSortedByNameWithTheirData) {
+  const auto source = Open(sound_);
+  ASSERT_TRUE(source.ok()) << source.status();
+  ASSERT_EQ((*source)->tensors().size(), 3U);
+  EXPECT_EQ((*source)->tensors()[0].name, "a");
+  EXPECT_EQ((*source)->tensors()[2].name, "c");
+  float b[2];
+  ASSERT_TRUE((*source)->Read(*(*source)->Find("b"), std::as_writable_bytes(std::span(b))).ok());
+  EXPECT_EQ(b[0], 1.0F);
+  EXPECT_EQ(b[1], 2.0F);
+  float last = 0.0F;
+  ASSERT_TRUE((*source)
+                  ->ReadAt(*(*source)->Find("b"), 4, std::as_writable_bytes(std::span(&last, 1)))
+                  .ok());
+  EXPECT_EQ(last, 2.0F);
+}
+
+TEST_F(SafetensorsIndexTest, RefusesAFileThatShrank) {
+  const auto source = Open(sound_);
+  ASSERT_TRUE(source.ok()) << source.status();
+  std::filesystem::resize_file(dir_.File("two.safetensors"), 20);
+  float c = 0.0F;
+  ExpectRefused((*source)->Read(*(*source)->Find("c"), std::as_writable_bytes(std::span(&c, 1))),
+                {"two.safetensors", "c"});
+}
+
+TEST_F(SafetensorsIndexTest, RefusesNamesThatReachOutOfTheFolder) {
+  for (const char* name : {"../one.safetensors", "/etc/one.safetensors", "a\\one.safetensors", "",
+                           ".safetensors", "one.bin"}) {
+    Json map = sound_;
+    map["b"] = name;
+    ExpectRefused(Open(map).status(), {"weight_map[\"b\"]", Json(name).dump()});
+  }
+  for (const Json& value : {Json(1), Json(), Json::array({"one.safetensors"})}) {
+    Json map = sound_;
+    map["b"] = value;
+    ExpectRefused(Open(map).status(), {"weight_map[\"b\"]", value.dump()});
+  }
+}
+
+TEST_F(SafetensorsIndexTest, RefusesAMissingFile) {
+  Json map = sound_;
+  map["b"] = "three.safetensors";
+  ExpectRefused(Open(map).status(), {"model.safetensors.index.json", "three.safetensors"});
+}
+
+TEST_F(SafetensorsIndexTest, RefusesATensorThatItsFileDoesNotHold) {
+  Json map = sound_;
+  map["d"] = "one.safetensors";
+  ExpectRefused(Open(map).status(), {"\"d\"", "one.safetensors", "does not hold"});
+}
+
+TEST_F(SafetensorsIndexTest, RefusesATensorInAnotherFileThanTheIndexSays) {
+  Json map = sound_;
+  map["a"] = "one.safetensors";
+  ExpectRefused(Open(map).status(), {"two.safetensors", "\"a\"", "puts in one.safetensors"});
+}
+
+TEST_F(SafetensorsIndexTest, RefusesATensorInTwoFiles) {
+  WriteShard("one.safetensors", {{"a", {1}, {3.0F}}, {"b", {2}, {1.0F, 2.0F}}});
+  ExpectRefused(Open(sound_).status(), {"one.safetensors", "\"a\"", "puts in two.safetensors"});
+}
+
+TEST_F(SafetensorsIndexTest, RefusesATensorThatTheIndexDoesNotName) {
+  Json map = sound_;
+  map.erase("c");
+  ExpectRefused(Open(map).status(), {"two.safetensors", "\"c\"", "does not name"});
+}
+
+TEST_F(SafetensorsIndexTest, RefusesADamagedFileNamingIt) {
+  dir_.Write("two.safetensors", "short");
+  ExpectRefused(Open(sound_).status(), {"model.safetensors.index.json", "two.safetensors"});
+}
+
+TEST_F(SafetensorsIndexTest, RefusesAnIndexThatIsNone) {
+  for (const char* text :
+       {"", "[]", "{}", "{\"weight_map\": 1}", "{\"weight_map\": {}}",
+        "{\"weight_map\": {\"a\": \"x.safetensors\", \"a\": \"y.safetensors\"}}"}) {
+    SCOPED_TRACE(text);
+    const std::string path = dir_.Write("model.safetensors.index.json", text);
+    ExpectRefused(OpenSafetensorsIndex(path).status(), {"model.safetensors.index.json"});
+  }
+}
+
+}  // namespace
+}  // namespace ng

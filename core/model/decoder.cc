@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/model/rope.h"
+
 namespace ng {
 namespace {
 
@@ -41,7 +43,8 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, const DecoderParts
     : spec_(spec),
       weights_(std::move(weights)),
       parts_(parts),
-      attention_spec_(AttentionSpecOf(spec)) {
+      attention_spec_(AttentionSpecOf(spec)),
+      rope_frequencies_(RopeFrequencies(spec)) {
   rope_.reserve(static_cast<size_t>(parts.max_tokens * spec.shape.head_dim));
 }
 
@@ -147,10 +150,10 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer) {
   const ModelShape& shape = spec_.shape;
   const int64_t qkv_width = spec_.qkv_width();
   NG_ASSIGN_OR_RETURN(const MatmulInput normed,
-                      Normed(w.attn_norm, hidden_.data(), n_rows_, w.qkv));
+                      Normed(PreNorm(w.attn_norm), hidden_.data(), n_rows_, w.qkv));
   NG_RETURN_IF_ERROR(Matmul(*parts_.kernels, *parts_.executor, w.qkv, BiasOf(w.qkv_bias), normed,
                             Rows(qkv_, qkv_width)));
-  if (spec_.position == PositionKind::kRope) NG_RETURN_IF_ERROR(Rotate());
+  NG_RETURN_IF_ERROR(NormAndRotate(w));
 
   // q, k and v lie side by side in each row of qkv_.
   TensorView<float, 3> q(qkv_.data(), {n_rows_, shape.n_heads, shape.head_dim});
@@ -179,17 +182,19 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer) {
   NG_RETURN_IF_ERROR(
       GuardPlugin(*parts_.attention_plugin, [&] { return parts_.attention->Run(plan_, run); }));
   NG_ASSIGN_OR_RETURN(const MatmulInput attended, Rounded(attended_.data(), w.attn_out));
-  return AddProduct(w.attn_out, w.attn_out_bias, attended);
+  NG_RETURN_IF_ERROR(AddProduct(w.attn_out, w.attn_out_bias, attended));
+  return PostNorm(w.attn_norm);
 }
 
 absl::Status Decoder::MlpBlock(int layer) {
   const LayerWeights& w = weights_.layers[static_cast<size_t>(layer)];
   NG_ASSIGN_OR_RETURN(const MatmulInput normed,
-                      Normed(w.mlp_norm, hidden_.data(), n_rows_, w.gate_up));
+                      Normed(PreNorm(w.mlp_norm), hidden_.data(), n_rows_, w.gate_up));
   NG_RETURN_IF_ERROR(Matmul(*parts_.kernels, *parts_.executor, w.gate_up, BiasOf(w.gate_up_bias),
                             normed, strips_, [&](const MatmulTile& tile) { Activate(tile); }));
   NG_ASSIGN_OR_RETURN(const MatmulInput activated, Rounded(activated_.data(), w.down));
-  return AddProduct(w.down, w.down_bias, activated);
+  NG_RETURN_IF_ERROR(AddProduct(w.down, w.down_bias, activated));
+  return PostNorm(w.mlp_norm);
 }
 
 void Decoder::Activate(const MatmulTile& gate_up) {
@@ -223,9 +228,8 @@ absl::Status Decoder::Head(const StepBatch& batch) {
   for (size_t i = 0; i < rows_.size(); ++i) {
     const int64_t end = rows_[i].row_begin + rows_[i].n_tokens;
     const int64_t n_wanted = batch.sequences[i].n_logit_rows;
-    NG_RETURN_IF_ERROR(Normed(weights_.final_norm, hidden_.data() + (end - n_wanted) * spec_.width,
-                              n_wanted, head, row)
-                           .status());
+    const float* x = hidden_.data() + (end - n_wanted) * spec_.width;
+    NG_RETURN_IF_ERROR(Normed(PreNorm(weights_.final_norm), x, n_wanted, head, row).status());
     row += n_wanted;
   }
   return Matmul(*parts_.kernels, *parts_.executor, head, nullptr, input,
@@ -241,19 +245,40 @@ MatmulInput Decoder::InputRows(int64_t n_rows, const PackedMatrix& w) {
   return {input_.data(), n_rows, w.k(), row_bytes};
 }
 
-absl::StatusOr<MatmulInput> Decoder::Normed(const NormWeights& norm, const float* x, int64_t n_rows,
-                                            const PackedMatrix& w, int64_t first) {
+const NormWeights* Decoder::PreNorm(const NormWeights& norm) const {
+  return spec_.norm_placement == NormPlacement::kPre ? &norm : nullptr;
+}
+
+absl::Status Decoder::PostNorm(const NormWeights& norm) {
+  if (spec_.norm_placement == NormPlacement::kPre) return absl::OkStatus();
+  return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
+    float* const x = hidden_.data() + row * spec_.width;
+    Norm(norm, x, x);
+  });
+}
+
+void Decoder::Norm(const NormWeights& norm, const float* x, float* out) const {
   const KernelTable& kernels = *parts_.kernels;
-  const int64_t width = spec_.width;
-  const auto prepare = kernels.prepare[static_cast<size_t>(w.type())];
   const auto kernel = spec_.norm == NormKind::kRmsNorm ? kernels.rms_norm : kernels.layer_norm;
+  kernel(x, norm.weight.data(), spec_.norm_eps, spec_.width, out);
+  if (!norm.bias.empty()) kernels.add(norm.bias.data(), spec_.width, out);
+}
+
+absl::StatusOr<MatmulInput> Decoder::Normed(const NormWeights* norm, const float* x, int64_t n_rows,
+                                            const PackedMatrix& w, int64_t first) {
+  const int64_t width = spec_.width;
+  const auto prepare = parts_.kernels->prepare[static_cast<size_t>(w.type())];
   const MatmulInput input = InputRows(first + n_rows, w);
   NG_RETURN_IF_ERROR(ForRows(n_rows, [&](int64_t row, int worker) {
+    const float* const from = x + row * width;
     std::byte* const to = input_.data() + (first + row) * input.row_bytes;
     float* const normed =
         prepare == nullptr ? reinterpret_cast<float*>(to) : normed_.data() + worker * width;
-    kernel(x + row * width, norm.weight.data(), spec_.norm_eps, width, normed);
-    if (!norm.bias.empty()) kernels.add(norm.bias.data(), width, normed);
+    if (norm != nullptr) {
+      Norm(*norm, from, normed);
+    } else {
+      std::copy_n(from, width, normed);
+    }
     if (prepare != nullptr) prepare(normed, width, to);
   }));
   return input;
@@ -283,14 +308,24 @@ absl::Status Decoder::AddProduct(const PackedMatrix& w, const std::vector<float>
                 });
 }
 
-// Rotary position embedding: Su et al. 2021.
-absl::Status Decoder::Rotate() {
-  const int64_t half = spec_.shape.head_dim / 2;
-  const int64_t n_rotated = int64_t{spec_.shape.n_heads} + spec_.shape.n_kv_heads;  // q, then k
-  const auto rotate = parts_.kernels->rotate[static_cast<int>(spec_.rope_pairing)];
+absl::Status Decoder::NormAndRotate(const LayerWeights& w) {
+  const bool rope = spec_.position == PositionKind::kRope;
+  if (!rope && !spec_.qk_norm) return absl::OkStatus();
+  const KernelTable& kernels = *parts_.kernels;
+  const int64_t head_dim = spec_.shape.head_dim;
+  const int64_t n_heads = spec_.shape.n_heads;
+  const int64_t n_heads_qk = n_heads + spec_.shape.n_kv_heads;  // q's, then k's
+  const auto rotate = kernels.rotate[static_cast<int>(spec_.rope_pairing)];
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    rotate(rope_.data() + row_pos_[static_cast<size_t>(row)] * 2 * half, half, n_rotated,
-           qkv_.data() + row * spec_.qkv_width());
+    float* const heads = qkv_.data() + row * spec_.qkv_width();
+    for (int64_t h = 0; spec_.qk_norm && h < n_heads_qk; ++h) {
+      float* const head = heads + h * head_dim;
+      const std::vector<float>& norm = h < n_heads ? w.q_norm : w.k_norm;
+      kernels.rms_norm(head, norm.data(), spec_.norm_eps, head_dim, head);
+    }
+    if (!rope) return;
+    const float* const cos_sin = rope_.data() + row_pos_[static_cast<size_t>(row)] * head_dim;
+    rotate(cos_sin, head_dim / 2, n_heads_qk, heads);
   });
 }
 
@@ -305,8 +340,7 @@ void Decoder::GrowRopeTable(int64_t n_positions) {
   if (spec_.shape.max_positions > 0) wanted = std::min(wanted, spec_.shape.max_positions);
   rope_.resize(static_cast<size_t>(wanted * half * 2));
   for (int64_t i = 0; i < half; ++i) {
-    const double exponent = -static_cast<double>(i) / static_cast<double>(half);
-    const double frequency = std::pow(spec_.rope_theta, exponent);
+    const double frequency = rope_frequencies_[static_cast<size_t>(i)];
     for (int64_t pos = have; pos < wanted; ++pos) {
       const double angle = static_cast<double>(pos) * frequency;
       rope_[static_cast<size_t>(2 * pos * half + i)] = static_cast<float>(std::cos(angle));

@@ -54,17 +54,22 @@ class Decoder final : public LanguageModel {
   absl::Status AttentionBlock(const StepBatch& batch, int layer);
   absl::Status MlpBlock(int layer);
   absl::Status Head(const StepBatch& batch);
-  // The model's norm of rows of hidden_, and any rows [n_rows, w.k], as the kernels of w read them.
-  // Valid until the next of either. `first`: where in the input's buffer the rows begin.
-  absl::StatusOr<MatmulInput> Normed(const NormWeights& norm, const float* x, int64_t n_rows,
+  // The model's norm of rows of hidden_ (null: the rows themselves), and any rows [n_rows, w.k], as
+  // the kernels of w read them. Valid until the next of either. `first`: where in the input's
+  // buffer the rows begin.
+  absl::StatusOr<MatmulInput> Normed(const NormWeights* norm, const float* x, int64_t n_rows,
                                      const PackedMatrix& w, int64_t first = 0);
   absl::StatusOr<MatmulInput> Rounded(const float* x, const PackedMatrix& w);
   MatmulInput InputRows(int64_t n_rows, const PackedMatrix& w);  // the buffer, grown for these
   // hidden_ += x * w^T (+ bias)
   absl::Status AddProduct(const PackedMatrix& w, const std::vector<float>& bias,
                           const MatmulInput& x);
-  void Activate(const MatmulTile& gate_up);  // one tile of gate_up, into activated_
-  absl::Status Rotate();                     // q and k in qkv_, by their rows' positions
+  // The norm that a block begins with, null where the norms are after the blocks; and that one.
+  const NormWeights* PreNorm(const NormWeights& norm) const;
+  absl::Status PostNorm(const NormWeights& norm);  // hidden_, in place, where it is there
+  void Norm(const NormWeights& norm, const float* x, float* out) const;  // one row
+  void Activate(const MatmulTile& gate_up);           // one tile of gate_up, into activated_
+  absl::Status NormAndRotate(const LayerWeights& w);  // q and k in qkv_, by their rows' positions
   void GrowRopeTable(int64_t n_positions);
   // body(row, worker), on this thread when there are few rows, else spread over the executor.
   template <typename Body>
@@ -75,6 +80,7 @@ class Decoder final : public LanguageModel {
   ModelWeights weights_;
   DecoderParts parts_;
   AttentionSpec attention_spec_;
+  std::vector<double> rope_frequencies_;  // [head_dim / 2]
 
   // The step at hand. Buffers only ever grow, so a decode step allocates nothing.
   int64_t n_rows_ = 0;

@@ -1,4 +1,5 @@
-// The model families: how each one's config.json is read, and what its tensors are called.
+// The model families: how each one's config.json is read (family_configs.h), and what its tensors
+// are called.
 //
 // A family is a row of one table. What its models are made of is in their ModelSpec; a role that a
 // model does not have (a bias, say) has no shape, and no tensor is asked for.
@@ -13,6 +14,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "core/formats/json.h"
+#include "core/formats/tensor_source.h"
 #include "core/model/model_spec.h"
 #include "ng/status.h"
 
@@ -31,7 +33,12 @@ enum class TensorRole {
   kQ,
   kK,
   kV,
-  kQkvBias,
+  kQkvBias,  // one tensor, or kQBias, kKBias and kVBias
+  kQBias,
+  kKBias,
+  kVBias,
+  kQNorm,  // one for all heads
+  kKNorm,
   kAttnOut,
   kAttnOutBias,
   kMlpNorm,
@@ -51,28 +58,37 @@ struct RoleName {
   const char* name;  // "{}" stands for the layer
   TensorRole role;
   bool transposed = false;  // the file holds [inputs, outputs]
+  // Where one tensor [n_layers, n_slots, ...] holds several roles of every layer: this one's slot.
+  int slot = 0;
+  int n_slots = 0;  // 0: the tensor is the role's own
+
+  bool per_layer() const;
 };
 
-// As the file holds it: RoleShape, turned round where the matrix is transposed.
+// As the file holds it: RoleShape, turned round where the matrix is transposed, within its slots.
 std::vector<int64_t> StoredShape(const RoleName& entry, const ModelSpec& spec);
 
 struct Family {
   const char* model_type;  // as config.json spells it
   // Errors: ModelFileError naming `path`, the key, the value found and what is allowed.
   absl::StatusOr<ModelSpec> (*read_spec)(const JsonFields& config, const std::string& path);
-  const char* layer_prefix;  // layer n's tensors are called <prefix>n.<...>
+  const char* layer_prefix;  // layer n's tensors are called <prefix>n.<...>; empty: none is
   std::span<const RoleName> names;
-  const char* optional_prefix = "";  // of the names, which a file may leave out
+  const char* optional_prefix = "";  // which a file's names may have or leave out
+  // Fills in the sizes that this family's config.json leaves to the tensors; null: it leaves none.
+  // Errors as above, also naming the tensor.
+  absl::Status (*read_sizes)(const TensorSource& tensors, const std::string& path,
+                             ModelSpec* spec) = nullptr;
 
-  // `name` as a file may have it without the optional prefix.
+  // `name` without the optional prefix.
   std::string_view ShortName(std::string_view name) const;
 };
 
 // The family that a config.json names. Errors: ModelFileError listing those that are known.
 absl::StatusOr<const Family*> FindFamily(const JsonFields& config, const std::string& path);
 
-// Calls `visit` with every tensor that a model of this spec has, and its layer (-1: in none); a
-// tied head too, which a file may hold a second time.
+// Calls `visit` with every role that a model of this spec has, its layer (-1: in none) and its
+// tensor's name; a tied head too, which a file may hold a second time.
 void ForEachTensor(
     const Family& family, const ModelSpec& spec,
     absl::FunctionRef<void(const RoleName& entry, int layer, const std::string& name)> visit);

@@ -13,6 +13,7 @@
 #include "core/formats/file.h"
 #include "core/formats/json.h"
 #include "core/formats/safetensors.h"
+#include "core/formats/safetensors_index.h"
 #include "core/model/random_source.h"
 
 namespace ng {
@@ -39,6 +40,14 @@ absl::StatusOr<int64_t> CountLayers(const TensorSource& source, const Family& fa
                                        " but none of ", prefix, missing));
   }
   return count;
+}
+
+absl::Status CheckLayerCount(const ModelFile& file, const Family& family,
+                             const std::string& config_path) {
+  NG_ASSIGN_OR_RETURN(const int64_t n_layers, CountLayers(*file.source, family));
+  if (n_layers == file.spec.shape.n_layers) return absl::OkStatus();
+  return ModelFileError(absl::StrCat(file.source->path(), ": holds ", n_layers, " layers, ",
+                                     config_path, " says ", file.spec.shape.n_layers));
 }
 
 absl::Status CheckTensor(const TensorSource& source, const TensorInfo& tensor,
@@ -84,18 +93,33 @@ class Binder {
  private:
   absl::Status Bind(const RoleName& entry, int layer, const std::string& name) {
     const TensorRole role = entry.role;
-    const TensorInfo* tensor = file_.source->Find(name);
-    if (tensor == nullptr) tensor = file_.source->Find(family_.ShortName(name));
+    const TensorInfo* tensor = Find(name);
     if (tensor == nullptr) {
       // One of two tied names is enough: TieHead looks.
       const bool may_be_tied = role == TensorRole::kTokenEmbedding || role == TensorRole::kHead;
-      if (!(file_.spec.tied_head && may_be_tied)) missing_.push_back(name);
+      const bool said = !missing_.empty() && missing_.back() == name;  // of another of its parts
+      if (!said && !(file_.spec.tied_head && may_be_tied)) missing_.push_back(name);
       return absl::OkStatus();
     }
     NG_RETURN_IF_ERROR(CheckTensor(*file_.source, *tensor, entry, file_.spec));
-    file_.bindings.push_back({role, layer, tensor, entry.transposed});
+    TensorBinding binding{role, layer, tensor, entry.transposed};
+    if (entry.n_slots > 0) {
+      binding.part = int64_t{layer} * entry.n_slots + entry.slot;
+      binding.n_parts = int64_t{file_.spec.shape.n_layers} * entry.n_slots;
+    }
+    file_.bindings.push_back(binding);
     bound_.insert(tensor);
     return absl::OkStatus();
+  }
+
+  // Under its name, or with the optional prefix taken away or added.
+  const TensorInfo* Find(const std::string& name) const {
+    const std::string_view short_name = family_.ShortName(name);
+    for (const std::string& spelling :
+         {name, std::string(short_name), family_.optional_prefix + name}) {
+      if (const TensorInfo* tensor = file_.source->Find(spelling)) return tensor;
+    }
+    return nullptr;
   }
 
   void TieHead() {
@@ -115,16 +139,14 @@ class Binder {
   std::set<const TensorInfo*> bound_;
 };
 
-// model.safetensors, or the one safetensors file of the folder under any other name.
-absl::StatusOr<std::string> FindWeights(const std::string& folder) {
+// model.safetensors, the files of its index, or the one safetensors file of the folder under any
+// other name.
+absl::StatusOr<std::unique_ptr<TensorSource>> OpenWeights(const std::string& folder) {
   const std::string usual = folder + "/model.safetensors";
+  const std::string index = usual + ".index.json";
   std::error_code error;
-  if (std::filesystem::exists(usual, error)) return usual;
-  if (std::filesystem::exists(usual + ".index.json", error)) {
-    return ModelFileError(usual +
-                          ".index.json: the weights are in several files; can run only one "
-                          "model.safetensors");
-  }
+  if (std::filesystem::exists(usual, error)) return OpenSafetensors(usual);
+  if (std::filesystem::exists(index, error)) return OpenSafetensorsIndex(index);
   std::vector<std::string> names;
   error = ListDirectory(folder, &names);
   if (error) return ModelFileError(absl::StrCat(folder, ": ", error.message()));
@@ -132,11 +154,12 @@ absl::StatusOr<std::string> FindWeights(const std::string& folder) {
   for (const std::string& name : names) {
     if (absl::EndsWith(name, ".safetensors")) found.push_back(absl::StrCat(folder, "/", name));
   }
-  if (found.size() == 1) return found.front();
+  if (found.size() == 1) return OpenSafetensors(found.front());
   if (found.empty()) return ModelFileError(folder + ": holds no .safetensors file");
-  return ModelFileError(
-      absl::StrCat(folder, ": holds ", found.size(),
-                   " .safetensors files and no model.safetensors: ", absl::StrJoin(found, ", ")));
+  return ModelFileError(absl::StrCat(folder, ": holds ", found.size(),
+                                     " .safetensors files, no model.safetensors and no "
+                                     "model.safetensors.index.json: ",
+                                     absl::StrJoin(found, ", ")));
 }
 
 }  // namespace
@@ -153,7 +176,7 @@ absl::StatusOr<ModelFile> OpenModel(const std::string& path) {
   if (!std::filesystem::is_directory(path, error)) {
     return ModelFileError(
         absl::StrCat(path, ": ", error ? error.message() : "is not a folder",
-                     "; model.path must be a folder with config.json and one .safetensors file"));
+                     "; model.path must be a folder with config.json and .safetensors files"));
   }
   const std::string config_path = path + "/config.json";
   NG_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(config_path));
@@ -163,12 +186,11 @@ absl::StatusOr<ModelFile> OpenModel(const std::string& path) {
   ModelFile file;
   NG_ASSIGN_OR_RETURN(file.spec, family->read_spec(config, config_path));
   file.spec.family = family->model_type;
-  NG_ASSIGN_OR_RETURN(const std::string weights, FindWeights(path));
-  NG_ASSIGN_OR_RETURN(file.source, OpenSafetensors(weights));
-  NG_ASSIGN_OR_RETURN(const int64_t n_layers, CountLayers(*file.source, *family));
-  if (n_layers != file.spec.shape.n_layers) {
-    return ModelFileError(absl::StrCat(file.source->path(), ": holds ", n_layers, " layers, ",
-                                       config_path, " says ", file.spec.shape.n_layers));
+  NG_ASSIGN_OR_RETURN(file.source, OpenWeights(path));
+  if (family->read_sizes != nullptr) {
+    NG_RETURN_IF_ERROR(family->read_sizes(*file.source, config_path, &file.spec));
+  } else {
+    NG_RETURN_IF_ERROR(CheckLayerCount(file, *family, config_path));
   }
   NG_RETURN_IF_ERROR(Binder(*family, file).BindAll());
   return file;
@@ -179,6 +201,11 @@ absl::StatusOr<ModelFile> OpenRandomModel(const std::string& config_path) {
   NG_ASSIGN_OR_RETURN(const JsonFields config, JsonFields::Of(json, config_path));
   NG_ASSIGN_OR_RETURN(const Family* family, FindFamily(config, config_path));
 
+  if (family->read_sizes != nullptr) {
+    return ModelFileError(absl::StrCat(config_path, ": the sizes of a ", family->model_type,
+                                       " model are those of its tensors, it cannot have random "
+                                       "ones; can run: any other model_type"));
+  }
   ModelFile file;
   file.made_up = true;
   NG_ASSIGN_OR_RETURN(file.spec, family->read_spec(config, config_path));

@@ -17,12 +17,17 @@
 
 namespace ng {
 
-// One tensor of the file and where it goes.
+// One tensor of the file, or one of its equal parts, and where it goes.
 struct TensorBinding {
   TensorRole role = TensorRole::kTokenEmbedding;
   int layer = -1;  // -1: not in a layer
   const TensorInfo* tensor = nullptr;
   bool transposed = false;  // a matrix of [inputs, outputs]
+  int64_t part = 0;
+  int64_t n_parts = 1;
+
+  int64_t n_elements() const { return tensor->n_elements / n_parts; }
+  int64_t n_bytes() const { return tensor->n_bytes / n_parts; }
 };
 
 struct ModelFile {

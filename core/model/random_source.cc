@@ -23,7 +23,8 @@ enum class Fill { kRandom, kOne, kZero };
 Fill FillOf(TensorRole role, const TensorInfo& tensor) {
   if (tensor.shape.size() > 1) return Fill::kRandom;
   const bool is_norm = role == TensorRole::kFinalNorm || role == TensorRole::kAttnNorm ||
-                       role == TensorRole::kMlpNorm;
+                       role == TensorRole::kMlpNorm || role == TensorRole::kQNorm ||
+                       role == TensorRole::kKNorm;
   return is_norm ? Fill::kOne : Fill::kZero;
 }
 

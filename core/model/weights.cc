@@ -41,8 +41,8 @@ struct Place {
 };
 
 Place Rows(PackedMatrix& matrix, int64_t first = 0) { return {&matrix, nullptr, first, 0, false}; }
-Place Values(std::vector<float>& vector, int64_t size) {
-  return {nullptr, &vector, 0, size, false};
+Place Values(std::vector<float>& vector, int64_t size, int64_t first = 0) {
+  return {nullptr, &vector, first, size, false};
 }
 
 // The gate, or the up part when there is one.
@@ -66,7 +66,16 @@ Place PlaceInLayer(TensorRole role, const ModelSpec& spec, LayerWeights& w) {
     case TensorRole::kV:
       return Rows(w.qkv, spec.q_width() + spec.kv_width());
     case TensorRole::kQkvBias:
+    case TensorRole::kQBias:
       return Values(w.qkv_bias, spec.qkv_width());
+    case TensorRole::kKBias:
+      return Values(w.qkv_bias, spec.qkv_width(), spec.q_width());
+    case TensorRole::kVBias:
+      return Values(w.qkv_bias, spec.qkv_width(), spec.q_width() + spec.kv_width());
+    case TensorRole::kQNorm:
+      return Values(w.q_norm, spec.shape.head_dim);
+    case TensorRole::kKNorm:
+      return Values(w.k_norm, spec.shape.head_dim);
     case TensorRole::kAttnOut:
       return Rows(w.attn_out);
     case TensorRole::kAttnOutBias:
@@ -109,14 +118,15 @@ Place PlaceOf(const TensorBinding& binding, const ModelSpec& spec, ModelWeights&
   }
 }
 
-// Columns [column, column + n) of a [k, n_columns] tensor, as n rows. rows: [n, k]
+// Columns [column, column + n) of a [k, n_columns] matrix, as n rows. rows: [n, k]
 void ConvertColumns(const TensorInfo& tensor, const std::byte* raw, int64_t column,
                     std::span<float> rows) {
-  const int64_t k = tensor.shape[0];
+  const int64_t n_columns = tensor.shape.back();
+  const int64_t k = *(tensor.shape.end() - 2);
   const int64_t n = static_cast<int64_t>(rows.size()) / k;
   std::vector<float> line(static_cast<size_t>(n));
   for (int64_t i = 0; i < k; ++i) {
-    const int64_t first = i * tensor.shape[1] + column;
+    const int64_t first = i * n_columns + column;
     ConvertToF32(tensor.dtype, raw + first * DTypeBytes(tensor.dtype), line);
     for (int64_t r = 0; r < n; ++r) {
       rows[static_cast<size_t>(r * k + i)] = line[static_cast<size_t>(r)];
@@ -128,18 +138,20 @@ class WeightReader {
  public:
   WeightReader(const ModelFile& file, const LoadWeightsOptions& options)
       : file_(file), options_(options) {
-    for (const TensorBinding& binding : file.bindings) total_ += binding.tensor->n_bytes;
+    for (const TensorBinding& binding : file.bindings) total_ += binding.n_bytes();
     // Compared with its copy, the embedding is read twice.
     if (file.head_copy) total_ += file.Find(TensorRole::kTokenEmbedding)->n_bytes;
   }
 
-  absl::StatusOr<std::vector<std::byte>> Raw(const TensorInfo& tensor) {
+  // The bytes of one binding.
+  absl::StatusOr<std::vector<std::byte>> Raw(const TensorBinding& binding) {
     if (options_.stop != nullptr && options_.stop->load()) {
       return InterruptedError("interrupted while loading the weights");
     }
-    NG_ASSIGN_OR_RETURN(std::vector<std::byte> raw, Reserve(tensor.n_bytes));
-    NG_RETURN_IF_ERROR(file_.source->Read(tensor, raw));
-    done_ += tensor.n_bytes;
+    NG_ASSIGN_OR_RETURN(std::vector<std::byte> raw, Reserve(binding.n_bytes()));
+    NG_RETURN_IF_ERROR(
+        file_.source->ReadAt(*binding.tensor, binding.part * binding.n_bytes(), raw));
+    done_ += binding.n_bytes();
     if (options_.progress) options_.progress(done_, total_);
     return raw;
   }
@@ -147,9 +159,9 @@ class WeightReader {
   // Packs a tensor into its rows of an allocated matrix.
   absl::Status Matrix(const TensorBinding& binding, const Place& place) {
     const TensorInfo& tensor = *binding.tensor;
-    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, Raw(tensor));
-    const int64_t n_rows = tensor.shape[binding.transposed ? 1 : 0];
-    const int64_t k = tensor.shape[binding.transposed ? 0 : 1];
+    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, Raw(binding));
+    const int64_t n_rows = binding.transposed ? tensor.shape.back() : *(tensor.shape.end() - 2);
+    const int64_t k = binding.transposed ? *(tensor.shape.end() - 2) : tensor.shape.back();
     // Chunks end where the packed matrix's column blocks do.
     const int64_t lead = (kRowsPerChunk - place.first % kRowsPerChunk) % kRowsPerChunk;
     const int64_t n_chunks =
@@ -182,11 +194,11 @@ class WeightReader {
   // Converts a tensor of any shape into its part of a vector of f32.
   absl::Status Vector(const TensorBinding& binding, const Place& place) {
     const TensorInfo& tensor = *binding.tensor;
-    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, Raw(tensor));
-    std::vector<float> values(static_cast<size_t>(tensor.n_elements));
+    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, Raw(binding));
+    std::vector<float> values(static_cast<size_t>(binding.n_elements()));
     ConvertToF32(tensor.dtype, raw.data(), values);
     place.vector->resize(static_cast<size_t>(place.size));
-    for (int64_t i = 0; i < tensor.n_elements; ++i) {
+    for (int64_t i = 0; i < binding.n_elements(); ++i) {
       (*place.vector)[static_cast<size_t>(place.RowOf(i))] = values[static_cast<size_t>(i)];
     }
     return AllFinite(values) ? absl::OkStatus() : NotFinite(tensor);
@@ -196,8 +208,8 @@ class WeightReader {
   absl::Status CheckHeadCopy() {
     const TensorInfo& tensor = *file_.Find(TensorRole::kHead);
     const TensorInfo& original = *file_.Find(TensorRole::kTokenEmbedding);
-    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> embedding, Raw(original));
-    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> head, Raw(tensor));
+    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> embedding, Raw({.tensor = &original}));
+    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> head, Raw({.tensor = &tensor}));
     if (tensor.dtype == original.dtype &&
         std::memcmp(embedding.data(), head.data(), head.size()) == 0) {
       return absl::OkStatus();
@@ -261,7 +273,7 @@ int64_t MatrixBytes(const ModelSpec& spec, WeightType type) {
                        SaturatingMul(spec.tied_head ? 1 : 2, once));
 }
 
-absl::StatusOr<ModelWeights> AllocateMatrices(const ModelSpec& spec, WeightType type) {
+absl::StatusOr<ModelWeights> Allocate(const ModelSpec& spec, WeightType type) {
   NG_ASSIGN_OR_RETURN(WeightMemory memory, WeightMemory::Reserve(MatrixBytes(spec, type)));
   ModelWeights model;
   const int64_t vocab_size = spec.shape.vocab_size;
@@ -271,6 +283,10 @@ absl::StatusOr<ModelWeights> AllocateMatrices(const ModelSpec& spec, WeightType 
   }
   for (int layer = 0; layer < spec.shape.n_layers; ++layer) {
     LayerWeights& w = model.layers.emplace_back();
+    if (!spec.norm_affine) {
+      w.attn_norm.weight.assign(static_cast<size_t>(spec.width), 1.0F);
+      w.mlp_norm.weight = w.attn_norm.weight;
+    }
     NG_ASSIGN_OR_RETURN(w.qkv, memory.Allocate(type, spec.qkv_width(), spec.width));
     NG_ASSIGN_OR_RETURN(w.attn_out, memory.Allocate(type, spec.width, spec.q_width()));
     NG_ASSIGN_OR_RETURN(w.gate_up, memory.Allocate(type, spec.gate_up_width(), spec.width));
@@ -314,6 +330,7 @@ WeightType HeadTypeOf(WeightType type) {
 int64_t WeightBytes(const ModelSpec& spec, WeightType type) {
   const int64_t norm = spec.norm_bias ? 2 * spec.width : spec.width;
   const int64_t layer_values = 2 * norm + (spec.qkv_bias ? spec.qkv_width() : 0) +
+                               (spec.qk_norm ? 2 * spec.shape.head_dim : 0) +
                                (spec.attn_out_bias ? spec.width : 0) +
                                (spec.mlp_bias ? spec.gate_up_width() + spec.width : 0);
   const int64_t n_positions =
@@ -337,14 +354,14 @@ MatmulCost CostOf(const ModelWeights& weights) {
 int64_t LoadScratchBytes(const ModelFile& file) {
   int64_t largest = 0;
   for (const TensorBinding& binding : file.bindings) {
-    largest = std::max(largest, binding.tensor->n_bytes);
+    largest = std::max(largest, binding.n_bytes());
   }
   return file.head_copy ? 2 * largest : largest;
 }
 
 absl::StatusOr<ModelWeights> LoadWeights(const ModelFile& file, const LoadWeightsOptions& options) {
   WeightReader reader(file, options);
-  NG_ASSIGN_OR_RETURN(ModelWeights weights, AllocateMatrices(file.spec, options.type));
+  NG_ASSIGN_OR_RETURN(ModelWeights weights, Allocate(file.spec, options.type));
   for (const TensorBinding& binding : file.bindings) {
     if (file.head_copy && binding.role == TensorRole::kHead) {
       NG_RETURN_IF_ERROR(reader.CheckHeadCopy());

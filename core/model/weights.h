@@ -22,9 +22,11 @@ struct NormWeights {
 };
 
 struct LayerWeights {
-  NormWeights attn_norm;
+  NormWeights attn_norm;             // where the model's norms have no weights, of ones
   PackedMatrix qkv;                  // [qkv_width, width]: q rows, then k, then v
   std::vector<float> qkv_bias;       // [qkv_width]
+  std::vector<float> q_norm;         // [head_dim]
+  std::vector<float> k_norm;         // [head_dim]
   PackedMatrix attn_out;             // [width, q_width]
   std::vector<float> attn_out_bias;  // [width]
   NormWeights mlp_norm;
@@ -67,9 +69,9 @@ struct MatmulCost {
 };
 MatmulCost CostOf(const ModelWeights& weights);
 
-// Reads, checks and packs every tensor; at most one raw tensor is in memory besides what is kept.
-// Errors: ModelFileError (short file; NaN, infinity or what the type cannot hold in a
-// tensor), LimitError, InterruptedError.
+// Reads, checks and packs every tensor; at most one raw tensor (of one that holds several roles,
+// one part) is in memory besides what is kept. Errors: ModelFileError (short file; NaN, infinity or
+// what the type cannot hold in a tensor), LimitError, InterruptedError.
 absl::StatusOr<ModelWeights> LoadWeights(const ModelFile& file, const LoadWeightsOptions& options);
 
 }  // namespace ng

@@ -35,6 +35,16 @@ std::string_view RoleTitle(TensorRole role) {
       return "v";
     case TensorRole::kQkvBias:
       return "q, k, v bias";
+    case TensorRole::kQBias:
+      return "q bias";
+    case TensorRole::kKBias:
+      return "k bias";
+    case TensorRole::kVBias:
+      return "v bias";
+    case TensorRole::kQNorm:
+      return "q norm";
+    case TensorRole::kKNorm:
+      return "k norm";
     case TensorRole::kAttnOut:
       return "attention output";
     case TensorRole::kAttnOutBias:
@@ -107,7 +117,7 @@ std::string DescribeRun(const Assembly& assembly, const CacheSpec& spec, const M
                   ", layers ", model.shape.n_layers, ", heads ", model.shape.n_heads, "/",
                   model.shape.n_kv_heads, ", head_dim ", model.shape.head_dim, ", width ",
                   model.width, ", ffn ", model.ffn_width, ", vocabulary ", model.shape.vocab_size,
-                  ", T_max ", model.shape.max_positions, ", weights held as ",
+                  ", T_max ", model.context(), ", weights held as ",
                   View(WeightTypeName(assembly.weight_type)), "\n");
   for (const TensorBinding& binding : assembly.model.bindings) {
     const std::string layer = binding.layer < 0 ? "" : absl::StrCat("layer ", binding.layer, " ");

@@ -60,7 +60,8 @@ class Engine::Impl {
   Impl& operator=(const Impl&) = delete;
 
   const Assembly& assembly() const { return *assembly_; }
-  const ModelShape& shape() const { return assembly_->model.spec.shape; }
+  const ModelSpec& spec() const { return assembly_->model.spec; }
+  const ModelShape& shape() const { return spec().shape; }
   LanguageModel* model() const { return decoder_.get(); }
 
   absl::StatusOr<StepCost> CostOfStep() const;
@@ -125,7 +126,7 @@ std::string_view StopReasonName(StopReason reason) {
 absl::StatusOr<MemoryPlan> Engine::Impl::PlanMemory(const CacheSpec& spec,
                                                     const RunNeeds& needs) const {
   const Config& config = assembly_->config();
-  const int64_t t_max = shape().max_positions;
+  const int64_t t_max = assembly_->model.spec.context();
   if (t_max > 0 && spec.max_tokens > t_max) {
     return LimitError(absl::StrCat(config.Describe("cache.max_tokens"), " = ", spec.max_tokens,
                                    " exceeds T_max ", t_max, ", the model's context"));
@@ -205,12 +206,15 @@ absl::Status Engine::Impl::CheckRequest(const GenerateRequest& request) const {
   NG_RETURN_IF_ERROR(CheckPrompt(request.prompt_ids));
   const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
   if (assembly_->Recomputes()) {
-    return CheckCap(prompt_len, request.max_new_tokens, kMostTokens, "tokens");
+    NG_RETURN_IF_ERROR(CheckCap(prompt_len, request.max_new_tokens, kMostTokens, "tokens"));
+    // No query sees more keys than are fed at a time.
+    if (spec().window >= assembly_->Window()) return absl::OkStatus();
+    return CheckWindow(spec(), prompt_len, request.max_new_tokens);
   }
-  if (shape().max_positions > 0) {
-    NG_RETURN_IF_ERROR(
-        CheckCap(prompt_len, request.max_new_tokens, shape().max_positions, "T_max"));
+  if (spec().context() > 0) {
+    NG_RETURN_IF_ERROR(CheckCap(prompt_len, request.max_new_tokens, spec().context(), "T_max"));
   }
+  NG_RETURN_IF_ERROR(CheckWindow(spec(), prompt_len, request.max_new_tokens));
   const int64_t max_tokens = assembly_->config().Int("cache.max_tokens");
   if (max_tokens == 0) return absl::OkStatus();
   return CheckCap(prompt_len, request.max_new_tokens, max_tokens, "cache tokens");
@@ -245,6 +249,11 @@ absl::StatusOr<std::vector<Completion>> Engine::Impl::Generate(
     NG_RETURN_IF_ERROR(CheckRequest(request));
     NG_RETURN_IF_ERROR(CheckKept(request, options));
     NG_RETURN_IF_ERROR(CheckSequence(request));
+    // Without a new token nothing is fed, but to look inside.
+    if (shape().max_positions > 0 && (options.capture_logits || options.capture_attn_full)) {
+      const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
+      NG_RETURN_IF_ERROR(CheckCap(prompt_len, 0, shape().max_positions, "T_max"));
+    }
   }
   for (const auto* chosen : {&options.trace_layers, &options.trace_heads}) {
     const bool layers = chosen == &options.trace_layers;
@@ -295,6 +304,7 @@ absl::StatusOr<StepLogits> Engine::Impl::Extend(std::span<const SequenceId> sequ
     NG_RETURN_IF_ERROR(CheckPrompt(tokens[i]));
     const auto n_tokens = static_cast<int64_t>(tokens[i].size());
     if (t_max > 0) NG_RETURN_IF_ERROR(CheckCap(length + n_tokens, 0, t_max, "T_max"));
+    NG_RETURN_IF_ERROR(CheckWindow(spec(), length + n_tokens, 0));
     step.push_back({sequences[i], length, tokens[i], 1});
   }
   return Feed(step);
@@ -456,6 +466,7 @@ absl::StatusOr<StepLogits> Engine::DecodeStep(std::span<const SequenceId> sequen
         return LimitError(absl::StrCat("exceeded T_max during generation: t=", length,
                                        " must be < T_max=", t_max));
       }
+      NG_RETURN_IF_ERROR(CheckWindow(impl_->spec(), length + 1, 0));
       if (length >= capacity) {
         return LimitError(
             absl::StrCat("cache overflow: t=", length, " must be < capacity=", capacity));

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/model/language_model.h"
+#include "core/model/model_spec.h"
 #include "core/runtime/recorder.h"
 #include "core/runtime/sampling.h"
 #include "core/runtime/step_observers.h"
@@ -44,6 +45,10 @@ struct GenerateSettings {
 // numbers.
 absl::Status CheckCap(int64_t prompt_len, int64_t max_new_tokens, int64_t limit,
                       std::string_view limit_name);
+
+// No attention backend looks through a window yet: a run must end within it, where it is as good as
+// none. Errors: LimitError with all numbers.
+absl::Status CheckWindow(const ModelSpec& spec, int64_t prompt_len, int64_t max_new_tokens);
 
 class GenerateLoop {
  public:

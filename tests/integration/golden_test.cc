@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -90,9 +91,12 @@ std::string StopIds(const Golden& golden) {
   return eot.is_null() ? "" : absl::StrCat(eot.get<int>());
 }
 
-absl::StatusOr<Outcome> RunGolden(const Golden& golden, const Way& way) {
+// Runs the prompts of a golden, those of `only` if any, in one batch.
+absl::StatusOr<Outcome> RunGolden(const Golden& golden, const Way& way,
+                                  const std::vector<size_t>& only = {}) {
   EngineOptions options;
   options.overrides = {"model.path=" + golden.dir,
+                       "model.weights=f32",
                        "sampler.chain=greedy",
                        "attention.name=" + way.attention,
                        absl::StrCat("run.use_cache=", way.use_cache ? "true" : "false"),
@@ -101,8 +105,10 @@ absl::StatusOr<Outcome> RunGolden(const Golden& golden, const Way& way) {
                        absl::StrCat("run.stop_ids=", StopIds(golden))};
   NG_ASSIGN_OR_RETURN(const auto engine, Engine::Open(options));
   std::vector<GenerateRequest> requests;
-  for (const auto& prompt : golden.info["prompts"]) {
-    requests.push_back({prompt.get<std::vector<int32_t>>(), golden.info["max_new_tokens"], {}});
+  const nlohmann::json& prompts = golden.info["prompts"];
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    if (!only.empty() && std::ranges::count(only, i) == 0) continue;
+    requests.push_back({prompts[i].get<std::vector<int32_t>>(), golden.info["max_new_tokens"], {}});
   }
   NG_RETURN_IF_ERROR(engine->Load(Needs(requests)));
   Outcome outcome;
@@ -195,12 +201,39 @@ TEST_P(GoldenCase, EveryWayGivesTheReferenceAndTheSameBits) {
       static_cast<long long>(differing_bits));
 }
 
+// The tensors of request 0, called as those of request `index`.
+Tensors AsRequest(size_t index, const Tensors& tensors) {
+  Tensors renamed;
+  for (const auto& [name, values] : tensors) {
+    const size_t dot = name.find('.');  // "logits.0", "attn_full.0.layer1"
+    renamed[absl::StrCat(name.substr(0, dot + 1), index, name.substr(dot + 2))] = values;
+  }
+  return renamed;
+}
+
+TEST_P(GoldenCase, APromptAloneGivesTheIdsAndTheBitsOfItsBatch) {
+  const auto& [name, attention] = GetParam();
+  const Golden golden = ReadGolden(name);
+  const Way way{attention, /*use_cache=*/true, /*prefill_chunk=*/3, /*threads=*/2};
+  const absl::StatusOr<Outcome> batch = RunGolden(golden, way);
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  for (size_t i = 0; i < batch->ids.size(); ++i) {
+    SCOPED_TRACE(i);
+    const absl::StatusOr<Outcome> alone = RunGolden(golden, way, {i});
+    ASSERT_TRUE(alone.ok()) << alone.status();
+    EXPECT_EQ(alone->ids[0], batch->ids[i]);
+    EXPECT_EQ(DifferingBits(AsRequest(i, alone->tensors), batch->tensors), 0);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, GoldenCase,
     ::testing::Combine(::testing::Values("niels/b1", "niels/b3", "niels/edge_tmax", "niels/eot",
                                          "llama/tied_gqa", "llama/untied", "llama/ragged",
+                                         "llama/bf16_sharded", "qwen2/tiny", "qwen3/tiny",
                                          "nanogpt/bias", "nanogpt/nobias", "gpt2/tiny",
-                                         "gpt2/hub_layout", "gpt2/ragged"),
+                                         "gpt2/hub_layout", "gpt2/ragged", "postln/basic",
+                                         "postln/max_new_0"),
                        ::testing::Values("reference", "flash")),
     [](const auto& info) {
       return absl::StrReplaceAll(std::get<0>(info.param), {{"/", "_"}}) + "_" +

@@ -60,25 +60,6 @@ TEST(Llama, IsReadFromItsConfig) {
   EXPECT_THAT(RoleShape(TensorRole::kMlpGateBias, *spec), ElementsAre());
 }
 
-TEST(Llama, TakesTheRopeBaseFromEitherStyleOfConfig) {
-  EXPECT_EQ(ReadSpec(kLlama)->rope_theta, 500000.0);
-  EXPECT_EQ(ReadSpec(Edited(kLlama, {{"rope_theta", nullptr}}))->rope_theta, 10000.0);
-  const Json parameters = {{"rope_type", "default"}, {"rope_theta", 250.0}};
-  EXPECT_EQ(ReadSpec(Edited(kLlama, {{"rope_parameters", parameters}}))->rope_theta, 250.0);
-}
-
-TEST(Llama, RefusesScaledRope) {
-  for (const char* type : {"linear", "dynamic", "yarn", "llama3"}) {
-    ExpectRefused(Edited(kLlama, {{"rope_scaling", {{"rope_type", type}, {"factor", 8.0}}}}),
-                  {"rope_scaling.rope_type", type, "default"});
-    ExpectRefused(Edited(kLlama, {{"rope_scaling", {{"type", type}, {"factor", 8.0}}}}),
-                  {"rope_scaling.type", type});
-    ExpectRefused(Edited(kLlama, {{"rope_parameters", {{"rope_type", type}}}}),
-                  {"rope_parameters.rope_type", type});
-  }
-  ExpectRefused(Edited(kLlama, {{"rope_scaling", {{"factor", 8.0}}}}), {"rope_scaling.rope_type"});
-}
-
 TEST(Llama, HeadsDefaultToEqualSharesAndMustDivide) {
   const auto equal = ReadSpec(Edited(kLlama, {{"num_key_value_heads", nullptr}}));
   EXPECT_EQ(equal->shape.n_kv_heads, 4);
@@ -93,18 +74,98 @@ TEST(Llama, HeadsDefaultToEqualSharesAndMustDivide) {
 
 TEST(Llama, RefusesWhatItCannotRun) {
   ExpectRefused(Edited(kLlama, {{"hidden_act", "quick_swoosh"}}), {"hidden_act", "quick_swoosh"});
-  ExpectRefused(Edited(kLlama, {{"attention_bias", true}}), {"\"attention_bias\" = true"});
-  ExpectRefused(Edited(kLlama, {{"mlp_bias", true}}), {"\"mlp_bias\" = true"});
+  ExpectRefused(Edited(kLlama, {{"attention_bias", 1}}), {"\"attention_bias\" = 1"});
   ExpectRefused(Edited(kLlama, {{"hidden_size", "sixteen"}}), {"hidden_size", "sixteen"});
   ExpectRefused(Edited(kLlama, {{"num_hidden_layers", -1}}), {"\"num_hidden_layers\" = -1"});
   ExpectRefused(Edited(kLlama, {{"num_hidden_layers", nullptr}}), {"num_hidden_layers"});
   ExpectRefused(Edited(kLlama, {{"model_type", "frobnicator"}}),
-                {"model_type", "frobnicator", "niels-gpt, llama, nanogpt, gpt2"});
+                {"model_type", "frobnicator",
+                 "niels-gpt, llama, mistral, qwen2, qwen3, nanogpt, gpt2, postln"});
+}
+
+TEST(Llama, HasTheBiasesThatItsConfigSays) {
+  const auto none = ReadSpec(kLlama);
+  for (const TensorRole role : {TensorRole::kQBias, TensorRole::kAttnOutBias,
+                                TensorRole::kMlpGateBias, TensorRole::kQNorm}) {
+    EXPECT_THAT(RoleShape(role, *none), ElementsAre());
+  }
+  const auto attention = ReadSpec(Edited(kLlama, {{"attention_bias", true}}));
+  EXPECT_THAT(RoleShape(TensorRole::kQBias, *attention), ElementsAre(32));
+  EXPECT_THAT(RoleShape(TensorRole::kVBias, *attention), ElementsAre(16));
+  EXPECT_THAT(RoleShape(TensorRole::kAttnOutBias, *attention), ElementsAre(32));
+  EXPECT_THAT(RoleShape(TensorRole::kMlpUpBias, *attention), ElementsAre());
+  const auto mlp = ReadSpec(Edited(kLlama, {{"mlp_bias", true}}));
+  EXPECT_THAT(RoleShape(TensorRole::kMlpGateBias, *mlp), ElementsAre(56));
+  EXPECT_THAT(RoleShape(TensorRole::kQBias, *mlp), ElementsAre());
 }
 
 TEST(Llama, AcceptsUnknownKeysOfEveryType) {
   EXPECT_TRUE(
       ReadSpec(Edited(kLlama, {{"a", {1, 2}}, {"b", {{"c", 1}}}, {"d", true}, {"e", 1.5}})).ok());
+}
+
+TEST(Mistral, IsALlamaWithAWindow) {
+  const Json mistral = Edited(kLlama, {{"model_type", "mistral"}});
+  const auto spec = ReadSpec(mistral);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->window, 0);
+  EXPECT_EQ(spec->rope_pairing, RopePairing::kHalfSplit);
+  EXPECT_EQ(ReadSpec(Edited(mistral, {{"sliding_window", 16}}))->window, 16);
+  EXPECT_EQ(ReadSpec(Edited(kLlama, {{"sliding_window", 16}}))->window, 0);
+  ExpectRefused(Edited(mistral, {{"sliding_window", 0}}), {"\"sliding_window\" = 0"});
+}
+
+TEST(Qwen2, IsALlamaWithBiasesOfQKAndV) {
+  const auto spec = ReadSpec(Edited(kLlama, {{"model_type", "qwen2"}}));
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_THAT(RoleShape(TensorRole::kKBias, *spec), ElementsAre(16));
+  EXPECT_THAT(RoleShape(TensorRole::kAttnOutBias, *spec), ElementsAre());
+}
+
+TEST(Qwen2, HasAWindowWhereALayerUsesOne) {
+  const Json config = Edited(kLlama, {{"model_type", "qwen2"},
+                                      {"sliding_window", 16},
+                                      {"use_sliding_window", true},
+                                      {"max_window_layers", 1}});
+  EXPECT_EQ(ReadSpec(config)->window, 16);
+  EXPECT_EQ(ReadSpec(Edited(config, {{"max_window_layers", 2}}))->window, 0);
+  EXPECT_EQ(ReadSpec(Edited(config, {{"use_sliding_window", false}}))->window, 0);
+  ExpectRefused(Edited(config, {{"sliding_window", nullptr}}), {"\"sliding_window\" is missing"});
+}
+
+TEST(Qwen3, IsALlamaWithHeadNormsAndAHeadDimOfItsOwn) {
+  const Json qwen3 = Edited(kLlama, {{"model_type", "qwen3"}, {"head_dim", 10}});
+  const auto spec = ReadSpec(qwen3);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_THAT(RoleShape(TensorRole::kQNorm, *spec), ElementsAre(10));
+  EXPECT_THAT(RoleShape(TensorRole::kKNorm, *spec), ElementsAre(10));
+  EXPECT_THAT(RoleShape(TensorRole::kQ, *spec), ElementsAre(40, 32));
+  EXPECT_THAT(RoleShape(TensorRole::kQBias, *spec), ElementsAre());
+  ExpectRefused(Edited(qwen3, {{"head_dim", nullptr}}), {"\"head_dim\" is missing"});
+}
+
+TEST(PostLn, HasNormsWithoutWeightsAndOneTensorForAllLayers) {
+  const Json config = {{"model_type", "postln"}, {"num_heads", 4}, {"eps", 1e-5}};
+  const JsonFields fields = *JsonFields::Of(config, "config.json");
+  const Family& family = **FindFamily(fields, "config.json");
+  auto spec = ReadSpec(config);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->norm_placement, NormPlacement::kPost);
+  EXPECT_THAT(RoleShape(TensorRole::kAttnNorm, *spec), ElementsAre());
+  EXPECT_THAT(RoleShape(TensorRole::kFinalNorm, *spec), ElementsAre());
+  spec->width = spec->ffn_width = 24;
+  spec->shape.n_layers = 2;
+  spec->shape.head_dim = 6;
+  int n_slots = 0;
+  ForEachTensor(family, *spec, [&](const RoleName& entry, int layer, const std::string& name) {
+    if (layer < 0) return;
+    EXPECT_EQ(name, "blocks_weights");
+    EXPECT_THAT(StoredShape(entry, *spec), ElementsAre(2, 6, 24, 24));
+    ++n_slots;
+  });
+  EXPECT_EQ(n_slots, 2 * 6);
+  ExpectRefused(Edited(config, {{"num_heads", 0}}), {"\"num_heads\" = 0"});
+  ExpectRefused(Edited(config, {{"eps", nullptr}}), {"\"eps\" is missing"});
 }
 
 const Json kNanoGpt = Json::parse(R"({

@@ -142,10 +142,16 @@ TEST_F(ModelFileTest, RefusesFoldersWithoutAModel) {
   EXPECT_EQ(ExitCode(file.status()), 3);
 }
 
-TEST_F(ModelFileTest, RefusesWeightsInSeveralFiles) {
+TEST_F(ModelFileTest, ReadsTheFilesThatAnIndexNamesUnlessModelSafetensorsIsThere) {
+  const auto sharded = OpenModel(NG_TEST_DATA "/golden/llama/bf16_sharded");
+  ASSERT_TRUE(sharded.ok()) << sharded.status();
+  EXPECT_THAT(sharded->source->path(), HasSubstr("model.safetensors.index.json"));
+  EXPECT_EQ(sharded->bindings.size(), 3U + 2U * 9U);
   dir_.Write("config.json", model_.ConfigJson());
   dir_.Write("model.safetensors.index.json", "{}");
-  ExpectError({"model.safetensors.index.json", "several files"});
+  ExpectError({"model.safetensors.index.json", "weight_map"});
+  model_.WriteTo(dir_.path());
+  EXPECT_TRUE(OpenModel(dir_.path()).ok());
 }
 
 TEST_F(ModelFileTest, AnUntiedHeadMustBeThere) {
@@ -173,6 +179,70 @@ TEST_F(ModelFileTest, AFileMayLeaveOutTheFamilysPrefixAndHoldMasks) {
   EXPECT_EQ(file->Find(TensorRole::kQkv, 0)->name, "h.0.attn.c_attn.weight");
   ASSERT_EQ(file->unused.size(), 1U);
   EXPECT_EQ(file->unused[0]->name, "h.0.attn.bias");
+}
+
+TEST_F(ModelFileTest, AFileMayAddThePrefixOfACompiledModel) {
+  const std::string golden = NG_TEST_DATA "/golden/nanogpt/bias/";
+  dir_.Write("config.json", test::Slurp(golden + "config.json"));
+  const auto source = OpenSafetensors(golden + "model.safetensors");
+  ASSERT_TRUE(source.ok()) << source.status();
+  Tensors tensors;
+  for (const TensorInfo& info : (*source)->tensors()) {
+    tensors.push_back({"_orig_mod." + info.name, info.shape, {}});
+    tensors.back().data.resize(static_cast<size_t>(info.n_elements));
+  }
+  ASSERT_TRUE(WriteSafetensors(dir_.File("model.safetensors"), tensors).ok());
+  const auto file = OpenModel(dir_.path());
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_TRUE(file->unused.empty());
+  EXPECT_EQ(file->Find(TensorRole::kQkv, 1)->name, "_orig_mod.transformer.h.1.attn.c_attn.weight");
+}
+
+TEST_F(ModelFileTest, TakesTheSizesOfAPostLnModelFromItsTensors) {
+  const std::string golden = NG_TEST_DATA "/golden/postln/basic/";
+  const auto file = OpenModel(golden);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->spec.width, 24);
+  EXPECT_EQ(file->spec.shape.n_layers, 2);
+  EXPECT_EQ(file->spec.shape.head_dim, 6);
+  EXPECT_EQ(file->spec.context(), 33);  // the last token is never fed
+  ASSERT_EQ(file->bindings.size(), 3U + 2U * 6U);
+  EXPECT_EQ(file->bindings.back().part, 11);
+  EXPECT_EQ(file->bindings.back().n_bytes(), 24 * 24 * 4);
+}
+
+TEST_F(ModelFileTest, RefusesAPostLnModelWhoseTensorsDisagree) {
+  const auto expect = [&](const Tensors& tensors, const std::vector<std::string>& parts) {
+    ASSERT_TRUE(WriteSafetensors(dir_.File("model.safetensors"), tensors).ok());
+    ExpectError(parts);
+  };
+  const auto make = [](const std::string& name, const std::vector<int64_t>& shape) {
+    int64_t n = 1;
+    for (const int64_t extent : shape) n *= extent;
+    return NamedTensor{name, shape, std::vector<float>(static_cast<size_t>(n))};
+  };
+  dir_.Write("config.json", R"({"model_type": "postln", "num_heads": 2, "eps": 1e-5})");
+  const Tensors sound = {make("w_emb", {5, 4}), make("pos_embed", {7, 4}),
+                         make("blocks_weights", {1, 6, 4, 4}), make("w_head", {4, 5})};
+  ASSERT_TRUE(WriteSafetensors(dir_.File("model.safetensors"), sound).ok());
+  ASSERT_TRUE(OpenModel(dir_.path()).ok());
+  for (const auto& [name, shape] :
+       std::vector<std::pair<std::string, std::vector<int64_t>>>{{"w_emb", {5, 4, 1}},
+                                                                 {"pos_embed", {7, 6}},
+                                                                 {"blocks_weights", {1, 5, 4, 4}},
+                                                                 {"blocks_weights", {0, 6, 4, 4}},
+                                                                 {"w_head", {5, 4}}}) {
+    Tensors edited = sound;
+    Named(edited, name) = make(name, shape);
+    expect(edited, {name, ShapeString(shape)});
+  }
+  Tensors edited = sound;
+  Remove(edited, "blocks_weights");
+  expect(edited, {"missing 1 tensor: blocks_weights"});
+  dir_.Write("config.json", R"({"model_type": "postln", "num_heads": 3, "eps": 1e-5})");
+  expect(sound, {"num_heads", "3", "width 4"});
+  const auto made_up = OpenRandomModel(dir_.File("config.json"));
+  EXPECT_EQ(ExitCode(made_up.status()), 3);
 }
 
 TEST_F(ModelFileTest, TakesTheOneFileOfAnyNameAndPrefersModelSafetensors) {

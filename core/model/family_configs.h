@@ -1,0 +1,45 @@
+// How each family's config.json is read. What a model is made of is in its ModelSpec; what cannot
+// run is refused here.
+//
+// Errors of every reader: ModelFileError naming `path`, the key, the value found and what is
+// allowed.
+#ifndef NG_CORE_MODEL_FAMILY_CONFIGS_H_
+#define NG_CORE_MODEL_FAMILY_CONFIGS_H_
+
+#include <string>
+
+#include "core/formats/json.h"
+#include "core/formats/tensor_source.h"
+#include "core/model/model_spec.h"
+#include "ng/status.h"
+
+namespace ng {
+
+// niels-gpt: pre-norm RMSNorm, interleaved RoPE, attention without biases, a SwiGLU with biases
+// whose gate is fc_g, a head tied to the embedding.
+absl::StatusOr<ModelSpec> ReadNielsSpec(const JsonFields& config, const std::string& path);
+
+// llama: pre-norm RMSNorm, half-split RoPE, grouped queries, a SwiGLU, biases where it says so.
+absl::StatusOr<ModelSpec> ReadLlamaSpec(const JsonFields& config, const std::string& path);
+// mistral: llama, whose queries may see a window of keys only.
+absl::StatusOr<ModelSpec> ReadMistralSpec(const JsonFields& config, const std::string& path);
+// qwen2: llama with biases of q, k and v.
+absl::StatusOr<ModelSpec> ReadQwen2Spec(const JsonFields& config, const std::string& path);
+// qwen3: llama with a norm of each head of q and k, and a head_dim of its own.
+absl::StatusOr<ModelSpec> ReadQwen3Spec(const JsonFields& config, const std::string& path);
+
+// nanogpt: pre-norm LayerNorm, learned positions, all biases or none, GELU by erf, a tied head.
+absl::StatusOr<ModelSpec> ReadNanoGptSpec(const JsonFields& config, const std::string& path);
+// gpt2: nanogpt with all biases, GELU by tanh, a head that is tied unless config.json says
+// otherwise.
+absl::StatusOr<ModelSpec> ReadGpt2Spec(const JsonFields& config, const std::string& path);
+
+// postln (seed 002): LayerNorm without weights after each block, learned positions, GELU by tanh,
+// no biases, a head of its own without a norm before it. Its config.json has heads and eps only;
+// the sizes are those of its tensors.
+absl::StatusOr<ModelSpec> ReadPostLnSpec(const JsonFields& config, const std::string& path);
+absl::Status ReadPostLnSizes(const TensorSource& tensors, const std::string& path, ModelSpec* spec);
+
+}  // namespace ng
+
+#endif  // NG_CORE_MODEL_FAMILY_CONFIGS_H_

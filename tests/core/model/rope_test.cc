@@ -1,0 +1,133 @@
+// How fast RoPE's pairs turn, by both styles of config.json.
+#include "core/model/rope.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numbers>
+#include <string>
+#include <vector>
+
+namespace ng {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+absl::StatusOr<ModelSpec> Read(const Json& config) {
+  NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(config, "config.json"));
+  ModelSpec spec;
+  spec.shape.head_dim = 64;
+  NG_RETURN_IF_ERROR(ReadRope(fields, "config.json", &spec));
+  return spec;
+}
+
+void ExpectRefused(const Json& config, const std::vector<std::string>& parts) {
+  SCOPED_TRACE(config.dump());
+  const auto spec = Read(config);
+  ASSERT_FALSE(spec.ok());
+  EXPECT_EQ(ExitCode(spec.status()), 3);
+  for (const std::string& part : parts) {
+    EXPECT_THAT(std::string(spec.status().message()), HasSubstr(part));
+  }
+}
+
+const Json kLlama3 = {{"rope_type", "llama3"},
+                      {"factor", 8.0},
+                      {"low_freq_factor", 1.0},
+                      {"high_freq_factor", 4.0},
+                      {"original_max_position_embeddings", 256}};
+
+TEST(RopeConfig, TakesTheBaseFromEitherStyle) {
+  EXPECT_EQ(Read(Json::object())->rope_theta, 10000.0);
+  EXPECT_EQ(Read({{"rope_theta", 5e5}, {"rope_scaling", nullptr}})->rope_theta, 5e5);
+  const Json parameters = {{"rope_type", "default"}, {"rope_theta", 250.0}};
+  EXPECT_EQ(Read({{"rope_parameters", parameters}})->rope_theta, 250.0);
+}
+
+TEST(RopeConfig, TakesTheScalingFromEitherStyle) {
+  const auto old_style = Read({{"rope_scaling", {{"type", "linear"}, {"factor", 4}}}});
+  ASSERT_TRUE(old_style.ok()) << old_style.status();
+  EXPECT_EQ(old_style->rope_scaling.kind, RopeScalingKind::kLinear);
+  EXPECT_EQ(old_style->rope_scaling.factor, 4.0);
+  for (const char* key : {"rope_parameters", "rope_scaling"}) {
+    const auto spec = Read({{key, kLlama3}});
+    ASSERT_TRUE(spec.ok()) << spec.status();
+    EXPECT_EQ(spec->rope_scaling.kind, RopeScalingKind::kLlama3);
+    EXPECT_EQ(spec->rope_scaling.high_freq_factor, 4.0);
+    EXPECT_EQ(spec->rope_scaling.original_positions, 256);
+  }
+  EXPECT_TRUE(Read({{"rope_parameters", kLlama3}, {"rope_scaling", kLlama3}}).ok());
+}
+
+TEST(RopeConfig, RefusesOtherScalingsNamingThemAndWhatCanRun) {
+  for (const char* type : {"dynamic", "yarn", "longrope"}) {
+    for (const char* key : {"rope_parameters", "rope_scaling"}) {
+      ExpectRefused({{key, {{"rope_type", type}, {"factor", 8.0}}}},
+                    {std::string(key) + ".rope_type", type, "default, linear, llama3"});
+    }
+    ExpectRefused({{"rope_scaling", {{"type", type}, {"factor", 8.0}}}}, {"rope_scaling.type"});
+  }
+}
+
+TEST(RopeConfig, RefusesValuesThatCannotBe) {
+  ExpectRefused({{"rope_scaling", {{"factor", 8.0}}}}, {"rope_scaling.rope_type"});
+  ExpectRefused({{"rope_scaling", {{"type", "linear"}}}}, {"rope_scaling.factor", "missing"});
+  ExpectRefused({{"rope_scaling", {{"type", "linear"}, {"factor", 0.5}}}}, {"0.5"});
+  for (const char* key :
+       {"low_freq_factor", "high_freq_factor", "original_max_position_embeddings", "factor"}) {
+    Json scaling = kLlama3;
+    scaling.erase(key);
+    ExpectRefused({{"rope_parameters", scaling}}, {key, "missing"});
+  }
+  Json scaling = kLlama3;
+  scaling["high_freq_factor"] = 1.0;
+  ExpectRefused({{"rope_parameters", scaling}}, {"high_freq_factor", "above low_freq_factor = 1"});
+  ExpectRefused({{"rope_parameters", kLlama3}, {"rope_scaling", {{"rope_type", "default"}}}},
+                {"rope_scaling", "rope_parameters"});
+  ExpectRefused({{"rope_parameters", {{"rope_type", "default"}, {"partial_rotary_factor", 0.5}}}},
+                {"rope_parameters.partial_rotary_factor", "0.5"});
+  ExpectRefused({{"partial_rotary_factor", 0.25}}, {"partial_rotary_factor", "0.25"});
+}
+
+TEST(RopeFrequencies, LinearDividesEveryOne) {
+  const auto plain = RopeFrequencies(*Read(Json::object()));
+  const auto scaled =
+      RopeFrequencies(*Read({{"rope_scaling", {{"type", "linear"}, {"factor", 4}}}}));
+  ASSERT_EQ(plain.size(), 32U);
+  EXPECT_EQ(plain[0], 1.0);
+  EXPECT_DOUBLE_EQ(plain[16], 0.01);
+  for (size_t i = 0; i < plain.size(); ++i) EXPECT_DOUBLE_EQ(scaled[i], plain[i] / 4.0);
+}
+
+// By wavelength, as Llama 3.1's own code has it.
+TEST(RopeFrequencies, Llama3StretchesLongWavesOnlyAndBlendsBetween) {
+  const auto plain = RopeFrequencies(*Read(Json::object()));
+  const auto scaled = RopeFrequencies(*Read({{"rope_scaling", kLlama3}}));
+  int n_kept = 0;
+  int n_blended = 0;
+  int n_stretched = 0;
+  for (size_t i = 0; i < plain.size(); ++i) {
+    const double wavelength = 2.0 * std::numbers::pi / plain[i];
+    double expected = plain[i] / 8.0;
+    if (wavelength < 256.0 / 4.0) {
+      expected = plain[i];
+      ++n_kept;
+    } else if (wavelength <= 256.0 / 1.0) {
+      const double smooth = (256.0 / wavelength - 1.0) / (4.0 - 1.0);
+      expected = (1.0 - smooth) * plain[i] / 8.0 + smooth * plain[i];
+      ++n_blended;
+    } else {
+      ++n_stretched;
+    }
+    EXPECT_NEAR(scaled[i], expected, 1e-14) << i;
+  }
+  EXPECT_GT(n_kept, 4);
+  EXPECT_GT(n_blended, 2);
+  EXPECT_GT(n_stretched, 4);
+}
+
+}  // namespace
+}  // namespace ng

@@ -186,6 +186,18 @@ absl::StatusOr<std::optional<int64_t>> JsonFields::OptionalInt(std::string_view 
   return value->get<int64_t>();
 }
 
+absl::StatusOr<std::optional<std::vector<int64_t>>> JsonFields::OptionalInts(
+    std::string_view key, Range<int64_t> range) const {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_array()) {
+    NG_ASSIGN_OR_RETURN(std::vector<int64_t> list, IntList(key, range));
+    return list;
+  }
+  if (!IsIntIn(*value, range)) return Wrong(key, *value, IntAllowed(range) + ", or a list of them");
+  return std::vector<int64_t>{value->get<int64_t>()};
+}
+
 absl::StatusOr<std::optional<double>> JsonFields::OptionalNumber(std::string_view key,
                                                                  Range<double> range) const {
   const Json* value = Find(key);

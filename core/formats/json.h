@@ -55,6 +55,9 @@ class JsonFields {
 
   absl::StatusOr<std::optional<int64_t>> OptionalInt(std::string_view key,
                                                      Range<int64_t> range) const;
+  // One integer, or a list of them.
+  absl::StatusOr<std::optional<std::vector<int64_t>>> OptionalInts(std::string_view key,
+                                                                   Range<int64_t> range) const;
   absl::StatusOr<std::optional<double>> OptionalNumber(std::string_view key,
                                                        Range<double> range) const;
   absl::StatusOr<std::optional<bool>> OptionalBool(std::string_view key) const;

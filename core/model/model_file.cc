@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <limits>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -139,6 +141,27 @@ class Binder {
   std::set<const TensorInfo*> bound_;
 };
 
+// eos_token_id, one or a list: what generation_config.json says goes before config.json.
+absl::Status ReadEosIds(const std::string& folder, const JsonFields& config, ModelFile* file) {
+  constexpr const char* kKey = "eos_token_id";
+  constexpr Range<int64_t> kIds = {0, std::numeric_limits<int32_t>::max()};
+  file->eos_origin = folder + "/generation_config.json";
+  std::optional<std::vector<int64_t>> ids;
+  std::error_code error;
+  if (std::filesystem::exists(file->eos_origin, error)) {
+    NG_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(file->eos_origin));
+    NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(json, file->eos_origin));
+    NG_ASSIGN_OR_RETURN(ids, fields.OptionalInts(kKey, kIds));
+  }
+  if (!ids) {
+    file->eos_origin = folder + "/config.json";
+    NG_ASSIGN_OR_RETURN(ids, config.OptionalInts(kKey, kIds));
+  }
+  if (ids) file->eos_ids.assign(ids->begin(), ids->end());
+  absl::StrAppend(&file->eos_origin, ": key \"", kKey, "\"");
+  return absl::OkStatus();
+}
+
 // model.safetensors, the files of its index, or the one safetensors file of the folder under any
 // other name.
 absl::StatusOr<std::unique_ptr<TensorSource>> OpenWeights(const std::string& folder) {
@@ -186,6 +209,7 @@ absl::StatusOr<ModelFile> OpenModel(const std::string& path) {
   ModelFile file;
   NG_ASSIGN_OR_RETURN(file.spec, family->read_spec(config, config_path));
   file.spec.family = family->model_type;
+  NG_RETURN_IF_ERROR(ReadEosIds(path, config, &file));
   NG_ASSIGN_OR_RETURN(file.source, OpenWeights(path));
   if (family->read_sizes != nullptr) {
     NG_RETURN_IF_ERROR(family->read_sizes(*file.source, config_path, &file.spec));

@@ -38,6 +38,10 @@ struct ModelFile {
   // A tied head that the file holds a second time; it is bound and must equal the embedding.
   bool head_copy = false;
   bool made_up = false;  // the weights are random
+  // The tokens that end a text by the model's own metadata, which may name ids that its vocabulary
+  // does not have; and where they were found.
+  std::vector<int32_t> eos_ids;
+  std::string eos_origin;
 
   const TensorInfo* Find(TensorRole role, int layer = -1) const;
 };

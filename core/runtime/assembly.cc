@@ -79,18 +79,31 @@ absl::Status BindChat(Assembly& assembly) {
   return absl::OkStatus();
 }
 
-// run.stop_ids, or the eot of the template that the tokenizer's own specials belong to: it ends an
-// answer whether or not the user talks through the template.
+// The eot of the template that the tokenizer's own specials belong to, which ends an answer whether
+// or not the user talks through the template; then the model's own end tokens.
+absl::Status FindDefaultStopIds(Assembly& assembly) {
+  std::vector<int32_t>& ids = assembly.stop_ids;
+  const std::string_view name =
+      assembly.tokenizer == nullptr ? "none" : ChatTemplate::Recognise(*assembly.tokenizer);
+  if (name != "none") {
+    NG_ASSIGN_OR_RETURN(const ChatTemplate chat, ChatTemplate::Bind(name, *assembly.tokenizer));
+    ids.push_back(chat.eot());
+  }
+  const int64_t vocab_size = assembly.model.spec.shape.vocab_size;
+  for (const int32_t id : assembly.model.eos_ids) {
+    if (id >= vocab_size) {
+      return ModelFileError(absl::StrCat(assembly.model.eos_origin, ": id ", id,
+                                         " is outside the vocabulary, must be in [0, ",
+                                         vocab_size - 1, "]; or set run.stop_ids"));
+    }
+    if (std::ranges::count(ids, id) == 0) ids.push_back(id);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status FindStopIds(Assembly& assembly) {
   const Config& config = assembly.config();
-  if (config.Text("run.stop_ids") == "auto") {
-    if (assembly.tokenizer == nullptr) return absl::OkStatus();
-    const std::string_view name = ChatTemplate::Recognise(*assembly.tokenizer);
-    if (name == "none") return absl::OkStatus();
-    NG_ASSIGN_OR_RETURN(const ChatTemplate chat, ChatTemplate::Bind(name, *assembly.tokenizer));
-    assembly.stop_ids.push_back(chat.eot());
-    return absl::OkStatus();
-  }
+  if (config.Text("run.stop_ids") == "auto") return FindDefaultStopIds(assembly);
   const int64_t vocab_size = assembly.model.spec.shape.vocab_size;
   for (const int64_t id : config.IntList("run.stop_ids")) {
     if (id < 0 || id >= vocab_size) {

@@ -1,5 +1,8 @@
 #include "core/runtime/describe.h"
 
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -76,6 +79,57 @@ std::string Fate(TensorRole role, const ModelFile& model) {
   return fate;
 }
 
+std::string Position(const ModelSpec& model) {
+  if (model.position == PositionKind::kLearned) return "learned positions";
+  std::string text = absl::StrCat(
+      "rope ", model.rope_pairing == RopePairing::kHalfSplit ? "half-split" : "interleaved",
+      " theta ", model.rope_theta);
+  const RopeScaling& scaling = model.rope_scaling;
+  switch (scaling.kind) {
+    case RopeScalingKind::kNone:
+      return text;
+    case RopeScalingKind::kLinear:
+      return absl::StrCat(text, " scaled linear by ", scaling.factor);
+    case RopeScalingKind::kLlama3:
+      return absl::StrCat(text, " scaled llama3 by ", scaling.factor, " (turns ",
+                          scaling.low_freq_factor, " to ", scaling.high_freq_factor, " of ",
+                          scaling.original_positions, " positions)");
+  }
+  return text;
+}
+
+const char* ActivationTitle(Activation activation) {
+  switch (activation) {
+    case Activation::kSwiGlu:
+      return "swiglu";
+    case Activation::kGeluErf:
+      return "gelu by erf";
+    case Activation::kGeluTanh:
+      return "gelu by tanh";
+  }
+  return "unknown";
+}
+
+// What this model's decoder is made of.
+std::string Variants(const ModelSpec& model) {
+  std::vector<std::string> parts = {
+      absl::StrCat(model.norm == NormKind::kRmsNorm ? "rms norm" : "layer norm",
+                   model.norm_placement == NormPlacement::kPre ? " before" : " after",
+                   " each block", model.norm_affine ? "" : " without weights", ", eps ",
+                   model.norm_eps),
+      Position(model), ActivationTitle(model.activation)};
+  if (model.window > 0) parts.push_back(absl::StrCat("sliding window ", model.window));
+  if (model.qk_norm) parts.emplace_back("norms of q and k heads");
+  std::vector<std::string> biases;
+  if (model.norm_bias) biases.emplace_back("norms");
+  if (model.qkv_bias) biases.emplace_back("q, k, v");
+  if (model.attn_out_bias) biases.emplace_back("attention output");
+  if (model.mlp_bias) biases.emplace_back("mlp");
+  parts.push_back(biases.empty() ? "no biases" : "biases of " + absl::StrJoin(biases, ", "));
+  parts.emplace_back(model.tied_head ? "head tied to the embedding" : "head of its own");
+  return absl::StrJoin(parts, "; ");
+}
+
 void AppendTensor(const TensorInfo& tensor, std::string_view fate, std::string* out) {
   absl::StrAppend(out, "  ", tensor.name, " ", View(DTypeName(tensor.dtype)), " ",
                   ShapeString(tensor.shape), " -> ", View(fate), "\n");
@@ -118,10 +172,11 @@ std::string DescribeRun(const Assembly& assembly, const CacheSpec& spec, const M
                   model.shape.n_kv_heads, ", head_dim ", model.shape.head_dim, ", width ",
                   model.width, ", ffn ", model.ffn_width, ", vocabulary ", model.shape.vocab_size,
                   ", T_max ", model.context(), ", weights held as ",
-                  View(WeightTypeName(assembly.weight_type)), "\n");
+                  View(WeightTypeName(assembly.weight_type)), "\n  ", Variants(model), "\n");
   for (const TensorBinding& binding : assembly.model.bindings) {
     const std::string layer = binding.layer < 0 ? "" : absl::StrCat("layer ", binding.layer, " ");
-    AppendTensor(*binding.tensor, layer + Fate(binding.role, assembly.model), &out);
+    const std::string part = binding.n_parts == 1 ? "" : absl::StrCat("part ", binding.part, ": ");
+    AppendTensor(*binding.tensor, part + layer + Fate(binding.role, assembly.model), &out);
   }
   for (const TensorInfo* tensor : assembly.model.unused) AppendTensor(*tensor, "unused", &out);
   absl::StrAppend(&out, "tokenizer ",

@@ -230,10 +230,11 @@ INSTANTIATE_TEST_SUITE_P(
     All, GoldenCase,
     ::testing::Combine(::testing::Values("niels/b1", "niels/b3", "niels/edge_tmax", "niels/eot",
                                          "llama/tied_gqa", "llama/untied", "llama/ragged",
-                                         "llama/bf16_sharded", "qwen2/tiny", "qwen3/tiny",
-                                         "nanogpt/bias", "nanogpt/nobias", "gpt2/tiny",
-                                         "gpt2/hub_layout", "gpt2/ragged", "postln/basic",
-                                         "postln/max_new_0"),
+                                         "llama/bf16_sharded", "llama/rope_linear",
+                                         "llama/rope_llama3", "mistral/tiny", "qwen2/tiny",
+                                         "qwen3/tiny", "nanogpt/bias", "nanogpt/nobias",
+                                         "gpt2/tiny", "gpt2/hub_layout", "gpt2/ragged",
+                                         "postln/basic", "postln/max_new_0"),
                        ::testing::Values("reference", "flash")),
     [](const auto& info) {
       return absl::StrReplaceAll(std::get<0>(info.param), {{"/", "_"}}) + "_" +

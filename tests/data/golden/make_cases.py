@@ -1,0 +1,141 @@
+"""Makes the cases mistral/tiny, llama/rope_linear and llama/rope_llama3 with transformers.
+
+    python make_cases.py [DIR]     # needs torch, transformers (made with 5.23.0), safetensors
+
+Random weights, eager attention, float32. The ids are greedy, each step computed anew; the tolerance
+is 30 times what float32 differs from float64, like that of the other cases.
+"""
+
+import json
+import pathlib
+import sys
+
+import torch
+from safetensors.torch import save_file
+from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
+
+SIZES = dict(
+    vocab_size=97, hidden_size=32, intermediate_size=56, num_hidden_layers=2, num_attention_heads=4,
+    num_key_value_heads=2, max_position_embeddings=64, bos_token_id=None, eos_token_id=None,
+    pad_token_id=None, attn_implementation="eager")
+LINEAR = {"rope_type": "linear", "factor": 4.0, "rope_theta": 10000.0}
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 48, "rope_theta": 10000.0}
+DEFAULT = {"rope_type": "default", "rope_theta": 10000.0}
+BIASES = dict(attention_bias=True, mlp_bias=True)
+
+
+def with_rope(config_class, rope, **more):
+    return config_class(**SIZES, head_dim=16, rope_parameters=rope, **more)
+
+
+# name: description, config, the same with a convention broken, config.json in transformers 4 form
+CASES = {
+    "mistral/tiny": (
+        "grouped queries, head_dim of its own, a sliding window that the run just fits",
+        with_rope(MistralConfig, DEFAULT, sliding_window=28),
+        {"window": with_rope(MistralConfig, DEFAULT, sliding_window=12)}, False),
+    "llama/rope_linear": (
+        "rope scaling linear, biases everywhere",
+        with_rope(LlamaConfig, LINEAR, **BIASES),
+        {"scaling": with_rope(LlamaConfig, DEFAULT, **BIASES)}, False),
+    "llama/rope_llama3": (
+        "rope scaling llama3: pairs that keep, blend and stretch their frequency",
+        with_rope(LlamaConfig, LLAMA3), {"scaling": with_rope(LlamaConfig, DEFAULT)}, True),
+}
+MODELS = {MistralConfig: MistralForCausalLM, LlamaConfig: LlamaForCausalLM}
+PROMPTS = [5, 16]  # tokens
+NEW_TOKENS = 12
+
+
+def model_of(config, seed):
+    torch.manual_seed(seed)
+    model = MODELS[type(config)](config).eval()
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            spread = 0.3 if name.endswith("bias") else 0.2
+            weight.copy_(torch.randn(weight.shape) * spread + (1.0 if "norm" in name else 0.0))
+    return model
+
+
+def run(model, ids):
+    with torch.no_grad():
+        out = model(torch.tensor([ids]), output_attentions=True, use_cache=False)
+    return out.logits[0], [layer[0] for layer in out.attentions]
+
+
+def greedy(model, prompt):
+    ids, rows = list(prompt), []
+    for _ in range(NEW_TOKENS):
+        rows.append(run(model, ids)[0][-1])
+        ids.append(int(rows[-1].argmax()))
+    return ids, torch.stack(rows)
+
+
+def older_form(config):
+    rope = config.pop("rope_parameters")
+    config["rope_theta"] = rope.pop("rope_theta")
+    config["rope_scaling"] = rope
+    config["torch_dtype"] = config.pop("dtype")
+    config["transformers_version"] = "4.44.2"
+
+
+def make(folder, seed, description, config, broken, older):
+    folder.mkdir(parents=True, exist_ok=True)
+    model = model_of(config, seed)
+    prompts = [torch.randint(config.vocab_size, (n,)).tolist() for n in PROMPTS]
+    expected, all_ids, error, margin = {}, [], 0.0, 1e9
+    wrong = dict.fromkeys(broken, 0.0)
+    double = model_of(config, seed).double()
+    for i, prompt in enumerate(prompts):
+        ids, rows = greedy(model, prompt)
+        all_ids.append(ids)
+        logits, _ = run(model, prompt)
+        full, attention = run(model, ids)
+        expected[f"logits.{i}"] = logits
+        expected[f"decode_logits.{i}"] = rows
+        for layer, probs in enumerate(attention):
+            expected[f"attn_full.{i}.layer{layer}"] = probs
+            expected[f"attn_row_prefill.{i}.layer{layer}"] = probs[:, len(prompt) - 1, :len(prompt)]
+            for step in range(NEW_TOKENS - 1):
+                pos = len(prompt) + step
+                name = f"attn_row_decode.{i}.layer{layer}.step{step}"
+                expected[name] = probs[:, pos, :pos + 1]
+        error = max(error, float((run(double, ids)[0] - full).abs().max()))
+        top = rows.topk(2).values
+        margin = min(margin, float((top[:, 0] - top[:, 1]).min()))
+        for name, other in broken.items():
+            moved = (run(model_of(other, seed), ids)[0] - full).abs().max()
+            wrong[name] = max(wrong[name], float(moved))
+    tolerance = 30 * error
+    assert margin > 1e-3 and min(wrong.values()) > tolerance, (margin, wrong, tolerance)
+
+    save_file({k: v.contiguous() for k, v in model.state_dict().items()},
+              folder / "model.safetensors", metadata={"format": "pt"})
+    save_file({k: v.contiguous() for k, v in expected.items()}, folder / "expected.safetensors")
+    written = config.to_dict() | {"architectures": [type(model).__name__], "dtype": "float32"}
+    if older:
+        older_form(written)
+    (folder / "config.json").write_text(json.dumps(written, indent=1, sort_keys=True) + "\n")
+    case = {
+        "description": description,
+        "source": f"make_cases.py, seed {seed}",
+        "prompts": prompts, "max_new_tokens": NEW_TOKENS, "eot_token_id": None,
+        "greedy_ids": all_ids,
+        "tolerance": {"logits_max_abs": tolerance, "attn_max_abs": 2e-5},
+        "measured": {"fp32_vs_fp64_max_abs": error, "min_top1_top2_margin": margin,
+                     "wrong_convention_max_abs": wrong},
+    }
+    (folder / "case.json").write_text(json.dumps(case, indent=1) + "\n")
+    print(folder.name, case["measured"], "tolerance", tolerance)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
+    root = root.parent if root.is_file() else root
+    for seed, (name, (description, config, broken, older)) in enumerate(CASES.items()):
+        make(root / name, seed, description, config, broken, older)
+
+
+if __name__ == "__main__":
+    main()

@@ -335,7 +335,8 @@ int64_t WeightBytes(const ModelSpec& spec, WeightType type) {
                                (spec.mlp_bias ? spec.gate_up_width() + spec.width : 0);
   const int64_t n_positions =
       spec.position == PositionKind::kLearned ? spec.shape.max_positions : 0;
-  const int64_t values = norm + n_positions * spec.width + spec.shape.n_layers * layer_values;
+  const int64_t final_norm = spec.norm_placement == NormPlacement::kPre ? norm : 0;
+  const int64_t values = final_norm + n_positions * spec.width + spec.shape.n_layers * layer_values;
   return SaturatingAdd(MatrixBytes(spec, type), values * int64_t{sizeof(float)});
 }
 

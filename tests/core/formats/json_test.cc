@@ -108,6 +108,8 @@ TEST_F(JsonFieldsTest, GivesFieldsByType) {
   EXPECT_EQ(fields_.Text("two").value(), "two");
   EXPECT_THAT(fields_.IntList("ids", {1, 2}).value(), ElementsAre(1, 2));
   EXPECT_EQ(fields_.OptionalInt("n_layers", {1, 4}).value(), 4);
+  EXPECT_THAT(*fields_.OptionalInts("ids", {1, 2}).value(), ElementsAre(1, 2));
+  EXPECT_THAT(*fields_.OptionalInts("n_layers", {1, 4}).value(), ElementsAre(4));
   EXPECT_EQ(fields_.OptionalObject("rope").value()->Int("theta", {1, 9}).value(), 5);
 }
 
@@ -116,6 +118,7 @@ TEST_F(JsonFieldsTest, TakesNullForAbsent) {
   EXPECT_TRUE(fields_.Has("tied"));
   for (const char* const key : {"absent", "nowhere"}) {
     EXPECT_EQ(fields_.OptionalInt(key, {1, 2}).value(), std::nullopt);
+    EXPECT_EQ(fields_.OptionalInts(key, {1, 2}).value(), std::nullopt);
     EXPECT_EQ(fields_.OptionalNumber(key, {1, 2}).value(), std::nullopt);
     EXPECT_EQ(fields_.OptionalBool(key).value(), std::nullopt);
     EXPECT_EQ(fields_.OptionalText(key).value(), std::nullopt);
@@ -132,6 +135,8 @@ TEST_F(JsonFieldsTest, NamesFileKeyValueAndWhatIsAllowed) {
             "config.json: key \"rope.factor\" = \"x\", must be a number in [1, 64]");
   EXPECT_EQ(Message(fields_.IntList("bad_ids", {0, 9})),
             "config.json: key \"bad_ids[1]\" = \"2\", must be an integer in [0, 9]");
+  EXPECT_EQ(Message(fields_.OptionalInts("two", {0, 9})),
+            "config.json: key \"two\" = \"two\", must be an integer in [0, 9], or a list of them");
   EXPECT_EQ(Message(fields_.Bool("n_layers")),
             "config.json: key \"n_layers\" = 4, must be true or false");
   EXPECT_EQ(Message(fields_.Text("tied")), "config.json: key \"tied\" = true, must be a string");

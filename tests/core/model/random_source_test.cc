@@ -69,6 +69,25 @@ TEST_F(RandomSourceTest, MatricesHaveDeviation002AndNormsAreOne) {
   EXPECT_THAT(Values(*file->source, *file->Find(TensorRole::kMlpNorm, 1)), Each(1.0F));
 }
 
+TEST_F(RandomSourceTest, NormsOfHeadsAreOneAndBiasesZero) {
+  const auto qwen3 = Open({{"model_type", "qwen3"}, {"head_dim", 10}, {"attention_bias", true}});
+  ASSERT_TRUE(qwen3.ok()) << qwen3.status();
+  EXPECT_THAT(Values(*qwen3->source, *qwen3->Find(TensorRole::kKNorm, 0)), Each(1.0F));
+  EXPECT_THAT(Values(*qwen3->source, *qwen3->Find(TensorRole::kVBias, 0)), Each(0.0F));
+}
+
+TEST_F(RandomSourceTest, APartHoldsTheValuesThatTheWholeHasThere) {
+  const auto file = Open({{"torch_dtype", "bfloat16"}});
+  ASSERT_TRUE(file.ok()) << file.status();
+  const TensorInfo& head = *file->Find(TensorRole::kHead);
+  const std::vector<float> whole = Values(*file->source, head);
+  std::vector<std::byte> raw(2 * 50);
+  ASSERT_TRUE(file->source->ReadAt(head, int64_t{2} * 30, raw).ok());
+  std::vector<float> part(50);
+  ConvertToF32(head.dtype, raw.data(), part);
+  EXPECT_EQ(part, std::vector<float>(whole.begin() + 30, whole.begin() + 80));
+}
+
 TEST_F(RandomSourceTest, TypesRoundTheSameValues) {
   std::vector<float> f32;
   for (const char* dtype : {"float32", "bfloat16", "float16"}) {

@@ -106,14 +106,19 @@ TEST_F(WeightsTest, RefusesMagnitudesThatTheTypeCannotHold) {
   }
 }
 
-// With one tensor for q, k and v or three, a head tied or not, biases or none, learned positions.
+// With one tensor for q, k and v or three, a head tied or not, biases or none, learned positions,
+// norms of heads, norms without weights.
 TEST_F(WeightsTest, WeightBytesIsWhatIsHeld) {
   model_.WriteTo(dir_.path());
   for (const std::string& path : {dir_.path(), std::string(NG_TEST_DATA "/golden/llama/tied_gqa"),
                                   std::string(NG_TEST_DATA "/golden/llama/untied"),
                                   std::string(NG_TEST_DATA "/golden/nanogpt/bias"),
                                   std::string(NG_TEST_DATA "/golden/nanogpt/nobias"),
-                                  std::string(NG_TEST_DATA "/golden/gpt2/tiny")}) {
+                                  std::string(NG_TEST_DATA "/golden/gpt2/tiny"),
+                                  std::string(NG_TEST_DATA "/golden/llama/rope_linear"),
+                                  std::string(NG_TEST_DATA "/golden/qwen2/tiny"),
+                                  std::string(NG_TEST_DATA "/golden/qwen3/tiny"),
+                                  std::string(NG_TEST_DATA "/golden/postln/basic")}) {
     const auto weights = Load(WeightType::kBf16, path);
     ASSERT_TRUE(weights.ok()) << weights.status();
     int64_t bytes = weights->embedding.bytes() + weights->head.bytes();
@@ -130,6 +135,8 @@ TEST_F(WeightsTest, WeightBytesIsWhatIsHeld) {
         add(norm->bias);
       }
       add(w.qkv_bias);
+      add(w.q_norm);
+      add(w.k_norm);
       add(w.attn_out_bias);
       add(w.gate_up_bias);
       add(w.down_bias);

@@ -1,0 +1,238 @@
+// Model folders as people have them: what is refused, what a model's own metadata decides.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "ng/engine.h"
+#include "tests/integration/run_support.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/tiny_model.h"
+
+namespace ng::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string kMalformed = NG_TEST_DATA "/malformed/";
+const std::string kGolden = NG_TEST_DATA "/golden/";
+
+// A folder of a config.json and a model.safetensors from two places.
+struct Folder {
+  Folder(const std::string& config, const std::string& weights) {
+    std::filesystem::copy(config, dir.File("config.json"));
+    std::filesystem::copy(weights, dir.File("model.safetensors"));
+  }
+  TempDir dir;
+};
+
+TEST(MalformedModel, IsRefusedOrRunsAsTheManifestSays) {
+  const auto manifest = nlohmann::json::parse(ReadFile(kMalformed + "manifest.json"));
+  const std::string sound_config = kMalformed + "cfg_ok_unknown_keys/config.json";
+  const std::string sound_weights = kMalformed + "st_ok_padded_metadata/model.safetensors";
+  int n_configs = 0;
+  int n_weights = 0;
+  for (const auto& file : manifest["files"]) {
+    const std::string path = file["path"];
+    const bool is_config = path.starts_with("cfg_");
+    if (!is_config && !path.starts_with("st_")) continue;
+    ++(is_config ? n_configs : n_weights);
+    SCOPED_TRACE(absl::StrCat(path, ": ", file["reason"].get<std::string>()));
+    const Folder folder(is_config ? kMalformed + path : sound_config,
+                        is_config ? sound_weights : kMalformed + path);
+    const Result result =
+        NgRun(Greedy(folder.dir.path(), "1 5 9 2", 6) + Arguments{"--output=jsonl"});
+    if (file["expect"] == "ok" && !file.contains("model")) {
+      ASSERT_EQ(result.exit_code, 0) << result.err;
+      EXPECT_EQ(JsonLines(result.out).at(0)["ids"], Json({1, 5, 9, 2, 22, 22, 22, 22, 22, 22}));
+    } else {
+      ExpectError(result, 3, {folder.dir.path()});
+    }
+  }
+  EXPECT_EQ(n_configs, 14);
+  EXPECT_EQ(n_weights, 26);
+}
+
+// Opens and loads a model for runs of up to `max_tokens`.
+std::unique_ptr<Engine> Load(const std::string& dir, int64_t max_tokens) {
+  EngineOptions options;
+  options.overrides = {"model.path=" + dir, "sampler.chain=greedy"};
+  auto engine = Engine::Open(options);
+  EXPECT_TRUE(engine.ok()) << engine.status();
+  RunNeeds needs;
+  needs.max_tokens = max_tokens;
+  const absl::Status loaded = (*engine)->Load(needs);
+  EXPECT_TRUE(loaded.ok()) << loaded;
+  return *std::move(engine);
+}
+
+TEST(SlidingWindow, ARunLongerThanItIsRefusedBeforeAnyToken) {
+  const std::string mistral = kGolden + "mistral/tiny";
+  EXPECT_EQ(NgRun(Greedy(mistral, "1 2 3", 25)).exit_code, 0);
+  const Result longer = NgRun(Greedy(mistral, "1 2 3", 26));
+  ExpectError(longer, 5, {"sliding window", "3 + max_new_tokens 26 = 29 > 28", "to 25"});
+  EXPECT_EQ(longer.out, "");
+  std::string prompt = "1";
+  for (int i = 0; i < 28; ++i) prompt += " 1";
+  ExpectError(NgRun(Greedy(mistral, prompt, 0)), 5, {"sliding window", "29 > 28"});
+}
+
+TEST(SlidingWindow, BoundsSteppingToo) {
+  const auto engine = Load(kGolden + "mistral/tiny", 40);
+  const auto sequence = engine->OpenSequence(40);
+  ASSERT_TRUE(sequence.ok()) << sequence.status();
+  const SequenceId ids[] = {*sequence};
+  const std::vector<int32_t> prompt(27, 1);
+  ASSERT_TRUE(engine->Prefill(ids, {&prompt, 1}).ok());
+  const int32_t token[] = {1};
+  ASSERT_TRUE(engine->DecodeStep(ids, token).ok());
+  EXPECT_EQ(ExitCode(engine->DecodeStep(ids, token).status()), 5);
+  const std::vector<int32_t> more = {1};
+  const absl::Status extended = engine->Extend(ids, {&more, 1}).status();
+  EXPECT_EQ(ExitCode(extended), 5);
+  EXPECT_THAT(std::string(extended.message()), HasSubstr("sliding window"));
+  EXPECT_EQ(engine->SequenceLength(*sequence), 28);
+}
+
+// Seed 002: the last token is never fed, so 16 positions hold a run of 17 tokens.
+TEST(PostLn, RunsOneTokenBeyondItsPositionsAndNoFurther) {
+  const std::string model = kGolden + "postln/max_new_0";
+  EXPECT_EQ(NgRun(Greedy(model, "1 2 3", 14)).exit_code, 0);
+  ExpectError(NgRun(Greedy(model, "1 2 3", 15)), 5, {"3 + max_new_tokens 15 = 18 > 17 T_max"});
+  const std::string prompt = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17";
+  const Result same = NgRun(Greedy(model, prompt, 0) + Arguments{"--output=jsonl"});
+  ASSERT_EQ(same.exit_code, 0) << same.err;
+  EXPECT_EQ(JsonLines(same.out).at(0)["ids"].size(), 17U);
+  // To look inside, all of the prompt has to be fed.
+  const TempDir temp;
+  ExpectError(NgRun(Greedy(model, prompt, 0) +
+                    Arguments{"--save", temp.File("x"), "--save-tensors=logits"}),
+              5, {"prompt 17 > 16 T_max"});
+  // Nor is there a position to trace the last token at.
+  const Result traced =
+      NgRun(Greedy(model, "1 2 3", 14) +
+            Arguments{"--trace-layer=0", "--save", temp.File("y"), "--save-tensors=attn_full"});
+  ASSERT_EQ(traced.exit_code, 0) << traced.err;
+  EXPECT_EQ(ReadTensors(temp.File("y"))["attn_full.0.layer0"].shape,
+            (std::vector<int64_t>{2, 16, 16}));
+}
+
+class StopIdsTest : public ::testing::Test {
+ protected:
+  StopIdsTest() { TinyNiels().WriteTo(dir_.path()); }
+
+  // config.json with this eos_token_id, and generation_config.json where it is not empty.
+  void Write(const std::string& eos, const std::string& generation_config = "") {
+    dir_.Write("config.json",
+               absl::StrReplaceAll(TinyNiels().ConfigJson(), {{"{", absl::StrCat("{", eos)}}));
+    std::filesystem::remove(dir_.File("generation_config.json"));
+    if (!generation_config.empty()) dir_.Write("generation_config.json", generation_config);
+  }
+
+  Result DryRun(const Arguments& more = {}) {
+    return NgRun(Arguments{"--config", dir_.Write("run.ini", "[model]\npath = .\n"), "--dry-run"} +
+                 more);
+  }
+
+  void ExpectIds(const std::string& ids) {
+    const Result result = DryRun();
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr(absl::StrCat("stop ids ", ids, "\n")));
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(StopIdsTest, AreTheModelsOwnEosIds) {
+  Write("");
+  ExpectIds("none");
+  Write("\"eos_token_id\": null, ");
+  ExpectIds("none");
+  Write("\"eos_token_id\": 7, ");
+  ExpectIds("7");
+  Write("\"eos_token_id\": [7, 9, 7], ");
+  ExpectIds("7,9");
+}
+
+TEST_F(StopIdsTest, GenerationConfigGoesBeforeConfig) {
+  Write("\"eos_token_id\": 7, ", R"({"eos_token_id": [8, 60]})");
+  ExpectIds("8,60");
+  Write("\"eos_token_id\": 7, ", R"({"eos_token_id": null})");
+  ExpectIds("7");
+  Write("\"eos_token_id\": 7, ", "{}");
+  ExpectIds("7");
+}
+
+TEST_F(StopIdsTest, EndARunAndBelongToItsIds) {
+  const Arguments run = Greedy(dir_.path(), "5 6", 8) + Arguments{"--output=jsonl"};
+  const Json ids = JsonLines(NgRun(run).out).at(0)["ids"];
+  ASSERT_EQ(ids.size(), 10U);
+  Write(absl::StrCat("\"eos_token_id\": ", ids[4].get<int>(), ", "));
+  Arguments with_defaults;
+  for (const std::string& argument : run) {
+    if (argument.find("stop_ids") == std::string::npos) with_defaults.push_back(argument);
+  }
+  const Json ended = JsonLines(NgRun(with_defaults).out).at(0);
+  EXPECT_EQ(ended["stop_reason"], "eot");
+  EXPECT_EQ(ended["ids"].back(), ids[4]);
+}
+
+TEST_F(StopIdsTest, WrongOnesAreRefusedAndMayBeOverridden) {
+  Write("\"eos_token_id\": 61, ");
+  ExpectError(DryRun(), 3, {"config.json", "eos_token_id", "61", "[0, 60]", "run.stop_ids"});
+  EXPECT_EQ(DryRun({"--run.stop_ids="}).exit_code, 0);
+  Write("\"eos_token_id\": \"two\", ");
+  ExpectError(DryRun(), 3, {"config.json", "eos_token_id", "two", "list"});
+  Write("\"eos_token_id\": [3, -1], ");
+  ExpectError(DryRun(), 3, {"config.json", "eos_token_id[1]", "-1"});
+  Write("", "[1]");
+  ExpectError(DryRun(), 3, {"generation_config.json"});
+}
+
+TEST(DemoStopIds, KeepTheEotOfTheTemplateFirst) {
+  const TempDir temp;
+  for (const char* name : {"config.json", "model.safetensors", "tokenizer.model"}) {
+    std::filesystem::copy(absl::StrCat(NG_SOURCE_DIR, "/configs/demo/", name), temp.File(name));
+  }
+  temp.Write("generation_config.json", R"({"eos_token_id": [2, 6]})");
+  const std::string ini = temp.Write("run.ini", "[model]\npath = .\n");
+  EXPECT_THAT(NgRun({"--config", ini, "--dry-run"}).out, HasSubstr("stop ids 6,2\n"));
+}
+
+TEST(DryRunOfAFamily, ShowsItsVariantsAndEachTensorsFate) {
+  const TempDir temp;
+  const auto dry_run = [&](const std::string& name) {
+    const Result result = NgRun(
+        {"--config", temp.Write("run.ini", ""), "--model.path=" + kGolden + name, "--dry-run"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  const std::string postln = dry_run("postln/basic");
+  for (const char* part : {"family postln", "layer norm after each block without weights",
+                           "learned positions", "gelu by tanh", "no biases", "head of its own",
+                           "blocks_weights F32 [2, 6, 24, 24] -> part 11: layer 1 mlp down"}) {
+    EXPECT_THAT(postln, HasSubstr(part));
+  }
+  const std::string qwen3 = dry_run("qwen3/tiny");
+  for (const char* part :
+       {"family qwen3", "rms norm before each block", "head_dim 10", "rope half-split theta 10000;",
+        "norms of q and k heads", "self_attn.k_norm.weight F32 [10] -> layer 1 k norm"}) {
+    EXPECT_THAT(qwen3, HasSubstr(part));
+  }
+  EXPECT_THAT(dry_run("mistral/tiny"), HasSubstr("sliding window 28"));
+  EXPECT_THAT(dry_run("llama/rope_linear"), HasSubstr("scaled linear by 4; "));
+  EXPECT_THAT(dry_run("llama/rope_linear"), HasSubstr("biases of q, k, v, attention output, mlp"));
+  EXPECT_THAT(dry_run("llama/rope_llama3"), HasSubstr("scaled llama3 by 8"));
+  EXPECT_THAT(dry_run("qwen2/tiny"), HasSubstr("biases of q, k, v; head tied"));
+  EXPECT_THAT(dry_run("qwen2/tiny"), Not(HasSubstr("unused")));
+  EXPECT_THAT(dry_run("gpt2/hub_layout"), HasSubstr("-> unused"));
+}
+
+}  // namespace
+}  // namespace ng::test

@@ -232,7 +232,12 @@ class TbbExecutor : public Executor {
   // behind.
   ~TbbExecutor() override {
     team_->Dismiss();
-    if (helpers_ != nullptr) arena_.execute([this] { helpers_->wait(); });
+    if (helpers_ == nullptr) return;
+    try {
+      arena_.execute([this] { helpers_->wait(); });
+    } catch (const std::bad_alloc&) {
+      GiveUpHelpers();
+    }
   }
   TbbExecutor(const TbbExecutor&) = delete;
   TbbExecutor& operator=(const TbbExecutor&) = delete;
@@ -255,28 +260,30 @@ class TbbExecutor : public Executor {
 
   // False without the memory for it: the region gets done all the same.
   bool BeginHelper() {
-    if (helpers_ == nullptr) return false;
     team_->Expect(1);
     try {
+      if (helpers_ == nullptr) helpers_ = std::make_unique<tbb::task_group>();
       // A place in the arena is one thread's; place 0 is kept for callers.
       arena_.enqueue(helpers_->defer(
           [team = team_] { team->Help(tbb::this_task_arena::current_thread_index()); }));
       return true;
     } catch (const std::bad_alloc&) {
       team_->Expect(-1);
-      // TBB may count a helper now that it will never run, so nobody can wait for the group: its
-      // memory is given up, and the helpers that do run own what they use.
-      static_cast<void>(helpers_.release());
+      GiveUpHelpers();
       return false;
     }
   }
+
+  // Out of memory TBB may count a helper that it will never run, so nobody can wait for the group:
+  // its memory is given up. The helpers that do run own what they use.
+  void GiveUpHelpers() { static_cast<void>(helpers_.release()); }
 
   const int threads_;
   const int most_helpers_;
   const std::shared_ptr<Team> team_ = std::make_shared<Team>();
   const tbb::global_control control_{tbb::global_control::max_allowed_parallelism, kMostThreads};
   tbb::task_arena arena_;
-  std::unique_ptr<tbb::task_group> helpers_ = std::make_unique<tbb::task_group>();
+  std::unique_ptr<tbb::task_group> helpers_;  // from the first on
 };
 
 }  // namespace

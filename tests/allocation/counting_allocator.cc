@@ -75,7 +75,7 @@ void* AlignedAlloc(std::size_t alignment, std::size_t size) {
 namespace {
 
 void* Allocate(std::size_t size, std::size_t alignment) {
-  if (ng::test::n_news.fetch_add(1) == ng::test::failing_new.load()) throw std::bad_alloc();
+  if (ng::test::n_news++ == ng::test::failing_new) throw std::bad_alloc();
   const std::size_t rounded = (std::max<std::size_t>(size, 1) + alignment - 1) / alignment;
   void* memory = AlignedAlloc(alignment, rounded * alignment);
   if (memory == nullptr) throw std::bad_alloc();

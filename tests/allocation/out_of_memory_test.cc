@@ -1,7 +1,7 @@
-// Every allocation of Load and Generate is made to fail once, and each time the caller gets a
-// Status. Open is left out: the JSON library allocates in a destructor and protobuf (in
-// libsentencepiece) does not survive a failed allocation; both end the process, and nothing here
-// can change that.
+// Every allocation by the caller's thread in Load and Generate is made to fail once, and each time
+// the caller gets a Status. Open is left out: the JSON library allocates in a destructor and
+// protobuf (in libsentencepiece) does not survive a failed allocation; both end the process, and
+// nothing here can change that.
 #include <gtest/gtest.h>
 
 #include <cstdio>

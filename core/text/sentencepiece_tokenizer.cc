@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "core/text/utf8.h"
+#include "core/text/text_checks.h"
 
 namespace ng {
 namespace {
@@ -135,9 +135,7 @@ absl::StatusOr<std::vector<int32_t>> SentencePieceTokenizer::EncodeWith(
                      ": add_special = true, must be false: a SentencePiece model does not "
                      "say which tokens begin and end a text"));
   }
-  if (const std::optional<size_t> invalid = FindInvalidUtf8(text)) {
-    return UsageError(absl::StrCat("the text is not valid UTF-8 at byte ", *invalid));
-  }
+  NG_RETURN_IF_ERROR(CheckText(text));
   if (text.size() > kMaxTextBytes) {
     return UsageError(
         absl::StrCat("the text has ", text.size(), " bytes, must have at most ", kMaxTextBytes));
@@ -150,12 +148,7 @@ absl::StatusOr<std::vector<int32_t>> SentencePieceTokenizer::EncodeWith(
 }
 
 absl::StatusOr<std::string> SentencePieceTokenizer::Decode(std::span<const int32_t> ids) const {
-  for (const int32_t id : ids) {
-    if (id < 0 || id >= vocab_size()) {
-      return UsageError(absl::StrCat("id ", id, " is not in the vocabulary, must be in [0, ",
-                                     vocab_size() - 1, "] for ", path_));
-    }
-  }
+  NG_RETURN_IF_ERROR(CheckIds(ids, vocab_size(), path_));
   std::string text;
   if (const std::string reason = reference_.Decode(ids, &text); !reason.empty()) {
     return ModelFileError(absl::StrCat(path_, ": the ids cannot be decoded: ", reason));

@@ -4,8 +4,10 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/formats/file.h"
 #include "core/text/sentencepiece_tokenizer.h"
+#include "core/text/tokenizer_json.h"
 
 namespace ng {
 namespace {
@@ -15,24 +17,13 @@ namespace fs = std::filesystem;
 // Well above the largest published vocabularies (4 MB), well below what the library can count.
 constexpr int64_t kMaxTokenizerBytes = int64_t{64} << 20;
 
-constexpr char kModelFile[] = "tokenizer.model";
-constexpr char kSupported[] = "a SentencePiece .model file or a folder with tokenizer.model";
+// The names that a tokenizer has in a model folder, the preferred one first.
+constexpr const char* kFileNames[] = {"tokenizer.model", "tokenizer.json"};
 
 // A file that cannot be looked at counts as there, so that opening it gives the reason.
 bool Exists(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error) || error;
-}
-
-absl::Status Unsupported(const std::string& path, const char* format) {
-  return ModelFileError(absl::StrCat(path, ": is a ", format, " tokenizer, must be ", kSupported));
-}
-
-absl::StatusOr<std::string> ModelFileIn(const std::string& folder) {
-  if (std::optional<std::string> found = FindTokenizer(folder)) return *std::move(found);
-  const fs::path json = fs::path(folder) / "tokenizer.json";
-  if (Exists(json)) return Unsupported(json.string(), "tokenizer.json");
-  return ModelFileError(absl::StrCat(folder, ": has no ", kModelFile));
 }
 
 }  // namespace
@@ -41,19 +32,29 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path
   std::error_code not_found;
   std::string file = path;
   if (fs::is_directory(path, not_found)) {
-    NG_ASSIGN_OR_RETURN(file, ModelFileIn(path));
+    const std::optional<std::string> found = FindTokenizer(path);
+    if (!found) {
+      return ModelFileError(absl::StrCat(path, ": has no ", absl::StrJoin(kFileNames, ", no ")));
+    }
+    file = *found;
   }
-  NG_ASSIGN_OR_RETURN(const InputFile opened, InputFile::Open(file));
   const fs::path extension = fs::path(file).extension();
-  if (extension == ".json") return Unsupported(file, "tokenizer.json");
-  if (extension == ".gguf") return Unsupported(file, "GGUF");
+  NG_ASSIGN_OR_RETURN(const InputFile opened, InputFile::Open(file));
+  if (extension == ".gguf") {
+    return ModelFileError(absl::StrCat(
+        file, ": is a GGUF file, must be a SentencePiece .model file or a tokenizer.json"));
+  }
   NG_ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(file, kMaxTokenizerBytes));
+  if (extension == ".json") return ReadTokenizerJson(bytes, file);
   return SentencePieceTokenizer::FromBytes(bytes, file);
 }
 
 std::optional<std::string> FindTokenizer(const std::string& model_dir) {
-  const fs::path file = fs::path(model_dir) / kModelFile;
-  return Exists(file) ? std::optional(file.string()) : std::nullopt;
+  for (const char* const name : kFileNames) {
+    const fs::path file = fs::path(model_dir) / name;
+    if (Exists(file)) return file.string();
+  }
+  return std::nullopt;
 }
 
 }  // namespace ng

@@ -1,0 +1,86 @@
+#include "core/text/added_tokens.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/text/unicode.h"
+
+namespace ng {
+namespace {
+
+// Where the spaces before `end` begin, not before `floor`.
+size_t BeginOfSpaces(std::string_view text, size_t floor, size_t end) {
+  while (end > floor) {
+    const CodePoint last = LastCodePoint(text.substr(0, end));
+    if (!IsSpace(last.value)) break;
+    end -= last.length;
+  }
+  return end;
+}
+
+size_t SpacesAfter(std::string_view text) {
+  size_t end = 0;
+  while (end < text.size()) {
+    const CodePoint first = FirstCodePoint(text.substr(end));
+    if (!IsSpace(first.value)) break;
+    end += first.length;
+  }
+  return end;
+}
+
+bool StandsAlone(std::string_view before, std::string_view after) {
+  return (before.empty() || !IsWord(LastCodePoint(before).value)) &&
+         (after.empty() || !IsWord(FirstCodePoint(after).value));
+}
+
+}  // namespace
+
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
+  std::ranges::sort(tokens_, {}, &AddedToken::text);
+}
+
+const AddedToken* AddedTokens::LongestAt(std::string_view text) const {
+  const AddedToken* longest = nullptr;
+  auto first = tokens_.begin();
+  auto last = tokens_.end();
+  // Narrows the range of those that begin as the text does, byte by byte.
+  for (size_t at = 0; first != last; ++at) {
+    while (first != last && first->text.size() == at) longest = &*first++;
+    if (at == text.size()) break;
+    const auto byte_at = [at](const AddedToken& token) {
+      return static_cast<uint8_t>(token.text[at]);
+    };
+    const auto range =
+        std::ranges::equal_range(first, last, static_cast<uint8_t>(text[at]), {}, byte_at);
+    first = range.begin();
+    last = range.end();
+  }
+  return longest;
+}
+
+std::vector<TextFragment> AddedTokens::Split(std::string_view text, bool parse_special) const {
+  std::vector<TextFragment> fragments;
+  size_t done = 0;
+  for (size_t at = 0; at < text.size() && !tokens_.empty();) {
+    const AddedToken* const token = LongestAt(text.substr(at));
+    if (token == nullptr) {
+      ++at;
+      continue;
+    }
+    const std::string_view before = text.substr(0, at);
+    at += token->text.size();
+    const std::string_view after = text.substr(at);
+    if (token->special && !parse_special) continue;
+    if (token->single_word && !StandsAlone(before, after)) continue;
+    const size_t begin = token->lstrip ? BeginOfSpaces(text, done, before.size()) : before.size();
+    if (done < begin) fragments.push_back({-1, text.substr(done, begin - done)});
+    fragments.push_back({token->id, token->text});
+    // A token within the spaces that the last one took does not look through them again.
+    if (!token->rstrip) done = at;
+    if (token->rstrip && at >= done) done = at + SpacesAfter(after);
+  }
+  if (done < text.size()) fragments.push_back({-1, text.substr(done)});
+  return fragments;
+}
+
+}  // namespace ng

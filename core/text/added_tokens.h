@@ -1,0 +1,48 @@
+// Tokens that are found in a text as they stand, before anything else looks at it.
+#ifndef NG_CORE_TEXT_ADDED_TOKENS_H_
+#define NG_CORE_TEXT_ADDED_TOKENS_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ng {
+
+struct AddedToken {
+  int32_t id = 0;
+  std::string text;
+  bool special = false;      // found only where specials are parsed
+  bool single_word = false;  // not found next to a letter, digit, ...
+  bool lstrip = false;       // takes the spaces before it
+  bool rstrip = false;       // takes the spaces after it
+  bool normalized = false;   // looked for in the normalised text
+};
+
+// A stretch of a text: a token, or what lies between two.
+struct TextFragment {
+  int32_t id = -1;  // -1: text
+  std::string_view text;
+};
+
+// Thread: const methods may be called from any thread.
+class AddedTokens {
+ public:
+  AddedTokens() = default;
+  // REQUIRES: no text is empty.
+  explicit AddedTokens(std::vector<AddedToken> tokens);
+
+  // The stretches of a text in order, borrowed from it, none of the text ones empty. Of tokens that
+  // begin at one place the longest is taken. One that is not parsed, or no word by itself, stays
+  // text as a whole: nothing is found within it. REQUIRES: valid UTF-8.
+  std::vector<TextFragment> Split(std::string_view text, bool parse_special) const;
+
+ private:
+  const AddedToken* LongestAt(std::string_view text) const;
+
+  std::vector<AddedToken> tokens_;  // by text
+};
+
+}  // namespace ng
+
+#endif  // NG_CORE_TEXT_ADDED_TOKENS_H_

@@ -1,0 +1,77 @@
+// ByteBpeTokenizer: byte-level BPE, as GPT-2, Llama 3 and Qwen have it, whatever file it came from.
+#ifndef NG_CORE_TEXT_BYTE_BPE_TOKENIZER_H_
+#define NG_CORE_TEXT_BYTE_BPE_TOKENIZER_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/text/added_tokens.h"
+#include "core/text/split_pattern.h"
+#include "core/text/tokenizer.h"
+
+namespace ng {
+
+struct ByteBpeSpec {
+  // By id, in the byte alphabet; a token with any other character is its own text.
+  std::vector<std::string> tokens;
+  // The two parts of each merge, best first.
+  std::vector<std::pair<std::string, std::string>> merges;
+  std::vector<AddedToken> added_tokens;  // with ids into `tokens`
+  std::vector<SplitStep> split;
+  bool nfc = false;               // texts are normalised first
+  bool add_prefix_space = false;  // before a text that does not begin with one
+  bool ignore_merges = false;     // a piece that is a token is that token
+  std::vector<int32_t> prefix;    // what add_special puts around a text
+  std::vector<int32_t> suffix;
+};
+
+class ByteBpeTokenizer : public Tokenizer {
+ public:
+  // `path` is what errors name. Errors: ModelFileError (a token that is empty, no UTF-8 or there
+  // twice; a merge whose parts or result are no tokens, or that makes a special one).
+  static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(ByteBpeSpec spec,
+                                                           const std::string& path);
+
+  int64_t vocab_size() const override { return static_cast<int64_t>(token_bytes_.size()); }
+  // Added tokens that are not special are parsed in any text, as the reference does.
+  absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text,
+                                              const EncodeOptions& options) const override;
+  absl::StatusOr<std::vector<int32_t>> EncodeAsReference(
+      std::string_view text, const EncodeOptions& options) const override;
+  absl::StatusOr<std::string> Decode(std::span<const int32_t> ids) const override;
+  std::string_view TokenBytes(int32_t id) const override;
+  std::optional<int32_t> SpecialId(std::string_view literal) const override;
+
+ private:
+  ByteBpeTokenizer(ByteBpeSpec spec, std::string path);
+  absl::Status Load();
+  absl::Status LoadTokens();
+  absl::Status LoadMerges();
+  void LoadAddedTokens();
+  absl::Status EncodeFragment(std::string_view text, std::vector<int32_t>* ids) const;
+  absl::Status EncodePiece(std::string_view piece, std::vector<int32_t>* ids) const;
+
+  ByteBpeSpec spec_;  // without tokens and merges once they are loaded
+  std::string path_;
+  std::vector<std::string> token_bytes_;  // by id
+  // What merging can come to: the tokens of the byte alphabet that are not special, by their bytes.
+  absl::flat_hash_map<std::string, int32_t> plain_ids_;
+  std::array<int32_t, 256> byte_ids_;  // -1: none
+  // (left id, right id) -> rank and id of what they join to
+  absl::flat_hash_map<std::pair<int32_t, int32_t>, std::pair<int32_t, int32_t>> merges_;
+  AddedTokens raw_added_;
+  AddedTokens normalized_added_;
+  std::map<std::string, int32_t, std::less<>> specials_;
+};
+
+}  // namespace ng
+
+#endif  // NG_CORE_TEXT_BYTE_BPE_TOKENIZER_H_

@@ -1,0 +1,152 @@
+#include "core/text/unicode.h"
+
+#include <unicode/uchar.h>
+#include <unicode/unorm2.h>
+#include <unicode/utf16.h>
+
+#include <algorithm>
+#include <cassert>
+
+namespace ng {
+namespace {
+
+bool HasType(char32_t value, uint32_t types) {
+  return (U_GET_GC_MASK(static_cast<UChar32>(value)) & types) != 0;
+}
+
+uint8_t CombiningClass(char32_t value) { return u_getCombiningClass(static_cast<UChar32>(value)); }
+
+// ICU's own normalisation moves each mark back over those before it, which is quadratic in a long
+// run of marks. So only its data is used here: what one code point decomposes to, what two compose
+// to.
+const UNormalizer2* NfcData() {
+  UErrorCode error = U_ZERO_ERROR;
+  const UNormalizer2* const data = unorm2_getNFCInstance(&error);
+  assert(U_SUCCESS(error));  // built into the library
+  return data;
+}
+
+void AppendDecomposed(char32_t value, std::u32string* out) {
+  constexpr int32_t kLongest = 32;  // UTF-16 units; the longest there is has 4
+  UChar units[kLongest];
+  UErrorCode error = U_ZERO_ERROR;
+  const int32_t length =
+      unorm2_getDecomposition(NfcData(), static_cast<UChar32>(value), units, kLongest, &error);
+  if (length < 0 || U_FAILURE(error)) {
+    out->push_back(value);
+    return;
+  }
+  for (int32_t i = 0; i < length;) {
+    UChar32 part = 0;
+    U16_NEXT(units, i, length, part);
+    out->push_back(static_cast<char32_t>(part));
+  }
+}
+
+// Each run of marks in the order of their classes.
+void OrderMarks(std::u32string* text) {
+  const auto is_starter = [](char32_t value) { return CombiningClass(value) == 0; };
+  for (auto at = text->begin(); at != text->end();) {
+    const auto first = std::find_if_not(at, text->end(), is_starter);
+    at = std::find_if(first, text->end(), is_starter);
+    std::stable_sort(first, at,
+                     [](char32_t a, char32_t b) { return CombiningClass(a) < CombiningClass(b); });
+  }
+}
+
+// Puts every character that nothing keeps apart from the last starter together with it, where the
+// two have a composite.
+void Compose(std::u32string* text) {
+  size_t n_kept = 0;
+  size_t starter = 0;
+  bool has_starter = false;
+  uint8_t last_class = 0;                      // of the last one kept after the starter; 0: none is
+  for (size_t i = 0; i < text->size(); ++i) {  // n_kept <= i
+    const char32_t value = (*text)[i];
+    const uint8_t mark_class = CombiningClass(value);
+    const bool adjacent = has_starter && n_kept == starter + 1;
+    const bool apart = !has_starter || (!adjacent && last_class >= mark_class);
+    const UChar32 composite =
+        apart ? -1
+              : unorm2_composePair(NfcData(), static_cast<UChar32>((*text)[starter]),
+                                   static_cast<UChar32>(value));
+    if (composite >= 0) {
+      (*text)[starter] = static_cast<char32_t>(composite);
+      continue;
+    }
+    if (mark_class == 0) {
+      starter = n_kept;
+      has_starter = true;
+    }
+    last_class = mark_class;
+    (*text)[n_kept++] = value;
+  }
+  text->resize(n_kept);
+}
+
+}  // namespace
+
+CodePoint FirstCodePoint(std::string_view text) {
+  assert(!text.empty());
+  const auto byte = [&](size_t i) {
+    return i < text.size() ? static_cast<char32_t>(static_cast<uint8_t>(text[i])) : 0;
+  };
+  const auto tail = [&](size_t i) { return byte(i) & 0x3F; };
+  const char32_t lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  if (lead < 0xE0) return {(lead & 0x1F) << 6 | tail(1), 2};
+  if (lead < 0xF0) return {(lead & 0x0F) << 12 | tail(1) << 6 | tail(2), 3};
+  return {(lead & 0x07) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3), 4};
+}
+
+CodePoint LastCodePoint(std::string_view text) {
+  assert(!text.empty());
+  size_t at = text.size() - 1;
+  while (at > 0 && (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80) --at;
+  return FirstCodePoint(text.substr(at));
+}
+
+void AppendUtf8(char32_t value, std::string* out) {
+  const auto tail = [&](int shift) { return static_cast<char>(0x80 | (value >> shift & 0x3F)); };
+  if (value < 0x80) {
+    *out += static_cast<char>(value);
+  } else if (value < 0x800) {
+    *out += {static_cast<char>(0xC0 | value >> 6), tail(0)};
+  } else if (value < 0x10000) {
+    *out += {static_cast<char>(0xE0 | value >> 12), tail(6), tail(0)};
+  } else {
+    *out += {static_cast<char>(0xF0 | value >> 18), tail(12), tail(6), tail(0)};
+  }
+}
+
+bool IsLetter(char32_t value) { return HasType(value, U_GC_L_MASK); }
+bool IsNumber(char32_t value) { return HasType(value, U_GC_N_MASK); }
+bool IsPunctuation(char32_t value) { return HasType(value, U_GC_P_MASK); }
+bool IsSpace(char32_t value) { return u_isUWhiteSpace(static_cast<UChar32>(value)) != 0; }
+bool IsWord(char32_t value) {
+  const auto has = [&](UProperty property) {
+    return u_hasBinaryProperty(static_cast<UChar32>(value), property) != 0;
+  };
+  return HasType(value, U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK) || has(UCHAR_ALPHABETIC) ||
+         has(UCHAR_JOIN_CONTROL);
+}
+
+std::string NormalizeNfc(std::string_view text) {
+  const auto is_ascii = [](char byte) { return static_cast<uint8_t>(byte) < 0x80; };
+  if (std::ranges::all_of(text, is_ascii)) return std::string(text);
+  std::u32string decomposed;
+  decomposed.reserve(text.size());
+  for (std::string_view rest = text; !rest.empty();) {
+    const CodePoint first = FirstCodePoint(rest);
+    AppendDecomposed(first.value, &decomposed);
+    rest.remove_prefix(first.length);
+  }
+  OrderMarks(&decomposed);
+  Compose(&decomposed);
+  std::string normalized;
+  normalized.reserve(text.size());
+  for (const char32_t value : decomposed) AppendUtf8(value, &normalized);
+  return normalized;
+}
+
+}  // namespace ng

@@ -13,6 +13,15 @@
 
 namespace ng {
 
+std::optional<std::pair<std::string, std::string>> ParseMerge(std::string_view merge) {
+  const size_t space = merge.find(' ');
+  if (space == 0 || space == merge.npos || space + 1 == merge.size() ||
+      merge.find(' ', space + 1) != merge.npos) {
+    return std::nullopt;
+  }
+  return std::pair(std::string(merge.substr(0, space)), std::string(merge.substr(space + 1)));
+}
+
 absl::StatusOr<std::unique_ptr<Tokenizer>> ByteBpeTokenizer::Create(ByteBpeSpec spec,
                                                                     const std::string& path) {
   std::unique_ptr<ByteBpeTokenizer> tokenizer(new ByteBpeTokenizer(std::move(spec), path));

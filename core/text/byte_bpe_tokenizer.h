@@ -33,6 +33,9 @@ struct ByteBpeSpec {
   std::vector<int32_t> suffix;
 };
 
+// The two parts of a merge that is written "left right"; nothing when it is not.
+std::optional<std::pair<std::string, std::string>> ParseMerge(std::string_view merge);
+
 class ByteBpeTokenizer : public Tokenizer {
  public:
   // `path` is what errors name. Errors: ModelFileError (a token that is empty, no UTF-8 or there

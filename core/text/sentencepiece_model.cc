@@ -1,8 +1,8 @@
 #include "core/text/sentencepiece_model.h"
 
 #include <bit>
+#include <charconv>
 #include <cmath>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "core/formats/cursor.h"
@@ -173,6 +173,16 @@ std::string AsControl(std::string_view piece) {
 }
 
 }  // namespace
+
+std::optional<char> ByteOfPiece(std::string_view piece) {
+  constexpr std::string_view kPrefix = "<0x";
+  if (piece.size() != 6 || !piece.starts_with(kPrefix) || piece.back() != '>') return std::nullopt;
+  const char* const last = piece.data() + 5;
+  uint8_t value = 0;
+  const auto [end, error] = std::from_chars(piece.data() + kPrefix.size(), last, value, 16);
+  if (error != std::errc() || end != last) return std::nullopt;
+  return static_cast<char>(value);
+}
 
 absl::StatusOr<std::vector<Piece>> ReadSentencePieceModel(std::string_view bytes,
                                                           const std::string& path) {

@@ -7,6 +7,7 @@
 #define NG_CORE_TEXT_SENTENCEPIECE_MODEL_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,9 @@ struct Piece {
   float score = 0;
   PieceType type = PieceType::kNormal;
 };
+
+// The byte that a byte piece "<0xNN>" stands for; nothing for any other text.
+std::optional<char> ByteOfPiece(std::string_view piece);
 
 // The vocabulary, by id. Errors (ModelFileError, beginning with `path`): not such a message, no
 // piece, a piece that is empty or no UTF-8 text, no piece or several for the unknown, a damaged

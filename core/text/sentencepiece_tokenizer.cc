@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <charconv>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,17 +13,6 @@ namespace {
 
 // The library counts bytes of a text and of its pieces in 32 bits.
 constexpr size_t kMaxTextBytes = size_t{256} << 20;
-
-// The byte that "<0xNN>" stands for.
-std::optional<char> ByteOf(std::string_view piece) {
-  constexpr std::string_view kPrefix = "<0x";
-  if (piece.size() != 6 || !piece.starts_with(kPrefix) || piece.back() != '>') return std::nullopt;
-  const char* const last = piece.data() + 5;
-  uint8_t value = 0;
-  const auto [end, error] = std::from_chars(piece.data() + kPrefix.size(), last, value, 16);
-  if (error != std::errc() || end != last) return std::nullopt;
-  return static_cast<char>(value);
-}
 
 }  // namespace
 
@@ -96,7 +84,7 @@ absl::Status SentencePieceTokenizer::AddToken(int32_t id, const Piece& piece) {
       }
       break;
     case PieceType::kByte: {
-      const std::optional<char> byte = ByteOf(piece.text);
+      const std::optional<char> byte = ByteOfPiece(piece.text);
       if (!byte) {
         return ModelFileError(absl::StrCat(path_, ": byte piece ", id, " = \"", text,
                                            "\", must be <0x00> to <0xFF>"));

@@ -133,21 +133,15 @@ absl::Status Reader::ReadMerges(const Json& merges) {
   if (!merges.is_array()) return Wrong("model.merges", merges, "a list");
   for (size_t i = 0; i < merges.size(); ++i) {
     const Json& merge = merges[i];
-    std::pair<std::string, std::string> parts;
+    std::optional<std::pair<std::string, std::string>> parts;
     if (merge.is_string()) {
-      const auto& text = merge.get_ref<const std::string&>();
-      const size_t space = text.find(' ');
-      if (space != text.npos && text.find(' ', space + 1) == text.npos) {
-        parts = {text.substr(0, space), text.substr(space + 1)};
-      }
+      parts = ParseMerge(merge.get_ref<const std::string&>());
     } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
                merge[1].is_string()) {
-      parts = {merge[0].get<std::string>(), merge[1].get<std::string>()};
+      parts.emplace(merge[0], merge[1]);
     }
-    if (parts.first.empty() || parts.second.empty()) {
-      return Wrong(absl::StrCat("model.merges[", i, "]"), merge, "two tokens");
-    }
-    spec_.merges.push_back(std::move(parts));
+    if (!parts) return Wrong(absl::StrCat("model.merges[", i, "]"), merge, "two tokens");
+    spec_.merges.push_back(*std::move(parts));
   }
   return absl::OkStatus();
 }

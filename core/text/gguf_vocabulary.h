@@ -1,0 +1,40 @@
+// The vocabulary that a GGUF file holds under tokenizer.ggml.*, as plain data -> a Tokenizer.
+//
+// Ids are those of llama.cpp.
+#ifndef NG_CORE_TEXT_GGUF_VOCABULARY_H_
+#define NG_CORE_TEXT_GGUF_VOCABULARY_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/text/tokenizer.h"
+#include "ng/status.h"
+
+namespace ng {
+
+// Each field is the key of the same name; an absent key leaves it empty.
+struct GgufVocabulary {
+  std::string model;                // "llama": SentencePiece's BPE; "gpt2": byte-level BPE
+  std::string pre;                  // of gpt2: how a text is split; absent: "default"
+  std::vector<std::string> tokens;  // by id
+  std::vector<float> scores;        // [tokens]; llama needs them, gpt2 has none
+  std::vector<int32_t> token_type;  // [tokens] as PieceType; absent: all are normal
+  std::vector<std::string> merges;  // of gpt2: "left right", best first
+  std::optional<int64_t> bos_token_id;
+  std::optional<int64_t> eos_token_id;
+  std::optional<bool> add_bos_token;     // absent: true for llama and the Llama-3 pre, else false
+  std::optional<bool> add_eos_token;     // absent: false
+  std::optional<bool> add_space_prefix;  // of llama; absent: true
+};
+
+// `path` is what errors name. Errors: ModelFileError naming the key, the value found and what is
+// supported.
+absl::StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(GgufVocabulary vocabulary,
+                                                         const std::string& path);
+
+}  // namespace ng
+
+#endif  // NG_CORE_TEXT_GGUF_VOCABULARY_H_

@@ -1,0 +1,71 @@
+// ScoredBpeTokenizer: SentencePiece's BPE from plain tokens and scores, as GGUF files hold it.
+//
+// Ids are those of llama.cpp: of two neighbours that join to a token, those with the best score
+// join first; a character without a token becomes its bytes.
+#ifndef NG_CORE_TEXT_SCORED_BPE_TOKENIZER_H_
+#define NG_CORE_TEXT_SCORED_BPE_TOKENIZER_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/text/added_tokens.h"
+#include "core/text/sentencepiece_model.h"
+#include "core/text/tokenizer.h"
+
+namespace ng {
+
+struct ScoredBpeSpec {
+  std::vector<std::string> tokens;  // by id; a space is U+2581
+  std::vector<float> scores;        // [tokens]
+  std::vector<PieceType> types;     // [tokens]
+  bool add_space_prefix = true;     // before a text, and before what follows a special token
+  std::vector<int32_t> prefix;      // what add_special puts around a text
+  std::vector<int32_t> suffix;
+};
+
+class ScoredBpeTokenizer : public Tokenizer {
+ public:
+  // `path` is what errors name. Errors: ModelFileError (a token that is empty, no UTF-8 or there
+  // twice; a score that is no number; a byte token that names no byte).
+  static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(ScoredBpeSpec spec,
+                                                           const std::string& path);
+
+  int64_t vocab_size() const override { return static_cast<int64_t>(token_bytes_.size()); }
+  // Without parse_special, user-defined tokens are not found either.
+  absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text,
+                                              const EncodeOptions& options) const override;
+  absl::StatusOr<std::vector<int32_t>> EncodeAsReference(
+      std::string_view text, const EncodeOptions& options) const override;
+  absl::StatusOr<std::string> Decode(std::span<const int32_t> ids) const override;
+  std::string_view TokenBytes(int32_t id) const override;
+  std::optional<int32_t> SpecialId(std::string_view literal) const override;
+
+ private:
+  ScoredBpeTokenizer(ScoredBpeSpec spec, std::string path);
+  absl::Status Load();
+  absl::Status AddToken(int32_t id, std::vector<AddedToken>* added);
+  // nullptr: nothing is parsed.
+  absl::StatusOr<std::vector<int32_t>> EncodeWith(const AddedTokens* parsed, std::string_view text,
+                                                  const EncodeOptions& options) const;
+  absl::Status EncodeFragment(std::string_view text, std::vector<int32_t>* ids) const;
+  int32_t PlainId(std::string_view token) const;  // -1: none
+
+  ScoredBpeSpec spec_;  // without tokens once they are loaded
+  std::string path_;
+  std::vector<std::string> token_bytes_;                  // by id
+  absl::flat_hash_map<std::string, int32_t> plain_ids_;   // what merging can come to
+  std::array<int32_t, 256> byte_ids_;                     // -1: none
+  AddedTokens added_;                                     // what is looked for in a text
+  std::map<std::string, int32_t, std::less<>> specials_;  // control and user-defined tokens
+};
+
+}  // namespace ng
+
+#endif  // NG_CORE_TEXT_SCORED_BPE_TOKENIZER_H_

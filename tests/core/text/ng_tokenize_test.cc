@@ -71,7 +71,8 @@ TEST_F(NgTokenize, PrintsTheIdsOfAllOfStdinOnOneLine) {
 }
 
 TEST_F(NgTokenize, ReproducesTheReferenceLineByLine) {
-  for (const char* const name : {"spm_unigram", "spm_bpe_llama"}) {
+  for (const char* const name :
+       {"spm_unigram", "spm_bpe_llama", "bbpe_gpt2", "bbpe_llama3", "bbpe_qwen2"}) {
     const std::string folder = NG_TEST_DATA "/tokenizers/" + std::string(name);
     const std::string cases = test::Slurp(folder + "/cases.jsonl");
     const Result encoded = Run("--jsonl --tokenizer " + folder, cases);

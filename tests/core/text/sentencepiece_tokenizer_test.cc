@@ -333,7 +333,7 @@ TEST(OpenTokenizer, RefusesEveryDamagedFileWithoutPrinting) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(path));
     ++n_refused;
   }
-  EXPECT_EQ(n_refused, 5);
+  EXPECT_EQ(n_refused, 10);
 }
 
 TEST_P(GoldenTokenizer, SurvivesAnyDamageToItsFile) {
@@ -360,22 +360,27 @@ TEST(OpenTokenizer, SaysWhatIsSupported) {
     EXPECT_EQ(ExitCode(status), 3);
     return std::string(status.message());
   };
-  EXPECT_THAT(error_of(folder.File("")), HasSubstr("has no tokenizer.model"));
+  EXPECT_THAT(error_of(folder.File("")), HasSubstr("has no tokenizer.model, no tokenizer.json"));
   EXPECT_THAT(error_of(folder.File("absent.model")), HasSubstr("absent.model: cannot open"));
   EXPECT_THAT(error_of(folder.Write("model.gguf", "GGUF")),
-              HasSubstr("model.gguf: is a GGUF tokenizer, must be a SentencePiece .model file"));
-  EXPECT_THAT(error_of(folder.Write("tokenizer.json", "{}")),
-              HasSubstr("must be a SentencePiece .model file"));
-  EXPECT_THAT(error_of(folder.File("")), HasSubstr("tokenizer.json"));
+              HasSubstr("model.gguf: is a GGUF file, must be a SentencePiece .model file"));
+}
+
+TEST(OpenTokenizer, TakesAFileOrTheFolderItIsIn) {
+  const std::string folder = GoldenFolder("bbpe_gpt2");
+  EXPECT_EQ(OpenTokenizer(folder).value()->vocab_size(), 600);
+  EXPECT_EQ(OpenTokenizer(folder + "/tokenizer.json").value()->vocab_size(), 600);
 }
 
 TEST(FindTokenizer, FindsTheFileBesideAModel) {
   const test::TempDir folder;
   EXPECT_EQ(FindTokenizer(folder.File("")), std::nullopt);
   EXPECT_EQ(FindTokenizer(folder.File("absent")), std::nullopt);
-  const std::string path = folder.Write("tokenizer.model", "damaged");
-  const std::string parent = path.substr(0, path.rfind('/'));
-  EXPECT_EQ(FindTokenizer(parent), path) << "a damaged one is found, to be refused";
+  const std::string json = folder.Write("tokenizer.json", "damaged");
+  const std::string parent = json.substr(0, json.rfind('/'));
+  EXPECT_EQ(FindTokenizer(parent), json) << "a damaged one is found, to be refused";
+  const std::string model = folder.Write("tokenizer.model", "damaged");
+  EXPECT_EQ(FindTokenizer(parent), model) << "the one that the other is made from";
 }
 
 }  // namespace

@@ -1,0 +1,230 @@
+#include "core/text/gguf_vocabulary.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_replace.h"
+#include "core/text/utf8.h"
+#include "tests/core/text/golden_rows.h"
+
+namespace ng {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+// The vocabulary of a GGUF file, its keys as JSON.
+GgufVocabulary Golden(const std::string& name) {
+  const Json keys =
+      Json::parse(test::Slurp(NG_TEST_DATA "/gguf_vocabularies/" + name + "/vocabulary.json"));
+  GgufVocabulary vocabulary;
+  vocabulary.model = keys["model"];
+  vocabulary.pre = keys["pre"];
+  vocabulary.tokens = keys["tokens"];
+  vocabulary.token_type = keys["token_type"].get<std::vector<int32_t>>();
+  vocabulary.bos_token_id = keys["bos_token_id"].get<int64_t>();
+  vocabulary.eos_token_id = keys["eos_token_id"].get<int64_t>();
+  vocabulary.add_bos_token = keys["add_bos_token"].get<bool>();
+  if (keys.contains("scores")) vocabulary.scores = keys["scores"].get<std::vector<float>>();
+  if (keys.contains("merges")) vocabulary.merges = keys["merges"].get<std::vector<std::string>>();
+  return vocabulary;
+}
+
+std::unique_ptr<Tokenizer> Make(GgufVocabulary vocabulary) {
+  auto tokenizer = MakeTokenizer(std::move(vocabulary), "m.gguf");
+  if (!tokenizer.ok()) ADD_FAILURE() << tokenizer.status();
+  return *std::move(tokenizer);
+}
+
+class GoldenGgufVocabulary : public testing::TestWithParam<const char*> {
+ protected:
+  const std::unique_ptr<Tokenizer> tokenizer_ = Make(Golden(GetParam()));
+};
+
+INSTANTIATE_TEST_SUITE_P(Gguf, GoldenGgufVocabulary, testing::Values("llama", "qwen2"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(GoldenGgufVocabulary, EncodesEveryRowAsLlamaCpp) {
+  const auto rows = GoldenRows("gguf_vocabularies/" + std::string(GetParam()) + "/tokenize.jsonl");
+  EXPECT_EQ(rows.size(), 87);
+  for (const Json& row : rows) {
+    const std::string text = row["text"];
+    EXPECT_EQ(tokenizer_->EncodeAsReference(text, OptionsOf(row)).value(), row["ids"].get<Ids>())
+        << row;
+  }
+}
+
+TEST_P(GoldenGgufVocabulary, DecodesAndStreamsWhatItEncodes) {
+  const auto rows = GoldenRows("gguf_vocabularies/" + std::string(GetParam()) + "/tokenize.jsonl");
+  for (const Json& row : rows) {
+    std::string text = row["text"];
+    const Ids ids = tokenizer_->Encode(text, {}).value();
+    // To SentencePiece the character that stands for a space is one.
+    if (GetParam() == std::string("llama")) absl::StrReplaceAll({{"\u2581", " "}}, &text);
+    EXPECT_EQ(tokenizer_->Decode(ids).value(), text) << row;
+    Utf8Stream stream;
+    std::string streamed;
+    for (const int32_t id : ids) {
+      streamed += stream.Push(tokenizer_->TokenBytes(id));
+      EXPECT_FALSE(FindInvalidUtf8(streamed)) << "cut within a character";
+    }
+    streamed += stream.Finish();
+    EXPECT_TRUE(streamed == text || streamed == " " + text) << row;
+  }
+}
+
+TEST_P(GoldenGgufVocabulary, EncodesAMegabyteOfOneKindOfCharacterInSeconds) {
+  for (const char* const unit : {"a", " ", "7", "\n", "!", "\u0301", "\u4E2D", "<s>", "ab", "e "}) {
+    const std::string text = Megabyte(unit);
+    const auto start = std::chrono::steady_clock::now();
+    ASSERT_TRUE(tokenizer_->EncodeAsReference(text, {.parse_special = true}).ok());
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    EXPECT_LT(took.count(), 20) << unit;
+  }
+}
+
+TEST_P(GoldenGgufVocabulary, RefusesWhatItCannotTake) {
+  EXPECT_EQ(ExitCode(tokenizer_->Encode("ab\xFF", {}).status()), 2);
+  EXPECT_EQ(ExitCode(tokenizer_->Decode(Ids{-1}).status()), 2);
+}
+
+TEST(GgufVocabulary, OfLlamaParsesSpecialsOnlyWhereAskedFor) {
+  GgufVocabulary vocabulary = Golden("llama");
+  vocabulary.tokens.push_back("<|user|>");
+  vocabulary.scores.push_back(-1000);
+  vocabulary.token_type.push_back(4);
+  const auto tokenizer = Make(std::move(vocabulary));
+  const int32_t user = 384;
+  const EncodeOptions parse = {.parse_special = true};
+  EXPECT_EQ(tokenizer->Encode("<s>a", parse).value().at(0), 1);
+  EXPECT_EQ(tokenizer->Encode("<|user|>", parse).value(), Ids{user});
+  EXPECT_EQ(tokenizer->EncodeAsReference("<|user|>", {}).value(), Ids{user})
+      << "as llama.cpp: user-defined tokens are always parsed";
+  const Ids plain = tokenizer->Encode("<|user|><s></s><unk>", {}).value();
+  for (const int32_t id : plain) {
+    EXPECT_TRUE(id > 2 && id != user) << id;
+  }
+  EXPECT_EQ(tokenizer->SpecialId("<|user|>"), user);
+  EXPECT_EQ(tokenizer->SpecialId("</s>"), 2);
+  EXPECT_EQ(tokenizer->SpecialId("the"), std::nullopt);
+  EXPECT_EQ(tokenizer->TokenBytes(1), "") << "a control token";
+  EXPECT_EQ(tokenizer->TokenBytes(3), std::string_view("\0", 1)) << "<0x00>";
+}
+
+TEST(GgufVocabulary, PutsASpaceInFrontUnlessTheFileSaysNot) {
+  const auto with = Make(Golden("llama"));
+  GgufVocabulary vocabulary = Golden("llama");
+  vocabulary.add_space_prefix = false;
+  const auto without = Make(std::move(vocabulary));
+  EXPECT_EQ(with->Encode("the", {}).value(), without->Encode(" the", {}).value());
+  EXPECT_EQ(without->Decode(without->Encode(" the", {}).value()).value(), " the");
+  const Ids after = with->Encode("<s>the", {.parse_special = true}).value();
+  EXPECT_EQ(Ids(after.begin() + 1, after.end()), with->Encode("the", {}).value());
+}
+
+TEST(GgufVocabulary, AddsWhatTheFileSaysAroundAText) {
+  const EncodeOptions options = {.add_special = true};
+  GgufVocabulary vocabulary = Golden("llama");
+  vocabulary.add_bos_token.reset();
+  EXPECT_THAT(Make(vocabulary)->Encode("", options).value(), ElementsAre(1)) << "by default";
+  vocabulary.add_bos_token = false;
+  vocabulary.add_eos_token = true;
+  EXPECT_THAT(Make(vocabulary)->Encode("", options).value(), ElementsAre(2));
+  EXPECT_THAT(Make(vocabulary)->Encode("", {}).value(), ElementsAre());
+
+  GgufVocabulary bytes = Golden("qwen2");
+  bytes.add_bos_token.reset();
+  EXPECT_THAT(Make(bytes)->Encode("", options).value(), ElementsAre());
+  bytes.pre = "llama-bpe";
+  EXPECT_THAT(Make(bytes)->Encode("", options).value(), ElementsAre(320)) << "as Llama 3 does";
+}
+
+TEST(GgufVocabulary, SplitsAsItsPreTokenizerSays) {
+  GgufVocabulary vocabulary = Golden("qwen2");
+  // A merge that only works where the two stand in one piece.
+  for (const char* const joined : {"11", "\u0120+", "111"}) vocabulary.tokens.push_back(joined);
+  vocabulary.token_type.resize(vocabulary.tokens.size(), 1);
+  vocabulary.merges.insert(vocabulary.merges.end(), {"1 1", "\u0120 +", "11 1"});
+  const auto n_ids = [&](const std::string& pre, const std::string& text) {
+    vocabulary.pre = pre;
+    return Make(vocabulary)->Encode(text, {}).value().size();
+  };
+  EXPECT_EQ(n_ids("qwen2", "1111"), 4);
+  EXPECT_EQ(n_ids("smollm", "1111"), 4);
+  EXPECT_EQ(n_ids("llama-bpe", "1111"), 2);
+  EXPECT_EQ(n_ids("gpt-2", "1111"), 2);
+  EXPECT_EQ(n_ids("gpt-2", " +"), 1);
+  EXPECT_EQ(n_ids("default", " +"), 2) << "punctuation apart";
+  EXPECT_EQ(n_ids("", " +"), 2) << "the same";
+}
+
+struct Refusal {
+  const char* name;
+  std::function<void(GgufVocabulary&)> change;
+  std::string message;
+};
+
+class RefusedGgufVocabulary : public testing::TestWithParam<Refusal> {};
+
+TEST_P(RefusedGgufVocabulary, NamesTheKeyAndWhatIsSupported) {
+  GgufVocabulary vocabulary =
+      Golden(std::string(GetParam().name).starts_with("Bytes") ? "qwen2" : "llama");
+  GetParam().change(vocabulary);
+  const absl::Status status = MakeTokenizer(std::move(vocabulary), "m.gguf").status();
+  EXPECT_EQ(ExitCode(status), 3) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("m.gguf: " + GetParam().message));
+}
+
+const Refusal kRefusals[] = {
+    {"Model", [](GgufVocabulary& v) { v.model = "bert"; },
+     "tokenizer.ggml.model = \"bert\", must be \"llama\" or \"gpt2\""},
+    {"NoScores", [](GgufVocabulary& v) { v.scores.clear(); },
+     "tokenizer.ggml.scores has 0 entries, must have one for each of 384 tokens"},
+    {"TooFewTypes", [](GgufVocabulary& v) { v.token_type.pop_back(); },
+     "tokenizer.ggml.token_type has 383 entries"},
+    {"Type", [](GgufVocabulary& v) { v.token_type[7] = 9; },
+     "tokenizer.ggml.token_type[7] = 9, must be in [1, 6]"},
+    {"NanScore", [](GgufVocabulary& v) { v.scores[7] = std::nanf(""); },
+     "token 7 = \"<0x04>\" has"},
+    {"EmptyToken", [](GgufVocabulary& v) { v.tokens[7] = ""; }, "token 7 = \"\" is empty"},
+    {"InvalidUtf8", [](GgufVocabulary& v) { v.tokens[300] = "\xFF"; }, "token 300 = "},
+    {"NoByte", [](GgufVocabulary& v) { v.tokens[7] = "<0xZZ>"; }, "token 7 = \"<0xZZ>\" is a byte"},
+    {"TokenTwice", [](GgufVocabulary& v) { v.tokens[301] = v.tokens[300]; }, "token 301 = "},
+    {"BosOutside", [](GgufVocabulary& v) { v.bos_token_id = 384; },
+     "tokenizer.ggml.bos_token_id = 384, must be in [0, 384)"},
+    {"NoEos",
+     [](GgufVocabulary& v) {
+       v.eos_token_id.reset();
+       v.add_eos_token = true;
+     },
+     "tokenizer.ggml.eos_token_id is missing"},
+    {"NoTokens",
+     [](GgufVocabulary& v) {
+       v = GgufVocabulary();
+       v.model = "llama";
+     },
+     "the tokenizer has no tokens"},
+    {"BytesPre", [](GgufVocabulary& v) { v.pre = "tekken"; },
+     "tokenizer.ggml.pre = \"tekken\", must be one of default, gpt-2, llama-bpe"},
+    {"BytesMerge", [](GgufVocabulary& v) { v.merges[3] = "ab"; },
+     "tokenizer.ggml.merges[3] = \"ab\", must be two tokens"},
+    {"BytesMergeOfNoToken", [](GgufVocabulary& v) { v.merges[3] = "q q"; },
+     "merge 3 (\"q\", \"q\")"},
+    {"BytesEmptySpecial", [](GgufVocabulary& v) { v.tokens[321] = ""; },
+     "tokenizer.ggml.tokens[321] = \"\""},
+};
+
+INSTANTIATE_TEST_SUITE_P(Keys, RefusedGgufVocabulary, testing::ValuesIn(kRefusals),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace ng

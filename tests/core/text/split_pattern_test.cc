@@ -1,0 +1,107 @@
+#include "core/text/split_pattern.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ng {
+namespace {
+
+using ::testing::ElementsAre;
+using Pieces = std::vector<std::string_view>;
+
+Pieces Split(std::string_view text, SplitStep step) { return SplitText(text, std::array{step}); }
+Pieces Gpt2(std::string_view text) { return Split(text, SplitStep::kGpt2); }
+Pieces Llama3(std::string_view text) { return Split(text, SplitStep::kLlama3); }
+Pieces Qwen2(std::string_view text) { return Split(text, SplitStep::kQwen2); }
+
+TEST(SplitPattern, OfGpt2KeepsASpaceWithTheWordAfterIt) {
+  EXPECT_THAT(Gpt2("Hello world 123!? x1"),
+              ElementsAre("Hello", " world", " 123", "!?", " x", "1"));
+  EXPECT_THAT(Gpt2("a\tb"), ElementsAre("a", "\t", "b")) << "only a blank joins";
+  EXPECT_THAT(Gpt2("a\n!"), ElementsAre("a", "\n", "!"));
+}
+
+TEST(SplitPattern, LeavesTheLastSpaceOfARunToWhatFollows) {
+  EXPECT_THAT(Gpt2("a   b"), ElementsAre("a", "  ", " b"));
+  EXPECT_THAT(Gpt2("a \t\nb"), ElementsAre("a", " \t", "\n", "b"));
+  EXPECT_THAT(Gpt2("a   "), ElementsAre("a", "   ")) << "nothing follows";
+  EXPECT_THAT(Gpt2("\u3000\u3000x"), ElementsAre("\u3000", "\u3000", "x")) << "by characters";
+}
+
+TEST(SplitPattern, TakesContractionsApart) {
+  EXPECT_THAT(Gpt2("I'm we'll 'tis X'S"),
+              ElementsAre("I", "'m", " we", "'ll", " '", "tis", " X", "'", "S"));
+  EXPECT_THAT(Llama3("I'M we'Ll it'\u017F 'tis"),
+              ElementsAre("I", "'M", " we", "'Ll", " it", "'\u017F", " '", "tis"));
+  EXPECT_THAT(Gpt2("'"), ElementsAre("'"));
+  EXPECT_THAT(Gpt2("'r"), ElementsAre("'", "r"));
+  EXPECT_THAT(Llama3("'r"), ElementsAre("'r")) << "any character joins a word";
+}
+
+TEST(SplitPattern, OfLlama3JoinsAnyOneCharacterToAWord) {
+  EXPECT_THAT(Llama3("(a)\tb\u00A0c\nd1e"),
+              ElementsAre("(a", ")", "\tb", "\u00A0c", "\n", "d", "1", "e"));
+}
+
+TEST(SplitPattern, CountsDigitsByThreesOrOneByOne) {
+  EXPECT_THAT(Llama3("12345 6"), ElementsAre("123", "45", " ", "6"));
+  EXPECT_THAT(Qwen2("123 6"), ElementsAre("1", "2", "3", " ", "6"));
+  EXPECT_THAT(Llama3("\u0661\u0662\u0663\u0664"), ElementsAre("\u0661\u0662\u0663", "\u0664"));
+}
+
+TEST(SplitPattern, OfLlama3EndsPunctuationAndSpacesWithTheLine) {
+  EXPECT_THAT(Llama3("a);\r\n\nb"), ElementsAre("a", ");\r\n\n", "b"));
+  EXPECT_THAT(Llama3("a  \n \n  b"), ElementsAre("a", "  \n \n", " ", " b"));
+  EXPECT_THAT(Llama3(" !\n"), ElementsAre(" !\n"));
+  EXPECT_THAT(Llama3("  \n  "), ElementsAre("  \n", "  "));
+}
+
+TEST(SplitPattern, StepsApplyOneAfterTheOther) {
+  const std::array steps = {SplitStep::kEachNumber, SplitStep::kGpt2};
+  EXPECT_THAT(SplitText("a 12", steps), ElementsAre("a", " ", "1", "2"));
+  EXPECT_THAT(Split("12345a6789", SplitStep::kThreeDigits), ElementsAre("123", "45a", "678", "9"));
+  EXPECT_THAT(Split("a\u00BD12 b", SplitStep::kNumbers), ElementsAre("a", "\u00BD12", " b"));
+  EXPECT_THAT(Split("a+$b\u3002c#", SplitStep::kPunctuation),
+              ElementsAre("a", "+$", "b", "\u3002", "c", "#"));
+  EXPECT_THAT(SplitText("a 12", {}), ElementsAre("a 12"));
+  EXPECT_THAT(SplitText("", steps), ElementsAre());
+}
+
+TEST(SplitPattern, LosesNothing) {
+  const std::vector<std::string> parts = {"a",  "B",  "'s", "'", " ",      "  ",     "\n",
+                                          "\r", "\t", "12", "!", "\u3000", "\u00BD", "\u4E2D"};
+  for (const SplitStep step :
+       {SplitStep::kGpt2, SplitStep::kLlama3, SplitStep::kQwen2, SplitStep::kEachNumber,
+        SplitStep::kNumbers, SplitStep::kThreeDigits, SplitStep::kPunctuation}) {
+    EXPECT_TRUE(rc::check("the pieces are the text", [&] {
+      std::string text;
+      for (const auto& part :
+           *rc::gen::container<std::vector<std::string>>(rc::gen::elementOf(parts))) {
+        text += part;
+      }
+      std::string joined;
+      for (const std::string_view piece : Split(text, step)) {
+        RC_ASSERT(!piece.empty());
+        joined += piece;
+      }
+      RC_ASSERT(joined == text);
+    }));
+  }
+}
+
+TEST(SplitPattern, IsKnownByItsExactText) {
+  const std::string gpt2 =
+      R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+  EXPECT_EQ(SplitStepOf(gpt2), SplitStep::kGpt2);
+  EXPECT_EQ(SplitStepOf(gpt2 + " "), std::nullopt);
+  EXPECT_EQ(SplitPatternNames(), "GPT-2, Llama-3, Qwen2");
+}
+
+}  // namespace
+}  // namespace ng

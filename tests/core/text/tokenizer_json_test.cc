@@ -1,0 +1,268 @@
+#include "core/text/tokenizer_json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/text/utf8.h"
+#include "tests/core/text/golden_rows.h"
+
+namespace ng {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+std::string GoldenFile(const std::string& name) {
+  return test::Slurp(NG_TEST_DATA "/tokenizers/" + name + "/tokenizer.json");
+}
+
+std::unique_ptr<Tokenizer> Read(const std::string& bytes) {
+  absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = ReadTokenizerJson(bytes, "t.json");
+  if (!tokenizer.ok()) ADD_FAILURE() << tokenizer.status();
+  return *std::move(tokenizer);
+}
+
+// A golden file, changed.
+std::string Changed(const std::string& name, const std::function<void(Json&)>& change) {
+  Json file = Json::parse(GoldenFile(name));
+  change(file);
+  return file.dump();
+}
+
+std::string ErrorOf(const std::string& bytes) {
+  const absl::Status status = ReadTokenizerJson(bytes, "t.json").status();
+  EXPECT_EQ(ExitCode(status), 3) << status;
+  EXPECT_EQ(status.message().find('\n'), status.message().npos);
+  return std::string(status.message());
+}
+
+class GoldenTokenizerJson : public testing::TestWithParam<const char*> {
+ protected:
+  std::string Folder() const { return "tokenizers/" + std::string(GetParam()); }
+
+  const std::unique_ptr<Tokenizer> tokenizer_ = Read(GoldenFile(GetParam()));
+};
+
+INSTANTIATE_TEST_SUITE_P(ByteLevelBpe, GoldenTokenizerJson,
+                         testing::Values("bbpe_gpt2", "bbpe_llama3", "bbpe_qwen2"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(GoldenTokenizerJson, EncodesEveryRowAsTheReference) {
+  const std::vector<Json> rows = GoldenRows(Folder() + "/cases.jsonl");
+  EXPECT_GE(rows.size(), 98);
+  for (const Json& row : rows) {
+    const std::string text = row["text"];
+    EXPECT_EQ(tokenizer_->EncodeAsReference(text, OptionsOf(row)).value(), row["ids"].get<Ids>())
+        << row;
+    EXPECT_EQ(tokenizer_->Encode(text, OptionsOf(row)).value(), row["ids"].get<Ids>()) << row;
+    EXPECT_EQ(tokenizer_->Decode(row["ids"].get<Ids>()).value(), row["decoded"]) << row;
+  }
+}
+
+TEST_P(GoldenTokenizerJson, DecodesEveryRowAsTheReference) {
+  const std::vector<Json> rows = GoldenRows(Folder() + "/decode.jsonl");
+  EXPECT_GE(rows.size(), 20);
+  for (const Json& row : rows) {
+    EXPECT_EQ(tokenizer_->Decode(row["ids"].get<Ids>()).value(), row["decoded"]) << row;
+  }
+}
+
+TEST_P(GoldenTokenizerJson, StreamsWhatItDecodes) {
+  for (const Json& row : GoldenRows(Folder() + "/decode.jsonl")) {
+    Utf8Stream stream;
+    std::string text;
+    for (const int32_t id : row["ids"].get<Ids>()) {
+      const std::string part = stream.Push(tokenizer_->TokenBytes(id));
+      EXPECT_FALSE(FindInvalidUtf8(part)) << "cut within a character";
+      text += part;
+    }
+    EXPECT_EQ(text + stream.Finish(), row["decoded"]) << row;
+  }
+}
+
+TEST_P(GoldenTokenizerJson, RefusesWhatItCannotTake) {
+  const auto last = static_cast<int32_t>(tokenizer_->vocab_size() - 1);
+  for (const int32_t id : {-1, last + 1}) {
+    const absl::Status status = tokenizer_->Decode(Ids{0, id}).status();
+    EXPECT_EQ(ExitCode(status), 2);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("must be in [0, "));
+  }
+  EXPECT_EQ(ExitCode(tokenizer_->Encode("ab\xFF", {}).status()), 2);
+}
+
+TEST_P(GoldenTokenizerJson, EncodesAMegabyteOfOneKindOfCharacterInSeconds) {
+  for (const char* const unit :
+       {"a", " ", "7", "\n", "!", "\r\n", "\u0301", "\u0301\u0323", "\u4E2D", "\uAC00", "\u1100",
+        "\U0001F600", "<|endof", "<|endoftext|>", "'s", "\u3000", "the "}) {
+    const std::string text = Megabyte(unit);
+    const auto start = std::chrono::steady_clock::now();
+    ASSERT_TRUE(tokenizer_->Encode(text, {}).ok());
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    EXPECT_LT(took.count(), 20) << unit;  // a fraction of a second on a machine with nothing to do
+  }
+}
+
+TEST_P(GoldenTokenizerJson, SurvivesAnyDamageToItsFile) {
+  const std::string good = GoldenFile(GetParam());
+  EXPECT_TRUE(rc::check("a byte changed, or the end cut off", [&] {
+    std::string bytes = good;
+    const auto at = static_cast<size_t>(*rc::gen::inRange<int>(0, static_cast<int>(good.size())));
+    bytes[at] = static_cast<char>(*rc::gen::inRange(0, 256));
+    if (*rc::gen::inRange(0, 4) == 0) bytes.resize(at);
+    const auto tokenizer = ReadTokenizerJson(bytes, "t.json");
+    if (!tokenizer.ok()) {
+      RC_ASSERT(ExitCode(tokenizer.status()) == 3);
+      return;
+    }
+    const auto ids = (*tokenizer)->Encode("Caf\u00e9 <|endoftext|> x\u0301 1\u00BD", {true, true});
+    if (ids.ok()) RC_ASSERT((*tokenizer)->Decode(*ids).ok());
+  }));
+}
+
+TEST(TokenizerJson, FindsItsSpecialTokens) {
+  const std::unique_ptr<Tokenizer> qwen2 = Read(GoldenFile("bbpe_qwen2"));
+  EXPECT_EQ(qwen2->vocab_size(), 516);
+  EXPECT_EQ(qwen2->SpecialId("<|im_end|>"), 514);
+  EXPECT_EQ(qwen2->SpecialId("<tool_call>"), std::nullopt) << "added, but not special";
+  EXPECT_EQ(qwen2->TokenBytes(514), "<|im_end|>");
+}
+
+TEST(TokenizerJson, TakesAPieceThatIsATokenWholeWhereMergesAreIgnored) {
+  const auto with_token = [](bool ignore) {
+    return Read(Changed("bbpe_llama3", [&](Json& file) {
+      file["model"]["ignore_merges"] = ignore;
+      file["model"]["vocab"]["zqz"] = 644;  // that no merge makes
+    }));
+  };
+  EXPECT_THAT(with_token(true)->Encode("zqz", {}).value(), ElementsAre(644));
+  EXPECT_EQ(with_token(false)->Encode("zqz", {}).value().size(), 3);
+}
+
+TEST(TokenizerJson, AddsASpaceInFrontWhereTheFileSaysSo) {
+  const auto tokenizer = Read(
+      Changed("bbpe_gpt2", [](Json& file) { file["pre_tokenizer"]["add_prefix_space"] = true; }));
+  const auto plain = Read(GoldenFile("bbpe_gpt2"));
+  EXPECT_EQ(tokenizer->Encode("the", {}).value(), plain->Encode(" the", {}).value());
+  EXPECT_EQ(tokenizer->Encode(" the", {}).value(), plain->Encode(" the", {}).value());
+}
+
+TEST(TokenizerJson, SplitsDigitsFirstWhereTheFileSaysSo) {
+  const auto tokenizer = Read(Changed("bbpe_gpt2", [](Json& file) {
+    const Json digits = {{"type", "Digits"}, {"individual_digits", true}};
+    file["pre_tokenizer"] = {{"type", "Sequence"},
+                             {"pretokenizers", {digits, file["pre_tokenizer"]}}};
+  }));
+  const auto plain = Read(GoldenFile("bbpe_gpt2"));
+  Ids apart = plain->Encode(" ", {}).value();
+  for (const char* const digit : {"1", "2"}) {
+    apart.push_back(plain->Encode(digit, {}).value().at(0));
+  }
+  EXPECT_EQ(tokenizer->Encode(" 12", {}).value(), apart);
+}
+
+TEST(TokenizerJson, HasATokenForEveryByteOrSaysWhichItLacks) {
+  const auto tokenizer = Read(Changed("bbpe_gpt2", [](Json& file) {
+    // The place of the byte 0xF4 (U+00F4 in the alphabet) goes to a token that no text has.
+    Json& vocabulary = file["model"]["vocab"];
+    vocabulary["no such piece"] = vocabulary["\u00F4"];
+    vocabulary.erase("\u00F4");
+  }));
+  const absl::Status status = tokenizer->Encode("\U0010FFFF", {}).status();
+  EXPECT_EQ(ExitCode(status), 2);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the byte 244"));
+}
+
+struct Refusal {
+  const char* name;
+  std::function<void(Json&)> change;
+  std::string message;
+};
+
+class RefusedTokenizerJson : public testing::TestWithParam<Refusal> {};
+
+TEST_P(RefusedTokenizerJson, NamesTheThingAndWhatIsSupported) {
+  EXPECT_THAT(ErrorOf(Changed("bbpe_llama3", GetParam().change)), HasSubstr(GetParam().message));
+}
+
+const Refusal kRefusals[] = {
+    {"Pattern",
+     [](Json& f) { f["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "\\w+"; },
+     R"(t.json: pre_tokenizer.pretokenizers[0].pattern = {"Regex":"\\w+"}, must be the regular )"
+     "expression of one of: GPT-2, Llama-3, Qwen2"},
+    {"SplitBehavior",
+     [](Json& f) { f["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "MergedWithNext"; },
+     "pretokenizers[0].behavior = \"MergedWithNext\", must be \"Isolated\""},
+    {"PreTokenizer",
+     [](Json& f) {
+       f["pre_tokenizer"] = {{"type", "Whitespace"}};
+     },
+     "pre_tokenizer.type = \"Whitespace\", must be \"ByteLevel\", \"Split\" or \"Digits\""},
+    {"NoPreTokenizer", [](Json& f) { f["pre_tokenizer"] = nullptr; },
+     "pre_tokenizer = null, must be or end with one of type \"ByteLevel\""},
+    {"Normalizer",
+     [](Json& f) {
+       f["normalizer"] = {{"type", "NFKC"}};
+     },
+     "normalizer.type = \"NFKC\", must be \"NFC\""},
+    {"PostProcessor",
+     [](Json& f) {
+       f["post_processor"] = {{"type", "BertProcessing"}};
+     },
+     "post_processor.type = \"BertProcessing\", must be \"ByteLevel\""},
+    {"TemplateToken",
+     [](Json& f) {
+       f["post_processor"]["processors"][1]["special_tokens"]["<|begin_of_text|>"]["ids"] = {644};
+     },
+     "ids[0]\" = 644, must be an integer in [0, 643]"},
+    {"TemplateWithoutText",
+     [](Json& f) { f["post_processor"]["processors"][1]["single"].erase(1); },
+     "must be a list with one Sequence"},
+    {"Decoder", [](Json& f) { f["decoder"] = nullptr; }, "decoder = null, must be of type"},
+    {"Dropout", [](Json& f) { f["model"]["dropout"] = 0.1; }, "model.dropout = 0.1"},
+    {"ByteFallback", [](Json& f) { f["model"]["byte_fallback"] = true; }, "model.byte_fallback"},
+    {"WordEnds", [](Json& f) { f["model"]["end_of_word_suffix"] = "</w>"; },
+     "model.end_of_word_suffix = \"</w>\", must be null"},
+    {"MissingId", [](Json& f) { f["added_tokens"][3]["id"] = 700; },
+     "no token has the id 643, must be one for each up to 700"},
+    {"SharedId", [](Json& f) { f["added_tokens"][3]["id"] = 5; }, "id 5 is both"},
+    {"NegativeId", [](Json& f) { f["model"]["vocab"]["!"] = -1; }, "model.vocab[\"!\"] = -1"},
+    {"HugeId", [](Json& f) { f["model"]["vocab"]["!"] = 1LL << 40; }, "must be an id"},
+    {"TwoIds", [](Json& f) { f["added_tokens"][3]["content"] = "<|end_header_id|>"; },
+     "is there twice"},
+    {"EmptyAddedToken", [](Json& f) { f["added_tokens"][3]["content"] = ""; },
+     "added_tokens[3].content = \"\", must be not empty"},
+    {"NoFlag", [](Json& f) { f["added_tokens"][3].erase("lstrip"); }, "\"lstrip\" is missing"},
+    {"MergeTwice", [](Json& f) { f["model"]["merges"].push_back(f["model"]["merges"][0]); },
+     "is there twice"},
+    {"MergeMakesASpecialToken",
+     [](Json& f) {
+       f["added_tokens"][3]["content"] = "\u0120t";
+       f["added_tokens"][3]["id"] = f["model"]["vocab"]["\u0120t"];
+       f["model"]["vocab"]["zqz"] = 643;
+     },
+     R"("\u0120t" is no token that merges can make)"},
+    {"Vocabulary", [](Json& f) { f["model"]["vocab"] = 3; }, "model.vocab = 3, must be an object"},
+    {"NoTokens",
+     [](Json& f) {
+       f["model"]["vocab"] = Json::object();
+       f["model"]["merges"] = Json::array();
+       f["added_tokens"] = nullptr;
+       f["post_processor"] = nullptr;
+     },
+     "the tokenizer has no tokens"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Parts, RefusedTokenizerJson, testing::ValuesIn(kRefusals),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace ng

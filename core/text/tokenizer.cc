@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/formats/file.h"
+#include "core/text/char_tokenizer.h"
 #include "core/text/sentencepiece_tokenizer.h"
 #include "core/text/tokenizer_json.h"
 
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kMaxTokenizerBytes = int64_t{64} << 20;
 
 // The names that a tokenizer has in a model folder, the preferred one first.
-constexpr const char* kFileNames[] = {"tokenizer.model", "tokenizer.json"};
+constexpr const char* kFileNames[] = {"tokenizer.model", "tokenizer.json", "meta.pkl"};
 
 // A file that cannot be looked at counts as there, so that opening it gives the reason.
 bool Exists(const fs::path& path) {
@@ -42,10 +43,11 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path
   NG_ASSIGN_OR_RETURN(const InputFile opened, InputFile::Open(file));
   if (extension == ".gguf") {
     return ModelFileError(absl::StrCat(
-        file, ": is a GGUF file, must be a SentencePiece .model file or a tokenizer.json"));
+        file, ": is a GGUF file, must be a SentencePiece .model, a tokenizer.json or a meta.pkl"));
   }
   NG_ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(file, kMaxTokenizerBytes));
   if (extension == ".json") return ReadTokenizerJson(bytes, file);
+  if (extension == ".pkl") return CharTokenizer::FromMetaPickle(bytes, file);
   return SentencePieceTokenizer::FromBytes(bytes, file);
 }
 

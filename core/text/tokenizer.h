@@ -52,10 +52,12 @@ class Tokenizer {
   virtual std::optional<int32_t> SpecialId(std::string_view literal) const = 0;
 };
 
-// Opens a .model file, or finds tokenizer.model in a model folder.
-// Errors: ModelFileError naming the file and what is wrong with it.
+// Opens a SentencePiece .model, a tokenizer.json or nanoGPT's meta.pkl by its extension (any other
+// is taken for a .model), or finds one in a model folder. Errors: ModelFileError naming the file
+// and what is wrong with it.
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path);
-// The tokenizer file beside a model, or nothing.
+// The tokenizer file beside a model, or nothing. Of several the first in this order counts:
+// tokenizer.model, tokenizer.json, meta.pkl.
 std::optional<std::string> FindTokenizer(const std::string& model_dir);
 
 }  // namespace ng

@@ -360,10 +360,11 @@ TEST(OpenTokenizer, SaysWhatIsSupported) {
     EXPECT_EQ(ExitCode(status), 3);
     return std::string(status.message());
   };
-  EXPECT_THAT(error_of(folder.File("")), HasSubstr("has no tokenizer.model, no tokenizer.json"));
+  EXPECT_THAT(error_of(folder.File("")),
+              HasSubstr("has no tokenizer.model, no tokenizer.json, no meta.pkl"));
   EXPECT_THAT(error_of(folder.File("absent.model")), HasSubstr("absent.model: cannot open"));
   EXPECT_THAT(error_of(folder.Write("model.gguf", "GGUF")),
-              HasSubstr("model.gguf: is a GGUF file, must be a SentencePiece .model file"));
+              HasSubstr("model.gguf: is a GGUF file, must be a SentencePiece .model"));
 }
 
 TEST(OpenTokenizer, TakesAFileOrTheFolderItIsIn) {

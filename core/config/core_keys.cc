@@ -38,7 +38,7 @@ constexpr CoreKey kTable[] = {
     {Text("tokenizer.path", "", "tokenizer file or folder; empty: found beside the model"),
      ConfigForm::kPath},
     {Text("tokenizer.chat_template", "auto",
-          "name of the chat template; auto: recognised from the tokenizer's special tokens")},
+          "name of the chat template; auto: recognised from the model's own metadata")},
     {Text("plugins.path", "", "further folders with plugins, searched in this order"),
      ConfigForm::kPathList},
     {Text("attention.name", "flash", "the attention plugin")},

@@ -10,6 +10,7 @@
 #include "core/model/decoder.h"
 #include "core/model/weights.h"
 #include "core/runtime/executor.h"
+#include "core/text/template_metadata.h"
 
 namespace ng {
 namespace {
@@ -59,6 +60,18 @@ absl::Status OpenText(Assembly& assembly) {
   return absl::OkStatus();
 }
 
+// The template that the model's metadata are, or else its tokenizer's special tokens tell. None is
+// no error: only a conversation needs one.
+absl::StatusOr<ChatTemplateChoice> RecogniseChat(Assembly& assembly) {
+  NG_ASSIGN_OR_RETURN(const std::optional<TemplateMetadata> metadata,
+                      FindTemplateMetadata(assembly.config().Text("model.path")));
+  if (!metadata) return ChatTemplateChoice{ChatTemplate::Recognise(*assembly.tokenizer)};
+  const std::optional<ChatTemplateChoice> known = RecogniseTemplate(metadata->text);
+  if (known) return *known;
+  assembly.no_chat = metadata->path + ": the chat template is none of those that are known";
+  return ChatTemplateChoice{"none"};
+}
+
 absl::Status BindChat(Assembly& assembly) {
   const Config& config = assembly.config();
   const std::string& asked = config.Text("tokenizer.chat_template");
@@ -67,26 +80,35 @@ absl::Status BindChat(Assembly& assembly) {
     return UsageError(absl::StrCat(config.Describe("tokenizer.chat_template"), " = ", asked,
                                    ": the model has no tokenizer to bind it to"));
   }
-  const std::string recognised(ChatTemplate::Recognise(*assembly.tokenizer));
-  assembly.chat_template_name = asked == "auto" ? recognised : asked;
-  if (assembly.chat_template_name == "none") return absl::OkStatus();
-  absl::StatusOr<ChatTemplate> chat =
-      ChatTemplate::Bind(assembly.chat_template_name, *assembly.tokenizer);
-  if (!chat.ok()) {
+  if (asked == "none") return absl::OkStatus();
+  ChatTemplateChoice choice = {asked};
+  if (asked == "auto") {
+    NG_ASSIGN_OR_RETURN(choice, RecogniseChat(assembly));
+    if (choice.name == "none") return absl::OkStatus();
+  }
+  absl::StatusOr<ChatTemplate> chat = ChatTemplate::Bind(choice, *assembly.tokenizer);
+  if (!chat.ok() && asked != "auto") {
     return Annotate(chat.status(), config.Describe("tokenizer.chat_template") + ": ");
   }
+  if (!chat.ok()) {
+    assembly.no_chat = std::string(chat.status().message());
+    return absl::OkStatus();
+  }
+  assembly.chat_template_name = choice.name;
   assembly.chat = std::make_unique<ChatTemplate>(*std::move(chat));
   return absl::OkStatus();
 }
 
-// The eot of the template that the tokenizer's own specials belong to, which ends an answer whether
-// or not the user talks through the template; then the model's own end tokens.
+// The eot of the template, or of the one that the tokenizer's own specials belong to, which ends an
+// answer whether or not the user talks through the template; then the model's own end tokens.
 absl::Status FindDefaultStopIds(Assembly& assembly) {
   std::vector<int32_t>& ids = assembly.stop_ids;
   const std::string_view name =
       assembly.tokenizer == nullptr ? "none" : ChatTemplate::Recognise(*assembly.tokenizer);
-  if (name != "none") {
-    NG_ASSIGN_OR_RETURN(const ChatTemplate chat, ChatTemplate::Bind(name, *assembly.tokenizer));
+  if (assembly.chat != nullptr) {
+    ids.push_back(assembly.chat->eot());
+  } else if (name != "none") {
+    NG_ASSIGN_OR_RETURN(const ChatTemplate chat, ChatTemplate::Bind({name}, *assembly.tokenizer));
     ids.push_back(chat.eot());
   }
   const int64_t vocab_size = assembly.model.spec.shape.vocab_size;

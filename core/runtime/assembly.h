@@ -48,6 +48,7 @@ struct Assembly {
   std::string tokenizer_path;                 //
   std::string chat_template_name = "none";    //
   std::unique_ptr<ChatTemplate> chat;         // null: none
+  std::string no_chat;                        // why none was recognised; empty: nothing to go by
   std::vector<int32_t> stop_ids;              //
   std::vector<std::string_view> token_bytes;  // [vocab_size], borrowed from the tokenizer
   std::unique_ptr<AttentionBackend> attention;

@@ -191,10 +191,12 @@ std::string DescribeRun(const Assembly& assembly, const CacheSpec& spec, const M
 }
 
 absl::Status NoChatTemplate(const Assembly& assembly) {
-  return UsageError(
-      absl::StrCat("the model ", assembly.model.source->path(),
-                   " has no chat template that is known; set tokenizer.chat_template (",
-                   ChatTemplateNames(), "), or use --prompt"));
+  const std::string reason = assembly.no_chat.empty()
+                                 ? absl::StrCat("the model ", assembly.model.source->path(),
+                                                " has no chat template that is known")
+                                 : assembly.no_chat;
+  return UsageError(absl::StrCat(reason, "; set tokenizer.chat_template (", ChatTemplateNames(),
+                                 "), or use --prompt"));
 }
 
 }  // namespace ng

@@ -2,40 +2,107 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
+#include <optional>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "core/config/config.h"
 
 namespace ng {
+
+// Where a template takes the spaces off the ends of what is said.
+enum class Trim {
+  kNowhere,
+  kEachText,
+  kTurn,  // off the system and the user text as one
+};
+
+// A conversation is: begin, system (if any), user | again, user | again, user ... In each string {}
+// is what is said, and the literals of `specials` are the tokens of these names.
+struct ChatTemplateRow {
+  std::string_view name;
+  std::array<std::string_view, 4> specials;  // unused ones are empty
+  std::string_view begin;
+  std::string_view system;
+  std::string_view user;  // a user's turn, and what opens the answer
+  std::string_view again;
+  std::string_view eot;  // of `specials`: closes an answer
+  Trim trim = Trim::kNowhere;
+};
+
 namespace {
 
 constexpr std::string_view kNone = "none";
+constexpr std::string_view kPlace = "{}";
 
-// The special tokens of one template, as its tokenizer spells them.
-struct Literals {
-  std::string_view name;
-  std::string_view sys;   // opens the system text
-  std::string_view usr;   // opens a user's turn
-  std::string_view asst;  // opens an answer
-  std::string_view eot;   // closes each of them
+#define NG_NIELS(role) "<|ngpt_" role "_84a5023f67d74cf29cc4001becde983c|>"
 
-  std::array<std::string_view, 4> tokens() const { return {sys, usr, asst, eot}; }
+// Of several rows of one name, the first whose special tokens the tokenizer has is taken.
+constexpr ChatTemplateRow kRows[] = {
+    {.name = "niels",
+     .specials = {NG_NIELS("sys"), NG_NIELS("usr"), NG_NIELS("asst"), NG_NIELS("eot")},
+     .begin = "",
+     .system = NG_NIELS("sys") "{}" NG_NIELS("eot"),
+     .user = NG_NIELS("usr") "{}" NG_NIELS("eot") NG_NIELS("asst"),
+     .again = "",
+     .eot = NG_NIELS("eot")},
+    {.name = "chatml",
+     .specials = {"<|im_start|>", "<|im_end|>"},
+     .begin = "",
+     .system = "<|im_start|>system\n{}<|im_end|>\n",
+     .user = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n",
+     .again = "\n",
+     .eot = "<|im_end|>"},
+    {.name = "llama2",
+     .specials = {"<s>", "</s>"},
+     .begin = "<s>[INST] ",
+     .system = "<<SYS>>\n{}\n<</SYS>>\n\n",
+     .user = "{} [/INST]",
+     .again = "<s>[INST] ",
+     .eot = "</s>",
+     .trim = Trim::kTurn},
+    {.name = "llama3",
+     .specials = {"<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"},
+     .begin = "<|begin_of_text|>",
+     .system = "<|start_header_id|>system<|end_header_id|>\n\n{}<|eot_id|>",
+     .user = "<|start_header_id|>user<|end_header_id|>\n\n{}<|eot_id|>"
+             "<|start_header_id|>assistant<|end_header_id|>\n\n",
+     .again = "",
+     .eot = "<|eot_id|>",
+     .trim = Trim::kEachText},
+    {.name = "zephyr",
+     .specials = {"</s>"},
+     .begin = "",
+     .system = "<|system|>\n{}</s>\n",
+     .user = "<|user|>\n{}</s>\n<|assistant|>\n",
+     .again = "\n",
+     .eot = "</s>"},
+    // With the instruction's marks as tokens (version 3 of the tokenizer), and as text.
+    {.name = "mistral",
+     .specials = {"<s>", "</s>", "[INST]", "[/INST]"},
+     .begin = "<s>[INST]",
+     .system = "{}\n\n",
+     .user = "{}[/INST]",
+     .again = "[INST]",
+     .eot = "</s>"},
+    {.name = "mistral",
+     .specials = {"<s>", "</s>"},
+     .begin = "<s>[INST] ",
+     .system = "{}\n\n",
+     .user = "{} [/INST]",
+     .again = "[INST] ",
+     .eot = "</s>"},
 };
 
-constexpr Literals kTemplates[] = {{
-    .name = "niels",
-    .sys = "<|ngpt_sys_84a5023f67d74cf29cc4001becde983c|>",
-    .usr = "<|ngpt_usr_84a5023f67d74cf29cc4001becde983c|>",
-    .asst = "<|ngpt_asst_84a5023f67d74cf29cc4001becde983c|>",
-    .eot = "<|ngpt_eot_84a5023f67d74cf29cc4001becde983c|>",
-}};
+#undef NG_NIELS
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 std::vector<std::string> AllNames() {
   std::vector<std::string> names = {std::string(kNone)};
-  for (const Literals& literals : kTemplates) names.emplace_back(literals.name);
+  for (const ChatTemplateRow& row : kRows) {
+    if (names.back() != row.name) names.emplace_back(row.name);
+  }
   return names;
 }
 
@@ -55,6 +122,14 @@ absl::Status UnknownTemplate(std::string_view name) {
                                  nearest ? "; did you mean " + *nearest + "?" : ""));
 }
 
+// The special token of a row that a tokenizer lacks, if any.
+std::string_view MissingToken(const ChatTemplateRow& row, const Tokenizer& tokenizer) {
+  const auto missing = std::ranges::find_if(row.specials, [&](std::string_view literal) {
+    return !literal.empty() && !tokenizer.SpecialId(literal);
+  });
+  return missing == row.specials.end() ? std::string_view() : *missing;
+}
+
 }  // namespace
 
 const char* ChatTemplateNames() {
@@ -62,58 +137,110 @@ const char* ChatTemplateNames() {
   return names.c_str();
 }
 
-absl::StatusOr<ChatTemplate> ChatTemplate::Bind(std::string_view name, const Tokenizer& tokenizer) {
+absl::StatusOr<ChatTemplate> ChatTemplate::Bind(const ChatTemplateChoice& choice,
+                                                const Tokenizer& tokenizer) {
+  const std::string_view name = choice.name;
   if (name == kNone) {
     return UsageError("chat template \"none\": a conversation needs one of " + JoinedNames());
   }
-  const Literals* literals = std::ranges::find(kTemplates, name, &Literals::name);
-  if (literals == std::end(kTemplates)) return UnknownTemplate(name);
-
-  ChatTemplate bound;
-  bound.tokenizer_ = &tokenizer;
-  int32_t* const ids[] = {&bound.sys_, &bound.usr_, &bound.asst_, &bound.eot_};
-  for (size_t i = 0; i < std::size(ids); ++i) {
-    const std::string_view literal = literals->tokens()[i];
-    const std::optional<int32_t> id = tokenizer.SpecialId(literal);
-    if (!id) {
-      return UsageError(absl::StrCat("chat template \"", View(name),
-                                     "\": the tokenizer has no special token ", View(literal)));
+  std::string_view missing;
+  for (const ChatTemplateRow& row : kRows) {
+    if (row.name != name) continue;
+    missing = MissingToken(row, tokenizer);
+    if (!missing.empty()) continue;
+    ChatTemplate bound;
+    bound.row_ = &row;
+    bound.tokenizer_ = &tokenizer;
+    bound.default_system_ = choice.default_system;
+    bound.before_again_ = choice.before_again;
+    for (const std::string_view literal : row.specials) {
+      if (!literal.empty()) bound.specials_.emplace_back(literal, *tokenizer.SpecialId(literal));
     }
-    *ids[i] = *id;
+    bound.eot_ = *tokenizer.SpecialId(row.eot);
+    return bound;
   }
-  return bound;
+  if (missing.empty()) return UnknownTemplate(name);
+  return UsageError(absl::StrCat("chat template \"", View(name),
+                                 "\": the tokenizer has no special token ", View(missing)));
 }
 
 std::string_view ChatTemplate::Recognise(const Tokenizer& tokenizer) {
-  for (const Literals& literals : kTemplates) {
-    const auto known = [&](std::string_view token) {
-      return tokenizer.SpecialId(token).has_value();
-    };
-    if (std::ranges::all_of(literals.tokens(), known)) return literals.name;
-  }
-  return kNone;
+  // The others' tokens are those of base models too.
+  const ChatTemplateRow& niels = kRows[0];
+  return MissingToken(niels, tokenizer).empty() ? niels.name : kNone;
 }
+
+// Collects text up to the next special token, so that what stands together is encoded together.
+class ChatTemplate::Writer {
+ public:
+  explicit Writer(const ChatTemplate& bound) : bound_(bound) {}
+
+  // `said` takes the place of {}; no special token is looked for in it.
+  absl::Status Add(std::string_view pattern, std::string_view said) {
+    while (!pattern.empty()) {
+      if (pattern.starts_with(kPlace)) {
+        text_ += said;
+        pattern.remove_prefix(kPlace.size());
+        continue;
+      }
+      const auto special = std::ranges::find_if(
+          bound_.specials_, [&](const auto& known) { return pattern.starts_with(known.first); });
+      if (special == bound_.specials_.end()) {
+        text_ += pattern.front();
+        pattern.remove_prefix(1);
+        continue;
+      }
+      NG_RETURN_IF_ERROR(EncodeText());
+      ids_.push_back(special->second);
+      pattern.remove_prefix(special->first.size());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<int32_t>> Finish() {
+    NG_RETURN_IF_ERROR(EncodeText());
+    return std::move(ids_);
+  }
+
+ private:
+  absl::Status EncodeText() {
+    NG_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, bound_.tokenizer_->Encode(text_, {}));
+    ids_.insert(ids_.end(), ids.begin(), ids.end());
+    text_.clear();
+    return absl::OkStatus();
+  }
+
+  const ChatTemplate& bound_;
+  std::string text_;
+  std::vector<int32_t> ids_;
+};
 
 absl::StatusOr<std::vector<int32_t>> ChatTemplate::FirstTurn(std::string_view system,
                                                              std::string_view user) const {
-  std::vector<int32_t> ids;
-  if (!system.empty()) NG_RETURN_IF_ERROR(AppendTurn(sys_, system, &ids));
-  NG_RETURN_IF_ERROR(AppendTurn(usr_, user, &ids));
-  ids.push_back(asst_);
-  return ids;
+  absl::string_view system_text = View(system.empty() ? default_system_ : system);
+  absl::string_view user_text = View(user);
+  if (row_->trim == Trim::kEachText) system_text = absl::StripAsciiWhitespace(system_text);
+  if (row_->trim != Trim::kNowhere) user_text = absl::StripTrailingAsciiWhitespace(user_text);
+  if (row_->trim == Trim::kEachText || (row_->trim == Trim::kTurn && system_text.empty())) {
+    user_text = absl::StripLeadingAsciiWhitespace(user_text);
+  }
+  Writer writer(*this);
+  NG_RETURN_IF_ERROR(writer.Add(row_->begin, ""));
+  if (!system_text.empty()) {
+    NG_RETURN_IF_ERROR(writer.Add(row_->system, {system_text.data(), system_text.size()}));
+  }
+  NG_RETURN_IF_ERROR(writer.Add(row_->user, {user_text.data(), user_text.size()}));
+  return writer.Finish();
 }
 
 absl::StatusOr<std::vector<int32_t>> ChatTemplate::NextTurn(std::string_view user) const {
-  return FirstTurn("", user);
-}
-
-absl::Status ChatTemplate::AppendTurn(int32_t opening, std::string_view text,
-                                      std::vector<int32_t>* ids) const {
-  NG_ASSIGN_OR_RETURN(const std::vector<int32_t> body, tokenizer_->Encode(text, EncodeOptions{}));
-  ids->push_back(opening);
-  ids->insert(ids->end(), body.begin(), body.end());
-  ids->push_back(eot_);
-  return absl::OkStatus();
+  const absl::string_view text =
+      row_->trim == Trim::kNowhere ? View(user) : absl::StripAsciiWhitespace(View(user));
+  Writer writer(*this);
+  NG_RETURN_IF_ERROR(writer.Add(before_again_, ""));
+  NG_RETURN_IF_ERROR(writer.Add(row_->again, ""));
+  NG_RETURN_IF_ERROR(writer.Add(row_->user, {text.data(), text.size()}));
+  return writer.Finish();
 }
 
 }  // namespace ng

@@ -1,15 +1,15 @@
 // Chat templates: a conversation -> ids.
 //
-// A template is data: for each role the special literal that opens a turn, and the one that closes
-// it. The text of a turn is encoded without parsing specials, so nothing a user types can open or
-// close one.
+// A template is data: the text around what a system, a user and an answer say, in which the
+// literals of its special tokens stand for their ids. What people say is encoded without parsing
+// specials, so nothing a user types can open or close a turn.
 #ifndef NG_CORE_TEXT_CHAT_TEMPLATE_H_
 #define NG_CORE_TEXT_CHAT_TEMPLATE_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/text/tokenizer.h"
@@ -20,29 +20,40 @@ namespace ng {
 // The names that chat_template accepts, "none" first, separated by '|'.
 const char* ChatTemplateNames();
 
+struct ChatTemplateRow;  // one template as data
+
+// A template by name, and what one model's own form of it does differently.
+struct ChatTemplateChoice {
+  std::string_view name;
+  std::string_view default_system = "";  // said where a conversation has no system text
+  std::string_view before_again = "";    // stands between a closed answer and the next turn
+};
+
 class ChatTemplate {
  public:
-  // Binds a template by name to a tokenizer, which must have its special tokens and outlive it.
+  // Binds a template to a tokenizer, which must have its special tokens and outlive it.
   // Errors: UsageError naming the template and the token that is missing.
-  static absl::StatusOr<ChatTemplate> Bind(std::string_view name, const Tokenizer& tokenizer);
-  // The template that this tokenizer's special tokens are exactly those of, or "none".
+  static absl::StatusOr<ChatTemplate> Bind(const ChatTemplateChoice& choice,
+                                           const Tokenizer& tokenizer);
+  // The template that a tokenizer's special tokens alone tell: "niels", or "none".
   static std::string_view Recognise(const Tokenizer& tokenizer);
 
-  // [sys] S [eot] (if any) [usr] U [eot] [asst]
+  // The beginning of a conversation, up to where the answer begins. An empty system text is none.
   absl::StatusOr<std::vector<int32_t>> FirstTurn(std::string_view system,
                                                  std::string_view user) const;
-  // [usr] U [eot] [asst]: what a further turn adds once the last answer has been closed.
+  // What a further turn adds once the last answer has been closed by eot().
   absl::StatusOr<std::vector<int32_t>> NextTurn(std::string_view user) const;
   // The id that ends an answer.
   int32_t eot() const { return eot_; }
 
  private:
-  absl::Status AppendTurn(int32_t opening, std::string_view text, std::vector<int32_t>* ids) const;
+  class Writer;
 
+  const ChatTemplateRow* row_ = nullptr;
   const Tokenizer* tokenizer_ = nullptr;
-  int32_t sys_ = 0;
-  int32_t usr_ = 0;
-  int32_t asst_ = 0;
+  std::string default_system_;
+  std::string before_again_;
+  std::vector<std::pair<std::string_view, int32_t>> specials_;  // literal and id
   int32_t eot_ = 0;
 };
 

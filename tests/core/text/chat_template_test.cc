@@ -39,7 +39,7 @@ class ChatTemplateTest : public testing::Test {
 
   const std::unique_ptr<Tokenizer> tokenizer_ =
       OpenTokenizer(NG_TEST_DATA "/tokenizers/spm_unigram").value();
-  const ChatTemplate niels_ = ChatTemplate::Bind("niels", *tokenizer_).value();
+  const ChatTemplate niels_ = ChatTemplate::Bind({"niels"}, *tokenizer_).value();
 };
 
 TEST_F(ChatTemplateTest, WrapsAUsersTurn) {
@@ -85,7 +85,7 @@ TEST_F(ChatTemplateTest, IsRecognisedByAllOfItsSpecialTokens) {
 
 TEST_F(ChatTemplateTest, NamesTheTokenThatATokenizerLacks) {
   const auto llama = OpenTokenizer(NG_TEST_DATA "/tokenizers/spm_bpe_llama").value();
-  const absl::Status status = ChatTemplate::Bind("niels", *llama).status();
+  const absl::Status status = ChatTemplate::Bind({"niels"}, *llama).status();
   EXPECT_EQ(ExitCode(status), 2);
   EXPECT_THAT(std::string(status.message()), HasSubstr("no special token " + Literal("sys")));
   EXPECT_EQ(ChatTemplate::Recognise(*llama), "none");
@@ -93,11 +93,11 @@ TEST_F(ChatTemplateTest, NamesTheTokenThatATokenizerLacks) {
 
 TEST_F(ChatTemplateTest, NamesWhatIsAllowedForAnUnknownName) {
   EXPECT_EQ(std::string(ChatTemplateNames()), "none|niels");
-  const absl::Status status = ChatTemplate::Bind("neils", *tokenizer_).status();
+  const absl::Status status = ChatTemplate::Bind({"neils"}, *tokenizer_).status();
   EXPECT_EQ(ExitCode(status), 2);
   EXPECT_EQ(std::string(status.message()),
             "chat template \"neils\", must be one of none|niels; did you mean niels?");
-  EXPECT_EQ(ExitCode(ChatTemplate::Bind("none", *tokenizer_).status()), 2);
+  EXPECT_EQ(ExitCode(ChatTemplate::Bind({"none"}, *tokenizer_).status()), 2);
 }
 
 }  // namespace

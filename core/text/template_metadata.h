@@ -1,0 +1,31 @@
+// The chat template that a model brings along: a Jinja program in its metadata.
+//
+// It is not run. It is recognised when it is, byte for byte, one of those whose conversations a
+// named template writes.
+#ifndef NG_CORE_TEXT_TEMPLATE_METADATA_H_
+#define NG_CORE_TEXT_TEMPLATE_METADATA_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/text/chat_template.h"
+#include "ng/status.h"
+
+namespace ng {
+
+struct TemplateMetadata {
+  std::string path;  // the file it is from
+  std::string text;
+};
+
+// chat_template.jinja in a model folder, else "chat_template" of tokenizer_config.json; nothing
+// where there is neither. Errors: ModelFileError.
+absl::StatusOr<std::optional<TemplateMetadata>> FindTemplateMetadata(const std::string& model_dir);
+
+// The template that a text is; nothing for any other text.
+std::optional<ChatTemplateChoice> RecogniseTemplate(std::string_view text);
+
+}  // namespace ng
+
+#endif  // NG_CORE_TEXT_TEMPLATE_METADATA_H_

@@ -17,6 +17,8 @@ namespace ng {
 struct TemplateMetadata {
   std::string path;  // the file it is from
   std::string text;
+
+  bool operator==(const TemplateMetadata&) const = default;
 };
 
 // chat_template.jinja in a model folder, else "chat_template" of tokenizer_config.json; nothing

@@ -47,13 +47,12 @@ const AddedToken* AddedTokens::LongestAt(std::string_view text) const {
   for (size_t at = 0; first != last; ++at) {
     while (first != last && first->text.size() == at) longest = &*first++;
     if (at == text.size()) break;
-    const auto byte_at = [at](const AddedToken& token) {
+    const auto byte = static_cast<uint8_t>(text[at]);
+    const auto byte_of = [at](const AddedToken& token) {
       return static_cast<uint8_t>(token.text[at]);
     };
-    const auto range =
-        std::ranges::equal_range(first, last, static_cast<uint8_t>(text[at]), {}, byte_at);
-    first = range.begin();
-    last = range.end();
+    first = std::ranges::lower_bound(first, last, byte, {}, byte_of);
+    last = std::ranges::upper_bound(first, last, byte, {}, byte_of);
   }
   return longest;
 }

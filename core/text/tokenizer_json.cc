@@ -180,8 +180,7 @@ absl::Status Reader::OrderTokens() {
   for (const AddedToken& added : spec_.added_tokens) tokens_.emplace_back(added.id, added.text);
   std::ranges::sort(tokens_);
   // A token may be listed as one of the vocabulary and as an added one.
-  const auto repeated = std::ranges::unique(tokens_);
-  tokens_.erase(repeated.begin(), repeated.end());
+  tokens_.erase(std::unique(tokens_.begin(), tokens_.end()), tokens_.end());
   for (auto& [id, token] : tokens_) {
     const auto expected = static_cast<int64_t>(spec_.tokens.size());
     if (id < expected) {

@@ -66,9 +66,9 @@ absl::Status CharTokenizer::Load(std::string_view bytes) {
 }
 
 absl::Status CharTokenizer::CheckAgainst(const PickleDict& stoi, const PickleValue* size) const {
-  const auto agrees = [this](const auto& entry) {
-    const auto* const text = std::get_if<std::string>(&entry.first.value);
-    const auto* const id = std::get_if<int64_t>(&entry.second.value);
+  const auto agrees = [this](const PickleEntry& entry) {
+    const auto* const text = std::get_if<std::string>(&entry.key.value);
+    const auto* const id = std::get_if<int64_t>(&entry.value.value);
     const auto found = text == nullptr ? ids_.end() : ids_.find(*text);
     return found != ids_.end() && id != nullptr && *id == found->second;
   };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -160,7 +161,7 @@ class Machine {
     PickleValue& dict = stack_[first - 1];
     for (size_t i = first; i < stack_.size(); i += 2) {
       dict.depth = std::max({dict.depth, stack_[i].depth + 1, stack_[i + 1].depth + 1});
-      std::get<PickleDict>(dict.value).emplace_back(std::move(stack_[i]), std::move(stack_[i + 1]));
+      std::get<PickleDict>(dict.value).push_back({std::move(stack_[i]), std::move(stack_[i + 1])});
     }
     stack_.resize(first);
     return dict.depth > kMaxDepth ? Damaged("is nested too deep") : absl::OkStatus();

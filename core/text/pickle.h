@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -16,13 +15,18 @@
 
 namespace ng {
 
-struct PickleValue;
+struct PickleEntry;
 // In the order of the file. A key may be there again: the later one counts.
-using PickleDict = std::vector<std::pair<PickleValue, PickleValue>>;
+using PickleDict = std::vector<PickleEntry>;
 
 struct PickleValue {
   std::variant<int64_t, std::string, PickleDict> value;
   int depth = 0;  // of dictionaries in dictionaries
+};
+
+struct PickleEntry {
+  PickleValue key;
+  PickleValue value;
 };
 
 // Protocols 2 to 5. `path` is what errors name. Errors: ModelFileError (no such file, or an

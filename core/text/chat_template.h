@@ -25,8 +25,8 @@ struct ChatTemplateRow;  // one template as data
 // A template by name, and what one model's own form of it does differently.
 struct ChatTemplateChoice {
   std::string_view name;
-  std::string_view default_system;  // said where a conversation has no system text
-  std::string_view before_again;    // stands between a closed answer and the next turn
+  std::string_view default_system = {};  // said where a conversation has no system text
+  std::string_view before_again = {};    // stands between a closed answer and the next turn
 };
 
 class ChatTemplate {

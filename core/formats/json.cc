@@ -202,7 +202,9 @@ absl::StatusOr<std::optional<double>> JsonFields::OptionalNumber(std::string_vie
                                                                  Range<double> range) const {
   const Json* value = Find(key);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_number() || value->get<double>() < range.min || value->get<double>() > range.max) {
+  // Not NaN, which a binary format may hold.
+  if (!value->is_number() ||
+      !(value->get<double>() >= range.min && value->get<double>() <= range.max)) {
     return Wrong(key, *value, NumberAllowed(range));
   }
   return value->get<double>();

@@ -1,7 +1,6 @@
 #include "core/formats/safetensors.h"
 
 #include <algorithm>
-#include <cassert>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "core/formats/cursor.h"
 #include "core/formats/file.h"
 #include "core/formats/json.h"
+#include "core/formats/tensor_file.h"
 
 namespace ng {
 namespace {
@@ -25,9 +25,7 @@ constexpr int kHeaderDepth = 3;  // {"name": {"shape": [...]}}
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 // A tensor and where its bytes are, counted from the end of the header.
-struct Entry {
-  TensorInfo info;
-  int64_t begin = 0;
+struct Entry : PlacedTensor {
   int64_t end = 0;
 };
 
@@ -166,7 +164,7 @@ absl::Status CheckLayout(std::vector<Entry>& entries, int64_t data_bytes, const 
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Entry>> ReadEntries(const InputFile& file) {
+absl::StatusOr<std::vector<PlacedTensor>> ReadTensors(const InputFile& file) {
   NG_ASSIGN_OR_RETURN(const std::string header, ReadHeader(file));
   NG_ASSIGN_OR_RETURN(const Json tensors,
                       ParseJson(header, file.path() + ": header", kHeaderDepth));
@@ -182,44 +180,19 @@ absl::StatusOr<std::vector<Entry>> ReadEntries(const InputFile& file) {
   }
   const int64_t data_start = kLengthBytes + static_cast<int64_t>(header.size());
   NG_RETURN_IF_ERROR(CheckLayout(entries, file.size() - data_start, file.path()));
-  for (Entry& entry : entries) entry.begin += data_start;
-  return entries;
+  std::vector<PlacedTensor> placed;
+  for (Entry& entry : entries) {
+    placed.push_back({std::move(entry.info), data_start + entry.begin});
+  }
+  return placed;
 }
-
-class SafetensorsFile : public TensorSource {
- public:
-  SafetensorsFile(InputFile file, std::vector<Entry> entries) : file_(std::move(file)) {
-    std::ranges::sort(
-        entries, {}, [](const Entry& entry) -> auto& { return entry.info.name; });
-    for (Entry& entry : entries) {
-      infos_.push_back(std::move(entry.info));
-      positions_.push_back(entry.begin);
-    }
-  }
-
-  const std::string& path() const override { return file_.path(); }
-  std::span<const TensorInfo> tensors() const override { return infos_; }
-
-  absl::Status ReadAt(const TensorInfo& tensor, int64_t first,
-                      std::span<std::byte> out) const override {
-    const TensorInfo* info = Find(tensor.name);
-    assert(info != nullptr && first + static_cast<int64_t>(out.size()) <= info->n_bytes);
-    return Annotate(file_.ReadAt(positions_[info - infos_.data()] + first, out),
-                    absl::StrCat("tensor ", JsonExcerpt(tensor.name), ": "));
-  }
-
- private:
-  InputFile file_;
-  std::vector<TensorInfo> infos_;   // sorted by name
-  std::vector<int64_t> positions_;  // of infos_[i]'s bytes, from the beginning of the file
-};
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TensorSource>> OpenSafetensors(const std::string& path) {
   NG_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path));
-  NG_ASSIGN_OR_RETURN(std::vector<Entry> entries, ReadEntries(file));
-  return std::make_unique<SafetensorsFile>(std::move(file), std::move(entries));
+  NG_ASSIGN_OR_RETURN(std::vector<PlacedTensor> placed, ReadTensors(file));
+  return MakeTensorFile(std::move(file), std::move(placed));
 }
 
 }  // namespace ng

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/formats/ggml_blocks.h"
 #include "ng/half.h"
 
 namespace ng {
@@ -14,32 +15,36 @@ namespace {
 
 struct DTypeFacts {
   std::string_view name;
-  int64_t bytes;
+  int64_t block;  // elements stored together
+  int64_t bytes;  // of these
 };
 
 // In the order of the enum.
-constexpr std::array<DTypeFacts, 15> kDTypes = {{{"F32", 4},
-                                                 {"F16", 2},
-                                                 {"BF16", 2},
-                                                 {"F64", 8},
-                                                 {"I64", 8},
-                                                 {"I32", 4},
-                                                 {"I16", 2},
-                                                 {"I8", 1},
-                                                 {"U64", 8},
-                                                 {"U32", 4},
-                                                 {"U16", 2},
-                                                 {"U8", 1},
-                                                 {"BOOL", 1},
-                                                 {"F8_E4M3", 1},
-                                                 {"F8_E5M2", 1}}};
-static_assert(kDTypes.size() == static_cast<size_t>(DType::kF8E5M2) + 1);
+constexpr std::array<DTypeFacts, 25> kDTypes = {
+    {{"F32", 1, 4},     {"F16", 1, 2},      {"BF16", 1, 2},     {"F64", 1, 8},
+     {"I64", 1, 8},     {"I32", 1, 4},      {"I16", 1, 2},      {"I8", 1, 1},
+     {"U64", 1, 8},     {"U32", 1, 4},      {"U16", 1, 2},      {"U8", 1, 1},
+     {"BOOL", 1, 1},    {"F8_E4M3", 1, 1},  {"F8_E5M2", 1, 1},  {"Q4_0", 32, 18},
+     {"Q4_1", 32, 20},  {"Q5_0", 32, 22},   {"Q5_1", 32, 24},   {"Q8_0", 32, 34},
+     {"Q2_K", 256, 84}, {"Q3_K", 256, 110}, {"Q4_K", 256, 144}, {"Q5_K", 256, 176},
+     {"Q6_K", 256, 210}}};
+static_assert(kDTypes.size() == static_cast<size_t>(DType::kQ6K) + 1);
+
+const DTypeFacts& FactsOf(DType type) { return kDTypes[static_cast<size_t>(type)]; }
+
+bool IsQuantised(DType type) { return type >= DType::kQ40; }
 
 }  // namespace
 
-std::string_view DTypeName(DType type) { return kDTypes[static_cast<size_t>(type)].name; }
+std::string_view DTypeName(DType type) { return FactsOf(type).name; }
 
-int64_t DTypeBytes(DType type) { return kDTypes[static_cast<size_t>(type)].bytes; }
+int64_t DTypeBlock(DType type) { return FactsOf(type).block; }
+
+int64_t DTypeBytes(DType type) { return FactsOf(type).bytes; }
+
+bool IsWeightDType(DType type) {
+  return type == DType::kF32 || type == DType::kF16 || type == DType::kBf16 || IsQuantised(type);
+}
 
 std::string ShapeString(std::span<const int64_t> shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
@@ -67,6 +72,7 @@ void ConvertHalves(const std::byte* data, std::span<float> out) {
 void ConvertToF32(DType dtype, const std::byte* data, std::span<float> out) {
   if (dtype == DType::kF16) return ConvertHalves<F16ToF32>(data, out);
   if (dtype == DType::kBf16) return ConvertHalves<Bf16ToF32>(data, out);
+  if (IsQuantised(dtype)) return DequantizeBlocks(dtype, data, out);
   assert(dtype == DType::kF32);
   if (!out.empty()) std::memcpy(out.data(), data, out.size_bytes());
 }

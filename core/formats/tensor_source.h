@@ -32,10 +32,24 @@ enum class DType : int32_t {
   kU8,
   kBool,
   kF8E4M3,
-  kF8E5M2
+  kF8E5M2,
+  // GGUF's quantised types: blocks of values behind their scales (ggml_blocks.h).
+  kQ40,
+  kQ41,
+  kQ50,
+  kQ51,
+  kQ80,
+  kQ2K,
+  kQ3K,
+  kQ4K,
+  kQ5K,
+  kQ6K
 };
-std::string_view DTypeName(DType type);  // as safetensors spells it: "F32"
-int64_t DTypeBytes(DType type);
+std::string_view DTypeName(DType type);  // as the format spells it: "F32", "Q4_0"
+int64_t DTypeBlock(DType type);          // elements that are stored together; 1 but for blocks
+int64_t DTypeBytes(DType type);          // of so many elements
+// Whether ConvertToF32 takes it: the types that weights may have.
+bool IsWeightDType(DType type);
 
 struct TensorInfo {
   std::string name;
@@ -66,8 +80,8 @@ class TensorSource {
   const TensorInfo* Find(std::string_view name) const;
 };
 
-// Converts stored elements to f32 exactly (F32, F16, BF16).
-// REQUIRES: dtype is one of these; out.size() elements are there.
+// Stored elements as f32: exactly (F32, F16, BF16), or as their format computes them (quantised).
+// REQUIRES: IsWeightDType(dtype); out.size() elements, in whole blocks, are there.
 void ConvertToF32(DType dtype, const std::byte* data, std::span<float> out);
 
 }  // namespace ng

@@ -1,0 +1,369 @@
+#include "core/formats/gguf.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cstddef>
+#include <fstream>
+#include <set>
+#include <span>
+
+#include "absl/strings/str_cat.h"
+#include "core/formats/checked.h"
+#include "core/formats/cursor.h"
+#include "core/formats/file.h"
+#include "core/formats/tensor_file.h"
+
+namespace ng {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kMagic = "GGUF";
+constexpr int64_t kFirstHeaderBytes = int64_t{1} << 20;  // read at first; more where it is longer
+constexpr int64_t kDefaultAlignment = 32;
+constexpr uint32_t kMaxDims = 4;
+constexpr size_t kMaxNameBytes = 63;  // of a tensor
+// The least that a key-value, a tensor and a text take: counts are checked before anything is read.
+constexpr uint64_t kLeastKeyValue = 8 + 4 + 1;
+constexpr uint64_t kLeastTensor = 8 + 4 + 4 + 8;
+constexpr uint64_t kLeastText = 8;
+
+absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
+
+// The types of tensors, numbered as in the file.
+struct TensorType {
+  uint32_t number;
+  DType dtype;
+};
+constexpr TensorType kTensorTypes[] = {
+    {0, DType::kF32},  {1, DType::kF16},  {2, DType::kQ40},   {3, DType::kQ41},  {6, DType::kQ50},
+    {7, DType::kQ51},  {8, DType::kQ80},  {10, DType::kQ2K},  {11, DType::kQ3K}, {12, DType::kQ4K},
+    {13, DType::kQ5K}, {14, DType::kQ6K}, {24, DType::kI8},   {25, DType::kI16}, {26, DType::kI32},
+    {27, DType::kI64}, {28, DType::kF64}, {30, DType::kBf16},
+};
+
+// Bytes of a value, 0 for those whose length varies.
+uint64_t FixedBytes(GgufType type) {
+  switch (type) {
+    case GgufType::kU8:
+    case GgufType::kI8:
+    case GgufType::kBool:
+      return 1;
+    case GgufType::kU16:
+    case GgufType::kI16:
+      return 2;
+    case GgufType::kU32:
+    case GgufType::kI32:
+    case GgufType::kF32:
+      return 4;
+    case GgufType::kU64:
+    case GgufType::kI64:
+    case GgufType::kF64:
+      return 8;
+    case GgufType::kText:
+    case GgufType::kArray:
+      return 0;
+  }
+  return 0;
+}
+
+// Everything before the data, from as many of the file's bytes as were read.
+class Header {
+ public:
+  Header(std::string_view bytes, const InputFile& file)
+      : metadata(file.path()), path_(file.path()), file_bytes_(file.size()), cursor_(bytes) {}
+
+  absl::Status Read() {
+    NG_RETURN_IF_ERROR(ReadMagic());
+    NG_ASSIGN_OR_RETURN(const uint64_t n_tensors, Count("tensor count", kLeastTensor));
+    NG_ASSIGN_OR_RETURN(const uint64_t n_values, Count("key-value count", kLeastKeyValue));
+    for (uint64_t i = 0; i < n_values; ++i) NG_RETURN_IF_ERROR(ReadKeyValue());
+    for (uint64_t i = 0; i < n_tensors; ++i) NG_RETURN_IF_ERROR(ReadTensor());
+    return PlaceTensors();
+  }
+
+  // Read failed where the bytes end: more of the file may help.
+  bool ran_out() const { return ran_out_; }
+
+  GgufMetadata metadata;
+  std::vector<PlacedTensor>
+      tensors;  // in the file's order; before the end, begin counts in the data
+
+ private:
+  absl::Status Refuse(std::string_view reason) const {
+    return ModelFileError(absl::StrCat(path_, ": ", View(reason)));
+  }
+
+  absl::Status RanOut(std::string_view what) {
+    ran_out_ = true;
+    return Refuse(absl::StrCat("ends in ", View(what), " at byte ", cursor_.position()));
+  }
+
+  template <typename T>
+  absl::StatusOr<T> Take(std::optional<T> value, std::string_view what) {
+    if (!value) return RanOut(what);
+    return *value;
+  }
+
+  // What is left of the whole file.
+  uint64_t Left() const { return static_cast<uint64_t>(file_bytes_) - cursor_.position(); }
+
+  absl::Status ReadMagic() {
+    NG_ASSIGN_OR_RETURN(const std::string_view magic,
+                        Take(cursor_.Bytes(kMagic.size()), "the letters GGUF"));
+    if (magic != kMagic) {
+      return Refuse(absl::StrCat("begins with ", JsonExcerpt(std::string(magic)),
+                                 ", must be \"GGUF\"; a model in another format is a folder"));
+    }
+    NG_ASSIGN_OR_RETURN(const uint32_t version, Take(cursor_.U32(), "the version"));
+    if (version == 2 || version == 3) return absl::OkStatus();
+    return Refuse(absl::StrCat("GGUF version ", version, ", must be 2 or 3"));
+  }
+
+  // A number of things that take at least `least` bytes each.
+  absl::StatusOr<uint64_t> Count(std::string_view what, uint64_t least) {
+    NG_ASSIGN_OR_RETURN(const uint64_t count, Take(cursor_.U64(), what));
+    if (count <= Left() / least) return count;
+    return Refuse(absl::StrCat(View(what), " = ", count, ", must be in [0, ", Left() / least, "] (",
+                               Left(), " bytes are left)"));
+  }
+
+  absl::StatusOr<std::string_view> Text(std::string_view what) {
+    const std::optional<std::string_view> text = cursor_.LengthPrefixedString();
+    if (text) return *text;
+    const std::optional<uint64_t> length = Cursor(cursor_).U64();
+    if (!length || *length <= Left()) return RanOut(what);
+    return Refuse(absl::StrCat(View(what), " has ", *length, " bytes, ", Left(), " are left"));
+  }
+
+  absl::Status ReadKeyValue() {
+    NG_ASSIGN_OR_RETURN(const std::string_view key, Text("a key"));
+    if (key.empty()) return Refuse("a key is empty");
+    const std::string where = absl::StrCat("key ", JsonExcerpt(std::string(key)));
+    NG_ASSIGN_OR_RETURN(const GgufType type, ReadType(where));
+    bool added = false;
+    if (type == GgufType::kArray) {
+      NG_ASSIGN_OR_RETURN(GgufMetadata::Array array, ReadArray(where));
+      added = metadata.Add(key, std::move(array));
+    } else {
+      NG_ASSIGN_OR_RETURN(Json value, ReadSingle(type, where));
+      added = metadata.Add(key, std::move(value));
+    }
+    return added ? absl::OkStatus() : Refuse(where + " appears twice");
+  }
+
+  absl::StatusOr<GgufType> ReadType(const std::string& where) {
+    NG_ASSIGN_OR_RETURN(const uint32_t number, Take(cursor_.U32(), where));
+    constexpr auto kLast = static_cast<uint32_t>(GgufType::kF64);
+    if (number <= kLast) return static_cast<GgufType>(number);
+    return Refuse(
+        absl::StrCat(where, " has a value of type ", number, ", must be in [0, ", kLast, "]"));
+  }
+
+  absl::StatusOr<Json> ReadSingle(GgufType type, const std::string& where) {
+    if (type == GgufType::kText) {
+      NG_ASSIGN_OR_RETURN(const std::string_view text, Text(where));
+      return Json(std::string(text));
+    }
+    NG_ASSIGN_OR_RETURN(const std::string_view bytes, Take(cursor_.Bytes(FixedBytes(type)), where));
+    Cursor value(bytes);
+    switch (type) {
+      case GgufType::kU8:
+        return Json(value.U8().value());
+      case GgufType::kI8:
+        return Json(static_cast<int8_t>(value.U8().value()));
+      case GgufType::kU16:
+        return Json(value.U16().value());
+      case GgufType::kI16:
+        return Json(static_cast<int16_t>(value.U16().value()));
+      case GgufType::kU32:
+        return Json(value.U32().value());
+      case GgufType::kI32:
+        return Json(static_cast<int32_t>(value.U32().value()));
+      case GgufType::kF32:
+        return Json(value.F32().value());
+      case GgufType::kU64:
+        return Json(value.U64().value());
+      case GgufType::kI64:
+        return Json(static_cast<int64_t>(value.U64().value()));
+      case GgufType::kF64:
+        return Json(std::bit_cast<double>(value.U64().value()));
+      default:
+        break;
+    }
+    assert(type == GgufType::kBool);
+    const uint8_t truth = value.U8().value();
+    if (truth <= 1) return Json(truth == 1);
+    return Refuse(absl::StrCat(where, " is a bool of ", truth, ", must be 0 or 1"));
+  }
+
+  absl::StatusOr<GgufMetadata::Array> ReadArray(const std::string& where) {
+    GgufMetadata::Array array;
+    NG_ASSIGN_OR_RETURN(array.type, ReadType(where));
+    if (array.type == GgufType::kArray) {
+      return Refuse(where + " is an array of arrays, must be one of single values");
+    }
+    const uint64_t fixed = FixedBytes(array.type);
+    NG_ASSIGN_OR_RETURN(const uint64_t count,
+                        Count(where + ": count", fixed == 0 ? kLeastText : fixed));
+    array.count = static_cast<int64_t>(count);
+    if (fixed > 0) {
+      // The product fits: Count has compared it with the file.
+      NG_ASSIGN_OR_RETURN(array.bytes, Take(cursor_.Bytes(count * fixed), where));
+      return array;
+    }
+    Cursor begin = cursor_;
+    for (uint64_t i = 0; i < count; ++i) NG_RETURN_IF_ERROR(Text(where).status());
+    array.bytes = begin.Bytes(cursor_.position() - begin.position()).value();
+    return array;
+  }
+
+  absl::Status ReadTensor() {
+    PlacedTensor& entry = tensors.emplace_back();
+    TensorInfo& info = entry.info;
+    NG_ASSIGN_OR_RETURN(info.name, Text("a tensor's name"));
+    const std::string where = absl::StrCat("tensor ", JsonExcerpt(info.name));
+    if (info.name.size() > kMaxNameBytes) {
+      return Refuse(absl::StrCat(where, ": the name has ", info.name.size(), " bytes, at most ",
+                                 kMaxNameBytes, " are allowed"));
+    }
+    if (!names_.insert(info.name).second) return Refuse(where + " appears twice");
+    NG_RETURN_IF_ERROR(ReadShape(where, info));
+    NG_ASSIGN_OR_RETURN(info.dtype, ReadTensorType(where));
+    NG_RETURN_IF_ERROR(Measure(where, info));
+    NG_ASSIGN_OR_RETURN(const uint64_t offset, Take(cursor_.U64(), where));
+    if (offset > static_cast<uint64_t>(file_bytes_)) {
+      return Refuse(
+          absl::StrCat(where, " has offset ", offset, ", the file has ", file_bytes_, " bytes"));
+    }
+    entry.begin = static_cast<int64_t>(offset);
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadShape(const std::string& where, TensorInfo& info) {
+    NG_ASSIGN_OR_RETURN(const uint32_t n_dims, Take(cursor_.U32(), where));
+    if (n_dims > kMaxDims) {
+      return Refuse(
+          absl::StrCat(where, " has ", n_dims, " dimensions, must be in [0, ", kMaxDims, "]"));
+    }
+    for (uint32_t i = 0; i < n_dims; ++i) {
+      NG_ASSIGN_OR_RETURN(const uint64_t dim, Take(cursor_.U64(), where));
+      if (dim == 0 || dim > uint64_t{INT64_MAX}) {
+        return Refuse(
+            absl::StrCat(where, " has a dimension of ", dim, ", must be in [1, ", INT64_MAX, "]"));
+      }
+      info.shape.push_back(static_cast<int64_t>(dim));
+    }
+    std::ranges::reverse(info.shape);  // the file has the innermost first
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<DType> ReadTensorType(const std::string& where) {
+    NG_ASSIGN_OR_RETURN(const uint32_t number, Take(cursor_.U32(), where));
+    std::string known;
+    for (const TensorType& type : kTensorTypes) {
+      if (type.number == number) return type.dtype;
+      absl::StrAppend(&known, known.empty() ? "" : ", ", View(DTypeName(type.dtype)), " (",
+                      type.number, ")");
+    }
+    return Refuse(absl::StrCat(where, " is of ggml type ", number, ", must be one of ", known));
+  }
+
+  absl::Status Measure(const std::string& where, TensorInfo& info) const {
+    const int64_t block = DTypeBlock(info.dtype);
+    const int64_t inner = info.shape.empty() ? 1 : info.shape.back();
+    if (inner % block != 0) {
+      return Refuse(absl::StrCat(where, " is ", View(DTypeName(info.dtype)), " ",
+                                 ShapeString(info.shape), ", its rows must be whole blocks of ",
+                                 block));
+    }
+    std::optional<int64_t> count = 1;
+    for (const int64_t dim : info.shape) {
+      if (count) count = CheckedMul(*count, dim);
+    }
+    const std::optional<int64_t> bytes =
+        count ? CheckedMul(*count / block, DTypeBytes(info.dtype)) : std::nullopt;
+    if (!bytes || *bytes > file_bytes_) {
+      return Refuse(absl::StrCat(
+          where, " is ", View(DTypeName(info.dtype)), " ", ShapeString(info.shape), " and needs ",
+          bytes ? absl::StrCat(*bytes) : "more than 2^63", " bytes, the file has ", file_bytes_));
+    }
+    info.n_elements = *count;
+    info.n_bytes = *bytes;
+    return absl::OkStatus();
+  }
+
+  // From offsets in the data to positions in the file.
+  absl::Status PlaceTensors() {
+    NG_ASSIGN_OR_RETURN(const int64_t alignment, ReadAlignment());
+    const auto pad = [alignment](int64_t bytes) {
+      return SaturatingAdd(bytes, alignment - 1) & -alignment;
+    };
+    const int64_t data = pad(static_cast<int64_t>(cursor_.position()));
+    int64_t next = 0;
+    for (PlacedTensor& entry : tensors) {
+      const std::string where = absl::StrCat("tensor ", JsonExcerpt(entry.info.name));
+      if (entry.begin != next) {
+        return Refuse(absl::StrCat(where, " has offset ", entry.begin, ", must be ", next,
+                                   ": where the one before ends, at a multiple of ", alignment));
+      }
+      const int64_t end = SaturatingAdd(SaturatingAdd(data, entry.begin), entry.info.n_bytes);
+      if (end > file_bytes_) {
+        return Refuse(absl::StrCat(where, " ends at byte ", end, ", the file has ", file_bytes_));
+      }
+      next = pad(SaturatingAdd(entry.begin, entry.info.n_bytes));
+      entry.begin += data;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<int64_t> ReadAlignment() const {
+    constexpr char kKey[] = "general.alignment";
+    constexpr int64_t kLeast = 8;
+    NG_ASSIGN_OR_RETURN(const std::optional<int64_t> found,
+                        metadata.fields().OptionalInt(kKey, {0, 1 << 30}));
+    const int64_t alignment = found.value_or(kDefaultAlignment);
+    if (alignment >= kLeast && std::has_single_bit(static_cast<uint64_t>(alignment))) {
+      return alignment;
+    }
+    return Refuse(absl::StrCat("key \"", kKey, "\" = ", alignment,
+                               ", must be a power of two and at least ", kLeast));
+  }
+
+  std::string path_;
+  int64_t file_bytes_;
+  Cursor cursor_;
+  bool ran_out_ = false;
+  std::set<std::string> names_;
+};
+
+}  // namespace
+
+bool IsGguf(const std::string& path) {
+  if (path.ends_with(".gguf")) return true;
+  char magic[kMagic.size()] = {};
+  std::ifstream(path, std::ios::binary).read(magic, sizeof(magic));
+  return std::string_view(magic, sizeof(magic)) == kMagic;
+}
+
+absl::StatusOr<GgufFile> OpenGguf(const std::string& path) {
+  NG_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path));
+  std::string bytes;
+  for (int64_t size = std::min(file.size(), kFirstHeaderBytes);;
+       size = std::min(file.size(), SaturatingMul(size, 4))) {
+    const size_t have = bytes.size();
+    bytes.resize(static_cast<size_t>(size));
+    NG_RETURN_IF_ERROR(file.ReadAt(static_cast<int64_t>(have),
+                                   std::as_writable_bytes(std::span(bytes).subspan(have))));
+    Header header(bytes, file);
+    const absl::Status status = header.Read();
+    if (status.ok()) {
+      return GgufFile{std::move(header.metadata),
+                      MakeTensorFile(std::move(file), std::move(header.tensors))};
+    }
+    if (!header.ran_out() || size == file.size()) return status;
+  }
+}
+
+}  // namespace ng

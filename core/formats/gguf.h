@@ -1,0 +1,91 @@
+// GGUF: key-values, the tensors' names, shapes and places, then their data; versions 2 and 3,
+// little-endian.
+// Format: ggml's docs/gguf.md; accepts and refuses as its reference reader does. So there is no
+// array of arrays, and the tensors' data lies in their order, each padded to the alignment.
+#ifndef NG_CORE_FORMATS_GGUF_H_
+#define NG_CORE_FORMATS_GGUF_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/formats/json.h"
+#include "core/formats/tensor_source.h"
+#include "ng/status.h"
+
+namespace ng {
+
+// The types of values, numbered as in the file.
+enum class GgufType : uint32_t {
+  kU8,
+  kI8,
+  kU16,
+  kI16,
+  kU32,
+  kI32,
+  kF32,
+  kBool,
+  kText,
+  kArray,
+  kU64,
+  kI64,
+  kF64
+};
+
+// The key-values of a file. Single values are read as the fields of a JSON object are, with the
+// same errors; arrays by their element. The const methods may be called from any thread.
+class GgufMetadata {
+ public:
+  // The values of an array as the file holds them.
+  struct Array {
+    GgufType type = GgufType::kU8;
+    int64_t count = 0;
+    std::string bytes;
+  };
+
+  explicit GgufMetadata(std::string path) : path_(std::move(path)) {}
+
+  // Each key once. An array's field is an object with its "count", so that who asks for a single
+  // value is told what is there. Borrows the metadata.
+  JsonFields fields() const;
+
+  // The array of that key. Errors: ModelFileError naming the file and the key, where it is missing
+  // or something else.
+  absl::StatusOr<std::vector<std::string>> Texts(std::string_view key) const;
+  absl::StatusOr<std::vector<float>> Floats(std::string_view key) const;
+  absl::StatusOr<std::vector<int64_t>> Ints(std::string_view key) const;
+
+  // For the reader. False: the key is there already.
+  bool Add(std::string_view key, nlohmann::json value);
+  bool Add(std::string_view key, Array array);
+
+ private:
+  absl::StatusOr<const Array*> Find(std::string_view key, std::string_view wanted) const;
+
+  std::string path_;
+  nlohmann::json values_ = nlohmann::json::object();
+  std::map<std::string, Array, std::less<>> arrays_;
+};
+
+struct GgufFile {
+  GgufMetadata metadata;
+  std::unique_ptr<TensorSource> tensors;
+};
+
+// By its extension or its first bytes.
+bool IsGguf(const std::string& path);
+
+// Opens one file. Errors: ModelFileError naming the file, the key or tensor, the value found and
+// the value allowed.
+absl::StatusOr<GgufFile> OpenGguf(const std::string& path);
+
+}  // namespace ng
+
+#endif  // NG_CORE_FORMATS_GGUF_H_

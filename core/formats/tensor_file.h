@@ -1,0 +1,24 @@
+// The tensors of one file, whatever its format: which bytes are whose, read on request.
+#ifndef NG_CORE_FORMATS_TENSOR_FILE_H_
+#define NG_CORE_FORMATS_TENSOR_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/formats/file.h"
+#include "core/formats/tensor_source.h"
+
+namespace ng {
+
+struct PlacedTensor {
+  TensorInfo info;
+  int64_t begin = 0;  // of its bytes, from the beginning of the file
+};
+
+// REQUIRES: each name once; all bytes lay in the file when it was opened.
+std::unique_ptr<TensorSource> MakeTensorFile(InputFile file, std::vector<PlacedTensor> tensors);
+
+}  // namespace ng
+
+#endif  // NG_CORE_FORMATS_TENSOR_FILE_H_

@@ -32,7 +32,8 @@ struct CoreKey {
 };
 
 constexpr CoreKey kTable[] = {
-    {Text("model.path", "", "folder with config.json and model.safetensors"), ConfigForm::kPath},
+    {Text("model.path", "", "folder with config.json and model.safetensors, or a GGUF file"),
+     ConfigForm::kPath},
     {Text("model.weights", "auto", "type the weights are held in; auto: the file's own",
           "auto|f32|bf16|f16|int8|int4")},
     {Text("tokenizer.path", "", "tokenizer file or folder; empty: found beside the model"),

@@ -210,6 +210,19 @@ void PackedMatrix::PackRows(int64_t row, int64_t n_rows, const float* rows) {
   }
 }
 
+void PackedMatrix::PackQuants(int64_t row, int64_t n_rows, const Quants* blocks) {
+  assert(type_ == WeightType::kInt8 || type_ == WeightType::kInt4);
+  assert(row >= 0 && n_rows >= 0 && n_rows <= n_ - row && k_ % kQuantBlock == 0);
+  const int64_t n_blocks = k_ / kQuantBlock;
+  const auto put = type_ == WeightType::kInt8 ? PutQuants<8> : PutQuants<4>;
+  for (int64_t r = row; r < row + n_rows; ++r) {
+    std::byte* block = data_.get() + r / kBlockColumns * PackedBlockBytes(type_, k_);
+    for (int64_t i = 0; i < n_blocks; ++i, block += PackedBlockBytes(type_, kQuantBlock)) {
+      put(*blocks++, r % kBlockColumns, block);
+    }
+  }
+}
+
 void PackedMatrix::CopyRow(int64_t row, float* out) const {
   assert(row >= 0 && row < n_);
   CodecOf(type_).unpack(data_.get() + row / kBlockColumns * PackedBlockBytes(type_, k_),

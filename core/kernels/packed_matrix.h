@@ -24,6 +24,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "core/kernels/kernel_table.h"
+#include "core/kernels/quantize.h"
 #include "ng/executor.h"
 #include "ng/status.h"
 #include "ng/tensor_view.h"
@@ -48,6 +49,10 @@ class PackedMatrix {
   // rows: [n_rows, k]. The rows of a block may come in several calls; different threads may write
   // different rows. REQUIRES: the range lies in [0, n); no magnitude is above MaxMagnitude(type).
   void PackRows(int64_t row, int64_t n_rows, const float* rows);
+
+  // The same from quantised blocks, which go in as they are. blocks: [n_rows, k / 32].
+  // REQUIRES: the type is int8 or int4, and the blocks' q offset as its; k is a multiple of 32.
+  void PackQuants(int64_t row, int64_t n_rows, const Quants* blocks);
 
   // Reads one row back as f32: an embedding look-up. out: [k]
   void CopyRow(int64_t row, float* out) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "ng/half.h"
 
@@ -69,6 +70,33 @@ Quants QuantizeInt4(const float* x) {
     scale = fit.scale;
   }
   return best;
+}
+
+Quants Int8FromQ80(const std::byte* block) {
+  Quants quants;
+  std::memcpy(&quants.scale, block, sizeof(quants.scale));
+  for (int64_t i = 0; i < kQuantBlock; ++i) {
+    quants.q[i] = static_cast<uint8_t>(block[2 + i]) ^ 0x80;  // from signed to offset by 128
+  }
+  return quants;
+}
+
+Quants Int4FromQ40(const std::byte* block) {
+  constexpr int64_t kHalf = kQuantBlock / 2;
+  Quants quants;
+  std::memcpy(&quants.scale, block, sizeof(quants.scale));
+  for (int64_t i = 0; i < kHalf; ++i) {
+    const auto byte = static_cast<uint8_t>(block[2 + i]);
+    quants.q[i] = byte & 15;
+    quants.q[kHalf + i] = byte >> 4;
+  }
+  return quants;
+}
+
+Quants Int8FromQ40(const std::byte* block) {
+  Quants quants = Int4FromQ40(block);
+  for (uint8_t& q : quants.q) q = static_cast<uint8_t>(q - 8 + 128);
+  return quants;
 }
 
 }  // namespace ng

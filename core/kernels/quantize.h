@@ -2,6 +2,7 @@
 #ifndef NG_CORE_KERNELS_QUANTIZE_H_
 #define NG_CORE_KERNELS_QUANTIZE_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "core/kernels/kernel_table.h"
@@ -19,6 +20,11 @@ Quants QuantizeInt8(const float* x);
 // A near block: from the scale that puts the largest magnitude at -8, better ones are sought by
 // least squares, and the one with the smallest squared error is kept.
 Quants QuantizeInt4(const float* x);
+
+// The same values from a block as GGUF stores it, 34 bytes of Q8_0 or 18 of Q4_0.
+Quants Int8FromQ80(const std::byte* block);
+Quants Int8FromQ40(const std::byte* block);
+Quants Int4FromQ40(const std::byte* block);
 
 }  // namespace ng
 

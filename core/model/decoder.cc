@@ -45,6 +45,9 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, const DecoderParts
       parts_(parts),
       attention_spec_(AttentionSpecOf(spec)),
       rope_frequencies_(RopeFrequencies(spec)) {
+  for (size_t i = 0; i < weights_.rope_factors.size(); ++i) {
+    rope_frequencies_[i] /= static_cast<double>(weights_.rope_factors[i]);
+  }
   rope_.reserve(static_cast<size_t>(parts.max_tokens * spec.shape.head_dim));
 }
 

@@ -85,12 +85,12 @@ constexpr RoleName kPostLnNames[] = {
     {"w_emb", TensorRole::kTokenEmbedding},
     {"pos_embed", TensorRole::kPositions},
     {"w_head", TensorRole::kHead, /*transposed=*/true},
-    {"blocks_weights", TensorRole::kQ, /*transposed=*/true, 0, 6},
-    {"blocks_weights", TensorRole::kK, /*transposed=*/true, 1, 6},
-    {"blocks_weights", TensorRole::kV, /*transposed=*/true, 2, 6},
-    {"blocks_weights", TensorRole::kAttnOut, /*transposed=*/true, 3, 6},
-    {"blocks_weights", TensorRole::kMlpUp, /*transposed=*/true, 4, 6},
-    {"blocks_weights", TensorRole::kMlpDown, /*transposed=*/true, 5, 6},
+    {"blocks_weights", TensorRole::kQ, /*transposed=*/true, /*paired=*/false, 0, 6},
+    {"blocks_weights", TensorRole::kK, /*transposed=*/true, /*paired=*/false, 1, 6},
+    {"blocks_weights", TensorRole::kV, /*transposed=*/true, /*paired=*/false, 2, 6},
+    {"blocks_weights", TensorRole::kAttnOut, /*transposed=*/true, /*paired=*/false, 3, 6},
+    {"blocks_weights", TensorRole::kMlpUp, /*transposed=*/true, /*paired=*/false, 4, 6},
+    {"blocks_weights", TensorRole::kMlpDown, /*transposed=*/true, /*paired=*/false, 5, 6},
 };
 
 // A nanoGPT that torch.compile has been over is saved with _orig_mod. before every name.
@@ -119,6 +119,8 @@ std::vector<int64_t> RoleShape(TensorRole role, const ModelSpec& spec) {
       return {spec.shape.vocab_size, spec.width};
     case TensorRole::kPositions:
       return If(spec.position == PositionKind::kLearned, {spec.shape.max_positions, spec.width});
+    case TensorRole::kRopeFactors:
+      return If(spec.rope_factors, {spec.shape.head_dim / 2});
     case TensorRole::kFinalNorm:
       return If(spec.norm_affine && spec.norm_placement == NormPlacement::kPre, {spec.width});
     case TensorRole::kAttnNorm:

@@ -25,6 +25,7 @@ enum class TensorRole {
   kTokenEmbedding,
   kPositions,
   kHead,
+  kRopeFactors,
   kFinalNorm,
   kFinalNormBias,
   kAttnNorm,
@@ -58,6 +59,9 @@ struct RoleName {
   const char* name;  // "{}" stands for the layer
   TensorRole role;
   bool transposed = false;  // the file holds [inputs, outputs]
+  // In each head, rows 2i and 2i + 1 are the decoder's i and i + head_dim / 2: half-split rotations
+  // as GGUF interleaves them.
+  bool paired = false;
   // Where one tensor [n_layers, n_slots, ...] holds several roles of every layer: this one's slot.
   int slot = 0;
   int n_slots = 0;  // 0: the tensor is the role's own

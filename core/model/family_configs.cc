@@ -1,22 +1,16 @@
 #include "core/model/family_configs.h"
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/model/limits.h"
 #include "core/model/rope.h"
 
 namespace ng {
 namespace {
-
-// Limits that no real model comes near, and whose products fit an int64.
-constexpr Range<int64_t> kCount = {1, 1 << 16};
-constexpr Range<int64_t> kSize = {1, 1 << 24};
-constexpr Range<int64_t> kPositions = {1, std::numeric_limits<int32_t>::max()};
-constexpr Range<double> kEps = {0.0, 1.0};
 
 // A switch of the format that the decoder has only one position of.
 absl::Status Require(const JsonFields& config, const std::string& path, std::string_view key,

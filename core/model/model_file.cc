@@ -12,10 +12,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "core/formats/file.h"
+#include "core/formats/gguf.h"
 #include "core/formats/json.h"
 #include "core/formats/safetensors.h"
 #include "core/formats/safetensors_index.h"
+#include "core/model/gguf_families.h"
 #include "core/model/random_source.h"
 
 namespace ng {
@@ -44,12 +47,12 @@ absl::StatusOr<int64_t> CountLayers(const TensorSource& source, const Family& fa
   return count;
 }
 
-absl::Status CheckLayerCount(const ModelFile& file, const Family& family,
-                             const std::string& config_path) {
+// `says` is who names the count.
+absl::Status CheckLayerCount(const ModelFile& file, const Family& family, const std::string& says) {
   NG_ASSIGN_OR_RETURN(const int64_t n_layers, CountLayers(*file.source, family));
   if (n_layers == file.spec.shape.n_layers) return absl::OkStatus();
-  return ModelFileError(absl::StrCat(file.source->path(), ": holds ", n_layers, " layers, ",
-                                     config_path, " says ", file.spec.shape.n_layers));
+  return ModelFileError(absl::StrCat(file.source->path(), ": holds ", n_layers, " layers, ", says,
+                                     " says ", file.spec.shape.n_layers));
 }
 
 absl::Status CheckTensor(const TensorSource& source, const TensorInfo& tensor,
@@ -57,14 +60,14 @@ absl::Status CheckTensor(const TensorSource& source, const TensorInfo& tensor,
   const std::vector<int64_t> expected = StoredShape(entry, spec);
   if (tensor.shape != expected) {
     return ModelFileError(absl::StrCat(source.path(), ": tensor \"", tensor.name, "\" has shape ",
-                                       ShapeString(tensor.shape), ", config.json asks for ",
-                                       ShapeString(expected)));
+                                       ShapeString(tensor.shape), ", must be ",
+                                       ShapeString(expected), " in this ", spec.family, " model"));
   }
-  if (tensor.dtype != DType::kF32 && tensor.dtype != DType::kF16 && tensor.dtype != DType::kBf16) {
+  if (!IsWeightDType(tensor.dtype)) {
     const std::string_view dtype = DTypeName(tensor.dtype);
     return ModelFileError(absl::StrCat(source.path(), ": tensor \"", tensor.name, "\" is ",
                                        absl::string_view(dtype.data(), dtype.size()),
-                                       ", must be F32, F16 or BF16"));
+                                       ", must be F32, F16, BF16 or quantised"));
   }
   return absl::OkStatus();
 }
@@ -105,6 +108,7 @@ class Binder {
     }
     NG_RETURN_IF_ERROR(CheckTensor(*file_.source, *tensor, entry, file_.spec));
     TensorBinding binding{role, layer, tensor, entry.transposed};
+    binding.paired = entry.paired;
     if (entry.n_slots > 0) {
       binding.part = int64_t{layer} * entry.n_slots + entry.slot;
       binding.n_parts = int64_t{file_.spec.shape.n_layers} * entry.n_slots;
@@ -194,13 +198,9 @@ const TensorInfo* ModelFile::Find(TensorRole role, int layer) const {
   return nullptr;
 }
 
-absl::StatusOr<ModelFile> OpenModel(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) {
-    return ModelFileError(
-        absl::StrCat(path, ": ", error ? error.message() : "is not a folder",
-                     "; model.path must be a folder with config.json and .safetensors files"));
-  }
+namespace {
+
+absl::StatusOr<ModelFile> OpenFolder(const std::string& path) {
   const std::string config_path = path + "/config.json";
   NG_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(config_path));
   NG_ASSIGN_OR_RETURN(const JsonFields config, JsonFields::Of(json, config_path));
@@ -218,6 +218,66 @@ absl::StatusOr<ModelFile> OpenModel(const std::string& path) {
   }
   NG_RETURN_IF_ERROR(Binder(*family, file).BindAll());
   return file;
+}
+
+// No key says whether a model has these parts: its tensors do.
+void ReadGgufTensors(const Family& family, const TensorSource& source, ModelSpec* spec) {
+  const auto has = [&](TensorRole role) {
+    const auto entry = std::ranges::find(family.names, role, &RoleName::role);
+    return entry != family.names.end() &&
+           source.Find(absl::StrReplaceAll(entry->name, {{"{}", "0"}})) != nullptr;
+  };
+  spec->tied_head = !has(TensorRole::kHead);
+  spec->rope_factors = has(TensorRole::kRopeFactors);
+  spec->qkv_bias |= has(TensorRole::kQBias);
+  spec->attn_out_bias |= has(TensorRole::kAttnOutBias);
+  spec->mlp_bias |= has(TensorRole::kMlpUpBias);
+}
+
+absl::Status ReadGgufEosIds(const JsonFields& metadata, ModelFile* file) {
+  file->eos_origin = file->source->path() + ":";
+  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"}) {
+    NG_ASSIGN_OR_RETURN(const std::optional<int64_t> id,
+                        metadata.OptionalInt(key, {0, std::numeric_limits<int32_t>::max()}));
+    if (!id) continue;
+    file->eos_ids.push_back(static_cast<int32_t>(*id));
+    absl::StrAppend(&file->eos_origin, " key \"", key, "\"");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ModelFile> OpenGgufModel(const std::string& path) {
+  NG_ASSIGN_OR_RETURN(GgufFile gguf, OpenGguf(path));
+  const JsonFields metadata = gguf.metadata.fields();
+  NG_ASSIGN_OR_RETURN(const Family* family, FindGgufFamily(metadata, path));
+
+  ModelFile file;
+  NG_ASSIGN_OR_RETURN(file.spec, family->read_spec(metadata, path));
+  file.spec.family = family->model_type;
+  file.source = std::move(gguf.tensors);
+  NG_RETURN_IF_ERROR(
+      CheckLayerCount(file, *family, absl::StrCat(family->model_type, ".block_count")));
+  ReadGgufTensors(*family, *file.source, &file.spec);
+  NG_RETURN_IF_ERROR(ReadGgufEosIds(metadata, &file));
+  NG_RETURN_IF_ERROR(Binder(*family, file).BindAll());
+  if (!file.unused.empty()) {
+    return ModelFileError(absl::StrCat(path, ": tensor ", JsonExcerpt(file.unused.front()->name),
+                                       " has no place in a ", family->model_type, " model"));
+  }
+  return file;
+}
+
+}  // namespace
+
+absl::StatusOr<ModelFile> OpenModel(const std::string& path) {
+  std::error_code error;
+  const auto type = std::filesystem::status(path, error).type();
+  if (type == std::filesystem::file_type::directory) return OpenFolder(path);
+  if (type == std::filesystem::file_type::regular) return OpenGgufModel(path);
+  return ModelFileError(
+      absl::StrCat(path, ": ", error ? error.message() : "is neither a folder nor a file",
+                   "; model.path must be a folder with config.json and .safetensors files, or a "
+                   "GGUF file"));
 }
 
 absl::StatusOr<ModelFile> OpenRandomModel(const std::string& config_path) {

@@ -25,6 +25,7 @@ struct TensorBinding {
   bool transposed = false;  // a matrix of [inputs, outputs]
   int64_t part = 0;
   int64_t n_parts = 1;
+  bool paired = false;  // its rows as RoleName's
 
   int64_t n_elements() const { return tensor->n_elements / n_parts; }
   int64_t n_bytes() const { return tensor->n_bytes / n_parts; }
@@ -46,9 +47,10 @@ struct ModelFile {
   const TensorInfo* Find(TensorRole role, int layer = -1) const;
 };
 
-// Opens a folder with config.json and *.safetensors. Errors: ModelFileError naming the file, the
-// key or tensor, what was found and what is expected; also when the layers in the file and the
-// config's count differ.
+// Opens a folder with config.json and *.safetensors, or a GGUF file. Errors: ModelFileError naming
+// the file, the key or tensor, what was found and what is expected; also when the layers in the
+// file and the config's count differ, and for a tensor of a GGUF file that has no place in the
+// model.
 absl::StatusOr<ModelFile> OpenModel(const std::string& path);
 
 // The model that a config.json of any family describes, with random weights (random_source.h).

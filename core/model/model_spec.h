@@ -46,6 +46,7 @@ struct ModelSpec {
   RopePairing rope_pairing = RopePairing::kInterleaved;
   double rope_theta = 0.0;
   RopeScaling rope_scaling;
+  bool rope_factors = false;  // each frequency is divided by a factor of its own, in a tensor
   Activation activation = Activation::kSwiGlu;
   int64_t window = 0;  // keys that a query sees, its own included; 0: all
   // A run's last token, which nothing follows, needs no position.

@@ -2,20 +2,18 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <numbers>
 #include <optional>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "core/model/limits.h"
 
 namespace ng {
 namespace {
 
-constexpr Range<double> kTheta = {1.0, 1e12};
 constexpr Range<double> kFactor = {1.0, 1e6};
 constexpr Range<double> kTurns = {1e-6, 1e6};
-constexpr Range<int64_t> kPositions = {1, std::numeric_limits<int32_t>::max()};
 
 absl::StatusOr<RopeScaling> ReadScaling(const JsonFields& rope, const std::string& where) {
   const char* type_key = rope.Has("type") && !rope.Has("rope_type") ? "type" : "rope_type";

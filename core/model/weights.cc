@@ -1,6 +1,7 @@
 #include "core/model/weights.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -11,6 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/formats/checked.h"
 #include "core/formats/tensor_source.h"
+#include "core/kernels/quantize.h"
+#include "ng/half.h"
 
 namespace ng {
 namespace {
@@ -34,15 +37,24 @@ struct Place {
   int64_t first = 0;
   int64_t size = 0;
   bool interleaved = false;
+  int64_t paired = 0;  // head_dim, where RoleName's pairs of rows come apart
 
   int64_t RowOf(int64_t row) const {
-    return first + (interleaved ? row / kBlockColumns * kBlockColumns + row : row);
+    if (interleaved) return first + row / kBlockColumns * kBlockColumns + row;
+    if (paired == 0) return first + row;
+    const int64_t in_head = row % paired;
+    return first + row - in_head + in_head % 2 * (paired / 2) + in_head / 2;
+  }
+  // How many of the rows [row, end) lie side by side.
+  int64_t RunOf(int64_t row, int64_t end) const {
+    if (interleaved) return std::min(end - row, kBlockColumns - row % kBlockColumns);
+    return paired == 0 ? end - row : 1;
   }
 };
 
-Place Rows(PackedMatrix& matrix, int64_t first = 0) { return {&matrix, nullptr, first, 0, false}; }
+Place Rows(PackedMatrix& matrix, int64_t first = 0) { return {.matrix = &matrix, .first = first}; }
 Place Values(std::vector<float>& vector, int64_t size, int64_t first = 0) {
-  return {nullptr, &vector, first, size, false};
+  return {.vector = &vector, .first = first, .size = size};
 }
 
 // The gate, or the up part when there is one.
@@ -109,13 +121,18 @@ Place PlaceOf(const TensorBinding& binding, const ModelSpec& spec, ModelWeights&
       return Values(model.positions, spec.shape.max_positions * spec.width);
     case TensorRole::kHead:
       return Rows(model.head);
+    case TensorRole::kRopeFactors:
+      return Values(model.rope_factors, spec.shape.head_dim / 2);
     case TensorRole::kFinalNorm:
       return Values(model.final_norm.weight, spec.width);
     case TensorRole::kFinalNormBias:
       return Values(model.final_norm.bias, spec.width);
     default:
-      return PlaceInLayer(binding.role, spec, model.layers[static_cast<size_t>(binding.layer)]);
+      break;
   }
+  Place place = PlaceInLayer(binding.role, spec, model.layers[static_cast<size_t>(binding.layer)]);
+  if (binding.paired) place.paired = spec.shape.head_dim;
+  return place;
 }
 
 // Columns [column, column + n) of a [k, n_columns] matrix, as n rows. rows: [n, k]
@@ -133,6 +150,88 @@ void ConvertColumns(const TensorInfo& tensor, const std::byte* raw, int64_t colu
     }
   }
 }
+
+// Packs rows of one tensor into their matrix. One for each worker.
+class RowPacker {
+ public:
+  RowPacker(const TensorBinding& binding, const std::byte* raw, const Place& place)
+      : binding_(binding),
+        raw_(raw),
+        place_(place),
+        k_(place.matrix->k()),
+        block_bytes_(DTypeBytes(binding.tensor->dtype)),
+        from_block_(BlockReader(binding.tensor->dtype, place.matrix->type())) {}
+
+  // Rows [row, end). Of the values that went in: all were finite, none above the type's limit.
+  struct Verdict {
+    bool finite = true;
+    bool fits = true;
+  };
+  Verdict Pack(int64_t row, int64_t end) {
+    return from_block_ != nullptr ? PackBlocks(row, end) : PackValues(row, end);
+  }
+
+ private:
+  using FromBlock = Quants (*)(const std::byte* block);
+
+  // How blocks become the matrix's own without loss; null where they have to be rounded anew.
+  static FromBlock BlockReader(DType dtype, WeightType type) {
+    if (dtype == DType::kQ80 && type == WeightType::kInt8) return Int8FromQ80;
+    if (dtype == DType::kQ40 && type == WeightType::kInt8) return Int8FromQ40;
+    if (dtype == DType::kQ40 && type == WeightType::kInt4) return Int4FromQ40;
+    return nullptr;
+  }
+
+  Verdict PackBlocks(int64_t row, int64_t end) {
+    const int64_t n_blocks = k_ / kQuantBlock;  // of a row
+    const std::byte* block = raw_ + row * n_blocks * block_bytes_;
+    quants_.resize(static_cast<size_t>((end - row) * n_blocks));
+    Verdict verdict;
+    for (Quants& quants : quants_) {
+      quants = from_block_(block);
+      verdict.finite = verdict.finite && std::isfinite(F16ToF32(quants.scale));
+      block += block_bytes_;
+    }
+    const Quants* next = quants_.data();
+    for (int64_t run = 0; row < end; row += run, next += run * n_blocks) {
+      run = place_.RunOf(row, end);
+      place_.matrix->PackQuants(place_.RowOf(row), run, next);
+    }
+    return verdict;
+  }
+
+  Verdict PackValues(int64_t row, int64_t end) {
+    const TensorInfo& tensor = *binding_.tensor;
+    values_.resize(static_cast<size_t>((end - row) * k_));
+    if (binding_.transposed) {
+      ConvertColumns(tensor, raw_, row, values_);
+    } else {
+      ConvertToF32(tensor.dtype, raw_ + row * k_ / DTypeBlock(tensor.dtype) * block_bytes_,
+                   values_);
+    }
+    const float limit = PackedMatrix::MaxMagnitude(place_.matrix->type());
+    Verdict verdict;
+    for (const float value : values_) {
+      verdict.finite = verdict.finite && std::isfinite(value);
+      verdict.fits = verdict.fits && std::abs(value) <= limit;
+    }
+    const float* next = values_.data();
+    for (int64_t run = 0; row < end; row += run, next += run * k_) {
+      run = place_.RunOf(row, end);
+      place_.matrix->PackRows(place_.RowOf(row), run, next);
+    }
+    return verdict;
+  }
+
+  const TensorBinding& binding_;
+  const std::byte* raw_;
+  const Place& place_;
+  int64_t k_;
+  int64_t block_bytes_;
+  FromBlock from_block_;
+  std::vector<float> values_;   // [rows, k]
+  std::vector<Quants> quants_;  // [rows, k / 32]
+};
 
 class WeightReader {
  public:
@@ -161,34 +260,27 @@ class WeightReader {
     const TensorInfo& tensor = *binding.tensor;
     NG_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, Raw(binding));
     const int64_t n_rows = binding.transposed ? tensor.shape.back() : *(tensor.shape.end() - 2);
-    const int64_t k = binding.transposed ? *(tensor.shape.end() - 2) : tensor.shape.back();
     // Chunks end where the packed matrix's column blocks do.
     const int64_t lead = (kRowsPerChunk - place.first % kRowsPerChunk) % kRowsPerChunk;
     const int64_t n_chunks =
         1 + (std::max<int64_t>(0, n_rows - lead) + kRowsPerChunk - 1) / kRowsPerChunk;
-    const float limit = PackedMatrix::MaxMagnitude(place.matrix->type());
     std::atomic<bool> finite = true;
     std::atomic<bool> fits = true;
     NG_RETURN_IF_ERROR(
         ParallelFor(*options_.executor, n_chunks, [&](int64_t begin, int64_t end, int) {
-          std::vector<float> rows(static_cast<size_t>(kRowsPerChunk * k));
+          RowPacker packer(binding, raw.data(), place);
           for (int64_t chunk = begin; chunk < end; ++chunk) {
             const int64_t row =
                 chunk == 0 ? 0 : std::min(n_rows, lead + (chunk - 1) * kRowsPerChunk);
             const int64_t row_end = std::min(n_rows, lead + chunk * kRowsPerChunk);
-            const std::span<float> values(rows.data(), static_cast<size_t>((row_end - row) * k));
-            if (binding.transposed) {
-              ConvertColumns(tensor, raw.data(), row, values);
-            } else {
-              ConvertToF32(tensor.dtype, raw.data() + row * k * DTypeBytes(tensor.dtype), values);
-            }
-            if (!AllFinite(values)) finite = false;
-            if (!AllWithin(values, limit)) fits = false;
-            PackRows(place, row, row_end, rows.data());
+            const RowPacker::Verdict verdict = packer.Pack(row, row_end);
+            if (!verdict.finite) finite = false;
+            if (!verdict.fits) fits = false;
           }
         }));
     if (!finite) return NotFinite(tensor);
-    return fits ? absl::OkStatus() : TooLarge(tensor, limit);
+    return fits ? absl::OkStatus()
+                : TooLarge(tensor, PackedMatrix::MaxMagnitude(place.matrix->type()));
   }
 
   // Converts a tensor of any shape into its part of a vector of f32.
@@ -220,22 +312,6 @@ class WeightReader {
   }
 
  private:
-  // Rows [row, end) of a tensor: whole runs of 16 where the place is interleaved.
-  static void PackRows(const Place& place, int64_t row, int64_t end, const float* rows) {
-    const int64_t k = place.matrix->k();
-    while (row < end) {
-      const int64_t count =
-          place.interleaved ? std::min(end - row, kBlockColumns - row % kBlockColumns) : end - row;
-      place.matrix->PackRows(place.RowOf(row), count, rows);
-      row += count;
-      rows += count * k;
-    }
-  }
-
-  static bool AllWithin(std::span<const float> values, float limit) {
-    return std::all_of(values.begin(), values.end(),
-                       [limit](float x) { return std::abs(x) <= limit; });
-  }
   static bool AllFinite(std::span<const float> values) {
     return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
   }
@@ -257,77 +333,50 @@ class WeightReader {
 };
 
 // What the matrices take together.
-int64_t MatrixBytes(const ModelSpec& spec, WeightType type) {
-  const auto packed = [type](int64_t n, int64_t k) {
-    return PackedMatrix::PackedBytes(type, n, k);
+int64_t MatrixBytes(const ModelSpec& spec, const WeightTypes& types) {
+  const auto once = [&](WeightType type) {
+    return PackedMatrix::PackedBytes(type, spec.shape.vocab_size, spec.width);
   };
-  int64_t layer = 0;
-  for (const int64_t bytes :
-       {packed(spec.qkv_width(), spec.width), packed(spec.width, spec.q_width()),
-        packed(spec.gate_up_width(), spec.width), packed(spec.width, spec.ffn_width)}) {
-    layer = SaturatingAdd(layer, bytes);
+  int64_t bytes = once(types.embedding);
+  if (!spec.tied_head) bytes = SaturatingAdd(bytes, once(types.head));
+  for (const LayerWeightTypes& layer : types.layers) {
+    for (const int64_t matrix :
+         {PackedMatrix::PackedBytes(layer.qkv, spec.qkv_width(), spec.width),
+          PackedMatrix::PackedBytes(layer.attn_out, spec.width, spec.q_width()),
+          PackedMatrix::PackedBytes(layer.gate_up, spec.gate_up_width(), spec.width),
+          PackedMatrix::PackedBytes(layer.down, spec.width, spec.ffn_width)}) {
+      bytes = SaturatingAdd(bytes, matrix);
+    }
   }
-  const int64_t once =
-      PackedMatrix::PackedBytes(HeadTypeOf(type), spec.shape.vocab_size, spec.width);
-  return SaturatingAdd(SaturatingMul(spec.shape.n_layers, layer),
-                       SaturatingMul(spec.tied_head ? 1 : 2, once));
+  return bytes;
 }
 
-absl::StatusOr<ModelWeights> Allocate(const ModelSpec& spec, WeightType type) {
-  NG_ASSIGN_OR_RETURN(WeightMemory memory, WeightMemory::Reserve(MatrixBytes(spec, type)));
+absl::StatusOr<ModelWeights> Allocate(const ModelSpec& spec, const WeightTypes& types) {
+  NG_ASSIGN_OR_RETURN(WeightMemory memory, WeightMemory::Reserve(MatrixBytes(spec, types)));
   ModelWeights model;
   const int64_t vocab_size = spec.shape.vocab_size;
-  NG_ASSIGN_OR_RETURN(model.embedding, memory.Allocate(HeadTypeOf(type), vocab_size, spec.width));
+  NG_ASSIGN_OR_RETURN(model.embedding, memory.Allocate(types.embedding, vocab_size, spec.width));
   if (!spec.tied_head) {
-    NG_ASSIGN_OR_RETURN(model.head, memory.Allocate(HeadTypeOf(type), vocab_size, spec.width));
+    NG_ASSIGN_OR_RETURN(model.head, memory.Allocate(types.head, vocab_size, spec.width));
   }
-  for (int layer = 0; layer < spec.shape.n_layers; ++layer) {
+  for (const LayerWeightTypes& layer : types.layers) {
     LayerWeights& w = model.layers.emplace_back();
     if (!spec.norm_affine) {
       w.attn_norm.weight.assign(static_cast<size_t>(spec.width), 1.0F);
       w.mlp_norm.weight = w.attn_norm.weight;
     }
-    NG_ASSIGN_OR_RETURN(w.qkv, memory.Allocate(type, spec.qkv_width(), spec.width));
-    NG_ASSIGN_OR_RETURN(w.attn_out, memory.Allocate(type, spec.width, spec.q_width()));
-    NG_ASSIGN_OR_RETURN(w.gate_up, memory.Allocate(type, spec.gate_up_width(), spec.width));
-    NG_ASSIGN_OR_RETURN(w.down, memory.Allocate(type, spec.width, spec.ffn_width));
+    NG_ASSIGN_OR_RETURN(w.qkv, memory.Allocate(layer.qkv, spec.qkv_width(), spec.width));
+    NG_ASSIGN_OR_RETURN(w.attn_out, memory.Allocate(layer.attn_out, spec.width, spec.q_width()));
+    NG_ASSIGN_OR_RETURN(w.gate_up,
+                        memory.Allocate(layer.gate_up, spec.gate_up_width(), spec.width));
+    NG_ASSIGN_OR_RETURN(w.down, memory.Allocate(layer.down, spec.width, spec.ffn_width));
   }
   return model;
 }
 
 }  // namespace
 
-absl::StatusOr<WeightType> WeightTypeOf(const ModelFile& file, std::string_view config_value) {
-  if (config_value == "f32") return WeightType::kF32;
-  if (config_value == "bf16") return WeightType::kBf16;
-  if (config_value == "f16") return WeightType::kF16;
-  if (config_value == "int8") return WeightType::kInt8;
-  if (config_value == "int4") return WeightType::kInt4;
-  if (config_value != "auto") {
-    return PluginError(absl::StrCat(
-        "model.weights = ", absl::string_view(config_value.data(), config_value.size()),
-        ": no kernel of this build holds weights so; can run: auto, "
-        "f32, bf16, f16, int8, int4"));
-  }
-  const TensorInfo& embedding = *file.Find(TensorRole::kTokenEmbedding);
-  switch (embedding.dtype) {
-    case DType::kF32:
-      return WeightType::kF32;
-    case DType::kBf16:
-      return WeightType::kBf16;
-    case DType::kF16:
-      return WeightType::kF16;
-    default:
-      return ModelFileError(absl::StrCat(file.source->path(), ": tensor \"", embedding.name,
-                                         "\" has no floating point type"));
-  }
-}
-
-WeightType HeadTypeOf(WeightType type) {
-  return type == WeightType::kInt4 ? WeightType::kInt8 : type;
-}
-
-int64_t WeightBytes(const ModelSpec& spec, WeightType type) {
+int64_t WeightBytes(const ModelSpec& spec, const WeightTypes& types) {
   const int64_t norm = spec.norm_bias ? 2 * spec.width : spec.width;
   const int64_t layer_values = 2 * norm + (spec.qkv_bias ? spec.qkv_width() : 0) +
                                (spec.qk_norm ? 2 * spec.shape.head_dim : 0) +
@@ -336,19 +385,24 @@ int64_t WeightBytes(const ModelSpec& spec, WeightType type) {
   const int64_t n_positions =
       spec.position == PositionKind::kLearned ? spec.shape.max_positions : 0;
   const int64_t final_norm = spec.norm_placement == NormPlacement::kPre ? norm : 0;
-  const int64_t values = final_norm + n_positions * spec.width + spec.shape.n_layers * layer_values;
-  return SaturatingAdd(MatrixBytes(spec, type), values * int64_t{sizeof(float)});
+  const int64_t rope_factors = spec.rope_factors ? spec.shape.head_dim / 2 : 0;
+  const int64_t values =
+      final_norm + rope_factors + n_positions * spec.width + spec.shape.n_layers * layer_values;
+  return SaturatingAdd(MatrixBytes(spec, types), values * int64_t{sizeof(float)});
 }
 
 MatmulCost CostOf(const ModelWeights& weights) {
   const PackedMatrix& head = weights.head.n() > 0 ? weights.head : weights.embedding;
   MatmulCost cost{.bytes = head.bytes(), .head_multiply_adds = head.n() * head.k()};
+  std::array<int64_t, kWeightTypes> by_type = {};
   for (const LayerWeights& layer : weights.layers) {
     for (const PackedMatrix* w : {&layer.qkv, &layer.attn_out, &layer.gate_up, &layer.down}) {
       cost.bytes += w->bytes();
       cost.layer_multiply_adds += w->n() * w->k();
+      by_type[static_cast<size_t>(w->type())] += w->n() * w->k();
     }
   }
+  cost.type = static_cast<WeightType>(std::ranges::max_element(by_type) - by_type.begin());
   return cost;
 }
 
@@ -362,7 +416,7 @@ int64_t LoadScratchBytes(const ModelFile& file) {
 
 absl::StatusOr<ModelWeights> LoadWeights(const ModelFile& file, const LoadWeightsOptions& options) {
   WeightReader reader(file, options);
-  NG_ASSIGN_OR_RETURN(ModelWeights weights, Allocate(file.spec, options.type));
+  NG_ASSIGN_OR_RETURN(ModelWeights weights, Allocate(file.spec, options.types));
   for (const TensorBinding& binding : file.bindings) {
     if (file.head_copy && binding.role == TensorRole::kHead) {
       NG_RETURN_IF_ERROR(reader.CheckHeadCopy());
@@ -371,6 +425,12 @@ absl::StatusOr<ModelWeights> LoadWeights(const ModelFile& file, const LoadWeight
     const Place place = PlaceOf(binding, file.spec, weights);
     NG_RETURN_IF_ERROR(place.matrix != nullptr ? reader.Matrix(binding, place)
                                                : reader.Vector(binding, place));
+  }
+  for (const float factor : weights.rope_factors) {
+    if (factor > 0.0F) continue;
+    return ModelFileError(absl::StrCat(file.source->path(), ": tensor \"",
+                                       file.Find(TensorRole::kRopeFactors)->name, "\" holds ",
+                                       factor, ", every factor must be above 0"));
   }
   return weights;
 }

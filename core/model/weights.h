@@ -5,11 +5,11 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <string_view>
 #include <vector>
 
 #include "core/kernels/packed_matrix.h"
 #include "core/model/model_file.h"
+#include "core/model/weight_types.h"
 #include "ng/executor.h"
 #include "ng/status.h"
 
@@ -37,35 +37,31 @@ struct LayerWeights {
 };
 
 struct ModelWeights {
-  PackedMatrix embedding;        // [vocab_size, width]
-  std::vector<float> positions;  // [max_positions, width]: learned ones
-  PackedMatrix head;             // [vocab_size, width]; empty: tied to the embedding
+  PackedMatrix embedding;           // [vocab_size, width]
+  std::vector<float> positions;     // [max_positions, width]: learned ones
+  std::vector<float> rope_factors;  // [head_dim / 2], above 0
+  PackedMatrix head;                // [vocab_size, width]; empty: tied to the embedding
   NormWeights final_norm;
   std::vector<LayerWeights> layers;
 };
 
 struct LoadWeightsOptions {
-  WeightType type = WeightType::kF32;
+  WeightTypes types;  // of this model's matrices
   Executor* executor = nullptr;
   const std::atomic<bool>* stop = nullptr;                                // may be null
   std::function<void(int64_t bytes_done, int64_t bytes_total)> progress;  // may be empty
 };
 
-// The type that `weights = auto` holds: the file's own, by its embedding.
-absl::StatusOr<WeightType> WeightTypeOf(const ModelFile& file, std::string_view config_value);
-
-// What embedding and head are held as: int8 beside int4, like their grids' own files.
-WeightType HeadTypeOf(WeightType type);
-
 // Bytes that LoadWeights keeps, and the most it needs on top while reading.
-int64_t WeightBytes(const ModelSpec& spec, WeightType type);
+int64_t WeightBytes(const ModelSpec& spec, const WeightTypes& types);
 int64_t LoadScratchBytes(const ModelFile& file);
 
 // What a step does with the matrices, embedding look-ups aside.
 struct MatmulCost {
-  int64_t bytes = 0;                // read, the head's included
-  int64_t layer_multiply_adds = 0;  // for each row
-  int64_t head_multiply_adds = 0;   // for each row that has logits
+  WeightType type = WeightType::kF32;  // that most of a layer's multiply-adds read
+  int64_t bytes = 0;                   // read, the head's included
+  int64_t layer_multiply_adds = 0;     // for each row
+  int64_t head_multiply_adds = 0;      // for each row that has logits
 };
 MatmulCost CostOf(const ModelWeights& weights);
 

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/model/decoder.h"
-#include "core/model/weights.h"
 #include "core/runtime/executor.h"
 #include "core/text/template_metadata.h"
 
@@ -25,7 +24,7 @@ absl::StatusOr<ModelFile> OpenModelOf(const Config& config, const std::string& r
     if (!config.Text("model.path").empty()) return OpenModel(config.Text("model.path"));
     return UsageError(
         "model.path is not set; it names a folder with config.json and "
-        "model.safetensors");
+        "model.safetensors, or a GGUF file");
   }
   for (const char* key : {"model.path", "tokenizer.path"}) {
     if (config.Text(key).empty()) continue;
@@ -239,8 +238,8 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   NG_RETURN_IF_ERROR(BindChat(*assembly));
   NG_RETURN_IF_ERROR(FindStopIds(*assembly));
 
-  NG_ASSIGN_OR_RETURN(assembly->weight_type,
-                      WeightTypeOf(assembly->model, config.Text("model.weights")));
+  NG_ASSIGN_OR_RETURN(assembly->weight_types,
+                      WeightTypesFor(assembly->model, config.Text("model.weights")));
   const LoadedPlugin& attention = assembly->selection.attention;
   const std::vector<OptionValue> values =
       config.PluginValues("attention", attention.descriptor->name);

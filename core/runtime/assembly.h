@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/config/config.h"
-#include "core/kernels/kernel_table.h"
 #include "core/model/model_file.h"
+#include "core/model/weight_types.h"
 #include "core/plugin/loader.h"
 #include "core/runtime/sampling.h"
 #include "core/text/chat_template.h"
@@ -43,7 +43,7 @@ struct Assembly {
   IsaLevel isa = IsaLevel::kScalar;
   std::unique_ptr<Executor> executor;
   ModelFile model;
-  WeightType weight_type = WeightType::kF32;
+  WeightTypes weight_types;
   std::unique_ptr<Tokenizer> tokenizer;       // null: the model runs with ids
   std::string tokenizer_path;                 //
   std::string chat_template_name = "none";    //

@@ -1,5 +1,6 @@
 #include "core/runtime/describe.h"
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ std::string_view RoleTitle(TensorRole role) {
       return "position embedding";
     case TensorRole::kHead:
       return "head";
+    case TensorRole::kRopeFactors:
+      return "rope factors";
     case TensorRole::kFinalNorm:
       return "final norm";
     case TensorRole::kFinalNormBias:
@@ -87,7 +90,7 @@ std::string Position(const ModelSpec& model) {
   const RopeScaling& scaling = model.rope_scaling;
   switch (scaling.kind) {
     case RopeScalingKind::kNone:
-      return text;
+      return model.rope_factors ? text + ", frequencies divided by a tensor's factors" : text;
     case RopeScalingKind::kLinear:
       return absl::StrCat(text, " scaled linear by ", scaling.factor);
     case RopeScalingKind::kLlama3:
@@ -135,6 +138,24 @@ void AppendTensor(const TensorInfo& tensor, std::string_view fate, std::string* 
                   ShapeString(tensor.shape), " -> ", View(fate), "\n");
 }
 
+// The types of the layers' matrices, then those of embedding and head where they differ.
+std::string HeldAs(const WeightTypes& types) {
+  std::set<std::string> names;
+  for (const LayerWeightTypes& layer : types.layers) {
+    for (const WeightType type : {layer.qkv, layer.attn_out, layer.gate_up, layer.down}) {
+      names.emplace(WeightTypeName(type));
+    }
+  }
+  std::string text = absl::StrJoin(names, "+");
+  if (names.count(std::string(WeightTypeName(types.embedding))) == 0) {
+    absl::StrAppend(&text, ", embedding as ", View(WeightTypeName(types.embedding)));
+  }
+  if (types.head != types.embedding) {
+    absl::StrAppend(&text, ", head as ", View(WeightTypeName(types.head)));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string_view WeightTypeName(WeightType type) {
@@ -171,8 +192,8 @@ std::string DescribeRun(const Assembly& assembly, const CacheSpec& spec, const M
                   ", layers ", model.shape.n_layers, ", heads ", model.shape.n_heads, "/",
                   model.shape.n_kv_heads, ", head_dim ", model.shape.head_dim, ", width ",
                   model.width, ", ffn ", model.ffn_width, ", vocabulary ", model.shape.vocab_size,
-                  ", T_max ", model.context(), ", weights held as ",
-                  View(WeightTypeName(assembly.weight_type)), "\n  ", Variants(model), "\n");
+                  ", T_max ", model.context(), ", weights held as ", HeldAs(assembly.weight_types),
+                  "\n  ", Variants(model), "\n");
   for (const TensorBinding& binding : assembly.model.bindings) {
     const std::string layer = binding.layer < 0 ? "" : absl::StrCat("layer ", binding.layer, " ");
     const std::string part = binding.n_parts == 1 ? "" : absl::StrCat("part ", binding.part, ": ");

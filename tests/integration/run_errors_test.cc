@@ -82,7 +82,7 @@ const BadCommandLine kCommandLines[] = {
      2,
      {"sampler.banned_tokens.ids", "1024"}},
     {"ModelMissing", {"--model.path=/nonexistent"}, 3, {"/nonexistent", "model.path"}},
-    {"ModelIsNoFolder", {"--model.path=/etc/passwd"}, 3, {"/etc/passwd", "must be a folder"}},
+    {"ModelIsNoModel", {"--model.path=/etc/passwd"}, 3, {"/etc/passwd", "must be \"GGUF\""}},
     {"TokenizerMissing", {"--tokenizer.path=/nonexistent"}, 3, {"/nonexistent"}},
     {"UnknownPlugin", {"--attention.name=flsh"}, 4, {"did you mean 'flash'?", "searched: /"}},
     {"UnknownStage", {"--sampler.chain=top_k,top_q"}, 4, {"sampler plugin 'top_q'"}},

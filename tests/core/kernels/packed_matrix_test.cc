@@ -114,6 +114,47 @@ TEST(PackedMatrix, HoldsBlocksOf32OnTheirGridWhereTheLayoutSays) {
   }
 }
 
+// Blocks as GGUF stores them, of integers that no rounding of their values would give: none is at
+// the end of its range, so a scale chosen anew would be another.
+TEST(PackedMatrix, TakesQuantisedBlocksAsTheyAre) {
+  constexpr int64_t kRows = 37;
+  constexpr int64_t kBlocks = 3;  // of a row
+  const uint16_t scale = F32ToF16(0.01F);
+  for (const bool q8 : {true, false}) {
+    std::vector<float> expected;
+    std::vector<Quants> as_int8;
+    std::vector<Quants> as_int4;
+    for (int64_t b = 0; b < kRows * kBlocks; ++b) {
+      std::byte block[34] = {};
+      std::memcpy(block, &scale, sizeof(scale));
+      float values[kQuantBlock];
+      for (int64_t i = 0; i < kQuantBlock; ++i) {
+        const int64_t q = q8 ? (b * 7 + i * 5) % 90 - 45 : (b + i) % 9 - 4;
+        values[i] = F16ToF32(scale) * static_cast<float>(q);
+        if (q8) block[2 + i] = static_cast<std::byte>(q);
+        if (!q8) block[2 + i % 16] |= static_cast<std::byte>((q + 8) << (i < 16 ? 0 : 4));
+      }
+      expected.insert(expected.end(), values, values + kQuantBlock);
+      as_int8.push_back(q8 ? Int8FromQ80(block) : Int8FromQ40(block));
+      if (!q8) as_int4.push_back(Int4FromQ40(block));
+    }
+    for (const WeightType type : {WeightType::kInt8, WeightType::kInt4}) {
+      const std::vector<Quants>& blocks = type == WeightType::kInt8 ? as_int8 : as_int4;
+      if (blocks.empty()) continue;
+      auto matrix = PackedMatrix::Allocate(type, kRows, kBlocks * kQuantBlock);
+      ASSERT_TRUE(matrix.ok()) << matrix.status();
+      matrix->PackQuants(0, 5, blocks.data());
+      matrix->PackQuants(5, kRows - 5, blocks.data() + 5 * kBlocks);
+      std::vector<float> row(kBlocks * kQuantBlock);
+      for (int64_t r = 0; r < kRows; ++r) {
+        matrix->CopyRow(r, row.data());
+        const auto begin = expected.begin() + r * kBlocks * kQuantBlock;
+        ASSERT_EQ(row, std::vector<float>(begin, begin + kBlocks * kQuantBlock)) << r;
+      }
+    }
+  }
+}
+
 TEST(PackedMatrix, HoldsTheLargestMagnitudeOfItsTypeFinite) {
   for (const WeightType type : kTypes) {
     const float largest = PackedMatrix::MaxMagnitude(type);

@@ -25,7 +25,7 @@ class WeightsTest : public ::testing::Test {
   absl::StatusOr<ModelWeights> Load(WeightType type, const std::string& path) {
     NG_ASSIGN_OR_RETURN(file_, OpenModel(path));
     LoadWeightsOptions options;
-    options.type = type;
+    options.types = UniformWeightTypes(file_.spec, type);
     options.executor = executor_.get();
     options.stop = &stop_;
     options.progress = [this](int64_t done, int64_t total) {
@@ -141,7 +141,8 @@ TEST_F(WeightsTest, WeightBytesIsWhatIsHeld) {
       add(w.gate_up_bias);
       add(w.down_bias);
     }
-    EXPECT_EQ(WeightBytes(file_.spec, WeightType::kBf16), bytes) << path;
+    EXPECT_EQ(WeightBytes(file_.spec, UniformWeightTypes(file_.spec, WeightType::kBf16)), bytes)
+        << path;
   }
 }
 
@@ -189,6 +190,7 @@ TEST_F(WeightsTest, AFileThatShrinksAfterItWasOpenedIsAnError) {
   ASSERT_TRUE(file.ok());
   std::filesystem::resize_file(dir_.File("model.safetensors"), 4000);
   LoadWeightsOptions options;
+  options.types = UniformWeightTypes(file->spec, WeightType::kF32);
   options.executor = executor_.get();
   const auto weights = LoadWeights(*file, options);
   EXPECT_EQ(ExitCode(weights.status()), 3);
@@ -205,9 +207,9 @@ TEST_F(WeightsTest, AutoIsTheFilesOwnTypeAndOthersAreRefusedWithWhatCanRun) {
   model_.WriteTo(dir_.path());
   const auto file = OpenModel(dir_.path());
   ASSERT_TRUE(file.ok());
-  EXPECT_EQ(*WeightTypeOf(*file, "auto"), WeightType::kF32);
-  EXPECT_EQ(*WeightTypeOf(*file, "bf16"), WeightType::kBf16);
-  const auto refused = WeightTypeOf(*file, "int3");
+  EXPECT_EQ(WeightTypesFor(*file, "auto")->layers[1].gate_up, WeightType::kF32);
+  EXPECT_EQ(WeightTypesFor(*file, "bf16")->layers[1].gate_up, WeightType::kBf16);
+  const auto refused = WeightTypesFor(*file, "int3");
   EXPECT_EQ(ExitCode(refused.status()), 4);
   EXPECT_THAT(std::string(refused.status().message()),
               HasSubstr("auto, f32, bf16, f16, int8, int4"));

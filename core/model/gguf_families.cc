@@ -1,0 +1,238 @@
+#include "core/model/gguf_families.h"
+
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/model/limits.h"
+
+namespace ng {
+namespace {
+
+constexpr char kArchitecture[] = "general.architecture";
+constexpr char kTokens[] = "tokenizer.ggml.tokens";
+
+// What the readers read: the key-values, most of whose keys begin with the architecture.
+struct Source {
+  const JsonFields& metadata;
+  const std::string& path;
+  std::string architecture;
+
+  static absl::StatusOr<Source> Of(const JsonFields& metadata, const std::string& path) {
+    NG_ASSIGN_OR_RETURN(std::string architecture, metadata.Text(kArchitecture));
+    return Source{metadata, path, std::move(architecture)};
+  }
+
+  std::string Key(const char* name) const { return absl::StrCat(architecture, ".", name); }
+  absl::StatusOr<int64_t> Int(const char* name, Range<int64_t> range) const {
+    return metadata.Int(Key(name), range);
+  }
+  absl::StatusOr<std::optional<int64_t>> OptionalInt(const char* name, Range<int64_t> range) const {
+    return metadata.OptionalInt(Key(name), range);
+  }
+};
+
+// As many as there are tokens; in a key of its own where the file has no vocabulary.
+absl::StatusOr<int64_t> ReadVocabSize(const Source& source) {
+  if (!source.metadata.Has(kTokens)) return source.Int("vocab_size", kSize);
+  NG_ASSIGN_OR_RETURN(const std::optional<JsonFields> tokens,
+                      source.metadata.OptionalObject(kTokens));
+  return tokens->Int("count", kSize);
+}
+
+// The heads, with what an absent key means: as many kv heads as heads, the width shared out.
+absl::Status ReadHeads(const Source& source, ModelSpec* spec) {
+  NG_ASSIGN_OR_RETURN(const int64_t n_heads, source.Int("attention.head_count", kCount));
+  NG_ASSIGN_OR_RETURN(const std::optional<int64_t> n_kv_heads,
+                      source.OptionalInt("attention.head_count_kv", kCount));
+  if (n_heads % n_kv_heads.value_or(n_heads) != 0) {
+    return ModelFileError(absl::StrCat(source.path, ": ", source.Key("attention.head_count"), " = ",
+                                       n_heads, " must be a multiple of ",
+                                       source.Key("attention.head_count_kv"), " = ", *n_kv_heads));
+  }
+  NG_ASSIGN_OR_RETURN(std::optional<int64_t> head_dim,
+                      source.OptionalInt("attention.key_length", kCount));
+  if (!head_dim && spec->width % n_heads != 0) {
+    return ModelFileError(
+        absl::StrCat(source.path, ": ", source.Key("embedding_length"), " = ", spec->width,
+                     " must be a multiple of ", source.Key("attention.head_count"), " = ", n_heads,
+                     " where ", source.Key("attention.key_length"), " is not set"));
+  }
+  if (!head_dim) head_dim = spec->width / n_heads;
+  NG_RETURN_IF_ERROR(source.OptionalInt("attention.value_length", {*head_dim, *head_dim}).status());
+  spec->shape.n_heads = static_cast<int>(n_heads);
+  spec->shape.n_kv_heads = static_cast<int>(n_kv_heads.value_or(n_heads));
+  spec->shape.head_dim = static_cast<int>(*head_dim);
+  return absl::OkStatus();
+}
+
+// What every architecture has.
+absl::StatusOr<ModelSpec> ReadShape(const Source& source) {
+  ModelSpec spec;
+  NG_ASSIGN_OR_RETURN(spec.shape.vocab_size, ReadVocabSize(source));
+  NG_ASSIGN_OR_RETURN(spec.shape.max_positions, source.Int("context_length", kPositions));
+  NG_ASSIGN_OR_RETURN(spec.width, source.Int("embedding_length", kSize));
+  NG_ASSIGN_OR_RETURN(spec.ffn_width, source.Int("feed_forward_length", kSize));
+  NG_ASSIGN_OR_RETURN(const int64_t n_layers, source.Int("block_count", kCount));
+  spec.shape.n_layers = static_cast<int>(n_layers);
+  NG_RETURN_IF_ERROR(ReadHeads(source, &spec));
+  return spec;
+}
+
+// The frequencies' divisor. As the format has it, a file with a factor and no type means linear.
+absl::Status ReadRopeScaling(const Source& source, RopeScaling* scaling) {
+  constexpr Range<double> kFactor = {0.0, 1e6};  // 0: none
+  const std::string key = source.Key("rope.scaling.type");
+  NG_ASSIGN_OR_RETURN(const std::optional<std::string> type, source.metadata.OptionalText(key));
+  if (type && *type != "none" && *type != "linear") {
+    return ModelFileError(absl::StrCat(source.path, ": key \"", key, "\" = ", JsonExcerpt(*type),
+                                       ", must be one of: none, linear"));
+  }
+  std::optional<double> factor;
+  for (const char* name : {"rope.scaling.factor", "rope.scale_linear"}) {
+    NG_ASSIGN_OR_RETURN(const std::optional<double> found,
+                        source.metadata.OptionalNumber(source.Key(name), kFactor));
+    if (!factor) factor = found;
+  }
+  if (type.value_or("linear") == "none" || factor.value_or(0.0) == 0.0) return absl::OkStatus();
+  scaling->kind = RopeScalingKind::kLinear;
+  scaling->factor = *factor;
+  return absl::OkStatus();
+}
+
+// The rotations: of whole heads, at a base; 10000 where the file does not say, as the format has
+// it.
+absl::Status ReadRope(const Source& source, ModelSpec* spec) {
+  const int64_t head_dim = spec->shape.head_dim;
+  if (head_dim % 2 != 0) {
+    return ModelFileError(absl::StrCat(source.path, ": a head has ", head_dim,
+                                       " dimensions, must be an even number for RoPE"));
+  }
+  NG_RETURN_IF_ERROR(source.OptionalInt("rope.dimension_count", {head_dim, head_dim}).status());
+  NG_ASSIGN_OR_RETURN(const std::optional<double> theta,
+                      source.metadata.OptionalNumber(source.Key("rope.freq_base"), kTheta));
+  spec->rope_theta = theta.value_or(10000.0);
+  return ReadRopeScaling(source, &spec->rope_scaling);
+}
+
+// llama: pre-norm RMSNorm, RoPE, grouped queries, a SwiGLU, biases where there are tensors of them.
+absl::StatusOr<ModelSpec> ReadLlamaSpec(const JsonFields& metadata, const std::string& path) {
+  NG_ASSIGN_OR_RETURN(const Source source, Source::Of(metadata, path));
+  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadShape(source));
+  NG_ASSIGN_OR_RETURN(const double eps,
+                      metadata.Number(source.Key("attention.layer_norm_rms_epsilon"), kEps));
+  spec.norm_eps = static_cast<float>(eps);
+  spec.rope_pairing = RopePairing::kHalfSplit;
+  NG_RETURN_IF_ERROR(ReadRope(source, &spec));
+  NG_RETURN_IF_ERROR(source.OptionalInt("expert_count", {0, 0}).status());
+  NG_ASSIGN_OR_RETURN(const std::optional<int64_t> window,
+                      source.OptionalInt("attention.sliding_window", {0, kPositions.max}));
+  spec.window = window.value_or(0);
+  return spec;
+}
+
+// qwen2: llama with biases of q, k and v.
+absl::StatusOr<ModelSpec> ReadQwen2Spec(const JsonFields& metadata, const std::string& path) {
+  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaSpec(metadata, path));
+  spec.qkv_bias = true;
+  return spec;
+}
+
+// qwen3: llama with a norm of each head of q and k.
+absl::StatusOr<ModelSpec> ReadQwen3Spec(const JsonFields& metadata, const std::string& path) {
+  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaSpec(metadata, path));
+  spec.qk_norm = true;
+  return spec;
+}
+
+// gpt2: pre-norm LayerNorm, learned positions, GELU by tanh, all biases.
+absl::StatusOr<ModelSpec> ReadGpt2Spec(const JsonFields& metadata, const std::string& path) {
+  NG_ASSIGN_OR_RETURN(const Source source, Source::Of(metadata, path));
+  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadShape(source));
+  NG_ASSIGN_OR_RETURN(const double eps,
+                      metadata.Number(source.Key("attention.layer_norm_epsilon"), kEps));
+  spec.norm_eps = static_cast<float>(eps);
+  spec.norm = NormKind::kLayerNorm;
+  spec.position = PositionKind::kLearned;
+  spec.activation = Activation::kGeluTanh;
+  spec.norm_bias = spec.qkv_bias = spec.attn_out_bias = spec.mlp_bias = true;
+  return spec;
+}
+
+// Of llama and what is made like it; each model has the biases and norms that its spec says. In
+// llama itself the two dimensions of a rotation lie side by side.
+constexpr std::array<RoleName, 22> LlamaNames(bool paired) {
+  return {{
+      {"token_embd.weight", TensorRole::kTokenEmbedding},
+      {"output.weight", TensorRole::kHead},
+      {"rope_freqs.weight", TensorRole::kRopeFactors},
+      {"output_norm.weight", TensorRole::kFinalNorm},
+      {"blk.{}.attn_norm.weight", TensorRole::kAttnNorm},
+      {.name = "blk.{}.attn_q.weight", .role = TensorRole::kQ, .paired = paired},
+      {.name = "blk.{}.attn_q.bias", .role = TensorRole::kQBias, .paired = paired},
+      {.name = "blk.{}.attn_k.weight", .role = TensorRole::kK, .paired = paired},
+      {.name = "blk.{}.attn_k.bias", .role = TensorRole::kKBias, .paired = paired},
+      {"blk.{}.attn_v.weight", TensorRole::kV},
+      {"blk.{}.attn_v.bias", TensorRole::kVBias},
+      {"blk.{}.attn_q_norm.weight", TensorRole::kQNorm},
+      {"blk.{}.attn_k_norm.weight", TensorRole::kKNorm},
+      {"blk.{}.attn_output.weight", TensorRole::kAttnOut},
+      {"blk.{}.attn_output.bias", TensorRole::kAttnOutBias},
+      {"blk.{}.ffn_norm.weight", TensorRole::kMlpNorm},
+      {"blk.{}.ffn_gate.weight", TensorRole::kMlpGate},
+      {"blk.{}.ffn_gate.bias", TensorRole::kMlpGateBias},
+      {"blk.{}.ffn_up.weight", TensorRole::kMlpUp},
+      {"blk.{}.ffn_up.bias", TensorRole::kMlpUpBias},
+      {"blk.{}.ffn_down.weight", TensorRole::kMlpDown},
+      {"blk.{}.ffn_down.bias", TensorRole::kMlpDownBias},
+  }};
+}
+
+constexpr auto kLlamaNames = LlamaNames(/*paired=*/true);
+constexpr auto kQwenNames = LlamaNames(/*paired=*/false);
+
+constexpr RoleName kGpt2Names[] = {
+    {"token_embd.weight", TensorRole::kTokenEmbedding},
+    {"position_embd.weight", TensorRole::kPositions},
+    {"output.weight", TensorRole::kHead},
+    {"output_norm.weight", TensorRole::kFinalNorm},
+    {"output_norm.bias", TensorRole::kFinalNormBias},
+    {"blk.{}.attn_norm.weight", TensorRole::kAttnNorm},
+    {"blk.{}.attn_norm.bias", TensorRole::kAttnNormBias},
+    {"blk.{}.attn_qkv.weight", TensorRole::kQkv},
+    {"blk.{}.attn_qkv.bias", TensorRole::kQkvBias},
+    {"blk.{}.attn_output.weight", TensorRole::kAttnOut},
+    {"blk.{}.attn_output.bias", TensorRole::kAttnOutBias},
+    {"blk.{}.ffn_norm.weight", TensorRole::kMlpNorm},
+    {"blk.{}.ffn_norm.bias", TensorRole::kMlpNormBias},
+    {"blk.{}.ffn_up.weight", TensorRole::kMlpUp},
+    {"blk.{}.ffn_up.bias", TensorRole::kMlpUpBias},
+    {"blk.{}.ffn_down.weight", TensorRole::kMlpDown},
+    {"blk.{}.ffn_down.bias", TensorRole::kMlpDownBias},
+};
+
+constexpr Family kArchitectures[] = {
+    {"llama", ReadLlamaSpec, "blk.", kLlamaNames},
+    {"qwen2", ReadQwen2Spec, "blk.", kQwenNames},
+    {"qwen3", ReadQwen3Spec, "blk.", kQwenNames},
+    {"gpt2", ReadGpt2Spec, "blk.", kGpt2Names},
+};
+
+}  // namespace
+
+absl::StatusOr<const Family*> FindGgufFamily(const JsonFields& metadata, const std::string& path) {
+  NG_ASSIGN_OR_RETURN(const std::string architecture, metadata.Text(kArchitecture));
+  std::vector<std::string> known;
+  for (const Family& family : kArchitectures) {
+    if (architecture == family.model_type) return &family;
+    known.push_back(family.model_type);
+  }
+  return ModelFileError(absl::StrCat(path, ": key \"", kArchitecture,
+                                     "\" = ", JsonExcerpt(architecture),
+                                     ", must be one of: ", absl::StrJoin(known, ", ")));
+}
+
+}  // namespace ng

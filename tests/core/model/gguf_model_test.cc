@@ -1,0 +1,301 @@
+// What a GGUF file's keys and tensors become, and what its blocks are held as.
+#include "tests/support/gguf_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/model/model_file.h"
+#include "core/model/weights.h"
+#include "core/runtime/executor.h"
+#include "tests/support/temp_dir.h"
+
+namespace ng {
+namespace {
+
+using test::GgufBuilder;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Shape = std::vector<int64_t>;
+
+constexpr char kConfig[] = R"({"model_type": "llama", "vocab_size": 50, "hidden_size": 64,
+  "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+  "num_key_value_heads": 2, "max_position_embeddings": 32, "rms_norm_eps": 1e-5,
+  "hidden_act": "silu"})";
+
+class GgufModelTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto model = OpenRandomModel(dir_.Write("config.json", kConfig));
+    ASSERT_TRUE(model.ok()) << model.status();
+    model_ = *std::move(model);
+  }
+
+  absl::StatusOr<ModelFile> Open(const GgufBuilder& gguf) const {
+    return OpenModel(dir_.Write("model.gguf", gguf.Bytes()));
+  }
+  GgufBuilder Llama() const { return test::GgufOf(model_, "llama", DType::kF32); }
+  void ExpectError(const absl::Status& status, const std::string& part) const {
+    EXPECT_EQ(ExitCode(status), 3);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("model.gguf: "));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(part));
+  }
+
+  // The model with random blocks of the type that `type_of` names for each matrix; values_ is what
+  // they stand for.
+  GgufBuilder Quantised(const std::function<DType(const std::string& name)>& type_of) {
+    GgufBuilder gguf = test::GgufKeys(model_.spec, "llama");
+    std::mt19937 random(7);
+    const auto add = [&](GgufBuilder& to, const std::string& name, const Shape& shape,
+                         const std::vector<float>& values) {
+      const DType dtype = type_of(name);
+      if (DTypeBlock(dtype) == 1) return void(to.Tensor(name, shape, dtype, values));
+      const uint32_t number = dtype == DType::kQ40 ? 2 : dtype == DType::kQ80 ? 8 : 6;
+      std::string blocks;
+      for (size_t i = 0; i < values.size(); i += 32) {
+        blocks.append(test::Raw(static_cast<uint16_t>(0x2000 + random() % 0x400)));  // about 0.01
+        for (int64_t n = 2; n < DTypeBytes(dtype); ++n) {
+          blocks.push_back(static_cast<char>(random()));
+        }
+      }
+      to.Tensor(name, shape, number, blocks);
+      values_[name].resize(values.size());
+      ConvertToF32(dtype, reinterpret_cast<const std::byte*>(blocks.data()), values_[name]);
+    };
+    test::AddTensors(model_, add, &gguf);
+    return gguf;
+  }
+
+  absl::StatusOr<ModelWeights> Load(const ModelFile& file, std::string_view config_value) {
+    LoadWeightsOptions options;
+    NG_ASSIGN_OR_RETURN(options.types, WeightTypesFor(file, config_value));
+    options.executor = executor_.get();
+    return LoadWeights(file, options);
+  }
+
+  // Row `row` of the matrix must hold row `stored` of the tensor.
+  void ExpectRow(const PackedMatrix& matrix, int64_t row, const std::string& name,
+                 int64_t stored) const {
+    std::vector<float> found(static_cast<size_t>(matrix.k()));
+    matrix.CopyRow(row, found.data());
+    const auto begin = values_.at(name).begin() + stored * matrix.k();
+    EXPECT_EQ(found, std::vector<float>(begin, begin + matrix.k())) << name << " " << stored;
+  }
+
+  test::TempDir dir_;
+  ModelFile model_;
+  std::map<std::string, std::vector<float>> values_;
+  std::unique_ptr<Executor> executor_ = MakeExecutor(2);
+};
+
+TEST_F(GgufModelTest, OpensALlamaWithItsTensorsBound) {
+  const auto file = Open(Llama());
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->spec.family, "llama");
+  EXPECT_EQ(file->spec.shape.n_layers, 2);
+  EXPECT_EQ(file->spec.shape.n_kv_heads, 2);
+  EXPECT_EQ(file->spec.shape.max_positions, 32);
+  EXPECT_EQ(file->spec.rope_theta, 10000.0);
+  EXPECT_FALSE(file->spec.tied_head);
+  EXPECT_FALSE(file->spec.qkv_bias);
+  EXPECT_EQ(file->bindings.size(), 3U + 2U * 9U);
+  EXPECT_EQ(file->Find(TensorRole::kMlpGate, 1)->name, "blk.1.ffn_gate.weight");
+}
+
+TEST_F(GgufModelTest, TakesItsEndTokensFromTheVocabularysKeys) {
+  EXPECT_TRUE(Open(Llama())->eos_ids.empty());
+  const auto file =
+      Open(Llama().U32("tokenizer.ggml.eos_token_id", 2).U32("tokenizer.ggml.eot_token_id", 40));
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_THAT(file->eos_ids, ElementsAre(2, 40));
+  EXPECT_THAT(file->eos_origin, HasSubstr("tokenizer.ggml.eot_token_id"));
+}
+
+TEST_F(GgufModelTest, CountsTheTokensOfItsVocabulary) {
+  const auto refused = Open(Llama().Array("tokenizer.ggml.tokens", GgufType::kText, 2,
+                                          test::RawText("a") + test::RawText("b")));
+  ExpectError(refused.status(), "tensor \"token_embd.weight\" has shape [50, 64], must be [2, 64]");
+}
+
+TEST_F(GgufModelTest, RefusesKeysThatItCannotHonour) {
+  const auto error = [&](const GgufBuilder& gguf) { return Open(gguf).status(); };
+  ExpectError(error(Llama().Text("llama.rope.scaling.type", "yarn")),
+              "\"llama.rope.scaling.type\" = \"yarn\", must be one of: none, linear");
+  ExpectError(error(Llama().U32("llama.expert_count", 8)), "\"llama.expert_count\" = 8");
+  ExpectError(error(Llama().U32("llama.rope.dimension_count", 8)),
+              "\"llama.rope.dimension_count\" = 8, must be an integer in [16, 16]");
+  ExpectError(error(Llama().U32("llama.attention.value_length", 8)), "value_length\" = 8");
+  ExpectError(error(GgufBuilder().Text("general.architecture", "mamba")),
+              "\"general.architecture\" = \"mamba\", must be one of: llama, qwen2, qwen3, gpt2");
+}
+
+TEST_F(GgufModelTest, ReadsLinearRopeScaling) {
+  const auto scaling = [&](const GgufBuilder& gguf) { return Open(gguf)->spec.rope_scaling; };
+  const RopeScaling half{.kind = RopeScalingKind::kLinear, .factor = 2.0};
+  EXPECT_EQ(
+      scaling(
+          Llama().Text("llama.rope.scaling.type", "linear").F32("llama.rope.scaling.factor", 2.0F)),
+      half);
+  EXPECT_EQ(scaling(Llama().F32("llama.rope.scale_linear", 2.0F)), half);
+  EXPECT_EQ(
+      scaling(
+          Llama().Text("llama.rope.scaling.type", "none").F32("llama.rope.scaling.factor", 2.0F)),
+      RopeScaling());
+}
+
+TEST_F(GgufModelTest, TakesRopeFactorsAndBiasesFromTheirTensors) {
+  const std::vector<float> factors = {1, 1, 1, 1, 2, 4, 8, 8};
+  std::vector<float> bias(64);
+  std::iota(bias.begin(), bias.end(), 0.0F);
+  GgufBuilder gguf = Llama();
+  gguf.Tensor("rope_freqs.weight", Shape{8}, DType::kF32, factors);
+  for (int layer = 0; layer < 2; ++layer) {
+    const auto add = [&](const char* name, int64_t n) {
+      gguf.Tensor(absl::StrCat("blk.", layer, ".", name), Shape{n}, DType::kF32,
+                  std::span(bias).first(static_cast<size_t>(n)));
+    };
+    add("attn_output.bias", 64);
+    add("attn_q.bias", 64);
+    add("attn_k.bias", 32);
+    add("attn_v.bias", 32);
+  }
+  const auto file = Open(gguf);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_TRUE(file->spec.attn_out_bias);
+  EXPECT_TRUE(file->spec.qkv_bias);
+  EXPECT_FALSE(file->spec.mlp_bias);
+  const auto weights = Load(*file, "auto");
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  EXPECT_EQ(weights->rope_factors, factors);
+  EXPECT_EQ(weights->layers[1].attn_out_bias, bias);
+  const std::vector<float>& qkv = weights->layers[1].qkv_bias;
+  for (const size_t i : {0U, 1U, 8U, 9U, 63U}) {
+    const size_t paired = i / 16 * 16 + i % 8 * 2 + i % 16 / 8;
+    EXPECT_EQ(qkv[i], bias[paired]);
+    if (i >= 32) continue;
+    EXPECT_EQ(qkv[64 + i], bias[paired]);
+    EXPECT_EQ(qkv[96 + i], bias[i]);
+  }
+
+  const std::vector<float> zeros(8, 0.0F);
+  const auto zero = Open(Llama().Tensor("rope_freqs.weight", Shape{8}, DType::kF32, zeros));
+  ASSERT_TRUE(zero.ok()) << zero.status();
+  ExpectError(Load(*zero, "auto").status(), "tensor \"rope_freqs.weight\" holds 0");
+}
+
+TEST_F(GgufModelTest, RefusesTensorsThatHaveNoPlace) {
+  const std::vector<float> values(64, 1.0F);
+  ExpectError(
+      Open(Llama().Tensor("blk.0.attn_sub_norm.weight", Shape{64}, DType::kF32, values)).status(),
+      "tensor \"blk.0.attn_sub_norm.weight\" has no place in a llama model");
+}
+
+TEST_F(GgufModelTest, HoldsQ8AndQ4BlocksAsTheyAre) {
+  for (const auto& [dtype, type] :
+       {std::pair(DType::kQ80, WeightType::kInt8), {DType::kQ40, WeightType::kInt4}}) {
+    const auto file = Open(Quantised([dtype](const std::string&) { return dtype; }));
+    ASSERT_TRUE(file.ok()) << file.status();
+    const auto weights = Load(*file, "auto");
+    ASSERT_TRUE(weights.ok()) << weights.status();
+    const LayerWeights& w = weights->layers[1];
+    for (const PackedMatrix* matrix :
+         {&weights->embedding, &weights->head, &w.qkv, &w.attn_out, &w.gate_up, &w.down}) {
+      EXPECT_EQ(matrix->type(), type);
+    }
+    for (int64_t i = 0; i < 64; ++i) {
+      // Of each head of 16, the file's rows 2j and 2j + 1 are rows j and j + 8.
+      const int64_t paired = i / 16 * 16 + i % 8 * 2 + i % 16 / 8;
+      ExpectRow(w.qkv, i, "blk.1.attn_q.weight", paired);
+      if (i < 32) ExpectRow(w.qkv, 64 + i, "blk.1.attn_k.weight", paired);
+      if (i < 32) ExpectRow(w.qkv, 96 + i, "blk.1.attn_v.weight", i);
+      ExpectRow(w.attn_out, i, "blk.1.attn_output.weight", i);
+      ExpectRow(w.down, i, "blk.1.ffn_down.weight", i);
+      if (i < 50) ExpectRow(weights->embedding, i, "token_embd.weight", i);
+      if (i < 50) ExpectRow(weights->head, i, "output.weight", i);
+    }
+    for (int64_t i = 0; i < 96; ++i) {
+      ExpectRow(w.gate_up, i / 16 * 32 + i % 16, "blk.1.ffn_gate.weight", i);
+      ExpectRow(w.gate_up, i / 16 * 32 + i % 16 + 16, "blk.1.ffn_up.weight", i);
+    }
+  }
+}
+
+TEST_F(GgufModelTest, HoldsEachMatrixInTheNarrowestTypeOfItsOwn) {
+  const auto file = Open(Quantised([](const std::string& name) {
+    if (name == "output.weight") return DType::kQ80;
+    if (name == "blk.0.attn_v.weight") return DType::kQ80;
+    if (name == "blk.1.attn_v.weight") return DType::kBf16;
+    if (name == "blk.1.attn_output.weight") return DType::kF16;
+    return DType::kQ40;
+  }));
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto weights = Load(*file, "auto");
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  EXPECT_EQ(weights->embedding.type(), WeightType::kInt4);
+  EXPECT_EQ(weights->head.type(), WeightType::kInt8);
+  EXPECT_EQ(weights->layers[0].qkv.type(), WeightType::kInt8);
+  EXPECT_EQ(weights->layers[1].qkv.type(), WeightType::kF32);
+  EXPECT_EQ(weights->layers[1].attn_out.type(), WeightType::kF16);
+  EXPECT_EQ(weights->layers[1].gate_up.type(), WeightType::kInt4);
+  ExpectRow(weights->layers[0].qkv, 0, "blk.0.attn_q.weight", 0);
+  ExpectRow(weights->layers[0].qkv, 100, "blk.0.attn_v.weight", 4);
+  ExpectRow(weights->layers[1].qkv, 0, "blk.1.attn_q.weight", 0);
+
+  const WeightTypes types = *WeightTypesFor(*file, "auto");
+  int64_t bytes = 0;
+  for (const LayerWeights& w : weights->layers) {
+    for (const PackedMatrix* matrix : {&w.qkv, &w.attn_out, &w.gate_up, &w.down}) {
+      bytes += matrix->bytes();
+    }
+  }
+  bytes += weights->embedding.bytes() + weights->head.bytes();
+  bytes += (1 + 2 * 2) * 64 * int64_t{sizeof(float)};  // the norms
+  EXPECT_EQ(WeightBytes(file->spec, types), bytes);
+  EXPECT_EQ(CostOf(*weights).type, WeightType::kInt4);
+}
+
+TEST_F(GgufModelTest, RefusesTypesWithoutKernelsUnderAutoAndRoundsThemOtherwise) {
+  const auto file = Open(Quantised([](const std::string& name) {
+    return name == "blk.1.ffn_down.weight" ? DType::kQ50 : DType::kQ80;
+  }));
+  ASSERT_TRUE(file.ok()) << file.status();
+  ExpectError(Load(*file, "auto").status(),
+              "tensor \"blk.1.ffn_down.weight\" is Q5_0, which no kernel of this build reads as it "
+              "is; model.weights = f32 keeps its values; bf16, f16, int8 and int4 round them");
+  const auto weights = Load(*file, "f32");
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  ExpectRow(weights->layers[1].down, 3, "blk.1.ffn_down.weight", 3);
+  ExpectRow(weights->layers[1].attn_out, 3, "blk.1.attn_output.weight", 3);
+  EXPECT_TRUE(Load(*file, "int8").ok());
+  EXPECT_TRUE(Load(*file, "int4").ok());
+}
+
+TEST_F(GgufModelTest, RefusesScalesThatAreNotFinite) {
+  GgufBuilder gguf = test::GgufKeys(model_.spec, "llama");
+  test::AddTensors(
+      model_,
+      [](GgufBuilder& to, const std::string& name, const Shape& shape,
+         const std::vector<float>& values) {
+        std::string blocks(values.size() / 32 * 34, '\0');
+        if (name == "blk.0.ffn_up.weight") blocks.replace(34 * 5, 2, test::Raw(uint16_t{0x7C00}));
+        to.Tensor(name, shape, 8, blocks);
+      },
+      &gguf);
+  const auto file = Open(gguf);
+  ASSERT_TRUE(file.ok()) << file.status();
+  for (const char* weights : {"auto", "f32"}) {
+    ExpectError(Load(*file, weights).status(),
+                "tensor \"blk.0.ffn_up.weight\" holds NaN or infinity");
+  }
+}
+
+}  // namespace
+}  // namespace ng

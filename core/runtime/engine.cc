@@ -136,7 +136,7 @@ absl::StatusOr<MemoryPlan> Engine::Impl::PlanMemory(const CacheSpec& spec,
   const int64_t rows_each = chunk == 0 ? spec.max_tokens : std::min(chunk, spec.max_tokens);
   const int64_t n_rows = rows_each * spec.max_sequences;
   MemoryPlan plan;
-  plan.weight_bytes = WeightBytes(assembly_->model.spec, assembly_->weight_type);
+  plan.weight_bytes = WeightBytes(assembly_->model.spec, assembly_->weight_types);
   plan.load_scratch_bytes = LoadScratchBytes(assembly_->model);
   plan.cache_bytes = cache.bytes;
   plan.activation_bytes = ActivationBytes(assembly_->model.spec, n_rows,
@@ -158,7 +158,7 @@ absl::Status Engine::Impl::Load(const RunNeeds& needs) {
   NG_ASSIGN_OR_RETURN(cache_, CreateCache(plugin, assembly_->Context(values), spec));
 
   LoadWeightsOptions load;
-  load.type = assembly_->weight_type;
+  load.types = assembly_->weight_types;
   load.executor = assembly_->executor.get();
   load.stop = options_.stop;
   if (options_.progress) {
@@ -283,7 +283,7 @@ absl::StatusOr<std::vector<Completion>> Engine::Impl::Generate(
 absl::StatusOr<StepCost> Engine::Impl::CostOfStep() const {
   NG_RETURN_IF_ERROR(CheckLoaded());
   const MatmulCost cost = CostOf(decoder_->weights());
-  return StepCost{.weights = WeightTypeName(assembly_->weight_type),
+  return StepCost{.weights = WeightTypeName(cost.type),
                   .weight_bytes = cost.bytes,
                   .cache_bytes_per_token = cache_->plan().bytes_per_token,
                   .row_multiply_adds = cost.layer_multiply_adds,
@@ -359,7 +359,8 @@ absl::StatusOr<std::vector<int32_t>> Engine::Encode(std::string_view text,
       return UsageError(absl::StrCat("the model ", assembly.model.source->path(),
                                      " has no tokenizer; give ids, or tokenizer.path"));
     }
-    return assembly.tokenizer->Encode(text, {options.parse_special, false});
+    const bool add_special = assembly.tokenizer->knows_ends();
+    return assembly.tokenizer->Encode(text, {options.parse_special, add_special});
   });
 }
 

@@ -44,6 +44,7 @@ class ByteBpeTokenizer : public Tokenizer {
                                                            const std::string& path);
 
   int64_t vocab_size() const override { return static_cast<int64_t>(token_bytes_.size()); }
+  bool knows_ends() const override { return true; }
   // Added tokens that are not special are parsed in any text, as the reference does.
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text,
                                               const EncodeOptions& options) const override;

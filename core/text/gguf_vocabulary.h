@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/formats/gguf.h"
 #include "core/text/tokenizer.h"
 #include "ng/status.h"
 
@@ -29,6 +30,12 @@ struct GgufVocabulary {
   std::optional<bool> add_eos_token;     // absent: false
   std::optional<bool> add_space_prefix;  // of llama; absent: true
 };
+
+// Whether a GGUF file holds a vocabulary at all.
+bool HasVocabulary(const GgufMetadata& metadata);
+
+// Reads the keys. Errors: ModelFileError naming the key that is missing or of another type.
+absl::StatusOr<GgufVocabulary> ReadGgufVocabulary(const GgufMetadata& metadata);
 
 // `path` is what errors name. Errors: ModelFileError naming the key, the value found and what is
 // supported.

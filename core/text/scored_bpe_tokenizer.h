@@ -38,6 +38,7 @@ class ScoredBpeTokenizer : public Tokenizer {
                                                            const std::string& path);
 
   int64_t vocab_size() const override { return static_cast<int64_t>(token_bytes_.size()); }
+  bool knows_ends() const override { return true; }
   // Without parse_special, user-defined tokens are not found either.
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text,
                                               const EncodeOptions& options) const override;

@@ -28,6 +28,7 @@ class SentencePieceTokenizer : public Tokenizer {
                                                               const std::string& path);
 
   int64_t vocab_size() const override { return static_cast<int64_t>(token_bytes_.size()); }
+  bool knows_ends() const override { return false; }
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text,
                                               const EncodeOptions& options) const override;
   absl::StatusOr<std::vector<int32_t>> EncodeAsReference(

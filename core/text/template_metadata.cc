@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/formats/file.h"
+#include "core/formats/gguf.h"
 #include "core/formats/json.h"
 
 namespace ng {
@@ -99,15 +100,24 @@ absl::StatusOr<std::optional<std::string>> TextIn(const nlohmann::json& config,
   return std::nullopt;
 }
 
+absl::StatusOr<std::optional<TemplateMetadata>> TemplateInGguf(const std::string& path) {
+  NG_ASSIGN_OR_RETURN(const GgufFile gguf, OpenGguf(path));
+  NG_ASSIGN_OR_RETURN(std::optional<std::string> text,
+                      gguf.metadata.fields().OptionalText("tokenizer.chat_template"));
+  if (!text) return std::nullopt;
+  return TemplateMetadata{path, *std::move(text)};
+}
+
 }  // namespace
 
-absl::StatusOr<std::optional<TemplateMetadata>> FindTemplateMetadata(const std::string& model_dir) {
-  const std::string jinja = (fs::path(model_dir) / "chat_template.jinja").string();
+absl::StatusOr<std::optional<TemplateMetadata>> FindTemplateMetadata(const std::string& model) {
+  if (IsGguf(model)) return TemplateInGguf(model);
+  const std::string jinja = (fs::path(model) / "chat_template.jinja").string();
   if (Exists(jinja)) {
     NG_ASSIGN_OR_RETURN(std::string text, ReadWholeFile(jinja, kMaxTemplateBytes));
     return TemplateMetadata{jinja, std::move(text)};
   }
-  const std::string config_path = (fs::path(model_dir) / "tokenizer_config.json").string();
+  const std::string config_path = (fs::path(model) / "tokenizer_config.json").string();
   if (!Exists(config_path)) return std::nullopt;
   NG_ASSIGN_OR_RETURN(const nlohmann::json config, ReadJsonFile(config_path));
   NG_ASSIGN_OR_RETURN(std::optional<std::string> text, TextIn(config, config_path));

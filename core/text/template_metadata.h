@@ -21,9 +21,9 @@ struct TemplateMetadata {
   bool operator==(const TemplateMetadata&) const = default;
 };
 
-// chat_template.jinja in a model folder, else "chat_template" of tokenizer_config.json; nothing
-// where there is neither. Errors: ModelFileError.
-absl::StatusOr<std::optional<TemplateMetadata>> FindTemplateMetadata(const std::string& model_dir);
+// chat_template.jinja in a model folder, else "chat_template" of tokenizer_config.json; of a GGUF
+// file its tokenizer.chat_template; nothing where there is none. Errors: ModelFileError.
+absl::StatusOr<std::optional<TemplateMetadata>> FindTemplateMetadata(const std::string& model);
 
 // The template that a text is; nothing for any other text.
 std::optional<ChatTemplateChoice> RecogniseTemplate(std::string_view text);

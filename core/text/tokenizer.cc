@@ -2,11 +2,14 @@
 
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/formats/file.h"
+#include "core/formats/gguf.h"
 #include "core/text/char_tokenizer.h"
+#include "core/text/gguf_vocabulary.h"
 #include "core/text/sentencepiece_tokenizer.h"
 #include "core/text/tokenizer_json.h"
 
@@ -40,10 +43,10 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path
     file = *found;
   }
   const fs::path extension = fs::path(file).extension();
-  NG_ASSIGN_OR_RETURN(const InputFile opened, InputFile::Open(file));
-  if (extension == ".gguf") {
-    return ModelFileError(absl::StrCat(
-        file, ": is a GGUF file, must be a SentencePiece .model, a tokenizer.json or a meta.pkl"));
+  if (IsGguf(file)) {
+    NG_ASSIGN_OR_RETURN(const GgufFile gguf, OpenGguf(file));
+    NG_ASSIGN_OR_RETURN(GgufVocabulary vocabulary, ReadGgufVocabulary(gguf.metadata));
+    return MakeTokenizer(std::move(vocabulary), file);
   }
   NG_ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(file, kMaxTokenizerBytes));
   if (extension == ".json") return ReadTokenizerJson(bytes, file);
@@ -51,9 +54,14 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path
   return SentencePieceTokenizer::FromBytes(bytes, file);
 }
 
-std::optional<std::string> FindTokenizer(const std::string& model_dir) {
+std::optional<std::string> FindTokenizer(const std::string& model) {
+  if (IsGguf(model)) {
+    const absl::StatusOr<GgufFile> gguf = OpenGguf(model);
+    if (gguf.ok() && !HasVocabulary(gguf->metadata)) return std::nullopt;
+    return model;
+  }
   for (const char* const name : kFileNames) {
-    const fs::path file = fs::path(model_dir) / name;
+    const fs::path file = fs::path(model) / name;
     if (Exists(file)) return file.string();
   }
   return std::nullopt;

@@ -30,6 +30,8 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   virtual int64_t vocab_size() const = 0;
+  // Whether the tokenizer's own files say what begins and ends a text; else add_special is refused.
+  virtual bool knows_ends() const = 0;
   // Errors: UsageError when the text cannot be encoded.
   virtual absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text,
                                                       const EncodeOptions& options) const = 0;
@@ -53,12 +55,12 @@ class Tokenizer {
 };
 
 // Opens a SentencePiece .model, a tokenizer.json or nanoGPT's meta.pkl by its extension (any other
-// is taken for a .model), or finds one in a model folder. Errors: ModelFileError naming the file
-// and what is wrong with it.
+// is taken for a .model), the vocabulary of a GGUF file, or finds one in a model folder. Errors:
+// ModelFileError naming the file and what is wrong with it.
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path);
-// The tokenizer file beside a model, or nothing. Of several the first in this order counts:
-// tokenizer.model, tokenizer.json, meta.pkl.
-std::optional<std::string> FindTokenizer(const std::string& model_dir);
+// The tokenizer file in a model folder, or nothing. Of several the first in this order counts:
+// tokenizer.model, tokenizer.json, meta.pkl. Of a GGUF file itself, if it holds a vocabulary.
+std::optional<std::string> FindTokenizer(const std::string& model);
 
 }  // namespace ng
 

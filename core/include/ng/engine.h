@@ -150,7 +150,7 @@ struct StepLogits {
 // What the steps of a loaded model must read and compute, from its sizes alone: what a measured
 // time is held against.
 struct StepCost {
-  std::string_view weights;           // the type held: "f32", "bf16", ...; static text
+  std::string_view weights;           // the type most are held as: "f32", "bf16", ...; static text
   int64_t weight_bytes = 0;           // read by every step, whatever its batch
   int64_t cache_bytes_per_token = 0;  // keys and values of one cached token, in all layers
   int64_t row_multiply_adds = 0;      // in the layers' matrices, for each row
@@ -178,7 +178,8 @@ class Engine {
   // What --dry-run prints: config with origins, plugins, tensors, bytes needed and available.
   absl::StatusOr<std::string> Describe(const RunNeeds& needs) const;
 
-  // Text. Without a tokenizer: UsageError.
+  // Text. Without a tokenizer: UsageError. Encode adds the begin and end tokens that the
+  // tokenizer's own files ask for (a SentencePiece .model and a meta.pkl say nothing of them).
   bool has_tokenizer() const;
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text,
                                               const TokenizeOptions& options) const;

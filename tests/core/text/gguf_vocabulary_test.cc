@@ -14,6 +14,8 @@
 #include "absl/strings/str_replace.h"
 #include "core/text/utf8.h"
 #include "tests/core/text/golden_rows.h"
+#include "tests/support/gguf_builder.h"
+#include "tests/support/temp_dir.h"
 
 namespace ng {
 namespace {
@@ -22,21 +24,21 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-// The vocabulary of a GGUF file, its keys as JSON.
+// The GGUF file of a model by that name, and its vocabulary.
+std::string GoldenFile(const std::string& name) {
+  return std::string(NG_TEST_DATA "/golden/gguf/") +
+         (name == "llama" ? "llama_bf16/model-BF16.gguf" : "qwen2/model-Q8_0.gguf");
+}
+
 GgufVocabulary Golden(const std::string& name) {
-  const Json keys =
-      Json::parse(test::Slurp(NG_TEST_DATA "/gguf_vocabularies/" + name + "/vocabulary.json"));
-  GgufVocabulary vocabulary;
-  vocabulary.model = keys["model"];
-  vocabulary.pre = keys["pre"];
-  vocabulary.tokens = keys["tokens"];
-  vocabulary.token_type = keys["token_type"].get<std::vector<int32_t>>();
-  vocabulary.bos_token_id = keys["bos_token_id"].get<int64_t>();
-  vocabulary.eos_token_id = keys["eos_token_id"].get<int64_t>();
-  vocabulary.add_bos_token = keys["add_bos_token"].get<bool>();
-  if (keys.contains("scores")) vocabulary.scores = keys["scores"].get<std::vector<float>>();
-  if (keys.contains("merges")) vocabulary.merges = keys["merges"].get<std::vector<std::string>>();
-  return vocabulary;
+  const auto gguf = OpenGguf(GoldenFile(name));
+  EXPECT_TRUE(gguf.ok()) << gguf.status();
+  return ReadGgufVocabulary(gguf->metadata).value();
+}
+
+std::vector<Json> RowsOf(const std::string& name) {
+  return GoldenRows(name == "llama" ? "golden/gguf/llama_bf16/tokenize.jsonl"
+                                    : "golden/gguf/qwen2/tokenize.jsonl");
 }
 
 std::unique_ptr<Tokenizer> Make(GgufVocabulary vocabulary) {
@@ -54,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Gguf, GoldenGgufVocabulary, testing::Values("llama", "q
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(GoldenGgufVocabulary, EncodesEveryRowAsLlamaCpp) {
-  const auto rows = GoldenRows("gguf_vocabularies/" + std::string(GetParam()) + "/tokenize.jsonl");
+  const auto rows = RowsOf(GetParam());
   EXPECT_EQ(rows.size(), 87);
   for (const Json& row : rows) {
     const std::string text = row["text"];
@@ -64,7 +66,7 @@ TEST_P(GoldenGgufVocabulary, EncodesEveryRowAsLlamaCpp) {
 }
 
 TEST_P(GoldenGgufVocabulary, DecodesAndStreamsWhatItEncodes) {
-  const auto rows = GoldenRows("gguf_vocabularies/" + std::string(GetParam()) + "/tokenize.jsonl");
+  const auto rows = RowsOf(GetParam());
   for (const Json& row : rows) {
     std::string text = row["text"];
     const Ids ids = tokenizer_->Encode(text, {}).value();
@@ -95,6 +97,56 @@ TEST_P(GoldenGgufVocabulary, EncodesAMegabyteOfOneKindOfCharacterInSeconds) {
 TEST_P(GoldenGgufVocabulary, RefusesWhatItCannotTake) {
   EXPECT_EQ(ExitCode(tokenizer_->Encode("ab\xFF", {}).status()), 2);
   EXPECT_EQ(ExitCode(tokenizer_->Decode(Ids{-1}).status()), 2);
+}
+
+// A GGUF file with these keys and no tensor.
+std::string FileOf(const test::TempDir& dir, const test::GgufBuilder& keys) {
+  return dir.Write("m.gguf", keys.Bytes());
+}
+
+TEST(GgufVocabulary, IsFoundInTheFileItself) {
+  EXPECT_EQ(FindTokenizer(GoldenFile("qwen2")), GoldenFile("qwen2"));
+  const auto tokenizer = OpenTokenizer(GoldenFile("qwen2"));
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  EXPECT_EQ((*tokenizer)->vocab_size(), static_cast<int64_t>(Golden("qwen2").tokens.size()));
+  const test::TempDir dir;
+  EXPECT_EQ(FindTokenizer(FileOf(dir, test::GgufBuilder())), std::nullopt);
+  for (const char* const none : {"no_vocab", "none"}) {
+    EXPECT_EQ(FindTokenizer(FileOf(dir, test::GgufBuilder().Text("tokenizer.ggml.model", none))),
+              std::nullopt);
+  }
+  // One that cannot be read is found, so that opening it says why.
+  EXPECT_EQ(FindTokenizer(dir.Write("cut.gguf", "GGUF")), dir.File("cut.gguf"));
+}
+
+TEST(GgufVocabulary, RefusesKeysOfOtherTypesNamingThem) {
+  const test::TempDir dir;
+  const auto error_of = [&](const test::GgufBuilder& keys) {
+    const std::string path = FileOf(dir, keys);
+    const absl::Status status = OpenTokenizer(path).status();
+    EXPECT_EQ(ExitCode(status), 3);
+    EXPECT_THAT(status.message(), HasSubstr(path + ": "));
+    return std::string(status.message());
+  };
+  const auto begin = [] { return test::GgufBuilder().Text("tokenizer.ggml.model", "llama"); };
+  const auto with_tokens = [&] {
+    return begin().Array("tokenizer.ggml.tokens", GgufType::kText, 1, test::RawText("<unk>"));
+  };
+  EXPECT_THAT(error_of(test::GgufBuilder()), HasSubstr("tokenizer.ggml.model"));
+  EXPECT_THAT(error_of(begin()), HasSubstr("tokenizer.ggml.tokens"));
+  EXPECT_THAT(error_of(begin().U32("tokenizer.ggml.tokens", 3)),
+              HasSubstr("tokenizer.ggml.tokens"));
+  EXPECT_THAT(error_of(with_tokens().Text("tokenizer.ggml.scores", "high")),
+              HasSubstr("tokenizer.ggml.scores"));
+  EXPECT_THAT(error_of(with_tokens().Text("tokenizer.ggml.bos_token_id", "<s>")),
+              HasSubstr("tokenizer.ggml.bos_token_id"));
+  EXPECT_THAT(error_of(with_tokens().U32("tokenizer.ggml.add_bos_token", 1)),
+              HasSubstr("tokenizer.ggml.add_bos_token"));
+  EXPECT_THAT(error_of(with_tokens()
+                           .Array("tokenizer.ggml.scores", GgufType::kF32, 1, test::Raw(0.0F))
+                           .Array("tokenizer.ggml.token_type", GgufType::kI64, 1,
+                                  test::Raw(int64_t{1} << 40))),
+              HasSubstr("tokenizer.ggml.token_type"));
 }
 
 TEST(GgufVocabulary, OfLlamaParsesSpecialsOnlyWhereAskedFor) {

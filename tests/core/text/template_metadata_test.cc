@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_replace.h"
+#include "tests/support/gguf_builder.h"
 #include "tests/support/temp_dir.h"
 
 namespace ng {
@@ -52,11 +53,24 @@ TEST(RecogniseTemplate, KnowsWhatTheySayWithoutASystemText) {
   EXPECT_FALSE(RecogniseTemplate(WithSystem("You are a pirate.")));
 }
 
+TEST(FindTemplateMetadata, ReadsTheKeyOfAGgufFile) {
+  const test::TempDir folder;
+  const std::string with = folder.Write(
+      "with.gguf", test::GgufBuilder().Text("tokenizer.chat_template", ChatMl()).Bytes());
+  EXPECT_EQ(FindTemplateMetadata(with).value(), (TemplateMetadata{with, ChatMl()}));
+  const std::string without = folder.Write("without.gguf", test::GgufBuilder().Bytes());
+  EXPECT_EQ(FindTemplateMetadata(without).value(), std::nullopt);
+  const std::string number =
+      folder.Write("number.gguf", test::GgufBuilder().U32("tokenizer.chat_template", 7).Bytes());
+  EXPECT_THAT(FindTemplateMetadata(number).status().message(),
+              HasSubstr("tokenizer.chat_template"));
+  EXPECT_FALSE(FindTemplateMetadata(folder.File("absent.gguf")).ok());
+}
+
 TEST(FindTemplateMetadata, ReadsTheConfigOrTheJinjaFile) {
   const test::TempDir folder;
   const auto text = [&] { return FindTemplateMetadata(folder.path()).value()->text; };
   EXPECT_EQ(FindTemplateMetadata(folder.path()).value(), std::nullopt);
-  EXPECT_EQ(FindTemplateMetadata(folder.File("model.gguf")).value(), std::nullopt);
   folder.Write("tokenizer_config.json", "{\"eos_token\": \"</s>\"}");
   EXPECT_EQ(FindTemplateMetadata(folder.path()).value(), std::nullopt);
   const std::string config =

@@ -201,7 +201,7 @@ TEST_F(GgufModelTest, RefusesTensorsThatHaveNoPlace) {
 TEST_F(GgufModelTest, HoldsQ8AndQ4BlocksAsTheyAre) {
   for (const auto& [dtype, type] :
        {std::pair(DType::kQ80, WeightType::kInt8), {DType::kQ40, WeightType::kInt4}}) {
-    const auto file = Open(Quantised([dtype](const std::string&) { return dtype; }));
+    const auto file = Open(Quantised([held = dtype](const std::string&) { return held; }));
     ASSERT_TRUE(file.ok()) << file.status();
     const auto weights = Load(*file, "auto");
     ASSERT_TRUE(weights.ok()) << weights.status();

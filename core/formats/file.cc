@@ -151,6 +151,11 @@ AtomicFileWriter::~AtomicFileWriter() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
+bool MayExist(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error) || error;
+}
+
 std::error_code ListDirectory(const std::string& path, std::vector<std::string>* names) {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), ::closedir);
   if (directory == nullptr) return {errno, std::generic_category()};

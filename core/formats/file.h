@@ -55,6 +55,10 @@ class InputFile {
 // The bytes of a whole regular file. Errors: ModelFileError (as above, or larger than max_bytes).
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, int64_t max_bytes);
 
+// Whether something is at `path`. What cannot be looked at counts as there, so that opening it
+// gives the reason.
+bool MayExist(const std::string& path);
+
 // The names in a directory, sorted, without "." and "..". Not std::filesystem's iterator: in
 // libstdc++ 12 that one ends the process when an allocation fails. Returns the system's error, if
 // any.

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -81,11 +80,6 @@ constexpr Published kPublished[] = {
     {470, 0xA5D004210EBCE758, {"mistral"}},
 };
 
-bool Exists(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error) || error;
-}
-
 // "chat_template" is a text, or a list of named ones of which "default" counts.
 absl::StatusOr<std::optional<std::string>> TextIn(const nlohmann::json& config,
                                                   const std::string& path) {
@@ -113,12 +107,12 @@ absl::StatusOr<std::optional<TemplateMetadata>> TemplateInGguf(const std::string
 absl::StatusOr<std::optional<TemplateMetadata>> FindTemplateMetadata(const std::string& model) {
   if (IsGguf(model)) return TemplateInGguf(model);
   const std::string jinja = (fs::path(model) / "chat_template.jinja").string();
-  if (Exists(jinja)) {
+  if (MayExist(jinja)) {
     NG_ASSIGN_OR_RETURN(std::string text, ReadWholeFile(jinja, kMaxTemplateBytes));
     return TemplateMetadata{jinja, std::move(text)};
   }
   const std::string config_path = (fs::path(model) / "tokenizer_config.json").string();
-  if (!Exists(config_path)) return std::nullopt;
+  if (!MayExist(config_path)) return std::nullopt;
   NG_ASSIGN_OR_RETURN(const nlohmann::json config, ReadJsonFile(config_path));
   NG_ASSIGN_OR_RETURN(std::optional<std::string> text, TextIn(config, config_path));
   if (!text) return std::nullopt;

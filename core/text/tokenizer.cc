@@ -24,12 +24,6 @@ constexpr int64_t kMaxTokenizerBytes = int64_t{64} << 20;
 // The names that a tokenizer has in a model folder, the preferred one first.
 constexpr const char* kFileNames[] = {"tokenizer.model", "tokenizer.json", "meta.pkl"};
 
-// A file that cannot be looked at counts as there, so that opening it gives the reason.
-bool Exists(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error) || error;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path) {
@@ -61,8 +55,8 @@ std::optional<std::string> FindTokenizer(const std::string& model) {
     return model;
   }
   for (const char* const name : kFileNames) {
-    const fs::path file = fs::path(model) / name;
-    if (Exists(file)) return file.string();
+    const std::string file = (fs::path(model) / name).string();
+    if (MayExist(file)) return file;
   }
   return std::nullopt;
 }

@@ -7,13 +7,26 @@
 #include <span>
 
 #include "core/formats/tensor_source.h"
+#include "core/kernels/weight_type.h"
 
 namespace ng {
 
+// Whether a tensor of this type consists of such blocks. All below REQUIRE it.
+bool IsBlockType(DType dtype);
+
+// The grid that its values lie on; a block is a span of it.
+WeightType BlockGrid(DType dtype);
+
+// One block as its grid has it.
+void ReadBlock(DType dtype, const std::byte* block, QuantSpan* span);
+
+// Whether none of a span's values is NaN or infinity.
+bool IsFinite(DType dtype, const QuantSpan& span);
+
 // The values of whole blocks as f32, computed as ggml does: scales in f32, then one multiplication,
 // and one subtraction or addition where the type has minima.
-// REQUIRES: dtype is one of kQ40 to kQ6K; out.size() is a multiple of DTypeBlock(dtype), and the
-// blocks of so many values are there.
+// REQUIRES: out.size() is a multiple of DTypeBlock(dtype), and the blocks of so many values are
+// there.
 void DequantizeBlocks(DType dtype, const std::byte* data, std::span<float> out);
 
 }  // namespace ng

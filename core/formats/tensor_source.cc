@@ -32,8 +32,6 @@ static_assert(kDTypes.size() == static_cast<size_t>(DType::kQ6K) + 1);
 
 const DTypeFacts& FactsOf(DType type) { return kDTypes[static_cast<size_t>(type)]; }
 
-bool IsQuantised(DType type) { return type >= DType::kQ40; }
-
 }  // namespace
 
 std::string_view DTypeName(DType type) { return FactsOf(type).name; }
@@ -43,7 +41,7 @@ int64_t DTypeBlock(DType type) { return FactsOf(type).block; }
 int64_t DTypeBytes(DType type) { return FactsOf(type).bytes; }
 
 bool IsWeightDType(DType type) {
-  return type == DType::kF32 || type == DType::kF16 || type == DType::kBf16 || IsQuantised(type);
+  return type == DType::kF32 || type == DType::kF16 || type == DType::kBf16 || IsBlockType(type);
 }
 
 std::string ShapeString(std::span<const int64_t> shape) {
@@ -72,7 +70,7 @@ void ConvertHalves(const std::byte* data, std::span<float> out) {
 void ConvertToF32(DType dtype, const std::byte* data, std::span<float> out) {
   if (dtype == DType::kF16) return ConvertHalves<F16ToF32>(data, out);
   if (dtype == DType::kBf16) return ConvertHalves<Bf16ToF32>(data, out);
-  if (IsQuantised(dtype)) return DequantizeBlocks(dtype, data, out);
+  if (IsBlockType(dtype)) return DequantizeBlocks(dtype, data, out);
   assert(dtype == DType::kF32);
   if (!out.empty()) std::memcpy(out.data(), data, out.size_bytes());
 }

@@ -5,6 +5,9 @@
 // differ in speed alone. A Sum holds one block of 32 inputs (eight words), no more: without VNNI it
 // gathers in 16 bits, which a ninth word could overflow. Clear comes first: GCC compiles an
 // implicit constructor for the baseline, whatever the target around it.
+//
+// Of every byte: Field moves its bits [kFrom, kFrom + kWidth) to kTo and clears the others; Plus
+// adds a constant.
 #ifndef NG_CORE_KERNELS_DOT16_H_
 #define NG_CORE_KERNELS_DOT16_H_
 
@@ -29,16 +32,26 @@ struct Dot16 {
     std::memcpy(&r, p, sizeof(r));
     return r;
   }
-  // The lower and the upper four bits of every byte.
-  static NG_INLINE Bytes Low(Bytes b) {
+  static NG_INLINE void Store(const Bytes& b, std::byte* p) { std::memcpy(p, &b, sizeof(b)); }
+  template <int kFrom, int kTo, int kWidth>
+  static NG_INLINE Bytes Field(Bytes b) {
     for (auto& column : b.column) {
-      for (uint8_t& byte : column) byte &= 0x0F;
+      for (uint8_t& byte : column) {
+        byte = static_cast<uint8_t>((byte >> kFrom & ((1 << kWidth) - 1)) << kTo);
+      }
     }
     return b;
   }
-  static NG_INLINE Bytes High(Bytes b) {
+  static NG_INLINE Bytes Or(Bytes a, const Bytes& b) {
+    for (int c = 0; c < 16; ++c) {
+      for (int i = 0; i < 4; ++i) a.column[c][i] |= b.column[c][i];
+    }
+    return a;
+  }
+  template <int kAdded>
+  static NG_INLINE Bytes Plus(Bytes b) {
     for (auto& column : b.column) {
-      for (uint8_t& byte : column) byte >>= 4;
+      for (uint8_t& byte : column) byte = static_cast<uint8_t>(byte + kAdded);
     }
     return b;
   }
@@ -80,10 +93,28 @@ struct Dot16 {
     return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
             _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};
   }
-  static NG_INLINE __m256i Low256(__m256i b) { return _mm256_and_si256(b, _mm256_set1_epi8(0x0F)); }
-  static NG_INLINE Bytes Low(Bytes b) { return {Low256(b.lo), Low256(b.hi)}; }
-  static NG_INLINE Bytes High(Bytes b) {
-    return {Low256(_mm256_srli_epi16(b.lo, 4)), Low256(_mm256_srli_epi16(b.hi, 4))};
+  static NG_INLINE void Store(Bytes b, std::byte* p) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), b.lo);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 32), b.hi);
+  }
+  template <int kFrom, int kTo, int kWidth>
+  static NG_INLINE __m256i Field256(__m256i b) {
+    if constexpr (kWidth == 8) return b;
+    if constexpr (kFrom > kTo) b = _mm256_srli_epi16(b, kFrom - kTo);
+    if constexpr (kFrom < kTo) b = _mm256_slli_epi16(b, kTo - kFrom);
+    return _mm256_and_si256(b, _mm256_set1_epi8(((1 << kWidth) - 1) << kTo));
+  }
+  template <int kFrom, int kTo, int kWidth>
+  static NG_INLINE Bytes Field(Bytes b) {
+    return {Field256<kFrom, kTo, kWidth>(b.lo), Field256<kFrom, kTo, kWidth>(b.hi)};
+  }
+  static NG_INLINE Bytes Or(Bytes a, Bytes b) {
+    return {_mm256_or_si256(a.lo, b.lo), _mm256_or_si256(a.hi, b.hi)};
+  }
+  template <int kAdded>
+  static NG_INLINE Bytes Plus(Bytes b) {
+    const __m256i added = _mm256_set1_epi8(kAdded);
+    return {_mm256_add_epi8(b.lo, added), _mm256_add_epi8(b.hi, added)};
   }
   template <int kBits>
   struct Sum {
@@ -102,8 +133,8 @@ struct Dot16 {
       int32_t word = 0;
       std::memcpy(&word, x, sizeof(word));
       const __m256i inputs = _mm256_set1_epi32(word);
-      AddTo(kBits == 4 ? w : Low(w), inputs, &low);
-      if constexpr (kBits == 8) AddTo(High(w), inputs, &high);
+      AddTo(kBits == 4 ? w : Field<0, 0, 4>(w), inputs, &low);
+      if constexpr (kBits == 8) AddTo(Field<4, 0, 4>(w), inputs, &high);
     }
     static NG_INLINE __m256 Join(__m256i low, __m256i high, int32_t correction) {
       __m256i sum = _mm256_madd_epi16(low, _mm256_set1_epi16(1));
@@ -135,8 +166,19 @@ struct Dot16 {
   using V = Vec16;
   using Bytes = __m512i;
   static NG_INLINE Bytes Load(const std::byte* p) { return _mm512_loadu_si512(p); }
-  static NG_INLINE Bytes Low(Bytes b) { return _mm512_and_si512(b, _mm512_set1_epi8(0x0F)); }
-  static NG_INLINE Bytes High(Bytes b) { return Low(_mm512_srli_epi16(b, 4)); }
+  static NG_INLINE void Store(Bytes b, std::byte* p) { _mm512_storeu_si512(p, b); }
+  template <int kFrom, int kTo, int kWidth>
+  static NG_INLINE Bytes Field(Bytes b) {
+    if constexpr (kWidth == 8) return b;
+    if constexpr (kFrom > kTo) b = _mm512_srli_epi16(b, kFrom - kTo);
+    if constexpr (kFrom < kTo) b = _mm512_slli_epi16(b, kTo - kFrom);
+    return _mm512_and_si512(b, _mm512_set1_epi8(((1 << kWidth) - 1) << kTo));
+  }
+  static NG_INLINE Bytes Or(Bytes a, Bytes b) { return _mm512_or_si512(a, b); }
+  template <int kAdded>
+  static NG_INLINE Bytes Plus(Bytes b) {
+    return _mm512_add_epi8(b, _mm512_set1_epi8(kAdded));
+  }
   template <int kBits>
   struct Sum {
     __m512i low;
@@ -146,9 +188,9 @@ struct Dot16 {
       int32_t word = 0;
       std::memcpy(&word, x, sizeof(word));
       const __m512i inputs = _mm512_set1_epi32(word);
-      low = _mm512_add_epi16(low, _mm512_maddubs_epi16(kBits == 4 ? w : Low(w), inputs));
+      low = _mm512_add_epi16(low, _mm512_maddubs_epi16(kBits == 4 ? w : Field<0, 0, 4>(w), inputs));
       if constexpr (kBits == 8) {
-        high = _mm512_add_epi16(high, _mm512_maddubs_epi16(High(w), inputs));
+        high = _mm512_add_epi16(high, _mm512_maddubs_epi16(Field<4, 0, 4>(w), inputs));
       }
     }
     NG_INLINE V Finish(int32_t correction) const {

@@ -8,38 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/kernels/weight_type.h"
 #include "ng/isa.h"
 
 namespace ng {
 
-// How the weights of a matrix are held in memory. int8 and int4 lie on the value grids of Q8_0 and
-// Q4_0: blocks of 32 inputs of one output share an f16 scale.
-enum class WeightType : int32_t { kF32 = 0, kBf16 = 1, kF16 = 2, kInt8 = 3, kInt4 = 4 };
-inline constexpr int kWeightTypes = 5;
-
 // Which two dimensions of a head rotate together: (2i, 2i + 1), or (i, i + head_dim / 2).
 enum class RopePairing : int32_t { kInterleaved = 0, kHalfSplit = 1 };
-
-inline constexpr int64_t kBlockColumns = 16;  // output columns packed side by side
-inline constexpr int64_t kQuantBlock = 32;    // inputs that share a scale
-
-// Bytes of 16 packed columns of k inputs; packed_matrix.h shows what lies in them.
-// REQUIRES: k <= 2^56.
-constexpr int64_t PackedBlockBytes(WeightType type, int64_t k) {
-  switch (type) {
-    case WeightType::kF32:
-      return k * kBlockColumns * 4;
-    case WeightType::kF16:
-      return k * kBlockColumns * 2;
-    case WeightType::kBf16:
-      return (k + k % 2) * kBlockColumns * 2;
-    case WeightType::kInt8:
-      return (k + kQuantBlock - 1) / kQuantBlock * kBlockColumns * (kQuantBlock + 2);
-    case WeightType::kInt4:
-      return (k + kQuantBlock - 1) / kQuantBlock * kBlockColumns * (kQuantBlock / 2 + 2);
-  }
-  return 0;
-}
 
 // What a matmul reads of its input rows. Rounding happens once per row, before all the matmuls that
 // read it, and never depends on the number of rows.
@@ -49,8 +24,7 @@ enum class InputType { kF32, kBf16, kInt8 };
 // infinity among them makes the scale NaN.
 struct QuantizedInput {
   float scale;
-  // Weights are stored unsigned, w + z: sum(w * q) = sum((w + z) * q) + correction.
-  int32_t correction;  // -z * sum(q); z is 128 for int8 and 8 for int4 weights
+  int16_t sums[2];  // of the first and the last 16 q, for weights that are stored above a zero
   int8_t q[kQuantBlock];
 };
 static_assert(sizeof(QuantizedInput) == 40);
@@ -100,10 +74,10 @@ struct LogitRow {
 struct KernelTable {
   IsaLevel isa;
   // Indexed by WeightType. Each output accumulates over k in rising order in one f32 accumulator,
-  // from 0: input by input, on the BF16 level pair by pair of bf16 weights, and for int8 and int4
-  // block by block, whose integer sums are exact. The bias is added to the finished sum. Reads
-  // nothing beyond its operands and writes nothing but the n_rows x n_columns of its blocks.
-  // REQUIRES: k >= 1, n_rows >= 1.
+  // from 0: input by input, on the BF16 level pair by pair of bf16 weights, and for grids group by
+  // group, whose integer sums are exact, then the group's minimum. The bias is added to the
+  // finished sum. Reads nothing beyond its operands and writes nothing but the n_rows x n_columns
+  // of its blocks. REQUIRES: k >= 1, n_rows >= 1; of grids in spans of 256, k a multiple of that.
   void (*matmul[kWeightTypes])(const MatmulArgs& args);
   // What those matmuls read.
   InputType input[kWeightTypes];

@@ -3,6 +3,7 @@
 // a template over V, so that no two levels share a symbol. No include guard: each translation unit
 // includes it once.
 
+#include "core/kernels/grid_weights-inl.h"
 #include "core/kernels/kernel_table.h"
 #include "core/kernels/logits-inl.h"
 #include "core/kernels/matmul-inl.h"
@@ -184,7 +185,12 @@ void MaxAndSumExp(const float* x, int64_t n, float* max, float* sum) {
 template <class Level, class W>
 void MatmulOf(const MatmulArgs& args) {
   if constexpr (W::kInput == InputType::kInt8) {
-    Matmul<W, Level::kByteRows, Level::kByteBlocks>(args);
+    constexpr bool kAsItLies = W::kType == WeightType::kInt8 || W::kType == WeightType::kInt4;
+    if constexpr (kAsItLies) {
+      Matmul<W, Level::kByteRows, Level::kByteBlocks>(args);
+    } else {
+      GridMatmul<typename Level::Dot, W::kType, Level::kByteRows, Level::kByteBlocks>(args);
+    }
   } else {
     Matmul<W, Level::kRows, Level::kBlocks>(args);
   }
@@ -215,8 +221,13 @@ constexpr KernelTable MakeKernelTable(IsaLevel isa) {
                        .list_within = ListWithin<V>,
                        .drop_below = DropBelow<V>};
   };
+  using D = typename Level::Dot;
   return kTable(isa, F32Weights<V>(), typename Level::Bf16(), F16Weights<V>(),
-                ByteWeights<typename Level::Dot, 8>(), ByteWeights<typename Level::Dot, 4>());
+                GridWeights<D, WeightType::kInt8>(), GridWeights<D, WeightType::kInt4>(),
+                GridWeights<D, WeightType::kQ41>(), GridWeights<D, WeightType::kQ50>(),
+                GridWeights<D, WeightType::kQ51>(), GridWeights<D, WeightType::kQ2K>(),
+                GridWeights<D, WeightType::kQ3K>(), GridWeights<D, WeightType::kQ4K>(),
+                GridWeights<D, WeightType::kQ5K>(), GridWeights<D, WeightType::kQ6K>());
 }
 
 }  // namespace ng

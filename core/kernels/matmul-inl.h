@@ -1,4 +1,5 @@
-// Matmul over a weights class W (matmul_weights-inl.h). Included by kernels-inl.h, once per level.
+// Matmul over a weights class W (matmul_weights-inl.h, bf16_dot-inl.h, grid_weights-inl.h).
+// Included by kernels-inl.h, once per level.
 //
 // A tile of rows x column blocks keeps its sums in registers while k runs upward. A sum that has to
 // wait for its next run of k rests in `out`, as exact there as in a register. So every output is
@@ -158,13 +159,64 @@ void MatmulPanel(const MatmulArgs& a, int64_t block) {
   }
 }
 
-// Panels of kBlocks blocks from `block` on, then of half as many for what is left.
-template <class W, int kRows, int kBlocks>
-void MatmulPanels(const MatmulArgs& a, int64_t block) {
-  for (; block + kBlocks <= a.block_end; block += kBlocks) {
+// The same for weights on a grid, many rows: runs of 256 inputs are unpacked to bytes that stay in
+// the first-level cache.
+template <class D, WeightType kType, int kRows, int kBlocks>
+void UnpackedPanel(const MatmulArgs& a, int64_t block) {
+  using Chunk = typename Unpacker<D, kType>::Chunk;
+  using W = UnpackedWeights<D, Chunk>;
+  constexpr int64_t kRun = 256;
+  constexpr int64_t kBlockBytes = kRun / W::kStep * W::kWeightBytes;
+  alignas(64) std::byte unpacked[kBlocks * kBlockBytes];
+  const int64_t packed_bytes = PackedBlockBytes(kType, a.k);
+  const int64_t column = block * kBlockColumns;
+
+  MatmulTileArgs t;
+  t.x_stride = a.x_stride;
+  t.weights = unpacked;
+  t.block_stride = kBlockBytes;
+  t.out_stride = a.out_stride;
+  t.n_columns = static_cast<int>(std::min(kBlocks * kBlockColumns, a.n_columns - column));
+  for (int64_t k = 0; k < a.k; k += kRun) {
+    t.k_count = std::min(kRun, a.k - k);
+    const std::byte* packed = a.weights + block * packed_bytes + PackedBlockBytes(kType, k);
+    for (int c = 0; c < kBlocks; ++c) {
+      Unpacker<D, kType>::Run(packed + c * packed_bytes, (t.k_count + W::kStep - 1) / W::kStep,
+                              unpacked + c * kBlockBytes);
+    }
+    t.first = k == 0;
+    t.bias = a.bias != nullptr && k + kRun >= a.k ? a.bias + column : nullptr;
+    for (int64_t row = 0; row < a.n_rows; row += kRows) {
+      t.x = a.x + row * a.x_stride + k / W::kStep * W::kInputBytes;
+      t.out = a.out + row * a.out_stride + (block - a.block_begin) * kBlockColumns;
+      MatmulRows<W, kRows, kBlocks, 0>(std::min(int64_t{kRows}, a.n_rows - row), t);
+    }
+  }
+}
+
+template <class W, int kRows>
+struct Panels {
+  template <int kBlocks>
+  static void Run(const MatmulArgs& a, int64_t block) {
     MatmulPanel<W, kRows, kBlocks>(a, block);
   }
-  if constexpr (kBlocks > 1) MatmulPanels<W, kRows, kBlocks / 2>(a, block);
+};
+
+template <class D, WeightType kType, int kRows>
+struct UnpackedPanels {
+  template <int kBlocks>
+  static void Run(const MatmulArgs& a, int64_t block) {
+    UnpackedPanel<D, kType, kRows, kBlocks>(a, block);
+  }
+};
+
+// Panels of kBlocks blocks from `block` on, then of half as many for what is left.
+template <class Panels, int kBlocks>
+void MatmulPanels(const MatmulArgs& a, int64_t block) {
+  for (; block + kBlocks <= a.block_end; block += kBlocks) {
+    Panels::template Run<kBlocks>(a, block);
+  }
+  if constexpr (kBlocks > 1) MatmulPanels<Panels, kBlocks / 2>(a, block);
 }
 
 // kRows x kBlocks: the tile for many rows. A single row takes one block at a time: so memory is
@@ -173,14 +225,23 @@ void MatmulPanels(const MatmulArgs& a, int64_t block) {
 // to be in one take several blocks.
 template <class W, int kRows, int kBlocks>
 void Matmul(const MatmulArgs& a) {
-  if (a.n_rows > 1) return MatmulPanels<W, kRows, kBlocks>(a, a.block_begin);
+  if (a.n_rows > 1) return MatmulPanels<Panels<W, kRows>, kBlocks>(a, a.block_begin);
   if constexpr (kBlocks > 1 && W::kInput != InputType::kInt8) {
     constexpr int64_t kSmall = 512 * 1024;
     if (a.n_columns / kBlockColumns * PackedBlockBytes(W::kType, a.k) <= kSmall) {
-      return MatmulPanels<W, 1, kBlocks>(a, a.block_begin);
+      return MatmulPanels<Panels<W, 1>, kBlocks>(a, a.block_begin);
     }
   }
-  MatmulPanels<W, 1, 1>(a, a.block_begin);
+  MatmulPanels<Panels<W, 1>, 1>(a, a.block_begin);
+}
+
+// The same of weights on a grid, which several rows share unpacked.
+template <class D, WeightType kType, int kRows, int kBlocks>
+void GridMatmul(const MatmulArgs& a) {
+  if (a.n_rows > 1) {
+    return MatmulPanels<UnpackedPanels<D, kType, kRows>, kBlocks>(a, a.block_begin);
+  }
+  MatmulPanels<Panels<GridWeights<D, kType>, 1>, 1>(a, a.block_begin);
 }
 
 }  // namespace ng

@@ -15,8 +15,6 @@ constexpr int64_t kFewRowsStrip = 8;   // blocks
 constexpr int64_t kManyRowsStrip = 4;  // the widest tile of the kernels
 constexpr int64_t kMostRows = 512;     // at a time
 
-using Kernel = void (*)(const MatmulArgs& args);
-
 // One matmul cut into items: pairs of column blocks (of strips with many rows), times groups of
 // rows. Items count column by column through the first group of rows, then through the next.
 class Work {
@@ -82,10 +80,27 @@ MatmulArgs ArgsOf(const PackedMatrix& w, const float* bias, const MatmulInput& x
   args.x_stride = x.row_bytes;
   args.n_rows = x.n_rows;
   args.k = w.k();
-  args.weights = w.data();
   args.bias = bias;
   args.n_columns = w.n();
   return args;
+}
+
+// A strip, band by band.
+void RunStrip(const KernelTable& kernels, const PackedMatrix& w, const MatmulArgs& strip) {
+  for (const PackedMatrix::Band& band : w.bands()) {
+    const int64_t begin = std::max(strip.block_begin, band.block_begin);
+    const int64_t end = std::min(strip.block_end, band.block_end);
+    if (begin >= end) continue;
+    const int64_t column = band.block_begin * kBlockColumns;
+    MatmulArgs args = strip;
+    args.weights = band.data;
+    args.bias = strip.bias == nullptr ? nullptr : strip.bias + column;
+    args.out += (begin - strip.block_begin) * kBlockColumns;
+    args.n_columns -= column;
+    args.block_begin = begin - band.block_begin;
+    args.block_end = end - band.block_begin;
+    kernels.matmul[static_cast<int>(band.type)](args);
+  }
 }
 
 // The floats of one worker's strip.
@@ -102,12 +117,11 @@ absl::Status Matmul(const KernelTable& kernels, Executor& executor, const Packed
   if (x.n_rows == 0) return absl::OkStatus();
   MatmulArgs all = ArgsOf(w, bias, x);
   all.out_stride = out.stride[0];
-  const Kernel kernel = kernels.matmul[static_cast<int>(w.type())];
   const Work work(all, executor.threads());
   return ParallelFor(executor, work.n_items(), [&](int64_t begin, int64_t end, int /*worker*/) {
     work.Run(begin, end, [&](MatmulArgs& args, int64_t row) {
       args.out = out.data + row * args.out_stride + args.block_begin * kBlockColumns;
-      kernel(args);
+      RunStrip(kernels, w, args);
     });
   });
 }
@@ -119,7 +133,6 @@ absl::Status Matmul(const KernelTable& kernels, Executor& executor, const Packed
   const int64_t strip_floats = StripFloats(x.n_rows);
   assert(static_cast<int64_t>(scratch.size()) >= executor.threads() * strip_floats);
   const MatmulArgs all = ArgsOf(w, bias, x);
-  const Kernel kernel = kernels.matmul[static_cast<int>(w.type())];
   const Work work(all, executor.threads());
   return ParallelFor(executor, work.n_items(), [&](int64_t begin, int64_t end, int worker) {
     float* const strip = scratch.data() + worker * strip_floats;
@@ -128,7 +141,7 @@ absl::Status Matmul(const KernelTable& kernels, Executor& executor, const Packed
       const int64_t n_columns = std::min(args.block_end * kBlockColumns, args.n_columns) - column;
       args.out_stride = (args.block_end - args.block_begin) * kBlockColumns;
       args.out = strip;
-      kernel(args);
+      RunStrip(kernels, w, args);
       sink({.row = row,
             .n_rows = args.n_rows,
             .column = column,

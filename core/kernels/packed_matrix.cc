@@ -3,9 +3,11 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <string>
 
 #include "core/kernels/quantize.h"
@@ -62,61 +64,110 @@ void UnpackColumn(const std::byte* block, int64_t column, int64_t k, float* out)
   for (int64_t i = 0; i < k; ++i) out[i] = Layout::Widen(in[Layout::Offset(i, column)]);
 }
 
-// Where the parts of one quantised block lie: 32 inputs of 16 columns.
-constexpr int64_t QuantBytes(int bits) { return kBlockColumns * kQuantBlock * bits / 8; }
+// The words of a plane of b bits: what they keep of each byte.
+constexpr uint32_t WordMask(int bits) { return ((1U << bits) - 1) * 0x01010101U; }
 
-template <int kBits>
-void PutQuants(const Quants& quants, int64_t column, std::byte* block) {
-  auto* bytes = reinterpret_cast<uint8_t*>(block);
-  for (int64_t i = 0; i < kQuantBlock; ++i) {
-    const uint8_t q = quants.q[i];
-    if constexpr (kBits == 8) {
-      bytes[i / 4 * 64 + column * 4 + i % 4] = q;
-    } else {
-      uint8_t& byte = bytes[i / 8 * 64 + column * 4 + i % 4];
-      byte = static_cast<uint8_t>(i % 8 < 4 ? (byte & 0xF0) | q : (byte & 0x0F) | (q << 4));
+// Puts a span of one column where it belongs, or takes it out again: both walk the same places.
+template <WeightType kType>
+struct SpanLayout {
+  static constexpr QuantGrid kGrid = GridOf(kType);
+  static constexpr int64_t kWords = kQuantBlock / 4;
+  static constexpr int kUpper = kGrid.low_bits;  // the line where upper bits begin
+  // An integer's place among those of all columns.
+  static constexpr int64_t kScales = kGrid.PlaneBytes();
+  static constexpr int64_t kMinima = kScales + kGrid.ScaleBytes();
+  static constexpr int64_t kD = kMinima + (kGrid.has_minimum ? kGrid.ScaleBytes() : 0);
+  static constexpr int64_t kDmin = kD + kBlockColumns * 2;
+
+  // The lines of 32 inputs of one column, 4 bytes each.
+  using Lines = std::array<uint32_t, kGrid.bits()>;
+
+  static void Put(const QuantSpan& span, int64_t column, std::byte* to) {
+    std::byte* planes = to + column * 4;
+    for (int64_t chunk = 0; chunk < kGrid.span; chunk += kQuantBlock) {
+      Lines lines = {};
+      for (int word = 0; word < kWords; ++word) {
+        uint32_t q = 0;
+        std::memcpy(&q, span.q + chunk + word * 4, sizeof(q));
+        lines[word * kGrid.low_bits / 8] |= (q & WordMask(kGrid.low_bits))
+                                            << (word * kGrid.low_bits % 8);
+        if constexpr (kGrid.high_bits > 0) {
+          lines[kUpper + word * kGrid.high_bits / 8] |=
+              (q >> kGrid.low_bits & WordMask(kGrid.high_bits)) << (word * kGrid.high_bits % 8);
+        }
+      }
+      for (const uint32_t line : lines) {
+        std::memcpy(planes, &line, sizeof(line));
+        planes += 64;
+      }
     }
+    for (int64_t group = 0; kGrid.grouped() && group < kGrid.groups(); ++group) {
+      std::memcpy(to + kScales + group * kBlockColumns + column, span.scales + group, 1);
+      if (kGrid.has_minimum) {
+        std::memcpy(to + kMinima + group * kBlockColumns + column, span.minima + group, 1);
+      }
+    }
+    std::memcpy(to + kD + column * 2, &span.d, sizeof(span.d));
+    if (kGrid.has_minimum) std::memcpy(to + kDmin + column * 2, &span.dmin, sizeof(span.dmin));
   }
-  std::memcpy(block + QuantBytes(kBits) + column * 2, &quants.scale, sizeof(quants.scale));
+
+  static QuantSpan Get(const std::byte* from, int64_t column) {
+    QuantSpan span;
+    const std::byte* planes = from + column * 4;
+    for (int64_t chunk = 0; chunk < kGrid.span; chunk += kQuantBlock) {
+      Lines lines;
+      for (uint32_t& line : lines) {
+        std::memcpy(&line, planes, sizeof(line));
+        planes += 64;
+      }
+      for (int word = 0; word < kWords; ++word) {
+        uint32_t q = lines[word * kGrid.low_bits / 8] >> (word * kGrid.low_bits % 8) &
+                     WordMask(kGrid.low_bits);
+        if constexpr (kGrid.high_bits > 0) {
+          q |= (lines[kUpper + word * kGrid.high_bits / 8] >> (word * kGrid.high_bits % 8) &
+                WordMask(kGrid.high_bits))
+               << kGrid.low_bits;
+        }
+        std::memcpy(span.q + chunk + word * 4, &q, sizeof(q));
+      }
+    }
+    for (int64_t group = 0; kGrid.grouped() && group < kGrid.groups(); ++group) {
+      std::memcpy(span.scales + group, from + kScales + group * kBlockColumns + column, 1);
+      if (kGrid.has_minimum) {
+        std::memcpy(span.minima + group, from + kMinima + group * kBlockColumns + column, 1);
+      }
+    }
+    std::memcpy(&span.d, from + kD + column * 2, sizeof(span.d));
+    if (kGrid.has_minimum) std::memcpy(&span.dmin, from + kDmin + column * 2, sizeof(span.dmin));
+    return span;
+  }
+};
+
+template <WeightType kType>
+void PutSpan(const QuantSpan& span, int64_t column, std::byte* to) {
+  SpanLayout<kType>::Put(span, column, to);
 }
 
-template <int kBits>
-Quants GetQuants(const std::byte* block, int64_t column) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(block);
-  Quants quants;
-  for (int64_t i = 0; i < kQuantBlock; ++i) {
-    if constexpr (kBits == 8) {
-      quants.q[i] = bytes[i / 4 * 64 + column * 4 + i % 4];
-    } else {
-      const uint8_t byte = bytes[i / 8 * 64 + column * 4 + i % 4];
-      quants.q[i] = i % 8 < 4 ? byte & 0x0F : byte >> 4;
-    }
-  }
-  std::memcpy(&quants.scale, block + QuantBytes(kBits) + column * 2, sizeof(quants.scale));
-  return quants;
-}
-
-template <int kBits>
-void PackQuantBlock(const float* rows, int64_t column, int64_t n_rows, int64_t k,
-                    std::byte* block) {
-  for (int64_t i = 0; i < k; i += kQuantBlock, block += QuantBytes(kBits) + kBlockColumns * 2) {
+// The blocks of int8 and int4 nearest to rows of f32.
+template <WeightType kType>
+void PackGridBlock(const float* rows, int64_t column, int64_t n_rows, int64_t k, std::byte* block) {
+  for (int64_t i = 0; i < k; i += kQuantBlock, block += GridOf(kType).SpanBytes()) {
     for (int64_t r = 0; r < n_rows; ++r) {
       float x[kQuantBlock] = {};
       std::copy_n(rows + r * k + i, std::min(kQuantBlock, k - i), x);
-      PutQuants<kBits>(kBits == 8 ? QuantizeInt8(x) : QuantizeInt4(x), column + r, block);
+      PutSpan<kType>(kType == WeightType::kInt8 ? QuantizeInt8(x) : QuantizeInt4(x), column + r,
+                     block);
     }
   }
 }
 
-template <int kBits>
-void UnpackQuantColumn(const std::byte* block, int64_t column, int64_t k, float* out) {
-  constexpr int kZero = kBits == 8 ? 128 : 8;
-  for (int64_t i = 0; i < k; i += kQuantBlock, block += QuantBytes(kBits) + kBlockColumns * 2) {
-    const Quants quants = GetQuants<kBits>(block, column);
-    const float scale = F16ToF32(quants.scale);
-    for (int64_t j = 0; j < std::min(kQuantBlock, k - i); ++j) {
-      out[i + j] = scale * static_cast<float>(quants.q[j] - kZero);
-    }
+template <WeightType kType>
+void UnpackGridColumn(const std::byte* block, int64_t column, int64_t k, float* out) {
+  constexpr QuantGrid kGrid = GridOf(kType);
+  for (int64_t i = 0; i < k; i += kGrid.span, block += kGrid.SpanBytes()) {
+    float values[kGrid.span];
+    SpanValues(kGrid, SpanLayout<kType>::Get(block, column), values);
+    std::copy_n(values, std::min(kGrid.span, k - i), out + i);
   }
 }
 
@@ -124,18 +175,43 @@ void UnpackQuantColumn(const std::byte* block, int64_t column, int64_t k, float*
 struct Codec {
   void (*pack)(const float* rows, int64_t column, int64_t n_rows, int64_t k, std::byte* block);
   void (*unpack)(const std::byte* block, int64_t column, int64_t k, float* out);
+  void (*put)(const QuantSpan& span, int64_t column, std::byte* to);
   float max_magnitude;
 };
 
 constexpr float kMaxF32 = std::numeric_limits<float>::max();
 constexpr float kMaxF16 = 65504.0F;
 
+template <class Layout>
+constexpr Codec FloatCodec(float max_magnitude) {
+  return {PackBlock<Layout>, UnpackColumn<Layout>, nullptr, max_magnitude};
+}
+
+template <WeightType kType>
+constexpr Codec GridCodec(float max_magnitude) {
+  return {PackGridBlock<kType>, UnpackGridColumn<kType>, PutSpan<kType>, max_magnitude};
+}
+
+// A type that nothing is rounded to.
+template <WeightType kType>
+constexpr Codec GridCodec() {
+  return {nullptr, UnpackGridColumn<kType>, PutSpan<kType>, 0.0F};
+}
+
 constexpr Codec kCodecs[kWeightTypes] = {
-    {PackBlock<F32Layout>, UnpackColumn<F32Layout>, kMaxF32},
-    {PackBlock<Bf16Layout>, UnpackColumn<Bf16Layout>, 0x1.fep127F},
-    {PackBlock<F16Layout>, UnpackColumn<F16Layout>, kMaxF16},
-    {PackQuantBlock<8>, UnpackQuantColumn<8>, kMaxF16 * 127},
-    {PackQuantBlock<4>, UnpackQuantColumn<4>, kMaxF16 * 8},
+    FloatCodec<F32Layout>(kMaxF32),
+    FloatCodec<Bf16Layout>(0x1.fep127F),
+    FloatCodec<F16Layout>(kMaxF16),
+    GridCodec<WeightType::kInt8>(kMaxF16 * 127),
+    GridCodec<WeightType::kInt4>(kMaxF16 * 8),
+    GridCodec<WeightType::kQ41>(),
+    GridCodec<WeightType::kQ50>(),
+    GridCodec<WeightType::kQ51>(),
+    GridCodec<WeightType::kQ2K>(),
+    GridCodec<WeightType::kQ3K>(),
+    GridCodec<WeightType::kQ4K>(),
+    GridCodec<WeightType::kQ5K>(),
+    GridCodec<WeightType::kQ6K>(),
 };
 
 const Codec& CodecOf(WeightType type) { return kCodecs[static_cast<int>(type)]; }
@@ -144,12 +220,23 @@ const Codec& CodecOf(WeightType type) { return kCodecs[static_cast<int>(type)]; 
 
 int64_t PackedMatrix::PackedBytes(WeightType type, int64_t n, int64_t k) {
   assert(n >= 1 && k >= 1);
+  const WeightBand band = {type, (n - 1) / kBlockColumns + 1};
+  return PackedBytes(std::span(&band, 1), k);
+}
+
+int64_t PackedMatrix::PackedBytes(std::span<const WeightBand> bands, int64_t k) {
   constexpr int64_t kTooMany = std::numeric_limits<int64_t>::max();
   if (k > int64_t{1} << 56) return kTooMany;
-  const int64_t n_blocks = (n - 1) / kBlockColumns + 1;
-  int64_t bytes = 0;
-  if (__builtin_mul_overflow(n_blocks, PackedBlockBytes(type, k), &bytes)) return kTooMany;
-  return bytes > kTooMany - kAlignment ? kTooMany : (bytes + kAlignment - 1) & -kAlignment;
+  int64_t total = 0;
+  for (const WeightBand& band : bands) {
+    int64_t bytes = 0;
+    if (__builtin_mul_overflow(band.n_blocks, PackedBlockBytes(band.type, k), &bytes) ||
+        __builtin_add_overflow(total, bytes, &total) || total > kTooMany - kAlignment) {
+      return kTooMany;
+    }
+    total = (total + kAlignment - 1) & -kAlignment;
+  }
+  return total;
 }
 
 float PackedMatrix::MaxMagnitude(WeightType type) { return CodecOf(type).max_magnitude; }
@@ -157,6 +244,47 @@ float PackedMatrix::MaxMagnitude(WeightType type) { return CodecOf(type).max_mag
 absl::StatusOr<PackedMatrix> PackedMatrix::Allocate(WeightType type, int64_t n, int64_t k) {
   NG_ASSIGN_OR_RETURN(WeightMemory memory, WeightMemory::Reserve(PackedBytes(type, n, k)));
   return memory.Allocate(type, n, k);
+}
+
+const PackedMatrix::Band& PackedMatrix::BandOf(int64_t row) const {
+  assert(row >= 0 && row < n_);
+  const auto after = std::ranges::upper_bound(bands_, row / kBlockColumns, {}, &Band::block_begin);
+  return *(after - 1);
+}
+
+void PackedMatrix::PackRows(int64_t row, int64_t n_rows, const float* rows) {
+  assert(row >= 0 && n_rows >= 0 && n_rows <= n_ - row);
+  while (n_rows > 0) {
+    const Band& band = BandOf(row);
+    const int64_t column = row % kBlockColumns;
+    const int64_t count = std::min(n_rows, kBlockColumns - column);
+    CodecOf(band.type).pack(rows, column, count, k_, BlockOf(band, row));
+    row += count;
+    n_rows -= count;
+    rows += count * k_;
+  }
+}
+
+void PackedMatrix::PackSpans(int64_t row, int64_t n_rows, const QuantSpan* spans) {
+  assert(row >= 0 && n_rows >= 0 && n_rows <= n_ - row);
+  for (int64_t r = row; r < row + n_rows; ++r) {
+    const Band& band = BandOf(r);
+    const QuantGrid grid = GridOf(band.type);
+    assert(k_ % grid.span == 0);
+    std::byte* to = BlockOf(band, r);
+    for (int64_t i = 0; i < k_; i += grid.span, to += grid.SpanBytes()) {
+      CodecOf(band.type).put(*spans++, r % kBlockColumns, to);
+    }
+  }
+}
+
+void PackedMatrix::CopyRow(int64_t row, float* out) const {
+  const Band& band = BandOf(row);
+  CodecOf(band.type).unpack(BlockOf(band, row), row % kBlockColumns, k_, out);
+}
+
+std::byte* PackedMatrix::BlockOf(const Band& band, int64_t row) const {
+  return band.data + (row / kBlockColumns - band.block_begin) * PackedBlockBytes(band.type, k_);
 }
 
 absl::StatusOr<WeightMemory> WeightMemory::Reserve(int64_t bytes) {
@@ -182,51 +310,30 @@ absl::StatusOr<WeightMemory> WeightMemory::Reserve(int64_t bytes) {
 }
 
 absl::StatusOr<PackedMatrix> WeightMemory::Allocate(WeightType type, int64_t n, int64_t k) {
-  const int64_t bytes = PackedMatrix::PackedBytes(type, n, k);
+  const WeightBand band = {type, (n - 1) / kBlockColumns + 1};
+  return Allocate(std::span(&band, 1), n, k);
+}
+
+absl::StatusOr<PackedMatrix> WeightMemory::Allocate(std::span<const WeightBand> bands, int64_t n,
+                                                    int64_t k) {
+  const int64_t bytes = PackedMatrix::PackedBytes(bands, k);
   if (bytes > size_ - used_) {
     return LimitError("a weight matrix of " + std::to_string(n) + " x " + std::to_string(k) +
                       " needs " + std::to_string(bytes) + " bytes, " +
                       std::to_string(size_ - used_) + " are left of " + std::to_string(size_));
   }
   PackedMatrix matrix;
-  matrix.type_ = type;
   matrix.n_ = n;
   matrix.k_ = k;
+  matrix.bytes_ = bytes;
   matrix.data_ = {data_, data_.get() + used_};
-  used_ += bytes;
+  int64_t block = 0;
+  for (const WeightBand& band : bands) {
+    matrix.bands_.push_back({band.type, block, block + band.n_blocks, data_.get() + used_});
+    block += band.n_blocks;
+    used_ += PackedMatrix::PackedBytes(std::span(&band, 1), k);
+  }
   return matrix;
-}
-
-void PackedMatrix::PackRows(int64_t row, int64_t n_rows, const float* rows) {
-  assert(row >= 0 && n_rows >= 0 && n_rows <= n_ - row);
-  while (n_rows > 0) {
-    const int64_t column = row % kBlockColumns;
-    const int64_t count = std::min(n_rows, kBlockColumns - column);
-    CodecOf(type_).pack(rows, column, count, k_,
-                        data_.get() + row / kBlockColumns * PackedBlockBytes(type_, k_));
-    row += count;
-    n_rows -= count;
-    rows += count * k_;
-  }
-}
-
-void PackedMatrix::PackQuants(int64_t row, int64_t n_rows, const Quants* blocks) {
-  assert(type_ == WeightType::kInt8 || type_ == WeightType::kInt4);
-  assert(row >= 0 && n_rows >= 0 && n_rows <= n_ - row && k_ % kQuantBlock == 0);
-  const int64_t n_blocks = k_ / kQuantBlock;
-  const auto put = type_ == WeightType::kInt8 ? PutQuants<8> : PutQuants<4>;
-  for (int64_t r = row; r < row + n_rows; ++r) {
-    std::byte* block = data_.get() + r / kBlockColumns * PackedBlockBytes(type_, k_);
-    for (int64_t i = 0; i < n_blocks; ++i, block += PackedBlockBytes(type_, kQuantBlock)) {
-      put(*blocks++, r % kBlockColumns, block);
-    }
-  }
-}
-
-void PackedMatrix::CopyRow(int64_t row, float* out) const {
-  assert(row >= 0 && row < n_);
-  CodecOf(type_).unpack(data_.get() + row / kBlockColumns * PackedBlockBytes(type_, k_),
-                        row % kBlockColumns, k_, out);
 }
 
 }  // namespace ng

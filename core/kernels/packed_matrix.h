@@ -2,15 +2,18 @@
 //
 // 16 output columns lie side by side, so a kernel loads 16 weights and multiplies them by one
 // broadcast input. N is padded to whole blocks with zero columns, K with zeros to whole pairs
-// (bf16) or blocks of 32 (int8, int4):
+// (bf16) or spans (grids):
 //   f32   [N/16][K][16]
 //   bf16  [N/16][K/2][16][2]     (pairs over k, as the bf16 dot product instructions read them)
 //   f16   [N/16][K][16]
-//   int8  [N/16][K/32]{ [8][16][4] bytes q + 128, [16] f16 scales }
-//   int4  [N/16][K/32]{ [4][16][4] bytes, [16] f16 scales }
-// An int8 weight is scale * q, q in [-128, 127]; an int4 weight scale * (q - 8), q in [0, 15]: the
-// grids of Q8_0 and Q4_0. Byte i of int4 word g holds k = 8g + i in its lower and 8g + 4 + i in its
-// upper four bits.
+//   grids [N/16][K/span]{ [span/32]{ lower bits, upper bits },
+//                         [groups][16] scales, [groups][16] minima, [16] f16 d, [16] f16 dmin }
+// with what a grid lacks (weight_type.h) left out. 32 inputs are 8 words of 4, and a word's b bits
+// lie in [16][4] bytes: those of word i in bytes i * b / 8, from bit i * b % 8 on. So one load and
+// one mask give 4 inputs of 16 columns: of int8 as they are, of int4 from the lower half of the
+// bytes and then from the upper.
+//
+// A matrix may consist of bands of columns, each of a type of its own, as q, k and v may be.
 //
 // Made and filled by the model loader, read by Matmul and by embedding look-ups. It shares in
 // owning its memory; once filled it is read from any thread.
@@ -21,28 +24,44 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "core/kernels/kernel_table.h"
-#include "core/kernels/quantize.h"
 #include "ng/executor.h"
 #include "ng/status.h"
 #include "ng/tensor_view.h"
 
 namespace ng {
 
+// Column blocks side by side that are held alike.
+struct WeightBand {
+  WeightType type = WeightType::kF32;
+  int64_t n_blocks = 0;
+};
+
 class PackedMatrix {
  public:
+  // One band of the matrix, where it lies.
+  struct Band {
+    WeightType type = WeightType::kF32;
+    int64_t block_begin = 0;
+    int64_t block_end = 0;
+    std::byte* data = nullptr;  // of its first block, 64-byte aligned
+  };
+
   PackedMatrix() = default;
 
   // Bytes of a packed matrix of `n` outputs and `k` inputs, a multiple of 64; INT64_MAX when an
   // int64 cannot hold them, which no memory plan admits. REQUIRES: n, k >= 1.
   static int64_t PackedBytes(WeightType type, int64_t n, int64_t k);
+  static int64_t PackedBytes(std::span<const WeightBand> bands, int64_t k);
 
   // An [n, k] matrix of zeros in memory of its own. Errors: LimitError. REQUIRES: n, k >= 1.
   static absl::StatusOr<PackedMatrix> Allocate(WeightType type, int64_t n, int64_t k);
 
   // The largest magnitude that a type holds; beyond it rounding would give infinity.
+  // REQUIRES (as PackRows): the type is f32, bf16, f16, int8 or int4.
   static float MaxMagnitude(WeightType type);
 
   // Writes output columns [row, row + n_rows) from f32 rows, rounding each value once to the type.
@@ -50,25 +69,32 @@ class PackedMatrix {
   // different rows. REQUIRES: the range lies in [0, n); no magnitude is above MaxMagnitude(type).
   void PackRows(int64_t row, int64_t n_rows, const float* rows);
 
-  // The same from quantised blocks, which go in as they are. blocks: [n_rows, k / 32].
-  // REQUIRES: the type is int8 or int4, and the blocks' q offset as its; k is a multiple of 32.
-  void PackQuants(int64_t row, int64_t n_rows, const Quants* blocks);
+  // The same of grids from their own spans, which go in as they are; each row once.
+  // spans: [n_rows, k / span]. REQUIRES: the rows' type is the grid; k is a multiple of its span.
+  void PackSpans(int64_t row, int64_t n_rows, const QuantSpan* spans);
 
   // Reads one row back as f32: an embedding look-up. out: [k]
   void CopyRow(int64_t row, float* out) const;
 
-  WeightType type() const { return type_; }
   int64_t n() const { return n_; }
   int64_t k() const { return k_; }
-  int64_t bytes() const { return data_ == nullptr ? 0 : PackedBytes(type_, n_, k_); }
+  int64_t bytes() const { return bytes_; }
   const std::byte* data() const { return data_.get(); }  // 64-byte aligned
+  // The types of several bands read the same input: all are grids.
+  std::span<const Band> bands() const { return bands_; }
+  // Of the band that holds a row. REQUIRES: n() > row.
+  WeightType type(int64_t row = 0) const { return BandOf(row).type; }
 
  private:
   friend class WeightMemory;
 
-  WeightType type_ = WeightType::kF32;
+  const Band& BandOf(int64_t row) const;
+  std::byte* BlockOf(const Band& band, int64_t row) const;
+
   int64_t n_ = 0;
   int64_t k_ = 0;
+  int64_t bytes_ = 0;
+  std::vector<Band> bands_;
   std::shared_ptr<std::byte> data_;  // keeps all of its WeightMemory
 };
 
@@ -80,7 +106,9 @@ class WeightMemory {
   // Errors: LimitError when it cannot be had.
   static absl::StatusOr<WeightMemory> Reserve(int64_t bytes);
 
-  // The next [n, k] matrix. Errors: LimitError when less than PackedBytes(type, n, k) are left.
+  // The next [n, k] matrix. Errors: LimitError when less than its PackedBytes are left.
+  // REQUIRES: the bands make up its blocks, and are grids if there are several.
+  absl::StatusOr<PackedMatrix> Allocate(std::span<const WeightBand> bands, int64_t n, int64_t k);
   absl::StatusOr<PackedMatrix> Allocate(WeightType type, int64_t n, int64_t k);
 
  private:

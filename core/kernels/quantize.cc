@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "ng/half.h"
 
@@ -23,8 +22,8 @@ struct Fit {
   float scale;  // that would be best for these integers
 };
 
-Fit Measure(const float* x, const Quants& quants, int zero) {
-  const float scale = F16ToF32(quants.scale);
+Fit Measure(const float* x, const QuantSpan& quants, int zero) {
+  const float scale = F16ToF32(quants.d);
   float error = 0.0F;
   float xq = 0.0F;
   float qq = 0.0F;
@@ -40,28 +39,28 @@ Fit Measure(const float* x, const Quants& quants, int zero) {
 
 }  // namespace
 
-Quants QuantizeInt8(const float* x) {
+QuantSpan QuantizeInt8(const float* x) {
   float max = 0.0F;
   for (int64_t i = 0; i < kQuantBlock; ++i) max = std::max(max, std::abs(x[i]));
-  Quants quants;
-  quants.scale = F32ToF16(max / 127.0F);
-  Round(x, F16ToF32(quants.scale), 128, 255, quants.q);
+  QuantSpan quants;
+  quants.d = F32ToF16(max / 127.0F);
+  Round(x, F16ToF32(quants.d), 128, 255, quants.q);
   return quants;
 }
 
-Quants QuantizeInt4(const float* x) {
+QuantSpan QuantizeInt4(const float* x) {
   constexpr int kZero = 8;
   constexpr int kRefinements = 2;
   const float* end = x + kQuantBlock;
   const float most =
       *std::max_element(x, end, [](float a, float b) { return std::abs(a) < std::abs(b); });
-  Quants best;
+  QuantSpan best;
   Fit best_fit = {};
   float scale = most / -8.0F;
   for (int i = 0; i <= kRefinements; ++i) {
-    Quants quants;
-    quants.scale = F32ToF16(scale);
-    Round(x, F16ToF32(quants.scale), kZero, 15, quants.q);
+    QuantSpan quants;
+    quants.d = F32ToF16(scale);
+    Round(x, F16ToF32(quants.d), kZero, 15, quants.q);
     const Fit fit = Measure(x, quants, kZero);
     if (i == 0 || fit.error < best_fit.error) {
       best = quants;
@@ -70,33 +69,6 @@ Quants QuantizeInt4(const float* x) {
     scale = fit.scale;
   }
   return best;
-}
-
-Quants Int8FromQ80(const std::byte* block) {
-  Quants quants;
-  std::memcpy(&quants.scale, block, sizeof(quants.scale));
-  for (int64_t i = 0; i < kQuantBlock; ++i) {
-    quants.q[i] = static_cast<uint8_t>(block[2 + i]) ^ 0x80;  // from signed to offset by 128
-  }
-  return quants;
-}
-
-Quants Int4FromQ40(const std::byte* block) {
-  constexpr int64_t kHalf = kQuantBlock / 2;
-  Quants quants;
-  std::memcpy(&quants.scale, block, sizeof(quants.scale));
-  for (int64_t i = 0; i < kHalf; ++i) {
-    const auto byte = static_cast<uint8_t>(block[2 + i]);
-    quants.q[i] = byte & 15;
-    quants.q[kHalf + i] = byte >> 4;
-  }
-  return quants;
-}
-
-Quants Int8FromQ40(const std::byte* block) {
-  Quants quants = Int4FromQ40(block);
-  for (uint8_t& q : quants.q) q = static_cast<uint8_t>(q - 8 + 128);
-  return quants;
 }
 
 }  // namespace ng

@@ -1,10 +1,11 @@
 #include "core/model/weight_types.h"
 
+#include <algorithm>
+#include <initializer_list>
 #include <optional>
-#include <set>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/formats/ggml_blocks.h"
 
 namespace ng {
 namespace {
@@ -21,73 +22,69 @@ std::optional<WeightType> TypeNamed(std::string_view name) {
 }
 
 // The type that holds a tensor of this one as it is.
-std::optional<WeightType> OwnType(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return WeightType::kF32;
-    case DType::kBf16:
-      return WeightType::kBf16;
-    case DType::kF16:
-      return WeightType::kF16;
-    case DType::kQ80:
-      return WeightType::kInt8;
-    case DType::kQ40:
-      return WeightType::kInt4;
-    default:
-      return std::nullopt;
-  }
+WeightType OwnType(DType dtype) {
+  if (IsBlockType(dtype)) return BlockGrid(dtype);
+  if (dtype == DType::kBf16) return WeightType::kBf16;
+  return dtype == DType::kF16 ? WeightType::kF16 : WeightType::kF32;
 }
 
-// The narrowest type that holds both without loss: the grid of int8 has int4's values.
-WeightType Common(WeightType a, WeightType b) {
-  if (a == b) return a;
-  const auto is_grid = [](WeightType type) {
-    return type == WeightType::kInt8 || type == WeightType::kInt4;
-  };
-  return is_grid(a) && is_grid(b) ? WeightType::kInt8 : WeightType::kF32;
-}
-
-// Where the type of a role's matrix is; null for what is no matrix.
-WeightType* SlotOf(const TensorBinding& binding, WeightTypes& types) {
-  if (binding.role == TensorRole::kTokenEmbedding) return &types.embedding;
-  if (binding.role == TensorRole::kHead) return &types.head;
-  if (binding.layer < 0) return nullptr;
+void SetType(const TensorBinding& binding, WeightTypes& types) {
+  const WeightType own = OwnType(binding.tensor->dtype);
+  if (binding.role == TensorRole::kTokenEmbedding) types.embedding = own;
+  if (binding.role == TensorRole::kHead) types.head = own;
+  if (binding.layer < 0) return;
   LayerWeightTypes& layer = types.layers[static_cast<size_t>(binding.layer)];
   switch (binding.role) {
     case TensorRole::kQkv:
+      layer.q = layer.k = layer.v = own;
+      break;
     case TensorRole::kQ:
+      layer.q = own;
+      break;
     case TensorRole::kK:
+      layer.k = own;
+      break;
     case TensorRole::kV:
-      return &layer.qkv;
+      layer.v = own;
+      break;
     case TensorRole::kAttnOut:
-      return &layer.attn_out;
+      layer.attn_out = own;
+      break;
     case TensorRole::kMlpGate:
+      layer.gate = own;
+      break;
     case TensorRole::kMlpUp:
-      return &layer.gate_up;
+      layer.up = own;
+      break;
     case TensorRole::kMlpDown:
-      return &layer.down;
+      layer.down = own;
+      break;
     default:
-      return nullptr;
+      break;  // no matrix
   }
 }
 
-absl::StatusOr<WeightTypes> OwnTypes(const ModelFile& file) {
-  WeightTypes types = UniformWeightTypes(file.spec, WeightType::kF32);
-  std::set<const WeightType*> known;
-  for (const TensorBinding& binding : file.bindings) {
-    WeightType* const slot = SlotOf(binding, types);
-    if (slot == nullptr) continue;
-    const TensorInfo& tensor = *binding.tensor;
-    const std::optional<WeightType> own = OwnType(tensor.dtype);
-    if (!own) {
-      return ModelFileError(absl::StrCat(
-          file.source->path(), ": tensor \"", tensor.name, "\" is ", View(DTypeName(tensor.dtype)),
-          ", which no kernel of this build reads as it is; model.weights = f32 keeps its values; "
-          "bf16, f16, int8 and int4 round them"));
+// Whether parts of these types, the later ones beginning at these rows, can share a matrix.
+bool CanShare(std::initializer_list<WeightType> parts, std::initializer_list<int64_t> begins) {
+  const WeightType first = *parts.begin();
+  if (std::ranges::all_of(parts, [&](WeightType type) { return type == first; })) return true;
+  return std::ranges::all_of(parts, IsGrid) &&
+         std::ranges::all_of(begins, [](int64_t row) { return row % kBlockColumns == 0; });
+}
+
+WeightTypes OwnTypes(const ModelFile& file) {
+  const ModelSpec& spec = file.spec;
+  WeightTypes types = UniformWeightTypes(spec, WeightType::kF32);
+  for (const TensorBinding& binding : file.bindings) SetType(binding, types);
+  for (LayerWeightTypes& layer : types.layers) {
+    if (!CanShare({layer.q, layer.k, layer.v},
+                  {spec.q_width(), spec.q_width() + spec.kv_width()})) {
+      layer.q = layer.k = layer.v = WeightType::kF32;
     }
-    *slot = known.insert(slot).second ? *own : Common(*slot, *own);
+    if (!spec.gated()) layer.gate = layer.up;
+    if (!CanShare({layer.gate, layer.up}, {})) layer.gate = layer.up = WeightType::kF32;
   }
-  if (file.spec.tied_head) types.head = types.embedding;
+  if (spec.tied_head) types.head = types.embedding;
   return types;
 }
 
@@ -96,7 +93,8 @@ absl::StatusOr<WeightTypes> OwnTypes(const ModelFile& file) {
 WeightTypes UniformWeightTypes(const ModelSpec& spec, WeightType type) {
   WeightTypes types;
   types.embedding = types.head = type == WeightType::kInt4 ? WeightType::kInt8 : type;
-  types.layers.assign(static_cast<size_t>(spec.shape.n_layers), {type, type, type, type});
+  types.layers.assign(static_cast<size_t>(spec.shape.n_layers),
+                      {type, type, type, type, type, type, type});
   return types;
 }
 

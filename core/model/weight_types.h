@@ -13,9 +13,12 @@ namespace ng {
 
 // The matrices of LayerWeights.
 struct LayerWeightTypes {
-  WeightType qkv = WeightType::kF32;
+  WeightType q = WeightType::kF32;  // of qkv
+  WeightType k = WeightType::kF32;
+  WeightType v = WeightType::kF32;
   WeightType attn_out = WeightType::kF32;
-  WeightType gate_up = WeightType::kF32;
+  WeightType gate = WeightType::kF32;  // of gate_up; without a gate, as up
+  WeightType up = WeightType::kF32;
   WeightType down = WeightType::kF32;
 };
 
@@ -28,10 +31,10 @@ struct WeightTypes {
 // All of one type; embedding and head are int8 beside int4, like their grids' own files.
 WeightTypes UniformWeightTypes(const ModelSpec& spec, WeightType type);
 
-// What model.weights asks for. `auto` holds every tensor without loss; tensors that share a matrix,
-// in the narrowest type that does so for all of them.
-// Errors: PluginError for a name that no kernel has; ModelFileError naming a tensor of a type that
-// no kernel has, and the names that can run.
+// What model.weights asks for. `auto` holds every tensor as it is. Tensors of different types can
+// share a matrix where they are grids that meet between blocks of columns; else they are held as
+// f32, which has all their values.
+// Errors: PluginError for a name that no kernel has.
 absl::StatusOr<WeightTypes> WeightTypesFor(const ModelFile& file, std::string_view config_value);
 
 }  // namespace ng

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <new>
 #include <string>
@@ -11,9 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/formats/checked.h"
+#include "core/formats/ggml_blocks.h"
 #include "core/formats/tensor_source.h"
-#include "core/kernels/quantize.h"
-#include "ng/half.h"
 
 namespace ng {
 namespace {
@@ -45,6 +45,8 @@ struct Place {
     const int64_t in_head = row % paired;
     return first + row - in_head + in_head % 2 * (paired / 2) + in_head / 2;
   }
+  // What its matrix holds it as.
+  WeightType type() const { return matrix->type(first); }
   // How many of the rows [row, end) lie side by side.
   int64_t RunOf(int64_t row, int64_t end) const {
     if (interleaved) return std::min(end - row, kBlockColumns - row % kBlockColumns);
@@ -159,8 +161,7 @@ class RowPacker {
         raw_(raw),
         place_(place),
         k_(place.matrix->k()),
-        block_bytes_(DTypeBytes(binding.tensor->dtype)),
-        from_block_(BlockReader(binding.tensor->dtype, place.matrix->type())) {}
+        block_bytes_(DTypeBytes(binding.tensor->dtype)) {}
 
   // Rows [row, end). Of the values that went in: all were finite, none above the type's limit.
   struct Verdict {
@@ -168,34 +169,28 @@ class RowPacker {
     bool fits = true;
   };
   Verdict Pack(int64_t row, int64_t end) {
-    return from_block_ != nullptr ? PackBlocks(row, end) : PackValues(row, end);
+    return IsOwnType() ? PackBlocks(row, end) : PackValues(row, end);
   }
 
  private:
-  using FromBlock = Quants (*)(const std::byte* block);
-
-  // How blocks become the matrix's own without loss; null where they have to be rounded anew.
-  static FromBlock BlockReader(DType dtype, WeightType type) {
-    if (dtype == DType::kQ80 && type == WeightType::kInt8) return Int8FromQ80;
-    if (dtype == DType::kQ40 && type == WeightType::kInt8) return Int8FromQ40;
-    if (dtype == DType::kQ40 && type == WeightType::kInt4) return Int4FromQ40;
-    return nullptr;
+  // Whether the matrix holds the tensor's blocks as they are.
+  bool IsOwnType() const {
+    const DType dtype = binding_.tensor->dtype;
+    return IsBlockType(dtype) && BlockGrid(dtype) == place_.type();
   }
 
   Verdict PackBlocks(int64_t row, int64_t end) {
-    const int64_t n_blocks = k_ / kQuantBlock;  // of a row
-    const std::byte* block = raw_ + row * n_blocks * block_bytes_;
-    quants_.resize(static_cast<size_t>((end - row) * n_blocks));
+    const DType dtype = binding_.tensor->dtype;
+    spans_.resize(static_cast<size_t>(k_ / DTypeBlock(dtype)));
+    const std::byte* block = raw_ + row * static_cast<int64_t>(spans_.size()) * block_bytes_;
     Verdict verdict;
-    for (Quants& quants : quants_) {
-      quants = from_block_(block);
-      verdict.finite = verdict.finite && std::isfinite(F16ToF32(quants.scale));
-      block += block_bytes_;
-    }
-    const Quants* next = quants_.data();
-    for (int64_t run = 0; row < end; row += run, next += run * n_blocks) {
-      run = place_.RunOf(row, end);
-      place_.matrix->PackQuants(place_.RowOf(row), run, next);
+    for (; row < end; ++row) {
+      for (QuantSpan& span : spans_) {
+        ReadBlock(dtype, block, &span);
+        verdict.finite = verdict.finite && IsFinite(dtype, span);
+        block += block_bytes_;
+      }
+      place_.matrix->PackSpans(place_.RowOf(row), 1, spans_.data());
     }
     return verdict;
   }
@@ -209,7 +204,7 @@ class RowPacker {
       ConvertToF32(tensor.dtype, raw_ + row * k_ / DTypeBlock(tensor.dtype) * block_bytes_,
                    values_);
     }
-    const float limit = PackedMatrix::MaxMagnitude(place_.matrix->type());
+    const float limit = PackedMatrix::MaxMagnitude(place_.type());
     Verdict verdict;
     for (const float value : values_) {
       verdict.finite = verdict.finite && std::isfinite(value);
@@ -228,9 +223,8 @@ class RowPacker {
   const Place& place_;
   int64_t k_;
   int64_t block_bytes_;
-  FromBlock from_block_;
-  std::vector<float> values_;   // [rows, k]
-  std::vector<Quants> quants_;  // [rows, k / 32]
+  std::vector<float> values_;     // [rows, k]
+  std::vector<QuantSpan> spans_;  // of a row
 };
 
 class WeightReader {
@@ -279,8 +273,7 @@ class WeightReader {
           }
         }));
     if (!finite) return NotFinite(tensor);
-    return fits ? absl::OkStatus()
-                : TooLarge(tensor, PackedMatrix::MaxMagnitude(place.matrix->type()));
+    return fits ? absl::OkStatus() : TooLarge(tensor, PackedMatrix::MaxMagnitude(place.type()));
   }
 
   // Converts a tensor of any shape into its part of a vector of f32.
@@ -332,6 +325,37 @@ class WeightReader {
   int64_t total_ = 0;
 };
 
+int64_t Blocks(int64_t n) { return (n + kBlockColumns - 1) / kBlockColumns; }
+
+// Parts of n rows each, side by side; parts alike make one band.
+using Bands = std::vector<WeightBand>;
+Bands SideBySide(std::initializer_list<std::pair<WeightType, int64_t>> parts) {
+  const bool alike = std::ranges::all_of(
+      parts, [&](const auto& part) { return part.first == parts.begin()->first; });
+  int64_t n = 0;
+  Bands bands;
+  for (const auto& [type, rows] : parts) {
+    n += rows;
+    if (!alike) bands.push_back({type, Blocks(rows)});
+  }
+  if (alike) bands.push_back({parts.begin()->first, Blocks(n)});
+  return bands;
+}
+
+Bands BandsOfQkv(const ModelSpec& spec, const LayerWeightTypes& types) {
+  return SideBySide(
+      {{types.q, spec.q_width()}, {types.k, spec.kv_width()}, {types.v, spec.kv_width()}});
+}
+
+// Gate and up take turns, a block each.
+Bands BandsOfGateUp(const ModelSpec& spec, const LayerWeightTypes& types) {
+  const int64_t n_blocks = Blocks(spec.gate_up_width());
+  if (types.gate == types.up) return {{types.up, n_blocks}};
+  Bands bands;
+  for (int64_t i = 0; i < n_blocks; ++i) bands.push_back({i % 2 == 0 ? types.gate : types.up, 1});
+  return bands;
+}
+
 // What the matrices take together.
 int64_t MatrixBytes(const ModelSpec& spec, const WeightTypes& types) {
   const auto once = [&](WeightType type) {
@@ -341,9 +365,9 @@ int64_t MatrixBytes(const ModelSpec& spec, const WeightTypes& types) {
   if (!spec.tied_head) bytes = SaturatingAdd(bytes, once(types.head));
   for (const LayerWeightTypes& layer : types.layers) {
     for (const int64_t matrix :
-         {PackedMatrix::PackedBytes(layer.qkv, spec.qkv_width(), spec.width),
+         {PackedMatrix::PackedBytes(BandsOfQkv(spec, layer), spec.width),
           PackedMatrix::PackedBytes(layer.attn_out, spec.width, spec.q_width()),
-          PackedMatrix::PackedBytes(layer.gate_up, spec.gate_up_width(), spec.width),
+          PackedMatrix::PackedBytes(BandsOfGateUp(spec, layer), spec.width),
           PackedMatrix::PackedBytes(layer.down, spec.width, spec.ffn_width)}) {
       bytes = SaturatingAdd(bytes, matrix);
     }
@@ -365,10 +389,11 @@ absl::StatusOr<ModelWeights> Allocate(const ModelSpec& spec, const WeightTypes& 
       w.attn_norm.weight.assign(static_cast<size_t>(spec.width), 1.0F);
       w.mlp_norm.weight = w.attn_norm.weight;
     }
-    NG_ASSIGN_OR_RETURN(w.qkv, memory.Allocate(layer.qkv, spec.qkv_width(), spec.width));
+    NG_ASSIGN_OR_RETURN(w.qkv,
+                        memory.Allocate(BandsOfQkv(spec, layer), spec.qkv_width(), spec.width));
     NG_ASSIGN_OR_RETURN(w.attn_out, memory.Allocate(layer.attn_out, spec.width, spec.q_width()));
-    NG_ASSIGN_OR_RETURN(w.gate_up,
-                        memory.Allocate(layer.gate_up, spec.gate_up_width(), spec.width));
+    NG_ASSIGN_OR_RETURN(
+        w.gate_up, memory.Allocate(BandsOfGateUp(spec, layer), spec.gate_up_width(), spec.width));
     NG_ASSIGN_OR_RETURN(w.down, memory.Allocate(layer.down, spec.width, spec.ffn_width));
   }
   return model;
@@ -399,7 +424,9 @@ MatmulCost CostOf(const ModelWeights& weights) {
     for (const PackedMatrix* w : {&layer.qkv, &layer.attn_out, &layer.gate_up, &layer.down}) {
       cost.bytes += w->bytes();
       cost.layer_multiply_adds += w->n() * w->k();
-      by_type[static_cast<size_t>(w->type())] += w->n() * w->k();
+      for (const PackedMatrix::Band& band : w->bands()) {
+        by_type[static_cast<size_t>(band.type)] += (band.block_end - band.block_begin) * w->k();
+      }
     }
   }
   cost.type = static_cast<WeightType>(std::ranges::max_element(by_type) - by_type.begin());

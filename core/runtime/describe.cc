@@ -142,7 +142,8 @@ void AppendTensor(const TensorInfo& tensor, std::string_view fate, std::string* 
 std::string HeldAs(const WeightTypes& types) {
   std::set<std::string> names;
   for (const LayerWeightTypes& layer : types.layers) {
-    for (const WeightType type : {layer.qkv, layer.attn_out, layer.gate_up, layer.down}) {
+    for (const WeightType type :
+         {layer.q, layer.k, layer.v, layer.attn_out, layer.gate, layer.up, layer.down}) {
       names.emplace(WeightTypeName(type));
     }
   }
@@ -157,22 +158,6 @@ std::string HeldAs(const WeightTypes& types) {
 }
 
 }  // namespace
-
-std::string_view WeightTypeName(WeightType type) {
-  switch (type) {
-    case WeightType::kF32:
-      return "f32";
-    case WeightType::kBf16:
-      return "bf16";
-    case WeightType::kF16:
-      return "f16";
-    case WeightType::kInt8:
-      return "int8";
-    case WeightType::kInt4:
-      return "int4";
-  }
-  return "unknown";
-}
 
 std::string DescribeRun(const Assembly& assembly, const CacheSpec& spec, const MemoryPlan& plan) {
   const ModelSpec& model = assembly.model.spec;

@@ -16,9 +16,6 @@ namespace ng {
 // tokenizer, bytes needed against bytes available.
 std::string DescribeRun(const Assembly& assembly, const CacheSpec& spec, const MemoryPlan& plan);
 
-// "f32", "bf16", ...: the type of held weights as model.weights names it.
-std::string_view WeightTypeName(WeightType type);
-
 // The error of a chat request to a model without a template.
 absl::Status NoChatTemplate(const Assembly& assembly);
 

@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <iterator>
 #include <memory>
 #include <random>
 #include <string>
@@ -24,8 +23,8 @@
 
 #include "apps/bench/machine.h"
 #include "core/kernels/packed_matrix.h"
-#include "core/runtime/describe.h"
 #include "core/runtime/executor.h"
+#include "ng/half.h"
 
 namespace ng {
 namespace {
@@ -33,7 +32,6 @@ namespace {
 using bench::Arithmetic;
 using bench::Machine;
 
-constexpr int kWeightTypes = static_cast<int>(std::size(KernelTable{}.matmul));
 constexpr int64_t kFewRows = 32;                       // as a decode step has: weights from memory
 constexpr int64_t kRotatedBytes = int64_t{160} << 20;  // more than the caches hold
 
@@ -53,10 +51,30 @@ std::vector<float> RandomValues(int64_t n) {
   return values;
 }
 
+// Of any grid: as many as the shortest spans take.
+std::vector<QuantSpan> RandomSpans(int64_t k) {
+  std::mt19937 random(1);
+  std::vector<QuantSpan> spans(static_cast<size_t>(k / kQuantBlock));
+  for (QuantSpan& span : spans) {
+    span.d = span.dmin = F32ToF16(0.01F);
+    for (int8_t& scale : span.scales) scale = static_cast<int8_t>(random() % 16);
+    for (int8_t& minimum : span.minima) minimum = static_cast<int8_t>(random() % 16);
+    for (uint8_t& q : span.q) q = static_cast<uint8_t>(random());
+  }
+  return spans;
+}
+
 PackedMatrix RandomMatrix(WeightType type, const Shape& shape, WeightMemory& memory) {
   PackedMatrix matrix = memory.Allocate(type, shape.n, shape.k).value();
   const std::vector<float> row = RandomValues(shape.k);
-  for (int64_t i = 0; i < shape.n; ++i) matrix.PackRows(i, 1, row.data());
+  const std::vector<QuantSpan> spans = RandomSpans(shape.k);
+  for (int64_t i = 0; i < shape.n; ++i) {
+    if (IsGrid(type)) {
+      matrix.PackSpans(i, 1, spans.data());
+    } else {
+      matrix.PackRows(i, 1, row.data());
+    }
+  }
   return matrix;
 }
 
@@ -102,6 +120,10 @@ Machine& MachineWith(int threads) {
 
 void BenchmarkMatmul(benchmark::State& state, const Shape& shape) {
   const auto type = static_cast<WeightType>(state.range(0));
+  if (IsGrid(type) && shape.k % GridOf(type).span != 0) {
+    state.SkipWithError("the type's spans do not divide k");
+    return;
+  }
   const int64_t n_rows = state.range(1);
   const int threads = static_cast<int>(state.range(2));
   const auto executor = MakeExecutor(threads);

@@ -14,21 +14,24 @@ from dataclasses import dataclass
 
 HERE = pathlib.Path(__file__).resolve().parent
 GGUF_TYPE = {"f32": "f32", "bf16": "bf16", "int8": "q8_0", "int4": "q4_0"}  # of the same weights
+GGUF_FILES = ("q8_0", "q4_0", "q4_K_M")  # files that ng reads too, as they are
 DEEP = 4096
 # What ng is to reach: ng / peer by peer, discipline and weights, for the shapes 135m and 1b; and the
 # share of the read bandwidth at depth 0.
 GOALS = {
     ("llama_cpp", "prefill"): {"f32": (1.35, 1.3), "bf16": (1.5, 1.4), "int8": (3.2, 2.8),
-                               "int4": (2.5, 2.2)},
+                               "int4": (2.5, 2.2), "q8_0": (3.2, 2.8), "q4_0": (2.5, 2.2),
+                               "q4_K_M": (2.0, 1.8)},
     ("llama_cpp", "0"): {"f32": (1.0, 1.0), "bf16": (1.0, 1.0), "int8": (1.5, 1.1),
-                         "int4": (1.4, 1.1)},
+                         "int4": (1.4, 1.1), "q8_0": (1.5, 1.1), "q4_0": (1.4, 1.1),
+                         "q4_K_M": (1.4, 1.1)},
     ("llama_cpp", str(DEEP)): {"f32": (1.35,), "bf16": (1.75,), "int8": (2.2,), "int4": (2.5,)},
     ("transformers", "prefill"): {"f32": (1.5,), "bf16": (1.2,)},
     ("transformers", "0"): {"f32": (3.0,), "bf16": (3.0,)},
     ("ctranslate2", "prefill"): {"int8": (1.5,)},
 }
 GOAL_SHAPES = ("135m", "1b")
-BANDWIDTH_GOALS = {"f32": 0.90, "bf16": 0.90, "int8": 0.90, "int4": 0.80}
+BANDWIDTH_GOALS = {"f32": 0.90, "bf16": 0.90, "int8": 0.90, "int4": 0.80, "q8_0": 0.90}
 
 
 @dataclass(frozen=True)
@@ -80,16 +83,18 @@ def comparisons(weights, peers, deep):
 def command(contender, shape, args, depths):
     """How a contender is started on a shape."""
     folder = args.models / f"llama-{shape}-f32"
+    gguf = args.models / f"llama-{shape}-{GGUF_TYPE.get(contender.weights, contender.weights)}.gguf"
     counts = ["--threads", str(args.threads)]
     if contender.engine == "ng":
-        return [args.bench, f"--model.path={folder}", f"--model.weights={contender.weights}",
+        same_file = contender.weights in GGUF_FILES
+        return [args.bench, f"--model.path={gguf if same_file else folder}",
+                f"--model.weights={'auto' if same_file else contender.weights}",
                 f"--cache.codec={contender.cache}", "--output=jsonl", "--repeat=1",
                 f"--prompt-tokens={args.prompt}", f"--decode-tokens={args.generate}",
                 f"--depth={','.join(depths)}", *counts]
-    model = {"llama_cpp": f"llama-{shape}-{GGUF_TYPE[contender.weights]}.gguf",
-             "transformers": folder.name,
-             "ctranslate2": f"llama-{shape}-ct2"}[contender.engine]
-    return [sys.executable, HERE / "peers.py", contender.engine, args.models / model,
+    model = {"llama_cpp": gguf, "transformers": folder,
+             "ctranslate2": args.models / f"llama-{shape}-ct2"}[contender.engine]
+    return [sys.executable, HERE / "peers.py", contender.engine, model,
             "--weights", contender.weights, "--cache", contender.cache,
             "--prompt", str(args.prompt), "--generate", str(args.generate),
             "--depths", ",".join(depths), *counts]
@@ -142,7 +147,7 @@ def print_ratios(shape, rows, results):
         what = "prefill" if row.what == "prefill" else f"decode at depth {row.what}"
         peer = row.peer.engine
         if peer == "llama_cpp":
-            peer = f"llama.cpp {GGUF_TYPE[row.peer.weights]}"
+            peer = f"llama.cpp {GGUF_TYPE.get(row.peer.weights, 'same file')}"
         shown = [f"{statistics.median(rate):.1f}" if rate else "-" for rate in rates]
         ratio = "-"
         if all(rates):
@@ -166,7 +171,8 @@ def print_shares(shape, results):
         for what, share in median.items():
             if what.startswith("bandwidth at "):
                 depth = what.removeprefix("bandwidth at ")
-                goal = f"{BANDWIDTH_GOALS[side.weights]:.0%}" if depth == "0" else ""
+                share_goal = BANDWIDTH_GOALS.get(side.weights)
+                goal = f"{share_goal:.0%}" if share_goal and depth == "0" else ""
                 print(f"| {label} | decode at depth {depth} | {share:.0%} "
                       f"| {median['read_gb_s']:.1f} GB/s | {goal} |")
 
@@ -178,7 +184,8 @@ def parse_arguments():
     parser.add_argument("models", type=pathlib.Path, help="make_models.py's folder")
     parser.add_argument("--bench", default=HERE.parents[1] / "build/bin/ng-bench")
     parser.add_argument("--shapes", **names, default=["135m"], help="such as 135m,1b")
-    parser.add_argument("--weights", **names, default=list(GGUF_TYPE), help="such as f32,int8")
+    parser.add_argument("--weights", **names, default=list(GGUF_TYPE), help="such as f32,int8; of "
+                        f"{', '.join(GGUF_FILES)} both read the same file")
     parser.add_argument("--peers", **names, default=["llama_cpp", "transformers", "ctranslate2"])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--prompt", type=int, default=512)

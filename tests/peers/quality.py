@@ -2,8 +2,8 @@
 """What quantised weights cost in quality: quality.py [MODEL ...] [--pairs int8:q8_0,int4:q4_0].
 
 For each model the mean KL divergence of the next-token distribution, f32 weights against quantised
-ones: ng with itself, llama.cpp with itself, on the same weights and the same ids. MODEL is a niels
-folder, which is converted to GGUF's llama architecture for llama.cpp (same RoPE pairing, biases in
+ones: ng with itself, llama.cpp with itself, on the same weights and the same ids; by a pair such as
+auto:q4_K_M ng reads llama.cpp's quantised file as it is. MODEL is a niels folder, which is converted to GGUF's llama architecture for llama.cpp (same RoPE pairing, biases in
 the feed-forward layer), or an f32 GGUF file that both read. The ids are sampled from the model.
 """
 import argparse
@@ -23,6 +23,8 @@ from make_models import GGUF_TYPES, quantise
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+MORE_GGUF_TYPES = {"q4_1": 3, "q5_0": 8, "q5_1": 9, "q2_K": 10, "q3_K_M": 12, "q5_K_M": 17,
+                   "q6_K": 18}  # llama.cpp's llama_ftype
 GOAL = 1.05  # ng's divergence, at most this many times llama.cpp's
 NIELS_LAYER = {  # GGUF's name of a layer's tensor -> the niels name
     "attn_norm.weight": "ln1.weight",
@@ -156,8 +158,9 @@ def compare(model, args, scratch):
     apart = mean_divergence(ours, theirs)
     for weights, kind in args.pairs:
         quantised = scratch / f"model-{kind}.gguf"
-        quantise(plain, quantised, GGUF_TYPES[kind])
-        ng = mean_divergence(ours, ng_logits(args, model, weights, ids, scratch))
+        quantise(plain, quantised, {**GGUF_TYPES, **MORE_GGUF_TYPES}[kind])
+        held = ng_logits(args, quantised if weights == "auto" else model, weights, ids, scratch)
+        ng = mean_divergence(ours, held)
         peer = mean_divergence(theirs, llama_logits(quantised, ids, args.threads))
         print(f"| {model.name} | {weights} | {ng:.3e} | {kind} | {peer:.3e} | {ng / peer:.2f} "
               f"| {GOAL} | {apart:.1e} |", flush=True)

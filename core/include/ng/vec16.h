@@ -73,6 +73,11 @@ struct Vec16 {
     for (int i = 0; i < 16; ++i) r.lane[i] = F16ToF32(p[i]);
     return r;
   }
+  static NG_INLINE Vec16 LoadI8(const int8_t* p) {
+    Vec16 r;
+    for (int i = 0; i < 16; ++i) r.lane[i] = p[i];
+    return r;
+  }
   // p[0] in the even lanes, p[1] in the odd ones.
   static NG_INLINE Vec16 SetPair(const float* p) {
     Vec16 r;
@@ -224,6 +229,11 @@ struct Vec16 {
   static NG_INLINE Vec16 LoadF16(const uint16_t* p) {
     return {_mm256_cvtph_ps(Load128(p)), _mm256_cvtph_ps(Load128(p + 8))};
   }
+  static NG_INLINE Vec16 LoadI8(const int8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
+            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
+  }
   static NG_INLINE void LoadBf16Pairs(const uint16_t* p, Vec16* even, Vec16* odd) {
     const __m256i high = _mm256_set1_epi32(static_cast<int>(0xFFFF0000U));
     const __m256i a = Load256(p);
@@ -353,6 +363,10 @@ struct Vec16 {
   }
   static NG_INLINE Vec16 LoadF16(const uint16_t* p) {
     return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+  }
+  static NG_INLINE Vec16 LoadI8(const int8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
   }
   static NG_INLINE void LoadBf16Pairs(const uint16_t* p, Vec16* even, Vec16* odd) {
     const __m512i pairs = _mm512_loadu_si512(p);

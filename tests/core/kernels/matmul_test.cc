@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <random>
 #include <tuple>
 #include <vector>
 
@@ -25,14 +26,17 @@ struct Problem {
   int64_t rows;
   int64_t k;
   int64_t n;
-  std::vector<float> x;     // [rows, k]
-  std::vector<float> w;     // [n, k], as held: rounded to the type
-  std::vector<float> bias;  // [n]
+  std::vector<float> x;               // [rows, k]
+  std::vector<float> w;               // [n, k], as held: rounded to the type
+  std::vector<QuantSpan> spans = {};  // [n, k / span] of grids
+  std::vector<float> bias;            // [n]
   PackedMatrix packed;
 };
 
+// Spans have to be whole: of grids, k is rounded up to that.
 Problem MakeProblem(WeightType type, int64_t rows, int64_t k, int64_t n) {
   const auto seed = static_cast<uint32_t>(rows * 10007 + k * 101 + n);
+  if (IsGrid(type)) k = (k + GridOf(type).span - 1) / GridOf(type).span * GridOf(type).span;
   Problem p{.type = type,
             .rows = rows,
             .k = k,
@@ -41,7 +45,14 @@ Problem MakeProblem(WeightType type, int64_t rows, int64_t k, int64_t n) {
             .w = RandomFloats(n * k, seed + 1),
             .bias = RandomFloats(n, seed + 2),
             .packed = *PackedMatrix::Allocate(type, n, k)};
-  p.packed.PackRows(0, n, p.w.data());
+  if (IsGrid(type)) {
+    std::mt19937 random(seed);
+    const QuantGrid grid = GridOf(type);
+    for (int64_t i = 0; i < n * k / grid.span; ++i) p.spans.push_back(RandomSpan(grid, random));
+    p.packed.PackSpans(0, n, p.spans.data());
+  } else {
+    p.packed.PackRows(0, n, p.w.data());
+  }
   for (int64_t c = 0; c < n; ++c) p.packed.CopyRow(c, p.w.data() + c * k);
   return p;
 }
@@ -74,34 +85,39 @@ float MulAddChain(const Problem& p, IsaLevel level, int64_t row, int64_t column)
   return sum;
 }
 
-// The scale of 32 packed int8 or int4 weights, read as packed_matrix.h lays them out.
-float PackedScale(const Problem& p, int64_t column, int64_t block) {
-  const int64_t block_bytes = p.type == WeightType::kInt8 ? 544 : 288;
-  const std::byte* at = p.packed.data() + column / 16 * PackedBlockBytes(p.type, p.k) +
-                        (block + 1) * block_bytes - 32 + column % 16 * 2;
-  uint16_t bits = 0;
-  std::memcpy(&bits, at, sizeof(bits));
-  return F16ToF32(bits);
-}
-
-// One output of byte inputs: an exact sum of whole numbers per block, scaled and added in f32.
-float BlockChain(const Problem& p, IsaLevel level, const std::vector<std::byte>& prepared,
+// One output of byte inputs: an exact sum of whole numbers per group, scaled and added in f32, and
+// then the minimum of as many inputs.
+float GroupChain(const Problem& p, IsaLevel level, const std::vector<std::byte>& prepared,
                  int64_t row, int64_t column) {
+  const auto mul_add = [&](float a, float b, float c) {
+    return level == IsaLevel::kScalar ? a * b + c : std::fma(a, b, c);
+  };
+  const QuantGrid grid = GridOf(p.type);
   const int64_t row_bytes = InputRowBytes(InputType::kInt8, p.k);
   float sum = 0.0F;
-  for (int64_t block = 0; block * kQuantBlock < p.k; ++block) {
+  for (int64_t k = 0; k < p.k; k += grid.group) {
     QuantizedInput input;
-    std::memcpy(&input, prepared.data() + row * row_bytes + block * int64_t{sizeof(QuantizedInput)},
+    std::memcpy(&input,
+                prepared.data() + row * row_bytes +
+                    k / kQuantBlock * static_cast<int64_t>(sizeof(QuantizedInput)),
                 sizeof(input));
-    const float scale = PackedScale(p, column, block);
+    const QuantSpan& span = p.spans[(column * p.k + k) / grid.span];
+    const int64_t in_span = k % grid.span;
     int64_t whole = 0;
-    for (int64_t i = 0; i < std::min(kQuantBlock, p.k - block * kQuantBlock); ++i) {
-      const float w = p.w[column * p.k + block * kQuantBlock + i];
-      whole += std::lround(w / scale) * input.q[i];
+    int64_t inputs = 0;
+    for (int64_t i = 0; i < grid.group; ++i) {
+      const auto q = static_cast<int>(input.q[(k + i) % kQuantBlock]);
+      whole += (span.q[in_span + i] - grid.zero) * q;
+      inputs += q;
     }
-    const float both = scale * input.scale;
-    const auto dot = static_cast<float>(whole);
-    sum = level == IsaLevel::kScalar ? both * dot + sum : std::fma(both, dot, sum);
+    const int64_t group = in_span / grid.group;
+    const float scale =
+        F16ToF32(span.d) * static_cast<float>(grid.grouped() ? span.scales[group] : 1);
+    sum = mul_add(scale * input.scale, static_cast<float>(whole), sum);
+    if (!grid.has_minimum) continue;
+    const float minimum =
+        F16ToF32(span.dmin) * static_cast<float>(grid.grouped() ? span.minima[group] : 1);
+    sum = mul_add(minimum, -(input.scale * static_cast<float>(inputs)), sum);
   }
   return sum;
 }
@@ -142,7 +158,7 @@ std::vector<float> Chain(const Problem& p, IsaLevel level, bool with_bias) {
     for (int64_t c = 0; c < p.n; ++c) {
       float& sum = out[r * p.n + c];
       if (input == InputType::kF32) sum = MulAddChain(p, level, r, c);
-      if (input == InputType::kInt8) sum = BlockChain(p, level, prepared, r, c);
+      if (input == InputType::kInt8) sum = GroupChain(p, level, prepared, r, c);
       if (with_bias) sum += p.bias[c];
     }
   }
@@ -340,20 +356,19 @@ TEST_P(MatmulTest, TheSinkIsHandedEveryOutputOnce) {
   }
 }
 
-const char* TypeName(WeightType type) {
-  constexpr const char* kNames[kWeightTypes] = {"F32", "Bf16", "F16", "Int8", "Int4"};
-  return kNames[static_cast<int>(type)];
+std::vector<WeightType> AllTypes() {
+  std::vector<WeightType> types;
+  for (int i = 0; i < kWeightTypes; ++i) types.push_back(static_cast<WeightType>(i));
+  return types;
 }
 
 INSTANTIATE_TEST_SUITE_P(AllLevels, MatmulTest,
                          ::testing::Combine(::testing::ValuesIn(SupportedIsaLevels().begin(),
                                                                 SupportedIsaLevels().end()),
-                                            ::testing::Values(WeightType::kF32, WeightType::kBf16,
-                                                              WeightType::kF16, WeightType::kInt8,
-                                                              WeightType::kInt4)),
+                                            ::testing::ValuesIn(AllTypes())),
                          [](const auto& info) {
-                           return std::string(IsaName(std::get<0>(info.param))) +
-                                  TypeName(std::get<1>(info.param));
+                           return std::string(IsaName(std::get<0>(info.param))) + "_" +
+                                  std::string(WeightTypeName(std::get<1>(info.param)));
                          });
 
 class FailingExecutor : public Executor {

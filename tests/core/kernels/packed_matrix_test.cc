@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -114,45 +115,91 @@ TEST(PackedMatrix, HoldsBlocksOf32OnTheirGridWhereTheLayoutSays) {
   }
 }
 
-// Blocks as GGUF stores them, of integers that no rounding of their values would give: none is at
-// the end of its range, so a scale chosen anew would be another.
-TEST(PackedMatrix, TakesQuantisedBlocksAsTheyAre) {
+// Value i of a span of one column, from packed bytes by the documented shapes.
+float GridValueAt(const QuantGrid& grid, const std::byte* packed, int64_t column, int64_t i) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(packed);
+  const auto field = [&](const uint8_t* line, int64_t bit, int bits) {
+    return line[bit / 8 * 64 + column * 4 + i % 4] >> (bit % 8) & ((1 << bits) - 1);
+  };
+  const uint8_t* chunk = bytes + i / 32 * grid.bits() * 64;
+  const int64_t word = i % 32 / 4;
+  int q = field(chunk, word * grid.low_bits, grid.low_bits);
+  if (grid.high_bits > 0) {
+    q |= field(chunk + grid.low_bits * 64, word * grid.high_bits, grid.high_bits) << grid.low_bits;
+  }
+  const uint8_t* small = bytes + grid.span * grid.bits() * 2;
+  const int64_t group = i / grid.group * 16 + column;
+  const auto integer = [&](int64_t part) {
+    return grid.span == 32 ? 1
+                           : static_cast<int8_t>(small[part * grid.span / grid.group * 16 + group]);
+  };
+  const uint8_t* factors =
+      small + (grid.span == 32 ? 0 : grid.span / grid.group * 16 * (grid.has_minimum ? 2 : 1));
+  const auto factor = [&](int64_t part) {
+    uint16_t half = 0;
+    std::memcpy(&half, factors + part * 32 + column * 2, sizeof(half));
+    return F16ToF32(half);
+  };
+  const float scale = factor(0) * static_cast<float>(integer(0));
+  const float value = scale * static_cast<float>(q - grid.zero);
+  return grid.has_minimum ? value - factor(1) * static_cast<float>(integer(1)) : value;
+}
+
+TEST(PackedMatrix, TakesSpansOfEveryGridAsTheyAreWhereTheLayoutSays) {
   constexpr int64_t kRows = 37;
-  constexpr int64_t kBlocks = 3;  // of a row
-  const uint16_t scale = F32ToF16(0.01F);
-  for (const bool q8 : {true, false}) {
-    std::vector<float> expected;
-    std::vector<Quants> as_int8;
-    std::vector<Quants> as_int4;
-    for (int64_t b = 0; b < kRows * kBlocks; ++b) {
-      std::byte block[34] = {};
-      std::memcpy(block, &scale, sizeof(scale));
-      float values[kQuantBlock];
-      for (int64_t i = 0; i < kQuantBlock; ++i) {
-        const int64_t q = q8 ? (b * 7 + i * 5) % 90 - 45 : (b + i) % 9 - 4;
-        values[i] = F16ToF32(scale) * static_cast<float>(q);
-        if (q8) block[2 + i] = static_cast<std::byte>(q);
-        if (!q8) block[2 + i % 16] |= static_cast<std::byte>((q + 8) << (i < 16 ? 0 : 4));
-      }
-      expected.insert(expected.end(), values, values + kQuantBlock);
-      as_int8.push_back(q8 ? Int8FromQ80(block) : Int8FromQ40(block));
-      if (!q8) as_int4.push_back(Int4FromQ40(block));
-    }
-    for (const WeightType type : {WeightType::kInt8, WeightType::kInt4}) {
-      const std::vector<Quants>& blocks = type == WeightType::kInt8 ? as_int8 : as_int4;
-      if (blocks.empty()) continue;
-      auto matrix = PackedMatrix::Allocate(type, kRows, kBlocks * kQuantBlock);
-      ASSERT_TRUE(matrix.ok()) << matrix.status();
-      matrix->PackQuants(0, 5, blocks.data());
-      matrix->PackQuants(5, kRows - 5, blocks.data() + 5 * kBlocks);
-      std::vector<float> row(kBlocks * kQuantBlock);
-      for (int64_t r = 0; r < kRows; ++r) {
-        matrix->CopyRow(r, row.data());
-        const auto begin = expected.begin() + r * kBlocks * kQuantBlock;
-        ASSERT_EQ(row, std::vector<float>(begin, begin + kBlocks * kQuantBlock)) << r;
+  std::mt19937 random(1);
+  for (int type = static_cast<int>(WeightType::kInt8); type < kWeightTypes; ++type) {
+    const QuantGrid grid = GridOf(static_cast<WeightType>(type));
+    const int64_t k = 3 * grid.span;
+    std::vector<QuantSpan> spans;
+    for (int64_t i = 0; i < 3 * kRows; ++i) spans.push_back(RandomSpan(grid, random));
+    auto matrix = PackedMatrix::Allocate(static_cast<WeightType>(type), kRows, k);
+    ASSERT_TRUE(matrix.ok()) << matrix.status();
+    matrix->PackSpans(0, 5, spans.data());
+    matrix->PackSpans(5, kRows - 5, spans.data() + 5 * 3);
+    std::vector<float> row(k);
+    for (int64_t r = 0; r < kRows; ++r) {
+      matrix->CopyRow(r, row.data());
+      for (int64_t i = 0; i < k; ++i) {
+        const QuantSpan& span = spans[r * 3 + i / grid.span];
+        float values[256];
+        SpanValues(grid, span, values);
+        ASSERT_EQ(row[i], values[i % grid.span]) << WeightTypeName(matrix->type());
+        const std::byte* block = matrix->data() + r / 16 * PackedBlockBytes(matrix->type(), k) +
+                                 i / grid.span * PackedBlockBytes(matrix->type(), grid.span);
+        ASSERT_EQ(row[i], GridValueAt(grid, block, r % 16, i % grid.span));
       }
     }
   }
+}
+
+TEST(PackedMatrix, HoldsBandsOfSeveralTypes) {
+  std::mt19937 random(1);
+  const std::vector<WeightBand> bands = {
+      {WeightType::kQ4K, 2}, {WeightType::kInt8, 1}, {WeightType::kQ6K, 2}};
+  constexpr int64_t kRows = 73;  // 32, 16, 25
+  constexpr int64_t kDepth = 512;
+  WeightMemory memory = *WeightMemory::Reserve(PackedMatrix::PackedBytes(bands, kDepth));
+  PackedMatrix matrix = *memory.Allocate(bands, kRows, kDepth);
+  int64_t row = 0;
+  for (const auto& [type, n] :
+       {std::pair(WeightType::kQ4K, 32), {WeightType::kInt8, 16}, {WeightType::kQ6K, 25}}) {
+    for (int64_t i = 0; i < n; ++i, ++row) {
+      const QuantGrid grid = GridOf(type);
+      EXPECT_EQ(matrix.type(row), type);
+      std::vector<QuantSpan> spans;
+      std::vector<float> expected(kDepth);
+      for (int64_t k = 0; k < kDepth; k += grid.span) {
+        spans.push_back(RandomSpan(grid, random));
+        SpanValues(grid, spans.back(), expected.data() + k);
+      }
+      matrix.PackSpans(row, 1, spans.data());
+      std::vector<float> values(kDepth);
+      matrix.CopyRow(row, values.data());
+      ASSERT_EQ(values, expected) << "row " << row;
+    }
+  }
+  EXPECT_EQ(matrix.bytes(), 2 * 2 * 2368 + 16 * (512 + 32) + 2 * 2 * 3360);
 }
 
 TEST(PackedMatrix, HoldsTheLargestMagnitudeOfItsTypeFinite) {

@@ -12,10 +12,10 @@
 namespace ng {
 namespace {
 
-double SquaredError(const float* x, const Quants& quants, int zero) {
+double SquaredError(const float* x, const QuantSpan& quants, int zero) {
   double error = 0;
   for (int64_t i = 0; i < kQuantBlock; ++i) {
-    const double value = static_cast<double>(F16ToF32(quants.scale)) * (quants.q[i] - zero);
+    const double value = static_cast<double>(F16ToF32(quants.d)) * (quants.q[i] - zero);
     error += (x[i] - value) * (x[i] - value);
   }
   return error;
@@ -24,11 +24,11 @@ double SquaredError(const float* x, const Quants& quants, int zero) {
 TEST(QuantizeInt8, TakesTheNearestStepOfTheLargestMagnitudeOver127) {
   const std::vector<float> x = RandomFloats(kQuantBlock * 50, 1);
   for (int64_t at = 0; at < 50 * kQuantBlock; at += kQuantBlock) {
-    const Quants quants = QuantizeInt8(x.data() + at);
+    const QuantSpan quants = QuantizeInt8(x.data() + at);
     float max = 0.0F;
     for (int64_t i = 0; i < kQuantBlock; ++i) max = std::max(max, std::abs(x[at + i]));
-    const float scale = F16ToF32(quants.scale);
-    EXPECT_EQ(quants.scale, F32ToF16(max / 127.0F));
+    const float scale = F16ToF32(quants.d);
+    EXPECT_EQ(quants.d, F32ToF16(max / 127.0F));
     for (int64_t i = 0; i < kQuantBlock; ++i) {
       EXPECT_EQ(quants.q[i] - 128, std::lround(x[at + i] / scale));
     }
@@ -38,8 +38,8 @@ TEST(QuantizeInt8, TakesTheNearestStepOfTheLargestMagnitudeOver127) {
 TEST(QuantizeInt4, PutsTheLargestMagnitudeAtMinusEightWhenThatIsExact) {
   float x[kQuantBlock] = {};
   for (int i = 0; i < 16; ++i) x[i] = 0.25F * static_cast<float>(7 - i);  // 7 ... -8 quarters
-  const Quants quants = QuantizeInt4(x);
-  EXPECT_EQ(F16ToF32(quants.scale), 0.25F);
+  const QuantSpan quants = QuantizeInt4(x);
+  EXPECT_EQ(F16ToF32(quants.d), 0.25F);
   for (int i = 0; i < 16; ++i) EXPECT_EQ(quants.q[i], 15 - i);
   for (int64_t i = 16; i < kQuantBlock; ++i) EXPECT_EQ(quants.q[i], 8);
 }
@@ -50,15 +50,15 @@ TEST(QuantizeInt4, IsNearerThanTheScaleOfTheLargestMagnitudeAlone) {
   double plain = 0;
   for (int64_t at = 0; at < 200 * kQuantBlock; at += kQuantBlock) {
     const float* block = x.data() + at;
-    const Quants quants = QuantizeInt4(block);
+    const QuantSpan quants = QuantizeInt4(block);
     found += SquaredError(block, quants, 8);
     const float most = *std::max_element(
         block, block + kQuantBlock, [](float a, float b) { return std::abs(a) < std::abs(b); });
-    Quants by_most;
-    by_most.scale = F32ToF16(most / -8.0F);
+    QuantSpan by_most;
+    by_most.d = F32ToF16(most / -8.0F);
     for (int64_t i = 0; i < kQuantBlock; ++i) {
       by_most.q[i] = static_cast<uint8_t>(
-          std::clamp(std::lround(block[i] / F16ToF32(by_most.scale)) + 8L, 0L, 15L));
+          std::clamp(std::lround(block[i] / F16ToF32(by_most.d)) + 8L, 0L, 15L));
     }
     EXPECT_LE(SquaredError(block, quants, 8), SquaredError(block, by_most, 8) * 1.0001);
     plain += SquaredError(block, by_most, 8);
@@ -69,8 +69,12 @@ TEST(QuantizeInt4, IsNearerThanTheScaleOfTheLargestMagnitudeAlone) {
 TEST(Quantize, ZerosAndWhatIsTooSmallForTheScaleAreZero) {
   for (const float value : {0.0F, 1e-30F, -1e-30F}) {
     const std::vector<float> x(kQuantBlock, value);
-    for (const uint8_t q : QuantizeInt8(x.data()).q) EXPECT_EQ(q, 128);
-    for (const uint8_t q : QuantizeInt4(x.data()).q) EXPECT_EQ(q, 8);
+    const QuantSpan int8 = QuantizeInt8(x.data());
+    const QuantSpan int4 = QuantizeInt4(x.data());
+    for (int64_t i = 0; i < kQuantBlock; ++i) {
+      EXPECT_EQ(int8.q[i], 128);
+      EXPECT_EQ(int4.q[i], 8);
+    }
   }
 }
 

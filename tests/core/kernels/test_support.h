@@ -14,7 +14,9 @@
 #include <thread>
 #include <vector>
 
+#include "core/kernels/weight_type.h"
 #include "ng/executor.h"
+#include "ng/half.h"
 
 namespace ng {
 
@@ -27,6 +29,21 @@ inline std::vector<float> RandomFloats(int64_t n, uint32_t seed) {
 }
 
 inline uint32_t Bits(float value) { return std::bit_cast<uint32_t>(value); }
+
+// Any span that the grid can hold, its values below 2.
+inline QuantSpan RandomSpan(const QuantGrid& grid, std::mt19937& random) {
+  const auto d = [&] {
+    const double unit = 1.0 / (1 << grid.bits()) / (grid.grouped() ? 128.0 : 1.0);
+    return F32ToF16(static_cast<float>(unit * (1.0 + static_cast<double>(random() % 100) / 100)));
+  };
+  QuantSpan span = {};
+  span.d = d();
+  span.dmin = d();
+  for (int8_t& scale : span.scales) scale = static_cast<int8_t>(random());
+  for (int8_t& minimum : span.minima) minimum = static_cast<int8_t>(random());
+  for (uint8_t& q : span.q) q = static_cast<uint8_t>(random() % (1U << grid.bits()));
+  return span;
+}
 
 // An array that ends where its page ends, with unreadable memory on both sides: one element read or
 // written past the end is a fault, also by a vector instruction that a sanitizer does not watch.

@@ -228,10 +228,11 @@ TEST_F(GgufModelTest, HoldsQ8AndQ4BlocksAsTheyAre) {
   }
 }
 
-TEST_F(GgufModelTest, HoldsEachMatrixInTheNarrowestTypeOfItsOwn) {
+TEST_F(GgufModelTest, HoldsEachTensorAsItIsAlsoInASharedMatrix) {
   const auto file = Open(Quantised([](const std::string& name) {
     if (name == "output.weight") return DType::kQ80;
     if (name == "blk.0.attn_v.weight") return DType::kQ80;
+    if (name == "blk.0.ffn_up.weight") return DType::kQ50;
     if (name == "blk.1.attn_v.weight") return DType::kBf16;
     if (name == "blk.1.attn_output.weight") return DType::kF16;
     return DType::kQ40;
@@ -239,15 +240,27 @@ TEST_F(GgufModelTest, HoldsEachMatrixInTheNarrowestTypeOfItsOwn) {
   ASSERT_TRUE(file.ok()) << file.status();
   const auto weights = Load(*file, "auto");
   ASSERT_TRUE(weights.ok()) << weights.status();
+  const LayerWeights& first = weights->layers[0];
+  const LayerWeights& second = weights->layers[1];
   EXPECT_EQ(weights->embedding.type(), WeightType::kInt4);
   EXPECT_EQ(weights->head.type(), WeightType::kInt8);
-  EXPECT_EQ(weights->layers[0].qkv.type(), WeightType::kInt8);
-  EXPECT_EQ(weights->layers[1].qkv.type(), WeightType::kF32);
-  EXPECT_EQ(weights->layers[1].attn_out.type(), WeightType::kF16);
-  EXPECT_EQ(weights->layers[1].gate_up.type(), WeightType::kInt4);
-  ExpectRow(weights->layers[0].qkv, 0, "blk.0.attn_q.weight", 0);
-  ExpectRow(weights->layers[0].qkv, 100, "blk.0.attn_v.weight", 4);
-  ExpectRow(weights->layers[1].qkv, 0, "blk.1.attn_q.weight", 0);
+  EXPECT_EQ(first.qkv.bands().size(), 3U);
+  EXPECT_EQ(first.qkv.type(), WeightType::kInt4);
+  EXPECT_EQ(first.qkv.type(96), WeightType::kInt8);
+  EXPECT_EQ(first.gate_up.type(0), WeightType::kInt4);
+  EXPECT_EQ(first.gate_up.type(16), WeightType::kQ50);
+  EXPECT_EQ(first.gate_up.type(32), WeightType::kInt4);
+  EXPECT_EQ(second.qkv.type(), WeightType::kF32);  // a grid and floats share what holds both
+  EXPECT_EQ(second.qkv.bands().size(), 1U);
+  EXPECT_EQ(second.attn_out.type(), WeightType::kF16);
+  EXPECT_EQ(second.gate_up.type(), WeightType::kInt4);
+  ExpectRow(first.qkv, 0, "blk.0.attn_q.weight", 0);
+  ExpectRow(first.qkv, 100, "blk.0.attn_v.weight", 4);
+  ExpectRow(second.qkv, 0, "blk.1.attn_q.weight", 0);
+  for (int64_t i = 0; i < 96; ++i) {
+    ExpectRow(first.gate_up, i / 16 * 32 + i % 16, "blk.0.ffn_gate.weight", i);
+    ExpectRow(first.gate_up, i / 16 * 32 + i % 16 + 16, "blk.0.ffn_up.weight", i);
+  }
 
   const WeightTypes types = *WeightTypesFor(*file, "auto");
   int64_t bytes = 0;
@@ -262,20 +275,36 @@ TEST_F(GgufModelTest, HoldsEachMatrixInTheNarrowestTypeOfItsOwn) {
   EXPECT_EQ(CostOf(*weights).type, WeightType::kInt4);
 }
 
-TEST_F(GgufModelTest, RefusesTypesWithoutKernelsUnderAutoAndRoundsThemOtherwise) {
+TEST_F(GgufModelTest, GridsThatMeetWithinABlockOfColumnsAreHeldAsF32) {
+  std::string config = kConfig;
+  config.replace(config.find("\"num_attention_heads\": 4"), 24, "\"num_attention_heads\": 8");
+  config.replace(config.find("\"num_key_value_heads\": 2"), 24, "\"num_key_value_heads\": 1");
+  auto model = OpenRandomModel(dir_.Write("narrow.json", config));
+  ASSERT_TRUE(model.ok()) << model.status();
+  model_ = *std::move(model);
+  const auto file = Open(Quantised([](const std::string& name) {
+    return name == "blk.0.attn_v.weight" ? DType::kQ80 : DType::kQ40;
+  }));
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto weights = Load(*file, "auto");
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  EXPECT_EQ(weights->layers[0].qkv.type(), WeightType::kF32);
+  EXPECT_EQ(weights->layers[1].qkv.type(), WeightType::kInt4);
+  ExpectRow(weights->layers[0].qkv, 72, "blk.0.attn_v.weight", 0);
+}
+
+TEST_F(GgufModelTest, RoundsBlocksToTheTypeThatTheConfigNames) {
   const auto file = Open(Quantised([](const std::string& name) {
     return name == "blk.1.ffn_down.weight" ? DType::kQ50 : DType::kQ80;
   }));
   ASSERT_TRUE(file.ok()) << file.status();
-  ExpectError(Load(*file, "auto").status(),
-              "tensor \"blk.1.ffn_down.weight\" is Q5_0, which no kernel of this build reads as it "
-              "is; model.weights = f32 keeps its values; bf16, f16, int8 and int4 round them");
   const auto weights = Load(*file, "f32");
   ASSERT_TRUE(weights.ok()) << weights.status();
+  EXPECT_EQ(weights->layers[1].down.type(), WeightType::kF32);
   ExpectRow(weights->layers[1].down, 3, "blk.1.ffn_down.weight", 3);
   ExpectRow(weights->layers[1].attn_out, 3, "blk.1.attn_output.weight", 3);
-  EXPECT_TRUE(Load(*file, "int8").ok());
-  EXPECT_TRUE(Load(*file, "int4").ok());
+  EXPECT_EQ(Load(*file, "int8")->layers[1].down.type(), WeightType::kInt8);
+  EXPECT_EQ(Load(*file, "int4")->layers[1].down.type(), WeightType::kInt4);
 }
 
 TEST_F(GgufModelTest, RefusesScalesThatAreNotFinite) {

@@ -207,8 +207,8 @@ TEST_F(WeightsTest, AutoIsTheFilesOwnTypeAndOthersAreRefusedWithWhatCanRun) {
   model_.WriteTo(dir_.path());
   const auto file = OpenModel(dir_.path());
   ASSERT_TRUE(file.ok());
-  EXPECT_EQ(WeightTypesFor(*file, "auto")->layers[1].gate_up, WeightType::kF32);
-  EXPECT_EQ(WeightTypesFor(*file, "bf16")->layers[1].gate_up, WeightType::kBf16);
+  EXPECT_EQ(WeightTypesFor(*file, "auto")->layers[1].gate, WeightType::kF32);
+  EXPECT_EQ(WeightTypesFor(*file, "bf16")->layers[1].gate, WeightType::kBf16);
   const auto refused = WeightTypesFor(*file, "int3");
   EXPECT_EQ(ExitCode(refused.status()), 4);
   EXPECT_THAT(std::string(refused.status().message()),

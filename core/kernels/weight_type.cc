@@ -1,0 +1,28 @@
+#include "core/kernels/weight_type.h"
+
+#include "ng/half.h"
+
+namespace ng {
+
+std::string_view WeightTypeName(WeightType type) {
+  constexpr std::string_view kNames[kWeightTypes] = {"f32",  "bf16", "f16",  "int8", "int4",
+                                                     "q4_1", "q5_0", "q5_1", "q2_k", "q3_k",
+                                                     "q4_k", "q5_k", "q6_k"};
+  return kNames[static_cast<int>(type)];
+}
+
+void SpanValues(const QuantGrid& grid, const QuantSpan& span, float* out) {
+  const float d = F16ToF32(span.d);
+  const float dmin = grid.has_minimum ? F16ToF32(span.dmin) : 0.0F;
+  const uint8_t* q = span.q;
+  for (int64_t group = 0; group < grid.groups(); ++group) {
+    const float scale = grid.grouped() ? d * static_cast<float>(span.scales[group]) : d;
+    const float minimum =
+        grid.grouped() && grid.has_minimum ? dmin * static_cast<float>(span.minima[group]) : dmin;
+    for (int64_t i = 0; i < grid.group; ++i) {
+      *out++ = scale * static_cast<float>(*q++ - grid.zero) - minimum;
+    }
+  }
+}
+
+}  // namespace ng

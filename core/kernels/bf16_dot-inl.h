@@ -28,13 +28,14 @@ struct Bf16DotWeights {
   static constexpr WeightType kType = WeightType::kBf16;
   static constexpr InputType kInput = InputType::kBf16;
   static constexpr int64_t kStep = 2;
+  static constexpr int kParts = 1;
   static constexpr int64_t kInputBytes = 4;
   static constexpr int64_t kWeightBytes = 64;
   static constexpr bool kPaddedInput = true;
   static constexpr auto kPrepare = Bf16Row<V>;
 
   template <int kRows, int kBlocks>
-  static NG_INLINE void Step(const std::byte* x, int64_t x_stride, const std::byte* w,
+  static NG_INLINE void Step(int /*part*/, const std::byte* x, int64_t x_stride, const std::byte* w,
                              int64_t block_stride, V (&acc)[kRows][kBlocks]) {
     __m512bh weights[kBlocks];
 #pragma GCC unroll 16

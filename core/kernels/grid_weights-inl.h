@@ -166,7 +166,7 @@ NG_INLINE void AddChunk(const std::byte* x, int64_t x_stride, const Chunk (&chun
   if constexpr (Chunk::kGroups == 2) AddGroup<D, 1>(x, x_stride, chunks, acc);
 }
 
-// A step is a span.
+// A step is a span, a part of it a chunk.
 template <class D, WeightType kHeldAs>
 struct GridWeights {
   using Lanes = typename D::V;
@@ -174,23 +174,22 @@ struct GridWeights {
   static constexpr QuantGrid kGrid = GridOf(kType);
   static constexpr InputType kInput = InputType::kInt8;
   static constexpr int64_t kStep = kGrid.span;
-  static constexpr int64_t kInputBytes = kStep / kQuantBlock * int64_t{sizeof(QuantizedInput)};
+  static constexpr int kParts = static_cast<int>(kStep / kQuantBlock);
+  static constexpr int64_t kInputBytes = kParts * int64_t{sizeof(QuantizedInput)};
   static constexpr int64_t kWeightBytes = kGrid.SpanBytes();
   static constexpr bool kPaddedInput = true;
   static constexpr auto kPrepare = QuantizeRow<D>;
 
   template <int kRows, int kBlocks>
-  static NG_INLINE void Step(const std::byte* x, int64_t x_stride, const std::byte* w,
+  static NG_INLINE void Step(int part, const std::byte* x, int64_t x_stride, const std::byte* w,
                              int64_t block_stride, Lanes (&acc)[kRows][kBlocks]) {
-    for (int64_t chunk = 0; chunk < kStep / kQuantBlock; ++chunk) {
-      PackedChunk<D, kType> chunks[kBlocks];
+    PackedChunk<D, kType> chunks[kBlocks];
 #pragma GCC unroll 16
-      for (int c = 0; c < kBlocks; ++c) {
-        chunks[c].span = w + c * block_stride;
-        chunks[c].chunk = chunk;
-      }
-      AddChunk<D>(x + chunk * int64_t{sizeof(QuantizedInput)}, x_stride, chunks, acc);
+    for (int c = 0; c < kBlocks; ++c) {
+      chunks[c].span = w + c * block_stride;
+      chunks[c].chunk = part;
     }
+    AddChunk<D>(x + part * int64_t{sizeof(QuantizedInput)}, x_stride, chunks, acc);
   }
 };
 
@@ -199,12 +198,13 @@ template <class D, class Chunk>
 struct UnpackedWeights {
   using Lanes = typename D::V;
   static constexpr int64_t kStep = kQuantBlock;
+  static constexpr int kParts = 1;
   static constexpr int64_t kInputBytes = sizeof(QuantizedInput);
   static constexpr int64_t kWeightBytes = Chunk::kBytes;
   static constexpr bool kPaddedInput = true;
 
   template <int kRows, int kBlocks>
-  static NG_INLINE void Step(const std::byte* x, int64_t x_stride, const std::byte* w,
+  static NG_INLINE void Step(int /*part*/, const std::byte* x, int64_t x_stride, const std::byte* w,
                              int64_t block_stride, Lanes (&acc)[kRows][kBlocks]) {
     Chunk chunks[kBlocks];
 #pragma GCC unroll 16

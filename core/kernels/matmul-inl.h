@@ -73,17 +73,20 @@ void MatmulTile(const MatmulTileArgs& t) {
   const std::byte* prefetch = t.prefetch;
   const int64_t steps = (W::kPaddedInput ? t.k_count + W::kStep - 1 : t.k_count) / W::kStep;
   for (int64_t i = 0; i < steps; ++i, x += W::kInputBytes, w += W::kWeightBytes) {
-    if constexpr (kLines > 0) {
+    constexpr int kPartLines = (kLines + W::kParts - 1) / W::kParts;
+    for (int part = 0; part < W::kParts; ++part) {
+      if constexpr (kLines > 0) {
 #pragma GCC unroll 16
-      for (int c = 0; c < kBlocks; ++c) {
+        for (int c = 0; c < kBlocks; ++c) {
 #pragma GCC unroll 16
-        for (int l = 0; l < kLines; ++l) {
-          __builtin_prefetch(prefetch + c * t.block_stride + l * 64);
+          for (int l = 0; l < kPartLines; ++l) {
+            __builtin_prefetch(prefetch + c * t.block_stride + (part * kPartLines + l) * 64);
+          }
         }
       }
-      prefetch += t.prefetch_step;
+      W::Step(part, x, t.x_stride, w, t.block_stride, acc);
     }
-    W::Step(x, t.x_stride, w, t.block_stride, acc);
+    if constexpr (kLines > 0) prefetch += t.prefetch_step;
   }
   if constexpr (!W::kPaddedInput) {
     if (t.k_count % W::kStep != 0) W::Tail(x, t.x_stride, w, t.block_stride, acc);

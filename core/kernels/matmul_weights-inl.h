@@ -3,8 +3,8 @@
 //
 // A weights class W says how many inputs a step takes (kStep), how many bytes a step is of an input
 // row (kInputBytes) and of a packed column block (kWeightBytes), and whether input rows are padded
-// to whole steps (then so are packed blocks); Step<rows, blocks> adds one step to the tile's sums,
-// and Tail the part of one that is left where input rows are not padded.
+// to whole steps (then so are packed blocks); Step<rows, blocks> adds one of a step's kParts to the
+// tile's sums, and Tail the part of one that is left where input rows are not padded.
 
 #include "core/kernels/kernel_table.h"
 #include "ng/vec16.h"
@@ -51,6 +51,7 @@ struct MulAddWeights {
   static constexpr WeightType kType = Pairs::kType;
   static constexpr InputType kInput = InputType::kF32;
   static constexpr int64_t kStep = 2;
+  static constexpr int kParts = 1;
   static constexpr int64_t kInputBytes = 2 * sizeof(float);
   static constexpr int64_t kWeightBytes = 32 * sizeof(Element);
   static constexpr bool kPaddedInput = false;
@@ -74,7 +75,7 @@ struct MulAddWeights {
   }
 
   template <int kRows, int kBlocks>
-  static NG_INLINE void Step(const std::byte* x, int64_t x_stride, const std::byte* w,
+  static NG_INLINE void Step(int /*part*/, const std::byte* x, int64_t x_stride, const std::byte* w,
                              int64_t block_stride, V (&acc)[kRows][kBlocks]) {
     OneInput<false>(x, x_stride, w, block_stride, acc);
     OneInput<true>(x, x_stride, w, block_stride, acc);

@@ -8,6 +8,7 @@ ng_build_packages=(
   nlohmann-json3-dev libicu-dev libsentencepiece-dev librandom123-dev libxxhash-dev
 )
 ng_test_packages=(libgtest-dev libgmock-dev librapidcheck-dev)
+ng_fuzz_packages=(clang libclang-rt-dev)
 ng_check_packages=(clang-format clang-tidy git)
 
 # ng_install PACKAGE...: installs those that are missing; touches nothing when none is.

@@ -16,21 +16,14 @@ start=$SECONDS
 ctest --test-dir build --output-on-failure --no-tests=error -j "$(nproc)" | tee build/ctest.log ||
   failed+=(ctest)
 
-n_fuzzers=0
-if [ -d tests/fuzz ]; then
-  ng_install clang
-  ng_build fuzz
-  for fuzzer in build-fuzz/bin/fuzz_*; do
-    echo "== $fuzzer"
-    "$fuzzer" -max_total_time=30 -verbosity=0 || failed+=("$fuzzer")
-    n_fuzzers=$((n_fuzzers + 1))
-  done
-fi
+ng_install "${ng_fuzz_packages[@]}"
+ng_build fuzz
+bash tests/fuzz/run.sh 30 | tee build-fuzz/run.log || failed+=("fuzz targets")
 
 echo
 echo "Built in $built s, tested in $((SECONDS - start)) s:"
 grep 'tests passed' build/ctest.log || true
-echo "$n_fuzzers fuzz targets run"
+cat build-fuzz/run.log
 if [ ${#failed[@]} -gt 0 ]; then
   echo "FAILED: ${failed[*]}"
   exit 1

@@ -1,0 +1,33 @@
+// A GGUF file: its header, the model that its key-values describe and its vocabulary.
+#include <utility>
+
+#include "core/formats/gguf.h"
+#include "core/model/model_file.h"
+#include "core/text/gguf_vocabulary.h"
+#include "core/text/template_metadata.h"
+#include "tests/fuzz/support.h"
+
+namespace {
+
+void CheckVocabulary(const ng::GgufMetadata& metadata, const std::string& path) {
+  if (!ng::HasVocabulary(metadata)) return;
+  absl::StatusOr<ng::GgufVocabulary> vocabulary = ng::ReadGgufVocabulary(metadata);
+  ng::fuzz::CheckError(vocabulary.status(), path);
+  if (!vocabulary.ok()) return;
+  const auto tokenizer = ng::MakeTokenizer(*std::move(vocabulary), path);
+  ng::fuzz::CheckError(tokenizer.status(), path);
+  if (tokenizer.ok()) ng::fuzz::CheckTokenizer(**tokenizer);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static ng::fuzz::MemoryFile file;
+  file.Write(ng::fuzz::Bytes(data, size));
+  const absl::StatusOr<ng::GgufFile> gguf = ng::OpenGguf(file.path());
+  ng::fuzz::CheckError(gguf.status(), file.path());
+  if (!gguf.ok()) return 0;
+  CheckVocabulary(gguf->metadata, file.path());
+  ng::fuzz::CheckError(ng::OpenModel(file.path()).status(), file.path());
+  return 0;
+}

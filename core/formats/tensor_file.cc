@@ -28,8 +28,9 @@ class TensorFile : public TensorSource {
                       std::span<std::byte> out) const override {
     const TensorInfo* info = Find(tensor.name);
     assert(info != nullptr && first + static_cast<int64_t>(out.size()) <= info->n_bytes);
-    return Annotate(file_.ReadAt(positions_[info - infos_.data()] + first, out),
-                    absl::StrCat("tensor ", JsonExcerpt(tensor.name), ": "));
+    const absl::Status status = file_.ReadAt(positions_[info - infos_.data()] + first, out);
+    if (status.ok()) return status;
+    return Annotate(status, absl::StrCat("tensor ", JsonExcerpt(tensor.name), ": "));
   }
 
  private:

@@ -67,8 +67,8 @@ class TensorSource {
   // The file (or folder) that errors name.
   virtual const std::string& path() const = 0;
   virtual std::span<const TensorInfo> tensors() const = 0;  // sorted by name
-  // Reads a tensor's raw bytes from `first` on. Errors: ModelFileError (short file, read error).
-  // REQUIRES: `tensor` is one of tensors(); first + out.size() <= n_bytes.
+  // Reads a tensor's raw bytes from `first` on, on any thread. Errors: ModelFileError (short file,
+  // read error). REQUIRES: `tensor` is one of tensors(); first + out.size() <= n_bytes.
   virtual absl::Status ReadAt(const TensorInfo& tensor, int64_t first,
                               std::span<std::byte> out) const = 0;
   // All of them. REQUIRES: out.size() == n_bytes.

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "core/formats/checked.h"
 #include "core/formats/ggml_blocks.h"
 #include "core/formats/tensor_source.h"
+#include "core/model/read_buffer.h"
 
 namespace ng {
 namespace {
@@ -21,13 +21,8 @@ namespace {
 // Rows converted at a time by one worker; whole column blocks, so that workers never share one.
 constexpr int64_t kRowsPerChunk = 4 * kBlockColumns;
 
-absl::StatusOr<std::vector<std::byte>> Reserve(int64_t bytes) {
-  try {
-    return std::vector<std::byte>(static_cast<size_t>(bytes));
-  } catch (const std::bad_alloc&) {
-    return LimitError(absl::StrCat("cannot allocate ", bytes, " bytes to read a tensor"));
-  }
-}
+// Bytes of two tensors that are compared at a time.
+constexpr int64_t kCompareBytes = int64_t{1} << 20;
 
 // Where a tensor goes: into the rows from `first` on of a matrix, or of a vector of `size` values;
 // when interleaved, 16 rows at a time into every second 16.
@@ -236,42 +231,43 @@ class WeightReader {
     if (file.head_copy) total_ += file.Find(TensorRole::kTokenEmbedding)->n_bytes;
   }
 
-  // The bytes of one binding.
-  absl::StatusOr<std::vector<std::byte>> Raw(const TensorBinding& binding) {
-    if (options_.stop != nullptr && options_.stop->load()) {
-      return InterruptedError("interrupted while loading the weights");
-    }
-    NG_ASSIGN_OR_RETURN(std::vector<std::byte> raw, Reserve(binding.n_bytes()));
-    NG_RETURN_IF_ERROR(
-        file_.source->ReadAt(*binding.tensor, binding.part * binding.n_bytes(), raw));
-    done_ += binding.n_bytes();
-    if (options_.progress) options_.progress(done_, total_);
-    return raw;
-  }
-
-  // Packs a tensor into its rows of an allocated matrix.
+  // Packs a tensor into its rows of an allocated matrix. Who packs rows has read them just before:
+  // one worker waits for the file while another computes, and the bytes are still near.
   absl::Status Matrix(const TensorBinding& binding, const Place& place) {
     const TensorInfo& tensor = *binding.tensor;
-    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, Raw(binding));
+    NG_ASSIGN_OR_RETURN(std::byte* const raw, Begin(binding));
     const int64_t n_rows = binding.transposed ? tensor.shape.back() : *(tensor.shape.end() - 2);
+    const int64_t row_bytes = binding.n_bytes() / n_rows;
+    // The values of a row lie all over a transposed tensor.
+    if (binding.transposed) NG_RETURN_IF_ERROR(Read(binding, 0, {raw, Size(binding)}));
     // Chunks end where the packed matrix's column blocks do.
     const int64_t lead = (kRowsPerChunk - place.first % kRowsPerChunk) % kRowsPerChunk;
     const int64_t n_chunks =
         1 + (std::max<int64_t>(0, n_rows - lead) + kRowsPerChunk - 1) / kRowsPerChunk;
+    std::vector<absl::Status> read(static_cast<size_t>(n_chunks));
     std::atomic<bool> finite = true;
     std::atomic<bool> fits = true;
     NG_RETURN_IF_ERROR(
         ParallelFor(*options_.executor, n_chunks, [&](int64_t begin, int64_t end, int) {
-          RowPacker packer(binding, raw.data(), place);
+          RowPacker packer(binding, raw, place);
           for (int64_t chunk = begin; chunk < end; ++chunk) {
             const int64_t row =
                 chunk == 0 ? 0 : std::min(n_rows, lead + (chunk - 1) * kRowsPerChunk);
             const int64_t row_end = std::min(n_rows, lead + chunk * kRowsPerChunk);
+            if (!binding.transposed) {
+              const int64_t first = row * row_bytes;
+              const auto size = static_cast<size_t>((row_end - row) * row_bytes);
+              absl::Status& status = read[static_cast<size_t>(chunk)];
+              status = Read(binding, first, {raw + first, size});
+              if (!status.ok()) return;
+            }
             const RowPacker::Verdict verdict = packer.Pack(row, row_end);
             if (!verdict.finite) finite = false;
             if (!verdict.fits) fits = false;
           }
         }));
+    for (const absl::Status& status : read) NG_RETURN_IF_ERROR(status);
+    Finish(binding.n_bytes());
     if (!finite) return NotFinite(tensor);
     return fits ? absl::OkStatus() : TooLarge(tensor, PackedMatrix::MaxMagnitude(place.type()));
   }
@@ -279,9 +275,11 @@ class WeightReader {
   // Converts a tensor of any shape into its part of a vector of f32.
   absl::Status Vector(const TensorBinding& binding, const Place& place) {
     const TensorInfo& tensor = *binding.tensor;
-    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> raw, Raw(binding));
+    NG_ASSIGN_OR_RETURN(std::byte* const raw, Begin(binding));
+    NG_RETURN_IF_ERROR(Read(binding, 0, {raw, Size(binding)}));
+    Finish(binding.n_bytes());
     std::vector<float> values(static_cast<size_t>(binding.n_elements()));
-    ConvertToF32(tensor.dtype, raw.data(), values);
+    ConvertToF32(tensor.dtype, raw, values);
     place.vector->resize(static_cast<size_t>(place.size));
     for (int64_t i = 0; i < binding.n_elements(); ++i) {
       (*place.vector)[static_cast<size_t>(place.RowOf(i))] = values[static_cast<size_t>(i)];
@@ -293,18 +291,55 @@ class WeightReader {
   absl::Status CheckHeadCopy() {
     const TensorInfo& tensor = *file_.Find(TensorRole::kHead);
     const TensorInfo& original = *file_.Find(TensorRole::kTokenEmbedding);
-    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> embedding, Raw({.tensor = &original}));
-    NG_ASSIGN_OR_RETURN(const std::vector<std::byte> head, Raw({.tensor = &tensor}));
-    if (tensor.dtype == original.dtype &&
-        std::memcmp(embedding.data(), head.data(), head.size()) == 0) {
-      return absl::OkStatus();
-    }
+    NG_ASSIGN_OR_RETURN(const bool equal, SameBytes(tensor, original));
+    Finish(tensor.n_bytes + original.n_bytes);
+    if (equal) return absl::OkStatus();
     return ModelFileError(absl::StrCat(file_.source->path(), ": tensor \"", tensor.name,
                                        "\" differs from \"", original.name, "\"; the head of this ",
                                        file_.spec.family, " model is tied to the embedding"));
   }
 
  private:
+  static size_t Size(const TensorBinding& binding) {
+    return static_cast<size_t>(binding.n_bytes());
+  }
+
+  // Memory for the bytes of one binding, before they are read.
+  absl::StatusOr<std::byte*> Begin(const TensorBinding& binding) {
+    NG_RETURN_IF_ERROR(CheckStop());
+    return buffer_.Get(binding.n_bytes());
+  }
+
+  // Bytes of one binding, from `first` on. [worker]
+  absl::Status Read(const TensorBinding& binding, int64_t first, std::span<std::byte> out) const {
+    return file_.source->ReadAt(*binding.tensor, binding.part * binding.n_bytes() + first, out);
+  }
+
+  void Finish(int64_t n_bytes) {
+    done_ += n_bytes;
+    if (options_.progress) options_.progress(done_, total_);
+  }
+
+  absl::Status CheckStop() const {
+    if (options_.stop == nullptr || !options_.stop->load()) return absl::OkStatus();
+    return InterruptedError("interrupted while loading the weights");
+  }
+
+  absl::StatusOr<bool> SameBytes(const TensorInfo& left, const TensorInfo& right) const {
+    if (left.dtype != right.dtype || left.n_bytes != right.n_bytes) return false;
+    std::vector<std::byte> left_bytes;
+    std::vector<std::byte> right_bytes;
+    for (int64_t first = 0; first < left.n_bytes; first += kCompareBytes) {
+      NG_RETURN_IF_ERROR(CheckStop());
+      left_bytes.resize(static_cast<size_t>(std::min(kCompareBytes, left.n_bytes - first)));
+      right_bytes.resize(left_bytes.size());
+      NG_RETURN_IF_ERROR(file_.source->ReadAt(left, first, left_bytes));
+      NG_RETURN_IF_ERROR(file_.source->ReadAt(right, first, right_bytes));
+      if (left_bytes != right_bytes) return false;
+    }
+    return true;
+  }
+
   static bool AllFinite(std::span<const float> values) {
     return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
   }
@@ -321,6 +356,7 @@ class WeightReader {
 
   const ModelFile& file_;
   const LoadWeightsOptions& options_;
+  ReadBuffer buffer_;
   int64_t done_ = 0;
   int64_t total_ = 0;
 };
@@ -438,7 +474,7 @@ int64_t LoadScratchBytes(const ModelFile& file) {
   for (const TensorBinding& binding : file.bindings) {
     largest = std::max(largest, binding.n_bytes());
   }
-  return file.head_copy ? 2 * largest : largest;
+  return largest;
 }
 
 absl::StatusOr<ModelWeights> LoadWeights(const ModelFile& file, const LoadWeightsOptions& options) {

@@ -52,6 +52,7 @@ class GgufMetadata {
 
   explicit GgufMetadata(std::string path) : path_(std::move(path)) {}
 
+  const std::string& path() const { return path_; }
   // Each key once. An array's field is an object with its "count", so that who asks for a single
   // value is told what is there. Borrows the metadata.
   JsonFields fields() const;

@@ -14,7 +14,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "core/formats/file.h"
-#include "core/formats/gguf.h"
 #include "core/formats/json.h"
 #include "core/formats/safetensors.h"
 #include "core/formats/safetensors_index.h"
@@ -264,6 +263,7 @@ absl::StatusOr<ModelFile> OpenGgufModel(const std::string& path) {
     return ModelFileError(absl::StrCat(path, ": tensor ", JsonExcerpt(file.unused.front()->name),
                                        " has no place in a ", family->model_type, " model"));
   }
+  file.metadata = std::move(gguf.metadata);
   return file;
 }
 

@@ -7,9 +7,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/formats/gguf.h"
 #include "core/formats/tensor_source.h"
 #include "core/model/families.h"
 #include "core/model/model_spec.h"
@@ -43,6 +45,8 @@ struct ModelFile {
   // does not have; and where they were found.
   std::vector<int32_t> eos_ids;
   std::string eos_origin;
+  // Of a GGUF file all key-values: it holds its tokenizer and chat template too.
+  std::optional<GgufMetadata> metadata;
 
   const TensorInfo* Find(TensorRole role, int layer = -1) const;
 };

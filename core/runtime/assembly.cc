@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "core/model/decoder.h"
 #include "core/runtime/executor.h"
+#include "core/text/gguf_vocabulary.h"
 #include "core/text/template_metadata.h"
 
 namespace ng {
@@ -35,15 +36,30 @@ absl::StatusOr<ModelFile> OpenModelOf(const Config& config, const std::string& r
   return OpenRandomModel(random_weights);
 }
 
-absl::Status OpenText(Assembly& assembly) {
+// The tokenizer that the config names, or else the one in the GGUF file or beside the model, if
+// any.
+absl::Status OpenTokenizerOf(Assembly& assembly) {
   const Config& config = assembly.config();
-  const ModelFile& model = assembly.model;
+  const std::optional<GgufMetadata>& metadata = assembly.model.metadata;
   assembly.tokenizer_path = config.Text("tokenizer.path");
+  if (assembly.tokenizer_path.empty() && metadata) {
+    if (!HasVocabulary(*metadata)) return absl::OkStatus();
+    assembly.tokenizer_path = metadata->path();
+    NG_ASSIGN_OR_RETURN(assembly.tokenizer, ReadGgufTokenizer(*metadata));
+    return absl::OkStatus();
+  }
   if (assembly.tokenizer_path.empty()) {
     assembly.tokenizer_path = FindTokenizer(config.Text("model.path")).value_or("");
   }
   if (assembly.tokenizer_path.empty()) return absl::OkStatus();
   NG_ASSIGN_OR_RETURN(assembly.tokenizer, OpenTokenizer(assembly.tokenizer_path));
+  return absl::OkStatus();
+}
+
+absl::Status OpenText(Assembly& assembly) {
+  const ModelFile& model = assembly.model;
+  NG_RETURN_IF_ERROR(OpenTokenizerOf(assembly));
+  if (assembly.tokenizer == nullptr) return absl::OkStatus();
   const int64_t n_tokens = assembly.tokenizer->vocab_size();
   if (n_tokens > model.spec.shape.vocab_size) {
     return ModelFileError(absl::StrCat(assembly.tokenizer_path, ": the tokenizer has ", n_tokens,
@@ -62,8 +78,10 @@ absl::Status OpenText(Assembly& assembly) {
 // The template that the model's metadata are, or else its tokenizer's special tokens tell. None is
 // no error: only a conversation needs one.
 absl::StatusOr<ChatTemplateChoice> RecogniseChat(Assembly& assembly) {
+  const std::optional<GgufMetadata>& gguf = assembly.model.metadata;
   NG_ASSIGN_OR_RETURN(const std::optional<TemplateMetadata> metadata,
-                      FindTemplateMetadata(assembly.config().Text("model.path")));
+                      gguf ? FindTemplateMetadata(*gguf)
+                           : FindTemplateMetadata(assembly.config().Text("model.path")));
   if (!metadata) return ChatTemplateChoice{ChatTemplate::Recognise(*assembly.tokenizer)};
   const std::optional<ChatTemplateChoice> known = RecogniseTemplate(metadata->text);
   if (known) return *known;
@@ -236,6 +254,7 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   NG_ASSIGN_OR_RETURN(assembly->model, OpenModelOf(config, options.random_weights));
   if (!assembly->model.made_up) NG_RETURN_IF_ERROR(OpenText(*assembly));
   NG_RETURN_IF_ERROR(BindChat(*assembly));
+  assembly->model.metadata.reset();  // nothing is read of it from here on
   NG_RETURN_IF_ERROR(FindStopIds(*assembly));
 
   NG_ASSIGN_OR_RETURN(assembly->weight_types,

@@ -152,4 +152,9 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(GgufVocabulary vocabula
   return Maker(std::move(vocabulary), path).Make();
 }
 
+absl::StatusOr<std::unique_ptr<Tokenizer>> ReadGgufTokenizer(const GgufMetadata& metadata) {
+  NG_ASSIGN_OR_RETURN(GgufVocabulary vocabulary, ReadGgufVocabulary(metadata));
+  return MakeTokenizer(std::move(vocabulary), metadata.path());
+}
+
 }  // namespace ng

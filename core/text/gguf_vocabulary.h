@@ -42,6 +42,9 @@ absl::StatusOr<GgufVocabulary> ReadGgufVocabulary(const GgufMetadata& metadata);
 absl::StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(GgufVocabulary vocabulary,
                                                          const std::string& path);
 
+// Both: the tokenizer that a GGUF file holds.
+absl::StatusOr<std::unique_ptr<Tokenizer>> ReadGgufTokenizer(const GgufMetadata& metadata);
+
 }  // namespace ng
 
 #endif  // NG_CORE_TEXT_GGUF_VOCABULARY_H_

@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/formats/file.h"
-#include "core/formats/gguf.h"
 #include "core/formats/json.h"
 
 namespace ng {
@@ -94,24 +93,22 @@ absl::StatusOr<std::optional<std::string>> TextIn(const nlohmann::json& config,
   return std::nullopt;
 }
 
-absl::StatusOr<std::optional<TemplateMetadata>> TemplateInGguf(const std::string& path) {
-  NG_ASSIGN_OR_RETURN(const GgufFile gguf, OpenGguf(path));
-  NG_ASSIGN_OR_RETURN(std::optional<std::string> text,
-                      gguf.metadata.fields().OptionalText("tokenizer.chat_template"));
-  if (!text) return std::nullopt;
-  return TemplateMetadata{path, *std::move(text)};
-}
-
 }  // namespace
 
-absl::StatusOr<std::optional<TemplateMetadata>> FindTemplateMetadata(const std::string& model) {
-  if (IsGguf(model)) return TemplateInGguf(model);
-  const std::string jinja = (fs::path(model) / "chat_template.jinja").string();
+absl::StatusOr<std::optional<TemplateMetadata>> FindTemplateMetadata(const GgufMetadata& metadata) {
+  NG_ASSIGN_OR_RETURN(std::optional<std::string> text,
+                      metadata.fields().OptionalText("tokenizer.chat_template"));
+  if (!text) return std::nullopt;
+  return TemplateMetadata{metadata.path(), *std::move(text)};
+}
+
+absl::StatusOr<std::optional<TemplateMetadata>> FindTemplateMetadata(const std::string& folder) {
+  const std::string jinja = (fs::path(folder) / "chat_template.jinja").string();
   if (MayExist(jinja)) {
     NG_ASSIGN_OR_RETURN(std::string text, ReadWholeFile(jinja, kMaxTemplateBytes));
     return TemplateMetadata{jinja, std::move(text)};
   }
-  const std::string config_path = (fs::path(model) / "tokenizer_config.json").string();
+  const std::string config_path = (fs::path(folder) / "tokenizer_config.json").string();
   if (!MayExist(config_path)) return std::nullopt;
   NG_ASSIGN_OR_RETURN(const nlohmann::json config, ReadJsonFile(config_path));
   NG_ASSIGN_OR_RETURN(std::optional<std::string> text, TextIn(config, config_path));

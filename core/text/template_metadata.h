@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/formats/gguf.h"
 #include "core/text/chat_template.h"
 #include "ng/status.h"
 
@@ -21,9 +22,11 @@ struct TemplateMetadata {
   bool operator==(const TemplateMetadata&) const = default;
 };
 
-// chat_template.jinja in a model folder, else "chat_template" of tokenizer_config.json; of a GGUF
-// file its tokenizer.chat_template; nothing where there is none. Errors: ModelFileError.
-absl::StatusOr<std::optional<TemplateMetadata>> FindTemplateMetadata(const std::string& model);
+// chat_template.jinja in a model folder, else "chat_template" of tokenizer_config.json; nothing
+// where there is neither. Errors: ModelFileError.
+absl::StatusOr<std::optional<TemplateMetadata>> FindTemplateMetadata(const std::string& folder);
+// The same of a GGUF file: its tokenizer.chat_template.
+absl::StatusOr<std::optional<TemplateMetadata>> FindTemplateMetadata(const GgufMetadata& metadata);
 
 // The template that a text is; nothing for any other text.
 std::optional<ChatTemplateChoice> RecogniseTemplate(std::string_view text);

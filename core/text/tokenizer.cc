@@ -39,8 +39,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path
   const fs::path extension = fs::path(file).extension();
   if (IsGguf(file)) {
     NG_ASSIGN_OR_RETURN(const GgufFile gguf, OpenGguf(file));
-    NG_ASSIGN_OR_RETURN(GgufVocabulary vocabulary, ReadGgufVocabulary(gguf.metadata));
-    return MakeTokenizer(std::move(vocabulary), file);
+    return ReadGgufTokenizer(gguf.metadata);
   }
   NG_ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(file, kMaxTokenizerBytes));
   if (extension == ".json") return ReadTokenizerJson(bytes, file);
@@ -48,14 +47,9 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path
   return SentencePieceTokenizer::FromBytes(bytes, file);
 }
 
-std::optional<std::string> FindTokenizer(const std::string& model) {
-  if (IsGguf(model)) {
-    const absl::StatusOr<GgufFile> gguf = OpenGguf(model);
-    if (gguf.ok() && !HasVocabulary(gguf->metadata)) return std::nullopt;
-    return model;
-  }
+std::optional<std::string> FindTokenizer(const std::string& folder) {
   for (const char* const name : kFileNames) {
-    const std::string file = (fs::path(model) / name).string();
+    const std::string file = (fs::path(folder) / name).string();
     if (MayExist(file)) return file;
   }
   return std::nullopt;

@@ -59,8 +59,8 @@ class Tokenizer {
 // ModelFileError naming the file and what is wrong with it.
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path);
 // The tokenizer file in a model folder, or nothing. Of several the first in this order counts:
-// tokenizer.model, tokenizer.json, meta.pkl. Of a GGUF file itself, if it holds a vocabulary.
-std::optional<std::string> FindTokenizer(const std::string& model);
+// tokenizer.model, tokenizer.json, meta.pkl.
+std::optional<std::string> FindTokenizer(const std::string& folder);
 
 }  // namespace ng
 

@@ -1,6 +1,4 @@
 // A GGUF file: its header, the model that its key-values describe and its vocabulary.
-#include <utility>
-
 #include "core/formats/gguf.h"
 #include "core/model/model_file.h"
 #include "core/text/gguf_vocabulary.h"
@@ -11,10 +9,7 @@ namespace {
 
 void CheckVocabulary(const ng::GgufMetadata& metadata, const std::string& path) {
   if (!ng::HasVocabulary(metadata)) return;
-  absl::StatusOr<ng::GgufVocabulary> vocabulary = ng::ReadGgufVocabulary(metadata);
-  ng::fuzz::CheckError(vocabulary.status(), path);
-  if (!vocabulary.ok()) return;
-  const auto tokenizer = ng::MakeTokenizer(*std::move(vocabulary), path);
+  const auto tokenizer = ng::ReadGgufTokenizer(metadata);
   ng::fuzz::CheckError(tokenizer.status(), path);
   if (tokenizer.ok()) ng::fuzz::CheckTokenizer(**tokenizer);
 }
@@ -28,6 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ng::fuzz::CheckError(gguf.status(), file.path());
   if (!gguf.ok()) return 0;
   CheckVocabulary(gguf->metadata, file.path());
+  ng::fuzz::CheckError(ng::FindTemplateMetadata(gguf->metadata).status(), file.path());
   ng::fuzz::CheckError(ng::OpenModel(file.path()).status(), file.path());
   return 0;
 }

@@ -55,16 +55,14 @@ TEST(RecogniseTemplate, KnowsWhatTheySayWithoutASystemText) {
 
 TEST(FindTemplateMetadata, ReadsTheKeyOfAGgufFile) {
   const test::TempDir folder;
-  const std::string with = folder.Write(
-      "with.gguf", test::GgufBuilder().Text("tokenizer.chat_template", ChatMl()).Bytes());
-  EXPECT_EQ(FindTemplateMetadata(with).value(), (TemplateMetadata{with, ChatMl()}));
-  const std::string without = folder.Write("without.gguf", test::GgufBuilder().Bytes());
-  EXPECT_EQ(FindTemplateMetadata(without).value(), std::nullopt);
-  const std::string number =
-      folder.Write("number.gguf", test::GgufBuilder().U32("tokenizer.chat_template", 7).Bytes());
-  EXPECT_THAT(FindTemplateMetadata(number).status().message(),
+  const auto find = [&](const test::GgufBuilder& keys) {
+    return FindTemplateMetadata(OpenGguf(folder.Write("m.gguf", keys.Bytes())).value().metadata);
+  };
+  EXPECT_EQ(find(test::GgufBuilder().Text("tokenizer.chat_template", ChatMl())).value(),
+            (TemplateMetadata{folder.File("m.gguf"), ChatMl()}));
+  EXPECT_EQ(find(test::GgufBuilder()).value(), std::nullopt);
+  EXPECT_THAT(find(test::GgufBuilder().U32("tokenizer.chat_template", 7)).status().message(),
               HasSubstr("tokenizer.chat_template"));
-  EXPECT_FALSE(FindTemplateMetadata(folder.File("absent.gguf")).ok());
 }
 
 TEST(FindTemplateMetadata, ReadsTheConfigOrTheJinjaFile) {

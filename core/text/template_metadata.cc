@@ -21,6 +21,8 @@ constexpr int64_t kMaxTemplateBytes = int64_t{1} << 20;
 
 constexpr std::string_view kHelpful = "You are a helpful assistant";
 constexpr std::string_view kHelpfulStop = "You are a helpful assistant.";
+constexpr std::string_view kQwen25 =
+    "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.";
 constexpr std::string_view kSmolLm =
     "You are a helpful AI assistant named SmolLM, trained by Hugging Face";
 
@@ -53,6 +55,8 @@ constexpr Published kPublished[] = {
     {328, 0xD5D943BD0BD9082F, {"chatml", kHelpfulStop}},
     // Qwen2, line ends escaped
     {333, 0xC79034A9D5F0AE58, {"chatml", kHelpfulStop}},
+    // Qwen2.5; what it writes of tools is never asked for
+    {2507, 0x639547FE4D33FA67, {"chatml", kQwen25}},
     // SmolLM2
     {368, 0x99AB995E9629DACD, {"chatml", kSmolLm}},
     // SmolLM2, line ends escaped

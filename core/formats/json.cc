@@ -224,6 +224,18 @@ absl::StatusOr<std::optional<std::string>> JsonFields::OptionalText(std::string_
   return value->get<std::string>();
 }
 
+absl::StatusOr<std::optional<std::vector<std::string>>> JsonFields::OptionalTexts(
+    std::string_view key) const {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_array()) return Wrong(key, *value, "a list of strings");
+  for (size_t i = 0; i < value->size(); ++i) {
+    if ((*value)[i].is_string()) continue;
+    return Wrong(absl::StrCat(View(key), "[", i, "]"), (*value)[i], kTextAllowed);
+  }
+  return value->get<std::vector<std::string>>();
+}
+
 absl::StatusOr<std::optional<JsonFields>> JsonFields::OptionalObject(std::string_view key) const {
   const Json* value = Find(key);
   if (value == nullptr) return std::nullopt;

@@ -62,6 +62,7 @@ class JsonFields {
                                                        Range<double> range) const;
   absl::StatusOr<std::optional<bool>> OptionalBool(std::string_view key) const;
   absl::StatusOr<std::optional<std::string>> OptionalText(std::string_view key) const;
+  absl::StatusOr<std::optional<std::vector<std::string>>> OptionalTexts(std::string_view key) const;
   // The fields of a nested object; its errors name the key as "outer.inner".
   absl::StatusOr<std::optional<JsonFields>> OptionalObject(std::string_view key) const;
 

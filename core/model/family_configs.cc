@@ -1,7 +1,9 @@
 #include "core/model/family_configs.h"
 
 #include <cstdint>
+#include <iterator>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -113,13 +115,44 @@ absl::StatusOr<ModelSpec> ReadMistralSpec(const JsonFields& config, const std::s
 
 namespace {
 
-// Of the layers from max_window_layers on; one bound for all is the strictest.
-absl::Status ReadQwenWindow(const JsonFields& config, ModelSpec* spec) {
+// Whether a layer attends to a window only, where the config lists what each one does. Errors: it
+// does anything else, or so where the config uses no window.
+absl::StatusOr<std::optional<bool>> ReadLayerTypes(const JsonFields& config,
+                                                   const std::string& path, bool window_used,
+                                                   const ModelSpec& spec) {
+  constexpr const char* kKey = "layer_types";
+  NG_ASSIGN_OR_RETURN(const auto types, config.OptionalTexts(kKey));
+  if (!types) return std::nullopt;
+  if (std::ssize(*types) != spec.shape.n_layers) {
+    return ModelFileError(absl::StrCat(path, ": key \"", kKey, "\" lists ", types->size(),
+                                       " layers, num_hidden_layers is ", spec.shape.n_layers));
+  }
+  bool slides = false;
+  for (size_t i = 0; i < types->size(); ++i) {
+    const std::string& type = (*types)[i];
+    const bool has_window = window_used && type == "sliding_attention";
+    slides = slides || has_window;
+    if (has_window || type == "full_attention") continue;
+    return ModelFileError(absl::StrCat(
+        path, ": key \"", kKey, "[", i, "]\" = ", JsonExcerpt(type), ", must be \"full_attention\"",
+        window_used ? " or \"sliding_attention\"" : " where use_sliding_window is not true"));
+  }
+  return slides;
+}
+
+// Of the layers that are listed so, or else those from max_window_layers on; one bound for all is
+// the strictest.
+absl::Status ReadQwenWindow(const JsonFields& config, const std::string& path, ModelSpec* spec) {
   NG_ASSIGN_OR_RETURN(const std::optional<bool> used, config.OptionalBool("use_sliding_window"));
+  NG_ASSIGN_OR_RETURN(std::optional<bool> slides,
+                      ReadLayerTypes(config, path, used.value_or(false), *spec));
   if (!used.value_or(false)) return absl::OkStatus();
-  NG_ASSIGN_OR_RETURN(const int64_t full_layers,
-                      config.Int("max_window_layers", {0, kPositions.max}));
-  if (full_layers >= spec->shape.n_layers) return absl::OkStatus();
+  if (!slides) {
+    NG_ASSIGN_OR_RETURN(const int64_t full_layers,
+                        config.Int("max_window_layers", {0, kPositions.max}));
+    slides = full_layers < spec->shape.n_layers;
+  }
+  if (!*slides) return absl::OkStatus();
   NG_ASSIGN_OR_RETURN(spec->window, config.Int("sliding_window", kPositions));
   return absl::OkStatus();
 }
@@ -128,7 +161,7 @@ absl::Status ReadQwenWindow(const JsonFields& config, ModelSpec* spec) {
 
 absl::StatusOr<ModelSpec> ReadQwen2Spec(const JsonFields& config, const std::string& path) {
   NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaSpec(config, path));
-  NG_RETURN_IF_ERROR(ReadQwenWindow(config, &spec));
+  NG_RETURN_IF_ERROR(ReadQwenWindow(config, path, &spec));
   spec.qkv_bias = true;
   return spec;
 }
@@ -137,7 +170,7 @@ absl::StatusOr<ModelSpec> ReadQwen3Spec(const JsonFields& config, const std::str
   // Not hidden_size shared out where it is absent, as in llama.
   NG_RETURN_IF_ERROR(config.Int("head_dim", kCount).status());
   NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaSpec(config, path));
-  NG_RETURN_IF_ERROR(ReadQwenWindow(config, &spec));
+  NG_RETURN_IF_ERROR(ReadQwenWindow(config, path, &spec));
   spec.qk_norm = true;
   return spec;
 }

@@ -133,6 +133,25 @@ TEST(Qwen2, HasAWindowWhereALayerUsesOne) {
   ExpectRefused(Edited(config, {{"sliding_window", nullptr}}), {"\"sliding_window\" is missing"});
 }
 
+TEST(Qwen2, RefusesLayersThatAttendOtherwise) {
+  const Json config = Edited(kLlama, {{"model_type", "qwen2"}});
+  const auto of = [&](const Json& types) { return Edited(config, {{"layer_types", types}}); };
+  const Json full = {"full_attention", "full_attention"};
+  const Json sliding = {"full_attention", "sliding_attention"};
+  EXPECT_TRUE(ReadSpec(of(full)).ok());
+  ExpectRefused(of(sliding), {"\"layer_types[1]\" = \"sliding_attention\"", "full_attention"});
+  ExpectRefused(of({"linear_attention", "full_attention"}),
+                {"\"layer_types[0]\" = \"linear_attention\""});
+  ExpectRefused(of({"full_attention"}), {"lists 1 layers, num_hidden_layers is 2"});
+  ExpectRefused(of({"full_attention", 1}), {"\"layer_types[1]\" = 1"});
+  ExpectRefused(of("full_attention"), {"\"layer_types\" = \"full_attention\""});
+  // Where the layers are listed, max_window_layers says nothing.
+  const Json window = {
+      {"use_sliding_window", true}, {"max_window_layers", 2}, {"sliding_window", 16}};
+  EXPECT_EQ(ReadSpec(Edited(of(sliding), window))->window, 16);
+  EXPECT_EQ(ReadSpec(Edited(of(full), window))->window, 0);
+}
+
 TEST(Qwen3, IsALlamaWithHeadNormsAndAHeadDimOfItsOwn) {
   const Json qwen3 = Edited(kLlama, {{"model_type", "qwen3"}, {"head_dim", 10}});
   const auto spec = ReadSpec(qwen3);

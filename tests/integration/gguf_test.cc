@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/formats/safetensors.h"
+#include "core/model/rope.h"
 #include "ng/engine.h"
 #include "tests/support/gguf_model.h"
 #include "tests/support/temp_dir.h"
@@ -175,6 +176,35 @@ TEST(GgufRopeFactors, DivideTheFrequencies) {
       logits(gguf().Tensor("rope_freqs.weight", shape, DType::kF32, factors));
   EXPECT_EQ(divided, logits(gguf().F32("llama.rope.scaling.factor", 2.0F)));
   EXPECT_NE(divided, logits(gguf()));
+}
+
+// A converter writes the llama3 scaling of a config.json as factors, rounded to f32: the
+// frequencies differ from the config's in the last bits of an f32.
+TEST(GgufRopeFactors, AreTheScalingOfAConfig) {
+  const std::string folder = NG_TEST_DATA "/golden/llama/rope_llama3";
+  auto model = OpenModel(folder);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::vector<double> scaled = RopeFrequencies(model->spec);
+  model->spec.rope_scaling = {};
+  std::vector<float> factors;
+  for (const double plain : RopeFrequencies(model->spec)) {
+    factors.push_back(static_cast<float>(plain / scaled[factors.size()]));
+  }
+  EXPECT_GT(factors.back(), factors.front());
+  const std::vector<int64_t> shape = {std::ssize(factors)};
+  const test::TempDir dir;
+  const std::string path =
+      dir.Write("model.gguf", test::GgufOf(*model, "llama", DType::kF32)
+                                  .Tensor("rope_freqs.weight", shape, DType::kF32, factors)
+                                  .Bytes());
+  const Ids ids = {5, 1, 33, 7, 20, 2, 9, 9, 14, 3};
+  const auto expected = RunModel(folder, "f32", ids, 4);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const auto found = RunModel(path, "f32", ids, 4);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->ids, expected->ids);
+  EXPECT_THAT(found->captured.logits,
+              ::testing::Pointwise(::testing::FloatNear(1e-5F), expected->captured.logits));
 }
 
 // The tokenizer inside the file, with the begin token that it asks for.

@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/formats/checked.h"
-#include "core/formats/ggml_blocks.h"
 #include "core/formats/tensor_source.h"
 #include "core/model/read_buffer.h"
+#include "core/model/row_packer.h"
 
 namespace ng {
 namespace {
@@ -23,31 +23,6 @@ constexpr int64_t kRowsPerChunk = 4 * kBlockColumns;
 
 // Bytes of two tensors that are compared at a time.
 constexpr int64_t kCompareBytes = int64_t{1} << 20;
-
-// Where a tensor goes: into the rows from `first` on of a matrix, or of a vector of `size` values;
-// when interleaved, 16 rows at a time into every second 16.
-struct Place {
-  PackedMatrix* matrix = nullptr;
-  std::vector<float>* vector = nullptr;
-  int64_t first = 0;
-  int64_t size = 0;
-  bool interleaved = false;
-  int64_t paired = 0;  // head_dim, where RoleName's pairs of rows come apart
-
-  int64_t RowOf(int64_t row) const {
-    if (interleaved) return first + row / kBlockColumns * kBlockColumns + row;
-    if (paired == 0) return first + row;
-    const int64_t in_head = row % paired;
-    return first + row - in_head + in_head % 2 * (paired / 2) + in_head / 2;
-  }
-  // What its matrix holds it as.
-  WeightType type() const { return matrix->type(first); }
-  // How many of the rows [row, end) lie side by side.
-  int64_t RunOf(int64_t row, int64_t end) const {
-    if (interleaved) return std::min(end - row, kBlockColumns - row % kBlockColumns);
-    return paired == 0 ? end - row : 1;
-  }
-};
 
 Place Rows(PackedMatrix& matrix, int64_t first = 0) { return {.matrix = &matrix, .first = first}; }
 Place Values(std::vector<float>& vector, int64_t size, int64_t first = 0) {
@@ -131,96 +106,6 @@ Place PlaceOf(const TensorBinding& binding, const ModelSpec& spec, ModelWeights&
   if (binding.paired) place.paired = spec.shape.head_dim;
   return place;
 }
-
-// Columns [column, column + n) of a [k, n_columns] matrix, as n rows. rows: [n, k]
-void ConvertColumns(const TensorInfo& tensor, const std::byte* raw, int64_t column,
-                    std::span<float> rows) {
-  const int64_t n_columns = tensor.shape.back();
-  const int64_t k = *(tensor.shape.end() - 2);
-  const int64_t n = static_cast<int64_t>(rows.size()) / k;
-  std::vector<float> line(static_cast<size_t>(n));
-  for (int64_t i = 0; i < k; ++i) {
-    const int64_t first = i * n_columns + column;
-    ConvertToF32(tensor.dtype, raw + first * DTypeBytes(tensor.dtype), line);
-    for (int64_t r = 0; r < n; ++r) {
-      rows[static_cast<size_t>(r * k + i)] = line[static_cast<size_t>(r)];
-    }
-  }
-}
-
-// Packs rows of one tensor into their matrix. One for each worker.
-class RowPacker {
- public:
-  RowPacker(const TensorBinding& binding, const std::byte* raw, const Place& place)
-      : binding_(binding),
-        raw_(raw),
-        place_(place),
-        k_(place.matrix->k()),
-        block_bytes_(DTypeBytes(binding.tensor->dtype)) {}
-
-  // Rows [row, end). Of the values that went in: all were finite, none above the type's limit.
-  struct Verdict {
-    bool finite = true;
-    bool fits = true;
-  };
-  Verdict Pack(int64_t row, int64_t end) {
-    return IsOwnType() ? PackBlocks(row, end) : PackValues(row, end);
-  }
-
- private:
-  // Whether the matrix holds the tensor's blocks as they are.
-  bool IsOwnType() const {
-    const DType dtype = binding_.tensor->dtype;
-    return IsBlockType(dtype) && BlockGrid(dtype) == place_.type();
-  }
-
-  Verdict PackBlocks(int64_t row, int64_t end) {
-    const DType dtype = binding_.tensor->dtype;
-    spans_.resize(static_cast<size_t>(k_ / DTypeBlock(dtype)));
-    const std::byte* block = raw_ + row * static_cast<int64_t>(spans_.size()) * block_bytes_;
-    Verdict verdict;
-    for (; row < end; ++row) {
-      for (QuantSpan& span : spans_) {
-        ReadBlock(dtype, block, &span);
-        verdict.finite = verdict.finite && IsFinite(dtype, span);
-        block += block_bytes_;
-      }
-      place_.matrix->PackSpans(place_.RowOf(row), 1, spans_.data());
-    }
-    return verdict;
-  }
-
-  Verdict PackValues(int64_t row, int64_t end) {
-    const TensorInfo& tensor = *binding_.tensor;
-    values_.resize(static_cast<size_t>((end - row) * k_));
-    if (binding_.transposed) {
-      ConvertColumns(tensor, raw_, row, values_);
-    } else {
-      ConvertToF32(tensor.dtype, raw_ + row * k_ / DTypeBlock(tensor.dtype) * block_bytes_,
-                   values_);
-    }
-    const float limit = PackedMatrix::MaxMagnitude(place_.type());
-    Verdict verdict;
-    for (const float value : values_) {
-      verdict.finite = verdict.finite && std::isfinite(value);
-      verdict.fits = verdict.fits && std::abs(value) <= limit;
-    }
-    const float* next = values_.data();
-    for (int64_t run = 0; row < end; row += run, next += run * k_) {
-      run = place_.RunOf(row, end);
-      place_.matrix->PackRows(place_.RowOf(row), run, next);
-    }
-    return verdict;
-  }
-
-  const TensorBinding& binding_;
-  const std::byte* raw_;
-  const Place& place_;
-  int64_t k_;
-  int64_t block_bytes_;
-  std::vector<float> values_;     // [rows, k]
-  std::vector<QuantSpan> spans_;  // of a row
-};
 
 class WeightReader {
  public:

@@ -29,7 +29,7 @@ class TensorFile : public TensorSource {
     const TensorInfo* info = Find(tensor.name);
     assert(info != nullptr && first + static_cast<int64_t>(out.size()) <= info->n_bytes);
     const absl::Status status = file_.ReadAt(positions_[info - infos_.data()] + first, out);
-    if (status.ok()) return status;
+    if (status.ok()) return absl::OkStatus();
     return Annotate(status, absl::StrCat("tensor ", JsonExcerpt(tensor.name), ": "));
   }
 

@@ -2,11 +2,8 @@
 
 #include <array>
 #include <cassert>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
-
-#include "ng/half.h"
 
 namespace ng {
 namespace {
@@ -189,12 +186,12 @@ void ReadBlock(DType dtype, const std::byte* block, QuantSpan* span) {
 }
 
 bool IsFinite(DType dtype, const QuantSpan& span) {
-  return std::isfinite(F16ToF32(span.d)) &&
-         (!GridOf(BlockGrid(dtype)).has_minimum || std::isfinite(F16ToF32(span.dmin)));
+  const auto is_finite = [](uint16_t f16) { return (f16 & 0x7C00) != 0x7C00; };
+  return is_finite(span.d) && (!GridOf(BlockGrid(dtype)).has_minimum || is_finite(span.dmin));
 }
 
 void DequantizeBlocks(DType dtype, const std::byte* data, std::span<float> out) {
-  const QuantGrid grid = GridOf(BlockGrid(dtype));
+  const QuantGrid& grid = GridOf(BlockGrid(dtype));
   assert(static_cast<int64_t>(out.size()) % grid.span == 0);
   QuantSpan span;
   for (float* to = out.data(); to < out.data() + out.size(); to += grid.span) {

@@ -269,11 +269,13 @@ void PackedMatrix::PackSpans(int64_t row, int64_t n_rows, const QuantSpan* spans
   assert(row >= 0 && n_rows >= 0 && n_rows <= n_ - row);
   for (int64_t r = row; r < row + n_rows; ++r) {
     const Band& band = BandOf(r);
-    const QuantGrid grid = GridOf(band.type);
+    const QuantGrid& grid = GridOf(band.type);
     assert(k_ % grid.span == 0);
     std::byte* to = BlockOf(band, r);
-    for (int64_t i = 0; i < k_; i += grid.span, to += grid.SpanBytes()) {
-      CodecOf(band.type).put(*spans++, r % kBlockColumns, to);
+    const auto put = CodecOf(band.type).put;
+    const int64_t span_bytes = grid.SpanBytes();
+    for (int64_t i = 0; i < k_; i += grid.span, to += span_bytes) {
+      put(*spans++, r % kBlockColumns, to);
     }
   }
 }

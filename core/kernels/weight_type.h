@@ -59,20 +59,22 @@ struct QuantGrid {
 // Whether a type is a value grid; all others are floats.
 constexpr bool IsGrid(WeightType type) { return type >= WeightType::kInt8; }
 
+// In the order of the enum, from kInt8 on.
+inline constexpr QuantGrid kGrids[] = {
+    {.span = 32, .group = 32, .low_bits = 8, .zero = 128},
+    {.span = 32, .group = 32, .low_bits = 4, .zero = 8},
+    {.span = 32, .group = 32, .low_bits = 4, .has_minimum = true},
+    {.span = 32, .group = 32, .low_bits = 4, .high_bits = 1, .zero = 16},
+    {.span = 32, .group = 32, .low_bits = 4, .high_bits = 1, .has_minimum = true},
+    {.span = 256, .group = 16, .low_bits = 2, .has_minimum = true},
+    {.span = 256, .group = 16, .low_bits = 2, .high_bits = 1, .zero = 4},
+    {.span = 256, .group = 32, .low_bits = 4, .has_minimum = true},
+    {.span = 256, .group = 32, .low_bits = 4, .high_bits = 1, .has_minimum = true},
+    {.span = 256, .group = 16, .low_bits = 4, .high_bits = 2, .zero = 32},
+};
+
 // REQUIRES: IsGrid(type).
-constexpr QuantGrid GridOf(WeightType type) {
-  constexpr QuantGrid kGrids[] = {
-      {.span = 32, .group = 32, .low_bits = 8, .zero = 128},
-      {.span = 32, .group = 32, .low_bits = 4, .zero = 8},
-      {.span = 32, .group = 32, .low_bits = 4, .has_minimum = true},
-      {.span = 32, .group = 32, .low_bits = 4, .high_bits = 1, .zero = 16},
-      {.span = 32, .group = 32, .low_bits = 4, .high_bits = 1, .has_minimum = true},
-      {.span = 256, .group = 16, .low_bits = 2, .has_minimum = true},
-      {.span = 256, .group = 16, .low_bits = 2, .high_bits = 1, .zero = 4},
-      {.span = 256, .group = 32, .low_bits = 4, .has_minimum = true},
-      {.span = 256, .group = 32, .low_bits = 4, .high_bits = 1, .has_minimum = true},
-      {.span = 256, .group = 16, .low_bits = 4, .high_bits = 2, .zero = 32},
-  };
+constexpr const QuantGrid& GridOf(WeightType type) {
   return kGrids[static_cast<int>(type) - static_cast<int>(WeightType::kInt8)];
 }
 

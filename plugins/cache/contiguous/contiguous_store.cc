@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "ng/executor.h"
-#include "plugins/cache/contiguous/page_shape.h"
-#include "plugins/cache/contiguous/tile_writer.h"
+#include "plugins/cache/tiles/page_shape.h"
+#include "plugins/cache/tiles/tile_writer.h"
 
 namespace ng {
 namespace {

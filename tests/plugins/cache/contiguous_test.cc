@@ -11,7 +11,7 @@
 #include "core/runtime/executor.h"
 #include "ng/half.h"
 #include "plugins/cache/contiguous/contiguous_store.h"
-#include "plugins/cache/contiguous/tile_writer.h"
+#include "plugins/cache/tiles/tile_writer.h"
 #include "tests/conformance/cache_conformance.h"
 
 namespace ng {

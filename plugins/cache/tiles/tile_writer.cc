@@ -1,4 +1,4 @@
-#include "plugins/cache/contiguous/tile_writer.h"
+#include "plugins/cache/tiles/tile_writer.h"
 
 #include <immintrin.h>
 

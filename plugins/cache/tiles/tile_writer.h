@@ -2,8 +2,8 @@
 //
 // Called by the store from workers; writers are immutable and shared. Rounding is to nearest even
 // on every ISA level, so what is stored does not depend on the level.
-#ifndef NG_PLUGINS_CACHE_CONTIGUOUS_TILE_WRITER_H_
-#define NG_PLUGINS_CACHE_CONTIGUOUS_TILE_WRITER_H_
+#ifndef NG_PLUGINS_CACHE_TILES_TILE_WRITER_H_
+#define NG_PLUGINS_CACHE_TILES_TILE_WRITER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -49,4 +49,4 @@ class TileWriter {
 
 }  // namespace ng
 
-#endif  // NG_PLUGINS_CACHE_CONTIGUOUS_TILE_WRITER_H_
+#endif  // NG_PLUGINS_CACHE_TILES_TILE_WRITER_H_

@@ -1,10 +1,10 @@
-#include "plugins/cache/contiguous/page_shape.h"
+#include "plugins/cache/tiles/page_shape.h"
 
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "plugins/cache/contiguous/tile_writer.h"
+#include "plugins/cache/tiles/tile_writer.h"
 
 namespace ng {
 namespace {

@@ -1,6 +1,7 @@
-// Where everything lies within a page of the contiguous store, computed with checked arithmetic.
-#ifndef NG_PLUGINS_CACHE_CONTIGUOUS_PAGE_SHAPE_H_
-#define NG_PLUGINS_CACHE_CONTIGUOUS_PAGE_SHAPE_H_
+// Where everything lies within a page of a store, computed with checked arithmetic. The contiguous
+// store's page is a whole sequence, the paged one's some tokens of one.
+#ifndef NG_PLUGINS_CACHE_TILES_PAGE_SHAPE_H_
+#define NG_PLUGINS_CACHE_TILES_PAGE_SHAPE_H_
 
 #include <cstdint>
 
@@ -20,9 +21,10 @@ struct PageShape {
   CachePlan plan;  // bytes: of all pages
 };
 
-// Errors: as PlanContiguousStore.
+// Of max_sequences pages for max_tokens tokens each. Errors: PluginError for a layout, codec or
+// shape that the tiles cannot hold; LimitError when the bytes overflow.
 absl::StatusOr<PageShape> MakePageShape(const CacheSpec& spec);
 
 }  // namespace ng
 
-#endif  // NG_PLUGINS_CACHE_CONTIGUOUS_PAGE_SHAPE_H_
+#endif  // NG_PLUGINS_CACHE_TILES_PAGE_SHAPE_H_

@@ -1,64 +1,28 @@
 #include "plugins/cache/contiguous/contiguous_store.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cassert>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <span>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
-#include "ng/executor.h"
 #include "plugins/cache/tiles/page_shape.h"
-#include "plugins/cache/tiles/tile_writer.h"
+#include "plugins/cache/tiles/tile_store.h"
 
 namespace ng {
 namespace {
 
-// Below this many floats an Append is done before other threads would wake up.
-constexpr int64_t kParallelFloats = 16384;
-// From here on the memory asks for huge pages: decode reads all of it for every token, and with
-// small pages the address translations of a long sequence no longer fit the processor's tables.
-constexpr size_t kHugePageBytes = size_t{2} << 20;
-
-struct Unmap {
-  size_t bytes;
-  void operator()(std::byte* memory) const { munmap(memory, bytes); }
-};
-using Mapping = std::unique_ptr<std::byte, Unmap>;
-
-absl::StatusOr<Mapping> Reserve(int64_t bytes) {
-  const auto size = static_cast<size_t>(bytes);
-  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    return LimitError(
-        "the cache needs " + std::to_string(bytes) +
-        " bytes, which the system does not give: " + std::generic_category().message(errno));
-  }
-  // Advice: where the system does not take it, small pages hold the same bytes.
-  if (size >= kHugePageBytes) madvise(memory, size, MADV_HUGEPAGE);
-  return Mapping(static_cast<std::byte*>(memory), Unmap{size});
-}
-
-class ContiguousStore : public CacheStore {
+class ContiguousStore : public TileStore {
  public:
   ContiguousStore(const PluginContext& context, const CacheSpec& spec, const PageShape& shape,
-                  Mapping memory)
-      : executor_(*context.executor),
-        n_kv_heads_(spec.n_kv_heads),
-        head_dim_(spec.head_dim),
-        max_tokens_(spec.max_tokens),
+                  TileMemory memory)
+      : TileStore(context, spec),
         shape_(shape),
-        n_layers_(spec.n_layers),
-        key_writer_(spec.codec_k, spec.head_dim, context.isa),
-        value_writer_(spec.codec_v, spec.head_dim, context.isa),
         memory_(std::move(memory)),
         slots_(static_cast<size_t>(spec.max_sequences)) {
     pages_.reserve(slots_.size());
@@ -70,11 +34,7 @@ class ContiguousStore : public CacheStore {
   CachePlan plan() const override { return shape_.plan; }
 
   absl::StatusOr<SequenceId> Open(int64_t capacity) override {
-    if (capacity < 0 || capacity > max_tokens_) {
-      return LimitError("a sequence of " + std::to_string(capacity) +
-                        " tokens does not fit: the cache holds 0 to " +
-                        std::to_string(max_tokens_) + " per sequence");
-    }
+    NG_RETURN_IF_ERROR(CheckCapacity(capacity));
     const auto slot =
         std::find_if(slots_.begin(), slots_.end(), [](const Slot& s) { return !s.open; });
     if (slot == slots_.end()) {
@@ -91,23 +51,15 @@ class ContiguousStore : public CacheStore {
   int64_t Capacity(SequenceId sequence) const override { return At(sequence).capacity; }
 
   absl::Status Truncate(SequenceId sequence, int64_t length) override {
-    Slot& slot = At(sequence);
-    if (length < 0 || length > slot.length) {
-      return RuntimeError("cannot truncate sequence " + std::to_string(sequence) + " to " +
-                          std::to_string(length) + " tokens: it holds " +
-                          std::to_string(slot.length));
-    }
-    slot.length = length;
+    NG_RETURN_IF_ERROR(CheckTruncation(sequence, length));
+    At(sequence).length = length;
     return absl::OkStatus();
   }
 
   absl::StatusOr<SequenceId> Fork(SequenceId sequence, int64_t capacity) override {
-    const int64_t length = Length(sequence);
-    if (capacity < length) {
-      return LimitError("a fork of " + std::to_string(capacity) + " tokens cannot hold the " +
-                        std::to_string(length) + " tokens of sequence " + std::to_string(sequence));
-    }
+    NG_RETURN_IF_ERROR(CheckForkCapacity(sequence, capacity));
     NG_ASSIGN_OR_RETURN(const SequenceId fork, Open(capacity));
+    const int64_t length = Length(sequence);
     const int64_t tiles = (length + kTileTokens - 1) / kTileTokens;
     for (int layer = 0; layer < n_layers_; ++layer) {
       for (int head = 0; head < n_kv_heads_; ++head) {
@@ -124,27 +76,12 @@ class ContiguousStore : public CacheStore {
   absl::Status Append(int layer, std::span<const SequenceRows> rows,
                       const TensorView<const float, 3>& k,
                       const TensorView<const float, 3>& v) override {
-    int64_t n_tokens = 0;
-    for (const SequenceRows& entry : rows) {
-      NG_RETURN_IF_ERROR(CheckFits(entry));
-      n_tokens += entry.n_tokens;
-    }
-    const auto write = [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end; ++i) {
-        WriteHead(layer, rows[static_cast<size_t>(i / n_kv_heads_)],
-                  static_cast<int>(i % n_kv_heads_), k, v);
-      }
-    };
-    const int64_t n_items = static_cast<int64_t>(rows.size()) * n_kv_heads_;
-    if (n_tokens * n_kv_heads_ * head_dim_ >= kParallelFloats) {
-      return ParallelFor(executor_, n_items, write);
-    }
-    write(0, n_items, 0);
-    return absl::OkStatus();
+    NG_RETURN_IF_ERROR(CheckFits(rows));
+    return WriteRows(layer, rows, k, v);
   }
 
   absl::Status Commit(std::span<const SequenceRows> rows) override {
-    for (const SequenceRows& entry : rows) NG_RETURN_IF_ERROR(CheckFits(entry));
+    NG_RETURN_IF_ERROR(CheckFits(rows));
     for (const SequenceRows& entry : rows) At(entry.sequence).length += entry.n_tokens;
     return absl::OkStatus();
   }
@@ -163,19 +100,6 @@ class ContiguousStore : public CacheStore {
     view.k.offset += layer * shape_.layer_bytes;
     view.v.offset += layer * shape_.layer_bytes;
     return view;
-  }
-
-  void CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
-               float* out) const override {
-    const int64_t tile = token / kTileTokens;
-    const int slot = static_cast<int>(token % kTileTokens);
-    if (part == KvPart::kKey) {
-      const std::byte* keys = view.Tile(view.k, kv_head, tile);
-      for (int d = 0; d < head_dim_; ++d) out[d] = key_writer_.ReadKey(keys, slot, d);
-    } else {
-      const std::byte* values = view.Tile(view.v, kv_head, tile);
-      for (int d = 0; d < head_dim_; ++d) out[d] = value_writer_.ReadValue(values, slot, d);
-    }
   }
 
  private:
@@ -197,52 +121,8 @@ class ContiguousStore : public CacheStore {
            kv_head * side.head_stride;
   }
 
-  absl::Status CheckFits(const SequenceRows& entry) const {
-    const Slot& slot = At(entry.sequence);
-    if (entry.start_pos != slot.length || entry.n_tokens < 0) {
-      return RuntimeError("sequence " + std::to_string(entry.sequence) + " holds " +
-                          std::to_string(slot.length) + " tokens: cannot add " +
-                          std::to_string(entry.n_tokens) + " at position " +
-                          std::to_string(entry.start_pos));
-    }
-    if (entry.n_tokens > slot.capacity - slot.length) {
-      return LimitError("cache overflow: sequence " + std::to_string(entry.sequence) + " holds " +
-                        std::to_string(slot.length) + " of " + std::to_string(slot.capacity) +
-                        " tokens, cannot take " + std::to_string(entry.n_tokens) + " more");
-    }
-    return absl::OkStatus();
-  }
-
-  // Writes the rows of one sequence and kv head, tile by tile. [worker]
-  void WriteHead(int layer, const SequenceRows& entry, int kv_head,
-                 const TensorView<const float, 3>& k, const TensorView<const float, 3>& v) {
-    std::byte* keys = HeadTiles(entry.sequence, layer, shape_.k, kv_head);
-    std::byte* values = HeadTiles(entry.sequence, layer, shape_.v, kv_head);
-    for (int64_t done = 0; done < entry.n_tokens;) {
-      const int64_t token = entry.start_pos + done;
-      const int64_t tile = token / kTileTokens;
-      TileRows source;
-      source.slot = static_cast<int>(token % kTileTokens);
-      source.n_rows = static_cast<int>(std::min(kTileTokens - source.slot, entry.n_tokens - done));
-      source.rows = k.Row(entry.row_begin + done, kv_head);
-      source.row_stride = k.stride[0];
-      key_writer_.WriteKeys(source, keys + tile * shape_.k.tile_bytes);
-      source.rows = v.Row(entry.row_begin + done, kv_head);
-      source.row_stride = v.stride[0];
-      value_writer_.WriteValues(source, values + tile * shape_.v.tile_bytes);
-      done += source.n_rows;
-    }
-  }
-
-  Executor& executor_;
-  const int n_kv_heads_;
-  const int head_dim_;
-  const int64_t max_tokens_;
   const PageShape shape_;
-  const int n_layers_;
-  const TileWriter key_writer_;
-  const TileWriter value_writer_;
-  const Mapping memory_;                 // [max_sequences][page_bytes]
+  const TileMemory memory_;              // [max_sequences][page_bytes]
   std::vector<const std::byte*> pages_;  // [max_sequences]
   std::vector<Slot> slots_;              // [max_sequences]
 };
@@ -257,7 +137,7 @@ absl::StatusOr<CachePlan> PlanContiguousStore(const PluginContext&, const CacheS
 absl::StatusOr<std::unique_ptr<CacheStore>> CreateContiguousStore(const PluginContext& context,
                                                                   const CacheSpec& spec) {
   NG_ASSIGN_OR_RETURN(const PageShape shape, MakePageShape(spec));
-  NG_ASSIGN_OR_RETURN(Mapping memory, Reserve(shape.plan.bytes));
+  NG_ASSIGN_OR_RETURN(TileMemory memory, ReserveTiles(shape.plan.bytes));
   return std::make_unique<ContiguousStore>(context, spec, shape, std::move(memory));
 }
 

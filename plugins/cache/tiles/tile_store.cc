@@ -1,0 +1,141 @@
+#include "plugins/cache/tiles/tile_store.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+namespace ng {
+namespace {
+
+// Below this many floats an Append is done before other threads would wake up.
+constexpr int64_t kParallelFloats = 16384;
+// From here on the memory asks for huge pages: decode reads all of it for every token, and with
+// small pages the address translations of a long sequence no longer fit the processor's tables.
+constexpr size_t kHugePageBytes = size_t{2} << 20;
+
+}  // namespace
+
+void UnmapTiles::operator()(std::byte* memory) const { munmap(memory, bytes); }
+
+absl::StatusOr<TileMemory> ReserveTiles(int64_t bytes) {
+  const auto size = static_cast<size_t>(bytes);
+  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    return LimitError(
+        "the cache needs " + std::to_string(bytes) +
+        " bytes, which the system does not give: " + std::generic_category().message(errno));
+  }
+  // Advice: where the system does not take it, small pages hold the same bytes.
+  if (size >= kHugePageBytes) madvise(memory, size, MADV_HUGEPAGE);
+  return TileMemory(static_cast<std::byte*>(memory), UnmapTiles{size});
+}
+
+TileStore::TileStore(const PluginContext& context, const CacheSpec& spec)
+    : n_layers_(spec.n_layers),
+      n_kv_heads_(spec.n_kv_heads),
+      max_tokens_(spec.max_tokens),
+      executor_(*context.executor),
+      head_dim_(spec.head_dim),
+      key_writer_(spec.codec_k, spec.head_dim, context.isa),
+      value_writer_(spec.codec_v, spec.head_dim, context.isa) {}
+
+absl::Status TileStore::CheckCapacity(int64_t capacity) const {
+  if (capacity >= 0 && capacity <= max_tokens_) return absl::OkStatus();
+  return LimitError("a sequence of " + std::to_string(capacity) +
+                    " tokens does not fit: the cache holds 0 to " + std::to_string(max_tokens_) +
+                    " per sequence");
+}
+
+absl::Status TileStore::CheckForkCapacity(SequenceId sequence, int64_t capacity) const {
+  const int64_t length = Length(sequence);
+  if (capacity >= length) return CheckCapacity(capacity);
+  return LimitError("a fork of " + std::to_string(capacity) + " tokens cannot hold the " +
+                    std::to_string(length) + " tokens of sequence " + std::to_string(sequence));
+}
+
+absl::Status TileStore::CheckTruncation(SequenceId sequence, int64_t length) const {
+  const int64_t held = Length(sequence);
+  if (length >= 0 && length <= held) return absl::OkStatus();
+  return RuntimeError("cannot truncate sequence " + std::to_string(sequence) + " to " +
+                      std::to_string(length) + " tokens: it holds " + std::to_string(held));
+}
+
+absl::Status TileStore::CheckFits(std::span<const SequenceRows> rows) const {
+  for (const SequenceRows& entry : rows) {
+    const int64_t length = Length(entry.sequence);
+    const int64_t capacity = Capacity(entry.sequence);
+    if (entry.start_pos != length || entry.n_tokens < 0) {
+      return RuntimeError("sequence " + std::to_string(entry.sequence) + " holds " +
+                          std::to_string(length) + " tokens: cannot add " +
+                          std::to_string(entry.n_tokens) + " at position " +
+                          std::to_string(entry.start_pos));
+    }
+    if (entry.n_tokens > capacity - length) {
+      return LimitError("cache overflow: sequence " + std::to_string(entry.sequence) + " holds " +
+                        std::to_string(length) + " of " + std::to_string(capacity) +
+                        " tokens, cannot take " + std::to_string(entry.n_tokens) + " more");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TileStore::WriteRows(int layer, std::span<const SequenceRows> rows,
+                                  const TensorView<const float, 3>& k,
+                                  const TensorView<const float, 3>& v) {
+  int64_t n_tokens = 0;
+  for (const SequenceRows& entry : rows) n_tokens += entry.n_tokens;
+  const auto write = [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      const SequenceRows& entry = rows[static_cast<size_t>(i / n_kv_heads_)];
+      const KvView view = View(layer, entry.sequence, entry.start_pos + entry.n_tokens);
+      WriteHead(view, entry, static_cast<int>(i % n_kv_heads_), k, v);
+    }
+  };
+  const int64_t n_items = static_cast<int64_t>(rows.size()) * n_kv_heads_;
+  if (n_tokens * n_kv_heads_ * head_dim_ >= kParallelFloats) {
+    return ParallelFor(executor_, n_items, write);
+  }
+  write(0, n_items, 0);
+  return absl::OkStatus();
+}
+
+void TileStore::WriteHead(const KvView& view, const SequenceRows& entry, int kv_head,
+                          const TensorView<const float, 3>& k,
+                          const TensorView<const float, 3>& v) const {
+  // Readers' views are read-only; the memory is the store's own.
+  const auto tile_at = [&](const KvSide& side, int64_t tile) {
+    return const_cast<std::byte*>(view.Tile(side, kv_head, tile));
+  };
+  for (int64_t done = 0; done < entry.n_tokens;) {
+    const int64_t token = entry.start_pos + done;
+    const int64_t tile = token / kTileTokens;
+    TileRows source;
+    source.slot = static_cast<int>(token % kTileTokens);
+    source.n_rows = static_cast<int>(std::min(kTileTokens - source.slot, entry.n_tokens - done));
+    source.rows = k.Row(entry.row_begin + done, kv_head);
+    source.row_stride = k.stride[0];
+    key_writer_.WriteKeys(source, tile_at(view.k, tile));
+    source.rows = v.Row(entry.row_begin + done, kv_head);
+    source.row_stride = v.stride[0];
+    value_writer_.WriteValues(source, tile_at(view.v, tile));
+    done += source.n_rows;
+  }
+}
+
+void TileStore::CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
+                        float* out) const {
+  const int64_t tile = token / kTileTokens;
+  const int slot = static_cast<int>(token % kTileTokens);
+  if (part == KvPart::kKey) {
+    const std::byte* keys = view.Tile(view.k, kv_head, tile);
+    for (int d = 0; d < head_dim_; ++d) out[d] = key_writer_.ReadKey(keys, slot, d);
+  } else {
+    const std::byte* values = view.Tile(view.v, kv_head, tile);
+    for (int d = 0; d < head_dim_; ++d) out[d] = value_writer_.ReadValue(values, slot, d);
+  }
+}
+
+}  // namespace ng

@@ -33,6 +33,10 @@ std::string TokenText(const Engine& engine, int32_t id) {
   return engine.Decode({&id, 1}).value_or("");
 }
 
+double Percent(int64_t part, int64_t whole) {
+  return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
 // One layer's rows as a list per head.
 std::map<int, Json> RowsByLayer(const StepRecord& record) {
   std::map<int, Json> rows;
@@ -129,6 +133,16 @@ absl::Status CompletionWriter::Write(int index, const Completion& completion) {
                      {"prefill_tokens", timings.prefill_tokens},
                      {"decode_s", timings.decode_s},
                      {"decode_tokens", timings.decode_tokens}};
+  const CacheStats cache = engine_.cache_stats();
+  if (cache.n_pages > 0) {
+    json["cache"] = {{"shared_tokens", timings.shared_tokens},
+                     {"page_tokens", cache.page_tokens},
+                     {"n_pages", cache.n_pages},
+                     {"pages_held", cache.pages_held},
+                     {"most_pages_held", cache.most_pages_held},
+                     {"most_held_empty", cache.most_held_empty},
+                     {"dropped_pages", cache.dropped_pages}};
+  }
   return WriteStdout(Line(json));
 }
 
@@ -233,6 +247,15 @@ std::string ClosingLine(const Engine& engine, std::span<const Completion> comple
   };
   append_rate("prefill", prefill_tokens, prefill_s);
   append_rate("decode", decode_tokens, decode_s);
+  const CacheStats cache = engine.cache_stats();
+  if (cache.n_pages == 0) return line;
+  absl::StrAppend(&line, ", cache ", cache.most_pages_held, " of ", cache.n_pages, " pages");
+  const int64_t n_slots = cache.most_pages_held * cache.page_tokens;
+  absl::StrAppendFormat(&line, " (%.1f %% empty)", Percent(cache.most_held_empty, n_slots));
+  if (cache.prompt_tokens > 0) {
+    absl::StrAppend(&line, ", shared ", cache.shared_tokens, " of ", cache.prompt_tokens,
+                    " prompt tokens");
+  }
   return line;
 }
 

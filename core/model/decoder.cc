@@ -51,10 +51,11 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, const DecoderParts
   rope_.reserve(static_cast<size_t>(parts.max_tokens * spec.shape.head_dim));
 }
 
-absl::StatusOr<SequenceId> Decoder::OpenSequence(int64_t capacity) {
+absl::StatusOr<SequenceId> Decoder::OpenSequence(std::span<const int32_t> prompt,
+                                                 int64_t capacity) {
   SequenceId id = 0;
   NG_RETURN_IF_ERROR(GuardPlugin(*parts_.cache_plugin, [&]() -> absl::Status {
-    NG_ASSIGN_OR_RETURN(id, parts_.cache->Open(capacity));
+    NG_ASSIGN_OR_RETURN(id, parts_.cache->OpenFor(prompt, capacity));
     return absl::OkStatus();
   }));
   return id;
@@ -115,8 +116,11 @@ void Decoder::Begin(const StepBatch& batch) {
   int64_t last_pos = 0;
   for (const StepSequence& sequence : batch.sequences) {
     const auto n_tokens = static_cast<int64_t>(sequence.tokens.size());
-    rows_.push_back(
-        {sequence.sequence, sequence.start_pos, n_tokens, static_cast<int64_t>(row_pos_.size())});
+    rows_.push_back({.sequence = sequence.sequence,
+                     .start_pos = sequence.start_pos,
+                     .n_tokens = n_tokens,
+                     .row_begin = static_cast<int64_t>(row_pos_.size()),
+                     .tokens = sequence.tokens});
     for (int64_t i = 0; i < n_tokens; ++i) row_pos_.push_back(sequence.start_pos + i);
     n_logit_rows_ += sequence.n_logit_rows;
     last_pos = std::max(last_pos, sequence.start_pos + n_tokens);

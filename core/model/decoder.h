@@ -38,11 +38,13 @@ class Decoder final : public LanguageModel {
   Decoder(const ModelSpec& spec, ModelWeights weights, const DecoderParts& parts);
 
   const ModelShape& shape() const override { return spec_.shape; }
-  absl::StatusOr<SequenceId> OpenSequence(int64_t capacity) override;
+  absl::StatusOr<SequenceId> OpenSequence(std::span<const int32_t> prompt,
+                                          int64_t capacity) override;
   void CloseSequence(SequenceId sequence) override;
   int64_t Length(SequenceId sequence) const override;
   int64_t Capacity(SequenceId sequence) const override;
   absl::Status Truncate(SequenceId sequence, int64_t length) override;
+  int64_t share_tokens() const override { return parts_.cache->plan().share_tokens; }
   absl::Status Forward(const StepBatch& batch) override;
   TensorView<const float, 2> logits() const override;
   const ModelWeights& weights() const { return weights_; }

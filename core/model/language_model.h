@@ -5,6 +5,7 @@
 #define NG_CORE_MODEL_LANGUAGE_MODEL_H_
 
 #include <cstdint>
+#include <span>
 
 #include "core/model/step_batch.h"
 #include "ng/plugin.h"
@@ -19,12 +20,16 @@ class LanguageModel {
 
   virtual const ModelShape& shape() const = 0;
 
-  // Sequences, as CacheStore has them.
-  virtual absl::StatusOr<SequenceId> OpenSequence(int64_t capacity) = 0;
+  // Sequences, as CacheStore has them. One that is opened for a prompt may hold some of its tokens
+  // already; without a prompt it is empty.
+  virtual absl::StatusOr<SequenceId> OpenSequence(std::span<const int32_t> prompt,
+                                                  int64_t capacity) = 0;
   virtual void CloseSequence(SequenceId sequence) = 0;
   virtual int64_t Length(SequenceId sequence) const = 0;
   virtual int64_t Capacity(SequenceId sequence) const = 0;
   virtual absl::Status Truncate(SequenceId sequence, int64_t length) = 0;
+  // CachePlan::share_tokens.
+  virtual int64_t share_tokens() const = 0;
 
   // Appends the step's tokens and computes the logits asked for. On an error (an interruption
   // too) every length is as it was. REQUIRES: token ids are inside the vocabulary.

@@ -17,7 +17,8 @@ std::string OneLine(std::string_view text) {
 }
 
 // Calls `call`, which returns StatusOr<T>, with the safety catch. A LimitError is handed on as it
-// came: it is about the machine.
+// came: it is about the machine. A UsageError stays one: it is about an option's value that only
+// the plugin can judge.
 template <typename T, typename Call>
 absl::StatusOr<T> Guarded(const LoadedPlugin& plugin, Call&& call) {
   absl::StatusOr<T> result = absl::UnknownError("not called");
@@ -26,22 +27,14 @@ absl::StatusOr<T> Guarded(const LoadedPlugin& plugin, Call&& call) {
     return result.status();
   });
   if (status.ok() || absl::IsResourceExhausted(result.status())) return result;
-  return status;
+  if (!absl::IsInvalidArgument(result.status())) return status;
+  const absl::string_view message = status.message();
+  return UsageError({message.data(), message.size()});
 }
 
-// A UsageError stays one: it is about an option's value that only the plugin can judge.
 template <typename T, typename Call>
 absl::StatusOr<std::unique_ptr<T>> Created(const LoadedPlugin& plugin, Call&& call) {
-  bool bad_option = false;
-  absl::StatusOr<std::unique_ptr<T>> made = Guarded<std::unique_ptr<T>>(plugin, [&] {
-    absl::StatusOr<std::unique_ptr<T>> result = call();
-    bad_option = absl::IsInvalidArgument(result.status());
-    return result;
-  });
-  if (bad_option) {
-    const absl::string_view message = made.status().message();
-    return UsageError({message.data(), message.size()});
-  }
+  absl::StatusOr<std::unique_ptr<T>> made = Guarded<std::unique_ptr<T>>(plugin, call);
   if (made.ok() && *made == nullptr) {
     return PluginFailed(plugin, PluginError("create returned OK and no object"));
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/formats/checked.h"
 #include "core/model/decoder.h"
 #include "core/model/weights.h"
 #include "core/runtime/assembly.h"
@@ -65,6 +66,7 @@ class Engine::Impl {
   LanguageModel* model() const { return decoder_.get(); }
 
   absl::StatusOr<StepCost> CostOfStep() const;
+  CacheStats cache_stats() const { return cache_ == nullptr ? CacheStats() : cache_->stats(); }
   absl::StatusOr<MemoryPlan> PlanMemory(const CacheSpec& spec, const RunNeeds& needs) const;
   absl::Status Load(const RunNeeds& needs);
   absl::Status CheckLoaded() const;
@@ -134,7 +136,9 @@ absl::StatusOr<MemoryPlan> Engine::Impl::PlanMemory(const CacheSpec& spec,
   NG_ASSIGN_OR_RETURN(const CachePlan cache, assembly_->PlanCacheFor(spec));
   const int64_t chunk = config.Int("run.prefill_chunk");
   const int64_t rows_each = chunk == 0 ? spec.max_tokens : std::min(chunk, spec.max_tokens);
-  const int64_t n_rows = rows_each * spec.max_sequences;
+  // A step feeds no more rows than there is room for.
+  const int64_t n_rows = std::min(SaturatingMul(rows_each, spec.max_sequences),
+                                  cache.bytes / std::max<int64_t>(1, cache.bytes_per_token));
   MemoryPlan plan;
   plan.weight_bytes = WeightBytes(assembly_->model.spec, assembly_->weight_types);
   plan.load_scratch_bytes = LoadScratchBytes(assembly_->model);
@@ -398,6 +402,8 @@ absl::StatusOr<StepCost> Engine::CostOfStep() const {
   return Guarded([&] { return impl_->CostOfStep(); });
 }
 
+CacheStats Engine::cache_stats() const { return impl_->cache_stats(); }
+
 absl::StatusOr<std::vector<Completion>> Engine::Generate(std::span<const GenerateRequest> requests,
                                                          const GenerateOptions& options) {
   return Guarded([&] { return impl_->Generate(requests, options); });
@@ -406,7 +412,7 @@ absl::StatusOr<std::vector<Completion>> Engine::Generate(std::span<const Generat
 absl::StatusOr<SequenceId> Engine::OpenSequence(int64_t capacity) {
   return Guarded([&]() -> absl::StatusOr<SequenceId> {
     NG_RETURN_IF_ERROR(impl_->CheckLoaded());
-    return impl_->model()->OpenSequence(capacity);
+    return impl_->model()->OpenSequence({}, capacity);
   });
 }
 

@@ -55,6 +55,7 @@ struct GenerateLoop::Active {
   int64_t max_new_tokens = 0;
   int64_t window = 0;          // the most ids that the sequence can hold
   int64_t first = 0;           // the index of the id at its position 0
+  int64_t n_shared = 0;        // ids that its sequence began with
   int64_t n_logits_kept = 0;   // prompt rows already in captured.logits
   int64_t n_rows_kept = 0;     // queries already in captured.attn_full
   bool last_row_pass = false;  // generation is over, the last id's rows are still wanted
@@ -92,6 +93,7 @@ absl::StatusOr<std::vector<Completion>> GenerateLoop::Run(std::span<const Genera
   completions_.assign(requests.size(), {});
   active_.clear();
   next_request_ = 0;
+  cache_full_ = false;
   free_slots_.clear();
   for (int slot = settings_.max_sequences; slot-- > 0;) free_slots_.push_back(slot);
   recorder_ = std::make_unique<Recorder>(model_.shape(), options.trace_layers, options.trace_heads);
@@ -119,12 +121,18 @@ absl::Status GenerateLoop::End(StopReason reason) {
   }
   while (next_request_ < requests_.size()) {
     const size_t index = next_request_++;
-    completions_[index].ids = requests_[index].prompt_ids;
-    completions_[index].prompt_len = static_cast<int64_t>(requests_[index].prompt_ids.size());
-    completions_[index].stop_reason = reason;
+    Begin(index).stop_reason = reason;
     status.Update(Report(index));
   }
   return status;
+}
+
+Completion& GenerateLoop::Begin(size_t index) {
+  Completion& completion = completions_[index];
+  completion.ids = requests_[index].prompt_ids;
+  completion.prompt_len = static_cast<int64_t>(completion.ids.size());
+  completion.timings.load_s = settings_.load_s;
+  return completion;
 }
 
 absl::Status GenerateLoop::Report(size_t index) {
@@ -145,43 +153,86 @@ void GenerateLoop::AttachObservers() {
   }
 }
 
+bool GenerateLoop::LooksAtPrompt() const {
+  return options_->capture_logits || options_->capture_attn_full;
+}
+
+bool GenerateLoop::Shares(const GenerateRequest& request) const {
+  // Rows that are looked at must be computed.
+  if (!settings_.use_cache || LooksAtPrompt()) return false;
+  // Beyond the context every id gets another position.
+  const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
+  return !request.sequence.has_value() && prompt_len <= settings_.context &&
+         request.max_new_tokens <= settings_.context - prompt_len;
+}
+
+bool GenerateLoop::WillBeShared(const GenerateRequest& request) const {
+  const int64_t piece = model_.share_tokens();
+  if (piece == 0 || !Shares(request)) return false;
+  const std::vector<int32_t>& prompt = request.prompt_ids;
+  return std::ranges::any_of(active_, [&](const std::unique_ptr<Active>& active) {
+    if (active->prefill_done || !Shares(requests_[static_cast<size_t>(active->index)])) {
+      return false;
+    }
+    const std::vector<int32_t>& other = active->ids();
+    const auto differ = std::mismatch(prompt.begin(), prompt.end() - 1, other.begin(), other.end());
+    const auto n_common = static_cast<int64_t>(differ.first - prompt.begin());
+    return n_common / piece > model_.Length(active->sequence) / piece;
+  });
+}
+
+absl::Status GenerateLoop::OpenSequence(const GenerateRequest& request, Active& active) {
+  if (request.sequence.has_value()) {
+    active.sequence = *request.sequence;
+    active.owns_sequence = false;
+    return absl::OkStatus();
+  }
+  const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
+  const int64_t wanted = std::min(prompt_len + active.max_new_tokens, settings_.context);
+  std::span<const int32_t> prompt;
+  if (Shares(request)) prompt = request.prompt_ids;
+  NG_ASSIGN_OR_RETURN(active.sequence, model_.OpenSequence(prompt, wanted));
+  active.n_shared = model_.Length(active.sequence);
+  return absl::OkStatus();
+}
+
 absl::Status GenerateLoop::Admit() {
-  while (next_request_ < requests_.size() && !free_slots_.empty()) {
-    const size_t index = next_request_++;
-    const GenerateRequest& request = requests_[index];
-    Completion& completion = completions_[index];
-    completion.prompt_len = static_cast<int64_t>(request.prompt_ids.size());
-    completion.timings.load_s = settings_.load_s;
-    const int64_t max_new = std::max<int64_t>(0, request.max_new_tokens);
-    completion.ids.reserve(request.prompt_ids.size() + static_cast<size_t>(max_new));
-    completion.ids = request.prompt_ids;
-    if (max_new == 0 && !options_->capture_logits && !options_->capture_attn_full) {
-      NG_RETURN_IF_ERROR(Report(index));  // the prompt comes back as it is
+  while (next_request_ < requests_.size() && !free_slots_.empty() && !cache_full_) {
+    const GenerateRequest& request = requests_[next_request_];
+    if (request.max_new_tokens <= 0 && !LooksAtPrompt()) {
+      Begin(next_request_);
+      NG_RETURN_IF_ERROR(Report(next_request_++));  // the prompt comes back as it is
       continue;
     }
+    if (WillBeShared(request)) break;
     auto active = std::make_unique<Active>();
-    active->index = static_cast<int>(index);
-    active->completion = &completion;
-    active->max_new_tokens = max_new;
+    active->index = static_cast<int>(next_request_);
+    active->max_new_tokens = std::max<int64_t>(0, request.max_new_tokens);
     active->admitted = Clock::now();
-    if (request.sequence.has_value()) {
-      active->sequence = *request.sequence;
-      active->owns_sequence = false;
-    } else {
-      const int64_t wanted = std::min(completion.prompt_len + max_new, settings_.context);
-      NG_ASSIGN_OR_RETURN(active->sequence, model_.OpenSequence(wanted));
-    }
-    active->window = std::min(model_.Capacity(active->sequence), settings_.context);
-    active->first = std::max<int64_t>(0, completion.prompt_len - active->window);
-    active->slot = free_slots_.back();
-    absl::Status opened = chain_.Open(active->slot, request.prompt_ids);
-    if (!opened.ok()) {
-      if (active->owns_sequence) model_.CloseSequence(active->sequence);
-      return opened;
-    }
-    free_slots_.pop_back();
-    active_.push_back(std::move(active));
+    const absl::Status opened = OpenSequence(request, *active);
+    // Room comes when one of the others ends.
+    cache_full_ = absl::IsResourceExhausted(opened) && !active_.empty();
+    if (cache_full_) break;
+    NG_RETURN_IF_ERROR(opened);
+    NG_RETURN_IF_ERROR(Activate(std::move(active)));
   }
+  return absl::OkStatus();
+}
+
+absl::Status GenerateLoop::Activate(std::unique_ptr<Active> active) {
+  active->completion = &Begin(next_request_++);
+  const int64_t prompt_len = active->completion->prompt_len;
+  active->ids().reserve(static_cast<size_t>(prompt_len + active->max_new_tokens));
+  active->window = std::min(model_.Capacity(active->sequence), settings_.context);
+  active->first = std::max<int64_t>(0, prompt_len - active->window);
+  active->slot = free_slots_.back();
+  absl::Status opened = chain_.Open(active->slot, active->ids());
+  if (!opened.ok()) {
+    if (active->owns_sequence) model_.CloseSequence(active->sequence);
+    return opened;
+  }
+  free_slots_.pop_back();
+  active_.push_back(std::move(active));
   return absl::OkStatus();
 }
 
@@ -240,8 +291,9 @@ absl::Status GenerateLoop::ReadStep() {
     if (!active.prefill_done) {
       active.prefill_done = true;
       active.prefilled = Clock::now();
+      active.completion->timings.shared_tokens = active.n_shared;
       active.completion->timings.prefill_tokens =
-          std::min(active.completion->prompt_len, active.window);
+          std::min(active.completion->prompt_len, active.window) - active.n_shared;
     }
     if (!active.last_row_pass && active.n_generated() < active.max_new_tokens) {
       NG_RETURN_IF_ERROR(Choose(active, logit_row - 1));
@@ -330,6 +382,7 @@ bool GenerateLoop::Finished(const Active& active) const {
 absl::Status GenerateLoop::Retire(size_t active_index, StopReason reason) {
   const std::unique_ptr<Active> active = std::move(active_[active_index]);
   active_.erase(active_.begin() + static_cast<int64_t>(active_index));
+  cache_full_ = false;
   active->completion->stop_reason = reason;
   if (active->owns_sequence) model_.CloseSequence(active->sequence);
   free_slots_.push_back(active->slot);
@@ -348,7 +401,9 @@ absl::Status GenerateLoop::NotFinite(Active& active) {
   batch.sequences = {&again, 1};
   batch.observer = &finder;
   NG_RETURN_IF_ERROR(model_.Truncate(active.sequence, 0));
-  if (!model_.Forward(batch).ok() || finder.first_layer() < 0) {
+  const absl::Status traced = model_.Forward(batch);
+  if (!traced.ok()) return NumericError(absl::StrCat(message, "; once more: ", traced.message()));
+  if (finder.first_layer() < 0) {
     return NumericError(message + "; every layer's output is finite, the head's is not");
   }
   return NumericError(absl::StrCat(

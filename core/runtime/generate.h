@@ -1,9 +1,10 @@
 // The generate loop: admit, step, retire, over one ragged StepBatch.
 //
 // Every active request feeds the tokens that its sequence does not hold yet: at first its prompt
-// (in chunks, if asked), then the one token chosen last. Uncached generation is the same loop with
-// the sequence emptied after every choice, so that all ids are fed again. When the last id has been
-// fed, its logits choose the next token.
+// (in chunks, if asked), then the one token chosen last; prompts of some and single tokens of
+// others are one step. A request is admitted when the cache has room for all it may come to hold,
+// and in turn. Uncached generation is the same loop with the sequence emptied after every choice,
+// so that all ids are fed again. When the last id has been fed, its logits choose the next token.
 #ifndef NG_CORE_RUNTIME_GENERATE_H_
 #define NG_CORE_RUNTIME_GENERATE_H_
 
@@ -68,7 +69,20 @@ class GenerateLoop {
   struct Active;
 
   void AttachObservers();
+  // Begins the requests that come next, as far as there is room for them.
   absl::Status Admit();
+  // The request's completion with its prompt.
+  Completion& Begin(size_t index);
+  // The next request, its sequence open, is fed from now on.
+  absl::Status Activate(std::unique_ptr<Active> active);
+  // Opens the request's sequence, or takes the one that it brings.
+  absl::Status OpenSequence(const GenerateRequest& request, Active& active);
+  // Every prompt row is kept, not the last one's logits alone.
+  bool LooksAtPrompt() const;
+  // Whether the request's keys and values may come from others, and others have its.
+  bool Shares(const GenerateRequest& request) const;
+  // An active request is about to compute what the request would have for nothing afterwards.
+  bool WillBeShared(const GenerateRequest& request) const;
   // Feeds every active request one step's tokens.
   absl::Status Step();
   // Keeps, chooses and retires by what the step has computed.
@@ -96,6 +110,7 @@ class GenerateLoop {
   std::vector<std::unique_ptr<Active>> active_;
   std::vector<int> free_slots_;
   size_t next_request_ = 0;
+  bool cache_full_ = false;  // for the next request, until one of the active ones ends
   // Reused by every step.
   std::vector<StepSequence> step_sequences_;
   std::vector<size_t> done_;

@@ -30,6 +30,9 @@ enum class Fault {
   kRoundsTwice,
   kAppendsToOneLayer,
   kCopyRowForgetsHead,
+  kSharesAnyPrefix,
+  kSharesTheLastToken,
+  kGivesNoSlotBack,
 };
 
 class FaultyStore : public ScatteredStore {
@@ -45,9 +48,36 @@ class FaultyStore : public ScatteredStore {
     return id;
   }
 
+  CachePlan plan() const override {
+    CachePlan plan = ScatteredStore::plan();
+    plan.share_tokens = 1;
+    return plan;
+  }
+
+  absl::StatusOr<SequenceId> OpenFor(std::span<const int32_t> prompt, int64_t capacity) override {
+    const auto n_prompt = static_cast<int64_t>(prompt.size());
+    if (fault_ == Fault::kSharesAnyPrefix && last_ >= 0 && Length(last_) < n_prompt) {
+      return Fork(last_, capacity);
+    }
+    if (fault_ == Fault::kSharesTheLastToken && n_prompt > 0) {
+      NG_ASSIGN_OR_RETURN(const SequenceId id, Open(capacity));
+      At(id).length = n_prompt;
+      return id;
+    }
+    return Open(capacity);
+  }
+
+  void Close(SequenceId sequence) override {
+    if (sequence == last_) last_ = -1;
+    if (fault_ != Fault::kGivesNoSlotBack || Length(sequence) == 0) {
+      ScatteredStore::Close(sequence);
+    }
+  }
+
   absl::Status Append(int layer, std::span<const SequenceRows> rows,
                       const TensorView<const float, 3>& k,
                       const TensorView<const float, 3>& v) override {
+    if (!rows.empty()) last_ = rows.front().sequence;
     if (fault_ == Fault::kOverflowAccepted) {
       for (const SequenceRows& entry : rows) {
         if (entry.n_tokens > Capacity(entry.sequence) - entry.start_pos) return absl::OkStatus();
@@ -117,6 +147,7 @@ class FaultyStore : public ScatteredStore {
   }
 
   const Fault fault_;
+  SequenceId last_ = -1;  // that rows were appended to
 };
 
 std::vector<std::string> Check(Fault fault) {
@@ -152,7 +183,10 @@ INSTANTIATE_TEST_SUITE_P(Seeded, CacheFaults,
                                          Seeded{Fault::kCapacityUnchecked, "CapacityUnchecked"},
                                          Seeded{Fault::kRoundsTwice, "RoundsTwice"},
                                          Seeded{Fault::kAppendsToOneLayer, "AppendsToOneLayer"},
-                                         Seeded{Fault::kCopyRowForgetsHead, "CopyRowForgetsHead"}),
+                                         Seeded{Fault::kCopyRowForgetsHead, "CopyRowForgetsHead"},
+                                         Seeded{Fault::kSharesAnyPrefix, "SharesAnyPrefix"},
+                                         Seeded{Fault::kSharesTheLastToken, "SharesTheLastToken"},
+                                         Seeded{Fault::kGivesNoSlotBack, "GivesNoSlotBack"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

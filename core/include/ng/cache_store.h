@@ -39,6 +39,22 @@ struct CachePlan {
   std::string_view layout;      // static text
   int64_t bytes = 0;            // reserved by create, in all
   int64_t bytes_per_token = 0;  // K and V of one token in all layers
+  // Prompts that begin alike share what they have in common, in pieces of so many tokens; 0: they
+  // do not.
+  int64_t share_tokens = 0;
+};
+
+// What a store of pages has done since it was made. A store without pages has nothing to say.
+struct CacheStats {
+  int64_t n_pages = 0;  // in all; 0: the store has no pages
+  int64_t page_tokens = 0;
+  int64_t pages_held = 0;       // by open sequences
+  int64_t most_pages_held = 0;  // at one time, and the slots in them that no token was in: of the
+  int64_t most_held_empty = 0;  // last page of every sequence that has it alone
+  int64_t prompt_tokens = 0;    // that OpenFor was asked for
+  int64_t shared_tokens = 0;    // of these, found
+  int64_t copied_pages = 0;     // shared ones that somebody wrote to
+  int64_t dropped_pages = 0;    // kept for sharing, then needed for something else
 };
 
 // New rows of one sequence within a step. Rows [row_begin, row_begin + n_tokens) of the step's
@@ -48,6 +64,9 @@ struct SequenceRows {
   int64_t start_pos = 0;
   int64_t n_tokens = 0;
   int64_t row_begin = 0;
+  // Their ids, for a store that shares prefixes; empty: not known. Within a store the same ids from
+  // position 0 on always have the same keys and values.
+  std::span<const int32_t> tokens = {};  // [n_tokens] or empty
 };
 
 enum class KvPart { kKey, kValue };
@@ -81,7 +100,9 @@ class CacheStore {
   // [step] Writes the rows' keys and values of one layer, converting each row once to the codec.
   // k, v: [n_rows, n_kv_heads, head_dim]
   // Errors: LimitError "cache overflow: ..." when a row would lie beyond its sequence's capacity,
-  // before anything is written. REQUIRES: start_pos == Length(sequence); sequences are distinct.
+  // before anything is written; alike when a sequence writes to what it shares with another one and
+  // has been truncated since it was opened, and the store has nothing left for the copy.
+  // REQUIRES: start_pos == Length(sequence); sequences are distinct.
   virtual absl::Status Append(int layer, std::span<const SequenceRows> rows,
                               const TensorView<const float, 3>& k,
                               const TensorView<const float, 3>& v) = 0;
@@ -97,6 +118,18 @@ class CacheStore {
   // tests. out: [head_dim]
   virtual void CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
                        float* out) const = 0;
+
+  // [step] Opens a sequence for a text that begins with `prompt`. A store that shares prefixes
+  // begins it with the tokens of the prompt that it has keys and values of, as they were committed:
+  // Length() says how many, whole pieces of plan().share_tokens, and fewer than the prompt has, for
+  // the last one's logits are still to be computed. Errors: as Open.
+  virtual absl::StatusOr<SequenceId> OpenFor(std::span<const int32_t> prompt, int64_t capacity) {
+    (void)prompt;
+    return Open(capacity);
+  }
+
+  // [step]
+  virtual CacheStats stats() const { return {}; }
 };
 
 }  // namespace ng

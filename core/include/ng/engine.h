@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "ng/cache_store.h"
 #include "ng/kv_view.h"
 #include "ng/plugin.h"
 #include "ng/status.h"
@@ -96,7 +97,8 @@ std::string_view StopReasonName(StopReason reason);  // "eot", "max_new_tokens",
 struct Timings {
   double load_s = 0.0;         // Open and Load of this engine
   double prefill_s = 0.0;      // from admission to the logits of the last prompt token
-  int64_t prefill_tokens = 0;  // prompt tokens
+  int64_t prefill_tokens = 0;  // prompt tokens, without those that the cache shared
+  int64_t shared_tokens = 0;   // prompt tokens that the cache had from others that began alike
   double decode_s = 0.0;       // from there to the last token
   int64_t decode_tokens = 0;   // tokens chosen by decode steps: all generated but the first
 };
@@ -197,9 +199,13 @@ class Engine {
 
   // RuntimeError before Load.
   absl::StatusOr<StepCost> CostOfStep() const;
+  // Of the cache since Load; nothing before.
+  CacheStats cache_stats() const;
 
-  // Runs all requests as one ragged batch; results in the order of the requests. On an error the
-  // finished requests have been reported by on_done. RuntimeError before Load.
+  // Runs all requests as one ragged batch; results in the order of the requests. Those that the
+  // cache has no room for wait until others finish, and those that begin like one whose prompt is
+  // being computed until they can share that. On an error the finished requests have been reported
+  // by on_done. RuntimeError before Load.
   absl::StatusOr<std::vector<Completion>> Generate(std::span<const GenerateRequest> requests,
                                                    const GenerateOptions& options);
 

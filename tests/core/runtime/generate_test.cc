@@ -34,7 +34,7 @@ class DummyModel final : public LanguageModel {
   }
 
   const ModelShape& shape() const override { return shape_; }
-  absl::StatusOr<SequenceId> OpenSequence(int64_t capacity) override {
+  absl::StatusOr<SequenceId> OpenSequence(std::span<const int32_t>, int64_t capacity) override {
     const SequenceId id = next_id_++;
     capacity_[id] = capacity;
     most_open_ = std::max(most_open_, capacity_.size());
@@ -50,6 +50,7 @@ class DummyModel final : public LanguageModel {
     tokens_[sequence].resize(static_cast<size_t>(length));
     return absl::OkStatus();
   }
+  int64_t share_tokens() const override { return 0; }
   absl::Status Forward(const StepBatch& batch) override {
     logits_.clear();
     batch_sizes_.push_back(static_cast<int64_t>(batch.sequences.size()));
@@ -232,7 +233,7 @@ TEST_F(GenerateTest, AnErrorOfAnObserverStopsTheRun) {
 
 TEST_F(GenerateTest, AGivenSequenceKeepsItsTokensAndStaysOpen) {
   DummyModel model([](int64_t) { return 1; });
-  const auto sequence = model.OpenSequence(32);
+  const auto sequence = model.OpenSequence({}, 32);
   ASSERT_TRUE(sequence.ok());
   GenerateRequest request{{4, 5}, 2, *sequence};
   auto done = Run(model, {request});

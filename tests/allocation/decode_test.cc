@@ -20,16 +20,20 @@ namespace {
 
 constexpr int kMostRuns = 5;
 
-class DecodeAllocations : public testing::TestWithParam<std::tuple<const char*, int>> {
+class DecodeAllocations : public testing::TestWithParam<std::tuple<const char*, const char*, int>> {
  protected:
   void SetUp() override { test::TinyNiels().WriteTo(dir_.path()); }
 
   std::unique_ptr<Engine> Load(const RunNeeds& needs, const std::string& chain) {
-    const auto& [codec, threads] = GetParam();
+    const auto& [cache, codec, threads] = GetParam();
     EngineOptions options;
-    options.overrides = {"model.path=" + dir_.path(), std::string("cache.codec=") + codec,
+    options.overrides = {"model.path=" + dir_.path(),
+                         std::string("cache.name=") + cache,
+                         "cache.paged.page_tokens=16",
+                         std::string("cache.codec=") + codec,
                          "run.threads=" + std::to_string(threads),
-                         "run.stop_ids=", "sampler.chain=" + chain};
+                         "run.stop_ids=",
+                         "sampler.chain=" + chain};
     auto engine = Engine::Open(options);
     EXPECT_TRUE(engine.ok()) << engine.status();
     if (!engine.ok()) return nullptr;
@@ -85,8 +89,9 @@ TEST_P(DecodeAllocations, DoNotGrowWithTheTokensOfGenerate) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(CodecsAndThreads, DecodeAllocations,
-                         testing::Combine(testing::Values("f32", "bf16", "f16"),
+INSTANTIATE_TEST_SUITE_P(StoresCodecsAndThreads, DecodeAllocations,
+                         testing::Combine(testing::Values("contiguous", "paged"),
+                                          testing::Values("f32", "bf16", "f16"),
                                           testing::Values(1, 2)));
 
 TEST(CountingAllocator, CountsNewAndMalloc) {

@@ -77,6 +77,7 @@ TEST_P(BitContract, HoldsForRandomSplitsBatchesAndThreads) {
         absl::StrCat("run.threads=", *rc::gen::inRange(1, 4)),
         absl::StrCat("run.use_cache=",
                      *rc::gen::weightedElement<bool>({{3, true}, {1, false}}) ? "true" : "false"),
+        absl::StrCat("cache.name=", *rc::gen::element("contiguous", "paged")),
         absl::StrCat("cache.max_sequences=", *rc::gen::inRange(1, 4))};
     const std::vector<Completion> together = Run(cell, ways, requests);
     for (size_t i = 0; i < requests.size(); ++i) {

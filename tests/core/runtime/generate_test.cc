@@ -34,8 +34,11 @@ class DummyModel final : public LanguageModel {
   }
 
   const ModelShape& shape() const override { return shape_; }
-  absl::StatusOr<SequenceId> OpenSequence(std::span<const int32_t>, int64_t capacity) override {
+  absl::StatusOr<SequenceId> OpenSequence(std::span<const int32_t> prompt,
+                                          int64_t capacity) override {
+    if (capacity_.size() == room_) return LimitError("full");
     const SequenceId id = next_id_++;
+    tokens_[id] = FindShared(prompt);
     capacity_[id] = capacity;
     most_open_ = std::max(most_open_, capacity_.size());
     return id;
@@ -50,7 +53,7 @@ class DummyModel final : public LanguageModel {
     tokens_[sequence].resize(static_cast<size_t>(length));
     return absl::OkStatus();
   }
-  int64_t share_tokens() const override { return 0; }
+  int64_t share_tokens() const override { return share_tokens_; }
   absl::Status Forward(const StepBatch& batch) override {
     logits_.clear();
     batch_sizes_.push_back(static_cast<int64_t>(batch.sequences.size()));
@@ -74,6 +77,10 @@ class DummyModel final : public LanguageModel {
     return {logits_.data(), {static_cast<int64_t>(logits_.size()) / kVocab, kVocab}};
   }
 
+  // From now on so many sequences have room; prefixes are shared in such pieces.
+  void SetRoom(size_t n_sequences) { room_ = n_sequences; }
+  void Share(int64_t tokens) { share_tokens_ = tokens; }
+
   size_t n_open() const { return capacity_.size(); }
   size_t most_open() const { return most_open_; }
   const std::vector<int64_t>& fed() const { return fed_; }
@@ -84,6 +91,20 @@ class DummyModel final : public LanguageModel {
   std::function<int32_t(int64_t)> peak_;
   ModelShape shape_;
   SequenceId next_id_ = 0;
+  // The most that any sequence so far has in common with the prompt.
+  std::vector<int32_t> FindShared(std::span<const int32_t> prompt) const {
+    size_t n_shared = 0;
+    for (const auto& [id, tokens] : tokens_) {
+      size_t n = 0;
+      while (n + 1 < prompt.size() && n < tokens.size() && tokens[n] == prompt[n]) ++n;
+      const auto piece = static_cast<size_t>(std::max<int64_t>(1, share_tokens_));
+      if (share_tokens_ > 0) n_shared = std::max(n_shared, n / piece * piece);
+    }
+    return {prompt.begin(), prompt.begin() + static_cast<int64_t>(n_shared)};
+  }
+
+  size_t room_ = std::numeric_limits<size_t>::max();
+  int64_t share_tokens_ = 0;
   size_t most_open_ = 0;
   std::map<SequenceId, int64_t> capacity_;
   std::map<SequenceId, std::vector<int32_t>> tokens_;
@@ -173,6 +194,58 @@ TEST_F(GenerateTest, MoreRequestsThanSequencesAreAdmittedAsOthersFinish) {
   EXPECT_EQ(model.most_open(), 2U);
   EXPECT_EQ(model.n_open(), 0U);
   EXPECT_EQ(*std::max_element(model.batch_sizes().begin(), model.batch_sizes().end()), 2);
+}
+
+TEST_F(GenerateTest, RequestsThatTheCacheHasNoRoomForWaitTheirTurn) {
+  settings_.max_sequences = 5;
+  settings_.stop_ids = {};
+  DummyModel model([](int64_t n) { return static_cast<int32_t>(n % 3); });
+  model.SetRoom(2);
+  std::vector<GenerateRequest> requests;
+  for (int i = 0; i < 5; ++i) requests.push_back({{1, 2}, i + 1, {}});
+  const auto done = Run(model, requests);
+  ASSERT_TRUE(done.ok()) << done.status();
+  for (size_t i = 0; i < 5; ++i) EXPECT_EQ((*done)[i].ids.size(), 2 + i + 1);
+  EXPECT_EQ(model.most_open(), 2U);
+  EXPECT_EQ(model.n_open(), 0U);
+}
+
+TEST_F(GenerateTest, ARequestThatTheEmptyCacheHasNoRoomForIsAnError) {
+  DummyModel model([](int64_t) { return 1; });
+  model.SetRoom(0);
+  EXPECT_EQ(ExitCode(Run(model, {{{1, 2}, 3, {}}}).status()), 5);
+}
+
+TEST_F(GenerateTest, ChunksOfAPromptAndSingleTokensOfOthersAreOneStep) {
+  settings_.max_sequences = 2;
+  settings_.prefill_chunk = 2;
+  settings_.stop_ids = {};
+  DummyModel model([](int64_t) { return 1; });
+  ASSERT_TRUE(Run(model, {{{1}, 4, {}}, {{4, 5, 6, 7, 2}, 2, {}}}).ok());
+  EXPECT_THAT(model.fed(), ElementsAre(1, 2, 1, 2, 1, 1, 1, 1));
+  EXPECT_THAT(model.batch_sizes(), ElementsAre(2, 2, 2, 2));
+}
+
+// The second shares four tokens with the first, so it waits until they are there.
+TEST_F(GenerateTest, WhatAnotherPromptIsAboutToComputeIsWaitedFor) {
+  settings_.max_sequences = 3;
+  settings_.prefill_chunk = 2;
+  settings_.stop_ids = {};
+  const std::vector<GenerateRequest> requests = {
+      {{1, 2, 4, 5, 6, 7}, 1, {}}, {{1, 2, 4, 5, 1}, 1, {}}, {{6, 6, 6}, 1, {}}};
+  DummyModel sharing([](int64_t) { return 1; });
+  sharing.Share(2);
+  const auto done = Run(sharing, requests);
+  ASSERT_TRUE(done.ok());
+  EXPECT_THAT(sharing.fed(), ElementsAre(2, 2, 2, 1, 2, 1));
+  EXPECT_EQ((*done)[0].timings.prefill_tokens, 6);
+  EXPECT_EQ((*done)[1].timings.prefill_tokens, 1);
+  EXPECT_EQ((*done)[1].timings.shared_tokens, 4);
+  settings_.use_cache = false;
+  DummyModel recomputing([](int64_t) { return 1; });
+  recomputing.Share(2);
+  ASSERT_TRUE(Run(recomputing, requests).ok());
+  EXPECT_THAT(recomputing.fed(), ElementsAre(2, 2, 2, 2, 2, 1, 2, 1));
 }
 
 TEST_F(GenerateTest, TimingsCountPromptAndDecodedTokens) {

@@ -136,22 +136,28 @@ class FlashItem {
     return FindTiles(*next_, view.k, next_->key_begin / kSplitKeys);
   }
 
+  // Beyond the item's keys its last tile again. Divides once: pages may be but a tile or two.
   Tiles FindTiles(const AttentionItem& item, const KvSide& side, int64_t split) const {
     const KvView& view = run_.views[static_cast<size_t>(item.sequence)];
-    const int64_t last = (item.key_end - 1) / kTileTokens;
-    const int64_t page_tiles = view.page_tokens / kTileTokens;
+    const int64_t n_tiles = (item.key_end - 1) / kTileTokens + 1 - split * Block::kSplitTiles;
+    const auto page_tiles = static_cast<uint32_t>(view.page_tokens / kTileTokens);
+    const auto first = static_cast<uint32_t>(split * Block::kSplitTiles);
+    const std::byte* const* page = view.pages.data() + first / page_tiles;
+    uint32_t tile = first % page_tiles;
+    const int64_t begin = side.offset + item.kv_head * side.head_stride;
     Tiles tiles;
     tiles.tile_bytes = side.tile_bytes;
-    int64_t tile = split * Block::kSplitTiles;
-    for (int t = 0; t < Block::kSplitTiles; ++t, ++tile) {
-      if (t == 0 || tile % page_tiles == 0) {
-        tiles.at[t] = view.Tile(side, item.kv_head, tile < last ? tile : last);
-      } else {
-        tiles.at[t] = tiles.at[t - 1] + (tile <= last ? side.tile_bytes : 0);
+    const std::byte* at = nullptr;
+    for (int t = 0; t < Block::kSplitTiles; ++t) {
+      if (t < n_tiles) {
+        at = *page + begin + tile * side.tile_bytes;
+        if (++tile == page_tiles) ++page, tile = 0;
       }
+      tiles.at[t] = at;
     }
     return tiles;
   }
+
   // Rows [row, row + kBlockRows), or the fewer there are, against one split.
   void AttendBlock(int64_t split, int64_t row, const Operand& k, const Operand& v,
                    const PartialRows& to) {

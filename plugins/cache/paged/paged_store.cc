@@ -25,9 +25,13 @@ constexpr int64_t kMostPages = std::numeric_limits<int32_t>::max() - 1;
 int64_t DivideUp(int64_t n, int64_t unit) { return n / unit + (n % unit != 0 ? 1 : 0); }
 
 struct PoolShape {
-  PageShape page;
-  CachePlan plan;
+  KvSide k;  // of layer 0; head_stride: from one kv head's pool to the next
+  KvSide v;
+  int64_t k_bytes = 0;      // of a page, for one kv head in one layer
+  int64_t v_bytes = 0;      //
+  int64_t page_stride = 0;  // from one page to the next
   int32_t n_pages = 0;
+  CachePlan plan;
 };
 
 absl::Status CheckMultiple(const char* option, int64_t value, const char* unit_name, int64_t unit) {
@@ -62,17 +66,35 @@ absl::StatusOr<PoolShape> MakePoolShape(const OptionValues& options, const Cache
   NG_RETURN_IF_ERROR(CheckMultiple("page_tokens", page_tokens, "", kTileTokens));
   NG_RETURN_IF_ERROR(
       CheckMultiple("pool_tokens", pool_tokens, "cache.paged.page_tokens = ", page_tokens));
-  CacheSpec pages = spec;
-  if (spec.max_tokens > 0 && spec.max_sequences > 0) {
+  CacheSpec pages = spec;  // what is wrong with other sizes MakePageShape says
+  if (std::min({spec.n_layers, spec.n_kv_heads, spec.max_sequences}) > 0 && spec.max_tokens > 0) {
     NG_ASSIGN_OR_RETURN(const int64_t n_pages, CountPages(spec, page_tokens, pool_tokens));
     pages.max_tokens = page_tokens;
     pages.max_sequences = static_cast<int>(n_pages);
+    // Each kv head of a layer is a layer of its own: head-major, the pages of a head side by side.
+    if (__builtin_mul_overflow(spec.n_layers, spec.n_kv_heads, &pages.n_layers)) {
+      return LimitError(std::to_string(spec.n_layers) + " layers of " +
+                        std::to_string(spec.n_kv_heads) + " kv heads are too many");
+    }
+    pages.n_kv_heads = 1;
   }
+  NG_ASSIGN_OR_RETURN(const PageShape page, MakePageShape(pages));
   PoolShape shape;
-  NG_ASSIGN_OR_RETURN(shape.page, MakePageShape(pages));
-  shape.plan = shape.page.plan;
-  shape.plan.share_tokens = options.Bool("share_prefixes") ? page_tokens : 0;
+  shape.k = page.k;
+  shape.v = page.v;
+  shape.k_bytes = page.v.offset;
+  shape.v_bytes = page.layer_bytes - page.v.offset;
+  shape.page_stride = page.layer_bytes;
   shape.n_pages = pages.max_sequences;
+  if (shape.k_bytes == shape.v_bytes) {
+    // The keys of neighbouring pages side by side, and so their values. It takes one stride for
+    // both.
+    shape.page_stride = shape.k_bytes;
+    shape.v.offset = shape.n_pages * shape.page_stride;
+  }
+  shape.k.head_stride = shape.v.head_stride = shape.n_pages * page.layer_bytes;
+  shape.plan = page.plan;
+  shape.plan.share_tokens = options.Bool("share_prefixes") ? page_tokens : 0;
   return shape;
 }
 
@@ -82,7 +104,7 @@ class PagedStore : public TileStore {
              TileMemory memory)
       : TileStore(context, spec),
         shape_(shape),
-        page_tokens_(shape.page.page_tokens),
+        page_tokens_(context.options.Int("page_tokens")),
         memory_(std::move(memory)),
         pool_(shape.n_pages),
         index_(shape.n_pages, page_tokens_),
@@ -199,13 +221,13 @@ class PagedStore : public TileStore {
                 .pages = std::span(At(sequence).pages).first(static_cast<size_t>(PagesFor(length))),
                 .page_tokens = page_tokens_,
                 .length = length,
-                .k = shape_.page.k,
-                .v = shape_.page.v,
+                .k = shape_.k,
+                .v = shape_.v,
                 .store = this,
                 .sequence = sequence,
                 .layer = layer};
-    view.k.offset += layer * layer_bytes();
-    view.v.offset += layer * layer_bytes();
+    view.k.offset += layer * n_kv_heads_ * view.k.head_stride;
+    view.v.offset += layer * n_kv_heads_ * view.v.head_stride;
     return view;
   }
 
@@ -223,13 +245,11 @@ class PagedStore : public TileStore {
     int64_t n_known = 0;                  // of its tokens, from the first on, the ids are known
     int64_t n_promised = 0;               // free pages that are its own to take
     std::vector<int32_t> table;           // its pages
-    std::vector<const std::byte*> pages;  // where they are in layer 0
+    std::vector<const std::byte*> pages;  // where they are in head 0 of layer 0
   };
 
   int64_t PagesFor(int64_t tokens) const { return DivideUp(tokens, page_tokens_); }
-  // From one layer of a page to the next.
-  int64_t layer_bytes() const { return shape_.n_pages * shape_.page.layer_bytes; }
-  std::byte* Address(int32_t page) const { return memory_.get() + page * shape_.page.layer_bytes; }
+  std::byte* Address(int32_t page) const { return memory_.get() + page * shape_.page_stride; }
 
   const Slot& At(SequenceId sequence) const {
     assert(sequence >= 0 && static_cast<size_t>(sequence) < slots_.size());
@@ -335,15 +355,23 @@ class PagedStore : public TileStore {
     }
     if (!pool_.EndPromiseOfCopy(page)) NG_RETURN_IF_ERROR(CheckUnpromised(entry));
     const int32_t copy = Take();
-    for (int layer = 0; layer < n_layers_; ++layer) {
-      std::memcpy(Address(copy) + layer * layer_bytes(), Address(page) + layer * layer_bytes(),
-                  static_cast<size_t>(shape_.page.layer_bytes));
-    }
+    CopyRows(page, copy);
     std::ranges::copy(index_.ids(page), index_.ids(copy).begin());
     Release(page);
     Replace(slot, i, copy);
     ++stats_.copied_pages;
     return absl::OkStatus();
+  }
+
+  void CopyRows(int32_t from, int32_t to) {
+    for (int64_t head = 0; head < int64_t{n_layers_} * n_kv_heads_; ++head) {
+      const auto copy = [&](const KvSide& side, int64_t bytes) {
+        const int64_t offset = side.offset + head * side.head_stride;
+        std::memcpy(Address(to) + offset, Address(from) + offset, static_cast<size_t>(bytes));
+      };
+      copy(shape_.k, shape_.k_bytes);
+      copy(shape_.v, shape_.v_bytes);
+    }
   }
 
   // Writes down the ids of rows that are being committed, and lists the pages that they fill.
@@ -380,7 +408,7 @@ class PagedStore : public TileStore {
 
   const PoolShape shape_;
   const int64_t page_tokens_;
-  const TileMemory memory_;  // [n_layers][n_pages][layer_bytes of a page]
+  const TileMemory memory_;  // [n_layers, n_kv_heads, n_pages][k_bytes + v_bytes]
   PagePool pool_;
   PrefixIndex index_;
   std::vector<Slot> slots_;     // [max_sequences]

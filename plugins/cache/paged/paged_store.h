@@ -1,9 +1,10 @@
 // The cache for many sequences in a fixed budget: a pool of pages of some tokens each, layout
 // "tiles16", and for each sequence a list of those it has.
 //
-// The pool's memory is [n_layers][n_pages][K | V][n_kv_heads][tiles of 16 tokens], in one mapping
-// that is reserved by create: neighbouring pages are neighbours in every layer, so that a sequence
-// that grew undisturbed is still read in a straight line.
+// The pool's memory is [n_layers][n_kv_heads][K | V][n_pages][tiles of 16 tokens], in one mapping
+// that is reserved by create: neighbouring pages are neighbours in every head, so that a sequence
+// that grew undisturbed is read in straight lines. Where keys and values of a page differ in size
+// it is [n_pages][K | V], for a view has one list of pages for both.
 //
 // - Open promises a sequence all pages that its capacity needs, and takes them as it grows. What is
 //   neither held nor promised is there for others: Open refuses what does not fit.

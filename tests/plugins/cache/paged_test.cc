@@ -403,7 +403,6 @@ absl::StatusOr<std::unique_ptr<CacheStore>> CreatePoisoned(const PluginContext& 
   const int64_t n = spec.max_tokens;
   const std::vector<float> zeros(static_cast<size_t>(n * spec.n_kv_heads * spec.head_dim));
   const TensorView<const float, 3> tensor(zeros.data(), {n, spec.n_kv_heads, spec.head_dim});
-  const int64_t layer_bytes = store->plan().bytes / store->stats().n_pages / int64_t{spec.n_layers};
   std::vector<SequenceId> ids;
   for (int i = 0; i < spec.max_sequences; ++i) {
     NG_ASSIGN_OR_RETURN(const SequenceId id, store->Open(n));
@@ -413,8 +412,12 @@ absl::StatusOr<std::unique_ptr<CacheStore>> CreatePoisoned(const PluginContext& 
       NG_RETURN_IF_ERROR(store->Append(layer, {&rows, 1}, tensor, tensor));
       const KvView view = store->View(layer, id, n);
       for (const std::byte* page : view.pages) {
-        std::memset(const_cast<std::byte*>(page) + view.k.offset, 0xFF,
-                    static_cast<size_t>(layer_bytes));
+        for (int head = 0; head < spec.n_kv_heads; ++head) {
+          for (const KvSide& side : {view.k, view.v}) {
+            std::memset(const_cast<std::byte*>(page) + side.offset + head * side.head_stride, 0xFF,
+                        static_cast<size_t>(page_tokens / kTileTokens * side.tile_bytes));
+          }
+        }
       }
     }
   }

@@ -269,8 +269,8 @@ class Script {
            std::to_string(step.rows[0].size()) + " rows";
     for (int layer = 0; layer < spec_.n_layers; ++layer) {
       const absl::Status status = AppendLayer(layer, step);
-      if (!status.ok())
-        return layer == 0 && MayRefuse(step, status) ? "" : "was refused: " + Text(status);
+      if (!status.ok() && layer == 0 && MayRefuse(step, status)) return "";
+      if (!status.ok()) return "was refused: " + Text(status);
       // Before commit: readable in this layer, but no length has moved.
       std::string wrong = CompareLengths();
       for (const SequenceRows& entry : step.entries) {
@@ -443,8 +443,8 @@ std::vector<std::string> CheckCache(const MakeCache& make, const CacheConformanc
           continue;
         }
         std::string wrong = CheckPlan(**store, spec);
-        if (wrong.empty())
-          wrong = Script(store->get(), spec, options.may_be_full, seed++).Run(options.script_steps);
+        Script script(store->get(), spec, options.may_be_full, seed++);
+        if (wrong.empty()) wrong = script.Run(options.script_steps);
         if (!wrong.empty()) failures.push_back(name + wrong);
       }
     }

@@ -91,7 +91,7 @@ class PagedStoreTest : public testing::Test {
   absl::Status PlanStatus(const CacheSpec& spec, const Options& options) {
     const std::vector<OptionValue> values = Values(options);
     context_.options = OptionValues(values);
-    const absl::Status status = PlanPagedStore(context_, spec).status();
+    absl::Status status = PlanPagedStore(context_, spec).status();
     context_.options = {};
     return status;
   }

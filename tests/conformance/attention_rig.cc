@@ -255,8 +255,10 @@ AttentionResult ModelAttention(const AttentionCase& c, const std::vector<Sequenc
   AttentionResult result;
   std::vector<SequenceData> stored = data;
   for (SequenceData& sequence : stored) {
-    for (float& x : sequence.k) x = RoundToCodec(c.codec_k, x);
-    for (float& x : sequence.v) x = RoundToCodec(c.codec_v, x);
+    for (size_t row = 0; row < sequence.k.size(); row += static_cast<size_t>(c.head_dim)) {
+      RoundToCodec(c.codec_k, c.head_dim, sequence.k.data() + row);
+      RoundToCodec(c.codec_v, c.head_dim, sequence.v.data() + row);
+    }
   }
   const auto dim = static_cast<size_t>(c.head_dim);
   for (size_t s = 0; s < stored.size(); ++s) {

@@ -28,6 +28,8 @@ enum class Fault {
   kOverflowAccepted,
   kCapacityUnchecked,
   kRoundsTwice,
+  kDropsScale,
+  kScaleOfTheTokenBefore,
   kAppendsToOneLayer,
   kCopyRowForgetsHead,
   kSharesAnyPrefix,
@@ -125,21 +127,24 @@ class FaultyStore : public ScatteredStore {
     const int64_t last = entry.start_pos + entry.n_tokens - 1;
     std::byte* page = At(entry.sequence).pages[static_cast<size_t>(last / 16)];
     std::byte* keys = page + Offset(KvPart::kKey, layer, 0);
-    const Codec codec_k = codec(KvPart::kKey);
-    const auto element = [&](int64_t dim) {
-      return Tiles16Element(KvPart::kKey, codec_k, spec_.head_dim, last % 16, dim);
-    };
+    const Tiles16Side side = Side(KvPart::kKey);
+    const int64_t slot = last % 16;
     if (fault_ == Fault::kKeyTransposedWrong) {
-      const float zero = DecodeElement(codec_k, keys, element(0));
-      EncodeElement(codec_k, DecodeElement(codec_k, keys, element(1)), keys, element(0));
-      EncodeElement(codec_k, zero, keys, element(1));
+      const float zero = ReadElement(side, keys, slot, 0);
+      WriteElement(side, ReadElement(side, keys, slot, 1), slot, 0, keys);
+      WriteElement(side, zero, slot, 1, keys);
     }
-    if (fault_ == Fault::kPadNotZero && codec_k != Codec::kF32 && spec_.head_dim % 2 != 0) {
-      EncodeElement(codec_k, 1.0F, keys, element(spec_.head_dim));
+    if (fault_ == Fault::kPadNotZero && side.StoredDims() > side.head_dim) {
+      WriteElement(side, 1.0F, slot, side.head_dim, keys);
     }
-    if (fault_ == Fault::kRoundsTwice && codec_k == Codec::kF32) {
-      const float once = DecodeElement(codec_k, keys, element(0));
-      EncodeElement(codec_k, RoundToCodec(Codec::kBf16, once), keys, element(0));
+    if (fault_ == Fault::kRoundsTwice && side.codec == Codec::kF32) {
+      float once = ReadElement(side, keys, slot, 0);
+      RoundToCodec(Codec::kBf16, 1, &once);
+      WriteElement(side, once, slot, 0, keys);
+    }
+    if (fault_ == Fault::kDropsScale) WriteScale(side, 1.0F, slot, keys);
+    if (fault_ == Fault::kScaleOfTheTokenBefore && slot > 0) {
+      WriteScale(side, ReadScale(side, keys, slot - 1), slot, keys);
     }
     if (fault_ == Fault::kLengthMovesEarly && layer == spec_.n_layers - 1) {
       At(entry.sequence).length += entry.n_tokens;
@@ -182,6 +187,9 @@ INSTANTIATE_TEST_SUITE_P(Seeded, CacheFaults,
                                          Seeded{Fault::kOverflowAccepted, "OverflowAccepted"},
                                          Seeded{Fault::kCapacityUnchecked, "CapacityUnchecked"},
                                          Seeded{Fault::kRoundsTwice, "RoundsTwice"},
+                                         Seeded{Fault::kDropsScale, "DropsScale"},
+                                         Seeded{Fault::kScaleOfTheTokenBefore,
+                                                "ScaleOfTheTokenBefore"},
                                          Seeded{Fault::kAppendsToOneLayer, "AppendsToOneLayer"},
                                          Seeded{Fault::kCopyRowForgetsHead, "CopyRowForgetsHead"},
                                          Seeded{Fault::kSharesAnyPrefix, "SharesAnyPrefix"},

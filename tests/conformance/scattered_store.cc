@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <random>
 #include <string>
 
@@ -32,9 +31,7 @@ absl::StatusOr<std::unique_ptr<CacheStore>> ScatteredStore::Create(const PluginC
   return std::make_unique<ScatteredStore>(spec);
 }
 
-int64_t ScatteredStore::tile_bytes(KvPart part) const {
-  return Tiles16TileBytes(part, codec(part), spec_.head_dim);
-}
+int64_t ScatteredStore::tile_bytes(KvPart part) const { return Side(part).TileBytes(); }
 
 int64_t ScatteredStore::layer_bytes() const {
   return spec_.n_kv_heads * (tile_bytes(KvPart::kKey) + tile_bytes(KvPart::kValue));
@@ -48,7 +45,7 @@ int64_t ScatteredStore::Offset(KvPart part, int layer, int kv_head) const {
 CachePlan ScatteredStore::plan() const {
   return {.layout = kLayoutTiles16,
           .bytes = static_cast<int64_t>(memory_.size()),
-          .bytes_per_token = layer_bytes() * spec_.n_layers / kPageTokens};
+          .bytes_per_token = (layer_bytes() * spec_.n_layers + kPageTokens - 1) / kPageTokens};
 }
 
 absl::StatusOr<SequenceId> ScatteredStore::Open(int64_t capacity) {
@@ -120,8 +117,8 @@ absl::Status ScatteredStore::Append(int layer, std::span<const SequenceRows> row
       for (int head = 0; head < spec_.n_kv_heads; ++head) {
         for (const KvPart part : kParts) {
           const auto& source = part == KvPart::kKey ? k : v;
-          WriteRow(part, page + Offset(part, layer, head), token % kPageTokens,
-                   source.Row(entry.row_begin + i, head));
+          WriteTiles16Row(Side(part), source.Row(entry.row_begin + i, head), token % kPageTokens,
+                          page + Offset(part, layer, head));
         }
       }
     }
@@ -158,22 +155,12 @@ void ScatteredStore::CopyRow(KvPart part, const KvView& view, int64_t token, int
   ReadTiles16Row(part, view, token, kv_head, spec_.head_dim, out);
 }
 
-void ScatteredStore::WriteRow(KvPart part, std::byte* tile, int64_t slot, const float* row) const {
-  const Codec format = codec(part);
-  const bool padded = part == KvPart::kKey && format != Codec::kF32 && spec_.head_dim % 2 != 0;
-  for (int d = 0; d < spec_.head_dim + (padded ? 1 : 0); ++d) {
-    float value = std::numeric_limits<float>::quiet_NaN();
-    if (row != nullptr) value = d < spec_.head_dim ? row[d] : 0.0F;
-    EncodeElement(format, value, tile, Tiles16Element(part, format, spec_.head_dim, slot, d));
-  }
-}
-
 void ScatteredStore::Poison(const Sequence& sequence, int layer, int64_t begin, int64_t end) const {
   for (int64_t token = begin; token < end; ++token) {
     std::byte* page = sequence.pages[static_cast<size_t>(token / kPageTokens)];
     for (int head = 0; head < spec_.n_kv_heads; ++head) {
       for (const KvPart part : kParts) {
-        WriteRow(part, page + Offset(part, layer, head), token % kPageTokens, nullptr);
+        PoisonTiles16Row(Side(part), token % kPageTokens, page + Offset(part, layer, head));
       }
     }
   }

@@ -14,6 +14,7 @@
 #include "ng/cache_store.h"
 #include "ng/plugin.h"
 #include "ng/status.h"
+#include "tests/conformance/tiles16.h"
 
 namespace ng {
 
@@ -57,8 +58,9 @@ class ScatteredStore : public CacheStore {
   // Where a page keeps one kv head of one layer.
   int64_t Offset(KvPart part, int layer, int kv_head) const;
   Codec codec(KvPart part) const { return part == KvPart::kKey ? spec_.codec_k : spec_.codec_v; }
-  // Writes one row, the pad dimension included; row: [head_dim], null for NaN.
-  void WriteRow(KvPart part, std::byte* tile, int64_t slot, const float* row) const;
+  Tiles16Side Side(KvPart part) const {
+    return {.part = part, .codec = codec(part), .head_dim = spec_.head_dim};
+  }
   // Makes tokens [begin, end) NaN in one layer.
   void Poison(const Sequence& sequence, int layer, int64_t begin, int64_t end) const;
 

@@ -38,5 +38,5 @@ constexpr ng::OptionSpec kOptions[] = {
 
 extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin =
     ng::CachePlugin<ng::PlanPagedStore, ng::CreatePagedStore>(
-        "paged", "1.0.0", "a pool of pages, shared where prompts begin alike; f32, bf16 or f16",
+        "paged", "1.0.0", "a pool of pages, shared where prompts begin alike; f32 to int4",
         kOptions);

@@ -61,11 +61,10 @@ absl::Status CheckShape(const CacheSpec& spec) {
 }
 
 absl::Status CheckCodec(const char* part, Codec codec) {
-  if (codec == Codec::kF32 || codec == Codec::kBf16 || codec == Codec::kF16) {
-    return absl::OkStatus();
-  }
+  if (CodecBits(codec) > 0) return absl::OkStatus();
   return PluginError("cannot store " + std::string(part) + " with codec number " +
-                     std::to_string(static_cast<int32_t>(codec)) + "; can: f32, bf16, f16");
+                     std::to_string(static_cast<int32_t>(codec)) +
+                     "; can: f32, bf16, f16, int8, int4");
 }
 
 absl::Status CheckLayouts(const CacheSpec& spec) {
@@ -102,11 +101,10 @@ absl::StatusOr<PageShape> MakePageShape(const CacheSpec& spec) {
   const CheckedBytes page = layer * spec.n_layers;
   const CheckedBytes all = page * spec.max_sequences;
   const CheckedBytes page_tokens = CheckedBytes(tiles) * kTileTokens;
-  const CheckedBytes per_token =
-      (CheckedBytes(shape.k.tile_bytes / kTileTokens + shape.v.tile_bytes / kTileTokens) *
-       spec.n_kv_heads) *
-      spec.n_layers;
-  if (!all.value() || !page_tokens.value() || !per_token.value()) {
+  const CheckedBytes per_tile =
+      (CheckedBytes(shape.k.tile_bytes + shape.v.tile_bytes) * spec.n_kv_heads * spec.n_layers)
+          .RoundedUpTo(kTileTokens);
+  if (!all.value() || !page_tokens.value() || !per_tile.value()) {
     return LimitError("a cache of " + std::to_string(spec.max_sequences) + " sequences of " +
                       std::to_string(spec.max_tokens) + " tokens needs more than 2^63 - 1 bytes");
   }
@@ -117,8 +115,9 @@ absl::StatusOr<PageShape> MakePageShape(const CacheSpec& spec) {
   shape.page_tokens = *page_tokens.value();
   shape.layer_bytes = *layer.value();
   shape.page_bytes = *page.value();
-  shape.plan = {
-      .layout = kLayoutTiles16, .bytes = *all.value(), .bytes_per_token = *per_token.value()};
+  shape.plan = {.layout = kLayoutTiles16,
+                .bytes = *all.value(),
+                .bytes_per_token = *per_tile.value() / kTileTokens};
   return shape;
 }
 

@@ -7,11 +7,13 @@
 
 #include "ng/half.h"
 #include "ng/vec16.h"
+#include "plugins/cache/tiles/quantised_row.h"
 
 namespace ng {
 namespace {
 
-constexpr int kPanelDims = 64;  // dimensions narrowed at a time; even
+constexpr int kPanelDims = 64;  // dimensions converted at a time; a multiple of a word's elements
+constexpr int64_t kScalesBytes = kTileTokens * 4;
 
 void NarrowBf16(const float* in, int n, uint16_t* out) {
   for (int i = 0; i < n; ++i) out[i] = F32ToBf16(in[i]);
@@ -40,6 +42,23 @@ int64_t PairedValueIndex(int slot, int dim, int head_dim) {
   return (int64_t{slot / 2} * head_dim + dim) * 2 + slot % 2;
 }
 
+int64_t RoundUp(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+// Writes the row's scale into the tile and returns it.
+float WriteScale(Codec codec, const float* row, int head_dim, int slot, std::byte* tile) {
+  const float scale = RowScale(codec, row, head_dim);
+  std::memcpy(tile + slot * 4, &scale, 4);
+  return scale;
+}
+
+float ReadScaled(Codec codec, const std::byte* tile, int slot, int64_t word, int element) {
+  float scale;
+  uint32_t bits;
+  std::memcpy(&scale, tile + slot * 4, 4);
+  std::memcpy(&bits, tile + kScalesBytes + word * 4, 4);
+  return static_cast<float>(WordElement(codec, bits, element)) * scale;
+}
+
 }  // namespace
 
 TileWriter::TileWriter(Codec codec, int head_dim, IsaLevel isa)
@@ -49,15 +68,16 @@ TileWriter::TileWriter(Codec codec, int head_dim, IsaLevel isa)
 }
 
 int64_t TileWriter::KeyTileBytes(Codec codec, int64_t head_dim) {
-  if (codec == Codec::kF32) return head_dim * kTileTokens * 4;
-  return (head_dim + head_dim % 2) * kTileTokens * 2;
+  const int64_t step = 32 / CodecBits(codec);
+  return (HasScales(codec) ? kScalesBytes : 0) + RoundUp(head_dim, step) / step * kTileTokens * 4;
 }
 
 int64_t TileWriter::ValueTileBytes(Codec codec, int64_t head_dim) {
-  return head_dim * kTileTokens * CodecBytes(codec);
+  return (HasScales(codec) ? kScalesBytes : 0) + head_dim * kTileTokens * CodecBits(codec) / 8;
 }
 
 void TileWriter::WriteKeys(const TileRows& source, std::byte* tile) const {
+  if (HasScales(codec_)) return WriteQuantisedKeys(source, tile);
   if (narrow_ == nullptr) {  // [D][16]
     auto* out = reinterpret_cast<float*>(tile) + source.slot;
     for (int d = 0; d < head_dim_; ++d) {
@@ -82,6 +102,7 @@ void TileWriter::WriteKeys(const TileRows& source, std::byte* tile) const {
 }
 
 void TileWriter::WriteValues(const TileRows& source, std::byte* tile) const {
+  if (HasScales(codec_)) return WriteQuantisedValues(source, tile);
   for (int r = 0; r < source.n_rows; ++r) {
     const float* row = source.rows + r * source.row_stride;
     const int slot = source.slot + r;
@@ -99,6 +120,55 @@ void TileWriter::WriteValues(const TileRows& source, std::byte* tile) const {
   }
 }
 
+// [16] scales, [D rounded up to words][16]
+void TileWriter::WriteQuantisedKeys(const TileRows& source, std::byte* tile) const {
+  const int n_word = WordElements(codec_);
+  const uint32_t mask = WordMask(codec_);
+  int shifts[kMostWordElements];
+  for (int e = 0; e < n_word; ++e) shifts[e] = WordShift(codec_, e);
+  for (int r = 0; r < source.n_rows; ++r) {
+    const float* row = source.rows + r * source.row_stride;
+    const int slot = source.slot + r;
+    const float scale = WriteScale(codec_, row, head_dim_, slot, tile);
+    int8_t panel[kPanelDims] = {};
+    for (int d0 = 0; d0 < head_dim_; d0 += kPanelDims) {
+      const int n = std::min(kPanelDims, head_dim_ - d0);
+      QuantiseRow(codec_, scale, row + d0, n, panel);
+      std::fill(panel + n, panel + RoundUp(n, n_word), int8_t{0});  // pad dimensions
+      for (int d = 0; d < n; d += n_word) {
+        uint32_t word = 0;
+        for (int e = 0; e < n_word; ++e) {
+          word |= (static_cast<uint32_t>(panel[d + e]) & mask) << shifts[e];
+        }
+        const int64_t at = int64_t{(d0 + d) / n_word} * kTileTokens + slot;
+        std::memcpy(tile + kScalesBytes + at * 4, &word, 4);
+      }
+    }
+  }
+}
+
+// [16] scales, [16 tokens by words][D]
+void TileWriter::WriteQuantisedValues(const TileRows& source, std::byte* tile) const {
+  const int n_word = WordElements(codec_);
+  const uint32_t mask = WordMask(codec_);
+  for (int r = 0; r < source.n_rows; ++r) {
+    const float* row = source.rows + r * source.row_stride;
+    const int slot = source.slot + r;
+    const int shift = WordShift(codec_, slot % n_word);
+    const float scale = WriteScale(codec_, row, head_dim_, slot, tile);
+    auto* words = reinterpret_cast<uint32_t*>(tile + kScalesBytes) + slot / n_word * head_dim_;
+    int8_t panel[kPanelDims];
+    for (int d0 = 0; d0 < head_dim_; d0 += kPanelDims) {
+      const int n = std::min(kPanelDims, head_dim_ - d0);
+      QuantiseRow(codec_, scale, row + d0, n, panel);
+      for (int d = 0; d < n; ++d) {
+        const uint32_t element = (static_cast<uint32_t>(panel[d]) & mask) << shift;
+        words[d0 + d] = (words[d0 + d] & ~(mask << shift)) | element;
+      }
+    }
+  }
+}
+
 float TileWriter::Widen(const std::byte* tile, int64_t index) const {
   if (codec_ == Codec::kF32) return reinterpret_cast<const float*>(tile)[index];
   const uint16_t bits = reinterpret_cast<const uint16_t*>(tile)[index];
@@ -106,11 +176,20 @@ float TileWriter::Widen(const std::byte* tile, int64_t index) const {
 }
 
 float TileWriter::ReadKey(const std::byte* tile, int slot, int dim) const {
+  if (HasScales(codec_)) {
+    const int n_word = WordElements(codec_);
+    return ReadScaled(codec_, tile, slot, dim / n_word * kTileTokens + slot, dim % n_word);
+  }
   if (codec_ == Codec::kF32) return Widen(tile, dim * kTileTokens + slot);
   return Widen(tile, PairedKeyIndex(slot, dim));
 }
 
 float TileWriter::ReadValue(const std::byte* tile, int slot, int dim) const {
+  if (HasScales(codec_)) {
+    const int n_word = WordElements(codec_);
+    const int64_t word = int64_t{slot / n_word} * head_dim_ + dim;
+    return ReadScaled(codec_, tile, slot, word, slot % n_word);
+  }
   if (codec_ == Codec::kF32) return Widen(tile, int64_t{slot} * head_dim_ + dim);
   return Widen(tile, PairedValueIndex(slot, dim, head_dim_));
 }

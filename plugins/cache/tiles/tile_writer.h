@@ -1,7 +1,8 @@
 // Writes f32 rows into the tiles of layout "tiles16" (ng/kv_view.h), converting each row once.
 //
-// Called by the store from workers; writers are immutable and shared. Rounding is to nearest even
-// on every ISA level, so what is stored does not depend on the level.
+// Called by the store from workers; writers are immutable and shared. What is stored does not
+// depend on the ISA level: 16-bit elements are rounded to nearest even, integers as the layout
+// says.
 #ifndef NG_PLUGINS_CACHE_TILES_TILE_WRITER_H_
 #define NG_PLUGINS_CACHE_TILES_TILE_WRITER_H_
 
@@ -40,11 +41,13 @@ class TileWriter {
   // in: [n] f32; out: [n] of the 16-bit codec.
   using Narrow = void (*)(const float* in, int n, uint16_t* out);
 
+  void WriteQuantisedKeys(const TileRows& source, std::byte* tile) const;
+  void WriteQuantisedValues(const TileRows& source, std::byte* tile) const;
   float Widen(const std::byte* tile, int64_t index) const;
 
   Codec codec_;
   int head_dim_;
-  Narrow narrow_;  // null for f32
+  Narrow narrow_;  // null but for 16-bit codecs
 };
 
 }  // namespace ng

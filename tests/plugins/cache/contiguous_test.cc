@@ -64,6 +64,20 @@ TEST_F(ContiguousStoreTest, PlansWhatItReserves) {
   EXPECT_EQ(made.bytes_per_token, plan->bytes_per_token);
 }
 
+TEST_F(ContiguousStoreTest, PlansIntegersWithTheirScales) {
+  CacheSpec spec = SmallSpec();
+  spec.codec_k = Codec::kInt8;
+  spec.codec_v = Codec::kInt4;
+  const auto plan = PlanContiguousStore(context_, spec);
+  ASSERT_TRUE(plan.ok());
+  // A tile is 16 scales and 16 tokens: keys of 5 dimensions padded to 8, values of 5 half bytes.
+  const int64_t keys = 16 * 4 + 16 * 8;
+  const int64_t values = 16 * 4 + 16 * 5 / 2;
+  const int64_t side_of_two_heads = 2 * 2 * keys + (2 * 2 * values + 63) / 64 * 64;
+  EXPECT_EQ(plan->bytes, 2 * 2 * side_of_two_heads);
+  EXPECT_EQ(plan->bytes_per_token, (2 * 2 * (keys + values) + 15) / 16);
+}
+
 TEST_F(ContiguousStoreTest, HasOneAlignedPageForEachSequence) {
   const auto store = Make(SmallSpec());
   const SequenceId a = *store->Open(20);
@@ -102,8 +116,9 @@ TEST_F(ContiguousStoreTest, RefusesUnknownCodecsNamingItsOwn) {
   spec.codec_v = static_cast<Codec>(9);
   const absl::Status status = PlanContiguousStore(context_, spec).status();
   EXPECT_EQ(ExitCode(status), 4);
-  EXPECT_THAT(std::string(status.message()),
-              testing::AllOf(HasSubstr("values"), HasSubstr("9"), HasSubstr("f32, bf16, f16")));
+  EXPECT_THAT(
+      std::string(status.message()),
+      testing::AllOf(HasSubstr("values"), HasSubstr("9"), HasSubstr("f32, bf16, f16, int8, int4")));
 }
 
 TEST_F(ContiguousStoreTest, RefusesEmptyShapes) {
@@ -203,6 +218,43 @@ TEST_F(ContiguousStoreTest, WritesLongPromptsInParallel) {
         ASSERT_EQ(k[d], want);
         ASSERT_EQ(v[d], Bf16ToF32(F32ToBf16(want)));
       }
+    }
+  }
+}
+
+// What is exact, what rounds to even, and the smallest and largest of numbers.
+TEST(TileWriter, QuantisesRowsAsTheLayoutSays) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kTiny = std::numeric_limits<float>::min();
+  struct Row {
+    Codec codec;
+    std::vector<float> written;
+    std::vector<float> read;
+  };
+  const Row rows[] = {
+      {Codec::kInt8, {127.0F, -127.0F, 0.5F, 1.5F, -0.4F}, {127.0F, -127.0F, 0.0F, 2.0F, 0.0F}},
+      {Codec::kInt8, {0.0F, -0.0F, 0.0F}, {0.0F, 0.0F, 0.0F}},
+      {Codec::kInt8, {kTiny, -kTiny, 0.0F}, {0.0F, 0.0F, 0.0F}},
+      {Codec::kInt8, {kTiny * 127.0F, kTiny}, {kTiny * 127.0F, kTiny}},
+      {Codec::kInt8, {1.0F, kNaN, 2.0F}, {kNaN, kNaN, kNaN}},
+      {Codec::kInt8, {1.0F, -kInfinity, 2.0F}, {kNaN, kNaN, kNaN}},
+      {Codec::kInt4, {-8.0F, 7.0F, 8.0F, 2.5F, -3.5F}, {-8.0F, 7.0F, 7.0F, 2.0F, -4.0F}},
+      {Codec::kInt4, {8.0F, -8.0F, 7.0F, 1.0F}, {8.0F, -7.0F, 7.0F, 1.0F}},
+      {Codec::kInt4, {kInfinity, 1.0F}, {kNaN, kNaN}},
+  };
+  for (const Row& row : rows) {
+    const auto dim = static_cast<int>(row.written.size());
+    const TileRows source{.rows = row.written.data(), .row_stride = dim, .n_rows = 1, .slot = 6};
+    const TileWriter writer(row.codec, dim, IsaLevel::kScalar);
+    std::vector<std::byte> keys(static_cast<size_t>(TileWriter::KeyTileBytes(row.codec, dim)));
+    std::vector<std::byte> values(static_cast<size_t>(TileWriter::ValueTileBytes(row.codec, dim)));
+    writer.WriteKeys(source, keys.data());
+    writer.WriteValues(source, values.data());
+    for (int d = 0; d < dim; ++d) {
+      const float want = row.read[static_cast<size_t>(d)];
+      EXPECT_THAT(writer.ReadKey(keys.data(), 6, d), testing::NanSensitiveFloatEq(want)) << d;
+      EXPECT_THAT(writer.ReadValue(values.data(), 6, d), testing::NanSensitiveFloatEq(want)) << d;
     }
   }
 }

@@ -3,8 +3,8 @@
 //     --benchmark_repetitions=9 --benchmark_enable_random_interleaving=true
 // Prefill: one sequence, causal, a layer at a time; flop_s counts 2 * heads * tokens^2 * head_dim.
 // Decode: one token behind as many keys as named, layers in turn so that nothing stays in a cache;
-// kv_bytes_s counts K and V once. Names: op / codec / heads / kv heads / length / head_dim. The
-// instruction set level is NG_ISA's, by default the best.
+// kv_bytes_s counts K and V once. Names: op / codecs of K and V / heads / kv heads / length /
+// head_dim. The instruction set level is NG_ISA's, by default the best.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 
@@ -37,13 +37,18 @@ struct Shape {
   int head_dim;
 };
 constexpr Shape kPrefillShapes[] = {
-    {12, 12, 512, 64}, {12, 12, 2048, 64}, {32, 8, 2048, 64}, {32, 8, 2048, 128}};
-constexpr Shape kDecodeShapes[] = {{12, 12, 1024, 64},
-                                   {12, 12, 8192, 64},
-                                   {9, 3, 4096, 64},
-                                   {32, 8, 4096, 128},
+    {12, 12, 512, 64}, {12, 12, 2048, 64}, {9, 3, 4096, 64}, {32, 8, 2048, 64}, {32, 8, 2048, 128}};
+constexpr Shape kDecodeShapes[] = {{12, 12, 1024, 64}, {12, 12, 8192, 64}, {9, 3, 4096, 64},
+                                   {9, 3, 8000, 64},   {32, 8, 4096, 128}, {32, 8, 8000, 128},
                                    {32, 8, 16384, 128}};
-constexpr Codec kCodecs[] = {Codec::kF32, Codec::kBf16, Codec::kF16};
+// Of keys and values.
+struct Codecs {
+  Codec k;
+  Codec v;
+};
+constexpr Codecs kCodecs[] = {{Codec::kF32, Codec::kF32},   {Codec::kBf16, Codec::kBf16},
+                              {Codec::kF16, Codec::kF16},   {Codec::kInt8, Codec::kInt8},
+                              {Codec::kInt8, Codec::kInt4}, {Codec::kInt4, Codec::kInt4}};
 
 // Uniform in [-1, 1): what is computed does not depend on it.
 std::vector<float> RandomFloats(int64_t n) {
@@ -65,23 +70,24 @@ void Check(const absl::Status& status) {
 // A sequence of `length` tokens in every layer; runs the last n_queries of them, layer by layer.
 class Attention {
  public:
-  Attention(const Shape& shape, Codec codec, int threads, int64_t n_queries)
+  Attention(const Shape& shape, Codecs codecs, int threads, int64_t n_queries)
       : shape_(shape), executor_(MakeExecutor(threads)) {
     PluginContext context;
     context.executor = executor_.get();
     context.isa = ChooseIsa("auto").value();
     backend_ = CreateFlashAttention(context).value();
-    kv_bytes_ = 2 * CodecBytes(codec) * shape.n_kv_heads * shape.length * shape.head_dim;
+    CacheSpec spec{.n_layers = 1,
+                   .n_kv_heads = shape.n_kv_heads,
+                   .head_dim = shape.head_dim,
+                   .max_tokens = shape.length,
+                   .max_sequences = 1,
+                   .codec_k = codecs.k,
+                   .codec_v = codecs.v,
+                   .layouts = backend_->layouts()};
+    kv_bytes_ = PlanContiguousStore(context, spec).value().bytes_per_token * shape.length;
     n_layers_ = n_queries == 1 ? static_cast<int>(kColdBytes / kv_bytes_ + 1) : 1;
-    store_ = CreateContiguousStore(context, {.n_layers = n_layers_,
-                                             .n_kv_heads = shape.n_kv_heads,
-                                             .head_dim = shape.head_dim,
-                                             .max_tokens = shape.length,
-                                             .max_sequences = 1,
-                                             .codec_k = codec,
-                                             .codec_v = codec,
-                                             .layouts = backend_->layouts()})
-                 .value();
+    spec.n_layers = n_layers_;
+    store_ = CreateContiguousStore(context, spec).value();
     sequence_ = store_->Open(shape.length).value();
     Fill();
 
@@ -152,16 +158,16 @@ void SetRate(const char* name, double per_iteration, benchmark::State& state) {
                                             benchmark::Counter::kIsRate);
 }
 
-void Prefill(benchmark::State& state, Shape shape, Codec codec) {
-  Attention attention(shape, codec, static_cast<int>(state.range(0)), shape.length);
+void Prefill(benchmark::State& state, Shape shape, Codecs codecs) {
+  Attention attention(shape, codecs, static_cast<int>(state.range(0)), shape.length);
   attention.RunLayer();
   while (state.KeepRunning()) attention.RunLayer();
   const auto length = static_cast<double>(shape.length);
   SetRate("flop_s", 2.0 * shape.n_heads * length * length * shape.head_dim, state);
 }
 
-void Decode(benchmark::State& state, Shape shape, Codec codec) {
-  Attention attention(shape, codec, static_cast<int>(state.range(0)), 1);
+void Decode(benchmark::State& state, Shape shape, Codecs codecs) {
+  Attention attention(shape, codecs, static_cast<int>(state.range(0)), 1);
   attention.RunLayer();
   while (state.KeepRunning()) attention.RunLayer();
   SetRate("kv_bytes_s", static_cast<double>(attention.kv_bytes()), state);
@@ -188,13 +194,13 @@ void Read(benchmark::State& state) {
   munmap(memory, kColdBytes);
 }
 
-using Body = void (*)(benchmark::State& state, Shape shape, Codec codec);
+using Body = void (*)(benchmark::State& state, Shape shape, Codecs codecs);
 
-void Register(const char* op, const Shape& shape, Codec codec, Body body) {
+void Register(const char* op, const Shape& shape, Codecs codecs, Body body) {
   std::ostringstream name;
-  name << op << '/' << CodecName(codec) << '/' << shape.n_heads << '/' << shape.n_kv_heads << '/'
-       << shape.length << '/' << shape.head_dim;
-  benchmark::RegisterBenchmark(name.str().c_str(), body, shape, codec)
+  name << op << '/' << CodecName(codecs.k) << '-' << CodecName(codecs.v) << '/' << shape.n_heads
+       << '/' << shape.n_kv_heads << '/' << shape.length << '/' << shape.head_dim;
+  benchmark::RegisterBenchmark(name.str().c_str(), body, shape, codecs)
       ->ArgName("threads")
       ->Arg(1)
       ->Arg(2)
@@ -206,12 +212,12 @@ void Register(const char* op, const Shape& shape, Codec codec, Body body) {
 }  // namespace ng
 
 int main(int argc, char** argv) {
-  for (const ng::Codec codec : ng::kCodecs) {
+  for (const ng::Codecs& codecs : ng::kCodecs) {
     for (const ng::Shape& shape : ng::kPrefillShapes) {
-      ng::Register("prefill", shape, codec, ng::Prefill);
+      ng::Register("prefill", shape, codecs, ng::Prefill);
     }
     for (const ng::Shape& shape : ng::kDecodeShapes) {
-      ng::Register("decode", shape, codec, ng::Decode);
+      ng::Register("decode", shape, codecs, ng::Decode);
     }
   }
   benchmark::RegisterBenchmark("read", ng::Read)

@@ -1,5 +1,6 @@
 #include "tests/conformance/attention_conformance.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string_view>
@@ -24,7 +25,9 @@ std::vector<AttentionCase> Cases() {
   };
   for (const auto& [k, v] :
        {std::pair(Codec::kBf16, Codec::kBf16), std::pair(Codec::kF16, Codec::kF16),
-        std::pair(Codec::kF32, Codec::kF16), std::pair(Codec::kBf16, Codec::kF32)}) {
+        std::pair(Codec::kF32, Codec::kF16), std::pair(Codec::kBf16, Codec::kF32),
+        std::pair(Codec::kInt8, Codec::kInt8), std::pair(Codec::kInt8, Codec::kInt4),
+        std::pair(Codec::kInt4, Codec::kInt8), std::pair(Codec::kInt4, Codec::kBf16)}) {
     cases.push_back({.n_heads = 4,
                      .n_kv_heads = 2,
                      .head_dim = 7,
@@ -155,7 +158,9 @@ class Suite {
 
   float Tolerance(const AttentionCase& c) const {
     const bool bf16 = c.codec_k == Codec::kBf16 || c.codec_v == Codec::kBf16;
-    return bf16 ? options_.bf16_tolerance : options_.tolerance;
+    const bool ints = HasScales(c.codec_k) || HasScales(c.codec_v);
+    return std::max({options_.tolerance, bf16 ? options_.bf16_tolerance : 0.0F,
+                     ints ? options_.int_tolerance : 0.0F});
   }
 
   void CheckSum(const AttentionCase& c, const std::vector<float>& row) {

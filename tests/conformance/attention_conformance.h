@@ -18,6 +18,8 @@ struct AttentionConformanceOptions {
   float tolerance = 3e-5F;  // relative to 1 + |value|
   // Where keys or values are bf16: a backend may round queries and weights alike.
   float bf16_tolerance = 3e-5F;
+  // Where keys or values are int8 or int4: the same to 16-bit integers.
+  float int_tolerance = 3e-5F;
 };
 
 // One line for each failure; empty for a conforming plugin. A case that the backend refuses is

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ng/half.h"
+#include "tests/conformance/tiles16.h"
 
 namespace ng {
 namespace {
@@ -28,6 +28,8 @@ enum class Fault {
   kStalePage,
   kReadsBeyondLength,
   kDroppedScale,
+  kDroppedKeyScales,
+  kDroppedValueScales,
   kRoundsByChunk,
   kSumsByThreads,
   kMergesALoneQuerysKeysBackwards,
@@ -104,12 +106,24 @@ class FaultyAttention : public AttentionBackend {
     return query;
   }
 
+  void DropRowScale(const KvView& view, const KvSide& stored, int64_t token, int kv_head,
+                    std::vector<float>* row) const {
+    const bool is_key = stored.offset == view.k.offset;
+    if (fault_ != (is_key ? Fault::kDroppedKeyScales : Fault::kDroppedValueScales)) return;
+    const Tiles16Side side{.part = is_key ? KvPart::kKey : KvPart::kValue,
+                           .codec = stored.codec,
+                           .head_dim = std::ssize(*row)};
+    const float scale = ReadScale(side, view.Tile(stored, kv_head, token / 16), token % 16);
+    for (float& x : *row) x /= scale;
+  }
+
   std::vector<float> Weigh(const AttentionPlan& plan, const KvView& view, int kv_head,
                            const std::vector<float>& q, int64_t n_keys) const {
     std::vector<float> k(q.size());
     std::vector<float> w(static_cast<size_t>(n_keys));
     for (int64_t j = 0; j < n_keys; ++j) {
       view.store->CopyRow(KvPart::kKey, view, j, kv_head, k.data());
+      DropRowScale(view, view.k, j, kv_head, &k);
       double dot = 0.0;
       for (size_t d = 0; d < q.size(); ++d) dot += double{q[d]} * k[d];
       const float scale = fault_ == Fault::kDroppedScale ? 1.0F : plan.spec.scale;
@@ -146,6 +160,7 @@ class FaultyAttention : public AttentionBackend {
     std::vector<float> out(q.size());
     for (int64_t j = 0; j < n_values; ++j) {
       view.store->CopyRow(KvPart::kValue, view, j, kv_head, v.data());
+      DropRowScale(view, view.v, j, kv_head, &v);
       const float weight = j < n_keys ? w[static_cast<size_t>(j)] : 0.0F;
       for (size_t d = 0; d < out.size(); ++d) out[d] += weight * v[d];
     }
@@ -195,6 +210,8 @@ INSTANTIATE_TEST_SUITE_P(
         Seeded{Fault::kWrongHeadMap, "WrongHeadMap"}, Seeded{Fault::kStalePage, "StalePage"},
         Seeded{Fault::kReadsBeyondLength, "ReadsBeyondLength"},
         Seeded{Fault::kDroppedScale, "DroppedScale"},
+        Seeded{Fault::kDroppedKeyScales, "DroppedKeyScales"},
+        Seeded{Fault::kDroppedValueScales, "DroppedValueScales"},
         Seeded{Fault::kRoundsByChunk, "RoundsByChunk"},
         Seeded{Fault::kSumsByThreads, "SumsByThreads"},
         Seeded{Fault::kMergesALoneQuerysKeysBackwards, "MergesALoneQuerysKeysBackwards"},

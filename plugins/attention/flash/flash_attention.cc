@@ -39,10 +39,6 @@ absl::Status Refuse(const std::string& what, const std::string& can) {
   return PluginError("attention 'flash' cannot do " + what + "; it does " + can);
 }
 
-bool KnownCodec(Codec codec) {
-  return codec == Codec::kF32 || codec == Codec::kBf16 || codec == Codec::kF16;
-}
-
 class FlashAttention : public AttentionBackend {
  public:
   FlashAttention(Executor& executor, const FlashKernel& kernel)
@@ -60,9 +56,9 @@ class FlashAttention : public AttentionBackend {
                     std::string(kLayoutTiles16));
     }
     for (const Codec codec : {format.codec_k, format.codec_v}) {
-      if (KnownCodec(codec)) continue;
+      if (CodecBits(codec) > 0) continue;
       return Refuse("cache codec number " + std::to_string(static_cast<int32_t>(codec)),
-                    "f32, bf16, f16");
+                    "f32, bf16, f16, int8, int4");
     }
     if (spec.head_dim < 1 || spec.head_dim > kMaxHeadDim) {
       return Refuse("head_dim = " + std::to_string(spec.head_dim),

@@ -11,6 +11,7 @@
 #include "ng/vec16.h"
 #include "plugins/attention/flash/capture.h"
 #include "plugins/attention/flash/flash_kernel.h"
+#include "plugins/attention/flash/flash_pairs.h"
 #include "plugins/attention/flash/flash_scratch.h"
 
 NG_BEGIN_TARGET_AVX2
@@ -25,12 +26,14 @@ struct Avx2 {
   using F32 = F32Lanes<V>;
   using Bf16 = Bf16Lanes<V>;
   using F16 = F16Lanes<V>;
+  using Int8 = IntLanes<Codec::kInt8, V, avx2::IntPairs, avx2::PairSums>;
+  using Int4 = IntLanes<Codec::kInt4, V, avx2::IntPairs, avx2::PairSums>;
   static constexpr int kBlockRows = 6;
   static constexpr int kMostColumns = 2;
   // Of two registers each; an unpacked step takes two or four of the sixteen.
   template <class L>
   static constexpr int Accumulators() {
-    return L::kStep == 1 ? 6 : 4;
+    return L::kStep == 1 || L::kWide ? 6 : 4;
   }
 };
 

@@ -11,6 +11,7 @@
 #include "ng/vec16.h"
 #include "plugins/attention/flash/capture.h"
 #include "plugins/attention/flash/flash_kernel.h"
+#include "plugins/attention/flash/flash_pairs.h"
 #include "plugins/attention/flash/flash_scratch.h"
 
 NG_BEGIN_TARGET_AVX512
@@ -25,11 +26,13 @@ struct Avx512 {
   using F32 = F32Lanes<V>;
   using Bf16 = Bf16Lanes<V>;
   using F16 = F16Lanes<V>;
+  using Int8 = IntLanes<Codec::kInt8, V, avx512::IntPairs, avx512::PairSums>;
+  using Int4 = IntLanes<Codec::kInt4, V, avx512::IntPairs, avx512::PairSums>;
   static constexpr int kBlockRows = 6;
   static constexpr int kMostColumns = 4;
   template <class L>
   static constexpr int Accumulators() {
-    return L::kStep == 1 ? 24 : 18;
+    return L::kStep == 1 || L::kWide ? 24 : L::kStep == 8 ? 12 : 18;
   }
 };
 

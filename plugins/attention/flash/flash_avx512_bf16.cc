@@ -11,11 +11,13 @@
 #include "ng/vec16.h"
 #include "plugins/attention/flash/capture.h"
 #include "plugins/attention/flash/flash_kernel.h"
+#include "plugins/attention/flash/flash_pairs.h"
 #include "plugins/attention/flash/flash_scratch.h"
 
 NG_BEGIN_TARGET_AVX512_BF16
-#include "plugins/attention/flash/flash_bf16_dot-inl.h"
 #include "plugins/attention/flash/flash_kernel-inl.h"
+//
+#include "plugins/attention/flash/flash_bf16_dot-inl.h"
 NG_END_TARGET
 
 namespace ng {
@@ -26,11 +28,13 @@ struct Avx512Bf16 {
   using F32 = F32Lanes<V>;
   using Bf16 = Bf16DotLanes;
   using F16 = F16Lanes<V>;
+  using Int8 = IntLanes<Codec::kInt8, V, avx512::IntPairs, avx512_vnni::PairSums>;
+  using Int4 = IntLanes<Codec::kInt4, V, avx512::IntPairs, avx512_vnni::PairSums>;
   static constexpr int kBlockRows = 6;
   static constexpr int kMostColumns = 4;
   template <class L>
   static constexpr int Accumulators() {
-    return L::kStep == 1 || std::is_same_v<L, Bf16> ? 24 : 18;
+    return L::kStep == 1 || std::is_same_v<L, Bf16> || L::kWide ? 24 : L::kStep == 8 ? 12 : 18;
   }
 };
 

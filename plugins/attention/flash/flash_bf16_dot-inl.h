@@ -10,9 +10,10 @@
 
 namespace ng {
 
-struct Bf16DotLanes {
+struct Bf16DotLanes : FloatSums<avx512::Vec16> {
   using V = avx512::Vec16;
   using Element = uint16_t;
+  using Probabilities = Bf16DotLanes;
   static constexpr int kStep = 2;
   static constexpr int kAccumulators = 1;
   using Columns = __m512bh;

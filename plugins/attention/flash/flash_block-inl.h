@@ -22,7 +22,8 @@ struct FlashBlock {
   static constexpr int kBlockRows = Level::kBlockRows;
   static constexpr int kTile = static_cast<int>(kTileTokens);
   static constexpr int kSplitTiles = kSplitKeys / kTile;
-  static constexpr int kStepBytes = kTile * 4;  // of 16 columns: one f32 or two 16-bit elements
+  static constexpr int64_t kStepBytes = kTile * 4;  // of 16 columns: what fits 32 bits of each
+  static constexpr int64_t kScalesBytes = kTile * int64_t{sizeof(float)};
 
   // The tiles of one side of a split. Those that the keys do not reach repeat another.
   struct Tiles {
@@ -36,6 +37,35 @@ struct FlashBlock {
     }
   };
 
+  // The first n_keys keys (kKeys) or values of a split, unpacked into `memory`.
+  template <class L, bool kKeys>
+  static Tiles Unpack(const Tiles& packed, int head_dim, int n_keys, float* memory) {
+    using Wide = typename L::Wide;
+    const int n_columns = kKeys ? kTile : head_dim;
+    const int n_steps = (kKeys ? head_dim + L::kStep - 1 : kTile) / L::kStep;
+    const int64_t stride = Offset<Wide>(n_columns);
+    Tiles wide;
+    wide.tile_bytes = kScalesBytes + n_steps * L::kPairs * stride;
+    auto* to = reinterpret_cast<std::byte*>(memory);
+    for (int t = 0; t < kSplitTiles; ++t) {
+      wide.at[t] = to;
+      if (t * kTile >= n_keys) continue;
+      const std::byte* from = packed.at[t];
+      Scales(from).Store(reinterpret_cast<float*>(to));
+      from += kScalesBytes;
+      to += kScalesBytes;
+      for (int step = 0; step < n_steps; ++step) {
+        for (int c = 0; c < n_columns; c += 16) {
+          const int n = n_columns - c < 16 ? n_columns - c : 16;
+          L::Unpack(from + Offset<L>(c), n, stride, to + Offset<Wide>(c));
+        }
+        from += Offset<L>(n_columns);
+        to += L::kPairs * stride;
+      }
+    }
+    return wide;
+  }
+
   // A side to multiply, and one that is fetched meanwhile, byte for byte, in the order in which it
   // lies in memory: the processor foresees neither. Nothing to fetch: nullptr.
   struct Operand {
@@ -44,7 +74,9 @@ struct FlashBlock {
   };
 
   const float* q;             // L::Elements [steps][kBlockRows][kStep], by the codec of K
+  const float* q_units;       // [n_rows], where K is scaled
   float* scores;              // [n_rows][kSplitKeys]; later weights: L::Elements by the codec of V
+  float units[kBlockRows];    // of the weights, where V is scaled
   float* out;                 // [n_rows][out_stride]
   int64_t out_stride;         //
   int head_dim;               //
@@ -73,6 +105,31 @@ struct FlashBlock {
     for (int row = 0; row < n_rows; row += kMost) ScoreRows<L, kMost>(row);
   }
 
+  // Multiplies the scales of the values into the n weights of a row, f32 here, and rounds them to
+  // integers; those of keys that only other rows see become 0.
+  template <class L>
+  void ScaleWeights(int row) {
+    float* weights = scores + row * kSplitKeys;
+    const int n = n_visible[row];
+    UnitFinder<V> finder;
+    const auto scale = [&](int i, int n_kept) {
+      V x = V::Mul(V::Load(weights + i), Scales(v.tiles->at[i / kTile]));
+      if (n_kept < kTile) x = x.KeepFirst(n_kept, 0.0F);
+      finder.Add(x);
+      x.Store(weights + i);
+    };
+    int i = 0;
+    for (; i + kTile <= n; i += kTile) scale(i, kTile);
+    if (i < n) scale(i, n - i);
+    const RowUnit unit = finder.Find();
+    units[row] = unit.unit;
+    const V inverse = V::Set(unit.inverse);
+    auto* integers =
+        reinterpret_cast<typename L::Element*>(weights);  // never ahead of what is read
+    for (i = 0; i < n; i += kTile) L::Narrow(V::Mul(V::Load(weights + i), inverse), integers + i);
+    for (; i < n_visible[n_rows - 1]; i += kTile) L::Narrow(V::Set(0.0F), integers + i);
+  }
+
   // out = the sum of weight * v over the keys that each row may see, in order.
   template <class L>
   void SumValues() const {
@@ -93,27 +150,27 @@ struct FlashBlock {
     const int n_tiles = (n_visible[row + kRows - 1] + kTile - 1) / kTile;
     int tile = 0;
     if (k.ahead == nullptr) {
-      for (; tile + kTiles <= n_tiles; tile += kTiles) {
-        ScoreTiles<L, kRows, kTiles>(row, tile, nullptr);
-      }
+      for (; tile + kTiles <= n_tiles; tile += kTiles) ScoreTiles<L, kRows, kTiles>(row, tile);
     }
-    for (; tile < n_tiles; ++tile) {
-      ScoreTiles<L, kRows, 1>(row, tile, (k.ahead == nullptr ? k.tiles : k.ahead)->at[tile]);
-    }
+    for (; tile < n_tiles; ++tile) ScoreTiles<L, kRows, 1>(row, tile);
   }
 
   template <class L, int kRows, int kTiles>
-  NG_INLINE void ScoreTiles(int row, int tile, const std::byte* fetched) const {
-    V sums[kRows][kTiles][L::kAccumulators];
-    Clear(&sums[0][0][0], kRows * kTiles * L::kAccumulators);
+  NG_INLINE void ScoreTiles(int row, int tile) const {
+    typename L::Accumulator sums[kRows][kTiles][L::kAccumulators];
+    Clear<L>(&sums[0][0][0], kRows * kTiles * L::kAccumulators);
     const std::byte* at[kTiles];
-    for (int t = 0; t < kTiles; ++t) at[t] = k.tiles->at[tile + t];
+    for (int t = 0; t < kTiles; ++t) at[t] = k.tiles->at[tile + t] + DataOffset<L>();
     const auto* x = reinterpret_cast<const typename L::Element*>(q) + row * L::kStep;
+    const Tiles& ahead = k.ahead == nullptr ? *k.tiles : *k.ahead;
+    const std::byte* fetched = ahead.at[tile];
+    const int64_t n_fetched = FetchedBytes<L>(ahead);
     const int64_t end = int64_t{(head_dim + L::kStep - 1) / L::kStep} * kStepBytes;
     for (int64_t step = 0; step < end; step += kStepBytes) {
       typename L::Columns keys[kTiles];
       for (int t = 0; t < kTiles; ++t) keys[t] = L::Load(at[t] + step);
-      if constexpr (kTiles == 1) Prefetch(fetched + step);
+      if constexpr (kTiles == 1) Prefetch(fetched, n_fetched);
+      fetched += n_fetched;
       for (int r = 0; r < kRows; ++r) {
         const typename L::Factor factor = L::LoadFactor(x + r * L::kStep);
         for (int t = 0; t < kTiles; ++t) L::MulAdd(factor, keys[t], sums[r][t]);
@@ -122,7 +179,11 @@ struct FlashBlock {
     }
     for (int r = 0; r < kRows; ++r) {
       for (int t = 0; t < kTiles; ++t) {
-        L::Total(sums[r][t]).Store(scores + (row + r) * kSplitKeys + (tile + t) * kTile);
+        V total = L::Total(sums[r][t]);
+        if constexpr (L::kScaled) {
+          total = V::Mul(V::Mul(total, Scales(k.tiles->at[tile + t])), V::Set(q_units[row + r]));
+        }
+        total.Store(scores + (row + r) * kSplitKeys + (tile + t) * kTile);
       }
     }
   }
@@ -150,36 +211,60 @@ struct FlashBlock {
 
   // Dimensions [dim, dim + 16 * kVectors). A value that a query may not see is never multiplied,
   // not even by a zero weight: it may be NaN. So all rows walk the whole steps that the first may
-  // see, then each row its own few more.
+  // see, then each row its own few more. Scaled values are integers, and weights zero: there all
+  // walk what the last may see.
   template <class L, int kRows, int kVectors, bool kPartial>
   NG_INLINE void SumDims(int row, int dim) const {
-    V sums[kRows][kVectors][L::kAccumulators];
-    Clear(&sums[0][0][0], kRows * kVectors * L::kAccumulators);
+    typename L::Accumulator sums[kRows][kVectors][L::kAccumulators];
+    Clear<L>(&sums[0][0][0], kRows * kVectors * L::kAccumulators);
     const auto* weights = reinterpret_cast<const typename L::Element*>(scores + row * kSplitKeys);
     constexpr size_t kRowBytes = kSplitKeys * sizeof(float);
     constexpr size_t kRowElements = kRowBytes / sizeof(typename L::Element);
-    const int64_t stride = int64_t{head_dim} * 4;  // of a step: one f32 or two 16-bit elements
+    const int64_t stride = Offset<L>(head_dim);  // of a step
     const Tiles& ahead = v.ahead == nullptr ? *v.tiles : *v.ahead;
-    const int common = n_visible[row] / L::kStep * L::kStep;
+    const int64_t n_fetched = FetchedBytes<L>(ahead);
+    const int common = L::kScaled
+                           ? (n_visible[row + kRows - 1] + L::kStep - 1) / L::kStep * L::kStep
+                           : n_visible[row] / L::kStep * L::kStep;
     for (int key = 0; key < common; key += kTile) {
       const int tile_end = common < key + kTile ? common : key + kTile;
-      const std::byte* at = v.tiles->at[key / kTile] + int64_t{dim} * 4;
+      const std::byte* at = v.tiles->at[key / kTile] + DataOffset<L>() + Offset<L>(dim);
       const int64_t n_before = int64_t{dim} * (kSplitKeys / kTile) + int64_t{key} * kVectors;
-      const std::byte* fetched = ahead.Find(n_before / L::kStep * kStepBytes);
+      const std::byte* fetched = ahead.Find(n_before / L::kStep * n_fetched);
       for (int j = key; j < tile_end; j += L::kStep) {
         typename L::Columns values[kVectors];
         for (int c = 0; c < kVectors; ++c) {
           values[c] = LoadValues<L, kPartial>(at + c * kStepBytes, dim);
-          Prefetch(fetched + c * kStepBytes);
+          Prefetch(fetched + c * n_fetched, n_fetched);
         }
         for (int r = 0; r < kRows; ++r) {
           const typename L::Factor weight = L::LoadFactor(weights + r * kRowElements + j);
           for (int c = 0; c < kVectors; ++c) L::MulAdd(weight, values[c], sums[r][c]);
         }
         at += stride;
-        fetched += kVectors * kStepBytes;
+        fetched += kVectors * n_fetched;
       }
     }
+    if constexpr (L::kScaled) {
+      for (int r = 0; r < kRows; ++r) {
+        for (int c = 0; c < kVectors; ++c) {
+          V::Mul(L::Total(sums[r][c]), V::Set(units[row + r]))
+              .Store(out + (row + r) * out_stride + dim + c * 16);
+        }
+      }
+    } else {
+      SumRest<L, kRows, kVectors, kPartial>(sums, row, dim);
+    }
+  }
+
+  // The keys of SumDims that not all of its rows see.
+  template <class L, int kRows, int kVectors, bool kPartial>
+  NG_INLINE void SumRest(const V (&sums)[kRows][kVectors][L::kAccumulators], int row,
+                         int dim) const {
+    const auto* weights = reinterpret_cast<const typename L::Element*>(scores + row * kSplitKeys);
+    constexpr size_t kRowElements = kSplitKeys * sizeof(float) / sizeof(typename L::Element);
+    const int64_t stride = int64_t{head_dim} * 4;
+    const int common = n_visible[row] / L::kStep * L::kStep;
     float rest[kRows][kVectors][L::kAccumulators * 16];  // out of registers, for rows in turn
     for (int r = 0; r < kRows; ++r) {
       for (int c = 0; c < kVectors; ++c) {
@@ -201,12 +286,33 @@ struct FlashBlock {
     }
   }
 
-  static NG_INLINE void Clear(V* sums, int n) {
-    for (int i = 0; i < n; ++i) sums[i] = V::Set(0.0F);
+  template <class L>
+  static NG_INLINE void Clear(typename L::Accumulator* sums, int n) {
+    for (int i = 0; i < n; ++i) sums[i] = L::Zero();
   }
 
-  static NG_INLINE void Prefetch(const std::byte* p) {
+  template <class L>
+  static constexpr int64_t DataOffset() {
+    return L::kScaled ? kScalesBytes : 0;
+  }
+  // Of value dimension `dim` within a step; a wide step has whole vectors of dimensions.
+  template <class L>
+  static constexpr int64_t Offset(int dim) {
+    return L::kWide ? (dim + 15) / 16 * kStepBytes : int64_t{dim} * 4;
+  }
+  static NG_INLINE V Scales(const std::byte* tile) {
+    return V::Load(reinterpret_cast<const float*>(tile));
+  }
+
+  // Bytes of another side's tiles for each step and vector of this one's.
+  template <class L>
+  NG_INLINE int64_t FetchedBytes(const Tiles& ahead) const {
+    return ahead.tile_bytes * L::kStep / head_dim;
+  }
+  // About n bytes, at most two cache lines.
+  static NG_INLINE void Prefetch(const std::byte* p, int64_t n) {
     _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
+    if (n > 96) _mm_prefetch(reinterpret_cast<const char*>(p + 64), _MM_HINT_T0);
   }
 };
 

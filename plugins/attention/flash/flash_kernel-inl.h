@@ -14,16 +14,21 @@
 
 #include "ng/vec16.h"
 #include "plugins/attention/flash/capture.h"
-#include "plugins/attention/flash/flash_block-inl.h"
 #include "plugins/attention/flash/flash_kernel.h"
-#include "plugins/attention/flash/flash_lanes-inl.h"
+#include "plugins/attention/flash/flash_pairs.h"
 #include "plugins/attention/flash/flash_scratch.h"
+// In this order: each uses those before it.
+#include "plugins/attention/flash/flash_lanes-inl.h"
+//
+#include "plugins/attention/flash/flash_int_lanes-inl.h"
+//
+#include "plugins/attention/flash/flash_block-inl.h"
 #include "plugins/attention/flash/flash_softmax-inl.h"
 
 namespace ng {
 
-// One item on one level, K and V in their codecs' lanes. Its rows are (query, head) pairs, queries
-// outermost.
+// One item on one level, K and V in their codecs' lanes: those for many rows where these are more
+// than a block. Its rows are (query, head) pairs, queries outermost.
 template <class Level, class KeyLanes, class ValueLanes>
 class FlashItem {
  public:
@@ -67,6 +72,7 @@ class FlashItem {
   using Block = FlashBlock<Level>;
   using Tiles = typename Block::Tiles;
   using Operand = typename Block::Operand;
+  using Probabilities = typename ValueLanes::Probabilities;
   static constexpr int kBlockRows = Level::kBlockRows;
 
   int64_t Pos(int64_t row) const { return rows_.start_pos + item_.query_begin + row / group_; }
@@ -96,9 +102,14 @@ class FlashItem {
   void PackQueries() {
     using Element = typename KeyLanes::Element;
     constexpr int kStep = KeyLanes::kStep;
-    const V scale = V::Set(scale_);
     for (int64_t row = 0; row < n_rows_; ++row) {
       const float* q = run_.q.Row(TensorRow(row), Head(row));
+      V scale = V::Set(scale_);
+      if constexpr (KeyLanes::kScaled) {
+        const RowUnit unit = FindQueryUnit(q);
+        scratch_.q_units[row] = unit.unit * scale_;
+        scale = V::Set(unit.inverse);
+      }
       auto* packed = reinterpret_cast<Element*>(scratch_.q + row / kBlockRows * scratch_.q_stride);
       packed += row % kBlockRows * kStep;
       for (int d = 0; d < head_dim_; d += 16) {
@@ -113,18 +124,44 @@ class FlashItem {
     }
   }
 
+  RowUnit FindQueryUnit(const float* q) const {
+    UnitFinder<V> finder;
+    for (int d = 0; d < head_dim_; d += 16) {
+      finder.Add(V::LoadFirst(q + d, head_dim_ - d < 16 ? head_dim_ - d : 16));
+    }
+    return finder.Find();
+  }
+
   // All rows against one split; block by block, each merged into `left` if asked to.
   void AttendSplit(int64_t split, const PartialRows& to, bool merge) {
-    const Tiles k = FindTiles(item_, view_.k, split);
-    const Tiles v = FindTiles(item_, view_.v, split);
-    const Tiles next = FindNextKeys(split, v);
+    const Tiles stored_v = FindTiles(item_, view_.v, split);
+    const Tiles k = Multiplied<KeyLanes, true>(FindTiles(item_, view_.k, split), split);
+    const Tiles v = Multiplied<ValueLanes, false>(stored_v, split);
+    const Tiles next = FindNextKeys(split, stored_v);
     for (int64_t row = 0; row < n_rows_; row += kBlockRows) {
       const int64_t n = n_rows_ - row < kBlockRows ? n_rows_ - row : kBlockRows;
       if (Visible(row + n - 1, split) == 0) continue;
-      // The first block fetches for all.
-      AttendBlock(split, row, {&k, row == 0 ? &v : nullptr}, {&v, row == 0 ? &next : nullptr},
+      // The first block fetches for all; what was unpacked is near.
+      const Tiles* ahead_of_k = row == 0 && !ValueLanes::kWide ? &v : nullptr;
+      AttendBlock(split, row, {&k, ahead_of_k}, {&v, row == 0 ? &next : nullptr},
                   merge ? to : to.From(row));
       if (merge) MergeRows(split, row, n, to, scratch_.left.From(row));
+    }
+  }
+
+  // The tiles as the lanes read them.
+  template <class L, bool kKeys>
+  Tiles Multiplied(const Tiles& stored, int64_t split) const {
+    if constexpr (L::kWide) {
+      const int n_keys = Visible(n_rows_ - 1, split);
+      float* memory = kKeys ? scratch_.keys : scratch_.values;
+      if ((kKeys ? view_.k : view_.v).codec == Codec::kInt8) {
+        return Block::template Unpack<typename Level::Int8, kKeys>(stored, head_dim_, n_keys,
+                                                                   memory);
+      }
+      return Block::template Unpack<typename Level::Int4, kKeys>(stored, head_dim_, n_keys, memory);
+    } else {
+      return stored;
     }
   }
 
@@ -163,6 +200,7 @@ class FlashItem {
                    const PartialRows& to) {
     Block block;
     block.q = scratch_.q + row / kBlockRows * scratch_.q_stride;
+    block.q_units = scratch_.q_units + row;
     block.scores = scratch_.scores;
     block.out = to.out;
     block.out_stride = to.out_stride;
@@ -178,9 +216,12 @@ class FlashItem {
       if (n == 0) continue;
       float* scores = block.scores + r * kSplitKeys;
       if (!run_.captures.empty()) CaptureScores(row + r, split, scores, n);
-      const Softmax softmax = SplitSoftmax<Level>::template Exponentiate<ValueLanes>(scores, n);
+      const Softmax softmax = SplitSoftmax<Level>::template Exponentiate<Probabilities>(scores, n);
       to.max[r] = softmax.max;
       to.sum[r] = softmax.sum;
+    }
+    if constexpr (ValueLanes::kScaled) {
+      for (int r = 0; r < block.n_rows; ++r) block.template ScaleWeights<ValueLanes>(r);
     }
     block.template SumValues<ValueLanes>();
   }
@@ -209,8 +250,8 @@ class FlashItem {
       }
       if (run_.captures.empty()) continue;
       for (const ProbabilityRow& capture : Captures(row)) {
-        SplitSoftmax<Level>::template FinishCapture<ValueLanes>({result.max[row], result.sum[row]},
-                                                                capture.pos + 1, capture.out);
+        SplitSoftmax<Level>::template FinishCapture<Probabilities>(
+            {result.max[row], result.sum[row]}, capture.pos + 1, capture.out);
       }
     }
   }
@@ -244,6 +285,14 @@ struct Flash {
   template <class KeyLanes, class ValueLanes>
   static void AttendIn(const AttentionPlan& plan, const AttentionRun& run, const FlashWork& work,
                        float* scratch) {
+    using ManyKeyLanes = typename ManyRows<KeyLanes>::Lanes;
+    using ManyValueLanes = typename ManyRows<ValueLanes>::Lanes;
+    if constexpr (KeyLanes::kScaled || ValueLanes::kScaled) {
+      const int64_t n_queries = work.item.query_end - work.item.query_begin;
+      if (n_queries * plan.spec.n_heads / plan.spec.n_kv_heads > Level::kBlockRows) {
+        return FlashItem<Level, ManyKeyLanes, ManyValueLanes>(plan, run, work, scratch).Attend();
+      }
+    }
     FlashItem<Level, KeyLanes, ValueLanes>(plan, run, work, scratch).Attend();
   }
 
@@ -257,6 +306,10 @@ struct Flash {
         return AttendIn<KeyLanes, typename Level::Bf16>(plan, run, work, scratch);
       case Codec::kF16:
         return AttendIn<KeyLanes, typename Level::F16>(plan, run, work, scratch);
+      case Codec::kInt8:
+        return AttendIn<KeyLanes, typename Level::Int8>(plan, run, work, scratch);
+      case Codec::kInt4:
+        return AttendIn<KeyLanes, typename Level::Int4>(plan, run, work, scratch);
     }
   }
 
@@ -269,6 +322,10 @@ struct Flash {
         return AttendKeys<typename Level::Bf16>(plan, run, work, scratch);
       case Codec::kF16:
         return AttendKeys<typename Level::F16>(plan, run, work, scratch);
+      case Codec::kInt8:
+        return AttendKeys<typename Level::Int8>(plan, run, work, scratch);
+      case Codec::kInt4:
+        return AttendKeys<typename Level::Int4>(plan, run, work, scratch);
     }
   }
 

@@ -9,7 +9,11 @@
 //
 // Keys and values are widened to f32, in which everything is computed; but on the level avx512_bf16
 // a query that meets bf16 keys and weights that meet bf16 values are rounded to bf16, and products
-// of pairs are summed in f32.
+// of pairs are summed in f32. And on every level a query that meets int8 or int4 keys, and the
+// weights of a split times the scales of such values, are rounded to 16-bit integers relative to
+// the largest of them, and products are summed exactly, in 32 bits. A few rows read the integers as
+// they are packed; for many, each tile is unpacked once, to 16 bits, of which the bits are the
+// same.
 #ifndef NG_PLUGINS_ATTENTION_FLASH_FLASH_KERNEL_H_
 #define NG_PLUGINS_ATTENTION_FLASH_FLASH_KERNEL_H_
 

@@ -4,11 +4,14 @@
 // A step is what one load unpacks: 16 columns (keys in K, dimensions in V) of kStep elements that
 // are added up (dimensions in K, keys in V). A row of the other factor (a query, a row of weights)
 // holds kStep elements for it. Each lane struct says, for one codec:
+//   kScaled                    whether a tile begins with the scales of its 16 tokens
+//   kWide                      whether the tiles were unpacked before
 //   Element                    what the other factor is kept as
+//   Probabilities              how the softmax leaves it (for V): Narrow and Widen
 //   Columns, Load, LoadFirst   a step of all 16 columns, of the first n with zeros beyond
 //   KeepFirstElement           with the second element zero in every column
 //   Factor, LoadFactor         a row's elements, in every lane
-//   MulAdd, Total              into kAccumulators vectors, and the 16 sums they stand for
+//   Zero, MulAdd, Total        kAccumulators Accumulators, and the 16 sums they stand for
 //   Narrow, Widen              16 f32 as Elements (and as what those are worth), and back
 
 #include <cstddef>
@@ -19,10 +22,20 @@
 
 namespace ng {
 
+// Sums in f32.
+template <class V>
+struct FloatSums {
+  static constexpr bool kScaled = false;
+  static constexpr bool kWide = false;
+  using Accumulator = V;
+  static NG_INLINE V Zero() { return V::Set(0.0F); }
+};
+
 // Rows of f32.
 template <class V>
-struct FloatFactors {
+struct FloatFactors : FloatSums<V> {
   using Element = float;
+  using Probabilities = FloatFactors;
   static NG_INLINE V Narrow(V x, float* to) {
     x.Store(to);
     return x;

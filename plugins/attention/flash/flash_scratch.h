@@ -35,23 +35,37 @@ struct PartialRows {
 // A worker's own.
 struct WorkerScratch {
   float* q;           // [n_blocks][q_stride], packed
+  float* q_units;     // [n_rows], where keys are scaled
   float* scores;      // [block_rows][kSplitKeys], of one block and split
   PartialRows left;   // [n_rows], the merged splits of an item that walks all keys
   PartialRows right;  // [block_rows], one split of one block
+  float* keys;        // a split of keys, unpacked; only there for several blocks of rows
+  float* values;      // and of values
   int64_t q_stride;   // floats of a packed block: rows times dimensions, each at most a float
 
+  // Of a split's keys or values as 16-bit integers, with a scale each.
+  static int64_t UnpackedFloats(int head_dim) { return kSplitKeys * (RoundUp16(head_dim) / 2 + 1); }
   static int64_t Floats(int head_dim, int64_t n_rows, int block_rows) {
     const int64_t n_blocks = (n_rows + block_rows - 1) / block_rows;
-    return (n_blocks * RoundUp16(head_dim) + kSplitKeys) * block_rows +
-           PartialRows::Floats(head_dim, n_rows) + PartialRows::Floats(head_dim, block_rows);
+    return (n_blocks * RoundUp16(head_dim) + kSplitKeys) * block_rows + RoundUp16(n_rows) +
+           PartialRows::Floats(head_dim, n_rows) + PartialRows::Floats(head_dim, block_rows) +
+           (n_blocks > 1 ? 2 * UnpackedFloats(head_dim) : 0);
   }
   static WorkerScratch At(float* memory, int head_dim, int64_t n_rows, int block_rows) {
     const int64_t q_stride = RoundUp16(head_dim) * block_rows;
-    float* scores = memory + (n_rows + block_rows - 1) / block_rows * q_stride;
+    float* q_units = memory + (n_rows + block_rows - 1) / block_rows * q_stride;
+    float* scores = q_units + RoundUp16(n_rows);
     float* left = scores + kSplitKeys * block_rows;
     float* right = left + PartialRows::Floats(head_dim, n_rows);
-    return {memory, scores, PartialRows::At(left, head_dim, n_rows),
-            PartialRows::At(right, head_dim, block_rows), q_stride};
+    float* keys = right + PartialRows::Floats(head_dim, block_rows);
+    return {memory,
+            q_units,
+            scores,
+            PartialRows::At(left, head_dim, n_rows),
+            PartialRows::At(right, head_dim, block_rows),
+            keys,
+            keys + UnpackedFloats(head_dim),
+            q_stride};
   }
 };
 

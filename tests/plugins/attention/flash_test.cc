@@ -19,6 +19,7 @@
 #include "plugins/cache/contiguous/contiguous_store.h"
 #include "tests/conformance/attention_conformance.h"
 #include "tests/conformance/scattered_store.h"
+#include "tests/conformance/tiles16.h"
 #include "tests/plugins/attention/flash_testing.h"
 
 namespace ng {
@@ -33,11 +34,36 @@ class FlashTest : public testing::TestWithParam<IsaLevel> {
     return Workbench(c, CreateFlashAttention, ScatteredStore::Create, GetParam(), 1)
         .Run(data, WholeSteps(c));
   }
+
+  // Of one head, token `bad` being infinite: every query from there on, and no bit of one before.
+  void ExpectNanFrom(const AttentionCase& c, int64_t bad, KvPart part) const {
+    auto data = MakeData(c);
+    const AttentionResult clean = Flash(c, data);
+    const auto dim = static_cast<size_t>(c.head_dim);
+    for (size_t d = 0; d < dim; ++d) {
+      std::vector<float>& rows = part == KvPart::kKey ? data[0].k : data[0].v;
+      rows[static_cast<size_t>(bad) * dim + d] = d % 2 == 0
+                                                     ? std::numeric_limits<float>::quiet_NaN()
+                                                     : std::numeric_limits<float>::infinity();
+    }
+    const AttentionResult dirty = Flash(c, data);
+    ASSERT_EQ(dirty.out.size(), 1U);
+    const size_t first_bad = static_cast<size_t>(bad * c.n_heads) * dim;
+    for (size_t i = 0; i < dirty.out[0].size(); ++i) {
+      if (i < first_bad) {
+        EXPECT_EQ(std::bit_cast<uint32_t>(dirty.out[0][i]),
+                  std::bit_cast<uint32_t>(clean.out[0][i]));
+      } else {
+        EXPECT_FALSE(std::isfinite(dirty.out[0][i])) << c.Describe() << ", element " << i;
+      }
+    }
+  }
 };
 
 TEST_P(FlashTest, Conforms) {
-  EXPECT_THAT(CheckAttention(CreateFlashAttention,
-                             {.isa = GetParam(), .bf16_tolerance = Bf16Tolerance(GetParam())}),
+  EXPECT_THAT(CheckAttention(CreateFlashAttention, {.isa = GetParam(),
+                                                    .bf16_tolerance = Bf16Tolerance(GetParam()),
+                                                    .int_tolerance = kIntTolerance}),
               IsEmpty());
 }
 
@@ -76,8 +102,7 @@ TEST_P(FlashTest, MatchesReferenceAndKeepsItsBitsOnRandomShapes) {
     const AttentionResult whole =
         Workbench(c, CreateFlashAttention, ScatteredStore::Create, isa, 1).Run(data, WholeSteps(c));
     RC_ASSERT(!whole.out.empty());
-    const bool bf16 = c.codec_k == Codec::kBf16 || c.codec_v == Codec::kBf16;
-    const float tolerance = bf16 ? Bf16Tolerance(isa) : kTolerance;
+    const float tolerance = Tolerance(c, isa);
     RC_ASSERT(FindDifference(whole.out, reference.out, tolerance) == "");
 
     std::mt19937 random(c.seed);
@@ -93,11 +118,16 @@ TEST_P(FlashTest, GivesBackTheValueOfASingleKey) {
     AttentionCase c{
         .n_heads = 3, .n_kv_heads = 1, .head_dim = 37, .codec_v = codec, .lengths = {1}};
     auto data = MakeData(c);
-    for (float& x : data[0].v) x = std::round(x * 8.0F);  // exact in every codec
+    for (float& x : data[0].v) x = std::round(x * 8.0F);  // exact in every codec of floats
+    RoundToCodec(codec, 37, data[0].v.data());
     const AttentionResult result = Flash(c, data);
     ASSERT_EQ(result.out.size(), 1U);
     for (size_t i = 0; i < result.out[0].size(); ++i) {
-      EXPECT_EQ(result.out[0][i], data[0].v[i % 37]);
+      if (HasScales(codec)) {
+        EXPECT_FLOAT_EQ(result.out[0][i], data[0].v[i % 37]);
+      } else {
+        EXPECT_EQ(result.out[0][i], data[0].v[i % 37]);
+      }
     }
   }
 }
@@ -121,27 +151,41 @@ TEST_P(FlashTest, AveragesTheValuesOfIdenticalKeys) {
   }
 }
 
-// A NaN or an infinity in a token may show in later queries only, though they share its tile.
-TEST_P(FlashTest, KeepsEarlierQueriesFreeOfALaterTokensNan) {
-  for (const int64_t bad :
-       {int64_t{5}, int64_t{16}, int64_t{kSplitKeys - 1}, int64_t{kSplitKeys}}) {
-    AttentionCase c{.n_heads = 2, .n_kv_heads = 1, .head_dim = 17, .lengths = {kSplitKeys + 20}};
-    auto data = MakeData(c);
-    const AttentionResult clean = Flash(c, data);
-    for (int d = 0; d < 17; ++d) {
-      data[0].k[static_cast<size_t>(bad * 17 + d)] = std::numeric_limits<float>::quiet_NaN();
-      data[0].v[static_cast<size_t>(bad * 17 + d)] = std::numeric_limits<float>::infinity();
+// A NaN or an infinity in a token may show in later queries only, though they share its tile; and
+// there it must, whatever the codec.
+TEST_P(FlashTest, ShowsATokensNanInLaterQueriesOnly) {
+  for (const Codec codec : kCodecs) {
+    for (const int64_t bad :
+         {int64_t{5}, int64_t{16}, int64_t{kSplitKeys - 1}, int64_t{kSplitKeys}}) {
+      const AttentionCase c{.n_heads = 2,
+                            .n_kv_heads = 1,
+                            .head_dim = 17,
+                            .codec_k = codec,
+                            .codec_v = codec,
+                            .lengths = {kSplitKeys + 20}};
+      ExpectNanFrom(c, bad, KvPart::kKey);
+      ExpectNanFrom(c, bad, KvPart::kValue);
     }
-    const AttentionResult dirty = Flash(c, data);
-    ASSERT_EQ(dirty.out.size(), 1U);
-    const auto first_bad = static_cast<size_t>(bad * 2 * 17);
-    for (size_t i = 0; i < dirty.out[0].size(); ++i) {
-      if (i < first_bad) {
-        EXPECT_EQ(std::bit_cast<uint32_t>(dirty.out[0][i]),
-                  std::bit_cast<uint32_t>(clean.out[0][i]));
-      } else {
-        EXPECT_TRUE(std::isnan(dirty.out[0][i])) << i;
-      }
+  }
+}
+
+// A query that is not finite gives nothing that is.
+TEST_P(FlashTest, ShowsAQuerysNan) {
+  for (const Codec codec : kCodecs) {
+    const AttentionCase c{.n_heads = 7,
+                          .n_kv_heads = 1,
+                          .head_dim = 9,
+                          .codec_k = codec,
+                          .codec_v = codec,
+                          .lengths = {kSplitKeys + 3}};
+    auto data = MakeData(c);
+    const size_t width = 7 * 9;
+    const size_t bad = data[0].q.size() - width;  // the last token, head 0
+    data[0].q[bad + 4] = std::numeric_limits<float>::quiet_NaN();
+    const AttentionResult result = Flash(c, data);
+    ASSERT_EQ(result.out.size(), 1U);
+    for (size_t i = 0; i < result.out[0].size(); ++i) {
+      EXPECT_EQ(std::isnan(result.out[0][i]), i >= bad && i < bad + 9) << i;
     }
   }
 }
@@ -195,7 +239,7 @@ TEST_F(FlashBackendTest, RefusesWhatItDoesNotImplementNamingWhatItDoes) {
   EXPECT_THAT(Refusal(spec_, {.layout = "rows"}),
               testing::AllOf(HasSubstr("rows"), HasSubstr("tiles16")));
   EXPECT_THAT(Refusal(spec_, {.layout = kLayoutTiles16, .codec_v = static_cast<Codec>(7)}),
-              testing::AllOf(HasSubstr("7"), HasSubstr("f32, bf16, f16")));
+              testing::AllOf(HasSubstr("7"), HasSubstr("f32, bf16, f16, int8, int4")));
 }
 
 TEST_F(FlashBackendTest, RefusesAViewThatIsTooShort) {

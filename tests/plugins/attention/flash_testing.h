@@ -2,6 +2,7 @@
 #ifndef NG_TESTS_PLUGINS_ATTENTION_FLASH_TESTING_H_
 #define NG_TESTS_PLUGINS_ATTENTION_FLASH_TESTING_H_
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -14,11 +15,20 @@
 namespace ng {
 
 inline constexpr float kTolerance = 3e-5F;
-inline constexpr Codec kCodecs[] = {Codec::kF32, Codec::kBf16, Codec::kF16};
+// Queries of int8 and int4 keys, and weights of such values, are rounded to 15 bits and a sign.
+inline constexpr float kIntTolerance = 3e-4F;
+inline constexpr Codec kCodecs[] = {Codec::kF32, Codec::kBf16, Codec::kF16, Codec::kInt8,
+                                    Codec::kInt4};
 
 // The level with dot products of bf16 rounds queries and weights to 8 bits.
 inline float Bf16Tolerance(IsaLevel isa) {
   return isa == IsaLevel::kAvx512Bf16 ? 1e-2F : kTolerance;
+}
+
+inline float Tolerance(const AttentionCase& c, IsaLevel isa) {
+  const bool bf16 = c.codec_k == Codec::kBf16 || c.codec_v == Codec::kBf16;
+  const bool ints = HasScales(c.codec_k) || HasScales(c.codec_v);
+  return std::max(bf16 ? Bf16Tolerance(isa) : kTolerance, ints ? kIntTolerance : kTolerance);
 }
 
 // A backend and a store over `threads` threads of one ISA level.

@@ -45,7 +45,7 @@ constexpr CoreKey kTable[] = {
     {Text("attention.name", "flash", "the attention plugin")},
     {Text("cache.name", "contiguous", "the cache plugin")},
     {Text("cache.codec", "f32", "type that keys and values are stored in", kCodecs)},
-    {Text("cache.codec_k", "", "type of the keys; empty: cache.codec", kCodecs)},
+    {Text("cache.codec_k", "", "type of the keys; empty: cache.codec, but int8 for int4", kCodecs)},
     {Text("cache.codec_v", "", "type of the values; empty: cache.codec", kCodecs)},
     {Int("cache.max_tokens", "0", 0, kIntEnd, "tokens per sequence; 0: what the run needs")},
     {Int("cache.max_sequences", "0", 0, kInt32Max, "sequences at a time; 0: as many as prompts")},

@@ -15,10 +15,12 @@
 namespace ng {
 namespace {
 
-constexpr const char* kCodecNames[] = {"f32", "bf16", "f16"};
+constexpr const char* kCodecNames[] = {"f32", "bf16", "f16", "int8", "int4"};
 
 // A capacity that every store can plan for: support is asked before the prompts are known.
 constexpr RunNeeds kSmallestRun = {1, 1};
+
+absl::string_view ToView(std::string_view text) { return {text.data(), text.size()}; }
 
 absl::StatusOr<ModelFile> OpenModelOf(const Config& config, const std::string& random_weights) {
   if (random_weights.empty()) {
@@ -207,7 +209,7 @@ absl::StatusOr<CachePlan> Assembly::PlanCacheFor(const CacheSpec& spec) const {
   return plan;
 }
 
-absl::StatusOr<CacheSpec> Assembly::CacheSpecFor(const RunNeeds& needs) const {
+CacheSpec Assembly::CacheSpecFor(const RunNeeds& needs) const {
   CacheSpec spec;
   spec.n_layers = model.spec.shape.n_layers;
   spec.n_kv_heads = model.spec.shape.n_kv_heads;
@@ -220,27 +222,30 @@ absl::StatusOr<CacheSpec> Assembly::CacheSpecFor(const RunNeeds& needs) const {
 
   const auto codec_of = [&](const char* key) {
     const std::string& own = config().Text(key);
-    return CodecFromName(own.empty() ? config().Text("cache.codec") : own);
+    return CodecFromName(own.empty() ? config().Text("cache.codec") : own).value();
   };
-  const std::optional<Codec> codec_k = codec_of("cache.codec_k");
-  const std::optional<Codec> codec_v = codec_of("cache.codec_v");
-  if (codec_k && codec_v) {
-    spec.codec_k = *codec_k;
-    spec.codec_v = *codec_v;
-    return spec;
-  }
+  spec.codec_k = codec_of("cache.codec_k");
+  spec.codec_v = codec_of("cache.codec_v");
+  return spec;
+}
+
+absl::Status Assembly::CheckCacheRuns() const {
+  CacheSpec spec = CacheSpecFor(kSmallestRun);
+  spec.max_tokens = spec.max_sequences = 1;
+  absl::Status status = PlanCacheFor(spec).status();
+  if (status.ok()) return status;
+  const std::string asked = absl::StrCat("keys ", ToView(CodecName(spec.codec_k)), ", values ",
+                                         ToView(CodecName(spec.codec_v)));
   std::vector<std::string> runnable;
   for (const char* name : kCodecNames) {
-    spec.codec_k = spec.codec_v = *CodecFromName(name);
-    spec.max_tokens = spec.max_sequences = 1;
+    spec.codec_k = spec.codec_v = CodecFromName(name).value();
     if (PlanCacheFor(spec).ok()) runnable.push_back(name);
   }
-  const char* key =
-      codec_k ? (config().Text("cache.codec_v").empty() ? "cache.codec" : "cache.codec_v")
-              : (config().Text("cache.codec_k").empty() ? "cache.codec" : "cache.codec_k");
-  return PluginError(absl::StrCat(
-      config().Describe(key), " = ", config().Text(key), ": ", selection.cache.Describe(), " with ",
-      selection.attention.Describe(), " can run: ", absl::StrJoin(runnable, ", ")));
+  if (runnable.empty()) return status;  // it is not the codecs
+  return PluginError(
+      absl::StrCat(config().Describe("cache.codec"), " = ", config().Text("cache.codec"), " (",
+                   asked, "): ", selection.cache.Describe(), " with ",
+                   selection.attention.Describe(), " can run: ", absl::StrJoin(runnable, ", ")));
 }
 
 absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options) {
@@ -263,9 +268,7 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   const std::vector<OptionValue> values =
       config.PluginValues("attention", attention.descriptor->name);
   NG_ASSIGN_OR_RETURN(assembly->attention, CreateAttention(attention, assembly->Context(values)));
-  NG_ASSIGN_OR_RETURN(CacheSpec smallest, assembly->CacheSpecFor(kSmallestRun));
-  smallest.max_tokens = smallest.max_sequences = 1;
-  NG_RETURN_IF_ERROR(assembly->PlanCacheFor(smallest).status());
+  NG_RETURN_IF_ERROR(assembly->CheckCacheRuns());
   NG_RETURN_IF_ERROR(CreateSamplerChain(*assembly));
   return assembly;
 }

@@ -61,12 +61,13 @@ struct Assembly {
   // at a time then; else the largest number there is.
   bool Recomputes() const;
   int64_t Window() const;
-  // The cache's spec for a run with these needs. Errors: PluginError for a codec that this cache
-  // and this backend cannot run, with those that they can.
-  absl::StatusOr<CacheSpec> CacheSpecFor(const RunNeeds& needs) const;
+  // The cache's spec for a run with these needs.
+  CacheSpec CacheSpecFor(const RunNeeds& needs) const;
   // What the cache would reserve, with the backend's consent to read it. Errors: PluginError,
   // LimitError.
   absl::StatusOr<CachePlan> PlanCacheFor(const CacheSpec& spec) const;
+  // Whether cache and backend can run the codecs at all. Errors: PluginError, with those they can.
+  absl::Status CheckCacheRuns() const;
 };
 
 // Fits everything together. Errors, in this order: config (2), plugins (4), model and tokenizer

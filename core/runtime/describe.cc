@@ -189,8 +189,9 @@ std::string DescribeRun(const Assembly& assembly, const CacheSpec& spec, const M
                   assembly.tokenizer == nullptr ? "none" : assembly.tokenizer_path,
                   "\n  chat_template ", assembly.chat_template_name, ", stop ids ",
                   assembly.stop_ids.empty() ? "none" : absl::StrJoin(assembly.stop_ids, ","), "\n");
-  absl::StrAppend(&out, "memory for ", spec.max_sequences, " x ", spec.max_tokens,
-                  " tokens\n  weights ", plan.weight_bytes, " bytes, cache ", plan.cache_bytes,
+  absl::StrAppend(&out, "memory for ", spec.max_sequences, " x ", spec.max_tokens, " tokens, keys ",
+                  View(CodecName(spec.codec_k)), ", values ", View(CodecName(spec.codec_v)),
+                  "\n  weights ", plan.weight_bytes, " bytes, cache ", plan.cache_bytes,
                   ", activations ", plan.activation_bytes, ", reading ", plan.load_scratch_bytes,
                   "\n  needed ", plan.needed_bytes(), ", available ", plan.available_bytes, "\n");
   return out;

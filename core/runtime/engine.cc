@@ -151,7 +151,7 @@ absl::StatusOr<MemoryPlan> Engine::Impl::PlanMemory(const CacheSpec& spec,
 
 absl::Status Engine::Impl::Load(const RunNeeds& needs) {
   const Clock::time_point start = Clock::now();
-  NG_ASSIGN_OR_RETURN(const CacheSpec spec, assembly_->CacheSpecFor(needs));
+  const CacheSpec spec = assembly_->CacheSpecFor(needs);
   NG_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(spec, needs));
   NG_RETURN_IF_ERROR(CheckMemory(plan));
   const LoadedPlugin& plugin = assembly_->selection.cache;
@@ -347,7 +347,7 @@ std::span<const int32_t> Engine::stop_ids() const { return impl_->assembly().sto
 
 absl::StatusOr<std::string> Engine::Describe(const RunNeeds& needs) const {
   return Guarded([&]() -> absl::StatusOr<std::string> {
-    NG_ASSIGN_OR_RETURN(const CacheSpec spec, impl_->assembly().CacheSpecFor(needs));
+    const CacheSpec spec = impl_->assembly().CacheSpecFor(needs);
     NG_ASSIGN_OR_RETURN(const MemoryPlan plan, impl_->PlanMemory(spec, needs));
     return DescribeRun(impl_->assembly(), spec, plan);
   });

@@ -69,6 +69,18 @@ absl::Status CheckDistinct(std::span<const std::string> chain) {
   return absl::OkStatus();
 }
 
+// Keys suffer more from four bits than values do, so int4 alone means int8 for them. Both are
+// written out where the config is shown.
+absl::Status ResolveCodecs(std::vector<ConfigEntry>* entries) {
+  NG_ASSIGN_OR_RETURN(const std::string codec, LookupEarly(*entries, "cache.codec"));
+  if (codec != "int4") return absl::OkStatus();
+  for (const auto& [key, own] : {std::pair("cache.codec_k", "int8"), {"cache.codec_v", "int4"}}) {
+    NG_ASSIGN_OR_RETURN(const std::string given, LookupEarly(*entries, key));
+    if (given.empty()) entries->push_back({key, own, ConfigOrigin()});
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::vector<ConfigKey> OptionKeys(const LoadedPlugin& plugin) {
@@ -88,7 +100,7 @@ absl::StatusOr<PluginHost> ScanPlugins(const EngineOptions& options) {
 }
 
 absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options) {
-  NG_ASSIGN_OR_RETURN(const std::vector<ConfigEntry> entries, ReadEntries(options));
+  NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> entries, ReadEntries(options));
   NG_ASSIGN_OR_RETURN(PluginHost host, Scan(entries));
   Selection selection;
   NG_ASSIGN_OR_RETURN(const std::string attention, LookupEarly(entries, "attention.name"));
@@ -113,6 +125,7 @@ absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options) {
     }
   }
   selection.keys = keys.Take();
+  NG_RETURN_IF_ERROR(ResolveCodecs(&entries));
   NG_ASSIGN_OR_RETURN(selection.config, Config::Build(entries, selection.keys));
   return selection;
 }

@@ -91,7 +91,7 @@ TEST_P(DecodeAllocations, DoNotGrowWithTheTokensOfGenerate) {
 
 INSTANTIATE_TEST_SUITE_P(StoresCodecsAndThreads, DecodeAllocations,
                          testing::Combine(testing::Values("contiguous", "paged"),
-                                          testing::Values("f32", "bf16", "f16"),
+                                          testing::Values("f32", "bf16", "f16", "int4"),
                                           testing::Values(1, 2)));
 
 TEST(CountingAllocator, CountsNewAndMalloc) {

@@ -148,20 +148,24 @@ TEST_P(BitContractOfLevel, HoldsForEveryIsaLevel) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    EveryCell, BitContractOfLevel,
-    ::testing::Combine(::testing::Values("flash"), ::testing::Values("f32", "bf16", "f16"),
-                       ::testing::Values("f32", "bf16", "f16", "int8", "int4")),
-    [](const auto& info) {
-      return std::get<1>(info.param) + "_cache_" + std::get<2>(info.param) + "_weights";
-    });
+INSTANTIATE_TEST_SUITE_P(EveryCell, BitContractOfLevel,
+                         ::testing::Combine(::testing::Values("flash"),
+                                            ::testing::Values("f32", "bf16", "f16", "int8", "int4"),
+                                            ::testing::Values("f32", "bf16", "f16", "int8",
+                                                              "int4")),
+                         [](const auto& info) {
+                           return std::get<1>(info.param) + "_cache_" + std::get<2>(info.param) +
+                                  "_weights";
+                         });
 
 INSTANTIATE_TEST_SUITE_P(
     Cells, BitContract,
     ::testing::Values(Cell{"flash", "f32", "f32"}, Cell{"flash", "bf16", "f32"},
                       Cell{"flash", "f16", "bf16"}, Cell{"flash", "f32", "f16"},
                       Cell{"flash", "bf16", "int8"}, Cell{"flash", "f32", "int4"},
-                      Cell{"reference", "f32", "f32"}, Cell{"reference", "f16", "bf16"}),
+                      Cell{"flash", "int8", "f32"}, Cell{"flash", "int4", "bf16"},
+                      Cell{"reference", "int4", "f32"}, Cell{"reference", "f32", "f32"},
+                      Cell{"reference", "f16", "bf16"}),
     [](const auto& info) {
       return std::get<0>(info.param) + "_" + std::get<1>(info.param) + "_" +
              std::get<2>(info.param);

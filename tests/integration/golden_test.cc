@@ -53,6 +53,7 @@ struct Way {
   bool use_cache = true;
   int prefill_chunk = 0;
   int threads = 1;
+  std::string codec = "f32";
 
   std::string Name() const {
     return absl::StrCat(attention, use_cache ? " cached" : " recomputed", " chunk ", prefill_chunk,
@@ -99,6 +100,7 @@ absl::StatusOr<Outcome> RunGolden(const Golden& golden, const Way& way,
                        "model.weights=f32",
                        "sampler.chain=greedy",
                        "attention.name=" + way.attention,
+                       "cache.codec=" + way.codec,
                        absl::StrCat("run.use_cache=", way.use_cache ? "true" : "false"),
                        absl::StrCat("run.prefill_chunk=", way.prefill_chunk),
                        absl::StrCat("run.threads=", way.threads),
@@ -223,6 +225,43 @@ TEST_P(GoldenCase, APromptAloneGivesTheIdsAndTheBitsOfItsBatch) {
     ASSERT_TRUE(alone.ok()) << alone.status();
     EXPECT_EQ(alone->ids[0], batch->ids[i]);
     EXPECT_EQ(DifferingBits(AsRequest(i, alone->tensors), batch->tensors), 0);
+  }
+}
+
+// The error of the prompts' logits, relative to their size, root mean square.
+double RelativeError(const Golden& golden, const Outcome& outcome) {
+  double error = 0.0;
+  double size = 0.0;
+  for (const auto& [name, expected] : golden.expected) {
+    if (name.find("logits.") != 0) continue;
+    const std::vector<float>& found = outcome.tensors.at(name);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      error += std::pow(double{found[i]} - double{expected[i]}, 2.0);
+      size += std::pow(double{expected[i]}, 2.0);
+    }
+  }
+  return std::sqrt(error / size);
+}
+
+// Integers in the cache cost precision, which these bounds state (each about twice what the worst
+// golden shows), but no bit of the contract.
+TEST_P(GoldenCase, CachesOfIntegersComeNearAndKeepTheirBits) {
+  const auto& [name, attention] = GetParam();
+  const Golden golden = ReadGolden(name);
+  for (const auto& [codec, tolerance] : {std::pair("int8", 0.02), std::pair("int4", 0.3)}) {
+    SCOPED_TRACE(codec);
+    const absl::StatusOr<Outcome> whole = RunGolden(golden, {attention, true, 0, 1, codec});
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    const double error = RelativeError(golden, *whole);
+    EXPECT_LE(error, tolerance);
+    std::printf("%s %s %s: error %.3g of the logits\n", name.c_str(), attention.c_str(), codec,
+                error);
+    for (const Way& way : {Way{attention, true, 3, 2, codec}, Way{attention, false, 0, 1, codec}}) {
+      const absl::StatusOr<Outcome> outcome = RunGolden(golden, way);
+      ASSERT_TRUE(outcome.ok()) << outcome.status();
+      EXPECT_EQ(outcome->ids, whole->ids);
+      EXPECT_EQ(DifferingBits(whole->tensors, outcome->tensors), 0) << way.Name();
+    }
   }
 }
 

@@ -86,7 +86,12 @@ const BadCommandLine kCommandLines[] = {
     {"TokenizerMissing", {"--tokenizer.path=/nonexistent"}, 3, {"/nonexistent"}},
     {"UnknownPlugin", {"--attention.name=flsh"}, 4, {"did you mean 'flash'?", "searched: /"}},
     {"UnknownStage", {"--sampler.chain=top_k,top_q"}, 4, {"sampler plugin 'top_q'"}},
-    {"CodecThatCannotRun", {"--cache.codec=int8"}, 4, {"int8", "can run: f32, bf16, f16"}},
+    {"CodecThatCannotRun",
+     {"--cache.codec=int4", "--attention.name=throws_in_worker",
+      "--plugins.path=" NG_BINARY_DIR "/tests/fixtures/broken_plugins/throws_in_worker"},
+     4,
+     {"cache.codec = int4 (keys int8, values int4): ", "throws_in_worker",
+      "can run: f32, bf16, f16"}},
     {"UnknownWeights", {"--model.weights=int3"}, 2, {"int3", "auto, f32, bf16, f16, int8, int4"}},
     {"OverTheContext",
      {"--message=a", "--run.max_new_tokens=253"},
@@ -242,7 +247,10 @@ TEST_F(BadWeights, AreNotReadBeforeLimitsAndCombinationsAreChecked) {
   Write("blocks.1.mlp.fc_a.bias", NAN);
   ExpectError(RunWith({"--cache.max_sequences=2000000000", "--cache.max_tokens=64"}), 5,
               {"needs ", " bytes", " are available"});
-  ExpectError(RunWith({"--cache.codec=int8"}), 4, {"can run: f32, bf16, f16"});
+  ExpectError(
+      RunWith({"--cache.codec=int8", "--attention.name=throws_in_worker",
+               "--plugins.path=" NG_BINARY_DIR "/tests/fixtures/broken_plugins/throws_in_worker"}),
+      4, {"can run: f32, bf16, f16"});
 }
 
 TEST_F(BadWeights, OverflowIsANumericFaultNamingStepAndLayer) {

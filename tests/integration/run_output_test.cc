@@ -312,6 +312,20 @@ TEST(DryRun, ShowsOriginsPluginsTensorsAndBytesAndReadsNoWeights) {
   EXPECT_EQ(result.err, "");
 }
 
+TEST(CacheCodec, Int4MeansInt8KeysAndSaysSo) {
+  for (const auto& [given, keys, values] :
+       {std::tuple{Arguments{"--cache.codec=int4"}, "int8", "int4"},
+        {Arguments{"--cache.codec=int4", "--cache.codec_k=int4"}, "int4", "int4"},
+        {Arguments{"--cache.codec=int4", "--cache.codec_v=bf16"}, "int8", "bf16"}}) {
+    EXPECT_THAT(NgRun(Demo() + given + Arguments{"--print-config"}).out,
+                HasSubstr(absl::StrCat("codec_k = ", keys, "\ncodec_v = ", values, "\n")));
+    EXPECT_THAT(NgRun(Demo() + given + Arguments{"--dry-run"}).out,
+                HasSubstr(absl::StrCat("keys ", keys, ", values ", values, "\n")));
+  }
+  EXPECT_THAT(NgRun(Demo() + Arguments{"--cache.codec=int8", "--print-config"}).out,
+              HasSubstr("codec = int8\ncodec_k =\ncodec_v =\n"));
+}
+
 TEST(Information, NeedsNoConfig) {
   for (const auto& [option, part] : {std::pair{"--help", "sampler.top_k.k = 50"},
                                      {"--version", "ng-run "},

@@ -129,7 +129,7 @@ TEST_P(Swap, Runs) {
 INSTANTIATE_TEST_SUITE_P(
     Matrix, Swap,
     ::testing::Combine(::testing::Values("reference", "flash"),
-                       ::testing::Values("f32", "bf16", "f16"),
+                       ::testing::Values("f32", "bf16", "f16", "int8", "int4"),
                        ::testing::Values("greedy", "temperature,top_k",
                                          "repetition_penalty,temperature,top_p,min_p")));
 

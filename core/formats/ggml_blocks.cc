@@ -1,5 +1,6 @@
 #include "core/formats/ggml_blocks.h"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstdint>
@@ -153,20 +154,29 @@ void Q6K(const uint8_t* block, QuantSpan* span) {
 
 struct BlockType {
   WeightType grid;
-  void (*read)(const uint8_t* block, QuantSpan* span);
+  void (*read)(const uint8_t* blocks, std::span<QuantSpan> spans);
 };
 
+template <DType kDType, void (*kRead)(const uint8_t* block, QuantSpan* span)>
+void ReadAll(const uint8_t* blocks, std::span<QuantSpan> spans) {
+  const int64_t bytes = DTypeBytes(kDType);
+  for (QuantSpan& span : spans) {
+    kRead(blocks, &span);
+    blocks += bytes;
+  }
+}
+
 // In the order of the enum, from kQ40 on.
-constexpr std::array<BlockType, 10> kBlockTypes = {{{WeightType::kInt4, Q40},
-                                                    {WeightType::kQ41, Q41},
-                                                    {WeightType::kQ50, Q50},
-                                                    {WeightType::kQ51, Q51},
-                                                    {WeightType::kInt8, Q80},
-                                                    {WeightType::kQ2K, Q2K},
-                                                    {WeightType::kQ3K, Q3K},
-                                                    {WeightType::kQ4K, Q4K},
-                                                    {WeightType::kQ5K, Q5K},
-                                                    {WeightType::kQ6K, Q6K}}};
+constexpr std::array<BlockType, 10> kBlockTypes = {{{WeightType::kInt4, ReadAll<DType::kQ40, Q40>},
+                                                    {WeightType::kQ41, ReadAll<DType::kQ41, Q41>},
+                                                    {WeightType::kQ50, ReadAll<DType::kQ50, Q50>},
+                                                    {WeightType::kQ51, ReadAll<DType::kQ51, Q51>},
+                                                    {WeightType::kInt8, ReadAll<DType::kQ80, Q80>},
+                                                    {WeightType::kQ2K, ReadAll<DType::kQ2K, Q2K>},
+                                                    {WeightType::kQ3K, ReadAll<DType::kQ3K, Q3K>},
+                                                    {WeightType::kQ4K, ReadAll<DType::kQ4K, Q4K>},
+                                                    {WeightType::kQ5K, ReadAll<DType::kQ5K, Q5K>},
+                                                    {WeightType::kQ6K, ReadAll<DType::kQ6K, Q6K>}}};
 static_assert(kBlockTypes.size() ==
               static_cast<size_t>(DType::kQ6K) - static_cast<size_t>(DType::kQ40) + 1);
 
@@ -181,13 +191,16 @@ bool IsBlockType(DType dtype) { return dtype >= DType::kQ40 && dtype <= DType::k
 
 WeightType BlockGrid(DType dtype) { return TypeOf(dtype).grid; }
 
-void ReadBlock(DType dtype, const std::byte* block, QuantSpan* span) {
-  TypeOf(dtype).read(reinterpret_cast<const uint8_t*>(block), span);
+void ReadBlocks(DType dtype, const std::byte* blocks, std::span<QuantSpan> spans) {
+  TypeOf(dtype).read(reinterpret_cast<const uint8_t*>(blocks), spans);
 }
 
-bool IsFinite(DType dtype, const QuantSpan& span) {
+bool AllFinite(DType dtype, std::span<const QuantSpan> spans) {
+  const bool has_minimum = GridOf(BlockGrid(dtype)).has_minimum;
   const auto is_finite = [](uint16_t f16) { return (f16 & 0x7C00) != 0x7C00; };
-  return is_finite(span.d) && (!GridOf(BlockGrid(dtype)).has_minimum || is_finite(span.dmin));
+  return std::ranges::all_of(spans, [&](const QuantSpan& span) {
+    return is_finite(span.d) && (!has_minimum || is_finite(span.dmin));
+  });
 }
 
 void DequantizeBlocks(DType dtype, const std::byte* data, std::span<float> out) {
@@ -195,7 +208,7 @@ void DequantizeBlocks(DType dtype, const std::byte* data, std::span<float> out) 
   assert(static_cast<int64_t>(out.size()) % grid.span == 0);
   QuantSpan span;
   for (float* to = out.data(); to < out.data() + out.size(); to += grid.span) {
-    ReadBlock(dtype, data, &span);
+    ReadBlocks(dtype, data, std::span(&span, 1));
     SpanValues(grid, span, to);
     data += DTypeBytes(dtype);
   }

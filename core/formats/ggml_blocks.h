@@ -17,11 +17,11 @@ bool IsBlockType(DType dtype);
 // The grid that its values lie on; a block is a span of it.
 WeightType BlockGrid(DType dtype);
 
-// One block as its grid has it.
-void ReadBlock(DType dtype, const std::byte* block, QuantSpan* span);
+// Blocks as their grid has them, one after the other.
+void ReadBlocks(DType dtype, const std::byte* blocks, std::span<QuantSpan> spans);
 
-// Whether none of a span's values is NaN or infinity.
-bool IsFinite(DType dtype, const QuantSpan& span);
+// Whether none of the spans' values is NaN or infinity.
+bool AllFinite(DType dtype, std::span<const QuantSpan> spans);
 
 // The values of whole blocks as f32, computed as ggml does: scales in f32, then one multiplication,
 // and one subtraction or addition where the type has minima.

@@ -58,6 +58,25 @@ void PackBlock(const float* rows, int64_t column, int64_t n_rows, int64_t k, std
   }
 }
 
+// Rows that are stored as the matrix holds them. Pairs of bf16 lie together here and there: they
+// move as one.
+template <typename Word>
+void CopyBlock(const std::byte* rows, int64_t column, int64_t n_rows, int64_t row_bytes,
+               std::byte* block) {
+  const int64_t n_words = row_bytes / int64_t{sizeof(Word)};
+  for (int64_t begin = 0; begin < n_words; begin += 16) {
+    const int64_t end = std::min(n_words, begin + 16);
+    for (int64_t r = 0; r < n_rows; ++r) {
+      const std::byte* from = rows + r * row_bytes;
+      std::byte* to = block + (column + r) * int64_t{sizeof(Word)};
+      for (int64_t i = begin; i < end; ++i) {
+        std::memcpy(to + i * kBlockColumns * int64_t{sizeof(Word)},
+                    from + i * int64_t{sizeof(Word)}, sizeof(Word));
+      }
+    }
+  }
+}
+
 template <class Layout>
 void UnpackColumn(const std::byte* block, int64_t column, int64_t k, float* out) {
   const auto* in = reinterpret_cast<const typename Layout::Element*>(block);
@@ -143,9 +162,13 @@ struct SpanLayout {
   }
 };
 
+// The spans of one column.
 template <WeightType kType>
-void PutSpan(const QuantSpan& span, int64_t column, std::byte* to) {
-  SpanLayout<kType>::Put(span, column, to);
+void PutSpans(std::span<const QuantSpan> spans, int64_t column, std::byte* block) {
+  for (const QuantSpan& span : spans) {
+    SpanLayout<kType>::Put(span, column, block);
+    block += GridOf(kType).SpanBytes();
+  }
 }
 
 // The blocks of int8 and int4 nearest to rows of f32.
@@ -155,8 +178,8 @@ void PackGridBlock(const float* rows, int64_t column, int64_t n_rows, int64_t k,
     for (int64_t r = 0; r < n_rows; ++r) {
       float x[kQuantBlock] = {};
       std::copy_n(rows + r * k + i, std::min(kQuantBlock, k - i), x);
-      PutSpan<kType>(kType == WeightType::kInt8 ? QuantizeInt8(x) : QuantizeInt4(x), column + r,
-                     block);
+      const QuantSpan span = kType == WeightType::kInt8 ? QuantizeInt8(x) : QuantizeInt4(x);
+      SpanLayout<kType>::Put(span, column + r, block);
     }
   }
 }
@@ -175,7 +198,7 @@ void UnpackGridColumn(const std::byte* block, int64_t column, int64_t k, float* 
 struct Codec {
   void (*pack)(const float* rows, int64_t column, int64_t n_rows, int64_t k, std::byte* block);
   void (*unpack)(const std::byte* block, int64_t column, int64_t k, float* out);
-  void (*put)(const QuantSpan& span, int64_t column, std::byte* to);
+  void (*put)(std::span<const QuantSpan> spans, int64_t column, std::byte* block);
   float max_magnitude;
 };
 
@@ -189,13 +212,13 @@ constexpr Codec FloatCodec(float max_magnitude) {
 
 template <WeightType kType>
 constexpr Codec GridCodec(float max_magnitude) {
-  return {PackGridBlock<kType>, UnpackGridColumn<kType>, PutSpan<kType>, max_magnitude};
+  return {PackGridBlock<kType>, UnpackGridColumn<kType>, PutSpans<kType>, max_magnitude};
 }
 
 // A type that nothing is rounded to.
 template <WeightType kType>
 constexpr Codec GridCodec() {
-  return {nullptr, UnpackGridColumn<kType>, PutSpan<kType>, 0.0F};
+  return {nullptr, UnpackGridColumn<kType>, PutSpans<kType>, 0.0F};
 }
 
 constexpr Codec kCodecs[kWeightTypes] = {
@@ -265,19 +288,26 @@ void PackedMatrix::PackRows(int64_t row, int64_t n_rows, const float* rows) {
   }
 }
 
-void PackedMatrix::PackSpans(int64_t row, int64_t n_rows, const QuantSpan* spans) {
+void PackedMatrix::PackStored(int64_t row, int64_t n_rows, const std::byte* rows) {
   assert(row >= 0 && n_rows >= 0 && n_rows <= n_ - row);
-  for (int64_t r = row; r < row + n_rows; ++r) {
-    const Band& band = BandOf(r);
-    const QuantGrid& grid = GridOf(band.type);
-    assert(k_ % grid.span == 0);
-    std::byte* to = BlockOf(band, r);
-    const auto put = CodecOf(band.type).put;
-    const int64_t span_bytes = grid.SpanBytes();
-    for (int64_t i = 0; i < k_; i += grid.span, to += span_bytes) {
-      put(*spans++, r % kBlockColumns, to);
-    }
+  const Band& band = BandOf(row);
+  assert(!IsGrid(band.type) && (band.type != WeightType::kBf16 || k_ % 2 == 0));
+  const int64_t row_bytes = k_ * (band.type == WeightType::kF32 ? 4 : 2);
+  const auto copy = band.type == WeightType::kF16 ? CopyBlock<uint16_t> : CopyBlock<uint32_t>;
+  while (n_rows > 0) {
+    const int64_t column = row % kBlockColumns;
+    const int64_t count = std::min(n_rows, kBlockColumns - column);
+    copy(rows, column, count, row_bytes, BlockOf(band, row));
+    row += count;
+    n_rows -= count;
+    rows += count * row_bytes;
   }
+}
+
+void PackedMatrix::PackSpans(int64_t row, std::span<const QuantSpan> spans) {
+  const Band& band = BandOf(row);
+  assert(static_cast<int64_t>(spans.size()) * GridOf(band.type).span == k_);
+  CodecOf(band.type).put(spans, row % kBlockColumns, BlockOf(band, row));
 }
 
 void PackedMatrix::CopyRow(int64_t row, float* out) const {

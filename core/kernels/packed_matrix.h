@@ -69,9 +69,13 @@ class PackedMatrix {
   // different rows. REQUIRES: the range lies in [0, n); no magnitude is above MaxMagnitude(type).
   void PackRows(int64_t row, int64_t n_rows, const float* rows);
 
-  // The same of grids from their own spans, which go in as they are; each row once.
-  // spans: [n_rows, k / span]. REQUIRES: the rows' type is the grid; k is a multiple of its span.
-  void PackSpans(int64_t row, int64_t n_rows, const QuantSpan* spans);
+  // The same of one row of a grid from its own spans, which go in as they are; each row once.
+  // spans: [k / span]. REQUIRES: the row's type is the grid; k is a multiple of its span.
+  void PackSpans(int64_t row, std::span<const QuantSpan> spans);
+
+  // The same of floats that are stored as the matrix holds them. rows: [n_rows, k] elements.
+  // REQUIRES: the type is f32, f16 or, with an even k, bf16.
+  void PackStored(int64_t row, int64_t n_rows, const std::byte* rows);
 
   // Reads one row back as f32: an embedding look-up. out: [k]
   void CopyRow(int64_t row, float* out) const;

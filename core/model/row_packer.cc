@@ -1,6 +1,7 @@
 #include "core/model/row_packer.h"
 
 #include <cmath>
+#include <cstring>
 #include <span>
 
 #include "core/formats/ggml_blocks.h"
@@ -25,28 +26,62 @@ void ConvertColumns(const TensorInfo& tensor, const std::byte* raw, int64_t colu
   }
 }
 
+// Whether no float is NaN or infinity: an exponent of ones. data: elements of `Bits`.
+template <typename Bits, Bits kExponent>
+bool FloatsFinite(std::span<const std::byte> data) {
+  bool finite = true;
+  for (size_t i = 0; i < data.size(); i += sizeof(Bits)) {
+    Bits bits = 0;
+    std::memcpy(&bits, data.data() + i, sizeof(bits));
+    finite &= (bits & kExponent) != kExponent;
+  }
+  return finite;
+}
+
+// Whether rows go in as they are stored: blocks of the matrix's grid, floats of its type.
+bool AsStored(const TensorBinding& binding, const Place& place) {
+  const DType dtype = binding.tensor->dtype;
+  const WeightType type = place.type();
+  if (IsBlockType(dtype)) return BlockGrid(dtype) == type;
+  if (binding.transposed) return false;
+  return (dtype == DType::kF32 && type == WeightType::kF32) ||
+         (dtype == DType::kF16 && type == WeightType::kF16) ||
+         (dtype == DType::kBf16 && type == WeightType::kBf16 && place.matrix->k() % 2 == 0);
+}
+
 }  // namespace
 
 RowPacker::Verdict RowPacker::Pack(int64_t row, int64_t end) {
-  // The matrix holds blocks as they are if it is of their grid.
-  const DType dtype = binding_.tensor->dtype;
-  const bool as_it_is = IsBlockType(dtype) && BlockGrid(dtype) == place_.type();
-  return as_it_is ? PackBlocks(row, end) : PackValues(row, end);
+  if (!AsStored(binding_, place_)) return PackValues(row, end);
+  return IsBlockType(binding_.tensor->dtype) ? PackBlocks(row, end) : PackFloats(row, end);
 }
 
 RowPacker::Verdict RowPacker::PackBlocks(int64_t row, int64_t end) {
   const DType dtype = binding_.tensor->dtype;
   spans_.resize(static_cast<size_t>(k_ / DTypeBlock(dtype)));
-  const int64_t block_bytes = DTypeBytes(dtype);
-  const std::byte* block = raw_ + row * static_cast<int64_t>(spans_.size()) * block_bytes;
+  const int64_t row_bytes = static_cast<int64_t>(spans_.size()) * DTypeBytes(dtype);
   Verdict verdict;
   for (; row < end; ++row) {
-    for (QuantSpan& span : spans_) {
-      ReadBlock(dtype, block, &span);
-      verdict.finite = verdict.finite && IsFinite(dtype, span);
-      block += block_bytes;
-    }
-    place_.matrix->PackSpans(place_.RowOf(row), 1, spans_.data());
+    ReadBlocks(dtype, raw_ + row * row_bytes, spans_);
+    verdict.finite = verdict.finite && AllFinite(dtype, spans_);
+    place_.matrix->PackSpans(place_.RowOf(row), spans_);
+  }
+  return verdict;
+}
+
+RowPacker::Verdict RowPacker::PackFloats(int64_t row, int64_t end) {
+  const DType dtype = binding_.tensor->dtype;
+  const int64_t row_bytes = k_ * DTypeBytes(dtype);
+  const std::span<const std::byte> rows(raw_ + row * row_bytes,
+                                        static_cast<size_t>((end - row) * row_bytes));
+  Verdict verdict;
+  verdict.finite = dtype == DType::kF32   ? FloatsFinite<uint32_t, 0x7F800000>(rows)
+                   : dtype == DType::kF16 ? FloatsFinite<uint16_t, 0x7C00>(rows)
+                                          : FloatsFinite<uint16_t, 0x7F80>(rows);
+  const std::byte* next = rows.data();
+  for (int64_t run = 0; row < end; row += run, next += run * row_bytes) {
+    run = place_.RunOf(row, end);
+    place_.matrix->PackStored(place_.RowOf(row), run, next);
   }
   return verdict;
 }

@@ -53,6 +53,7 @@ class RowPacker {
 
  private:
   Verdict PackBlocks(int64_t row, int64_t end);
+  Verdict PackFloats(int64_t row, int64_t end);
   Verdict PackValues(int64_t row, int64_t end);
 
   const TensorBinding& binding_;

@@ -51,10 +51,10 @@ std::vector<float> RandomValues(int64_t n) {
   return values;
 }
 
-// Of any grid: as many as the shortest spans take.
-std::vector<QuantSpan> RandomSpans(int64_t k) {
+// Of any grid.
+std::vector<QuantSpan> RandomSpans(int64_t n) {
   std::mt19937 random(1);
-  std::vector<QuantSpan> spans(static_cast<size_t>(k / kQuantBlock));
+  std::vector<QuantSpan> spans(static_cast<size_t>(n));
   for (QuantSpan& span : spans) {
     span.d = span.dmin = F32ToF16(0.01F);
     for (int8_t& scale : span.scales) scale = static_cast<int8_t>(random() % 16);
@@ -67,10 +67,11 @@ std::vector<QuantSpan> RandomSpans(int64_t k) {
 PackedMatrix RandomMatrix(WeightType type, const Shape& shape, WeightMemory& memory) {
   PackedMatrix matrix = memory.Allocate(type, shape.n, shape.k).value();
   const std::vector<float> row = RandomValues(shape.k);
-  const std::vector<QuantSpan> spans = RandomSpans(shape.k);
+  const std::vector<QuantSpan> spans =
+      IsGrid(type) ? RandomSpans(shape.k / GridOf(type).span) : std::vector<QuantSpan>();
   for (int64_t i = 0; i < shape.n; ++i) {
     if (IsGrid(type)) {
-      matrix.PackSpans(i, 1, spans.data());
+      matrix.PackSpans(i, spans);
     } else {
       matrix.PackRows(i, 1, row.data());
     }

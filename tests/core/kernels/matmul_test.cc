@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -49,7 +50,10 @@ Problem MakeProblem(WeightType type, int64_t rows, int64_t k, int64_t n) {
     std::mt19937 random(seed);
     const QuantGrid grid = GridOf(type);
     for (int64_t i = 0; i < n * k / grid.span; ++i) p.spans.push_back(RandomSpan(grid, random));
-    p.packed.PackSpans(0, n, p.spans.data());
+    const auto n_spans = static_cast<size_t>(k / grid.span);  // of a row
+    for (int64_t c = 0; c < n; ++c) {
+      p.packed.PackSpans(c, std::span(p.spans).subspan(static_cast<size_t>(c) * n_spans, n_spans));
+    }
   } else {
     p.packed.PackRows(0, n, p.w.data());
   }

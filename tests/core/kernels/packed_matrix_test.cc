@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -115,6 +116,27 @@ TEST(PackedMatrix, HoldsBlocksOf32OnTheirGridWhereTheLayoutSays) {
   }
 }
 
+TEST(PackedMatrix, TakesStoredFloatsAsTheyAre) {
+  for (const auto& [n, k] : {std::pair(45, 32), {16, 6}, {3, 70}}) {
+    const std::vector<float> rows = RandomFloats(int64_t{n} * k, 11);
+    for (const WeightType type : kFloatTypes) {
+      const PackedMatrix rounded = PackInPieces(type, n, k, n, rows);
+      std::string stored;
+      for (const float value : rows) {
+        if (type == WeightType::kF32) stored.append(reinterpret_cast<const char*>(&value), 4);
+        const uint16_t half = type == WeightType::kBf16 ? F32ToBf16(value) : F32ToF16(value);
+        if (type != WeightType::kF32) stored.append(reinterpret_cast<const char*>(&half), 2);
+      }
+      const auto* bytes = reinterpret_cast<const std::byte*>(stored.data());
+      const int64_t row_bytes = static_cast<int64_t>(stored.size()) / n;
+      PackedMatrix as_stored = *PackedMatrix::Allocate(type, n, k);
+      as_stored.PackStored(0, 2, bytes);
+      as_stored.PackStored(2, n - 2, bytes + 2 * row_bytes);
+      EXPECT_EQ(std::memcmp(as_stored.data(), rounded.data(), rounded.bytes()), 0);
+    }
+  }
+}
+
 // Value i of a span of one column, from packed bytes by the documented shapes.
 float GridValueAt(const QuantGrid& grid, const std::byte* packed, int64_t column, int64_t i) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(packed);
@@ -155,8 +177,9 @@ TEST(PackedMatrix, TakesSpansOfEveryGridAsTheyAreWhereTheLayoutSays) {
     for (int64_t i = 0; i < 3 * kRows; ++i) spans.push_back(RandomSpan(grid, random));
     auto matrix = PackedMatrix::Allocate(static_cast<WeightType>(type), kRows, k);
     ASSERT_TRUE(matrix.ok()) << matrix.status();
-    matrix->PackSpans(0, 5, spans.data());
-    matrix->PackSpans(5, kRows - 5, spans.data() + 5 * 3);
+    for (int64_t r = 0; r < kRows; ++r) {
+      matrix->PackSpans(r, std::span(spans).subspan(static_cast<size_t>(r) * 3, 3));
+    }
     std::vector<float> row(k);
     for (int64_t r = 0; r < kRows; ++r) {
       matrix->CopyRow(r, row.data());
@@ -193,7 +216,7 @@ TEST(PackedMatrix, HoldsBandsOfSeveralTypes) {
         spans.push_back(RandomSpan(grid, random));
         SpanValues(grid, spans.back(), expected.data() + k);
       }
-      matrix.PackSpans(row, 1, spans.data());
+      matrix.PackSpans(row, spans);
       std::vector<float> values(kDepth);
       matrix.CopyRow(row, values.data());
       ASSERT_EQ(values, expected) << "row " << row;

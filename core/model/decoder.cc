@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/model/rope.h"
+#include "core/model/step_sizes.h"
 
 namespace ng {
 namespace {
@@ -15,7 +16,8 @@ constexpr int64_t kRowsWorthARegion = 16;
 constexpr int64_t kScratchAlignFloats = 16;  // 64 bytes
 
 // Grows, never shrinks: the buffer's size is the most that any step has needed.
-void Grow(std::vector<float>& buffer, int64_t size) {
+template <typename Element>
+void Grow(std::vector<Element>& buffer, int64_t size) {
   if (static_cast<int64_t>(buffer.size()) < size) buffer.resize(static_cast<size_t>(size));
 }
 
@@ -44,11 +46,12 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, const DecoderParts
       weights_(std::move(weights)),
       parts_(parts),
       attention_spec_(AttentionSpecOf(spec)),
-      rope_frequencies_(RopeFrequencies(spec)) {
+      rope_frequencies_(RopeFrequencies(spec)),
+      input_row_bytes_(InputRowBytesOf(*parts.kernels, spec, weights_.types)) {
   for (size_t i = 0; i < weights_.rope_factors.size(); ++i) {
     rope_frequencies_[i] /= static_cast<double>(weights_.rope_factors[i]);
   }
-  rope_.reserve(static_cast<size_t>(parts.max_tokens * spec.shape.head_dim));
+  rope_.reserve(static_cast<size_t>(RopeTableBytes(spec, parts.max_tokens)) / sizeof(float));
 }
 
 absl::StatusOr<SequenceId> Decoder::OpenSequence(std::span<const int32_t> prompt,
@@ -126,13 +129,17 @@ void Decoder::Begin(const StepBatch& batch) {
     last_pos = std::max(last_pos, sequence.start_pos + n_tokens);
   }
   n_rows_ = static_cast<int64_t>(row_pos_.size());
-  Grow(hidden_, n_rows_ * spec_.width);
-  Grow(normed_, parts_.executor->threads() * spec_.width);
-  Grow(qkv_, n_rows_ * spec_.qkv_width());
-  Grow(attended_, n_rows_ * spec_.q_width());
-  Grow(activated_, n_rows_ * spec_.ffn_width);
-  Grow(strips_, MatmulScratchFloats(parts_.executor->threads(), n_rows_));
-  Grow(logits_, n_logit_rows_ * spec_.shape.vocab_size);
+  const StepSizes sizes = SizesOfStep(
+      spec_, input_row_bytes_,
+      {.n_rows = n_rows_, .n_logit_rows = n_logit_rows_, .threads = parts_.executor->threads()});
+  Grow(hidden_, sizes.hidden);
+  Grow(normed_, sizes.normed);
+  Grow(qkv_, sizes.qkv);
+  Grow(attended_, sizes.attended);
+  Grow(activated_, sizes.activated);
+  Grow(strips_, sizes.strips);
+  Grow(logits_, sizes.logits);
+  Grow(input_, sizes.input);
   views_.resize(rows_.size());
   if (spec_.position == PositionKind::kRope) GrowRopeTable(last_pos);
   if (batch.observer != nullptr) batch.observer->OnStep(rows_);
@@ -246,9 +253,6 @@ absl::Status Decoder::Head(const StepBatch& batch) {
 MatmulInput Decoder::InputRows(int64_t n_rows, const PackedMatrix& w) {
   const int64_t row_bytes =
       InputRowBytes(parts_.kernels->input[static_cast<size_t>(w.type())], w.k());
-  if (static_cast<int64_t>(input_.size()) < n_rows * row_bytes) {
-    input_.resize(static_cast<size_t>(n_rows * row_bytes));
-  }
   return {input_.data(), n_rows, w.k(), row_bytes};
 }
 

@@ -47,7 +47,6 @@ class Decoder final : public LanguageModel {
   int64_t share_tokens() const override { return parts_.cache->plan().share_tokens; }
   absl::Status Forward(const StepBatch& batch) override;
   TensorView<const float, 2> logits() const override;
-  const ModelWeights& weights() const { return weights_; }
 
  private:
   // Lays the batch out in rows and grows the buffers.
@@ -62,7 +61,7 @@ class Decoder final : public LanguageModel {
   absl::StatusOr<MatmulInput> Normed(const NormWeights* norm, const float* x, int64_t n_rows,
                                      const PackedMatrix& w, int64_t first = 0);
   absl::StatusOr<MatmulInput> Rounded(const float* x, const PackedMatrix& w);
-  MatmulInput InputRows(int64_t n_rows, const PackedMatrix& w);  // the buffer, grown for these
+  MatmulInput InputRows(int64_t n_rows, const PackedMatrix& w);  // in the buffer, not yet filled
   // hidden_ += x * w^T (+ bias)
   absl::Status AddProduct(const PackedMatrix& w, const std::vector<float>& bias,
                           const MatmulInput& x);
@@ -83,6 +82,7 @@ class Decoder final : public LanguageModel {
   DecoderParts parts_;
   AttentionSpec attention_spec_;
   std::vector<double> rope_frequencies_;  // [head_dim / 2]
+  int64_t input_row_bytes_;               // of the widest row that a matmul reads
 
   // The step at hand. Buffers only ever grow, so a decode step allocates nothing.
   int64_t n_rows_ = 0;
@@ -96,7 +96,7 @@ class Decoder final : public LanguageModel {
   std::vector<float> qkv_;        // [n_rows, qkv_width]
   std::vector<float> attended_;   // [n_rows, q_width]
   std::vector<float> activated_;  // [n_rows, ffn_width]
-  std::vector<std::byte> input_;  // [n_rows], rounded for a matmul
+  std::vector<std::byte> input_;  // [n_rows, input_row_bytes_]: rounded for a matmul
   std::vector<float> strips_;     // the matmuls' scratch
   std::vector<float> logits_;     // [n_logit_rows, vocab_size]
   std::vector<float> scratch_;    // the attention backend's

@@ -1,25 +1,20 @@
 #include "core/model/weights.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
-#include <initializer_list>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/formats/checked.h"
 #include "core/formats/tensor_source.h"
 #include "core/model/read_buffer.h"
 #include "core/model/row_packer.h"
+#include "core/model/weight_sizes.h"
 
 namespace ng {
 namespace {
-
-// Rows converted at a time by one worker; whole column blocks, so that workers never share one.
-constexpr int64_t kRowsPerChunk = 4 * kBlockColumns;
 
 // Bytes of two tensors that are compared at a time.
 constexpr int64_t kCompareBytes = int64_t{1} << 20;
@@ -126,9 +121,10 @@ class WeightReader {
     // The values of a row lie all over a transposed tensor.
     if (binding.transposed) NG_RETURN_IF_ERROR(Read(binding, 0, {raw, Size(binding)}));
     // Chunks end where the packed matrix's column blocks do.
-    const int64_t lead = (kRowsPerChunk - place.first % kRowsPerChunk) % kRowsPerChunk;
+    const int64_t lead =
+        (kRowsPackedAtATime - place.first % kRowsPackedAtATime) % kRowsPackedAtATime;
     const int64_t n_chunks =
-        1 + (std::max<int64_t>(0, n_rows - lead) + kRowsPerChunk - 1) / kRowsPerChunk;
+        1 + (std::max<int64_t>(0, n_rows - lead) + kRowsPackedAtATime - 1) / kRowsPackedAtATime;
     std::vector<absl::Status> read(static_cast<size_t>(n_chunks));
     std::atomic<bool> finite = true;
     std::atomic<bool> fits = true;
@@ -137,8 +133,8 @@ class WeightReader {
           RowPacker packer(binding, raw, place);
           for (int64_t chunk = begin; chunk < end; ++chunk) {
             const int64_t row =
-                chunk == 0 ? 0 : std::min(n_rows, lead + (chunk - 1) * kRowsPerChunk);
-            const int64_t row_end = std::min(n_rows, lead + chunk * kRowsPerChunk);
+                chunk == 0 ? 0 : std::min(n_rows, lead + (chunk - 1) * kRowsPackedAtATime);
+            const int64_t row_end = std::min(n_rows, lead + chunk * kRowsPackedAtATime);
             if (!binding.transposed) {
               const int64_t first = row * row_bytes;
               const auto size = static_cast<size_t>((row_end - row) * row_bytes);
@@ -246,59 +242,11 @@ class WeightReader {
   int64_t total_ = 0;
 };
 
-int64_t Blocks(int64_t n) { return (n + kBlockColumns - 1) / kBlockColumns; }
-
-// Parts of n rows each, side by side; parts alike make one band.
-using Bands = std::vector<WeightBand>;
-Bands SideBySide(std::initializer_list<std::pair<WeightType, int64_t>> parts) {
-  const bool alike = std::ranges::all_of(
-      parts, [&](const auto& part) { return part.first == parts.begin()->first; });
-  int64_t n = 0;
-  Bands bands;
-  for (const auto& [type, rows] : parts) {
-    n += rows;
-    if (!alike) bands.push_back({type, Blocks(rows)});
-  }
-  if (alike) bands.push_back({parts.begin()->first, Blocks(n)});
-  return bands;
-}
-
-Bands BandsOfQkv(const ModelSpec& spec, const LayerWeightTypes& types) {
-  return SideBySide(
-      {{types.q, spec.q_width()}, {types.k, spec.kv_width()}, {types.v, spec.kv_width()}});
-}
-
-// Gate and up take turns, a block each.
-Bands BandsOfGateUp(const ModelSpec& spec, const LayerWeightTypes& types) {
-  const int64_t n_blocks = Blocks(spec.gate_up_width());
-  if (types.gate == types.up) return {{types.up, n_blocks}};
-  Bands bands;
-  for (int64_t i = 0; i < n_blocks; ++i) bands.push_back({i % 2 == 0 ? types.gate : types.up, 1});
-  return bands;
-}
-
-// What the matrices take together.
-int64_t MatrixBytes(const ModelSpec& spec, const WeightTypes& types) {
-  const auto once = [&](WeightType type) {
-    return PackedMatrix::PackedBytes(type, spec.shape.vocab_size, spec.width);
-  };
-  int64_t bytes = once(types.embedding);
-  if (!spec.tied_head) bytes = SaturatingAdd(bytes, once(types.head));
-  for (const LayerWeightTypes& layer : types.layers) {
-    for (const int64_t matrix :
-         {PackedMatrix::PackedBytes(BandsOfQkv(spec, layer), spec.width),
-          PackedMatrix::PackedBytes(layer.attn_out, spec.width, spec.q_width()),
-          PackedMatrix::PackedBytes(BandsOfGateUp(spec, layer), spec.width),
-          PackedMatrix::PackedBytes(layer.down, spec.width, spec.ffn_width)}) {
-      bytes = SaturatingAdd(bytes, matrix);
-    }
-  }
-  return bytes;
-}
-
 absl::StatusOr<ModelWeights> Allocate(const ModelSpec& spec, const WeightTypes& types) {
-  NG_ASSIGN_OR_RETURN(WeightMemory memory, WeightMemory::Reserve(MatrixBytes(spec, types)));
+  NG_ASSIGN_OR_RETURN(WeightMemory memory,
+                      WeightMemory::Reserve(SizesOf(spec, types).matrix_bytes()));
   ModelWeights model;
+  model.types = types;
   const int64_t vocab_size = spec.shape.vocab_size;
   NG_ASSIGN_OR_RETURN(model.embedding, memory.Allocate(types.embedding, vocab_size, spec.width));
   if (!spec.tied_head) {
@@ -321,46 +269,6 @@ absl::StatusOr<ModelWeights> Allocate(const ModelSpec& spec, const WeightTypes& 
 }
 
 }  // namespace
-
-int64_t WeightBytes(const ModelSpec& spec, const WeightTypes& types) {
-  const int64_t norm = spec.norm_bias ? 2 * spec.width : spec.width;
-  const int64_t layer_values = 2 * norm + (spec.qkv_bias ? spec.qkv_width() : 0) +
-                               (spec.qk_norm ? 2 * spec.shape.head_dim : 0) +
-                               (spec.attn_out_bias ? spec.width : 0) +
-                               (spec.mlp_bias ? spec.gate_up_width() + spec.width : 0);
-  const int64_t n_positions =
-      spec.position == PositionKind::kLearned ? spec.shape.max_positions : 0;
-  const int64_t final_norm = spec.norm_placement == NormPlacement::kPre ? norm : 0;
-  const int64_t rope_factors = spec.rope_factors ? spec.shape.head_dim / 2 : 0;
-  const int64_t values =
-      final_norm + rope_factors + n_positions * spec.width + spec.shape.n_layers * layer_values;
-  return SaturatingAdd(MatrixBytes(spec, types), values * int64_t{sizeof(float)});
-}
-
-MatmulCost CostOf(const ModelWeights& weights) {
-  const PackedMatrix& head = weights.head.n() > 0 ? weights.head : weights.embedding;
-  MatmulCost cost{.bytes = head.bytes(), .head_multiply_adds = head.n() * head.k()};
-  std::array<int64_t, kWeightTypes> by_type = {};
-  for (const LayerWeights& layer : weights.layers) {
-    for (const PackedMatrix* w : {&layer.qkv, &layer.attn_out, &layer.gate_up, &layer.down}) {
-      cost.bytes += w->bytes();
-      cost.layer_multiply_adds += w->n() * w->k();
-      for (const PackedMatrix::Band& band : w->bands()) {
-        by_type[static_cast<size_t>(band.type)] += (band.block_end - band.block_begin) * w->k();
-      }
-    }
-  }
-  cost.type = static_cast<WeightType>(std::ranges::max_element(by_type) - by_type.begin());
-  return cost;
-}
-
-int64_t LoadScratchBytes(const ModelFile& file) {
-  int64_t largest = 0;
-  for (const TensorBinding& binding : file.bindings) {
-    largest = std::max(largest, binding.n_bytes());
-  }
-  return largest;
-}
 
 absl::StatusOr<ModelWeights> LoadWeights(const ModelFile& file, const LoadWeightsOptions& options) {
   WeightReader reader(file, options);

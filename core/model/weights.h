@@ -37,6 +37,7 @@ struct LayerWeights {
 };
 
 struct ModelWeights {
+  WeightTypes types;                // what the matrices are held as
   PackedMatrix embedding;           // [vocab_size, width]
   std::vector<float> positions;     // [max_positions, width]: learned ones
   std::vector<float> rope_factors;  // [head_dim / 2], above 0
@@ -51,19 +52,6 @@ struct LoadWeightsOptions {
   const std::atomic<bool>* stop = nullptr;                                // may be null
   std::function<void(int64_t bytes_done, int64_t bytes_total)> progress;  // may be empty
 };
-
-// Bytes that LoadWeights keeps, and the most it needs on top while reading.
-int64_t WeightBytes(const ModelSpec& spec, const WeightTypes& types);
-int64_t LoadScratchBytes(const ModelFile& file);
-
-// What a step does with the matrices, embedding look-ups aside.
-struct MatmulCost {
-  WeightType type = WeightType::kF32;  // that most of a layer's multiply-adds read
-  int64_t bytes = 0;                   // read, the head's included
-  int64_t layer_multiply_adds = 0;     // for each row
-  int64_t head_multiply_adds = 0;      // for each row that has logits
-};
-MatmulCost CostOf(const ModelWeights& weights);
 
 // Reads, checks and packs every tensor; at most one raw tensor (of one that holds several roles,
 // one part) is in memory besides what is kept. Errors: ModelFileError (short file; NaN, infinity or

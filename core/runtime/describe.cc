@@ -159,7 +159,7 @@ std::string HeldAs(const WeightTypes& types) {
 
 }  // namespace
 
-std::string DescribeRun(const Assembly& assembly, const CacheSpec& spec, const MemoryPlan& plan) {
+std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
   const ModelSpec& model = assembly.model.spec;
   std::string out = "config\n";
   for (const absl::string_view line : absl::StrSplit(assembly.config().ToAnnotated(), '\n')) {
@@ -189,9 +189,9 @@ std::string DescribeRun(const Assembly& assembly, const CacheSpec& spec, const M
                   assembly.tokenizer == nullptr ? "none" : assembly.tokenizer_path,
                   "\n  chat_template ", assembly.chat_template_name, ", stop ids ",
                   assembly.stop_ids.empty() ? "none" : absl::StrJoin(assembly.stop_ids, ","), "\n");
-  absl::StrAppend(&out, "memory for ", spec.max_sequences, " x ", spec.max_tokens, " tokens, keys ",
-                  View(CodecName(spec.codec_k)), ", values ", View(CodecName(spec.codec_v)),
-                  "\n  weights ", plan.weight_bytes, " bytes, cache ", plan.cache_bytes,
+  absl::StrAppend(&out, "memory for ", plan.max_sequences, " x ", plan.max_tokens, " tokens, keys ",
+                  View(CodecName(plan.codec_k)), ", values ", View(CodecName(plan.codec_v)),
+                  "\n  weights ", plan.weights.bytes(), " bytes, cache ", plan.cache.bytes,
                   ", activations ", plan.activation_bytes, ", reading ", plan.load_scratch_bytes,
                   "\n  needed ", plan.needed_bytes(), ", available ", plan.available_bytes, "\n");
   return out;

@@ -6,15 +6,14 @@
 #include <string_view>
 
 #include "core/runtime/assembly.h"
-#include "core/runtime/memory_plan.h"
-#include "ng/cache_store.h"
+#include "ng/engine.h"
 #include "ng/status.h"
 
 namespace ng {
 
 // Config with origins, plugins with versions and real paths, model and what becomes of each tensor,
 // tokenizer, bytes needed against bytes available.
-std::string DescribeRun(const Assembly& assembly, const CacheSpec& spec, const MemoryPlan& plan);
+std::string DescribeRun(const Assembly& assembly, const RunPlan& plan);
 
 // The error of a chat request to a model without a template.
 absl::Status NoChatTemplate(const Assembly& assembly);

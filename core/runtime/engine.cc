@@ -14,7 +14,7 @@
 #include "core/runtime/describe.h"
 #include "core/runtime/float_environment.h"
 #include "core/runtime/generate.h"
-#include "core/runtime/memory_plan.h"
+#include "core/runtime/run_plan.h"
 
 namespace ng {
 namespace {
@@ -67,7 +67,6 @@ class Engine::Impl {
 
   absl::StatusOr<StepCost> CostOfStep() const;
   CacheStats cache_stats() const { return cache_ == nullptr ? CacheStats() : cache_->stats(); }
-  absl::StatusOr<MemoryPlan> PlanMemory(const CacheSpec& spec, const RunNeeds& needs) const;
   absl::Status Load(const RunNeeds& needs);
   absl::Status CheckLoaded() const;
   absl::Status CheckIds(std::span<const int32_t> ids) const;
@@ -97,6 +96,7 @@ class Engine::Impl {
   std::unique_ptr<Decoder> decoder_;
   std::vector<StepSequence> step_;
   int max_sequences_ = 0;
+  StepCost cost_;
   double load_s_ = 0.0;
 };
 
@@ -107,6 +107,7 @@ RunNeeds Needs(std::span<const GenerateRequest> requests) {
     const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
     needs.max_tokens =
         std::max(needs.max_tokens, prompt_len + std::max<int64_t>(0, request.max_new_tokens));
+    needs.max_prompt = std::max(needs.max_prompt, prompt_len);
   }
   return needs;
 }
@@ -125,35 +126,11 @@ std::string_view StopReasonName(StopReason reason) {
   return "error";
 }
 
-absl::StatusOr<MemoryPlan> Engine::Impl::PlanMemory(const CacheSpec& spec,
-                                                    const RunNeeds& needs) const {
-  const Config& config = assembly_->config();
-  const int64_t t_max = assembly_->model.spec.context();
-  if (t_max > 0 && spec.max_tokens > t_max) {
-    return LimitError(absl::StrCat(config.Describe("cache.max_tokens"), " = ", spec.max_tokens,
-                                   " exceeds T_max ", t_max, ", the model's context"));
-  }
-  NG_ASSIGN_OR_RETURN(const CachePlan cache, assembly_->PlanCacheFor(spec));
-  const int64_t chunk = config.Int("run.prefill_chunk");
-  const int64_t rows_each = chunk == 0 ? spec.max_tokens : std::min(chunk, spec.max_tokens);
-  // A step feeds no more rows than there is room for.
-  const int64_t n_rows = std::min(SaturatingMul(rows_each, spec.max_sequences),
-                                  cache.bytes / std::max<int64_t>(1, cache.bytes_per_token));
-  MemoryPlan plan;
-  plan.weight_bytes = WeightBytes(assembly_->model.spec, assembly_->weight_types);
-  plan.load_scratch_bytes = LoadScratchBytes(assembly_->model);
-  plan.cache_bytes = cache.bytes;
-  plan.activation_bytes = ActivationBytes(assembly_->model.spec, n_rows,
-                                          needs.prompt_logits ? n_rows : spec.max_sequences);
-  plan.available_bytes = AvailableMemory();
-  return plan;
-}
-
 absl::Status Engine::Impl::Load(const RunNeeds& needs) {
   const Clock::time_point start = Clock::now();
-  const CacheSpec spec = assembly_->CacheSpecFor(needs);
-  NG_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(spec, needs));
+  NG_ASSIGN_OR_RETURN(const RunPlan plan, PlanRun(*assembly_, needs));
   NG_RETURN_IF_ERROR(CheckMemory(plan));
+  const CacheSpec spec = assembly_->CacheSpecFor(needs);
   const LoadedPlugin& plugin = assembly_->selection.cache;
   const std::vector<OptionValue> values =
       assembly_->config().PluginValues("cache", plugin.descriptor->name);
@@ -181,6 +158,7 @@ absl::Status Engine::Impl::Load(const RunNeeds& needs) {
   parts.cache_plugin = &plugin;
   decoder_ = std::make_unique<Decoder>(assembly_->model.spec, std::move(weights), parts);
   max_sequences_ = spec.max_sequences;
+  cost_ = plan.step;
   load_s_ += SecondsSince(start);
   return absl::OkStatus();
 }
@@ -286,12 +264,7 @@ absl::StatusOr<std::vector<Completion>> Engine::Impl::Generate(
 
 absl::StatusOr<StepCost> Engine::Impl::CostOfStep() const {
   NG_RETURN_IF_ERROR(CheckLoaded());
-  const MatmulCost cost = CostOf(decoder_->weights());
-  return StepCost{.weights = WeightTypeName(cost.type),
-                  .weight_bytes = cost.bytes,
-                  .cache_bytes_per_token = cache_->plan().bytes_per_token,
-                  .row_multiply_adds = cost.layer_multiply_adds,
-                  .logit_multiply_adds = cost.head_multiply_adds};
+  return cost_;
 }
 
 absl::StatusOr<StepLogits> Engine::Impl::Extend(std::span<const SequenceId> sequences,
@@ -345,11 +318,14 @@ int Engine::threads() const { return impl_->assembly().executor->threads(); }
 int64_t Engine::default_max_new_tokens() const { return config().Int("run.max_new_tokens"); }
 std::span<const int32_t> Engine::stop_ids() const { return impl_->assembly().stop_ids; }
 
+absl::StatusOr<RunPlan> Engine::Plan(const RunNeeds& needs) const {
+  return Guarded([&] { return PlanRun(impl_->assembly(), needs); });
+}
+
 absl::StatusOr<std::string> Engine::Describe(const RunNeeds& needs) const {
   return Guarded([&]() -> absl::StatusOr<std::string> {
-    const CacheSpec spec = impl_->assembly().CacheSpecFor(needs);
-    NG_ASSIGN_OR_RETURN(const MemoryPlan plan, impl_->PlanMemory(spec, needs));
-    return DescribeRun(impl_->assembly(), spec, plan);
+    NG_ASSIGN_OR_RETURN(const RunPlan plan, PlanRun(impl_->assembly(), needs));
+    return DescribeRun(impl_->assembly(), plan);
   });
 }
 

@@ -1,7 +1,8 @@
 // CacheStore: keeps the keys and values of many sequences, outside the model.
 //
 // Implemented by cache plugins; called by the engine, on its own thread ([step] or [load]).
-// All memory is reserved by create; nothing is allocated between Open and Close.
+// All memory is reserved by create; nothing is allocated between Open and Close. What create need
+// not write it leaves untouched: weights are read before the first token comes.
 //
 // The life of a step: for each layer the engine calls Append with the new rows of every sequence
 // (keys already rotated), then hands View()s to the attention backend; after the last layer it

@@ -70,6 +70,8 @@ struct RunNeeds {
   int64_t max_tokens = 0;  // prompt + max_new of the longest request
   int max_sequences = 1;
   bool prompt_logits = false;  // GenerateOptions::capture_logits will be set
+  // Tokens of the longest prompt, fed to one sequence at a time; 0: as many as max_tokens.
+  int64_t max_prompt = 0;
 };
 RunNeeds Needs(std::span<const GenerateRequest> requests);
 
@@ -159,6 +161,40 @@ struct StepCost {
   int64_t logit_multiply_adds = 0;    // in the head, for each row that has logits
 };
 
+// What the weights take, packed as the kernels read them.
+struct WeightSizes {
+  int64_t embedding_bytes = 0;
+  int64_t head_bytes = 0;    // 0: the head is the embedding
+  int64_t layer_bytes = 0;   // the layers' matrices
+  int64_t vector_bytes = 0;  // norms, biases, learned positions, factors of RoPE
+
+  int64_t matrix_bytes() const;
+  int64_t bytes() const;  // in all
+};
+
+// What a run takes, known before anything is loaded: what Load reserves and checks. Tensors that a
+// run keeps on request are not in it.
+struct RunPlan {
+  int64_t max_tokens = 0;  // that each sequence has room for
+  int max_sequences = 0;   // open at the same time
+  Codec codec_k = Codec::kF32;
+  Codec codec_v = Codec::kF32;
+  WeightSizes weights;
+  CachePlan cache;                 // what the store says that it will reserve
+  int64_t load_scratch_bytes = 0;  // while weights are read; given back before the first step
+  int64_t activation_bytes = 0;    // buffers of the largest step, attention's scratch, rotations
+  int64_t program_bytes = 0;       // resident by now: code, plugins, tokenizer, metadata
+  int64_t available_bytes = 0;     // what this machine and the process's cgroup still give
+  StepCost step;
+
+  // The peak on top of program_bytes. A cache is reserved first and used after the load, so its
+  // memory and the load's scratch are not there at the same time.
+  int64_t needed_bytes() const;
+};
+// Errors: LimitError with the bytes of each part and the bytes available, when needed_bytes are
+// more.
+absl::Status CheckMemory(const RunPlan& plan);
+
 class Engine {
  public:
   // Errors: 2 config, 4 plugins and combinations that cannot run, 3 model or tokenizer files.
@@ -177,6 +213,9 @@ class Engine {
   int threads() const;
   int64_t default_max_new_tokens() const;     // run.max_new_tokens
   std::span<const int32_t> stop_ids() const;  // run.stop_ids or the model's own
+  // What a run would take; reads no weights and reserves nothing. That it fits is for CheckMemory
+  // to say. Errors: LimitError beyond the model's context or what the cache can hold; PluginError.
+  absl::StatusOr<RunPlan> Plan(const RunNeeds& needs) const;
   // What --dry-run prints: config with origins, plugins, tensors, bytes needed and available.
   absl::StatusOr<std::string> Describe(const RunNeeds& needs) const;
 

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/model/model_file.h"
+#include "core/model/weight_sizes.h"
 #include "core/model/weights.h"
 #include "core/runtime/executor.h"
 #include "tests/support/temp_dir.h"
@@ -271,8 +272,8 @@ TEST_F(GgufModelTest, HoldsEachTensorAsItIsAlsoInASharedMatrix) {
   }
   bytes += weights->embedding.bytes() + weights->head.bytes();
   bytes += (1 + 2 * 2) * 64 * int64_t{sizeof(float)};  // the norms
-  EXPECT_EQ(WeightBytes(file->spec, types), bytes);
-  EXPECT_EQ(CostOf(*weights).type, WeightType::kInt4);
+  EXPECT_EQ(SizesOf(file->spec, types).bytes(), bytes);
+  EXPECT_EQ(CostOf(file->spec, types).weights, "int4");
 }
 
 TEST_F(GgufModelTest, GridsThatMeetWithinABlockOfColumnsAreHeldAsF32) {

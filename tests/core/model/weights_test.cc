@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/model/weight_sizes.h"
 #include "core/runtime/executor.h"
 #include "ng/half.h"
 #include "tests/support/temp_dir.h"
@@ -108,7 +109,7 @@ TEST_F(WeightsTest, RefusesMagnitudesThatTheTypeCannotHold) {
 
 // With one tensor for q, k and v or three, a head tied or not, biases or none, learned positions,
 // norms of heads, norms without weights.
-TEST_F(WeightsTest, WeightBytesIsWhatIsHeld) {
+TEST_F(WeightsTest, SizesAreWhatIsHeld) {
   model_.WriteTo(dir_.path());
   for (const std::string& path : {dir_.path(), std::string(NG_TEST_DATA "/golden/llama/tied_gqa"),
                                   std::string(NG_TEST_DATA "/golden/llama/untied"),
@@ -121,15 +122,16 @@ TEST_F(WeightsTest, WeightBytesIsWhatIsHeld) {
                                   std::string(NG_TEST_DATA "/golden/postln/basic")}) {
     const auto weights = Load(WeightType::kBf16, path);
     ASSERT_TRUE(weights.ok()) << weights.status();
-    int64_t bytes = weights->embedding.bytes() + weights->head.bytes();
+    int64_t layers = 0;
+    int64_t vectors = 0;
     const auto add = [&](const std::vector<float>& v) {
-      bytes += static_cast<int64_t>(v.size() * sizeof(float));
+      vectors += static_cast<int64_t>(v.size() * sizeof(float));
     };
     add(weights->positions);
     add(weights->final_norm.weight);
     add(weights->final_norm.bias);
     for (const LayerWeights& w : weights->layers) {
-      bytes += w.qkv.bytes() + w.attn_out.bytes() + w.gate_up.bytes() + w.down.bytes();
+      layers += w.qkv.bytes() + w.attn_out.bytes() + w.gate_up.bytes() + w.down.bytes();
       for (const NormWeights* norm : {&w.attn_norm, &w.mlp_norm}) {
         add(norm->weight);
         add(norm->bias);
@@ -141,8 +143,13 @@ TEST_F(WeightsTest, WeightBytesIsWhatIsHeld) {
       add(w.gate_up_bias);
       add(w.down_bias);
     }
-    EXPECT_EQ(WeightBytes(file_.spec, UniformWeightTypes(file_.spec, WeightType::kBf16)), bytes)
-        << path;
+    const WeightSizes sizes =
+        SizesOf(file_.spec, UniformWeightTypes(file_.spec, WeightType::kBf16));
+    EXPECT_EQ(sizes.embedding_bytes, weights->embedding.bytes()) << path;
+    EXPECT_EQ(sizes.head_bytes, weights->head.bytes()) << path;
+    EXPECT_EQ(sizes.layer_bytes, layers) << path;
+    EXPECT_EQ(sizes.vector_bytes, vectors) << path;
+    EXPECT_EQ(sizes.bytes(), sizes.matrix_bytes() + vectors) << path;
   }
 }
 

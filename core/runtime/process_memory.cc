@@ -1,4 +1,6 @@
-#include "core/runtime/memory_plan.h"
+#include "core/runtime/process_memory.h"
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -6,9 +8,6 @@
 #include <limits>
 #include <optional>
 #include <string>
-
-#include "absl/strings/str_cat.h"
-#include "core/formats/checked.h"
 
 namespace ng {
 namespace {
@@ -76,29 +75,14 @@ int64_t CgroupRoom() {
 
 }  // namespace
 
-int64_t MemoryPlan::needed_bytes() const {
-  return SaturatingAdd(SaturatingAdd(weight_bytes, cache_bytes),
-                       std::max(load_scratch_bytes, activation_bytes));
-}
-
 int64_t AvailableMemory() { return std::min(KernelEstimate(), CgroupRoom()); }
 
-int64_t ActivationBytes(const ModelSpec& spec, int64_t n_rows, int64_t n_logit_rows) {
-  const int64_t widest = std::max({spec.width, spec.q_width(), spec.ffn_width});
-  const int64_t per_row =  // the last: what a matmul reads
-      spec.width + spec.q_width() + spec.qkv_width() + spec.ffn_width + widest;
-  const int64_t floats = SaturatingAdd(SaturatingMul(n_rows, per_row),
-                                       SaturatingMul(n_logit_rows, spec.shape.vocab_size));
-  return SaturatingMul(floats, sizeof(float));
-}
-
-absl::Status CheckMemory(const MemoryPlan& plan) {
-  if (plan.needed_bytes() <= plan.available_bytes) return absl::OkStatus();
-  return LimitError(absl::StrCat(
-      "the run needs ", plan.needed_bytes(), " bytes (weights ", plan.weight_bytes, ", cache ",
-      plan.cache_bytes, ", activations ", plan.activation_bytes, "), ", plan.available_bytes,
-      " are available; lower cache.max_tokens or cache.max_sequences, or choose a smaller "
-      "cache.codec"));
+int64_t ResidentMemory() {
+  std::ifstream file("/proc/self/statm");
+  int64_t size = 0;
+  int64_t resident = 0;
+  if (!(file >> size >> resident)) return 0;
+  return resident * sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace ng

@@ -1,0 +1,34 @@
+// ng-plan's command line: dotted config overrides, the run to plan, and how to print it.
+#ifndef NG_APPS_PLAN_COMMAND_LINE_H_
+#define NG_APPS_PLAN_COMMAND_LINE_H_
+
+#include <string>
+#include <vector>
+
+#include "apps/plan/operations.h"
+#include "ng/status.h"
+
+namespace ng::plan {
+
+struct CommandLine {
+  std::string config_file;
+  std::vector<std::string> overrides;  // "section.key=value", in order
+
+  std::string random_weights;  // a config.json whose shape is planned in place of model.path
+
+  Run run;  // of each sequence
+
+  bool jsonl = false;
+  bool help = false;
+  bool version = false;
+};
+
+// Errors: UsageError naming the argument, what is allowed and the nearest option.
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
+
+// How it is called, with every option of the program itself.
+std::string UsageText();
+
+}  // namespace ng::plan
+
+#endif  // NG_APPS_PLAN_COMMAND_LINE_H_

@@ -1,0 +1,72 @@
+// ng-plan: what a config's run takes and computes, before anything is loaded. A run that will not
+// fit is refused.
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "apps/common/terminal.h"
+#include "apps/common/version.h"
+#include "apps/plan/command_line.h"
+#include "apps/plan/operations.h"
+#include "apps/plan/report.h"
+#include "core/config/config.h"
+#include "ng/engine.h"
+
+namespace ng::plan {
+namespace {
+
+absl::Status Plan(const CommandLine& line, const EngineOptions& options) {
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
+  const Run& run = line.run;
+  RunNeeds needs;
+  needs.max_tokens = run.prompt_tokens + run.decode_tokens;
+  needs.max_prompt = run.prompt_tokens;
+  NG_ASSIGN_OR_RETURN(const RunPlan plan, engine->Plan(needs));
+  if (needs.max_tokens > plan.max_tokens) {
+    return LimitError(absl::StrCat("prompt ", run.prompt_tokens, " + decode ", run.decode_tokens,
+                                   " = ", needs.max_tokens, " > ", plan.max_tokens,
+                                   " cache tokens; lower --prompt-tokens or --decode-tokens"));
+  }
+  const std::string& path = engine->config().Text("model.path");
+  const Subject subject{*engine, path.empty() ? line.random_weights : path, plan, run};
+  NG_RETURN_IF_ERROR(WriteStdout(line.jsonl ? JsonLine(subject) : TextTables(subject)));
+  return CheckMemory(plan);  // the tables show what it is that does not fit
+}
+
+int Fail(const absl::Status& status) {
+  PrintError("ng-plan", status);
+  return ExitCode(status);
+}
+
+int Main(int argc, const char* const* argv) {
+  HoldStandardStreams();
+  const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
+  if (!line.ok()) return Fail(line.status());
+  EngineOptions options;
+  options.config_file = line->config_file;
+  options.random_weights = line->random_weights;
+  // In place of the config file's model; one given on the command line too is refused.
+  if (!line->random_weights.empty()) options.overrides = {"model.path=", "tokenizer.path="};
+  options.overrides.insert(options.overrides.end(), line->overrides.begin(), line->overrides.end());
+  options.stop = WatchSignals();
+  const absl::Status status = line->version ? WriteStdout(VersionText("ng-plan"))
+                              : line->help  ? WriteStdout(UsageText())
+                                            : Plan(*line, options);
+  if (status.ok()) return *options.stop ? SignalExitCode() : 0;
+  return Fail(status);
+}
+
+}  // namespace
+}  // namespace ng::plan
+
+int main(int argc, char** argv) {
+  try {
+    return ng::plan::Main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return ng::plan::Fail(ng::LimitError("out of memory"));
+  } catch (const std::exception& error) {
+    return ng::plan::Fail(ng::RuntimeError(error.what()));
+  }
+}

@@ -1,0 +1,158 @@
+#include "apps/plan/report.h"
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/config/config.h"
+
+namespace ng::plan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kFirstLength = 128;
+constexpr int64_t kLastLength = 131072;
+
+constexpr const char* kFormula =
+    "rows * row + steps * logit_row + (keys seen by each query, summed) * key; "
+    "row = 2 * multiply-adds of the layers' matrices, logit_row = 2 * those of the head, "
+    "key = 2 * 2 * n_heads * head_dim * n_layers";
+
+std::string CodecText(const RunPlan& plan) {
+  const std::string k(CodecName(plan.codec_k));
+  const std::string v(CodecName(plan.codec_v));
+  return k == v ? k : absl::StrCat("k ", k, ", v ", v);
+}
+
+void AppendBytes(std::string_view indent, std::string_view name, int64_t bytes, std::string* out) {
+  const std::string label = absl::StrCat(std::string(indent), std::string(name));
+  absl::StrAppendFormat(out, "%-36s %15d  %11.1f MB\n", label, bytes,
+                        static_cast<double>(bytes) / 1e6);
+}
+
+std::string MemoryTable(const RunPlan& plan, const std::string& store) {
+  std::string out =
+      absl::StrCat("memory for ", plan.max_sequences, " x ", plan.max_tokens, " tokens, bytes\n");
+  AppendBytes("  ", "weights", plan.weights.bytes(), &out);
+  AppendBytes("    ", "embedding", plan.weights.embedding_bytes, &out);
+  AppendBytes("    ", plan.weights.head_bytes > 0 ? "head" : "head: the embedding",
+              plan.weights.head_bytes, &out);
+  AppendBytes("    ", "layers' matrices", plan.weights.layer_bytes, &out);
+  AppendBytes("    ", "norms, biases, positions", plan.weights.vector_bytes, &out);
+  AppendBytes("  ", absl::StrCat("cache (", store, ", ", CodecText(plan), ")"), plan.cache.bytes,
+              &out);
+  AppendBytes("    ", "a token, in all layers", plan.cache.bytes_per_token, &out);
+  AppendBytes("  ", "activations", plan.activation_bytes, &out);
+  AppendBytes("  ", "while loading, before the cache", plan.load_scratch_bytes, &out);
+  AppendBytes("  ", "needed: the most at a time", plan.needed_bytes(), &out);
+  AppendBytes("  ", "available", plan.available_bytes, &out);
+  AppendBytes("  ", "resident already: the program", plan.program_bytes, &out);
+  return out;
+}
+
+std::string OperationsTable(const Subject& subject, const UnitOperations& units) {
+  const Run& run = subject.run;
+  const Operations with = WithCache(units, run);
+  const Operations without = WithoutCache(units, run);
+  std::string out = absl::StrCat("operations of prefill ", run.prompt_tokens, " and decode ",
+                                 run.decode_tokens, ", one sequence\n  ", kFormula, "\n");
+  absl::StrAppendFormat(&out, "  row %.6g, logit_row %.6g, key %.6g\n", units.row, units.logit_row,
+                        units.key);
+  absl::StrAppendFormat(&out, "  %-20s %12s %12s\n", "", "with cache", "without");
+  const auto row = [&](const char* name, double a, double b) {
+    absl::StrAppendFormat(&out, "  %-20s %12.4g %12.4g\n", name, a, b);
+  };
+  row("layers' matrices", with.matrices, without.matrices);
+  row("head", with.head, without.head);
+  row("attention", with.attention, without.attention);
+  row("in all", with.total(), without.total());
+  absl::StrAppendFormat(&out, "  without / with %.4g\n", without.total() / with.total());
+  return out;
+}
+
+std::string GrowthTable(const Subject& subject) {
+  const RunPlan& plan = subject.plan;
+  const int n_layers = subject.engine.model_shape().n_layers;
+  std::string out = absl::StrFormat("cache of one sequence by its length, %s\n  %8s %15s %15s\n",
+                                    CodecText(plan), "tokens", "MB a layer", "MB");
+  for (int64_t tokens = kFirstLength; tokens <= kLastLength; tokens *= 2) {
+    const double mb = static_cast<double>(plan.cache.bytes_per_token * tokens) / 1e6;
+    absl::StrAppendFormat(&out, "  %8d %15.3f %15.3f\n", tokens, mb / n_layers, mb);
+  }
+  return out;
+}
+
+Json OperationsJson(const Operations& operations) {
+  return {{"matrices", operations.matrices},
+          {"head", operations.head},
+          {"attention", operations.attention},
+          {"total", operations.total()}};
+}
+
+Json MemoryJson(const RunPlan& plan) {
+  Json json;
+  json["weights"] = {{"embedding", plan.weights.embedding_bytes},
+                     {"head", plan.weights.head_bytes},
+                     {"layers", plan.weights.layer_bytes},
+                     {"vectors", plan.weights.vector_bytes},
+                     {"total", plan.weights.bytes()}};
+  json["cache"] = plan.cache.bytes;
+  json["cache_per_token"] = plan.cache.bytes_per_token;
+  json["activations"] = plan.activation_bytes;
+  json["loading"] = plan.load_scratch_bytes;
+  json["needed"] = plan.needed_bytes();
+  json["available"] = plan.available_bytes;
+  json["program"] = plan.program_bytes;
+  return json;
+}
+
+}  // namespace
+
+std::string JsonLine(const Subject& subject) {
+  const auto& [engine, model, plan, run] = subject;
+  const UnitOperations units = UnitsOf(plan.step, engine.model_shape());
+  const Operations with = WithCache(units, run);
+  const Operations without = WithoutCache(units, run);
+  Json json;
+  json["model"] = model;
+  json["weights"] = plan.step.weights;
+  json["cache"] = engine.config().Text("cache.name");
+  json["codec_k"] = CodecName(plan.codec_k);
+  json["codec_v"] = CodecName(plan.codec_v);
+  json["attention"] = engine.config().Text("attention.name");
+  json["isa"] = IsaName(engine.isa());
+  json["threads"] = engine.threads();
+  json["prompt_tokens"] = run.prompt_tokens;
+  json["decode_tokens"] = run.decode_tokens;
+  json["max_tokens"] = plan.max_tokens;
+  json["max_sequences"] = plan.max_sequences;
+  json["bytes"] = MemoryJson(plan);
+  json["operations"] = {{"formula", kFormula},
+                        {"row", units.row},
+                        {"logit_row", units.logit_row},
+                        {"key", units.key},
+                        {"with_cache", OperationsJson(with)},
+                        {"without_cache", OperationsJson(without)},
+                        {"ratio", without.total() / with.total()}};
+  Json growth = Json::array();
+  for (int64_t tokens = kFirstLength; tokens <= kLastLength; tokens *= 2) {
+    growth.push_back({{"tokens", tokens}, {"bytes", plan.cache.bytes_per_token * tokens}});
+  }
+  json["growth"] = growth;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string TextTables(const Subject& subject) {
+  const auto& [engine, model, plan, run] = subject;
+  const UnitOperations units = UnitsOf(plan.step, engine.model_shape());
+  const Config& config = engine.config();
+  return absl::StrCat("model ", model, ", ", std::string(plan.step.weights), " weights; attention ",
+                      config.Text("attention.name"), ", ", std::string(IsaName(engine.isa())), ", ",
+                      engine.threads(), " threads\n\n",
+                      MemoryTable(plan, config.Text("cache.name")), "\n",
+                      OperationsTable(subject, units), "\n", GrowthTable(subject));
+}
+
+}  // namespace ng::plan

@@ -1,0 +1,27 @@
+// A plan as tables for a reader, or as one JSON object.
+#ifndef NG_APPS_PLAN_REPORT_H_
+#define NG_APPS_PLAN_REPORT_H_
+
+#include <string>
+
+#include "apps/plan/operations.h"
+#include "ng/engine.h"
+
+namespace ng::plan {
+
+// What is planned.
+struct Subject {
+  const Engine& engine;
+  std::string model;  // the model's path, or the shape's
+  RunPlan plan;
+  Run run;
+};
+
+// Memory by part, operations with their formula, and how the cache grows with the length of one
+// sequence, whatever the model's context. Both end with a newline.
+std::string JsonLine(const Subject& subject);
+std::string TextTables(const Subject& subject);
+
+}  // namespace ng::plan
+
+#endif  // NG_APPS_PLAN_REPORT_H_

@@ -1,0 +1,45 @@
+// How large a step's buffers are: what the decoder makes room for, and what a plan counts before
+// there is a decoder. Sizes that no machine has saturate.
+#ifndef NG_CORE_MODEL_STEP_SIZES_H_
+#define NG_CORE_MODEL_STEP_SIZES_H_
+
+#include <cstdint>
+
+#include "core/kernels/kernel_table.h"
+#include "core/model/model_spec.h"
+#include "core/model/weight_types.h"
+
+namespace ng {
+
+struct StepExtent {
+  int64_t n_rows = 0;        // tokens of all sequences
+  int64_t n_logit_rows = 0;  // of these with logits
+  int threads = 1;
+};
+
+// Floats of each of the decoder's buffers, and of `input` bytes.
+struct StepSizes {
+  int64_t hidden = 0;
+  int64_t normed = 0;
+  int64_t qkv = 0;
+  int64_t attended = 0;
+  int64_t activated = 0;
+  int64_t strips = 0;
+  int64_t logits = 0;
+  int64_t input = 0;
+
+  int64_t bytes() const;  // of all
+};
+
+// The widest row that any matmul of a model reads, as its kernels want it.
+int64_t InputRowBytesOf(const KernelTable& kernels, const ModelSpec& spec,
+                        const WeightTypes& types);
+
+StepSizes SizesOfStep(const ModelSpec& spec, int64_t input_row_bytes, const StepExtent& extent);
+
+// Cosines and sines of so many positions; 0 where the model has none.
+int64_t RopeTableBytes(const ModelSpec& spec, int64_t n_positions);
+
+}  // namespace ng
+
+#endif  // NG_CORE_MODEL_STEP_SIZES_H_

@@ -1,0 +1,36 @@
+// What a model's weights take and cost, from its spec and what they are held as: nothing is read.
+#ifndef NG_CORE_MODEL_WEIGHT_SIZES_H_
+#define NG_CORE_MODEL_WEIGHT_SIZES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/kernels/packed_matrix.h"
+#include "core/model/model_file.h"
+#include "core/model/model_spec.h"
+#include "core/model/weight_types.h"
+#include "ng/engine.h"
+
+namespace ng {
+
+// Rows of a tensor that one worker converts at a time; whole column blocks, so that workers never
+// share one.
+inline constexpr int64_t kRowsPackedAtATime = 4 * kBlockColumns;
+
+// Of the matrices whose parts may be of several types.
+std::vector<WeightBand> BandsOfQkv(const ModelSpec& spec, const LayerWeightTypes& types);
+std::vector<WeightBand> BandsOfGateUp(const ModelSpec& spec, const LayerWeightTypes& types);
+
+// What LoadWeights keeps. Sizes that no machine has saturate.
+WeightSizes SizesOf(const ModelSpec& spec, const WeightTypes& types);
+
+// The most that it needs on top while it reads with so many threads: the bytes of one tensor, and
+// its rows as f32.
+int64_t LoadScratchBytes(const ModelFile& file, int threads);
+
+// What a step does with the matrices, embedding look-ups aside; the cache's part is left 0.
+StepCost CostOf(const ModelSpec& spec, const WeightTypes& types);
+
+}  // namespace ng
+
+#endif  // NG_CORE_MODEL_WEIGHT_SIZES_H_

@@ -1,0 +1,129 @@
+#include "core/runtime/run_plan.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/formats/checked.h"
+#include "core/model/decoder.h"
+#include "core/model/step_sizes.h"
+#include "core/model/weight_sizes.h"
+#include "core/runtime/process_memory.h"
+
+namespace ng {
+namespace {
+
+// Tokens fed to each sequence in the largest step, and how many are there after the last such step.
+struct Feeding {
+  int64_t n_tokens = 0;
+  int64_t end = 0;
+};
+
+Feeding LargestFeeding(const Config& config, const CacheSpec& spec, const RunNeeds& needs) {
+  Feeding feeding;
+  const bool known = needs.max_prompt > 0 && config.Bool("run.use_cache");
+  feeding.end = known ? std::min(needs.max_prompt, spec.max_tokens) : spec.max_tokens;
+  const int64_t chunk = config.Int("run.prefill_chunk");
+  feeding.n_tokens = chunk == 0 ? feeding.end : std::min(chunk, feeding.end);
+  return feeding;
+}
+
+// What the attention backend wants for a step in which each sequence gets `n_tokens` that end at
+// `end`: its scratch and its items.
+absl::StatusOr<int64_t> AttentionBytes(const Assembly& assembly, int n_sequences, int64_t n_tokens,
+                                       int64_t end) {
+  std::vector<SequenceRows> rows;
+  for (int i = 0; i < n_sequences; ++i) {
+    rows.push_back({static_cast<SequenceId>(i), end - n_tokens, n_tokens, i * n_tokens});
+  }
+  AttentionPlan plan;
+  NG_RETURN_IF_ERROR(GuardPlugin(assembly.selection.attention, [&] {
+    return assembly.attention->Plan(AttentionSpecOf(assembly.model.spec), rows, &plan);
+  }));
+  const auto items = static_cast<int64_t>(plan.items.capacity() * sizeof(AttentionItem));
+  return SaturatingAdd(SaturatingMul(plan.scratch_floats, sizeof(float)), items);
+}
+
+// Tokens that the cache has room for: a step feeds no more rows.
+int64_t CacheTokens(const CachePlan& cache) {
+  return cache.bytes / std::max<int64_t>(1, cache.bytes_per_token);
+}
+
+// The same for the largest of a run's steps: its first, the last of a prompt, the last of all.
+absl::StatusOr<int64_t> AttentionBytes(const Assembly& assembly, const RunPlan& plan,
+                                       const Feeding& feeding) {
+  int64_t most = 0;
+  const Feeding steps[] = {{feeding.n_tokens, feeding.n_tokens},
+                           feeding,
+                           {std::min<int64_t>(1, plan.max_tokens), plan.max_tokens}};
+  for (const Feeding& step : steps) {
+    const int64_t fitting = CacheTokens(plan.cache) / std::max<int64_t>(1, step.end);
+    const auto n_sequences =
+        static_cast<int>(std::min<int64_t>(plan.max_sequences, std::max<int64_t>(1, fitting)));
+    NG_ASSIGN_OR_RETURN(const int64_t bytes,
+                        AttentionBytes(assembly, n_sequences, step.n_tokens, step.end));
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+}  // namespace
+
+int64_t RunPlan::needed_bytes() const {
+  return SaturatingAdd(weights.bytes(),
+                       std::max(load_scratch_bytes, SaturatingAdd(cache.bytes, activation_bytes)));
+}
+
+absl::Status CheckMemory(const RunPlan& plan) {
+  if (plan.needed_bytes() <= plan.available_bytes) return absl::OkStatus();
+  return LimitError(absl::StrCat(
+      "the run needs ", plan.needed_bytes(), " bytes (weights ", plan.weights.bytes(), ", cache ",
+      plan.cache.bytes, ", activations ", plan.activation_bytes, ", or reading ",
+      plan.load_scratch_bytes, "), ", plan.available_bytes,
+      " are available; lower cache.max_tokens or cache.max_sequences, or choose a smaller "
+      "cache.codec"));
+}
+
+absl::StatusOr<RunPlan> PlanRun(const Assembly& assembly, const RunNeeds& needs) {
+  const Config& config = assembly.config();
+  const ModelSpec& model = assembly.model.spec;
+  const CacheSpec spec = assembly.CacheSpecFor(needs);
+  const int64_t t_max = model.context();
+  if (t_max > 0 && spec.max_tokens > t_max) {
+    const bool given = config.Int("cache.max_tokens") > 0;
+    return LimitError(absl::StrCat(given ? config.Describe("cache.max_tokens") : "tokens of a run",
+                                   " = ", spec.max_tokens, " exceeds T_max ", t_max,
+                                   ", the model's context"));
+  }
+  const int threads = assembly.executor->threads();
+  RunPlan plan;
+  plan.max_tokens = spec.max_tokens;
+  plan.max_sequences = spec.max_sequences;
+  plan.codec_k = spec.codec_k;
+  plan.codec_v = spec.codec_v;
+  plan.weights = SizesOf(model, assembly.weight_types);
+  NG_ASSIGN_OR_RETURN(plan.cache, assembly.PlanCacheFor(spec));
+  plan.load_scratch_bytes = LoadScratchBytes(assembly.model, threads);
+  plan.step = CostOf(model, assembly.weight_types);
+  plan.step.cache_bytes_per_token = plan.cache.bytes_per_token;
+
+  const Feeding feeding = LargestFeeding(config, spec, needs);
+  StepExtent extent;
+  extent.n_rows =
+      std::min(SaturatingMul(feeding.n_tokens, spec.max_sequences), CacheTokens(plan.cache));
+  extent.n_logit_rows = needs.prompt_logits ? extent.n_rows : spec.max_sequences;
+  extent.threads = threads;
+  const StepSizes sizes = SizesOfStep(
+      model, InputRowBytesOf(Kernels(assembly.isa), model, assembly.weight_types), extent);
+  plan.activation_bytes = SaturatingAdd(sizes.bytes(), RopeTableBytes(model, spec.max_tokens));
+  plan.available_bytes = AvailableMemory();
+  plan.program_bytes = ResidentMemory();
+  // A step that is too large already is not worth cutting into items.
+  if (CheckMemory(plan).ok()) {
+    NG_ASSIGN_OR_RETURN(const int64_t attention, AttentionBytes(assembly, plan, feeding));
+    plan.activation_bytes = SaturatingAdd(plan.activation_bytes, attention);
+  }
+  return plan;
+}
+
+}  // namespace ng

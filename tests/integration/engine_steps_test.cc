@@ -87,5 +87,39 @@ TEST_F(EngineSteps, CostOfStepCountsMatricesAndCache) {
   EXPECT_EQ(cost.weight_bytes, 2 * (model_.n_layers * packed_layer + 64 * model_.width));
 }
 
+TEST_F(EngineSteps, PlanSaysBeforeLoadWhatIsThenTrue) {
+  RunNeeds needs{32, 2};
+  const RunPlan plan = engine_->Plan(needs).value();
+  EXPECT_TRUE(CheckMemory(plan).ok());
+  EXPECT_EQ(plan.max_tokens, 32);
+  EXPECT_EQ(plan.max_sequences, 2);
+  EXPECT_EQ(plan.codec_k, Codec::kF16);
+  EXPECT_EQ(plan.cache.bytes, 64 * plan.cache.bytes_per_token);
+  EXPECT_EQ(plan.weights.head_bytes, 0);
+  ASSERT_TRUE(engine_->Load(needs).ok());
+  const StepCost cost = engine_->CostOfStep().value();
+  EXPECT_EQ(cost.weights, plan.step.weights);
+  EXPECT_EQ(cost.weight_bytes, plan.step.weight_bytes);
+  EXPECT_EQ(cost.weight_bytes, plan.weights.matrix_bytes());
+  EXPECT_EQ(cost.cache_bytes_per_token, plan.cache.bytes_per_token);
+  // A prompt that is known to be short needs fewer rows.
+  needs.max_prompt = 4;
+  EXPECT_LT(engine_->Plan(needs)->activation_bytes, plan.activation_bytes);
+  EXPECT_EQ(ExitCode(engine_->Plan({65, 1}).status()), 5);
+}
+
+TEST_F(EngineSteps, CheckMemoryNamesEveryPart) {
+  RunPlan plan = engine_->Plan({32, 2}).value();
+  plan.available_bytes = plan.needed_bytes();
+  EXPECT_TRUE(CheckMemory(plan).ok());
+  plan.available_bytes -= 1;
+  const absl::Status refused = CheckMemory(plan);
+  EXPECT_EQ(ExitCode(refused), 5);
+  for (const int64_t bytes : {plan.needed_bytes(), plan.weights.bytes(), plan.cache.bytes,
+                              plan.activation_bytes, plan.available_bytes}) {
+    EXPECT_NE(refused.message().find(std::to_string(bytes)), absl::string_view::npos) << bytes;
+  }
+}
+
 }  // namespace
 }  // namespace ng

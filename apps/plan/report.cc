@@ -45,7 +45,7 @@ std::string MemoryTable(const RunPlan& plan, const std::string& store) {
               &out);
   AppendBytes("    ", "a token, in all layers", plan.cache.bytes_per_token, &out);
   AppendBytes("  ", "activations", plan.activation_bytes, &out);
-  AppendBytes("  ", "while loading, before the cache", plan.load_scratch_bytes, &out);
+  AppendBytes("  ", "reading (before the cache is used)", plan.load_scratch_bytes, &out);
   AppendBytes("  ", "needed: the most at a time", plan.needed_bytes(), &out);
   AppendBytes("  ", "available", plan.available_bytes, &out);
   AppendBytes("  ", "resident already: the program", plan.program_bytes, &out);

@@ -80,7 +80,7 @@ TEST(NgPlanGrowth, FollowsTheFormulaOfSeed003) {
   EXPECT_THAT(text.out, HasSubstr("    131072        4294.967      137438.953\n"));
 }
 
-// Beyond the model's own context too.
+// The table goes on beyond the model's own context.
 TEST(NgPlanGrowth, HasTheFigureOfSeed001) {
   const Json plan = Plan(Shape("gpt2") + Tokens(1000, 24) + Arguments{"--cache.codec=f16"});
   constexpr int64_t kMiB = int64_t{1} << 20;
@@ -115,6 +115,13 @@ TEST(NgPlanOperations, AreThoseOfEveryStep) {
   EXPECT_NEAR(operations["without_cache"]["total"].get<double>() / without, 1.0, 1e-12);
   EXPECT_NEAR(operations["ratio"].get<double>(), without / with, 1e-9);
   EXPECT_THAT(operations["formula"].get<std::string>(), HasSubstr("2 * 2 * n_heads * head_dim"));
+}
+
+// 8256 rows against 128: seed 001's count, (N + 1) / 2.
+TEST(NgPlanOperations, OfTheMatricesHaveTheRatioOfSeed001) {
+  const Json operations = Plan(Demo() + Tokens(1, 127))["operations"];
+  const double with = operations["with_cache"]["matrices"];
+  EXPECT_EQ(operations["without_cache"]["matrices"].get<double>() / with, 64.5);
 }
 
 TEST(NgPlanOperations, WithoutDecodeAreTheSameWithoutCache) {

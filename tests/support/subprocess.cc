@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,7 +116,9 @@ Result Run(const Command& command) {
     }
   }
   int status = 0;
-  waitpid(child, &status, 0);
+  rusage usage = {};
+  wait4(child, &status, 0, &usage);
+  result.peak_bytes = int64_t{usage.ru_maxrss} * 1024;
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
 }

@@ -2,6 +2,7 @@
 #ifndef NG_TESTS_SUPPORT_SUBPROCESS_H_
 #define NG_TESTS_SUPPORT_SUBPROCESS_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@ struct Result {
   int exit_code = -1;  // 128 + N when signal N ended it
   std::string out;
   std::string err;
+  int64_t peak_bytes = 0;  // of memory, as the kernel counts it
 };
 
 struct Command {

@@ -39,9 +39,10 @@ ng_install() {
 
 # ng_build PRESET [CMAKE_OPTION...]: configures and builds a preset of CMakePresets.json.
 ng_build() {
-  local preset=$1 launcher=()
+  local preset=$1 speedup=(-DNG_PCH=ON)
   shift
-  if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
-  cmake --preset "$preset" "${launcher[@]}" "$@" >/dev/null
+  # The two do not go together.
+  if command -v ccache >/dev/null; then speedup=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+  cmake --preset "$preset" "${speedup[@]}" "$@" >/dev/null
   cmake --build --preset "$preset" -j "$(nproc)"
 }

@@ -1,7 +1,5 @@
 #include "core/kernels/packed_matrix.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -10,13 +8,13 @@
 #include <span>
 #include <string>
 
+#include "core/kernels/huge_pages.h"
 #include "core/kernels/quantize.h"
 #include "ng/half.h"
 
 namespace ng {
 namespace {
 
-constexpr int64_t kHugePage = int64_t{2} << 20;
 constexpr int64_t kAlignment = 64;
 
 // One type's element, and where it lies in its block of columns.
@@ -320,23 +318,11 @@ std::byte* PackedMatrix::BlockOf(const Band& band, int64_t row) const {
 }
 
 absl::StatusOr<WeightMemory> WeightMemory::Reserve(int64_t bytes) {
-  // Mapped with room to begin at a huge page.
-  const auto room = static_cast<size_t>(bytes) + (bytes >= kHugePage ? kHugePage : 0);
-  void* mapped =
-      mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, /*fd=*/-1, 0);
-  if (mapped == MAP_FAILED) {
+  WeightMemory memory;
+  memory.data_ = MapPages(bytes);
+  if (memory.data_ == nullptr) {
     return LimitError("the weights need " + std::to_string(bytes) + " bytes, more than can be had");
   }
-  WeightMemory memory;
-  const std::shared_ptr<std::byte> whole(static_cast<std::byte*>(mapped),
-                                         [room](std::byte* p) { munmap(p, room); });
-  std::byte* begin = whole.get();
-  if (bytes >= kHugePage) {
-    const auto past = reinterpret_cast<uintptr_t>(begin) % kHugePage;
-    if (past != 0) begin += kHugePage - past;
-    madvise(begin, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // a hint
-  }
-  memory.data_ = {whole, begin};
   memory.size_ = bytes;
   return memory;
 }

@@ -20,10 +20,7 @@ class ReadBuffer {
   absl::StatusOr<std::byte*> Get(int64_t bytes);
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const;
-  };
-  std::unique_ptr<std::byte, Free> memory_;
+  std::shared_ptr<std::byte> memory_;
   int64_t size_ = 0;
 };
 

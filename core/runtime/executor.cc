@@ -234,7 +234,7 @@ class TbbExecutor : public Executor {
     team_->Dismiss();
     if (helpers_ == nullptr) return;
     try {
-      arena_.execute([this] { helpers_->wait(); });
+      arena_.execute([this] { helpers_->tasks.wait(); });
     } catch (const std::bad_alloc&) {
       GiveUpHelpers();
     }
@@ -262,9 +262,9 @@ class TbbExecutor : public Executor {
   bool BeginHelper() {
     team_->Expect(1);
     try {
-      if (helpers_ == nullptr) helpers_ = std::make_unique<tbb::task_group>();
+      if (helpers_ == nullptr) helpers_ = std::make_unique<Helpers>();
       // A place in the arena is one thread's; place 0 is kept for callers.
-      arena_.enqueue(helpers_->defer(
+      arena_.enqueue(helpers_->tasks.defer(
           [team = team_] { team->Help(tbb::this_task_arena::current_thread_index()); }));
       return true;
     } catch (const std::bad_alloc&) {
@@ -274,16 +274,28 @@ class TbbExecutor : public Executor {
     }
   }
 
+  struct Helpers {
+    tbb::task_group tasks;
+    Helpers* next = nullptr;  // of those given up
+  };
+
   // Out of memory TBB may count a helper that it will never run, so nobody can wait for the group:
-  // its memory is given up. The helpers that do run own what they use.
-  void GiveUpHelpers() { static_cast<void>(helpers_.release()); }
+  // it is kept until the process ends. The helpers that do run own what they use.
+  void GiveUpHelpers() {
+    static std::atomic<Helpers*> given_up = nullptr;
+    Helpers* const helpers = helpers_.release();
+    if (helpers == nullptr) return;
+    helpers->next = given_up.load();
+    while (!given_up.compare_exchange_weak(helpers->next, helpers)) {
+    }
+  }
 
   const int threads_;
   const int most_helpers_;
   const std::shared_ptr<Team> team_ = std::make_shared<Team>();
   const tbb::global_control control_{tbb::global_control::max_allowed_parallelism, kMostThreads};
   tbb::task_arena arena_;
-  std::unique_ptr<tbb::task_group> helpers_;  // from the first on
+  std::unique_ptr<Helpers> helpers_;  // from the first on
 };
 
 }  // namespace

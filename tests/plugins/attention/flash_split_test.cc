@@ -70,7 +70,7 @@ TEST_P(FlashSplitTest, LoneQueriesKeepTheirBitsOnAnyNumberOfThreads) {
       const auto data = MakeData(c);
       const AttentionResult unsplit = Unsplit(c, data);
       ASSERT_FALSE(unsplit.out.empty());
-      for (int threads = 1; threads <= 5; ++threads) {
+      for (const int threads : {1, 2, 5}) {
         EXPECT_EQ(FindBitDifference(Run(c, data, threads, steps).out, unsplit.out), "")
             << c.Describe() << ", " << threads << " threads";
       }

@@ -95,8 +95,8 @@ class AttentionBackend {
   // cannot and what could. Asked before weights load.
   virtual absl::Status Supports(const AttentionSpec& spec, const CacheFormat& format) const = 0;
 
-  // [step] Splits a step into work items; once per step and distinct spec. Also before weights load,
-  // of steps that may come, for what they would need.
+  // [step] Splits a step into work items; once per step and distinct spec. Also before weights
+  // load, of steps that may come, for what they would need.
   virtual absl::Status Plan(const AttentionSpec& spec, std::span<const SequenceRows> rows,
                             AttentionPlan* plan) = 0;
 

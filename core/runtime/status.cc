@@ -1,5 +1,6 @@
 #include "ng/status.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -9,23 +10,50 @@ namespace {
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
+bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
+
+// What a message quotes may hold anything: a line break or a terminal's control character is
+// written out, so that a message stays one line.
+absl::Status OneLine(absl::StatusCode code, std::string_view message) {
+  if (std::ranges::none_of(message, IsControl)) return {code, View(message)};
+  std::string line;
+  for (const char c : message) {
+    if (c == '\n') {
+      line += "\\n";
+    } else if (IsControl(c)) {
+      absl::StrAppend(&line, "\\x", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
+    } else {
+      line += c;
+    }
+  }
+  return {code, line};
+}
+
 }  // namespace
 
-absl::Status RuntimeError(std::string_view message) { return absl::InternalError(View(message)); }
-absl::Status UsageError(std::string_view message) {
-  return absl::InvalidArgumentError(View(message));
+absl::Status RuntimeError(std::string_view message) {
+  return OneLine(absl::StatusCode::kInternal, message);
 }
-absl::Status ModelFileError(std::string_view message) { return absl::DataLossError(View(message)); }
+absl::Status UsageError(std::string_view message) {
+  return OneLine(absl::StatusCode::kInvalidArgument, message);
+}
+absl::Status ModelFileError(std::string_view message) {
+  return OneLine(absl::StatusCode::kDataLoss, message);
+}
 absl::Status PluginError(std::string_view message) {
-  return absl::FailedPreconditionError(View(message));
+  return OneLine(absl::StatusCode::kFailedPrecondition, message);
 }
 absl::Status LimitError(std::string_view message) {
-  return absl::ResourceExhaustedError(View(message));
+  return OneLine(absl::StatusCode::kResourceExhausted, message);
 }
-absl::Status NumericError(std::string_view message) { return absl::OutOfRangeError(View(message)); }
-absl::Status OutputError(std::string_view message) { return absl::UnavailableError(View(message)); }
+absl::Status NumericError(std::string_view message) {
+  return OneLine(absl::StatusCode::kOutOfRange, message);
+}
+absl::Status OutputError(std::string_view message) {
+  return OneLine(absl::StatusCode::kUnavailable, message);
+}
 absl::Status InterruptedError(std::string_view message) {
-  return absl::CancelledError(View(message));
+  return OneLine(absl::StatusCode::kCancelled, message);
 }
 
 int ExitCode(const absl::Status& status) {

@@ -245,7 +245,7 @@ TEST(SamplerConformance, FindsARefusalOfGoodLogits) {
 }
 
 TEST(SamplerConformance, FindsAnErrorOverTwoLines) {
-  const Body body = [](CandidateSet&) { return NumericError("two\nlines"); };
+  const Body body = [](CandidateSet&) { return absl::OutOfRangeError("two\nlines"); };
   EXPECT_THAT(CheckBody(body), Contains(HasSubstr("not one line")));
 }
 

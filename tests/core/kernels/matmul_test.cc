@@ -110,9 +110,9 @@ float GroupChain(const Problem& p, IsaLevel level, const std::vector<std::byte>&
     int64_t whole = 0;
     int64_t inputs = 0;
     for (int64_t i = 0; i < grid.group; ++i) {
-      const auto q = static_cast<int>(input.q[(k + i) % kQuantBlock]);
-      whole += (span.q[in_span + i] - grid.zero) * q;
-      inputs += q;
+      const int64_t at = (k + i) % kQuantBlock;
+      whole += (span.q[in_span + i] - grid.zero) * input.q[at];
+      inputs += input.q[at];
     }
     const int64_t group = in_span / grid.group;
     const float scale =

@@ -7,15 +7,6 @@
 namespace ng {
 namespace {
 
-// A plugin's text on one line, whatever it holds.
-std::string OneLine(std::string_view text) {
-  std::string line(text);
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < ' ') c = ' ';
-  }
-  return line;
-}
-
 // Calls `call`, which returns StatusOr<T>, with the safety catch. A LimitError is handed on as it
 // came: it is about the machine. A UsageError stays one: it is about an option's value that only
 // the plugin can judge.
@@ -49,13 +40,12 @@ std::string LoadedPlugin::Describe() const {
 }
 
 absl::Status PluginThrew(const LoadedPlugin& plugin, std::string_view what) {
-  return PluginError(absl::StrCat(plugin.Describe(), " threw: ", OneLine(what)));
+  return PluginError(
+      absl::StrCat(plugin.Describe(), " threw: ", absl::string_view(what.data(), what.size())));
 }
 
 absl::Status PluginFailed(const LoadedPlugin& plugin, const absl::Status& status) {
-  const absl::string_view text = status.message();
-  const std::string message =
-      absl::StrCat(plugin.Describe(), ": ", OneLine({text.data(), text.size()}));
+  const std::string message = absl::StrCat(plugin.Describe(), ": ", status.message());
   switch (status.code()) {
     case absl::StatusCode::kResourceExhausted:
       return LimitError(message);

@@ -10,50 +10,42 @@ namespace {
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
-bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
-
-// What a message quotes may hold anything: a line break or a terminal's control character is
-// written out, so that a message stays one line.
-absl::Status OneLine(absl::StatusCode code, std::string_view message) {
-  if (std::ranges::none_of(message, IsControl)) return {code, View(message)};
-  std::string line;
-  for (const char c : message) {
-    if (c == '\n') {
-      line += "\\n";
-    } else if (IsControl(c)) {
-      absl::StrAppend(&line, "\\x", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
-    } else {
-      line += c;
-    }
-  }
-  return {code, line};
+absl::Status Make(absl::StatusCode code, std::string_view message) {
+  return {code, OneLine(message)};
 }
 
 }  // namespace
 
+std::string OneLine(std::string_view text) {
+  std::string line(text);
+  std::ranges::replace_if(
+      line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7F'; }, ' ');
+  return line;
+}
+
 absl::Status RuntimeError(std::string_view message) {
-  return OneLine(absl::StatusCode::kInternal, message);
+  return Make(absl::StatusCode::kInternal, message);
 }
 absl::Status UsageError(std::string_view message) {
-  return OneLine(absl::StatusCode::kInvalidArgument, message);
+  return Make(absl::StatusCode::kInvalidArgument, message);
 }
 absl::Status ModelFileError(std::string_view message) {
-  return OneLine(absl::StatusCode::kDataLoss, message);
+  return Make(absl::StatusCode::kDataLoss, message);
 }
 absl::Status PluginError(std::string_view message) {
-  return OneLine(absl::StatusCode::kFailedPrecondition, message);
+  return Make(absl::StatusCode::kFailedPrecondition, message);
 }
 absl::Status LimitError(std::string_view message) {
-  return OneLine(absl::StatusCode::kResourceExhausted, message);
+  return Make(absl::StatusCode::kResourceExhausted, message);
 }
 absl::Status NumericError(std::string_view message) {
-  return OneLine(absl::StatusCode::kOutOfRange, message);
+  return Make(absl::StatusCode::kOutOfRange, message);
 }
 absl::Status OutputError(std::string_view message) {
-  return OneLine(absl::StatusCode::kUnavailable, message);
+  return Make(absl::StatusCode::kUnavailable, message);
 }
 absl::Status InterruptedError(std::string_view message) {
-  return OneLine(absl::StatusCode::kCancelled, message);
+  return Make(absl::StatusCode::kCancelled, message);
 }
 
 int ExitCode(const absl::Status& status) {

@@ -6,12 +6,17 @@
 #ifndef NG_STATUS_H_
 #define NG_STATUS_H_
 
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace ng {
+
+// What a message quotes may hold anything: control characters become blanks. Done by the functions
+// below, and for statuses made elsewhere by whoever prints them.
+std::string OneLine(std::string_view text);
 
 absl::Status RuntimeError(std::string_view message);      // exit 1: anything not named below
 absl::Status UsageError(std::string_view message);        // exit 2: command line, config, prompt

@@ -188,8 +188,8 @@ absl::StatusOr<const Family*> FindFamily(const JsonFields& config, const std::st
     if (model_type == family.model_type) return &family;
     known.push_back(family.model_type);
   }
-  return ModelFileError(absl::StrCat(path, ": key \"model_type\" = \"", model_type,
-                                     "\", must be one of: ", absl::StrJoin(known, ", ")));
+  return ModelFileError(absl::StrCat(path, ": key \"model_type\" = ", JsonExcerpt(model_type),
+                                     ", must be one of: ", absl::StrJoin(known, ", ")));
 }
 
 void ForEachTensor(

@@ -93,8 +93,8 @@ absl::StatusOr<ModelSpec> ReadLlamaSpec(const JsonFields& config, const std::str
   NG_RETURN_IF_ERROR(ReadRope(config, path, &spec));
   NG_ASSIGN_OR_RETURN(const std::string activation, config.Text("hidden_act"));
   if (activation != "silu") {
-    return ModelFileError(absl::StrCat(path, ": key \"hidden_act\" = \"", activation,
-                                       "\", can run only with \"silu\""));
+    return ModelFileError(absl::StrCat(path, ": key \"hidden_act\" = ", JsonExcerpt(activation),
+                                       ", can run only with \"silu\""));
   }
   NG_ASSIGN_OR_RETURN(const std::optional<bool> bias, config.OptionalBool("attention_bias"));
   spec.qkv_bias = spec.attn_out_bias = bias.value_or(false);
@@ -220,8 +220,8 @@ absl::StatusOr<Activation> ReadGpt2Activation(const JsonFields& config, const st
   NG_ASSIGN_OR_RETURN(const std::string name, config.Text("activation_function"));
   if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::kGeluTanh;
   if (name == "gelu") return Activation::kGeluErf;
-  return ModelFileError(absl::StrCat(path, ": key \"activation_function\" = \"", name,
-                                     "\", must be one of: gelu_new, gelu_pytorch_tanh, gelu"));
+  return ModelFileError(absl::StrCat(path, ": key \"activation_function\" = ", JsonExcerpt(name),
+                                     ", must be one of: gelu_new, gelu_pytorch_tanh, gelu"));
 }
 
 }  // namespace

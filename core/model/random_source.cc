@@ -105,8 +105,8 @@ absl::StatusOr<DType> ReadDType(const JsonFields& config, const std::string& pat
     if (*name == "float32") return DType::kF32;
     if (*name == "float16") return DType::kF16;
     if (*name == "bfloat16") return DType::kBf16;
-    return ModelFileError(absl::StrCat(path, ": key \"", key, "\" = \"", *name,
-                                       "\", must be one of: float32, float16, bfloat16"));
+    return ModelFileError(absl::StrCat(path, ": key \"", key, "\" = ", JsonExcerpt(*name),
+                                       ", must be one of: float32, float16, bfloat16"));
   }
   return DType::kF32;
 }

@@ -21,8 +21,8 @@ absl::StatusOr<RopeScaling> ReadScaling(const JsonFields& rope, const std::strin
   RopeScaling scaling;
   if (type == "default") return scaling;
   if (type != "linear" && type != "llama3") {
-    return ModelFileError(absl::StrCat(where, ".", type_key, "\" = \"", type,
-                                       "\", must be one of: default, linear, llama3"));
+    return ModelFileError(absl::StrCat(where, ".", type_key, "\" = ", JsonExcerpt(type),
+                                       ", must be one of: default, linear, llama3"));
   }
   scaling.kind = type == "linear" ? RopeScalingKind::kLinear : RopeScalingKind::kLlama3;
   NG_ASSIGN_OR_RETURN(scaling.factor, rope.Number("factor", kFactor));

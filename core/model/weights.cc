@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "core/formats/checked.h"
 #include "core/formats/tensor_source.h"
 #include "core/model/read_buffer.h"
 #include "core/model/row_packer.h"

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/formats/checked.h"
 #include "core/model/decoder.h"
 #include "core/model/weights.h"
 #include "core/runtime/assembly.h"

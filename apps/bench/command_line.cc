@@ -1,10 +1,8 @@
 #include "apps/bench/command_line.h"
 
 #include <boost/program_options.hpp>
-#include <charconv>
 #include <sstream>
 #include <string_view>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -46,30 +44,13 @@ po::options_description Options() {
   return all;
 }
 
-struct Range {
-  int64_t min;
-  int64_t max;
-};
-
-absl::StatusOr<int64_t> ParseNumber(std::string_view option, std::string_view text, Range range) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < range.min ||
-      value > range.max) {
-    return UsageError(absl::StrCat("--", std::string(option), ": '", std::string(text),
-                                   "' must be a whole number in [", range.min, ", ", range.max,
-                                   "]"));
-  }
-  return value;
-}
-
 absl::StatusOr<std::vector<int64_t>> ParseNumbers(const po::variables_map& values,
-                                                  const char* option, Range range) {
+                                                  const char* option, WholeRange range) {
   std::vector<int64_t> numbers;
   if (values.count(option) == 0) return numbers;
   for (const absl::string_view part : absl::StrSplit(values[option].as<std::string>(), ',')) {
     NG_ASSIGN_OR_RETURN(const int64_t number,
-                        ParseNumber(option, {part.data(), part.size()}, range));
+                        ParseWholeNumber(option, {part.data(), part.size()}, range));
     numbers.push_back(number);
   }
   return numbers;
@@ -81,15 +62,11 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   NG_ASSIGN_OR_RETURN(const Arguments arguments, ParseArguments(argc, argv, Options()));
   const po::variables_map& values = arguments.values;
   CommandLine line;
-  line.overrides = arguments.overrides;
-  if (values.count("config") != 0) line.config_file = values["config"].as<std::string>();
-  if (values.count("random-weights") != 0) {
-    line.random_weights = values["random-weights"].as<std::string>();
-  }
+  line.engine = EngineOptionsOf(arguments);
   line.help = values.count("help") != 0;
   line.version = values.count("version") != 0;
-  const auto number = [&](const char* option, Range range) {
-    return ParseNumber(option, values[option].as<std::string>(), range);
+  const auto number = [&](const char* option, WholeRange range) {
+    return ParseWholeNumber(option, values[option].as<std::string>(), range);
   };
   NG_ASSIGN_OR_RETURN(line.prompt_tokens, number("prompt-tokens", {0, kMostTokens}));
   NG_ASSIGN_OR_RETURN(line.decode_tokens, number("decode-tokens", {0, kMostTokens}));
@@ -97,11 +74,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   NG_ASSIGN_OR_RETURN(line.depths, ParseNumbers(values, "depth", {0, kMostTokens}));
   NG_ASSIGN_OR_RETURN(line.batches, ParseNumbers(values, "batch", {1, kMostSequences}));
   NG_ASSIGN_OR_RETURN(line.threads, ParseNumbers(values, "threads", {0, kMostThreads}));
-  const std::string output = values["output"].as<std::string>();
-  if (output != "text" && output != "jsonl") {
-    return UsageError("--output=" + output + ": must be text or jsonl");
-  }
-  line.jsonl = output == "jsonl";
+  NG_ASSIGN_OR_RETURN(line.jsonl, WantsJsonl(arguments));
   if (line.prompt_tokens == 0 && line.decode_tokens == 0) {
     return UsageError("--prompt-tokens 0 and --decode-tokens 0 leave nothing to measure");
   }

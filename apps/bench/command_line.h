@@ -6,15 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "ng/engine.h"
 #include "ng/status.h"
 
 namespace ng::bench {
 
 struct CommandLine {
-  std::string config_file;
-  std::vector<std::string> overrides;  // "section.key=value", in order
-
-  std::string random_weights;  // a config.json whose shape runs in place of model.path; empty: none
+  EngineOptions engine;
 
   int64_t prompt_tokens = 512;      // 0: no prefill is measured
   int64_t decode_tokens = 64;       // 0: no decode is measured

@@ -1,9 +1,7 @@
 // ng-bench: how fast a config prefills and decodes, beside what the machine could do in the same
 // minute. Random ids, real weights; one line per number of threads, batch and depth.
 #include <algorithm>
-#include <exception>
 #include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -73,43 +71,29 @@ absl::Status Sweep(const CommandLine& line, const EngineOptions& options, Progre
   return absl::OkStatus();
 }
 
-int Fail(const absl::Status& status) {
-  PrintError("ng-bench", status);
-  return ExitCode(status);
-}
+constexpr const char* kName = "ng-bench";
 
 int Main(int argc, const char* const* argv) {
   HoldStandardStreams();
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
-  if (!line.ok()) return Fail(line.status());
+  if (!line.ok()) return Fail(kName, line.status());
   ProgressBar bar;
-  EngineOptions options;
-  options.config_file = line->config_file;
-  options.random_weights = line->random_weights;
-  // In place of the config file's model; one given on the command line too is refused.
-  if (!line->random_weights.empty()) options.overrides = {"model.path=", "tokenizer.path="};
-  options.overrides.insert(options.overrides.end(), line->overrides.begin(), line->overrides.end());
+  EngineOptions options = line->engine;
   options.stop = WatchSignals();
   options.progress = [&](const Progress& progress) { bar.Show(progress); };
-  const absl::Status status = line->version ? WriteStdout(VersionText("ng-bench"))
+  const absl::Status status = line->version ? WriteStdout(VersionText(kName))
                               : line->help  ? WriteStdout(UsageText())
                                             : Sweep(*line, options, bar);
   bar.Clear();
   if (status.ok() || status.code() == absl::StatusCode::kCancelled) {
     return *options.stop ? SignalExitCode() : ExitCode(status);
   }
-  return Fail(status);
+  return Fail(kName, status);
 }
 
 }  // namespace
 }  // namespace ng::bench
 
 int main(int argc, char** argv) {
-  try {
-    return ng::bench::Main(argc, argv);
-  } catch (const std::bad_alloc&) {
-    return ng::bench::Fail(ng::LimitError("out of memory"));
-  } catch (const std::exception& error) {
-    return ng::bench::Fail(ng::RuntimeError(error.what()));
-  }
+  return ng::RunProgram(ng::bench::kName, ng::bench::Main, argc, argv);
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
+#include <charconv>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "core/config/config.h"
@@ -69,6 +71,40 @@ absl::StatusOr<Arguments> ParseArguments(int argc, const char* const* argv,
     return Explain(error, options);
   }
   return arguments;
+}
+
+EngineOptions EngineOptionsOf(const Arguments& arguments) {
+  const po::variables_map& values = arguments.values;
+  EngineOptions options;
+  if (values.count("config") != 0) options.config_file = values["config"].as<std::string>();
+  if (values.count("random-weights") != 0) {
+    options.random_weights = values["random-weights"].as<std::string>();
+    // In place of the config file's model; one given on the command line too is refused.
+    options.overrides = {"model.path=", "tokenizer.path="};
+  }
+  options.overrides.insert(options.overrides.end(), arguments.overrides.begin(),
+                           arguments.overrides.end());
+  return options;
+}
+
+absl::StatusOr<bool> WantsJsonl(const Arguments& arguments) {
+  const std::string& output = arguments.values["output"].as<std::string>();
+  if (output == "jsonl") return true;
+  if (output == "text") return false;
+  return UsageError("--output=" + output + ": must be text or jsonl");
+}
+
+absl::StatusOr<int64_t> ParseWholeNumber(std::string_view option, std::string_view text,
+                                         WholeRange range) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < range.min ||
+      value > range.max) {
+    return UsageError(absl::StrCat("--", std::string(option), ": '", std::string(text),
+                                   "' must be a whole number in [", range.min, ", ", range.max,
+                                   "]"));
+  }
+  return value;
 }
 
 }  // namespace ng

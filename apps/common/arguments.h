@@ -5,9 +5,12 @@
 
 #include <boost/program_options/options_description.hpp>
 #include <boost/program_options/variables_map.hpp>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "ng/engine.h"
 #include "ng/status.h"
 
 namespace ng {
@@ -23,6 +26,20 @@ struct Arguments {
 // Errors: UsageError naming the argument, what is allowed and the nearest option.
 absl::StatusOr<Arguments> ParseArguments(
     int argc, const char* const* argv, const boost::program_options::options_description& options);
+
+// What --config, --random-weights and the overrides ask for.
+EngineOptions EngineOptionsOf(const Arguments& arguments);
+
+// Whether --output is jsonl. Errors: UsageError when it is not text either.
+absl::StatusOr<bool> WantsJsonl(const Arguments& arguments);
+
+// The value of --`option` as a number of a range. Errors: UsageError.
+struct WholeRange {
+  int64_t min;
+  int64_t max;
+};
+absl::StatusOr<int64_t> ParseWholeNumber(std::string_view option, std::string_view text,
+                                         WholeRange range);
 
 }  // namespace ng
 

@@ -8,6 +8,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <exception>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -55,12 +57,24 @@ absl::Status WriteStdout(std::string_view bytes) {
 
 void PrintError(std::string_view program, const absl::Status& status) {
   if (status.message().empty()) return;
-  std::string line(status.message());
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7F') c = ' ';
-  }
   std::fprintf(stderr, "%.*s: error: %s\n", static_cast<int>(program.size()), program.data(),
-               line.c_str());
+               OneLine(std::string(status.message())).c_str());
+}
+
+int Fail(std::string_view program, const absl::Status& status) {
+  PrintError(program, status);
+  return ExitCode(status);
+}
+
+int RunProgram(std::string_view program, int (*main)(int argc, const char* const* argv), int argc,
+               const char* const* argv) {
+  try {
+    return main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return Fail(program, LimitError("out of memory"));
+  } catch (const std::exception& error) {
+    return Fail(program, RuntimeError(error.what()));
+  }
 }
 
 const std::atomic<bool>* WatchSignals() {

@@ -24,6 +24,13 @@ absl::Status WriteStdout(std::string_view bytes);
 // empty message: the reader of stdout went away.
 void PrintError(std::string_view program, const absl::Status& status);
 
+// Prints it; returns its exit code.
+int Fail(std::string_view program, const absl::Status& status);
+
+// A program's main function; an exception that comes out of it is an error like any other.
+int RunProgram(std::string_view program, int (*main)(int argc, const char* const* argv), int argc,
+               const char* const* argv);
+
 // Installs handlers for SIGINT and SIGTERM: the first one sets the returned flag, the second ends
 // the process at once. A closed pipe is no longer a signal.
 const std::atomic<bool>* WatchSignals();

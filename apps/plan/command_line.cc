@@ -1,11 +1,8 @@
 #include "apps/plan/command_line.h"
 
 #include <boost/program_options.hpp>
-#include <charconv>
 #include <sstream>
-#include <system_error>
 
-#include "absl/strings/str_cat.h"
 #include "apps/common/arguments.h"
 
 namespace ng::plan {
@@ -36,39 +33,21 @@ po::options_description Options() {
   return all;
 }
 
-absl::StatusOr<int64_t> ParseTokens(const po::variables_map& values, const char* option,
-                                    int64_t min) {
-  const std::string& text = values[option].as<std::string>();
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < min ||
-      value > kMostTokens) {
-    return UsageError(absl::StrCat("--", option, ": '", text, "' must be a whole number in [", min,
-                                   ", ", kMostTokens, "]"));
-  }
-  return value;
-}
-
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
   NG_ASSIGN_OR_RETURN(const Arguments arguments, ParseArguments(argc, argv, Options()));
   const po::variables_map& values = arguments.values;
   CommandLine line;
-  line.overrides = arguments.overrides;
-  if (values.count("config") != 0) line.config_file = values["config"].as<std::string>();
-  if (values.count("random-weights") != 0) {
-    line.random_weights = values["random-weights"].as<std::string>();
-  }
+  line.engine = EngineOptionsOf(arguments);
   line.help = values.count("help") != 0;
   line.version = values.count("version") != 0;
-  NG_ASSIGN_OR_RETURN(line.run.prompt_tokens, ParseTokens(values, "prompt-tokens", 1));
-  NG_ASSIGN_OR_RETURN(line.run.decode_tokens, ParseTokens(values, "decode-tokens", 0));
-  const std::string& output = values["output"].as<std::string>();
-  if (output != "text" && output != "jsonl") {
-    return UsageError("--output=" + output + ": must be text or jsonl");
-  }
-  line.jsonl = output == "jsonl";
+  const auto tokens = [&](const char* option, int64_t min) {
+    return ParseWholeNumber(option, values[option].as<std::string>(), {min, kMostTokens});
+  };
+  NG_ASSIGN_OR_RETURN(line.run.prompt_tokens, tokens("prompt-tokens", 1));
+  NG_ASSIGN_OR_RETURN(line.run.decode_tokens, tokens("decode-tokens", 0));
+  NG_ASSIGN_OR_RETURN(line.jsonl, WantsJsonl(arguments));
   return line;
 }
 

@@ -3,18 +3,15 @@
 #define NG_APPS_PLAN_COMMAND_LINE_H_
 
 #include <string>
-#include <vector>
 
 #include "apps/plan/operations.h"
+#include "ng/engine.h"
 #include "ng/status.h"
 
 namespace ng::plan {
 
 struct CommandLine {
-  std::string config_file;
-  std::vector<std::string> overrides;  // "section.key=value", in order
-
-  std::string random_weights;  // a config.json whose shape is planned in place of model.path
+  EngineOptions engine;
 
   Run run;  // of each sequence
 

@@ -1,8 +1,6 @@
 // ng-plan: what a config's run takes and computes, before anything is loaded. A run that will not
 // fit is refused.
-#include <exception>
 #include <memory>
-#include <new>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -30,43 +28,29 @@ absl::Status Plan(const CommandLine& line, const EngineOptions& options) {
                                    " cache tokens; lower --prompt-tokens or --decode-tokens"));
   }
   const std::string& path = engine->config().Text("model.path");
-  const Subject subject{*engine, path.empty() ? line.random_weights : path, plan, run};
+  const Subject subject{*engine, path.empty() ? options.random_weights : path, plan, run};
   NG_RETURN_IF_ERROR(WriteStdout(line.jsonl ? JsonLine(subject) : TextTables(subject)));
   return CheckMemory(plan);  // the tables show what it is that does not fit
 }
 
-int Fail(const absl::Status& status) {
-  PrintError("ng-plan", status);
-  return ExitCode(status);
-}
+constexpr const char* kName = "ng-plan";
 
 int Main(int argc, const char* const* argv) {
   HoldStandardStreams();
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
-  if (!line.ok()) return Fail(line.status());
-  EngineOptions options;
-  options.config_file = line->config_file;
-  options.random_weights = line->random_weights;
-  // In place of the config file's model; one given on the command line too is refused.
-  if (!line->random_weights.empty()) options.overrides = {"model.path=", "tokenizer.path="};
-  options.overrides.insert(options.overrides.end(), line->overrides.begin(), line->overrides.end());
+  if (!line.ok()) return Fail(kName, line.status());
+  EngineOptions options = line->engine;
   options.stop = WatchSignals();
-  const absl::Status status = line->version ? WriteStdout(VersionText("ng-plan"))
+  const absl::Status status = line->version ? WriteStdout(VersionText(kName))
                               : line->help  ? WriteStdout(UsageText())
                                             : Plan(*line, options);
   if (status.ok()) return *options.stop ? SignalExitCode() : 0;
-  return Fail(status);
+  return Fail(kName, status);
 }
 
 }  // namespace
 }  // namespace ng::plan
 
 int main(int argc, char** argv) {
-  try {
-    return ng::plan::Main(argc, argv);
-  } catch (const std::bad_alloc&) {
-    return ng::plan::Fail(ng::LimitError("out of memory"));
-  } catch (const std::exception& error) {
-    return ng::plan::Fail(ng::RuntimeError(error.what()));
-  }
+  return ng::RunProgram(ng::plan::kName, ng::plan::Main, argc, argv);
 }

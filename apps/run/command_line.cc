@@ -87,7 +87,6 @@ absl::Status ReadWhat(const po::variables_map& values, CommandLine* line) {
     if (values.count(name) == 0) return std::nullopt;
     return values[name].as<std::string>();
   };
-  line->config_file = text("config").value_or("");
   line->prompt = text("prompt");
   line->prompt_file = text("prompt-file");
   line->prompt_ids = text("prompt-ids");
@@ -149,12 +148,9 @@ bool IsSameFile(const std::string& a, const std::string& b) {
   return !fs::exists(real, ignored) || fs::is_regular_file(real, ignored);
 }
 
-absl::Status ReadOutput(const po::variables_map& values, CommandLine* line) {
-  const std::string output = values["output"].as<std::string>();
-  if (output != "text" && output != "jsonl") {
-    return UsageError("--output=" + output + ": must be text or jsonl");
-  }
-  line->jsonl = output == "jsonl";
+absl::Status ReadOutput(const Arguments& arguments, CommandLine* line) {
+  const po::variables_map& values = arguments.values;
+  NG_ASSIGN_OR_RETURN(line->jsonl, WantsJsonl(arguments));
   for (const auto& [name, file] : {std::pair{"steps", &line->steps}, {"save", &line->save}}) {
     if (values.count(name) == 0) continue;
     *file = values[name].as<std::string>();
@@ -203,9 +199,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   }
   NG_ASSIGN_OR_RETURN(const Arguments arguments, ParseArguments(argc, argv, Options()));
   CommandLine line;
-  line.overrides = arguments.overrides;
+  line.engine = EngineOptionsOf(arguments);
   NG_RETURN_IF_ERROR(ReadWhat(arguments.values, &line));
-  NG_RETURN_IF_ERROR(ReadOutput(arguments.values, &line));
+  NG_RETURN_IF_ERROR(ReadOutput(arguments, &line));
   return line;
 }
 

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "ng/engine.h"
 #include "ng/status.h"
 
 namespace ng::run {
 
 struct CommandLine {
-  std::string config_file;
-  std::vector<std::string> overrides;  // "section.key=value", in order
+  EngineOptions engine;
 
   bool help = false;
   bool version = false;

@@ -1,9 +1,7 @@
 // ng-run: a config and a prompt in, a completion out.
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <memory>
-#include <new>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -26,9 +24,11 @@
 namespace ng::run {
 namespace {
 
+constexpr const char* kName = "ng-run";
+
 // The answers that need neither a model nor a prompt; nothing if the command line asks for a run.
 std::optional<absl::Status> Inform(const CommandLine& line, const EngineOptions& options) {
-  if (line.version) return WriteStdout(VersionText("ng-run"));
+  if (line.version) return WriteStdout(VersionText(kName));
   if (line.list_plugins) return ListPlugins(options);
   if (!line.help && !line.print_config) return std::nullopt;
   const absl::StatusOr<Selection> selection = SelectPlugins(options);
@@ -128,19 +128,12 @@ absl::Status Run(const CommandLine& line, const EngineOptions& options, Progress
   return Generate(*engine, line, requests, bar);
 }
 
-int Fail(const absl::Status& status) {
-  PrintError("ng-run", status);
-  return ExitCode(status);
-}
-
 int Main(int argc, const char* const* argv) {
   HoldStandardStreams();
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
-  if (!line.ok()) return Fail(line.status());
+  if (!line.ok()) return Fail(kName, line.status());
   ProgressBar bar;
-  EngineOptions options;
-  options.config_file = line->config_file;
-  options.overrides = line->overrides;
+  EngineOptions options = line->engine;
   options.stop = WatchSignals();
   options.progress = [&](const Progress& progress) { bar.Show(progress); };
   const std::optional<absl::Status> informed = Inform(*line, options);
@@ -149,18 +142,12 @@ int Main(int argc, const char* const* argv) {
   if (status.ok() || status.code() == absl::StatusCode::kCancelled) {
     return *options.stop ? SignalExitCode() : ExitCode(status);
   }
-  return Fail(status);
+  return Fail(kName, status);
 }
 
 }  // namespace
 }  // namespace ng::run
 
 int main(int argc, char** argv) {
-  try {
-    return ng::run::Main(argc, argv);
-  } catch (const std::bad_alloc&) {
-    return ng::run::Fail(ng::LimitError("out of memory"));
-  } catch (const std::exception& error) {
-    return ng::run::Fail(ng::RuntimeError(error.what()));
-  }
+  return ng::RunProgram(ng::run::kName, ng::run::Main, argc, argv);
 }

@@ -1,6 +1,7 @@
 // INI text -> entries. Boost.Program_options splits each `key = value`; everything it would accept
 // or reject without saying where (sections, comments, quotes, control characters, repeated keys) is
 // dealt with line by line before and after it, so that every error has a file and a line.
+#include <array>
 #include <boost/program_options/errors.hpp>
 #include <boost/program_options/options_description.hpp>
 #include <boost/program_options/parsers.hpp>
@@ -205,14 +206,17 @@ absl::StatusOr<std::vector<ConfigEntry>> ReadIniFile(const std::string& path) {
   NG_RETURN_IF_ERROR(CheckIsFile(path));
   errno = 0;
   std::ifstream in(path, std::ios::binary);
-  // One byte more than allowed tells a file that is too large, whatever its size claims to be.
-  std::string text(kLargestFile + 1, '\0');
-  if (in) in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  // Whatever its size claims to be, it is too large once more is read than allowed.
+  std::string text;
+  std::array<char, 4096> piece;
+  while (in && text.size() <= kLargestFile) {
+    in.read(piece.data(), piece.size());
+    text.append(piece.data(), static_cast<size_t>(in.gcount()));
+  }
   if (!in.is_open() || in.bad()) {
     return UsageError("config file " + path +
                       ": cannot be read: " + std::generic_category().message(errno));
   }
-  text.resize(static_cast<size_t>(in.gcount()));
   if (text.size() > kLargestFile) {
     return UsageError("config file " + path + ": must be at most " + std::to_string(kLargestFile) +
                       " bytes; is this a config file?");

@@ -35,10 +35,12 @@ ScoredBpeTokenizer::ScoredBpeTokenizer(ScoredBpeSpec spec, std::string path)
 absl::Status ScoredBpeTokenizer::Load() {
   if (spec_.tokens.empty()) return ModelFileError("the tokenizer has no tokens");
   std::vector<AddedToken> added;
+  plain_ids_.reserve(spec_.tokens.size());
+  token_bytes_.reserve(spec_.tokens.size());
   for (size_t id = 0; id < spec_.tokens.size(); ++id) {
-    NG_RETURN_IF_ERROR(
-        Annotate(AddToken(static_cast<int32_t>(id), &added),
-                 absl::StrCat("token ", id, " = ", JsonExcerpt(spec_.tokens[id]), " ")));
+    const absl::Status status = AddToken(static_cast<int32_t>(id), &added);
+    if (status.ok()) continue;
+    return Annotate(status, absl::StrCat("token ", id, " = ", JsonExcerpt(spec_.tokens[id]), " "));
   }
   added_ = AddedTokens(std::move(added));
   spec_.tokens.clear();

@@ -1,5 +1,7 @@
 #include "core/kernels/packed_matrix.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -84,6 +86,38 @@ void UnpackColumn(const std::byte* block, int64_t column, int64_t k, float* out)
 // The words of a plane of b bits: what they keep of each byte.
 constexpr uint32_t WordMask(int bits) { return ((1U << bits) - 1) * 0x01010101U; }
 
+// The words of a column, or of four at a time: one word of each.
+using FourWords = uint32_t __attribute__((vector_size(16)));
+
+// As many spans as a Word has columns.
+template <typename Word>
+using SpansOf = std::array<const QuantSpan*, sizeof(Word) / sizeof(uint32_t)>;
+
+// Inputs [chunk, chunk + 32) of each span.
+template <typename Word>
+std::array<Word, kQuantBlock / 4> WordsOf(const SpansOf<Word>& spans, int64_t chunk) {
+  std::array<Word, kQuantBlock / 4> words;
+  if constexpr (sizeof(Word) == sizeof(uint32_t)) {
+    std::memcpy(words.data(), spans[0]->q + chunk, sizeof(words));
+  } else {
+    for (size_t half = 0; half < words.size(); half += 4) {
+      std::array<FourWords, 4> rows;
+      for (size_t i = 0; i < 4; ++i) {
+        std::memcpy(&rows[i], spans[i]->q + chunk + half * 4, sizeof(rows[i]));
+      }
+      const FourWords a = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5);
+      const FourWords b = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5);
+      const FourWords c = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7);
+      const FourWords d = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+      words[half] = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+      words[half + 1] = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+      words[half + 2] = __builtin_shufflevector(c, d, 0, 1, 4, 5);
+      words[half + 3] = __builtin_shufflevector(c, d, 2, 3, 6, 7);
+    }
+  }
+  return words;
+}
+
 // Puts a span of one column where it belongs, or takes it out again: both walk the same places.
 template <WeightType kType>
 struct SpanLayout {
@@ -96,28 +130,36 @@ struct SpanLayout {
   static constexpr int64_t kD = kMinima + (kGrid.has_minimum ? kGrid.ScaleBytes() : 0);
   static constexpr int64_t kDmin = kD + kBlockColumns * 2;
 
-  // The lines of 32 inputs of one column, 4 bytes each.
-  using Lines = std::array<uint32_t, kGrid.bits()>;
+  // The lines of 32 inputs from their words, 4 bytes each: of one column, or of four side by side.
+  template <typename Word>
+  static std::array<Word, kGrid.bits()> Lines(const std::array<Word, kWords>& words) {
+    std::array<Word, kGrid.bits()> lines = {};
+    for (int word = 0; word < kWords; ++word) {
+      const Word q = words[word];
+      lines[word * kGrid.low_bits / 8] |= (q & WordMask(kGrid.low_bits))
+                                          << (word * kGrid.low_bits % 8);
+      if constexpr (kGrid.high_bits > 0) {
+        lines[kUpper + word * kGrid.high_bits / 8] |=
+            (q >> kGrid.low_bits & WordMask(kGrid.high_bits)) << (word * kGrid.high_bits % 8);
+      }
+    }
+    return lines;
+  }
 
-  static void Put(const QuantSpan& span, int64_t column, std::byte* to) {
+  // Columns [column, column + the lanes of Word), each from a span of its own.
+  template <typename Word>
+  static void Put(const SpansOf<Word>& spans, int64_t column, std::byte* to) {
     std::byte* planes = to + column * 4;
     for (int64_t chunk = 0; chunk < kGrid.span; chunk += kQuantBlock) {
-      Lines lines = {};
-      for (int word = 0; word < kWords; ++word) {
-        uint32_t q = 0;
-        std::memcpy(&q, span.q + chunk + word * 4, sizeof(q));
-        lines[word * kGrid.low_bits / 8] |= (q & WordMask(kGrid.low_bits))
-                                            << (word * kGrid.low_bits % 8);
-        if constexpr (kGrid.high_bits > 0) {
-          lines[kUpper + word * kGrid.high_bits / 8] |=
-              (q >> kGrid.low_bits & WordMask(kGrid.high_bits)) << (word * kGrid.high_bits % 8);
-        }
-      }
-      for (const uint32_t line : lines) {
+      for (const Word& line : Lines(WordsOf<Word>(spans, chunk))) {
         std::memcpy(planes, &line, sizeof(line));
         planes += 64;
       }
     }
+    for (const QuantSpan* span : spans) PutScales(*span, column++, to);
+  }
+
+  static void PutScales(const QuantSpan& span, int64_t column, std::byte* to) {
     for (int64_t group = 0; kGrid.grouped() && group < kGrid.groups(); ++group) {
       std::memcpy(to + kScales + group * kBlockColumns + column, span.scales + group, 1);
       if (kGrid.has_minimum) {
@@ -132,7 +174,7 @@ struct SpanLayout {
     QuantSpan span;
     const std::byte* planes = from + column * 4;
     for (int64_t chunk = 0; chunk < kGrid.span; chunk += kQuantBlock) {
-      Lines lines;
+      std::array<uint32_t, kGrid.bits()> lines;
       for (uint32_t& line : lines) {
         std::memcpy(&line, planes, sizeof(line));
         planes += 64;
@@ -160,13 +202,41 @@ struct SpanLayout {
   }
 };
 
-// The spans of one column.
-template <WeightType kType>
-void PutSpans(std::span<const QuantSpan> spans, int64_t column, std::byte* block) {
-  for (const QuantSpan& span : spans) {
-    SpanLayout<kType>::Put(span, column, block);
-    block += GridOf(kType).SpanBytes();
+// Writes past the caches: what is not read again soon pushes nothing out of them, and no line is
+// fetched just to be overwritten. Others see it after a fence. Both are 16-byte aligned.
+void StreamOut(std::span<const std::byte> bytes, std::byte* to) {
+  for (size_t i = 0; i < bytes.size(); i += sizeof(__m128i)) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),
+                     _mm_load_si128(reinterpret_cast<const __m128i*>(bytes.data() + i)));
   }
+}
+
+// Spans of the columns that rows are. A span of all 16 columns is put together nearby, then
+// streamed to its place. spans: [rows.size(), some spans]
+template <WeightType kType>
+void PutSpans(std::span<const int64_t> rows, std::span<const QuantSpan> spans, std::byte* to) {
+  constexpr int64_t kBytes = GridOf(kType).SpanBytes();
+  static_assert(kBytes % sizeof(__m128i) == 0);
+  alignas(kAlignment) std::array<std::byte, kBytes> tile;
+  const size_t n_spans = spans.size() / rows.size();
+  const bool whole =
+      rows.size() == static_cast<size_t>(kBlockColumns) && std::ranges::is_sorted(rows);
+  for (size_t i = 0; i < n_spans; ++i, to += kBytes) {
+    const auto of_row = [&](size_t r) { return &spans[r * n_spans + i]; };
+    if (whole) {
+      for (size_t r = 0; r < rows.size(); r += 4) {
+        SpanLayout<kType>::template Put<FourWords>(
+            {of_row(r), of_row(r + 1), of_row(r + 2), of_row(r + 3)}, rows[r] % kBlockColumns,
+            tile.data());
+      }
+      StreamOut(tile, to);
+    } else {
+      for (size_t r = 0; r < rows.size(); ++r) {
+        SpanLayout<kType>::template Put<uint32_t>({of_row(r)}, rows[r] % kBlockColumns, to);
+      }
+    }
+  }
+  _mm_sfence();
 }
 
 // The blocks of int8 and int4 nearest to rows of f32.
@@ -177,7 +247,7 @@ void PackGridBlock(const float* rows, int64_t column, int64_t n_rows, int64_t k,
       float x[kQuantBlock] = {};
       std::copy_n(rows + r * k + i, std::min(kQuantBlock, k - i), x);
       const QuantSpan span = kType == WeightType::kInt8 ? QuantizeInt8(x) : QuantizeInt4(x);
-      SpanLayout<kType>::Put(span, column + r, block);
+      SpanLayout<kType>::template Put<uint32_t>({&span}, column + r, block);
     }
   }
 }
@@ -196,7 +266,7 @@ void UnpackGridColumn(const std::byte* block, int64_t column, int64_t k, float* 
 struct Codec {
   void (*pack)(const float* rows, int64_t column, int64_t n_rows, int64_t k, std::byte* block);
   void (*unpack)(const std::byte* block, int64_t column, int64_t k, float* out);
-  void (*put)(std::span<const QuantSpan> spans, int64_t column, std::byte* block);
+  void (*put)(std::span<const int64_t> rows, std::span<const QuantSpan> spans, std::byte* to);
   float max_magnitude;
 };
 
@@ -302,10 +372,14 @@ void PackedMatrix::PackStored(int64_t row, int64_t n_rows, const std::byte* rows
   }
 }
 
-void PackedMatrix::PackSpans(int64_t row, std::span<const QuantSpan> spans) {
-  const Band& band = BandOf(row);
-  assert(static_cast<int64_t>(spans.size()) * GridOf(band.type).span == k_);
-  CodecOf(band.type).put(spans, row % kBlockColumns, BlockOf(band, row));
+void PackedMatrix::PackSpans(std::span<const int64_t> rows, int64_t first_span,
+                             std::span<const QuantSpan> spans) {
+  const Band& band = BandOf(rows.front());
+  const QuantGrid& grid = GridOf(band.type);
+  assert(spans.size() % rows.size() == 0);
+  assert((first_span + static_cast<int64_t>(spans.size() / rows.size())) * grid.span <= k_);
+  std::byte* const block = BlockOf(band, rows.front());
+  CodecOf(band.type).put(rows, spans, block + first_span * grid.SpanBytes());
 }
 
 void PackedMatrix::CopyRow(int64_t row, float* out) const {

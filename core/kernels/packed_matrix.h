@@ -69,9 +69,12 @@ class PackedMatrix {
   // different rows. REQUIRES: the range lies in [0, n); no magnitude is above MaxMagnitude(type).
   void PackRows(int64_t row, int64_t n_rows, const float* rows);
 
-  // The same of one row of a grid from its own spans, which go in as they are; each row once.
-  // spans: [k / span]. REQUIRES: the row's type is the grid; k is a multiple of its span.
-  void PackSpans(int64_t row, std::span<const QuantSpan> spans);
+  // The same of rows of a grid from their own spans, which go in as they are: those from
+  // `first_span` on, each once. spans: [rows.size(), some spans]
+  // REQUIRES: all rows lie in one block of 16, and their type is the grid; k is a multiple of its
+  // span.
+  void PackSpans(std::span<const int64_t> rows, int64_t first_span,
+                 std::span<const QuantSpan> spans);
 
   // The same of floats that are stored as the matrix holds them. rows: [n_rows, k] elements.
   // REQUIRES: the type is f32, f16 or, with an even k, bf16.

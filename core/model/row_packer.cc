@@ -1,5 +1,7 @@
 #include "core/model/row_packer.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <span>
@@ -9,6 +11,9 @@
 
 namespace ng {
 namespace {
+
+// Of each row of a column block, from blocks to packed spans: few enough for 16 rows to stay near.
+constexpr int64_t kInputsAtATime = 256;
 
 // Columns [column, column + n) of a [k, n_columns] matrix, as n rows. rows: [n, k]
 void ConvertColumns(const TensorInfo& tensor, const std::byte* raw, int64_t column,
@@ -51,49 +56,67 @@ bool AsStored(const TensorBinding& binding, const Place& place) {
 
 }  // namespace
 
-RowPacker::Verdict RowPacker::Pack(int64_t row, int64_t end) {
-  if (!AsStored(binding_, place_)) return PackValues(row, end);
-  return IsBlockType(binding_.tensor->dtype) ? PackBlocks(row, end) : PackFloats(row, end);
+RowPacker::Verdict RowPacker::Pack(int64_t row, int64_t end, const std::byte* raw) {
+  if (!AsStored(binding_, place_)) return PackValues(row, end, raw);
+  return IsBlockType(binding_.tensor->dtype) ? PackBlocks(row, end, raw)
+                                             : PackFloats(row, end, raw);
 }
 
-RowPacker::Verdict RowPacker::PackBlocks(int64_t row, int64_t end) {
+// A column block at a time, and a few spans of all its rows at a time: what is read and what is
+// written then fit the first-level cache.
+RowPacker::Verdict RowPacker::PackBlocks(int64_t row, int64_t end, const std::byte* raw) {
   const DType dtype = binding_.tensor->dtype;
-  spans_.resize(static_cast<size_t>(k_ / DTypeBlock(dtype)));
-  const int64_t row_bytes = static_cast<int64_t>(spans_.size()) * DTypeBytes(dtype);
+  const int64_t n_spans = k_ / DTypeBlock(dtype);
+  const int64_t n_at_a_time = std::max<int64_t>(1, kInputsAtATime / DTypeBlock(dtype));
+  order_.clear();
+  for (int64_t r = row; r < end; ++r) order_.emplace_back(place_.RowOf(r), r - row);
+  std::ranges::sort(order_);
   Verdict verdict;
-  for (; row < end; ++row) {
-    ReadBlocks(dtype, raw_ + row * row_bytes, spans_);
-    verdict.finite = verdict.finite && AllFinite(dtype, spans_);
-    place_.matrix->PackSpans(place_.RowOf(row), spans_);
+  std::array<int64_t, kBlockColumns> rows = {};
+  for (auto next = order_.begin(); next != order_.end();) {
+    const auto first = next;
+    const int64_t block = first->first / kBlockColumns;
+    size_t n_rows = 0;
+    for (; next != order_.end() && next->first / kBlockColumns == block; ++next) {
+      rows[n_rows++] = next->first;
+    }
+    for (int64_t span = 0; span < n_spans; span += n_at_a_time) {
+      const auto n = static_cast<size_t>(std::min(n_at_a_time, n_spans - span));
+      spans_.resize(n_rows * n);
+      const std::span<QuantSpan> spans(spans_);
+      for (size_t r = 0; r < n_rows; ++r) {
+        const int64_t from = (first + static_cast<int64_t>(r))->second * n_spans + span;
+        ReadBlocks(dtype, raw + from * DTypeBytes(dtype), spans.subspan(r * n, n));
+      }
+      verdict.finite = verdict.finite && AllFinite(dtype, spans);
+      place_.matrix->PackSpans(std::span(rows).first(n_rows), span, spans);
+    }
   }
   return verdict;
 }
 
-RowPacker::Verdict RowPacker::PackFloats(int64_t row, int64_t end) {
+RowPacker::Verdict RowPacker::PackFloats(int64_t row, int64_t end, const std::byte* raw) {
   const DType dtype = binding_.tensor->dtype;
   const int64_t row_bytes = k_ * DTypeBytes(dtype);
-  const std::span<const std::byte> rows(raw_ + row * row_bytes,
-                                        static_cast<size_t>((end - row) * row_bytes));
+  const std::span<const std::byte> rows(raw, static_cast<size_t>((end - row) * row_bytes));
   Verdict verdict;
   verdict.finite = dtype == DType::kF32   ? FloatsFinite<uint32_t, 0x7F800000>(rows)
                    : dtype == DType::kF16 ? FloatsFinite<uint16_t, 0x7C00>(rows)
                                           : FloatsFinite<uint16_t, 0x7F80>(rows);
-  const std::byte* next = rows.data();
-  for (int64_t run = 0; row < end; row += run, next += run * row_bytes) {
+  for (int64_t run = 0; row < end; row += run, raw += run * row_bytes) {
     run = place_.RunOf(row, end);
-    place_.matrix->PackStored(place_.RowOf(row), run, next);
+    place_.matrix->PackStored(place_.RowOf(row), run, raw);
   }
   return verdict;
 }
 
-RowPacker::Verdict RowPacker::PackValues(int64_t row, int64_t end) {
+RowPacker::Verdict RowPacker::PackValues(int64_t row, int64_t end, const std::byte* raw) {
   const TensorInfo& tensor = *binding_.tensor;
   values_.resize(static_cast<size_t>((end - row) * k_));
   if (binding_.transposed) {
-    ConvertColumns(tensor, raw_, row, values_);
+    ConvertColumns(tensor, raw, row, values_);
   } else {
-    const int64_t first = row * k_ / DTypeBlock(tensor.dtype) * DTypeBytes(tensor.dtype);
-    ConvertToF32(tensor.dtype, raw_ + first, values_);
+    ConvertToF32(tensor.dtype, raw, values_);
   }
   const float limit = PackedMatrix::MaxMagnitude(place_.type());
   Verdict verdict;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/kernels/packed_matrix.h"
@@ -40,28 +41,29 @@ struct Place {
 // Packs rows of one tensor into their matrix. One for each worker.
 class RowPacker {
  public:
-  // All are borrowed. raw: the tensor's bytes, those of rows to pack there.
-  RowPacker(const TensorBinding& binding, const std::byte* raw, const Place& place)
-      : binding_(binding), raw_(raw), place_(place), k_(place.matrix->k()) {}
+  // Both are borrowed.
+  RowPacker(const TensorBinding& binding, const Place& place)
+      : binding_(binding), place_(place), k_(place.matrix->k()) {}
 
-  // Rows [row, end). Of the values that went in: all were finite, none above the type's limit.
+  // Rows [row, end) from their bytes, of a transposed tensor from all its bytes. Of the values that
+  // went in: all were finite, none above the type's limit.
   struct Verdict {
     bool finite = true;
     bool fits = true;
   };
-  Verdict Pack(int64_t row, int64_t end);
+  Verdict Pack(int64_t row, int64_t end, const std::byte* raw);
 
  private:
-  Verdict PackBlocks(int64_t row, int64_t end);
-  Verdict PackFloats(int64_t row, int64_t end);
-  Verdict PackValues(int64_t row, int64_t end);
+  Verdict PackBlocks(int64_t row, int64_t end, const std::byte* raw);
+  Verdict PackFloats(int64_t row, int64_t end, const std::byte* raw);
+  Verdict PackValues(int64_t row, int64_t end, const std::byte* raw);
 
   const TensorBinding& binding_;
-  const std::byte* raw_;
   const Place& place_;
   int64_t k_;
-  std::vector<float> values_;     // [rows, k]
-  std::vector<QuantSpan> spans_;  // of a row
+  std::vector<float> values_;                       // [rows, k]
+  std::vector<QuantSpan> spans_;                    // [rows of a column block, a few]
+  std::vector<std::pair<int64_t, int64_t>> order_;  // rows of the matrix, of the tensor
 };
 
 }  // namespace ng

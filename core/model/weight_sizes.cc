@@ -58,6 +58,10 @@ int64_t VectorValues(const ModelSpec& spec) {
   return final_norm + rope_factors + n_positions * spec.width + spec.shape.n_layers * layer;
 }
 
+bool IsMatrix(const TensorBinding& binding) {
+  return binding.tensor->shape.size() > 1 && binding.role != TensorRole::kPositions;
+}
+
 }  // namespace
 
 std::vector<WeightBand> BandsOfQkv(const ModelSpec& spec, const LayerWeightTypes& types) {
@@ -97,16 +101,25 @@ int64_t WeightSizes::matrix_bytes() const {
 
 int64_t WeightSizes::bytes() const { return SaturatingAdd(matrix_bytes(), vector_bytes); }
 
+int64_t RowsOf(const TensorBinding& binding) {
+  const std::vector<int64_t>& shape = binding.tensor->shape;
+  return binding.transposed ? shape.back() : *(shape.end() - 2);
+}
+
+int64_t BytesReadAtATime(const TensorBinding& binding, int threads) {
+  if (!IsMatrix(binding) || binding.transposed) return binding.n_bytes();
+  const int64_t n_rows = RowsOf(binding);
+  return binding.n_bytes() / n_rows * std::min(n_rows, kRowsPackedAtATime) * threads;
+}
+
 int64_t LoadScratchBytes(const ModelFile& file, int threads) {
-  int64_t raw = 0;        // kept from tensor to tensor, as large as the largest
+  int64_t raw = 0;        // kept from tensor to tensor
   int64_t converted = 0;  // given back after each
   for (const TensorBinding& binding : file.bindings) {
-    raw = std::max(raw, binding.n_bytes());
-    const std::vector<int64_t>& shape = binding.tensor->shape;
+    raw = std::max(raw, BytesReadAtATime(binding, threads));
     int64_t values = binding.n_elements();
-    if (shape.size() > 1 && binding.role != TensorRole::kPositions) {
-      const int64_t n_rows = binding.transposed ? shape.back() : *(shape.end() - 2);
-      values = std::min(values, values / n_rows * kRowsPackedAtATime * threads);
+    if (IsMatrix(binding)) {
+      values = std::min(values, values / RowsOf(binding) * kRowsPackedAtATime * threads);
     }
     converted = std::max(converted, SaturatingMul(values, sizeof(float)));
   }

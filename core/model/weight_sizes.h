@@ -24,7 +24,14 @@ std::vector<WeightBand> BandsOfGateUp(const ModelSpec& spec, const LayerWeightTy
 // What LoadWeights keeps. Sizes that no machine has saturate.
 WeightSizes SizesOf(const ModelSpec& spec, const WeightTypes& types);
 
-// The most that it needs on top while it reads with so many threads: the bytes of one tensor, and
+// Rows of a matrix as the model has them. REQUIRES: a matrix.
+int64_t RowsOf(const TensorBinding& binding);
+
+// What LoadWeights reads of a binding before it packs that: as many rows as a worker packs at a
+// time, for each worker; all of a vector and of a transposed matrix.
+int64_t BytesReadAtATime(const TensorBinding& binding, int threads);
+
+// The most that it needs on top while it reads with so many threads: what is read at a time, and
 // its rows as f32.
 int64_t LoadScratchBytes(const ModelFile& file, int threads);
 

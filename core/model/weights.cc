@@ -114,7 +114,7 @@ class WeightReader {
   absl::Status Matrix(const TensorBinding& binding, const Place& place) {
     const TensorInfo& tensor = *binding.tensor;
     NG_ASSIGN_OR_RETURN(std::byte* const raw, Begin(binding));
-    const int64_t n_rows = binding.transposed ? tensor.shape.back() : *(tensor.shape.end() - 2);
+    const int64_t n_rows = RowsOf(binding);
     const int64_t row_bytes = binding.n_bytes() / n_rows;
     // The values of a row lie all over a transposed tensor.
     if (binding.transposed) NG_RETURN_IF_ERROR(Read(binding, 0, {raw, Size(binding)}));
@@ -127,8 +127,12 @@ class WeightReader {
     std::atomic<bool> finite = true;
     std::atomic<bool> fits = true;
     NG_RETURN_IF_ERROR(
-        ParallelFor(*options_.executor, n_chunks, [&](int64_t begin, int64_t end, int) {
-          RowPacker packer(binding, raw, place);
+        ParallelFor(*options_.executor, n_chunks, [&](int64_t begin, int64_t end, int worker) {
+          RowPacker packer(binding, place);
+          // Each worker reads to the same place again and again: it stays in its cache.
+          std::byte* const rows =
+              binding.transposed ? raw
+                                 : raw + worker * std::min(n_rows, kRowsPackedAtATime) * row_bytes;
           for (int64_t chunk = begin; chunk < end; ++chunk) {
             const int64_t row =
                 chunk == 0 ? 0 : std::min(n_rows, lead + (chunk - 1) * kRowsPackedAtATime);
@@ -137,10 +141,10 @@ class WeightReader {
               const int64_t first = row * row_bytes;
               const auto size = static_cast<size_t>((row_end - row) * row_bytes);
               absl::Status& status = read[static_cast<size_t>(chunk)];
-              status = Read(binding, first, {raw + first, size});
+              status = Read(binding, first, {rows, size});
               if (!status.ok()) return;
             }
-            const RowPacker::Verdict verdict = packer.Pack(row, row_end);
+            const RowPacker::Verdict verdict = packer.Pack(row, row_end, rows);
             if (!verdict.finite) finite = false;
             if (!verdict.fits) fits = false;
           }
@@ -183,10 +187,10 @@ class WeightReader {
     return static_cast<size_t>(binding.n_bytes());
   }
 
-  // Memory for the bytes of one binding, before they are read.
+  // Memory for what is read of one binding at a time.
   absl::StatusOr<std::byte*> Begin(const TensorBinding& binding) {
     NG_RETURN_IF_ERROR(CheckStop());
-    return buffer_.Get(binding.n_bytes());
+    return buffer_.Get(BytesReadAtATime(binding, options_.executor->threads()));
   }
 
   // Bytes of one binding, from `first` on. [worker]

@@ -53,8 +53,8 @@ struct LoadWeightsOptions {
   std::function<void(int64_t bytes_done, int64_t bytes_total)> progress;  // may be empty
 };
 
-// Reads, checks and packs every tensor; at most one raw tensor (of one that holds several roles,
-// one part) is in memory besides what is kept. Errors: ModelFileError (short file; NaN, infinity or
+// Reads, checks and packs every tensor, a few rows at a time; besides what is kept at most
+// LoadScratchBytes are in memory. Errors: ModelFileError (short file; NaN, infinity or
 // what the type cannot hold in a tensor), LimitError, InterruptedError.
 absl::StatusOr<ModelWeights> LoadWeights(const ModelFile& file, const LoadWeightsOptions& options);
 

@@ -71,7 +71,7 @@ PackedMatrix RandomMatrix(WeightType type, const Shape& shape, WeightMemory& mem
       IsGrid(type) ? RandomSpans(shape.k / GridOf(type).span) : std::vector<QuantSpan>();
   for (int64_t i = 0; i < shape.n; ++i) {
     if (IsGrid(type)) {
-      matrix.PackSpans(i, spans);
+      matrix.PackSpans({&i, 1}, 0, spans);
     } else {
       matrix.PackRows(i, 1, row.data());
     }

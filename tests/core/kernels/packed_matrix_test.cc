@@ -167,6 +167,23 @@ float GridValueAt(const QuantGrid& grid, const std::byte* packed, int64_t column
   return grid.has_minimum ? value - factor(1) * static_cast<float>(integer(1)) : value;
 }
 
+// All rows of a block, the last first: two spans of each at once, the third one in two parts of the
+// rows. spans: [rows, 3]
+void PackBlock(int64_t block, std::span<const QuantSpan> spans, PackedMatrix* matrix) {
+  std::vector<int64_t> rows;
+  for (int64_t r = std::min(block + kBlockColumns, matrix->n()); r > block;) rows.push_back(--r);
+  std::vector<QuantSpan> first;
+  std::vector<QuantSpan> last;
+  for (const int64_t r : rows) {
+    const auto of_row = spans.subspan(static_cast<size_t>(r) * 3, 3);
+    first.insert(first.end(), of_row.begin(), of_row.begin() + 2);
+    last.push_back(of_row[2]);
+  }
+  matrix->PackSpans(rows, 0, first);
+  matrix->PackSpans(std::span(rows).first(2), 2, std::span(last).first(2));
+  matrix->PackSpans(std::span(rows).subspan(2), 2, std::span(last).subspan(2));
+}
+
 TEST(PackedMatrix, TakesSpansOfEveryGridAsTheyAreWhereTheLayoutSays) {
   constexpr int64_t kRows = 37;
   std::mt19937 random(1);
@@ -177,8 +194,8 @@ TEST(PackedMatrix, TakesSpansOfEveryGridAsTheyAreWhereTheLayoutSays) {
     for (int64_t i = 0; i < 3 * kRows; ++i) spans.push_back(RandomSpan(grid, random));
     auto matrix = PackedMatrix::Allocate(static_cast<WeightType>(type), kRows, k);
     ASSERT_TRUE(matrix.ok()) << matrix.status();
-    for (int64_t r = 0; r < kRows; ++r) {
-      matrix->PackSpans(r, std::span(spans).subspan(static_cast<size_t>(r) * 3, 3));
+    for (int64_t block = 0; block < kRows; block += kBlockColumns) {
+      PackBlock(block, spans, &*matrix);
     }
     std::vector<float> row(k);
     for (int64_t r = 0; r < kRows; ++r) {
@@ -216,7 +233,7 @@ TEST(PackedMatrix, HoldsBandsOfSeveralTypes) {
         spans.push_back(RandomSpan(grid, random));
         SpanValues(grid, spans.back(), expected.data() + k);
       }
-      matrix.PackSpans(row, spans);
+      matrix.PackSpans({&row, 1}, 0, spans);
       std::vector<float> values(kDepth);
       matrix.CopyRow(row, values.data());
       ASSERT_EQ(values, expected) << "row " << row;

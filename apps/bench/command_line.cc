@@ -2,10 +2,7 @@
 
 #include <boost/program_options.hpp>
 #include <sstream>
-#include <string_view>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "apps/common/arguments.h"
 
 namespace ng::bench {
@@ -44,18 +41,6 @@ po::options_description Options() {
   return all;
 }
 
-absl::StatusOr<std::vector<int64_t>> ParseNumbers(const po::variables_map& values,
-                                                  const char* option, WholeRange range) {
-  std::vector<int64_t> numbers;
-  if (values.count(option) == 0) return numbers;
-  for (const absl::string_view part : absl::StrSplit(values[option].as<std::string>(), ',')) {
-    NG_ASSIGN_OR_RETURN(const int64_t number,
-                        ParseWholeNumber(option, {part.data(), part.size()}, range));
-    numbers.push_back(number);
-  }
-  return numbers;
-}
-
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
@@ -71,9 +56,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   NG_ASSIGN_OR_RETURN(line.prompt_tokens, number("prompt-tokens", {0, kMostTokens}));
   NG_ASSIGN_OR_RETURN(line.decode_tokens, number("decode-tokens", {0, kMostTokens}));
   NG_ASSIGN_OR_RETURN(line.repeat, number("repeat", {1, kMostRounds}));
-  NG_ASSIGN_OR_RETURN(line.depths, ParseNumbers(values, "depth", {0, kMostTokens}));
-  NG_ASSIGN_OR_RETURN(line.batches, ParseNumbers(values, "batch", {1, kMostSequences}));
-  NG_ASSIGN_OR_RETURN(line.threads, ParseNumbers(values, "threads", {0, kMostThreads}));
+  NG_ASSIGN_OR_RETURN(line.depths, ParseWholeNumbers(arguments, "depth", {0, kMostTokens}));
+  NG_ASSIGN_OR_RETURN(line.batches, ParseWholeNumbers(arguments, "batch", {1, kMostSequences}));
+  NG_ASSIGN_OR_RETURN(line.threads, ParseWholeNumbers(arguments, "threads", {0, kMostThreads}));
   NG_ASSIGN_OR_RETURN(line.jsonl, WantsJsonl(arguments));
   if (line.prompt_tokens == 0 && line.decode_tokens == 0) {
     return UsageError("--prompt-tokens 0 and --decode-tokens 0 leave nothing to measure");

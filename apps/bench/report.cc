@@ -5,24 +5,14 @@
 #include <optional>
 #include <string_view>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "apps/common/codecs.h"
 #include "core/config/config.h"
 
 namespace ng::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// The codec of keys and values: one name, or both.
-std::string CodecText(const Config& config) {
-  const auto codec = [&](const char* key) {
-    return config.Text(key).empty() ? config.Text("cache.codec") : config.Text(key);
-  };
-  const std::string k = codec("cache.codec_k");
-  const std::string v = codec("cache.codec_v");
-  return k == v ? k : absl::StrCat(k, "/", v);
-}
 
 // Four significant digits: more than a measurement has.
 double Rounded(double value) {
@@ -37,16 +27,17 @@ Json OrNull(std::optional<double> value) { return value ? Json(Rounded(*value)) 
 // Of the read bandwidth, for decode.
 std::optional<double> BandwidthShare(const StepCost& cost, const Workload& workload,
                                      const Figures& figures) {
-  if (!figures.decode_tok_s) return std::nullopt;
-  return *figures.decode_tok_s * DecodeBytesPerToken(cost, workload) / (figures.read_gb_s * 1e9);
+  if (!figures.speed.decode_tok_s) return std::nullopt;
+  return *figures.speed.decode_tok_s * DecodeBytesPerToken(cost, workload) /
+         (figures.read_gb_s * 1e9);
 }
 
 // Of the peak, for prefill.
 std::optional<double> PeakShare(const StepCost& cost, const Workload& workload,
                                 const Figures& figures) {
-  if (!figures.prefill_tok_s) return std::nullopt;
+  if (!figures.speed.prefill_tok_s) return std::nullopt;
   const auto n_tokens = static_cast<double>(workload.batch * workload.prompt_tokens);
-  const double seconds = n_tokens / *figures.prefill_tok_s;
+  const double seconds = n_tokens / *figures.speed.prefill_tok_s;
   return PrefillOperations(cost, workload) / seconds / (figures.peak_gop_s * 1e9);
 }
 
@@ -56,13 +47,13 @@ std::string JsonLine(const Subject& subject, const Workload& workload, const Fig
   const auto& [engine, model, cost] = subject;
   const Config& config = engine.config();
   std::optional<double> bytes_per_token;
-  if (figures.decode_tok_s) bytes_per_token = DecodeBytesPerToken(cost, workload);
+  if (figures.speed.decode_tok_s) bytes_per_token = DecodeBytesPerToken(cost, workload);
   Json json;
   json["model"] = model;
   json["isa"] = IsaName(engine.isa());
   json["threads"] = engine.threads();
   json["weights"] = cost.weights;
-  json["codec"] = CodecText(config);
+  json["codec"] = CodecsOf(config).Text();
   json["attention"] = config.Text("attention.name");
   json["cache"] = config.Text("cache.name");
   json["depth"] = workload.depth;
@@ -70,8 +61,8 @@ std::string JsonLine(const Subject& subject, const Workload& workload, const Fig
   json["prompt_tokens"] = workload.prompt_tokens;
   json["decode_tokens"] = workload.decode_tokens;
   json["repeat"] = workload.repeat;
-  json["prefill_tok_s"] = OrNull(figures.prefill_tok_s);
-  json["decode_tok_s"] = OrNull(figures.decode_tok_s);
+  json["prefill_tok_s"] = OrNull(figures.speed.prefill_tok_s);
+  json["decode_tok_s"] = OrNull(figures.speed.decode_tok_s);
   json["weight_bytes"] = cost.weight_bytes;
   json["cache_bytes_per_token"] = cost.cache_bytes_per_token;
   json["bytes_per_token"] = bytes_per_token ? Json(std::llround(*bytes_per_token)) : Json(nullptr);
@@ -87,18 +78,18 @@ std::string TextLine(const Subject& subject, const Workload& workload, const Fig
   const auto& [engine, model, cost] = subject;
   std::string line =
       absl::StrFormat("%s weights, %s cache, %s, %d threads, batch %d:", std::string(cost.weights),
-                      CodecText(engine.config()), std::string(IsaName(engine.isa())),
+                      CodecsOf(engine.config()).Text(), std::string(IsaName(engine.isa())),
                       engine.threads(), workload.batch);
-  if (figures.prefill_tok_s) {
+  if (figures.speed.prefill_tok_s) {
     absl::StrAppendFormat(&line, " prefill %d at %.1f tok/s (%.0f %% of %.0f GOP/s)",
-                          workload.prompt_tokens, *figures.prefill_tok_s,
+                          workload.prompt_tokens, *figures.speed.prefill_tok_s,
                           100.0 * *PeakShare(cost, workload, figures), figures.peak_gop_s);
   }
-  if (figures.decode_tok_s) {
+  if (figures.speed.decode_tok_s) {
     absl::StrAppendFormat(&line, "%s decode %d at depth %d at %.1f tok/s (%.0f %% of %.1f GB/s)",
-                          figures.prefill_tok_s ? "," : "", workload.decode_tokens, workload.depth,
-                          *figures.decode_tok_s, 100.0 * *BandwidthShare(cost, workload, figures),
-                          figures.read_gb_s);
+                          figures.speed.prefill_tok_s ? "," : "", workload.decode_tokens,
+                          workload.depth, *figures.speed.decode_tok_s,
+                          100.0 * *BandwidthShare(cost, workload, figures), figures.read_gb_s);
   }
   return line + "\n";
 }

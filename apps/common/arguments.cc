@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "core/config/config.h"
 
 namespace ng {
@@ -105,6 +106,19 @@ absl::StatusOr<int64_t> ParseWholeNumber(std::string_view option, std::string_vi
                                    "]"));
   }
   return value;
+}
+
+absl::StatusOr<std::vector<int64_t>> ParseWholeNumbers(const Arguments& arguments,
+                                                       const char* option, WholeRange range) {
+  std::vector<int64_t> numbers;
+  const po::variables_map& values = arguments.values;
+  if (values.count(option) == 0) return numbers;
+  for (const absl::string_view part : absl::StrSplit(values[option].as<std::string>(), ',')) {
+    NG_ASSIGN_OR_RETURN(const int64_t number,
+                        ParseWholeNumber(option, {part.data(), part.size()}, range));
+    numbers.push_back(number);
+  }
+  return numbers;
 }
 
 }  // namespace ng

@@ -40,6 +40,9 @@ struct WholeRange {
 };
 absl::StatusOr<int64_t> ParseWholeNumber(std::string_view option, std::string_view text,
                                          WholeRange range);
+// Several, separated by commas; none where the option is not given.
+absl::StatusOr<std::vector<int64_t>> ParseWholeNumbers(const Arguments& arguments,
+                                                       const char* option, WholeRange range);
 
 }  // namespace ng
 

@@ -1,6 +1,5 @@
 #include "apps/run/prompts.h"
 
-#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -10,40 +9,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "core/formats/file.h"
+#include "apps/common/input.h"
 #include "core/formats/json.h"
 
 namespace ng::run {
 namespace {
 
-constexpr int64_t kMaxPromptFile = int64_t{1} << 30;
 constexpr int kMaxJsonDepth = 4;
-
-// A prompt file is the user's input, not a model's: whatever is wrong with it is a usage error.
-absl::Status AsUsage(const absl::Status& status) {
-  const absl::string_view message = status.message();
-  return UsageError({message.data(), message.size()});
-}
-
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  absl::StatusOr<std::string> text = ReadWholeFile(path, kMaxPromptFile);
-  if (!text.ok()) return AsUsage(text.status());
-  return text;
-}
-
-absl::StatusOr<std::vector<int32_t>> ParseIds(const std::string& text) {
-  std::vector<int32_t> ids;
-  for (const absl::string_view part :
-       absl::StrSplit(text, absl::ByAnyChar(" ,\t\n"), absl::SkipEmpty())) {
-    int32_t id = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), id);
-    if (error != std::errc() || end != part.data() + part.size()) {
-      return UsageError(absl::StrCat("--prompt-ids: '", part, "' is not a token id"));
-    }
-    ids.push_back(id);
-  }
-  return ids;
-}
 
 absl::StatusOr<std::vector<int32_t>> IdsOf(const nlohmann::json& value) {
   std::vector<int32_t> ids;
@@ -101,7 +73,7 @@ absl::StatusOr<GenerateRequest> ParseLine(std::string_view text, const std::stri
 
 absl::StatusOr<std::vector<GenerateRequest>> ReadPromptsFile(const CommandLine& line,
                                                              const Engine& engine) {
-  NG_ASSIGN_OR_RETURN(const std::string text, ReadText(*line.prompts));
+  NG_ASSIGN_OR_RETURN(const std::string text, ReadUserFile(*line.prompts));
   std::vector<GenerateRequest> requests;
   std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
   if (lines.back().empty()) lines.pop_back();
@@ -127,10 +99,10 @@ absl::StatusOr<std::vector<GenerateRequest>> ReadRequests(const CommandLine& lin
   if (line.prompt) {
     NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.Encode(*line.prompt, {line.parse_special}));
   } else if (line.prompt_file) {
-    NG_ASSIGN_OR_RETURN(const std::string text, ReadText(*line.prompt_file));
+    NG_ASSIGN_OR_RETURN(const std::string text, ReadUserFile(*line.prompt_file));
     NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.Encode(text, {line.parse_special}));
   } else if (line.prompt_ids) {
-    NG_ASSIGN_OR_RETURN(request.prompt_ids, ParseIds(*line.prompt_ids));
+    NG_ASSIGN_OR_RETURN(request.prompt_ids, ParseTokenIds(*line.prompt_ids, "--prompt-ids"));
   } else if (line.message) {
     if (line.message->empty()) return UsageError("--message is empty");
     NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.EncodeMessage(*line.message));

@@ -79,13 +79,13 @@ class Engine::Impl {
                                                    const GenerateOptions& options);
   // Appends each sequence's tokens, at least one.
   absl::StatusOr<StepLogits> Extend(std::span<const SequenceId> sequences,
-                                    std::span<const std::vector<int32_t>> tokens);
+                                    std::span<const std::vector<int32_t>> tokens, LogitRows rows);
   // An empty step to fill and Feed; the same memory every time.
   std::vector<StepSequence>& NewStep() {
     step_.clear();
     return step_;
   }
-  // Runs one step over the sequences' new tokens and gives each one's last logits.
+  // Runs one step over the sequences' new tokens and gives the logits asked for.
   absl::StatusOr<StepLogits> Feed(std::span<const StepSequence> sequences);
 
  private:
@@ -267,7 +267,8 @@ absl::StatusOr<StepCost> Engine::Impl::CostOfStep() const {
 }
 
 absl::StatusOr<StepLogits> Engine::Impl::Extend(std::span<const SequenceId> sequences,
-                                                std::span<const std::vector<int32_t>> tokens) {
+                                                std::span<const std::vector<int32_t>> tokens,
+                                                LogitRows rows) {
   NG_RETURN_IF_ERROR(CheckLoaded());
   if (sequences.size() != tokens.size()) {
     return UsageError(absl::StrCat("batch size mismatch: ", tokens.size(), " prompts for ",
@@ -281,7 +282,7 @@ absl::StatusOr<StepLogits> Engine::Impl::Extend(std::span<const SequenceId> sequ
     const auto n_tokens = static_cast<int64_t>(tokens[i].size());
     if (t_max > 0) NG_RETURN_IF_ERROR(CheckCap(length + n_tokens, 0, t_max, "T_max"));
     NG_RETURN_IF_ERROR(CheckWindow(spec(), length + n_tokens, 0));
-    step.push_back({sequences[i], length, tokens[i], 1});
+    step.push_back({sequences[i], length, tokens[i], rows == LogitRows::kAll ? n_tokens : 1});
   }
   return Feed(step);
 }
@@ -420,13 +421,14 @@ absl::StatusOr<StepLogits> Engine::Prefill(std::span<const SequenceId> sequences
                                        " holds t=", length));
       }
     }
-    return impl_->Extend(sequences, prompts);
+    return impl_->Extend(sequences, prompts, LogitRows::kLast);
   });
 }
 
 absl::StatusOr<StepLogits> Engine::Extend(std::span<const SequenceId> sequences,
-                                          std::span<const std::vector<int32_t>> tokens) {
-  return Guarded([&] { return impl_->Extend(sequences, tokens); });
+                                          std::span<const std::vector<int32_t>> tokens,
+                                          LogitRows rows) {
+  return Guarded([&] { return impl_->Extend(sequences, tokens, rows); });
 }
 
 absl::StatusOr<StepLogits> Engine::DecodeStep(std::span<const SequenceId> sequences,

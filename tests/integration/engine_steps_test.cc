@@ -46,6 +46,31 @@ TEST_F(EngineSteps, ExtendInChunksGivesTheBitsOfOnePrefill) {
   EXPECT_EQ(engine_->SequenceLength(parts), 5);
 }
 
+// The rows of two sequences side by side, against one token at a time.
+TEST_F(EngineSteps, ExtendGivesEveryRowOnRequestAndTheBitsOfSingleSteps) {
+  ASSERT_TRUE(engine_->Load({.max_tokens = 32, .max_sequences = 3, .prompt_logits = true}).ok());
+  const std::vector<std::vector<int32_t>> tokens = {{1, 2, 3, 4, 5}, {6, 7, 8}};
+  std::vector<float> single;  // [8, vocab_size]
+  for (const std::vector<int32_t>& text : tokens) {
+    const SequenceId sequence = engine_->OpenSequence(32).value();
+    for (const int32_t token : text) {
+      const std::vector<float> row = Extend(sequence, {token});
+      single.insert(single.end(), row.begin(), row.end());
+    }
+    engine_->CloseSequence(sequence);
+  }
+  const std::vector<SequenceId> both = {engine_->OpenSequence(32).value(),
+                                        engine_->OpenSequence(32).value()};
+  const auto step = engine_->Extend(both, tokens, LogitRows::kAll);
+  ASSERT_TRUE(step.ok()) << step.status();
+  ASSERT_EQ(step->logits.extent[0], 8);
+  const float* const rows = step->logits.data;
+  EXPECT_EQ(std::vector<float>(rows, rows + 8 * model_.vocab_size), single);
+  const auto last = engine_->Extend(both, tokens);
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_EQ(last->logits.extent[0], 2);
+}
+
 TEST_F(EngineSteps, ATruncatedSequenceGoesOnAsIfTheRestHadNeverBeen) {
   ASSERT_TRUE(engine_->Load({32, 2}).ok());
   const SequenceId a = engine_->OpenSequence(32).value();

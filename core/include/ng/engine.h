@@ -69,7 +69,8 @@ struct GenerateRequest {
 struct RunNeeds {
   int64_t max_tokens = 0;  // prompt + max_new of the longest request
   int max_sequences = 1;
-  bool prompt_logits = false;  // GenerateOptions::capture_logits will be set
+  // GenerateOptions::capture_logits will be set, or LogitRows::kAll asked for.
+  bool prompt_logits = false;
   // Tokens of the longest prompt, fed to one sequence at a time; 0: as many as max_tokens.
   int64_t max_prompt = 0;
 };
@@ -146,9 +147,12 @@ struct TokenizeOptions {
   bool parse_special = false;  // literals of special tokens become the special ids
 };
 
-// Logits of the last row of each sequence of a Prefill or DecodeStep.
+// Which of a step's tokens get logits: the last one of each sequence, or every one.
+enum class LogitRows { kLast, kAll };
+
+// In the order of the step's sequences and their tokens.
 struct StepLogits {
-  TensorView<const float, 2> logits;  // [n_sequences, vocab_size]; valid until the next step
+  TensorView<const float, 2> logits;  // [n_sequences or n_tokens, vocab_size]; until the next step
 };
 
 // What the steps of a loaded model must read and compute, from its sizes alone: what a measured
@@ -260,7 +264,8 @@ class Engine {
                                      std::span<const std::vector<int32_t>> prompts);
   // The same for sequences that may hold tokens already: a prompt in chunks, a next turn.
   absl::StatusOr<StepLogits> Extend(std::span<const SequenceId> sequences,
-                                    std::span<const std::vector<int32_t>> tokens);
+                                    std::span<const std::vector<int32_t>> tokens,
+                                    LogitRows rows = LogitRows::kLast);
   // Consumes exactly one token per sequence. Errors: "batch size mismatch", "cache overflow".
   absl::StatusOr<StepLogits> DecodeStep(std::span<const SequenceId> sequences,
                                         std::span<const int32_t> tokens);

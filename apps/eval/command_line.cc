@@ -1,0 +1,123 @@
+#include "apps/eval/command_line.h"
+
+#include <boost/program_options.hpp>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "apps/common/arguments.h"
+
+namespace ng::eval {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr int64_t kMostTokens = int64_t{1} << 31;
+constexpr int64_t kMostSamples = 100000;
+constexpr int64_t kMostRounds = 10000;
+
+po::options_description Options() {
+  const auto text = [] { return po::value<std::string>()->value_name("ARG"); };
+  po::options_description what("What to score: a text, ids or samples", kHelpWidth);
+  what.add_options()                                                                     //
+      ("config", text(), "the config file")                                              //
+      ("text-file", text(), "a file whose whole text is one sequence")                   //
+      ("ids-file", text(), "a file with a sequence of token ids on each line")           //
+      ("samples", text(), "so many sequences of --window tokens, drawn from the model")  //
+      ("window", text(),
+       "tokens fed to an empty cache; default: cache.max_tokens, else the model's context")  //
+      ("save-ids", text(), "a file for the ids that are scored, as --ids-file reads them");
+  po::options_description compare("What to compare", kHelpWidth);
+  compare.add_options()  //
+      ("against", po::value<std::vector<std::string>>()->value_name("SECTION.KEY=VALUE"),
+       "what another config has instead; may be given several times")          //
+      ("card", "every cache and codec against f32: quality, bytes and speed")  //
+      ("depths", text(),
+       "with --card: tokens in the cache before decode is timed; default: 0 and all that fit")  //
+      ("repeat", text()->default_value("5"),
+       "with --card: rounds, after one to warm up, of which the medians are printed; 0: no speeds");
+  po::options_description output("Output", kHelpWidth);
+  output.add_options()("output", text()->default_value("text"),
+                       "text or jsonl: one object, with --card one for each row");
+  po::options_description about("About", kHelpWidth);
+  about.add_options()("help", "this text")("version", "version, instruction set level, build tag");
+  po::options_description all(kHelpWidth);
+  all.add(what).add(compare).add(output).add(about);
+  return all;
+}
+
+absl::Status ReadSource(const po::variables_map& values, CommandLine* line) {
+  const auto text = [&](const char* name) -> std::optional<std::string> {
+    if (values.count(name) == 0) return std::nullopt;
+    return values[name].as<std::string>();
+  };
+  line->text_file = text("text-file");
+  line->ids_file = text("ids-file");
+  line->save_ids = text("save-ids");
+  const std::optional<std::string> samples = text("samples");
+  if (samples) {
+    NG_ASSIGN_OR_RETURN(line->samples, ParseWholeNumber("samples", *samples, {1, kMostSamples}));
+  }
+  if (const std::optional<std::string> window = text("window")) {
+    NG_ASSIGN_OR_RETURN(line->window, ParseWholeNumber("window", *window, {1, kMostTokens}));
+  }
+  const int n_sources = line->text_file.has_value() + line->ids_file.has_value() +
+                        static_cast<int>(samples.has_value());
+  if (n_sources > 1) {
+    return UsageError("only one of --text-file, --ids-file, --samples may be given");
+  }
+  if (n_sources == 0 && !line->help && !line->version) {
+    return UsageError("nothing to score; give one of --text-file, --ids-file, --samples");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadComparison(const Arguments& arguments, CommandLine* line) {
+  const po::variables_map& values = arguments.values;
+  if (values.count("against") != 0) {
+    line->against = values["against"].as<std::vector<std::string>>();
+  }
+  for (const std::string& setting : line->against) {
+    const size_t dot = setting.find('.');
+    if (dot != setting.npos && setting.find('=') != setting.npos && dot < setting.find('=')) {
+      continue;
+    }
+    return UsageError(absl::StrCat("--against: '", setting, "' must be SECTION.KEY=VALUE"));
+  }
+  line->card = values.count("card") != 0;
+  NG_ASSIGN_OR_RETURN(line->depths, ParseWholeNumbers(arguments, "depths", {0, kMostTokens}));
+  NG_ASSIGN_OR_RETURN(line->repeat, ParseWholeNumber("repeat", values["repeat"].as<std::string>(),
+                                                     {0, kMostRounds}));
+  if (line->card && !line->against.empty()) {
+    return UsageError("--card compares with f32; --against may not be given with it");
+  }
+  for (const char* option : {"depths", "repeat"}) {
+    if (line->card || values.count(option) == 0 || values[option].defaulted()) continue;
+    return UsageError(absl::StrCat("--", option, " needs --card"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
+  NG_ASSIGN_OR_RETURN(const Arguments arguments, ParseArguments(argc, argv, Options()));
+  CommandLine line;
+  line.engine = EngineOptionsOf(arguments);
+  line.help = arguments.values.count("help") != 0;
+  line.version = arguments.values.count("version") != 0;
+  NG_RETURN_IF_ERROR(ReadSource(arguments.values, &line));
+  NG_RETURN_IF_ERROR(ReadComparison(arguments, &line));
+  NG_ASSIGN_OR_RETURN(line.jsonl, WantsJsonl(arguments));
+  return line;
+}
+
+std::string UsageText() {
+  std::ostringstream out;
+  out << "usage: ng-eval --config FILE [--section.key=value ...] what [compare] [output]\n"
+      << "Config keys are those of ng-run --help. Tokens are fed run.prefill_chunk at a time, here "
+         "256\nunless it is set; 1: one by one. The figures do not depend on it.\n"
+      << Options();
+  return out.str();
+}
+
+}  // namespace ng::eval

@@ -1,0 +1,43 @@
+// ng-eval's command line: dotted config overrides, what to score, and what to compare it with.
+#ifndef NG_APPS_EVAL_COMMAND_LINE_H_
+#define NG_APPS_EVAL_COMMAND_LINE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ng/engine.h"
+#include "ng/status.h"
+
+namespace ng::eval {
+
+struct CommandLine {
+  EngineOptions engine;
+
+  // Exactly one of these three.
+  std::optional<std::string> text_file;
+  std::optional<std::string> ids_file;
+  int64_t samples = 0;
+  std::optional<std::string> save_ids;  // a file for the ids that are scored
+  int64_t window = 0;                   // tokens fed to an empty cache; 0: as many as fit
+
+  std::vector<std::string> against;  // "section.key=value": what the other config has instead
+  bool card = false;
+  std::vector<int64_t> depths;  // of the card's decode speeds; empty: none, and all that fits
+  int64_t repeat = 5;           // the card's rounds that count; 0: no speeds
+
+  bool jsonl = false;
+  bool help = false;
+  bool version = false;
+};
+
+// Errors: UsageError naming the argument, what is allowed and the nearest option.
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
+
+// How it is called, with every option of the program itself.
+std::string UsageText();
+
+}  // namespace ng::eval
+
+#endif  // NG_APPS_EVAL_COMMAND_LINE_H_

@@ -1,0 +1,155 @@
+#include "apps/eval/evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/config/config.h"
+#include "core/runtime/sampling.h"
+
+namespace ng::eval {
+namespace {
+
+// One engine's logits for the tokens of a window, one after the other; a chunk is fed when the rows
+// of the one before are used up. Rows of two engines can so be compared whatever their chunks.
+class WindowRows {
+ public:
+  WindowRows(Engine& engine, const Window& window)
+      : engine_(engine),
+        window_(window),
+        chunk_(static_cast<size_t>(engine.config().Int("run.prefill_chunk"))) {}
+  ~WindowRows() {
+    if (sequence_) engine_.CloseSequence(*sequence_);
+  }
+  WindowRows(const WindowRows&) = delete;
+  WindowRows& operator=(const WindowRows&) = delete;
+
+  absl::Status Open() {
+    NG_ASSIGN_OR_RETURN(sequence_, engine_.OpenSequence(static_cast<int64_t>(window_.fed.size())));
+    return absl::OkStatus();
+  }
+
+  // The next token's row, [vocab_size]; valid until the next call. REQUIRES: opened, and a token is
+  // left.
+  absl::StatusOr<std::span<const float>> Next() {
+    if (row_ == logits_.extent[0]) NG_RETURN_IF_ERROR(Feed());
+    const std::span<const float> row(logits_.Row(row_++), static_cast<size_t>(logits_.extent[1]));
+    if (!AllFinite(row)) return NumericError("the logits are not finite");
+    return row;
+  }
+
+ private:
+  absl::Status Feed() {
+    const size_t left = window_.fed.size() - fed_;
+    const size_t n = chunk_ == 0 ? left : std::min(chunk_, left);
+    const std::span<const int32_t> chunk = window_.fed.subspan(fed_, n);
+    const std::vector<int32_t> tokens(chunk.begin(), chunk.end());
+    NG_ASSIGN_OR_RETURN(const StepLogits step,
+                        engine_.Extend({&*sequence_, 1}, {&tokens, 1}, LogitRows::kAll));
+    logits_ = step.logits;
+    row_ = 0;
+    fed_ += n;
+    return absl::OkStatus();
+  }
+
+  Engine& engine_;
+  const Window& window_;
+  size_t chunk_;  // 0: the whole window
+  size_t fed_ = 0;
+  std::optional<SequenceId> sequence_;
+  TensorView<const float, 2> logits_;  // [chunk, vocab_size], the engine's
+  int64_t row_ = 0;                    // of logits_, the next
+};
+
+struct Sums {
+  int64_t n_scored = 0;
+  double reference = 0.0;  // of -log p(token), nats
+  double candidate = 0.0;
+  int64_t n_equal = 0;
+  std::vector<double> kl;  // [n_scored] with a candidate
+};
+
+ptrdiff_t ArgMax(std::span<const float> row) {
+  return std::max_element(row.begin(), row.end()) - row.begin();
+}
+
+// Where a row is, for an error about it.
+std::string PlaceOf(const Window& window, size_t i, const char* whose) {
+  return absl::StrCat("text ", window.text, ", token ", window.first + i, ", ", whose, ": ");
+}
+
+absl::Status AddWindow(Engine& reference, Engine* candidate, const Window& window, Sums* sums) {
+  WindowRows p_rows(reference, window);
+  NG_RETURN_IF_ERROR(p_rows.Open());
+  std::optional<WindowRows> q_rows;
+  if (candidate != nullptr) NG_RETURN_IF_ERROR(q_rows.emplace(*candidate, window).Open());
+  for (size_t i = 0; i < window.fed.size(); ++i) {
+    const auto target = static_cast<size_t>(window.targets[i]);
+    const absl::StatusOr<std::span<const float>> p = p_rows.Next();
+    if (!p.ok()) return Annotate(p.status(), PlaceOf(window, i, "the reference"));
+    const double p_log_total = LogTotal(*p);
+    sums->reference += p_log_total - static_cast<double>((*p)[target]);
+    ++sums->n_scored;
+    if (!q_rows) continue;
+    const absl::StatusOr<std::span<const float>> q = q_rows->Next();
+    if (!q.ok()) return Annotate(q.status(), PlaceOf(window, i, "the candidate"));
+    const double q_log_total = LogTotal(*q);
+    sums->candidate += q_log_total - static_cast<double>((*q)[target]);
+    sums->n_equal += static_cast<int64_t>(ArgMax(*p) == ArgMax(*q));
+    sums->kl.push_back(KlDivergence(*p, p_log_total, *q, q_log_total));
+  }
+  return absl::OkStatus();
+}
+
+Difference DifferenceOf(Sums& sums) {
+  const auto n = static_cast<double>(sums.n_scored);
+  Difference difference;
+  difference.perplexity = std::exp(sums.candidate / n);
+  for (const double kl : sums.kl) difference.kl_mean += kl / n;
+  std::sort(sums.kl.begin(), sums.kl.end());
+  difference.kl_p99 = sums.kl[static_cast<size_t>((99 * sums.n_scored + 99) / 100 - 1)];
+  difference.equal_argmax = static_cast<double>(sums.n_equal) / n;
+  return difference;
+}
+
+}  // namespace
+
+double LogTotal(std::span<const float> logits) {
+  const double max = *std::max_element(logits.begin(), logits.end());
+  double total = 0.0;
+  for (const float logit : logits) total += std::exp(static_cast<double>(logit) - max);
+  return max + std::log(total);
+}
+
+double KlDivergence(std::span<const float> p, double p_log_total, std::span<const float> q,
+                    double q_log_total) {
+  double sum = 0.0;
+  for (size_t i = 0; i < p.size(); ++i) {
+    const double log_p = static_cast<double>(p[i]) - p_log_total;
+    sum += std::exp(log_p) * (log_p - (static_cast<double>(q[i]) - q_log_total));
+  }
+  return std::max(0.0, sum);
+}
+
+int64_t Job::n_scored() const {
+  int64_t n = 0;
+  for (const Window& window : windows) n += static_cast<int64_t>(window.fed.size());
+  return n;
+}
+
+absl::StatusOr<Evaluation> Evaluate(Engine& reference, Engine* candidate, const Job& job) {
+  const int64_t total = job.n_scored();
+  Sums sums;
+  for (const Window& window : job.windows) {
+    NG_RETURN_IF_ERROR(AddWindow(reference, candidate, window, &sums));
+    if (job.progress) job.progress({"evaluate", sums.n_scored, total});
+  }
+  Evaluation evaluation;
+  evaluation.perplexity = std::exp(sums.reference / static_cast<double>(total));
+  if (candidate != nullptr) evaluation.difference = DifferenceOf(sums);
+  return evaluation;
+}
+
+}  // namespace ng::eval

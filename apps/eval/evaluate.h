@@ -1,0 +1,56 @@
+// Perplexity of one config, and how far another one's predictions are from it.
+//
+// Every key and value is read back from the cache: a token's row of logits comes from what the
+// store gives for it and the tokens before it, also within one chunk. So a row has the same bits
+// for every run.prefill_chunk, and with it every figure here.
+#ifndef NG_APPS_EVAL_EVALUATE_H_
+#define NG_APPS_EVAL_EVALUATE_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "apps/eval/texts.h"
+#include "ng/engine.h"
+#include "ng/status.h"
+
+namespace ng::eval {
+
+// Natural logarithm of the sum of exp(logit), in double. REQUIRES: all finite, at least one.
+double LogTotal(std::span<const float> logits);  // [vocab_size]
+
+// KL(P || Q) of two rows' softmax, in nats, by their LogTotals; 0 where rounding would be below it.
+double KlDivergence(std::span<const float> p, double p_log_total, std::span<const float> q,
+                    double q_log_total);  // [vocab_size]
+
+// Of the candidate beside the reference, over all scored tokens.
+struct Difference {
+  double perplexity = 0.0;    // the candidate's
+  double kl_mean = 0.0;       // of KL(reference || candidate), nats
+  double kl_p99 = 0.0;        // the smallest that 99 % of the tokens do not exceed
+  double equal_argmax = 0.0;  // share of tokens; of equal logits the lowest id counts
+};
+
+struct Evaluation {
+  double perplexity = 0.0;               // exp of the mean of -log p(token)
+  std::optional<Difference> difference;  // with a candidate
+};
+
+// What to feed, and whom to tell how far it is.
+struct Job {
+  std::span<const Window> windows;
+  std::function<void(const Progress&)> progress;
+
+  int64_t n_scored() const;  // tokens
+};
+
+// Feeds the same windows to both engines, chunk by chunk, and keeps no row longer than its chunk.
+// `candidate` may be null. Errors: NumericError naming text, token and engine; those of the
+// engines; InterruptedError. REQUIRES: both are loaded with room for one more sequence of the
+// longest window, and have the same vocabulary.
+absl::StatusOr<Evaluation> Evaluate(Engine& reference, Engine* candidate, const Job& job);
+
+}  // namespace ng::eval
+
+#endif  // NG_APPS_EVAL_EVALUATE_H_

@@ -1,0 +1,179 @@
+// ng-eval: what a config's predictions are worth, through its cache: perplexity, how far another
+// config is from it, and the card of all caches and codecs.
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "apps/common/terminal.h"
+#include "apps/common/version.h"
+#include "apps/eval/card.h"
+#include "apps/eval/command_line.h"
+#include "apps/eval/evaluate.h"
+#include "apps/eval/report.h"
+#include "apps/eval/texts.h"
+#include "core/config/config.h"
+#include "core/formats/file.h"
+#include "core/runtime/assembly.h"
+#include "ng/engine.h"
+
+namespace ng::eval {
+namespace {
+
+// Rows of logits are kept of one chunk only, so what is long must be cut.
+constexpr const char* kDefaultChunk = "run.prefill_chunk=256";
+
+void Append(const std::vector<std::string>& more, std::vector<std::string>* overrides) {
+  overrides->insert(overrides->end(), more.begin(), more.end());
+}
+
+// The reference's options.
+absl::StatusOr<EngineOptions> ReferenceOptions(const CommandLine& line,
+                                               const EngineOptions& given) {
+  NG_ASSIGN_OR_RETURN(const Selection selection, SelectPlugins(given));
+  const Config& config = selection.config;
+  EngineOptions options = given;
+  if (config.IsDefault("run.prefill_chunk")) options.overrides.emplace_back(kDefaultChunk);
+  if (line.samples > 0) Append(DrawingOverrides(), &options.overrides);
+  if (line.card) Append(ReferenceOverrides(), &options.overrides);
+  return options;
+}
+
+// Keys and values are what is looked at.
+absl::Status CheckUsesCache(const Engine& engine) {
+  if (engine.config().Bool("run.use_cache")) return absl::OkStatus();
+  return UsageError(engine.config().Describe("run.use_cache") +
+                    " = false: ng-eval reads keys and values from the cache; must be true");
+}
+
+// Tokens that fit a sequence; 0: no limit.
+int64_t TokenLimit(const Engine& engine) {
+  const int64_t max_tokens = engine.config().Int("cache.max_tokens");
+  return max_tokens > 0 ? max_tokens : engine.model_shape().max_positions;
+}
+
+// What an engine is to be fed, checked before its weights are read.
+absl::Status CheckFits(const Engine& engine, const Window& longest) {
+  const GenerateRequest request = {{longest.fed.begin(), longest.fed.end()}, 0, {}};
+  return Annotate(engine.CheckRequest(request),
+                  absl::StrCat("a window of ", longest.fed.size(), " tokens: "));
+}
+
+absl::StatusOr<Texts> GetTexts(const CommandLine& line, Engine& engine) {
+  const int64_t limit = TokenLimit(engine);
+  if (limit > 0 && line.window > limit) {
+    return LimitError(
+        absl::StrCat("--window ", line.window, " > ", limit, " tokens that fit a sequence"));
+  }
+  const int64_t window = line.window > 0 ? line.window : limit;
+  if (line.samples == 0) return ReadTexts(line, engine);
+  if (window > 0) return DrawTexts(engine, line.samples, window);
+  return UsageError("the model states no context to fill; give --window");
+}
+
+// An error about the other config.
+absl::Status AboutCandidate(const absl::Status& status) { return Annotate(status, "--against: "); }
+
+// The engine beside the reference for --against, null without it; not loaded.
+absl::StatusOr<std::unique_ptr<Engine>> OpenCandidate(const CommandLine& line,
+                                                      EngineOptions options,
+                                                      const Engine& reference) {
+  if (line.against.empty()) return nullptr;
+  Append(line.against, &options.overrides);
+  absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Open(options);
+  if (!engine.ok()) return AboutCandidate(engine.status());
+  NG_RETURN_IF_ERROR(AboutCandidate(CheckUsesCache(**engine)));
+  const int64_t n = (*engine)->model_shape().vocab_size;
+  const int64_t n_reference = reference.model_shape().vocab_size;
+  if (n == n_reference) return engine;
+  return AboutCandidate(UsageError(
+      absl::StrCat("its vocabulary has ", n, " ids, must have the reference's ", n_reference)));
+}
+
+absl::Status PrintCard(const CommandLine& line, const Subject& subject, Engine& engine,
+                       const Plan& plan) {
+  if (!line.jsonl) NG_RETURN_IF_ERROR(WriteStdout(CardHeadText(subject, plan.workloads)));
+  return MakeCard(engine, plan, [&](const CardRow& row) {
+    return WriteStdout(line.jsonl ? CardRowJson(subject, row) : CardRowText(row));
+  });
+}
+
+// Room for the windows and, for a card, for what is timed.
+Plan PlanOf(const CommandLine& line, const EngineOptions& options, std::span<const Window> windows,
+            int64_t longest, int64_t limit) {
+  Plan plan;
+  plan.reference = options;
+  plan.job = {windows, options.progress};
+  plan.needs = {.max_tokens = longest, .prompt_logits = true};
+  if (line.card) plan.workloads = CardWorkloads(line, longest, limit);
+  for (const Workload& workload : plan.workloads) {
+    plan.needs.max_tokens = std::max(plan.needs.max_tokens, NeedsOf(workload).max_tokens);
+  }
+  return plan;
+}
+
+// `candidate` may be null.
+absl::Status Score(const CommandLine& line, const EngineOptions& options, const Texts& texts,
+                   Engine& reference, Engine* candidate) {
+  const int64_t limit = TokenLimit(reference);
+  const std::vector<Window> windows = WindowsOf(texts, line.window > 0 ? line.window : limit);
+  const Window& longest = *std::ranges::max_element(
+      windows, {}, [](const Window& window) { return window.fed.size(); });
+  const auto n_longest = static_cast<int64_t>(longest.fed.size());
+  NG_RETURN_IF_ERROR(CheckFits(reference, longest));
+  if (candidate != nullptr) NG_RETURN_IF_ERROR(AboutCandidate(CheckFits(*candidate, longest)));
+  const Plan plan = PlanOf(line, options, windows, n_longest, limit);
+  NG_RETURN_IF_ERROR(reference.Load(plan.needs));
+  if (candidate != nullptr) NG_RETURN_IF_ERROR(AboutCandidate(candidate->Load(plan.needs)));
+
+  NG_ASSIGN_OR_RETURN(const StepCost cost, reference.CostOfStep());
+  const Subject subject = {reference,      cost,      texts.size(),
+                           windows.size(), n_longest, plan.job.n_scored()};
+  if (line.card) return PrintCard(line, subject, reference, plan);
+  NG_ASSIGN_OR_RETURN(const Evaluation evaluation, Evaluate(reference, candidate, plan.job));
+  const auto format = line.jsonl ? EvaluationJson : EvaluationText;
+  return WriteStdout(format(subject, candidate, evaluation));
+}
+
+absl::Status Run(const CommandLine& line, const EngineOptions& given) {
+  NG_ASSIGN_OR_RETURN(const EngineOptions options, ReferenceOptions(line, given));
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
+  NG_RETURN_IF_ERROR(CheckUsesCache(*engine));
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> candidate,
+                      OpenCandidate(line, options, *engine));
+  NG_RETURN_IF_ERROR(CheckDepths(line, TokenLimit(*engine)));
+  // Whether it can be written is known before anything is computed.
+  if (line.save_ids) NG_RETURN_IF_ERROR(AtomicFileWriter::Create(*line.save_ids).status());
+  NG_ASSIGN_OR_RETURN(const Texts texts, GetTexts(line, *engine));
+  if (line.save_ids) NG_RETURN_IF_ERROR(WriteTexts(*line.save_ids, texts));
+  return Score(line, options, texts, *engine, candidate.get());
+}
+
+constexpr const char* kName = "ng-eval";
+
+int Main(int argc, const char* const* argv) {
+  HoldStandardStreams();
+  const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
+  if (!line.ok()) return Fail(kName, line.status());
+  ProgressBar bar;
+  EngineOptions options = line->engine;
+  options.stop = WatchSignals();
+  options.progress = [&](const Progress& progress) { bar.Show(progress); };
+  const absl::Status status = line->version ? WriteStdout(VersionText(kName))
+                              : line->help  ? WriteStdout(UsageText())
+                                            : Run(*line, options);
+  bar.Clear();
+  if (status.ok() || status.code() == absl::StatusCode::kCancelled) {
+    return *options.stop ? SignalExitCode() : ExitCode(status);
+  }
+  return Fail(kName, status);
+}
+
+}  // namespace
+}  // namespace ng::eval
+
+int main(int argc, char** argv) {
+  return ng::RunProgram(ng::eval::kName, ng::eval::Main, argc, argv);
+}

@@ -34,10 +34,11 @@ def measure_llama_cpp(args):
     model = llama.llama_model_load_from_file(args.model.encode(), model_params)
     params = llama.llama_context_default_params()
     params.n_ctx = max(args.prompt, max(args.depths) + args.generate) + 64
-    params.n_batch, params.n_ubatch = 2048, 512
+    params.n_batch, params.n_ubatch = max(2048, args.prompt), 512
     params.n_threads = params.n_threads_batch = args.threads
     params.flash_attn_type = 1  # on
-    params.type_k = params.type_v = {"f32": 0, "f16": 1, "bf16": 30}[args.cache]
+    params.type_k = params.type_v = {"f32": 0, "f16": 1, "q8_0": 8,
+                                     "bf16": 30}[args.cache]
     context = llama.llama_init_from_model(model, params)
     memory = llama.llama_get_memory(context)
 
@@ -133,7 +134,7 @@ if __name__ == "__main__":
     parser.add_argument("peer", choices=PEERS)
     parser.add_argument("model", help="a GGUF file, a Hugging Face or a CTranslate2 folder")
     parser.add_argument("--weights", default="f32", help="type to compute with; GGUF: the file's")
-    parser.add_argument("--cache", default="f16", choices=("f32", "f16", "bf16"),
+    parser.add_argument("--cache", default="f16", choices=("f32", "f16", "bf16", "q8_0"),
                         help="llama.cpp's cache")
     parser.add_argument("--prompt", type=int, default=512)
     parser.add_argument("--generate", type=int, default=64)

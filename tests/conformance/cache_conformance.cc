@@ -19,6 +19,7 @@ namespace {
 constexpr KvPart kParts[] = {KvPart::kKey, KvPart::kValue};
 constexpr Codec kCodecs[] = {Codec::kF32, Codec::kBf16, Codec::kF16, Codec::kInt8, Codec::kInt4};
 constexpr int kTexts = 3;
+constexpr int32_t kUnknown = -1;
 
 // What keys and values come from: all ids up to theirs, each mixed into the sum of those before.
 uint64_t Mix(uint64_t sum, uint64_t id) {
@@ -52,6 +53,7 @@ class Script {
     int text = 0;                // that it follows
     bool truncated = false;      // since it was opened
     std::vector<uint64_t> sums;  // [token]
+    std::vector<int32_t> ids;    // [token], kUnknown where nobody said
     // [part][token][n_layers, n_kv_heads, head_dim]
     std::vector<std::vector<float>> rows[2];
     int64_t length() const { return static_cast<int64_t>(rows[0].size()); }
@@ -63,7 +65,7 @@ class Script {
 
   std::string DoOne() {
     if (models_.empty()) return Open();
-    switch (Below(10)) {
+    switch (Below(12)) {
       case 0:
         return Open();
       case 1:
@@ -78,6 +80,10 @@ class Script {
         return Overflow();
       case 6:
         return Append(/*commit=*/false);
+      case 7:
+        return Snapshot();
+      case 8:
+        return BadImport();
       default:
         return Append(/*commit=*/true);
     }
@@ -126,7 +132,9 @@ class Script {
       if (length > 0 && (piece == 0 || length % piece != 0)) return "shares no whole pieces";
       n_shared_ += length;
       prompt.resize(static_cast<size_t>(length));
-      for (const int32_t token : prompt) AddToken(Mix(LastSum(model), Known(token)), &model);
+      for (const int32_t token : prompt) {
+        AddToken(Mix(LastSum(model), Known(token)), token, &model);
+      }
     }
     return Take(id, !Full() && model.capacity <= spec_.max_tokens, model);
   }
@@ -181,6 +189,7 @@ class Script {
     if (!status.ok()) return "was refused: " + Text(status);
     for (auto& rows : model.rows) rows.resize(static_cast<size_t>(length));
     model.sums.resize(static_cast<size_t>(length));
+    model.ids.resize(static_cast<size_t>(length));
     model.truncated = true;
     return "";
   }
@@ -208,8 +217,9 @@ class Script {
     return row;
   }
 
-  void AddToken(uint64_t sum, Model* model) const {
+  void AddToken(uint64_t sum, int32_t id, Model* model) const {
     model->sums.push_back(sum);
+    model->ids.push_back(id);
     for (int part = 0; part < 2; ++part) {
       model->rows[part].push_back(Rounded(RowOf(sum, part), part));
     }
@@ -314,8 +324,122 @@ class Script {
 
   void Extend(const StepRows& step, const SequenceRows& entry, Model* model) const {
     for (int64_t i = 0; i < entry.n_tokens; ++i) {
-      AddToken(step.sums[static_cast<size_t>(entry.row_begin + i)], model);
+      const int32_t id = entry.tokens.empty() ? kUnknown : entry.tokens[static_cast<size_t>(i)];
+      AddToken(step.sums[static_cast<size_t>(entry.row_begin + i)], id, model);
     }
+  }
+
+  Tiles16Side SideOf(KvPart part) const {
+    const Codec codec = part == KvPart::kKey ? spec_.codec_k : spec_.codec_v;
+    return {.part = part, .codec = codec, .head_dim = spec_.head_dim};
+  }
+  int64_t ImageTileBytes() const {
+    return spec_.n_kv_heads *
+           (SideOf(KvPart::kKey).TileBytes() + SideOf(KvPart::kValue).TileBytes());
+  }
+  static int64_t Tiles(int64_t n_tokens) { return (n_tokens + kTileTokens - 1) / kTileTokens; }
+
+  // What the image of a sequence must be, spelled out row by row.
+  std::vector<std::byte> ImageOf(const Model& model, int layer) const {
+    std::vector<std::byte> image(static_cast<size_t>(Tiles(model.length()) * ImageTileBytes()));
+    const std::vector<float> none(
+        static_cast<size_t>(spec_.n_layers * spec_.n_kv_heads * spec_.head_dim));
+    for (int64_t token = 0; token < Tiles(model.length()) * kTileTokens; ++token) {
+      std::byte* tile = image.data() + token / kTileTokens * ImageTileBytes();
+      for (int part = 0; part < 2; ++part) {
+        const Tiles16Side side = SideOf(kParts[part]);
+        const std::vector<float> row =
+            token < model.length() ? RowOf(model.sums[static_cast<size_t>(token)], part) : none;
+        for (int head = 0; head < spec_.n_kv_heads; ++head, tile += side.TileBytes()) {
+          WriteTiles16Row(side,
+                          row.data() + (int64_t{layer} * spec_.n_kv_heads + head) * spec_.head_dim,
+                          token % kTileTokens, tile);
+        }
+      }
+    }
+    return image;
+  }
+
+  // A sequence's image must be as it should, and makes another sequence, whole or in part.
+  std::string Snapshot() {
+    const auto [from, model] = *Any();  // copied: another sequence comes
+    did_ = "snapshot of " + std::to_string(from);
+    std::vector<std::vector<std::byte>> images;
+    for (int layer = 0; layer < spec_.n_layers; ++layer) {
+      images.push_back(ImageOf(model, layer));
+      std::vector<std::byte> image(images.back().size(), std::byte{0xA5});
+      const absl::Status status = store_.ExportLayer(layer, from, image);
+      if (!status.ok()) return "export was refused: " + Text(status);
+      if (image != images.back())
+        return "the image of layer " + std::to_string(layer) + " is wrong";
+    }
+    Model fresh;
+    fresh.text = model.text;
+    fresh.capacity = model.length() + Below(spec_.max_tokens - model.length() + 1);
+    const auto id = store_.Open(fresh.capacity);
+    std::string wrong = Take(id, !Full(), fresh);
+    if (!id.ok() || !wrong.empty()) return wrong;
+    // The whole tiles of the beginning, then some of what follows.
+    const int64_t first = Below(Tiles(model.length()) + 1) * kTileTokens;
+    const int64_t end = std::max(std::min(first, model.length()), Below(model.length() + 1));
+    if (first < end) wrong = Import(*id, model, images, first);
+    return wrong.empty() ? Import(*id, model, images, end) : wrong;
+  }
+
+  // Brings a sequence from its length to `end`, which is a copy's.
+  std::string Import(SequenceId id, const Model& from,
+                     const std::vector<std::vector<std::byte>>& images, int64_t end) {
+    Model& model = models_.at(id);
+    SequenceRows rows{.sequence = id, .start_pos = model.length()};
+    rows.n_tokens = end - rows.start_pos;
+    const auto ids = std::span(from.ids).subspan(static_cast<size_t>(rows.start_pos),
+                                                 static_cast<size_t>(rows.n_tokens));
+    if (std::ranges::count(ids, kUnknown) == 0) rows.tokens = ids;
+    Model grown = model;
+    for (auto i = static_cast<size_t>(rows.start_pos); i < static_cast<size_t>(end); ++i) {
+      AddToken(from.sums[i], from.ids[i], &grown);
+    }
+    did_ += ", import of " + std::to_string(rows.start_pos) + " to " + std::to_string(end);
+    for (int layer = 0; layer < spec_.n_layers; ++layer) {
+      const auto tiles = std::span<const std::byte>(images[static_cast<size_t>(layer)])
+                             .subspan(static_cast<size_t>(Tiles(rows.start_pos) * ImageTileBytes()),
+                                      static_cast<size_t>(Tiles(rows.n_tokens) * ImageTileBytes()));
+      const absl::Status status = store_.ImportLayer(layer, rows, tiles);
+      if (!status.ok()) return "was refused: " + Text(status);
+      std::string wrong = CompareLengths();
+      if (wrong.empty()) wrong = CompareLayer(id, grown, layer);
+      if (!wrong.empty()) return "before commit: " + wrong;
+    }
+    model = grown;
+    const absl::Status status = store_.Commit({&rows, 1});
+    return status.ok() ? "" : "commit was refused: " + Text(status);
+  }
+
+  // Images of a wrong size, too many rows, rows that begin within a tile.
+  std::string BadImport() {
+    const auto [id, model] = *Any();
+    SequenceRows rows{.sequence = id, .start_pos = model.length(), .n_tokens = 1};
+    std::vector<std::byte> image(static_cast<size_t>(ImageTileBytes()));
+    did_ = "bad import into " + std::to_string(id);
+    std::vector<std::byte> wrong_size(
+        static_cast<size_t>(Tiles(model.length()) * ImageTileBytes() + 1));
+    if (ExitCode(store_.ExportLayer(0, id, wrong_size)) != 1) {
+      return "an image of another size is not a RuntimeError";
+    }
+    if (model.length() % kTileTokens != 0) {
+      const absl::Status within = store_.ImportLayer(0, rows, image);
+      return ExitCode(within) == 1 ? "" : "within a tile is not a RuntimeError: " + Text(within);
+    }
+    rows.n_tokens = model.capacity - model.length() + 1;
+    image.resize(static_cast<size_t>(Tiles(rows.n_tokens) * ImageTileBytes()));
+    const absl::Status overflow = store_.ImportLayer(0, rows, image);
+    if (ExitCode(overflow) != 5 || Text(overflow).find("cache overflow") == std::string::npos) {
+      return "too many rows are not a 'cache overflow': " + Text(overflow);
+    }
+    rows.n_tokens = std::min<int64_t>(1, model.capacity - model.length());
+    image.resize(static_cast<size_t>(Tiles(rows.n_tokens) * ImageTileBytes() + 1));
+    const absl::Status size = store_.ImportLayer(0, rows, image);
+    return ExitCode(size) == 1 ? "" : "another size is not a RuntimeError: " + Text(size);
   }
 
   std::string CompareLengths() const {
@@ -408,6 +532,15 @@ std::string CheckPlan(const CacheStore& store, const CacheSpec& spec) {
   if (plan.bytes < plan.bytes_per_token * spec.max_tokens) {
     return "the plan reserves " + std::to_string(plan.bytes) +
            " bytes, less than one sequence of " + std::to_string(spec.max_tokens) + " tokens";
+  }
+  const auto tile_bytes = [&](KvPart part, Codec codec) {
+    return Tiles16Side{.part = part, .codec = codec, .head_dim = spec.head_dim}.TileBytes();
+  };
+  const int64_t image = spec.n_kv_heads * (tile_bytes(KvPart::kKey, spec.codec_k) +
+                                           tile_bytes(KvPart::kValue, spec.codec_v));
+  if (plan.image_tile_bytes != image) {
+    return "the plan has image_tile_bytes " + std::to_string(plan.image_tile_bytes) + ", not " +
+           std::to_string(image);
   }
   return "";
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "core/formats/hash.h"
 #include "core/formats/tensor_source.h"
 #include "core/model/read_buffer.h"
 #include "core/model/row_packer.h"
@@ -117,13 +118,14 @@ class WeightReader {
     const int64_t n_rows = binding.transposed ? tensor.shape.back() : *(tensor.shape.end() - 2);
     const int64_t row_bytes = binding.n_bytes() / n_rows;
     // The values of a row lie all over a transposed tensor.
-    if (binding.transposed) NG_RETURN_IF_ERROR(Read(binding, 0, {raw, Size(binding)}));
+    if (binding.transposed) NG_RETURN_IF_ERROR(ReadWhole(binding, raw));
     // Chunks end where the packed matrix's column blocks do.
     const int64_t lead =
         (kRowsPackedAtATime - place.first % kRowsPackedAtATime) % kRowsPackedAtATime;
     const int64_t n_chunks =
         1 + (std::max<int64_t>(0, n_rows - lead) + kRowsPackedAtATime - 1) / kRowsPackedAtATime;
     std::vector<absl::Status> read(static_cast<size_t>(n_chunks));
+    std::vector<uint64_t> hashes(static_cast<size_t>(n_chunks));
     std::atomic<bool> finite = true;
     std::atomic<bool> fits = true;
     NG_RETURN_IF_ERROR(
@@ -139,6 +141,9 @@ class WeightReader {
               absl::Status& status = read[static_cast<size_t>(chunk)];
               status = Read(binding, first, {raw + first, size});
               if (!status.ok()) return;
+              if (options_.hash) {
+                hashes[static_cast<size_t>(chunk)] = HashOf(std::span(raw + first, size));
+              }
             }
             const RowPacker::Verdict verdict = packer.Pack(row, row_end);
             if (!verdict.finite) finite = false;
@@ -146,6 +151,7 @@ class WeightReader {
           }
         }));
     for (const absl::Status& status : read) NG_RETURN_IF_ERROR(status);
+    if (!binding.transposed) AddToHash(std::as_bytes(std::span(hashes)));
     Finish(binding.n_bytes());
     if (!finite) return NotFinite(tensor);
     return fits ? absl::OkStatus() : TooLarge(tensor, PackedMatrix::MaxMagnitude(place.type()));
@@ -155,7 +161,7 @@ class WeightReader {
   absl::Status Vector(const TensorBinding& binding, const Place& place) {
     const TensorInfo& tensor = *binding.tensor;
     NG_ASSIGN_OR_RETURN(std::byte* const raw, Begin(binding));
-    NG_RETURN_IF_ERROR(Read(binding, 0, {raw, Size(binding)}));
+    NG_RETURN_IF_ERROR(ReadWhole(binding, raw));
     Finish(binding.n_bytes());
     std::vector<float> values(static_cast<size_t>(binding.n_elements()));
     ConvertToF32(tensor.dtype, raw, values);
@@ -178,11 +184,9 @@ class WeightReader {
                                        file_.spec.family, " model is tied to the embedding"));
   }
 
- private:
-  static size_t Size(const TensorBinding& binding) {
-    return static_cast<size_t>(binding.n_bytes());
-  }
+  uint64_t hash() const { return hash_; }
 
+ private:
   // Memory for the bytes of one binding, before they are read.
   absl::StatusOr<std::byte*> Begin(const TensorBinding& binding) {
     NG_RETURN_IF_ERROR(CheckStop());
@@ -192,6 +196,17 @@ class WeightReader {
   // Bytes of one binding, from `first` on. [worker]
   absl::Status Read(const TensorBinding& binding, int64_t first, std::span<std::byte> out) const {
     return file_.source->ReadAt(*binding.tensor, binding.part * binding.n_bytes() + first, out);
+  }
+
+  absl::Status ReadWhole(const TensorBinding& binding, std::byte* raw) {
+    const std::span<std::byte> bytes(raw, static_cast<size_t>(binding.n_bytes()));
+    NG_RETURN_IF_ERROR(Read(binding, 0, bytes));
+    AddToHash(bytes);
+    return absl::OkStatus();
+  }
+
+  void AddToHash(std::span<const std::byte> bytes) {
+    if (options_.hash) hash_ = HashOf(bytes, hash_);
   }
 
   void Finish(int64_t n_bytes) {
@@ -236,6 +251,7 @@ class WeightReader {
   const ModelFile& file_;
   const LoadWeightsOptions& options_;
   ReadBuffer buffer_;
+  uint64_t hash_ = 0;
   int64_t done_ = 0;
   int64_t total_ = 0;
 };
@@ -286,6 +302,7 @@ absl::StatusOr<ModelWeights> LoadWeights(const ModelFile& file, const LoadWeight
                                        file.Find(TensorRole::kRopeFactors)->name, "\" holds ",
                                        factor, ", every factor must be above 0"));
   }
+  weights.hash = reader.hash();
   return weights;
 }
 

@@ -208,6 +208,33 @@ std::vector<std::string> Check(Fault fault) {
 
 TEST(CacheConformance, PassesAPlainStore) { EXPECT_THAT(Check(Fault::kNone), testing::IsEmpty()); }
 
+// As a store that was written before there were snapshots.
+class StoreWithoutSnapshots : public ScatteredStore {
+ public:
+  using ScatteredStore::ScatteredStore;
+  CachePlan plan() const override {
+    CachePlan plan = ScatteredStore::plan();
+    plan.image_tile_bytes = 0;
+    return plan;
+  }
+  absl::Status ExportLayer(int layer, SequenceId sequence,
+                           std::span<std::byte> image) const override {
+    return CacheStore::ExportLayer(layer, sequence, image);
+  }
+  absl::Status ImportLayer(int layer, const SequenceRows& rows,
+                           std::span<const std::byte> image) override {
+    return CacheStore::ImportLayer(layer, rows, image);
+  }
+};
+
+TEST(CacheConformance, PassesAStoreWithoutSnapshots) {
+  const auto make = [](const PluginContext&,
+                       const CacheSpec& spec) -> absl::StatusOr<std::unique_ptr<CacheStore>> {
+    return std::make_unique<StoreWithoutSnapshots>(spec);
+  };
+  EXPECT_THAT(CheckCache(make, {}), testing::IsEmpty());
+}
+
 struct Seeded {
   Fault fault;
   const char* name;

@@ -235,6 +235,17 @@ TEST_F(CacheSnapshot, RefusesAnotherTokenizer) {
               {path, "tokenizer = ", ", this run has none"});
 }
 
+TEST_F(CacheSnapshot, NeedsACacheThatKeepsSnapshots) {
+  const Arguments run = Prompt(prompt_) + Arguments{"--cache.name=no_snapshots",
+                                                    "--plugins.path=" NG_BINARY_DIR
+                                                    "/tests/fixtures/broken_plugins/no_snapshots"};
+  const std::string path = dir_.File("never.cache");
+  ExpectError(NgRun(run + Arguments{"--save-cache", path}), 4,
+              {"cache plugin 'no_snapshots' 1.0.0", "keeps no snapshots"});
+  ExpectError(NgRun(run + Arguments{"--load-cache", Save()}), 4, {"keeps no snapshots"});
+  ExpectError(NgRun(run), 4, {"create was reached"});
+}
+
 // A byte of every region, and every way to end too early or too late.
 TEST_F(CacheSnapshot, RefusesEveryDamagedRegion) {
   const std::string path = Save();

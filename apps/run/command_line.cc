@@ -32,7 +32,9 @@ po::options_description Options() {
        "a JSONL file, decoded as one batch: {\"prompt\" or \"prompt_ids\", \"max_new_tokens\"}")  //
       ("message", text(), "one user turn through the chat template")                              //
       ("chat", "a conversation: one message a line; /new begins another")                         //
-      ("parse-special", "literals of special tokens in --prompt become special tokens");
+      ("parse-special", "literals of special tokens in --prompt become special tokens")           //
+      ("load-cache", text(),
+       "a file of --save-cache that every prompt begins with: only the rest is computed");
   po::options_description output("Output", kHelpWidth);
   output.add_options()                                                                           //
       ("output", text()->default_value("text"), "text (streamed) or jsonl (a line per prompt)")  //
@@ -40,10 +42,11 @@ po::options_description Options() {
       ("save", text(), "a safetensors file for the tensors of --save-tensors")                   //
       ("save-tensors", text(),
        "of logits,decode_logits,attn_row,attn_full; default: logits,decode_logits, and attn_row "
-       "with --trace-layer")                                                    //
-      ("trace-layer", text(), "keep attention rows of these layers: 0 or 0,3")  //
-      ("trace-heads", text(), "only of these heads")                            //
-      ("debug-cache", "cache debug lines on stderr (also KV_DEBUG=1)")          //
+       "with --trace-layer")                                                          //
+      ("save-cache", text(), "a file for the cache of the prompt, for --load-cache")  //
+      ("trace-layer", text(), "keep attention rows of these layers: 0 or 0,3")        //
+      ("trace-heads", text(), "only of these heads")                                  //
+      ("debug-cache", "cache debug lines on stderr (also KV_DEBUG=1)")                //
       ("debug-layer", text(), "only of this layer (also KV_DEBUG_LAYER=N)");
   po::options_description about("About", kHelpWidth);
   about.add_options()                                                   //
@@ -139,6 +142,21 @@ absl::Status ReadSavedTensors(const po::variables_map& values, CommandLine* line
   return absl::OkStatus();
 }
 
+// What --load-cache and --save-cache do not go with.
+absl::Status CheckCaches(const CommandLine& line) {
+  if (line.load_cache.empty() && line.save_cache.empty()) return absl::OkStatus();
+  const char* option = line.load_cache.empty() ? "--save-cache" : "--load-cache";
+  if (line.chat) {
+    return UsageError(absl::StrCat(option, " does not go with --chat; use another prompt option"));
+  }
+  if (!line.load_cache.empty() && (line.save_logits || line.save_attn_full)) {
+    return UsageError(
+        "--load-cache: the prompt's logits and attn_full are not computed; name what to --save "
+        "with --save-tensors decode_logits or attn_row");
+  }
+  return absl::OkStatus();
+}
+
 // Whether both names lead to one regular file, which only one of two outputs could keep.
 bool IsSameFile(const std::string& a, const std::string& b) {
   namespace fs = std::filesystem;
@@ -148,17 +166,33 @@ bool IsSameFile(const std::string& a, const std::string& b) {
   return !fs::exists(real, ignored) || fs::is_regular_file(real, ignored);
 }
 
+using NamedFile = std::pair<const char*, std::string*>;  // of an option; empty: not given
+
+absl::Status CheckDistinct(std::span<const NamedFile> outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (const auto& [name, file] : outputs.first(i)) {
+      const std::string& other = *outputs[i].second;
+      if (file->empty() || other.empty() || !IsSameFile(*file, other)) continue;
+      return UsageError(
+          absl::StrCat("--", name, " and --", outputs[i].first, " name one file: ", other));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadOutput(const Arguments& arguments, CommandLine* line) {
   const po::variables_map& values = arguments.values;
   NG_ASSIGN_OR_RETURN(line->jsonl, WantsJsonl(arguments));
-  for (const auto& [name, file] : {std::pair{"steps", &line->steps}, {"save", &line->save}}) {
+  const NamedFile files[] = {{"steps", &line->steps},
+                             {"save", &line->save},
+                             {"save-cache", &line->save_cache},
+                             {"load-cache", &line->load_cache}};
+  for (const auto& [name, file] : files) {
     if (values.count(name) == 0) continue;
     *file = values[name].as<std::string>();
     if (file->empty()) return UsageError(absl::StrCat("--", name, " needs a file name"));
   }
-  if (!line->steps.empty() && !line->save.empty() && IsSameFile(line->steps, line->save)) {
-    return UsageError("--steps and --save name one file: " + line->save);
-  }
+  NG_RETURN_IF_ERROR(CheckDistinct(std::span(files).first<3>()));
   if (line->chat && (!line->steps.empty() || !line->save.empty() || !line->trace_layers.empty())) {
     return UsageError(
         "--chat records nothing; use --steps, --save and --trace-layer with another prompt option");
@@ -169,6 +203,7 @@ absl::Status ReadOutput(const Arguments& arguments, CommandLine* line) {
     NG_RETURN_IF_ERROR(ParseIndexList(name, values[name].as<std::string>(), list));
   }
   NG_RETURN_IF_ERROR(ReadSavedTensors(values, line));
+  NG_RETURN_IF_ERROR(CheckCaches(*line));
   if (!line->trace_heads.empty() && line->trace_layers.empty() && !line->save_attn_row &&
       !line->save_attn_full) {
     return UsageError("--trace-heads needs --trace-layer, or --save-tensors attn_row or attn_full");

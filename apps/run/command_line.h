@@ -28,6 +28,8 @@ struct CommandLine {
   std::optional<std::string> message;
   bool chat = false;
   bool parse_special = false;
+  std::string load_cache;  // empty: none
+  std::string save_cache;  // empty: none
 
   bool jsonl = false;
   std::string steps;  // empty: none

@@ -78,7 +78,9 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
     steps.emplace(std::move(writer));
   }
   // Written at the end; whether it can be is known before anything is computed.
-  if (!line.save.empty()) NG_RETURN_IF_ERROR(AtomicFileWriter::Create(line.save).status());
+  for (const std::string& file : {line.save, line.save_cache}) {
+    if (!file.empty()) NG_RETURN_IF_ERROR(AtomicFileWriter::Create(file).status());
+  }
   TensorSaver saver(line, engine);
   GenerateOptions options = WhatToKeep(line, engine.model_shape());
   options.on_step = [&](int index, const StepRecord& record) -> absl::Status {

@@ -133,6 +133,7 @@ absl::Status CompletionWriter::Write(int index, const Completion& completion) {
                      {"prefill_tokens", timings.prefill_tokens},
                      {"decode_s", timings.decode_s},
                      {"decode_tokens", timings.decode_tokens}};
+  if (timings.loaded_tokens > 0) json["timings"]["loaded_tokens"] = timings.loaded_tokens;
   const CacheStats cache = engine_.cache_stats();
   if (cache.n_pages > 0) {
     json["cache"] = {{"shared_tokens", timings.shared_tokens},
@@ -224,12 +225,16 @@ void TensorSaver::AddAttnFull(int index, const Completion& completion) {
 std::string ClosingLine(const Engine& engine, std::span<const Completion> completions) {
   int64_t prefill_tokens = 0;
   int64_t decode_tokens = 0;
+  int64_t loaded_tokens = 0;
+  int64_t prompt_tokens = 0;
   double prefill_s = 0.0;  // requests run side by side: the slowest one's time counts
   double decode_s = 0.0;
   std::map<std::string_view, int> reasons;
   for (const Completion& completion : completions) {
     prefill_tokens += completion.timings.prefill_tokens;
     decode_tokens += completion.timings.decode_tokens;
+    loaded_tokens += completion.timings.loaded_tokens;
+    prompt_tokens += completion.prompt_len;
     prefill_s = std::max(prefill_s, completion.timings.prefill_s);
     decode_s = std::max(decode_s, completion.timings.decode_s);
     ++reasons[StopReasonName(completion.stop_reason)];
@@ -247,6 +252,9 @@ std::string ClosingLine(const Engine& engine, std::span<const Completion> comple
   };
   append_rate("prefill", prefill_tokens, prefill_s);
   append_rate("decode", decode_tokens, decode_s);
+  if (loaded_tokens > 0) {
+    absl::StrAppend(&line, ", loaded ", loaded_tokens, " of ", prompt_tokens, " prompt tokens");
+  }
   const CacheStats cache = engine.cache_stats();
   if (cache.n_pages == 0) return line;
   absl::StrAppend(&line, ", cache ", cache.most_pages_held, " of ", cache.n_pages, " pages");

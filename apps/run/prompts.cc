@@ -31,14 +31,22 @@ absl::StatusOr<std::vector<int32_t>> IdsOf(const nlohmann::json& value) {
   return ids;
 }
 
+// A request of the command line, its prompt still to come.
+GenerateRequest NewRequest(const CommandLine& line, const Engine& engine) {
+  GenerateRequest request;
+  request.max_new_tokens = engine.default_max_new_tokens();
+  request.load_cache = line.load_cache;
+  request.save_cache = line.save_cache;
+  return request;
+}
+
 // {"prompt": text} or {"prompt_ids": [...]}, and perhaps "max_new_tokens".
 absl::StatusOr<GenerateRequest> ParseLine(std::string_view text, const std::string& name,
                                           const CommandLine& line, const Engine& engine) {
   absl::StatusOr<nlohmann::json> json = ParseJson(text, name, kMaxJsonDepth);
   if (!json.ok()) return AsUsage(json.status());
   if (!json->is_object()) return UsageError(name + ": must be a JSON object");
-  GenerateRequest request;
-  request.max_new_tokens = engine.default_max_new_tokens();
+  GenerateRequest request = NewRequest(line, engine);
   for (const auto& [key, value] : json->items()) {
     if (key != "prompt" && key != "prompt_ids" && key != "max_new_tokens") {
       return UsageError(absl::StrCat(name, ": unknown key \"", key,
@@ -78,6 +86,10 @@ absl::StatusOr<std::vector<GenerateRequest>> ReadPromptsFile(const CommandLine& 
   std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
   if (lines.back().empty()) lines.pop_back();
   if (lines.empty()) return UsageError(*line.prompts + ": holds no prompt");
+  if (!line.save_cache.empty() && lines.size() > 1) {
+    return UsageError(
+        absl::StrCat(*line.prompts, ": holds ", lines.size(), " prompts, --save-cache takes one"));
+  }
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::string name = absl::StrCat(*line.prompts, ":", i + 1);
     NG_ASSIGN_OR_RETURN(GenerateRequest request,
@@ -94,8 +106,7 @@ absl::StatusOr<std::vector<GenerateRequest>> ReadPromptsFile(const CommandLine& 
 absl::StatusOr<std::vector<GenerateRequest>> ReadRequests(const CommandLine& line,
                                                           const Engine& engine) {
   if (line.prompts) return ReadPromptsFile(line, engine);
-  GenerateRequest request;
-  request.max_new_tokens = engine.default_max_new_tokens();
+  GenerateRequest request = NewRequest(line, engine);
   if (line.prompt) {
     NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.Encode(*line.prompt, {line.parse_special}));
   } else if (line.prompt_file) {

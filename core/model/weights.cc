@@ -4,8 +4,11 @@
 #include <cmath>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/formats/hash.h"
 #include "core/formats/tensor_source.h"
 #include "core/model/read_buffer.h"
 #include "core/model/row_packer.h"
@@ -112,54 +115,44 @@ class WeightReader {
   // Packs a tensor into its rows of an allocated matrix. Who packs rows has read them just before:
   // one worker waits for the file while another computes, and the bytes are still near.
   absl::Status Matrix(const TensorBinding& binding, const Place& place) {
-    const TensorInfo& tensor = *binding.tensor;
     NG_ASSIGN_OR_RETURN(std::byte* const raw, Begin(binding));
-    const int64_t n_rows = RowsOf(binding);
-    const int64_t row_bytes = binding.n_bytes() / n_rows;
     // The values of a row lie all over a transposed tensor.
-    if (binding.transposed) NG_RETURN_IF_ERROR(Read(binding, 0, {raw, Size(binding)}));
-    // Chunks end where the packed matrix's column blocks do.
-    const int64_t lead =
-        (kRowsPackedAtATime - place.first % kRowsPackedAtATime) % kRowsPackedAtATime;
-    const int64_t n_chunks =
-        1 + (std::max<int64_t>(0, n_rows - lead) + kRowsPackedAtATime - 1) / kRowsPackedAtATime;
-    std::vector<absl::Status> read(static_cast<size_t>(n_chunks));
-    std::atomic<bool> finite = true;
-    std::atomic<bool> fits = true;
+    if (binding.transposed) NG_RETURN_IF_ERROR(ReadWhole(binding, raw));
+    const RowChunks chunks = {RowsOf(binding), place.first};
+    std::vector<PackedRows> packed(static_cast<size_t>(chunks.size()));
     NG_RETURN_IF_ERROR(
-        ParallelFor(*options_.executor, n_chunks, [&](int64_t begin, int64_t end, int worker) {
+        ParallelFor(*options_.executor, chunks.size(), [&](int64_t begin, int64_t end, int worker) {
           RowPacker packer(binding, place);
           // Each worker reads to the same place again and again: it stays in its cache.
           std::byte* const rows =
-              binding.transposed ? raw
-                                 : raw + worker * std::min(n_rows, kRowsPackedAtATime) * row_bytes;
+              binding.transposed ? raw : raw + worker * BytesReadAtATime(binding, 1);
           for (int64_t chunk = begin; chunk < end; ++chunk) {
-            const int64_t row =
-                chunk == 0 ? 0 : std::min(n_rows, lead + (chunk - 1) * kRowsPackedAtATime);
-            const int64_t row_end = std::min(n_rows, lead + chunk * kRowsPackedAtATime);
-            if (!binding.transposed) {
-              const int64_t first = row * row_bytes;
-              const auto size = static_cast<size_t>((row_end - row) * row_bytes);
-              absl::Status& status = read[static_cast<size_t>(chunk)];
-              status = Read(binding, first, {rows, size});
-              if (!status.ok()) return;
-            }
-            const RowPacker::Verdict verdict = packer.Pack(row, row_end, rows);
-            if (!verdict.finite) finite = false;
-            if (!verdict.fits) fits = false;
+            PackedRows& result = packed[static_cast<size_t>(chunk)];
+            const auto [row, row_end] = chunks.At(chunk);
+            if (!binding.transposed) ReadRows(binding, row, row_end, rows, &result);
+            if (!result.read.ok()) return;
+            result.verdict = packer.Pack(row, row_end, rows);
           }
         }));
-    for (const absl::Status& status : read) NG_RETURN_IF_ERROR(status);
+    RowPacker::Verdict verdict;
+    for (const PackedRows& rows : packed) {
+      NG_RETURN_IF_ERROR(rows.read);
+      verdict.finite = verdict.finite && rows.verdict.finite;
+      verdict.fits = verdict.fits && rows.verdict.fits;
+      if (!binding.transposed) AddToHash(std::as_bytes(std::span(&rows.hash, 1)));
+    }
     Finish(binding.n_bytes());
-    if (!finite) return NotFinite(tensor);
-    return fits ? absl::OkStatus() : TooLarge(tensor, PackedMatrix::MaxMagnitude(place.type()));
+    const TensorInfo& tensor = *binding.tensor;
+    if (!verdict.finite) return NotFinite(tensor);
+    return verdict.fits ? absl::OkStatus()
+                        : TooLarge(tensor, PackedMatrix::MaxMagnitude(place.type()));
   }
 
   // Converts a tensor of any shape into its part of a vector of f32.
   absl::Status Vector(const TensorBinding& binding, const Place& place) {
     const TensorInfo& tensor = *binding.tensor;
     NG_ASSIGN_OR_RETURN(std::byte* const raw, Begin(binding));
-    NG_RETURN_IF_ERROR(Read(binding, 0, {raw, Size(binding)}));
+    NG_RETURN_IF_ERROR(ReadWhole(binding, raw));
     Finish(binding.n_bytes());
     std::vector<float> values(static_cast<size_t>(binding.n_elements()));
     ConvertToF32(tensor.dtype, raw, values);
@@ -182,10 +175,34 @@ class WeightReader {
                                        file_.spec.family, " model is tied to the embedding"));
   }
 
+  uint64_t hash() const { return hash_; }
+
  private:
-  static size_t Size(const TensorBinding& binding) {
-    return static_cast<size_t>(binding.n_bytes());
-  }
+  // What a worker reads and packs at a time: it ends where column blocks of the matrix do.
+  struct RowChunks {
+    int64_t n_rows = 0;
+    int64_t first = 0;  // row of the matrix
+
+    int64_t Lead() const {
+      return (kRowsPackedAtATime - first % kRowsPackedAtATime) % kRowsPackedAtATime;
+    }
+    int64_t size() const {
+      return 1 +
+             (std::max<int64_t>(0, n_rows - Lead()) + kRowsPackedAtATime - 1) / kRowsPackedAtATime;
+    }
+    // Rows [first, second) of the tensor.
+    std::pair<int64_t, int64_t> At(int64_t chunk) const {
+      const int64_t end = Lead() + chunk * kRowsPackedAtATime;
+      return {chunk == 0 ? 0 : std::min(n_rows, end - kRowsPackedAtATime), std::min(n_rows, end)};
+    }
+  };
+
+  // What became of a chunk.
+  struct PackedRows {
+    absl::Status read;
+    uint64_t hash = 0;  // of its bytes, if wanted
+    RowPacker::Verdict verdict;
+  };
 
   // Memory for what is read of one binding at a time.
   absl::StatusOr<std::byte*> Begin(const TensorBinding& binding) {
@@ -196,6 +213,26 @@ class WeightReader {
   // Bytes of one binding, from `first` on. [worker]
   absl::Status Read(const TensorBinding& binding, int64_t first, std::span<std::byte> out) const {
     return file_.source->ReadAt(*binding.tensor, binding.part * binding.n_bytes() + first, out);
+  }
+
+  // Rows [row, end) of a matrix. out: their bytes. [worker]
+  void ReadRows(const TensorBinding& binding, int64_t row, int64_t end, std::byte* out,
+                PackedRows* result) const {
+    const int64_t row_bytes = binding.n_bytes() / RowsOf(binding);
+    const std::span<std::byte> bytes(out, static_cast<size_t>((end - row) * row_bytes));
+    result->read = Read(binding, row * row_bytes, bytes);
+    if (options_.hash) result->hash = HashOf(bytes);
+  }
+
+  absl::Status ReadWhole(const TensorBinding& binding, std::byte* raw) {
+    const std::span<std::byte> bytes(raw, static_cast<size_t>(binding.n_bytes()));
+    NG_RETURN_IF_ERROR(Read(binding, 0, bytes));
+    AddToHash(bytes);
+    return absl::OkStatus();
+  }
+
+  void AddToHash(std::span<const std::byte> bytes) {
+    if (options_.hash) hash_ = HashOf(bytes, hash_);
   }
 
   void Finish(int64_t n_bytes) {
@@ -240,6 +277,7 @@ class WeightReader {
   const ModelFile& file_;
   const LoadWeightsOptions& options_;
   ReadBuffer buffer_;
+  uint64_t hash_ = 0;
   int64_t done_ = 0;
   int64_t total_ = 0;
 };
@@ -290,6 +328,7 @@ absl::StatusOr<ModelWeights> LoadWeights(const ModelFile& file, const LoadWeight
                                        file.Find(TensorRole::kRopeFactors)->name, "\" holds ",
                                        factor, ", every factor must be above 0"));
   }
+  weights.hash = reader.hash();
   return weights;
 }
 

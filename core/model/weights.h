@@ -44,6 +44,7 @@ struct ModelWeights {
   PackedMatrix head;                // [vocab_size, width]; empty: tied to the embedding
   NormWeights final_norm;
   std::vector<LayerWeights> layers;
+  uint64_t hash = 0;  // of the bytes of all tensors, as they were read; 0 unless asked for
 };
 
 struct LoadWeightsOptions {
@@ -51,6 +52,7 @@ struct LoadWeightsOptions {
   Executor* executor = nullptr;
   const std::atomic<bool>* stop = nullptr;                                // may be null
   std::function<void(int64_t bytes_done, int64_t bytes_total)> progress;  // may be empty
+  bool hash = false;  // wanted: it takes a look at every byte more
 };
 
 // Reads, checks and packs every tensor, a few rows at a time; besides what is kept at most

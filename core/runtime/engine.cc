@@ -10,18 +10,18 @@
 #include "core/model/decoder.h"
 #include "core/model/weights.h"
 #include "core/runtime/assembly.h"
+#include "core/runtime/cache_identity.h"
+#include "core/runtime/cache_snapshot.h"
 #include "core/runtime/describe.h"
 #include "core/runtime/float_environment.h"
 #include "core/runtime/generate.h"
+#include "core/runtime/request_checks.h"
 #include "core/runtime/run_plan.h"
 
 namespace ng {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// Of a text that grows beyond the context.
-constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -68,13 +68,6 @@ class Engine::Impl {
   CacheStats cache_stats() const { return cache_ == nullptr ? CacheStats() : cache_->stats(); }
   absl::Status Load(const RunNeeds& needs);
   absl::Status CheckLoaded() const;
-  absl::Status CheckIds(std::span<const int32_t> ids) const;
-  absl::Status CheckPrompt(std::span<const int32_t> ids) const;
-  absl::Status CheckRequest(const GenerateRequest& request) const;
-  // Past the context of a run that goes on there, some tensors are never computed.
-  absl::Status CheckKept(const GenerateRequest& request, const GenerateOptions& options) const;
-  // The sequence that a request brings must have room, and something left to feed.
-  absl::Status CheckSequence(const GenerateRequest& request) const;
   absl::StatusOr<std::vector<Completion>> Generate(std::span<const GenerateRequest> requests,
                                                    const GenerateOptions& options);
   // Appends each sequence's tokens, at least one.
@@ -87,12 +80,16 @@ class Engine::Impl {
   }
   // Runs one step over the sequences' new tokens and gives the logits asked for.
   absl::StatusOr<StepLogits> Feed(std::span<const StepSequence> sequences);
+  // Those of the loaded model's cache.
+  absl::StatusOr<const CacheSnapshots*> snapshots() const;
+  absl::StatusOr<LoadedSequence> LoadSequence(const std::string& path, int64_t capacity);
 
  private:
   EngineOptions options_;
   std::unique_ptr<Assembly> assembly_;
   std::unique_ptr<CacheStore> cache_;
   std::unique_ptr<Decoder> decoder_;
+  std::unique_ptr<CacheSnapshots> snapshots_;  // null: Load was not asked for them
   std::vector<StepSequence> step_;
   int max_sequences_ = 0;
   StepCost cost_;
@@ -107,6 +104,7 @@ RunNeeds Needs(std::span<const GenerateRequest> requests) {
     needs.max_tokens =
         std::max(needs.max_tokens, prompt_len + std::max<int64_t>(0, request.max_new_tokens));
     needs.max_prompt = std::max(needs.max_prompt, prompt_len);
+    needs.snapshots |= !request.load_cache.empty() || !request.save_cache.empty();
   }
   return needs;
 }
@@ -133,7 +131,11 @@ absl::Status Engine::Impl::Load(const RunNeeds& needs) {
   const LoadedPlugin& plugin = assembly_->selection.cache;
   const std::vector<OptionValue> values =
       assembly_->config().PluginValues("cache", plugin.descriptor->name);
+  if (needs.snapshots && plan.cache.image_tile_bytes <= 0) {
+    return PluginError(plugin.Describe() + ": keeps no snapshots; contiguous and paged do");
+  }
   decoder_.reset();
+  snapshots_.reset();
   cache_.reset();
   NG_ASSIGN_OR_RETURN(cache_, CreateCache(plugin, assembly_->Context(values), spec));
 
@@ -141,12 +143,17 @@ absl::Status Engine::Impl::Load(const RunNeeds& needs) {
   load.types = assembly_->weight_types;
   load.executor = assembly_->executor.get();
   load.stop = options_.stop;
+  load.hash = needs.snapshots;
   if (options_.progress) {
     load.progress = [this](int64_t done, int64_t total) {
       options_.progress({"load", done, total});
     };
   }
   NG_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(assembly_->model, load));
+  if (needs.snapshots) {
+    snapshots_ = std::make_unique<CacheSnapshots>(*cache_, plugin, spec.n_layers,
+                                                  CacheIdentity(*assembly_, weights.hash));
+  }
   DecoderParts parts;
   parts.executor = assembly_->executor.get();
   parts.kernels = &Kernels(assembly_->isa);
@@ -167,88 +174,21 @@ absl::Status Engine::Impl::CheckLoaded() const {
   return RuntimeError("nothing is loaded; Load must have succeeded first");
 }
 
-absl::Status Engine::Impl::CheckIds(std::span<const int32_t> ids) const {
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || ids[i] >= shape().vocab_size) {
-      return UsageError(absl::StrCat("token id ", ids[i], " at position ", i,
-                                     " is outside the vocabulary, must be in [0, ",
-                                     shape().vocab_size - 1, "]"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Engine::Impl::CheckPrompt(std::span<const int32_t> ids) const {
-  if (ids.empty()) return UsageError("the prompt is empty; it must have at least one token");
-  return CheckIds(ids);
-}
-
-absl::Status Engine::Impl::CheckRequest(const GenerateRequest& request) const {
-  NG_RETURN_IF_ERROR(CheckPrompt(request.prompt_ids));
-  const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
-  if (assembly_->Recomputes()) {
-    NG_RETURN_IF_ERROR(CheckCap(prompt_len, request.max_new_tokens, kMostTokens, "tokens"));
-    // No query sees more keys than are fed at a time.
-    if (spec().window >= assembly_->Window()) return absl::OkStatus();
-    return CheckWindow(spec(), prompt_len, request.max_new_tokens);
-  }
-  if (spec().context() > 0) {
-    NG_RETURN_IF_ERROR(CheckCap(prompt_len, request.max_new_tokens, spec().context(), "T_max"));
-  }
-  NG_RETURN_IF_ERROR(CheckWindow(spec(), prompt_len, request.max_new_tokens));
-  const int64_t max_tokens = assembly_->config().Int("cache.max_tokens");
-  if (max_tokens == 0) return absl::OkStatus();
-  return CheckCap(prompt_len, request.max_new_tokens, max_tokens, "cache tokens");
-}
-
-absl::Status Engine::Impl::CheckKept(const GenerateRequest& request,
-                                     const GenerateOptions& options) const {
-  if (!options.capture_logits && !options.capture_attn_full) return absl::OkStatus();
-  const int64_t max_new = options.capture_attn_full ? request.max_new_tokens : 0;
-  return Annotate(CheckCap(static_cast<int64_t>(request.prompt_ids.size()), max_new,
-                           assembly_->Window(), "context tokens"),
-                  options.capture_attn_full ? "attn_full is kept of what fits the context only: "
-                                            : "logits are kept of what fits the context only: ");
-}
-
-absl::Status Engine::Impl::CheckSequence(const GenerateRequest& request) const {
-  if (!request.sequence.has_value()) return absl::OkStatus();
-  const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
-  const int64_t length = decoder_->Length(*request.sequence);
-  if (length >= prompt_len) {
-    return UsageError(absl::StrCat("the request's sequence holds ", length,
-                                   " tokens; its prompt of ", prompt_len, " must be longer"));
-  }
-  return CheckCap(prompt_len, request.max_new_tokens, decoder_->Capacity(*request.sequence),
-                  "sequence tokens");
-}
-
 absl::StatusOr<std::vector<Completion>> Engine::Impl::Generate(
     std::span<const GenerateRequest> requests, const GenerateOptions& options) {
   NG_RETURN_IF_ERROR(CheckLoaded());
-  for (const GenerateRequest& request : requests) {
-    NG_RETURN_IF_ERROR(CheckRequest(request));
-    NG_RETURN_IF_ERROR(CheckKept(request, options));
-    NG_RETURN_IF_ERROR(CheckSequence(request));
-    // Without a new token nothing is fed, but to look inside.
-    if (shape().max_positions > 0 && (options.capture_logits || options.capture_attn_full)) {
-      const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
-      NG_RETURN_IF_ERROR(CheckCap(prompt_len, 0, shape().max_positions, "T_max"));
-    }
-  }
-  for (const auto* chosen : {&options.trace_layers, &options.trace_heads}) {
-    const bool layers = chosen == &options.trace_layers;
-    const int end = layers ? shape().n_layers : shape().n_heads;
-    for (const int index : *chosen) {
-      if (index < 0 || index >= end) {
-        return UsageError(absl::StrCat("trace ", layers ? "layer " : "head ", index,
-                                       ": the model has ", layers ? "layers" : "heads", " 0 to ",
-                                       end - 1));
-      }
-    }
-  }
-  const Config& config = assembly_->config();
   GenerateSettings settings;
+  for (const GenerateRequest& request : requests) {
+    NG_RETURN_IF_ERROR(ng::CheckRequest(*assembly_, request));
+    NG_RETURN_IF_ERROR(CheckKept(*assembly_, request, options));
+    NG_RETURN_IF_ERROR(CheckSequence(*decoder_, request));
+    if (request.load_cache.empty() && request.save_cache.empty()) continue;
+    NG_ASSIGN_OR_RETURN(settings.snapshots, snapshots());
+    if (request.load_cache.empty()) continue;
+    NG_RETURN_IF_ERROR(settings.snapshots->Open(request.load_cache).status());
+  }
+  NG_RETURN_IF_ERROR(CheckTraced(shape(), options));
+  const Config& config = assembly_->config();
   settings.stop_ids = assembly_->stop_ids;
   settings.seed = config.Int("sampler.seed");
   settings.use_cache = config.Bool("run.use_cache");
@@ -278,7 +218,7 @@ absl::StatusOr<StepLogits> Engine::Impl::Extend(std::span<const SequenceId> sequ
   std::vector<StepSequence>& step = NewStep();
   for (size_t i = 0; i < sequences.size(); ++i) {
     const int64_t length = decoder_->Length(sequences[i]);
-    NG_RETURN_IF_ERROR(CheckPrompt(tokens[i]));
+    NG_RETURN_IF_ERROR(CheckPrompt(shape(), tokens[i]));
     const auto n_tokens = static_cast<int64_t>(tokens[i].size());
     if (t_max > 0) NG_RETURN_IF_ERROR(CheckCap(length + n_tokens, 0, t_max, "T_max"));
     NG_RETURN_IF_ERROR(CheckWindow(spec(), length + n_tokens, 0));
@@ -293,6 +233,26 @@ absl::StatusOr<StepLogits> Engine::Impl::Feed(std::span<const StepSequence> sequ
   batch.stop = options_.stop;
   NG_RETURN_IF_ERROR(decoder_->Forward(batch));
   return StepLogits{decoder_->logits()};
+}
+
+absl::StatusOr<const CacheSnapshots*> Engine::Impl::snapshots() const {
+  NG_RETURN_IF_ERROR(CheckLoaded());
+  if (snapshots_ != nullptr) return snapshots_.get();
+  return RuntimeError("nothing was loaded for snapshots; Load must be told of them");
+}
+
+absl::StatusOr<LoadedSequence> Engine::Impl::LoadSequence(const std::string& path,
+                                                          int64_t capacity) {
+  NG_ASSIGN_OR_RETURN(const CacheSnapshots* const snapshots, this->snapshots());
+  NG_ASSIGN_OR_RETURN(const CacheFile file, snapshots->Open(path));
+  const std::vector<int32_t>& ids = file.header().ids;
+  const absl::Status known = CheckIds(shape(), ids);
+  if (!known.ok()) return ModelFileError(absl::StrCat(path, ": ", known.message()));
+  NG_ASSIGN_OR_RETURN(const SequenceId sequence, decoder_->OpenSequence({}, capacity));
+  const absl::Status loaded = snapshots->Load(file, std::ssize(ids), sequence);
+  if (loaded.ok()) return LoadedSequence{sequence, ids};
+  decoder_->CloseSequence(sequence);
+  return loaded;
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Open(const EngineOptions& options) {
@@ -347,7 +307,7 @@ absl::StatusOr<std::vector<int32_t>> Engine::Encode(std::string_view text,
 absl::StatusOr<std::string> Engine::Decode(std::span<const int32_t> ids) const {
   return Guarded([&]() -> absl::StatusOr<std::string> {
     if (!has_tokenizer()) return UsageError("the model has no tokenizer");
-    NG_RETURN_IF_ERROR(impl_->CheckIds(ids));
+    NG_RETURN_IF_ERROR(CheckIds(impl_->shape(), ids));
     std::string bytes;
     for (const int32_t id : ids) bytes += impl_->assembly().token_bytes[static_cast<size_t>(id)];
     return bytes;
@@ -371,7 +331,7 @@ absl::StatusOr<std::vector<int32_t>> Engine::EncodeNextTurn(std::string_view mes
 }
 
 absl::Status Engine::CheckRequest(const GenerateRequest& request) const {
-  return Guarded([&]() -> absl::Status { return impl_->CheckRequest(request); });
+  return Guarded([&] { return ng::CheckRequest(impl_->assembly(), request); });
 }
 
 absl::StatusOr<StepCost> Engine::CostOfStep() const {
@@ -410,6 +370,22 @@ absl::Status Engine::TruncateSequence(SequenceId sequence, int64_t length) {
   });
 }
 
+absl::Status Engine::SaveSequence(SequenceId sequence, std::span<const int32_t> ids,
+                                  const std::string& path) {
+  return Guarded([&]() -> absl::Status {
+    NG_ASSIGN_OR_RETURN(const CacheSnapshots* const snapshots, impl_->snapshots());
+    NG_RETURN_IF_ERROR(CheckPrompt(impl_->shape(), ids));
+    const int64_t length = impl_->model()->Length(sequence);
+    if (std::ssize(ids) == length) return snapshots->Save(sequence, ids, path);
+    return UsageError(
+        absl::StrCat(path, ": ", ids.size(), " ids for a sequence of ", length, " tokens"));
+  });
+}
+
+absl::StatusOr<LoadedSequence> Engine::LoadSequence(const std::string& path, int64_t capacity) {
+  return Guarded([&] { return impl_->LoadSequence(path, capacity); });
+}
+
 absl::StatusOr<StepLogits> Engine::Prefill(std::span<const SequenceId> sequences,
                                            std::span<const std::vector<int32_t>> prompts) {
   return Guarded([&]() -> absl::StatusOr<StepLogits> {
@@ -441,7 +417,7 @@ absl::StatusOr<StepLogits> Engine::DecodeStep(std::span<const SequenceId> sequen
                                      " sequences; decode takes exactly one each"));
     }
     const int64_t t_max = impl_->shape().max_positions;
-    NG_RETURN_IF_ERROR(impl_->CheckIds(tokens));
+    NG_RETURN_IF_ERROR(CheckIds(impl_->shape(), tokens));
     std::vector<StepSequence>& step = impl_->NewStep();
     for (size_t i = 0; i < sequences.size(); ++i) {
       const int64_t length = impl_->model()->Length(sequences[i]);

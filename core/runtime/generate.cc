@@ -20,6 +20,10 @@ double Seconds(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
+bool HasSnapshot(const GenerateRequest& request) {
+  return !request.load_cache.empty() || !request.save_cache.empty();
+}
+
 }  // namespace
 
 absl::Status CheckCap(int64_t prompt_len, int64_t max_new_tokens, int64_t limit,
@@ -56,6 +60,7 @@ struct GenerateLoop::Active {
   int64_t window = 0;          // the most ids that the sequence can hold
   int64_t first = 0;           // the index of the id at its position 0
   int64_t n_shared = 0;        // ids that its sequence began with
+  int64_t n_loaded = 0;        // ids behind them that a snapshot had
   int64_t n_logits_kept = 0;   // prompt rows already in captured.logits
   int64_t n_rows_kept = 0;     // queries already in captured.attn_full
   bool last_row_pass = false;  // generation is over, the last id's rows are still wanted
@@ -199,7 +204,7 @@ absl::Status GenerateLoop::OpenSequence(const GenerateRequest& request, Active& 
 absl::Status GenerateLoop::Admit() {
   while (next_request_ < requests_.size() && !free_slots_.empty() && !cache_full_) {
     const GenerateRequest& request = requests_[next_request_];
-    if (request.max_new_tokens <= 0 && !LooksAtPrompt()) {
+    if (request.max_new_tokens <= 0 && !LooksAtPrompt() && !HasSnapshot(request)) {
       Begin(next_request_);
       NG_RETURN_IF_ERROR(Report(next_request_++));  // the prompt comes back as it is
       continue;
@@ -215,6 +220,7 @@ absl::Status GenerateLoop::Admit() {
     if (cache_full_) break;
     NG_RETURN_IF_ERROR(opened);
     NG_RETURN_IF_ERROR(Activate(std::move(active)));
+    if (!request.load_cache.empty()) NG_RETURN_IF_ERROR(LoadSnapshot(*active_.back()));
   }
   return absl::OkStatus();
 }
@@ -233,6 +239,32 @@ absl::Status GenerateLoop::Activate(std::unique_ptr<Active> active) {
   }
   free_slots_.pop_back();
   active_.push_back(std::move(active));
+  return absl::OkStatus();
+}
+
+absl::Status GenerateLoop::LoadSnapshot(Active& active) {
+  const GenerateRequest& request = requests_[static_cast<size_t>(active.index)];
+  NG_ASSIGN_OR_RETURN(const CacheFile file, settings_.snapshots->Open(request.load_cache));
+  NG_RETURN_IF_ERROR(CheckBegins(file, request.prompt_ids));
+  const int64_t end = std::min(std::ssize(file.header().ids), std::ssize(request.prompt_ids) - 1);
+  NG_RETURN_IF_ERROR(settings_.snapshots->Load(file, end, active.sequence));
+  active.n_loaded = model_.Length(active.sequence) - active.n_shared;
+  return absl::OkStatus();
+}
+
+absl::Status GenerateLoop::EndPrefill(Active& active) {
+  active.prefill_done = true;
+  Timings& timings = active.completion->timings;
+  timings.prefill_s = Seconds(active.admitted, Clock::now());
+  timings.shared_tokens = active.n_shared;
+  timings.loaded_tokens = active.n_loaded;
+  timings.prefill_tokens =
+      std::min(active.completion->prompt_len, active.window) - active.n_shared - active.n_loaded;
+  const std::string& path = requests_[static_cast<size_t>(active.index)].save_cache;
+  if (!path.empty()) {
+    NG_RETURN_IF_ERROR(settings_.snapshots->Save(active.sequence, active.held_ids(), path));
+  }
+  active.prefilled = Clock::now();
   return absl::OkStatus();
 }
 
@@ -288,13 +320,7 @@ absl::Status GenerateLoop::ReadStep() {
     KeepTensors(active, i, logit_row);
     logit_row += fed.n_logit_rows;
     if (active.first + end < active.n_ids()) continue;  // more of the prompt to come
-    if (!active.prefill_done) {
-      active.prefill_done = true;
-      active.prefilled = Clock::now();
-      active.completion->timings.shared_tokens = active.n_shared;
-      active.completion->timings.prefill_tokens =
-          std::min(active.completion->prompt_len, active.window) - active.n_shared;
-    }
+    if (!active.prefill_done) NG_RETURN_IF_ERROR(EndPrefill(active));
     if (!active.last_row_pass && active.n_generated() < active.max_new_tokens) {
       NG_RETURN_IF_ERROR(Choose(active, logit_row - 1));
     }
@@ -352,7 +378,6 @@ absl::Status GenerateLoop::Choose(Active& active, int64_t logit_row) {
   }
   active.ids().push_back(token);
   Timings& timings = active.completion->timings;
-  timings.prefill_s = Seconds(active.admitted, active.prefilled);
   timings.decode_s = Seconds(active.prefilled, Clock::now());
   timings.decode_tokens = active.n_generated() - 1;
   if (std::find(settings_.stop_ids.begin(), settings_.stop_ids.end(), token) !=

@@ -19,6 +19,7 @@
 
 #include "core/model/language_model.h"
 #include "core/model/model_spec.h"
+#include "core/runtime/cache_snapshot.h"
 #include "core/runtime/recorder.h"
 #include "core/runtime/sampling.h"
 #include "core/runtime/step_observers.h"
@@ -39,6 +40,8 @@ struct GenerateSettings {
   double load_s = 0.0;
   const std::atomic<bool>* stop = nullptr;        // may be null
   std::function<void(const Progress&)> progress;  // may be empty
+  // Of the model's cache; may be null when no request loads or saves one.
+  const CacheSnapshots* snapshots = nullptr;
 };
 
 // The caps of seed 000, checked at entry: prompt + max_new against what one sequence may hold.
@@ -83,6 +86,10 @@ class GenerateLoop {
   bool Shares(const GenerateRequest& request) const;
   // An active request is about to compute what the request would have for nothing afterwards.
   bool WillBeShared(const GenerateRequest& request) const;
+  // Fills the sequence of a request that has just begun from its snapshot.
+  absl::Status LoadSnapshot(Active& active);
+  // All of the request's prompt has been fed.
+  absl::Status EndPrefill(Active& active);
   // Feeds every active request one step's tokens.
   absl::Status Step();
   // Keeps, chooses and retires by what the step has computed.

@@ -116,6 +116,12 @@ absl::StatusOr<RunPlan> PlanRun(const Assembly& assembly, const RunNeeds& needs)
   const StepSizes sizes = SizesOfStep(
       model, InputRowBytesOf(Kernels(assembly.isa), model, assembly.weight_types), extent);
   plan.activation_bytes = SaturatingAdd(sizes.bytes(), RopeTableBytes(model, spec.max_tokens));
+  if (needs.snapshots) {
+    const int64_t n_tokens = needs.max_prompt > 0 ? needs.max_prompt : spec.max_tokens;
+    const int64_t tiles = (n_tokens - 1) / kTileTokens + 1;
+    plan.activation_bytes =
+        SaturatingAdd(plan.activation_bytes, SaturatingMul(tiles, plan.cache.image_tile_bytes));
+  }
   plan.available_bytes = AvailableMemory();
   plan.program_bytes = ResidentMemory();
   // A step that is too large already is not worth cutting into items.

@@ -1,8 +1,5 @@
 #include "core/text/template_metadata.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -10,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/formats/file.h"
+#include "core/formats/hash.h"
 #include "core/formats/json.h"
 
 namespace ng {
@@ -121,7 +119,7 @@ absl::StatusOr<std::optional<TemplateMetadata>> FindTemplateMetadata(const std::
 }
 
 std::optional<ChatTemplateChoice> RecogniseTemplate(std::string_view text) {
-  const uint64_t hash = XXH3_64bits(text.data(), text.size());
+  const uint64_t hash = HashOf(text);
   for (const Published& published : kPublished) {
     if (published.size == text.size() && published.hash == hash) return published.choice;
   }

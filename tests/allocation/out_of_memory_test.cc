@@ -16,8 +16,8 @@
 namespace ng {
 namespace {
 
-// Opens an engine, loads, and generates with everything recorded. From Load on, allocation
-// `n_failing` fails; none when negative.
+// Opens an engine, loads, and generates with everything recorded, a cache saved and read. From Load
+// on, allocation `n_failing` fails; none when negative.
 absl::Status WholeRun(const std::string& model, int64_t n_failing) {
   EngineOptions options;
   options.overrides = {"model.path=" + model, "run.threads=2", "run.prefill_chunk=3",
@@ -26,7 +26,10 @@ absl::Status WholeRun(const std::string& model, int64_t n_failing) {
   keep.steps = keep.capture_logits = keep.capture_attn_full = true;
   keep.trace_layers = {0, 1};
   keep.on_step = [](int, const StepRecord&) { return absl::OkStatus(); };
-  const std::vector<GenerateRequest> requests = {{{1, 2, 3, 4, 5, 6, 7}, 3, {}}, {{8, 9}, 4, {}}};
+  std::vector<GenerateRequest> requests = {{{1, 2, 3, 4, 5, 6, 7}, 3, {}}, {{8, 9}, 4, {}}};
+  requests[1].save_cache = model + "/saved.cache";
+  GenerateRequest longer = {{8, 9, 10}, 2, {}};
+  longer.load_cache = requests[1].save_cache;
 
   NG_ASSIGN_OR_RETURN(const auto engine, Engine::Open(options));
 
@@ -34,6 +37,7 @@ absl::Status WholeRun(const std::string& model, int64_t n_failing) {
   test::failing_new = n_failing;
   NG_RETURN_IF_ERROR(engine->Load(Needs(requests)));
   NG_ASSIGN_OR_RETURN(const auto done, engine->Generate(requests, keep));
+  NG_RETURN_IF_ERROR(engine->Generate({&longer, 1}, {}).status());
   return done[1].ids.size() == 6 ? absl::OkStatus() : RuntimeError("not all was generated");
 }
 

@@ -11,20 +11,14 @@
 #include <utility>
 
 #include "core/runtime/executor.h"
+#include "tests/conformance/kept_rows.h"
 #include "tests/conformance/tiles16.h"
 
 namespace ng {
 namespace {
 
-constexpr KvPart kParts[] = {KvPart::kKey, KvPart::kValue};
 constexpr Codec kCodecs[] = {Codec::kF32, Codec::kBf16, Codec::kF16, Codec::kInt8, Codec::kInt4};
 constexpr int kTexts = 3;
-
-// What keys and values come from: all ids up to theirs, each mixed into the sum of those before.
-uint64_t Mix(uint64_t sum, uint64_t id) {
-  sum = (sum ^ id) * 0x9E3779B97F4A7C15;
-  return sum ^ (sum >> 29);
-}
 
 // One script over one store and its model. Each check returns what is wrong, or nothing.
 class Script {
@@ -46,24 +40,14 @@ class Script {
   }
 
  private:
-  // What a sequence holds; rows already rounded.
-  struct Model {
-    int64_t capacity = 0;
-    int text = 0;                // that it follows
-    bool truncated = false;      // since it was opened
-    std::vector<uint64_t> sums;  // [token]
-    // [part][token][n_layers, n_kv_heads, head_dim]
-    std::vector<std::vector<float>> rows[2];
-    int64_t length() const { return static_cast<int64_t>(rows[0].size()); }
-  };
-  using Entry = std::map<SequenceId, Model>::iterator;
+  using Entry = std::map<SequenceId, KeptSequence>::iterator;
 
   int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
   Entry Any() { return std::next(models_.begin(), Below(static_cast<int64_t>(models_.size()))); }
 
   std::string DoOne() {
     if (models_.empty()) return Open();
-    switch (Below(10)) {
+    switch (Below(12)) {
       case 0:
         return Open();
       case 1:
@@ -78,13 +62,17 @@ class Script {
         return Overflow();
       case 6:
         return Append(/*commit=*/false);
+      case 7:
+        return Snapshot();
+      case 8:
+        return BadImport();
       default:
         return Append(/*commit=*/true);
     }
   }
 
   // Holds the answer to Open or Fork against whether there is room.
-  std::string Take(const absl::StatusOr<SequenceId>& id, bool fits, const Model& model) {
+  std::string Take(const absl::StatusOr<SequenceId>& id, bool fits, const KeptSequence& model) {
     if (!fits) {
       if (id.ok()) return "was accepted";
       return ExitCode(id.status()) == 5 ? "" : "is not a LimitError: " + Text(id.status());
@@ -98,7 +86,7 @@ class Script {
   bool Full() const { return static_cast<int>(models_.size()) == spec_.max_sequences; }
 
   std::string Open() {
-    Model model;
+    KeptSequence model;
     model.capacity = Below(spec_.max_tokens + 3);
     model.text = static_cast<int>(Below(kTexts));
     did_ = "open " + std::to_string(model.capacity);
@@ -107,7 +95,7 @@ class Script {
 
   // For the beginning of a text, perhaps with another id somewhere.
   std::string OpenFor() {
-    Model model;
+    KeptSequence model;
     model.text = static_cast<int>(Below(kTexts));
     std::vector<int32_t> prompt = texts_[model.text];
     prompt.resize(static_cast<size_t>(Below(spec_.max_tokens + 1)));
@@ -126,7 +114,9 @@ class Script {
       if (length > 0 && (piece == 0 || length % piece != 0)) return "shares no whole pieces";
       n_shared_ += length;
       prompt.resize(static_cast<size_t>(length));
-      for (const int32_t token : prompt) AddToken(Mix(LastSum(model), Known(token)), &model);
+      for (const int32_t token : prompt) {
+        kept_.AddToken(Mix(LastSum(model), Known(token)), token, &model);
+      }
     }
     return Take(id, !Full() && model.capacity <= spec_.max_tokens, model);
   }
@@ -152,7 +142,7 @@ class Script {
 
   std::string Fork() {
     const auto from = Any();
-    Model model = from->second;
+    KeptSequence model = from->second;
     model.capacity = Below(spec_.max_tokens + 3);
     did_ = "fork " + std::to_string(from->first) + " to " + std::to_string(model.capacity);
     const bool fits =
@@ -170,7 +160,7 @@ class Script {
 
   std::string Truncate() {
     const auto entry = Any();
-    Model& model = entry->second;
+    KeptSequence& model = entry->second;
     const int64_t length = Below(model.length() + 3) - 1;
     did_ = "truncate " + std::to_string(entry->first) + " to " + std::to_string(length);
     const absl::Status status = store_.Truncate(entry->first, length);
@@ -181,39 +171,16 @@ class Script {
     if (!status.ok()) return "was refused: " + Text(status);
     for (auto& rows : model.rows) rows.resize(static_cast<size_t>(length));
     model.sums.resize(static_cast<size_t>(length));
+    model.ids.resize(static_cast<size_t>(length));
     model.truncated = true;
     return "";
   }
 
-  static uint64_t LastSum(const Model& model) { return model.sums.empty() ? 0 : model.sums.back(); }
+  static uint64_t LastSum(const KeptSequence& model) {
+    return model.sums.empty() ? 0 : model.sums.back();
+  }
   // Known ids differ from what stands for an unknown one.
   static uint64_t Known(int32_t id) { return static_cast<uint64_t>(id) + 1; }
-
-  // The row of one part, in all layers and heads, that the sum stands for; not yet rounded.
-  std::vector<float> RowOf(uint64_t sum, int part) const {
-    std::vector<float> row(static_cast<size_t>(spec_.n_layers * spec_.n_kv_heads * spec_.head_dim));
-    uint64_t state = Mix(sum, 0x100 + static_cast<uint64_t>(part));
-    for (float& x : row) {
-      state = Mix(state, 1);
-      x = static_cast<float>(static_cast<int64_t>(state % 2000001) - 1000000) * 1.1e-4F;
-    }
-    return row;
-  }
-
-  std::vector<float> Rounded(std::vector<float> row, int part) const {
-    const Codec codec = kParts[part] == KvPart::kKey ? spec_.codec_k : spec_.codec_v;
-    for (int64_t d = 0; d < std::ssize(row); d += spec_.head_dim) {
-      RoundToCodec(codec, spec_.head_dim, row.data() + d);
-    }
-    return row;
-  }
-
-  void AddToken(uint64_t sum, Model* model) const {
-    model->sums.push_back(sum);
-    for (int part = 0; part < 2; ++part) {
-      model->rows[part].push_back(Rounded(RowOf(sum, part), part));
-    }
-  }
 
   // Rows of the step under way: [n_rows][n_layers, n_kv_heads, head_dim], not yet rounded.
   struct StepRows {
@@ -224,7 +191,7 @@ class Script {
   };
 
   void AddRows(const Entry& entry, int64_t n, StepRows* step) {
-    const Model& model = entry->second;
+    const KeptSequence& model = entry->second;
     step->entries.push_back({.sequence = entry->first,
                              .start_pos = model.length(),
                              .n_tokens = n,
@@ -240,7 +207,7 @@ class Script {
       if (known) ids.push_back(id);
       sum = Mix(sum, known ? Known(id) : random_());
       step->sums.push_back(sum);
-      for (int part = 0; part < 2; ++part) step->rows[part].push_back(RowOf(sum, part));
+      for (int part = 0; part < 2; ++part) step->rows[part].push_back(kept_.RowOf(sum, part));
     }
     step->ids.push_back(std::move(ids));
     for (size_t i = 0; i < step->ids.size(); ++i) step->entries[i].tokens = step->ids[i];
@@ -277,9 +244,9 @@ class Script {
       // Before commit: readable in this layer, but no length has moved.
       std::string wrong = CompareLengths();
       for (const SequenceRows& entry : step.entries) {
-        Model grown = models_.at(entry.sequence);
+        KeptSequence grown = models_.at(entry.sequence);
         Extend(step, entry, &grown);
-        if (wrong.empty()) wrong = CompareLayer(entry.sequence, grown, layer);
+        if (wrong.empty()) wrong = kept_.CompareLayer(store_, entry.sequence, grown, layer);
       }
       if (!wrong.empty()) return "before commit: " + wrong;
     }
@@ -312,10 +279,106 @@ class Script {
     return may_be_full_ && truncated && ExitCode(status) == 5;
   }
 
-  void Extend(const StepRows& step, const SequenceRows& entry, Model* model) const {
+  void Extend(const StepRows& step, const SequenceRows& entry, KeptSequence* model) const {
     for (int64_t i = 0; i < entry.n_tokens; ++i) {
-      AddToken(step.sums[static_cast<size_t>(entry.row_begin + i)], model);
+      const int32_t id = entry.tokens.empty() ? kUnknown : entry.tokens[static_cast<size_t>(i)];
+      kept_.AddToken(step.sums[static_cast<size_t>(entry.row_begin + i)], id, model);
     }
+  }
+
+  // A sequence's image must be as it should, and makes another sequence, whole or in part.
+  std::string Snapshot() {
+    if (store_.plan().image_tile_bytes == 0) return KeepsNone();
+    const auto [from, model] = *Any();  // copied: another sequence comes
+    did_ = "snapshot of " + std::to_string(from);
+    std::vector<std::vector<std::byte>> images;
+    for (int layer = 0; layer < spec_.n_layers; ++layer) {
+      images.push_back(kept_.ImageOf(model, layer));
+      std::vector<std::byte> image(images.back().size(), std::byte{0xA5});
+      const absl::Status status = store_.ExportLayer(layer, from, image);
+      if (!status.ok()) return "export was refused: " + Text(status);
+      if (image != images.back())
+        return "the image of layer " + std::to_string(layer) + " is wrong";
+    }
+    KeptSequence fresh;
+    fresh.text = model.text;
+    fresh.capacity = model.length() + Below(spec_.max_tokens - model.length() + 1);
+    const auto id = store_.Open(fresh.capacity);
+    std::string wrong = Take(id, !Full(), fresh);
+    if (!id.ok() || !wrong.empty()) return wrong;
+    // The whole tiles of the beginning, then some of what follows.
+    const int64_t first = Below(TilesFor(model.length()) + 1) * kTileTokens;
+    const int64_t end = std::max(std::min(first, model.length()), Below(model.length() + 1));
+    if (first < end) wrong = Import(*id, model, images, first);
+    return wrong.empty() ? Import(*id, model, images, end) : wrong;
+  }
+
+  std::string KeepsNone() {
+    const SequenceId id = Any()->first;
+    did_ = "snapshot that the plan does not offer";
+    for (const absl::Status& status :
+         {store_.ExportLayer(0, id, {}), store_.ImportLayer(0, {.sequence = id}, {})}) {
+      if (ExitCode(status) != 4) return "is not a PluginError: " + Text(status);
+    }
+    return "";
+  }
+
+  // Brings a sequence from its length to `end`, which is a copy's.
+  std::string Import(SequenceId id, const KeptSequence& from,
+                     const std::vector<std::vector<std::byte>>& images, int64_t end) {
+    KeptSequence& model = models_.at(id);
+    SequenceRows rows{.sequence = id, .start_pos = model.length()};
+    rows.n_tokens = end - rows.start_pos;
+    const auto ids = std::span(from.ids).subspan(static_cast<size_t>(rows.start_pos),
+                                                 static_cast<size_t>(rows.n_tokens));
+    if (std::ranges::count(ids, kUnknown) == 0) rows.tokens = ids;
+    KeptSequence grown = model;
+    for (auto i = static_cast<size_t>(rows.start_pos); i < static_cast<size_t>(end); ++i) {
+      kept_.AddToken(from.sums[i], from.ids[i], &grown);
+    }
+    did_ += ", import of " + std::to_string(rows.start_pos) + " to " + std::to_string(end);
+    for (int layer = 0; layer < spec_.n_layers; ++layer) {
+      const auto tiles =
+          std::span<const std::byte>(images[static_cast<size_t>(layer)])
+              .subspan(static_cast<size_t>(TilesFor(rows.start_pos) * kept_.ImageTileBytes()),
+                       static_cast<size_t>(TilesFor(rows.n_tokens) * kept_.ImageTileBytes()));
+      const absl::Status status = store_.ImportLayer(layer, rows, tiles);
+      if (!status.ok()) return "was refused: " + Text(status);
+      std::string wrong = CompareLengths();
+      if (wrong.empty()) wrong = kept_.CompareLayer(store_, id, grown, layer);
+      if (!wrong.empty()) return "before commit: " + wrong;
+    }
+    model = grown;
+    const absl::Status status = store_.Commit({&rows, 1});
+    return status.ok() ? "" : "commit was refused: " + Text(status);
+  }
+
+  // Images of a wrong size, too many rows, rows that begin within a tile.
+  std::string BadImport() {
+    if (store_.plan().image_tile_bytes == 0) return KeepsNone();
+    const auto [id, model] = *Any();
+    SequenceRows rows{.sequence = id, .start_pos = model.length(), .n_tokens = 1};
+    std::vector<std::byte> image(static_cast<size_t>(kept_.ImageTileBytes()));
+    did_ = "bad import into " + std::to_string(id);
+    std::vector<std::byte> wrong_size(
+        static_cast<size_t>(TilesFor(model.length()) * kept_.ImageTileBytes() + 1));
+    if (ExitCode(store_.ExportLayer(0, id, wrong_size)) != 1) {
+      return "an image of another size is not a RuntimeError";
+    }
+    if (model.length() % kTileTokens != 0) {
+      const absl::Status within = store_.ImportLayer(0, rows, image);
+      return ExitCode(within) == 1 ? "" : "within a tile is not a RuntimeError: " + Text(within);
+    }
+    rows.n_tokens = model.capacity - model.length() + 1;
+    image.resize(static_cast<size_t>(TilesFor(rows.n_tokens) * kept_.ImageTileBytes()));
+    const absl::Status overflow = store_.ImportLayer(0, rows, image);
+    if (ExitCode(overflow) != 5 || Text(overflow).find("cache overflow") == std::string::npos) {
+      return "too many rows are not a 'cache overflow': " + Text(overflow);
+    }
+    rows.n_tokens = std::min<int64_t>(1, model.capacity - model.length());
+    image.resize(static_cast<size_t>(TilesFor(rows.n_tokens) * kept_.ImageTileBytes() + 1));
+    const absl::Status size = store_.ImportLayer(0, rows, image);
+    return ExitCode(size) == 1 ? "" : "another size is not a RuntimeError: " + Text(size);
   }
 
   std::string CompareLengths() const {
@@ -333,71 +396,22 @@ class Script {
     std::string wrong = CompareLengths();
     for (const auto& [id, model] : models_) {
       for (int layer = 0; layer < spec_.n_layers; ++layer) {
-        if (wrong.empty()) wrong = CompareLayer(id, model, layer);
+        if (wrong.empty()) wrong = kept_.CompareLayer(store_, id, model, layer);
       }
     }
     return wrong;
-  }
-
-  std::string CompareLayer(SequenceId id, const Model& model, int layer) const {
-    const KvView view = store_.View(layer, id, model.length());
-    if (view.length != model.length()) return "a view has another length";
-    if (view.page_tokens <= 0 || view.page_tokens % kTileTokens != 0) return "bad page_tokens";
-    const bool tiles16 = view.layout == kLayoutTiles16;
-    std::vector<float> row(static_cast<size_t>(spec_.head_dim));
-    for (const KvPart part : kParts) {
-      const auto& rows = model.rows[part == KvPart::kKey ? 0 : 1];
-      for (int64_t token = 0; token < model.length(); ++token) {
-        for (int head = 0; head < spec_.n_kv_heads; ++head) {
-          const float* want = rows[static_cast<size_t>(token)].data() +
-                              (int64_t{layer} * spec_.n_kv_heads + head) * spec_.head_dim;
-          store_.CopyRow(part, view, token, head, row.data());
-          if (!SameBits(row, want)) return Where("CopyRow", part, id, layer, token);
-          if (!tiles16) continue;
-          ReadTiles16Row(part, view, token, head, spec_.head_dim, row.data());
-          if (!SameBits(row, want)) return Where("the tile", part, id, layer, token);
-        }
-        if (tiles16 && !PadIsZero(part, view, token)) {
-          return Where("a pad dimension", part, id, layer, token);
-        }
-      }
-    }
-    return "";
-  }
-
-  bool PadIsZero(KvPart part, const KvView& view, int64_t token) const {
-    const KvSide& stored = part == KvPart::kKey ? view.k : view.v;
-    const Tiles16Side side{.part = part, .codec = stored.codec, .head_dim = spec_.head_dim};
-    const std::byte* tile = view.Tile(stored, 0, token / kTileTokens);
-    for (int64_t d = spec_.head_dim; d < side.StoredDims(); ++d) {
-      if (ReadElement(side, tile, token % kTileTokens, d) != 0.0F) return false;
-    }
-    return true;
-  }
-
-  static bool SameBits(const std::vector<float>& row, const float* want) {
-    for (size_t d = 0; d < row.size(); ++d) {
-      if (std::bit_cast<uint32_t>(row[d]) != std::bit_cast<uint32_t>(want[d])) return false;
-    }
-    return true;
-  }
-
-  static std::string Where(const std::string& what, KvPart part, SequenceId id, int layer,
-                           int64_t token) {
-    return what + " of " + (part == KvPart::kKey ? "key " : "value ") + std::to_string(token) +
-           " in layer " + std::to_string(layer) + " of sequence " + std::to_string(id) +
-           " is wrong";
   }
 
   static std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
   CacheStore& store_;
   const CacheSpec spec_;
+  const KeptRows kept_{spec_};
   const bool may_be_full_;
   std::mt19937_64 random_;
   std::vector<int32_t> texts_[kTexts];  // [max_tokens]
   int64_t n_shared_ = 0;                // tokens, in all
-  std::map<SequenceId, Model> models_;
+  std::map<SequenceId, KeptSequence> models_;
   std::string did_;
 };
 
@@ -408,6 +422,11 @@ std::string CheckPlan(const CacheStore& store, const CacheSpec& spec) {
   if (plan.bytes < plan.bytes_per_token * spec.max_tokens) {
     return "the plan reserves " + std::to_string(plan.bytes) +
            " bytes, less than one sequence of " + std::to_string(spec.max_tokens) + " tokens";
+  }
+  const int64_t image = KeptRows(spec).ImageTileBytes();
+  if (plan.image_tile_bytes != 0 && plan.image_tile_bytes != image) {
+    return "the plan has image_tile_bytes " + std::to_string(plan.image_tile_bytes) + ", not " +
+           std::to_string(image);
   }
   return "";
 }

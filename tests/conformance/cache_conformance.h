@@ -3,7 +3,8 @@
 // Random scripts of open (for a prompt or not), append, commit, fork, truncate and close are run on
 // a store and on a plain model of vectors; after each step all rows, lengths and (layout "tiles16")
 // tiles must agree, and at the end everything must have been given back. Sequences follow one of a
-// few texts, now and then another id, and sometimes nobody says which ids rows belong to.
+// few texts, now and then another id, and sometimes nobody says which ids rows belong to. Images of
+// sequences (ExportLayer) must be as ng/cache_store.h says byte for byte, and make other sequences.
 // tests/conformance/cache_conformance_test.cc shows which faults are found.
 #ifndef NG_TESTS_CONFORMANCE_CACHE_CONFORMANCE_H_
 #define NG_TESTS_CONFORMANCE_CACHE_CONFORMANCE_H_

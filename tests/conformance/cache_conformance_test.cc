@@ -35,6 +35,13 @@ enum class Fault {
   kSharesAnyPrefix,
   kSharesTheLastToken,
   kGivesNoSlotBack,
+  kExportLeavesTheRest,
+  kExportsOneLayer,
+  kImportForgetsTheLastTile,
+  kImportTakesScalesOfTheTileBefore,
+  kImportMovesLength,
+  kImportTakesAnySize,
+  kImportBeginsAnywhere,
 };
 
 class FaultyStore : public ScatteredStore {
@@ -121,6 +128,41 @@ class FaultyStore : public ScatteredStore {
     ScatteredStore::CopyRow(part, view, token, forgets ? 0 : kv_head, out);
   }
 
+  absl::Status ExportLayer(int layer, SequenceId sequence,
+                           std::span<std::byte> image) const override {
+    if (fault_ == Fault::kExportsOneLayer) layer = 0;
+    NG_RETURN_IF_ERROR(ScatteredStore::ExportLayer(layer, sequence, image));
+    if (fault_ == Fault::kExportLeavesTheRest && Length(sequence) % kTileTokens != 0) {
+      const int64_t tile = plan().image_tile_bytes;
+      WriteElement(Side(KvPart::kKey), 1.0F, kTileTokens - 1, 0,
+                   image.data() + std::ssize(image) - tile);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ImportLayer(int layer, const SequenceRows& rows,
+                           std::span<const std::byte> image) override {
+    const auto tile = static_cast<size_t>(plan().image_tile_bytes);
+    const int64_t tiles = (rows.n_tokens + kTileTokens - 1) / kTileTokens;
+    const auto wanted = static_cast<size_t>(tiles) * tile;
+    std::vector<std::byte> changed(image.begin(), image.end());
+    if (fault_ == Fault::kImportTakesAnySize) changed.resize(wanted);
+    if (fault_ == Fault::kImportForgetsTheLastTile && changed.size() == wanted && tiles > 0) {
+      std::fill(changed.end() - static_cast<int64_t>(tile), changed.end(), std::byte{0});
+    }
+    if (fault_ == Fault::kImportTakesScalesOfTheTileBefore && tiles > 1) {
+      std::copy_n(changed.begin(), kTileTokens * 4, changed.begin() + static_cast<int64_t>(tile));
+    }
+    if (fault_ == Fault::kImportBeginsAnywhere && rows.start_pos % kTileTokens != 0) {
+      return absl::OkStatus();
+    }
+    NG_RETURN_IF_ERROR(ScatteredStore::ImportLayer(layer, rows, changed));
+    if (fault_ == Fault::kImportMovesLength && layer == spec_.n_layers - 1) {
+      At(rows.sequence).length += rows.n_tokens;
+    }
+    return absl::OkStatus();
+  }
+
  private:
   void Damage(int layer, const SequenceRows& entry) {
     if (entry.n_tokens == 0) return;
@@ -166,6 +208,33 @@ std::vector<std::string> Check(Fault fault) {
 
 TEST(CacheConformance, PassesAPlainStore) { EXPECT_THAT(Check(Fault::kNone), testing::IsEmpty()); }
 
+// As a store that was written before there were snapshots.
+class StoreWithoutSnapshots : public ScatteredStore {
+ public:
+  using ScatteredStore::ScatteredStore;
+  CachePlan plan() const override {
+    CachePlan plan = ScatteredStore::plan();
+    plan.image_tile_bytes = 0;
+    return plan;
+  }
+  absl::Status ExportLayer(int layer, SequenceId sequence,
+                           std::span<std::byte> image) const override {
+    return CacheStore::ExportLayer(layer, sequence, image);
+  }
+  absl::Status ImportLayer(int layer, const SequenceRows& rows,
+                           std::span<const std::byte> image) override {
+    return CacheStore::ImportLayer(layer, rows, image);
+  }
+};
+
+TEST(CacheConformance, PassesAStoreWithoutSnapshots) {
+  const auto make = [](const PluginContext&,
+                       const CacheSpec& spec) -> absl::StatusOr<std::unique_ptr<CacheStore>> {
+    return std::make_unique<StoreWithoutSnapshots>(spec);
+  };
+  EXPECT_THAT(CheckCache(make, {}), testing::IsEmpty());
+}
+
 struct Seeded {
   Fault fault;
   const char* name;
@@ -177,25 +246,33 @@ TEST_P(CacheFaults, AreFound) {
   EXPECT_THAT(Check(GetParam().fault), testing::Not(testing::IsEmpty()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeded, CacheFaults,
-                         testing::Values(Seeded{Fault::kKeyTransposedWrong, "KeyTransposedWrong"},
-                                         Seeded{Fault::kPadNotZero, "PadNotZero"},
-                                         Seeded{Fault::kLengthMovesEarly, "LengthMovesEarly"},
-                                         Seeded{Fault::kTruncateIgnored, "TruncateIgnored"},
-                                         Seeded{Fault::kForkAliases, "ForkAliases"},
-                                         Seeded{Fault::kForkForgetsLastRow, "ForkForgetsLastRow"},
-                                         Seeded{Fault::kOverflowAccepted, "OverflowAccepted"},
-                                         Seeded{Fault::kCapacityUnchecked, "CapacityUnchecked"},
-                                         Seeded{Fault::kRoundsTwice, "RoundsTwice"},
-                                         Seeded{Fault::kDropsScale, "DropsScale"},
-                                         Seeded{Fault::kScaleOfTheTokenBefore,
-                                                "ScaleOfTheTokenBefore"},
-                                         Seeded{Fault::kAppendsToOneLayer, "AppendsToOneLayer"},
-                                         Seeded{Fault::kCopyRowForgetsHead, "CopyRowForgetsHead"},
-                                         Seeded{Fault::kSharesAnyPrefix, "SharesAnyPrefix"},
-                                         Seeded{Fault::kSharesTheLastToken, "SharesTheLastToken"},
-                                         Seeded{Fault::kGivesNoSlotBack, "GivesNoSlotBack"}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Seeded, CacheFaults,
+    testing::Values(Seeded{Fault::kKeyTransposedWrong, "KeyTransposedWrong"},
+                    Seeded{Fault::kPadNotZero, "PadNotZero"},
+                    Seeded{Fault::kLengthMovesEarly, "LengthMovesEarly"},
+                    Seeded{Fault::kTruncateIgnored, "TruncateIgnored"},
+                    Seeded{Fault::kForkAliases, "ForkAliases"},
+                    Seeded{Fault::kForkForgetsLastRow, "ForkForgetsLastRow"},
+                    Seeded{Fault::kOverflowAccepted, "OverflowAccepted"},
+                    Seeded{Fault::kCapacityUnchecked, "CapacityUnchecked"},
+                    Seeded{Fault::kRoundsTwice, "RoundsTwice"},
+                    Seeded{Fault::kDropsScale, "DropsScale"},
+                    Seeded{Fault::kScaleOfTheTokenBefore, "ScaleOfTheTokenBefore"},
+                    Seeded{Fault::kAppendsToOneLayer, "AppendsToOneLayer"},
+                    Seeded{Fault::kCopyRowForgetsHead, "CopyRowForgetsHead"},
+                    Seeded{Fault::kSharesAnyPrefix, "SharesAnyPrefix"},
+                    Seeded{Fault::kSharesTheLastToken, "SharesTheLastToken"},
+                    Seeded{Fault::kGivesNoSlotBack, "GivesNoSlotBack"},
+                    Seeded{Fault::kExportLeavesTheRest, "ExportLeavesTheRest"},
+                    Seeded{Fault::kExportsOneLayer, "ExportsOneLayer"},
+                    Seeded{Fault::kImportForgetsTheLastTile, "ImportForgetsTheLastTile"},
+                    Seeded{Fault::kImportTakesScalesOfTheTileBefore,
+                           "ImportTakesScalesOfTheTileBefore"},
+                    Seeded{Fault::kImportMovesLength, "ImportMovesLength"},
+                    Seeded{Fault::kImportTakesAnySize, "ImportTakesAnySize"},
+                    Seeded{Fault::kImportBeginsAnywhere, "ImportBeginsAnywhere"}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace ng

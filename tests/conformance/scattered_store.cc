@@ -45,7 +45,8 @@ int64_t ScatteredStore::Offset(KvPart part, int layer, int kv_head) const {
 CachePlan ScatteredStore::plan() const {
   return {.layout = kLayoutTiles16,
           .bytes = static_cast<int64_t>(memory_.size()),
-          .bytes_per_token = (layer_bytes() * spec_.n_layers + kPageTokens - 1) / kPageTokens};
+          .bytes_per_token = (layer_bytes() * spec_.n_layers + kPageTokens - 1) / kPageTokens,
+          .image_tile_bytes = layer_bytes()};
 }
 
 absl::StatusOr<SequenceId> ScatteredStore::Open(int64_t capacity) {
@@ -98,15 +99,16 @@ absl::StatusOr<SequenceId> ScatteredStore::Fork(SequenceId sequence, int64_t cap
   return fork;
 }
 
+absl::Status ScatteredStore::CheckFits(const SequenceRows& entry) const {
+  if (entry.start_pos != Length(entry.sequence)) return RuntimeError("rows leave a gap");
+  if (entry.n_tokens <= Capacity(entry.sequence) - entry.start_pos) return absl::OkStatus();
+  return LimitError("cache overflow: no room for the rows");
+}
+
 absl::Status ScatteredStore::Append(int layer, std::span<const SequenceRows> rows,
                                     const TensorView<const float, 3>& k,
                                     const TensorView<const float, 3>& v) {
-  for (const SequenceRows& entry : rows) {
-    if (entry.start_pos != Length(entry.sequence)) return RuntimeError("rows leave a gap");
-    if (entry.n_tokens > Capacity(entry.sequence) - entry.start_pos) {
-      return LimitError("cache overflow: no room for the rows");
-    }
-  }
+  for (const SequenceRows& entry : rows) NG_RETURN_IF_ERROR(CheckFits(entry));
   for (const SequenceRows& entry : rows) {
     Sequence& sequence = At(entry.sequence);
     Poison(sequence, layer, entry.start_pos, sequence.written);  // what an abandoned step left
@@ -153,6 +155,48 @@ KvView ScatteredStore::View(int layer, SequenceId sequence, int64_t length) cons
 void ScatteredStore::CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
                              float* out) const {
   ReadTiles16Row(part, view, token, kv_head, spec_.head_dim, out);
+}
+
+// A layer of a page is a tile of the image: the K tiles of all heads, then their V tiles.
+absl::Status ScatteredStore::ExportLayer(int layer, SequenceId sequence,
+                                         std::span<std::byte> image) const {
+  const int64_t length = Length(sequence);
+  if (std::ssize(image) != Pages(length) * layer_bytes()) return RuntimeError("another size");
+  const std::vector<float> zeros(static_cast<size_t>(spec_.head_dim));
+  for (int64_t page = 0; page < Pages(length); ++page) {
+    std::byte* out = image.data() + page * layer_bytes();
+    std::memcpy(out, At(sequence).pages[static_cast<size_t>(page)] + layer * layer_bytes(),
+                static_cast<size_t>(layer_bytes()));
+    for (int64_t token = length; token < (page + 1) * kPageTokens; ++token) {
+      for (int head = 0; head < spec_.n_kv_heads; ++head) {
+        for (const KvPart part : kParts) {
+          WriteTiles16Row(Side(part), zeros.data(), token % kPageTokens,
+                          out + Offset(part, 0, head));
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ScatteredStore::ImportLayer(int layer, const SequenceRows& rows,
+                                         std::span<const std::byte> image) {
+  const int64_t end = rows.start_pos + rows.n_tokens;
+  if (rows.start_pos % kPageTokens != 0) return RuntimeError("begins within a tile");
+  NG_RETURN_IF_ERROR(CheckFits(rows));
+  if (std::ssize(image) != Pages(rows.n_tokens) * layer_bytes()) {
+    return RuntimeError("another size");
+  }
+  Sequence& sequence = At(rows.sequence);
+  const int64_t first = rows.start_pos / kPageTokens;
+  for (int64_t page = first; page < Pages(end); ++page) {
+    std::memcpy(sequence.pages[static_cast<size_t>(page)] + layer * layer_bytes(),
+                image.data() + (page - first) * layer_bytes(), static_cast<size_t>(layer_bytes()));
+  }
+  sequence.written = std::max(sequence.written, end);
+  const int64_t n_there = std::max(sequence.written, Pages(end) * kPageTokens);
+  Poison(sequence, layer, end, std::min(n_there, std::ssize(sequence.pages) * kPageTokens));
+  return absl::OkStatus();
 }
 
 void ScatteredStore::Poison(const Sequence& sequence, int layer, int64_t begin, int64_t end) const {

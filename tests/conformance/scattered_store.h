@@ -40,6 +40,10 @@ class ScatteredStore : public CacheStore {
   KvView View(int layer, SequenceId sequence, int64_t length) const override;
   void CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
                float* out) const override;
+  absl::Status ExportLayer(int layer, SequenceId sequence,
+                           std::span<std::byte> image) const override;
+  absl::Status ImportLayer(int layer, const SequenceRows& rows,
+                           std::span<const std::byte> image) override;
 
  protected:
   struct Sequence {
@@ -68,6 +72,7 @@ class ScatteredStore : public CacheStore {
 
  private:
   int64_t tile_bytes(KvPart part) const;
+  absl::Status CheckFits(const SequenceRows& entry) const;
   int64_t layer_bytes() const;
 
   std::vector<std::byte> memory_;

@@ -16,6 +16,7 @@ mkdir -p build-fuzz/findings
 seeds() {
   local of=(tests/data -size -6k)
   case $1 in
+    fuzz_cache_file) find tests/data/fuzz -name '*.cache' ;;
     fuzz_config_json) find "${of[@]}" -name config.json ;;
     fuzz_gguf) find "${of[@]}" -name '*.gguf' ;;
     fuzz_ini) find configs tests/data/fuzz -name '*.ini' ;;

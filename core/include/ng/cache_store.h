@@ -8,9 +8,16 @@
 // (keys already rotated), then hands View()s to the attention backend; after the last layer it
 // calls Commit once, and only then do lengths move. A step that is abandoned before Commit leaves
 // every length as it was; its rows are overwritten by the next Append.
+//
+// Snapshots: what a sequence holds in one layer can be taken out as bytes and put into another
+// sequence, of this store or of another one with the same shape and codecs. This image is tile by
+// tile of 16 tokens, the K tiles of all kv heads and then their V tiles, each as layout "tiles16"
+// (ng/kv_view.h) has it, whatever the store's own layout is; rows that no token has, in the last
+// tile, are those of zeros. So equal contents make equal bytes.
 #ifndef NG_CACHE_STORE_H_
 #define NG_CACHE_STORE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -43,6 +50,8 @@ struct CachePlan {
   // Prompts that begin alike share what they have in common, in pieces of so many tokens; 0: they
   // do not.
   int64_t share_tokens = 0;
+  // Of ExportLayer's image, what 16 tokens take; 0: the store keeps no snapshots.
+  int64_t image_tile_bytes = 0;
 };
 
 // What a store of pages has done since it was made. A store without pages has nothing to say.
@@ -131,6 +140,26 @@ class CacheStore {
 
   // [step]
   virtual CacheStats stats() const { return {}; }
+
+  // [step] Writes the image of all Length() tokens in one layer. image: their whole tiles, of
+  // plan().image_tile_bytes each. Errors: RuntimeError when it has another size; PluginError where
+  // the store keeps no snapshots (here and below).
+  virtual absl::Status ExportLayer(int layer, SequenceId sequence,
+                                   std::span<std::byte> image) const {
+    (void)layer, (void)sequence, (void)image;
+    return PluginError("keeps no snapshots");
+  }
+
+  // [step] As Append for the rows of one sequence that are stored already: takes their tiles in
+  // place of floats, bit for bit; row_begin means nothing. image: the tiles of tokens
+  // [start_pos, start_pos + n_tokens), of which the last may hold more rows than are wanted.
+  // Errors: as Append; RuntimeError unless start_pos is a multiple of 16 and the image has the size
+  // of the tiles.
+  virtual absl::Status ImportLayer(int layer, const SequenceRows& rows,
+                                   std::span<const std::byte> image) {
+    (void)layer, (void)rows, (void)image;
+    return PluginError("keeps no snapshots");
+  }
 };
 
 }  // namespace ng

@@ -63,6 +63,12 @@ struct GenerateRequest {
   // shorter than it; the rest is fed, the generated tokens but the last too, and it stays open: how
   // a conversation goes on. Empty: one of the run's own.
   std::optional<SequenceId> sequence;
+  // A cache snapshot whose tokens the prompt begins with: their keys and values are read from it
+  // and not computed, except for the prompt's last token, which has logits to give. Empty: none.
+  std::string load_cache = {};
+  // Where a snapshot of the prompt's tokens is written when all of them have been fed. Empty:
+  // nowhere.
+  std::string save_cache = {};
 };
 
 // What a run must have room for.
@@ -73,6 +79,7 @@ struct RunNeeds {
   bool prompt_logits = false;
   // Tokens of the longest prompt, fed to one sequence at a time; 0: as many as max_tokens.
   int64_t max_prompt = 0;
+  bool snapshots = false;  // of the cache will be loaded or saved: Load then hashes the weights
 };
 RunNeeds Needs(std::span<const GenerateRequest> requests);
 
@@ -100,9 +107,10 @@ std::string_view StopReasonName(StopReason reason);  // "eot", "max_new_tokens",
 struct Timings {
   double load_s = 0.0;         // Open and Load of this engine
   double prefill_s = 0.0;      // from admission to the logits of the last prompt token
-  int64_t prefill_tokens = 0;  // prompt tokens, without those that the cache shared
+  int64_t prefill_tokens = 0;  // prompt tokens, without those shared and loaded
   int64_t shared_tokens = 0;   // prompt tokens that the cache had from others that began alike
-  double decode_s = 0.0;       // from there to the last token
+  int64_t loaded_tokens = 0;   // prompt tokens from a snapshot
+  double decode_s = 0.0;       // from there to the last token, a snapshot's writing left out
   int64_t decode_tokens = 0;   // tokens chosen by decode steps: all generated but the first
 };
 
@@ -153,6 +161,12 @@ enum class LogitRows { kLast, kAll };
 // In the order of the step's sequences and their tokens.
 struct StepLogits {
   TensorView<const float, 2> logits;  // [n_sequences or n_tokens, vocab_size]; until the next step
+};
+
+// A sequence that was opened from a snapshot, and the tokens that it holds.
+struct LoadedSequence {
+  SequenceId sequence = 0;
+  std::vector<int32_t> ids;
 };
 
 // What the steps of a loaded model must read and compute, from its sizes alone: what a measured
@@ -235,9 +249,11 @@ class Engine {
   // What the user's next turn adds to a conversation whose last answer has ended with eot.
   absl::StatusOr<std::vector<int32_t>> EncodeNextTurn(std::string_view message) const;
 
-  // Checks a request against the vocabulary, the model's context and cache.max_tokens, without
-  // computing anything. Errors: UsageError (empty prompt, id outside the vocabulary), LimitError
-  // ("prompt P + max_new_tokens N = S > ...").
+  // Checks a request against the vocabulary, the model's context and cache.max_tokens, and the
+  // header of the snapshot that it loads, without computing anything. Errors: UsageError (empty
+  // prompt, id outside the vocabulary, a prompt that does not begin with the snapshot's ids),
+  // LimitError ("prompt P + max_new_tokens N = S > ..."), ModelFileError (as LoadSequence; what
+  // needs the weights is checked by Generate, before anything is computed).
   absl::Status CheckRequest(const GenerateRequest& request) const;
 
   // RuntimeError before Load.
@@ -269,6 +285,21 @@ class Engine {
   // Consumes exactly one token per sequence. Errors: "batch size mismatch", "cache overflow".
   absl::StatusOr<StepLogits> DecodeStep(std::span<const SequenceId> sequences,
                                         std::span<const int32_t> tokens);
+
+  // Snapshots: the keys and values of a sequence in a file. What is fed to the sequence that a
+  // snapshot was loaded into gives the same bits as what is fed to the one that it was saved from.
+  // Both need RunNeeds::snapshots at Load (else RuntimeError) and a cache that keeps snapshots.
+  //
+  // Writes the file beside its place and renames it. ids: [SequenceLength], the tokens that the
+  // sequence has been fed, at least one; the engine does not keep them. Errors: UsageError for
+  // another number of ids or one outside the vocabulary, OutputError.
+  absl::Status SaveSequence(SequenceId sequence, std::span<const int32_t> ids,
+                            const std::string& path);
+  // Opens a sequence with the file's tokens. Errors: ModelFileError when the file is damaged or was
+  // made with another model, tokenizer, weight type, instruction set level, attention backend,
+  // cache codec or build of ng; LimitError as OpenSequence, and when capacity is less than its
+  // tokens.
+  absl::StatusOr<LoadedSequence> LoadSequence(const std::string& path, int64_t capacity);
 
  private:
   class Impl;

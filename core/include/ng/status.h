@@ -20,7 +20,7 @@ std::string OneLine(std::string_view text);
 
 absl::Status RuntimeError(std::string_view message);      // exit 1: anything not named below
 absl::Status UsageError(std::string_view message);        // exit 2: command line, config, prompt
-absl::Status ModelFileError(std::string_view message);    // exit 3: model or tokenizer file
+absl::Status ModelFileError(std::string_view message);    // exit 3: model, tokenizer, snapshot
 absl::Status PluginError(std::string_view message);       // exit 4: plugin absent, broken, refusing
 absl::Status LimitError(std::string_view message);        // exit 5: a cap or a memory limit
 absl::Status NumericError(std::string_view message);      // exit 6: NaN or infinite logits

@@ -73,13 +73,6 @@ class ContiguousStore : public TileStore {
     return fork;
   }
 
-  absl::Status Append(int layer, std::span<const SequenceRows> rows,
-                      const TensorView<const float, 3>& k,
-                      const TensorView<const float, 3>& v) override {
-    NG_RETURN_IF_ERROR(CheckFits(rows));
-    return WriteRows(layer, rows, k, v);
-  }
-
   absl::Status Commit(std::span<const SequenceRows> rows) override {
     NG_RETURN_IF_ERROR(CheckFits(rows));
     for (const SequenceRows& entry : rows) At(entry.sequence).length += entry.n_tokens;
@@ -108,6 +101,8 @@ class ContiguousStore : public TileStore {
     int64_t length = 0;
     int64_t capacity = 0;
   };
+
+  absl::Status MakeRoom(const SequenceRows&) override { return absl::OkStatus(); }
 
   const Slot& At(SequenceId sequence) const {
     assert(sequence >= 0 && static_cast<size_t>(sequence) < slots_.size());

@@ -94,6 +94,7 @@ absl::StatusOr<PoolShape> MakePoolShape(const OptionValues& options, const Cache
   }
   shape.k.head_stride = shape.v.head_stride = shape.n_pages * page.layer_bytes;
   shape.plan = page.plan;
+  shape.plan.image_tile_bytes *= spec.n_kv_heads;
   shape.plan.share_tokens = options.Bool("share_prefixes") ? page_tokens : 0;
   return shape;
 }
@@ -191,14 +192,6 @@ class PagedStore : public TileStore {
     pool_.Promise(n_promised);
     if (partly) pool_.PromiseCopy(slot.table.back());
     return id;
-  }
-
-  absl::Status Append(int layer, std::span<const SequenceRows> rows,
-                      const TensorView<const float, 3>& k,
-                      const TensorView<const float, 3>& v) override {
-    NG_RETURN_IF_ERROR(CheckFits(rows));
-    for (const SequenceRows& entry : rows) NG_RETURN_IF_ERROR(MakeRoom(entry));
-    return WriteRows(layer, rows, k, v);
   }
 
   absl::Status Commit(std::span<const SequenceRows> rows) override {
@@ -327,8 +320,7 @@ class PagedStore : public TileStore {
                       std::to_string(pool_.n_pages()) + " pages is free to write them anew");
   }
 
-  // The pages that the rows go to are there, and nobody else's.
-  absl::Status MakeRoom(const SequenceRows& entry) {
+  absl::Status MakeRoom(const SequenceRows& entry) override {
     Slot& slot = At(entry.sequence);
     const auto first = static_cast<size_t>(entry.start_pos / page_tokens_);
     if (entry.n_tokens > 0 && first < slot.table.size()) NG_RETURN_IF_ERROR(MakeOwn(entry, first));

@@ -117,7 +117,8 @@ absl::StatusOr<PageShape> MakePageShape(const CacheSpec& spec) {
   shape.page_bytes = *page.value();
   shape.plan = {.layout = kLayoutTiles16,
                 .bytes = *all.value(),
-                .bytes_per_token = *per_tile.value() / kTileTokens};
+                .bytes_per_token = *per_tile.value() / kTileTokens,
+                .image_tile_bytes = (shape.k.tile_bytes + shape.v.tile_bytes) * spec.n_kv_heads};
   return shape;
 }
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <string>
 #include <system_error>
+#include <vector>
 
 namespace ng {
 namespace {
@@ -15,6 +17,13 @@ constexpr int64_t kParallelFloats = 16384;
 // From here on the memory asks for huge pages: decode reads all of it for every token, and with
 // small pages the address translations of a long sequence no longer fit the processor's tables.
 constexpr size_t kHugePageBytes = size_t{2} << 20;
+
+int64_t TilesFor(int64_t n_tokens) { return (n_tokens + kTileTokens - 1) / kTileTokens; }
+
+// Readers' views are read-only; the memory is the store's own.
+std::byte* WritableTile(const KvView& view, const KvSide& side, int kv_head, int64_t tile) {
+  return const_cast<std::byte*>(view.Tile(side, kv_head, tile));
+}
 
 }  // namespace
 
@@ -82,9 +91,11 @@ absl::Status TileStore::CheckFits(std::span<const SequenceRows> rows) const {
   return absl::OkStatus();
 }
 
-absl::Status TileStore::WriteRows(int layer, std::span<const SequenceRows> rows,
-                                  const TensorView<const float, 3>& k,
-                                  const TensorView<const float, 3>& v) {
+absl::Status TileStore::Append(int layer, std::span<const SequenceRows> rows,
+                               const TensorView<const float, 3>& k,
+                               const TensorView<const float, 3>& v) {
+  NG_RETURN_IF_ERROR(CheckFits(rows));
+  for (const SequenceRows& entry : rows) NG_RETURN_IF_ERROR(MakeRoom(entry));
   int64_t n_tokens = 0;
   for (const SequenceRows& entry : rows) n_tokens += entry.n_tokens;
   const auto write = [&](int64_t begin, int64_t end, int) {
@@ -105,9 +116,8 @@ absl::Status TileStore::WriteRows(int layer, std::span<const SequenceRows> rows,
 void TileStore::WriteHead(const KvView& view, const SequenceRows& entry, int kv_head,
                           const TensorView<const float, 3>& k,
                           const TensorView<const float, 3>& v) const {
-  // Readers' views are read-only; the memory is the store's own.
   const auto tile_at = [&](const KvSide& side, int64_t tile) {
-    return const_cast<std::byte*>(view.Tile(side, kv_head, tile));
+    return WritableTile(view, side, kv_head, tile);
   };
   for (int64_t done = 0; done < entry.n_tokens;) {
     const int64_t token = entry.start_pos + done;
@@ -123,6 +133,62 @@ void TileStore::WriteHead(const KvView& view, const SequenceRows& entry, int kv_
     value_writer_.WriteValues(source, tile_at(view.v, tile));
     done += source.n_rows;
   }
+}
+
+absl::Status TileStore::CheckImage(size_t n_bytes, int64_t n_tokens) const {
+  const int64_t wanted = TilesFor(n_tokens) * plan().image_tile_bytes;
+  if (static_cast<int64_t>(n_bytes) == wanted) return absl::OkStatus();
+  return RuntimeError("an image of " + std::to_string(n_tokens) + " tokens has " +
+                      std::to_string(wanted) + " bytes in each layer, not " +
+                      std::to_string(n_bytes));
+}
+
+absl::Status TileStore::ExportLayer(int layer, SequenceId sequence,
+                                    std::span<std::byte> image) const {
+  const int64_t length = Length(sequence);
+  NG_RETURN_IF_ERROR(CheckImage(image.size(), length));
+  const KvView view = View(layer, sequence, length);
+  const std::vector<float> zeros(static_cast<size_t>(head_dim_));  // with stride 0, any rows
+  std::byte* out = image.data();
+  for (int64_t tile = 0; tile < TilesFor(length); ++tile) {
+    const auto n_filled = static_cast<int>(std::min(kTileTokens, length - tile * kTileTokens));
+    const TileRows rest{zeros.data(), 0, static_cast<int>(kTileTokens) - n_filled, n_filled};
+    for (const KvSide* side : {&view.k, &view.v}) {
+      for (int head = 0; head < n_kv_heads_; ++head, out += side->tile_bytes) {
+        std::memcpy(out, view.Tile(*side, head, tile), static_cast<size_t>(side->tile_bytes));
+        if (rest.n_rows == 0) continue;
+        if (side == &view.k) {
+          key_writer_.WriteKeys(rest, out);
+        } else {
+          value_writer_.WriteValues(rest, out);
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TileStore::ImportLayer(int layer, const SequenceRows& rows,
+                                    std::span<const std::byte> image) {
+  if (rows.start_pos % kTileTokens != 0) {
+    return RuntimeError("an image cannot begin at position " + std::to_string(rows.start_pos) +
+                        ", must be a multiple of " + std::to_string(kTileTokens));
+  }
+  NG_RETURN_IF_ERROR(CheckFits({&rows, 1}));
+  NG_RETURN_IF_ERROR(CheckImage(image.size(), rows.n_tokens));
+  NG_RETURN_IF_ERROR(MakeRoom(rows));
+  const int64_t first = rows.start_pos / kTileTokens;
+  const KvView view = View(layer, rows.sequence, rows.start_pos + rows.n_tokens);
+  const std::byte* in = image.data();
+  for (int64_t tile = first; tile < first + TilesFor(rows.n_tokens); ++tile) {
+    for (const KvSide* side : {&view.k, &view.v}) {
+      for (int head = 0; head < n_kv_heads_; ++head, in += side->tile_bytes) {
+        std::memcpy(WritableTile(view, *side, head, tile), in,
+                    static_cast<size_t>(side->tile_bytes));
+      }
+    }
+  }
+  return absl::OkStatus();
 }
 
 void TileStore::CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,

@@ -1,7 +1,7 @@
 // What the stores of layout "tiles16" share: their memory, and rows written to and read from it.
 //
 // A store that derives from this one only decides which pages a sequence has, and shows them by its
-// View; all rows go in and out through such views.
+// View; all rows go in and out through such views, as floats or as images of snapshots.
 #ifndef NG_PLUGINS_CACHE_TILES_TILE_STORE_H_
 #define NG_PLUGINS_CACHE_TILES_TILE_STORE_H_
 
@@ -32,19 +32,24 @@ class TileStore : public CacheStore {
  public:
   void CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
                float* out) const override;
+  absl::Status Append(int layer, std::span<const SequenceRows> rows,
+                      const TensorView<const float, 3>& k,
+                      const TensorView<const float, 3>& v) final;
+  absl::Status ExportLayer(int layer, SequenceId sequence, std::span<std::byte> image) const final;
+  absl::Status ImportLayer(int layer, const SequenceRows& rows,
+                           std::span<const std::byte> image) final;
 
  protected:
   TileStore(const PluginContext& context, const CacheSpec& spec);
+
+  // The pages that the rows go to are there afterwards, and nobody else's; they fit the capacity.
+  virtual absl::Status MakeRoom(const SequenceRows& rows) = 0;
 
   // What Open, Truncate, Append and Commit refuse whatever the store, in its words.
   absl::Status CheckCapacity(int64_t capacity) const;
   absl::Status CheckForkCapacity(SequenceId sequence, int64_t capacity) const;
   absl::Status CheckTruncation(SequenceId sequence, int64_t length) const;
   absl::Status CheckFits(std::span<const SequenceRows> rows) const;
-
-  // Writes a step's rows into the pages of their sequences. REQUIRES: CheckFits, and pages there.
-  absl::Status WriteRows(int layer, std::span<const SequenceRows> rows,
-                         const TensorView<const float, 3>& k, const TensorView<const float, 3>& v);
 
   const int n_layers_;
   const int n_kv_heads_;
@@ -54,6 +59,7 @@ class TileStore : public CacheStore {
   // The rows of one sequence and kv head, tile by tile. [worker]
   void WriteHead(const KvView& view, const SequenceRows& entry, int kv_head,
                  const TensorView<const float, 3>& k, const TensorView<const float, 3>& v) const;
+  absl::Status CheckImage(size_t n_bytes, int64_t n_tokens) const;
 
   Executor& executor_;
   const int head_dim_;

@@ -1,0 +1,118 @@
+#include "core/runtime/cache_identity.h"
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/formats/hash.h"
+#include "ng/isa.h"
+
+namespace ng {
+namespace {
+
+std::string Hex(uint64_t hash) { return absl::StrCat(absl::Hex(hash, absl::kZeroPad16)); }
+
+// One scalar after the other: nothing between them has unset bytes.
+template <typename... Scalars>
+void AppendScalars(std::string* out, const Scalars&... values) {
+  static_assert((std::is_scalar_v<Scalars> && ...));
+  (out->append(reinterpret_cast<const char*>(&values), sizeof(values)), ...);
+}
+
+// Every field of the spec: the bindings do not compile when one is added and forgotten here.
+std::string SpecBytes(const ModelSpec& spec) {
+  const auto& [family, shape, width, ffn_width, norm, norm_placement, norm_eps, position,
+               rope_pairing, rope_theta, rope_scaling, rope_factors, activation, window,
+               last_without_position, norm_affine, norm_bias, qk_norm, qkv_bias, attn_out_bias,
+               mlp_bias, tied_head] = spec;
+  const auto& [n_layers, n_heads, n_kv_heads, head_dim, vocab_size, max_positions] = shape;
+  const auto& [kind, factor, low_freq_factor, high_freq_factor, original_positions] = rope_scaling;
+  std::string bytes = family;
+  AppendScalars(&bytes, n_layers, n_heads, n_kv_heads, head_dim, vocab_size, max_positions);
+  AppendScalars(&bytes, width, ffn_width, norm, norm_placement, norm_eps, position, rope_pairing,
+                rope_theta, rope_factors, activation, window, last_without_position, norm_affine,
+                norm_bias, qk_norm, qkv_bias, attn_out_bias, mlp_bias, tied_head);
+  AppendScalars(&bytes, kind, factor, low_freq_factor, high_freq_factor, original_positions);
+  return bytes;
+}
+
+// The types of all matrices, in order.
+std::vector<WeightType> AllTypes(const WeightTypes& types) {
+  std::vector<WeightType> all = {types.embedding, types.head};
+  for (const LayerWeightTypes& layer : types.layers) {
+    all.insert(all.end(),
+               {layer.q, layer.k, layer.v, layer.attn_out, layer.gate, layer.up, layer.down});
+  }
+  return all;
+}
+
+std::string TypesText(const WeightTypes& types) {
+  std::set<std::string> names;
+  for (const WeightType type : AllTypes(types)) names.emplace(WeightTypeName(type));
+  return absl::StrJoin(names, "+");
+}
+
+std::string AttentionText(const Assembly& assembly) {
+  const PluginDescriptor& plugin = *assembly.selection.attention.descriptor;
+  std::string text = absl::StrCat(plugin.name, " ", plugin.version);
+  for (const OptionSpec& option : std::span(plugin.options, plugin.n_options)) {
+    const std::string key = absl::StrCat("attention.", plugin.name, ".", option.name);
+    absl::StrAppend(&text, ", ", option.name, " = ", assembly.config().Text(key));
+  }
+  return text;
+}
+
+std::string TokenizerText(const Assembly& assembly) {
+  if (assembly.tokenizer == nullptr) return "none";
+  uint64_t hash = 0;
+  for (const std::string_view bytes : assembly.token_bytes) hash = HashOf(bytes, hash);
+  return Hex(hash);
+}
+
+std::string ModelText(const Assembly& assembly, uint64_t weights_hash) {
+  std::string bytes = SpecBytes(assembly.model.spec);
+  for (const WeightType type : AllTypes(assembly.weight_types)) AppendScalars(&bytes, type);
+  return Hex(HashOf(bytes, weights_hash));
+}
+
+}  // namespace
+
+std::vector<CacheField> CacheIdentity(const Assembly& assembly,
+                                      std::optional<uint64_t> weights_hash) {
+  const ModelShape& shape = assembly.model.spec.shape;
+  const CacheSpec cache = assembly.CacheSpecFor({});
+  return {{"program", absl::StrCat("ng ", NG_VERSION, " (", NG_BUILD_TAG, ")")},
+          {"shape", absl::StrCat(shape.n_layers, " layers, ", shape.n_kv_heads, " kv heads of ",
+                                 shape.head_dim)},
+          {"model.weights", TypesText(assembly.weight_types)},
+          {"run.isa", std::string(IsaName(assembly.isa))},
+          {"attention", AttentionText(assembly)},
+          {"cache.codec_k", std::string(CodecName(cache.codec_k))},
+          {"cache.codec_v", std::string(CodecName(cache.codec_v))},
+          {"tokenizer", TokenizerText(assembly)},
+          {"model", weights_hash ? ModelText(assembly, *weights_hash) : ""}};
+}
+
+absl::Status CheckIdentity(const CacheFile& file, const std::vector<CacheField>& identity) {
+  const std::vector<CacheField>& fields = file.header().fields;
+  if (fields.size() != identity.size()) {
+    return ModelFileError(absl::StrCat(file.path(), ": has ", fields.size(),
+                                       " fields, a cache snapshot of this version has ",
+                                       identity.size()));
+  }
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].name != identity[i].name) {
+      return ModelFileError(absl::StrCat(file.path(), ": field ", i, " is '", fields[i].name,
+                                         "', must be '", identity[i].name, "'"));
+    }
+    if (identity[i].value.empty() || fields[i].value == identity[i].value) continue;
+    return ModelFileError(absl::StrCat(file.path(), ": was made with ", fields[i].name, " = ",
+                                       fields[i].value, ", this run has ", identity[i].value));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ng

@@ -1,0 +1,40 @@
+// What the keys and values of a text depend on besides its ids: the fields of a cache snapshot. A
+// run may take a snapshot only where all of them are its own (G1: then every bit is, too).
+//
+//   program      ng's version and build: kernels may add in another order in another one
+//   shape        layers, kv heads and head size
+//   model.weights  what the matrices are held as
+//   run.isa      the instruction set level
+//   attention    the backend, its version and options: its outputs feed the layers above it
+//   cache.codec_k, cache.codec_v
+//   tokenizer    a hash of the bytes of every token, or "none". It sees another vocabulary. It does
+//                not see how a text is split into tokens: that changes ids, which are compared.
+//   model        a hash of everything in the model's metadata that the decoder uses, of what each
+//                matrix is held as, and of all bytes of all tensors that it uses, as they are read
+//
+// What does not change a bit is not among them: threads, chunks, the batch, the store and its
+// pages, the sampler, the names of tensors and files.
+#ifndef NG_CORE_RUNTIME_CACHE_IDENTITY_H_
+#define NG_CORE_RUNTIME_CACHE_IDENTITY_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/formats/cache_file.h"
+#include "core/runtime/assembly.h"
+#include "ng/status.h"
+
+namespace ng {
+
+// weights_hash: ModelWeights::hash; without it (nothing is loaded) the field "model" is empty.
+std::vector<CacheField> CacheIdentity(const Assembly& assembly,
+                                      std::optional<uint64_t> weights_hash);
+
+// That a file was made with what this run has; what is empty in `identity` is not compared. Errors:
+// ModelFileError naming the file, the field, what the file has and what it must have.
+absl::Status CheckIdentity(const CacheFile& file, const std::vector<CacheField>& identity);
+
+}  // namespace ng
+
+#endif  // NG_CORE_RUNTIME_CACHE_IDENTITY_H_

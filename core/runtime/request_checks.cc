@@ -1,0 +1,128 @@
+#include "core/runtime/request_checks.h"
+
+#include <limits>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "core/runtime/cache_identity.h"
+#include "core/runtime/cache_snapshot.h"
+#include "core/runtime/generate.h"
+
+namespace ng {
+namespace {
+
+// Of a text that grows beyond the context.
+constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
+
+absl::Status CheckCaps(const Assembly& assembly, const GenerateRequest& request) {
+  const ModelSpec& spec = assembly.model.spec;
+  const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
+  if (assembly.Recomputes()) {
+    NG_RETURN_IF_ERROR(CheckCap(prompt_len, request.max_new_tokens, kMostTokens, "tokens"));
+    // No query sees more keys than are fed at a time.
+    if (spec.window >= assembly.Window()) return absl::OkStatus();
+    return CheckWindow(spec, prompt_len, request.max_new_tokens);
+  }
+  if (spec.context() > 0) {
+    NG_RETURN_IF_ERROR(CheckCap(prompt_len, request.max_new_tokens, spec.context(), "T_max"));
+  }
+  NG_RETURN_IF_ERROR(CheckWindow(spec, prompt_len, request.max_new_tokens));
+  const int64_t max_tokens = assembly.config().Int("cache.max_tokens");
+  if (max_tokens == 0) return absl::OkStatus();
+  return CheckCap(prompt_len, request.max_new_tokens, max_tokens, "cache tokens");
+}
+
+// What snapshots ask of the run, and what can be said of the file before the weights are there.
+absl::Status CheckSnapshots(const Assembly& assembly, const GenerateRequest& request) {
+  const bool loads = !request.load_cache.empty();
+  if (!loads && request.save_cache.empty()) return absl::OkStatus();
+  const int64_t max_positions = assembly.model.spec.shape.max_positions;
+  const Config& config = assembly.config();
+  if (!config.Bool("run.use_cache")) {
+    return UsageError(config.Describe("run.use_cache") +
+                      " = false: a snapshot of the cache needs one");
+  }
+  if (loads && request.sequence.has_value()) {
+    return UsageError("a request has either a sequence of its own or a snapshot: " +
+                      request.load_cache);
+  }
+  // Fed to its last token, at the positions that the snapshot has.
+  const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
+  NG_RETURN_IF_ERROR(CheckCap(prompt_len, 0, assembly.Window(), "context tokens"));
+  if (max_positions > 0) NG_RETURN_IF_ERROR(CheckCap(prompt_len, 0, max_positions, "T_max"));
+  if (!loads) return absl::OkStatus();
+  NG_ASSIGN_OR_RETURN(const CacheFile file, CacheFile::Open(request.load_cache));
+  NG_RETURN_IF_ERROR(CheckIdentity(file, CacheIdentity(assembly, std::nullopt)));
+  return CheckBegins(file, request.prompt_ids);
+}
+
+}  // namespace
+
+absl::Status CheckIds(const ModelShape& shape, std::span<const int32_t> ids) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= shape.vocab_size) {
+      return UsageError(absl::StrCat("token id ", ids[i], " at position ", i,
+                                     " is outside the vocabulary, must be in [0, ",
+                                     shape.vocab_size - 1, "]"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPrompt(const ModelShape& shape, std::span<const int32_t> ids) {
+  if (ids.empty()) return UsageError("the prompt is empty; it must have at least one token");
+  return CheckIds(shape, ids);
+}
+
+absl::Status CheckRequest(const Assembly& assembly, const GenerateRequest& request) {
+  NG_RETURN_IF_ERROR(CheckPrompt(assembly.model.spec.shape, request.prompt_ids));
+  NG_RETURN_IF_ERROR(CheckCaps(assembly, request));
+  return CheckSnapshots(assembly, request);
+}
+
+absl::Status CheckKept(const Assembly& assembly, const GenerateRequest& request,
+                       const GenerateOptions& options) {
+  if (!options.capture_logits && !options.capture_attn_full) return absl::OkStatus();
+  if (!request.load_cache.empty()) {
+    return UsageError("the logits and attention rows of tokens from " + request.load_cache +
+                      " are not computed; decode_logits and attn_row can be kept");
+  }
+  const int64_t max_new = options.capture_attn_full ? request.max_new_tokens : 0;
+  const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
+  NG_RETURN_IF_ERROR(Annotate(CheckCap(prompt_len, max_new, assembly.Window(), "context tokens"),
+                              options.capture_attn_full
+                                  ? "attn_full is kept of what fits the context only: "
+                                  : "logits are kept of what fits the context only: "));
+  // Without a new token nothing is fed, but to look inside.
+  const int64_t max_positions = assembly.model.spec.shape.max_positions;
+  return max_positions == 0 ? absl::OkStatus() : CheckCap(prompt_len, 0, max_positions, "T_max");
+}
+
+absl::Status CheckSequence(const LanguageModel& model, const GenerateRequest& request) {
+  if (!request.sequence.has_value()) return absl::OkStatus();
+  const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
+  const int64_t length = model.Length(*request.sequence);
+  if (length >= prompt_len) {
+    return UsageError(absl::StrCat("the request's sequence holds ", length,
+                                   " tokens; its prompt of ", prompt_len, " must be longer"));
+  }
+  return CheckCap(prompt_len, request.max_new_tokens, model.Capacity(*request.sequence),
+                  "sequence tokens");
+}
+
+absl::Status CheckTraced(const ModelShape& shape, const GenerateOptions& options) {
+  for (const auto* chosen : {&options.trace_layers, &options.trace_heads}) {
+    const bool layers = chosen == &options.trace_layers;
+    const int end = layers ? shape.n_layers : shape.n_heads;
+    for (const int index : *chosen) {
+      if (index < 0 || index >= end) {
+        return UsageError(absl::StrCat("trace ", layers ? "layer " : "head ", index,
+                                       ": the model has ", layers ? "layers" : "heads", " 0 to ",
+                                       end - 1));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ng

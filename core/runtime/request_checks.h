@@ -1,0 +1,37 @@
+// What a request must be before anything is computed for it: inside the vocabulary, within every
+// cap, and fit to be looked at, loaded and saved as it asks. None of it needs the weights.
+#ifndef NG_CORE_RUNTIME_REQUEST_CHECKS_H_
+#define NG_CORE_RUNTIME_REQUEST_CHECKS_H_
+
+#include <cstdint>
+#include <span>
+
+#include "core/model/language_model.h"
+#include "core/runtime/assembly.h"
+#include "ng/engine.h"
+#include "ng/status.h"
+
+namespace ng {
+
+// Errors: UsageError naming the id and where it is; of a prompt also when it is empty.
+absl::Status CheckIds(const ModelShape& shape, std::span<const int32_t> ids);
+absl::Status CheckPrompt(const ModelShape& shape, std::span<const int32_t> ids);
+
+// As Engine::CheckRequest.
+absl::Status CheckRequest(const Assembly& assembly, const GenerateRequest& request);
+
+// That what the options keep of the request is computed: past the context of a run that goes on
+// there, and of what a snapshot holds, some tensors are not. Errors: UsageError, LimitError.
+absl::Status CheckKept(const Assembly& assembly, const GenerateRequest& request,
+                       const GenerateOptions& options);
+
+// The sequence that a request brings must have room, and something left to feed. Errors:
+// UsageError, LimitError.
+absl::Status CheckSequence(const LanguageModel& model, const GenerateRequest& request);
+
+// The layers and heads to look at must be the model's. Errors: UsageError.
+absl::Status CheckTraced(const ModelShape& shape, const GenerateOptions& options);
+
+}  // namespace ng
+
+#endif  // NG_CORE_RUNTIME_REQUEST_CHECKS_H_

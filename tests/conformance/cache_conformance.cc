@@ -297,8 +297,9 @@ class Script {
       std::vector<std::byte> image(images.back().size(), std::byte{0xA5});
       const absl::Status status = store_.ExportLayer(layer, from, image);
       if (!status.ok()) return "export was refused: " + Text(status);
-      if (image != images.back())
+      if (image != images.back()) {
         return "the image of layer " + std::to_string(layer) + " is wrong";
+      }
     }
     KeptSequence fresh;
     fresh.text = model.text;

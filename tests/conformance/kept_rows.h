@@ -6,6 +6,7 @@
 #ifndef NG_TESTS_CONFORMANCE_KEPT_ROWS_H_
 #define NG_TESTS_CONFORMANCE_KEPT_ROWS_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -32,7 +33,7 @@ struct KeptSequence {
   std::vector<uint64_t> sums;  // [token]
   std::vector<int32_t> ids;    // [token], kUnknown where nobody said
   // [part][token][n_layers, n_kv_heads, head_dim]
-  std::vector<std::vector<float>> rows[2];
+  std::array<std::vector<std::vector<float>>, 2> rows;
   int64_t length() const { return static_cast<int64_t>(rows[0].size()); }
 };
 

@@ -77,7 +77,7 @@ class CacheSnapshot : public ::testing::Test {
 
   // A snapshot of the first tokens of `prompt_`.
   std::string Save(const Arguments& ways = {}, size_t n_tokens = 37) const {
-    const std::string path = dir_.File("saved.cache");
+    std::string path = dir_.File("saved.cache");
     const Result saved =
         NgRun(Prompt(First(prompt_, n_tokens), 0) + ways + Arguments{"--save-cache", path});
     EXPECT_EQ(saved.exit_code, 0) << saved.err;

@@ -110,7 +110,9 @@ void MatmulRows(int64_t rows, const MatmulTileArgs& t) {
 // straight on, as the next panel follows in memory, else in its last run from the next panel.
 // Several tiles share the fetching of the next run between them. With many rows that would not pay:
 // the prefetch stands still on a line that is there already.
-template <class W, int kRows, int kBlocks>
+//
+// kOneTile: there are no more rows than a tile has.
+template <class W, int kRows, int kBlocks, bool kOneTile>
 void MatmulPanel(const MatmulArgs& a, int64_t block) {
   constexpr bool kF32 = W::kWeightBytes / W::kStep == 64;
   constexpr int64_t kBytesPerStep = kBlocks * W::kWeightBytes;
@@ -150,7 +152,9 @@ void MatmulPanel(const MatmulArgs& a, int64_t block) {
       t.x = a.x + row * a.x_stride + k / W::kStep * W::kInputBytes;
       t.out = a.out + row * a.out_stride + (block - a.block_begin) * kBlockColumns;
       const int64_t rows = std::min(int64_t{kRows}, a.n_rows - row);
-      if (tiles == 1) {
+      if constexpr (kOneTile) {
+        MatmulRows<W, kRows, kBlocks, kLines>(rows, t);
+      } else if (tiles == 1) {
         MatmulRows<W, kRows, kBlocks, kLines>(rows, t);
       } else if (prefetch || rows < kRows) {
         MatmulRows<W, kRows, kBlocks, kShared>(rows, t);
@@ -197,11 +201,11 @@ void UnpackedPanel(const MatmulArgs& a, int64_t block) {
   }
 }
 
-template <class W, int kRows>
+template <class W, int kRows, bool kOneTile = false>
 struct Panels {
   template <int kBlocks>
   static void Run(const MatmulArgs& a, int64_t block) {
-    MatmulPanel<W, kRows, kBlocks>(a, block);
+    MatmulPanel<W, kRows, kBlocks, kOneTile>(a, block);
   }
 };
 
@@ -228,6 +232,12 @@ void MatmulPanels(const MatmulArgs& a, int64_t block) {
 // to be in one take several blocks.
 template <class W, int kRows, int kBlocks>
 void Matmul(const MatmulArgs& a) {
+  if constexpr (kBlocks > 1) {
+    // As many sums, but in half as many blocks: the weights of a small batch come in one stream.
+    if (a.n_rows > kRows && a.n_rows <= 2 * kRows) {
+      return MatmulPanels<Panels<W, 2 * kRows, true>, kBlocks / 2>(a, a.block_begin);
+    }
+  }
   if (a.n_rows > 1) return MatmulPanels<Panels<W, kRows>, kBlocks>(a, a.block_begin);
   if constexpr (kBlocks > 1 && W::kInput != InputType::kInt8) {
     constexpr int64_t kSmall = 512 * 1024;

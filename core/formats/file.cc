@@ -132,12 +132,8 @@ FileDescriptor CreateBeside(const std::string& target, std::string* temporary) {
 
 }  // namespace
 
-AtomicFileWriter::AtomicFileWriter(std::string path, std::string target, std::string temporary,
-                                   FileDescriptor fd)
-    : path_(std::move(path)),
-      target_(std::move(target)),
-      temporary_(std::move(temporary)),
-      fd_(std::move(fd)) {}
+AtomicFileWriter::AtomicFileWriter(std::string path, std::string target)
+    : path_(std::move(path)), target_(std::move(target)) {}
 
 AtomicFileWriter::AtomicFileWriter(AtomicFileWriter&& other) noexcept
     : path_(std::move(other.path_)),
@@ -177,16 +173,19 @@ absl::StatusOr<AtomicFileWriter> AtomicFileWriter::Create(const std::string& pat
     FileDescriptor fd(
         RetryOnInterrupt([&] { return ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC); }));
     if (fd.get() < 0) return WriteFailure(path, "open for writing", errno);
-    return AtomicFileWriter(path, path, "", std::move(fd));
+    AtomicFileWriter writer(path, path);
+    writer.fd_ = std::move(fd);
+    return writer;
   }
   // Beside the file itself, so that a symbolic link to it stays one.
   std::error_code no_such_file;
   const std::filesystem::path real = std::filesystem::canonical(path, no_such_file);
-  std::string target = no_such_file ? path : real.string();
+  AtomicFileWriter writer(path, no_such_file ? path : real.string());
   std::string temporary;
-  FileDescriptor fd = CreateBeside(target, &temporary);
-  if (fd.get() < 0) return WriteFailure(path, "create a file beside it", errno);
-  return AtomicFileWriter(path, std::move(target), std::move(temporary), std::move(fd));
+  writer.fd_ = CreateBeside(writer.target_, &temporary);
+  if (writer.fd_.get() < 0) return WriteFailure(path, "create a file beside it", errno);
+  writer.temporary_ = std::move(temporary);  // nothing can have failed since there is a file
+  return writer;
 }
 
 absl::Status AtomicFileWriter::Fail(std::string_view action) {

@@ -85,7 +85,7 @@ class AtomicFileWriter {
   absl::Status Commit();
 
  private:
-  AtomicFileWriter(std::string path, std::string target, std::string temporary, FileDescriptor fd);
+  AtomicFileWriter(std::string path, std::string target);
   absl::Status WriteThrough(std::string_view bytes);
   absl::Status Fail(std::string_view action);
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,11 @@ TEST(OutOfMemory, EveryFailedAllocationBecomesAStatus) {
     EXPECT_FALSE(status.message().empty()) << "allocation " << n;
   }
   EXPECT_GT(n_failed, total / 2);
-  EXPECT_TRUE(WholeRun(dir.path(), -1).ok());  // nothing is left broken
+  const absl::Status after = WholeRun(dir.path(), -1);
+  EXPECT_TRUE(after.ok()) << after;  // nothing is left broken
+  for (const auto& entry : std::filesystem::directory_iterator(dir.path())) {
+    EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
+  }
   std::printf("%lld allocations, %d failures reported\n", static_cast<long long>(total), n_failed);
 }
 

@@ -214,7 +214,7 @@ TEST(NgEval, AgainstMayBeGivenSeveralTimes) {
 
 // What a quantised cache may cost. The scalar level draws the same texts on every CPU.
 TEST(NgEval, QuantisedCachesOfTheDemoStayWithinTheirBounds) {
-  const Arguments arguments = Demo() + Arguments{"--samples=4", "--run.isa=scalar"};
+  const Arguments arguments = Demo() + Arguments{"--samples=4"};
   const Json int8 = Eval(arguments + Arguments{"--against=cache.codec=int8"})["against"];
   EXPECT_LT(std::fabs(int8["perplexity_change_percent"].get<double>()), 0.1);
   EXPECT_GT(int8["kl_mean"], 0.0);

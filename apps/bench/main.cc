@@ -77,18 +77,11 @@ int Main(int argc, const char* const* argv) {
   HoldStandardStreams();
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(kName, line.status());
-  ProgressBar bar;
-  EngineOptions options = line->engine;
-  options.stop = WatchSignals();
-  options.progress = [&](const Progress& progress) { bar.Show(progress); };
-  const absl::Status status = line->version ? WriteStdout(VersionText(kName))
-                              : line->help  ? WriteStdout(UsageText())
-                                            : Sweep(*line, options, bar);
-  bar.Clear();
-  if (status.ok() || status.code() == absl::StatusCode::kCancelled) {
-    return *options.stop ? SignalExitCode() : ExitCode(status);
-  }
-  return Fail(kName, status);
+  return RunWatched(kName, line->engine, [&](const EngineOptions& options, ProgressBar& bar) {
+    return line->version ? WriteStdout(VersionText(kName))
+           : line->help  ? WriteStdout(UsageText())
+                         : Sweep(*line, options, bar);
+  });
 }
 
 }  // namespace

@@ -66,6 +66,19 @@ int Fail(std::string_view program, const absl::Status& status) {
   return ExitCode(status);
 }
 
+int RunWatched(std::string_view program, EngineOptions options,
+               absl::FunctionRef<absl::Status(const EngineOptions&, ProgressBar&)> work) {
+  ProgressBar bar;
+  options.stop = WatchSignals();
+  options.progress = [&](const Progress& progress) { bar.Show(progress); };
+  const absl::Status status = work(options, bar);
+  bar.Clear();
+  if (status.ok() || status.code() == absl::StatusCode::kCancelled) {
+    return *options.stop ? SignalExitCode() : ExitCode(status);
+  }
+  return Fail(program, status);
+}
+
 int RunProgram(std::string_view program, int (*main)(int argc, const char* const* argv), int argc,
                const char* const* argv) {
   try {

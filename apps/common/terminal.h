@@ -7,10 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "ng/engine.h"
 #include "ng/status.h"
 
 namespace ng {
+
+class ProgressBar;
 
 // Fills the places of standard streams that the caller has closed, so that no file opened later
 // takes their number and receives what was meant for them. Writing to a closed stdout still fails.
@@ -26,6 +29,13 @@ void PrintError(std::string_view program, const absl::Status& status);
 
 // Prints it; returns its exit code.
 int Fail(std::string_view program, const absl::Status& status);
+
+// Runs `work` with what every program adds to its options: they stop at a signal and show progress
+// in the bar, which is cleared at the end. Returns the exit code, a signal's where one came and
+// nothing failed.
+int RunWatched(
+    std::string_view program, EngineOptions options,
+    absl::FunctionRef<absl::Status(const EngineOptions& options, ProgressBar& bar)> work);
 
 // A program's main function; an exception that comes out of it is an error like any other.
 int RunProgram(std::string_view program, int (*main)(int argc, const char* const* argv), int argc,

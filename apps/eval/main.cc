@@ -157,18 +157,11 @@ int Main(int argc, const char* const* argv) {
   HoldStandardStreams();
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(kName, line.status());
-  ProgressBar bar;
-  EngineOptions options = line->engine;
-  options.stop = WatchSignals();
-  options.progress = [&](const Progress& progress) { bar.Show(progress); };
-  const absl::Status status = line->version ? WriteStdout(VersionText(kName))
-                              : line->help  ? WriteStdout(UsageText())
-                                            : Run(*line, options);
-  bar.Clear();
-  if (status.ok() || status.code() == absl::StatusCode::kCancelled) {
-    return *options.stop ? SignalExitCode() : ExitCode(status);
-  }
-  return Fail(kName, status);
+  return RunWatched(kName, line->engine, [&](const EngineOptions& options, ProgressBar&) {
+    return line->version ? WriteStdout(VersionText(kName))
+           : line->help  ? WriteStdout(UsageText())
+                         : Run(*line, options);
+  });
 }
 
 }  // namespace

@@ -134,17 +134,10 @@ int Main(int argc, const char* const* argv) {
   HoldStandardStreams();
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(kName, line.status());
-  ProgressBar bar;
-  EngineOptions options = line->engine;
-  options.stop = WatchSignals();
-  options.progress = [&](const Progress& progress) { bar.Show(progress); };
-  const std::optional<absl::Status> informed = Inform(*line, options);
-  const absl::Status status = informed ? *informed : Run(*line, options, bar);
-  bar.Clear();
-  if (status.ok() || status.code() == absl::StatusCode::kCancelled) {
-    return *options.stop ? SignalExitCode() : ExitCode(status);
-  }
-  return Fail(kName, status);
+  return RunWatched(kName, line->engine, [&](const EngineOptions& options, ProgressBar& bar) {
+    const std::optional<absl::Status> informed = Inform(*line, options);
+    return informed ? *informed : Run(*line, options, bar);
+  });
 }
 
 }  // namespace

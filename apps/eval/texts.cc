@@ -10,6 +10,7 @@
 #include "apps/common/input.h"
 #include "core/config/config.h"
 #include "core/formats/file.h"
+#include "core/runtime/request_checks.h"
 #include "core/runtime/sampling.h"
 
 namespace ng::eval {
@@ -18,31 +19,27 @@ namespace {
 // A step before those of the generated tokens.
 constexpr int64_t kFirstTokenStep = -1;
 
-absl::Status CheckText(std::span<const int32_t> ids, const std::string& name, int64_t vocab_size) {
+absl::Status CheckText(std::span<const int32_t> ids, const std::string& name,
+                       const ModelShape& shape) {
   if (ids.size() < 2) {
     return UsageError(absl::StrCat(name, ": has ", ids.size(),
                                    ids.size() == 1 ? " token" : " tokens",
                                    ", must have at least 2: the first is not scored"));
   }
-  const auto outside =
-      std::ranges::find_if(ids, [&](int32_t id) { return id < 0 || id >= vocab_size; });
-  if (outside == ids.end()) return absl::OkStatus();
-  return UsageError(
-      absl::StrCat(name, ": token id ", *outside, " at position ", outside - ids.begin(),
-                   " is outside the vocabulary, must be in [0, ", vocab_size - 1, "]"));
+  return Annotate(CheckIds(shape, ids), name + ": ");
 }
 
 }  // namespace
 
 absl::StatusOr<Texts> ReadTexts(const CommandLine& line, const Engine& engine) {
   const std::string& path = line.text_file ? *line.text_file : *line.ids_file;
-  const int64_t vocab_size = engine.model_shape().vocab_size;
+  const ModelShape& shape = engine.model_shape();
   NG_ASSIGN_OR_RETURN(const std::string content, ReadUserFile(path));
   Texts texts;
   if (line.text_file) {
     absl::StatusOr<std::vector<int32_t>> ids = engine.Encode(content, {});
     if (!ids.ok()) return Annotate(ids.status(), path + ": ");
-    NG_RETURN_IF_ERROR(CheckText(*ids, path, vocab_size));
+    NG_RETURN_IF_ERROR(CheckText(*ids, path, shape));
     texts.push_back(*std::move(ids));
     return texts;
   }
@@ -53,7 +50,7 @@ absl::StatusOr<Texts> ReadTexts(const CommandLine& line, const Engine& engine) {
     const std::string name = absl::StrCat(path, ":", i + 1);
     NG_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
                         ParseTokenIds({lines[i].data(), lines[i].size()}, name));
-    NG_RETURN_IF_ERROR(CheckText(ids, name, vocab_size));
+    NG_RETURN_IF_ERROR(CheckText(ids, name, shape));
     texts.push_back(std::move(ids));
   }
   return texts;

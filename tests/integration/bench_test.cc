@@ -46,11 +46,8 @@ std::vector<Json> Lines(const Arguments& arguments) {
 void ExpectBenchError(const Arguments& arguments, int exit_code,
                       const std::vector<std::string>& parts) {
   const Result result = NgBench(arguments);
-  EXPECT_EQ(result.exit_code, exit_code) << result.err;
   EXPECT_THAT(result.out, IsEmpty());
-  EXPECT_THAT(result.err, StartsWith("ng-bench: error: "));
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  for (const std::string& part : parts) EXPECT_THAT(result.err, HasSubstr(part));
+  ExpectErrorOf("ng-bench", result, exit_code, parts);
 }
 
 TEST(NgBench, SaysWhatItMeasuredAndOnWhat) {

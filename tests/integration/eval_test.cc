@@ -55,11 +55,8 @@ Json Eval(const Arguments& arguments) {
 void ExpectEvalError(const Arguments& arguments, int exit_code,
                      const std::vector<std::string>& parts) {
   const Result result = NgEval(arguments);
-  EXPECT_EQ(result.exit_code, exit_code) << result.err;
   EXPECT_THAT(result.out, IsEmpty());
-  EXPECT_THAT(result.err, StartsWith("ng-eval: error: "));
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  for (const std::string& part : parts) EXPECT_THAT(result.err, HasSubstr(part));
+  ExpectErrorOf("ng-eval", result, exit_code, parts);
 }
 
 std::string LineOf(const Ids& ids) { return absl::StrCat(absl::StrJoin(ids, " "), "\n"); }

@@ -55,11 +55,8 @@ Arguments Tokens(int64_t prompt, int64_t decode) {
 void ExpectPlanError(const Arguments& arguments, int exit_code,
                      const std::vector<std::string>& parts) {
   const Result result = NgPlan(arguments);
-  EXPECT_EQ(result.exit_code, exit_code) << result.err;
   EXPECT_THAT(result.out, IsEmpty());
-  EXPECT_THAT(result.err, StartsWith("ng-plan: error: "));
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  for (const std::string& part : parts) EXPECT_THAT(result.err, HasSubstr(part));
+  ExpectErrorOf("ng-plan", result, exit_code, parts);
 }
 
 // 2 * layers * width * bytes * tokens. Seed 003 states this formula for this shape, but the figures

@@ -51,8 +51,13 @@ Result Shell(const std::string& script, const Arguments& arguments) {
 }
 
 void ExpectError(const Result& result, int exit_code, const std::vector<std::string>& parts) {
+  ExpectErrorOf("ng-run", result, exit_code, parts);
+}
+
+void ExpectErrorOf(const std::string& program, const Result& result, int exit_code,
+                   const std::vector<std::string>& parts) {
   EXPECT_EQ(result.exit_code, exit_code) << result.err;
-  EXPECT_THAT(result.err, StartsWith("ng-run: error: "));
+  EXPECT_THAT(result.err, StartsWith(program + ": error: "));
   EXPECT_THAT(result.err, EndsWith("\n"));
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
   for (const std::string& part : parts) EXPECT_THAT(result.err, HasSubstr(part));

@@ -29,6 +29,9 @@ Result Shell(const std::string& script, const Arguments& arguments = {});
 
 // One line "ng-run: error: ..." on stderr that holds each part, and the exit code.
 void ExpectError(const Result& result, int exit_code, const std::vector<std::string>& parts);
+// The same of another program.
+void ExpectErrorOf(const std::string& program, const Result& result, int exit_code,
+                   const std::vector<std::string>& parts);
 
 std::string ReadFile(const std::string& path);
 std::vector<Json> JsonLines(const std::string& text);

@@ -79,8 +79,9 @@ void Q51(const uint8_t* block, QuantSpan* span) {
   AddFifthBits(block + 4, span->q);
 }
 
-// f16 scale, 32 signed bytes; the grid's begin at 128.
-void Q80(const uint8_t* block, QuantSpan* span) {
+// f16 scale, 32 signed bytes; the grid's begin at 128. Without the promise that nothing overlaps,
+// checking that took as long as the block.
+void Q80(const uint8_t* __restrict block, QuantSpan* __restrict span) {
   span->d = Bits16(block);
   for (int i = 0; i < 32; ++i) span->q[i] = block[2 + i] ^ 0x80;
 }
@@ -154,29 +155,35 @@ void Q6K(const uint8_t* block, QuantSpan* span) {
 
 struct BlockType {
   WeightType grid;
-  void (*read)(const uint8_t* blocks, std::span<QuantSpan> spans);
+  bool (*read)(const uint8_t* blocks, std::span<QuantSpan> spans);
 };
 
-template <DType kDType, void (*kRead)(const uint8_t* block, QuantSpan* span)>
-void ReadAll(const uint8_t* blocks, std::span<QuantSpan> spans) {
+bool IsFinite(uint16_t f16) { return (f16 & 0x7C00) != 0x7C00; }
+
+template <DType kDType, WeightType kGrid, void (*kRead)(const uint8_t* block, QuantSpan* span)>
+bool ReadAll(const uint8_t* blocks, std::span<QuantSpan> spans) {
   const int64_t bytes = DTypeBytes(kDType);
+  bool finite = true;
   for (QuantSpan& span : spans) {
     kRead(blocks, &span);
+    finite = finite && IsFinite(span.d) && (!GridOf(kGrid).has_minimum || IsFinite(span.dmin));
     blocks += bytes;
   }
+  return finite;
+}
+
+template <DType kDType, WeightType kGrid, void (*kRead)(const uint8_t* block, QuantSpan* span)>
+constexpr BlockType Reads() {
+  return {kGrid, ReadAll<kDType, kGrid, kRead>};
 }
 
 // In the order of the enum, from kQ40 on.
-constexpr std::array<BlockType, 10> kBlockTypes = {{{WeightType::kInt4, ReadAll<DType::kQ40, Q40>},
-                                                    {WeightType::kQ41, ReadAll<DType::kQ41, Q41>},
-                                                    {WeightType::kQ50, ReadAll<DType::kQ50, Q50>},
-                                                    {WeightType::kQ51, ReadAll<DType::kQ51, Q51>},
-                                                    {WeightType::kInt8, ReadAll<DType::kQ80, Q80>},
-                                                    {WeightType::kQ2K, ReadAll<DType::kQ2K, Q2K>},
-                                                    {WeightType::kQ3K, ReadAll<DType::kQ3K, Q3K>},
-                                                    {WeightType::kQ4K, ReadAll<DType::kQ4K, Q4K>},
-                                                    {WeightType::kQ5K, ReadAll<DType::kQ5K, Q5K>},
-                                                    {WeightType::kQ6K, ReadAll<DType::kQ6K, Q6K>}}};
+constexpr std::array kBlockTypes = {
+    Reads<DType::kQ40, WeightType::kInt4, Q40>(), Reads<DType::kQ41, WeightType::kQ41, Q41>(),
+    Reads<DType::kQ50, WeightType::kQ50, Q50>(),  Reads<DType::kQ51, WeightType::kQ51, Q51>(),
+    Reads<DType::kQ80, WeightType::kInt8, Q80>(), Reads<DType::kQ2K, WeightType::kQ2K, Q2K>(),
+    Reads<DType::kQ3K, WeightType::kQ3K, Q3K>(),  Reads<DType::kQ4K, WeightType::kQ4K, Q4K>(),
+    Reads<DType::kQ5K, WeightType::kQ5K, Q5K>(),  Reads<DType::kQ6K, WeightType::kQ6K, Q6K>()};
 static_assert(kBlockTypes.size() ==
               static_cast<size_t>(DType::kQ6K) - static_cast<size_t>(DType::kQ40) + 1);
 
@@ -191,16 +198,8 @@ bool IsBlockType(DType dtype) { return dtype >= DType::kQ40 && dtype <= DType::k
 
 WeightType BlockGrid(DType dtype) { return TypeOf(dtype).grid; }
 
-void ReadBlocks(DType dtype, const std::byte* blocks, std::span<QuantSpan> spans) {
-  TypeOf(dtype).read(reinterpret_cast<const uint8_t*>(blocks), spans);
-}
-
-bool AllFinite(DType dtype, std::span<const QuantSpan> spans) {
-  const bool has_minimum = GridOf(BlockGrid(dtype)).has_minimum;
-  const auto is_finite = [](uint16_t f16) { return (f16 & 0x7C00) != 0x7C00; };
-  return std::ranges::all_of(spans, [&](const QuantSpan& span) {
-    return is_finite(span.d) && (!has_minimum || is_finite(span.dmin));
-  });
+bool ReadBlocks(DType dtype, const std::byte* blocks, std::span<QuantSpan> spans) {
+  return TypeOf(dtype).read(reinterpret_cast<const uint8_t*>(blocks), spans);
 }
 
 void DequantizeBlocks(DType dtype, const std::byte* data, std::span<float> out) {

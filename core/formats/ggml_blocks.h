@@ -17,11 +17,9 @@ bool IsBlockType(DType dtype);
 // The grid that its values lie on; a block is a span of it.
 WeightType BlockGrid(DType dtype);
 
-// Blocks as their grid has them, one after the other.
-void ReadBlocks(DType dtype, const std::byte* blocks, std::span<QuantSpan> spans);
-
-// Whether none of the spans' values is NaN or infinity.
-bool AllFinite(DType dtype, std::span<const QuantSpan> spans);
+// Blocks as their grid has them, one after the other. Returns whether none of their values is NaN
+// or infinity.
+bool ReadBlocks(DType dtype, const std::byte* blocks, std::span<QuantSpan> spans);
 
 // The values of whole blocks as f32, computed as ggml does: scales in f32, then one multiplication,
 // and one subtraction or addition where the type has minima.

@@ -19,6 +19,9 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
+// Inputs of each of 16 rows whose spans are read before they are packed.
+constexpr int64_t kInputsAtATime = 256;
+
 // One type's element, and where it lies in its block of columns.
 struct F32Layout {
   using Element = float;
@@ -205,35 +208,49 @@ struct SpanLayout {
 // Writes past the caches: what is not read again soon pushes nothing out of them, and no line is
 // fetched just to be overwritten. Others see it after a fence. Both are 16-byte aligned.
 void StreamOut(std::span<const std::byte> bytes, std::byte* to) {
+#pragma GCC unroll 8
   for (size_t i = 0; i < bytes.size(); i += sizeof(__m128i)) {
     _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),
                      _mm_load_si128(reinterpret_cast<const __m128i*>(bytes.data() + i)));
   }
 }
 
-// Spans of the columns that rows are. A span of all 16 columns is put together nearby, then
-// streamed to its place. spans: [rows.size(), some spans]
+// One span of each row. A span of all 16 columns is put together nearby, then streamed to its
+// place. spans: [rows.size()], `stride` apart
 template <WeightType kType>
-void PutSpans(std::span<const int64_t> rows, std::span<const QuantSpan> spans, std::byte* to) {
+void PutSpan(std::span<const int64_t> rows, const QuantSpan* spans, int64_t stride, std::byte* to) {
+  const auto of_row = [&](size_t r) { return spans + static_cast<int64_t>(r) * stride; };
+  if (rows.size() != static_cast<size_t>(kBlockColumns)) {
+    for (size_t r = 0; r < rows.size(); ++r) {
+      SpanLayout<kType>::template Put<uint32_t>({of_row(r)}, rows[r] % kBlockColumns, to);
+    }
+    return;
+  }
   constexpr int64_t kBytes = GridOf(kType).SpanBytes();
   static_assert(kBytes % sizeof(__m128i) == 0);
   alignas(kAlignment) std::array<std::byte, kBytes> tile;
-  const size_t n_spans = spans.size() / rows.size();
-  const bool whole =
-      rows.size() == static_cast<size_t>(kBlockColumns) && std::ranges::is_sorted(rows);
-  for (size_t i = 0; i < n_spans; ++i, to += kBytes) {
-    const auto of_row = [&](size_t r) { return &spans[r * n_spans + i]; };
-    if (whole) {
-      for (size_t r = 0; r < rows.size(); r += 4) {
-        SpanLayout<kType>::template Put<FourWords>(
-            {of_row(r), of_row(r + 1), of_row(r + 2), of_row(r + 3)}, rows[r] % kBlockColumns,
-            tile.data());
-      }
-      StreamOut(tile, to);
-    } else {
-      for (size_t r = 0; r < rows.size(); ++r) {
-        SpanLayout<kType>::template Put<uint32_t>({of_row(r)}, rows[r] % kBlockColumns, to);
-      }
+  for (size_t r = 0; r < rows.size(); r += 4) {
+    SpanLayout<kType>::template Put<FourWords>(
+        {of_row(r), of_row(r + 1), of_row(r + 2), of_row(r + 3)}, static_cast<int64_t>(r),
+        tile.data());
+  }
+  StreamOut(tile, to);
+}
+
+// All spans of the columns that rows are, in order. What is read of them at a time stays in the
+// first-level cache.
+template <WeightType kType>
+void PutSpans(std::span<const int64_t> rows, int64_t k, PackedMatrix::SpanReader read,
+              std::byte* block) {
+  constexpr QuantGrid kGrid = GridOf(kType);
+  constexpr int64_t kAtATime = std::max<int64_t>(1, kInputsAtATime / kGrid.span);
+  std::array<QuantSpan, kBlockColumns * kAtATime> spans;
+  const int64_t n_spans = k / kGrid.span;
+  for (int64_t first = 0; first < n_spans; first += kAtATime) {
+    const int64_t n = std::min(kAtATime, n_spans - first);
+    read(first, std::span(spans).first(rows.size() * static_cast<size_t>(n)));
+    for (int64_t i = 0; i < n; ++i, block += kGrid.SpanBytes()) {
+      PutSpan<kType>(rows, &spans[static_cast<size_t>(i)], n, block);
     }
   }
   _mm_sfence();
@@ -266,7 +283,8 @@ void UnpackGridColumn(const std::byte* block, int64_t column, int64_t k, float* 
 struct Codec {
   void (*pack)(const float* rows, int64_t column, int64_t n_rows, int64_t k, std::byte* block);
   void (*unpack)(const std::byte* block, int64_t column, int64_t k, float* out);
-  void (*put)(std::span<const int64_t> rows, std::span<const QuantSpan> spans, std::byte* to);
+  void (*put)(std::span<const int64_t> rows, int64_t k, PackedMatrix::SpanReader read,
+              std::byte* block);
   float max_magnitude;
 };
 
@@ -372,14 +390,11 @@ void PackedMatrix::PackStored(int64_t row, int64_t n_rows, const std::byte* rows
   }
 }
 
-void PackedMatrix::PackSpans(std::span<const int64_t> rows, int64_t first_span,
-                             std::span<const QuantSpan> spans) {
+void PackedMatrix::PackSpans(std::span<const int64_t> rows, SpanReader read) {
   const Band& band = BandOf(rows.front());
-  const QuantGrid& grid = GridOf(band.type);
-  assert(spans.size() % rows.size() == 0);
-  assert((first_span + static_cast<int64_t>(spans.size() / rows.size())) * grid.span <= k_);
-  std::byte* const block = BlockOf(band, rows.front());
-  CodecOf(band.type).put(rows, spans, block + first_span * grid.SpanBytes());
+  assert(k_ % GridOf(band.type).span == 0);
+  assert(std::ranges::is_sorted(rows));
+  CodecOf(band.type).put(rows, k_, read, BlockOf(band, rows.front()));
 }
 
 void PackedMatrix::CopyRow(int64_t row, float* out) const {

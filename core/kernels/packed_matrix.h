@@ -69,12 +69,13 @@ class PackedMatrix {
   // different rows. REQUIRES: the range lies in [0, n); no magnitude is above MaxMagnitude(type).
   void PackRows(int64_t row, int64_t n_rows, const float* rows);
 
-  // The same of rows of a grid from their own spans, which go in as they are: those from
-  // `first_span` on, each once. spans: [rows.size(), some spans]
-  // REQUIRES: all rows lie in one block of 16, and their type is the grid; k is a multiple of its
-  // span.
-  void PackSpans(std::span<const int64_t> rows, int64_t first_span,
-                 std::span<const QuantSpan> spans);
+  // The same of rows of a grid from their own spans, which go in as they are. `read` is asked for a
+  // few at a time: spans [first, first + spans.size() / rows.size()) of each row.
+  // spans: [rows.size(), a few]
+  // REQUIRES: the rows ascend in one block of 16, and their type is the grid; k is a multiple of
+  // its span.
+  using SpanReader = absl::FunctionRef<void(int64_t first, std::span<QuantSpan> spans)>;
+  void PackSpans(std::span<const int64_t> rows, SpanReader read);
 
   // The same of floats that are stored as the matrix holds them. rows: [n_rows, k] elements.
   // REQUIRES: the type is f32, f16 or, with an even k, bf16.

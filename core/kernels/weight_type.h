@@ -82,9 +82,9 @@ constexpr const QuantGrid& GridOf(WeightType type) {
 struct QuantSpan {
   uint16_t d;         // f16
   uint16_t dmin;      // f16
+  uint8_t q[256];     // [span]
   int8_t scales[16];  // [groups]
   int8_t minima[16];  // [groups]
-  uint8_t q[256];     // [span]
 };
 
 // What a span stands for. out: [span]

@@ -12,9 +12,6 @@
 namespace ng {
 namespace {
 
-// Of each row of a column block, from blocks to packed spans: few enough for 16 rows to stay near.
-constexpr int64_t kInputsAtATime = 256;
-
 // Columns [column, column + n) of a [k, n_columns] matrix, as n rows. rows: [n, k]
 void ConvertColumns(const TensorInfo& tensor, const std::byte* raw, int64_t column,
                     std::span<float> rows) {
@@ -62,35 +59,30 @@ RowPacker::Verdict RowPacker::Pack(int64_t row, int64_t end, const std::byte* ra
                                              : PackFloats(row, end, raw);
 }
 
-// A column block at a time, and a few spans of all its rows at a time: what is read and what is
-// written then fit the first-level cache.
 RowPacker::Verdict RowPacker::PackBlocks(int64_t row, int64_t end, const std::byte* raw) {
   const DType dtype = binding_.tensor->dtype;
-  const int64_t n_spans = k_ / DTypeBlock(dtype);
-  const int64_t n_at_a_time = std::max<int64_t>(1, kInputsAtATime / DTypeBlock(dtype));
+  const int64_t row_bytes = k_ / DTypeBlock(dtype) * DTypeBytes(dtype);
   order_.clear();
   for (int64_t r = row; r < end; ++r) order_.emplace_back(place_.RowOf(r), r - row);
   std::ranges::sort(order_);
   Verdict verdict;
   std::array<int64_t, kBlockColumns> rows = {};
   for (auto next = order_.begin(); next != order_.end();) {
-    const auto first = next;
-    const int64_t block = first->first / kBlockColumns;
+    const auto first_row = next;
+    const int64_t block = first_row->first / kBlockColumns;
     size_t n_rows = 0;
     for (; next != order_.end() && next->first / kBlockColumns == block; ++next) {
       rows[n_rows++] = next->first;
     }
-    for (int64_t span = 0; span < n_spans; span += n_at_a_time) {
-      const auto n = static_cast<size_t>(std::min(n_at_a_time, n_spans - span));
-      spans_.resize(n_rows * n);
-      const std::span<QuantSpan> spans(spans_);
+    const auto read = [&](int64_t first, std::span<QuantSpan> spans) {
+      const size_t n = spans.size() / n_rows;
       for (size_t r = 0; r < n_rows; ++r) {
-        const int64_t from = (first + static_cast<int64_t>(r))->second * n_spans + span;
-        ReadBlocks(dtype, raw + from * DTypeBytes(dtype), spans.subspan(r * n, n));
+        const int64_t from = (first_row + static_cast<int64_t>(r))->second * row_bytes;
+        verdict.finite &=
+            ReadBlocks(dtype, raw + from + first * DTypeBytes(dtype), spans.subspan(r * n, n));
       }
-      verdict.finite = verdict.finite && AllFinite(dtype, spans);
-      place_.matrix->PackSpans(std::span(rows).first(n_rows), span, spans);
-    }
+    };
+    place_.matrix->PackSpans(std::span(rows).first(n_rows), read);
   }
   return verdict;
 }

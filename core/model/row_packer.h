@@ -62,7 +62,6 @@ class RowPacker {
   const Place& place_;
   int64_t k_;
   std::vector<float> values_;                       // [rows, k]
-  std::vector<QuantSpan> spans_;                    // [rows of a column block, a few]
   std::vector<std::pair<int64_t, int64_t>> order_;  // rows of the matrix, of the tensor
 };
 

@@ -1,6 +1,7 @@
 #include "core/model/weights.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -120,20 +121,22 @@ class WeightReader {
     if (binding.transposed) NG_RETURN_IF_ERROR(ReadWhole(binding, raw));
     const RowChunks chunks = {RowsOf(binding), place.first};
     std::vector<PackedRows> packed(static_cast<size_t>(chunks.size()));
-    NG_RETURN_IF_ERROR(
-        ParallelFor(*options_.executor, chunks.size(), [&](int64_t begin, int64_t end, int worker) {
-          RowPacker packer(binding, place);
-          // Each worker reads to the same place again and again: it stays in its cache.
-          std::byte* const rows =
-              binding.transposed ? raw : raw + worker * BytesReadAtATime(binding, 1);
-          for (int64_t chunk = begin; chunk < end; ++chunk) {
-            PackedRows& result = packed[static_cast<size_t>(chunk)];
-            const auto [row, row_end] = chunks.At(chunk);
-            if (!binding.transposed) ReadRows(binding, row, row_end, rows, &result);
-            if (!result.read.ok()) return;
-            result.verdict = packer.Pack(row, row_end, rows);
-          }
-        }));
+    // Workers take chunk after chunk: one that meets fresh pages would be waited for otherwise.
+    std::atomic<int64_t> next = 0;
+    Executor& executor = *options_.executor;
+    NG_RETURN_IF_ERROR(ParallelFor(executor, executor.threads(), [&](int64_t, int64_t, int worker) {
+      RowPacker packer(binding, place);
+      // Each worker reads to the same place again and again: it stays in its cache.
+      std::byte* const rows =
+          binding.transposed ? raw : raw + worker * BytesReadAtATime(binding, 1);
+      for (int64_t chunk = next++; chunk < chunks.size(); chunk = next++) {
+        PackedRows& result = packed[static_cast<size_t>(chunk)];
+        const auto [row, row_end] = chunks.At(chunk);
+        if (!binding.transposed) ReadRows(binding, row, row_end, rows, &result);
+        if (!result.read.ok()) return;
+        result.verdict = packer.Pack(row, row_end, rows);
+      }
+    }));
     RowPacker::Verdict verdict;
     for (const PackedRows& rows : packed) {
       NG_RETURN_IF_ERROR(rows.read);

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,7 +72,9 @@ PackedMatrix RandomMatrix(WeightType type, const Shape& shape, WeightMemory& mem
       IsGrid(type) ? RandomSpans(shape.k / GridOf(type).span) : std::vector<QuantSpan>();
   for (int64_t i = 0; i < shape.n; ++i) {
     if (IsGrid(type)) {
-      matrix.PackSpans({&i, 1}, 0, spans);
+      matrix.PackSpans({&i, 1}, [&](int64_t first, std::span<QuantSpan> out) {
+        std::copy_n(spans.begin() + first, out.size(), out.begin());
+      });
     } else {
       matrix.PackRows(i, 1, row.data());
     }

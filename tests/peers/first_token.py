@@ -50,12 +50,17 @@ def read_and_copy(path, n_threads):
 
 
 def first_token(ng_run, config, n_threads):
-    """Seconds that a run of ng takes from its start to its end, for one token."""
+    """Seconds from a run's start to the first byte of its output, the text of its first token."""
     command = [ng_run, "--config", config, "--prompt-ids", "1", "--run.max_new_tokens=1",
                f"--run.threads={n_threads}"]
     start = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True)
-    return time.perf_counter() - start
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
+        first = run.stdout.read(1)
+        seconds = time.perf_counter() - start
+        run.stdout.read()
+    if run.returncode != 0 or not first:
+        raise RuntimeError(f"{' '.join(command)}: exit code {run.returncode}")
+    return seconds
 
 
 def main():

@@ -52,8 +52,8 @@ Problem MakeProblem(WeightType type, int64_t rows, int64_t k, int64_t n) {
     for (int64_t i = 0; i < n * k / grid.span; ++i) p.spans.push_back(RandomSpan(grid, random));
     const auto n_spans = static_cast<size_t>(k / grid.span);  // of a row
     for (int64_t c = 0; c < n; ++c) {
-      p.packed.PackSpans({&c, 1}, 0,
-                         std::span(p.spans).subspan(static_cast<size_t>(c) * n_spans, n_spans));
+      PackSpans({&c, 1}, std::span(p.spans).subspan(static_cast<size_t>(c) * n_spans, n_spans),
+                &p.packed);
     }
   } else {
     p.packed.PackRows(0, n, p.w.data());

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <span>
 #include <string>
@@ -167,41 +168,35 @@ float GridValueAt(const QuantGrid& grid, const std::byte* packed, int64_t column
   return grid.has_minimum ? value - factor(1) * static_cast<float>(integer(1)) : value;
 }
 
-// All rows of a block, the last first: two spans of each at once, the third one in two parts of the
-// rows. spans: [rows, 3]
-void PackBlock(int64_t block, std::span<const QuantSpan> spans, PackedMatrix* matrix) {
-  std::vector<int64_t> rows;
-  for (int64_t r = std::min(block + kBlockColumns, matrix->n()); r > block;) rows.push_back(--r);
-  std::vector<QuantSpan> first;
-  std::vector<QuantSpan> last;
-  for (const int64_t r : rows) {
-    const auto of_row = spans.subspan(static_cast<size_t>(r) * 3, 3);
-    first.insert(first.end(), of_row.begin(), of_row.begin() + 2);
-    last.push_back(of_row[2]);
-  }
-  matrix->PackSpans(rows, 0, first);
-  matrix->PackSpans(std::span(rows).first(2), 2, std::span(last).first(2));
-  matrix->PackSpans(std::span(rows).subspan(2), 2, std::span(last).subspan(2));
+std::vector<int64_t> Ascending(int64_t begin, int64_t end) {
+  std::vector<int64_t> values(static_cast<size_t>(end - begin));
+  std::iota(values.begin(), values.end(), begin);
+  return values;
 }
 
 TEST(PackedMatrix, TakesSpansOfEveryGridAsTheyAreWhereTheLayoutSays) {
   constexpr int64_t kRows = 37;
+  constexpr int64_t kSpans = 9;  // of a row: more than are read at a time
+  // All rows of a block at once, and in parts.
+  const std::vector<std::vector<int64_t>> calls = {Ascending(0, 16), Ascending(16, 18),
+                                                   Ascending(18, 32), Ascending(32, 37)};
   std::mt19937 random(1);
   for (int type = static_cast<int>(WeightType::kInt8); type < kWeightTypes; ++type) {
     const QuantGrid grid = GridOf(static_cast<WeightType>(type));
-    const int64_t k = 3 * grid.span;
+    const int64_t k = kSpans * grid.span;
     std::vector<QuantSpan> spans;
-    for (int64_t i = 0; i < 3 * kRows; ++i) spans.push_back(RandomSpan(grid, random));
+    for (int64_t i = 0; i < kSpans * kRows; ++i) spans.push_back(RandomSpan(grid, random));
     auto matrix = PackedMatrix::Allocate(static_cast<WeightType>(type), kRows, k);
     ASSERT_TRUE(matrix.ok()) << matrix.status();
-    for (int64_t block = 0; block < kRows; block += kBlockColumns) {
-      PackBlock(block, spans, &*matrix);
+    for (const std::vector<int64_t>& rows : calls) {
+      PackSpans(rows, std::span(spans).subspan(rows.front() * kSpans, rows.size() * kSpans),
+                &*matrix);
     }
     std::vector<float> row(k);
     for (int64_t r = 0; r < kRows; ++r) {
       matrix->CopyRow(r, row.data());
       for (int64_t i = 0; i < k; ++i) {
-        const QuantSpan& span = spans[r * 3 + i / grid.span];
+        const QuantSpan& span = spans[r * kSpans + i / grid.span];
         float values[256];
         SpanValues(grid, span, values);
         ASSERT_EQ(row[i], values[i % grid.span]) << WeightTypeName(matrix->type());
@@ -233,7 +228,7 @@ TEST(PackedMatrix, HoldsBandsOfSeveralTypes) {
         spans.push_back(RandomSpan(grid, random));
         SpanValues(grid, spans.back(), expected.data() + k);
       }
-      matrix.PackSpans({&row, 1}, 0, spans);
+      PackSpans({&row, 1}, spans, &matrix);
       std::vector<float> values(kDepth);
       matrix.CopyRow(row, values.data());
       ASSERT_EQ(values, expected) << "row " << row;

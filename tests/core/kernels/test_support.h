@@ -6,14 +6,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <span>
 #include <thread>
 #include <vector>
 
+#include "core/kernels/packed_matrix.h"
 #include "core/kernels/weight_type.h"
 #include "ng/executor.h"
 #include "ng/half.h"
@@ -43,6 +46,19 @@ inline QuantSpan RandomSpan(const QuantGrid& grid, std::mt19937& random) {
   for (int8_t& minimum : span.minima) minimum = static_cast<int8_t>(random());
   for (uint8_t& q : span.q) q = static_cast<uint8_t>(random() % (1U << grid.bits()));
   return span;
+}
+
+// Packs rows of one block. spans: [rows.size(), n]
+inline void PackSpans(std::span<const int64_t> rows, std::span<const QuantSpan> spans,
+                      PackedMatrix* matrix) {
+  const size_t n = spans.size() / rows.size();
+  matrix->PackSpans(rows, [&](int64_t first, std::span<QuantSpan> out) {
+    const size_t n_read = out.size() / rows.size();
+    for (size_t r = 0; r < rows.size(); ++r) {
+      std::ranges::copy(spans.subspan(r * n + static_cast<size_t>(first), n_read),
+                        out.begin() + static_cast<int64_t>(r * n_read));
+    }
+  });
 }
 
 // An array that ends where its page ends, with unreadable memory on both sides: one element read or

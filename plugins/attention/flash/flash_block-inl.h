@@ -4,7 +4,8 @@
 // Both are sums of outer products held in registers: a few rows against a few tiles of 16 keys, one
 // step of head dimensions at a time, and rows against vectors of 16 value dimensions, one step of
 // keys at a time. How many stand side by side changes no bit, because every lane of a row has
-// accumulators of its own.
+// accumulators of its own. Loops over accumulators are unrolled by order: else GCC clears them in
+// memory and lets them pass through it once more.
 
 #include <immintrin.h>
 
@@ -105,28 +106,42 @@ struct FlashBlock {
     for (int row = 0; row < n_rows; row += kMost) ScoreRows<L, kMost>(row);
   }
 
-  // Multiplies the scales of the values into the n weights of a row, f32 here, and rounds them to
-  // integers; those of keys that only other rows see become 0.
+  // Turns the scores of a row into weights as SumValues wants them; where V is scaled, its scales
+  // are multiplied in, and what is left to do is RoundWeights with the unit.
   template <class L>
-  void ScaleWeights(int row) {
+  Softmax Weigh(int row, RowUnit* unit) const {
+    using Softmaxes = SplitSoftmax<Level>;
     float* weights = scores + row * kSplitKeys;
     const int n = n_visible[row];
-    UnitFinder<V> finder;
-    const auto scale = [&](int i, int n_kept) {
-      V x = V::Mul(V::Load(weights + i), Scales(v.tiles->at[i / kTile]));
-      if (n_kept < kTile) x = x.KeepFirst(n_kept, 0.0F);
-      finder.Add(x);
-      x.Store(weights + i);
-    };
-    int i = 0;
-    for (; i + kTile <= n; i += kTile) scale(i, kTile);
-    if (i < n) scale(i, n - i);
-    const RowUnit unit = finder.Find();
+    if constexpr (L::kScaled) {
+      UnitFinder<V> finder;
+      const auto scale = [&](V weight, int i) {
+        V x = V::Mul(weight, Scales(v.tiles->at[i / kTile]));
+        if (n - i < kTile) x = x.KeepFirst(n - i, 0.0F);
+        finder.Add(x);
+        x.Store(weights + i);
+        return weight;
+      };
+      const Softmax softmax = Softmaxes::Exponentiate(weights, n, scale);
+      *unit = finder.Find();
+      return softmax;
+    } else {
+      return Softmaxes::template Exponentiate<typename L::Probabilities>(weights, n);
+    }
+  }
+
+  // Rounds the weights of a row to integers; those of keys that only other rows see become 0.
+  template <class L>
+  void RoundWeights(int row, const RowUnit& unit) {
+    float* weights = scores + row * kSplitKeys;
     units[row] = unit.unit;
     const V inverse = V::Set(unit.inverse);
     auto* integers =
         reinterpret_cast<typename L::Element*>(weights);  // never ahead of what is read
-    for (i = 0; i < n; i += kTile) L::Narrow(V::Mul(V::Load(weights + i), inverse), integers + i);
+    int i = 0;
+    for (; i < n_visible[row]; i += kTile) {
+      L::Narrow(V::Mul(V::Load(weights + i), inverse), integers + i);
+    }
     for (; i < n_visible[n_rows - 1]; i += kTile) L::Narrow(V::Set(0.0F), integers + i);
   }
 
@@ -177,7 +192,9 @@ struct FlashBlock {
       }
       x += kBlockRows * L::kStep;
     }
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
       for (int t = 0; t < kTiles; ++t) {
         V total = L::Total(sums[r][t]);
         if constexpr (L::kScaled) {
@@ -246,7 +263,9 @@ struct FlashBlock {
       }
     }
     if constexpr (L::kScaled) {
+#pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
         for (int c = 0; c < kVectors; ++c) {
           V::Mul(L::Total(sums[r][c]), V::Set(units[row + r]))
               .Store(out + (row + r) * out_stride + dim + c * 16);
@@ -288,6 +307,7 @@ struct FlashBlock {
 
   template <class L>
   static NG_INLINE void Clear(typename L::Accumulator* sums, int n) {
+#pragma GCC unroll 64
     for (int i = 0; i < n; ++i) sums[i] = L::Zero();
   }
 

@@ -22,8 +22,9 @@
 //
 #include "plugins/attention/flash/flash_int_lanes-inl.h"
 //
-#include "plugins/attention/flash/flash_block-inl.h"
 #include "plugins/attention/flash/flash_softmax-inl.h"
+//
+#include "plugins/attention/flash/flash_block-inl.h"
 
 namespace ng {
 
@@ -137,14 +138,17 @@ class FlashItem {
     const Tiles stored_v = FindTiles(item_, view_.v, split);
     const Tiles k = Multiplied<KeyLanes, true>(FindTiles(item_, view_.k, split), split);
     const Tiles v = Multiplied<ValueLanes, false>(stored_v, split);
-    const Tiles next = FindNextKeys(split, stored_v);
+    const Tiles next_k = FindNext(&KvView::k, split, stored_v);
+    const Tiles next_v = ValueLanes::kWide ? FindNext(&KvView::v, split, stored_v) : stored_v;
     for (int64_t row = 0; row < n_rows_; row += kBlockRows) {
       const int64_t n = n_rows_ - row < kBlockRows ? n_rows_ - row : kBlockRows;
       if (Visible(row + n - 1, split) == 0) continue;
-      // The first block fetches for all; what was unpacked is near.
+      // The first block fetches for all. What was unpacked is near; the second block then fetches
+      // the values to unpack next.
       const Tiles* ahead_of_k = row == 0 && !ValueLanes::kWide ? &v : nullptr;
-      AttendBlock(split, row, {&k, ahead_of_k}, {&v, row == 0 ? &next : nullptr},
-                  merge ? to : to.From(row));
+      const Tiles* ahead_of_v = row == 0 ? &next_k : nullptr;
+      if (ValueLanes::kWide && row == kBlockRows) ahead_of_v = &next_v;
+      AttendBlock(split, row, {&k, ahead_of_k}, {&v, ahead_of_v}, merge ? to : to.From(row));
       if (merge) MergeRows(split, row, n, to, scratch_.left.From(row));
     }
   }
@@ -165,12 +169,13 @@ class FlashItem {
     }
   }
 
-  // The keys to multiply after this split, those of the worker's next item at the end of this one.
-  Tiles FindNextKeys(int64_t split, const Tiles& nothing) const {
-    if (split + 1 < SplitsOf(item_.key_end)) return FindTiles(item_, view_.k, split + 1);
+  // The keys or values to multiply after this split, those of the worker's next item at the end of
+  // this one.
+  Tiles FindNext(KvSide KvView::*side, int64_t split, const Tiles& nothing) const {
+    if (split + 1 < SplitsOf(item_.key_end)) return FindTiles(item_, view_.*side, split + 1);
     if (next_ == nullptr) return nothing;
     const KvView& view = run_.views[static_cast<size_t>(next_->sequence)];
-    return FindTiles(*next_, view.k, next_->key_begin / kSplitKeys);
+    return FindTiles(*next_, view.*side, next_->key_begin / kSplitKeys);
   }
 
   // Beyond the item's keys its last tile again. Divides once: pages may be but a tile or two.
@@ -211,17 +216,19 @@ class FlashItem {
     block.v = v;
 
     block.template Score<KeyLanes>();
+    RowUnit units[kBlockRows] = {};
     for (int r = 0; r < block.n_rows; ++r) {
       const int n = block.n_visible[r];
       if (n == 0) continue;
-      float* scores = block.scores + r * kSplitKeys;
-      if (!run_.captures.empty()) CaptureScores(row + r, split, scores, n);
-      const Softmax softmax = SplitSoftmax<Level>::template Exponentiate<Probabilities>(scores, n);
+      if (!run_.captures.empty()) {
+        CaptureScores(row + r, split, block.scores + r * kSplitKeys, n);
+      }
+      const Softmax softmax = block.template Weigh<ValueLanes>(r, &units[r]);
       to.max[r] = softmax.max;
       to.sum[r] = softmax.sum;
     }
     if constexpr (ValueLanes::kScaled) {
-      for (int r = 0; r < block.n_rows; ++r) block.template ScaleWeights<ValueLanes>(r);
+      for (int r = 0; r < block.n_rows; ++r) block.template RoundWeights<ValueLanes>(r, units[r]);
     }
     block.template SumValues<ValueLanes>();
   }

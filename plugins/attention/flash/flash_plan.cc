@@ -15,7 +15,7 @@ namespace {
 // An item's rows (queries times the heads that share a kv head) share what they read of the keys
 // while it is in the second-level cache. Fewer, to have more items, but not fewer than some blocks
 // of the kernel if the keys can be shared out instead.
-constexpr int64_t kMostRows = 96;
+constexpr int64_t kMostRows = 192;
 constexpr int64_t kFewestRows = 24;
 constexpr int64_t kFewestRowsOfOneSplit = 8;
 // Enough items that the last to finish is a small part of the whole.

@@ -23,12 +23,12 @@ template <class Level>
 struct SplitSoftmax {
   using V = typename Level::V;
 
-  // Turns the first n scores of a row into e^(score - max) as L's Elements, in place; up to the
-  // next multiple of 16 they become 0. The maximum starts at the lowest finite value and ignores
-  // NaN, so that a -infinity score is a weight of 0 and a NaN score is a NaN in the sum. The sum is
-  // that of the Elements.
-  template <class L>
-  static Softmax Exponentiate(float* scores, int n) {
+  // Turns the first n scores of a row into weights e^(score - max); up to the next multiple of 16
+  // they are 0. The maximum starts at the lowest finite value and ignores NaN, so that a -infinity
+  // score is a weight of 0 and a NaN score is a NaN in the sum. `keep(weights, i)` stores the 16
+  // from i on, anywhere but beyond those scores, and returns what they are worth in the sum.
+  template <class Keep>
+  static Softmax Exponentiate(float* scores, int n, const Keep& keep) {
     V m = V::Set(-std::numeric_limits<float>::max());
     int i = 0;
     for (; i + 16 <= n; i += 16) m = V::Max(V::Load(scores + i), m);
@@ -40,12 +40,17 @@ struct SplitSoftmax {
     const float max = m.MaxLane();
     const V shift = V::Set(max);
     V total = V::Set(0.0F);
-    auto* weights = reinterpret_cast<typename L::Element*>(scores);  // never ahead of what is read
     for (i = 0; i < n; i += 16) {
-      const V e = ExpOfNonPositive(V::Sub(V::Load(scores + i), shift));
-      total = V::Add(total, L::Narrow(e, weights + i));
+      total = V::Add(total, keep(ExpOfNonPositive(V::Sub(V::Load(scores + i), shift)), i));
     }
     return {max, total.Sum()};
+  }
+
+  // The weights as L's Elements in place of the scores.
+  template <class L>
+  static Softmax Exponentiate(float* scores, int n) {
+    auto* weights = reinterpret_cast<typename L::Element*>(scores);  // never ahead of what is read
+    return Exponentiate(scores, n, [&](V e, int i) { return L::Narrow(e, weights + i); });
   }
 
   // Merges a split's (softmax, out) into what the splits to its left gave. n: a multiple of 16.

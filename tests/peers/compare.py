@@ -177,16 +177,30 @@ def print_shares(shape, results):
                       f"| {median['read_gb_s']:.1f} GB/s | {goal} |")
 
 
+def names_of(allowed):
+    """An option's type: names with commas between them."""
+    def parse(text):
+        names = text.split(",")
+        for name in names:
+            if name not in allowed:
+                raise argparse.ArgumentTypeError(f"{name!r}, must be of {', '.join(allowed)}")
+        return names
+    return parse
+
+
 def parse_arguments():
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = {"type": lambda text: text.split(",")}
+    shapes = sorted(path.stem for path in (HERE / "shapes").glob("*.json"))
+    peers = ["llama_cpp", "transformers", "ctranslate2"]
     parser.add_argument("models", type=pathlib.Path, help="make_models.py's folder")
     parser.add_argument("--bench", default=HERE.parents[1] / "build/bin/ng-bench")
-    parser.add_argument("--shapes", **names, default=["135m"], help="such as 135m,1b")
-    parser.add_argument("--weights", **names, default=list(GGUF_TYPE), help="such as f32,int8; of "
-                        f"{', '.join(GGUF_FILES)} both read the same file")
-    parser.add_argument("--peers", **names, default=["llama_cpp", "transformers", "ctranslate2"])
+    parser.add_argument("--shapes", type=names_of(shapes), default=["135m"],
+                        help=", ".join(shapes))
+    parser.add_argument("--weights", type=names_of([*GGUF_TYPE, *GGUF_FILES]),
+                        default=list(GGUF_TYPE), help=f"of {', '.join(GGUF_TYPE)}, and "
+                        f"{', '.join(GGUF_FILES)}: both read the same file")
+    parser.add_argument("--peers", type=names_of(peers), default=peers, help=", ".join(peers))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--prompt", type=int, default=512)
     parser.add_argument("--generate", type=int, default=64)

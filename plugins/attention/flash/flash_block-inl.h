@@ -77,7 +77,7 @@ struct FlashBlock {
   const float* q;             // L::Elements [steps][kBlockRows][kStep], by the codec of K
   const float* q_units;       // [n_rows], where K is scaled
   float* scores;              // [n_rows][kSplitKeys]; later weights: L::Elements by the codec of V
-  float units[kBlockRows];    // of the weights, where V is scaled
+  RowUnit units[kBlockRows];  // of the weights, where V is scaled
   float* out;                 // [n_rows][out_stride]
   int64_t out_stride;         //
   int head_dim;               //
@@ -107,9 +107,9 @@ struct FlashBlock {
   }
 
   // Turns the scores of a row into weights as SumValues wants them; where V is scaled, its scales
-  // are multiplied in, and what is left to do is RoundWeights with the unit.
+  // are multiplied in, and what is left to do is RoundWeights.
   template <class L>
-  Softmax Weigh(int row, RowUnit* unit) const {
+  Softmax Weigh(int row) {
     using Softmaxes = SplitSoftmax<Level>;
     float* weights = scores + row * kSplitKeys;
     const int n = n_visible[row];
@@ -123,7 +123,7 @@ struct FlashBlock {
         return weight;
       };
       const Softmax softmax = Softmaxes::Exponentiate(weights, n, scale);
-      *unit = finder.Find();
+      units[row] = finder.Find();
       return softmax;
     } else {
       return Softmaxes::template Exponentiate<typename L::Probabilities>(weights, n);
@@ -132,10 +132,9 @@ struct FlashBlock {
 
   // Rounds the weights of a row to integers; those of keys that only other rows see become 0.
   template <class L>
-  void RoundWeights(int row, const RowUnit& unit) {
+  void RoundWeights(int row) const {
     float* weights = scores + row * kSplitKeys;
-    units[row] = unit.unit;
-    const V inverse = V::Set(unit.inverse);
+    const V inverse = V::Set(units[row].inverse);
     auto* integers =
         reinterpret_cast<typename L::Element*>(weights);  // never ahead of what is read
     int i = 0;
@@ -267,7 +266,7 @@ struct FlashBlock {
       for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
         for (int c = 0; c < kVectors; ++c) {
-          V::Mul(L::Total(sums[r][c]), V::Set(units[row + r]))
+          V::Mul(L::Total(sums[r][c]), V::Set(units[row + r].unit))
               .Store(out + (row + r) * out_stride + dim + c * 16);
         }
       }

@@ -216,19 +216,19 @@ class FlashItem {
     block.v = v;
 
     block.template Score<KeyLanes>();
-    RowUnit units[kBlockRows] = {};
     for (int r = 0; r < block.n_rows; ++r) {
       const int n = block.n_visible[r];
+      block.units[r] = {};
       if (n == 0) continue;
       if (!run_.captures.empty()) {
         CaptureScores(row + r, split, block.scores + r * kSplitKeys, n);
       }
-      const Softmax softmax = block.template Weigh<ValueLanes>(r, &units[r]);
+      const Softmax softmax = block.template Weigh<ValueLanes>(r);
       to.max[r] = softmax.max;
       to.sum[r] = softmax.sum;
     }
     if constexpr (ValueLanes::kScaled) {
-      for (int r = 0; r < block.n_rows; ++r) block.template RoundWeights<ValueLanes>(r, units[r]);
+      for (int r = 0; r < block.n_rows; ++r) block.template RoundWeights<ValueLanes>(r);
     }
     block.template SumValues<ValueLanes>();
   }

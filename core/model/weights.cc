@@ -124,7 +124,8 @@ class WeightReader {
     // Workers take chunk after chunk: one that meets fresh pages would be waited for otherwise.
     std::atomic<int64_t> next = 0;
     Executor& executor = *options_.executor;
-    NG_RETURN_IF_ERROR(ParallelFor(executor, executor.threads(), [&](int64_t, int64_t, int worker) {
+    const int64_t n_workers = std::min<int64_t>(executor.threads(), chunks.size());
+    NG_RETURN_IF_ERROR(ParallelFor(executor, n_workers, [&](int64_t, int64_t, int worker) {
       RowPacker packer(binding, place);
       // Each worker reads to the same place again and again: it stays in its cache.
       std::byte* const rows =

@@ -39,13 +39,11 @@ int Main(int argc, const char* const* argv) {
   HoldStandardStreams();
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(kName, line.status());
-  EngineOptions options = line->engine;
-  options.stop = WatchSignals();
-  const absl::Status status = line->version ? WriteStdout(VersionText(kName))
-                              : line->help  ? WriteStdout(UsageText())
-                                            : Plan(*line, options);
-  if (status.ok()) return *options.stop ? SignalExitCode() : 0;
-  return Fail(kName, status);
+  return RunWatched(kName, line->engine, [&](const EngineOptions& options, ProgressBar&) {
+    return line->version ? WriteStdout(VersionText(kName))
+           : line->help  ? WriteStdout(UsageText())
+                         : Plan(*line, options);
+  });
 }
 
 }  // namespace

@@ -209,7 +209,7 @@ TEST(NgEval, AgainstMayBeGivenSeveralTimes) {
   EXPECT_GT(result["against"]["kl_mean"], 0.0);
 }
 
-// What a quantised cache may cost. The scalar level draws the same texts on every CPU.
+// What a quantised cache may cost.
 TEST(NgEval, QuantisedCachesOfTheDemoStayWithinTheirBounds) {
   const Arguments arguments = Demo() + Arguments{"--samples=4"};
   const Json int8 = Eval(arguments + Arguments{"--against=cache.codec=int8"})["against"];

@@ -12,6 +12,8 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
+from peers import PEERS
+
 HERE = pathlib.Path(__file__).resolve().parent
 GGUF_TYPE = {"f32": "f32", "bf16": "bf16", "int8": "q8_0", "int4": "q4_0"}  # of the same weights
 GGUF_FILES = ("q8_0", "q4_0", "q4_K_M")  # files that ng reads too, as they are
@@ -192,7 +194,6 @@ def parse_arguments():
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     shapes = sorted(path.stem for path in (HERE / "shapes").glob("*.json"))
-    peers = ["llama_cpp", "transformers", "ctranslate2"]
     parser.add_argument("models", type=pathlib.Path, help="make_models.py's folder")
     parser.add_argument("--bench", default=HERE.parents[1] / "build/bin/ng-bench")
     parser.add_argument("--shapes", type=names_of(shapes), default=["135m"],
@@ -200,7 +201,8 @@ def parse_arguments():
     parser.add_argument("--weights", type=names_of([*GGUF_TYPE, *GGUF_FILES]),
                         default=list(GGUF_TYPE), help=f"of {', '.join(GGUF_TYPE)}, and "
                         f"{', '.join(GGUF_FILES)}: both read the same file")
-    parser.add_argument("--peers", type=names_of(peers), default=peers, help=", ".join(peers))
+    parser.add_argument("--peers", type=names_of(PEERS), default=list(PEERS),
+                        help=", ".join(PEERS))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--prompt", type=int, default=512)
     parser.add_argument("--generate", type=int, default=64)

@@ -61,6 +61,11 @@ void PrintError(std::string_view program, const absl::Status& status) {
                OneLine(std::string(status.message())).c_str());
 }
 
+void PrintWarning(std::string_view program, std::string_view text) {
+  std::fprintf(stderr, "%.*s: warning: %s\n", static_cast<int>(program.size()), program.data(),
+               OneLine(text).c_str());
+}
+
 int Fail(std::string_view program, const absl::Status& status) {
   PrintError(program, status);
   return ExitCode(status);
@@ -71,6 +76,10 @@ int RunWatched(std::string_view program, EngineOptions options,
   ProgressBar bar;
   options.stop = WatchSignals();
   options.progress = [&](const Progress& progress) { bar.Show(progress); };
+  options.warning = [&](std::string_view text) {
+    bar.Clear();
+    PrintWarning(program, text);
+  };
   const absl::Status status = work(options, bar);
   bar.Clear();
   if (status.ok() || status.code() == absl::StatusCode::kCancelled) {

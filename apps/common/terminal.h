@@ -27,11 +27,14 @@ absl::Status WriteStdout(std::string_view bytes);
 // empty message: the reader of stdout went away.
 void PrintError(std::string_view program, const absl::Status& status);
 
+// "PROGRAM: warning: TEXT" as one line on stderr.
+void PrintWarning(std::string_view program, std::string_view text);
+
 // Prints it; returns its exit code.
 int Fail(std::string_view program, const absl::Status& status);
 
-// Runs `work` with what every program adds to its options: they stop at a signal and show progress
-// in the bar, which is cleared at the end. Returns the exit code, a signal's where one came and
+// Runs `work` with what every program adds to its options: they stop at a signal, print warnings and
+// show progress in the bar, which is cleared at the end. Returns the exit code, a signal's where one came and
 // nothing failed.
 int RunWatched(
     std::string_view program, EngineOptions options,

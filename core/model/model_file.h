@@ -41,6 +41,8 @@ struct ModelFile {
   // A tied head that the file holds a second time; it is bound and must equal the embedding.
   bool head_copy = false;
   bool made_up = false;  // the weights are random
+  // What the user should know about the file though it can run: lines that name it.
+  std::vector<std::string> warnings;
   // The tokens that end a text by the model's own metadata, which may name ids that its vocabulary
   // does not have; and where they were found.
   std::vector<int32_t> eos_ids;

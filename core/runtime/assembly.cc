@@ -250,6 +250,7 @@ absl::Status Assembly::CheckCacheRuns() const {
 
 absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options) {
   auto assembly = std::make_unique<Assembly>();
+  assembly->warnings = Warnings(options.warning);
   NG_ASSIGN_OR_RETURN(assembly->selection, SelectPlugins(options));
   const Config& config = assembly->config();
   NG_ASSIGN_OR_RETURN(assembly->isa, ChooseIsa(config.Text("run.isa")));
@@ -257,6 +258,7 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   assembly->executor = MakeExecutor(threads == 0 ? PhysicalCores() : static_cast<int>(threads));
 
   NG_ASSIGN_OR_RETURN(assembly->model, OpenModelOf(config, options.random_weights));
+  for (const std::string& warning : assembly->model.warnings) assembly->warnings.Add(warning);
   if (!assembly->model.made_up) NG_RETURN_IF_ERROR(OpenText(*assembly));
   NG_RETURN_IF_ERROR(BindChat(*assembly));
   assembly->model.metadata.reset();  // nothing is read of it from here on

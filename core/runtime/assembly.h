@@ -13,6 +13,7 @@
 #include "core/model/weight_types.h"
 #include "core/plugin/loader.h"
 #include "core/runtime/sampling.h"
+#include "core/runtime/warnings.h"
 #include "core/text/chat_template.h"
 #include "core/text/tokenizer.h"
 #include "ng/engine.h"
@@ -40,6 +41,7 @@ std::vector<ConfigKey> OptionKeys(const LoadedPlugin& plugin);
 
 struct Assembly {
   Selection selection;
+  Warnings warnings;
   IsaLevel isa = IsaLevel::kScalar;
   std::unique_ptr<Executor> executor;
   ModelFile model;

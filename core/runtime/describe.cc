@@ -165,6 +165,9 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
   for (const absl::string_view line : absl::StrSplit(assembly.config().ToAnnotated(), '\n')) {
     if (!line.empty()) absl::StrAppend(&out, "  ", line, "\n");
   }
+  if (!assembly.warnings.lines().empty()) {
+    absl::StrAppend(&out, "warnings\n  ", absl::StrJoin(assembly.warnings.lines(), "\n  "), "\n");
+  }
   absl::StrAppend(&out, "plugins\n  ", assembly.selection.attention.Describe(), "\n  ",
                   assembly.selection.cache.Describe(), "\n");
   for (const LoadedPlugin& stage : assembly.selection.stages) {

@@ -51,6 +51,9 @@ struct EngineOptions {
   // InterruptedError or stop_reason "interrupted". May be null. Not owned.
   const std::atomic<bool>* stop = nullptr;
   std::function<void(const Progress&)> progress;  // called on the engine's thread; may be empty
+  // Told what the user should know though it is no error (a key that nobody reads, fewer threads than
+  // asked for): one line without its end, each once. Called on the engine's thread; may be empty.
+  std::function<void(std::string_view)> warning;
   // A config.json of any family: its shape runs with weights that are made up, always the same, and
   // without a tokenizer. model.path and tokenizer.path must then be unset. Empty: a model file.
   std::string random_weights;

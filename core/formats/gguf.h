@@ -40,7 +40,8 @@ enum class GgufType : uint32_t {
 };
 
 // The key-values of a file. Single values are read as the fields of a JSON object are, with the
-// same errors; arrays by their element. The const methods may be called from any thread.
+// same errors; arrays by their element. Which keys were read is remembered, whoever read them; so
+// one thread at a time.
 class GgufMetadata {
  public:
   // The values of an array as the file holds them.
@@ -56,6 +57,9 @@ class GgufMetadata {
   // Each key once. An array's field is an object with its "count", so that who asks for a single
   // value is told what is there. Borrows the metadata.
   JsonFields fields() const;
+  // The keys that say something and that nobody read; to ask how long an array is is not to read
+  // it.
+  std::vector<std::string> Unread() const;
 
   // The array of that key. Errors: ModelFileError naming the file and the key, where it is missing
   // or something else.
@@ -66,6 +70,8 @@ class GgufMetadata {
   // For the reader. False: the key is there already.
   bool Add(std::string_view key, nlohmann::json value);
   bool Add(std::string_view key, Array array);
+  // Takes a key out; gives its field, if there was one.
+  std::optional<nlohmann::json> Remove(const std::string& key);
 
  private:
   absl::StatusOr<const Array*> Find(std::string_view key, std::string_view wanted) const;
@@ -73,6 +79,7 @@ class GgufMetadata {
   std::string path_;
   nlohmann::json values_ = nlohmann::json::object();
   std::map<std::string, Array, std::less<>> arrays_;
+  std::shared_ptr<ReadKeys> read_ = std::make_shared<ReadKeys>();
 };
 
 struct GgufFile {

@@ -50,7 +50,17 @@ bool IsInteger(GgufType type) {
 
 }  // namespace
 
-JsonFields GgufMetadata::fields() const { return JsonFields::Of(values_, path_).value(); }
+JsonFields GgufMetadata::fields() const { return JsonFields::Of(values_, path_, read_).value(); }
+
+std::vector<std::string> GgufMetadata::Unread() const {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : values_.items()) {
+    const auto array = arrays_.find(key);
+    const bool empty = array == arrays_.end() ? SaysNothing(value) : array->second.count == 0;
+    if (!empty && !read_->contains(key)) names.push_back(key);
+  }
+  return names;
+}
 
 bool GgufMetadata::Add(std::string_view key, nlohmann::json value) {
   return values_.emplace(key, std::move(value)).second;
@@ -64,10 +74,22 @@ bool GgufMetadata::Add(std::string_view key, Array array) {
   return true;
 }
 
+std::optional<nlohmann::json> GgufMetadata::Remove(const std::string& key) {
+  const auto found = values_.find(key);
+  if (found == values_.end()) return std::nullopt;
+  nlohmann::json value = std::move(*found);
+  values_.erase(found);
+  arrays_.erase(key);
+  return value;
+}
+
 absl::StatusOr<const GgufMetadata::Array*> GgufMetadata::Find(std::string_view key,
                                                               std::string_view wanted) const {
   const auto found = arrays_.find(key);
-  if (found != arrays_.end()) return &found->second;
+  if (found != arrays_.end()) {
+    read_->emplace(key);
+    return &found->second;
+  }
   const auto single = values_.find(key);
   return ModelFileError(absl::StrCat(
       path_, ": key \"", View(key), "\"",

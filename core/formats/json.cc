@@ -1,6 +1,8 @@
 #include "core/formats/json.h"
 
+#include <algorithm>
 #include <exception>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -130,19 +132,52 @@ std::string JsonExcerpt(const Json& value) {
   return text;
 }
 
+bool SaysNothing(const Json& value) {
+  if (value.is_boolean()) return !value.get<bool>();
+  if (value.is_string()) return value.get_ref<const std::string&>().empty();
+  return value.empty();  // of a number: no
+}
+
 absl::StatusOr<JsonFields> JsonFields::Of(const Json& value, const std::string& file) {
+  return Of(value, file, std::make_shared<ReadKeys>());
+}
+
+absl::StatusOr<JsonFields> JsonFields::Of(const Json& value, const std::string& file,
+                                          std::shared_ptr<ReadKeys> read) {
   if (!value.is_object()) {
     return ModelFileError(
         absl::StrCat(file, ": is ", JsonExcerpt(value), ", must be a JSON object"));
   }
-  return JsonFields(&value, file, "");
+  return JsonFields(&value, file, "", std::move(read));
 }
 
-bool JsonFields::Has(std::string_view key) const { return Find(key) != nullptr; }
+bool JsonFields::Has(std::string_view key) const { return Peek(key) != nullptr; }
 
-const Json* JsonFields::Find(std::string_view key) const {
+const Json* JsonFields::Peek(std::string_view key) const {
   const auto found = object_->find(key);
   return found == object_->end() || found->is_null() ? nullptr : &*found;
+}
+
+const Json* JsonFields::Find(std::string_view key) const {
+  const Json* value = Peek(key);
+  if (value != nullptr) read_->insert(absl::StrCat(prefix_, View(key)));
+  return value;
+}
+
+std::vector<std::string> JsonFields::Unread() const {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : object_->items()) {
+    const std::string name = prefix_ + key;
+    const std::string inner = name + ".";
+    if (SaysNothing(value) || read_->contains(name)) continue;
+    if (read_->contains(inner)) {
+      std::ranges::move(JsonFields(&value, file_, inner, read_).Unread(),
+                        std::back_inserter(names));
+    } else {
+      names.push_back(name);
+    }
+  }
+  return names;
 }
 
 absl::Status JsonFields::Wrong(std::string_view key, const Json& value,
@@ -237,10 +272,12 @@ absl::StatusOr<std::optional<std::vector<std::string>>> JsonFields::OptionalText
 }
 
 absl::StatusOr<std::optional<JsonFields>> JsonFields::OptionalObject(std::string_view key) const {
-  const Json* value = Find(key);
+  const Json* value = Peek(key);
   if (value == nullptr) return std::nullopt;
   if (!value->is_object()) return Wrong(key, *value, "a JSON object");
-  return JsonFields(value, file_, absl::StrCat(prefix_, View(key), "."));
+  const std::string inner = absl::StrCat(prefix_, View(key), ".");
+  read_->insert(inner);
+  return JsonFields(value, file_, inner, read_);
 }
 
 absl::StatusOr<int64_t> JsonFields::Int(std::string_view key, Range<int64_t> range) const {

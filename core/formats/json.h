@@ -6,8 +6,11 @@
 #define NG_CORE_FORMATS_JSON_H_
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,16 +39,33 @@ struct Range {  // both ends allowed
   T max;
 };
 
+// The values that a key may have and say nothing by: null, false, an empty text, list or object.
+bool SaysNothing(const nlohmann::json& value);
+
+// The keys of one file that somebody read, by their dotted names; "outer." where the fields of an
+// object were asked for.
+using ReadKeys = std::set<std::string, std::less<>>;
+
 // The fields of one JSON object. An optional field that is absent or null is nullopt. Errors name
 // the file, the key, the value found and what is allowed:
 //   config.json: key "n_layers" = "two", must be an integer in [1, 1024]
-// Borrows the object.
+// Borrows the object. Remembers which keys were read, in one log for all its copies and for the
+// objects in it; so one thread at a time.
 class JsonFields {
  public:
   // Errors: the value is no object.
   static absl::StatusOr<JsonFields> Of(const nlohmann::json& value, const std::string& file);
+  // With a log that outlives these fields.
+  static absl::StatusOr<JsonFields> Of(const nlohmann::json& value, const std::string& file,
+                                       std::shared_ptr<ReadKeys> read);
 
+  // Whether there is such a key, null aside. Does not count as reading it.
   bool Has(std::string_view key) const;
+  // The value as it stands; null where the key is absent or JSON null. All in it counts as read.
+  const nlohmann::json* Find(std::string_view key) const;
+  // The dotted names of the keys that say something and that nobody read, in the object's order. An
+  // object whose fields nobody asked for is one key.
+  std::vector<std::string> Unread() const;
 
   absl::StatusOr<int64_t> Int(std::string_view key, Range<int64_t> range) const;
   absl::StatusOr<double> Number(std::string_view key, Range<double> range) const;
@@ -67,10 +87,14 @@ class JsonFields {
   absl::StatusOr<std::optional<JsonFields>> OptionalObject(std::string_view key) const;
 
  private:
-  JsonFields(const nlohmann::json* object, std::string file, std::string prefix)
-      : object_(object), file_(std::move(file)), prefix_(std::move(prefix)) {}
+  JsonFields(const nlohmann::json* object, std::string file, std::string prefix,
+             std::shared_ptr<ReadKeys> read)
+      : object_(object),
+        file_(std::move(file)),
+        prefix_(std::move(prefix)),
+        read_(std::move(read)) {}
 
-  const nlohmann::json* Find(std::string_view key) const;  // null where absent or JSON null
+  const nlohmann::json* Peek(std::string_view key) const;  // as Find, and does not count
   absl::Status Wrong(std::string_view key, const nlohmann::json& value,
                      std::string_view allowed) const;
   absl::Status Missing(std::string_view key, std::string_view allowed) const;
@@ -78,6 +102,7 @@ class JsonFields {
   const nlohmann::json* object_;
   std::string file_;
   std::string prefix_;  // "outer."
+  std::shared_ptr<ReadKeys> read_;
 };
 
 }  // namespace ng

@@ -158,5 +158,29 @@ TEST_F(JsonFieldsTest, RefusesIntegersOutsideTheirRange) {
   EXPECT_FALSE(fields_.Number("eps", {1, 2}).ok());
 }
 
+TEST(JsonFieldsUnread, NamesWhatSaysSomethingAndNobodyRead) {
+  const nlohmann::json json = nlohmann::json::parse(R"({
+      "read": 1, "unread": 0, "asked": 2, "null": null, "false": false, "text": "", "list": [],
+      "object": {}, "rope": {"factor": 2, "type": "x", "deep": {"read": 1, "not": 2}},
+      "whole": {"a": 1}, "shut": {"a": 1}})");
+  const JsonFields fields = JsonFields::Of(json, "config.json").value();
+  EXPECT_EQ(fields.Int("read", {0, 9}).value(), 1);
+  EXPECT_TRUE(fields.Has("asked"));
+  EXPECT_NE(fields.Find("whole"), nullptr);
+  const JsonFields copy = fields;
+  const JsonFields rope = *copy.OptionalObject("rope").value();
+  EXPECT_EQ(rope.Int("factor", {0, 9}).value(), 2);
+  EXPECT_EQ(rope.OptionalObject("deep").value()->Int("read", {0, 9}).value(), 1);
+  EXPECT_THAT(fields.Unread(),
+              ElementsAre("asked", "rope.deep.not", "rope.type", "shut", "unread"));
+}
+
+TEST(JsonFieldsUnread, KeepsALogThatOutlivesTheFields) {
+  const nlohmann::json json = {{"a", 1}, {"b", 2}};
+  const auto read = std::make_shared<ReadKeys>();
+  EXPECT_TRUE(JsonFields::Of(json, "x", read).value().Int("a", {0, 9}).ok());
+  EXPECT_THAT(JsonFields::Of(json, "x", read).value().Unread(), ElementsAre("b"));
+}
+
 }  // namespace
 }  // namespace ng

@@ -19,10 +19,10 @@ absl::Status AsUsage(const absl::Status& status) {
   return UsageError({message.data(), message.size()});
 }
 
-absl::StatusOr<std::string> ReadUserFile(const std::string& path) {
-  absl::StatusOr<std::string> text = ReadWholeFile(path, kMaxFile);
-  if (!text.ok()) return AsUsage(text.status());
-  return text;
+absl::StatusOr<std::string> ReadUserFile(const std::string& path, const std::atomic<bool>* stop) {
+  absl::StatusOr<std::string> text = ReadText(path, kMaxFile, stop);
+  if (text.ok() || text.status().code() == absl::StatusCode::kCancelled) return text;
+  return AsUsage(text.status());
 }
 
 absl::StatusOr<std::vector<int32_t>> ParseTokenIds(std::string_view text, const std::string& name) {

@@ -3,6 +3,7 @@
 #ifndef NG_APPS_COMMON_INPUT_H_
 #define NG_APPS_COMMON_INPUT_H_
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,8 +16,9 @@ namespace ng {
 // The same status as a UsageError.
 absl::Status AsUsage(const absl::Status& status);
 
-// A whole file of at most 1 GiB. Errors: UsageError.
-absl::StatusOr<std::string> ReadUserFile(const std::string& path);
+// A whole file, or what a pipe has up to its end, of at most 1 GiB. Waits for a pipe's writers
+// until `stop` is set. Errors: UsageError; InterruptedError.
+absl::StatusOr<std::string> ReadUserFile(const std::string& path, const std::atomic<bool>* stop);
 
 // Ids separated by blanks, line ends or commas; `name` says where they stand. Not checked against a
 // vocabulary. Errors: UsageError.

@@ -53,6 +53,7 @@ absl::Status ReadSource(const po::variables_map& values, CommandLine* line) {
   line->text_file = text("text-file");
   line->ids_file = text("ids-file");
   line->save_ids = text("save-ids");
+  if (line->save_ids && line->save_ids->empty()) return UsageError("--save-ids needs a file name");
   const std::optional<std::string> samples = text("samples");
   if (samples) {
     NG_ASSIGN_OR_RETURN(line->samples, ParseWholeNumber("samples", *samples, {1, kMostSamples}));

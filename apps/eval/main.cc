@@ -1,12 +1,14 @@
 // ng-eval: what a config's predictions are worth, through its cache: perplexity, how far another
 // config is from it, and the card of all caches and codecs.
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "apps/common/outputs.h"
 #include "apps/common/terminal.h"
 #include "apps/common/version.h"
 #include "apps/eval/card.h"
@@ -15,7 +17,6 @@
 #include "apps/eval/report.h"
 #include "apps/eval/texts.h"
 #include "core/config/config.h"
-#include "core/formats/file.h"
 #include "core/runtime/assembly.h"
 #include "ng/engine.h"
 
@@ -61,16 +62,29 @@ absl::Status CheckFits(const Engine& engine, const Window& longest) {
                   absl::StrCat("a window of ", longest.fed.size(), " tokens: "));
 }
 
-absl::StatusOr<Texts> GetTexts(const CommandLine& line, Engine& engine) {
+// Reads or draws the texts and writes them where the command line asks for that. `inputs` are the
+// files that were read so far.
+absl::StatusOr<Texts> GetTexts(const CommandLine& line, Engine& engine, const InputLog& inputs,
+                               const std::atomic<bool>* stop) {
   const int64_t limit = TokenLimit(engine);
   if (limit > 0 && line.window > limit) {
     return LimitError(
         absl::StrCat("--window ", line.window, " > ", limit, " tokens that fit a sequence"));
   }
   const int64_t window = line.window > 0 ? line.window : limit;
-  if (line.samples == 0) return ReadTexts(line, engine);
-  if (window > 0) return DrawTexts(engine, line.samples, window);
-  return UsageError("the model states no context to fill; give --window");
+  Texts texts;
+  if (line.samples == 0) {
+    NG_ASSIGN_OR_RETURN(texts, ReadTexts(line, engine, stop));
+  } else if (window == 0) {
+    return UsageError("the model states no context to fill; give --window");
+  }
+  const NamedOutput output = {"--save-ids", line.save_ids.value_or("")};
+  NG_RETURN_IF_ERROR(CheckOutputs({&output, 1}, inputs));
+  if (line.samples > 0) {
+    NG_ASSIGN_OR_RETURN(texts, DrawTexts(engine, line.samples, window));
+  }
+  if (line.save_ids) NG_RETURN_IF_ERROR(WriteTexts(*line.save_ids, texts, stop));
+  return texts;
 }
 
 // An error about the other config.
@@ -138,16 +152,14 @@ absl::Status Score(const CommandLine& line, const EngineOptions& options, const 
 }
 
 absl::Status Run(const CommandLine& line, const EngineOptions& given) {
+  const InputLog inputs;
   NG_ASSIGN_OR_RETURN(const EngineOptions options, ReferenceOptions(line, given));
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
   NG_RETURN_IF_ERROR(CheckUsesCache(*engine));
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> candidate,
                       OpenCandidate(line, options, *engine));
   NG_RETURN_IF_ERROR(CheckDepths(line, TokenLimit(*engine)));
-  // Whether it can be written is known before anything is computed.
-  if (line.save_ids) NG_RETURN_IF_ERROR(AtomicFileWriter::Create(*line.save_ids).status());
-  NG_ASSIGN_OR_RETURN(const Texts texts, GetTexts(line, *engine));
-  if (line.save_ids) NG_RETURN_IF_ERROR(WriteTexts(*line.save_ids, texts));
+  NG_ASSIGN_OR_RETURN(const Texts texts, GetTexts(line, *engine, inputs, options.stop));
   return Score(line, options, texts, *engine, candidate.get());
 }
 

@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "apps/common/input.h"
 #include "core/config/config.h"
-#include "core/formats/file.h"
+#include "core/formats/output_file.h"
 #include "core/runtime/request_checks.h"
 #include "core/runtime/sampling.h"
 
@@ -31,10 +31,11 @@ absl::Status CheckText(std::span<const int32_t> ids, const std::string& name,
 
 }  // namespace
 
-absl::StatusOr<Texts> ReadTexts(const CommandLine& line, const Engine& engine) {
+absl::StatusOr<Texts> ReadTexts(const CommandLine& line, const Engine& engine,
+                                const std::atomic<bool>* stop) {
   const std::string& path = line.text_file ? *line.text_file : *line.ids_file;
   const ModelShape& shape = engine.model_shape();
-  NG_ASSIGN_OR_RETURN(const std::string content, ReadUserFile(path));
+  NG_ASSIGN_OR_RETURN(const std::string content, ReadUserFile(path, stop));
   Texts texts;
   if (line.text_file) {
     absl::StatusOr<std::vector<int32_t>> ids = engine.Encode(content, {});
@@ -83,8 +84,9 @@ absl::StatusOr<Texts> DrawTexts(Engine& engine, int64_t n, int64_t n_tokens) {
   return texts;
 }
 
-absl::Status WriteTexts(const std::string& path, const Texts& texts) {
-  NG_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path));
+absl::Status WriteTexts(const std::string& path, const Texts& texts,
+                        const std::atomic<bool>* stop) {
+  NG_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path, stop));
   for (const std::vector<int32_t>& ids : texts) {
     NG_RETURN_IF_ERROR(file.Write(absl::StrCat(absl::StrJoin(ids, " "), "\n")));
   }

@@ -2,6 +2,7 @@
 #ifndef NG_APPS_EVAL_TEXTS_H_
 #define NG_APPS_EVAL_TEXTS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -17,8 +18,10 @@ namespace ng::eval {
 using Texts = std::vector<std::vector<int32_t>>;
 
 // The text or the ids of the command line's file, at least two tokens each, inside the vocabulary.
-// Errors: UsageError naming the file and the line.
-absl::StatusOr<Texts> ReadTexts(const CommandLine& line, const Engine& engine);
+// `stop` ends the wait for a pipe's text. Errors: UsageError naming the file and the line;
+// InterruptedError.
+absl::StatusOr<Texts> ReadTexts(const CommandLine& line, const Engine& engine,
+                                const std::atomic<bool>* stop);
 
 // What must be in a config for DrawTexts to draw from the model as it is: at temperature 1, and no
 // id ends a text.
@@ -29,8 +32,9 @@ std::vector<std::string> DrawingOverrides();
 // says. Errors: UsageError for texts of one token; those of the engine; InterruptedError.
 absl::StatusOr<Texts> DrawTexts(Engine& engine, int64_t n, int64_t n_tokens);
 
-// A line for each text. Errors: OutputError.
-absl::Status WriteTexts(const std::string& path, const Texts& texts);
+// A line for each text. `stop` ends a wait for the reader of a pipe. Errors: OutputError;
+// InterruptedError.
+absl::Status WriteTexts(const std::string& path, const Texts& texts, const std::atomic<bool>* stop);
 
 // Tokens that an empty cache is fed with, and what follows each of them.
 struct Window {

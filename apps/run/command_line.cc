@@ -157,42 +157,18 @@ absl::Status CheckCaches(const CommandLine& line) {
   return absl::OkStatus();
 }
 
-// Whether both names lead to one regular file, which only one of two outputs could keep.
-bool IsSameFile(const std::string& a, const std::string& b) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  const fs::path real = fs::weakly_canonical(fs::absolute(a, ignored), ignored);
-  if (real != fs::weakly_canonical(fs::absolute(b, ignored), ignored)) return false;
-  return !fs::exists(real, ignored) || fs::is_regular_file(real, ignored);
-}
-
-using NamedFile = std::pair<const char*, std::string*>;  // of an option; empty: not given
-
-absl::Status CheckDistinct(std::span<const NamedFile> outputs) {
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    for (const auto& [name, file] : outputs.first(i)) {
-      const std::string& other = *outputs[i].second;
-      if (file->empty() || other.empty() || !IsSameFile(*file, other)) continue;
-      return UsageError(
-          absl::StrCat("--", name, " and --", outputs[i].first, " name one file: ", other));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ReadOutput(const Arguments& arguments, CommandLine* line) {
   const po::variables_map& values = arguments.values;
   NG_ASSIGN_OR_RETURN(line->jsonl, WantsJsonl(arguments));
-  const NamedFile files[] = {{"steps", &line->steps},
-                             {"save", &line->save},
-                             {"save-cache", &line->save_cache},
-                             {"load-cache", &line->load_cache}};
+  const std::pair<const char*, std::string*> files[] = {{"steps", &line->steps},
+                                                        {"save", &line->save},
+                                                        {"save-cache", &line->save_cache},
+                                                        {"load-cache", &line->load_cache}};
   for (const auto& [name, file] : files) {
     if (values.count(name) == 0) continue;
     *file = values[name].as<std::string>();
     if (file->empty()) return UsageError(absl::StrCat("--", name, " needs a file name"));
   }
-  NG_RETURN_IF_ERROR(CheckDistinct(std::span(files).first<3>()));
   if (line->chat && (!line->steps.empty() || !line->save.empty() || !line->trace_layers.empty())) {
     return UsageError(
         "--chat records nothing; use --steps, --save and --trace-layer with another prompt option");

@@ -1,5 +1,6 @@
 // ng-run: a config and a prompt in, a completion out.
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <numeric>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "apps/common/outputs.h"
 #include "apps/common/terminal.h"
 #include "apps/common/version.h"
 #include "apps/run/chat.h"
@@ -18,6 +20,7 @@
 #include "apps/run/outputs.h"
 #include "apps/run/prompts.h"
 #include "core/config/help.h"
+#include "core/formats/output_file.h"
 #include "core/runtime/assembly.h"
 #include "ng/engine.h"
 
@@ -68,18 +71,15 @@ GenerateOptions WhatToKeep(const CommandLine& line, const ModelShape& shape) {
   return options;
 }
 
+// `stop` ends a wait for the reader of a pipe that is written to.
 absl::Status Generate(Engine& engine, const CommandLine& line,
-                      std::span<const GenerateRequest> requests, ProgressBar& bar) {
+                      std::span<const GenerateRequest> requests, const std::atomic<bool>* stop,
+                      ProgressBar& bar) {
   CompletionWriter completions(engine, line.jsonl, requests.size(), 0);
   std::optional<StepsWriter> steps;
   if (!line.steps.empty()) {
-    NG_ASSIGN_OR_RETURN(StepsWriter writer,
-                        StepsWriter::Create(line.steps, engine, !line.trace_layers.empty()));
-    steps.emplace(std::move(writer));
-  }
-  // Written at the end; whether it can be is known before anything is computed.
-  for (const std::string& file : {line.save, line.save_cache}) {
-    if (!file.empty()) NG_RETURN_IF_ERROR(AtomicFileWriter::Create(file).status());
+    NG_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(line.steps, stop));
+    steps.emplace(std::move(file), engine, !line.trace_layers.empty());
   }
   TensorSaver saver(line, engine);
   GenerateOptions options = WhatToKeep(line, engine.model_shape());
@@ -98,20 +98,25 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
   // What has been recorded is kept, whatever ended the run.
   absl::Status status = done.status();
   if (steps) status.Update(steps->Commit());
-  if (!line.save.empty()) status.Update(saver.Write());
+  if (!line.save.empty()) status.Update(saver.Write(stop));
   if (status.ok()) std::fprintf(stderr, "%s\n", ClosingLine(engine, *done).c_str());
   return status;
 }
 
 absl::Status Run(const CommandLine& line, const EngineOptions& options, ProgressBar& bar) {
+  const InputLog inputs;
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
   NG_RETURN_IF_ERROR(CheckTraced(line, engine->model_shape()));
-  NG_ASSIGN_OR_RETURN(const std::vector<GenerateRequest> requests, ReadRequests(line, *engine));
+  NG_ASSIGN_OR_RETURN(const std::vector<GenerateRequest> requests,
+                      ReadRequests(line, *engine, options.stop));
   if (line.chat && engine->config().Text("run.on_full") == "recompute") {
     return UsageError(engine->config().Describe("run.on_full") +
                       " = recompute does not go with --chat: a conversation that is full refuses "
                       "the next message");
   }
+  const NamedOutput outputs[] = {
+      {"--steps", line.steps}, {"--save", line.save}, {"--save-cache", line.save_cache}};
+  NG_RETURN_IF_ERROR(CheckOutputs(outputs, inputs));
   RunNeeds needs = Needs(requests);
   needs.prompt_logits = line.save_logits;
   if (requests.empty()) needs.max_tokens = ChatCapacity(*engine);
@@ -127,7 +132,7 @@ absl::Status Run(const CommandLine& line, const EngineOptions& options, Progress
   NG_RETURN_IF_ERROR(engine->Load(needs));
   bar.Clear();
   if (line.chat) return Chat(*engine, line, needs.max_tokens, *options.stop);
-  return Generate(*engine, line, requests, bar);
+  return Generate(*engine, line, requests, options.stop, bar);
 }
 
 int Main(int argc, const char* const* argv) {

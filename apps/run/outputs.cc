@@ -147,12 +147,6 @@ absl::Status CompletionWriter::Write(int index, const Completion& completion) {
   return WriteStdout(Line(json));
 }
 
-absl::StatusOr<StepsWriter> StepsWriter::Create(const std::string& path, const Engine& engine,
-                                                bool traced) {
-  NG_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path));
-  return StepsWriter(std::move(file), engine, traced);
-}
-
 absl::Status StepsWriter::OnStep(int index, const StepRecord& record) {
   Json json;
   json["index"] = index;

@@ -2,6 +2,7 @@
 #ifndef NG_APPS_RUN_OUTPUTS_H_
 #define NG_APPS_RUN_OUTPUTS_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,7 +11,7 @@
 #include <vector>
 
 #include "apps/run/command_line.h"
-#include "core/formats/file.h"
+#include "core/formats/output_file.h"
 #include "core/formats/safetensors.h"
 #include "core/text/utf8.h"
 #include "ng/engine.h"
@@ -43,15 +44,12 @@ class CompletionWriter {
 // --steps: a line per generated token.
 class StepsWriter {
  public:
-  static absl::StatusOr<StepsWriter> Create(const std::string& path, const Engine& engine,
-                                            bool traced);
+  StepsWriter(AtomicFileWriter file, const Engine& engine, bool traced)
+      : file_(std::move(file)), engine_(&engine), traced_(traced) {}
   absl::Status OnStep(int index, const StepRecord& record);
   absl::Status Commit() { return file_.Commit(); }
 
  private:
-  StepsWriter(AtomicFileWriter file, const Engine& engine, bool traced)
-      : file_(std::move(file)), engine_(&engine), traced_(traced) {}
-
   AtomicFileWriter file_;
   const Engine* engine_;
   bool traced_;
@@ -64,7 +62,10 @@ class TensorSaver {
 
   void OnStep(int index, const StepRecord& record);
   void OnDone(int index, const Completion& completion);
-  absl::Status Write() const { return WriteSafetensors(line_.save, tensors_); }
+  // `stop` ends a wait for the reader of a pipe.
+  absl::Status Write(const std::atomic<bool>* stop) const {
+    return WriteSafetensors(line_.save, tensors_, stop);
+  }
 
  private:
   void AddAttnFull(int index, const Completion& completion);

@@ -80,8 +80,9 @@ absl::StatusOr<GenerateRequest> ParseLine(std::string_view text, const std::stri
 }
 
 absl::StatusOr<std::vector<GenerateRequest>> ReadPromptsFile(const CommandLine& line,
-                                                             const Engine& engine) {
-  NG_ASSIGN_OR_RETURN(const std::string text, ReadUserFile(*line.prompts));
+                                                             const Engine& engine,
+                                                             const std::atomic<bool>* stop) {
+  NG_ASSIGN_OR_RETURN(const std::string text, ReadUserFile(*line.prompts, stop));
   std::vector<GenerateRequest> requests;
   std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
   if (lines.back().empty()) lines.pop_back();
@@ -104,13 +105,14 @@ absl::StatusOr<std::vector<GenerateRequest>> ReadPromptsFile(const CommandLine& 
 }  // namespace
 
 absl::StatusOr<std::vector<GenerateRequest>> ReadRequests(const CommandLine& line,
-                                                          const Engine& engine) {
-  if (line.prompts) return ReadPromptsFile(line, engine);
+                                                          const Engine& engine,
+                                                          const std::atomic<bool>* stop) {
+  if (line.prompts) return ReadPromptsFile(line, engine, stop);
   GenerateRequest request = NewRequest(line, engine);
   if (line.prompt) {
     NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.Encode(*line.prompt, {line.parse_special}));
   } else if (line.prompt_file) {
-    NG_ASSIGN_OR_RETURN(const std::string text, ReadUserFile(*line.prompt_file));
+    NG_ASSIGN_OR_RETURN(const std::string text, ReadUserFile(*line.prompt_file, stop));
     NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.Encode(text, {line.parse_special}));
   } else if (line.prompt_ids) {
     NG_ASSIGN_OR_RETURN(request.prompt_ids, ParseTokenIds(*line.prompt_ids, "--prompt-ids"));

@@ -2,6 +2,7 @@
 #ifndef NG_APPS_RUN_PROMPTS_H_
 #define NG_APPS_RUN_PROMPTS_H_
 
+#include <atomic>
 #include <vector>
 
 #include "apps/run/command_line.h"
@@ -11,9 +12,11 @@
 namespace ng::run {
 
 // The requests of the command line, each checked against the vocabulary and the caps. Empty when it
-// names none (or --chat). Errors: UsageError (a --prompts file is named with the line), LimitError.
+// names none (or --chat). `stop` ends the wait for a pipe's text. Errors: UsageError (a --prompts
+// file is named with the line), LimitError, InterruptedError.
 absl::StatusOr<std::vector<GenerateRequest>> ReadRequests(const CommandLine& line,
-                                                          const Engine& engine);
+                                                          const Engine& engine,
+                                                          const std::atomic<bool>* stop);
 
 }  // namespace ng::run
 

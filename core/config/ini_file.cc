@@ -1,17 +1,13 @@
 // INI text -> entries. Boost.Program_options splits each `key = value`; everything it would accept
 // or reject without saying where (sections, comments, quotes, control characters, repeated keys) is
 // dealt with line by line before and after it, so that every error has a file and a line.
-#include <array>
 #include <boost/program_options/errors.hpp>
 #include <boost/program_options/options_description.hpp>
 #include <boost/program_options/parsers.hpp>
-#include <cerrno>
-#include <filesystem>
-#include <fstream>
+#include <cstdint>
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -19,14 +15,14 @@
 #include "absl/strings/escaping.h"
 #include "core/config/config.h"
 #include "core/config/text.h"
+#include "core/formats/file.h"
 
 namespace ng {
 namespace {
 
 namespace po = boost::program_options;
-namespace fs = std::filesystem;
 
-constexpr size_t kLargestFile = size_t{4} << 20;
+constexpr int64_t kLargestFile = int64_t{4} << 20;
 
 struct Assignment {
   std::string key;
@@ -178,24 +174,6 @@ class IniParser {
   std::vector<ConfigEntry> entries_;
 };
 
-absl::Status CheckIsFile(const std::string& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  switch (status.type()) {
-    case fs::file_type::regular:
-      return absl::OkStatus();
-    case fs::file_type::not_found:
-      return UsageError("config file " + path + ": no such file");
-    case fs::file_type::directory:
-      return UsageError("config file " + path + ": is a directory, must be a file");
-    case fs::file_type::none:
-    case fs::file_type::unknown:
-      return UsageError("config file " + path + ": cannot be read: " + error.message());
-    default:  // a device would never end, a pipe might never begin
-      return UsageError("config file " + path + ": must be a regular file");
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<ConfigEntry>> ParseIni(std::string_view text, const std::string& file) {
@@ -203,25 +181,13 @@ absl::StatusOr<std::vector<ConfigEntry>> ParseIni(std::string_view text, const s
 }
 
 absl::StatusOr<std::vector<ConfigEntry>> ReadIniFile(const std::string& path) {
-  NG_RETURN_IF_ERROR(CheckIsFile(path));
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  // Whatever its size claims to be, it is too large once more is read than allowed.
-  std::string text;
-  std::array<char, 4096> piece;
-  while (in && text.size() <= kLargestFile) {
-    in.read(piece.data(), piece.size());
-    text.append(piece.data(), static_cast<size_t>(in.gcount()));
+  // Not from a pipe: paths in it are relative to where it lies.
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kLargestFile);
+  if (!text.ok()) {
+    const absl::string_view why = text.status().message();
+    return UsageError("config file " + std::string(why));
   }
-  if (!in.is_open() || in.bad()) {
-    return UsageError("config file " + path +
-                      ": cannot be read: " + std::generic_category().message(errno));
-  }
-  if (text.size() > kLargestFile) {
-    return UsageError("config file " + path + ": must be at most " + std::to_string(kLargestFile) +
-                      " bytes; is this a config file?");
-  }
-  return ParseIni(text, path);
+  return ParseIni(*text, path);
 }
 
 }  // namespace ng

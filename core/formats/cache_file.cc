@@ -21,7 +21,7 @@ constexpr uint32_t kVersion = 1;
 constexpr int64_t kFixedBytes = 48;  // up to the fields
 constexpr int64_t kChecksumBytes = 8;
 constexpr int64_t kLeastBytes = kFixedBytes + kChecksumBytes;
-constexpr int64_t kMostHeaderBytes = int64_t{1} << 30;  // a quarter of a billion ids
+constexpr int64_t kMostHeaderBytes = int64_t{1} << 26;  // sixteen million ids
 constexpr size_t kMostFieldBytes = 4096;                // of a name or a value
 
 template <typename T>
@@ -111,7 +111,8 @@ class HeaderReader {
       return Wrong("header_bytes is ", n, ", must be in [", kLeastBytes, ", ", most, "]");
     }
     header_bytes = static_cast<int64_t>(n);
-    return absl::OkStatus();
+    const uint64_t n_layers = *cursor.U64();
+    return CheckSize(n_layers, *cursor.U64());
   }
 
   // Everything of it, the checksum left out.
@@ -120,8 +121,8 @@ class HeaderReader {
     cursor.Bytes(kMagic.size() + sizeof(kVersion));
     const uint32_t n_fields = *cursor.U32();
     cursor.U64();  // header_bytes
-    const uint64_t n_layers = *cursor.U64();
-    const uint64_t layer_bytes = *cursor.U64();
+    cursor.U64();  // n_layers
+    cursor.U64();  // layer_bytes
     const uint64_t n_tokens = *cursor.U64();
     for (uint32_t i = 0; i < n_fields; ++i) {
       const std::optional<std::string_view> name = cursor.LengthPrefixedString();
@@ -137,7 +138,6 @@ class HeaderReader {
       }
       header.fields.push_back({std::string(*name), std::string(*value)});
     }
-    NG_RETURN_IF_ERROR(CheckSize(n_layers, layer_bytes));
     return ParseIds(n_tokens, cursor);
   }
 
@@ -196,7 +196,8 @@ absl::Status CacheFile::ReadLayer(int64_t layer, std::span<std::byte> image) con
 }
 
 absl::StatusOr<CacheFileWriter> CacheFileWriter::Create(const std::string& path,
-                                                        const CacheFileHeader& header) {
+                                                        const CacheFileHeader& header,
+                                                        const std::atomic<bool>* stop) {
   std::string bytes = HeaderBytes(header);
   const uint64_t checksum = HashOf(bytes);
   AppendNumber(&bytes, checksum);
@@ -204,7 +205,7 @@ absl::StatusOr<CacheFileWriter> CacheFileWriter::Create(const std::string& path,
     return OutputError(absl::StrCat(path, ": the header of a cache snapshot would have ",
                                     bytes.size(), " bytes, may have ", kMostHeaderBytes));
   }
-  NG_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path));
+  NG_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path, stop));
   NG_RETURN_IF_ERROR(file.Write(bytes));
   return CacheFileWriter(std::move(file), checksum);
 }

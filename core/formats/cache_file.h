@@ -24,6 +24,7 @@
 #ifndef NG_CORE_FORMATS_CACHE_FILE_H_
 #define NG_CORE_FORMATS_CACHE_FILE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -32,6 +33,7 @@
 #include <vector>
 
 #include "core/formats/file.h"
+#include "core/formats/output_file.h"
 #include "ng/status.h"
 
 namespace ng {
@@ -53,7 +55,7 @@ struct CacheFileHeader {
 class CacheFile {
  public:
   // Reads and checks the header, and that the file has the bytes that it tells of. Memory: the
-  // header, which is never larger than the file. Errors: ModelFileError naming the file, what is
+  // header, of at most 64 MiB. Errors: ModelFileError naming the file, what is
   // wrong with it, the value found and the value allowed.
   static absl::StatusOr<CacheFile> Open(const std::string& path);
 
@@ -77,11 +79,13 @@ class CacheFile {
   uint64_t checksum_;  // the header's
 };
 
-// Writes one beside its target; it is there after Commit, or not at all. Errors: OutputError.
+// Writes one beside its target; it is there after Commit, or not at all. Errors: OutputError;
+// InterruptedError as AtomicFileWriter.
 class CacheFileWriter {
  public:
   static absl::StatusOr<CacheFileWriter> Create(const std::string& path,
-                                                const CacheFileHeader& header);
+                                                const CacheFileHeader& header,
+                                                const std::atomic<bool>* stop = nullptr);
   // The layers in their order. REQUIRES: n_layers of them, each of layer_bytes.
   absl::Status WriteLayer(std::span<const std::byte> image);
   absl::Status Commit() { return file_.Commit(); }

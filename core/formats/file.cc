@@ -2,39 +2,110 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <optional>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/formats/system_call.h"
 
 namespace ng {
 namespace {
 
-std::string SystemReason(int error) { return std::generic_category().message(error); }
+// Begins the small text that Git keeps in the place of a file stored elsewhere.
+constexpr std::string_view kLfsPointer = "version https://git-lfs.github.com/spec/";
+constexpr int64_t kMostLfsBytes = 1024;
+
+thread_local InputLog* innermost_log = nullptr;
 
 absl::Status ReadFailure(const std::string& path, std::string_view what) {
   return ModelFileError(absl::StrCat(path, ": ", absl::string_view(what.data(), what.size())));
 }
 
-template <typename Call>
-auto RetryOnInterrupt(Call call) {
-  auto result = call();
-  while (result < 0 && errno == EINTR) result = call();
-  return result;
+absl::Status TooLarge(const std::string& path, const std::string& size, int64_t max_bytes) {
+  return ReadFailure(path, absl::StrCat("has ", size, " bytes, must have at most ", max_bytes));
 }
 
-constexpr size_t kWriteBufferBytes = size_t{1} << 16;
+// Where the link at `path` leads; empty where there is none.
+std::string LinkAt(const std::string& path) {
+  std::array<char, 4096> target;
+  const ssize_t n = ::readlink(path.c_str(), target.data(), target.size());
+  return n < 0 ? std::string() : std::string(target.data(), static_cast<size_t>(n));
+}
+
+absl::Status OpenFailure(const std::string& path, int error) {
+  if (error != ENOENT && error != ENOTDIR) {
+    return ReadFailure(path, "cannot open: " + SystemReason(error));
+  }
+  const std::string link = LinkAt(path);
+  if (link.empty()) return ReadFailure(path, "no such file" + HomeHint(path));
+  return ReadFailure(path, absl::StrCat("is a link to ", link, ", which is not there"));
+}
+
+struct OpenedFile {
+  FileDescriptor fd;
+  struct stat status;
+};
+
+// Any file that has bytes to read, at once.
+absl::StatusOr<OpenedFile> OpenToRead(const std::string& path) {
+  // O_NONBLOCK: opening a FIFO must come back.
+  FileDescriptor fd(RetryOnInterrupt(
+      [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }));
+  if (fd.get() < 0) return OpenFailure(path, errno);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) {
+    return ReadFailure(path, "cannot stat: " + SystemReason(errno));
+  }
+  if (S_ISDIR(status.st_mode)) return ReadFailure(path, "is a folder, must be a file");
+  InputLog::Note(status, path);
+  return OpenedFile{std::move(fd), status};
+}
+
+// What is there up to the end, which a pipe has when all its writers have closed it.
+absl::StatusOr<std::string> ReadToEnd(const std::string& path, const OpenedFile& file,
+                                      int64_t max_bytes, const std::atomic<bool>* stop) {
+  const int fd = file.fd.get();
+  std::string text;
+  text.reserve(static_cast<size_t>(std::min<int64_t>(file.status.st_size, max_bytes)));
+  std::array<char, 65536> piece;
+  while (!IsSet(stop)) {
+    const ssize_t n = ::read(fd, piece.data(), piece.size());
+    if (n == 0) return text;
+    if (n < 0 && errno == EAGAIN) {
+      pollfd wait = {fd, POLLIN, 0};
+      ::poll(&wait, 1, kLookMilliseconds);
+    } else if (n < 0 && errno != EINTR) {
+      return ReadFailure(path, "cannot read: " + SystemReason(errno));
+    } else if (n > 0) {
+      text.append(piece.data(), static_cast<size_t>(n));
+      if (std::ssize(text) > max_bytes) {
+        return TooLarge(path, absl::StrCat(text.size(), " and more"), max_bytes);
+      }
+    }
+  }
+  return InterruptedError("interrupted");
+}
 
 }  // namespace
+
+InputLog::InputLog() : outer_(std::exchange(innermost_log, this)) {}
+InputLog::~InputLog() { innermost_log = outer_; }
+
+const std::string* InputLog::Find(const FileId& id) const {
+  const auto found = paths_.find(id);
+  return found == paths_.end() ? nullptr : &found->second;
+}
+
+void InputLog::Note(const struct stat& status, const std::string& path) {
+  if (innermost_log != nullptr) innermost_log->paths_.emplace(FileId(status), path);
+}
 
 FileDescriptor::FileDescriptor(FileDescriptor&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)) {}
@@ -55,17 +126,18 @@ bool FileDescriptor::Close() {
 }
 
 absl::StatusOr<InputFile> InputFile::Open(const std::string& path) {
-  // O_NONBLOCK: opening a FIFO must come back, to be refused.
-  FileDescriptor fd(
-      RetryOnInterrupt([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
-  if (fd.get() < 0) return ReadFailure(path, "cannot open: " + SystemReason(errno));
-  struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) {
-    return ReadFailure(path, "cannot stat: " + SystemReason(errno));
+  NG_ASSIGN_OR_RETURN(OpenedFile opened, OpenToRead(path));
+  if (!S_ISREG(opened.status.st_mode)) return ReadFailure(path, "is not a regular file");
+  InputFile file(path, std::move(opened.fd), opened.status.st_size);
+  if (file.size() >= std::ssize(kLfsPointer) && file.size() < kMostLfsBytes) {
+    std::string begin(kLfsPointer.size(), '\0');
+    NG_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(begin))));
+    if (begin == kLfsPointer) {
+      return ReadFailure(path,
+                         "is a Git LFS pointer, not the file itself; fetch it with git lfs pull");
+    }
   }
-  if (S_ISDIR(status.st_mode)) return ReadFailure(path, "is a folder, must be a file");
-  if (!S_ISREG(status.st_mode)) return ReadFailure(path, "is not a regular file");
-  return InputFile(path, std::move(fd), status.st_size);
+  return file;
 }
 
 absl::Status InputFile::ReadAt(int64_t offset, std::span<std::byte> out) const {
@@ -86,70 +158,49 @@ absl::Status InputFile::ReadAt(int64_t offset, std::span<std::byte> out) const {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> InputFile::ReadAll(int64_t max_bytes) const {
+  if (size_ > max_bytes) return TooLarge(path_, absl::StrCat(size_), max_bytes);
+  std::string bytes(static_cast<size_t>(size_), '\0');
+  NG_RETURN_IF_ERROR(ReadAt(0, std::as_writable_bytes(std::span(bytes))));
+  char more = 0;
+  const ssize_t n = RetryOnInterrupt([&] { return ::pread(fd_.get(), &more, 1, size_); });
+  if (n == 0) return bytes;
+  return ReadFailure(path_, n < 0
+                                ? "cannot read: " + SystemReason(errno)
+                                : absl::StrCat("has more than the ", size_, " bytes of its size"));
+}
+
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, int64_t max_bytes) {
   NG_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path));
-  if (file.size() > max_bytes) {
-    return ReadFailure(path,
-                       absl::StrCat("has ", file.size(), " bytes, must have at most ", max_bytes));
+  return file.ReadAll(max_bytes);
+}
+
+absl::StatusOr<std::string> ReadText(const std::string& path, int64_t max_bytes,
+                                     const std::atomic<bool>* stop) {
+  NG_ASSIGN_OR_RETURN(OpenedFile opened, OpenToRead(path));
+  const mode_t mode = opened.status.st_mode;
+  if (!S_ISREG(mode) && !S_ISFIFO(mode)) {
+    return ReadFailure(path, "is neither a regular file nor a pipe");
   }
-  std::string bytes(static_cast<size_t>(file.size()), '\0');
-  NG_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(bytes))));
-  return bytes;
-}
-
-namespace {
-
-absl::Status WriteFailure(const std::string& path, std::string_view action, int error) {
-  return OutputError(absl::StrCat(path, ": cannot ",
-                                  absl::string_view(action.data(), action.size()), ": ",
-                                  SystemReason(error)));
-}
-
-// Whether bytes for `path` go straight into it. What lies under /dev and /proc stands for a device
-// or for somebody's open file (/dev/stdout), even where it looks like a regular one.
-bool IsWrittenDirectly(const std::string& path) {
-  if (path.starts_with("/dev/") || path.starts_with("/proc/")) return true;
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
-}
-
-// Creates a new file beside `target`, with the mode of the file it is to replace.
-FileDescriptor CreateBeside(const std::string& target, std::string* temporary) {
-  constexpr int kAttempts = 100;
-  struct stat existing {};
-  const bool replaces = ::stat(target.c_str(), &existing) == 0;
-  for (int i = 0; i < kAttempts; ++i) {
-    *temporary = absl::StrCat(target, ".", ::getpid(), "-", i, ".tmp");
-    FileDescriptor fd(RetryOnInterrupt(
-        [&] { return ::open(temporary->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); }));
-    if (fd.get() < 0 && errno == EEXIST) continue;
-    // A file system without modes is no reason to fail.
-    if (fd.get() >= 0 && replaces) static_cast<void>(::fchmod(fd.get(), existing.st_mode & 07777));
-    return fd;
+  if (opened.status.st_size > max_bytes) {
+    return TooLarge(path, absl::StrCat(opened.status.st_size), max_bytes);
   }
-  return FileDescriptor();
+  return ReadToEnd(path, opened, max_bytes, stop);
 }
 
-}  // namespace
+std::string FolderOf(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path();
+  return folder.empty() ? "." : folder;
+}
 
-AtomicFileWriter::AtomicFileWriter(std::string path, std::string target)
-    : path_(std::move(path)), target_(std::move(target)) {}
-
-AtomicFileWriter::AtomicFileWriter(AtomicFileWriter&& other) noexcept
-    : path_(std::move(other.path_)),
-      target_(std::move(other.target_)),
-      temporary_(std::exchange(other.temporary_, {})),
-      fd_(std::move(other.fd_)),
-      buffer_(std::move(other.buffer_)),
-      status_(std::move(other.status_)) {}
-
-AtomicFileWriter::~AtomicFileWriter() {
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+std::string HomeHint(const std::string& path) {
+  const bool names_home = path.starts_with('~') || path.find("/~") != std::string::npos;
+  return names_home ? "; nobody but the shell knows what '~' stands for: write the folder out" : "";
 }
 
 bool MayExist(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error) || error;
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 std::error_code ListDirectory(const std::string& path, std::vector<std::string>* names) {
@@ -165,66 +216,6 @@ std::error_code ListDirectory(const std::string& path, std::vector<std::string>*
   if (errno != 0) return {errno, std::generic_category()};
   std::sort(names->begin(), names->end());
   return {};
-}
-
-absl::StatusOr<AtomicFileWriter> AtomicFileWriter::Create(const std::string& path) {
-  if (IsWrittenDirectly(path)) {
-    // Appending: a redirected /dev/stdout may hold earlier output.
-    FileDescriptor fd(
-        RetryOnInterrupt([&] { return ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC); }));
-    if (fd.get() < 0) return WriteFailure(path, "open for writing", errno);
-    AtomicFileWriter writer(path, path);
-    writer.fd_ = std::move(fd);
-    return writer;
-  }
-  // Beside the file itself, so that a symbolic link to it stays one.
-  std::error_code no_such_file;
-  const std::filesystem::path real = std::filesystem::canonical(path, no_such_file);
-  AtomicFileWriter writer(path, no_such_file ? path : real.string());
-  std::string temporary;
-  writer.fd_ = CreateBeside(writer.target_, &temporary);
-  if (writer.fd_.get() < 0) return WriteFailure(path, "create a file beside it", errno);
-  writer.temporary_ = std::move(temporary);  // nothing can have failed since there is a file
-  return writer;
-}
-
-absl::Status AtomicFileWriter::Fail(std::string_view action) {
-  status_ = WriteFailure(path_, action, errno);
-  return status_;
-}
-
-absl::Status AtomicFileWriter::WriteThrough(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n =
-        RetryOnInterrupt([&] { return ::write(fd_.get(), bytes.data(), bytes.size()); });
-    if (n < 0) return Fail("write");
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status AtomicFileWriter::Write(std::string_view bytes) {
-  if (buffer_.size() + bytes.size() > kWriteBufferBytes) NG_RETURN_IF_ERROR(Flush());
-  if (!status_.ok()) return status_;
-  if (bytes.size() > kWriteBufferBytes) return WriteThrough(bytes);
-  buffer_.append(bytes);
-  return absl::OkStatus();
-}
-
-absl::Status AtomicFileWriter::Flush() {
-  if (!status_.ok()) return status_;
-  NG_RETURN_IF_ERROR(WriteThrough(buffer_));
-  buffer_.clear();
-  return absl::OkStatus();
-}
-
-absl::Status AtomicFileWriter::Commit() {
-  NG_RETURN_IF_ERROR(Flush());
-  if (!fd_.Close()) return Fail("close");
-  if (temporary_.empty()) return absl::OkStatus();
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) return Fail("rename into place");
-  temporary_.clear();
-  return absl::OkStatus();
 }
 
 }  // namespace ng

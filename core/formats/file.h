@@ -1,9 +1,14 @@
-// Files: reading with positions and without mappings, writing beside the target and renaming.
+// Files that are read: each opened once, never waited for, checked to be what it must be.
 #ifndef NG_CORE_FORMATS_FILE_H_
 #define NG_CORE_FORMATS_FILE_H_
 
+#include <sys/stat.h>
+
+#include <atomic>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,10 +36,38 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
+// Which file it is, whatever it is called.
+struct FileId {
+  explicit FileId(const struct stat& status) : device(status.st_dev), inode(status.st_ino) {}
+  uint64_t device;
+  uint64_t inode;
+  auto operator<=>(const FileId&) const = default;
+};
+
+// The files that are opened for reading while it lives, on the thread that made it: what no output
+// of the same run may overwrite.
+class InputLog {
+ public:
+  InputLog();
+  ~InputLog();
+  InputLog(const InputLog&) = delete;
+  InputLog& operator=(const InputLog&) = delete;
+
+  // The path that the file was opened by; null: it was not.
+  const std::string* Find(const FileId& id) const;
+  // For those who open files: notes it in the thread's innermost log, if there is one.
+  static void Note(const struct stat& status, const std::string& path);
+
+ private:
+  std::map<FileId, std::string> paths_;
+  InputLog* const outer_;
+};
+
 // A regular file opened for reading. ReadAt may be called from any thread.
 class InputFile {
  public:
-  // Errors: ModelFileError (cannot be opened, not a regular file).
+  // Errors: ModelFileError (cannot be opened, not a regular file, a Git LFS pointer in the place of
+  // the file).
   static absl::StatusOr<InputFile> Open(const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -42,6 +75,8 @@ class InputFile {
 
   // Fills `out` from `offset`. Errors: ModelFileError (read error, or the file ends before).
   absl::Status ReadAt(int64_t offset, std::span<std::byte> out) const;
+  // All of it. Errors: ModelFileError (as above, larger than max_bytes, more there than its size).
+  absl::StatusOr<std::string> ReadAll(int64_t max_bytes) const;
 
  private:
   InputFile(std::string path, FileDescriptor fd, int64_t size)
@@ -52,50 +87,30 @@ class InputFile {
   int64_t size_ = 0;
 };
 
-// The bytes of a whole regular file. Errors: ModelFileError (as above, or larger than max_bytes).
+// Opens it and reads all of it. Errors: as above.
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, int64_t max_bytes);
 
-// Whether something is at `path`. What cannot be looked at counts as there, so that opening it
-// gives the reason.
+// The same of what a user hands over: a regular file, or a pipe (/dev/stdin, <(command)) up to its
+// end. A pipe that nobody writes to is empty. Waits for a writer until `stop`, which may be null,
+// is set. Errors: ModelFileError; InterruptedError.
+absl::StatusOr<std::string> ReadText(const std::string& path, int64_t max_bytes,
+                                     const std::atomic<bool>* stop);
+
+// The folder that holds what a path names: "." for a plain name.
+std::string FolderOf(const std::string& path);
+
+// What to say behind the name of a path that is not there: empty, or that nobody but the shell
+// knows what its "~" stands for.
+std::string HomeHint(const std::string& path);
+
+// Whether there is an entry of that name, if only a link that leads nowhere. What cannot be looked
+// at counts as there, so that opening it gives the reason.
 bool MayExist(const std::string& path);
 
 // The names in a directory, sorted, without "." and "..". Not std::filesystem's iterator: in
 // libstdc++ 12 that one ends the process when an allocation fails. Returns the system's error, if
 // any.
 std::error_code ListDirectory(const std::string& path, std::vector<std::string>* names);
-
-// A file that appears whole or not at all: written beside its target, renamed over it by Commit and
-// removed when destroyed without one. A target that is no regular file (/dev/full, /dev/stdout, a
-// FIFO) cannot be renamed over: the bytes go straight into it.
-//
-// Errors: OutputError naming the path and the system's reason; the first one stays, and every later
-// call returns it. The process is expected to ignore SIGPIPE. Not thread-safe.
-class AtomicFileWriter {
- public:
-  static absl::StatusOr<AtomicFileWriter> Create(const std::string& path);
-  AtomicFileWriter(AtomicFileWriter&& other) noexcept;
-  AtomicFileWriter& operator=(AtomicFileWriter&&) = delete;
-  ~AtomicFileWriter();
-
-  // Buffered: an error may come up in a later call.
-  absl::Status Write(std::string_view bytes);
-  // Hands everything written so far to the system.
-  absl::Status Flush();
-  // Flushes, closes and renames. REQUIRES: the last call.
-  absl::Status Commit();
-
- private:
-  AtomicFileWriter(std::string path, std::string target);
-  absl::Status WriteThrough(std::string_view bytes);
-  absl::Status Fail(std::string_view action);
-
-  std::string path_;       // as the caller wrote it: what errors name
-  std::string target_;     // with symbolic links resolved
-  std::string temporary_;  // empty: written directly, or no longer there
-  FileDescriptor fd_;
-  std::string buffer_;
-  absl::Status status_;
-};
 
 }  // namespace ng
 

@@ -3,6 +3,7 @@
 #ifndef NG_CORE_FORMATS_SAFETENSORS_H_
 #define NG_CORE_FORMATS_SAFETENSORS_H_
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,8 +25,9 @@ struct NamedTensor {
   std::vector<float> data;
 };
 
-// Writes beside `path` and renames. Errors: OutputError.
-absl::Status WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors);
+// Writes the file whole, as AtomicFileWriter does. Errors: OutputError, InterruptedError.
+absl::Status WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                              const std::atomic<bool>* stop = nullptr);
 
 }  // namespace ng
 

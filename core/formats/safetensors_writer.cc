@@ -1,3 +1,4 @@
+#include <atomic>
 #include <bit>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -6,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/formats/checked.h"
-#include "core/formats/file.h"
 #include "core/formats/json.h"
+#include "core/formats/output_file.h"
 #include "core/formats/safetensors.h"
 
 namespace ng {
@@ -61,9 +62,10 @@ std::string LittleEndian(uint64_t value) {
 
 }  // namespace
 
-absl::Status WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors) {
+absl::Status WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                              const std::atomic<bool>* stop) {
   NG_ASSIGN_OR_RETURN(const std::string header, BuildHeader(path, tensors));
-  NG_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path));
+  NG_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path, stop));
   NG_RETURN_IF_ERROR(file.Write(LittleEndian(header.size())));
   NG_RETURN_IF_ERROR(file.Write(header));
   for (const NamedTensor& tensor : tensors) {

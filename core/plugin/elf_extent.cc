@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <cstring>
-#include <fstream>
+#include <span>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "core/formats/file.h"
 
 namespace ng {
 namespace {
@@ -17,21 +19,26 @@ bool Within(uint64_t offset, uint64_t length, uint64_t size) {
 }
 
 template <typename T>
-bool ReadAt(std::ifstream& file, uint64_t offset, T* out) {
-  file.seekg(static_cast<std::streamoff>(offset));
-  file.read(reinterpret_cast<char*>(out), sizeof(T));
-  return file.good();
+absl::Status ReadAt(const InputFile& file, uint64_t offset, T* out) {
+  return file.ReadAt(static_cast<int64_t>(offset), std::as_writable_bytes(std::span(out, 1)));
+}
+
+// As a fault of the plugin; who asks names the file.
+absl::Status Unreadable(const std::string& path, const absl::Status& status) {
+  absl::string_view why = status.message();
+  absl::ConsumePrefix(&why, path + ": ");
+  return PluginError({why.data(), why.size()});
 }
 
 }  // namespace
 
 absl::Status CheckElfExtent(const std::string& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return PluginError("cannot be read");
-  const auto size = static_cast<uint64_t>(file.tellg());
+  const absl::StatusOr<InputFile> file = InputFile::Open(path);
+  if (!file.ok()) return Unreadable(path, file.status());
+  const auto size = static_cast<uint64_t>(file->size());
 
   Elf64_Ehdr header;
-  if (size < sizeof(header) || !ReadAt(file, 0, &header) ||
+  if (size < sizeof(header) || !ReadAt(*file, 0, &header).ok() ||
       std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
       header.e_phentsize != sizeof(Elf64_Phdr)) {
     return absl::OkStatus();
@@ -44,9 +51,8 @@ absl::Status CheckElfExtent(const std::string& path) {
   }
   for (int i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment;
-    if (!ReadAt(file, header.e_phoff + i * sizeof(segment), &segment)) {
-      return PluginError("cannot be read");
-    }
+    const absl::Status read = ReadAt(*file, header.e_phoff + i * sizeof(segment), &segment);
+    if (!read.ok()) return Unreadable(path, read);
     if (segment.p_type == PT_LOAD && !Within(segment.p_offset, segment.p_filesz, size)) {
       return PluginError(absl::StrCat("truncated: segment ", i, " has ", segment.p_filesz,
                                       " bytes at ", segment.p_offset, ", the file has ", size));

@@ -84,8 +84,8 @@ absl::StatusOr<PluginHost> PluginHost::Scan(std::span<const std::string> extra_d
     const fs::path real = fs::canonical(dir, error);
     if (!error) ListPlugins(real, &error, &host.files_);
     if (error) {
-      return UsageError(
-          absl::StrCat("plugins.path: cannot read directory '", dir, "': ", error.message()));
+      return UsageError(absl::StrCat("plugins.path: cannot read directory '", dir,
+                                     "': ", error.message(), HomeHint(dir)));
     }
     host.directories_.push_back(real.string());
   }

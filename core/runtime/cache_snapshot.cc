@@ -27,8 +27,12 @@ absl::Status CheckBegins(const CacheFile& file, std::span<const int32_t> prompt)
 }
 
 CacheSnapshots::CacheSnapshots(CacheStore& store, const LoadedPlugin& plugin, int n_layers,
-                               std::vector<CacheField> identity)
-    : store_(store), plugin_(plugin), n_layers_(n_layers), identity_(std::move(identity)) {}
+                               std::vector<CacheField> identity, const std::atomic<bool>* stop)
+    : store_(store),
+      plugin_(plugin),
+      n_layers_(n_layers),
+      identity_(std::move(identity)),
+      stop_(stop) {}
 
 int64_t CacheSnapshots::LayerBytes(int64_t n_tokens) const {
   return Tiles(n_tokens) * store_.plan().image_tile_bytes;
@@ -82,7 +86,7 @@ absl::Status CacheSnapshots::Save(SequenceId sequence, std::span<const int32_t> 
   header.n_layers = n_layers_;
   header.layer_bytes = LayerBytes(std::ssize(ids));
   std::vector<std::byte> image(static_cast<size_t>(header.layer_bytes));
-  NG_ASSIGN_OR_RETURN(CacheFileWriter file, CacheFileWriter::Create(path, header));
+  NG_ASSIGN_OR_RETURN(CacheFileWriter file, CacheFileWriter::Create(path, header, stop_));
   for (int layer = 0; layer < n_layers_; ++layer) {
     NG_RETURN_IF_ERROR(
         GuardPlugin(plugin_, [&] { return store_.ExportLayer(layer, sequence, image); }));

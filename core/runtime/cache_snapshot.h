@@ -5,6 +5,7 @@
 #ifndef NG_CORE_RUNTIME_CACHE_SNAPSHOT_H_
 #define NG_CORE_RUNTIME_CACHE_SNAPSHOT_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -24,9 +25,10 @@ absl::Status CheckBegins(const CacheFile& file, std::span<const int32_t> prompt)
 
 class CacheSnapshots {
  public:
-  // The store and its plugin are borrowed. REQUIRES: its plan().image_tile_bytes > 0.
+  // The store and its plugin are borrowed, and `stop`, which may be null and ends a wait for the
+  // reader of a pipe that is saved to. REQUIRES: the store's plan().image_tile_bytes > 0.
   CacheSnapshots(CacheStore& store, const LoadedPlugin& plugin, int n_layers,
-                 std::vector<CacheField> identity);
+                 std::vector<CacheField> identity, const std::atomic<bool>* stop = nullptr);
 
   // Errors: ModelFileError for a file that is damaged or was made with anything else.
   absl::StatusOr<CacheFile> Open(const std::string& path) const;
@@ -47,6 +49,7 @@ class CacheSnapshots {
   const LoadedPlugin& plugin_;
   const int n_layers_;
   const std::vector<CacheField> identity_;
+  const std::atomic<bool>* const stop_;
 };
 
 }  // namespace ng

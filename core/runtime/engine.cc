@@ -151,8 +151,8 @@ absl::Status Engine::Impl::Load(const RunNeeds& needs) {
   }
   NG_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(assembly_->model, load));
   if (needs.snapshots) {
-    snapshots_ = std::make_unique<CacheSnapshots>(*cache_, plugin, spec.n_layers,
-                                                  CacheIdentity(*assembly_, weights.hash));
+    snapshots_ = std::make_unique<CacheSnapshots>(
+        *cache_, plugin, spec.n_layers, CacheIdentity(*assembly_, weights.hash), options_.stop);
   }
   DecoderParts parts;
   parts.executor = assembly_->executor.get();

@@ -147,13 +147,14 @@ TEST_F(CacheSnapshot, IsSavedBesideWhatTheRunGenerates) {
   EXPECT_EQ(ReadFile(path), ReadFile(Save()));
 }
 
-TEST_F(CacheSnapshot, CanBeExtendedInPlace) {
+TEST_F(CacheSnapshot, CanBeExtendedIntoAnother) {
   const std::string path = Save();
-  const Result both =
-      NgRun(Prompt(prompt_, 0) + Arguments{"--load-cache", path, "--save-cache", path});
+  const std::string longer = dir_.File("longer.cache");
+  const Arguments load = Prompt(prompt_, 0) + Arguments{"--load-cache", path};
+  const Result both = NgRun(load + Arguments{"--save-cache", longer});
   ASSERT_EQ(both.exit_code, 0) << both.err;
-  const std::string extended = ReadFile(path);
-  EXPECT_EQ(extended, ReadFile(Save({}, prompt_.size())));
+  EXPECT_EQ(ReadFile(longer), ReadFile(Save({}, prompt_.size())));
+  ExpectError(NgRun(load + Arguments{"--save-cache", path}), 2, {"would overwrite an input"});
 }
 
 TEST_F(CacheSnapshot, ServesManyPrompts) {

@@ -154,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(All, ConfigError, ::testing::ValuesIn(kConfigs),
 
 TEST(ConfigFile, MissingOrAFolderIsAUsageError) {
   ExpectError(NgRun({"--config=/nonexistent.ini"}), 2, {"/nonexistent.ini", "no such file"});
-  ExpectError(NgRun({"--config=/tmp"}), 2, {"/tmp", "is a directory"});
+  ExpectError(NgRun({"--config=/tmp"}), 2, {"/tmp", "is a folder"});
   ExpectError(NgRun({"--config=/two\nlines"}), 2, {"/two lines"});
 }
 

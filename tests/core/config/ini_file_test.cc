@@ -178,14 +178,14 @@ TEST(IniFile, RejectsWhatIsNoReadableFile) {
   const std::string file = folder.Write("demo.ini", "");
   ExpectUnreadable(folder.File("absent.ini"), "no such file");
   ExpectUnreadable("", "no such file");
-  ExpectUnreadable(folder.path(), "is a directory");
-  ExpectUnreadable("/dev/null", "must be a regular file");
-  ExpectUnreadable("/dev/zero", "must be a regular file");
+  ExpectUnreadable(folder.path(), "is a folder");
+  ExpectUnreadable("/dev/null", "is not a regular file");
+  ExpectUnreadable("/dev/zero", "is not a regular file");
   ExpectUnreadable(file + "/below", "no such file");
-  ExpectUnreadable(folder.File(std::string(300, 'x')), "cannot be read: File name");
+  ExpectUnreadable(folder.File(std::string(300, 'x')), "cannot open: File name");
   std::filesystem::create_symlink("loop", folder.File("loop"));
-  ExpectUnreadable(folder.File("loop"), "cannot be read: Too many levels");
-  ExpectUnreadable("/proc/self/mem", "cannot be read: ");  // opens, then fails to read
+  ExpectUnreadable(folder.File("loop"), "cannot open: Too many levels");
+  ExpectUnreadable("/proc/self/mem", "cannot read: ");  // opens, then fails to read
 }
 
 TEST(IniFile, RejectsAFileTooLargeToBeAConfig) {
@@ -194,7 +194,8 @@ TEST(IniFile, RejectsAFileTooLargeToBeAConfig) {
   std::string text;
   for (int i = 0; i < 4096; ++i) text += line;
   EXPECT_TRUE(ReadIniFile(folder.Write("4MiB.ini", text)).ok());
-  ExpectUnreadable(folder.Write("large.ini", text + "\n"), "must be at most 4194304 bytes");
+  ExpectUnreadable(folder.Write("large.ini", text + "\n"),
+                   "has 4194305 bytes, must have at most 4194304");
 }
 
 TEST(IniFile, AcceptsAVeryLongLine) {

@@ -1,12 +1,13 @@
 #include "core/formats/file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include <array>
-#include <csignal>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -17,9 +18,7 @@
 namespace ng {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
@@ -56,7 +55,7 @@ TEST(InputFile, ReportsAFileThatShrankAfterItWasOpened) {
 TEST(InputFile, NamesWhatCannotBeOpened) {
   const test::TempDir folder;
   EXPECT_THAT(Message(InputFile::Open(folder.File("absent")).status()),
-              HasSubstr("/absent: cannot open: No such file"));
+              HasSubstr("/absent: no such file"));
   EXPECT_THAT(Message(InputFile::Open(folder.File("")).status()), HasSubstr("is a folder"));
 }
 
@@ -67,6 +66,96 @@ TEST(InputFile, RefusesAFifoWithoutWaitingForAWriter) {
               HasSubstr("is not a regular file"));
 }
 
+TEST(InputFile, NamesALinkThatLeadsNowhereAndAHomeThatIsNotExpanded) {
+  const test::TempDir folder;
+  std::filesystem::create_symlink("absent", folder.File("link"));
+  EXPECT_THAT(Message(InputFile::Open(folder.File("link")).status()),
+              HasSubstr("/link: is a link to absent, which is not there"));
+  for (const std::string path : {"~/model", "/etc/~me/model"}) {
+    EXPECT_THAT(Message(InputFile::Open(path).status()),
+                HasSubstr(path + ": no such file; nobody but the shell knows what '~' stands for"));
+  }
+}
+
+TEST(InputFile, RefusesAGitLfsPointer) {
+  const test::TempDir folder;
+  const std::string pointer =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a21\nsize 12345\n";
+  EXPECT_THAT(Message(InputFile::Open(folder.Write("model.safetensors", pointer)).status()),
+              HasSubstr("is a Git LFS pointer, not the file itself; fetch it with git lfs pull"));
+  EXPECT_TRUE(InputFile::Open(folder.Write("large", pointer + std::string(2000, ' '))).ok());
+  EXPECT_TRUE(ReadText(folder.File("model.safetensors"), 1000, nullptr).ok());  // a user's text
+}
+
+TEST(InputLog, KnowsEveryFileThatWasOpenedOnItsThread) {
+  const test::TempDir folder;
+  const std::string before = folder.Write("before", "");
+  const std::string opened = folder.Write("opened", "");
+  std::filesystem::create_symlink("opened", folder.File("link"));
+  const auto id_of = [](const std::string& path) {
+    struct stat status {};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0);
+    return FileId(status);
+  };
+  ASSERT_TRUE(InputFile::Open(before).ok());
+  const InputLog log;
+  ASSERT_TRUE(ReadWholeFile(folder.File("link"), 10).ok());
+  EXPECT_EQ(log.Find(id_of(before)), nullptr);
+  ASSERT_NE(log.Find(id_of(opened)), nullptr);
+  EXPECT_EQ(*log.Find(id_of(opened)), folder.File("link"));
+}
+
+TEST(ReadText, TakesAPipeUpToItsEnd) {
+  const test::TempDir folder;
+  const std::string fifo = folder.File("fifo");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const std::string text(300'000, 'x');  // more than a pipe holds
+  FileDescriptor keeps_it_open(::open(fifo.c_str(), O_RDWR | O_NONBLOCK));
+  FileDescriptor writer(::open(fifo.c_str(), O_WRONLY));
+  std::thread thread([&] {
+    EXPECT_EQ(::write(writer.get(), text.data(), text.size()), std::ssize(text));
+    writer.Close();
+    keeps_it_open.Close();
+  });
+  EXPECT_EQ(ReadText(fifo, 1'000'000, nullptr).value(), text);
+  thread.join();
+  EXPECT_EQ(ReadText(fifo, 10, nullptr).value(), "");  // nobody writes to it
+}
+
+TEST(ReadText, StopsWaitingWhenItIsToldTo) {
+  const test::TempDir folder;
+  const std::string fifo = folder.File("fifo");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const FileDescriptor silent(::open(fifo.c_str(), O_RDWR | O_NONBLOCK));
+  std::atomic<bool> stop = false;
+  std::thread stopper([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    stop = true;
+  });
+  EXPECT_EQ(ExitCode(ReadText(fifo, 10, &stop).status()), 130);
+  stopper.join();
+}
+
+TEST(ReadText, RefusesADeviceAndAPipeAboveTheLimit) {
+  EXPECT_THAT(Message(ReadText("/dev/zero", 10, nullptr).status()),
+              HasSubstr("is neither a regular file nor a pipe"));
+  const test::TempDir folder;
+  const std::string fifo = folder.File("fifo");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const FileDescriptor writer(::open(fifo.c_str(), O_RDWR | O_NONBLOCK));
+  ASSERT_EQ(::write(writer.get(), "12345", 5), 5);
+  EXPECT_THAT(Message(ReadText(fifo, 4, nullptr).status()), HasSubstr("must have at most 4"));
+}
+
+TEST(MayExist, AsksForAnEntryNotForWhatItLeadsTo) {
+  const test::TempDir folder;
+  std::filesystem::create_symlink("absent", folder.File("dangling"));
+  std::filesystem::create_symlink("loop", folder.File("loop"));
+  EXPECT_TRUE(MayExist(folder.File("dangling")));
+  EXPECT_TRUE(MayExist(folder.File("loop")));
+  EXPECT_FALSE(MayExist(folder.File("absent")));
+}
+
 TEST(ReadWholeFile, RefusesAFileAboveTheLimit) {
   const test::TempDir folder;
   const std::string path = folder.Write("f", "12345");
@@ -74,122 +163,6 @@ TEST(ReadWholeFile, RefusesAFileAboveTheLimit) {
   const auto refused = ReadWholeFile(path, 4);
   EXPECT_EQ(ExitCode(refused.status()), 3);
   EXPECT_THAT(Message(refused.status()), HasSubstr("has 5 bytes, must have at most 4"));
-}
-
-absl::Status WriteAll(const std::string& path, std::string_view bytes) {
-  NG_ASSIGN_OR_RETURN(AtomicFileWriter writer, AtomicFileWriter::Create(path));
-  NG_RETURN_IF_ERROR(writer.Write(bytes));
-  return writer.Commit();
-}
-
-TEST(AtomicFileWriter, ReplacesTheTargetOnlyAtCommit) {
-  const test::TempDir folder;
-  const std::string path = folder.Write("out", "old");
-  auto writer = AtomicFileWriter::Create(path);
-  ASSERT_TRUE(writer.ok()) << writer.status();
-  ASSERT_TRUE(writer->Write("new ").ok());
-  ASSERT_TRUE(writer->Write(std::string(200'000, 'x')).ok());
-  ASSERT_TRUE(writer->Write("end").ok());
-  ASSERT_TRUE(writer->Flush().ok());
-  EXPECT_EQ(test::Slurp(path), "old");
-  ASSERT_TRUE(writer->Commit().ok());
-  EXPECT_EQ(test::Slurp(path), "new " + std::string(200'000, 'x') + "end");
-  EXPECT_THAT(folder.Names(), ElementsAre("out"));
-}
-
-TEST(AtomicFileWriter, LeavesNothingBehindWithoutCommit) {
-  const test::TempDir folder;
-  {
-    auto writer = AtomicFileWriter::Create(folder.File("out"));
-    ASSERT_TRUE(writer.ok());
-    ASSERT_TRUE(writer->Write("half").ok());
-    ASSERT_TRUE(writer->Flush().ok());
-  }
-  EXPECT_THAT(folder.Names(), IsEmpty());
-}
-
-TEST(AtomicFileWriter, KeepsAMovedFromWriterFromRemovingTheFile) {
-  const test::TempDir folder;
-  auto first = AtomicFileWriter::Create(folder.File("out"));
-  ASSERT_TRUE(first.ok());
-  AtomicFileWriter second = *std::move(first);
-  ASSERT_TRUE(second.Write("text").ok());
-  first = absl::InternalError("gone");
-  ASSERT_TRUE(second.Commit().ok());
-  EXPECT_EQ(test::Slurp(folder.File("out")), "text");
-}
-
-TEST(AtomicFileWriter, KeepsModeAndSymbolicLinkOfTheTarget) {
-  const test::TempDir folder;
-  const std::string real = folder.Write("real", "old");
-  std::filesystem::permissions(real, std::filesystem::perms{0640});
-  std::filesystem::create_symlink("real", folder.File("link"));
-  ASSERT_TRUE(WriteAll(folder.File("link"), "new").ok());
-  EXPECT_TRUE(std::filesystem::is_symlink(folder.File("link")));
-  EXPECT_EQ(test::Slurp(real), "new");
-  EXPECT_EQ(std::filesystem::status(real).permissions(), std::filesystem::perms{0640});
-}
-
-TEST(AtomicFileWriter, ReportsAFullDevice) {
-  const absl::Status status = WriteAll("/dev/full", "text");
-  EXPECT_EQ(ExitCode(status), 7);
-  EXPECT_EQ(Message(status), "/dev/full: cannot write: No space left on device");
-}
-
-TEST(AtomicFileWriter, WritesStraightIntoAFifo) {
-  const test::TempDir folder;
-  const std::string fifo = folder.File("fifo");
-  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  std::string received;
-  std::thread reader([&] { received = test::Slurp(fifo); });
-  EXPECT_TRUE(WriteAll(fifo, "through").ok());
-  reader.join();
-  EXPECT_EQ(received, "through");
-  EXPECT_THAT(folder.Names(), ElementsAre("fifo"));
-}
-
-TEST(AtomicFileWriter, NamesAFolderThatIsAbsentOrIsTheTarget) {
-  const test::TempDir folder;
-  for (const std::string& path : {folder.File("absent/out"), folder.File("")}) {
-    const absl::Status status = WriteAll(path, "text");
-    EXPECT_EQ(ExitCode(status), 7);
-    EXPECT_THAT(Message(status), HasSubstr(path + ": cannot "));
-  }
-}
-
-// A limit on the size of files stands in for a full disk.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &old_);
-    const rlimit limited = {bytes, old_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limited);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &old_);
-    std::signal(SIGXFSZ, old_handler_);
-  }
-
- private:
-  rlimit old_{};
-  void (*old_handler_)(int);
-};
-
-TEST(AtomicFileWriter, KeepsTheOldFileAndTheFirstErrorWhenWritingFails) {
-  const test::TempDir folder;
-  const std::string path = folder.Write("out", "old");
-  {
-    const FileSizeLimit limit(1000);
-    auto writer = AtomicFileWriter::Create(path);
-    ASSERT_TRUE(writer.ok());
-    const absl::Status failed = writer->Write(std::string(100'000, 'x'));
-    EXPECT_EQ(ExitCode(failed), 7);
-    EXPECT_THAT(Message(failed), HasSubstr("/out: cannot write: "));
-    EXPECT_EQ(writer->Write("more"), failed);
-    EXPECT_EQ(writer->Commit(), failed);
-  }
-  EXPECT_EQ(test::Slurp(path), "old");
-  EXPECT_THAT(folder.Names(), ElementsAre("out"));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <bit>
 #include <cassert>
 #include <cstddef>
-#include <fstream>
 #include <set>
 #include <span>
 
@@ -12,6 +11,7 @@
 #include "core/formats/checked.h"
 #include "core/formats/cursor.h"
 #include "core/formats/file.h"
+#include "core/formats/file_cursor.h"
 #include "core/formats/tensor_file.h"
 
 namespace ng {
@@ -20,7 +20,11 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kMagic = "GGUF";
-constexpr int64_t kFirstHeaderBytes = int64_t{1} << 20;  // read at first; more where it is longer
+// Far beyond any real file: what a header claims is held against this before memory is taken.
+constexpr uint64_t kMostHeaderBytes = 100'000'000;
+constexpr uint64_t kMostKeyValues = 65536;
+constexpr uint64_t kMostTensors = 100'000;
+constexpr uint64_t kMostElements = uint64_t{1} << 22;  // of an array
 constexpr int64_t kDefaultAlignment = 32;
 constexpr uint32_t kMaxDims = 4;
 constexpr size_t kMaxNameBytes = 63;  // of a tensor
@@ -68,23 +72,33 @@ uint64_t FixedBytes(GgufType type) {
   return 0;
 }
 
-// Everything before the data, from as many of the file's bytes as were read.
+// As the file has it: the length, then the bytes.
+void AppendText(std::string_view text, std::string* out) {
+  for (size_t i = 0; i < sizeof(uint64_t); ++i) {
+    *out += static_cast<char>(uint64_t{text.size()} >> (8 * i));
+  }
+  out->append(text);
+}
+
+// Everything before the data.
 class Header {
  public:
-  Header(std::string_view bytes, const InputFile& file)
-      : metadata(file.path()), path_(file.path()), file_bytes_(file.size()), cursor_(bytes) {}
+  explicit Header(const InputFile& file)
+      : metadata(file.path()),
+        path_(file.path()),
+        file_bytes_(file.size()),
+        cursor_(file, kMostHeaderBytes) {}
 
   absl::Status Read() {
     NG_RETURN_IF_ERROR(ReadMagic());
-    NG_ASSIGN_OR_RETURN(const uint64_t n_tensors, Count("tensor count", kLeastTensor));
-    NG_ASSIGN_OR_RETURN(const uint64_t n_values, Count("key-value count", kLeastKeyValue));
+    NG_ASSIGN_OR_RETURN(const uint64_t n_tensors,
+                        Count("tensor count", {kLeastTensor, kMostTensors}));
+    NG_ASSIGN_OR_RETURN(const uint64_t n_values,
+                        Count("key-value count", {kLeastKeyValue, kMostKeyValues}));
     for (uint64_t i = 0; i < n_values; ++i) NG_RETURN_IF_ERROR(ReadKeyValue());
     for (uint64_t i = 0; i < n_tensors; ++i) NG_RETURN_IF_ERROR(ReadTensor());
     return PlaceTensors();
   }
-
-  // Read failed where the bytes end: more of the file may help.
-  bool ran_out() const { return ran_out_; }
 
   GgufMetadata metadata;
   std::vector<PlacedTensor>
@@ -95,52 +109,45 @@ class Header {
     return ModelFileError(absl::StrCat(path_, ": ", View(reason)));
   }
 
-  absl::Status RanOut(std::string_view what) {
-    ran_out_ = true;
-    return Refuse(absl::StrCat("ends in ", View(what), " at byte ", cursor_.position()));
-  }
-
-  template <typename T>
-  absl::StatusOr<T> Take(std::optional<T> value, std::string_view what) {
-    if (!value) return RanOut(what);
-    return *value;
-  }
-
-  // What is left of the whole file.
-  uint64_t Left() const { return static_cast<uint64_t>(file_bytes_) - cursor_.position(); }
-
   absl::Status ReadMagic() {
     NG_ASSIGN_OR_RETURN(const std::string_view magic,
-                        Take(cursor_.Bytes(kMagic.size()), "the letters GGUF"));
+                        cursor_.Bytes(kMagic.size(), "the letters GGUF"));
     if (magic != kMagic) {
       return Refuse(absl::StrCat("begins with ", JsonExcerpt(std::string(magic)),
                                  ", must be \"GGUF\"; a model in another format is a folder"));
     }
-    NG_ASSIGN_OR_RETURN(const uint32_t version, Take(cursor_.U32(), "the version"));
+    NG_ASSIGN_OR_RETURN(const uint32_t version, cursor_.U32("the version"));
     if (version == 2 || version == 3) return absl::OkStatus();
     return Refuse(absl::StrCat("GGUF version ", version, ", must be 2 or 3"));
   }
 
-  // A number of things that take at least `least` bytes each.
-  absl::StatusOr<uint64_t> Count(std::string_view what, uint64_t least) {
-    NG_ASSIGN_OR_RETURN(const uint64_t count, Take(cursor_.U64(), what));
-    if (count <= Left() / least) return count;
-    return Refuse(absl::StrCat(View(what), " = ", count, ", must be in [0, ", Left() / least, "] (",
-                               Left(), " bytes are left)"));
+  // What a number of things is held against: the bytes that each takes at least, and a limit.
+  struct Bounds {
+    uint64_t least_bytes;
+    uint64_t most;
+  };
+
+  absl::StatusOr<uint64_t> Count(std::string_view what, Bounds bounds) {
+    NG_ASSIGN_OR_RETURN(const uint64_t count, cursor_.U64(what));
+    const uint64_t most = std::min(bounds.most, cursor_.left() / bounds.least_bytes);
+    if (count <= most) return count;
+    return Refuse(absl::StrCat(View(what), " = ", count, ", must be in [0, ", most, "] (",
+                               cursor_.left(), " bytes are left)"));
   }
 
+  // Borrowed until the next value is read.
   absl::StatusOr<std::string_view> Text(std::string_view what) {
-    const std::optional<std::string_view> text = cursor_.LengthPrefixedString();
-    if (text) return *text;
-    const std::optional<uint64_t> length = Cursor(cursor_).U64();
-    if (!length || *length <= Left()) return RanOut(what);
-    return Refuse(absl::StrCat(View(what), " has ", *length, " bytes, ", Left(), " are left"));
+    NG_ASSIGN_OR_RETURN(const uint64_t length, cursor_.U64(what));
+    if (length <= cursor_.left()) return cursor_.Bytes(length, what);
+    return Refuse(
+        absl::StrCat(View(what), " has ", length, " bytes, ", cursor_.left(), " are left"));
   }
 
   absl::Status ReadKeyValue() {
-    NG_ASSIGN_OR_RETURN(const std::string_view key, Text("a key"));
+    NG_ASSIGN_OR_RETURN(const std::string_view taken, Text("a key"));
+    const std::string key(taken);
     if (key.empty()) return Refuse("a key is empty");
-    const std::string where = absl::StrCat("key ", JsonExcerpt(std::string(key)));
+    const std::string where = absl::StrCat("key ", JsonExcerpt(key));
     NG_ASSIGN_OR_RETURN(const GgufType type, ReadType(where));
     bool added = false;
     if (type == GgufType::kArray) {
@@ -154,7 +161,7 @@ class Header {
   }
 
   absl::StatusOr<GgufType> ReadType(const std::string& where) {
-    NG_ASSIGN_OR_RETURN(const uint32_t number, Take(cursor_.U32(), where));
+    NG_ASSIGN_OR_RETURN(const uint32_t number, cursor_.U32(where));
     constexpr auto kLast = static_cast<uint32_t>(GgufType::kF64);
     if (number <= kLast) return static_cast<GgufType>(number);
     return Refuse(
@@ -166,7 +173,7 @@ class Header {
       NG_ASSIGN_OR_RETURN(const std::string_view text, Text(where));
       return Json(std::string(text));
     }
-    NG_ASSIGN_OR_RETURN(const std::string_view bytes, Take(cursor_.Bytes(FixedBytes(type)), where));
+    NG_ASSIGN_OR_RETURN(const std::string_view bytes, cursor_.Bytes(FixedBytes(type), where));
     Cursor value(bytes);
     switch (type) {
       case GgufType::kU8:
@@ -206,23 +213,26 @@ class Header {
     }
     const uint64_t fixed = FixedBytes(array.type);
     NG_ASSIGN_OR_RETURN(const uint64_t count,
-                        Count(where + ": count", fixed == 0 ? kLeastText : fixed));
+                        Count(where + ": count", {fixed == 0 ? kLeastText : fixed, kMostElements}));
     array.count = static_cast<int64_t>(count);
     if (fixed > 0) {
       // The product fits: Count has compared it with the file.
-      NG_ASSIGN_OR_RETURN(array.bytes, Take(cursor_.Bytes(count * fixed), where));
+      NG_ASSIGN_OR_RETURN(const std::string_view bytes, cursor_.Bytes(count * fixed, where));
+      array.bytes = bytes;
       return array;
     }
-    Cursor begin = cursor_;
-    for (uint64_t i = 0; i < count; ++i) NG_RETURN_IF_ERROR(Text(where).status());
-    array.bytes = begin.Bytes(cursor_.position() - begin.position()).value();
+    for (uint64_t i = 0; i < count; ++i) {
+      NG_ASSIGN_OR_RETURN(const std::string_view text, Text(where));
+      AppendText(text, &array.bytes);
+    }
     return array;
   }
 
   absl::Status ReadTensor() {
     PlacedTensor& entry = tensors.emplace_back();
     TensorInfo& info = entry.info;
-    NG_ASSIGN_OR_RETURN(info.name, Text("a tensor's name"));
+    NG_ASSIGN_OR_RETURN(const std::string_view name, Text("a tensor's name"));
+    info.name = name;
     const std::string where = absl::StrCat("tensor ", JsonExcerpt(info.name));
     if (info.name.size() > kMaxNameBytes) {
       return Refuse(absl::StrCat(where, ": the name has ", info.name.size(), " bytes, at most ",
@@ -232,7 +242,7 @@ class Header {
     NG_RETURN_IF_ERROR(ReadShape(where, info));
     NG_ASSIGN_OR_RETURN(info.dtype, ReadTensorType(where));
     NG_RETURN_IF_ERROR(Measure(where, info));
-    NG_ASSIGN_OR_RETURN(const uint64_t offset, Take(cursor_.U64(), where));
+    NG_ASSIGN_OR_RETURN(const uint64_t offset, cursor_.U64(where));
     if (offset > static_cast<uint64_t>(file_bytes_)) {
       return Refuse(
           absl::StrCat(where, " has offset ", offset, ", the file has ", file_bytes_, " bytes"));
@@ -242,13 +252,13 @@ class Header {
   }
 
   absl::Status ReadShape(const std::string& where, TensorInfo& info) {
-    NG_ASSIGN_OR_RETURN(const uint32_t n_dims, Take(cursor_.U32(), where));
+    NG_ASSIGN_OR_RETURN(const uint32_t n_dims, cursor_.U32(where));
     if (n_dims > kMaxDims) {
       return Refuse(
           absl::StrCat(where, " has ", n_dims, " dimensions, must be in [0, ", kMaxDims, "]"));
     }
     for (uint32_t i = 0; i < n_dims; ++i) {
-      NG_ASSIGN_OR_RETURN(const uint64_t dim, Take(cursor_.U64(), where));
+      NG_ASSIGN_OR_RETURN(const uint64_t dim, cursor_.U64(where));
       if (dim == 0 || dim > uint64_t{INT64_MAX}) {
         return Refuse(
             absl::StrCat(where, " has a dimension of ", dim, ", must be in [1, ", INT64_MAX, "]"));
@@ -260,7 +270,7 @@ class Header {
   }
 
   absl::StatusOr<DType> ReadTensorType(const std::string& where) {
-    NG_ASSIGN_OR_RETURN(const uint32_t number, Take(cursor_.U32(), where));
+    NG_ASSIGN_OR_RETURN(const uint32_t number, cursor_.U32(where));
     std::string known;
     for (const TensorType& type : kTensorTypes) {
       if (type.number == number) return type.dtype;
@@ -333,37 +343,31 @@ class Header {
 
   std::string path_;
   int64_t file_bytes_;
-  Cursor cursor_;
-  bool ran_out_ = false;
+  FileCursor cursor_;
   std::set<std::string> names_;
 };
 
 }  // namespace
 
-bool IsGguf(const std::string& path) {
-  if (path.ends_with(".gguf")) return true;
-  char magic[kMagic.size()] = {};
-  std::ifstream(path, std::ios::binary).read(magic, sizeof(magic));
-  return std::string_view(magic, sizeof(magic)) == kMagic;
+absl::StatusOr<bool> IsGguf(const InputFile& file) {
+  if (file.path().ends_with(".gguf")) return true;
+  std::string magic(kMagic.size(), '\0');
+  if (file.size() < std::ssize(magic)) return false;
+  NG_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(magic))));
+  return magic == kMagic;
 }
 
 absl::StatusOr<GgufFile> OpenGguf(const std::string& path) {
   NG_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path));
-  std::string bytes;
-  for (int64_t size = std::min(file.size(), kFirstHeaderBytes);;
-       size = std::min(file.size(), SaturatingMul(size, 4))) {
-    const size_t have = bytes.size();
-    bytes.resize(static_cast<size_t>(size));
-    NG_RETURN_IF_ERROR(file.ReadAt(static_cast<int64_t>(have),
-                                   std::as_writable_bytes(std::span(bytes).subspan(have))));
-    Header header(bytes, file);
-    const absl::Status status = header.Read();
-    if (status.ok()) {
-      return GgufFile{std::move(header.metadata),
-                      MakeTensorFile(std::move(file), std::move(header.tensors))};
-    }
-    if (!header.ran_out() || size == file.size()) return status;
-  }
+  return ReadGguf(std::move(file));
+}
+
+absl::StatusOr<GgufFile> ReadGguf(InputFile file) {
+  Header header(file);
+  NG_RETURN_IF_ERROR(header.Read());
+  std::vector<PlacedTensor> tensors = std::move(header.tensors);
+  GgufMetadata metadata = std::move(header.metadata);
+  return GgufFile{std::move(metadata), MakeTensorFile(std::move(file), std::move(tensors))};
 }
 
 }  // namespace ng

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/formats/file.h"
 #include "core/formats/json.h"
 #include "core/formats/tensor_source.h"
 #include "ng/status.h"
@@ -87,12 +88,14 @@ struct GgufFile {
   std::unique_ptr<TensorSource> tensors;
 };
 
-// By its extension or its first bytes.
-bool IsGguf(const std::string& path);
+// By its extension or its first bytes. Errors: ModelFileError, when it cannot be read.
+absl::StatusOr<bool> IsGguf(const InputFile& file);
 
-// Opens one file. Errors: ModelFileError naming the file, the key or tensor, the value found and
+// Opens one file. Memory: the key-values and the tensors' names and shapes, of a header of at most
+// 100,000,000 bytes. Errors: ModelFileError naming the file, the key or tensor, the value found and
 // the value allowed.
 absl::StatusOr<GgufFile> OpenGguf(const std::string& path);
+absl::StatusOr<GgufFile> ReadGguf(InputFile file);
 
 }  // namespace ng
 

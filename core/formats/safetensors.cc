@@ -19,6 +19,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the reference reader's limit
+// Parsed, a value takes up to fifty times its text; the models with the most tensors list half
+// as many.
+constexpr int64_t kMostValues = 2'000'000;
 constexpr int64_t kLengthBytes = 8;
 constexpr int kHeaderDepth = 3;  // {"name": {"shape": [...]}}
 
@@ -55,6 +58,11 @@ absl::StatusOr<std::string> ReadHeader(const InputFile& file) {
   std::string header(length, '\0');
   NG_RETURN_IF_ERROR(file.ReadAt(kLengthBytes, std::as_writable_bytes(std::span(header))));
   if (header.front() != '{') return Refuse(file.path(), "header must begin with '{'");
+  const auto n_values = std::ranges::count(header, ',') + 1;
+  if (n_values > kMostValues) {
+    return Refuse(file.path(), absl::StrCat("header lists ", n_values,
+                                            " values, must list at most ", kMostValues));
+  }
   return header;
 }
 

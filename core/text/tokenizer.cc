@@ -37,11 +37,13 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path
     file = *found;
   }
   const fs::path extension = fs::path(file).extension();
-  if (IsGguf(file)) {
-    NG_ASSIGN_OR_RETURN(const GgufFile gguf, OpenGguf(file));
+  NG_ASSIGN_OR_RETURN(InputFile input, InputFile::Open(file));
+  NG_ASSIGN_OR_RETURN(const bool is_gguf, IsGguf(input));
+  if (is_gguf) {
+    NG_ASSIGN_OR_RETURN(const GgufFile gguf, ReadGguf(std::move(input)));
     return ReadGgufTokenizer(gguf.metadata);
   }
-  NG_ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(file, kMaxTokenizerBytes));
+  NG_ASSIGN_OR_RETURN(const std::string bytes, input.ReadAll(kMaxTokenizerBytes));
   if (extension == ".json") return ReadTokenizerJson(bytes, file);
   if (extension == ".pkl") return CharTokenizer::FromMetaPickle(bytes, file);
   return SentencePieceTokenizer::FromBytes(bytes, file);

@@ -150,8 +150,7 @@ absl::Status ReadEosIds(const std::string& folder, const JsonFields& config, Mod
   constexpr Range<int64_t> kIds = {0, std::numeric_limits<int32_t>::max()};
   file->eos_origin = folder + "/generation_config.json";
   std::optional<std::vector<int64_t>> ids;
-  std::error_code error;
-  if (std::filesystem::exists(file->eos_origin, error)) {
+  if (MayExist(file->eos_origin)) {
     NG_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(file->eos_origin));
     NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(json, file->eos_origin));
     NG_ASSIGN_OR_RETURN(ids, fields.OptionalInts(kKey, kIds));
@@ -165,23 +164,50 @@ absl::Status ReadEosIds(const std::string& folder, const JsonFields& config, Mod
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<std::string>> FilesEndingIn(std::string_view suffix,
+                                                       const std::string& folder) {
+  std::vector<std::string> names;
+  const std::error_code error = ListDirectory(folder, &names);
+  if (error) return ModelFileError(absl::StrCat(folder, ": ", error.message()));
+  std::vector<std::string> found;
+  for (const std::string& name : names) {
+    if (name.ends_with(suffix)) found.push_back(absl::StrCat(folder, "/", name));
+  }
+  return found;
+}
+
+// How a model in another form can run, to go behind an error about its folder; empty where there is
+// none.
+absl::StatusOr<std::string> WhatIsThereInstead(const std::string& folder) {
+  NG_ASSIGN_OR_RETURN(const std::vector<std::string> ggufs, FilesEndingIn(".gguf", folder));
+  if (!ggufs.empty()) {
+    return absl::StrCat(" but ", absl::StrJoin(ggufs, ", "), "; set model.path to ",
+                        ggufs.size() == 1 ? "that file" : "one of these files");
+  }
+  for (const char* suffix : {".bin", ".pth", ".pt", ".ckpt"}) {
+    NG_ASSIGN_OR_RETURN(const std::vector<std::string> weights, FilesEndingIn(suffix, folder));
+    if (weights.empty()) continue;
+    return absl::StrCat(" but ", weights.front(),
+                        ", which may hold code and is not read; convert it, for instance with "
+                        "save_pretrained of transformers, or take a .safetensors or GGUF file of "
+                        "the model");
+  }
+  return std::string();
+}
+
 // model.safetensors, the files of its index, or the one safetensors file of the folder under any
 // other name.
 absl::StatusOr<std::unique_ptr<TensorSource>> OpenWeights(const std::string& folder) {
   const std::string usual = folder + "/model.safetensors";
   const std::string index = usual + ".index.json";
-  std::error_code error;
-  if (std::filesystem::exists(usual, error)) return OpenSafetensors(usual);
-  if (std::filesystem::exists(index, error)) return OpenSafetensorsIndex(index);
-  std::vector<std::string> names;
-  error = ListDirectory(folder, &names);
-  if (error) return ModelFileError(absl::StrCat(folder, ": ", error.message()));
-  std::vector<std::string> found;
-  for (const std::string& name : names) {
-    if (absl::EndsWith(name, ".safetensors")) found.push_back(absl::StrCat(folder, "/", name));
-  }
+  if (MayExist(usual)) return OpenSafetensors(usual);
+  if (MayExist(index)) return OpenSafetensorsIndex(index);
+  NG_ASSIGN_OR_RETURN(const std::vector<std::string> found, FilesEndingIn(".safetensors", folder));
   if (found.size() == 1) return OpenSafetensors(found.front());
-  if (found.empty()) return ModelFileError(folder + ": holds no .safetensors file");
+  if (found.empty()) {
+    NG_ASSIGN_OR_RETURN(const std::string instead, WhatIsThereInstead(folder));
+    return ModelFileError(folder + ": holds no .safetensors file" + instead);
+  }
   return ModelFileError(absl::StrCat(folder, ": holds ", found.size(),
                                      " .safetensors files, no model.safetensors and no "
                                      "model.safetensors.index.json: ",
@@ -201,6 +227,10 @@ namespace {
 
 absl::StatusOr<ModelFile> OpenFolder(const std::string& path) {
   const std::string config_path = path + "/config.json";
+  if (!MayExist(config_path)) {
+    NG_ASSIGN_OR_RETURN(const std::string instead, WhatIsThereInstead(path));
+    return ModelFileError(path + ": holds no config.json" + instead);
+  }
   NG_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(config_path));
   NG_ASSIGN_OR_RETURN(const JsonFields config, JsonFields::Of(json, config_path));
   NG_ASSIGN_OR_RETURN(const Family* family, FindFamily(config, config_path));
@@ -273,11 +303,14 @@ absl::StatusOr<ModelFile> OpenModel(const std::string& path) {
   std::error_code error;
   const auto type = std::filesystem::status(path, error).type();
   if (type == std::filesystem::file_type::directory) return OpenFolder(path);
-  if (type == std::filesystem::file_type::regular) return OpenGgufModel(path);
-  return ModelFileError(
-      absl::StrCat(path, ": ", error ? error.message() : "is neither a folder nor a file",
-                   "; model.path must be a folder with config.json and .safetensors files, or a "
-                   "GGUF file"));
+  const bool of_folder = path.ends_with(".safetensors") || path.ends_with(".json");
+  if (type == std::filesystem::file_type::regular && !of_folder) return OpenGgufModel(path);
+  const std::string reason = error       ? error.message() + HomeHint(path)
+                             : of_folder ? absl::StrCat("is a file of a model folder")
+                                         : "is neither a folder nor a file";
+  return ModelFileError(absl::StrCat(
+      path, ": ", reason, "; model.path must be a folder with config.json and .safetensors files",
+      of_folder ? absl::StrCat(": ", FolderOf(path)) : ", or a GGUF file"));
 }
 
 absl::StatusOr<ModelFile> OpenRandomModel(const std::string& config_path) {

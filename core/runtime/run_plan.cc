@@ -8,6 +8,7 @@
 #include "core/model/decoder.h"
 #include "core/model/step_sizes.h"
 #include "core/model/weight_sizes.h"
+#include "core/runtime/plan_remedy.h"
 #include "core/runtime/process_memory.h"
 
 namespace ng {
@@ -19,11 +20,12 @@ struct Feeding {
   int64_t end = 0;
 };
 
-Feeding LargestFeeding(const Config& config, const CacheSpec& spec, const RunNeeds& needs) {
+Feeding LargestFeeding(const Config& config, const PlanChoices& choices, const RunNeeds& needs) {
+  const CacheSpec& spec = choices.cache;
+  const int64_t chunk = choices.prefill_chunk;
   Feeding feeding;
   const bool known = needs.max_prompt > 0 && config.Bool("run.use_cache");
   feeding.end = known ? std::min(needs.max_prompt, spec.max_tokens) : spec.max_tokens;
-  const int64_t chunk = config.Int("run.prefill_chunk");
   feeding.n_tokens = chunk == 0 ? feeding.end : std::min(chunk, feeding.end);
   return feeding;
 }
@@ -76,45 +78,38 @@ int64_t RunPlan::needed_bytes() const {
 
 absl::Status CheckMemory(const RunPlan& plan) {
   if (plan.needed_bytes() <= plan.available_bytes) return absl::OkStatus();
-  return LimitError(absl::StrCat(
-      "the run needs ", plan.needed_bytes(), " bytes (weights ", plan.weights.bytes(), ", cache ",
-      plan.cache.bytes, ", activations ", plan.activation_bytes, ", or reading ",
-      plan.load_scratch_bytes, "), ", plan.available_bytes,
-      " are available; lower cache.max_tokens or cache.max_sequences, or choose a smaller "
-      "cache.codec"));
+  return LimitError(absl::StrCat("the run needs ", plan.needed_bytes(), " bytes (weights ",
+                                 plan.weights.bytes(), ", cache ", plan.cache.bytes,
+                                 ", activations ", plan.activation_bytes, ", or reading ",
+                                 plan.load_scratch_bytes, "), ", plan.available_bytes,
+                                 " are available", plan.remedy.empty() ? "" : "; ", plan.remedy));
 }
 
-absl::StatusOr<RunPlan> PlanRun(const Assembly& assembly, const RunNeeds& needs) {
-  const Config& config = assembly.config();
+absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs,
+                                 const PlanChoices& choices, int64_t available) {
   const ModelSpec& model = assembly.model.spec;
-  const CacheSpec spec = assembly.CacheSpecFor(needs);
-  const int64_t t_max = model.context();
-  if (t_max > 0 && spec.max_tokens > t_max) {
-    const bool given = config.Int("cache.max_tokens") > 0;
-    return LimitError(absl::StrCat(given ? config.Describe("cache.max_tokens") : "tokens of a run",
-                                   " = ", spec.max_tokens, " exceeds T_max ", t_max,
-                                   ", the model's context"));
-  }
+  const CacheSpec& spec = choices.cache;
   const int threads = assembly.executor->threads();
   RunPlan plan;
+  plan.available_bytes = available;
   plan.max_tokens = spec.max_tokens;
   plan.max_sequences = spec.max_sequences;
   plan.codec_k = spec.codec_k;
   plan.codec_v = spec.codec_v;
-  plan.weights = SizesOf(model, assembly.weight_types);
+  plan.weights = SizesOf(model, choices.weights);
   NG_ASSIGN_OR_RETURN(plan.cache, assembly.PlanCacheFor(spec));
   plan.load_scratch_bytes = LoadScratchBytes(assembly.model, threads);
-  plan.step = CostOf(model, assembly.weight_types);
+  plan.step = CostOf(model, choices.weights);
   plan.step.cache_bytes_per_token = plan.cache.bytes_per_token;
 
-  const Feeding feeding = LargestFeeding(config, spec, needs);
+  const Feeding feeding = LargestFeeding(assembly.config(), choices, needs);
   StepExtent extent;
   extent.n_rows =
       std::min(SaturatingMul(feeding.n_tokens, spec.max_sequences), CacheTokens(plan.cache));
   extent.n_logit_rows = needs.prompt_logits ? extent.n_rows : spec.max_sequences;
   extent.threads = threads;
-  const StepSizes sizes = SizesOfStep(
-      model, InputRowBytesOf(Kernels(assembly.isa), model, assembly.weight_types), extent);
+  const StepSizes sizes =
+      SizesOfStep(model, InputRowBytesOf(Kernels(assembly.isa), model, choices.weights), extent);
   plan.activation_bytes = SaturatingAdd(sizes.bytes(), RopeTableBytes(model, spec.max_tokens));
   if (needs.snapshots) {
     const int64_t n_tokens = needs.max_prompt > 0 ? needs.max_prompt : spec.max_tokens;
@@ -122,13 +117,31 @@ absl::StatusOr<RunPlan> PlanRun(const Assembly& assembly, const RunNeeds& needs)
     plan.activation_bytes =
         SaturatingAdd(plan.activation_bytes, SaturatingMul(tiles, plan.cache.image_tile_bytes));
   }
-  plan.available_bytes = AvailableMemory();
-  plan.program_bytes = ResidentMemory();
   // A step that is too large already is not worth cutting into items.
-  if (CheckMemory(plan).ok()) {
+  if (plan.needed_bytes() <= available) {
     NG_ASSIGN_OR_RETURN(const int64_t attention, AttentionBytes(assembly, plan, feeding));
     plan.activation_bytes = SaturatingAdd(plan.activation_bytes, attention);
   }
+  return plan;
+}
+
+absl::StatusOr<RunPlan> PlanRun(const Assembly& assembly, const RunNeeds& needs) {
+  const Config& config = assembly.config();
+  PlanChoices choices;
+  choices.cache = assembly.CacheSpecFor(needs);
+  choices.weights = assembly.weight_types;
+  choices.prefill_chunk = config.Int("run.prefill_chunk");
+  const int64_t t_max = assembly.model.spec.context();
+  const int64_t max_tokens = choices.cache.max_tokens;
+  if (t_max > 0 && max_tokens > t_max) {
+    const bool given = config.Int("cache.max_tokens") > 0;
+    return LimitError(absl::StrCat(given ? config.Describe("cache.max_tokens") : "tokens of a run",
+                                   " = ", max_tokens, " exceeds T_max ", t_max,
+                                   ", the model's context"));
+  }
+  NG_ASSIGN_OR_RETURN(RunPlan plan, PlanWith(assembly, needs, choices, AvailableMemory()));
+  plan.program_bytes = ResidentMemory();
+  if (!CheckMemory(plan).ok()) plan.remedy = FindRemedy(assembly, needs, choices, plan);
   return plan;
 }
 

@@ -8,6 +8,17 @@
 
 namespace ng {
 
+// What a plan takes from the config and could take otherwise.
+struct PlanChoices {
+  CacheSpec cache;
+  WeightTypes weights;
+  int64_t prefill_chunk = 0;
+};
+// The plan with these choices in the place of the config's, its remedy and the bytes available left
+// out, but for `available`, which it is held against. Errors: as PlanRun.
+absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs,
+                                 const PlanChoices& choices, int64_t available);
+
 // Errors: as Engine::Plan. Asks the attention backend to plan steps. [step]
 absl::StatusOr<RunPlan> PlanRun(const Assembly& assembly, const RunNeeds& needs);
 

@@ -207,13 +207,15 @@ struct RunPlan {
   int64_t program_bytes = 0;       // resident by now: code, plugins, tokenizer, metadata
   int64_t available_bytes = 0;     // what this machine and the process's cgroup still give
   StepCost step;
+  // Where it does not fit: what would make it fit, computed, or that nothing does.
+  std::string remedy;
 
   // The peak on top of program_bytes. A cache is reserved first and used after the load, so its
   // memory and the load's scratch are not there at the same time.
   int64_t needed_bytes() const;
 };
-// Errors: LimitError with the bytes of each part and the bytes available, when needed_bytes are
-// more.
+// Errors: LimitError with the bytes of each part, the bytes available and the remedy, when
+// needed_bytes are more.
 absl::Status CheckMemory(const RunPlan& plan);
 
 class Engine {

@@ -255,7 +255,9 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   const Config& config = assembly->config();
   NG_ASSIGN_OR_RETURN(assembly->isa, ChooseIsa(config.Text("run.isa")));
   const int64_t threads = config.Int("run.threads");
-  assembly->executor = MakeExecutor(threads == 0 ? PhysicalCores() : static_cast<int>(threads));
+  assembly->executor =
+      MakeExecutor(threads == 0 ? PhysicalCores() : static_cast<int>(threads),
+                   [&warnings = assembly->warnings](std::string_view text) { warnings.Add(text); });
 
   NG_ASSIGN_OR_RETURN(assembly->model, OpenModelOf(config, options.random_weights));
   for (const std::string& warning : assembly->model.warnings) assembly->warnings.Add(warning);

@@ -41,7 +41,10 @@ absl::StatusOr<std::vector<ConfigEntry>> ReadEntries(const EngineOptions& option
 
 absl::StatusOr<PluginHost> Scan(std::span<const ConfigEntry> entries) {
   NG_ASSIGN_OR_RETURN(const std::string directories, LookupEarly(entries, "plugins.path"));
-  return PluginHost::Scan(SplitNames(directories));
+  NG_ASSIGN_OR_RETURN(const std::string allow,
+                      LookupEarly(entries, "plugins.allow_world_writable"));
+  return PluginHost::Scan(SplitNames(directories),
+                          allow == "true" ? WorldWritable::kAllow : WorldWritable::kRefuse);
 }
 
 // The plugin that a key's first two parts name, if there is one: sampler.top_k.k -> sampler top_k.

@@ -1,6 +1,5 @@
 // ng-run: a config and a prompt in, a completion out.
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -68,6 +67,11 @@ GenerateOptions WhatToKeep(const CommandLine& line, const ModelShape& shape) {
   return options;
 }
 
+// The one to tell of two: an error before an interruption, else the first.
+absl::Status Worse(const absl::Status& first, const absl::Status& second) {
+  return first.ok() || (absl::IsCancelled(first) && !second.ok()) ? second : first;
+}
+
 absl::Status Generate(Engine& engine, const CommandLine& line,
                       std::span<const GenerateRequest> requests, ProgressBar& bar) {
   CompletionWriter completions(engine, line.jsonl, requests.size(), 0);
@@ -97,9 +101,9 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
   bar.Clear();
   // What has been recorded is kept, whatever ended the run.
   absl::Status status = done.status();
-  if (steps) status.Update(steps->Commit());
-  if (!line.save.empty()) status.Update(saver.Write());
-  if (status.ok()) std::fprintf(stderr, "%s\n", ClosingLine(engine, *done).c_str());
+  if (steps) status = Worse(status, steps->Commit());
+  if (!line.save.empty()) status = Worse(status, saver.Write());
+  if (status.ok()) WriteStderr(ClosingLine(engine, *done) + "\n");
   return status;
 }
 

@@ -1,7 +1,6 @@
 #include "apps/run/outputs.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -63,9 +62,7 @@ void AddRows(std::span<const AttentionRow> rows, const std::string& prefix,
 void AddCacheDebug(const CommandLine& line, GenerateOptions* options) {
   if (!line.debug_cache) return;
   options->cache_debug_layer = line.debug_layer;
-  options->on_cache_debug = [](std::string_view text) {
-    std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
-  };
+  options->on_cache_debug = [](std::string_view text) { WriteStderr(std::string(text) + "\n"); };
 }
 
 std::string CompletionText(const Engine& engine, const Completion& completion) {

@@ -110,7 +110,8 @@ absl::StatusOr<std::vector<Completion>> GenerateLoop::Run(std::span<const Genera
     status = Admit();
     if (status.ok() && !active_.empty()) status = Step();
   }
-  const bool interrupted = status.code() == absl::StatusCode::kCancelled || StopRequested();
+  // An error that comes together with a signal is an error.
+  const bool interrupted = absl::IsCancelled(status) || (status.ok() && StopRequested());
   if (interrupted) status = absl::OkStatus();
   status.Update(End(interrupted ? StopReason::kInterrupted : StopReason::kError));
   if (!status.ok()) return status;

@@ -115,6 +115,10 @@ struct Timings {
   int64_t loaded_tokens = 0;   // prompt tokens from a snapshot
   double decode_s = 0.0;       // from there to the last token, a snapshot's writing left out
   int64_t decode_tokens = 0;   // tokens chosen by decode steps: all generated but the first
+  // Of the steps that fed this request, its share by the tokens fed: while its prompt was, and
+  // afterwards. Those of all requests of a run add up to the run's time, however they took turns.
+  double prefill_share_s = 0.0;
+  double decode_share_s = 0.0;
 };
 
 // Tensors kept on request, rows flattened.

@@ -107,6 +107,15 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
   return status;
 }
 
+// What is asked for and nothing shows.
+void WarnOfUnshown(const CommandLine& line, const EngineOptions& options) {
+  const bool shown = !line.steps.empty() || line.save_attn_row || line.save_attn_full;
+  if (line.trace_layers.empty() || shown) return;
+  options.warning(
+      "--trace-layer has no output that shows the rows; give --steps, or --save with attn_row or "
+      "attn_full among --save-tensors");
+}
+
 absl::Status Run(const CommandLine& line, const EngineOptions& options, ProgressBar& bar) {
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
   NG_RETURN_IF_ERROR(CheckTraced(line, engine->model_shape()));
@@ -116,6 +125,7 @@ absl::Status Run(const CommandLine& line, const EngineOptions& options, Progress
                       " = recompute does not go with --chat: a conversation that is full refuses "
                       "the next message");
   }
+  WarnOfUnshown(line, options);
   RunNeeds needs = Needs(requests);
   needs.prompt_logits = line.save_logits;
   if (requests.empty()) needs.max_tokens = ChatCapacity(*engine);

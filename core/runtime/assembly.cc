@@ -278,3 +278,6 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
 }
 
 }  // namespace ng
+  if (!assembly->selection.unused_options.empty()) {
+    assembly->warnings.Add("not used: " + assembly->selection.unused_options);
+  }

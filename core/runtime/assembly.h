@@ -26,6 +26,10 @@ struct Selection {
   LoadedPlugin attention;
   LoadedPlugin cache;
   std::vector<LoadedPlugin> stages;  // in the order of sampler.chain
+  // Options of plugins that are not chosen, set at least as near as the choice is made (a config
+  // file may have some for what a command line chooses): "sampler.top_p.p (sampler.chain = greedy),
+  // ...".
+  std::string unused_options;
   // Every key with its declaration, plugin options included: what --help prints.
   std::vector<ConfigKey> keys;
 };

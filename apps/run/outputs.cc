@@ -254,6 +254,7 @@ std::string ClosingLine(const Engine& engine, std::span<const Completion> comple
   if (loaded_tokens > 0) {
     absl::StrAppend(&line, ", loaded ", loaded_tokens, " of ", prompt_tokens, " prompt tokens");
   }
+  if (!engine.unused_sampling().empty()) absl::StrAppend(&line, ", ", engine.unused_sampling());
   const CacheStats cache = engine.cache_stats();
   if (cache.n_pages == 0) return line;
   absl::StrAppend(&line, ", cache ", cache.most_pages_held, " of ", cache.n_pages, " pages");

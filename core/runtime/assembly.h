@@ -59,6 +59,9 @@ struct Assembly {
   std::vector<std::string_view> token_bytes;  // [vocab_size], borrowed from the tokenizer
   std::unique_ptr<AttentionBackend> attention;
   std::unique_ptr<SamplerChain> chain;
+  // "generation_config.json's temperature 0.6, top_p 0.9 are not used"; empty: the chain does what
+  // the model suggests, or it suggests nothing.
+  std::string unused_sampling;
 
   const Config& config() const { return selection.config; }
   // What plugins are created with; `values` holds the plugin's options for as long as it is used.

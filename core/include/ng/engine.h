@@ -238,6 +238,9 @@ class Engine {
   int threads() const;
   int64_t default_max_new_tokens() const;     // run.max_new_tokens
   std::span<const int32_t> stop_ids() const;  // run.stop_ids or the model's own
+  // What the model's own metadata would have the sampler do and sampler.chain does not, as half a
+  // sentence: "generation_config.json's temperature 0.6, top_p 0.9 are not used". Empty: nothing.
+  const std::string& unused_sampling() const;
   // What a run would take; reads no weights and reserves nothing. That it fits is for CheckMemory
   // to say. Errors: LimitError beyond the model's context or what the cache can hold; PluginError.
   absl::StatusOr<RunPlan> Plan(const RunNeeds& needs) const;

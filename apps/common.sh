@@ -4,7 +4,7 @@
 
 ng_build_packages=(
   g++ cmake ninja-build
-  libabsl-dev libboost-dev libboost-program-options-dev libtbb-dev
+  libabsl-dev libboost-dev libboost-program-options-dev
   nlohmann-json3-dev libicu-dev libsentencepiece-dev librandom123-dev libxxhash-dev
 )
 ng_test_packages=(libgtest-dev libgmock-dev librapidcheck-dev)

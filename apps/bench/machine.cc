@@ -18,6 +18,17 @@ int64_t BytesToRead() {
   return std::max(kLeast, 4 * cache);
 }
 
+// A range in pieces between which a signal is noticed; what that costs cannot be measured.
+template <typename Body>
+void ForPieces(int64_t n_floats, Body&& body) {
+  constexpr int64_t kPiece = 4096 * kReadUnit;  // 16 MiB
+  for (int64_t first = 0; first < n_floats; first += kPiece) {
+    body(first, std::min(kPiece, n_floats - first));
+  }
+}
+
+absl::Status Interrupted() { return InterruptedError("interrupted while measuring the machine"); }
+
 }  // namespace
 
 Arithmetic ArithmeticFor(std::string_view weights, IsaLevel isa) {
@@ -42,8 +53,10 @@ std::string_view ArithmeticName(Arithmetic arithmetic) {
 
 void Machine::Unmap::operator()(float* p) const { munmap(p, bytes); }
 
-absl::StatusOr<std::unique_ptr<Machine>> Machine::Create(IsaLevel isa, int threads) {
-  std::unique_ptr<Machine> machine(new Machine(isa, threads));
+absl::StatusOr<std::unique_ptr<Machine>> Machine::Create(IsaLevel isa, int threads,
+                                                         const std::atomic<bool>* stop) {
+  NG_ASSIGN_OR_RETURN(std::unique_ptr<Team> team, Team::Create(threads));
+  std::unique_ptr<Machine> machine(new Machine(isa, std::move(team), stop));
   constexpr int64_t kUnitBytes = kReadUnit * int64_t{sizeof(float)};
   const int64_t units = BytesToRead() / kUnitBytes / threads + 1;
   const auto bytes = static_cast<size_t>(units * kUnitBytes * threads);
@@ -57,36 +70,44 @@ absl::StatusOr<std::unique_ptr<Machine>> Machine::Create(IsaLevel isa, int threa
   machine->floats_per_thread_ = units * kReadUnit;
   machine->data_ = {static_cast<float*>(memory), Unmap{bytes}};
   // Written by the threads that will read it: untouched pages would all be one page of zeros.
-  machine->team_.Run([&](int thread) {
-    std::fill_n(machine->data_.get() + thread * machine->floats_per_thread_,
-                machine->floats_per_thread_, 1.0F);
+  machine->team_->Run([&](int thread) {
+    float* const data = machine->data_.get() + thread * machine->floats_per_thread_;
+    ForPieces(machine->floats_per_thread_, [&](int64_t first, int64_t n) {
+      if (!machine->Stopped()) std::fill_n(data + first, n, 1.0F);
+    });
   });
+  if (machine->Stopped()) return Interrupted();
   return machine;
 }
 
-double Machine::ReadGbPerSecond() {
+absl::StatusOr<double> Machine::ReadGbPerSecond() {
   double fastest = 0.0;
-  const double bytes = 4.0 * static_cast<double>(floats_per_thread_ * team_.threads());
+  const double bytes = 4.0 * static_cast<double>(floats_per_thread_ * team_->threads());
   for (const ReadLoop read : loops_.read) {
-    const double seconds = team_.Run([&](int thread) {
-      Keep(read(data_.get() + thread * floats_per_thread_, floats_per_thread_));
+    const double seconds = team_->Run([&](int thread) {
+      const float* const data = data_.get() + thread * floats_per_thread_;
+      ForPieces(floats_per_thread_, [&](int64_t first, int64_t n) {
+        if (!Stopped()) Keep(read(data + first, n));
+      });
     });
+    if (Stopped()) return Interrupted();
     fastest = std::max(fastest, bytes / seconds);
   }
   return fastest / 1e9;
 }
 
-double Machine::PeakGopPerSecond(Arithmetic arithmetic) {
+absl::StatusOr<double> Machine::PeakGopPerSecond(Arithmetic arithmetic) {
   constexpr int kRuns = 10;
   constexpr int64_t kSteps = int64_t{1} << 18;  // a run takes a millisecond or a few
   const ComputeLoop& loop = arithmetic == Arithmetic::kF32    ? loops_.f32
                             : arithmetic == Arithmetic::kBf16 ? loops_.bf16
                                                               : loops_.int8;
   double fastest = 0.0;
-  const double operations =
-      static_cast<double>(loop.operations_per_step * kSteps) * static_cast<double>(team_.threads());
+  const double operations = static_cast<double>(loop.operations_per_step * kSteps) *
+                            static_cast<double>(team_->threads());
   for (int run = 0; run < kRuns; ++run) {
-    const double seconds = team_.Run([&](int /*thread*/) { Keep(loop.run(kSteps)); });
+    const double seconds = team_->Run([&](int /*thread*/) { Keep(loop.run(kSteps)); });
+    if (Stopped()) return Interrupted();
     fastest = std::max(fastest, operations / seconds);
   }
   return fastest / 1e9;

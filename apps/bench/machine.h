@@ -4,10 +4,12 @@
 #ifndef NG_APPS_BENCH_MACHINE_H_
 #define NG_APPS_BENCH_MACHINE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "apps/bench/loops.h"
 #include "apps/bench/team.h"
@@ -26,14 +28,18 @@ std::string_view ArithmeticName(Arithmetic arithmetic);  // "f32", "bf16", "int8
 
 class Machine {
  public:
-  // Reserves at least 256 MB to read, and more than the caches hold. Errors: LimitError.
+  // Reserves at least 256 MB to read, and more than the caches hold. What is measured is cut short
+  // once `stop` is true; it may be null. Errors: LimitError, InterruptedError.
   // REQUIRES: the CPU supports `isa`, threads >= 1.
-  static absl::StatusOr<std::unique_ptr<Machine>> Create(IsaLevel isa, int threads);
+  static absl::StatusOr<std::unique_ptr<Machine>> Create(IsaLevel isa, int threads,
+                                                         const std::atomic<bool>* stop);
 
   // The best of a few patterns of plain loads, each thread in a range of its own; GB (10^9) / s.
-  double ReadGbPerSecond();
+  // Errors: InterruptedError.
+  absl::StatusOr<double> ReadGbPerSecond();
   // The best of a few short runs, all threads at once; 10^9 operations / s, two a multiply-add.
-  double PeakGopPerSecond(Arithmetic arithmetic);
+  // Errors: InterruptedError.
+  absl::StatusOr<double> PeakGopPerSecond(Arithmetic arithmetic);
 
  private:
   struct Unmap {
@@ -41,10 +47,13 @@ class Machine {
     void operator()(float* p) const;
   };
 
-  Machine(IsaLevel isa, int threads) : loops_(LoopsOf(isa)), team_(threads) {}
+  Machine(IsaLevel isa, std::unique_ptr<Team> team, const std::atomic<bool>* stop)
+      : loops_(LoopsOf(isa)), team_(std::move(team)), stop_(stop) {}
+  bool Stopped() const { return stop_ != nullptr && *stop_; }
 
   Loops loops_;
-  Team team_;
+  std::unique_ptr<Team> team_;
+  const std::atomic<bool>* stop_;
   int64_t floats_per_thread_ = 0;
   std::unique_ptr<float[], Unmap> data_;  // [threads, floats_per_thread_]
 };

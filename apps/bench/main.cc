@@ -50,7 +50,7 @@ absl::Status Run(const EngineOptions& options, const std::vector<Workload>& work
   const std::string& path = engine->config().Text("model.path");
   const Subject subject{*engine, path.empty() ? options.random_weights : path, cost};
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Machine> machine,
-                      Machine::Create(engine->isa(), engine->threads()));
+                      Machine::Create(engine->isa(), engine->threads(), options.stop));
   for (const Workload& workload : workloads) {
     NG_ASSIGN_OR_RETURN(const Figures figures, Measure(*engine, *machine, workload));
     const auto format = jsonl ? JsonLine : TextLine;

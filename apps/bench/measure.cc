@@ -29,8 +29,8 @@ absl::StatusOr<Figures> Measure(Engine& engine, Machine& machine, const Workload
   NG_RETURN_IF_ERROR(meter.Open());
   std::vector<double> read, peak;
   for (int64_t round = 0; round <= workload.repeat; ++round) {
-    read.push_back(machine.ReadGbPerSecond());
-    peak.push_back(machine.PeakGopPerSecond(arithmetic));
+    NG_ASSIGN_OR_RETURN(read.emplace_back(), machine.ReadGbPerSecond());
+    NG_ASSIGN_OR_RETURN(peak.emplace_back(), machine.PeakGopPerSecond(arithmetic));
     NG_RETURN_IF_ERROR(meter.Round().status());
   }
   return Figures{meter.Medians(), MedianButFirst(read), MedianButFirst(peak)};

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "apps/common/codecs.h"
 #include "core/config/config.h"
@@ -24,12 +25,26 @@ double Rounded(double value) {
 
 Json OrNull(std::optional<double> value) { return value ? Json(Rounded(*value)) : Json(nullptr); }
 
+// Whether every key and value is read for every token. Of a backend that is not ng's own this is
+// not known: one may look at a few of them only.
+bool ReadsWholeCache(const Config& config) {
+  const std::string& attention = config.Text("attention.name");
+  return attention == "flash" || attention == "reference";
+}
+
+// What a decoded token reads, where that is known.
+std::optional<double> BytesPerToken(const Subject& subject, const Workload& workload,
+                                    const Figures& figures) {
+  if (!figures.speed.decode_tok_s || !ReadsWholeCache(subject.engine.config())) return std::nullopt;
+  return DecodeBytesPerToken(subject.cost, workload);
+}
+
 // Of the read bandwidth, for decode.
-std::optional<double> BandwidthShare(const StepCost& cost, const Workload& workload,
+std::optional<double> BandwidthShare(const Subject& subject, const Workload& workload,
                                      const Figures& figures) {
-  if (!figures.speed.decode_tok_s) return std::nullopt;
-  return *figures.speed.decode_tok_s * DecodeBytesPerToken(cost, workload) /
-         (figures.read_gb_s * 1e9);
+  const std::optional<double> bytes = BytesPerToken(subject, workload, figures);
+  if (!bytes) return std::nullopt;
+  return *figures.speed.decode_tok_s * *bytes / (figures.read_gb_s * 1e9);
 }
 
 // Of the peak, for prefill.
@@ -46,8 +61,7 @@ std::optional<double> PeakShare(const StepCost& cost, const Workload& workload,
 std::string JsonLine(const Subject& subject, const Workload& workload, const Figures& figures) {
   const auto& [engine, model, cost] = subject;
   const Config& config = engine.config();
-  std::optional<double> bytes_per_token;
-  if (figures.speed.decode_tok_s) bytes_per_token = DecodeBytesPerToken(cost, workload);
+  const std::optional<double> bytes_per_token = BytesPerToken(subject, workload, figures);
   Json json;
   json["model"] = model;
   json["isa"] = IsaName(engine.isa());
@@ -69,7 +83,7 @@ std::string JsonLine(const Subject& subject, const Workload& workload, const Fig
   json["read_gb_s"] = Rounded(figures.read_gb_s);
   json["peak_gop_s"] = Rounded(figures.peak_gop_s);
   json["peak_of"] = ArithmeticName(ArithmeticFor(cost.weights, engine.isa()));
-  json["share_of_bandwidth"] = OrNull(BandwidthShare(cost, workload, figures));
+  json["share_of_bandwidth"] = OrNull(BandwidthShare(subject, workload, figures));
   json["share_of_peak"] = OrNull(PeakShare(cost, workload, figures));
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -86,10 +100,15 @@ std::string TextLine(const Subject& subject, const Workload& workload, const Fig
                           100.0 * *PeakShare(cost, workload, figures), figures.peak_gop_s);
   }
   if (figures.speed.decode_tok_s) {
-    absl::StrAppendFormat(&line, "%s decode %d at depth %d at %.1f tok/s (%.0f %% of %.1f GB/s)",
+    absl::StrAppendFormat(&line, "%s decode %d at depth %d at %.1f tok/s (",
                           figures.speed.prefill_tok_s ? "," : "", workload.decode_tokens,
-                          workload.depth, *figures.speed.decode_tok_s,
-                          100.0 * *BandwidthShare(cost, workload, figures), figures.read_gb_s);
+                          workload.depth, *figures.speed.decode_tok_s);
+    if (const std::optional<double> share = BandwidthShare(subject, workload, figures)) {
+      absl::StrAppendFormat(&line, "%.0f %% of %.1f GB/s)", 100.0 * *share, figures.read_gb_s);
+    } else {
+      absl::StrAppend(&line, "what ", engine.config().Text("attention.name"),
+                      " reads is not known)");
+    }
   }
   return line + "\n";
 }

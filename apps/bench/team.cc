@@ -1,13 +1,24 @@
 #include "apps/bench/team.h"
 
 #include <chrono>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
 
 namespace ng::bench {
 
-Team::Team(int threads) : threads_(threads) {
+absl::StatusOr<std::unique_ptr<Team>> Team::Create(int threads) {
+  std::unique_ptr<Team> team(new Team(threads));
+  team->others_.reserve(static_cast<size_t>(threads));
   for (int thread = 1; thread < threads; ++thread) {
-    others_.emplace_back([this, thread] { Work(thread); });
+    try {
+      team->others_.emplace_back([team = team.get(), thread] { team->Work(thread); });
+    } catch (const std::system_error& error) {
+      return LimitError(absl::StrCat("measuring the machine needs ", threads, " threads, ", thread,
+                                     " could be begun (", error.what(), "); lower run.threads"));
+    }
   }
+  return team;
 }
 
 Team::~Team() {

@@ -8,15 +8,19 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
+
+#include "ng/status.h"
 
 namespace ng::bench {
 
 class Team {
  public:
-  // Starts threads - 1 threads, which sleep between runs. REQUIRES: threads >= 1.
-  explicit Team(int threads);
+  // Starts threads - 1 threads, which sleep between runs. Errors: LimitError. REQUIRES: threads
+  // >= 1.
+  static absl::StatusOr<std::unique_ptr<Team>> Create(int threads);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -28,6 +32,7 @@ class Team {
   double Run(const std::function<void(int thread)>& body);
 
  private:
+  explicit Team(int threads) : threads_(threads) {}
   void Work(int thread);
   // Body of one thread; all wait for each other first.
   void RunTogether(int thread);

@@ -4,12 +4,19 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <climits>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <new>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,9 +24,11 @@
 namespace ng {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 std::atomic<bool> stop_requested = false;
-volatile std::sig_atomic_t stop_signal = 0;
-static_assert(std::atomic<bool>::is_always_lock_free);
+std::atomic<int> stop_signal = 0;
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 // A byte is written when a signal comes: a wait that polls the other end cannot miss it, whichever
 // thread it came to.
 int signal_pipe[2] = {-1, -1};
@@ -27,11 +36,97 @@ int signal_pipe[2] = {-1, -1};
 int ExitCodeOf(int signal) { return 128 + signal; }
 
 void OnSignal(int signal) {
-  if (stop_requested.exchange(true)) _exit(ExitCodeOf(signal));
-  stop_signal = signal;
+  int none = 0;
+  if (signal == SIGQUIT || !stop_signal.compare_exchange_strong(none, signal)) {
+    _exit(ExitCodeOf(signal));
+  }
+  stop_requested = true;
   const int saved_errno = errno;
   static_cast<void>(!write(signal_pipe[1], "", 1));
   errno = saved_errno;
+}
+
+// What is ignored from the start stays so: nohup and shells that run a job in the background ask
+// for it.
+void Watch(int signal) {
+  struct sigaction action = {};
+  sigaction(signal, nullptr, &action);
+  if (action.sa_handler == SIG_IGN) return;
+  action = {};
+  action.sa_handler = OnSignal;
+  action.sa_flags = SA_RESTART;
+  sigaction(signal, &action, nullptr);
+}
+
+// How long a reader that reads nothing is waited for, in all, once a signal has come.
+constexpr std::chrono::milliseconds kGrace(200);
+
+// Waits until `fd` takes bytes, or a write says why not; false when a signal came first and the
+// grace is over.
+bool WaitForRoom(int fd) {
+  pollfd waits[2] = {{fd, POLLOUT, 0}, {signal_pipe[0], POLLIN, 0}};
+  while (!stop_requested) {
+    if (poll(waits, 2, -1) < 0 && errno != EINTR) return true;
+    if (waits[0].revents != 0) return true;
+  }
+  static const Clock::time_point end = Clock::now() + kGrace;
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    const int ready = poll(waits, 1, std::max(0, static_cast<int>(left.count())));
+    if (ready >= 0 || errno != EINTR) return ready != 0;
+  }
+}
+
+// A blocked write would hold back a signal's work, so that none is made which blocks: a pipe that
+// has room has this much.
+absl::Status Write(int fd, std::string_view bytes) {
+  static bool given_up[STDERR_FILENO + 1] = {};  // what follows a gap would be misread
+  while (!bytes.empty()) {
+    if (given_up[fd] || !WaitForRoom(fd)) {
+      given_up[fd] = true;
+      return InterruptedError("interrupted while nobody reads what is written");
+    }
+    const ssize_t n = ::write(fd, bytes.data(), std::min<size_t>(bytes.size(), PIPE_BUF));
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (n < 0 && errno == EPIPE) return OutputError("");
+    if (n < 0) return OutputError(absl::StrCat("stdout: cannot write: ", std::strerror(errno)));
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
+}
+
+// The program that runs.
+std::string_view running;
+
+// Takes no memory: there may be none.
+void PrintErrorLine(const char* text) {
+  char line[256];
+  const int n = std::snprintf(line, sizeof(line) - 1, "%.*s: error: %s",
+                              static_cast<int>(running.size()), running.data(), text);
+  const size_t end = std::min(sizeof(line) - 2, static_cast<size_t>(std::max(0, n)));
+  line[end] = '\n';
+  WriteStderr({line, end + 1});
+}
+
+int FailFor(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::bad_alloc&) {
+    PrintErrorLine("out of memory");
+    return ExitCode(LimitError(""));
+  } catch (const std::exception& error) {
+    PrintErrorLine(error.what());
+  } catch (...) {
+    PrintErrorLine("an exception of unknown type");
+  }
+  return ExitCode(RuntimeError(""));
+}
+
+// An exception where none can be caught: on a library's thread, in a destructor.
+[[noreturn]] void OnTerminate() {
+  const std::exception_ptr exception = std::current_exception();
+  if (exception == nullptr) std::abort();
+  _exit(FailFor(exception));
 }
 
 }  // namespace
@@ -44,26 +139,20 @@ void HoldStandardStreams() {
   }
 }
 
-absl::Status WriteStdout(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EPIPE) return OutputError("");
-    if (n < 0) return OutputError(absl::StrCat("stdout: cannot write: ", std::strerror(errno)));
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return absl::OkStatus();
-}
+absl::Status WriteStdout(std::string_view bytes) { return Write(STDOUT_FILENO, bytes); }
+
+void WriteStderr(std::string_view bytes) { Write(STDERR_FILENO, bytes).IgnoreError(); }
 
 void PrintError(std::string_view program, const absl::Status& status) {
-  if (status.message().empty()) return;
-  std::fprintf(stderr, "%.*s: error: %s\n", static_cast<int>(program.size()), program.data(),
-               OneLine(std::string(status.message())).c_str());
+  const absl::string_view message = status.message();
+  if (message.empty()) return;
+  const absl::string_view name(program.data(), program.size());
+  WriteStderr(absl::StrCat(name, ": error: ", OneLine({message.data(), message.size()}), "\n"));
 }
 
 void PrintWarning(std::string_view program, std::string_view text) {
-  std::fprintf(stderr, "%.*s: warning: %s\n", static_cast<int>(program.size()), program.data(),
-               OneLine(text).c_str());
+  const absl::string_view name(program.data(), program.size());
+  WriteStderr(absl::StrCat(name, ": warning: ", OneLine(text), "\n"));
 }
 
 int Fail(std::string_view program, const absl::Status& status) {
@@ -76,45 +165,46 @@ int RunWatched(std::string_view program, EngineOptions options,
   ProgressBar bar;
   options.stop = WatchSignals();
   options.progress = [&](const Progress& progress) { bar.Show(progress); };
+  std::set<std::string, std::less<>> told;  // several engines may have the same to say
   options.warning = [&](std::string_view text) {
+    if (!told.emplace(text).second) return;
     bar.Clear();
     PrintWarning(program, text);
   };
   const absl::Status status = work(options, bar);
   bar.Clear();
-  if (status.ok() || status.code() == absl::StatusCode::kCancelled) {
-    return *options.stop ? SignalExitCode() : ExitCode(status);
-  }
+  const bool stopped = status.ok() || absl::IsCancelled(status);
+  if (stopped && *options.stop) return SignalExitCode();
   return Fail(program, status);
 }
 
 int RunProgram(std::string_view program, int (*main)(int argc, const char* const* argv), int argc,
                const char* const* argv) {
+  running = program;
+  std::set_terminate(OnTerminate);
+  // Errors of a write, not the end of the process.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return main(argc, argv);
-  } catch (const std::bad_alloc&) {
-    return Fail(program, LimitError("out of memory"));
-  } catch (const std::exception& error) {
-    return Fail(program, RuntimeError(error.what()));
+  } catch (...) {
+    return FailFor(std::current_exception());
   }
 }
 
 const std::atomic<bool>* WatchSignals() {
   static_cast<void>(!pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK));
-  struct sigaction action = {};
-  action.sa_handler = OnSignal;
-  action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) Watch(signal);
   return &stop_requested;
 }
 
-bool WaitForInput() {
-  pollfd waits[2] = {{STDIN_FILENO, POLLIN, 0}, {signal_pipe[0], POLLIN, 0}};
-  while (!stop_requested && poll(waits, 2, -1) < 0 && errno == EINTR) {
-  }
-  return !stop_requested;
+bool WaitForInput(int fd, int timeout_ms) {
+  pollfd waits[2] = {{fd, POLLIN, 0}, {signal_pipe[0], POLLIN, 0}};
+  int ready = -1;
+  do {
+    ready = poll(waits, 2, timeout_ms);
+  } while (ready < 0 && errno == EINTR && !stop_requested);
+  return ready != 0 && !stop_requested;
 }
 
 int SignalExitCode() { return ExitCodeOf(stop_signal); }
@@ -130,15 +220,14 @@ void ProgressBar::Show(const Progress& progress) {
   phase_ = std::string(progress.phase);
   const auto filled = static_cast<size_t>(kCells * percent / 100);
   const std::string bar = std::string(filled, '#') + std::string(kCells - filled, '.');
-  std::fprintf(stderr, "\r\033[K%s [%s] %d %%", phase_.c_str(), bar.c_str(),
-               static_cast<int>(percent));
+  WriteStderr(absl::StrCat("\r\033[K", phase_, " [", bar, "] ", percent, " %"));
   shown_ = true;
   if (progress.done >= progress.total) Clear();
 }
 
 void ProgressBar::Clear() {
   if (!shown_) return;
-  std::fputs("\r\033[K", stderr);
+  WriteStderr("\r\033[K");
   shown_ = false;
 }
 

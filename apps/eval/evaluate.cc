@@ -80,12 +80,14 @@ std::string PlaceOf(const Window& window, size_t i, const char* whose) {
   return absl::StrCat("text ", window.text, ", token ", window.first + i, ", ", whose, ": ");
 }
 
-absl::Status AddWindow(Engine& reference, Engine* candidate, const Window& window, Sums* sums) {
+absl::Status AddWindow(Engine& reference, Engine* candidate, const Job& job, const Window& window,
+                       Sums* sums) {
   WindowRows p_rows(reference, window);
   NG_RETURN_IF_ERROR(p_rows.Open());
   std::optional<WindowRows> q_rows;
   if (candidate != nullptr) NG_RETURN_IF_ERROR(q_rows.emplace(*candidate, window).Open());
   for (size_t i = 0; i < window.fed.size(); ++i) {
+    if (job.stop != nullptr && *job.stop) return InterruptedError("interrupted");
     const auto target = static_cast<size_t>(window.targets[i]);
     const absl::StatusOr<std::span<const float>> p = p_rows.Next();
     if (!p.ok()) return Annotate(p.status(), PlaceOf(window, i, "the reference"));
@@ -143,7 +145,7 @@ absl::StatusOr<Evaluation> Evaluate(Engine& reference, Engine* candidate, const 
   const int64_t total = job.n_scored();
   Sums sums;
   for (const Window& window : job.windows) {
-    NG_RETURN_IF_ERROR(AddWindow(reference, candidate, window, &sums));
+    NG_RETURN_IF_ERROR(AddWindow(reference, candidate, job, window, &sums));
     if (job.progress) job.progress({"evaluate", sums.n_scored, total});
   }
   Evaluation evaluation;

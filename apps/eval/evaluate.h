@@ -6,6 +6,7 @@
 #ifndef NG_APPS_EVAL_EVALUATE_H_
 #define NG_APPS_EVAL_EVALUATE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -41,6 +42,7 @@ struct Evaluation {
 struct Job {
   std::span<const Window> windows;
   std::function<void(const Progress&)> progress;
+  const std::atomic<bool>* stop = nullptr;  // the engines'; read at every token. May be null
 
   int64_t n_scored() const;  // tokens
 };

@@ -119,7 +119,7 @@ Plan PlanOf(const CommandLine& line, const EngineOptions& options, std::span<con
             int64_t longest, int64_t limit) {
   Plan plan;
   plan.reference = options;
-  plan.job = {windows, options.progress};
+  plan.job = {windows, options.progress, options.stop};
   plan.needs = {.max_tokens = longest, .prompt_logits = true};
   if (line.card) plan.workloads = CardWorkloads(line, longest, limit);
   for (const Workload& workload : plan.workloads) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -26,9 +25,9 @@ class MessageReader {
  public:
   // Nothing at the end of input or on a signal.
   absl::StatusOr<std::optional<std::string>> Next() {
-    if (isatty(STDIN_FILENO) != 0) std::fputs("> ", stderr);
+    if (isatty(STDIN_FILENO) != 0) WriteStderr("> ");
     while (buffer_.find('\n') == std::string::npos) {
-      if (!WaitForInput()) return std::nullopt;
+      if (!WaitForInput(STDIN_FILENO)) return std::nullopt;
       char bytes[65536];
       const ssize_t n = ::read(STDIN_FILENO, bytes, sizeof(bytes));
       if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;

@@ -1,5 +1,19 @@
 #include "apps/run/list_plugins.h"
 
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,26 +22,133 @@
 #include "apps/common/terminal.h"
 #include "core/config/config.h"
 #include "core/config/help.h"
+#include "core/formats/file.h"
 #include "core/plugin/loader.h"
 #include "core/runtime/assembly.h"
 
 namespace ng::run {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kPatience(3);  // for one plugin
+constexpr char kEnd = '\0';                   // of what a child says: it got there
+
+std::string Unusable(const PluginFile& file, std::string_view why) {
+  return absl::StrCat(file.kind, " ", file.name, "  unusable: ", OneLine(why), "\n");
+}
+
+std::string Opening(const PluginFile& file, std::string_view what) {
+  return Unusable(file, absl::StrCat("plugin ", file.path, ": opening it ", OneLine(what)));
+}
+
+// What the list says of a plugin, whose code runs.
+std::string Entry(PluginHost& host, const PluginFile& file) {
+  const absl::StatusOr<LoadedPlugin> plugin = host.Load(file.kind, file.name);
+  if (!plugin.ok()) return Unusable(file, std::string(plugin.status().message()));
+  const PluginDescriptor& descriptor = *plugin->descriptor;
+  std::string text = absl::StrCat(file.kind, " ", file.name, " ", descriptor.version, "  ",
+                                  descriptor.summary, "\n    ", plugin->path, "\n");
+  const std::vector<ConfigKey> keys = OptionKeys(*plugin);
+  if (!keys.empty()) absl::StrAppend(&text, FormatOptionHelp(keys));
+  return text;
+}
+
+// In the child: says the entry, then the end mark. Whatever else the plugin prints is lost.
+[[noreturn]] void Say(PluginHost& host, const PluginFile& file, int out) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit no_core = {0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) std::signal(signal, SIG_DFL);
+  std::set_terminate(nullptr);
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null, fd);
+
+  std::string text;
+  try {
+    text = Entry(host, file);
+  } catch (const std::exception& error) {
+    text = Opening(file, absl::StrCat("throws: ", error.what()));
+  } catch (...) {
+    text = Opening(file, "throws an exception of unknown type");
+  }
+  text += kEnd;
+  for (std::string_view rest = text; !rest.empty();) {
+    const ssize_t n = write(out, rest.data(), rest.size());
+    if (n < 0 && errno != EINTR) break;
+    rest.remove_prefix(static_cast<size_t>(std::max<ssize_t>(0, n)));
+  }
+  _exit(0);
+}
+
+// What a child has said until the end mark, its end, or the end of patience.
+std::string Listen(int in, Clock::time_point end, const std::atomic<bool>& stop) {
+  std::string text;
+  while (!text.ends_with(kEnd) && !stop) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    if (left <= 0 || !WaitForInput(in, static_cast<int>(left))) break;
+    char bytes[4096];
+    const ssize_t n = read(in, bytes, sizeof(bytes));
+    if (n == 0 || (n < 0 && errno != EINTR)) break;
+    text.append(bytes, static_cast<size_t>(std::max<ssize_t>(0, n)));
+  }
+  return text;
+}
+
+// How a child ended by itself before `end`; nothing for one that had to be ended.
+std::optional<int> Reap(pid_t child, Clock::time_point end) {
+  int status = 0;
+  while (Clock::now() < end) {
+    if (waitpid(child, &status, WNOHANG) == child) return status;
+    usleep(1000);
+  }
+  kill(child, SIGKILL);
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return std::nullopt;
+}
+
+// The entry of a plugin that is opened in a process of its own: a list must not end, wait or change
+// with what one of the plugins does when it is opened.
+absl::StatusOr<std::string> EntryApart(PluginHost& host, const PluginFile& file,
+                                       const std::atomic<bool>& stop) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    return LimitError(absl::StrCat("cannot make a pipe: ", std::strerror(errno)));
+  }
+  const FileDescriptor in(ends[0]);
+  FileDescriptor out(ends[1]);
+  const pid_t child = fork();
+  if (child < 0) {
+    return LimitError(
+        absl::StrCat("cannot begin a process to open a plugin in: ", std::strerror(errno)));
+  }
+  if (child == 0) Say(host, file, out.get());
+  out.Close();
+  const Clock::time_point end = Clock::now() + kPatience;
+  std::string text = Listen(in.get(), end, stop);
+  const bool complete = text.ends_with(kEnd);
+  const std::optional<int> ended = Reap(child, complete || stop ? Clock::time_point() : end);
+  if (stop) return InterruptedError("interrupted while a plugin was opened");
+  if (complete) {
+    text.pop_back();
+    return text;
+  }
+  if (!ended) return Opening(file, absl::StrCat("takes more than ", kPatience.count(), " s"));
+  if (WIFSIGNALED(*ended)) {
+    return Opening(file, absl::StrCat("ends the process: ", strsignal(WTERMSIG(*ended))));
+  }
+  return Opening(file, absl::StrCat("ends the process with exit code ", WEXITSTATUS(*ended)));
+}
+
+}  // namespace
 
 absl::Status ListPlugins(const EngineOptions& options) {
   NG_ASSIGN_OR_RETURN(PluginHost host, ScanPlugins(options));
   std::string text;
   for (const PluginFile& file : host.files()) {
-    const absl::StatusOr<LoadedPlugin> plugin = host.Load(file.kind, file.name);
-    if (!plugin.ok()) {
-      absl::StrAppend(&text, file.kind, " ", file.name, "  unusable: ", plugin.status().message(),
-                      "\n");
-      continue;
-    }
-    const PluginDescriptor& descriptor = *plugin->descriptor;
-    absl::StrAppend(&text, file.kind, " ", file.name, " ", descriptor.version, "  ",
-                    descriptor.summary, "\n    ", plugin->path, "\n");
-    const std::vector<ConfigKey> keys = OptionKeys(*plugin);
-    if (!keys.empty()) absl::StrAppend(&text, FormatOptionHelp(keys));
+    NG_ASSIGN_OR_RETURN(const std::string entry, EntryApart(host, file, *options.stop));
+    text += entry;
   }
   return WriteStdout(text);
 }

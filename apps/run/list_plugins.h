@@ -8,6 +8,9 @@
 namespace ng::run {
 
 // Kind, name, version, path, summary and options of each to stdout; a broken one with the reason.
+// Each is opened in a child process: one that throws, ends the process or does not come back is a
+// line of the list. Errors: LimitError where no process can be begun, InterruptedError.
+// REQUIRES: no thread but the caller's.
 absl::Status ListPlugins(const EngineOptions& options);
 
 }  // namespace ng::run

@@ -1,7 +1,6 @@
 // ng-run: a config and a prompt in, a completion out.
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -71,6 +70,11 @@ GenerateOptions WhatToKeep(const CommandLine& line, const ModelShape& shape) {
   return options;
 }
 
+// The one to tell of two: an error before an interruption, else the first.
+absl::Status Worse(const absl::Status& first, const absl::Status& second) {
+  return first.ok() || (absl::IsCancelled(first) && !second.ok()) ? second : first;
+}
+
 // `stop` ends a wait for the reader of a pipe that is written to.
 absl::Status Generate(Engine& engine, const CommandLine& line,
                       std::span<const GenerateRequest> requests, const std::atomic<bool>* stop,
@@ -97,10 +101,19 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
   bar.Clear();
   // What has been recorded is kept, whatever ended the run.
   absl::Status status = done.status();
-  if (steps) status.Update(steps->Commit());
-  if (!line.save.empty()) status.Update(saver.Write(stop));
-  if (status.ok()) std::fprintf(stderr, "%s\n", ClosingLine(engine, *done).c_str());
+  if (steps) status = Worse(status, steps->Commit());
+  if (!line.save.empty()) status = Worse(status, saver.Write(stop));
+  if (status.ok()) WriteStderr(ClosingLine(engine, *done) + "\n");
   return status;
+}
+
+// What is asked for and nothing shows.
+void WarnOfUnshown(const CommandLine& line, const EngineOptions& options) {
+  const bool shown = !line.steps.empty() || line.save_attn_row || line.save_attn_full;
+  if (line.trace_layers.empty() || shown) return;
+  options.warning(
+      "--trace-layer has no output that shows the rows; give --steps, or --save with attn_row or "
+      "attn_full among --save-tensors");
 }
 
 absl::Status Run(const CommandLine& line, const EngineOptions& options, ProgressBar& bar) {
@@ -117,6 +130,7 @@ absl::Status Run(const CommandLine& line, const EngineOptions& options, Progress
   const NamedOutput outputs[] = {
       {"--steps", line.steps}, {"--save", line.save}, {"--save-cache", line.save_cache}};
   NG_RETURN_IF_ERROR(CheckOutputs(outputs, inputs));
+  WarnOfUnshown(line, options);
   RunNeeds needs = Needs(requests);
   needs.prompt_logits = line.save_logits;
   if (requests.empty()) needs.max_tokens = ChatCapacity(*engine);

@@ -1,7 +1,6 @@
 #include "apps/run/outputs.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -63,9 +62,7 @@ void AddRows(std::span<const AttentionRow> rows, const std::string& prefix,
 void AddCacheDebug(const CommandLine& line, GenerateOptions* options) {
   if (!line.debug_cache) return;
   options->cache_debug_layer = line.debug_layer;
-  options->on_cache_debug = [](std::string_view text) {
-    std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
-  };
+  options->on_cache_debug = [](std::string_view text) { WriteStderr(std::string(text) + "\n"); };
 }
 
 std::string CompletionText(const Engine& engine, const Completion& completion) {
@@ -218,19 +215,21 @@ void TensorSaver::AddAttnFull(int index, const Completion& completion) {
 
 std::string ClosingLine(const Engine& engine, std::span<const Completion> completions) {
   int64_t prefill_tokens = 0;
-  int64_t decode_tokens = 0;
+  int64_t generated_tokens = 0;
+  int64_t decode_tokens = 0;  // all generated but each prompt's first: prefill gives its logits
   int64_t loaded_tokens = 0;
   int64_t prompt_tokens = 0;
-  double prefill_s = 0.0;  // requests run side by side: the slowest one's time counts
+  double prefill_s = 0.0;  // of the run, not of a prompt: they may run side by side or in turn
   double decode_s = 0.0;
   std::map<std::string_view, int> reasons;
   for (const Completion& completion : completions) {
     prefill_tokens += completion.timings.prefill_tokens;
+    generated_tokens += std::ssize(completion.ids) - completion.prompt_len;
     decode_tokens += completion.timings.decode_tokens;
     loaded_tokens += completion.timings.loaded_tokens;
     prompt_tokens += completion.prompt_len;
-    prefill_s = std::max(prefill_s, completion.timings.prefill_s);
-    decode_s = std::max(decode_s, completion.timings.decode_s);
+    prefill_s += completion.timings.prefill_share_s;
+    decode_s += completion.timings.decode_share_s;
     ++reasons[StopReasonName(completion.stop_reason)];
   }
   std::string line = absl::StrCat("seed ", engine.config().Int("sampler.seed"));
@@ -239,16 +238,17 @@ std::string ClosingLine(const Engine& engine, std::span<const Completion> comple
     if (completions.size() > 1) absl::StrAppend(&line, " x ", count);
   }
   const auto append_rate = [&](const char* what, int64_t tokens, double seconds) {
-    absl::StrAppend(&line, ", ", what, " ", tokens, " tokens");
-    if (tokens > 0 && seconds > 0.0) {
-      absl::StrAppendFormat(&line, " at %.1f tok/s", static_cast<double>(tokens) / seconds);
-    }
+    if (tokens == 0 || seconds <= 0.0) return;
+    absl::StrAppendFormat(&line, "%s at %.1f tok/s", what, static_cast<double>(tokens) / seconds);
   };
-  append_rate("prefill", prefill_tokens, prefill_s);
-  append_rate("decode", decode_tokens, decode_s);
+  absl::StrAppend(&line, ", prefill ", prefill_tokens, " tokens");
+  append_rate("", prefill_tokens, prefill_s);
+  absl::StrAppend(&line, ", generated ", generated_tokens, " tokens");
+  append_rate(", decode", decode_tokens, decode_s);
   if (loaded_tokens > 0) {
     absl::StrAppend(&line, ", loaded ", loaded_tokens, " of ", prompt_tokens, " prompt tokens");
   }
+  if (!engine.unused_sampling().empty()) absl::StrAppend(&line, ", ", engine.unused_sampling());
   const CacheStats cache = engine.cache_stats();
   if (cache.n_pages == 0) return line;
   absl::StrAppend(&line, ", cache ", cache.most_pages_held, " of ", cache.n_pages, " pages");

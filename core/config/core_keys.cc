@@ -42,6 +42,8 @@ constexpr CoreKey kTable[] = {
           "name of the chat template; auto: recognised from the model's own metadata")},
     {Text("plugins.path", "", "further folders with plugins, searched in this order"),
      ConfigForm::kPathList},
+    {Bool("plugins.allow_world_writable", "false",
+          "true: load plugins from folders and files that anyone can write to")},
     {Text("attention.name", "flash", "the attention plugin")},
     {Text("cache.name", "contiguous", "the cache plugin")},
     {Text("cache.codec", "f32", "type that keys and values are stored in", kCodecs)},

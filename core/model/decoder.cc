@@ -80,14 +80,18 @@ absl::Status Decoder::Forward(const StepBatch& batch) {
     return parts_.attention->Plan(attention_spec_, rows_, &plan_);
   }));
   Grow(scratch_, plan_.scratch_floats + kScratchAlignFloats);
+  const auto check_stop = [&] {
+    const bool stop = batch.stop != nullptr && batch.stop->load(std::memory_order_relaxed);
+    return stop ? InterruptedError("interrupted") : absl::OkStatus();
+  };
   for (int layer = 0; layer < spec_.shape.n_layers; ++layer) {
-    if (batch.stop != nullptr && batch.stop->load(std::memory_order_relaxed)) {
-      return InterruptedError("interrupted");
-    }
+    NG_RETURN_IF_ERROR(check_stop());
     NG_RETURN_IF_ERROR(AttentionBlock(batch, layer));
+    NG_RETURN_IF_ERROR(check_stop());
     NG_RETURN_IF_ERROR(MlpBlock(layer));
     if (batch.observer != nullptr) batch.observer->OnLayerOutput(layer, Rows(hidden_, spec_.width));
   }
+  NG_RETURN_IF_ERROR(check_stop());
   NG_RETURN_IF_ERROR(Head(batch));
   // The length moves once, after the last layer.
   return GuardPlugin(*parts_.cache_plugin, [&] { return parts_.cache->Commit(rows_); });

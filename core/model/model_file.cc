@@ -144,7 +144,8 @@ class Binder {
   std::set<const TensorInfo*> bound_;
 };
 
-// eos_token_id, one or a list: what generation_config.json says goes before config.json.
+// eos_token_id, one or a list: what generation_config.json says goes before config.json. And what it
+// suggests to the sampler.
 absl::Status ReadEosIds(const std::string& folder, const JsonFields& config, ModelFile* file) {
   constexpr const char* kKey = "eos_token_id";
   constexpr Range<int64_t> kIds = {0, std::numeric_limits<int32_t>::max()};
@@ -154,6 +155,8 @@ absl::Status ReadEosIds(const std::string& folder, const JsonFields& config, Mod
     NG_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(file->eos_origin));
     NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(json, file->eos_origin));
     NG_ASSIGN_OR_RETURN(ids, fields.OptionalInts(kKey, kIds));
+    NG_ASSIGN_OR_RETURN(file->sampling, ReadSuggestedSampling(fields));
+    file->sampling_origin = "generation_config.json";
   }
   if (!ids) {
     file->eos_origin = folder + "/config.json";
@@ -288,6 +291,8 @@ absl::StatusOr<ModelFile> OpenGgufModel(const std::string& path) {
       CheckLayerCount(file, *family, absl::StrCat(family->model_type, ".block_count")));
   ReadGgufTensors(*family, *file.source, &file.spec);
   NG_RETURN_IF_ERROR(ReadGgufEosIds(metadata, &file));
+  NG_ASSIGN_OR_RETURN(file.sampling, ReadGgufSampling(metadata));
+  file.sampling_origin = std::filesystem::path(path).filename().string();
   NG_RETURN_IF_ERROR(Binder(*family, file).BindAll());
   if (!file.unused.empty()) {
     return ModelFileError(absl::StrCat(path, ": tensor ", JsonExcerpt(file.unused.front()->name),

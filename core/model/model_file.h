@@ -15,6 +15,7 @@
 #include "core/formats/tensor_source.h"
 #include "core/model/families.h"
 #include "core/model/model_spec.h"
+#include "core/model/suggested_sampling.h"
 #include "ng/status.h"
 
 namespace ng {
@@ -47,6 +48,9 @@ struct ModelFile {
   // does not have; and where they were found.
   std::vector<int32_t> eos_ids;
   std::string eos_origin;
+  // What the model suggests to the sampler, and the file that says so.
+  std::vector<SuggestedSampling> sampling;
+  std::string sampling_origin;
   // Of a GGUF file all key-values: it holds its tokenizer and chat template too.
   std::optional<GgufMetadata> metadata;
 

@@ -133,7 +133,10 @@ class WeightReader {
       for (int64_t chunk = next++; chunk < chunks.size(); chunk = next++) {
         PackedRows& result = packed[static_cast<size_t>(chunk)];
         const auto [row, row_end] = chunks.At(chunk);
-        if (!binding.transposed) ReadRows(binding, row, row_end, rows, &result);
+        result.read = CheckStop();
+        if (result.read.ok() && !binding.transposed) {
+          ReadRows(binding, row, row_end, rows, &result);
+        }
         if (!result.read.ok()) return;
         result.verdict = packer.Pack(row, row_end, rows);
       }

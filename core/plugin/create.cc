@@ -51,8 +51,6 @@ absl::Status PluginFailed(const LoadedPlugin& plugin, const absl::Status& status
       return LimitError(message);
     case absl::StatusCode::kOutOfRange:
       return NumericError(message);
-    case absl::StatusCode::kCancelled:
-      return InterruptedError(message);
     default:
       return PluginError(message);
   }

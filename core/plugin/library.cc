@@ -2,11 +2,13 @@
 
 #include <dlfcn.h>
 #include <immintrin.h>
+#include <sys/mman.h>
 
 // Boost.DLL is header-only over the standard library's paths.
 #define BOOST_DLL_USE_STD_FS
 #include <boost/dll/runtime_symbol_info.hpp>
 #include <boost/dll/shared_library.hpp>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -64,6 +66,12 @@ std::string LoadFailure(std::string_view path) {
   return "cannot be loaded: " + std::string(cause);
 }
 
+// Whether there are addresses for a library of so many bytes; why loading one fails is not said.
+bool CanMap(uintmax_t bytes) {
+  void* const memory = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, /*fd=*/-1, 0);
+  return memory != MAP_FAILED && munmap(memory, bytes) == 0;
+}
+
 absl::StatusOr<dll::shared_library> Load(const std::string& path) {
   const absl::Status complete = CheckElfExtent(path);
   if (!complete.ok()) return Broken(path, complete.message());
@@ -71,7 +79,13 @@ absl::StatusOr<dll::shared_library> Load(const std::string& path) {
   dll::shared_library library;
   std::error_code error;
   library.load(path, error, dll::load_mode::rtld_now | dll::load_mode::rtld_local);
-  if (error) return Broken(path, LoadFailure(path));
+  if (error) {
+    const absl::Status failed = Broken(path, LoadFailure(path));
+    constexpr uintmax_t kBeside = uintmax_t{1} << 20;  // the loader's own
+    std::error_code ignored;
+    if (CanMap(2 * fs::file_size(path, ignored) + kBeside)) return failed;
+    return LimitError(absl::StrCat(failed.message(), "; there is no memory for it"));
+  }
   return library;
 }
 

@@ -13,7 +13,7 @@ namespace ng {
 // Opens the library at `path` (absolute) and returns its `ng_plugin`, unchecked. Each real path is
 // opened once per process and stays mapped for ever; what its initialisers did to the calling
 // thread's floating-point control (MXCSR) is undone. Thread-safe.
-// Errors: PluginError, beginning with the path.
+// Errors: PluginError, beginning with the path; LimitError without memory for it.
 absl::StatusOr<const PluginDescriptor*> OpenPluginLibrary(const std::string& path);
 
 // ng/plugins beside the libng_core.so that this code runs in, whether or not it exists: the same

@@ -1,5 +1,7 @@
 #include "core/plugin/loader.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -8,6 +10,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/config/config.h"
 #include "core/formats/file.h"
@@ -56,6 +59,19 @@ void ListPlugins(const fs::path& directory, std::error_code* error,
   }
 }
 
+// The sticky bit does not help: whoever can add a file can add a plugin.
+absl::Status CheckWritable(const std::string& path, const char* what, WorldWritable writable) {
+  struct stat info = {};
+  if (writable == WorldWritable::kAllow || stat(path.c_str(), &info) != 0 ||
+      (info.st_mode & S_IWOTH) == 0) {
+    return absl::OkStatus();
+  }
+  return PluginError(absl::StrFormat(
+      "plugin %s %s: anyone can write to it (mode %04o) and so have code run; chmod o-w, or set "
+      "plugins.allow_world_writable = true",
+      what, path, info.st_mode & 07777));
+}
+
 // Sorts the candidates and merges those that are one file reached twice.
 // Errors: PluginError when two files provide one kind and name.
 absl::Status SortFiles(std::vector<PluginFile>* files) {
@@ -77,8 +93,10 @@ absl::Status SortFiles(std::vector<PluginFile>* files) {
 
 }  // namespace
 
-absl::StatusOr<PluginHost> PluginHost::Scan(std::span<const std::string> extra_dirs) {
+absl::StatusOr<PluginHost> PluginHost::Scan(std::span<const std::string> extra_dirs,
+                                            WorldWritable writable) {
   PluginHost host;
+  host.writable_ = writable;
   for (const std::string& dir : extra_dirs) {
     std::error_code error;
     const fs::path real = fs::canonical(dir, error);
@@ -97,6 +115,9 @@ absl::StatusOr<PluginHost> PluginHost::Scan(std::span<const std::string> extra_d
     return PluginError(absl::StrCat("cannot read plugin directory '", own, "': ", error.message()));
   }
   host.directories_.push_back(std::move(own));
+  for (const std::string& directory : host.directories_) {
+    NG_RETURN_IF_ERROR(CheckWritable(directory, "folder", writable));
+  }
   NG_RETURN_IF_ERROR(SortFiles(&host.files_));
   return host;
 }
@@ -124,6 +145,10 @@ absl::StatusOr<LoadedPlugin> PluginHost::Load(std::string_view kind, std::string
     return candidate.kind == kind && candidate.name == name;
   });
   if (file == files_.end()) return UnknownPlugin(kind, name);
+  // The folder that a link leads to counts too: its files can be replaced.
+  NG_RETURN_IF_ERROR(
+      CheckWritable(fs::path(file->path).parent_path().string(), "folder", writable_));
+  NG_RETURN_IF_ERROR(CheckWritable(file->path, "file", writable_));
   NG_ASSIGN_OR_RETURN(const PluginDescriptor* descriptor, OpenPluginLibrary(file->path));
   NG_RETURN_IF_ERROR(Annotate(CheckDescriptor(*descriptor, kind, name),
                               absl::StrCat("plugin ", file->path, ": ")));

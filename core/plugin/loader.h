@@ -38,19 +38,24 @@ struct PluginFile {
   std::string path;  // real, absolute; of a dangling link, the link's own
 };
 
+// Folders and files that every user of the machine can write to: what they hold is run.
+enum class WorldWritable { kRefuse, kAllow };
+
 class PluginHost {
  public:
   // Searches `extra_dirs` in order and then the directory that belongs to this installation,
   // ng/plugins beside libng_core.so; never the current directory. Errors: UsageError for an extra
-  // directory that cannot be read; PluginError when two files provide one kind and name.
-  static absl::StatusOr<PluginHost> Scan(std::span<const std::string> extra_dirs);
+  // directory that cannot be read; PluginError when two files provide one kind and name, and for a
+  // directory that anyone can write to.
+  static absl::StatusOr<PluginHost> Scan(std::span<const std::string> extra_dirs,
+                                         WorldWritable writable = WorldWritable::kRefuse);
 
   // Every candidate, sorted by kind and name.
   std::span<const PluginFile> files() const { return files_; }
 
   // Opens (once per process) and checks a plugin: handshake, kind and name as the file name says,
   // one factory, CPU support. Errors: PluginError naming path, value found and value expected; for
-  // an unknown name, what there is and the nearest.
+  // an unknown name, what there is and the nearest; for a file that anyone can write to.
   absl::StatusOr<LoadedPlugin> Load(std::string_view kind, std::string_view name);
 
  private:
@@ -59,6 +64,7 @@ class PluginHost {
   std::vector<std::string> directories_;  // searched, real paths
   std::vector<PluginFile> files_;
   std::vector<LoadedPlugin> loaded_;
+  WorldWritable writable_ = WorldWritable::kRefuse;
 };
 
 // Create through the descriptor, with the safety catch: an exception becomes a PluginError that
@@ -76,8 +82,8 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> CreateSampler(const LoadedPlugin& 
 
 // What an exception from a plugin becomes: a PluginError that names it.
 absl::Status PluginThrew(const LoadedPlugin& plugin, std::string_view what);
-// What an error from a plugin becomes: a PluginError that names it. LimitError, NumericError and
-// InterruptedError keep their code. REQUIRES: !status.ok().
+// What an error from a plugin becomes: a PluginError that names it. LimitError and NumericError
+// keep their code. REQUIRES: !status.ok().
 absl::Status PluginFailed(const LoadedPlugin& plugin, const absl::Status& status);
 
 // Calls `call`, which calls into the plugin and returns a Status, with the safety catch.

@@ -157,6 +157,32 @@ absl::Status FindStopIds(Assembly& assembly) {
   return absl::OkStatus();
 }
 
+// What the model suggests and the chain does otherwise.
+std::string UnusedSampling(const ModelFile& model, const Config& config) {
+  const std::vector<std::string> chain = config.Names("sampler.chain");
+  const auto has_stage = [&](const char* name) {
+    return name != nullptr && std::ranges::count(chain, name) != 0;
+  };
+  std::vector<std::string> unused;
+  for (const SuggestedSampling& suggested : model.sampling) {
+    const SamplingKey& key = *suggested.key;
+    double done = key.neutral;
+    if (has_stage(key.stage)) {
+      if (key.option == nullptr) continue;
+      const std::vector<OptionValue> values = config.PluginValues("sampler", key.stage);
+      const auto value = std::ranges::find(values, key.option, &OptionValue::name);
+      if (value != values.end()) {
+        done = value->type == OptionType::kInt ? static_cast<double>(value->integer) : value->real;
+      }
+    }
+    if (static_cast<float>(suggested.value) == static_cast<float>(done)) continue;
+    unused.push_back(suggested.text);
+  }
+  if (unused.empty()) return "";
+  return absl::StrCat(model.sampling_origin, "'s ", absl::StrJoin(unused, ", "),
+                      unused.size() == 1 ? " is" : " are", " not used");
+}
+
 absl::Status CreateSamplerChain(Assembly& assembly) {
   const Config& config = assembly.config();
   std::vector<ChainStage> stages;
@@ -255,7 +281,9 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   const Config& config = assembly->config();
   NG_ASSIGN_OR_RETURN(assembly->isa, ChooseIsa(config.Text("run.isa")));
   const int64_t threads = config.Int("run.threads");
-  assembly->executor = MakeExecutor(threads == 0 ? PhysicalCores() : static_cast<int>(threads));
+  assembly->executor =
+      MakeExecutor(threads == 0 ? PhysicalCores() : static_cast<int>(threads),
+                   [&warnings = assembly->warnings](std::string_view text) { warnings.Add(text); });
 
   NG_ASSIGN_OR_RETURN(assembly->model, OpenModelOf(config, options.random_weights));
   for (const std::string& warning : assembly->model.warnings) assembly->warnings.Add(warning);
@@ -272,6 +300,10 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   NG_ASSIGN_OR_RETURN(assembly->attention, CreateAttention(attention, assembly->Context(values)));
   NG_RETURN_IF_ERROR(assembly->CheckCacheRuns());
   NG_RETURN_IF_ERROR(CreateSamplerChain(*assembly));
+  assembly->unused_sampling = UnusedSampling(assembly->model, config);
+  if (!assembly->selection.unused_options.empty()) {
+    assembly->warnings.Add("not used: " + assembly->selection.unused_options);
+  }
   return assembly;
 }
 

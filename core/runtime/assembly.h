@@ -26,6 +26,10 @@ struct Selection {
   LoadedPlugin attention;
   LoadedPlugin cache;
   std::vector<LoadedPlugin> stages;  // in the order of sampler.chain
+  // Options of plugins that are not chosen, set at least as near as the choice is made (a config
+  // file may have some for what a command line chooses): "sampler.top_p.p (sampler.chain = greedy),
+  // ...".
+  std::string unused_options;
   // Every key with its declaration, plugin options included: what --help prints.
   std::vector<ConfigKey> keys;
 };
@@ -55,6 +59,9 @@ struct Assembly {
   std::vector<std::string_view> token_bytes;  // [vocab_size], borrowed from the tokenizer
   std::unique_ptr<AttentionBackend> attention;
   std::unique_ptr<SamplerChain> chain;
+  // "generation_config.json's temperature 0.6, top_p 0.9 are not used"; empty: the chain does what
+  // the model suggests, or it suggests nothing.
+  std::string unused_sampling;
 
   const Config& config() const { return selection.config; }
   // What plugins are created with; `values` holds the plugin's options for as long as it is used.

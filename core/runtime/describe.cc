@@ -173,6 +173,9 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
   for (const LoadedPlugin& stage : assembly.selection.stages) {
     absl::StrAppend(&out, "  ", stage.Describe(), "\n");
   }
+  if (!assembly.unused_sampling.empty()) {
+    absl::StrAppend(&out, "  ", assembly.unused_sampling, "\n");
+  }
   absl::StrAppend(&out, "machine\n  isa ", View(IsaName(assembly.isa)), ", threads ",
                   assembly.executor->threads(), "\n");
   absl::StrAppend(&out, "model ", assembly.model.source->path(),

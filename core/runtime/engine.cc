@@ -277,6 +277,7 @@ IsaLevel Engine::isa() const { return impl_->assembly().isa; }
 int Engine::threads() const { return impl_->assembly().executor->threads(); }
 int64_t Engine::default_max_new_tokens() const { return config().Int("run.max_new_tokens"); }
 std::span<const int32_t> Engine::stop_ids() const { return impl_->assembly().stop_ids; }
+const std::string& Engine::unused_sampling() const { return impl_->assembly().unused_sampling; }
 
 absl::StatusOr<RunPlan> Engine::Plan(const RunNeeds& needs) const {
   return Guarded([&] { return PlanRun(impl_->assembly(), needs); });

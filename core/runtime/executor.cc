@@ -1,9 +1,6 @@
 #include "core/runtime/executor.h"
 
 #include <sched.h>
-#include <tbb/global_control.h>
-#include <tbb/task_arena.h>
-#include <tbb/task_group.h>
 #include <xmmintrin.h>
 
 #include <algorithm>
@@ -13,12 +10,13 @@
 #include <exception>
 #include <fstream>
 #include <memory>
-#include <new>
 #include <set>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/runtime/float_environment.h"
 #include "ng/status.h"
 
@@ -103,27 +101,22 @@ class Team {
 
   // [caller] How many helpers `n_wanted` lack, once those asleep have been called.
   int Call(int n_wanted) {
-    const int n_helpers = n_helpers_.load(std::memory_order_relaxed);
-    if (n_helpers - n_asleep_.load(std::memory_order_relaxed) >= n_wanted) return 0;
+    if (n_helpers_ - n_asleep_.load(std::memory_order_relaxed) >= n_wanted) return 0;
     WakeAll();
-    return std::max(0, n_wanted - n_helpers);
+    return std::max(0, n_wanted - n_helpers_);
   }
 
-  // [caller] One more helper is going to Help; or, with -1, is not.
-  void Expect(int n) { n_helpers_.fetch_add(n, std::memory_order_relaxed); }
+  // [caller] One more helper is going to Help.
+  void Expect() { ++n_helpers_; }
 
-  // [caller] Waits for all helpers that have begun to leave; one that begins later leaves at once.
-  // REQUIRES: no Run from now on.
+  // [caller] All helpers leave; one that begins later leaves at once. REQUIRES: no Run from now on.
   void Dismiss() {
     claims_.store(kStop);
     WakeAll();
-    Wait wait;
-    while (n_inside_.load(std::memory_order_acquire) != 0) wait.Once();
   }
 
   // [helper] Helps as `worker` until dismissed.
   void Help(int worker) {
-    n_inside_.fetch_add(1);
     Wait wait;
     for (uint64_t last_seen = 0;;) {
       const uint64_t seen = claims_.load(std::memory_order_relaxed);
@@ -142,7 +135,6 @@ class Team {
         wait.Restart();
       }
     }
-    n_inside_.fetch_sub(1, std::memory_order_release);
   }
 
  private:
@@ -212,35 +204,34 @@ class Team {
   Region region_;
   uint32_t n_regions_ = 0;
   uint32_t n_helped_ = 0;  // what finished_ comes to
+  int n_helpers_ = 0;      // the caller's alone
   // What the helpers write: how many ranges they have finished since the beginning, modulo 2^32.
   alignas(kCacheLine) std::atomic<uint32_t> finished_{0};
   std::atomic<bool> failed_{false};
   std::exception_ptr error_;  // set by whoever set failed_
   // What changes rarely.
-  alignas(kCacheLine) std::atomic<int> n_helpers_{0};  // expected
-  std::atomic<int> n_inside_{0};                       // of them, begun and not gone
-  std::atomic<int> n_asleep_{0};     // at most so many have not been called since they slept
+  // At most so many helpers have not been called since they slept.
+  alignas(kCacheLine) std::atomic<int> n_asleep_{0};
   std::atomic<int32_t> n_calls_{0};  // what the sleepers wait for
 };
 
-// The helpers are tasks in an arena of TBB, called for when first wanted.
-class TbbExecutor : public Executor {
+// The helpers are threads of its own, begun when first wanted. Where the system gives no more of
+// them, those that there are do the work: every range is claimed by somebody, and no bit depends on
+// by whom.
+class TeamExecutor : public Executor {
  public:
-  TbbExecutor(int threads, int n_cpus)
-      : threads_(threads), most_helpers_(std::min(threads, n_cpus) - 1), arena_(threads) {}
-  // Runs the helpers that TBB has not come to: a program that ends right away leaves nothing
-  // behind.
-  ~TbbExecutor() override {
-    team_->Dismiss();
-    if (helpers_ == nullptr) return;
-    try {
-      arena_.execute([this] { helpers_->tasks.wait(); });
-    } catch (const std::bad_alloc&) {
-      GiveUpHelpers();
-    }
+  TeamExecutor(int threads, int n_cpus, Tell warning)
+      : threads_(threads),
+        most_helpers_(std::min(threads, n_cpus) - 1),
+        warning_(std::move(warning)) {
+    helpers_.reserve(static_cast<size_t>(most_helpers_));
   }
-  TbbExecutor(const TbbExecutor&) = delete;
-  TbbExecutor& operator=(const TbbExecutor&) = delete;
+  ~TeamExecutor() override {
+    team_.Dismiss();
+    for (std::thread& helper : helpers_) helper.join();
+  }
+  TeamExecutor(const TeamExecutor&) = delete;
+  TeamExecutor& operator=(const TeamExecutor&) = delete;
 
   int threads() const override { return threads_; }
 
@@ -248,63 +239,46 @@ class TbbExecutor : public Executor {
     if (n_items <= 0) return absl::OkStatus();
     const int n_ranges = static_cast<int>(std::min<int64_t>(n_items, threads_));
     const int n_wanted = std::min(most_helpers_, n_ranges - 1);
-    for (int lacking = team_->Call(n_wanted); lacking > 0 && BeginHelper(); --lacking) {
+    for (int lacking = team_.Call(n_wanted); lacking > 0 && BeginHelper(); --lacking) {
     }
-    return team_->Run({task, context, n_items, n_ranges});
+    return team_.Run({task, context, n_items, n_ranges});
   }
 
  private:
-  // TBB allows as many workers as there are cores, and says so on stderr where an arena asks for
-  // more. Here the arena alone sets the limit: this one is the same for every executor.
-  static constexpr size_t kMostThreads = 1024;
-
-  // False without the memory for it: the region gets done all the same.
+  // False when the system gives no thread: then no other is asked for.
   bool BeginHelper() {
-    team_->Expect(1);
+    const auto n_helpers = static_cast<int>(helpers_.size());
     try {
-      if (helpers_ == nullptr) helpers_ = std::make_unique<Helpers>();
-      // A place in the arena is one thread's; place 0 is kept for callers.
-      arena_.enqueue(helpers_->tasks.defer(
-          [team = team_] { team->Help(tbb::this_task_arena::current_thread_index()); }));
-      return true;
-    } catch (const std::bad_alloc&) {
-      team_->Expect(-1);
-      GiveUpHelpers();
+      helpers_.emplace_back([this, worker = n_helpers + 1] { team_.Help(worker); });
+    } catch (const std::exception& error) {  // std::system_error, std::bad_alloc
+      const int n_wanted = std::exchange(most_helpers_, n_helpers) + 1;
+      if (warning_) {
+        warning_(absl::StrCat("run.threads: only ", n_helpers + 1, " of ", n_wanted,
+                              " threads could be begun (", error.what(),
+                              "); the run goes on with them"));
+      }
       return false;
     }
-  }
-
-  struct Helpers {
-    tbb::task_group tasks;
-    Helpers* next = nullptr;  // of those given up
-  };
-
-  // Out of memory TBB may count a helper that it will never run, so nobody can wait for the group:
-  // it is kept until the process ends. The helpers that do run own what they use.
-  void GiveUpHelpers() {
-    static std::atomic<Helpers*> given_up = nullptr;
-    Helpers* const helpers = helpers_.release();
-    if (helpers == nullptr) return;
-    helpers->next = given_up.load();
-    while (!given_up.compare_exchange_weak(helpers->next, helpers)) {
-    }
+    team_.Expect();
+    return true;
   }
 
   const int threads_;
-  const int most_helpers_;
-  const std::shared_ptr<Team> team_ = std::make_shared<Team>();
-  const tbb::global_control control_{tbb::global_control::max_allowed_parallelism, kMostThreads};
-  tbb::task_arena arena_;
-  std::unique_ptr<Helpers> helpers_;  // from the first on
+  int most_helpers_;
+  const Tell warning_;  // may be empty
+  Team team_;
+  std::vector<std::thread> helpers_;
 };
 
 }  // namespace
 
-std::unique_ptr<Executor> MakeExecutor(int threads, int n_cpus) {
-  return std::make_unique<TbbExecutor>(threads, n_cpus);
+std::unique_ptr<Executor> MakeExecutor(int threads, int n_cpus, Tell warning) {
+  return std::make_unique<TeamExecutor>(threads, n_cpus, std::move(warning));
 }
 
-std::unique_ptr<Executor> MakeExecutor(int threads) { return MakeExecutor(threads, AllowedCpus()); }
+std::unique_ptr<Executor> MakeExecutor(int threads, Tell warning) {
+  return MakeExecutor(threads, AllowedCpus(), std::move(warning));
+}
 
 int PhysicalCores() {
   const int hardware_threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

@@ -8,7 +8,7 @@ namespace ng {
 
 // Round to nearest, subnormals kept, no traps, for as long as the object lives; then the thread
 // gets its own environment back. A library loaded or a caller may have set something else on its
-// thread, and TBB's workers inherit from whoever started them.
+// thread, and worker threads inherit from whoever started them.
 class DefaultFloatEnvironment {
  public:
   DefaultFloatEnvironment() : saved_(_mm_getcsr()) { _mm_setcsr(0x1F80); }

@@ -68,6 +68,7 @@ struct GenerateLoop::Active {
   Clock::time_point admitted;
   Clock::time_point prefilled;
   bool prefill_done = false;
+  double* share_s = nullptr;            // of its timings, what the step counts for; null: nothing
   std::vector<AttentionRow> attn_rows;  // of the query that was fed last
 
   std::vector<int32_t>& ids() const { return completion->ids; }
@@ -110,7 +111,8 @@ absl::StatusOr<std::vector<Completion>> GenerateLoop::Run(std::span<const Genera
     status = Admit();
     if (status.ok() && !active_.empty()) status = Step();
   }
-  const bool interrupted = status.code() == absl::StatusCode::kCancelled || StopRequested();
+  // An error that comes together with a signal is an error.
+  const bool interrupted = absl::IsCancelled(status) || (status.ok() && StopRequested());
   if (interrupted) status = absl::OkStatus();
   status.Update(End(interrupted ? StopReason::kInterrupted : StopReason::kError));
   if (!status.ok()) return status;
@@ -261,10 +263,12 @@ absl::Status GenerateLoop::EndPrefill(Active& active) {
   timings.prefill_tokens =
       std::min(active.completion->prompt_len, active.window) - active.n_shared - active.n_loaded;
   const std::string& path = requests_[static_cast<size_t>(active.index)].save_cache;
+  const Clock::time_point end = Clock::now();
   if (!path.empty()) {
     NG_RETURN_IF_ERROR(settings_.snapshots->Save(active.sequence, active.held_ids(), path));
   }
   active.prefilled = Clock::now();
+  step_begin_ += active.prefilled - end;
   return absl::OkStatus();
 }
 
@@ -276,10 +280,15 @@ bool GenerateLoop::WantsLastRow(const Active& active) const {
 }
 
 absl::Status GenerateLoop::Step() {
+  step_begin_ = Clock::now();
   step_sequences_.clear();
   recorder_->BeginStep();
   for (size_t i = 0; i < active_.size(); ++i) {
-    const Active& active = *active_[i];
+    Active& active = *active_[i];
+    Timings& timings = active.completion->timings;
+    active.share_s = active.last_row_pass  ? nullptr
+                     : active.prefill_done ? &timings.decode_share_s
+                                           : &timings.prefill_share_s;
     const int64_t fed = model_.Length(active.sequence);
     const std::span<const int32_t> ids = active.held_ids();
     const auto n_ids = static_cast<int64_t>(ids.size());
@@ -335,10 +344,22 @@ absl::Status GenerateLoop::ReadStep() {
     if (full) active.first = active.n_ids() - active.window;
     if (full || !settings_.use_cache) NG_RETURN_IF_ERROR(model_.Truncate(active.sequence, 0));
   }
+  ShareTime();
   for (size_t i = done_.size(); i-- > 0;) {
     NG_RETURN_IF_ERROR(Retire(done_[i], active_[done_[i]]->stop_reason));
   }
   return absl::OkStatus();
+}
+
+void GenerateLoop::ShareTime() {
+  size_t n_fed = 0;
+  for (const StepSequence& fed : step_sequences_) n_fed += fed.tokens.size();
+  const double per_token = Seconds(step_begin_, Clock::now()) / static_cast<double>(n_fed);
+  for (size_t i = 0; i < active_.size(); ++i) {
+    double* const share_s = active_[i]->share_s;
+    const auto n_own = static_cast<double>(step_sequences_[i].tokens.size());
+    if (share_s != nullptr) *share_s += n_own * per_token;
+  }
 }
 
 void GenerateLoop::KeepTensors(Active& active, size_t batch_index, int64_t logit_row) {

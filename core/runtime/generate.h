@@ -94,6 +94,8 @@ class GenerateLoop {
   absl::Status Step();
   // Keeps, chooses and retires by what the step has computed.
   absl::Status ReadStep();
+  // Adds the step's time to the timings of those that it fed.
+  void ShareTime();
   // Copies the tensors that the run wants of one sequence of the step.
   void KeepTensors(Active& active, size_t batch_index, int64_t logit_row);
   absl::Status Choose(Active& active, int64_t logit_row);
@@ -121,6 +123,7 @@ class GenerateLoop {
   // Reused by every step.
   std::vector<StepSequence> step_sequences_;
   std::vector<size_t> done_;
+  std::chrono::steady_clock::time_point step_begin_;
   std::unique_ptr<Recorder> recorder_;
   ObserverList observers_;
   std::unique_ptr<StepObserver> cache_debug_;

@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <iterator>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/runtime/assembly.h"
 
 namespace ng {
@@ -41,7 +43,10 @@ absl::StatusOr<std::vector<ConfigEntry>> ReadEntries(const EngineOptions& option
 
 absl::StatusOr<PluginHost> Scan(std::span<const ConfigEntry> entries) {
   NG_ASSIGN_OR_RETURN(const std::string directories, LookupEarly(entries, "plugins.path"));
-  return PluginHost::Scan(SplitNames(directories));
+  NG_ASSIGN_OR_RETURN(const std::string allow,
+                      LookupEarly(entries, "plugins.allow_world_writable"));
+  return PluginHost::Scan(SplitNames(directories),
+                          allow == "true" ? WorldWritable::kAllow : WorldWritable::kRefuse);
 }
 
 // The plugin that a key's first two parts name, if there is one: sampler.top_k.k -> sampler top_k.
@@ -56,6 +61,40 @@ const PluginFile* NamedByKey(std::string_view key, const PluginHost& host) {
     if (file.kind == kind && file.name == name) return &file;
   }
   return nullptr;
+}
+
+// The key that chooses plugins of a kind, and how near it was set.
+struct Choice {
+  std::string key;
+  std::vector<std::string> names;
+  ConfigOrigin::Kind origin = ConfigOrigin::Kind::kDefault;
+};
+
+absl::StatusOr<Choice> ChoiceOf(const std::string& kind, std::span<const ConfigEntry> entries) {
+  Choice choice;
+  choice.key = kind + (kind == "sampler" ? ".chain" : ".name");
+  NG_ASSIGN_OR_RETURN(const std::string text, LookupEarly(entries, choice.key));
+  choice.names = SplitNames(text);
+  for (const ConfigEntry& entry : entries) {
+    if (entry.key == choice.key) choice.origin = entry.origin.kind;
+  }
+  return choice;
+}
+
+absl::StatusOr<std::string> UnusedOptions(std::span<const ConfigEntry> entries,
+                                          const PluginHost& host) {
+  std::vector<std::string> unused;
+  for (const ConfigEntry& entry : entries) {
+    const PluginFile* const file = NamedByKey(entry.key, host);
+    if (file == nullptr) continue;
+    NG_ASSIGN_OR_RETURN(const Choice choice, ChoiceOf(file->kind, entries));
+    const bool chosen = std::ranges::count(choice.names, file->name) != 0;
+    if (chosen || entry.origin.kind < choice.origin) continue;
+    const std::string text =
+        absl::StrCat(entry.key, " (", choice.key, " = ", absl::StrJoin(choice.names, ","), ")");
+    if (std::ranges::count(unused, text) == 0) unused.push_back(text);
+  }
+  return absl::StrJoin(unused, ", ");
 }
 
 absl::Status CheckDistinct(std::span<const std::string> chain) {
@@ -125,6 +164,7 @@ absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options) {
     }
   }
   selection.keys = keys.Take();
+  NG_ASSIGN_OR_RETURN(selection.unused_options, UnusedOptions(entries, host));
   NG_RETURN_IF_ERROR(ResolveCodecs(&entries));
   NG_ASSIGN_OR_RETURN(selection.config, Config::Build(entries, selection.keys));
   return selection;

@@ -10,8 +10,7 @@ namespace ng::test {
 
 // Calls of operator new by this thread.
 inline thread_local int64_t n_news = 0;
-// The number of the one among them that throws bad_alloc; negative: none does. TBB's threads are
-// spared: one that has just begun, at any moment, ends the process when TBB's own code gets none.
+// The number of the one among them that throws bad_alloc; negative: none does.
 inline thread_local int64_t failing_new = -1;
 // All allocations by any thread, by malloc and its like too (under a sanitizer, whose malloc stays
 // in place, by operator new only).

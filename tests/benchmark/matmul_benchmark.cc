@@ -118,7 +118,7 @@ Machine& MachineWith(int threads) {
   static std::vector<std::unique_ptr<Machine>> machines;  // by threads
   machines.resize(std::max(machines.size(), static_cast<size_t>(threads) + 1));
   std::unique_ptr<Machine>& machine = machines[static_cast<size_t>(threads)];
-  if (machine == nullptr) machine = Machine::Create(Isa(), threads).value();
+  if (machine == nullptr) machine = Machine::Create(Isa(), threads, nullptr).value();
   return *machine;
 }
 
@@ -144,7 +144,7 @@ void BenchmarkMatmul(benchmark::State& state, const Shape& shape) {
   Machine& machine = MachineWith(threads);
   const Arithmetic arithmetic = bench::ArithmeticFor(WeightTypeName(type), Isa());
   const auto limits = [&] {
-    return std::pair(machine.ReadGbPerSecond(), machine.PeakGopPerSecond(arithmetic));
+    return std::pair(*machine.ReadGbPerSecond(), *machine.PeakGopPerSecond(arithmetic));
   };
   const auto [gb_before, gop_before] = limits();
   const auto start = std::chrono::steady_clock::now();
@@ -172,14 +172,14 @@ void BenchmarkMatmul(benchmark::State& state, const Shape& shape) {
 void ReadBandwidth(benchmark::State& state) {
   Machine& machine = MachineWith(static_cast<int>(state.range(0)));
   double fastest = 0.0;
-  while (state.KeepRunning()) fastest = std::max(fastest, machine.ReadGbPerSecond());
+  while (state.KeepRunning()) fastest = std::max(fastest, *machine.ReadGbPerSecond());
   state.counters["bytes"] = fastest * 1e9;
 }
 
 void Peak(benchmark::State& state, Arithmetic arithmetic) {
   Machine& machine = MachineWith(static_cast<int>(state.range(0)));
   double fastest = 0.0;
-  while (state.KeepRunning()) fastest = std::max(fastest, machine.PeakGopPerSecond(arithmetic));
+  while (state.KeepRunning()) fastest = std::max(fastest, *machine.PeakGopPerSecond(arithmetic));
   state.counters["flop"] = fastest * 1e9;
 }
 

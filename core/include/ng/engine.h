@@ -115,6 +115,10 @@ struct Timings {
   int64_t loaded_tokens = 0;   // prompt tokens from a snapshot
   double decode_s = 0.0;       // from there to the last token, a snapshot's writing left out
   int64_t decode_tokens = 0;   // tokens chosen by decode steps: all generated but the first
+  // Of the steps that fed this request, its share by the tokens fed: while its prompt was, and
+  // afterwards. Those of all requests of a run add up to the run's time, however they took turns.
+  double prefill_share_s = 0.0;
+  double decode_share_s = 0.0;
 };
 
 // Tensors kept on request, rows flattened.
@@ -236,6 +240,9 @@ class Engine {
   int threads() const;
   int64_t default_max_new_tokens() const;     // run.max_new_tokens
   std::span<const int32_t> stop_ids() const;  // run.stop_ids or the model's own
+  // What the model's own metadata would have the sampler do and sampler.chain does not, as half a
+  // sentence: "generation_config.json's temperature 0.6, top_p 0.9 are not used". Empty: nothing.
+  const std::string& unused_sampling() const;
   // What a run would take; reads no weights and reserves nothing. That it fits is for CheckMemory
   // to say. Errors: LimitError beyond the model's context or what the cache can hold; PluginError.
   absl::StatusOr<RunPlan> Plan(const RunNeeds& needs) const;

@@ -38,6 +38,7 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
       {"tokenizer.path", ""},
       {"tokenizer.chat_template", "auto"},
       {"plugins.path", ""},
+      {"plugins.allow_world_writable", "false"},
       {"attention.name", "flash"},
       {"cache.name", "contiguous"},
       {"cache.codec", "f32"},

@@ -218,6 +218,47 @@ TEST(PluginHost, RefusesAnExtraDirectoryThatIsNone) {
   }
 }
 
+TEST(PluginHost, RefusesWhatAnyoneCanWriteToUnlessAllowed) {
+  const test::TempDir folder;
+  const fs::path dir = folder.path();
+  const fs::path file = dir / "ng_sampler_larger_struct.so";
+  fs::copy(fs::path(Fixture("larger_struct")) / file.filename(), dir);
+  const std::vector<std::string> dirs = {dir.string()};
+  const auto load = [&](WorldWritable writable) -> absl::Status {
+    NG_ASSIGN_OR_RETURN(PluginHost host, PluginHost::Scan(dirs, writable));
+    return host.Load("sampler", "larger_struct").status();
+  };
+  struct Case {
+    fs::path path;
+    const char* text;
+  };
+  const Case cases[] = {{file, "file"}, {dir, "folder"}};
+  for (const Case& c : cases) {
+    const fs::perms before = fs::status(c.path).permissions();
+    fs::permissions(c.path, before | fs::perms::others_write | fs::perms::sticky_bit);
+    const absl::Status status = load(WorldWritable::kRefuse);
+    EXPECT_EQ(ExitCode(status), 4);
+    EXPECT_THAT(Message(status), HasSubstr(std::string(c.text) + " " + c.path.string() + ": "));
+    EXPECT_THAT(Message(status), HasSubstr("plugins.allow_world_writable"));
+    EXPECT_TRUE(load(WorldWritable::kAllow).ok());
+    fs::permissions(c.path, before);
+    EXPECT_TRUE(load(WorldWritable::kRefuse).ok());
+  }
+}
+
+TEST(PluginHost, ALinkIntoAFolderThatAnyoneCanWriteToIsRefused) {
+  const test::TempDir folder;
+  const test::TempDir shared;
+  const char* const name = "ng_sampler_larger_struct.so";
+  fs::copy(fs::path(Fixture("larger_struct")) / name, shared.path());
+  fs::permissions(shared.path(), fs::perms::all);
+  fs::create_symlink(shared.File(name), folder.File(name));
+  const absl::Status status = LoadFrom(folder.path(), "larger_struct").status();
+  EXPECT_EQ(ExitCode(status), 4);
+  EXPECT_THAT(Message(status), HasSubstr("folder " + shared.path() + ": "));
+  EXPECT_THAT(Message(status), HasSubstr("0777"));
+}
+
 TEST(PluginHost, TakesOnlyFilesNamedAsPlugins) {
   const test::TempDir folder;
   const fs::path dir = folder.path();
@@ -314,14 +355,13 @@ TEST(GuardPlugin, NamesThePluginWhoseWorkThrewOnAWorker) {
 
 TEST(GuardPlugin, KeepsTheCodesThatAreNotThePluginsFault) {
   const LoadedPlugin plugin = LoadSound("larger_struct");
-  for (const absl::Status& status :
-       {LimitError("full"), NumericError("NaN"), InterruptedError("stop")}) {
+  for (const absl::Status& status : {LimitError("full"), NumericError("NaN")}) {
     const absl::Status seen = GuardPlugin(plugin, [&] { return status; });
     EXPECT_EQ(seen.code(), status.code());
     EXPECT_EQ(Message(seen), plugin.Describe() + ": " + Message(status));
   }
-  for (const absl::Status& status :
-       {UsageError("u"), ModelFileError("m"), RuntimeError("r"), OutputError("o")}) {
+  for (const absl::Status& status : {UsageError("u"), ModelFileError("m"), RuntimeError("r"),
+                                     OutputError("o"), InterruptedError("nobody asked")}) {
     EXPECT_EQ(ExitCode(GuardPlugin(plugin, [&] { return status; })), 4);
   }
   EXPECT_TRUE(GuardPlugin(plugin, [] { return absl::OkStatus(); }).ok());

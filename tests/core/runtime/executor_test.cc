@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <xmmintrin.h>
 
 #include <array>
@@ -14,6 +15,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -228,6 +230,31 @@ TEST(ExecutorsTest, SpreadARegionOverTheThreads) {
     workers.insert(worker_of.begin(), worker_of.end());
   }
   EXPECT_EQ(workers, (std::set<int>{0, 1}));
+}
+
+TEST(ExecutorsTest, WithoutAnyThreadTheCallerDoesAllAndSaysSoOnce) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "a sanitizer takes terabytes of addresses";
+#endif
+  rlimit saved;
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &saved), 0);
+  std::vector<std::string> told;
+  told.reserve(8);
+  const auto executor = MakeExecutor(4, 4, [&](std::string_view text) { told.emplace_back(text); });
+  std::atomic<int64_t> sum{0};
+  int64_t n_ok = 0;
+  const rlimit none = {1 << 20, saved.rlim_max};  // less than there is: no stack for a thread
+  setrlimit(RLIMIT_AS, &none);
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    n_ok += ParallelFor(*executor, 64, [&](int64_t begin, int64_t end, int worker) {
+              sum += worker == 0 ? end - begin : -1;
+            }).ok();
+  }
+  setrlimit(RLIMIT_AS, &saved);
+  EXPECT_EQ(n_ok, 3);
+  EXPECT_EQ(sum.load(), 3 * 64);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].rfind("run.threads: only 1 of 4 threads could be begun (", 0), 0U) << told[0];
 }
 
 // Restores the process's affinity.

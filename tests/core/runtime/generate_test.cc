@@ -5,11 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "plugins/sampler/greedy/greedy.h"
@@ -194,6 +197,50 @@ TEST_F(GenerateTest, MoreRequestsThanSequencesAreAdmittedAsOthersFinish) {
   EXPECT_EQ(model.most_open(), 2U);
   EXPECT_EQ(model.n_open(), 0U);
   EXPECT_EQ(*std::max_element(model.batch_sizes().begin(), model.batch_sizes().end()), 2);
+}
+
+// A rate of the run must not come from the time of one request, when they take turns or share
+// steps.
+TEST_F(GenerateTest, SharesOfTheRequestsAddUpToTheRun) {
+  constexpr std::chrono::milliseconds kStep(2);
+  for (const int side_by_side : {1, 3}) {
+    settings_.max_sequences = side_by_side;
+    settings_.stop_ids = {};
+    DummyModel model([](int64_t n) { return static_cast<int32_t>(n % 3); });
+    model.after_forward = [&] { std::this_thread::sleep_for(kStep); };
+    const auto begin = std::chrono::steady_clock::now();
+    const auto done = Run(model, {{{1, 2}, 2, {}}, {{2, 5}, 3, {}}, {{3}, 1, {}}, {{4}, 4, {}}});
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+    ASSERT_TRUE(done.ok());
+    double sum = 0.0;
+    for (const Completion& completion : *done) {
+      EXPECT_GT(completion.timings.prefill_share_s, 0.0);
+      EXPECT_EQ(completion.timings.decode_share_s > 0.0, completion.timings.decode_tokens > 0);
+      sum += completion.timings.prefill_share_s + completion.timings.decode_share_s;
+    }
+    const std::chrono::duration<double> slept = kStep * model.batch_sizes().size();
+    EXPECT_GE(sum, slept.count());
+    EXPECT_LE(sum, elapsed.count());
+  }
+}
+
+TEST_F(GenerateTest, AnErrorThatComesWithASignalIsAnError) {
+  std::atomic<bool> stop = false;
+  settings_.stop = &stop;
+  options_.on_step = [&](int, const StepRecord&) {
+    stop = true;
+    return OutputError("the disk is full");
+  };
+  DummyModel model([](int64_t n) { return static_cast<int32_t>(n % 3); });
+  EXPECT_EQ(Run(model, {{{1, 2}, 5, {}}}).status(), OutputError("the disk is full"));
+  options_.on_step = [&](int, const StepRecord&) {
+    stop = true;
+    return InterruptedError("nobody reads");
+  };
+  stop = false;
+  const auto done = Run(model, {{{1, 2}, 5, {}}});
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_EQ((*done)[0].stop_reason, StopReason::kInterrupted);
 }
 
 TEST_F(GenerateTest, RequestsThatTheCacheHasNoRoomForWaitTheirTurn) {

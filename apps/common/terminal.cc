@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/formats/temporary_file.h"
 
 namespace ng {
 namespace {
@@ -38,6 +39,7 @@ int ExitCodeOf(int signal) { return 128 + signal; }
 void OnSignal(int signal) {
   int none = 0;
   if (signal == SIGQUIT || !stop_signal.compare_exchange_strong(none, signal)) {
+    RemoveTemporaryFiles();
     _exit(ExitCodeOf(signal));
   }
   stop_requested = true;
@@ -126,7 +128,9 @@ int FailFor(const std::exception_ptr& exception) {
 [[noreturn]] void OnTerminate() {
   const std::exception_ptr exception = std::current_exception();
   if (exception == nullptr) std::abort();
-  _exit(FailFor(exception));
+  const int code = FailFor(exception);
+  RemoveTemporaryFiles();
+  _exit(code);
 }
 
 }  // namespace

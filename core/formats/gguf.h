@@ -56,7 +56,8 @@ class GgufMetadata {
 
   const std::string& path() const { return path_; }
   // Each key once. An array's field is an object with its "count", so that who asks for a single
-  // value is told what is there. Borrows the metadata.
+  // value is told what is there, and with "each" where all are the same integer. Borrows the
+  // metadata.
   JsonFields fields() const;
   // The keys that say something and that nobody read; to ask how long an array is is not to read
   // it.

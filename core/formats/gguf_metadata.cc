@@ -48,6 +48,17 @@ bool IsInteger(GgufType type) {
   return type <= GgufType::kI32 || type == GgufType::kU64 || type == GgufType::kI64;
 }
 
+// What all integers of an array are, if they are the same.
+std::optional<int64_t> EachOf(const GgufMetadata::Array& array) {
+  if (!IsInteger(array.type) || array.count == 0) return std::nullopt;
+  Cursor cursor(array.bytes);
+  const std::optional<int64_t> first = NextInt(array.type, cursor);
+  while (!cursor.at_end()) {
+    if (NextInt(array.type, cursor) != first) return std::nullopt;
+  }
+  return first;
+}
+
 }  // namespace
 
 JsonFields GgufMetadata::fields() const { return JsonFields::Of(values_, path_, read_).value(); }
@@ -67,9 +78,9 @@ bool GgufMetadata::Add(std::string_view key, nlohmann::json value) {
 }
 
 bool GgufMetadata::Add(std::string_view key, Array array) {
-  if (!Add(key, nlohmann::json({{"array of", NameOf(array.type)}, {"count", array.count}}))) {
-    return false;
-  }
+  nlohmann::json field = {{"array of", NameOf(array.type)}, {"count", array.count}};
+  if (const std::optional<int64_t> each = EachOf(array)) field["each"] = *each;
+  if (!Add(key, std::move(field))) return false;
   arrays_.emplace(key, std::move(array));
   return true;
 }

@@ -153,6 +153,11 @@ absl::StatusOr<JsonFields> JsonFields::Of(const Json& value, const std::string& 
 
 bool JsonFields::Has(std::string_view key) const { return Peek(key) != nullptr; }
 
+bool JsonFields::IsNull(std::string_view key) const {
+  const auto found = object_->find(key);
+  return found != object_->end() && found->is_null();
+}
+
 const Json* JsonFields::Peek(std::string_view key) const {
   const auto found = object_->find(key);
   return found == object_->end() || found->is_null() ? nullptr : &*found;

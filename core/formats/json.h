@@ -59,8 +59,11 @@ class JsonFields {
   static absl::StatusOr<JsonFields> Of(const nlohmann::json& value, const std::string& file,
                                        std::shared_ptr<ReadKeys> read);
 
+  bool empty() const { return object_->empty(); }
   // Whether there is such a key, null aside. Does not count as reading it.
   bool Has(std::string_view key) const;
+  // Whether the key is there and JSON null, for the few formats where that is not to be absent.
+  bool IsNull(std::string_view key) const;
   // The value as it stands; null where the key is absent or JSON null. All in it counts as read.
   const nlohmann::json* Find(std::string_view key) const;
   // The dotted names of the keys that say something and that nobody read, in the object's order. An

@@ -93,15 +93,28 @@ constexpr RoleName kPostLnNames[] = {
     {"blocks_weights", TensorRole::kMlpDown, /*transposed=*/true, /*paired=*/false, 5, 6},
 };
 
+constexpr Family LlamaFamily(const char* model_type, decltype(Family::read_spec) read_spec) {
+  return {.model_type = model_type,
+          .read_spec = read_spec,
+          .layer_prefix = "model.layers.",
+          .names = kLlamaNames,
+          .unties_head = true};
+}
+
 // A nanoGPT that torch.compile has been over is saved with _orig_mod. before every name.
 constexpr Family kFamilies[] = {
     {"niels-gpt", ReadNielsSpec, "blocks.", kNielsNames},
-    {"llama", ReadLlamaSpec, "model.layers.", kLlamaNames},
-    {"mistral", ReadMistralSpec, "model.layers.", kLlamaNames},
-    {"qwen2", ReadQwen2Spec, "model.layers.", kLlamaNames},
-    {"qwen3", ReadQwen3Spec, "model.layers.", kLlamaNames},
+    LlamaFamily("llama", ReadLlamaSpec),
+    LlamaFamily("mistral", ReadMistralSpec),
+    LlamaFamily("qwen2", ReadQwen2Spec),
+    LlamaFamily("qwen3", ReadQwen3Spec),
     {"nanogpt", ReadNanoGptSpec, "transformer.h.", kNanoGptNames, "_orig_mod."},
-    {"gpt2", ReadGpt2Spec, "transformer.h.", kGpt2Names, "transformer."},
+    {.model_type = "gpt2",
+     .read_spec = ReadGpt2Spec,
+     .layer_prefix = "transformer.h.",
+     .names = kGpt2Names,
+     .optional_prefix = "transformer.",
+     .unties_head = true},
     {"postln", ReadPostLnSpec, "", kPostLnNames, "", ReadPostLnSizes},
 };
 
@@ -169,6 +182,10 @@ std::vector<int64_t> RoleShape(TensorRole role, const ModelSpec& spec) {
 
 bool RoleName::per_layer() const { return n_slots > 0 || absl::StrContains(name, "{}"); }
 
+std::string LayerName(const RoleName& entry, int layer) {
+  return absl::StrReplaceAll(entry.name, {{"{}", absl::StrCat(layer)}});
+}
+
 std::vector<int64_t> StoredShape(const RoleName& entry, const ModelSpec& spec) {
   Shape shape = RoleShape(entry.role, spec);
   if (entry.transposed) std::ranges::reverse(shape);
@@ -199,7 +216,7 @@ void ForEachTensor(
     for (const RoleName& entry : family.names) {
       if (entry.per_layer() != (layer >= 0)) continue;
       if (RoleShape(entry.role, spec).empty()) continue;
-      visit(entry, layer, absl::StrReplaceAll(entry.name, {{"{}", absl::StrCat(layer)}}));
+      visit(entry, layer, LayerName(entry, layer));
     }
   };
   for (int layer = -1; layer < spec.shape.n_layers; ++layer) visit_group(layer);

@@ -69,6 +69,9 @@ struct RoleName {
   bool per_layer() const;
 };
 
+// The name with that layer in it.
+std::string LayerName(const RoleName& entry, int layer);
+
 // As the file holds it: RoleShape, turned round where the matrix is transposed, within its slots.
 std::vector<int64_t> StoredShape(const RoleName& entry, const ModelSpec& spec);
 
@@ -83,6 +86,9 @@ struct Family {
   // Errors as above, also naming the tensor.
   absl::Status (*read_sizes)(const TensorSource& tensors, const std::string& path,
                              ModelSpec* spec) = nullptr;
+  bool biases_optional = false;  // one that the file lacks is zero
+  // A head that differs from the embedding is a head of its own, though the config ties them.
+  bool unties_head = false;
 
   // `name` without the optional prefix.
   std::string_view ShortName(std::string_view name) const;

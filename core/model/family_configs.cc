@@ -3,25 +3,67 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/model/limits.h"
 #include "core/model/rope.h"
 
 namespace ng {
 namespace {
 
-// A switch of the format that the decoder has only one position of.
+// Fields with what an absent one means. As in the classes of transformers, which a config.json need
+// not repeat; null is no number there.
+absl::StatusOr<int64_t> IntOr(const JsonFields& config, std::string_view key, Range<int64_t> range,
+                              int64_t absent) {
+  if (config.IsNull(key)) return config.Int(key, range);  // the error
+  NG_ASSIGN_OR_RETURN(const std::optional<int64_t> found, config.OptionalInt(key, range));
+  return found.value_or(absent);
+}
+
+absl::StatusOr<bool> BoolOr(const JsonFields& config, std::string_view key, bool absent) {
+  NG_ASSIGN_OR_RETURN(const std::optional<bool> found, config.OptionalBool(key));
+  return found.value_or(absent);
+}
+
+// One of those that run, or what an absent key means.
+struct ActivationName {
+  std::string_view name;
+  Activation activation;
+};
+absl::StatusOr<Activation> ReadActivation(const JsonFields& config, const std::string& path,
+                                          std::string_view key,
+                                          std::span<const ActivationName> known) {
+  NG_ASSIGN_OR_RETURN(const std::optional<std::string> found, config.OptionalText(key));
+  std::vector<std::string_view> names;
+  for (const ActivationName& row : known) {
+    if (!found || *found == row.name) return row.activation;
+    names.push_back(row.name);
+  }
+  return ModelFileError(absl::StrCat(
+      path, ": key \"", absl::string_view(key.data(), key.size()), "\" = ", JsonExcerpt(*found),
+      ", must be one of: ",
+      absl::StrJoin(names, ", ", [](std::string* to, std::string_view name) { *to += name; })));
+}
+
+// A switch that the decoder has only one position of.
 absl::Status Require(const JsonFields& config, const std::string& path, std::string_view key,
                      bool wanted) {
-  NG_ASSIGN_OR_RETURN(const std::optional<bool> found, config.OptionalBool(key));
-  if (found.value_or(wanted) == wanted) return absl::OkStatus();
+  NG_ASSIGN_OR_RETURN(const bool found, BoolOr(config, key, wanted));
+  if (found == wanted) return absl::OkStatus();
   return ModelFileError(absl::StrCat(
       path, ": key \"", absl::string_view(key.data(), key.size()),
       wanted ? "\" = false, can run only with true" : "\" = true, can run only with false"));
+}
+
+absl::StatusOr<float> EpsOr(const JsonFields& config, std::string_view key, double absent) {
+  if (config.IsNull(key)) return config.Number(key, kEps).status();  // the error
+  NG_ASSIGN_OR_RETURN(const std::optional<double> found, config.OptionalNumber(key, kEps));
+  return static_cast<float>(found.value_or(absent));
 }
 
 }  // namespace
@@ -50,66 +92,120 @@ absl::StatusOr<ModelSpec> ReadNielsSpec(const JsonFields& config, const std::str
 
 namespace {
 
-// The heads, with what an absent key means: as many kv heads as heads, hidden_size shared out.
-absl::Status ReadLlamaHeads(const JsonFields& config, const std::string& path, ModelSpec* spec) {
-  NG_ASSIGN_OR_RETURN(const int64_t n_heads, config.Int("num_attention_heads", kCount));
-  NG_ASSIGN_OR_RETURN(const std::optional<int64_t> n_kv_heads,
-                      config.OptionalInt("num_key_value_heads", kCount));
-  NG_ASSIGN_OR_RETURN(std::optional<int64_t> head_dim, config.OptionalInt("head_dim", kCount));
-  if (!head_dim && spec->width % n_heads != 0) {
+// What every class of transformers may be told and the decoder cannot do. is_causal is as true as
+// Python takes it, and null is false.
+absl::Status RequirePlain(const JsonFields& config, const std::string& path) {
+  for (const char* key : {"quantization_config", "per_layer_config"}) {
+    const nlohmann::json* value = config.Find(key);
+    if (value == nullptr || SaysNothing(*value)) continue;
+    return ModelFileError(absl::StrCat(path, ": key \"", key, "\" = ", JsonExcerpt(*value),
+                                       ", can run only without"));
+  }
+  constexpr const char* kCausal = "is_causal";
+  const nlohmann::json* value = config.Find(kCausal);
+  const bool is_false = config.IsNull(kCausal) ||
+                        (value != nullptr && (SaysNothing(*value) || *value == nlohmann::json(0)));
+  if (!is_false) return absl::OkStatus();
+  return ModelFileError(absl::StrCat(path, ": key \"", kCausal,
+                                     "\" = ", value == nullptr ? "null" : JsonExcerpt(*value),
+                                     ", can run only with true: each token sees those before it"));
+}
+
+// What an absent key means to the families that are made like llama, by their classes in
+// transformers. All have 32 layers and 32 heads.
+struct LlamaDefaults {
+  int64_t vocab_size;
+  int64_t width = 4096;
+  int64_t ffn_width;
+  int64_t max_positions;
+  int64_t n_kv_heads = 0;  // 0: as many as heads
+  int64_t head_dim = 0;    // 0: the width shared out
+};
+constexpr LlamaDefaults kLlama = {.vocab_size = 32000, .ffn_width = 11008, .max_positions = 2048};
+constexpr LlamaDefaults kMistral = {
+    .vocab_size = 32000, .ffn_width = 14336, .max_positions = 131072, .n_kv_heads = 8};
+constexpr LlamaDefaults kQwen2 = {
+    .vocab_size = 151936, .ffn_width = 22016, .max_positions = 32768, .n_kv_heads = 32};
+constexpr LlamaDefaults kQwen3 = {.vocab_size = 151936,
+                                  .ffn_width = 22016,
+                                  .max_positions = 32768,
+                                  .n_kv_heads = 32,
+                                  .head_dim = 128};
+
+absl::Status ReadHeads(const JsonFields& config, const std::string& path,
+                       const LlamaDefaults& defaults, ModelSpec* spec) {
+  constexpr const char* kKvHeads = "num_key_value_heads";
+  NG_ASSIGN_OR_RETURN(const int64_t n_heads, IntOr(config, "num_attention_heads", kCount, 32));
+  // Null is as many as heads in every family, and shared out in those that share it out.
+  int64_t n_kv_heads = n_heads;
+  if (!config.IsNull(kKvHeads)) {
+    const int64_t absent = defaults.n_kv_heads == 0 ? n_heads : defaults.n_kv_heads;
+    NG_ASSIGN_OR_RETURN(n_kv_heads, IntOr(config, kKvHeads, kCount, absent));
+  }
+  int64_t head_dim = 0;
+  if (defaults.head_dim != 0 || !config.IsNull("head_dim")) {
+    NG_ASSIGN_OR_RETURN(head_dim, IntOr(config, "head_dim", kCount, defaults.head_dim));
+  }
+  if (head_dim == 0 && spec->width % n_heads != 0) {
     return ModelFileError(absl::StrCat(path, ": hidden_size = ", spec->width,
                                        " must be a multiple of num_attention_heads = ", n_heads,
                                        " where head_dim is not set"));
   }
-  if (!head_dim) head_dim = spec->width / n_heads;
-  if (*head_dim % 2 != 0) {
-    return ModelFileError(absl::StrCat(path, ": head_dim = ", *head_dim, " must be even for RoPE"));
+  if (head_dim == 0) head_dim = spec->width / n_heads;
+  if (head_dim % 2 != 0) {
+    return ModelFileError(absl::StrCat(path, ": head_dim = ", head_dim, " must be even for RoPE"));
   }
-  if (n_heads % n_kv_heads.value_or(n_heads) != 0) {
+  if (n_heads % n_kv_heads != 0) {
     return ModelFileError(
         absl::StrCat(path, ": num_attention_heads = ", n_heads,
-                     " must be a multiple of num_key_value_heads = ", *n_kv_heads));
+                     " must be a multiple of num_key_value_heads = ", n_kv_heads));
   }
   spec->shape.n_heads = static_cast<int>(n_heads);
-  spec->shape.n_kv_heads = static_cast<int>(n_kv_heads.value_or(n_heads));
-  spec->shape.head_dim = static_cast<int>(*head_dim);
+  spec->shape.n_kv_heads = static_cast<int>(n_kv_heads);
+  spec->shape.head_dim = static_cast<int>(head_dim);
   return absl::OkStatus();
+}
+
+// What all of them have.
+absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& config, const std::string& path,
+                                        const LlamaDefaults& defaults) {
+  constexpr ActivationName kActivations[] = {{"silu", Activation::kSwiGlu},
+                                             {"swish", Activation::kSwiGlu}};
+  NG_RETURN_IF_ERROR(RequirePlain(config, path));
+  ModelSpec spec;
+  NG_ASSIGN_OR_RETURN(spec.shape.vocab_size,
+                      IntOr(config, "vocab_size", kSize, defaults.vocab_size));
+  NG_ASSIGN_OR_RETURN(spec.shape.max_positions,
+                      IntOr(config, "max_position_embeddings", kPositions, defaults.max_positions));
+  NG_ASSIGN_OR_RETURN(spec.width, IntOr(config, "hidden_size", kSize, defaults.width));
+  NG_ASSIGN_OR_RETURN(spec.ffn_width,
+                      IntOr(config, "intermediate_size", kSize, defaults.ffn_width));
+  NG_ASSIGN_OR_RETURN(const int64_t n_layers, IntOr(config, "num_hidden_layers", kCount, 32));
+  spec.shape.n_layers = static_cast<int>(n_layers);
+  NG_RETURN_IF_ERROR(ReadHeads(config, path, defaults, &spec));
+  NG_ASSIGN_OR_RETURN(spec.norm_eps, EpsOr(config, "rms_norm_eps", 1e-6));
+  spec.rope_pairing = RopePairing::kHalfSplit;
+  NG_RETURN_IF_ERROR(ReadRope(config, path, &spec));
+  NG_ASSIGN_OR_RETURN(spec.activation, ReadActivation(config, path, "hidden_act", kActivations));
+  NG_ASSIGN_OR_RETURN(spec.tied_head, BoolOr(config, "tie_word_embeddings", false));
+  return spec;
 }
 
 }  // namespace
 
 absl::StatusOr<ModelSpec> ReadLlamaSpec(const JsonFields& config, const std::string& path) {
-  ModelSpec spec;
-  NG_ASSIGN_OR_RETURN(spec.shape.vocab_size, config.Int("vocab_size", kSize));
-  NG_ASSIGN_OR_RETURN(spec.shape.max_positions, config.Int("max_position_embeddings", kPositions));
-  NG_ASSIGN_OR_RETURN(spec.width, config.Int("hidden_size", kSize));
-  NG_ASSIGN_OR_RETURN(spec.ffn_width, config.Int("intermediate_size", kSize));
-  NG_ASSIGN_OR_RETURN(const int64_t n_layers, config.Int("num_hidden_layers", kCount));
-  spec.shape.n_layers = static_cast<int>(n_layers);
-  NG_RETURN_IF_ERROR(ReadLlamaHeads(config, path, &spec));
-  NG_ASSIGN_OR_RETURN(const double eps, config.Number("rms_norm_eps", kEps));
-  spec.norm_eps = static_cast<float>(eps);
-  spec.rope_pairing = RopePairing::kHalfSplit;
-  NG_RETURN_IF_ERROR(ReadRope(config, path, &spec));
-  NG_ASSIGN_OR_RETURN(const std::string activation, config.Text("hidden_act"));
-  if (activation != "silu") {
-    return ModelFileError(absl::StrCat(path, ": key \"hidden_act\" = ", JsonExcerpt(activation),
-                                       ", can run only with \"silu\""));
-  }
-  NG_ASSIGN_OR_RETURN(const std::optional<bool> bias, config.OptionalBool("attention_bias"));
-  spec.qkv_bias = spec.attn_out_bias = bias.value_or(false);
-  NG_ASSIGN_OR_RETURN(const std::optional<bool> mlp_bias, config.OptionalBool("mlp_bias"));
-  spec.mlp_bias = mlp_bias.value_or(false);
-  NG_ASSIGN_OR_RETURN(const std::optional<bool> tied, config.OptionalBool("tie_word_embeddings"));
-  spec.tied_head = tied.value_or(false);
+  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaLike(config, path, kLlama));
+  NG_ASSIGN_OR_RETURN(spec.qkv_bias, BoolOr(config, "attention_bias", false));
+  spec.attn_out_bias = spec.qkv_bias;
+  NG_ASSIGN_OR_RETURN(spec.mlp_bias, BoolOr(config, "mlp_bias", false));
   return spec;
 }
 
 absl::StatusOr<ModelSpec> ReadMistralSpec(const JsonFields& config, const std::string& path) {
-  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaSpec(config, path));
-  NG_ASSIGN_OR_RETURN(const std::optional<int64_t> window,
-                      config.OptionalInt("sliding_window", kPositions));
-  spec.window = window.value_or(0);
+  constexpr const char* kWindow = "sliding_window";
+  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaLike(config, path, kMistral));
+  if (config.IsNull(kWindow)) return spec;
+  NG_ASSIGN_OR_RETURN(spec.window, IntOr(config, kWindow, kPositions, 4096));
   return spec;
 }
 
@@ -132,7 +228,8 @@ absl::StatusOr<std::optional<bool>> ReadLayerTypes(const JsonFields& config,
     const std::string& type = (*types)[i];
     const bool has_window = window_used && type == "sliding_attention";
     slides = slides || has_window;
-    if (has_window || type == "full_attention") continue;
+    // "attention" is its older name.
+    if (has_window || type == "full_attention" || type == "attention") continue;
     return ModelFileError(absl::StrCat(
         path, ": key \"", kKey, "[", i, "]\" = ", JsonExcerpt(type), ", must be \"full_attention\"",
         window_used ? " or \"sliding_attention\"" : " where use_sliding_window is not true"));
@@ -149,42 +246,70 @@ absl::Status ReadQwenWindow(const JsonFields& config, const std::string& path, M
   if (!used.value_or(false)) return absl::OkStatus();
   if (!slides) {
     NG_ASSIGN_OR_RETURN(const int64_t full_layers,
-                        config.Int("max_window_layers", {0, kPositions.max}));
+                        IntOr(config, "max_window_layers", {0, kPositions.max}, 28));
     slides = full_layers < spec->shape.n_layers;
   }
   if (!*slides) return absl::OkStatus();
-  NG_ASSIGN_OR_RETURN(spec->window, config.Int("sliding_window", kPositions));
+  if (config.IsNull("sliding_window")) return absl::OkStatus();
+  NG_ASSIGN_OR_RETURN(spec->window, IntOr(config, "sliding_window", kPositions, 4096));
   return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<ModelSpec> ReadQwen2Spec(const JsonFields& config, const std::string& path) {
-  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaSpec(config, path));
+  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaLike(config, path, kQwen2));
   NG_RETURN_IF_ERROR(ReadQwenWindow(config, path, &spec));
   spec.qkv_bias = true;
   return spec;
 }
 
 absl::StatusOr<ModelSpec> ReadQwen3Spec(const JsonFields& config, const std::string& path) {
-  // Not hidden_size shared out where it is absent, as in llama.
-  NG_RETURN_IF_ERROR(config.Int("head_dim", kCount).status());
-  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaSpec(config, path));
+  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaLike(config, path, kQwen3));
   NG_RETURN_IF_ERROR(ReadQwenWindow(config, path, &spec));
+  NG_ASSIGN_OR_RETURN(spec.qkv_bias, BoolOr(config, "attention_bias", false));
+  spec.attn_out_bias = spec.qkv_bias;
   spec.qk_norm = true;
   return spec;
 }
 
 namespace {
 
+// A size by its key, or by another name of it, which goes before; and what it is where neither is
+// there, 0: it must be.
+struct SizeKey {
+  const char* key;
+  const char* other_name = "";
+  int64_t absent = 0;
+
+  absl::StatusOr<int64_t> Read(const JsonFields& config, Range<int64_t> range) const {
+    NG_ASSIGN_OR_RETURN(const std::optional<int64_t> other, config.OptionalInt(other_name, range));
+    NG_ASSIGN_OR_RETURN(const std::optional<int64_t> own, config.OptionalInt(key, range));
+    if (other || own) return other ? *other : *own;
+    if (absent == 0) return config.Int(key, range);  // the error
+    return absent;
+  }
+};
+
+struct GptKeys {
+  SizeKey vocab_size, positions, width, layers, heads;
+};
+constexpr GptKeys kNanoGpt = {{"vocab_size"}, {"block_size"}, {"n_embd"}, {"n_layer"}, {"n_head"}};
+// With the names and values of GPT2Config in transformers.
+constexpr GptKeys kGpt2 = {{"vocab_size", "", 50257},
+                           {"n_positions", "max_position_embeddings", 1024},
+                           {"n_embd", "hidden_size", 768},
+                           {"n_layer", "num_hidden_layers", 12},
+                           {"n_head", "num_attention_heads", 12}};
+
 // What nanoGPT and GPT-2 share: pre-norm LayerNorm, learned positions, as many kv heads as heads.
-absl::Status ReadGptShape(const JsonFields& config, const std::string& path,
-                          std::string_view positions_key, ModelSpec* spec) {
-  NG_ASSIGN_OR_RETURN(spec->shape.vocab_size, config.Int("vocab_size", kSize));
-  NG_ASSIGN_OR_RETURN(spec->shape.max_positions, config.Int(positions_key, kSize));
-  NG_ASSIGN_OR_RETURN(spec->width, config.Int("n_embd", kSize));
-  NG_ASSIGN_OR_RETURN(const int64_t n_layers, config.Int("n_layer", kCount));
-  NG_ASSIGN_OR_RETURN(const int64_t n_heads, config.Int("n_head", kCount));
+absl::Status ReadGptShape(const JsonFields& config, const std::string& path, const GptKeys& keys,
+                          ModelSpec* spec) {
+  NG_ASSIGN_OR_RETURN(spec->shape.vocab_size, keys.vocab_size.Read(config, kSize));
+  NG_ASSIGN_OR_RETURN(spec->shape.max_positions, keys.positions.Read(config, kSize));
+  NG_ASSIGN_OR_RETURN(spec->width, keys.width.Read(config, kSize));
+  NG_ASSIGN_OR_RETURN(const int64_t n_layers, keys.layers.Read(config, kCount));
+  NG_ASSIGN_OR_RETURN(const int64_t n_heads, keys.heads.Read(config, kCount));
   if (spec->width % n_heads != 0) {
     return ModelFileError(absl::StrCat(path, ": n_embd = ", spec->width,
                                        " must be a multiple of n_head = ", n_heads));
@@ -206,7 +331,7 @@ void SetBiases(bool has, ModelSpec* spec) {
 
 absl::StatusOr<ModelSpec> ReadNanoGptSpec(const JsonFields& config, const std::string& path) {
   ModelSpec spec;
-  NG_RETURN_IF_ERROR(ReadGptShape(config, path, "block_size", &spec));
+  NG_RETURN_IF_ERROR(ReadGptShape(config, path, kNanoGpt, &spec));
   NG_ASSIGN_OR_RETURN(const bool bias, config.Bool("bias"));
   SetBiases(bias, &spec);
   spec.norm_eps = 1e-5F;
@@ -214,32 +339,25 @@ absl::StatusOr<ModelSpec> ReadNanoGptSpec(const JsonFields& config, const std::s
   return spec;
 }
 
-namespace {
-
-absl::StatusOr<Activation> ReadGpt2Activation(const JsonFields& config, const std::string& path) {
-  NG_ASSIGN_OR_RETURN(const std::string name, config.Text("activation_function"));
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::kGeluTanh;
-  if (name == "gelu") return Activation::kGeluErf;
-  return ModelFileError(absl::StrCat(path, ": key \"activation_function\" = ", JsonExcerpt(name),
-                                     ", must be one of: gelu_new, gelu_pytorch_tanh, gelu"));
-}
-
-}  // namespace
-
 absl::StatusOr<ModelSpec> ReadGpt2Spec(const JsonFields& config, const std::string& path) {
+  constexpr ActivationName kActivations[] = {
+      {"gelu_new", Activation::kGeluTanh},         {"gelu_pytorch_tanh", Activation::kGeluTanh},
+      {"gelu_python_tanh", Activation::kGeluTanh}, {"gelu_fast", Activation::kGeluTanh},
+      {"gelu_accurate", Activation::kGeluTanh},    {"gelu", Activation::kGeluErf},
+      {"gelu_python", Activation::kGeluErf}};
+  NG_RETURN_IF_ERROR(RequirePlain(config, path));
   ModelSpec spec;
-  NG_RETURN_IF_ERROR(ReadGptShape(config, path, "n_positions", &spec));
+  NG_RETURN_IF_ERROR(ReadGptShape(config, path, kGpt2, &spec));
   NG_ASSIGN_OR_RETURN(const std::optional<int64_t> n_inner, config.OptionalInt("n_inner", kSize));
   spec.ffn_width = n_inner.value_or(spec.ffn_width);
-  NG_ASSIGN_OR_RETURN(const double eps, config.Number("layer_norm_epsilon", kEps));
-  spec.norm_eps = static_cast<float>(eps);
-  NG_ASSIGN_OR_RETURN(spec.activation, ReadGpt2Activation(config, path));
+  NG_ASSIGN_OR_RETURN(spec.norm_eps, EpsOr(config, "layer_norm_epsilon", 1e-5));
+  NG_ASSIGN_OR_RETURN(spec.activation,
+                      ReadActivation(config, path, "activation_function", kActivations));
   SetBiases(true, &spec);
   NG_RETURN_IF_ERROR(Require(config, path, "scale_attn_weights", true));
   NG_RETURN_IF_ERROR(Require(config, path, "scale_attn_by_inverse_layer_idx", false));
   NG_RETURN_IF_ERROR(Require(config, path, "add_cross_attention", false));
-  NG_ASSIGN_OR_RETURN(const std::optional<bool> tied, config.OptionalBool("tie_word_embeddings"));
-  spec.tied_head = tied.value_or(true);
+  NG_ASSIGN_OR_RETURN(spec.tied_head, BoolOr(config, "tie_word_embeddings", true));
   return spec;
 }
 

@@ -33,7 +33,55 @@ struct Source {
   absl::StatusOr<std::optional<int64_t>> OptionalInt(const char* name, Range<int64_t> range) const {
     return metadata.OptionalInt(Key(name), range);
   }
+  // One for all layers, or an array with the same for each of them.
+  absl::StatusOr<std::optional<int64_t>> OptionalLayersInt(const char* name, Range<int64_t> range,
+                                                           int64_t n_layers) const {
+    const nlohmann::json* value = metadata.Find(Key(name));
+    if (value == nullptr || !value->is_object()) return OptionalInt(name, range);
+    NG_ASSIGN_OR_RETURN(const std::optional<JsonFields> array, metadata.OptionalObject(Key(name)));
+    NG_RETURN_IF_ERROR(array->Int("count", {n_layers, n_layers}).status());
+    if (array->Has("each")) return array->OptionalInt("each", range);
+    return ModelFileError(absl::StrCat(path, ": key \"", Key(name),
+                                       "\" differs from layer to layer, can run only with one "
+                                       "value for all"));
+  }
+  absl::StatusOr<int64_t> LayersInt(const char* name, Range<int64_t> range,
+                                    int64_t n_layers) const {
+    NG_ASSIGN_OR_RETURN(const std::optional<int64_t> found,
+                        OptionalLayersInt(name, range, n_layers));
+    return found ? *found : Int(name, range);  // the error
+  }
 };
+
+// What every architecture may be told and the decoder cannot do.
+absl::Status RequirePlain(const Source& source) {
+  constexpr const char* kType = "general.type";
+  NG_ASSIGN_OR_RETURN(const std::optional<std::string> type, source.metadata.OptionalText(kType));
+  if (type && *type != "model") {
+    return ModelFileError(absl::StrCat(source.path, ": key \"", kType, "\" = ", JsonExcerpt(*type),
+                                       ", can run only with \"model\""));
+  }
+  constexpr const char* kSplit = "split.count";
+  NG_ASSIGN_OR_RETURN(const std::optional<int64_t> n_files,
+                      source.metadata.OptionalInt(kSplit, {0, kCount.max}));
+  if (n_files.value_or(1) > 1) {
+    return ModelFileError(absl::StrCat(source.path, ": key \"", kSplit, "\" = ", *n_files,
+                                       ", can run only with 1: the model is in several files, "
+                                       "which must be merged into one"));
+  }
+  const std::string causal = source.Key("attention.causal");
+  NG_ASSIGN_OR_RETURN(const std::optional<bool> is_causal, source.metadata.OptionalBool(causal));
+  if (!is_causal.value_or(true)) {
+    return ModelFileError(absl::StrCat(source.path, ": key \"", causal,
+                                       "\" = false, can run only with true: each token sees those "
+                                       "before it"));
+  }
+  for (const char* name :
+       {"expert_count", "expert_used_count", "expert_group_count", "expert_group_used_count"}) {
+    NG_RETURN_IF_ERROR(source.OptionalInt(name, {0, 0}).status());
+  }
+  return absl::OkStatus();
+}
 
 // As many as there are tokens; in a key of its own where the file has no vocabulary.
 absl::StatusOr<int64_t> ReadVocabSize(const Source& source) {
@@ -45,9 +93,11 @@ absl::StatusOr<int64_t> ReadVocabSize(const Source& source) {
 
 // The heads, with what an absent key means: as many kv heads as heads, the width shared out.
 absl::Status ReadHeads(const Source& source, ModelSpec* spec) {
-  NG_ASSIGN_OR_RETURN(const int64_t n_heads, source.Int("attention.head_count", kCount));
+  const int64_t n_layers = spec->shape.n_layers;
+  NG_ASSIGN_OR_RETURN(const int64_t n_heads,
+                      source.LayersInt("attention.head_count", kCount, n_layers));
   NG_ASSIGN_OR_RETURN(const std::optional<int64_t> n_kv_heads,
-                      source.OptionalInt("attention.head_count_kv", kCount));
+                      source.OptionalLayersInt("attention.head_count_kv", kCount, n_layers));
   if (n_heads % n_kv_heads.value_or(n_heads) != 0) {
     return ModelFileError(absl::StrCat(source.path, ": ", source.Key("attention.head_count"), " = ",
                                        n_heads, " must be a multiple of ",
@@ -71,13 +121,14 @@ absl::Status ReadHeads(const Source& source, ModelSpec* spec) {
 
 // What every architecture has.
 absl::StatusOr<ModelSpec> ReadShape(const Source& source) {
+  NG_RETURN_IF_ERROR(RequirePlain(source));
   ModelSpec spec;
   NG_ASSIGN_OR_RETURN(spec.shape.vocab_size, ReadVocabSize(source));
   NG_ASSIGN_OR_RETURN(spec.shape.max_positions, source.Int("context_length", kPositions));
   NG_ASSIGN_OR_RETURN(spec.width, source.Int("embedding_length", kSize));
-  NG_ASSIGN_OR_RETURN(spec.ffn_width, source.Int("feed_forward_length", kSize));
   NG_ASSIGN_OR_RETURN(const int64_t n_layers, source.Int("block_count", kCount));
   spec.shape.n_layers = static_cast<int>(n_layers);
+  NG_ASSIGN_OR_RETURN(spec.ffn_width, source.LayersInt("feed_forward_length", kSize, n_layers));
   NG_RETURN_IF_ERROR(ReadHeads(source, &spec));
   return spec;
 }
@@ -115,6 +166,9 @@ absl::Status ReadRope(const Source& source, ModelSpec* spec) {
   NG_ASSIGN_OR_RETURN(const std::optional<double> theta,
                       source.metadata.OptionalNumber(source.Key("rope.freq_base"), kTheta));
   spec->rope_theta = theta.value_or(10000.0);
+  // Of q and k, whatever the type of scaling.
+  NG_RETURN_IF_ERROR(
+      source.metadata.OptionalNumber(source.Key("rope.scaling.attn_factor"), {1.0, 1.0}).status());
   return ReadRopeScaling(source, &spec->rope_scaling);
 }
 
@@ -127,7 +181,6 @@ absl::StatusOr<ModelSpec> ReadLlamaSpec(const JsonFields& metadata, const std::s
   spec.norm_eps = static_cast<float>(eps);
   spec.rope_pairing = RopePairing::kHalfSplit;
   NG_RETURN_IF_ERROR(ReadRope(source, &spec));
-  NG_RETURN_IF_ERROR(source.OptionalInt("expert_count", {0, 0}).status());
   NG_ASSIGN_OR_RETURN(const std::optional<int64_t> window,
                       source.OptionalInt("attention.sliding_window", {0, kPositions.max}));
   spec.window = window.value_or(0);
@@ -215,9 +268,17 @@ constexpr RoleName kGpt2Names[] = {
 };
 
 constexpr Family kArchitectures[] = {
-    {"llama", ReadLlamaSpec, "blk.", kLlamaNames},
+    {.model_type = "llama",
+     .read_spec = ReadLlamaSpec,
+     .layer_prefix = "blk.",
+     .names = kLlamaNames,
+     .biases_optional = true},
     {"qwen2", ReadQwen2Spec, "blk.", kQwenNames},
-    {"qwen3", ReadQwen3Spec, "blk.", kQwenNames},
+    {.model_type = "qwen3",
+     .read_spec = ReadQwen3Spec,
+     .layer_prefix = "blk.",
+     .names = kQwenNames,
+     .biases_optional = true},
     {"gpt2", ReadGpt2Spec, "blk.", kGpt2Names},
 };
 

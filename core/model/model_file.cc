@@ -12,12 +12,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "core/formats/file.h"
 #include "core/formats/json.h"
 #include "core/formats/safetensors.h"
 #include "core/formats/safetensors_index.h"
 #include "core/model/gguf_families.h"
+#include "core/model/inert_keys.h"
 #include "core/model/random_source.h"
 
 namespace ng {
@@ -98,6 +98,9 @@ class Binder {
   absl::Status Bind(const RoleName& entry, int layer, const std::string& name) {
     const TensorRole role = entry.role;
     const TensorInfo* tensor = Find(name);
+    if (tensor == nullptr && family_.biases_optional && name.ends_with(".bias")) {
+      return absl::OkStatus();
+    }
     if (tensor == nullptr) {
       // One of two tied names is enough: TieHead looks.
       const bool may_be_tied = role == TensorRole::kTokenEmbedding || role == TensorRole::kHead;
@@ -144,11 +147,14 @@ class Binder {
   std::set<const TensorInfo*> bound_;
 };
 
-// eos_token_id, one or a list: what generation_config.json says goes before config.json. And what it
-// suggests to the sampler.
+// Of end tokens. A negative id is no token, so it ends nothing: some files mean "none" by -1.
+constexpr Range<int64_t> kIds = {std::numeric_limits<int32_t>::min(),
+                                 std::numeric_limits<int32_t>::max()};
+
+// eos_token_id, one or a list: what generation_config.json says goes before config.json. And what
+// it suggests to the sampler.
 absl::Status ReadEosIds(const std::string& folder, const JsonFields& config, ModelFile* file) {
   constexpr const char* kKey = "eos_token_id";
-  constexpr Range<int64_t> kIds = {0, std::numeric_limits<int32_t>::max()};
   file->eos_origin = folder + "/generation_config.json";
   std::optional<std::vector<int64_t>> ids;
   if (MayExist(file->eos_origin)) {
@@ -162,7 +168,9 @@ absl::Status ReadEosIds(const std::string& folder, const JsonFields& config, Mod
     file->eos_origin = folder + "/config.json";
     NG_ASSIGN_OR_RETURN(ids, config.OptionalInts(kKey, kIds));
   }
-  if (ids) file->eos_ids.assign(ids->begin(), ids->end());
+  for (const int64_t id : ids.value_or(std::vector<int64_t>())) {
+    if (id >= 0) file->eos_ids.push_back(static_cast<int32_t>(id));
+  }
   absl::StrAppend(&file->eos_origin, ": key \"", kKey, "\"");
   return absl::OkStatus();
 }
@@ -228,13 +236,61 @@ const TensorInfo* ModelFile::Find(TensorRole role, int layer) const {
 
 namespace {
 
-absl::StatusOr<ModelFile> OpenFolder(const std::string& path) {
+absl::Status CheckConfigKeys(const JsonFields& config, const std::string& path,
+                             const Family& family, const KeyPolicy& keys) {
+  return keys.Unread(path, WithoutInertKeys(config.Unread(), family.model_type));
+}
+
+// Whether two tensors begin with the same bytes; whether they go on so is seen when they are read.
+absl::StatusOr<bool> BeginAlike(const TensorSource& source, const TensorInfo& a,
+                                const TensorInfo& b) {
+  constexpr int64_t kBytes = 4096;
+  if (a.dtype != b.dtype || a.n_bytes != b.n_bytes) return false;
+  std::vector<std::byte> of_a(static_cast<size_t>(std::min(kBytes, a.n_bytes)));
+  std::vector<std::byte> of_b(of_a.size());
+  NG_RETURN_IF_ERROR(source.ReadAt(a, 0, of_a));
+  NG_RETURN_IF_ERROR(source.ReadAt(b, 0, of_b));
+  return of_a == of_b;
+}
+
+// A head that is called tied and is another tensor than the embedding is the head, as in
+// transformers.
+absl::Status UntieHead(const KeyPolicy& keys, ModelFile* file) {
+  if (!file->head_copy) return absl::OkStatus();
+  const TensorInfo& embedding = *file->Find(TensorRole::kTokenEmbedding);
+  const TensorInfo& head = *file->Find(TensorRole::kHead);
+  NG_ASSIGN_OR_RETURN(const bool alike, BeginAlike(*file->source, embedding, head));
+  if (alike) return absl::OkStatus();
+  file->spec.tied_head = file->head_copy = false;
+  return keys.Doubt(absl::StrCat(file->source->path(), ": tensor \"", head.name,
+                                 "\" differs from \"", embedding.name,
+                                 "\", which it is tied to by the config; it is taken as it is"));
+}
+
+// Nothing is computed with them, so the model may be another than its files were made for.
+absl::Status CheckUnusedTensors(const ModelFile& file, const KeyPolicy& keys) {
+  constexpr size_t kShown = 3;
+  std::vector<std::string> names;
+  for (const TensorInfo* tensor : file.unused) {
+    if (!IsInertTensor(tensor->name)) names.push_back(tensor->name);
+  }
+  if (names.empty()) return absl::OkStatus();
+  const size_t count = names.size();
+  names.resize(std::min(count, kShown));
+  return keys.Doubt(absl::StrCat(file.source->path(), ": ", count,
+                                 count == 1 ? " tensor has" : " tensors have", " no place in a ",
+                                 file.spec.family, " model: ", absl::StrJoin(names, ", "),
+                                 count > kShown ? ", ..." : ""));
+}
+
+absl::StatusOr<ModelFile> OpenFolder(const std::string& path, KeyPolicy& keys) {
   const std::string config_path = path + "/config.json";
   if (!MayExist(config_path)) {
     NG_ASSIGN_OR_RETURN(const std::string instead, WhatIsThereInstead(path));
     return ModelFileError(path + ": holds no config.json" + instead);
   }
-  NG_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(config_path));
+  NG_ASSIGN_OR_RETURN(nlohmann::json json, ReadJsonFile(config_path));
+  keys.LeaveOutIgnored(config_path, json);
   NG_ASSIGN_OR_RETURN(const JsonFields config, JsonFields::Of(json, config_path));
   NG_ASSIGN_OR_RETURN(const Family* family, FindFamily(config, config_path));
 
@@ -249,6 +305,9 @@ absl::StatusOr<ModelFile> OpenFolder(const std::string& path) {
     NG_RETURN_IF_ERROR(CheckLayerCount(file, *family, config_path));
   }
   NG_RETURN_IF_ERROR(Binder(*family, file).BindAll());
+  if (family->unties_head) NG_RETURN_IF_ERROR(UntieHead(keys, &file));
+  NG_RETURN_IF_ERROR(CheckConfigKeys(config, config_path, *family, keys));
+  NG_RETURN_IF_ERROR(CheckUnusedTensors(file, keys));
   return file;
 }
 
@@ -256,30 +315,36 @@ absl::StatusOr<ModelFile> OpenFolder(const std::string& path) {
 void ReadGgufTensors(const Family& family, const TensorSource& source, ModelSpec* spec) {
   const auto has = [&](TensorRole role) {
     const auto entry = std::ranges::find(family.names, role, &RoleName::role);
-    return entry != family.names.end() &&
-           source.Find(absl::StrReplaceAll(entry->name, {{"{}", "0"}})) != nullptr;
+    if (entry == family.names.end()) return false;
+    for (int layer = 0; layer < (entry->per_layer() ? spec->shape.n_layers : 1); ++layer) {
+      if (source.Find(LayerName(*entry, layer)) != nullptr) return true;
+    }
+    return false;
   };
-  spec->tied_head = !has(TensorRole::kHead);
-  spec->rope_factors = has(TensorRole::kRopeFactors);
-  spec->qkv_bias |= has(TensorRole::kQBias);
-  spec->attn_out_bias |= has(TensorRole::kAttnOutBias);
-  spec->mlp_bias |= has(TensorRole::kMlpUpBias);
+  using enum TensorRole;
+  spec->tied_head = !has(kHead);
+  spec->rope_factors = has(kRopeFactors);
+  // Each bias by itself: what is missing is zero.
+  spec->qkv_bias |= has(kQBias) || has(kKBias) || has(kVBias);
+  spec->attn_out_bias |= has(kAttnOutBias);
+  spec->mlp_bias |= has(kMlpGateBias) || has(kMlpUpBias) || has(kMlpDownBias);
 }
 
 absl::Status ReadGgufEosIds(const JsonFields& metadata, ModelFile* file) {
   file->eos_origin = file->source->path() + ":";
-  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"}) {
-    NG_ASSIGN_OR_RETURN(const std::optional<int64_t> id,
-                        metadata.OptionalInt(key, {0, std::numeric_limits<int32_t>::max()}));
-    if (!id) continue;
+  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                          "tokenizer.ggml.eom_token_id"}) {
+    NG_ASSIGN_OR_RETURN(const std::optional<int64_t> id, metadata.OptionalInt(key, kIds));
+    if (id.value_or(-1) < 0) continue;
     file->eos_ids.push_back(static_cast<int32_t>(*id));
     absl::StrAppend(&file->eos_origin, " key \"", key, "\"");
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<ModelFile> OpenGgufModel(const std::string& path) {
+absl::StatusOr<ModelFile> OpenGgufModel(const std::string& path, KeyPolicy& keys) {
   NG_ASSIGN_OR_RETURN(GgufFile gguf, OpenGguf(path));
+  keys.LeaveOutIgnored(gguf.metadata);
   const JsonFields metadata = gguf.metadata.fields();
   NG_ASSIGN_OR_RETURN(const Family* family, FindGgufFamily(metadata, path));
 
@@ -304,12 +369,12 @@ absl::StatusOr<ModelFile> OpenGgufModel(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<ModelFile> OpenModel(const std::string& path) {
+absl::StatusOr<ModelFile> OpenModel(const std::string& path, KeyPolicy& keys) {
   std::error_code error;
   const auto type = std::filesystem::status(path, error).type();
-  if (type == std::filesystem::file_type::directory) return OpenFolder(path);
+  if (type == std::filesystem::file_type::directory) return OpenFolder(path, keys);
   const bool of_folder = path.ends_with(".safetensors") || path.ends_with(".json");
-  if (type == std::filesystem::file_type::regular && !of_folder) return OpenGgufModel(path);
+  if (type == std::filesystem::file_type::regular && !of_folder) return OpenGgufModel(path, keys);
   const std::string reason = error       ? error.message() + HomeHint(path)
                              : of_folder ? absl::StrCat("is a file of a model folder")
                                          : "is neither a folder nor a file";
@@ -318,8 +383,9 @@ absl::StatusOr<ModelFile> OpenModel(const std::string& path) {
       of_folder ? absl::StrCat(": ", FolderOf(path)) : ", or a GGUF file"));
 }
 
-absl::StatusOr<ModelFile> OpenRandomModel(const std::string& config_path) {
-  NG_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(config_path));
+absl::StatusOr<ModelFile> OpenRandomModel(const std::string& config_path, KeyPolicy& keys) {
+  NG_ASSIGN_OR_RETURN(nlohmann::json json, ReadJsonFile(config_path));
+  keys.LeaveOutIgnored(config_path, json);
   NG_ASSIGN_OR_RETURN(const JsonFields config, JsonFields::Of(json, config_path));
   NG_ASSIGN_OR_RETURN(const Family* family, FindFamily(config, config_path));
 
@@ -334,7 +400,17 @@ absl::StatusOr<ModelFile> OpenRandomModel(const std::string& config_path) {
   file.spec.family = family->model_type;
   NG_ASSIGN_OR_RETURN(file.source, MakeRandomSource(*family, file.spec, config, config_path));
   NG_RETURN_IF_ERROR(Binder(*family, file).BindAll());
+  NG_RETURN_IF_ERROR(CheckConfigKeys(config, config_path, *family, keys));
   return file;
+}
+
+absl::Status CheckGgufKeys(const GgufMetadata& metadata, const std::string& family,
+                           const std::vector<std::string>& unasked, const KeyPolicy& keys) {
+  std::vector<std::string> unread = WithoutInertKeys(metadata.Unread(), family);
+  std::erase_if(unread, [&](const std::string& key) {
+    return std::ranges::any_of(unasked, [&](const auto& part) { return key.starts_with(part); });
+  });
+  return keys.Unread(metadata.path(), unread);
 }
 
 }  // namespace ng

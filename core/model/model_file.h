@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/formats/gguf.h"
+#include "core/formats/key_policy.h"
 #include "core/formats/tensor_source.h"
 #include "core/model/families.h"
 #include "core/model/model_spec.h"
@@ -57,15 +58,31 @@ struct ModelFile {
   const TensorInfo* Find(TensorRole role, int layer = -1) const;
 };
 
-// Opens a folder with config.json and *.safetensors, or a GGUF file. Errors: ModelFileError naming
-// the file, the key or tensor, what was found and what is expected; also when the layers in the
-// file and the config's count differ, and for a tensor of a GGUF file that has no place in the
-// model.
-absl::StatusOr<ModelFile> OpenModel(const std::string& path);
+// Opens a folder with config.json and *.safetensors, or a GGUF file. Keys and tensors that nobody
+// uses are in doubt (key_policy.h); those of a GGUF file once its tokenizer was read too, by
+// CheckGgufKeys. Errors: ModelFileError naming the file, the key or tensor, what was found and what
+// is expected; also when the layers in the file and the config's count differ, and for a tensor of
+// a GGUF file that has no place in the model.
+absl::StatusOr<ModelFile> OpenModel(const std::string& path, KeyPolicy& keys);
 
 // The model that a config.json of any family describes, with random weights (random_source.h).
 // Errors: ModelFileError naming the file and the key.
-absl::StatusOr<ModelFile> OpenRandomModel(const std::string& config_path);
+absl::StatusOr<ModelFile> OpenRandomModel(const std::string& config_path, KeyPolicy& keys);
+
+// The same with no key left out, and nobody hears of a doubt.
+inline absl::StatusOr<ModelFile> OpenModel(const std::string& path) {
+  KeyPolicy keys;
+  return OpenModel(path, keys);
+}
+inline absl::StatusOr<ModelFile> OpenRandomModel(const std::string& config_path) {
+  KeyPolicy keys;
+  return OpenRandomModel(config_path, keys);
+}
+
+// The keys of a GGUF file that nobody read are in doubt, but those that begin with one of
+// `unasked`: what they say the user has from elsewhere.
+absl::Status CheckGgufKeys(const GgufMetadata& metadata, const std::string& family,
+                           const std::vector<std::string>& unasked, const KeyPolicy& keys);
 
 }  // namespace ng
 

@@ -1,10 +1,14 @@
 #include "core/model/rope.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <numbers>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/model/limits.h"
@@ -12,31 +16,50 @@
 namespace ng {
 namespace {
 
-constexpr Range<double> kFactor = {1.0, 1e6};
+constexpr Range<double> kFactor = {1e-6, 1e6};
 constexpr Range<double> kTurns = {1e-6, 1e6};
 
-absl::StatusOr<RopeScaling> ReadScaling(const JsonFields& rope, const std::string& where) {
-  const char* type_key = rope.Has("type") && !rope.Has("rope_type") ? "type" : "rope_type";
-  NG_ASSIGN_OR_RETURN(const std::string type, rope.Text(type_key));
-  RopeScaling scaling;
-  if (type == "default") return scaling;
-  if (type != "linear" && type != "llama3") {
-    return ModelFileError(absl::StrCat(where, ".", type_key, "\" = ", JsonExcerpt(type),
-                                       ", must be one of: default, linear, llama3"));
+// The object that says how RoPE turns. As transformers has it, rope_scaling replaces
+// rope_parameters as a whole; null: there is neither, or it is empty.
+struct RopeObject {
+  std::string key;
+  std::optional<JsonFields> fields;
+};
+
+absl::StatusOr<RopeObject> FindRope(const JsonFields& config) {
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    if (!config.Has(key)) continue;
+    NG_ASSIGN_OR_RETURN(std::optional<JsonFields> fields, config.OptionalObject(key));
+    if (!fields->empty()) return RopeObject{key, std::move(fields)};
   }
-  scaling.kind = type == "linear" ? RopeScalingKind::kLinear : RopeScalingKind::kLlama3;
-  NG_ASSIGN_OR_RETURN(scaling.factor, rope.Number("factor", kFactor));
-  if (scaling.kind == RopeScalingKind::kLinear) return scaling;
-  NG_ASSIGN_OR_RETURN(scaling.low_freq_factor, rope.Number("low_freq_factor", kTurns));
-  NG_ASSIGN_OR_RETURN(scaling.high_freq_factor, rope.Number("high_freq_factor", kTurns));
+  return RopeObject();
+}
+
+// The positions that a llama3 model was first trained on: as transformers has it, those beside the
+// object go before those in it.
+absl::StatusOr<int64_t> ReadOriginalPositions(const JsonFields& config, const JsonFields& rope,
+                                              const ModelSpec& spec) {
+  constexpr const char* kKey = "original_max_position_embeddings";
+  std::optional<int64_t> found;
+  for (const JsonFields& fields : {rope, config}) {
+    NG_ASSIGN_OR_RETURN(const std::optional<int64_t> positions,
+                        fields.OptionalInt(kKey, kPositions));
+    if (positions) found = positions;
+  }
+  return found.value_or(spec.shape.max_positions);
+}
+
+absl::Status ReadLlama3(const JsonFields& config, const RopeObject& rope, const std::string& path,
+                        ModelSpec* spec) {
+  RopeScaling& scaling = spec->rope_scaling;
+  NG_ASSIGN_OR_RETURN(scaling.low_freq_factor, rope.fields->Number("low_freq_factor", kTurns));
+  NG_ASSIGN_OR_RETURN(scaling.high_freq_factor, rope.fields->Number("high_freq_factor", kTurns));
   NG_ASSIGN_OR_RETURN(scaling.original_positions,
-                      rope.Int("original_max_position_embeddings", kPositions));
-  if (scaling.high_freq_factor <= scaling.low_freq_factor) {
-    return ModelFileError(
-        absl::StrCat(where, ".high_freq_factor\" = ", scaling.high_freq_factor,
-                     ", must be above low_freq_factor = ", scaling.low_freq_factor));
-  }
-  return scaling;
+                      ReadOriginalPositions(config, *rope.fields, *spec));
+  if (scaling.high_freq_factor > scaling.low_freq_factor) return absl::OkStatus();
+  return ModelFileError(
+      absl::StrCat(path, ": key \"", rope.key, ".high_freq_factor\" = ", scaling.high_freq_factor,
+                   ", must be above low_freq_factor = ", scaling.low_freq_factor));
 }
 
 // Every dimension of a head turns, or the model cannot run.
@@ -46,6 +69,45 @@ absl::Status RequireWholeHeads(const JsonFields& fields, const std::string& wher
   if (part.value_or(1.0) == 1.0) return absl::OkStatus();
   return ModelFileError(
       absl::StrCat(where, "partial_rotary_factor\" = ", *part, ", can run only with 1"));
+}
+
+// What a type of transformers is here. A proportional one is linear where all of a head turns; a
+// dynamic one changes nothing within max_position_embeddings, and nothing runs beyond.
+constexpr struct {
+  std::string_view type;
+  RopeScalingKind kind;
+} kTypes[] = {{"default", RopeScalingKind::kNone},
+              {"linear", RopeScalingKind::kLinear},
+              {"proportional", RopeScalingKind::kLinear},
+              {"dynamic", RopeScalingKind::kNone},
+              {"llama3", RopeScalingKind::kLlama3}};
+
+absl::Status ReadScaling(const JsonFields& config, const RopeObject& rope, const std::string& path,
+                         ModelSpec* spec) {
+  const std::string where = absl::StrCat(path, ": key \"");
+  // The newer name goes before the older one, whatever that says.
+  const bool has_newer = rope.fields->Find("rope_type") != nullptr;
+  const bool has_older = rope.fields->Find("type") != nullptr;
+  const char* key = has_newer || !has_older ? "rope_type" : "type";
+  NG_ASSIGN_OR_RETURN(const std::optional<std::string> found, rope.fields->OptionalText(key));
+  const std::string type = found.value_or("default");
+  const auto* const row =
+      std::ranges::find(kTypes, type, [](const auto& known) { return known.type; });
+  if (row == std::end(kTypes)) {
+    return ModelFileError(absl::StrCat(where, rope.key, ".", key, "\" = ", JsonExcerpt(type),
+                                       ", must be one of: default, linear, proportional, dynamic, "
+                                       "llama3"));
+  }
+  if (type == "default") return absl::OkStatus();  // nobody reads a factor then
+  NG_RETURN_IF_ERROR(RequireWholeHeads(*rope.fields, absl::StrCat(where, rope.key, ".")));
+  NG_RETURN_IF_ERROR(RequireWholeHeads(config, where));
+  if (type == "proportional" && !rope.fields->Has("factor")) return absl::OkStatus();
+  NG_ASSIGN_OR_RETURN(const double factor, rope.fields->Number("factor", kFactor));
+  if (row->kind == RopeScalingKind::kNone) return absl::OkStatus();
+  spec->rope_scaling.kind = row->kind;
+  spec->rope_scaling.factor = factor;
+  return row->kind == RopeScalingKind::kLlama3 ? ReadLlama3(config, rope, path, spec)
+                                               : absl::OkStatus();
 }
 
 // The frequency of Llama 3.1 (Grattafiori et al. 2024).
@@ -63,32 +125,16 @@ double Llama3Frequency(double frequency, const RopeScaling& scaling) {
 }  // namespace
 
 absl::Status ReadRope(const JsonFields& config, const std::string& path, ModelSpec* spec) {
-  NG_RETURN_IF_ERROR(RequireWholeHeads(config, path + ": key \""));
-  std::optional<RopeScaling> scaling;
+  NG_ASSIGN_OR_RETURN(const RopeObject rope, FindRope(config));
   std::optional<double> theta;
-  for (const char* key : {"rope_parameters", "rope_scaling"}) {
-    NG_ASSIGN_OR_RETURN(const std::optional<JsonFields> rope, config.OptionalObject(key));
-    if (!rope) continue;
-    const std::string where = absl::StrCat(path, ": key \"", key);
-    NG_RETURN_IF_ERROR(RequireWholeHeads(*rope, where + "."));
-    NG_ASSIGN_OR_RETURN(const RopeScaling found, ReadScaling(*rope, where));
-    if (scaling && *scaling != found) {
-      return ModelFileError(where + "\" differs from \"rope_parameters\"; one of them is enough");
-    }
-    scaling = found;
-    NG_ASSIGN_OR_RETURN(const std::optional<double> own,
-                        rope->OptionalNumber("rope_theta", kTheta));
-    if (own && theta && *own != *theta) {
-      return ModelFileError(absl::StrCat(where, ".rope_theta\" = ", *own,
-                                         " differs from rope_parameters.rope_theta = ", *theta));
-    }
-    if (own) theta = own;
+  if (rope.fields) {
+    NG_ASSIGN_OR_RETURN(theta, rope.fields->OptionalNumber("rope_theta", kTheta));
+    NG_RETURN_IF_ERROR(ReadScaling(config, rope, path, spec));
   }
-  if (!theta) {
+  if (!theta) {  // else nobody reads the one beside the object
     NG_ASSIGN_OR_RETURN(theta, config.OptionalNumber("rope_theta", kTheta));
   }
   spec->rope_theta = theta.value_or(10000.0);  // as the format has it
-  spec->rope_scaling = scaling.value_or(RopeScaling());
   return absl::OkStatus();
 }
 

@@ -22,9 +22,10 @@ constexpr RunNeeds kSmallestRun = {1, 1};
 
 absl::string_view ToView(std::string_view text) { return {text.data(), text.size()}; }
 
-absl::StatusOr<ModelFile> OpenModelOf(const Config& config, const std::string& random_weights) {
+absl::StatusOr<ModelFile> OpenModelOf(const Config& config, const std::string& random_weights,
+                                      KeyPolicy& keys) {
   if (random_weights.empty()) {
-    if (!config.Text("model.path").empty()) return OpenModel(config.Text("model.path"));
+    if (!config.Text("model.path").empty()) return OpenModel(config.Text("model.path"), keys);
     return UsageError(
         "model.path is not set; it names a folder with config.json and "
         "model.safetensors, or a GGUF file");
@@ -35,7 +36,7 @@ absl::StatusOr<ModelFile> OpenModelOf(const Config& config, const std::string& r
                                    ": must be empty when random weights are asked for (",
                                    random_weights, "); --", key, "= makes it so"));
   }
-  return OpenRandomModel(random_weights);
+  return OpenRandomModel(random_weights, keys);
 }
 
 // The tokenizer that the config names, or else the one in the GGUF file or beside the model, if
@@ -116,6 +117,27 @@ absl::Status BindChat(Assembly& assembly) {
   assembly.chat_template_name = choice.name;
   assembly.chat = std::make_unique<ChatTemplate>(*std::move(chat));
   return absl::OkStatus();
+}
+
+// What nobody has read of a GGUF file by now, but for what the user has from elsewhere.
+absl::Status CheckMetadata(const Assembly& assembly, const KeyPolicy& keys) {
+  const std::optional<GgufMetadata>& metadata = assembly.model.metadata;
+  if (!metadata) return absl::OkStatus();
+  std::vector<std::string> unasked;
+  if (assembly.tokenizer_path != metadata->path()) unasked.emplace_back("tokenizer.");
+  if (assembly.config().Text("tokenizer.chat_template") != "auto") {
+    unasked.emplace_back("tokenizer.chat_template");
+  }
+  return CheckGgufKeys(*metadata, assembly.model.spec.family, unasked, keys);
+}
+
+absl::Status CheckIgnoredKeys(const Config& config, const KeyPolicy& keys) {
+  constexpr const char* kKey = "model.ignore_keys";
+  const std::vector<std::string> unmatched = keys.Unmatched();
+  if (unmatched.empty()) return absl::OkStatus();
+  return UsageError(absl::StrCat(config.Describe(kKey), " = ", config.Text(kKey),
+                                 ": no file of the model has the key \"", unmatched.front(),
+                                 "\"; the keys in an object are named as in rope_scaling.factor"));
 }
 
 // The eot of the template, or of the one that the tokenizer's own specials belong to, which ends an
@@ -285,10 +307,14 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
       MakeExecutor(threads == 0 ? PhysicalCores() : static_cast<int>(threads),
                    [&warnings = assembly->warnings](std::string_view text) { warnings.Add(text); });
 
-  NG_ASSIGN_OR_RETURN(assembly->model, OpenModelOf(config, options.random_weights));
+  KeyPolicy keys(config.Bool("model.strict"), config.Names("model.ignore_keys"),
+                 [&](std::string_view warning) { assembly->warnings.Add(warning); });
+  NG_ASSIGN_OR_RETURN(assembly->model, OpenModelOf(config, options.random_weights, keys));
   for (const std::string& warning : assembly->model.warnings) assembly->warnings.Add(warning);
   if (!assembly->model.made_up) NG_RETURN_IF_ERROR(OpenText(*assembly));
   NG_RETURN_IF_ERROR(BindChat(*assembly));
+  NG_RETURN_IF_ERROR(CheckMetadata(*assembly, keys));
+  NG_RETURN_IF_ERROR(CheckIgnoredKeys(config, keys));
   assembly->model.metadata.reset();  // nothing is read of it from here on
   NG_RETURN_IF_ERROR(FindStopIds(*assembly));
 

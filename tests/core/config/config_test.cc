@@ -35,6 +35,8 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
   const std::vector<std::pair<std::string, std::string>> expected = {
       {"model.path", ""},
       {"model.weights", "auto"},
+      {"model.strict", "false"},
+      {"model.ignore_keys", ""},
       {"tokenizer.path", ""},
       {"tokenizer.chat_template", "auto"},
       {"plugins.path", ""},

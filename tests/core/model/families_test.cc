@@ -27,6 +27,11 @@ Json Edited(Json config, const Json& edits) {
   return config;
 }
 
+Json WithNull(Json config, const char* key) {
+  config[key] = nullptr;
+  return config;
+}
+
 void ExpectRefused(const Json& config, const std::vector<std::string>& parts) {
   SCOPED_TRACE(config.dump());
   const auto spec = ReadSpec(config);
@@ -77,7 +82,7 @@ TEST(Llama, RefusesWhatItCannotRun) {
   ExpectRefused(Edited(kLlama, {{"attention_bias", 1}}), {"\"attention_bias\" = 1"});
   ExpectRefused(Edited(kLlama, {{"hidden_size", "sixteen"}}), {"hidden_size", "sixteen"});
   ExpectRefused(Edited(kLlama, {{"num_hidden_layers", -1}}), {"\"num_hidden_layers\" = -1"});
-  ExpectRefused(Edited(kLlama, {{"num_hidden_layers", nullptr}}), {"num_hidden_layers"});
+  ExpectRefused(WithNull(kLlama, "num_hidden_layers"), {"num_hidden_layers"});
   ExpectRefused(Edited(kLlama, {{"model_type", "frobnicator"}}),
                 {"model_type", "frobnicator",
                  "niels-gpt, llama, mistral, qwen2, qwen3, nanogpt, gpt2, postln"});
@@ -99,6 +104,32 @@ TEST(Llama, HasTheBiasesThatItsConfigSays) {
   EXPECT_THAT(RoleShape(TensorRole::kQBias, *mlp), ElementsAre());
 }
 
+TEST(Llama, RefusesWhatAnyClassMayBeToldAndTheDecoderCannotDo) {
+  ExpectRefused(Edited(kLlama, {{"quantization_config", {{"quant_method", "bitnet"}}}}),
+                {"\"quantization_config\" = {\"quant_method\":\"bitnet\"}, can run only without"});
+  ExpectRefused(Edited(kLlama, {{"per_layer_config", {{"0", {{"hidden_act", "relu"}}}}}}),
+                {"\"per_layer_config\" = "});
+  ExpectRefused(WithNull(kLlama, "is_causal"), {"\"is_causal\" = null, can run only with true"});
+  for (const Json& value : {Json(false), Json(0)}) {
+    ExpectRefused(Edited(kLlama, {{"is_causal", value}}),
+                  {"\"is_causal\" = " + value.dump() + ", can run only with true"});
+  }
+  EXPECT_TRUE(ReadSpec(Edited(kLlama, {{"is_causal", true}})).ok());
+  EXPECT_TRUE(ReadSpec(WithNull(kLlama, "quantization_config")).ok());
+}
+
+TEST(Llama, SwishIsSilu) { EXPECT_TRUE(ReadSpec(Edited(kLlama, {{"hidden_act", "swish"}})).ok()); }
+
+TEST(Gpt2, TakesTheNamesOfOtherClassesForItsSizes) {
+  const Json config = {{"model_type", "gpt2"}, {"n_head", 12}, {"num_attention_heads", 6}};
+  const auto spec = ReadSpec(config);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->shape.n_heads, 6);
+  EXPECT_EQ(spec->shape.max_positions, 1024);
+  EXPECT_EQ(ReadSpec(Edited(config, {{"activation_function", "gelu_python"}}))->activation,
+            Activation::kGeluErf);
+}
+
 TEST(Llama, AcceptsUnknownKeysOfEveryType) {
   EXPECT_TRUE(
       ReadSpec(Edited(kLlama, {{"a", {1, 2}}, {"b", {{"c", 1}}}, {"d", true}, {"e", 1.5}})).ok());
@@ -108,7 +139,8 @@ TEST(Mistral, IsALlamaWithAWindow) {
   const Json mistral = Edited(kLlama, {{"model_type", "mistral"}});
   const auto spec = ReadSpec(mistral);
   ASSERT_TRUE(spec.ok()) << spec.status();
-  EXPECT_EQ(spec->window, 0);
+  EXPECT_EQ(spec->window, 4096);  // as its class has it
+  EXPECT_EQ(ReadSpec(WithNull(mistral, "sliding_window"))->window, 0);
   EXPECT_EQ(spec->rope_pairing, RopePairing::kHalfSplit);
   EXPECT_EQ(ReadSpec(Edited(mistral, {{"sliding_window", 16}}))->window, 16);
   EXPECT_EQ(ReadSpec(Edited(kLlama, {{"sliding_window", 16}}))->window, 0);
@@ -130,7 +162,7 @@ TEST(Qwen2, HasAWindowWhereALayerUsesOne) {
   EXPECT_EQ(ReadSpec(config)->window, 16);
   EXPECT_EQ(ReadSpec(Edited(config, {{"max_window_layers", 2}}))->window, 0);
   EXPECT_EQ(ReadSpec(Edited(config, {{"use_sliding_window", false}}))->window, 0);
-  ExpectRefused(Edited(config, {{"sliding_window", nullptr}}), {"\"sliding_window\" is missing"});
+  EXPECT_EQ(ReadSpec(WithNull(config, "sliding_window"))->window, 0);
 }
 
 TEST(Qwen2, RefusesLayersThatAttendOtherwise) {
@@ -160,7 +192,8 @@ TEST(Qwen3, IsALlamaWithHeadNormsAndAHeadDimOfItsOwn) {
   EXPECT_THAT(RoleShape(TensorRole::kKNorm, *spec), ElementsAre(10));
   EXPECT_THAT(RoleShape(TensorRole::kQ, *spec), ElementsAre(40, 32));
   EXPECT_THAT(RoleShape(TensorRole::kQBias, *spec), ElementsAre());
-  ExpectRefused(Edited(qwen3, {{"head_dim", nullptr}}), {"\"head_dim\" is missing"});
+  EXPECT_EQ(ReadSpec(Edited(qwen3, {{"head_dim", nullptr}}))->shape.head_dim, 128);
+  ExpectRefused(WithNull(qwen3, "head_dim"), {"\"head_dim\" is missing"});
 }
 
 TEST(PostLn, HasNormsWithoutWeightsAndOneTensorForAllLayers) {

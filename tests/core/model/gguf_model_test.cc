@@ -120,6 +120,37 @@ TEST_F(GgufModelTest, TakesItsEndTokensFromTheVocabularysKeys) {
   EXPECT_THAT(file->eos_origin, HasSubstr("tokenizer.ggml.eot_token_id"));
 }
 
+TEST_F(GgufModelTest, BiasesThatItLacksAreZero) {
+  const std::vector<float> ones(64, 1.0F);
+  const auto file = Open(Llama()
+                             .Tensor("blk.1.attn_q.bias", Shape{64}, DType::kF32, ones)
+                             .Tensor("blk.1.ffn_down.bias", Shape{64}, DType::kF32, ones));
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto weights = Load(*file, "auto");
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  const LayerWeights& w = weights->layers[1];
+  EXPECT_EQ(w.qkv_bias.at(63), 1.0F);
+  EXPECT_EQ(w.qkv_bias.at(64), 0.0F);
+  EXPECT_EQ(w.qkv_bias.at(127), 0.0F);
+  EXPECT_EQ(w.down_bias, ones);
+  EXPECT_TRUE(w.gate_up_bias.empty());
+  EXPECT_TRUE(weights->layers[0].qkv_bias.empty());
+}
+
+TEST_F(GgufModelTest, KeysThatNobodyReadAreInDoubt) {
+  std::vector<std::string> lines;
+  const KeyPolicy keys(false, {}, [&](std::string_view line) { lines.emplace_back(line); });
+  const auto file = Open(
+      Llama().U32("llama.frobnication", 3).Text("general.name", "x").Text("tokenizer.frob", "x"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_TRUE(CheckGgufKeys(*file->metadata, "llama", {}, keys).ok());
+  EXPECT_TRUE(CheckGgufKeys(*file->metadata, "llama", {"tokenizer."}, keys).ok());
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_THAT(lines[0], HasSubstr("nobody reads these keys: llama.frobnication, tokenizer.frob"));
+  EXPECT_THAT(lines[1], HasSubstr("nobody reads this key: llama.frobnication"));
+  EXPECT_EQ(ExitCode(CheckGgufKeys(*file->metadata, "llama", {}, KeyPolicy(true, {}, {}))), 3);
+}
+
 TEST_F(GgufModelTest, CountsTheTokensOfItsVocabulary) {
   const auto refused = Open(Llama().Array("tokenizer.ggml.tokens", GgufType::kText, 2,
                                           test::RawText("a") + test::RawText("b")));

@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +20,7 @@
 namespace ng {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class ModelFileTest : public ::testing::Test {
@@ -253,6 +257,43 @@ TEST_F(ModelFileTest, TakesTheOneFileOfAnyNameAndPrefersModelSafetensors) {
   ExpectError({"weights.safetensors", "other.safetensors"});
   model_.WriteTo(dir_.path());
   EXPECT_TRUE(OpenModel(dir_.path()).ok());
+}
+
+// What the program says of a folder whose config.json is edited.
+class DoubtTest : public ModelFileTest {
+ protected:
+  absl::Status Open(const nlohmann::json& edits, bool strict = false,
+                    std::vector<std::string> ignored = {}) {
+    std::ifstream file(NG_TEST_DATA "/golden/llama/untied/config.json");
+    nlohmann::json config = nlohmann::json::parse(file);
+    config.merge_patch(edits);
+    lines_.clear();
+    KeyPolicy keys(strict, std::move(ignored),
+                   [&](std::string_view line) { lines_.emplace_back(line); });
+    return OpenRandomModel(dir_.Write("config.json", config.dump()), keys).status();
+  }
+  std::vector<std::string> lines_;
+};
+
+TEST_F(DoubtTest, NamesKeysThatNobodyReadsInOneLine) {
+  EXPECT_TRUE(Open({{"frob", 1}, {"rope_scaling", {{"frob", 2}}}}).ok());
+  EXPECT_THAT(lines_, ElementsAre(dir_.File("config.json") +
+                                  ": nobody reads these keys: frob, rope_scaling.frob"));
+  const absl::Status refused = Open({{"frob", 1}}, /*strict=*/true);
+  EXPECT_EQ(ExitCode(refused), 3);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("this key: frob"));
+}
+
+TEST_F(DoubtTest, SaysNothingOfInertKeysNorOfKeysThatSayNothing) {
+  EXPECT_TRUE(Open({{"use_cache", true}, {"unsloth_version", "1"}, {"frob", false}, {"frab", ""}},
+                   /*strict=*/true)
+                  .ok());
+}
+
+TEST_F(DoubtTest, RunsWithoutKeysThatAreIgnored) {
+  EXPECT_EQ(ExitCode(Open({{"is_causal", false}})), 3);
+  EXPECT_TRUE(Open({{"is_causal", false}}, /*strict=*/true, {"is_causal"}).ok());
+  EXPECT_THAT(lines_, ElementsAre(HasSubstr("\"is_causal\" = false is left out")));
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ absl::StatusOr<ModelSpec> Read(const Json& config) {
   NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(config, "config.json"));
   ModelSpec spec;
   spec.shape.head_dim = 64;
+  spec.shape.max_positions = 2048;
   NG_RETURN_IF_ERROR(ReadRope(fields, "config.json", &spec));
   return spec;
 }
@@ -59,25 +60,60 @@ TEST(RopeConfig, TakesTheScalingFromEitherStyle) {
     EXPECT_EQ(spec->rope_scaling.high_freq_factor, 4.0);
     EXPECT_EQ(spec->rope_scaling.original_positions, 256);
   }
-  EXPECT_TRUE(Read({{"rope_parameters", kLlama3}, {"rope_scaling", kLlama3}}).ok());
+}
+
+TEST(RopeConfig, TakesTheOlderObjectAsAWholeAsTransformersDoes) {
+  const auto spec = Read({{"rope_theta", 500.0},
+                          {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 250.0}}},
+                          {"rope_scaling", {{"type", "linear"}, {"factor", 4}}}});
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->rope_theta, 500.0);
+  EXPECT_EQ(spec->rope_scaling.factor, 4.0);
+  const auto empty =
+      Read({{"rope_parameters", {{"rope_theta", 250.0}}}, {"rope_scaling", Json::object()}});
+  EXPECT_EQ(empty->rope_theta, 250.0);
+}
+
+TEST(RopeConfig, TakesAbsentKeysAsTransformersDoes) {
+  const auto scaling = [](const Json& config) { return Read(config)->rope_scaling; };
+  EXPECT_EQ(scaling({{"rope_scaling", {{"factor", 8.0}}}}), RopeScaling());
+  EXPECT_EQ(scaling({{"rope_scaling", {{"type", "linear"}, {"factor", 0.5}}}}).factor, 0.5);
+  EXPECT_EQ(scaling({{"rope_scaling", {{"type", "mrope"}, {"rope_type", "default"}}}}),
+            RopeScaling());
+  Json llama3 = kLlama3;
+  llama3.erase("original_max_position_embeddings");
+  EXPECT_EQ(scaling({{"rope_scaling", llama3}}).original_positions, 2048);
+  // What stands beside the object goes before.
+  EXPECT_EQ(scaling({{"rope_scaling", kLlama3}, {"original_max_position_embeddings", 512}})
+                .original_positions,
+            512);
+}
+
+TEST(RopeConfig, RunsTypesThatAreAnotherWithinThePositions) {
+  const auto scaling = [](const Json& rope) {
+    return Read({{"rope_scaling", rope}})->rope_scaling;
+  };
+  EXPECT_EQ(scaling({{"type", "dynamic"}, {"factor", 2.0}}), RopeScaling());
+  EXPECT_EQ(scaling({{"type", "proportional"}}), RopeScaling());
+  EXPECT_EQ(scaling({{"type", "proportional"}, {"factor", 2.0}}),
+            scaling({{"type", "linear"}, {"factor", 2.0}}));
 }
 
 TEST(RopeConfig, RefusesOtherScalingsNamingThemAndWhatCanRun) {
-  for (const char* type : {"dynamic", "yarn", "longrope"}) {
+  for (const char* type : {"yarn", "longrope"}) {
     for (const char* key : {"rope_parameters", "rope_scaling"}) {
       ExpectRefused({{key, {{"rope_type", type}, {"factor", 8.0}}}},
-                    {std::string(key) + ".rope_type", type, "default, linear, llama3"});
+                    {std::string(key) + ".rope_type", type,
+                     "default, linear, proportional, dynamic, llama3"});
     }
     ExpectRefused({{"rope_scaling", {{"type", type}, {"factor", 8.0}}}}, {"rope_scaling.type"});
   }
 }
 
 TEST(RopeConfig, RefusesValuesThatCannotBe) {
-  ExpectRefused({{"rope_scaling", {{"factor", 8.0}}}}, {"rope_scaling.rope_type"});
   ExpectRefused({{"rope_scaling", {{"type", "linear"}}}}, {"rope_scaling.factor", "missing"});
-  ExpectRefused({{"rope_scaling", {{"type", "linear"}, {"factor", 0.5}}}}, {"0.5"});
-  for (const char* key :
-       {"low_freq_factor", "high_freq_factor", "original_max_position_embeddings", "factor"}) {
+  ExpectRefused({{"rope_scaling", {{"type", "linear"}, {"factor", 0.0}}}}, {"0"});
+  for (const char* key : {"low_freq_factor", "high_freq_factor", "factor"}) {
     Json scaling = kLlama3;
     scaling.erase(key);
     ExpectRefused({{"rope_parameters", scaling}}, {key, "missing"});
@@ -85,11 +121,10 @@ TEST(RopeConfig, RefusesValuesThatCannotBe) {
   Json scaling = kLlama3;
   scaling["high_freq_factor"] = 1.0;
   ExpectRefused({{"rope_parameters", scaling}}, {"high_freq_factor", "above low_freq_factor = 1"});
-  ExpectRefused({{"rope_parameters", kLlama3}, {"rope_scaling", {{"rope_type", "default"}}}},
-                {"rope_scaling", "rope_parameters"});
-  ExpectRefused({{"rope_parameters", {{"rope_type", "default"}, {"partial_rotary_factor", 0.5}}}},
-                {"rope_parameters.partial_rotary_factor", "0.5"});
-  ExpectRefused({{"partial_rotary_factor", 0.25}}, {"partial_rotary_factor", "0.25"});
+  const Json half = {{"rope_type", "linear"}, {"factor", 2.0}, {"partial_rotary_factor", 0.5}};
+  ExpectRefused({{"rope_parameters", half}}, {"rope_parameters.partial_rotary_factor", "0.5"});
+  ExpectRefused({{"partial_rotary_factor", 0.25}, {"rope_parameters", kLlama3}},
+                {"partial_rotary_factor", "0.25"});
 }
 
 TEST(RopeFrequencies, LinearDividesEveryOne) {

@@ -1,0 +1,108 @@
+#include "core/model/inert_keys.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace ng {
+namespace {
+
+struct InertKeys {
+  const char* families;  // names between blanks; empty: all
+  const char* keys;      // the same; a '*' at its end stands for any ending, GGUF's at its begin
+                         // for the architecture
+};
+
+// That none of them moves a logit of transformers or llama.cpp is measured: tests/data/keys/.
+constexpr InertKeys kTable[] = {
+    // who wrote the file, and with what
+    {"",
+     "model_type architectures auto_map transformers_version _name_or_path name_or_path "
+     "_commit_hash tokenizer_class task_specific_params transformers.js_config unsloth_* "
+     "is_llama_config max_sequence_length custom_pipelines"},
+    // how the weights are stored and computed with: ng goes by the tensors and by model.weights
+    {"",
+     "dtype torch_dtype use_cache _attn_implementation _attn_implementation_autoset "
+     "attn_implementation _flash_attn_2_enabled use_flash_attn attention_implementation "
+     "pretraining_tp chunk_size_feed_forward reorder_and_upcast_attn use_bfloat16"},
+    // training
+    {"",
+     "initializer_range attention_dropout hidden_dropout dropout resid_pdrop embd_pdrop "
+     "attn_pdrop gradient_checkpointing loss_type"},
+    // which tokens are special: the tokenizer has its own say
+    {"", "bos_token_id pad_token_id unk_token_id sep_token_id decoder_start_token_id"},
+    // other heads on the same model, and what a call gives back
+    {"",
+     "id2label label2id num_labels problem_type return_dict output_attentions "
+     "output_hidden_states is_decoder classifier_dropout summary_*"},
+    {"gpt2", "n_ctx"},
+    // without use_sliding_window
+    {"qwen2 qwen3", "sliding_window max_window_layers"},
+    {"niels-gpt", "dropout p_dropout"},
+    {"nanogpt", "dropout"},
+
+    // GGUF: where the model is from
+    {"",
+     "general.architecture general.name general.basename general.author general.organization "
+     "general.version general.description general.finetune general.quantized_by "
+     "general.size_label general.license* general.url general.doi general.uuid "
+     "general.repo_url general.source.* general.base_model.* general.tags "
+     "general.languages general.datasets general.dataset.* general.parameter_count "
+     "general.file_type general.quantization_version quantize.imatrix.*"},
+    // the length of what is in another key; for training; of embeddings
+    {"",
+     "split.no split.tensors.count *.vocab_size *.rope.scaling.finetuned *.tensor_data_layout "
+     "*.pooling_type "
+     "tokenizer.ggml.token_type_count"},
+    // tokens that only a chat program or an infilling one asks for
+    {"",
+     "tokenizer.ggml.unknown_token_id tokenizer.ggml.padding_token_id "
+     "tokenizer.ggml.seperator_token_id tokenizer.ggml.cls_token_id "
+     "tokenizer.ggml.mask_token_id tokenizer.ggml.fim_* tokenizer.ggml.prefix_token_id "
+     "tokenizer.ggml.suffix_token_id tokenizer.ggml.middle_token_id "
+     "tokenizer.huggingface.json"},
+};
+
+// Calls with each word between blanks until one answers true.
+template <typename Answer>
+bool AnyWord(std::string_view words, Answer answer) {
+  while (!words.empty()) {
+    const size_t end = std::min(words.find(' '), words.size());
+    if (answer(words.substr(0, end))) return true;
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return false;
+}
+
+bool Matches(std::string_view pattern, std::string_view key, std::string_view family) {
+  if (pattern.starts_with("*.")) {
+    if (!key.starts_with(family)) return false;
+    key.remove_prefix(family.size());
+    pattern.remove_prefix(1);
+  }
+  if (pattern.ends_with('*')) return key.starts_with(pattern.substr(0, pattern.size() - 1));
+  return key == pattern;
+}
+
+bool IsInert(std::string_view key, std::string_view family) {
+  return std::ranges::any_of(kTable, [&](const InertKeys& row) {
+    const std::string_view families = row.families;
+    return (families.empty() || AnyWord(families, [&](auto name) { return name == family; })) &&
+           AnyWord(row.keys, [&](auto pattern) { return Matches(pattern, key, family); });
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> WithoutInertKeys(std::vector<std::string> keys, std::string_view family) {
+  std::erase_if(keys, [&](const std::string& key) { return IsInert(key, family); });
+  return keys;
+}
+
+bool IsInertTensor(std::string_view name) {
+  // GPT-2's causal masks and the value that they put in, RoPE's frequencies.
+  constexpr std::string_view kEndings[] = {".attn.bias", ".attn.masked_bias",
+                                           ".rotary_emb.inv_freq"};
+  return std::ranges::any_of(kEndings, [&](auto ending) { return name.ends_with(ending); });
+}
+
+}  // namespace ng

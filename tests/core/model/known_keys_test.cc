@@ -1,0 +1,262 @@
+// Every key that transformers and llama.cpp know, set on every family that ng reads: where it moves
+// what they compute, it moves the ModelSpec or is refused; where not, it changes nothing.
+// The tables in tests/data/keys/ say which; tests/data/keys/README.md where they are from.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "core/formats/gguf.h"
+#include "core/formats/json.h"
+#include "core/model/families.h"
+#include "core/model/gguf_families.h"
+#include "core/model/inert_keys.h"
+#include "core/model/rope.h"
+
+namespace ng {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<std::string> Lines(const char* name) {
+  std::ifstream file(absl::StrCat(NG_TEST_DATA "/keys/", name));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with('#')) lines.push_back(line);
+  }
+  EXPECT_FALSE(lines.empty()) << name;
+  return lines;
+}
+
+// All of a spec that shows in the logits of a short prompt: not how many positions RoPE may turn
+// through, nor a window that is longer than the prompt.
+std::string LogitsOf(const ModelSpec& spec) {
+  constexpr int64_t kPrompt = 12;
+  const ModelShape& shape = spec.shape;
+  const bool rope = spec.position == PositionKind::kRope;
+  std::string text = absl::StrJoin(
+      std::array<int64_t, 19>{
+          shape.vocab_size, shape.n_layers, shape.n_heads, shape.n_kv_heads, shape.head_dim,
+          rope ? 0 : shape.max_positions, spec.width, spec.ffn_width, static_cast<int>(spec.norm),
+          static_cast<int>(spec.norm_placement), static_cast<int>(spec.position),
+          static_cast<int>(spec.activation), spec.window < kPrompt ? spec.window : 0,
+          static_cast<int>(spec.qk_norm), static_cast<int>(spec.qkv_bias),
+          static_cast<int>(spec.attn_out_bias), static_cast<int>(spec.mlp_bias),
+          static_cast<int>(spec.norm_bias), static_cast<int>(spec.tied_head)},
+      " ");
+  absl::StrAppend(&text, " ", spec.norm_eps);
+  if (rope) absl::StrAppend(&text, " ", absl::StrJoin(RopeFrequencies(spec), " "));
+  return text;
+}
+
+absl::StatusOr<std::string> LogitsOf(const Json& config) {
+  NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(config, "config.json"));
+  NG_ASSIGN_OR_RETURN(const Family* family, FindFamily(fields, "config.json"));
+  NG_ASSIGN_OR_RETURN(const ModelSpec spec, family->read_spec(fields, "config.json"));
+  return LogitsOf(spec);
+}
+
+Json WithKey(Json config, const std::string& key, const Json& value) {
+  const size_t dot = key.find('.');
+  if (dot == key.npos || key.starts_with("transformers.")) {
+    config[key] = value;
+  } else {
+    Json& outer = config[key.substr(0, dot)];
+    outer = WithKey(outer.is_object() ? outer : Json::object(), key.substr(dot + 1), value);
+  }
+  return config;
+}
+
+// What ng does on purpose though the reference does not move.
+bool IsStricter(const std::string& key, const std::string& value) {
+  // A method that transformers does not know, or that is given no number of bits, quantises
+  // nothing there. The file says that it does.
+  return key == "quantization_config" && value.starts_with("{\"quant_method\"");
+}
+
+TEST(KnownKeys, OfConfigsMoveWhatTheyMoveInTransformersOrAreRefused) {
+  std::ifstream bases_file(NG_TEST_DATA "/keys/config_bases.json");
+  // In the order of the file, which is that of the letters.
+  const auto bases = nlohmann::ordered_json::parse(bases_file);
+  std::map<char, int> count;
+  for (const std::string& line : Lines("config_cases.tsv")) {
+    const std::vector<std::string> row = absl::StrSplit(line, '\t');
+    ASSERT_EQ(row.size(), 3U) << line;
+    size_t place = 0;
+    for (const auto& [name, base] : bases.items()) {
+      const char letter = row[2].at(place++);
+      ++count[letter];
+      if (letter == 'f' || letter == '-') continue;
+      const Json config(base);
+      const std::string still = LogitsOf(config).value();
+      const auto moved = LogitsOf(WithKey(config, row[0], Json::parse(row[1])));
+      SCOPED_TRACE(absl::StrCat(name, ": ", row[0], " = ", row[1]));
+      if (letter == 'm') {
+        EXPECT_TRUE(!moved.ok() || *moved != still);
+      } else if (!IsStricter(row[0], row[1])) {
+        ASSERT_TRUE(moved.ok()) << moved.status();
+        // Whether a head is tied is for the tensors to say where there is one.
+        if (row[0] == "tie_word_embeddings") continue;
+        EXPECT_EQ(*moved, still);
+      }
+    }
+  }
+  EXPECT_GT(count['s'], 9000);
+  EXPECT_GT(count['m'], 300);
+}
+
+TEST(KnownKeys, OfConfigsMayBeAbsentAndAreThenThoseOfTheClass) {
+  for (const char* type : {"llama", "mistral", "qwen2", "qwen3", "gpt2"}) {
+    const auto bare = LogitsOf(Json{{"model_type", type}});
+    EXPECT_TRUE(bare.ok()) << bare.status();
+  }
+  const Json mistral = {{"model_type", "mistral"}};
+  const JsonFields none = JsonFields::Of(mistral, "config.json").value();
+  const auto spec = FindFamily(none, "config.json").value()->read_spec(none, "config.json");
+  EXPECT_EQ(spec->window, 4096);
+  EXPECT_EQ(spec->shape.n_kv_heads, 8);
+}
+
+TEST(KnownKeys, OfPublishedConfigsAreReadOrInert) {
+  for (const std::string& line : Lines("published_configs.jsonl")) {
+    const Json row = Json::parse(line);
+    SCOPED_TRACE(row["name"].get<std::string>());
+    const JsonFields config = JsonFields::Of(row["config"], "config.json").value();
+    const Family* family = FindFamily(config, "config.json").value();
+    const auto spec = family->read_spec(config, "config.json");
+    ASSERT_TRUE(spec.ok()) << spec.status();
+    std::vector<std::string> unread = WithoutInertKeys(config.Unread(), family->model_type);
+    std::erase(unread, "eos_token_id");  // of whoever opens the folder
+    EXPECT_EQ(unread, row["unread"].get<std::vector<std::string>>());
+  }
+}
+
+GgufMetadata TinyGguf(const std::string& architecture) {
+  GgufMetadata metadata("model.gguf");
+  const auto add = [&](const char* name, Json value) {
+    EXPECT_TRUE(metadata.Add(absl::StrCat(architecture, ".", name), std::move(value)));
+  };
+  metadata.Add("general.architecture", Json(architecture));
+  add("vocab_size", 64);
+  add("context_length", 64);
+  add("embedding_length", 16);
+  add("feed_forward_length", 24);
+  add("block_count", 2);
+  add("attention.head_count", 2);
+  add(architecture == "gpt2" ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
+      1e-5);
+  return metadata;
+}
+
+absl::StatusOr<std::string> LogitsOf(const GgufMetadata& metadata) {
+  const JsonFields fields = metadata.fields();
+  NG_ASSIGN_OR_RETURN(const Family* family, FindGgufFamily(fields, "model.gguf"));
+  NG_ASSIGN_OR_RETURN(const ModelSpec spec, family->read_spec(fields, "model.gguf"));
+  return LogitsOf(spec);
+}
+
+// As llama.cpp's loader reads them for these four architectures, and with which value they move.
+const std::map<std::string, Json> kMovesInLlamaCpp = {
+    {"attention.causal", false},
+    {"attention.head_count", 4},
+    {"attention.head_count_kv", 1},
+    {"attention.key_length", 4},
+    {"attention.layer_norm_epsilon", 0.5},
+    {"attention.layer_norm_rms_epsilon", 0.5},
+    {"attention.value_length", 4},
+    {"block_count", 1},
+    {"context_length", 32},
+    {"embedding_length", 32},
+    {"expert_count", 3},
+    {"expert_group_count", 3},
+    {"expert_group_used_count", 3},
+    {"expert_used_count", 3},
+    {"feed_forward_length", 32},
+    {"rope.dimension_count", 4},
+    {"rope.freq_base", 500.0},
+    {"rope.scale_linear", 2.0},
+    {"rope.scaling.attn_factor", 0.5},
+    {"rope.scaling.factor", 2.0},
+    {"rope.scaling.type", "yarn"},
+    {"vocab_size", 32},
+};
+
+TEST(KnownKeys, OfGgufFilesMoveWhatTheyMoveInLlamaCppOrAreRefused) {
+  for (const std::string architecture : {"llama", "qwen2", "qwen3", "gpt2"}) {
+    const std::string still = LogitsOf(TinyGguf(architecture)).value();
+    for (const std::string& line : Lines("gguf_keys.txt")) {
+      const std::string key = absl::StrReplaceAll(line, {{"%s", architecture}});
+      const std::string name = absl::StrReplaceAll(line, {{"%s.", ""}});
+      // The window of a run is bounded by this one; llama.cpp does not apply it to a llama.
+      if (name == "attention.sliding_window") continue;
+      SCOPED_TRACE(key);
+      const auto with = [&](const Json& value) {
+        GgufMetadata metadata = TinyGguf(architecture);
+        metadata.Remove(key);
+        EXPECT_TRUE(metadata.Add(key, value));
+        return LogitsOf(metadata);
+      };
+      const auto known = kMovesInLlamaCpp.find(name);
+      if (known == kMovesInLlamaCpp.end()) {
+        for (const Json& value : {Json(3), Json(0.5), Json(true), Json("x")}) {
+          const auto found = with(value);
+          ASSERT_TRUE(found.ok()) << found.status();
+          EXPECT_EQ(*found, still);
+        }
+        continue;
+      }
+      const bool rope = name.starts_with("rope.");
+      const bool positions = name == "context_length";
+      const bool moves = architecture == "gpt2"
+                             ? !rope && name != "attention.layer_norm_rms_epsilon"
+                             : !positions && name != "attention.layer_norm_epsilon";
+      const auto found = with(known->second);
+      EXPECT_EQ(!found.ok() || *found != still, moves) << known->second;
+    }
+  }
+}
+
+TEST(KnownKeys, OfGgufFilesMayBeArraysOfOneValuePerLayer) {
+  const auto with = [](int64_t count, std::string bytes) {
+    GgufMetadata metadata = TinyGguf("llama");
+    metadata.Remove("llama.feed_forward_length");
+    metadata.Add("llama.feed_forward_length",
+                 GgufMetadata::Array{GgufType::kU8, count, std::move(bytes)});
+    return LogitsOf(metadata);
+  };
+  EXPECT_EQ(with(2, {24, 24}).value(), LogitsOf(TinyGguf("llama")).value());
+  EXPECT_EQ(with(2, {24, 25}).status().message(),
+            "model.gguf: key \"llama.feed_forward_length\" differs from layer to layer, can run "
+            "only with one value for all");
+  EXPECT_EQ(
+      with(3, {24, 24, 24}).status().message(),
+      "model.gguf: key \"llama.feed_forward_length.count\" = 3, must be an integer in [2, 2]");
+}
+
+TEST(KnownKeys, OfGgufFilesThatAreNoWholeModelAreRefused) {
+  const auto error = [](const char* key, const Json& value) {
+    GgufMetadata metadata = TinyGguf("llama");
+    metadata.Add(key, value);
+    return std::string(LogitsOf(metadata).status().message());
+  };
+  EXPECT_EQ(error("general.type", "adapter"),
+            "model.gguf: key \"general.type\" = \"adapter\", can run only with \"model\"");
+  EXPECT_EQ(error("general.type", "model"), "");
+  EXPECT_EQ(error("split.count", 3),
+            "model.gguf: key \"split.count\" = 3, can run only with 1: the model is in several "
+            "files, which must be merged into one");
+  EXPECT_EQ(error("split.count", 1), "");
+}
+
+}  // namespace
+}  // namespace ng

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <optional>
@@ -54,31 +55,45 @@ std::string Entry(PluginHost& host, const PluginFile& file) {
   return text;
 }
 
-// In the child: says the entry, then the end mark. Whatever else the plugin prints is lost.
-[[noreturn]] void Say(PluginHost& host, const PluginFile& file, int out) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const rlimit no_core = {0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) std::signal(signal, SIG_DFL);
-  std::set_terminate(nullptr);
-  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null, fd);
+// In the child: where to say what of which plugin.
+const PluginFile* listed = nullptr;
+int listener = -1;
 
-  std::string text;
-  try {
-    text = Entry(host, file);
-  } catch (const std::exception& error) {
-    text = Opening(file, absl::StrCat("throws: ", error.what()));
-  } catch (...) {
-    text = Opening(file, "throws an exception of unknown type");
-  }
+[[noreturn]] void Finish(std::string text) {
   text += kEnd;
   for (std::string_view rest = text; !rest.empty();) {
-    const ssize_t n = write(out, rest.data(), rest.size());
+    const ssize_t n = write(listener, rest.data(), rest.size());
     if (n < 0 && errno != EINTR) break;
     rest.remove_prefix(static_cast<size_t>(std::max<ssize_t>(0, n)));
   }
   _exit(0);
+}
+
+// What is thrown while a library is opened passes the loader and cannot be caught.
+[[noreturn]] void OnTerminate() {
+  const std::exception_ptr exception = std::current_exception();
+  if (exception == nullptr) std::abort();
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::exception& error) {
+    Finish(Opening(*listed, absl::StrCat("throws: ", error.what())));
+  } catch (...) {
+    Finish(Opening(*listed, "throws an exception of unknown type"));
+  }
+}
+
+// In the child: says the entry. Whatever else the plugin prints is lost.
+[[noreturn]] void Say(PluginHost& host, const PluginFile& file, int out) noexcept {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit no_core = {0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) std::signal(signal, SIG_DFL);
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null, fd);
+  listed = &file;
+  listener = out;
+  std::set_terminate(OnTerminate);
+  Finish(Entry(host, file));
 }
 
 // What a child has said until the end mark, its end, or the end of patience.

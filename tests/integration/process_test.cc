@@ -1,0 +1,287 @@
+// What the system does to a program: threads and memory that it does not give, signals, readers
+// that do not read. Each program ends as documented, in one line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/integration/run_support.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/tiny_model.h"
+
+namespace ng::test {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+constexpr char kBin[] = NG_BINARY_DIR "/bin/";
+
+int64_t LinesOf(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+
+// --- threads ---
+
+TEST(Threads, ThatCannotBeBegunAreSaidOnceAndChangeNothing) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's runtime must be loaded first";
+  cpu_set_t cpus;
+  if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) < 2) {
+    GTEST_SKIP() << "one CPU: no thread is asked for";
+  }
+  Command command;
+  command.program = "ng-run";
+  command.arguments = DemoTurn(8) + Arguments{"--run.threads=2"};
+  const Result with = test::Run(command);
+  command.environment = {"LD_PRELOAD=" NG_BINARY_DIR "/tests/fixtures/preload/ng_no_threads.so"};
+  const Result without = test::Run(command);
+  EXPECT_EQ(without.exit_code, 0) << without.err;
+  EXPECT_EQ(without.out, with.out);
+  EXPECT_THAT(without.err, StartsWith("ng-run: warning: run.threads: only 1 of 2 threads"));
+  EXPECT_EQ(LinesOf(without.err), 2) << without.err;  // the warning, the closing line
+  EXPECT_THAT(with.err, Not(HasSubstr("warning")));
+
+  command.program = "ng-bench";
+  command.arguments =
+      Demo() + Arguments{"--prompt-tokens=4", "--decode-tokens=1", "--repeat=1", "--run.threads=2"};
+  const Result bench = test::Run(command);
+  EXPECT_EQ(bench.exit_code, 5);
+  EXPECT_THAT(bench.err, HasSubstr("measuring the machine needs 2 threads"));
+}
+
+// --- memory ---
+
+struct Program {
+  const char* name;
+  Arguments arguments;
+};
+
+// From where the loader finds no room for the libraries to where all goes well.
+TEST(AddressSpace, TooSmallIsExitFiveInOneLine) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer takes terabytes of addresses";
+  const Program programs[] = {
+      {"ng-run", DemoTurn(2) + Arguments{"--run.threads=2"}},
+      {"ng-bench", Demo() + Arguments{"--prompt-tokens=4", "--decode-tokens=1", "--repeat=1"}},
+      {"ng-eval", Demo() + Arguments{"--samples=1", "--window=4"}},
+      {"ng-plan", Demo()},
+      {"ng-tokenize", {"--tokenizer", NG_SOURCE_DIR "/configs/demo"}},
+  };
+  constexpr int kLoaderFailed = 127;
+  for (const Program& program : programs) {
+    std::set<int> codes;
+    for (int64_t kib = 44000; kib <= 64000; kib += 4000) {
+      const Result result =
+          Shell("ulimit -v $1; shift; echo hello | \"$@\"",
+                Arguments{absl::StrCat(kib), absl::StrCat(kBin, program.name)} + program.arguments);
+      codes.insert(result.exit_code);
+      if (result.exit_code == 0 || result.exit_code == kLoaderFailed) continue;
+      EXPECT_EQ(result.exit_code, 5) << program.name << " in " << kib << " KiB: " << result.err;
+      EXPECT_THAT(result.err, HasSubstr(absl::StrCat(program.name, ": error: ")));
+      EXPECT_EQ(absl::StrContains(result.err, "warning") ? 1 : LinesOf(result.err), 1)
+          << result.err;
+    }
+    EXPECT_GT(codes.size(), 1U) << program.name << ": the limits show nothing";
+  }
+}
+
+// --- signals ---
+
+class ProcessSignals : public ::testing::Test {
+ protected:
+  ProcessSignals() {
+    TinyNiels model;
+    model.max_positions = int64_t{1} << 20;
+    model.WriteTo(temp_.path());
+  }
+
+  Command LongRun() {
+    Command command;
+    command.program = "ng-run";
+    command.arguments = Greedy(temp_.path(), "1 2 3", 500000) +
+                        Arguments{"--output=jsonl", "--debug-cache", "--debug-layer=0", "--steps",
+                                  outputs_.File("steps")};
+    command.signal_after = 2000;  // some ten steps
+    return command;
+  }
+
+  TempDir temp_;
+  TempDir outputs_;
+};
+
+TEST_F(ProcessSignals, HangupStopsAtATokenAndClosesTheOutputs) {
+  Command command = LongRun();
+  command.signal = SIGHUP;
+  const Result result = test::Run(command);
+  EXPECT_EQ(result.exit_code, 129);
+  const Json line = JsonLines(result.out).at(0);
+  EXPECT_EQ(line["stop_reason"], "interrupted");
+  EXPECT_EQ(JsonLines(ReadFile(outputs_.File("steps"))).size(), line["ids"].size() - 3);
+}
+
+TEST_F(ProcessSignals, QuitLeavesAtOnceWithoutACore) {
+  Command command = LongRun();
+  command.signal = SIGQUIT;
+  const Result result = test::Run(command);
+  EXPECT_EQ(result.exit_code, 131);
+  EXPECT_EQ(result.out, "");
+}
+
+TEST_F(ProcessSignals, WhatIsIgnoredFromTheStartStaysIgnored) {
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGQUIT}) {
+    Command command;
+    command.program = "/bin/sh";
+    command.arguments = Arguments{"-c", absl::StrCat("trap '' ", signal, "; exec \"$@\""), "sh",
+                                  absl::StrCat(kBin, "ng-run")} +
+                        Greedy(temp_.path(), "1 2 3", 100) + Arguments{"--debug-cache"};
+    command.signal = signal;
+    command.signal_after = 1000;
+    const Result result = test::Run(command);
+    EXPECT_EQ(result.exit_code, 0) << signal;
+    EXPECT_NE(result.out, "");
+  }
+}
+
+// Nobody reads stdout, which is full long before the end.
+TEST_F(ProcessSignals, AReaderThatDoesNotReadHoldsNothingBack) {
+  std::string ids;
+  for (int i = 0; i < 3000; ++i) absl::StrAppend(&ids, i == 0 ? "" : ",", i % 61);
+  std::string prompts;
+  for (int i = 0; i < 50; ++i) absl::StrAppend(&prompts, "{\"prompt_ids\": [", ids, "]}\n");
+  const std::string file = outputs_.Write("prompts.jsonl", prompts);
+  const Result result = Shell(
+      "mkfifo \"$1\"; exec 3<> \"$1\"; shift; \"$NG\" \"$@\" >&3 & sleep 0.6; "
+      "kill -TERM $!; wait $!; echo $?",
+      Arguments{outputs_.File("fifo"), "--model.path=" + temp_.path(), "--prompts", file,
+                "--run.max_new_tokens=0", "--output=jsonl"});
+  EXPECT_EQ(result.out, "143\n") << result.err;
+}
+
+TEST_F(ProcessSignals, BenchAndEvalStop) {
+  const Program programs[] = {
+      {"ng-bench", Demo() + Arguments{"--prompt-tokens=8", "--repeat=10000"}},
+      {"ng-eval", Demo() + Arguments{"--samples=5000", "--window=200", "--cache.max_sequences=2"}},
+  };
+  for (const Program& program : programs) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Result result = Shell("\"$@\" >/dev/null & sleep 0.4; kill -TERM $!; wait $!",
+                                Arguments{absl::StrCat(kBin, program.name)} + program.arguments);
+    EXPECT_EQ(result.exit_code, 143) << program.name << ": " << result.err;
+    EXPECT_EQ(result.err, "");
+    // Half a second on a machine that does nothing else.
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  }
+}
+
+TEST(FileSize, LimitOfAnOutputIsAnErrorAndNoSignal) {
+  const TempDir temp;
+  const Result result = Shell("out=$1; shift; ulimit -f 0; exec \"$NG\" \"$@\" > \"$out\"",
+                              Arguments{temp.File("out")} + DemoTurn(1));
+  ExpectError(result, 7, {"stdout: cannot write: File too large"});
+}
+
+// --- plugins that misbehave when they are only listed ---
+
+TEST(ListPlugins, SurvivesWhatPluginsDoWhenTheyAreOpened) {
+  const std::string fixtures = NG_BINARY_DIR "/tests/fixtures/broken_plugins/";
+  const Result result = NgRun(
+      {"--list-plugins", absl::StrCat("--plugins.path=", fixtures, "exits_when_opened:", fixtures,
+                                      "throws_when_opened:", fixtures, "hangs_when_opened")});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  const std::pair<const char*, const char*> lines[] = {
+      {"exits_when_opened", "ends the process with exit code 0"},
+      {"throws_when_opened", "throws: thrown by a constructor"},
+      {"hangs_when_opened", "takes more than 3 s"},
+  };
+  for (const auto& [name, what] : lines) {
+    EXPECT_THAT(result.out,
+                HasSubstr(absl::StrCat("sampler ", name, "  unusable: plugin ", fixtures, name,
+                                       "/ng_sampler_", name, ".so: opening it ", what, "\n")));
+  }
+  EXPECT_THAT(result.out, HasSubstr("sampler.top_p.p = 0.95"));
+}
+
+TEST(WorldWritable, PluginFoldersAreRefusedUnlessTheConfigAllowsThem) {
+  const TempDir temp;
+  std::filesystem::permissions(temp.path(), std::filesystem::perms::all);
+  const Arguments run = DemoTurn(1) + Arguments{"--plugins.path=" + temp.path()};
+  ExpectError(NgRun(run), 4, {temp.path(), "mode 0777", "plugins.allow_world_writable = true"});
+  EXPECT_EQ(NgRun(run + Arguments{"--plugins.allow_world_writable=true"}).exit_code, 0);
+}
+
+// --- what is asked for and not done ---
+
+TEST(Warnings, NameOptionsOfStagesThatAreNotInTheChain) {
+  const Arguments options = {"--sampler.top_p.p=0.9", "--cache.paged.page_tokens=16"};
+  const char* const expected =
+      "ng-run: warning: not used: sampler.top_p.p (sampler.chain = temperature,top_k), "
+      "cache.paged.page_tokens (cache.name = contiguous)\n";
+  EXPECT_THAT(NgRun(DemoTurn(1) + options).err, StartsWith(expected));
+  EXPECT_THAT(NgRun(Demo() + options + Arguments{"--dry-run"}).out,
+              HasSubstr("warnings\n  not used: sampler.top_p.p"));
+  // What the file holds for a choice that the command line changes is no mistake.
+  EXPECT_THAT(NgRun(DemoTurn(1) + Arguments{"--sampler.chain=greedy"}).err,
+              Not(HasSubstr("warning")));
+  EXPECT_THAT(NgRun(DemoTurn(1) + Arguments{"--sampler.chain=top_p", "--sampler.top_p.p=0.9"}).err,
+              Not(HasSubstr("warning")));
+}
+
+TEST(Warnings, SayThatNoOutputShowsATracedLayer) {
+  EXPECT_THAT(NgRun(DemoTurn(1) + Arguments{"--trace-layer=0"}).err,
+              StartsWith("ng-run: warning: --trace-layer has no output that shows the rows"));
+  const TempDir temp;
+  EXPECT_THAT(NgRun(DemoTurn(1) + Arguments{"--trace-layer=0", "--steps", temp.File("s")}).err,
+              Not(HasSubstr("warning")));
+}
+
+TEST(SuggestedSampling, IsSaidWhereTheChainDoesOtherwise) {
+  const TempDir temp;
+  TinyNiels().WriteTo(temp.path());
+  const auto closing = [&](const char* json, const Arguments& options) {
+    temp.Write("generation_config.json", json);
+    const Result result = NgRun(
+        Arguments{"--model.path=" + temp.path(), "--prompt-ids=1 2", "--run.max_new_tokens=1"} +
+        options);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.err;
+  };
+  const char* const llama = R"({"do_sample": true, "temperature": 0.6, "top_p": 0.9})";
+  EXPECT_THAT(closing(llama, {}),
+              EndsWith(", generation_config.json's temperature 0.6, top_p 0.9 are not used\n"));
+  EXPECT_THAT(closing(llama, {"--sampler.chain=temperature,top_p",
+                              "--sampler.temperature.value=0.6", "--sampler.top_p.p=0.9"}),
+              Not(HasSubstr("not used")));
+  EXPECT_THAT(closing(R"({"do_sample": false, "temperature": 0.6})", {}),
+              EndsWith("generation_config.json's do_sample false is not used\n"));
+  EXPECT_THAT(closing(R"({"do_sample": false})", {"--sampler.chain=greedy"}),
+              Not(HasSubstr("not used")));
+  EXPECT_THAT(
+      closing(R"({"temperature": 1.0, "top_p": 1, "num_beams": 1})", {"--sampler.chain=greedy"}),
+      Not(HasSubstr("not used")));
+  temp.Write("generation_config.json", llama);
+  EXPECT_THAT(NgRun({"--model.path=" + temp.path(), "--dry-run"}).out,
+              HasSubstr("generation_config.json's temperature 0.6, top_p 0.9 are not used"));
+}
+
+TEST(ClosingLine, CountsEveryGeneratedToken) {
+  EXPECT_THAT(NgRun(DemoTurn(3) + Arguments{"--sampler.chain=greedy"}).err,
+              HasSubstr(", generated 3 tokens, decode at "));
+  EXPECT_THAT(NgRun(DemoTurn(1)).err, EndsWith(", generated 1 tokens\n"));
+}
+
+}  // namespace
+}  // namespace ng::test

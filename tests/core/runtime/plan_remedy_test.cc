@@ -95,7 +95,7 @@ TEST(PlanRemedy, NamesTheMildestOfEachKind) {
   needs.max_tokens = needs.max_prompt = 512;
   const std::string remedy = PlanOf({}, needs, 5 * kGb).remedy;
   EXPECT_EQ(remedy, "it would fit with model.weights = int4");  // fewer tokens alone do not help
-  EXPECT_THAT(PlanOf({"cache.max_tokens=2048"}, needs, 14 * kGb).remedy,
+  EXPECT_THAT(PlanOf({"cache.max_tokens=8192"}, needs, 30 * kGb).remedy,
               HasSubstr("or with cache.max_tokens = "));
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/formats/memory_reserve.h"
 
 namespace ng {
 namespace {
@@ -91,6 +92,8 @@ int RunWatched(std::string_view program, EngineOptions options,
 int RunProgram(std::string_view program, int (*main)(int argc, const char* const* argv), int argc,
                const char* const* argv) {
   try {
+    constexpr size_t kReservedBytes = size_t{1} << 20;
+    const MemoryReserve reserve(kReservedBytes, MemoryReserve::For::kUnwinding);
     return main(argc, argv);
   } catch (const std::bad_alloc&) {
     return Fail(program, LimitError("out of memory"));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/formats/memory_reserve.h"
 #include "core/model/decoder.h"
 #include "core/model/weights.h"
 #include "core/runtime/assembly.h"
@@ -27,12 +28,16 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// Above what the destructor of the largest vocabulary's JSON takes.
+constexpr size_t kReservedBytes = size_t{8} << 20;
+
 // Around every call from outside: the engine's one safety catch (nothing of ours throws, but an
 // allocation can fail anywhere), and the floating point environment of the bit contract.
 template <typename Call>
 auto Guarded(Call&& call) -> decltype(call()) {
   const DefaultFloatEnvironment environment;
   try {
+    const MemoryReserve reserve(kReservedBytes, MemoryReserve::For::kUnwinding);
     return call();
   } catch (const std::bad_alloc&) {
     return LimitError("out of memory");

@@ -1,11 +1,13 @@
 #include "apps/common/input.h"
 
+#include <algorithm>
 #include <charconv>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/formats/file.h"
+#include "core/runtime/process_memory.h"
 
 namespace ng {
 namespace {
@@ -20,7 +22,13 @@ absl::Status AsUsage(const absl::Status& status) {
 }
 
 absl::StatusOr<std::string> ReadUserFile(const std::string& path, const std::atomic<bool>* stop) {
-  absl::StatusOr<std::string> text = ReadText(path, kMaxFile, stop);
+  constexpr int64_t kShareOfMemory = 8;
+  return ReadUserFile(path, stop, std::min(kMaxFile, AvailableMemory() / kShareOfMemory));
+}
+
+absl::StatusOr<std::string> ReadUserFile(const std::string& path, const std::atomic<bool>* stop,
+                                         int64_t max_bytes) {
+  absl::StatusOr<std::string> text = ReadText(path, max_bytes, stop);
   if (text.ok() || text.status().code() == absl::StatusCode::kCancelled) return text;
   return AsUsage(text.status());
 }

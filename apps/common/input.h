@@ -16,9 +16,12 @@ namespace ng {
 // The same status as a UsageError.
 absl::Status AsUsage(const absl::Status& status);
 
-// A whole file, or what a pipe has up to its end, of at most 1 GiB. Waits for a pipe's writers
-// until `stop` is set. Errors: UsageError; InterruptedError.
+// A whole file, or what a pipe has up to its end, of at most 1 GiB and an eighth of the memory that
+// there is, or of at most `max_bytes`. Waits for a pipe's writers until `stop` is set. Errors:
+// UsageError; InterruptedError.
 absl::StatusOr<std::string> ReadUserFile(const std::string& path, const std::atomic<bool>* stop);
+absl::StatusOr<std::string> ReadUserFile(const std::string& path, const std::atomic<bool>* stop,
+                                         int64_t max_bytes);
 
 // Ids separated by blanks, line ends or commas; `name` says where they stand. Not checked against a
 // vocabulary. Errors: UsageError.

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/formats/memory_reserve.h"
 #include "core/formats/temporary_file.h"
 
 namespace ng {
@@ -190,6 +191,8 @@ int RunProgram(std::string_view program, int (*main)(int argc, const char* const
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   try {
+    constexpr size_t kReservedBytes = size_t{1} << 20;
+    const MemoryReserve reserve(kReservedBytes, MemoryReserve::For::kUnwinding);
     return main(argc, argv);
   } catch (...) {
     return FailFor(std::current_exception());

@@ -1,5 +1,6 @@
 #include "apps/run/prompts.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -7,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "apps/common/input.h"
@@ -29,6 +31,10 @@ absl::StatusOr<std::vector<int32_t>> IdsOf(const nlohmann::json& value) {
     ids.push_back(item.get<int32_t>());
   }
   return ids;
+}
+
+TokenizeOptions PromptOptions(const CommandLine& line) {
+  return {.parse_special = line.parse_special, .must_fit = true};
 }
 
 // A request of the command line, its prompt still to come.
@@ -62,7 +68,7 @@ absl::StatusOr<GenerateRequest> ParseLine(std::string_view text, const std::stri
   } else if (!(*json)["prompt"].is_string()) {
     return UsageError(name + ": \"prompt\" must be a text");
   } else {
-    ids = engine.Encode((*json)["prompt"].get<std::string>(), {line.parse_special});
+    ids = engine.Encode((*json)["prompt"].get<std::string>(), PromptOptions(line));
   }
   if (!ids.ok()) return Annotate(ids.status(), name + ": ");
   request.prompt_ids = *std::move(ids);
@@ -79,19 +85,30 @@ absl::StatusOr<GenerateRequest> ParseLine(std::string_view text, const std::stri
   return request;
 }
 
+// What is wrong with a text, with the file that it is from.
+absl::StatusOr<std::vector<int32_t>> InFile(const std::string& file,
+                                            absl::StatusOr<std::vector<int32_t>> ids) {
+  if (!ids.ok()) return Annotate(ids.status(), file + ": ");
+  return ids;
+}
+
 absl::StatusOr<std::vector<GenerateRequest>> ReadPromptsFile(const CommandLine& line,
                                                              const Engine& engine,
                                                              const std::atomic<bool>* stop) {
   NG_ASSIGN_OR_RETURN(const std::string text, ReadUserFile(*line.prompts, stop));
   std::vector<GenerateRequest> requests;
   std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
-  if (lines.back().empty()) lines.pop_back();
-  if (lines.empty()) return UsageError(*line.prompts + ": holds no prompt");
-  if (!line.save_cache.empty() && lines.size() > 1) {
+  const auto is_blank = [](absl::string_view text) {
+    return absl::StripAsciiWhitespace(text).empty();
+  };
+  const auto n_prompts = std::ssize(lines) - std::ranges::count_if(lines, is_blank);
+  if (n_prompts == 0) return UsageError(*line.prompts + ": holds no prompt");
+  if (!line.save_cache.empty() && n_prompts > 1) {
     return UsageError(
-        absl::StrCat(*line.prompts, ": holds ", lines.size(), " prompts, --save-cache takes one"));
+        absl::StrCat(*line.prompts, ": holds ", n_prompts, " prompts, --save-cache takes one"));
   }
   for (size_t i = 0; i < lines.size(); ++i) {
+    if (is_blank(lines[i])) continue;
     const std::string name = absl::StrCat(*line.prompts, ":", i + 1);
     NG_ASSIGN_OR_RETURN(GenerateRequest request,
                         ParseLine({lines[i].data(), lines[i].size()}, name, line, engine));
@@ -110,10 +127,13 @@ absl::StatusOr<std::vector<GenerateRequest>> ReadRequests(const CommandLine& lin
   if (line.prompts) return ReadPromptsFile(line, engine, stop);
   GenerateRequest request = NewRequest(line, engine);
   if (line.prompt) {
-    NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.Encode(*line.prompt, {line.parse_special}));
+    NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.Encode(*line.prompt, PromptOptions(line)));
   } else if (line.prompt_file) {
-    NG_ASSIGN_OR_RETURN(const std::string text, ReadUserFile(*line.prompt_file, stop));
-    NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.Encode(text, {line.parse_special}));
+    NG_ASSIGN_OR_RETURN(const std::string text,
+                        ReadUserFile(*line.prompt_file, stop, engine.max_prompt_bytes()));
+    NG_ASSIGN_OR_RETURN(request.prompt_ids,
+                        InFile(*line.prompt_file, engine.Encode(text, PromptOptions(line))));
+    if (request.prompt_ids.empty()) return UsageError(*line.prompt_file + ": the prompt is empty");
   } else if (line.prompt_ids) {
     NG_ASSIGN_OR_RETURN(request.prompt_ids, ParseTokenIds(*line.prompt_ids, "--prompt-ids"));
   } else if (line.message) {

@@ -42,7 +42,7 @@ absl::Status UnknownArgument(std::string_view argument) {
 
 // The value of --tokenizer at position `*i`, which moves on where the value is the next argument;
 // nullopt where this is another option.
-absl::StatusOr<std::optional<std::string>> TokenizerValue(std::span<char* const> arguments,
+absl::StatusOr<std::optional<std::string>> TokenizerValue(std::span<const char* const> arguments,
                                                           size_t* i) {
   const std::string_view argument = arguments[*i];
   std::string_view value;
@@ -59,7 +59,7 @@ absl::StatusOr<std::optional<std::string>> TokenizerValue(std::span<char* const>
 
 }  // namespace
 
-absl::StatusOr<Arguments> ParseArguments(std::span<char* const> arguments) {
+absl::StatusOr<Arguments> ParseArguments(std::span<const char* const> arguments) {
   Arguments parsed;
   for (size_t i = 0; i < arguments.size(); ++i) {
     NG_ASSIGN_OR_RETURN(std::optional<std::string> path, TokenizerValue(arguments, &i));
@@ -97,7 +97,7 @@ std::string HelpText() {
          "  --version         the version\n"
          "\n"
          "Exit codes: 0 done, 1 a run-time failure, 2 usage or input, 3 tokenizer file,\n"
-         "7 stdout cannot be written.";
+         "5 out of memory, 7 stdout cannot be written.";
 }
 
 }  // namespace ng

@@ -16,7 +16,7 @@ struct Arguments {
 };
 
 // `arguments` without the program's name. Errors: UsageError.
-absl::StatusOr<Arguments> ParseArguments(std::span<char* const> arguments);
+absl::StatusOr<Arguments> ParseArguments(std::span<const char* const> arguments);
 
 std::string HelpText();
 

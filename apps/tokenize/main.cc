@@ -3,8 +3,6 @@
 // It shows what the tokenizer's reference implementation does, for scripts and for comparing: one
 // result a line on stdout, everything else on stderr, the exit codes of every ng program.
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "apps/common/terminal.h"
 #include "apps/tokenize/arguments.h"
 #include "apps/tokenize/standard_streams.h"
 #include "core/formats/json.h"
@@ -26,6 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kName = "ng-tokenize";
 constexpr int kLineDepth = 8;  // levels of JSON in a line; what is read needs two
 
 absl::Status PrintIds(const Tokenizer& tokenizer) {
@@ -75,24 +75,23 @@ absl::Status ConvertLines(const Tokenizer& tokenizer, bool decode) {
   }
 }
 
-absl::Status Run(std::span<char* const> arguments) {
+absl::Status Run(std::span<const char* const> arguments) {
   NG_ASSIGN_OR_RETURN(const Arguments parsed, ParseArguments(arguments));
   if (parsed.action == Arguments::Action::kHelp) return PrintLine(HelpText());
   if (parsed.action == Arguments::Action::kVersion) return PrintLine("ng-tokenize " NG_VERSION);
-  NG_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, OpenTokenizer(parsed.tokenizer));
+  KeyPolicy policy(false, {}, [](std::string_view text) { PrintWarning(kName, text); });
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
+                      OpenTokenizer(parsed.tokenizer, policy));
   if (parsed.action == Arguments::Action::kPrintIds) return PrintIds(*tokenizer);
   return ConvertLines(*tokenizer, parsed.action == Arguments::Action::kDecodeLines);
+}
+
+int Main(int argc, const char* const* argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error to handle, not a death
+  return Fail(kName, Run({argv + 1, argv + argc}));
 }
 
 }  // namespace
 }  // namespace ng
 
-int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error to handle, not a death
-  const absl::Status status = ng::Run({argv + 1, argv + argc});
-  if (!status.message().empty()) {
-    const std::string message(status.message());
-    std::fprintf(stderr, "ng-tokenize: error: %s\n", message.c_str());
-  }
-  return ng::ExitCode(status);
-}
+int main(int argc, char** argv) { return ng::RunProgram(ng::kName, ng::Main, argc, argv); }

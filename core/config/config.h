@@ -141,6 +141,9 @@ class Config {
 
 // The name in `known` nearest to `name`, if one is near enough to be meant.
 std::optional<std::string> NearestName(std::string_view name, std::span<const std::string> known);
+// The one of `choices`, separated by '|', that a text may have been meant as: another program's
+// word for it, or a near name.
+std::optional<std::string> NearestChoice(std::string_view text, std::string_view choices);
 
 }  // namespace ng
 

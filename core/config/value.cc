@@ -145,7 +145,10 @@ absl::StatusOr<std::string> ParseText(const ConfigKey& key, const ConfigEntry& e
   // The default counts too: cache.codec_k is empty, or one of the choices.
   const bool restricted = spec.choices != nullptr && entry.text != DefaultEntry(key).text;
   if (restricted && !IsChoice(entry.text, spec)) {
-    return EntryError(entry, "must be " + AllowedValues(key));
+    const std::optional<std::string> meant = NearestChoice(entry.text, spec.choices);
+    return EntryError(entry,
+                      absl::StrCat("must be ", AllowedValues(key),
+                                   meant ? absl::StrCat("; did you mean ", *meant, "?") : ""));
   }
   switch (key.form) {
     case ConfigForm::kPath:

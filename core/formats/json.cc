@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -115,6 +116,8 @@ absl::StatusOr<Json> ParseJson(std::string_view bytes, const std::string& name, 
     StrictBuilder builder(max_depth);
     if (!Json::sax_parse(bytes, &builder)) return refuse(builder.error());
     return std::move(builder.root());
+  } catch (const std::bad_alloc&) {
+    throw;  // not the file's fault
   } catch (const std::exception& exception) {
     return refuse(absl::StrCat("cannot be parsed: ", exception.what()));
   }

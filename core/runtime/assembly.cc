@@ -41,7 +41,7 @@ absl::StatusOr<ModelFile> OpenModelOf(const Config& config, const std::string& r
 
 // The tokenizer that the config names, or else the one in the GGUF file or beside the model, if
 // any.
-absl::Status OpenTokenizerOf(Assembly& assembly) {
+absl::Status OpenTokenizerOf(Assembly& assembly, KeyPolicy& keys) {
   const Config& config = assembly.config();
   const std::optional<GgufMetadata>& metadata = assembly.model.metadata;
   assembly.tokenizer_path = config.Text("tokenizer.path");
@@ -55,23 +55,23 @@ absl::Status OpenTokenizerOf(Assembly& assembly) {
     assembly.tokenizer_path = FindTokenizer(config.Text("model.path")).value_or("");
   }
   if (assembly.tokenizer_path.empty()) return absl::OkStatus();
-  NG_ASSIGN_OR_RETURN(assembly.tokenizer, OpenTokenizer(assembly.tokenizer_path));
+  NG_ASSIGN_OR_RETURN(assembly.tokenizer, OpenTokenizer(assembly.tokenizer_path, keys));
   return absl::OkStatus();
 }
 
-absl::Status OpenText(Assembly& assembly) {
+absl::Status OpenText(Assembly& assembly, KeyPolicy& keys) {
   const ModelFile& model = assembly.model;
-  NG_RETURN_IF_ERROR(OpenTokenizerOf(assembly));
+  NG_RETURN_IF_ERROR(OpenTokenizerOf(assembly, keys));
   if (assembly.tokenizer == nullptr) return absl::OkStatus();
   const int64_t n_tokens = assembly.tokenizer->vocab_size();
-  if (n_tokens > model.spec.shape.vocab_size) {
+  if (n_tokens - assembly.tokenizer->n_added() > model.spec.shape.vocab_size) {
     return ModelFileError(absl::StrCat(assembly.tokenizer_path, ": the tokenizer has ", n_tokens,
                                        " tokens, the model ", model.source->path(), " only ",
                                        model.spec.shape.vocab_size));
   }
   // A model may have more rows than its tokenizer has tokens; those have no text.
   assembly.token_bytes.resize(static_cast<size_t>(model.spec.shape.vocab_size));
-  for (int64_t id = 0; id < n_tokens; ++id) {
+  for (int64_t id = 0; id < std::min(n_tokens, model.spec.shape.vocab_size); ++id) {
     assembly.token_bytes[static_cast<size_t>(id)] =
         assembly.tokenizer->TokenBytes(static_cast<int32_t>(id));
   }
@@ -311,7 +311,7 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
                  [&](std::string_view warning) { assembly->warnings.Add(warning); });
   NG_ASSIGN_OR_RETURN(assembly->model, OpenModelOf(config, options.random_weights, keys));
   for (const std::string& warning : assembly->model.warnings) assembly->warnings.Add(warning);
-  if (!assembly->model.made_up) NG_RETURN_IF_ERROR(OpenText(*assembly));
+  if (!assembly->model.made_up) NG_RETURN_IF_ERROR(OpenText(*assembly, keys));
   NG_RETURN_IF_ERROR(BindChat(*assembly));
   NG_RETURN_IF_ERROR(CheckMetadata(*assembly, keys));
   NG_RETURN_IF_ERROR(CheckIgnoredKeys(config, keys));

@@ -6,7 +6,9 @@
 #include <new>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "core/formats/memory_reserve.h"
 #include "core/model/decoder.h"
 #include "core/model/weights.h"
 #include "core/runtime/assembly.h"
@@ -15,6 +17,7 @@
 #include "core/runtime/describe.h"
 #include "core/runtime/float_environment.h"
 #include "core/runtime/generate.h"
+#include "core/runtime/process_memory.h"
 #include "core/runtime/request_checks.h"
 #include "core/runtime/run_plan.h"
 
@@ -27,12 +30,16 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// Above what the destructor of the largest vocabulary's JSON takes.
+constexpr size_t kReservedBytes = size_t{8} << 20;
+
 // Around every call from outside: the engine's one safety catch (nothing of ours throws, but an
 // allocation can fail anywhere), and the floating point environment of the bit contract.
 template <typename Call>
 auto Guarded(Call&& call) -> decltype(call()) {
   const DefaultFloatEnvironment environment;
   try {
+    const MemoryReserve reserve(kReservedBytes, MemoryReserve::For::kUnwinding);
     return call();
   } catch (const std::bad_alloc&) {
     return LimitError("out of memory");
@@ -64,6 +71,9 @@ class Engine::Impl {
   const ModelShape& shape() const { return spec().shape; }
   LanguageModel* model() const { return decoder_.get(); }
 
+  // The ids of a prompt from `encode`, which is told how many are of use at all.
+  using EncodeMost = absl::FunctionRef<absl::StatusOr<std::vector<int32_t>>(int64_t most)>;
+  absl::StatusOr<std::vector<int32_t>> Fitting(EncodeMost encode) const;
   absl::StatusOr<StepCost> CostOfStep() const;
   CacheStats cache_stats() const { return cache_ == nullptr ? CacheStats() : cache_->stats(); }
   absl::Status Load(const RunNeeds& needs);
@@ -292,6 +302,13 @@ absl::StatusOr<std::string> Engine::Describe(const RunNeeds& needs) const {
 
 bool Engine::has_tokenizer() const { return impl_->assembly().tokenizer != nullptr; }
 
+absl::StatusOr<std::vector<int32_t>> Engine::Impl::Fitting(EncodeMost encode) const {
+  const PromptLimit limit = LimitOfPrompts(*assembly_);
+  NG_ASSIGN_OR_RETURN(std::vector<int32_t> ids, encode(limit.most()));
+  NG_RETURN_IF_ERROR(CheckPromptLength(limit, ids.size()));
+  return ids;
+}
+
 absl::StatusOr<std::vector<int32_t>> Engine::Encode(std::string_view text,
                                                     const TokenizeOptions& options) const {
   return Guarded([&]() -> absl::StatusOr<std::vector<int32_t>> {
@@ -300,9 +317,28 @@ absl::StatusOr<std::vector<int32_t>> Engine::Encode(std::string_view text,
       return UsageError(absl::StrCat("the model ", assembly.model.source->path(),
                                      " has no tokenizer; give ids, or tokenizer.path"));
     }
-    const bool add_special = assembly.tokenizer->knows_ends();
-    return assembly.tokenizer->Encode(text, {options.parse_special, add_special});
+    EncodeOptions encode;
+    encode.parse_special = options.parse_special;
+    encode.add_special = assembly.tokenizer->knows_ends();
+    if (!options.must_fit) return assembly.tokenizer->Encode(text, encode);
+    return impl_->Fitting([&](int64_t most) {
+      encode.most = most;
+      return assembly.tokenizer->Encode(text, encode);
+    });
   });
+}
+
+int64_t Engine::max_prompt_bytes() const {
+  // Any text of this size is read: it is little, and spaces between words may come to no token.
+  constexpr int64_t kAnyText = int64_t{16} << 20;
+  constexpr int64_t kMostBytes = int64_t{1} << 30;
+  // Ids, their embeddings' rows and what a tokenizer needs of a part go beside the text.
+  constexpr int64_t kShareOfMemory = 8;
+  const int64_t in_memory = std::min(kMostBytes, AvailableMemory() / kShareOfMemory);
+  const Tokenizer* const tokenizer = impl_->assembly().tokenizer.get();
+  const int64_t most = LimitOfPrompts(impl_->assembly()).most();
+  if (tokenizer == nullptr || most > kMostBytes / tokenizer->longest_token()) return in_memory;
+  return std::min(in_memory, std::max(kAnyText, most * tokenizer->longest_token()));
 }
 
 absl::StatusOr<std::string> Engine::Decode(std::span<const int32_t> ids) const {
@@ -319,7 +355,9 @@ absl::StatusOr<std::vector<int32_t>> Engine::EncodeMessage(std::string_view mess
   return Guarded([&]() -> absl::StatusOr<std::vector<int32_t>> {
     const Assembly& assembly = impl_->assembly();
     if (assembly.chat == nullptr) return NoChatTemplate(assembly);
-    return assembly.chat->FirstTurn(config().Text("run.system"), message);
+    return impl_->Fitting([&](int64_t most) {
+      return assembly.chat->FirstTurn(config().Text("run.system"), message, most);
+    });
   });
 }
 
@@ -327,7 +365,7 @@ absl::StatusOr<std::vector<int32_t>> Engine::EncodeNextTurn(std::string_view mes
   return Guarded([&]() -> absl::StatusOr<std::vector<int32_t>> {
     const Assembly& assembly = impl_->assembly();
     if (assembly.chat == nullptr) return NoChatTemplate(assembly);
-    return assembly.chat->NextTurn(message);
+    return impl_->Fitting([&](int64_t most) { return assembly.chat->NextTurn(message, most); });
   });
 }
 

@@ -58,6 +58,27 @@ absl::Status CheckSnapshots(const Assembly& assembly, const GenerateRequest& req
 
 }  // namespace
 
+PromptLimit LimitOfPrompts(const Assembly& assembly) {
+  PromptLimit smallest = {kMostTokens, "tokens"};
+  if (assembly.Recomputes()) return smallest;
+  const ModelSpec& spec = assembly.model.spec;
+  const PromptLimit limits[] = {{spec.context(), "T_max"},
+                                {spec.window, "sliding_window"},
+                                {assembly.config().Int("cache.max_tokens"), "cache tokens"}};
+  for (const PromptLimit& limit : limits) {
+    if (limit.tokens > 0 && limit.tokens < smallest.tokens) smallest = limit;
+  }
+  return smallest;
+}
+
+absl::Status CheckPromptLength(const PromptLimit& limit, size_t n_tokens) {
+  if (static_cast<int64_t>(n_tokens) <= limit.most()) return absl::OkStatus();
+  const absl::string_view name(limit.name.data(), limit.name.size());
+  return LimitError(absl::StrCat("prompt length exceeds ", name, ": the prompt has more than ",
+                                 limit.most(), " tokens, ", limit.tokens, " ", name,
+                                 " are the most that it may have"));
+}
+
 absl::Status CheckIds(const ModelShape& shape, std::span<const int32_t> ids) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || ids[i] >= shape.vocab_size) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "core/model/language_model.h"
 #include "core/runtime/assembly.h"
@@ -16,6 +17,19 @@ namespace ng {
 // Errors: UsageError naming the id and where it is; of a prompt also when it is empty.
 absl::Status CheckIds(const ModelShape& shape, std::span<const int32_t> ids);
 absl::Status CheckPrompt(const ModelShape& shape, std::span<const int32_t> ids);
+
+// The smallest of the limits on a prompt's tokens, and its name as errors have it.
+struct PromptLimit {
+  int64_t tokens;
+  std::string_view name;
+
+  // How many tokens are looked at. Well beyond the limit: of a prompt that exceeds it by little the
+  // error says by how much.
+  int64_t most() const { return 2 * tokens + 4096; }
+};
+PromptLimit LimitOfPrompts(const Assembly& assembly);
+// A prompt that has more than limit.most() tokens. Errors: LimitError.
+absl::Status CheckPromptLength(const PromptLimit& limit, size_t n_tokens);
 
 // As Engine::CheckRequest.
 absl::Status CheckRequest(const Assembly& assembly, const GenerateRequest& request);

@@ -35,6 +35,11 @@ bool StandsAlone(std::string_view before, std::string_view after) {
 
 }  // namespace
 
+bool FoundAlike(const AddedToken& a, const AddedToken& b) {
+  return a.text == b.text && a.special == b.special && a.single_word == b.single_word &&
+         a.lstrip == b.lstrip && a.rstrip == b.rstrip;
+}
+
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
   std::ranges::sort(tokens_, {}, &AddedToken::text);
 }

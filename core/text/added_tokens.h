@@ -19,6 +19,9 @@ struct AddedToken {
   bool normalized = false;   // looked for in the normalised text
 };
 
+// Whether two descriptions of a token let it be found in the same texts.
+bool FoundAlike(const AddedToken& a, const AddedToken& b);
+
 // A stretch of a text: a token, or what lies between two.
 struct TextFragment {
   int32_t id = -1;  // -1: text

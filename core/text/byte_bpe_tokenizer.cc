@@ -1,5 +1,6 @@
 #include "core/text/byte_bpe_tokenizer.h"
 
+#include <algorithm>
 #include <cassert>
 
 #include "absl/container/flat_hash_set.h"
@@ -61,6 +62,7 @@ absl::Status ByteBpeTokenizer::LoadTokens() {
     }
     const std::optional<std::string> bytes = ByteLevelBytes(token);
     token_bytes_.push_back(bytes.value_or(token));
+    longest_ = std::max(longest_, std::ssize(token_bytes_.back()));
     if (bytes && !specials_.contains(token)) plain_ids_.emplace(*bytes, id);
   }
   for (int byte = 0; byte < 256; ++byte) {
@@ -113,6 +115,7 @@ absl::StatusOr<std::vector<int32_t>> ByteBpeTokenizer::Encode(std::string_view t
   std::vector<int32_t> ids;
   if (options.add_special) ids = spec_.prefix;
   for (const TextFragment& raw : raw_added_.Split(text, options.parse_special)) {
+    if (std::ssize(ids) > options.most) return ids;
     if (raw.id >= 0) {
       ids.push_back(raw.id);
       continue;
@@ -122,7 +125,7 @@ absl::StatusOr<std::vector<int32_t>> ByteBpeTokenizer::Encode(std::string_view t
       if (part.id >= 0) {
         ids.push_back(part.id);
       } else {
-        NG_RETURN_IF_ERROR(EncodeFragment(part.text, &ids));
+        NG_RETURN_IF_ERROR(EncodeFragment(part.text, options.most, &ids));
       }
     }
   }
@@ -135,18 +138,24 @@ absl::StatusOr<std::vector<int32_t>> ByteBpeTokenizer::EncodeAsReference(
   return Encode(text, options);
 }
 
-absl::Status ByteBpeTokenizer::EncodeFragment(std::string_view text,
+absl::Status ByteBpeTokenizer::EncodeFragment(std::string_view text, int64_t most,
                                               std::vector<int32_t>* ids) const {
   std::string prefixed;
   if (spec_.add_prefix_space && !text.starts_with(' ')) text = prefixed.append(" ").append(text);
-  for (const std::string_view piece : SplitText(text, spec_.split)) {
-    NG_RETURN_IF_ERROR(EncodePiece(piece, ids));
-  }
-  return absl::OkStatus();
+  absl::Status status;
+  SplitText(text, spec_.split, [&](std::string_view piece) {
+    status = EncodePiece(piece, most, ids);
+    return status.ok() && std::ssize(*ids) <= most;
+  });
+  return status;
 }
 
-absl::Status ByteBpeTokenizer::EncodePiece(std::string_view piece,
+absl::Status ByteBpeTokenizer::EncodePiece(std::string_view piece, int64_t most,
                                            std::vector<int32_t>* ids) const {
+  // More ids than fit come out of this many bytes already.
+  const auto longest = static_cast<size_t>(longest_);
+  const auto wanted = static_cast<size_t>(std::max<int64_t>(0, most - std::ssize(*ids)));
+  if (piece.size() / longest > wanted) piece = piece.substr(0, (wanted + 1) * longest);
   if (spec_.ignore_merges) {
     const auto whole = plain_ids_.find(std::string(piece));
     if (whole != plain_ids_.end()) {

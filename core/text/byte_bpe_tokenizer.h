@@ -31,6 +31,7 @@ struct ByteBpeSpec {
   bool ignore_merges = false;     // a piece that is a token is that token
   std::vector<int32_t> prefix;    // what add_special puts around a text
   std::vector<int32_t> suffix;
+  int64_t n_added = 0;  // tokens at the end that a file beside the tokenizer names
 };
 
 // The two parts of a merge that is written "left right"; nothing when it is not.
@@ -44,6 +45,8 @@ class ByteBpeTokenizer : public Tokenizer {
                                                            const std::string& path);
 
   int64_t vocab_size() const override { return static_cast<int64_t>(token_bytes_.size()); }
+  int64_t n_added() const override { return spec_.n_added; }
+  int64_t longest_token() const override { return longest_; }
   bool knows_ends() const override { return true; }
   // Added tokens that are not special are parsed in any text, as the reference does.
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text,
@@ -60,12 +63,14 @@ class ByteBpeTokenizer : public Tokenizer {
   absl::Status LoadTokens();
   absl::Status LoadMerges();
   void LoadAddedTokens();
-  absl::Status EncodeFragment(std::string_view text, std::vector<int32_t>* ids) const;
-  absl::Status EncodePiece(std::string_view piece, std::vector<int32_t>* ids) const;
+  // Both stop when there are more than `most` ids.
+  absl::Status EncodeFragment(std::string_view text, int64_t most, std::vector<int32_t>* ids) const;
+  absl::Status EncodePiece(std::string_view piece, int64_t most, std::vector<int32_t>* ids) const;
 
   ByteBpeSpec spec_;  // without tokens and merges once they are loaded
   std::string path_;
   std::vector<std::string> token_bytes_;  // by id
+  int64_t longest_ = 1;                   // bytes of a token
   // What merging can come to: the tokens of the byte alphabet that are not special, by their bytes.
   absl::flat_hash_map<std::string, int32_t> plain_ids_;
   std::array<int32_t, 256> byte_ids_;  // -1: none

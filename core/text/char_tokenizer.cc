@@ -89,7 +89,7 @@ absl::StatusOr<std::vector<int32_t>> CharTokenizer::Encode(std::string_view text
         path_, ": add_special = true, must be false: there are no tokens to begin and end a text"));
   }
   std::vector<int32_t> ids;
-  for (size_t at = 0; at < text.size();) {
+  for (size_t at = 0; at < text.size() && std::ssize(ids) <= options.most;) {
     const std::string_view character = text.substr(at, FirstCodePoint(text.substr(at)).length);
     const auto found = ids_.find(character);
     if (found == ids_.end()) {

@@ -23,6 +23,7 @@ class CharTokenizer : public Tokenizer {
                                                                    const std::string& path);
 
   int64_t vocab_size() const override { return static_cast<int64_t>(chars_.size()); }
+  int64_t longest_token() const override { return 4; }
   bool knows_ends() const override { return false; }
   // There are no special tokens. Errors: UsageError, also for a character that is not in the list.
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text,

@@ -18,7 +18,9 @@ enum class Trim {
 };
 
 // A conversation is: begin, system (if any), user | again, user | again, user ... In each string {}
-// is what is said, and the literals of `specials` are the tokens of these names.
+// is what is said, { } a space that only a tokenizer is given that takes spaces as transformers
+// does (others put one there themselves), and the literals of `specials` are the tokens of these
+// names.
 struct ChatTemplateRow {
   std::string_view name;
   std::array<std::string_view, 4> specials;  // unused ones are empty
@@ -34,6 +36,7 @@ namespace {
 
 constexpr std::string_view kNone = "none";
 constexpr std::string_view kPlace = "{}";
+constexpr std::string_view kGap = "{ }";
 
 #define NG_NIELS(role) "<|ngpt_" role "_84a5023f67d74cf29cc4001becde983c|>"
 
@@ -80,10 +83,10 @@ constexpr ChatTemplateRow kRows[] = {
     // With the instruction's marks as tokens (version 3 of the tokenizer), and as text.
     {.name = "mistral",
      .specials = {"<s>", "</s>", "[INST]", "[/INST]"},
-     .begin = "<s>[INST]",
+     .begin = "<s>[INST]{ }",
      .system = "{}\n\n",
      .user = "{}[/INST]",
-     .again = "[INST]",
+     .again = "[INST]{ }",
      .eot = "</s>"},
     {.name = "mistral",
      .specials = {"<s>", "</s>"},
@@ -173,7 +176,9 @@ std::string_view ChatTemplate::Recognise(const Tokenizer& tokenizer) {
 // Collects text up to the next special token, so that what stands together is encoded together.
 class ChatTemplate::Writer {
  public:
-  explicit Writer(const ChatTemplate& bound) : bound_(bound) {}
+  // `begins`: nothing of the conversation stands before.
+  Writer(const ChatTemplate& bound, bool begins, int64_t most)
+      : bound_(bound), begins_(begins), most_(most) {}
 
   // `said` takes the place of {}; no special token is looked for in it.
   absl::Status Add(std::string_view pattern, std::string_view said) {
@@ -181,6 +186,11 @@ class ChatTemplate::Writer {
       if (pattern.starts_with(kPlace)) {
         text_ += said;
         pattern.remove_prefix(kPlace.size());
+        continue;
+      }
+      if (pattern.starts_with(kGap)) {
+        if (bound_.tokenizer_->spaces_as_transformers()) text_ += ' ';
+        pattern.remove_prefix(kGap.size());
         continue;
       }
       const auto special = std::ranges::find_if(
@@ -204,19 +214,25 @@ class ChatTemplate::Writer {
 
  private:
   absl::Status EncodeText() {
-    NG_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, bound_.tokenizer_->Encode(text_, {}));
+    EncodeOptions options;
+    options.continues = !begins_ || !ids_.empty();
+    options.most = std::max<int64_t>(0, most_ - std::ssize(ids_));
+    NG_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, bound_.tokenizer_->Encode(text_, options));
     ids_.insert(ids_.end(), ids.begin(), ids.end());
     text_.clear();
     return absl::OkStatus();
   }
 
   const ChatTemplate& bound_;
+  bool begins_;
+  int64_t most_;
   std::string text_;
   std::vector<int32_t> ids_;
 };
 
 absl::StatusOr<std::vector<int32_t>> ChatTemplate::FirstTurn(std::string_view system,
-                                                             std::string_view user) const {
+                                                             std::string_view user,
+                                                             int64_t most) const {
   absl::string_view system_text = View(system.empty() ? default_system_ : system);
   absl::string_view user_text = View(user);
   if (row_->trim == Trim::kEachText) system_text = absl::StripAsciiWhitespace(system_text);
@@ -224,7 +240,7 @@ absl::StatusOr<std::vector<int32_t>> ChatTemplate::FirstTurn(std::string_view sy
   if (row_->trim == Trim::kEachText || (row_->trim == Trim::kTurn && system_text.empty())) {
     user_text = absl::StripLeadingAsciiWhitespace(user_text);
   }
-  Writer writer(*this);
+  Writer writer(*this, true, most);
   NG_RETURN_IF_ERROR(writer.Add(row_->begin, ""));
   if (!system_text.empty()) {
     NG_RETURN_IF_ERROR(writer.Add(row_->system, {system_text.data(), system_text.size()}));
@@ -233,10 +249,11 @@ absl::StatusOr<std::vector<int32_t>> ChatTemplate::FirstTurn(std::string_view sy
   return writer.Finish();
 }
 
-absl::StatusOr<std::vector<int32_t>> ChatTemplate::NextTurn(std::string_view user) const {
+absl::StatusOr<std::vector<int32_t>> ChatTemplate::NextTurn(std::string_view user,
+                                                            int64_t most) const {
   const absl::string_view text =
       row_->trim == Trim::kNowhere ? View(user) : absl::StripAsciiWhitespace(View(user));
-  Writer writer(*this);
+  Writer writer(*this, false, most);
   NG_RETURN_IF_ERROR(writer.Add(before_again_, ""));
   NG_RETURN_IF_ERROR(writer.Add(row_->again, ""));
   NG_RETURN_IF_ERROR(writer.Add(row_->user, {text.data(), text.size()}));

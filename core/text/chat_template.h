@@ -7,6 +7,7 @@
 #define NG_CORE_TEXT_CHAT_TEMPLATE_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +32,8 @@ struct ChatTemplateChoice {
 
 class ChatTemplate {
  public:
+  static constexpr int64_t kAnyLength = std::numeric_limits<int64_t>::max();
+
   // Binds a template to a tokenizer, which must have its special tokens and outlive it.
   // Errors: UsageError naming the template and the token that is missing.
   static absl::StatusOr<ChatTemplate> Bind(const ChatTemplateChoice& choice,
@@ -39,10 +42,12 @@ class ChatTemplate {
   static std::string_view Recognise(const Tokenizer& tokenizer);
 
   // The beginning of a conversation, up to where the answer begins. An empty system text is none.
-  absl::StatusOr<std::vector<int32_t>> FirstTurn(std::string_view system,
-                                                 std::string_view user) const;
+  // `most` as EncodeOptions has it.
+  absl::StatusOr<std::vector<int32_t>> FirstTurn(std::string_view system, std::string_view user,
+                                                 int64_t most = kAnyLength) const;
   // What a further turn adds once the last answer has been closed by eot().
-  absl::StatusOr<std::vector<int32_t>> NextTurn(std::string_view user) const;
+  absl::StatusOr<std::vector<int32_t>> NextTurn(std::string_view user,
+                                                int64_t most = kAnyLength) const;
   // The id that ends an answer.
   int32_t eot() const { return eot_; }
 

@@ -1,5 +1,6 @@
 #include "core/text/scored_bpe_tokenizer.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <utility>
@@ -9,13 +10,13 @@
 #include "core/formats/json.h"
 #include "core/text/bpe_merge.h"
 #include "core/text/text_checks.h"
+#include "core/text/text_parts.h"
 #include "core/text/unicode.h"
 #include "core/text/utf8.h"
 
 namespace ng {
 namespace {
 
-constexpr char kSpace[] = "\u2581";
 constexpr char kUnknownText[] = " \u2047 ";  // as SentencePiece shows the unknown
 
 }  // namespace
@@ -75,15 +76,17 @@ absl::Status ScoredBpeTokenizer::AddToken(int32_t id, std::vector<AddedToken>* a
     case PieceType::kUserDefined:
       is_new = specials_.emplace(text, id).second;
       added->push_back({.id = id, .text = text});
-      bytes = absl::StrReplaceAll(text, {{kSpace, " "}});
+      bytes = absl::StrReplaceAll(text, {{kShownSpace, " "}});
       break;
     case PieceType::kNormal:
     case PieceType::kUnused:
       is_new = plain_ids_.emplace(text, id).second;
-      bytes = absl::StrReplaceAll(text, {{kSpace, " "}});
+      bytes = absl::StrReplaceAll(text, {{kShownSpace, " "}});
       break;
   }
   if (!is_new) return ModelFileError("is there twice");
+  longest_ = std::max(longest_, std::ssize(text));
+  parts_at_spaces_ = parts_at_spaces_ && !SpansASpace(text);
   token_bytes_.push_back(std::move(bytes));
   return absl::OkStatus();
 }
@@ -107,13 +110,15 @@ absl::StatusOr<std::vector<int32_t>> ScoredBpeTokenizer::EncodeWith(
   bool after_special = true;
   for (const TextFragment& fragment :
        (parsed == nullptr ? nothing : *parsed).Split(text, options.parse_special)) {
+    if (std::ssize(ids) > options.most) return ids;
     if (fragment.id >= 0) {
       ids.push_back(fragment.id);
     } else {
       const bool prefixed = after_special && spec_.add_space_prefix;
-      std::string escaped = prefixed ? kSpace : "";
-      escaped += absl::StrReplaceAll({fragment.text.data(), fragment.text.size()}, {{" ", kSpace}});
-      NG_RETURN_IF_ERROR(EncodeFragment(escaped, &ids));
+      std::string escaped = prefixed ? kShownSpace : "";
+      escaped +=
+          absl::StrReplaceAll({fragment.text.data(), fragment.text.size()}, {{" ", kShownSpace}});
+      NG_RETURN_IF_ERROR(EncodeFragment(escaped, options.most, &ids));
     }
     after_special = fragment.id >= 0;
   }
@@ -121,8 +126,22 @@ absl::StatusOr<std::vector<int32_t>> ScoredBpeTokenizer::EncodeWith(
   return ids;
 }
 
-absl::Status ScoredBpeTokenizer::EncodeFragment(std::string_view text,
+absl::Status ScoredBpeTokenizer::EncodeFragment(std::string_view text, int64_t most,
                                                 std::vector<int32_t>* ids) const {
+  while (!text.empty() && std::ssize(*ids) <= most) {
+    size_t length = parts_at_spaces_ ? EndOfPart(text, kShownSpace) : text.size();
+    // More ids than fit come out of this many bytes already.
+    const auto longest = static_cast<size_t>(longest_);
+    const auto wanted = static_cast<size_t>(most - std::ssize(*ids));
+    if (length / longest > wanted) length = EndOfCharacter(text, (wanted + 1) * longest);
+    NG_RETURN_IF_ERROR(EncodePart(text.substr(0, length), ids));
+    text.remove_prefix(length);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ScoredBpeTokenizer::EncodePart(std::string_view text,
+                                            std::vector<int32_t>* ids) const {
   std::vector<BpeSymbol> symbols;
   for (size_t at = 0; at < text.size();) {
     const size_t length = FirstCodePoint(text.substr(at)).length;

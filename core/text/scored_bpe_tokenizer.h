@@ -38,6 +38,7 @@ class ScoredBpeTokenizer : public Tokenizer {
                                                            const std::string& path);
 
   int64_t vocab_size() const override { return static_cast<int64_t>(token_bytes_.size()); }
+  int64_t longest_token() const override { return longest_; }
   bool knows_ends() const override { return true; }
   // Without parse_special, user-defined tokens are not found either.
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text,
@@ -55,12 +56,16 @@ class ScoredBpeTokenizer : public Tokenizer {
   // nullptr: nothing is parsed.
   absl::StatusOr<std::vector<int32_t>> EncodeWith(const AddedTokens* parsed, std::string_view text,
                                                   const EncodeOptions& options) const;
-  absl::Status EncodeFragment(std::string_view text, std::vector<int32_t>* ids) const;
+  // Stops when there are more than `most` ids.
+  absl::Status EncodeFragment(std::string_view text, int64_t most, std::vector<int32_t>* ids) const;
+  absl::Status EncodePart(std::string_view text, std::vector<int32_t>* ids) const;
   int32_t PlainId(std::string_view token) const;  // -1: none
 
   ScoredBpeSpec spec_;  // without tokens once they are loaded
   std::string path_;
-  std::vector<std::string> token_bytes_;                  // by id
+  std::vector<std::string> token_bytes_;  // by id
+  int64_t longest_ = 1;                   // bytes of a token
+  bool parts_at_spaces_ = true;           // no token has a space behind another character
   absl::flat_hash_map<std::string, int32_t> plain_ids_;   // what merging can come to
   std::array<int32_t, 256> byte_ids_;                     // -1: none
   AddedTokens added_;                                     // what is looked for in a text

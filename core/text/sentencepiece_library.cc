@@ -3,6 +3,9 @@
 #include <sentencepiece_processor.h>
 
 #include <exception>
+#include <new>
+
+#include "core/formats/memory_reserve.h"
 
 // Exported by the library, declared in none of the headers it installs.
 namespace sentencepiece::logging {
@@ -14,17 +17,35 @@ namespace {
 
 constexpr int kLogNothing = 4;  // above the library's FATAL
 
-// Runs a call of the library and tells why it failed.
 template <typename Call>
-std::string ReasonOf(Call call) {
+std::string ReasonOfStatus(Call call) {
   try {
     const sentencepiece::util::Status status = call();
     if (status.ok()) return "";
     const std::string reason = status.error_message();
     return reason.empty() ? "the SentencePiece library gives no reason" : reason;
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& exception) {
     return exception.what();
   }
+}
+
+// More than the library takes for each byte of a model or a text, and for none at all. It is only
+// put aside, not touched.
+constexpr size_t kBytesPerByte = 320;
+constexpr size_t kLeastReserve = size_t{1} << 20;
+
+// Runs a call of the library, which is given so many bytes, and tells why it failed. Where an
+// allocation fails within it, protobuf ends the process: it gets the reserve instead, and then the
+// call counts as failed. Throws bad_alloc, but not out of the library.
+template <typename Call>
+std::string ReasonOf(size_t n_bytes, Call call) {
+  const MemoryReserve reserve(kLeastReserve + kBytesPerByte * n_bytes,
+                              MemoryReserve::For::kEverything);
+  std::string reason = ReasonOfStatus(call);
+  if (reserve.used()) throw std::bad_alloc();
+  return reason;
 }
 
 }  // namespace
@@ -38,7 +59,7 @@ SentencePieceLibrary& SentencePieceLibrary::operator=(SentencePieceLibrary&&) no
 SentencePieceLibrary::~SentencePieceLibrary() = default;
 
 std::string SentencePieceLibrary::Load(std::string_view model) {
-  return ReasonOf([&] { return processor_->LoadFromSerializedProto(model); });
+  return ReasonOf(model.size(), [&] { return processor_->LoadFromSerializedProto(model); });
 }
 
 int32_t SentencePieceLibrary::vocab_size() const { return processor_->GetPieceSize(); }
@@ -48,12 +69,12 @@ bool SentencePieceLibrary::IsControl(int32_t id) const { return processor_->IsCo
 std::string_view SentencePieceLibrary::Piece(int32_t id) const { return processor_->IdToPiece(id); }
 
 std::string SentencePieceLibrary::Encode(std::string_view text, std::vector<int32_t>* ids) const {
-  return ReasonOf([&] { return processor_->Encode(text, ids); });
+  return ReasonOf(text.size(), [&] { return processor_->Encode(text, ids); });
 }
 
 std::string SentencePieceLibrary::Decode(std::span<const int32_t> ids, std::string* text) const {
-  return ReasonOf(
-      [&] { return processor_->Decode(std::vector<int>(ids.begin(), ids.end()), text); });
+  const std::vector<int> copy(ids.begin(), ids.end());
+  return ReasonOf(ids.size(), [&] { return processor_->Decode(copy, text); });
 }
 
 }  // namespace ng

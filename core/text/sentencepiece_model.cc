@@ -80,13 +80,19 @@ class MessageReader {
 
 // Field numbers of the model, of a piece and of a normaliser.
 constexpr uint32_t kModelPiece = 1;
+constexpr uint32_t kModelTrainer = 2;
 constexpr uint32_t kModelNormalizer = 3;
 constexpr uint32_t kModelSelfTest = 4;
 constexpr uint32_t kModelDenormalizer = 5;
 constexpr uint32_t kPieceText = 1;
 constexpr uint32_t kPieceScore = 2;
 constexpr uint32_t kPieceType = 3;
+constexpr uint32_t kTrainerModelType = 3;
+constexpr uint32_t kTrainerByteFallback = 35;
 constexpr uint32_t kNormalizerCharsMap = 2;
+constexpr uint32_t kNormalizerDummyPrefix = 3;
+constexpr uint32_t kNormalizerExtraSpaces = 4;
+constexpr uint64_t kModelTypeBpe = 2;
 
 std::optional<Piece> ReadPiece(std::string_view message) {
   Piece piece;
@@ -161,15 +167,22 @@ void AppendBytesField(uint32_t number, std::string_view payload, std::string* ou
   out->append(payload);
 }
 
-std::string AsControl(std::string_view piece) {
-  std::string control;
-  for (MessageReader reader(piece); !reader.at_end();) {
+// A message without one of its fields.
+std::string Without(std::string_view message, uint32_t number) {
+  std::string rest;
+  for (MessageReader reader(message); !reader.at_end();) {
     const std::optional<Field> field = reader.Next();
-    if (!field) break;  // not reached: the piece has been read before
-    if (!field->Is(kPieceType, WireType::kVarint)) control += field->raw;
+    if (!field) break;  // not reached: the message has been read before
+    if (!field->Is(number, WireType::kVarint)) rest += field->raw;
   }
-  AppendVarintField(kPieceType, static_cast<uint64_t>(PieceType::kControl), &control);
-  return control;
+  return rest;
+}
+
+// A message with a field set to an integer.
+std::string With(std::string_view message, uint32_t number, uint64_t value) {
+  std::string changed = Without(message, number);
+  AppendVarintField(number, value, &changed);
+  return changed;
 }
 
 }  // namespace
@@ -218,21 +231,62 @@ absl::StatusOr<std::vector<Piece>> ReadSentencePieceModel(std::string_view bytes
   return pieces;
 }
 
-std::string WithoutUserDefinedPieces(std::string_view bytes) {
-  std::string rewritten;
+SentencePieceTraits ReadSentencePieceTraits(std::string_view bytes) {
+  SentencePieceTraits traits;
+  // Each integer of a part of the model; a field that comes again replaces what was there.
+  const auto read = [](std::string_view message, auto set) {
+    for (MessageReader reader(message); !reader.at_end();) {
+      const std::optional<Field> field = reader.Next();
+      if (!field) return;  // not reached: REQUIRES
+      set(*field);
+    }
+  };
+  read(bytes, [&](const Field& part) {
+    if (part.Is(kModelTrainer, WireType::kBytes)) {
+      read(part.payload, [&](const Field& field) {
+        if (field.number == kTrainerModelType) traits.bpe = field.integer == kModelTypeBpe;
+        if (field.number == kTrainerByteFallback) traits.byte_fallback = field.integer != 0;
+      });
+    }
+    if (part.Is(kModelNormalizer, WireType::kBytes)) {
+      read(part.payload, [&](const Field& field) {
+        if (field.number == kNormalizerCharsMap) traits.normalises = !field.payload.empty();
+        if (field.number == kNormalizerDummyPrefix) traits.add_dummy_prefix = field.integer != 0;
+        if (field.number == kNormalizerExtraSpaces) {
+          traits.remove_extra_whitespaces = field.integer != 0;
+        }
+      });
+    }
+  });
+  return traits;
+}
+
+std::string Changed(std::string_view bytes, const SentencePieceChange& change) {
+  std::string changed;
+  bool has_normalizer = false;
   for (MessageReader reader(bytes); !reader.at_end();) {
     const std::optional<Field> field = reader.Next();
     if (!field) break;  // not reached: REQUIRES
     if (field->Is(kModelSelfTest, WireType::kBytes)) continue;
     const std::optional<Piece> piece =
-        field->Is(kModelPiece, WireType::kBytes) ? ReadPiece(field->payload) : std::nullopt;
+        change.hide_user_defined && field->Is(kModelPiece, WireType::kBytes)
+            ? ReadPiece(field->payload)
+            : std::nullopt;
     if (piece && piece->type == PieceType::kUserDefined) {
-      AppendBytesField(kModelPiece, AsControl(field->payload), &rewritten);
+      AppendBytesField(kModelPiece,
+                       With(field->payload, kPieceType, static_cast<uint64_t>(PieceType::kControl)),
+                       &changed);
+    } else if (change.no_dummy_prefix && field->Is(kModelNormalizer, WireType::kBytes)) {
+      has_normalizer = true;
+      AppendBytesField(kModelNormalizer, With(field->payload, kNormalizerDummyPrefix, 0), &changed);
     } else {
-      rewritten += field->raw;
+      changed += field->raw;
     }
   }
-  return rewritten;
+  if (change.no_dummy_prefix && !has_normalizer) {
+    AppendBytesField(kModelNormalizer, With("", kNormalizerDummyPrefix, 0), &changed);
+  }
+  return changed;
 }
 
 }  // namespace ng

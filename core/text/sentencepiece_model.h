@@ -41,11 +41,29 @@ std::optional<char> ByteOfPiece(std::string_view piece);
 absl::StatusOr<std::vector<Piece>> ReadSentencePieceModel(std::string_view bytes,
                                                           const std::string& path);
 
-// The same model with its user-defined pieces made control pieces, which the library never finds in
-// a text; everything else is the same, scores included. The model's samples of itself are left out:
-// they may hold user-defined pieces, and the unchanged model has been checked against them.
+// What a model says of itself beside its pieces.
+struct SentencePieceTraits {
+  bool bpe = false;
+  bool byte_fallback = false;    // a character without a piece becomes its bytes
+  bool normalises = false;       // has a normalisation map
+  bool add_dummy_prefix = true;  // a space is put before a text
+  bool remove_extra_whitespaces = true;
+
+  // BPE over the characters as they are.
+  bool plain_bpe() const { return bpe && !normalises && !remove_extra_whitespaces; }
+};
 // REQUIRES: ReadSentencePieceModel accepts `bytes`.
-std::string WithoutUserDefinedPieces(std::string_view bytes);
+SentencePieceTraits ReadSentencePieceTraits(std::string_view bytes);
+
+// What a model is changed to; everything that is not named stays the same, scores included.
+struct SentencePieceChange {
+  // User-defined pieces become control pieces, which the library never finds in a text.
+  bool hide_user_defined = false;
+  bool no_dummy_prefix = false;
+};
+// The model's samples of itself are left out: they may not hold any more, and the unchanged model
+// has been checked against them. REQUIRES: ReadSentencePieceModel accepts `bytes`.
+std::string Changed(std::string_view bytes, const SentencePieceChange& change);
 
 }  // namespace ng
 

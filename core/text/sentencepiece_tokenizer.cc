@@ -2,39 +2,77 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/text/text_checks.h"
+#include "core/text/text_parts.h"
+#include "core/text/utf8.h"
 
 namespace ng {
 namespace {
 
-// The library counts bytes of a text and of its pieces in 32 bits.
+absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
+
+// The library counts bytes of a text and of its pieces in 32 bits, and takes hundreds of bytes of
+// memory for each of them: it is given a text in parts where that makes no difference.
 constexpr size_t kMaxTextBytes = size_t{256} << 20;
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> SentencePieceTokenizer::FromBytes(
-    std::string_view bytes, const std::string& path) {
-  std::unique_ptr<SentencePieceTokenizer> tokenizer(new SentencePieceTokenizer(path));
+    std::string_view bytes, const std::string& path, SentencePieceUse use) {
+  std::unique_ptr<SentencePieceTokenizer> tokenizer(
+      new SentencePieceTokenizer(path, std::move(use)));
   NG_RETURN_IF_ERROR(tokenizer->Load(bytes));
   return tokenizer;
 }
 
 absl::Status SentencePieceTokenizer::Load(std::string_view bytes) {
   NG_ASSIGN_OR_RETURN(const std::vector<Piece> pieces, ReadSentencePieceModel(bytes, path_));
+  traits_ = ReadSentencePieceTraits(bytes);
+  std::string changed;
+  if (use_.space_prefix != SpacePrefix::kModels) {
+    bytes = changed = Changed(bytes, {.no_dummy_prefix = true});
+    traits_.add_dummy_prefix = false;
+  }
   if (const std::string reason = reference_.Load(bytes); !reason.empty()) {
     return ModelFileError(absl::StrCat(path_, ": the SentencePiece library refuses it: ", reason));
   }
   NG_RETURN_IF_ERROR(CheckVocabulary(reference_, pieces));
+  n_pieces_ = static_cast<int64_t>(pieces.size());
+  parts_at_spaces_ = traits_.plain_bpe();
   for (size_t id = 0; id < pieces.size(); ++id) {
     NG_RETURN_IF_ERROR(AddToken(static_cast<int32_t>(id), pieces[id]));
+    longest_ = std::max(longest_, static_cast<int64_t>(pieces[id].text.size()));
+    if (SpansASpace(pieces[id].text)) parts_at_spaces_ = false;
   }
+  NG_RETURN_IF_ERROR(AddAdded());
   const bool has_user_defined =
       std::ranges::count(pieces, PieceType::kUserDefined, &Piece::type) != 0;
   return has_user_defined ? LoadPlain(bytes, pieces) : absl::OkStatus();
+}
+
+// Tokens beyond the model's pieces, and what is looked for in texts.
+absl::Status SentencePieceTokenizer::AddAdded() {
+  for (const AddedToken& token : use_.added) {
+    if (token.special) specials_.emplace(token.text, token.id);
+    if (token.id < n_pieces_) continue;
+    const auto id = static_cast<size_t>(token.id);
+    constexpr size_t kMostAdded = size_t{1} << 20;
+    if (id >= static_cast<size_t>(n_pieces_) + kMostAdded) {
+      return ModelFileError(absl::StrCat(path_, ": an added token has the id ", id,
+                                         ", must be below ", n_pieces_ + kMostAdded));
+    }
+    if (id >= token_bytes_.size()) token_bytes_.resize(id + 1);
+    // As with the model's own control pieces, a special one adds nothing to a text.
+    if (!token.special) token_bytes_[id] = token.text;
+  }
+  added_ = AddedTokens(std::move(use_.added));
+  return absl::OkStatus();
 }
 
 absl::Status SentencePieceTokenizer::LoadPlain(std::string_view bytes,
@@ -44,7 +82,8 @@ absl::Status SentencePieceTokenizer::LoadPlain(std::string_view bytes,
     if (piece.type == PieceType::kUserDefined) piece.type = PieceType::kControl;
   }
   plain_.emplace();
-  if (const std::string reason = plain_->Load(WithoutUserDefinedPieces(bytes)); !reason.empty()) {
+  if (const std::string reason = plain_->Load(Changed(bytes, {.hide_user_defined = true}));
+      !reason.empty()) {
     return ModelFileError(absl::StrCat(
         path_, ": the SentencePiece library refuses it without its user-defined pieces: ", reason));
   }
@@ -97,7 +136,7 @@ absl::Status SentencePieceTokenizer::AddToken(int32_t id, const Piece& piece) {
       [[fallthrough]];
     case PieceType::kNormal:
     case PieceType::kUnused:
-      bytes = absl::StrReplaceAll(text, {{"\u2581", " "}});
+      bytes = absl::StrReplaceAll(text, {{kShownSpace, " "}});
       break;
   }
   token_bytes_.push_back(std::move(bytes));
@@ -117,7 +156,7 @@ absl::StatusOr<std::vector<int32_t>> SentencePieceTokenizer::EncodeAsReference(
 absl::StatusOr<std::vector<int32_t>> SentencePieceTokenizer::EncodeWith(
     const SentencePieceLibrary& library, std::string_view text,
     const EncodeOptions& options) const {
-  if (options.add_special) {
+  if (options.add_special && !use_.ends) {
     return UsageError(
         absl::StrCat(path_,
                      ": add_special = true, must be false: a SentencePiece model does not "
@@ -129,15 +168,92 @@ absl::StatusOr<std::vector<int32_t>> SentencePieceTokenizer::EncodeWith(
         absl::StrCat("the text has ", text.size(), " bytes, must have at most ", kMaxTextBytes));
   }
   std::vector<int32_t> ids;
-  if (const std::string reason = library.Encode(text, &ids); !reason.empty()) {
-    return ModelFileError(absl::StrCat(path_, ": the text cannot be encoded: ", reason));
+  if (options.add_special) ids = use_.ends->prefix;
+  bool first = !options.continues;
+  for (const TextFragment& fragment : added_.Split(text, options.parse_special)) {
+    if (std::ssize(ids) > options.most) return ids;
+    if (fragment.id >= 0) {
+      ids.push_back(fragment.id);
+    } else {
+      NG_RETURN_IF_ERROR(EncodeStretch(library, fragment.text, first, options.most, &ids));
+    }
+    first = false;
+  }
+  if (options.add_special) {
+    ids.insert(ids.end(), use_.ends->suffix.begin(), use_.ends->suffix.end());
   }
   return ids;
+}
+
+absl::Status SentencePieceTokenizer::EncodeStretch(const SentencePieceLibrary& library,
+                                                   std::string_view text, bool first, int64_t most,
+                                                   std::vector<int32_t>* ids) const {
+  const SpacePrefix prefix = use_.space_prefix;
+  const bool wanted = prefix == SpacePrefix::kEach || (prefix == SpacePrefix::kFirst && first);
+  const bool prefixed = wanted && !text.starts_with(' ') && !text.starts_with(kShownSpace);
+  if (!parts_at_spaces_) {
+    NG_ASSIGN_OR_RETURN(const bool too_long, IsTooLong(library, text, most, ids));
+    if (too_long) return absl::OkStatus();
+  }
+  for (bool begins = true; !text.empty() && std::ssize(*ids) <= most; begins = false) {
+    size_t length = parts_at_spaces_ ? EndOfPart(text, " ") : text.size();
+    const auto wanted_ids = static_cast<size_t>(most - std::ssize(*ids));
+    const auto longest = static_cast<size_t>(longest_);
+    // More ids than fit come out of this many bytes already.
+    if (traits_.byte_fallback && parts_at_spaces_ && length / longest > wanted_ids) {
+      length = EndOfCharacter(text, (wanted_ids + 1) * longest);
+    }
+    std::string_view part = text.substr(0, length);
+    text.remove_prefix(length);
+    // A model that puts a space before a text puts one before each part: its own is left out.
+    if (!begins && traits_.add_dummy_prefix && part.starts_with(' ')) part.remove_prefix(1);
+    NG_RETURN_IF_ERROR(begins && prefixed ? EncodePart(library, absl::StrCat(" ", View(part)), ids)
+                                          : EncodePart(library, part, ids));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SentencePieceTokenizer::EncodePart(const SentencePieceLibrary& library,
+                                                std::string_view text,
+                                                std::vector<int32_t>* ids) const {
+  std::vector<int32_t> more;
+  if (const std::string reason = library.Encode(text, &more); !reason.empty()) {
+    return ModelFileError(absl::StrCat(path_, ": the text cannot be encoded: ", reason));
+  }
+  ids->insert(ids->end(), more.begin(), more.end());
+  return absl::OkStatus();
+}
+
+// However the parts would be encoded together, each token stands for longest_ bytes at most.
+absl::StatusOr<bool> SentencePieceTokenizer::IsTooLong(const SentencePieceLibrary& library,
+                                                       std::string_view text, int64_t most,
+                                                       std::vector<int32_t>* ids) const {
+  if (text.size() < 4 * kPartBytes || most == std::numeric_limits<int64_t>::max()) return false;
+  const size_t n_before = ids->size();
+  int64_t n_bytes = 0;
+  int64_t n_parts = 0;
+  while (!text.empty()) {
+    const size_t length = EndOfCharacter(text, std::min(text.size(), kPartBytes));
+    const size_t n_ids = ids->size();
+    NG_RETURN_IF_ERROR(EncodePart(library, text.substr(0, length), ids));
+    for (size_t i = n_ids; i < ids->size(); ++i) n_bytes += std::ssize(TokenBytes((*ids)[i]));
+    // At its ends a part may be normalised otherwise than within the text.
+    if ((n_bytes - 64 * ++n_parts) / longest_ > most) return true;
+    text.remove_prefix(length);
+  }
+  ids->resize(n_before);
+  return false;
 }
 
 absl::StatusOr<std::string> SentencePieceTokenizer::Decode(std::span<const int32_t> ids) const {
   NG_RETURN_IF_ERROR(CheckIds(ids, vocab_size(), path_));
   std::string text;
+  const bool only_pieces = std::ranges::all_of(ids, [this](int32_t id) { return id < n_pieces_; });
+  if (!only_pieces || use_.space_prefix != SpacePrefix::kModels) {
+    for (const int32_t id : ids) text += TokenBytes(id);
+    if (use_.space_prefix != SpacePrefix::kNever && text.starts_with(' ')) text.erase(0, 1);
+    return ReplaceInvalidUtf8(text);
+  }
   if (const std::string reason = reference_.Decode(ids, &text); !reason.empty()) {
     return ModelFileError(absl::StrCat(path_, ": the ids cannot be decoded: ", reason));
   }

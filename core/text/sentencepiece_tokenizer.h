@@ -15,20 +15,26 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/added_tokens.h"
 #include "core/text/sentencepiece_library.h"
 #include "core/text/sentencepiece_model.h"
+#include "core/text/sentencepiece_use.h"
 #include "core/text/tokenizer.h"
 
 namespace ng {
 
 class SentencePieceTokenizer : public Tokenizer {
  public:
-  // `path` is what errors name. Errors: ModelFileError.
+  // `path` is what errors name, `use` what the files beside the model say. Errors: ModelFileError.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> FromBytes(std::string_view bytes,
-                                                              const std::string& path);
+                                                              const std::string& path,
+                                                              SentencePieceUse use = {});
 
   int64_t vocab_size() const override { return static_cast<int64_t>(token_bytes_.size()); }
-  bool knows_ends() const override { return false; }
+  int64_t n_added() const override { return vocab_size() - n_pieces_; }
+  int64_t longest_token() const override { return longest_; }
+  bool knows_ends() const override { return use_.ends.has_value(); }
+  bool spaces_as_transformers() const override { return use_.ends.has_value(); }
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text,
                                               const EncodeOptions& options) const override;
   absl::StatusOr<std::vector<int32_t>> EncodeAsReference(
@@ -38,21 +44,37 @@ class SentencePieceTokenizer : public Tokenizer {
   std::optional<int32_t> SpecialId(std::string_view literal) const override;
 
  private:
-  explicit SentencePieceTokenizer(std::string path) : path_(std::move(path)) {}
+  SentencePieceTokenizer(std::string path, SentencePieceUse use)
+      : path_(std::move(path)), use_(std::move(use)) {}
   absl::Status Load(std::string_view bytes);
   absl::Status LoadPlain(std::string_view bytes, const std::vector<Piece>& pieces);
   absl::Status CheckVocabulary(const SentencePieceLibrary& library,
                                const std::vector<Piece>& pieces) const;
   absl::Status AddToken(int32_t id, const Piece& piece);
+  absl::Status AddAdded();
   absl::StatusOr<std::vector<int32_t>> EncodeWith(const SentencePieceLibrary& library,
                                                   std::string_view text,
                                                   const EncodeOptions& options) const;
+  // A stretch of a text, `first` where the whole text begins with it: appends its ids.
+  absl::Status EncodeStretch(const SentencePieceLibrary& library, std::string_view text, bool first,
+                             int64_t most, std::vector<int32_t>* ids) const;
+  absl::Status EncodePart(const SentencePieceLibrary& library, std::string_view text,
+                          std::vector<int32_t>* ids) const;
+  // Whether any whole encoding of the text has more ids than are asked for; `ids` are then more.
+  absl::StatusOr<bool> IsTooLong(const SentencePieceLibrary& library, std::string_view text,
+                                 int64_t most, std::vector<int32_t>* ids) const;
 
   std::string path_;
+  SentencePieceUse use_;
+  AddedTokens added_;
+  SentencePieceTraits traits_;
   SentencePieceLibrary reference_;
   std::optional<SentencePieceLibrary> plain_;  // only where there are user-defined pieces
   std::vector<std::string> token_bytes_;       // by id
   std::map<std::string, int32_t, std::less<>> specials_;
+  int64_t n_pieces_ = 0;
+  int64_t longest_ = 1;           // bytes of a piece, a space as the library has it
+  bool parts_at_spaces_ = false;  // a text can be encoded in parts that begin with a space
 };
 
 }  // namespace ng

@@ -164,22 +164,16 @@ std::string SplitPatternNames() {
   return names;
 }
 
-std::vector<std::string_view> SplitText(std::string_view text, std::span<const SplitStep> steps) {
-  std::vector<std::string_view> pieces;
-  if (!text.empty()) pieces.push_back(text);
-  for (const SplitStep step : steps) {
-    const FirstPiece first_piece = ScannerOf(step);
-    std::vector<std::string_view> finer;
-    for (std::string_view rest : pieces) {
-      while (!rest.empty()) {
-        const size_t length = first_piece(rest);
-        finer.push_back(rest.substr(0, length));
-        rest.remove_prefix(length);
-      }
-    }
-    pieces = std::move(finer);
+bool SplitText(std::string_view text, std::span<const SplitStep> steps,
+               absl::FunctionRef<bool(std::string_view)> take) {
+  if (steps.empty()) return text.empty() || take(text);
+  const FirstPiece first_piece = ScannerOf(steps.front());
+  while (!text.empty()) {
+    const size_t length = first_piece(text);
+    if (!SplitText(text.substr(0, length), steps.subspan(1), take)) return false;
+    text.remove_prefix(length);
   }
-  return pieces;
+  return true;
 }
 
 }  // namespace ng

@@ -9,7 +9,8 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "absl/functional/function_ref.h"
 
 namespace ng {
 
@@ -29,9 +30,11 @@ std::optional<SplitStep> SplitStepOf(std::string_view regex);
 // The names of those that are known, for errors.
 std::string SplitPatternNames();
 
-// The pieces of a text in order; together they are the text. They borrow from it. With no steps the
-// text is one piece. REQUIRES: valid UTF-8.
-std::vector<std::string_view> SplitText(std::string_view text, std::span<const SplitStep> steps);
+// Hands out the pieces of a text in order until `take` says that it wants no more, and whether it
+// took all. Together they are the text, and they borrow from it. With no steps the text is one
+// piece. Keeps nothing, however long the text. REQUIRES: valid UTF-8.
+bool SplitText(std::string_view text, std::span<const SplitStep> steps,
+               absl::FunctionRef<bool(std::string_view)> take);
 
 }  // namespace ng
 

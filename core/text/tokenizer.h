@@ -5,6 +5,7 @@
 #define NG_CORE_TEXT_TOKENIZER_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/formats/key_policy.h"
 #include "core/text/utf8.h"
 #include "ng/status.h"
 
@@ -23,6 +25,11 @@ struct EncodeOptions {
   bool parse_special = false;
   // Add the begin/end tokens that the tokenizer's own files ask for.
   bool add_special = false;
+  // The text stands behind a special token: it is not where the whole text begins.
+  bool continues = false;
+  // More ids than this are of no use. A result that has more of them may be of a part of the text:
+  // the rest of it has not been looked at.
+  int64_t most = std::numeric_limits<int64_t>::max();
 };
 
 class Tokenizer {
@@ -30,8 +37,15 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   virtual int64_t vocab_size() const = 0;
+  // How many of them, the last ones, are not the tokenizer's own: files beside it name them, and a
+  // model may lack their rows.
+  virtual int64_t n_added() const { return 0; }
+  // The most bytes of a text that one token stands for.
+  virtual int64_t longest_token() const = 0;
   // Whether the tokenizer's own files say what begins and ends a text; else add_special is refused.
   virtual bool knows_ends() const = 0;
+  // Whether files beside it say what transformers does with the space before a stretch of text.
+  virtual bool spaces_as_transformers() const { return false; }
   // Errors: UsageError when the text cannot be encoded.
   virtual absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text,
                                                       const EncodeOptions& options) const = 0;
@@ -55,8 +69,12 @@ class Tokenizer {
 };
 
 // Opens a SentencePiece .model, a tokenizer.json or nanoGPT's meta.pkl by its extension (any other
-// is taken for a .model), the vocabulary of a GGUF file, or finds one in a model folder. Errors:
+// is taken for a .model), the vocabulary of a GGUF file, or finds one in a model folder. What the
+// files beside it say of it is followed; keys that nobody knows are for `policy`. Errors:
 // ModelFileError naming the file and what is wrong with it.
+absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path,
+                                                         KeyPolicy& policy);
+// With a policy that runs them and says nothing.
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path);
 // The tokenizer file in a model folder, or nothing. Of several the first in this order counts:
 // tokenizer.model, tokenizer.json, meta.pkl.

@@ -75,7 +75,12 @@ void* AlignedAlloc(std::size_t alignment, std::size_t size) {
 namespace {
 
 void* Allocate(std::size_t size, std::size_t alignment) {
-  if (ng::test::n_news++ == ng::test::failing_new) throw std::bad_alloc();
+  // As any operator new: a handler may find memory, and then it is tried again.
+  if (ng::test::n_news++ == ng::test::failing_new) {
+    const std::new_handler handler = std::get_new_handler();
+    if (handler == nullptr) throw std::bad_alloc();
+    handler();
+  }
   const std::size_t rounded = (std::max<std::size_t>(size, 1) + alignment - 1) / alignment;
   void* memory = AlignedAlloc(alignment, rounded * alignment);
   if (memory == nullptr) throw std::bad_alloc();

@@ -1,7 +1,5 @@
 // Every allocation by the caller's thread in Load and Generate is made to fail once, and each time
-// the caller gets a Status. Open is left out: the JSON library allocates in a destructor and
-// protobuf (in libsentencepiece) does not survive a failed allocation; both end the process, and
-// nothing here can change that.
+// the caller gets a Status. So are many of Open's, with each kind of tokenizer.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -66,6 +64,47 @@ TEST(OutOfMemory, EveryFailedAllocationBecomesAStatus) {
     EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
   }
   std::printf("%lld allocations, %d failures reported\n", static_cast<long long>(total), n_failed);
+}
+
+// Opens an engine and encodes a prompt; allocation `n_failing` fails.
+absl::Status OpenAndEncode(const std::string& model, int64_t n_failing) {
+  EngineOptions options;
+  options.overrides = {"model.path=" + model, "run.threads=1"};
+  test::n_news = 0;
+  test::failing_new = n_failing;
+  NG_ASSIGN_OR_RETURN(const auto engine, Engine::Open(options));
+  return engine->Encode("To be, or not to be", {.must_fit = true}).status();
+}
+
+TEST(OutOfMemory, WhileOpeningBecomesAStatus) {
+  namespace fs = std::filesystem;
+  for (const char* const layout : {"spm_unigram", "layouts/mistral_v02", "bbpe_llama3"}) {
+    SCOPED_TRACE(layout);
+    const test::TempDir dir;
+    const std::string data = NG_TEST_DATA "/tokenizers/";
+    fs::copy(data + layout, dir.path());
+    if (fs::exists(dir.File("tokenizer_config.json"))) {
+      fs::copy(data + "spm_bpe_llama/tokenizer.model", dir.path());
+    }
+    fs::remove(dir.File("config.json"));
+    test::TinyNiels model;
+    model.vocab_size = 1024;
+    model.WriteTo(dir.path());
+    ASSERT_TRUE(OpenAndEncode(dir.path(), -1).ok()) << OpenAndEncode(dir.path(), -1);
+    const int64_t total = test::n_news;
+    constexpr int64_t kTries = 40;
+    int n_failed = 0;
+    for (int64_t i = 0; i < kTries; ++i) {
+      const int64_t n = total * i / kTries;
+      const absl::Status status = OpenAndEncode(dir.path(), n);
+      test::failing_new = -1;
+      if (status.ok()) continue;
+      ++n_failed;
+      EXPECT_EQ(ExitCode(status), 5) << "allocation " << n << " of " << total << ": " << status;
+    }
+    EXPECT_GT(n_failed, kTries / 2);
+    EXPECT_TRUE(OpenAndEncode(dir.path(), -1).ok());
+  }
 }
 
 }  // namespace

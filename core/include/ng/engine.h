@@ -51,8 +51,9 @@ struct EngineOptions {
   // InterruptedError or stop_reason "interrupted". May be null. Not owned.
   const std::atomic<bool>* stop = nullptr;
   std::function<void(const Progress&)> progress;  // called on the engine's thread; may be empty
-  // Told what the user should know though it is no error (a key that nobody reads, fewer threads than
-  // asked for): one line without its end, each once. Called on the engine's thread; may be empty.
+  // Told what the user should know though it is no error (a key that nobody reads, fewer threads
+  // than asked for): one line without its end, each once. Called on the engine's thread; may be
+  // empty.
   std::function<void(std::string_view)> warning;
   // A config.json of any family: its shape runs with weights that are made up, always the same, and
   // without a tokenizer. model.path and tokenizer.path must then be unset. Empty: a model file.
@@ -160,6 +161,9 @@ struct GenerateOptions {
 
 struct TokenizeOptions {
   bool parse_special = false;  // literals of special tokens become the special ids
+  // The text is to be a prompt: once it has more tokens than any prompt may, a LimitError says so
+  // and the rest of it is not looked at.
+  bool must_fit = false;
 };
 
 // Which of a step's tokens get logits: the last one of each sequence, or every one.
@@ -250,13 +254,18 @@ class Engine {
   absl::StatusOr<std::string> Describe(const RunNeeds& needs) const;
 
   // Text. Without a tokenizer: UsageError. Encode adds the begin and end tokens that the
-  // tokenizer's own files ask for (a SentencePiece .model and a meta.pkl say nothing of them).
+  // tokenizer's own files and those beside it ask for (a SentencePiece .model by itself and a
+  // meta.pkl say nothing of them).
   bool has_tokenizer() const;
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text,
                                               const TokenizeOptions& options) const;
   // Bytes of the ids; special tokens appear as their literals. May end within a UTF-8 character.
   absl::StatusOr<std::string> Decode(std::span<const int32_t> ids) const;
+  // The most bytes that a prompt's text is read of: more than any text has whose tokens fit, as far
+  // as that is known, and no more than a part of the memory there is.
+  int64_t max_prompt_bytes() const;
   // One user turn (after run.system, if any) through the chat template, generation prompt included.
+  // As with must_fit.
   absl::StatusOr<std::vector<int32_t>> EncodeMessage(std::string_view message) const;
   // What the user's next turn adds to a conversation whose last answer has ended with eot.
   absl::StatusOr<std::vector<int32_t>> EncodeNextTurn(std::string_view message) const;

@@ -92,18 +92,18 @@ TEST(SentencePieceModel, RefusesADenormaliser) {
   EXPECT_TRUE(ReadSentencePieceModel(SmallModel() + BytesField(5, IntField(3, 1)), "t.model").ok());
 }
 
-TEST(WithoutUserDefinedPieces, ChangesNothingButTheirType) {
+TEST(ChangedModel, HidesUserDefinedPiecesAndChangesNothingButTheirType) {
   const std::string head = BytesField(77, "unknown field");
   const std::string text_and_score = BytesField(1, "<x>") + FloatField(2, -3);
   const std::string twice = IntField(3, 1) + text_and_score + IntField(3, 4);
   const std::string model = head + SmallModel() + BytesField(1, twice);
-  EXPECT_EQ(WithoutUserDefinedPieces(model),
+  EXPECT_EQ(Changed(model, {.hide_user_defined = true}),
             head + SmallModel() + BytesField(1, text_and_score + IntField(3, 3)));
-  EXPECT_EQ(WithoutUserDefinedPieces(SmallModel()), SmallModel());
+  EXPECT_EQ(Changed(SmallModel(), {.hide_user_defined = true}), SmallModel());
 }
 
-TEST(WithoutUserDefinedPieces, LeavesOutTheModelsSamplesOfItself) {
-  EXPECT_EQ(WithoutUserDefinedPieces(SmallModel() + BytesField(4, "samples")), SmallModel());
+TEST(ChangedModel, LeavesOutTheModelsSamplesOfItself) {
+  EXPECT_EQ(Changed(SmallModel() + BytesField(4, "samples"), {}), SmallModel());
 }
 
 // A trie of 256 units and the replacement "b" for the key "a".

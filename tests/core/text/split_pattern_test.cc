@@ -5,6 +5,7 @@
 #include <rapidcheck.h>
 
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,15 @@ namespace {
 using ::testing::ElementsAre;
 using Pieces = std::vector<std::string_view>;
 
-Pieces Split(std::string_view text, SplitStep step) { return SplitText(text, std::array{step}); }
+Pieces SplitBy(std::string_view text, std::span<const SplitStep> steps) {
+  Pieces pieces;
+  EXPECT_TRUE(SplitText(text, steps, [&](std::string_view piece) {
+    pieces.push_back(piece);
+    return true;
+  }));
+  return pieces;
+}
+Pieces Split(std::string_view text, SplitStep step) { return SplitBy(text, std::array{step}); }
 Pieces Gpt2(std::string_view text) { return Split(text, SplitStep::kGpt2); }
 Pieces Llama3(std::string_view text) { return Split(text, SplitStep::kLlama3); }
 Pieces Qwen2(std::string_view text) { return Split(text, SplitStep::kQwen2); }
@@ -64,13 +73,16 @@ TEST(SplitPattern, OfLlama3EndsPunctuationAndSpacesWithTheLine) {
 
 TEST(SplitPattern, StepsApplyOneAfterTheOther) {
   const std::array steps = {SplitStep::kEachNumber, SplitStep::kGpt2};
-  EXPECT_THAT(SplitText("a 12", steps), ElementsAre("a", " ", "1", "2"));
+  EXPECT_THAT(SplitBy("a 12", steps), ElementsAre("a", " ", "1", "2"));
   EXPECT_THAT(Split("12345a6789", SplitStep::kThreeDigits), ElementsAre("123", "45a", "678", "9"));
   EXPECT_THAT(Split("a\u00BD12 b", SplitStep::kNumbers), ElementsAre("a", "\u00BD12", " b"));
   EXPECT_THAT(Split("a+$b\u3002c#", SplitStep::kPunctuation),
               ElementsAre("a", "+$", "b", "\u3002", "c", "#"));
-  EXPECT_THAT(SplitText("a 12", {}), ElementsAre("a 12"));
-  EXPECT_THAT(SplitText("", steps), ElementsAre());
+  EXPECT_THAT(SplitBy("a 12", {}), ElementsAre("a 12"));
+  EXPECT_THAT(SplitBy("", steps), ElementsAre());
+  int n_taken = 0;
+  EXPECT_FALSE(SplitText("1 2 3 4", steps, [&](std::string_view) { return ++n_taken < 3; }));
+  EXPECT_EQ(n_taken, 3) << "no more than is wanted";
 }
 
 TEST(SplitPattern, LosesNothing) {

@@ -285,6 +285,14 @@ TEST(HomeFolder, IsNotExpandedHereAndTheUserIsTold) {
   ExpectError(NgRun(DemoTurn(1) + Arguments{"--steps=~/s"}), 7, {"no such folder: ~", hint});
 }
 
+TEST(FileSizeLimit, IsAnOutputThatCannotBeWritten) {
+  const TempDir dir;
+  const Result result =
+      Shell("ulimit -f 1; exec \"$NG\" \"$@\"", DemoTurn(3) + Arguments{"--save", dir.File("out")});
+  ExpectError(result, 7, {"out: cannot write: File too large"});
+  EXPECT_THAT(FilesIn(dir.path()), ElementsAre());
+}
+
 // Peaks of the run alone; a header that is refused takes little more.
 class LargeClaims : public ::testing::Test {
  protected:

@@ -45,8 +45,9 @@ absl::StatusOr<FileId> FindFolder(const std::string& path, const std::string& fo
     if (S_ISDIR(status.st_mode)) return FileId(status);
     errno = ENOTDIR;
   }
-  if (errno == ENOENT)
+  if (errno == ENOENT) {
     return Refuse(path, absl::StrCat("no such folder: ", folder, HomeHint(path)));
+  }
   return WriteFailure(path, "write in " + folder, errno);
 }
 

@@ -1,6 +1,6 @@
 // The engine's threads, lent to plugins.
 //
-// Implemented by the engine (over oneTBB), called by kernels, backends and stores. A plugin starts
+// Implemented by the engine, called by kernels, backends and stores. A plugin starts
 // no thread, arena or pool of its own. One region runs at a time: regions do not nest.
 #ifndef NG_EXECUTOR_H_
 #define NG_EXECUTOR_H_

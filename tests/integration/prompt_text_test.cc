@@ -95,7 +95,7 @@ TEST(BeginToken, IsThatOfTheFilesBesideTheTokenizer) {
   fs::copy(data + "layouts/llama2_no_json/tokenizer_config.json", temp.path());
   const auto ids_of = [&](const Arguments& prompt) {
     const Result result = NgRun(
-        Arguments{"--model.path", temp.path(), "--output", "jsonl", "--run.max_new_tokens=0"} +
+        Arguments{"--model.path=" + temp.path(), "--output", "jsonl", "--run.max_new_tokens=0"} +
         prompt);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return JsonLines(result.out).at(0)["prompt_ids"];
@@ -105,7 +105,7 @@ TEST(BeginToken, IsThatOfTheFilesBesideTheTokenizer) {
   EXPECT_THAT(ids_of({"--message", "Hi"}), ElementsAre(1, 94, 769, 789, 778, 771, 96, 332, 752, 743,
                                                        94, 50, 769, 789, 778, 771, 96));
   temp.Write("tokenizer_config.json", "{\"tokenizer_class\": \"LlamaTokenizer\", \"odd\": 1}");
-  const Result said = NgRun({"--model.path", temp.path(), "--prompt", "Hi", "--dry-run"});
+  const Result said = NgRun({"--model.path=" + temp.path(), "--prompt", "Hi", "--dry-run"});
   EXPECT_EQ(said.exit_code, 0) << said.err;
   EXPECT_THAT(said.err, HasSubstr("ng-run: warning: "));
   EXPECT_THAT(said.err, HasSubstr("nobody reads this key: odd"));

@@ -56,7 +56,9 @@ TEST_F(ModelKeys, ThoseThatCannotBeHonouredAreRefusedUnlessIgnored) {
 }
 
 TEST_F(ModelKeys, TensorsWithoutAPlaceAreNamed) {
-  const nlohmann::json llama = {{"model_type", "llama"}};  // which has no norms of heads
+  // A llama has no norms of heads.
+  const nlohmann::json llama = {
+      {"model_type", "llama"}, {"layer_types", nullptr}, {"max_window_layers", nullptr}};
   const Result run = Run(llama, {}, "qwen3/tiny");
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.err, HasSubstr("model.safetensors: 4 tensors have no place in a llama model: "

@@ -62,7 +62,7 @@ std::string JsonLine(const Subject& subject, const Workload& workload, const Fig
   const auto& [engine, model, cost] = subject;
   const Config& config = engine.config();
   const std::optional<double> bytes_per_token = BytesPerToken(subject, workload, figures);
-  Json json;
+  Json json = Json::object();
   json["model"] = model;
   json["isa"] = IsaName(engine.isa());
   json["threads"] = engine.threads();

@@ -91,12 +91,12 @@ std::string TextsText(const Subject& subject) {
 
 std::string EvaluationJson(const Subject& subject, const Engine* candidate,
                            const Evaluation& evaluation) {
-  Json json;
+  Json json = Json::object();
   AddConfig(subject.engine, subject.cost.weights, true, &json);
   AddScored(subject, &json);
   json["perplexity"] = evaluation.perplexity;
   if (candidate != nullptr) {
-    Json other;
+    Json other = Json::object();
     AddConfig(*candidate, candidate->CostOfStep()->weights, true, &other);
     AddDifference(evaluation, &other);
     json["against"] = other;
@@ -122,7 +122,7 @@ std::string EvaluationText(const Subject& subject, const Engine* candidate,
 }
 
 std::string CardRowJson(const Subject& subject, const CardRow& row) {
-  Json json;
+  Json json = Json::object();
   json["cache"] = row.cache;
   json["codec_k"] = row.codecs.k;
   json["codec_v"] = row.codecs.v;

@@ -92,7 +92,7 @@ Json OperationsJson(const Operations& operations) {
 }
 
 Json MemoryJson(const RunPlan& plan) {
-  Json json;
+  Json json = Json::object();
   json["weights"] = {{"embedding", plan.weights.embedding_bytes},
                      {"head", plan.weights.head_bytes},
                      {"layers", plan.weights.layer_bytes},
@@ -115,7 +115,7 @@ std::string JsonLine(const Subject& subject) {
   const UnitOperations units = UnitsOf(plan.step, engine.model_shape());
   const Operations with = WithCache(units, run);
   const Operations without = WithoutCache(units, run);
-  Json json;
+  Json json = Json::object();
   json["model"] = model;
   json["weights"] = plan.step.weights;
   json["cache"] = engine.config().Text("cache.name");

@@ -14,6 +14,8 @@
 namespace ng::run {
 namespace {
 
+// Objects and lists begin as such: one that a null turns into while there is no memory for it is
+// left without its contents, and its destructor does not bear that.
 using Json = nlohmann::ordered_json;
 
 // Bytes that are no UTF-8 come out as U+FFFD; the ids beside them say what they were.
@@ -39,7 +41,9 @@ double Percent(int64_t part, int64_t whole) {
 // One layer's rows as a list per head.
 std::map<int, Json> RowsByLayer(const StepRecord& record) {
   std::map<int, Json> rows;
-  for (const AttentionRow& row : record.attn_rows) rows[row.layer].push_back(row.probs);
+  for (const AttentionRow& row : record.attn_rows) {
+    rows.try_emplace(row.layer, Json::array()).first->second.push_back(row.probs);
+  }
   return rows;
 }
 
@@ -119,7 +123,7 @@ absl::Status CompletionWriter::Write(int index, const Completion& completion) {
     return WriteStdout(ids + "\n");
   }
   const Timings& timings = completion.timings;
-  Json json;
+  Json json = Json::object();
   json["index"] = first_index_ + index;
   json["prompt_ids"] = std::vector<int32_t>(completion.ids.begin(), prompt_end);
   json["ids"] = completion.ids;
@@ -145,7 +149,7 @@ absl::Status CompletionWriter::Write(int index, const Completion& completion) {
 }
 
 absl::Status StepsWriter::OnStep(int index, const StepRecord& record) {
-  Json json;
+  Json json = Json::object();
   json["index"] = index;
   json["step"] = record.step;
   json["token_id"] = record.token_id;
@@ -160,9 +164,8 @@ absl::Status StepsWriter::OnStep(int index, const StepRecord& record) {
     std::map<int, Json> rows = RowsByLayer(record);
     if (!rows.empty()) json["attn_row"] = rows.begin()->second;
     if (rows.size() > 1) {
-      for (auto& [layer, heads] : rows) {
-        json["attn_rows"][absl::StrCat(layer)] = std::move(heads);
-      }
+      Json& by_layer = json["attn_rows"] = Json::object();
+      for (auto& [layer, heads] : rows) by_layer[absl::StrCat(layer)] = std::move(heads);
     }
   }
   return file_.Write(Line(json));

@@ -290,7 +290,7 @@ void Limits(const World& world, Random& random, Case* c) {
     case 2: {
       const uint64_t files = 3 + random.Below(20);
       c->launch.limits = {{RLIMIT_NOFILE, files}};
-      c->codes.insert({1, 2, 3, 4, 7});
+      c->codes.insert({1, 2, 3, 4, 5, 7});
       c->story = "RLIMIT_NOFILE " + std::to_string(files);
       break;
     }

@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kSlowBytes = 16;  // that a slow reader takes
+constexpr size_t kSlowBytes = 256;  // that a slow reader takes
 constexpr std::chrono::milliseconds kSlowPause{1};
 // How long after the last signal nobody reads a pipe that is stuck, as a share of the timeout.
 constexpr double kStuckAfterSignal = 0.5;

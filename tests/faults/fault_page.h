@@ -8,7 +8,7 @@
 //
 // malloc:NTH+ is a limit: from the Nth on, no more memory may be held than then.
 //
-// What happened comes out by a file, mapped by both: NG_FAULT_PAGE names it.
+// What happened comes out by a file, mapped by both: NG_FAULT_PAGE names it, where it is given.
 #ifndef NG_TESTS_FAULTS_FAULT_PAGE_H_
 #define NG_TESTS_FAULTS_FAULT_PAGE_H_
 

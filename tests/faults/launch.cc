@@ -326,8 +326,7 @@ Outcome Run(const Launch& launch) {
 std::string ShellLine(const Launch& launch) {
   std::string line = "cd " + Quoted(launch.folder) + " && ";
   if (!launch.plan.empty()) {
-    line += "LD_PRELOAD=" + launch.faults_library + " NG_FAULT_PAGE=" + launch.page +
-            " NG_FAULT=" + launch.plan + " ";
+    line += "LD_PRELOAD=" + launch.faults_library + " NG_FAULT=" + launch.plan + " ";
   }
   line += launch.program;
   for (const std::string& argument : launch.arguments) line += " " + Quoted(argument);

@@ -213,17 +213,19 @@ int CountedMain(int argc, char** argv, char** environment) {
   return code;
 }
 
+// Without a file to share, a page of its own does.
 __attribute__((constructor)) void Begin() {
   const char* const path = std::getenv("NG_FAULT_PAGE");
-  if (path == nullptr) return;
-  const auto fd = static_cast<int>(syscall(SYS_open, path, O_RDWR | O_CLOEXEC));
-  if (fd < 0) return;
-  void* const memory = reinterpret_cast<void*>(
-      syscall(SYS_mmap, nullptr, sizeof(FaultPage), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
-  syscall(SYS_close, fd);
+  const char* const text = std::getenv("NG_FAULT");
+  if (path == nullptr && text == nullptr) return;
+  const long fd = path == nullptr ? -1 : syscall(SYS_open, path, O_RDWR | O_CLOEXEC);
+  if (path != nullptr && fd < 0) return;
+  void* const memory =
+      reinterpret_cast<void*>(syscall(SYS_mmap, nullptr, sizeof(FaultPage), PROT_READ | PROT_WRITE,
+                                      MAP_SHARED | (path == nullptr ? MAP_ANONYMOUS : 0), fd, 0));
+  if (fd >= 0) syscall(SYS_close, fd);
   if (memory == MAP_FAILED) return;
   page = static_cast<FaultPage*>(memory);
-  const char* const text = std::getenv("NG_FAULT");
   if (text != nullptr) ReadPlan(text);
 }
 

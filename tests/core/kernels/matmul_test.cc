@@ -251,6 +251,49 @@ TEST_P(MatmulTest, IsCloseToTheExactSum) {
   }
 }
 
+// x with each 256 inputs of a row rounded to 255 steps, as ggml multiplies its K types.
+std::vector<double> RoundedBy256(const Problem& p) {
+  constexpr int64_t kSpan = 256;
+  std::vector<double> rounded;
+  for (auto x = p.x.begin(); x != p.x.end(); x += kSpan) {
+    double max = 0;
+    for (int64_t i = 0; i < kSpan; ++i) max = std::max<double>(max, std::abs(x[i]));
+    for (int64_t i = 0; i < kSpan; ++i) {
+      rounded.push_back(std::nearbyint(x[i] * 127.0 / max) * max / 127.0);
+    }
+  }
+  return rounded;
+}
+
+// Inputs are rounded 32 at a time: of any blocks the product is nearer to the exact one than
+// ggml's.
+TEST_P(MatmulTest, ProductsOfRandomBlocksAreNearerToExactThanInputsRoundedBy256) {
+  if (!IsGrid(type()) || !GridOf(type()).grouped()) GTEST_SKIP() << "ggml rounds 32 at a time too";
+  Problem p = MakeProblem(type(), 9, 1024, 64);
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  for (float& x : p.x) x = normal(random);
+  const std::vector<double> rounded = RoundedBy256(p);
+  std::vector<float> out(p.rows * p.n);
+  Run(Args(p, level(), Prepared(p, level()), out.data()));
+  double ours = 0;  // sums of squared distances
+  double ggml = 0;
+  for (int64_t r = 0; r < p.rows; ++r) {
+    for (int64_t c = 0; c < p.n; ++c) {
+      double exact = 0;
+      double by_256 = 0;
+      for (int64_t k = 0; k < p.k; ++k) {
+        const double w = p.w[c * p.k + k];
+        exact += w * p.x[r * p.k + k];
+        by_256 += w * rounded[r * p.k + k];
+      }
+      ours += (out[r * p.n + c] - exact) * (out[r * p.n + c] - exact);
+      ggml += (by_256 - exact) * (by_256 - exact);
+    }
+  }
+  EXPECT_LT(std::sqrt(ours), 0.9 * std::sqrt(ggml));
+}
+
 TEST_P(MatmulTest, BlockRangesAndStridesDoNotShow) {
   const Problem p = MakeProblem(type(), 8, 33, 150);  // 10 blocks, the last of 6 columns
   const std::vector<float> expected = Chain(p, level(), false);

@@ -297,7 +297,8 @@ TEST(CoreKeys, OnFullIsAChoiceOfTwo) {
 
 TEST(ConfigText, PrintsEverySectionOnceWithPluginOptionsInIt) {
   const std::string ini = Built("[run]\nstop_ids =\nsystem = \"a # b\"\n").ToIni();
-  EXPECT_THAT(ini, StartsWith("[model]\npath =\nweights = auto\n\n[tokenizer]\n"));
+  EXPECT_THAT(ini, StartsWith("[model]\npath =\nweights = auto\nstrict = false\nignore_keys =\n\n"
+                              "[tokenizer]\n"));
   EXPECT_THAT(ini, HasSubstr("seed = 1\ntop_p.p = 0.95\nbanned_tokens.ids =\ntop_k.k = 50\n\n"
                              "[run]\n"));
   EXPECT_THAT(ini, HasSubstr("stop_ids =\n"));

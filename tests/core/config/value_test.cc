@@ -197,10 +197,17 @@ TEST_P(CoreKeyRejects, BothInAFileAndOnTheCommandLine) {
 INSTANTIATE_TEST_SUITE_P(
     BadValues, CoreKeyRejects,
     testing::Values(
-        BadSetting{"model.weights=q4_0", "must be one of auto, f32, bf16, f16, int8, int4"},
+        BadSetting{"model.weights=q4_0",
+                   "must be one of auto, f32, bf16, f16, int8, int4; did you mean int4?"},
+        BadSetting{"model.weights=fp16",
+                   "must be one of auto, f32, bf16, f16, int8, int4; did you mean f16?"},
+        BadSetting{"cache.codec=bfloat16",
+                   "must be one of f32, bf16, f16, int8, int4; did you mean bf16?"},
         BadSetting{"cache.codec=auto", "must be one of f32, bf16, f16, int8, int4"},
-        BadSetting{"cache.codec_k=q8", "must be one of f32, bf16, f16, int8, int4, or empty"},
-        BadSetting{"cache.codec_v=F16", "must be one of f32, bf16, f16, int8, int4, or empty"},
+        BadSetting{"cache.codec_k=q8",
+                   "must be one of f32, bf16, f16, int8, int4, or empty; did you mean int8?"},
+        BadSetting{"cache.codec_v=F16",
+                   "must be one of f32, bf16, f16, int8, int4, or empty; did you mean f16?"},
         BadSetting{"cache.max_tokens=-1", "must be in [0, 2^63)"},
         BadSetting{"cache.max_sequences=2147483648", "must be in [0, 2147483647]"},
         BadSetting{"sampler.chain=top_k,", "must be names separated by commas"},
@@ -216,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadSetting{"run.threads=1025", "must be in [0, 1024]"},
         BadSetting{"run.isa=avx3",
                    "must be one of auto, scalar, avx2, avx512, avx512_vnni, "
-                   "avx512_bf16"}));
+                   "avx512_bf16; did you mean avx2?"}));
 
 TEST(CoreKey, RejectsAnEmptyChain) {
   EXPECT_EQ(std::string(BuildConfig("", {"sampler.chain="}).status().message()),

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <exception>
-#include <new>
 #include <iterator>
+#include <new>
 #include <utility>
 #include <vector>
 

@@ -108,7 +108,8 @@ TEST(OutputThatIsAnInput, IsRefusedForAPluginAGgufFileAndAText) {
   Command eval;
   eval.program = "ng-eval";
   eval.arguments = Demo() + Arguments{"--ids-file", ids, "--save-ids", dir.File("./ids")};
-  ExpectErrorOf("ng-eval", test::Run(eval), 2, {"--save-ids would overwrite an input", " is " + ids});
+  ExpectErrorOf("ng-eval", test::Run(eval), 2,
+                {"--save-ids would overwrite an input", " is " + ids});
 }
 
 TEST(Outputs, ThatAreOneFileAreRefused) {

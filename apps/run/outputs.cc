@@ -29,9 +29,9 @@ bool IsStopId(const Engine& engine, int32_t id) {
 }
 
 // The bytes of one generated token; none for a stop id.
-std::string TokenText(const Engine& engine, int32_t id) {
-  if (!engine.has_tokenizer() || IsStopId(engine, id)) return {};
-  return engine.Decode({&id, 1}).value_or("");
+absl::StatusOr<std::string> TokenText(const Engine& engine, int32_t id) {
+  if (IsStopId(engine, id)) return std::string();
+  return engine.Decode({&id, 1});
 }
 
 double Percent(int64_t part, int64_t whole) {
@@ -69,11 +69,13 @@ void AddCacheDebug(const CommandLine& line, GenerateOptions* options) {
   options->on_cache_debug = [](std::string_view text) { WriteStderr(std::string(text) + "\n"); };
 }
 
-std::string CompletionText(const Engine& engine, const Completion& completion) {
+absl::StatusOr<std::string> CompletionText(const Engine& engine, const Completion& completion) {
   std::string text;
   for (size_t i = static_cast<size_t>(completion.prompt_len); i < completion.ids.size(); ++i) {
     const bool closing = i + 1 == completion.ids.size() && IsStopId(engine, completion.ids[i]);
-    if (!closing) text += engine.Decode({&completion.ids[i], 1}).value_or("");
+    if (closing) continue;
+    NG_ASSIGN_OR_RETURN(const std::string piece, engine.Decode({&completion.ids[i], 1}));
+    text += piece;
   }
   return ReplaceInvalidUtf8(text);
 }
@@ -91,7 +93,8 @@ absl::Status CompletionWriter::OnStep(const StepRecord& record) {
   if (!engine_.has_tokenizer()) {
     return WriteStdout(absl::StrCat(record.step == 0 ? "" : " ", record.token_id));
   }
-  return WriteStdout(utf8_.Push(TokenText(engine_, record.token_id)));
+  NG_ASSIGN_OR_RETURN(const std::string text, TokenText(engine_, record.token_id));
+  return WriteStdout(utf8_.Push(text));
 }
 
 absl::Status CompletionWriter::OnDone(int index, const Completion& completion) {
@@ -115,7 +118,10 @@ absl::Status CompletionWriter::Write(int index, const Completion& completion) {
     return WriteStdout(utf8_.Finish() + "\n");
   }
   if (!jsonl_) {
-    if (engine_.has_tokenizer()) return WriteStdout(CompletionText(engine_, completion) + "\n");
+    if (engine_.has_tokenizer()) {
+      NG_ASSIGN_OR_RETURN(const std::string text, CompletionText(engine_, completion));
+      return WriteStdout(text + "\n");
+    }
     std::string ids;
     for (auto id = prompt_end; id != completion.ids.end(); ++id) {
       absl::StrAppend(&ids, id == prompt_end ? "" : " ", *id);
@@ -127,7 +133,10 @@ absl::Status CompletionWriter::Write(int index, const Completion& completion) {
   json["index"] = first_index_ + index;
   json["prompt_ids"] = std::vector<int32_t>(completion.ids.begin(), prompt_end);
   json["ids"] = completion.ids;
-  json["text"] = engine_.has_tokenizer() ? Json(CompletionText(engine_, completion)) : Json();
+  json["text"] = nullptr;
+  if (engine_.has_tokenizer()) {
+    NG_ASSIGN_OR_RETURN(json["text"], CompletionText(engine_, completion));
+  }
   json["stop_reason"] = StopReasonName(completion.stop_reason);
   json["timings"] = {{"load_s", timings.load_s},
                      {"prefill_s", timings.prefill_s},
@@ -155,7 +164,8 @@ absl::Status StepsWriter::OnStep(int index, const StepRecord& record) {
   json["token_id"] = record.token_id;
   json["text"] = nullptr;
   if (engine_->has_tokenizer()) {
-    json["text"] = ReplaceInvalidUtf8(engine_->Decode({&record.token_id, 1}).value_or(""));
+    NG_ASSIGN_OR_RETURN(const std::string text, engine_->Decode({&record.token_id, 1}));
+    json["text"] = ReplaceInvalidUtf8(text);
   }
   json["logprob"] = record.logprob;
   json["entropy"] = record.entropy;

@@ -78,8 +78,8 @@ class TensorSaver {
 // Seed 001's cache debug lines to stderr, if the command line asks for them.
 void AddCacheDebug(const CommandLine& line, GenerateOptions* options);
 
-// The text of generated ids: a closing stop id has none.
-std::string CompletionText(const Engine& engine, const Completion& completion);
+// The text of generated ids: a closing stop id has none. Errors: LimitError.
+absl::StatusOr<std::string> CompletionText(const Engine& engine, const Completion& completion);
 
 // "seed 1, eot, prefill 12 tokens at 340.1 tok/s, generated 46 tokens, decode at 512.3 tok/s",
 // where a snapshot was used ", loaded 8 of 12 prompt tokens", and of a cache of pages ", cache 3 of

@@ -176,6 +176,8 @@ class Team {
     failed_.store(false, std::memory_order_relaxed);
     try {
       std::rethrow_exception(std::exchange(error_, nullptr));
+    } catch (const std::bad_alloc&) {
+      return LimitError("out of memory");
     } catch (const std::exception& error) {
       return RuntimeError(std::string("exception in a worker: ") + error.what());
     } catch (...) {

@@ -16,7 +16,8 @@ namespace ng {
 
 // An executor of `threads` workers, the calling thread among them. No more take part at a time than
 // there are CPUs that this process may run on: they would only take turns. With one, tasks run
-// inline. An exception thrown by a task becomes a RuntimeError "exception in a worker: ...".
+// inline. An exception thrown by a task becomes a RuntimeError "exception in a worker: ...",
+// bad_alloc a LimitError.
 // A region costs a fraction of a microsecond when the one before it was short ago; threads without
 // work go to sleep after a fraction of a millisecond. Threads begin when they are first wanted;
 // where the system gives fewer, `warning` is told once and the work is done by those there are,

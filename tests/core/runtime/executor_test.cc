@@ -12,6 +12,7 @@
 #include <ctime>
 #include <limits>
 #include <memory>
+#include <new>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -81,6 +82,12 @@ TEST_P(ExecutorTest, TurnsTheFirstExceptionIntoAStatusAndFinishesTheRest) {
     EXPECT_EQ(status, RuntimeError("exception in a worker: boom"));
     EXPECT_EQ(finished.load(), GetParam() - 1);
   }
+}
+
+TEST_P(ExecutorTest, TellsWantOfMemoryFromOtherExceptions) {
+  const absl::Status status =
+      ParallelFor(*executor_, 64, [](int64_t, int64_t, int) { throw std::bad_alloc(); });
+  EXPECT_EQ(status, LimitError("out of memory"));
 }
 
 TEST_P(ExecutorTest, SurvivesExceptionsInAllRanges) {

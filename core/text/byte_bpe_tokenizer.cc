@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cassert>
+#include <unordered_set>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/formats/json.h"
 #include "core/text/bpe_merge.h"
 #include "core/text/byte_alphabet.h"
+#include "core/text/hash_table.h"
 #include "core/text/text_checks.h"
 #include "core/text/unicode.h"
 #include "core/text/utf8.h"
@@ -49,7 +50,8 @@ absl::Status ByteBpeTokenizer::Load() {
 
 absl::Status ByteBpeTokenizer::LoadTokens() {
   if (spec_.tokens.empty()) return ModelFileError("the tokenizer has no tokens");
-  absl::flat_hash_set<std::string> seen;
+  std::unordered_set<std::string_view> seen;
+  MakeRoom(spec_.tokens.size(), &plain_ids_);
   for (const std::string& token : spec_.tokens) {
     const auto id = static_cast<int32_t>(token_bytes_.size());
     if (token.empty()) return ModelFileError(absl::StrCat("token ", id, " is empty"));
@@ -63,7 +65,7 @@ absl::Status ByteBpeTokenizer::LoadTokens() {
     const std::optional<std::string> bytes = ByteLevelBytes(token);
     token_bytes_.push_back(bytes.value_or(token));
     longest_ = std::max(longest_, std::ssize(token_bytes_.back()));
-    if (bytes && !specials_.contains(token)) plain_ids_.emplace(*bytes, id);
+    if (bytes && !specials_.contains(token)) plain_ids_.emplace(std::string(*bytes), id);
   }
   for (int byte = 0; byte < 256; ++byte) {
     const auto found = plain_ids_.find(std::string(1, static_cast<char>(byte)));
@@ -79,6 +81,7 @@ absl::Status ByteBpeTokenizer::LoadMerges() {
     const auto found = bytes ? plain_ids_.find(*bytes) : plain_ids_.end();
     return found == plain_ids_.end() ? -1 : found->second;
   };
+  MakeRoom(spec_.merges.size(), &merges_);
   for (size_t i = 0; i < spec_.merges.size(); ++i) {
     const auto& [left, right] = spec_.merges[i];
     const std::string merged = left + right;

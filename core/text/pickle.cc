@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/formats/cursor.h"
@@ -171,7 +171,7 @@ class Machine {
   const std::string& path_;
   std::vector<PickleValue> stack_;
   std::vector<size_t> marks_;  // where in the stack
-  absl::flat_hash_map<int64_t, std::optional<PickleValue>> memo_;
+  std::unordered_map<int64_t, std::optional<PickleValue>> memo_;
 };
 
 }  // namespace

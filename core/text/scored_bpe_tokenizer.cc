@@ -9,6 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "core/formats/json.h"
 #include "core/text/bpe_merge.h"
+#include "core/text/hash_table.h"
 #include "core/text/text_checks.h"
 #include "core/text/text_parts.h"
 #include "core/text/unicode.h"
@@ -36,7 +37,7 @@ ScoredBpeTokenizer::ScoredBpeTokenizer(ScoredBpeSpec spec, std::string path)
 absl::Status ScoredBpeTokenizer::Load() {
   if (spec_.tokens.empty()) return ModelFileError("the tokenizer has no tokens");
   std::vector<AddedToken> added;
-  plain_ids_.reserve(spec_.tokens.size());
+  MakeRoom(spec_.tokens.size(), &plain_ids_);
   token_bytes_.reserve(spec_.tokens.size());
   for (size_t id = 0; id < spec_.tokens.size(); ++id) {
     const absl::Status status = AddToken(static_cast<int32_t>(id), &added);
@@ -80,7 +81,7 @@ absl::Status ScoredBpeTokenizer::AddToken(int32_t id, std::vector<AddedToken>* a
       break;
     case PieceType::kNormal:
     case PieceType::kUnused:
-      is_new = plain_ids_.emplace(text, id).second;
+      is_new = plain_ids_.emplace(std::string(text), id).second;
       bytes = absl::StrReplaceAll(text, {{kShownSpace, " "}});
       break;
   }

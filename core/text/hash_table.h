@@ -1,0 +1,25 @@
+// Room in Abseil's hash tables, which do not survive a failed allocation of their own.
+#ifndef NG_CORE_TEXT_HASH_TABLE_H_
+#define NG_CORE_TEXT_HASH_TABLE_H_
+
+#include <cstddef>
+#include <new>
+
+#include "core/formats/memory_reserve.h"
+
+namespace ng {
+
+// Makes an empty table's room for `n` elements. The table allocates here and not when so many are
+// put in; what an element itself allocates must be there before it is moved in. Throws bad_alloc.
+template <typename Table>
+void MakeRoom(size_t n, Table* table) {
+  // More than twice as many places as elements, with a byte each beside the element.
+  const size_t most_bytes = (3 * n + 64) * (sizeof(typename Table::value_type) + 1);
+  const MemoryReserve reserve(most_bytes, MemoryReserve::For::kEverything);
+  table->reserve(n);
+  if (reserve.used()) throw std::bad_alloc();
+}
+
+}  // namespace ng
+
+#endif  // NG_CORE_TEXT_HASH_TABLE_H_

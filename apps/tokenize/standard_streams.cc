@@ -12,6 +12,7 @@ namespace ng {
 namespace {
 
 absl::Status ReadFailure() {
+  if (errno == ENOMEM) return LimitError("stdin: out of memory");
   return RuntimeError("stdin: cannot read: " + std::generic_category().message(errno));
 }
 

@@ -94,6 +94,7 @@ absl::StatusOr<dll::shared_library> Load(const std::string& path) {
 absl::StatusOr<const PluginDescriptor*> OpenPluginLibrary(const std::string& path) {
   std::error_code error;
   const std::string real = fs::canonical(path, error);
+  if (error == std::errc::not_enough_memory) return LimitError("out of memory");
   if (error) return Broken(path, error.message());
   if (!fs::is_regular_file(real, error)) return Broken(path, "not a regular file");
 

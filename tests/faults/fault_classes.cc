@@ -140,6 +140,7 @@ const std::vector<CallErrors>& ErrorsOfCalls() {
 
 // One error at the Nth call of a kind.
 void AddError(Random& random, Case* c) {
+  c->other_result = c->scenario->reports;
   while (true) {
     const CallErrors& chosen = random.Of(ErrorsOfCalls());
     const uint64_t count = c->scenario->counts[chosen.call];
@@ -148,7 +149,6 @@ void AddError(Random& random, Case* c) {
     AddToPlan(Nth(chosen.call, 1 + random.Below(count), "", error), c);
     if (error == "EINTR") return;  // must go unnoticed
     c->by_place = true;
-    c->other_result = c->scenario->reports;
     if (chosen.call == kThread || chosen.call == kMmap || error == "ENOMEM") c->codes.insert(5);
     if (chosen.call == kPipe || chosen.call == kFork) c->codes.insert(5);
     if (chosen.call == kPoll) c->codes.insert(1);

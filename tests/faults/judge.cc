@@ -162,7 +162,7 @@ std::string JudgeEnd(const Case& c, const Outcome& outcome) {
   }
   // A library may fail to be loaded for want of memory, and nobody but the loader knows why.
   const bool no_memory = c.codes.contains(5) && outcome.code == 4 &&
-                         outcome.err.find("annot allocate memory") != std::string::npos;
+                         outcome.err.find(": cannot be loaded: ") != std::string::npos;
   if (no_memory) return "";
   const bool struck = c.by_place && outcome.n_struck > 0;
   if (c.codes.contains(outcome.code) || (struck && CodesAt(outcome.where).contains(outcome.code))) {

@@ -33,6 +33,7 @@ struct Assignment {
 absl::StatusOr<Assignment> ParseAssignment(std::string_view statement) {
   try {
     std::istringstream in{std::string(statement)};
+    in.exceptions(std::ios::badbit);  // else it takes a failed allocation for its end
     const auto parsed = po::parse_config_file(in, po::options_description(),
                                               /*allow_unregistered=*/true);
     const po::option& option = parsed.options.at(0);

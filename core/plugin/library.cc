@@ -115,6 +115,7 @@ absl::StatusOr<const PluginDescriptor*> OpenPluginLibrary(const std::string& pat
 absl::StatusOr<std::string> OwnPluginDirectory() {
   std::error_code error;
   const fs::path library = fs::canonical(dll::this_line_location(error), error);
+  if (error == std::errc::not_enough_memory) return LimitError("out of memory");
   if (error) return RuntimeError("cannot find the file of libng_core.so: " + error.message());
   return (library.parent_path() / "ng" / "plugins").string();
 }

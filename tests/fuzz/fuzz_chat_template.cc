@@ -1,6 +1,6 @@
-// The chat template of a model folder: a tokenizer_config.json (an input that begins with '{') or a
-// chat_template.jinja (any other). The same bytes are then said in conversations of every template:
-// nobody can say a token that opens or closes a turn.
+// What lies beside a tokenizer: a tokenizer_config.json (an input that begins with '{'), with its
+// chat template and more, or a chat_template.jinja (any other). The same bytes are then said in
+// conversations of every template: nobody can say a token that opens or closes a turn.
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/text/chat_template.h"
+#include "core/text/companions.h"
 #include "core/text/template_metadata.h"
 #include "core/text/tokenizer_json.h"
 #include "tests/fuzz/support.h"
@@ -101,6 +102,7 @@ void CheckConversations(std::string_view said) {
   for (const char* name : {"chatml", "llama2", "llama3", "zephyr", "mistral"}) {
     const auto chat = ng::ChatTemplate::Bind({name}, *tokenizer);
     Check(chat.ok(), std::string(chat.status().message()));
+    if (!chat->FirstTurn("s", said).ok()) continue;  // no valid UTF-8
     Check(
         CountSpecials(chat->FirstTurn("s", said)) == CountSpecials(chat->FirstTurn("s", "u")) &&
             CountSpecials(chat->FirstTurn(said, "u")) <= CountSpecials(chat->FirstTurn("s", "u")) &&
@@ -126,6 +128,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
               std::string_view(ng::ChatTemplateNames()).find(known->name) != std::string_view::npos,
           "recognised as a template that there is not");
   }
+  ng::KeyPolicy policy;
+  CheckError(ng::ReadCompanions(folder.path(), policy).status(), folder.path());
   CheckConversations(bytes);
   return 0;
 }

@@ -38,6 +38,8 @@ absl::StatusOr<std::vector<int32_t>> Engine::EncodeMessage(std::string_view mess
   return Encode(message, {});
 }
 
+int64_t Engine::max_prompt_bytes() const { return int64_t{1} << 20; }
+
 absl::Status Engine::CheckRequest(const GenerateRequest& request) const {
   return request.prompt_ids.empty() ? UsageError("the prompt is empty") : absl::OkStatus();
 }
@@ -74,7 +76,7 @@ void ReadPrompts(std::string_view bytes) {
   file.Write(bytes);
   ng::run::CommandLine line;
   line.prompts = file.path();
-  const auto requests = ng::run::ReadRequests(line, *engine);
+  const auto requests = ng::run::ReadRequests(line, *engine, nullptr);
   ng::fuzz::CheckError(requests.status(), file.path());
   if (!requests.ok()) return;
   ng::fuzz::Check(!requests->empty(), "a file without a prompt");

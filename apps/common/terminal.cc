@@ -98,6 +98,23 @@ absl::Status Write(int fd, std::string_view bytes) {
   return absl::OkStatus();
 }
 
+std::string WarningLine(std::string_view program, std::string_view text) {
+  const absl::string_view name(program.data(), program.size());
+  return absl::StrCat(name, ": warning: ", OneLine(text), "\n");
+}
+
+// What RunWatched was told to warn of and nobody has seen yet: it comes before the first output. A
+// run that fails before that says only why.
+std::string& HeldWarnings() {
+  static std::string lines;
+  return lines;
+}
+
+void ShowWarnings() {
+  const std::string lines = std::exchange(HeldWarnings(), {});
+  if (!lines.empty()) Write(STDERR_FILENO, lines).IgnoreError();
+}
+
 // The program that runs.
 std::string_view running;
 
@@ -144,9 +161,15 @@ void HoldStandardStreams() {
   }
 }
 
-absl::Status WriteStdout(std::string_view bytes) { return Write(STDOUT_FILENO, bytes); }
+absl::Status WriteStdout(std::string_view bytes) {
+  ShowWarnings();
+  return Write(STDOUT_FILENO, bytes);
+}
 
-void WriteStderr(std::string_view bytes) { Write(STDERR_FILENO, bytes).IgnoreError(); }
+void WriteStderr(std::string_view bytes) {
+  ShowWarnings();
+  Write(STDERR_FILENO, bytes).IgnoreError();
+}
 
 void PrintError(std::string_view program, const absl::Status& status) {
   const absl::string_view message = status.message();
@@ -156,8 +179,7 @@ void PrintError(std::string_view program, const absl::Status& status) {
 }
 
 void PrintWarning(std::string_view program, std::string_view text) {
-  const absl::string_view name(program.data(), program.size());
-  WriteStderr(absl::StrCat(name, ": warning: ", OneLine(text), "\n"));
+  WriteStderr(WarningLine(program, text));
 }
 
 int Fail(std::string_view program, const absl::Status& status) {
@@ -172,13 +194,13 @@ int RunWatched(std::string_view program, EngineOptions options,
   options.progress = [&](const Progress& progress) { bar.Show(progress); };
   std::set<std::string, std::less<>> told;  // several engines may have the same to say
   options.warning = [&](std::string_view text) {
-    if (!told.emplace(text).second) return;
-    bar.Clear();
-    PrintWarning(program, text);
+    if (told.emplace(text).second) HeldWarnings() += WarningLine(program, text);
   };
   const absl::Status status = work(options, bar);
   bar.Clear();
   const bool stopped = status.ok() || absl::IsCancelled(status);
+  if (stopped) ShowWarnings();
+  HeldWarnings().clear();
   if (stopped && *options.stop) return SignalExitCode();
   return Fail(program, status);
 }

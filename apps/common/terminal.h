@@ -38,8 +38,9 @@ void PrintWarning(std::string_view program, std::string_view text);
 // Prints it; returns its exit code.
 int Fail(std::string_view program, const absl::Status& status);
 
-// Runs `work` with what every program adds to its options: they stop at a signal, print each
-// warning once and show progress in the bar, which is cleared at the end. Returns the exit code, a
+// Runs `work` with what every program adds to its options: they stop at a signal, show
+// progress in the bar, which is cleared at the end, and print each warning once, before the first
+// output; a run that fails before that says only why. Returns the exit code, a
 // signal's where one came and nothing failed; an error is shown, whether or not a signal came too.
 int RunWatched(
     std::string_view program, EngineOptions options,

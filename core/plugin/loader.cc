@@ -62,8 +62,10 @@ void ListPlugins(const fs::path& directory, std::error_code* error,
 // The sticky bit does not help: whoever can add a file can add a plugin.
 absl::Status CheckWritable(const std::string& path, const char* what, WorldWritable writable) {
   struct stat info = {};
-  if (writable == WorldWritable::kAllow || stat(path.c_str(), &info) != 0 ||
-      (info.st_mode & S_IWOTH) == 0) {
+  // What is neither a file nor a folder is never opened as a library.
+  const bool allowed = writable == WorldWritable::kAllow;
+  if (allowed || stat(path.c_str(), &info) != 0 ||
+      (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) || (info.st_mode & S_IWOTH) == 0) {
     return absl::OkStatus();
   }
   return PluginError(absl::StrFormat(

@@ -39,13 +39,21 @@ template <typename Call>
 auto Guarded(Call&& call) -> decltype(call()) {
   const DefaultFloatEnvironment environment;
   try {
-    const MemoryReserve reserve(kReservedBytes, MemoryReserve::For::kUnwinding);
     return call();
   } catch (const std::bad_alloc&) {
     return LimitError("out of memory");
   } catch (const std::exception& error) {
     return RuntimeError(absl::StrCat("unexpected exception: ", error.what()));
   }
+}
+
+// The same around calls that read files: what they parse is let go with memory kept back for it.
+template <typename Call>
+auto GuardedReading(Call&& call) -> decltype(call()) {
+  return Guarded([&] {
+    const MemoryReserve reserve(kReservedBytes, MemoryReserve::For::kUnwinding);
+    return call();
+  });
 }
 
 }  // namespace
@@ -266,7 +274,7 @@ absl::StatusOr<LoadedSequence> Engine::Impl::LoadSequence(const std::string& pat
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Open(const EngineOptions& options) {
-  return Guarded([&]() -> absl::StatusOr<std::unique_ptr<Engine>> {
+  return GuardedReading([&]() -> absl::StatusOr<std::unique_ptr<Engine>> {
     const Clock::time_point start = Clock::now();
     NG_ASSIGN_OR_RETURN(std::unique_ptr<Assembly> assembly, Assemble(options));
     return std::unique_ptr<Engine>(
@@ -278,7 +286,7 @@ Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
 absl::Status Engine::Load(const RunNeeds& needs) {
-  return Guarded([&] { return impl_->Load(needs); });
+  return GuardedReading([&] { return impl_->Load(needs); });
 }
 
 const Config& Engine::config() const { return impl_->assembly().config(); }
@@ -381,7 +389,7 @@ CacheStats Engine::cache_stats() const { return impl_->cache_stats(); }
 
 absl::StatusOr<std::vector<Completion>> Engine::Generate(std::span<const GenerateRequest> requests,
                                                          const GenerateOptions& options) {
-  return Guarded([&] { return impl_->Generate(requests, options); });
+  return GuardedReading([&] { return impl_->Generate(requests, options); });
 }
 
 absl::StatusOr<SequenceId> Engine::OpenSequence(int64_t capacity) {
@@ -422,7 +430,7 @@ absl::Status Engine::SaveSequence(SequenceId sequence, std::span<const int32_t> 
 }
 
 absl::StatusOr<LoadedSequence> Engine::LoadSequence(const std::string& path, int64_t capacity) {
-  return Guarded([&] { return impl_->LoadSequence(path, capacity); });
+  return GuardedReading([&] { return impl_->LoadSequence(path, capacity); });
 }
 
 absl::StatusOr<StepLogits> Engine::Prefill(std::span<const SequenceId> sequences,

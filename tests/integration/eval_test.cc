@@ -316,9 +316,13 @@ TEST(NgEvalCard, TimesAtDepthZeroAndAsDeepAsTheWindowGoesUnlessTold) {
 TEST(NgEvalCard, SaysWhyARowCannotRun) {
   const TempDir plugins;
   plugins.Write("ng_cache_void.so", "");
-  const std::vector<Json> rows =
-      Lines(Demo() + Arguments{"--samples=1", "--card", "--repeat=0",
-                               "--cache.paged.pool_tokens=64", "--plugins.path=" + plugins.path()});
+  const Result result = NgEval(
+      Demo() + Arguments{"--samples=1", "--card", "--repeat=0", "--cache.paged.pool_tokens=64",
+                         "--plugins.path=" + plugins.path(), "--output=jsonl"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  // By the engine that the others are compared with.
+  EXPECT_THAT(result.err, HasSubstr("not used: cache.paged.pool_tokens (cache.name = contiguous)"));
+  const std::vector<Json> rows = JsonLines(result.out);
   ASSERT_EQ(rows.size(), 15U);
   for (const Json& row : rows) {
     const std::string error = row.contains("error") ? row["error"].get<std::string>() : "";

@@ -15,6 +15,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+const nlohmann::json kNone = nlohmann::json::object();
+
 class ModelKeys : public ::testing::Test {
  protected:
   // A golden model with an edited config.json, run for one token.
@@ -33,7 +35,7 @@ class ModelKeys : public ::testing::Test {
 };
 
 TEST_F(ModelKeys, UnreadOnesAreNamedInOneWarning) {
-  const Result plain = Run({});
+  const Result plain = Run(kNone);
   EXPECT_EQ(plain.exit_code, 0) << plain.err;
   EXPECT_THAT(plain.err, Not(HasSubstr("warning")));
   const Result run = Run({{"frob", 1}, {"frab", "x"}, {"unsloth_fixed", true}});
@@ -51,7 +53,7 @@ TEST_F(ModelKeys, ThoseThatCannotBeHonouredAreRefusedUnlessIgnored) {
   const Result ignored = Run(edits, {"--model.ignore_keys=quantization_config"});
   EXPECT_EQ(ignored.exit_code, 0) << ignored.err;
   EXPECT_THAT(ignored.err, HasSubstr("is left out, as model.ignore_keys says"));
-  ExpectError(Run({}, {"--model.ignore_keys=quantisation_config"}), 2,
+  ExpectError(Run(kNone, {"--model.ignore_keys=quantisation_config"}), 2,
               {"model.ignore_keys = quantisation_config: no file of the model has the key"});
 }
 
@@ -67,7 +69,7 @@ TEST_F(ModelKeys, TensorsWithoutAPlaceAreNamed) {
 }
 
 TEST_F(ModelKeys, AHeadThatDiffersIsNotTied) {
-  const Result plain = Run({});
+  const Result plain = Run(kNone);
   const Result tied = Run({{"tie_word_embeddings", true}});
   EXPECT_EQ(tied.exit_code, 0) << tied.err;
   EXPECT_EQ(tied.out, plain.out);

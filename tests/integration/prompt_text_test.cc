@@ -105,7 +105,8 @@ TEST(BeginToken, IsThatOfTheFilesBesideTheTokenizer) {
   EXPECT_THAT(ids_of({"--message", "Hi"}), ElementsAre(1, 94, 769, 789, 778, 771, 96, 332, 752, 743,
                                                        94, 50, 769, 789, 778, 771, 96));
   temp.Write("tokenizer_config.json", "{\"tokenizer_class\": \"LlamaTokenizer\", \"odd\": 1}");
-  const Result said = NgRun({"--model.path=" + temp.path(), "--prompt", "Hi", "--dry-run"});
+  const Result said = NgRun(
+      {"--model.path=" + temp.path(), "--prompt", "Hi", "--run.max_new_tokens=1", "--dry-run"});
   EXPECT_EQ(said.exit_code, 0) << said.err;
   EXPECT_THAT(said.err, HasSubstr("ng-run: warning: "));
   EXPECT_THAT(said.err, HasSubstr("nobody reads this key: odd"));

@@ -167,7 +167,6 @@ TEST(IsaVariable, IsRefusedWhenItNamesNoLevel) {
 TEST(PromptsFile, IsRefusedAsAWholeNamingTheLine) {
   const TempDir temp;
   for (const auto& [line, exit_code, part] : std::vector<std::tuple<std::string, int, std::string>>{
-           {"", 2, "JSON"},
            {"[1]", 2, "JSON object"},
            {"{}", 2, "either \"prompt\" or \"prompt_ids\""},
            {R"({"prompt": "x", "prompt_ids": [1]})", 2, "either"},

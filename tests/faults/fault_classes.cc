@@ -279,8 +279,9 @@ void Limits(const World& world, Random& random, Case* c) {
     }
     case 1: {
       size_t largest = 64;
-      for (const auto& [name, bytes] : c->scenario->files)
+      for (const auto& [name, bytes] : c->scenario->files) {
         largest = std::max(largest, bytes.size());
+      }
       const uint64_t bytes = random.Below(largest + 100);
       c->launch.limits = {{RLIMIT_FSIZE, bytes}};
       if (Writes(*c->scenario)) c->codes.insert(7);

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <cctype>
+#include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -49,7 +49,10 @@ std::string JudgeStderr(const Case& c, const Outcome& outcome) {
   if (failed && n_errors == 0 && !(c.silent_end && outcome.code == 7)) {
     return "exit " + std::to_string(outcome.code) + " without a line";
   }
-  if (!failed && n_errors > 0) {
+  // A program that has said its error may still meet a signal that ends it at once.
+  const bool cut_short =
+      outcome.code == 128 + SIGQUIT || (outcome.code > 128 && c.launch.signals.size() > 1);
+  if (!failed && n_errors > 0 && !cut_short) {
     return "an error on stderr, and exit " + std::to_string(outcome.code);
   }
   return "";

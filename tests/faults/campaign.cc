@@ -108,9 +108,9 @@ std::vector<Planned> PlanOf(const Options& options) {
       planned.push_back({&fault, class_number, options.only_index});
       continue;
     }
-    const int64_t cases = options.cases == 0
-                              ? fault.n_short
-                              : (options.cases * fault.n_short + n_short - 1) / n_short;
+    const int64_t cases = options.cases == 0 ? fault.n_short
+                                             : (options.cases * fault.n_short + n_short - 1) /
+                                                   std::max<int64_t>(1, n_short);
     for (int64_t i = 0; i < cases; ++i) planned.push_back({&fault, class_number, i});
   }
   return planned;

@@ -31,7 +31,7 @@ const Scenario& Any(const World& world, Random& random) {
   constexpr int kHeavyPercent = 8;
   while (true) {
     const Scenario& scenario = random.Of(world.scenarios);
-    if (!scenario.heavy || random.Percent(kHeavyPercent)) return scenario;
+    if (!scenario.Is(kHeavy) || random.Percent(kHeavyPercent)) return scenario;
   }
 }
 
@@ -102,7 +102,7 @@ void AtCalls(const World& world, Random& random, Case* c) {
   const CallKind call = CountedCall(*c->scenario, random, kAllCalls);
   AddToPlan(Nth(call, 1 + random.Below(c->scenario->counts[call]), "", SignalName(signal)), c);
   c->codes.insert(128 + signal);
-  c->other_result = c->scenario->reports;
+  c->other_result = c->scenario->Is(kReports);
 }
 
 void Allocations(const World& world, Random& random, Case* c) {
@@ -110,7 +110,7 @@ void Allocations(const World& world, Random& random, Case* c) {
   const char* more = random.Percent(30) ? "+" : "";
   AddToPlan(Nth(kMalloc, 1 + random.Below(c->scenario->counts[kMalloc]), more, "ENOMEM"), c);
   c->codes.insert(5);
-  c->other_result = c->scenario->reports;
+  c->other_result = c->scenario->Is(kReports);
 }
 
 struct CallErrors {
@@ -140,7 +140,7 @@ const std::vector<CallErrors>& ErrorsOfCalls() {
 
 // One error at the Nth call of a kind.
 void AddError(Random& random, Case* c) {
-  c->other_result = c->scenario->reports;
+  c->other_result = c->scenario->Is(kReports);
   while (true) {
     const CallErrors& chosen = random.Of(ErrorsOfCalls());
     const uint64_t count = c->scenario->counts[chosen.call];
@@ -267,7 +267,7 @@ void Fifos(const World& world, Random& random, Case* c) {
 void Limits(const World& world, Random& random, Case* c) {
   Choose(world, Any(world, random), c);
   c->may_not_begin = true;
-  c->other_result = c->scenario->reports;
+  c->other_result = c->scenario->Is(kReports);
   switch (random.Below(4)) {
     case 0: {
       const uint64_t mib = 8 + random.Below(400);
@@ -279,8 +279,9 @@ void Limits(const World& world, Random& random, Case* c) {
     }
     case 1: {
       size_t largest = 64;
-      for (const auto& [name, bytes] : c->scenario->files)
+      for (const auto& [name, bytes] : c->scenario->files) {
         largest = std::max(largest, bytes.size());
+      }
       const uint64_t bytes = random.Below(largest + 100);
       c->launch.limits = {{RLIMIT_FSIZE, bytes}};
       if (Writes(*c->scenario)) c->codes.insert(7);

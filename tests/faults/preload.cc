@@ -11,11 +11,11 @@
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -74,9 +74,10 @@ void ReadPlan(const char* text) {
     char call[16];
     char from[2] = "";
     char effect[16];
-    unsigned long long first = 0;
+    uint64_t first = 0;
     int used = 0;
-    if (n_entries == kMostEntries || std::sscanf(at, "%15[a-z]:%llu%n", call, &first, &used) != 2) {
+    if (n_entries == kMostEntries ||
+        std::sscanf(at, "%15[a-z]:%" SCNu64 "%n", call, &first, &used) != 2) {
       BadPlan(text);
     }
     at += used;
@@ -144,8 +145,8 @@ void NoteWhere(Target target) {
   } else if (target.fd >= 0) {
     char link[64];
     std::snprintf(link, sizeof(link), "/proc/self/fd/%d", target.fd);
-    const long n = syscall(SYS_readlink, link, where, size);
-    where[std::max(0L, n)] = '\0';
+    const ssize_t n = readlink(link, where, size);
+    where[std::max<ssize_t>(0, n)] = '\0';
     if (target.fd <= 2) std::snprintf(where, size, "fd%d", target.fd);
   }
 }
@@ -218,12 +219,11 @@ __attribute__((constructor)) void Begin() {
   const char* const path = std::getenv("NG_FAULT_PAGE");
   const char* const text = std::getenv("NG_FAULT");
   if (path == nullptr && text == nullptr) return;
-  const long fd = path == nullptr ? -1 : syscall(SYS_open, path, O_RDWR | O_CLOEXEC);
+  const int fd = path == nullptr ? -1 : open(path, O_RDWR | O_CLOEXEC);
   if (path != nullptr && fd < 0) return;
-  void* const memory =
-      reinterpret_cast<void*>(syscall(SYS_mmap, nullptr, sizeof(FaultPage), PROT_READ | PROT_WRITE,
-                                      MAP_SHARED | (path == nullptr ? MAP_ANONYMOUS : 0), fd, 0));
-  if (fd >= 0) syscall(SYS_close, fd);
+  void* const memory = mmap(nullptr, sizeof(FaultPage), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | (path == nullptr ? MAP_ANONYMOUS : 0), fd, 0);
+  if (fd >= 0) close(fd);
   if (memory == MAP_FAILED) return;
   page = static_cast<FaultPage*>(memory);
   if (text != nullptr) ReadPlan(text);

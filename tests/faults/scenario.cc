@@ -69,7 +69,7 @@ std::vector<Scenario> Scenarios() {
        {{"steps", FileKind::kSteps}},
        {"run.ini", "prompts.jsonl", "tiny/config.json", "tiny/model.safetensors"},
        "",
-       true},
+       kTimed},
       {"load",
        "ng-run",
        {"--config", "in/run.ini", "--prompt-ids", "1 2 3 4 5 6 7 8 9", "--load-cache",
@@ -104,7 +104,8 @@ std::vector<Scenario> Scenarios() {
        with(text, {"--chat"}),
        {},
        {"text/config.json", "text/model.safetensors", "text/tokenizer.model"},
-       "Who art thou?\nAnd whence?\n"},
+       "Who art thou?\nAnd whence?\n",
+       kAnswers},
       {"long",
        "ng-run",
        {"--config", "in/run.ini", "--prompt-ids", "1 2 3", "--run.max_new_tokens=2000", "--steps",
@@ -118,9 +119,9 @@ std::vector<Scenario> Scenarios() {
        {},
        {"run.ini", "tiny/config.json", "tiny/model.safetensors"},
        "",
-       true},
-      {"dry", "ng-run", {"--config", "in/run.ini", "--dry-run"}, {}, {"run.ini"}, "", true},
-      {"list", "ng-run", {"--list-plugins"}, {}, {}, "", false, false, true},
+       kTimed},
+      {"dry", "ng-run", {"--config", "in/run.ini", "--dry-run"}, {}, {"run.ini"}, "", kTimed},
+      {"list", "ng-run", {"--list-plugins"}, {}, {}, "", kReports},
       {"ids",
        "ng-tokenize",
        {"--tokenizer", "in/text"},
@@ -151,9 +152,7 @@ std::vector<Scenario> Scenarios() {
        {},
        {"run.ini", "tiny/config.json", "tiny/model.safetensors"},
        "",
-       false,
-       false,
-       true},
+       kReports},
       {"bench",
        "ng-bench",
        {"--config", "in/run.ini", "--prompt-tokens", "32", "--decode-tokens", "8", "--repeat", "1",
@@ -161,22 +160,21 @@ std::vector<Scenario> Scenarios() {
        {},
        {"run.ini", "tiny/config.json", "tiny/model.safetensors"},
        "",
-       true,
-       true},
+       kTimed | kHeavy},
       {"plan",
        "ng-plan",
        {"--config", "in/run.ini"},
        {},
        {"run.ini", "tiny/config.json"},
        "",
-       true},
+       kTimed},
   };
 }
 
 // Runs a scenario undisturbed and keeps what came.
 void Settle(const World& world, Scenario* scenario) {
   const std::string folder = world.scratch + "/undisturbed-" + scenario->name;
-  for (int round = 0; round < (scenario->heavy ? 1 : 2); ++round) {
+  for (int round = 0; round < (scenario->Is(kHeavy) ? 1 : 2); ++round) {
     fs::remove_all(folder);
     MakeFolder(world, folder);
     const Outcome outcome = Run(LaunchOf(world, *scenario, folder));
@@ -236,7 +234,7 @@ std::string Comparable(const Scenario& scenario, const std::string& folder, std:
   for (size_t at = out.find(folder); at != std::string::npos; at = out.find(folder, at)) {
     out.erase(at, folder.size());
   }
-  if (!scenario.timed) return out;
+  if (!scenario.Is(kTimed)) return out;
   std::string comparable;
   std::istringstream lines(out);
   for (std::string line; std::getline(lines, line);) {

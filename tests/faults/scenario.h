@@ -19,6 +19,13 @@ struct OutputFile {
   FileKind kind;
 };
 
+enum Trait : unsigned {
+  kTimed = 1,    // stdout holds times
+  kHeavy = 2,    // takes seconds: chosen seldom
+  kReports = 4,  // says on stdout what could not be read or run
+  kAnswers = 8,  // answers each line of stdin, a refused one with an error line
+};
+
 // Every run has a folder of its own: in/ holds its inputs, out/ takes its outputs.
 struct Scenario {
   const char* name;
@@ -27,9 +34,9 @@ struct Scenario {
   std::vector<OutputFile> outputs;
   std::vector<const char*> inputs;  // in in/, that it reads and names
   std::string input = {};           // stdin
-  bool timed = false;               // stdout holds times
-  bool heavy = false;               // takes seconds: chosen seldom
-  bool reports = false;             // says on stdout what could not be read
+  unsigned traits = 0;              // of Trait
+
+  bool Is(Trait trait) const { return (traits & trait) != 0; }
 
   // Of the undisturbed run:
   std::string out = {};                           // Comparable

@@ -148,7 +148,8 @@ absl::Status Score(const CommandLine& line, const EngineOptions& options, const 
   if (line.card) return PrintCard(line, subject, reference, plan);
   NG_ASSIGN_OR_RETURN(const Evaluation evaluation, Evaluate(reference, candidate, plan.job));
   const auto format = line.jsonl ? EvaluationJson : EvaluationText;
-  return WriteStdout(format(subject, candidate, evaluation));
+  NG_ASSIGN_OR_RETURN(const std::string report, format(subject, candidate, evaluation));
+  return WriteStdout(report);
 }
 
 absl::Status Run(const CommandLine& line, const EngineOptions& given) {

@@ -89,31 +89,33 @@ std::string TextsText(const Subject& subject) {
 
 }  // namespace
 
-std::string EvaluationJson(const Subject& subject, const Engine* candidate,
-                           const Evaluation& evaluation) {
+absl::StatusOr<std::string> EvaluationJson(const Subject& subject, const Engine* candidate,
+                                           const Evaluation& evaluation) {
   Json json = Json::object();
   AddConfig(subject.engine, subject.cost.weights, true, &json);
   AddScored(subject, &json);
   json["perplexity"] = evaluation.perplexity;
   if (candidate != nullptr) {
+    NG_ASSIGN_OR_RETURN(const StepCost cost, candidate->CostOfStep());
     Json other = Json::object();
-    AddConfig(*candidate, candidate->CostOfStep()->weights, true, &other);
+    AddConfig(*candidate, cost.weights, true, &other);
     AddDifference(evaluation, &other);
     json["against"] = other;
   }
   return Line(json);
 }
 
-std::string EvaluationText(const Subject& subject, const Engine* candidate,
-                           const Evaluation& evaluation) {
+absl::StatusOr<std::string> EvaluationText(const Subject& subject, const Engine* candidate,
+                                           const Evaluation& evaluation) {
   std::string text =
       absl::StrFormat("%d tokens scored: %s\n", subject.n_scored, TextsText(subject));
   absl::StrAppendFormat(&text, "perplexity %.6g  %s\n", evaluation.perplexity,
                         ConfigText(subject.engine, subject.cost.weights, true));
   if (candidate == nullptr) return text;
+  NG_ASSIGN_OR_RETURN(const StepCost cost, candidate->CostOfStep());
   const Difference& difference = *evaluation.difference;
   absl::StrAppendFormat(&text, "perplexity %.6g  %s\n", difference.perplexity,
-                        ConfigText(*candidate, candidate->CostOfStep()->weights, true));
+                        ConfigText(*candidate, cost.weights, true));
   absl::StrAppendFormat(&text,
                         "change %+.3g %%; KL mean %.3g, p99 %.3g nats; equal argmax %.5g %%\n",
                         ChangePercent(evaluation), difference.kl_mean, difference.kl_p99,

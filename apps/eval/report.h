@@ -10,6 +10,7 @@
 #include "apps/eval/card.h"
 #include "apps/eval/evaluate.h"
 #include "ng/engine.h"
+#include "ng/status.h"
 
 namespace ng::eval {
 
@@ -23,11 +24,11 @@ struct Subject {
   int64_t n_scored = 0;  // in all
 };
 
-// Each ends with a newline. `candidate` may be null.
-std::string EvaluationJson(const Subject& subject, const Engine* candidate,
-                           const Evaluation& evaluation);
-std::string EvaluationText(const Subject& subject, const Engine* candidate,
-                           const Evaluation& evaluation);
+// Each ends with a newline. `candidate` may be null. Errors: LimitError.
+absl::StatusOr<std::string> EvaluationJson(const Subject& subject, const Engine* candidate,
+                                           const Evaluation& evaluation);
+absl::StatusOr<std::string> EvaluationText(const Subject& subject, const Engine* candidate,
+                                           const Evaluation& evaluation);
 
 std::string CardRowJson(const Subject& subject, const CardRow& row);
 // What stands above the rows: what was scored, the columns.

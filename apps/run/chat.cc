@@ -83,10 +83,16 @@ class Conversation {
     options.on_done = [&](int index, const Completion& completion) {
       return writer.OnDone(index, completion);
     };
-    NG_ASSIGN_OR_RETURN(std::vector<Completion> done,
-                        engine_.Generate(std::span(&request, 1), options));
-    ids_ = std::move(done[0].ids);
-    if (done[0].stop_reason == StopReason::kMaxNewTokens && !engine_.stop_ids().empty()) {
+    const int64_t held = engine_.SequenceLength(*sequence_);
+    absl::StatusOr<std::vector<Completion>> done =
+        engine_.Generate(std::span(&request, 1), options);
+    if (!done.ok()) {
+      NG_RETURN_IF_ERROR(engine_.TruncateSequence(*sequence_, held));
+      return done.status();
+    }
+    Completion& answer = done->front();
+    ids_ = std::move(answer.ids);
+    if (answer.stop_reason == StopReason::kMaxNewTokens && !engine_.stop_ids().empty()) {
       ids_.push_back(engine_.stop_ids()[0]);
     }
     return absl::OkStatus();

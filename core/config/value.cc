@@ -110,6 +110,7 @@ absl::StatusOr<std::string> AbsolutePath(std::string_view path, const ConfigEntr
   }
   std::error_code error;
   full = fs::absolute(full, error);
+  if (error == std::errc::not_enough_memory) return LimitError("out of memory");
   if (error) return EntryError(entry, "cannot be made absolute: " + error.message());
   for (const fs::path& part : full) {
     if (part == "..") return full.string();

@@ -1,4 +1,4 @@
-// Tokens that are found in a text as they stand, before anything else looks at it.
+// Added tokens: they are found in a text exactly as written, before anything else looks at it.
 #ifndef NG_CORE_TEXT_ADDED_TOKENS_H_
 #define NG_CORE_TEXT_ADDED_TOKENS_H_
 
@@ -13,16 +13,16 @@ struct AddedToken {
   int32_t id = 0;
   std::string text;
   bool special = false;      // found only where specials are parsed
-  bool single_word = false;  // not found next to a letter, digit, ...
+  bool single_word = false;  // not found next to a letter, a digit, ...
   bool lstrip = false;       // takes the spaces before it
   bool rstrip = false;       // takes the spaces after it
-  bool normalized = false;   // looked for in the normalised text
+  bool normalized = false;   // searched for in the normalised text
 };
 
 // Whether two descriptions of a token let it be found in the same texts.
 bool FoundAlike(const AddedToken& a, const AddedToken& b);
 
-// A stretch of a text: a token, or what lies between two.
+// A stretch of a text: an added token, or the text between two of them.
 struct TextFragment {
   int32_t id = -1;  // -1: text
   std::string_view text;
@@ -35,9 +35,10 @@ class AddedTokens {
   // REQUIRES: no text is empty.
   explicit AddedTokens(std::vector<AddedToken> tokens);
 
-  // The stretches of a text in order, borrowed from it, none of the text ones empty. Of tokens that
-  // begin at one place the longest is taken. One that is not parsed, or no word by itself, stays
-  // text as a whole: nothing is found within it. REQUIRES: valid UTF-8.
+  // Splits a text into its stretches, in order, borrowed from it; a stretch of text is never empty.
+  // Where several tokens begin at one place, the longest is taken. A token that is not parsed here,
+  // or that must be a word by itself and is not, stays text as a whole: no other token is found in
+  // it. REQUIRES: valid UTF-8.
   std::vector<TextFragment> Split(std::string_view text, bool parse_special) const;
 
  private:

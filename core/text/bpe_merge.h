@@ -1,4 +1,4 @@
-// Byte pair encoding: neighbouring symbols are joined, the best pair first, until no pair joins.
+// Byte pair encoding: joins neighbouring symbols, the best pair first, until no pair can be joined.
 #ifndef NG_CORE_TEXT_BPE_MERGE_H_
 #define NG_CORE_TEXT_BPE_MERGE_H_
 
@@ -12,21 +12,21 @@
 namespace ng {
 
 struct BpeSymbol {
-  int32_t id = -1;    // -1: no token
+  int32_t id = -1;    // -1: it is no token
   size_t begin = 0;   // in the text
   size_t length = 0;  // bytes, at least one
 };
 
 struct BpeMerge {
-  double rank = 0;  // the lowest joins first, the leftmost of equals
-  int32_t id = -1;  // of the symbol that comes of it
+  double rank = 0;  // the lowest joins first; among equal ranks the leftmost pair
+  int32_t id = -1;  // the id of the joined symbol
 };
 
-// What two neighbours join to, if they do.
+// The symbol that two neighbours join to, or nothing if they do not join.
 using BpeMergeOf =
     absl::FunctionRef<std::optional<BpeMerge>(const BpeSymbol& left, const BpeSymbol& right)>;
 
-// Joins in place, in O(n log n). REQUIRES: the symbols lie one after the other without gaps.
+// Joins in place, in O(n log n). REQUIRES: the symbols follow each other without gaps.
 void MergeSymbols(BpeMergeOf merge_of, std::vector<BpeSymbol>* symbols);
 
 }  // namespace ng

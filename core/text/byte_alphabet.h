@@ -1,6 +1,7 @@
 // The alphabet of byte-level BPE: each byte as one printable character.
 //
-// Printable bytes of Latin-1 stand for themselves, the others, in order, for U+0100 and up.
+// A byte that is a printable character of Latin-1 stands for itself. The other bytes, in order, are
+// the characters from U+0100 on.
 #ifndef NG_CORE_TEXT_BYTE_ALPHABET_H_
 #define NG_CORE_TEXT_BYTE_ALPHABET_H_
 
@@ -13,7 +14,7 @@ namespace ng {
 
 // The character of a byte.
 char32_t ByteLevelChar(uint8_t byte);
-// The bytes that a token spells; nothing when a character is not of the alphabet.
+// The bytes that a token spells; nothing when it has a character outside the alphabet.
 // REQUIRES: valid UTF-8.
 std::optional<std::string> ByteLevelBytes(std::string_view token);
 

@@ -20,27 +20,27 @@
 namespace ng {
 
 struct ByteBpeSpec {
-  // By id, in the byte alphabet; a token with any other character is its own text.
+  // By id, in the byte alphabet. A token with any other character stands for its own text.
   std::vector<std::string> tokens;
   // The two parts of each merge, best first.
   std::vector<std::pair<std::string, std::string>> merges;
   std::vector<AddedToken> added_tokens;  // with ids into `tokens`
   std::vector<SplitStep> split;
-  bool nfc = false;               // texts are normalised first
-  bool add_prefix_space = false;  // before a text that does not begin with one
-  bool ignore_merges = false;     // a piece that is a token is that token
-  std::vector<int32_t> prefix;    // what add_special puts around a text
-  std::vector<int32_t> suffix;
-  int64_t n_added = 0;  // tokens at the end that a file beside the tokenizer names
+  bool nfc = false;               // texts are brought into normal form C first
+  bool add_prefix_space = false;  // put before a text that does not begin with a space
+  bool ignore_merges = false;     // a piece that is a token is not built by merges
+  std::vector<int32_t> prefix;    // add_special puts these before a text
+  std::vector<int32_t> suffix;    // and these after it
+  int64_t n_added = 0;            // the last tokens, which a file beside the tokenizer adds
 };
 
-// The two parts of a merge that is written "left right"; nothing when it is not.
+// The two parts of a merge that is written "left right"; nothing for any other text.
 std::optional<std::pair<std::string, std::string>> ParseMerge(std::string_view merge);
 
 class ByteBpeTokenizer : public Tokenizer {
  public:
-  // `path` is what errors name. Errors: ModelFileError (a token that is empty, no UTF-8 or there
-  // twice; a merge whose parts or result are no tokens, or that makes a special one).
+  // Errors name `path`. Errors: ModelFileError: a token is empty, is not UTF-8 or occurs twice; a
+  // part or the result of a merge is not a token; a merge makes a special token.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(ByteBpeSpec spec,
                                                            const std::string& path);
 
@@ -63,18 +63,18 @@ class ByteBpeTokenizer : public Tokenizer {
   absl::Status LoadTokens();
   absl::Status LoadMerges();
   void LoadAddedTokens();
-  // Both stop when there are more than `most` ids.
+  // Both stop when they have more than `most` ids.
   absl::Status EncodeFragment(std::string_view text, int64_t most, std::vector<int32_t>* ids) const;
   absl::Status EncodePiece(std::string_view piece, int64_t most, std::vector<int32_t>* ids) const;
 
   ByteBpeSpec spec_;  // without tokens and merges once they are loaded
   std::string path_;
   std::vector<std::string> token_bytes_;  // by id
-  int64_t longest_ = 1;                   // bytes of a token
-  // What merging can come to: the tokens of the byte alphabet that are not special, by their bytes.
+  int64_t longest_ = 1;                   // bytes of the longest token
+  // The tokens that merging can make: those of the byte alphabet that are not special, by bytes.
   absl::flat_hash_map<std::string, int32_t> plain_ids_;
   std::array<int32_t, 256> byte_ids_;  // -1: none
-  // (left id, right id) -> rank and id of what they join to
+  // (left id, right id) -> rank and id of the joined token
   absl::flat_hash_map<std::pair<int32_t, int32_t>, std::pair<int32_t, int32_t>> merges_;
   AddedTokens raw_added_;
   AddedTokens normalized_added_;

@@ -16,8 +16,8 @@ namespace ng {
 
 class CharTokenizer : public Tokenizer {
  public:
-  // A pickled dictionary with "itos", which gives each id from 0 on its character, and "stoi", the
-  // other way round; "vocab_size", where it is there, counts them. `path` is what errors name.
+  // Reads a pickled dictionary: "itos" gives each id, from 0 on, its character; "stoi" is the other
+  // way round; "vocab_size" may be absent and counts the characters. Errors name `path`.
   // Errors: ModelFileError.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> FromMetaPickle(std::string_view bytes,
                                                                    const std::string& path);
@@ -25,7 +25,7 @@ class CharTokenizer : public Tokenizer {
   int64_t vocab_size() const override { return static_cast<int64_t>(chars_.size()); }
   int64_t longest_token() const override { return 4; }
   bool knows_ends() const override { return false; }
-  // There are no special tokens. Errors: UsageError, also for a character that is not in the list.
+  // There are no special tokens. A character that is not in the list is a UsageError too.
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text,
                                               const EncodeOptions& options) const override;
   absl::StatusOr<std::vector<int32_t>> EncodeAsReference(
@@ -37,7 +37,7 @@ class CharTokenizer : public Tokenizer {
  private:
   explicit CharTokenizer(std::string path) : path_(std::move(path)) {}
   absl::Status Load(std::string_view bytes);
-  // `size`: null where the file does not count its characters.
+  // `size` is null when the file does not count its characters.
   absl::Status CheckAgainst(const PickleDict& stoi, const PickleValue* size) const;
 
   std::string path_;

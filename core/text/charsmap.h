@@ -2,7 +2,7 @@
 //
 // The map is a little-endian 32-bit byte count, that many bytes of a double-array trie over UTF-8
 // keys, and NUL-terminated replacements that the trie's values point at. The library follows both
-// without looking at their ends; real maps never lead it astray, damaged ones do.
+// without checking where they end. A damaged map would make it read outside of the map.
 #ifndef NG_CORE_TEXT_CHARSMAP_H_
 #define NG_CORE_TEXT_CHARSMAP_H_
 
@@ -12,7 +12,7 @@
 
 namespace ng {
 
-// An empty map is valid: no normalisation. Errors: ModelFileError, without a file's name.
+// An empty map is valid and means no normalisation. Errors: ModelFileError, without a file name.
 absl::Status CheckCharsMap(std::string_view charsmap);
 
 }  // namespace ng

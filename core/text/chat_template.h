@@ -1,8 +1,8 @@
 // Chat templates: a conversation -> ids.
 //
-// A template is data: the text around what a system, a user and an answer say, in which the
-// literals of its special tokens stand for their ids. What people say is encoded without parsing
-// specials, so nothing a user types can open or close a turn.
+// A template is data: the text around what the system, the user and the model say. In this text the
+// literals of special tokens become their ids. What people say is encoded without parsing special
+// tokens, so nothing that a user types can open or close a turn.
 #ifndef NG_CORE_TEXT_CHAT_TEMPLATE_H_
 #define NG_CORE_TEXT_CHAT_TEMPLATE_H_
 
@@ -23,29 +23,30 @@ const char* ChatTemplateNames();
 
 struct ChatTemplateRow;  // one template as data
 
-// A template by name, and what one model's own form of it does differently.
+// A template by its name, and what the form of it that one model has does differently.
 struct ChatTemplateChoice {
   std::string_view name;
-  std::string_view default_system = {};  // said where a conversation has no system text
-  std::string_view before_again = {};    // stands between a closed answer and the next turn
+  std::string_view default_system = {};  // the system text of a conversation that has none
+  std::string_view before_again = {};    // the text between a finished answer and the next turn
 };
 
 class ChatTemplate {
  public:
   static constexpr int64_t kAnyLength = std::numeric_limits<int64_t>::max();
 
-  // Binds a template to a tokenizer, which must have its special tokens and outlive it.
+  // Binds a template to a tokenizer. The tokenizer must have the template's special tokens and must
+  // outlive it.
   // Errors: UsageError naming the template and the token that is missing.
   static absl::StatusOr<ChatTemplate> Bind(const ChatTemplateChoice& choice,
                                            const Tokenizer& tokenizer);
-  // The template that a tokenizer's special tokens alone tell: "niels", or "none".
+  // The template that can be told from a tokenizer's special tokens alone: "niels", or "none".
   static std::string_view Recognise(const Tokenizer& tokenizer);
 
-  // The beginning of a conversation, up to where the answer begins. An empty system text is none.
-  // `most` as EncodeOptions has it.
+  // The beginning of a conversation, up to where the answer begins. An empty system text means that
+  // there is none. `most` is that of EncodeOptions.
   absl::StatusOr<std::vector<int32_t>> FirstTurn(std::string_view system, std::string_view user,
                                                  int64_t most = kAnyLength) const;
-  // What a further turn adds once the last answer has been closed by eot().
+  // What a further turn adds after eot() has closed the last answer.
   absl::StatusOr<std::vector<int32_t>> NextTurn(std::string_view user,
                                                 int64_t most = kAnyLength) const;
   // The id that ends an answer.

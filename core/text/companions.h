@@ -18,27 +18,28 @@
 namespace ng {
 
 struct Companions {
-  std::string path;             // tokenizer_config.json, or another that is there
-  std::string tokenizer_class;  // without "Fast"; empty: not said
+  std::string path;             // tokenizer_config.json, or the file that exists in its place
+  std::string tokenizer_class;  // without "Fast"; empty: no file says it
   std::optional<bool> add_bos_token;
   std::optional<bool> add_eos_token;
   std::optional<bool> add_prefix_space;
   std::optional<bool> legacy;
-  // Empty: there is none.
+  // Empty: the tokenizer has no such token.
   std::string bos_token = "<s>";
   std::string eos_token = "</s>";
-  std::vector<AddedToken> added;  // those that a file gives an id, in the order of their ids
-  // added_tokens.json gave them: a tokenizer.json knows better how they are found.
+  std::vector<AddedToken> added;  // the tokens that a file gives an id, in the order of their ids
+  // `added` is from added_tokens.json, which has ids only. If a tokenizer.json has the same tokens,
+  // it says how they are found.
   bool only_ids = false;
 };
 
-// Nothing where none of the files is there. Keys that nobody knows are for `policy`; of those that
-// are known, what changes no id is not kept.
+// Returns nothing where none of the files exists. `policy` decides about keys that nobody knows.
+// Known keys that change no id are not kept.
 absl::StatusOr<std::optional<Companions>> ReadCompanions(const std::string& folder,
                                                          KeyPolicy& policy);
 
-// That add_bos_token and add_eos_token are what a tokenizer.json at `path` does, which counts; else
-// it is worth a word.
+// Checks that add_bos_token and add_eos_token say the same as the tokenizer.json at `path`. The
+// tokenizer.json counts; where they differ, the user is told.
 absl::Status CheckAgreement(const Companions& companions, const TextEnds& ends,
                             const std::string& path, const KeyPolicy& policy);
 

@@ -16,33 +16,32 @@
 
 namespace ng {
 
-// Each field is the key of the same name; an absent key leaves it empty.
+// Each field holds the key of the same name. It is empty when the key is absent.
 struct GgufVocabulary {
   std::string model;                // "llama": SentencePiece's BPE; "gpt2": byte-level BPE
-  std::string pre;                  // of gpt2: how a text is split; absent: "default"
+  std::string pre;                  // gpt2: how a text is split; absent: "default"
   std::vector<std::string> tokens;  // by id
   std::vector<float> scores;        // [tokens]; llama needs them, gpt2 has none
   std::vector<int32_t> token_type;  // [tokens] as PieceType; absent: all are normal
-  std::vector<std::string> merges;  // of gpt2: "left right", best first
+  std::vector<std::string> merges;  // gpt2: "left right", best first
   std::optional<int64_t> bos_token_id;
   std::optional<int64_t> eos_token_id;
-  std::optional<bool> add_bos_token;     // absent: true for llama and the Llama-3 pre, else false
+  std::optional<bool> add_bos_token;     // absent: true for llama and Llama 3's pre, else false
   std::optional<bool> add_eos_token;     // absent: false
-  std::optional<bool> add_space_prefix;  // of llama; absent: true
+  std::optional<bool> add_space_prefix;  // llama; absent: true
 };
 
 // Whether a GGUF file holds a vocabulary at all.
 bool HasVocabulary(const GgufMetadata& metadata);
 
-// Reads the keys. Errors: ModelFileError naming the key that is missing or of another type.
+// Reads the keys. Errors: ModelFileError naming the key that is missing or has another type.
 absl::StatusOr<GgufVocabulary> ReadGgufVocabulary(const GgufMetadata& metadata);
 
-// `path` is what errors name. Errors: ModelFileError naming the key, the value found and what is
-// supported.
+// Errors: ModelFileError naming `path`, the key, the value found and what is supported.
 absl::StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(GgufVocabulary vocabulary,
                                                          const std::string& path);
 
-// Both: the tokenizer that a GGUF file holds.
+// Does both: makes the tokenizer that a GGUF file holds.
 absl::StatusOr<std::unique_ptr<Tokenizer>> ReadGgufTokenizer(const GgufMetadata& metadata);
 
 }  // namespace ng

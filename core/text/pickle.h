@@ -1,7 +1,7 @@
-// Python's pickle format, as far as plain data goes: integers, short strings, dictionaries.
+// The part of Python's pickle format that is plain data: integers, short strings, dictionaries.
 //
-// Pickle is a program that builds objects. Only the instructions that build these three are
-// followed; one that would name, call or build anything else is refused.
+// A pickle is a program that builds objects. Only the instructions that build these three kinds are
+// followed. An instruction that names, calls or builds anything else is refused.
 #ifndef NG_CORE_TEXT_PICKLE_H_
 #define NG_CORE_TEXT_PICKLE_H_
 
@@ -16,12 +16,12 @@
 namespace ng {
 
 struct PickleEntry;
-// In the order of the file. A key may be there again: the later one counts.
+// In the order of the file. A key may occur again; then the later one counts.
 using PickleDict = std::vector<PickleEntry>;
 
 struct PickleValue {
   std::variant<int64_t, std::string, PickleDict> value;
-  int depth = 0;  // of dictionaries in dictionaries
+  int depth = 0;  // how deep dictionaries are nested
 };
 
 struct PickleEntry {
@@ -29,8 +29,8 @@ struct PickleEntry {
   PickleValue value;
 };
 
-// Protocols 2 to 5. `path` is what errors name. Errors: ModelFileError (no such file, or an
-// instruction that is not followed, with its offset).
+// Reads protocols 2 to 5. Errors: ModelFileError naming `path`: it is not such a file, or has an
+// instruction that is not followed, with its offset.
 absl::StatusOr<PickleValue> ReadPickle(std::string_view bytes, const std::string& path);
 
 }  // namespace ng

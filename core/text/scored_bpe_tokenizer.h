@@ -1,7 +1,7 @@
 // ScoredBpeTokenizer: SentencePiece's BPE from plain tokens and scores, as GGUF files hold it.
 //
-// Ids are those of llama.cpp: of two neighbours that join to a token, those with the best score
-// join first; a character without a token becomes its bytes.
+// Ids are those of llama.cpp. Two neighbours that form a token are joined; the pair whose token has
+// the best score is joined first. A character without a token becomes its bytes.
 #ifndef NG_CORE_TEXT_SCORED_BPE_TOKENIZER_H_
 #define NG_CORE_TEXT_SCORED_BPE_TOKENIZER_H_
 
@@ -25,15 +25,15 @@ struct ScoredBpeSpec {
   std::vector<std::string> tokens;  // by id; a space is U+2581
   std::vector<float> scores;        // [tokens]
   std::vector<PieceType> types;     // [tokens]
-  bool add_space_prefix = true;     // before a text, and before what follows a special token
-  std::vector<int32_t> prefix;      // what add_special puts around a text
-  std::vector<int32_t> suffix;
+  bool add_space_prefix = true;     // a space before a text, and after a special token
+  std::vector<int32_t> prefix;      // add_special puts these before a text
+  std::vector<int32_t> suffix;      // and these after it
 };
 
 class ScoredBpeTokenizer : public Tokenizer {
  public:
-  // `path` is what errors name. Errors: ModelFileError (a token that is empty, no UTF-8 or there
-  // twice; a score that is no number; a byte token that names no byte).
+  // Errors name `path`. Errors: ModelFileError: a token is empty, is not UTF-8 or occurs twice; a
+  // score is not a number; a byte token names no byte.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(ScoredBpeSpec spec,
                                                            const std::string& path);
 
@@ -53,10 +53,10 @@ class ScoredBpeTokenizer : public Tokenizer {
   ScoredBpeTokenizer(ScoredBpeSpec spec, std::string path);
   absl::Status Load();
   absl::Status AddToken(int32_t id, std::vector<AddedToken>* added);
-  // nullptr: nothing is parsed.
+  // If `parsed` is null, no added token is found.
   absl::StatusOr<std::vector<int32_t>> EncodeWith(const AddedTokens* parsed, std::string_view text,
                                                   const EncodeOptions& options) const;
-  // Stops when there are more than `most` ids.
+  // Stops when it has more than `most` ids.
   absl::Status EncodeFragment(std::string_view text, int64_t most, std::vector<int32_t>* ids) const;
   absl::Status EncodePart(std::string_view text, std::vector<int32_t>* ids) const;
   int32_t PlainId(std::string_view token) const;  // -1: none
@@ -64,11 +64,11 @@ class ScoredBpeTokenizer : public Tokenizer {
   ScoredBpeSpec spec_;  // without tokens once they are loaded
   std::string path_;
   std::vector<std::string> token_bytes_;  // by id
-  int64_t longest_ = 1;                   // bytes of a token
+  int64_t longest_ = 1;                   // bytes of the longest token
   bool parts_at_spaces_ = true;           // no token has a space behind another character
-  absl::flat_hash_map<std::string, int32_t> plain_ids_;   // what merging can come to
+  absl::flat_hash_map<std::string, int32_t> plain_ids_;   // tokens that merging can make
   std::array<int32_t, 256> byte_ids_;                     // -1: none
-  AddedTokens added_;                                     // what is looked for in a text
+  AddedTokens added_;                                     // tokens to find in a text
   std::map<std::string, int32_t, std::less<>> specials_;  // control and user-defined tokens
 };
 

@@ -1,8 +1,8 @@
 // The SentencePiece library behind a plain interface.
 //
 // Its header and Abseil's do not compile in one translation unit (both define absl::string_view),
-// so this header names neither, and only its .cc includes the library's. The library is kept
-// silent, and no exception passes.
+// so this header names neither, and only its .cc includes the library's header. The library prints
+// nothing here, and no exception leaves these functions.
 //
 // Thread: const methods may be called from any thread.
 #ifndef NG_CORE_TEXT_SENTENCEPIECE_LIBRARY_H_
@@ -21,7 +21,7 @@ class SentencePieceProcessor;
 
 namespace ng {
 
-// Functions that can fail return the reason, empty when there is none.
+// Functions that can fail return the reason of the failure, or an empty text.
 class SentencePieceLibrary {
  public:
   SentencePieceLibrary();
@@ -29,7 +29,7 @@ class SentencePieceLibrary {
   SentencePieceLibrary& operator=(SentencePieceLibrary&&) noexcept;
   ~SentencePieceLibrary();
 
-  // REQUIRES: before all else, once.
+  // REQUIRES: called once, before all other functions.
   [[nodiscard]] std::string Load(std::string_view model);
 
   int32_t vocab_size() const;
@@ -38,7 +38,7 @@ class SentencePieceLibrary {
   std::string_view Piece(int32_t id) const;
 
   [[nodiscard]] std::string Encode(std::string_view text, std::vector<int32_t>* ids) const;
-  // REQUIRES: ids of the vocabulary.
+  // REQUIRES: all ids are in the vocabulary.
   [[nodiscard]] std::string Decode(std::span<const int32_t> ids, std::string* text) const;
 
  private:

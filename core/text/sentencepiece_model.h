@@ -1,8 +1,8 @@
-// The bytes of a SentencePiece .model file: what the library does not check, and what it cannot be
-// asked to change.
+// The bytes of a SentencePiece .model file: checks what the library does not check, and changes
+// what the library has no option to change.
 //
-// The file is a serialized protobuf message (the library's sentencepiece_model.proto). It is walked
-// here field by field over the bounds-checked cursor.
+// The file is a serialized protobuf message (the library's sentencepiece_model.proto). It is read
+// here field by field through the bounds-checked cursor.
 #ifndef NG_CORE_TEXT_SENTENCEPIECE_MODEL_H_
 #define NG_CORE_TEXT_SENTENCEPIECE_MODEL_H_
 
@@ -34,18 +34,21 @@ struct Piece {
 // The byte that a byte piece "<0xNN>" stands for; nothing for any other text.
 std::optional<char> ByteOfPiece(std::string_view piece);
 
-// The vocabulary, by id. Errors (ModelFileError, beginning with `path`): not such a message, no
-// piece, a piece that is empty or no UTF-8 text, no piece or several for the unknown, a damaged
-// normalisation map (the library would read outside of it), a denormaliser (not supported: what a
-// token adds to a text would depend on the rest of it).
+// The vocabulary, by id. Errors: ModelFileError beginning with `path`, when
+// - the bytes are no such message, or it has no piece;
+// - a piece is empty or is not UTF-8;
+// - there is no piece for unknown text, or several;
+// - the normalisation map is damaged (the library would read outside of it);
+// - there is a denormaliser. It is not supported, because what a token adds to a text would then
+//   depend on the rest of the text.
 absl::StatusOr<std::vector<Piece>> ReadSentencePieceModel(std::string_view bytes,
                                                           const std::string& path);
 
-// What a model says of itself beside its pieces.
+// What a model says about itself beside its pieces.
 struct SentencePieceTraits {
   bool bpe = false;
   bool byte_fallback = false;    // a character without a piece becomes its bytes
-  bool normalises = false;       // has a normalisation map
+  bool normalises = false;       // it has a normalisation map
   bool add_dummy_prefix = true;  // a space is put before a text
   bool remove_extra_whitespaces = true;
 
@@ -55,14 +58,15 @@ struct SentencePieceTraits {
 // REQUIRES: ReadSentencePieceModel accepts `bytes`.
 SentencePieceTraits ReadSentencePieceTraits(std::string_view bytes);
 
-// What a model is changed to; everything that is not named stays the same, scores included.
+// The changes to a model. Everything that is not named here stays the same, also the scores.
 struct SentencePieceChange {
   // User-defined pieces become control pieces, which the library never finds in a text.
   bool hide_user_defined = false;
   bool no_dummy_prefix = false;
 };
-// The model's samples of itself are left out: they may not hold any more, and the unchanged model
-// has been checked against them. REQUIRES: ReadSentencePieceModel accepts `bytes`.
+// The bytes of the changed model. They lack the model's self-test samples: these may be wrong for
+// the changed model, and the unchanged model has been checked against them. REQUIRES:
+// ReadSentencePieceModel accepts `bytes`.
 std::string Changed(std::string_view bytes, const SentencePieceChange& change);
 
 }  // namespace ng

@@ -1,10 +1,11 @@
 // SentencePieceTokenizer: a SentencePiece .model file (unigram, BPE, word, char).
 //
-// Two processors stand behind it. The reference one is the library on the file as it is: it parses
-// user-defined symbols wherever they stand in a text. The plain one is the library on the same
-// model with its user-defined pieces made control pieces, which are never found in a text: what a
-// user types never yields a special id, and all else is encoded alike. A user-defined piece that is
-// plain text and no marker is left out there too; its characters are encoded by other pieces.
+// It uses two processors. The reference processor is the library with the file as it is: it parses
+// user-defined symbols anywhere in a text. The plain processor is the library with the same model,
+// but the user-defined pieces are made control pieces, which are never found in a text. So what a
+// user types never gives a special id, and everything else is encoded in the same way. A
+// user-defined piece that is plain text and not a marker is not found there either; other pieces
+// encode its characters.
 #ifndef NG_CORE_TEXT_SENTENCEPIECE_TOKENIZER_H_
 #define NG_CORE_TEXT_SENTENCEPIECE_TOKENIZER_H_
 
@@ -25,7 +26,7 @@ namespace ng {
 
 class SentencePieceTokenizer : public Tokenizer {
  public:
-  // `path` is what errors name, `use` what the files beside the model say. Errors: ModelFileError.
+  // Errors name `path`; `use` is what the files beside the model say. Errors: ModelFileError.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> FromBytes(std::string_view bytes,
                                                               const std::string& path,
                                                               SentencePieceUse use = {});
@@ -55,12 +56,12 @@ class SentencePieceTokenizer : public Tokenizer {
   absl::StatusOr<std::vector<int32_t>> EncodeWith(const SentencePieceLibrary& library,
                                                   std::string_view text,
                                                   const EncodeOptions& options) const;
-  // A stretch of a text, `first` where the whole text begins with it: appends its ids.
+  // Appends the ids of a stretch of a text. `first`: the whole text begins with it.
   absl::Status EncodeStretch(const SentencePieceLibrary& library, std::string_view text, bool first,
                              int64_t most, std::vector<int32_t>* ids) const;
   absl::Status EncodePart(const SentencePieceLibrary& library, std::string_view text,
                           std::vector<int32_t>* ids) const;
-  // Whether any whole encoding of the text has more ids than are asked for; `ids` are then more.
+  // Whether the text surely has more than `most` ids; then `ids` gets more than `most`.
   absl::StatusOr<bool> IsTooLong(const SentencePieceLibrary& library, std::string_view text,
                                  int64_t most, std::vector<int32_t>* ids) const;
 
@@ -73,7 +74,7 @@ class SentencePieceTokenizer : public Tokenizer {
   std::vector<std::string> token_bytes_;       // by id
   std::map<std::string, int32_t, std::less<>> specials_;
   int64_t n_pieces_ = 0;
-  int64_t longest_ = 1;           // bytes of a piece, a space as the library has it
+  int64_t longest_ = 1;           // bytes of the longest piece, a space as the library has it
   bool parts_at_spaces_ = false;  // a text can be encoded in parts that begin with a space
 };
 

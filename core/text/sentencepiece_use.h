@@ -1,9 +1,9 @@
-// How transformers uses a SentencePiece model, by the files beside it: what it puts around a text,
-// where it puts a space before it, which tokens it adds.
+// How transformers uses a SentencePiece model, according to the files beside it: what it puts
+// around a text, where it adds a space, and which tokens it adds.
 //
-// tokenizer.json comes before tokenizer_config.json, as in transformers 5: its post-processor says
-// what begins and ends a text. LlamaTokenizer has a way of its own with spaces, whatever
-// tokenizer.json says, but not for the families that transformers gives another class.
+// tokenizer.json counts more than tokenizer_config.json, as in transformers 5: its post-processor
+// says what begins and ends a text. LlamaTokenizer treats spaces in its own way, whatever
+// tokenizer.json says, except for the families that transformers gives another class.
 #ifndef NG_CORE_TEXT_SENTENCEPIECE_USE_H_
 #define NG_CORE_TEXT_SENTENCEPIECE_USE_H_
 
@@ -19,10 +19,10 @@
 
 namespace ng {
 
-// Where a space is put. A stretch is a text, or what of it lies between special tokens.
+// Where a space is added. A stretch is a whole text, or the part of it between special tokens.
 enum class SpacePrefix {
   kModels,  // before every stretch, if the model's own normaliser does it
-  kEach,    // before every stretch that does not begin with one
+  kEach,    // before every stretch that does not begin with a space
   kFirst,   // the same, but not after a special token
   kNever,
 };
@@ -30,12 +30,12 @@ enum class SpacePrefix {
 struct SentencePieceUse {
   SpacePrefix space_prefix = SpacePrefix::kModels;
   std::optional<TextEnds> ends;  // nothing: no file says what begins and ends a text
-  // What is found in a text as it stands, the model's control pieces too; ids may be beyond the
-  // model's pieces. Empty: nothing is.
+  // The tokens that are found in a text as written, the model's control pieces too. Ids may be
+  // beyond the model's pieces.
   std::vector<AddedToken> added;
 };
 
-// Nothing but defaults where `folder` has no such files. Errors: ModelFileError; what the files ask
+// Returns the defaults where `folder` has no such files. Errors: ModelFileError. What the files ask
 // for and the model cannot do is refused by name.
 absl::StatusOr<SentencePieceUse> ReadSentencePieceUse(const std::string& folder,
                                                       const std::vector<Piece>& pieces,

@@ -1,6 +1,6 @@
 // The patterns by which byte-level BPE splits a text into pieces before it merges.
 //
-// Written as scanners and not as regular expressions: one pass over the text, no recursion, no
+// They are scanners and not regular expressions: one pass over the text, no recursion, and no
 // backtracking over more than one run of spaces. Thread: any.
 #ifndef NG_CORE_TEXT_SPLIT_PATTERN_H_
 #define NG_CORE_TEXT_SPLIT_PATTERN_H_
@@ -14,7 +14,7 @@
 
 namespace ng {
 
-// One way to split. A tokenizer applies several in turn, each to the pieces of the one before.
+// One way to split. A tokenizer applies several in turn; each splits the pieces of the one before.
 enum class SplitStep {
   kGpt2,
   kLlama3,
@@ -25,14 +25,14 @@ enum class SplitStep {
   kPunctuation,  // [\p{P}$+<=>^~|]+
 };
 
-// The step whose regular expression this is, character by character; nothing for any other.
+// The step that has exactly this regular expression; nothing for any other text.
 std::optional<SplitStep> SplitStepOf(std::string_view regex);
-// The names of those that are known, for errors.
+// The names of the known patterns, for errors.
 std::string SplitPatternNames();
 
-// Hands out the pieces of a text in order until `take` says that it wants no more, and whether it
-// took all. Together they are the text, and they borrow from it. With no steps the text is one
-// piece. Keeps nothing, however long the text. REQUIRES: valid UTF-8.
+// Gives `take` the pieces of a text, in order, until it returns false. Returns whether it took all.
+// Together the pieces are the text; they borrow from it. With no steps the whole text is one piece.
+// Takes no memory, however long the text is. REQUIRES: valid UTF-8.
 bool SplitText(std::string_view text, std::span<const SplitStep> steps,
                absl::FunctionRef<bool(std::string_view)> take);
 

@@ -1,7 +1,7 @@
-// The chat template that a model brings along: a Jinja program in its metadata.
+// The chat template that a model brings with it: a Jinja program in its metadata.
 //
-// It is not run. It is recognised when it is, byte for byte, one of those whose conversations a
-// named template writes.
+// The program is not run. It is recognised when it is, byte for byte, one of the published programs
+// for which ng has a named template that writes the same conversations.
 #ifndef NG_CORE_TEXT_TEMPLATE_METADATA_H_
 #define NG_CORE_TEXT_TEMPLATE_METADATA_H_
 
@@ -22,13 +22,13 @@ struct TemplateMetadata {
   bool operator==(const TemplateMetadata&) const = default;
 };
 
-// chat_template.jinja in a model folder, else "chat_template" of tokenizer_config.json; nothing
-// where there is neither. Errors: ModelFileError.
+// Reads chat_template.jinja in a model folder, otherwise "chat_template" of tokenizer_config.json.
+// Returns nothing where neither exists. Errors: ModelFileError.
 absl::StatusOr<std::optional<TemplateMetadata>> FindTemplateMetadata(const std::string& folder);
-// The same of a GGUF file: its tokenizer.chat_template.
+// The same for a GGUF file, which has the key tokenizer.chat_template.
 absl::StatusOr<std::optional<TemplateMetadata>> FindTemplateMetadata(const GgufMetadata& metadata);
 
-// The template that a text is; nothing for any other text.
+// The named template for this program; nothing for any other text.
 std::optional<ChatTemplateChoice> RecogniseTemplate(std::string_view text);
 
 }  // namespace ng

@@ -1,4 +1,4 @@
-// What every tokenizer checks of what it is handed.
+// What every tokenizer checks about its input.
 #ifndef NG_CORE_TEXT_TEXT_CHECKS_H_
 #define NG_CORE_TEXT_TEXT_CHECKS_H_
 
@@ -11,9 +11,9 @@
 
 namespace ng {
 
-// Errors: UsageError, not valid UTF-8.
+// Errors: UsageError when the text is not valid UTF-8.
 absl::Status CheckText(std::string_view text);
-// Errors: UsageError, an id outside [0, vocab_size). `path` names the tokenizer.
+// Errors: UsageError for an id outside [0, vocab_size). `path` names the tokenizer.
 absl::Status CheckIds(std::span<const int32_t> ids, int64_t vocab_size, const std::string& path);
 
 }  // namespace ng

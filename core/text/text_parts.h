@@ -1,6 +1,6 @@
-// Where a long text can be cut so that its parts encode as the whole does: before a space behind
-// another character, where no token has such a place within it. What is merged of a text takes many
-// times its memory; of a part it does not matter.
+// Where a long text can be cut so that its parts have the same ids as the whole text: before a
+// space that follows another character, if no token contains such a place. Merging takes many times
+// the memory of the text that is merged; for a short part this does not matter.
 #ifndef NG_CORE_TEXT_TEXT_PARTS_H_
 #define NG_CORE_TEXT_TEXT_PARTS_H_
 
@@ -13,14 +13,14 @@ namespace ng {
 inline constexpr char kShownSpace[] = "\u2581";
 inline constexpr size_t kPartBytes = size_t{1} << 16;
 
-// Whether a token has a space, shown or not, behind another character.
+// Whether a token has a space, shown or not, after another character.
 bool SpansASpace(std::string_view token);
 
-// Where a part ends that has about kPartBytes: before `space`. The text's end where it has no such
+// Where a part of about kPartBytes ends: before a `space`. The end of the text if it has no such
 // place.
 size_t EndOfPart(std::string_view text, std::string_view space);
 
-// The end of the character that has the byte before `at`. REQUIRES: valid UTF-8.
+// The end of the character to which the byte before `at` belongs. REQUIRES: valid UTF-8.
 size_t EndOfCharacter(std::string_view text, size_t at);
 
 }  // namespace ng

@@ -20,15 +20,15 @@
 namespace ng {
 
 struct EncodeOptions {
-  // Literals of special tokens in the text become the special ids. Off: what a user types never
-  // yields a special id.
+  // Literals of special tokens in the text become the special ids. When it is off, what a user
+  // types never gives a special id.
   bool parse_special = false;
   // Add the begin/end tokens that the tokenizer's own files ask for.
   bool add_special = false;
-  // The text stands behind a special token: it is not where the whole text begins.
+  // The text follows a special token, so the whole text does not begin here.
   bool continues = false;
-  // More ids than this are of no use. A result that has more of them may be of a part of the text:
-  // the rest of it has not been looked at.
+  // The caller has no use for more ids than this. A result with more ids may cover only a part of
+  // the text.
   int64_t most = std::numeric_limits<int64_t>::max();
 };
 
@@ -37,12 +37,13 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   virtual int64_t vocab_size() const = 0;
-  // How many of them, the last ones, are not the tokenizer's own: files beside it name them, and a
-  // model may lack their rows.
+  // How many tokens at the end are not the tokenizer's own: a file beside it adds them, and a model
+  // may lack their rows.
   virtual int64_t n_added() const { return 0; }
   // The most bytes of a text that one token stands for.
   virtual int64_t longest_token() const = 0;
-  // Whether the tokenizer's own files say what begins and ends a text; else add_special is refused.
+  // Whether the tokenizer's own files say what begins and ends a text. If not, add_special is
+  // refused.
   virtual bool knows_ends() const = 0;
   // Whether files beside it say what transformers does with the space before a stretch of text.
   virtual bool spaces_as_transformers() const { return false; }
@@ -55,13 +56,13 @@ class Tokenizer {
   // The reference's own decoding of a whole id list: valid UTF-8, special tokens as literals.
   // Errors: UsageError for an id outside the vocabulary.
   virtual absl::StatusOr<std::string> Decode(std::span<const int32_t> ids) const = 0;
-  // The bytes that one token adds to a text, for streaming; valid as long as the tokenizer. Over
-  // the tokens of a completion they concatenate to Decode(prompt + completion) without its
+  // The bytes that one token adds to a text, for streaming; valid as long as the tokenizer. The
+  // bytes of all tokens of a completion, joined, are Decode(prompt + completion) without its
   // beginning Decode(prompt), with two exceptions:
-  // - invalid UTF-8 is kept here; Decode replaces it, as its format's reference does (to which two
-  //   byte tokens with a control token between them make no character);
-  // - Decode drops the space before the first word of a whole text, and here it stays: the two
-  //   differ by it where the prompt decodes to nothing (a lone <s>).
+  // - Invalid UTF-8 is kept here. Decode replaces it, as the format's reference does. (For the
+  //   reference, two byte tokens with a control token between them make no character.)
+  // - Decode drops the space before the first word of a whole text; here it stays. This matters
+  //   only where the prompt decodes to nothing (a lone <s>).
   // Control tokens add nothing. REQUIRES: 0 <= id < vocab_size().
   virtual std::string_view TokenBytes(int32_t id) const = 0;
   // The id of a special token by its literal, if the vocabulary has it.
@@ -69,15 +70,15 @@ class Tokenizer {
 };
 
 // Opens a SentencePiece .model, a tokenizer.json or nanoGPT's meta.pkl by its extension (any other
-// is taken for a .model), the vocabulary of a GGUF file, or finds one in a model folder. What the
-// files beside it say of it is followed; keys that nobody knows are for `policy`. Errors:
-// ModelFileError naming the file and what is wrong with it.
+// extension means a .model), or the vocabulary of a GGUF file, or finds one of these in a model
+// folder. It follows what the files beside the tokenizer say; `policy` decides about keys that
+// nobody knows. Errors: ModelFileError naming the file and what is wrong with it.
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path,
                                                          KeyPolicy& policy);
-// With a policy that runs them and says nothing.
+// The same with a policy that accepts all keys and says nothing.
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path);
-// The tokenizer file in a model folder, or nothing. Of several the first in this order counts:
-// tokenizer.model, tokenizer.json, meta.pkl.
+// The tokenizer file in a model folder, or nothing. If there are several, the first in this order
+// counts: tokenizer.model, tokenizer.json, meta.pkl.
 std::optional<std::string> FindTokenizer(const std::string& folder);
 
 }  // namespace ng

@@ -1,6 +1,6 @@
 // A tokenizer.json file of the Hugging Face tokenizers library: byte-level BPE.
 //
-// What the file says is either done as the library does it or refused by name.
+// Everything that the file says is either done as the library does it, or refused by name.
 #ifndef NG_CORE_TEXT_TOKENIZER_JSON_H_
 #define NG_CORE_TEXT_TOKENIZER_JSON_H_
 
@@ -14,11 +14,11 @@
 
 namespace ng {
 
-// `path` is what errors name; what nobody reads is for `policy`. Errors: ModelFileError (a part of
-// it that is not supported, with what is).
+// `policy` decides about keys that nobody reads. Errors: ModelFileError naming `path`, the part
+// that is not supported and what is supported.
 absl::StatusOr<ByteBpeSpec> ReadTokenizerJsonSpec(std::string_view bytes, const std::string& path,
                                                   KeyPolicy& policy);
-// The file by itself.
+// Makes a tokenizer from the file alone, without the files beside it.
 absl::StatusOr<std::unique_ptr<Tokenizer>> ReadTokenizerJson(std::string_view bytes,
                                                              const std::string& path);
 

@@ -27,7 +27,7 @@ struct TextEnds {
   bool operator==(const TextEnds&) const = default;
 };
 
-// The token that an object describes; "id" is not read. `where` is what errors name.
+// The token that an object describes. "id" is not read. Errors name `where`.
 absl::StatusOr<AddedToken> ReadAddedToken(const JsonFields& fields, const std::string& where);
 
 class TokenizerJsonFile {
@@ -37,20 +37,20 @@ class TokenizerJsonFile {
       : file_(file), path_(std::move(path)) {}
 
   const std::string& path() const { return path_; }
-  // The value of a key; JSON null where there is none, or no object.
+  // The value of a key; JSON null where the key is absent or `object` is not an object.
   static const nlohmann::json& At(const nlohmann::json& object, const char* key);
   const nlohmann::json& At(const char* key) const { return At(file_, key); }
   std::string Where(std::string_view part) const;
   absl::Status Wrong(std::string_view part, const nlohmann::json& found,
                      std::string_view allowed) const;
-  // An object's "type"; empty for null, whose place may be empty.
+  // The "type" of an object; empty for null, because the part may be absent.
   absl::StatusOr<std::string> TypeOf(const nlohmann::json& value, std::string_view part) const;
-  // The members of a "Sequence", or the one thing itself.
+  // The members of a "Sequence", or the part itself if it is not a sequence.
   absl::StatusOr<std::vector<const nlohmann::json*>> Members(const char* part,
                                                              const char* list_key) const;
 
   absl::StatusOr<std::vector<AddedToken>> AddedTokens() const;
-  // What its post-processor asks for, of a vocabulary of this size.
+  // The tokens that its post-processor puts around a text, checked against this number of tokens.
   absl::StatusOr<TextEnds> Ends(int64_t n_tokens) const;
   // The keys of the file that nobody reads, by their dotted names.
   std::vector<std::string> UnknownKeys() const;

@@ -1,6 +1,6 @@
 // What tokenizers ask of Unicode: the code points of a text, their classes, normal form C.
 //
-// The data is ICU's, which this is the only place to know. Thread: any.
+// The data is ICU's; no other file knows ICU. Thread: any.
 #ifndef NG_CORE_TEXT_UNICODE_H_
 #define NG_CORE_TEXT_UNICODE_H_
 
@@ -13,12 +13,12 @@ namespace ng {
 
 struct CodePoint {
   char32_t value = 0;
-  size_t length = 0;  // bytes of it in the text
+  size_t length = 0;  // its bytes in the text
 };
 
 // The first code point. REQUIRES: `text` is valid UTF-8 and not empty.
 CodePoint FirstCodePoint(std::string_view text);
-// The last code point, alike.
+// The last code point. REQUIRES: `text` is valid UTF-8 and not empty.
 CodePoint LastCodePoint(std::string_view text);
 void AppendUtf8(char32_t value, std::string* out);
 
@@ -28,7 +28,7 @@ bool IsPunctuation(char32_t value);  // \p{P}
 bool IsSpace(char32_t value);        // \s: White_Space
 bool IsWord(char32_t value);         // \w: alphabetic, marks, decimal digits, connectors, joiners
 
-// Unicode normal form C, in O(n log n) whatever the text. REQUIRES: valid UTF-8.
+// Unicode normal form C, in O(n log n) for any text. REQUIRES: valid UTF-8.
 std::string NormalizeNfc(std::string_view text);
 
 }  // namespace ng

@@ -1,7 +1,7 @@
-// UTF-8: finding what is invalid, replacing it, cutting a stream only between characters.
+// UTF-8: finds what is invalid, replaces it, and cuts a stream only between characters.
 //
 // Invalid bytes are replaced as Unicode recommends and browsers do: one U+FFFD for each maximal
-// subpart, the longest beginning of a character that the bytes could still have become.
+// subpart. A maximal subpart is the longest run of bytes that could have begun a character.
 #ifndef NG_CORE_TEXT_UTF8_H_
 #define NG_CORE_TEXT_UTF8_H_
 
@@ -22,9 +22,9 @@ std::string ReplaceInvalidUtf8(std::string_view text);
 // between characters. Bytes that can no longer become valid come out as U+FFFD.
 class Utf8Stream {
  public:
-  // Appends to what is held and returns what is complete.
+  // Appends the bytes to those that are held, and returns the characters that are complete.
   std::string Push(std::string_view bytes);
-  // The end of the stream: what is held comes out, replaced where incomplete.
+  // Ends the stream: returns what is held, with U+FFFD for an incomplete character.
   std::string Finish();
 
  private:

@@ -6,21 +6,21 @@
 //   magic         8 bytes  "NGCACHE\n"
 //   version       u32      1
 //   n_fields      u32
-//   header_bytes  u64      from the file's start up to the first layer
+//   header_bytes  u64      bytes before the first layer
 //   n_layers      u64
-//   layer_bytes   u64      of one layer's image
+//   layer_bytes   u64      bytes of one layer's image
 //   n_tokens      u64      at least 1
-//   fields                 n_fields times a name and a value, each a u64 length and so many bytes
+//   fields                 n_fields times a name and a value, each a u64 length and its bytes
 //   ids                    n_tokens times an i32
 //   checksum      u64      of everything before it
 //   layers                 n_layers times: the image, as CacheStore::ExportLayer writes it
 //                          (ng/cache_store.h), and a u64 checksum of it
 //
-// Checksums are HashOf (hash.h): the header's with seed 0, that of layer i with the header's plus i
-// as its seed. So layers that change places, or come from another file, do not pass either. The
+// Checksums are HashOf (hash.h). The seed of the header's checksum is 0; the seed of layer i is the
+// header's checksum plus i. So a layer at another place, or from another file, is found too. The
 // file ends with the last layer. Equal contents make equal files.
 //
-// What the fields must be is for who reads them to say (runtime/cache_identity.h).
+// The reader of the file decides what the fields must be (runtime/cache_identity.h).
 #ifndef NG_CORE_FORMATS_CACHE_FILE_H_
 #define NG_CORE_FORMATS_CACHE_FILE_H_
 
@@ -54,15 +54,15 @@ struct CacheFileHeader {
 // A file opened for reading. The const methods may be called from any thread.
 class CacheFile {
  public:
-  // Reads and checks the header, and that the file has the bytes that it tells of. Memory: the
-  // header, of at most 64 MiB. Errors: ModelFileError naming the file, what is
+  // Reads and checks the header, and checks that the file has as many bytes as the header says.
+  // Memory: the header, which has at most 64 MiB. Errors: ModelFileError naming the file, what is
   // wrong with it, the value found and the value allowed.
   static absl::StatusOr<CacheFile> Open(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
   const CacheFileHeader& header() const { return header_; }
 
-  // Reads one layer's image and holds it against its checksum. Errors: ModelFileError.
+  // Reads one layer's image and compares it with its checksum. Errors: ModelFileError.
   // REQUIRES: 0 <= layer < n_layers; image has layer_bytes.
   absl::Status ReadLayer(int64_t layer, std::span<std::byte> image) const;
 
@@ -79,14 +79,14 @@ class CacheFile {
   uint64_t checksum_;  // the header's
 };
 
-// Writes one beside its target; it is there after Commit, or not at all. Errors: OutputError;
-// InterruptedError as AtomicFileWriter.
+// Writes a snapshot beside its target. After Commit the file exists; without it, it does not.
+// Errors: OutputError; InterruptedError, as for AtomicFileWriter.
 class CacheFileWriter {
  public:
   static absl::StatusOr<CacheFileWriter> Create(const std::string& path,
                                                 const CacheFileHeader& header,
                                                 const std::atomic<bool>* stop = nullptr);
-  // The layers in their order. REQUIRES: n_layers of them, each of layer_bytes.
+  // Writes the next layer. REQUIRES: called n_layers times, each time with layer_bytes bytes.
   absl::Status WriteLayer(std::span<const std::byte> image);
   absl::Status Commit() { return file_.Commit(); }
 

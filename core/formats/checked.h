@@ -27,7 +27,7 @@ constexpr std::optional<T> CheckedMul(T a, std::type_identity_t<T> b) {
   return product;
 }
 
-// Sums of sizes that saturate: what does not fit an int64 is more than any machine has.
+// Sums and products that saturate: a size that does not fit an int64 is more than any machine has.
 constexpr int64_t SaturatingAdd(int64_t a, int64_t b) {
   return CheckedAdd(a, b).value_or(std::numeric_limits<int64_t>::max());
 }

@@ -51,7 +51,7 @@ class Cursor {
     return text;
   }
 
-  // A base-128 number of at most 64 bits: protobuf's integers. Bits beyond 64 are a failure.
+  // A base-128 number of at most 64 bits: protobuf's integers. More than 64 bits are a failure.
   std::optional<uint64_t> Varint() {
     constexpr int kLongest = 10;  // ceil(64 / 7)
     uint64_t value = 0;

@@ -1,4 +1,4 @@
-// Files that are read: each opened once, never waited for, checked to be what it must be.
+// Input files. Each is opened once, never waited for, and checked to be what it must be.
 #ifndef NG_CORE_FORMATS_FILE_H_
 #define NG_CORE_FORMATS_FILE_H_
 
@@ -36,7 +36,7 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// Which file it is, whatever it is called.
+// Which file it is, whatever name it was opened by.
 struct FileId {
   explicit FileId(const struct stat& status) : device(status.st_dev), inode(status.st_ino) {}
   uint64_t device;
@@ -44,8 +44,8 @@ struct FileId {
   auto operator<=>(const FileId&) const = default;
 };
 
-// The files that are opened for reading while it lives, on the thread that made it: what no output
-// of the same run may overwrite.
+// The files that are opened for reading while the log lives, on the thread that made the log. No
+// output of the same run may overwrite them.
 class InputLog {
  public:
   InputLog();
@@ -53,9 +53,9 @@ class InputLog {
   InputLog(const InputLog&) = delete;
   InputLog& operator=(const InputLog&) = delete;
 
-  // The path that the file was opened by; null: it was not.
+  // The path by which the file was opened, or null if it was not opened.
   const std::string* Find(const FileId& id) const;
-  // For those who open files: notes it in the thread's innermost log, if there is one.
+  // Called by code that opens files: notes the file in the thread's innermost log, if there is one.
   static void Note(const struct stat& status, const std::string& path);
 
  private:
@@ -66,16 +66,17 @@ class InputLog {
 // A regular file opened for reading. ReadAt may be called from any thread.
 class InputFile {
  public:
-  // Errors: ModelFileError (cannot be opened, not a regular file, a Git LFS pointer in the place of
-  // the file).
+  // Errors: ModelFileError: it cannot be opened, is not a regular file, or is a Git LFS pointer in
+  // place of the file.
   static absl::StatusOr<InputFile> Open(const std::string& path);
 
   const std::string& path() const { return path_; }
-  int64_t size() const { return size_; }  // when it was opened
+  int64_t size() const { return size_; }  // at the time when it was opened
 
-  // Fills `out` from `offset`. Errors: ModelFileError (read error, or the file ends before).
+  // Fills `out` from `offset` on. Errors: ModelFileError: it cannot be read, or ends too early.
   absl::Status ReadAt(int64_t offset, std::span<std::byte> out) const;
-  // All of it. Errors: ModelFileError (as above, larger than max_bytes, more there than its size).
+  // Reads the whole file. Errors: ModelFileError, as above, or when it is larger than max_bytes, or
+  // has more bytes than its size says.
   absl::StatusOr<std::string> ReadAll(int64_t max_bytes) const;
 
  private:
@@ -87,29 +88,29 @@ class InputFile {
   int64_t size_ = 0;
 };
 
-// Opens it and reads all of it. Errors: as above.
+// Opens a file and reads all of it. Errors: as above.
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, int64_t max_bytes);
 
-// The same of what a user hands over: a regular file, or a pipe (/dev/stdin, <(command)) up to its
-// end. A pipe that nobody writes to is empty. Waits for a writer until `stop`, which may be null,
-// is set. Errors: ModelFileError; InterruptedError.
+// The same for a text that a user gives: a regular file, or a pipe (/dev/stdin, <(command)) up to
+// its end. A pipe that nobody writes to is empty. Waits for a writer until `stop` is set; `stop`
+// may be null. Errors: ModelFileError; InterruptedError.
 absl::StatusOr<std::string> ReadText(const std::string& path, int64_t max_bytes,
                                      const std::atomic<bool>* stop);
 
-// The folder that holds what a path names: "." for a plain name.
+// The folder of the file that a path names: "." for a plain name.
 std::string FolderOf(const std::string& path);
 
-// What to say behind the name of a path that is not there: empty, or that nobody but the shell
-// knows what its "~" stands for.
+// What an error adds to the name of a path that does not exist: nothing, or that only the shell
+// knows what a "~" in it means.
 std::string HomeHint(const std::string& path);
 
-// Whether there is an entry of that name, if only a link that leads nowhere. What cannot be looked
-// at counts as there, so that opening it gives the reason.
+// Whether there is an entry with that name; a link that leads nowhere is one too. An entry that
+// cannot be looked at counts as existing, so that opening it gives the reason.
 bool MayExist(const std::string& path);
 
-// The names in a directory, sorted, without "." and "..". Not std::filesystem's iterator: in
-// libstdc++ 12 that one ends the process when an allocation fails. Returns the system's error, if
-// any.
+// The names in a directory, sorted, without "." and "..". It does not use the iterator of
+// std::filesystem, which in libstdc++ 12 ends the process when an allocation fails. Returns the
+// system's error, if any.
 std::error_code ListDirectory(const std::string& path, std::vector<std::string>* names);
 
 }  // namespace ng

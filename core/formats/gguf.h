@@ -1,7 +1,7 @@
 // GGUF: key-values, the tensors' names, shapes and places, then their data; versions 2 and 3,
-// little-endian.
-// Format: ggml's docs/gguf.md; accepts and refuses as its reference reader does. So there is no
-// array of arrays, and the tensors' data lies in their order, each padded to the alignment.
+// little-endian. Format: ggml's docs/gguf.md. Files are accepted and refused as by its reference
+// reader: there are no arrays of arrays, and the data of the tensors is in their order, each padded
+// to the alignment.
 #ifndef NG_CORE_FORMATS_GGUF_H_
 #define NG_CORE_FORMATS_GGUF_H_
 
@@ -40,9 +40,9 @@ enum class GgufType : uint32_t {
   kF64
 };
 
-// The key-values of a file. Single values are read as the fields of a JSON object are, with the
-// same errors; arrays by their element. Which keys were read is remembered, whoever read them; so
-// one thread at a time.
+// The key-values of a file. Single values are read like the fields of a JSON object, with the same
+// errors; arrays are read by the type of their elements. The object remembers which keys were read,
+// so only one thread at a time may use it.
 class GgufMetadata {
  public:
   // The values of an array as the file holds them.
@@ -55,24 +55,24 @@ class GgufMetadata {
   explicit GgufMetadata(std::string path) : path_(std::move(path)) {}
 
   const std::string& path() const { return path_; }
-  // Each key once. An array's field is an object with its "count", so that who asks for a single
-  // value is told what is there, and with "each" where all are the same integer. Borrows the
-  // metadata.
+  // Every key as a field. The field of an array is an object with its "count", so that an error
+  // about a single value says what is there; it also has "each" where all elements are the same
+  // integer. Borrows the metadata.
   JsonFields fields() const;
-  // The keys that say something and that nobody read; to ask how long an array is is not to read
-  // it.
+  // The keys that say something and that nobody read. Asking for the length of an array does not
+  // count as reading it.
   std::vector<std::string> Unread() const;
 
-  // The array of that key. Errors: ModelFileError naming the file and the key, where it is missing
-  // or something else.
+  // The array with this key. Errors: ModelFileError naming the file and the key, when it is missing
+  // or is something else.
   absl::StatusOr<std::vector<std::string>> Texts(std::string_view key) const;
   absl::StatusOr<std::vector<float>> Floats(std::string_view key) const;
   absl::StatusOr<std::vector<int64_t>> Ints(std::string_view key) const;
 
-  // For the reader. False: the key is there already.
+  // Called by the reader of the file. Returns false when the key exists already.
   bool Add(std::string_view key, nlohmann::json value);
   bool Add(std::string_view key, Array array);
-  // Takes a key out; gives its field, if there was one.
+  // Removes a key and returns its field, if there was one.
   std::optional<nlohmann::json> Remove(const std::string& key);
 
  private:
@@ -89,10 +89,11 @@ struct GgufFile {
   std::unique_ptr<TensorSource> tensors;
 };
 
-// By its extension or its first bytes. Errors: ModelFileError, when it cannot be read.
+// Whether the file is GGUF, by its extension or its first bytes. Errors: ModelFileError when it
+// cannot be read.
 absl::StatusOr<bool> IsGguf(const InputFile& file);
 
-// Opens one file. Memory: the key-values and the tensors' names and shapes, of a header of at most
+// Opens one file. Memory: the key-values and the tensors' names and shapes; the header has at most
 // 100,000,000 bytes. Errors: ModelFileError naming the file, the key or tensor, the value found and
 // the value allowed.
 absl::StatusOr<GgufFile> OpenGguf(const std::string& path);

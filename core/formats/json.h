@@ -39,35 +39,37 @@ struct Range {  // both ends allowed
   T max;
 };
 
-// The values that a key may have and say nothing by: null, false, an empty text, list or object.
+// Whether a value says nothing: null, false, or an empty text, list or object.
 bool SaysNothing(const nlohmann::json& value);
 
-// The keys of one file that somebody read, by their dotted names; "outer." where the fields of an
-// object were asked for.
+// The keys of one file that somebody read, by their dotted names. "outer." means that somebody
+// asked for the fields of the object "outer".
 using ReadKeys = std::set<std::string, std::less<>>;
 
 // The fields of one JSON object. An optional field that is absent or null is nullopt. Errors name
 // the file, the key, the value found and what is allowed:
 //   config.json: key "n_layers" = "two", must be an integer in [1, 1024]
 // Borrows the object. Remembers which keys were read, in one log for all its copies and for the
-// objects in it; so one thread at a time.
+// objects in it, so only one thread at a time may use it.
 class JsonFields {
  public:
-  // Errors: the value is no object.
+  // Errors: the value is not an object.
   static absl::StatusOr<JsonFields> Of(const nlohmann::json& value, const std::string& file);
-  // With a log that outlives these fields.
+  // The same with a log that outlives these fields.
   static absl::StatusOr<JsonFields> Of(const nlohmann::json& value, const std::string& file,
                                        std::shared_ptr<ReadKeys> read);
 
   bool empty() const { return object_->empty(); }
-  // Whether there is such a key, null aside. Does not count as reading it.
+  // Whether the key exists and is not null. Does not count as reading it.
   bool Has(std::string_view key) const;
-  // Whether the key is there and JSON null, for the few formats where that is not to be absent.
+  // Whether the key exists and is JSON null, for the few formats where this differs from being
+  // absent.
   bool IsNull(std::string_view key) const;
-  // The value as it stands; null where the key is absent or JSON null. All in it counts as read.
+  // The value as it is, or a null pointer where the key is absent or JSON null. Everything in the
+  // value counts as read.
   const nlohmann::json* Find(std::string_view key) const;
   // The dotted names of the keys that say something and that nobody read, in the object's order. An
-  // object whose fields nobody asked for is one key.
+  // object counts as one key when nobody asked for its fields.
   std::vector<std::string> Unread() const;
 
   absl::StatusOr<int64_t> Int(std::string_view key, Range<int64_t> range) const;
@@ -97,7 +99,7 @@ class JsonFields {
         prefix_(std::move(prefix)),
         read_(std::move(read)) {}
 
-  const nlohmann::json* Peek(std::string_view key) const;  // as Find, and does not count
+  const nlohmann::json* Peek(std::string_view key) const;  // like Find, but not counted as read
   absl::Status Wrong(std::string_view key, const nlohmann::json& value,
                      std::string_view allowed) const;
   absl::Status Missing(std::string_view key, std::string_view allowed) const;

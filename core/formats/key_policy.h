@@ -1,5 +1,5 @@
-// What becomes of the keys of a model's files that nobody reads, by the user's word: model.strict
-// and model.ignore_keys. One for all files of a model.
+// What happens to keys of a model's files that nobody reads. The user decides it with model.strict
+// and model.ignore_keys. One policy serves all files of a model.
 #ifndef NG_CORE_FORMATS_KEY_POLICY_H_
 #define NG_CORE_FORMATS_KEY_POLICY_H_
 
@@ -18,25 +18,25 @@ namespace ng {
 
 class KeyPolicy {
  public:
-  // Nothing is left out, and nobody hears the warnings.
+  // Removes no keys, accepts all, and drops the warnings.
   KeyPolicy() = default;
-  // `ignored` are keys by their dotted names, to be left out of every file that has them. `warn` is
-  // called with one line at a time.
+  // `ignored` has the dotted names of keys that are removed from every file that has them. `warn`
+  // is called with one line at a time.
   KeyPolicy(bool strict, std::vector<std::string> ignored,
             std::function<void(std::string_view)> warn)
       : strict_(strict), ignored_(std::move(ignored)), warn_(std::move(warn)) {}
 
-  // Takes the ignored keys out, so that the file is read as if it did not have them, and warns of
-  // each. To be called before anything is read.
+  // Removes the ignored keys, so that the file is read as if it did not have them, and warns about
+  // each of them. REQUIRES: nothing has been read yet.
   void LeaveOutIgnored(const std::string& file, nlohmann::json& object);
   void LeaveOutIgnored(GgufMetadata& metadata);
   // The ignored keys that no file had.
   std::vector<std::string> Unmatched() const;
 
-  // What is no fault by itself: a warning, or where the user asked for strictness a ModelFileError.
-  // `doubt` names the file.
+  // Reports something that may be wrong: a warning, or a ModelFileError when the user asked for
+  // strictness. `doubt` names the file.
   absl::Status Doubt(std::string_view doubt) const;
-  // The doubt that these keys of a file are: nobody reads them. None: no doubt.
+  // Reports keys of a file that nobody reads, as a doubt. Does nothing when there are none.
   absl::Status Unread(const std::string& file, const std::vector<std::string>& keys) const;
 
  private:

@@ -1,8 +1,9 @@
-// Memory kept back for what does not survive a failed allocation: destructors that allocate (those
-// of the JSON library) while an exception unwinds, and the SentencePiece library as a whole.
+// Memory that is kept back for code that does not survive a failed allocation: destructors that
+// allocate while an exception unwinds (those of the JSON library), and the whole SentencePiece
+// library.
 //
-// While one stands, a failed allocation of its thread is tried again with the reserve given up.
-// Without memory for the reserve itself nothing is begun: the constructor throws bad_alloc.
+// While a reserve exists, an allocation of its thread that fails gives the reserve back and is
+// tried again. If there is no memory for the reserve itself, the constructor throws bad_alloc.
 #ifndef NG_CORE_FORMATS_MEMORY_RESERVE_H_
 #define NG_CORE_FORMATS_MEMORY_RESERVE_H_
 
@@ -13,7 +14,7 @@ namespace ng {
 class MemoryReserve {
  public:
   enum class For {
-    kUnwinding,   // other failures are exceptions, as ever
+    kUnwinding,   // only while an exception unwinds; other failures throw as usual
     kEverything,  // the caller asks afterwards whether it was used
   };
   MemoryReserve(size_t bytes, For purpose);
@@ -21,7 +22,7 @@ class MemoryReserve {
   MemoryReserve& operator=(const MemoryReserve&) = delete;
   ~MemoryReserve();
 
-  // Whether an allocation has needed it.
+  // Whether an allocation has used it.
   bool used() const { return memory_ == nullptr; }
 
  private:
@@ -29,7 +30,7 @@ class MemoryReserve {
 
   void* memory_;
   For purpose_;
-  MemoryReserve* outer_;  // of the same thread
+  MemoryReserve* outer_;  // the reserve around this one, on the same thread
 };
 
 }  // namespace ng

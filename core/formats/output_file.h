@@ -1,4 +1,4 @@
-// Files that are written: whole or not at all, and where they lie known before that.
+// Output files. Each appears whole or not at all, and its place is known before it is written.
 #ifndef NG_CORE_FORMATS_OUTPUT_FILE_H_
 #define NG_CORE_FORMATS_OUTPUT_FILE_H_
 
@@ -16,39 +16,39 @@ namespace ng {
 // Where the bytes for a path go.
 struct OutputPlace {
   std::string target;  // with symbolic links resolved
-  // A device, a pipe or a file that somebody has open (/dev/stdout): written as it is, since
-  // another could not take its place.
+  // A device, a pipe or a file that somebody has open (/dev/stdout). It is written directly,
+  // because another file could not take its place.
   bool in_place = false;
   bool is_pipe = false;
-  std::optional<FileId> file;    // what is there; none: a new file
-  std::optional<FileId> folder;  // that holds it
+  std::optional<FileId> file;    // the file that exists there; none: a new file
+  std::optional<FileId> folder;  // the folder of the file
 };
 
-// Looks without opening anything. Errors: OutputError naming the path (no such folder, a folder
-// where a file must be, a link that leads nowhere or in a circle).
+// Looks for the place without opening anything. Errors: OutputError naming the path: there is no
+// such folder, the path is a folder, or a link leads nowhere or in a circle.
 absl::StatusOr<OutputPlace> FindOutputPlace(const std::string& path);
 
-// Whether both are one file, which only one of two outputs could keep; never of what is written in
-// place.
+// Whether both places are the same file, so that one output would overwrite the other. Always false
+// for what is written in place.
 bool IsSameFile(const OutputPlace& a, const OutputPlace& b);
 
-// That a file can be written there. Opens nothing that would be written in place. Errors:
+// Checks that a file can be written there. Does not open what would be written in place. Errors:
 // OutputError.
 absl::Status CheckWritable(const std::string& path, const OutputPlace& place);
 
-// A file that appears whole or not at all: written beside its target, moved over it by Commit and
-// removed when destroyed without one. What is written in place is opened once, and gets the bytes
-// as they come.
+// A file that appears whole or not at all. It is written beside its target. Commit moves it over
+// the target; without Commit the destructor removes it. A target that is written in place is opened
+// once and gets the bytes as they come.
 //
-// Errors: OutputError naming the path and the system's reason; InterruptedError once `stop`, which
-// may be null, is set while nobody reads a pipe. The first one stays, and every later call returns
-// it. The process is expected to ignore SIGPIPE and SIGXFSZ. Not thread-safe.
+// Errors: OutputError naming the path and the system's reason; InterruptedError when `stop`, which
+// may be null, is set while nobody reads a pipe. After the first error every later call returns the
+// same one. The process is expected to ignore SIGPIPE and SIGXFSZ. Not thread-safe.
 class AtomicFileWriter {
  public:
   static absl::StatusOr<AtomicFileWriter> Create(const std::string& path,
                                                  const std::atomic<bool>* stop = nullptr);
 
-  // Buffered: an error may come up in a later call.
+  // Buffered, so an error may be returned by a later call.
   absl::Status Write(std::string_view bytes);
   // Hands everything written so far to the system.
   absl::Status Flush();

@@ -1,5 +1,5 @@
 // safetensors: an 8-byte little-endian header length, a JSON header, then the data.
-// Format: the safetensors README; accepts and refuses as its reference reader does.
+// Format: the safetensors README. Files are accepted and refused as by its reference reader.
 #ifndef NG_CORE_FORMATS_SAFETENSORS_H_
 #define NG_CORE_FORMATS_SAFETENSORS_H_
 
@@ -25,7 +25,8 @@ struct NamedTensor {
   std::vector<float> data;
 };
 
-// Writes the file whole, as AtomicFileWriter does. Errors: OutputError, InterruptedError.
+// Writes the file whole or not at all, with AtomicFileWriter. Errors: OutputError,
+// InterruptedError.
 absl::Status WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                               const std::atomic<bool>* stop = nullptr);
 

@@ -1,4 +1,4 @@
-// Weights in several .safetensors files, which a model.safetensors.index.json puts together.
+// Weights in several .safetensors files, listed by a model.safetensors.index.json.
 #ifndef NG_CORE_FORMATS_SAFETENSORS_INDEX_H_
 #define NG_CORE_FORMATS_SAFETENSORS_INDEX_H_
 
@@ -10,9 +10,9 @@
 
 namespace ng {
 
-// Opens every file that the index names, all beside it, as one source whose path() is the index.
-// Index and files must agree on every tensor. Errors: ModelFileError naming the index or the file,
-// the tensor, the value found and the value allowed.
+// Opens every file that the index names, all in its folder, as one source whose path() is the
+// index. Index and files must agree about every tensor. Errors: ModelFileError naming the index or
+// the file, the tensor, the value found and the value allowed.
 absl::StatusOr<std::unique_ptr<TensorSource>> OpenSafetensorsIndex(const std::string& index_path);
 
 }  // namespace ng

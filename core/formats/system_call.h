@@ -1,4 +1,4 @@
-// What every caller of the system needs.
+// Small helpers for system calls.
 #ifndef NG_CORE_FORMATS_SYSTEM_CALL_H_
 #define NG_CORE_FORMATS_SYSTEM_CALL_H_
 
@@ -9,7 +9,7 @@
 
 namespace ng {
 
-// Calls again for as long as a signal interrupts.
+// Repeats a call that a signal has interrupted.
 template <typename Call>
 auto RetryOnInterrupt(Call call) {
   auto result = call();
@@ -19,7 +19,7 @@ auto RetryOnInterrupt(Call call) {
 
 inline std::string SystemReason(int error) { return std::generic_category().message(error); }
 
-// A wait for somebody else looks this often whether it should end.
+// Code that waits for another process checks this often whether it should stop waiting.
 inline constexpr int kLookMilliseconds = 50;
 
 inline bool IsSet(const std::atomic<bool>* stop) { return stop != nullptr && *stop; }

@@ -1,9 +1,9 @@
-// A file on its way to its place, and the promise that none is left behind.
+// A file that is not finished yet. None is left behind.
 //
-// Where the file system can, it has no name until it is moved (O_TMPFILE): the system removes it
-// whatever ends the process. Else, and for the moment in which it takes another file's place, it
-// has a name beside that place, which a signal handler that ends the process removes by calling
-// RemoveTemporaryFiles.
+// Where the file system allows it, the file has no name until it is moved (O_TMPFILE), so the
+// system removes it however the process ends. Otherwise, and for the moment in which it replaces
+// another file, it has a name beside that place. A signal handler that ends the process removes
+// this name by calling RemoveTemporaryFiles.
 #ifndef NG_CORE_FORMATS_TEMPORARY_FILE_H_
 #define NG_CORE_FORMATS_TEMPORARY_FILE_H_
 
@@ -17,9 +17,10 @@ namespace ng {
 // Not thread-safe; several may be in use at the same time.
 class TemporaryFile {
  public:
-  // A new file that can be moved to `target`, or one without a descriptor and errno set.
+  // Makes a new file that can be moved to `target`. On failure it has no descriptor, and errno is
+  // set.
   static TemporaryFile Create(const std::string& target);
-  // The same, always with a name.
+  // The same, but the file always has a name.
   static TemporaryFile CreateNamed(const std::string& target);
 
   TemporaryFile();
@@ -28,8 +29,8 @@ class TemporaryFile {
   ~TemporaryFile();  // removes it, unless it was moved
 
   int fd() const { return fd_.get(); }
-  // Gives it that name, in the place of the file that has it. False with errno set when the system
-  // refuses. REQUIRES: `target` as created; the last call.
+  // Gives the file this name and replaces the file that has it. Returns false with errno set when
+  // the system refuses. REQUIRES: `target` is that of Create; it is the last call.
   bool MoveTo(const std::string& target);
 
  private:
@@ -37,11 +38,11 @@ class TemporaryFile {
   friend void RemoveTemporaryFiles();
 
   FileDescriptor fd_;
-  std::unique_ptr<Name> name_;  // null: it has none
+  std::unique_ptr<Name> name_;  // null: it has no name
 };
 
-// Removes the names of all temporary files, and lets no file move or get a name any more. Only for
-// a signal handler that then ends the process: async-signal-safe.
+// Removes the names of all temporary files. After this no file can be moved or get a name. Only for
+// a signal handler that then ends the process; async-signal-safe.
 void RemoveTemporaryFiles();
 
 }  // namespace ng

@@ -1,4 +1,5 @@
-// The tensors of one file, whatever its format: which bytes are whose, read on request.
+// The tensors of one file, whatever its format: knows where the bytes of each are, and reads them
+// on request.
 #ifndef NG_CORE_FORMATS_TENSOR_FILE_H_
 #define NG_CORE_FORMATS_TENSOR_FILE_H_
 
@@ -13,10 +14,10 @@ namespace ng {
 
 struct PlacedTensor {
   TensorInfo info;
-  int64_t begin = 0;  // of its bytes, from the beginning of the file
+  int64_t begin = 0;  // the offset of its bytes in the file
 };
 
-// REQUIRES: each name once; all bytes lay in the file when it was opened.
+// REQUIRES: no name occurs twice; all bytes were in the file when it was opened.
 std::unique_ptr<TensorSource> MakeTensorFile(InputFile file, std::vector<PlacedTensor> tensors);
 
 }  // namespace ng

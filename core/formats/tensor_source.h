@@ -1,7 +1,7 @@
 // Named tensors in files: what a model reader hands to the model, whatever the format.
 //
-// Opening reads and validates headers only. Data is read with positioned reads and never through a
-// mapping, so a file that shrinks afterwards is an error and not a signal.
+// Opening a file reads and checks headers only. Data is read by position and never through a
+// mapping, so a file that shrinks afterwards gives an error and not a signal.
 #ifndef NG_CORE_FORMATS_TENSOR_SOURCE_H_
 #define NG_CORE_FORMATS_TENSOR_SOURCE_H_
 
@@ -33,7 +33,7 @@ enum class DType : int32_t {
   kBool,
   kF8E4M3,
   kF8E5M2,
-  // GGUF's quantised types: blocks of values behind their scales (ggml_blocks.h).
+  // GGUF's quantised types: blocks of values with their scales (ggml_blocks.h).
   kQ40,
   kQ41,
   kQ50,
@@ -46,9 +46,9 @@ enum class DType : int32_t {
   kQ6K
 };
 std::string_view DTypeName(DType type);  // as the format spells it: "F32", "Q4_0"
-int64_t DTypeBlock(DType type);          // elements that are stored together; 1 but for blocks
-int64_t DTypeBytes(DType type);          // of so many elements
-// Whether ConvertToF32 takes it: the types that weights may have.
+int64_t DTypeBlock(DType type);          // elements in a block; 1 for types without blocks
+int64_t DTypeBytes(DType type);          // bytes of a block
+// Whether weights may have this type; ConvertToF32 accepts it.
 bool IsWeightDType(DType type);
 
 struct TensorInfo {
@@ -67,21 +67,22 @@ class TensorSource {
   // The file (or folder) that errors name.
   virtual const std::string& path() const = 0;
   virtual std::span<const TensorInfo> tensors() const = 0;  // sorted by name
-  // Reads a tensor's raw bytes from `first` on, on any thread. Errors: ModelFileError (short file,
-  // read error). REQUIRES: `tensor` is one of tensors(); first + out.size() <= n_bytes.
+  // Reads a tensor's raw bytes from `first` on; on any thread. Errors: ModelFileError: the file is
+  // too short or cannot be read. REQUIRES: `tensor` is one of tensors(); first + out.size() <=
+  // n_bytes.
   virtual absl::Status ReadAt(const TensorInfo& tensor, int64_t first,
                               std::span<std::byte> out) const = 0;
-  // All of them. REQUIRES: out.size() == n_bytes.
+  // Reads all bytes of a tensor. REQUIRES: out.size() == n_bytes.
   absl::Status Read(const TensorInfo& tensor, std::span<std::byte> out) const {
     return ReadAt(tensor, 0, out);
   }
 
-  // The tensor of that name, or null.
+  // The tensor with this name, or null.
   const TensorInfo* Find(std::string_view name) const;
 };
 
-// Stored elements as f32: exactly (F32, F16, BF16), or as their format computes them (quantised).
-// REQUIRES: IsWeightDType(dtype); out.size() elements, in whole blocks, are there.
+// Converts stored elements to f32: exactly (F32, F16, BF16), or as their format computes them
+// (quantised). REQUIRES: IsWeightDType(dtype); `data` has out.size() elements, in whole blocks.
 void ConvertToF32(DType dtype, const std::byte* data, std::span<float> out);
 
 }  // namespace ng

@@ -1,5 +1,5 @@
 // bf16 weights times bf16 inputs by vdpbf16ps, for levels that have it. The instruction adds two
-// products to an f32 sum; inputs and results below the normal range count as 0.
+// products to an f32 sum; it takes inputs and results below the normal range as 0.
 
 #include <immintrin.h>
 
@@ -8,7 +8,7 @@
 
 namespace ng {
 
-// Rounds a row to bf16, to nearest even; an odd k is padded with a zero.
+// Rounds a row to bf16, to nearest even. An odd k is padded with a zero.
 template <class V>
 void Bf16Row(const float* x, int64_t k, std::byte* row) {
   auto* out = reinterpret_cast<uint16_t*>(row);

@@ -1,13 +1,13 @@
 // Dot products of bytes, sixteen side by side, on each ISA level: the integer twin of ng/vec16.h.
 //
-// Weights are unsigned bytes, 16 columns x 4 inputs in one load; inputs are signed bytes in
-// [-127, 127], four to a broadcast word. Sums are exact integers on every level, so the levels
-// differ in speed alone. A Sum holds one block of 32 inputs (eight words), no more: without VNNI it
-// gathers in 16 bits, which a ninth word could overflow. Clear comes first: GCC compiles an
-// implicit constructor for the baseline, whatever the target around it.
+// Weights are unsigned bytes, 16 columns x 4 inputs in one load; inputs are signed bytes in [-127,
+// 127], four in a broadcast word. Sums are exact integers on every level, so the levels differ only
+// in speed. A Sum holds at most one block of 32 inputs (eight words): without VNNI it adds in 16
+// bits, which a ninth word could overflow. Call Clear first; there is no constructor, because GCC
+// compiles an implicit one for the baseline, whatever the target around it is.
 //
-// Of every byte: Field moves its bits [kFrom, kFrom + kWidth) to kTo and clears the others; Plus
-// adds a constant.
+// Field and Plus work on every byte: Field moves its bits [kFrom, kFrom + kWidth) to kTo and clears
+// the others; Plus adds a constant.
 #ifndef NG_CORE_KERNELS_DOT16_H_
 #define NG_CORE_KERNELS_DOT16_H_
 
@@ -55,7 +55,7 @@ struct Dot16 {
     }
     return b;
   }
-  // kBits: of a weight, 4 or 8.
+  // kBits: the bits of a weight, 4 or 8.
   template <int kBits>
   struct Sum {
     int32_t lane[16];
@@ -118,7 +118,7 @@ struct Dot16 {
   }
   template <int kBits>
   struct Sum {
-    // 16-bit sums: of the weights' lower four bits, and of their upper four.
+    // 16-bit sums: one of the weights' lower four bits, one of their upper four.
     Bytes low;
     Bytes high;
     NG_INLINE void Clear() {

@@ -1,8 +1,9 @@
-// Weights on a value grid (weight_type.h) times bytes: integer dot products of a group of inputs,
-// exact, then scaled and added in f32. Included by kernels-inl.h, once per level.
+// Weights on a value grid (weight_type.h) times bytes. The integer dot product of a group of inputs
+// is exact; then it is scaled and added in f32. Included by kernels-inl.h, once per level.
 //
-// The steps read the packed form as it lies. Where several rows share the weights, it is first
-// unpacked to bytes with f32 scales: the same numbers in the same order, so the same bits.
+// With one row the steps read the packed form directly. When several rows share the weights, these
+// are first unpacked to bytes with f32 scales: the same numbers in the same order, so the same
+// bits.
 
 #include "core/kernels/dot16.h"
 #include "core/kernels/kernel_table.h"
@@ -21,7 +22,7 @@ void QuantizeRow(const float* x, int64_t k, std::byte* row) {
     const V b = n < 32 ? V::LoadFirst(x + i + 16, n < 16 ? 0 : n - 16) : V::Load(x + i + 16);
     const V zero = V::Set(0.0F);
     const float max = V::Max(V::Max(a, V::Sub(zero, a)), V::Max(b, V::Sub(zero, b))).MaxLane();
-    // NaN when anything is NaN or infinite, else 0: max alone may miss a NaN.
+    // NaN when a value is NaN or infinite, otherwise 0. The maximum alone may miss a NaN.
     const float fault = V::MulAdd(a, zero, V::Mul(b, zero)).Sum();
     block->scale = max / 127.0F + fault;
     const V inverse = V::Set(fault == 0.0F && max > 0.0F ? 127.0F / max : 0.0F);
@@ -49,7 +50,7 @@ struct PackedChunk {
   static constexpr bool kHasMinimum = kGrid.has_minimum;
 
   const std::byte* span;
-  int64_t chunk;  // in the span
+  int64_t chunk;  // its number in the span
 
   template <int kWord>
   NG_INLINE typename D::Bytes Word() const {
@@ -80,11 +81,11 @@ struct PackedChunk {
   }
 };
 
-// The same unpacked: [8][16][4] bytes q, then of each group [16] scales, then [16] minima.
+// The same unpacked: [8][16][4] bytes q, then [16] scales of each group, then [16] minima of each.
 template <class D, int kGroupsIn, bool kWithMinimum>
 struct UnpackedChunk {
   using V = typename D::V;
-  static constexpr int kZero = kWithMinimum ? 0 : 32;  // one for all grids
+  static constexpr int kZero = kWithMinimum ? 0 : 32;  // the same for all grids
   static constexpr int kGroups = kGroupsIn;
   static constexpr int kBits = 8;
   static constexpr bool kHasMinimum = kWithMinimum;
@@ -166,7 +167,7 @@ NG_INLINE void AddChunk(const std::byte* x, int64_t x_stride, const Chunk (&chun
   if constexpr (Chunk::kGroups == 2) AddGroup<D, 1>(x, x_stride, chunks, acc);
 }
 
-// A step is a span, a part of it a chunk.
+// One step is a span; one part of the step is a chunk.
 template <class D, WeightType kHeldAs>
 struct GridWeights {
   using Lanes = typename D::V;
@@ -193,7 +194,7 @@ struct GridWeights {
   }
 };
 
-// A step is a chunk.
+// One step is a chunk.
 template <class D, class Chunk>
 struct UnpackedWeights {
   using Lanes = typename D::V;
@@ -229,7 +230,7 @@ struct Unpacker {
 
   static NG_INLINE void Run(const std::byte* spans, int64_t n, std::byte* out) {
     constexpr QuantGrid kGrid = GridOf(kType);
-    constexpr int64_t kChunks = kGrid.span / kQuantBlock;  // in a span
+    constexpr int64_t kChunks = kGrid.span / kQuantBlock;  // chunks in a span
     for (int64_t i = 0; i < n; ++i, out += Chunk::kBytes) {
       Packed packed;
       packed.span = spans + i / kChunks * kGrid.SpanBytes();

@@ -1,4 +1,4 @@
-// Memory from the operating system, on huge pages where it is large: streaming through it then
+// Memory from the operating system, on huge pages when it is large. Reading it from end to end then
 // costs no address translation.
 #ifndef NG_CORE_KERNELS_HUGE_PAGES_H_
 #define NG_CORE_KERNELS_HUGE_PAGES_H_
@@ -9,8 +9,8 @@
 
 namespace ng {
 
-// `bytes` of zeros, 64-byte aligned; null when they cannot be had. A page is taken when it is first
-// written.
+// Returns `bytes` bytes of zeros, 64-byte aligned, or null when the system does not give them. The
+// system gives each page when it is first written.
 std::shared_ptr<std::byte> MapPages(int64_t bytes);
 
 }  // namespace ng

@@ -16,15 +16,15 @@ namespace ng {
 // Which two dimensions of a head rotate together: (2i, 2i + 1), or (i, i + head_dim / 2).
 enum class RopePairing : int32_t { kInterleaved = 0, kHalfSplit = 1 };
 
-// What a matmul reads of its input rows. Rounding happens once per row, before all the matmuls that
-// read it, and never depends on the number of rows.
+// The type in which a matmul reads its input rows. A row is rounded once, before all the matmuls
+// that read it. Rounding never depends on the number of rows.
 enum class InputType { kF32, kBf16, kInt8 };
 
-// 32 inputs on a grid of their own: x[i] is about scale * q[i], scale = max |x| / 127. NaN or
-// infinity among them makes the scale NaN.
+// 32 inputs on a grid of their own: x[i] is about scale * q[i], with scale = max |x| / 127. If one
+// of them is NaN or infinite, the scale is NaN.
 struct QuantizedInput {
   float scale;
-  int16_t sums[2];  // of the first and the last 16 q, for weights that are stored above a zero
+  int16_t sums[2];  // sum of the first 16 q and of the last 16, for grids whose zero is not 0
   int8_t q[kQuantBlock];
 };
 static_assert(sizeof(QuantizedInput) == 40);
@@ -54,73 +54,80 @@ struct MatmulArgs {
   const float* bias = nullptr;         // [n_columns] or null
   float* out = nullptr;                // [n_rows, columns of the blocks], rows out_stride apart
   int64_t out_stride = 0;
-  int64_t n_columns = 0;  // in all; the last block may be partly filled
+  int64_t n_columns = 0;  // of the whole matrix; the last block may be partly filled
   int64_t block_begin = 0;
   int64_t block_end = 0;
 };
 
-inline constexpr int64_t kLogitBlock = 64;  // logits that sampling looks at together
+inline constexpr int64_t kLogitBlock = 64;  // sampling looks at so many logits together
 inline constexpr int kMassBars = 8;
 
-// A row of logits and what is known of it; n_blocks = ceil(n / kLogitBlock).
+// A row of logits and what is known about it; n_blocks = ceil(n / kLogitBlock).
 struct LogitRow {
   const float* logits = nullptr;  // [n]
   int64_t n = 0;                  // >= 1
   float* block_max = nullptr;     // [n_blocks]: the largest logit
   float* weights = nullptr;       // [n]
-  float* block_sums = nullptr;    // [n_blocks], of weights
+  float* block_sums = nullptr;    // [n_blocks]: the sum of the weights
 };
 
 struct KernelTable {
   IsaLevel isa;
-  // Indexed by WeightType. Each output accumulates over k in rising order in one f32 accumulator,
-  // from 0: input by input, on the BF16 level pair by pair of bf16 weights, and for grids group by
-  // group, whose integer sums are exact, then the group's minimum. The bias is added to the
-  // finished sum. Reads nothing beyond its operands and writes nothing but the n_rows x n_columns
-  // of its blocks. REQUIRES: k >= 1, n_rows >= 1; of grids in spans of 256, k a multiple of that.
+  // Indexed by WeightType. Each output is summed over rising k in one f32 accumulator that begins
+  // at
+  // 0. It adds input by input; on the BF16 level with bf16 weights pair by pair; for grids group by
+  // group, each an exact integer sum and then the group's minimum. The bias is added to the
+  // finished sum. Reads nothing beyond its operands, and writes only the n_rows x n_columns of its
+  // blocks. REQUIRES: k >= 1, n_rows >= 1; for grids with spans of 256, k is a multiple of 256.
   void (*matmul[kWeightTypes])(const MatmulArgs& args);
-  // What those matmuls read.
+  // The type of input rows that each of these matmuls reads.
   InputType input[kWeightTypes];
-  // Rounds one row of k inputs to that; null where f32 rows are read as they are.
+  // Rounds one row of k inputs to that type; null where f32 rows are read as they are.
   void (*prepare[kWeightTypes])(const float* x, int64_t k, std::byte* row);
   // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]; one row of n; out may be x.
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* out);
-  // out[i] = (x[i] - mean(x)) / sqrt(variance(x) + eps) * weight[i], the variance biased; as
-  // rms_norm.
+  // out[i] = (x[i] - mean(x)) / sqrt(variance(x) + eps) * weight[i], with the biased variance; one
+  // row of n; out may be x.
   void (*layer_norm)(const float* x, const float* weight, float eps, int64_t n, float* out);
-  // out[i] = silu(gate[i]) * up[i], silu(z) = z / (1 + e^-z), for n values; gate_up: [n / 16, 2,
-  // 16], gate and up in turn, the last 16 of each whole.
+  // out[i] = silu(gate[i]) * up[i], silu(z) = z / (1 + e^-z), for n values. gate_up: [n / 16, 2,
+  // 16], gate and up in turn; the last 16 of each are complete.
   void (*silu_mul)(const float* gate_up, int64_t n, float* out);
-  // out[i] = x[i] * Phi(x[i]), with the normal distribution's Phi or its approximation by tanh; out
-  // may be x. Within a relative 1e-6 + 1.5e-7 * x^2 of the formula in double (5e-7 for |x| < 1, by
-  // measurement); what is closer to 0 than 1e-36 may become 0.
+  // out[i] = x[i] * Phi(x[i]), where Phi is that of the normal distribution or its approximation by
+  // tanh; out may be x. The relative error against the formula in double is at most
+  // 1e-6 + 1.5e-7 * x^2 (measured: 5e-7 for |x| < 1). A result that is closer to 0 than 1e-36 may
+  // become 0.
   void (*gelu_erf)(const float* x, int64_t n, float* out);
   void (*gelu_tanh)(const float* x, int64_t n, float* out);
   // x[i] += y[i].
   void (*add)(const float* y, int64_t n, float* x);
-  // Indexed by RopePairing. Rotates n_heads heads that lie side by side, in place: of each pair i
-  // (x, y) becomes (x * cos[i] - y * sin[i], y * cos[i] + x * sin[i]), rounded after every
-  // operation: the same bits on every level. half is head_dim / 2; cos_sin: [2, half].
+  // Indexed by RopePairing. Rotates n_heads heads, which lie side by side, in place. Pair i (x, y)
+  // becomes (x * cos[i] - y * sin[i], y * cos[i] + x * sin[i]). It rounds after every operation, so
+  // the bits are the same on every level. half is head_dim / 2; cos_sin: [2, half].
   void (*rotate[2])(const float* cos_sin, int64_t half, int64_t n_heads, float* heads);
   // The largest value, and the sum of e^(x[i] - max) in f32 lanes, added in a fixed order.
-  // NaN or +infinity anywhere, or nothing but -infinity, gives NaN in *sum; *max may miss a NaN.
+  // If any value is NaN or +infinity, or all are -infinity, *sum is NaN; *max may miss a NaN.
   // REQUIRES: n >= 1.
   void (*max_and_sum_exp)(const float* x, int64_t n, float* max, float* sum);
-  // What sampling computes over a row of logits. All but the first two REQUIRE what these return
-  // true for. Fills block_max. False, and what is there unknown, when there is a NaN or +infinity.
+  // These kernels are what sampling computes over a row of logits. All but the first two REQUIRE
+  // that one of the first two has returned true for the row.
+  //
+  // Fills block_max. Returns false when there is a NaN or +infinity; block_max is then undefined.
   bool (*block_max)(const LogitRow& row);
-  // The same of the row over `divisor`, which goes to `quotients` [n]. They may be the logits.
+  // The same for the row divided by `divisor`. Writes the quotients to `quotients` [n], which may
+  // be the logits.
   bool (*divide_logits)(const LogitRow& row, float divisor, float* quotients);
   // weights[i] = e^(logits[i] - max) to within 2 ulp, 0 below e^-86.98; and block_sums.
   // REQUIRES: no logit is above max.
   void (*weigh_logits)(const LogitRow& row, float max);
-  // masses[j] = the sum of the weights whose logits are at least bars[j], kMassBars of each, in
-  // every block or only in every `every`-th.
+  // masses[j] = the sum of the weights whose logits are at least bars[j]; there are kMassBars
+  // masses and bars. Only every `every`-th block counts; 1: every block.
   void (*mass_at_least)(const LogitRow& row, int64_t every, const float* bars, double* masses);
-  // The indices of the logits from `low` to below `high`, rising, into ids [n]; how many there are.
+  // Writes the indices of the logits in [low, high), rising, to ids [n]. Returns how many there
+  // are.
   int64_t (*list_within)(const LogitRow& row, float low, float high, int32_t* ids);
-  // kept[i] = logits[i] or, below the bar, -infinity, [n]; the weights, block_sums and block_max
-  // follow. Returns how many are left. REQUIRES: weighed. `kept` may be the logits.
+  // kept[i] = logits[i], or -infinity for a logit below the bar; kept: [n], may be the logits.
+  // Adapts the weights, block_sums and block_max. Returns how many logits are left. REQUIRES:
+  // weigh_logits has been called.
   int64_t (*drop_below)(const LogitRow& row, float bar, float* kept);
 };
 

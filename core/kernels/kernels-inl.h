@@ -117,7 +117,7 @@ void AddTo(const float* y, int64_t n, float* x) {
   V::Add(V::LoadFirst(x + whole, tail), V::LoadFirst(y + whole, tail)).StoreFirst(x + whole, tail);
 }
 
-// Not over V, which has no shuffles: a compiler vectorises it as it stands.
+// Not written over V, which has no shuffles. The compiler vectorises this loop by itself.
 template <class V>
 void RotateInterleaved(const float* cos_sin, int64_t half, int64_t n_heads, float* heads) {
   for (int64_t h = 0; h < n_heads; ++h, heads += 2 * half) {
@@ -196,8 +196,8 @@ void MatmulOf(const MatmulArgs& args) {
   }
 }
 
-// A level: its lanes V, its byte dot products Dot, how it multiplies bf16 weights, and the shapes
-// of its tiles (matmul-inl.h), those over bytes apart.
+// The kernels of a level: its lanes V, its byte dot products Dot, how it multiplies bf16 weights,
+// and the shapes of its tiles (matmul-inl.h); tiles over bytes have shapes of their own.
 template <class Level>
 constexpr KernelTable MakeKernelTable(IsaLevel isa) {
   using V = typename Level::V;

@@ -48,8 +48,8 @@ void WeighLogits(const LogitRow& row, float max) {
   }
 }
 
-// Lanes are emptied into doubles now and then: many small weights added one by one to a large sum
-// would be lost.
+// The lanes are added to doubles from time to time. Otherwise many small weights that are added one
+// by one to a large sum would be lost.
 template <class V>
 void MassAtLeast(const LogitRow& row, int64_t every, const float* bars, double* masses) {
   constexpr int kBlocksAtATime = 64;
@@ -118,7 +118,7 @@ template <class V, bool kDivide>
 bool BlockMax(const LogitRow& row, float divisor, float* quotients) {
   const V infinity = V::Set(__builtin_huge_valf());
   const V one = V::Set(1.0F);
-  V bad = V::Set(0.0F);  // 1 in the lanes that have met a NaN or +infinity
+  V bad = V::Set(0.0F);  // 1 in each lane that has seen a NaN or +infinity
   for (int64_t begin = 0; begin < row.n; begin += kLogitBlock) {
     const int64_t end = begin + kLogitBlock < row.n ? begin + kLogitBlock : row.n;
     V largest = V::Set(-__builtin_huge_valf());

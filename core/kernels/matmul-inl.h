@@ -1,10 +1,10 @@
 // Matmul over a weights class W (matmul_weights-inl.h, bf16_dot-inl.h, grid_weights-inl.h).
 // Included by kernels-inl.h, once per level.
 //
-// A tile of rows x column blocks keeps its sums in registers while k runs upward. A sum that has to
-// wait for its next run of k rests in `out`, as exact there as in a register. So every output is
-// the same chain of additions whichever tile computed it, and rows, column position and threads
-// cannot change a bit of it.
+// A tile of rows x column blocks keeps its sums in registers while k rises. A sum that has to wait
+// for its next run of k is stored in `out`, where it is as exact as in a register. So every output
+// is the same chain of additions, whichever tile computes it. The number of rows, the position of
+// the column and the threads cannot change a bit of it.
 
 #include "core/kernels/kernel_table.h"
 #include "ng/vec16.h"
@@ -15,15 +15,16 @@ namespace ng {
 struct MatmulTileArgs {
   const std::byte* x = nullptr;        // [rows], at the run's first input
   int64_t x_stride = 0;                // bytes
-  const std::byte* weights = nullptr;  // of the first block, at the run's first input
+  const std::byte* weights = nullptr;  // those of the first block, at the run's first input
   int64_t block_stride = 0;            // bytes from a block to the next
   int64_t k_count = 0;                 // whole steps, except in the last run
   float* out = nullptr;                // [rows, n_columns], rows out_stride apart
   int64_t out_stride = 0;
-  int n_columns = 0;            // of the tile's blocks; the last one may be partly filled
-  bool first = true;            // the sums start at 0, else from out
+  int n_columns = 0;            // in the tile's blocks; the last one may be partly filled
+  bool first = true;            // true: the sums begin at 0; false: they begin with `out`
   const float* bias = nullptr;  // [n_columns], added to the finished sums, or null
-  // Weights to bring near meanwhile: each step some cache lines of each block, this far apart.
+  // Weights to prefetch meanwhile: in each step some cache lines of each block. The next step's
+  // lines are prefetch_step further on.
   const std::byte* prefetch = nullptr;
   int64_t prefetch_step = 0;  // bytes
 };
@@ -106,12 +107,13 @@ void MatmulRows(int64_t rows, const MatmulTileArgs& t) {
 // A panel: all rows of the kBlocks column blocks that begin at `block`. With more rows than a tile
 // has, k is cut into runs whose weights stay in the first-level cache while the rows pass by.
 //
-// Few rows are bound by the stream of weights. One tile prefetches its own stream: with one block
-// straight on, as the next panel follows in memory, else in its last run from the next panel.
-// Several tiles share the fetching of the next run between them. With many rows that would not pay:
-// the prefetch stands still on a line that is there already.
+// With few rows the stream of weights is the limit, so weights are prefetched:
+// - One tile prefetches its own stream. With one block it goes straight on, because the next panel
+//   follows in memory. With several blocks its last run prefetches from the next panel.
+// - Several tiles share the prefetching of the next run.
+// - Many rows do not need it: the prefetch stays at one line that is in the cache already.
 //
-// kOneTile: there are no more rows than a tile has.
+// kOneTile: there are not more rows than a tile has.
 template <class W, int kRows, int kBlocks, bool kOneTile>
 void MatmulPanel(const MatmulArgs& a, int64_t block) {
   constexpr bool kF32 = W::kWeightBytes / W::kStep == 64;
@@ -166,8 +168,8 @@ void MatmulPanel(const MatmulArgs& a, int64_t block) {
   }
 }
 
-// The same for weights on a grid, many rows: runs of 256 inputs are unpacked to bytes that stay in
-// the first-level cache.
+// The same for weights on a grid and many rows. Runs of 256 inputs are unpacked to bytes that stay
+// in the first-level cache.
 template <class D, WeightType kType, int kRows, int kBlocks>
 void UnpackedPanel(const MatmulArgs& a, int64_t block) {
   using Chunk = typename Unpacker<D, kType>::Chunk;
@@ -217,7 +219,7 @@ struct UnpackedPanels {
   }
 };
 
-// Panels of kBlocks blocks from `block` on, then of half as many for what is left.
+// Computes panels of kBlocks blocks from `block` on, then panels of half as many for the rest.
 template <class Panels, int kBlocks>
 void MatmulPanels(const MatmulArgs& a, int64_t block) {
   for (; block + kBlocks <= a.block_end; block += kBlocks) {
@@ -226,14 +228,15 @@ void MatmulPanels(const MatmulArgs& a, int64_t block) {
   if constexpr (kBlocks > 1) MatmulPanels<Panels, kBlocks / 2>(a, block);
 }
 
-// kRows x kBlocks: the tile for many rows. A single row takes one block at a time: so memory is
-// read in the order in which it lies. But each block has one chain of additions, and where its sums
-// are f32 all the way a single chain is slower than a cache: matrices so small that they are likely
-// to be in one take several blocks.
+// kRows x kBlocks: the tile for many rows. A single row takes one block at a time, so that memory
+// is read in its own order. But a block has only one chain of additions, and where its sums are
+// f32, one chain is slower than a cache. So a matrix that is small enough to be in a cache takes
+// several blocks.
 template <class W, int kRows, int kBlocks>
 void Matmul(const MatmulArgs& a) {
   if constexpr (kBlocks > 1) {
-    // As many sums, but in half as many blocks: the weights of a small batch come in one stream.
+    // The same number of sums in half as many blocks: a small batch then reads the weights in one
+    // stream.
     if (a.n_rows > kRows && a.n_rows <= 2 * kRows) {
       return MatmulPanels<Panels<W, 2 * kRows, true>, kBlocks / 2>(a, a.block_begin);
     }
@@ -248,7 +251,7 @@ void Matmul(const MatmulArgs& a) {
   MatmulPanels<Panels<W, 1>, 1>(a, a.block_begin);
 }
 
-// The same of weights on a grid, which several rows share unpacked.
+// The same for weights on a grid. Several rows share the unpacked weights.
 template <class D, WeightType kType, int kRows, int kBlocks>
 void GridMatmul(const MatmulArgs& a) {
   if (a.n_rows > 1) {

@@ -1,17 +1,20 @@
 // Multiply-adds in f32: each weight is widened and multiplied by one broadcast input. Included by
 // kernels-inl.h, once per level.
 //
-// A weights class W says how many inputs a step takes (kStep), how many bytes a step is of an input
-// row (kInputBytes) and of a packed column block (kWeightBytes), and whether input rows are padded
-// to whole steps (then so are packed blocks); Step<rows, blocks> adds one of a step's kParts to the
-// tile's sums, and Tail the part of one that is left where input rows are not padded.
+// A weights class W says:
+// - how many inputs a step takes (kStep);
+// - how many bytes of an input row (kInputBytes) and of a packed column block (kWeightBytes) that
+//   is;
+// - whether input rows are padded to whole steps (kPaddedInput; then packed blocks are too).
+// Step<rows, blocks> adds one of the kParts of a step to the tile's sums. Where input rows are not
+// padded, Tail adds the incomplete step at the end.
 
 #include "core/kernels/kernel_table.h"
 #include "ng/vec16.h"
 
 namespace ng {
 
-// A pair is two neighbouring k of one column block: 32 elements.
+// A pair: the elements of one column block for two neighbouring k, 32 elements.
 template <class V>
 struct F32Pairs {
   static constexpr WeightType kType = WeightType::kF32;

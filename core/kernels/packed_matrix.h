@@ -1,22 +1,22 @@
-// PackedMatrix: a weight matrix in the one layout that serves one row and many rows.
+// PackedMatrix: a weight matrix in a layout that is good for one input row and for many.
 //
 // 16 output columns lie side by side, so a kernel loads 16 weights and multiplies them by one
-// broadcast input. N is padded to whole blocks with zero columns, K with zeros to whole pairs
-// (bf16) or spans (grids):
+// broadcast input. N is padded with zero columns to whole blocks. K is padded with zeros to whole
+// pairs (bf16) or spans (grids):
 //   f32   [N/16][K][16]
 //   bf16  [N/16][K/2][16][2]     (pairs over k, as the bf16 dot product instructions read them)
 //   f16   [N/16][K][16]
 //   grids [N/16][K/span]{ [span/32]{ lower bits, upper bits },
 //                         [groups][16] scales, [groups][16] minima, [16] f16 d, [16] f16 dmin }
-// with what a grid lacks (weight_type.h) left out. 32 inputs are 8 words of 4, and a word's b bits
-// lie in [16][4] bytes: those of word i in bytes i * b / 8, from bit i * b % 8 on. So one load and
-// one mask give 4 inputs of 16 columns: of int8 as they are, of int4 from the lower half of the
-// bytes and then from the upper.
+// A grid that lacks a part (weight_type.h) leaves it out. 32 inputs are 8 words of 4 inputs. The b
+// bits of the inputs of a word are in [16][4] bytes: those of word i are in the bytes i * b / 8,
+// from bit i * b % 8 on. So one load and one mask give 4 inputs of 16 columns. For int8 they are
+// the bytes themselves; for int4 first the lower half of the bytes, then the upper half.
 //
-// A matrix may consist of bands of columns, each of a type of its own, as q, k and v may be.
+// A matrix may consist of bands of columns with a type each, as q, k and v may have.
 //
-// Made and filled by the model loader, read by Matmul and by embedding look-ups. It shares in
-// owning its memory; once filled it is read from any thread.
+// The model loader makes and fills it; Matmul and embedding look-ups read it. It shares the
+// ownership of its memory. Once it is filled, any thread may read it.
 #ifndef NG_CORE_KERNELS_PACKED_MATRIX_H_
 #define NG_CORE_KERNELS_PACKED_MATRIX_H_
 
@@ -34,7 +34,7 @@
 
 namespace ng {
 
-// Column blocks side by side that are held alike.
+// Neighbouring column blocks with the same type.
 struct WeightBand {
   WeightType type = WeightType::kF32;
   int64_t n_blocks = 0;
@@ -42,18 +42,18 @@ struct WeightBand {
 
 class PackedMatrix {
  public:
-  // One band of the matrix, where it lies.
+  // One band of the matrix and its place.
   struct Band {
     WeightType type = WeightType::kF32;
     int64_t block_begin = 0;
     int64_t block_end = 0;
-    std::byte* data = nullptr;  // of its first block, 64-byte aligned
+    std::byte* data = nullptr;  // its first block, 64-byte aligned
   };
 
   PackedMatrix() = default;
 
-  // Bytes of a packed matrix of `n` outputs and `k` inputs, a multiple of 64; INT64_MAX when an
-  // int64 cannot hold them, which no memory plan admits. REQUIRES: n, k >= 1.
+  // Bytes of a packed matrix of `n` outputs and `k` inputs, a multiple of 64. INT64_MAX when an
+  // int64 cannot hold them; no memory plan accepts that. REQUIRES: n, k >= 1.
   static int64_t PackedBytes(WeightType type, int64_t n, int64_t k);
   static int64_t PackedBytes(std::span<const WeightBand> bands, int64_t k);
 
@@ -61,7 +61,7 @@ class PackedMatrix {
   static absl::StatusOr<PackedMatrix> Allocate(WeightType type, int64_t n, int64_t k);
 
   // The largest magnitude that a type holds; beyond it rounding would give infinity.
-  // REQUIRES (as PackRows): the type is f32, bf16, f16, int8 or int4.
+  // REQUIRES: the type is f32, bf16, f16, int8 or int4, as for PackRows.
   static float MaxMagnitude(WeightType type);
 
   // Writes output columns [row, row + n_rows) from f32 rows, rounding each value once to the type.
@@ -69,15 +69,14 @@ class PackedMatrix {
   // different rows. REQUIRES: the range lies in [0, n); no magnitude is above MaxMagnitude(type).
   void PackRows(int64_t row, int64_t n_rows, const float* rows);
 
-  // The same of rows of a grid from their own spans, which go in as they are. `read` is asked for a
-  // few at a time: spans [first, first + spans.size() / rows.size()) of each row.
-  // spans: [rows.size(), a few]
-  // REQUIRES: the rows ascend in one block of 16, and their type is the grid; k is a multiple of
-  // its span.
+  // Writes rows of a grid from spans of the same grid, which are stored unchanged. `read` must fill
+  // a few spans of each row at a time: spans [first, first + spans.size() / rows.size()). spans:
+  // [rows.size(), a few] REQUIRES: the rows rise and are in one block of 16; their type is the
+  // grid; k is a multiple of its span.
   using SpanReader = absl::FunctionRef<void(int64_t first, std::span<QuantSpan> spans)>;
   void PackSpans(std::span<const int64_t> rows, SpanReader read);
 
-  // The same of floats that are stored as the matrix holds them. rows: [n_rows, k] elements.
+  // Writes rows of floats that are already of the matrix's type. rows: [n_rows, k] elements.
   // REQUIRES: the type is f32, f16 or, with an even k, bf16.
   void PackStored(int64_t row, int64_t n_rows, const std::byte* rows);
 
@@ -88,9 +87,9 @@ class PackedMatrix {
   int64_t k() const { return k_; }
   int64_t bytes() const { return bytes_; }
   const std::byte* data() const { return data_.get(); }  // 64-byte aligned
-  // The types of several bands read the same input: all are grids.
+  // If there are several bands, all their types are grids, so that they read the same input.
   std::span<const Band> bands() const { return bands_; }
-  // Of the band that holds a row. REQUIRES: n() > row.
+  // The type of the band that holds a row. REQUIRES: n() > row.
   WeightType type(int64_t row = 0) const { return BandOf(row).type; }
 
  private:
@@ -103,19 +102,20 @@ class PackedMatrix {
   int64_t k_ = 0;
   int64_t bytes_ = 0;
   std::vector<Band> bands_;
-  std::shared_ptr<std::byte> data_;  // keeps all of its WeightMemory
+  std::shared_ptr<std::byte> data_;  // keeps its whole WeightMemory alive
 };
 
-// Memory that many matrices share, so that small ones lie on huge pages too: streaming through them
-// then costs no address translation. From the operating system, all zeros. Pages are taken as they
-// are written, so threads that pack also place them.
+// Memory that many matrices share, so that small matrices are on huge pages too. Reading them from
+// end to end then costs no address translation. The memory is from the operating system and all
+// zeros. The system gives each page when it is first written, so the thread that packs decides
+// where the page is.
 class WeightMemory {
  public:
-  // Errors: LimitError when it cannot be had.
+  // Errors: LimitError when the system does not give the memory.
   static absl::StatusOr<WeightMemory> Reserve(int64_t bytes);
 
-  // The next [n, k] matrix. Errors: LimitError when less than its PackedBytes are left.
-  // REQUIRES: the bands make up its blocks, and are grids if there are several.
+  // Makes the next [n, k] matrix. Errors: LimitError when less than its PackedBytes are left.
+  // REQUIRES: the bands together have its blocks; if there are several, all are grids.
   absl::StatusOr<PackedMatrix> Allocate(std::span<const WeightBand> bands, int64_t n, int64_t k);
   absl::StatusOr<PackedMatrix> Allocate(WeightType type, int64_t n, int64_t k);
 
@@ -127,33 +127,32 @@ class WeightMemory {
 
 // The input rows of a matmul, rounded as the weights' kernels read them.
 struct MatmulInput {
-  const std::byte* data = nullptr;  // [n_rows], InputRowBytes(kernels.input[type], k) of each used
+  const std::byte* data = nullptr;  // [n_rows]; each uses InputRowBytes(kernels.input[type], k)
   int64_t n_rows = 0;
   int64_t k = 0;
   int64_t row_bytes = 0;  // from one row to the next
 };
 
-// out = x * w^T (+ bias), spread over the executor by columns, and by rows too where there are too
-// few columns to occupy it evenly.
-// out: [n_rows, n]; bias: [n] or null. REQUIRES: the extents agree; out overlaps nothing else.
-// Errors: those of the executor.
+// out = x * w^T (+ bias). The work is spread over the executor by columns, and also by rows where
+// there are too few columns for all threads. out: [n_rows, n]; bias: [n] or null. REQUIRES: the
+// extents agree; out overlaps nothing else. Errors: those of the executor.
 absl::Status Matmul(const KernelTable& kernels, Executor& executor, const PackedMatrix& w,
                     const float* bias, const MatmulInput& x, const TensorView<float, 2>& out);
 
-// Finished outputs, lent to the worker that made them while they are near.
+// Finished outputs, lent to the worker that made them while they are in its caches.
 struct MatmulTile {
   int64_t row = 0;
   int64_t n_rows = 0;
   int64_t column = 0;           // a multiple of 2 * kBlockColumns
-  int64_t n_columns = 0;        // another, but for the last columns of all
+  int64_t n_columns = 0;        // a multiple too, except for the last columns of the matrix
   const float* data = nullptr;  // [n_rows, n_columns]
   int64_t stride = 0;           // from one row to the next
   const float* Row(int64_t r) const { return data + (r - row) * stride; }
 };
 using MatmulSink = absl::FunctionRef<void(const MatmulTile& tile)>;
 
-// The same product, each output handed to `sink` once, in tiles, on a worker; none is stored. What
-// follows an operator so needs no buffer and no region of its own.
+// The same product, but no output is stored: each is given to `sink` once, in tiles, on a worker.
+// So an operation that follows the matmul needs no buffer and no parallel region of its own.
 // scratch: [MatmulScratchFloats(executor.threads(), n_rows)].
 absl::Status Matmul(const KernelTable& kernels, Executor& executor, const PackedMatrix& w,
                     const float* bias, const MatmulInput& x, std::span<float> scratch,

@@ -6,11 +6,11 @@
 
 namespace ng {
 
-// The block of int8 nearest to x[32]: d is max |x| / 127.
+// The int8 block that is nearest to x[32]; d is max |x| / 127.
 QuantSpan QuantizeInt8(const float* x);
 
-// A near block of int4: from the d that puts the largest magnitude at -8, better ones are sought by
-// least squares, and the one with the smallest squared error is kept.
+// An int4 block that is near x[32]. It begins with the d that puts the largest magnitude at -8,
+// searches for a better d by least squares, and keeps the one with the smallest squared error.
 QuantSpan QuantizeInt4(const float* x);
 
 }  // namespace ng

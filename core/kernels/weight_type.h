@@ -7,8 +7,8 @@
 
 namespace ng {
 
-// kInt8 and kInt4 lie on the value grids of GGUF's Q8_0 and Q4_0; the types after them are GGUF's
-// own.
+// kInt8 and kInt4 have the value grids of GGUF's Q8_0 and Q4_0. The types after them are types of
+// GGUF.
 enum class WeightType : int32_t {
   kF32,
   kBf16,
@@ -32,22 +32,23 @@ std::string_view WeightTypeName(WeightType type);
 inline constexpr int64_t kBlockColumns = 16;  // output columns packed side by side
 inline constexpr int64_t kQuantBlock = 32;    // inputs that a kernel takes at a time
 
-// A value grid. A span of inputs of one output shares two factors, and each group of inputs in it
-// has small integers of its own where there are several; of an input's q
+// A value grid. The inputs of one output are cut into spans; a span shares the factors d and dmin.
+// Where a span has several groups of inputs, each group has a small integer scale and minimum. The
+// weight of an input with the integer q is
 //   weight = d * scale[group] * (q - zero) - dmin * minimum[group]
-// with d * scale and dmin * minimum rounded to f32, which they fit exactly.
+// where d * scale and dmin * minimum fit f32 exactly.
 struct QuantGrid {
-  int64_t span = 0;   // inputs that share d and dmin: 32, or 256 in groups
+  int64_t span = 0;   // inputs that share d and dmin: 32, or 256 with several groups
   int64_t group = 0;  // inputs that share a scale: 16 or 32
-  int low_bits = 0;   // of each q: its lower bits lie together, and so do
-  int high_bits = 0;  // its upper ones
+  int low_bits = 0;   // the lower bits of q; they are stored apart from
+  int high_bits = 0;  // the upper bits of q
   int zero = 0;
   bool has_minimum = false;
 
-  constexpr bool grouped() const { return span > kQuantBlock; }  // else scale = minimum = 1
+  constexpr bool grouped() const { return span > kQuantBlock; }  // false: scale = minimum = 1
   constexpr int64_t bits() const { return low_bits + high_bits; }
   constexpr int64_t groups() const { return span / group; }
-  // What 16 packed columns of a span take: packed_matrix.h shows what lies there.
+  // The bytes of 16 packed columns of a span; packed_matrix.h shows their layout.
   constexpr int64_t PlaneBytes() const { return kBlockColumns * span / 8 * bits(); }
   constexpr int64_t ScaleBytes() const { return grouped() ? kBlockColumns * groups() : 0; }
   constexpr int64_t SpanBytes() const {
@@ -78,7 +79,7 @@ constexpr const QuantGrid& GridOf(WeightType type) {
   return kGrids[static_cast<int>(type) - static_cast<int>(WeightType::kInt8)];
 }
 
-// One span of one output, with the parts that its grid has; the others hold anything.
+// One span of one output. Parts that its grid does not have are undefined.
 struct QuantSpan {
   uint16_t d;         // f16
   uint16_t dmin;      // f16
@@ -87,7 +88,7 @@ struct QuantSpan {
   int8_t minima[16];  // [groups]
 };
 
-// What a span stands for. out: [span]
+// The values of a span. out: [span]
 void SpanValues(const QuantGrid& grid, const QuantSpan& span, float* out);
 
 // Bytes of 16 packed columns of k inputs. REQUIRES: k <= 2^56.

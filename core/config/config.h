@@ -1,7 +1,7 @@
 // The effective configuration: every key with its value and where the value came from.
 //
-// Three layers, the later wins: the key's default, the config file, the command line. Keys are
-// dotted ("run.max_new_tokens"); a plugin's option is <kind>.<plugin>.<option>.
+// There are three layers: the key's default, the config file, the command line. The later layer
+// wins. Keys are dotted ("run.max_new_tokens"); a plugin's option is <kind>.<plugin>.<option>.
 //
 // Called by the engine when it opens, in two passes: LookupEarly finds the plugins, then
 // Config::Build checks every entry against the engine's keys and the plugins' options. A Config is
@@ -47,7 +47,7 @@ enum class ConfigForm {
   kPath,        // kText: a path, made absolute; in a file, relative to that file's folder
   kPathList,    // kText: several paths separated by ':' or ','; stored absolute, with commas
   kNames,       // kText: one or more names separated by commas
-  kListOrAuto,  // kIntList: or the word "auto", in which case the list is empty
+  kListOrAuto,  // kIntList: a list, or the word "auto", which gives an empty list
 };
 
 // One declared key. REQUIRES: `key` has a dot.
@@ -57,10 +57,11 @@ struct ConfigKey {
   ConfigForm form = ConfigForm::kPlain;
 };
 
-// The keys that are the engine's own, in the order of the design's section 7.
+// The engine's own keys, in the order in which --help lists them.
 std::span<const ConfigKey> CoreConfigKeys();
 
-// The keys with each section's together, in the order of its first; within one, as they were.
+// The keys with those of each section together. Sections are in the order of their first keys; the
+// keys of a section keep their order.
 std::vector<ConfigKey> GroupedBySection(std::span<const ConfigKey> keys);
 
 // Reads an INI file into entries, in file order:
@@ -71,32 +72,32 @@ std::vector<ConfigKey> GroupedBySection(std::span<const ConfigKey> keys);
 //
 // A '#' at the start of a line or after a blank begins a comment; elsewhere outside quotes it is an
 // error, so that no value is ever cut short. LF and CRLF line ends. Time is linear in the file.
-// Errors: UsageError with file:line for anything else, among it a BOM, control characters, ';'
-// comments, a key outside a section or given twice (both lines are named); without a line when the
-// file cannot be read, is not a regular file or is above 4 MiB.
+// Errors: UsageError with file:line for anything else: a BOM, control characters, ';' comments, a
+// key outside a section, a key that is given twice (both lines are named). UsageError without a
+// line when the file cannot be read, is not a regular file or is larger than 4 MiB.
 absl::StatusOr<std::vector<ConfigEntry>> ReadIniFile(const std::string& path);
 
-// The same for text in memory; `file` is the name that errors and origins carry.
+// The same for text in memory. Errors and origins name `file`.
 absl::StatusOr<std::vector<ConfigEntry>> ParseIni(std::string_view text, const std::string& file);
 
 // Splits "section.key=value" overrides into entries. The value is taken as it is: no comments, no
 // quotes, no trimming. Errors: UsageError.
 absl::StatusOr<std::vector<ConfigEntry>> ParseOverrides(std::span<const std::string> overrides);
 
-// The text of one core key by the same layering, before the strict pass: how the plugin names and
-// directories are found. Paths are resolved as in Config::Text; SplitNames takes lists apart.
+// The text of one core key from the same layers, before the strict pass. The plugins' names and
+// folders are found in this way. Paths are resolved as in Config::Text; SplitNames splits lists.
 // Errors: a bad value of this key. REQUIRES: `key` is one of CoreConfigKeys().
 absl::StatusOr<std::string> LookupEarly(std::span<const ConfigEntry> entries, std::string_view key);
 
-// Comma-separated names, blanks around them dropped; none for an empty text.
+// Splits comma-separated names and drops the blanks around them. An empty text has no names.
 std::vector<std::string> SplitNames(std::string_view text);
 
 class Config {
  public:
-  // Checks every entry against `keys` (core keys and the plugins' own) and fills in defaults. Of
-  // several entries with one key the last wins; all are checked.
-  // Errors: UsageError naming file:line, key, value found, what is allowed; for an unknown key the
-  // nearest known one. PluginError when a key is declared twice or its default breaks its own rule.
+  // Checks every entry against `keys` (core keys and the plugins' own) and fills in defaults. If a
+  // key has several entries, the last one wins, and all are checked. Errors: UsageError naming
+  // file:line, key, value found, what is allowed; for an unknown key the nearest known one.
+  // PluginError when a key is declared twice or its default breaks its own rule.
   static absl::StatusOr<Config> Build(std::span<const ConfigEntry> entries,
                                       std::span<const ConfigKey> keys);
 
@@ -106,14 +107,14 @@ class Config {
   int64_t Int(std::string_view key) const;
   double Real(std::string_view key) const;
   std::span<const int64_t> IntList(std::string_view key) const;
-  // The value as text, for a key of any type; paths are absolute.
+  // The value as text, for a key of any type. Paths are absolute.
   const std::string& Text(std::string_view key) const;
-  // SplitNames of the text: sampler.chain, plugins.path.
+  // The text split by SplitNames: sampler.chain, plugins.path.
   std::vector<std::string> Names(std::string_view key) const;
 
   const ConfigOrigin& Origin(std::string_view key) const;
   bool IsDefault(std::string_view key) const;
-  // "demo.ini:12: run.max_new_tokens" or "run.max_new_tokens": how errors about a value begin.
+  // Errors about a value begin with this: "demo.ini:12: run.max_new_tokens", or the key alone.
   std::string Describe(std::string_view key) const;
 
   // The values of one plugin's options, named without the <kind>.<plugin>. prefix, in declaration
@@ -135,14 +136,14 @@ class Config {
   const Item& Find(std::string_view key) const;
   const Item& Find(std::string_view key, OptionType type) const;
 
-  std::vector<Item> items_;                           // sections together, else as declared
+  std::vector<Item> items_;                           // ordered as by GroupedBySection
   std::map<std::string, size_t, std::less<>> index_;  // key -> its place in items_
 };
 
-// The name in `known` nearest to `name`, if one is near enough to be meant.
+// The name in `known` that is nearest to `name`, if it is near enough to be what was meant.
 std::optional<std::string> NearestName(std::string_view name, std::span<const std::string> known);
-// The one of `choices`, separated by '|', that a text may have been meant as: another program's
-// word for it, or a near name.
+// The choice that a text probably means: the text is another program's word for it, or a similar
+// name. `choices` are separated by '|'.
 std::optional<std::string> NearestChoice(std::string_view text, std::string_view choices);
 
 }  // namespace ng

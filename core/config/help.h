@@ -9,8 +9,8 @@
 
 namespace ng {
 
-// Each key with its default, its help line and what is allowed; grouped by section, at most 100
-// columns wide where words allow.
+// Lists each key with its default, its help line and what is allowed, grouped by section. Lines
+// have at most 100 columns, unless a word is longer.
 //
 //   [run]
 //     run.threads = 0

@@ -11,7 +11,8 @@
 
 namespace ng {
 
-// The pieces in one string. (A literal + std::string makes GCC 12 warn of an overlapping copy.)
+// Joins the pieces to one string. (A literal + std::string makes GCC 12 warn of an overlapping
+// copy.)
 template <typename... Piece>
 std::string Cat(const Piece&... pieces) {
   std::string text;
@@ -19,23 +20,23 @@ std::string Cat(const Piece&... pieces) {
   return text;
 }
 
-// Without blanks, tabs and line ends at both ends.
+// The text without the blanks, tabs and line ends at both ends.
 std::string_view Trim(std::string_view text);
 
-// The pieces between any of the `separators`, trimmed: one more than there are separators.
+// Splits at each of the `separators` and trims the pieces. There is one more piece than separators.
 std::vector<std::string_view> SplitTrimmed(std::string_view text, std::string_view separators);
 
-// A value for an error message: one line, of bounded length, "(empty)" when there is nothing.
+// A value as an error message shows it: one line of limited length; "(empty)" for an empty text.
 std::string Shown(std::string_view text);
 
-// What a value looks like in an INI file, so that ReadIniFile gives it back byte for byte: as it
-// is, or quoted. REQUIRES: no NUL byte.
+// A value as an INI file has it, quoted if needed, so that ReadIniFile gives it back byte for byte.
+// REQUIRES: no NUL byte.
 std::string IniValue(std::string_view text);
 
-// Why `name` cannot name a key or a section, or nothing.
+// The reason why `name` cannot name a key or a section; nothing if it can.
 std::optional<std::string> NameFault(std::string_view name);
 
-// The section of a dotted key: what stands before its first dot.
+// The section of a dotted key: the part before its first dot.
 std::string_view SectionOf(std::string_view key);
 
 }  // namespace ng

@@ -1,4 +1,4 @@
-// What to say about a key that nobody declares.
+// The error for a key that nobody declares.
 #ifndef NG_CORE_CONFIG_UNKNOWN_KEY_H_
 #define NG_CORE_CONFIG_UNKNOWN_KEY_H_
 
@@ -9,8 +9,8 @@
 
 namespace ng {
 
-// UsageError at the entry's place: what is unknown (section, plugin or key) and the nearest known
-// name, or all there are. REQUIRES: no key of `keys` is the entry's.
+// Returns a UsageError with the entry's place. It says what is unknown (section, plugin or key) and
+// names the nearest known name, or all known names. REQUIRES: the entry's key is not in `keys`.
 absl::Status UnknownKeyError(const ConfigEntry& entry, std::span<const ConfigKey> keys);
 
 }  // namespace ng

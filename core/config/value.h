@@ -1,6 +1,6 @@
 // One value: its text checked against its declaration.
 //
-// Called by Config::Build and LookupEarly, and by the help text for what is allowed.
+// Called by Config::Build and LookupEarly; the help text uses AllowedValues.
 // Thread: pure functions, except that paths are made absolute against the current directory.
 #ifndef NG_CORE_CONFIG_VALUE_H_
 #define NG_CORE_CONFIG_VALUE_H_
@@ -21,9 +21,9 @@ struct CheckedValue {
   std::vector<int64_t> list;  // kIntList
 };
 
-// Numbers and booleans may have blanks around them; text is taken as it is.
-// Errors: UsageError beginning with the entry's place; PluginError for a default that breaks its
-// own rule, or a type that this version does not know.
+// Numbers and booleans may have blanks around them; text is taken as it is. Errors: UsageError that
+// begins with the entry's place; PluginError when a default breaks its own rule or when this
+// version does not know the type.
 absl::StatusOr<CheckedValue> CheckValue(const ConfigKey& key, const ConfigEntry& entry);
 
 // "an integer in [0, 1024]", "one of auto, f32, bf16".

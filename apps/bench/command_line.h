@@ -18,7 +18,7 @@ struct CommandLine {
   int64_t decode_tokens = 64;       // 0: no decode is measured
   std::vector<int64_t> depths{0};   // tokens in the cache before the decode steps
   std::vector<int64_t> batches{1};  // sequences side by side
-  std::vector<int64_t> threads;     // empty: as the config says
+  std::vector<int64_t> threads;     // empty: run.threads of the config
   int64_t repeat = 5;               // rounds that count; one more warms up
 
   bool jsonl = false;
@@ -29,7 +29,7 @@ struct CommandLine {
 // Errors: UsageError naming the argument, what is allowed and the nearest option.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
-// How it is called, with every option of the program itself.
+// How the program is called, with all of its own options.
 std::string UsageText();
 
 }  // namespace ng::bench

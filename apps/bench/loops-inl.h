@@ -7,8 +7,8 @@
 
 namespace ng::bench {
 
-// Reads kStreams parts of the range side by side, kLines cache lines of each in turn, and asks for
-// the lines kAhead lines further on.
+// Reads kStreams parts of the range side by side, kLines cache lines of each in turn, and
+// prefetches the lines that are kAhead lines further on.
 template <class V, int kStreams, int kLines, int kAhead>
 float ReadSum(const float* data, int64_t n_floats) {
   static_assert(kReadUnit % (kStreams * kLines * 16) == 0);
@@ -32,7 +32,7 @@ float ReadSum(const float* data, int64_t n_floats) {
   return total;
 }
 
-// kSums chains of multiply-adds: enough to hide their latency, few enough to stay in registers.
+// kSums chains of multiply-adds: enough to hide their latency, and few enough to stay in registers.
 template <class V, int kSums>
 float MultiplyAdd(int64_t n_steps) {
   const V a = V::Set(0.5F);

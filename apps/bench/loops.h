@@ -1,7 +1,9 @@
-// Loops of nothing but loads, or nothing but multiply-adds: the most that this machine gives.
+// Loops that do nothing but loads, or nothing but multiply-adds: they show what this machine can
+// do.
 //
-// One table per instruction set level, in loops_<level>.cc. Each loop runs on the calling thread
-// alone and returns a value that depends on everything it did, so that nothing is optimised out.
+// There is one table for each instruction set level, in loops_<level>.cc. A loop runs on the
+// calling thread and returns a value that depends on everything it did, so that nothing is
+// optimised away.
 #ifndef NG_APPS_BENCH_LOOPS_H_
 #define NG_APPS_BENCH_LOOPS_H_
 
@@ -15,13 +17,13 @@ namespace ng::bench {
 using ReadLoop = float (*)(const float* data, int64_t n_floats);
 inline constexpr int64_t kReadUnit = 1024;
 
-// Multiply-adds in registers only, n_steps times as many as one step holds.
+// Multiply-adds in registers only: n_steps times the operations of one step.
 struct ComputeLoop {
   float (*run)(int64_t n_steps) = nullptr;
   int64_t operations_per_step = 0;  // two for each multiply-add
 };
 
-// In what order a range is read; which is fastest differs from machine to machine.
+// The orders in which a range is read. Which one is the fastest differs from machine to machine.
 inline constexpr int kReadPatterns = 4;
 
 struct Loops {

@@ -10,8 +10,8 @@ NG_BEGIN_TARGET_AVX2
 namespace ng::bench {
 namespace {
 
-// Unsigned bytes times signed bytes, added in quads: two instructions and a sum of words. What is
-// multiplied is hidden from the compiler, which would do it once for all steps.
+// Unsigned bytes times signed bytes, added in quads: two instructions and a sum of words. The
+// operands are hidden from the compiler, which would otherwise multiply once for all steps.
 float BytesDot(int64_t n_steps) {
   constexpr int kSums = 8;
   const __m256i ones = _mm256_set1_epi16(1);

@@ -18,7 +18,8 @@ int64_t BytesToRead() {
   return std::max(kLeast, 4 * cache);
 }
 
-// A range in pieces between which a signal is noticed; what that costs cannot be measured.
+// Reads a range in pieces and looks for a signal between them. This costs too little to be
+// measured.
 template <typename Body>
 void ForPieces(int64_t n_floats, Body&& body) {
   constexpr int64_t kPiece = 4096 * kReadUnit;  // 16 MiB
@@ -69,7 +70,8 @@ absl::StatusOr<std::unique_ptr<Machine>> Machine::Create(IsaLevel isa, int threa
   madvise(memory, bytes, MADV_HUGEPAGE);
   machine->floats_per_thread_ = units * kReadUnit;
   machine->data_ = {static_cast<float*>(memory), Unmap{bytes}};
-  // Written by the threads that will read it: untouched pages would all be one page of zeros.
+  // Written by the threads that will read it. Pages that nobody has written are all the same page
+  // of zeros.
   machine->team_->Run([&](int thread) {
     float* const data = machine->data_.get() + thread * machine->floats_per_thread_;
     ForPieces(machine->floats_per_thread_, [&](int64_t first, int64_t n) {

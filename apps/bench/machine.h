@@ -1,6 +1,6 @@
-// What the machine can do at most: bytes read and operations computed per second, by as many
-// threads as the engine has. The denominators of a measurement, taken between its rounds because a
-// shared machine drifts.
+// The most that the machine can do: bytes read and operations computed per second, with as many
+// threads as the engine has. Speeds are divided by these. They are measured between the rounds,
+// because a shared machine changes its speed.
 #ifndef NG_APPS_BENCH_MACHINE_H_
 #define NG_APPS_BENCH_MACHINE_H_
 
@@ -18,27 +18,27 @@
 
 namespace ng::bench {
 
-// The multiply-adds that a matmul over some type of weights is held against.
+// The multiply-adds with which a matmul over some type of weights is compared.
 enum class Arithmetic { kF32, kBf16, kInt8 };
 
-// The fastest one that the level has for weights of this type ("f32", "int4", ...): what is neither
-// f32 nor of 16 bits counts as bytes.
+// The fastest arithmetic that the level has for weights of this type ("f32", "int4", ...). Types
+// that are neither f32 nor of 16 bits count as bytes.
 Arithmetic ArithmeticFor(std::string_view weights, IsaLevel isa);
 std::string_view ArithmeticName(Arithmetic arithmetic);  // "f32", "bf16", "int8"
 
 class Machine {
  public:
-  // Reserves at least 256 MB to read, and more than the caches hold. What is measured is cut short
-  // once `stop` is true; it may be null. Errors: LimitError, InterruptedError.
+  // Reserves at least 256 MB to read, and more than the caches hold. A measurement ends early when
+  // `stop` is true; `stop` may be null. Errors: LimitError, InterruptedError.
   // REQUIRES: the CPU supports `isa`, threads >= 1.
   static absl::StatusOr<std::unique_ptr<Machine>> Create(IsaLevel isa, int threads,
                                                          const std::atomic<bool>* stop);
 
-  // The best of a few patterns of plain loads, each thread in a range of its own; GB (10^9) / s.
+  // The best of a few patterns of plain loads, each thread in its own range; in 10^9 bytes / s.
   // Errors: InterruptedError.
   absl::StatusOr<double> ReadGbPerSecond();
-  // The best of a few short runs, all threads at once; 10^9 operations / s, two a multiply-add.
-  // Errors: InterruptedError.
+  // The best of a few short runs, all threads at once; in 10^9 operations / s. A multiply-add
+  // counts as two. Errors: InterruptedError.
   absl::StatusOr<double> PeakGopPerSecond(Arithmetic arithmetic);
 
  private:

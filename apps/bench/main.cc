@@ -59,7 +59,8 @@ absl::Status Run(const EngineOptions& options, const std::vector<Workload>& work
   return absl::OkStatus();
 }
 
-// The number of threads is the engine's for its life: a sweep opens one after the other.
+// An engine keeps its number of threads for its whole life, so a sweep opens one engine after the
+// other.
 absl::Status Sweep(const CommandLine& line, const EngineOptions& options, ProgressBar& bar) {
   const std::vector<Workload> workloads = Workloads(line);
   if (line.threads.empty()) return Run(options, workloads, line.jsonl, bar);

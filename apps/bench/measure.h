@@ -1,5 +1,5 @@
-// One measurement: prefill and decode of a loaded engine, round by round with what the machine can
-// do at that moment.
+// One measurement: prefill and decode of a loaded engine. Each round also measures what the machine
+// can do at that moment.
 #ifndef NG_APPS_BENCH_MEASURE_H_
 #define NG_APPS_BENCH_MEASURE_H_
 
@@ -10,7 +10,8 @@
 
 namespace ng::bench {
 
-// That a workload fits the model's context. Errors: LimitError with the numbers and the remedy.
+// Checks that a workload fits the model's context. Errors: LimitError with the numbers and the
+// remedy.
 absl::Status CheckWorkload(const Workload& workload, const ModelShape& shape);
 
 // Medians of the rounds.
@@ -20,14 +21,15 @@ struct Figures {
   double peak_gop_s = 0.0;
 };
 
-// One round to warm up, then the rounds that count. Errors: those of the engine; InterruptedError.
-// REQUIRES: the engine is loaded for NeedsOf(workload) or more.
+// Runs one round to warm up, then the rounds that count. Errors: those of the engine;
+// InterruptedError. REQUIRES: the engine is loaded for NeedsOf(workload) or more.
 absl::StatusOr<Figures> Measure(Engine& engine, Machine& machine, const Workload& workload);
 
 // What a decoded token reads, on average over the decode steps: its share of the weights, and the
 // keys and values of its own sequence.
 double DecodeBytesPerToken(const StepCost& cost, const Workload& workload);
-// Operations of all matrices in one prefill: two a multiply-add, the head for last rows only.
+// Operations of all matrices in one prefill. A multiply-add counts as two; the head is computed for
+// the last rows only.
 double PrefillOperations(const StepCost& cost, const Workload& workload);
 
 }  // namespace ng::bench

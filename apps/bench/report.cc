@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Four significant digits: more than a measurement has.
+// Four significant digits, which is more than a measurement has.
 double Rounded(double value) {
   if (value == 0.0) return value;
   const double digits = 3.0 - std::floor(std::log10(std::fabs(value)));
@@ -25,21 +25,21 @@ double Rounded(double value) {
 
 Json OrNull(std::optional<double> value) { return value ? Json(Rounded(*value)) : Json(nullptr); }
 
-// Whether every key and value is read for every token. Of a backend that is not ng's own this is
-// not known: one may look at a few of them only.
+// Whether every key and value is read for every token. For a backend that is not ng's own this is
+// not known: it may look at only a few of them.
 bool ReadsWholeCache(const Config& config) {
   const std::string& attention = config.Text("attention.name");
   return attention == "flash" || attention == "reference";
 }
 
-// What a decoded token reads, where that is known.
+// The bytes that a decoded token reads, where they are known.
 std::optional<double> BytesPerToken(const Subject& subject, const Workload& workload,
                                     const Figures& figures) {
   if (!figures.speed.decode_tok_s || !ReadsWholeCache(subject.engine.config())) return std::nullopt;
   return DecodeBytesPerToken(subject.cost, workload);
 }
 
-// Of the read bandwidth, for decode.
+// The share of the read bandwidth that decode reaches.
 std::optional<double> BandwidthShare(const Subject& subject, const Workload& workload,
                                      const Figures& figures) {
   const std::optional<double> bytes = BytesPerToken(subject, workload, figures);
@@ -47,7 +47,7 @@ std::optional<double> BandwidthShare(const Subject& subject, const Workload& wor
   return *figures.speed.decode_tok_s * *bytes / (figures.read_gb_s * 1e9);
 }
 
-// Of the peak, for prefill.
+// The share of the peak that prefill reaches.
 std::optional<double> PeakShare(const StepCost& cost, const Workload& workload,
                                 const Figures& figures) {
   if (!figures.speed.prefill_tok_s) return std::nullopt;

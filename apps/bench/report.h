@@ -16,11 +16,11 @@ struct Subject {
   StepCost cost;
 };
 
-// The figures, what they were measured on, and their shares of what the machine can do; absent
-// figures are null. Ends with a newline.
+// The figures, what was measured, and the shares of what the machine can do. Absent figures are
+// null. Ends with a newline.
 std::string JsonLine(const Subject& subject, const Workload& workload, const Figures& figures);
 
-// The same for a reader.
+// The same as a text to read.
 std::string TextLine(const Subject& subject, const Workload& workload, const Figures& figures);
 
 }  // namespace ng::bench

@@ -1,7 +1,7 @@
-// A few threads that do the same thing at the same time, timed together.
+// A few threads that do the same thing at the same time and are timed together.
 //
-// Not the engine's executor: what ng is held against must not depend on how ng shares out its work.
-// Used by one thread, which is the first of the team.
+// This is not the engine's executor: what ng is compared with must not depend on how ng shares its
+// work. One thread uses the team and is its first member.
 #ifndef NG_APPS_BENCH_TEAM_H_
 #define NG_APPS_BENCH_TEAM_H_
 
@@ -27,14 +27,14 @@ class Team {
 
   int threads() const { return threads_; }
 
-  // Calls body(0), ..., body(threads() - 1) at once. Returns the seconds from when all were awake
-  // until the last one was done.
+  // Calls body(0), ..., body(threads() - 1) at the same time. Returns the seconds from the moment
+  // when all are awake until the last one is done.
   double Run(const std::function<void(int thread)>& body);
 
  private:
   explicit Team(int threads) : threads_(threads) {}
   void Work(int thread);
-  // Body of one thread; all wait for each other first.
+  // What one thread does in a run: it waits until all are awake, then calls the body.
   void RunTogether(int thread);
 
   const int threads_;

@@ -58,7 +58,7 @@ absl::StatusOr<Arguments> ParseArguments(int argc, const char* const* argv,
     using po::command_line_style::allow_long;
     using po::command_line_style::long_allow_adjacent;
     using po::command_line_style::long_allow_next;
-    // A positional option that takes nothing: every stray argument is an error.
+    // There are no positional options, so every argument without an option is an error.
     const po::positional_options_description none;
     po::store(po::command_line_parser(own)
                   .options(options)
@@ -80,7 +80,7 @@ EngineOptions EngineOptionsOf(const Arguments& arguments) {
   if (values.count("config") != 0) options.config_file = values["config"].as<std::string>();
   if (values.count("random-weights") != 0) {
     options.random_weights = values["random-weights"].as<std::string>();
-    // In place of the config file's model; one given on the command line too is refused.
+    // They take the place of the config file's model. A model on the command line too is refused.
     options.overrides = {"model.path=", "tokenizer.path="};
   }
   options.overrides.insert(options.overrides.end(), arguments.overrides.begin(),

@@ -1,5 +1,5 @@
-// The part of a command line that programs share: dotted config overrides beside the program's own
-// options, and one way to explain what is wrong.
+// The part of a command line that all programs share: dotted config overrides beside the program's
+// own options, and one way to explain what is wrong.
 #ifndef NG_APPS_COMMON_ARGUMENTS_H_
 #define NG_APPS_COMMON_ARGUMENTS_H_
 
@@ -22,7 +22,7 @@ struct Arguments {
   boost::program_options::variables_map values;
 };
 
-// `--section.key=value` is an override, everything else must be one of `options`, in its long form.
+// `--section.key=value` is an override. Everything else must be one of `options`, in its long form.
 // Errors: UsageError naming the argument, what is allowed and the nearest option.
 absl::StatusOr<Arguments> ParseArguments(
     int argc, const char* const* argv, const boost::program_options::options_description& options);
@@ -33,14 +33,14 @@ EngineOptions EngineOptionsOf(const Arguments& arguments);
 // Whether --output is jsonl. Errors: UsageError when it is not text either.
 absl::StatusOr<bool> WantsJsonl(const Arguments& arguments);
 
-// The value of --`option` as a number of a range. Errors: UsageError.
+// The value of --`option`, which must be a whole number in a range. Errors: UsageError.
 struct WholeRange {
   int64_t min;
   int64_t max;
 };
 absl::StatusOr<int64_t> ParseWholeNumber(std::string_view option, std::string_view text,
                                          WholeRange range);
-// Several, separated by commas; none where the option is not given.
+// Several numbers, separated by commas; none where the option is not given.
 absl::StatusOr<std::vector<int64_t>> ParseWholeNumbers(const Arguments& arguments,
                                                        const char* option, WholeRange range);
 

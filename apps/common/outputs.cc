@@ -17,7 +17,7 @@ struct Placed {
   OutputPlace place;
 };
 
-// Those of the standard streams that were sent into a file.
+// The standard streams that the caller has sent into a file.
 std::vector<Placed> StandardStreams() {
   std::vector<Placed> streams;
   for (const auto& [fd, name] : {std::pair{STDOUT_FILENO, "stdout"}, {STDERR_FILENO, "stderr"}}) {

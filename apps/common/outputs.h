@@ -1,4 +1,4 @@
-// The files that a program was told to write, looked at before anything is computed.
+// Checks the files that a program is told to write, before anything is computed.
 #ifndef NG_APPS_COMMON_OUTPUTS_H_
 #define NG_APPS_COMMON_OUTPUTS_H_
 
@@ -15,8 +15,9 @@ struct NamedOutput {
   std::string path;    // empty: not given
 };
 
-// That each of them can be written, that none is one of the files in `inputs`, and that no two,
-// stdout and stderr included, are one file. Errors: OutputError; UsageError for the latter two.
+// Checks that each file can be written, that none of them is in `inputs`, and that no two of them
+// are the same file; stdout and stderr count too. Errors: OutputError for the first, UsageError for
+// the others.
 absl::Status CheckOutputs(std::span<const NamedOutput> outputs, const InputLog& inputs);
 
 }  // namespace ng

@@ -1,5 +1,5 @@
-// How fast a loaded engine prefills and decodes: random ids, round by round, so that what is
-// compared can be measured in turn.
+// Measures how fast a loaded engine prefills and decodes, with random ids. It works round by round,
+// so that two engines can be measured in turn.
 #ifndef NG_APPS_COMMON_SPEED_H_
 #define NG_APPS_COMMON_SPEED_H_
 
@@ -14,29 +14,30 @@
 namespace ng {
 
 struct Workload {
-  int64_t prompt_tokens = 0;  // of each sequence's prefill; 0: none
-  int64_t decode_tokens = 0;  // decode steps; 0: none
-  int64_t depth = 0;          // tokens that each sequence holds before the first of them
+  int64_t prompt_tokens = 0;  // tokens of each sequence's prefill; 0: no prefill
+  int64_t decode_tokens = 0;  // decode steps; 0: no decode
+  int64_t depth = 0;          // tokens that each sequence holds before the first decode step
   int batch = 1;              // sequences side by side
   int64_t repeat = 1;         // rounds that count; one more warms up
 };
 
-// What each sequence holds before the first decode step: at depth 0 too there is a token to follow.
+// The tokens that each sequence holds before the first decode step. At depth 0 it is one, because a
+// step needs a token to follow.
 int64_t HeldTokens(const Workload& workload);
 
-// What a measurement needs room for.
+// What the engine must be loaded for before a measurement.
 RunNeeds NeedsOf(const Workload& workload);
 
-// Of all sequences together; what was not asked for is absent.
+// Speeds of all sequences together. A speed that was not asked for is absent.
 struct Speed {
   std::optional<double> prefill_tok_s;
   std::optional<double> decode_tok_s;
 };
 
-// Of the rounds that count: the first one warms up. REQUIRES: at least two.
+// The median of the rounds that count; the first one warms up. REQUIRES: at least two rounds.
 double MedianButFirst(std::vector<double> rounds);
 
-// `batch` sequences that grow and are cut back together; closed at the end.
+// `batch` sequences that grow and are cut back together. The destructor closes them.
 class RandomSequences {
  public:
   RandomSequences(Engine& engine, int batch) : engine_(engine), batch_(batch) {}
@@ -45,7 +46,7 @@ class RandomSequences {
   RandomSequences& operator=(const RandomSequences&) = delete;
 
   absl::Status Open(int64_t capacity);
-  // `n_tokens` drawn tokens for each sequence, `chunk` a step.
+  // Appends `n_tokens` drawn tokens to each sequence, `chunk` of them in a step.
   absl::Status Extend(int64_t n_tokens, int64_t chunk);
   absl::Status Truncate(int64_t length);
   absl::Status Decode(int64_t n_steps);
@@ -64,10 +65,10 @@ class SpeedMeter {
  public:
   SpeedMeter(Engine& engine, const Workload& workload);
 
-  // Opens the sequences and fills the one that decode looks at. Before the first round. REQUIRES:
-  // the engine is loaded for NeedsOf(workload) or more.
+  // Opens the sequences and fills those that decode looks at. Call it before the first round.
+  // REQUIRES: the engine is loaded for NeedsOf(workload) or more.
   absl::Status Open();
-  // Prefills once and decodes once; how fast.
+  // Prefills once and decodes once. Returns how fast that was.
   absl::StatusOr<Speed> Round();
   // REQUIRES: at least two rounds.
   Speed Medians() const;

@@ -31,8 +31,8 @@ using Clock = std::chrono::steady_clock;
 std::atomic<bool> stop_requested = false;
 std::atomic<int> stop_signal = 0;
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
-// A byte is written when a signal comes: a wait that polls the other end cannot miss it, whichever
-// thread it came to.
+// A pipe that gets a byte when a signal comes. A wait that polls its other end cannot miss the
+// signal, whichever thread the signal came to.
 int signal_pipe[2] = {-1, -1};
 
 int ExitCodeOf(int signal) { return 128 + signal; }
@@ -49,8 +49,8 @@ void OnSignal(int signal) {
   errno = saved_errno;
 }
 
-// What is ignored from the start stays so: nohup and shells that run a job in the background ask
-// for it.
+// A signal that was ignored when the program started stays ignored. nohup, and shells that run a
+// job in the background, ask for this.
 void Watch(int signal) {
   struct sigaction action = {};
   sigaction(signal, nullptr, &action);
@@ -61,11 +61,11 @@ void Watch(int signal) {
   sigaction(signal, &action, nullptr);
 }
 
-// How long a reader that reads nothing is waited for, in all, once a signal has come.
+// After a signal, how long to wait in all for a reader that reads nothing.
 constexpr std::chrono::milliseconds kGrace(200);
 
-// Waits until `fd` takes bytes, or a write says why not; false when a signal came first and the
-// grace is over.
+// Waits until `fd` takes bytes, or until a write would say why it does not. Returns false when a
+// signal has come and the time to wait is over.
 bool WaitForRoom(int fd) {
   pollfd waits[2] = {{fd, POLLOUT, 0}, {signal_pipe[0], POLLIN, 0}};
   while (!stop_requested) {
@@ -80,8 +80,8 @@ bool WaitForRoom(int fd) {
   }
 }
 
-// A blocked write would hold back a signal's work, so that none is made which blocks: a pipe that
-// has room has this much.
+// A write that blocks would delay what a signal asks for, so no write may block. A pipe that has
+// room has room for at least this many bytes.
 absl::Status Write(int fd, std::string_view bytes) {
   static bool given_up[STDERR_FILENO + 1] = {};  // what follows a gap would be misread
   while (!bytes.empty()) {
@@ -103,8 +103,8 @@ std::string WarningLine(std::string_view program, std::string_view text) {
   return absl::StrCat(name, ": warning: ", OneLine(text), "\n");
 }
 
-// What RunWatched was told to warn of and nobody has seen yet: it comes before the first output. A
-// run that fails before that says only why.
+// Warnings that nobody has seen yet. They are printed before the first output. A run that fails
+// before that says only why.
 std::string& HeldWarnings() {
   static std::string lines;
   return lines;
@@ -115,10 +115,10 @@ void ShowWarnings() {
   if (!lines.empty()) Write(STDERR_FILENO, lines).IgnoreError();
 }
 
-// The program that runs.
+// The name of the program that runs.
 std::string_view running;
 
-// Takes no memory: there may be none.
+// Allocates nothing, because there may be no memory.
 void PrintErrorLine(const char* text) {
   char line[256];
   const int n = std::snprintf(line, sizeof(line) - 1, "%.*s: error: %s",
@@ -142,7 +142,7 @@ int FailFor(const std::exception_ptr& exception) {
   return ExitCode(RuntimeError(""));
 }
 
-// An exception where none can be caught: on a library's thread, in a destructor.
+// Called for an exception that nobody can catch: on a library's thread, or in a destructor.
 [[noreturn]] void OnTerminate() {
   const std::exception_ptr exception = std::current_exception();
   if (exception == nullptr) std::abort();
@@ -209,7 +209,7 @@ int RunProgram(std::string_view program, int (*main)(int argc, const char* const
                const char* const* argv) {
   running = program;
   std::set_terminate(OnTerminate);
-  // Errors of a write, not the end of the process.
+  // These are then errors of a write and do not end the process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   try {

@@ -1,4 +1,4 @@
-// Where every program meets its user: standard streams, signals, errors, progress.
+// What every program shares towards its user: standard streams, signals, errors, progress.
 #ifndef NG_APPS_COMMON_TERMINAL_H_
 #define NG_APPS_COMMON_TERMINAL_H_
 
@@ -15,60 +15,61 @@ namespace ng {
 
 class ProgressBar;
 
-// Fills the places of standard streams that the caller has closed, so that no file opened later
-// takes their number and receives what was meant for them. Writing to a closed stdout still fails.
+// Opens a stand-in for each standard stream that the caller has closed. Otherwise a file that is
+// opened later could get its number, and receive what was meant for it. Writing to a closed stdout
+// still fails.
 void HoldStandardStreams();
 
-// Writes bytes to stdout. Once a signal has come, a reader that does not read is not waited for any
-// longer than a moment. Errors: OutputError; its message is empty when the reader has closed the
-// pipe, which is no reason to complain. InterruptedError when bytes are lost to a signal: nothing
-// that is written later goes out.
+// Writes bytes to stdout. After a signal it waits only a moment for a reader that does not read.
+// Errors: OutputError; its message is empty when the reader has closed the pipe, because that is no
+// fault. InterruptedError when bytes are lost because of a signal; then nothing that follows is
+// written.
 absl::Status WriteStdout(std::string_view bytes);
 
-// The same to stderr; there is nobody to tell when it fails.
+// The same to stderr. A failure is ignored, because there is nobody to tell.
 void WriteStderr(std::string_view bytes);
 
-// "PROGRAM: error: MESSAGE" as one line on stderr, whatever the message quotes; nothing for an
-// empty message: the reader of stdout went away.
+// Writes "PROGRAM: error: MESSAGE" to stderr as one line, whatever the message quotes. Writes
+// nothing for an empty message: then the reader of stdout has gone away.
 void PrintError(std::string_view program, const absl::Status& status);
 
-// "PROGRAM: warning: TEXT" as one line on stderr.
+// Writes "PROGRAM: warning: TEXT" to stderr as one line.
 void PrintWarning(std::string_view program, std::string_view text);
 
-// Prints it; returns its exit code.
+// Prints an error and returns its exit code.
 int Fail(std::string_view program, const absl::Status& status);
 
-// Runs `work` with what every program adds to its options: they stop at a signal, show
-// progress in the bar, which is cleared at the end, and print each warning once, before the first
-// output; a run that fails before that says only why. Returns the exit code, a
-// signal's where one came and nothing failed; an error is shown, whether or not a signal came too.
+// Runs `work` with what every program adds to its options. The run stops at a signal. It shows its
+// progress in the bar, which is cleared at the end. It prints each warning once, before the first
+// output; a run that fails before that says only why. Returns the exit code: that of an error,
+// which is also shown, or that of a signal if one came and nothing failed.
 int RunWatched(
     std::string_view program, EngineOptions options,
     absl::FunctionRef<absl::Status(const EngineOptions& options, ProgressBar& bar)> work);
 
-// A program's main function. An exception that comes out of it, or that nobody can catch, is an
-// error like any other: one line, its exit code. A closed pipe and a file that may grow no more are
-// errors of a write and no signals.
+// Runs the main function of a program. An exception that leaves it, or that nobody can catch, is an
+// error like any other: one line and an exit code. A closed pipe, and a file that has reached its
+// size limit, are errors of a write and not signals.
 int RunProgram(std::string_view program, int (*main)(int argc, const char* const* argv), int argc,
                const char* const* argv);
 
-// Installs handlers, but for a signal that is ignored from the start. SIGINT, SIGTERM and SIGHUP:
-// the first one sets the returned flag, the second ends the process at once. SIGQUIT ends it at
-// once.
+// Installs signal handlers, except for a signal that was ignored when the program started. The
+// first SIGINT, SIGTERM or SIGHUP sets the returned flag; the second ends the process at once.
+// SIGQUIT ends it at once.
 const std::atomic<bool>* WatchSignals();
-// Waits until `fd` has something to read or has ended; false when a signal came first, or nothing
-// for `timeout_ms` (-1: for ever). REQUIRES: WatchSignals has been called.
+// Waits until `fd` has something to read or has ended. Returns false when a signal comes first, or
+// when nothing comes for `timeout_ms` (-1: no limit). REQUIRES: WatchSignals has been called.
 bool WaitForInput(int fd, int timeout_ms = -1);
 // 128 and the first signal's number: 130 after SIGINT, 143 after SIGTERM. REQUIRES: the flag is
 // set.
 int SignalExitCode();
 
-// A bar for phases that take a while; nothing at all unless stderr is a terminal.
+// A bar for phases that take long. It shows nothing unless stderr is a terminal.
 class ProgressBar {
  public:
   ProgressBar();
   void Show(const Progress& progress);
-  // Wipes the bar, so that a line can follow.
+  // Removes the bar, so that a line can follow.
   void Clear();
 
  private:

@@ -1,4 +1,4 @@
-// What every program answers to --version.
+// The answer of every program to --version.
 #ifndef NG_APPS_COMMON_VERSION_H_
 #define NG_APPS_COMMON_VERSION_H_
 
@@ -7,7 +7,8 @@
 
 namespace ng {
 
-// The program's name and version, the instruction set level chosen and those there are, the build.
+// The program's name and version, the instruction set level that is chosen, the levels of this CPU,
+// and the build tag.
 std::string VersionText(std::string_view program);
 
 }  // namespace ng

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kPrefillTokens = 512;
 constexpr int64_t kDecodeTokens = 32;
 
-// That are timed where `most` tokens fit a sequence: one is there before them.
+// The tokens that are timed when `most` tokens fit a sequence; one token is there before them.
 int64_t DecodeSteps(int64_t most) { return std::min(kDecodeTokens, most - 1); }
 
 // The values that cache.codec allows.
@@ -25,12 +25,12 @@ std::vector<std::string> CodecChoices() {
   return absl::StrSplit(codec->spec->choices, '|');
 }
 
-// int4 alone means int8 keys: what is left to the codec is left to the config.
+// cache.codec = int4 means int8 keys; the config decides that.
 std::vector<std::string> CodecOverrides(const std::string& codec) {
   return {"cache.codec=" + codec, "cache.codec_k=", "cache.codec_v="};
 }
 
-// Of a workload that is either.
+// The speed of a workload that is either a prefill or decode.
 double OnlyOne(const Speed& speed) {
   return speed.prefill_tok_s ? *speed.prefill_tok_s : *speed.decode_tok_s;
 }

@@ -22,10 +22,10 @@ struct CommandLine {
   std::optional<std::string> save_ids;  // a file for the ids that are scored
   int64_t window = 0;                   // tokens fed to an empty cache; 0: as many as fit
 
-  std::vector<std::string> against;  // "section.key=value": what the other config has instead
+  std::vector<std::string> against;  // "section.key=value": changes in the other config
   bool card = false;
-  std::vector<int64_t> depths;  // of the card's decode speeds; empty: none, and all that fits
-  int64_t repeat = 5;           // the card's rounds that count; 0: no speeds
+  std::vector<int64_t> depths;  // depths of the card's decode; empty: 0, and all that fits
+  int64_t repeat = 5;           // rounds of the card that count; 0: no speeds
 
   bool jsonl = false;
   bool help = false;
@@ -35,7 +35,7 @@ struct CommandLine {
 // Errors: UsageError naming the argument, what is allowed and the nearest option.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
-// How it is called, with every option of the program itself.
+// How the program is called, with all of its own options.
 std::string UsageText();
 
 }  // namespace ng::eval

@@ -12,8 +12,9 @@
 namespace ng::eval {
 namespace {
 
-// One engine's logits for the tokens of a window, one after the other; a chunk is fed when the rows
-// of the one before are used up. Rows of two engines can so be compared whatever their chunks.
+// One engine's logits for the tokens of a window, one after the other. A chunk is fed when the rows
+// of the chunk before are used up. So rows of two engines can be compared whatever their chunks
+// are.
 class WindowRows {
  public:
   WindowRows(Engine& engine, const Window& window)
@@ -60,12 +61,12 @@ class WindowRows {
   size_t fed_ = 0;
   std::optional<SequenceId> sequence_;
   TensorView<const float, 2> logits_;  // [chunk, vocab_size], the engine's
-  int64_t row_ = 0;                    // of logits_, the next
+  int64_t row_ = 0;                    // the next row of logits_
 };
 
 struct Sums {
   int64_t n_scored = 0;
-  double reference = 0.0;  // of -log p(token), nats
+  double reference = 0.0;  // sum of -log p(token), nats
   double candidate = 0.0;
   int64_t n_equal = 0;
   std::vector<double> kl;  // [n_scored] with a candidate

@@ -1,8 +1,8 @@
-// Perplexity of one config, and how far another one's predictions are from it.
+// The perplexity of one config, and how far the predictions of another config are from it.
 //
-// Every key and value is read back from the cache: a token's row of logits comes from what the
-// store gives for it and the tokens before it, also within one chunk. So a row has the same bits
-// for every run.prefill_chunk, and with it every figure here.
+// Every key and value is read back from the cache, also within one chunk: a token's row of logits
+// comes from what the store gives for it and for the tokens before it. So a row has the same bits
+// for every run.prefill_chunk, and so has every figure here.
 #ifndef NG_APPS_EVAL_EVALUATE_H_
 #define NG_APPS_EVAL_EVALUATE_H_
 
@@ -18,19 +18,21 @@
 
 namespace ng::eval {
 
-// Natural logarithm of the sum of exp(logit), in double. REQUIRES: all finite, at least one.
+// The natural logarithm of the sum of exp(logit), in double. REQUIRES: at least one; all are
+// finite.
 double LogTotal(std::span<const float> logits);  // [vocab_size]
 
-// KL(P || Q) of two rows' softmax, in nats, by their LogTotals; 0 where rounding would be below it.
+// KL(P || Q) of the softmax of two rows, in nats, from their LogTotals. Never below 0: where
+// rounding would give less, it is 0.
 double KlDivergence(std::span<const float> p, double p_log_total, std::span<const float> q,
                     double q_log_total);  // [vocab_size]
 
-// Of the candidate beside the reference, over all scored tokens.
+// How the candidate differs from the reference, over all scored tokens.
 struct Difference {
   double perplexity = 0.0;    // the candidate's
-  double kl_mean = 0.0;       // of KL(reference || candidate), nats
-  double kl_p99 = 0.0;        // the smallest that 99 % of the tokens do not exceed
-  double equal_argmax = 0.0;  // share of tokens; of equal logits the lowest id counts
+  double kl_mean = 0.0;       // mean of KL(reference || candidate), in nats
+  double kl_p99 = 0.0;        // the smallest KL that 99 % of the tokens do not exceed
+  double equal_argmax = 0.0;  // share of tokens; among equal logits the lowest id counts
 };
 
 struct Evaluation {
@@ -38,11 +40,11 @@ struct Evaluation {
   std::optional<Difference> difference;  // with a candidate
 };
 
-// What to feed, and whom to tell how far it is.
+// What to feed, and where to report the progress.
 struct Job {
   std::span<const Window> windows;
   std::function<void(const Progress&)> progress;
-  const std::atomic<bool>* stop = nullptr;  // the engines'; read at every token. May be null
+  const std::atomic<bool>* stop = nullptr;  // that of the engines; read at every token; or null
 
   int64_t n_scored() const;  // tokens
 };

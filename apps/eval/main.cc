@@ -1,4 +1,4 @@
-// ng-eval: what a config's predictions are worth, through its cache: perplexity, how far another
+// ng-eval: how good the predictions of a config are, through its cache: perplexity, how far another
 // config is from it, and the card of all caches and codecs.
 #include <algorithm>
 #include <atomic>
@@ -23,7 +23,7 @@
 namespace ng::eval {
 namespace {
 
-// Rows of logits are kept of one chunk only, so what is long must be cut.
+// Rows of logits are kept for one chunk only, so a long text is fed in chunks.
 constexpr const char* kDefaultChunk = "run.prefill_chunk=256";
 
 void Append(const std::vector<std::string>& more, std::vector<std::string>* overrides) {
@@ -42,7 +42,7 @@ absl::StatusOr<EngineOptions> ReferenceOptions(const CommandLine& line,
   return options;
 }
 
-// Keys and values are what is looked at.
+// The figures are about cached keys and values, so a run without a cache is refused.
 absl::Status CheckUsesCache(const Engine& engine) {
   if (engine.config().Bool("run.use_cache")) return absl::OkStatus();
   return UsageError(engine.config().Describe("run.use_cache") +
@@ -55,7 +55,7 @@ int64_t TokenLimit(const Engine& engine) {
   return max_tokens > 0 ? max_tokens : engine.model_shape().max_positions;
 }
 
-// What an engine is to be fed, checked before its weights are read.
+// Checks what an engine will be fed, before its weights are read.
 absl::Status CheckFits(const Engine& engine, const Window& longest) {
   const GenerateRequest request = {{longest.fed.begin(), longest.fed.end()}, 0, {}};
   return Annotate(engine.CheckRequest(request),
@@ -114,7 +114,7 @@ absl::Status PrintCard(const CommandLine& line, const Subject& subject, Engine& 
   });
 }
 
-// Room for the windows and, for a card, for what is timed.
+// The room that the windows need and, for a card, the workloads that are timed.
 Plan PlanOf(const CommandLine& line, const EngineOptions& options, std::span<const Window> windows,
             int64_t longest, int64_t limit) {
   Plan plan;

@@ -19,7 +19,8 @@ std::string Line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// The parts of a config that its figures depend on; of the cache too, where it is one and not many.
+// The parts of a config on which its figures depend. The cache is among them, except on a card,
+// which has many.
 void AddConfig(const Engine& engine, std::string_view weights, bool with_cache, Json* json) {
   const Config& config = engine.config();
   (*json)["model"] = config.Text("model.path");

@@ -1,4 +1,4 @@
-// Perplexity, a comparison or a card: as text for a reader, or as lines of JSON.
+// Perplexity, a comparison or a card, as text to read or as lines of JSON.
 #ifndef NG_APPS_EVAL_REPORT_H_
 #define NG_APPS_EVAL_REPORT_H_
 
@@ -14,14 +14,14 @@
 
 namespace ng::eval {
 
-// What was scored, on what.
+// What was scored, and on which engine.
 struct Subject {
   const Engine& engine;  // the reference's, loaded
   StepCost cost;
   size_t n_texts = 0;
   size_t n_windows = 0;
-  int64_t window = 0;    // the most tokens that one is fed
-  int64_t n_scored = 0;  // in all
+  int64_t window = 0;    // the most tokens of one window
+  int64_t n_scored = 0;  // tokens, in all windows
 };
 
 // Each ends with a newline. `candidate` may be null. Errors: LimitError.
@@ -31,7 +31,7 @@ absl::StatusOr<std::string> EvaluationText(const Subject& subject, const Engine*
                                            const Evaluation& evaluation);
 
 std::string CardRowJson(const Subject& subject, const CardRow& row);
-// What stands above the rows: what was scored, the columns.
+// The text above the rows: what was scored, and the columns.
 std::string CardHeadText(const Subject& subject, std::span<const Workload> workloads);
 std::string CardRowText(const CardRow& row);
 

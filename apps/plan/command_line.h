@@ -13,7 +13,7 @@ namespace ng::plan {
 struct CommandLine {
   EngineOptions engine;
 
-  Run run;  // of each sequence
+  Run run;  // the same for each sequence
 
   bool jsonl = false;
   bool help = false;
@@ -23,7 +23,7 @@ struct CommandLine {
 // Errors: UsageError naming the argument, what is allowed and the nearest option.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
-// How it is called, with every option of the program itself.
+// How the program is called, with all of its own options.
 std::string UsageText();
 
 }  // namespace ng::plan

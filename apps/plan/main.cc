@@ -1,5 +1,5 @@
-// ng-plan: what a config's run takes and computes, before anything is loaded. A run that will not
-// fit is refused.
+// ng-plan: how much memory a run takes and how much it computes, before anything is loaded. A run
+// that will not fit is refused.
 #include <memory>
 #include <string>
 
@@ -30,7 +30,7 @@ absl::Status Plan(const CommandLine& line, const EngineOptions& options) {
   const std::string& path = engine->config().Text("model.path");
   const Subject subject{*engine, path.empty() ? options.random_weights : path, plan, run};
   NG_RETURN_IF_ERROR(WriteStdout(line.jsonl ? JsonLine(subject) : TextTables(subject)));
-  return CheckMemory(plan);  // the tables show what it is that does not fit
+  return CheckMemory(plan);  // the tables above show what does not fit
 }
 
 constexpr const char* kName = "ng-plan";

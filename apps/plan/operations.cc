@@ -7,7 +7,7 @@ constexpr double kPerMultiplyAdd = 2.0;
 
 // 1 + 2 + ... + n: the keys that n queries see from the first token on.
 double Triangle(double n) { return n * (n + 1.0) / 2.0; }
-// 1 + 3 + 6 + ...: the same, of the first n triangles.
+// 1 + 3 + 6 + ...: the sum of the first n of these sums.
 double Tetrahedron(double n) { return n * (n + 1.0) * (n + 2.0) / 6.0; }
 
 Operations Of(const UnitOperations& units, double rows, double keys, const Run& run) {

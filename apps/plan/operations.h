@@ -1,5 +1,5 @@
-// What a run computes, with the cache and without: floating point operations, two for every
-// multiply-add.
+// The floating point operations of a run, with the cache and without it. A multiply-add counts as
+// two.
 #ifndef NG_APPS_PLAN_OPERATIONS_H_
 #define NG_APPS_PLAN_OPERATIONS_H_
 
@@ -10,21 +10,22 @@
 
 namespace ng::plan {
 
-// A prompt, and so many tokens fed after it one by one: the steps of one sequence.
+// The steps of one sequence: a prompt, and then tokens that are fed one by one.
 struct Run {
   int64_t prompt_tokens = 512;
   int64_t decode_tokens = 64;
 };
 
-// In doubles: long runs of large models pass 2^63.
+// Doubles, because long runs of large models exceed 2^63.
 struct Operations {
-  double matrices = 0.0;   // of the layers, for every row
-  double head = 0.0;       // for the last row of each step
-  double attention = 0.0;  // q . k and weights * v, for every query, key up to its own, and layer
+  double matrices = 0.0;   // the layers' matrices, for every row
+  double head = 0.0;       // the head, for the last row of each step
+  double attention = 0.0;  // q . k and weights * v, for every query, each key it sees, each layer
   double total() const { return matrices + head + attention; }
 };
 
-// For one row; for one row with logits; for one key that one query sees, in all layers.
+// The operations of all layers for one row; those of the head for one row; those of all layers for
+// one key that one query sees.
 struct UnitOperations {
   double row = 0.0;
   double logit_row = 0.0;

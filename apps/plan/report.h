@@ -1,4 +1,4 @@
-// A plan as tables for a reader, or as one JSON object.
+// A plan as tables to read, or as one JSON object.
 #ifndef NG_APPS_PLAN_REPORT_H_
 #define NG_APPS_PLAN_REPORT_H_
 

@@ -20,10 +20,11 @@ namespace {
 
 constexpr int64_t kDefaultCapacity = 8192;
 
-// Lines of stdin without their ends. Read by hand: a buffered stream cannot be waited for.
+// Lines of stdin without their ends. It reads the descriptor itself, because one cannot wait for a
+// buffered stream.
 class MessageReader {
  public:
-  // Nothing at the end of input or on a signal.
+  // The next line; nothing at the end of input or after a signal.
   absl::StatusOr<std::optional<std::string>> Next() {
     if (isatty(STDIN_FILENO) != 0) WriteStderr("> ");
     while (buffer_.find('\n') == std::string::npos) {
@@ -33,7 +34,7 @@ class MessageReader {
       if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (n < 0) return RuntimeError(absl::StrCat("stdin: cannot read: ", std::strerror(errno)));
       if (n == 0 && buffer_.empty()) return std::nullopt;
-      if (n == 0) buffer_ += '\n';  // the last line may lack its end
+      if (n == 0) buffer_ += '\n';  // the last line may have no end
       buffer_.append(bytes, static_cast<size_t>(n));
     }
     const size_t end = buffer_.find('\n');
@@ -61,7 +62,7 @@ class Conversation {
     ids_.clear();
   }
 
-  // Answers one message; on an error the conversation stands as before.
+  // Answers one message. After an error the conversation is as it was before.
   absl::Status Turn(const std::string& message) {
     GenerateRequest request;
     NG_ASSIGN_OR_RETURN(const std::vector<int32_t> turn, ids_.empty()
@@ -144,7 +145,7 @@ absl::Status Chat(Engine& engine, const CommandLine& line, int64_t capacity,
     const bool refused = absl::IsResourceExhausted(last) || absl::IsInvalidArgument(last);
     if (!refused) return last;
     PrintError("ng-run", last);
-    last = absl::Status(last.code(), "");  // said already
+    last = absl::Status(last.code(), "");  // it has been printed
   }
   return last;
 }

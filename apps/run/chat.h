@@ -11,15 +11,16 @@
 
 namespace ng::run {
 
-// Reads a message a line until the end of stdin and answers each; the cache keeps the conversation.
-// "/new" begins another one. A turn that does not fit the context, or is no valid UTF-8, is refused
-// with one line, and the conversation stands as before. Returns the status of the last turn; an
-// error with an empty message has been printed already. REQUIRES: Load has been called for the
-// conversation's capacity.
+// Reads one message from each line of stdin, until its end, and answers it. The cache keeps the
+// conversation. "/new" begins another one. A turn that does not fit the context, or is not valid
+// UTF-8, is refused with one line, and the conversation stays as it was. Returns the status of the
+// last turn; an error with an empty message has been printed already. REQUIRES: Load has been
+// called for the conversation's capacity.
 absl::Status Chat(Engine& engine, const CommandLine& line, int64_t capacity,
                   const std::atomic<bool>& stop);
 
-// Tokens a conversation may hold: cache.max_tokens, or the model's context up to 8192.
+// The tokens that a conversation may hold: cache.max_tokens, or the model's context but at most
+// 8192.
 int64_t ChatCapacity(const Engine& engine);
 
 }  // namespace ng::run

@@ -142,7 +142,7 @@ absl::Status ReadSavedTensors(const po::variables_map& values, CommandLine* line
   return absl::OkStatus();
 }
 
-// What --load-cache and --save-cache do not go with.
+// Refuses --load-cache and --save-cache together with options that they do not go with.
 absl::Status CheckCaches(const CommandLine& line) {
   if (line.load_cache.empty() && line.save_cache.empty()) return absl::OkStatus();
   const char* option = line.load_cache.empty() ? "--save-cache" : "--load-cache";

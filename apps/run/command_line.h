@@ -1,4 +1,4 @@
-// ng-run's command line: dotted config overrides, and the options that are the program's own.
+// ng-run's command line: dotted config overrides, and the program's own options.
 #ifndef NG_APPS_RUN_COMMAND_LINE_H_
 #define NG_APPS_RUN_COMMAND_LINE_H_
 
@@ -20,7 +20,7 @@ struct CommandLine {
   bool print_config = false;
   bool dry_run = false;
 
-  // At most one of these says what to run.
+  // At most one of these is given; it says what to run.
   std::optional<std::string> prompt;
   std::optional<std::string> prompt_file;
   std::optional<std::string> prompt_ids;
@@ -47,7 +47,7 @@ struct CommandLine {
 // Errors: UsageError naming the argument, what is allowed and the nearest option.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
-// How it is called, with every option of the program itself.
+// How the program is called, with all of its own options.
 std::string UsageText();
 
 }  // namespace ng::run

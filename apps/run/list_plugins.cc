@@ -33,7 +33,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kPatience(3);  // for one plugin
-constexpr char kEnd = '\0';                   // of what a child says: it got there
+constexpr char kEnd = '\0';                   // the last byte of what a child says
 
 std::string Unusable(const PluginFile& file, std::string_view why) {
   return absl::StrCat(file.kind, " ", file.name, "  unusable: ", OneLine(why), "\n");
@@ -43,7 +43,7 @@ std::string Opening(const PluginFile& file, std::string_view what) {
   return Unusable(file, absl::StrCat("plugin ", file.path, ": opening it ", OneLine(what)));
 }
 
-// What the list says of a plugin, whose code runs.
+// What the list says about a plugin. This runs the plugin's code.
 std::string Entry(PluginHost& host, const PluginFile& file) {
   const absl::StatusOr<LoadedPlugin> plugin = host.Load(file.kind, file.name);
   if (!plugin.ok()) return Unusable(file, std::string(plugin.status().message()));
@@ -55,7 +55,7 @@ std::string Entry(PluginHost& host, const PluginFile& file) {
   return text;
 }
 
-// In the child: where to say what of which plugin.
+// In the child: the plugin that is listed, and the pipe that gets its entry.
 const PluginFile* listed = nullptr;
 int listener = -1;
 
@@ -69,7 +69,8 @@ int listener = -1;
   _exit(0);
 }
 
-// What is thrown while a library is opened passes the loader and cannot be caught.
+// An exception that is thrown while a library is opened passes through the loader and cannot be
+// caught.
 [[noreturn]] void OnTerminate() {
   const std::exception_ptr exception = std::current_exception();
   if (exception == nullptr) std::abort();
@@ -82,7 +83,7 @@ int listener = -1;
   }
 }
 
-// In the child: says the entry. Whatever else the plugin prints is lost.
+// In the child: writes the entry. Everything else that the plugin prints is dropped.
 [[noreturn]] void Say(PluginHost& host, const PluginFile& file, int out) noexcept {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const rlimit no_core = {0, 0};
@@ -96,7 +97,7 @@ int listener = -1;
   Finish(Entry(host, file));
 }
 
-// What a child has said until the end mark, its end, or the end of patience.
+// Reads what a child says until the end mark, the child's end, or the time limit.
 std::string Listen(int in, Clock::time_point end, const std::atomic<bool>& stop) {
   std::string text;
   while (!text.ends_with(kEnd) && !stop) {
@@ -110,7 +111,7 @@ std::string Listen(int in, Clock::time_point end, const std::atomic<bool>& stop)
   return text;
 }
 
-// How a child ended by itself before `end`; nothing for one that had to be ended.
+// How a child ended by itself before `end`; nothing for a child that had to be killed.
 std::optional<int> Reap(pid_t child, Clock::time_point end) {
   int status = 0;
   while (Clock::now() < end) {
@@ -123,8 +124,8 @@ std::optional<int> Reap(pid_t child, Clock::time_point end) {
   return std::nullopt;
 }
 
-// The entry of a plugin that is opened in a process of its own: a list must not end, wait or change
-// with what one of the plugins does when it is opened.
+// The entry of a plugin that is opened in a process of its own. The list must not end, wait or
+// change because of what a plugin does when it is opened.
 absl::StatusOr<std::string> EntryApart(PluginHost& host, const PluginFile& file,
                                        const std::atomic<bool>& stop) {
   int ends[2];

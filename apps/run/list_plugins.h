@@ -7,10 +7,10 @@
 
 namespace ng::run {
 
-// Kind, name, version, path, summary and options of each to stdout; a broken one with the reason.
-// Each is opened in a child process: one that throws, ends the process or does not come back is a
-// line of the list. Errors: LimitError where no process can be begun, InterruptedError.
-// REQUIRES: no thread but the caller's.
+// Writes kind, name, version, path, summary and options of each plugin to stdout; for a broken
+// plugin the reason. Each plugin is opened in a child process, so one that throws, ends the process
+// or never returns is a line of the list too. Errors: LimitError when no process can be started;
+// InterruptedError. REQUIRES: the caller's thread is the only one.
 absl::Status ListPlugins(const EngineOptions& options);
 
 }  // namespace ng::run

@@ -28,7 +28,8 @@ namespace {
 
 constexpr const char* kName = "ng-run";
 
-// The answers that need neither a model nor a prompt; nothing if the command line asks for a run.
+// Gives the answers that need neither a model nor a prompt. Returns nothing if the command line
+// asks for a run.
 std::optional<absl::Status> Inform(const CommandLine& line, const EngineOptions& options) {
   if (line.version) return WriteStdout(VersionText(kName));
   if (line.list_plugins) return ListPlugins(options);
@@ -40,11 +41,11 @@ std::optional<absl::Status> Inform(const CommandLine& line, const EngineOptions&
       absl::StrCat(UsageText(), "\nConfig keys\n", FormatOptionHelp(selection->keys)));
 }
 
-// That the layers and heads to look at are the model's, before anything is loaded.
+// Checks that the model has the layers and heads to look at, before anything is loaded.
 absl::Status CheckTraced(const CommandLine& line, const ModelShape& shape) {
   const auto check = [](const char* option, std::span<const int> chosen, const char* what,
                         int n) -> absl::Status {
-    if (chosen.empty() || chosen.back() < n) return absl::OkStatus();  // they rise
+    if (chosen.empty() || chosen.back() < n) return absl::OkStatus();  // the last is the largest
     return UsageError(
         absl::StrCat(option, " ", chosen.back(), ": the model has ", what, " 0 to ", n - 1));
   };
@@ -70,7 +71,8 @@ GenerateOptions WhatToKeep(const CommandLine& line, const ModelShape& shape) {
   return options;
 }
 
-// The one to tell of two: an error before an interruption, else the first.
+// The one of two statuses that is reported: an error rather than an interruption, otherwise the
+// first.
 absl::Status Worse(const absl::Status& first, const absl::Status& second) {
   return first.ok() || (absl::IsCancelled(first) && !second.ok()) ? second : first;
 }
@@ -99,7 +101,7 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
   };
   absl::StatusOr<std::vector<Completion>> done = engine.Generate(requests, options);
   bar.Clear();
-  // What has been recorded is kept, whatever ended the run.
+  // What has been recorded is written, however the run ended.
   absl::Status status = done.status();
   if (steps) status = Worse(status, steps->Commit());
   if (!line.save.empty()) status = Worse(status, saver.Write(stop));
@@ -107,7 +109,7 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
   return status;
 }
 
-// What is asked for and nothing shows.
+// Warns about what is recorded and shown by no output.
 void WarnOfUnshown(const CommandLine& line, const EngineOptions& options) {
   const bool shown = !line.steps.empty() || line.save_attn_row || line.save_attn_full;
   if (line.trace_layers.empty() || shown) return;

@@ -14,11 +14,11 @@
 namespace ng::run {
 namespace {
 
-// Objects and lists begin as such: one that a null turns into while there is no memory for it is
-// left without its contents, and its destructor does not bear that.
+// Objects and lists are made as such at once. A null that becomes one when there is no memory for
+// it is left without its contents, and its destructor cannot handle that.
 using Json = nlohmann::ordered_json;
 
-// Bytes that are no UTF-8 come out as U+FFFD; the ids beside them say what they were.
+// Bytes that are not UTF-8 are written as U+FFFD; the ids beside them say what they were.
 std::string Line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -28,7 +28,7 @@ bool IsStopId(const Engine& engine, int32_t id) {
   return std::find(stop_ids.begin(), stop_ids.end(), id) != stop_ids.end();
 }
 
-// The bytes of one generated token; none for a stop id.
+// The bytes of one generated token; a stop id has none.
 absl::StatusOr<std::string> TokenText(const Engine& engine, int32_t id) {
   if (IsStopId(engine, id)) return std::string();
   return engine.Decode({&id, 1});
@@ -38,7 +38,7 @@ double Percent(int64_t part, int64_t whole) {
   return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// One layer's rows as a list per head.
+// One layer's rows, as a list for each head.
 std::map<int, Json> RowsByLayer(const StepRecord& record) {
   std::map<int, Json> rows;
   for (const AttentionRow& row : record.attn_rows) {
@@ -47,7 +47,7 @@ std::map<int, Json> RowsByLayer(const StepRecord& record) {
   return rows;
 }
 
-// The rows of one query as a tensor [n_heads, n_keys] per layer.
+// The rows of one query, as a tensor [n_heads, n_keys] for each layer.
 void AddRows(std::span<const AttentionRow> rows, const std::string& prefix,
              const std::string& suffix, std::vector<NamedTensor>* out) {
   std::map<int, NamedTensor> by_layer;
@@ -181,8 +181,8 @@ absl::Status StepsWriter::OnStep(int index, const StepRecord& record) {
   return file_.Write(Line(json));
 }
 
-// Step s holds the row of the query that chose token s: the last prompt token's for step 0, else
-// that of token s - 1, which is the token that decode step s - 1 consumes.
+// Step s holds the row of the query that chose token s. For step 0 this is the row of the last
+// prompt token, otherwise that of token s - 1, which is the token that decode step s - 1 consumes.
 void TensorSaver::OnStep(int index, const StepRecord& record) {
   if (!line_.save_attn_row) return;
   if (record.step == 0) {
@@ -229,10 +229,10 @@ void TensorSaver::AddAttnFull(int index, const Completion& completion) {
 std::string ClosingLine(const Engine& engine, std::span<const Completion> completions) {
   int64_t prefill_tokens = 0;
   int64_t generated_tokens = 0;
-  int64_t decode_tokens = 0;  // all generated but each prompt's first: prefill gives its logits
+  int64_t decode_tokens = 0;  // all but the first of each prompt, whose logits prefill gives
   int64_t loaded_tokens = 0;
   int64_t prompt_tokens = 0;
-  double prefill_s = 0.0;  // of the run, not of a prompt: they may run side by side or in turn
+  double prefill_s = 0.0;  // of the whole run, because prompts may run side by side or in turn
   double decode_s = 0.0;
   std::map<std::string_view, int> reasons;
   for (const Completion& completion : completions) {

@@ -22,7 +22,7 @@ namespace ng::run {
 // Completions to stdout, in the order of the requests whatever order they finish in.
 class CompletionWriter {
  public:
-  // `first_index` is the index of the first request (a conversation's turns count on).
+  // `first_index` is the index of the first request; the turns of a conversation go on counting.
   CompletionWriter(const Engine& engine, bool jsonl, size_t n_requests, int first_index);
 
   // Streams the token's text when there is one request and text is asked for.
@@ -37,11 +37,11 @@ class CompletionWriter {
   bool stream_;
   int first_index_;
   Utf8Stream utf8_;
-  std::vector<std::optional<Completion>> finished_;  // [n_requests], waiting for those before
+  std::vector<std::optional<Completion>> finished_;  // [n_requests]; each waits for those before
   size_t next_ = 0;
 };
 
-// --steps: a line per generated token.
+// --steps: writes a line for each generated token.
 class StepsWriter {
  public:
   StepsWriter(AtomicFileWriter file, const Engine& engine, bool traced)
@@ -75,15 +75,15 @@ class TensorSaver {
   std::vector<NamedTensor> tensors_;
 };
 
-// Seed 001's cache debug lines to stderr, if the command line asks for them.
+// --debug-cache: writes lines about the cache to stderr, if the command line asks for them.
 void AddCacheDebug(const CommandLine& line, GenerateOptions* options);
 
-// The text of generated ids: a closing stop id has none. Errors: LimitError.
+// The text of generated ids. A stop id at the end has no text. Errors: LimitError.
 absl::StatusOr<std::string> CompletionText(const Engine& engine, const Completion& completion);
 
-// "seed 1, eot, prefill 12 tokens at 340.1 tok/s, generated 46 tokens, decode at 512.3 tok/s",
-// where a snapshot was used ", loaded 8 of 12 prompt tokens", and of a cache of pages ", cache 3 of
-// 8 pages (12.5 % empty), shared 0 of 12 prompt tokens".
+// "seed 1, eot, prefill 12 tokens at 340.1 tok/s, generated 46 tokens, decode at 512.3 tok/s". With
+// a snapshot it goes on ", loaded 8 of 12 prompt tokens", with a cache of pages ", cache 3 of 8
+// pages (12.5 % empty), shared 0 of 12 prompt tokens".
 std::string ClosingLine(const Engine& engine, std::span<const Completion> completions);
 
 }  // namespace ng::run

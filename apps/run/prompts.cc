@@ -37,7 +37,7 @@ TokenizeOptions PromptOptions(const CommandLine& line) {
   return {.parse_special = line.parse_special, .must_fit = true};
 }
 
-// A request of the command line, its prompt still to come.
+// A request of the command line, still without its prompt.
 GenerateRequest NewRequest(const CommandLine& line, const Engine& engine) {
   GenerateRequest request;
   request.max_new_tokens = engine.default_max_new_tokens();
@@ -85,7 +85,7 @@ absl::StatusOr<GenerateRequest> ParseLine(std::string_view text, const std::stri
   return request;
 }
 
-// What is wrong with a text, with the file that it is from.
+// An error about a text, with the name of the file that it is from.
 absl::StatusOr<std::vector<int32_t>> InFile(const std::string& file,
                                             absl::StatusOr<std::vector<int32_t>> ids) {
   if (!ids.ok()) return Annotate(ids.status(), file + ": ");

@@ -1,4 +1,4 @@
-// What to run, as requests.
+// Turns the command line's prompts into requests.
 #ifndef NG_APPS_RUN_PROMPTS_H_
 #define NG_APPS_RUN_PROMPTS_H_
 
@@ -11,9 +11,9 @@
 
 namespace ng::run {
 
-// The requests of the command line, each checked against the vocabulary and the caps. Empty when it
-// names none (or --chat). `stop` ends the wait for a pipe's text. Errors: UsageError (a --prompts
-// file is named with the line), LimitError, InterruptedError.
+// The requests of the command line, each checked against the vocabulary and the caps. Empty when
+// there is no prompt, or with --chat. `stop` ends the wait for a pipe's text. Errors: UsageError
+// (for --prompts it names the file and the line), LimitError, InterruptedError.
 absl::StatusOr<std::vector<GenerateRequest>> ReadRequests(const CommandLine& line,
                                                           const Engine& engine,
                                                           const std::atomic<bool>* stop);

@@ -20,7 +20,7 @@ struct Switch {
   Action action;
 };
 
-// Where several are given, the later in this table wins.
+// If several are given, the one that is later in this table wins.
 constexpr Switch kSwitches[] = {{"--jsonl", Action::kEncodeLines},
                                 {"--decode", Action::kDecodeLines},
                                 {"--version", Action::kVersion},
@@ -40,8 +40,8 @@ absl::Status UnknownArgument(std::string_view argument) {
                                  nearest ? "; did you mean " + *nearest + "?" : ", see --help"));
 }
 
-// The value of --tokenizer at position `*i`, which moves on where the value is the next argument;
-// nullopt where this is another option.
+// The value of --tokenizer at position `*i`; nullopt where this is another option. `*i` moves on
+// when the value is the next argument.
 absl::StatusOr<std::optional<std::string>> TokenizerValue(std::span<const char* const> arguments,
                                                           size_t* i) {
   const std::string_view argument = arguments[*i];

@@ -1,7 +1,8 @@
 // ng-tokenize: text on stdin -> token ids on stdout, and back.
 //
-// It shows what the tokenizer's reference implementation does, for scripts and for comparing: one
-// result a line on stdout, everything else on stderr, the exit codes of every ng program.
+// It does what the tokenizer's reference implementation does, for scripts and for comparing. Each
+// result is a line on stdout; everything else goes to stderr. The exit codes are those of all ng
+// programs.
 #include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -26,7 +27,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kName = "ng-tokenize";
-constexpr int kLineDepth = 8;  // levels of JSON in a line; what is read needs two
+constexpr int kLineDepth = 8;  // levels of JSON in a line; the keys that are read need two
 
 absl::Status PrintIds(const Tokenizer& tokenizer) {
   NG_ASSIGN_OR_RETURN(const std::string text, ReadStdin());
@@ -68,7 +69,7 @@ absl::Status ConvertLines(const Tokenizer& tokenizer, bool decode) {
     NG_ASSIGN_OR_RETURN(const std::optional<std::string> line, reader.Next());
     if (!line) return absl::OkStatus();
     const absl::StatusOr<Json> result = ConvertLine(tokenizer, decode, *line);
-    if (!result.ok()) {  // the line's own fault, whatever the parts it is made of call it
+    if (!result.ok()) {  // the line is wrong, whatever kind of error its parts report
       return UsageError(absl::StrCat("stdin line ", number, ": ", result.status().message()));
     }
     NG_RETURN_IF_ERROR(PrintLine(result->dump()));

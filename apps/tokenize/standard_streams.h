@@ -1,4 +1,4 @@
-// stdin and stdout with their errors as values.
+// stdin and stdout; their errors are values.
 #ifndef NG_APPS_TOKENIZE_STANDARD_STREAMS_H_
 #define NG_APPS_TOKENIZE_STANDARD_STREAMS_H_
 
@@ -11,10 +11,10 @@
 
 namespace ng {
 
-// All of stdin. Errors: RuntimeError.
+// Reads all of stdin. Errors: RuntimeError.
 absl::StatusOr<std::string> ReadStdin();
 
-// stdin line by line, without the line's end.
+// Reads stdin line by line, without the line ends.
 class LineReader {
  public:
   LineReader() = default;
@@ -22,7 +22,7 @@ class LineReader {
   LineReader& operator=(const LineReader&) = delete;
   ~LineReader();
 
-  // Nothing at the end. Errors: RuntimeError.
+  // The next line, or nothing at the end. Errors: RuntimeError.
   absl::StatusOr<std::optional<std::string>> Next();
 
  private:
@@ -30,8 +30,8 @@ class LineReader {
   size_t capacity_ = 0;
 };
 
-// Writes a line to stdout at once, so that a program at the other end may answer it.
-// Errors: OutputError, without a message where nobody reads any more (a closed pipe).
+// Writes a line to stdout at once, so that a program at the other end can answer it.
+// Errors: OutputError; without a message when nobody reads any more (a closed pipe).
 absl::Status PrintLine(std::string_view line);
 
 }  // namespace ng

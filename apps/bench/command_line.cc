@@ -25,15 +25,16 @@ po::options_description Options() {
       ("config", unset(), "the config file")  //
       ("random-weights", unset(),
        "a config.json whose shape is measured with made-up weights, in place of model.path")   //
-      ("prompt-tokens", text("512"), "tokens of the prefill; 0: none is measured")             //
-      ("decode-tokens", text("64"), "decode steps; 0: none are measured")                      //
+      ("prompt-tokens", text("512"), "tokens of the prefill; 0: no prefill is measured")       //
+      ("decode-tokens", text("64"), "decode steps; 0: no decode is measured")                  //
       ("depth", text("0"), "tokens in the cache before the decode steps; or several: 0,1024")  //
       ("batch", text("1"), "sequences side by side; or several: 1,8")                          //
       ("threads", unset(), "threads, in place of run.threads; or several: 1,2")                //
-      ("repeat", text("5"), "rounds, after one to warm up; the medians are printed");
+      ("repeat", text("5"), "rounds after one that warms up; the medians are printed");
   po::options_description output("Output", kHelpWidth);
   output.add_options()  //
-      ("output", text("text"), "text or jsonl; a line per threads, batch and depth");
+      ("output", text("text"),
+       "text or jsonl; a line for each combination of threads, batch and depth");
   po::options_description about("About", kHelpWidth);
   about.add_options()("help", "this text")("version", "version, instruction set level, build tag");
   po::options_description all(kHelpWidth);

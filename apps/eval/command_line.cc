@@ -18,23 +18,23 @@ constexpr int64_t kMostRounds = 10000;
 po::options_description Options() {
   const auto text = [] { return po::value<std::string>()->value_name("ARG"); };
   po::options_description what("What to score: a text, ids or samples", kHelpWidth);
-  what.add_options()                                                                     //
-      ("config", text(), "the config file")                                              //
-      ("text-file", text(), "a file whose whole text is one sequence")                   //
-      ("ids-file", text(), "a file with a sequence of token ids on each line")           //
-      ("samples", text(), "so many sequences of --window tokens, drawn from the model")  //
+  what.add_options()                                                                             //
+      ("config", text(), "the config file")                                                      //
+      ("text-file", text(), "a file whose whole text is one sequence")                           //
+      ("ids-file", text(), "a file with a sequence of token ids on each line")                   //
+      ("samples", text(), "score this many sequences of --window tokens, drawn from the model")  //
       ("window", text(),
-       "tokens fed to an empty cache; default: cache.max_tokens, else the model's context")  //
-      ("save-ids", text(), "a file for the ids that are scored, as --ids-file reads them");
+       "tokens that are fed to an empty cache; default: cache.max_tokens or the model's context")  //
+      ("save-ids", text(), "a file to write the scored ids to, for --ids-file");
   po::options_description compare("What to compare", kHelpWidth);
   compare.add_options()  //
       ("against", po::value<std::vector<std::string>>()->value_name("SECTION.KEY=VALUE"),
-       "what another config has instead; may be given several times")          //
-      ("card", "every cache and codec against f32: quality, bytes and speed")  //
+       "compare with the config that has this change; may be given several times")  //
+      ("card", "every cache and codec against f32: quality, bytes and speed")       //
       ("depths", text(),
        "with --card: tokens in the cache before decode is timed; default: 0 and all that fit")  //
       ("repeat", text()->default_value("5"),
-       "with --card: rounds, after one to warm up, of which the medians are printed; 0: no speeds");
+       "with --card: rounds after one that warms up; the medians are printed; 0: no speeds");
   po::options_description output("Output", kHelpWidth);
   output.add_options()("output", text()->default_value("text"),
                        "text or jsonl: one object, with --card one for each row");

@@ -23,7 +23,7 @@ po::options_description Options() {
       ("random-weights", unset(),
        "a config.json whose shape is planned, in place of model.path")    //
       ("prompt-tokens", text("512"), "tokens of each sequence's prompt")  //
-      ("decode-tokens", text("64"), "tokens fed one by one after it; 0: none");
+      ("decode-tokens", text("64"), "tokens that are fed one by one after the prompt; 0: none");
   po::options_description output("Output", kHelpWidth);
   output.add_options()("output", text("text"), "text, or jsonl: one object on one line");
   po::options_description about("About", kHelpWidth);

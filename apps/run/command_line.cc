@@ -31,29 +31,30 @@ po::options_description Options() {
       ("prompts", text(),
        "a JSONL file, decoded as one batch: {\"prompt\" or \"prompt_ids\", \"max_new_tokens\"}")  //
       ("message", text(), "one user turn through the chat template")                              //
-      ("chat", "a conversation: one message a line; /new begins another")                         //
-      ("parse-special", "literals of special tokens in --prompt become special tokens")           //
+      ("chat", "a conversation: each line is a message; /new begins another")                     //
+      ("parse-special", "special tokens written in the prompt become special ids")                //
       ("load-cache", text(),
-       "a file of --save-cache that every prompt begins with: only the rest is computed");
+       "a file from --save-cache; every prompt begins with its tokens, only the rest is computed");
   po::options_description output("Output", kHelpWidth);
-  output.add_options()                                                                           //
-      ("output", text()->default_value("text"), "text (streamed) or jsonl (a line per prompt)")  //
-      ("steps", text(), "a JSONL file with a line per generated token")                          //
-      ("save", text(), "a safetensors file for the tensors of --save-tensors")                   //
+  output.add_options()  //
+      ("output", text()->default_value("text"),
+       "text (streamed) or jsonl (a line for each prompt)")                     //
+      ("steps", text(), "a JSONL file with a line for each generated token")    //
+      ("save", text(), "a safetensors file for the tensors of --save-tensors")  //
       ("save-tensors", text(),
-       "of logits,decode_logits,attn_row,attn_full; default: logits,decode_logits, and attn_row "
-       "with --trace-layer")                                                          //
+       "which tensors: a list from logits,decode_logits,attn_row,attn_full; default: the first "
+       "two, and attn_row with --trace-layer")                                        //
       ("save-cache", text(), "a file for the cache of the prompt, for --load-cache")  //
-      ("trace-layer", text(), "keep attention rows of these layers: 0 or 0,3")        //
-      ("trace-heads", text(), "only of these heads")                                  //
+      ("trace-layer", text(), "record attention rows of these layers: 0 or 0,3")      //
+      ("trace-heads", text(), "only the rows of these heads")                         //
       ("debug-cache", "cache debug lines on stderr (also KV_DEBUG=1)")                //
-      ("debug-layer", text(), "only of this layer (also KV_DEBUG_LAYER=N)");
+      ("debug-layer", text(), "only the lines of this layer (also KV_DEBUG_LAYER=N)");
   po::options_description about("About", kHelpWidth);
-  about.add_options()                                                   //
-      ("help", "this text, with the options of the chosen plugins")     //
-      ("version", "version, instruction set level, build tag")          //
-      ("list-plugins", "every plugin that is found, with its options")  //
-      ("print-config", "the full effective config as a config file")    //
+  about.add_options()                                                          //
+      ("help", "this text, with the options of the chosen plugins")            //
+      ("version", "version, instruction set level, build tag")                 //
+      ("list-plugins", "every plugin that is found, with its options")         //
+      ("print-config", "all config keys with their values, as a config file")  //
       ("dry-run", "check everything and print the plan; compute nothing");
   po::options_description all(kHelpWidth);
   all.add(what).add(output).add(about);

@@ -1,6 +1,6 @@
-// INI text -> entries. Boost.Program_options splits each `key = value`; everything it would accept
-// or reject without saying where (sections, comments, quotes, control characters, repeated keys) is
-// dealt with line by line before and after it, so that every error has a file and a line.
+// INI text -> entries. Boost.Program_options splits each `key = value`. It would accept or reject
+// sections, comments, quotes, control characters and repeated keys without saying where. So these
+// are handled line by line before and after it, and every error has a file and a line.
 #include <boost/program_options/errors.hpp>
 #include <boost/program_options/options_description.hpp>
 #include <boost/program_options/parsers.hpp>
@@ -33,7 +33,7 @@ struct Assignment {
 absl::StatusOr<Assignment> ParseAssignment(std::string_view statement) {
   try {
     std::istringstream in{std::string(statement)};
-    in.exceptions(std::ios::badbit);  // else it takes a failed allocation for its end
+    in.exceptions(std::ios::badbit);  // otherwise a failed allocation looks like the end
     const auto parsed = po::parse_config_file(in, po::options_description(),
                                               /*allow_unregistered=*/true);
     const po::option& option = parsed.options.at(0);
@@ -182,7 +182,7 @@ absl::StatusOr<std::vector<ConfigEntry>> ParseIni(std::string_view text, const s
 }
 
 absl::StatusOr<std::vector<ConfigEntry>> ReadIniFile(const std::string& path) {
-  // Not from a pipe: paths in it are relative to where it lies.
+  // It may not be a pipe, because paths in it are relative to its folder.
   const absl::StatusOr<std::string> text = ReadWholeFile(path, kLargestFile);
   if (!text.ok()) {
     const absl::string_view why = text.status().message();

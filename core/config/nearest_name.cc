@@ -68,7 +68,7 @@ std::optional<std::string> NearestChoice(std::string_view text, std::string_view
 }
 
 std::optional<std::string> NearestName(std::string_view name, std::span<const std::string> known) {
-  constexpr size_t kLongestName = 100;  // a pasted file is no typo
+  constexpr size_t kLongestName = 100;  // a longer text is not a typo
   if (name.size() > kLongestName) return std::nullopt;
   std::optional<std::string> best;
   size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;

@@ -70,7 +70,7 @@ absl::Status UnknownKeyError(const ConfigEntry& entry, std::span<const ConfigKey
   if (siblings.empty() || !key.starts_with(section)) {
     return EntryError(entry, UnknownSection(key, keys));
   }
-  // section.plugin.option: say so when the plugin as a whole is not there.
+  // section.plugin.option: say it when the whole plugin is missing.
   std::string unknown = "unknown key";
   const size_t second_dot = key.find('.', section.size());
   if (second_dot != std::string_view::npos &&

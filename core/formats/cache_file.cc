@@ -22,7 +22,7 @@ constexpr int64_t kFixedBytes = 48;  // up to the fields
 constexpr int64_t kChecksumBytes = 8;
 constexpr int64_t kLeastBytes = kFixedBytes + kChecksumBytes;
 constexpr int64_t kMostHeaderBytes = int64_t{1} << 26;  // sixteen million ids
-constexpr size_t kMostFieldBytes = 4096;                // of a name or a value
+constexpr size_t kMostFieldBytes = 4096;                // in a name or a value
 
 template <typename T>
 void AppendNumber(std::string* out, T value) {
@@ -87,7 +87,7 @@ class HeaderReader {
     return ModelFileError(absl::StrCat(file_.path(), ": ", parts...));
   }
 
-  // What says how much to read.
+  // The fields that say how much to read.
   absl::Status ReadStart() {
     if (file_.size() < kLeastBytes) {
       return Wrong("has ", file_.size(), " bytes, a cache snapshot has at least ", kLeastBytes);
@@ -115,7 +115,7 @@ class HeaderReader {
     return CheckSize(n_layers, *cursor.U64());
   }
 
-  // Everything of it, the checksum left out.
+  // The whole header without its checksum.
   absl::Status Parse(std::string_view bytes) {
     Cursor cursor(bytes);
     cursor.Bytes(kMagic.size() + sizeof(kVersion));

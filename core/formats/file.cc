@@ -18,7 +18,7 @@
 namespace ng {
 namespace {
 
-// Begins the small text that Git keeps in the place of a file stored elsewhere.
+// The beginning of the small text that Git keeps in place of a file that is stored elsewhere.
 constexpr std::string_view kLfsPointer = "version https://git-lfs.github.com/spec/";
 constexpr int64_t kMostLfsBytes = 1024;
 
@@ -53,9 +53,9 @@ struct OpenedFile {
   struct stat status;
 };
 
-// Any file that has bytes to read, at once.
+// Opens any file that has bytes to read, without waiting.
 absl::StatusOr<OpenedFile> OpenToRead(const std::string& path) {
-  // O_NONBLOCK: opening a FIFO must come back.
+  // O_NONBLOCK, so that opening a FIFO returns at once.
   FileDescriptor fd(RetryOnInterrupt(
       [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }));
   if (fd.get() < 0) return OpenFailure(path, errno);
@@ -68,7 +68,7 @@ absl::StatusOr<OpenedFile> OpenToRead(const std::string& path) {
   return OpenedFile{std::move(fd), status};
 }
 
-// What is there up to the end, which a pipe has when all its writers have closed it.
+// Reads up to the end. The end of a pipe is there when all its writers have closed it.
 absl::StatusOr<std::string> ReadToEnd(const std::string& path, const OpenedFile& file,
                                       int64_t max_bytes, const std::atomic<bool>* stop) {
   const int fd = file.fd.get();

@@ -43,8 +43,8 @@ void FourBits(const uint8_t* bytes, uint8_t* q) {
   }
 }
 
-// One bit more of 256 values: byte l of 32 belongs to the values i % 32 = l, its bit b to the b-th
-// 32.
+// Adds one more bit to 256 values. Byte l of the 32 bytes has the bits of the values i with i % 32
+// = l; its bit b belongs to the value in the b-th group of 32.
 void AddBits(const uint8_t* bytes, int shift, uint8_t* q) {
   for (int part = 0; part < 8; ++part) {
     for (int j = 0; j < 32; ++j) q[part * 32 + j] |= (bytes[j] >> part & 1) << shift;
@@ -57,7 +57,7 @@ void Q40(const uint8_t* block, QuantSpan* span) {
   Nibbles(block + 2, span->q);
 }
 
-// f16 scale, f16 minimum, 16 bytes. The minimum is added: a grid subtracts it.
+// f16 scale, f16 minimum, 16 bytes. The block adds its minimum; a grid subtracts it.
 void Q41(const uint8_t* block, QuantSpan* span) {
   span->d = Bits16(block);
   span->dmin = Bits16(block + 2) ^ 0x8000;
@@ -71,7 +71,7 @@ void Q50(const uint8_t* block, QuantSpan* span) {
   AddFifthBits(block + 2, span->q);
 }
 
-// f16 scale, f16 minimum, 32 fifth bits, 16 bytes. As Q4_1.
+// f16 scale, f16 minimum, 32 fifth bits, 16 bytes. The minimum is added, as in Q4_1.
 void Q51(const uint8_t* block, QuantSpan* span) {
   span->d = Bits16(block);
   span->dmin = Bits16(block + 2) ^ 0x8000;
@@ -79,8 +79,8 @@ void Q51(const uint8_t* block, QuantSpan* span) {
   AddFifthBits(block + 4, span->q);
 }
 
-// f16 scale, 32 signed bytes; the grid's begin at 128. Without the promise that nothing overlaps,
-// checking that took as long as the block.
+// f16 scale, 32 signed bytes; the zero of the grid's bytes is 128. __restrict promises that nothing
+// overlaps; without it, checking for that took as long as the block itself.
 void Q80(const uint8_t* __restrict block, QuantSpan* __restrict span) {
   span->d = Bits16(block);
   for (int i = 0; i < 32; ++i) span->q[i] = block[2 + i] ^ 0x80;
@@ -97,7 +97,8 @@ void Q2K(const uint8_t* block, QuantSpan* span) {
   TwoBits(block + 16, span->q);
 }
 
-// 32 bytes of third bits, 64 bytes, 16 6-bit scales above -32 in 12 bytes, an f16 factor of them.
+// 32 bytes of third bits, 64 bytes, 12 bytes with 16 6-bit scales (each 32 too large), their f16
+// factor.
 void Q3K(const uint8_t* block, QuantSpan* span) {
   const uint8_t* const scales = block + 96;
   span->d = Bits16(block + 108);
@@ -110,8 +111,8 @@ void Q3K(const uint8_t* block, QuantSpan* span) {
   AddBits(block, 2, span->q);
 }
 
-// Two f16 factors, then 8 6-bit scales and 8 6-bit minima in 12 bytes: those of the groups from 4
-// on have their upper bits above the others' six.
+// Two f16 factors, then 12 bytes with 8 6-bit scales and 8 6-bit minima. The upper two bits of
+// groups 4 to 7 are stored in the bytes of groups 0 to 3, above their six bits.
 void ScalesAndMinima(const uint8_t* block, QuantSpan* span) {
   span->d = Bits16(block);
   span->dmin = Bits16(block + 2);
@@ -137,8 +138,9 @@ void Q5K(const uint8_t* block, QuantSpan* span) {
   AddBits(block + 16, 4, span->q);
 }
 
-// 128 bytes of lower 4 bits, 64 bytes of upper 2 bits, 16 8-bit scales, an f16 factor of them.
-// Of each 128 values the lower bits lie in 64 bytes: first 64 values, then 64 values.
+// 128 bytes of lower 4 bits, 64 bytes of upper 2 bits, 16 8-bit scales, their f16 factor. 64 bytes
+// hold the lower bits of 128 values: their lower halves those of the first 64 values, their upper
+// halves those of the others.
 void Q6K(const uint8_t* block, QuantSpan* span) {
   span->d = Bits16(block + 208);
   std::memcpy(span->scales, block + 192, sizeof(span->scales));

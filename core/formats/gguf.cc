@@ -20,15 +20,16 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kMagic = "GGUF";
-// Far beyond any real file: what a header claims is held against this before memory is taken.
+// Far beyond any real file. What a header claims is compared with these before memory is taken.
 constexpr uint64_t kMostHeaderBytes = 100'000'000;
 constexpr uint64_t kMostKeyValues = 65536;
 constexpr uint64_t kMostTensors = 100'000;
-constexpr uint64_t kMostElements = uint64_t{1} << 22;  // of an array
+constexpr uint64_t kMostElements = uint64_t{1} << 22;  // in an array
 constexpr int64_t kDefaultAlignment = 32;
 constexpr uint32_t kMaxDims = 4;
 constexpr size_t kMaxNameBytes = 63;  // of a tensor
-// The least that a key-value, a tensor and a text take: counts are checked before anything is read.
+// The fewest bytes that a key-value, a tensor and a text take, to check counts before reading
+// anything.
 constexpr uint64_t kLeastKeyValue = 8 + 4 + 1;
 constexpr uint64_t kLeastTensor = 8 + 4 + 4 + 8;
 constexpr uint64_t kLeastText = 8;
@@ -121,7 +122,8 @@ class Header {
     return Refuse(absl::StrCat("GGUF version ", version, ", must be 2 or 3"));
   }
 
-  // What a number of things is held against: the bytes that each takes at least, and a limit.
+  // Checks a number of things against a limit, and against the fewest bytes that each of them
+  // takes.
   struct Bounds {
     uint64_t least_bytes;
     uint64_t most;

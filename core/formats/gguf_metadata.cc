@@ -18,7 +18,8 @@ static_assert(kArrayNames.size() == static_cast<size_t>(GgufType::kF64) + 1);
 
 const char* NameOf(GgufType type) { return kArrayNames[static_cast<size_t>(type)]; }
 
-// The next integer of an array whose bytes were counted when it was read; nothing above INT64_MAX.
+// The next integer of an array, whose bytes were counted when it was read. Nothing if it is larger
+// than INT64_MAX.
 std::optional<int64_t> NextInt(GgufType type, Cursor& cursor) {
   switch (type) {
     case GgufType::kU8:
@@ -48,7 +49,7 @@ bool IsInteger(GgufType type) {
   return type <= GgufType::kI32 || type == GgufType::kU64 || type == GgufType::kI64;
 }
 
-// What all integers of an array are, if they are the same.
+// The integer that all elements of an array are, if they are the same.
 std::optional<int64_t> EachOf(const GgufMetadata::Array& array) {
   if (!IsInteger(array.type) || array.count == 0) return std::nullopt;
   Cursor cursor(array.bytes);

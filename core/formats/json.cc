@@ -28,7 +28,7 @@ std::string ShortReason(const std::exception& exception) {
   return std::string(reason.substr(0, std::min(reason.find("; last read"), kLongest)));
 }
 
-// Builds the value from the parser's events, refusing what the library would let through.
+// Builds the value from the parser's events. It refuses what the library would accept.
 class StrictBuilder : public nlohmann::json_sax<Json> {
  public:
   explicit StrictBuilder(int max_depth) : max_depth_(max_depth) {}
@@ -64,7 +64,7 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   }
 
  private:
-  // Puts a value where the parser is, and says where it now lies.
+  // Puts a value at the parser's place, and returns its address.
   Json* Add(Json value) {
     if (open_.empty()) {
       root_ = std::move(value);
@@ -117,7 +117,7 @@ absl::StatusOr<Json> ParseJson(std::string_view bytes, const std::string& name, 
     if (!Json::sax_parse(bytes, &builder)) return refuse(builder.error());
     return std::move(builder.root());
   } catch (const std::bad_alloc&) {
-    throw;  // not the file's fault
+    throw;  // the file is not at fault
   } catch (const std::exception& exception) {
     return refuse(absl::StrCat("cannot be parsed: ", exception.what()));
   }

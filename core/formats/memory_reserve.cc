@@ -9,7 +9,7 @@ namespace ng {
 namespace {
 
 thread_local MemoryReserve* innermost = nullptr;
-// Whose turn it is where no reserve helps: the embedding program's.
+// The embedding program's handler, which is called when no reserve helps.
 std::atomic<std::new_handler> others_handler = nullptr;
 
 }  // namespace
@@ -18,7 +18,7 @@ MemoryReserve::MemoryReserve(size_t bytes, For purpose)
     : memory_(std::malloc(bytes)), purpose_(purpose), outer_(innermost) {
   if (memory_ == nullptr) throw std::bad_alloc();
   innermost = this;
-  // Stays for good: without a reserve it does what is done without it.
+  // It stays installed. When there is no reserve, it does what would happen without it.
   if (std::get_new_handler() != OnFailedAllocation) {
     others_handler = std::set_new_handler(OnFailedAllocation);
   }

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kWriteBufferBytes = size_t{1} << 16;
 constexpr int kMostLinks = 40;  // the kernel's limit
-// What is still to be written when a run is stopped is kept for a reader who is only slow.
+// When a run is stopped, a reader who is only slow gets this much time for the rest of the output.
 constexpr int kGraceMilliseconds = 500;
 
 absl::Status Refuse(const std::string& path, std::string_view why) {
@@ -33,7 +33,7 @@ absl::Status WriteFailure(const std::string& path, std::string_view action, int 
                                    SystemReason(error)));
 }
 
-// Whether the entries of a folder stand for what processes have open.
+// Whether the entries of a folder are links to files that processes have open.
 bool IsProc(const std::string& folder) {
   struct statfs system {};
   return ::statfs(folder.c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
@@ -111,7 +111,7 @@ absl::Status AtomicFileWriter::Open() {
   temporary_ = TemporaryFile::Create(place_.target);
   if (temporary_.fd() < 0) return Fail("create a file beside it");
   struct stat replaced {};
-  // A file system without modes is no reason to fail.
+  // It is no error if the file system has no modes.
   if (place_.file && ::stat(place_.target.c_str(), &replaced) == 0) {
     static_cast<void>(::fchmod(temporary_.fd(), replaced.st_mode & 07777));
   }

@@ -19,8 +19,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the reference reader's limit
-// Parsed, a value takes up to fifty times its text; the models with the most tensors list half
-// as many.
+// A parsed value takes up to fifty times the memory of its text. The models with the most tensors
+// have half as many values.
 constexpr int64_t kMostValues = 2'000'000;
 constexpr int64_t kLengthBytes = 8;
 constexpr int kHeaderDepth = 3;  // {"name": {"shape": [...]}}

@@ -21,7 +21,8 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kSuffix = ".safetensors";
 
-// A plain name of a safetensors file: an index reaches no further than its own folder.
+// Whether it is the plain name of a safetensors file. An index may name files in its own folder
+// only.
 bool IsShardName(const Json& value) {
   if (!value.is_string()) return false;
   const auto& name = value.get_ref<const std::string&>();
@@ -57,7 +58,7 @@ class ShardedSource final : public TensorSource {
  public:
   explicit ShardedSource(std::string path) : path_(std::move(path)) {}
 
-  // Takes in a file whose tensors must be those that the index puts there.
+  // Adds a file. Its tensors must be those that the index lists for it.
   absl::Status Add(const std::string& file, const std::map<std::string, std::string>& shard_of) {
     const std::string folder = std::filesystem::path(path_).parent_path();
     absl::StatusOr<std::unique_ptr<TensorSource>> shard =
@@ -78,7 +79,7 @@ class ShardedSource final : public TensorSource {
     return absl::OkStatus();
   }
 
-  // All files are in. Errors: a tensor of the index that its file does not hold.
+  // Called after all files are added. Errors: a file lacks a tensor that the index lists.
   absl::Status Finish(const std::map<std::string, std::string>& shard_of) {
     for (const auto& [tensor, file] : shard_of) {
       if (shard_of_tensor_.contains(tensor)) continue;

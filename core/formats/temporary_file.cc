@@ -58,7 +58,7 @@ bool Link(const std::string& descriptor, const std::string& name) {
   return ::linkat(AT_FDCWD, descriptor.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
 }
 
-// What has no name cannot replace a file: it gets one for as long as the two calls take.
+// A file without a name cannot replace another file, so it gets a name for the time of two calls.
 bool LinkOver(const std::string& descriptor, const std::string& target) {
   for (int i = 0; i < kAttempts; ++i) {
     const std::string name = NameBeside(target, i);
@@ -78,7 +78,7 @@ bool LinkOver(const std::string& descriptor, const std::string& target) {
 
 }  // namespace
 
-// A registered name: in a list that is read and changed under the lock.
+// A registered name. It is in a list that is read and changed under the lock.
 class TemporaryFile::Name {
  public:
   explicit Name(std::string path) : path_(std::move(path)) {}
@@ -135,7 +135,7 @@ TemporaryFile TemporaryFile::Create(const std::string& target) {
   TemporaryFile file;
   file.fd_ = FileDescriptor(RetryOnInterrupt(
       [&] { return ::open(FolderOf(target).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666); }));
-  // It is named by way of /proc: without that it could not be.
+  // The file gets its name through /proc, so /proc must exist.
   if (file.fd() >= 0 && ::access(DescriptorPath(file.fd()).c_str(), F_OK) == 0) return file;
   return CreateNamed(target);
 }

@@ -6,7 +6,7 @@ namespace ng {
 
 std::shared_ptr<std::byte> MapPages(int64_t bytes) {
   constexpr int64_t kHugePage = int64_t{2} << 20;
-  // Mapped with room to begin at a huge page.
+  // Maps more than is needed, so that the memory can begin at a huge page.
   const auto room = static_cast<size_t>(bytes) + (bytes >= kHugePage ? kHugePage : 0);
   void* mapped =
       mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, /*fd=*/-1, 0);

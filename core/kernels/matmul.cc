@@ -8,15 +8,17 @@
 namespace ng {
 namespace {
 
-// Up to this many rows the stream of weights is the work, and columns go in wide strips; with more,
-// a strip's weights, inputs and outputs have to stay in the second-level cache together.
+// With at most this many rows, reading the weights is most of the work, and columns are taken in
+// wide strips. With more rows, the weights, inputs and outputs of a strip must fit the second-level
+// cache together.
 constexpr int64_t kFewRows = 12;
 constexpr int64_t kFewRowsStrip = 8;   // blocks
 constexpr int64_t kManyRowsStrip = 4;  // the widest tile of the kernels
-constexpr int64_t kMostRows = 512;     // at a time
+constexpr int64_t kMostRows = 512;     // taken at a time
 
-// One matmul cut into items: pairs of column blocks (of strips with many rows), times groups of
-// rows. Items count column by column through the first group of rows, then through the next.
+// One matmul cut into items. An item is a pair of column blocks (with many rows: a strip) times a
+// group of rows. Items are numbered column by column through the first group of rows, then through
+// the next.
 class Work {
  public:
   Work(const MatmulArgs& all, int threads) : all_(all) {
@@ -51,8 +53,8 @@ class Work {
   }
 
  private:
-  // More groups than the strips ask for are made only where the columns alone would leave a worker
-  // idle for long: each group reads the weights again.
+  // Each group reads the weights again. So there are more groups than the strips need only where
+  // the columns alone would leave a worker idle for long.
   int64_t RowsPerGroup(int threads) const {
     constexpr int64_t kItemsPerThread = 8;  // an uneven split costs at most an eighth
     constexpr int64_t kFewestRows = 24;     // a multiple of the kernels' tile heights
@@ -85,7 +87,7 @@ MatmulArgs ArgsOf(const PackedMatrix& w, const float* bias, const MatmulInput& x
   return args;
 }
 
-// A strip, band by band.
+// Computes a strip, band by band.
 void RunStrip(const KernelTable& kernels, const PackedMatrix& w, const MatmulArgs& strip) {
   for (const PackedMatrix::Band& band : w.bands()) {
     const int64_t begin = std::max(strip.block_begin, band.block_begin);

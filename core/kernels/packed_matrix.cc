@@ -19,10 +19,10 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-// Inputs of each of 16 rows whose spans are read before they are packed.
+// How many inputs of each of 16 rows are read before they are packed.
 constexpr int64_t kInputsAtATime = 256;
 
-// One type's element, and where it lies in its block of columns.
+// The element of one type, and its place in a block of columns.
 struct F32Layout {
   using Element = float;
   static Element Round(float value) { return value; }
@@ -46,8 +46,8 @@ struct Bf16Layout {
   }
 };
 
-// Columns [column, column + n_rows) of one block. In squares of 16 x 16: each source line is read
-// once and each target line filled while it is near.
+// Packs columns [column, column + n_rows) of one block. It goes in squares of 16 x 16, so that each
+// source line is read once and each target line is filled while it is in the cache.
 template <class Layout>
 void PackBlock(const float* rows, int64_t column, int64_t n_rows, int64_t k, std::byte* block) {
   auto* out = reinterpret_cast<typename Layout::Element*>(block);
@@ -61,8 +61,8 @@ void PackBlock(const float* rows, int64_t column, int64_t n_rows, int64_t k, std
   }
 }
 
-// Rows that are stored as the matrix holds them. Pairs of bf16 lie together here and there: they
-// move as one.
+// Copies rows that are already of the matrix's type. A pair of bf16 is together in both places, so
+// it is copied as one word.
 template <typename Word>
 void CopyBlock(const std::byte* rows, int64_t column, int64_t n_rows, int64_t row_bytes,
                std::byte* block) {
@@ -86,17 +86,17 @@ void UnpackColumn(const std::byte* block, int64_t column, int64_t k, float* out)
   for (int64_t i = 0; i < k; ++i) out[i] = Layout::Widen(in[Layout::Offset(i, column)]);
 }
 
-// The words of a plane of b bits: what they keep of each byte.
+// The mask of the bits that a plane of b bits keeps of each byte of a word.
 constexpr uint32_t WordMask(int bits) { return ((1U << bits) - 1) * 0x01010101U; }
 
-// The words of a column, or of four at a time: one word of each.
+// One word of each of four columns.
 using FourWords = uint32_t __attribute__((vector_size(16)));
 
-// As many spans as a Word has columns.
+// One span for each column of a Word.
 template <typename Word>
 using SpansOf = std::array<const QuantSpan*, sizeof(Word) / sizeof(uint32_t)>;
 
-// Inputs [chunk, chunk + 32) of each span.
+// The inputs [chunk, chunk + 32) of each span, as words.
 template <typename Word>
 std::array<Word, kQuantBlock / 4> WordsOf(const SpansOf<Word>& spans, int64_t chunk) {
   std::array<Word, kQuantBlock / 4> words;
@@ -121,19 +121,19 @@ std::array<Word, kQuantBlock / 4> WordsOf(const SpansOf<Word>& spans, int64_t ch
   return words;
 }
 
-// Puts a span of one column where it belongs, or takes it out again: both walk the same places.
+// Writes a span of one column to its place, or reads it back. Both use the same places.
 template <WeightType kType>
 struct SpanLayout {
   static constexpr QuantGrid kGrid = GridOf(kType);
   static constexpr int64_t kWords = kQuantBlock / 4;
   static constexpr int kUpper = kGrid.low_bits;  // the line where upper bits begin
-  // An integer's place among those of all columns.
+  // Where the integers and factors of all columns begin.
   static constexpr int64_t kScales = kGrid.PlaneBytes();
   static constexpr int64_t kMinima = kScales + kGrid.ScaleBytes();
   static constexpr int64_t kD = kMinima + (kGrid.has_minimum ? kGrid.ScaleBytes() : 0);
   static constexpr int64_t kDmin = kD + kBlockColumns * 2;
 
-  // The lines of 32 inputs from their words, 4 bytes each: of one column, or of four side by side.
+  // Makes the lines of 32 inputs from their words, 4 bytes each, for one column or for four.
   template <typename Word>
   static std::array<Word, kGrid.bits()> Lines(const std::array<Word, kWords>& words) {
     std::array<Word, kGrid.bits()> lines = {};
@@ -149,7 +149,7 @@ struct SpanLayout {
     return lines;
   }
 
-  // Columns [column, column + the lanes of Word), each from a span of its own.
+  // Writes the columns [column, column + lanes of Word), each from a span of its own.
   template <typename Word>
   static void Put(const SpansOf<Word>& spans, int64_t column, std::byte* to) {
     std::byte* planes = to + column * 4;
@@ -205,8 +205,9 @@ struct SpanLayout {
   }
 };
 
-// Writes past the caches: what is not read again soon pushes nothing out of them, and no line is
-// fetched just to be overwritten. Others see it after a fence. Both are 16-byte aligned.
+// Writes without going through the caches. So data that is not read again soon pushes nothing out
+// of them, and no line is fetched only to be overwritten. Other threads see the data after a fence.
+// Both addresses are 16-byte aligned.
 void StreamOut(std::span<const std::byte> bytes, std::byte* to) {
 #pragma GCC unroll 8
   for (size_t i = 0; i < bytes.size(); i += sizeof(__m128i)) {
@@ -215,8 +216,8 @@ void StreamOut(std::span<const std::byte> bytes, std::byte* to) {
   }
 }
 
-// One span of each row. A span of all 16 columns is put together nearby, then streamed to its
-// place. spans: [rows.size()], `stride` apart
+// Packs one span of each row. The span of all 16 columns is built in a small buffer, then streamed
+// to its place. spans: [rows.size()], `stride` apart
 template <WeightType kType>
 void PutSpan(std::span<const int64_t> rows, const QuantSpan* spans, int64_t stride, std::byte* to) {
   const auto of_row = [&](size_t r) { return spans + static_cast<int64_t>(r) * stride; };
@@ -237,7 +238,7 @@ void PutSpan(std::span<const int64_t> rows, const QuantSpan* spans, int64_t stri
   StreamOut(tile, to);
 }
 
-// All spans of the columns that rows are, in order. What is read of them at a time stays in the
+// Packs all spans of the columns, which are the rows, in order. What is read at a time fits the
 // first-level cache.
 template <WeightType kType>
 void PutSpans(std::span<const int64_t> rows, int64_t k, PackedMatrix::SpanReader read,
@@ -256,7 +257,7 @@ void PutSpans(std::span<const int64_t> rows, int64_t k, PackedMatrix::SpanReader
   _mm_sfence();
 }
 
-// The blocks of int8 and int4 nearest to rows of f32.
+// Packs rows of f32 as the nearest blocks of int8 or int4.
 template <WeightType kType>
 void PackGridBlock(const float* rows, int64_t column, int64_t n_rows, int64_t k, std::byte* block) {
   for (int64_t i = 0; i < k; i += kQuantBlock, block += GridOf(kType).SpanBytes()) {
@@ -279,7 +280,7 @@ void UnpackGridColumn(const std::byte* block, int64_t column, int64_t k, float* 
   }
 }
 
-// What PackedMatrix does with a type.
+// The functions of PackedMatrix for one type.
 struct Codec {
   void (*pack)(const float* rows, int64_t column, int64_t n_rows, int64_t k, std::byte* block);
   void (*unpack)(const std::byte* block, int64_t column, int64_t k, float* out);
@@ -301,7 +302,7 @@ constexpr Codec GridCodec(float max_magnitude) {
   return {PackGridBlock<kType>, UnpackGridColumn<kType>, PutSpans<kType>, max_magnitude};
 }
 
-// A type that nothing is rounded to.
+// A type to which f32 values are never rounded.
 template <WeightType kType>
 constexpr Codec GridCodec() {
   return {nullptr, UnpackGridColumn<kType>, PutSpans<kType>, 0.0F};

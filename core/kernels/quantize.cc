@@ -8,7 +8,7 @@
 namespace ng {
 namespace {
 
-// Rounded to the nearest whole number and offset by `zero`, kept in [low, high].
+// Rounds to the nearest whole number, adds `zero`, and limits the result to [low, high].
 void Round(const float* x, float scale, int zero, int high, uint8_t* q) {
   const float inverse = scale == 0.0F ? 0.0F : 1.0F / scale;
   for (int64_t i = 0; i < kQuantBlock; ++i) {
@@ -19,7 +19,7 @@ void Round(const float* x, float scale, int zero, int high, uint8_t* q) {
 
 struct Fit {
   float error;  // sum of squared differences
-  float scale;  // that would be best for these integers
+  float scale;  // the best one for these integers
 };
 
 Fit Measure(const float* x, const QuantSpan& quants, int zero) {

@@ -48,7 +48,7 @@ const AddedToken* AddedTokens::LongestAt(std::string_view text) const {
   const AddedToken* longest = nullptr;
   auto first = tokens_.begin();
   auto last = tokens_.end();
-  // Narrows the range of those that begin as the text does, byte by byte.
+  // Narrows, byte by byte, the range of tokens that begin as the text does.
   for (size_t at = 0; first != last; ++at) {
     while (first != last && first->text.size() == at) longest = &*first++;
     if (at == text.size()) break;
@@ -79,7 +79,7 @@ std::vector<TextFragment> AddedTokens::Split(std::string_view text, bool parse_s
     const size_t begin = token->lstrip ? BeginOfSpaces(text, done, before.size()) : before.size();
     if (done < begin) fragments.push_back({-1, text.substr(done, begin - done)});
     fragments.push_back({token->id, token->text});
-    // A token within the spaces that the last one took does not look through them again.
+    // The spaces that the last token took are not searched again for the next one.
     if (!token->rstrip) done = at;
     if (token->rstrip && at >= done) done = at + SpacesAfter(after);
   }

@@ -9,8 +9,8 @@ namespace {
 
 struct Candidate {
   BpeMerge merge;
-  size_t left = 0;    // its index
-  size_t length = 0;  // of both
+  size_t left = 0;    // index of the left symbol
+  size_t length = 0;  // length of both symbols
 
   // The queue gives out the greatest.
   bool operator<(const Candidate& other) const {
@@ -23,7 +23,7 @@ class Merger {
   Merger(BpeMergeOf merge_of, std::vector<BpeSymbol>& symbols)
       : merge_of_(merge_of), symbols_(symbols), previous_(symbols.size()), next_(symbols.size()) {
     for (size_t i = 0; i < symbols.size(); ++i) {
-      previous_[i] = i - 1;  // of the first one: no index
+      previous_[i] = i - 1;  // for the first symbol this is no index
       next_[i] = i + 1;
     }
   }
@@ -33,7 +33,7 @@ class Merger {
     while (!queue_.empty()) {
       const Candidate best = queue_.top();
       queue_.pop();
-      // Symbols only grow: another length says that one of the two is not what it was.
+      // Symbols only grow, so another length means that one of the two has changed.
       const size_t right = next_[best.left];
       if (right >= symbols_.size() || LengthOfPair(best.left) != best.length) continue;
       Join(best);
@@ -44,7 +44,7 @@ class Merger {
  private:
   size_t LengthOfPair(size_t left) const {
     const size_t length = symbols_[left].length;
-    return length == 0 ? 0 : length + symbols_[next_[left]].length;  // 0: joined to another
+    return length == 0 ? 0 : length + symbols_[next_[left]].length;  // 0: it was joined
   }
 
   void Consider(size_t left) {

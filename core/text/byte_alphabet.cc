@@ -23,7 +23,7 @@ constexpr std::array<char32_t, kBytes> kChars = [] {
   return chars;
 }();
 
-// By character, below the highest that occurs; -1: none.
+// The byte of each character up to the highest one that occurs; -1: none.
 constexpr std::array<int, 2 * kBytes> kByteOf = [] {
   std::array<int, 2 * kBytes> bytes{};
   bytes.fill(-1);

@@ -155,7 +155,7 @@ absl::Status ByteBpeTokenizer::EncodeFragment(std::string_view text, int64_t mos
 
 absl::Status ByteBpeTokenizer::EncodePiece(std::string_view piece, int64_t most,
                                            std::vector<int32_t>* ids) const {
-  // More ids than fit come out of this many bytes already.
+  // This many bytes give more ids than the caller can use.
   const auto longest = static_cast<size_t>(longest_);
   const auto wanted = static_cast<size_t>(std::max<int64_t>(0, most - std::ssize(*ids)));
   if (piece.size() / longest > wanted) piece = piece.substr(0, (wanted + 1) * longest);

@@ -11,7 +11,7 @@
 namespace ng {
 namespace {
 
-// The library collects at most so many matches along one path, in an array on its stack.
+// The library collects the matches along a path in an array of this size on its stack.
 constexpr int kMaxMatches = 32;
 
 // One unit of a double-array trie, as darts-clone packs it.
@@ -21,7 +21,7 @@ class Unit {
 
   bool has_leaf() const { return (bits_ >> 8 & 1) != 0; }
   uint32_t value() const { return bits_ & 0x7FFFFFFFU; }
-  // The byte that leads to this node; never a byte's value for a unit that holds a value.
+  // The byte that leads to this node. For a unit that holds a value, it is larger than any byte.
   uint32_t label() const { return bits_ & 0x800000FFU; }
   uint32_t offset() const { return (bits_ >> 10) << ((bits_ & 0x200U) >> 6); }
 
@@ -57,7 +57,7 @@ class Trie {
       }
       if (path.size() > kMaxDepth) return Damaged("a path too long", child);
     }
-    // The root itself is never a match.
+    // The root is never a match.
     if (matches_below_[0] > kMaxMatches) return Damaged("too many matches on one path", 0);
     return absl::OkStatus();
   }

@@ -10,25 +10,26 @@
 
 namespace ng {
 
-// Where a template takes the spaces off the ends of what is said.
+// Where a template removes the spaces at the ends of what is said.
 enum class Trim {
   kNowhere,
   kEachText,
-  kTurn,  // off the system and the user text as one
+  kTurn,  // at the ends of system and user text together
 };
 
-// A conversation is: begin, system (if any), user | again, user | again, user ... In each string {}
-// is what is said, { } a space that only a tokenizer is given that takes spaces as transformers
-// does (others put one there themselves), and the literals of `specials` are the tokens of these
-// names.
+// A conversation is: begin, system (if any), user | again, user | again, user ... In each string
+// - {} is what is said;
+// - { } is a space. Only a tokenizer that treats spaces as transformers does is given it; other
+//   tokenizers put a space there themselves;
+// - a literal of `specials` is the token with this name.
 struct ChatTemplateRow {
   std::string_view name;
   std::array<std::string_view, 4> specials;  // unused ones are empty
   std::string_view begin;
   std::string_view system;
-  std::string_view user;  // a user's turn, and what opens the answer
+  std::string_view user;  // a user's turn, and the beginning of the answer
   std::string_view again;
-  std::string_view eot;  // of `specials`: closes an answer
+  std::string_view eot;  // the one of `specials` that ends an answer
   Trim trim = Trim::kNowhere;
 };
 
@@ -40,7 +41,8 @@ constexpr std::string_view kGap = "{ }";
 
 #define NG_NIELS(role) "<|ngpt_" role "_84a5023f67d74cf29cc4001becde983c|>"
 
-// Of several rows of one name, the first whose special tokens the tokenizer has is taken.
+// If several rows have the same name, the first one is taken whose special tokens the tokenizer
+// has.
 constexpr ChatTemplateRow kRows[] = {
     {.name = "niels",
      .specials = {NG_NIELS("sys"), NG_NIELS("usr"), NG_NIELS("asst"), NG_NIELS("eot")},
@@ -80,7 +82,7 @@ constexpr ChatTemplateRow kRows[] = {
      .user = "<|user|>\n{}</s>\n<|assistant|>\n",
      .again = "\n",
      .eot = "</s>"},
-    // With the instruction's marks as tokens (version 3 of the tokenizer), and as text.
+    // Two rows: the marks of an instruction are tokens (version 3 of the tokenizer), or text.
     {.name = "mistral",
      .specials = {"<s>", "</s>", "[INST]", "[/INST]"},
      .begin = "<s>[INST]{ }",
@@ -168,19 +170,19 @@ absl::StatusOr<ChatTemplate> ChatTemplate::Bind(const ChatTemplateChoice& choice
 }
 
 std::string_view ChatTemplate::Recognise(const Tokenizer& tokenizer) {
-  // The others' tokens are those of base models too.
+  // Base models have the tokens of the other templates too, so only niels can be recognised.
   const ChatTemplateRow& niels = kRows[0];
   return MissingToken(niels, tokenizer).empty() ? niels.name : kNone;
 }
 
-// Collects text up to the next special token, so that what stands together is encoded together.
+// Collects text up to the next special token, so that text without one is encoded as a whole.
 class ChatTemplate::Writer {
  public:
-  // `begins`: nothing of the conversation stands before.
+  // `begins`: the conversation begins here.
   Writer(const ChatTemplate& bound, bool begins, int64_t most)
       : bound_(bound), begins_(begins), most_(most) {}
 
-  // `said` takes the place of {}; no special token is looked for in it.
+  // `said` takes the place of {}. Special tokens are not searched for in it.
   absl::Status Add(std::string_view pattern, std::string_view said) {
     while (!pattern.empty()) {
       if (pattern.starts_with(kPlace)) {

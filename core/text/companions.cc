@@ -20,9 +20,9 @@ namespace {
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-// Keys of tokenizer_config.json that change no id of a prompt: settings of batches, of how ids are
-// shown as text, of where things are, and names of tokens beyond those that begin and end a text
-// (any other key that ends in "_token" too).
+// Keys of tokenizer_config.json that change no id of a prompt. They are settings of batches, of
+// paths, and of how ids are shown as text; and names of tokens that do not begin or end a text (so
+// is any other key that ends in "_token").
 constexpr std::string_view kInert[] = {"additional_special_tokens",
                                        "auto_map",
                                        "backend",
@@ -89,7 +89,7 @@ class Reader {
   }
 
  private:
-  // One of the files, if it is there; the first becomes the one that errors name.
+  // Reads one of the files, if it exists. Errors name the first one that does.
   absl::StatusOr<std::optional<Json>> Open(const char* name) {
     const std::string path = (fs::path(folder_) / name).string();
     if (!MayExist(path)) return std::nullopt;

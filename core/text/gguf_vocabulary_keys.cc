@@ -20,7 +20,7 @@ absl::Status ReadArrays(const GgufMetadata& metadata, const JsonFields& fields,
                         metadata.Ints("tokenizer.ggml.token_type"));
     vocabulary->token_type.reserve(types.size());
     for (const int64_t type : types) {
-      // A type that is none of those that are known is refused with the vocabulary.
+      // MakeTokenizer refuses a type that is not known.
       vocabulary->token_type.push_back(
           type >= kId.min && type <= kId.max ? static_cast<int32_t>(type) : -1);
     }

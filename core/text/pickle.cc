@@ -14,7 +14,7 @@
 namespace ng {
 namespace {
 
-// Well above what character vocabularies need; keeps what a small file can make small.
+// Well above what character vocabularies need. It limits the memory that a small file can take.
 constexpr size_t kMaxStringBytes = 64;
 constexpr int kMaxDepth = 4;
 
@@ -38,7 +38,7 @@ enum Opcode : uint8_t {
   kStop = '.',
 };
 
-// The machine that a pickle is a program for: a stack of values, and a memo of some by number.
+// The machine that runs a pickle: a stack of values, and a memo of numbered values.
 class Machine {
  public:
   Machine(std::string_view bytes, const std::string& path) : cursor_(bytes), path_(path) {}
@@ -135,7 +135,7 @@ class Machine {
     return Push(std::string(*text));
   }
 
-  // Dictionaries are not kept: nothing that is read refers to one twice.
+  // Dictionaries are not kept, because nothing that is read refers to one twice.
   absl::Status Put(std::optional<int64_t> number) {
     if (!number || stack_.empty()) return Damaged("has nothing to remember");
     const PickleValue& top = stack_.back();
@@ -170,7 +170,7 @@ class Machine {
   Cursor cursor_;
   const std::string& path_;
   std::vector<PickleValue> stack_;
-  std::vector<size_t> marks_;  // where in the stack
+  std::vector<size_t> marks_;  // positions in the stack
   std::unordered_map<int64_t, std::optional<PickleValue>> memo_;
 };
 

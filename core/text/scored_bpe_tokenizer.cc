@@ -18,7 +18,7 @@
 namespace ng {
 namespace {
 
-constexpr char kUnknownText[] = " \u2047 ";  // as SentencePiece shows the unknown
+constexpr char kUnknownText[] = " \u2047 ";  // how SentencePiece shows unknown text
 
 }  // namespace
 
@@ -131,7 +131,7 @@ absl::Status ScoredBpeTokenizer::EncodeFragment(std::string_view text, int64_t m
                                                 std::vector<int32_t>* ids) const {
   while (!text.empty() && std::ssize(*ids) <= most) {
     size_t length = parts_at_spaces_ ? EndOfPart(text, kShownSpace) : text.size();
-    // More ids than fit come out of this many bytes already.
+    // This many bytes give more ids than the caller can use.
     const auto longest = static_cast<size_t>(longest_);
     const auto wanted = static_cast<size_t>(most - std::ssize(*ids));
     if (length / longest > wanted) length = EndOfCharacter(text, (wanted + 1) * longest);

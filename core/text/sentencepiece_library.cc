@@ -31,14 +31,14 @@ std::string ReasonOfStatus(Call call) {
   }
 }
 
-// More than the library takes for each byte of a model or a text, and for none at all. It is only
-// put aside, not touched.
+// More memory than the library takes for each byte of a model or a text, and for an empty one. It
+// is only reserved and never written.
 constexpr size_t kBytesPerByte = 320;
 constexpr size_t kLeastReserve = size_t{1} << 20;
 
-// Runs a call of the library, which is given so many bytes, and tells why it failed. Where an
-// allocation fails within it, protobuf ends the process: it gets the reserve instead, and then the
-// call counts as failed. Throws bad_alloc, but not out of the library.
+// Runs a call of the library, which is given `n_bytes` bytes, and returns why it failed. When an
+// allocation fails in the library, protobuf would end the process. So it gets the reserve, and the
+// call counts as failed. Throws bad_alloc, but never from within the library.
 template <typename Call>
 std::string ReasonOf(size_t n_bytes, Call call) {
   const MemoryReserve reserve(kLeastReserve + kBytesPerByte * n_bytes,

@@ -27,7 +27,8 @@ struct Field {
   }
 };
 
-// The fields of a message in turn. Groups, which no SentencePiece model has, are malformed here.
+// Reads the fields of a message in turn. Groups count as malformed; no SentencePiece model has
+// them.
 class MessageReader {
  public:
   explicit MessageReader(std::string_view message) : message_(message), cursor_(message) {}
@@ -105,7 +106,7 @@ std::optional<Piece> ReadPiece(std::string_view message) {
       piece.score = std::bit_cast<float>(static_cast<uint32_t>(field->integer));
     }
     if (field->Is(kPieceType, WireType::kVarint)) {
-      // As protobuf reads an enum: 32 bits of it, and a value it does not know is not there.
+      // As protobuf reads an enum: 32 bits, and a value that it does not know counts as absent.
       const auto value = static_cast<int32_t>(static_cast<uint32_t>(field->integer));
       if (value >= 1 && value <= 6) piece.type = static_cast<PieceType>(value);
     }
@@ -233,7 +234,7 @@ absl::StatusOr<std::vector<Piece>> ReadSentencePieceModel(std::string_view bytes
 
 SentencePieceTraits ReadSentencePieceTraits(std::string_view bytes) {
   SentencePieceTraits traits;
-  // Each integer of a part of the model; a field that comes again replaces what was there.
+  // Visits each integer in a part of the model. A field that occurs again replaces the earlier one.
   const auto read = [](std::string_view message, auto set) {
     for (MessageReader reader(message); !reader.at_end();) {
       const std::optional<Field> field = reader.Next();

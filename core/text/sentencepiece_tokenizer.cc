@@ -17,8 +17,8 @@ namespace {
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
-// The library counts bytes of a text and of its pieces in 32 bits, and takes hundreds of bytes of
-// memory for each of them: it is given a text in parts where that makes no difference.
+// The library counts the bytes of a text and of its pieces in 32 bits, and takes hundreds of bytes
+// of memory for each byte. So it gets a text in parts where that makes no difference.
 constexpr size_t kMaxTextBytes = size_t{256} << 20;
 
 }  // namespace
@@ -56,7 +56,7 @@ absl::Status SentencePieceTokenizer::Load(std::string_view bytes) {
   return has_user_defined ? LoadPlain(bytes, pieces) : absl::OkStatus();
 }
 
-// Tokens beyond the model's pieces, and what is looked for in texts.
+// Adds the tokens beyond the model's pieces, and those that are found in texts.
 absl::Status SentencePieceTokenizer::AddAdded() {
   for (const AddedToken& token : use_.added) {
     if (token.special) specials_.emplace(token.text, token.id);
@@ -90,8 +90,8 @@ absl::Status SentencePieceTokenizer::LoadPlain(std::string_view bytes,
   return CheckVocabulary(*plain_, plain_pieces);
 }
 
-// That the library sees the pieces that were read from the same bytes: what is promised about
-// special ids hangs on it.
+// Checks that the library has the same pieces as were read here from the same bytes. The promise
+// about special ids depends on it.
 absl::Status SentencePieceTokenizer::CheckVocabulary(const SentencePieceLibrary& library,
                                                      const std::vector<Piece>& pieces) const {
   const auto n_pieces = static_cast<int64_t>(pieces.size());
@@ -199,13 +199,14 @@ absl::Status SentencePieceTokenizer::EncodeStretch(const SentencePieceLibrary& l
     size_t length = parts_at_spaces_ ? EndOfPart(text, " ") : text.size();
     const auto wanted_ids = static_cast<size_t>(most - std::ssize(*ids));
     const auto longest = static_cast<size_t>(longest_);
-    // More ids than fit come out of this many bytes already.
+    // This many bytes give more ids than the caller can use.
     if (traits_.byte_fallback && parts_at_spaces_ && length / longest > wanted_ids) {
       length = EndOfCharacter(text, (wanted_ids + 1) * longest);
     }
     std::string_view part = text.substr(0, length);
     text.remove_prefix(length);
-    // A model that puts a space before a text puts one before each part: its own is left out.
+    // A model that puts a space before a text puts one before each part, so the part's own space is
+    // left out.
     if (!begins && traits_.add_dummy_prefix && part.starts_with(' ')) part.remove_prefix(1);
     NG_RETURN_IF_ERROR(begins && prefixed ? EncodePart(library, absl::StrCat(" ", View(part)), ids)
                                           : EncodePart(library, part, ids));
@@ -224,7 +225,8 @@ absl::Status SentencePieceTokenizer::EncodePart(const SentencePieceLibrary& libr
   return absl::OkStatus();
 }
 
-// However the parts would be encoded together, each token stands for longest_ bytes at most.
+// A token stands for at most longest_ bytes, so the bytes of the parts give the fewest ids that the
+// whole text can have.
 absl::StatusOr<bool> SentencePieceTokenizer::IsTooLong(const SentencePieceLibrary& library,
                                                        std::string_view text, int64_t most,
                                                        std::vector<int32_t>* ids) const {
@@ -237,7 +239,7 @@ absl::StatusOr<bool> SentencePieceTokenizer::IsTooLong(const SentencePieceLibrar
     const size_t n_ids = ids->size();
     NG_RETURN_IF_ERROR(EncodePart(library, text.substr(0, length), ids));
     for (size_t i = n_ids; i < ids->size(); ++i) n_bytes += std::ssize(TokenBytes((*ids)[i]));
-    // At its ends a part may be normalised otherwise than within the text.
+    // The ends of a part may be normalised in another way than within the text.
     if ((n_bytes - 64 * ++n_parts) / longest_ > most) return true;
     text.remove_prefix(length);
   }

@@ -58,7 +58,7 @@ class Reader {
     return companions_->legacy.value_or(false) ? SpacePrefix::kEach : SpacePrefix::kFirst;
   }
 
-  // Whether transformers opens the folder's tokenizer.json as it stands, whatever its class.
+  // Whether transformers opens the folder's tokenizer.json as it is, whatever its class.
   absl::StatusOr<bool> IsOpenedAsItStands() const {
     if (!IsLlamaClass()) return true;
     const std::string path = (fs::path(folder_) / "config.json").string();
@@ -90,7 +90,7 @@ class Reader {
     return n_tokens;
   }
 
-  // That the file's model is tokenizer.model's.
+  // Checks that the file has the same model as tokenizer.model.
   absl::Status CheckModel(const TokenizerJsonFile& file) const {
     const Json& model = file.At("model");
     NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(model, file.Where("model")));
@@ -121,12 +121,12 @@ class Reader {
                         "the id that it has in tokenizer.model; tokenizer.path can name one of "
                         "the two in a folder of its own");
     };
-    if (vocabulary.is_object()) {  // of BPE: {token: id}
+    if (vocabulary.is_object()) {  // BPE: {token: id}
       for (const auto& [text, id] : vocabulary.items()) NG_RETURN_IF_ERROR(check(id, text));
       return absl::OkStatus();
     }
     if (!vocabulary.is_array()) return file.Wrong("model.vocab", vocabulary, "a list or an object");
-    for (size_t id = 0; id < vocabulary.size(); ++id) {  // of a unigram model: [[token, score]]
+    for (size_t id = 0; id < vocabulary.size(); ++id) {  // unigram: [[token, score]]
       const Json& entry = vocabulary[id];
       if (!entry.is_array() || entry.empty() || !entry[0].is_string()) {
         return file.Wrong(absl::StrCat("model.vocab[", id, "]"), entry, "a token and its score");
@@ -146,7 +146,7 @@ class Reader {
       if (type == "Prepend" && TokenizerJsonFile::At(*member, "prepend") == kSpace) {
         prepends = true;
       } else if (type == "Precompiled" && traits_.normalises) {
-        continue;  // tokenizer.model's own
+        continue;  // tokenizer.model has it
       } else if (type != "Replace" || TokenizerJsonFile::At(*member, "content") != kSpace) {
         return file.Wrong("normalizer", *member,
                           "what tokenizer.model does: \"Prepend\" or \"Replace\" by U+2581");
@@ -175,7 +175,7 @@ class Reader {
     if (replacement != kSpace) {
       return file.Wrong("pre_tokenizer.replacement", replacement, "U+2581");
     }
-    // Before there was a scheme there was a flag.
+    // Older files have a flag in place of the scheme.
     NG_ASSIGN_OR_RETURN(const auto flag, fields.OptionalBool("add_prefix_space"));
     NG_ASSIGN_OR_RETURN(const auto scheme, fields.OptionalText("prepend_scheme"));
     const std::string name = scheme.value_or(flag.value_or(true) ? "always" : "never");
@@ -191,7 +191,7 @@ class Reader {
     return absl::OkStatus();
   }
 
-  // What tokenizer_config.json says of the ends where there is no tokenizer.json.
+  // The tokens around a text according to tokenizer_config.json, when there is no tokenizer.json.
   absl::Status ReadEndsOfConfig() {
     const Companions& config = *companions_;
     if (!config.add_bos_token && IsLlamaClass()) {
@@ -221,7 +221,7 @@ class Reader {
                                        JsonExcerpt(text), ", must be a token of tokenizer.model"));
   }
 
-  // Tokens with the ids that a file gives them. A piece of the model keeps its own.
+  // Adds the tokens with the ids that a file gives them. A piece of the model keeps its own id.
   absl::Status AddTokens(const std::vector<AddedToken>& tokens, const std::string& path) {
     for (const AddedToken& token : tokens) {
       const auto id = static_cast<size_t>(token.id);

@@ -37,7 +37,7 @@ bool IsPunctuationOrSymbol(char32_t value) {
   return IsPunctuation(value) || kSymbols.find(value) != kSymbols.npos;
 }
 
-// The length of the run of the class that `text` begins with, of at most `most` characters.
+// The length of the run of this class with which `text` begins, at most `most` characters.
 size_t Run(std::string_view text, CharClass is_in, size_t most = SIZE_MAX) {
   size_t at = 0;
   for (; at < text.size() && most > 0; --most) {
@@ -48,9 +48,9 @@ size_t Run(std::string_view text, CharClass is_in, size_t most = SIZE_MAX) {
   return at;
 }
 
-// Below, each function gives the length of the first piece of a text that is not empty.
+// Each function below returns the length of the first piece of a text that is not empty.
 
-// 's|'t|'re|'ve|'m|'ll|'d; 0 where there is none. Where case does not matter, the long s is an s.
+// 's|'t|'re|'ve|'m|'ll|'d; 0 if it does not match. If case is ignored, the long s is an s.
 size_t Contraction(std::string_view text, bool any_case) {
   if (!text.starts_with('\'')) return 0;
   constexpr std::string_view kLongS = "\u017F";
@@ -68,7 +68,7 @@ size_t Contraction(std::string_view text, bool any_case) {
   return 0;
 }
 
-//  \s+(?!\S)|\s+ : the run of spaces; its last one is left to what follows, if anything does.
+//  \s+(?!\S)|\s+ : the run of spaces, without the last one if something follows the run.
 size_t Spaces(std::string_view text) {
   const size_t run = Run(text, IsSpace);
   if (run == text.size()) return run;
@@ -109,7 +109,7 @@ size_t Llama3Piece(std::string_view text) {
   return last_newline == text.npos ? Spaces(text) : last_newline + 1;
 }
 
-// Runs of the class, and what is between them.
+// Splits into runs of the class, and the texts between them.
 template <CharClass kIsIn, size_t kMost = SIZE_MAX>
 size_t RunOrGap(std::string_view text) {
   if (const size_t run = Run(text, kIsIn, kMost)) return run;

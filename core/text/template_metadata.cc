@@ -24,8 +24,8 @@ constexpr std::string_view kQwen25 =
 constexpr std::string_view kSmolLm =
     "You are a helpful AI assistant named SmolLM, trained by Hugging Face";
 
-// A published template by its identity: its bytes and their XXH3. Their line ends are found
-// escaped (backslash, n) and as they are, which in Jinja's strings is the same.
+// A published template, recognised by its length and its XXH3. Line ends in it are written as they
+// are or escaped (backslash, n); in Jinja's strings both mean the same.
 struct Published {
   size_t size;
   uint64_t hash;
@@ -53,7 +53,7 @@ constexpr Published kPublished[] = {
     {328, 0xD5D943BD0BD9082F, {"chatml", kHelpfulStop}},
     // Qwen2, line ends escaped
     {333, 0xC79034A9D5F0AE58, {"chatml", kHelpfulStop}},
-    // Qwen2.5; what it writes of tools is never asked for
+    // Qwen2.5; ng never asks for what it writes about tools
     {2507, 0x639547FE4D33FA67, {"chatml", kQwen25}},
     // SmolLM2
     {368, 0x99AB995E9629DACD, {"chatml", kSmolLm}},
@@ -81,7 +81,7 @@ constexpr Published kPublished[] = {
     {470, 0xA5D004210EBCE758, {"mistral"}},
 };
 
-// "chat_template" is a text, or a list of named ones of which "default" counts.
+// "chat_template" is a text, or a list of named texts; of these "default" counts.
 absl::StatusOr<std::optional<std::string>> TextIn(const nlohmann::json& config,
                                                   const std::string& path) {
   NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(config, path));

@@ -29,8 +29,8 @@ constexpr int64_t kMaxTokenizerBytes = int64_t{64} << 20;
 // The names that a tokenizer has in a model folder, the preferred one first.
 constexpr const char* kFileNames[] = {"tokenizer.model", "tokenizer.json", "meta.pkl"};
 
-// What the files beside a tokenizer.json say of byte-level BPE: tokens that it lacks, and a prefix
-// that some classes of transformers take from there.
+// Applies what the files beside a tokenizer.json say about byte-level BPE: tokens that it lacks,
+// and a prefix that some classes of transformers take from there.
 absl::Status ApplyCompanions(const Companions& companions, const std::string& path,
                              const KeyPolicy& policy, ByteBpeSpec* spec) {
   NG_RETURN_IF_ERROR(CheckAgreement(companions, {spec->prefix, spec->suffix}, path, policy));

@@ -174,7 +174,7 @@ absl::Status Reader::ReadSplit(const Json& split, const std::string& part) {
   const std::optional<SplitStep> step =
       regex.is_string() ? SplitStepOf(regex.get_ref<const std::string&>()) : std::nullopt;
   if (!step) {
-    // Whole and not an excerpt: it is what tells one pattern from another.
+    // The whole pattern and not an excerpt, because only the whole one identifies it.
     return ModelFileError(absl::StrCat(
         Where(part),
         ".pattern = ", pattern.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace),
@@ -183,8 +183,8 @@ absl::Status Reader::ReadSplit(const Json& split, const std::string& part) {
   NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(split, Where(part)));
   NG_ASSIGN_OR_RETURN(const std::string behavior, fields.Text("behavior"));
   NG_ASSIGN_OR_RETURN(const std::optional<bool> invert, fields.OptionalBool("invert"));
-  // A pattern that matches every character leaves nothing between its matches: to remove what is
-  // not matched isolates the matches too.
+  // A pattern that matches every character leaves nothing between its matches. So removing what is
+  // not matched means the same as isolating the matches.
   const bool isolated = behavior == "Isolated" && !invert.value_or(false);
   if (!isolated && !(behavior == "Removed" && invert.value_or(false))) {
     return Wrong(part + ".behavior", behavior, "\"Isolated\", or \"Removed\" with invert");

@@ -15,8 +15,8 @@ const Json kNothing;
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
-// What a tokenizer.json may hold. "truncation" and "padding" are settings of a batch and not of the
-// vocabulary; whoever encodes sets them anew.
+// The keys that a tokenizer.json may have. "truncation" and "padding" are settings of a batch and
+// not of the vocabulary; the program that encodes sets its own.
 constexpr std::string_view kFileKeys[] = {"version",       "truncation",     "padding",
                                           "added_tokens",  "model",          "normalizer",
                                           "pre_tokenizer", "post_processor", "decoder"};
@@ -117,7 +117,7 @@ absl::StatusOr<TextEnds> TokenizerJsonFile::Ends(int64_t n_tokens) const {
   bool has_template = false;
   for (const Json* const member : members) {
     NG_ASSIGN_OR_RETURN(const std::string type, TypeOf(*member, "post_processor"));
-    if (type == "ByteLevel") continue;  // moves offsets, no ids
+    if (type == "ByteLevel") continue;  // it changes offsets and no ids
     if (type != "TemplateProcessing" || has_template) {
       return Wrong("post_processor.type", type, "\"ByteLevel\", or \"TemplateProcessing\" once");
     }

@@ -17,8 +17,8 @@ bool HasType(char32_t value, uint32_t types) {
 uint8_t CombiningClass(char32_t value) { return u_getCombiningClass(static_cast<UChar32>(value)); }
 
 // ICU's own normalisation moves each mark back over those before it, which is quadratic in a long
-// run of marks. So only its data is used here: what one code point decomposes to, what two compose
-// to.
+// run of marks. So only its data is used here: the decomposition of a code point, and the
+// composition of two.
 const UNormalizer2* NfcData() {
   UErrorCode error = U_ZERO_ERROR;
   const UNormalizer2* const data = unorm2_getNFCInstance(&error);
@@ -43,7 +43,7 @@ void AppendDecomposed(char32_t value, std::u32string* out) {
   }
 }
 
-// Each run of marks in the order of their classes.
+// Sorts each run of marks by their classes.
 void OrderMarks(std::u32string* text) {
   const auto is_starter = [](char32_t value) { return CombiningClass(value) == 0; };
   for (auto at = text->begin(); at != text->end();) {
@@ -54,13 +54,13 @@ void OrderMarks(std::u32string* text) {
   }
 }
 
-// Puts every character that nothing keeps apart from the last starter together with it, where the
-// two have a composite.
+// Composes each character with the last starter, if the two have a composite and nothing between
+// them prevents it.
 void Compose(std::u32string* text) {
   size_t n_kept = 0;
   size_t starter = 0;
   bool has_starter = false;
-  uint8_t last_class = 0;                      // of the last one kept after the starter; 0: none is
+  uint8_t last_class = 0;  // class of the last mark kept after the starter; 0: none
   for (size_t i = 0; i < text->size(); ++i) {  // n_kept <= i
     const char32_t value = (*text)[i];
     const uint8_t mark_class = CombiningClass(value);

@@ -248,7 +248,7 @@ TEST(NgEval, ScoresEveryTokenOfATextButTheFirst) {
   const TempDir temp;
   const std::string text = temp.Write("text", "Who art thou?");
   const Json result = Eval(Demo() + Arguments{"--text-file", text});
-  EXPECT_EQ(result["scored_tokens"], 4);  // README: 1023 655 551 315 283
+  EXPECT_EQ(result["scored_tokens"], 4);  // apps/tokenize/README.md: 1023 655 551 315 283
   const std::string ids = temp.Write("ids", "1023, 655 551 315 283\r\n");
   EXPECT_EQ(Eval(Demo() + Arguments{"--ids-file", ids})["perplexity"], result["perplexity"]);
   const Result shown = NgEval(Demo() + Arguments{"--text-file", text});

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -99,6 +100,13 @@ class Team {
     return Result();
   }
 
+  // Whether this thread is inside one of the team's tasks.
+  bool IsInside() const { return inside_ == this; }
+  // [task] The region fails with this exception, unless it has failed before.
+  void Fail(std::exception_ptr error) {
+    if (!failed_.exchange(true, std::memory_order_relaxed)) error_ = std::move(error);
+  }
+
   // [caller] How many helpers `n_wanted` lack, once those asleep have been called.
   int Call(int n_wanted) {
     if (n_helpers_ - n_asleep_.load(std::memory_order_relaxed) >= n_wanted) return 0;
@@ -164,11 +172,13 @@ class Team {
 
   void RunRange(int range, int worker) {
     const DefaultFloatEnvironment environment;
+    inside_ = this;
     try {
       region_.task(region_.context, region_.Begin(range), region_.Begin(range + 1), worker);
     } catch (...) {
-      if (!failed_.exchange(true, std::memory_order_relaxed)) error_ = std::current_exception();
+      Fail(std::current_exception());
     }
+    inside_ = nullptr;
   }
 
   absl::Status Result() {
@@ -199,6 +209,8 @@ class Team {
     n_asleep_.fetch_add(1, std::memory_order_relaxed);
     n_calls_.wait(n_calls);
   }
+
+  static inline thread_local const Team* inside_ = nullptr;
 
   static constexpr size_t kCacheLine = 64;
   // What the caller writes and the helpers read: one cache line, so that it travels once.
@@ -238,6 +250,12 @@ class TeamExecutor : public Executor {
   int threads() const override { return threads_; }
 
   absl::Status Run(int64_t n_items, Task task, void* context) override {
+    // The outer region fails too, for its task may not look at what it gets back.
+    if (team_.IsInside()) {
+      constexpr const char* kNested = "a parallel region inside another one: regions do not nest";
+      team_.Fail(std::make_exception_ptr(std::logic_error(kNested)));
+      return RuntimeError(kNested);
+    }
     if (n_items <= 0) return absl::OkStatus();
     const int n_ranges = static_cast<int>(std::min<int64_t>(n_items, threads_));
     const int n_wanted = std::min(most_helpers_, n_ranges - 1);

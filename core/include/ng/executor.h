@@ -26,7 +26,8 @@ class Executor {
   // [step] Runs `task` over [0, n_items), split into at most threads() contiguous ranges in no
   // promised order, and waits for all of them. The first exception that a task throws becomes the
   // returned status; the other ranges still finish. Allocates nothing.
-  // REQUIRES: not called from inside a task.
+  // Regions do not nest: called from inside a task it runs nothing and returns a RuntimeError, and
+  // the outer region returns one as well.
   virtual absl::Status Run(int64_t n_items, Task task, void* context) = 0;
 };
 

@@ -71,6 +71,21 @@ TEST_P(ExecutorTest, NeverGivesOneWorkerNumberToTwoCallsAtATime) {
   }
 }
 
+TEST_P(ExecutorTest, RefusesARegionInsideARegion) {
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    std::atomic<int> n_run{0};
+    const absl::Status outer = ParallelFor(*executor_, 4, [&](int64_t, int64_t, int) {
+      const absl::Status inner =
+          ParallelFor(*executor_, 4, [&](int64_t, int64_t, int) { ++n_run; });
+      EXPECT_EQ(ExitCode(inner), 1);
+    });
+    EXPECT_EQ(n_run, 0);
+    EXPECT_NE(outer.message().find("regions do not nest"), outer.message().npos) << outer;
+    EXPECT_TRUE(ParallelFor(*executor_, 4, [&](int64_t, int64_t, int) { ++n_run; }).ok());
+    EXPECT_GT(n_run, 0);
+  }
+}
+
 TEST_P(ExecutorTest, TurnsTheFirstExceptionIntoAStatusAndFinishesTheRest) {
   for (int repeat = 0; repeat < 200; ++repeat) {
     std::atomic<int> finished{0};

@@ -440,20 +440,26 @@ absl::Status GenerateLoop::Retire(size_t active_index, StopReason reason) {
 absl::Status GenerateLoop::NotFinite(Active& active) {
   const std::string message = absl::StrCat("request ", active.index, ", step ",
                                            active.n_generated(), ": the logits are not finite");
-  // The same ids once more, with a look at every layer.
+  // The same ids once more, in one piece and with a look at every layer.
   NonFiniteFinder finder;
-  const StepSequence again{active.sequence, 0, active.held_ids(), 0};
+  const StepSequence again{active.sequence, 0, active.held_ids(), 1};
   StepBatch batch;
   batch.sequences = {&again, 1};
   batch.observer = &finder;
   NG_RETURN_IF_ERROR(model_.Truncate(active.sequence, 0));
   const absl::Status traced = model_.Forward(batch);
   if (!traced.ok()) return NumericError(absl::StrCat(message, "; once more: ", traced.message()));
-  if (finder.first_layer() < 0) {
+  if (finder.first_layer() >= 0) {
+    return NumericError(absl::StrCat(
+        message, "; the first layer to put out NaN or infinity is layer ", finder.first_layer()));
+  }
+  if (!AllFinite({model_.logits().Row(0), static_cast<size_t>(model_.logits().extent[1])})) {
     return NumericError(message + "; every layer's output is finite, the head's is not");
   }
-  return NumericError(absl::StrCat(
-      message, "; the first layer to put out NaN or infinity is layer ", finder.first_layer()));
+  return NumericError(absl::StrCat(message,
+                                   "; computed once more in one piece they are finite, so ",
+                                   settings_.cache_and_attention,
+                                   " gives bits that depend on how the ids are split into steps"));
 }
 
 }  // namespace ng

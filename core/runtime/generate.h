@@ -15,6 +15,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/model/language_model.h"
@@ -42,6 +43,8 @@ struct GenerateSettings {
   std::function<void(const Progress&)> progress;  // may be empty
   // Of the model's cache; may be null when no request loads or saves one.
   const CacheSnapshots* snapshots = nullptr;
+  // Who to name when the bits depend on how the ids were split into steps.
+  std::string cache_and_attention = "the cache with the attention backend";
 };
 
 // The caps of seed 000, checked at entry: prompt + max_new against what one sequence may hold.

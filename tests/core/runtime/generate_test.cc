@@ -336,8 +336,19 @@ TEST_F(GenerateTest, NotFiniteLogitsAreANumericErrorThatNamesTheStep) {
   const auto done = Run(model, {{{1, 2}, 10, {}}});
   EXPECT_EQ(ExitCode(done.status()), 6);
   EXPECT_THAT(std::string(done.status().message()), HasSubstr("step 2"));
+  EXPECT_THAT(std::string(done.status().message()), HasSubstr("the head's is not"));
   EXPECT_THAT(reasons, ElementsAre(StopReason::kError));
   EXPECT_EQ(model.n_open(), 0U);
+}
+
+TEST_F(GenerateTest, LogitsThatAreNotFiniteInOneSplitOnlyAreBlamedOnCacheAndAttention) {
+  int n_looks = 0;
+  DummyModel model([&](int64_t n) { return n == 4 && ++n_looks == 1 ? -1 : 1; });
+  settings_.cache_and_attention = "cache plugin 'c' with attention plugin 'a'";
+  const auto done = Run(model, {{{1, 2}, 10, {}}});
+  EXPECT_EQ(ExitCode(done.status()), 6);
+  EXPECT_THAT(std::string(done.status().message()),
+              HasSubstr("cache plugin 'c' with attention plugin 'a' gives bits that depend on"));
 }
 
 TEST_F(GenerateTest, AnErrorOfAnObserverStopsTheRun) {

@@ -262,6 +262,7 @@ std::string ClosingLine(const Engine& engine, std::span<const Completion> comple
     absl::StrAppend(&line, ", loaded ", loaded_tokens, " of ", prompt_tokens, " prompt tokens");
   }
   if (!engine.unused_sampling().empty()) absl::StrAppend(&line, ", ", engine.unused_sampling());
+  for (const std::string& report : engine.Reports()) absl::StrAppend(&line, ", ", report);
   const CacheStats cache = engine.cache_stats();
   if (cache.n_pages == 0) return line;
   absl::StrAppend(&line, ", cache ", cache.most_pages_held, " of ", cache.n_pages, " pages");

@@ -83,6 +83,7 @@ class Engine::Impl {
   using EncodeMost = absl::FunctionRef<absl::StatusOr<std::vector<int32_t>>(int64_t most)>;
   absl::StatusOr<std::vector<int32_t>> Fitting(EncodeMost encode) const;
   absl::StatusOr<StepCost> CostOfStep() const;
+  std::vector<std::string> Reports() const;
   CacheStats cache_stats() const { return cache_ == nullptr ? CacheStats() : cache_->stats(); }
   absl::Status Load(const RunNeeds& needs);
   absl::Status CheckLoaded() const;
@@ -216,7 +217,24 @@ absl::StatusOr<std::vector<Completion>> Engine::Impl::Generate(
   settings.load_s = load_s_;
   settings.stop = options_.stop;
   settings.progress = options_.progress;
+  settings.cache_and_attention = absl::StrCat(assembly_->selection.cache.Describe(), " with ",
+                                              assembly_->selection.attention.Describe());
   return GenerateLoop(*decoder_, *assembly_->chain, settings).Run(requests, options);
+}
+
+// "attention differ: ..." for each part that has something to say.
+std::vector<std::string> Engine::Impl::Reports() const {
+  std::vector<std::string> reports;
+  const auto add = [&](const PluginDescriptor& plugin, const std::string& report) {
+    if (report.empty()) return;
+    reports.push_back(absl::StrCat(plugin.kind, " ", plugin.name, ": ", OneLine(report)));
+  };
+  add(*assembly_->selection.attention.descriptor, assembly_->attention->Report());
+  if (cache_ != nullptr) add(*assembly_->selection.cache.descriptor, cache_->Report());
+  for (size_t i = 0; i < assembly_->selection.stages.size(); ++i) {
+    add(*assembly_->selection.stages[i].descriptor, assembly_->chain->ReportOf(i));
+  }
+  return reports;
 }
 
 absl::StatusOr<StepCost> Engine::Impl::CostOfStep() const {
@@ -295,6 +313,7 @@ IsaLevel Engine::isa() const { return impl_->assembly().isa; }
 int Engine::threads() const { return impl_->assembly().executor->threads(); }
 int64_t Engine::default_max_new_tokens() const { return config().Int("run.max_new_tokens"); }
 std::span<const int32_t> Engine::stop_ids() const { return impl_->assembly().stop_ids; }
+std::vector<std::string> Engine::Reports() const { return impl_->Reports(); }
 const std::string& Engine::unused_sampling() const { return impl_->assembly().unused_sampling; }
 
 absl::StatusOr<RunPlan> Engine::Plan(const RunNeeds& needs) const {

@@ -66,6 +66,9 @@ class SamplerChain {
   absl::StatusOr<int32_t> Choose(int slot, std::span<const float> logits,  // [vocab_size]
                                  const DrawKey& key);
 
+  // What stage `i` of the chain has to say about the run.
+  std::string ReportOf(size_t i) const { return stages_[i].stage->Report(); }
+
   // "sampler chain temperature,top_k"
   const std::string& description() const { return description_; }
 

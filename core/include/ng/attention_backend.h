@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -102,6 +103,10 @@ class AttentionBackend {
 
   // [step] Computes one layer. The views hold every key up to each sequence's last new token.
   virtual absl::Status Run(const AttentionPlan& plan, const AttentionRun& run) = 0;
+
+  // [load] One line for the end of a run: what the backend has to say about what it did. Empty:
+  // nothing.
+  virtual std::string Report() const { return {}; }
 };
 
 }  // namespace ng

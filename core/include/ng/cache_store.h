@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "ng/kv_view.h"
@@ -140,6 +141,10 @@ class CacheStore {
 
   // [step]
   virtual CacheStats stats() const { return {}; }
+
+  // [load] One line for the end of a run: what the store has to say about what it did. Empty:
+  // nothing.
+  virtual std::string Report() const { return {}; }
 
   // [step] Writes the image of all Length() tokens in one layer. image: their whole tiles, of
   // plan().image_tile_bytes each. Errors: RuntimeError when it has another size; PluginError where

@@ -281,6 +281,8 @@ class Engine {
   absl::StatusOr<StepCost> CostOfStep() const;
   // Of the cache since Load; nothing before.
   CacheStats cache_stats() const;
+  // What the plugins have to say about what they did, a line each: "attention differ: ...".
+  std::vector<std::string> Reports() const;
 
   // Runs all requests as one ragged batch; results in the order of the requests. Those that the
   // cache has no room for wait until others finish, and those that begin like one whose prompt is

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "ng/status.h"
 
@@ -118,6 +119,10 @@ class SamplerStage {
   // of them finite. Errors: NumericError, in one line, when that cannot be: a logit is NaN or
   // +infinity, or nothing drawable would remain. REQUIRES: candidates is not empty.
   virtual absl::Status Apply(int slot, CandidateSet& candidates) = 0;
+
+  // [load] One line for the end of a run: what the stage has to say about what it did. Empty:
+  // nothing.
+  virtual std::string Report() const { return {}; }
 };
 
 }  // namespace ng

@@ -223,6 +223,19 @@ absl::Status CreateSamplerChain(Assembly& assembly) {
   return absl::OkStatus();
 }
 
+// Options of plugins that are neither chosen nor used by one that is.
+void WarnOfUnusedOptions(Assembly& assembly) {
+  std::vector<std::string> unused;
+  for (const UnusedOption& option : assembly.selection.unused_options) {
+    const bool used = std::ranges::any_of(assembly.parts->used(), [&](const auto& part) {
+      const PluginDescriptor& plugin = *part.plugin.descriptor;
+      return option.kind == plugin.kind && option.name == plugin.name;
+    });
+    if (!used) unused.push_back(option.text);
+  }
+  if (!unused.empty()) assembly.warnings.Add("not used: " + absl::StrJoin(unused, ", "));
+}
+
 }  // namespace
 
 PluginContext Assembly::Context(const std::vector<OptionValue>& values) const {
@@ -232,6 +245,7 @@ PluginContext Assembly::Context(const std::vector<OptionValue>& values) const {
   context.model = model.spec.shape;
   context.token_bytes = token_bytes;
   context.options = OptionValues(values);
+  context.host = parts.get();
   return context;
 }
 
@@ -320,6 +334,11 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
 
   NG_ASSIGN_OR_RETURN(assembly->weight_types,
                       WeightTypesFor(assembly->model, config.Text("model.weights")));
+  assembly->parts =
+      std::make_unique<PartFactory>(assembly->selection.host, assembly->selection.entries,
+                                    [&parts = *assembly](const std::vector<OptionValue>& values) {
+                                      return parts.Context(values);
+                                    });
   const LoadedPlugin& attention = assembly->selection.attention;
   const std::vector<OptionValue> values =
       config.PluginValues("attention", attention.descriptor->name);
@@ -327,9 +346,7 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   NG_RETURN_IF_ERROR(assembly->CheckCacheRuns());
   NG_RETURN_IF_ERROR(CreateSamplerChain(*assembly));
   assembly->unused_sampling = UnusedSampling(assembly->model, config);
-  if (!assembly->selection.unused_options.empty()) {
-    assembly->warnings.Add("not used: " + assembly->selection.unused_options);
-  }
+  WarnOfUnusedOptions(*assembly);
   return assembly;
 }
 

@@ -12,6 +12,7 @@
 #include "core/model/model_file.h"
 #include "core/model/weight_types.h"
 #include "core/plugin/loader.h"
+#include "core/runtime/part_factory.h"
 #include "core/runtime/sampling.h"
 #include "core/runtime/warnings.h"
 #include "core/text/chat_template.h"
@@ -20,16 +21,24 @@
 
 namespace ng {
 
+// An option of a plugin that is not chosen, set at least as near as the choice is made (a config
+// file may have some for what a command line chooses).
+struct UnusedOption {
+  std::string kind;
+  std::string name;
+  std::string text;  // "sampler.top_p.p (sampler.chain = greedy)"
+};
+
 // The config and the plugins that it names.
 struct Selection {
   Config config;
   LoadedPlugin attention;
   LoadedPlugin cache;
   std::vector<LoadedPlugin> stages;  // in the order of sampler.chain
-  // Options of plugins that are not chosen, set at least as near as the choice is made (a config
-  // file may have some for what a command line chooses): "sampler.top_p.p (sampler.chain = greedy),
-  // ...".
-  std::string unused_options;
+  std::vector<UnusedOption> unused_options;
+  // What the plugins are looked up in, and every entry of the config: for PartFactory.
+  PluginHost host;
+  std::vector<ConfigEntry> entries;
   // Every key with its declaration, plugin options included: what --help prints.
   std::vector<ConfigKey> keys;
 };
@@ -57,6 +66,7 @@ struct Assembly {
   std::string no_chat;                        // why none was recognised; empty: nothing to go by
   std::vector<int32_t> stop_ids;              //
   std::vector<std::string_view> token_bytes;  // [vocab_size], borrowed from the tokenizer
+  std::unique_ptr<PartFactory> parts;         // what plugins make parts of other plugins with
   std::unique_ptr<AttentionBackend> attention;
   std::unique_ptr<SamplerChain> chain;
   // "generation_config.json's temperature 0.6, top_p 0.9 are not used"; empty: the chain does what

@@ -55,9 +55,15 @@ std::string TypesText(const WeightTypes& types) {
   return absl::StrJoin(names, "+");
 }
 
+// The backend with its options, and those that it makes itself of.
 std::string AttentionText(const Assembly& assembly) {
   const PluginDescriptor& plugin = *assembly.selection.attention.descriptor;
   std::string text = absl::StrCat(plugin.name, " ", plugin.version);
+  for (const PartFactory::Used& part : assembly.parts->used()) {
+    const PluginDescriptor& inner = *part.plugin.descriptor;
+    if (std::string_view(inner.kind) != "attention") continue;
+    absl::StrAppend(&text, " over ", inner.name, " ", inner.version, " (", part.options, ")");
+  }
   for (const OptionSpec& option : std::span(plugin.options, plugin.n_options)) {
     const std::string key = absl::StrCat("attention.", plugin.name, ".", option.name);
     absl::StrAppend(&text, ", ", option.name, " = ", assembly.config().Text(key));

@@ -173,6 +173,10 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
   for (const LoadedPlugin& stage : assembly.selection.stages) {
     absl::StrAppend(&out, "  ", stage.Describe(), "\n");
   }
+  for (const PartFactory::Used& part : assembly.parts->used()) {
+    absl::StrAppend(&out, "  used by them: ", part.plugin.Describe(),
+                    part.options.empty() ? "" : ", ", part.options, "\n");
+  }
   if (!assembly.unused_sampling.empty()) {
     absl::StrAppend(&out, "  ", assembly.unused_sampling, "\n");
   }

@@ -81,9 +81,9 @@ absl::StatusOr<Choice> ChoiceOf(const std::string& kind, std::span<const ConfigE
   return choice;
 }
 
-absl::StatusOr<std::string> UnusedOptions(std::span<const ConfigEntry> entries,
-                                          const PluginHost& host) {
-  std::vector<std::string> unused;
+absl::StatusOr<std::vector<UnusedOption>> UnusedOptions(std::span<const ConfigEntry> entries,
+                                                        const PluginHost& host) {
+  std::vector<UnusedOption> unused;
   for (const ConfigEntry& entry : entries) {
     const PluginFile* const file = NamedByKey(entry.key, host);
     if (file == nullptr) continue;
@@ -92,9 +92,11 @@ absl::StatusOr<std::string> UnusedOptions(std::span<const ConfigEntry> entries,
     if (chosen || entry.origin.kind < choice.origin) continue;
     const std::string text =
         absl::StrCat(entry.key, " (", choice.key, " = ", absl::StrJoin(choice.names, ","), ")");
-    if (std::ranges::count(unused, text) == 0) unused.push_back(text);
+    if (std::ranges::count(unused, text, &UnusedOption::text) == 0) {
+      unused.push_back({file->kind, file->name, text});
+    }
   }
-  return absl::StrJoin(unused, ", ");
+  return unused;
 }
 
 absl::Status CheckDistinct(std::span<const std::string> chain) {
@@ -167,6 +169,8 @@ absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options) {
   NG_ASSIGN_OR_RETURN(selection.unused_options, UnusedOptions(entries, host));
   NG_RETURN_IF_ERROR(ResolveCodecs(&entries));
   NG_ASSIGN_OR_RETURN(selection.config, Config::Build(entries, selection.keys));
+  selection.host = std::move(host);
+  selection.entries = std::move(entries);
   return selection;
 }
 

@@ -13,6 +13,7 @@ namespace ng::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kFixtures[] = NG_BINARY_DIR "/tests/fixtures/broken_plugins/";
 
@@ -76,6 +77,38 @@ TEST(SoundPlugin, RunsThoughItIsUnusual) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_NE(result.out, "");
   }
+}
+
+const Arguments kWrap = {"--sampler.chain=wraps_another", "--sampler.wraps_another.stage=top_k"};
+
+TEST(WrappedPlugin, DoesWhatItDoesAlone) {
+  const Arguments turn = With({"wraps_another", ""});
+  const Arguments one = {"--sampler.wraps_another.option=k", "--sampler.wraps_another.value=1"};
+  const Result greedy = NgRun(DemoTurn(4) + Arguments{"--sampler.chain=greedy"});
+  ASSERT_EQ(greedy.exit_code, 0) << greedy.err;
+
+  const Result overridden = NgRun(turn + kWrap + one);
+  EXPECT_EQ(overridden.exit_code, 0) << overridden.err;
+  EXPECT_EQ(overridden.out, greedy.out);
+  EXPECT_THAT(overridden.err, HasSubstr("sampler wraps_another: asked top_k 4 times"));
+
+  // The config's own value for the inner stage counts where the wrapper gives none.
+  const Result configured = NgRun(turn + kWrap + Arguments{"--sampler.top_k.k=1"});
+  EXPECT_EQ(configured.out, greedy.out) << configured.err;
+  EXPECT_THAT(configured.err, Not(HasSubstr("not used")));
+  EXPECT_THAT(NgRun(turn + kWrap + one + Arguments{"--dry-run"}).out,
+              HasSubstr("used by them: sampler plugin 'top_k'"));
+}
+
+TEST(WrappedPlugin, ThatCannotBeMadeIsNamed) {
+  const auto fails = [](const Arguments& more, int code, const char* message) {
+    ExpectError(NgRun(With({"wraps_another", ""}) + kWrap + more), code, {message});
+  };
+  fails({"--sampler.wraps_another.stage=top_q"}, 4, "top_k");
+  fails({"--sampler.wraps_another.stage=wraps_another"}, 4, "more than 8 deep");
+  const Arguments option = {"--sampler.wraps_another.option=k"};
+  fails(option + Arguments{"--sampler.wraps_another.value=0"}, 2, "sampler.top_k.k");
+  fails({"--sampler.wraps_another.option=kk"}, 2, "sampler.top_k.kk");
 }
 
 TEST(PluginFolders, ThatLackThePluginOrHoldOneTwiceAreRefused) {

@@ -26,7 +26,7 @@
 #define NG_EXPORT __attribute__((visibility("default")))
 
 // The build tag says which C++ both sides were compiled as; it is compared as text.
-#define NG_SDK_VERSION "2"
+#define NG_SDK_VERSION "3"
 #define NG_TAG_STRING_INNER_(x) #x
 #define NG_TAG_STRING_(x) NG_TAG_STRING_INNER_(x)
 #if defined(__clang__)
@@ -47,6 +47,7 @@ namespace ng {
 
 class AttentionBackend;
 class CacheStore;
+class PartHost;
 class SamplerStage;
 struct CacheSpec;
 struct CachePlan;
@@ -80,6 +81,7 @@ struct PluginContext {
   ModelShape model;
   std::span<const std::string_view> token_bytes;  // [vocab_size], empty without a tokenizer
   OptionValues options;
+  PartHost* host = nullptr;  // makes parts of other plugins (ng/part_host.h); null in tests without
 };
 
 // [load] Create functions. Errors become exit code 4 and carry the plugin's name and path, but for

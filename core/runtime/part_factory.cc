@@ -1,0 +1,99 @@
+#include "core/runtime/part_factory.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/runtime/assembly.h"
+
+namespace ng {
+namespace {
+
+// Deeper than anybody wraps parts on purpose.
+constexpr int kMostDepth = 8;
+
+}  // namespace
+
+PartFactory::PartFactory(PluginHost host, std::vector<ConfigEntry> entries, MakeContext context)
+    : host_(std::move(host)), entries_(std::move(entries)), context_(std::move(context)) {}
+
+// The config's entries for this plugin, then the overrides, checked against its option table.
+absl::StatusOr<Config> PartFactory::OptionsOf(const LoadedPlugin& plugin,
+                                              std::span<const OptionOverride> overrides) const {
+  const std::string prefix =
+      absl::StrCat(plugin.descriptor->kind, ".", plugin.descriptor->name, ".");
+  std::vector<ConfigEntry> entries;
+  for (const ConfigEntry& entry : entries_) {
+    if (entry.key.starts_with(prefix)) entries.push_back(entry);
+  }
+  for (const OptionOverride& override : overrides) {
+    entries.push_back({prefix + std::string(override.option), std::string(override.value), {}});
+  }
+  return Config::Build(entries, OptionKeys(plugin));
+}
+
+void PartFactory::Remember(const LoadedPlugin& plugin, std::span<const OptionValue> values) {
+  const std::string options =
+      absl::StrJoin(values, ", ", [](std::string* out, const OptionValue& value) {
+        absl::StrAppend(out, value.name, " = ", value.text);
+      });
+  const bool known = std::ranges::any_of(used_, [&](const Used& used) {
+    return used.plugin.descriptor == plugin.descriptor && used.options == options;
+  });
+  if (!known) used_.push_back({plugin, options});
+}
+
+template <typename Make>
+auto PartFactory::With(std::string_view kind, std::string_view name,
+                       std::span<const OptionOverride> overrides, Make&& make)
+    -> decltype(make(LoadedPlugin(), PluginContext())) {
+  if (depth_ == kMostDepth) {
+    return PluginError(absl::StrCat("plugins create one another more than ", kMostDepth,
+                                    " deep; the last one asked for is ", std::string(kind), " '",
+                                    std::string(name), "'"));
+  }
+  ++depth_;
+  const absl::Cleanup leave = [this] { --depth_; };
+  NG_ASSIGN_OR_RETURN(const LoadedPlugin plugin, host_.Load(kind, name));
+  NG_ASSIGN_OR_RETURN(const Config options, OptionsOf(plugin, overrides));
+  const std::vector<OptionValue> values = options.PluginValues(kind, name);
+  Remember(plugin, values);
+  return make(plugin, context_(values));
+}
+
+absl::StatusOr<std::unique_ptr<AttentionBackend>> PartFactory::CreateAttention(
+    std::string_view name, std::span<const OptionOverride> overrides) {
+  return With("attention", name, overrides,
+              [](const LoadedPlugin& plugin, const PluginContext& context) {
+                return ng::CreateAttention(plugin, context);
+              });
+}
+
+absl::StatusOr<std::unique_ptr<CacheStore>> PartFactory::CreateCache(
+    std::string_view name, const CacheSpec& spec, std::span<const OptionOverride> overrides) {
+  return With("cache", name, overrides,
+              [&spec](const LoadedPlugin& plugin, const PluginContext& context) {
+                return ng::CreateCache(plugin, context, spec);
+              });
+}
+
+absl::StatusOr<std::unique_ptr<SamplerStage>> PartFactory::CreateSampler(
+    std::string_view name, std::span<const OptionOverride> overrides) {
+  return With("sampler", name, overrides,
+              [](const LoadedPlugin& plugin, const PluginContext& context) {
+                return ng::CreateSampler(plugin, context);
+              });
+}
+
+absl::StatusOr<CachePlan> PartFactory::PlanCache(std::string_view name, const CacheSpec& spec,
+                                                 std::span<const OptionOverride> overrides) {
+  return With("cache", name, overrides,
+              [&spec](const LoadedPlugin& plugin, const PluginContext& context) {
+                return ng::PlanCache(plugin, context, spec);
+              });
+}
+
+}  // namespace ng

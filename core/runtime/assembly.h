@@ -57,6 +57,7 @@ struct Assembly {
   std::string no_chat;                        // why none was recognised; empty: nothing to go by
   std::vector<int32_t> stop_ids;              //
   std::vector<std::string_view> token_bytes;  // [vocab_size], borrowed from the tokenizer
+  std::vector<uint8_t> special;               // [vocab_size]: 1 for what is no plain token
   std::unique_ptr<AttentionBackend> attention;
   std::unique_ptr<SamplerChain> chain;
   // "generation_config.json's temperature 0.6, top_p 0.9 are not used"; empty: the chain does what

@@ -79,6 +79,10 @@ struct PluginContext {
   IsaLevel isa = IsaLevel::kScalar;
   ModelShape model;
   std::span<const std::string_view> token_bytes;  // [vocab_size], empty without a tokenizer
+  // [vocab_size], empty without a tokenizer; 1: a special, control or unknown token, whose bytes
+  // are no text of the model's, but nothing or the token's name.
+  std::span<const uint8_t> special;
+  std::span<const int32_t> stop_ids;  // each ends a sequence (run.stop_ids, or the model's own)
   OptionValues options;
   bool check = false;  // run.check_plugins: the run is to find mistakes, it need not be fast
 };

@@ -93,7 +93,8 @@ class Conversation {
     }
     Completion& answer = done->front();
     ids_ = std::move(answer.ids);
-    if (answer.stop_reason == StopReason::kMaxNewTokens && !engine_.stop_ids().empty()) {
+    // The next turn follows an answer that has ended, whatever ended it.
+    if (answer.stop_reason != StopReason::kEot && !engine_.stop_ids().empty()) {
       ids_.push_back(engine_.stop_ids()[0]);
     }
     return absl::OkStatus();

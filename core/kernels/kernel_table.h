@@ -129,6 +129,9 @@ struct KernelTable {
   // Adapts the weights, block_sums and block_max. Returns how many logits are left. REQUIRES:
   // weigh_logits has been called.
   int64_t (*drop_below)(const LogitRow& row, float bar, float* kept);
+  // kept[i] = logits[i] or, where bit i % 64 of bits[i / 64] is not set, -infinity, [n]; block_max
+  // follows. Returns how many are left above -infinity. `kept` may be the logits.
+  int64_t (*keep_marked)(const LogitRow& row, const uint64_t* bits, float* kept);
 };
 
 // The table of a level. REQUIRES: the CPU supports it.

@@ -219,7 +219,8 @@ constexpr KernelTable MakeKernelTable(IsaLevel isa) {
                        .weigh_logits = WeighLogits<V>,
                        .mass_at_least = MassAtLeast<V>,
                        .list_within = ListWithin<V>,
-                       .drop_below = DropBelow<V>};
+                       .drop_below = DropBelow<V>,
+                       .keep_marked = KeepMarked<V>};
   };
   using D = typename Level::Dot;
   return kTable(isa, F32Weights<V>(), typename Level::Bf16(), F16Weights<V>(),

@@ -1,7 +1,9 @@
 // Calls into a plugin that has passed the handshake: create functions and the safety catch.
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/plugin/guarded_sampler.h"
 #include "core/plugin/loader.h"
 
 namespace ng {
@@ -76,7 +78,10 @@ absl::StatusOr<std::unique_ptr<CacheStore>> CreateCache(const LoadedPlugin& plug
 
 absl::StatusOr<std::unique_ptr<SamplerStage>> CreateSampler(const LoadedPlugin& plugin,
                                                             const PluginContext& context) {
-  return Created<SamplerStage>(plugin, [&] { return plugin.descriptor->sampler->create(context); });
+  NG_ASSIGN_OR_RETURN(std::unique_ptr<SamplerStage> stage, Created<SamplerStage>(plugin, [&] {
+                        return plugin.descriptor->sampler->create(context);
+                      }));
+  return std::make_unique<GuardedSampler>(plugin, std::move(stage), context);
 }
 
 }  // namespace ng

@@ -77,6 +77,7 @@ absl::StatusOr<CachePlan> PlanCache(const LoadedPlugin& plugin, const PluginCont
 absl::StatusOr<std::unique_ptr<CacheStore>> CreateCache(const LoadedPlugin& plugin,
                                                         const PluginContext& context,
                                                         const CacheSpec& spec);
+// The stage comes guarded: its calls have the same catch.
 absl::StatusOr<std::unique_ptr<SamplerStage>> CreateSampler(const LoadedPlugin& plugin,
                                                             const PluginContext& context);
 

@@ -75,6 +75,10 @@ absl::Status OpenText(Assembly& assembly, KeyPolicy& keys) {
     assembly.token_bytes[static_cast<size_t>(id)] =
         assembly.tokenizer->TokenBytes(static_cast<int32_t>(id));
   }
+  assembly.special.resize(assembly.token_bytes.size());
+  for (const int32_t id : assembly.tokenizer->SpecialIds()) {
+    if (id < model.spec.shape.vocab_size) assembly.special[static_cast<size_t>(id)] = 1;
+  }
   return absl::OkStatus();
 }
 
@@ -213,13 +217,10 @@ absl::Status CreateSamplerChain(Assembly& assembly) {
     ChainStage stage;
     stage.name = plugin.descriptor->name;
     NG_ASSIGN_OR_RETURN(stage.stage, CreateSampler(plugin, assembly.Context(values)));
-    stage.guard = [plugin](absl::FunctionRef<absl::Status()> call) {
-      return GuardPlugin(plugin, call);
-    };
     stages.push_back(std::move(stage));
   }
   assembly.chain = std::make_unique<SamplerChain>(
-      std::move(stages), assembly.model.spec.shape.vocab_size, Kernels(assembly.isa));
+      std::move(stages), assembly.model.spec.shape.vocab_size, assembly.isa);
   return absl::OkStatus();
 }
 
@@ -244,8 +245,11 @@ PluginContext Assembly::Context(const std::vector<OptionValue>& values) const {
   context.isa = isa;
   context.model = model.spec.shape;
   context.token_bytes = token_bytes;
+  context.special = special;
+  context.stop_ids = stop_ids;
   context.options = OptionValues(values);
   context.host = parts.get();
+  context.check = config().Bool("run.check_plugins");
   return context;
 }
 

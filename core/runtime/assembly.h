@@ -67,6 +67,7 @@ struct Assembly {
   std::vector<int32_t> stop_ids;              //
   std::vector<std::string_view> token_bytes;  // [vocab_size], borrowed from the tokenizer
   std::unique_ptr<PartFactory> parts;         // what plugins make parts of other plugins with
+  std::vector<uint8_t> special;               // [vocab_size]: 1 for what is no plain token
   std::unique_ptr<AttentionBackend> attention;
   std::unique_ptr<SamplerChain> chain;
   // "generation_config.json's temperature 0.6, top_p 0.9 are not used"; empty: the chain does what

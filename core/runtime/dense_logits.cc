@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -58,6 +59,7 @@ DenseLogits::DenseLogits(const KernelTable& kernels, int64_t vocab_size)
       block_sums_(block_max_.size()),
       order_(block_max_.size()),
       ids_(vocab_size),
+      marks_(block_max_.size()),
       candidates_(vocab_size) {
   row_.n = vocab_size;
   row_.block_max = block_max_.data();
@@ -124,6 +126,15 @@ std::span<Candidate> DenseLogits::List() {
     n_listed += whole() || row_.logits[i] != kNever ? 1 : 0;
   }
   return std::span(candidates_).first(n_listed);
+}
+
+int64_t DenseLogits::CopyTo(std::span<Candidate> out) const {
+  int64_t n_copied = 0;
+  for (int64_t i = 0; i < row_.n; ++i) {
+    if (!whole() && row_.logits[i] == kNever) continue;
+    out[n_copied++] = {static_cast<int32_t>(i), row_.logits[i]};
+  }
+  return n_copied;
 }
 
 // The k-th largest of the blocks' best is a bar that k logits reach.
@@ -193,6 +204,44 @@ void DenseLogits::DropTies(float bar, int64_t n_ties) {
 }
 
 std::span<Candidate> DenseLogits::KeepAtLeast(float bar) { return Keep(bar, row_.n); }
+
+std::span<Candidate> DenseLogits::ListMarked(std::span<const uint64_t> bits) {
+  int64_t n_listed = 0;
+  for (size_t block = 0; block < block_max_.size(); ++block) {
+    for (uint64_t left = bits[block]; left != 0; left &= left - 1) {
+      const int64_t id = static_cast<int64_t>(block) * kLogitBlock + std::countr_zero(left);
+      if (id >= row_.n || (!whole() && row_.logits[id] == kNever)) continue;
+      candidates_[n_listed++] = {static_cast<int32_t>(id), row_.logits[id]};
+    }
+  }
+  size_ = n_listed;
+  return std::span(candidates_).first(n_listed);
+}
+
+// The bits of one block are one word.
+std::span<Candidate> DenseLogits::KeepMarked(std::span<const uint64_t> bits) {
+  static_assert(kLogitBlock == 64);
+  const auto n_blocks = static_cast<int64_t>(block_max_.size());
+  const int64_t n_last = row_.n - (n_blocks - 1) * kLogitBlock;  // tokens in the last block
+  int64_t n_marked = std::popcount(bits[n_blocks - 1] << (kLogitBlock - n_last));
+  for (int64_t block = 0; block + 1 < n_blocks; ++block) n_marked += std::popcount(bits[block]);
+  if (n_marked == row_.n) return {};
+  if (n_marked <= n_blocks) return ListMarked(bits);
+  size_ = kernels_->keep_marked(row_, bits.data(), own_.data());
+  row_.logits = own_.data();
+  Changed();
+  Looked();
+  return {};
+}
+
+std::span<Candidate> DenseLogits::KeepIds(std::span<const int32_t> ids) {
+  std::ranges::fill(marks_, 0);
+  for (const int32_t id : ids) {
+    if (id >= row_.n) break;
+    marks_[id / kLogitBlock] |= uint64_t{1} << (id % kLogitBlock);
+  }
+  return KeepMarked(marks_);
+}
 
 // Weighs every logit and gives the sum.
 double DenseLogits::Weigh() {

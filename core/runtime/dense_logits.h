@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/kernels/kernel_table.h"
-#include "ng/sampler.h"
+#include "ng/candidate_set.h"
 
 namespace ng {
 
@@ -24,6 +24,7 @@ class DenseLogits {
   // A step begins. The logits are only read, until the next Begin.
   void Begin(std::span<const float> logits);  // [vocab_size]
 
+  int64_t vocab_size() const { return row_.n; }
   int64_t size() const { return size_; }  // how many are left
   bool whole() const { return size_ == row_.n; }
 
@@ -35,6 +36,8 @@ class DenseLogits {
 
   // What is left, listed in order of id. What is listed is no longer here.
   std::span<Candidate> List();
+  // Copies what is left, in order of id, and returns how many there are. REQUIRES: there is room.
+  int64_t CopyTo(std::span<Candidate> out) const;
   // At least those that would come first, k of them, were all sorted by falling logit and rising
   // id; listed in order of id. REQUIRES: 1 <= k < size().
   std::span<Candidate> ListTop(int64_t k);
@@ -44,6 +47,12 @@ class DenseLogits {
   // list is returned. REQUIRES: Max() has a value; some logit reaches bar > -infinity; 0 < p < 1.
   std::span<Candidate> KeepAtLeast(float bar);
   std::span<Candidate> KeepMass(double p);
+
+  // Narrow to the tokens whose bit is set in a mask, or to these ids, which rise. Few of them are
+  // listed, in order of id; else an empty list is returned, and it is all that is left if size() is
+  // then 0. REQUIRES: Max() has a value.
+  std::span<Candidate> KeepMarked(std::span<const uint64_t> bits);  // a bit for each token
+  std::span<Candidate> KeepIds(std::span<const int32_t> ids);
 
   // The token at `uniform` in the cumulative softmax, in order of id; weights are f32, added within
   // blocks first. REQUIRES: Max() has a value, 0 <= uniform < 1.
@@ -64,6 +73,7 @@ class DenseLogits {
   double Weigh();
   std::span<Candidate> Keep(float bar, int64_t n_ties);
   std::span<Candidate> Collect(float bar, int64_t n_ties);
+  std::span<Candidate> ListMarked(std::span<const uint64_t> bits);
   void DropTies(float bar, int64_t n_ties);
   void Narrow(const float* bars, int64_t every, double goal, Band* band) const;
   void Divide(int64_t every, double goal, double width, Band* band) const;
@@ -87,6 +97,7 @@ class DenseLogits {
   std::vector<float> block_sums_;
   std::vector<float> order_;           // [n_blocks]
   std::vector<int32_t> ids_;           // [n]
+  std::vector<uint64_t> marks_;        // [n_blocks]: a bit for each token
   std::vector<Candidate> candidates_;  // [n]
 };
 

@@ -132,6 +132,10 @@ std::string_view StopReasonName(StopReason reason) {
   switch (reason) {
     case StopReason::kEot:
       return "eot";
+    case StopReason::kStage:
+      return "stage";
+    case StopReason::kStopText:
+      return "stop_text";
     case StopReason::kMaxNewTokens:
       return "max_new_tokens";
     case StopReason::kInterrupted:

@@ -24,6 +24,20 @@ bool HasSnapshot(const GenerateRequest& request) {
   return !request.load_cache.empty() || !request.save_cache.empty();
 }
 
+// Of a sequence behind its last token. kMaxNewTokens: nothing ends it but their number.
+StopReason ReasonToStop(std::span<const int32_t> stop_ids, int32_t token, SequenceEnd end) {
+  if (std::ranges::count(stop_ids, token) != 0) return StopReason::kEot;
+  switch (end) {
+    case SequenceEnd::kStage:
+      return StopReason::kStage;
+    case SequenceEnd::kStopText:
+      return StopReason::kStopText;
+    case SequenceEnd::kNo:
+      break;
+  }
+  return StopReason::kMaxNewTokens;
+}
+
 }  // namespace
 
 absl::Status CheckCap(int64_t prompt_len, int64_t max_new_tokens, int64_t limit,
@@ -391,8 +405,10 @@ absl::Status GenerateLoop::Choose(Active& active, int64_t logit_row) {
   const std::span<const float> logits(all.Row(logit_row), static_cast<size_t>(all.extent[1]));
   if (!AllFinite(logits)) return NotFinite(active);
   const int64_t step = active.n_generated();
-  NG_ASSIGN_OR_RETURN(const int32_t token,
-                      chain_.Choose(active.slot, logits, {settings_.seed, active.index, step}));
+  NG_ASSIGN_OR_RETURN(
+      const int32_t token,
+      chain_.Choose(active.slot, logits,
+                    {.seed = settings_.seed, .request = active.index, .step = step}));
   if (options_->capture_decode_logits) {
     std::vector<float>& kept = active.completion->captured.decode_logits;
     kept.insert(kept.end(), logits.begin(), logits.end());
@@ -401,11 +417,8 @@ absl::Status GenerateLoop::Choose(Active& active, int64_t logit_row) {
   Timings& timings = active.completion->timings;
   timings.decode_s = Seconds(active.prefilled, Clock::now());
   timings.decode_tokens = active.n_generated() - 1;
-  if (std::find(settings_.stop_ids.begin(), settings_.stop_ids.end(), token) !=
-      settings_.stop_ids.end()) {
-    active.stop_reason = StopReason::kEot;
-  }
-  NG_RETURN_IF_ERROR(chain_.Accept(active.slot, token));
+  NG_ASSIGN_OR_RETURN(const SequenceEnd end, chain_.Accept(active.slot, token));
+  active.stop_reason = ReasonToStop(settings_.stop_ids, token, end);
   if (!options_->on_step) return absl::OkStatus();
 
   StepRecord record;
@@ -422,7 +435,8 @@ absl::Status GenerateLoop::Choose(Active& active, int64_t logit_row) {
 }
 
 bool GenerateLoop::Finished(const Active& active) const {
-  return active.stop_reason == StopReason::kEot || active.n_generated() >= active.max_new_tokens;
+  return active.stop_reason != StopReason::kMaxNewTokens ||
+         active.n_generated() >= active.max_new_tokens;
 }
 
 absl::Status GenerateLoop::Retire(size_t active_index, StopReason reason) {

@@ -1,13 +1,12 @@
 #include "core/runtime/sampling.h"
 
-#include <Random123/philox.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/runtime/dense_logits.h"
 
 namespace ng {
 namespace {
@@ -34,17 +33,6 @@ std::vector<int32_t> LargestIds(std::span<const float> logits, size_t n) {
 
 }  // namespace
 
-double UniformDraw(const DrawKey& key) {
-  const auto low = [](int64_t bits) { return static_cast<uint32_t>(bits); };
-  const auto high = [](int64_t bits) { return static_cast<uint32_t>(bits >> 32); };
-  const r123::Philox4x32::ctr_type counter = {
-      {low(key.step), high(key.step), low(key.sequence), high(key.sequence)}};
-  const r123::Philox4x32::key_type philox_key = {{low(key.seed), high(key.seed)}};
-  const r123::Philox4x32::ctr_type random = r123::Philox4x32()(counter, philox_key);
-  const uint64_t bits = (static_cast<uint64_t>(random[1]) << 32) | random[0];
-  return static_cast<double>(bits >> 11) * 0x1p-53;
-}
-
 absl::StatusOr<int32_t> DrawCandidate(CandidateSet& candidates, double uniform,
                                       std::span<double> scratch) {
   NG_ASSIGN_OR_RETURN(const float max, candidates.MaxLogit());
@@ -65,41 +53,28 @@ absl::StatusOr<int32_t> DrawCandidate(CandidateSet& candidates, double uniform,
   return items[drawn - cumulative.begin()].id;
 }
 
-SamplerChain::SamplerChain(std::vector<ChainStage> stages, int64_t vocab_size,
-                           const KernelTable& kernels)
-    : stages_(std::move(stages)), logits_(kernels, vocab_size), scratch_(vocab_size) {
+SamplerChain::SamplerChain(std::vector<ChainStage> stages, int64_t vocab_size, IsaLevel isa)
+    : stages_(std::move(stages)), storage_(vocab_size, isa), scratch_(vocab_size) {
   const auto name = [](std::string* out, const ChainStage& stage) { out->append(stage.name); };
   description_ = absl::StrCat("sampler chain ", absl::StrJoin(stages_, ",", name));
 }
 
-absl::Status SamplerChain::Call(ChainStage& stage, StageCall call) const {
-  const auto apply = [&] { return call(*stage.stage); };
-  const absl::Status status = stage.guard ? stage.guard(apply) : apply();
+absl::Status SamplerChain::Annotated(const absl::Status& status) const {
   return status.ok() ? status : Annotate(status, description_ + ": ");
-}
-
-absl::Status SamplerChain::CallAll(StageCall call) {
-  for (ChainStage& stage : stages_) NG_RETURN_IF_ERROR(Call(stage, call));
-  return absl::OkStatus();
 }
 
 absl::Status SamplerChain::CloseFirst(size_t n_stages, int slot) {
   absl::Status first_error;
-  for (size_t i = 0; i < n_stages; ++i) {
-    first_error.Update(Call(stages_[i], [slot](SamplerStage& stage) {
-      stage.Close(slot);
-      return absl::OkStatus();
-    }));
-  }
-  return first_error;
+  for (size_t i = 0; i < n_stages; ++i) first_error.Update(stages_[i].stage->Close(slot));
+  return Annotated(first_error);
 }
 
 absl::Status SamplerChain::BeginAll(int slot, StageCall begin) {
   for (size_t i = 0; i < stages_.size(); ++i) {
-    absl::Status status = Call(stages_[i], begin);
+    const absl::Status status = begin(*stages_[i].stage);
     if (status.ok()) continue;
     CloseFirst(i, slot).IgnoreError();  // what failed first is what to report
-    return status;
+    return Annotated(status);
   }
   return absl::OkStatus();
 }
@@ -112,47 +87,82 @@ absl::Status SamplerChain::Fork(int from, int to) {
   return BeginAll(to, [&](SamplerStage& stage) { return stage.Fork(from, to); });
 }
 
-absl::Status SamplerChain::Accept(int slot, int32_t token) {
-  return CallAll([&](SamplerStage& stage) {
-    stage.Accept(slot, token);
-    return absl::OkStatus();
-  });
+absl::StatusOr<SequenceEnd> SamplerChain::Accept(int slot, int32_t token) {
+  SequenceEnd first = SequenceEnd::kNo;
+  for (const ChainStage& stage : stages_) {
+    const absl::StatusOr<SequenceEnd> end = stage.stage->Accept(slot, token);
+    if (!end.ok()) return Annotated(end.status());
+    if (first == SequenceEnd::kNo) first = *end;
+  }
+  return first;
 }
 
 absl::Status SamplerChain::Truncate(int slot, int64_t n_tokens) {
-  return CallAll([&](SamplerStage& stage) {
-    stage.Truncate(slot, n_tokens);
-    return absl::OkStatus();
-  });
+  for (const ChainStage& stage : stages_) {
+    NG_RETURN_IF_ERROR(Annotated(stage.stage->Truncate(slot, n_tokens)));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status SamplerChain::Close(int slot) { return CloseFirst(stages_.size(), slot); }
 
-absl::StatusOr<int32_t> SamplerChain::Choose(int slot, std::span<const float> logits,
-                                             const DrawKey& key) {
-  if (logits.size() != scratch_.size()) {
-    return RuntimeError(absl::StrCat(description_, ": ", logits.size(), " logits, must be ",
-                                     scratch_.size(), " (the vocabulary)"));
-  }
-  logits_.Begin(logits);
-  CandidateSet candidates(logits_);
-  for (ChainStage& stage : stages_) {
-    NG_RETURN_IF_ERROR(Call(stage, [&](SamplerStage& s) { return s.Apply(slot, candidates); }));
-    if (candidates.size() == 0) {
-      return PluginError(absl::StrCat(description_, ": stage ", stage.name,
-                                      " left no candidate, must leave at least 1"));
+absl::Status SamplerChain::Apply(const ChainStage& stage, int slot, const DrawKey& key,
+                                 CandidateSet& candidates) const {
+  DrawKey own = key;
+  own.stream = DrawStream(stage.name);
+  NG_RETURN_IF_ERROR(stage.stage->Apply(slot, own, candidates));
+  if (candidates.size() > 0) return absl::OkStatus();
+  return PluginError(
+      absl::StrCat("stage ", stage.name, " left no candidate, must leave at least 1"));
+}
+
+absl::Status SamplerChain::CheckLeft(const CandidateSet& candidates) const {
+  if (candidates.listed()) {
+    for (const Candidate& candidate : candidates.items()) {
+      if (candidate.id >= 0 && candidate.id < storage_.vocab_size()) continue;
+      return PluginError(absl::StrCat("token ", candidate.id, ", must be in [0, ",
+                                      storage_.vocab_size(), ") (the vocabulary)"));
     }
   }
-  // What is still a row is drawn from as a row.
-  const double uniform = UniformDraw(key);
-  if (!candidates.listed() && logits_.Max().has_value()) return logits_.Draw(uniform);
-  absl::StatusOr<int32_t> token = DrawCandidate(candidates, uniform, scratch_);
-  if (!token.ok()) return Annotate(token.status(), description_ + ": ");
-  if (*token < 0 || *token >= static_cast<int64_t>(logits.size())) {
-    return PluginError(absl::StrCat(description_, ": a stage left token ", *token,
-                                    ", must be below ", logits.size(), " (the vocabulary)"));
+  return candidates.MaxLogit().status();
+}
+
+// What is still a row is drawn from as a row.
+absl::StatusOr<int32_t> SamplerChain::Draw(CandidateSet& candidates, double uniform) {
+  if (!candidates.listed() && storage_.logits().Max()) return storage_.logits().Draw(uniform);
+  NG_ASSIGN_OR_RETURN(const int32_t token, DrawCandidate(candidates, uniform, scratch_));
+  if (token >= 0 && token < storage_.vocab_size()) return token;
+  return PluginError(absl::StrCat("a stage left token ", token, ", must be in [0, ",
+                                  storage_.vocab_size(), ") (the vocabulary)"));
+}
+
+absl::StatusOr<int32_t> SamplerChain::Choose(int slot, std::span<const float> logits,
+                                             const DrawKey& key) {
+  if (std::ssize(logits) != storage_.vocab_size()) {
+    return RuntimeError(absl::StrCat(description_, ": ", logits.size(), " logits, must be ",
+                                     storage_.vocab_size(), " (the vocabulary)"));
   }
-  return token;
+  CandidateSet candidates = storage_.Begin(logits);
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    const absl::Status status = Apply(stages_[i], slot, key, candidates);
+    if (!status.ok()) return Annotated(Blame(i, slot, logits, key, status));
+  }
+  const absl::StatusOr<int32_t> token = Draw(candidates, UniformDraw(key));
+  if (token.ok()) return token;
+  return Annotated(Blame(stages_.size(), slot, logits, key, token.status()));
+}
+
+// Looking at the candidates after every stage would cost a pass over them. So the stages are
+// applied once more when something has been found.
+absl::Status SamplerChain::Blame(size_t n_stages, int slot, std::span<const float> logits,
+                                 const DrawKey& key, const absl::Status& found) {
+  CandidateSet candidates = storage_.Begin(logits);
+  for (const ChainStage& stage : std::span(stages_).first(n_stages)) {
+    if (!Apply(stage, slot, key, candidates).ok()) break;
+    const absl::Status left = CheckLeft(candidates);
+    if (!left.ok()) return Annotate(left, absl::StrCat("stage ", stage.name, " left behind: "));
+  }
+  return found;
 }
 
 StepStats ComputeStepStats(std::span<const float> logits, int32_t token, int top_n) {

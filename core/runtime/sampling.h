@@ -6,7 +6,6 @@
 #define NG_CORE_RUNTIME_SAMPLING_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,22 +13,12 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "core/kernels/kernel_table.h"
-#include "core/runtime/dense_logits.h"
+#include "ng/candidate_set.h"
+#include "ng/isa.h"
 #include "ng/sampler.h"
 #include "ng/status.h"
 
 namespace ng {
-
-// What a draw depends on besides the candidates, and all that it depends on.
-struct DrawKey {
-  int64_t seed = 0;
-  int64_t sequence = 0;  // the request's own number, not its place in a batch
-  int64_t step = 0;      // 0 chooses the first generated token
-};
-
-// Uniform in [0, 1) with 53 bits: Philox4x32-10 with key `seed` at counter (sequence, step).
-double UniformDraw(const DrawKey& key);
 
 // The candidate at `uniform` in the cumulative softmax of the logits, walked in rising order of id.
 // Lists the candidates and leaves them in that order. `scratch` holds size() values or more.
@@ -37,31 +26,29 @@ double UniformDraw(const DrawKey& key);
 absl::StatusOr<int32_t> DrawCandidate(CandidateSet& candidates, double uniform,
                                       std::span<double> scratch);
 
-// Makes a call into a stage and reports what it throws; GuardPlugin bound to the stage's plugin.
-using StageGuard = std::function<absl::Status(absl::FunctionRef<absl::Status()> call)>;
-
 struct ChainStage {
   std::string name;  // as sampler.chain spells it
   std::unique_ptr<SamplerStage> stage;
-  StageGuard guard;  // empty: the stage is trusted not to throw
 };
 
 class SamplerChain {
  public:
   // Allocates what Choose needs. Without stages, Choose draws from the logits as they are.
   SamplerChain(std::vector<ChainStage> stages, int64_t vocab_size,
-               const KernelTable& kernels = ScalarKernels());
+               IsaLevel isa = IsaLevel::kScalar);
 
   // Forwarded to every stage in order. A failed Open or Fork leaves the slot closed in all of them;
-  // Close reaches all of them and returns the first error.
+  // Close reaches all of them and returns the first error. Accept gives the first reason to end.
   absl::Status Open(int slot, std::span<const int32_t> prompt_ids);
-  absl::Status Accept(int slot, int32_t token);
+  absl::StatusOr<SequenceEnd> Accept(int slot, int32_t token);
   absl::Status Fork(int from, int to);
   absl::Status Truncate(int slot, int64_t n_tokens);
   absl::Status Close(int slot);
 
-  // Applies the stages and draws. Does not Accept the token. Allocates nothing.
-  // Errors: a stage's own; NumericError when what the stages leave cannot be drawn from.
+  // Applies the stages, each with a stream of its own, and draws. Does not Accept the token.
+  // Allocates nothing. Errors: a stage's own; NumericError when what the stages leave cannot be
+  // drawn from; PluginError when a stage leaves no candidate, or one outside the vocabulary. What a
+  // stage has left behind is said of that stage, also where a later one finds it.
   // REQUIRES: all logits finite (AllFinite).
   absl::StatusOr<int32_t> Choose(int slot, std::span<const float> logits,  // [vocab_size]
                                  const DrawKey& key);
@@ -74,14 +61,21 @@ class SamplerChain {
 
  private:
   using StageCall = absl::FunctionRef<absl::Status(SamplerStage& stage)>;
-  absl::Status Call(ChainStage& stage, StageCall call) const;
-  absl::Status CallAll(StageCall call);
+  absl::Status Annotated(const absl::Status& status) const;
   absl::Status BeginAll(int slot, StageCall begin);
   absl::Status CloseFirst(size_t n_stages, int slot);
+  absl::Status Apply(const ChainStage& stage, int slot, const DrawKey& key,
+                     CandidateSet& candidates) const;
+  // Whether what a stage has left can be drawn from.
+  absl::Status CheckLeft(const CandidateSet& candidates) const;
+  absl::StatusOr<int32_t> Draw(CandidateSet& candidates, double uniform);
+  // The error of the first of these stages that leaves what it must not; else `found`.
+  absl::Status Blame(size_t n_stages, int slot, std::span<const float> logits, const DrawKey& key,
+                     const absl::Status& found);
 
   std::vector<ChainStage> stages_;
   std::string description_;
-  DenseLogits logits_;
+  CandidateStorage storage_;
   std::vector<double> scratch_;  // [vocab_size]
 };
 

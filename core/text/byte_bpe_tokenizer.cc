@@ -204,4 +204,10 @@ std::optional<int32_t> ByteBpeTokenizer::SpecialId(std::string_view literal) con
   return found == specials_.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::vector<int32_t> ByteBpeTokenizer::SpecialIds() const {
+  std::vector<int32_t> ids;
+  for (const auto& [literal, id] : specials_) ids.push_back(id);
+  return ids;
+}
+
 }  // namespace ng

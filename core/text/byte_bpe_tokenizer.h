@@ -56,6 +56,7 @@ class ByteBpeTokenizer : public Tokenizer {
   absl::StatusOr<std::string> Decode(std::span<const int32_t> ids) const override;
   std::string_view TokenBytes(int32_t id) const override;
   std::optional<int32_t> SpecialId(std::string_view literal) const override;
+  std::vector<int32_t> SpecialIds() const override;
 
  private:
   ByteBpeTokenizer(ByteBpeSpec spec, std::string path);

@@ -33,6 +33,7 @@ class CharTokenizer : public Tokenizer {
   absl::StatusOr<std::string> Decode(std::span<const int32_t> ids) const override;
   std::string_view TokenBytes(int32_t id) const override;
   std::optional<int32_t> SpecialId(std::string_view) const override { return std::nullopt; }
+  std::vector<int32_t> SpecialIds() const override { return {}; }
 
  private:
   explicit CharTokenizer(std::string path) : path_(std::move(path)) {}

@@ -62,6 +62,7 @@ absl::Status ScoredBpeTokenizer::AddToken(int32_t id, std::vector<AddedToken>* a
       added->push_back({.id = id, .text = text, .special = true});
       break;
     case PieceType::kUnknown:
+      unknown_id_ = id;
       added->push_back({.id = id, .text = text, .special = true});
       bytes = kUnknownText;
       break;
@@ -194,6 +195,13 @@ std::string_view ScoredBpeTokenizer::TokenBytes(int32_t id) const {
 std::optional<int32_t> ScoredBpeTokenizer::SpecialId(std::string_view literal) const {
   const auto found = specials_.find(literal);
   return found == specials_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<int32_t> ScoredBpeTokenizer::SpecialIds() const {
+  std::vector<int32_t> ids;
+  for (const auto& [literal, id] : specials_) ids.push_back(id);
+  if (unknown_id_ >= 0) ids.push_back(unknown_id_);
+  return ids;
 }
 
 }  // namespace ng

@@ -48,6 +48,7 @@ class ScoredBpeTokenizer : public Tokenizer {
   absl::StatusOr<std::string> Decode(std::span<const int32_t> ids) const override;
   std::string_view TokenBytes(int32_t id) const override;
   std::optional<int32_t> SpecialId(std::string_view literal) const override;
+  std::vector<int32_t> SpecialIds() const override;
 
  private:
   ScoredBpeTokenizer(ScoredBpeSpec spec, std::string path);
@@ -70,6 +71,7 @@ class ScoredBpeTokenizer : public Tokenizer {
   std::array<int32_t, 256> byte_ids_;                     // -1: none
   AddedTokens added_;                                     // tokens to find in a text
   std::map<std::string, int32_t, std::less<>> specials_;  // control and user-defined tokens
+  int32_t unknown_id_ = -1;                               // -1: none
 };
 
 }  // namespace ng

@@ -118,6 +118,7 @@ absl::Status SentencePieceTokenizer::AddToken(int32_t id, const Piece& piece) {
       specials_.emplace(text, id);
       break;
     case PieceType::kUnknown:
+      unknown_id_ = id;
       if (const std::string reason = reference_.Decode({&id, 1}, &bytes); !reason.empty()) {
         return ModelFileError(absl::StrCat(path_, ": piece ", id, " cannot be decoded: ", reason));
       }
@@ -270,6 +271,13 @@ std::string_view SentencePieceTokenizer::TokenBytes(int32_t id) const {
 std::optional<int32_t> SentencePieceTokenizer::SpecialId(std::string_view literal) const {
   const auto found = specials_.find(literal);
   return found == specials_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<int32_t> SentencePieceTokenizer::SpecialIds() const {
+  std::vector<int32_t> ids;
+  for (const auto& [literal, id] : specials_) ids.push_back(id);
+  if (unknown_id_ >= 0) ids.push_back(unknown_id_);
+  return ids;
 }
 
 }  // namespace ng

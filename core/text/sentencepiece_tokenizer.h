@@ -43,6 +43,7 @@ class SentencePieceTokenizer : public Tokenizer {
   absl::StatusOr<std::string> Decode(std::span<const int32_t> ids) const override;
   std::string_view TokenBytes(int32_t id) const override;
   std::optional<int32_t> SpecialId(std::string_view literal) const override;
+  std::vector<int32_t> SpecialIds() const override;
 
  private:
   SentencePieceTokenizer(std::string path, SentencePieceUse use)
@@ -73,6 +74,7 @@ class SentencePieceTokenizer : public Tokenizer {
   std::optional<SentencePieceLibrary> plain_;  // only where there are user-defined pieces
   std::vector<std::string> token_bytes_;       // by id
   std::map<std::string, int32_t, std::less<>> specials_;
+  int32_t unknown_id_ = -1;  // -1: none
   int64_t n_pieces_ = 0;
   int64_t longest_ = 1;           // bytes of the longest piece, a space as the library has it
   bool parts_at_spaces_ = false;  // a text can be encoded in parts that begin with a space

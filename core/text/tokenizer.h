@@ -67,6 +67,8 @@ class Tokenizer {
   virtual std::string_view TokenBytes(int32_t id) const = 0;
   // The id of a special token by its literal, if the vocabulary has it.
   virtual std::optional<int32_t> SpecialId(std::string_view literal) const = 0;
+  // All special tokens and, where there is one, the token for what is unknown; in any order.
+  virtual std::vector<int32_t> SpecialIds() const = 0;
 };
 
 // Opens a SentencePiece .model, a tokenizer.json or nanoGPT's meta.pkl by its extension (any other

@@ -44,7 +44,7 @@ SamplerChain MakeChain(const std::string& names) {
     stages.back().name = name;
     stages.back().stage = MakeStage(name);
   }
-  return {std::move(stages), kVocab, Kernels(SupportedIsaLevels().back())};
+  return {std::move(stages), kVocab, SupportedIsaLevels().back()};
 }
 
 std::vector<float> Logits(bool equal) {
@@ -65,7 +65,7 @@ void Choose(benchmark::State& state, const char* names) {
   if (!chain.Open(0, prompt).ok()) state.SkipWithError("open failed");
   int64_t step = 0;
   while (state.KeepRunning()) {
-    if (!chain.Choose(0, logits, {1, 0, step++}).ok()) state.SkipWithError("choose failed");
+    if (!chain.Choose(0, logits, {1, 0, step++, 0}).ok()) state.SkipWithError("choose failed");
   }
 }
 

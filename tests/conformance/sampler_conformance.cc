@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <random>
 #include <utility>
@@ -19,17 +20,20 @@ using Tokens = std::vector<int32_t>;
 // How the same candidates are handed to a stage.
 enum class Arrangement {
   kDense,
+  kRow,       // dense and not listed
   kSorted,    // sparse, by falling logit
   kReversed,  // sparse, by falling id
   kDrawable,  // sparse, without those at -infinity
 };
-constexpr Arrangement kSparse[] = {Arrangement::kSorted, Arrangement::kReversed,
+constexpr Arrangement kOthers[] = {Arrangement::kRow, Arrangement::kSorted, Arrangement::kReversed,
                                    Arrangement::kDrawable};
 
 const char* Name(Arrangement arrangement) {
   switch (arrangement) {
     case Arrangement::kDense:
       return "dense";
+    case Arrangement::kRow:
+      return "a row of logits";
     case Arrangement::kSorted:
       return "sorted";
     case Arrangement::kReversed:
@@ -40,23 +44,10 @@ const char* Name(Arrangement arrangement) {
   return "";
 }
 
-CandidateSet Arrange(std::span<Candidate> storage, Arrangement arrangement) {
-  CandidateSet candidates(storage);
-  if (arrangement == Arrangement::kDense) return candidates;
-  candidates.SortByLogit();
-  if (arrangement == Arrangement::kReversed) {
-    std::sort(storage.begin(), storage.end(),
-              [](const Candidate& a, const Candidate& b) { return a.id > b.id; });
-  }
-  if (arrangement == Arrangement::kDrawable) {
-    candidates.KeepAtLeast(std::numeric_limits<float>::lowest());
-  }
-  return candidates;
-}
-
 class Suite {
  public:
-  explicit Suite(const SamplerCase& sampler) : case_(sampler) {}
+  explicit Suite(const SamplerCase& sampler)
+      : case_(sampler), row_(sampler.vocab_size, SupportedIsaLevels().back()) {}
 
   std::vector<std::string> Run();
 
@@ -69,13 +60,32 @@ class Suite {
     }
   }
 
+  // The status of a call into the stage; one that throws is a finding.
+  template <typename Call>
+  absl::Status Caught(Call&& call) {
+    try {
+      return call();
+    } catch (const std::exception& error) {
+      Find(absl::StrCat("throws: ", error.what()));
+    } catch (...) {
+      Find("throws what is no exception");
+    }
+    return RuntimeError("threw");
+  }
+
   std::unique_ptr<SamplerStage> Create();
   std::unique_ptr<SamplerStage> CreateOpened(const Tokens& tokens);
   void Open(SamplerStage& stage, int slot, const Tokens& tokens);
+  void Accept(SamplerStage& stage, int slot, int32_t token);
+  void Truncate(SamplerStage& stage, int slot, int64_t n_tokens);
+  void Close(SamplerStage& stage, int slot);
 
   // Applies, and checks everything that holds of any result.
   absl::StatusOr<TokenLogits> Apply(SamplerStage& stage, int slot, const TokenLogits& logits,
-                                    Arrangement arrangement = Arrangement::kDense);
+                                    Arrangement arrangement = Arrangement::kDense,
+                                    const DrawKey& key = kKey);
+  CandidateSet Arrange(std::vector<Candidate>& storage, const TokenLogits& logits,
+                       Arrangement arrangement);
   void CheckSurvivors(const CandidateSet& left, const std::vector<Candidate>& before);
   // Whether a slot behaves as a fresh one that was opened with `tokens`.
   void ExpectState(SamplerStage& stage, int slot, const Tokens& tokens, const char* finding);
@@ -84,6 +94,7 @@ class Suite {
   void CheckArrangements();
   void CheckTies();
   void CheckRepeatable();
+  void CheckKeys();
   void CheckGrowth();
   void CheckSlots();
   void CheckTruncate();
@@ -92,7 +103,10 @@ class Suite {
 
   Tokens SomeTokens(int n, int first);
 
+  static constexpr DrawKey kKey = {.seed = 7, .request = 2, .step = 11, .stream = 5};
+
   const SamplerCase& case_;
+  CandidateStorage row_;
   std::vector<TokenLogits> inputs_;  // more than one token can be drawn in each
   std::vector<std::string> findings_;
 };
@@ -129,8 +143,23 @@ Tokens Suite::SomeTokens(int n, int first) {
 std::unique_ptr<SamplerStage> Suite::Create() { return *case_.create(); }
 
 void Suite::Open(SamplerStage& stage, int slot, const Tokens& tokens) {
-  const absl::Status status = stage.Open(slot, tokens);
+  const absl::Status status = Caught([&] { return stage.Open(slot, tokens); });
   if (!status.ok()) Find(absl::StrCat("refuses to open a sequence: ", status.message()));
+}
+
+void Suite::Accept(SamplerStage& stage, int slot, int32_t token) {
+  const absl::Status status = Caught([&] { return stage.Accept(slot, token).status(); });
+  if (!status.ok()) Find(absl::StrCat("refuses a token: ", status.message()));
+}
+
+void Suite::Truncate(SamplerStage& stage, int slot, int64_t n_tokens) {
+  const absl::Status status = Caught([&] { return stage.Truncate(slot, n_tokens); });
+  if (!status.ok()) Find(absl::StrCat("refuses to truncate: ", status.message()));
+}
+
+void Suite::Close(SamplerStage& stage, int slot) {
+  const absl::Status status = Caught([&] { return stage.Close(slot); });
+  if (!status.ok()) Find(absl::StrCat("refuses to close a sequence: ", status.message()));
 }
 
 std::unique_ptr<SamplerStage> Suite::CreateOpened(const Tokens& tokens) {
@@ -161,15 +190,32 @@ void Suite::CheckSurvivors(const CandidateSet& left, const std::vector<Candidate
   }
 }
 
-absl::StatusOr<TokenLogits> Suite::Apply(SamplerStage& stage, int slot, const TokenLogits& logits,
-                                         Arrangement arrangement) {
-  std::vector<Candidate> storage;
+CandidateSet Suite::Arrange(std::vector<Candidate>& storage, const TokenLogits& logits,
+                            Arrangement arrangement) {
+  if (arrangement == Arrangement::kRow) return row_.Begin(logits);
   for (const float logit : logits) {
     storage.push_back({static_cast<int32_t>(storage.size()), logit});
   }
-  CandidateSet candidates = Arrange(storage, arrangement);
-  const std::vector<Candidate> before(candidates.items().begin(), candidates.items().end());
-  const absl::Status status = stage.Apply(slot, candidates);
+  CandidateSet candidates(storage);
+  if (arrangement == Arrangement::kDense) return candidates;
+  candidates.SortByLogit();
+  if (arrangement == Arrangement::kReversed) {
+    std::sort(storage.begin(), storage.end(),
+              [](const Candidate& a, const Candidate& b) { return a.id > b.id; });
+  }
+  if (arrangement == Arrangement::kDrawable) {
+    candidates.KeepAtLeast(std::numeric_limits<float>::lowest());
+  }
+  return candidates;
+}
+
+absl::StatusOr<TokenLogits> Suite::Apply(SamplerStage& stage, int slot, const TokenLogits& logits,
+                                         Arrangement arrangement, const DrawKey& key) {
+  std::vector<Candidate> storage;
+  CandidateSet candidates = Arrange(storage, logits, arrangement);
+  std::vector<Candidate> before(candidates.size());
+  candidates.CopyTo(before);
+  const absl::Status status = Caught([&] { return stage.Apply(slot, key, candidates); });
   if (!status.ok()) {
     if (status.message().empty() || status.message().find('\n') != absl::string_view::npos) {
       Find("reports an error that is not one line");
@@ -223,7 +269,7 @@ void Suite::CheckArrangements() {
   const std::unique_ptr<SamplerStage> stage = CreateOpened(SomeTokens(6, 2));
   for (const TokenLogits& logits : inputs_) {
     const absl::StatusOr<TokenLogits> dense = Apply(*stage, 0, logits);
-    for (const Arrangement arrangement : kSparse) {
+    for (const Arrangement arrangement : kOthers) {
       if (!Same(Apply(*stage, 0, logits, arrangement), dense)) {
         Find(absl::StrCat("depends on how candidates lie: ", Name(arrangement)));
       }
@@ -255,11 +301,32 @@ void Suite::CheckRepeatable() {
   }
 }
 
+// A draw of the stage's own hangs on the key, and on nothing that is otherwise in another batch:
+// its slot, what was drawn before it, for whom.
+void Suite::CheckKeys() {
+  const Tokens tokens = SomeTokens(5, 1);
+  const std::unique_ptr<SamplerStage> stage = Create();
+  for (const int slot : {0, 1, 3}) Open(*stage, slot, tokens);
+  for (int i = 0; i < 16; ++i) {
+    const DrawKey key = {.seed = 1 + i % 2, .request = i % 5, .step = i, .stream = 9};
+    const TokenLogits& logits = inputs_[i % inputs_.size()];
+    const absl::StatusOr<TokenLogits> first = Apply(*stage, 0, logits, Arrangement::kDense, key);
+    for (const int slot : {3, 1}) {
+      if (!Same(Apply(*stage, slot, logits, Arrangement::kDense, key), first)) {
+        Find("gives another result in another slot");
+      }
+    }
+    if (!Same(Apply(*CreateOpened(tokens), 0, logits, Arrangement::kDense, key), first)) {
+      Find("depends on what it was asked before");
+    }
+  }
+}
+
 void Suite::CheckGrowth() {
   Tokens tokens = SomeTokens(3, 4);
   const std::unique_ptr<SamplerStage> stage = CreateOpened(tokens);
   for (const int32_t token : SomeTokens(20, 7)) {
-    stage->Accept(0, token);
+    Accept(*stage, 0, token);
     tokens.push_back(token);
   }
   ExpectState(*stage, 0, tokens, "an accepted token is not what the same token in the prompt is");
@@ -273,14 +340,14 @@ void Suite::CheckSlots() {
   for (int step = 0; step < 5; ++step) {
     for (const int slot : {0, 1, 2}) {
       const int32_t token = SomeTokens(1, 5 * step + 11 * slot).front();
-      stage->Accept(slot, token);
+      Accept(*stage, slot, token);
       grown[slot].push_back(token);
     }
   }
   for (const int slot : {0, 1, 2}) {
     ExpectState(*stage, slot, grown[slot], "a slot feels what happens in another");
   }
-  stage->Close(1);
+  Close(*stage, 1);
   ExpectState(*stage, 0, grown[0], "closing a slot disturbs another");
   Open(*stage, 1, SomeTokens(2, 6));
   ExpectState(*stage, 1, SomeTokens(2, 6), "a slot opened again remembers its past");
@@ -293,11 +360,11 @@ void Suite::CheckTruncate() {
     const std::unique_ptr<SamplerStage> stage =
         CreateOpened(Tokens(tokens.begin(), tokens.begin() + kPrompt));
     std::for_each(tokens.begin() + kPrompt, tokens.end(),
-                  [&](int32_t token) { stage->Accept(0, token); });
-    stage->Truncate(0, cut);
+                  [&](int32_t token) { Accept(*stage, 0, token); });
+    Truncate(*stage, 0, cut);
     Tokens kept(tokens.begin(), tokens.begin() + cut);
     ExpectState(*stage, 0, kept, "a truncated slot is not what its first tokens make");
-    stage->Accept(0, tokens.back());
+    Accept(*stage, 0, tokens.back());
     kept.push_back(tokens.back());
     ExpectState(*stage, 0, kept, "a truncated slot does not grow as a fresh one");
   }
@@ -307,23 +374,23 @@ void Suite::CheckFork() {
   Tokens tokens = SomeTokens(7, 9);
   const std::unique_ptr<SamplerStage> stage = CreateOpened(tokens);
   Open(*stage, 1, SomeTokens(3, 0));
-  stage->Close(1);
+  Close(*stage, 1);
   for (const int to : {1, 5}) {
-    const absl::Status status = stage->Fork(0, to);
+    const absl::Status status = Caught([&] { return stage->Fork(0, to); });
     if (!status.ok()) return Find(absl::StrCat("refuses to fork: ", status.message()));
     ExpectState(*stage, to, tokens, "a fork is not what its source is");
     Tokens forked = tokens;
     for (const int32_t token : SomeTokens(4, to)) {
-      stage->Accept(to, token);
+      Accept(*stage, to, token);
       forked.push_back(token);
     }
-    stage->Accept(0, tokens.front());
+    Accept(*stage, 0, tokens.front());
     tokens.push_back(tokens.front());
     ExpectState(*stage, to, forked, "a fork does not grow as a fresh slot");
     ExpectState(*stage, 0, tokens, "a fork changes its source");
   }
-  stage->Truncate(5, 1);
-  stage->Close(1);
+  Truncate(*stage, 5, 1);
+  Close(*stage, 1);
   ExpectState(*stage, 0, tokens, "a fork changes its source");
 }
 
@@ -331,7 +398,8 @@ void Suite::CheckFork() {
 void Suite::CheckHostileLogits() {
   const std::unique_ptr<SamplerStage> stage = CreateOpened(SomeTokens(4, 1));
   const size_t last = inputs_.front().size() - 1;
-  for (const Arrangement arrangement : {Arrangement::kDense, Arrangement::kReversed}) {
+  for (const Arrangement arrangement :
+       {Arrangement::kDense, Arrangement::kRow, Arrangement::kReversed}) {
     for (const float bad : {kNan, -kNan, kInf}) {
       for (const size_t place : {size_t{0}, last / 2, last}) {
         TokenLogits logits = inputs_.front();
@@ -359,6 +427,7 @@ std::vector<std::string> Suite::Run() {
   CheckArrangements();
   CheckTies();
   CheckRepeatable();
+  CheckKeys();
   CheckGrowth();
   CheckSlots();
   CheckTruncate();

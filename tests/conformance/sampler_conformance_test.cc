@@ -11,6 +11,7 @@
 #include <numeric>
 #include <ostream>
 #include <set>
+#include <stdexcept>
 
 #include "plugins/sampler/banned_tokens/banned_tokens.h"
 #include "plugins/sampler/greedy/greedy.h"
@@ -138,7 +139,9 @@ using Body = std::function<absl::Status(CandidateSet&)>;
 class BodyStage : public SamplerStage {
  public:
   explicit BodyStage(Body body) : body_(std::move(body)) {}
-  absl::Status Apply(int /*slot*/, CandidateSet& candidates) override { return body_(candidates); }
+  absl::Status Apply(int /*slot*/, const DrawKey& /*key*/, CandidateSet& candidates) override {
+    return body_(candidates);
+  }
 
  private:
   Body body_;
@@ -239,6 +242,46 @@ TEST(SamplerConformance, FindsAResultThatChangesWithEachCall) {
   EXPECT_THAT(CheckBody(body), Contains(HasSubstr("another result when asked again")));
 }
 
+TEST(SamplerConformance, FindsNanThatIsLost) {
+  const Body body = [](CandidateSet& candidates) {
+    if (candidates.size() > 1) candidates.KeepFirst(candidates.size() - 1);
+    return candidates.MaxLogit().status();
+  };
+  EXPECT_THAT(CheckBody(body), Contains(HasSubstr("accepts a logit that is neither")));
+}
+
+TEST(SamplerConformance, FindsTheHigherOfTwoRepeatedIdsToo) {
+  const Body body = [](CandidateSet& candidates) {
+    NG_RETURN_IF_ERROR(candidates.MaxLogit().status());
+    candidates.items().front() = candidates.items().back();
+    return absl::OkStatus();
+  };
+  EXPECT_THAT(CheckBody(body), Contains(HasSubstr("leaves a token twice")));
+}
+
+TEST(SamplerConformance, FindsAStageThatWorksOnAListOnly) {
+  const Body body = [](CandidateSet& candidates) {
+    NG_RETURN_IF_ERROR(candidates.MaxLogit().status());
+    if (candidates.listed()) candidates.KeepTop(7);
+    return absl::OkStatus();
+  };
+  EXPECT_THAT(CheckBody(body), Contains(HasSubstr("lie: a row of logits")));
+}
+
+TEST(SamplerConformance, FindsWrongCalls) {
+  const Body all_of_one = [](CandidateSet& candidates) {
+    candidates.KeepTop(1);
+    candidates.KeepFirst(2);
+    return absl::OkStatus();
+  };
+  EXPECT_THAT(CheckBody(all_of_one), Contains(HasSubstr("throws: CandidateSet::KeepFirst(2)")));
+  const Body sparse = [](CandidateSet& candidates) {
+    candidates.LogitOf(3) -= 1.0F;
+    return candidates.MaxLogit().status();
+  };
+  EXPECT_THAT(CheckBody(sparse), Contains(HasSubstr("throws: CandidateSet::LogitOf(3)")));
+}
+
 TEST(SamplerConformance, FindsARefusalOfGoodLogits) {
   const Body body = [](CandidateSet&) { return NumericError("no"); };
   EXPECT_THAT(CheckBody(body, TopKDefinition), Contains(HasSubstr("refuses good logits: no")));
@@ -264,14 +307,23 @@ struct Sound : SamplerStage {
     tokens[slot].assign(prompt_ids.begin(), prompt_ids.end());
     return absl::OkStatus();
   }
-  void Accept(int slot, int32_t token) override { tokens[slot].push_back(token); }
+  absl::StatusOr<SequenceEnd> Accept(int slot, int32_t token) override {
+    tokens[slot].push_back(token);
+    return SequenceEnd::kNo;
+  }
   absl::Status Fork(int from, int to) override {
     tokens[to] = tokens[from];
     return absl::OkStatus();
   }
-  void Truncate(int slot, int64_t n_tokens) override { tokens[slot].resize(n_tokens); }
-  void Close(int slot) override { tokens.erase(slot); }
-  absl::Status Apply(int slot, CandidateSet& candidates) override {
+  absl::Status Truncate(int slot, int64_t n_tokens) override {
+    tokens[slot].resize(n_tokens);
+    return absl::OkStatus();
+  }
+  absl::Status Close(int slot) override {
+    tokens.erase(slot);
+    return absl::OkStatus();
+  }
+  absl::Status Apply(int slot, const DrawKey& /*key*/, CandidateSet& candidates) override {
     for (Candidate& candidate : candidates.items()) {
       candidate.logit -=
           static_cast<float>(std::count(tokens[slot].begin(), tokens[slot].end(), candidate.id));
@@ -292,11 +344,15 @@ struct SharedByAllSlots : Sound {
   absl::Status Open(int /*slot*/, TokenSpan prompt_ids) override {
     return Sound::Open(0, prompt_ids);
   }
-  void Accept(int /*slot*/, int32_t token) override { Sound::Accept(0, token); }
+  absl::StatusOr<SequenceEnd> Accept(int /*slot*/, int32_t token) override {
+    return Sound::Accept(0, token);
+  }
   absl::Status Fork(int /*from*/, int /*to*/) override { return absl::OkStatus(); }
-  void Truncate(int /*slot*/, int64_t n_tokens) override { Sound::Truncate(0, n_tokens); }
-  absl::Status Apply(int /*slot*/, CandidateSet& candidates) override {
-    return Sound::Apply(0, candidates);
+  absl::Status Truncate(int /*slot*/, int64_t n_tokens) override {
+    return Sound::Truncate(0, n_tokens);
+  }
+  absl::Status Apply(int /*slot*/, const DrawKey& key, CandidateSet& candidates) override {
+    return Sound::Apply(0, key, candidates);
   }
 };
 TEST(SamplerConformance, FindsStateSharedByAllSlots) {
@@ -305,8 +361,9 @@ TEST(SamplerConformance, FindsStateSharedByAllSlots) {
 
 struct PromptForgotten : Sound {
   absl::Status Open(int slot, TokenSpan /*prompt_ids*/) override { return Sound::Open(slot, {}); }
-  void Truncate(int slot, int64_t n_tokens) override {
+  absl::Status Truncate(int slot, int64_t n_tokens) override {
     tokens[slot].resize(std::min<size_t>(n_tokens, tokens[slot].size()));
+    return absl::OkStatus();
   }
 };
 TEST(SamplerConformance, FindsAPromptForgotten) {
@@ -314,9 +371,12 @@ TEST(SamplerConformance, FindsAPromptForgotten) {
 }
 
 struct AcceptIgnored : Sound {
-  void Accept(int /*slot*/, int32_t /*token*/) override {}
-  void Truncate(int slot, int64_t n_tokens) override {
+  absl::StatusOr<SequenceEnd> Accept(int /*slot*/, int32_t /*token*/) override {
+    return SequenceEnd::kNo;
+  }
+  absl::Status Truncate(int slot, int64_t n_tokens) override {
     tokens[slot].resize(std::min<size_t>(n_tokens, tokens[slot].size()));
+    return absl::OkStatus();
   }
 };
 TEST(SamplerConformance, FindsAcceptIgnored) {
@@ -324,14 +384,16 @@ TEST(SamplerConformance, FindsAcceptIgnored) {
 }
 
 struct TruncateIgnored : Sound {
-  void Truncate(int /*slot*/, int64_t /*n_tokens*/) override {}
+  absl::Status Truncate(int /*slot*/, int64_t /*n_tokens*/) override { return absl::OkStatus(); }
 };
 TEST(SamplerConformance, FindsTruncateIgnored) {
   EXPECT_THAT(CheckState<TruncateIgnored>(), Contains(HasSubstr("a truncated slot is not")));
 }
 
 struct TruncateForgetsAll : Sound {
-  void Truncate(int slot, int64_t /*n_tokens*/) override { tokens[slot].clear(); }
+  absl::Status Truncate(int slot, int64_t /*n_tokens*/) override {
+    return Sound::Truncate(slot, 0);
+  }
 };
 TEST(SamplerConformance, FindsTruncateThatForgetsAll) {
   EXPECT_THAT(CheckState<TruncateForgetsAll>(), Contains(HasSubstr("a truncated slot is not")));
@@ -359,22 +421,25 @@ struct ReopenRemembers : Sound {
     tokens[slot].insert(tokens[slot].end(), prompt_ids.begin(), prompt_ids.end());
     return absl::OkStatus();
   }
-  void Close(int /*slot*/) override {}
+  absl::Status Close(int /*slot*/) override { return absl::OkStatus(); }
 };
 TEST(SamplerConformance, FindsASlotThatRemembersItsPast) {
   EXPECT_THAT(CheckState<ReopenRemembers>(), Contains(HasSubstr("remembers its past")));
 }
 
 struct CloseClosesAll : Sound {
-  void Close(int /*slot*/) override { tokens.clear(); }
+  absl::Status Close(int /*slot*/) override {
+    tokens.clear();
+    return absl::OkStatus();
+  }
 };
 TEST(SamplerConformance, FindsCloseThatDisturbsAnotherSlot) {
   EXPECT_THAT(CheckState<CloseClosesAll>(), Contains(HasSubstr("closing a slot disturbs")));
 }
 
 struct ApplyAccepts : Sound {
-  absl::Status Apply(int slot, CandidateSet& candidates) override {
-    NG_RETURN_IF_ERROR(Sound::Apply(slot, candidates));
+  absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) override {
+    NG_RETURN_IF_ERROR(Sound::Apply(slot, key, candidates));
     tokens[slot].push_back(candidates.items().front().id);
     return absl::OkStatus();
   }
@@ -383,9 +448,93 @@ TEST(SamplerConformance, FindsApplyThatChangesState) {
   EXPECT_THAT(CheckState<ApplyAccepts>(), Contains(HasSubstr("another result when asked again")));
 }
 
+// Faults of draws: leaves out the best candidate now and then, as the draw says.
+
+struct LeavesOutBest : SamplerStage {
+  absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) override {
+    NG_RETURN_IF_ERROR(candidates.MaxLogit().status());
+    if (Draw(slot, key) < 0.5 || candidates.size() < 2) return absl::OkStatus();
+    candidates.SortByLogit();
+    if (candidates.items()[1].logit > -kInf) candidates.KeepFrom(1);
+    return absl::OkStatus();
+  }
+  virtual double Draw(int /*slot*/, const DrawKey& key) { return UniformDraw(key); }
+};
+TEST(SamplerConformance, PassesDrawsByTheKey) {
+  EXPECT_THAT(CheckState<LeavesOutBest>(), IsEmpty());
+}
+
+struct DrawsBySlot : LeavesOutBest {
+  double Draw(int slot, const DrawKey& key) override {
+    return UniformDraw({.seed = key.seed, .request = slot, .step = key.step});
+  }
+};
+TEST(SamplerConformance, FindsDrawsThatHangOnTheSlot) {
+  EXPECT_THAT(CheckState<DrawsBySlot>(), Contains(HasSubstr("another result in another slot")));
+}
+
+struct DrawsInTurn : LeavesOutBest {
+  int64_t n = 0;
+  double Draw(int /*slot*/, const DrawKey& /*key*/) override { return UniformDraw({1, 0, n++}); }
+};
+TEST(SamplerConformance, FindsDrawsInTheOrderOfCalls) {
+  EXPECT_THAT(CheckState<DrawsInTurn>(), Contains(HasSubstr("another result when asked again")));
+  EXPECT_THAT(CheckState<DrawsInTurn>(), Contains(HasSubstr("what it was asked before")));
+}
+
+// Draws once for a sequence, from the first key that it is asked with.
+struct DrawsOnce : LeavesOutBest {
+  std::map<int, double> drawn;
+  double Draw(int slot, const DrawKey& key) override {
+    return drawn.emplace(slot, UniformDraw(key)).first->second;
+  }
+};
+TEST(SamplerConformance, FindsADrawThatOutlivesItsStep) {
+  EXPECT_THAT(CheckState<DrawsOnce>(), Contains(HasSubstr("what it was asked before")));
+}
+
+template <int kWhere>
+struct Throws : Sound {
+  static void In(int where) {
+    if (where == kWhere) throw std::runtime_error("boom");
+  }
+  absl::Status Open(int slot, TokenSpan prompt_ids) override {
+    In(0);
+    return Sound::Open(slot, prompt_ids);
+  }
+  absl::StatusOr<SequenceEnd> Accept(int slot, int32_t token) override {
+    In(1);
+    return Sound::Accept(slot, token);
+  }
+  absl::Status Fork(int from, int to) override {
+    In(2);
+    return Sound::Fork(from, to);
+  }
+  absl::Status Truncate(int slot, int64_t n_tokens) override {
+    In(3);
+    return Sound::Truncate(slot, n_tokens);
+  }
+  absl::Status Close(int slot) override {
+    In(4);
+    return Sound::Close(slot);
+  }
+  absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) override {
+    In(5);
+    return Sound::Apply(slot, key, candidates);
+  }
+};
+TEST(SamplerConformance, FindsWhatThrowsInAnyCall) {
+  EXPECT_THAT(CheckState<Throws<0>>(), Contains(HasSubstr("throws: boom")));
+  EXPECT_THAT(CheckState<Throws<1>>(), Contains(HasSubstr("throws: boom")));
+  EXPECT_THAT(CheckState<Throws<2>>(), Contains(HasSubstr("throws: boom")));
+  EXPECT_THAT(CheckState<Throws<3>>(), Contains(HasSubstr("throws: boom")));
+  EXPECT_THAT(CheckState<Throws<4>>(), Contains(HasSubstr("throws: boom")));
+  EXPECT_THAT(CheckState<Throws<5>>(), Contains(HasSubstr("throws: boom")));
+}
+
 struct OpenRefuses : Sound {
   absl::Status Open(int /*slot*/, TokenSpan /*prompt_ids*/) override { return RuntimeError("no"); }
-  void Truncate(int /*slot*/, int64_t /*n_tokens*/) override {}
+  absl::Status Truncate(int /*slot*/, int64_t /*n_tokens*/) override { return absl::OkStatus(); }
 };
 TEST(SamplerConformance, FindsARefusalToOpen) {
   EXPECT_THAT(CheckState<OpenRefuses>(), Contains(HasSubstr("refuses to open a sequence: no")));

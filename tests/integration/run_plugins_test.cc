@@ -71,6 +71,52 @@ const Broken kBroken[] = {
 INSTANTIATE_TEST_SUITE_P(All, BrokenPlugin, ::testing::ValuesIn(kBroken),
                          [](const auto& info) { return std::string(info.param.directory); });
 
+// A stage between two of ours.
+struct Misdeed {
+  const char* what;
+  int exit_code;
+  const char* part;        // of the message
+  const char* check = "";  // --run.check_plugins=true where it finds what else is not found
+};
+
+class Misbehaving : public ::testing::TestWithParam<Misdeed> {};
+
+TEST_P(Misbehaving, StageIsNamed) {
+  const Misdeed& misdeed = GetParam();
+  Arguments run = DemoTurn(2) + Arguments{absl::StrCat("--plugins.path=", kFixtures, "misbehaves"),
+                                          "--sampler.chain=temperature,misbehaves,top_k",
+                                          absl::StrCat("--sampler.misbehaves.what=", misdeed.what)};
+  if (*misdeed.check != '\0') run.push_back(misdeed.check);
+  const Result result = NgRun(run);
+  ExpectError(result, misdeed.exit_code, {"misbehaves", misdeed.part});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Misbehaving,
+    ::testing::Values(
+        Misdeed{"open", 4, "told to"}, Misdeed{"accept", 4, "threw: thrown by Accept"},
+        Misdeed{"close", 4, "threw: thrown by Close"}, Misdeed{"cancel", 4, ": stop please"},
+        Misdeed{"nan", 6, "stage misbehaves left behind: the logit of token 3 is nan"},
+        Misdeed{"nan", 6, "Apply left behind: ", "--run.check_plugins=true"},
+        Misdeed{"too_many", 4, "KeepFirst(1124): must be in [0, 1024]"},
+        Misdeed{"sparse", 4, "LogitOf(900): the set is not dense"},
+        Misdeed{"foreign", 4, "Apply left token 100000", "--run.check_plugins=true"},
+        Misdeed{"moved", 4, "moved token 500 of a dense set", "--run.check_plugins=true"}),
+    [](const auto& info) {
+      return absl::StrCat(info.param.what, *info.param.check == '\0' ? "" : "Checked");
+    });
+
+// The words are those of an unchecked run.
+TEST(CheckedPlugins, RunAsUnchecked) {
+  for (const char* chain : {"temperature,top_k", "repetition_penalty,temperature,top_p,min_p"}) {
+    const Arguments run = DemoTurn(20) + Arguments{absl::StrCat("--sampler.chain=", chain)};
+    const Result plain = NgRun(run);
+    const Result checked = NgRun(run + Arguments{"--run.check_plugins=true"});
+    EXPECT_EQ(checked.exit_code, 0) << checked.err;
+    EXPECT_EQ(checked.out, plain.out);
+  }
+}
+
 TEST(SoundPlugin, RunsThoughItIsUnusual) {
   for (const char* name : {"larger_struct", "flushes_denormals"}) {
     const Result result = NgRun(With({name, ""}));

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the example project against an installed ng, runs its plugins and its program, then moves
-# the installation elsewhere and runs them again.
+# Builds the parts and the example project against an installed ng and runs them, then moves the
+# installation elsewhere and runs the example again.
 #   tests/sdk/run.sh PREFIX BUILD_DIR
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -10,6 +10,7 @@ mkdir -p "$2"
 build=$(realpath "$2")
 config=$here/../../configs/demo.ini
 message="Who art thou?"
+plugins=$build/plugins
 
 fail() {
   echo "FAILED: $*" >&2
@@ -18,7 +19,7 @@ fail() {
 
 # run_ng OPTION...: the answer of ng-run as a line of JSON.
 run_ng() {
-  "$prefix/bin/ng-run" --config "$config" --plugins.path="$build/plugins" --message "$message" \
+  "$prefix/bin/ng-run" --config "$config" --plugins.path="$plugins" --message "$message" \
     --output jsonl "$@" 2>"$build/stderr" || fail "ng-run $*: $(cat "$build/stderr")"
 }
 
@@ -73,11 +74,24 @@ check_all() {
   check_program
 }
 
+# Each kind has its own checks, which use the functions above.
+check_parts() {
+  local check
+  cmake -S "$here/parts" -B "$build/parts" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
+  cmake --build "$build/parts"
+  plugins=$build/parts/plugins
+  for check in "$here"/parts/*/check.sh; do
+    . "$check"
+  done
+  plugins=$build/plugins
+}
+
 cmake -S "$here/example" -B "$build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
 cmake --build "$build"
 
 # From a directory without anything of ng: nothing may depend on where it is called.
 cd "$build"
+check_parts
 check_all
 original=$prefix
 moved=$prefix.moved

@@ -105,7 +105,9 @@ struct StepRecord {
   std::vector<AttentionRow> attn_rows;           // of the query whose logits chose the token
 };
 
-enum class StopReason { kEot, kMaxNewTokens, kInterrupted, kError };
+// Why a request ended. Where several hold, the first of this list counts: a stop id, then what a
+// sampler stage said of the last token, then the number of tokens.
+enum class StopReason { kEot, kStage, kStopText, kMaxNewTokens, kInterrupted, kError };
 std::string_view StopReasonName(StopReason reason);  // "eot", "max_new_tokens", ...
 
 struct Timings {

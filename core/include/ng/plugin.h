@@ -80,8 +80,13 @@ struct PluginContext {
   IsaLevel isa = IsaLevel::kScalar;
   ModelShape model;
   std::span<const std::string_view> token_bytes;  // [vocab_size], empty without a tokenizer
+  // [vocab_size], empty without a tokenizer; 1: a special, control or unknown token, whose bytes
+  // are no text of the model's, but nothing or the token's name.
+  std::span<const uint8_t> special;
+  std::span<const int32_t> stop_ids;  // each ends a sequence (run.stop_ids, or the model's own)
   OptionValues options;
   PartHost* host = nullptr;  // makes parts of other plugins (ng/part_host.h); null in tests without
+  bool check = false;  // run.check_plugins: the run is to find mistakes, it need not be fast
 };
 
 // [load] Create functions. Errors become exit code 4 and carry the plugin's name and path, but for

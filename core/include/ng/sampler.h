@@ -1,9 +1,12 @@
 // SamplerStage: one step of the chain that turns logits into a choice.
 //
 // A stage narrows or reweights a set of candidates. The engine then draws one of what is left, by
-// softmax over the remaining logits, with a counter-based generator keyed by (seed, sequence,
-// step); one remaining candidate is taken without a draw. So a result never depends on what else
-// is in the batch. Ties break to the lowest token id everywhere.
+// softmax over the remaining logits; one remaining candidate is taken without a draw. Ties break to
+// the lowest token id everywhere.
+//
+// All that is random comes from UniformDraw, which is keyed by (seed, request, step). So a result
+// never depends on what else is in the batch. A stage with draws of its own takes them from the key
+// that Apply is given; nothing else about a sequence is the same in every batch, its slot least.
 //
 // Implemented by sampler plugins; called by the engine on its own thread ([step]). State belongs to
 // a sequence: the engine numbers sequences from 0 and tells the stage when one begins, grows, is
@@ -14,84 +17,36 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
+#include "ng/candidate_set.h"
 #include "ng/status.h"
 
 namespace ng {
 
-struct Candidate {
-  int32_t id = 0;
-  float logit = 0.0F;  // finite when the chain begins; -infinity is a candidate never drawn
+// What a draw depends on besides the candidates, and all that it depends on.
+struct DrawKey {
+  int64_t seed = 0;     // sampler.seed
+  int64_t request = 0;  // the request's own number, not its place in a batch
+  int64_t step = 0;     // 0 chooses the first generated token
+  uint32_t stream = 0;  // 0: the engine's own draw; each stage of a chain has one of its own
 };
 
-class DenseLogits;  // the engine's own
+// Uniform in [0, 1) with 53 bits: the n-th draw of a key. Philox4x32-10 with the key `seed` at the
+// counter {low(step), high(step) ^ n, low(request), high(request) ^ stream}, so the draws of two
+// keys differ while step and request are below 2^32. Always the same number for the same
+// arguments.
+double UniformDraw(const DrawKey& key, uint32_t n = 0);
 
-// The candidates of one step. It begins dense: candidate i is token i. Any call that removes
-// candidates makes it sparse.
-// The storage is the engine's, reused for every step; no call allocates. At first the candidates
-// are no more than the model's row of logits, and the calls below work on that row in vector
-// registers. items() makes a list of them, O(n) when that is still to be done: over a large
-// vocabulary a stage that can do without it, until few are left, takes a tenth of the time. A stage
-// may write logits through items(); it must not write ids, nor move candidates except before a call
-// that removes some. A NaN is ordered before every number, so that it is never lost among the
-// candidates removed.
-class CandidateSet {
- public:
-  // `storage` holds the candidates in order of id, ids 0..n-1.
-  explicit CandidateSet(std::span<Candidate> storage) : items_(storage) {}
-  // All tokens of a row of logits, not yet listed. Borrowed.
-  explicit CandidateSet(DenseLogits& logits) : logits_(&logits) {}
+// The stream that a chain gives to its stage of this name; never 0. For a stage that calls others:
+// with this stream another stage draws what it would draw in the chain itself.
+uint32_t DrawStream(std::string_view stage);
 
-  std::span<Candidate> items() {
-    List();
-    return items_;
-  }
-  std::span<const Candidate> items() const {
-    List();
-    return items_;
-  }
-  int64_t size() const;
-  // True while no candidate has been removed or moved: items()[id].id == id.
-  bool dense() const;
-  // True once the candidates have been listed.
-  bool listed() const { return logits_ == nullptr; }
-
-  // The logit of a token, to read and write, until the next call of anything else. O(1), after the
-  // first O(n). REQUIRES: dense().
-  float& LogitOf(int32_t id);
-  // Divides every logit. O(n).
-  void DivideBy(float divisor);
-
-  // Orders the candidates by falling logit, equal logits by rising id. O(n log n).
-  void SortByLogit();
-  // Keeps exactly the `k` first candidates in that order (all when k >= size) and orders them.
-  // O(n) + O(k log k), also in the worst case. REQUIRES: k >= 1.
-  void KeepTop(int64_t k);
-  // Keeps the first `n` of items(), as they lie. REQUIRES: 1 <= n <= size().
-  void KeepFirst(int64_t n);
-  // Keeps the candidates whose logit is at least `bar`, in the order they have. O(n).
-  // REQUIRES: there is one.
-  void KeepAtLeast(double bar);
-  // Keeps the fewest first candidates in the order of SortByLogit whose probabilities reach `p`, at
-  // least one; their own order is not specified. O(n) but for logits within 1/16 of each other.
-  // REQUIRES: MaxLogit() is ok, 0 < p < 1.
-  void KeepMass(double p);
-
-  // The largest logit; asking is also how a stage shows that a draw is possible. O(n).
-  // Errors: NumericError when a logit is NaN or +infinity, or when all are -infinity.
-  absl::StatusOr<float> MaxLogit() const;
-
- private:
-  void List() const {
-    if (logits_ != nullptr) ListAll();
-  }
-  void ListAll() const;
-  void Narrow(std::span<Candidate> listed);
-  void KeepListedMass(double p);
-
-  mutable DenseLogits* logits_ = nullptr;  // until listed
-  mutable std::span<Candidate> items_;     // from then on
-  mutable bool dense_ = true;
+// Whether a sequence goes on after a token.
+enum class SequenceEnd : int32_t {
+  kNo,        // it does, as far as the stage is concerned
+  kStage,     // it ends: the stage has what it wants; stop reason "stage"
+  kStopText,  // it ends: the text has reached one that ends it; stop reason "stop_text"
 };
 
 class SamplerStage {
@@ -103,8 +58,13 @@ class SamplerStage {
     (void)slot, (void)prompt_ids;
     return absl::OkStatus();
   }
-  // `token` was appended to the sequence.
-  virtual void Accept(int slot, int32_t token) { (void)slot, (void)token; }
+  // `token` was appended to the sequence. Says whether the sequence ends with it. Every stage is
+  // told of every token; the first one that ends the sequence gives the reason. A stop id comes
+  // before it, as the reason "eot".
+  virtual absl::StatusOr<SequenceEnd> Accept(int slot, int32_t token) {
+    (void)slot, (void)token;
+    return SequenceEnd::kNo;
+  }
   // `to` begins as a copy of `from`. (Fork and Truncate come with forked and rolled back sequences;
   // the generate loop does neither yet.)
   virtual absl::Status Fork(int from, int to) {
@@ -112,13 +72,21 @@ class SamplerStage {
     return absl::OkStatus();
   }
   // The sequence is cut back to its first `n_tokens` tokens, prompt included.
-  virtual void Truncate(int slot, int64_t n_tokens) { (void)slot, (void)n_tokens; }
-  virtual void Close(int slot) { (void)slot; }
+  virtual absl::Status Truncate(int slot, int64_t n_tokens) {
+    (void)slot, (void)n_tokens;
+    return absl::OkStatus();
+  }
+  virtual absl::Status Close(int slot) {
+    (void)slot;
+    return absl::OkStatus();
+  }
 
   // Narrows or reweights. At least one candidate remains, each logit finite or -infinity, and one
-  // of them finite. Errors: NumericError, in one line, when that cannot be: a logit is NaN or
-  // +infinity, or nothing drawable would remain. REQUIRES: candidates is not empty.
-  virtual absl::Status Apply(int slot, CandidateSet& candidates) = 0;
+  // of them finite; each id was there before, once. What Apply does depends on the sequence's
+  // tokens, the key and the candidates alone. It may be called again with the same arguments.
+  // Errors: NumericError, in one line, when that cannot be: a logit is NaN or +infinity, or nothing
+  // drawable would remain. REQUIRES: candidates is not empty.
+  virtual absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) = 0;
 
   // [load] One line for the end of a run: what the stage has to say about what it did. Empty:
   // nothing.

@@ -151,6 +151,11 @@ struct Vec16 {
     for (int i = 0; i < 16; ++i) no.lane[i] = a.lane[i] < b.lane[i] ? yes.lane[i] : no.lane[i];
     return no;
   }
+  // Lanes of `yes` where bit i of the low 16 is set, of `no` elsewhere.
+  static NG_INLINE Vec16 SelectBits(uint32_t bits, Vec16 yes, Vec16 no) {
+    for (int i = 0; i < 16; ++i) no.lane[i] = (bits >> i & 1U) != 0 ? yes.lane[i] : no.lane[i];
+    return no;
+  }
   // Bit i: whether a < b in lane i.
   static NG_INLINE uint32_t LessBits(Vec16 a, Vec16 b) {
     uint32_t bits = 0;
@@ -305,6 +310,16 @@ struct Vec16 {
     return {_mm256_blendv_ps(no.lo, yes.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ)),
             _mm256_blendv_ps(no.hi, yes.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ))};
   }
+  // All ones in the lanes whose bit is set.
+  static NG_INLINE __m256 Lanes(uint32_t bits) {
+    const __m256i lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    const __m256i set = _mm256_and_si256(_mm256_set1_epi32(static_cast<int>(bits)), lane);
+    return _mm256_castsi256_ps(_mm256_cmpeq_epi32(set, lane));
+  }
+  static NG_INLINE Vec16 SelectBits(uint32_t bits, Vec16 yes, Vec16 no) {
+    return {_mm256_blendv_ps(no.lo, yes.lo, Lanes(bits)),
+            _mm256_blendv_ps(no.hi, yes.hi, Lanes(bits >> 8))};
+  }
   static NG_INLINE uint32_t LessBits(Vec16 a, Vec16 b) {
     const int lo = _mm256_movemask_ps(_mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ));
     const int hi = _mm256_movemask_ps(_mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ));
@@ -399,6 +414,9 @@ struct Vec16 {
   static NG_INLINE Vec16 Scale2(Vec16 a, Vec16 n) { return {_mm512_scalef_ps(a.v, n.v)}; }
   static NG_INLINE Vec16 SelectLess(Vec16 a, Vec16 b, Vec16 yes, Vec16 no) {
     return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ), no.v, yes.v)};
+  }
+  static NG_INLINE Vec16 SelectBits(uint32_t bits, Vec16 yes, Vec16 no) {
+    return {_mm512_mask_blend_ps(static_cast<__mmask16>(bits), no.v, yes.v)};
   }
   static NG_INLINE uint32_t LessBits(Vec16 a, Vec16 b) {
     return _mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ);

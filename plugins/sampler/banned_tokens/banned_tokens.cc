@@ -21,7 +21,7 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> BannedTokens::Create(std::span<con
   return stage;
 }
 
-absl::Status BannedTokens::Apply(int /*slot*/, CandidateSet& candidates) {
+absl::Status BannedTokens::Apply(int /*slot*/, const DrawKey& /*key*/, CandidateSet& candidates) {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
   // Added, not assigned: a NaN must not be hidden.
   if (candidates.dense()) {

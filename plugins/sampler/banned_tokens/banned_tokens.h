@@ -18,7 +18,7 @@ class BannedTokens final : public SamplerStage {
                                                               int64_t vocab_size);
 
   // Also an error: every candidate that could be drawn is banned.
-  absl::Status Apply(int slot, CandidateSet& candidates) override;
+  absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) override;
 
  private:
   explicit BannedTokens(int64_t vocab_size) : banned_(vocab_size) {}

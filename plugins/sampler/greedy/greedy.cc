@@ -2,7 +2,7 @@
 
 namespace ng {
 
-absl::Status Greedy::Apply(int /*slot*/, CandidateSet& candidates) {
+absl::Status Greedy::Apply(int /*slot*/, const DrawKey& /*key*/, CandidateSet& candidates) {
   candidates.KeepTop(1);
   return candidates.MaxLogit().status();
 }

@@ -11,7 +11,7 @@ namespace ng {
 
 class Greedy final : public SamplerStage {
  public:
-  absl::Status Apply(int slot, CandidateSet& candidates) override;
+  absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) override;
 };
 
 }  // namespace ng

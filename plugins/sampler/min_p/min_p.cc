@@ -15,7 +15,7 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> MinP::Create(double p) {
 }
 
 // Both probabilities have the same denominator: their ratio is exp(logit - max).
-absl::Status MinP::Apply(int /*slot*/, CandidateSet& candidates) {
+absl::Status MinP::Apply(int /*slot*/, const DrawKey& /*key*/, CandidateSet& candidates) {
   NG_ASSIGN_OR_RETURN(const float max, candidates.MaxLogit());
   candidates.KeepAtLeast(max + log_p_);
   return absl::OkStatus();

@@ -15,7 +15,7 @@ class MinP final : public SamplerStage {
   // Errors: UsageError unless p is in [0, 1]. 0 keeps all, 1 the most probable and its equals.
   static absl::StatusOr<std::unique_ptr<SamplerStage>> Create(double p);
 
-  absl::Status Apply(int slot, CandidateSet& candidates) override;
+  absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) override;
 
  private:
   explicit MinP(double log_p) : log_p_(log_p) {}

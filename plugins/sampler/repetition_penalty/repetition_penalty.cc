@@ -51,7 +51,10 @@ absl::Status RepetitionPenalty::Open(int slot, std::span<const int32_t> prompt_i
   return absl::OkStatus();
 }
 
-void RepetitionPenalty::Accept(int slot, int32_t token) { tokens_[slot].push_back(token); }
+absl::StatusOr<SequenceEnd> RepetitionPenalty::Accept(int slot, int32_t token) {
+  tokens_[slot].push_back(token);
+  return SequenceEnd::kNo;
+}
 
 absl::Status RepetitionPenalty::Fork(int from, int to) {
   std::vector<int32_t>& copy = Empty(to, static_cast<int64_t>(tokens_[from].size()));
@@ -59,9 +62,15 @@ absl::Status RepetitionPenalty::Fork(int from, int to) {
   return absl::OkStatus();
 }
 
-void RepetitionPenalty::Truncate(int slot, int64_t n_tokens) { tokens_[slot].resize(n_tokens); }
+absl::Status RepetitionPenalty::Truncate(int slot, int64_t n_tokens) {
+  tokens_[slot].resize(n_tokens);
+  return absl::OkStatus();
+}
 
-void RepetitionPenalty::Close(int slot) { tokens_[slot].clear(); }
+absl::Status RepetitionPenalty::Close(int slot) {
+  tokens_[slot].clear();
+  return absl::OkStatus();
+}
 
 std::span<const int32_t> RepetitionPenalty::Recent(int slot) const {
   const std::span<const int32_t> all = tokens_[slot];
@@ -69,7 +78,7 @@ std::span<const int32_t> RepetitionPenalty::Recent(int slot) const {
   return whole ? all : all.last(window_);
 }
 
-absl::Status RepetitionPenalty::Apply(int slot, CandidateSet& candidates) {
+absl::Status RepetitionPenalty::Apply(int slot, const DrawKey& /*key*/, CandidateSet& candidates) {
   const auto penalise = [this](float& logit) {
     logit = logit > 0.0F ? logit / value_ : logit * value_;
   };

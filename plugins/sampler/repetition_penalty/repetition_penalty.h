@@ -27,13 +27,13 @@ class RepetitionPenalty final : public SamplerStage {
 
   // Errors: UsageError for a token outside the vocabulary.
   absl::Status Open(int slot, std::span<const int32_t> prompt_ids) override;
-  void Accept(int slot, int32_t token) override;
+  absl::StatusOr<SequenceEnd> Accept(int slot, int32_t token) override;
   absl::Status Fork(int from, int to) override;
-  void Truncate(int slot, int64_t n_tokens) override;
-  void Close(int slot) override;
+  absl::Status Truncate(int slot, int64_t n_tokens) override;
+  absl::Status Close(int slot) override;
 
   // O(window) while the candidates are dense, else O(window + candidates).
-  absl::Status Apply(int slot, CandidateSet& candidates) override;
+  absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) override;
 
  private:
   RepetitionPenalty(const RepetitionPenaltyOptions& options, const ModelShape& model);

@@ -13,7 +13,7 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> Temperature::Create(double value) 
   return absl::WrapUnique(new Temperature(static_cast<float>(value)));
 }
 
-absl::Status Temperature::Apply(int /*slot*/, CandidateSet& candidates) {
+absl::Status Temperature::Apply(int /*slot*/, const DrawKey& /*key*/, CandidateSet& candidates) {
   candidates.DivideBy(value_);
   absl::Status status = candidates.MaxLogit().status();
   if (status.ok()) return status;

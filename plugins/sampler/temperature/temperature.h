@@ -15,7 +15,7 @@ class Temperature final : public SamplerStage {
   static absl::StatusOr<std::unique_ptr<SamplerStage>> Create(double value);
 
   // Also an error: a quotient that overflows, as a value near 0 makes it.
-  absl::Status Apply(int slot, CandidateSet& candidates) override;
+  absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) override;
 
  private:
   explicit Temperature(float value) : value_(value) {}

@@ -10,7 +10,7 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> TopK::Create(int64_t k) {
   return absl::WrapUnique(new TopK(k));
 }
 
-absl::Status TopK::Apply(int /*slot*/, CandidateSet& candidates) {
+absl::Status TopK::Apply(int /*slot*/, const DrawKey& /*key*/, CandidateSet& candidates) {
   if (k_ < candidates.size()) candidates.KeepTop(k_);
   return candidates.MaxLogit().status();
 }

@@ -15,7 +15,7 @@ class TopK final : public SamplerStage {
   // Errors: UsageError unless k >= 1. With a k above the number of candidates, all stay.
   static absl::StatusOr<std::unique_ptr<SamplerStage>> Create(int64_t k);
 
-  absl::Status Apply(int slot, CandidateSet& candidates) override;
+  absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) override;
 
  private:
   explicit TopK(int64_t k) : k_(k) {}

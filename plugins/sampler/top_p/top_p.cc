@@ -12,7 +12,7 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> TopP::Create(double p) {
   return absl::WrapUnique(new TopP(p));
 }
 
-absl::Status TopP::Apply(int /*slot*/, CandidateSet& candidates) {
+absl::Status TopP::Apply(int /*slot*/, const DrawKey& /*key*/, CandidateSet& candidates) {
   NG_RETURN_IF_ERROR(candidates.MaxLogit().status());
   if (p_ < 1.0) candidates.KeepMass(p_);
   return absl::OkStatus();

@@ -17,7 +17,7 @@ class TopP final : public SamplerStage {
 
   // The most probable candidate always stays, however small p is. p = 1 keeps every candidate, also
   // those whose share of the mass is below what a double resolves.
-  absl::Status Apply(int slot, CandidateSet& candidates) override;
+  absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) override;
 
  private:
   explicit TopP(double p) : p_(p) {}

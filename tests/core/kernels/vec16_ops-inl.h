@@ -42,6 +42,7 @@ void Evaluate(const Vec16Inputs& in, Vec16Results* out) {
   V::Scale2(b, whole).Store(out->scale2);
   V::SelectLess(a, b, c, V::Set(in.c[0])).Store(out->select_less);
   out->less_bits = V::LessBits(a, b);
+  V::SelectBits(in.halves[0] | 0x50000U, a, b).Store(out->select_bits);
   V::SetPair(in.a).Store(out->set_pair);
   V::KeepEven(a).Store(out->keep_even);
   V::AddPairs(a, b).Store(out->add_pairs);

@@ -103,6 +103,7 @@ TEST_P(Vec16Test, EveryOperationEqualsTheScalarTwin) {
     ASSERT_TRUE(Same(got.scale2, want.scale2));
     ASSERT_TRUE(Same(got.select_less, want.select_less));
     ASSERT_EQ(got.less_bits, want.less_bits);
+    ASSERT_TRUE(Same(got.select_bits, want.select_bits));
     ASSERT_TRUE(Same(got.set_pair, want.set_pair));
     ASSERT_TRUE(Same(got.keep_even, want.keep_even));
     ASSERT_TRUE(Same(got.add_pairs, want.add_pairs));

@@ -304,26 +304,6 @@ INSTANTIATE_TEST_SUITE_P(
                       FailingCreate{"create_throws_int", " threw: an exception of unknown type"}),
     [](const auto& test) { return test.param.name; });
 
-TEST(GuardPlugin, TurnsAnExceptionOfAStepIntoAPluginError) {
-  const LoadedPlugin plugin = LoadSound("throws_in_step");
-  const auto stage = CreateSampler(plugin, PluginContext{});
-  ASSERT_TRUE(stage.ok()) << stage.status();
-  CandidateSet none({});
-  const absl::Status status = GuardPlugin(plugin, [&] { return (*stage)->Apply(0, none); });
-  EXPECT_EQ(ExitCode(status), 4);
-  EXPECT_EQ(Message(status), plugin.Describe() + " threw: thrown by Apply");
-}
-
-TEST(GuardPlugin, NamesThePluginInAnErrorOfAStep) {
-  const LoadedPlugin plugin = LoadSound("fails_in_step");
-  const auto stage = CreateSampler(plugin, PluginContext{});
-  ASSERT_TRUE(stage.ok()) << stage.status();
-  CandidateSet none({});
-  const absl::Status status = GuardPlugin(plugin, [&] { return (*stage)->Apply(0, none); });
-  EXPECT_EQ(ExitCode(status), 4);
-  EXPECT_EQ(Message(status), plugin.Describe() + ": no candidate pleases me");
-}
-
 // Runs on a second thread and keeps the executor's promise: the first exception becomes the status.
 class OneThread final : public Executor {
  public:

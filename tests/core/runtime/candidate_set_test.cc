@@ -1,12 +1,14 @@
+#include "ng/candidate_set.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <limits>
+#include <stdexcept>
+#include <string>
 #include <vector>
-
-#include "ng/sampler.h"
 
 namespace ng {
 
@@ -110,10 +112,94 @@ TEST(CandidateSet, KeepFirstKeepsPlacesAndEndsDenseness) {
   std::vector<Candidate> storage = Dense({1, 2, 3});
   CandidateSet set(storage);
   set.KeepFirst(3);
-  EXPECT_TRUE(set.dense());
+  EXPECT_FALSE(set.dense()) << "candidates may have been moved before";
   set.KeepFirst(2);
-  EXPECT_FALSE(set.dense());
   EXPECT_EQ(Items(set), (std::vector<Candidate>{{0, 1.0F}, {1, 2.0F}}));
+  set.KeepFirst(0);
+  EXPECT_EQ(set.size(), 0);
+}
+
+TEST(CandidateSet, KeepFromKeepsTheOthers) {
+  std::vector<Candidate> storage = Dense({1, 2, 3});
+  CandidateSet set(storage);
+  set.KeepFrom(1);
+  EXPECT_FALSE(set.dense());
+  EXPECT_EQ(Items(set), (std::vector<Candidate>{{1, 2.0F}, {2, 3.0F}}));
+  set.KeepFrom(2);
+  EXPECT_EQ(set.size(), 0);
+  EXPECT_THAT(std::string(set.MaxLogit().status().message()), HasSubstr("no candidate is left"));
+}
+
+TEST(CandidateSet, MaskKeepsTheOrderOfAList) {
+  std::vector<Candidate> storage = Dense({1, 5, kNan, 2, 5});
+  CandidateSet set(storage);
+  const uint64_t all = 0x1f;
+  set.Mask({&all, 1});
+  EXPECT_TRUE(set.dense());
+  set.SortByLogit();
+  const uint64_t some = 0x1a;
+  set.Mask({&some, 1});
+  ASSERT_EQ(set.size(), 4) << "a NaN stays";
+  EXPECT_EQ(set.items()[0].id, 2);
+  EXPECT_EQ(set.items()[1].id, 1);
+  EXPECT_EQ(set.items()[2].id, 4);
+  EXPECT_EQ(set.items()[3].id, 3);
+  set.KeepIds(std::vector<int32_t>{0, 4, 70});
+  ASSERT_EQ(set.size(), 2);
+  EXPECT_EQ(set.items()[1].id, 4);
+}
+
+TEST(CandidateSet, KeepAtLeastKeepsANan) {
+  std::vector<Candidate> storage = Dense({1, kNan, 3});
+  CandidateSet set(storage);
+  set.KeepAtLeast(2.0);
+  ASSERT_EQ(set.size(), 2);
+  EXPECT_EQ(set.items()[0].id, 1);
+}
+
+// What a call throws, and the error names the call.
+template <typename Call>
+std::string Thrown(Call&& call) {
+  try {
+    call();
+  } catch (const std::logic_error& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+TEST(CandidateSet, ThrowsAtAWrongCall) {
+  CandidateStorage rows(100);
+  const std::vector<float> row(100, 1.0F);
+  std::vector<Candidate> list = Dense(row);
+  const std::vector<uint64_t> short_mask = {1};
+  for (const bool listed : {false, true}) {
+    CandidateSet set = listed ? CandidateSet(list) : rows.Begin(row);
+    std::vector<Candidate> small(99);
+    EXPECT_THAT(Thrown([&] { set.CopyTo(small); }), HasSubstr("CopyTo: room for 99 of 100"));
+    EXPECT_THAT(Thrown([&] { set.LogitOf(100); }), HasSubstr("LogitOf(100): must be in [0, 100)"));
+    EXPECT_THAT(Thrown([&] { set.LogitOf(-1); }), HasSubstr("LogitOf(-1): must be in [0, 100)"));
+    EXPECT_THAT(Thrown([&] { set.KeepTop(0); }), HasSubstr("KeepTop(0): must be at least 1"));
+    EXPECT_THAT(Thrown([&] { set.KeepMass(1.0); }), HasSubstr("KeepMass(1): must be in (0, 1)"));
+    EXPECT_THAT(Thrown([&] { set.KeepAtLeast(kNan); }), HasSubstr("KeepAtLeast(nan)"));
+    EXPECT_THAT(Thrown([&] { set.Mask(short_mask); }), HasSubstr("Mask: 1 words"));
+    EXPECT_THAT(Thrown([&] {
+                  set.KeepIds(std::vector<int32_t>{3, 3});
+                }),
+                HasSubstr("id 3 at place 1, must be at least 4"));
+    EXPECT_THAT(Thrown([&] { set.KeepIds(std::vector<int32_t>{-2}); }), HasSubstr("id -2"));
+    for (const int64_t n : {int64_t{-1}, int64_t{101}}) {
+      EXPECT_THAT(Thrown([&] { set.KeepFirst(n); }), HasSubstr("must be in [0, 100]"));
+      EXPECT_THAT(Thrown([&] { set.KeepFrom(n); }), HasSubstr("must be in [0, 100]"));
+    }
+    EXPECT_EQ(set.size(), 100);
+    set.LogitOf(7) = kNan;
+    EXPECT_THAT(Thrown([&] { set.KeepMass(0.5); }), HasSubstr("token 7 is nan"));
+    set.KeepTop(5);
+    EXPECT_THAT(Thrown([&] { set.LogitOf(3); }), HasSubstr("LogitOf(3): the set is not dense"));
+  }
+  EXPECT_THAT(Thrown([&] { rows.Begin(std::span(row).first(7)); }), HasSubstr("7 logits"));
+  EXPECT_THAT(Thrown([&] { CandidateStorage(0); }), HasSubstr("the vocabulary is empty"));
 }
 
 TEST(CandidateSet, KeepAtLeastKeepsTheOrder) {

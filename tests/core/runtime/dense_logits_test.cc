@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/kernels/kernel_table.h"
-#include "ng/sampler.h"
+#include "ng/candidate_set.h"
 
 namespace ng {
 namespace {
@@ -63,10 +63,9 @@ std::vector<int32_t> Drawable(CandidateSet& set) {
 template <class Check>
 void OnEveryLevel(const std::vector<float>& row, Check check) {
   for (const IsaLevel isa : SupportedIsaLevels()) {
-    DenseLogits logits(Kernels(isa), static_cast<int64_t>(row.size()));
-    logits.Begin(row);
-    CandidateSet set(logits);
-    check(set, logits);
+    CandidateStorage storage(static_cast<int64_t>(row.size()), isa);
+    CandidateSet set = storage.Begin(row);
+    check(set, storage.logits());
   }
 }
 
@@ -95,6 +94,67 @@ RC_GTEST_PROP(DenseLogits, KeepAtLeastKeepsWhatAListKeeps, ()) {
     set.KeepAtLeast(max - below);
     RC_ASSERT(set.size() == listed.size());
     RC_ASSERT(Drawable(set) == expected);
+  });
+}
+
+// A mask of about this share of the tokens; and a second one of what is left.
+RC_GTEST_PROP(DenseLogits, MaskKeepsWhatAListKeeps, ()) {
+  const std::vector<float> row = AnyRow();
+  const double share = *rc::gen::element(0.0, 0.001, 0.1, 0.9, 1.0);
+  const bool by_ids = *rc::gen::arbitrary<bool>();
+  std::mt19937 random(*rc::gen::arbitrary<uint32_t>());
+  std::bernoulli_distribution marked(share);
+  std::vector<uint64_t> masks[2];
+  std::vector<int32_t> ids[2];
+  for (int time = 0; time < 2; ++time) {
+    masks[time].resize((row.size() + 63) / 64);
+    for (size_t id = 0; id < row.size(); ++id) {
+      if (!marked(random)) continue;
+      masks[time][id / 64] |= uint64_t{1} << (id % 64);
+      ids[time].push_back(static_cast<int32_t>(id));
+    }
+    if (row.size() % 64 != 0) masks[time].back() |= ~uint64_t{0} << (row.size() % 64);
+  }
+  const auto narrow = [&](CandidateSet& set, int time) {
+    if (by_ids) return set.KeepIds(ids[time]);
+    set.Mask(masks[time]);
+  };
+  std::vector<Candidate> list = ListOf(row);
+  CandidateSet listed(list);
+  std::vector<int32_t> expected[2];
+  for (int time = 0; time < 2; ++time) {
+    narrow(listed, time);
+    expected[time] = Drawable(listed);
+  }
+  OnEveryLevel(row, [&](CandidateSet& set, DenseLogits& logits) {
+    for (int time = 0; time < 2; ++time) {
+      narrow(set, time);
+      RC_ASSERT(set.dense() == (set.size() == static_cast<int64_t>(row.size())));
+      RC_ASSERT(set.size() >= static_cast<int64_t>(expected[time].size()));
+      RC_ASSERT(set.MaxLogit().ok() == !expected[time].empty());
+      if (set.listed() || expected[time].empty()) continue;
+      RC_ASSERT(
+          *set.MaxLogit() ==
+          row[*std::ranges::max_element(expected[time], {}, [&](int32_t id) { return row[id]; })]);
+      const int32_t drawn = logits.Draw(0.7);
+      RC_ASSERT(std::ranges::binary_search(expected[time], drawn));
+    }
+    RC_ASSERT(Drawable(set) == expected[1]);
+  });
+}
+
+TEST(DenseLogits, AMaskOfManyTokensListsNone) {
+  const std::vector<float> row(6400, 1.0F);
+  std::vector<uint64_t> bits(100, 0x5555555555555555);
+  OnEveryLevel(row, [&](CandidateSet& set, DenseLogits&) {
+    set.Mask(bits);
+    EXPECT_FALSE(set.listed());
+    EXPECT_FALSE(set.dense());
+    EXPECT_EQ(set.size(), 3200);
+    std::vector<Candidate> copy(3200);
+    EXPECT_EQ(set.CopyTo(copy), 3200);
+    EXPECT_EQ(copy[1].id, 2);
+    EXPECT_FALSE(set.listed());
   });
 }
 

@@ -116,6 +116,24 @@ class DummyModel final : public LanguageModel {
   std::vector<int64_t> batch_sizes_;
 };
 
+// Ends sequences at given tokens.
+class Ender final : public SamplerStage {
+ public:
+  explicit Ender(const std::map<int32_t, SequenceEnd>& ends) : ends_(ends) {}
+  absl::StatusOr<SequenceEnd> Accept(int /*slot*/, int32_t token) override {
+    const auto end = ends_.find(token);
+    return end == ends_.end() ? SequenceEnd::kNo : end->second;
+  }
+  absl::Status Apply(int /*slot*/, const DrawKey& key, CandidateSet& /*candidates*/) override {
+    keys.push_back(key);
+    return absl::OkStatus();
+  }
+  std::vector<DrawKey> keys;
+
+ private:
+  const std::map<int32_t, SequenceEnd>& ends_;
+};
+
 class GenerateTest : public ::testing::Test {
  protected:
   GenerateTest() { settings_.stop_ids = stop_ids_; }
@@ -123,12 +141,20 @@ class GenerateTest : public ::testing::Test {
   absl::StatusOr<std::vector<Completion>> Run(DummyModel& model,
                                               const std::vector<GenerateRequest>& requests) {
     std::vector<ChainStage> stages;
-    stages.push_back({"greedy", std::make_unique<Greedy>(), nullptr});
+    stages.push_back({"greedy", std::make_unique<Greedy>()});
+    auto ender = std::make_unique<Ender>(ends_);
+    const Ender& last = *ender;
+    stages.push_back({"ender", std::move(ender)});
     SamplerChain chain(std::move(stages), kVocab);
-    return GenerateLoop(model, chain, settings_).Run(requests, options_);
+    absl::StatusOr<std::vector<Completion>> done =
+        GenerateLoop(model, chain, settings_).Run(requests, options_);
+    keys_ = last.keys;
+    return done;
   }
 
   std::vector<int32_t> stop_ids_ = {kEot};
+  std::map<int32_t, SequenceEnd> ends_;  // by token
+  std::vector<DrawKey> keys_;            // of the last run's steps
   GenerateSettings settings_;
   GenerateOptions options_;
 };
@@ -153,6 +179,63 @@ TEST_F(GenerateTest, RunsToMaxNewTokensWhenEotIsNoStopId) {
   ASSERT_TRUE(done.ok());
   EXPECT_THAT((*done)[0].ids, ElementsAre(1, kEot, kEot, kEot));
   EXPECT_EQ((*done)[0].stop_reason, StopReason::kMaxNewTokens);
+}
+
+TEST_F(GenerateTest, AStageEndsASequenceWithTheTokenThatItSays) {
+  for (const auto& [end, reason] : {std::pair(SequenceEnd::kStage, StopReason::kStage),
+                                    std::pair(SequenceEnd::kStopText, StopReason::kStopText)}) {
+    for (const bool use_cache : {true, false}) {
+      settings_.use_cache = use_cache;
+      ends_ = {{5, end}};
+      DummyModel model([](int64_t n) { return n < 4 ? 1 : 5; });
+      const auto done = Run(model, {{{1, 2}, 10, {}}});
+      ASSERT_TRUE(done.ok()) << done.status();
+      EXPECT_THAT((*done)[0].ids, ElementsAre(1, 2, 1, 1, 5));
+      EXPECT_EQ((*done)[0].stop_reason, reason);
+      EXPECT_EQ(model.n_open(), 0U);
+    }
+  }
+  EXPECT_EQ(StopReasonName(StopReason::kStage), "stage");
+  EXPECT_EQ(StopReasonName(StopReason::kStopText), "stop_text");
+}
+
+TEST_F(GenerateTest, AStopIdComesBeforeAStageAndAStageBeforeTheNumberOfTokens) {
+  ends_ = {{kEot, SequenceEnd::kStage}, {5, SequenceEnd::kStage}};
+  DummyModel eot([](int64_t) { return kEot; });
+  EXPECT_EQ((*Run(eot, {{{1}, 1, {}}}))[0].stop_reason, StopReason::kEot);
+  DummyModel five([](int64_t) { return 5; });
+  EXPECT_EQ((*Run(five, {{{1}, 1, {}}}))[0].stop_reason, StopReason::kStage);
+  DummyModel one([](int64_t) { return 1; });
+  EXPECT_EQ((*Run(one, {{{1}, 1, {}}}))[0].stop_reason, StopReason::kMaxNewTokens);
+}
+
+// The others of a batch go on; the room goes to the next request.
+TEST_F(GenerateTest, AStageEndsItsOwnSequenceOnly) {
+  settings_.max_sequences = 2;
+  ends_ = {{5, SequenceEnd::kStage}};
+  DummyModel model([](int64_t n) { return n == 3 ? 5 : 1; });
+  const auto done = Run(model, {{{1, 2}, 3, {}}, {{1, 2, 1, 2}, 3, {}}, {{1}, 9, {}}});
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_THAT((*done)[0].ids, ElementsAre(1, 2, 1, 5));
+  EXPECT_THAT((*done)[1].ids, ElementsAre(1, 2, 1, 2, 1, 1, 1));
+  EXPECT_THAT((*done)[2].ids, ElementsAre(1, 1, 1, 5));
+}
+
+// So that a stage's own draws are the same for any cache.max_sequences.
+TEST_F(GenerateTest, TheKeyOfAStepIsTheRequestsOwn) {
+  settings_.seed = 4;
+  for (const int side_by_side : {1, 2, 3}) {
+    settings_.max_sequences = side_by_side;
+    DummyModel model([](int64_t) { return 1; });
+    ASSERT_TRUE(Run(model, {{{1}, 1, {}}, {{2}, 2, {}}, {{5}, 1, {}}}).ok());
+    std::set<std::pair<int64_t, int64_t>> keys;
+    for (const DrawKey& key : keys_) {
+      EXPECT_EQ(key.seed, 4);
+      keys.insert({key.request, key.step});
+    }
+    EXPECT_THAT(keys,
+                ElementsAre(std::pair(0, 0), std::pair(1, 0), std::pair(1, 1), std::pair(2, 0)));
+  }
 }
 
 TEST_F(GenerateTest, CachedFeedsThePromptOnceAndThenOneTokenAStep) {

@@ -6,10 +6,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <map>
+#include <memory>
 #include <numeric>
 #include <set>
-#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -30,23 +34,28 @@ class Recorder : public SamplerStage {
   struct Log {
     std::vector<std::string> calls;
     std::string fail_in;
+    std::map<std::string, SequenceEnd> ends;  // by stage; what Accept returns
+    std::vector<DrawKey> keys;                // of the calls of Apply
   };
   Recorder(std::string name, Log& log) : name_(std::move(name)), log_(log) {}
 
   absl::Status Open(int slot, std::span<const int32_t> prompt_ids) override {
     return Note(absl::StrCat("open ", slot, " n=", prompt_ids.size()));
   }
-  void Accept(int slot, int32_t token) override {
-    Note(absl::StrCat("accept ", slot, " ", token)).IgnoreError();
+  absl::StatusOr<SequenceEnd> Accept(int slot, int32_t token) override {
+    NG_RETURN_IF_ERROR(Note(absl::StrCat("accept ", slot, " ", token)));
+    const auto end = log_.ends.find(name_);
+    return end == log_.ends.end() ? SequenceEnd::kNo : end->second;
   }
   absl::Status Fork(int from, int to) override {
     return Note(absl::StrCat("fork ", from, " ", to));
   }
-  void Truncate(int slot, int64_t n_tokens) override {
-    Note(absl::StrCat("truncate ", slot, " ", n_tokens)).IgnoreError();
+  absl::Status Truncate(int slot, int64_t n_tokens) override {
+    return Note(absl::StrCat("truncate ", slot, " ", n_tokens));
   }
-  void Close(int slot) override { Note(absl::StrCat("close ", slot)).IgnoreError(); }
-  absl::Status Apply(int slot, CandidateSet& /*candidates*/) override {
+  absl::Status Close(int slot) override { return Note(absl::StrCat("close ", slot)); }
+  absl::Status Apply(int slot, const DrawKey& key, CandidateSet& /*candidates*/) override {
+    log_.keys.push_back(key);
     return Note(absl::StrCat("apply ", slot));
   }
 
@@ -66,7 +75,9 @@ class Applying : public SamplerStage {
  public:
   using Body = std::function<absl::Status(CandidateSet&)>;
   explicit Applying(Body body) : body_(std::move(body)) {}
-  absl::Status Apply(int /*slot*/, CandidateSet& candidates) override { return body_(candidates); }
+  absl::Status Apply(int /*slot*/, const DrawKey& /*key*/, CandidateSet& candidates) override {
+    return body_(candidates);
+  }
 
  private:
   Body body_;
@@ -74,14 +85,14 @@ class Applying : public SamplerStage {
 
 SamplerChain OneStage(int64_t vocab_size, Applying::Body body) {
   std::vector<ChainStage> stages;
-  stages.push_back({"body", std::make_unique<Applying>(std::move(body)), nullptr});
+  stages.push_back({"body", std::make_unique<Applying>(std::move(body))});
   return {std::move(stages), vocab_size};
 }
 
 SamplerChain Recording(Recorder::Log& log) {
   std::vector<ChainStage> stages;
-  stages.push_back({"a", std::make_unique<Recorder>("a", log), nullptr});
-  stages.push_back({"b", std::make_unique<Recorder>("b", log), nullptr});
+  stages.push_back({"a", std::make_unique<Recorder>("a", log)});
+  stages.push_back({"b", std::make_unique<Recorder>("b", log)});
   return {std::move(stages), 3};
 }
 
@@ -90,7 +101,7 @@ TEST(UniformDraw, IsPhilox4x32WithTenRounds) {
   EXPECT_EQ(UniformDraw({0, 0, 0}),
             static_cast<double>(0xe169c58d6627e8d5ULL >> 11) / 9007199254740992.0);
   const DrawKey pi = {.seed = 0x299f31d0a4093822,
-                      .sequence = 0x0370734413198a2e,
+                      .request = 0x0370734413198a2e,
                       .step = static_cast<int64_t>(0x85a308d3243f6a88)};
   EXPECT_EQ(UniformDraw(pi), static_cast<double>(0x94fdccebd16cfe09ULL >> 11) / 9007199254740992.0);
 }
@@ -105,6 +116,28 @@ TEST(UniformDraw, DiffersWithEachPartOfTheKey) {
                                   UniformDraw({1, 2 + kHighWord, 3}),
                                   UniformDraw({1 + kHighWord, 2, 3})};
   EXPECT_EQ(draws.size(), 7);
+}
+
+// The n-th draw of a stream is another block of the same generator, written out here.
+TEST(UniformDraw, CountsDrawsAndStreamsInTheHighWords) {
+  constexpr int64_t kWord = int64_t{1} << 32;
+  EXPECT_EQ(UniformDraw({1, 2, 3, 0}, 5), UniformDraw({1, 2, 3 + 5 * kWord, 0}));
+  EXPECT_EQ(UniformDraw({1, 2, 3, 7}), UniformDraw({1, 2 + 7 * kWord, 3, 0}));
+  std::set<double> draws;
+  for (const uint32_t stream : {0U, DrawStream("xtc"), DrawStream("mirostat")}) {
+    for (int64_t request = 0; request < 3; ++request) {
+      for (int64_t step = 0; step < 3; ++step) {
+        for (uint32_t n = 0; n < 3; ++n) draws.insert(UniformDraw({1, request, step, stream}, n));
+      }
+    }
+  }
+  EXPECT_EQ(draws.size(), 81);
+}
+
+TEST(DrawStream, IsTheSameForAName) {
+  EXPECT_EQ(DrawStream("xtc"), DrawStream(std::string("xtc")));
+  EXPECT_NE(DrawStream("xtc"), DrawStream("xtd"));
+  EXPECT_NE(DrawStream("xtc"), 0U);
 }
 
 TEST(UniformDraw, CoversTheUnitInterval) {
@@ -217,7 +250,8 @@ TEST(SamplerChain, ClosesWhatAFailedOpenOrForkBegan) {
   EXPECT_EQ(chain.Open(4, {}).message(), "sampler chain a,b: told to fail");
   EXPECT_THAT(log.calls, ElementsAre("a: open 4 n=0", "b: open 4 n=0", "a: close 4"));
 
-  log = {{}, "b: fork 0 4"};
+  log.calls.clear();
+  log.fail_in = "b: fork 0 4";
   EXPECT_FALSE(chain.Fork(0, 4).ok());
   EXPECT_THAT(log.calls, ElementsAre("a: fork 0 4", "b: fork 0 4", "a: close 4"));
 }
@@ -231,21 +265,31 @@ TEST(SamplerChain, StopsAtAStagesErrorAndNamesTheChain) {
   EXPECT_THAT(log.calls, ElementsAre("a: apply 0"));
 }
 
-TEST(SamplerChain, CallsThroughTheGuard) {
-  const auto throws = [](CandidateSet&) -> absl::Status { throw std::runtime_error("boom"); };
-  const auto guard = [](absl::FunctionRef<absl::Status()> call) -> absl::Status {
-    try {
-      return call();
-    } catch (const std::exception& error) {
-      return PluginError(absl::StrCat("caught ", error.what()));
-    }
-  };
-  std::vector<ChainStage> stages;
-  stages.push_back({"thrower", std::make_unique<Applying>(throws), guard});
-  SamplerChain chain(std::move(stages), 2);
-  const absl::Status status = chain.Choose(0, std::vector<float>{1, 2}, {}).status();
-  EXPECT_EQ(ExitCode(status), 4);
-  EXPECT_EQ(status.message(), "sampler chain thrower: caught boom");
+TEST(SamplerChain, GivesEachStageAStreamOfItsOwn) {
+  Recorder::Log log;
+  SamplerChain chain = Recording(log);
+  ASSERT_TRUE(chain.Choose(0, std::vector<float>{1, 2, 3}, {5, 6, 7}).ok());
+  ASSERT_EQ(log.keys.size(), 2);
+  EXPECT_EQ(log.keys[0].stream, DrawStream("a"));
+  EXPECT_EQ(log.keys[1].stream, DrawStream("b"));
+  for (const DrawKey& key : log.keys) {
+    EXPECT_EQ(key.seed, 5);
+    EXPECT_EQ(key.request, 6);
+    EXPECT_EQ(key.step, 7);
+  }
+}
+
+TEST(SamplerChain, EndsForTheReasonOfTheFirstStageThatEnds) {
+  Recorder::Log log;
+  SamplerChain chain = Recording(log);
+  EXPECT_EQ(*chain.Accept(0, 1), SequenceEnd::kNo);
+  log.ends = {{"b", SequenceEnd::kStopText}};
+  EXPECT_EQ(*chain.Accept(0, 1), SequenceEnd::kStopText);
+  log.ends = {{"a", SequenceEnd::kStage}, {"b", SequenceEnd::kStopText}};
+  EXPECT_EQ(*chain.Accept(0, 1), SequenceEnd::kStage);
+  EXPECT_EQ(log.calls.size(), 6) << "every stage is told of every token";
+  log.fail_in = "b: accept 0 1";
+  EXPECT_EQ(chain.Accept(0, 1).status().message(), "sampler chain a,b: told to fail");
 }
 
 TEST(SamplerChain, RefusesLogitsOfAnotherVocabulary) {
@@ -276,6 +320,37 @@ TEST(SamplerChain, RefusesWhatABrokenStageLeaves) {
               set.items()[0].id = 3;
               return absl::OkStatus();
             }));
+}
+
+// A stage of one function, by its name.
+struct Named {
+  std::string name;
+  Applying::Body body;
+};
+
+std::string ErrorOf(const std::vector<Named>& bodies) {
+  std::vector<ChainStage> stages;
+  for (const Named& body : bodies) {
+    stages.push_back({body.name, std::make_unique<Applying>(body.body)});
+  }
+  SamplerChain chain(std::move(stages), 3);
+  const absl::Status status = chain.Choose(0, std::vector<float>{1, 2, 3}, {}).status();
+  EXPECT_EQ(ExitCode(status), 6);
+  return std::string(status.message());
+}
+
+TEST(SamplerChain, BlamesTheStageThatLeftANanAndNotTheOneThatFoundIt) {
+  const Named sound = {"sound", [](CandidateSet& set) { return set.MaxLogit().status(); }};
+  const Named careless = {"careless", [](CandidateSet&) { return absl::OkStatus(); }};
+  const Named nan = {"nan", [](CandidateSet& set) {
+                       set.items()[1].logit = kNan;
+                       return absl::OkStatus();
+                     }};
+  const std::string left = "stage nan left behind: the logit of token 1 is nan";
+  EXPECT_THAT(ErrorOf({sound, nan, careless, sound}), HasSubstr(left));
+  EXPECT_THAT(ErrorOf({sound, nan, careless}), HasSubstr(left)) << "found by the draw";
+  const Named refuses = {"refuses", [](CandidateSet&) { return NumericError("my own"); }};
+  EXPECT_EQ(ErrorOf({sound, refuses, nan}), "sampler chain sound,refuses,nan: my own");
 }
 
 TEST(ComputeStepStats, GivesLogprobEntropyAndTheLargest) {

@@ -56,6 +56,7 @@ TEST(CharTokenizer, RefusesWhatItHasNoTokenFor) {
   EXPECT_EQ(ExitCode(tokenizer->Encode("a", {.add_special = true}).status()), 2);
   EXPECT_EQ(ExitCode(tokenizer->Decode(Ids{25}).status()), 2);
   EXPECT_EQ(tokenizer->SpecialId("a"), std::nullopt);
+  EXPECT_TRUE(tokenizer->SpecialIds().empty());
 }
 
 TEST(CharTokenizer, RefusesListsThatDoNotFitTogether) {

@@ -22,6 +22,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 using Json = nlohmann::json;
 
 // The GGUF file of a model by that name, and its vocabulary.
@@ -169,6 +170,7 @@ TEST(GgufVocabulary, OfLlamaParsesSpecialsOnlyWhereAskedFor) {
   EXPECT_EQ(tokenizer->SpecialId("<|user|>"), user);
   EXPECT_EQ(tokenizer->SpecialId("</s>"), 2);
   EXPECT_EQ(tokenizer->SpecialId("the"), std::nullopt);
+  EXPECT_THAT(tokenizer->SpecialIds(), UnorderedElementsAre(0, 1, 2, user)) << "0: <unk>";
   EXPECT_EQ(tokenizer->TokenBytes(1), "") << "a control token";
   EXPECT_EQ(tokenizer->TokenBytes(3), std::string_view("\0", 1)) << "<0x00>";
 }

@@ -23,6 +23,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 using Ids = std::vector<int32_t>;
 
 const char* const kGolden[] = {"spm_unigram", "spm_bpe_llama"};
@@ -253,6 +254,11 @@ TEST(SpecialTokens, AreFoundByTheirLiteral) {
   const std::unique_ptr<Tokenizer> bpe = OpenGolden("spm_bpe_llama");
   EXPECT_EQ(bpe->SpecialId("<s>"), 1);
   EXPECT_EQ(bpe->SpecialId("</s>"), 2);
+  EXPECT_THAT(bpe->SpecialIds(), UnorderedElementsAre(0, 1, 2)) << "0: <unk>";
+  const Ids specials = unigram->SpecialIds();
+  for (const auto& [literal, id] : GoldenSpecials()) {
+    EXPECT_EQ(std::ranges::count(specials, id), 1) << literal;
+  }
 }
 
 TEST(TokenBytes, GiveEachKindOfPieceItsBytes) {

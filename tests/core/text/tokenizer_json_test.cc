@@ -17,8 +17,11 @@
 namespace ng {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
 using Json = nlohmann::json;
 
 std::string GoldenFile(const std::string& name) {
@@ -134,6 +137,8 @@ TEST(TokenizerJson, FindsItsSpecialTokens) {
   EXPECT_EQ(qwen2->SpecialId("<|im_end|>"), 514);
   EXPECT_EQ(qwen2->SpecialId("<tool_call>"), std::nullopt) << "added, but not special";
   EXPECT_EQ(qwen2->TokenBytes(514), "<|im_end|>");
+  EXPECT_THAT(qwen2->SpecialIds(), IsSupersetOf({513, 514}));
+  EXPECT_THAT(qwen2->SpecialIds(), Not(Contains(515)));
 }
 
 TEST(TokenizerJson, TakesAPieceThatIsATokenWholeWhereMergesAreIgnored) {

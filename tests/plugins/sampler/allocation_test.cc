@@ -7,6 +7,7 @@
 #include <new>
 #include <numeric>
 
+#include "core/plugin/guarded_sampler.h"
 #include "core/runtime/sampling.h"
 #include "plugins/sampler/banned_tokens/banned_tokens.h"
 #include "plugins/sampler/greedy/greedy.h"
@@ -37,20 +38,45 @@ std::atomic<int64_t> allocations = 0;
 namespace ng {
 namespace {
 
-TEST(SamplerChain, AllocatesNothingPerToken) {
+// Keeps every other token, over a row and over a list.
+class Masks final : public SamplerStage {
+ public:
+  explicit Masks(int64_t vocab_size) : bits_((vocab_size + 63) / 64, 0x5555555555555555) {}
+  absl::Status Apply(int /*slot*/, const DrawKey& /*key*/, CandidateSet& candidates) override {
+    candidates.Mask(bits_);
+    candidates.KeepIds(ids_);
+    return candidates.MaxLogit().status();
+  }
+
+ private:
+  std::vector<uint64_t> bits_;
+  std::vector<int32_t> ids_ = {2, 4, 6, 8, 40, 42, 60, 90, 120, 400, 490, 500};
+};
+
+class AllocationTest : public ::testing::TestWithParam<bool> {};
+
+TEST_P(AllocationTest, IsNothingPerToken) {
   constexpr int64_t kVocabSize = 1000;
-  ModelShape model;
-  model.vocab_size = kVocabSize;
-  model.max_positions = 8000;
+  static constexpr PluginDescriptor kDescriptor = EveryCpuPlugin("sampler", "here", "1", "", {});
+  PluginContext context;
+  context.model.vocab_size = kVocabSize;
+  context.model.max_positions = 8000;
+  context.check = GetParam();
   const auto banned = std::vector<int64_t>{1, 5, 9};
   std::vector<ChainStage> stages;
-  stages.push_back({"banned_tokens", *BannedTokens::Create(banned, kVocabSize), nullptr});
-  stages.push_back({"repetition_penalty", *RepetitionPenalty::Create({}, model), nullptr});
-  stages.push_back({"temperature", *Temperature::Create(2.0), nullptr});
-  stages.push_back({"min_p", *MinP::Create(1e-9), nullptr});
-  stages.push_back({"top_p", *TopP::Create(0.99), nullptr});
-  stages.push_back({"top_k", *TopK::Create(40), nullptr});
-  stages.push_back({"repetition_penalty", *RepetitionPenalty::Create({}, model), nullptr});
+  const auto add = [&](const char* name, absl::StatusOr<std::unique_ptr<SamplerStage>> stage) {
+    stages.push_back({name, std::make_unique<GuardedSampler>(LoadedPlugin{&kDescriptor, "/here.so"},
+                                                             *std::move(stage), context)});
+  };
+  add("banned_tokens", BannedTokens::Create(banned, kVocabSize));
+  add("repetition_penalty", RepetitionPenalty::Create({}, context.model));
+  add("temperature", Temperature::Create(2.0));
+  add("min_p", MinP::Create(1e-9));
+  add("top_p", TopP::Create(0.99));
+  add("masks", std::make_unique<Masks>(kVocabSize));
+  add("top_k", TopK::Create(40));
+  add("repetition_penalty", RepetitionPenalty::Create({}, context.model));
+  add("masks", std::make_unique<Masks>(kVocabSize));
   SamplerChain chain(std::move(stages), kVocabSize);
   std::vector<float> logits(kVocabSize);
   std::iota(logits.begin(), logits.end(), -500.0F);
@@ -60,7 +86,7 @@ TEST(SamplerChain, AllocatesNothingPerToken) {
   const int64_t before = allocations;
   bool ok = true;
   for (int step = 0; step < 5000; ++step) {
-    const absl::StatusOr<int32_t> token = chain.Choose(0, logits, {1, 0, step});
+    const absl::StatusOr<int32_t> token = chain.Choose(0, logits, {1, 0, step, 0});
     ok &= token.ok() && chain.Accept(0, *token).ok();
   }
   EXPECT_EQ(allocations - before, 0);
@@ -69,13 +95,16 @@ TEST(SamplerChain, AllocatesNothingPerToken) {
 
 TEST(SamplerChain, AllocatesNothingForGreedy) {
   std::vector<ChainStage> stages;
-  stages.push_back({"greedy", std::make_unique<Greedy>(), nullptr});
+  stages.push_back({"greedy", std::make_unique<Greedy>()});
   SamplerChain chain(std::move(stages), 3);
   const std::vector<float> logits = {1, 3, 2};
   const int64_t before = allocations;
   EXPECT_EQ(*chain.Choose(0, logits, {}), 1);
   EXPECT_EQ(allocations - before, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(SamplerChain, AllocationTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "Checked" : "Guarded"; });
 
 }  // namespace
 }  // namespace ng

@@ -44,7 +44,9 @@ RC_GTEST_PROP(RepetitionPenalty, ChangesEachDistinctRecentTokenOnce, ()) {
   const auto stage = Penalty(1.3, static_cast<int64_t>(window), vocab_size);
 
   RC_ASSERT(stage->Open(0, std::span(tokens).first(prompt_len)).ok());
-  for (const int32_t token : std::span(tokens).subspan(prompt_len)) stage->Accept(0, token);
+  for (const int32_t token : std::span(tokens).subspan(prompt_len)) {
+    RC_ASSERT(stage->Accept(0, token).ok());
+  }
   const std::vector<Candidate> expected = Expected(logits, tokens, 1.3F, window);
   RC_ASSERT(*Apply(*stage, logits) == expected);
   RC_ASSERT(*ApplySparse(*stage, logits) == expected);
@@ -60,12 +62,12 @@ TEST(RepetitionPenalty, PenalisesPositiveAndNegativeLogits) {
 TEST(RepetitionPenalty, TruncatesIntoThePrompt) {
   const auto stage = Penalty(2.0, 2, 4);
   ASSERT_TRUE(stage->Open(0, std::vector<int32_t>{0, 1}).ok());
-  stage->Accept(0, 2);
-  stage->Accept(0, 3);
-  stage->Truncate(0, 2);
+  ASSERT_TRUE(stage->Accept(0, 2).ok());
+  ASSERT_TRUE(stage->Accept(0, 3).ok());
+  ASSERT_TRUE(stage->Truncate(0, 2).ok());
   const std::vector<float> prompt_again = {0.5F, 0.5F, 1.0F, 1.0F};
   EXPECT_EQ(*Apply(*stage, std::vector<float>(4, 1.0F)), Candidates(prompt_again));
-  stage->Truncate(0, 1);
+  ASSERT_TRUE(stage->Truncate(0, 1).ok());
   const std::vector<float> first_only = {0.5F, 1.0F, 1.0F, 1.0F};
   EXPECT_EQ(*Apply(*stage, std::vector<float>(4, 1.0F)), Candidates(first_only));
 }
@@ -75,7 +77,7 @@ TEST(RepetitionPenalty, GrowsPastItsReservation) {
   model.max_positions = 3;
   const auto stage = *RepetitionPenalty::Create({.value = 2.0, .window = 0}, model);
   ASSERT_TRUE(stage->Open(0, {}).ok());
-  for (int i = 0; i < 50; ++i) stage->Accept(0, i == 0 ? 0 : 1);
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(stage->Accept(0, i == 0 ? 0 : 1).ok());
   const std::vector<float> left = {0.5F, 0.5F};
   EXPECT_EQ(*Apply(*stage, std::vector<float>{1, 1}), Candidates(left));
 }

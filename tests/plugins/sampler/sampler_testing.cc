@@ -12,7 +12,7 @@ namespace ng {
 namespace {
 
 absl::StatusOr<std::vector<Candidate>> ApplyTo(SamplerStage& stage, CandidateSet candidates) {
-  NG_RETURN_IF_ERROR(stage.Apply(0, candidates));
+  NG_RETURN_IF_ERROR(stage.Apply(0, DrawKey(), candidates));
   std::vector<Candidate> left(candidates.items().begin(), candidates.items().end());
   std::sort(left.begin(), left.end(),
             [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
@@ -74,12 +74,12 @@ void ExpectDraws(std::unique_ptr<SamplerStage> stage, std::span<const int32_t> p
                  std::span<const float> logits, std::span<const double> probabilities) {
   constexpr int kDraws = 20000;
   std::vector<ChainStage> stages;
-  stages.push_back({"stage", std::move(stage), nullptr});
+  stages.push_back({"stage", std::move(stage)});
   SamplerChain chain(std::move(stages), static_cast<int64_t>(logits.size()));
   ASSERT_TRUE(chain.Open(0, prompt_ids).ok());
   std::vector<int> drawn(logits.size());
   for (int step = 0; step < kDraws; ++step) {
-    const absl::StatusOr<int32_t> token = chain.Choose(0, logits, {7, 3, step});
+    const absl::StatusOr<int32_t> token = chain.Choose(0, logits, {7, 3, step, 0});
     ASSERT_TRUE(token.ok()) << token.status();
     ++drawn[*token];
   }

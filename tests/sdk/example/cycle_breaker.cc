@@ -9,14 +9,14 @@ namespace {
 
 constexpr float kNeverDrawn = -std::numeric_limits<float>::infinity();
 
+// Adds and does not assign: a NaN must not be hidden.
 void Ban(int32_t token, ng::CandidateSet& candidates) {
-  const std::span<ng::Candidate> items = candidates.items();
-  if (candidates.dense()) {  // candidate i is token i
-    items[static_cast<size_t>(token)].logit = kNeverDrawn;
+  if (candidates.dense()) {
+    candidates.LogitOf(token) += kNeverDrawn;
     return;
   }
-  for (ng::Candidate& item : items) {
-    if (item.id == token) item.logit = kNeverDrawn;
+  for (ng::Candidate& item : candidates.items()) {
+    if (item.id == token) item.logit += kNeverDrawn;
   }
 }
 
@@ -33,7 +33,10 @@ absl::Status CycleBreaker::Open(int slot, std::span<const int32_t> prompt_ids) {
   return absl::OkStatus();
 }
 
-void CycleBreaker::Accept(int slot, int32_t token) { Tokens(slot).push_back(token); }
+absl::StatusOr<ng::SequenceEnd> CycleBreaker::Accept(int slot, int32_t token) {
+  Tokens(slot).push_back(token);
+  return ng::SequenceEnd::kNo;
+}
 
 absl::Status CycleBreaker::Fork(int from, int to) {
   Tokens(std::max(from, to));  // makes room for both before a reference is taken
@@ -41,30 +44,33 @@ absl::Status CycleBreaker::Fork(int from, int to) {
   return absl::OkStatus();
 }
 
-void CycleBreaker::Truncate(int slot, int64_t n_tokens) {
+absl::Status CycleBreaker::Truncate(int slot, int64_t n_tokens) {
   Tokens(slot).resize(static_cast<size_t>(n_tokens));
+  return absl::OkStatus();
 }
 
-void CycleBreaker::Close(int slot) { Tokens(slot).clear(); }
+absl::Status CycleBreaker::Close(int slot) {
+  Tokens(slot).clear();
+  return absl::OkStatus();
+}
 
 // The last run_length - 1 tokens are the start of a run; what followed the same tokens earlier
 // would complete it a second time.
-absl::Status CycleBreaker::Apply(int slot, ng::CandidateSet& candidates) {
+absl::Status CycleBreaker::Apply(int slot, const ng::DrawKey& /*key*/,
+                                 ng::CandidateSet& candidates) {
   const std::span<const int32_t> tokens = Tokens(slot);
-  const auto start_length = static_cast<size_t>(run_length_ - 1);
-  if (tokens.size() <= start_length) return absl::OkStatus();
+  const size_t start_length = std::min(tokens.size(), static_cast<size_t>(run_length_ - 1));
   const std::span<const int32_t> start = tokens.last(start_length);
   for (size_t i = 0; i + start_length < tokens.size(); ++i) {
     if (std::ranges::equal(tokens.subspan(i, start_length), start)) {
       Ban(tokens[i + start_length], candidates);
     }
   }
-  const bool any_left = std::ranges::any_of(
-      candidates.items(), [](const ng::Candidate& c) { return c.logit > kNeverDrawn; });
-  if (any_left) return absl::OkStatus();
-  return ng::RuntimeError("every candidate would repeat a run of " + std::to_string(run_length_) +
-                          " tokens; put cycle_breaker before the stages that narrow, or raise "
-                          "cycle_breaker.run_length");
+  return ng::Annotate(candidates.MaxLogit().status(),
+                      "without the tokens that would repeat a run of " +
+                          std::to_string(run_length_) +
+                          " (put cycle_breaker before the stages that narrow, or raise "
+                          "cycle_breaker.run_length): ");
 }
 
 }  // namespace ng_example

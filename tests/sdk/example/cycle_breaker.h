@@ -17,11 +17,11 @@ class CycleBreaker final : public ng::SamplerStage {
   explicit CycleBreaker(int64_t run_length) : run_length_(run_length) {}
 
   absl::Status Open(int slot, std::span<const int32_t> prompt_ids) override;
-  void Accept(int slot, int32_t token) override;
+  absl::StatusOr<ng::SequenceEnd> Accept(int slot, int32_t token) override;
   absl::Status Fork(int from, int to) override;
-  void Truncate(int slot, int64_t n_tokens) override;
-  void Close(int slot) override;
-  absl::Status Apply(int slot, ng::CandidateSet& candidates) override;
+  absl::Status Truncate(int slot, int64_t n_tokens) override;
+  absl::Status Close(int slot) override;
+  absl::Status Apply(int slot, const ng::DrawKey& key, ng::CandidateSet& candidates) override;
 
  private:
   std::vector<int32_t>& Tokens(int slot);  // of the sequence in `slot`, prompt included

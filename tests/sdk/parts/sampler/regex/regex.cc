@@ -1,0 +1,99 @@
+// Constrains the answer to a regular expression over its bytes. It ends with the answer that no
+// longer one can follow; before, a stop id can end it wherever it matches.
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "part.h"
+#include "regex/byte_dfa.h"
+
+namespace {
+
+using ng_parts::ByteDfa;
+
+constexpr ng::OptionSpec kOptions[] = {
+    ng_parts::Text("pattern", "[0-9]+(,[0-9]+)*", "what the whole answer must match"),
+    ng_parts::Int("max_states", "4096", 1, 1000000, "limit of the automaton")};
+
+class Regex final : public ng::SamplerStage {
+ public:
+  Regex(ByteDfa dfa, const ng::PluginContext& context)
+      : dfa_(std::move(dfa)), context_(context), masks_(dfa_.size()) {}
+
+  absl::Status Open(int slot, std::span<const int32_t> prompt_ids) override {
+    paths_[slot] = {std::ssize(prompt_ids), {ByteDfa::kStart}};
+    return absl::OkStatus();
+  }
+  absl::StatusOr<ng::SequenceEnd> Accept(int slot, int32_t token) override {
+    std::vector<int32_t>& states = paths_[slot].states;
+    states.push_back(IsStopId(token) ? states.back() : Next(states.back(), token));
+    if (states.back() == ByteDfa::kDead) {
+      return ng::RuntimeError("token " + std::to_string(token) + " leaves the pattern");
+    }
+    return dfa_.Ends(states.back()) ? ng::SequenceEnd::kStage : ng::SequenceEnd::kNo;
+  }
+  absl::Status Fork(int from, int to) override { return paths_.Copy(from, to); }
+  absl::Status Truncate(int slot, int64_t n_tokens) override {
+    Path& path = paths_[slot];
+    path.n_prompt = std::min(path.n_prompt, n_tokens);
+    path.states.resize(n_tokens - path.n_prompt + 1);
+    return absl::OkStatus();
+  }
+
+  absl::Status Apply(int slot, const ng::DrawKey& /*key*/, ng::CandidateSet& set) override {
+    NG_RETURN_IF_ERROR(set.MaxLogit().status());
+    set.Mask(MaskOf(paths_[slot].states.back()));
+    return ng::Annotate(set.MaxLogit().status(),
+                        "nothing goes on with the pattern (put regex before the stages that "
+                        "narrow): ");
+  }
+
+ private:
+  struct Path {
+    int64_t n_prompt = 0;
+    std::vector<int32_t> states;  // behind the prompt and behind each token since
+  };
+
+  bool IsStopId(int32_t token) const {
+    return std::ranges::find(context_.stop_ids, token) != context_.stop_ids.end();
+  }
+  // A token without text goes nowhere.
+  int32_t Next(int32_t state, int32_t token) const {
+    const std::string_view bytes = context_.token_bytes[token];
+    const bool is_text = context_.special[token] == 0 && !bytes.empty();
+    return is_text ? dfa_.Walk(state, bytes) : ByteDfa::kDead;
+  }
+  // The tokens that may follow a state; made when the state is first met.
+  std::span<const uint64_t> MaskOf(int32_t state) {
+    std::vector<uint64_t>& mask = masks_[state];
+    const int64_t n_tokens = context_.model.vocab_size;
+    if (!mask.empty()) return mask;
+    mask.resize((n_tokens + 63) / 64);
+    for (int32_t id = 0; id < n_tokens; ++id) {
+      const bool may = IsStopId(id) ? dfa_.Accepts(state) : Next(state, id) != ByteDfa::kDead;
+      if (may) mask[id / 64] |= uint64_t{1} << (id % 64);
+    }
+    return mask;
+  }
+
+  const ByteDfa dfa_;
+  const ng::PluginContext context_;           // without its options, which are gone
+  std::vector<std::vector<uint64_t>> masks_;  // [state][ceil(vocab_size / 64)]
+  ng_parts::Slots<Path> paths_;
+};
+
+absl::StatusOr<std::unique_ptr<ng::SamplerStage>> Create(const ng::PluginContext& context) {
+  if (context.token_bytes.empty()) return ng::PluginError("needs a tokenizer, the model has none");
+  const std::string pattern(context.options.Text("pattern"));
+  absl::StatusOr<ByteDfa> dfa = ByteDfa::Build(pattern, context.options.Int("max_states"));
+  if (!dfa.ok()) {
+    return ng::Annotate(dfa.status(), "sampler.regex.pattern = " + pattern + ": ");
+  }
+  return std::make_unique<Regex>(*std::move(dfa), context);
+}
+
+}  // namespace
+
+extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin = ng::SamplerPlugin<Create>(
+    "regex", "1.0.0", "constrains the answer to a regular expression", kOptions);

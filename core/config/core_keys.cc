@@ -72,6 +72,8 @@ constexpr CoreKey kTable[] = {
           "when the text does not fit the context; error: refuse the run, recompute: compute the "
           "last tokens that fit again at every step",
           "error|recompute")},
+    {Bool("run.check_plugins", "false",
+          "true: check the results of every plugin, which is slow; for authors of plugins")},
     {Text("run.system", "", "system turn of the chat template; empty: none")},
 };
 

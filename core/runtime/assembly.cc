@@ -232,6 +232,7 @@ PluginContext Assembly::Context(const std::vector<OptionValue>& values) const {
   context.model = model.spec.shape;
   context.token_bytes = token_bytes;
   context.options = OptionValues(values);
+  context.check = config().Bool("run.check_plugins");
   return context;
 }
 

@@ -80,6 +80,7 @@ struct PluginContext {
   ModelShape model;
   std::span<const std::string_view> token_bytes;  // [vocab_size], empty without a tokenizer
   OptionValues options;
+  bool check = false;  // run.check_plugins: the run is to find mistakes, it need not be fast
 };
 
 // [load] Create functions. Errors become exit code 4 and carry the plugin's name and path, but for

@@ -1,7 +1,9 @@
 // Calls into a plugin that has passed the handshake: create functions and the safety catch.
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/plugin/guarded_attention.h"
 #include "core/plugin/loader.h"
 
 namespace ng {
@@ -58,8 +60,10 @@ absl::Status PluginFailed(const LoadedPlugin& plugin, const absl::Status& status
 
 absl::StatusOr<std::unique_ptr<AttentionBackend>> CreateAttention(const LoadedPlugin& plugin,
                                                                   const PluginContext& context) {
-  return Created<AttentionBackend>(plugin,
-                                   [&] { return plugin.descriptor->attention->create(context); });
+  NG_ASSIGN_OR_RETURN(std::unique_ptr<AttentionBackend> backend,
+                      Created<AttentionBackend>(
+                          plugin, [&] { return plugin.descriptor->attention->create(context); }));
+  return GuardAttention(plugin, std::move(backend), context.check);
 }
 
 absl::StatusOr<CachePlan> PlanCache(const LoadedPlugin& plugin, const PluginContext& context,

@@ -32,20 +32,12 @@ float* AlignScratch(std::vector<float>& buffer) {
 
 }  // namespace
 
-AttentionSpec AttentionSpecOf(const ModelSpec& spec) {
-  AttentionSpec attention;
-  attention.n_heads = spec.shape.n_heads;
-  attention.n_kv_heads = spec.shape.n_kv_heads;
-  attention.head_dim = spec.shape.head_dim;
-  attention.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec.shape.head_dim)));
-  return attention;
-}
-
-Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, const DecoderParts& parts)
+Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, LayerAttention attention,
+                 const DecoderParts& parts)
     : spec_(spec),
       weights_(std::move(weights)),
       parts_(parts),
-      attention_spec_(AttentionSpecOf(spec)),
+      attention_(std::move(attention)),
       rope_frequencies_(RopeFrequencies(spec)),
       input_row_bytes_(InputRowBytesOf(*parts.kernels, spec, weights_.types)) {
   for (size_t i = 0; i < weights_.rope_factors.size(); ++i) {
@@ -76,10 +68,8 @@ absl::Status Decoder::Truncate(SequenceId sequence, int64_t length) {
 absl::Status Decoder::Forward(const StepBatch& batch) {
   Begin(batch);
   Embed(batch);
-  NG_RETURN_IF_ERROR(GuardPlugin(*parts_.attention_plugin, [&] {
-    return parts_.attention->Plan(attention_spec_, rows_, &plan_);
-  }));
-  Grow(scratch_, plan_.scratch_floats + kScratchAlignFloats);
+  NG_RETURN_IF_ERROR(attention_.Plan(rows_));
+  Grow(scratch_, attention_.scratch_floats() + kScratchAlignFloats);
   const auto check_stop = [&] {
     const bool stop = batch.stop != nullptr && batch.stop->load(std::memory_order_relaxed);
     return stop ? InterruptedError("interrupted") : absl::OkStatus();
@@ -192,13 +182,14 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer) {
   if (batch.observer != nullptr) batch.observer->OnAttention(layer, rows_, views_);
 
   AttentionRun run;
+  run.layer = layer;
+  run.rows = rows_;
   run.q = q;
   run.views = views_;
   run.out = {attended_.data(), {n_rows_, shape.n_heads, shape.head_dim}};
-  run.scratch = {AlignScratch(scratch_), static_cast<size_t>(plan_.scratch_floats)};
+  run.scratch = {AlignScratch(scratch_), static_cast<size_t>(attention_.scratch_floats())};
   if (!batch.captures.empty()) run.captures = batch.captures[static_cast<size_t>(layer)];
-  NG_RETURN_IF_ERROR(
-      GuardPlugin(*parts_.attention_plugin, [&] { return parts_.attention->Run(plan_, run); }));
+  NG_RETURN_IF_ERROR(attention_.Run(run));
   NG_ASSIGN_OR_RETURN(const MatmulInput attended, Rounded(attended_.data(), w.attn_out));
   NG_RETURN_IF_ERROR(AddProduct(w.attn_out, w.attn_out_bias, attended));
   return PostNorm(w.attn_norm);

@@ -9,6 +9,7 @@
 
 #include "core/kernels/kernel_table.h"
 #include "core/model/language_model.h"
+#include "core/model/layer_attention.h"
 #include "core/model/model_spec.h"
 #include "core/model/weights.h"
 #include "core/plugin/loader.h"
@@ -18,24 +19,19 @@
 
 namespace ng {
 
-// What every layer of this model asks of an attention backend.
-AttentionSpec AttentionSpecOf(const ModelSpec& spec);
-
 // The parts a decoder works with; all borrowed.
 struct DecoderParts {
   Executor* executor = nullptr;
   const KernelTable* kernels = nullptr;
-  AttentionBackend* attention = nullptr;
   CacheStore* cache = nullptr;
   int64_t max_tokens = 0;  // per sequence, as far as it is known: what to have room for
-  // Who to name when a call into the part fails.
-  const LoadedPlugin* attention_plugin = nullptr;
-  const LoadedPlugin* cache_plugin = nullptr;
+  const LoadedPlugin* cache_plugin = nullptr;  // who to name when a call into the cache fails
 };
 
 class Decoder final : public LanguageModel {
  public:
-  Decoder(const ModelSpec& spec, ModelWeights weights, const DecoderParts& parts);
+  Decoder(const ModelSpec& spec, ModelWeights weights, LayerAttention attention,
+          const DecoderParts& parts);
 
   const ModelShape& shape() const override { return spec_.shape; }
   absl::StatusOr<SequenceId> OpenSequence(std::span<const int32_t> prompt,
@@ -80,7 +76,7 @@ class Decoder final : public LanguageModel {
   ModelSpec spec_;
   ModelWeights weights_;
   DecoderParts parts_;
-  AttentionSpec attention_spec_;
+  LayerAttention attention_;
   std::vector<double> rope_frequencies_;  // [head_dim / 2]
   int64_t input_row_bytes_;               // of the widest row that a matmul reads
 
@@ -90,17 +86,16 @@ class Decoder final : public LanguageModel {
   std::vector<SequenceRows> rows_;  // [n_sequences]
   std::vector<int64_t> row_pos_;    // [n_rows]
   std::vector<KvView> views_;       // [n_sequences]
-  AttentionPlan plan_;
-  std::vector<float> hidden_;     // [n_rows, width]
-  std::vector<float> normed_;     // [threads, width]: each worker's row
-  std::vector<float> qkv_;        // [n_rows, qkv_width]
-  std::vector<float> attended_;   // [n_rows, q_width]
-  std::vector<float> activated_;  // [n_rows, ffn_width]
-  std::vector<std::byte> input_;  // [n_rows, input_row_bytes_]: rounded for a matmul
-  std::vector<float> strips_;     // the matmuls' scratch
-  std::vector<float> logits_;     // [n_logit_rows, vocab_size]
-  std::vector<float> scratch_;    // the attention backend's
-  std::vector<float> rope_;       // [n_positions, 2, head_dim / 2]: cos, sin
+  std::vector<float> hidden_;       // [n_rows, width]
+  std::vector<float> normed_;       // [threads, width]: each worker's row
+  std::vector<float> qkv_;          // [n_rows, qkv_width]
+  std::vector<float> attended_;     // [n_rows, q_width]
+  std::vector<float> activated_;    // [n_rows, ffn_width]
+  std::vector<std::byte> input_;    // [n_rows, input_row_bytes_]: rounded for a matmul
+  std::vector<float> strips_;       // the matmuls' scratch
+  std::vector<float> logits_;       // [n_logit_rows, vocab_size]
+  std::vector<float> scratch_;      // the attention backend's
+  std::vector<float> rope_;         // [n_positions, 2, head_dim / 2]: cos, sin
 };
 
 }  // namespace ng

@@ -1,5 +1,6 @@
 #include "core/model/family_configs.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -211,11 +212,12 @@ absl::StatusOr<ModelSpec> ReadMistralSpec(const JsonFields& config, const std::s
 
 namespace {
 
-// Whether a layer attends to a window only, where the config lists what each one does. Errors: it
-// does anything else, or so where the config uses no window.
-absl::StatusOr<std::optional<bool>> ReadLayerTypes(const JsonFields& config,
-                                                   const std::string& path, bool window_used,
-                                                   const ModelSpec& spec) {
+// Which layers attend to everything, the others to a window only, where the config lists what each
+// one does. Errors: one does anything else, or so where the config uses no window.
+absl::StatusOr<std::optional<std::vector<bool>>> ReadLayerTypes(const JsonFields& config,
+                                                                const std::string& path,
+                                                                bool window_used,
+                                                                const ModelSpec& spec) {
   constexpr const char* kKey = "layer_types";
   NG_ASSIGN_OR_RETURN(const auto types, config.OptionalTexts(kKey));
   if (!types) return std::nullopt;
@@ -223,35 +225,37 @@ absl::StatusOr<std::optional<bool>> ReadLayerTypes(const JsonFields& config,
     return ModelFileError(absl::StrCat(path, ": key \"", kKey, "\" lists ", types->size(),
                                        " layers, num_hidden_layers is ", spec.shape.n_layers));
   }
-  bool slides = false;
+  std::vector<bool> full;
   for (size_t i = 0; i < types->size(); ++i) {
     const std::string& type = (*types)[i];
     const bool has_window = window_used && type == "sliding_attention";
-    slides = slides || has_window;
+    full.push_back(!has_window);
     // "attention" is its older name.
     if (has_window || type == "full_attention" || type == "attention") continue;
     return ModelFileError(absl::StrCat(
         path, ": key \"", kKey, "[", i, "]\" = ", JsonExcerpt(type), ", must be \"full_attention\"",
         window_used ? " or \"sliding_attention\"" : " where use_sliding_window is not true"));
   }
-  return slides;
+  return full;
 }
 
-// Of the layers that are listed so, or else those from max_window_layers on; one bound for all is
-// the strictest.
+// Of the layers that are listed so, or else those from max_window_layers on.
 absl::Status ReadQwenWindow(const JsonFields& config, const std::string& path, ModelSpec* spec) {
   NG_ASSIGN_OR_RETURN(const std::optional<bool> used, config.OptionalBool("use_sliding_window"));
-  NG_ASSIGN_OR_RETURN(std::optional<bool> slides,
+  NG_ASSIGN_OR_RETURN(std::optional<std::vector<bool>> full,
                       ReadLayerTypes(config, path, used.value_or(false), *spec));
   if (!used.value_or(false)) return absl::OkStatus();
-  if (!slides) {
-    NG_ASSIGN_OR_RETURN(const int64_t full_layers,
+  const int n_layers = spec->shape.n_layers;
+  if (!full) {
+    NG_ASSIGN_OR_RETURN(const int64_t n_full,
                         IntOr(config, "max_window_layers", {0, kPositions.max}, 28));
-    slides = full_layers < spec->shape.n_layers;
+    full.emplace(static_cast<size_t>(n_layers), false);
+    std::fill_n(full->begin(), std::min<int64_t>(n_full, n_layers), true);
   }
-  if (!*slides) return absl::OkStatus();
-  if (config.IsNull("sliding_window")) return absl::OkStatus();
+  const auto n_full = std::ranges::count(*full, true);
+  if (n_full == n_layers || config.IsNull("sliding_window")) return absl::OkStatus();
   NG_ASSIGN_OR_RETURN(spec->window, IntOr(config, "sliding_window", kPositions, 4096));
+  if (n_full > 0) spec->full_layers = *std::move(full);
   return absl::OkStatus();
 }
 

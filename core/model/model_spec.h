@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/kernels/kernel_table.h"
 #include "ng/plugin.h"
@@ -49,6 +50,8 @@ struct ModelSpec {
   bool rope_factors = false;  // each frequency is divided by a factor of its own, in a tensor
   Activation activation = Activation::kSwiGlu;
   int64_t window = 0;  // keys that a query sees, its own included; 0: all
+  // [n_layers]: the layers where it sees all of them nevertheless. Empty: none.
+  std::vector<bool> full_layers;
   // A run's last token, which nothing follows, needs no position.
   bool last_without_position = false;
 
@@ -63,6 +66,9 @@ struct ModelSpec {
   // The most tokens of a run, prompt and new ones; 0: unbounded.
   int64_t context() const {
     return shape.max_positions == 0 ? 0 : shape.max_positions + (last_without_position ? 1 : 0);
+  }
+  int64_t WindowOf(int layer) const {
+    return !full_layers.empty() && full_layers[static_cast<size_t>(layer)] ? 0 : window;
   }
   int64_t q_width() const { return int64_t{shape.n_heads} * shape.head_dim; }
   int64_t kv_width() const { return int64_t{shape.n_kv_heads} * shape.head_dim; }

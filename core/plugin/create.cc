@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/plugin/guarded_attention.h"
 #include "core/plugin/guarded_sampler.h"
 #include "core/plugin/loader.h"
 
@@ -60,8 +61,10 @@ absl::Status PluginFailed(const LoadedPlugin& plugin, const absl::Status& status
 
 absl::StatusOr<std::unique_ptr<AttentionBackend>> CreateAttention(const LoadedPlugin& plugin,
                                                                   const PluginContext& context) {
-  return Created<AttentionBackend>(plugin,
-                                   [&] { return plugin.descriptor->attention->create(context); });
+  NG_ASSIGN_OR_RETURN(std::unique_ptr<AttentionBackend> backend,
+                      Created<AttentionBackend>(
+                          plugin, [&] { return plugin.descriptor->attention->create(context); }));
+  return GuardAttention(plugin, std::move(backend), context.check);
 }
 
 absl::StatusOr<CachePlan> PlanCache(const LoadedPlugin& plugin, const PluginContext& context,

@@ -69,7 +69,8 @@ class PluginHost {
 
 // Create through the descriptor, with the safety catch: an exception becomes a PluginError that
 // names the plugin, and so does an error; see PluginFailed. Only a LimitError is handed on as it
-// came: it is about the machine and not about the plugin.
+// came: it is about the machine and not about the plugin. An attention backend comes with its guard
+// (guarded_attention.h).
 absl::StatusOr<std::unique_ptr<AttentionBackend>> CreateAttention(const LoadedPlugin& plugin,
                                                                   const PluginContext& context);
 absl::StatusOr<CachePlan> PlanCache(const LoadedPlugin& plugin, const PluginContext& context,

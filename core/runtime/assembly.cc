@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "core/model/decoder.h"
+#include "core/model/layer_attention.h"
 #include "core/runtime/executor.h"
 #include "core/text/gguf_vocabulary.h"
 #include "core/text/template_metadata.h"
@@ -16,9 +16,6 @@ namespace ng {
 namespace {
 
 constexpr const char* kCodecNames[] = {"f32", "bf16", "f16", "int8", "int4"};
-
-// A capacity that every store can plan for: support is asked before the prompts are known.
-constexpr RunNeeds kSmallestRun = {1, 1};
 
 absl::string_view ToView(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -268,10 +265,11 @@ absl::StatusOr<CachePlan> Assembly::PlanCacheFor(const CacheSpec& spec) const {
   const LoadedPlugin& plugin = selection.cache;
   const std::vector<OptionValue> values = config().PluginValues("cache", plugin.descriptor->name);
   NG_ASSIGN_OR_RETURN(const CachePlan plan, PlanCache(plugin, Context(values), spec));
-  NG_RETURN_IF_ERROR(GuardPlugin(selection.attention, [&] {
-    return attention->Supports(AttentionSpecOf(model.spec),
-                               {plan.layout, spec.codec_k, spec.codec_v});
-  }));
+  for (size_t layer = 0; layer < attention_specs.size(); ++layer) {
+    const AttentionSpec& asked = attention_specs[layer];
+    if (static_cast<size_t>(asked.layer) != layer) continue;  // as a layer before it
+    NG_RETURN_IF_ERROR(attention->Supports(asked, {plan.layout, spec.codec_k, spec.codec_v}));
+  }
   return plan;
 }
 
@@ -295,9 +293,27 @@ CacheSpec Assembly::CacheSpecFor(const RunNeeds& needs) const {
   return spec;
 }
 
-absl::Status Assembly::CheckCacheRuns() const {
-  CacheSpec spec = CacheSpecFor(kSmallestRun);
+int64_t Assembly::bounding_window() const {
+  const bool sees_through_it =
+      std::ranges::any_of(attention_specs, [](const auto& spec) { return spec.window != 0; });
+  return sees_through_it ? 0 : model.spec.window;
+}
+
+absl::Status Assembly::ChooseAttentionSpecs() {
+  attention_specs = AttentionSpecsOf(model.spec, /*with_window=*/true);
+  if (model.spec.window == 0 || PlanCacheFor(SmallestCache()).ok()) return CheckCacheRuns();
+  attention_specs = AttentionSpecsOf(model.spec, /*with_window=*/false);
+  return CheckCacheRuns();
+}
+
+CacheSpec Assembly::SmallestCache() const {
+  CacheSpec spec = CacheSpecFor({1, 1});
   spec.max_tokens = spec.max_sequences = 1;
+  return spec;
+}
+
+absl::Status Assembly::CheckCacheRuns() const {
+  CacheSpec spec = SmallestCache();
   absl::Status status = PlanCacheFor(spec).status();
   if (status.ok()) return status;
   const std::string asked = absl::StrCat("keys ", ToView(CodecName(spec.codec_k)), ", values ",
@@ -347,7 +363,7 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   const std::vector<OptionValue> values =
       config.PluginValues("attention", attention.descriptor->name);
   NG_ASSIGN_OR_RETURN(assembly->attention, CreateAttention(attention, assembly->Context(values)));
-  NG_RETURN_IF_ERROR(assembly->CheckCacheRuns());
+  NG_RETURN_IF_ERROR(assembly->ChooseAttentionSpecs());
   NG_RETURN_IF_ERROR(CreateSamplerChain(*assembly));
   assembly->unused_sampling = UnusedSampling(assembly->model, config);
   WarnOfUnusedOptions(*assembly);

@@ -69,6 +69,8 @@ struct Assembly {
   std::unique_ptr<PartFactory> parts;         // what plugins make parts of other plugins with
   std::vector<uint8_t> special;               // [vocab_size]: 1 for what is no plain token
   std::unique_ptr<AttentionBackend> attention;
+  // What each layer asks of it. [n_layers]
+  std::vector<AttentionSpec> attention_specs;
   std::unique_ptr<SamplerChain> chain;
   // "generation_config.json's temperature 0.6, top_p 0.9 are not used"; empty: the chain does what
   // the model suggests, or it suggests nothing.
@@ -81,12 +83,23 @@ struct Assembly {
   // at a time then; else the largest number there is.
   bool Recomputes() const;
   int64_t Window() const;
+  // The model's sliding window where the backend does not implement it: a run must end within it.
+  // 0: no such bound.
+  int64_t bounding_window() const;
   // The cache's spec for a run with these needs.
   CacheSpec CacheSpecFor(const RunNeeds& needs) const;
   // What the cache would reserve, with the backend's consent to read it. Errors: PluginError,
   // LimitError.
   absl::StatusOr<CachePlan> PlanCacheFor(const CacheSpec& spec) const;
-  // Whether cache and backend can run the codecs at all. Errors: PluginError, with those they can.
+  // Decides what layers ask of the backend: the model's sliding window too where the backend
+  // accepts it over this cache. Errors: PluginError where cache and backend cannot run the codecs,
+  // with those that they can.
+  absl::Status ChooseAttentionSpecs();
+
+ private:
+  // One that every store can plan for: support is asked before the prompts are known.
+  CacheSpec SmallestCache() const;
+  // Whether cache and backend can run the codecs at all.
   absl::Status CheckCacheRuns() const;
 };
 

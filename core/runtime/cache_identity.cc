@@ -26,8 +26,8 @@ void AppendScalars(std::string* out, const Scalars&... values) {
 std::string SpecBytes(const ModelSpec& spec) {
   const auto& [family, shape, width, ffn_width, norm, norm_placement, norm_eps, position,
                rope_pairing, rope_theta, rope_scaling, rope_factors, activation, window,
-               last_without_position, norm_affine, norm_bias, qk_norm, qkv_bias, attn_out_bias,
-               mlp_bias, tied_head] = spec;
+               full_layers, last_without_position, norm_affine, norm_bias, qk_norm, qkv_bias,
+               attn_out_bias, mlp_bias, tied_head] = spec;
   const auto& [n_layers, n_heads, n_kv_heads, head_dim, vocab_size, max_positions] = shape;
   const auto& [kind, factor, low_freq_factor, high_freq_factor, original_positions] = rope_scaling;
   std::string bytes = family;
@@ -35,6 +35,7 @@ std::string SpecBytes(const ModelSpec& spec) {
   AppendScalars(&bytes, width, ffn_width, norm, norm_placement, norm_eps, position, rope_pairing,
                 rope_theta, rope_factors, activation, window, last_without_position, norm_affine,
                 norm_bias, qk_norm, qkv_bias, attn_out_bias, mlp_bias, tied_head);
+  for (const bool full : full_layers) AppendScalars(&bytes, full);
   AppendScalars(&bytes, kind, factor, low_freq_factor, high_freq_factor, original_positions);
   return bytes;
 }

@@ -13,7 +13,9 @@
 //                matrix is held as, and of all bytes of all tensors that it uses, as they are read
 //
 // What does not change a bit is not among them: threads, chunks, the batch, the store and its
-// pages, the sampler, the names of tensors and files.
+// pages, the sampler, the names of tensors and files. Nor is it among them whether attention sees
+// through the model's sliding window or the run must end within it: within it both give the same
+// bits, and a file that goes beyond it is refused where a run must not.
 #ifndef NG_CORE_RUNTIME_CACHE_IDENTITY_H_
 #define NG_CORE_RUNTIME_CACHE_IDENTITY_H_
 

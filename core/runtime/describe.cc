@@ -1,5 +1,6 @@
 #include "core/runtime/describe.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -113,15 +114,27 @@ const char* ActivationTitle(Activation activation) {
   return "unknown";
 }
 
+// The sliding window, where it is, and what a run that is longer meets.
+std::string Window(const Assembly& assembly) {
+  const ModelSpec& model = assembly.model.spec;
+  std::string text = absl::StrCat("sliding window ", model.window);
+  if (const auto n_full = std::ranges::count(model.full_layers, true); n_full > 0) {
+    absl::StrAppend(&text, " in ", model.shape.n_layers - n_full, " of ", model.shape.n_layers,
+                    " layers");
+  }
+  return text + (assembly.bounding_window() > 0 ? ", which a run must end within" : "");
+}
+
 // What this model's decoder is made of.
-std::string Variants(const ModelSpec& model) {
+std::string Variants(const Assembly& assembly) {
+  const ModelSpec& model = assembly.model.spec;
   std::vector<std::string> parts = {
       absl::StrCat(model.norm == NormKind::kRmsNorm ? "rms norm" : "layer norm",
                    model.norm_placement == NormPlacement::kPre ? " before" : " after",
                    " each block", model.norm_affine ? "" : " without weights", ", eps ",
                    model.norm_eps),
       Position(model), ActivationTitle(model.activation)};
-  if (model.window > 0) parts.push_back(absl::StrCat("sliding window ", model.window));
+  if (model.window > 0) parts.push_back(Window(assembly));
   if (model.qk_norm) parts.emplace_back("norms of q and k heads");
   std::vector<std::string> biases;
   if (model.norm_bias) biases.emplace_back("norms");
@@ -188,7 +201,7 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
                   model.shape.n_kv_heads, ", head_dim ", model.shape.head_dim, ", width ",
                   model.width, ", ffn ", model.ffn_width, ", vocabulary ", model.shape.vocab_size,
                   ", T_max ", model.context(), ", weights held as ", HeldAs(assembly.weight_types),
-                  "\n  ", Variants(model), "\n");
+                  "\n  ", Variants(assembly), "\n");
   for (const TensorBinding& binding : assembly.model.bindings) {
     const std::string layer = binding.layer < 0 ? "" : absl::StrCat("layer ", binding.layer, " ");
     const std::string part = binding.n_parts == 1 ? "" : absl::StrCat("part ", binding.part, ": ");

@@ -177,15 +177,16 @@ absl::Status Engine::Impl::Load(const RunNeeds& needs) {
     snapshots_ = std::make_unique<CacheSnapshots>(
         *cache_, plugin, spec.n_layers, CacheIdentity(*assembly_, weights.hash), options_.stop);
   }
+  NG_ASSIGN_OR_RETURN(LayerAttention attention,
+                      LayerAttention::Make(*assembly_->attention, assembly_->attention_specs));
   DecoderParts parts;
   parts.executor = assembly_->executor.get();
   parts.kernels = &Kernels(assembly_->isa);
-  parts.attention = assembly_->attention.get();
   parts.cache = cache_.get();
   parts.max_tokens = spec.max_tokens;
-  parts.attention_plugin = &assembly_->selection.attention;
   parts.cache_plugin = &plugin;
-  decoder_ = std::make_unique<Decoder>(assembly_->model.spec, std::move(weights), parts);
+  decoder_ = std::make_unique<Decoder>(assembly_->model.spec, std::move(weights),
+                                       std::move(attention), parts);
   max_sequences_ = spec.max_sequences;
   cost_ = plan.step;
   load_s_ += SecondsSince(start);
@@ -261,7 +262,7 @@ absl::StatusOr<StepLogits> Engine::Impl::Extend(std::span<const SequenceId> sequ
     NG_RETURN_IF_ERROR(CheckPrompt(shape(), tokens[i]));
     const auto n_tokens = static_cast<int64_t>(tokens[i].size());
     if (t_max > 0) NG_RETURN_IF_ERROR(CheckCap(length + n_tokens, 0, t_max, "T_max"));
-    NG_RETURN_IF_ERROR(CheckWindow(spec(), length + n_tokens, 0));
+    NG_RETURN_IF_ERROR(CheckWindow(*assembly_, length + n_tokens, 0));
     step.push_back({sequences[i], length, tokens[i], rows == LogitRows::kAll ? n_tokens : 1});
   }
   return Feed(step);
@@ -496,7 +497,7 @@ absl::StatusOr<StepLogits> Engine::DecodeStep(std::span<const SequenceId> sequen
         return LimitError(absl::StrCat("exceeded T_max during generation: t=", length,
                                        " must be < T_max=", t_max));
       }
-      NG_RETURN_IF_ERROR(CheckWindow(impl_->spec(), length + 1, 0));
+      NG_RETURN_IF_ERROR(CheckWindow(impl_->assembly(), length + 1, 0));
       if (length >= capacity) {
         return LimitError(
             absl::StrCat("cache overflow: t=", length, " must be < capacity=", capacity));

@@ -56,13 +56,6 @@ absl::Status CheckCap(int64_t prompt_len, int64_t max_new_tokens, int64_t limit,
                                  "; lower run.max_new_tokens to ", limit - prompt_len));
 }
 
-absl::Status CheckWindow(const ModelSpec& spec, int64_t prompt_len, int64_t max_new_tokens) {
-  if (spec.window == 0) return absl::OkStatus();
-  return Annotate(CheckCap(prompt_len, max_new_tokens, spec.window, "sliding_window"),
-                  "no attention backend implements the model's sliding window, a run must end "
-                  "within it: ");
-}
-
 // A request between admission and retirement.
 struct GenerateLoop::Active {
   int index = 0;  // of its request

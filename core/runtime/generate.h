@@ -53,10 +53,6 @@ struct GenerateSettings {
 absl::Status CheckCap(int64_t prompt_len, int64_t max_new_tokens, int64_t limit,
                       std::string_view limit_name);
 
-// No attention backend looks through a window yet: a run must end within it, where it is as good as
-// none. Errors: LimitError with all numbers.
-absl::Status CheckWindow(const ModelSpec& spec, int64_t prompt_len, int64_t max_new_tokens);
-
 class GenerateLoop {
  public:
   // `model` and `chain` must outlive the loop.

@@ -20,13 +20,13 @@ absl::Status CheckCaps(const Assembly& assembly, const GenerateRequest& request)
   if (assembly.Recomputes()) {
     NG_RETURN_IF_ERROR(CheckCap(prompt_len, request.max_new_tokens, kMostTokens, "tokens"));
     // No query sees more keys than are fed at a time.
-    if (spec.window >= assembly.Window()) return absl::OkStatus();
-    return CheckWindow(spec, prompt_len, request.max_new_tokens);
+    if (assembly.bounding_window() >= assembly.Window()) return absl::OkStatus();
+    return CheckWindow(assembly, prompt_len, request.max_new_tokens);
   }
   if (spec.context() > 0) {
     NG_RETURN_IF_ERROR(CheckCap(prompt_len, request.max_new_tokens, spec.context(), "T_max"));
   }
-  NG_RETURN_IF_ERROR(CheckWindow(spec, prompt_len, request.max_new_tokens));
+  NG_RETURN_IF_ERROR(CheckWindow(assembly, prompt_len, request.max_new_tokens));
   const int64_t max_tokens = assembly.config().Int("cache.max_tokens");
   if (max_tokens == 0) return absl::OkStatus();
   return CheckCap(prompt_len, request.max_new_tokens, max_tokens, "cache tokens");
@@ -63,7 +63,7 @@ PromptLimit LimitOfPrompts(const Assembly& assembly) {
   if (assembly.Recomputes()) return smallest;
   const ModelSpec& spec = assembly.model.spec;
   const PromptLimit limits[] = {{spec.context(), "T_max"},
-                                {spec.window, "sliding_window"},
+                                {assembly.bounding_window(), "sliding_window"},
                                 {assembly.config().Int("cache.max_tokens"), "cache tokens"}};
   for (const PromptLimit& limit : limits) {
     if (limit.tokens > 0 && limit.tokens < smallest.tokens) smallest = limit;
@@ -77,6 +77,15 @@ absl::Status CheckPromptLength(const PromptLimit& limit, size_t n_tokens) {
   return LimitError(absl::StrCat("prompt length exceeds ", name, ": the prompt has more than ",
                                  limit.most(), " tokens, ", limit.tokens, " ", name,
                                  " are the most that it may have"));
+}
+
+absl::Status CheckWindow(const Assembly& assembly, int64_t prompt_len, int64_t max_new_tokens) {
+  const int64_t window = assembly.bounding_window();
+  if (window == 0) return absl::OkStatus();
+  return Annotate(CheckCap(prompt_len, max_new_tokens, window, "sliding_window"),
+                  absl::StrCat("attention '", assembly.selection.attention.descriptor->name,
+                               "' does not implement the model's sliding window, a run must end "
+                               "within it: "));
 }
 
 absl::Status CheckIds(const ModelShape& shape, std::span<const int32_t> ids) {

@@ -18,6 +18,10 @@ namespace ng {
 absl::Status CheckIds(const ModelShape& shape, std::span<const int32_t> ids);
 absl::Status CheckPrompt(const ModelShape& shape, std::span<const int32_t> ids);
 
+// Where the attention backend does not implement the model's sliding window, a run must end within
+// it, where it is as good as none. Errors: LimitError with all numbers.
+absl::Status CheckWindow(const Assembly& assembly, int64_t prompt_len, int64_t max_new_tokens);
+
 // The smallest of the limits on a prompt's tokens, and its name as errors have it.
 struct PromptLimit {
   int64_t tokens;

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/formats/checked.h"
-#include "core/model/decoder.h"
+#include "core/model/layer_attention.h"
 #include "core/model/step_sizes.h"
 #include "core/model/weight_sizes.h"
 #include "core/runtime/plan_remedy.h"
@@ -31,19 +31,18 @@ Feeding LargestFeeding(const Config& config, const PlanChoices& choices, const R
 }
 
 // What the attention backend wants for a step in which each sequence gets `n_tokens` that end at
-// `end`: its scratch and its items.
+// `end`: its scratch and its plans.
 absl::StatusOr<int64_t> AttentionBytes(const Assembly& assembly, int n_sequences, int64_t n_tokens,
                                        int64_t end) {
   std::vector<SequenceRows> rows;
   for (int i = 0; i < n_sequences; ++i) {
     rows.push_back({static_cast<SequenceId>(i), end - n_tokens, n_tokens, i * n_tokens});
   }
-  AttentionPlan plan;
-  NG_RETURN_IF_ERROR(GuardPlugin(assembly.selection.attention, [&] {
-    return assembly.attention->Plan(AttentionSpecOf(assembly.model.spec), rows, &plan);
-  }));
-  const auto items = static_cast<int64_t>(plan.items.capacity() * sizeof(AttentionItem));
-  return SaturatingAdd(SaturatingMul(plan.scratch_floats, sizeof(float)), items);
+  NG_ASSIGN_OR_RETURN(LayerAttention attention,
+                      LayerAttention::Make(*assembly.attention, assembly.attention_specs));
+  NG_RETURN_IF_ERROR(attention.Plan(rows));
+  return SaturatingAdd(SaturatingMul(attention.scratch_floats(), sizeof(float)),
+                       attention.plan_bytes());
 }
 
 // Tokens that the cache has room for: a step feeds no more rows.

@@ -20,14 +20,16 @@ namespace {
 
 constexpr int kMostRuns = 5;
 
-class DecodeAllocations : public testing::TestWithParam<std::tuple<const char*, const char*, int>> {
+class DecodeAllocations
+    : public testing::TestWithParam<std::tuple<const char*, const char*, const char*, int>> {
  protected:
   void SetUp() override { test::TinyNiels().WriteTo(dir_.path()); }
 
   std::unique_ptr<Engine> Load(const RunNeeds& needs, const std::string& chain) {
-    const auto& [cache, codec, threads] = GetParam();
+    const auto& [attention, cache, codec, threads] = GetParam();
     EngineOptions options;
     options.overrides = {"model.path=" + dir_.path(),
+                         std::string("attention.name=") + attention,
                          std::string("cache.name=") + cache,
                          "cache.paged.page_tokens=16",
                          std::string("cache.codec=") + codec,
@@ -90,9 +92,14 @@ TEST_P(DecodeAllocations, DoNotGrowWithTheTokensOfGenerate) {
 }
 
 INSTANTIATE_TEST_SUITE_P(StoresCodecsAndThreads, DecodeAllocations,
-                         testing::Combine(testing::Values("contiguous", "paged"),
+                         testing::Combine(testing::Values("flash"),
+                                          testing::Values("contiguous", "paged"),
                                           testing::Values("f32", "bf16", "f16", "int4"),
                                           testing::Values(1, 2)));
+INSTANTIATE_TEST_SUITE_P(Reference, DecodeAllocations,
+                         testing::Combine(testing::Values("reference"),
+                                          testing::Values("contiguous"), testing::Values("int8"),
+                                          testing::Values(2)));
 
 TEST(CountingAllocator, CountsNewAndMalloc) {
   const int64_t before = test::n_allocations;

@@ -95,6 +95,12 @@ class Attention {
     q_ = RandomFloats(n_queries * width);
     out_.resize(q_.size());
     const std::array<int64_t, 3> extent = {n_queries, shape.n_heads, shape.head_dim};
+    const AttentionSpec asked{.n_heads = shape_.n_heads,
+                              .n_kv_heads = shape_.n_kv_heads,
+                              .head_dim = shape_.head_dim,
+                              .v_head_dim = shape_.head_dim,
+                              .scale = 1.0F / std::sqrt(static_cast<float>(shape_.head_dim))};
+    plan_ = backend_->NewPlan(asked).value();
     run_.q = {q_.data(), extent};
     run_.out = {out_.data(), extent};
     rows_ = {.sequence = sequence_,
@@ -105,21 +111,18 @@ class Attention {
 
   // As the engine does it for a step: one plan, then a layer.
   void RunLayer() {
-    const AttentionSpec spec{.n_heads = shape_.n_heads,
-                             .n_kv_heads = shape_.n_kv_heads,
-                             .head_dim = shape_.head_dim,
-                             .scale = 1.0F / std::sqrt(static_cast<float>(shape_.head_dim)),
-                             .needs = {}};
-    if (layer_ == 0) Check(backend_->Plan(spec, {&rows_, 1}, &plan_));
-    const auto n_floats = static_cast<size_t>(plan_.scratch_floats);
+    if (layer_ == 0) Check(backend_->Plan({&rows_, 1}, *plan_));
+    const auto n_floats = static_cast<size_t>(plan_->scratch_floats);
     if (scratch_.size() < n_floats + 16) scratch_.resize(n_floats + 16);
     void* aligned = scratch_.data();
     size_t space = scratch_.size() * sizeof(float);
     std::align(64, n_floats * sizeof(float), aligned, space);
     run_.scratch = {static_cast<float*>(aligned), n_floats};
     const KvView view = store_->View(layer_, sequence_, shape_.length);
+    run_.layer = layer_;
+    run_.rows = {&rows_, 1};
     run_.views = {&view, 1};
-    Check(backend_->Run(plan_, run_));
+    Check(backend_->Run(*plan_, run_));
     layer_ = (layer_ + 1) % n_layers_;
   }
 
@@ -149,7 +152,7 @@ class Attention {
   int layer_ = 0;
   std::vector<float> q_, out_;  // [n_queries, n_heads, head_dim]
   std::vector<float> scratch_;
-  AttentionPlan plan_;
+  std::unique_ptr<AttentionPlan> plan_;
   AttentionRun run_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "core/runtime/executor.h"
@@ -39,7 +40,66 @@ std::vector<AttentionCase> Cases() {
   return cases;
 }
 
-// The last positions of every sequence and some before, on every head in turn.
+// What a backend that lists the feature must do.
+struct FeatureCase {
+  std::string_view feature;
+  AttentionCase asked;
+};
+std::vector<FeatureCase> FeatureCases() {
+  const AttentionCase plain{.n_heads = 4, .n_kv_heads = 2, .head_dim = 6, .lengths = {40, 9}};
+  std::vector<FeatureCase> cases;
+  for (const int64_t window : {1, 5, 64}) {
+    cases.push_back({kFeatureWindow, plain});
+    cases.back().asked.window = window;
+    if (window > 40) cases.back().asked.lengths = {270};
+  }
+  cases.push_back({kFeatureSoftCap, plain});
+  cases.back().asked.soft_cap = 0.75F;
+  cases.push_back({kFeatureSinks, plain});
+  cases.back().asked.sinks = {-1.5F, 0.0F, 3.0F, 30.0F};
+  cases.push_back({kFeatureAlibi, plain});
+  cases.back().asked.alibi_slopes = {0.25F, 0.0625F, 0.0F, 1.0F};
+  cases.push_back({kFeatureQueryTemperature, plain});
+  cases.back().asked.query_temperature = {.coefficient = 0.5, .length = 8, .offset = 1};
+  cases.push_back({kFeatureQueryTemperature, plain});
+  cases.back().asked.query_temperature = {.coefficient = 0.1, .length = 16, .offset = 0};
+  cases.push_back({kFeatureVHeadDim, plain});
+  cases.back().asked.v_head_dim = 4;
+  for (size_t i = 0; i < cases.size(); ++i) cases[i].asked.seed = static_cast<uint32_t>(100 + i);
+  return cases;
+}
+
+// As ScatteredStore, but CopyRow gives the first elements of a row of V only.
+class NarrowValues final : public ScatteredStore {
+ public:
+  NarrowValues(const CacheSpec& spec, int v_head_dim)
+      : ScatteredStore(spec), v_head_dim_(v_head_dim) {}
+
+  void CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
+               float* out) const override {
+    if (part == KvPart::kKey) return ScatteredStore::CopyRow(part, view, token, kv_head, out);
+    std::vector<float> row(static_cast<size_t>(spec_.head_dim));
+    ScatteredStore::CopyRow(part, view, token, kv_head, row.data());
+    std::copy_n(row.begin(), v_head_dim_, out);
+  }
+
+ private:
+  const int v_head_dim_;
+};
+
+MakeCache StoreFor(const AttentionCase& c) {
+  if (c.v_head_dim == 0) return ScatteredStore::Create;
+  return [n = c.v_head_dim](const PluginContext&,
+                            const CacheSpec& spec) -> absl::StatusOr<std::unique_ptr<CacheStore>> {
+    return std::make_unique<NarrowValues>(spec, n);
+  };
+}
+
+bool Lists(std::span<const std::string_view> names, std::string_view name) {
+  return std::ranges::count(names, name) != 0;
+}
+
+// The last positions of every sequence and some before, on every head in turn; one of them twice.
 std::vector<CaptureRequest> Requests(const AttentionCase& c) {
   std::vector<CaptureRequest> requests;
   for (size_t s = 0; s < c.lengths.size(); ++s) {
@@ -50,6 +110,7 @@ std::vector<CaptureRequest> Requests(const AttentionCase& c) {
                           .head = static_cast<int>(requests.size()) % c.n_heads});
     }
   }
+  requests.push_back(requests.front());
   return requests;
 }
 
@@ -59,9 +120,15 @@ class Suite {
       : make_(make), options_(options) {}
 
   std::vector<std::string> Run() {
-    CheckRefusals();
+    CheckListsAndRefusals();
     const std::vector<AttentionCase> cases = Cases();
     for (size_t i = 0; i < cases.size(); ++i) CheckCase(cases[i], /*may_refuse=*/i > 0);
+    for (const FeatureCase& c : FeatureCases()) {
+      // Of a narrower V there is nothing but rows to read.
+      const bool readable = c.feature != kFeatureVHeadDim || reads_any_;
+      if (readable && Lists(features_, c.feature)) CheckCase(c.asked, /*may_refuse=*/false);
+    }
+    if (Lists(features_, kFeatureAttended)) CheckAttended();
     return failures_;
   }
 
@@ -73,28 +140,22 @@ class Suite {
     PluginContext context;
     context.executor = executor;
     context.isa = options_.isa;
-    auto rig = AttentionRig::Make(c, make_, ScatteredStore::Create, context);
+    auto rig = AttentionRig::Make(c, make_, StoreFor(c), context);
     if (rig.ok()) return *std::move(rig);
     if (!may_refuse) Fail(c.Describe() + ": " + std::string(rig.status().message()));
     return nullptr;
   }
 
-  void CheckRefusals() {
+  void CheckListsAndRefusals() {
     const auto executor = MakeExecutor(1);
     const AttentionCase plain = Cases().front();
     const auto rig = MakeRig(plain, executor.get(), /*may_refuse=*/false);
     if (rig == nullptr) return;
     AttentionBackend& backend = rig->backend();
-    AttentionSpec spec = plain.Spec();
-    constexpr std::string_view kNeeds[] = {"a need that nobody has"};
-    spec.needs = kNeeds;
-    if (backend.Supports(spec, {.layout = kLayoutTiles16}).ok()) {
-      Fail("accepts an unknown need");
-    }
-    bool reads_any = false;
-    for (const std::string_view layout : backend.layouts()) reads_any |= layout == kLayoutAny;
+    features_.assign(backend.features().begin(), backend.features().end());
+    reads_any_ = Lists(backend.layouts(), kLayoutAny);
     if (backend.layouts().empty()) Fail("lists no layout");
-    if (!reads_any && backend.Supports(plain.Spec(), {.layout = "no such layout"}).ok()) {
+    if (!reads_any_ && backend.Supports(plain.Spec(), {.layout = "no such layout"}).ok()) {
       Fail("accepts an unknown layout");
     }
   }
@@ -117,7 +178,8 @@ class Suite {
     if (!Expect(c, "capture", captured.status())) return;
     Expect(c, "capture changes the output", FindBitDifference(captured->out, whole->out));
     Expect(c, "captured rows", FindDifference(captured->captured, model.captured, Tolerance(c)));
-    for (const auto& row : captured->captured) CheckSum(c, row);
+    // A sink takes a share that is not in the row.
+    for (const auto& row : captured->captured) CheckSum(c, row, c.sinks.empty() ? 1.0 : 0.0);
 
     const auto tokens = rig->Run(data, TokenSteps(c), requests);
     if (!Expect(c, "one token a step", tokens.status())) return;
@@ -145,6 +207,31 @@ class Suite {
            FindBitDifference(last->captured, captured->captured));
   }
 
+  // What the queries of all steps attended to, whatever the threads; and the same output.
+  void CheckAttended() {
+    const AttentionCase c = FeatureCases().front().asked;  // a window, if the backend knows it
+    AttentionCase asked = c;
+    if (!Lists(features_, kFeatureWindow)) asked.window = 0;
+    const auto one = MakeExecutor(1);
+    const auto three = MakeExecutor(3);
+    const auto rig = MakeRig(asked, one.get(), /*may_refuse=*/false);
+    const auto threaded = MakeRig(asked, three.get(), /*may_refuse=*/false);
+    if (rig == nullptr || threaded == nullptr) return;
+    const auto data = MakeData(asked);
+    const AttentionResult model = ModelAttention(asked, data);
+    const auto whole = rig->Run(data, WholeSteps(asked), {}, /*attended=*/true);
+    if (!Expect(asked, "attended", whole.status())) return;
+    Expect(asked, "attended", FindDifference(whole->attended, model.attended, kSumTolerance));
+    Expect(asked, "output beside attended", FindDifference(whole->out, model.out, Tolerance(c)));
+    const auto again = threaded->Run(data, WholeSteps(asked), {}, /*attended=*/true);
+    if (!Expect(asked, "attended, three threads", again.status())) return;
+    Expect(asked, "attended, three threads", FindBitDifference(again->attended, whole->attended));
+    const auto tokens = threaded->Run(data, TokenSteps(asked), {}, /*attended=*/true);
+    if (!Expect(asked, "attended, one token a step", tokens.status())) return;
+    Expect(asked, "attended, one token a step",
+           FindDifference(tokens->attended, model.attended, kSumTolerance));
+  }
+
   // Other sequences in the same store: nothing may be left over from those before.
   void CheckReuse(const AttentionCase& c, AttentionRig* rig) {
     AttentionCase other = c;
@@ -163,7 +250,7 @@ class Suite {
                      ints ? options_.int_tolerance : 0.0F});
   }
 
-  void CheckSum(const AttentionCase& c, const std::vector<float>& row) {
+  void CheckSum(const AttentionCase& c, const std::vector<float>& row, double least) {
     double sum = 0.0;
     bool in_range = true;
     for (const float p : row) {
@@ -171,7 +258,7 @@ class Suite {
       sum += p;
     }
     if (!in_range) Fail(c.Describe() + ": a captured probability is outside [0, 1]");
-    if (!(std::fabs(sum - 1.0) <= kSumTolerance)) {
+    if (!(sum >= least - kSumTolerance && sum <= 1.0 + kSumTolerance)) {
       Fail(c.Describe() + ": captured row adds to " + std::to_string(sum));
     }
   }
@@ -186,6 +273,8 @@ class Suite {
 
   const MakeAttention& make_;
   const AttentionConformanceOptions options_;
+  std::vector<std::string_view> features_;
+  bool reads_any_ = false;
   std::vector<std::string> failures_;
 };
 

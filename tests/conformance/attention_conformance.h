@@ -1,8 +1,9 @@
 // What every attention plugin must do, as a list of what it does not.
 //
 // Runs a backend over a scattered store whose unwritten bytes are NaN and holds it against the
-// formula in double (values, captured rows) and against itself (bits, over chunks, batches and
-// threads). tests/conformance/attention_conformance_test.cc shows which faults are found.
+// formula in double (values, captured rows, every feature that it lists) and against itself (bits,
+// over chunks, batches and threads). tests/conformance/attention_conformance_test.cc shows which
+// faults are found.
 #ifndef NG_TESTS_CONFORMANCE_ATTENTION_CONFORMANCE_H_
 #define NG_TESTS_CONFORMANCE_ATTENTION_CONFORMANCE_H_
 

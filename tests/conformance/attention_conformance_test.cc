@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tests/conformance/tiles16.h"
+#include "tests/sdk/example/one_pass.h"
 
 namespace ng {
 namespace {
@@ -35,11 +36,13 @@ enum class Fault {
   kMergesALoneQuerysKeysBackwards,
   kDropsALoneQuerysLastKeys,
   kLooksAtOtherSequence,
-  kAcceptsEveryNeed,
   kAcceptsEveryLayout,
   kCapturesRawScores,
   kCapturesAnotherHead,
   kCapturingChangesOutput,
+  kFillsOneOfTwoEqualCaptures,
+  kListsAWindowAndLooksBeyond,
+  kListsAttendedAndForgetsAHead,
 };
 
 constexpr std::array<std::string_view, 1> kLayouts = {kLayoutTiles16};
@@ -51,25 +54,29 @@ class FaultyAttention : public AttentionBackend {
 
   std::span<const std::string_view> layouts() const override { return kLayouts; }
 
-  absl::Status Supports(const AttentionSpec& spec, const CacheFormat& format) const override {
-    if (!spec.needs.empty() && fault_ != Fault::kAcceptsEveryNeed) return PluginError("need");
+  absl::Status Supports(const AttentionSpec& /*spec*/, const CacheFormat& format) const override {
     if (format.layout != kLayoutTiles16 && fault_ != Fault::kAcceptsEveryLayout) {
       return PluginError("layout");
     }
     return absl::OkStatus();
   }
 
-  absl::Status Plan(const AttentionSpec& spec, std::span<const SequenceRows> rows,
-                    AttentionPlan* plan) override {
-    plan->spec = spec;
-    plan->rows = rows;
-    plan->scratch_floats = 0;
+  std::span<const std::string_view> features() const override {
+    if (fault_ == Fault::kListsAWindowAndLooksBeyond) return {&kFeatureWindow, 1};
+    if (fault_ == Fault::kListsAttendedAndForgetsAHead) return {&kFeatureAttended, 1};
+    return {};
+  }
+
+  absl::StatusOr<std::unique_ptr<AttentionPlan>> NewPlan(const AttentionSpec& spec) override {
+    return std::make_unique<AttentionPlan>(spec);
+  }
+  absl::Status Plan(std::span<const SequenceRows> /*rows*/, AttentionPlan& /*plan*/) override {
     return absl::OkStatus();
   }
 
   absl::Status Run(const AttentionPlan& plan, const AttentionRun& run) override {
-    for (size_t s = 0; s < plan.rows.size(); ++s) {
-      for (int64_t t = 0; t < plan.rows[s].n_tokens; ++t) {
+    for (size_t s = 0; s < run.rows.size(); ++s) {
+      for (int64_t t = 0; t < run.rows[s].n_tokens; ++t) {
         for (int head = 0; head < plan.spec.n_heads; ++head) RunRow(plan, run, s, t, head);
       }
     }
@@ -133,7 +140,7 @@ class FaultyAttention : public AttentionBackend {
   }
 
   void RunRow(const AttentionPlan& plan, const AttentionRun& run, size_t s, int64_t t, int head) {
-    const SequenceRows& rows = plan.rows[s];
+    const SequenceRows& rows = run.rows[s];
     const int64_t pos = rows.start_pos + t;
     const KvView view = ChooseView(run, s);
     const int kv_head = fault_ == Fault::kWrongHeadMap
@@ -167,11 +174,17 @@ class FaultyAttention : public AttentionBackend {
     if (fault_ == Fault::kCapturingChangesOutput && !run.captures.empty()) out[0] += 1e-6F;
     std::copy(out.begin(), out.end(), run.out.Row(rows.row_begin + t, head));
     const int captured_head = fault_ == Fault::kCapturesAnotherHead ? head ^ 1 : head;
+    if (!run.attended.empty() && head > 0) {
+      for (int64_t j = 0; j < n_keys; ++j) {
+        run.attended[s][static_cast<size_t>(j)] += w[static_cast<size_t>(j)];
+      }
+    }
     for (const ProbabilityRow& capture : run.captures) {
       if (capture.sequence != static_cast<int>(s) || capture.pos != pos) continue;
       if (capture.head != captured_head) continue;
       const auto& from = fault_ == Fault::kCapturesRawScores ? scores : w;
       std::copy_n(from.begin(), std::min(n_keys, pos + 1), capture.out);
+      if (fault_ == Fault::kFillsOneOfTwoEqualCaptures) break;
     }
   }
 
@@ -190,6 +203,14 @@ std::vector<std::string> Check(Fault fault) {
 
 TEST(AttentionConformance, PassesAPlainBackend) {
   EXPECT_THAT(Check(Fault::kNone), testing::IsEmpty());
+}
+
+TEST(AttentionConformance, PassesTheExample) {
+  const auto make =
+      [](const PluginContext& context) -> absl::StatusOr<std::unique_ptr<AttentionBackend>> {
+    return std::make_unique<ng_example::OnePass>(context.executor);
+  };
+  EXPECT_THAT(CheckAttention(make, {}), testing::IsEmpty());
 }
 
 struct Seeded {
@@ -217,11 +238,13 @@ INSTANTIATE_TEST_SUITE_P(
         Seeded{Fault::kMergesALoneQuerysKeysBackwards, "MergesALoneQuerysKeysBackwards"},
         Seeded{Fault::kDropsALoneQuerysLastKeys, "DropsALoneQuerysLastKeys"},
         Seeded{Fault::kLooksAtOtherSequence, "LooksAtOtherSequence"},
-        Seeded{Fault::kAcceptsEveryNeed, "AcceptsEveryNeed"},
         Seeded{Fault::kAcceptsEveryLayout, "AcceptsEveryLayout"},
         Seeded{Fault::kCapturesRawScores, "CapturesRawScores"},
         Seeded{Fault::kCapturesAnotherHead, "CapturesAnotherHead"},
-        Seeded{Fault::kCapturingChangesOutput, "CapturingChangesOutput"}),
+        Seeded{Fault::kCapturingChangesOutput, "CapturingChangesOutput"},
+        Seeded{Fault::kFillsOneOfTwoEqualCaptures, "FillsOneOfTwoEqualCaptures"},
+        Seeded{Fault::kListsAWindowAndLooksBeyond, "ListsAWindowAndLooksBeyond"},
+        Seeded{Fault::kListsAttendedAndForgetsAHead, "ListsAttendedAndForgetsAHead"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(AttentionConformance, ReportsABackendThatCannotBeMade) {

@@ -42,8 +42,13 @@ AttentionSpec AttentionCase::Spec() const {
   return {.n_heads = n_heads,
           .n_kv_heads = n_kv_heads,
           .head_dim = head_dim,
+          .v_head_dim = v_width(),
           .scale = 1.0F / std::sqrt(static_cast<float>(head_dim)),
-          .needs = {}};
+          .window = window,
+          .soft_cap = soft_cap,
+          .sinks = sinks,
+          .alibi_slopes = alibi_slopes,
+          .query_temperature = query_temperature};
 }
 
 std::string AttentionCase::Describe() const {
@@ -51,6 +56,12 @@ std::string AttentionCase::Describe() const {
   text << n_heads << '/' << n_kv_heads << " heads of " << head_dim << ", " << CodecName(codec_k)
        << '/' << CodecName(codec_v) << ", lengths";
   for (const int64_t length : lengths) text << ' ' << length;
+  if (v_head_dim != 0) text << ", v_head_dim " << v_head_dim;
+  if (window != 0) text << ", window " << window;
+  if (soft_cap != 0.0F) text << ", soft_cap " << soft_cap;
+  if (!sinks.empty()) text << ", sinks";
+  if (!alibi_slopes.empty()) text << ", alibi";
+  if (query_temperature.coefficient != 0.0) text << ", query_temperature";
   return text.str();
 }
 
@@ -116,7 +127,6 @@ struct AttentionRig::Progress {
   const std::vector<CaptureRequest>& captures;
   std::vector<SequenceId> ids = {};
   std::vector<int64_t> done = {};  // tokens of each sequence
-  AttentionPlan plan = {};
   std::vector<float> scratch = {};
   AttentionResult result = {};
 };
@@ -137,19 +147,24 @@ absl::StatusOr<std::unique_ptr<AttentionRig>> AttentionRig::Make(
   NG_ASSIGN_OR_RETURN(rig->store_, make_cache(context, spec));
   const CacheFormat format{
       .layout = rig->store_->plan().layout, .codec_k = c.codec_k, .codec_v = c.codec_v};
-  NG_RETURN_IF_ERROR(rig->backend_->Supports(c.Spec(), format));
+  const AttentionSpec asked = rig->case_.Spec();
+  NG_RETURN_IF_ERROR(rig->backend_->Supports(asked, format));
+  NG_ASSIGN_OR_RETURN(rig->plan_, rig->backend_->NewPlan(asked));
   return rig;
 }
 
 absl::StatusOr<AttentionResult> AttentionRig::Run(const std::vector<SequenceData>& data,
                                                   const std::vector<Step>& steps,
-                                                  const std::vector<CaptureRequest>& captures) {
+                                                  const std::vector<CaptureRequest>& captures,
+                                                  bool attended) {
   Progress progress{.data = data, .captures = captures};
   progress.done.resize(data.size());
   for (size_t s = 0; s < data.size(); ++s) {
     NG_ASSIGN_OR_RETURN(const SequenceId id, store_->Open(case_.lengths[s]));
     progress.ids.push_back(id);
-    progress.result.out.emplace_back(data[s].q.size());
+    const int64_t out_width = int64_t{case_.n_heads} * case_.v_width();
+    progress.result.out.emplace_back(static_cast<size_t>(case_.lengths[s] * out_width));
+    if (attended) progress.result.attended.emplace_back(static_cast<size_t>(case_.lengths[s]));
   }
   for (const CaptureRequest& request : captures) {
     progress.result.captured.emplace_back(static_cast<size_t>(request.pos + 1), -1.0F);
@@ -201,26 +216,39 @@ absl::Status AttentionRig::RunStep(const Step& step, Progress* p) {
   std::sort(wanted.begin(), wanted.end(), [](const ProbabilityRow& a, const ProbabilityRow& b) {
     return std::tie(a.sequence, a.pos, a.head) < std::tie(b.sequence, b.pos, b.head);
   });
-  NG_RETURN_IF_ERROR(backend_->Plan(case_.Spec(), rows, &p->plan));
+  NG_RETURN_IF_ERROR(backend_->Plan(rows, *plan_));
+  const auto scratch_floats = static_cast<size_t>(plan_->scratch_floats);
   // What was left in scratch must not matter.
-  p->scratch.assign(static_cast<size_t>(p->plan.scratch_floats) + 16,
-                    std::numeric_limits<float>::quiet_NaN());
+  p->scratch.assign(scratch_floats + 16, std::numeric_limits<float>::quiet_NaN());
   void* aligned = p->scratch.data();
   size_t space = p->scratch.size() * sizeof(float);
-  std::align(64, static_cast<size_t>(p->plan.scratch_floats) * sizeof(float), aligned, space);
-  std::vector<float> out(q.size(), std::numeric_limits<float>::quiet_NaN());
-  const AttentionRun run{
-      .q = {q.data(), {n_rows, case_.n_heads, case_.head_dim}},
-      .views = views,
-      .out = {out.data(), {n_rows, case_.n_heads, case_.head_dim}},
-      .scratch = {static_cast<float*>(aligned), static_cast<size_t>(p->plan.scratch_floats)},
-      .captures = wanted};
-  NG_RETURN_IF_ERROR(backend_->Run(p->plan, run));
+  std::align(64, scratch_floats * sizeof(float), aligned, space);
+  const int64_t out_width = int64_t{case_.n_heads} * case_.v_width();
+  std::vector<float> out(static_cast<size_t>(n_rows * out_width),
+                         std::numeric_limits<float>::quiet_NaN());
+  std::vector<std::vector<float>> masses;
+  std::vector<std::span<float>> attended;
+  if (!p->result.attended.empty()) {
+    for (const KvView& view : views) masses.emplace_back(static_cast<size_t>(view.length));
+    attended.assign(masses.begin(), masses.end());
+  }
+  const AttentionRun run{.layer = kLayer,
+                         .rows = rows,
+                         .q = {q.data(), {n_rows, case_.n_heads, case_.head_dim}},
+                         .views = views,
+                         .out = {out.data(), {n_rows, case_.n_heads, case_.v_width()}},
+                         .scratch = {static_cast<float*>(aligned), scratch_floats},
+                         .captures = wanted,
+                         .attended = attended};
+  NG_RETURN_IF_ERROR(backend_->Run(*plan_, run));
   NG_RETURN_IF_ERROR(store_->Commit(rows));
   for (size_t e = 0; e < rows.size(); ++e) {
     const auto s = static_cast<size_t>(step[e].sequence);
-    std::copy_n(out.begin() + rows[e].row_begin * q_width, rows[e].n_tokens * q_width,
-                p->result.out[s].begin() + p->done[s] * q_width);
+    std::copy_n(out.begin() + rows[e].row_begin * out_width, rows[e].n_tokens * out_width,
+                p->result.out[s].begin() + p->done[s] * out_width);
+    for (size_t j = 0; e < masses.size() && j < masses[e].size(); ++j) {
+      p->result.attended[s][j] += masses[e][j];
+    }
     p->done[s] += rows[e].n_tokens;
   }
   return absl::OkStatus();
@@ -228,21 +256,31 @@ absl::Status AttentionRig::RunStep(const Step& step, Progress* p) {
 
 namespace {
 
-// softmax(scale * q . k) over keys 0..pos of one query. keys: rounded [length, n_kv_heads,
-// head_dim]
+// The weights of keys 0..pos for one query, with all that the case asks for. keys: rounded [length,
+// n_kv_heads, head_dim]
 std::vector<double> ModelWeights(const AttentionCase& c, const std::vector<float>& q,
                                  const std::vector<float>& keys, int64_t pos, int head) {
   const int kv_head = head / (c.n_heads / c.n_kv_heads);
+  const auto h = static_cast<size_t>(head);
   const float* query = q.data() + (pos * c.n_heads + head) * c.head_dim;
   std::vector<double> w(static_cast<size_t>(pos + 1));
   for (int64_t j = 0; j <= pos; ++j) {
     const float* k = keys.data() + (j * c.n_kv_heads + kv_head) * c.head_dim;
     double dot = 0.0;
     for (int d = 0; d < c.head_dim; ++d) dot += double{query[d]} * k[d];
-    w[static_cast<size_t>(j)] = dot * c.Spec().scale;
+    double score = dot * c.Spec().scale;
+    if (const QueryTemperature& t = c.query_temperature; t.coefficient != 0.0) {
+      const double step = std::floor(static_cast<double>(pos + t.offset) / t.length);
+      score *= t.coefficient * std::log(step + 1.0) + 1.0;
+    }
+    if (c.soft_cap != 0.0F) score = std::tanh(score / c.soft_cap) * c.soft_cap;
+    if (!c.alibi_slopes.empty()) score += c.alibi_slopes[h] * static_cast<double>(j - pos);
+    if (c.window != 0 && j <= pos - c.window) score = -std::numeric_limits<double>::infinity();
+    w[static_cast<size_t>(j)] = score;
   }
-  const double max = *std::max_element(w.begin(), w.end());
-  double sum = 0.0;
+  const double sink = c.sinks.empty() ? -std::numeric_limits<double>::infinity() : c.sinks[h];
+  const double max = std::max(sink, *std::max_element(w.begin(), w.end()));
+  double sum = std::exp(sink - max);
   for (double& x : w) sum += x = std::exp(x - max);
   for (double& x : w) x /= sum;
   return w;
@@ -261,22 +299,26 @@ AttentionResult ModelAttention(const AttentionCase& c, const std::vector<Sequenc
     }
   }
   const auto dim = static_cast<size_t>(c.head_dim);
+  const auto v_dim = static_cast<size_t>(c.v_width());
   for (size_t s = 0; s < stored.size(); ++s) {
     std::vector<float> out;
+    std::vector<double> attended(static_cast<size_t>(c.lengths[s]));
     for (int64_t row = 0; row < c.lengths[s] * c.n_heads; ++row) {
       const int head = static_cast<int>(row % c.n_heads);
       const int kv_head = head / (c.n_heads / c.n_kv_heads);
       const auto w = ModelWeights(c, stored[s].q, stored[s].k, row / c.n_heads, head);
-      std::vector<double> sum(dim);
+      std::vector<double> sum(v_dim);
       for (size_t j = 0; j < w.size(); ++j) {
         const float* v =
             stored[s].v.data() +
             (j * static_cast<size_t>(c.n_kv_heads) + static_cast<size_t>(kv_head)) * dim;
-        for (size_t d = 0; d < dim; ++d) sum[d] += w[j] * v[d];
+        for (size_t d = 0; d < v_dim; ++d) sum[d] += w[j] * v[d];
+        attended[j] += w[j];
       }
       out.insert(out.end(), sum.begin(), sum.end());
     }
     result.out.push_back(std::move(out));
+    result.attended.emplace_back(attended.begin(), attended.end());
   }
   for (const CaptureRequest& request : captures) {
     const SequenceData& sequence = stored[static_cast<size_t>(request.sequence)];

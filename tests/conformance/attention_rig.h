@@ -32,10 +32,18 @@ struct AttentionCase {
   int head_dim = 1;
   Codec codec_k = Codec::kF32;
   Codec codec_v = Codec::kF32;
-  std::vector<int64_t> lengths;  // tokens of each sequence
+  std::vector<int64_t> lengths = {};  // tokens of each sequence
   uint32_t seed = 0;
+  // Features of the spec; what is 0 or empty is not asked for.
+  int v_head_dim = 0;  // below head_dim: of each row of V so many elements, by CopyRow only
+  int64_t window = 0;
+  float soft_cap = 0.0F;
+  std::vector<float> sinks = {};         // [n_heads]
+  std::vector<float> alibi_slopes = {};  // [n_heads]
+  QueryTemperature query_temperature = {};
 
-  AttentionSpec Spec() const;
+  int v_width() const { return v_head_dim == 0 ? head_dim : v_head_dim; }
+  AttentionSpec Spec() const;  // borrows from the case
   std::string Describe() const;
 };
 
@@ -69,8 +77,9 @@ struct CaptureRequest {
 };
 
 struct AttentionResult {
-  std::vector<std::vector<float>> out;       // [n_sequences][length, n_heads, head_dim]
+  std::vector<std::vector<float>> out;       // [n_sequences][length, n_heads, v_head_dim]
   std::vector<std::vector<float>> captured;  // [n_requests][pos + 1]
+  std::vector<std::vector<float>> attended;  // [n_sequences][length], where it was asked for
 };
 
 // A backend and a store made for one case, with the executor they share.
@@ -85,7 +94,8 @@ class AttentionRig {
   // Opens the sequences, runs the steps on a layer that is not the first, closes the sequences.
   absl::StatusOr<AttentionResult> Run(const std::vector<SequenceData>& data,
                                       const std::vector<Step>& steps,
-                                      const std::vector<CaptureRequest>& captures = {});
+                                      const std::vector<CaptureRequest>& captures = {},
+                                      bool attended = false);
 
   AttentionBackend& backend() { return *backend_; }
 
@@ -98,6 +108,7 @@ class AttentionRig {
   const AttentionCase case_;
   std::unique_ptr<CacheStore> store_;
   std::unique_ptr<AttentionBackend> backend_;
+  std::unique_ptr<AttentionPlan> plan_;
 };
 
 // The formula in double over rows rounded to the codec; owes nothing to any plugin.

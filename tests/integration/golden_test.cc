@@ -265,6 +265,16 @@ TEST_P(GoldenCase, CachesOfIntegersComeNearAndKeepTheirBits) {
   }
 }
 
+std::string CaseName(const ::testing::TestParamInfo<GoldenCase::ParamType>& info) {
+  return absl::StrReplaceAll(std::get<0>(info.param), {{"/", "_"}}) + "_" + std::get<1>(info.param);
+}
+
+// Runs that go beyond the model's sliding window: for backends that see through it.
+INSTANTIATE_TEST_SUITE_P(Window, GoldenCase,
+                         ::testing::Combine(::testing::Values("mistral/window", "qwen2/window"),
+                                            ::testing::Values("reference")),
+                         CaseName);
+
 INSTANTIATE_TEST_SUITE_P(
     All, GoldenCase,
     ::testing::Combine(::testing::Values("niels/b1", "niels/b3", "niels/edge_tmax", "niels/eot",
@@ -275,10 +285,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          "gpt2/tiny", "gpt2/hub_layout", "gpt2/ragged",
                                          "postln/basic", "postln/max_new_0"),
                        ::testing::Values("reference", "flash")),
-    [](const auto& info) {
-      return absl::StrReplaceAll(std::get<0>(info.param), {{"/", "_"}}) + "_" +
-             std::get<1>(info.param);
-    });
+    CaseName);
 
 }  // namespace
 }  // namespace ng

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "ng/engine.h"
 #include "tests/integration/run_support.h"
@@ -17,6 +18,7 @@
 namespace ng::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -81,6 +83,73 @@ TEST(SlidingWindow, ARunLongerThanItIsRefusedBeforeAnyToken) {
   std::string prompt = "1";
   for (int i = 0; i < 28; ++i) prompt += " 1";
   ExpectError(NgRun(Greedy(mistral, prompt, 0)), 5, {"sliding window", "29 > 28"});
+}
+
+TEST(SlidingWindow, IsSeenThroughByABackendThatListsIt) {
+  const std::string model = kGolden + "mistral/window";  // a window of 6
+  const auto golden = nlohmann::json::parse(ReadFile(model + "/case.json"));
+  const auto prompt = golden["prompts"][0].get<std::vector<int32_t>>();
+  const Arguments run = Greedy(model, absl::StrJoin(prompt, " "), 12) +
+                        Arguments{"--output=jsonl", "--model.weights=f32"};
+  const Result seen = NgRun(run + Arguments{"--attention.name=reference"});
+  ASSERT_EQ(seen.exit_code, 0) << seen.err;
+  EXPECT_EQ(JsonLines(seen.out).at(0)["ids"].get<std::vector<int32_t>>(),
+            golden["greedy_ids"][0].get<std::vector<int32_t>>());
+  ExpectError(NgRun(run), 5,
+              {"attention 'flash' does not implement the model's sliding window, a run must end "
+               "within it: prompt 5 + max_new_tokens 12 = 17 > 6 sliding_window"});
+
+  const Arguments dry = Arguments{"--dry-run", "--model.path=" + model};
+  EXPECT_THAT(NgRun(dry).out, HasSubstr("sliding window 6, which a run must end within"));
+  EXPECT_THAT(NgRun(dry + Arguments{"--attention.name=reference"}).out,
+              AllOf(HasSubstr("sliding window 6;"), Not(HasSubstr("must end within"))));
+}
+
+// Keys and values beyond the first layer depend on the window: what others have of them must too.
+TEST(SlidingWindow, KeepsItsBitsThroughSharedPagesAndSnapshots) {
+  const TempDir temp;
+  const std::string model = kGolden + "qwen2/window";  // a window of 6 in two layers of three
+  std::string prompt = "7";
+  for (int i = 1; i < 40; ++i) absl::StrAppend(&prompt, " ", i * 11 % 41);
+  const auto logits = [&](const Arguments& more) {
+    const std::string path = temp.File("logits");
+    const Result ran = NgRun(
+        Greedy(model, prompt, 6) +
+        Arguments{"--attention.name=reference", "--save", path, "--save-tensors=decode_logits"} +
+        more);
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    return ReadTensors(path)["decode_logits.0"].data;
+  };
+  const std::vector<float> plain = logits({});
+  ASSERT_FALSE(plain.empty());
+  EXPECT_EQ(logits({"--run.prefill_chunk=3", "--cache.name=paged"}), plain);
+  EXPECT_EQ(logits({"--run.use_cache=false"}), plain);
+  const Arguments reference = {"--attention.name=reference"};
+  const std::string saved = temp.File("saved.cache");
+  const std::string begin = prompt.substr(0, prompt.rfind(' '));
+  ASSERT_EQ(NgRun(Greedy(model, begin, 0) + reference + Arguments{"--save-cache", saved}).exit_code,
+            0);
+  EXPECT_EQ(logits({"--load-cache", saved}), plain);
+  // A backend that does not see through the window has other bits, and must not go beyond it.
+  EXPECT_NE(NgRun(Greedy(model, prompt, 6) + Arguments{"--load-cache", saved}).exit_code, 0);
+
+  // The second of two equal requests begins with the first one's pages.
+  EngineOptions options;
+  options.overrides = {"model.path=" + model, "sampler.chain=greedy", "attention.name=reference",
+                       "cache.name=paged", "cache.paged.page_tokens=16"};
+  const auto engine = Engine::Open(options);
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  GenerateRequest request;
+  for (int i = 0; i < 40; ++i) request.prompt_ids.push_back(i == 0 ? 7 : i * 11 % 41);
+  request.max_new_tokens = 6;
+  const std::vector<GenerateRequest> requests(2, request);
+  ASSERT_TRUE((*engine)->Load(Needs(requests)).ok());
+  GenerateOptions keep;
+  keep.capture_decode_logits = true;
+  const auto done = (*engine)->Generate(requests, keep);
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_EQ(done->at(1).timings.shared_tokens, 32);
+  for (const Completion& each : *done) EXPECT_EQ(each.captured.decode_logits, plain);
 }
 
 TEST(SlidingWindow, BoundsSteppingToo) {

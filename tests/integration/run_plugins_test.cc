@@ -117,6 +117,32 @@ TEST(CheckedPlugins, RunAsUnchecked) {
   }
 }
 
+// Each would end the program, or exit with another code, without the host's guard.
+TEST(FaultyAttention, ExitsFourNamingThePlugin) {
+  const std::pair<const char*, const char*> faults[] = {
+      {"layouts_throw", "threw: no layouts today"},
+      {"plan_missing", "NewPlan returned OK and no plan"},
+      {"scratch_negative", "Plan set scratch_floats = -5"},
+      {"scratch_absurd", "Plan set scratch_floats = 1152921504606846976"},
+      {"interrupts", "tired"}};
+  const Arguments run = With({"attention_faults", "", "attention"});
+  for (const auto& [fault, part] : faults) {
+    ExpectError(NgRun(run + Arguments{absl::StrCat("--attention.attention_faults.fault=", fault)}),
+                4, {"attention plugin 'attention_faults' 1.0.0 (", part});
+  }
+}
+
+TEST(CheckedAttention, IsToldWhatItOverwrites) {
+  const Arguments run =
+      With({"attention_faults", "", "attention"}) + Arguments{"--run.check_plugins=true"};
+  EXPECT_EQ(NgRun(run).exit_code, 0);
+  for (const auto& [fault, part] : {std::pair("writes_behind_out", "of `out`"),
+                                    std::pair("writes_behind_scratch", "of its scratch")}) {
+    ExpectError(NgRun(run + Arguments{absl::StrCat("--attention.attention_faults.fault=", fault)}),
+                4, {"attention plugin 'attention_faults'", "layer 0: Run wrote behind the ", part});
+  }
+}
+
 TEST(SoundPlugin, RunsThoughItIsUnusual) {
   for (const char* name : {"larger_struct", "flushes_denormals"}) {
     const Result result = NgRun(With({name, ""}));

@@ -47,10 +47,6 @@ class FlashAttention : public AttentionBackend {
   std::span<const std::string_view> layouts() const override { return kLayouts; }
 
   absl::Status Supports(const AttentionSpec& spec, const CacheFormat& format) const override {
-    if (!spec.needs.empty()) {
-      return Refuse("the need '" + std::string(spec.needs.front()) + "'",
-                    "plain causal attention only");
-    }
     if (format.layout != kLayoutTiles16) {
       return Refuse("cache layout '" + std::string(format.layout) + "'",
                     std::string(kLayoutTiles16));
@@ -72,25 +68,28 @@ class FlashAttention : public AttentionBackend {
     return absl::OkStatus();
   }
 
-  absl::Status Plan(const AttentionSpec& spec, std::span<const SequenceRows> rows,
-                    AttentionPlan* plan) override {
-    plan->spec = spec;
-    plan->rows = rows;
-    CutIntoItems({.threads = executor_.threads(), .block_rows = kernel_.block_rows}, plan);
+  absl::StatusOr<std::unique_ptr<AttentionPlan>> NewPlan(const AttentionSpec& spec) override {
+    return std::make_unique<FlashPlan>(spec);
+  }
+
+  absl::Status Plan(std::span<const SequenceRows> rows, AttentionPlan& plan) override {
+    CutIntoItems({.threads = executor_.threads(), .block_rows = kernel_.block_rows}, rows,
+                 static_cast<FlashPlan&>(plan));
     return absl::OkStatus();
   }
 
-  absl::Status Run(const AttentionPlan& plan, const AttentionRun& run) override {
-    for (size_t s = 0; s < plan.rows.size(); ++s) {
-      const SequenceRows& entry = plan.rows[s];
+  absl::Status Run(const AttentionPlan& own_plan, const AttentionRun& run) override {
+    const auto& plan = static_cast<const FlashPlan&>(own_plan);
+    for (size_t s = 0; s < run.rows.size(); ++s) {
+      const SequenceRows& entry = run.rows[s];
       if (run.views[s].length >= entry.start_pos + entry.n_tokens) continue;
       return RuntimeError("attention 'flash': sequence " + std::to_string(entry.sequence) +
                           " has " + std::to_string(run.views[s].length) + " cached tokens, needs " +
                           std::to_string(entry.start_pos + entry.n_tokens));
     }
-    for (const AttentionItem& item : plan.items) {
+    for (const FlashItem& item : plan.items) {
       if (item.partials < 0 || item.key_begin > 0) continue;
-      const SequenceRows& entry = plan.rows[static_cast<size_t>(item.sequence)];
+      const SequenceRows& entry = run.rows[static_cast<size_t>(item.sequence)];
       run.scratch[static_cast<size_t>(item.partials)] =
           static_cast<float>(SplitsOf(entry.start_pos + item.query_end));
     }
@@ -100,17 +99,17 @@ class FlashAttention : public AttentionBackend {
     float* own = run.scratch.data() + plan.scratch_floats -
                  executor_.threads() * plan.worker_floats;  // [threads][worker_floats]
     std::atomic<int64_t> n_taken{0};
-    const auto take = [&]() -> const AttentionItem* {
+    const auto take = [&]() -> const FlashItem* {
       const int64_t i = n_taken.fetch_add(1, std::memory_order_relaxed);
       return i < n_items ? &plan.items[static_cast<size_t>(i)] : nullptr;
     };
     const int64_t n_workers = std::min<int64_t>(executor_.threads(), n_items);
     return ParallelFor(executor_, n_workers, [&](int64_t, int64_t, int worker) {
       float* scratch = own + worker * plan.worker_floats;
-      const AttentionItem* item = take();
+      const FlashItem* item = take();
       while (item != nullptr) {
-        const AttentionItem* next = take();
-        kernel_.attend(plan, run, {*item, next}, scratch);
+        const FlashItem* next = take();
+        kernel_.attend(run, {plan.spec, *item, next}, scratch);
         item = next;
       }
     });

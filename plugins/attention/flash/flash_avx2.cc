@@ -9,7 +9,6 @@
 #include <type_traits>
 
 #include "ng/vec16.h"
-#include "plugins/attention/flash/capture.h"
 #include "plugins/attention/flash/flash_kernel.h"
 #include "plugins/attention/flash/flash_pairs.h"
 #include "plugins/attention/flash/flash_scratch.h"

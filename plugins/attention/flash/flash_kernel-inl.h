@@ -13,7 +13,6 @@
 #include <type_traits>
 
 #include "ng/vec16.h"
-#include "plugins/attention/flash/capture.h"
 #include "plugins/attention/flash/flash_kernel.h"
 #include "plugins/attention/flash/flash_pairs.h"
 #include "plugins/attention/flash/flash_scratch.h"
@@ -31,18 +30,17 @@ namespace ng {
 // One item on one level, K and V in their codecs' lanes: those for many rows where these are more
 // than a block. Its rows are (query, head) pairs, queries outermost.
 template <class Level, class KeyLanes, class ValueLanes>
-class FlashItem {
+class FlashRows {
  public:
-  FlashItem(const AttentionPlan& plan, const AttentionRun& run, const FlashWork& work,
-            float* memory)
+  FlashRows(const AttentionRun& run, const FlashWork& work, float* memory)
       : run_(run),
         item_(work.item),
         next_(work.next),
-        rows_(plan.rows[static_cast<size_t>(item_.sequence)]),
+        rows_(run.rows[static_cast<size_t>(item_.sequence)]),
         view_(run.views[static_cast<size_t>(item_.sequence)]),
-        scale_(plan.spec.scale),
-        head_dim_(plan.spec.head_dim),
-        group_(plan.spec.n_heads / plan.spec.n_kv_heads),
+        scale_(work.spec.scale),
+        head_dim_(work.spec.head_dim),
+        group_(work.spec.n_heads / work.spec.n_kv_heads),
         n_rows_((item_.query_end - item_.query_begin) * group_),
         scratch_(WorkerScratch::At(memory, head_dim_, n_rows_, kBlockRows)) {}
 
@@ -179,7 +177,7 @@ class FlashItem {
   }
 
   // Beyond the item's keys its last tile again. Divides once: pages may be but a tile or two.
-  Tiles FindTiles(const AttentionItem& item, const KvSide& side, int64_t split) const {
+  Tiles FindTiles(const FlashItem& item, const KvSide& side, int64_t split) const {
     const KvView& view = run_.views[static_cast<size_t>(item.sequence)];
     const int64_t n_tiles = (item.key_end - 1) / kTileTokens + 1 - split * Block::kSplitTiles;
     const auto page_tiles = static_cast<uint32_t>(view.page_tokens / kTileTokens);
@@ -274,8 +272,8 @@ class FlashItem {
   }
 
   const AttentionRun& run_;
-  const AttentionItem& item_;
-  const AttentionItem* const next_;  // may be null
+  const FlashItem& item_;
+  const FlashItem* const next_;  // may be null
   const SequenceRows& rows_;
   const KvView& view_;
   const float scale_;
@@ -290,49 +288,46 @@ class FlashItem {
 template <class Level>
 struct Flash {
   template <class KeyLanes, class ValueLanes>
-  static void AttendIn(const AttentionPlan& plan, const AttentionRun& run, const FlashWork& work,
-                       float* scratch) {
+  static void AttendIn(const AttentionRun& run, const FlashWork& work, float* scratch) {
     using ManyKeyLanes = typename ManyRows<KeyLanes>::Lanes;
     using ManyValueLanes = typename ManyRows<ValueLanes>::Lanes;
     if constexpr (KeyLanes::kScaled || ValueLanes::kScaled) {
       const int64_t n_queries = work.item.query_end - work.item.query_begin;
-      if (n_queries * plan.spec.n_heads / plan.spec.n_kv_heads > Level::kBlockRows) {
-        return FlashItem<Level, ManyKeyLanes, ManyValueLanes>(plan, run, work, scratch).Attend();
+      if (n_queries * work.spec.n_heads / work.spec.n_kv_heads > Level::kBlockRows) {
+        return FlashRows<Level, ManyKeyLanes, ManyValueLanes>(run, work, scratch).Attend();
       }
     }
-    FlashItem<Level, KeyLanes, ValueLanes>(plan, run, work, scratch).Attend();
+    FlashRows<Level, KeyLanes, ValueLanes>(run, work, scratch).Attend();
   }
 
   template <class KeyLanes>
-  static void AttendKeys(const AttentionPlan& plan, const AttentionRun& run, const FlashWork& work,
-                         float* scratch) {
+  static void AttendKeys(const AttentionRun& run, const FlashWork& work, float* scratch) {
     switch (run.views[static_cast<size_t>(work.item.sequence)].v.codec) {
       case Codec::kF32:
-        return AttendIn<KeyLanes, typename Level::F32>(plan, run, work, scratch);
+        return AttendIn<KeyLanes, typename Level::F32>(run, work, scratch);
       case Codec::kBf16:
-        return AttendIn<KeyLanes, typename Level::Bf16>(plan, run, work, scratch);
+        return AttendIn<KeyLanes, typename Level::Bf16>(run, work, scratch);
       case Codec::kF16:
-        return AttendIn<KeyLanes, typename Level::F16>(plan, run, work, scratch);
+        return AttendIn<KeyLanes, typename Level::F16>(run, work, scratch);
       case Codec::kInt8:
-        return AttendIn<KeyLanes, typename Level::Int8>(plan, run, work, scratch);
+        return AttendIn<KeyLanes, typename Level::Int8>(run, work, scratch);
       case Codec::kInt4:
-        return AttendIn<KeyLanes, typename Level::Int4>(plan, run, work, scratch);
+        return AttendIn<KeyLanes, typename Level::Int4>(run, work, scratch);
     }
   }
 
-  static void Attend(const AttentionPlan& plan, const AttentionRun& run, const FlashWork& work,
-                     float* scratch) {
+  static void Attend(const AttentionRun& run, const FlashWork& work, float* scratch) {
     switch (run.views[static_cast<size_t>(work.item.sequence)].k.codec) {
       case Codec::kF32:
-        return AttendKeys<typename Level::F32>(plan, run, work, scratch);
+        return AttendKeys<typename Level::F32>(run, work, scratch);
       case Codec::kBf16:
-        return AttendKeys<typename Level::Bf16>(plan, run, work, scratch);
+        return AttendKeys<typename Level::Bf16>(run, work, scratch);
       case Codec::kF16:
-        return AttendKeys<typename Level::F16>(plan, run, work, scratch);
+        return AttendKeys<typename Level::F16>(run, work, scratch);
       case Codec::kInt8:
-        return AttendKeys<typename Level::Int8>(plan, run, work, scratch);
+        return AttendKeys<typename Level::Int8>(run, work, scratch);
       case Codec::kInt4:
-        return AttendKeys<typename Level::Int4>(plan, run, work, scratch);
+        return AttendKeys<typename Level::Int4>(run, work, scratch);
     }
   }
 

@@ -29,16 +29,30 @@ inline constexpr int kSplitKeys = 256;
 
 inline int64_t SplitsOf(int64_t n_keys) { return (n_keys + kSplitKeys - 1) / kSplitKeys; }
 
+// One piece of work: queries [query_begin, query_end) (token offsets within the sequence's rows) of
+// the heads that share `kv_head`, over keys [key_begin, key_end).
+struct FlashItem {
+  int32_t sequence = 0;  // index into the step's rows
+  int32_t kv_head = 0;
+  int64_t query_begin = 0;
+  int64_t query_end = 0;
+  int64_t key_begin = 0;
+  int64_t key_end = 0;
+  // Where several items share the keys of the same queries: the place in the scratch, in floats, of
+  // what each of them got. -1: this item has all the keys that its queries see.
+  int64_t partials = -1;
+};
+
 struct FlashWork {
-  const AttentionItem& item;
-  const AttentionItem* next;  // what the worker will do after; fetched ahead; may be null
+  const AttentionSpec& spec;
+  const FlashItem& item;
+  const FlashItem* next;  // what the worker will do after; fetched ahead; may be null
 };
 
 struct FlashKernel {
   int block_rows;  // rows that share what is loaded of the keys and values
   // [worker] scratch: a WorkerScratch for the item's rows (flash_scratch.h), 64-byte aligned.
-  void (*attend)(const AttentionPlan& plan, const AttentionRun& run, const FlashWork& work,
-                 float* scratch);
+  void (*attend)(const AttentionRun& run, const FlashWork& work, float* scratch);
 };
 
 // REQUIRES: the CPU supports the level.

@@ -25,10 +25,11 @@ constexpr int64_t kRowsPerRead = 6;
 
 class Cutter {
  public:
-  Cutter(const FlashPlanOptions& options, AttentionPlan* plan)
+  Cutter(const FlashPlanOptions& options, std::span<const SequenceRows> rows, FlashPlan& plan)
       : options_(options),
-        plan_(*plan),
-        group_(plan->spec.n_heads / plan->spec.n_kv_heads),
+        rows_(rows),
+        plan_(plan),
+        group_(plan.spec.n_heads / plan.spec.n_kv_heads),
         n_wanted_(options.threads == 1 ? 1 : options.threads * kItemsPerThread),
         n_queries_(QueriesPerItem()) {}
 
@@ -37,24 +38,25 @@ class Cutter {
     plan_.scratch_floats = 0;
     int64_t cost = 0;
     int64_t most_rows = 0;
-    ForEachRows([&](const AttentionItem& item) {
+    ForEachRows([&](const FlashItem& item) {
       cost += Cost(item);
       most_rows = std::max(most_rows, Rows(item));
     });
     const int64_t cost_per_item = std::max<int64_t>(1, cost / n_wanted_);
-    ForEachRows([&](const AttentionItem& item) { CutKeys(item, cost_per_item); });
+    ForEachRows([&](const FlashItem& item) { CutKeys(item, cost_per_item); });
     std::sort(plan_.items.begin(), plan_.items.end(),
               [this](const auto& a, const auto& b) { return Order(a) < Order(b); });
     plan_.worker_floats =
         WorkerScratch::Floats(plan_.spec.head_dim, most_rows, options_.block_rows);
     plan_.scratch_floats += options_.threads * plan_.worker_floats;
+    plan_.bytes = static_cast<int64_t>(plan_.items.capacity() * sizeof(FlashItem));
   }
 
  private:
   // Many queries per item reuse the keys, enough items keep every thread busy.
   int64_t QueriesPerItem() const {
     int64_t longest = 0;
-    for (const SequenceRows& rows : plan_.rows) {
+    for (const SequenceRows& rows : rows_) {
       longest = std::max(longest, rows.start_pos + rows.n_tokens);
     }
     const int64_t fewest_rows = SplitsOf(longest) > 1 ? kFewestRows : kFewestRowsOfOneSplit;
@@ -68,7 +70,7 @@ class Cutter {
 
   int64_t CountItems(int64_t n_queries) const {
     int64_t n_items = 0;
-    for (const SequenceRows& rows : plan_.rows) {
+    for (const SequenceRows& rows : rows_) {
       n_items += (rows.n_tokens + n_queries - 1) / n_queries * plan_.spec.n_kv_heads;
     }
     return n_items;
@@ -77,24 +79,24 @@ class Cutter {
   // Calls body(item with all its keys) for every kv head and range of queries.
   template <class Body>
   void ForEachRows(const Body& body) const {
-    for (size_t s = 0; s < plan_.rows.size(); ++s) {
-      const SequenceRows& rows = plan_.rows[s];
+    for (size_t s = 0; s < rows_.size(); ++s) {
+      const SequenceRows& rows = rows_[s];
       for (int64_t begin = 0; begin < rows.n_tokens; begin += n_queries_) {
         const int64_t end = std::min(begin + n_queries_, rows.n_tokens);
         for (int head = 0; head < plan_.spec.n_kv_heads; ++head) {
-          body(AttentionItem{.sequence = static_cast<int32_t>(s),
-                             .kv_head = head,
-                             .query_begin = begin,
-                             .query_end = end,
-                             .key_begin = 0,
-                             .key_end = rows.start_pos + end});
+          body(FlashItem{.sequence = static_cast<int32_t>(s),
+                         .kv_head = head,
+                         .query_begin = begin,
+                         .query_end = end,
+                         .key_begin = 0,
+                         .key_end = rows.start_pos + end});
         }
       }
     }
   }
 
   // Adds the item, or several that share its keys.
-  void CutKeys(AttentionItem item, int64_t cost_per_item) {
+  void CutKeys(FlashItem item, int64_t cost_per_item) {
     const int64_t n_keys = item.key_end;
     const int64_t n_splits = SplitsOf(n_keys);
     const int64_t n_parts =
@@ -111,21 +113,20 @@ class Cutter {
     }
   }
 
-  int64_t Rows(const AttentionItem& item) const {
-    return (item.query_end - item.query_begin) * group_;
-  }
-  int64_t Cost(const AttentionItem& item) const {
+  int64_t Rows(const FlashItem& item) const { return (item.query_end - item.query_begin) * group_; }
+  int64_t Cost(const FlashItem& item) const {
     return (Rows(item) + kRowsPerRead) * (item.key_end - item.key_begin);
   }
 
   // Longest first: workers take the next item as they finish, so the ends come close together.
   // Then as the keys lie in memory.
-  std::tuple<int64_t, int32_t, int32_t, int64_t, int64_t> Order(const AttentionItem& item) const {
+  std::tuple<int64_t, int32_t, int32_t, int64_t, int64_t> Order(const FlashItem& item) const {
     return {-Cost(item), item.sequence, item.kv_head, item.query_begin, item.key_begin};
   }
 
   const FlashPlanOptions options_;
-  AttentionPlan& plan_;
+  const std::span<const SequenceRows> rows_;
+  FlashPlan& plan_;
   const int64_t group_;
   const int64_t n_wanted_;
   const int64_t n_queries_;
@@ -133,8 +134,9 @@ class Cutter {
 
 }  // namespace
 
-void CutIntoItems(const FlashPlanOptions& options, AttentionPlan* plan) {
-  Cutter(options, plan).Cut();
+void CutIntoItems(const FlashPlanOptions& options, std::span<const SequenceRows> rows,
+                  FlashPlan& plan) {
+  Cutter(options, rows, plan).Cut();
 }
 
 }  // namespace ng

@@ -4,19 +4,30 @@
 #define NG_PLUGINS_ATTENTION_FLASH_FLASH_PLAN_H_
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "ng/attention_backend.h"
+#include "plugins/attention/flash/flash_kernel.h"
 
 namespace ng {
+
+struct FlashPlan final : AttentionPlan {
+  using AttentionPlan::AttentionPlan;
+
+  std::vector<FlashItem> items;  // longest first
+  int64_t worker_floats = 0;     // of the scratch, each worker's own
+};
 
 struct FlashPlanOptions {
   int threads = 1;
   int block_rows = 1;  // of the kernel
 };
 
-// Fills in items and scratch sizes for the plan's spec and rows. Items: longest first. Scratch:
-// shared partials, then each worker's own. Allocates only while a plan has not been as large.
-void CutIntoItems(const FlashPlanOptions& options, AttentionPlan* plan);
+// Fills the plan for these rows. Scratch: shared partials, then each worker's own. Allocates only
+// while the plan has not been as large.
+void CutIntoItems(const FlashPlanOptions& options, std::span<const SequenceRows> rows,
+                  FlashPlan& plan);
 
 }  // namespace ng
 

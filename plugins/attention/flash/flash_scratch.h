@@ -69,7 +69,7 @@ struct WorkerScratch {
   }
 };
 
-// Shared by the items of the same rows, at AttentionItem::partials of the scratch: how many splits
+// Shared by the items of the same rows, at FlashItem::partials of the scratch: how many splits
 // are still to be computed, then the result of each. Whoever brings the count to zero merges them.
 struct SharedPartials {
   static constexpr int64_t kCountFloats = 16;  // a count, alone in its cache line

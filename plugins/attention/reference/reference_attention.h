@@ -1,8 +1,7 @@
 // Attention written as the formula reads: the oracle that faster backends are compared with.
 //
-// It reads rows through CacheStore::CopyRow, so any layout and codec will do. Scores, exponentials
-// and weighted sums are computed in double, one after the other, and stored as f32; the softmax is
-// the two-pass one (largest score first). The captured rows are exactly the weights used.
+// It is RuleAttention (ng/rule_attention.h) without a rule of its own: any layout and codec, every
+// feature, scores, exponentials and weighted sums in double, one after the other, stored as f32.
 #ifndef NG_PLUGINS_ATTENTION_REFERENCE_REFERENCE_ATTENTION_H_
 #define NG_PLUGINS_ATTENTION_REFERENCE_REFERENCE_ATTENTION_H_
 

@@ -160,6 +160,9 @@ TEST(Qwen2, HasAWindowWhereALayerUsesOne) {
                                       {"use_sliding_window", true},
                                       {"max_window_layers", 1}});
   EXPECT_EQ(ReadSpec(config)->window, 16);
+  EXPECT_EQ(ReadSpec(config)->WindowOf(0), 0);
+  EXPECT_EQ(ReadSpec(config)->WindowOf(1), 16);
+  EXPECT_EQ(ReadSpec(Edited(config, {{"max_window_layers", 0}}))->WindowOf(0), 16);
   EXPECT_EQ(ReadSpec(Edited(config, {{"max_window_layers", 2}}))->window, 0);
   EXPECT_EQ(ReadSpec(Edited(config, {{"use_sliding_window", false}}))->window, 0);
   EXPECT_EQ(ReadSpec(WithNull(config, "sliding_window"))->window, 0);
@@ -181,6 +184,8 @@ TEST(Qwen2, RefusesLayersThatAttendOtherwise) {
   const Json window = {
       {"use_sliding_window", true}, {"max_window_layers", 2}, {"sliding_window", 16}};
   EXPECT_EQ(ReadSpec(Edited(of(sliding), window))->window, 16);
+  EXPECT_EQ(ReadSpec(Edited(of(sliding), window))->WindowOf(0), 0);
+  EXPECT_EQ(ReadSpec(Edited(of(sliding), window))->WindowOf(1), 16);
   EXPECT_EQ(ReadSpec(Edited(of(full), window))->window, 0);
 }
 

@@ -321,14 +321,16 @@ class OneThread final : public Executor {
   }
 };
 
-TEST(GuardPlugin, NamesThePluginWhoseWorkThrewOnAWorker) {
+TEST(GuardedAttention, NamesThePluginWhoseWorkThrewOnAWorker) {
   const LoadedPlugin plugin = LoadSound("throws_in_worker", "attention");
   OneThread executor;
   PluginContext context;
   context.executor = &executor;
   const auto backend = CreateAttention(plugin, context);
   ASSERT_TRUE(backend.ok()) << backend.status();
-  const absl::Status status = GuardPlugin(plugin, [&] { return (*backend)->Run({}, {}); });
+  const auto plan = (*backend)->NewPlan({});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const absl::Status status = (*backend)->Run(**plan, {});
   EXPECT_EQ(ExitCode(status), 4);
   EXPECT_EQ(Message(status), plugin.Describe() + ": thrown by a worker");
 }

@@ -1,4 +1,4 @@
-"""Makes the cases mistral/tiny, llama/rope_linear and llama/rope_llama3 with transformers.
+"""Makes the cases mistral/{tiny,window}, qwen2/window, llama/{rope_linear,rope_llama3} with transformers.
 
     python make_cases.py [DIR]     # needs torch, transformers (made with 5.23.0), safetensors
 
@@ -12,12 +12,16 @@ import sys
 
 import torch
 from safetensors.torch import save_file
-from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
+from transformers import (
+    LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM)
 
 SIZES = dict(
     vocab_size=97, hidden_size=32, intermediate_size=56, num_hidden_layers=2, num_attention_heads=4,
     num_key_value_heads=2, max_position_embeddings=64, bos_token_id=None, eos_token_id=None,
     pad_token_id=None, attn_implementation="eager")
+SMALL = SIZES | dict(
+    vocab_size=41, hidden_size=16, intermediate_size=24, num_hidden_layers=3, num_attention_heads=2,
+    num_key_value_heads=1)
 LINEAR = {"rope_type": "linear", "factor": 4.0, "rope_theta": 10000.0}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 48, "rope_theta": 10000.0}
@@ -27,6 +31,10 @@ BIASES = dict(attention_bias=True, mlp_bias=True)
 
 def with_rope(config_class, rope, **more):
     return config_class(**SIZES, head_dim=16, rope_parameters=rope, **more)
+
+
+def with_window(config_class, window, **more):
+    return config_class(**SMALL, rope_parameters=DEFAULT, sliding_window=window, **more)
 
 
 # name: description, config, the same with a convention broken, config.json in transformers 4 form
@@ -42,8 +50,18 @@ CASES = {
     "llama/rope_llama3": (
         "rope scaling llama3: pairs that keep, blend and stretch their frequency",
         with_rope(LlamaConfig, LLAMA3), {"scaling": with_rope(LlamaConfig, DEFAULT)}, True),
+    "mistral/window": (
+        "a run that goes beyond the sliding window",
+        with_window(MistralConfig, 6), {"window": with_window(MistralConfig, None)}, False),
+    "qwen2/window": (
+        "a run that goes beyond the sliding window, which only the layers from the second on have",
+        with_window(Qwen2Config, 6, use_sliding_window=True, max_window_layers=1),
+        {"window": with_window(Qwen2Config, None),
+         "layers": with_window(Qwen2Config, 6, use_sliding_window=True, max_window_layers=0)},
+        False),
 }
-MODELS = {MistralConfig: MistralForCausalLM, LlamaConfig: LlamaForCausalLM}
+MODELS = {MistralConfig: MistralForCausalLM, LlamaConfig: LlamaForCausalLM,
+          Qwen2Config: Qwen2ForCausalLM}
 PROMPTS = [5, 16]  # tokens
 NEW_TOKENS = 12
 

@@ -18,12 +18,20 @@ constexpr int kHeads = 9;
 constexpr int kKvHeads = 3;
 constexpr int kHeadDim = 64;
 
-AttentionPlan Cut(int threads, const std::vector<SequenceRows>& rows) {
-  AttentionPlan plan;
-  plan.spec = {.n_heads = kHeads, .n_kv_heads = kKvHeads, .head_dim = kHeadDim, .needs = {}};
-  plan.rows = rows;
-  CutIntoItems({.threads = threads, .block_rows = 6}, &plan);
-  return plan;
+const AttentionSpec kSpec = {
+    .n_heads = kHeads, .n_kv_heads = kKvHeads, .head_dim = kHeadDim, .v_head_dim = kHeadDim};
+
+// What tests look at of a plan.
+struct CutPlan {
+  std::vector<FlashItem> items;
+  int64_t scratch_floats;
+  int64_t worker_floats;
+};
+
+CutPlan Cut(int threads, const std::vector<SequenceRows>& rows) {
+  FlashPlan plan(kSpec);
+  CutIntoItems({.threads = threads, .block_rows = 6}, rows, plan);
+  return {plan.items, plan.scratch_floats, plan.worker_floats};
 }
 
 SequenceRows Token(int64_t pos) { return {.start_pos = pos, .n_tokens = 1}; }
@@ -35,9 +43,9 @@ TEST(FlashPlan, CoversEverySplitOfEveryQueryAndHeadOnce) {
       {.sequence = 1, .start_pos = 5000, .n_tokens = 1, .row_begin = 700},
       {.sequence = 2, .start_pos = 900, .n_tokens = 33, .row_begin = 701}};
   for (const int threads : {1, 2, 3, 8}) {
-    const AttentionPlan plan = Cut(threads, rows);
+    const CutPlan plan = Cut(threads, rows);
     std::multiset<std::vector<int64_t>> seen;
-    for (const AttentionItem& item : plan.items) {
+    for (const FlashItem& item : plan.items) {
       EXPECT_EQ(item.key_begin % kSplitKeys, 0);
       for (int64_t t = item.query_begin; t < item.query_end; ++t) {
         for (int64_t split = item.key_begin / kSplitKeys; split < SplitsOf(item.key_end); ++split) {
@@ -58,7 +66,7 @@ TEST(FlashPlan, CoversEverySplitOfEveryQueryAndHeadOnce) {
 }
 
 TEST(FlashPlan, PutsTheLongestItemsFirst) {
-  const AttentionPlan plan = Cut(2, {{.n_tokens = 2048}});
+  const CutPlan plan = Cut(2, {{.n_tokens = 2048}});
   ASSERT_GE(plan.items.size(), 64U);
   for (size_t i = 1; i < plan.items.size(); ++i) {
     EXPECT_GE(plan.items[i - 1].key_end, plan.items[i].key_end);
@@ -66,18 +74,18 @@ TEST(FlashPlan, PutsTheLongestItemsFirst) {
 }
 
 TEST(FlashPlan, SharesOutTheKeysOfALoneQueryEvenly) {
-  const AttentionPlan plan = Cut(2, {Token(4095)});
+  const CutPlan plan = Cut(2, {Token(4095)});
   ASSERT_GE(plan.items.size(), 12U);
-  for (const AttentionItem& item : plan.items) {
+  for (const FlashItem& item : plan.items) {
     EXPECT_GE(item.partials, 0);
     EXPECT_LE(item.key_end - item.key_begin, 4096 * kKvHeads / 8);
   }
 }
 
 TEST(FlashPlan, LeavesKeysTogetherWhereOneThreadOrOneSplitIsAll) {
-  for (const AttentionPlan& plan : {Cut(1, {Token(4095)}), Cut(4, {Token(kSplitKeys - 1)})}) {
+  for (const CutPlan& plan : {Cut(1, {Token(4095)}), Cut(4, {Token(kSplitKeys - 1)})}) {
     EXPECT_EQ(plan.items.size(), size_t{kKvHeads});
-    for (const AttentionItem& item : plan.items) EXPECT_EQ(item.partials, -1);
+    for (const FlashItem& item : plan.items) EXPECT_EQ(item.partials, -1);
   }
 }
 
@@ -88,10 +96,10 @@ TEST(FlashPlan, LeavesTheKeysOfManySequencesTogether) {
 
 // Partial results lie apart from each other and from what belongs to the workers.
 TEST(FlashPlan, GivesPartialResultsAPlaceOfTheirOwn) {
-  const AttentionPlan plan = Cut(2, {Token(4095), Token(1000)});
+  const CutPlan plan = Cut(2, {Token(4095), Token(1000)});
   std::set<int64_t> places;
   int64_t end = 0;
-  for (const AttentionItem& item : plan.items) {
+  for (const FlashItem& item : plan.items) {
     ASSERT_GE(item.partials, 0);
     EXPECT_EQ(item.partials % 16, 0);
     places.insert(item.partials);
@@ -102,6 +110,18 @@ TEST(FlashPlan, GivesPartialResultsAPlaceOfTheirOwn) {
     end = place + SharedPartials::Floats(kHeadDim, kHeads / kKvHeads, 4);
   }
   EXPECT_GE(plan.scratch_floats, end + 2 * plan.worker_floats);
+}
+
+TEST(FlashPlan, KeepsItsMemoryForTheNextStepAndSaysHowMuchThatIs) {
+  FlashPlan plan(kSpec);
+  CutIntoItems({.threads = 2, .block_rows = 6}, std::vector<SequenceRows>{{.n_tokens = 2048}},
+               plan);
+  const FlashItem* const items = plan.items.data();
+  const int64_t bytes = plan.bytes;
+  EXPECT_GE(bytes, static_cast<int64_t>(plan.items.size() * sizeof(FlashItem)));
+  CutIntoItems({.threads = 2, .block_rows = 6}, std::vector<SequenceRows>{Token(2048)}, plan);
+  EXPECT_EQ(plan.items.data(), items);
+  EXPECT_EQ(plan.bytes, bytes);
 }
 
 TEST(FlashPlan, NeedsMoreScratchOnlyWhenASequenceHasDoubled) {

@@ -220,17 +220,15 @@ class FlashBackendTest : public testing::Test {
 
   std::unique_ptr<Executor> executor_ = MakeExecutor(2);
   std::unique_ptr<AttentionBackend> backend_;
-  AttentionSpec spec_{.n_heads = 8, .n_kv_heads = 2, .head_dim = 64, .scale = 0.125F, .needs = {}};
+  AttentionSpec spec_{
+      .n_heads = 8, .n_kv_heads = 2, .head_dim = 64, .v_head_dim = 64, .scale = 0.125F};
   CacheFormat format_{.layout = kLayoutTiles16};
 };
 
 TEST_F(FlashBackendTest, RefusesWhatItDoesNotImplementNamingWhatItDoes) {
   EXPECT_TRUE(backend_->Supports(spec_, format_).ok());
-  constexpr std::string_view kNeeds[] = {"window"};
+  EXPECT_THAT(backend_->features(), IsEmpty());
   AttentionSpec spec = spec_;
-  spec.needs = kNeeds;
-  EXPECT_THAT(Refusal(spec, format_), HasSubstr("window"));
-  spec = spec_;
   spec.head_dim = 513;
   EXPECT_THAT(Refusal(spec, format_), testing::AllOf(HasSubstr("513"), HasSubstr("1 to 512")));
   spec = spec_;
@@ -244,15 +242,16 @@ TEST_F(FlashBackendTest, RefusesWhatItDoesNotImplementNamingWhatItDoes) {
 
 TEST_F(FlashBackendTest, RefusesAViewThatIsTooShort) {
   const SequenceRows rows{.sequence = 0, .start_pos = 4, .n_tokens = 1, .row_begin = 0};
-  AttentionPlan plan;
-  ASSERT_TRUE(backend_->Plan(spec_, {&rows, 1}, &plan).ok());
+  const std::unique_ptr<AttentionPlan> plan = *backend_->NewPlan(spec_);
+  ASSERT_TRUE(backend_->Plan({&rows, 1}, *plan).ok());
   KvView view;
   view.layout = kLayoutTiles16;
   view.page_tokens = 16;
   view.length = 4;
   AttentionRun run;
+  run.rows = {&rows, 1};
   run.views = {&view, 1};
-  EXPECT_EQ(ExitCode(backend_->Run(plan, run)), 1);
+  EXPECT_EQ(ExitCode(backend_->Run(*plan, run)), 1);
 }
 
 }  // namespace

@@ -55,16 +55,11 @@ TEST(ReferenceAttention, RefusesWhatItDoesNotImplementNamingWhatItDoes) {
   PluginContext context;
   context.executor = executor.get();
   const auto backend = *CreateReferenceAttention(context);
-  AttentionSpec spec{.n_heads = 4, .n_kv_heads = 2, .head_dim = 8, .scale = 1.0F, .needs = {}};
+  AttentionSpec spec{.n_heads = 4, .n_kv_heads = 2, .head_dim = 8, .v_head_dim = 8, .scale = 1.0F};
   EXPECT_TRUE(backend->Supports(spec, {.layout = "whatever a store has"}).ok());
-  constexpr std::string_view kNeeds[] = {"window"};
-  spec.needs = kNeeds;
-  EXPECT_THAT(std::string(backend->Supports(spec, {}).message()),
-              testing::AllOf(HasSubstr("window"), HasSubstr("plain causal")));
-  spec.needs = {};
-  spec.head_dim = 513;
-  EXPECT_THAT(std::string(backend->Supports(spec, {}).message()), HasSubstr("513"));
-  spec.head_dim = 8;
+  spec.v_head_dim = 0;
+  EXPECT_THAT(std::string(backend->Supports(spec, {}).message()), HasSubstr("v_head_dim = 0"));
+  spec.v_head_dim = 8;
   spec.n_heads = 5;
   EXPECT_THAT(std::string(backend->Supports(spec, {}).message()), HasSubstr("n_heads = 5"));
 }

@@ -4,6 +4,7 @@
 #ifndef NG_EXAMPLE_ONE_PASS_H_
 #define NG_EXAMPLE_ONE_PASS_H_
 
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -20,8 +21,9 @@ class OnePass final : public ng::AttentionBackend {
   std::span<const std::string_view> layouts() const override;
   absl::Status Supports(const ng::AttentionSpec& spec,
                         const ng::CacheFormat& format) const override;
-  absl::Status Plan(const ng::AttentionSpec& spec, std::span<const ng::SequenceRows> rows,
-                    ng::AttentionPlan* plan) override;
+  absl::StatusOr<std::unique_ptr<ng::AttentionPlan>> NewPlan(
+      const ng::AttentionSpec& spec) override;
+  absl::Status Plan(std::span<const ng::SequenceRows> rows, ng::AttentionPlan& plan) override;
   absl::Status Run(const ng::AttentionPlan& plan, const ng::AttentionRun& run) override;
 
  private:

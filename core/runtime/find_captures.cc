@@ -1,7 +1,7 @@
-#include "plugins/attention/flash/capture.h"
-
 #include <algorithm>
 #include <tuple>
+
+#include "ng/attention_backend.h"
 
 namespace ng {
 namespace {

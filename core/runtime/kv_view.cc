@@ -2,7 +2,7 @@
 
 namespace ng {
 
-std::string CodecNames() {
+std::string AllCodecNames() {
   std::string names;
   for (const CodecInfo& info : kCodecTable) {
     if (!names.empty()) names += ", ";

@@ -81,7 +81,7 @@ constexpr std::optional<Codec> CodecFromName(std::string_view name) {
   return std::nullopt;
 }
 // All names in the table's order, for messages: "f32, bf16, f16, int8, int4".
-std::string CodecNames();
+std::string AllCodecNames();
 // Bits of one stored element; 0 for a number that is no codec.
 constexpr int CodecBits(Codec codec) {
   const CodecInfo* const info = FindCodec(codec);

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "apps/common/codecs.h"
+#include "core/config/cache_codecs.h"
 #include "core/config/config.h"
 
 namespace ng::bench {

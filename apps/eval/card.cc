@@ -5,7 +5,6 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "core/config/config.h"
 #include "core/runtime/assembly.h"
 
@@ -17,13 +16,6 @@ constexpr int64_t kDecodeTokens = 32;
 
 // The tokens that are timed when `most` tokens fit a sequence; one token is there before them.
 int64_t DecodeSteps(int64_t most) { return std::min(kDecodeTokens, most - 1); }
-
-// The values that cache.codec allows.
-std::vector<std::string> CodecChoices() {
-  const std::span<const ConfigKey> keys = CoreConfigKeys();
-  const auto codec = std::ranges::find(keys, "cache.codec", &ConfigKey::key);
-  return absl::StrSplit(codec->spec->choices, '|');
-}
 
 // cache.codec = int4 means int8 keys; the config decides that.
 std::vector<std::string> CodecOverrides(const std::string& codec) {
@@ -102,7 +94,8 @@ absl::Status MakeCard(Engine& engine, const Plan& plan,
   NG_ASSIGN_OR_RETURN(const PluginHost host, ScanPlugins(plan.reference));
   for (const PluginFile& file : host.files()) {
     if (file.kind != "cache") continue;
-    for (const std::string& codec : CodecChoices()) {
+    for (const CodecInfo& info : kCodecTable) {
+      const std::string codec(info.name);
       CardRow row;
       row.cache = file.name;
       row.codecs = {codec, codec};

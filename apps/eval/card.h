@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/common/codecs.h"
+#include "core/config/cache_codecs.h"
 #include "apps/common/speed.h"
 #include "apps/eval/evaluate.h"
 #include "ng/engine.h"

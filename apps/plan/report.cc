@@ -21,6 +21,7 @@ constexpr const char* kFormula =
     "key = 2 * 2 * n_heads * head_dim * n_layers";
 
 std::string CodecText(const RunPlan& plan) {
+  if (!plan.cache.codec.empty()) return OneLine(plan.cache.codec);
   const std::string k(CodecName(plan.codec_k));
   const std::string v(CodecName(plan.codec_v));
   return k == v ? k : absl::StrCat("k ", k, ", v ", v);
@@ -44,6 +45,9 @@ std::string MemoryTable(const RunPlan& plan, const std::string& store) {
   AppendBytes("  ", absl::StrCat("cache (", store, ", ", CodecText(plan), ")"), plan.cache.bytes,
               &out);
   AppendBytes("    ", "a token, in all layers", plan.cache.bytes_per_token, &out);
+  if (plan.cache.disk_bytes > 0) {
+    AppendBytes("    ", "its files, on disk", plan.cache.disk_bytes, &out);
+  }
   AppendBytes("  ", "activations", plan.activation_bytes, &out);
   AppendBytes("  ", "reading (before the cache is used)", plan.load_scratch_bytes, &out);
   AppendBytes("  ", "needed: the most at a time", plan.needed_bytes(), &out);
@@ -100,6 +104,7 @@ Json MemoryJson(const RunPlan& plan) {
                      {"total", plan.weights.bytes()}};
   json["cache"] = plan.cache.bytes;
   json["cache_per_token"] = plan.cache.bytes_per_token;
+  if (plan.cache.disk_bytes > 0) json["cache_files"] = plan.cache.disk_bytes;
   json["activations"] = plan.activation_bytes;
   json["loading"] = plan.load_scratch_bytes;
   json["needed"] = plan.needed_bytes();
@@ -121,6 +126,7 @@ std::string JsonLine(const Subject& subject) {
   json["cache"] = engine.config().Text("cache.name");
   json["codec_k"] = CodecName(plan.codec_k);
   json["codec_v"] = CodecName(plan.codec_v);
+  if (!plan.cache.codec.empty()) json["codec"] = OneLine(plan.cache.codec);
   json["attention"] = engine.config().Text("attention.name");
   json["isa"] = IsaName(engine.isa());
   json["threads"] = engine.threads();

@@ -88,7 +88,10 @@ class Conversation {
     absl::StatusOr<std::vector<Completion>> done =
         engine_.Generate(std::span(&request, 1), options);
     if (!done.ok()) {
-      NG_RETURN_IF_ERROR(engine_.TruncateSequence(*sequence_, held));
+      absl::Status cut = engine_.TruncateSequence(*sequence_, held);
+      // The next turn then computes all of the conversation anew.
+      if (IsUnsupported(cut)) cut = engine_.TruncateSequence(*sequence_, 0);
+      NG_RETURN_IF_ERROR(cut);
       return done.status();
     }
     Completion& answer = done->front();

@@ -105,8 +105,10 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
   absl::Status status = done.status();
   if (steps) status = Worse(status, steps->Commit());
   if (!line.save.empty()) status = Worse(status, saver.Write(stop));
-  if (status.ok()) WriteStderr(ClosingLine(engine, *done) + "\n");
-  return status;
+  NG_RETURN_IF_ERROR(status);
+  NG_ASSIGN_OR_RETURN(const std::string closing, ClosingLine(engine, *done));
+  WriteStderr(closing + "\n");
+  return absl::OkStatus();
 }
 
 // Warns about what is recorded and shown by no output.

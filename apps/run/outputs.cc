@@ -38,6 +38,37 @@ double Percent(int64_t part, int64_t whole) {
   return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
+// What a line of JSON says of the cache: of one with pages these figures, of any other one all that
+// it counts.
+Json CacheJson(std::span<const Statistic> cache, int64_t shared_tokens) {
+  constexpr std::string_view kOfPages[] = {"page_tokens",     "n_pages",         "pages_held",
+                                           "most_pages_held", "most_held_empty", "dropped_pages"};
+  Json json = {{"shared_tokens", shared_tokens}};
+  if (StatisticValue(cache, "n_pages") > 0) {
+    for (const std::string_view name : kOfPages) {
+      json[std::string(name)] = StatisticValue(cache, name);
+    }
+    return json;
+  }
+  for (const Statistic& figure : cache) {
+    if (figure.name != "shared_tokens") json[std::string(figure.name)] = figure.value;
+  }
+  return json;
+}
+
+// ", cache 3 of 8 pages (12.5 % empty), shared 0 of 12 prompt tokens", of a cache of pages.
+void AppendPages(std::span<const Statistic> cache, std::string* line) {
+  const auto value = [&](std::string_view name) { return StatisticValue(cache, name); };
+  if (value("n_pages") == 0) return;
+  const int64_t most_held = value("most_pages_held");
+  absl::StrAppend(line, ", cache ", most_held, " of ", value("n_pages"), " pages");
+  const int64_t n_slots = most_held * value("page_tokens");
+  absl::StrAppendFormat(line, " (%.1f %% empty)", Percent(value("most_held_empty"), n_slots));
+  if (value("prompt_tokens") == 0) return;
+  absl::StrAppend(line, ", shared ", value("shared_tokens"), " of ", value("prompt_tokens"),
+                  " prompt tokens");
+}
+
 // One layer's rows, as a list for each head.
 std::map<int, Json> RowsByLayer(const StepRecord& record) {
   std::map<int, Json> rows;
@@ -144,16 +175,8 @@ absl::Status CompletionWriter::Write(int index, const Completion& completion) {
                      {"decode_s", timings.decode_s},
                      {"decode_tokens", timings.decode_tokens}};
   if (timings.loaded_tokens > 0) json["timings"]["loaded_tokens"] = timings.loaded_tokens;
-  const CacheStats cache = engine_.cache_stats();
-  if (cache.n_pages > 0) {
-    json["cache"] = {{"shared_tokens", timings.shared_tokens},
-                     {"page_tokens", cache.page_tokens},
-                     {"n_pages", cache.n_pages},
-                     {"pages_held", cache.pages_held},
-                     {"most_pages_held", cache.most_pages_held},
-                     {"most_held_empty", cache.most_held_empty},
-                     {"dropped_pages", cache.dropped_pages}};
-  }
+  NG_ASSIGN_OR_RETURN(const std::vector<Statistic> cache, engine_.CacheStatistics());
+  if (!cache.empty()) json["cache"] = CacheJson(cache, timings.shared_tokens);
   return WriteStdout(Line(json));
 }
 
@@ -226,7 +249,8 @@ void TensorSaver::AddAttnFull(int index, const Completion& completion) {
   }
 }
 
-std::string ClosingLine(const Engine& engine, std::span<const Completion> completions) {
+absl::StatusOr<std::string> ClosingLine(const Engine& engine,
+                                        std::span<const Completion> completions) {
   int64_t prefill_tokens = 0;
   int64_t generated_tokens = 0;
   int64_t decode_tokens = 0;  // all but the first of each prompt, whose logits prefill gives
@@ -262,16 +286,10 @@ std::string ClosingLine(const Engine& engine, std::span<const Completion> comple
     absl::StrAppend(&line, ", loaded ", loaded_tokens, " of ", prompt_tokens, " prompt tokens");
   }
   if (!engine.unused_sampling().empty()) absl::StrAppend(&line, ", ", engine.unused_sampling());
-  for (const std::string& report : engine.Reports()) absl::StrAppend(&line, ", ", report);
-  const CacheStats cache = engine.cache_stats();
-  if (cache.n_pages == 0) return line;
-  absl::StrAppend(&line, ", cache ", cache.most_pages_held, " of ", cache.n_pages, " pages");
-  const int64_t n_slots = cache.most_pages_held * cache.page_tokens;
-  absl::StrAppendFormat(&line, " (%.1f %% empty)", Percent(cache.most_held_empty, n_slots));
-  if (cache.prompt_tokens > 0) {
-    absl::StrAppend(&line, ", shared ", cache.shared_tokens, " of ", cache.prompt_tokens,
-                    " prompt tokens");
-  }
+  NG_ASSIGN_OR_RETURN(const std::vector<std::string> reports, engine.Reports());
+  for (const std::string& report : reports) absl::StrAppend(&line, ", ", report);
+  NG_ASSIGN_OR_RETURN(const std::vector<Statistic> cache, engine.CacheStatistics());
+  AppendPages(cache, &line);
   return line;
 }
 

@@ -84,7 +84,8 @@ absl::StatusOr<std::string> CompletionText(const Engine& engine, const Completio
 // "seed 1, eot, prefill 12 tokens at 340.1 tok/s, generated 46 tokens, decode at 512.3 tok/s". With
 // a snapshot it goes on ", loaded 8 of 12 prompt tokens", with a cache of pages ", cache 3 of 8
 // pages (12.5 % empty), shared 0 of 12 prompt tokens".
-std::string ClosingLine(const Engine& engine, std::span<const Completion> completions);
+absl::StatusOr<std::string> ClosingLine(const Engine& engine,
+                                        std::span<const Completion> completions);
 
 }  // namespace ng::run
 

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "core/config/config.h"
+#include "ng/kv_view.h"
 
 namespace ng {
 namespace {
@@ -9,7 +10,23 @@ namespace {
 constexpr double kIntEnd = 0x1p63;  // every int64 lies within [-kIntEnd, kIntEnd]
 constexpr double kInt32Max = 0x7FFFFFFF;
 constexpr double kMaxThreads = 1024;
-constexpr const char* kCodecs = "f32|bf16|f16|int8|int4";
+
+// The codecs' names as an option lists its choices: "f32|bf16|...", with its end.
+constexpr size_t ChoicesSize() {
+  size_t size = 0;
+  for (const CodecInfo& codec : kCodecTable) size += codec.name.size() + 1;
+  return size;
+}
+constexpr auto kCodecChoices = [] {
+  std::array<char, ChoicesSize()> choices{};
+  size_t end = 0;
+  for (const CodecInfo& codec : kCodecTable) {
+    if (end > 0) choices[end++] = '|';
+    for (const char c : codec.name) choices[end++] = c;
+  }
+  return choices;
+}();
+constexpr const char* kCodecs = kCodecChoices.data();
 
 constexpr OptionSpec Text(const char* key, const char* value, const char* help,
                           const char* choices = nullptr) {

@@ -13,7 +13,7 @@
 //   fields                 n_fields times a name and a value, each a u64 length and its bytes
 //   ids                    n_tokens times an i32
 //   checksum      u64      of everything before it
-//   layers                 n_layers times: the image, as CacheStore::ExportLayer writes it
+//   layers                 n_layers times: the image, as Snapshots::ExportLayer writes it
 //                          (ng/cache_store.h), and a u64 checksum of it
 //
 // Checksums are HashOf (hash.h). The seed of the header's checksum is 0; the seed of layer i is the

@@ -38,6 +38,7 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, LayerAttention att
       weights_(std::move(weights)),
       parts_(parts),
       attention_(std::move(attention)),
+      sharing_(CapabilityOf<PrefixSharing>(*parts.cache)),
       rope_frequencies_(RopeFrequencies(spec)),
       input_row_bytes_(InputRowBytesOf(*parts.kernels, spec, weights_.types)) {
   for (size_t i = 0; i < weights_.rope_factors.size(); ++i) {
@@ -48,12 +49,8 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, LayerAttention att
 
 absl::StatusOr<SequenceId> Decoder::OpenSequence(std::span<const int32_t> prompt,
                                                  int64_t capacity) {
-  SequenceId id = 0;
-  NG_RETURN_IF_ERROR(GuardPlugin(*parts_.cache_plugin, [&]() -> absl::Status {
-    NG_ASSIGN_OR_RETURN(id, parts_.cache->OpenFor(prompt, capacity));
-    return absl::OkStatus();
-  }));
-  return id;
+  const bool shares = sharing_ != nullptr && !prompt.empty();
+  return shares ? sharing_->OpenFor(prompt, capacity) : parts_.cache->Open(capacity);
 }
 
 void Decoder::CloseSequence(SequenceId sequence) { parts_.cache->Close(sequence); }
@@ -61,8 +58,7 @@ int64_t Decoder::Length(SequenceId sequence) const { return parts_.cache->Length
 int64_t Decoder::Capacity(SequenceId sequence) const { return parts_.cache->Capacity(sequence); }
 
 absl::Status Decoder::Truncate(SequenceId sequence, int64_t length) {
-  return GuardPlugin(*parts_.cache_plugin,
-                     [&] { return parts_.cache->Truncate(sequence, length); });
+  return parts_.cache->Truncate(sequence, length);
 }
 
 absl::Status Decoder::Forward(const StepBatch& batch) {
@@ -84,7 +80,7 @@ absl::Status Decoder::Forward(const StepBatch& batch) {
   NG_RETURN_IF_ERROR(check_stop());
   NG_RETURN_IF_ERROR(Head(batch));
   // The length moves once, after the last layer.
-  return GuardPlugin(*parts_.cache_plugin, [&] { return parts_.cache->Commit(rows_); });
+  return parts_.cache->Commit(rows_);
 }
 
 TensorView<const float, 2> Decoder::logits() const {
@@ -171,14 +167,11 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer) {
   v.data += spec_.kv_width();
   q.stride[0] = k.stride[0] = v.stride[0] = qkv_width;
 
-  NG_RETURN_IF_ERROR(GuardPlugin(*parts_.cache_plugin, [&]() -> absl::Status {
-    NG_RETURN_IF_ERROR(parts_.cache->Append(layer, rows_, k, v));
-    for (size_t i = 0; i < rows_.size(); ++i) {
-      views_[i] =
-          parts_.cache->View(layer, rows_[i].sequence, rows_[i].start_pos + rows_[i].n_tokens);
-    }
-    return absl::OkStatus();
-  }));
+  NG_RETURN_IF_ERROR(parts_.cache->Append(layer, rows_, k, v));
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const SequenceRows& entry = rows_[i];
+    views_[i] = parts_.cache->View(layer, entry.sequence, entry.start_pos + entry.n_tokens);
+  }
   if (batch.observer != nullptr) batch.observer->OnAttention(layer, rows_, views_);
 
   AttentionRun run;

@@ -14,6 +14,7 @@
 #include "core/model/weights.h"
 #include "core/plugin/loader.h"
 #include "ng/attention_backend.h"
+#include "ng/cache_capabilities.h"
 #include "ng/cache_store.h"
 #include "ng/executor.h"
 
@@ -25,7 +26,6 @@ struct DecoderParts {
   const KernelTable* kernels = nullptr;
   CacheStore* cache = nullptr;
   int64_t max_tokens = 0;  // per sequence, as far as it is known: what to have room for
-  const LoadedPlugin* cache_plugin = nullptr;  // who to name when a call into the cache fails
 };
 
 class Decoder final : public LanguageModel {
@@ -77,6 +77,7 @@ class Decoder final : public LanguageModel {
   ModelWeights weights_;
   DecoderParts parts_;
   LayerAttention attention_;
+  PrefixSharing* const sharing_;  // the cache's; null: it shares no prefixes
   std::vector<double> rope_frequencies_;  // [head_dim / 2]
   int64_t input_row_bytes_;               // of the widest row that a matmul reads
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/plugin/guarded_attention.h"
+#include "core/plugin/guarded_cache.h"
 #include "core/plugin/guarded_sampler.h"
 #include "core/plugin/loader.h"
 
@@ -69,14 +70,21 @@ absl::StatusOr<std::unique_ptr<AttentionBackend>> CreateAttention(const LoadedPl
 
 absl::StatusOr<CachePlan> PlanCache(const LoadedPlugin& plugin, const PluginContext& context,
                                     const CacheSpec& spec) {
-  return Guarded<CachePlan>(plugin, [&] { return plugin.descriptor->cache->plan(context, spec); });
+  return Guarded<CachePlan>(plugin, [&]() -> absl::StatusOr<CachePlan> {
+    NG_ASSIGN_OR_RETURN(CachePlan plan, plugin.descriptor->cache->plan(context, spec));
+    NG_RETURN_IF_ERROR(CheckCachePlan(plan));
+    return plan;
+  });
 }
 
-absl::StatusOr<std::unique_ptr<CacheStore>> CreateCache(const LoadedPlugin& plugin,
-                                                        const PluginContext& context,
-                                                        const CacheSpec& spec) {
-  return Created<CacheStore>(plugin,
-                             [&] { return plugin.descriptor->cache->create(context, spec); });
+absl::StatusOr<std::unique_ptr<GuardedCache>> CreateCache(const LoadedPlugin& plugin,
+                                                          const PluginContext& context,
+                                                          const CacheSpec& spec) {
+  NG_ASSIGN_OR_RETURN(const CachePlan plan, PlanCache(plugin, context, spec));
+  NG_ASSIGN_OR_RETURN(std::unique_ptr<CacheStore> store, Created<CacheStore>(plugin, [&] {
+                        return plugin.descriptor->cache->create(context, spec);
+                      }));
+  return GuardedCache::Make(plugin, std::move(store), plan, spec, context.check);
 }
 
 absl::StatusOr<std::unique_ptr<SamplerStage>> CreateSampler(const LoadedPlugin& plugin,

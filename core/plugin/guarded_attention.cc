@@ -133,6 +133,8 @@ class GuardedAttention final : public AttentionBackend {
     return Call([&] { return backend_->Run(*own.inner, run); });
   }
 
+  std::string Report() const override { return GuardReport(*backend_); }
+
  private:
   template <typename Body>
   absl::Status Call(Body&& body) const {

@@ -28,6 +28,7 @@ class GuardedSampler final : public SamplerStage {
   absl::Status Truncate(int slot, int64_t n_tokens) override;
   absl::Status Close(int slot) override;
   absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) override;
+  std::string Report() const override { return GuardReport(*stage_); }
 
  private:
   absl::Status ApplyChecked(int slot, const DrawKey& key, CandidateSet& candidates);

@@ -22,6 +22,8 @@
 
 namespace ng {
 
+class GuardedCache;
+
 // A library that passed the handshake.
 struct LoadedPlugin {
   const PluginDescriptor* descriptor = nullptr;  // in the library, mapped for ever
@@ -75,9 +77,10 @@ absl::StatusOr<std::unique_ptr<AttentionBackend>> CreateAttention(const LoadedPl
                                                                   const PluginContext& context);
 absl::StatusOr<CachePlan> PlanCache(const LoadedPlugin& plugin, const PluginContext& context,
                                     const CacheSpec& spec);
-absl::StatusOr<std::unique_ptr<CacheStore>> CreateCache(const LoadedPlugin& plugin,
-                                                        const PluginContext& context,
-                                                        const CacheSpec& spec);
+// The store comes behind its guard (core/plugin/guarded_cache.h).
+absl::StatusOr<std::unique_ptr<GuardedCache>> CreateCache(const LoadedPlugin& plugin,
+                                                          const PluginContext& context,
+                                                          const CacheSpec& spec);
 // The stage comes guarded: its calls have the same catch.
 absl::StatusOr<std::unique_ptr<SamplerStage>> CreateSampler(const LoadedPlugin& plugin,
                                                             const PluginContext& context);
@@ -87,6 +90,20 @@ absl::Status PluginThrew(const LoadedPlugin& plugin, std::string_view what);
 // What an error from a plugin becomes: a PluginError that names it. LimitError and NumericError
 // keep their code. REQUIRES: !status.ok().
 absl::Status PluginFailed(const LoadedPlugin& plugin, const absl::Status& status);
+
+// What a guard throws where a plugin fails in a call without a status; its message is one line. The
+// engine's own safety catch turns it into the status that it carries.
+class PluginFault : public std::exception {
+ public:
+  // REQUIRES: !status.ok().
+  explicit PluginFault(const absl::Status& status) : status_(status), what_(status.message()) {}
+  const absl::Status& status() const { return status_; }
+  const char* what() const noexcept override { return what_.c_str(); }
+
+ private:
+  absl::Status status_;
+  std::string what_;
+};
 
 // Calls `call`, which calls into the plugin and returns a Status, with the safety catch.
 template <typename Call>
@@ -100,6 +117,21 @@ absl::Status GuardPlugin(const LoadedPlugin& plugin, Call&& call) {
     return PluginThrew(plugin, error.what());
   } catch (...) {
     return PluginThrew(plugin, "an exception of unknown type");
+  }
+}
+
+// What a part has to say at the end of a run, in one line; of one that throws, what it threw. What
+// the run has computed stands in any case.
+template <typename Part>
+std::string GuardReport(const Part& part) {
+  try {
+    return OneLine(part.Report());
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    return OneLine(std::string("Report threw: ") + error.what());
+  } catch (...) {
+    return "Report threw an exception of unknown type";
   }
 }
 

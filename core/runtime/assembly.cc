@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/config/cache_codecs.h"
 #include "core/model/layer_attention.h"
 #include "core/runtime/executor.h"
 #include "core/text/gguf_vocabulary.h"
@@ -15,7 +16,6 @@
 namespace ng {
 namespace {
 
-constexpr const char* kCodecNames[] = {"f32", "bf16", "f16", "int8", "int4"};
 
 absl::string_view ToView(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -273,6 +273,15 @@ absl::StatusOr<CachePlan> Assembly::PlanCacheFor(const CacheSpec& spec) const {
   return plan;
 }
 
+int64_t Assembly::StepTokens(const RunNeeds& needs) const {
+  const int64_t chunk = config().Int("run.prefill_chunk");
+  // Without a cache, and where a full context moves on, all tokens are fed again.
+  const bool once = config().Bool("run.use_cache") && !Recomputes();
+  int64_t most = std::numeric_limits<int64_t>::max();
+  if (once && needs.max_prompt > 0) most = needs.max_prompt;
+  return chunk > 0 ? std::min(chunk, most) : most;
+}
+
 CacheSpec Assembly::CacheSpecFor(const RunNeeds& needs) const {
   CacheSpec spec;
   spec.n_layers = model.spec.shape.n_layers;
@@ -284,12 +293,10 @@ CacheSpec Assembly::CacheSpecFor(const RunNeeds& needs) const {
   if (spec.max_sequences == 0) spec.max_sequences = needs.max_sequences;
   spec.layouts = attention->layouts();
 
-  const auto codec_of = [&](const char* key) {
-    const std::string& own = config().Text(key);
-    return CodecFromName(own.empty() ? config().Text("cache.codec") : own).value();
-  };
-  spec.codec_k = codec_of("cache.codec_k");
-  spec.codec_v = codec_of("cache.codec_v");
+  const CodecNames codecs = CodecsOf(config());
+  spec.codec_k = CodecFromName(codecs.k).value();
+  spec.codec_v = CodecFromName(codecs.v).value();
+  spec.max_step_tokens = std::min(StepTokens(needs), spec.max_tokens);
   return spec;
 }
 
@@ -308,7 +315,7 @@ absl::Status Assembly::ChooseAttentionSpecs() {
 
 CacheSpec Assembly::SmallestCache() const {
   CacheSpec spec = CacheSpecFor({1, 1});
-  spec.max_tokens = spec.max_sequences = 1;
+  spec.max_tokens = spec.max_step_tokens = spec.max_sequences = 1;
   return spec;
 }
 
@@ -319,9 +326,9 @@ absl::Status Assembly::CheckCacheRuns() const {
   const std::string asked = absl::StrCat("keys ", ToView(CodecName(spec.codec_k)), ", values ",
                                          ToView(CodecName(spec.codec_v)));
   std::vector<std::string> runnable;
-  for (const char* name : kCodecNames) {
-    spec.codec_k = spec.codec_v = CodecFromName(name).value();
-    if (PlanCacheFor(spec).ok()) runnable.push_back(name);
+  for (const CodecInfo& info : kCodecTable) {
+    spec.codec_k = spec.codec_v = info.codec;
+    if (PlanCacheFor(spec).ok()) runnable.emplace_back(info.name);
   }
   if (runnable.empty()) return status;  // it is not the codecs
   return PluginError(

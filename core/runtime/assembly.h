@@ -86,6 +86,8 @@ struct Assembly {
   // The model's sliding window where the backend does not implement it: a run must end within it.
   // 0: no such bound.
   int64_t bounding_window() const;
+  // The most tokens of one sequence that a step of such a run feeds.
+  int64_t StepTokens(const RunNeeds& needs) const;
   // The cache's spec for a run with these needs.
   CacheSpec CacheSpecFor(const RunNeeds& needs) const;
   // What the cache would reserve, with the backend's consent to read it. Errors: PluginError,

@@ -26,10 +26,10 @@ absl::Status CheckBegins(const CacheFile& file, std::span<const int32_t> prompt)
                                  ", must be ", *differ.in1));
 }
 
-CacheSnapshots::CacheSnapshots(CacheStore& store, const LoadedPlugin& plugin, int n_layers,
-                               std::vector<CacheField> identity, const std::atomic<bool>* stop)
+CacheSnapshots::CacheSnapshots(CacheStore& store, int n_layers, std::vector<CacheField> identity,
+                               const std::atomic<bool>* stop)
     : store_(store),
-      plugin_(plugin),
+      images_(*CapabilityOf<Snapshots>(store)),
       n_layers_(n_layers),
       identity_(std::move(identity)),
       stop_(stop) {}
@@ -57,7 +57,7 @@ absl::Status CacheSnapshots::Load(const CacheFile& file, int64_t end, SequenceId
   // Whole tiles are written: of one partly there, all of it again.
   if (length % kTileTokens != 0) {
     length -= length % kTileTokens;
-    NG_RETURN_IF_ERROR(GuardPlugin(plugin_, [&] { return store_.Truncate(sequence, length); }));
+    NG_RETURN_IF_ERROR(store_.Truncate(sequence, length));
   }
   const int64_t tile_bytes = store_.plan().image_tile_bytes;
   SequenceRows rows;
@@ -72,10 +72,9 @@ absl::Status CacheSnapshots::Load(const CacheFile& file, int64_t end, SequenceId
       static_cast<size_t>(Tiles(rows.n_tokens) * tile_bytes));
   for (int layer = 0; layer < n_layers_; ++layer) {
     NG_RETURN_IF_ERROR(file.ReadLayer(layer, image));
-    NG_RETURN_IF_ERROR(
-        GuardPlugin(plugin_, [&] { return store_.ImportLayer(layer, rows, wanted); }));
+    NG_RETURN_IF_ERROR(images_.ImportLayer(layer, rows, wanted));
   }
-  return GuardPlugin(plugin_, [&] { return store_.Commit({&rows, 1}); });
+  return store_.Commit({&rows, 1});
 }
 
 absl::Status CacheSnapshots::Save(SequenceId sequence, std::span<const int32_t> ids,
@@ -88,8 +87,7 @@ absl::Status CacheSnapshots::Save(SequenceId sequence, std::span<const int32_t> 
   std::vector<std::byte> image(static_cast<size_t>(header.layer_bytes));
   NG_ASSIGN_OR_RETURN(CacheFileWriter file, CacheFileWriter::Create(path, header, stop_));
   for (int layer = 0; layer < n_layers_; ++layer) {
-    NG_RETURN_IF_ERROR(
-        GuardPlugin(plugin_, [&] { return store_.ExportLayer(layer, sequence, image); }));
+    NG_RETURN_IF_ERROR(images_.ExportLayer(layer, sequence, image));
     NG_RETURN_IF_ERROR(file.WriteLayer(image));
   }
   return file.Commit();

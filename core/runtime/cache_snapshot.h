@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/formats/cache_file.h"
-#include "core/plugin/loader.h"
+#include "ng/cache_capabilities.h"
 #include "ng/cache_store.h"
 #include "ng/status.h"
 
@@ -25,10 +25,10 @@ absl::Status CheckBegins(const CacheFile& file, std::span<const int32_t> prompt)
 
 class CacheSnapshots {
  public:
-  // The store and its plugin are borrowed, and `stop`, which may be null and ends a wait for the
-  // reader of a pipe that is saved to. REQUIRES: the store's plan().image_tile_bytes > 0.
-  CacheSnapshots(CacheStore& store, const LoadedPlugin& plugin, int n_layers,
-                 std::vector<CacheField> identity, const std::atomic<bool>* stop = nullptr);
+  // The store is borrowed, and `stop`, which may be null and ends a wait for the reader of a pipe
+  // that is saved to. REQUIRES: the store's plan().image_tile_bytes > 0.
+  CacheSnapshots(CacheStore& store, int n_layers, std::vector<CacheField> identity,
+                 const std::atomic<bool>* stop = nullptr);
 
   // Errors: ModelFileError for a file that is damaged or was made with anything else.
   absl::StatusOr<CacheFile> Open(const std::string& path) const;
@@ -46,7 +46,7 @@ class CacheSnapshots {
   int64_t LayerBytes(int64_t n_tokens) const;
 
   CacheStore& store_;
-  const LoadedPlugin& plugin_;
+  Snapshots& images_;  // the store's
   const int n_layers_;
   const std::vector<CacheField> identity_;
   const std::atomic<bool>* const stop_;

@@ -151,6 +151,14 @@ void AppendTensor(const TensorInfo& tensor, std::string_view fate, std::string* 
                   ShapeString(tensor.shape), " -> ", View(fate), "\n");
 }
 
+// What keys and values are stored as, and what is to be known of how.
+std::string StoredAs(const RunPlan& plan) {
+  const std::string& codec = plan.cache.codec;
+  if (!codec.empty()) return absl::StrCat("keys and values ", OneLine(codec));
+  return absl::StrCat("keys ", View(CodecName(plan.codec_k)), ", values ",
+                      View(CodecName(plan.codec_v)));
+}
+
 // The types of the layers' matrices, then those of embedding and head where they differ.
 std::string HeldAs(const WeightTypes& types) {
   std::set<std::string> names;
@@ -212,12 +220,23 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
                   assembly.tokenizer == nullptr ? "none" : assembly.tokenizer_path,
                   "\n  chat_template ", assembly.chat_template_name, ", stop ids ",
                   assembly.stop_ids.empty() ? "none" : absl::StrJoin(assembly.stop_ids, ","), "\n");
-  absl::StrAppend(&out, "memory for ", plan.max_sequences, " x ", plan.max_tokens, " tokens, keys ",
-                  View(CodecName(plan.codec_k)), ", values ", View(CodecName(plan.codec_v)),
-                  "\n  weights ", plan.weights.bytes(), " bytes, cache ", plan.cache.bytes,
-                  ", activations ", plan.activation_bytes, ", reading ", plan.load_scratch_bytes,
-                  "\n  needed ", plan.needed_bytes(), ", available ", plan.available_bytes, "\n");
+  absl::StrAppend(&out, "memory for ", plan.max_sequences, " x ", plan.max_tokens, " tokens, ",
+                  StoredAs(plan), "\n  weights ", plan.weights.bytes(), " bytes, cache ",
+                  plan.cache.bytes, ", activations ", plan.activation_bytes, ", reading ",
+                  plan.load_scratch_bytes, "\n  needed ", plan.needed_bytes(), ", available ",
+                  plan.available_bytes, "\n");
+  if (plan.cache.disk_bytes > 0) {
+    absl::StrAppend(&out, "  the cache's files ", plan.cache.disk_bytes, " bytes\n");
+  }
+  if (plan.cache.approximate) {
+    absl::StrAppend(&out, "  ", ApproximateText(assembly.selection.cache), "\n");
+  }
   return out;
+}
+
+std::string ApproximateText(const LoadedPlugin& cache) {
+  return absl::StrCat(cache.Describe(), " is approximate: it drops tokens or rounds them by what ",
+                      "was attended, so an answer may depend on how its text was split into steps");
 }
 
 absl::Status NoChatTemplate(const Assembly& assembly) {

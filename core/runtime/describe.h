@@ -15,6 +15,9 @@ namespace ng {
 // tokenizer, bytes needed against bytes available.
 std::string DescribeRun(const Assembly& assembly, const RunPlan& plan);
 
+// What the user is told of a cache whose plan is approximate.
+std::string ApproximateText(const LoadedPlugin& cache);
+
 // The error of a chat request to a model without a template.
 absl::Status NoChatTemplate(const Assembly& assembly);
 

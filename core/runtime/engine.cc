@@ -11,6 +11,7 @@
 #include "core/formats/memory_reserve.h"
 #include "core/model/decoder.h"
 #include "core/model/weights.h"
+#include "core/plugin/guarded_cache.h"
 #include "core/runtime/assembly.h"
 #include "core/runtime/cache_identity.h"
 #include "core/runtime/cache_snapshot.h"
@@ -33,8 +34,9 @@ double SecondsSince(Clock::time_point start) {
 // Above what the destructor of the largest vocabulary's JSON takes.
 constexpr size_t kReservedBytes = size_t{8} << 20;
 
-// Around every call from outside: the engine's one safety catch (nothing of ours throws, but an
-// allocation can fail anywhere), and the floating point environment of the bit contract.
+// Around every call from outside: the engine's one safety catch (of ours only a plugin's guard
+// throws, but an allocation can fail anywhere), and the floating point environment of the bit
+// contract.
 template <typename Call>
 auto Guarded(Call&& call) -> decltype(call()) {
   const DefaultFloatEnvironment environment;
@@ -42,6 +44,8 @@ auto Guarded(Call&& call) -> decltype(call()) {
     return call();
   } catch (const std::bad_alloc&) {
     return LimitError("out of memory");
+  } catch (const PluginFault& fault) {
+    return fault.status();
   } catch (const std::exception& error) {
     return RuntimeError(absl::StrCat("unexpected exception: ", error.what()));
   }
@@ -83,8 +87,8 @@ class Engine::Impl {
   using EncodeMost = absl::FunctionRef<absl::StatusOr<std::vector<int32_t>>(int64_t most)>;
   absl::StatusOr<std::vector<int32_t>> Fitting(EncodeMost encode) const;
   absl::StatusOr<StepCost> CostOfStep() const;
-  std::vector<std::string> Reports() const;
-  CacheStats cache_stats() const { return cache_ == nullptr ? CacheStats() : cache_->stats(); }
+  absl::StatusOr<std::vector<std::string>> Reports() const;
+  absl::StatusOr<std::vector<Statistic>> CacheStatistics() const;
   absl::Status Load(const RunNeeds& needs);
   absl::Status CheckLoaded() const;
   absl::StatusOr<std::vector<Completion>> Generate(std::span<const GenerateRequest> requests,
@@ -106,7 +110,7 @@ class Engine::Impl {
  private:
   EngineOptions options_;
   std::unique_ptr<Assembly> assembly_;
-  std::unique_ptr<CacheStore> cache_;
+  std::unique_ptr<GuardedCache> cache_;
   std::unique_ptr<Decoder> decoder_;
   std::unique_ptr<CacheSnapshots> snapshots_;  // null: Load was not asked for them
   std::vector<StepSequence> step_;
@@ -154,9 +158,12 @@ absl::Status Engine::Impl::Load(const RunNeeds& needs) {
   const LoadedPlugin& plugin = assembly_->selection.cache;
   const std::vector<OptionValue> values =
       assembly_->config().PluginValues("cache", plugin.descriptor->name);
-  if (needs.snapshots && plan.cache.image_tile_bytes <= 0) {
-    return PluginError(plugin.Describe() + ": keeps no snapshots; contiguous and paged do");
+  if (needs.snapshots && plan.cache.image_tile_bytes == 0) {
+    return PluginError(absl::StrCat(plugin.Describe(), ": ",
+                                    plan.cache.approximate ? "is approximate and " : "",
+                                    "keeps no snapshots; contiguous and paged do"));
   }
+  if (plan.cache.approximate) assembly_->warnings.Add(ApproximateText(plugin));
   decoder_.reset();
   snapshots_.reset();
   cache_.reset();
@@ -175,7 +182,7 @@ absl::Status Engine::Impl::Load(const RunNeeds& needs) {
   NG_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(assembly_->model, load));
   if (needs.snapshots) {
     snapshots_ = std::make_unique<CacheSnapshots>(
-        *cache_, plugin, spec.n_layers, CacheIdentity(*assembly_, weights.hash), options_.stop);
+        *cache_, spec.n_layers, CacheIdentity(*assembly_, weights.hash), options_.stop);
   }
   NG_ASSIGN_OR_RETURN(LayerAttention attention,
                       LayerAttention::Make(*assembly_->attention, assembly_->attention_specs));
@@ -184,13 +191,18 @@ absl::Status Engine::Impl::Load(const RunNeeds& needs) {
   parts.kernels = &Kernels(assembly_->isa);
   parts.cache = cache_.get();
   parts.max_tokens = spec.max_tokens;
-  parts.cache_plugin = &plugin;
   decoder_ = std::make_unique<Decoder>(assembly_->model.spec, std::move(weights),
                                        std::move(attention), parts);
   max_sequences_ = spec.max_sequences;
   cost_ = plan.step;
   load_s_ += SecondsSince(start);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Statistic>> Engine::Impl::CacheStatistics() const {
+  Statistics* const statistics = cache_ == nullptr ? nullptr : CapabilityOf<Statistics>(*cache_);
+  if (statistics == nullptr) return std::vector<Statistic>();
+  return statistics->Values();
 }
 
 absl::Status Engine::Impl::CheckLoaded() const {
@@ -224,15 +236,18 @@ absl::StatusOr<std::vector<Completion>> Engine::Impl::Generate(
   settings.progress = options_.progress;
   settings.cache_and_attention = absl::StrCat(assembly_->selection.cache.Describe(), " with ",
                                               assembly_->selection.attention.Describe());
-  return GenerateLoop(*decoder_, *assembly_->chain, settings).Run(requests, options);
+  absl::StatusOr<std::vector<Completion>> done =
+      GenerateLoop(*decoder_, *assembly_->chain, settings).Run(requests, options);
+  if (done.ok() && !cache_->fault().ok()) return cache_->fault();
+  return done;
 }
 
 // "attention differ: ..." for each part that has something to say.
-std::vector<std::string> Engine::Impl::Reports() const {
+absl::StatusOr<std::vector<std::string>> Engine::Impl::Reports() const {
   std::vector<std::string> reports;
   const auto add = [&](const PluginDescriptor& plugin, const std::string& report) {
     if (report.empty()) return;
-    reports.push_back(absl::StrCat(plugin.kind, " ", plugin.name, ": ", OneLine(report)));
+    reports.push_back(absl::StrCat(plugin.kind, " ", plugin.name, ": ", report));
   };
   add(*assembly_->selection.attention.descriptor, assembly_->attention->Report());
   if (cache_ != nullptr) add(*assembly_->selection.cache.descriptor, cache_->Report());
@@ -318,7 +333,9 @@ IsaLevel Engine::isa() const { return impl_->assembly().isa; }
 int Engine::threads() const { return impl_->assembly().executor->threads(); }
 int64_t Engine::default_max_new_tokens() const { return config().Int("run.max_new_tokens"); }
 std::span<const int32_t> Engine::stop_ids() const { return impl_->assembly().stop_ids; }
-std::vector<std::string> Engine::Reports() const { return impl_->Reports(); }
+absl::StatusOr<std::vector<std::string>> Engine::Reports() const {
+  return Guarded([&] { return impl_->Reports(); });
+}
 const std::string& Engine::unused_sampling() const { return impl_->assembly().unused_sampling; }
 
 absl::StatusOr<RunPlan> Engine::Plan(const RunNeeds& needs) const {
@@ -409,7 +426,9 @@ absl::StatusOr<StepCost> Engine::CostOfStep() const {
   return Guarded([&] { return impl_->CostOfStep(); });
 }
 
-CacheStats Engine::cache_stats() const { return impl_->cache_stats(); }
+absl::StatusOr<std::vector<Statistic>> Engine::CacheStatistics() const {
+  return Guarded([&] { return impl_->CacheStatistics(); });
+}
 
 absl::StatusOr<std::vector<Completion>> Engine::Generate(std::span<const GenerateRequest> requests,
                                                          const GenerateOptions& options) {
@@ -423,10 +442,12 @@ absl::StatusOr<SequenceId> Engine::OpenSequence(int64_t capacity) {
   });
 }
 
-void Engine::CloseSequence(SequenceId sequence) { impl_->model()->CloseSequence(sequence); }
+void Engine::CloseSequence(SequenceId sequence) {
+  if (impl_->model() != nullptr) impl_->model()->CloseSequence(sequence);
+}
 
 int64_t Engine::SequenceLength(SequenceId sequence) const {
-  return impl_->model()->Length(sequence);
+  return impl_->model() == nullptr ? 0 : impl_->model()->Length(sequence);
 }
 
 absl::Status Engine::TruncateSequence(SequenceId sequence, int64_t length) {

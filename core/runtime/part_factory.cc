@@ -7,6 +7,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/plugin/guarded_cache.h"
 #include "core/runtime/assembly.h"
 
 namespace ng {
@@ -75,7 +76,8 @@ absl::StatusOr<std::unique_ptr<AttentionBackend>> PartFactory::CreateAttention(
 absl::StatusOr<std::unique_ptr<CacheStore>> PartFactory::CreateCache(
     std::string_view name, const CacheSpec& spec, std::span<const OptionOverride> overrides) {
   return With("cache", name, overrides,
-              [&spec](const LoadedPlugin& plugin, const PluginContext& context) {
+              [&spec](const LoadedPlugin& plugin, const PluginContext& context)
+                  -> absl::StatusOr<std::unique_ptr<CacheStore>> {
                 return ng::CreateCache(plugin, context, spec);
               });
 }

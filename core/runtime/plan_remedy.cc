@@ -1,14 +1,15 @@
 #include "core/runtime/plan_remedy.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/config/cache_codecs.h"
 
 namespace ng {
 namespace {
@@ -36,20 +37,19 @@ class Search {
 
   // A kind of change: from the mildest to the strongest.
   std::vector<Change> Chunks(const PlanChoices& from) const {
-    if (from.prefill_chunk > 0 && from.prefill_chunk <= kSmallChunk) return {};
+    if (from.cache.max_step_tokens <= kSmallChunk) return {};
     Change change = {absl::StrCat("run.prefill_chunk = ", kSmallChunk), from};
-    change.choices.prefill_chunk = kSmallChunk;
+    change.choices.cache.max_step_tokens = kSmallChunk;
     return {change};
   }
 
   std::vector<Change> Codecs(const PlanChoices& from) const {
     std::vector<Change> changes;
-    for (const auto& [name, k, v] : {std::tuple("bf16", Codec::kBf16, Codec::kBf16),
-                                     {"int8", Codec::kInt8, Codec::kInt8},
-                                     {"int4", Codec::kInt8, Codec::kInt4}}) {
+    for (const char* name : {"bf16", "int8", "int4"}) {
+      const CodecNames codecs = ResolveCodecs(name, "", "");
       Change change = {absl::StrCat("cache.codec = ", name), from};
-      change.choices.cache.codec_k = k;
-      change.choices.cache.codec_v = v;
+      change.choices.cache.codec_k = CodecFromName(codecs.k).value();
+      change.choices.cache.codec_v = CodecFromName(codecs.v).value();
       changes.push_back(std::move(change));
     }
     return changes;
@@ -83,6 +83,7 @@ class Search {
                            : absl::StrCat("prompt and answer of at most ", n, " tokens"),
                        from};
       change.choices.cache.max_tokens = n;
+      change.choices.cache.max_step_tokens = std::min(from.cache.max_step_tokens, n);
       return change;
     });
   }

@@ -22,11 +22,10 @@ struct Feeding {
 
 Feeding LargestFeeding(const Config& config, const PlanChoices& choices, const RunNeeds& needs) {
   const CacheSpec& spec = choices.cache;
-  const int64_t chunk = choices.prefill_chunk;
   Feeding feeding;
   const bool known = needs.max_prompt > 0 && config.Bool("run.use_cache");
   feeding.end = known ? std::min(needs.max_prompt, spec.max_tokens) : spec.max_tokens;
-  feeding.n_tokens = chunk == 0 ? feeding.end : std::min(chunk, feeding.end);
+  feeding.n_tokens = std::min(spec.max_step_tokens, feeding.end);
   return feeding;
 }
 
@@ -45,20 +44,22 @@ absl::StatusOr<int64_t> AttentionBytes(const Assembly& assembly, int n_sequences
                        attention.plan_bytes());
 }
 
-// Tokens that the cache has room for: a step feeds no more rows.
-int64_t CacheTokens(const CachePlan& cache) {
-  return cache.bytes / std::max<int64_t>(1, cache.bytes_per_token);
+// Tokens that the cache has room for: a step feeds no more rows. A store that drops tokens takes
+// more than it has room for.
+int64_t CacheTokens(const CachePlan& cache, const CacheSpec& spec) {
+  if (cache.holes) return SaturatingMul(spec.max_tokens, spec.max_sequences);
+  return SaturatingAdd(cache.bytes, cache.disk_bytes) / cache.bytes_per_token;
 }
 
 // The same for the largest of a run's steps: its first, the last of a prompt, the last of all.
 absl::StatusOr<int64_t> AttentionBytes(const Assembly& assembly, const RunPlan& plan,
-                                       const Feeding& feeding) {
+                                       int64_t cache_tokens, const Feeding& feeding) {
   int64_t most = 0;
   const Feeding steps[] = {{feeding.n_tokens, feeding.n_tokens},
                            feeding,
                            {std::min<int64_t>(1, plan.max_tokens), plan.max_tokens}};
   for (const Feeding& step : steps) {
-    const int64_t fitting = CacheTokens(plan.cache) / std::max<int64_t>(1, step.end);
+    const int64_t fitting = cache_tokens / std::max<int64_t>(1, step.end);
     const auto n_sequences =
         static_cast<int>(std::min<int64_t>(plan.max_sequences, std::max<int64_t>(1, fitting)));
     NG_ASSIGN_OR_RETURN(const int64_t bytes,
@@ -66,6 +67,11 @@ absl::StatusOr<int64_t> AttentionBytes(const Assembly& assembly, const RunPlan& 
     most = std::max(most, bytes);
   }
   return most;
+}
+
+// The buffers in which the attention that tokens got is added up.
+int64_t MassBytes(const CacheSpec& spec) {
+  return SaturatingMul(SaturatingMul(spec.max_tokens, spec.max_sequences), sizeof(float));
 }
 
 }  // namespace
@@ -102,9 +108,9 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
   plan.step.cache_bytes_per_token = plan.cache.bytes_per_token;
 
   const Feeding feeding = LargestFeeding(assembly.config(), choices, needs);
+  const int64_t cache_tokens = CacheTokens(plan.cache, spec);
   StepExtent extent;
-  extent.n_rows =
-      std::min(SaturatingMul(feeding.n_tokens, spec.max_sequences), CacheTokens(plan.cache));
+  extent.n_rows = std::min(SaturatingMul(feeding.n_tokens, spec.max_sequences), cache_tokens);
   extent.n_logit_rows = needs.prompt_logits ? extent.n_rows : spec.max_sequences;
   extent.threads = threads;
   const StepSizes sizes =
@@ -116,9 +122,13 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
     plan.activation_bytes =
         SaturatingAdd(plan.activation_bytes, SaturatingMul(tiles, plan.cache.image_tile_bytes));
   }
+  if (plan.cache.attended) {
+    plan.activation_bytes = SaturatingAdd(plan.activation_bytes, MassBytes(spec));
+  }
   // A step that is too large already is not worth cutting into items.
   if (plan.needed_bytes() <= available) {
-    NG_ASSIGN_OR_RETURN(const int64_t attention, AttentionBytes(assembly, plan, feeding));
+    NG_ASSIGN_OR_RETURN(const int64_t attention,
+                        AttentionBytes(assembly, plan, cache_tokens, feeding));
     plan.activation_bytes = SaturatingAdd(plan.activation_bytes, attention);
   }
   return plan;
@@ -129,7 +139,6 @@ absl::StatusOr<RunPlan> PlanRun(const Assembly& assembly, const RunNeeds& needs)
   PlanChoices choices;
   choices.cache = assembly.CacheSpecFor(needs);
   choices.weights = assembly.weight_types;
-  choices.prefill_chunk = config.Int("run.prefill_chunk");
   const int64_t t_max = assembly.model.spec.context();
   const int64_t max_tokens = choices.cache.max_tokens;
   if (t_max > 0 && max_tokens > t_max) {

@@ -12,7 +12,6 @@ namespace ng {
 struct PlanChoices {
   CacheSpec cache;
   WeightTypes weights;
-  int64_t prefill_chunk = 0;
 };
 // The plan with these choices in the place of the config's, its remedy and the bytes available left
 // out, but for `available`, which it is held against. Errors: as PlanRun.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/config/cache_codecs.h"
 #include "core/runtime/assembly.h"
 
 namespace ng {
@@ -110,14 +111,16 @@ absl::Status CheckDistinct(std::span<const std::string> chain) {
   return absl::OkStatus();
 }
 
-// Keys suffer more from four bits than values do, so int4 alone means int8 for them. Both are
-// written out where the config is shown.
-absl::Status ResolveCodecs(std::vector<ConfigEntry>* entries) {
+// Where cache.codec alone means two codecs, both are written out: the config that is shown says
+// what runs.
+absl::Status WriteOutCodecs(std::vector<ConfigEntry>* entries) {
   NG_ASSIGN_OR_RETURN(const std::string codec, LookupEarly(*entries, "cache.codec"));
-  if (codec != "int4") return absl::OkStatus();
-  for (const auto& [key, own] : {std::pair("cache.codec_k", "int8"), {"cache.codec_v", "int4"}}) {
+  const CodecNames names = ResolveCodecs(codec, "", "");
+  if (names.k == names.v) return absl::OkStatus();
+  for (const auto& [key, name] :
+       {std::pair("cache.codec_k", names.k), {"cache.codec_v", names.v}}) {
     NG_ASSIGN_OR_RETURN(const std::string given, LookupEarly(*entries, key));
-    if (given.empty()) entries->push_back({key, own, ConfigOrigin()});
+    if (given.empty()) entries->push_back({key, name, ConfigOrigin()});
   }
   return absl::OkStatus();
 }
@@ -167,7 +170,7 @@ absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options) {
   }
   selection.keys = keys.Take();
   NG_ASSIGN_OR_RETURN(selection.unused_options, UnusedOptions(entries, host));
-  NG_RETURN_IF_ERROR(ResolveCodecs(&entries));
+  NG_RETURN_IF_ERROR(WriteOutCodecs(&entries));
   NG_ASSIGN_OR_RETURN(selection.config, Config::Build(entries, selection.keys));
   selection.host = std::move(host);
   selection.entries = std::move(entries);

@@ -47,6 +47,12 @@ absl::Status OutputError(std::string_view message) {
 absl::Status InterruptedError(std::string_view message) {
   return Make(absl::StatusCode::kCancelled, message);
 }
+absl::Status UnsupportedError(std::string_view message) {
+  return Make(absl::StatusCode::kUnimplemented, message);
+}
+bool IsUnsupported(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kUnimplemented;
+}
 
 int ExitCode(const absl::Status& status) {
   switch (status.code()) {

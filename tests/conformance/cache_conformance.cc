@@ -11,20 +11,26 @@
 #include <utility>
 
 #include "core/runtime/executor.h"
+#include "ng/cache_capabilities.h"
 #include "tests/conformance/kept_rows.h"
 #include "tests/conformance/tiles16.h"
 
 namespace ng {
 namespace {
 
-constexpr Codec kCodecs[] = {Codec::kF32, Codec::kBf16, Codec::kF16, Codec::kInt8, Codec::kInt4};
 constexpr int kTexts = 3;
 
 // One script over one store and its model. Each check returns what is wrong, or nothing.
 class Script {
  public:
   Script(CacheStore* store, const CacheSpec& spec, bool may_be_full, uint32_t seed)
-      : store_(*store), spec_(spec), may_be_full_(may_be_full), random_(seed) {
+      : store_(*store),
+        sharing_(CapabilityOf<PrefixSharing>(*store)),
+        images_(CapabilityOf<Snapshots>(*store)),
+        statistics_(CapabilityOf<Statistics>(*store)),
+        spec_(spec),
+        may_be_full_(may_be_full),
+        random_(seed) {
     for (auto& text : texts_) {
       for (int64_t i = 0; i < spec.max_tokens; ++i) text.push_back(static_cast<int32_t>(Below(2)));
     }
@@ -106,7 +112,8 @@ class Script {
     model.capacity = n_prompt + Below(spec_.max_tokens - n_prompt + 2);
     did_ =
         "open " + std::to_string(model.capacity) + " for a prompt of " + std::to_string(n_prompt);
-    const auto id = store_.OpenFor(prompt, model.capacity);
+    const auto id = sharing_ == nullptr ? store_.Open(model.capacity)
+                                        : sharing_->OpenFor(prompt, model.capacity);
     if (id.ok()) {
       const int64_t length = store_.Length(*id);
       if (length > std::max<int64_t>(0, n_prompt - 1)) return "shares the whole prompt";
@@ -125,13 +132,20 @@ class Script {
   std::string CloseAll() {
     for (const auto& [id, model] : models_) store_.Close(id);
     models_.clear();
-    const CacheStats stats = store_.stats();
-    if (stats.pages_held != 0) return std::to_string(stats.pages_held) + " pages are still held";
-    if (stats.n_pages > 0 && stats.shared_tokens != n_shared_) return "miscounts shared tokens";
+    std::vector<Statistic> counted;
+    if (statistics_ != nullptr) {
+      const auto values = statistics_->Values();
+      if (!values.ok()) return "has no statistics: " + Text(values.status());
+      counted = *values;
+    }
+    const auto value = [&](std::string_view name) { return StatisticValue(counted, name); };
+    const int64_t n_held = value("pages_held");
+    if (n_held != 0) return std::to_string(n_held) + " pages are still held";
     int64_t n_fit = spec_.max_sequences;
-    if (stats.n_pages > 0) {
-      const int64_t pages_each = (spec_.max_tokens - 1) / stats.page_tokens + 1;
-      n_fit = std::min(n_fit, stats.n_pages / pages_each);
+    if (value("n_pages") > 0) {
+      if (value("shared_tokens") != n_shared_) return "miscounts shared tokens";
+      const int64_t pages_each = (spec_.max_tokens - 1) / value("page_tokens") + 1;
+      n_fit = std::min(n_fit, value("n_pages") / pages_each);
     }
     for (int64_t i = 0; i < n_fit; ++i) {
       const auto id = store_.Open(spec_.max_tokens);
@@ -288,14 +302,14 @@ class Script {
 
   // A sequence's image must be as it should, and makes another sequence, whole or in part.
   std::string Snapshot() {
-    if (store_.plan().image_tile_bytes == 0) return KeepsNone();
+    if (images_ == nullptr) return "";
     const auto [from, model] = *Any();  // copied: another sequence comes
     did_ = "snapshot of " + std::to_string(from);
     std::vector<std::vector<std::byte>> images;
     for (int layer = 0; layer < spec_.n_layers; ++layer) {
       images.push_back(kept_.ImageOf(model, layer));
       std::vector<std::byte> image(images.back().size(), std::byte{0xA5});
-      const absl::Status status = store_.ExportLayer(layer, from, image);
+      const absl::Status status = images_->ExportLayer(layer, from, image);
       if (!status.ok()) return "export was refused: " + Text(status);
       if (image != images.back()) {
         return "the image of layer " + std::to_string(layer) + " is wrong";
@@ -312,16 +326,6 @@ class Script {
     const int64_t end = std::max(std::min(first, model.length()), Below(model.length() + 1));
     if (first < end) wrong = Import(*id, model, images, first);
     return wrong.empty() ? Import(*id, model, images, end) : wrong;
-  }
-
-  std::string KeepsNone() {
-    const SequenceId id = Any()->first;
-    did_ = "snapshot that the plan does not offer";
-    for (const absl::Status& status :
-         {store_.ExportLayer(0, id, {}), store_.ImportLayer(0, {.sequence = id}, {})}) {
-      if (ExitCode(status) != 4) return "is not a PluginError: " + Text(status);
-    }
-    return "";
   }
 
   // Brings a sequence from its length to `end`, which is a copy's.
@@ -343,7 +347,7 @@ class Script {
           std::span<const std::byte>(images[static_cast<size_t>(layer)])
               .subspan(static_cast<size_t>(TilesFor(rows.start_pos) * kept_.ImageTileBytes()),
                        static_cast<size_t>(TilesFor(rows.n_tokens) * kept_.ImageTileBytes()));
-      const absl::Status status = store_.ImportLayer(layer, rows, tiles);
+      const absl::Status status = images_->ImportLayer(layer, rows, tiles);
       if (!status.ok()) return "was refused: " + Text(status);
       std::string wrong = CompareLengths();
       if (wrong.empty()) wrong = kept_.CompareLayer(store_, id, grown, layer);
@@ -356,29 +360,29 @@ class Script {
 
   // Images of a wrong size, too many rows, rows that begin within a tile.
   std::string BadImport() {
-    if (store_.plan().image_tile_bytes == 0) return KeepsNone();
+    if (images_ == nullptr) return "";
     const auto [id, model] = *Any();
     SequenceRows rows{.sequence = id, .start_pos = model.length(), .n_tokens = 1};
     std::vector<std::byte> image(static_cast<size_t>(kept_.ImageTileBytes()));
     did_ = "bad import into " + std::to_string(id);
     std::vector<std::byte> wrong_size(
         static_cast<size_t>(TilesFor(model.length()) * kept_.ImageTileBytes() + 1));
-    if (ExitCode(store_.ExportLayer(0, id, wrong_size)) != 1) {
+    if (ExitCode(images_->ExportLayer(0, id, wrong_size)) != 1) {
       return "an image of another size is not a RuntimeError";
     }
     if (model.length() % kTileTokens != 0) {
-      const absl::Status within = store_.ImportLayer(0, rows, image);
+      const absl::Status within = images_->ImportLayer(0, rows, image);
       return ExitCode(within) == 1 ? "" : "within a tile is not a RuntimeError: " + Text(within);
     }
     rows.n_tokens = model.capacity - model.length() + 1;
     image.resize(static_cast<size_t>(TilesFor(rows.n_tokens) * kept_.ImageTileBytes()));
-    const absl::Status overflow = store_.ImportLayer(0, rows, image);
+    const absl::Status overflow = images_->ImportLayer(0, rows, image);
     if (ExitCode(overflow) != 5 || Text(overflow).find("cache overflow") == std::string::npos) {
       return "too many rows are not a 'cache overflow': " + Text(overflow);
     }
     rows.n_tokens = std::min<int64_t>(1, model.capacity - model.length());
     image.resize(static_cast<size_t>(TilesFor(rows.n_tokens) * kept_.ImageTileBytes() + 1));
-    const absl::Status size = store_.ImportLayer(0, rows, image);
+    const absl::Status size = images_->ImportLayer(0, rows, image);
     return ExitCode(size) == 1 ? "" : "another size is not a RuntimeError: " + Text(size);
   }
 
@@ -406,6 +410,10 @@ class Script {
   static std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
   CacheStore& store_;
+  // The store's, null where it has not the capability.
+  PrefixSharing* const sharing_;
+  Snapshots* const images_;
+  Statistics* const statistics_;
   const CacheSpec spec_;
   const KeptRows kept_{spec_};
   const bool may_be_full_;
@@ -416,8 +424,15 @@ class Script {
   std::string did_;
 };
 
-std::string CheckPlan(const CacheStore& store, const CacheSpec& spec) {
+std::string CheckPlan(CacheStore& store, const CacheSpec& spec) {
   const CachePlan plan = store.plan();
+  if (plan.share_tokens > 0 && CapabilityOf<PrefixSharing>(store) == nullptr) {
+    return "the plan has share_tokens, the store shares no prefixes";
+  }
+  if ((plan.image_tile_bytes > 0) != (CapabilityOf<Snapshots>(store) != nullptr)) {
+    return "the plan has image_tile_bytes " + std::to_string(plan.image_tile_bytes) +
+           ", which does not go with the store's capabilities";
+  }
   if (plan.layout.empty()) return "the plan names no layout";
   if (plan.bytes_per_token <= 0) return "the plan has no bytes_per_token";
   if (plan.bytes < plan.bytes_per_token * spec.max_tokens) {
@@ -447,18 +462,17 @@ std::vector<std::string> CheckCache(const MakeCache& make, const CacheConformanc
   std::vector<std::string> failures;
   uint32_t seed = options.seed;
   for (const Shape& shape : {Shape{2, 2, 5, 50}, Shape{1, 3, 16, 33}, Shape{3, 1, 67, 16}}) {
-    for (const Codec codec_k : kCodecs) {
-      for (const Codec codec_v : kCodecs) {
+    for (const CodecInfo& k : kCodecTable) {
+      for (const CodecInfo& v : kCodecTable) {
         const CacheSpec spec{.n_layers = shape.n_layers,
                              .n_kv_heads = shape.n_kv_heads,
                              .head_dim = shape.head_dim,
                              .max_tokens = shape.max_tokens,
                              .max_sequences = 4,
-                             .codec_k = codec_k,
-                             .codec_v = codec_v,
+                             .codec_k = k.codec,
+                             .codec_v = v.codec,
                              .layouts = kLayouts};
-        const std::string name = std::string(CodecName(codec_k)) + "/" +
-                                 std::string(CodecName(codec_v)) + ", head_dim " +
+        const std::string name = std::string(k.name) + "/" + std::string(v.name) + ", head_dim " +
                                  std::to_string(shape.head_dim) + ": ";
         auto store = make(context, spec);
         if (!store.ok()) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/conformance/scattered_store.h"
@@ -44,9 +45,13 @@ enum class Fault {
   kImportBeginsAnywhere,
 };
 
-class FaultyStore : public ScatteredStore {
+class FaultyStore : public ScatteredStore, public PrefixSharing {
  public:
   FaultyStore(const CacheSpec& spec, Fault fault) : ScatteredStore(spec), fault_(fault) {}
+
+  void* Capability(std::string_view name) override {
+    return OfferCapability<PrefixSharing, Snapshots>(this, name);
+  }
 
   absl::StatusOr<SequenceId> Open(int64_t capacity) override {
     if (fault_ != Fault::kCapacityUnchecked || capacity <= spec_.max_tokens) {
@@ -208,23 +213,14 @@ std::vector<std::string> Check(Fault fault) {
 
 TEST(CacheConformance, PassesAPlainStore) { EXPECT_THAT(Check(Fault::kNone), testing::IsEmpty()); }
 
-// As a store that was written before there were snapshots.
 class StoreWithoutSnapshots : public ScatteredStore {
  public:
   using ScatteredStore::ScatteredStore;
+  void* Capability(std::string_view /*name*/) override { return nullptr; }
   CachePlan plan() const override {
     CachePlan plan = ScatteredStore::plan();
     plan.image_tile_bytes = 0;
     return plan;
-  }
-  absl::Status ExportLayer(int layer, SequenceId sequence,
-                           std::span<std::byte> image) const override {
-    // The base's own answer is what is tested.
-    return CacheStore::ExportLayer(layer, sequence, image);  // NOLINT(bugprone-parent-virtual-call)
-  }
-  absl::Status ImportLayer(int layer, const SequenceRows& rows,
-                           std::span<const std::byte> image) override {
-    return CacheStore::ImportLayer(layer, rows, image);  // NOLINT(bugprone-parent-virtual-call)
   }
 };
 

@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
+#include "ng/cache_capabilities.h"
 #include "ng/cache_store.h"
 #include "ng/plugin.h"
 #include "ng/status.h"
@@ -18,7 +20,7 @@
 
 namespace ng {
 
-class ScatteredStore : public CacheStore {
+class ScatteredStore : public CacheStore, public Snapshots {
  public:
   explicit ScatteredStore(const CacheSpec& spec);
 
@@ -26,6 +28,9 @@ class ScatteredStore : public CacheStore {
   static absl::StatusOr<std::unique_ptr<CacheStore>> Create(const PluginContext& context,
                                                             const CacheSpec& spec);
 
+  void* Capability(std::string_view name) override {
+    return OfferCapability<Snapshots>(this, name);
+  }
   CachePlan plan() const override;
   absl::StatusOr<SequenceId> Open(int64_t capacity) override;
   void Close(SequenceId sequence) override;

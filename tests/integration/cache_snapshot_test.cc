@@ -368,7 +368,7 @@ TEST_F(CacheSnapshotCycles, HundredTimesKeepEveryBit) {
       ExpectSameBits(Decode(engine, loaded->sequence, 7), logits);
       engine.CloseSequence(loaded->sequence);
     }
-    EXPECT_EQ(engines[1]->cache_stats().pages_held, 0);
+    EXPECT_EQ(StatisticValue(engines[1]->CacheStatistics().value(), "pages_held"), 0);
   }
 }
 
@@ -386,7 +386,7 @@ TEST_F(CacheSnapshotCycles, LeaveNothingOpenWhenTheyFail) {
   std::string damaged = ReadFile(path);
   damaged.back() ^= 1;
   EXPECT_EQ(ExitCode(engine->LoadSequence(dir_.Write("y.cache", damaged), 100).status()), 3);
-  EXPECT_EQ(engine->cache_stats().pages_held, 0);
+  EXPECT_EQ(StatisticValue(engine->CacheStatistics().value(), "pages_held"), 0);
   EXPECT_TRUE(engine->LoadSequence(path, 70).ok());
 }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -26,7 +27,8 @@ class PagedCache : public ::testing::Test {
  protected:
   struct Ran {
     std::vector<Completion> done;
-    CacheStats stats;
+    std::vector<Statistic> stats;
+    int64_t Count(std::string_view name) const { return StatisticValue(stats, name); }
   };
 
   static void SetUpTestSuite() {
@@ -61,7 +63,8 @@ class PagedCache : public ::testing::Test {
     keep.capture_logits = prompt_logits;
     auto done = (*engine)->Generate(requests, keep);
     EXPECT_TRUE(done.ok()) << done.status();
-    return {done.ok() ? *std::move(done) : std::vector<Completion>(), (*engine)->cache_stats()};
+    return {done.ok() ? *std::move(done) : std::vector<Completion>(),
+            (*engine)->CacheStatistics().value()};
   }
 
   // A draw depends on the request's index: the others are there, but compute nothing.
@@ -82,7 +85,7 @@ class PagedCache : public ::testing::Test {
       EXPECT_EQ(ran.done[i].ids, alone.ids) << i;
       EXPECT_EQ(ran.done[i].captured.decode_logits, alone.captured.decode_logits) << i;
     }
-    EXPECT_EQ(ran.stats.pages_held, 0);
+    EXPECT_EQ(ran.Count("pages_held"), 0);
   }
 
   static int64_t PrefillTokens(const Ran& ran) {
@@ -141,8 +144,8 @@ TEST_F(PagedCache, ComputesACommonPrefixOnce) {
     ExpectSameAsAlone(requests, ran, 21);
     EXPECT_EQ(PrefillTokens(ran), 320 + 64 * 8);
     EXPECT_EQ(ran.done[5].timings.shared_tokens, 320);
-    EXPECT_EQ(ran.stats.shared_tokens, 63 * 320);
-    EXPECT_LE(ran.stats.most_pages_held, 320 / 32 + 64);
+    EXPECT_EQ(ran.Count("shared_tokens"), 63 * 320);
+    EXPECT_LE(ran.Count("most_pages_held"), 320 / 32 + 64);
   }
   const Ran unshared = Run({"cache.name=paged", "cache.paged.share_prefixes=false"}, requests);
   EXPECT_EQ(PrefillTokens(unshared), 64 * 328);
@@ -169,7 +172,7 @@ TEST_F(PagedCache, SharingChangesNoBit) {
              absl::StrCat("run.threads=", 1 + random() % 3)},
             requests);
     ExpectSameAsAlone(requests, ran);
-    EXPECT_GT(ran.stats.shared_tokens, 0);
+    EXPECT_GT(ran.Count("shared_tokens"), 0);
   }
 }
 
@@ -195,7 +198,7 @@ TEST_F(PagedCache, RunsBeyondTheContext) {
   tight.insert(tight.end(), {"cache.name=paged", "cache.paged.pool_tokens=64"});
   const Ran paged = Run(tight, requests);
   for (const size_t i : {0, 1}) EXPECT_EQ(paged.done[i].ids, plain.done[i].ids);
-  EXPECT_EQ(paged.stats.pages_held, 0);
+  EXPECT_EQ(paged.Count("pages_held"), 0);
 }
 
 std::vector<GenerateRequest> RaggedRequests(int n, std::mt19937* random) {
@@ -217,8 +220,8 @@ TEST_F(PagedCache, RunsTwoHundredRaggedPromptsThroughAPoolForEight) {
                        "cache.paged.pool_tokens=512", "run.prefill_chunk=16"},
                       requests);
   ExpectSameAsAlone(requests, ran);
-  EXPECT_EQ(ran.stats.n_pages, 32);
-  EXPECT_GT(ran.stats.most_pages_held, 24);
+  EXPECT_EQ(ran.Count("n_pages"), 32);
+  EXPECT_GT(ran.Count("most_pages_held"), 24);
 }
 
 TEST_F(PagedCache, SaysWhatItHeldAndShared) {

@@ -9,11 +9,8 @@
 // calls Commit once, and only then do lengths move. A step that is abandoned before Commit leaves
 // every length as it was; its rows are overwritten by the next Append.
 //
-// Snapshots: what a sequence holds in one layer can be taken out as bytes and put into another
-// sequence, of this store or of another one with the same shape and codecs. This image is tile by
-// tile of 16 tokens, the K tiles of all kv heads and then their V tiles, each as layout "tiles16"
-// (ng/kv_view.h) has it, whatever the store's own layout is; rows that no token has, in the last
-// tile, are those of zeros. So equal contents make equal bytes.
+// This is all that a store must do. What only some stores can do has an interface of its own in
+// ng/cache_capabilities.h: sharing prefixes, snapshots, statistics, going by attention.
 #ifndef NG_CACHE_STORE_H_
 #define NG_CACHE_STORE_H_
 
@@ -40,32 +37,39 @@ struct CacheSpec {
   Codec codec_v = Codec::kF32;
   // What the attention backend reads, by preference; borrowed for the call. The store uses the
   // first that it writes; kLayoutAny leaves the choice to the store.
-  std::span<const std::string_view> layouts;
+  std::span<const std::string_view> layouts = {};
+  // The most new tokens of one sequence in one step. A store that keeps fewer than max_tokens may
+  // refuse a longer step: LimitError from Append, before anything is written. 0: as many as
+  // max_tokens.
+  int64_t max_step_tokens = 0;
 };
 
 // What a store would do with a spec.
 struct CachePlan {
   std::string_view layout;      // static text
-  int64_t bytes = 0;            // reserved by create, in all
-  int64_t bytes_per_token = 0;  // K and V of one token in all layers
+  int64_t bytes = 0;            // of memory, reserved by create, in all
+  int64_t bytes_per_token = 0;  // K and V of one token in all layers, at least 1
   // Prompts that begin alike share what they have in common, in pieces of so many tokens; 0: they
-  // do not.
+  // do not. Above 0 only with the capability PrefixSharing.
   int64_t share_tokens = 0;
-  // Of ExportLayer's image, what 16 tokens take; 0: the store keeps no snapshots.
+  // What 16 tokens take in an image of one layer; above 0 only with the capability Snapshots.
   int64_t image_tile_bytes = 0;
-};
+  // The name of what is stored, for users, where it is none of ng's codecs: "e4m3". Empty: the
+  // spec's codecs. A store with a codec of its own refuses every spec but the default, f32.
+  std::string codec = {};
+  int64_t disk_bytes = 0;  // of files that create makes
+  // The store may drop tokens, or round them by what was attended. What a token sees may then
+  // depend on how its text was split into steps, and users are told so. Such a store shares no
+  // prefixes and keeps no snapshots.
+  bool approximate = false;
+  // Some tokens may be gone: views may have KvView::present. Only if approximate. Only backends
+  // that list the feature "holes" can run with it.
+  bool holes = false;
+  // The store has the capability AttendedMass. Only backends that list the feature "attended" can
+  // run with it.
+  bool attended = false;
 
-// What a store of pages has done since it was made. A store without pages has nothing to say.
-struct CacheStats {
-  int64_t n_pages = 0;  // in all; 0: the store has no pages
-  int64_t page_tokens = 0;
-  int64_t pages_held = 0;       // by open sequences
-  int64_t most_pages_held = 0;  // at one time, and the slots in them that no token was in: of the
-  int64_t most_held_empty = 0;  // last page of every sequence that has it alone
-  int64_t prompt_tokens = 0;    // that OpenFor was asked for
-  int64_t shared_tokens = 0;    // of these, found
-  int64_t copied_pages = 0;     // shared ones that somebody wrote to
-  int64_t dropped_pages = 0;    // kept for sharing, then needed for something else
+  bool operator==(const CachePlan&) const = default;
 };
 
 // New rows of one sequence within a step. Rows [row_begin, row_begin + n_tokens) of the step's
@@ -89,7 +93,8 @@ class CacheStore {
   // [load] As returned by the factory's plan for the same spec.
   virtual CachePlan plan() const = 0;
 
-  // [step] Opens an empty sequence that may grow to `capacity` tokens.
+  // [step] Opens an empty sequence that may grow to `capacity` tokens. Its id is in
+  // [0, max_sequences) and names no other open sequence.
   // Errors: LimitError when capacity > max_tokens or nothing is free, with the numbers.
   virtual absl::StatusOr<SequenceId> Open(int64_t capacity) = 0;
 
@@ -100,8 +105,10 @@ class CacheStore {
   virtual int64_t Length(SequenceId sequence) const = 0;
   virtual int64_t Capacity(SequenceId sequence) const = 0;
 
-  // [step] Forgets the tokens from `length` on. Errors: RuntimeError when length is negative or
-  // above Length().
+  // [step] Forgets the tokens from `length` on. Every store can go back to 0.
+  // Errors: RuntimeError when length is negative or above Length(). UnsupportedError when the store
+  // cannot go back to this length, because it has dropped tokens before it. The sequence then stays
+  // as it was; the caller may truncate it to 0 and feed the tokens again.
   virtual absl::Status Truncate(SequenceId sequence, int64_t length) = 0;
 
   // [step] Opens a second sequence with the same tokens, bit for bit. Errors: as Open, and when
@@ -126,44 +133,21 @@ class CacheStore {
   virtual KvView View(int layer, SequenceId sequence, int64_t length) const = 0;
 
   // [worker] Decodes one stored row exactly as every reader must see it; slow, for `reference` and
-  // tests. out: [head_dim]
+  // tests. out: [head_dim]. REQUIRES: view.Holds(token).
   virtual void CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
                        float* out) const = 0;
-
-  // [step] Opens a sequence for a text that begins with `prompt`. A store that shares prefixes
-  // begins it with the tokens of the prompt that it has keys and values of, as they were committed:
-  // Length() says how many, whole pieces of plan().share_tokens, and fewer than the prompt has, for
-  // the last one's logits are still to be computed. Errors: as Open.
-  virtual absl::StatusOr<SequenceId> OpenFor(std::span<const int32_t> prompt, int64_t capacity) {
-    (void)prompt;
-    return Open(capacity);
-  }
-
-  // [step]
-  virtual CacheStats stats() const { return {}; }
 
   // [load] One line for the end of a run: what the store has to say about what it did. Empty:
   // nothing.
   virtual std::string Report() const { return {}; }
 
-  // [step] Writes the image of all Length() tokens in one layer. image: their whole tiles, of
-  // plan().image_tile_bytes each. Errors: RuntimeError when it has another size; PluginError where
-  // the store keeps no snapshots (here and below).
-  virtual absl::Status ExportLayer(int layer, SequenceId sequence,
-                                   std::span<std::byte> image) const {
-    (void)layer, (void)sequence, (void)image;
-    return PluginError("keeps no snapshots");
-  }
-
-  // [step] As Append for the rows of one sequence that are stored already: takes their tiles in
-  // place of floats, bit for bit; row_begin means nothing. image: the tiles of tokens
-  // [start_pos, start_pos + n_tokens), of which the last may hold more rows than are wanted.
-  // Errors: as Append; RuntimeError unless start_pos is a multiple of 16 and the image has the size
-  // of the tiles.
-  virtual absl::Status ImportLayer(int layer, const SequenceRows& rows,
-                                   std::span<const std::byte> image) {
-    (void)layer, (void)rows, (void)image;
-    return PluginError("keeps no snapshots");
+  // [load] The capability of this name as a pointer to its interface, which lives as long as the
+  // store; null: the store has no such capability. The answer is the same at every call. A store
+  // answers with OfferCapability, callers ask with CapabilityOf (both in ng/cache_capabilities.h),
+  // and a store that wraps another one may forward the call.
+  virtual void* Capability(std::string_view name) {
+    (void)name;
+    return nullptr;
   }
 };
 

@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "ng/cache_capabilities.h"
 #include "ng/cache_store.h"
 #include "ng/kv_view.h"
 #include "ng/plugin.h"
@@ -281,10 +282,11 @@ class Engine {
 
   // RuntimeError before Load.
   absl::StatusOr<StepCost> CostOfStep() const;
-  // Of the cache since Load; nothing before.
-  CacheStats cache_stats() const;
+  // What the cache has counted since Load; empty before Load, and where the cache counts nothing.
+  // Errors: PluginError.
+  absl::StatusOr<std::vector<Statistic>> CacheStatistics() const;
   // What the plugins have to say about what they did, a line each: "attention differ: ...".
-  std::vector<std::string> Reports() const;
+  absl::StatusOr<std::vector<std::string>> Reports() const;
 
   // Runs all requests as one ragged batch; results in the order of the requests. Those that the
   // cache has no room for wait until others finish, and those that begin like one whose prompt is
@@ -296,9 +298,12 @@ class Engine {
   // Step by step, for programs with a loop of their own; RuntimeError before Load. Sequences are
   // named by what OpenSequence returned, until CloseSequence.
   absl::StatusOr<SequenceId> OpenSequence(int64_t capacity);
+  // These two do nothing, and say 0, for a sequence that is not open.
   void CloseSequence(SequenceId sequence);
   int64_t SequenceLength(SequenceId sequence) const;
-  // Forgets the tokens from `length` on. Errors: UsageError unless 0 <= length <= SequenceLength.
+  // Forgets the tokens from `length` on. Errors: UsageError unless 0 <= length <= SequenceLength;
+  // UnsupportedError where the cache cannot go back to this length: the sequence is as it was, it
+  // can be truncated to 0 and fed again.
   absl::Status TruncateSequence(SequenceId sequence, int64_t length);
   // Errors (seed 000): "batch size mismatch", "cache must be empty", "prompt length exceeds T_max".
   absl::StatusOr<StepLogits> Prefill(std::span<const SequenceId> sequences,

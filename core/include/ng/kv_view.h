@@ -35,6 +35,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace ng {
@@ -48,26 +49,49 @@ inline constexpr std::string_view kLayoutAny = "any";
 
 enum class Codec : int32_t { kF32 = 0, kBf16 = 1, kF16 = 2, kInt8 = 3, kInt4 = 4 };
 
-// "f32", "bf16", "f16", "int8", "int4".
-std::string_view CodecName(Codec codec);
-std::optional<Codec> CodecFromName(std::string_view name);
+// What is known of a codec. This table is the one place that has their names.
+struct CodecInfo {
+  Codec codec;
+  std::string_view name;  // as cache.codec spells it
+  int bits;               // of one stored element
+  bool scales;            // elements are integers with a scale for each row
+};
+inline constexpr CodecInfo kCodecTable[] = {
+    {Codec::kF32, "f32", 32, false}, {Codec::kBf16, "bf16", 16, false},
+    {Codec::kF16, "f16", 16, false}, {Codec::kInt8, "int8", 8, true},
+    {Codec::kInt4, "int4", 4, true},
+};
+
+// The row of a codec; null for a number that is no codec.
+constexpr const CodecInfo* FindCodec(Codec codec) {
+  for (const CodecInfo& info : kCodecTable) {
+    if (info.codec == codec) return &info;
+  }
+  return nullptr;
+}
+// Its name, "unknown" for a number that is no codec.
+constexpr std::string_view CodecName(Codec codec) {
+  const CodecInfo* const info = FindCodec(codec);
+  return info == nullptr ? "unknown" : info->name;
+}
+constexpr std::optional<Codec> CodecFromName(std::string_view name) {
+  for (const CodecInfo& info : kCodecTable) {
+    if (info.name == name) return info.codec;
+  }
+  return std::nullopt;
+}
+// All names in the table's order, for messages: "f32, bf16, f16, int8, int4".
+std::string AllCodecNames();
 // Bits of one stored element; 0 for a number that is no codec.
 constexpr int CodecBits(Codec codec) {
-  switch (codec) {
-    case Codec::kF32:
-      return 32;
-    case Codec::kBf16:
-    case Codec::kF16:
-      return 16;
-    case Codec::kInt8:
-      return 8;
-    case Codec::kInt4:
-      return 4;
-  }
-  return 0;
+  const CodecInfo* const info = FindCodec(codec);
+  return info == nullptr ? 0 : info->bits;
 }
 // Whether elements are integers with a scale for each row.
-constexpr bool HasScales(Codec codec) { return codec == Codec::kInt8 || codec == Codec::kInt4; }
+constexpr bool HasScales(Codec codec) {
+  const CodecInfo* const info = FindCodec(codec);
+  return info != nullptr && info->scales;
+}
 
 using SequenceId = int32_t;
 
@@ -87,10 +111,19 @@ struct KvView {
   int64_t length = 0;       // tokens that hold data
   KvSide k;
   KvSide v;
-  // For CacheStore::CopyRow.
+  // For CacheStore::CopyRow. `store` is the one whose CopyRow reads the pages.
   const CacheStore* store = nullptr;
   SequenceId sequence = 0;
   int layer = 0;
+  // Which of the tokens are held: bit t % 64 of word t / 64 is token t's. Empty: all of them are.
+  // Only a store whose plan has `holes` gives it, and only to a backend that reads it (feature
+  // "holes"): a token that is not held takes no part in attention. A page without a held token may
+  // be null.
+  std::span<const uint64_t> present = {};  // [length / 64, rounded up] or empty
+
+  bool Holds(int64_t token) const {
+    return present.empty() || (present[static_cast<size_t>(token / 64)] >> (token % 64) & 1) != 0;
+  }
 
   // The tile that holds tokens [16 * tile, 16 * tile + 16) of `kv_head`.
   const std::byte* Tile(const KvSide& side, int kv_head, int64_t tile) const {

@@ -27,6 +27,11 @@ absl::Status NumericError(std::string_view message);      // exit 6: NaN or infi
 absl::Status OutputError(std::string_view message);       // exit 7: an output cannot be written
 absl::Status InterruptedError(std::string_view message);  // exit 130: stopped from outside
 
+// No fault of anybody: this one cannot do it, nothing has changed, and the caller may know another
+// way. Exit 1 where no caller does.
+absl::Status UnsupportedError(std::string_view message);
+bool IsUnsupported(const absl::Status& status);
+
 // The documented exit code of a status; 0 for OK.
 int ExitCode(const absl::Status& status);
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -99,7 +100,17 @@ absl::StatusOr<PoolShape> MakePoolShape(const OptionValues& options, const Cache
   return shape;
 }
 
-class PagedStore : public TileStore {
+// What Values() says, kept as it is counted.
+struct Counts {
+  int64_t most_pages_held = 0;  // at one time, and the slots in them that no token was in: of the
+  int64_t most_held_empty = 0;  // last page of every sequence that has it alone
+  int64_t prompt_tokens = 0;    // that OpenFor was asked for
+  int64_t shared_tokens = 0;    // of these, found
+  int64_t copied_pages = 0;     // shared ones that somebody wrote to
+  int64_t dropped_pages = 0;    // kept for sharing, then needed for something else
+};
+
+class PagedStore : public TileStore, public PrefixSharing, public Statistics {
  public:
   PagedStore(const PluginContext& context, const CacheSpec& spec, const PoolShape& shape,
              TileMemory memory)
@@ -116,8 +127,10 @@ class PagedStore : public TileStore {
       slot.table.reserve(most);
       slot.pages.reserve(most);
     }
-    stats_.n_pages = shape.n_pages;
-    stats_.page_tokens = page_tokens_;
+  }
+
+  void* Capability(std::string_view name) override {
+    return OfferCapability<PrefixSharing, Snapshots, Statistics>(this, name);
   }
 
   CachePlan plan() const override { return shape_.plan; }
@@ -140,8 +153,8 @@ class PagedStore : public TileStore {
     slot.capacity = capacity;
     slot.n_promised = n_promised;
     pool_.Promise(n_promised);
-    stats_.prompt_tokens += static_cast<int64_t>(prompt.size());
-    stats_.shared_tokens += slot.length;
+    counts_.prompt_tokens += static_cast<int64_t>(prompt.size());
+    counts_.shared_tokens += slot.length;
     return id;
   }
 
@@ -201,9 +214,9 @@ class PagedStore : public TileStore {
       if (shape_.plan.share_tokens > 0) NoteIds(slot, entry);
       slot.length += entry.n_tokens;
     }
-    if (pool_.n_held() > stats_.most_pages_held) {
-      stats_.most_pages_held = pool_.n_held();
-      stats_.most_held_empty = CountEmpty();
+    if (pool_.n_held() > counts_.most_pages_held) {
+      counts_.most_pages_held = pool_.n_held();
+      counts_.most_held_empty = CountEmpty();
     }
     return absl::OkStatus();
   }
@@ -224,10 +237,16 @@ class PagedStore : public TileStore {
     return view;
   }
 
-  CacheStats stats() const override {
-    CacheStats stats = stats_;
-    stats.pages_held = pool_.n_held();
-    return stats;
+  absl::StatusOr<std::vector<Statistic>> Values() const override {
+    return std::vector<Statistic>{{"page_tokens", page_tokens_, "tokens"},
+                                  {"n_pages", pool_.n_pages(), "pages"},
+                                  {"pages_held", pool_.n_held(), "pages"},
+                                  {"most_pages_held", counts_.most_pages_held, "pages"},
+                                  {"most_held_empty", counts_.most_held_empty, "tokens"},
+                                  {"prompt_tokens", counts_.prompt_tokens, "tokens"},
+                                  {"shared_tokens", counts_.shared_tokens, "tokens"},
+                                  {"copied_pages", counts_.copied_pages, "pages"},
+                                  {"dropped_pages", counts_.dropped_pages, "pages"}};
   }
 
  private:
@@ -308,7 +327,7 @@ class PagedStore : public TileStore {
   // A page to write to, held once. REQUIRES: one that is promised has been given up for it.
   int32_t Take() {
     const int32_t page = pool_.Take();
-    if (index_.number(page) != 0) ++stats_.dropped_pages;
+    if (index_.number(page) != 0) ++counts_.dropped_pages;
     index_.Remove(page);
     return page;
   }
@@ -351,7 +370,7 @@ class PagedStore : public TileStore {
     std::ranges::copy(index_.ids(page), index_.ids(copy).begin());
     Release(page);
     Replace(slot, i, copy);
-    ++stats_.copied_pages;
+    ++counts_.copied_pages;
     return absl::OkStatus();
   }
 
@@ -405,7 +424,7 @@ class PagedStore : public TileStore {
   PrefixIndex index_;
   std::vector<Slot> slots_;     // [max_sequences]
   std::vector<int32_t> found_;  // of the prompt that is being opened
-  CacheStats stats_;
+  Counts counts_;
 };
 
 }  // namespace

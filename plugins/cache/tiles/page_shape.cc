@@ -63,8 +63,7 @@ absl::Status CheckShape(const CacheSpec& spec) {
 absl::Status CheckCodec(const char* part, Codec codec) {
   if (CodecBits(codec) > 0) return absl::OkStatus();
   return PluginError("cannot store " + std::string(part) + " with codec number " +
-                     std::to_string(static_cast<int32_t>(codec)) +
-                     "; can: f32, bf16, f16, int8, int4");
+                     std::to_string(static_cast<int32_t>(codec)) + "; can: " + AllCodecNames());
 }
 
 absl::Status CheckLayouts(const CacheSpec& spec) {

@@ -51,6 +51,10 @@ TileStore::TileStore(const PluginContext& context, const CacheSpec& spec)
       key_writer_(spec.codec_k, spec.head_dim, context.isa),
       value_writer_(spec.codec_v, spec.head_dim, context.isa) {}
 
+void* TileStore::Capability(std::string_view name) {
+  return OfferCapability<Snapshots>(this, name);
+}
+
 absl::Status TileStore::CheckCapacity(int64_t capacity) const {
   if (capacity >= 0 && capacity <= max_tokens_) return absl::OkStatus();
   return LimitError("a sequence of " + std::to_string(capacity) +

@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 
+#include "ng/cache_capabilities.h"
 #include "ng/cache_store.h"
 #include "ng/executor.h"
 #include "ng/plugin.h"
@@ -28,8 +30,9 @@ using TileMemory = std::unique_ptr<std::byte, UnmapTiles>;
 // it.
 absl::StatusOr<TileMemory> ReserveTiles(int64_t bytes);
 
-class TileStore : public CacheStore {
+class TileStore : public CacheStore, public Snapshots {
  public:
+  void* Capability(std::string_view name) override;
   void CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
                float* out) const override;
   absl::Status Append(int layer, std::span<const SequenceRows> rows,

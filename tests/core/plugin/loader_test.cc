@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/plugin/guarded_cache.h"
 #include "core/plugin/library.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -35,7 +35,6 @@ PlanChoices ChoicesOf(const Assembly& assembly, const RunNeeds& needs) {
   PlanChoices choices;
   choices.cache = assembly.CacheSpecFor(needs);
   choices.weights = assembly.weight_types;
-  choices.prefill_chunk = assembly.config().Int("run.prefill_chunk");
   return choices;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/runtime/executor.h"
+#include "ng/cache_capabilities.h"
 #include "plugins/attention/flash/flash_attention.h"
 #include "plugins/attention/reference/reference_attention.h"
 #include "plugins/cache/contiguous/contiguous_store.h"
@@ -94,6 +95,15 @@ class PagedStoreTest : public testing::Test {
     absl::Status status = PlanPagedStore(context_, spec).status();
     context_.options = {};
     return status;
+  }
+
+  static int64_t Count(CacheStore& store, std::string_view name) {
+    return StatisticValue(CapabilityOf<Statistics>(store)->Values().value(), name);
+  }
+
+  static absl::StatusOr<SequenceId> OpenFor(CacheStore& store, const std::vector<int32_t>& prompt,
+                                            int64_t capacity) {
+    return CapabilityOf<PrefixSharing>(store)->OpenFor(prompt, capacity);
   }
 
   // Feeds ids whose rows hold `value` everywhere.
@@ -211,38 +221,37 @@ TEST_F(PagedStoreTest, AdmitsWhatFitsWholeAndRefusesTheRestWithTheNumbers) {
   const SequenceId b = *store->Open(64);
   EXPECT_TRUE(Feed(*store, a, Ids(100)).ok());
   EXPECT_TRUE(Feed(*store, b, Ids(64, 500)).ok());
-  EXPECT_EQ(store->stats().pages_held, 6);
+  EXPECT_EQ(Count(*store, "pages_held"), 6);
   store->Close(a);
-  EXPECT_EQ(store->stats().pages_held, 2);
+  EXPECT_EQ(Count(*store, "pages_held"), 2);
   EXPECT_TRUE(store->Open(100).ok());
 }
 
 TEST_F(PagedStoreTest, SharesFullPagesOfOpenAndOfClosedSequences) {
   const auto store = Make(SmallSpec());
-  const SequenceId a = *store->OpenFor(Ids(80), 100);
+  const SequenceId a = *OpenFor(*store, Ids(80), 100);
   EXPECT_EQ(store->Length(a), 0);
   ASSERT_TRUE(Feed(*store, a, Ids(80), 7.0F).ok());
-  const SequenceId b = *store->OpenFor(Ids(80), 100);
+  const SequenceId b = *OpenFor(*store, Ids(80), 100);
   EXPECT_EQ(store->Length(b), 64);
   EXPECT_EQ(store->View(1, a, 64).pages[1], store->View(1, b, 64).pages[1]);
-  EXPECT_EQ(store->stats().pages_held, 3);
+  EXPECT_EQ(Count(*store, "pages_held"), 3);
   store->Close(a);
   store->Close(b);
-  EXPECT_EQ(store->stats().pages_held, 0);
-  const SequenceId c = *store->OpenFor(Ids(90), 100);
+  EXPECT_EQ(Count(*store, "pages_held"), 0);
+  const SequenceId c = *OpenFor(*store, Ids(90), 100);
   EXPECT_EQ(store->Length(c), 64);
   EXPECT_EQ(KeyAt(*store, c, 63), 7.0F);
-  const CacheStats stats = store->stats();
-  EXPECT_EQ(stats.prompt_tokens, 80 + 80 + 90);
-  EXPECT_EQ(stats.shared_tokens, 64 + 64);
+  EXPECT_EQ(Count(*store, "prompt_tokens"), 80 + 80 + 90);
+  EXPECT_EQ(Count(*store, "shared_tokens"), 64 + 64);
 }
 
 // The last token's logits must be computed.
 TEST_F(PagedStoreTest, NeverSharesTheLastTokenOfAPrompt) {
   const auto store = Make(SmallSpec());
   ASSERT_TRUE(Feed(*store, *store->Open(100), Ids(64)).ok());
-  EXPECT_EQ(store->Length(*store->OpenFor(Ids(64), 64)), 32);
-  EXPECT_EQ(store->Length(*store->OpenFor(Ids(65), 65)), 64);
+  EXPECT_EQ(store->Length(*OpenFor(*store, Ids(64), 64)), 32);
+  EXPECT_EQ(store->Length(*OpenFor(*store, Ids(65), 65)), 64);
 }
 
 TEST_F(PagedStoreTest, SharesOnlyWhatBeginsAlike) {
@@ -250,19 +259,19 @@ TEST_F(PagedStoreTest, SharesOnlyWhatBeginsAlike) {
   ASSERT_TRUE(Feed(*store, *store->Open(100), Ids(96)).ok());
   std::vector<int32_t> other = Ids(96);
   other[3] = 77;  // the second page's ids are the same, what they follow is not
-  EXPECT_EQ(store->Length(*store->OpenFor(other, 100)), 0);
+  EXPECT_EQ(store->Length(*OpenFor(*store, other, 100)), 0);
   other = Ids(96, 32);  // that page's ids, first
-  EXPECT_EQ(store->Length(*store->OpenFor(other, 100)), 0);
+  EXPECT_EQ(store->Length(*OpenFor(*store, other, 100)), 0);
 }
 
 TEST_F(PagedStoreTest, FillsAPageThatIsThereAlreadyWithoutKeepingASecondOne) {
   const auto store = Make(SmallSpec());
-  const SequenceId a = *store->OpenFor(Ids(40), 100);
-  const SequenceId b = *store->OpenFor(Ids(40), 100);
+  const SequenceId a = *OpenFor(*store, Ids(40), 100);
+  const SequenceId b = *OpenFor(*store, Ids(40), 100);
   ASSERT_TRUE(Feed(*store, a, Ids(40)).ok());
   ASSERT_TRUE(Feed(*store, b, Ids(40)).ok());
   EXPECT_EQ(store->View(0, a, 32).pages[0], store->View(0, b, 32).pages[0]);
-  EXPECT_EQ(store->stats().pages_held, 3);
+  EXPECT_EQ(Count(*store, "pages_held"), 3);
 }
 
 TEST_F(PagedStoreTest, NeedsThePagesLongestFreeFirst) {
@@ -275,14 +284,14 @@ TEST_F(PagedStoreTest, NeedsThePagesLongestFreeFirst) {
   const SequenceId b = *store->Open(64);
   ASSERT_TRUE(Feed(*store, b, Ids(64, 100)).ok());
   store->Close(b);
-  EXPECT_EQ(store->stats().dropped_pages, 0);  // there were others
+  EXPECT_EQ(Count(*store, "dropped_pages"), 0);  // there were others
   const SequenceId c = *store->Open(32);
   ASSERT_TRUE(Feed(*store, c, Ids(32, 200)).ok());
   store->Close(c);
-  EXPECT_EQ(store->stats().dropped_pages, 1);
+  EXPECT_EQ(Count(*store, "dropped_pages"), 1);
   // The end of the first text is gone, its beginning is not.
-  EXPECT_EQ(store->Length(*store->OpenFor(Ids(65), 64)), 32);
-  EXPECT_EQ(store->Length(*store->OpenFor(Ids(65, 100), 64)), 64);
+  EXPECT_EQ(store->Length(*OpenFor(*store, Ids(65), 64)), 32);
+  EXPECT_EQ(store->Length(*OpenFor(*store, Ids(65, 100), 64)), 64);
 }
 
 TEST_F(PagedStoreTest, CopiesAForksLastPageWhenEitherWritesToIt) {
@@ -291,18 +300,18 @@ TEST_F(PagedStoreTest, CopiesAForksLastPageWhenEitherWritesToIt) {
     const SequenceId parent = *store->Open(64);
     ASSERT_TRUE(Feed(*store, parent, Ids(40), 1.0F).ok());
     const SequenceId fork = *store->Fork(parent, 64);
-    EXPECT_EQ(store->stats().pages_held, 2);
+    EXPECT_EQ(Count(*store, "pages_held"), 2);
     const SequenceId first = parent_first ? parent : fork;
     const SequenceId second = parent_first ? fork : parent;
     ASSERT_TRUE(Feed(*store, first, Ids(24, 40), 2.0F).ok());
-    EXPECT_EQ(store->stats().copied_pages, 1);
+    EXPECT_EQ(Count(*store, "copied_pages"), 1);
     ASSERT_TRUE(Feed(*store, second, Ids(24, 90), 3.0F).ok());
-    EXPECT_EQ(store->stats().copied_pages, 1);
+    EXPECT_EQ(Count(*store, "copied_pages"), 1);
     EXPECT_EQ(KeyAt(*store, first, 39), 1.0F);
     EXPECT_EQ(KeyAt(*store, second, 39), 1.0F);
     EXPECT_EQ(KeyAt(*store, first, 40), 2.0F);
     EXPECT_EQ(KeyAt(*store, second, 40), 3.0F);
-    EXPECT_EQ(store->stats().pages_held, 3);
+    EXPECT_EQ(Count(*store, "pages_held"), 3);
   }
 }
 
@@ -325,27 +334,27 @@ TEST_F(PagedStoreTest, TruncatesWithoutCopyingAndGivesPagesBackAtOnce) {
   ASSERT_TRUE(Feed(*store, id, Ids(100), 4.0F).ok());
   const std::byte* page = store->View(0, id, 100).pages[1];
   ASSERT_TRUE(store->Truncate(id, 40).ok());
-  EXPECT_EQ(store->stats().pages_held, 2);
+  EXPECT_EQ(Count(*store, "pages_held"), 2);
   EXPECT_EQ(store->View(0, id, 40).pages[1], page);
   ASSERT_TRUE(Feed(*store, id, Ids(60, 500), 5.0F).ok());
   EXPECT_EQ(store->View(0, id, 100).pages[1], page);
-  EXPECT_EQ(store->stats().copied_pages, 0);
+  EXPECT_EQ(Count(*store, "copied_pages"), 0);
   EXPECT_EQ(KeyAt(*store, id, 39), 4.0F);
   EXPECT_EQ(KeyAt(*store, id, 40), 5.0F);
   // What was overwritten is not found any more, what was written is.
-  EXPECT_EQ(store->Length(*store->OpenFor(Ids(100), 100)), 32);
+  EXPECT_EQ(store->Length(*OpenFor(*store, Ids(100), 100)), 32);
   std::vector<int32_t> written = Ids(40);
   const std::vector<int32_t> rest = Ids(60, 500);
   written.insert(written.end(), rest.begin(), rest.end());
-  EXPECT_EQ(store->Length(*store->OpenFor(written, 100)), 96);
+  EXPECT_EQ(store->Length(*OpenFor(*store, written, 100)), 96);
 }
 
 // Tokens that others hold still cannot be written anew when nothing is free; nobody else suffers.
 TEST_F(PagedStoreTest, WritingAnewWhatOthersHoldNeedsAFreePage) {
   const auto store = Make(SmallSpec(), {.pool_tokens = 128});
-  const SequenceId a = *store->OpenFor(Ids(64), 64);
+  const SequenceId a = *OpenFor(*store, Ids(64), 64);
   ASSERT_TRUE(Feed(*store, a, Ids(64)).ok());
-  const SequenceId b = *store->OpenFor(Ids(70), 70);
+  const SequenceId b = *OpenFor(*store, Ids(70), 70);
   const SequenceId c = *store->Open(32);
   ASSERT_TRUE(store->Truncate(b, 0).ok());
   const absl::Status status = Feed(*store, b, Ids(70, 300));
@@ -361,8 +370,8 @@ TEST_F(PagedStoreTest, CountsTheEmptySlotsOfItsFullestMoment) {
   ASSERT_TRUE(Feed(*store, a, Ids(33)).ok());
   ASSERT_TRUE(Feed(*store, *store->Open(100), Ids(1, 50)).ok());
   store->Close(a);
-  EXPECT_EQ(store->stats().most_pages_held, 3);
-  EXPECT_EQ(store->stats().most_held_empty, 31 + 31);
+  EXPECT_EQ(Count(*store, "most_pages_held"), 3);
+  EXPECT_EQ(Count(*store, "most_held_empty"), 31 + 31);
 }
 
 // One bucket: everything collides, and only the same ids behind the same page are found.

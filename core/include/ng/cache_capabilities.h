@@ -1,0 +1,130 @@
+// What only some cache stores can do, each an interface of its own beside CacheStore.
+//
+// A store derives from those that it implements and offers them by name:
+//
+//   class Paged : public ng::CacheStore, public ng::PrefixSharing, public ng::Statistics {
+//     void* Capability(std::string_view name) override {
+//       return ng::OfferCapability<ng::PrefixSharing, ng::Statistics>(this, name);
+//     }
+//
+// A caller asks:  if (auto* sharing = ng::CapabilityOf<ng::PrefixSharing>(store)) ...
+//
+// What CapabilityOf returns belongs to the store and lives as long as it does. All calls come from
+// the engine's thread, as those of CacheStore do.
+#ifndef NG_CACHE_CAPABILITIES_H_
+#define NG_CACHE_CAPABILITIES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ng/cache_store.h"
+#include "ng/kv_view.h"
+#include "ng/status.h"
+
+namespace ng {
+
+// Prompts that begin alike are computed once. The plan says in pieces of how many tokens.
+class PrefixSharing {
+ public:
+  static constexpr std::string_view kName = "ng.prefix_sharing";
+
+  // [step] Opens a sequence for a text that begins with `prompt`, with the tokens of the prompt
+  // that the store has keys and values of, as they were committed. Length() then says how many:
+  // whole pieces of plan().share_tokens, and fewer than the prompt has, for the last one's logits
+  // are still to be computed. Errors: as CacheStore::Open.
+  virtual absl::StatusOr<SequenceId> OpenFor(std::span<const int32_t> prompt, int64_t capacity) = 0;
+
+ protected:
+  ~PrefixSharing() = default;
+};
+
+// What a sequence holds in one layer can be taken out as bytes (an image) and put into another
+// sequence, of this store or of another one with the same shape and codecs. An image is tile by
+// tile of 16 tokens, the K tiles of all kv heads and then their V tiles, each as layout "tiles16"
+// (ng/kv_view.h) has it, whatever the store's own layout is. Rows of the last tile that no token
+// has are those of zeros. So equal contents make equal bytes.
+class Snapshots {
+ public:
+  static constexpr std::string_view kName = "ng.snapshots";
+
+  // [step] Writes the image of all Length() tokens in one layer. image: their whole tiles, of
+  // plan().image_tile_bytes each. Errors: RuntimeError when it has another size.
+  virtual absl::Status ExportLayer(int layer, SequenceId sequence,
+                                   std::span<std::byte> image) const = 0;
+
+  // [step] As Append for the rows of one sequence that are stored already: takes their tiles in
+  // place of floats, bit for bit; row_begin means nothing. image: the tiles of tokens
+  // [start_pos, start_pos + n_tokens), of which the last may hold more rows than are wanted.
+  // Errors: as Append; RuntimeError unless start_pos is a multiple of 16 and the image has the size
+  // of the tiles.
+  virtual absl::Status ImportLayer(int layer, const SequenceRows& rows,
+                                   std::span<const std::byte> image) = 0;
+
+ protected:
+  ~Snapshots() = default;
+};
+
+// One figure about a store.
+struct Statistic {
+  std::string_view name = {};  // static text, as a key of JSON: "pages_held"; once in a list
+  int64_t value = 0;
+  std::string_view unit = {};  // static text: "pages", "tokens", "bytes"
+};
+
+// The value of that name; 0 where the list has none.
+inline int64_t StatisticValue(std::span<const Statistic> statistics, std::string_view name) {
+  for (const Statistic& statistic : statistics) {
+    if (statistic.name == name) return statistic.value;
+  }
+  return 0;
+}
+
+// What a store has done since it was made.
+class Statistics {
+ public:
+  static constexpr std::string_view kName = "ng.statistics";
+
+  // [step] All its figures, in the order in which they are shown.
+  virtual absl::StatusOr<std::vector<Statistic>> Values() const = 0;
+
+ protected:
+  ~Statistics() = default;
+};
+
+// A store that goes by the attention that each token got; its plan has `attended`.
+class AttendedMass {
+ public:
+  static constexpr std::string_view kName = "ng.attended_mass";
+
+  // [step] After attention has run in a layer, for each sequence of the step: the probabilities
+  // that each of its tokens got from the step's queries, summed over queries and heads. A token
+  // that is not held got 0. The step may still be abandoned: a store that counts exactly adds the
+  // mass at Commit. mass: [length, the step's own tokens included], borrowed for the call.
+  virtual absl::Status Attended(int layer, SequenceId sequence, std::span<const float> mass) = 0;
+
+ protected:
+  ~AttendedMass() = default;
+};
+
+// `self` as the one of these interfaces that has the name; null when none has. What a store's
+// Capability returns.
+template <class... Offered, class Store>
+void* OfferCapability(Store* self, std::string_view name) {
+  void* found = nullptr;
+  // Through Offered*: a base is not at the address of the whole.
+  ((name == Offered::kName ? void(found = static_cast<Offered*>(self)) : void()), ...);
+  return found;
+}
+
+// A store's capability; null when it has none of this kind.
+template <class T>
+T* CapabilityOf(CacheStore& store) {
+  return static_cast<T*>(store.Capability(T::kName));
+}
+
+}  // namespace ng
+
+#endif  // NG_CACHE_CAPABILITIES_H_

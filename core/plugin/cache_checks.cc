@@ -1,0 +1,246 @@
+#include "core/plugin/cache_checks.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace ng {
+namespace {
+
+constexpr KvPart kParts[] = {KvPart::kKey, KvPart::kValue};
+
+absl::string_view Text(std::string_view text) { return {text.data(), text.size()}; }
+
+int64_t DivideUp(int64_t n, int64_t unit) { return n / unit + (n % unit != 0 ? 1 : 0); }
+
+// The heads that are looked at: the first, and the last where that is another one.
+int HeadsOf(const CacheSpec& spec) { return std::min(spec.n_kv_heads, 2); }
+int HeadAt(const CacheSpec& spec, int i) { return i == 0 ? 0 : spec.n_kv_heads - 1; }
+
+std::string Place(SequenceId sequence, int64_t token, int layer) {
+  return absl::StrCat("token ", token, " of sequence ", sequence, " in layer ", layer);
+}
+
+// OK when `found` is as it must be.
+template <class T>
+absl::Status Must(bool sound, std::string_view what, const T& found, std::string_view allowed) {
+  if (sound) return absl::OkStatus();
+  return PluginError(
+      absl::StrCat("the view's ", Text(what), " is ", found, ", must be ", Text(allowed)));
+}
+
+// The layouts of a spec are borrowed for a call.
+CacheSpec WithoutLayouts(CacheSpec spec) {
+  spec.layouts = {};
+  return spec;
+}
+
+// The bytes of a tile as layout "tiles16" has it.
+int64_t Tiles16Bytes(Codec codec, int64_t head_dim, bool keys) {
+  const int64_t scales = HasScales(codec) ? kTileTokens * 4 : 0;
+  const int64_t in_a_word = 32 / CodecBits(codec);
+  const int64_t dims = keys ? DivideUp(head_dim, in_a_word) * in_a_word : head_dim;
+  return scales + dims * kTileTokens * CodecBits(codec) / 8;
+}
+
+}  // namespace
+
+CacheChecks::CacheChecks(const CacheStore& store, const CachePlan& plan, const CacheSpec& spec,
+                         std::span<const CachedSequence> sequences)
+    : store_(store),
+      plan_(plan),
+      spec_(WithoutLayouts(spec)),
+      sequences_(sequences),
+      seen_(sequences.size()) {}
+
+int64_t CacheChecks::layer_floats() const { return int64_t{2} * HeadsOf(spec_) * spec_.head_dim; }
+
+absl::Status CacheChecks::Begun(SequenceId sequence) {
+  const int64_t length = sequences_[static_cast<size_t>(sequence)].length;
+  Seen& seen = At(sequence);
+  seen = {.first = length == 0 ? Spots() : std::move(seen.first)};
+  if (length > 0 && looks_at_rows()) {
+    NG_ASSIGN_OR_RETURN(seen.last, ReadAll(sequence, length - 1));
+    if (seen.first.empty()) {
+      NG_ASSIGN_OR_RETURN(seen.first, ReadAll(sequence, 0));
+    }
+  }
+  return Unchanged();
+}
+
+absl::Status CacheChecks::Forked(SequenceId from, SequenceId to) {
+  At(to) = {.first = At(from).first, .last = At(from).last};
+  return Unchanged();
+}
+
+absl::Status CacheChecks::Closed(SequenceId sequence) {
+  At(sequence) = {};
+  return Unchanged();
+}
+
+absl::Status CacheChecks::Appended(int layer, std::span<const SequenceRows> rows,
+                                   const TensorView<const float, 3>* k,
+                                   const TensorView<const float, 3>* v) {
+  NG_RETURN_IF_ERROR(Unchanged(layer, layer + 1));
+  if (!looks_at_rows()) return absl::OkStatus();
+  for (const SequenceRows& entry : rows) {
+    if (entry.n_tokens == 0) continue;
+    if (k != nullptr) {
+      NG_RETURN_IF_ERROR(Exact(layer, entry, 0, *k, *v));
+      NG_RETURN_IF_ERROR(Exact(layer, entry, entry.n_tokens - 1, *k, *v));
+    }
+    Seen& seen = At(entry.sequence);
+    const int64_t end = entry.start_pos + entry.n_tokens;
+    NG_RETURN_IF_ERROR(Read(layer, entry.sequence, end - 1, end, &seen.next_last));
+    if (entry.start_pos > 0) continue;
+    NG_RETURN_IF_ERROR(Read(layer, entry.sequence, 0, end, &seen.next_first));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CacheChecks::Committed(std::span<const SequenceRows> rows) {
+  for (const SequenceRows& entry : rows) {
+    if (entry.n_tokens == 0 || !looks_at_rows()) continue;
+    // Unchanged looks whether they still read so.
+    Seen& seen = At(entry.sequence);
+    if (seen.first.empty()) seen.first = std::move(seen.next_first);
+    seen.last = std::move(seen.next_last);
+    seen.next_first.clear();
+    seen.next_last.clear();
+  }
+  return Unchanged();
+}
+
+absl::Status CacheChecks::View(const KvView& view, int layer, SequenceId sequence,
+                               int64_t length) const {
+  if (view.layout != plan_.layout) {
+    return PluginError(absl::StrCat("the view's layout is ", Text(view.layout), ", the plan's is ",
+                                    Text(plan_.layout)));
+  }
+  NG_RETURN_IF_ERROR(Must(view.length == length, "length", view.length, absl::StrCat(length)));
+  NG_RETURN_IF_ERROR(Must(view.store != nullptr, "store", "null", "the store"));
+  NG_RETURN_IF_ERROR(
+      Must(view.sequence == sequence, "sequence", view.sequence, absl::StrCat(sequence)));
+  NG_RETURN_IF_ERROR(Must(view.layer == layer, "layer", view.layer, absl::StrCat(layer)));
+  const int64_t words = view.present.empty() ? 0 : DivideUp(length, 64);
+  NG_RETURN_IF_ERROR(Must(view.present.empty() || plan_.holes, "present", "given",
+                          "empty, for the plan has no holes"));
+  NG_RETURN_IF_ERROR(Must(std::ssize(view.present) >= words, "present", view.present.size(),
+                          absl::StrCat("at least ", words, " words")));
+  // How another layout uses pages and strides is between the store and its backend.
+  if (view.layout != kLayoutTiles16) return absl::OkStatus();
+  NG_RETURN_IF_ERROR(Must(view.page_tokens > 0 && view.page_tokens % kTileTokens == 0,
+                          "page_tokens", view.page_tokens, "a multiple of 16"));
+  const int64_t n_pages = DivideUp(length, view.page_tokens);
+  NG_RETURN_IF_ERROR(Must(std::ssize(view.pages) >= n_pages, "number of pages", view.pages.size(),
+                          absl::StrCat("at least ", n_pages, " for ", length, " tokens")));
+  for (int64_t token = 0; token < length; ++token) {
+    const bool there = view.pages[static_cast<size_t>(token / view.page_tokens)] != nullptr;
+    NG_RETURN_IF_ERROR(Must(there || !view.Holds(token), "page", "null",
+                            absl::StrCat("the one that holds token ", token)));
+  }
+  NG_RETURN_IF_ERROR(Tiles(view.k, spec_.codec_k, true));
+  return Tiles(view.v, spec_.codec_v, false);
+}
+
+absl::Status CacheChecks::Tiles(const KvSide& side, Codec codec, bool keys) const {
+  const std::string_view part = keys ? "k." : "v.";
+  NG_RETURN_IF_ERROR(Must(side.codec == codec, absl::StrCat(Text(part), "codec"),
+                          Text(CodecName(side.codec)), CodecName(codec)));
+  const int64_t bytes = Tiles16Bytes(codec, spec_.head_dim, keys);
+  const std::string least = absl::StrCat("at least ", bytes, ", the bytes of a tile");
+  NG_RETURN_IF_ERROR(Must(side.tile_bytes >= bytes, absl::StrCat(Text(part), "tile_bytes"),
+                          side.tile_bytes, least));
+  return Must(spec_.n_kv_heads == 1 || side.head_stride >= bytes,
+              absl::StrCat(Text(part), "head_stride"), side.head_stride, least);
+}
+
+absl::Status CacheChecks::Read(int layer, SequenceId sequence, int64_t token, int64_t length,
+                               Spots* spots) const {
+  const KvView view = store_.View(layer, sequence, length);
+  NG_RETURN_IF_ERROR(View(view, layer, sequence, length));
+  spots->resize(static_cast<size_t>(spec_.n_layers * layer_floats()));
+  float* out = spots->data() + layer * layer_floats();
+  for (const KvPart part : kParts) {
+    for (int i = 0; i < HeadsOf(spec_); ++i, out += spec_.head_dim) {
+      view.store->CopyRow(part, view, token, HeadAt(spec_, i), out);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CacheChecks::Spots> CacheChecks::ReadAll(SequenceId sequence, int64_t token) const {
+  Spots spots;
+  const int64_t length = sequences_[static_cast<size_t>(sequence)].length;
+  for (int layer = 0; layer < spec_.n_layers; ++layer) {
+    NG_RETURN_IF_ERROR(Read(layer, sequence, token, length, &spots));
+  }
+  return spots;
+}
+
+absl::Status CacheChecks::Same(SequenceId sequence, int64_t token, const Spots& wanted, int begin,
+                               int end) const {
+  if (wanted.empty()) return absl::OkStatus();
+  const int64_t length = sequences_[static_cast<size_t>(sequence)].length;
+  const auto size = static_cast<size_t>(layer_floats());
+  Spots found;
+  for (int layer = begin; layer < end; ++layer) {
+    NG_RETURN_IF_ERROR(Read(layer, sequence, token, length, &found));
+    const auto first = static_cast<size_t>(layer) * size;
+    // By bits: what was not finite stays the same too.
+    const auto differ = std::ranges::mismatch(
+        std::span(found).subspan(first, size), std::span(wanted).subspan(first, size),
+        [](float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); });
+    if (differ.in2 == std::span(wanted).subspan(first, size).end()) continue;
+    return PluginError(absl::StrCat(Place(sequence, token, layer), " reads as ", *differ.in1,
+                                    ", must be ", *differ.in2, " as before"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CacheChecks::Unchanged(int begin, int end) const {
+  for (size_t i = 0; i < sequences_.size(); ++i) {
+    const CachedSequence& kept = sequences_[i];
+    if (!kept.open) continue;
+    const auto id = static_cast<SequenceId>(i);
+    const int64_t length = store_.Length(id);
+    const int64_t capacity = store_.Capacity(id);
+    if (length != kept.length || capacity != kept.capacity) {
+      return PluginError(absl::StrCat("sequence ", id, " has ", length, " of ", capacity,
+                                      " tokens, must have ", kept.length, " of ", kept.capacity));
+    }
+    NG_RETURN_IF_ERROR(Same(id, 0, seen_[i].first, begin, end));
+    NG_RETURN_IF_ERROR(Same(id, length - 1, seen_[i].last, begin, end));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CacheChecks::Exact(int layer, const SequenceRows& rows, int64_t i,
+                                const TensorView<const float, 3>& k,
+                                const TensorView<const float, 3>& v) const {
+  if (!plan_.codec.empty()) return absl::OkStatus();
+  const int64_t token = rows.start_pos + i;
+  Spots found;
+  NG_RETURN_IF_ERROR(Read(layer, rows.sequence, token, rows.start_pos + rows.n_tokens, &found));
+  const float* row = found.data() + layer * layer_floats();
+  for (const KvPart part : kParts) {
+    const bool keys = part == KvPart::kKey;
+    for (int h = 0; h < HeadsOf(spec_); ++h, row += spec_.head_dim) {
+      if ((keys ? spec_.codec_k : spec_.codec_v) != Codec::kF32) continue;
+      const int head = HeadAt(spec_, h);
+      const float* const given = (keys ? k : v).Row(rows.row_begin + i, head);
+      const auto bytes = static_cast<size_t>(spec_.head_dim) * sizeof(float);
+      if (std::memcmp(row, given, bytes) == 0) continue;
+      return PluginError(absl::StrCat(Place(rows.sequence, token, layer),
+                                      " does not read as it was appended: ", keys ? "key" : "value",
+                                      " head ", head));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ng

@@ -1,0 +1,341 @@
+#include "core/plugin/guarded_cache.h"
+
+#include <algorithm>
+#include <new>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace ng {
+namespace {
+
+absl::string_view Text(std::string_view text) { return {text.data(), text.size()}; }
+
+absl::Status NotOpen(SequenceId sequence) {
+  return RuntimeError(absl::StrCat("sequence ", sequence, " is not open"));
+}
+
+absl::Status Wrong(std::string_view call, std::string_view what) {
+  return PluginError(absl::StrCat(Text(call), ": ", Text(what)));
+}
+
+// The fields of a plan with their names, for messages.
+std::vector<std::pair<const char*, std::string>> Fields(const CachePlan& plan) {
+  return {{"layout", std::string(plan.layout)},
+          {"bytes", absl::StrCat(plan.bytes)},
+          {"bytes_per_token", absl::StrCat(plan.bytes_per_token)},
+          {"share_tokens", absl::StrCat(plan.share_tokens)},
+          {"image_tile_bytes", absl::StrCat(plan.image_tile_bytes)},
+          {"codec", plan.codec},
+          {"disk_bytes", absl::StrCat(plan.disk_bytes)},
+          {"approximate", absl::StrCat(plan.approximate)},
+          {"holes", absl::StrCat(plan.holes)},
+          {"attended", absl::StrCat(plan.attended)}};
+}
+
+absl::Status SamePlan(const CachePlan& found, const CachePlan& planned) {
+  if (found == planned) return absl::OkStatus();
+  const auto fields = Fields(found);
+  const auto [differs, wanted] = std::ranges::mismatch(fields, Fields(planned));
+  return PluginError(absl::StrCat("the store's plan has ", differs->first, " = ", differs->second,
+                                  ", must be as planned for it: ", wanted->second));
+}
+
+}  // namespace
+
+absl::Status CheckCachePlan(const CachePlan& plan) {
+  if (plan.layout.empty()) return PluginError("the plan has no layout");
+  for (const auto& [name, value, least] : {std::tuple("bytes", plan.bytes, 0),
+                                           {"bytes_per_token", plan.bytes_per_token, 1},
+                                           {"share_tokens", plan.share_tokens, 0},
+                                           {"image_tile_bytes", plan.image_tile_bytes, 0},
+                                           {"disk_bytes", plan.disk_bytes, 0}}) {
+    if (value >= least) continue;
+    return PluginError(
+        absl::StrCat("the plan has ", name, " = ", value, ", must be at least ", least));
+  }
+  if (plan.holes && !plan.approximate) {
+    return PluginError("the plan has holes, it must be approximate then");
+  }
+  if (plan.approximate && plan.share_tokens > 0) {
+    return PluginError(absl::StrCat(
+        "the plan is approximate and has share_tokens = ", plan.share_tokens, ", must be 0 then"));
+  }
+  if ((plan.approximate || !plan.codec.empty()) && plan.image_tile_bytes > 0) {
+    return PluginError(absl::StrCat(
+        "the plan ", plan.approximate ? "is approximate" : "has the codec " + OneLine(plan.codec),
+        " and image_tile_bytes = ", plan.image_tile_bytes, ", must be 0 then"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<GuardedCache>> GuardedCache::Make(const LoadedPlugin& plugin,
+                                                                 std::unique_ptr<CacheStore> store,
+                                                                 const CachePlan& plan,
+                                                                 const CacheSpec& spec,
+                                                                 bool check) {
+  auto guarded =
+      std::unique_ptr<GuardedCache>(new GuardedCache(plugin, std::move(store), plan, spec));
+  NG_RETURN_IF_ERROR(GuardPlugin(plugin, [&] { return guarded->FindCapabilities(check, spec); }));
+  return guarded;
+}
+
+GuardedCache::GuardedCache(const LoadedPlugin& plugin, std::unique_ptr<CacheStore> store,
+                           const CachePlan& plan, const CacheSpec& spec)
+    : plugin_(plugin),
+      store_(std::move(store)),
+      plan_(plan),
+      sequences_(static_cast<size_t>(spec.max_sequences)) {}
+
+absl::Status GuardedCache::FindCapabilities(bool check, const CacheSpec& spec) {
+  NG_RETURN_IF_ERROR(SamePlan(store_->plan(), plan_));
+  sharing_ = CapabilityOf<PrefixSharing>(*store_);
+  snapshots_ = CapabilityOf<ng::Snapshots>(*store_);
+  statistics_ = CapabilityOf<Statistics>(*store_);
+  attended_ = CapabilityOf<AttendedMass>(*store_);
+  const auto missing = [](const char* field, std::string_view name) {
+    return PluginError(
+        absl::StrCat("the plan has ", field, ", the store has no capability ", Text(name)));
+  };
+  if (plan_.share_tokens > 0 && sharing_ == nullptr) {
+    return missing("share_tokens", PrefixSharing::kName);
+  }
+  if (plan_.image_tile_bytes > 0 && snapshots_ == nullptr) {
+    return missing("image_tile_bytes", Snapshots::kName);
+  }
+  if (plan_.attended && attended_ == nullptr) return missing("attended", AttendedMass::kName);
+  // It would wait for what no backend was asked for.
+  if (!plan_.attended && attended_ != nullptr) {
+    return PluginError(absl::StrCat("the store has the capability ", Text(AttendedMass::kName),
+                                    ", its plan has not attended"));
+  }
+  if (check) checks_ = std::make_unique<CacheChecks>(*store_, plan_, spec, sequences_);
+  return absl::OkStatus();
+}
+
+template <class Call>
+absl::Status GuardedCache::Guard(Call&& call) const {
+  return fault_.ok() ? GuardPlugin(plugin_, call) : fault_;
+}
+
+template <class Check>
+absl::Status GuardedCache::Look(const char* name, Check&& check) const {
+  return checks_ == nullptr ? absl::OkStatus() : Annotate(check(), absl::StrCat(name, ": "));
+}
+
+absl::Status GuardedCache::CheckOpen(SequenceId sequence) const {
+  const bool open = sequence >= 0 && sequence < std::ssize(sequences_) && At(sequence).open;
+  return open ? absl::OkStatus() : NotOpen(sequence);
+}
+
+absl::Status GuardedCache::CheckOpen(std::span<const SequenceRows> rows) const {
+  for (const SequenceRows& entry : rows) NG_RETURN_IF_ERROR(CheckOpen(entry.sequence));
+  return absl::OkStatus();
+}
+
+absl::Status GuardedCache::CheckKept(const char* name, SequenceId sequence) const {
+  const CachedSequence& kept = At(sequence);
+  const int64_t length = store_->Length(sequence);
+  const int64_t capacity = store_->Capacity(sequence);
+  if (length == kept.length && capacity == kept.capacity) return absl::OkStatus();
+  return Wrong(name, absl::StrCat("sequence ", sequence, " has ", length, " of ", capacity,
+                                  " tokens, must have ", kept.length, " of ", kept.capacity));
+}
+
+absl::StatusOr<SequenceId> GuardedCache::OpenBy(const char* name, OpenCall call, int64_t capacity,
+                                                int64_t most, int64_t piece) {
+  SequenceId id = 0;
+  NG_RETURN_IF_ERROR(Guard([&]() -> absl::Status {
+    NG_ASSIGN_OR_RETURN(id, call());
+    if (id < 0 || id >= std::ssize(sequences_)) {
+      return Wrong(name, absl::StrCat("gave sequence ", id, ", must be in [0, ",
+                                      std::ssize(sequences_) - 1, "]"));
+    }
+    if (At(id).open) return Wrong(name, absl::StrCat("gave sequence ", id, ", which is open"));
+    const int64_t length = store_->Length(id);
+    const bool whole = piece == 0 ? length == 0 : length % piece == 0;
+    if (length < 0 || length > std::min(most, capacity) || !whole) {
+      return Wrong(name, absl::StrCat("sequence ", id, " begins with ", length, " tokens, must be ",
+                                      piece == 0 ? "" : "pieces of ", piece,
+                                      piece == 0 ? "" : absl::StrCat(", at most ", most)));
+    }
+    At(id) = {.open = true, .length = length, .capacity = capacity};
+    NG_RETURN_IF_ERROR(CheckKept(name, id));
+    return Look(name, [&] { return checks_->Begun(id); });
+  }));
+  return id;
+}
+
+absl::StatusOr<SequenceId> GuardedCache::Open(int64_t capacity) {
+  return OpenBy(
+      "Open", [&] { return store_->Open(capacity); }, capacity, 0, 0);
+}
+
+absl::StatusOr<SequenceId> GuardedCache::OpenFor(std::span<const int32_t> prompt,
+                                                 int64_t capacity) {
+  const int64_t most = std::max<int64_t>(0, std::ssize(prompt) - 1);
+  return OpenBy(
+      "OpenFor", [&] { return sharing_->OpenFor(prompt, capacity); }, capacity, most,
+      plan_.share_tokens);
+}
+
+absl::StatusOr<SequenceId> GuardedCache::Fork(SequenceId sequence, int64_t capacity) {
+  NG_RETURN_IF_ERROR(CheckOpen(sequence));
+  const int64_t length = At(sequence).length;
+  SequenceId fork = 0;
+  NG_ASSIGN_OR_RETURN(
+      fork, OpenBy(
+                "Fork", [&] { return store_->Fork(sequence, capacity); }, capacity, length, 1));
+  NG_RETURN_IF_ERROR(Guard([&]() -> absl::Status {
+    if (At(fork).length != length) {
+      return Wrong("Fork", absl::StrCat("sequence ", fork, " begins with ", At(fork).length,
+                                        " tokens, must be ", length));
+    }
+    return Look("Fork", [&] { return checks_->Forked(sequence, fork); });
+  }));
+  return fork;
+}
+
+void GuardedCache::Close(SequenceId sequence) {
+  if (!CheckOpen(sequence).ok()) return;
+  At(sequence) = {};
+  // May be called while another exception is on its way, so nothing gets out of here.
+  absl::Status closed;
+  try {
+    closed = GuardPlugin(plugin_, [&] {
+      store_->Close(sequence);
+      return Look("Close", [&] { return checks_->Closed(sequence); });
+    });
+  } catch (const std::bad_alloc&) {
+    closed = LimitError("out of memory");
+  }
+  fault_.Update(closed);
+}
+
+int64_t GuardedCache::Length(SequenceId sequence) const {
+  return CheckOpen(sequence).ok() ? At(sequence).length : 0;
+}
+
+int64_t GuardedCache::Capacity(SequenceId sequence) const {
+  return CheckOpen(sequence).ok() ? At(sequence).capacity : 0;
+}
+
+absl::Status GuardedCache::Truncate(SequenceId sequence, int64_t length) {
+  NG_RETURN_IF_ERROR(CheckOpen(sequence));
+  absl::Status cannot;
+  NG_RETURN_IF_ERROR(Guard([&]() -> absl::Status {
+    const absl::Status truncated = store_->Truncate(sequence, length);
+    if (IsUnsupported(truncated) && length > 0) {
+      cannot = Annotate(truncated, plugin_.Describe() + ": ");
+    } else {
+      NG_RETURN_IF_ERROR(truncated);
+      At(sequence).length = length;
+    }
+    NG_RETURN_IF_ERROR(CheckKept("Truncate", sequence));
+    return Look("Truncate", [&] { return checks_->Begun(sequence); });
+  }));
+  return cannot;
+}
+
+absl::Status GuardedCache::Append(int layer, std::span<const SequenceRows> rows,
+                                  const TensorView<const float, 3>& k,
+                                  const TensorView<const float, 3>& v) {
+  NG_RETURN_IF_ERROR(CheckOpen(rows));
+  return Guard([&]() -> absl::Status {
+    NG_RETURN_IF_ERROR(store_->Append(layer, rows, k, v));
+    return Look("Append", [&] { return checks_->Appended(layer, rows, &k, &v); });
+  });
+}
+
+absl::Status GuardedCache::Commit(std::span<const SequenceRows> rows) {
+  NG_RETURN_IF_ERROR(CheckOpen(rows));
+  return Guard([&]() -> absl::Status {
+    NG_RETURN_IF_ERROR(store_->Commit(rows));
+    for (const SequenceRows& entry : rows) {
+      At(entry.sequence).length += entry.n_tokens;
+      NG_RETURN_IF_ERROR(CheckKept("Commit", entry.sequence));
+    }
+    return Look("Commit", [&] { return checks_->Committed(rows); });
+  });
+}
+
+KvView GuardedCache::View(int layer, SequenceId sequence, int64_t length) const {
+  KvView view;
+  const absl::Status opened = CheckOpen(sequence);
+  const absl::Status status = !opened.ok() ? opened : Guard([&] {
+    view = store_->View(layer, sequence, length);
+    return Look("View", [&] { return checks_->View(view, layer, sequence, length); });
+  });
+  if (!status.ok()) throw PluginFault(status);
+  return view;
+}
+
+void GuardedCache::CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
+                           float* out) const {
+  const absl::Status status = Guard([&] {
+    store_->CopyRow(part, view, token, kv_head, out);
+    return absl::OkStatus();
+  });
+  if (!status.ok()) throw PluginFault(status);
+}
+
+void* GuardedCache::Capability(std::string_view name) {
+  if (name == PrefixSharing::kName && sharing_ == nullptr) return nullptr;
+  if (name == Snapshots::kName && snapshots_ == nullptr) return nullptr;
+  if (name == Statistics::kName && statistics_ == nullptr) return nullptr;
+  if (name == AttendedMass::kName && attended_ == nullptr) return nullptr;
+  void* const guarded =
+      OfferCapability<PrefixSharing, Snapshots, Statistics, AttendedMass>(this, name);
+  if (guarded != nullptr) return guarded;
+  void* found = nullptr;
+  const absl::Status status = Guard([&] {
+    found = store_->Capability(name);
+    return absl::OkStatus();
+  });
+  if (!status.ok()) throw PluginFault(status);
+  return found;
+}
+
+absl::Status GuardedCache::ExportLayer(int layer, SequenceId sequence,
+                                       std::span<std::byte> image) const {
+  NG_RETURN_IF_ERROR(CheckOpen(sequence));
+  return Guard([&] { return snapshots_->ExportLayer(layer, sequence, image); });
+}
+
+absl::Status GuardedCache::ImportLayer(int layer, const SequenceRows& rows,
+                                       std::span<const std::byte> image) {
+  NG_RETURN_IF_ERROR(CheckOpen(rows.sequence));
+  return Guard([&]() -> absl::Status {
+    NG_RETURN_IF_ERROR(snapshots_->ImportLayer(layer, rows, image));
+    return Look("ImportLayer", [&] {
+      return checks_->Appended(layer, {&rows, 1}, nullptr, nullptr);
+    });
+  });
+}
+
+absl::StatusOr<std::vector<Statistic>> GuardedCache::Values() const {
+  std::vector<Statistic> values;
+  NG_RETURN_IF_ERROR(Guard([&]() -> absl::Status {
+    NG_ASSIGN_OR_RETURN(values, statistics_->Values());
+    for (auto value = values.begin(); value != values.end(); ++value) {
+      const auto same = std::find_if(
+          values.begin(), value, [&](const Statistic& other) { return other.name == value->name; });
+      if (value->name.empty() || same != value) {
+        return Wrong("Values", absl::StrCat("the name '", Text(value->name),
+                                            "' must not be empty and stand once"));
+      }
+    }
+    return absl::OkStatus();
+  }));
+  return values;
+}
+
+absl::Status GuardedCache::Attended(int layer, SequenceId sequence, std::span<const float> mass) {
+  NG_RETURN_IF_ERROR(CheckOpen(sequence));
+  return Guard([&] { return attended_->Attended(layer, sequence, mass); });
+}
+
+}  // namespace ng

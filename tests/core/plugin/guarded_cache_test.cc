@@ -1,0 +1,387 @@
+// A store that misbehaves on request, behind its guard.
+#include "core/plugin/guarded_cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/conformance/scattered_store.h"
+
+namespace ng {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kName = "cache plugin 'here' 1 (/lib/here.so)";
+
+LoadedPlugin Here() {
+  static const PluginDescriptor descriptor = [] {
+    PluginDescriptor d{};
+    d.kind = "cache";
+    d.name = "here";
+    d.version = "1";
+    return d;
+  }();
+  return {&descriptor, "/lib/here.so"};
+}
+
+CacheSpec SmallSpec() {
+  return {.n_layers = 2,
+          .n_kv_heads = 2,
+          .head_dim = 3,
+          .max_tokens = 40,
+          .max_sequences = 3,
+          .layouts = {}};
+}
+
+// Offers every capability. In the call named `wrong` it throws, or it does what `how` says.
+class Misbehaving : public ScatteredStore,
+                    public PrefixSharing,
+                    public Statistics,
+                    public AttendedMass {
+ public:
+  Misbehaving(const CacheSpec& spec, std::string wrong, std::string how = "throws")
+      : ScatteredStore(spec), wrong_(std::move(wrong)), how_(std::move(how)) {}
+
+  CachePlan plan() const override {
+    if (Does("plan", "throws")) throw std::runtime_error("thrown by plan");
+    CachePlan plan = ScatteredStore::plan();
+    plan.share_tokens = 16;
+    plan.attended = true;
+    if (Does("plan", "differs")) ++plan.bytes;
+    return plan;
+  }
+  void* Capability(std::string_view name) override {
+    Throw("Capability");
+    if (Does("Capability", "is missing")) return nullptr;
+    return OfferCapability<PrefixSharing, Snapshots, Statistics, AttendedMass>(this, name);
+  }
+  absl::StatusOr<SequenceId> Open(int64_t capacity) override {
+    Throw("Open");
+    if (Does("Open", "is full")) return LimitError("all are open");
+    if (Does("Open", "interrupts")) return InterruptedError("stop please");
+    NG_ASSIGN_OR_RETURN(const SequenceId id, ScatteredStore::Open(capacity));
+    if (Does("Open", "gives one that is open") && id > 0) return id - 1;
+    if (Does("Open", "gives a wild one")) return 3;
+    if (Does("Open", "begins with tokens")) At(id).length = 1;
+    if (Does("Open", "forgets the capacity")) At(id).capacity = 0;
+    return id;
+  }
+  absl::StatusOr<SequenceId> OpenFor(std::span<const int32_t>, int64_t capacity) override {
+    Throw("OpenFor");
+    NG_ASSIGN_OR_RETURN(const SequenceId id, ScatteredStore::Open(capacity));
+    if (Does("OpenFor", "shares half a piece")) At(id).length = 8;
+    return id;
+  }
+  void Close(SequenceId sequence) override {
+    Throw("Close");
+    ScatteredStore::Close(sequence);
+    if (Does("Close", "cuts another")) At(sequence == 0 ? 1 : 0).length = 0;
+  }
+  int64_t Length(SequenceId sequence) const override {
+    Throw("Length");
+    return ScatteredStore::Length(sequence);
+  }
+  int64_t Capacity(SequenceId sequence) const override {
+    Throw("Capacity");
+    return ScatteredStore::Capacity(sequence);
+  }
+  absl::Status Truncate(SequenceId sequence, int64_t length) override {
+    Throw("Truncate");
+    if (Does("Truncate", "cannot")) return UnsupportedError("what came before is gone");
+    if (Does("Truncate", "is ignored")) return absl::OkStatus();
+    return ScatteredStore::Truncate(sequence, length);
+  }
+  absl::StatusOr<SequenceId> Fork(SequenceId sequence, int64_t capacity) override {
+    Throw("Fork");
+    NG_ASSIGN_OR_RETURN(const SequenceId fork, ScatteredStore::Fork(sequence, capacity));
+    if (Does("Fork", "loses a token")) --At(fork).length;
+    if (Does("Fork", "aliases")) At(fork).pages = At(sequence).pages;
+    if (Does("Fork", "loses a row")) Poison(At(fork), 1, 0, 1);
+    return fork;
+  }
+  absl::Status Append(int layer, std::span<const SequenceRows> rows,
+                      const TensorView<const float, 3>& k,
+                      const TensorView<const float, 3>& v) override {
+    Throw("Append");
+    if (Does("Append", "is ignored")) return absl::OkStatus();
+    NG_RETURN_IF_ERROR(ScatteredStore::Append(layer, rows, k, v));
+    for (const SequenceRows& entry : rows) {
+      if (Does("Append", "moves the length")) At(entry.sequence).length += entry.n_tokens;
+      if (Does("Append", "spoils the first row")) Poison(At(entry.sequence), layer, 0, 1);
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Commit(std::span<const SequenceRows> rows) override {
+    Throw("Commit");
+    NG_RETURN_IF_ERROR(ScatteredStore::Commit(rows));
+    for (const SequenceRows& entry : rows) {
+      if (Does("Commit", "miscounts")) ++At(entry.sequence).length;
+      if (Does("Commit", "loses the rows")) Poison(At(entry.sequence), 1, 0, 1);
+    }
+    return absl::OkStatus();
+  }
+  KvView View(int layer, SequenceId sequence, int64_t length) const override {
+    Throw("View");
+    KvView view = ScatteredStore::View(layer, sequence, length);
+    if (Does("View", "is short")) view.pages = view.pages.first(0);
+    if (Does("View", "has another length")) --view.length;
+    if (Does("View", "has a small stride")) view.k.head_stride = 4;
+    if (Does("View", "has holes")) view.present = kNoneHeld;
+    return view;
+  }
+  void CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
+               float* out) const override {
+    Throw("CopyRow");
+    ScatteredStore::CopyRow(part, view, token, kv_head, out);
+  }
+  absl::Status ExportLayer(int layer, SequenceId sequence,
+                           std::span<std::byte> image) const override {
+    Throw("ExportLayer");
+    return ScatteredStore::ExportLayer(layer, sequence, image);
+  }
+  absl::Status ImportLayer(int layer, const SequenceRows& rows,
+                           std::span<const std::byte> image) override {
+    Throw("ImportLayer");
+    return ScatteredStore::ImportLayer(layer, rows, image);
+  }
+  absl::StatusOr<std::vector<Statistic>> Values() const override {
+    Throw("Values");
+    if (Does("Values", "says a name twice")) return std::vector<Statistic>{{"a"}, {"b"}, {"a"}};
+    return std::vector<Statistic>{{"steps", 1, "steps"}};
+  }
+  absl::Status Attended(int /*layer*/, SequenceId /*sequence*/,
+                        std::span<const float> /*mass*/) override {
+    Throw("Attended");
+    return absl::OkStatus();
+  }
+
+ private:
+  static constexpr uint64_t kNoneHeld[] = {0};
+  bool Does(const char* call, const char* how) const { return wrong_ == call && how_ == how; }
+  void Throw(const char* call) const {
+    if (Does(call, "throws")) throw std::runtime_error(std::string("thrown by ") + call);
+  }
+
+  const std::string wrong_;
+  const std::string how_;
+};
+
+absl::StatusOr<std::unique_ptr<GuardedCache>> Guard(const std::string& wrong,
+                                                    const std::string& how, bool check,
+                                                    const CacheSpec& spec = SmallSpec()) {
+  const CachePlan planned = Misbehaving(spec, "").plan();
+  return GuardedCache::Make(Here(), std::make_unique<Misbehaving>(spec, wrong, how), planned, spec,
+                            check);
+}
+
+// Appends `n` tokens in every layer.
+absl::Status Append(CacheStore& store, SequenceId sequence, int64_t n, float value = 1.0F) {
+  const std::vector<float> data(static_cast<size_t>(n * 2 * 3), value);
+  const TensorView<const float, 3> tensor(data.data(), {n, 2, 3});
+  const SequenceRows rows{.sequence = sequence, .start_pos = store.Length(sequence), .n_tokens = n};
+  for (int layer = 0; layer < 2; ++layer) {
+    NG_RETURN_IF_ERROR(store.Append(layer, {&rows, 1}, tensor, tensor));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Feed(CacheStore& store, SequenceId sequence, int64_t n, float value = 1.0F) {
+  const SequenceRows rows{.sequence = sequence, .start_pos = store.Length(sequence), .n_tokens = n};
+  NG_RETURN_IF_ERROR(Append(store, sequence, n, value));
+  return store.Commit({&rows, 1});
+}
+
+// Every call there is, as a host makes them; the first error.
+absl::Status UseAll(GuardedCache& cache) try {
+  NG_ASSIGN_OR_RETURN(const SequenceId a, cache.Open(40));
+  NG_RETURN_IF_ERROR(Feed(cache, a, 18));
+  NG_RETURN_IF_ERROR(Append(cache, a, 2, 9.0F));  // abandoned
+  const KvView view = cache.View(1, a, cache.Length(a));
+  float row[3];
+  cache.CopyRow(KvPart::kKey, view, 17, 1, row);
+  const std::vector<float> mass(18, 1.0F);
+  NG_RETURN_IF_ERROR(CapabilityOf<AttendedMass>(cache)->Attended(1, a, mass));
+  NG_RETURN_IF_ERROR(cache.Truncate(a, 17));
+  NG_ASSIGN_OR_RETURN(const SequenceId b, cache.Fork(a, 40));
+  NG_RETURN_IF_ERROR(Feed(cache, b, 1, 2.0F));
+  NG_RETURN_IF_ERROR(Feed(cache, a, 1, 3.0F));
+  std::vector<std::byte> image(static_cast<size_t>(2 * cache.plan().image_tile_bytes));
+  auto* const images = CapabilityOf<Snapshots>(cache);
+  NG_RETURN_IF_ERROR(images->ExportLayer(0, a, image));
+  cache.Close(b);
+  NG_RETURN_IF_ERROR(cache.fault());
+  NG_ASSIGN_OR_RETURN(const SequenceId c,
+                      CapabilityOf<PrefixSharing>(cache)->OpenFor(std::vector<int32_t>(30), 40));
+  const SequenceRows rows{.sequence = c, .n_tokens = 18};
+  for (int layer = 0; layer < 2; ++layer) {
+    NG_RETURN_IF_ERROR(images->ImportLayer(layer, rows, image));
+  }
+  NG_RETURN_IF_ERROR(cache.Commit({&rows, 1}));
+  return CapabilityOf<Statistics>(cache)->Values().status();
+} catch (const PluginFault& fault) {
+  return fault.status();
+}
+
+absl::Status UseAll(const std::string& wrong, const std::string& how, bool check) {
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<GuardedCache> cache, Guard(wrong, how, check));
+  return UseAll(*cache);
+}
+
+TEST(GuardedCache, LetsASoundStoreThrough) {
+  for (const bool check : {false, true}) {
+    for (const CodecInfo& codec : kCodecTable) {
+      CacheSpec spec = SmallSpec();
+      spec.codec_k = spec.codec_v = codec.codec;
+      const auto cache = Guard("", "", check, spec);
+      ASSERT_TRUE(cache.ok()) << cache.status();
+      EXPECT_EQ(UseAll(**cache), absl::OkStatus()) << std::string(codec.name);
+    }
+  }
+}
+
+TEST(GuardedCache, NamesThePluginThatThrowsWhereverItDoes) {
+  for (const bool check : {false, true}) {
+    for (const char* call : {"plan", "Capability", "Open", "OpenFor", "Close", "Length", "Capacity",
+                             "Truncate", "Fork", "Append", "Commit", "View", "CopyRow",
+                             "ExportLayer", "ImportLayer", "Values", "Attended"}) {
+      EXPECT_EQ(UseAll(call, "throws", check),
+                PluginError(std::string(kName) + " threw: thrown by " + call));
+    }
+  }
+}
+
+struct Misdeed {
+  const char* call;
+  const char* how;
+  const char* message;
+};
+
+TEST(GuardedCache, SaysWhatNoStoreMayDo) {
+  constexpr Misdeed kMisdeeds[] = {
+      {"plan", "differs", ": the store's plan has bytes = "},
+      {"Capability", "is missing", ": the plan has share_tokens, the store has no capability"},
+      {"Open", "gives a wild one", ": Open: gave sequence 3, must be in [0, 2]"},
+      {"Open", "begins with tokens", ": Open: sequence 0 begins with 1 tokens, must be 0"},
+      {"Open", "forgets the capacity", ": Open: sequence 0 has 0 of 0 tokens, must have 0 of 40"},
+      {"OpenFor", "shares half a piece",
+       ": OpenFor: sequence 1 begins with 8 tokens, must be pieces of 16, at most 29"},
+      {"Truncate", "is ignored", ": Truncate: sequence 0 has 18 of 40 tokens, must have 17 of 40"},
+      {"Fork", "loses a token", ": Fork: sequence 1 begins with 16 tokens, must be 17"},
+      {"Commit", "miscounts", ": Commit: sequence 0 has 19 of 40 tokens, must have 18 of 40"},
+      {"Values", "says a name twice", ": Values: the name 'a' must not be empty and stand once"},
+  };
+  for (const Misdeed& misdeed : kMisdeeds) {
+    const absl::Status status = UseAll(misdeed.call, misdeed.how, false);
+    EXPECT_EQ(ExitCode(status), 4) << misdeed.how << ": " << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(kName + std::string(misdeed.message)));
+  }
+}
+
+TEST(GuardedCache, RefusesASequenceThatIsOpenAlready) {
+  const auto cache = Guard("Open", "gives one that is open", false);
+  ASSERT_TRUE(cache.ok() && (*cache)->Open(1).ok());
+  EXPECT_EQ((*cache)->Open(1).status(),
+            PluginError(std::string(kName) + ": Open: gave sequence 0, which is open"));
+}
+
+TEST(GuardedCache, ChecksWhenAskedTo) {
+  constexpr Misdeed kMisdeeds[] = {
+      {"Append", "moves the length", ": Append: sequence 0 has 18 of 40 tokens, must have 0 of 40"},
+      {"Append", "is ignored", ": Append: token 0 of sequence 0 in layer 0 does not read as it"},
+      {"Append", "spoils the first row",
+       ": Append: token 0 of sequence 0 in layer 0 does not read"},
+      {"Commit", "loses the rows", ": Commit: token 0 of sequence 0 in layer 1 reads as "},
+      {"View", "is short", ": Append: the view's number of pages is 0, must be at least 2 for 18"},
+      {"View", "has another length", ": Append: the view's length is 17, must be 18"},
+      {"View", "has a small stride", ": Append: the view's k.head_stride is 4, must be at least "},
+      {"View", "has holes", ": Append: the view's present is given, must be empty"},
+      {"Fork", "aliases", " reads as 3, must be 2 as before"},
+      {"Fork", "loses a row", ": Fork: token 0 of sequence 1 in layer 1 reads as "},
+      {"Close", "cuts another", ": Close: sequence 0 has 0 of 40 tokens, must have 18 of 40"},
+  };
+  for (const Misdeed& misdeed : kMisdeeds) {
+    const absl::Status status = UseAll(misdeed.call, misdeed.how, true);
+    EXPECT_EQ(ExitCode(status), 4) << misdeed.how << ": " << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(misdeed.message));
+    EXPECT_THAT(std::string(status.message()), testing::StartsWith(kName));
+  }
+}
+
+TEST(GuardedCache, KeepsALimitAndTakesNoInterruption) {
+  EXPECT_EQ(UseAll("Open", "is full", false), LimitError(std::string(kName) + ": all are open"));
+  EXPECT_EQ(UseAll("Open", "interrupts", false), PluginError(std::string(kName) + ": stop please"));
+}
+
+TEST(GuardedCache, KeepsThatAStoreCannotTruncateButToNothing) {
+  for (const bool check : {false, true}) {
+    const auto cache = Guard("Truncate", "cannot", check);
+    ASSERT_TRUE(cache.ok()) << cache.status();
+    const SequenceId id = (*cache)->Open(40).value();
+    ASSERT_TRUE(Feed(**cache, id, 5).ok());
+    EXPECT_EQ((*cache)->Truncate(id, 3),
+              UnsupportedError(std::string(kName) + ": what came before is gone"));
+    EXPECT_EQ((*cache)->Length(id), 5);
+    EXPECT_TRUE(Feed(**cache, id, 1).ok());
+    EXPECT_EQ(ExitCode((*cache)->Truncate(id, 0)), 4);
+  }
+}
+
+TEST(GuardedCache, ACloseThatThrowsIsTheAnswerOfAllThatFollows) {
+  const auto cache = Guard("Close", "throws", false);
+  ASSERT_TRUE(cache.ok()) << cache.status();
+  const SequenceId id = (*cache)->Open(40).value();
+  (*cache)->Close(id);
+  EXPECT_EQ((*cache)->fault(), PluginError(std::string(kName) + " threw: thrown by Close"));
+  EXPECT_EQ((*cache)->Open(40).status(), (*cache)->fault());
+}
+
+TEST(GuardedCache, KnowsWhichSequencesAreOpen) {
+  const auto cache = Guard("", "", false);
+  ASSERT_TRUE(cache.ok()) << cache.status();
+  for (const SequenceId id : {-1, 0, 3}) {
+    (*cache)->Close(id);
+    EXPECT_EQ((*cache)->Length(id), 0);
+    EXPECT_EQ((*cache)->Capacity(id), 0);
+    EXPECT_EQ(ExitCode((*cache)->Truncate(id, 0)), 1);
+    EXPECT_EQ(ExitCode((*cache)->Fork(id, 1).status()), 1);
+    EXPECT_EQ(ExitCode(Append(**cache, id, 1)), 1);
+    EXPECT_THROW((*cache)->View(0, id, 0), PluginFault);
+  }
+}
+
+TEST(CheckCachePlan, RefusesWhatNoPlanMaySay) {
+  const CachePlan sound{.layout = "tiles16", .bytes = 64, .bytes_per_token = 1};
+  EXPECT_TRUE(CheckCachePlan(sound).ok());
+  struct Case {
+    void (*spoil)(CachePlan&);
+    const char* message;
+  };
+  const Case cases[] = {
+      {[](CachePlan& p) { p.layout = ""; }, "no layout"},
+      {[](CachePlan& p) { p.bytes = -1; }, "bytes = -1, must be at least 0"},
+      {[](CachePlan& p) { p.bytes_per_token = 0; }, "bytes_per_token = 0, must be at least 1"},
+      {[](CachePlan& p) { p.share_tokens = -5; }, "share_tokens = -5"},
+      {[](CachePlan& p) { p.image_tile_bytes = -1; }, "image_tile_bytes = -1"},
+      {[](CachePlan& p) { p.disk_bytes = -1; }, "disk_bytes = -1"},
+      {[](CachePlan& p) { p.holes = true; }, "has holes"},
+      {[](CachePlan& p) { p.approximate = true, p.share_tokens = 16; }, "share_tokens = 16"},
+      {[](CachePlan& p) { p.approximate = true, p.image_tile_bytes = 9; }, "image_tile_bytes = 9"},
+      {[](CachePlan& p) { p.codec = "e4m3", p.image_tile_bytes = 9; }, "has the codec e4m3"},
+  };
+  for (const Case& c : cases) {
+    CachePlan plan = sound;
+    c.spoil(plan);
+    const absl::Status status = CheckCachePlan(plan);
+    EXPECT_EQ(ExitCode(status), 4) << c.message;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(c.message));
+  }
+}
+
+}  // namespace
+}  // namespace ng

@@ -147,7 +147,7 @@ absl::StatusOr<int32_t> SamplerChain::Choose(int slot, std::span<const float> lo
     const absl::Status status = Apply(stages_[i], slot, key, candidates);
     if (!status.ok()) return Annotated(Blame(i, slot, logits, key, status));
   }
-  const absl::StatusOr<int32_t> token = Draw(candidates, UniformDraw(key));
+  absl::StatusOr<int32_t> token = Draw(candidates, UniformDraw(key));
   if (token.ok()) return token;
   return Annotated(Blame(stages_.size(), slot, logits, key, token.status()));
 }

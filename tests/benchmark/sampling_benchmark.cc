@@ -5,6 +5,7 @@
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <random>
 #include <sstream>
@@ -25,12 +26,36 @@ namespace {
 
 constexpr int64_t kVocab = 150000;
 
+// A constraint that every third token meets: by the mask, or written into the list.
+class Constraint final : public SamplerStage {
+ public:
+  explicit Constraint(bool by_list) : by_list_(by_list), bits_((kVocab + 63) / 64) {
+    for (int64_t id = 0; id < kVocab; id += 3) bits_[id / 64] |= uint64_t{1} << (id % 64);
+  }
+  absl::Status Apply(int /*slot*/, const DrawKey& /*key*/, CandidateSet& candidates) override {
+    if (!by_list_) candidates.Mask(bits_);
+    for (int64_t i = 0; by_list_ && i < candidates.size(); ++i) {
+      Candidate& candidate = candidates.items()[i];
+      if ((bits_[candidate.id / 64] >> (candidate.id % 64) & 1) == 0) {
+        candidate.logit = -std::numeric_limits<float>::infinity();
+      }
+    }
+    return candidates.MaxLogit().status();
+  }
+
+ private:
+  const bool by_list_;
+  std::vector<uint64_t> bits_;
+};
+
 std::unique_ptr<SamplerStage> MakeStage(const std::string& name) {
   if (name == "greedy") return std::make_unique<Greedy>();
   if (name == "temperature") return Temperature::Create(0.9).value();
   if (name == "top_k") return TopK::Create(50).value();
   if (name == "top_p") return TopP::Create(0.95).value();
   if (name == "min_p") return MinP::Create(0.05).value();
+  if (name == "mask") return std::make_unique<Constraint>(/*by_list=*/false);
+  if (name == "list") return std::make_unique<Constraint>(/*by_list=*/true);
   ModelShape shape;
   shape.vocab_size = kVocab;
   return RepetitionPenalty::Create({.value = 1.1, .window = 64}, shape).value();
@@ -80,6 +105,8 @@ BENCHMARK_CAPTURE(Choose, t_top_k, "temperature,top_k")->Apply(Cases);
 BENCHMARK_CAPTURE(Choose, t_top_p, "temperature,top_p")->Apply(Cases);
 BENCHMARK_CAPTURE(Choose, t_top_k_top_p, "temperature,top_k,top_p")->Apply(Cases);
 BENCHMARK_CAPTURE(Choose, t_min_p, "temperature,min_p")->Apply(Cases);
+BENCHMARK_CAPTURE(Choose, mask_t_top_p, "mask,temperature,top_p")->Apply(Cases);
+BENCHMARK_CAPTURE(Choose, list_t_top_p, "list,temperature,top_p")->Apply(Cases);
 BENCHMARK_CAPTURE(Choose, r_t, "repetition_penalty,temperature")->Apply(Cases);
 BENCHMARK_CAPTURE(Choose, r_t_top_p, "repetition_penalty,temperature,top_p")->Apply(Cases);
 

@@ -39,7 +39,8 @@ struct QueryTemperature {
 
   double At(int64_t pos) const {
     if (coefficient == 0.0) return 1.0;
-    return 1.0 + coefficient * std::log1p(static_cast<double>((pos + offset) / length));
+    const int64_t n_lengths = (pos + offset) / length;
+    return 1.0 + coefficient * std::log1p(static_cast<double>(n_lengths));
   }
 };
 

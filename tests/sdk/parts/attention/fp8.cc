@@ -15,7 +15,7 @@ class Fp8 final : public ng::RuleAttention {
 };
 
 absl::StatusOr<std::unique_ptr<ng::AttentionBackend>> Create(const ng::PluginContext& context) {
-  return std::make_unique<Fp8>(context.executor);
+  return std::make_unique<Fp8>(context);
 }
 
 }  // namespace

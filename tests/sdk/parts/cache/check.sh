@@ -1,4 +1,8 @@
-# The parts of kind cache, over flash where it can read them. Sourced by tests/sdk/run.sh.
+# Runs the cache parts through an installed ng-run, over flash where it can read them; read by
+# tests/sdk/run.sh, whose functions it uses. Every run is a checked one.
+
+# cache_ids OPTION...: the ids of an answer.
+cache_ids() { run_ng --run.check_plugins=true "$@" | list_of ids; }
 
 # refused TEXT OPTION...: ng-run ends with exit code 4 and an error that holds the text.
 refused() {
@@ -19,7 +23,7 @@ plan_says() {
 
 check_spill() {
   local spill=(--cache.name=spill --cache.spill.file="$build/spilled")
-  [ "$(run_ng "${spill[@]}" | list_of ids)" = "$1" ] || fail "spill changed the ids"
+  [ "$(cache_ids "${spill[@]}")" = "$1" ] || fail "spill changed the ids"
   [ ! -e "$build/spilled" ] || fail "spill left its file"
   plan_says "the cache's files " "${spill[@]}"
   echo "ok: spill gives the ids of contiguous, from a file"
@@ -27,20 +31,25 @@ check_spill() {
 
 check_fp8() {
   local fp8=(--cache.name=fp8 --attention.name=fp8)
-  [ -n "$(run_ng "${fp8[@]}" | list_of ids)" ] || fail "fp8 gave no ids"
+  [ -n "$(cache_ids "${fp8[@]}")" ] || fail "fp8 gave no ids"
   plan_says "keys and values e4m3" "${fp8[@]}"
   refused "writes only layout e4m3_tiles16" --cache.name=fp8 --attention.name=flash
-  refused "leave cache.codec at f32" "${fp8[@]}" --cache.codec=bf16
+  refused "can run: f32" "${fp8[@]}" --cache.codec=bf16
   echo "ok: fp8 runs with its backend and with no other one"
 }
 
+# Answers without an end, so that there is something to drop.
 check_evict() {
-  local few=(--cache.name=evict --cache.evict.window=24 --attention.name=reference)
-  [ "$(run_ng --cache.name=evict | list_of ids)" = "$1" ] || fail "evict changed the ids"
-  [ -n "$(run_ng "${few[@]}" | list_of ids)" ] || fail "evict gave no ids"
+  local plain few=(--cache.name=evict --cache.evict.sinks=0 --cache.evict.window=8 --run.stop_ids=
+    --attention.name=reference) window heavy
+  plain=$(cache_ids --run.stop_ids=)
+  [ "$(cache_ids --cache.name=evict --run.stop_ids=)" = "$plain" ] || fail "evict changed the ids"
+  window=$(cache_ids "${few[@]}")
   grep -q "warning: cache plugin 'evict'.*is approximate" "$build/stderr" ||
     fail "no warning: $(cat "$build/stderr")"
-  [ -n "$(run_ng "${few[@]}" --cache.evict.heavy=2 | list_of ids)" ] || fail "no heavy ids"
+  heavy=$(cache_ids "${few[@]}" --cache.evict.heavy=1)
+  [ -n "$window" ] && [ "$window" != "$plain" ] || fail "evict dropped nothing: $window"
+  [ -n "$heavy" ] && [ "$heavy" != "$window" ] || fail "evict kept nothing more: $heavy"
   plan_says "is approximate" "${few[@]}"
   refused "is approximate and keeps no snapshots" "${few[@]}" --save-cache "$build/none.cache"
   refused "'holes'" "${few[@]}" --attention.name=flash
@@ -50,4 +59,4 @@ check_evict() {
 ids=$(run_ng | list_of ids)
 check_spill "$ids"
 check_fp8
-check_evict "$ids"
+check_evict

@@ -39,6 +39,7 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, LayerAttention att
       parts_(parts),
       attention_(std::move(attention)),
       sharing_(CapabilityOf<PrefixSharing>(*parts.cache)),
+      mass_wanted_(CapabilityOf<AttendedMass>(*parts.cache)),
       rope_frequencies_(RopeFrequencies(spec)),
       input_row_bytes_(InputRowBytesOf(*parts.kernels, spec, weights_.types)) {
   for (size_t i = 0; i < weights_.rope_factors.size(); ++i) {
@@ -131,6 +132,7 @@ void Decoder::Begin(const StepBatch& batch) {
   Grow(logits_, sizes.logits);
   Grow(input_, sizes.input);
   views_.resize(rows_.size());
+  if (mass_wanted_ != nullptr) LayOutMass();
   if (spec_.position == PositionKind::kRope) GrowRopeTable(last_pos);
   if (batch.observer != nullptr) batch.observer->OnStep(rows_);
 }
@@ -182,10 +184,36 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer) {
   run.out = {attended_.data(), {n_rows_, shape.n_heads, shape.head_dim}};
   run.scratch = {AlignScratch(scratch_), static_cast<size_t>(attention_.scratch_floats())};
   if (!batch.captures.empty()) run.captures = batch.captures[static_cast<size_t>(layer)];
+  for (const std::span<float> mass : masses_) std::ranges::fill(mass, 0.0F);
+  run.attended = masses_;
   NG_RETURN_IF_ERROR(attention_.Run(run));
+  NG_RETURN_IF_ERROR(TellMass(layer));
   NG_ASSIGN_OR_RETURN(const MatmulInput attended, Rounded(attended_.data(), w.attn_out));
   NG_RETURN_IF_ERROR(AddProduct(w.attn_out, w.attn_out_bias, attended));
   return PostNorm(w.attn_norm);
+}
+
+// Has room for all that the sequences may come to hold, so that it does not grow with every token.
+void Decoder::LayOutMass() {
+  const auto end_of = [](const SequenceRows& entry) { return entry.start_pos + entry.n_tokens; };
+  int64_t most = 0;
+  for (const SequenceRows& entry : rows_) {
+    most += std::max(parts_.cache->Capacity(entry.sequence), end_of(entry));
+  }
+  Grow(mass_, most);
+  masses_.clear();
+  float* next = mass_.data();
+  for (const SequenceRows& entry : rows_) {
+    masses_.emplace_back(next, static_cast<size_t>(end_of(entry)));
+    next += end_of(entry);
+  }
+}
+
+absl::Status Decoder::TellMass(int layer) {
+  for (size_t i = 0; i < masses_.size(); ++i) {
+    NG_RETURN_IF_ERROR(mass_wanted_->Attended(layer, rows_[i].sequence, masses_[i]));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Decoder::MlpBlock(int layer) {

@@ -12,7 +12,6 @@
 #include "core/model/layer_attention.h"
 #include "core/model/model_spec.h"
 #include "core/model/weights.h"
-#include "core/plugin/loader.h"
 #include "ng/attention_backend.h"
 #include "ng/cache_capabilities.h"
 #include "ng/cache_store.h"
@@ -49,6 +48,10 @@ class Decoder final : public LanguageModel {
   void Begin(const StepBatch& batch);
   void Embed(const StepBatch& batch);  // tokens, and learned positions, into hidden_
   absl::Status AttentionBlock(const StepBatch& batch, int layer);
+  // Where the step's attention of each sequence is added up, for a cache that goes by it; and
+  // telling it what a layer came to.
+  void LayOutMass();
+  absl::Status TellMass(int layer);
   absl::Status MlpBlock(int layer);
   absl::Status Head(const StepBatch& batch);
   // The model's norm of rows of hidden_ (null: the rows themselves), and any rows [n_rows, w.k], as
@@ -77,26 +80,30 @@ class Decoder final : public LanguageModel {
   ModelWeights weights_;
   DecoderParts parts_;
   LayerAttention attention_;
-  PrefixSharing* const sharing_;  // the cache's; null: it shares no prefixes
+  // The cache's; null: it has not the capability.
+  PrefixSharing* const sharing_;
+  AttendedMass* const mass_wanted_;
   std::vector<double> rope_frequencies_;  // [head_dim / 2]
   int64_t input_row_bytes_;               // of the widest row that a matmul reads
 
   // The step at hand. Buffers only ever grow, so a decode step allocates nothing.
   int64_t n_rows_ = 0;
   int64_t n_logit_rows_ = 0;
-  std::vector<SequenceRows> rows_;  // [n_sequences]
-  std::vector<int64_t> row_pos_;    // [n_rows]
-  std::vector<KvView> views_;       // [n_sequences]
-  std::vector<float> hidden_;       // [n_rows, width]
-  std::vector<float> normed_;       // [threads, width]: each worker's row
-  std::vector<float> qkv_;          // [n_rows, qkv_width]
-  std::vector<float> attended_;     // [n_rows, q_width]
-  std::vector<float> activated_;    // [n_rows, ffn_width]
-  std::vector<std::byte> input_;    // [n_rows, input_row_bytes_]: rounded for a matmul
-  std::vector<float> strips_;       // the matmuls' scratch
-  std::vector<float> logits_;       // [n_logit_rows, vocab_size]
-  std::vector<float> scratch_;      // the attention backend's
-  std::vector<float> rope_;         // [n_positions, 2, head_dim / 2]: cos, sin
+  std::vector<SequenceRows> rows_;        // [n_sequences]
+  std::vector<int64_t> row_pos_;          // [n_rows]
+  std::vector<KvView> views_;             // [n_sequences]
+  std::vector<float> hidden_;             // [n_rows, width]
+  std::vector<float> normed_;             // [threads, width]: each worker's row
+  std::vector<float> qkv_;                // [n_rows, qkv_width]
+  std::vector<float> attended_;           // [n_rows, q_width]
+  std::vector<float> activated_;          // [n_rows, ffn_width]
+  std::vector<std::byte> input_;          // [n_rows, input_row_bytes_]: rounded for a matmul
+  std::vector<float> strips_;             // the matmuls' scratch
+  std::vector<float> logits_;             // [n_logit_rows, vocab_size]
+  std::vector<float> scratch_;            // the attention backend's
+  std::vector<float> mass_;               // the sequences' tokens, one sequence after the other
+  std::vector<std::span<float>> masses_;  // [n_sequences][length], in mass_
+  std::vector<float> rope_;               // [n_positions, 2, head_dim / 2]: cos, sin
 };
 
 }  // namespace ng

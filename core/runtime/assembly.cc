@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,7 +16,6 @@
 
 namespace ng {
 namespace {
-
 
 absl::string_view ToView(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -261,14 +261,28 @@ int64_t Assembly::Window() const {
   return window;
 }
 
+absl::Status Assembly::CheckFeatures(const CacheFormat& format) const {
+  for (const auto& [wanted, feature, does] :
+       {std::tuple(format.holes, kFeatureHoles, "drops tokens, which takes a backend"),
+        {format.attended, kFeatureAttended, "goes by what was attended, which takes a backend"}}) {
+    if (!wanted || std::ranges::count(attention->features(), feature) != 0) continue;
+    return PluginError(absl::StrCat(selection.cache.Describe(), ": ", does, " with the feature '",
+                                    ToView(feature), "'; ", selection.attention.Describe(),
+                                    " has not, attention.name = reference has"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<CachePlan> Assembly::PlanCacheFor(const CacheSpec& spec) const {
   const LoadedPlugin& plugin = selection.cache;
   const std::vector<OptionValue> values = config().PluginValues("cache", plugin.descriptor->name);
   NG_ASSIGN_OR_RETURN(const CachePlan plan, PlanCache(plugin, Context(values), spec));
+  const CacheFormat format = {plan.layout, spec.codec_k, spec.codec_v, plan.holes, plan.attended};
+  NG_RETURN_IF_ERROR(CheckFeatures(format));
   for (size_t layer = 0; layer < attention_specs.size(); ++layer) {
     const AttentionSpec& asked = attention_specs[layer];
     if (static_cast<size_t>(asked.layer) != layer) continue;  // as a layer before it
-    NG_RETURN_IF_ERROR(attention->Supports(asked, {plan.layout, spec.codec_k, spec.codec_v}));
+    NG_RETURN_IF_ERROR(attention->Supports(asked, format));
   }
   return plan;
 }

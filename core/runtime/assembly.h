@@ -101,6 +101,8 @@ struct Assembly {
  private:
   // One that every store can plan for: support is asked before the prompts are known.
   CacheSpec SmallestCache() const;
+  // Whether the backend has the features that the cache needs.
+  absl::Status CheckFeatures(const CacheFormat& format) const;
   // Whether cache and backend can run the codecs at all.
   absl::Status CheckCacheRuns() const;
 };

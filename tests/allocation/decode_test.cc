@@ -36,6 +36,13 @@ class DecodeAllocations
                          "run.threads=" + std::to_string(threads),
                          "run.stop_ids=",
                          "sampler.chain=" + chain};
+    // It is told what was attended, and counts on a backend that can tell.
+    if (std::string(cache) == "cache_faults") {
+      options.overrides.insert(
+          options.overrides.end(),
+          {"plugins.path=" NG_BINARY_DIR "/tests/fixtures/broken_plugins/cache_faults",
+           "cache.cache_faults.fault=attended", "attention.name=reference"});
+    }
     auto engine = Engine::Open(options);
     EXPECT_TRUE(engine.ok()) << engine.status();
     if (!engine.ok()) return nullptr;
@@ -100,6 +107,10 @@ INSTANTIATE_TEST_SUITE_P(Reference, DecodeAllocations,
                          testing::Combine(testing::Values("reference"),
                                           testing::Values("contiguous"), testing::Values("int8"),
                                           testing::Values(2)));
+
+INSTANTIATE_TEST_SUITE_P(AttendedMass, DecodeAllocations,
+                         testing::Combine(testing::Values("cache_faults"), testing::Values("f32"),
+                                          testing::Values(1, 2)));
 
 TEST(CountingAllocator, CountsNewAndMalloc) {
   const int64_t before = test::n_allocations;

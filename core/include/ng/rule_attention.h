@@ -58,8 +58,8 @@ class RuleAttention : public AttentionBackend {
 
   std::span<const std::string_view> features() const override {
     static constexpr std::array kFeatures = {
-        kFeatureWindow,           kFeatureSoftCap,  kFeatureSinks,   kFeatureAlibi,
-        kFeatureQueryTemperature, kFeatureVHeadDim, kFeatureAttended};
+        kFeatureWindow,           kFeatureSoftCap,  kFeatureSinks, kFeatureAlibi,
+        kFeatureQueryTemperature, kFeatureVHeadDim, kFeatureHoles, kFeatureAttended};
     return kFeatures;
   }
 
@@ -108,6 +108,7 @@ class RuleAttention : public AttentionBackend {
 
  protected:
   // [worker] Whether the query sees a key, 0 <= key <= query.pos. A query must see one at least.
+  // Not asked of a key that the cache has dropped: no query sees it.
   virtual bool Sees(const RuleQuery& /*query*/, int64_t /*key*/) const { return true; }
 
   // [worker] Changes the scores [pos + 1] of a query, those of keys 0..pos, before the softmax. To
@@ -156,6 +157,7 @@ class RuleAttention : public AttentionBackend {
     const KvView& view = run.views[sequence];
     const Scratch scratch(spec, rows, memory);
     for (int64_t j = scratch.first; j < rows.start_pos + rows.n_tokens; ++j) {
+      if (!view.Holds(j)) continue;
       const int64_t at = j - scratch.first;
       view.store->CopyRow(KvPart::kKey, view, j, kv_head, scratch.keys + at * spec.head_dim);
       view.store->CopyRow(KvPart::kValue, view, j, kv_head, scratch.values + at * spec.v_head_dim);
@@ -165,7 +167,7 @@ class RuleAttention : public AttentionBackend {
       const auto n_keys = static_cast<size_t>(rows.start_pos + t + 1);
       for (int head = kv_head * group; head < (kv_head + 1) * group; ++head) {
         const RuleQuery query{run.layer, head, rows.start_pos + t, &spec, {scratch.room, n_keys}};
-        Score(query, run.q.Row(rows.row_begin + t, head), scratch);
+        Score(query, view, run.q.Row(rows.row_begin + t, head), scratch);
         Change(query, {scratch.scores, n_keys});
         Normalise(query, scratch);
         SumValues(query, scratch, run.out.Row(rows.row_begin + t, head));
@@ -175,7 +177,8 @@ class RuleAttention : public AttentionBackend {
   }
 
   // scratch.scores, as the spec has them.
-  void Score(const RuleQuery& query, const float* q, const Scratch& scratch) const {
+  void Score(const RuleQuery& query, const KvView& view, const float* q,
+             const Scratch& scratch) const {
     const AttentionSpec& spec = *query.spec;
     const int64_t first = FirstKey(spec, query.pos);
     const auto head = static_cast<size_t>(query.head);
@@ -183,7 +186,7 @@ class RuleAttention : public AttentionBackend {
     std::fill_n(scratch.scores, first, kUnseen);
     for (int64_t j = first; j <= query.pos; ++j) {
       scratch.scores[j] = kUnseen;
-      if (!Sees(query, j)) continue;
+      if (!view.Holds(j) || !Sees(query, j)) continue;
       const float* k = scratch.keys + (j - scratch.first) * spec.head_dim;
       double score = 0.0;
       for (int d = 0; d < spec.head_dim; ++d) score += double{q[d]} * double{k[d]};

@@ -38,13 +38,13 @@ class Ruled final : public RuleAttention {
 };
 
 AttentionResult RunWith(const AttentionCase& c, const std::vector<SequenceData>& data,
-                        const Rules& rules = {}, const std::vector<CaptureRequest>& captures = {}) {
+                        const Rules& rules = {}, const std::vector<CaptureRequest>& captures = {},
+                        const MakeCache& cache = ScatteredStore::Create) {
   const MakeAttention make =
       [&](const PluginContext& context) -> absl::StatusOr<std::unique_ptr<AttentionBackend>> {
     return std::make_unique<Ruled>(context, rules);
   };
-  return Workbench(c, make, ScatteredStore::Create, IsaLevel::kScalar, 2)
-      .Run(data, LastTokenSteps(c, 3), captures);
+  return Workbench(c, make, cache, IsaLevel::kScalar, 2).Run(data, LastTokenSteps(c, 3), captures);
 }
 
 const AttentionCase kCase = {
@@ -63,6 +63,42 @@ TEST(RuleAttention, WithARuleForAWindowHasTheBitsOfTheSpecsWindow) {
   EXPECT_EQ(FindBitDifference(ruled.out, plain.out), "");
   EXPECT_EQ(FindBitDifference(ruled.captured, plain.captured), "");
   for (size_t j = 0; j <= 20; ++j) EXPECT_EQ(ruled.captured[0][j] > 0.0F, j > 14) << j;
+}
+
+// Drops the first tile of a sequence that has more than 27 tokens.
+class Dropping : public ScatteredStore {
+ public:
+  using ScatteredStore::ScatteredStore;
+  KvView View(int layer, SequenceId sequence, int64_t length) const override {
+    KvView view = ScatteredStore::View(layer, sequence, length);
+    if (length <= 27) return view;
+    pages_.assign(view.pages.begin(), view.pages.end());
+    pages_[0] = nullptr;
+    view.pages = pages_;
+    view.present = kAllButATile;
+    return view;
+  }
+
+ private:
+  static constexpr uint64_t kAllButATile[] = {~uint64_t{0xFFFF}};
+  mutable std::vector<const std::byte*> pages_;
+};
+
+TEST(RuleAttention, TokensThatTheCacheHasDroppedTakeNoPart) {
+  AttentionCase one = kCase;
+  one.lengths = {30};
+  const auto data = MakeData(one);
+  const std::vector<CaptureRequest> captures = {{.sequence = 0, .pos = 28, .head = 1}};
+  const MakeCache drops = [](const PluginContext&,
+                             const CacheSpec& spec) -> absl::StatusOr<std::unique_ptr<CacheStore>> {
+    return std::make_unique<Dropping>(spec);
+  };
+  Rules hides;
+  hides.sees = [](const RuleQuery& query, int64_t key) { return query.pos < 27 || key > 15; };
+  const AttentionResult dropped = RunWith(one, data, {}, captures, drops);
+  const AttentionResult hidden = RunWith(one, data, hides, captures);
+  EXPECT_EQ(FindBitDifference(dropped.out, hidden.out), "");
+  EXPECT_EQ(FindBitDifference(dropped.captured, hidden.captured), "");
 }
 
 TEST(RuleAttention, TellsARuleWhichQueryItIsAskedAbout) {

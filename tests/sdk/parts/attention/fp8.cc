@@ -1,0 +1,24 @@
+// Plain attention over the layout of the cache fp8 and over no other.
+#include "../cache/e4m3.h"
+#include "ng/plugin.h"
+#include "ng/rule_attention.h"
+
+namespace {
+
+class Fp8 final : public ng::RuleAttention {
+ public:
+  using RuleAttention::RuleAttention;
+  std::span<const std::string_view> layouts() const override {
+    static constexpr std::array kLayouts = {parts::kLayoutE4m3};
+    return kLayouts;
+  }
+};
+
+absl::StatusOr<std::unique_ptr<ng::AttentionBackend>> Create(const ng::PluginContext& context) {
+  return std::make_unique<Fp8>(context);
+}
+
+}  // namespace
+
+extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin =
+    ng::AttentionPlugin<Create>("fp8", "1.0.0", "reads the cache fp8", {});

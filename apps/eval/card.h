@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "core/config/cache_codecs.h"
 #include "apps/common/speed.h"
 #include "apps/eval/evaluate.h"
+#include "core/config/cache_codecs.h"
 #include "ng/engine.h"
 #include "ng/status.h"
 

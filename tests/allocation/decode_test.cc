@@ -41,7 +41,7 @@ class DecodeAllocations
       options.overrides.insert(
           options.overrides.end(),
           {"plugins.path=" NG_BINARY_DIR "/tests/fixtures/broken_plugins/cache_faults",
-           "cache.cache_faults.fault=attended", "attention.name=reference"});
+           "cache.cache_faults.fault=attended"});
     }
     auto engine = Engine::Open(options);
     EXPECT_TRUE(engine.ok()) << engine.status();
@@ -109,7 +109,8 @@ INSTANTIATE_TEST_SUITE_P(Reference, DecodeAllocations,
                                           testing::Values(2)));
 
 INSTANTIATE_TEST_SUITE_P(AttendedMass, DecodeAllocations,
-                         testing::Combine(testing::Values("cache_faults"), testing::Values("f32"),
+                         testing::Combine(testing::Values("reference"),
+                                          testing::Values("cache_faults"), testing::Values("f32"),
                                           testing::Values(1, 2)));
 
 TEST(CountingAllocator, CountsNewAndMalloc) {

@@ -51,7 +51,7 @@ struct CoreKey {
 constexpr CoreKey kTable[] = {
     {Text("model.path", "", "folder with config.json and model.safetensors, or a GGUF file"),
      ConfigForm::kPath},
-    {Text("model.weights", "auto", "type in which the weights are held; auto: the file's own",
+    {Text("model.weights", "auto", "type the weights are held in; auto: the file's own",
           "auto|f32|bf16|f16|int8|int4")},
     {Bool("model.strict", "false",
           "true: refuse a model with keys or tensors that ng does not use; false: warn")},

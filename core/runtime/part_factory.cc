@@ -31,7 +31,9 @@ absl::StatusOr<Config> PartFactory::OptionsOf(const LoadedPlugin& plugin,
     if (entry.key.starts_with(prefix)) entries.push_back(entry);
   }
   for (const OptionOverride& override : overrides) {
-    entries.push_back({prefix + std::string(override.option), std::string(override.value), {}});
+    entries.push_back({prefix + std::string(override.option),
+                       std::string(override.value),
+                       {.kind = ConfigOrigin::Kind::kCommandLine}});
   }
   return Config::Build(entries, OptionKeys(plugin));
 }
@@ -76,8 +78,8 @@ absl::StatusOr<std::unique_ptr<AttentionBackend>> PartFactory::CreateAttention(
 absl::StatusOr<std::unique_ptr<CacheStore>> PartFactory::CreateCache(
     std::string_view name, const CacheSpec& spec, std::span<const OptionOverride> overrides) {
   return With("cache", name, overrides,
-              [&spec](const LoadedPlugin& plugin, const PluginContext& context)
-                  -> absl::StatusOr<std::unique_ptr<CacheStore>> {
+              [&spec](const LoadedPlugin& plugin,
+                      const PluginContext& context) -> absl::StatusOr<std::unique_ptr<CacheStore>> {
                 return ng::CreateCache(plugin, context, spec);
               });
 }

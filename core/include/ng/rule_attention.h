@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <iterator>
@@ -83,7 +84,8 @@ class RuleAttention : public AttentionBackend {
 
   absl::Status Plan(std::span<const SequenceRows> rows, AttentionPlan& plan) override {
     int64_t most = 0;
-    for (const SequenceRows& entry : rows) {
+    for (SequenceRows entry : rows) {
+      entry.n_tokens = RoomFor(entry.start_pos + entry.n_tokens) - entry.start_pos;
       most = std::max(most, Scratch::Floats(plan.spec, entry));
     }
     plan.scratch_floats = executor_.threads() * most;
@@ -116,6 +118,12 @@ class RuleAttention : public AttentionBackend {
   virtual void Change(const RuleQuery& /*query*/, std::span<float> /*scores*/) const {}
 
  private:
+  // In powers of two, so that a sequence that grows needs more but seldom.
+  static int64_t RoomFor(int64_t n_tokens) {
+    constexpr uint64_t kLeast = 256;
+    return static_cast<int64_t>(std::max(kLeast, std::bit_ceil(static_cast<uint64_t>(n_tokens))));
+  }
+
   // The first key that the query at `pos` sees.
   static int64_t FirstKey(const AttentionSpec& spec, int64_t pos) {
     return spec.window == 0 ? 0 : std::max<int64_t>(0, pos - spec.window + 1);

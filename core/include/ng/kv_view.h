@@ -62,18 +62,15 @@ inline constexpr CodecInfo kCodecTable[] = {
     {Codec::kInt4, "int4", 4, true},
 };
 
-// The row of a codec; null for a number that is no codec.
-constexpr const CodecInfo* FindCodec(Codec codec) {
+// The row of a codec; of a number that is no codec, "unknown" with 0 bits. (By value: a pointer
+// into the table is no constant expression for GCC 12 under UndefinedBehaviorSanitizer.)
+constexpr CodecInfo InfoOf(Codec codec) {
   for (const CodecInfo& info : kCodecTable) {
-    if (info.codec == codec) return &info;
+    if (info.codec == codec) return info;
   }
-  return nullptr;
+  return {codec, "unknown", 0, false};
 }
-// Its name, "unknown" for a number that is no codec.
-constexpr std::string_view CodecName(Codec codec) {
-  const CodecInfo* const info = FindCodec(codec);
-  return info == nullptr ? "unknown" : info->name;
-}
+constexpr std::string_view CodecName(Codec codec) { return InfoOf(codec).name; }
 constexpr std::optional<Codec> CodecFromName(std::string_view name) {
   for (const CodecInfo& info : kCodecTable) {
     if (info.name == name) return info.codec;
@@ -83,15 +80,9 @@ constexpr std::optional<Codec> CodecFromName(std::string_view name) {
 // All names in the table's order, for messages: "f32, bf16, f16, int8, int4".
 std::string AllCodecNames();
 // Bits of one stored element; 0 for a number that is no codec.
-constexpr int CodecBits(Codec codec) {
-  const CodecInfo* const info = FindCodec(codec);
-  return info == nullptr ? 0 : info->bits;
-}
+constexpr int CodecBits(Codec codec) { return InfoOf(codec).bits; }
 // Whether elements are integers with a scale for each row.
-constexpr bool HasScales(Codec codec) {
-  const CodecInfo* const info = FindCodec(codec);
-  return info != nullptr && info->scales;
-}
+constexpr bool HasScales(Codec codec) { return InfoOf(codec).scales; }
 
 using SequenceId = int32_t;
 

@@ -14,7 +14,7 @@ namespace ng {
 namespace {
 
 // Deeper than anybody wraps parts on purpose.
-constexpr int kMostDepth = 8;
+constexpr int kMostDepth = 4;
 
 }  // namespace
 

@@ -177,7 +177,7 @@ TEST(WrappedPlugin, ThatCannotBeMadeIsNamed) {
     ExpectError(NgRun(With({"wraps_another", ""}) + kWrap + more), code, {message});
   };
   fails({"--sampler.wraps_another.stage=top_q"}, 4, "top_k");
-  fails({"--sampler.wraps_another.stage=wraps_another"}, 4, "more than 8 deep");
+  fails({"--sampler.wraps_another.stage=wraps_another"}, 4, "more than 4 deep");
   const Arguments option = {"--sampler.wraps_another.option=k"};
   fails(option + Arguments{"--sampler.wraps_another.value=0"}, 2, "sampler.top_k.k");
   fails({"--sampler.wraps_another.option=kk"}, 2, "sampler.top_k.kk");

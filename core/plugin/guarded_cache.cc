@@ -39,7 +39,8 @@ std::vector<std::pair<const char*, std::string>> Fields(const CachePlan& plan) {
 absl::Status SamePlan(const CachePlan& found, const CachePlan& planned) {
   if (found == planned) return absl::OkStatus();
   const auto fields = Fields(found);
-  const auto [differs, wanted] = std::ranges::mismatch(fields, Fields(planned));
+  const auto planned_fields = Fields(planned);
+  const auto [differs, wanted] = std::ranges::mismatch(fields, planned_fields);
   return PluginError(absl::StrCat("the store's plan has ", differs->first, " = ", differs->second,
                                   ", must be as planned for it: ", wanted->second));
 }

@@ -31,9 +31,10 @@ absl::StatusOr<Config> PartFactory::OptionsOf(const LoadedPlugin& plugin,
     if (entry.key.starts_with(prefix)) entries.push_back(entry);
   }
   for (const OptionOverride& override : overrides) {
-    entries.push_back({prefix + std::string(override.option),
-                       std::string(override.value),
-                       {.kind = ConfigOrigin::Kind::kCommandLine}});
+    ConfigEntry& entry = entries.emplace_back();
+    entry.key = prefix + std::string(override.option);
+    entry.text = override.value;
+    entry.origin.kind = ConfigOrigin::Kind::kCommandLine;
   }
   return Config::Build(entries, OptionKeys(plugin));
 }

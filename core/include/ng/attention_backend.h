@@ -62,8 +62,8 @@ struct AttentionSpec {
   int v_head_dim = 0;  // of V and out; most models: head_dim
   float scale = 0.0F;  // usually 1 / sqrt(head_dim)
 
-  int64_t window = 0;                   // keys that a query sees, its own among them; 0: all
-  float soft_cap = 0.0F;                // 0: none
+  int64_t window = 0;                        // keys that a query sees, its own among them; 0: all
+  float soft_cap = 0.0F;                     // 0: none
   std::span<const float> sinks = {};         // [n_heads]; empty: none
   std::span<const float> alibi_slopes = {};  // [n_heads]; empty: none
   QueryTemperature query_temperature = {};   // coefficient 0: none

@@ -86,7 +86,7 @@ struct PluginContext {
   std::span<const int32_t> stop_ids;  // each ends a sequence (run.stop_ids, or the model's own)
   OptionValues options;
   PartHost* host = nullptr;  // makes parts of other plugins (ng/part_host.h); null in tests without
-  bool check = false;  // run.check_plugins: the run is to find mistakes, it need not be fast
+  bool check = false;        // run.check_plugins: the run is to find mistakes, it need not be fast
 };
 
 // [load] Create functions. Errors become exit code 4 and carry the plugin's name and path, but for

@@ -54,7 +54,7 @@ class FlashAttention : public AttentionBackend {
     for (const Codec codec : {format.codec_k, format.codec_v}) {
       if (CodecBits(codec) > 0) continue;
       return Refuse("cache codec number " + std::to_string(static_cast<int32_t>(codec)),
-                    "f32, bf16, f16, int8, int4");
+                    AllCodecNames());
     }
     if (spec.head_dim < 1 || spec.head_dim > kMaxHeadDim) {
       return Refuse("head_dim = " + std::to_string(spec.head_dim),

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/formats/output_file.h"
+#include "core/base/output_file.h"
 
 namespace ng {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "core/formats/file.h"
+#include "core/base/file.h"
 #include "ng/status.h"
 
 namespace ng {

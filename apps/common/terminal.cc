@@ -20,8 +20,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/formats/memory_reserve.h"
-#include "core/formats/temporary_file.h"
+#include "core/base/memory_reserve.h"
+#include "core/base/temporary_file.h"
 
 namespace ng {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/config/config.h"
-#include "core/runtime/sampling.h"
+#include "core/sampling/sampling.h"
 
 namespace ng::eval {
 namespace {

@@ -8,10 +8,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "apps/common/input.h"
+#include "core/base/output_file.h"
 #include "core/config/config.h"
-#include "core/formats/output_file.h"
 #include "core/runtime/request_checks.h"
-#include "core/runtime/sampling.h"
+#include "core/sampling/sampling.h"
 
 namespace ng::eval {
 namespace {

@@ -21,9 +21,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "apps/common/terminal.h"
+#include "core/base/file.h"
 #include "core/config/config.h"
 #include "core/config/help.h"
-#include "core/formats/file.h"
 #include "core/plugin/loader.h"
 #include "core/runtime/assembly.h"
 

@@ -18,8 +18,8 @@
 #include "apps/run/list_plugins.h"
 #include "apps/run/outputs.h"
 #include "apps/run/prompts.h"
+#include "core/base/output_file.h"
 #include "core/config/help.h"
-#include "core/formats/output_file.h"
 #include "core/runtime/assembly.h"
 #include "ng/engine.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "apps/run/command_line.h"
-#include "core/formats/output_file.h"
+#include "core/base/output_file.h"
 #include "core/formats/safetensors.h"
 #include "core/text/utf8.h"
 #include "ng/engine.h"

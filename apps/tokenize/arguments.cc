@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/names.h"
 #include "core/config/config.h"
 
 namespace ng {

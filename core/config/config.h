@@ -140,8 +140,6 @@ class Config {
   std::map<std::string, size_t, std::less<>> index_;  // key -> its place in items_
 };
 
-// The name in `known` that is nearest to `name`, if it is near enough to be what was meant.
-std::optional<std::string> NearestName(std::string_view name, std::span<const std::string> known);
 // The choice that a text probably means: the text is another program's word for it, or a similar
 // name. `choices` are separated by '|'.
 std::optional<std::string> NearestChoice(std::string_view text, std::string_view choices);

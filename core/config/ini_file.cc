@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "core/base/file.h"
 #include "core/config/config.h"
 #include "core/config/text.h"
-#include "core/formats/file.h"
 
 namespace ng {
 namespace {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/names.h"
 #include "core/config/text.h"
 #include "core/config/value.h"
 

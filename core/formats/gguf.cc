@@ -8,10 +8,11 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
-#include "core/formats/checked.h"
-#include "core/formats/cursor.h"
-#include "core/formats/file.h"
-#include "core/formats/file_cursor.h"
+#include "core/base/absl_view.h"
+#include "core/base/checked.h"
+#include "core/base/cursor.h"
+#include "core/base/file.h"
+#include "core/base/file_cursor.h"
 #include "core/formats/tensor_file.h"
 
 namespace ng {
@@ -33,8 +34,6 @@ constexpr size_t kMaxNameBytes = 63;  // of a tensor
 constexpr uint64_t kLeastKeyValue = 8 + 4 + 1;
 constexpr uint64_t kLeastTensor = 8 + 4 + 4 + 8;
 constexpr uint64_t kLeastText = 8;
-
-absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 // The types of tensors, numbered as in the file.
 struct TensorType {

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/formats/file.h"
+#include "core/base/file.h"
 #include "core/formats/json.h"
 #include "core/formats/tensor_source.h"
 #include "ng/status.h"

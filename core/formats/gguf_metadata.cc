@@ -3,13 +3,12 @@
 #include <cassert>
 
 #include "absl/strings/str_cat.h"
-#include "core/formats/cursor.h"
+#include "core/base/absl_view.h"
+#include "core/base/cursor.h"
 #include "core/formats/gguf.h"
 
 namespace ng {
 namespace {
-
-absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 constexpr std::array<const char*, 13> kArrayNames = {
     "uint8", "int8", "uint16", "int16",  "uint32", "int32",  "float32",

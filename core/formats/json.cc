@@ -8,14 +8,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/formats/file.h"
+#include "core/base/absl_view.h"
+#include "core/base/file.h"
 
 namespace ng {
 namespace {
 
 using Json = nlohmann::json;
-
-absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 // The library's complaint without its own prefix and without the text it quotes, which may be as
 // long as the file.

@@ -4,12 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/absl_view.h"
 #include "core/formats/json.h"
 
 namespace ng {
 namespace {
-
-absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 // Removes a key by its dotted name; a key may itself have dots.
 std::optional<nlohmann::json> TakeOut(nlohmann::json& object, const std::string& name) {

@@ -7,9 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/formats/checked.h"
-#include "core/formats/cursor.h"
-#include "core/formats/file.h"
+#include "core/base/absl_view.h"
+#include "core/base/checked.h"
+#include "core/base/cursor.h"
+#include "core/base/file.h"
 #include "core/formats/json.h"
 #include "core/formats/tensor_file.h"
 
@@ -24,8 +25,6 @@ constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the reference reader's lim
 constexpr int64_t kMostValues = 2'000'000;
 constexpr int64_t kLengthBytes = 8;
 constexpr int kHeaderDepth = 3;  // {"name": {"shape": [...]}}
-
-absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 // A tensor and where its bytes are, counted from the end of the header.
 struct Entry : PlacedTensor {

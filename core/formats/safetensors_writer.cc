@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/formats/checked.h"
+#include "core/base/checked.h"
+#include "core/base/output_file.h"
 #include "core/formats/json.h"
-#include "core/formats/output_file.h"
 #include "core/formats/safetensors.h"
 
 namespace ng {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/formats/file.h"
+#include "core/base/file.h"
 #include "core/formats/tensor_source.h"
 
 namespace ng {

@@ -12,7 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "core/formats/file.h"
+#include "core/base/file.h"
 #include "core/formats/json.h"
 #include "core/formats/safetensors.h"
 #include "core/formats/safetensors_index.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/formats/checked.h"
+#include "core/base/checked.h"
 #include "core/kernels/packed_matrix.h"
 
 namespace ng {

@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "core/formats/checked.h"
+#include "core/base/checked.h"
 
 namespace ng {
 namespace {

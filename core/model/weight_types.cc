@@ -5,12 +5,11 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/absl_view.h"
 #include "core/formats/ggml_blocks.h"
 
 namespace ng {
 namespace {
-
-absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 std::optional<WeightType> TypeNamed(std::string_view name) {
   if (name == "f32") return WeightType::kF32;

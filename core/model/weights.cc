@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/formats/hash.h"
+#include "core/base/hash.h"
 #include "core/formats/tensor_source.h"
 #include "core/model/read_buffer.h"
 #include "core/model/row_packer.h"

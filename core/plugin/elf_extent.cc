@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "core/formats/file.h"
+#include "core/base/file.h"
 
 namespace ng {
 namespace {

@@ -12,8 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "core/config/config.h"
-#include "core/formats/file.h"
+#include "core/base/absl_view.h"
+#include "core/base/file.h"
+#include "core/base/names.h"
 #include "core/plugin/handshake.h"
 #include "core/plugin/library.h"
 
@@ -23,8 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 3> kKinds = {"attention", "cache", "sampler"};
-
-absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 // Splits ng_<kind>_<name>.so; any other file name is none of ours.
 std::optional<PluginFile> ParseFileName(std::string_view file_name) {

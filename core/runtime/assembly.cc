@@ -8,16 +8,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/absl_view.h"
 #include "core/config/cache_codecs.h"
+#include "core/machine/executor.h"
 #include "core/model/layer_attention.h"
-#include "core/runtime/executor.h"
-#include "core/text/gguf_vocabulary.h"
-#include "core/text/template_metadata.h"
+#include "core/text/chat/template_metadata.h"
+#include "core/text/files/gguf_vocabulary.h"
+#include "core/text/files/open_tokenizer.h"
 
 namespace ng {
 namespace {
-
-absl::string_view ToView(std::string_view text) { return {text.data(), text.size()}; }
 
 absl::StatusOr<ModelFile> OpenModelOf(const Config& config, const std::string& random_weights,
                                       KeyPolicy& keys) {
@@ -267,7 +267,7 @@ absl::Status Assembly::CheckFeatures(const CacheFormat& format) const {
         {format.attended, kFeatureAttended, "goes by what was attended, which takes a backend"}}) {
     if (!wanted || std::ranges::count(attention->features(), feature) != 0) continue;
     return PluginError(absl::StrCat(selection.cache.Describe(), ": ", does, " with the feature '",
-                                    ToView(feature), "'; ", selection.attention.Describe(),
+                                    View(feature), "'; ", selection.attention.Describe(),
                                     " has not, attention.name = reference has"));
   }
   return absl::OkStatus();
@@ -337,8 +337,8 @@ absl::Status Assembly::CheckCacheRuns() const {
   CacheSpec spec = SmallestCache();
   absl::Status status = PlanCacheFor(spec).status();
   if (status.ok()) return status;
-  const std::string asked = absl::StrCat("keys ", ToView(CodecName(spec.codec_k)), ", values ",
-                                         ToView(CodecName(spec.codec_v)));
+  const std::string asked = absl::StrCat("keys ", View(CodecName(spec.codec_k)), ", values ",
+                                         View(CodecName(spec.codec_v)));
   std::vector<std::string> runnable;
   for (const CodecInfo& info : kCodecTable) {
     spec.codec_k = spec.codec_v = info.codec;

@@ -8,14 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/warnings.h"
 #include "core/config/config.h"
 #include "core/model/model_file.h"
 #include "core/model/weight_types.h"
 #include "core/plugin/loader.h"
 #include "core/runtime/part_factory.h"
-#include "core/runtime/sampling.h"
-#include "core/runtime/warnings.h"
-#include "core/text/chat_template.h"
+#include "core/sampling/sampling.h"
+#include "core/text/chat/chat_template.h"
 #include "core/text/tokenizer.h"
 #include "ng/engine.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "core/formats/hash.h"
+#include "core/base/hash.h"
 #include "ng/isa.h"
 
 namespace ng {
@@ -101,25 +101,6 @@ std::vector<CacheField> CacheIdentity(const Assembly& assembly,
           {"cache.codec_v", std::string(CodecName(cache.codec_v))},
           {"tokenizer", TokenizerText(assembly)},
           {"model", weights_hash ? ModelText(assembly, *weights_hash) : ""}};
-}
-
-absl::Status CheckIdentity(const CacheFile& file, const std::vector<CacheField>& identity) {
-  const std::vector<CacheField>& fields = file.header().fields;
-  if (fields.size() != identity.size()) {
-    return ModelFileError(absl::StrCat(file.path(), ": has ", fields.size(),
-                                       " fields, a cache snapshot of this version has ",
-                                       identity.size()));
-  }
-  for (size_t i = 0; i < fields.size(); ++i) {
-    if (fields[i].name != identity[i].name) {
-      return ModelFileError(absl::StrCat(file.path(), ": field ", i, " is '", fields[i].name,
-                                         "', must be '", identity[i].name, "'"));
-    }
-    if (identity[i].value.empty() || fields[i].value == identity[i].value) continue;
-    return ModelFileError(absl::StrCat(file.path(), ": was made with ", fields[i].name, " = ",
-                                       fields[i].value, ", this run has ", identity[i].value));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace ng

@@ -23,19 +23,14 @@
 #include <optional>
 #include <vector>
 
-#include "core/formats/cache_file.h"
 #include "core/runtime/assembly.h"
-#include "ng/status.h"
+#include "core/snapshot/cache_file.h"
 
 namespace ng {
 
 // weights_hash: ModelWeights::hash; without it (nothing is loaded) the field "model" is empty.
 std::vector<CacheField> CacheIdentity(const Assembly& assembly,
                                       std::optional<uint64_t> weights_hash);
-
-// That a file was made with what this run has; what is empty in `identity` is not compared. Errors:
-// ModelFileError naming the file, the field, what the file has and what it must have.
-absl::Status CheckIdentity(const CacheFile& file, const std::vector<CacheField>& identity);
 
 }  // namespace ng
 

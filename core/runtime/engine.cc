@@ -8,19 +8,19 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
-#include "core/formats/memory_reserve.h"
+#include "core/base/memory_reserve.h"
+#include "core/machine/float_environment.h"
+#include "core/machine/process_memory.h"
 #include "core/model/decoder.h"
 #include "core/model/weights.h"
 #include "core/plugin/guarded_cache.h"
 #include "core/runtime/assembly.h"
 #include "core/runtime/cache_identity.h"
-#include "core/runtime/cache_snapshot.h"
 #include "core/runtime/describe.h"
-#include "core/runtime/float_environment.h"
 #include "core/runtime/generate.h"
-#include "core/runtime/process_memory.h"
 #include "core/runtime/request_checks.h"
 #include "core/runtime/run_plan.h"
+#include "core/snapshot/cache_snapshot.h"
 
 namespace ng {
 namespace {

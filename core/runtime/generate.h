@@ -20,10 +20,10 @@
 
 #include "core/model/language_model.h"
 #include "core/model/model_spec.h"
-#include "core/runtime/cache_snapshot.h"
 #include "core/runtime/recorder.h"
-#include "core/runtime/sampling.h"
 #include "core/runtime/step_observers.h"
+#include "core/sampling/sampling.h"
+#include "core/snapshot/cache_snapshot.h"
 #include "ng/engine.h"
 
 namespace ng {

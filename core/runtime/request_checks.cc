@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/runtime/cache_identity.h"
-#include "core/runtime/cache_snapshot.h"
 #include "core/runtime/generate.h"
+#include "core/snapshot/cache_snapshot.h"
 
 namespace ng {
 namespace {

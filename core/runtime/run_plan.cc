@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/formats/checked.h"
+#include "core/base/checked.h"
+#include "core/machine/process_memory.h"
 #include "core/model/layer_attention.h"
 #include "core/model/step_sizes.h"
 #include "core/model/weight_sizes.h"
 #include "core/runtime/plan_remedy.h"
-#include "core/runtime/process_memory.h"
 
 namespace ng {
 namespace {

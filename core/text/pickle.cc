@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "core/formats/cursor.h"
+#include "core/base/cursor.h"
 #include "core/text/utf8.h"
 
 namespace ng {

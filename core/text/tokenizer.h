@@ -6,18 +6,24 @@
 
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/formats/key_policy.h"
 #include "core/text/utf8.h"
 #include "ng/status.h"
 
 namespace ng {
+
+// The tokens that a tokenizer's own files put around a text.
+struct TextEnds {
+  std::vector<int32_t> prefix;
+  std::vector<int32_t> suffix;
+
+  bool operator==(const TextEnds&) const = default;
+};
 
 struct EncodeOptions {
   // Literals of special tokens in the text become the special ids. When it is off, what a user
@@ -70,18 +76,6 @@ class Tokenizer {
   // All special tokens and, where there is one, the token for what is unknown; in any order.
   virtual std::vector<int32_t> SpecialIds() const = 0;
 };
-
-// Opens a SentencePiece .model, a tokenizer.json or nanoGPT's meta.pkl by its extension (any other
-// extension means a .model), or the vocabulary of a GGUF file, or finds one of these in a model
-// folder. It follows what the files beside the tokenizer say; `policy` decides about keys that
-// nobody knows. Errors: ModelFileError naming the file and what is wrong with it.
-absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path,
-                                                         KeyPolicy& policy);
-// The same with a policy that accepts all keys and says nothing.
-absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path);
-// The tokenizer file in a model folder, or nothing. If there are several, the first in this order
-// counts: tokenizer.model, tokenizer.json, meta.pkl.
-std::optional<std::string> FindTokenizer(const std::string& folder);
 
 }  // namespace ng
 

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "core/runtime/executor.h"
+#include "core/machine/executor.h"
 #include "ng/attention_backend.h"
 #include "ng/isa.h"
 #include "plugins/attention/flash/flash_attention.h"

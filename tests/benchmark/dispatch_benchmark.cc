@@ -16,7 +16,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/runtime/executor.h"
+#include "core/machine/executor.h"
 
 namespace ng {
 namespace {

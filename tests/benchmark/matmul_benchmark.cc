@@ -24,7 +24,7 @@
 
 #include "apps/bench/machine.h"
 #include "core/kernels/packed_matrix.h"
-#include "core/runtime/executor.h"
+#include "core/machine/executor.h"
 #include "ng/half.h"
 
 namespace ng {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/runtime/sampling.h"
+#include "core/sampling/sampling.h"
 #include "ng/plugin.h"
 #include "plugins/sampler/greedy/greedy.h"
 #include "plugins/sampler/min_p/min_p.h"

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/runtime/executor.h"
+#include "core/machine/executor.h"
 #include "tests/conformance/scattered_store.h"
 
 namespace ng {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/runtime/executor.h"
+#include "core/machine/executor.h"
 #include "ng/cache_capabilities.h"
 #include "tests/conformance/kept_rows.h"
 #include "tests/conformance/tiles16.h"

@@ -5,8 +5,8 @@
 #include <sstream>
 #include <string_view>
 
-#include "core/formats/cache_file.h"
 #include "core/formats/safetensors.h"
+#include "core/snapshot/cache_file.h"
 #include "tests/faults/case.h"
 
 namespace ng::faults {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/formats/cache_file.h"
-#include "core/formats/hash.h"
+#include "core/base/hash.h"
+#include "core/snapshot/cache_file.h"
 #include "tests/fuzz/support.h"
 
 namespace {

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "core/text/chat_template.h"
-#include "core/text/companions.h"
-#include "core/text/template_metadata.h"
-#include "core/text/tokenizer_json.h"
+#include "core/text/chat/chat_template.h"
+#include "core/text/chat/template_metadata.h"
+#include "core/text/files/companions.h"
+#include "core/text/files/tokenizer_json.h"
 #include "tests/fuzz/support.h"
 
 namespace {

@@ -1,8 +1,8 @@
 // A GGUF file: its header, the model that its key-values describe and its vocabulary.
 #include "core/formats/gguf.h"
 #include "core/model/model_file.h"
-#include "core/text/gguf_vocabulary.h"
-#include "core/text/template_metadata.h"
+#include "core/text/chat/template_metadata.h"
+#include "core/text/files/gguf_vocabulary.h"
 #include "tests/fuzz/support.h"
 
 namespace {

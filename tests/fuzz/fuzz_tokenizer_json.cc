@@ -1,5 +1,5 @@
 // A tokenizer.json, and a text through the tokenizer that it describes.
-#include "core/text/tokenizer_json.h"
+#include "core/text/files/tokenizer_json.h"
 #include "tests/fuzz/support.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

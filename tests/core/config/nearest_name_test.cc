@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/names.h"
 #include "core/config/config.h"
 
 namespace ng {

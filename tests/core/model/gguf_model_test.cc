@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/machine/executor.h"
 #include "core/model/model_file.h"
 #include "core/model/weight_sizes.h"
 #include "core/model/weights.h"
-#include "core/runtime/executor.h"
 #include "tests/support/temp_dir.h"
 
 namespace ng {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/machine/executor.h"
 #include "core/model/weight_sizes.h"
-#include "core/runtime/executor.h"
 #include "ng/half.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"

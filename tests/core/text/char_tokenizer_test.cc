@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/text/files/open_tokenizer.h"
 #include "tests/core/text/golden_rows.h"
 
 namespace ng {

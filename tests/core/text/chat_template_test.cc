@@ -1,4 +1,4 @@
-#include "core/text/chat_template.h"
+#include "core/text/chat/chat_template.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "core/text/gguf_vocabulary.h"
-#include "core/text/sentencepiece_tokenizer.h"
+#include "core/text/files/gguf_vocabulary.h"
+#include "core/text/files/open_tokenizer.h"
+#include "core/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "tests/core/text/test_model.h"
 
 namespace ng {

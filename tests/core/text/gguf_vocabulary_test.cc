@@ -1,4 +1,4 @@
-#include "core/text/gguf_vocabulary.h"
+#include "core/text/files/gguf_vocabulary.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "core/text/files/open_tokenizer.h"
 #include "core/text/utf8.h"
 #include "tests/core/text/golden_rows.h"
 #include "tests/support/gguf_builder.h"

@@ -1,4 +1,4 @@
-#include "core/text/sentencepiece_model.h"
+#include "core/text/sentencepiece/sentencepiece_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/text/charsmap.h"
+#include "core/text/sentencepiece/charsmap.h"
 #include "tests/core/text/test_model.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,4 +1,4 @@
-#include "core/text/sentencepiece_tokenizer.h"
+#include "core/text/sentencepiece/sentencepiece_tokenizer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/files/open_tokenizer.h"
 #include "core/text/utf8.h"
 #include "tests/core/text/test_model.h"
 #include "tests/support/temp_dir.h"

@@ -1,5 +1,5 @@
 // SentencePiece folders as published models have them: ids equal transformers'.
-#include "core/text/sentencepiece_use.h"
+#include "core/text/files/sentencepiece_use.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/text/chat_template.h"
-#include "core/text/sentencepiece_library.h"
+#include "core/text/chat/chat_template.h"
+#include "core/text/files/open_tokenizer.h"
+#include "core/text/sentencepiece/sentencepiece_library.h"
 #include "core/text/tokenizer.h"
 #include "tests/core/text/golden_rows.h"
 #include "tests/support/temp_dir.h"

@@ -1,4 +1,4 @@
-#include "core/text/split_pattern.h"
+#include "core/text/bpe/split_pattern.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

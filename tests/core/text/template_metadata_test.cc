@@ -1,4 +1,4 @@
-#include "core/text/template_metadata.h"
+#include "core/text/chat/template_metadata.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

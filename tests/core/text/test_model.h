@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/text/sentencepiece_model.h"
+#include "core/text/sentencepiece/sentencepiece_model.h"
 
 namespace ng {
 

@@ -1,4 +1,4 @@
-#include "core/text/tokenizer_json.h"
+#include "core/text/files/tokenizer_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/runtime/executor.h"
+#include "core/machine/executor.h"
 #include "plugins/attention/flash/flash_attention.h"
 #include "plugins/attention/flash/flash_kernel.h"
 #include "plugins/attention/reference/reference_attention.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/runtime/executor.h"
+#include "core/machine/executor.h"
 #include "ng/isa.h"
 #include "ng/kv_view.h"
 #include "tests/conformance/attention_rig.h"

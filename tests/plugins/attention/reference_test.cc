@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/runtime/executor.h"
+#include "core/machine/executor.h"
 #include "plugins/attention/reference/reference_attention.h"
 #include "plugins/cache/contiguous/contiguous_store.h"
 #include "tests/conformance/attention_conformance.h"

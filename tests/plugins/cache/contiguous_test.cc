@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/runtime/executor.h"
+#include "core/machine/executor.h"
 #include "ng/half.h"
 #include "plugins/cache/contiguous/contiguous_store.h"
 #include "plugins/cache/tiles/tile_writer.h"

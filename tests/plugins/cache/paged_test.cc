@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/runtime/executor.h"
+#include "core/machine/executor.h"
 #include "ng/cache_capabilities.h"
 #include "plugins/attention/flash/flash_attention.h"
 #include "plugins/attention/reference/reference_attention.h"

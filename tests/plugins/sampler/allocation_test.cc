@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "core/plugin/guarded_sampler.h"
-#include "core/runtime/sampling.h"
+#include "core/sampling/sampling.h"
 #include "plugins/sampler/banned_tokens/banned_tokens.h"
 #include "plugins/sampler/greedy/greedy.h"
 #include "plugins/sampler/min_p/min_p.h"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/runtime/sampling.h"
+#include "core/sampling/sampling.h"
 
 namespace ng {
 namespace {

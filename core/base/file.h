@@ -1,0 +1,118 @@
+// Input files. Each is opened once, never waited for, and checked to be what it must be.
+#ifndef NG_CORE_BASE_FILE_H_
+#define NG_CORE_BASE_FILE_H_
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "ng/status.h"
+
+namespace ng {
+
+// An open file descriptor, closed on destruction.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept;
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
+  ~FileDescriptor();
+
+  int get() const { return fd_; }
+  // Closes now; false with errno set when the system reports a failure.
+  bool Close();
+
+ private:
+  int fd_ = -1;
+};
+
+// Which file it is, whatever name it was opened by.
+struct FileId {
+  explicit FileId(const struct stat& status) : device(status.st_dev), inode(status.st_ino) {}
+  uint64_t device;
+  uint64_t inode;
+  auto operator<=>(const FileId&) const = default;
+};
+
+// The files that are opened for reading while the log lives, on the thread that made the log. No
+// output of the same run may overwrite them.
+class InputLog {
+ public:
+  InputLog();
+  ~InputLog();
+  InputLog(const InputLog&) = delete;
+  InputLog& operator=(const InputLog&) = delete;
+
+  // The path by which the file was opened, or null if it was not opened.
+  const std::string* Find(const FileId& id) const;
+  // Called by code that opens files: notes the file in the thread's innermost log, if there is one.
+  static void Note(const struct stat& status, const std::string& path);
+
+ private:
+  std::map<FileId, std::string> paths_;
+  InputLog* const outer_;
+};
+
+// A regular file opened for reading. ReadAt may be called from any thread.
+class InputFile {
+ public:
+  // Errors: ModelFileError: it cannot be opened, is not a regular file, or is a Git LFS pointer in
+  // place of the file.
+  static absl::StatusOr<InputFile> Open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  int64_t size() const { return size_; }  // at the time when it was opened
+
+  // Fills `out` from `offset` on. Errors: ModelFileError: it cannot be read, or ends too early.
+  absl::Status ReadAt(int64_t offset, std::span<std::byte> out) const;
+  // Reads the whole file. Errors: ModelFileError, as above, or when it is larger than max_bytes, or
+  // has more bytes than its size says.
+  absl::StatusOr<std::string> ReadAll(int64_t max_bytes) const;
+
+ private:
+  InputFile(std::string path, FileDescriptor fd, int64_t size)
+      : path_(std::move(path)), fd_(std::move(fd)), size_(size) {}
+
+  std::string path_;
+  FileDescriptor fd_;
+  int64_t size_ = 0;
+};
+
+// Opens a file and reads all of it. Errors: as above.
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path, int64_t max_bytes);
+
+// The same for a text that a user gives: a regular file, or a pipe (/dev/stdin, <(command)) up to
+// its end. A pipe that nobody writes to is empty. Waits for a writer until `stop` is set; `stop`
+// may be null. Errors: ModelFileError; InterruptedError.
+absl::StatusOr<std::string> ReadText(const std::string& path, int64_t max_bytes,
+                                     const std::atomic<bool>* stop);
+
+// The folder of the file that a path names: "." for a plain name.
+std::string FolderOf(const std::string& path);
+
+// What an error adds to the name of a path that does not exist: nothing, or that only the shell
+// knows what a "~" in it means.
+std::string HomeHint(const std::string& path);
+
+// Whether there is an entry with that name; a link that leads nowhere is one too. An entry that
+// cannot be looked at counts as existing, so that opening it gives the reason.
+bool MayExist(const std::string& path);
+
+// The names in a directory, sorted, without "." and "..". It does not use the iterator of
+// std::filesystem, which in libstdc++ 12 ends the process when an allocation fails. Returns the
+// system's error, if any.
+std::error_code ListDirectory(const std::string& path, std::vector<std::string>* names);
+
+}  // namespace ng
+
+#endif  // NG_CORE_BASE_FILE_H_

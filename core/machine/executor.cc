@@ -1,0 +1,320 @@
+#include "core/machine/executor.h"
+
+#include <sched.h>
+#include <xmmintrin.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/machine/float_environment.h"
+#include "ng/status.h"
+
+namespace ng {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// CPUs that this process may run on; hardware threads where the system does not say.
+int AllowedCpus() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return CPU_COUNT(&allowed);
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+// A wait for what should come within microseconds: on the core at first, since waking up takes far
+// longer, then giving the core to whoever wants it.
+class Wait {
+ public:
+  void Restart() {
+    begun_ = Clock::now();
+    elapsed_ = {};
+  }
+  Clock::duration elapsed() const { return elapsed_; }
+
+  void Once() {
+    constexpr Clock::duration kPatience = std::chrono::microseconds(20);
+    constexpr int kPausesPerLook = 16;  // reading the clock takes longer than a pause
+    if (elapsed_ >= kPatience) {
+      std::this_thread::yield();
+    } else if (++n_pauses_ % kPausesPerLook != 0) {
+      _mm_pause();
+      return;
+    }
+    elapsed_ = Clock::now() - begun_;
+  }
+
+ private:
+  Clock::time_point begun_ = Clock::now();
+  Clock::duration elapsed_{0};
+  unsigned n_pauses_ = 0;
+};
+
+// One call of Run.
+struct Region {
+  Executor::Task task = nullptr;
+  void* context = nullptr;
+  int64_t n_items = 0;
+  int n_ranges = 0;
+
+  // Ranges differ by at most one item; written so that no product can overflow.
+  int64_t Begin(int range) const {
+    return n_items / n_ranges * range + std::min<int64_t>(range, n_items % n_ranges);
+  }
+};
+
+// Where a caller and its helpers meet. Regions are not handed to threads: whoever is awake claims
+// their ranges one by one, the caller too, so nobody ever waits for a thread that the system does
+// not run. Helpers stay awake for a while after a region, because the next one is a few
+// microseconds away while a model runs, then sleep until a region finds too few awake. One that
+// misses its call sleeps through a region: this takes a region longer, and nothing else.
+class Team {
+ public:
+  // [caller] Runs the region with whoever helps. Exceptions stay inside the range that threw: every
+  // other range finishes.
+  absl::Status Run(const Region& region) {
+    region_ = region;  // nobody looks at it now: all ranges of the last one are finished
+    claims_.store(Claims(++n_regions_, region.n_ranges, 1), std::memory_order_release);
+    int n_mine = 0;
+    for (int range = 0; range != kNone; range = Claim(claims_.load(std::memory_order_relaxed))) {
+      RunRange(range, 0);
+      ++n_mine;
+    }
+    if (n_mine < region.n_ranges) {
+      n_helped_ += static_cast<uint32_t>(region.n_ranges - n_mine);
+      Wait wait;
+      while (finished_.load(std::memory_order_acquire) != n_helped_) wait.Once();
+    }
+    return Result();
+  }
+
+  // Whether this thread is inside one of the team's tasks.
+  bool IsInside() const { return inside_ == this; }
+  // [task] The region fails with this exception, unless it has failed before.
+  void Fail(std::exception_ptr error) {
+    if (!failed_.exchange(true, std::memory_order_relaxed)) error_ = std::move(error);
+  }
+
+  // [caller] How many helpers `n_wanted` lack, once those asleep have been called.
+  int Call(int n_wanted) {
+    if (n_helpers_ - n_asleep_.load(std::memory_order_relaxed) >= n_wanted) return 0;
+    WakeAll();
+    return std::max(0, n_wanted - n_helpers_);
+  }
+
+  // [caller] One more helper is going to Help.
+  void Expect() { ++n_helpers_; }
+
+  // [caller] All helpers leave; one that begins later leaves at once. REQUIRES: no Run from now on.
+  void Dismiss() {
+    claims_.store(kStop);
+    WakeAll();
+  }
+
+  // [helper] Helps as `worker` until dismissed.
+  void Help(int worker) {
+    Wait wait;
+    for (uint64_t last_seen = 0;;) {
+      const uint64_t seen = claims_.load(std::memory_order_relaxed);
+      if ((seen & kStop) != 0) break;
+      const int range = Claim(seen);
+      if (range != kNone) {
+        RunRange(range, worker);
+        finished_.fetch_add(1, std::memory_order_release);
+      } else if (seen != last_seen) {
+        last_seen = seen;
+        wait.Restart();
+      } else if (wait.elapsed() < kStay) {
+        wait.Once();
+      } else {
+        Sleep(seen);
+        wait.Restart();
+      }
+    }
+  }
+
+ private:
+  static constexpr Clock::duration kStay = std::chrono::microseconds(200);
+  static constexpr int kNone = -1;
+
+  // The word that claims are made in, from the low end: the next range to claim, how many ranges
+  // there are, which region it is (so that idle helpers see that there are regions). A claim adds 1
+  // to whatever is there, so one made late is a claim of the next region, or none.
+  static constexpr int kFieldBits = 16;
+  static constexpr uint64_t kField = (uint64_t{1} << kFieldBits) - 1;
+  static constexpr uint64_t kStop = uint64_t{1} << 63;
+  static uint64_t Claims(uint64_t region, uint64_t n_ranges, uint64_t next) {
+    return (region << (2 * kFieldBits) & ~kStop) | (n_ranges << kFieldBits) | next;
+  }
+  static bool AnyLeft(uint64_t claims) {
+    return (claims & kField) < (claims >> kFieldBits & kField);
+  }
+
+  // Only after a claim may a helper look at the region: from then on the caller waits for it.
+  // `seen`: what was in the word a moment ago.
+  int Claim(uint64_t seen) {
+    if (!AnyLeft(seen)) return kNone;
+    const uint64_t claims = claims_.fetch_add(1, std::memory_order_acquire);
+    return AnyLeft(claims) ? static_cast<int>(claims & kField) : kNone;
+  }
+
+  void RunRange(int range, int worker) {
+    const DefaultFloatEnvironment environment;
+    inside_ = this;
+    try {
+      region_.task(region_.context, region_.Begin(range), region_.Begin(range + 1), worker);
+    } catch (...) {
+      Fail(std::current_exception());
+    }
+    inside_ = nullptr;
+  }
+
+  absl::Status Result() {
+    if (!failed_.load(std::memory_order_relaxed)) return absl::OkStatus();
+    failed_.store(false, std::memory_order_relaxed);
+    try {
+      std::rethrow_exception(std::exchange(error_, nullptr));
+    } catch (const std::bad_alloc&) {
+      return LimitError("out of memory");
+    } catch (const std::exception& error) {
+      return RuntimeError(std::string("exception in a worker: ") + error.what());
+    } catch (...) {
+      return RuntimeError("exception in a worker: an exception of unknown type");
+    }
+  }
+
+  void WakeAll() {
+    n_asleep_.store(0, std::memory_order_relaxed);  // from now on they are on their way
+    n_calls_.fetch_add(1);
+    n_calls_.notify_all();
+  }
+
+  // Until the next call, unless there is something new since `seen`. The order of the loads sees to
+  // it that no helper sleeps through Dismiss.
+  void Sleep(uint64_t seen) {
+    const int32_t n_calls = n_calls_.load();
+    if (claims_.load() != seen) return;
+    n_asleep_.fetch_add(1, std::memory_order_relaxed);
+    n_calls_.wait(n_calls);
+  }
+
+  static inline thread_local const Team* inside_ = nullptr;
+
+  static constexpr size_t kCacheLine = 64;
+  // What the caller writes and the helpers read: one cache line, so that it travels once.
+  alignas(kCacheLine) std::atomic<uint64_t> claims_{0};
+  Region region_;
+  uint32_t n_regions_ = 0;
+  uint32_t n_helped_ = 0;  // what finished_ comes to
+  int n_helpers_ = 0;      // the caller's alone
+  // What the helpers write: how many ranges they have finished since the beginning, modulo 2^32.
+  alignas(kCacheLine) std::atomic<uint32_t> finished_{0};
+  std::atomic<bool> failed_{false};
+  std::exception_ptr error_;  // set by whoever set failed_
+  // What changes rarely.
+  // At most so many helpers have not been called since they slept.
+  alignas(kCacheLine) std::atomic<int> n_asleep_{0};
+  std::atomic<int32_t> n_calls_{0};  // what the sleepers wait for
+};
+
+// The helpers are threads of its own, begun when first wanted. Where the system gives no more of
+// them, those that there are do the work: every range is claimed by somebody, and no bit depends on
+// by whom.
+class TeamExecutor : public Executor {
+ public:
+  TeamExecutor(int threads, int n_cpus, Tell warning)
+      : threads_(threads),
+        most_helpers_(std::min(threads, n_cpus) - 1),
+        warning_(std::move(warning)) {
+    helpers_.reserve(static_cast<size_t>(most_helpers_));
+  }
+  ~TeamExecutor() override {
+    team_.Dismiss();
+    for (std::thread& helper : helpers_) helper.join();
+  }
+  TeamExecutor(const TeamExecutor&) = delete;
+  TeamExecutor& operator=(const TeamExecutor&) = delete;
+
+  int threads() const override { return threads_; }
+
+  absl::Status Run(int64_t n_items, Task task, void* context) override {
+    // The outer region fails too, for its task may not look at what it gets back.
+    if (team_.IsInside()) {
+      constexpr const char* kNested = "a parallel region inside another one: regions do not nest";
+      team_.Fail(std::make_exception_ptr(std::logic_error(kNested)));
+      return RuntimeError(kNested);
+    }
+    if (n_items <= 0) return absl::OkStatus();
+    const int n_ranges = static_cast<int>(std::min<int64_t>(n_items, threads_));
+    const int n_wanted = std::min(most_helpers_, n_ranges - 1);
+    for (int lacking = team_.Call(n_wanted); lacking > 0 && BeginHelper(); --lacking) {
+    }
+    return team_.Run({task, context, n_items, n_ranges});
+  }
+
+ private:
+  // False when the system gives no thread: then no other is asked for.
+  bool BeginHelper() {
+    const auto n_helpers = static_cast<int>(helpers_.size());
+    try {
+      helpers_.emplace_back([this, worker = n_helpers + 1] { team_.Help(worker); });
+    } catch (const std::exception& error) {  // std::system_error, std::bad_alloc
+      const int n_wanted = std::exchange(most_helpers_, n_helpers) + 1;
+      if (warning_) {
+        warning_(absl::StrCat("run.threads: only ", n_helpers + 1, " of ", n_wanted,
+                              " threads could be begun (", error.what(),
+                              "); the run goes on with them"));
+      }
+      return false;
+    }
+    team_.Expect();
+    return true;
+  }
+
+  const int threads_;
+  int most_helpers_;
+  const Tell warning_;  // may be empty
+  Team team_;
+  std::vector<std::thread> helpers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> MakeExecutor(int threads, int n_cpus, Tell warning) {
+  return std::make_unique<TeamExecutor>(threads, n_cpus, std::move(warning));
+}
+
+std::unique_ptr<Executor> MakeExecutor(int threads, Tell warning) {
+  return MakeExecutor(threads, AllowedCpus(), std::move(warning));
+}
+
+int PhysicalCores() {
+  const int hardware_threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return hardware_threads;
+  std::set<std::string> cores;  // each named by the list of its hardware threads
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed)) continue;
+    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+                       "/topology/thread_siblings_list");
+    std::string siblings;
+    if (!std::getline(file, siblings)) return std::max(1, CPU_COUNT(&allowed));
+    cores.insert(siblings);
+  }
+  return std::max(1, static_cast<int>(cores.size()));
+}
+
+}  // namespace ng

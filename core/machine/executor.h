@@ -1,0 +1,36 @@
+// The engine's thread pool: ng::Executor over threads of its own.
+//
+// Made by the engine when it opens and lent to kernels, backends and stores. Every thread runs a
+// task under the default floating point environment, so that results do not depend on the thread;
+// the calling thread gets its own environment back.
+#ifndef NG_CORE_MACHINE_EXECUTOR_H_
+#define NG_CORE_MACHINE_EXECUTOR_H_
+
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "ng/executor.h"
+
+namespace ng {
+
+// An executor of `threads` workers, the calling thread among them. No more take part at a time than
+// there are CPUs that this process may run on: they would only take turns. With one, tasks run
+// inline. An exception thrown by a task becomes a RuntimeError "exception in a worker: ...",
+// bad_alloc a LimitError.
+// A region costs a fraction of a microsecond when the one before it was short ago; threads without
+// work go to sleep after a fraction of a millisecond. Threads begin when they are first wanted;
+// where the system gives fewer, `warning` is told once and the work is done by those there are,
+// with the same results. REQUIRES: threads >= 1.
+using Tell = std::function<void(std::string_view)>;  // may be empty
+std::unique_ptr<Executor> MakeExecutor(int threads, Tell warning = {});
+// The same as if there were `n_cpus`: for tests of more threads than the machine has.
+std::unique_ptr<Executor> MakeExecutor(int threads, int n_cpus, Tell warning = {});
+
+// Distinct cores among the CPUs that this process may run on (two hardware threads of one core
+// count once); hardware threads where the system does not say; at least 1.
+int PhysicalCores();
+
+}  // namespace ng
+
+#endif  // NG_CORE_MACHINE_EXECUTOR_H_

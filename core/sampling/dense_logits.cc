@@ -1,0 +1,365 @@
+#include "core/sampling/dense_logits.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+namespace ng {
+namespace {
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+// What is left is listed if it lies in no more than one of so many blocks.
+constexpr int64_t kBlocksPerListed = 16;
+
+// KeepMass sorts one of so many parts of the range in which the mass may reach its share, or two.
+constexpr int kDivisions = 3;
+constexpr double kParts = 512.0;  // kMassBars to the power of kDivisions
+// It looks for that part in every so many blocks first, if the row has far more of them.
+constexpr int64_t kSampledEvery = 16;
+constexpr int64_t kSampledFrom = 16 * kSampledEvery * kLogitBlock;  // logits
+
+bool Before(const Candidate& a, const Candidate& b) {
+  return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+}
+
+using Bars = std::array<float, kMassBars>;  // falling
+
+// Ending at `low`.
+Bars Spread(float low, float high) {
+  Bars bars;
+  const double width = static_cast<double>(high) - low;
+  for (int j = 0; j < kMassBars; ++j) {
+    bars[j] = static_cast<float>(high - width * (j + 1) / kMassBars);
+  }
+  return bars;
+}
+
+// As far apart as `width`, on both sides of `centre`, within [low, high].
+Bars Around(double centre, double width, float low, float high) {
+  Bars bars;
+  for (int j = 0; j < kMassBars; ++j) {
+    const double bar = centre + width * (0.5 * (kMassBars - 1) - j);
+    bars[j] = std::clamp(static_cast<float>(bar), low, high);
+  }
+  return bars;
+}
+
+}  // namespace
+
+DenseLogits::DenseLogits(const KernelTable& kernels, int64_t vocab_size)
+    : kernels_(&kernels),
+      own_(vocab_size),
+      block_max_((vocab_size + kLogitBlock - 1) / kLogitBlock),
+      weights_(vocab_size),
+      block_sums_(block_max_.size()),
+      order_(block_max_.size()),
+      ids_(vocab_size),
+      marks_(block_max_.size()),
+      candidates_(vocab_size) {
+  row_.n = vocab_size;
+  row_.block_max = block_max_.data();
+  row_.weights = weights_.data();
+  row_.block_sums = block_sums_.data();
+}
+
+void DenseLogits::Begin(std::span<const float> logits) {
+  row_.logits = logits.data();
+  size_ = row_.n;
+  Changed();
+}
+
+int64_t DenseLogits::BlockEnd(int64_t block) const {
+  return std::min(row_.n, (block + 1) * kLogitBlock);
+}
+
+void DenseLogits::Changed() {
+  looked_ = false;
+  weighed_ = false;
+}
+
+void DenseLogits::Look() {
+  if (looked_) return;
+  drawable_ = kernels_->block_max(row_);
+  Looked();
+}
+
+// The blocks have been looked at.
+void DenseLogits::Looked() {
+  max_ = *std::max_element(block_max_.begin(), block_max_.end());
+  looked_ = true;
+}
+
+std::optional<float> DenseLogits::Max() {
+  Look();
+  if (!drawable_ || max_ == kNever) return std::nullopt;
+  return max_;
+}
+
+// The row is about to change.
+void DenseLogits::Own() {
+  if (row_.logits != own_.data()) std::copy_n(row_.logits, row_.n, own_.data());
+  row_.logits = own_.data();
+  Changed();
+}
+
+float& DenseLogits::At(int32_t id) {
+  Own();
+  return own_[id];
+}
+
+void DenseLogits::DivideBy(float divisor) {
+  drawable_ = kernels_->divide_logits(row_, divisor, own_.data());
+  row_.logits = own_.data();
+  Changed();
+  Looked();
+}
+
+std::span<Candidate> DenseLogits::List() {
+  int64_t n_listed = 0;
+  for (int64_t i = 0; i < row_.n; ++i) {
+    candidates_[n_listed] = {static_cast<int32_t>(i), row_.logits[i]};
+    n_listed += whole() || row_.logits[i] != kNever ? 1 : 0;
+  }
+  return std::span(candidates_).first(n_listed);
+}
+
+int64_t DenseLogits::CopyTo(std::span<Candidate> out) const {
+  int64_t n_copied = 0;
+  for (int64_t i = 0; i < row_.n; ++i) {
+    if (!whole() && row_.logits[i] == kNever) continue;
+    out[n_copied++] = {static_cast<int32_t>(i), row_.logits[i]};
+  }
+  return n_copied;
+}
+
+// The k-th largest of the blocks' best is a bar that k logits reach.
+std::span<Candidate> DenseLogits::ListTop(int64_t k) {
+  Look();
+  const auto n_blocks = static_cast<int64_t>(block_max_.size());
+  if (!drawable_ || 2 * k > n_blocks) return List();
+  float bar = max_;
+  if (k > 1) {
+    order_ = block_max_;
+    std::nth_element(order_.begin(), order_.begin() + (k - 1), order_.end(), std::greater<>());
+    bar = order_[k - 1];
+  }
+  return bar == kNever ? List() : Collect(bar, k);
+}
+
+// Lists all above the bar and, in order of id, the first `n_ties` that equal it.
+std::span<Candidate> DenseLogits::Collect(float bar, int64_t n_ties) {
+  int64_t n_listed = 0;
+  for (size_t block = 0; block < block_max_.size(); ++block) {
+    if (block_max_[block] < bar || (block_max_[block] == bar && n_ties == 0)) continue;
+    for (int64_t i = block * kLogitBlock; i < BlockEnd(block); ++i) {
+      if (row_.logits[i] < bar || (row_.logits[i] == bar && n_ties == 0)) continue;
+      n_ties -= row_.logits[i] == bar ? 1 : 0;
+      candidates_[n_listed++] = {static_cast<int32_t>(i), row_.logits[i]};
+    }
+  }
+  return std::span(candidates_).first(n_listed);
+}
+
+// Keeps all above the bar and, in order of id, the first `n_ties` that equal it.
+std::span<Candidate> DenseLogits::Keep(float bar, int64_t n_ties) {
+  Look();
+  const auto n_hot =
+      std::count_if(block_max_.begin(), block_max_.end(), [bar](float max) { return max >= bar; });
+  if (n_hot * kBlocksPerListed <= static_cast<int64_t>(block_max_.size())) {
+    return Collect(bar, n_ties);
+  }
+  Weigh();
+  size_ = kernels_->drop_below(row_, bar, own_.data());
+  row_.logits = own_.data();
+  if (n_ties < row_.n) DropTies(bar, n_ties);
+  return {};
+}
+
+// All but the first `n_ties` of those that equal the bar.
+void DenseLogits::DropTies(float bar, int64_t n_ties) {
+  for (size_t block = 0; block < block_max_.size(); ++block) {
+    if (block_max_[block] < bar) continue;
+    const int64_t begin = static_cast<int64_t>(block) * kLogitBlock;
+    const int64_t end = BlockEnd(block);
+    const int64_t size_before = size_;
+    for (int64_t i = begin; i < end; ++i) {
+      if (own_[i] != bar || n_ties-- > 0) continue;
+      own_[i] = kNever;
+      --size_;
+    }
+    if (size_ == size_before) continue;
+    LogitRow part = row_;
+    part.logits += begin;
+    part.weights += begin;
+    part.n = end - begin;
+    part.block_max += block;
+    part.block_sums += block;
+    kernels_->drop_below(part, bar, own_.data() + begin);
+  }
+}
+
+std::span<Candidate> DenseLogits::KeepAtLeast(float bar) { return Keep(bar, row_.n); }
+
+std::span<Candidate> DenseLogits::ListMarked(std::span<const uint64_t> bits) {
+  int64_t n_listed = 0;
+  for (size_t block = 0; block < block_max_.size(); ++block) {
+    for (uint64_t left = bits[block]; left != 0; left &= left - 1) {
+      const int64_t id = static_cast<int64_t>(block) * kLogitBlock + std::countr_zero(left);
+      if (id >= row_.n || (!whole() && row_.logits[id] == kNever)) continue;
+      candidates_[n_listed++] = {static_cast<int32_t>(id), row_.logits[id]};
+    }
+  }
+  size_ = n_listed;
+  return std::span(candidates_).first(n_listed);
+}
+
+// The bits of one block are one word.
+std::span<Candidate> DenseLogits::KeepMarked(std::span<const uint64_t> bits) {
+  static_assert(kLogitBlock == 64);
+  const auto n_blocks = static_cast<int64_t>(block_max_.size());
+  const int64_t n_last = row_.n - (n_blocks - 1) * kLogitBlock;  // tokens in the last block
+  int64_t n_marked = std::popcount(bits[n_blocks - 1] << (kLogitBlock - n_last));
+  for (int64_t block = 0; block + 1 < n_blocks; ++block) n_marked += std::popcount(bits[block]);
+  if (n_marked == row_.n) return {};
+  if (n_marked <= n_blocks) return ListMarked(bits);
+  size_ = kernels_->keep_marked(row_, bits.data(), own_.data());
+  row_.logits = own_.data();
+  Changed();
+  Looked();
+  return {};
+}
+
+std::span<Candidate> DenseLogits::KeepIds(std::span<const int32_t> ids) {
+  std::ranges::fill(marks_, 0);
+  for (const int32_t id : ids) {
+    if (id >= row_.n) break;
+    marks_[id / kLogitBlock] |= uint64_t{1} << (id % kLogitBlock);
+  }
+  return KeepMarked(marks_);
+}
+
+// Weighs every logit and gives the sum.
+double DenseLogits::Weigh() {
+  Look();
+  if (!weighed_) kernels_->weigh_logits(row_, max_);
+  weighed_ = true;
+  return std::accumulate(block_sums_.begin(), block_sums_.end(), 0.0);
+}
+
+int64_t DenseLogits::CountBest() const {
+  int64_t n_best = 0;
+  for (size_t block = 0; block < block_max_.size(); ++block) {
+    if (block_max_[block] < max_) continue;
+    n_best += std::count(row_.logits + block * kLogitBlock, row_.logits + BlockEnd(block), max_);
+  }
+  return n_best;
+}
+
+// Narrows the band to between two of the bars, which lie within it: where the mass, of every
+// `every`-th block, reaches the goal.
+void DenseLogits::Narrow(const float* bars, int64_t every, double goal, Band* band) const {
+  std::array<double, kMassBars> masses;
+  kernels_->mass_at_least(row_, every, bars, masses.data());
+  for (int j = 0; j < kMassBars; ++j) {
+    if (masses[j] >= goal) {
+      band->low = bars[j];
+      return;
+    }
+    band->high = bars[j];
+    band->mass_above = masses[j];
+  }
+}
+
+// Narrows the band to about `width`, where floats lie that close.
+void DenseLogits::Divide(int64_t every, double goal, double width, Band* band) const {
+  for (int i = 0; i < kDivisions && band->high - band->low > 1.5 * width; ++i) {
+    Narrow(Spread(band->low, band->high).data(), every, goal, band);
+  }
+}
+
+// Where the mass may reach its share, the goal, judged by a sample: about as wide as `width`. What
+// does not belong to the share is many small weights, of which a sample tells more than of the few
+// large ones.
+DenseLogits::Band DenseLogits::Estimate(Band band, double beyond, double width) const {
+  double sampled = 0.0;
+  for (size_t block = 0; block < block_sums_.size(); block += kSampledEvery) {
+    sampled += block_sums_[block];
+  }
+  Divide(kSampledEvery, sampled - beyond / kSampledEvery, width, &band);
+  return band;
+}
+
+// A guess by a sample saves two of three passes over the row; a wrong one costs the pass that shows
+// it. The weights farther than ln(n / (1 - p)) below the best are together less than 1 - p of it,
+// so the mass reaches its share, the goal, before.
+DenseLogits::Band DenseLogits::FindBand(double p, double total, int64_t n_best) const {
+  const double range = std::log(static_cast<double>(row_.n) / (1.0 - p));
+  const double width = range / kParts;
+  const double goal = p * total;
+  Band band = {.low = static_cast<float>(max_ - range),
+               .high = max_,
+               .mass_above = static_cast<double>(n_best)};
+  if (row_.n >= kSampledFrom) {
+    const Band guess = Estimate(band, total - goal, width);
+    const double centre = 0.5 * (static_cast<double>(guess.low) + guess.high);
+    Narrow(Around(centre, width, band.low, band.high).data(), 1, goal, &band);
+  }
+  Divide(1, goal, width, &band);
+  return band;
+}
+
+std::span<Candidate> DenseLogits::ListBand(const Band& band) {
+  const int64_t n_listed = kernels_->list_within(row_, band.low, band.high, ids_.data());
+  for (int64_t i = 0; i < n_listed; ++i) candidates_[i] = {ids_[i], row_.logits[ids_[i]]};
+  return std::span(candidates_).first(n_listed);
+}
+
+// Sorting a whole vocabulary is slow: only a narrow band in which the mass reaches its share is
+// sorted.
+std::span<Candidate> DenseLogits::KeepMass(double p) {
+  const double total = Weigh();
+  const double goal = p * total;
+  const int64_t n_best = CountBest();
+  if (static_cast<double>(n_best) >= goal) {  // each weighs 1
+    return Keep(max_, std::max<int64_t>(1, static_cast<int64_t>(std::ceil(goal))));
+  }
+  const Band band = FindBand(p, total, n_best);
+  const std::span<Candidate> last = ListBand(band);
+  if (!std::is_sorted(last.begin(), last.end(), Before)) {
+    std::sort(last.begin(), last.end(), Before);
+  }
+  double mass = band.mass_above;
+  size_t n_kept = 0;
+  while (n_kept < last.size() && mass < goal) mass += weights_[last[n_kept++].id];
+  if (n_kept == 0) return Keep(band.low, row_.n);
+  const float bar = last[n_kept - 1].logit;
+  const bool ties_left = n_kept < last.size() && last[n_kept].logit == bar;
+  const auto n_ties = std::count_if(last.begin(), last.begin() + n_kept,
+                                    [bar](const Candidate& c) { return c.logit == bar; });
+  return Keep(bar, ties_left ? n_ties : row_.n);
+}
+
+int32_t DenseLogits::Draw(double uniform) {
+  const double target = uniform * Weigh();
+  // The first block whose cumulative sum is above the target; a block without weight never is.
+  size_t block = 0;
+  double sum = 0.0;
+  while (block + 1 < block_sums_.size() && sum + block_sums_[block] <= target) {
+    sum += block_sums_[block++];
+  }
+  // Added one by one, the block's sum may be smaller by a rounding error: then it is its last.
+  const int64_t begin = static_cast<int64_t>(block) * kLogitBlock;
+  int64_t drawn = begin;
+  for (int64_t i = begin; i < BlockEnd(block) && sum <= target; ++i) {
+    sum += weights_[i];
+    if (weights_[i] > 0.0F) drawn = i;
+  }
+  return static_cast<int32_t>(drawn);
+}
+
+}  // namespace ng

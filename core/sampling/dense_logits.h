@@ -1,0 +1,106 @@
+// The candidates of a step while they are still the row of logits that the model put out: what lies
+// behind a CandidateSet until few of them are left or somebody asks for a list.
+//
+// Used by CandidateSet and by the draw at the end of a chain, on the engine's thread. Works on
+// blocks of kLogitBlock logits, with the kernels of one ISA level; nothing allocates after the
+// constructor. What is removed becomes -infinity in a copy of the row.
+#ifndef NG_CORE_SAMPLING_DENSE_LOGITS_H_
+#define NG_CORE_SAMPLING_DENSE_LOGITS_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/kernels/kernel_table.h"
+#include "ng/candidate_set.h"
+
+namespace ng {
+
+class DenseLogits {
+ public:
+  DenseLogits(const KernelTable& kernels, int64_t vocab_size);
+
+  // A step begins. The logits are only read, until the next Begin.
+  void Begin(std::span<const float> logits);  // [vocab_size]
+
+  int64_t vocab_size() const { return row_.n; }
+  int64_t size() const { return size_; }  // how many are left
+  bool whole() const { return size_ == row_.n; }
+
+  // The largest logit; nothing if there is a NaN or +infinity, or nothing but -infinity.
+  std::optional<float> Max();
+  // To read and write. REQUIRES: whole().
+  float& At(int32_t id);
+  void DivideBy(float divisor);
+
+  // What is left, listed in order of id. What is listed is no longer here.
+  std::span<Candidate> List();
+  // Copies what is left, in order of id, and returns how many there are. REQUIRES: there is room.
+  int64_t CopyTo(std::span<Candidate> out) const;
+  // At least those that would come first, k of them, were all sorted by falling logit and rising
+  // id; listed in order of id. REQUIRES: 1 <= k < size().
+  std::span<Candidate> ListTop(int64_t k);
+
+  // Narrow to the logits of at least `bar`; or to the fewest of the sorted order whose weights
+  // reach the share p of all. If what is left is few it is listed, in order of id, else an empty
+  // list is returned. REQUIRES: Max() has a value; some logit reaches bar > -infinity; 0 < p < 1.
+  std::span<Candidate> KeepAtLeast(float bar);
+  std::span<Candidate> KeepMass(double p);
+
+  // Narrow to the tokens whose bit is set in a mask, or to these ids, which rise. Few of them are
+  // listed, in order of id; else an empty list is returned, and it is all that is left if size() is
+  // then 0. REQUIRES: Max() has a value.
+  std::span<Candidate> KeepMarked(std::span<const uint64_t> bits);  // a bit for each token
+  std::span<Candidate> KeepIds(std::span<const int32_t> ids);
+
+  // The token at `uniform` in the cumulative softmax, in order of id; weights are f32, added within
+  // blocks first. REQUIRES: Max() has a value, 0 <= uniform < 1.
+  int32_t Draw(double uniform);
+
+ private:
+  // Of the logits in order: those from `low` to below `high`, and the mass of those above.
+  struct Band {
+    float low;
+    float high;
+    double mass_above;
+  };
+
+  void Changed();
+  void Look();
+  void Looked();
+  void Own();
+  double Weigh();
+  std::span<Candidate> Keep(float bar, int64_t n_ties);
+  std::span<Candidate> Collect(float bar, int64_t n_ties);
+  std::span<Candidate> ListMarked(std::span<const uint64_t> bits);
+  void DropTies(float bar, int64_t n_ties);
+  void Narrow(const float* bars, int64_t every, double goal, Band* band) const;
+  void Divide(int64_t every, double goal, double width, Band* band) const;
+  Band Estimate(Band band, double beyond, double width) const;
+  Band FindBand(double p, double total, int64_t n_best) const;
+  std::span<Candidate> ListBand(const Band& band);
+  int64_t CountBest() const;
+  int64_t BlockEnd(int64_t block) const;
+
+  const KernelTable* kernels_;
+  LogitRow row_;  // the logits are the model's row or own_, the rest lies below
+  int64_t size_ = 0;
+  std::vector<float> own_;  // [n]: the row once it has been changed
+  // What is known of the row, until it changes.
+  bool looked_ = false;    // the next two and block_max_
+  bool drawable_ = false;  // no NaN, no +infinity
+  float max_ = 0.0F;
+  bool weighed_ = false;  // weights_ and block_sums_
+  std::vector<float> block_max_;
+  std::vector<float> weights_;  // e^(logit - max)
+  std::vector<float> block_sums_;
+  std::vector<float> order_;           // [n_blocks]
+  std::vector<int32_t> ids_;           // [n]
+  std::vector<uint64_t> marks_;        // [n_blocks]: a bit for each token
+  std::vector<Candidate> candidates_;  // [n]
+};
+
+}  // namespace ng
+
+#endif  // NG_CORE_SAMPLING_DENSE_LOGITS_H_

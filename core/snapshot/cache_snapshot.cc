@@ -1,0 +1,114 @@
+#include "core/snapshot/cache_snapshot.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace ng {
+namespace {
+
+int64_t Tiles(int64_t n_tokens) { return n_tokens / kTileTokens + (n_tokens % kTileTokens != 0); }
+
+}  // namespace
+
+absl::Status CheckIdentity(const CacheFile& file, const std::vector<CacheField>& identity) {
+  const std::vector<CacheField>& fields = file.header().fields;
+  if (fields.size() != identity.size()) {
+    return ModelFileError(absl::StrCat(file.path(), ": has ", fields.size(),
+                                       " fields, a cache snapshot of this version has ",
+                                       identity.size()));
+  }
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].name != identity[i].name) {
+      return ModelFileError(absl::StrCat(file.path(), ": field ", i, " is '", fields[i].name,
+                                         "', must be '", identity[i].name, "'"));
+    }
+    if (identity[i].value.empty() || fields[i].value == identity[i].value) continue;
+    return ModelFileError(absl::StrCat(file.path(), ": was made with ", fields[i].name, " = ",
+                                       fields[i].value, ", this run has ", identity[i].value));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBegins(const CacheFile& file, std::span<const int32_t> prompt) {
+  const std::vector<int32_t>& ids = file.header().ids;
+  const auto differ = std::ranges::mismatch(ids, prompt);
+  if (differ.in1 == ids.end()) return absl::OkStatus();
+  const std::string begin = absl::StrCat("the prompt does not begin with the ", ids.size(),
+                                         " tokens of ", file.path(), ": ");
+  if (differ.in2 == prompt.end()) {
+    return UsageError(absl::StrCat(begin, "it has only ", prompt.size()));
+  }
+  return UsageError(absl::StrCat(begin, "token ", differ.in1 - ids.begin(), " is ", *differ.in2,
+                                 ", must be ", *differ.in1));
+}
+
+CacheSnapshots::CacheSnapshots(CacheStore& store, int n_layers, std::vector<CacheField> identity,
+                               const std::atomic<bool>* stop)
+    : store_(store),
+      images_(*CapabilityOf<Snapshots>(store)),
+      n_layers_(n_layers),
+      identity_(std::move(identity)),
+      stop_(stop) {}
+
+int64_t CacheSnapshots::LayerBytes(int64_t n_tokens) const {
+  return Tiles(n_tokens) * store_.plan().image_tile_bytes;
+}
+
+absl::StatusOr<CacheFile> CacheSnapshots::Open(const std::string& path) const {
+  NG_ASSIGN_OR_RETURN(CacheFile file, CacheFile::Open(path));
+  NG_RETURN_IF_ERROR(CheckIdentity(file, identity_));
+  const CacheFileHeader& header = file.header();
+  const int64_t layer_bytes = LayerBytes(std::ssize(header.ids));
+  if (header.n_layers != n_layers_ || header.layer_bytes != layer_bytes) {
+    return ModelFileError(absl::StrCat(path, ": has ", header.n_layers, " layers of ",
+                                       header.layer_bytes, " bytes, must have ", n_layers_, " of ",
+                                       layer_bytes));
+  }
+  return file;
+}
+
+absl::Status CacheSnapshots::Load(const CacheFile& file, int64_t end, SequenceId sequence) const {
+  int64_t length = store_.Length(sequence);
+  if (length > 0 && length >= end) return absl::OkStatus();  // it is all there
+  // Whole tiles are written: of one partly there, all of it again.
+  if (length % kTileTokens != 0) {
+    length -= length % kTileTokens;
+    NG_RETURN_IF_ERROR(store_.Truncate(sequence, length));
+  }
+  const int64_t tile_bytes = store_.plan().image_tile_bytes;
+  SequenceRows rows;
+  rows.sequence = sequence;
+  rows.start_pos = length;
+  rows.n_tokens = end - length;
+  rows.tokens = std::span(file.header().ids)
+                    .subspan(static_cast<size_t>(length), static_cast<size_t>(rows.n_tokens));
+  std::vector<std::byte> image(static_cast<size_t>(file.header().layer_bytes));
+  const auto wanted = std::span<const std::byte>(image).subspan(
+      static_cast<size_t>(length / kTileTokens * tile_bytes),
+      static_cast<size_t>(Tiles(rows.n_tokens) * tile_bytes));
+  for (int layer = 0; layer < n_layers_; ++layer) {
+    NG_RETURN_IF_ERROR(file.ReadLayer(layer, image));
+    NG_RETURN_IF_ERROR(images_.ImportLayer(layer, rows, wanted));
+  }
+  return store_.Commit({&rows, 1});
+}
+
+absl::Status CacheSnapshots::Save(SequenceId sequence, std::span<const int32_t> ids,
+                                  const std::string& path) const {
+  CacheFileHeader header;
+  header.fields = identity_;
+  header.ids.assign(ids.begin(), ids.end());
+  header.n_layers = n_layers_;
+  header.layer_bytes = LayerBytes(std::ssize(ids));
+  std::vector<std::byte> image(static_cast<size_t>(header.layer_bytes));
+  NG_ASSIGN_OR_RETURN(CacheFileWriter file, CacheFileWriter::Create(path, header, stop_));
+  for (int layer = 0; layer < n_layers_; ++layer) {
+    NG_RETURN_IF_ERROR(images_.ExportLayer(layer, sequence, image));
+    NG_RETURN_IF_ERROR(file.WriteLayer(image));
+  }
+  return file.Commit();
+}
+
+}  // namespace ng

@@ -1,0 +1,179 @@
+#include "core/text/bpe/split_pattern.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "core/text/unicode.h"
+
+namespace ng {
+namespace {
+
+struct KnownPattern {
+  SplitStep step;
+  std::string_view name;
+  std::string_view regex;
+};
+
+constexpr KnownPattern kPatterns[] = {
+    {SplitStep::kGpt2, "GPT-2",
+     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
+    {SplitStep::kLlama3, "Llama-3",
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
+     R"(\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {SplitStep::kQwen2, "Qwen2",
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
+     R"(\s*[\r\n]+|\s+(?!\S)|\s+)"},
+};
+
+using CharClass = bool (*)(char32_t);
+
+bool IsNewline(char32_t value) { return value == '\r' || value == '\n'; }
+bool IsOther(char32_t value) {  // [^\s\p{L}\p{N}]
+  return !IsSpace(value) && !IsLetter(value) && !IsNumber(value);
+}
+bool IsPunctuationOrSymbol(char32_t value) {
+  constexpr std::u32string_view kSymbols = U"$+<=>^~|";
+  return IsPunctuation(value) || kSymbols.find(value) != kSymbols.npos;
+}
+
+// The length of the run of this class with which `text` begins, at most `most` characters.
+size_t Run(std::string_view text, CharClass is_in, size_t most = SIZE_MAX) {
+  size_t at = 0;
+  for (; at < text.size() && most > 0; --most) {
+    const CodePoint next = FirstCodePoint(text.substr(at));
+    if (!is_in(next.value)) break;
+    at += next.length;
+  }
+  return at;
+}
+
+// Each function below returns the length of the first piece of a text that is not empty.
+
+// 's|'t|'re|'ve|'m|'ll|'d; 0 if it does not match. If case is ignored, the long s is an s.
+size_t Contraction(std::string_view text, bool any_case) {
+  if (!text.starts_with('\'')) return 0;
+  constexpr std::string_view kLongS = "\u017F";
+  if (any_case && text.substr(1).starts_with(kLongS)) return 1 + kLongS.size();
+  for (const std::string_view ending : {"s", "t", "re", "ve", "m", "ll", "d"}) {
+    if (text.size() <= ending.size()) continue;
+    bool same = true;
+    for (size_t i = 0; i < ending.size(); ++i) {
+      const char letter = text[1 + i];
+      const bool upper = any_case && letter >= 'A' && letter <= 'Z';
+      same = same && (upper ? static_cast<char>(letter - 'A' + 'a') : letter) == ending[i];
+    }
+    if (same) return 1 + ending.size();
+  }
+  return 0;
+}
+
+//  \s+(?!\S)|\s+ : the run of spaces, without the last one if something follows the run.
+size_t Spaces(std::string_view text) {
+  const size_t run = Run(text, IsSpace);
+  if (run == text.size()) return run;
+  const size_t without_last = run - LastCodePoint(text.substr(0, run)).length;
+  return without_last > 0 ? without_last : run;
+}
+
+size_t Gpt2Piece(std::string_view text) {
+  if (const size_t contraction = Contraction(text, false)) return contraction;
+  const size_t space = text.starts_with(' ') ? 1 : 0;
+  for (const CharClass is_in : {IsLetter, IsNumber, IsOther}) {
+    if (const size_t run = Run(text.substr(space), is_in)) return space + run;
+  }
+  return Spaces(text);
+}
+
+// [^\r\n\p{L}\p{N}]?\p{L}+ ; 0 where it does not match.
+size_t Word(std::string_view text) {
+  if (const size_t letters = Run(text, IsLetter)) return letters;
+  const CodePoint first = FirstCodePoint(text);
+  if (IsNewline(first.value) || IsNumber(first.value)) return 0;
+  const size_t letters = Run(text.substr(first.length), IsLetter);
+  return letters == 0 ? 0 : first.length + letters;
+}
+
+template <size_t kMostDigits>
+size_t Llama3Piece(std::string_view text) {
+  if (const size_t contraction = Contraction(text, true)) return contraction;
+  if (const size_t word = Word(text)) return word;
+  if (const size_t number = Run(text, IsNumber, kMostDigits)) return number;
+  const size_t space = text.starts_with(' ') ? 1 : 0;
+  if (const size_t others = Run(text.substr(space), IsOther)) {
+    const size_t end = space + others;
+    return end + Run(text.substr(end), IsNewline);
+  }
+  // \s*[\r\n]+ : as far as the last line end of the run.
+  const size_t last_newline = text.substr(0, Run(text, IsSpace)).find_last_of("\r\n");
+  return last_newline == text.npos ? Spaces(text) : last_newline + 1;
+}
+
+// Splits into runs of the class, and the texts between them.
+template <CharClass kIsIn, size_t kMost = SIZE_MAX>
+size_t RunOrGap(std::string_view text) {
+  if (const size_t run = Run(text, kIsIn, kMost)) return run;
+  return Run(text, [](char32_t value) { return !kIsIn(value); });
+}
+
+size_t ThreeDigitsOrGap(std::string_view text) {
+  size_t n_digits = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    n_digits = text[at] >= '0' && text[at] <= '9' ? n_digits + 1 : 0;
+    if (n_digits == 3) return at == 2 ? 3 : at - 2;
+  }
+  return text.size();
+}
+
+using FirstPiece = size_t (*)(std::string_view);
+
+FirstPiece ScannerOf(SplitStep step) {
+  switch (step) {
+    case SplitStep::kGpt2:
+      return Gpt2Piece;
+    case SplitStep::kLlama3:
+      return Llama3Piece<3>;
+    case SplitStep::kQwen2:
+      return Llama3Piece<1>;
+    case SplitStep::kEachNumber:
+      return RunOrGap<IsNumber, 1>;
+    case SplitStep::kNumbers:
+      return RunOrGap<IsNumber>;
+    case SplitStep::kThreeDigits:
+      return ThreeDigitsOrGap;
+    case SplitStep::kPunctuation:
+      return RunOrGap<IsPunctuationOrSymbol>;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<SplitStep> SplitStepOf(std::string_view regex) {
+  for (const KnownPattern& pattern : kPatterns) {
+    if (pattern.regex == regex) return pattern.step;
+  }
+  return std::nullopt;
+}
+
+std::string SplitPatternNames() {
+  std::string names;
+  for (const KnownPattern& pattern : kPatterns) {
+    names.append(names.empty() ? "" : ", ").append(pattern.name);
+  }
+  return names;
+}
+
+bool SplitText(std::string_view text, std::span<const SplitStep> steps,
+               absl::FunctionRef<bool(std::string_view)> take) {
+  if (steps.empty()) return text.empty() || take(text);
+  const FirstPiece first_piece = ScannerOf(steps.front());
+  while (!text.empty()) {
+    const size_t length = first_piece(text);
+    if (!SplitText(text.substr(0, length), steps.subspan(1), take)) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+}  // namespace ng

@@ -1,0 +1,232 @@
+#include "core/text/files/companions.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "core/base/file.h"
+#include "core/formats/json.h"
+#include "core/text/files/tokenizer_json_file.h"
+
+namespace ng {
+namespace {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+// Keys of tokenizer_config.json that change no id of a prompt. They are settings of batches, of
+// paths, and of how ids are shown as text; and names of tokens that do not begin or end a text (so
+// is any other key that ends in "_token").
+constexpr std::string_view kInert[] = {"additional_special_tokens",
+                                       "auto_map",
+                                       "backend",
+                                       "chat_template",
+                                       "clean_up_tokenization_spaces",
+                                       "device",
+                                       "errors",
+                                       "extra_special_tokens",
+                                       "from_slow",
+                                       "image_size",
+                                       "is_local",
+                                       "local_files_only",
+                                       "max_length",
+                                       "model_input_names",
+                                       "model_max_length",
+                                       "model_specific_special_tokens",
+                                       "name_or_path",
+                                       "pad_to_multiple_of",
+                                       "pad_token_type_id",
+                                       "padding",
+                                       "padding_side",
+                                       "processor_class",
+                                       "return_token_type_ids",
+                                       "revision",
+                                       "sp_model_kwargs",
+                                       "spaces_between_special_tokens",
+                                       "special_tokens_map_file",
+                                       "split_special_tokens",
+                                       "stride",
+                                       "tokenizer_file",
+                                       "tokenizer_type",
+                                       "trim_offsets",
+                                       "truncation",
+                                       "truncation_side",
+                                       "truncation_strategy",
+                                       "trust_remote_code",
+                                       "unk_id",
+                                       "use_default_system_prompt",
+                                       "use_fast",
+                                       "vocab_file",
+                                       "vocab_size"};
+
+// Keys that change ids and that no tokenizer here can follow: refused unless they say nothing.
+constexpr std::string_view kRefused[] = {"do_lower_case", "do_basic_tokenize", "fix_mistral_regex",
+                                         "keep_accents",  "lowercase",         "normalizer",
+                                         "pre_tokenizer", "post_processor",    "remove_space",
+                                         "strip_accents", "tokenizer_object",  "trim"};
+
+class Reader {
+ public:
+  Reader(const std::string& folder, KeyPolicy& policy) : folder_(folder), policy_(policy) {}
+
+  absl::StatusOr<std::optional<Companions>> Read() {
+    NG_ASSIGN_OR_RETURN(const std::optional<Json> config, Open("tokenizer_config.json"));
+    bool has_added = false;
+    if (config) {
+      NG_RETURN_IF_ERROR(ReadConfig(*config));
+      has_added = config->contains("added_tokens_decoder");
+    }
+    if (!has_added) NG_RETURN_IF_ERROR(ReadOlderFiles());
+    if (found_.path.empty()) return std::nullopt;
+    std::ranges::sort(found_.added, {}, &AddedToken::id);
+    return std::move(found_);
+  }
+
+ private:
+  // Reads one of the files, if it exists. Errors name the first one that does.
+  absl::StatusOr<std::optional<Json>> Open(const char* name) {
+    const std::string path = (fs::path(folder_) / name).string();
+    if (!MayExist(path)) return std::nullopt;
+    NG_ASSIGN_OR_RETURN(Json json, ReadJsonFile(path));
+    NG_RETURN_IF_ERROR(JsonFields::Of(json, path).status());
+    policy_.LeaveOutIgnored(path, json);
+    if (found_.path.empty()) found_.path = path;
+    return std::optional<Json>(std::move(json));
+  }
+
+  absl::Status ReadConfig(const Json& config) {
+    const std::string& path = found_.path;
+    NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(config, path));
+    NG_ASSIGN_OR_RETURN(const auto name, fields.OptionalText("tokenizer_class"));
+    found_.tokenizer_class = std::string(absl::StripSuffix(name.value_or(""), "Fast"));
+    NG_ASSIGN_OR_RETURN(found_.add_bos_token, fields.OptionalBool("add_bos_token"));
+    NG_ASSIGN_OR_RETURN(found_.add_eos_token, fields.OptionalBool("add_eos_token"));
+    NG_ASSIGN_OR_RETURN(found_.add_prefix_space, fields.OptionalBool("add_prefix_space"));
+    NG_ASSIGN_OR_RETURN(found_.legacy, fields.OptionalBool("legacy"));
+    NG_RETURN_IF_ERROR(ReadEnds(config, path));
+    NG_RETURN_IF_ERROR(ReadAddedTokens(fields, path));
+    for (const std::string_view key : kRefused) {
+      const Json* const value = fields.Find(key);
+      if (value == nullptr || SaysNothing(*value)) continue;
+      return ModelFileError(absl::StrCat(path, ": key \"", std::string(key),
+                                         "\" = ", JsonExcerpt(*value),
+                                         ", must be absent: no tokenizer here follows it"));
+    }
+    for (const auto& [key, value] : config.items()) {
+      if (std::ranges::count(kInert, key) != 0 || absl::EndsWith(key, "_token")) fields.Find(key);
+    }
+    return policy_.Unread(path, fields.Unread());
+  }
+
+  // "bos_token" and "eos_token": a text, or an object with its "content"; null: there is none.
+  absl::Status ReadEnds(const Json& config, const std::string& path) {
+    const std::pair<const char*, std::string*> ends[] = {{"bos_token", &found_.bos_token},
+                                                         {"eos_token", &found_.eos_token}};
+    for (const auto& [key, text] : ends) {
+      const auto value = config.find(key);
+      if (value == config.end()) continue;
+      if (value->is_null()) {
+        text->clear();
+      } else if (value->is_object()) {
+        NG_ASSIGN_OR_RETURN(const JsonFields fields,
+                            JsonFields::Of(*value, absl::StrCat(path, ": ", key)));
+        NG_ASSIGN_OR_RETURN(*text, fields.Text("content"));
+      } else {
+        NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(config, path));
+        NG_ASSIGN_OR_RETURN(*text, fields.Text(key));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // {"3": {"content", "lstrip", ...}, ...}
+  absl::Status ReadAddedTokens(const JsonFields& config, const std::string& path) {
+    const Json* const tokens = config.Find("added_tokens_decoder");
+    if (tokens == nullptr) return absl::OkStatus();
+    const std::string where = path + ": added_tokens_decoder";
+    NG_RETURN_IF_ERROR(JsonFields::Of(*tokens, where).status());
+    for (const auto& [key, value] : tokens->items()) {
+      int64_t id = -1;
+      const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+      if (error != std::errc() || end != key.data() + key.size() || id < 0 || id > kMaxTokenId) {
+        return ModelFileError(
+            absl::StrCat(where, ": key ", JsonExcerpt(key), ", must be a token id"));
+      }
+      const std::string entry = absl::StrCat(where, "[", id, "]");
+      NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(value, entry));
+      NG_ASSIGN_OR_RETURN(AddedToken token, ReadAddedToken(fields, entry));
+      token.id = static_cast<int32_t>(id);
+      found_.added.push_back(std::move(token));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadOlderFiles() {
+    NG_ASSIGN_OR_RETURN(const std::optional<Json> map, Open("special_tokens_map.json"));
+    if (map) {
+      const std::string path = (fs::path(folder_) / "special_tokens_map.json").string();
+      NG_RETURN_IF_ERROR(ReadEnds(*map, path));
+    }
+    // {"<|im_end|>": 32000, ...}
+    NG_ASSIGN_OR_RETURN(const std::optional<Json> added, Open("added_tokens.json"));
+    if (!added) return absl::OkStatus();
+    const std::string path = (fs::path(folder_) / "added_tokens.json").string();
+    NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(*added, path));
+    found_.only_ids = true;
+    for (const auto& [text, value] : added->items()) {
+      if (text.empty()) return ModelFileError(path + ": names an empty token");
+      NG_ASSIGN_OR_RETURN(const int64_t id, fields.Int(text, {0, kMaxTokenId}));
+      const bool special =
+          text == found_.bos_token || text == found_.eos_token || (map && IsNamed(*map, text));
+      found_.added.push_back({.id = static_cast<int32_t>(id),
+                              .text = text,
+                              .special = special,
+                              .normalized = !special});
+    }
+    return absl::OkStatus();
+  }
+
+  // Whether special_tokens_map.json has this token under some name or in a list.
+  static bool IsNamed(const Json& value, const std::string& text) {
+    if (value.is_string()) return value.get_ref<const std::string&>() == text;
+    if (value.is_object() && value.contains("content")) return value["content"] == text;
+    return value.is_structured() &&
+           std::ranges::any_of(value, [&](const Json& inner) { return IsNamed(inner, text); });
+  }
+
+  const std::string& folder_;
+  KeyPolicy& policy_;
+  Companions found_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::optional<Companions>> ReadCompanions(const std::string& folder,
+                                                         KeyPolicy& policy) {
+  return Reader(folder, policy).Read();
+}
+
+absl::Status CheckAgreement(const Companions& companions, const TextEnds& ends,
+                            const std::string& path, const KeyPolicy& policy) {
+  const struct {
+    const char* key;
+    std::optional<bool> said;
+    bool done;
+  } flags[] = {{"add_bos_token", companions.add_bos_token, !ends.prefix.empty()},
+               {"add_eos_token", companions.add_eos_token, !ends.suffix.empty()}};
+  for (const auto& flag : flags) {
+    if (flag.said.value_or(flag.done) == flag.done) continue;
+    NG_RETURN_IF_ERROR(policy.Doubt(absl::StrCat(companions.path, ": ", flag.key,
+                                                 flag.done ? " = false" : " = true",
+                                                 " is not what ", path, " does, which counts")));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ng

@@ -1,0 +1,48 @@
+// The files beside a tokenizer.model or a tokenizer.json that say how it is used, read as
+// transformers reads them: tokenizer_config.json, special_tokens_map.json, added_tokens.json.
+//
+// special_tokens_map.json and added_tokens.json count only where tokenizer_config.json has no
+// "added_tokens_decoder". Errors are ModelFileErrors naming the file and the key.
+#ifndef NG_CORE_TEXT_FILES_COMPANIONS_H_
+#define NG_CORE_TEXT_FILES_COMPANIONS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/formats/key_policy.h"
+#include "core/text/added_tokens.h"
+#include "core/text/files/tokenizer_json_file.h"
+#include "ng/status.h"
+
+namespace ng {
+
+struct Companions {
+  std::string path;             // tokenizer_config.json, or the file that exists in its place
+  std::string tokenizer_class;  // without "Fast"; empty: no file says it
+  std::optional<bool> add_bos_token;
+  std::optional<bool> add_eos_token;
+  std::optional<bool> add_prefix_space;
+  std::optional<bool> legacy;
+  // Empty: the tokenizer has no such token.
+  std::string bos_token = "<s>";
+  std::string eos_token = "</s>";
+  std::vector<AddedToken> added;  // the tokens that a file gives an id, in the order of their ids
+  // `added` is from added_tokens.json, which has ids only. If a tokenizer.json has the same tokens,
+  // it says how they are found.
+  bool only_ids = false;
+};
+
+// Returns nothing where none of the files exists. `policy` decides about keys that nobody knows.
+// Known keys that change no id are not kept.
+absl::StatusOr<std::optional<Companions>> ReadCompanions(const std::string& folder,
+                                                         KeyPolicy& policy);
+
+// Checks that add_bos_token and add_eos_token say the same as the tokenizer.json at `path`. The
+// tokenizer.json counts; where they differ, the user is told.
+absl::Status CheckAgreement(const Companions& companions, const TextEnds& ends,
+                            const std::string& path, const KeyPolicy& policy);
+
+}  // namespace ng
+
+#endif  // NG_CORE_TEXT_FILES_COMPANIONS_H_

@@ -1,0 +1,160 @@
+#include "core/text/files/gguf_vocabulary.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/formats/json.h"
+#include "core/text/bpe/byte_bpe_tokenizer.h"
+#include "core/text/bpe/scored_bpe_tokenizer.h"
+
+namespace ng {
+namespace {
+
+// How llama.cpp splits a text, by tokenizer.ggml.pre.
+struct PreTokenizer {
+  std::string_view name;
+  std::vector<SplitStep> split;
+  bool ignore_merges = false;
+  bool add_bos = false;
+};
+
+const std::vector<PreTokenizer>& PreTokenizers() {
+  static const std::vector<PreTokenizer> known = {
+      {"default",
+       {SplitStep::kPunctuation, SplitStep::kGpt2, SplitStep::kNumbers, SplitStep::kThreeDigits}},
+      {"gpt-2", {SplitStep::kGpt2}},
+      {"llama-bpe", {SplitStep::kLlama3}, true, true},
+      {"llama3", {SplitStep::kLlama3}, true, true},
+      {"qwen2", {SplitStep::kQwen2}},
+      {"smollm", {SplitStep::kEachNumber, SplitStep::kGpt2}},
+  };
+  return known;
+}
+
+std::string PreTokenizerNames() {
+  std::string names;
+  for (const PreTokenizer& known : PreTokenizers()) {
+    absl::StrAppend(&names, names.empty() ? "" : ", ",
+                    absl::string_view(known.name.data(), known.name.size()));
+  }
+  return names;
+}
+
+class Maker {
+ public:
+  Maker(GgufVocabulary vocabulary, std::string path)
+      : vocabulary_(std::move(vocabulary)), path_(std::move(path)) {}
+
+  absl::StatusOr<std::unique_ptr<Tokenizer>> Make() {
+    if (vocabulary_.token_type.empty()) {
+      vocabulary_.token_type.assign(vocabulary_.tokens.size(),
+                                    static_cast<int32_t>(PieceType::kNormal));
+    }
+    NG_RETURN_IF_ERROR(CheckSize("token_type", vocabulary_.token_type.size()));
+    for (size_t id = 0; id < vocabulary_.token_type.size(); ++id) {
+      const int32_t type = vocabulary_.token_type[id];
+      if (type >= 1 && type <= 6) continue;
+      return Wrong(absl::StrCat("token_type[", id, "]"), type, "in [1, 6]");
+    }
+    if (vocabulary_.model == "llama") return MakeScored();
+    if (vocabulary_.model == "gpt2") return MakeByteLevel();
+    return Wrong("model", vocabulary_.model, "\"llama\" or \"gpt2\"");
+  }
+
+ private:
+  absl::Status Wrong(const std::string& key, const nlohmann::json& found,
+                     const std::string& allowed) const {
+    return ModelFileError(absl::StrCat(path_, ": tokenizer.ggml.", key, " = ", JsonExcerpt(found),
+                                       ", must be ", allowed));
+  }
+  absl::Status CheckSize(const char* key, size_t size) const {
+    if (size == vocabulary_.tokens.size()) return absl::OkStatus();
+    return ModelFileError(absl::StrCat(path_, ": tokenizer.ggml.", key, " has ", size,
+                                       " entries, must have one for each of ",
+                                       vocabulary_.tokens.size(), " tokens"));
+  }
+  PieceType TypeOf(size_t id) const { return static_cast<PieceType>(vocabulary_.token_type[id]); }
+
+  // The token that begins or ends a text, where the file asks for it.
+  absl::StatusOr<std::vector<int32_t>> Edge(const char* key, std::optional<int64_t> id,
+                                            std::optional<bool> wanted, bool by_default) const {
+    if (!id) {
+      if (!wanted.value_or(false)) return std::vector<int32_t>();
+      return ModelFileError(absl::StrCat(path_, ": tokenizer.ggml.", key,
+                                         " is missing, and the file says to add it"));
+    }
+    const auto n_tokens = static_cast<int64_t>(vocabulary_.tokens.size());
+    if (*id < 0 || *id >= n_tokens) return Wrong(key, *id, absl::StrCat("in [0, ", n_tokens, ")"));
+    if (!wanted.value_or(by_default)) return std::vector<int32_t>();
+    return std::vector<int32_t>{static_cast<int32_t>(*id)};
+  }
+
+  template <typename Spec>
+  absl::Status SetEdges(bool adds_bos, Spec* spec) const {
+    NG_ASSIGN_OR_RETURN(spec->prefix, Edge("bos_token_id", vocabulary_.bos_token_id,
+                                           vocabulary_.add_bos_token, adds_bos));
+    NG_ASSIGN_OR_RETURN(spec->suffix, Edge("eos_token_id", vocabulary_.eos_token_id,
+                                           vocabulary_.add_eos_token, false));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<Tokenizer>> MakeScored() {
+    NG_RETURN_IF_ERROR(CheckSize("scores", vocabulary_.scores.size()));
+    ScoredBpeSpec spec;
+    NG_RETURN_IF_ERROR(SetEdges(true, &spec));
+    for (size_t id = 0; id < vocabulary_.tokens.size(); ++id) spec.types.push_back(TypeOf(id));
+    spec.add_space_prefix = vocabulary_.add_space_prefix.value_or(true);
+    spec.scores = std::move(vocabulary_.scores);
+    spec.tokens = std::move(vocabulary_.tokens);
+    return ScoredBpeTokenizer::Create(std::move(spec), path_);
+  }
+
+  absl::StatusOr<std::unique_ptr<Tokenizer>> MakeByteLevel() {
+    const std::string pre = vocabulary_.pre.empty() ? "default" : vocabulary_.pre;
+    const auto known = std::ranges::find(PreTokenizers(), pre, &PreTokenizer::name);
+    if (known == PreTokenizers().end()) {
+      return Wrong("pre", pre, "one of " + PreTokenizerNames());
+    }
+    ByteBpeSpec spec;
+    spec.split = known->split;
+    spec.ignore_merges = known->ignore_merges;
+    NG_RETURN_IF_ERROR(SetEdges(known->add_bos, &spec));
+    for (size_t id = 0; id < vocabulary_.tokens.size(); ++id) {
+      const PieceType type = TypeOf(id);
+      const bool special = type == PieceType::kControl || type == PieceType::kUnknown;
+      if (!special && type != PieceType::kUserDefined) continue;
+      const std::string& text = vocabulary_.tokens[id];
+      if (text.empty()) return Wrong(absl::StrCat("tokens[", id, "]"), text, "not empty");
+      spec.added_tokens.push_back(
+          {.id = static_cast<int32_t>(id), .text = text, .special = special});
+    }
+    for (size_t i = 0; i < vocabulary_.merges.size(); ++i) {
+      auto merge = ParseMerge(vocabulary_.merges[i]);
+      if (!merge) {
+        return Wrong(absl::StrCat("merges[", i, "]"), vocabulary_.merges[i], "two tokens");
+      }
+      spec.merges.push_back(*std::move(merge));
+    }
+    spec.tokens = std::move(vocabulary_.tokens);
+    return ByteBpeTokenizer::Create(std::move(spec), path_);
+  }
+
+  GgufVocabulary vocabulary_;
+  std::string path_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(GgufVocabulary vocabulary,
+                                                         const std::string& path) {
+  return Maker(std::move(vocabulary), path).Make();
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> ReadGgufTokenizer(const GgufMetadata& metadata) {
+  NG_ASSIGN_OR_RETURN(GgufVocabulary vocabulary, ReadGgufVocabulary(metadata));
+  return MakeTokenizer(std::move(vocabulary), metadata.path());
+}
+
+}  // namespace ng

@@ -252,13 +252,13 @@ PluginContext Assembly::Context(const std::vector<OptionValue>& values) const {
 
 bool Assembly::Recomputes() const { return config().Text("run.on_full") == "recompute"; }
 
-int64_t Assembly::Window() const {
-  int64_t window = std::numeric_limits<int64_t>::max();
-  if (!Recomputes()) return window;
+int64_t Assembly::ContextTokens() const {
+  int64_t context = std::numeric_limits<int64_t>::max();
+  if (!Recomputes()) return context;
   for (const int64_t limit : {model.spec.shape.max_positions, config().Int("cache.max_tokens")}) {
-    if (limit > 0) window = std::min(window, limit);
+    if (limit > 0) context = std::min(context, limit);
   }
-  return window;
+  return context;
 }
 
 absl::Status Assembly::CheckFeatures(const CacheFormat& format) const {
@@ -302,7 +302,7 @@ CacheSpec Assembly::CacheSpecFor(const RunNeeds& needs) const {
   spec.n_kv_heads = model.spec.shape.n_kv_heads;
   spec.head_dim = model.spec.shape.head_dim;
   spec.max_tokens = config().Int("cache.max_tokens");
-  if (spec.max_tokens == 0) spec.max_tokens = std::min(needs.max_tokens, Window());
+  if (spec.max_tokens == 0) spec.max_tokens = std::min(needs.max_tokens, ContextTokens());
   spec.max_sequences = static_cast<int>(config().Int("cache.max_sequences"));
   if (spec.max_sequences == 0) spec.max_sequences = needs.max_sequences;
   spec.layouts = attention->layouts();

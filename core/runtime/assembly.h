@@ -82,7 +82,7 @@ struct Assembly {
   // Whether a text may grow beyond what fits (run.on_full), and how many tokens the model is shown
   // at a time then; else the largest number there is.
   bool Recomputes() const;
-  int64_t Window() const;
+  int64_t ContextTokens() const;
   // The model's sliding window where the backend does not implement it: a run must end within it.
   // 0: no such bound.
   int64_t bounding_window() const;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
-#include <new>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -16,6 +14,7 @@
 #include "core/plugin/guarded_cache.h"
 #include "core/runtime/assembly.h"
 #include "core/runtime/cache_identity.h"
+#include "core/runtime/caught.h"
 #include "core/runtime/describe.h"
 #include "core/runtime/generate.h"
 #include "core/runtime/request_checks.h"
@@ -34,21 +33,12 @@ double SecondsSince(Clock::time_point start) {
 // Above what the destructor of the largest vocabulary's JSON takes.
 constexpr size_t kReservedBytes = size_t{8} << 20;
 
-// Around every call from outside: the engine's one safety catch (of ours only a plugin's guard
-// throws, but an allocation can fail anywhere), and the floating point environment of the bit
-// contract.
+// Around every call from outside: the engine's one safety catch, and the floating point environment
+// of the bit contract.
 template <typename Call>
 auto Guarded(Call&& call) -> decltype(call()) {
   const DefaultFloatEnvironment environment;
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return LimitError("out of memory");
-  } catch (const PluginFault& fault) {
-    return fault.status();
-  } catch (const std::exception& error) {
-    return RuntimeError(absl::StrCat("unexpected exception: ", error.what()));
-  }
+  return Caught(call);
 }
 
 // The same around calls that read files: what they parse is let go with memory kept back for it.
@@ -213,31 +203,31 @@ absl::Status Engine::Impl::CheckLoaded() const {
 absl::StatusOr<std::vector<Completion>> Engine::Impl::Generate(
     std::span<const GenerateRequest> requests, const GenerateOptions& options) {
   NG_RETURN_IF_ERROR(CheckLoaded());
-  GenerateSettings settings;
+  GenerateParts parts{*decoder_, *assembly_->chain};
   for (const GenerateRequest& request : requests) {
     NG_RETURN_IF_ERROR(ng::CheckRequest(*assembly_, request));
     NG_RETURN_IF_ERROR(CheckKept(*assembly_, request, options));
     NG_RETURN_IF_ERROR(CheckSequence(*decoder_, request));
     if (request.load_cache.empty() && request.save_cache.empty()) continue;
-    NG_ASSIGN_OR_RETURN(settings.snapshots, snapshots());
+    NG_ASSIGN_OR_RETURN(parts.snapshots, snapshots());
     if (request.load_cache.empty()) continue;
-    NG_RETURN_IF_ERROR(settings.snapshots->Open(request.load_cache).status());
+    NG_RETURN_IF_ERROR(parts.snapshots->Open(request.load_cache).status());
   }
   NG_RETURN_IF_ERROR(CheckTraced(shape(), options));
   const Config& config = assembly_->config();
+  GenerateSettings settings;
   settings.stop_ids = assembly_->stop_ids;
   settings.seed = config.Int("sampler.seed");
   settings.use_cache = config.Bool("run.use_cache");
   settings.prefill_chunk = config.Int("run.prefill_chunk");
-  settings.context = assembly_->Window();
+  settings.context = assembly_->ContextTokens();
   settings.max_sequences = max_sequences_;
   settings.load_s = load_s_;
   settings.stop = options_.stop;
   settings.progress = options_.progress;
   settings.cache_and_attention = absl::StrCat(assembly_->selection.cache.Describe(), " with ",
                                               assembly_->selection.attention.Describe());
-  absl::StatusOr<std::vector<Completion>> done =
-      GenerateLoop(*decoder_, *assembly_->chain, settings).Run(requests, options);
+  absl::StatusOr<std::vector<Completion>> done = ng::Generate(parts, settings, requests, options);
   if (done.ok() && !cache_->fault().ok()) return cache_->fault();
   return done;
 }

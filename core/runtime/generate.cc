@@ -1,12 +1,15 @@
 #include "core/runtime/generate.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <utility>
 
-#include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
+#include "core/runtime/caught.h"
+#include "core/runtime/recorder.h"
 #include "core/runtime/step_observers.h"
 
 namespace ng {
@@ -38,45 +41,25 @@ StopReason ReasonToStop(std::span<const int32_t> stop_ids, int32_t token, Sequen
   return StopReason::kMaxNewTokens;
 }
 
-}  // namespace
-
-absl::Status CheckCap(int64_t prompt_len, int64_t max_new_tokens, int64_t limit,
-                      std::string_view limit_name) {
-  const absl::string_view name(limit_name.data(), limit_name.size());
-  const int64_t max_new = std::max<int64_t>(0, max_new_tokens);
-  if (prompt_len > limit) {
-    return LimitError(absl::StrCat("prompt length exceeds ", name, ": prompt ", prompt_len, " > ",
-                                   limit, " ", name));
-  }
-  // Compared by difference: the sum may not fit an int64.
-  if (max_new <= limit - prompt_len) return absl::OkStatus();
-  const absl::uint128 sum = absl::uint128(prompt_len) + absl::uint128(max_new);
-  return LimitError(absl::StrCat("prompt ", prompt_len, " + max_new_tokens ", max_new, " = ",
-                                 static_cast<uint64_t>(sum), " > ", limit, " ", name,
-                                 "; lower run.max_new_tokens to ", limit - prompt_len));
-}
-
 // A request between admission and retirement.
-struct GenerateLoop::Active {
+struct Active {
   int index = 0;  // of its request
   int slot = 0;   // in the sampler chain
   SequenceId sequence = 0;
   bool owns_sequence = true;
   Completion* completion = nullptr;
   int64_t max_new_tokens = 0;
-  int64_t window = 0;          // the most ids that the sequence can hold
+  int64_t room = 0;            // the most ids that the sequence can hold
   int64_t first = 0;           // the index of the id at its position 0
   int64_t n_shared = 0;        // ids that its sequence began with
   int64_t n_loaded = 0;        // ids behind them that a snapshot had
-  int64_t n_logits_kept = 0;   // prompt rows already in captured.logits
-  int64_t n_rows_kept = 0;     // queries already in captured.attn_full
   bool last_row_pass = false;  // generation is over, the last id's rows are still wanted
   StopReason stop_reason = StopReason::kMaxNewTokens;
   Clock::time_point admitted;
   Clock::time_point prefilled;
   bool prefill_done = false;
-  double* share_s = nullptr;            // of its timings, what the step counts for; null: nothing
-  std::vector<AttentionRow> attn_rows;  // of the query that was fed last
+  Kept kept;
+  double* share_s = nullptr;  // of its timings, what the step counts for; null: nothing
 
   std::vector<int32_t>& ids() const { return completion->ids; }
   int64_t n_ids() const { return static_cast<int64_t>(completion->ids.size()); }
@@ -84,39 +67,111 @@ struct GenerateLoop::Active {
   int64_t n_generated() const { return n_ids() - completion->prompt_len; }
 };
 
-GenerateLoop::GenerateLoop(LanguageModel& model, SamplerChain& chain,
-                           const GenerateSettings& settings)
-    : model_(model), chain_(chain), settings_(settings) {}
+class Loop {
+ public:
+  Loop(const GenerateParts& parts, const GenerateSettings& settings,
+       std::span<const GenerateRequest> requests, const GenerateOptions& options);
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  absl::StatusOr<std::vector<Completion>> Run();
+
+ private:
+  void AttachObservers();
+  // Begins the requests that come next, as far as there is room for them.
+  absl::Status Admit();
+  // The request's completion with its prompt.
+  Completion& Begin(size_t index);
+  // The next request, its sequence open, is fed from now on.
+  absl::Status Activate(std::unique_ptr<Active> active);
+  // Opens the request's sequence, or takes the one that it brings.
+  absl::Status OpenSequence(const GenerateRequest& request, Active& active);
+  // Whether the request's keys and values may come from others, and others have its.
+  bool Shares(const GenerateRequest& request) const;
+  // An active request is about to compute what the request would have for nothing afterwards.
+  bool WillBeShared(const GenerateRequest& request) const;
+  // Fills the sequence of a request that has just begun from its snapshot.
+  absl::Status LoadSnapshot(Active& active);
+  // All of the request's prompt has been fed.
+  absl::Status EndPrefill(Active& active);
+  // Admits, then feeds every active request one step's tokens.
+  absl::Status Turn();
+  absl::Status Step();
+  // What the step feeds of a request, its place in the step being `entry`.
+  Fed WhatToFeed(const Active& active, int entry) const;
+  // Keeps, chooses and retires by what the step has computed.
+  absl::Status ReadStep();
+  // Adds the step's time to the timings of those that it fed.
+  void ShareTime();
+  // logits: [vocab_size]
+  absl::Status Choose(Active& active, std::span<const float> logits);
+  absl::Status Retire(size_t active_index, StopReason reason);
+  // Ends what is active and what has not begun.
+  absl::Status End(StopReason reason);
+  absl::Status Report(size_t index);
+  bool Finished(const Active& active) const;
+  bool StopRequested() const;
+  // Traces non-finite logits back to the first layer that made them.
+  absl::Status NotFinite(Active& active);
+
+  LanguageModel& model_;
+  SamplerChain& chain_;
+  const CacheSnapshots* snapshots_;
+  const GenerateSettings& settings_;
+  const std::span<const GenerateRequest> requests_;
+  const GenerateOptions& options_;
+  Recorder recorder_;
+  std::vector<Completion> completions_;
+  std::vector<std::unique_ptr<Active>> active_;
+  std::vector<int> free_slots_;
+  size_t next_request_ = 0;
+  bool cache_full_ = false;  // for the next request, until one of the active ones ends
+  // Reused by every step.
+  std::vector<Fed> fed_;  // of active_, in its order
+  std::vector<StepSequence> step_sequences_;
+  std::vector<size_t> done_;
+  std::chrono::steady_clock::time_point step_begin_;
+  ObserverList observers_;
+  std::unique_ptr<StepObserver> cache_debug_;
+  std::unique_ptr<StepObserver> progress_;
+};
+
+Loop::Loop(const GenerateParts& parts, const GenerateSettings& settings,
+           std::span<const GenerateRequest> requests, const GenerateOptions& options)
+    : model_(parts.model),
+      chain_(parts.chain),
+      snapshots_(parts.snapshots),
+      settings_(settings),
+      requests_(requests),
+      options_(options),
+      recorder_(model_.shape(), options),
+      completions_(requests.size()) {
+  for (int slot = settings_.max_sequences; slot-- > 0;) free_slots_.push_back(slot);
+  AttachObservers();
+}
 
 // What an exception has left open.
-GenerateLoop::~GenerateLoop() {
+Loop::~Loop() {
   for (const std::unique_ptr<Active>& active : active_) {
     if (active->owns_sequence) model_.CloseSequence(active->sequence);
   }
 }
 
-bool GenerateLoop::StopRequested() const {
+bool Loop::StopRequested() const {
   return settings_.stop != nullptr && settings_.stop->load(std::memory_order_relaxed);
 }
 
-absl::StatusOr<std::vector<Completion>> GenerateLoop::Run(std::span<const GenerateRequest> requests,
-                                                          const GenerateOptions& options) {
-  requests_ = requests;
-  options_ = &options;
-  completions_.assign(requests.size(), {});
-  active_.clear();
-  next_request_ = 0;
-  cache_full_ = false;
-  free_slots_.clear();
-  for (int slot = settings_.max_sequences; slot-- > 0;) free_slots_.push_back(slot);
-  recorder_ = std::make_unique<Recorder>(model_.shape(), options.trace_layers, options.trace_heads);
-  AttachObservers();
+absl::Status Loop::Turn() {
+  NG_RETURN_IF_ERROR(Admit());
+  return active_.empty() ? absl::OkStatus() : Step();
+}
 
+absl::StatusOr<std::vector<Completion>> Loop::Run() {
   absl::Status status;
   while (status.ok() && !StopRequested() &&
          (next_request_ < requests_.size() || !active_.empty())) {
-    status = Admit();
-    if (status.ok() && !active_.empty()) status = Step();
+    status = Caught([&] { return Turn(); });
   }
   // An error that comes together with a signal is an error.
   const bool interrupted = absl::IsCancelled(status) || (status.ok() && StopRequested());
@@ -126,12 +181,13 @@ absl::StatusOr<std::vector<Completion>> GenerateLoop::Run(std::span<const Genera
   return std::move(completions_);
 }
 
-absl::Status GenerateLoop::End(StopReason reason) {
+absl::Status Loop::End(StopReason reason) {
   absl::Status status;
   while (!active_.empty()) {
     // A request that only waits for its last row has ended as it did.
     const Active& first = *active_.front();
-    status.Update(Retire(0, first.last_row_pass ? first.stop_reason : reason));
+    const StopReason ended = first.last_row_pass ? first.stop_reason : reason;
+    status.Update(Caught([&] { return Retire(0, ended); }));
   }
   while (next_request_ < requests_.size()) {
     const size_t index = next_request_++;
@@ -141,7 +197,7 @@ absl::Status GenerateLoop::End(StopReason reason) {
   return status;
 }
 
-Completion& GenerateLoop::Begin(size_t index) {
+Completion& Loop::Begin(size_t index) {
   Completion& completion = completions_[index];
   completion.ids = requests_[index].prompt_ids;
   completion.prompt_len = static_cast<int64_t>(completion.ids.size());
@@ -149,16 +205,16 @@ Completion& GenerateLoop::Begin(size_t index) {
   return completion;
 }
 
-absl::Status GenerateLoop::Report(size_t index) {
-  if (!options_->on_done) return absl::OkStatus();
-  return options_->on_done(static_cast<int>(index), completions_[index]);
+absl::Status Loop::Report(size_t index) {
+  if (!options_.on_done) return absl::OkStatus();
+  return options_.on_done(static_cast<int>(index), completions_[index]);
 }
 
-void GenerateLoop::AttachObservers() {
+void Loop::AttachObservers() {
   observers_ = {};
-  if (options_->on_cache_debug) {
-    cache_debug_ = std::make_unique<CacheDebugObserver>(model_.shape(), options_->cache_debug_layer,
-                                                        options_->on_cache_debug);
+  if (options_.on_cache_debug) {
+    cache_debug_ = std::make_unique<CacheDebugObserver>(model_.shape(), options_.cache_debug_layer,
+                                                        options_.on_cache_debug);
     observers_.Add(cache_debug_.get());
   }
   if (settings_.progress) {
@@ -167,20 +223,16 @@ void GenerateLoop::AttachObservers() {
   }
 }
 
-bool GenerateLoop::LooksAtPrompt() const {
-  return options_->capture_logits || options_->capture_attn_full;
-}
-
-bool GenerateLoop::Shares(const GenerateRequest& request) const {
+bool Loop::Shares(const GenerateRequest& request) const {
   // Rows that are looked at must be computed.
-  if (!settings_.use_cache || LooksAtPrompt()) return false;
+  if (!settings_.use_cache || recorder_.keeps_prompt()) return false;
   // Beyond the context every id gets another position.
   const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
   return !request.sequence.has_value() && prompt_len <= settings_.context &&
          request.max_new_tokens <= settings_.context - prompt_len;
 }
 
-bool GenerateLoop::WillBeShared(const GenerateRequest& request) const {
+bool Loop::WillBeShared(const GenerateRequest& request) const {
   const int64_t piece = model_.share_tokens();
   if (piece == 0 || !Shares(request)) return false;
   const std::vector<int32_t>& prompt = request.prompt_ids;
@@ -195,7 +247,7 @@ bool GenerateLoop::WillBeShared(const GenerateRequest& request) const {
   });
 }
 
-absl::Status GenerateLoop::OpenSequence(const GenerateRequest& request, Active& active) {
+absl::Status Loop::OpenSequence(const GenerateRequest& request, Active& active) {
   if (request.sequence.has_value()) {
     active.sequence = *request.sequence;
     active.owns_sequence = false;
@@ -210,10 +262,10 @@ absl::Status GenerateLoop::OpenSequence(const GenerateRequest& request, Active& 
   return absl::OkStatus();
 }
 
-absl::Status GenerateLoop::Admit() {
+absl::Status Loop::Admit() {
   while (next_request_ < requests_.size() && !free_slots_.empty() && !cache_full_) {
     const GenerateRequest& request = requests_[next_request_];
-    if (request.max_new_tokens <= 0 && !LooksAtPrompt() && !HasSnapshot(request)) {
+    if (request.max_new_tokens <= 0 && !recorder_.keeps_prompt() && !HasSnapshot(request)) {
       Begin(next_request_);
       NG_RETURN_IF_ERROR(Report(next_request_++));  // the prompt comes back as it is
       continue;
@@ -234,12 +286,12 @@ absl::Status GenerateLoop::Admit() {
   return absl::OkStatus();
 }
 
-absl::Status GenerateLoop::Activate(std::unique_ptr<Active> active) {
+absl::Status Loop::Activate(std::unique_ptr<Active> active) {
   active->completion = &Begin(next_request_++);
   const int64_t prompt_len = active->completion->prompt_len;
   active->ids().reserve(static_cast<size_t>(prompt_len + active->max_new_tokens));
-  active->window = std::min(model_.Capacity(active->sequence), settings_.context);
-  active->first = std::max<int64_t>(0, prompt_len - active->window);
+  active->room = std::min(model_.Capacity(active->sequence), settings_.context);
+  active->first = std::max<int64_t>(0, prompt_len - active->room);
   active->slot = free_slots_.back();
   absl::Status opened = chain_.Open(active->slot, active->ids());
   if (!opened.ok()) {
@@ -251,104 +303,104 @@ absl::Status GenerateLoop::Activate(std::unique_ptr<Active> active) {
   return absl::OkStatus();
 }
 
-absl::Status GenerateLoop::LoadSnapshot(Active& active) {
+absl::Status Loop::LoadSnapshot(Active& active) {
   const GenerateRequest& request = requests_[static_cast<size_t>(active.index)];
-  NG_ASSIGN_OR_RETURN(const CacheFile file, settings_.snapshots->Open(request.load_cache));
+  NG_ASSIGN_OR_RETURN(const CacheFile file, snapshots_->Open(request.load_cache));
   NG_RETURN_IF_ERROR(CheckBegins(file, request.prompt_ids));
   const int64_t end = std::min(std::ssize(file.header().ids), std::ssize(request.prompt_ids) - 1);
-  NG_RETURN_IF_ERROR(settings_.snapshots->Load(file, end, active.sequence));
+  NG_RETURN_IF_ERROR(snapshots_->Load(file, end, active.sequence));
   active.n_loaded = model_.Length(active.sequence) - active.n_shared;
   return absl::OkStatus();
 }
 
-absl::Status GenerateLoop::EndPrefill(Active& active) {
+absl::Status Loop::EndPrefill(Active& active) {
   active.prefill_done = true;
   Timings& timings = active.completion->timings;
   timings.prefill_s = Seconds(active.admitted, Clock::now());
   timings.shared_tokens = active.n_shared;
   timings.loaded_tokens = active.n_loaded;
   timings.prefill_tokens =
-      std::min(active.completion->prompt_len, active.window) - active.n_shared - active.n_loaded;
+      std::min(active.completion->prompt_len, active.room) - active.n_shared - active.n_loaded;
   const std::string& path = requests_[static_cast<size_t>(active.index)].save_cache;
   const Clock::time_point end = Clock::now();
   if (!path.empty()) {
-    NG_RETURN_IF_ERROR(settings_.snapshots->Save(active.sequence, active.held_ids(), path));
+    NG_RETURN_IF_ERROR(snapshots_->Save(active.sequence, active.held_ids(), path));
   }
   active.prefilled = Clock::now();
   step_begin_ += active.prefilled - end;
   return absl::OkStatus();
 }
 
-bool GenerateLoop::WantsLastRow(const Active& active) const {
-  const int64_t max_positions = model_.shape().max_positions;
-  return options_->capture_attn_full && recorder_->on() && active.n_rows_kept < active.n_ids() &&
-         active.n_ids() <= model_.Capacity(active.sequence) &&
-         (max_positions == 0 || active.n_ids() <= max_positions);
+Fed Loop::WhatToFeed(const Active& active, int entry) const {
+  const int64_t begin = model_.Length(active.sequence);
+  const int64_t n_held = std::ssize(active.held_ids());
+  int64_t n_tokens = n_held - begin;
+  if (settings_.prefill_chunk > 0) n_tokens = std::min(n_tokens, settings_.prefill_chunk);
+  const int64_t end = begin + n_tokens;
+  return {.entry = entry,
+          .begin = begin,
+          .end = end,
+          .newest = end == n_held,
+          .again = active.last_row_pass};
 }
 
-absl::Status GenerateLoop::Step() {
+absl::Status Loop::Step() {
   step_begin_ = Clock::now();
+  fed_.clear();
   step_sequences_.clear();
-  recorder_->BeginStep();
+  recorder_.BeginStep();
   for (size_t i = 0; i < active_.size(); ++i) {
     Active& active = *active_[i];
     Timings& timings = active.completion->timings;
     active.share_s = active.last_row_pass  ? nullptr
                      : active.prefill_done ? &timings.decode_share_s
                                            : &timings.prefill_share_s;
-    const int64_t fed = model_.Length(active.sequence);
-    const std::span<const int32_t> ids = active.held_ids();
-    const auto n_ids = static_cast<int64_t>(ids.size());
-    int64_t n_tokens = n_ids - fed;
-    if (settings_.prefill_chunk > 0) n_tokens = std::min(n_tokens, settings_.prefill_chunk);
-    const int64_t end = fed + n_tokens;
-    const bool last = end == n_ids;
+    const Fed fed = WhatToFeed(active, static_cast<int>(i));
+    const auto n_tokens = static_cast<size_t>(fed.end - fed.begin);
     StepSequence sequence;
     sequence.sequence = active.sequence;
-    sequence.start_pos = fed;
-    sequence.tokens = ids.subspan(static_cast<size_t>(fed), static_cast<size_t>(n_tokens));
-    const bool keeps_logits =
-        options_->capture_logits && active.n_logits_kept < active.completion->prompt_len;
-    sequence.n_logit_rows = keeps_logits ? n_tokens : last && !active.last_row_pass ? 1 : 0;
+    sequence.start_pos = fed.begin;
+    sequence.tokens = active.held_ids().subspan(static_cast<size_t>(fed.begin), n_tokens);
+    sequence.n_logit_rows = recorder_.Want(fed, *active.completion, active.kept);
     step_sequences_.push_back(sequence);
-
-    int64_t first_wanted = last ? end - 1 : end;
-    if (options_->capture_attn_full) first_wanted = std::max(fed, active.n_rows_kept);
-    recorder_->Want(static_cast<int>(i), first_wanted, end);
+    fed_.push_back(fed);
   }
 
   StepBatch batch;
   batch.sequences = step_sequences_;
-  batch.captures = recorder_->captures();
+  batch.captures = recorder_.captures();
   batch.stop = settings_.stop;
   if (!observers_.empty()) batch.observer = &observers_;
   NG_RETURN_IF_ERROR(model_.Forward(batch));
   return ReadStep();
 }
 
-absl::Status GenerateLoop::ReadStep() {
-  int64_t logit_row = 0;
+absl::Status Loop::ReadStep() {
+  const TensorView<const float, 2> logits = model_.logits();
+  const int64_t vocab_size = logits.extent[1];
+  const float* rows = logits.data;
   done_.clear();
   for (size_t i = 0; i < active_.size(); ++i) {
     Active& active = *active_[i];
-    const StepSequence& fed = step_sequences_[i];
-    const int64_t end = fed.start_pos + static_cast<int64_t>(fed.tokens.size());
-    KeepTensors(active, i, logit_row);
-    logit_row += fed.n_logit_rows;
-    if (active.first + end < active.n_ids()) continue;  // more of the prompt to come
+    const int64_t n_rows = step_sequences_[i].n_logit_rows;
+    recorder_.Keep(fed_[i], {rows, {n_rows, vocab_size}}, active.completion, &active.kept);
+    rows += n_rows * vocab_size;
+    if (!fed_[i].newest) continue;  // more of the prompt to come
     if (!active.prefill_done) NG_RETURN_IF_ERROR(EndPrefill(active));
     if (!active.last_row_pass && active.n_generated() < active.max_new_tokens) {
-      NG_RETURN_IF_ERROR(Choose(active, logit_row - 1));
+      NG_RETURN_IF_ERROR(Choose(active, {rows - vocab_size, static_cast<size_t>(vocab_size)}));
     }
-    if (Finished(active) && (active.last_row_pass || !WantsLastRow(active))) {
+    const int64_t capacity = model_.Capacity(active.sequence);
+    const bool wants_newest = recorder_.WantsNewest(*active.completion, active.kept, capacity);
+    if (Finished(active) && (active.last_row_pass || !wants_newest)) {
       done_.push_back(i);
       continue;
     }
     active.last_row_pass = Finished(active);
     // Uncached, or with every position changed by a first id that has to go: nothing is kept, and
     // all ids are fed again. (The pass for the last id's rows reads what is already there.)
-    const bool full = active.n_ids() - active.first > active.window;
-    if (full) active.first = active.n_ids() - active.window;
+    const bool full = active.n_ids() - active.first > active.room;
+    if (full) active.first = active.n_ids() - active.room;
     if (full || !settings_.use_cache) NG_RETURN_IF_ERROR(model_.Truncate(active.sequence, 0));
   }
   ShareTime();
@@ -358,7 +410,7 @@ absl::Status GenerateLoop::ReadStep() {
   return absl::OkStatus();
 }
 
-void GenerateLoop::ShareTime() {
+void Loop::ShareTime() {
   size_t n_fed = 0;
   for (const StepSequence& fed : step_sequences_) n_fed += fed.tokens.size();
   const double per_token = Seconds(step_begin_, Clock::now()) / static_cast<double>(n_fed);
@@ -369,70 +421,41 @@ void GenerateLoop::ShareTime() {
   }
 }
 
-void GenerateLoop::KeepTensors(Active& active, size_t batch_index, int64_t logit_row) {
-  const StepSequence& fed = step_sequences_[batch_index];
-  const auto n_tokens = static_cast<int64_t>(fed.tokens.size());
-  const int64_t end = fed.start_pos + n_tokens;
-  CapturedTensors& captured = active.completion->captured;
-  if (options_->capture_logits && active.n_logits_kept < active.completion->prompt_len) {
-    const TensorView<const float, 2> logits = model_.logits();
-    const float* rows = logits.Row(logit_row);
-    captured.logits.insert(captured.logits.end(), rows, rows + n_tokens * logits.extent[1]);
-    active.n_logits_kept = end;
-  }
-  if (!recorder_->on()) return;
-  const bool last = active.first + end == active.n_ids();
-  int64_t pos = options_->capture_attn_full ? std::max(fed.start_pos, active.n_rows_kept)
-                                            : end - (last ? 1 : 0);
-  for (; pos < end; ++pos) {
-    std::vector<AttentionRow> rows = recorder_->Take(static_cast<int>(batch_index), pos);
-    if (last && pos == end - 1) active.attn_rows = rows;
-    if (!options_->capture_attn_full) continue;
-    active.n_rows_kept = pos + 1;
-    std::move(rows.begin(), rows.end(), std::back_inserter(captured.attn_full));
-  }
-}
-
-absl::Status GenerateLoop::Choose(Active& active, int64_t logit_row) {
-  const TensorView<const float, 2> all = model_.logits();
-  const std::span<const float> logits(all.Row(logit_row), static_cast<size_t>(all.extent[1]));
+absl::Status Loop::Choose(Active& active, std::span<const float> logits) {
   if (!AllFinite(logits)) return NotFinite(active);
   const int64_t step = active.n_generated();
   NG_ASSIGN_OR_RETURN(
       const int32_t token,
       chain_.Choose(active.slot, logits,
                     {.seed = settings_.seed, .request = active.index, .step = step}));
-  if (options_->capture_decode_logits) {
-    std::vector<float>& kept = active.completion->captured.decode_logits;
-    kept.insert(kept.end(), logits.begin(), logits.end());
-  }
+  recorder_.KeepChoice(logits, active.completion);
   active.ids().push_back(token);
   Timings& timings = active.completion->timings;
   timings.decode_s = Seconds(active.prefilled, Clock::now());
   timings.decode_tokens = active.n_generated() - 1;
   NG_ASSIGN_OR_RETURN(const SequenceEnd end, chain_.Accept(active.slot, token));
   active.stop_reason = ReasonToStop(settings_.stop_ids, token, end);
-  if (!options_->on_step) return absl::OkStatus();
+  if (!options_.on_step) return absl::OkStatus();
 
   StepRecord record;
   record.step = step;
   record.token_id = token;
-  if (options_->steps) {
+  if (options_.steps) {
     StepStats stats = ComputeStepStats(logits, token, kRecordedTopK);
     record.logprob = stats.logprob;
     record.entropy = stats.entropy;
     record.top_k = std::move(stats.top);
   }
-  record.attn_rows = std::move(active.attn_rows);
-  return options_->on_step(active.index, record);
+  record.attn_rows = std::move(active.kept.last_rows);
+  return options_.on_step(active.index, record);
 }
 
-bool GenerateLoop::Finished(const Active& active) const {
+bool Loop::Finished(const Active& active) const {
   return active.stop_reason != StopReason::kMaxNewTokens ||
          active.n_generated() >= active.max_new_tokens;
 }
 
-absl::Status GenerateLoop::Retire(size_t active_index, StopReason reason) {
+absl::Status Loop::Retire(size_t active_index, StopReason reason) {
   const std::unique_ptr<Active> active = std::move(active_[active_index]);
   active_.erase(active_.begin() + static_cast<int64_t>(active_index));
   cache_full_ = false;
@@ -444,7 +467,7 @@ absl::Status GenerateLoop::Retire(size_t active_index, StopReason reason) {
   return closed.ok() ? reported : closed;
 }
 
-absl::Status GenerateLoop::NotFinite(Active& active) {
+absl::Status Loop::NotFinite(Active& active) {
   const std::string message = absl::StrCat("request ", active.index, ", step ",
                                            active.n_generated(), ": the logits are not finite");
   // The same ids once more, in one piece and with a look at every layer.
@@ -467,6 +490,15 @@ absl::Status GenerateLoop::NotFinite(Active& active) {
                                    "; computed once more in one piece they are finite, so ",
                                    settings_.cache_and_attention,
                                    " gives bits that depend on how the ids are split into steps"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Completion>> Generate(const GenerateParts& parts,
+                                                 const GenerateSettings& settings,
+                                                 std::span<const GenerateRequest> requests,
+                                                 const GenerateOptions& options) {
+  return Loop(parts, settings, requests, options).Run();
 }
 
 }  // namespace ng

@@ -1,5 +1,6 @@
-// Recorder: asks the attention backend for the probability rows that a run wants to keep, and hands
-// them out once a step has filled them. Off, it costs one test per step.
+// Recorder: what a run wants to keep of its steps beside the tokens: logits, attention rows. It
+// asks for them before a step, and copies them afterwards. Off, it costs a test per sequence and
+// step.
 #ifndef NG_CORE_RUNTIME_RECORDER_H_
 #define NG_CORE_RUNTIME_RECORDER_H_
 
@@ -9,36 +10,69 @@
 
 #include "ng/attention_backend.h"
 #include "ng/engine.h"
+#include "ng/tensor_view.h"
 
 namespace ng {
 
+// What a step feeds of one request: its ids at [begin, end) of the sequence.
+struct Fed {
+  int entry = 0;  // its place in the step
+  int64_t begin = 0;
+  int64_t end = 0;
+  bool newest = false;  // the request's newest id is among them
+  bool again = false;   // only for the rows of the newest id: its token has been chosen already
+};
+
+// How far a request's tensors have been kept.
+struct Kept {
+  int64_t n_logits = 0;                 // prompt rows in captured.logits
+  int64_t n_queries = 0;                // queries in captured.attn_full
+  std::vector<AttentionRow> last_rows;  // of the newest id, as far as the run traces them
+};
+
 class Recorder {
  public:
-  // `layers` (rising) and `heads` (rising; empty: all) say which rows of a query are kept.
-  Recorder(const ModelShape& shape, std::span<const int> layers, std::span<const int> heads);
+  // The options are borrowed.
+  Recorder(const ModelShape& shape, const GenerateOptions& options);
 
-  bool on() const { return !layers_.empty(); }
+  // Every row of the prompt is kept, not only what chooses a token.
+  bool keeps_prompt() const { return options_.capture_logits || options_.capture_attn_full; }
+  // Whether the newest id is to be fed although generating does not need it, for its rows.
+  bool WantsNewest(const Completion& completion, const Kept& kept, int64_t capacity) const;
 
   // Forgets the last step.
   void BeginStep();
-  // Asks for the rows of queries [first_pos, end_pos) of the step's `sequence`-th entry. Called
-  // with rising `sequence`.
-  void Want(int sequence, int64_t first_pos, int64_t end_pos);
-  // The requests of this step, per layer; empty when nothing is wanted.
+  // Asks for what the run keeps of these ids. Called with rising `entry`. Returns how many of the
+  // ids, the last ones, need logits.
+  int64_t Want(const Fed& fed, const Completion& completion, const Kept& kept);
+  // The rows to capture in this step, per layer; empty when none is wanted.
   std::span<const std::vector<ProbabilityRow>> captures() const;
-
-  // The rows of one query, ordered by (layer, head). REQUIRES: they were wanted and not taken yet.
-  std::vector<AttentionRow> Take(int sequence, int64_t pos);
+  // Copies what was wanted of these ids. logits: [n, vocab_size], row 0 is the first that Want
+  // said.
+  void Keep(const Fed& fed, const TensorView<const float, 2>& logits, Completion* completion,
+            Kept* kept);
+  // Copies the logits that chose a token. [vocab_size]
+  void KeepChoice(std::span<const float> logits, Completion* completion) const;
 
  private:
-  // A run of queries of one sequence; their rows lie in held_ ordered by (pos, layer, head).
+  // A run of queries of one entry; their rows lie in held_ ordered by (pos, layer, head).
   struct Run {
-    int sequence = 0;
+    int entry = 0;
     int64_t first_pos = 0;
     size_t held_begin = 0;
   };
 
-  std::vector<int> layers_;
+  bool rows_on() const { return !options_.trace_layers.empty(); }
+  bool KeepsLogits(const Completion& completion, const Kept& kept) const {
+    return options_.capture_logits && kept.n_logits < completion.prompt_len;
+  }
+  // The first query of these ids whose rows are wanted; fed.end: none of them.
+  int64_t FirstQuery(const Fed& fed, const Kept& kept) const;
+  // The rows of one query, ordered by (layer, head). REQUIRES: they were wanted, and not taken yet.
+  std::vector<AttentionRow> Take(int entry, int64_t pos);
+
+  const GenerateOptions& options_;
+  const int64_t max_positions_;
   std::vector<int> heads_;
   std::vector<Run> runs_;
   std::vector<AttentionRow> held_;

@@ -1,11 +1,12 @@
 #include "core/runtime/request_checks.h"
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 
+#include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "core/runtime/cache_identity.h"
-#include "core/runtime/generate.h"
 #include "core/snapshot/cache_snapshot.h"
 
 namespace ng {
@@ -20,7 +21,7 @@ absl::Status CheckCaps(const Assembly& assembly, const GenerateRequest& request)
   if (assembly.Recomputes()) {
     NG_RETURN_IF_ERROR(CheckCap(prompt_len, request.max_new_tokens, kMostTokens, "tokens"));
     // No query sees more keys than are fed at a time.
-    if (assembly.bounding_window() >= assembly.Window()) return absl::OkStatus();
+    if (assembly.bounding_window() >= assembly.ContextTokens()) return absl::OkStatus();
     return CheckWindow(assembly, prompt_len, request.max_new_tokens);
   }
   if (spec.context() > 0) {
@@ -48,7 +49,7 @@ absl::Status CheckSnapshots(const Assembly& assembly, const GenerateRequest& req
   }
   // Fed to its last token, at the positions that the snapshot has.
   const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
-  NG_RETURN_IF_ERROR(CheckCap(prompt_len, 0, assembly.Window(), "context tokens"));
+  NG_RETURN_IF_ERROR(CheckCap(prompt_len, 0, assembly.ContextTokens(), "context tokens"));
   if (max_positions > 0) NG_RETURN_IF_ERROR(CheckCap(prompt_len, 0, max_positions, "T_max"));
   if (!loads) return absl::OkStatus();
   NG_ASSIGN_OR_RETURN(const CacheFile file, CacheFile::Open(request.load_cache));
@@ -57,6 +58,22 @@ absl::Status CheckSnapshots(const Assembly& assembly, const GenerateRequest& req
 }
 
 }  // namespace
+
+absl::Status CheckCap(int64_t prompt_len, int64_t max_new_tokens, int64_t limit,
+                      std::string_view limit_name) {
+  const absl::string_view name(limit_name.data(), limit_name.size());
+  const int64_t max_new = std::max<int64_t>(0, max_new_tokens);
+  if (prompt_len > limit) {
+    return LimitError(absl::StrCat("prompt length exceeds ", name, ": prompt ", prompt_len, " > ",
+                                   limit, " ", name));
+  }
+  // Compared by difference: the sum may not fit an int64.
+  if (max_new <= limit - prompt_len) return absl::OkStatus();
+  const absl::uint128 sum = absl::uint128(prompt_len) + absl::uint128(max_new);
+  return LimitError(absl::StrCat("prompt ", prompt_len, " + max_new_tokens ", max_new, " = ",
+                                 static_cast<uint64_t>(sum), " > ", limit, " ", name,
+                                 "; lower run.max_new_tokens to ", limit - prompt_len));
+}
 
 PromptLimit LimitOfPrompts(const Assembly& assembly) {
   PromptLimit smallest = {kMostTokens, "tokens"};
@@ -119,10 +136,10 @@ absl::Status CheckKept(const Assembly& assembly, const GenerateRequest& request,
   }
   const int64_t max_new = options.capture_attn_full ? request.max_new_tokens : 0;
   const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
-  NG_RETURN_IF_ERROR(Annotate(CheckCap(prompt_len, max_new, assembly.Window(), "context tokens"),
-                              options.capture_attn_full
-                                  ? "attn_full is kept of what fits the context only: "
-                                  : "logits are kept of what fits the context only: "));
+  NG_RETURN_IF_ERROR(
+      Annotate(CheckCap(prompt_len, max_new, assembly.ContextTokens(), "context tokens"),
+               options.capture_attn_full ? "attn_full is kept of what fits the context only: "
+                                         : "logits are kept of what fits the context only: "));
   // Without a new token nothing is fed, but to look inside.
   const int64_t max_positions = assembly.model.spec.shape.max_positions;
   return max_positions == 0 ? absl::OkStatus() : CheckCap(prompt_len, 0, max_positions, "T_max");

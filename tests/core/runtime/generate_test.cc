@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/plugin/loader.h"
 #include "plugins/sampler/greedy/greedy.h"
 
 namespace ng {
@@ -147,7 +148,7 @@ class GenerateTest : public ::testing::Test {
     stages.push_back({"ender", std::move(ender)});
     SamplerChain chain(std::move(stages), kVocab);
     absl::StatusOr<std::vector<Completion>> done =
-        GenerateLoop(model, chain, settings_).Run(requests, options_);
+        Generate({model, chain}, settings_, requests, options_);
     keys_ = last.keys;
     return done;
   }
@@ -159,7 +160,7 @@ class GenerateTest : public ::testing::Test {
   GenerateOptions options_;
 };
 
-// Seed 000, acceptance test 3: the first decode logits peak at eot.
+// The first decode logits peak at eot.
 TEST_F(GenerateTest, StopOnEotEndsWithEotAndLengthPromptPlusOne) {
   for (const bool use_cache : {true, false}) {
     settings_.use_cache = use_cache;
@@ -461,29 +462,23 @@ TEST_F(GenerateTest, AGivenSequenceKeepsItsTokensAndStaysOpen) {
   EXPECT_EQ(model.n_open(), 1U);
 }
 
-TEST(CheckCap, NamesAllNumbersAndTheRemedy) {
-  EXPECT_TRUE(CheckCap(1900, 147, 2048, "cache tokens").ok());
-  EXPECT_TRUE(CheckCap(1900, 148, 2048, "cache tokens").ok());
-  const absl::Status over = CheckCap(1900, 200, 2048, "cache tokens");
-  EXPECT_EQ(ExitCode(over), 5);
-  EXPECT_EQ(over.message(),
-            "prompt 1900 + max_new_tokens 200 = 2100 > 2048 cache tokens; lower "
-            "run.max_new_tokens to 148");
-}
-
-TEST(CheckCap, SaysWhenThePromptAloneIsTooLong) {
-  const absl::Status over = CheckCap(49, 1, 48, "T_max");
-  EXPECT_EQ(ExitCode(over), 5);
-  EXPECT_THAT(std::string(over.message()), HasSubstr("prompt length exceeds T_max"));
-  EXPECT_THAT(std::string(over.message()), HasSubstr("49"));
-}
-
-TEST(CheckCap, DoesNotOverflow) {
-  const int64_t most = std::numeric_limits<int64_t>::max();
-  const absl::Status over = CheckCap(10, most, 48, "T_max");
-  EXPECT_EQ(ExitCode(over), 5);
-  EXPECT_THAT(std::string(over.message()), HasSubstr("9223372036854775817"));
-  EXPECT_EQ(ExitCode(CheckCap(10, int64_t{1} << 31, 48, "T_max")), 5);
+// A plugin's fault comes as an exception where its call has no status.
+TEST_F(GenerateTest, AnExceptionEndsTheRunAndEveryRequestIsReported) {
+  DummyModel model([](int64_t) { return 1; });
+  model.after_forward = [&] {
+    if (model.batch_sizes().size() == 3) throw PluginFault(PluginError("cache 'odd': View threw"));
+  };
+  std::vector<StopReason> reasons;
+  options_.on_done = [&](int, const Completion& completion) {
+    reasons.push_back(completion.stop_reason);
+    return absl::OkStatus();
+  };
+  settings_.max_sequences = 1;
+  const auto done = Run(model, {{{1, 2}, 2}, {{1, 2}, 5}, {{1}, 1}});
+  EXPECT_THAT(done.status().message(), HasSubstr("cache 'odd': View threw"));
+  EXPECT_THAT(reasons,
+              ElementsAre(StopReason::kMaxNewTokens, StopReason::kError, StopReason::kError));
+  EXPECT_EQ(model.n_open(), 0);
 }
 
 }  // namespace

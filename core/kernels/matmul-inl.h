@@ -12,7 +12,7 @@
 namespace ng {
 
 // One tile over one run of k.
-struct MatmulTileArgs {
+struct TileArgs {
   const std::byte* x = nullptr;        // [rows], at the run's first input
   int64_t x_stride = 0;                // bytes
   const std::byte* weights = nullptr;  // those of the first block, at the run's first input
@@ -30,7 +30,7 @@ struct MatmulTileArgs {
 };
 
 template <class V, int kRows, int kBlocks>
-NG_INLINE void LoadSums(const MatmulTileArgs& t, V (&acc)[kRows][kBlocks]) {
+NG_INLINE void LoadSums(const TileArgs& t, V (&acc)[kRows][kBlocks]) {
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
@@ -43,7 +43,7 @@ NG_INLINE void LoadSums(const MatmulTileArgs& t, V (&acc)[kRows][kBlocks]) {
 }
 
 template <class V, int kRows, int kBlocks>
-NG_INLINE void StoreSums(const MatmulTileArgs& t, V (&acc)[kRows][kBlocks]) {
+NG_INLINE void StoreSums(const TileArgs& t, V (&acc)[kRows][kBlocks]) {
 #pragma GCC unroll 16
   for (int c = 0; c < kBlocks; ++c) {
     const int n = std::min(16, t.n_columns - c * 16);
@@ -66,7 +66,7 @@ NG_INLINE void StoreSums(const MatmulTileArgs& t, V (&acc)[kRows][kBlocks]) {
 
 // kLines: cache lines of each block to prefetch per step.
 template <class W, int kRows, int kBlocks, int kLines>
-void MatmulTile(const MatmulTileArgs& t) {
+void ComputeTile(const TileArgs& t) {
   typename W::Lanes acc[kRows][kBlocks];
   LoadSums(t, acc);
   const std::byte* x = t.x;
@@ -97,11 +97,11 @@ void MatmulTile(const MatmulTileArgs& t) {
 
 // The tile of `rows` rows, 1 <= rows <= kMaxRows.
 template <class W, int kMaxRows, int kBlocks, int kLines>
-void MatmulRows(int64_t rows, const MatmulTileArgs& t) {
+void MatmulRows(int64_t rows, const TileArgs& t) {
   if constexpr (kMaxRows > 1) {
     if (rows < kMaxRows) return MatmulRows<W, kMaxRows - 1, kBlocks, kLines>(rows, t);
   }
-  MatmulTile<W, kMaxRows, kBlocks, kLines>(t);
+  ComputeTile<W, kMaxRows, kBlocks, kLines>(t);
 }
 
 // A panel: all rows of the kBlocks column blocks that begin at `block`. With more rows than a tile
@@ -134,7 +134,7 @@ void MatmulPanel(const MatmulArgs& a, int64_t block) {
   const int64_t fetched = tiles == 1 ? kAhead : kRun;
   const int64_t column = block * kBlockColumns;
 
-  MatmulTileArgs t;
+  TileArgs t;
   t.x_stride = a.x_stride;
   t.block_stride = PackedBlockBytes(W::kType, a.k);
   t.out_stride = a.out_stride;
@@ -161,7 +161,7 @@ void MatmulPanel(const MatmulArgs& a, int64_t block) {
       } else if (prefetch || rows < kRows) {
         MatmulRows<W, kRows, kBlocks, kShared>(rows, t);
       } else {
-        MatmulTile<W, kRows, kBlocks, 0>(t);
+        ComputeTile<W, kRows, kBlocks, 0>(t);
       }
       t.prefetch += t.k_count / W::kStep * t.prefetch_step;
     }
@@ -180,7 +180,7 @@ void UnpackedPanel(const MatmulArgs& a, int64_t block) {
   const int64_t packed_bytes = PackedBlockBytes(kType, a.k);
   const int64_t column = block * kBlockColumns;
 
-  MatmulTileArgs t;
+  TileArgs t;
   t.x_stride = a.x_stride;
   t.weights = unpacked;
   t.block_stride = kBlockBytes;

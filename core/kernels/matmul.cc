@@ -1,9 +1,8 @@
-// Matmul: prepared rows times a packed matrix, spread over the threads.
+#include "core/kernels/matmul.h"
+
 #include <algorithm>
 #include <cassert>
 #include <utility>
-
-#include "core/kernels/packed_matrix.h"
 
 namespace ng {
 namespace {
@@ -75,21 +74,21 @@ class Work {
   int64_t n_groups_;
 };
 
-MatmulArgs ArgsOf(const PackedMatrix& w, const float* bias, const MatmulInput& x) {
-  assert(x.k == w.k());
+MatmulArgs ArgsOf(const MatmulCall& call) {
+  assert(call.x.k == call.w.k());
   MatmulArgs args;
-  args.x = x.data;
-  args.x_stride = x.row_bytes;
-  args.n_rows = x.n_rows;
-  args.k = w.k();
-  args.bias = bias;
-  args.n_columns = w.n();
+  args.x = call.x.data;
+  args.x_stride = call.x.row_bytes;
+  args.n_rows = call.x.n_rows;
+  args.k = call.w.k();
+  args.bias = call.bias;
+  args.n_columns = call.w.n();
   return args;
 }
 
 // Computes a strip, band by band.
-void RunStrip(const KernelTable& kernels, const PackedMatrix& w, const MatmulArgs& strip) {
-  for (const PackedMatrix::Band& band : w.bands()) {
+void RunStrip(const MatmulCall& call, const MatmulArgs& strip) {
+  for (const PackedMatrix::Band& band : call.w.bands()) {
     const int64_t begin = std::max(strip.block_begin, band.block_begin);
     const int64_t end = std::min(strip.block_end, band.block_end);
     if (begin >= end) continue;
@@ -101,7 +100,7 @@ void RunStrip(const KernelTable& kernels, const PackedMatrix& w, const MatmulArg
     args.n_columns -= column;
     args.block_begin = begin - band.block_begin;
     args.block_end = end - band.block_begin;
-    kernels.matmul[static_cast<int>(band.type)](args);
+    call.kernels.matmul[static_cast<int>(band.type)](args);
   }
 }
 
@@ -113,28 +112,27 @@ int64_t StripFloats(int64_t n_rows) {
 
 }  // namespace
 
-absl::Status Matmul(const KernelTable& kernels, Executor& executor, const PackedMatrix& w,
-                    const float* bias, const MatmulInput& x, const TensorView<float, 2>& out) {
-  assert(out.extent[0] == x.n_rows && out.extent[1] == w.n());
-  if (x.n_rows == 0) return absl::OkStatus();
-  MatmulArgs all = ArgsOf(w, bias, x);
+absl::Status Matmul(const MatmulCall& call, const TensorView<float, 2>& out) {
+  assert(out.extent[0] == call.x.n_rows && out.extent[1] == call.w.n());
+  if (call.x.n_rows == 0) return absl::OkStatus();
+  MatmulArgs all = ArgsOf(call);
   all.out_stride = out.stride[0];
-  const Work work(all, executor.threads());
-  return ParallelFor(executor, work.n_items(), [&](int64_t begin, int64_t end, int /*worker*/) {
-    work.Run(begin, end, [&](MatmulArgs& args, int64_t row) {
-      args.out = out.data + row * args.out_stride + args.block_begin * kBlockColumns;
-      RunStrip(kernels, w, args);
-    });
-  });
+  const Work work(all, call.executor.threads());
+  return ParallelFor(
+      call.executor, work.n_items(), [&](int64_t begin, int64_t end, int /*worker*/) {
+        work.Run(begin, end, [&](MatmulArgs& args, int64_t row) {
+          args.out = out.data + row * args.out_stride + args.block_begin * kBlockColumns;
+          RunStrip(call, args);
+        });
+      });
 }
 
-absl::Status Matmul(const KernelTable& kernels, Executor& executor, const PackedMatrix& w,
-                    const float* bias, const MatmulInput& x, std::span<float> scratch,
-                    MatmulSink sink) {
-  if (x.n_rows == 0) return absl::OkStatus();
-  const int64_t strip_floats = StripFloats(x.n_rows);
+absl::Status Matmul(const MatmulCall& call, std::span<float> scratch, MatmulSink sink) {
+  if (call.x.n_rows == 0) return absl::OkStatus();
+  Executor& executor = call.executor;
+  const int64_t strip_floats = StripFloats(call.x.n_rows);
   assert(static_cast<int64_t>(scratch.size()) >= executor.threads() * strip_floats);
-  const MatmulArgs all = ArgsOf(w, bias, x);
+  const MatmulArgs all = ArgsOf(call);
   const Work work(all, executor.threads());
   return ParallelFor(executor, work.n_items(), [&](int64_t begin, int64_t end, int worker) {
     float* const strip = scratch.data() + worker * strip_floats;
@@ -143,7 +141,7 @@ absl::Status Matmul(const KernelTable& kernels, Executor& executor, const Packed
       const int64_t n_columns = std::min(args.block_end * kBlockColumns, args.n_columns) - column;
       args.out_stride = (args.block_end - args.block_begin) * kBlockColumns;
       args.out = strip;
-      RunStrip(kernels, w, args);
+      RunStrip(call, args);
       sink({.row = row,
             .n_rows = args.n_rows,
             .column = column,

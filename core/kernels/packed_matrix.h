@@ -28,9 +28,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "core/kernels/kernel_table.h"
-#include "ng/executor.h"
 #include "ng/status.h"
-#include "ng/tensor_view.h"
 
 namespace ng {
 
@@ -124,40 +122,6 @@ class WeightMemory {
   int64_t size_ = 0;
   int64_t used_ = 0;
 };
-
-// The input rows of a matmul, rounded as the weights' kernels read them.
-struct MatmulInput {
-  const std::byte* data = nullptr;  // [n_rows]; each uses InputRowBytes(kernels.input[type], k)
-  int64_t n_rows = 0;
-  int64_t k = 0;
-  int64_t row_bytes = 0;  // from one row to the next
-};
-
-// out = x * w^T (+ bias). The work is spread over the executor by columns, and also by rows where
-// there are too few columns for all threads. out: [n_rows, n]; bias: [n] or null. REQUIRES: the
-// extents agree; out overlaps nothing else. Errors: those of the executor.
-absl::Status Matmul(const KernelTable& kernels, Executor& executor, const PackedMatrix& w,
-                    const float* bias, const MatmulInput& x, const TensorView<float, 2>& out);
-
-// Finished outputs, lent to the worker that made them while they are in its caches.
-struct MatmulTile {
-  int64_t row = 0;
-  int64_t n_rows = 0;
-  int64_t column = 0;           // a multiple of 2 * kBlockColumns
-  int64_t n_columns = 0;        // a multiple too, except for the last columns of the matrix
-  const float* data = nullptr;  // [n_rows, n_columns]
-  int64_t stride = 0;           // from one row to the next
-  const float* Row(int64_t r) const { return data + (r - row) * stride; }
-};
-using MatmulSink = absl::FunctionRef<void(const MatmulTile& tile)>;
-
-// The same product, but no output is stored: each is given to `sink` once, in tiles, on a worker.
-// So an operation that follows the matmul needs no buffer and no parallel region of its own.
-// scratch: [MatmulScratchFloats(executor.threads(), n_rows)].
-absl::Status Matmul(const KernelTable& kernels, Executor& executor, const PackedMatrix& w,
-                    const float* bias, const MatmulInput& x, std::span<float> scratch,
-                    MatmulSink sink);
-int64_t MatmulScratchFloats(int threads, int64_t n_rows);
 
 }  // namespace ng
 

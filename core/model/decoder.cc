@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/model/rope.h"
-#include "core/model/step_sizes.h"
 
 namespace ng {
 namespace {
@@ -14,15 +13,6 @@ namespace {
 // Below this many rows a parallel region costs more than the row-wise work it would spread.
 constexpr int64_t kRowsWorthARegion = 16;
 constexpr int64_t kScratchAlignFloats = 16;  // 64 bytes
-
-// Grows, never shrinks: the buffer's size is the most that any step has needed.
-template <typename Element>
-void Grow(std::vector<Element>& buffer, int64_t size) {
-  if (static_cast<int64_t>(buffer.size()) < size) buffer.resize(static_cast<size_t>(size));
-}
-
-// Null where the model has none.
-const float* BiasOf(const std::vector<float>& bias) { return bias.empty() ? nullptr : bias.data(); }
 
 float* AlignScratch(std::vector<float>& buffer) {
   const auto address = reinterpret_cast<uintptr_t>(buffer.data());
@@ -66,7 +56,7 @@ absl::Status Decoder::Forward(const StepBatch& batch) {
   Begin(batch);
   Embed(batch);
   NG_RETURN_IF_ERROR(attention_.Plan(rows_));
-  Grow(scratch_, attention_.scratch_floats() + kScratchAlignFloats);
+  GrowTo(scratch_, attention_.scratch_floats() + kScratchAlignFloats);
   const auto check_stop = [&] {
     const bool stop = batch.stop != nullptr && batch.stop->load(std::memory_order_relaxed);
     return stop ? InterruptedError("interrupted") : absl::OkStatus();
@@ -76,7 +66,8 @@ absl::Status Decoder::Forward(const StepBatch& batch) {
     NG_RETURN_IF_ERROR(AttentionBlock(batch, layer));
     NG_RETURN_IF_ERROR(check_stop());
     NG_RETURN_IF_ERROR(MlpBlock(layer));
-    if (batch.observer != nullptr) batch.observer->OnLayerOutput(layer, Rows(hidden_, spec_.width));
+    if (batch.observer == nullptr) continue;
+    batch.observer->OnLayerOutput(layer, Rows(act_.hidden, spec_.width));
   }
   NG_RETURN_IF_ERROR(check_stop());
   NG_RETURN_IF_ERROR(Head(batch));
@@ -85,7 +76,7 @@ absl::Status Decoder::Forward(const StepBatch& batch) {
 }
 
 TensorView<const float, 2> Decoder::logits() const {
-  return {logits_.data(), {n_logit_rows_, spec_.shape.vocab_size}};
+  return {act_.logits.data(), {n_logit_rows_, spec_.shape.vocab_size}};
 }
 
 TensorView<float, 2> Decoder::Rows(std::vector<float>& buffer, int64_t width) {
@@ -120,17 +111,9 @@ void Decoder::Begin(const StepBatch& batch) {
     last_pos = std::max(last_pos, sequence.start_pos + n_tokens);
   }
   n_rows_ = static_cast<int64_t>(row_pos_.size());
-  const StepSizes sizes = SizesOfStep(
+  act_.Grow(SizesOfStep(
       spec_, input_row_bytes_,
-      {.n_rows = n_rows_, .n_logit_rows = n_logit_rows_, .threads = parts_.executor->threads()});
-  Grow(hidden_, sizes.hidden);
-  Grow(normed_, sizes.normed);
-  Grow(qkv_, sizes.qkv);
-  Grow(attended_, sizes.attended);
-  Grow(activated_, sizes.activated);
-  Grow(strips_, sizes.strips);
-  Grow(logits_, sizes.logits);
-  Grow(input_, sizes.input);
+      {.n_rows = n_rows_, .n_logit_rows = n_logit_rows_, .threads = parts_.executor->threads()}));
   views_.resize(rows_.size());
   if (mass_wanted_ != nullptr) LayOutMass();
   if (spec_.position == PositionKind::kRope) GrowRopeTable(last_pos);
@@ -143,7 +126,7 @@ void Decoder::Embed(const StepBatch& batch) {
   int64_t row = 0;
   for (const StepSequence& sequence : batch.sequences) {
     for (const int32_t token : sequence.tokens) {
-      float* hidden = hidden_.data() + row * width;
+      float* hidden = act_.hidden.data() + row * width;
       weights_.embedding.CopyRow(token, hidden);
       const int64_t pos = row_pos_[static_cast<size_t>(row++)];
       if (learned) parts_.kernels->add(weights_.positions.data() + pos * width, width, hidden);
@@ -156,14 +139,13 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer) {
   const ModelShape& shape = spec_.shape;
   const int64_t qkv_width = spec_.qkv_width();
   NG_ASSIGN_OR_RETURN(const MatmulInput normed,
-                      Normed(PreNorm(w.attn_norm), hidden_.data(), n_rows_, w.qkv));
-  NG_RETURN_IF_ERROR(Matmul(*parts_.kernels, *parts_.executor, w.qkv, BiasOf(w.qkv_bias), normed,
-                            Rows(qkv_, qkv_width)));
+                      Normed(PreNorm(w.attn_norm), act_.hidden.data(), n_rows_, w.qkv));
+  NG_RETURN_IF_ERROR(Matmul(Product(w.qkv, w.qkv_bias, normed), Rows(act_.qkv, qkv_width)));
   NG_RETURN_IF_ERROR(NormAndRotate(w));
 
-  // q, k and v lie side by side in each row of qkv_.
-  TensorView<float, 3> q(qkv_.data(), {n_rows_, shape.n_heads, shape.head_dim});
-  TensorView<float, 3> k(qkv_.data() + spec_.q_width(),
+  // q, k and v lie side by side in each row of act_.qkv.
+  TensorView<float, 3> q(act_.qkv.data(), {n_rows_, shape.n_heads, shape.head_dim});
+  TensorView<float, 3> k(act_.qkv.data() + spec_.q_width(),
                          {n_rows_, shape.n_kv_heads, shape.head_dim});
   TensorView<float, 3> v = k;
   v.data += spec_.kv_width();
@@ -181,14 +163,14 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer) {
   run.rows = rows_;
   run.q = q;
   run.views = views_;
-  run.out = {attended_.data(), {n_rows_, shape.n_heads, shape.head_dim}};
+  run.out = {act_.attended.data(), {n_rows_, shape.n_heads, shape.head_dim}};
   run.scratch = {AlignScratch(scratch_), static_cast<size_t>(attention_.scratch_floats())};
   if (!batch.captures.empty()) run.captures = batch.captures[static_cast<size_t>(layer)];
   for (const std::span<float> mass : masses_) std::ranges::fill(mass, 0.0F);
   run.attended = masses_;
   NG_RETURN_IF_ERROR(attention_.Run(run));
   NG_RETURN_IF_ERROR(TellMass(layer));
-  NG_ASSIGN_OR_RETURN(const MatmulInput attended, Rounded(attended_.data(), w.attn_out));
+  NG_ASSIGN_OR_RETURN(const MatmulInput attended, Rounded(act_.attended.data(), w.attn_out));
   NG_RETURN_IF_ERROR(AddProduct(w.attn_out, w.attn_out_bias, attended));
   return PostNorm(w.attn_norm);
 }
@@ -200,7 +182,7 @@ void Decoder::LayOutMass() {
   for (const SequenceRows& entry : rows_) {
     most += std::max(parts_.cache->Capacity(entry.sequence), end_of(entry));
   }
-  Grow(mass_, most);
+  GrowTo(mass_, most);
   masses_.clear();
   float* next = mass_.data();
   for (const SequenceRows& entry : rows_) {
@@ -219,10 +201,10 @@ absl::Status Decoder::TellMass(int layer) {
 absl::Status Decoder::MlpBlock(int layer) {
   const LayerWeights& w = weights_.layers[static_cast<size_t>(layer)];
   NG_ASSIGN_OR_RETURN(const MatmulInput normed,
-                      Normed(PreNorm(w.mlp_norm), hidden_.data(), n_rows_, w.gate_up));
-  NG_RETURN_IF_ERROR(Matmul(*parts_.kernels, *parts_.executor, w.gate_up, BiasOf(w.gate_up_bias),
-                            normed, strips_, [&](const MatmulTile& tile) { Activate(tile); }));
-  NG_ASSIGN_OR_RETURN(const MatmulInput activated, Rounded(activated_.data(), w.down));
+                      Normed(PreNorm(w.mlp_norm), act_.hidden.data(), n_rows_, w.gate_up));
+  NG_RETURN_IF_ERROR(Matmul(Product(w.gate_up, w.gate_up_bias, normed), act_.strips,
+                            [&](const MatmulTile& tile) { Activate(tile); }));
+  NG_ASSIGN_OR_RETURN(const MatmulInput activated, Rounded(act_.activated.data(), w.down));
   NG_RETURN_IF_ERROR(AddProduct(w.down, w.down_bias, activated));
   return PostNorm(w.mlp_norm);
 }
@@ -234,7 +216,7 @@ void Decoder::Activate(const MatmulTile& gate_up) {
       spec_.gated() ? std::min(gate_up.n_columns / 2, spec_.ffn_width - column) : gate_up.n_columns;
   for (int64_t row = gate_up.row; row < gate_up.row + gate_up.n_rows; ++row) {
     const float* in = gate_up.Row(row);
-    float* out = activated_.data() + row * spec_.ffn_width + column;
+    float* out = act_.activated.data() + row * spec_.ffn_width + column;
     switch (spec_.activation) {
       case Activation::kSwiGlu:
         kernels.silu_mul(in, n, out);
@@ -258,18 +240,18 @@ absl::Status Decoder::Head(const StepBatch& batch) {
   for (size_t i = 0; i < rows_.size(); ++i) {
     const int64_t end = rows_[i].row_begin + rows_[i].n_tokens;
     const int64_t n_wanted = batch.sequences[i].n_logit_rows;
-    const float* x = hidden_.data() + (end - n_wanted) * spec_.width;
+    const float* x = act_.hidden.data() + (end - n_wanted) * spec_.width;
     NG_RETURN_IF_ERROR(Normed(PreNorm(weights_.final_norm), x, n_wanted, head, row).status());
     row += n_wanted;
   }
-  return Matmul(*parts_.kernels, *parts_.executor, head, nullptr, input,
-                {logits_.data(), {n_logit_rows_, spec_.shape.vocab_size}});
+  return Matmul(Product(head, {}, input),
+                {act_.logits.data(), {n_logit_rows_, spec_.shape.vocab_size}});
 }
 
 MatmulInput Decoder::InputRows(int64_t n_rows, const PackedMatrix& w) {
   const int64_t row_bytes =
       InputRowBytes(parts_.kernels->input[static_cast<size_t>(w.type())], w.k());
-  return {input_.data(), n_rows, w.k(), row_bytes};
+  return {act_.input.data(), n_rows, w.k(), row_bytes};
 }
 
 const NormWeights* Decoder::PreNorm(const NormWeights& norm) const {
@@ -279,7 +261,7 @@ const NormWeights* Decoder::PreNorm(const NormWeights& norm) const {
 absl::Status Decoder::PostNorm(const NormWeights& norm) {
   if (spec_.norm_placement == NormPlacement::kPre) return absl::OkStatus();
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    float* const x = hidden_.data() + row * spec_.width;
+    float* const x = act_.hidden.data() + row * spec_.width;
     Norm(norm, x, x);
   });
 }
@@ -298,9 +280,9 @@ absl::StatusOr<MatmulInput> Decoder::Normed(const NormWeights* norm, const float
   const MatmulInput input = InputRows(first + n_rows, w);
   NG_RETURN_IF_ERROR(ForRows(n_rows, [&](int64_t row, int worker) {
     const float* const from = x + row * width;
-    std::byte* const to = input_.data() + (first + row) * input.row_bytes;
+    std::byte* const to = act_.input.data() + (first + row) * input.row_bytes;
     float* const normed =
-        prepare == nullptr ? reinterpret_cast<float*>(to) : normed_.data() + worker * width;
+        prepare == nullptr ? reinterpret_cast<float*>(to) : act_.normed.data() + worker * width;
     if (norm != nullptr) {
       Norm(*norm, from, normed);
     } else {
@@ -319,20 +301,19 @@ absl::StatusOr<MatmulInput> Decoder::Rounded(const float* x, const PackedMatrix&
   }
   const MatmulInput input = InputRows(n_rows_, w);
   NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    prepare(x + row * w.k(), w.k(), input_.data() + row * input.row_bytes);
+    prepare(x + row * w.k(), w.k(), act_.input.data() + row * input.row_bytes);
   }));
   return input;
 }
 
 absl::Status Decoder::AddProduct(const PackedMatrix& w, const std::vector<float>& bias,
                                  const MatmulInput& x) {
-  return Matmul(*parts_.kernels, *parts_.executor, w, BiasOf(bias), x, strips_,
-                [&](const MatmulTile& tile) {
-                  for (int64_t row = tile.row; row < tile.row + tile.n_rows; ++row) {
-                    parts_.kernels->add(tile.Row(row), tile.n_columns,
-                                        hidden_.data() + row * spec_.width + tile.column);
-                  }
-                });
+  return Matmul(Product(w, bias, x), act_.strips, [&](const MatmulTile& tile) {
+    for (int64_t row = tile.row; row < tile.row + tile.n_rows; ++row) {
+      parts_.kernels->add(tile.Row(row), tile.n_columns,
+                          act_.hidden.data() + row * spec_.width + tile.column);
+    }
+  });
 }
 
 absl::Status Decoder::NormAndRotate(const LayerWeights& w) {
@@ -344,7 +325,7 @@ absl::Status Decoder::NormAndRotate(const LayerWeights& w) {
   const int64_t n_heads_qk = n_heads + spec_.shape.n_kv_heads;  // q's, then k's
   const auto rotate = kernels.rotate[static_cast<int>(spec_.rope_pairing)];
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    float* const heads = qkv_.data() + row * spec_.qkv_width();
+    float* const heads = act_.qkv.data() + row * spec_.qkv_width();
     for (int64_t h = 0; spec_.qk_norm && h < n_heads_qk; ++h) {
       float* const head = heads + h * head_dim;
       const std::vector<float>& norm = h < n_heads ? w.q_norm : w.k_norm;

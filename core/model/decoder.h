@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "core/kernels/kernel_table.h"
+#include "core/kernels/matmul.h"
 #include "core/model/language_model.h"
 #include "core/model/layer_attention.h"
 #include "core/model/model_spec.h"
+#include "core/model/step_sizes.h"
 #include "core/model/weights.h"
 #include "ng/attention_backend.h"
 #include "ng/cache_capabilities.h"
@@ -54,22 +56,26 @@ class Decoder final : public LanguageModel {
   absl::Status TellMass(int layer);
   absl::Status MlpBlock(int layer);
   absl::Status Head(const StepBatch& batch);
-  // The model's norm of rows of hidden_ (null: the rows themselves), and any rows [n_rows, w.k], as
+  // The model's norm of rows of hidden (null: the rows themselves), and any rows [n_rows, w.k], as
   // the kernels of w read them. Valid until the next of either. `first`: where in the input's
   // buffer the rows begin.
   absl::StatusOr<MatmulInput> Normed(const NormWeights* norm, const float* x, int64_t n_rows,
                                      const PackedMatrix& w, int64_t first = 0);
   absl::StatusOr<MatmulInput> Rounded(const float* x, const PackedMatrix& w);
+  MatmulCall Product(const PackedMatrix& w, const std::vector<float>& bias,
+                     const MatmulInput& x) const {
+    return {*parts_.kernels, *parts_.executor, w, bias.empty() ? nullptr : bias.data(), x};
+  }
   MatmulInput InputRows(int64_t n_rows, const PackedMatrix& w);  // in the buffer, not yet filled
-  // hidden_ += x * w^T (+ bias)
+  // hidden += x * w^T (+ bias)
   absl::Status AddProduct(const PackedMatrix& w, const std::vector<float>& bias,
                           const MatmulInput& x);
   // The norm that a block begins with, null where the norms are after the blocks; and that one.
   const NormWeights* PreNorm(const NormWeights& norm) const;
-  absl::Status PostNorm(const NormWeights& norm);  // hidden_, in place, where it is there
+  absl::Status PostNorm(const NormWeights& norm);  // hidden, in place, where it is there
   void Norm(const NormWeights& norm, const float* x, float* out) const;  // one row
   void Activate(const MatmulTile& gate_up);           // one tile of gate_up, into activated_
-  absl::Status NormAndRotate(const LayerWeights& w);  // q and k in qkv_, by their rows' positions
+  absl::Status NormAndRotate(const LayerWeights& w);  // q and k in qkv, by their rows' positions
   void GrowRopeTable(int64_t n_positions);
   // body(row, worker), on this thread when there are few rows, else spread over the executor.
   template <typename Body>
@@ -89,17 +95,10 @@ class Decoder final : public LanguageModel {
   // The step at hand. Buffers only ever grow, so a decode step allocates nothing.
   int64_t n_rows_ = 0;
   int64_t n_logit_rows_ = 0;
-  std::vector<SequenceRows> rows_;        // [n_sequences]
-  std::vector<int64_t> row_pos_;          // [n_rows]
-  std::vector<KvView> views_;             // [n_sequences]
-  std::vector<float> hidden_;             // [n_rows, width]
-  std::vector<float> normed_;             // [threads, width]: each worker's row
-  std::vector<float> qkv_;                // [n_rows, qkv_width]
-  std::vector<float> attended_;           // [n_rows, q_width]
-  std::vector<float> activated_;          // [n_rows, ffn_width]
-  std::vector<std::byte> input_;          // [n_rows, input_row_bytes_]: rounded for a matmul
-  std::vector<float> strips_;             // the matmuls' scratch
-  std::vector<float> logits_;             // [n_logit_rows, vocab_size]
+  std::vector<SequenceRows> rows_;  // [n_sequences]
+  std::vector<int64_t> row_pos_;    // [n_rows]
+  std::vector<KvView> views_;       // [n_sequences]
+  Activations act_;
   std::vector<float> scratch_;            // the attention backend's
   std::vector<float> mass_;               // the sequences' tokens, one sequence after the other
   std::vector<std::span<float>> masses_;  // [n_sequences][length], in mass_

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/checked.h"
-#include "core/kernels/packed_matrix.h"
+#include "core/kernels/matmul.h"
 
 namespace ng {
 
@@ -13,6 +13,17 @@ int64_t StepSizes::bytes() const {
     floats = SaturatingAdd(floats, size);
   }
   return SaturatingAdd(SaturatingMul(floats, sizeof(float)), input);
+}
+
+void Activations::Grow(const StepSizes& sizes) {
+  GrowTo(hidden, sizes.hidden);
+  GrowTo(normed, sizes.normed);
+  GrowTo(qkv, sizes.qkv);
+  GrowTo(attended, sizes.attended);
+  GrowTo(activated, sizes.activated);
+  GrowTo(strips, sizes.strips);
+  GrowTo(logits, sizes.logits);
+  GrowTo(input, sizes.input);
 }
 
 int64_t InputRowBytesOf(const KernelTable& kernels, const ModelSpec& spec,

@@ -3,7 +3,10 @@
 #ifndef NG_CORE_MODEL_STEP_SIZES_H_
 #define NG_CORE_MODEL_STEP_SIZES_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <vector>
 
 #include "core/kernels/kernel_table.h"
 #include "core/model/model_spec.h"
@@ -30,6 +33,26 @@ struct StepSizes {
 
   int64_t bytes() const;  // of all
 };
+
+// The buffers of a step. They only ever grow, so a decode step allocates nothing.
+struct Activations {
+  std::vector<float> hidden;     // [n_rows, width]
+  std::vector<float> normed;     // [threads, width]: each worker's row
+  std::vector<float> qkv;        // [n_rows, qkv_width]
+  std::vector<float> attended;   // [n_rows, q_width]
+  std::vector<float> activated;  // [n_rows, ffn_width]
+  std::vector<float> strips;     // the matmuls' scratch
+  std::vector<float> logits;     // [n_logit_rows, vocab_size]
+  std::vector<std::byte> input;  // [n_rows, input_row_bytes]: rounded for a matmul
+
+  void Grow(const StepSizes& sizes);
+};
+
+// Makes a buffer at least so large; it keeps the most that any step has needed.
+template <typename Element>
+void GrowTo(std::vector<Element>& buffer, int64_t size) {
+  if (std::ssize(buffer) < size) buffer.resize(static_cast<size_t>(size));
+}
 
 // The widest row that any matmul of a model reads, as its kernels want it.
 int64_t InputRowBytesOf(const KernelTable& kernels, const ModelSpec& spec,

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "apps/bench/machine.h"
+#include "core/kernels/matmul.h"
 #include "core/kernels/packed_matrix.h"
 #include "core/machine/executor.h"
 #include "ng/half.h"
@@ -150,7 +151,7 @@ void BenchmarkMatmul(benchmark::State& state, const Shape& shape) {
   const auto start = std::chrono::steady_clock::now();
   size_t next = 0;
   while (state.KeepRunning()) {
-    const absl::Status status = Matmul(kernels, *executor, matrices[next], nullptr, input,
+    const absl::Status status = Matmul({kernels, *executor, matrices[next], nullptr, input},
                                        TensorView<float, 2>(out.data(), out_extent));
     if (!status.ok()) state.SkipWithError("matmul failed");
     next = (next + 1) % matrices.size();

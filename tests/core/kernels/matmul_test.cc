@@ -1,5 +1,7 @@
 // The matrix product on every ISA level. The reference is the documented chain itself, so results
 // are compared bit by bit: no number of rows, block range, stride, tile or prefetch may show.
+#include "core/kernels/matmul.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -371,7 +373,7 @@ TEST_P(MatmulTest, ThreadsDoNotShow) {
     for (const int threads : {1, 2, 3}) {
       ThreadExecutor executor(threads);
       std::vector<float> out(p.rows * p.n, kUntouched);
-      ASSERT_TRUE(Matmul(Kernels(level()), executor, p.packed, p.bias.data(), input,
+      ASSERT_TRUE(Matmul({Kernels(level()), executor, p.packed, p.bias.data(), input},
                          TensorView<float, 2>(out.data(), {p.rows, p.n}))
                       .ok());
       ASSERT_EQ(out, expected) << rows << " rows, " << n << " columns, " << threads << " threads";
@@ -388,7 +390,7 @@ TEST_P(MatmulTest, TheSinkIsHandedEveryOutputOnce) {
     ThreadExecutor executor(2);
     std::vector<float> scratch(MatmulScratchFloats(2, rows));
     std::vector<float> seen(p.rows * p.n, 0.0F);
-    ASSERT_TRUE(Matmul(Kernels(level()), executor, p.packed, p.bias.data(), input, scratch,
+    ASSERT_TRUE(Matmul({Kernels(level()), executor, p.packed, p.bias.data(), input}, scratch,
                        [&](const MatmulTile& tile) {
                          EXPECT_EQ(tile.column % (2 * kBlockColumns), 0);
                          EXPECT_TRUE(tile.n_columns % (2 * kBlockColumns) == 0 ||
@@ -430,7 +432,7 @@ absl::Status MultiplyZeros(Executor& executor, int64_t rows, int64_t n) {
   const PackedMatrix w = *PackedMatrix::Allocate(WeightType::kF32, n, 4);
   const std::vector<std::byte> x(rows * 16);
   std::vector<float> out(rows * n);
-  return Matmul(Kernels(IsaLevel::kScalar), executor, w, nullptr, {x.data(), rows, 4, 16},
+  return Matmul({Kernels(IsaLevel::kScalar), executor, w, nullptr, {x.data(), rows, 4, 16}},
                 TensorView<float, 2>(out.data(), {rows, n}));
 }
 

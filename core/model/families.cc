@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -118,67 +117,7 @@ constexpr Family kFamilies[] = {
     {"postln", ReadPostLnSpec, "", kPostLnNames, "", ReadPostLnSizes},
 };
 
-using Shape = std::vector<int64_t>;
-
-// Of what only some models have.
-Shape If(bool has, Shape shape) { return has ? std::move(shape) : Shape{}; }
-
 }  // namespace
-
-std::vector<int64_t> RoleShape(TensorRole role, const ModelSpec& spec) {
-  switch (role) {
-    case TensorRole::kTokenEmbedding:
-    case TensorRole::kHead:
-      return {spec.shape.vocab_size, spec.width};
-    case TensorRole::kPositions:
-      return If(spec.position == PositionKind::kLearned, {spec.shape.max_positions, spec.width});
-    case TensorRole::kRopeFactors:
-      return If(spec.rope_factors, {spec.shape.head_dim / 2});
-    case TensorRole::kFinalNorm:
-      return If(spec.norm_affine && spec.norm_placement == NormPlacement::kPre, {spec.width});
-    case TensorRole::kAttnNorm:
-    case TensorRole::kMlpNorm:
-      return If(spec.norm_affine, {spec.width});
-    case TensorRole::kFinalNormBias:
-    case TensorRole::kAttnNormBias:
-    case TensorRole::kMlpNormBias:
-      return If(spec.norm_bias, {spec.width});
-    case TensorRole::kQkv:
-      return {spec.qkv_width(), spec.width};
-    case TensorRole::kQ:
-      return {spec.q_width(), spec.width};
-    case TensorRole::kK:
-    case TensorRole::kV:
-      return {spec.kv_width(), spec.width};
-    case TensorRole::kQkvBias:
-      return If(spec.qkv_bias, {spec.qkv_width()});
-    case TensorRole::kQBias:
-      return If(spec.qkv_bias, {spec.q_width()});
-    case TensorRole::kKBias:
-    case TensorRole::kVBias:
-      return If(spec.qkv_bias, {spec.kv_width()});
-    case TensorRole::kQNorm:
-    case TensorRole::kKNorm:
-      return If(spec.qk_norm, {spec.shape.head_dim});
-    case TensorRole::kAttnOut:
-      return {spec.width, spec.q_width()};
-    case TensorRole::kAttnOutBias:
-      return If(spec.attn_out_bias, {spec.width});
-    case TensorRole::kMlpGate:
-      return If(spec.gated(), {spec.ffn_width, spec.width});
-    case TensorRole::kMlpGateBias:
-      return If(spec.gated() && spec.mlp_bias, {spec.ffn_width});
-    case TensorRole::kMlpUp:
-      return {spec.ffn_width, spec.width};
-    case TensorRole::kMlpUpBias:
-      return If(spec.mlp_bias, {spec.ffn_width});
-    case TensorRole::kMlpDown:
-      return {spec.width, spec.ffn_width};
-    case TensorRole::kMlpDownBias:
-      return If(spec.mlp_bias, {spec.width});
-  }
-  return {};
-}
 
 bool RoleName::per_layer() const { return n_slots > 0 || absl::StrContains(name, "{}"); }
 
@@ -187,7 +126,7 @@ std::string LayerName(const RoleName& entry, int layer) {
 }
 
 std::vector<int64_t> StoredShape(const RoleName& entry, const ModelSpec& spec) {
-  Shape shape = RoleShape(entry.role, spec);
+  std::vector<int64_t> shape = RoleShape(entry.role, spec);
   if (entry.transposed) std::ranges::reverse(shape);
   if (entry.n_slots > 0) shape.insert(shape.begin(), {spec.shape.n_layers, entry.n_slots});
   return shape;

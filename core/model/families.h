@@ -16,44 +16,10 @@
 #include "core/formats/json.h"
 #include "core/formats/tensor_source.h"
 #include "core/model/model_spec.h"
+#include "core/model/tensor_roles.h"
 #include "ng/status.h"
 
 namespace ng {
-
-// The places in the decoder that weights go to. The first group occurs once, the second per layer.
-enum class TensorRole {
-  kTokenEmbedding,
-  kPositions,
-  kHead,
-  kRopeFactors,
-  kFinalNorm,
-  kFinalNormBias,
-  kAttnNorm,
-  kAttnNormBias,
-  kQkv,  // one tensor, or kQ, kK and kV
-  kQ,
-  kK,
-  kV,
-  kQkvBias,  // one tensor, or kQBias, kKBias and kVBias
-  kQBias,
-  kKBias,
-  kVBias,
-  kQNorm,  // one for all heads
-  kKNorm,
-  kAttnOut,
-  kAttnOutBias,
-  kMlpNorm,
-  kMlpNormBias,
-  kMlpGate,
-  kMlpGateBias,
-  kMlpUp,
-  kMlpUpBias,
-  kMlpDown,
-  kMlpDownBias,
-};
-
-// The shape of a role's tensor, [outputs, inputs] of a matrix; empty where the model has none.
-std::vector<int64_t> RoleShape(TensorRole role, const ModelSpec& spec);
 
 struct RoleName {
   const char* name;  // "{}" stands for the layer

@@ -34,7 +34,7 @@ absl::StatusOr<ModelSpec> ReadNanoGptSpec(const JsonFields& config, const std::s
 // otherwise.
 absl::StatusOr<ModelSpec> ReadGpt2Spec(const JsonFields& config, const std::string& path);
 
-// postln (seed 002): LayerNorm without weights after each block, learned positions, GELU by tanh,
+// postln: LayerNorm without weights after each block, learned positions, GELU by tanh,
 // no biases, a head of its own without a norm before it. Its config.json has heads and eps only;
 // the sizes are those of its tensors.
 absl::StatusOr<ModelSpec> ReadPostLnSpec(const JsonFields& config, const std::string& path);

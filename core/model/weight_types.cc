@@ -32,35 +32,7 @@ void SetType(const TensorBinding& binding, WeightTypes& types) {
   if (binding.role == TensorRole::kTokenEmbedding) types.embedding = own;
   if (binding.role == TensorRole::kHead) types.head = own;
   if (binding.layer < 0) return;
-  LayerWeightTypes& layer = types.layers[static_cast<size_t>(binding.layer)];
-  switch (binding.role) {
-    case TensorRole::kQkv:
-      layer.q = layer.k = layer.v = own;
-      break;
-    case TensorRole::kQ:
-      layer.q = own;
-      break;
-    case TensorRole::kK:
-      layer.k = own;
-      break;
-    case TensorRole::kV:
-      layer.v = own;
-      break;
-    case TensorRole::kAttnOut:
-      layer.attn_out = own;
-      break;
-    case TensorRole::kMlpGate:
-      layer.gate = own;
-      break;
-    case TensorRole::kMlpUp:
-      layer.up = own;
-      break;
-    case TensorRole::kMlpDown:
-      layer.down = own;
-      break;
-    default:
-      break;  // no matrix
-  }
+  SetRoleType(binding.role, own, types.layers[static_cast<size_t>(binding.layer)]);
 }
 
 // Whether parts of these types, the later ones beginning at these rows, can share a matrix.

@@ -21,85 +21,8 @@ namespace {
 // Bytes of two tensors that are compared at a time.
 constexpr int64_t kCompareBytes = int64_t{1} << 20;
 
-Place Rows(PackedMatrix& matrix, int64_t first = 0) { return {.matrix = &matrix, .first = first}; }
-Place Values(std::vector<float>& vector, int64_t size, int64_t first = 0) {
-  return {.vector = &vector, .first = first, .size = size};
-}
-
-// The gate, or the up part when there is one.
-Place Half(Place place, const ModelSpec& spec, bool up) {
-  place.interleaved = spec.gated();
-  place.first = up && spec.gated() ? kBlockColumns : 0;
-  return place;
-}
-
-Place PlaceInLayer(TensorRole role, const ModelSpec& spec, LayerWeights& w) {
-  switch (role) {
-    case TensorRole::kAttnNorm:
-      return Values(w.attn_norm.weight, spec.width);
-    case TensorRole::kAttnNormBias:
-      return Values(w.attn_norm.bias, spec.width);
-    case TensorRole::kQkv:
-    case TensorRole::kQ:
-      return Rows(w.qkv);
-    case TensorRole::kK:
-      return Rows(w.qkv, spec.q_width());
-    case TensorRole::kV:
-      return Rows(w.qkv, spec.q_width() + spec.kv_width());
-    case TensorRole::kQkvBias:
-    case TensorRole::kQBias:
-      return Values(w.qkv_bias, spec.qkv_width());
-    case TensorRole::kKBias:
-      return Values(w.qkv_bias, spec.qkv_width(), spec.q_width());
-    case TensorRole::kVBias:
-      return Values(w.qkv_bias, spec.qkv_width(), spec.q_width() + spec.kv_width());
-    case TensorRole::kQNorm:
-      return Values(w.q_norm, spec.shape.head_dim);
-    case TensorRole::kKNorm:
-      return Values(w.k_norm, spec.shape.head_dim);
-    case TensorRole::kAttnOut:
-      return Rows(w.attn_out);
-    case TensorRole::kAttnOutBias:
-      return Values(w.attn_out_bias, spec.width);
-    case TensorRole::kMlpNorm:
-      return Values(w.mlp_norm.weight, spec.width);
-    case TensorRole::kMlpNormBias:
-      return Values(w.mlp_norm.bias, spec.width);
-    case TensorRole::kMlpGate:
-      return Half(Rows(w.gate_up), spec, false);
-    case TensorRole::kMlpGateBias:
-      return Half(Values(w.gate_up_bias, spec.gate_up_width()), spec, false);
-    case TensorRole::kMlpUp:
-      return Half(Rows(w.gate_up), spec, true);
-    case TensorRole::kMlpUpBias:
-      return Half(Values(w.gate_up_bias, spec.gate_up_width()), spec, true);
-    case TensorRole::kMlpDown:
-      return Rows(w.down);
-    case TensorRole::kMlpDownBias:
-      return Values(w.down_bias, spec.width);
-    default:
-      return {};  // not in a layer
-  }
-}
-
 Place PlaceOf(const TensorBinding& binding, const ModelSpec& spec, ModelWeights& model) {
-  switch (binding.role) {
-    case TensorRole::kTokenEmbedding:
-      return Rows(model.embedding);
-    case TensorRole::kPositions:
-      return Values(model.positions, spec.shape.max_positions * spec.width);
-    case TensorRole::kHead:
-      return Rows(model.head);
-    case TensorRole::kRopeFactors:
-      return Values(model.rope_factors, spec.shape.head_dim / 2);
-    case TensorRole::kFinalNorm:
-      return Values(model.final_norm.weight, spec.width);
-    case TensorRole::kFinalNormBias:
-      return Values(model.final_norm.bias, spec.width);
-    default:
-      break;
-  }
-  Place place = PlaceInLayer(binding.role, spec, model.layers[static_cast<size_t>(binding.layer)]);
+  Place place = RolePlace(binding.role, spec, binding.layer, model);
   if (binding.paired) place.paired = spec.shape.head_dim;
   return place;
 }

@@ -13,68 +13,6 @@
 namespace ng {
 namespace {
 
-std::string_view RoleTitle(TensorRole role) {
-  switch (role) {
-    case TensorRole::kTokenEmbedding:
-      return "token embedding";
-    case TensorRole::kPositions:
-      return "position embedding";
-    case TensorRole::kHead:
-      return "head";
-    case TensorRole::kRopeFactors:
-      return "rope factors";
-    case TensorRole::kFinalNorm:
-      return "final norm";
-    case TensorRole::kFinalNormBias:
-      return "final norm bias";
-    case TensorRole::kAttnNorm:
-      return "attention norm";
-    case TensorRole::kAttnNormBias:
-      return "attention norm bias";
-    case TensorRole::kQkv:
-      return "q, k, v";
-    case TensorRole::kQ:
-      return "q";
-    case TensorRole::kK:
-      return "k";
-    case TensorRole::kV:
-      return "v";
-    case TensorRole::kQkvBias:
-      return "q, k, v bias";
-    case TensorRole::kQBias:
-      return "q bias";
-    case TensorRole::kKBias:
-      return "k bias";
-    case TensorRole::kVBias:
-      return "v bias";
-    case TensorRole::kQNorm:
-      return "q norm";
-    case TensorRole::kKNorm:
-      return "k norm";
-    case TensorRole::kAttnOut:
-      return "attention output";
-    case TensorRole::kAttnOutBias:
-      return "attention output bias";
-    case TensorRole::kMlpNorm:
-      return "mlp norm";
-    case TensorRole::kMlpNormBias:
-      return "mlp norm bias";
-    case TensorRole::kMlpGate:
-      return "mlp gate";
-    case TensorRole::kMlpGateBias:
-      return "mlp gate bias";
-    case TensorRole::kMlpUp:
-      return "mlp up";
-    case TensorRole::kMlpUpBias:
-      return "mlp up bias";
-    case TensorRole::kMlpDown:
-      return "mlp down";
-    case TensorRole::kMlpDownBias:
-      return "mlp down bias";
-  }
-  return "unknown";
-}
-
 std::string Fate(TensorRole role, const ModelFile& model) {
   std::string fate(RoleTitle(role));
   if (role == TensorRole::kTokenEmbedding && model.spec.tied_head) fate += " and head";

@@ -1,0 +1,61 @@
+// The places in the decoder that weights go to, as a table: what each is called, its shape, where
+// it is kept, and which type of the layer's it decides.
+#ifndef NG_CORE_MODEL_TENSOR_ROLES_H_
+#define NG_CORE_MODEL_TENSOR_ROLES_H_
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "core/model/model_spec.h"
+
+namespace ng {
+
+struct LayerWeightTypes;
+struct ModelWeights;
+struct Place;
+
+// The first group occurs once, the second per layer.
+enum class TensorRole {
+  kTokenEmbedding,
+  kPositions,
+  kHead,
+  kRopeFactors,
+  kFinalNorm,
+  kFinalNormBias,
+  kAttnNorm,
+  kAttnNormBias,
+  kQkv,  // one tensor, or kQ, kK and kV
+  kQ,
+  kK,
+  kV,
+  kQkvBias,  // one tensor, or kQBias, kKBias and kVBias
+  kQBias,
+  kKBias,
+  kVBias,
+  kQNorm,  // one for all heads
+  kKNorm,
+  kAttnOut,
+  kAttnOutBias,
+  kMlpNorm,
+  kMlpNormBias,
+  kMlpGate,
+  kMlpGateBias,
+  kMlpUp,
+  kMlpUpBias,
+  kMlpDown,
+  kMlpDownBias,
+};
+
+// "attention norm bias"
+std::string_view RoleTitle(TensorRole role);
+// The shape of a role's tensor, [outputs, inputs] of a matrix; empty where the model has none.
+std::vector<int64_t> RoleShape(TensorRole role, const ModelSpec& spec);
+// Where its weights are kept. `layer` is -1 for a role that occurs once.
+Place RolePlace(TensorRole role, const ModelSpec& spec, int layer, ModelWeights& weights);
+// Sets the types of the layer's matrix that the role is, or is a part of. Of no matrix: none.
+void SetRoleType(TensorRole role, WeightType type, LayerWeightTypes& types);
+
+}  // namespace ng
+
+#endif  // NG_CORE_MODEL_TENSOR_ROLES_H_

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "apps/run/outputs.h"
 #include "core/config/config.h"
-#include "core/runtime/generate.h"
+#include "core/runtime/request_checks.h"
 
 namespace ng::run {
 namespace {

@@ -13,7 +13,7 @@
 
 namespace ng {
 
-// Seed 001's debug lines, from what the cache and the attention backend are really handed:
+// The cache debug lines, from what the cache and the attention backend are really handed:
 //
 //   [KVDBG][GPT] kv_cache=present b=1 t=1 cache_pos=5 pos=[5]
 //   [KVDBG][Attn L0] cache_pos=5 T=1 new_cache_pos=6 max_ctx=128

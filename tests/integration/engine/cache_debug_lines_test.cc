@@ -1,4 +1,4 @@
-// Seed 001: the debug lines, and what its debugging guide checks in them.
+// The cache debug lines, and what a guide to debugging a cache checks in them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,9 +16,9 @@ namespace {
 
 using ::testing::ElementsAre;
 
-class Seed001 : public ::testing::Test {
+class CacheDebugLines : public ::testing::Test {
  protected:
-  Seed001() {
+  CacheDebugLines() {
     model_.max_positions = 128;
     model_.WriteTo(dir_.path());
   }
@@ -52,7 +52,7 @@ class Seed001 : public ::testing::Test {
   test::TempDir dir_;
 };
 
-TEST_F(Seed001, DecodeStepPrintsTheSeedsLines) {
+TEST_F(CacheDebugLines, ADecodeStepPrintsItsLines) {
   EXPECT_THAT(
       Lines({{{1, 2, 3, 4, 5}, 2, {}}}, 0),
       ElementsAre("[KVDBG][GPT] kv_cache=None b=1 t=5 pos=[0, 1, 2, 3, 4]",
@@ -64,7 +64,7 @@ TEST_F(Seed001, DecodeStepPrintsTheSeedsLines) {
 }
 
 // Checks 1 and 2 of the guide.
-TEST_F(Seed001, CachePositionIncrementsAndPositionsMatchIt) {
+TEST_F(CacheDebugLines, CachePositionIncrementsAndPositionsMatchIt) {
   const auto lines = With(Lines({{{1, 2, 3, 4, 5, 6}, 20, {}}}, 0), "kv_cache=present");
   ASSERT_EQ(lines.size(), 19U);
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -74,7 +74,7 @@ TEST_F(Seed001, CachePositionIncrementsAndPositionsMatchIt) {
 }
 
 // Checks 3 and 4 of the guide.
-TEST_F(Seed001, CacheIsInitialisedOnceAndKeysGrowByOne) {
+TEST_F(CacheDebugLines, CacheIsInitialisedOnceAndKeysGrowByOne) {
   const auto lines = Lines({{{1, 2, 3, 4, 5, 6}, 20, {}}}, 1);
   EXPECT_EQ(With(lines, "init_cache"),
             std::vector<std::string>{"[KVDBG][Attn L1] init_cache T=6 max_ctx=128"});
@@ -85,13 +85,13 @@ TEST_F(Seed001, CacheIsInitialisedOnceAndKeysGrowByOne) {
   }
 }
 
-TEST_F(Seed001, WithoutCacheEveryStepBeginsAnew) {
+TEST_F(CacheDebugLines, WithoutCacheEveryStepBeginsAnew) {
   const auto lines = Lines({{{1, 2, 3}, 4, {}}}, 0, {"run.use_cache=false"});
   EXPECT_EQ(With(lines, "kv_cache=None").size(), 4U);
   EXPECT_TRUE(With(lines, "kv_cache=present").empty());
 }
 
-TEST_F(Seed001, ALayerIsChosenAndLongPromptsAreShortened) {
+TEST_F(CacheDebugLines, ALayerIsChosenAndLongPromptsAreShortened) {
   std::vector<int32_t> prompt(17, 1);
   const auto lines = Lines({{prompt, 1, {}}}, 1);
   EXPECT_THAT(lines, ElementsAre("[KVDBG][GPT] kv_cache=None b=1 t=17 pos[0]=0 pos[-1]=16",
@@ -99,7 +99,7 @@ TEST_F(Seed001, ALayerIsChosenAndLongPromptsAreShortened) {
                                  "[KVDBG][Attn L1] mask T_q=17 T_k=17"));
 }
 
-TEST_F(Seed001, EqualSequencesMakeOneLineAndRaggedOnesTheirOwn) {
+TEST_F(CacheDebugLines, EqualSequencesMakeOneLineAndRaggedOnesTheirOwn) {
   const auto lines = With(Lines({{{1, 2}, 1, {}}, {{3, 4}, 1, {}}, {{5}, 1, {}}}, 0), "[GPT]");
   EXPECT_THAT(lines, ElementsAre("[KVDBG][GPT] kv_cache=None b=2 t=2 pos=[0, 1]",
                                  "[KVDBG][GPT] kv_cache=None b=1 t=1 pos=[0]"));

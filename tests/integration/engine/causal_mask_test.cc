@@ -1,4 +1,4 @@
-// Seed 004: the shapes of its toy example and its three masking regimes, which here are one rule.
+// The shapes of a decode step, and the three masking regimes of a cached run, which here are one rule.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -14,10 +14,10 @@ namespace {
 
 constexpr int64_t kVocab = 61;
 
-class Seed004 : public ::testing::TestWithParam<std::string> {
+class CausalMask : public ::testing::TestWithParam<std::string> {
  protected:
   // B = 2, n_layer = 3, n_head = 4, n_embd = 32, head_dim = 8.
-  Seed004() {
+  CausalMask() {
     model_.n_layers = 3;
     model_.n_heads = 4;
     model_.width = 32;
@@ -64,7 +64,7 @@ std::vector<int32_t> Ids(int n) {
   return ids;
 }
 
-TEST_P(Seed004, ToyExampleDecodeStepHasTheContractsShapes) {
+TEST_P(CausalMask, ToyExampleDecodeStepHasTheContractsShapes) {
   const auto engine = Open(0);
   ASSERT_TRUE(engine->Load({16, 2}).ok());
   EXPECT_EQ(engine->model_shape().head_dim, 8);
@@ -84,7 +84,7 @@ TEST_P(Seed004, ToyExampleDecodeStepHasTheContractsShapes) {
 }
 
 // Regime 1: the full sequence is given; a causal mask is required.
-TEST_P(Seed004, PrefillMasksCausally) {
+TEST_P(CausalMask, PrefillMasksCausally) {
   const std::vector<int32_t> ids = Ids(12);
   const std::vector<float> logits = PromptLogits(ids, 0);
   for (int changed = 1; changed < 12; ++changed) {
@@ -96,7 +96,7 @@ TEST_P(Seed004, PrefillMasksCausally) {
 }
 
 // Regime 2: one new token; every cached key is visible and no mask is needed.
-TEST_P(Seed004, DecodeStepSeesEveryCachedKey) {
+TEST_P(CausalMask, DecodeStepSeesEveryCachedKey) {
   const std::vector<int32_t> ids = Ids(11);
   const std::vector<float> logits = PromptLogits(ids, 1);
   EXPECT_EQ(logits, PromptLogits(ids, 0));
@@ -111,7 +111,7 @@ TEST_P(Seed004, DecodeStepSeesEveryCachedKey) {
 }
 
 // Regime 3: several new tokens behind cached ones; token i sees keys up to T_past + i.
-TEST_P(Seed004, ChunkedDecodeMasksWithAnOffset) {
+TEST_P(CausalMask, ChunkedDecodeMasksWithAnOffset) {
   const std::vector<int32_t> ids = Ids(14);
   const std::vector<float> logits = PromptLogits(ids, 10);  // T_past = 10, T_new = 4
   EXPECT_EQ(logits, PromptLogits(ids, 0));
@@ -123,7 +123,7 @@ TEST_P(Seed004, ChunkedDecodeMasksWithAnOffset) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Seed004, ::testing::Values("reference", "flash"),
+INSTANTIATE_TEST_SUITE_P(Backends, CausalMask, ::testing::Values("reference", "flash"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

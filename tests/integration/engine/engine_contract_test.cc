@@ -1,4 +1,4 @@
-// Seed 000's acceptance tests and strict checks, through the public Engine on a random model.
+// What the engine promises of a request and of a step, through the public Engine on a random model.
 // (Stop on eot is in tests/core/runtime/generate_test.cc: it drives the loop through a dummy
 // model.)
 #include <gmock/gmock.h>
@@ -20,9 +20,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class Seed000 : public ::testing::TestWithParam<std::string> {
+class EngineContract : public ::testing::TestWithParam<std::string> {
  protected:
-  Seed000() { model_.WriteTo(dir_.path()); }
+  EngineContract() { model_.WriteTo(dir_.path()); }
 
   std::unique_ptr<Engine> Open(std::vector<std::string> overrides = {}) {
     EngineOptions options;
@@ -45,7 +45,7 @@ class Seed000 : public ::testing::TestWithParam<std::string> {
   std::mt19937_64 random_{7};
 };
 
-TEST_P(Seed000, GreedyCachedEqualsGreedyFull) {
+TEST_P(EngineContract, GreedyCachedEqualsGreedyFull) {
   for (int round = 0; round < 6; ++round) {
     const GenerateRequest request{RandomIds(2 + random_() % 40), 16, {}};
     std::vector<std::vector<int32_t>> ids;
@@ -61,7 +61,7 @@ TEST_P(Seed000, GreedyCachedEqualsGreedyFull) {
   }
 }
 
-TEST_P(Seed000, AttentionRowHasShapeSumFiniteAndRange) {
+TEST_P(EngineContract, AttentionRowHasShapeSumFiniteAndRange) {
   const auto engine = Open();
   const std::vector<GenerateRequest> requests = {{RandomIds(5), 2, {}}, {RandomIds(5), 2, {}}};
   ASSERT_TRUE(engine->Load(Needs(requests)).ok());
@@ -89,7 +89,7 @@ TEST_P(Seed000, AttentionRowHasShapeSumFiniteAndRange) {
   EXPECT_EQ(n_rows, 2 * 2 * 3);
 }
 
-TEST_P(Seed000, TracingDoesNotChangeATokenOrALogitBit) {
+TEST_P(EngineContract, TracingDoesNotChangeATokenOrALogitBit) {
   const GenerateRequest request{RandomIds(9), 12, {}};
   std::vector<std::vector<float>> logits;
   std::vector<std::vector<int32_t>> ids;
@@ -109,7 +109,7 @@ TEST_P(Seed000, TracingDoesNotChangeATokenOrALogitBit) {
   EXPECT_EQ(logits[0], logits[1]);
 }
 
-TEST_P(Seed000, HardCapIsEnforcedAtEntryCachedAndRecomputed) {
+TEST_P(EngineContract, HardCapIsEnforcedAtEntryCachedAndRecomputed) {
   for (const char* use_cache : {"run.use_cache=true", "run.use_cache=false"}) {
     for (const int64_t total : {63, 64}) {
       const auto engine = Open({use_cache});
@@ -134,7 +134,7 @@ TEST_P(Seed000, HardCapIsEnforcedAtEntryCachedAndRecomputed) {
   }
 }
 
-TEST_P(Seed000, PrefillAndDecodeStepCheckBatchCacheAndCapacity) {
+TEST_P(EngineContract, PrefillAndDecodeStepCheckBatchCacheAndCapacity) {
   const auto engine = Open();
   ASSERT_TRUE(engine->Load({64, 3}).ok());
   const auto a = engine->OpenSequence(64);
@@ -175,7 +175,7 @@ TEST_P(Seed000, PrefillAndDecodeStepCheckBatchCacheAndCapacity) {
               HasSubstr("exceeded T_max during generation"));
 }
 
-TEST_P(Seed000, ARequestsSequenceMustHaveRoomAndSomethingToFeed) {
+TEST_P(EngineContract, ARequestsSequenceMustHaveRoomAndSomethingToFeed) {
   const auto engine = Open();
   EXPECT_EQ(ExitCode(engine->OpenSequence(8).status()), 1);  // nothing is loaded yet
   ASSERT_TRUE(engine->Load({16, 1}).ok());
@@ -192,7 +192,7 @@ TEST_P(Seed000, ARequestsSequenceMustHaveRoomAndSomethingToFeed) {
   EXPECT_TRUE(engine->Generate({&request, 1}, {}).ok());
 }
 
-TEST_P(Seed000, StepByStepGivesTheIdsOfGenerate) {
+TEST_P(EngineContract, StepByStepGivesTheIdsOfGenerate) {
   const GenerateRequest request{RandomIds(6), 8, {}};
   const auto engine = Open();
   RunNeeds needs = Needs({&request, 1});
@@ -214,7 +214,7 @@ TEST_P(Seed000, StepByStepGivesTheIdsOfGenerate) {
   EXPECT_EQ(ids, (*done)[0].ids);
 }
 
-TEST_P(Seed000, FullAttentionMatrixIsCausalAndCoversTheLastId) {
+TEST_P(EngineContract, FullAttentionMatrixIsCausalAndCoversTheLastId) {
   const GenerateRequest request{RandomIds(6), 4, {}};
   const auto engine = Open();
   ASSERT_TRUE(engine->Load(Needs({&request, 1})).ok());
@@ -232,7 +232,7 @@ TEST_P(Seed000, FullAttentionMatrixIsCausalAndCoversTheLastId) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Seed000, ::testing::Values("reference", "flash"),
+INSTANTIATE_TEST_SUITE_P(Backends, EngineContract, ::testing::Values("reference", "flash"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -59,9 +59,9 @@ void ExpectPlanError(const Arguments& arguments, int exit_code,
   ExpectErrorOf("ng-plan", result, exit_code, parts);
 }
 
-// 2 * layers * width * bytes * tokens. Seed 003 states this formula for this shape, but the figures
-// of its table (21.47 MB at 128 tokens) are 6.25 times less than it gives: 134.2 MB.
-TEST(NgPlanGrowth, FollowsTheFormulaOfSeed003) {
+// 2 * layers * width * bytes * tokens. A published table states this formula for this shape, but its
+// figures (21.47 MB at 128 tokens) are 6.25 times less than it gives: 134.2 MB.
+TEST(NgPlanGrowth, FollowsItsFormula) {
   const Json plan = Plan(Shape("7b") + Tokens(16, 0), false);
   int64_t tokens = 128;
   for (const Json& row : plan["growth"]) {
@@ -77,7 +77,7 @@ TEST(NgPlanGrowth, FollowsTheFormulaOfSeed003) {
 }
 
 // The table goes on beyond the model's own context.
-TEST(NgPlanGrowth, HasTheFigureOfSeed001) {
+TEST(NgPlanGrowth, HasTheKnownFigureOfGpt2Small) {
   const Json plan = Plan(Shape("gpt2") + Tokens(1000, 24) + Arguments{"--cache.codec=f16"});
   constexpr int64_t kMiB = int64_t{1} << 20;
   EXPECT_EQ(plan["bytes"]["cache"], 36 * kMiB);
@@ -113,8 +113,8 @@ TEST(NgPlanOperations, AreThoseOfEveryStep) {
   EXPECT_THAT(operations["formula"].get<std::string>(), HasSubstr("2 * 2 * n_heads * head_dim"));
 }
 
-// 8256 rows against 128: seed 001's count, (N + 1) / 2.
-TEST(NgPlanOperations, OfTheMatricesHaveTheRatioOfSeed001) {
+// 8256 rows against 128: (N + 1) / 2.
+TEST(NgPlanOperations, OfTheMatricesHaveTheRatioOfTheMeanLength) {
   const Json operations = Plan(Demo() + Tokens(1, 127))["operations"];
   const double with = operations["with_cache"]["matrices"];
   EXPECT_EQ(operations["without_cache"]["matrices"].get<double>() / with, 64.5);

@@ -169,7 +169,7 @@ TEST(SlidingWindow, BoundsSteppingToo) {
   EXPECT_EQ(engine->SequenceLength(*sequence), 28);
 }
 
-// Seed 002: the last token is never fed, so 16 positions hold a run of 17 tokens.
+// The last token is never fed, so 16 positions hold a run of 17 tokens.
 TEST(PostLn, RunsOneTokenBeyondItsPositionsAndNoFurther) {
   const std::string model = kGolden + "postln/max_new_0";
   EXPECT_EQ(NgRun(Greedy(model, "1 2 3", 14)).exit_code, 0);

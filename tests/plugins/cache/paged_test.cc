@@ -404,7 +404,7 @@ TEST(PrefixIndex, FindsNothingBehindAPageThatWasListedAnew) {
   EXPECT_EQ(index.Find(index.number(0), child), -1);
 }
 
-// A paged store all of whose memory is NaN: seed 003's valid prefix is all that anybody may see.
+// A paged store all of whose memory is NaN: the valid prefix is all that anybody may see.
 absl::StatusOr<std::unique_ptr<CacheStore>> CreatePoisoned(const PluginContext& context,
                                                            const CacheSpec& spec,
                                                            int64_t page_tokens) {

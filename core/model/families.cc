@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "core/model/family_configs.h"
+#include "core/model/llama_configs.h"
 
 namespace ng {
 namespace {
@@ -29,29 +30,50 @@ constexpr RoleName kNielsNames[] = {
 };
 
 // Of llama and what is made like it; each model has the biases and norms that its spec says.
-constexpr RoleName kLlamaNames[] = {
-    {"model.embed_tokens.weight", TensorRole::kTokenEmbedding},
-    {"lm_head.weight", TensorRole::kHead},
-    {"model.norm.weight", TensorRole::kFinalNorm},
-    {"model.layers.{}.input_layernorm.weight", TensorRole::kAttnNorm},
-    {"model.layers.{}.self_attn.q_proj.weight", TensorRole::kQ},
-    {"model.layers.{}.self_attn.q_proj.bias", TensorRole::kQBias},
-    {"model.layers.{}.self_attn.k_proj.weight", TensorRole::kK},
-    {"model.layers.{}.self_attn.k_proj.bias", TensorRole::kKBias},
-    {"model.layers.{}.self_attn.v_proj.weight", TensorRole::kV},
-    {"model.layers.{}.self_attn.v_proj.bias", TensorRole::kVBias},
-    {"model.layers.{}.self_attn.q_norm.weight", TensorRole::kQNorm},
-    {"model.layers.{}.self_attn.k_norm.weight", TensorRole::kKNorm},
-    {"model.layers.{}.self_attn.o_proj.weight", TensorRole::kAttnOut},
-    {"model.layers.{}.self_attn.o_proj.bias", TensorRole::kAttnOutBias},
-    {"model.layers.{}.post_attention_layernorm.weight", TensorRole::kMlpNorm},
-    {"model.layers.{}.mlp.gate_proj.weight", TensorRole::kMlpGate},
-    {"model.layers.{}.mlp.gate_proj.bias", TensorRole::kMlpGateBias},
-    {"model.layers.{}.mlp.up_proj.weight", TensorRole::kMlpUp},
-    {"model.layers.{}.mlp.up_proj.bias", TensorRole::kMlpUpBias},
-    {"model.layers.{}.mlp.down_proj.weight", TensorRole::kMlpDown},
-    {"model.layers.{}.mlp.down_proj.bias", TensorRole::kMlpDownBias},
+struct MlpNames {
+  const char* up;
+  const char* up_bias;
+  const char* down;
+  const char* down_bias;
 };
+constexpr MlpNames kLlamaMlp = {
+    "model.layers.{}.mlp.up_proj.weight", "model.layers.{}.mlp.up_proj.bias",
+    "model.layers.{}.mlp.down_proj.weight", "model.layers.{}.mlp.down_proj.bias"};
+constexpr MlpNames kStarcoder2Mlp = {
+    "model.layers.{}.mlp.c_fc.weight", "model.layers.{}.mlp.c_fc.bias",
+    "model.layers.{}.mlp.c_proj.weight", "model.layers.{}.mlp.c_proj.bias"};
+
+constexpr std::array<RoleName, 24> LlamaNames(const MlpNames& mlp) {
+  return {{
+      {"model.embed_tokens.weight", TensorRole::kTokenEmbedding},
+      {"lm_head.weight", TensorRole::kHead},
+      {"model.norm.weight", TensorRole::kFinalNorm},
+      {"model.norm.bias", TensorRole::kFinalNormBias},
+      {"model.layers.{}.input_layernorm.weight", TensorRole::kAttnNorm},
+      {"model.layers.{}.input_layernorm.bias", TensorRole::kAttnNormBias},
+      {"model.layers.{}.self_attn.q_proj.weight", TensorRole::kQ},
+      {"model.layers.{}.self_attn.q_proj.bias", TensorRole::kQBias},
+      {"model.layers.{}.self_attn.k_proj.weight", TensorRole::kK},
+      {"model.layers.{}.self_attn.k_proj.bias", TensorRole::kKBias},
+      {"model.layers.{}.self_attn.v_proj.weight", TensorRole::kV},
+      {"model.layers.{}.self_attn.v_proj.bias", TensorRole::kVBias},
+      {"model.layers.{}.self_attn.q_norm.weight", TensorRole::kQNorm},
+      {"model.layers.{}.self_attn.k_norm.weight", TensorRole::kKNorm},
+      {"model.layers.{}.self_attn.o_proj.weight", TensorRole::kAttnOut},
+      {"model.layers.{}.self_attn.o_proj.bias", TensorRole::kAttnOutBias},
+      {"model.layers.{}.post_attention_layernorm.weight", TensorRole::kMlpNorm},
+      {"model.layers.{}.post_attention_layernorm.bias", TensorRole::kMlpNormBias},
+      {"model.layers.{}.mlp.gate_proj.weight", TensorRole::kMlpGate},
+      {"model.layers.{}.mlp.gate_proj.bias", TensorRole::kMlpGateBias},
+      {mlp.up, TensorRole::kMlpUp},
+      {mlp.up_bias, TensorRole::kMlpUpBias},
+      {mlp.down, TensorRole::kMlpDown},
+      {mlp.down_bias, TensorRole::kMlpDownBias},
+  }};
+}
+
+constexpr auto kLlamaNames = LlamaNames(kLlamaMlp);
+constexpr auto kStarcoder2Names = LlamaNames(kStarcoder2Mlp);
 
 // GPT-2's Conv1D holds its matrices [inputs, outputs].
 constexpr std::array<RoleName, 17> GptNames(bool conv1d) {
@@ -92,21 +114,30 @@ constexpr RoleName kPostLnNames[] = {
     {"blocks_weights", TensorRole::kMlpDown, /*transposed=*/true, /*paired=*/false, 5, 6},
 };
 
-constexpr Family LlamaFamily(const char* model_type, decltype(Family::read_spec) read_spec) {
+constexpr Family LlamaFamily(const char* model_type, decltype(Family::read_spec) read_spec,
+                             std::span<const RoleName> names = kLlamaNames) {
   return {.model_type = model_type,
           .read_spec = read_spec,
           .layer_prefix = "model.layers.",
-          .names = kLlamaNames,
+          .names = names,
           .unties_head = true};
 }
 
 // A nanoGPT that torch.compile has been over is saved with _orig_mod. before every name.
 constexpr Family kFamilies[] = {
     {"niels-gpt", ReadNielsSpec, "blocks.", kNielsNames},
-    LlamaFamily("llama", ReadLlamaSpec),
-    LlamaFamily("mistral", ReadMistralSpec),
-    LlamaFamily("qwen2", ReadQwen2Spec),
-    LlamaFamily("qwen3", ReadQwen3Spec),
+    LlamaFamily("llama", ReadLlamaRow<kLlamaRow>),
+    LlamaFamily("mistral", ReadLlamaRow<kMistralRow>),
+    LlamaFamily("ministral", ReadLlamaRow<kMinistralRow>),
+    LlamaFamily("qwen2", ReadLlamaRow<kQwen2Row>),
+    LlamaFamily("qwen3", ReadLlamaRow<kQwen3Row>),
+    LlamaFamily("seed_oss", ReadLlamaRow<kSeedOssRow>),
+    LlamaFamily("internlm3", ReadLlamaRow<kInternLm3Row>),
+    LlamaFamily("helium", ReadLlamaRow<kHeliumRow>),
+    LlamaFamily("ernie4_5", ReadLlamaRow<kErnie45Row>),
+    LlamaFamily("cwm", ReadLlamaRow<kCwmRow>),
+    LlamaFamily("olmo", ReadLlamaRow<kOlmoRow>),
+    LlamaFamily("starcoder2", ReadLlamaRow<kStarcoder2Row>, kStarcoder2Names),
     {"nanogpt", ReadNanoGptSpec, "transformer.h.", kNanoGptNames, "_orig_mod."},
     {.model_type = "gpt2",
      .read_spec = ReadGpt2Spec,

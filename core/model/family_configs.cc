@@ -1,74 +1,16 @@
 #include "core/model/family_configs.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "core/model/config_fields.h"
 #include "core/model/limits.h"
-#include "core/model/rope.h"
 
 namespace ng {
-namespace {
-
-// Fields with what an absent one means. As in the classes of transformers, which a config.json need
-// not repeat; null is no number there.
-absl::StatusOr<int64_t> IntOr(const JsonFields& config, std::string_view key, Range<int64_t> range,
-                              int64_t absent) {
-  if (config.IsNull(key)) return config.Int(key, range);  // the error
-  NG_ASSIGN_OR_RETURN(const std::optional<int64_t> found, config.OptionalInt(key, range));
-  return found.value_or(absent);
-}
-
-absl::StatusOr<bool> BoolOr(const JsonFields& config, std::string_view key, bool absent) {
-  NG_ASSIGN_OR_RETURN(const std::optional<bool> found, config.OptionalBool(key));
-  return found.value_or(absent);
-}
-
-// One of those that run, or what an absent key means.
-struct ActivationName {
-  std::string_view name;
-  Activation activation;
-};
-absl::StatusOr<Activation> ReadActivation(const JsonFields& config, const std::string& path,
-                                          std::string_view key,
-                                          std::span<const ActivationName> known) {
-  NG_ASSIGN_OR_RETURN(const std::optional<std::string> found, config.OptionalText(key));
-  std::vector<std::string_view> names;
-  for (const ActivationName& row : known) {
-    if (!found || *found == row.name) return row.activation;
-    names.push_back(row.name);
-  }
-  return ModelFileError(absl::StrCat(
-      path, ": key \"", absl::string_view(key.data(), key.size()), "\" = ", JsonExcerpt(*found),
-      ", must be one of: ",
-      absl::StrJoin(names, ", ", [](std::string* to, std::string_view name) { *to += name; })));
-}
-
-// A switch that the decoder has only one position of.
-absl::Status Require(const JsonFields& config, const std::string& path, std::string_view key,
-                     bool wanted) {
-  NG_ASSIGN_OR_RETURN(const bool found, BoolOr(config, key, wanted));
-  if (found == wanted) return absl::OkStatus();
-  return ModelFileError(absl::StrCat(
-      path, ": key \"", absl::string_view(key.data(), key.size()),
-      wanted ? "\" = false, can run only with true" : "\" = true, can run only with false"));
-}
-
-absl::StatusOr<float> EpsOr(const JsonFields& config, std::string_view key, double absent) {
-  if (config.IsNull(key)) return config.Number(key, kEps).status();  // the error
-  NG_ASSIGN_OR_RETURN(const std::optional<double> found, config.OptionalNumber(key, kEps));
-  return static_cast<float>(found.value_or(absent));
-}
-
-}  // namespace
-
 absl::StatusOr<ModelSpec> ReadNielsSpec(const JsonFields& config, const std::string& path) {
   ModelSpec spec;
   NG_ASSIGN_OR_RETURN(spec.shape.vocab_size, config.Int("V", kSize));
@@ -88,192 +30,6 @@ absl::StatusOr<ModelSpec> ReadNielsSpec(const JsonFields& config, const std::str
                                        ": C must be a multiple of H, and C / H even for RoPE"));
   }
   spec.shape.head_dim = static_cast<int>(spec.width / n_heads);
-  return spec;
-}
-
-namespace {
-
-// What every class of transformers may be told and the decoder cannot do. is_causal is as true as
-// Python takes it, and null is false.
-absl::Status RequirePlain(const JsonFields& config, const std::string& path) {
-  for (const char* key : {"quantization_config", "per_layer_config"}) {
-    const nlohmann::json* value = config.Find(key);
-    if (value == nullptr || SaysNothing(*value)) continue;
-    return ModelFileError(absl::StrCat(path, ": key \"", key, "\" = ", JsonExcerpt(*value),
-                                       ", can run only without"));
-  }
-  constexpr const char* kCausal = "is_causal";
-  const nlohmann::json* value = config.Find(kCausal);
-  const bool is_false = config.IsNull(kCausal) ||
-                        (value != nullptr && (SaysNothing(*value) || *value == nlohmann::json(0)));
-  if (!is_false) return absl::OkStatus();
-  return ModelFileError(absl::StrCat(path, ": key \"", kCausal,
-                                     "\" = ", value == nullptr ? "null" : JsonExcerpt(*value),
-                                     ", can run only with true: each token sees those before it"));
-}
-
-// What an absent key means to the families that are made like llama, by their classes in
-// transformers. All have 32 layers and 32 heads.
-struct LlamaDefaults {
-  int64_t vocab_size;
-  int64_t width = 4096;
-  int64_t ffn_width;
-  int64_t max_positions;
-  int64_t n_kv_heads = 0;  // 0: as many as heads
-  int64_t head_dim = 0;    // 0: the width shared out
-};
-constexpr LlamaDefaults kLlama = {.vocab_size = 32000, .ffn_width = 11008, .max_positions = 2048};
-constexpr LlamaDefaults kMistral = {
-    .vocab_size = 32000, .ffn_width = 14336, .max_positions = 131072, .n_kv_heads = 8};
-constexpr LlamaDefaults kQwen2 = {
-    .vocab_size = 151936, .ffn_width = 22016, .max_positions = 32768, .n_kv_heads = 32};
-constexpr LlamaDefaults kQwen3 = {.vocab_size = 151936,
-                                  .ffn_width = 22016,
-                                  .max_positions = 32768,
-                                  .n_kv_heads = 32,
-                                  .head_dim = 128};
-
-absl::Status ReadHeads(const JsonFields& config, const std::string& path,
-                       const LlamaDefaults& defaults, ModelSpec* spec) {
-  constexpr const char* kKvHeads = "num_key_value_heads";
-  NG_ASSIGN_OR_RETURN(const int64_t n_heads, IntOr(config, "num_attention_heads", kCount, 32));
-  // Null is as many as heads in every family, and shared out in those that share it out.
-  int64_t n_kv_heads = n_heads;
-  if (!config.IsNull(kKvHeads)) {
-    const int64_t absent = defaults.n_kv_heads == 0 ? n_heads : defaults.n_kv_heads;
-    NG_ASSIGN_OR_RETURN(n_kv_heads, IntOr(config, kKvHeads, kCount, absent));
-  }
-  int64_t head_dim = 0;
-  if (defaults.head_dim != 0 || !config.IsNull("head_dim")) {
-    NG_ASSIGN_OR_RETURN(head_dim, IntOr(config, "head_dim", kCount, defaults.head_dim));
-  }
-  if (head_dim == 0 && spec->width % n_heads != 0) {
-    return ModelFileError(absl::StrCat(path, ": hidden_size = ", spec->width,
-                                       " must be a multiple of num_attention_heads = ", n_heads,
-                                       " where head_dim is not set"));
-  }
-  if (head_dim == 0) head_dim = spec->width / n_heads;
-  if (head_dim % 2 != 0) {
-    return ModelFileError(absl::StrCat(path, ": head_dim = ", head_dim, " must be even for RoPE"));
-  }
-  if (n_heads % n_kv_heads != 0) {
-    return ModelFileError(
-        absl::StrCat(path, ": num_attention_heads = ", n_heads,
-                     " must be a multiple of num_key_value_heads = ", n_kv_heads));
-  }
-  spec->shape.n_heads = static_cast<int>(n_heads);
-  spec->shape.n_kv_heads = static_cast<int>(n_kv_heads);
-  spec->shape.head_dim = static_cast<int>(head_dim);
-  return absl::OkStatus();
-}
-
-// What all of them have.
-absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& config, const std::string& path,
-                                        const LlamaDefaults& defaults) {
-  constexpr ActivationName kActivations[] = {{"silu", Activation::kSwiGlu},
-                                             {"swish", Activation::kSwiGlu}};
-  NG_RETURN_IF_ERROR(RequirePlain(config, path));
-  ModelSpec spec;
-  NG_ASSIGN_OR_RETURN(spec.shape.vocab_size,
-                      IntOr(config, "vocab_size", kSize, defaults.vocab_size));
-  NG_ASSIGN_OR_RETURN(spec.shape.max_positions,
-                      IntOr(config, "max_position_embeddings", kPositions, defaults.max_positions));
-  NG_ASSIGN_OR_RETURN(spec.width, IntOr(config, "hidden_size", kSize, defaults.width));
-  NG_ASSIGN_OR_RETURN(spec.ffn_width,
-                      IntOr(config, "intermediate_size", kSize, defaults.ffn_width));
-  NG_ASSIGN_OR_RETURN(const int64_t n_layers, IntOr(config, "num_hidden_layers", kCount, 32));
-  spec.shape.n_layers = static_cast<int>(n_layers);
-  NG_RETURN_IF_ERROR(ReadHeads(config, path, defaults, &spec));
-  NG_ASSIGN_OR_RETURN(spec.norm_eps, EpsOr(config, "rms_norm_eps", 1e-6));
-  spec.rope_pairing = RopePairing::kHalfSplit;
-  NG_RETURN_IF_ERROR(ReadRope(config, path, &spec));
-  NG_ASSIGN_OR_RETURN(spec.activation, ReadActivation(config, path, "hidden_act", kActivations));
-  NG_ASSIGN_OR_RETURN(spec.tied_head, BoolOr(config, "tie_word_embeddings", false));
-  return spec;
-}
-
-}  // namespace
-
-absl::StatusOr<ModelSpec> ReadLlamaSpec(const JsonFields& config, const std::string& path) {
-  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaLike(config, path, kLlama));
-  NG_ASSIGN_OR_RETURN(spec.qkv_bias, BoolOr(config, "attention_bias", false));
-  spec.attn_out_bias = spec.qkv_bias;
-  NG_ASSIGN_OR_RETURN(spec.mlp_bias, BoolOr(config, "mlp_bias", false));
-  return spec;
-}
-
-absl::StatusOr<ModelSpec> ReadMistralSpec(const JsonFields& config, const std::string& path) {
-  constexpr const char* kWindow = "sliding_window";
-  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaLike(config, path, kMistral));
-  if (config.IsNull(kWindow)) return spec;
-  NG_ASSIGN_OR_RETURN(spec.window, IntOr(config, kWindow, kPositions, 4096));
-  return spec;
-}
-
-namespace {
-
-// Which layers attend to everything, the others to a window only, where the config lists what each
-// one does. Errors: one does anything else, or so where the config uses no window.
-absl::StatusOr<std::optional<std::vector<bool>>> ReadLayerTypes(const JsonFields& config,
-                                                                const std::string& path,
-                                                                bool window_used,
-                                                                const ModelSpec& spec) {
-  constexpr const char* kKey = "layer_types";
-  NG_ASSIGN_OR_RETURN(const auto types, config.OptionalTexts(kKey));
-  if (!types) return std::nullopt;
-  if (std::ssize(*types) != spec.shape.n_layers) {
-    return ModelFileError(absl::StrCat(path, ": key \"", kKey, "\" lists ", types->size(),
-                                       " layers, num_hidden_layers is ", spec.shape.n_layers));
-  }
-  std::vector<bool> full;
-  for (size_t i = 0; i < types->size(); ++i) {
-    const std::string& type = (*types)[i];
-    const bool has_window = window_used && type == "sliding_attention";
-    full.push_back(!has_window);
-    // "attention" is its older name.
-    if (has_window || type == "full_attention" || type == "attention") continue;
-    return ModelFileError(absl::StrCat(
-        path, ": key \"", kKey, "[", i, "]\" = ", JsonExcerpt(type), ", must be \"full_attention\"",
-        window_used ? " or \"sliding_attention\"" : " where use_sliding_window is not true"));
-  }
-  return full;
-}
-
-// Of the layers that are listed so, or else those from max_window_layers on.
-absl::Status ReadQwenWindow(const JsonFields& config, const std::string& path, ModelSpec* spec) {
-  NG_ASSIGN_OR_RETURN(const std::optional<bool> used, config.OptionalBool("use_sliding_window"));
-  NG_ASSIGN_OR_RETURN(std::optional<std::vector<bool>> full,
-                      ReadLayerTypes(config, path, used.value_or(false), *spec));
-  if (!used.value_or(false)) return absl::OkStatus();
-  const int n_layers = spec->shape.n_layers;
-  if (!full) {
-    NG_ASSIGN_OR_RETURN(const int64_t n_full,
-                        IntOr(config, "max_window_layers", {0, kPositions.max}, 28));
-    full.emplace(static_cast<size_t>(n_layers), false);
-    std::fill_n(full->begin(), std::min<int64_t>(n_full, n_layers), true);
-  }
-  const auto n_full = std::ranges::count(*full, true);
-  if (n_full == n_layers || config.IsNull("sliding_window")) return absl::OkStatus();
-  NG_ASSIGN_OR_RETURN(spec->window, IntOr(config, "sliding_window", kPositions, 4096));
-  if (n_full > 0) spec->full_layers = *std::move(full);
-  return absl::OkStatus();
-}
-
-}  // namespace
-
-absl::StatusOr<ModelSpec> ReadQwen2Spec(const JsonFields& config, const std::string& path) {
-  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaLike(config, path, kQwen2));
-  NG_RETURN_IF_ERROR(ReadQwenWindow(config, path, &spec));
-  spec.qkv_bias = true;
-  return spec;
-}
-
-absl::StatusOr<ModelSpec> ReadQwen3Spec(const JsonFields& config, const std::string& path) {
-  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaLike(config, path, kQwen3));
-  NG_RETURN_IF_ERROR(ReadQwenWindow(config, path, &spec));
-  NG_ASSIGN_OR_RETURN(spec.qkv_bias, BoolOr(config, "attention_bias", false));
-  spec.attn_out_bias = spec.qkv_bias;
-  spec.qk_norm = true;
   return spec;
 }
 
@@ -344,11 +100,6 @@ absl::StatusOr<ModelSpec> ReadNanoGptSpec(const JsonFields& config, const std::s
 }
 
 absl::StatusOr<ModelSpec> ReadGpt2Spec(const JsonFields& config, const std::string& path) {
-  constexpr ActivationName kActivations[] = {
-      {"gelu_new", Activation::kGeluTanh},         {"gelu_pytorch_tanh", Activation::kGeluTanh},
-      {"gelu_python_tanh", Activation::kGeluTanh}, {"gelu_fast", Activation::kGeluTanh},
-      {"gelu_accurate", Activation::kGeluTanh},    {"gelu", Activation::kGeluErf},
-      {"gelu_python", Activation::kGeluErf}};
   NG_RETURN_IF_ERROR(RequirePlain(config, path));
   ModelSpec spec;
   NG_RETURN_IF_ERROR(ReadGptShape(config, path, kGpt2, &spec));
@@ -356,7 +107,7 @@ absl::StatusOr<ModelSpec> ReadGpt2Spec(const JsonFields& config, const std::stri
   spec.ffn_width = n_inner.value_or(spec.ffn_width);
   NG_ASSIGN_OR_RETURN(spec.norm_eps, EpsOr(config, "layer_norm_epsilon", 1e-5));
   NG_ASSIGN_OR_RETURN(spec.activation,
-                      ReadActivation(config, path, "activation_function", kActivations));
+                      ReadActivation(config, path, "activation_function", kGeluNames));
   SetBiases(true, &spec);
   NG_RETURN_IF_ERROR(Require(config, path, "scale_attn_weights", true));
   NG_RETURN_IF_ERROR(Require(config, path, "scale_attn_by_inverse_layer_idx", false));

@@ -19,15 +19,6 @@ namespace ng {
 // whose gate is fc_g, a head tied to the embedding.
 absl::StatusOr<ModelSpec> ReadNielsSpec(const JsonFields& config, const std::string& path);
 
-// llama: pre-norm RMSNorm, half-split RoPE, grouped queries, a SwiGLU, biases where it says so.
-absl::StatusOr<ModelSpec> ReadLlamaSpec(const JsonFields& config, const std::string& path);
-// mistral: llama, whose queries may see a window of keys only.
-absl::StatusOr<ModelSpec> ReadMistralSpec(const JsonFields& config, const std::string& path);
-// qwen2: llama with biases of q, k and v.
-absl::StatusOr<ModelSpec> ReadQwen2Spec(const JsonFields& config, const std::string& path);
-// qwen3: llama with a norm of each head of q and k, and a head_dim of its own.
-absl::StatusOr<ModelSpec> ReadQwen3Spec(const JsonFields& config, const std::string& path);
-
 // nanogpt: pre-norm LayerNorm, learned positions, all biases or none, GELU by erf, a tied head.
 absl::StatusOr<ModelSpec> ReadNanoGptSpec(const JsonFields& config, const std::string& path);
 // gpt2: nanogpt with all biases, GELU by tanh, a head that is tied unless config.json says

@@ -27,7 +27,7 @@ constexpr InertKeys kTable[] = {
     // training
     {"",
      "initializer_range attention_dropout hidden_dropout dropout resid_pdrop embd_pdrop "
-     "attn_pdrop gradient_checkpointing loss_type"},
+     "attn_pdrop residual_dropout embedding_dropout gradient_checkpointing loss_type"},
     // which tokens are special: the tokenizer and generation_config.json have their own say
     {"", "eos_token_id bos_token_id pad_token_id unk_token_id sep_token_id decoder_start_token_id"},
     // other heads on the same model, and what a call gives back

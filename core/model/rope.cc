@@ -124,7 +124,8 @@ double Llama3Frequency(double frequency, const RopeScaling& scaling) {
 
 }  // namespace
 
-absl::Status ReadRope(const JsonFields& config, const std::string& path, ModelSpec* spec) {
+absl::Status ReadRope(const JsonFields& config, const std::string& path, double absent_theta,
+                      ModelSpec* spec) {
   NG_ASSIGN_OR_RETURN(const RopeObject rope, FindRope(config));
   std::optional<double> theta;
   if (rope.fields) {
@@ -134,7 +135,7 @@ absl::Status ReadRope(const JsonFields& config, const std::string& path, ModelSp
   if (!theta) {  // else nobody reads the one beside the object
     NG_ASSIGN_OR_RETURN(theta, config.OptionalNumber("rope_theta", kTheta));
   }
-  spec->rope_theta = theta.value_or(10000.0);  // as the format has it
+  spec->rope_theta = theta.value_or(absent_theta);
   return absl::OkStatus();
 }
 

@@ -12,9 +12,11 @@
 namespace ng {
 
 // Base and scaling as transformers takes them from a config.json: all in `rope_parameters` (5), or
-// `rope_theta` beside `rope_scaling` (4), which goes before. Reads max_positions. Errors:
-// ModelFileError naming `path`, the key, the value found and what is supported.
-absl::Status ReadRope(const JsonFields& config, const std::string& path, ModelSpec* spec);
+// `rope_theta` beside `rope_scaling` (4), which goes before. Reads max_positions. `absent_theta`:
+// the base where no key says one. Errors: ModelFileError naming `path`, the key, the value found
+// and what is supported.
+absl::Status ReadRope(const JsonFields& config, const std::string& path, double absent_theta,
+                      ModelSpec* spec);
 
 // The angle that each pair turns by from one position to the next, [head_dim / 2].
 std::vector<double> RopeFrequencies(const ModelSpec& spec);

@@ -222,12 +222,12 @@ absl::StatusOr<ModelWeights> Allocate(const ModelSpec& spec, const WeightTypes& 
   if (!spec.tied_head) {
     NG_ASSIGN_OR_RETURN(model.head, memory.Allocate(types.head, vocab_size, spec.width));
   }
+  std::vector<float> ones;
+  if (!spec.norm_affine) ones.assign(static_cast<size_t>(spec.width), 1.0F);
+  if (spec.norm_placement == NormPlacement::kPre) model.final_norm.weight = ones;
   for (const LayerWeightTypes& layer : types.layers) {
     LayerWeights& w = model.layers.emplace_back();
-    if (!spec.norm_affine) {
-      w.attn_norm.weight.assign(static_cast<size_t>(spec.width), 1.0F);
-      w.mlp_norm.weight = w.attn_norm.weight;
-    }
+    w.attn_norm.weight = w.mlp_norm.weight = ones;
     NG_ASSIGN_OR_RETURN(w.qkv,
                         memory.Allocate(BandsOfQkv(spec, layer), spec.qkv_width(), spec.width));
     NG_ASSIGN_OR_RETURN(w.attn_out, memory.Allocate(layer.attn_out, spec.width, spec.q_width()));

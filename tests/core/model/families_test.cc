@@ -85,7 +85,8 @@ TEST(Llama, RefusesWhatItCannotRun) {
   ExpectRefused(WithNull(kLlama, "num_hidden_layers"), {"num_hidden_layers"});
   ExpectRefused(Edited(kLlama, {{"model_type", "frobnicator"}}),
                 {"model_type", "frobnicator",
-                 "niels-gpt, llama, mistral, qwen2, qwen3, nanogpt, gpt2, postln"});
+                 "niels-gpt, llama, mistral, ministral, qwen2, qwen3, seed_oss, internlm3, helium, "
+                 "ernie4_5, cwm, olmo, starcoder2, nanogpt, gpt2, postln"});
 }
 
 TEST(Llama, HasTheBiasesThatItsConfigSays) {
@@ -278,6 +279,77 @@ TEST(Gpt2, IsReadFromItsConfig) {
   EXPECT_EQ(other->ffn_width, 50);
   EXPECT_EQ(other->activation, Activation::kGeluErf);
   EXPECT_FALSE(other->tied_head);
+}
+
+// A family of llama's kind, of which a file says nothing but its name.
+absl::StatusOr<ModelSpec> Bare(const char* model_type, const Json& edits = Json::object()) {
+  return ReadSpec(Edited({{"model_type", model_type}}, edits));
+}
+
+TEST(LlamaRows, HaveTheValuesOfTheirClassesInTransformers) {
+  const ModelSpec seed_oss = *Bare("seed_oss");
+  EXPECT_EQ(seed_oss.shape.n_layers, 64);
+  EXPECT_EQ(seed_oss.shape.n_heads, 80);
+  EXPECT_EQ(seed_oss.shape.n_kv_heads, 8);
+  EXPECT_EQ(seed_oss.q_width(), 80 * 128);
+  EXPECT_TRUE(seed_oss.qkv_bias);
+  EXPECT_FALSE(seed_oss.attn_out_bias);
+
+  const ModelSpec helium = *Bare("helium");
+  EXPECT_EQ(helium.rope_pairing, RopePairing::kInterleaved);
+  EXPECT_EQ(helium.rope_theta, 100000.0);
+  EXPECT_EQ(helium.norm_eps, 1e-8F);
+
+  const ModelSpec ernie = *Bare("ernie4_5");
+  EXPECT_EQ(ernie.rope_pairing, RopePairing::kInterleaved);
+  EXPECT_EQ(ernie.rope_theta, 500000.0);
+  EXPECT_TRUE(ernie.tied_head);
+  EXPECT_EQ(Bare("ernie4_5", {{"head_dim", nullptr}})->shape.head_dim, 128);  // absent
+  EXPECT_EQ(ReadSpec(WithNull({{"model_type", "ernie4_5"}}, "head_dim"))->shape.head_dim, 64);
+
+  const ModelSpec olmo = *Bare("olmo");
+  EXPECT_EQ(olmo.norm, NormKind::kLayerNorm);
+  EXPECT_FALSE(olmo.norm_affine);
+  EXPECT_EQ(olmo.norm_eps, 1e-5F);
+
+  const ModelSpec starcoder2 = *Bare("starcoder2");
+  EXPECT_EQ(starcoder2.activation, Activation::kGeluTanh);
+  EXPECT_TRUE(starcoder2.norm_bias && starcoder2.qkv_bias && starcoder2.mlp_bias);
+  EXPECT_EQ(starcoder2.window, 0);
+  EXPECT_EQ(Bare("starcoder2", {{"sliding_window", 9}})->window, 9);
+}
+
+TEST(LlamaRows, ReadTheirOwnNamesOfBiases) {
+  EXPECT_TRUE(Bare("seed_oss", {{"attention_out_bias", true}})->attn_out_bias);
+  EXPECT_TRUE(Bare("internlm3", {{"qkv_bias", true}, {"bias", true}})->attn_out_bias);
+  EXPECT_TRUE(Bare("ernie4_5", {{"use_bias", true}})->mlp_bias);
+  const ModelSpec helium = *Bare("helium", {{"attention_bias", true}});
+  EXPECT_TRUE(helium.qkv_bias);
+  EXPECT_FALSE(helium.attn_out_bias);
+}
+
+TEST(LlamaRows, SeeAWindowInTheLayersThatTheConfigLists) {
+  const Json rope = {{"rope_type", "default"}, {"rope_theta", 1e6}};
+  const ModelSpec cwm = *Bare("cwm", {{"rope_parameters", rope}, {"num_hidden_layers", 6}});
+  EXPECT_EQ(cwm.window, 8192);
+  EXPECT_EQ(cwm.full_layers, (std::vector<bool>{true, false, false, false, true, false}));
+  const ModelSpec ministral = *Bare(
+      "ministral", {{"num_hidden_layers", 2}, {"layer_types", {"sliding_attention", "attention"}}});
+  EXPECT_EQ(ministral.full_layers, (std::vector<bool>{false, true}));
+  EXPECT_EQ(ministral.window, 4096);
+  EXPECT_EQ(ReadSpec(WithNull({{"model_type", "ministral"}}, "sliding_window"))->window, 0);
+}
+
+TEST(LlamaRows, RefuseWhatTheyCannotRun) {
+  ExpectRefused({{"model_type", "cwm"}}, {"\"rope_parameters\" is missing"});
+  ExpectRefused({{"model_type", "olmo"}, {"clip_qkv", 8.0}}, {"\"clip_qkv\" = 8.0"});
+  ExpectRefused({{"model_type", "internlm3"}, {"qkv_bias", true}}, {"\"mlp_bias\" differ"});
+  ExpectRefused({{"model_type", "starcoder2"}, {"hidden_act", "relu"}}, {"relu", "gelu"});
+  ExpectRefused(WithNull({{"model_type", "ministral"},
+                          {"num_hidden_layers", 1},
+                          {"layer_types", {"sliding_attention"}}},
+                         "sliding_window"),
+                {"\"layer_types[0]\"", "sliding_window is not set"});
 }
 
 TEST(Gpt2, HoldsTheMatricesOfItsBlocksTransposed) {

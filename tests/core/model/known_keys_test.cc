@@ -116,7 +116,8 @@ TEST(KnownKeys, OfConfigsMoveWhatTheyMoveInTransformersOrAreRefused) {
 }
 
 TEST(KnownKeys, OfConfigsMayBeAbsentAndAreThenThoseOfTheClass) {
-  for (const char* type : {"llama", "mistral", "qwen2", "qwen3", "gpt2"}) {
+  for (const char* type : {"llama", "mistral", "ministral", "qwen2", "qwen3", "seed_oss",
+                           "internlm3", "helium", "ernie4_5", "olmo", "starcoder2", "gpt2"}) {
     const auto bare = LogitsOf(Json{{"model_type", type}});
     EXPECT_TRUE(bare.ok()) << bare.status();
   }

@@ -21,7 +21,7 @@ absl::StatusOr<ModelSpec> Read(const Json& config) {
   ModelSpec spec;
   spec.shape.head_dim = 64;
   spec.shape.max_positions = 2048;
-  NG_RETURN_IF_ERROR(ReadRope(fields, "config.json", &spec));
+  NG_RETURN_IF_ERROR(ReadRope(fields, "config.json", 10000.0, &spec));
   return spec;
 }
 

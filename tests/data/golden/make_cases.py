@@ -1,4 +1,5 @@
-"""Makes the cases mistral/{tiny,window}, qwen2/window, llama/{rope_linear,rope_llama3} with transformers.
+"""Makes the cases mistral/{tiny,window}, qwen2/window, llama/{rope_linear,rope_llama3} and
+{helium,olmo,starcoder2}/tiny with transformers.
 
     python make_cases.py [DIR]     # needs torch, transformers (made with 5.23.0), safetensors
 
@@ -13,7 +14,9 @@ import sys
 import torch
 from safetensors.torch import save_file
 from transformers import (
-    LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM)
+    HeliumConfig, HeliumForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig,
+    MistralForCausalLM, OlmoConfig, OlmoForCausalLM, Qwen2Config, Qwen2ForCausalLM,
+    Starcoder2Config, Starcoder2ForCausalLM)
 
 SIZES = dict(
     vocab_size=97, hidden_size=32, intermediate_size=56, num_hidden_layers=2, num_attention_heads=4,
@@ -31,6 +34,10 @@ BIASES = dict(attention_bias=True, mlp_bias=True)
 
 def with_rope(config_class, rope, **more):
     return config_class(**SIZES, head_dim=16, rope_parameters=rope, **more)
+
+
+def small(config_class, **more):
+    return config_class(**SMALL, **({"rope_parameters": DEFAULT} | more))
 
 
 def with_window(config_class, window, **more):
@@ -59,9 +66,21 @@ CASES = {
         {"window": with_window(Qwen2Config, None),
          "layers": with_window(Qwen2Config, 6, use_sliding_window=True, max_window_layers=0)},
         False),
+    "helium/tiny": (
+        "neighbouring dimensions rotate together, biases of q, k and v but not behind attention",
+        small(HeliumConfig, head_dim=8, attention_bias=True),
+        {"eps": small(HeliumConfig, head_dim=8, attention_bias=True, rms_norm_eps=0.1)}, False),
+    "olmo/tiny": (
+        "LayerNorm without weights before each block and before the head",
+        small(OlmoConfig), {"clip": small(OlmoConfig, clip_qkv=0.5)}, False),
+    "starcoder2/tiny": (
+        "LayerNorm, RoPE, grouped queries and a feed-forward layer without a gate",
+        small(Starcoder2Config, hidden_act="gelu_pytorch_tanh"),
+        {"activation": small(Starcoder2Config, hidden_act="relu")}, False),
 }
 MODELS = {MistralConfig: MistralForCausalLM, LlamaConfig: LlamaForCausalLM,
-          Qwen2Config: Qwen2ForCausalLM}
+          Qwen2Config: Qwen2ForCausalLM, HeliumConfig: HeliumForCausalLM,
+          OlmoConfig: OlmoForCausalLM, Starcoder2Config: Starcoder2ForCausalLM}
 PROMPTS = [5, 16]  # tokens
 NEW_TOKENS = 12
 
@@ -128,8 +147,10 @@ def make(folder, seed, description, config, broken, older):
     tolerance = 30 * error
     assert margin > 1e-3 and min(wrong.values()) > tolerance, (margin, wrong, tolerance)
 
-    save_file({k: v.contiguous() for k, v in model.state_dict().items()},
-              folder / "model.safetensors", metadata={"format": "pt"})
+    weights = {k: v.contiguous() for k, v in model.state_dict().items()}
+    if config.tie_word_embeddings:
+        del weights["lm_head.weight"]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     save_file({k: v.contiguous() for k, v in expected.items()}, folder / "expected.safetensors")
     written = config.to_dict() | {"architectures": [type(model).__name__], "dtype": "float32"}
     if older:

@@ -1,0 +1,72 @@
+#include "core/model/config_fields.h"
+
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/model/limits.h"
+
+namespace ng {
+
+absl::StatusOr<int64_t> IntOr(const JsonFields& config, std::string_view key, Range<int64_t> range,
+                              int64_t absent) {
+  if (config.IsNull(key)) return config.Int(key, range);  // the error
+  NG_ASSIGN_OR_RETURN(const std::optional<int64_t> found, config.OptionalInt(key, range));
+  return found.value_or(absent);
+}
+
+absl::StatusOr<bool> BoolOr(const JsonFields& config, std::string_view key, bool absent) {
+  NG_ASSIGN_OR_RETURN(const std::optional<bool> found, config.OptionalBool(key));
+  return found.value_or(absent);
+}
+
+absl::StatusOr<Activation> ReadActivation(const JsonFields& config, const std::string& path,
+                                          std::string_view key,
+                                          std::span<const ActivationName> known) {
+  NG_ASSIGN_OR_RETURN(const std::optional<std::string> found, config.OptionalText(key));
+  std::vector<std::string_view> names;
+  for (const ActivationName& row : known) {
+    if (!found || *found == row.name) return row.activation;
+    names.push_back(row.name);
+  }
+  return ModelFileError(absl::StrCat(
+      path, ": key \"", absl::string_view(key.data(), key.size()), "\" = ", JsonExcerpt(*found),
+      ", must be one of: ",
+      absl::StrJoin(names, ", ", [](std::string* to, std::string_view name) { *to += name; })));
+}
+
+absl::Status Require(const JsonFields& config, const std::string& path, std::string_view key,
+                     bool wanted) {
+  NG_ASSIGN_OR_RETURN(const bool found, BoolOr(config, key, wanted));
+  if (found == wanted) return absl::OkStatus();
+  return ModelFileError(absl::StrCat(
+      path, ": key \"", absl::string_view(key.data(), key.size()),
+      wanted ? "\" = false, can run only with true" : "\" = true, can run only with false"));
+}
+
+absl::StatusOr<float> EpsOr(const JsonFields& config, std::string_view key, double absent) {
+  if (config.IsNull(key)) return config.Number(key, kEps).status();  // the error
+  NG_ASSIGN_OR_RETURN(const std::optional<double> found, config.OptionalNumber(key, kEps));
+  return static_cast<float>(found.value_or(absent));
+}
+
+// is_causal is as true as Python takes it, and null is false.
+absl::Status RequirePlain(const JsonFields& config, const std::string& path) {
+  for (const char* key : {"quantization_config", "per_layer_config"}) {
+    const nlohmann::json* value = config.Find(key);
+    if (value == nullptr || SaysNothing(*value)) continue;
+    return ModelFileError(absl::StrCat(path, ": key \"", key, "\" = ", JsonExcerpt(*value),
+                                       ", can run only without"));
+  }
+  constexpr const char* kCausal = "is_causal";
+  const nlohmann::json* value = config.Find(kCausal);
+  const bool is_false = config.IsNull(kCausal) ||
+                        (value != nullptr && (SaysNothing(*value) || *value == nlohmann::json(0)));
+  if (!is_false) return absl::OkStatus();
+  return ModelFileError(absl::StrCat(path, ": key \"", kCausal,
+                                     "\" = ", value == nullptr ? "null" : JsonExcerpt(*value),
+                                     ", can run only with true: each token sees those before it"));
+}
+
+}  // namespace ng

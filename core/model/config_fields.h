@@ -1,0 +1,50 @@
+// Fields of a config.json as the configuration classes of transformers read them: a file need not
+// repeat what its class says, and null is no number.
+//
+// Errors: ModelFileError naming `path`, the key, the value found and what is allowed.
+#ifndef NG_CORE_MODEL_CONFIG_FIELDS_H_
+#define NG_CORE_MODEL_CONFIG_FIELDS_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/formats/json.h"
+#include "core/model/model_spec.h"
+#include "ng/status.h"
+
+namespace ng {
+
+absl::StatusOr<int64_t> IntOr(const JsonFields& config, std::string_view key, Range<int64_t> range,
+                              int64_t absent);
+absl::StatusOr<bool> BoolOr(const JsonFields& config, std::string_view key, bool absent);
+absl::StatusOr<float> EpsOr(const JsonFields& config, std::string_view key, double absent);
+
+// An activation that runs, by its name in transformers.
+struct ActivationName {
+  std::string_view name;
+  Activation activation;
+};
+inline constexpr ActivationName kSwiGluNames[] = {{"silu", Activation::kSwiGlu},
+                                                  {"swish", Activation::kSwiGlu}};
+inline constexpr ActivationName kGeluNames[] = {
+    {"gelu_new", Activation::kGeluTanh},         {"gelu_pytorch_tanh", Activation::kGeluTanh},
+    {"gelu_python_tanh", Activation::kGeluTanh}, {"gelu_fast", Activation::kGeluTanh},
+    {"gelu_accurate", Activation::kGeluTanh},    {"gelu", Activation::kGeluErf},
+    {"gelu_python", Activation::kGeluErf}};
+// One of those that are known; an absent key means the first of them.
+absl::StatusOr<Activation> ReadActivation(const JsonFields& config, const std::string& path,
+                                          std::string_view key,
+                                          std::span<const ActivationName> known);
+
+// A switch that the decoder has only one position of.
+absl::Status Require(const JsonFields& config, const std::string& path, std::string_view key,
+                     bool wanted);
+// What every class of transformers may be told and the decoder cannot do: quantization_config,
+// per_layer_config, is_causal.
+absl::Status RequirePlain(const JsonFields& config, const std::string& path);
+
+}  // namespace ng
+
+#endif  // NG_CORE_MODEL_CONFIG_FIELDS_H_

@@ -1,10 +1,12 @@
-# ng_add_plugin(<kind> <name> <source>...): a plugin library ng_<kind>_<name>.so.
+# ng_add_plugin(<kind> <name> <source>... [LEVELS <source>...]): a plugin library ng_<kind>_<name>.so.
 #
-# The name is the one that the config uses. Only the descriptor `ng_plugin` is exported. Inside ng's
-# own tree (NG_PLUGIN_OUTPUT_DIRECTORY set) the plugin is also installed.
+# The name is the one that the config uses. Only the descriptor `ng_plugin` is exported. Sources
+# behind LEVELS are compiled once for each instruction set level (ng/level.h). Inside ng's own tree
+# (NG_PLUGIN_OUTPUT_DIRECTORY set) the plugin is also installed.
 function(ng_add_plugin kind name)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LEVELS")
   set(target ng_${kind}_${name})
-  add_library(${target} MODULE ${ARGN})
+  add_library(${target} MODULE ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${target} PRIVATE ng::ng_core)
   target_compile_features(${target} PRIVATE cxx_std_20)
   target_compile_options(${target} PRIVATE -ffp-contract=off)
@@ -18,10 +20,34 @@ function(ng_add_plugin kind name)
                SUFFIX ".so"
                CXX_VISIBILITY_PRESET hidden
                VISIBILITY_INLINES_HIDDEN ON)
+  if(arg_LEVELS)
+    ng_add_levels(${target} ${arg_LEVELS})
+  endif()
   if(NG_PLUGIN_OUTPUT_DIRECTORY)
     set_target_properties(
       ${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${NG_PLUGIN_OUTPUT_DIRECTORY}
                            INSTALL_RPATH "$ORIGIN/../..")
     install(TARGETS ${target} LIBRARY DESTINATION ${NG_PLUGIN_INSTALL_DIRECTORY})
   endif()
+endfunction()
+
+# ng_add_levels(<target> <source>...): adds the sources to the target, once for each level of ng/isa.h.
+# A level's objects are a target of their own, <target>_<level>; the target's property
+# NG_LEVEL_OBJECTS lists them.
+function(ng_add_levels target)
+  foreach(level scalar avx2 avx512 avx512_vnni avx512_bf16)
+    set(objects ${target}_${level})
+    string(TOUPPER NG_LEVEL_${level} definition)
+    add_library(${objects} OBJECT ${ARGN})
+    target_link_libraries(${objects} PRIVATE ng::ng_core)
+    target_compile_definitions(
+      ${objects} PRIVATE ${definition} $<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>)
+    target_include_directories(${objects} PRIVATE $<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>)
+    target_compile_options(
+      ${objects} PRIVATE $<TARGET_PROPERTY:${target},COMPILE_OPTIONS> -ffp-contract=off)
+    set_target_properties(${objects} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+                                                VISIBILITY_INLINES_HIDDEN ON)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
+    set_property(TARGET ${target} APPEND PROPERTY NG_LEVEL_OBJECTS ${objects})
+  endforeach()
 endfunction()

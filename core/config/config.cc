@@ -118,7 +118,7 @@ double Config::Real(std::string_view key) const { return Find(key, OptionType::k
 const std::string& Config::Text(std::string_view key) const { return Find(key).value.text; }
 
 std::span<const int64_t> Config::IntList(std::string_view key) const {
-  return Find(key, OptionType::kIntList).list;
+  return Find(key, OptionType::kIntList).value.List<int64_t>();
 }
 
 std::vector<std::string> Config::Names(std::string_view key) const { return SplitNames(Text(key)); }
@@ -143,7 +143,6 @@ std::vector<OptionValue> Config::PluginValues(std::string_view kind,
     if (!item.declared.key.starts_with(prefix)) continue;
     OptionValue& value = values.emplace_back(item.value);
     value.name.erase(0, prefix.size());
-    value.list = item.list;
   }
   return values;
 }

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -129,8 +130,8 @@ class Config {
  private:
   struct Item {
     ConfigKey declared;
-    OptionValue value;          // its `list` is set when handed out
-    std::vector<int64_t> list;  // kIntList
+    OptionValue value;
+    std::shared_ptr<const void> list;  // holds what value.items points to; copies share it
     ConfigOrigin origin;
   };
   const Item& Find(std::string_view key) const;

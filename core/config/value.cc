@@ -5,9 +5,11 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "core/config/text.h"
 
@@ -17,19 +19,22 @@ namespace {
 constexpr double kInt64End = 0x1p63;  // one past the largest int64
 constexpr std::string_view kAuto = "auto";
 
-// The shortest form of a bound that is exact.
-std::string Bound(double value, bool whole) {
+// The shortest form of a number that is exact.
+template <typename Number>
+std::string Digits(Number value) {
   std::array<char, 32> digits{};
-  char* const end = digits.data() + digits.size();
-  const bool as_integer = whole && std::abs(value) < kInt64End && std::trunc(value) == value;
-  const auto result = as_integer ? std::to_chars(digits.data(), end, static_cast<int64_t>(value))
-                                 : std::to_chars(digits.data(), end, value);
+  const auto result = std::to_chars(digits.data(), digits.data() + digits.size(), value);
   return {digits.data(), result.ptr};
+}
+
+std::string Bound(double value, bool whole) {
+  const bool as_integer = whole && std::abs(value) < kInt64End && std::trunc(value) == value;
+  return as_integer ? Digits(static_cast<int64_t>(value)) : Digits(value);
 }
 
 // The bounds of a table as mathematics writes them: "(0, 1]", "[0, 2^63)".
 std::string Interval(const OptionSpec& spec) {
-  const bool whole = spec.type != OptionType::kReal;
+  const bool whole = spec.type == OptionType::kInt || spec.type == OptionType::kIntList;
   const double limit = whole ? kInt64End : std::numeric_limits<double>::max();
   const std::string lower = spec.min <= -limit
                                 ? (whole ? "[-2^63" : "(-inf")
@@ -76,28 +81,93 @@ absl::Status NumberError(NumberFault fault, const ConfigKey& key, const ConfigEn
   return EntryError(entry, "must be in " + Interval(*key.spec));
 }
 
+// "an integer", "a number".
+std::string_view OneNumber(OptionType type) {
+  return type == OptionType::kInt || type == OptionType::kIntList ? "an integer" : "a number";
+}
+
+template <typename Item>
+void SetList(std::vector<Item> items, CheckedValue* checked) {
+  const auto list = std::make_shared<const std::vector<Item>>(std::move(items));
+  checked->value.items = list->data();
+  checked->value.n_items = list->size();
+  checked->list = list;
+}
+
 // Commas or blanks; a comma separates two items, so none may be missing.
-absl::Status ParseIntList(const ConfigKey& key, const ConfigEntry& entry,
-                          std::vector<int64_t>* list) {
+template <typename Number>
+absl::Status ParseNumbers(const ConfigKey& key, const ConfigEntry& entry, CheckedValue* checked) {
   const std::string_view text = Trim(entry.text);
-  if (text.empty() || (key.form == ConfigForm::kListOrAuto && text == kAuto)) {
-    return absl::OkStatus();
-  }
-  for (const std::string_view between_commas : SplitTrimmed(text, ",")) {
+  std::vector<Number> numbers;
+  const bool none = text.empty() || (key.form == ConfigForm::kListOrAuto && text == kAuto);
+  const auto pieces = none ? std::vector<std::string_view>() : SplitTrimmed(text, ",");
+  for (const std::string_view between_commas : pieces) {
     if (between_commas.empty()) return EntryError(entry, "must be " + AllowedValues(key));
     for (const std::string_view item : SplitTrimmed(between_commas, " \t\r\n")) {
       if (item.empty()) continue;  // several blanks in a row
-      int64_t id = 0;
-      const NumberFault fault = ParseNumber(item, *key.spec, &id);
-      if (fault != NumberFault::kNone) {
-        const std::string which = "item " + Shown(item) + " ";
-        return EntryError(entry, which + (fault == NumberFault::kOutOfRange
-                                              ? "must be in " + Interval(*key.spec)
-                                              : "must be an integer in " + Interval(*key.spec)));
-      }
-      list->push_back(id);
+      const NumberFault fault = ParseNumber(item, *key.spec, &numbers.emplace_back());
+      if (fault == NumberFault::kNone) continue;
+      const std::string what = fault == NumberFault::kOutOfRange
+                                   ? std::string("in ")
+                                   : Cat(OneNumber(key.spec->type), " in ");
+      return EntryError(entry, Cat("item ", Shown(item), " must be ", what, Interval(*key.spec)));
     }
   }
+  SetList(std::move(numbers), checked);
+  return absl::OkStatus();
+}
+
+// The character that stands for a backslash and `c` in a list of texts.
+std::optional<char> Unescaped(char c) {
+  switch (c) {
+    case 'n':
+      return '\n';
+    case 't':
+      return '\t';
+    case '\\':
+    case ',':
+    case ' ':
+      return c;
+    default:
+      return std::nullopt;
+  }
+}
+
+// The texts of a list, and where each of them lies. Does not move.
+struct TextList {
+  std::vector<std::string> texts;
+  std::vector<std::string_view> views;
+};
+
+// Texts between commas. Blanks at their ends are dropped, unless there is a backslash before them.
+absl::Status ParseTexts(const ConfigKey& key, const ConfigEntry& entry, CheckedValue* checked) {
+  const auto list = std::make_shared<TextList>();
+  const std::string text = Trim(entry.text).empty() ? "" : Cat(entry.text, ",");
+  std::string item;
+  size_t n_kept = 0;  // of the item: up to its last character that is no plain blank
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ',') {
+      if (n_kept == 0) return EntryError(entry, "must be " + AllowedValues(key));
+      list->texts.push_back(item.substr(0, n_kept));
+      item.clear();
+      n_kept = 0;
+      continue;
+    }
+    const bool escaped = text[i] == '\\';
+    const bool at_end = i + 2 == text.size();  // only the comma that was added follows
+    const std::optional<char> c = !escaped ? text[i] : at_end ? std::nullopt : Unescaped(text[++i]);
+    if (!c) {
+      return EntryError(entry, "must have n, t, a comma, a blank or a backslash after a backslash");
+    }
+    const bool blank = !escaped && Trim({&*c, 1}).empty();
+    if (blank && item.empty()) continue;
+    item += *c;
+    if (!blank) n_kept = item.size();
+  }
+  list->views.assign(list->texts.begin(), list->texts.end());
+  checked->value.items = list->views.data();
+  checked->value.n_items = list->views.size();
+  checked->list = list;
   return absl::OkStatus();
 }
 
@@ -186,8 +256,11 @@ absl::Status EntryError(const ConfigEntry& entry, std::string_view problem) {
 }
 
 ConfigEntry DefaultEntry(const ConfigKey& key) {
-  const char* text = key.spec->default_value;
-  return {key.key, text == nullptr ? "" : text, {}};
+  const OptionSpec& spec = *key.spec;
+  if (spec.default_value != nullptr) return {key.key, spec.default_value, {}};
+  if (spec.type == OptionType::kInt) return {key.key, Digits(spec.default_int), {}};
+  if (spec.type == OptionType::kReal) return {key.key, Digits(spec.default_real), {}};
+  return {key.key, "", {}};
 }
 
 std::string AllowedValues(const ConfigKey& key) {
@@ -196,12 +269,15 @@ std::string AllowedValues(const ConfigKey& key) {
     case OptionType::kBool:
       return "true or false";
     case OptionType::kInt:
-      return "an integer in " + Interval(spec);
     case OptionType::kReal:
-      return "a number in " + Interval(spec);
+      return Cat(OneNumber(spec.type), " in ", Interval(spec));
     case OptionType::kIntList:
-      return std::string(key.form == ConfigForm::kListOrAuto ? "auto or " : "") + "integers in " +
-             Interval(spec) + " separated by commas or blanks";
+    case OptionType::kRealList:
+      return Cat(key.form == ConfigForm::kListOrAuto ? "auto or " : "",
+                 spec.type == OptionType::kIntList ? "integers in " : "numbers in ", Interval(spec),
+                 " separated by commas or blanks");
+    case OptionType::kTextList:
+      return "texts separated by commas";
     case OptionType::kText:
       break;
   }
@@ -245,7 +321,14 @@ absl::StatusOr<CheckedValue> CheckValue(const ConfigKey& key, const ConfigEntry&
       NG_RETURN_IF_ERROR(NumberError(ParseNumber(value.text, spec, &value.real), key, entry));
       return checked;
     case OptionType::kIntList:
-      NG_RETURN_IF_ERROR(ParseIntList(key, entry, &checked.list));
+      NG_RETURN_IF_ERROR(ParseNumbers<int64_t>(key, entry, &checked));
+      return checked;
+    case OptionType::kRealList:
+      NG_RETURN_IF_ERROR(ParseNumbers<double>(key, entry, &checked));
+      return checked;
+    case OptionType::kTextList:
+      value.text = entry.text;  // a blank at its end may belong to it
+      NG_RETURN_IF_ERROR(ParseTexts(key, entry, &checked));
       return checked;
     case OptionType::kText: {
       NG_ASSIGN_OR_RETURN(value.text, ParseText(key, entry));

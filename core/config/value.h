@@ -5,10 +5,9 @@
 #ifndef NG_CORE_CONFIG_VALUE_H_
 #define NG_CORE_CONFIG_VALUE_H_
 
-#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/config/config.h"
 #include "ng/option.h"
@@ -17,8 +16,8 @@
 namespace ng {
 
 struct CheckedValue {
-  OptionValue value;          // named by the full key; `list` is left empty
-  std::vector<int64_t> list;  // kIntList
+  OptionValue value;                 // named by the full key
+  std::shared_ptr<const void> list;  // holds what value.items points to; copies share it
 };
 
 // Numbers and booleans may have blanks around them; text is taken as it is. Errors: UsageError that

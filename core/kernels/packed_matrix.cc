@@ -10,9 +10,9 @@
 #include <span>
 #include <string>
 
-#include "core/kernels/huge_pages.h"
 #include "core/kernels/quantize.h"
 #include "ng/half.h"
+#include "ng/pages.h"
 
 namespace ng {
 namespace {

@@ -1,7 +1,7 @@
 #include "core/model/read_buffer.h"
 
 #include "absl/strings/str_cat.h"
-#include "core/kernels/huge_pages.h"
+#include "ng/pages.h"
 
 namespace ng {
 

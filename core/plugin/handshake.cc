@@ -91,7 +91,8 @@ absl::Status CheckFactory(const PluginDescriptor& plugin) {
 }
 
 bool IsNumeric(OptionType type) {
-  return type == OptionType::kInt || type == OptionType::kReal || type == OptionType::kIntList;
+  return type == OptionType::kInt || type == OptionType::kReal || type == OptionType::kIntList ||
+         type == OptionType::kRealList;
 }
 
 absl::Status CheckOptions(const PluginDescriptor& plugin) {
@@ -108,11 +109,14 @@ absl::Status CheckOptions(const PluginDescriptor& plugin) {
     }
     const std::string quoted = absl::StrCat(which, " ", Quoted(option.name));
     const auto type = static_cast<int32_t>(option.type);
-    if (type < 0 || type > static_cast<int32_t>(OptionType::kIntList)) {
+    if (type < 0 || type > static_cast<int32_t>(kLastOptionType)) {
       return PluginError(absl::StrCat(quoted, " has type ", type, ", expected 0 to ",
-                                      static_cast<int32_t>(OptionType::kIntList)));
+                                      static_cast<int32_t>(kLastOptionType)));
     }
-    if (option.default_value == nullptr) return PluginError(quoted + " has no default");
+    const bool number = option.type == OptionType::kInt || option.type == OptionType::kReal;
+    if (option.default_value == nullptr && !number) {
+      return PluginError(quoted + " has no default");
+    }
     if (option.help == nullptr) return PluginError(quoted + " has no help text");
     if (IsNumeric(option.type) && !(option.min <= option.max)) {
       return PluginError(

@@ -208,7 +208,7 @@ TEST(AttentionConformance, PassesAPlainBackend) {
 TEST(AttentionConformance, PassesTheExample) {
   const auto make =
       [](const PluginContext& context) -> absl::StatusOr<std::unique_ptr<AttentionBackend>> {
-    return std::make_unique<ng_example::OnePass>(context.executor);
+    return std::make_unique<ng_example::OnePass>(context);
   };
   EXPECT_THAT(CheckAttention(make, {}), testing::IsEmpty());
 }

@@ -91,6 +91,7 @@ cmake --build "$build"
 
 # From a directory without anything of ng: nothing may depend on where it is called.
 cd "$build"
+bash "$here/newcomer.sh" "$prefix"
 check_parts
 check_all
 original=$prefix

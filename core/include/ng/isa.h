@@ -30,6 +30,25 @@ std::span<const IsaLevel> SupportedIsaLevels();
 // what can be chosen.
 absl::StatusOr<IsaLevel> ChooseIsa(std::string_view name);
 
+// The kernels of a level: what Kernels::At<level>() returns, which a source that is compiled once
+// for each level defines (ng/level.h).
+template <class Kernels>
+const Kernels& KernelsFor(IsaLevel level) {
+  switch (level) {
+    case IsaLevel::kAvx2:
+      return Kernels::template At<IsaLevel::kAvx2>();
+    case IsaLevel::kAvx512:
+      return Kernels::template At<IsaLevel::kAvx512>();
+    case IsaLevel::kAvx512Vnni:
+      return Kernels::template At<IsaLevel::kAvx512Vnni>();
+    case IsaLevel::kAvx512Bf16:
+      return Kernels::template At<IsaLevel::kAvx512Bf16>();
+    case IsaLevel::kScalar:
+      break;
+  }
+  return Kernels::template At<IsaLevel::kScalar>();
+}
+
 }  // namespace ng
 
 #endif  // NG_ISA_H_

@@ -132,7 +132,9 @@ struct PluginDescriptor {
 // The descriptor of a plugin that runs on every CPU, by kind:
 //   extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin =
 //       ng::SamplerPlugin<Create>("name", "1.0.0", "what it does", kOptions);
-// and alike ng::AttentionPlugin<Create>, ng::CachePlugin<Plan, Create>; without options, {}.
+// and alike ng::AttentionPlugin<Create>, ng::CachePlugin<Plan, Create>; without options, {}. A
+// stage or backend whose constructor takes the PluginContext needs no create function: its class
+// stands in its place, as in ng::SamplerPlugin<MyStage>(...).
 constexpr PluginDescriptor EveryCpuPlugin(const char* kind, const char* name, const char* version,
                                           const char* summary,
                                           std::span<const OptionSpec> options) {
@@ -156,6 +158,12 @@ inline constexpr CacheFactory kCacheFactory = {kPlan, kCreate};
 template <auto kCreate>
 inline constexpr SamplerFactory kSamplerFactory = {kCreate};
 
+// Makes a part by its constructor.
+template <class Interface, class Part>
+absl::StatusOr<std::unique_ptr<Interface>> Construct(const PluginContext& context) {
+  return std::make_unique<Part>(context);
+}
+
 template <auto kCreate>
 constexpr PluginDescriptor AttentionPlugin(const char* name, const char* version,
                                            const char* summary,
@@ -163,6 +171,12 @@ constexpr PluginDescriptor AttentionPlugin(const char* name, const char* version
   PluginDescriptor plugin = EveryCpuPlugin("attention", name, version, summary, options);
   plugin.attention = &kAttentionFactory<kCreate>;
   return plugin;
+}
+template <class Backend>
+constexpr PluginDescriptor AttentionPlugin(const char* name, const char* version,
+                                           const char* summary,
+                                           std::span<const OptionSpec> options) {
+  return AttentionPlugin<Construct<AttentionBackend, Backend>>(name, version, summary, options);
 }
 
 template <auto kPlan, auto kCreate>
@@ -179,6 +193,11 @@ constexpr PluginDescriptor SamplerPlugin(const char* name, const char* version, 
   PluginDescriptor plugin = EveryCpuPlugin("sampler", name, version, summary, options);
   plugin.sampler = &kSamplerFactory<kCreate>;
   return plugin;
+}
+template <class Stage>
+constexpr PluginDescriptor SamplerPlugin(const char* name, const char* version, const char* summary,
+                                         std::span<const OptionSpec> options) {
+  return SamplerPlugin<Construct<SamplerStage, Stage>>(name, version, summary, options);
 }
 
 }  // namespace ng

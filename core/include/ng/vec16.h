@@ -78,6 +78,17 @@ struct Vec16 {
     for (int i = 0; i < 16; ++i) r.lane[i] = p[i];
     return r;
   }
+  static NG_INLINE Vec16 LoadU8(const uint8_t* p) {
+    Vec16 r;
+    for (int i = 0; i < 16; ++i) r.lane[i] = p[i];
+    return r;
+  }
+  // Lane i is table[p[i]]. table: [256]
+  static NG_INLINE Vec16 Lookup(const float* table, const uint8_t* p) {
+    Vec16 r;
+    for (int i = 0; i < 16; ++i) r.lane[i] = table[p[i]];
+    return r;
+  }
   // p[0] in the even lanes, p[1] in the odd ones.
   static NG_INLINE Vec16 SetPair(const float* p) {
     Vec16 r;
@@ -239,6 +250,16 @@ struct Vec16 {
     return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
             _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
   }
+  static NG_INLINE Vec16 LoadU8(const uint8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)),
+            _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)))};
+  }
+  static NG_INLINE Vec16 Lookup(const float* table, const uint8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm256_i32gather_ps(table, _mm256_cvtepu8_epi32(bytes), 4),
+            _mm256_i32gather_ps(table, _mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)), 4)};
+  }
   static NG_INLINE void LoadBf16Pairs(const uint16_t* p, Vec16* even, Vec16* odd) {
     const __m256i high = _mm256_set1_epi32(static_cast<int>(0xFFFF0000U));
     const __m256i a = Load256(p);
@@ -359,14 +380,18 @@ namespace ng::avx512 {
 struct Vec16 {
   __m512 v;
 
+  // Intrinsics that take a mask get this one, which changes no instruction: GCC 12 takes the plain
+  // ones for a use of something uninitialised (GCC bug 105593).
+  static constexpr __mmask16 kAll = 0xFFFF;
+
   static NG_INLINE __mmask16 First(int n) {
     return n >= 16 ? static_cast<__mmask16>(0xFFFFU)
                    : static_cast<__mmask16>((1U << (n < 0 ? 0 : n)) - 1U);
   }
   static NG_INLINE Vec16 Set(float x) { return {_mm512_set1_ps(x)}; }
   static NG_INLINE Vec16 SetPair(const float* p) {
-    return {
-        _mm512_castpd_ps(_mm512_broadcastsd_pd(_mm_load_sd(reinterpret_cast<const double*>(p))))};
+    return {_mm512_castpd_ps(
+        _mm512_maskz_broadcastsd_pd(0xFF, _mm_load_sd(reinterpret_cast<const double*>(p))))};
   }
   static NG_INLINE Vec16 Load(const float* p) { return {_mm512_loadu_ps(p)}; }
   static NG_INLINE Vec16 LoadFirst(const float* p, int n) {
@@ -374,25 +399,36 @@ struct Vec16 {
   }
   static NG_INLINE Vec16 LoadBf16(const uint16_t* p) {
     const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16))};
+    return {_mm512_castsi512_ps(
+        _mm512_maskz_slli_epi32(kAll, _mm512_maskz_cvtepu16_epi32(kAll, bits), 16))};
   }
   static NG_INLINE Vec16 LoadF16(const uint16_t* p) {
-    return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+    return {_mm512_maskz_cvtph_ps(kAll, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
   }
   static NG_INLINE Vec16 LoadI8(const int8_t* p) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
+    return {_mm512_maskz_cvtepi32_ps(kAll, _mm512_maskz_cvtepi8_epi32(kAll, bytes))};
+  }
+  static NG_INLINE Vec16 LoadU8(const uint8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm512_maskz_cvtepi32_ps(kAll, _mm512_maskz_cvtepu8_epi32(kAll, bytes))};
+  }
+  static NG_INLINE Vec16 Lookup(const float* table, const uint8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm512_mask_i32gather_ps(_mm512_setzero_ps(), kAll,
+                                     _mm512_maskz_cvtepu8_epi32(kAll, bytes), table, 4)};
   }
   static NG_INLINE void LoadBf16Pairs(const uint16_t* p, Vec16* even, Vec16* odd) {
     const __m512i pairs = _mm512_loadu_si512(p);
-    even->v = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
+    even->v = _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, pairs, 16));
     odd->v = _mm512_castsi512_ps(
         _mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xFFFF0000U))));
   }
   static NG_INLINE void LoadF16Pairs(const uint16_t* p, Vec16* even, Vec16* odd) {
     const __m512i pairs = _mm512_loadu_si512(p);
-    even->v = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(pairs));
-    odd->v = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(pairs, 16)));
+    even->v = _mm512_maskz_cvtph_ps(kAll, _mm512_maskz_cvtepi32_epi16(kAll, pairs));
+    odd->v = _mm512_maskz_cvtph_ps(
+        kAll, _mm512_maskz_cvtepi32_epi16(kAll, _mm512_maskz_srli_epi32(kAll, pairs, 16)));
   }
   NG_INLINE void Store(float* p) const { _mm512_storeu_ps(p, v); }
   NG_INLINE void StoreFirst(float* p, int n) const { _mm512_mask_storeu_ps(p, First(n), v); }
@@ -403,15 +439,17 @@ struct Vec16 {
   static NG_INLINE Vec16 Sub(Vec16 a, Vec16 b) { return {_mm512_sub_ps(a.v, b.v)}; }
   static NG_INLINE Vec16 Mul(Vec16 a, Vec16 b) { return {_mm512_mul_ps(a.v, b.v)}; }
   static NG_INLINE Vec16 Div(Vec16 a, Vec16 b) { return {_mm512_div_ps(a.v, b.v)}; }
-  static NG_INLINE Vec16 Max(Vec16 a, Vec16 b) { return {_mm512_max_ps(a.v, b.v)}; }
-  static NG_INLINE Vec16 Min(Vec16 a, Vec16 b) { return {_mm512_min_ps(a.v, b.v)}; }
+  static NG_INLINE Vec16 Max(Vec16 a, Vec16 b) { return {_mm512_maskz_max_ps(kAll, a.v, b.v)}; }
+  static NG_INLINE Vec16 Min(Vec16 a, Vec16 b) { return {_mm512_maskz_min_ps(kAll, a.v, b.v)}; }
   static NG_INLINE Vec16 MulAdd(Vec16 a, Vec16 b, Vec16 c) {
     return {_mm512_fmadd_ps(a.v, b.v, c.v)};
   }
   static NG_INLINE Vec16 Round(Vec16 a) {
-    return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+    return {_mm512_maskz_roundscale_ps(kAll, a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
   }
-  static NG_INLINE Vec16 Scale2(Vec16 a, Vec16 n) { return {_mm512_scalef_ps(a.v, n.v)}; }
+  static NG_INLINE Vec16 Scale2(Vec16 a, Vec16 n) {
+    return {_mm512_maskz_scalef_ps(kAll, a.v, n.v)};
+  }
   static NG_INLINE Vec16 SelectLess(Vec16 a, Vec16 b, Vec16 yes, Vec16 no) {
     return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ), no.v, yes.v)};
   }
@@ -430,11 +468,13 @@ struct Vec16 {
                           _mm512_permutex2var_ps(low.v, odd, high.v))};
   }
   NG_INLINE float Sum() const {
-    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    const __m256 eight = _mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xFF, v, 0),
+                                       _mm512_maskz_extractf32x8_ps(0xFF, v, 1));
     return avx2::Vec16::Sum8(eight);
   }
   NG_INLINE float MaxLane() const {
-    const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    const __m256 eight = _mm256_max_ps(_mm512_maskz_extractf32x8_ps(0xFF, v, 0),
+                                       _mm512_maskz_extractf32x8_ps(0xFF, v, 1));
     return avx2::Vec16::Max8(eight);
   }
 };

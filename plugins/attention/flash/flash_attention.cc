@@ -15,21 +15,6 @@
 
 namespace ng {
 
-const FlashKernel& GetFlashKernel(IsaLevel level) {
-  switch (level) {
-    case IsaLevel::kAvx512Bf16:
-      return Avx512Bf16FlashKernel();
-    case IsaLevel::kAvx512Vnni:
-    case IsaLevel::kAvx512:
-      return Avx512FlashKernel();
-    case IsaLevel::kAvx2:
-      return Avx2FlashKernel();
-    case IsaLevel::kScalar:
-      break;
-  }
-  return ScalarFlashKernel();
-}
-
 namespace {
 
 constexpr int kMaxHeadDim = 512;
@@ -124,7 +109,7 @@ class FlashAttention : public AttentionBackend {
 
 absl::StatusOr<std::unique_ptr<AttentionBackend>> CreateFlashAttention(
     const PluginContext& context) {
-  return std::make_unique<FlashAttention>(*context.executor, GetFlashKernel(context.isa));
+  return std::make_unique<FlashAttention>(*context.executor, KernelsFor<FlashKernel>(context.isa));
 }
 
 }  // namespace ng

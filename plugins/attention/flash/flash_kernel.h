@@ -53,16 +53,10 @@ struct FlashKernel {
   int block_rows;  // rows that share what is loaded of the keys and values
   // [worker] scratch: a WorkerScratch for the item's rows (flash_scratch.h), 64-byte aligned.
   void (*attend)(const AttentionRun& run, const FlashWork& work, float* scratch);
+
+  template <IsaLevel>
+  static const FlashKernel& At();  // one for each level: flash_kernel_levels.cc
 };
-
-// REQUIRES: the CPU supports the level.
-const FlashKernel& GetFlashKernel(IsaLevel level);
-
-// One for each level.
-const FlashKernel& ScalarFlashKernel();
-const FlashKernel& Avx2FlashKernel();
-const FlashKernel& Avx512FlashKernel();
-const FlashKernel& Avx512Bf16FlashKernel();
 
 }  // namespace ng
 

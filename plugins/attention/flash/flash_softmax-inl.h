@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "ng/vec16.h"
-#include "ng/vec_math-inl.h"
 #include "plugins/attention/flash/flash_kernel.h"
 
 namespace ng {

@@ -1,9 +1,7 @@
 // The plain cache: every sequence owns one run of memory from the start, big enough for max_tokens.
 //
-// A page is a slot of max_sequences and covers all layers:
-//   [n_layers][K | V][n_kv_heads][tiles of 16 tokens], layout "tiles16"
-// so a view has one page and a kernel walks each head's keys in one straight line. All pages lie in
-// one anonymous mapping, reserved by create and touched when first written.
+// It is ContiguousTileStore (ng/tile_store.h) in one anonymous mapping, reserved by create and
+// touched when first written.
 #ifndef NG_PLUGINS_CACHE_CONTIGUOUS_CONTIGUOUS_STORE_H_
 #define NG_PLUGINS_CACHE_CONTIGUOUS_CONTIGUOUS_STORE_H_
 

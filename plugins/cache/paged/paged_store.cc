@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "ng/tile_store.h"
+#include "ng/tiles16.h"
 #include "plugins/cache/paged/page_pool.h"
 #include "plugins/cache/paged/prefix_index.h"
-#include "plugins/cache/tiles/page_shape.h"
-#include "plugins/cache/tiles/tile_store.h"
 
 namespace ng {
 namespace {
@@ -113,7 +113,7 @@ struct Counts {
 class PagedStore : public TileStore, public PrefixSharing, public Statistics {
  public:
   PagedStore(const PluginContext& context, const CacheSpec& spec, const PoolShape& shape,
-             TileMemory memory)
+             std::shared_ptr<std::byte> memory)
       : TileStore(context, spec),
         shape_(shape),
         page_tokens_(context.options.Int("page_tokens")),
@@ -419,7 +419,7 @@ class PagedStore : public TileStore, public PrefixSharing, public Statistics {
 
   const PoolShape shape_;
   const int64_t page_tokens_;
-  const TileMemory memory_;  // [n_layers, n_kv_heads, n_pages][k_bytes + v_bytes]
+  const std::shared_ptr<std::byte> memory_;  // [n_layers, n_kv_heads, n_pages][k_bytes + v_bytes]
   PagePool pool_;
   PrefixIndex index_;
   std::vector<Slot> slots_;     // [max_sequences]
@@ -437,7 +437,7 @@ absl::StatusOr<CachePlan> PlanPagedStore(const PluginContext& context, const Cac
 absl::StatusOr<std::unique_ptr<CacheStore>> CreatePagedStore(const PluginContext& context,
                                                              const CacheSpec& spec) {
   NG_ASSIGN_OR_RETURN(const PoolShape shape, MakePoolShape(context.options, spec));
-  NG_ASSIGN_OR_RETURN(TileMemory memory, ReserveTiles(shape.plan.bytes));
+  NG_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> memory, ReserveTiles(shape.plan.bytes));
   return std::make_unique<PagedStore>(context, spec, shape, std::move(memory));
 }
 

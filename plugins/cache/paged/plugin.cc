@@ -5,33 +5,12 @@
 namespace {
 
 constexpr ng::OptionSpec kOptions[] = {
-    {.name = "page_tokens",
-     .type = ng::OptionType::kInt,
-     .default_value = "32",
-     .min = 16,
-     .max = 256,
-     .min_open = false,
-     .max_open = false,
-     .choices = nullptr,
-     .help = "tokens per page, a multiple of 16"},
-    {.name = "pool_tokens",
-     .type = ng::OptionType::kInt,
-     .default_value = "0",
-     .min = 0,
-     .max = 0x1p63,
-     .min_open = false,
-     .max_open = false,
-     .choices = nullptr,
-     .help = "tokens of all pages, a multiple of page_tokens; 0: max_sequences of max_tokens each"},
-    {.name = "share_prefixes",
-     .type = ng::OptionType::kBool,
-     .default_value = "true",
-     .min = 0,
-     .max = 0,
-     .min_open = false,
-     .max_open = false,
-     .choices = nullptr,
-     .help = "prompts that begin alike share the pages of what they have in common"},
+    ng::IntOption("page_tokens", 32, {.min = 16, .max = 256}, "tokens per page, a multiple of 16"),
+    ng::IntOption(
+        "pool_tokens", 0, {.min = 0},
+        "tokens of all pages, a multiple of page_tokens; 0: max_sequences of max_tokens each"),
+    ng::BoolOption("share_prefixes", true,
+                   "prompts that begin alike share the pages of what they have in common"),
 };
 
 }  // namespace

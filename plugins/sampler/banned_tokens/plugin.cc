@@ -5,15 +5,7 @@
 namespace {
 
 constexpr ng::OptionSpec kOptions[] = {
-    {.name = "ids",
-     .type = ng::OptionType::kIntList,
-     .default_value = "",
-     .min = 0,
-     .max = 2147483647,
-     .min_open = false,
-     .max_open = false,
-     .choices = nullptr,
-     .help = "token ids that are never drawn"},
+    ng::IntListOption("ids", "", {.min = 0, .max = 2147483647}, "token ids that are never drawn"),
 };
 
 absl::StatusOr<std::unique_ptr<ng::SamplerStage>> Create(const ng::PluginContext& context) {

@@ -5,15 +5,7 @@
 namespace {
 
 constexpr ng::OptionSpec kOptions[] = {
-    {.name = "p",
-     .type = ng::OptionType::kReal,
-     .default_value = "0.05",
-     .min = 0,
-     .max = 1,
-     .min_open = false,
-     .max_open = false,
-     .choices = nullptr,
-     .help = "the least ratio to the most probable token"},
+    ng::RealOption("p", 0.05, {.min = 0, .max = 1}, "the least ratio to the most probable token"),
 };
 
 absl::StatusOr<std::unique_ptr<ng::SamplerStage>> Create(const ng::PluginContext& context) {

@@ -1,7 +1,5 @@
 #include "plugins/sampler/repetition_penalty/repetition_penalty.h"
 
-#include <algorithm>
-
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 
@@ -22,23 +20,10 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> RepetitionPenalty::Create(
 
 RepetitionPenalty::RepetitionPenalty(const RepetitionPenaltyOptions& options,
                                      const ModelShape& model)
-    : value_(static_cast<float>(options.value)),
+    : TokenHistoryStage(model),
+      value_(static_cast<float>(options.value)),
       window_(options.window),
-      max_positions_(model.max_positions),
       recent_(model.vocab_size) {}
-
-// The slot's tokens, emptied, with room for `n_tokens` and for what may follow them: Accept does
-// not allocate while the model's context is bounded, and rarely when it is not.
-std::vector<int32_t>& RepetitionPenalty::Empty(int slot, int64_t n_tokens) {
-  constexpr int64_t kHeadroom = 4096;
-  if (slot >= static_cast<int>(tokens_.size())) tokens_.resize(slot + 1);
-  std::vector<int32_t>& tokens = tokens_[slot];
-  tokens.clear();
-  // One more than the context: the last token generated is never fed back.
-  tokens.reserve(max_positions_ > 0 ? std::max(n_tokens, max_positions_ + 1)
-                                    : n_tokens + kHeadroom);
-  return tokens;
-}
 
 absl::Status RepetitionPenalty::Open(int slot, std::span<const int32_t> prompt_ids) {
   for (const int32_t id : prompt_ids) {
@@ -46,34 +31,11 @@ absl::Status RepetitionPenalty::Open(int slot, std::span<const int32_t> prompt_i
     return UsageError(absl::StrCat("repetition_penalty: prompt token ", id, ", must be in [0, ",
                                    recent_.size(), ") (the vocabulary)"));
   }
-  std::vector<int32_t>& tokens = Empty(slot, static_cast<int64_t>(prompt_ids.size()));
-  tokens.assign(prompt_ids.begin(), prompt_ids.end());
-  return absl::OkStatus();
-}
-
-absl::StatusOr<SequenceEnd> RepetitionPenalty::Accept(int slot, int32_t token) {
-  tokens_[slot].push_back(token);
-  return SequenceEnd::kNo;
-}
-
-absl::Status RepetitionPenalty::Fork(int from, int to) {
-  std::vector<int32_t>& copy = Empty(to, static_cast<int64_t>(tokens_[from].size()));
-  copy.assign(tokens_[from].begin(), tokens_[from].end());
-  return absl::OkStatus();
-}
-
-absl::Status RepetitionPenalty::Truncate(int slot, int64_t n_tokens) {
-  tokens_[slot].resize(n_tokens);
-  return absl::OkStatus();
-}
-
-absl::Status RepetitionPenalty::Close(int slot) {
-  tokens_[slot].clear();
-  return absl::OkStatus();
+  return TokenHistoryStage::Open(slot, prompt_ids);
 }
 
 std::span<const int32_t> RepetitionPenalty::Recent(int slot) const {
-  const std::span<const int32_t> all = tokens_[slot];
+  const std::span<const int32_t> all = History(slot);
   const bool whole = window_ == 0 || window_ >= static_cast<int64_t>(all.size());
   return whole ? all : all.last(window_);
 }

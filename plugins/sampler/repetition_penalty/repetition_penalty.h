@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "ng/history_stage.h"
 #include "ng/plugin.h"
-#include "ng/sampler.h"
 
 namespace ng {
 
@@ -19,7 +19,7 @@ struct RepetitionPenaltyOptions {
   int64_t window = 64;  // tokens looked back on; 0: all
 };
 
-class RepetitionPenalty final : public SamplerStage {
+class RepetitionPenalty final : public TokenHistoryStage {
  public:
   // Errors: UsageError when an option is out of range.
   static absl::StatusOr<std::unique_ptr<SamplerStage>> Create(
@@ -27,24 +27,17 @@ class RepetitionPenalty final : public SamplerStage {
 
   // Errors: UsageError for a token outside the vocabulary.
   absl::Status Open(int slot, std::span<const int32_t> prompt_ids) override;
-  absl::StatusOr<SequenceEnd> Accept(int slot, int32_t token) override;
-  absl::Status Fork(int from, int to) override;
-  absl::Status Truncate(int slot, int64_t n_tokens) override;
-  absl::Status Close(int slot) override;
 
   // O(window) while the candidates are dense, else O(window + candidates).
   absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) override;
 
  private:
   RepetitionPenalty(const RepetitionPenaltyOptions& options, const ModelShape& model);
-  std::vector<int32_t>& Empty(int slot, int64_t n_tokens);
   std::span<const int32_t> Recent(int slot) const;
 
   const float value_;
   const int64_t window_;
-  const int64_t max_positions_;               // 0: unbounded
-  std::vector<std::vector<int32_t>> tokens_;  // [slot]: whole sequences, so that Truncate can cut
-  std::vector<uint8_t> recent_;               // [vocab_size]: set during Apply only
+  std::vector<uint8_t> recent_;  // [vocab_size]: set during Apply only
 };
 
 }  // namespace ng

@@ -5,15 +5,8 @@
 namespace {
 
 constexpr ng::OptionSpec kOptions[] = {
-    {.name = "value",
-     .type = ng::OptionType::kReal,
-     .default_value = "0.9",
-     .min = 0,
-     .max = 100,
-     .min_open = true,
-     .max_open = false,
-     .choices = nullptr,
-     .help = "the divisor; the limit at 0 is the stage greedy"},
+    ng::RealOption("value", 0.9, {.min = 0, .max = 100, .min_open = true},
+                   "the divisor; the limit at 0 is the stage greedy"),
 };
 
 absl::StatusOr<std::unique_ptr<ng::SamplerStage>> Create(const ng::PluginContext& context) {

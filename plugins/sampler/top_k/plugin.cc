@@ -5,15 +5,8 @@
 namespace {
 
 constexpr ng::OptionSpec kOptions[] = {
-    {.name = "k",
-     .type = ng::OptionType::kInt,
-     .default_value = "50",
-     .min = 1,
-     .max = 2147483647,
-     .min_open = false,
-     .max_open = false,
-     .choices = nullptr,
-     .help = "how many tokens stay; of equal ones the lowest ids"},
+    ng::IntOption("k", 50, {.min = 1, .max = 2147483647},
+                  "how many tokens stay; of equal ones the lowest ids"),
 };
 
 absl::StatusOr<std::unique_ptr<ng::SamplerStage>> Create(const ng::PluginContext& context) {

@@ -5,15 +5,8 @@
 namespace {
 
 constexpr ng::OptionSpec kOptions[] = {
-    {.name = "p",
-     .type = ng::OptionType::kReal,
-     .default_value = "0.95",
-     .min = 0,
-     .max = 1,
-     .min_open = true,
-     .max_open = false,
-     .choices = nullptr,
-     .help = "the mass to reach; the most probable token always stays"},
+    ng::RealOption("p", 0.95, {.min = 0, .max = 1, .min_open = true},
+                   "the mass to reach; the most probable token always stays"),
 };
 
 absl::StatusOr<std::unique_ptr<ng::SamplerStage>> Create(const ng::PluginContext& context) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/config/value.h"
 #include "tests/core/config/config_test_util.h"
 
 namespace ng {
@@ -62,7 +63,7 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
   };
   std::vector<std::pair<std::string, std::string>> found;
   for (const ConfigKey& key : CoreConfigKeys()) {
-    found.emplace_back(key.key, key.spec->default_value);
+    found.emplace_back(key.key, DefaultEntry(key).text);
     EXPECT_EQ(key.key, key.spec->name);
     EXPECT_NE(key.spec->help, nullptr) << key.key;
   }
@@ -121,7 +122,7 @@ TEST(Config, CopiesKeepTheirValues) {
     copy = config;
   }
   EXPECT_THAT(copy.IntList("sampler.banned_tokens.ids"), ElementsAre(7));
-  EXPECT_THAT(copy.PluginValues("sampler", "banned_tokens").at(0).list, ElementsAre(7));
+  EXPECT_THAT(copy.PluginValues("sampler", "banned_tokens").at(0).List<int64_t>(), ElementsAre(7));
 }
 
 TEST(Config, TellsStopIdsAutoFromNone) {
@@ -145,7 +146,7 @@ TEST(Config, HandsPluginsTheirOwnValues) {
 }
 
 TEST(Config, RejectsADefaultThatBreaksItsOwnRule) {
-  const OptionSpec spec = {"k", OptionType::kInt, "0", 1, 9, false, false, nullptr, ""};
+  const OptionSpec spec = {"k", OptionType::kInt, "0", 1, 9, false, false, {}, ""};
   const ConfigKey key = {"sampler.x.k", &spec};
   const auto config = Config::Build({}, {&key, 1});
   EXPECT_EQ(ExitCode(config.status()), 4);
@@ -153,7 +154,7 @@ TEST(Config, RejectsADefaultThatBreaksItsOwnRule) {
 }
 
 TEST(Config, RejectsBrokenOptionTables) {
-  const OptionSpec spec = {"k", OptionType::kInt, "1", 1, 9, false, false, nullptr, ""};
+  const OptionSpec spec = IntOption("k", 1, {.min = 1, .max = 9}, "");
   const std::vector<ConfigKey> twice = {{"sampler.x.k", &spec}, {"sampler.x.k", &spec}};
   const auto declared_twice = Config::Build({}, twice);
   EXPECT_EQ(ExitCode(declared_twice.status()), 4);
@@ -168,7 +169,7 @@ TEST(Config, RejectsBrokenOptionTables) {
   EXPECT_THAT(std::string(Config::Build({}, {&unknown_type, 1}).status().message()),
               HasSubstr("type 17"));
 
-  const OptionSpec nulls = {"k", OptionType::kText, nullptr, 0, 0, false, false, nullptr, nullptr};
+  const OptionSpec nulls = TextOption("k", nullptr, nullptr);
   const ConfigKey no_default = {"sampler.x.k", &nulls};
   const auto config = Config::Build({}, {&no_default, 1});
   ASSERT_TRUE(config.ok());

@@ -19,12 +19,12 @@ namespace ng {
 
 // The core keys and the options of two sampler plugins.
 inline std::vector<ConfigKey> KeysWithPlugins() {
-  static constexpr OptionSpec kTopP = {
-      "p", OptionType::kReal, "0.95", 0, 1, true, false, nullptr, "probability mass that is kept"};
-  static constexpr OptionSpec kIds = {"ids",   OptionType::kIntList, "", 0, 99, false, false,
-                                      nullptr, "tokens never drawn"};
-  static constexpr OptionSpec kTopK = {
-      "k", OptionType::kInt, "50", 1, 1e6, false, false, nullptr, "candidates that are kept"};
+  static constexpr OptionSpec kTopP = RealOption("p", 0.95, {.min = 0, .max = 1, .min_open = true},
+                                                 "probability mass that is kept");
+  static constexpr OptionSpec kIds =
+      IntListOption("ids", "", {.min = 0, .max = 99}, "tokens never drawn");
+  static constexpr OptionSpec kTopK =
+      IntOption("k", 50, {.min = 1, .max = 1000000}, "candidates that are kept");
   std::vector<ConfigKey> keys(CoreConfigKeys().begin(), CoreConfigKeys().end());
   keys.push_back({"sampler.top_p.p", &kTopP});
   keys.push_back({"sampler.banned_tokens.ids", &kIds});

@@ -48,7 +48,7 @@ TEST(OptionHelp, WrapsAtAHundredColumns) {
   std::string words = "word";
   for (int i = 0; i < 100; ++i) words += " word";
   words += " " + std::string(150, 'x');
-  const OptionSpec spec = {"o", OptionType::kText, "", 0, 0, false, false, nullptr, words.c_str()};
+  const OptionSpec spec = TextOption("o", "", words.c_str());
   const ConfigKey key = {"sampler.p.o", &spec};
   std::istringstream lines(FormatOptionHelp({&key, 1}));
   std::string line;

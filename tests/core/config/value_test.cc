@@ -7,7 +7,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/config/text.h"
@@ -36,13 +38,13 @@ std::string CheckError(const OptionSpec& spec, const std::string& text) {
 }
 
 OptionSpec Int(double min, double max) {
-  return {"o", OptionType::kInt, "0", min, max, false, false, nullptr, ""};
+  return {"o", OptionType::kInt, "0", min, max, false, false, {}, ""};
 }
 OptionSpec Real(double min, double max, bool min_open, bool max_open) {
-  return {"o", OptionType::kReal, "0", min, max, min_open, max_open, nullptr, ""};
+  return {"o", OptionType::kReal, "0", min, max, min_open, max_open, {}, ""};
 }
-OptionSpec List(double min, double max) {
-  return {"o", OptionType::kIntList, "", min, max, false, false, nullptr, ""};
+OptionSpec List(int64_t min, int64_t max) {
+  return IntListOption("o", "", {.min = min, .max = max}, "");
 }
 const OptionSpec kAnyInt = Int(-0x1p63, 0x1p63);
 const OptionSpec kAnyReal = Real(-kInf, kInf, false, false);
@@ -125,7 +127,7 @@ TEST(RealValue, RefusesEverythingWhenTheTableHasNanBounds) {
 }
 
 TEST(BoolValue, AcceptsTrueAndFalseOnly) {
-  const OptionSpec spec = {"o", OptionType::kBool, "true", 0, 0, false, false, nullptr, ""};
+  const OptionSpec spec = BoolOption("o", true, "");
   EXPECT_TRUE(Check(spec, " true ")->value.boolean);
   EXPECT_FALSE(Check(spec, "false")->value.boolean);
   for (const char* text : {"", "True", "yes", "1", "0", "on", "truefalse"}) {
@@ -135,9 +137,10 @@ TEST(BoolValue, AcceptsTrueAndFalseOnly) {
 
 TEST(IntListValue, AcceptsCommasAndBlanks) {
   const OptionSpec spec = List(0, 99);
-  EXPECT_THAT(Check(spec, "1,2 , 3\t4  5\n6")->list, ElementsAre(1, 2, 3, 4, 5, 6));
-  EXPECT_THAT(Check(spec, " 7 ")->list, ElementsAre(7));
-  EXPECT_THAT(Check(spec, "  ")->list, IsEmpty());
+  EXPECT_THAT(Check(spec, "1,2 , 3\t4  5\n6")->value.List<int64_t>(),
+              ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(Check(spec, " 7 ")->value.List<int64_t>(), ElementsAre(7));
+  EXPECT_THAT(Check(spec, "  ")->value.List<int64_t>(), IsEmpty());
 }
 
 TEST(IntListValue, RejectsMissingAndWrongItems) {
@@ -157,13 +160,84 @@ TEST(IntListValue, RejectsMissingAndWrongItems) {
   EXPECT_THAT(CheckError(spec, "auto"), HasSubstr("item auto must be an integer"));
 }
 
+TEST(RealListValue, AcceptsAndRejectsAsRealsAndListsDo) {
+  const OptionSpec spec = RealListOption("o", "0.5", {.min = 0, .max = 1, .min_open = true}, "");
+  EXPECT_THAT(Check(spec, "0.1, 1e-3 1")->value.List<double>(), ElementsAre(0.1, 1e-3, 1.0));
+  EXPECT_THAT(Check(spec, "")->value.List<double>(), IsEmpty());
+  EXPECT_THAT(CheckError(spec, "0.5,,1"),
+              HasSubstr("must be numbers in (0, 1] separated by commas or blanks"));
+  EXPECT_EQ(CheckError(spec, "1, 0"), "demo.ini:3: sampler.x.o = 1, 0, item 0 must be in (0, 1]");
+  EXPECT_EQ(CheckError(spec, "1 x"),
+            "demo.ini:3: sampler.x.o = 1 x, item x must be a number in (0, 1]");
+  EXPECT_EQ(CheckError(spec, "inf"),
+            "demo.ini:3: sampler.x.o = inf, item inf must be a number in (0, 1]");
+}
+
+std::vector<std::string> Texts(const std::string& text) {
+  const CheckedValue checked = Check(TextListOption("o", "", ""), text).value();
+  const auto texts = checked.value.List<std::string_view>();
+  return {texts.begin(), texts.end()};
+}
+
+TEST(TextListValue, IsSplitAtCommasAndUnescaped) {
+  EXPECT_THAT(Texts("one"), ElementsAre("one"));
+  EXPECT_THAT(Texts(" one , two words,*\t"), ElementsAre("one", "two words", "*"));
+  EXPECT_THAT(Texts("\\n,a\\,b,\\\\,\\t"), ElementsAre("\n", "a,b", "\\", "\t"));
+  EXPECT_THAT(Texts("\\ a,b\\ , \\ "), ElementsAre(" a", "b ", " "));
+  EXPECT_THAT(Texts("\"a, \xC3\xA9"), ElementsAre("\"a", "\xC3\xA9"));
+  EXPECT_THAT(Texts(""), IsEmpty());
+  EXPECT_THAT(Texts(" \t"), IsEmpty());
+}
+
+TEST(TextListValue, RejectsMissingTextsAndOtherEscapes) {
+  const OptionSpec spec = TextListOption("o", "", "");
+  for (const char* text : {",", "a,", ",a", "a,,b", "a, ,b"}) {
+    EXPECT_EQ(CheckError(spec, text),
+              Cat("demo.ini:3: sampler.x.o = ", text, ", must be texts separated by commas"));
+  }
+  for (const char* text : {"\\q", "a\\", "\\\\\\", "\\x41"}) {
+    EXPECT_THAT(CheckError(spec, text), HasSubstr("must have n, t, a comma, a blank or a backslash "
+                                                  "after a backslash"))
+        << text;
+  }
+}
+
+TEST(TextListValue, CopiesShareTheTexts) {
+  std::vector<CheckedValue> copies;
+  {
+    const CheckedValue checked = Check(TextListOption("o", "", ""), "a,b").value();
+    copies.assign(3, checked);
+  }
+  for (const CheckedValue& copy : copies) {
+    EXPECT_THAT(copy.value.List<std::string_view>(), ElementsAre("a", "b"));
+  }
+}
+
+TEST(DefaultEntry, WritesNumbersAsTheyAreRead) {
+  const auto text = [](const OptionSpec& spec) { return DefaultEntry({"x.o", &spec}).text; };
+  EXPECT_EQ(text(IntOption("o", -9223372036854775807 - 1, {}, "")), "-9223372036854775808");
+  EXPECT_EQ(text(RealOption("o", 0.95, {.min = 0}, "")), "0.95");
+  EXPECT_EQ(text(RealOption("o", 1, {}, "")), "1");
+  EXPECT_EQ(text(RealOption("o", 1e-9, {}, "")), "1e-09");
+  EXPECT_EQ(text(BoolOption("o", false, "")), "false");
+  EXPECT_EQ(text(TextListOption("o", "a, b", "")), "a, b");
+}
+
+TEST(OptionBuilders, RefuseADefaultOutOfItsBounds) {
+  EXPECT_THROW(IntOption("o", 0, {.min = 1}, ""), std::logic_error);
+  EXPECT_THROW(IntOption("o", 3, {.max = 2}, ""), std::logic_error);
+  EXPECT_THROW(RealOption("o", 0, {.min = 0, .min_open = true}, ""), std::logic_error);
+  EXPECT_THROW(RealOption("o", 1, {.max = 1, .max_open = true}, ""), std::logic_error);
+  EXPECT_THROW(RealOption("o", std::nan(""), {}, ""), std::logic_error);
+}
+
 TEST(TextValue, IsTakenAsItIs) {
-  const OptionSpec spec = {"o", OptionType::kText, "", 0, 0, false, false, nullptr, ""};
+  const OptionSpec spec = TextOption("o", "", "");
   EXPECT_EQ(Check(spec, " a\n ")->value.text, " a\n ");
 }
 
 TEST(TextValue, RejectsWhatIsNoChoice) {
-  const OptionSpec spec = {"o", OptionType::kText, "a", 0, 0, false, false, "a|bc", ""};
+  const OptionSpec spec = ChoiceOption("o", "a", "a|bc", "");
   EXPECT_EQ(Check(spec, "bc")->value.text, "bc");
   for (const char* text : {"", "b", "A", "a|bc", " a"}) {
     EXPECT_THAT(CheckError(spec, text), HasSubstr("must be one of a, bc")) << text;

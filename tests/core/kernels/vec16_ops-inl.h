@@ -24,6 +24,9 @@ void Evaluate(const Vec16Inputs& in, Vec16Results* out) {
   V even, odd;
   V::LoadBf16(in.halves).Store(out->bf16);
   V::LoadF16(in.halves).Store(out->f16);
+  V::LoadI8(reinterpret_cast<const int8_t*>(in.bytes)).Store(out->i8);
+  V::LoadU8(in.bytes).Store(out->u8);
+  V::Lookup(in.table, in.bytes).Store(out->lookup);
   V::LoadBf16Pairs(in.halves, &even, &odd);
   even.Store(out->bf16_even);
   odd.Store(out->bf16_odd);

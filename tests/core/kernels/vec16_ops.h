@@ -15,6 +15,8 @@ struct Vec16Inputs {
   float c[16];
   float whole[16];       // whole numbers in [-126, 127], or NaN where b is NaN
   uint16_t halves[32];   // any bits
+  uint8_t bytes[16];     // any
+  float table[256];      // for Lookup
   int n = 0;             // lanes for the masked forms, 0 to 16
   const float* partial;  // [n]
 };
@@ -24,6 +26,7 @@ struct Vec16Results {
   float bf16[16], f16[16], bf16_even[16], bf16_odd[16], f16_even[16], f16_odd[16];
   float add[16], sub[16], mul[16], div[16], max[16], min[16], mul_add[16];
   float round[16], scale2[16], select_less[16], exp[16], exp_of_non_positive[16];
+  float i8[16], u8[16], lookup[16];
   float set_pair[16], keep_even[16], add_pairs[16], select_bits[16];
   uint32_t less_bits;
   float sum, max_lane;

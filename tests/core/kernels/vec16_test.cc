@@ -57,6 +57,8 @@ Vec16Inputs AwkwardInputs(uint32_t seed, GuardedArray<float>* partial) {
   for (float& n : in.whole) n = static_cast<float>(static_cast<int>(random() % 254) - 126);
   in.whole[seed % 16] = in.b[seed % 16] = kNaN;  // as Exp has it
   for (uint16_t& half : in.halves) half = static_cast<uint16_t>(random());
+  for (uint8_t& byte : in.bytes) byte = static_cast<uint8_t>(random());
+  for (float& entry : in.table) entry = in.a[random() % 16];
   in.n = static_cast<int>(partial->size());
   for (int i = 0; i < in.n; ++i) (*partial)[i] = in.c[i];
   in.partial = partial->data();
@@ -87,6 +89,9 @@ TEST_P(Vec16Test, EveryOperationEqualsTheScalarTwin) {
     ASSERT_TRUE(Same(got.load_first, want.load_first));
     ASSERT_TRUE(Same(got.store_first, want.store_first));
     ASSERT_TRUE(Same(got.keep_first, want.keep_first));
+    ASSERT_TRUE(Same(got.i8, want.i8));
+    ASSERT_TRUE(Same(got.u8, want.u8));
+    ASSERT_TRUE(Same(got.lookup, want.lookup));
     ASSERT_TRUE(Same(got.bf16, want.bf16));
     ASSERT_TRUE(Same(got.f16, want.f16));
     ASSERT_TRUE(Same(got.bf16_even, want.bf16_even));
@@ -110,6 +115,21 @@ TEST_P(Vec16Test, EveryOperationEqualsTheScalarTwin) {
     ASSERT_TRUE(Bits(got.sum) == Bits(want.sum) || (std::isnan(got.sum) && std::isnan(want.sum)));
     ASSERT_TRUE(Bits(got.max_lane) == Bits(want.max_lane) ||
                 (std::isnan(got.max_lane) && std::isnan(want.max_lane)));
+  }
+}
+
+TEST_P(Vec16Test, WidensEveryByte) {
+  for (int first = 0; first < 256; first += 16) {
+    Vec16Inputs in{};
+    for (int i = 0; i < 16; ++i) in.bytes[i] = static_cast<uint8_t>(first + i);
+    for (int i = 0; i < 256; ++i) in.table[i] = static_cast<float>(1000 - i);
+    Vec16Results got;
+    EvaluateVec16(GetParam(), in, &got);
+    for (int i = 0; i < 16; ++i) {
+      EXPECT_EQ(got.u8[i], static_cast<float>(first + i));
+      EXPECT_EQ(got.i8[i], static_cast<float>(static_cast<int8_t>(first + i)));
+      EXPECT_EQ(got.lookup[i], static_cast<float>(1000 - first - i));
+    }
   }
 }
 

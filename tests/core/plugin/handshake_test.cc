@@ -21,8 +21,8 @@ using ::testing::HasSubstr;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr std::array<OptionSpec, 2> kSoundOptions = {{
-    {"k", OptionType::kInt, "50", 1, 1e9, false, false, nullptr, "how many"},
-    {"mode", OptionType::kText, "a", 0, 0, false, false, "a|b", "which"},
+    IntOption("k", 50, {.min = 1, .max = 1000}, "how many"),
+    ChoiceOption("mode", "a", "a|b", "which"),
 }};
 
 // The result of checking a sound descriptor after `spoil` has changed it.
@@ -129,8 +129,8 @@ TEST(Handshake, RefusesAnUnsoundOption) {
   ExpectOptionRefused("option 1 has no name", [](OptionSpec& option) { option.name = ""; });
   ExpectOptionRefused("option 1 'k' is declared twice",
                       [](OptionSpec& option) { option.name = "k"; });
-  ExpectOptionRefused("option 1 'mode' has type 5, expected 0 to 4",
-                      [](OptionSpec& option) { option.type = static_cast<OptionType>(5); });
+  ExpectOptionRefused("option 1 'mode' has type 7, expected 0 to 6",
+                      [](OptionSpec& option) { option.type = static_cast<OptionType>(7); });
   ExpectOptionRefused("option 1 'mode' has type -1",
                       [](OptionSpec& option) { option.type = static_cast<OptionType>(-1); });
   ExpectOptionRefused("option 1 'mode' has no default",

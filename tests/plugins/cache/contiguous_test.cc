@@ -10,8 +10,8 @@
 
 #include "core/machine/executor.h"
 #include "ng/half.h"
+#include "ng/tiles16.h"
 #include "plugins/cache/contiguous/contiguous_store.h"
-#include "plugins/cache/tiles/tile_writer.h"
 #include "tests/conformance/cache_conformance.h"
 
 namespace ng {

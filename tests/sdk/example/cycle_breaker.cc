@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <string>
 
 namespace ng_example {
@@ -22,43 +23,11 @@ void Ban(int32_t token, ng::CandidateSet& candidates) {
 
 }  // namespace
 
-std::vector<int32_t>& CycleBreaker::Tokens(int slot) {
-  const auto index = static_cast<size_t>(slot);
-  if (index >= sequences_.size()) sequences_.resize(index + 1);
-  return sequences_[index];
-}
-
-absl::Status CycleBreaker::Open(int slot, std::span<const int32_t> prompt_ids) {
-  Tokens(slot).assign(prompt_ids.begin(), prompt_ids.end());
-  return absl::OkStatus();
-}
-
-absl::StatusOr<ng::SequenceEnd> CycleBreaker::Accept(int slot, int32_t token) {
-  Tokens(slot).push_back(token);
-  return ng::SequenceEnd::kNo;
-}
-
-absl::Status CycleBreaker::Fork(int from, int to) {
-  Tokens(std::max(from, to));  // makes room for both before a reference is taken
-  Tokens(to) = Tokens(from);
-  return absl::OkStatus();
-}
-
-absl::Status CycleBreaker::Truncate(int slot, int64_t n_tokens) {
-  Tokens(slot).resize(static_cast<size_t>(n_tokens));
-  return absl::OkStatus();
-}
-
-absl::Status CycleBreaker::Close(int slot) {
-  Tokens(slot).clear();
-  return absl::OkStatus();
-}
-
 // The last run_length - 1 tokens are the start of a run; what followed the same tokens earlier
 // would complete it a second time.
 absl::Status CycleBreaker::Apply(int slot, const ng::DrawKey& /*key*/,
                                  ng::CandidateSet& candidates) {
-  const std::span<const int32_t> tokens = Tokens(slot);
+  const std::span<const int32_t> tokens = History(slot);
   const size_t start_length = std::min(tokens.size(), static_cast<size_t>(run_length_ - 1));
   const std::span<const int32_t> start = tokens.last(start_length);
   for (size_t i = 0; i + start_length < tokens.size(); ++i) {

@@ -19,8 +19,8 @@ struct Query {
 };
 
 // `memory` is scratch: [head_dim].
-void Attend(const ng::AttentionSpec& spec, const ng::AttentionRun& run, const Query& query,
-            float* memory) {
+void Attend(const Kernels& kernels, const ng::AttentionSpec& spec, const ng::AttentionRun& run,
+            const Query& query, float* memory) {
   const ng::KvView& view = run.views[static_cast<size_t>(query.sequence)];
   const float* q = run.q.Row(query.row, query.head);  // [head_dim]
   float* out = run.out.Row(query.row, query.head);    // [head_dim]
@@ -34,9 +34,7 @@ void Attend(const ng::AttentionSpec& spec, const ng::AttentionRun& run, const Qu
   std::fill_n(out, spec.head_dim, 0.0F);
   for (int64_t j = 0; j <= query.pos; ++j) {
     view.store->CopyRow(ng::KvPart::kKey, view, j, query.kv_head, memory);
-    float score = 0.0F;
-    for (int d = 0; d < spec.head_dim; ++d) score += q[d] * memory[d];
-    score *= spec.scale;
+    const float score = kernels.dot(q, memory, spec.head_dim) * spec.scale;
     if (capture != nullptr) capture[j] = score;
 
     view.store->CopyRow(ng::KvPart::kValue, view, j, query.kv_head, memory);
@@ -44,7 +42,7 @@ void Attend(const ng::AttentionSpec& spec, const ng::AttentionRun& run, const Qu
     const float correction = std::exp(max - new_max);  // 0 for the first key
     const float weight = std::exp(score - new_max);
     sum = sum * correction + weight;
-    for (int d = 0; d < spec.head_dim; ++d) out[d] = out[d] * correction + weight * memory[d];
+    kernels.add_row(correction, weight, memory, out, spec.head_dim);
     max = new_max;
   }
   for (int d = 0; d < spec.head_dim; ++d) out[d] /= sum;
@@ -92,7 +90,7 @@ absl::Status OnePass::Run(const ng::AttentionPlan& plan, const ng::AttentionRun&
       size_t sequence = 0;  // whose row it is: rows lie one sequence behind the other
       while (row >= run.rows[sequence].row_begin + run.rows[sequence].n_tokens) ++sequence;
       const ng::SequenceRows& tokens = run.rows[sequence];
-      Attend(spec, run,
+      Attend(kernels_, spec, run,
              {.sequence = static_cast<int32_t>(sequence),
               .pos = tokens.start_pos + row - tokens.row_begin,
               .row = row,

@@ -10,13 +10,16 @@
 
 #include "ng/attention_backend.h"
 #include "ng/executor.h"
+#include "ng/plugin.h"
+#include "one_pass_kernels.h"
 
 namespace ng_example {
 
 class OnePass final : public ng::AttentionBackend {
  public:
-  // `executor` is the engine's and outlives the backend.
-  explicit OnePass(ng::Executor* executor) : executor_(*executor) {}
+  // The executor is the engine's and outlives the backend.
+  explicit OnePass(const ng::PluginContext& context)
+      : executor_(*context.executor), kernels_(ng::KernelsFor<Kernels>(context.isa)) {}
 
   std::span<const std::string_view> layouts() const override;
   absl::Status Supports(const ng::AttentionSpec& spec,
@@ -28,6 +31,7 @@ class OnePass final : public ng::AttentionBackend {
 
  private:
   ng::Executor& executor_;
+  const Kernels& kernels_;  // of the engine's instruction set level
 };
 
 }  // namespace ng_example

@@ -6,8 +6,8 @@
 
 namespace {
 
-constexpr ng::OptionSpec kOptions[] = {{"strength", ng::OptionType::kReal, "1", 0, 100, false,
-                                        false, nullptr, "factor of the slopes; 0: no biases"}};
+constexpr ng::OptionSpec kOptions[] = {
+    ng::RealOption("strength", 1, {.min = 0, .max = 100}, "factor of the slopes; 0: no biases")};
 
 class Alibi final : public ng::RuleAttention {
  public:
@@ -30,11 +30,7 @@ class Alibi final : public ng::RuleAttention {
   const double strength_;
 };
 
-absl::StatusOr<std::unique_ptr<ng::AttentionBackend>> Create(const ng::PluginContext& context) {
-  return std::make_unique<Alibi>(context);
-}
-
 }  // namespace
 
 extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin =
-    ng::AttentionPlugin<Create>("alibi", "1.0.0", "linear biases by distance, any cache", kOptions);
+    ng::AttentionPlugin<Alibi>("alibi", "1.0.0", "linear biases by distance, any cache", kOptions);

@@ -18,9 +18,8 @@ using Backend = std::unique_ptr<ng::AttentionBackend>;
 using Names = std::span<const std::string_view>;
 
 constexpr ng::OptionSpec kOptions[] = {
-    {"a", ng::OptionType::kText, "flash", 0, 0, false, false, nullptr, "the backend that is used"},
-    {"b", ng::OptionType::kText, "reference", 0, 0, false, false, nullptr,
-     "the backend that it is compared with"}};
+    ng::TextOption("a", "flash", "the backend that is used"),
+    ng::TextOption("b", "reference", "the backend that it is compared with")};
 
 struct DifferPlan final : ng::AttentionPlan {
   using AttentionPlan::AttentionPlan;

@@ -14,11 +14,7 @@ class Fp8 final : public ng::RuleAttention {
   }
 };
 
-absl::StatusOr<std::unique_ptr<ng::AttentionBackend>> Create(const ng::PluginContext& context) {
-  return std::make_unique<Fp8>(context);
-}
-
 }  // namespace
 
 extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin =
-    ng::AttentionPlugin<Create>("fp8", "1.0.0", "reads the cache fp8", {});
+    ng::AttentionPlugin<Fp8>("fp8", "1.0.0", "reads the cache fp8", {});

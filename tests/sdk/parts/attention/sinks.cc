@@ -6,10 +6,8 @@
 namespace {
 
 constexpr ng::OptionSpec kOptions[] = {
-    {"window", ng::OptionType::kInt, "256", 1, 1e9, false, false, nullptr,
-     "last tokens that a query sees, its own among them"},
-    {"sinks", ng::OptionType::kInt, "4", 0, 1e9, false, false, nullptr,
-     "first tokens that it sees always"}};
+    ng::IntOption("window", 256, {.min = 1}, "last tokens that a query sees, its own among them"),
+    ng::IntOption("sinks", 4, {.min = 0}, "first tokens that it sees always")};
 
 class Sinks final : public ng::RuleAttention {
  public:
@@ -27,11 +25,7 @@ class Sinks final : public ng::RuleAttention {
   const int64_t sinks_;
 };
 
-absl::StatusOr<std::unique_ptr<ng::AttentionBackend>> Create(const ng::PluginContext& context) {
-  return std::make_unique<Sinks>(context);
-}
-
 }  // namespace
 
 extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin =
-    ng::AttentionPlugin<Create>("sinks", "1.0.0", "sliding window with sinks, any cache", kOptions);
+    ng::AttentionPlugin<Sinks>("sinks", "1.0.0", "sliding window with sinks, any cache", kOptions);

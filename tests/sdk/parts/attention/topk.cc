@@ -7,8 +7,7 @@
 
 namespace {
 
-constexpr ng::OptionSpec kOptions[] = {
-    {"k", ng::OptionType::kInt, "64", 1, 1e9, false, false, nullptr, "keys that stay"}};
+constexpr ng::OptionSpec kOptions[] = {ng::IntOption("k", 64, {.min = 1}, "keys that stay")};
 
 class TopK final : public ng::RuleAttention {
  public:
@@ -30,11 +29,7 @@ class TopK final : public ng::RuleAttention {
   const int64_t k_;
 };
 
-absl::StatusOr<std::unique_ptr<ng::AttentionBackend>> Create(const ng::PluginContext& context) {
-  return std::make_unique<TopK>(context);
-}
-
 }  // namespace
 
 extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin =
-    ng::AttentionPlugin<Create>("topk", "1.0.0", "the k best keys of a query, any cache", kOptions);
+    ng::AttentionPlugin<TopK>("topk", "1.0.0", "the k best keys of a query, any cache", kOptions);

@@ -24,6 +24,8 @@ plan_says() {
 check_spill() {
   local spill=(--cache.name=spill --cache.spill.file="$build/spilled")
   [ "$(cache_ids "${spill[@]}")" = "$1" ] || fail "spill changed the ids"
+  [ "$(cache_ids "${spill[@]}" --cache.codec=int8)" = "$(cache_ids --cache.codec=int8)" ] ||
+    fail "spill changed the ids of int8"
   [ ! -e "$build/spilled" ] || fail "spill left its file"
   plan_says "the cache's files " "${spill[@]}"
   echo "ok: spill gives the ids of contiguous, from a file"

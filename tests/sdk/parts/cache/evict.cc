@@ -10,10 +10,10 @@ namespace {
 using Base = parts::PageStore<parts::Float32>;
 
 constexpr ng::OptionSpec kOptions[] = {
-    {"sinks", ng::OptionType::kInt, "4", 0, 1e9, false, false, nullptr, "first tokens, kept"},
-    {"window", ng::OptionType::kInt, "256", 1, 1e9, false, false, nullptr, "last tokens, kept"},
-    {"heavy", ng::OptionType::kInt, "0", 0, 1e6, false, false, nullptr,
-     "tiles of 16 tokens kept between them, those with the most attention"}};
+    ng::IntOption("sinks", 4, {.min = 0, .max = 1000000000}, "first tokens, kept"),
+    ng::IntOption("window", 256, {.min = 1, .max = 1000000000}, "last tokens, kept"),
+    ng::IntOption("heavy", 0, {.min = 0, .max = 1000000},
+                  "tiles of 16 tokens kept between them, those with the most attention")};
 
 struct Keep {
   int64_t sinks;

@@ -1,15 +1,24 @@
 // Adds a bias to the logits of given tokens.
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <string>
 #include <utility>
 
-#include "part.h"
+#include "ng/plugin.h"
+#include "ng/sampler.h"
 
 namespace {
 
 constexpr ng::OptionSpec kOptions[] = {
-    ng_parts::Text("bias", "", "id=bias pairs separated by commas; -inf: never drawn")};
+    ng::TextListOption("bias", "", "id=bias pairs; a bias of -inf: the token is never drawn")};
+
+// Whether the whole text is a number, which goes to `out`.
+template <class T>
+bool ParseNumber(std::string_view text, T* out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out);
+  return error == std::errc() && end == text.data() + text.size();
+}
 
 class LogitBias final : public ng::SamplerStage {
  public:
@@ -27,12 +36,12 @@ class LogitBias final : public ng::SamplerStage {
 
 absl::StatusOr<std::unique_ptr<ng::SamplerStage>> Create(const ng::PluginContext& context) {
   std::vector<float> bias(context.model.vocab_size);
-  for (const std::string_view pair : ng_parts::Split(context.options.Text("bias"), ',')) {
+  for (const std::string_view pair : context.options.TextList("bias")) {
     const size_t equals = std::min(pair.find('='), pair.size());
     int32_t id = -1;
     float value = 0.0F;
-    if (!ng_parts::ParseNumber(pair.substr(0, equals), &id) || id < 0 || id >= std::ssize(bias) ||
-        !ng_parts::ParseNumber(pair.substr(std::min(equals + 1, pair.size())), &value) ||
+    if (!ParseNumber(pair.substr(0, equals), &id) || id < 0 || id >= std::ssize(bias) ||
+        !ParseNumber(pair.substr(std::min(equals + 1, pair.size())), &value) ||
         !(value < std::numeric_limits<float>::infinity())) {
       return ng::UsageError("sampler.logit_bias.bias: '" + std::string(pair) +
                             "', must be id=bias with an id in [0, " + std::to_string(bias.size()) +

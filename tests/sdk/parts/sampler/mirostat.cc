@@ -2,23 +2,18 @@
 // far the surprise of the token drawn is from the one to hold.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
+#include <vector>
 
-#include "part.h"
+#include "ng/history_stage.h"
 
 namespace {
 
 constexpr ng::OptionSpec kOptions[] = {
-    ng_parts::Real("tau", "5", 1e-9, 100, "the surprise to hold, in bits"),
-    ng_parts::Real("eta", "0.1", 0, 10, "how fast it is held")};
-
-struct State {
-  int64_t n_prompt = 0;
-  std::vector<double> mus;  // behind the prompt and behind each token since
-  // Of the step's candidates.
-  std::vector<ng::Candidate> kept;
-  double log_total = 0.0;
-};
+    ng::RealOption("tau", 5, {.min = 0, .max = 100, .min_open = true},
+                   "the surprise to hold, in bits"),
+    ng::RealOption("eta", 0.1, {.min = 0, .max = 10}, "how fast it is held")};
 
 double LogSum(const ng::CandidateSet& set, float max) {
   double total = 0.0;
@@ -26,52 +21,52 @@ double LogSum(const ng::CandidateSet& set, float max) {
   return max + std::log(total);
 }
 
-class Mirostat final : public ng::SamplerStage {
+// What it remembers behind each token is mu.
+class Mirostat final : public ng::HistoryStage<double> {
  public:
   explicit Mirostat(const ng::PluginContext& context)
-      : tau_(context.options.Real("tau")), eta_(context.options.Real("eta")) {}
+      : HistoryStage(context.model, 2 * context.options.Real("tau")),
+        tau_(context.options.Real("tau")),
+        eta_(context.options.Real("eta")) {}
 
   absl::Status Open(int slot, std::span<const int32_t> prompt_ids) override {
-    states_[slot] = {.n_prompt = std::ssize(prompt_ids), .mus = {2 * tau_}, .kept = {}};
-    return absl::OkStatus();
+    left_[slot] = {};
+    return HistoryStage::Open(slot, prompt_ids);
   }
-  absl::Status Fork(int from, int to) override { return states_.Copy(from, to); }
-  absl::Status Truncate(int slot, int64_t n_tokens) override {
-    State& state = states_[slot];
-    state.n_prompt = std::min(state.n_prompt, n_tokens);
-    state.mus.resize(n_tokens - state.n_prompt + 1);
-    return absl::OkStatus();
-  }
-
   absl::Status Apply(int slot, const ng::DrawKey& /*key*/, ng::CandidateSet& set) override {
     NG_ASSIGN_OR_RETURN(const float max, set.MaxLogit());
-    State& state = states_[slot];
     // log2(1 / p) <= mu, as a bar for the logit.
-    const double bar = LogSum(set, max) - state.mus.back() * std::numbers::ln2;
+    const double bar = LogSum(set, max) - Last(slot) * std::numbers::ln2;
     set.KeepAtLeast(std::min(bar, double{max}));
-    state.kept.assign(set.items().begin(), set.items().end());
-    state.log_total = LogSum(set, max);
+    Left& left = left_[slot];
+    left.items.assign(set.items().begin(), set.items().end());
+    left.log_total = LogSum(set, max);
     return absl::OkStatus();
   }
   absl::StatusOr<ng::SequenceEnd> Accept(int slot, int32_t token) override {
-    State& state = states_[slot];
-    double mu = state.mus.back();
-    const auto drawn = std::ranges::find(state.kept, token, &ng::Candidate::id);
-    if (drawn != state.kept.end()) {
-      mu -= eta_ * ((state.log_total - drawn->logit) / std::numbers::ln2 - tau_);
+    const Left& left = left_[slot];
+    double mu = Last(slot);
+    const auto drawn = std::ranges::find(left.items, token, &ng::Candidate::id);
+    if (drawn != left.items.end()) {
+      mu -= eta_ * ((left.log_total - drawn->logit) / std::numbers::ln2 - tau_);
     }
-    state.mus.push_back(mu);
+    Remember(slot, mu);
     return ng::SequenceEnd::kNo;
   }
 
  private:
+  // The candidates that the last Apply left.
+  struct Left {
+    std::vector<ng::Candidate> items;
+    double log_total = 0.0;
+  };
+
   const double tau_;
   const double eta_;
-  ng_parts::Slots<State> states_;
+  std::map<int, Left> left_;  // by slot
 };
 
 }  // namespace
 
 extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin =
-    ng::SamplerPlugin<ng_parts::Make<Mirostat>>("mirostat", "1.0.0",
-                                                "holds the surprise of the text", kOptions);
+    ng::SamplerPlugin<Mirostat>("mirostat", "1.0.0", "holds the surprise of the text", kOptions);

@@ -4,12 +4,14 @@
 #include <cmath>
 #include <tuple>
 
-#include "part.h"
+#include "ng/plugin.h"
+#include "ng/sampler.h"
 
 namespace {
 
-constexpr ng::OptionSpec kOptions[] = {
-    ng_parts::Real("p", "0.95", 1e-9, 1, "mass of the most typical tokens that stay")};
+constexpr ng::OptionSpec kOptions[] = {ng::RealOption("p", 0.95,
+                                                      {.min = 0, .max = 1, .min_open = true},
+                                                      "mass of the most typical tokens that stay")};
 
 class TypicalP final : public ng::SamplerStage {
  public:
@@ -44,5 +46,4 @@ class TypicalP final : public ng::SamplerStage {
 }  // namespace
 
 extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin =
-    ng::SamplerPlugin<ng_parts::Make<TypicalP>>("typical_p", "1.0.0", "keeps the typical tokens",
-                                                kOptions);
+    ng::SamplerPlugin<TypicalP>("typical_p", "1.0.0", "keeps the typical tokens", kOptions);

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "part.h"
+#include "ng/plugin.h"
+#include "ng/sampler.h"
 
 namespace {
 
 constexpr ng::OptionSpec kOptions[] = {
-    ng_parts::Real("threshold", "0.1", 1e-9, 0.5, "least probability of a top choice"),
-    ng_parts::Real("probability", "0.5", 0, 1, "how often top choices are removed")};
+    ng::RealOption("threshold", 0.1, {.min = 0, .max = 0.5, .min_open = true},
+                   "least probability of a top choice"),
+    ng::RealOption("probability", 0.5, {.min = 0, .max = 1}, "how often top choices are removed")};
 
 class Xtc final : public ng::SamplerStage {
  public:
@@ -38,5 +40,4 @@ class Xtc final : public ng::SamplerStage {
 }  // namespace
 
 extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin =
-    ng::SamplerPlugin<ng_parts::Make<Xtc>>("xtc", "1.0.0", "excludes top choices at random",
-                                           kOptions);
+    ng::SamplerPlugin<Xtc>("xtc", "1.0.0", "excludes top choices at random", kOptions);

@@ -4,8 +4,9 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "part.h"
+#include "ng/history_stage.h"
 #include "regex/byte_dfa.h"
 
 namespace {
@@ -13,48 +14,36 @@ namespace {
 using ng_parts::ByteDfa;
 
 constexpr ng::OptionSpec kOptions[] = {
-    ng_parts::Text("pattern", "[0-9]+(,[0-9]+)*", "what the whole answer must match"),
-    ng_parts::Int("max_states", "4096", 1, 1000000, "limit of the automaton")};
+    ng::TextOption("pattern", "[0-9]+(,[0-9]+)*", "what the whole answer must match"),
+    ng::IntOption("max_states", 4096, {.min = 1, .max = 1000000}, "limit of the automaton")};
 
-class Regex final : public ng::SamplerStage {
+// What it remembers behind each token is the automaton's state.
+class Regex final : public ng::HistoryStage<int32_t> {
  public:
   Regex(ByteDfa dfa, const ng::PluginContext& context)
-      : dfa_(std::move(dfa)), context_(context), masks_(dfa_.size()) {}
+      : HistoryStage(context.model, ByteDfa::kStart),
+        dfa_(std::move(dfa)),
+        context_(context),
+        masks_(dfa_.size()) {}
 
-  absl::Status Open(int slot, std::span<const int32_t> prompt_ids) override {
-    paths_[slot] = {std::ssize(prompt_ids), {ByteDfa::kStart}};
-    return absl::OkStatus();
-  }
   absl::StatusOr<ng::SequenceEnd> Accept(int slot, int32_t token) override {
-    std::vector<int32_t>& states = paths_[slot].states;
-    states.push_back(IsStopId(token) ? states.back() : Next(states.back(), token));
-    if (states.back() == ByteDfa::kDead) {
+    const int32_t state = IsStopId(token) ? Last(slot) : Next(Last(slot), token);
+    if (state == ByteDfa::kDead) {
       return ng::RuntimeError("token " + std::to_string(token) + " leaves the pattern");
     }
-    return dfa_.Ends(states.back()) ? ng::SequenceEnd::kStage : ng::SequenceEnd::kNo;
-  }
-  absl::Status Fork(int from, int to) override { return paths_.Copy(from, to); }
-  absl::Status Truncate(int slot, int64_t n_tokens) override {
-    Path& path = paths_[slot];
-    path.n_prompt = std::min(path.n_prompt, n_tokens);
-    path.states.resize(n_tokens - path.n_prompt + 1);
-    return absl::OkStatus();
+    Remember(slot, state);
+    return dfa_.Ends(state) ? ng::SequenceEnd::kStage : ng::SequenceEnd::kNo;
   }
 
   absl::Status Apply(int slot, const ng::DrawKey& /*key*/, ng::CandidateSet& set) override {
     NG_RETURN_IF_ERROR(set.MaxLogit().status());
-    set.Mask(MaskOf(paths_[slot].states.back()));
+    set.Mask(MaskOf(Last(slot)));
     return ng::Annotate(set.MaxLogit().status(),
                         "nothing goes on with the pattern (put regex before the stages that "
                         "narrow): ");
   }
 
  private:
-  struct Path {
-    int64_t n_prompt = 0;
-    std::vector<int32_t> states;  // behind the prompt and behind each token since
-  };
-
   bool IsStopId(int32_t token) const {
     return std::ranges::find(context_.stop_ids, token) != context_.stop_ids.end();
   }
@@ -80,7 +69,6 @@ class Regex final : public ng::SamplerStage {
   const ByteDfa dfa_;
   const ng::PluginContext context_;           // without its options, which are gone
   std::vector<std::vector<uint64_t>> masks_;  // [state][ceil(vocab_size / 64)]
-  ng_parts::Slots<Path> paths_;
 };
 
 absl::StatusOr<std::unique_ptr<ng::SamplerStage>> Create(const ng::PluginContext& context) {

@@ -1,10 +1,8 @@
-#include "plugins/cache/tiles/page_shape.h"
-
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "plugins/cache/tiles/tile_writer.h"
+#include "ng/tiles16.h"
 
 namespace ng {
 namespace {

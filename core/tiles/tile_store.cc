@@ -1,6 +1,4 @@
-#include "plugins/cache/tiles/tile_store.h"
-
-#include <sys/mman.h>
+#include "ng/tile_store.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -9,14 +7,13 @@
 #include <system_error>
 #include <vector>
 
+#include "ng/pages.h"
+
 namespace ng {
 namespace {
 
 // Below this many floats an Append is done before other threads would wake up.
 constexpr int64_t kParallelFloats = 16384;
-// From here on the memory asks for huge pages: decode reads all of it for every token, and with
-// small pages the address translations of a long sequence no longer fit the processor's tables.
-constexpr size_t kHugePageBytes = size_t{2} << 20;
 
 int64_t TilesFor(int64_t n_tokens) { return (n_tokens + kTileTokens - 1) / kTileTokens; }
 
@@ -27,19 +24,12 @@ std::byte* WritableTile(const KvView& view, const KvSide& side, int kv_head, int
 
 }  // namespace
 
-void UnmapTiles::operator()(std::byte* memory) const { munmap(memory, bytes); }
-
-absl::StatusOr<TileMemory> ReserveTiles(int64_t bytes) {
-  const auto size = static_cast<size_t>(bytes);
-  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    return LimitError(
-        "the cache needs " + std::to_string(bytes) +
-        " bytes, which the system does not give: " + std::generic_category().message(errno));
-  }
-  // Advice: where the system does not take it, small pages hold the same bytes.
-  if (size >= kHugePageBytes) madvise(memory, size, MADV_HUGEPAGE);
-  return TileMemory(static_cast<std::byte*>(memory), UnmapTiles{size});
+absl::StatusOr<std::shared_ptr<std::byte>> ReserveTiles(int64_t bytes) {
+  std::shared_ptr<std::byte> memory = MapPages(bytes);
+  if (memory != nullptr) return memory;
+  return LimitError(
+      "the cache needs " + std::to_string(bytes) +
+      " bytes, which the system does not give: " + std::generic_category().message(errno));
 }
 
 TileStore::TileStore(const PluginContext& context, const CacheSpec& spec)

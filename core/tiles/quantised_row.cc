@@ -1,8 +1,8 @@
-#include "plugins/cache/tiles/quantised_row.h"
-
 #include <algorithm>
 #include <bit>
 #include <limits>
+
+#include "ng/tiles16.h"
 
 namespace ng {
 namespace {

@@ -1,13 +1,11 @@
-#include "plugins/cache/tiles/tile_writer.h"
-
 #include <immintrin.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "ng/half.h"
+#include "ng/tiles16.h"
 #include "ng/vec16.h"
-#include "plugins/cache/tiles/quantised_row.h"
 
 namespace ng {
 namespace {

@@ -1,6 +1,8 @@
-#include "core/kernels/huge_pages.h"
+#include "ng/pages.h"
 
 #include <sys/mman.h>
+
+#include <cstdint>
 
 namespace ng {
 

@@ -9,6 +9,7 @@
 
 #include "ng/status.h"
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 enum class IsaLevel {
@@ -31,5 +32,6 @@ std::span<const IsaLevel> SupportedIsaLevels();
 absl::StatusOr<IsaLevel> ChooseIsa(std::string_view name);
 
 }  // namespace ng
+#pragma GCC visibility pop
 
 #endif  // NG_ISA_H_

@@ -9,7 +9,7 @@
 #include "core/model/model_file.h"
 #include "core/model/model_spec.h"
 #include "core/model/weight_types.h"
-#include "ng/engine.h"
+#include "ng/run_plan.h"
 
 namespace ng {
 

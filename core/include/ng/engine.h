@@ -21,19 +21,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "ng/cache_capabilities.h"
 #include "ng/cache_store.h"
-#include "ng/kv_view.h"
+#include "ng/isa.h"
 #include "ng/plugin.h"
+#include "ng/request.h"
+#include "ng/run_plan.h"
 #include "ng/status.h"
-#include "ng/tensor_view.h"
 
 namespace ng {
 
@@ -60,174 +59,6 @@ struct EngineOptions {
   // without a tokenizer. model.path and tokenizer.path must then be unset. Empty: a model file.
   std::string random_weights;
 };
-
-struct GenerateRequest {
-  std::vector<int32_t> prompt_ids;
-  int64_t max_new_tokens = 0;  // <= 0 gives the prompt back
-  // An open sequence from OpenSequence that holds a prefix of the prompt, at least one token
-  // shorter than it; the rest is fed, the generated tokens but the last too, and it stays open: how
-  // a conversation goes on. Empty: one of the run's own.
-  std::optional<SequenceId> sequence;
-  // A cache snapshot whose tokens the prompt begins with: their keys and values are read from it
-  // and not computed, except for the prompt's last token, which has logits to give. Empty: none.
-  std::string load_cache = {};
-  // Where a snapshot of the prompt's tokens is written when all of them have been fed. Empty:
-  // nowhere.
-  std::string save_cache = {};
-};
-
-// What a run must have room for.
-struct RunNeeds {
-  int64_t max_tokens = 0;  // prompt + max_new of the longest request
-  int max_sequences = 1;
-  // GenerateOptions::capture_logits will be set, or LogitRows::kAll asked for.
-  bool prompt_logits = false;
-  // Tokens of the longest prompt, fed to one sequence at a time; 0: as many as max_tokens.
-  int64_t max_prompt = 0;
-  bool snapshots = false;  // of the cache will be loaded or saved: Load then hashes the weights
-};
-RunNeeds Needs(std::span<const GenerateRequest> requests);
-
-// One head's attention probabilities for one query, from the computation that made its output.
-struct AttentionRow {
-  int layer = 0;
-  int head = 0;
-  std::vector<float> probs;  // [pos + 1]
-};
-
-// The step that chose generated token `step` (from 0). Taken from the raw f32 logits, before the
-// sampler chain.
-struct StepRecord {
-  int64_t step = 0;
-  int32_t token_id = 0;
-  double logprob = 0.0;                          // of token_id, nats
-  double entropy = 0.0;                          // of the distribution, nats
-  std::vector<std::pair<int32_t, float>> top_k;  // {id, probability}, 10 or vocab_size entries
-  std::vector<AttentionRow> attn_rows;           // of the query whose logits chose the token
-};
-
-// Why a request ended. Where several hold, the first of this list counts: a stop id, then what a
-// sampler stage said of the last token, then the number of tokens.
-enum class StopReason { kEot, kStage, kStopText, kMaxNewTokens, kInterrupted, kError };
-std::string_view StopReasonName(StopReason reason);  // "eot", "max_new_tokens", ...
-
-struct Timings {
-  double load_s = 0.0;         // Open and Load of this engine
-  double prefill_s = 0.0;      // from admission to the logits of the last prompt token
-  int64_t prefill_tokens = 0;  // prompt tokens, without those shared and loaded
-  int64_t shared_tokens = 0;   // prompt tokens that the cache had from others that began alike
-  int64_t loaded_tokens = 0;   // prompt tokens from a snapshot
-  double decode_s = 0.0;       // from there to the last token, a snapshot's writing left out
-  int64_t decode_tokens = 0;   // tokens chosen by decode steps: all generated but the first
-  // Of the steps that fed this request, its share by the tokens fed: while its prompt was, and
-  // afterwards. Those of all requests of a run add up to the run's time, however they took turns.
-  double prefill_share_s = 0.0;
-  double decode_share_s = 0.0;
-};
-
-// Tensors kept on request, rows flattened.
-struct CapturedTensors {
-  std::vector<float> logits;         // [prompt_len, vocab_size]
-  std::vector<float> decode_logits;  // [n_generated, vocab_size], row s chose token s
-  // Rows of the traced layers and heads for queries 0, 1, ... of all ids, the last one included as
-  // far as positions exist; ordered by (pos, layer, head), probs [pos + 1] each.
-  std::vector<AttentionRow> attn_full;
-};
-
-struct Completion {
-  std::vector<int32_t> ids;  // prompt + generated, eot included
-  int64_t prompt_len = 0;
-  StopReason stop_reason = StopReason::kMaxNewTokens;
-  Timings timings;
-  CapturedTensors captured;
-};
-
-// What to look at while generating. Off by default, and off costs nothing.
-struct GenerateOptions {
-  bool steps = false;           // call on_step with complete records
-  bool capture_logits = false;  // every prompt row
-  bool capture_decode_logits = false;
-  bool capture_attn_full = false;  // rows of every position, the last id by an extra pass
-  std::vector<int> trace_layers;   // rows of these layers go into StepRecord::attn_rows
-  std::vector<int> trace_heads;    // empty: all heads
-  // Called on the engine's thread after each token of request `index`; the record holds only step
-  // and token_id unless `steps` is set, and the traced rows in any case. An error stops the run and
-  // is returned. May be empty.
-  std::function<absl::Status(int index, const StepRecord& record)> on_step;
-  // Called when request `index` is finished, in order of finishing; after an error or an
-  // interruption also for those that are not, with their stop_reason. May be empty.
-  std::function<absl::Status(int index, const Completion& completion)> on_done;
-  // Called with each of seed 001's cache debug lines. May be empty.
-  std::function<void(std::string_view line)> on_cache_debug;
-  int cache_debug_layer = -1;  // -1: all layers
-};
-
-struct TokenizeOptions {
-  bool parse_special = false;  // literals of special tokens become the special ids
-  // The text is to be a prompt: once it has more tokens than any prompt may, a LimitError says so
-  // and the rest of it is not looked at.
-  bool must_fit = false;
-};
-
-// Which of a step's tokens get logits: the last one of each sequence, or every one.
-enum class LogitRows { kLast, kAll };
-
-// In the order of the step's sequences and their tokens.
-struct StepLogits {
-  TensorView<const float, 2> logits;  // [n_sequences or n_tokens, vocab_size]; until the next step
-};
-
-// A sequence that was opened from a snapshot, and the tokens that it holds.
-struct LoadedSequence {
-  SequenceId sequence = 0;
-  std::vector<int32_t> ids;
-};
-
-// What the steps of a loaded model must read and compute, from its sizes alone: what a measured
-// time is held against.
-struct StepCost {
-  std::string_view weights;           // the type most are held as: "f32", "bf16", ...; static text
-  int64_t weight_bytes = 0;           // read by every step, whatever its batch
-  int64_t cache_bytes_per_token = 0;  // keys and values of one cached token, in all layers
-  int64_t row_multiply_adds = 0;      // in the layers' matrices, for each row
-  int64_t logit_multiply_adds = 0;    // in the head, for each row that has logits
-};
-
-// What the weights take, packed as the kernels read them.
-struct WeightSizes {
-  int64_t embedding_bytes = 0;
-  int64_t head_bytes = 0;    // 0: the head is the embedding
-  int64_t layer_bytes = 0;   // the layers' matrices
-  int64_t vector_bytes = 0;  // norms, biases, learned positions, factors of RoPE
-
-  int64_t matrix_bytes() const;
-  int64_t bytes() const;  // in all
-};
-
-// What a run takes, known before anything is loaded: what Load reserves and checks. Tensors that a
-// run keeps on request are not in it.
-struct RunPlan {
-  int64_t max_tokens = 0;  // that each sequence has room for
-  int max_sequences = 0;   // open at the same time
-  Codec codec_k = Codec::kF32;
-  Codec codec_v = Codec::kF32;
-  WeightSizes weights;
-  CachePlan cache;                 // what the store says that it will reserve
-  int64_t load_scratch_bytes = 0;  // while weights are read; given back before the first step
-  int64_t activation_bytes = 0;    // buffers of the largest step, attention's scratch, rotations
-  int64_t program_bytes = 0;       // resident by now: code, plugins, tokenizer, metadata
-  int64_t available_bytes = 0;     // what this machine and the process's cgroup still give
-  StepCost step;
-  // Where it does not fit: what would make it fit, computed, or that nothing does.
-  std::string remedy;
-
-  // The peak on top of program_bytes. A cache is reserved first and used after the load, so its
-  // memory and the load's scratch are not there at the same time.
-  int64_t needed_bytes() const;
-};
-// Errors: LimitError with the bytes of each part, the bytes available and the remedy, when
-// needed_bytes are more.
-absl::Status CheckMemory(const RunPlan& plan);
 
 class Engine {
  public:
@@ -305,7 +136,8 @@ class Engine {
   // UnsupportedError where the cache cannot go back to this length: the sequence is as it was, it
   // can be truncated to 0 and fed again.
   absl::Status TruncateSequence(SequenceId sequence, int64_t length);
-  // Errors (seed 000): "batch size mismatch", "cache must be empty", "prompt length exceeds T_max".
+  // Feeds a whole prompt to each sequence, which must be empty. Errors: UsageError ("batch size
+  // mismatch", "cache must be empty"), LimitError ("prompt length exceeds T_max").
   absl::StatusOr<StepLogits> Prefill(std::span<const SequenceId> sequences,
                                      std::span<const std::vector<int32_t>> prompts);
   // The same for sequences that may hold tokens already: a prompt in chunks, a next turn.

@@ -1,0 +1,133 @@
+// What an engine is asked to do, and what it answers: requests and options in, completions and
+// records out. All of them are plain values.
+#ifndef NG_REQUEST_H_
+#define NG_REQUEST_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ng/cache_store.h"
+#include "ng/status.h"
+#include "ng/tensor_view.h"
+
+namespace ng {
+
+struct GenerateRequest {
+  std::vector<int32_t> prompt_ids;
+  int64_t max_new_tokens = 0;  // <= 0 gives the prompt back
+  // An open sequence from OpenSequence that holds a prefix of the prompt, at least one token
+  // shorter than it; the rest is fed, the generated tokens but the last too, and it stays open: how
+  // a conversation goes on. Empty: one of the run's own.
+  std::optional<SequenceId> sequence;
+  // A cache snapshot whose tokens the prompt begins with: their keys and values are read from it
+  // and not computed, except for the prompt's last token, which has logits to give. Empty: none.
+  std::string load_cache = {};
+  // Where a snapshot of the prompt's tokens is written when all of them have been fed. Empty:
+  // nowhere.
+  std::string save_cache = {};
+};
+
+// One head's attention probabilities for one query, from the computation that made its output.
+struct AttentionRow {
+  int layer = 0;
+  int head = 0;
+  std::vector<float> probs;  // [pos + 1]
+};
+
+// The step that chose generated token `step` (from 0). Taken from the raw f32 logits, before the
+// sampler chain.
+struct StepRecord {
+  int64_t step = 0;
+  int32_t token_id = 0;
+  double logprob = 0.0;                          // of token_id, nats
+  double entropy = 0.0;                          // of the distribution, nats
+  std::vector<std::pair<int32_t, float>> top_k;  // {id, probability}, 10 or vocab_size entries
+  std::vector<AttentionRow> attn_rows;           // of the query whose logits chose the token
+};
+
+// Why a request ended. Where several hold, the first of this list counts: a stop id, then what a
+// sampler stage said of the last token, then the number of tokens.
+enum class StopReason { kEot, kStage, kStopText, kMaxNewTokens, kInterrupted, kError };
+std::string_view StopReasonName(StopReason reason);  // "eot", "max_new_tokens", ...
+
+struct Timings {
+  double load_s = 0.0;         // Open and Load of this engine
+  double prefill_s = 0.0;      // from admission to the logits of the last prompt token
+  int64_t prefill_tokens = 0;  // prompt tokens, without those shared and loaded
+  int64_t shared_tokens = 0;   // prompt tokens that the cache had from others that began alike
+  int64_t loaded_tokens = 0;   // prompt tokens from a snapshot
+  double decode_s = 0.0;       // from there to the last token, a snapshot's writing left out
+  int64_t decode_tokens = 0;   // tokens chosen by decode steps: all generated but the first
+  // Of the steps that fed this request, its share by the tokens fed: while its prompt was, and
+  // afterwards. Those of all requests of a run add up to the run's time, however they took turns.
+  double prefill_share_s = 0.0;
+  double decode_share_s = 0.0;
+};
+
+// Tensors kept on request, rows flattened.
+struct CapturedTensors {
+  std::vector<float> logits;         // [prompt_len, vocab_size]
+  std::vector<float> decode_logits;  // [n_generated, vocab_size], row s chose token s
+  // Rows of the traced layers and heads for queries 0, 1, ... of all ids, the last one included as
+  // far as positions exist; ordered by (pos, layer, head), probs [pos + 1] each.
+  std::vector<AttentionRow> attn_full;
+};
+
+struct Completion {
+  std::vector<int32_t> ids;  // prompt + generated, eot included
+  int64_t prompt_len = 0;
+  StopReason stop_reason = StopReason::kMaxNewTokens;
+  Timings timings;
+  CapturedTensors captured;
+};
+
+// What to look at while generating. Off by default, and off costs nothing.
+struct GenerateOptions {
+  bool steps = false;           // call on_step with complete records
+  bool capture_logits = false;  // every prompt row
+  bool capture_decode_logits = false;
+  bool capture_attn_full = false;  // rows of every position, the last id by an extra pass
+  std::vector<int> trace_layers;   // rows of these layers go into StepRecord::attn_rows
+  std::vector<int> trace_heads;    // empty: all heads
+  // Called on the engine's thread after each token of request `index`; the record holds only step
+  // and token_id unless `steps` is set, and the traced rows in any case. An error stops the run and
+  // is returned. May be empty.
+  std::function<absl::Status(int index, const StepRecord& record)> on_step;
+  // Called when request `index` is finished, in order of finishing; after an error or an
+  // interruption also for those that are not, with their stop_reason. May be empty.
+  std::function<absl::Status(int index, const Completion& completion)> on_done;
+  // Called with lines that say what each step writes to the cache and reads from it, layer by
+  // layer. May be empty.
+  std::function<void(std::string_view line)> on_cache_debug;
+  int cache_debug_layer = -1;  // -1: all layers
+};
+
+struct TokenizeOptions {
+  bool parse_special = false;  // literals of special tokens become the special ids
+  // The text is to be a prompt: once it has more tokens than any prompt may, a LimitError says so
+  // and the rest of it is not looked at.
+  bool must_fit = false;
+};
+
+// Which of a step's tokens get logits: the last one of each sequence, or every one.
+enum class LogitRows { kLast, kAll };
+
+// In the order of the step's sequences and their tokens.
+struct StepLogits {
+  TensorView<const float, 2> logits;  // [n_sequences or n_tokens, vocab_size]; until the next step
+};
+
+// A sequence that was opened from a snapshot, and the tokens that it holds.
+struct LoadedSequence {
+  SequenceId sequence = 0;
+  std::vector<int32_t> ids;
+};
+
+}  // namespace ng
+
+#endif  // NG_REQUEST_H_

@@ -1,0 +1,78 @@
+// What a run takes, in bytes and in multiply-adds, known before anything is loaded.
+#ifndef NG_RUN_PLAN_H_
+#define NG_RUN_PLAN_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ng/cache_store.h"
+#include "ng/kv_view.h"
+#include "ng/request.h"
+#include "ng/status.h"
+
+namespace ng {
+
+// What a run must have room for.
+struct RunNeeds {
+  int64_t max_tokens = 0;  // prompt + max_new of the longest request
+  int max_sequences = 1;
+  // GenerateOptions::capture_logits will be set, or LogitRows::kAll asked for.
+  bool prompt_logits = false;
+  // Tokens of the longest prompt, fed to one sequence at a time; 0: as many as max_tokens.
+  int64_t max_prompt = 0;
+  bool snapshots = false;  // of the cache will be loaded or saved: Load then hashes the weights
+};
+// What these requests need when they run together.
+RunNeeds Needs(std::span<const GenerateRequest> requests);
+
+// What the steps of a loaded model must read and compute, from its sizes alone: what a measured
+// time is held against.
+struct StepCost {
+  std::string_view weights;           // the type most are held as: "f32", "bf16", ...; static text
+  int64_t weight_bytes = 0;           // read by every step, whatever its batch
+  int64_t cache_bytes_per_token = 0;  // keys and values of one cached token, in all layers
+  int64_t row_multiply_adds = 0;      // in the layers' matrices, for each row
+  int64_t logit_multiply_adds = 0;    // in the head, for each row that has logits
+};
+
+// What the weights take, packed as the kernels read them.
+struct WeightSizes {
+  int64_t embedding_bytes = 0;
+  int64_t head_bytes = 0;    // 0: the head is the embedding
+  int64_t layer_bytes = 0;   // the layers' matrices
+  int64_t vector_bytes = 0;  // norms, biases, learned positions, factors of RoPE
+
+  int64_t matrix_bytes() const;
+  int64_t bytes() const;  // in all
+};
+
+// What a run takes, known before anything is loaded: what Load reserves and checks. Tensors that a
+// run keeps on request are not in it.
+struct RunPlan {
+  int64_t max_tokens = 0;  // that each sequence has room for
+  int max_sequences = 0;   // open at the same time
+  Codec codec_k = Codec::kF32;
+  Codec codec_v = Codec::kF32;
+  WeightSizes weights;
+  CachePlan cache;                 // what the store says that it will reserve
+  int64_t load_scratch_bytes = 0;  // while weights are read; given back before the first step
+  int64_t activation_bytes = 0;    // buffers of the largest step, attention's scratch, rotations
+  int64_t program_bytes = 0;       // resident by now: code, plugins, tokenizer, metadata
+  int64_t available_bytes = 0;     // what this machine and the process's cgroup still give
+  StepCost step;
+  // Where it does not fit: what would make it fit, computed, or that nothing does.
+  std::string remedy;
+
+  // The peak on top of program_bytes. A cache is reserved first and used after the load, so its
+  // memory and the load's scratch are not there at the same time.
+  int64_t needed_bytes() const;
+};
+// Errors: LimitError with the bytes of each part, the bytes available and the remedy, when
+// needed_bytes are more.
+absl::Status CheckMemory(const RunPlan& plan);
+
+}  // namespace ng
+
+#endif  // NG_RUN_PLAN_H_

@@ -12,7 +12,7 @@
 #include "apps/bench/report.h"
 #include "apps/common/terminal.h"
 #include "apps/common/version.h"
-#include "core/config/config.h"
+#include "ng/config.h"
 #include "ng/engine.h"
 
 namespace ng::bench {

@@ -7,8 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "core/config/cache_codecs.h"
-#include "core/config/config.h"
+#include "ng/config.h"
 
 namespace ng::bench {
 namespace {

@@ -7,8 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "core/base/names.h"
-#include "core/config/config.h"
+#include "ng/names.h"
 
 namespace ng {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "core/base/file.h"
-#include "core/machine/process_memory.h"
+#include "ng/files.h"
+#include "ng/process_memory.h"
 
 namespace ng {
 namespace {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "core/config/config.h"
+#include "ng/config.h"
 
 namespace ng {
 namespace {

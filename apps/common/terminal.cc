@@ -20,8 +20,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/memory_reserve.h"
-#include "core/base/temporary_file.h"
+#include "ng/files.h"
+#include "ng/memory_reserve.h"
 
 namespace ng {
 namespace {

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
-#include "core/config/config.h"
-#include "core/runtime/assembly.h"
+#include "ng/config.h"
+#include "ng/plugins.h"
 
 namespace ng::eval {
 namespace {
@@ -44,8 +44,8 @@ absl::StatusOr<SpeedBesideReference> MeasureSpeed(Engine& reference, Engine& can
 
 absl::Status FillRow(Engine& reference, const Plan& plan, const EngineOptions& options,
                      CardRow* row) {
-  NG_ASSIGN_OR_RETURN(const Selection selection, SelectPlugins(options));
-  row->codecs = CodecsOf(selection.config);
+  NG_ASSIGN_OR_RETURN(const Config config, Engine::ReadConfig(options));
+  row->codecs = CodecsOf(config);
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
   NG_RETURN_IF_ERROR(engine->Load(plan.needs));
   NG_ASSIGN_OR_RETURN(const StepCost cost, engine->CostOfStep());
@@ -91,7 +91,7 @@ std::vector<Workload> CardWorkloads(const CommandLine& line, int64_t window, int
 
 absl::Status MakeCard(Engine& engine, const Plan& plan,
                       const std::function<absl::Status(const CardRow&)>& on_row) {
-  NG_ASSIGN_OR_RETURN(const PluginHost host, ScanPlugins(plan.reference));
+  NG_ASSIGN_OR_RETURN(const PluginHost host, Engine::FindPlugins(plan.reference));
   for (const PluginFile& file : host.files()) {
     if (file.kind != "cache") continue;
     for (const CodecInfo& info : kCodecTable) {

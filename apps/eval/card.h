@@ -9,7 +9,7 @@
 
 #include "apps/common/speed.h"
 #include "apps/eval/evaluate.h"
-#include "core/config/cache_codecs.h"
+#include "ng/config.h"
 #include "ng/engine.h"
 #include "ng/status.h"
 

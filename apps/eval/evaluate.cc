@@ -6,11 +6,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/config/config.h"
-#include "core/sampling/sampling.h"
+#include "ng/config.h"
 
 namespace ng::eval {
 namespace {
+
+bool AllFinite(std::span<const float> values) {
+  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+}
 
 // One engine's logits for the tokens of a window, one after the other. A chunk is fed when the rows
 // of the chunk before are used up. So rows of two engines can be compared whatever their chunks

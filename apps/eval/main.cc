@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "apps/common/outputs.h"
 #include "apps/common/terminal.h"
 #include "apps/common/version.h"
 #include "apps/eval/card.h"
@@ -16,9 +15,9 @@
 #include "apps/eval/evaluate.h"
 #include "apps/eval/report.h"
 #include "apps/eval/texts.h"
-#include "core/config/config.h"
-#include "core/runtime/assembly.h"
+#include "ng/config.h"
 #include "ng/engine.h"
+#include "ng/files.h"
 
 namespace ng::eval {
 namespace {
@@ -33,8 +32,7 @@ void Append(const std::vector<std::string>& more, std::vector<std::string>* over
 // The reference's options.
 absl::StatusOr<EngineOptions> ReferenceOptions(const CommandLine& line,
                                                const EngineOptions& given) {
-  NG_ASSIGN_OR_RETURN(const Selection selection, SelectPlugins(given));
-  const Config& config = selection.config;
+  NG_ASSIGN_OR_RETURN(const Config config, Engine::ReadConfig(given));
   EngineOptions options = given;
   if (config.IsDefault("run.prefill_chunk")) options.overrides.emplace_back(kDefaultChunk);
   if (line.samples > 0) Append(DrawingOverrides(), &options.overrides);

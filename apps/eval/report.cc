@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "core/config/config.h"
+#include "ng/config.h"
 
 namespace ng::eval {
 namespace {

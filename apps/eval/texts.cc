@@ -8,10 +8,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "apps/common/input.h"
-#include "core/base/output_file.h"
-#include "core/config/config.h"
-#include "core/runtime/request_checks.h"
-#include "core/sampling/sampling.h"
+#include "ng/config.h"
+#include "ng/files.h"
+#include "ng/sampler.h"
 
 namespace ng::eval {
 namespace {

@@ -9,7 +9,7 @@
 #include "apps/plan/command_line.h"
 #include "apps/plan/operations.h"
 #include "apps/plan/report.h"
-#include "core/config/config.h"
+#include "ng/config.h"
 #include "ng/engine.h"
 
 namespace ng::plan {

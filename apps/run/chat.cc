@@ -12,8 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "apps/run/outputs.h"
-#include "core/config/config.h"
-#include "core/runtime/request_checks.h"
+#include "ng/config.h"
 
 namespace ng::run {
 namespace {

@@ -19,13 +19,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "apps/common/terminal.h"
-#include "core/base/file.h"
-#include "core/config/config.h"
-#include "core/config/help.h"
-#include "core/plugin/loader.h"
-#include "core/runtime/assembly.h"
+#include "ng/plugins.h"
 
 namespace ng::run {
 namespace {
@@ -48,11 +45,9 @@ std::string Entry(PluginHost& host, const PluginFile& file) {
   const absl::StatusOr<LoadedPlugin> plugin = host.Load(file.kind, file.name);
   if (!plugin.ok()) return Unusable(file, std::string(plugin.status().message()));
   const PluginDescriptor& descriptor = *plugin->descriptor;
-  std::string text = absl::StrCat(file.kind, " ", file.name, " ", descriptor.version, "  ",
-                                  descriptor.summary, "\n    ", plugin->path, "\n");
-  const std::vector<ConfigKey> keys = OptionKeys(*plugin);
-  if (!keys.empty()) absl::StrAppend(&text, FormatOptionHelp(keys));
-  return text;
+  const std::string text = absl::StrCat(file.kind, " ", file.name, " ", descriptor.version, "  ",
+                                        descriptor.summary, "\n    ", plugin->path, "\n");
+  return text + OptionHelp(*plugin);
 }
 
 // In the child: the plugin that is listed, and the pipe that gets its entry.
@@ -132,17 +127,17 @@ absl::StatusOr<std::string> EntryApart(PluginHost& host, const PluginFile& file,
   if (pipe2(ends, O_CLOEXEC) != 0) {
     return LimitError(absl::StrCat("cannot make a pipe: ", std::strerror(errno)));
   }
-  const FileDescriptor in(ends[0]);
-  FileDescriptor out(ends[1]);
+  const absl::Cleanup close_in = [&] { close(ends[0]); };
+  absl::Cleanup close_out = [&] { close(ends[1]); };
   const pid_t child = fork();
   if (child < 0) {
     return LimitError(
         absl::StrCat("cannot begin a process to open a plugin in: ", std::strerror(errno)));
   }
-  if (child == 0) Say(host, file, out.get());
-  out.Close();
+  if (child == 0) Say(host, file, ends[1]);
+  std::move(close_out).Invoke();
   const Clock::time_point end = Clock::now() + kPatience;
-  std::string text = Listen(in.get(), end, stop);
+  std::string text = Listen(ends[0], end, stop);
   const bool complete = text.ends_with(kEnd);
   const std::optional<int> ended = Reap(child, complete || stop ? Clock::time_point() : end);
   if (stop) return InterruptedError("interrupted while a plugin was opened");
@@ -160,7 +155,7 @@ absl::StatusOr<std::string> EntryApart(PluginHost& host, const PluginFile& file,
 }  // namespace
 
 absl::Status ListPlugins(const EngineOptions& options) {
-  NG_ASSIGN_OR_RETURN(PluginHost host, ScanPlugins(options));
+  NG_ASSIGN_OR_RETURN(PluginHost host, Engine::FindPlugins(options));
   std::string text;
   for (const PluginFile& file : host.files()) {
     NG_ASSIGN_OR_RETURN(const std::string entry, EntryApart(host, file, *options.stop));

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "apps/common/outputs.h"
 #include "apps/common/terminal.h"
 #include "apps/common/version.h"
 #include "apps/run/chat.h"
@@ -18,10 +17,9 @@
 #include "apps/run/list_plugins.h"
 #include "apps/run/outputs.h"
 #include "apps/run/prompts.h"
-#include "core/base/output_file.h"
-#include "core/config/help.h"
-#include "core/runtime/assembly.h"
+#include "ng/config.h"
 #include "ng/engine.h"
+#include "ng/files.h"
 
 namespace ng::run {
 namespace {
@@ -34,11 +32,10 @@ std::optional<absl::Status> Inform(const CommandLine& line, const EngineOptions&
   if (line.version) return WriteStdout(VersionText(kName));
   if (line.list_plugins) return ListPlugins(options);
   if (!line.help && !line.print_config) return std::nullopt;
-  const absl::StatusOr<Selection> selection = SelectPlugins(options);
-  if (!selection.ok()) return selection.status();
-  if (line.print_config) return WriteStdout(selection->config.ToIni());
-  return WriteStdout(
-      absl::StrCat(UsageText(), "\nConfig keys\n", FormatOptionHelp(selection->keys)));
+  const absl::StatusOr<Config> config = Engine::ReadConfig(options);
+  if (!config.ok()) return config.status();
+  if (line.print_config) return WriteStdout(config->ToIni());
+  return WriteStdout(absl::StrCat(UsageText(), "\nConfig keys\n", config->Help()));
 }
 
 // Checks that the model has the layers and heads to look at, before anything is loaded.

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "apps/common/terminal.h"
-#include "core/config/config.h"
+#include "ng/config.h"
 
 namespace ng::run {
 namespace {

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "apps/run/command_line.h"
-#include "core/base/output_file.h"
-#include "core/formats/safetensors.h"
-#include "core/text/utf8.h"
 #include "ng/engine.h"
+#include "ng/files.h"
+#include "ng/safetensors.h"
 #include "ng/status.h"
+#include "ng/utf8.h"
 
 namespace ng::run {
 

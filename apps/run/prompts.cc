@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "apps/common/input.h"
-#include "core/formats/json.h"
+#include "apps/common/json.h"
 
 namespace ng::run {
 namespace {
@@ -26,7 +26,7 @@ absl::StatusOr<std::vector<int32_t>> IdsOf(const nlohmann::json& value) {
     if (!item.is_number_integer() || item < std::numeric_limits<int32_t>::min() ||
         item > std::numeric_limits<int32_t>::max()) {
       return UsageError(
-          absl::StrCat("\"prompt_ids\" holds ", JsonExcerpt(item), ", must hold token ids"));
+          absl::StrCat("\"prompt_ids\" holds ", ShownJson(item), ", must hold token ids"));
     }
     ids.push_back(item.get<int32_t>());
   }
@@ -49,7 +49,7 @@ GenerateRequest NewRequest(const CommandLine& line, const Engine& engine) {
 // {"prompt": text} or {"prompt_ids": [...]}, and perhaps "max_new_tokens".
 absl::StatusOr<GenerateRequest> ParseLine(std::string_view text, const std::string& name,
                                           const CommandLine& line, const Engine& engine) {
-  absl::StatusOr<nlohmann::json> json = ParseJson(text, name, kMaxJsonDepth);
+  absl::StatusOr<nlohmann::json> json = ParseUserJson(text, name, kMaxJsonDepth);
   if (!json.ok()) return AsUsage(json.status());
   if (!json->is_object()) return UsageError(name + ": must be a JSON object");
   GenerateRequest request = NewRequest(line, engine);
@@ -77,7 +77,7 @@ absl::StatusOr<GenerateRequest> ParseLine(std::string_view text, const std::stri
     if (!value.is_number_integer() ||
         (value.is_number_unsigned() &&
          value.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()})) {
-      return UsageError(absl::StrCat(name, ": \"max_new_tokens\" = ", JsonExcerpt(value),
+      return UsageError(absl::StrCat(name, ": \"max_new_tokens\" = ", ShownJson(value),
                                      ", must be an integer in [-2^63, 2^63)"));
     }
     request.max_new_tokens = value.get<int64_t>();

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/names.h"
-#include "core/config/config.h"
+#include "ng/names.h"
+#include "ng/config.h"
 
 namespace ng {
 namespace {

@@ -19,7 +19,7 @@
 #include "apps/tokenize/standard_streams.h"
 #include "core/formats/json.h"
 #include "core/text/files/open_tokenizer.h"
-#include "core/text/tokenizer.h"
+#include "ng/tokenizer.h"
 #include "ng/status.h"
 
 namespace ng {

@@ -2,19 +2,15 @@
 #ifndef NG_CORE_BASE_FILE_H_
 #define NG_CORE_BASE_FILE_H_
 
-#include <sys/stat.h>
-
-#include <atomic>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
+#include "ng/files.h"
 #include "ng/status.h"
 
 namespace ng {
@@ -34,33 +30,6 @@ class FileDescriptor {
 
  private:
   int fd_ = -1;
-};
-
-// Which file it is, whatever name it was opened by.
-struct FileId {
-  explicit FileId(const struct stat& status) : device(status.st_dev), inode(status.st_ino) {}
-  uint64_t device;
-  uint64_t inode;
-  auto operator<=>(const FileId&) const = default;
-};
-
-// The files that are opened for reading while the log lives, on the thread that made the log. No
-// output of the same run may overwrite them.
-class InputLog {
- public:
-  InputLog();
-  ~InputLog();
-  InputLog(const InputLog&) = delete;
-  InputLog& operator=(const InputLog&) = delete;
-
-  // The path by which the file was opened, or null if it was not opened.
-  const std::string* Find(const FileId& id) const;
-  // Called by code that opens files: notes the file in the thread's innermost log, if there is one.
-  static void Note(const struct stat& status, const std::string& path);
-
- private:
-  std::map<FileId, std::string> paths_;
-  InputLog* const outer_;
 };
 
 // A regular file opened for reading. ReadAt may be called from any thread.
@@ -90,12 +59,6 @@ class InputFile {
 
 // Opens a file and reads all of it. Errors: as above.
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, int64_t max_bytes);
-
-// The same for a text that a user gives: a regular file, or a pipe (/dev/stdin, <(command)) up to
-// its end. A pipe that nobody writes to is empty. Waits for a writer until `stop` is set; `stop`
-// may be null. Errors: ModelFileError; InterruptedError.
-absl::StatusOr<std::string> ReadText(const std::string& path, int64_t max_bytes,
-                                     const std::atomic<bool>* stop);
 
 // The folder of the file that a path names: "." for a plain name.
 std::string FolderOf(const std::string& path);

@@ -1,4 +1,4 @@
-#include "core/base/memory_reserve.h"
+#include "ng/memory_reserve.h"
 
 #include <atomic>
 #include <cstdlib>

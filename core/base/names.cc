@@ -1,4 +1,4 @@
-#include "core/base/names.h"
+#include "ng/names.h"
 
 #include <algorithm>
 #include <vector>

@@ -12,7 +12,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/file.h"
 #include "core/base/system_call.h"
+#include "core/base/temporary_file.h"
 
 namespace ng {
 namespace {
@@ -98,58 +100,80 @@ absl::Status CheckWritable(const std::string& path, const OutputPlace& place) {
   return WriteFailure(path, "open for writing", errno);
 }
 
+// Where the bytes go, and what of them has gone.
+struct AtomicFileWriter::State {
+  absl::Status Open();
+  absl::Status OpenInPlace();
+  absl::Status WriteThrough(std::string_view bytes);
+  absl::Status WaitForReader(int* waited);
+  absl::Status Fail(std::string_view action);
+
+  std::string path;  // as the caller wrote it: what errors name
+  OutputPlace place;
+  const std::atomic<bool>* stop;
+  FileDescriptor in_place = {};
+  TemporaryFile temporary = {};
+  std::string buffer = {};
+  absl::Status status = {};
+};
+
+AtomicFileWriter::AtomicFileWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+AtomicFileWriter::AtomicFileWriter(AtomicFileWriter&& other) noexcept = default;
+AtomicFileWriter& AtomicFileWriter::operator=(AtomicFileWriter&& other) noexcept = default;
+AtomicFileWriter::~AtomicFileWriter() = default;
+
 absl::StatusOr<AtomicFileWriter> AtomicFileWriter::Create(const std::string& path,
                                                           const std::atomic<bool>* stop) {
   NG_ASSIGN_OR_RETURN(OutputPlace place, FindOutputPlace(path));
-  AtomicFileWriter writer(path, std::move(place), stop);
-  NG_RETURN_IF_ERROR(writer.Open());
-  return writer;
+  auto state = std::make_unique<State>(State{path, std::move(place), stop});
+  NG_RETURN_IF_ERROR(state->Open());
+  return AtomicFileWriter(std::move(state));
 }
 
-absl::Status AtomicFileWriter::Open() {
-  if (place_.in_place) return OpenInPlace();
-  temporary_ = TemporaryFile::Create(place_.target);
-  if (temporary_.fd() < 0) return Fail("create a file beside it");
+absl::Status AtomicFileWriter::State::Open() {
+  if (place.in_place) return OpenInPlace();
+  temporary = TemporaryFile::Create(place.target);
+  if (temporary.fd() < 0) return Fail("create a file beside it");
   struct stat replaced {};
   // It is no error if the file system has no modes.
-  if (place_.file && ::stat(place_.target.c_str(), &replaced) == 0) {
-    static_cast<void>(::fchmod(temporary_.fd(), replaced.st_mode & 07777));
+  if (place.file && ::stat(place.target.c_str(), &replaced) == 0) {
+    static_cast<void>(::fchmod(temporary.fd(), replaced.st_mode & 07777));
   }
   return absl::OkStatus();
 }
 
-absl::Status AtomicFileWriter::OpenInPlace() {
+absl::Status AtomicFileWriter::State::OpenInPlace() {
   while (true) {
     // Appending: a redirected /dev/stdout may hold earlier output.
-    in_place_ = FileDescriptor(RetryOnInterrupt([&] {
-      return ::open(place_.target.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    in_place = FileDescriptor(RetryOnInterrupt([&] {
+      return ::open(place.target.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     }));
-    if (in_place_.get() >= 0) return absl::OkStatus();
-    if (errno != ENXIO || !place_.is_pipe) return Fail("open for writing");
-    if (IsSet(stop_)) return status_ = InterruptedError("interrupted");
+    if (in_place.get() >= 0) return absl::OkStatus();
+    if (errno != ENXIO || !place.is_pipe) return Fail("open for writing");
+    if (IsSet(stop)) return status = InterruptedError("interrupted");
     ::poll(nullptr, 0, kLookMilliseconds);  // nobody has opened it to read
   }
 }
 
-absl::Status AtomicFileWriter::Fail(std::string_view action) {
-  status_ = WriteFailure(path_, action, errno);
-  return status_;
+absl::Status AtomicFileWriter::State::Fail(std::string_view action) {
+  status = WriteFailure(path, action, errno);
+  return status;
 }
 
-absl::Status AtomicFileWriter::WaitForReader(int* waited) {
-  if (IsSet(stop_)) *waited += kLookMilliseconds;
-  if (*waited > kGraceMilliseconds) return status_ = InterruptedError("interrupted");
-  pollfd wait = {in_place_.get(), POLLOUT, 0};
+absl::Status AtomicFileWriter::State::WaitForReader(int* waited) {
+  if (IsSet(stop)) *waited += kLookMilliseconds;
+  if (*waited > kGraceMilliseconds) return status = InterruptedError("interrupted");
+  pollfd wait = {in_place.get(), POLLOUT, 0};
   ::poll(&wait, 1, kLookMilliseconds);
   return absl::OkStatus();
 }
 
-absl::Status AtomicFileWriter::WriteThrough(std::string_view bytes) {
-  const int fd = place_.in_place ? in_place_.get() : temporary_.fd();
+absl::Status AtomicFileWriter::State::WriteThrough(std::string_view bytes) {
+  const int fd = place.in_place ? in_place.get() : temporary.fd();
   int waited = 0;
   while (!bytes.empty()) {
     const ssize_t n = RetryOnInterrupt([&] { return ::write(fd, bytes.data(), bytes.size()); });
-    if (n < 0 && errno == EAGAIN && place_.in_place) {
+    if (n < 0 && errno == EAGAIN && place.in_place) {
       NG_RETURN_IF_ERROR(WaitForReader(&waited));
     } else if (n < 0) {
       return Fail("write");
@@ -162,24 +186,26 @@ absl::Status AtomicFileWriter::WriteThrough(std::string_view bytes) {
 }
 
 absl::Status AtomicFileWriter::Write(std::string_view bytes) {
-  if (buffer_.size() + bytes.size() > kWriteBufferBytes) NG_RETURN_IF_ERROR(Flush());
-  if (!status_.ok()) return status_;
-  if (bytes.size() > kWriteBufferBytes) return WriteThrough(bytes);
-  buffer_.append(bytes);
+  if (state_->buffer.size() + bytes.size() > kWriteBufferBytes) NG_RETURN_IF_ERROR(Flush());
+  if (!state_->status.ok()) return state_->status;
+  if (bytes.size() > kWriteBufferBytes) return state_->WriteThrough(bytes);
+  state_->buffer.append(bytes);
   return absl::OkStatus();
 }
 
 absl::Status AtomicFileWriter::Flush() {
-  if (!status_.ok()) return status_;
-  NG_RETURN_IF_ERROR(WriteThrough(buffer_));
-  buffer_.clear();
+  if (!state_->status.ok()) return state_->status;
+  NG_RETURN_IF_ERROR(state_->WriteThrough(state_->buffer));
+  state_->buffer.clear();
   return absl::OkStatus();
 }
 
 absl::Status AtomicFileWriter::Commit() {
   NG_RETURN_IF_ERROR(Flush());
-  if (place_.in_place) return in_place_.Close() ? absl::OkStatus() : Fail("close");
-  return temporary_.MoveTo(place_.target) ? absl::OkStatus() : Fail("move into place");
+  State& state = *state_;
+  if (state.place.in_place) return state.in_place.Close() ? absl::OkStatus() : state.Fail("close");
+  const bool moved = state.temporary.MoveTo(state.place.target);
+  return moved ? absl::OkStatus() : state.Fail("move into place");
 }
 
 }  // namespace ng

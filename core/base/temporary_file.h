@@ -3,7 +3,7 @@
 // Where the file system allows it, the file has no name until it is moved (O_TMPFILE), so the
 // system removes it however the process ends. Otherwise, and for the moment in which it replaces
 // another file, it has a name beside that place. A signal handler that ends the process removes
-// this name by calling RemoveTemporaryFiles.
+// this name by calling RemoveTemporaryFiles (ng/files.h).
 #ifndef NG_CORE_BASE_TEMPORARY_FILE_H_
 #define NG_CORE_BASE_TEMPORARY_FILE_H_
 
@@ -40,10 +40,6 @@ class TemporaryFile {
   FileDescriptor fd_;
   std::unique_ptr<Name> name_;  // null: it has no name
 };
-
-// Removes the names of all temporary files. After this no file can be moved or get a name. Only for
-// a signal handler that then ends the process; async-signal-safe.
-void RemoveTemporaryFiles();
 
 }  // namespace ng
 

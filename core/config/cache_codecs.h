@@ -2,26 +2,15 @@
 #ifndef NG_CORE_CONFIG_CACHE_CODECS_H_
 #define NG_CORE_CONFIG_CACHE_CODECS_H_
 
-#include <string>
 #include <string_view>
 
-#include "core/config/config.h"
-#include "ng/kv_view.h"
+#include "ng/config.h"
 
 namespace ng {
-
-// As the config spells them.
-struct CodecNames {
-  std::string k;
-  std::string v;
-
-  std::string Text() const { return k == v ? k : k + "/" + v; }
-};
 
 // What keys and values are stored as; `own_k` and `own_v` are empty where the choice is left to
 // `codec`. Keys suffer more from four bits than values do, so "int4" leaves them in int8.
 CodecNames ResolveCodecs(std::string_view codec, std::string_view own_k, std::string_view own_v);
-CodecNames CodecsOf(const Config& config);
 
 }  // namespace ng
 

@@ -70,40 +70,45 @@ std::vector<std::string> SplitNames(std::string_view text) {
   return {names.begin(), names.end()};
 }
 
-absl::StatusOr<Config> Config::Build(std::span<const ConfigEntry> entries,
-                                     std::span<const ConfigKey> keys) {
-  Config config;
+absl::StatusOr<Config> MakeConfig(std::span<const ConfigEntry> entries,
+                                  std::span<const ConfigKey> keys) {
+  std::vector<ConfigItem> items;
+  std::map<std::string, size_t, std::less<>> index;  // key -> its place in items
   for (ConfigKey& key : GroupedBySection(keys)) {
     if (const auto fault = NameFault(key.key)) {
       return PluginError("option " + Shown(key.key) + ": its name " + *fault);
     }
-    if (!config.index_.emplace(key.key, config.items_.size()).second) {
+    if (!index.emplace(key.key, items.size()).second) {
       return PluginError("option " + key.key + " is declared twice");
     }
     NG_ASSIGN_OR_RETURN(CheckedValue checked, CheckValue(key, DefaultEntry(key)));
-    config.items_.push_back(
+    items.push_back(
         {std::move(key), std::move(checked.value), std::move(checked.list), ConfigOrigin()});
   }
   for (const ConfigEntry& entry : entries) {
-    const auto found = config.index_.find(entry.key);
-    if (found == config.index_.end()) return UnknownKeyError(entry, keys);
-    Item& item = config.items_[found->second];
+    const auto found = index.find(entry.key);
+    if (found == index.end()) return UnknownKeyError(entry, keys);
+    ConfigItem& item = items[found->second];
     NG_ASSIGN_OR_RETURN(CheckedValue checked, CheckValue(item.declared, entry));
     item.value = std::move(checked.value);
     item.list = std::move(checked.list);
     item.origin = entry.origin;
   }
-  return config;
+  return Config(std::move(items));
 }
 
-const Config::Item& Config::Find(std::string_view key) const {
+Config::Config(std::vector<ConfigItem> items) : items_(std::move(items)) {
+  for (const ConfigItem& item : items_) index_.emplace(item.declared.key, index_.size());
+}
+
+const ConfigItem& Config::Find(std::string_view key) const {
   const auto found = index_.find(key);
   if (found == index_.end()) throw std::logic_error("no config key " + std::string(key));
   return items_[found->second];
 }
 
-const Config::Item& Config::Find(std::string_view key, OptionType type) const {
-  const Item& item = Find(key);
+const ConfigItem& Config::Find(std::string_view key, OptionType type) const {
+  const ConfigItem& item = Find(key);
   if (item.value.type != type) {
     throw std::logic_error("config key " + std::string(key) + " is of another type");
   }
@@ -135,11 +140,11 @@ std::string Config::Describe(std::string_view key) const {
   return origin.kind == ConfigOrigin::Kind::kFile ? origin.ToString() + ": " + name : name;
 }
 
-std::vector<OptionValue> Config::PluginValues(std::string_view kind,
-                                              std::string_view plugin) const {
+std::vector<OptionValue> PluginValues(const Config& config, std::string_view kind,
+                                      std::string_view plugin) {
   const std::string prefix = Cat(kind, ".", plugin, ".");
   std::vector<OptionValue> values;
-  for (const Item& item : items_) {
+  for (const ConfigItem& item : config.items()) {
     if (!item.declared.key.starts_with(prefix)) continue;
     OptionValue& value = values.emplace_back(item.value);
     value.name.erase(0, prefix.size());
@@ -150,7 +155,7 @@ std::vector<OptionValue> Config::PluginValues(std::string_view kind,
 std::string Config::ToIni() const {
   std::string ini;
   std::string_view section;
-  for (const Item& item : items_) {
+  for (const ConfigItem& item : items_) {
     const std::string_view key = item.declared.key;
     if (SectionOf(key) != section) {
       section = SectionOf(key);
@@ -164,7 +169,7 @@ std::string Config::ToIni() const {
 
 std::string Config::ToAnnotated() const {
   std::string lines;
-  for (const Item& item : items_) {
+  for (const ConfigItem& item : items_) {
     lines += Cat(item.declared.key, " = ", IniValue(item.value.text), "  (", item.origin.ToString(),
                  ")\n");
   }

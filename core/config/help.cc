@@ -1,6 +1,7 @@
 #include "core/config/help.h"
 
 #include <string_view>
+#include <vector>
 
 #include "core/config/text.h"
 #include "core/config/value.h"
@@ -38,6 +39,12 @@ std::string Entry(const ConfigKey& key) {
 }
 
 }  // namespace
+
+std::string Config::Help() const {
+  std::vector<ConfigKey> keys;
+  for (const ConfigItem& item : items_) keys.push_back(item.declared);
+  return FormatOptionHelp(keys);
+}
 
 std::string FormatOptionHelp(std::span<const ConfigKey> keys) {
   std::string help;

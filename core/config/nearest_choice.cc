@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "core/base/names.h"
 #include "core/config/config.h"
 #include "core/config/text.h"
+#include "ng/names.h"
 
 namespace ng {
 namespace {

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/names.h"
 #include "core/config/text.h"
 #include "core/config/value.h"
+#include "ng/names.h"
 
 namespace ng {
 namespace {

@@ -1,6 +1,6 @@
 // One value: its text checked against its declaration.
 //
-// Called by Config::Build and LookupEarly; the help text uses AllowedValues.
+// Called by MakeConfig and LookupEarly; the help text uses AllowedValues.
 // Thread: pure functions, except that paths are made absolute against the current directory.
 #ifndef NG_CORE_CONFIG_VALUE_H_
 #define NG_CORE_CONFIG_VALUE_H_

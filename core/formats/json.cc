@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/absl_view.h"
 #include "core/base/file.h"
+#include "ng/json.h"
 
 namespace ng {
 namespace {
@@ -120,6 +121,10 @@ absl::StatusOr<Json> ParseJson(std::string_view bytes, const std::string& name, 
   } catch (const std::exception& exception) {
     return refuse(absl::StrCat("cannot be parsed: ", exception.what()));
   }
+}
+
+absl::Status CheckJson(std::string_view text, const std::string& name, int max_depth) {
+  return ParseJson(text, name, max_depth).status();
 }
 
 absl::StatusOr<Json> ReadJsonFile(const std::string& path, const JsonLimits& limits) {

@@ -1,4 +1,4 @@
-#include "core/machine/process_memory.h"
+#include "ng/process_memory.h"
 
 #include <unistd.h>
 

@@ -14,7 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/absl_view.h"
 #include "core/base/file.h"
-#include "core/base/names.h"
+#include "ng/names.h"
 #include "core/plugin/handshake.h"
 #include "core/plugin/library.h"
 

@@ -192,7 +192,7 @@ std::string UnusedSampling(const ModelFile& model, const Config& config) {
     double done = key.neutral;
     if (has_stage(key.stage)) {
       if (key.option == nullptr) continue;
-      const std::vector<OptionValue> values = config.PluginValues("sampler", key.stage);
+      const std::vector<OptionValue> values = PluginValues(config, "sampler", key.stage);
       const auto value = std::ranges::find(values, key.option, &OptionValue::name);
       if (value != values.end()) {
         done = value->type == OptionType::kInt ? static_cast<double>(value->integer) : value->real;
@@ -210,7 +210,8 @@ absl::Status CreateSamplerChain(Assembly& assembly) {
   const Config& config = assembly.config();
   std::vector<ChainStage> stages;
   for (const LoadedPlugin& plugin : assembly.selection.stages) {
-    const std::vector<OptionValue> values = config.PluginValues("sampler", plugin.descriptor->name);
+    const std::vector<OptionValue> values =
+        PluginValues(config, "sampler", plugin.descriptor->name);
     ChainStage stage;
     stage.name = plugin.descriptor->name;
     NG_ASSIGN_OR_RETURN(stage.stage, CreateSampler(plugin, assembly.Context(values)));
@@ -275,7 +276,7 @@ absl::Status Assembly::CheckFeatures(const CacheFormat& format) const {
 
 absl::StatusOr<CachePlan> Assembly::PlanCacheFor(const CacheSpec& spec) const {
   const LoadedPlugin& plugin = selection.cache;
-  const std::vector<OptionValue> values = config().PluginValues("cache", plugin.descriptor->name);
+  const std::vector<OptionValue> values = PluginValues(config(), "cache", plugin.descriptor->name);
   NG_ASSIGN_OR_RETURN(const CachePlan plan, PlanCache(plugin, Context(values), spec));
   const CacheFormat format = {plan.layout, spec.codec_k, spec.codec_v, plan.holes, plan.attended};
   NG_RETURN_IF_ERROR(CheckFeatures(format));
@@ -382,7 +383,7 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
                                     });
   const LoadedPlugin& attention = assembly->selection.attention;
   const std::vector<OptionValue> values =
-      config.PluginValues("attention", attention.descriptor->name);
+      PluginValues(config, "attention", attention.descriptor->name);
   NG_ASSIGN_OR_RETURN(assembly->attention, CreateAttention(attention, assembly->Context(values)));
   NG_RETURN_IF_ERROR(assembly->ChooseAttentionSpecs());
   NG_RETURN_IF_ERROR(CreateSamplerChain(*assembly));

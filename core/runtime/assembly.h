@@ -16,7 +16,7 @@
 #include "core/runtime/part_factory.h"
 #include "core/sampling/sampling.h"
 #include "core/text/chat/chat_template.h"
-#include "core/text/tokenizer.h"
+#include "ng/tokenizer.h"
 #include "ng/engine.h"
 
 namespace ng {

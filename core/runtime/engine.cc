@@ -1,14 +1,10 @@
-#include "ng/engine.h"
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
-#include "core/base/memory_reserve.h"
 #include "core/machine/float_environment.h"
-#include "core/machine/process_memory.h"
 #include "core/model/decoder.h"
 #include "core/model/weights.h"
 #include "core/plugin/guarded_cache.h"
@@ -20,6 +16,9 @@
 #include "core/runtime/request_checks.h"
 #include "core/runtime/run_plan.h"
 #include "core/snapshot/cache_snapshot.h"
+#include "ng/engine.h"
+#include "ng/memory_reserve.h"
+#include "ng/process_memory.h"
 
 namespace ng {
 namespace {
@@ -147,7 +146,7 @@ absl::Status Engine::Impl::Load(const RunNeeds& needs) {
   const CacheSpec spec = assembly_->CacheSpecFor(needs);
   const LoadedPlugin& plugin = assembly_->selection.cache;
   const std::vector<OptionValue> values =
-      assembly_->config().PluginValues("cache", plugin.descriptor->name);
+      PluginValues(assembly_->config(), "cache", plugin.descriptor->name);
   if (needs.snapshots && plan.cache.image_tile_bytes == 0) {
     return PluginError(absl::StrCat(plugin.Describe(), ": ",
                                     plan.cache.approximate ? "is approximate and " : "",
@@ -308,6 +307,17 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Open(const EngineOptions& option
     return std::unique_ptr<Engine>(
         new Engine(std::make_unique<Impl>(options, std::move(assembly), SecondsSince(start))));
   });
+}
+
+absl::StatusOr<Config> Engine::ReadConfig(const EngineOptions& options) {
+  return Guarded([&]() -> absl::StatusOr<Config> {
+    NG_ASSIGN_OR_RETURN(Selection selection, SelectPlugins(options));
+    return std::move(selection.config);
+  });
+}
+
+absl::StatusOr<PluginHost> Engine::FindPlugins(const EngineOptions& options) {
+  return Guarded([&] { return ScanPlugins(options); });
 }
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -36,7 +36,7 @@ absl::StatusOr<Config> PartFactory::OptionsOf(const LoadedPlugin& plugin,
     entry.text = override.value;
     entry.origin.kind = ConfigOrigin::Kind::kCommandLine;
   }
-  return Config::Build(entries, OptionKeys(plugin));
+  return MakeConfig(entries, OptionKeys(plugin));
 }
 
 void PartFactory::Remember(const LoadedPlugin& plugin, std::span<const OptionValue> values) {
@@ -63,7 +63,7 @@ auto PartFactory::With(std::string_view kind, std::string_view name,
   const absl::Cleanup leave = [this] { --depth_; };
   NG_ASSIGN_OR_RETURN(const LoadedPlugin plugin, host_.Load(kind, name));
   NG_ASSIGN_OR_RETURN(const Config options, OptionsOf(plugin, overrides));
-  const std::vector<OptionValue> values = options.PluginValues(kind, name);
+  const std::vector<OptionValue> values = PluginValues(options, kind, name);
   Remember(plugin, values);
   return make(plugin, context_(values));
 }

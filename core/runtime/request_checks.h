@@ -14,14 +14,8 @@
 
 namespace ng {
 
-// Errors: UsageError naming the id and where it is; of a prompt also when it is empty.
-absl::Status CheckIds(const ModelShape& shape, std::span<const int32_t> ids);
+// As CheckIds (ng/request.h), and UsageError when there is none.
 absl::Status CheckPrompt(const ModelShape& shape, std::span<const int32_t> ids);
-
-// prompt + max_new against what one sequence may hold. `limit_name` says whose limit it is
-// ("T_max", "cache tokens"). Errors: LimitError with all numbers.
-absl::Status CheckCap(int64_t prompt_len, int64_t max_new_tokens, int64_t limit,
-                      std::string_view limit_name);
 
 // Where the attention backend does not implement the model's sliding window, a run must end within
 // it, where it is as good as none. Errors: LimitError with all numbers.

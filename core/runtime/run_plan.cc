@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/checked.h"
-#include "core/machine/process_memory.h"
 #include "core/model/layer_attention.h"
 #include "core/model/step_sizes.h"
 #include "core/model/weight_sizes.h"
 #include "core/runtime/plan_remedy.h"
+#include "ng/process_memory.h"
 
 namespace ng {
 namespace {

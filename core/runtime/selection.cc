@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/config/cache_codecs.h"
+#include "core/config/help.h"
 #include "core/runtime/assembly.h"
 
 namespace ng {
@@ -138,6 +139,8 @@ std::vector<ConfigKey> OptionKeys(const LoadedPlugin& plugin) {
   return keys;
 }
 
+std::string OptionHelp(const LoadedPlugin& plugin) { return FormatOptionHelp(OptionKeys(plugin)); }
+
 absl::StatusOr<PluginHost> ScanPlugins(const EngineOptions& options) {
   NG_ASSIGN_OR_RETURN(const std::vector<ConfigEntry> entries, ReadEntries(options));
   return Scan(entries);
@@ -171,7 +174,7 @@ absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options) {
   selection.keys = keys.Take();
   NG_ASSIGN_OR_RETURN(selection.unused_options, UnusedOptions(entries, host));
   NG_RETURN_IF_ERROR(WriteOutCodecs(&entries));
-  NG_ASSIGN_OR_RETURN(selection.config, Config::Build(entries, selection.keys));
+  NG_ASSIGN_OR_RETURN(selection.config, MakeConfig(entries, selection.keys));
   selection.host = std::move(host);
   selection.entries = std::move(entries);
   return selection;

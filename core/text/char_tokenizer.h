@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/text/pickle.h"
-#include "core/text/tokenizer.h"
+#include "ng/tokenizer.h"
 
 namespace ng {
 

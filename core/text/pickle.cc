@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/cursor.h"
-#include "core/text/utf8.h"
+#include "ng/utf8.h"
 
 namespace ng {
 namespace {

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "core/text/utf8.h"
+#include "ng/utf8.h"
 
 namespace ng {
 

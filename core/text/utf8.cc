@@ -1,4 +1,4 @@
-#include "core/text/utf8.h"
+#include "ng/utf8.h"
 
 #include <cstdint>
 

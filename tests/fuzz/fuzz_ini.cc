@@ -13,7 +13,7 @@ absl::StatusOr<ng::Config> Read(std::string_view bytes) {
   for (const ng::ConfigKey& key : ng::CoreConfigKeys()) {
     NG_RETURN_IF_ERROR(ng::LookupEarly(entries, key.key).status());
   }
-  return ng::Config::Build(entries, ng::CoreConfigKeys());
+  return ng::MakeConfig(entries, ng::CoreConfigKeys());
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/text/tokenizer.h"
+#include "ng/tokenizer.h"
 #include "ng/status.h"
 
 namespace ng::fuzz {

@@ -28,6 +28,7 @@
 #include "ng/status.h"
 #include "ng/tensor_view.h"
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 // The query at position p is multiplied by 1 + coefficient * log(1 + floor((p + offset) / length)).
@@ -165,5 +166,6 @@ class AttentionBackend {
 };
 
 }  // namespace ng
+#pragma GCC visibility pop
 
 #endif  // NG_ATTENTION_BACKEND_H_

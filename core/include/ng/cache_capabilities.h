@@ -24,6 +24,7 @@
 #include "ng/kv_view.h"
 #include "ng/status.h"
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 // Prompts that begin alike are computed once. The plan says in pieces of how many tokens.
@@ -126,5 +127,6 @@ T* CapabilityOf(CacheStore& store) {
 }
 
 }  // namespace ng
+#pragma GCC visibility pop
 
 #endif  // NG_CACHE_CAPABILITIES_H_

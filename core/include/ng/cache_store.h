@@ -24,6 +24,7 @@
 #include "ng/status.h"
 #include "ng/tensor_view.h"
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 // What a store must hold.
@@ -152,5 +153,6 @@ class CacheStore {
 };
 
 }  // namespace ng
+#pragma GCC visibility pop
 
 #endif  // NG_CACHE_STORE_H_

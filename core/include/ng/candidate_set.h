@@ -14,6 +14,7 @@
 #include "ng/isa.h"
 #include "ng/status.h"
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 struct Candidate {
@@ -21,7 +22,7 @@ struct Candidate {
   float logit = 0.0F;  // finite when the chain begins; -infinity is a candidate never drawn
 };
 
-class DenseLogits;  // the engine's own
+class __attribute__((visibility("hidden"))) DenseLogits;  // the engine's own
 
 // The candidates of one step. A set begins dense: candidate i is token i. Every call below that is
 // named Keep, Sort or Mask makes it sparse, unless its comment says that nothing changes.
@@ -136,5 +137,6 @@ class CandidateStorage {
 };
 
 }  // namespace ng
+#pragma GCC visibility pop
 
 #endif  // NG_CANDIDATE_SET_H_

@@ -28,15 +28,16 @@
 
 #include "ng/cache_capabilities.h"
 #include "ng/cache_store.h"
+#include "ng/config.h"
 #include "ng/isa.h"
 #include "ng/plugin.h"
+#include "ng/plugins.h"
 #include "ng/request.h"
 #include "ng/run_plan.h"
 #include "ng/status.h"
 
+#pragma GCC visibility push(default)
 namespace ng {
-
-class Config;
 
 struct Progress {
   std::string_view phase;  // "load", "prefill"
@@ -62,6 +63,12 @@ struct EngineOptions {
 
 class Engine {
  public:
+  // The config that Open would use. It has the options of the plugins that it names; their
+  // libraries are opened, but no model. Errors: 2 config, 4 plugins.
+  static absl::StatusOr<Config> ReadConfig(const EngineOptions& options);
+  // The plugins that the config's folders offer. Opens none of them. Errors: 2 config, 4 folders.
+  static absl::StatusOr<PluginHost> FindPlugins(const EngineOptions& options);
+
   // Errors: 2 config, 4 plugins and combinations that cannot run, 3 model or tokenizer files.
   static absl::StatusOr<std::unique_ptr<Engine>> Open(const EngineOptions& options);
   ~Engine();
@@ -166,9 +173,11 @@ class Engine {
  private:
   class Impl;
   explicit Engine(std::unique_ptr<Impl> impl);
+
   std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ng
+#pragma GCC visibility pop
 
 #endif  // NG_ENGINE_H_

@@ -10,6 +10,7 @@
 
 #include "ng/status.h"
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 class Executor {
@@ -44,5 +45,6 @@ absl::Status ParallelFor(Executor& executor, int64_t n_items, Body&& body) {
 }
 
 }  // namespace ng
+#pragma GCC visibility pop
 
 #endif  // NG_EXECUTOR_H_

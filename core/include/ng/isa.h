@@ -9,6 +9,7 @@
 
 #include "ng/status.h"
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 enum class IsaLevel {
@@ -50,5 +51,6 @@ const Kernels& KernelsFor(IsaLevel level) {
 }
 
 }  // namespace ng
+#pragma GCC visibility pop
 
 #endif  // NG_ISA_H_

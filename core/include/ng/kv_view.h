@@ -38,6 +38,7 @@
 #include <string>
 #include <string_view>
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 class CacheStore;
@@ -125,5 +126,6 @@ struct KvView {
 };
 
 }  // namespace ng
+#pragma GCC visibility pop
 
 #endif  // NG_KV_VIEW_H_

@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 enum class OptionType : int32_t {
@@ -174,5 +175,6 @@ class OptionValues {
 };
 
 }  // namespace ng
+#pragma GCC visibility pop
 
 #endif  // NG_OPTION_H_

@@ -19,6 +19,7 @@
 #include "ng/sampler.h"
 #include "ng/status.h"
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 // One option of the inner plugin, written as in the config file: {"k", "40"}.
@@ -50,5 +51,6 @@ class PartHost {
 };
 
 }  // namespace ng
+#pragma GCC visibility pop
 
 #endif  // NG_PART_HOST_H_

@@ -43,6 +43,7 @@
   NG_TAG_COMPILER_ ",cxxabi" NG_TAG_STRING_(__GXX_ABI_VERSION) ",cxx11abi" NG_TAG_STRING_( \
       _GLIBCXX_USE_CXX11_ABI) ",absl-" NG_TAG_ABSL_ ",sdk" NG_SDK_VERSION
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 class AttentionBackend;
@@ -201,5 +202,6 @@ constexpr PluginDescriptor SamplerPlugin(const char* name, const char* version, 
 }
 
 }  // namespace ng
+#pragma GCC visibility pop
 
 #endif  // NG_PLUGIN_H_

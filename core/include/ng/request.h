@@ -6,15 +6,18 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "ng/cache_store.h"
+#include "ng/plugin.h"
 #include "ng/status.h"
 #include "ng/tensor_view.h"
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 struct GenerateRequest {
@@ -114,6 +117,15 @@ struct TokenizeOptions {
   bool must_fit = false;
 };
 
+// Checks that the ids are in the vocabulary. Errors: UsageError naming the id and where it is.
+absl::Status CheckIds(const ModelShape& shape, std::span<const int32_t> ids);
+
+// Checks that prompt + max_new tokens fit a limit, of the model or of the program; `limit_name`
+// says which limit it is ("T_max", "conversation tokens"). Errors: LimitError with all numbers, and
+// what to lower.
+absl::Status CheckCap(int64_t prompt_len, int64_t max_new_tokens, int64_t limit,
+                      std::string_view limit_name);
+
 // Which of a step's tokens get logits: the last one of each sequence, or every one.
 enum class LogitRows { kLast, kAll };
 
@@ -129,5 +141,6 @@ struct LoadedSequence {
 };
 
 }  // namespace ng
+#pragma GCC visibility pop
 
 #endif  // NG_REQUEST_H_

@@ -34,6 +34,7 @@
 #include "ng/plugin.h"
 #include "ng/status.h"
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 // The score of a key that a query does not see.
@@ -259,5 +260,6 @@ class RuleAttention : public AttentionBackend {
 };
 
 }  // namespace ng
+#pragma GCC visibility pop
 
 #endif  // NG_RULE_ATTENTION_H_

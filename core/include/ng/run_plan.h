@@ -12,6 +12,7 @@
 #include "ng/request.h"
 #include "ng/status.h"
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 // What a run must have room for.
@@ -74,5 +75,6 @@ struct RunPlan {
 absl::Status CheckMemory(const RunPlan& plan);
 
 }  // namespace ng
+#pragma GCC visibility pop
 
 #endif  // NG_RUN_PLAN_H_

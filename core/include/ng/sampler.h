@@ -22,6 +22,7 @@
 #include "ng/candidate_set.h"
 #include "ng/status.h"
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 // What a draw depends on besides the candidates, and all that it depends on.
@@ -94,5 +95,6 @@ class SamplerStage {
 };
 
 }  // namespace ng
+#pragma GCC visibility pop
 
 #endif  // NG_SAMPLER_H_

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 // What a message quotes may hold anything: control characters become blanks. Done by the functions
@@ -39,6 +40,7 @@ int ExitCode(const absl::Status& status);
 absl::Status Annotate(const absl::Status& status, std::string_view prefix);
 
 }  // namespace ng
+#pragma GCC visibility pop
 
 #define NG_CONCAT_INNER_(a, b) a##b
 #define NG_CONCAT_(a, b) NG_CONCAT_INNER_(a, b)

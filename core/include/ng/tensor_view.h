@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 template <typename T, int kRank>
@@ -57,5 +58,6 @@ struct TensorView {
 };
 
 }  // namespace ng
+#pragma GCC visibility pop
 
 #endif  // NG_TENSOR_VIEW_H_

@@ -11,7 +11,7 @@
 #include "core/text/bpe/hash_table.h"
 #include "core/text/text_checks.h"
 #include "core/text/unicode.h"
-#include "core/text/utf8.h"
+#include "ng/utf8.h"
 
 namespace ng {
 

@@ -15,7 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "core/text/added_tokens.h"
 #include "core/text/bpe/split_pattern.h"
-#include "core/text/tokenizer.h"
+#include "ng/tokenizer.h"
 
 namespace ng {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <new>
 
-#include "core/base/memory_reserve.h"
+#include "ng/memory_reserve.h"
 
 namespace ng {
 

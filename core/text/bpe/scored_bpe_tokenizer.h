@@ -17,7 +17,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "core/text/added_tokens.h"
 #include "core/text/sentencepiece/sentencepiece_model.h"
-#include "core/text/tokenizer.h"
+#include "ng/tokenizer.h"
 
 namespace ng {
 

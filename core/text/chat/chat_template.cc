@@ -7,7 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/absl_view.h"
-#include "core/base/names.h"
+#include "ng/names.h"
 
 namespace ng {
 

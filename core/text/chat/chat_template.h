@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/text/tokenizer.h"
+#include "ng/tokenizer.h"
 #include "ng/status.h"
 
 namespace ng {

@@ -13,6 +13,7 @@
 #include "core/formats/key_policy.h"
 #include "core/text/added_tokens.h"
 #include "core/text/files/tokenizer_json_file.h"
+#include "core/text/text_ends.h"
 #include "ng/status.h"
 
 namespace ng {

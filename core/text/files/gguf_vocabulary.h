@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/formats/gguf.h"
-#include "core/text/tokenizer.h"
 #include "ng/status.h"
+#include "ng/tokenizer.h"
 
 namespace ng {
 

@@ -95,8 +95,9 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path
   return SentencePieceTokenizer::FromBytes(bytes, file, std::move(use));
 }
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path) {
-  KeyPolicy policy;
+absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(
+    const std::string& path, const std::function<void(std::string_view)>& warning) {
+  KeyPolicy policy(false, {}, warning);
   return OpenTokenizer(path, policy);
 }
 

@@ -9,19 +9,14 @@
 #include <string>
 
 #include "core/formats/key_policy.h"
-#include "core/text/tokenizer.h"
 #include "ng/status.h"
+#include "ng/tokenizer.h"
 
 namespace ng {
 
-// Opens a SentencePiece .model, a tokenizer.json or nanoGPT's meta.pkl by its extension (any other
-// extension means a .model), or the vocabulary of a GGUF file, or finds one of these in a model
-// folder. It follows what the files beside the tokenizer say; `policy` decides about keys that
-// nobody knows. Errors: ModelFileError naming the file and what is wrong with it.
+// As OpenTokenizer in ng/tokenizer.h; `policy` decides about keys that nobody knows.
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path,
                                                          KeyPolicy& policy);
-// The same with a policy that accepts all keys and says nothing.
-absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path);
 // The tokenizer file in a model folder, or nothing. If there are several, the first in this order
 // counts: tokenizer.model, tokenizer.json, meta.pkl.
 std::optional<std::string> FindTokenizer(const std::string& folder);

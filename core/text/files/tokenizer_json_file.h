@@ -13,8 +13,9 @@
 
 #include "core/formats/json.h"
 #include "core/text/added_tokens.h"
-#include "core/text/tokenizer.h"
+#include "core/text/text_ends.h"
 #include "ng/status.h"
+#include "ng/tokenizer.h"
 
 namespace ng {
 

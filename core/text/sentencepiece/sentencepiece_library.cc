@@ -5,7 +5,7 @@
 #include <exception>
 #include <new>
 
-#include "core/base/memory_reserve.h"
+#include "ng/memory_reserve.h"
 
 // Exported by the library, declared in none of the headers it installs.
 namespace sentencepiece::logging {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/cursor.h"
 #include "core/text/sentencepiece/charsmap.h"
-#include "core/text/utf8.h"
+#include "ng/utf8.h"
 
 namespace ng {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/base/absl_view.h"
 #include "core/text/text_checks.h"
 #include "core/text/text_parts.h"
-#include "core/text/utf8.h"
+#include "ng/utf8.h"
 
 namespace ng {
 namespace {

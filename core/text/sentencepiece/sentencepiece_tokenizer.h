@@ -19,7 +19,8 @@
 #include "core/text/added_tokens.h"
 #include "core/text/sentencepiece/sentencepiece_library.h"
 #include "core/text/sentencepiece/sentencepiece_model.h"
-#include "core/text/tokenizer.h"
+#include "core/text/text_ends.h"
+#include "ng/tokenizer.h"
 
 namespace ng {
 

@@ -15,6 +15,9 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/file.h"
+#include "core/base/temporary_file.h"
+#include "ng/files.h"
 #include "tests/support/temp_dir.h"
 
 namespace ng {

@@ -122,7 +122,7 @@ TEST(Config, CopiesKeepTheirValues) {
     copy = config;
   }
   EXPECT_THAT(copy.IntList("sampler.banned_tokens.ids"), ElementsAre(7));
-  EXPECT_THAT(copy.PluginValues("sampler", "banned_tokens").at(0).List<int64_t>(), ElementsAre(7));
+  EXPECT_THAT(PluginValues(copy, "sampler", "banned_tokens").at(0).List<int64_t>(), ElementsAre(7));
 }
 
 TEST(Config, TellsStopIdsAutoFromNone) {
@@ -136,19 +136,19 @@ TEST(Config, TellsStopIdsAutoFromNone) {
 
 TEST(Config, HandsPluginsTheirOwnValues) {
   const Config config = Built("[sampler]\ntop_p.p = 0.5\nbanned_tokens.ids = 1,2 # note\n");
-  const std::vector<OptionValue> top_p = config.PluginValues("sampler", "top_p");
+  const std::vector<OptionValue> top_p = PluginValues(config, "sampler", "top_p");
   ASSERT_EQ(top_p.size(), 1U);
   EXPECT_DOUBLE_EQ(OptionValues(top_p).Real("p"), 0.5);
-  const std::vector<OptionValue> banned = config.PluginValues("sampler", "banned_tokens");
+  const std::vector<OptionValue> banned = PluginValues(config, "sampler", "banned_tokens");
   EXPECT_THAT(OptionValues(banned).IntList("ids"), ElementsAre(1, 2));
-  EXPECT_EQ(OptionValues(config.PluginValues("sampler", "top_k")).Int("k"), 50);
-  EXPECT_THAT(config.PluginValues("sampler", "top"), IsEmpty());
+  EXPECT_EQ(OptionValues(PluginValues(config, "sampler", "top_k")).Int("k"), 50);
+  EXPECT_THAT(PluginValues(config, "sampler", "top"), IsEmpty());
 }
 
 TEST(Config, RejectsADefaultThatBreaksItsOwnRule) {
   const OptionSpec spec = {"k", OptionType::kInt, "0", 1, 9, false, false, {}, ""};
   const ConfigKey key = {"sampler.x.k", &spec};
-  const auto config = Config::Build({}, {&key, 1});
+  const auto config = MakeConfig({}, {&key, 1});
   EXPECT_EQ(ExitCode(config.status()), 4);
   EXPECT_EQ(std::string(config.status().message()), "default sampler.x.k = 0, must be in [1, 9]");
 }
@@ -156,22 +156,22 @@ TEST(Config, RejectsADefaultThatBreaksItsOwnRule) {
 TEST(Config, RejectsBrokenOptionTables) {
   const OptionSpec spec = IntOption("k", 1, {.min = 1, .max = 9}, "");
   const std::vector<ConfigKey> twice = {{"sampler.x.k", &spec}, {"sampler.x.k", &spec}};
-  const auto declared_twice = Config::Build({}, twice);
+  const auto declared_twice = MakeConfig({}, twice);
   EXPECT_EQ(ExitCode(declared_twice.status()), 4);
   EXPECT_THAT(std::string(declared_twice.status().message()), HasSubstr("sampler.x.k is declared"));
 
   const ConfigKey blank = {"sampler.x.a b", &spec};
-  EXPECT_EQ(ExitCode(Config::Build({}, {&blank, 1}).status()), 4);
+  EXPECT_EQ(ExitCode(MakeConfig({}, {&blank, 1}).status()), 4);
 
   OptionSpec odd = spec;
   odd.type = static_cast<OptionType>(17);
   const ConfigKey unknown_type = {"sampler.x.k", &odd};
-  EXPECT_THAT(std::string(Config::Build({}, {&unknown_type, 1}).status().message()),
+  EXPECT_THAT(std::string(MakeConfig({}, {&unknown_type, 1}).status().message()),
               HasSubstr("type 17"));
 
   const OptionSpec nulls = TextOption("k", nullptr, nullptr);
   const ConfigKey no_default = {"sampler.x.k", &nulls};
-  const auto config = Config::Build({}, {&no_default, 1});
+  const auto config = MakeConfig({}, {&no_default, 1});
   ASSERT_TRUE(config.ok());
   EXPECT_EQ(config->Text("sampler.x.k"), "");
 }
@@ -195,7 +195,7 @@ TEST(ConfigPaths, OfTheCommandLineAreRelativeToTheCurrentDirectory) {
 TEST(ConfigPaths, OfAFileNamedRelativelyAreAbsolute) {
   const auto entries = ParseIni("[model]\npath = m\n", "configs/demo.ini");
   ASSERT_TRUE(entries.ok());
-  const auto config = Config::Build(*entries, CoreConfigKeys());
+  const auto config = MakeConfig(*entries, CoreConfigKeys());
   ASSERT_TRUE(config.ok());
   EXPECT_EQ(config->Text("model.path"), (std::filesystem::current_path() / "configs/m").string());
 }
@@ -217,7 +217,7 @@ TEST(ConfigPaths, OfPluginsRefuseWhatTheListCannotHold) {
               StartsWith("/etc/demo.ini:2: plugins.path = a::b, must not have an empty path"));
   const auto entries = ParseIni("[plugins]\npath = p\n", "/data/a:b/demo.ini");
   ASSERT_TRUE(entries.ok());
-  EXPECT_EQ(std::string(Config::Build(*entries, CoreConfigKeys()).status().message()),
+  EXPECT_EQ(std::string(MakeConfig(*entries, CoreConfigKeys()).status().message()),
             "/data/a:b/demo.ini:2: plugins.path = p, is /data/a:b/p in full, must be a path "
             "without ':' and ','");
 }

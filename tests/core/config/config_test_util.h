@@ -39,7 +39,7 @@ inline absl::StatusOr<Config> BuildConfig(std::string_view ini,
   NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> entries, ParseIni(ini, "/etc/demo.ini"));
   NG_ASSIGN_OR_RETURN(const std::vector<ConfigEntry> more, ParseOverrides(overrides));
   entries.insert(entries.end(), more.begin(), more.end());
-  return Config::Build(entries, keys);
+  return MakeConfig(entries, keys);
 }
 
 }  // namespace ng

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/names.h"
+#include "ng/names.h"
 #include "core/config/config.h"
 
 namespace ng {

@@ -33,7 +33,7 @@ void AssertSameRun(const Config& config) {
   const auto entries = ReadIniFile(elsewhere.Write("printed.ini", config.ToIni()));
   if (!entries.ok()) RC_FAIL(entries.status().ToString());
   const std::vector<ConfigKey> keys = KeysWithPlugins();
-  const auto again = Config::Build(*entries, keys);
+  const auto again = MakeConfig(*entries, keys);
   if (!again.ok()) RC_FAIL(again.status().ToString());
   for (const ConfigKey& key : keys) {
     RC_ASSERT(again->Text(key.key) == config.Text(key.key));

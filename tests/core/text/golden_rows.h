@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/text/tokenizer.h"
+#include "ng/tokenizer.h"
 #include "tests/support/temp_dir.h"
 
 namespace ng {

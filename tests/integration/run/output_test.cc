@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "core/text/utf8.h"
+#include "ng/utf8.h"
 #include "tests/integration/run_support.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"

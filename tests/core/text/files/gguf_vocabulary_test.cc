@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "core/text/files/open_tokenizer.h"
-#include "core/text/utf8.h"
+#include "ng/utf8.h"
 #include "tests/core/text/golden_rows.h"
 #include "tests/support/gguf_builder.h"
 #include "tests/support/temp_dir.h"

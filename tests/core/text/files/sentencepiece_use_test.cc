@@ -11,7 +11,7 @@
 #include "core/text/chat/chat_template.h"
 #include "core/text/files/open_tokenizer.h"
 #include "core/text/sentencepiece/sentencepiece_library.h"
-#include "core/text/tokenizer.h"
+#include "ng/tokenizer.h"
 #include "tests/core/text/golden_rows.h"
 #include "tests/support/temp_dir.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/text/utf8.h"
+#include "ng/utf8.h"
 #include "tests/core/text/golden_rows.h"
 
 namespace ng {

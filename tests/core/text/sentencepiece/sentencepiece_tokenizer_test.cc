@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/text/files/open_tokenizer.h"
-#include "core/text/utf8.h"
+#include "ng/utf8.h"
 #include "tests/core/text/test_model.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,9 +1,10 @@
 // What this process holds of the machine's memory, and what it (and its cgroup) can still give.
-#ifndef NG_CORE_MACHINE_PROCESS_MEMORY_H_
-#define NG_CORE_MACHINE_PROCESS_MEMORY_H_
+#ifndef NG_PROCESS_MEMORY_H_
+#define NG_PROCESS_MEMORY_H_
 
 #include <cstdint>
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 // Bytes that can still be had: the kernel's estimate, or what a cgroup's limit leaves.
@@ -13,5 +14,6 @@ int64_t AvailableMemory();
 int64_t ResidentMemory();
 
 }  // namespace ng
+#pragma GCC visibility pop
 
-#endif  // NG_CORE_MACHINE_PROCESS_MEMORY_H_
+#endif  // NG_PROCESS_MEMORY_H_

@@ -1,5 +1,3 @@
-#include "apps/common/outputs.h"
-
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/output_file.h"
+#include "ng/files.h"
 
 namespace ng {
 namespace {

@@ -1,29 +1,25 @@
 // Tokenizer: text -> ids -> text. One interface over every tokenizer format.
 //
+// An engine has its own (Engine::Encode, Engine::Decode). This is for programs that need no model.
+//
 // Thread: const methods may be called from any thread.
-#ifndef NG_CORE_TEXT_TOKENIZER_H_
-#define NG_CORE_TEXT_TOKENIZER_H_
+#ifndef NG_TOKENIZER_H_
+#define NG_TOKENIZER_H_
 
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/text/utf8.h"
 #include "ng/status.h"
 
+#pragma GCC visibility push(default)
 namespace ng {
-
-// The tokens that a tokenizer's own files put around a text.
-struct TextEnds {
-  std::vector<int32_t> prefix;
-  std::vector<int32_t> suffix;
-
-  bool operator==(const TextEnds&) const = default;
-};
 
 struct EncodeOptions {
   // Literals of special tokens in the text become the special ids. When it is off, what a user
@@ -77,6 +73,15 @@ class Tokenizer {
   virtual std::vector<int32_t> SpecialIds() const = 0;
 };
 
-}  // namespace ng
+// Opens a SentencePiece .model, a tokenizer.json or nanoGPT's meta.pkl by its extension (any other
+// extension means a .model), or the vocabulary of a GGUF file, or finds one of these in a model
+// folder. It follows what the files beside the tokenizer say. `warning`, which may be empty, is
+// told of keys that nobody knows, a line at a time. Errors: ModelFileError naming the file and what
+// is wrong with it.
+absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(
+    const std::string& path, const std::function<void(std::string_view)>& warning = {});
 
-#endif  // NG_CORE_TEXT_TOKENIZER_H_
+}  // namespace ng
+#pragma GCC visibility pop
+
+#endif  // NG_TOKENIZER_H_

@@ -2,14 +2,15 @@
 //
 // Invalid bytes are replaced as Unicode recommends and browsers do: one U+FFFD for each maximal
 // subpart. A maximal subpart is the longest run of bytes that could have begun a character.
-#ifndef NG_CORE_TEXT_UTF8_H_
-#define NG_CORE_TEXT_UTF8_H_
+#ifndef NG_UTF8_H_
+#define NG_UTF8_H_
 
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 // The offset of the first byte that is not part of a valid character, if there is one.
@@ -32,5 +33,6 @@ class Utf8Stream {
 };
 
 }  // namespace ng
+#pragma GCC visibility pop
 
-#endif  // NG_CORE_TEXT_UTF8_H_
+#endif  // NG_UTF8_H_

@@ -4,11 +4,12 @@
 //
 // While a reserve exists, an allocation of its thread that fails gives the reserve back and is
 // tried again. If there is no memory for the reserve itself, the constructor throws bad_alloc.
-#ifndef NG_CORE_BASE_MEMORY_RESERVE_H_
-#define NG_CORE_BASE_MEMORY_RESERVE_H_
+#ifndef NG_MEMORY_RESERVE_H_
+#define NG_MEMORY_RESERVE_H_
 
 #include <cstddef>
 
+#pragma GCC visibility push(default)
 namespace ng {
 
 class MemoryReserve {
@@ -34,5 +35,6 @@ class MemoryReserve {
 };
 
 }  // namespace ng
+#pragma GCC visibility pop
 
-#endif  // NG_CORE_BASE_MEMORY_RESERVE_H_
+#endif  // NG_MEMORY_RESERVE_H_

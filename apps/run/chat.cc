@@ -3,14 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "apps/common/standard_input.h"
 #include "apps/run/outputs.h"
 #include "ng/config.h"
 
@@ -19,33 +18,13 @@ namespace {
 
 constexpr int64_t kDefaultCapacity = 8192;
 
-// Lines of stdin without their ends. It reads the descriptor itself, because one cannot wait for a
-// buffered stream.
-class MessageReader {
- public:
-  // The next line; nothing at the end of input or after a signal.
-  absl::StatusOr<std::optional<std::string>> Next() {
-    if (isatty(STDIN_FILENO) != 0) WriteStderr("> ");
-    while (buffer_.find('\n') == std::string::npos) {
-      if (!WaitForInput(STDIN_FILENO)) return std::nullopt;
-      char bytes[65536];
-      const ssize_t n = ::read(STDIN_FILENO, bytes, sizeof(bytes));
-      if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-      if (n < 0) return RuntimeError(absl::StrCat("stdin: cannot read: ", std::strerror(errno)));
-      if (n == 0 && buffer_.empty()) return std::nullopt;
-      if (n == 0) buffer_ += '\n';  // the last line may have no end
-      buffer_.append(bytes, static_cast<size_t>(n));
-    }
-    const size_t end = buffer_.find('\n');
-    std::string line = buffer_.substr(0, end);
-    buffer_.erase(0, end + 1);
-    if (line.ends_with('\r')) line.pop_back();
-    return line;
-  }
-
- private:
-  std::string buffer_;
-};
+// The next message; nothing at the end of input. Errors: those of StandardInput.
+absl::StatusOr<std::optional<std::string>> NextMessage(StandardInput& input) {
+  if (isatty(STDIN_FILENO) != 0) WriteStderr("> ");
+  NG_ASSIGN_OR_RETURN(std::optional<std::string> line, input.NextLine());
+  if (line && line->ends_with('\r')) line->pop_back();
+  return line;
+}
 
 class Conversation {
  public:
@@ -133,10 +112,12 @@ int64_t ChatCapacity(const Engine& engine) {
 absl::Status Chat(Engine& engine, const CommandLine& line, int64_t capacity,
                   const std::atomic<bool>& stop) {
   Conversation conversation(engine, line, capacity);
-  MessageReader messages;
+  StandardInput input;
   absl::Status last;
   while (!stop) {
-    NG_ASSIGN_OR_RETURN(const std::optional<std::string> message, messages.Next());
+    const absl::StatusOr<std::optional<std::string>> next = NextMessage(input);
+    if (absl::IsCancelled(next.status())) break;
+    NG_ASSIGN_OR_RETURN(const std::optional<std::string> message, next);
     if (!message || stop) break;
     if (message->empty()) continue;
     if (*message == "/new") {

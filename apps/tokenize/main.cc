@@ -1,99 +1,93 @@
 // ng-tokenize: text on stdin -> token ids on stdout, and back.
 //
 // It does what the tokenizer's reference implementation does, for scripts and for comparing. Each
-// result is a line on stdout; everything else goes to stderr. The exit codes are those of all ng
-// programs.
-#include <csignal>
+// result is a line on stdout, written at once, so that a program at the other end can answer it.
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "apps/common/standard_input.h"
 #include "apps/common/terminal.h"
-#include "apps/tokenize/arguments.h"
-#include "apps/tokenize/standard_streams.h"
-#include "core/formats/json.h"
-#include "core/text/files/open_tokenizer.h"
-#include "ng/tokenizer.h"
+#include "apps/tokenize/command_line.h"
+#include "apps/tokenize/line_fields.h"
+#include "ng/engine.h"
 #include "ng/status.h"
+#include "ng/tokenizer.h"
 
-namespace ng {
+namespace ng::tokenize {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Action = CommandLine::Action;
 
 constexpr const char* kName = "ng-tokenize";
-constexpr int kLineDepth = 8;  // levels of JSON in a line; the keys that are read need two
 
 absl::Status PrintIds(const Tokenizer& tokenizer) {
-  NG_ASSIGN_OR_RETURN(const std::string text, ReadStdin());
+  NG_ASSIGN_OR_RETURN(const std::string text, StandardInput().ReadAll());
   NG_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, tokenizer.EncodeAsReference(text, {}));
-  return PrintLine(absl::StrJoin(ids, " "));
+  return WriteStdout(absl::StrJoin(ids, " ") + "\n");
 }
 
 // {"text", "parse_special"?, "add_special"?} -> {"ids", "decoded"}
-absl::StatusOr<Json> EncodeLine(const Tokenizer& tokenizer, const JsonFields& fields) {
+absl::StatusOr<Json> EncodeLine(const Tokenizer& tokenizer, const LineFields& fields) {
   EncodeOptions options;
   NG_ASSIGN_OR_RETURN(const std::string text, fields.Text("text"));
-  NG_ASSIGN_OR_RETURN(const auto parse_special, fields.OptionalBool("parse_special"));
-  NG_ASSIGN_OR_RETURN(const auto add_special, fields.OptionalBool("add_special"));
-  options.parse_special = parse_special.value_or(options.parse_special);
-  options.add_special = add_special.value_or(options.add_special);
+  NG_ASSIGN_OR_RETURN(options.parse_special, fields.Flag("parse_special"));
+  NG_ASSIGN_OR_RETURN(options.add_special, fields.Flag("add_special"));
   NG_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, tokenizer.EncodeAsReference(text, options));
   NG_ASSIGN_OR_RETURN(const std::string decoded, tokenizer.Decode(ids));
   return Json{{"ids", ids}, {"decoded", decoded}};
 }
 
 // {"ids"} -> {"text"}
-absl::StatusOr<Json> DecodeLine(const Tokenizer& tokenizer, const JsonFields& fields) {
-  NG_ASSIGN_OR_RETURN(const std::vector<int64_t> wide_ids,
-                      fields.IntList("ids", {0, tokenizer.vocab_size() - 1}));
-  const std::vector<int32_t> ids(wide_ids.begin(), wide_ids.end());
+absl::StatusOr<Json> DecodeLine(const Tokenizer& tokenizer, const LineFields& fields) {
+  NG_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, fields.Ids("ids", tokenizer.vocab_size()));
   NG_ASSIGN_OR_RETURN(const std::string text, tokenizer.Decode(ids));
   return Json{{"text", text}};
 }
 
 absl::StatusOr<Json> ConvertLine(const Tokenizer& tokenizer, bool decode, const std::string& line) {
-  NG_ASSIGN_OR_RETURN(const nlohmann::json value, ParseJson(line, "JSON", kLineDepth));
-  NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(value, "JSON"));
+  NG_ASSIGN_OR_RETURN(const LineFields fields, LineFields::Parse(line));
   return decode ? DecodeLine(tokenizer, fields) : EncodeLine(tokenizer, fields);
 }
 
 absl::Status ConvertLines(const Tokenizer& tokenizer, bool decode) {
-  LineReader reader;
+  StandardInput input;
   for (int64_t number = 1;; ++number) {
-    NG_ASSIGN_OR_RETURN(const std::optional<std::string> line, reader.Next());
+    NG_ASSIGN_OR_RETURN(const std::optional<std::string> line, input.NextLine());
     if (!line) return absl::OkStatus();
     const absl::StatusOr<Json> result = ConvertLine(tokenizer, decode, *line);
     if (!result.ok()) {  // the line is wrong, whatever kind of error its parts report
       return UsageError(absl::StrCat("stdin line ", number, ": ", result.status().message()));
     }
-    NG_RETURN_IF_ERROR(PrintLine(result->dump()));
+    NG_RETURN_IF_ERROR(WriteStdout(result->dump() + "\n"));
   }
 }
 
-absl::Status Run(std::span<const char* const> arguments) {
-  NG_ASSIGN_OR_RETURN(const Arguments parsed, ParseArguments(arguments));
-  if (parsed.action == Arguments::Action::kHelp) return PrintLine(HelpText());
-  if (parsed.action == Arguments::Action::kVersion) return PrintLine("ng-tokenize " NG_VERSION);
-  KeyPolicy policy(false, {}, [](std::string_view text) { PrintWarning(kName, text); });
+absl::Status Run(const CommandLine& line, const EngineOptions& options) {
+  if (line.action == Action::kHelp) return WriteStdout(UsageText());
+  if (line.action == Action::kVersion) return WriteStdout("ng-tokenize " NG_VERSION "\n");
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
-                      OpenTokenizer(parsed.tokenizer, policy));
-  if (parsed.action == Arguments::Action::kPrintIds) return PrintIds(*tokenizer);
-  return ConvertLines(*tokenizer, parsed.action == Arguments::Action::kDecodeLines);
+                      OpenTokenizer(line.tokenizer, options.warning));
+  if (line.action == Action::kPrintIds) return PrintIds(*tokenizer);
+  return ConvertLines(*tokenizer, line.action == Action::kDecodeLines);
 }
 
 int Main(int argc, const char* const* argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error to handle, not a death
-  return Fail(kName, Run({argv + 1, argv + argc}));
+  HoldStandardStreams();
+  const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
+  if (!line.ok()) return Fail(kName, line.status());
+  return RunWatched(
+      kName, {}, [&](const EngineOptions& options, ProgressBar&) { return Run(*line, options); });
 }
 
 }  // namespace
-}  // namespace ng
+}  // namespace ng::tokenize
 
-int main(int argc, char** argv) { return ng::RunProgram(ng::kName, ng::Main, argc, argv); }
+int main(int argc, char** argv) {
+  return ng::RunProgram(ng::tokenize::kName, ng::tokenize::Main, argc, argv);
+}

@@ -18,10 +18,10 @@ namespace ng {
 namespace {
 
 namespace fs = std::filesystem;
+using test::TempDir;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using test::TempDir;
 
 std::vector<std::string> Lines(const fs::path& path) {
   std::ifstream in(path);
@@ -123,6 +123,24 @@ TEST(Floors, PluginsIncludeTheSdkAlone) {
     if (!entry.is_regular_file()) continue;
     for (const std::string& line : Lines(entry.path())) {
       EXPECT_FALSE(line.starts_with("#include \"core/")) << entry.path() << ": " << line;
+    }
+  }
+}
+
+// So a program that embeds ng can do all that these do.
+TEST(Floors, ProgramsIncludeTheSdkAndWhatTheyShare) {
+  static const std::regex kInclude("#include \"((core|ng|plugins|apps|tests)/[^\"]+)\".*");
+  const fs::path apps = fs::path(NG_SOURCE_DIR) / "apps";
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(apps)) {
+    if (!entry.is_regular_file()) continue;
+    const std::string own = fs::relative(entry.path().parent_path(), NG_SOURCE_DIR).string() + "/";
+    for (const std::string& line : Lines(entry.path())) {
+      std::smatch include;
+      if (!std::regex_match(line, include, kInclude)) continue;
+      const std::string file = include[1];
+      EXPECT_TRUE(file.starts_with("ng/") || file.starts_with("apps/common/") ||
+                  file.starts_with(own))
+          << entry.path() << ": " << line;
     }
   }
 }

@@ -1,18 +1,18 @@
-#include "apps/tokenize/arguments.h"
+#include "apps/tokenize/command_line.h"
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "ng/names.h"
-#include "ng/config.h"
 
-namespace ng {
+namespace ng::tokenize {
 namespace {
 
-using Action = Arguments::Action;
+using Action = CommandLine::Action;
 
 constexpr std::string_view kTokenizer = "--tokenizer";
 
@@ -60,8 +60,9 @@ absl::StatusOr<std::optional<std::string>> TokenizerValue(std::span<const char* 
 
 }  // namespace
 
-absl::StatusOr<Arguments> ParseArguments(std::span<const char* const> arguments) {
-  Arguments parsed;
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
+  const std::span<const char* const> arguments(argv + 1, argv + argc);
+  CommandLine parsed;
   for (size_t i = 0; i < arguments.size(); ++i) {
     NG_ASSIGN_OR_RETURN(std::optional<std::string> path, TokenizerValue(arguments, &i));
     if (path) {
@@ -81,7 +82,7 @@ absl::StatusOr<Arguments> ParseArguments(std::span<const char* const> arguments)
   return parsed;
 }
 
-std::string HelpText() {
+std::string UsageText() {
   return "usage: ng-tokenize --tokenizer PATH [--jsonl | --decode] < INPUT\n"
          "\n"
          "Encodes text as the tokenizer's reference implementation does; SentencePiece\n"
@@ -98,7 +99,7 @@ std::string HelpText() {
          "  --version         the version\n"
          "\n"
          "Exit codes: 0 done, 1 a run-time failure, 2 usage or input, 3 tokenizer file,\n"
-         "5 out of memory, 7 stdout cannot be written.";
+         "5 out of memory, 7 stdout cannot be written.\n";
 }
 
-}  // namespace ng
+}  // namespace ng::tokenize

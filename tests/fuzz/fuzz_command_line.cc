@@ -17,13 +17,13 @@
 
 namespace ng {
 
-class Engine::Impl {};
+struct Engine::State {};
 
-Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Engine::~Engine() = default;
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Open(const EngineOptions& /*options*/) {
-  return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>()));
+  return std::unique_ptr<Engine>(new Engine(std::make_unique<State>()));
 }
 
 int64_t Engine::default_max_new_tokens() const { return 1; }

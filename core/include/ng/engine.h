@@ -171,10 +171,10 @@ class Engine {
   absl::StatusOr<LoadedSequence> LoadSequence(const std::string& path, int64_t capacity);
 
  private:
-  class Impl;
-  explicit Engine(std::unique_ptr<Impl> impl);
+  struct __attribute__((visibility("hidden"))) State;
+  explicit Engine(std::unique_ptr<State> state);
 
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace ng

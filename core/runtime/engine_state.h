@@ -1,0 +1,70 @@
+// What an open engine holds, and what stands around every call from outside. Used by the files of
+// class Engine: engine.cc, engine_text.cc, engine_steps.cc.
+#ifndef NG_CORE_RUNTIME_ENGINE_STATE_H_
+#define NG_CORE_RUNTIME_ENGINE_STATE_H_
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/machine/float_environment.h"
+#include "core/model/decoder.h"
+#include "core/plugin/guarded_cache.h"
+#include "core/runtime/assembly.h"
+#include "core/runtime/caught.h"
+#include "core/snapshot/cache_snapshot.h"
+#include "ng/engine.h"
+#include "ng/memory_reserve.h"
+
+namespace ng {
+
+// Around every call from outside: the engine's one safety catch, and the floating point environment
+// of the bit contract.
+template <typename Call>
+auto Guarded(Call&& call) -> decltype(call()) {
+  const DefaultFloatEnvironment environment;
+  return Caught(call);
+}
+
+// The same around calls that read files: what they parse is let go with memory kept back for it.
+template <typename Call>
+auto GuardedReading(Call&& call) -> decltype(call()) {
+  // Above what the destructor of the largest vocabulary's JSON takes.
+  constexpr size_t kReservedBytes = size_t{8} << 20;
+  return Guarded([&] {
+    const MemoryReserve reserve(kReservedBytes, MemoryReserve::For::kUnwinding);
+    return call();
+  });
+}
+
+struct Engine::State {
+  State(const EngineOptions& options, std::unique_ptr<Assembly> assembly, double open_s)
+      : options(options), assembly(std::move(assembly)), load_s(open_s) {}
+  // Decoder, samplers, attention, then cache: the order that plugins may rely on.
+  ~State();
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  const ModelShape& shape() const { return assembly->model.spec.shape; }
+  // RuntimeError before Load.
+  absl::Status CheckLoaded() const;
+  // The loaded cache's. RuntimeError where Load was not told of them.
+  absl::StatusOr<const CacheSnapshots*> CheckedSnapshots() const;
+  // Runs one step over the sequences' new tokens.
+  absl::StatusOr<StepLogits> Feed(std::span<const StepSequence> sequences);
+
+  EngineOptions options;
+  std::unique_ptr<Assembly> assembly;
+  // The rest is there after Load.
+  std::unique_ptr<GuardedCache> cache;
+  std::unique_ptr<Decoder> decoder;
+  std::unique_ptr<CacheSnapshots> snapshots;  // null: Load was not asked for them
+  std::vector<StepSequence> step;             // the memory of Extend and DecodeStep
+  int max_sequences = 0;
+  StepCost cost;
+  double load_s = 0.0;  // Open and Load
+};
+
+}  // namespace ng
+
+#endif  // NG_CORE_RUNTIME_ENGINE_STATE_H_

@@ -153,10 +153,12 @@ int FailFor(const std::exception_ptr& exception) {
 
 }  // namespace
 
-void HoldStandardStreams() {
+void HoldStandardStreams(ClosedStdin closed_stdin) {
+  const int stdin_mode = closed_stdin == ClosedStdin::kIsEmpty ? O_RDONLY : O_WRONLY;
   // The lowest free number is taken first: each open fills the gap just found.
-  for (const auto& [fd, mode] :
-       {std::pair{STDIN_FILENO, O_RDONLY}, {STDOUT_FILENO, O_RDONLY}, {STDERR_FILENO, O_WRONLY}}) {
+  for (const auto& [fd, mode] : {std::pair{STDIN_FILENO, stdin_mode},
+                                 {STDOUT_FILENO, O_RDONLY},
+                                 {STDERR_FILENO, O_WRONLY}}) {
     if (fcntl(fd, F_GETFD) < 0) static_cast<void>(open("/dev/null", mode));
   }
 }

@@ -17,8 +17,9 @@ class ProgressBar;
 
 // Opens a stand-in for each standard stream that the caller has closed. Otherwise a file that is
 // opened later could get its number, and receive what was meant for it. Writing to a closed stdout
-// still fails.
-void HoldStandardStreams();
+// still fails; a closed stdin is empty, or reading it fails.
+enum class ClosedStdin { kIsEmpty, kFails };
+void HoldStandardStreams(ClosedStdin closed_stdin = ClosedStdin::kIsEmpty);
 
 // Writes bytes to stdout. After a signal it waits only a moment for a reader that does not read.
 // Errors: OutputError; its message is empty when the reader has closed the pipe, because that is no

@@ -78,7 +78,7 @@ absl::Status Run(const CommandLine& line, const EngineOptions& options) {
 }
 
 int Main(int argc, const char* const* argv) {
-  HoldStandardStreams();
+  HoldStandardStreams(ClosedStdin::kFails);
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(kName, line.status());
   return RunWatched(

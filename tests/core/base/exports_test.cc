@@ -77,6 +77,7 @@ std::vector<std::string> PathOf(std::string symbol) {
     if (symbol.starts_with(kind)) symbol.erase(0, kind.size());
   }
   if (!symbol.starts_with("ng::")) return {};
+  if (const size_t abi = symbol.find("[abi:"); abi != symbol.npos) symbol.resize(abi);
   symbol.resize(std::min(symbol.find('('), symbol.size()));
   static const std::regex kPart("[A-Za-z_][A-Za-z_0-9]*");
   const std::string path = symbol.substr(4);

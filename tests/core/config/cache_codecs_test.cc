@@ -4,6 +4,9 @@
 
 #include <string>
 
+#include "core/config/config.h"
+#include "ng/kv_view.h"
+
 namespace ng {
 namespace {
 

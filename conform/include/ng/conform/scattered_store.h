@@ -2,8 +2,8 @@
 // and NaN in every byte that holds no token of the sequence.
 //
 // For tests only: slow, one element at a time, so that it can be checked by eye.
-#ifndef NG_TESTS_CONFORMANCE_SCATTERED_STORE_H_
-#define NG_TESTS_CONFORMANCE_SCATTERED_STORE_H_
+#ifndef NG_CONFORM_SCATTERED_STORE_H_
+#define NG_CONFORM_SCATTERED_STORE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 #include "ng/cache_capabilities.h"
 #include "ng/cache_store.h"
+#include "ng/conform/plain_tiles.h"
 #include "ng/plugin.h"
 #include "ng/status.h"
-#include "tests/conformance/tiles16.h"
 
-namespace ng {
+namespace ng::conform {
 
 class ScatteredStore : public CacheStore, public Snapshots {
  public:
@@ -85,6 +85,6 @@ class ScatteredStore : public CacheStore, public Snapshots {
   std::vector<Sequence> sequences_;
 };
 
-}  // namespace ng
+}  // namespace ng::conform
 
-#endif  // NG_TESTS_CONFORMANCE_SCATTERED_STORE_H_
+#endif  // NG_CONFORM_SCATTERED_STORE_H_

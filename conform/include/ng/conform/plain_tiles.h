@@ -1,7 +1,7 @@
 // Layout "tiles16" spelled out one element at a time, from the words of ng/kv_view.h alone: what
 // tests hold a store's memory against.
-#ifndef NG_TESTS_CONFORMANCE_TILES16_H_
-#define NG_TESTS_CONFORMANCE_TILES16_H_
+#ifndef NG_CONFORM_PLAIN_TILES_H_
+#define NG_CONFORM_PLAIN_TILES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "ng/cache_store.h"
 #include "ng/kv_view.h"
 
-namespace ng {
+namespace ng::conform {
 
 // One side of a cache, and where in a tile of it an element lies.
 struct Tiles16Side {
@@ -44,6 +44,6 @@ void RoundToCodec(Codec codec, int64_t head_dim, float* row);
 void ReadTiles16Row(KvPart part, const KvView& view, int64_t token, int kv_head, int64_t head_dim,
                     float* out);
 
-}  // namespace ng
+}  // namespace ng::conform
 
-#endif  // NG_TESTS_CONFORMANCE_TILES16_H_
+#endif  // NG_CONFORM_PLAIN_TILES_H_

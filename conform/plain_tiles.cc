@@ -1,14 +1,15 @@
-#include "tests/conformance/tiles16.h"
+#include "ng/conform/plain_tiles.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "ng/half.h"
 
-namespace ng {
+namespace ng::conform {
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -48,7 +49,7 @@ int64_t FirstBit(Codec codec, int64_t place) {
   return place % 2 * 16 + place / 2 * (32 / PerWord(codec));
 }
 
-float ScaleOf(Codec codec, const std::vector<float>& row) {
+float ScaleOf(Codec codec, std::span<const float> row) {
   float largest = 0.0F;
   for (const float x : row) {
     if (!std::isfinite(x)) return kNaN;
@@ -120,18 +121,17 @@ void WriteScale(const Tiles16Side& side, float scale, int64_t slot, std::byte* t
 }
 
 void WriteTiles16Row(const Tiles16Side& side, const float* row, int64_t slot, std::byte* tile) {
-  std::vector<float> elements(row, row + side.head_dim);
-  if (HasScales(side.codec)) {
-    const float scale = ScaleOf(side.codec, elements);
-    WriteScale(side, scale, slot, tile);
-    for (float& x : elements) {
+  const bool scales = HasScales(side.codec);
+  const float scale =
+      scales ? ScaleOf(side.codec, {row, static_cast<size_t>(side.head_dim)}) : 1.0F;
+  WriteScale(side, scale, slot, tile);
+  for (int64_t d = 0; d < side.StoredDims(); ++d) {
+    float x = d < side.head_dim ? row[d] : 0.0F;
+    if (scales) {
       x = scale == 0.0F || std::isnan(scale) ? 0.0F : std::nearbyint(x / scale);
       if (side.codec == Codec::kInt4) x = std::min(x, 7.0F);
     }
-  }
-  elements.resize(static_cast<size_t>(side.StoredDims()));
-  for (int64_t d = 0; d < side.StoredDims(); ++d) {
-    WriteElement(side, elements[static_cast<size_t>(d)], slot, d, tile);
+    WriteElement(side, x, slot, d, tile);
   }
 }
 
@@ -163,4 +163,4 @@ void ReadTiles16Row(KvPart part, const KvView& view, int64_t token, int kv_head,
   }
 }
 
-}  // namespace ng
+}  // namespace ng::conform

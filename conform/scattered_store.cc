@@ -1,13 +1,13 @@
-#include "tests/conformance/scattered_store.h"
+#include "ng/conform/scattered_store.h"
 
 #include <algorithm>
 #include <cstring>
 #include <random>
 #include <string>
 
-#include "tests/conformance/tiles16.h"
+#include "ng/conform/plain_tiles.h"
 
-namespace ng {
+namespace ng::conform {
 namespace {
 
 constexpr int64_t kPageTokens = 16;
@@ -210,4 +210,4 @@ void ScatteredStore::Poison(const Sequence& sequence, int layer, int64_t begin, 
   }
 }
 
-}  // namespace ng
+}  // namespace ng::conform

@@ -160,7 +160,10 @@ bool SamplerRig::Accept(SamplerStage& stage, int slot, int32_t token) {
     if (answer.ok()) end = *answer;
     return answer.status();
   });
-  if (!status.ok()) Note(absl::StrCat("refuses a token: ", status.message()));
+  if (!status.ok()) {
+    Note(absl::StrCat("refuses a token: ", status.message(),
+                      subject_.constraint ? "" : " (is it a constraint? --profile constraint)"));
+  }
   const auto number = static_cast<int32_t>(end);
   if (number < 0 || number > static_cast<int32_t>(SequenceEnd::kStopText)) {
     Note(absl::StrCat("Accept returns ", number, ", which is no SequenceEnd"));
@@ -185,7 +188,7 @@ void SamplerRig::Close(SamplerStage& stage, int slot) {
 
 void SamplerRig::Grow(SamplerStage& stage, int slot, int n, int salt, History* history) {
   const Tokens plain = SomeTokens(n, salt);
-  for (int i = 0; i < n; ++i) {
+  for (int i = 0; i < n && !noted(); ++i) {
     History::Step step{.token = plain[static_cast<size_t>(i)],
                        .input = static_cast<size_t>(salt + i) % inputs_.size()};
     if (subject_.constraint) {
@@ -273,8 +276,9 @@ absl::StatusOr<TokenLogits> SamplerRig::Apply(SamplerStage& stage, int slot,
 
 void SamplerRig::ExpectState(SamplerStage& stage, int slot, const History& history,
                              const char* finding) {
+  if (noted()) return;
   const std::unique_ptr<SamplerStage> fresh = MakeAfter(history);
-  if (fresh == nullptr) return;
+  if (noted()) return;
   for (const TokenLogits& logits : inputs_) {
     if (!Same(Apply(stage, slot, logits), Apply(*fresh, 0, logits))) return Note(finding);
   }

@@ -195,7 +195,7 @@ std::string CommandFor(const CommandLine& line, IsaLevel isa, const std::string&
   for (const std::string& option : line.profile) absl::StrAppend(&text, " ", Quoted(option));
   if (request.quick) absl::StrAppend(&text, " --quick");
   add("isa", std::string(IsaName(isa)));
-  add("case", check);
+  if (check != kLoad) add("case", check);  // it comes before all others
   add("seed", std::to_string(request.seed));
   return text;
 }

@@ -12,6 +12,9 @@
 
 namespace ng::conform {
 
+// What comes before all checks: whether the plugin can be loaded.
+inline constexpr char kLoad[] = "load";
+
 struct CommandLine {
   Request request;
   std::vector<IsaLevel> levels;

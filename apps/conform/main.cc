@@ -106,7 +106,7 @@ absl::Status Conform(const CommandLine& line, const std::atomic<bool>& stop) {
   if (!loads.ok()) {
     if (ExitCode(loads) == 4) {
       NG_RETURN_IF_ERROR(
-          PrintLine(line, line.levels.front(), "load", Fail(std::string(loads.message()))));
+          PrintLine(line, line.levels.front(), kLoad, Fail(std::string(loads.message()))));
     }
     return loads;
   }

@@ -23,7 +23,10 @@ const std::string kFaults =
     NG_BINARY_DIR "/tests/fixtures/broken_plugins/sampler_faults/ng_sampler_sampler_faults.so";
 
 Result Conform(const std::vector<std::string>& arguments) {
-  return Run({.program = "ng-conform", .arguments = arguments});
+  Command command;
+  command.program = "ng-conform";
+  command.arguments = arguments;
+  return Run(command);
 }
 
 TEST(NgConform, RefusesWhatItDoesNotUnderstand) {

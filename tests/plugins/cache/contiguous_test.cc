@@ -16,9 +16,7 @@
 namespace ng {
 namespace {
 
-using conform::CheckCache;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr std::string_view kLayouts[] = {kLayoutTiles16};
 

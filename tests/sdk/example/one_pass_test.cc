@@ -11,7 +11,7 @@
 int main() {
   ng::conform::AttentionSubject subject;
   subject.make = [](const ng::PluginContext& context) {
-    return std::make_unique<ng_example::OnePass>(context.executor);
+    return std::make_unique<ng_example::OnePass>(context);
   };
   subject.settings.quick = true;
   const std::vector<std::string> failures = ng::conform::CheckAttention(subject);

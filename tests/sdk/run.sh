@@ -68,6 +68,22 @@ check_program() {
   echo "ok: the embedding program and ng-run give the same ids"
 }
 
+# conforms KIND_NAME OPTION...: the plugin does what ng asks of its kind.
+conforms() {
+  local name=$1
+  shift
+  "$prefix/bin/ng-conform" "$plugins/ng_$name.so" --quick --isa all "$@" >"$build/conform" \
+    2>"$build/stderr" || fail "ng-conform $name $*: $(cat "$build/conform" "$build/stderr")"
+  echo "ok: $name conforms"
+}
+
+# An author's test in a program of its own, with the same checks.
+check_conformance() {
+  conforms attention_one_pass
+  conforms sampler_cycle_breaker --option run_length=3
+  "$build/one_pass_test" || fail "one_pass_test"
+}
+
 check_all() {
   check_attention
   check_sampler
@@ -93,6 +109,7 @@ cmake --build "$build"
 cd "$build"
 bash "$here/newcomer.sh" "$prefix"
 check_parts
+check_conformance
 check_all
 original=$prefix
 moved=$prefix.moved

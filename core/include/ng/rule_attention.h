@@ -65,7 +65,11 @@ class RuleAttention : public AttentionBackend {
     return kFeatures;
   }
 
-  absl::Status Supports(const AttentionSpec& spec, const CacheFormat& /*format*/) const override {
+  absl::Status Supports(const AttentionSpec& spec, const CacheFormat& format) const override {
+    const std::span<const std::string_view> own = layouts();
+    if (std::ranges::count(own, kLayoutAny) == 0 && std::ranges::count(own, format.layout) == 0) {
+      return PluginError("does not read layout " + std::string(format.layout));
+    }
     if (spec.head_dim < 1 || spec.v_head_dim < 1) {
       return PluginError("cannot do head_dim = " + std::to_string(spec.head_dim) +
                          " with v_head_dim = " + std::to_string(spec.v_head_dim) +

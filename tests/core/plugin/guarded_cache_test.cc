@@ -10,11 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "tests/conformance/scattered_store.h"
+#include "ng/conform/scattered_store.h"
 
 namespace ng {
 namespace {
 
+using conform::ScatteredStore;
 using ::testing::HasSubstr;
 
 constexpr const char* kName = "cache plugin 'here' 1 (/lib/here.so)";

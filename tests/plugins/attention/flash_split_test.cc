@@ -6,14 +6,19 @@
 #include <string>
 #include <vector>
 
+#include "ng/conform/scattered_store.h"
 #include "plugins/attention/flash/flash_attention.h"
 #include "plugins/attention/flash/flash_kernel.h"
 #include "plugins/cache/contiguous/contiguous_store.h"
-#include "tests/conformance/scattered_store.h"
 #include "tests/plugins/attention/flash_testing.h"
 
 namespace ng {
 namespace {
+
+using conform::FindBitDifference;
+using conform::MakeData;
+using conform::ScatteredStore;
+using conform::WholeSteps;
 
 class FlashSplitTest : public testing::TestWithParam<IsaLevel> {
  protected:

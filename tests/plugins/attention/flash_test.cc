@@ -13,18 +13,24 @@
 #include <vector>
 
 #include "core/machine/executor.h"
+#include "ng/conform/plain_tiles.h"
+#include "ng/conform/scattered_store.h"
 #include "plugins/attention/flash/flash_attention.h"
 #include "plugins/attention/flash/flash_kernel.h"
 #include "plugins/attention/reference/reference_attention.h"
 #include "plugins/cache/contiguous/contiguous_store.h"
-#include "tests/conformance/attention_conformance.h"
-#include "tests/conformance/scattered_store.h"
-#include "tests/conformance/tiles16.h"
 #include "tests/plugins/attention/flash_testing.h"
 
 namespace ng {
 namespace {
 
+using conform::FindBitDifference;
+using conform::FindDifference;
+using conform::MakeData;
+using conform::RandomSteps;
+using conform::RoundToCodec;
+using conform::ScatteredStore;
+using conform::WholeSteps;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -59,13 +65,6 @@ class FlashTest : public testing::TestWithParam<IsaLevel> {
     }
   }
 };
-
-TEST_P(FlashTest, Conforms) {
-  EXPECT_THAT(CheckAttention(CreateFlashAttention, {.isa = GetParam(),
-                                                    .bf16_tolerance = Bf16Tolerance(GetParam()),
-                                                    .int_tolerance = kIntTolerance}),
-              IsEmpty());
-}
 
 AttentionCase ArbitraryCase() {
   AttentionCase c;

@@ -8,11 +8,20 @@
 #include <vector>
 
 #include "core/machine/executor.h"
+#include "ng/conform/attention_rig.h"
 #include "ng/isa.h"
 #include "ng/kv_view.h"
-#include "tests/conformance/attention_rig.h"
 
 namespace ng {
+
+using conform::AttentionCase;
+using conform::AttentionResult;
+using conform::AttentionRig;
+using conform::CaptureRequest;
+using conform::MakeAttention;
+using conform::MakeCache;
+using conform::SequenceData;
+using conform::Step;
 
 inline constexpr float kTolerance = 3e-5F;
 // Queries of int8 and int4 keys, and weights of such values, are rounded to 15 bits and a sign.
@@ -45,7 +54,7 @@ struct Workbench {
   AttentionResult Run(const std::vector<SequenceData>& data, const std::vector<Step>& steps,
                       const std::vector<CaptureRequest>& captures = {}) const {
     if (rig == nullptr) return {};
-    auto result = rig->Run(data, steps, captures);
+    auto result = rig->Run(data, steps, {.captures = captures});
     return result.ok() ? *std::move(result) : AttentionResult{};
   }
   std::unique_ptr<Executor> executor;

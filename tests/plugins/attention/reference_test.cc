@@ -8,19 +8,29 @@
 #include <vector>
 
 #include "core/machine/executor.h"
+#include "ng/conform/attention.h"
+#include "ng/conform/scattered_store.h"
 #include "plugins/attention/reference/reference_attention.h"
 #include "plugins/cache/contiguous/contiguous_store.h"
-#include "tests/conformance/attention_conformance.h"
-#include "tests/conformance/scattered_store.h"
 
 namespace ng {
 namespace {
 
+using conform::AttentionCase;
+using conform::AttentionRig;
+using conform::CheckAttention;
+using conform::FindBitDifference;
+using conform::MakeCache;
+using conform::MakeData;
+using conform::RandomSteps;
+using conform::ScatteredStore;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(ReferenceAttention, Conforms) {
-  EXPECT_THAT(CheckAttention(CreateReferenceAttention, {.tolerance = 1e-6F}), IsEmpty());
+  EXPECT_THAT(CheckAttention(
+                  {.make = CreateReferenceAttention, .tolerance = 1e-6F, .int_tolerance = 1e-6F}),
+              IsEmpty());
 }
 
 TEST(ReferenceAttention, HasTheSameBitsOverEveryStoreBatchAndThreadCount) {

@@ -11,12 +11,18 @@
 #include <memory>
 #include <vector>
 
+#include "ng/conform/scattered_store.h"
 #include "plugins/attention/reference/reference_attention.h"
-#include "tests/conformance/scattered_store.h"
 #include "tests/plugins/attention/flash_testing.h"
 
 namespace ng {
 namespace {
+
+using conform::FindBitDifference;
+using conform::LastTokenSteps;
+using conform::MakeData;
+using conform::ScatteredStore;
+using conform::WholeSteps;
 
 // Rules as functions.
 struct Rules {

@@ -12,13 +12,11 @@
 #include "ng/half.h"
 #include "ng/tiles16.h"
 #include "plugins/cache/contiguous/contiguous_store.h"
-#include "tests/conformance/cache_conformance.h"
 
 namespace ng {
 namespace {
 
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr std::string_view kLayouts[] = {kLayoutTiles16};
 
@@ -44,13 +42,6 @@ class ContiguousStoreTest : public testing::Test {
   std::unique_ptr<Executor> executor_ = MakeExecutor(2);
   PluginContext context_;
 };
-
-TEST_F(ContiguousStoreTest, ConformsOnEveryIsaLevel) {
-  for (const IsaLevel isa : SupportedIsaLevels()) {
-    EXPECT_THAT(CheckCache(CreateContiguousStore, {.isa = isa, .seed = 7}), IsEmpty())
-        << IsaName(isa);
-  }
-}
 
 TEST_F(ContiguousStoreTest, PlansWhatItReserves) {
   const auto plan = PlanContiguousStore(context_, SmallSpec());

@@ -11,17 +11,29 @@
 
 #include "core/machine/executor.h"
 #include "ng/cache_capabilities.h"
+#include "ng/conform/attention_rig.h"
+#include "ng/conform/cache.h"
 #include "plugins/attention/flash/flash_attention.h"
 #include "plugins/attention/reference/reference_attention.h"
 #include "plugins/cache/contiguous/contiguous_store.h"
 #include "plugins/cache/paged/paged_store.h"
 #include "plugins/cache/paged/prefix_index.h"
-#include "tests/conformance/attention_rig.h"
-#include "tests/conformance/cache_conformance.h"
 
 namespace ng {
 namespace {
 
+using conform::AttentionCase;
+using conform::AttentionRig;
+using conform::CaptureRequest;
+using conform::CheckCache;
+using conform::CheckCacheScripts;
+using conform::FindBitDifference;
+using conform::LastTokenSteps;
+using conform::MakeAttention;
+using conform::MakeCache;
+using conform::MakeData;
+using conform::RandomSteps;
+using conform::WholeSteps;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -131,33 +143,31 @@ class PagedStoreTest : public testing::Test {
   PluginContext context_;
 };
 
-TEST_F(PagedStoreTest, ConformsWithEveryPageSizeAndOnEveryIsaLevel) {
+TEST_F(PagedStoreTest, ConformsWithEveryPageSize) {
   for (const int64_t page_tokens : {16, 48, 256}) {
     const auto seed = static_cast<uint32_t>(page_tokens);
-    EXPECT_THAT(CheckCache(Maker({.page_tokens = page_tokens}), {.seed = seed}), IsEmpty())
+    EXPECT_THAT(
+        CheckCache({.settings = {.seed = seed}, .make = Maker({.page_tokens = page_tokens})}),
+        IsEmpty())
         << "pages of " << page_tokens;
-  }
-  for (const IsaLevel isa : SupportedIsaLevels()) {
-    EXPECT_THAT(CheckCache(Maker({.page_tokens = 32}), {.isa = isa, .seed = 32}), IsEmpty())
-        << IsaName(isa);
   }
 }
 
-// CheckCache runs 27 scripts.
+// CheckCacheScripts runs 75 scripts. A pool may be too small for what all sequences may hold.
 TEST_F(PagedStoreTest, AgreesWithThePlainModelOverAThousandScripts) {
   for (uint32_t i = 0; i < 20; ++i) {
-    const CacheConformanceOptions roomy{.seed = 1000 + 100 * i, .script_steps = 80};
-    EXPECT_THAT(CheckCache(Maker({.page_tokens = 16}), roomy), IsEmpty());
-    CacheConformanceOptions tight = roomy;
-    tight.may_be_full = true;
     // 4 pages are one sequence of the longest, or four short ones.
-    EXPECT_THAT(CheckCache(Maker({.page_tokens = 16, .pool_tokens = i % 2 == 0 ? 64 : 96}), tight),
-                IsEmpty());
+    for (const int64_t pool_tokens : {0, i % 2 == 0 ? 64 : 96}) {
+      EXPECT_EQ(CheckCacheScripts({.settings = {.seed = 1000 + 100 * i},
+                                   .make = Maker({.page_tokens = 16, .pool_tokens = pool_tokens})},
+                                  80),
+                "");
+    }
   }
 }
 
 TEST_F(PagedStoreTest, ConformsWithoutSharing) {
-  EXPECT_THAT(CheckCache(Maker({.page_tokens = 16, .share_prefixes = false}), {}), IsEmpty());
+  EXPECT_THAT(CheckCache({.make = Maker({.page_tokens = 16, .share_prefixes = false})}), IsEmpty());
 }
 
 TEST_F(PagedStoreTest, PlansWhatItReserves) {
@@ -471,11 +481,11 @@ TEST_P(PagedAttention, GivesTheBitsOfTheContiguousStore) {
         const auto plain = AttentionRig::Make(c, attention, CreateContiguousStore, context);
         const auto pages = AttentionRig::Make(c, attention, paged, context);
         ASSERT_TRUE(plain.ok() && pages.ok()) << plain.status() << pages.status();
-        const auto want = (*plain)->Run(data, WholeSteps(c), captures);
+        const auto want = (*plain)->Run(data, WholeSteps(c), {.captures = captures});
         std::mt19937 random(c.seed);
         // Twice: the second run finds the pages of the first, in another order.
         for (const auto& steps : {LastTokenSteps(c, 3), RandomSteps(c, &random)}) {
-          const auto got = (*pages)->Run(data, steps, captures);
+          const auto got = (*pages)->Run(data, steps, {.captures = captures});
           ASSERT_TRUE(want.ok() && got.ok()) << want.status() << got.status();
           EXPECT_EQ(FindBitDifference(got->out, want->out), "") << c.Describe();
           EXPECT_EQ(FindBitDifference(got->captured, want->captured), "") << c.Describe();

@@ -35,11 +35,12 @@ absl::Status CycleBreaker::Apply(int slot, const ng::DrawKey& /*key*/,
       Ban(tokens[i + start_length], candidates);
     }
   }
-  return ng::Annotate(candidates.MaxLogit().status(),
-                      "without the tokens that would repeat a run of " +
-                          std::to_string(run_length_) +
-                          " (put cycle_breaker before the stages that narrow, or raise "
-                          "cycle_breaker.run_length): ");
+  const absl::Status status = candidates.MaxLogit().status();
+  if (status.ok()) return status;  // a text that nobody reads is not made
+  return ng::Annotate(status, "without the tokens that would repeat a run of " +
+                                  std::to_string(run_length_) +
+                                  " (put cycle_breaker before the stages that narrow, or raise "
+                                  "cycle_breaker.run_length): ");
 }
 
 }  // namespace ng_example

@@ -36,5 +36,16 @@ check_differ() {
   echo "ok: differ compares two backends"
 }
 
+# Each rule is held against the formula with that rule.
+check_conformance() {
+  conforms attention_sinks --option window=8 --option sinks=2 --rule window=8,first=2
+  conforms attention_topk --option k=6 --rule top_k=6
+  conforms attention_alibi --rule alibi
+  conforms attention_alibi --profile masked
+  conforms attention_differ
+  conforms attention_fp8 --with "$plugins/ng_cache_fp8.so"
+}
+
 check_rules
 check_differ
+check_conformance

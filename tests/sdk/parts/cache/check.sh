@@ -58,7 +58,17 @@ check_evict() {
   echo "ok: evict drops tokens, says so, and with a window as long as the text drops none"
 }
 
+check_conformance() {
+  local few=(--option window=8 --option sinks=2 --profile approximate)
+  conforms cache_spill --option file="$build/spilled"
+  conforms cache_fp8 --with "$plugins/ng_attention_fp8.so"
+  conforms cache_evict
+  conforms cache_evict "${few[@]}"
+  conforms cache_evict "${few[@]}" --option heavy=1
+}
+
 ids=$(run_ng | list_of ids)
 check_spill "$ids"
 check_fp8
 check_evict
+check_conformance

@@ -85,9 +85,18 @@ check_dry() {
   echo "ok: dry breaks repetitions"
 }
 
+check_conformance() {
+  local name
+  for name in dry typical_p xtc; do conforms "sampler_$name"; done
+  conforms sampler_logit_bias --option bias=3=-inf,5=2
+  # Their state follows the answer.
+  for name in mirostat regex; do conforms "sampler_$name" --profile constraint; done
+}
+
 check_xtc
 check_regex
 check_mirostat
 check_typical_p
 check_logit_bias
 check_dry
+check_conformance

@@ -1,0 +1,170 @@
+#include "apps/conform/checks.h"
+
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "apps/conform/allocations.h"
+#include "apps/conform/plugin.h"
+#include "ng/conform/cache.h"
+#include "ng/conform/sampler.h"
+#include "ng/conform/speed.h"
+
+namespace ng::conform {
+namespace {
+
+constexpr char kSpeed[] = "speed";
+
+// The plugin and its partners, opened.
+class Workshop {
+ public:
+  static absl::StatusOr<std::unique_ptr<Workshop>> Open(const Request& request) {
+    auto shop = std::make_unique<Workshop>();
+    NG_ASSIGN_OR_RETURN(shop->plugin_,
+                        OpenPlugin::Open(request.plugin, request.options, request.config));
+    for (const std::string& path : request.partners) {
+      NG_ASSIGN_OR_RETURN(auto partner, OpenPlugin::Open(path, {}, request.config));
+      NG_ASSIGN_OR_RETURN(const PluginName name, NameOf(path));
+      if (name.kind == request.kind || name.kind == "sampler" || request.kind == "sampler") {
+        return UsageError(absl::StrCat("--with ", path, ": a plugin of kind ", name.kind,
+                                       " is no partner of one of kind ", request.kind));
+      }
+      shop->partners_.emplace_back(name.name, std::move(partner));
+    }
+    return shop;
+  }
+
+  AttentionSubject Attention(const Request& request, IsaLevel isa) {
+    AttentionSubject subject{.settings = Settings(request, isa),
+                             .make = [this](auto& context) { return plugin_->Attention(context); },
+                             .rule = request.rule};
+    for (const auto& [name, partner] : partners_) {
+      subject.store = [partner = partner.get()](auto& context, auto& spec) {
+        return partner->Cache(context, spec);
+      };
+    }
+    for (const char* shipped : {"contiguous", "paged"}) {
+      subject.other_stores.emplace_back(shipped, ShippedCache(shipped));
+    }
+    return subject;
+  }
+  CacheSubject Cache(const Request& request, IsaLevel isa) {
+    CacheSubject subject{
+        .settings = Settings(request, isa),
+        .make = [this](auto& context, auto& spec) { return plugin_->Cache(context, spec); },
+        .plan = [this](auto& context, auto& spec) { return plugin_->PlanCache(context, spec); },
+        .must_be_approximate = request.approximate};
+    for (const auto& [name, partner] : partners_) {
+      subject.backends.emplace_back(
+          name, [partner = partner.get()](auto& context) { return partner->Attention(context); });
+    }
+    for (const char* shipped : {"reference", "flash"}) {
+      subject.backends.emplace_back(shipped, ShippedAttention(shipped));
+    }
+    return subject;
+  }
+  SamplerSubject Sampler(const Request& request, IsaLevel isa) {
+    return {.settings = Settings(request, isa),
+            .make = [this](auto& context) { return plugin_->Sampler(context); },
+            .constraint = request.constraint};
+  }
+
+  // Shipped parts, as an engine has them.
+  MakeAttention ShippedAttention(const char* name) {
+    return
+        [this, name](auto& context) { return plugin_->HostFor(context).CreateAttention(name, {}); };
+  }
+  MakeCache ShippedCache(const char* name) {
+    return [this, name](auto& context, auto& spec) {
+      return plugin_->HostFor(context).CreateCache(name, spec, {});
+    };
+  }
+  MakeSampler ShippedSampler(const char* name) {
+    return
+        [this, name](auto& context) { return plugin_->HostFor(context).CreateSampler(name, {}); };
+  }
+
+ private:
+  static CheckSettings Settings(const Request& request, IsaLevel isa) {
+    return {.isa = isa,
+            .seed = request.seed,
+            .quick = request.quick,
+            .count_allocations = AllocationCounter()};
+  }
+
+  std::unique_ptr<OpenPlugin> plugin_;
+  std::vector<std::pair<std::string, std::unique_ptr<OpenPlugin>>> partners_;
+};
+
+template <class Subject>
+Outcome RunOf(std::span<const Check<Subject>> checks, const Subject& subject,
+              std::string_view name) {
+  for (const Check<Subject>& check : checks) {
+    if (check.name == name) return RunCheck(check, subject);
+  }
+  return Skip("there is no such check");
+}
+
+Outcome SpeedBeside(const char* other, const absl::StatusOr<SpeedRatio>& speed) {
+  if (!speed.ok()) return Skip(std::string(speed.status().message()));
+  return {Result::kOk, absl::StrFormat("%s: %.1f us, %s %.1f us, %.2f times", speed->of,
+                                       speed->own_us, other, speed->other_us, speed->ratio())};
+}
+
+// Beside the shipped part of its kind.
+Outcome MeasureSpeed(Workshop& shop, const Request& request, IsaLevel isa) {
+  if (request.kind == "attention") {
+    AttentionSubject own = shop.Attention(request, isa);
+    if (!own.store) own.store = shop.ShippedCache("contiguous");
+    AttentionSubject other = own;
+    other.make = shop.ShippedAttention("flash");
+    other.store = shop.ShippedCache("contiguous");
+    return SpeedBeside("flash", CompareSpeed(own, other));
+  }
+  if (request.kind == "cache") {
+    const CacheSubject own = shop.Cache(request, isa);
+    CacheSubject other = own;
+    other.make = shop.ShippedCache("contiguous");
+    return SpeedBeside("contiguous", CompareSpeed(own, other));
+  }
+  const SamplerSubject own = shop.Sampler(request, isa);
+  SamplerSubject other = own;
+  other.make = shop.ShippedSampler("top_k");
+  return SpeedBeside("top_k", CompareSpeed(own, other));
+}
+
+template <class Subject>
+void AddNames(std::span<const Check<Subject>> checks, std::vector<CheckName>* names) {
+  for (const Check<Subject>& check : checks) {
+    names->push_back({std::string(check.name), std::string(check.asks)});
+  }
+}
+
+}  // namespace
+
+std::vector<CheckName> ChecksOf(std::string_view kind) {
+  std::vector<CheckName> names;
+  if (kind == "attention") AddNames(AttentionChecks(), &names);
+  if (kind == "cache") AddNames(CacheChecks(), &names);
+  if (kind == "sampler") AddNames(SamplerChecks(), &names);
+  names.push_back({kSpeed, "how long it takes beside a shipped part; cannot fail"});
+  return names;
+}
+
+absl::Status OpenAll(const Request& request) { return Workshop::Open(request).status(); }
+
+Outcome RunNamed(const Request& request, IsaLevel isa, std::string_view name) {
+  const absl::StatusOr<std::unique_ptr<Workshop>> opened = Workshop::Open(request);
+  if (!opened.ok()) return Fail(std::string(opened.status().message()));
+  Workshop& shop = **opened;
+  if (name == kSpeed) return MeasureSpeed(shop, request, isa);
+  if (request.kind == "attention") {
+    return RunOf(AttentionChecks(), shop.Attention(request, isa), name);
+  }
+  if (request.kind == "cache") return RunOf(CacheChecks(), shop.Cache(request, isa), name);
+  return RunOf(SamplerChecks(), shop.Sampler(request, isa), name);
+}
+
+}  // namespace ng::conform

@@ -1,0 +1,203 @@
+#include "apps/conform/command_line.h"
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <limits>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "apps/common/arguments.h"
+#include "apps/conform/plugin.h"
+
+namespace ng::conform {
+namespace {
+
+namespace po = boost::program_options;
+
+po::options_description Options() {
+  const auto text = [](const char* value) {
+    return po::value<std::string>()->value_name("ARG")->default_value(value);
+  };
+  const auto unset = [] { return po::value<std::string>()->value_name("ARG"); };
+  const auto several = [] {
+    return po::value<std::vector<std::string>>()->value_name("ARG")->composing();
+  };
+  po::options_description what("What to check", kHelpWidth);
+  what.add_options()                                                                //
+      ("plugin", unset(), "the plugin, also without this option's name")            //
+      ("option", several(), "KEY=VALUE: an option of the plugin; may be repeated")  //
+      ("with", several(),
+       "a partner: a cache that the backend runs over, or a backend that reads the cache")  //
+      ("profile", text("plain"),
+       "plain; masked: the backend has a rule of its own and is held against itself only; "
+       "constraint: the stage's state follows the answer, as of a grammar; approximate: the store "
+       "is one, and fails if its plan does not say so")  //
+      ("rule", unset(),
+       "the backend's own rule, which it is held against: alibi, or window=N, first=N, top_k=N, "
+       "soft_cap=X, separated by commas");
+  po::options_description how("How", kHelpWidth);
+  how.add_options()                                                                              //
+      ("isa", text("auto"), "auto: the best level of this CPU, or NG_ISA; a level's name; all")  //
+      ("quick", "fewer shapes and shorter scripts")                                              //
+      ("case", unset(), "only these checks, separated by commas; what they print is shown")      //
+      ("seed", text("1"), "of all that is random")                                               //
+      ("deadline", text("60"), "seconds that one check may take")                                //
+      ("list", "list the checks of the plugin's kind, and run none");
+  po::options_description output("Output", kHelpWidth);
+  output.add_options()("output", text("text"), "text, or jsonl: one object a line for each check");
+  po::options_description about("About", kHelpWidth);
+  about.add_options()("help", "this text")("version", "version, instruction set level, build tag");
+  po::options_description all(kHelpWidth);
+  all.add(what).add(how).add(output).add(about);
+  return all;
+}
+
+std::vector<std::string> ListOf(const po::variables_map& values, const char* option) {
+  if (values.count(option) == 0) return {};
+  return values[option].as<std::vector<std::string>>();
+}
+
+absl::StatusOr<std::vector<IsaLevel>> LevelsOf(const std::string& name) {
+  const std::span<const IsaLevel> all = SupportedIsaLevels();
+  if (name == "all") return std::vector<IsaLevel>(all.begin(), all.end());
+  NG_ASSIGN_OR_RETURN(const IsaLevel level, ChooseIsa(name));
+  return std::vector<IsaLevel>{level};
+}
+
+// --profile and --rule.
+absl::Status ReadProfile(const po::variables_map& values, CommandLine* line) {
+  Request* const request = &line->request;
+  const std::string& profile = values["profile"].as<std::string>();
+  if (profile != "plain") line->profile.push_back("--profile=" + profile);
+  const auto of_kind = [&](const char* kind) -> absl::Status {
+    if (request->kind == kind) return absl::OkStatus();
+    return UsageError(absl::StrCat("--profile=", profile, ": is for plugins of kind ", kind,
+                                   ", and this one is of kind ", request->kind));
+  };
+  if (profile == "masked") {
+    NG_RETURN_IF_ERROR(of_kind("attention"));
+    request->rule.reset();
+  } else if (profile == "approximate") {
+    NG_RETURN_IF_ERROR(of_kind("cache"));
+    request->approximate = true;
+  } else if (profile == "constraint") {
+    NG_RETURN_IF_ERROR(of_kind("sampler"));
+    request->constraint = true;
+  } else if (profile != "plain") {
+    return UsageError(
+        absl::StrCat("--profile=", profile, ": must be plain, masked, approximate or constraint"));
+  }
+  if (values.count("rule") == 0) return absl::OkStatus();
+  if (request->kind != "attention" || !request->rule) {
+    return UsageError("--rule is for a plugin of kind attention whose profile is plain");
+  }
+  const std::string& rule = values["rule"].as<std::string>();
+  line->profile.push_back("--rule=" + rule);
+  NG_ASSIGN_OR_RETURN(request->rule, AttentionRule::Parse(rule));
+  return absl::OkStatus();
+}
+
+absl::Status ReadCases(const po::variables_map& values, CommandLine* line) {
+  if (values.count("case") == 0) return absl::OkStatus();
+  const std::vector<CheckName> known = ChecksOf(line->request.kind);
+  for (const absl::string_view part : absl::StrSplit(values["case"].as<std::string>(), ',')) {
+    const std::string name(part);
+    if (std::ranges::count(known, name, &CheckName::name) == 0) {
+      return UsageError(
+          absl::StrCat("--case: '", name, "' must be one of ",
+                       absl::StrJoin(known, ", ", [](std::string* out, const CheckName& check) {
+                         out->append(check.name);
+                       })));
+    }
+    line->cases.push_back(name);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadRequest(const Arguments& arguments, CommandLine* line) {
+  const po::variables_map& values = arguments.values;
+  Request& request = line->request;
+  if (values.count("plugin") == 0) return UsageError("no plugin is named; see --help");
+  request.plugin = values["plugin"].as<std::string>();
+  NG_ASSIGN_OR_RETURN(const PluginName name, NameOf(request.plugin));
+  request.kind = name.kind;
+  request.options = ListOf(values, "option");
+  for (const std::string& option : request.options) {
+    if (option.find('=') == std::string::npos) {
+      return UsageError(absl::StrCat("--option ", option, ": must be KEY=VALUE"));
+    }
+  }
+  request.partners = ListOf(values, "with");
+  request.config = arguments.overrides;
+  request.quick = values.count("quick") != 0;
+  NG_ASSIGN_OR_RETURN(const int64_t seed,
+                      ParseWholeNumber("seed", values["seed"].as<std::string>(), {0, 100000}));
+  request.seed = static_cast<uint32_t>(seed);
+  NG_ASSIGN_OR_RETURN(
+      const int64_t deadline,
+      ParseWholeNumber("deadline", values["deadline"].as<std::string>(), {1, 3600}));
+  line->deadline = std::chrono::seconds(deadline);
+  NG_ASSIGN_OR_RETURN(line->levels, LevelsOf(values["isa"].as<std::string>()));
+  NG_RETURN_IF_ERROR(ReadProfile(values, line));
+  return ReadCases(values, line);
+}
+
+// As a shell reads it back as one word.
+std::string Quoted(const std::string& text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:+@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  return "'" + absl::StrJoin(absl::StrSplit(text, '\''), "'\\''") + "'";
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
+  // The plugin may be the first argument.
+  std::vector<const char*> named(argv, argv + argc);
+  if (argc > 1 && argv[1][0] != '-') named.insert(named.begin() + 1, "--plugin");
+  NG_ASSIGN_OR_RETURN(const Arguments arguments,
+                      ParseArguments(static_cast<int>(named.size()), named.data(), Options()));
+  CommandLine line;
+  line.help = arguments.values.count("help") != 0;
+  line.version = arguments.values.count("version") != 0;
+  line.list = arguments.values.count("list") != 0;
+  NG_ASSIGN_OR_RETURN(line.jsonl, WantsJsonl(arguments));
+  if (!line.help && !line.version) NG_RETURN_IF_ERROR(ReadRequest(arguments, &line));
+  return line;
+}
+
+std::string UsageText() {
+  std::ostringstream out;
+  out << "usage: ng-conform PLUGIN.so [what] [how] [output] [--section.key=value ...]\n"
+         "Checks whether a plugin does what ng asks of its kind, each check in a process of its "
+         "own.\n"
+         "Prints a line for each check. Exit code 0: all passed; 1: one failed; 2: wrong usage; 4: "
+         "the\n"
+         "plugin cannot be loaded. --section.key=value sets options of partners and of plugins "
+         "that\n"
+         "the plugin creates, and plugins.path.\n"
+      << Options();
+  return out.str();
+}
+
+std::string CommandFor(const CommandLine& line, IsaLevel isa, const std::string& check) {
+  const Request& request = line.request;
+  std::string text = absl::StrCat("ng-conform ", Quoted(request.plugin));
+  const auto add = [&text](const char* option, const std::string& value) {
+    absl::StrAppend(&text, " --", option, " ", Quoted(value));
+  };
+  for (const std::string& option : request.options) add("option", option);
+  for (const std::string& path : request.partners) add("with", path);
+  for (const std::string& entry : request.config) absl::StrAppend(&text, " --", Quoted(entry));
+  for (const std::string& option : line.profile) absl::StrAppend(&text, " ", Quoted(option));
+  if (request.quick) absl::StrAppend(&text, " --quick");
+  add("isa", std::string(IsaName(isa)));
+  if (check != kLoad) add("case", check);  // it comes before all others
+  add("seed", std::to_string(request.seed));
+  return text;
+}
+
+}  // namespace ng::conform

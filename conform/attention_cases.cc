@@ -1,0 +1,164 @@
+#include "conform/attention_cases.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace ng::conform {
+namespace {
+
+// Gives each case a seed of its own.
+std::vector<AttentionCase> Seeded(std::vector<AttentionCase> cases, uint32_t seed, uint32_t group) {
+  for (AttentionCase& c : cases) c.seed = seed * 10000 + ++group;
+  return cases;
+}
+
+// The slopes of Press et al. 2022 for `n` heads.
+std::vector<float> AlibiSlopes(int n) {
+  std::vector<float> slopes;
+  int power = 1;  // the largest power of two that is no more than the heads
+  while (power * 2 <= n) power *= 2;
+  for (int h = 0; h < n; ++h) {
+    const double exponent =
+        h < power ? -8.0 * (h + 1) / power : -4.0 * (2 * (h - power) + 1) / power;
+    slopes.push_back(static_cast<float>(std::exp2(exponent)));
+  }
+  return slopes;
+}
+
+template <typename T>
+bool ParseNumber(std::string_view text, T* out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out);
+  return error == std::errc() && end == text.data() + text.size() && *out > T{0};
+}
+
+}  // namespace
+
+std::vector<AttentionCase> ShapeCases(const AttentionSubject& subject) {
+  std::vector<AttentionCase> cases = {
+      {.n_heads = 2, .n_kv_heads = 2, .head_dim = 4, .lengths = {1, 17, 40}},
+      {.n_heads = 4, .n_kv_heads = 2, .head_dim = 16, .lengths = {15, 16, 270}},
+      {.n_heads = 3, .n_kv_heads = 1, .head_dim = 33, .lengths = {129, 9}},
+      {.n_heads = 6, .n_kv_heads = 2, .head_dim = 64, .lengths = {31, 40}},
+      {.n_heads = 2, .n_kv_heads = 1, .head_dim = 80, .lengths = {70}},
+      {.n_heads = 1, .n_kv_heads = 1, .head_dim = 6, .lengths = {600}},
+  };
+  if (subject.settings.quick) cases.resize(3);
+  return Seeded(std::move(cases), subject.settings.seed, 0);
+}
+
+std::vector<AttentionCase> CodecCases(const AttentionSubject& subject) {
+  constexpr std::pair<Codec, Codec> kCodecs[] = {
+      {Codec::kBf16, Codec::kBf16}, {Codec::kF16, Codec::kF16},   {Codec::kInt8, Codec::kInt8},
+      {Codec::kInt4, Codec::kInt4}, {Codec::kF32, Codec::kF16},   {Codec::kBf16, Codec::kF32},
+      {Codec::kInt8, Codec::kInt4}, {Codec::kInt4, Codec::kInt8}, {Codec::kInt4, Codec::kBf16}};
+  std::vector<AttentionCase> cases;
+  for (const auto& [k, v] : kCodecs) {
+    cases.push_back({.n_heads = 4,
+                     .n_kv_heads = 2,
+                     .head_dim = 7,
+                     .codec_k = k,
+                     .codec_v = v,
+                     .lengths = {50, 16, 261}});
+    if (subject.settings.quick) cases.back().lengths = {50, 16};
+  }
+  return Seeded(std::move(cases), subject.settings.seed, 50);
+}
+
+std::vector<AttentionCase> FeatureCases(const AttentionSubject& subject, std::string_view feature) {
+  const AttentionCase plain{.n_heads = 4, .n_kv_heads = 2, .head_dim = 6, .lengths = {40, 9}};
+  std::vector<AttentionCase> cases(1, plain);
+  if (feature == kFeatureWindow) {
+    cases.assign(3, plain);
+    cases[0].window = 1;
+    cases[1].window = 5;
+    cases[2].window = 64;
+    cases[2].lengths = {270};
+  } else if (feature == kFeatureSoftCap) {
+    cases[0].soft_cap = 0.75F;
+  } else if (feature == kFeatureSinks) {
+    cases[0].sinks = {-1.5F, 0.0F, 3.0F, 30.0F};
+  } else if (feature == kFeatureAlibi) {
+    cases[0].alibi_slopes = {0.25F, 0.0625F, 0.0F, 1.0F};
+  } else if (feature == kFeatureQueryTemperature) {
+    cases.assign(2, plain);
+    cases[0].query_temperature = {.coefficient = 0.5, .length = 8, .offset = 1};
+    cases[1].query_temperature = {.coefficient = 0.1, .length = 16, .offset = 0};
+  } else if (feature == kFeatureVHeadDim) {
+    cases[0].v_head_dim = 4;
+  } else if (feature == kFeatureHoles) {
+    cases[0].holes = true;
+  }
+  return Seeded(std::move(cases), subject.settings.seed, 100);
+}
+
+std::vector<CaptureRequest> CapturesOf(const AttentionCase& c) {
+  std::vector<CaptureRequest> requests;
+  for (size_t s = 0; s < c.lengths.size(); ++s) {
+    const int64_t last = c.lengths[s] - 1;
+    for (const int64_t pos : {last, last / 2, int64_t{0}}) {
+      requests.push_back({.sequence = static_cast<int>(s),
+                          .pos = pos,
+                          .head = static_cast<int>(requests.size()) % c.n_heads});
+    }
+  }
+  requests.push_back(requests.front());
+  return requests;
+}
+
+AttentionCase WithRule(AttentionCase c, const AttentionRule& rule) {
+  c.codec_k = c.codec_v = Codec::kF32;
+  if (rule.window != 0) c.window = rule.window;
+  if (rule.soft_cap != 0.0F) c.soft_cap = rule.soft_cap;
+  if (rule.alibi) c.alibi_slopes = AlibiSlopes(c.n_heads);
+  c.first = rule.first;
+  c.top_k = rule.top_k;
+  return c;
+}
+
+std::vector<float> WeighValues(const AttentionCase& c, const SequenceData& stored,
+                               const CaptureRequest& at, const std::vector<float>& probabilities) {
+  const int kv_head = at.head / (c.n_heads / c.n_kv_heads);
+  std::vector<double> sums(static_cast<size_t>(c.v_width()));
+  for (int64_t j = 0; j <= at.pos; ++j) {
+    if (c.holes && IsHole(j)) continue;
+    const float* v = stored.v.data() + (j * c.n_kv_heads + kv_head) * c.head_dim;
+    const double weight = double{probabilities[static_cast<size_t>(j)]};
+    for (size_t d = 0; d < sums.size(); ++d) sums[d] += weight * double{v[d]};
+  }
+  return {sums.begin(), sums.end()};
+}
+
+bool AttentionRule::Has(std::string_view feature) const {
+  return (feature == kFeatureWindow && window != 0) ||
+         (feature == kFeatureSoftCap && soft_cap != 0.0F) || (feature == kFeatureAlibi && alibi);
+}
+
+absl::StatusOr<AttentionRule> AttentionRule::Parse(std::string_view text) {
+  AttentionRule rule;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(','), text.size());
+    const std::string_view part = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const size_t equals = std::min(part.find('='), part.size());
+    const std::string_view name = part.substr(0, equals);
+    const std::string_view value = part.substr(std::min(equals + 1, part.size()));
+    bool known = false;
+    if (name == "alibi") known = rule.alibi = value.empty();
+    if (name == "window") known = ParseNumber(value, &rule.window);
+    if (name == "first") known = ParseNumber(value, &rule.first);
+    if (name == "top_k") known = ParseNumber(value, &rule.top_k);
+    if (name == "soft_cap") known = ParseNumber(value, &rule.soft_cap);
+    if (!known) {
+      return UsageError("rule '" + std::string(part) +
+                        "', must be alibi, or window, first, top_k or soft_cap with = and a number "
+                        "above 0");
+    }
+  }
+  return rule;
+}
+
+}  // namespace ng::conform

@@ -1,0 +1,432 @@
+#include "ng/conform/cache.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "conform/cache_script.h"
+#include "conform/kept_rows.h"
+#include "ng/cache_capabilities.h"
+#include "ng/conform/plain_tiles.h"
+
+namespace ng::conform {
+namespace {
+
+// kLayoutAny leaves the choice to a store that does not write tiles.
+constexpr std::string_view kLayouts[] = {kLayoutTiles16, kLayoutAny};
+
+std::string Text(const absl::Status& status) { return std::string(status.message()); }
+
+std::string Describe(const CacheSpec& spec) {
+  return std::string(CodecName(spec.codec_k)) + "/" + std::string(CodecName(spec.codec_v)) + ", " +
+         std::to_string(spec.n_layers) + " layers, " + std::to_string(spec.n_kv_heads) +
+         " heads of " + std::to_string(spec.head_dim);
+}
+
+// Of f32.
+std::vector<CacheSpec> Shapes() {
+  std::vector<CacheSpec> shapes;
+  const auto add = [&](int n_layers, int n_kv_heads, int head_dim, int64_t max_tokens) {
+    shapes.push_back({.n_layers = n_layers,
+                      .n_kv_heads = n_kv_heads,
+                      .head_dim = head_dim,
+                      .max_tokens = max_tokens,
+                      .max_sequences = 4,
+                      .layouts = kLayouts,
+                      .max_step_tokens = 39});
+  };
+  add(2, 2, 5, 50);
+  add(1, 3, 16, 33);
+  add(3, 1, 67, 16);
+  return shapes;
+}
+
+// A store, and the threads that it works on.
+struct Made {
+  std::unique_ptr<UnevenExecutor> executor;
+  std::unique_ptr<CacheStore> store;
+};
+
+absl::StatusOr<Made> Make(const CacheSubject& subject, const CacheSpec& spec, int threads = 2) {
+  Made made;
+  made.executor = std::make_unique<UnevenExecutor>(threads);
+  PluginContext context = subject.context;
+  context.executor = made.executor.get();
+  context.isa = subject.settings.isa;
+  context.model = {.n_layers = spec.n_layers,
+                   .n_heads = spec.n_kv_heads,
+                   .n_kv_heads = spec.n_kv_heads,
+                   .head_dim = spec.head_dim};
+  NG_ASSIGN_OR_RETURN(made.store, subject.make(context, spec));
+  if (made.store == nullptr) return PluginError("create returned OK and no object");
+  return made;
+}
+
+std::string FindWrongInPlan(CacheStore& store, const CacheSpec& spec) {
+  const CachePlan plan = store.plan();
+  if (plan.layout.empty()) return "the plan names no layout";
+  if (plan.bytes_per_token <= 0) return "the plan has no bytes_per_token";
+  if (plan.share_tokens > 0 && CapabilityOf<PrefixSharing>(store) == nullptr) {
+    return "the plan has share_tokens, the store shares no prefixes";
+  }
+  if ((plan.image_tile_bytes > 0) != (CapabilityOf<Snapshots>(store) != nullptr)) {
+    return "the plan has image_tile_bytes " + std::to_string(plan.image_tile_bytes) +
+           ", which does not go with the store's capabilities";
+  }
+  if (plan.attended != (CapabilityOf<AttendedMass>(store) != nullptr)) {
+    return "the plan's `attended` does not go with the store's capabilities";
+  }
+  if (plan.approximate && (plan.share_tokens > 0 || plan.image_tile_bytes > 0)) {
+    return "the plan is approximate and shares prefixes or keeps snapshots";
+  }
+  if (plan.holes && !plan.approximate) return "the plan has holes and is not approximate";
+  const int64_t reserved = plan.bytes + plan.disk_bytes;
+  if (!plan.approximate && reserved < plan.bytes_per_token * spec.max_tokens) {
+    return "the plan reserves " + std::to_string(reserved) + " bytes, less than one sequence of " +
+           std::to_string(spec.max_tokens) + " tokens";
+  }
+  const int64_t image = KeptRows(spec, plan).ImageTileBytes();
+  if (plan.image_tile_bytes != 0 && plan.image_tile_bytes != image) {
+    return "the plan has image_tile_bytes " + std::to_string(plan.image_tile_bytes) + ", not " +
+           std::to_string(image);
+  }
+  if (OneLine(store.Report()) != store.Report()) return "Report is not one line";
+  return "";
+}
+
+// The factory's plan and the store's are one, and what cannot run is refused by both.
+std::string FindWrongInFactory(const CacheSubject& subject, const CacheSpec& spec,
+                               const CachePlan& of_store) {
+  UnevenExecutor executor(1);
+  PluginContext context = subject.context;
+  context.executor = &executor;
+  context.isa = subject.settings.isa;
+  const absl::StatusOr<CachePlan> planned = subject.plan(context, spec);
+  if (!planned.ok()) return "create makes what plan refuses: " + Text(planned.status());
+  if (*planned != of_store) return "the store has another plan than the factory";
+  CacheSpec unreadable = spec;
+  constexpr std::string_view kNone[] = {"no such layout"};
+  unreadable.layouts = kNone;
+  const absl::StatusOr<CachePlan> refused = subject.plan(context, unreadable);
+  if (refused.ok()) return "plans layout " + std::string(refused->layout) + ", which nobody reads";
+  return OneLine(Text(refused.status())) == Text(refused.status()) ? ""
+                                                                   : "a refusal is not one line";
+}
+
+Outcome CheckPlan(const CacheSubject& subject) {
+  for (const CacheSpec& spec : Shapes()) {
+    const absl::StatusOr<Made> made = Make(subject, spec);
+    if (!made.ok()) return Fail(Describe(spec) + ": " + Text(made.status()));
+    std::string wrong = FindWrongInPlan(*made->store, spec);
+    if (subject.must_be_approximate && !made->store->plan().approximate) {
+      wrong = "the plan does not say that the store is approximate";
+    }
+    if (wrong.empty() && subject.plan) {
+      wrong = FindWrongInFactory(subject, spec, made->store->plan());
+    }
+    if (!wrong.empty()) return Fail(Describe(spec) + ": " + wrong);
+  }
+  return Ok();
+}
+
+// Runs a script on a new store; what is wrong, or nothing.
+std::string RunScript(const CacheSubject& subject, const CacheSpec& spec,
+                      const CacheScript& script) {
+  const absl::StatusOr<Made> made = Make(subject, spec);
+  const std::string wrong =
+      made.ok() ? RunCacheScript(*made->store, spec, script) : Text(made.status());
+  if (!wrong.empty()) return Describe(spec) + ": " + wrong;
+  return made->executor->nested() ? "a parallel region was begun inside another one" : "";
+}
+
+// Scripts that choose from few things to do, so that what is wrong is near.
+template <uint32_t kOps>
+Outcome CheckScript(const CacheSubject& subject) {
+  CacheScript script{.ops = kOpen | kAppend | kClose | kOps, .seed = subject.settings.seed * 1000};
+  for (const CacheSpec& spec : Shapes()) {
+    for (int repeat = 0; repeat < (subject.settings.quick ? 2 : 6); ++repeat, ++script.seed) {
+      const std::string wrong = RunScript(subject, spec, script);
+      if (!wrong.empty()) return Fail(wrong);
+    }
+  }
+  return Ok();
+}
+
+// Whether the store has the capability, over the first shape.
+template <class Capability>
+bool Has(const CacheSubject& subject) {
+  const absl::StatusOr<Made> made = Make(subject, Shapes().front());
+  return made.ok() && CapabilityOf<Capability>(*made->store) != nullptr;
+}
+
+Outcome CheckSharing(const CacheSubject& subject) {
+  if (!Has<PrefixSharing>(subject)) return Skip("it shares no prefixes");
+  return CheckScript<kOpenFor | kFork | kTruncate>(subject);
+}
+
+Outcome CheckSnapshots(const CacheSubject& subject) {
+  if (!Has<Snapshots>(subject)) return Skip("it keeps no snapshots");
+  return CheckScript<kSnapshot | kTruncate>(subject);
+}
+
+// Over all codecs; which pair was refused last, and why.
+struct Scripted {
+  std::string wrong = {};
+  std::string refused = {};
+  int n_run = 0;
+};
+Scripted RunScripts(const CacheSubject& subject, int n_steps) {
+  Scripted result;
+  CacheScript script{.ops = kAllOps, .seed = subject.settings.seed, .n_steps = n_steps};
+  for (CacheSpec spec : Shapes()) {
+    for (const CodecInfo& k : kCodecTable) {
+      for (const CodecInfo& v : kCodecTable) {
+        spec.codec_k = k.codec;
+        spec.codec_v = v.codec;
+        const absl::Status made = Make(subject, spec).status();
+        const bool plain = k.codec == Codec::kF32 && v.codec == Codec::kF32;
+        if (!made.ok() && !plain) {
+          result.refused =
+              "refuses " + std::string(k.name) + "/" + std::string(v.name) + ": " + Text(made);
+          continue;
+        }
+        ++result.n_run;
+        result.wrong = RunScript(subject, spec, script);
+        ++script.seed;
+        if (!result.wrong.empty()) return result;
+      }
+    }
+  }
+  return result;
+}
+
+Outcome CheckAllScripts(const CacheSubject& subject) {
+  const Scripted result = RunScripts(subject, subject.settings.quick ? 60 : 150);
+  return result.wrong.empty() ? Outcome{Result::kOk, result.refused} : Fail(result.wrong);
+}
+
+// One sequence that rows are appended to, the same ones in every layer.
+class Feeder {
+ public:
+  Feeder(CacheStore& store, const CacheSpec& spec) : store_(store), spec_(spec) {}
+
+  absl::Status Open(int64_t capacity) {
+    NG_ASSIGN_OR_RETURN(id_, store_.Open(capacity));
+    return absl::OkStatus();
+  }
+  // rows: [n, n_kv_heads, head_dim]
+  absl::Status Append(const std::vector<float>& rows) {
+    const int64_t n = std::ssize(rows) / (int64_t{spec_.n_kv_heads} * spec_.head_dim);
+    const SequenceRows entry{.sequence = id_, .start_pos = length_, .n_tokens = n};
+    const TensorView<const float, 3> view(rows.data(), {n, spec_.n_kv_heads, spec_.head_dim});
+    for (int layer = 0; layer < spec_.n_layers; ++layer) {
+      NG_RETURN_IF_ERROR(store_.Append(layer, {&entry, 1}, view, view));
+    }
+    length_ += n;
+    return store_.Commit({&entry, 1});
+  }
+  KvView View(int layer) const { return store_.View(layer, id_, length_); }
+
+ private:
+  CacheStore& store_;
+  const CacheSpec spec_;
+  SequenceId id_ = 0;
+  int64_t length_ = 0;
+};
+
+// Two stores at the same time.
+Outcome CheckInstances(const CacheSubject& subject) {
+  const CacheSpec spec = Shapes().front();
+  const auto first = Make(subject, spec);
+  const auto second = Make(subject, spec);
+  if (!first.ok()) return Fail(Text(first.status()));
+  if (!second.ok()) return Fail("a second store: " + Text(second.status()));
+  const auto n = static_cast<size_t>(spec.n_kv_heads * spec.head_dim);
+  std::vector<float> rows[2];
+  Feeder feeders[2] = {{*first->store, spec}, {*second->store, spec}};
+  for (const int i : {0, 1}) {
+    rows[i].assign(n, i == 0 ? 1.0F : -2.0F);
+    absl::Status status = feeders[i].Open(4);
+    if (status.ok()) status = feeders[i].Append(rows[i]);
+    if (!status.ok()) return Fail(Text(status));
+  }
+  std::vector<float> row(static_cast<size_t>(spec.head_dim));
+  first->store->CopyRow(KvPart::kKey, feeders[0].View(0), 0, 0, row.data());
+  const bool own = row[0] > 0.0F;
+  return own ? Ok() : Fail("a row of one store reads as that of another one");
+}
+
+// Whether `got` is what a row with odd numbers must read as.
+bool ReadsAs(const CachePlan& plan, Codec codec, std::vector<float> given,
+             const std::vector<float>& got) {
+  const bool has_nan = std::ranges::any_of(given, [](float x) { return std::isnan(x); });
+  if (!plan.codec.empty() || plan.approximate) {
+    return !has_nan || std::ranges::any_of(got, [](float x) { return std::isnan(x); });
+  }
+  RoundToCodec(codec, std::ssize(given), given.data());
+  return std::ranges::equal(given, got, [](float a, float b) {
+    return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
+  });
+}
+
+// Rows with NaN, infinity and the smallest and largest numbers, each beside a plain one.
+std::string FindWrongInOddRows(const CacheSubject& subject, const CacheSpec& spec) {
+  constexpr float kOdd[] = {std::numeric_limits<float>::quiet_NaN(),
+                            std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::max(),
+                            std::numeric_limits<float>::denorm_min(),
+                            -0.0F,
+                            0.0F,
+                            65520.0F,
+                            1e-30F};
+  const absl::StatusOr<Made> made = Make(subject, spec);
+  if (!made.ok()) return Text(made.status());
+  const auto dim = static_cast<size_t>(spec.head_dim);
+  std::vector<std::vector<float>> rows;
+  for (const float odd : kOdd) {
+    rows.emplace_back(dim, odd);  // all of it, or one element
+    rows.emplace_back(dim, 0.5F).back() = odd;
+    rows.emplace_back(dim, 0.25F);
+  }
+  std::vector<float> flat;
+  for (const auto& row : rows) {
+    for (int head = 0; head < spec.n_kv_heads; ++head) {
+      flat.insert(flat.end(), row.begin(), row.end());
+    }
+  }
+  Feeder feeder(*made->store, spec);
+  absl::Status status = feeder.Open(std::ssize(rows));
+  if (status.ok()) status = feeder.Append(flat);
+  if (!status.ok()) return Text(status);
+  std::vector<float> got(dim);
+  const KvView view = feeder.View(0);
+  for (const KvPart part : kParts) {
+    const Codec codec = part == KvPart::kKey ? spec.codec_k : spec.codec_v;
+    for (size_t token = 0; token < rows.size(); ++token) {
+      if (!view.Holds(static_cast<int64_t>(token))) continue;
+      made->store->CopyRow(part, view, static_cast<int64_t>(token), 0, got.data());
+      if (ReadsAs(made->store->plan(), codec, rows[token], got)) continue;
+      return Describe(spec) + ": a row from " + std::to_string(rows[token].front()) + " to " +
+             std::to_string(rows[token].back()) + " reads from " + std::to_string(got.front()) +
+             " to " + std::to_string(got.back());
+    }
+  }
+  return "";
+}
+
+Outcome CheckNan(const CacheSubject& subject) {
+  for (const CodecInfo& codec : kCodecTable) {
+    CacheSpec spec = Shapes().front();
+    spec.codec_k = spec.codec_v = codec.codec;
+    if (codec.codec != Codec::kF32 && !Make(subject, spec).ok()) continue;
+    const std::string wrong = FindWrongInOddRows(subject, spec);
+    if (!wrong.empty()) return Fail(wrong);
+  }
+  return Ok();
+}
+
+Outcome CheckAllocation(const CacheSubject& subject) {
+  if (!subject.settings.count_allocations) return Skip("this program does not count allocations");
+  const CacheSpec spec = Shapes().front();
+  const absl::StatusOr<Made> made = Make(subject, spec, /*threads=*/1);
+  if (!made.ok()) return Fail(Text(made.status()));
+  Feeder feeder(*made->store, spec);
+  const std::vector<float> row(static_cast<size_t>(spec.n_kv_heads * spec.head_dim), 1.0F);
+  absl::Status status = feeder.Open(spec.max_tokens);
+  for (int64_t i = 0; i < spec.max_tokens && status.ok(); ++i) {
+    const int64_t before = subject.settings.count_allocations();
+    status = feeder.Append(row);
+    feeder.View(1);
+    const int64_t n = subject.settings.count_allocations() - before;
+    if (n != 0) {
+      return Fail("a step of token " + std::to_string(i) + " allocates " + std::to_string(n) +
+                  " times");
+    }
+  }
+  return FailIf(Text(status));
+}
+
+// Attention over the store, against the formula over the rows that it gives back.
+std::string FindWrongInAttention(const CacheSubject& subject, const MakeAttention& backend,
+                                 const AttentionCase& c, std::string* refused) {
+  UnevenExecutor executor(2);
+  PluginContext context = subject.context;
+  context.executor = &executor;
+  context.isa = subject.settings.isa;
+  const auto rig = AttentionRig::Make(c, backend, subject.make, context);
+  if (!rig.ok()) {
+    *refused = Text(rig.status());
+    return "";
+  }
+  const auto data = MakeData(c);
+  const auto whole = (*rig)->Run(data, OneStep(c));
+  const auto tokens = (*rig)->Run(data, LastTokenSteps(c, 3), {.abandon = true});
+  const auto stored = (*rig)->AsStored(data);
+  for (const absl::Status& status : {whole.status(), tokens.status(), stored.status()}) {
+    if (!status.ok()) return Text(status);
+  }
+  AttentionCase model = c;
+  model.codec_k = model.codec_v = Codec::kF32;
+  std::string wrong = FindDifference(whole->out, ModelAttention(model, *stored).out, 2e-2F);
+  if (wrong.empty()) wrong = FindBitDifference(tokens->out, whole->out);
+  return wrong;
+}
+
+Outcome CheckAttentionOver(const CacheSubject& subject) {
+  if (subject.backends.empty()) return Skip("no backend is given");
+  const absl::StatusOr<Made> made = Make(subject, Shapes().front());
+  if (made.ok() && made->store->plan().approximate) {
+    return Skip("it is approximate: what a query sees depends on the steps");
+  }
+  const AttentionCase c{.n_heads = 4,
+                        .n_kv_heads = 2,
+                        .head_dim = 16,
+                        .lengths = {50, 17},
+                        .seed = subject.settings.seed};
+  std::string refused;
+  size_t n_run = 0;
+  for (const auto& [name, backend] : subject.backends) {
+    std::string why;
+    const std::string wrong = FindWrongInAttention(subject, backend, c, &why);
+    if (!wrong.empty()) return Fail(name + ": " + wrong);
+    n_run += why.empty() ? 1 : 0;
+    if (!why.empty()) refused = "not with " + name + ": " + why;
+  }
+  return n_run == 0 ? Skip(refused) : Outcome{Result::kOk, refused};
+}
+
+constexpr CacheCheck kChecks[] = {
+    {"plan", "the plan is that of the factory and goes with the capabilities", CheckPlan},
+    {"rows", "rows read back as they were written, once rounded; all is given back",
+     CheckScript<0>},
+    {"truncate", "what is cut off is gone, and nothing else", CheckScript<kTruncate>},
+    {"fork", "a fork has the same rows and goes its own way", CheckScript<kFork | kTruncate>},
+    {"abandoned", "a step that is not committed leaves nothing", CheckScript<kAbandon>},
+    {"overflow", "a row too many is refused before anything is written",
+     CheckScript<kOverflow | kFork>},
+    {"sharing", "prompts that begin alike get what was committed of them", CheckSharing},
+    {"snapshots", "images are as specified, and make other sequences", CheckSnapshots},
+    {"scripts", "everything in any order, over every codec", CheckAllScripts},
+    {"instances", "two stores do not know of one another", CheckInstances},
+    {"nan", "NaN, infinities and extreme numbers read back as the codec has them", CheckNan},
+    {"allocation", "between Open and Close nothing is allocated", CheckAllocation},
+    {"attention", "backends read it as its CopyRow does", CheckAttentionOver},
+};
+
+}  // namespace
+
+std::span<const CacheCheck> CacheChecks() { return kChecks; }
+
+std::vector<std::string> CheckCache(const CacheSubject& subject) {
+  return RunChecks(CacheChecks(), subject);
+}
+
+std::string CheckCacheScripts(const CacheSubject& subject, int n_steps) {
+  return RunScripts(subject, n_steps).wrong;
+}
+
+}  // namespace ng::conform

@@ -7,10 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "apps/conform/allocations.h"
-#include "apps/conform/plugin.h"
 #include "ng/conform/cache.h"
 #include "ng/conform/sampler.h"
 #include "ng/conform/speed.h"
+#include "ng/lone_plugin.h"
+#include "ng/plugins.h"
 
 namespace ng::conform {
 namespace {
@@ -23,10 +24,10 @@ class Workshop {
   static absl::StatusOr<std::unique_ptr<Workshop>> Open(const Request& request) {
     auto shop = std::make_unique<Workshop>();
     NG_ASSIGN_OR_RETURN(shop->plugin_,
-                        OpenPlugin::Open(request.plugin, request.options, request.config));
+                        LonePlugin::Open(request.plugin, request.options, request.config));
     for (const std::string& path : request.partners) {
-      NG_ASSIGN_OR_RETURN(auto partner, OpenPlugin::Open(path, {}, request.config));
-      NG_ASSIGN_OR_RETURN(const PluginName name, NameOf(path));
+      NG_ASSIGN_OR_RETURN(auto partner, LonePlugin::Open(path, {}, request.config));
+      NG_ASSIGN_OR_RETURN(const PluginFile name, PluginFileOf(path));
       if (name.kind == request.kind || name.kind == "sampler" || request.kind == "sampler") {
         return UsageError(absl::StrCat("--with ", path, ": a plugin of kind ", name.kind,
                                        " is no partner of one of kind ", request.kind));
@@ -37,12 +38,13 @@ class Workshop {
   }
 
   AttentionSubject Attention(const Request& request, IsaLevel isa) {
-    AttentionSubject subject{.settings = Settings(request, isa),
-                             .make = [this](auto& context) { return plugin_->Attention(context); },
-                             .rule = request.rule};
+    AttentionSubject subject{
+        .settings = Settings(request, isa),
+        .make = [this](auto& context) { return plugin_->CreateAttention(context); },
+        .rule = request.rule};
     for (const auto& [name, partner] : partners_) {
       subject.store = [partner = partner.get()](auto& context, auto& spec) {
-        return partner->Cache(context, spec);
+        return partner->CreateCache(context, spec);
       };
     }
     for (const char* shipped : {"contiguous", "paged"}) {
@@ -53,12 +55,13 @@ class Workshop {
   CacheSubject Cache(const Request& request, IsaLevel isa) {
     CacheSubject subject{
         .settings = Settings(request, isa),
-        .make = [this](auto& context, auto& spec) { return plugin_->Cache(context, spec); },
+        .make = [this](auto& context, auto& spec) { return plugin_->CreateCache(context, spec); },
         .plan = [this](auto& context, auto& spec) { return plugin_->PlanCache(context, spec); },
         .must_be_approximate = request.approximate};
     for (const auto& [name, partner] : partners_) {
-      subject.backends.emplace_back(
-          name, [partner = partner.get()](auto& context) { return partner->Attention(context); });
+      subject.backends.emplace_back(name, [partner = partner.get()](auto& context) {
+        return partner->CreateAttention(context);
+      });
     }
     for (const char* shipped : {"reference", "flash"}) {
       subject.backends.emplace_back(shipped, ShippedAttention(shipped));
@@ -67,7 +70,7 @@ class Workshop {
   }
   SamplerSubject Sampler(const Request& request, IsaLevel isa) {
     return {.settings = Settings(request, isa),
-            .make = [this](auto& context) { return plugin_->Sampler(context); },
+            .make = [this](auto& context) { return plugin_->CreateSampler(context); },
             .constraint = request.constraint};
   }
 
@@ -94,8 +97,8 @@ class Workshop {
             .count_allocations = AllocationCounter()};
   }
 
-  std::unique_ptr<OpenPlugin> plugin_;
-  std::vector<std::pair<std::string, std::unique_ptr<OpenPlugin>>> partners_;
+  std::unique_ptr<LonePlugin> plugin_;
+  std::vector<std::pair<std::string, std::unique_ptr<LonePlugin>>> partners_;
 };
 
 template <class Subject>

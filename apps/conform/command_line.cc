@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "apps/common/arguments.h"
-#include "apps/conform/plugin.h"
+#include "ng/plugins.h"
 
 namespace ng::conform {
 namespace {
@@ -121,7 +121,7 @@ absl::Status ReadRequest(const Arguments& arguments, CommandLine* line) {
   Request& request = line->request;
   if (values.count("plugin") == 0) return UsageError("no plugin is named; see --help");
   request.plugin = values["plugin"].as<std::string>();
-  NG_ASSIGN_OR_RETURN(const PluginName name, NameOf(request.plugin));
+  NG_ASSIGN_OR_RETURN(const PluginFile name, PluginFileOf(request.plugin));
   request.kind = name.kind;
   request.options = ListOf(values, "option");
   for (const std::string& option : request.options) {

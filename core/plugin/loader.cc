@@ -14,9 +14,9 @@
 #include "absl/strings/str_join.h"
 #include "core/base/absl_view.h"
 #include "core/base/file.h"
-#include "ng/names.h"
 #include "core/plugin/handshake.h"
 #include "core/plugin/library.h"
+#include "ng/names.h"
 
 namespace ng {
 namespace {
@@ -93,6 +93,19 @@ absl::Status SortFiles(std::vector<PluginFile>* files) {
 }
 
 }  // namespace
+
+absl::StatusOr<PluginFile> PluginFileOf(const std::string& path) {
+  std::optional<PluginFile> file = ParseFileName(fs::path(path).filename().string());
+  if (!file) {
+    return PluginError(path +
+                       ": a plugin is named ng_<kind>_<name>.so, with the kind attention, cache or "
+                       "sampler");
+  }
+  std::error_code error;
+  file->path = fs::canonical(path, error).string();
+  if (error) return PluginError(absl::StrCat(path, ": ", error.message()));
+  return *std::move(file);
+}
 
 absl::StatusOr<PluginHost> PluginHost::Scan(std::span<const std::string> extra_dirs,
                                             WorldWritable writable) {

@@ -35,6 +35,10 @@ struct PluginFile {
   std::string path;  // real, absolute; of a dangling link, the link's own
 };
 
+// The plugin that a file is, by its name. Errors: PluginError for a file that is not there, and for
+// a name that is no plugin's.
+absl::StatusOr<PluginFile> PluginFileOf(const std::string& path);
+
 // Folders and files that every user of the machine can write to: what they hold is run.
 enum class WorldWritable { kRefuse, kAllow };
 

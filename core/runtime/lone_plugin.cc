@@ -1,0 +1,95 @@
+#include "ng/lone_plugin.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/config/config.h"
+#include "core/plugin/handshake.h"
+#include "core/plugin/library.h"
+#include "core/plugin/loader.h"
+#include "core/runtime/assembly.h"
+#include "core/runtime/part_factory.h"
+
+namespace ng {
+namespace {
+
+class Opened final : public LonePlugin {
+ public:
+  Opened(const PluginDescriptor& descriptor, Config config, PluginHost host,
+         std::vector<ConfigEntry> entries)
+      : descriptor_(descriptor),
+        config_(std::move(config)),
+        values_(PluginValues(config_, descriptor.kind, descriptor.name)),
+        host_(std::move(host), std::move(entries), [this](const std::vector<OptionValue>& inner) {
+          PluginContext context = context_;
+          context.options = OptionValues(inner);
+          return context;
+        }) {}
+
+  absl::StatusOr<std::unique_ptr<AttentionBackend>> CreateAttention(
+      const PluginContext& context) override {
+    return descriptor_.attention->create(Completed(context));
+  }
+  absl::StatusOr<std::unique_ptr<CacheStore>> CreateCache(const PluginContext& context,
+                                                          const CacheSpec& spec) override {
+    return descriptor_.cache->create(Completed(context), spec);
+  }
+  absl::StatusOr<CachePlan> PlanCache(const PluginContext& context,
+                                      const CacheSpec& spec) override {
+    return descriptor_.cache->plan(Completed(context), spec);
+  }
+  absl::StatusOr<std::unique_ptr<SamplerStage>> CreateSampler(
+      const PluginContext& context) override {
+    return descriptor_.sampler->create(Completed(context));
+  }
+  PartHost& HostFor(const PluginContext& context) override {
+    context_ = context;
+    context_.host = &host_;
+    return host_;
+  }
+
+ private:
+  PluginContext Completed(PluginContext context) {
+    context.host = &HostFor(context);
+    context.options = OptionValues(values_);
+    return context;
+  }
+
+  const PluginDescriptor& descriptor_;  // in the library, mapped for ever
+  const Config config_;                 // of its options
+  const std::vector<OptionValue> values_;
+  PluginContext context_;  // of inner parts
+  PartFactory host_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LonePlugin>> LonePlugin::Open(const std::string& path,
+                                                             std::span<const std::string> options,
+                                                             std::span<const std::string> config) {
+  NG_ASSIGN_OR_RETURN(const PluginFile file, PluginFileOf(path));
+  NG_ASSIGN_OR_RETURN(const PluginDescriptor* descriptor, OpenPluginLibrary(file.path));
+  NG_RETURN_IF_ERROR(Annotate(CheckDescriptor(*descriptor, file.kind, file.name),
+                              absl::StrCat("plugin ", file.path, ": ")));
+  const std::string prefix = absl::StrCat(file.kind, ".", file.name, ".");
+  NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> entries, ParseOverrides(config));
+  std::vector<ConfigEntry> own;
+  std::vector<std::string> directories;
+  for (const ConfigEntry& entry : entries) {
+    if (entry.key.starts_with(prefix)) own.push_back(entry);
+    if (entry.key == "plugins.path") directories.push_back(entry.text);
+  }
+  std::vector<std::string> named;
+  for (const std::string& option : options) named.push_back(prefix + option);
+  NG_ASSIGN_OR_RETURN(const std::vector<ConfigEntry> last, ParseOverrides(named));
+  own.insert(own.end(), last.begin(), last.end());
+  NG_ASSIGN_OR_RETURN(Config checked,
+                      MakeConfig(own, OptionKeys(LoadedPlugin{descriptor, file.path})));
+  NG_ASSIGN_OR_RETURN(PluginHost host, PluginHost::Scan(directories));
+  return std::make_unique<Opened>(*descriptor, std::move(checked), std::move(host),
+                                  std::move(entries));
+}
+
+}  // namespace ng

@@ -12,7 +12,7 @@ namespace ng {
 
 // Parses one JSON value. Errors: those of CheckJson (ng/json.h).
 absl::StatusOr<nlohmann::json> ParseUserJson(std::string_view text, const std::string& name,
-                                         int max_depth);
+                                             int max_depth);
 
 // A value as errors show it: its JSON text, in ASCII and cut when long.
 std::string ShownJson(const nlohmann::json& value);

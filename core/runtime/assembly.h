@@ -16,8 +16,8 @@
 #include "core/runtime/part_factory.h"
 #include "core/sampling/sampling.h"
 #include "core/text/chat/chat_template.h"
-#include "ng/tokenizer.h"
 #include "ng/engine.h"
+#include "ng/tokenizer.h"
 
 namespace ng {
 

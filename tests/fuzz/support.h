@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "ng/tokenizer.h"
 #include "ng/status.h"
+#include "ng/tokenizer.h"
 
 namespace ng::fuzz {
 

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "ng/tokenizer.h"
 #include "ng/status.h"
+#include "ng/tokenizer.h"
 
 namespace ng {
 

@@ -122,8 +122,7 @@ TEST(Config, CopiesKeepTheirValues) {
     copy = config;
   }
   EXPECT_THAT(copy.IntList("sampler.banned_tokens.ids"), ElementsAre(7));
-  EXPECT_THAT(PluginValues(copy, "sampler", "banned_tokens").at(0).List<int64_t>(),
-              ElementsAre(7));
+  EXPECT_THAT(PluginValues(copy, "sampler", "banned_tokens").at(0).List<int64_t>(), ElementsAre(7));
 }
 
 TEST(Config, TellsStopIdsAutoFromNone) {

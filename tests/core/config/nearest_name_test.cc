@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "ng/names.h"
 #include "core/config/config.h"
+#include "ng/names.h"
 
 namespace ng {
 namespace {

@@ -1,4 +1,5 @@
-// The shapes of a decode step, and the three masking regimes of a cached run, which here are one rule.
+// The shapes of a decode step, and the three masking regimes of a cached run, which here are one
+// rule.
 #include <gtest/gtest.h>
 
 #include <string>

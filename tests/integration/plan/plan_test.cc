@@ -59,8 +59,8 @@ void ExpectPlanError(const Arguments& arguments, int exit_code,
   ExpectErrorOf("ng-plan", result, exit_code, parts);
 }
 
-// 2 * layers * width * bytes * tokens. A published table states this formula for this shape, but its
-// figures (21.47 MB at 128 tokens) are 6.25 times less than it gives: 134.2 MB.
+// 2 * layers * width * bytes * tokens. A published table states this formula for this shape, but
+// its figures (21.47 MB at 128 tokens) are 6.25 times less than it gives: 134.2 MB.
 TEST(NgPlanGrowth, FollowsItsFormula) {
   const Json plan = Plan(Shape("7b") + Tokens(16, 0), false);
   int64_t tokens = 128;

@@ -78,7 +78,7 @@ conforms() {
 }
 
 # An author's test in a program of its own, with the same checks.
-check_conformance() {
+check_example_conforms() {
   conforms attention_one_pass
   conforms sampler_cycle_breaker --option run_length=3
   "$build/one_pass_test" || fail "one_pass_test"
@@ -109,7 +109,7 @@ cmake --build "$build"
 cd "$build"
 bash "$here/newcomer.sh" "$prefix"
 check_parts
-check_conformance
+check_example_conforms
 check_all
 original=$prefix
 moved=$prefix.moved

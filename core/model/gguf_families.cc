@@ -77,7 +77,7 @@ absl::Status RequirePlain(const Source& source) {
                                        "before it"));
   }
   for (const char* name :
-       {"expert_count", "expert_used_count", "expert_group_count", "expert_group_used_count"}) {
+       {"expert_count", "expert_used_count", "expert_group_count", "nextn_predict_layers"}) {
     NG_RETURN_IF_ERROR(source.OptionalInt(name, {0, 0}).status());
   }
   return absl::OkStatus();

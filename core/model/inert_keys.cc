@@ -53,6 +53,8 @@ constexpr InertKeys kTable[] = {
      "split.no split.tensors.count *.vocab_size *.rope.scaling.finetuned *.tensor_data_layout "
      "*.pooling_type "
      "tokenizer.ggml.token_type_count"},
+    // without expert_group_count, which the decoder cannot do
+    {"", "*.expert_group_used_count"},
     // tokens that only a chat program or an infilling one asks for
     {"",
      "tokenizer.ggml.unknown_token_id tokenizer.ggml.padding_token_id "

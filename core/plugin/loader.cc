@@ -163,10 +163,15 @@ absl::StatusOr<LoadedPlugin> PluginHost::Load(std::string_view kind, std::string
   NG_RETURN_IF_ERROR(
       CheckWritable(fs::path(file->path).parent_path().string(), "folder", writable_));
   NG_RETURN_IF_ERROR(CheckWritable(file->path, "file", writable_));
-  NG_ASSIGN_OR_RETURN(const PluginDescriptor* descriptor, OpenPluginLibrary(file->path));
-  NG_RETURN_IF_ERROR(Annotate(CheckDescriptor(*descriptor, kind, name),
-                              absl::StrCat("plugin ", file->path, ": ")));
-  return loaded_.emplace_back(LoadedPlugin{descriptor, file->path});
+  NG_ASSIGN_OR_RETURN(const LoadedPlugin plugin, OpenPlugin(*file));
+  return loaded_.emplace_back(plugin);
+}
+
+absl::StatusOr<LoadedPlugin> OpenPlugin(const PluginFile& file) {
+  NG_ASSIGN_OR_RETURN(const PluginDescriptor* descriptor, OpenPluginLibrary(file.path));
+  NG_RETURN_IF_ERROR(Annotate(CheckDescriptor(*descriptor, file.kind, file.name),
+                              absl::StrCat("plugin ", file.path, ": ")));
+  return LoadedPlugin{descriptor, file.path};
 }
 
 }  // namespace ng

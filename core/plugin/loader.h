@@ -23,6 +23,10 @@ namespace ng {
 
 class GuardedCache;
 
+// Opens the library and checks its descriptor, wherever the file is. Errors: PluginError naming the
+// path.
+absl::StatusOr<LoadedPlugin> OpenPlugin(const PluginFile& file);
+
 // Create through the descriptor, with the safety catch: an exception becomes a PluginError that
 // names the plugin, and so does an error; see PluginFailed. Only a LimitError is handed on as it
 // came: it is about the machine and not about the plugin. An attention backend comes with its guard

@@ -6,10 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/config/config.h"
-#include "core/plugin/handshake.h"
-#include "core/plugin/library.h"
 #include "core/plugin/loader.h"
-#include "core/runtime/assembly.h"
 #include "core/runtime/part_factory.h"
 
 namespace ng {
@@ -70,25 +67,21 @@ absl::StatusOr<std::unique_ptr<LonePlugin>> LonePlugin::Open(const std::string& 
                                                              std::span<const std::string> options,
                                                              std::span<const std::string> config) {
   NG_ASSIGN_OR_RETURN(const PluginFile file, PluginFileOf(path));
-  NG_ASSIGN_OR_RETURN(const PluginDescriptor* descriptor, OpenPluginLibrary(file.path));
-  NG_RETURN_IF_ERROR(Annotate(CheckDescriptor(*descriptor, file.kind, file.name),
-                              absl::StrCat("plugin ", file.path, ": ")));
-  const std::string prefix = absl::StrCat(file.kind, ".", file.name, ".");
+  NG_ASSIGN_OR_RETURN(const LoadedPlugin plugin, OpenPlugin(file));
   NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> entries, ParseOverrides(config));
-  std::vector<ConfigEntry> own;
   std::vector<std::string> directories;
   for (const ConfigEntry& entry : entries) {
-    if (entry.key.starts_with(prefix)) own.push_back(entry);
     if (entry.key == "plugins.path") directories.push_back(entry.text);
   }
-  std::vector<std::string> named;
-  for (const std::string& option : options) named.push_back(prefix + option);
-  NG_ASSIGN_OR_RETURN(const std::vector<ConfigEntry> last, ParseOverrides(named));
-  own.insert(own.end(), last.begin(), last.end());
-  NG_ASSIGN_OR_RETURN(Config checked,
-                      MakeConfig(own, OptionKeys(LoadedPlugin{descriptor, file.path})));
+  // With the options behind them, which win.
+  std::vector<std::string> named(config.begin(), config.end());
+  for (const std::string& option : options) {
+    named.push_back(absl::StrCat(file.kind, ".", file.name, ".", option));
+  }
+  NG_ASSIGN_OR_RETURN(const std::vector<ConfigEntry> layered, ParseOverrides(named));
+  NG_ASSIGN_OR_RETURN(Config checked, OptionsOf(plugin, layered, {}));
   NG_ASSIGN_OR_RETURN(PluginHost host, PluginHost::Scan(directories));
-  return std::make_unique<Opened>(*descriptor, std::move(checked), std::move(host),
+  return std::make_unique<Opened>(*plugin.descriptor, std::move(checked), std::move(host),
                                   std::move(entries));
 }
 

@@ -18,26 +18,25 @@ constexpr int kMostDepth = 4;
 
 }  // namespace
 
-PartFactory::PartFactory(PluginHost host, std::vector<ConfigEntry> entries, MakeContext context)
-    : host_(std::move(host)), entries_(std::move(entries)), context_(std::move(context)) {}
-
-// The config's entries for this plugin, then the overrides, checked against its option table.
-absl::StatusOr<Config> PartFactory::OptionsOf(const LoadedPlugin& plugin,
-                                              std::span<const OptionOverride> overrides) const {
+absl::StatusOr<Config> OptionsOf(const LoadedPlugin& plugin, std::span<const ConfigEntry> entries,
+                                 std::span<const OptionOverride> overrides) {
   const std::string prefix =
       absl::StrCat(plugin.descriptor->kind, ".", plugin.descriptor->name, ".");
-  std::vector<ConfigEntry> entries;
-  for (const ConfigEntry& entry : entries_) {
-    if (entry.key.starts_with(prefix)) entries.push_back(entry);
+  std::vector<ConfigEntry> own;
+  for (const ConfigEntry& entry : entries) {
+    if (entry.key.starts_with(prefix)) own.push_back(entry);
   }
   for (const OptionOverride& override : overrides) {
-    ConfigEntry& entry = entries.emplace_back();
+    ConfigEntry& entry = own.emplace_back();
     entry.key = prefix + std::string(override.option);
     entry.text = override.value;
     entry.origin.kind = ConfigOrigin::Kind::kCommandLine;
   }
-  return MakeConfig(entries, OptionKeys(plugin));
+  return MakeConfig(own, OptionKeys(plugin));
 }
+
+PartFactory::PartFactory(PluginHost host, std::vector<ConfigEntry> entries, MakeContext context)
+    : host_(std::move(host)), entries_(std::move(entries)), context_(std::move(context)) {}
 
 void PartFactory::Remember(const LoadedPlugin& plugin, std::span<const OptionValue> values) {
   const std::string options =
@@ -62,7 +61,7 @@ auto PartFactory::With(std::string_view kind, std::string_view name,
   ++depth_;
   const absl::Cleanup leave = [this] { --depth_; };
   NG_ASSIGN_OR_RETURN(const LoadedPlugin plugin, host_.Load(kind, name));
-  NG_ASSIGN_OR_RETURN(const Config options, OptionsOf(plugin, overrides));
+  NG_ASSIGN_OR_RETURN(const Config options, OptionsOf(plugin, entries_, overrides));
   const std::vector<OptionValue> values = PluginValues(options, kind, name);
   Remember(plugin, values);
   return make(plugin, context_(values));

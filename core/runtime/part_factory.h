@@ -15,6 +15,12 @@
 
 namespace ng {
 
+// The options of one plugin: those of `entries` that are its own, in the order of layering, then
+// `overrides`. Errors: UsageError for an option that it does not have, or a value that it does not
+// allow.
+absl::StatusOr<Config> OptionsOf(const LoadedPlugin& plugin, std::span<const ConfigEntry> entries,
+                                 std::span<const OptionOverride> overrides);
+
 class PartFactory final : public PartHost {
  public:
   // The context of a part with these options; called while a part is created.
@@ -46,8 +52,6 @@ class PartFactory final : public PartHost {
   template <typename Make>
   auto With(std::string_view kind, std::string_view name, std::span<const OptionOverride> overrides,
             Make&& make) -> decltype(make(LoadedPlugin(), PluginContext()));
-  absl::StatusOr<Config> OptionsOf(const LoadedPlugin& plugin,
-                                   std::span<const OptionOverride> overrides) const;
   void Remember(const LoadedPlugin& plugin, std::span<const OptionValue> values);
 
   PluginHost host_;

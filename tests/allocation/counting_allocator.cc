@@ -1,7 +1,6 @@
 #include "tests/allocation/counting_allocator.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -23,44 +22,9 @@ void* AlignedAlloc(std::size_t alignment, std::size_t size) {
 
 }  // namespace
 
-#else  // glibc lets a program define malloc and offers its own under these names.
+#else
 
-// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
-extern "C" {
-void* __libc_malloc(std::size_t size);
-void* __libc_calloc(std::size_t count, std::size_t size);
-void* __libc_realloc(void* memory, std::size_t size);
-void* __libc_memalign(std::size_t alignment, std::size_t size);
-
-void* malloc(std::size_t size) {
-  CountAllocation();
-  return __libc_malloc(size);
-}
-void* calloc(std::size_t count, std::size_t size) {
-  CountAllocation();
-  return __libc_calloc(count, size);
-}
-void* realloc(void* memory, std::size_t size) {
-  CountAllocation();
-  return __libc_realloc(memory, size);
-}
-void* aligned_alloc(std::size_t alignment, std::size_t size) {
-  CountAllocation();
-  return __libc_memalign(alignment, size);
-}
-void* memalign(std::size_t alignment, std::size_t size) {
-  CountAllocation();
-  return __libc_memalign(alignment, size);
-}
-int posix_memalign(void** memory, std::size_t alignment, std::size_t size) {
-  CountAllocation();
-  void* allocated = __libc_memalign(alignment, size);
-  if (allocated == nullptr) return ENOMEM;
-  *memory = allocated;
-  return 0;
-}
-}
-// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
+#include "apps/conform/counting_malloc-inl.h"
 
 namespace {
 

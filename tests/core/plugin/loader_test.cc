@@ -241,9 +241,9 @@ TEST(PluginHost, RefusesWhatAnyoneCanWriteToUnlessAllowed) {
     EXPECT_EQ(ExitCode(status), 4);
     EXPECT_THAT(Message(status), HasSubstr(std::string(c.text) + " " + c.path.string() + ": "));
     EXPECT_THAT(Message(status), HasSubstr("plugins.allow_world_writable"));
-    EXPECT_TRUE(load(WorldWritable::kAllow).ok());
+    EXPECT_EQ(load(WorldWritable::kAllow), absl::OkStatus());
     fs::permissions(c.path, before);
-    EXPECT_TRUE(load(WorldWritable::kRefuse).ok());
+    EXPECT_EQ(load(WorldWritable::kRefuse), absl::OkStatus());
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <unicode/uchar.h>
 #include <unicode/unorm2.h>
+#include <unicode/ustring.h>
 #include <unicode/utf16.h>
 
 #include <algorithm>
@@ -12,6 +13,29 @@ namespace {
 
 bool HasType(char32_t value, uint32_t types) {
   return (U_GET_GC_MASK(static_cast<UChar32>(value)) & types) != 0;
+}
+
+UNumericType NumericType(char32_t value) {
+  return static_cast<UNumericType>(
+      u_getIntPropertyValue(static_cast<UChar32>(value), UCHAR_NUMERIC_TYPE));
+}
+
+// Appends what `map` makes of one code point.
+template <typename Map>
+void AppendMapped(char32_t value, std::string* out, Map map) {
+  constexpr int32_t kMost = 8;  // UTF-16 units; the longest mapping there is has 3
+  UChar from[2];
+  int32_t n = 0;
+  U16_APPEND_UNSAFE(from, n, static_cast<UChar32>(value));
+  UChar units[kMost];
+  UErrorCode error = U_ZERO_ERROR;
+  const int32_t length = map(units, kMost, from, n, &error);
+  if (U_FAILURE(error) || length > kMost) return AppendUtf8(value, out);
+  for (int32_t i = 0; i < length;) {
+    UChar32 part = 0;
+    U16_NEXT(units, i, length, part);
+    AppendUtf8(static_cast<char32_t>(part), out);
+  }
 }
 
 uint8_t CombiningClass(char32_t value) { return u_getCombiningClass(static_cast<UChar32>(value)); }
@@ -129,6 +153,35 @@ bool IsWord(char32_t value) {
   };
   return HasType(value, U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK) || has(UCHAR_ALPHABETIC) ||
          has(UCHAR_JOIN_CONTROL);
+}
+
+bool IsPrintable(char32_t value) {
+  return value == ' ' || !HasType(value, U_GC_C_MASK | U_GC_Z_MASK);
+}
+bool IsUpper(char32_t value) { return u_isUUppercase(static_cast<UChar32>(value)) != 0; }
+bool IsLower(char32_t value) { return u_isULowercase(static_cast<UChar32>(value)) != 0; }
+bool IsDecimal(char32_t value) { return NumericType(value) == U_NT_DECIMAL; }
+bool IsDigit(char32_t value) { return IsDecimal(value) || NumericType(value) == U_NT_DIGIT; }
+bool IsNumeric(char32_t value) { return NumericType(value) != U_NT_NONE; }
+
+void AppendUpper(char32_t value, std::string* out) {
+  AppendMapped(value, out,
+               [](UChar* to, int32_t room, const UChar* from, int32_t n, UErrorCode* e) {
+                 return u_strToUpper(to, room, from, n, "", e);
+               });
+}
+void AppendLower(char32_t value, std::string* out) {
+  AppendMapped(value, out,
+               [](UChar* to, int32_t room, const UChar* from, int32_t n, UErrorCode* e) {
+                 return u_strToLower(to, room, from, n, "", e);
+               });
+}
+void AppendTitle(char32_t value, std::string* out) {
+  if (value < 0x80) return AppendUpper(value, out);
+  AppendMapped(value, out,
+               [](UChar* to, int32_t room, const UChar* from, int32_t n, UErrorCode* e) {
+                 return u_strToTitle(to, room, from, n, nullptr, "", e);
+               });
 }
 
 std::string NormalizeNfc(std::string_view text) {

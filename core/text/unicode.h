@@ -27,6 +27,17 @@ bool IsNumber(char32_t value);       // \p{N}
 bool IsPunctuation(char32_t value);  // \p{P}
 bool IsSpace(char32_t value);        // \s: White_Space
 bool IsWord(char32_t value);         // \w: alphabetic, marks, decimal digits, connectors, joiners
+bool IsPrintable(char32_t value);    // no control, surrogate, separator or unassigned character
+bool IsUpper(char32_t value);        // Uppercase
+bool IsLower(char32_t value);        // Lowercase
+bool IsDecimal(char32_t value);      // Numeric_Type=Decimal
+bool IsDigit(char32_t value);        // Numeric_Type=Decimal or Digit
+bool IsNumeric(char32_t value);      // any Numeric_Type
+
+// The full case mappings of one code point, whatever stands around it.
+void AppendUpper(char32_t value, std::string* out);
+void AppendLower(char32_t value, std::string* out);
+void AppendTitle(char32_t value, std::string* out);
 
 // Unicode normal form C, in O(n log n) for any text. REQUIRES: valid UTF-8.
 std::string NormalizeNfc(std::string_view text);

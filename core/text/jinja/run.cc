@@ -1,0 +1,157 @@
+#include "core/text/jinja/run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/absl_view.h"
+
+namespace ng::jinja {
+namespace {
+
+constexpr int64_t kValueBytes = sizeof(Value) + 16;
+
+int DepthOf(const std::vector<Value>& items) {
+  int depth = 0;
+  for (const Value& item : items) depth = std::max(depth, item.depth());
+  return depth + 1;
+}
+
+// A text in one line, not too long, as errors show it.
+std::string OneLine(std::string_view text) {
+  std::string line;
+  for (const char c : text.substr(0, 300)) line += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  // Not in the middle of a character.
+  while (text.size() > 300 && !line.empty() && (line.back() & 0x80) != 0) line.pop_back();
+  return line;
+}
+
+}  // namespace
+
+Value Run::Fail(std::string_view what) {
+  if (status_.ok()) {
+    status_ = ModelFileError(absl::StrCat(name_, ": line ", line_, ": ", OneLine(what)));
+  }
+  return {};
+}
+
+Value Run::Refuse(std::string_view what) {
+  if (status_.ok()) {
+    status_ = UsageError(absl::StrCat(name_, ": line ", line_,
+                                      ": the template refuses the conversation: ", OneLine(what)));
+  }
+  return {};
+}
+
+bool Run::Work(int64_t steps) {
+  steps_ += steps;
+  if (steps_ > limits_.steps) {
+    Fail(absl::StrCat("the template takes more than ", limits_.steps, " steps"));
+  }
+  return !failed();
+}
+
+bool Run::HasRoom(int64_t bytes) {
+  if (bytes < 0 || bytes > limits_.bytes - *used_) {
+    Fail(absl::StrCat("the template's values take more than ", limits_.bytes, " bytes"));
+  }
+  return !failed();
+}
+
+Value Run::NewText(Text text) {
+  const auto size = static_cast<int64_t>(text.size());
+  if (!Work(1 + size / 64) || !HasRoom(2 * size)) return {};
+  return Value(std::make_shared<const HeldText>(std::move(text), used_));
+}
+
+Value Run::NewSequence(SequenceKind kind, std::vector<Value> items) {
+  const auto n = static_cast<int64_t>(items.size());
+  if (!Work(1 + n / 4) || !HasRoom(n * kValueBytes)) return {};
+  const int depth = DepthOf(items);
+  if (depth > limits_.depth) {
+    return Fail(
+        absl::StrCat("lists and dicts in each other, more than ", limits_.depth, " levels"));
+  }
+  return Value(std::make_shared<Sequence>(kind, std::move(items), depth, used_));
+}
+
+Value Run::NewDict(std::vector<std::pair<Value, Value>> items) {
+  const auto n = static_cast<int64_t>(items.size());
+  if (!Work(1 + n / 4) || !HasRoom(2 * n * kValueBytes)) return {};
+  std::vector<std::pair<Value, Value>> unique;
+  int depth = 0;
+  for (auto& [key, value] : items) {
+    if (key.sequence() != nullptr && key.sequence()->kind != SequenceKind::kTuple) {
+      return Fail("a list as the key of a dict; it must be a text, a number or a tuple");
+    }
+    if (key.dict() != nullptr) {
+      return Fail("a dict as the key of a dict; it must be a text, a number or a tuple");
+    }
+    depth = std::max({depth, key.depth(), value.depth()});
+    const auto same = std::ranges::find_if(
+        unique, [&](const auto& known) { return Equal(*this, known.first, key); });
+    if (failed()) return {};
+    if (same != unique.end()) {
+      same->second = std::move(value);
+    } else {
+      unique.emplace_back(std::move(key), std::move(value));
+    }
+  }
+  if (depth + 1 > limits_.depth) {
+    return Fail(
+        absl::StrCat("lists and dicts in each other, more than ", limits_.depth, " levels"));
+  }
+  return Value(std::make_shared<const Dict>(std::move(unique), depth + 1, used_));
+}
+
+Value Run::NewNamespace() {
+  if (!Work(1) || !HasRoom(512)) return {};
+  // It lives as long as the run, so its memory is not given back before.
+  *used_ += 512;
+  auto made = std::make_shared<Namespace>();
+  Keep([made] { made->attributes.clear(); });
+  return Value(made);
+}
+
+Value Run::NewUndefined(std::string what) {
+  if (!Work(1) || !HasRoom(static_cast<int64_t>(what.size()))) return {};
+  return Value(Undefined{std::make_shared<const std::string>(std::move(what))});
+}
+
+void Run::Clear() {
+  for (const auto& clear : kept_) clear();
+  kept_.clear();
+}
+
+std::shared_ptr<const Sequence> ItemsOf(Run& run, const Value& value) {
+  const auto made = [&](std::vector<Value> items) -> std::shared_ptr<const Sequence> {
+    const Value list = run.NewList(std::move(items));
+    return run.failed() ? nullptr : list.As<std::shared_ptr<Sequence>>();
+  };
+  if (value.IsUndefined()) return made({});
+  if (value.sequence() != nullptr) {
+    const auto& sequence = value.As<std::shared_ptr<Sequence>>();
+    if (sequence->kind != SequenceKind::kGenerator) return sequence;
+    const auto begin = sequence->items.begin() + static_cast<int64_t>(sequence->taken);
+    sequence->taken = sequence->items.size();
+    return made(std::vector<Value>(begin, sequence->items.end()));
+  }
+  std::vector<Value> items;
+  if (const Text* text = value.text()) {
+    const std::vector<size_t> begins = text->Characters();
+    if (!run.HasRoom(static_cast<int64_t>(begins.size()) * 256)) return nullptr;
+    for (size_t i = 0; i + 1 < begins.size() && !run.failed(); ++i) {
+      items.push_back(run.NewText(text->Slice(begins[i], begins[i + 1] - begins[i])));
+    }
+    return made(std::move(items));
+  }
+  if (const Dict* dict = value.dict()) {
+    for (const auto& [key, unused] : dict->items) items.push_back(key);
+    return made(std::move(items));
+  }
+  run.Fail(absl::StrCat("cannot run over ", View(KindOf(value)),
+                        "; it must be a list, a dict or a text"));
+  return nullptr;
+}
+
+}  // namespace ng::jinja

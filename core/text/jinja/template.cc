@@ -1,0 +1,117 @@
+#include "core/text/jinja/template.h"
+
+#include <ctime>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/absl_view.h"
+#include "core/text/jinja/interpreter.h"
+#include "core/text/jinja/parser.h"
+#include "core/text/utf8.h"
+
+namespace ng::jinja {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The bytes of the texts in a value, and some for each value.
+int64_t SizeOf(const Json& json) {
+  int64_t size = 8;
+  if (json.is_string()) size += static_cast<int64_t>(json.get_ref<const std::string&>().size());
+  if (json.is_structured()) {
+    for (const auto& [key, value] : json.items()) {
+      size += SizeOf(value) + static_cast<int64_t>(key.size());
+    }
+  }
+  return size;
+}
+
+class Converter {
+ public:
+  Converter(Run& run, const Variables& variables) : run_(run), variables_(variables) {}
+
+  Value Convert(const Json& json, const std::string& path) {
+    if (run_.failed()) return {};
+    switch (json.type()) {
+      case Json::value_t::null:
+        return Value(None());
+      case Json::value_t::boolean:
+        return {json.get<bool>(), Origin::kData};
+      case Json::value_t::number_integer:
+        return {json.get<int64_t>(), Origin::kData};
+      case Json::value_t::number_unsigned:
+        if (json.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()}) {
+          return run_.Refuse(absl::StrCat(path, " is a number that does not fit 64 bits"));
+        }
+        return {json.get<int64_t>(), Origin::kData};
+      case Json::value_t::number_float:
+        return {json.get<double>(), Origin::kData};
+      case Json::value_t::string:
+        return ConvertText(json.get_ref<const std::string&>(), path);
+      case Json::value_t::array: {
+        std::vector<Value> items;
+        for (size_t i = 0; i < json.size(); ++i) {
+          items.push_back(Convert(json[i], absl::StrCat(path, ".", i)));
+        }
+        return run_.NewList(std::move(items));
+      }
+      case Json::value_t::object: {
+        std::vector<std::pair<Value, Value>> items;
+        for (const auto& [key, value] : json.items()) {
+          std::string inner = path.empty() ? key : absl::StrCat(path, ".", key);
+          items.emplace_back(ConvertText(key, ""), Convert(value, inner));
+        }
+        return run_.NewDict(std::move(items));
+      }
+      default:
+        return run_.Refuse(path + " is no JSON value");
+    }
+  }
+
+ private:
+  Value ConvertText(const std::string& text, const std::string& path) {
+    if (FindInvalidUtf8(text)) return run_.Refuse(path + " is no valid UTF-8");
+    const bool trusted = variables_.trusted && variables_.trusted(path, text);
+    return run_.NewText(text, trusted ? Origin::kTemplate : Origin::kData);
+  }
+
+  Run& run_;
+  const Variables& variables_;
+};
+
+}  // namespace
+
+Moment LocalNow() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local = {};
+  const bool known = ::localtime_r(&now, &local) != nullptr;
+  return {int64_t{now} + (known ? local.tm_gmtoff : 0)};
+}
+
+absl::StatusOr<Template> Template::Parse(std::string_view source, std::string name) {
+  if (FindInvalidUtf8(source)) return ModelFileError(name + ": the template is no valid UTF-8");
+  Template parsed;
+  parsed.name_ = std::move(name);
+  NG_ASSIGN_OR_RETURN(Body body, ParseTemplate(source, parsed.name_));
+  parsed.body_ = std::make_shared<const Body>(std::move(body));
+  return parsed;
+}
+
+absl::StatusOr<Text> Template::Render(const Variables& variables, Moment now,
+                                      const Limits& limits) const {
+  Limits room = limits;
+  const int64_t data = SizeOf(variables.values);
+  room.bytes += 16 * data;
+  room.output += 4 * data;
+  room.steps += 4 * data;
+  Run run(name_, room, now);
+  Text text;
+  const Value converted = Converter(run, variables).Convert(variables.values, "");
+  if (!run.failed()) text = Interpreter(run, *converted.dict()).Render(*body_);
+  run.Clear();
+  if (run.failed()) return run.status();
+  return text;
+}
+
+}  // namespace ng::jinja

@@ -1,0 +1,86 @@
+// The language, against what Python's Jinja makes of the same templates.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/text/jinja/template.h"
+
+namespace ng::jinja {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Json = nlohmann::ordered_json;
+
+absl::StatusOr<std::string> Rendered(const std::string& source, const Json& values = Json::object(),
+                                     int64_t now = 0) {
+  NG_ASSIGN_OR_RETURN(const Template parsed, Template::Parse(source, "t.jinja"));
+  NG_ASSIGN_OR_RETURN(const Text text, parsed.Render({values, nullptr}, {now}));
+  return text.bytes();
+}
+
+std::string ErrorOf(const std::string& source) {
+  const auto run = Rendered(source);
+  EXPECT_FALSE(run.ok()) << source << " gives " << *run;
+  return run.ok() ? "" : std::string(run.status().message());
+}
+
+TEST(Language, IsThatOfPython) {
+  std::ifstream file(NG_TEST_DATA "/jinja/cases.json");
+  const Json data = Json::parse(file);
+  ASSERT_GT(data["cases"].size(), 700U);
+  for (const Json& example : data["cases"]) {
+    const auto source = example["template"].get<std::string>();
+    const auto run = Rendered(source, data["variables"], data["now"].get<int64_t>());
+    if (example.contains("error")) {
+      EXPECT_FALSE(run.ok()) << source << "\ngives " << *run;
+    } else {
+      ASSERT_TRUE(run.ok()) << source << "\n" << run.status();
+      EXPECT_EQ(*run, example["output"].get<std::string>()) << source;
+    }
+  }
+}
+
+TEST(Language, NamesTemplateLineAndWhatWasMet) {
+  EXPECT_THAT(ErrorOf("a\n{% nosuch %}"),
+              AllOf(HasSubstr("t.jinja: line 2: unexpected \"nosuch\", must be one of if, for"),
+                    HasSubstr("generation")));
+  EXPECT_EQ(ErrorOf("\n\n{{ x|uper }}"),
+            "t.jinja: line 3: unknown filter \"uper\"; did you mean upper?");
+  EXPECT_EQ(ErrorOf("{{ 1 is strin }}"),
+            "t.jinja: line 1: unknown test \"strin\"; did you mean string?");
+  EXPECT_EQ(ErrorOf("{{ x.y }}"),
+            "t.jinja: line 1: \"x\" is undefined, so it has no attribute \"y\"");
+  EXPECT_EQ(ErrorOf("{{ 1 +\n\"a\" }}"),
+            "t.jinja: line 2: \"+\" of an integer and a text is not possible");
+  EXPECT_EQ(ErrorOf("{{ [1].append(2) }}"),
+            "t.jinja: line 1: \"append\" would change a value, which templates may not, so it "
+            "cannot be called");
+  EXPECT_EQ(ErrorOf("{% if x %}"),
+            "t.jinja: line 1: unexpected the end of the template, must be {% endif %}");
+}
+
+TEST(Language, TellsAUsersFaultFromATemplates) {
+  EXPECT_EQ(ExitCode(Rendered("{{ raise_exception('No.') }}").status()), 2);
+  EXPECT_EQ(ExitCode(Rendered("{{ 1 + '' }}").status()), 3);
+  EXPECT_EQ(ErrorOf("{{ raise_exception('one\ntwo') }}"),
+            "t.jinja: line 1: the template refuses the conversation: one two");
+}
+
+TEST(Language, RefusesNumbersBeyond64Bits) {
+  EXPECT_EQ(ErrorOf("{{ 9223372036854775807 + 1 }}"),
+            "t.jinja: line 1: a number that does not fit 64 bits");
+  EXPECT_THAT(ErrorOf("{{ 9223372036854775808 }}"), HasSubstr("an integer of 64 bits"));
+  EXPECT_FALSE(Rendered("{{ x }}", {{"x", uint64_t{1} << 63}}).ok());
+}
+
+TEST(Language, RefusesBrokenUtf8) {
+  EXPECT_FALSE(Rendered("\xFF").ok());
+  EXPECT_EQ(ExitCode(Rendered("{{ x }}", {{"x", "\xC3"}}).status()), 2);
+}
+
+}  // namespace
+}  // namespace ng::jinja

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/absl_view.h"
-#include "core/base/names.h"
+#include "ng/names.h"
 
 namespace ng::jinja {
 namespace {

@@ -8,7 +8,7 @@
 #include "core/base/absl_view.h"
 #include "core/text/jinja/interpreter.h"
 #include "core/text/jinja/parser.h"
-#include "core/text/utf8.h"
+#include "ng/utf8.h"
 
 namespace ng::jinja {
 namespace {

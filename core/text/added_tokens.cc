@@ -44,13 +44,19 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tok
   std::ranges::sort(tokens_, {}, &AddedToken::text);
 }
 
-const AddedToken* AddedTokens::LongestAt(std::string_view text) const {
+const AddedToken* AddedTokens::LongestAt(std::string_view text, std::string_view special_at) const {
+  const auto is_allowed = [&](const AddedToken& token) {
+    return !token.special ||
+           special_at.substr(0, token.text.size()).find('\0') == std::string_view::npos;
+  };
   const AddedToken* longest = nullptr;
   auto first = tokens_.begin();
   auto last = tokens_.end();
   // Narrows, byte by byte, the range of tokens that begin as the text does.
   for (size_t at = 0; first != last; ++at) {
-    while (first != last && first->text.size() == at) longest = &*first++;
+    for (; first != last && first->text.size() == at; ++first) {
+      if (is_allowed(*first)) longest = &*first;
+    }
     if (at == text.size()) break;
     const auto byte = static_cast<uint8_t>(text[at]);
     const auto byte_of = [at](const AddedToken& token) {
@@ -62,11 +68,13 @@ const AddedToken* AddedTokens::LongestAt(std::string_view text) const {
   return longest;
 }
 
-std::vector<TextFragment> AddedTokens::Split(std::string_view text, bool parse_special) const {
+std::vector<TextFragment> AddedTokens::Split(std::string_view text, bool parse_special,
+                                             std::string_view special_at) const {
   std::vector<TextFragment> fragments;
   size_t done = 0;
   for (size_t at = 0; at < text.size() && !tokens_.empty();) {
-    const AddedToken* const token = LongestAt(text.substr(at));
+    const AddedToken* const token =
+        LongestAt(text.substr(at), special_at.substr(std::min(at, special_at.size())));
     if (token == nullptr) {
       ++at;
       continue;

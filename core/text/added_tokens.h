@@ -38,11 +38,15 @@ class AddedTokens {
   // Splits a text into its stretches, in order, borrowed from it; a stretch of text is never empty.
   // Where several tokens begin at one place, the longest is taken. A token that is not parsed here,
   // or that must be a word by itself and is not, stays text as a whole: no other token is found in
-  // it. REQUIRES: valid UTF-8.
-  std::vector<TextFragment> Split(std::string_view text, bool parse_special) const;
+  // it. `special_at` is that of EncodeOptions: a special token that it forbids is as if it were not
+  // there. REQUIRES: valid UTF-8.
+  std::vector<TextFragment> Split(std::string_view text, bool parse_special,
+                                  std::string_view special_at = {}) const;
+
+  bool empty() const { return tokens_.empty(); }
 
  private:
-  const AddedToken* LongestAt(std::string_view text) const;
+  const AddedToken* LongestAt(std::string_view text, std::string_view special_at) const;
 
   std::vector<AddedToken> tokens_;  // by text
 };

@@ -32,6 +32,9 @@ struct EncodeOptions {
   // The caller has no use for more ids than this. A result with more ids may cover only a part of
   // the text.
   int64_t most = std::numeric_limits<int64_t>::max();
+  // With parse_special: in which parts of the text. [text.size()]: the literal of a special token
+  // becomes its id only where none of its bytes has a 0 here. Empty: in all of the text.
+  std::string_view special_at = {};
 };
 
 class Tokenizer {

@@ -14,6 +14,31 @@
 #include "ng/utf8.h"
 
 namespace ng {
+namespace {
+
+// The mask (EncodeOptions::special_at) of the normal form of a text. No character joins with an
+// ASCII character that follows it, so the text is normalised in stretches that begin with one.
+std::string MaskOfNormalized(std::string_view text, std::string_view mask, bool nfc) {
+  if (!nfc) return std::string(mask);
+  std::string normalized;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = begin + 1;
+    while (end < text.size() && (text[end] & 0x80) != 0) ++end;
+    const std::string_view stretch = text.substr(begin, end - begin);
+    const std::string_view of_stretch = mask.substr(begin, end - begin);
+    const std::string form = stretch.size() == 1 ? std::string(stretch) : NormalizeNfc(stretch);
+    if (form == stretch) {
+      normalized += of_stretch;
+    } else {
+      const bool allowed = of_stretch.find('\0') == std::string_view::npos;
+      normalized.append(form.size(), static_cast<char>(allowed));
+    }
+    begin = end;
+  }
+  return normalized;
+}
+
+}  // namespace
 
 std::optional<std::pair<std::string, std::string>> ParseMerge(std::string_view merge) {
   const size_t space = merge.find(' ');
@@ -117,14 +142,21 @@ absl::StatusOr<std::vector<int32_t>> ByteBpeTokenizer::Encode(std::string_view t
   NG_RETURN_IF_ERROR(CheckText(text));
   std::vector<int32_t> ids;
   if (options.add_special) ids = spec_.prefix;
-  for (const TextFragment& raw : raw_added_.Split(text, options.parse_special)) {
+  const std::string_view mask = options.special_at;
+  for (const TextFragment& raw : raw_added_.Split(text, options.parse_special, mask)) {
     if (std::ssize(ids) > options.most) return ids;
     if (raw.id >= 0) {
       ids.push_back(raw.id);
       continue;
     }
     const std::string normalized = spec_.nfc ? NormalizeNfc(raw.text) : std::string(raw.text);
-    for (const TextFragment& part : normalized_added_.Split(normalized, options.parse_special)) {
+    std::string normalized_mask;
+    if (!mask.empty() && !normalized_added_.empty()) {
+      normalized_mask = MaskOfNormalized(
+          raw.text, mask.substr(raw.text.data() - text.data(), raw.text.size()), spec_.nfc);
+    }
+    for (const TextFragment& part :
+         normalized_added_.Split(normalized, options.parse_special, normalized_mask)) {
       if (part.id >= 0) {
         ids.push_back(part.id);
       } else {

@@ -44,7 +44,9 @@ absl::Status ScoredBpeTokenizer::Load() {
     if (status.ok()) continue;
     return Annotate(status, absl::StrCat("token ", id, " = ", JsonExcerpt(spec_.tokens[id]), " "));
   }
-  added_ = AddedTokens(std::move(added));
+  added_ = AddedTokens(added);
+  for (AddedToken& token : added) token.special = true;
+  markers_ = AddedTokens(std::move(added));
   spec_.tokens.clear();
   return absl::OkStatus();
 }
@@ -95,12 +97,17 @@ absl::Status ScoredBpeTokenizer::AddToken(int32_t id, std::vector<AddedToken>* a
 
 absl::StatusOr<std::vector<int32_t>> ScoredBpeTokenizer::Encode(
     std::string_view text, const EncodeOptions& options) const {
-  return EncodeWith(options.parse_special ? &added_ : nullptr, text, options);
+  return EncodeWith(options.parse_special ? Parsed(options) : nullptr, text, options);
 }
 
 absl::StatusOr<std::vector<int32_t>> ScoredBpeTokenizer::EncodeAsReference(
     std::string_view text, const EncodeOptions& options) const {
-  return EncodeWith(&added_, text, options);
+  return EncodeWith(Parsed(options), text, options);
+}
+
+// User-defined tokens are found where special ones are.
+const AddedTokens* ScoredBpeTokenizer::Parsed(const EncodeOptions& options) const {
+  return options.special_at.empty() ? &added_ : &markers_;
 }
 
 absl::StatusOr<std::vector<int32_t>> ScoredBpeTokenizer::EncodeWith(
@@ -110,8 +117,8 @@ absl::StatusOr<std::vector<int32_t>> ScoredBpeTokenizer::EncodeWith(
   std::vector<int32_t> ids;
   if (options.add_special) ids = spec_.prefix;
   bool after_special = true;
-  for (const TextFragment& fragment :
-       (parsed == nullptr ? nothing : *parsed).Split(text, options.parse_special)) {
+  for (const TextFragment& fragment : (parsed == nullptr ? nothing : *parsed)
+                                          .Split(text, options.parse_special, options.special_at)) {
     if (std::ssize(ids) > options.most) return ids;
     if (fragment.id >= 0) {
       ids.push_back(fragment.id);

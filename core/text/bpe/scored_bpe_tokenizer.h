@@ -54,6 +54,8 @@ class ScoredBpeTokenizer : public Tokenizer {
   ScoredBpeTokenizer(ScoredBpeSpec spec, std::string path);
   absl::Status Load();
   absl::Status AddToken(int32_t id, std::vector<AddedToken>* added);
+  // The added tokens that are found in a text; null: none.
+  const AddedTokens* Parsed(const EncodeOptions& options) const;
   // If `parsed` is null, no added token is found.
   absl::StatusOr<std::vector<int32_t>> EncodeWith(const AddedTokens* parsed, std::string_view text,
                                                   const EncodeOptions& options) const;
@@ -70,6 +72,7 @@ class ScoredBpeTokenizer : public Tokenizer {
   absl::flat_hash_map<std::string, int32_t> plain_ids_;   // tokens that merging can make
   std::array<int32_t, 256> byte_ids_;                     // -1: none
   AddedTokens added_;                                     // tokens to find in a text
+  AddedTokens markers_;                                   // the same, all of them special
   std::map<std::string, int32_t, std::less<>> specials_;  // control and user-defined tokens
   int32_t unknown_id_ = -1;                               // -1: none
 };

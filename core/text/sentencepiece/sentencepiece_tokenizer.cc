@@ -70,7 +70,13 @@ absl::Status SentencePieceTokenizer::AddAdded() {
     // As with the model's own control pieces, a special one adds nothing to a text.
     if (!token.special) token_bytes_[id] = token.text;
   }
+  std::vector<AddedToken> markers = use_.added;
+  for (const auto& [text, id] : specials_) {
+    if (std::ranges::count(use_.added, text, &AddedToken::text) != 0) continue;
+    markers.push_back({.id = id, .text = text, .special = true});
+  }
   added_ = AddedTokens(std::move(use_.added));
+  markers_ = AddedTokens(std::move(markers));
   return absl::OkStatus();
 }
 
@@ -145,7 +151,8 @@ absl::Status SentencePieceTokenizer::AddToken(int32_t id, const Piece& piece) {
 
 absl::StatusOr<std::vector<int32_t>> SentencePieceTokenizer::Encode(
     std::string_view text, const EncodeOptions& options) const {
-  return EncodeWith(options.parse_special || !plain_ ? reference_ : *plain_, text, options);
+  const bool everywhere = options.parse_special && options.special_at.empty();
+  return EncodeWith(everywhere || !plain_ ? reference_ : *plain_, text, options);
 }
 
 absl::StatusOr<std::vector<int32_t>> SentencePieceTokenizer::EncodeAsReference(
@@ -170,7 +177,9 @@ absl::StatusOr<std::vector<int32_t>> SentencePieceTokenizer::EncodeWith(
   std::vector<int32_t> ids;
   if (options.add_special) ids = use_.ends->prefix;
   bool first = !options.continues;
-  for (const TextFragment& fragment : added_.Split(text, options.parse_special)) {
+  const AddedTokens& parsed = options.special_at.empty() ? added_ : markers_;
+  for (const TextFragment& fragment :
+       parsed.Split(text, options.parse_special, options.special_at)) {
     if (std::ssize(ids) > options.most) return ids;
     if (fragment.id >= 0) {
       ids.push_back(fragment.id);

@@ -86,6 +86,7 @@ class SentencePieceTokenizer : public Tokenizer {
   std::string path_;
   SentencePieceUse use_;
   AddedTokens added_;
+  AddedTokens markers_;  // with the model's own control and user-defined pieces
   SentencePieceTraits traits_;
   SentencePieceLibrary reference_;
   std::optional<SentencePieceLibrary> plain_;  // only where there are user-defined pieces

@@ -59,5 +59,37 @@ TEST(AddedTokens, StripTheSpacesAroundThem) {
   EXPECT_EQ(Split(right, "<r> "), "#1");
 }
 
+// '.' marks the bytes where no special token may be.
+std::string SplitWhere(const AddedTokens& tokens, std::string_view text, std::string_view mask) {
+  std::string special_at;
+  for (const char c : mask) special_at += static_cast<char>(c != '.');
+  EXPECT_EQ(text.size(), mask.size());
+  std::string joined;
+  for (const TextFragment& fragment : tokens.Split(text, true, special_at)) {
+    if (!joined.empty()) joined += '|';
+    if (fragment.id < 0) joined.append(fragment.text);
+    if (fragment.id >= 0) absl::StrAppend(&joined, "#", fragment.id);
+  }
+  return joined;
+}
+
+TEST(AddedTokens, ThatAreSpecialAreFoundOnlyWhereTheyMayBe) {
+  const AddedTokens tokens(
+      {{.id = 1, .text = "<a>", .special = true},
+       {.id = 2, .text = "<b>"},
+       {.id = 3, .text = "x<a>", .special = true},
+       {.id = 4, .text = "<c>", .special = true, .lstrip = true, .rstrip = true}});
+  EXPECT_EQ(SplitWhere(tokens, "<a><a>", "...ttt"), "<a>|#1");
+  for (const char* const mask : {".tt", "t.t", "tt."}) {
+    EXPECT_EQ(SplitWhere(tokens, "<a>", mask), "<a>") << mask;
+  }
+  EXPECT_EQ(SplitWhere(tokens, "<b>", "..."), "#2");
+  // A longer token that may not be there hides no shorter one.
+  EXPECT_EQ(SplitWhere(tokens, "x<a>", ".ttt"), "x|#1");
+  EXPECT_EQ(SplitWhere(tokens, "x<a>", "tttt"), "#3");
+  // The spaces that it takes may be anybody's.
+  EXPECT_EQ(SplitWhere(tokens, "y <c> y", "..ttt.."), "y|#4|y");
+}
+
 }  // namespace
 }  // namespace ng

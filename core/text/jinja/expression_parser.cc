@@ -164,6 +164,7 @@ NodePtr ExpressionParser::Name() {
   met_caller = met_caller || name == "caller";
   NodePtr node = tokens_.NewNode(NodeType::kName, token.line);
   node->name = name;
+  names.insert(name);
   return node;
 }
 

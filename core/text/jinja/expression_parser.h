@@ -2,6 +2,7 @@
 #ifndef NG_CORE_TEXT_JINJA_EXPRESSION_PARSER_H_
 #define NG_CORE_TEXT_JINJA_EXPRESSION_PARSER_H_
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,8 @@ class ExpressionParser {
   // A name or a call, as a call block has it.
   NodePtr Unary(bool with_filters = true);
 
+  // The variables and functions that are read.
+  std::set<std::string, std::less<>> names;
   // Which of the names that a macro may be asked for were met: varargs, kwargs, caller.
   bool met_varargs = false;
   bool met_kwargs = false;

@@ -17,10 +17,10 @@ class Parser {
   Parser(std::vector<Token> tokens, const std::string& name)
       : tokens_(std::move(tokens), name), expressions_(tokens_) {}
 
-  absl::StatusOr<Body> Run() {
+  absl::StatusOr<ParsedTemplate> Run() {
     Body body = Statements({});
     if (!tokens_.status().ok()) return tokens_.status();
-    return body;
+    return ParsedTemplate{std::move(body), std::move(expressions_.names)};
   }
 
  private:
@@ -244,7 +244,7 @@ ptrdiff_t Parser::n_tags() { return std::ssize(kTags); }
 
 }  // namespace
 
-absl::StatusOr<Body> ParseTemplate(std::string_view source, const std::string& name) {
+absl::StatusOr<ParsedTemplate> ParseTemplate(std::string_view source, const std::string& name) {
   NG_ASSIGN_OR_RETURN(std::vector<Token> tokens, Tokenize(source, name));
   return Parser(std::move(tokens), name).Run();
 }

@@ -3,6 +3,7 @@
 #ifndef NG_CORE_TEXT_JINJA_PARSER_H_
 #define NG_CORE_TEXT_JINJA_PARSER_H_
 
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -11,9 +12,15 @@
 
 namespace ng::jinja {
 
+struct ParsedTemplate {
+  Body body;
+  // The variables and functions that it reads, its own too.
+  std::set<std::string, std::less<>> names;
+};
+
 // REQUIRES: `source` is valid UTF-8. Errors: ModelFileError with name, line, what was found and
 // what is allowed.
-absl::StatusOr<Body> ParseTemplate(std::string_view source, const std::string& name);
+absl::StatusOr<ParsedTemplate> ParseTemplate(std::string_view source, const std::string& name);
 
 }  // namespace ng::jinja
 

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/absl_view.h"
 #include "core/text/jinja/interpreter.h"
-#include "core/text/jinja/parser.h"
 #include "ng/utf8.h"
 
 namespace ng::jinja {
@@ -93,8 +92,8 @@ absl::StatusOr<Template> Template::Parse(std::string_view source, std::string na
   if (FindInvalidUtf8(source)) return ModelFileError(name + ": the template is no valid UTF-8");
   Template parsed;
   parsed.name_ = std::move(name);
-  NG_ASSIGN_OR_RETURN(Body body, ParseTemplate(source, parsed.name_));
-  parsed.body_ = std::make_shared<const Body>(std::move(body));
+  NG_ASSIGN_OR_RETURN(ParsedTemplate nodes, ParseTemplate(source, parsed.name_));
+  parsed.parsed_ = std::make_shared<const ParsedTemplate>(std::move(nodes));
   return parsed;
 }
 
@@ -108,7 +107,7 @@ absl::StatusOr<Text> Template::Render(const Variables& variables, Moment now,
   Run run(name_, room, now);
   Text text;
   const Value converted = Converter(run, variables).Convert(variables.values, "");
-  if (!run.failed()) text = Interpreter(run, *converted.dict()).Render(*body_);
+  if (!run.failed()) text = Interpreter(run, *converted.dict()).Render(parsed_->body);
   run.Clear();
   if (run.failed()) return run.status();
   return text;

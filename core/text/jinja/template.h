@@ -12,10 +12,11 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 
-#include "core/text/jinja/node.h"
+#include "core/text/jinja/parser.h"
 #include "core/text/jinja/run.h"
 #include "core/text/jinja/text.h"
 #include "ng/status.h"
@@ -44,10 +45,12 @@ class Template {
                               const Limits& limits = {}) const;
 
   const std::string& name() const { return name_; }
+  // Every variable and function that it reads, its own too.
+  const std::set<std::string, std::less<>>& names() const { return parsed_->names; }
 
  private:
   std::string name_;
-  std::shared_ptr<const Body> body_;
+  std::shared_ptr<const ParsedTemplate> parsed_;
 };
 
 }  // namespace ng::jinja

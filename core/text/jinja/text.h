@@ -16,8 +16,8 @@
 namespace ng::jinja {
 
 enum class Origin : char {
-  kTemplate = 't',
-  kData = 'd',  // the messages, and all else that is given to a template
+  kData = 0,  // the messages, and all else that is given to a template
+  kTemplate = 1,
 };
 
 // The origin of what is made of two things.

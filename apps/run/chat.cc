@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "apps/common/standard_input.h"
 #include "apps/run/outputs.h"
 #include "ng/config.h"
+#include "ng/utf8.h"
 
 namespace ng::run {
 namespace {
@@ -26,34 +29,38 @@ absl::StatusOr<std::optional<std::string>> NextMessage(StandardInput& input) {
   return line;
 }
 
-class Conversation {
+class Talk {
  public:
-  Conversation(Engine& engine, const CommandLine& line, int64_t capacity)
+  Talk(Engine& engine, const CommandLine& line, int64_t capacity)
       : engine_(engine), line_(line), capacity_(capacity) {}
-  ~Conversation() { Reset(); }
-  Conversation(const Conversation&) = delete;
-  Conversation& operator=(const Conversation&) = delete;
+  ~Talk() { Reset(); }
+  Talk(const Talk&) = delete;
+  Talk& operator=(const Talk&) = delete;
 
   void Reset() {
     if (sequence_) engine_.CloseSequence(*sequence_);
     sequence_.reset();
     ids_.clear();
+    messages_.clear();
   }
 
   // Answers one message. After an error the conversation is as it was before.
   absl::Status Turn(const std::string& message) {
+    if (FindInvalidUtf8(message)) return UsageError("the message is not valid UTF-8");
     GenerateRequest request;
-    NG_ASSIGN_OR_RETURN(const std::vector<int32_t> turn, ids_.empty()
-                                                             ? engine_.EncodeMessage(message)
-                                                             : engine_.EncodeNextTurn(message));
-    request.prompt_ids = ids_;
-    request.prompt_ids.insert(request.prompt_ids.end(), turn.begin(), turn.end());
+    nlohmann::ordered_json messages = messages_;
+    messages.push_back({{"role", "user"}, {"content", message}});
+    const Conversation conversation = {.messages = messages.dump(), .tools = line_.tools};
+    absl::StatusOr<std::vector<int32_t>> prompt = engine_.EncodeConversation(conversation, ids_);
+    if (!prompt.ok()) return Explained(prompt.status());
+    request.prompt_ids = *std::move(prompt);
     request.max_new_tokens = engine_.default_max_new_tokens();
     NG_RETURN_IF_ERROR(Check(request));
     if (!sequence_) {
       NG_ASSIGN_OR_RETURN(sequence_, engine_.OpenSequence(capacity_));
     }
     request.sequence = sequence_;
+    NG_RETURN_IF_ERROR(ForgetFrom(CommonLength(request.prompt_ids, ids_)));
 
     CompletionWriter writer(engine_, line_.jsonl, 1, n_turns_++);
     GenerateOptions options;
@@ -66,37 +73,55 @@ class Conversation {
     absl::StatusOr<std::vector<Completion>> done =
         engine_.Generate(std::span(&request, 1), options);
     if (!done.ok()) {
-      absl::Status cut = engine_.TruncateSequence(*sequence_, held);
-      // The next turn then computes all of the conversation anew.
-      if (IsUnsupported(cut)) cut = engine_.TruncateSequence(*sequence_, 0);
-      NG_RETURN_IF_ERROR(cut);
+      NG_RETURN_IF_ERROR(ForgetFrom(held));
       return done.status();
     }
     Completion& answer = done->front();
+    // What ended it is the template's to write.
+    if (answer.stop_reason == StopReason::kEot) answer.ids.pop_back();
     ids_ = std::move(answer.ids);
-    // The next turn follows an answer that has ended, whatever ended it.
-    if (answer.stop_reason != StopReason::kEot && !engine_.stop_ids().empty()) {
-      ids_.push_back(engine_.stop_ids()[0]);
-    }
+    NG_ASSIGN_OR_RETURN(
+        const std::string text,
+        engine_.Decode(std::span(ids_).subspan(static_cast<size_t>(answer.prompt_len))));
+    messages.push_back({{"role", "assistant"}, {"content", ReplaceInvalidUtf8(text)}});
+    messages_ = std::move(messages);
     return absl::OkStatus();
   }
 
  private:
+  static int64_t CommonLength(std::span<const int32_t> a, std::span<const int32_t> b) {
+    return std::ranges::mismatch(a, b).in1 - a.begin();
+  }
+
+  // Keeps the sequence's first tokens only. A cache that cannot forget some forgets all, and the
+  // whole conversation is computed anew.
+  absl::Status ForgetFrom(int64_t length) {
+    if (length >= engine_.SequenceLength(*sequence_)) return absl::OkStatus();
+    const absl::Status cut = engine_.TruncateSequence(*sequence_, length);
+    return IsUnsupported(cut) ? engine_.TruncateSequence(*sequence_, 0) : cut;
+  }
+
+  absl::Status Explained(const absl::Status& status) const {
+    const bool full = absl::IsResourceExhausted(status) && !ids_.empty();
+    return full ? Annotate(status, "the conversation is full, /new begins another: ") : status;
+  }
+
   absl::Status Check(const GenerateRequest& request) const {
     absl::Status status = engine_.CheckRequest(request);
     if (status.ok()) {
       status = CheckCap(static_cast<int64_t>(request.prompt_ids.size()), request.max_new_tokens,
                         capacity_, "conversation tokens");
     }
-    const bool full = absl::IsResourceExhausted(status) && !ids_.empty();
-    return full ? Annotate(status, "the conversation is full, /new begins another: ") : status;
+    return Explained(status);
   }
 
   Engine& engine_;
   const CommandLine& line_;
   int64_t capacity_;
   std::optional<SequenceId> sequence_;
-  std::vector<int32_t> ids_;
+  nlohmann::ordered_json messages_ =
+      nlohmann::ordered_json::array();  // message, answer, message, answer ...
+  std::vector<int32_t> ids_;            // what has been said, to the last answer's end
   int n_turns_ = 0;
 };
 
@@ -111,7 +136,7 @@ int64_t ChatCapacity(const Engine& engine) {
 
 absl::Status Chat(Engine& engine, const CommandLine& line, int64_t capacity,
                   const std::atomic<bool>& stop) {
-  Conversation conversation(engine, line, capacity);
+  Talk conversation(engine, line, capacity);
   StandardInput input;
   absl::Status last;
   while (!stop) {

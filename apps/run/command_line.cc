@@ -29,10 +29,12 @@ po::options_description Options() {
       ("prompt-file", text(), "a file whose whole text is completed")     //
       ("prompt-ids", text(), "token ids, separated by blanks or commas")  //
       ("prompts", text(),
-       "a JSONL file, decoded as one batch: {\"prompt\" or \"prompt_ids\", \"max_new_tokens\"}")  //
-      ("message", text(), "one user turn through the chat template")                              //
-      ("chat", "a conversation: each line is a message; /new begins another")                     //
-      ("parse-special", "special tokens written in the prompt become special ids")                //
+       "a JSONL file, decoded as one batch: {\"prompt\", \"prompt_ids\" or \"messages\", "
+       "\"max_new_tokens\"}")                                                           //
+      ("message", text(), "one user turn through the chat template")                    //
+      ("chat", "a conversation: each line is a message; /new begins another")           //
+      ("tools", text(), "a JSON file: what the model may call, for its chat template")  //
+      ("parse-special", "special tokens written in the prompt become special ids")      //
       ("load-cache", text(),
        "a file from --save-cache; every prompt begins with its tokens, only the rest is computed");
   po::options_description output("Output", kHelpWidth);
@@ -113,6 +115,13 @@ absl::Status ReadWhat(const po::variables_map& values, CommandLine* line) {
   }
   if (line->parse_special && !line->prompt && !line->prompt_file && !line->prompts) {
     return UsageError("--parse-special needs --prompt, --prompt-file or --prompts");
+  }
+  line->tools_file = text("tools").value_or("");
+  if (values.count("tools") != 0 && line->tools_file.empty()) {
+    return UsageError("--tools needs a file name");
+  }
+  if (!line->tools_file.empty() && !line->message && !line->chat && !line->prompts) {
+    return UsageError("--tools needs --message, --chat or --prompts");
   }
   return absl::OkStatus();
 }

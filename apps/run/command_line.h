@@ -28,6 +28,8 @@ struct CommandLine {
   std::optional<std::string> message;
   bool chat = false;
   bool parse_special = false;
+  std::string tools_file;  // empty: none
+  std::string tools;       // its text, once it has been read
   std::string load_cache;  // empty: none
   std::string save_cache;  // empty: none
 

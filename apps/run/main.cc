@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "apps/common/input.h"
 #include "apps/common/terminal.h"
 #include "apps/common/version.h"
 #include "apps/run/chat.h"
@@ -103,9 +105,23 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
   if (steps) status = Worse(status, steps->Commit());
   if (!line.save.empty()) status = Worse(status, saver.Write(stop));
   NG_RETURN_IF_ERROR(status);
-  NG_ASSIGN_OR_RETURN(const std::string closing, ClosingLine(engine, *done));
+  NG_ASSIGN_OR_RETURN(std::string closing, ClosingLine(engine, *done));
+  // Another one tomorrow, and then perhaps another answer.
+  const bool conversed = line.message || line.prompts;
+  if (conversed && !engine.template_date().empty() && engine.config().IsDefault("run.date")) {
+    absl::StrAppend(&closing, ", run.date ", engine.template_date());
+  }
   WriteStderr(closing + "\n");
   return absl::OkStatus();
+}
+
+// Reads the file of --tools, and checks that the chat template takes it.
+absl::Status ReadTools(const Engine& engine, const std::atomic<bool>* stop, CommandLine* line) {
+  if (line->tools_file.empty()) return absl::OkStatus();
+  NG_ASSIGN_OR_RETURN(line->tools, ReadUserFile(line->tools_file, stop));
+  const absl::Status taken = engine.EncodeMessage("?", line->tools).status();
+  const bool is_about_them = absl::StartsWith(taken.message(), "tools: ");
+  return is_about_them ? Annotate(taken, line->tools_file + ": ") : absl::OkStatus();
 }
 
 // Warns about what is recorded and shown by no output.
@@ -117,10 +133,11 @@ void WarnOfUnshown(const CommandLine& line, const EngineOptions& options) {
       "attn_full among --save-tensors");
 }
 
-absl::Status Run(const CommandLine& line, const EngineOptions& options, ProgressBar& bar) {
+absl::Status Run(CommandLine line, const EngineOptions& options, ProgressBar& bar) {
   const InputLog inputs;
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
   NG_RETURN_IF_ERROR(CheckTraced(line, engine->model_shape()));
+  NG_RETURN_IF_ERROR(ReadTools(*engine, options.stop, &line));
   NG_ASSIGN_OR_RETURN(const std::vector<GenerateRequest> requests,
                       ReadRequests(line, *engine, options.stop));
   if (line.chat && engine->config().Text("run.on_full") == "recompute") {

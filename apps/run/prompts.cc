@@ -17,7 +17,7 @@
 namespace ng::run {
 namespace {
 
-constexpr int kMaxJsonDepth = 4;
+constexpr int kMaxJsonDepth = 36;  // a schema of a tool is deep
 
 absl::StatusOr<std::vector<int32_t>> IdsOf(const nlohmann::json& value) {
   std::vector<int32_t> ids;
@@ -46,7 +46,17 @@ GenerateRequest NewRequest(const CommandLine& line, const Engine& engine) {
   return request;
 }
 
-// {"prompt": text} or {"prompt_ids": [...]}, and perhaps "max_new_tokens".
+// The ids of {"messages": [...]}, perhaps with "tools". A template may print what it is given, so
+// the keys keep their order.
+absl::StatusOr<std::vector<int32_t>> IdsOfMessages(std::string_view text, const CommandLine& line,
+                                                   const Engine& engine) {
+  const auto fields = nlohmann::ordered_json::parse(text);
+  return engine.EncodeConversation(
+      {.messages = fields["messages"].dump(),
+       .tools = fields.contains("tools") ? fields["tools"].dump() : line.tools});
+}
+
+// {"prompt": text}, {"prompt_ids": [...]} or {"messages": [...]}, and perhaps "max_new_tokens".
 absl::StatusOr<GenerateRequest> ParseLine(std::string_view text, const std::string& name,
                                           const CommandLine& line, const Engine& engine) {
   absl::StatusOr<nlohmann::json> json = ParseUserJson(text, name, kMaxJsonDepth);
@@ -54,16 +64,23 @@ absl::StatusOr<GenerateRequest> ParseLine(std::string_view text, const std::stri
   if (!json->is_object()) return UsageError(name + ": must be a JSON object");
   GenerateRequest request = NewRequest(line, engine);
   for (const auto& [key, value] : json->items()) {
-    if (key != "prompt" && key != "prompt_ids" && key != "max_new_tokens") {
-      return UsageError(absl::StrCat(name, ": unknown key \"", key,
-                                     "\"; allowed: prompt, prompt_ids, max_new_tokens"));
+    if (key != "prompt" && key != "prompt_ids" && key != "messages" && key != "tools" &&
+        key != "max_new_tokens") {
+      return UsageError(
+          absl::StrCat(name, ": unknown key \"", key,
+                       "\"; allowed: prompt, prompt_ids, messages, tools, max_new_tokens"));
     }
   }
-  if (json->contains("prompt") == json->contains("prompt_ids")) {
-    return UsageError(name + ": must have either \"prompt\" or \"prompt_ids\"");
+  if (json->contains("prompt") + json->contains("prompt_ids") + json->contains("messages") != 1) {
+    return UsageError(name + ": must have one of \"prompt\", \"prompt_ids\", \"messages\"");
+  }
+  if (json->contains("tools") && !json->contains("messages")) {
+    return UsageError(name + ": \"tools\" needs \"messages\"");
   }
   absl::StatusOr<std::vector<int32_t>> ids;
-  if (json->contains("prompt_ids")) {
+  if (json->contains("messages")) {
+    ids = IdsOfMessages(text, line, engine);
+  } else if (json->contains("prompt_ids")) {
     ids = IdsOf((*json)["prompt_ids"]);
   } else if (!(*json)["prompt"].is_string()) {
     return UsageError(name + ": \"prompt\" must be a text");
@@ -138,7 +155,7 @@ absl::StatusOr<std::vector<GenerateRequest>> ReadRequests(const CommandLine& lin
     NG_ASSIGN_OR_RETURN(request.prompt_ids, ParseTokenIds(*line.prompt_ids, "--prompt-ids"));
   } else if (line.message) {
     if (line.message->empty()) return UsageError("--message is empty");
-    NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.EncodeMessage(*line.message));
+    NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.EncodeMessage(*line.message, line.tools));
   } else {
     return std::vector<GenerateRequest>();
   }

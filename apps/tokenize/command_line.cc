@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -14,18 +15,33 @@ namespace {
 
 using Action = CommandLine::Action;
 
-constexpr std::string_view kTokenizer = "--tokenizer";
-
 struct Switch {
   std::string_view name;
   Action action;
 };
 
-// If several are given, the one that is later in this table wins.
 constexpr Switch kSwitches[] = {{"--jsonl", Action::kEncodeLines},
                                 {"--decode", Action::kDecodeLines},
                                 {"--version", Action::kVersion},
                                 {"--help", Action::kHelp}};
+
+constexpr std::string_view kTokenizer = "--tokenizer";
+constexpr std::string_view kRender = "--render";
+constexpr std::string_view kVariable = "--template.";  // and its name
+
+// The options that have a value, and where it goes.
+struct Valued {
+  std::string_view name;
+  std::string_view needs;  // what the value is
+  std::string* value;
+};
+std::vector<Valued> ValuedOptions(CommandLine& line) {
+  return {{kTokenizer, "a path", &line.tokenizer},
+          {"--chat", "a file name", &line.chat},
+          {"--tools", "a file name", &line.tools},
+          {"--template", "a file or a name", &line.template_options.chat_template},
+          {"--date", "a date", &line.template_options.date}};
+}
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -34,28 +50,64 @@ absl::Status UnknownArgument(std::string_view argument) {
     return UsageError(
         absl::StrCat("argument \"", View(argument), "\": the text is read from stdin, see --help"));
   }
-  std::vector<std::string> names = {std::string(kTokenizer)};
+  std::vector<std::string> names = {std::string(kRender)};
+  CommandLine line;
+  for (const Valued& option : ValuedOptions(line)) names.emplace_back(option.name);
   for (const Switch& known : kSwitches) names.emplace_back(known.name);
   const std::optional<std::string> nearest = NearestName(argument, names);
   return UsageError(absl::StrCat("unknown option \"", View(argument), "\"",
                                  nearest ? "; did you mean " + *nearest + "?" : ", see --help"));
 }
 
-// The value of --tokenizer at position `*i`; nullopt where this is another option. `*i` moves on
-// when the value is the next argument.
-absl::StatusOr<std::optional<std::string>> TokenizerValue(std::span<const char* const> arguments,
-                                                          size_t* i) {
+// Reads the option at position `*i`, if it is one with a value; false: it is another option. `*i`
+// moves on when the value is the next argument.
+absl::StatusOr<bool> ReadValued(std::span<const char* const> arguments, size_t* i,
+                                std::set<std::string_view>* given, CommandLine* line) {
   const std::string_view argument = arguments[*i];
+  const std::string_view name = argument.substr(0, argument.find('='));
+  const std::vector<Valued> options = ValuedOptions(*line);
+  const auto option = std::ranges::find(options, name, &Valued::name);
+  if (option == options.end()) return false;
   std::string_view value;
-  if (argument == kTokenizer) {
-    if (*i + 1 < arguments.size()) value = arguments[++*i];
-  } else if (argument.starts_with(kTokenizer) && argument[kTokenizer.size()] == '=') {
-    value = argument.substr(kTokenizer.size() + 1);
-  } else {
-    return std::nullopt;
+  if (name.size() < argument.size()) {
+    value = argument.substr(name.size() + 1);
+  } else if (*i + 1 < arguments.size()) {
+    value = arguments[++*i];
   }
-  if (value.empty()) return UsageError("--tokenizer needs a path");
-  return std::string(value);
+  if (value.empty()) return UsageError(absl::StrCat(View(name), " needs ", View(option->needs)));
+  if (!given->insert(option->name).second) {
+    return UsageError(absl::StrCat(View(name), " is given twice"));
+  }
+  *option->value = value;
+  return true;
+}
+
+// --template.NAME=VALUE
+absl::Status ReadVariable(std::string_view argument, CommandLine* line) {
+  argument.remove_prefix(kVariable.size());
+  const size_t equals = argument.find('=');
+  if (equals == 0 || equals == argument.npos) {
+    return UsageError(
+        absl::StrCat("--template.", View(argument), ": must be --template.NAME=VALUE"));
+  }
+  line->template_options.variables.emplace_back(argument.substr(0, equals),
+                                                argument.substr(equals + 1));
+  return absl::OkStatus();
+}
+
+absl::Status CheckTogether(const CommandLine& line, const std::set<std::string_view>& given) {
+  const bool informs = line.action == Action::kHelp || line.action == Action::kVersion;
+  if (!informs && line.tokenizer.empty()) {
+    return UsageError("--tokenizer PATH is missing, see --help");
+  }
+  if (!line.chat.empty()) return absl::OkStatus();
+  if (line.render) return UsageError("--render needs --chat FILE");
+  for (const std::string_view option : {"--tools", "--template", "--date"}) {
+    if (given.contains(option)) return UsageError(absl::StrCat(View(option), " needs --chat FILE"));
+  }
+  if (line.template_options.variables.empty()) return absl::OkStatus();
+  return UsageError(absl::StrCat(View(kVariable), line.template_options.variables[0].first,
+                                 " needs --chat FILE"));
 }
 
 }  // namespace
@@ -63,27 +115,31 @@ absl::StatusOr<std::optional<std::string>> TokenizerValue(std::span<const char* 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
   const std::span<const char* const> arguments(argv + 1, argv + argc);
   CommandLine parsed;
+  std::set<std::string_view> given;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    NG_ASSIGN_OR_RETURN(std::optional<std::string> path, TokenizerValue(arguments, &i));
-    if (path) {
-      if (!parsed.tokenizer.empty()) return UsageError("--tokenizer is given twice");
-      parsed.tokenizer = *std::move(path);
+    const std::string_view argument = arguments[i];
+    if (argument.starts_with(kVariable)) {
+      NG_RETURN_IF_ERROR(ReadVariable(argument, &parsed));
       continue;
     }
-    const std::string_view argument = arguments[i];
+    NG_ASSIGN_OR_RETURN(const bool was_valued, ReadValued(arguments, &i, &given, &parsed));
+    if (was_valued) continue;
+    if (argument == kRender) {
+      parsed.render = true;
+      continue;
+    }
     const Switch* found = std::ranges::find(kSwitches, argument, &Switch::name);
     if (found == std::end(kSwitches)) return UnknownArgument(argument);
     parsed.action = std::max(parsed.action, found->action);
   }
-  const bool needs_tokenizer = parsed.action != Action::kHelp && parsed.action != Action::kVersion;
-  if (needs_tokenizer && parsed.tokenizer.empty()) {
-    return UsageError("--tokenizer PATH is missing, see --help");
-  }
+  if (!parsed.chat.empty()) parsed.action = std::max(parsed.action, Action::kChat);
+  NG_RETURN_IF_ERROR(CheckTogether(parsed, given));
   return parsed;
 }
 
 std::string UsageText() {
   return "usage: ng-tokenize --tokenizer PATH [--jsonl | --decode] < INPUT\n"
+         "       ng-tokenize --tokenizer PATH --chat FILE.json [--render]\n"
          "\n"
          "Encodes text as the tokenizer's reference implementation does; SentencePiece\n"
          "user-defined symbols are always parsed.\n"
@@ -95,6 +151,13 @@ std::string UsageText() {
          "                    {\"ids\", \"decoded\"}; both flags are optional and false\n"
          "  --decode          a line {\"ids\"} gives a line {\"text\"}\n"
          "                    (other keys of a line are ignored)\n"
+         "  --chat FILE.json  a conversation, a list of {\"role\", \"content\"}: its ids by the\n"
+         "                    model's chat template, up to where an answer begins\n"
+         "  --render          with --chat: its text, not its ids\n"
+         "  --tools FILE.json with --chat: what the model may call\n"
+         "  --template FILE   with --chat: another chat template, a file or a name\n"
+         "  --template.NAME=VALUE  with --chat: a variable of the template\n"
+         "  --date DATE       with --chat: today for the template, 2026-11-22\n"
          "  --help            this text\n"
          "  --version         the version\n"
          "\n"

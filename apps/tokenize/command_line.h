@@ -4,14 +4,20 @@
 
 #include <string>
 
+#include "ng/chat_template.h"
 #include "ng/status.h"
 
 namespace ng::tokenize {
 
 struct CommandLine {
-  enum class Action { kPrintIds, kEncodeLines, kDecodeLines, kVersion, kHelp };  // rising
+  // Rising: of several, the last one here counts.
+  enum class Action { kPrintIds, kEncodeLines, kDecodeLines, kChat, kVersion, kHelp };
   Action action = Action::kPrintIds;
   std::string tokenizer;
+  std::string chat;  // the file of a conversation
+  bool render = false;
+  std::string tools;  // a file; empty: none
+  ChatOptions template_options;
 };
 
 // Errors: UsageError.

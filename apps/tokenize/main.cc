@@ -2,18 +2,22 @@
 //
 // It does what the tokenizer's reference implementation does, for scripts and for comparing. Each
 // result is a line on stdout, written at once, so that a program at the other end can answer it.
+#include <atomic>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "apps/common/input.h"
 #include "apps/common/standard_input.h"
 #include "apps/common/terminal.h"
 #include "apps/tokenize/command_line.h"
 #include "apps/tokenize/line_fields.h"
+#include "ng/chat_template.h"
 #include "ng/engine.h"
 #include "ng/status.h"
 #include "ng/tokenizer.h"
@@ -68,11 +72,37 @@ absl::Status ConvertLines(const Tokenizer& tokenizer, bool decode) {
   }
 }
 
+// The text of a conversation, or its ids.
+absl::Status PrintConversation(const Tokenizer& tokenizer, const CommandLine& line,
+                               const std::atomic<bool>* stop) {
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<ChatTemplate> chat,
+                      OpenChatTemplate(line.tokenizer, tokenizer, line.template_options));
+  Conversation conversation;
+  NG_ASSIGN_OR_RETURN(conversation.messages, ReadUserFile(line.chat, stop));
+  if (!line.tools.empty()) {
+    NG_ASSIGN_OR_RETURN(conversation.tools, ReadUserFile(line.tools, stop));
+  }
+  const auto in_file = [&](const absl::Status& status) {
+    for (const auto& [begin, file] :
+         {std::pair("messages: ", line.chat), {"tools: ", line.tools}}) {
+      if (absl::StartsWith(status.message(), begin)) return Annotate(status, file + ": ");
+    }
+    return status;
+  };
+  if (line.render) {
+    const absl::StatusOr<std::string> text = chat->Render(conversation);
+    return text.ok() ? WriteStdout(*text) : in_file(text.status());
+  }
+  const absl::StatusOr<std::vector<int32_t>> ids = chat->Encode(conversation);
+  return ids.ok() ? WriteStdout(absl::StrJoin(*ids, " ") + "\n") : in_file(ids.status());
+}
+
 absl::Status Run(const CommandLine& line, const EngineOptions& options) {
   if (line.action == Action::kHelp) return WriteStdout(UsageText());
   if (line.action == Action::kVersion) return WriteStdout("ng-tokenize " NG_VERSION "\n");
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
                       OpenTokenizer(line.tokenizer, options.warning));
+  if (line.action == Action::kChat) return PrintConversation(*tokenizer, line, options.stop);
   if (line.action == Action::kPrintIds) return PrintIds(*tokenizer);
   return ConvertLines(*tokenizer, line.action == Action::kDecodeLines);
 }

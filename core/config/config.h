@@ -29,6 +29,9 @@ struct ConfigEntry {
 // The engine's own keys, in the order in which --help lists them.
 std::span<const ConfigKey> CoreConfigKeys();
 
+// The key of a variable of the chat template, run.template.<name>. Nothing for any other key.
+std::optional<ConfigKey> TemplateVariableKey(std::string_view key);
+
 // The keys with those of each section together. Sections are in the order of their first keys; the
 // keys of a section keep their order.
 std::vector<ConfigKey> GroupedBySection(std::span<const ConfigKey> keys);

@@ -44,7 +44,9 @@ constexpr CoreKey kTable[] = {
     {TextOption("tokenizer.path", "", "tokenizer file or folder; empty: the one beside the model"),
      ConfigForm::kPath},
     {TextOption("tokenizer.chat_template", "auto",
-                "name of the chat template; auto: recognised from the model's own metadata")},
+                "name of a chat template, or a file with one; auto: the model's own; "
+                "run.template.<name> sets a variable of it"),
+     ConfigForm::kNameOrPath},
     {TextOption("plugins.path", "", "more folders with plugins, searched in this order"),
      ConfigForm::kPathList},
     {BoolOption("plugins.allow_world_writable", false,
@@ -80,9 +82,20 @@ constexpr CoreKey kTable[] = {
     {BoolOption("run.check_plugins", false,
                 "true: check the results of every plugin, which is slow; for authors of plugins")},
     {TextOption("run.system", "", "system turn of the chat template; empty: none")},
+    {TextOption("run.date", "", "the date that a chat template is told, 2026-11-22; empty: today")},
 };
 
+// Every variable of a chat template; only the template knows their names.
+constexpr std::string_view kTemplateVariables = "run.template.";
+constexpr OptionSpec kTemplateVariable =
+    TextOption("run.template.<name>", "", "a variable of the chat template");
+
 }  // namespace
+
+std::optional<ConfigKey> TemplateVariableKey(std::string_view key) {
+  if (!key.starts_with(kTemplateVariables) || key == kTemplateVariables) return std::nullopt;
+  return ConfigKey{std::string(key), &kTemplateVariable, ConfigForm::kPlain};
+}
 
 std::span<const ConfigKey> CoreConfigKeys() {
   static const auto* const keys = [] {

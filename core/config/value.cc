@@ -225,6 +225,9 @@ absl::StatusOr<std::string> ParseText(const ConfigKey& key, const ConfigEntry& e
     case ConfigForm::kPath:
       if (entry.text.empty()) return std::string();
       return AbsolutePath(entry.text, entry);
+    case ConfigForm::kNameOrPath:
+      if (entry.text.find_first_of("/.") == std::string::npos) return entry.text;
+      return AbsolutePath(entry.text, entry);
     case ConfigForm::kPathList:
       return AbsolutePaths(entry);
     case ConfigForm::kNames:
@@ -291,6 +294,8 @@ std::string AllowedValues(const ConfigKey& key) {
   switch (key.form) {
     case ConfigForm::kPath:
       return "a path";
+    case ConfigForm::kNameOrPath:
+      return "a name or a path";
     case ConfigForm::kPathList:
       return "paths separated by ':' or ','";
     case ConfigForm::kNames:

@@ -12,6 +12,8 @@
 #include "core/config/cache_codecs.h"
 #include "core/machine/executor.h"
 #include "core/model/layer_attention.h"
+#include "core/text/chat/jinja_chat.h"
+#include "core/text/chat/named_templates.h"
 #include "core/text/chat/template_metadata.h"
 #include "core/text/files/gguf_vocabulary.h"
 #include "core/text/files/open_tokenizer.h"
@@ -79,44 +81,57 @@ absl::Status OpenText(Assembly& assembly, KeyPolicy& keys) {
   return absl::OkStatus();
 }
 
-// The template that the model's metadata are, or else its tokenizer's special tokens tell. None is
-// no error: only a conversation needs one.
-absl::StatusOr<ChatTemplateChoice> RecogniseChat(Assembly& assembly) {
-  const std::optional<GgufMetadata>& gguf = assembly.model.metadata;
-  NG_ASSIGN_OR_RETURN(const std::optional<TemplateMetadata> metadata,
-                      gguf ? FindTemplateMetadata(*gguf)
-                           : FindTemplateMetadata(assembly.config().Text("model.path")));
-  if (!metadata) return ChatTemplateChoice{ChatTemplate::Recognise(*assembly.tokenizer)};
-  const std::optional<ChatTemplateChoice> known = RecogniseTemplate(metadata->text);
-  if (known) return *known;
-  assembly.no_chat = metadata->path + ": the chat template is none of those that are known";
-  return ChatTemplateChoice{"none"};
+// Errors about an option name the key that sets it, and where.
+absl::Status WithKey(const Config& config, const absl::Status& status) {
+  std::vector<std::string> keys = {"run.date"};
+  for (const OptionValue& variable : PluginValues(config, "run", "template")) {
+    keys.push_back("run.template." + variable.name);
+  }
+  const std::string message(status.message());
+  for (const std::string& key : keys) {
+    const std::string begin = key.substr(key.find('.') + 1);
+    if (!message.starts_with(begin + " = ")) continue;
+    return UsageError(config.Describe(key) + message.substr(begin.size()));
+  }
+  const char* const kTemplate = "tokenizer.chat_template";
+  if (config.Text(kTemplate) != kOwnTemplate) {
+    return Annotate(status, config.Describe(kTemplate) + ": ");
+  }
+  return absl::Status(status.code(), message + "; tokenizer.chat_template = none runs without it");
 }
 
 absl::Status BindChat(Assembly& assembly) {
   const Config& config = assembly.config();
-  const std::string& asked = config.Text("tokenizer.chat_template");
+  ChatOptions options;
+  options.chat_template = config.Text("tokenizer.chat_template");
+  options.system = config.Text("run.system");
+  options.date = config.Text("run.date");
+  for (const OptionValue& variable : PluginValues(config, "run", "template")) {
+    options.variables.emplace_back(variable.name, variable.text);
+  }
   if (assembly.tokenizer == nullptr) {
-    if (asked == "auto" || asked == "none") return absl::OkStatus();
-    return UsageError(absl::StrCat(config.Describe("tokenizer.chat_template"), " = ", asked,
+    if (options.chat_template == kOwnTemplate || options.chat_template == kNoTemplate) {
+      return absl::OkStatus();
+    }
+    return UsageError(absl::StrCat(config.Describe("tokenizer.chat_template"), " = ",
+                                   options.chat_template,
                                    ": the model has no tokenizer to bind it to"));
   }
-  if (asked == "none") return absl::OkStatus();
-  ChatTemplateChoice choice = {asked};
-  if (asked == "auto") {
-    NG_ASSIGN_OR_RETURN(choice, RecogniseChat(assembly));
-    if (choice.name == "none") return absl::OkStatus();
+  const std::optional<GgufMetadata>& gguf = assembly.model.metadata;
+  TemplateMetadata found;
+  if (options.chat_template != kNoTemplate) {
+    NG_ASSIGN_OR_RETURN(found, gguf ? FindTemplateMetadata(*gguf)
+                                    : FindTemplateMetadata(config.Text("model.path")));
   }
-  absl::StatusOr<ChatTemplate> chat = ChatTemplate::Bind(choice, *assembly.tokenizer);
-  if (!chat.ok() && asked != "auto") {
-    return Annotate(chat.status(), config.Describe("tokenizer.chat_template") + ": ");
+  absl::StatusOr<std::unique_ptr<ChatTemplate>> chat =
+      BindChatTemplate(std::move(found), *assembly.tokenizer, options);
+  if (!chat.ok()) return WithKey(config, chat.status());
+  assembly.chat = *std::move(chat);
+  if (assembly.chat == nullptr && !options.variables.empty()) {
+    const std::string key = "run.template." + options.variables[0].first;
+    return UsageError(absl::StrCat(config.Describe(key), " = ", config.Text(key),
+                                   ": the model has no chat template"));
   }
-  if (!chat.ok()) {
-    assembly.no_chat = std::string(chat.status().message());
-    return absl::OkStatus();
-  }
-  assembly.chat_template_name = choice.name;
-  assembly.chat = std::make_unique<ChatTemplate>(*std::move(chat));
   return absl::OkStatus();
 }
 
@@ -145,13 +160,13 @@ absl::Status CheckIgnoredKeys(const Config& config, const KeyPolicy& keys) {
 // answer whether or not the user talks through the template; then the model's own end tokens.
 absl::Status FindDefaultStopIds(Assembly& assembly) {
   std::vector<int32_t>& ids = assembly.stop_ids;
-  const std::string_view name =
-      assembly.tokenizer == nullptr ? "none" : ChatTemplate::Recognise(*assembly.tokenizer);
   if (assembly.chat != nullptr) {
-    ids.push_back(assembly.chat->eot());
-  } else if (name != "none") {
-    NG_ASSIGN_OR_RETURN(const ChatTemplate chat, ChatTemplate::Bind({name}, *assembly.tokenizer));
-    ids.push_back(chat.eot());
+    if (assembly.chat->eot() >= 0) ids.push_back(assembly.chat->eot());
+  } else if (assembly.tokenizer != nullptr) {
+    const std::string name(RecognisedTemplate(*assembly.tokenizer));
+    NG_ASSIGN_OR_RETURN(const std::unique_ptr<ChatTemplate> chat,
+                        BindChatTemplate({}, *assembly.tokenizer, {.chat_template = name}));
+    if (chat != nullptr) ids.push_back(chat->eot());
   }
   const int64_t vocab_size = assembly.model.spec.shape.vocab_size;
   for (const int32_t id : assembly.model.eos_ids) {

@@ -15,7 +15,7 @@
 #include "core/plugin/loader.h"
 #include "core/runtime/part_factory.h"
 #include "core/sampling/sampling.h"
-#include "core/text/chat/chat_template.h"
+#include "ng/chat_template.h"
 #include "ng/engine.h"
 #include "ng/tokenizer.h"
 
@@ -61,9 +61,7 @@ struct Assembly {
   WeightTypes weight_types;
   std::unique_ptr<Tokenizer> tokenizer;       // null: the model runs with ids
   std::string tokenizer_path;                 //
-  std::string chat_template_name = "none";    //
   std::unique_ptr<ChatTemplate> chat;         // null: none
-  std::string no_chat;                        // why none was recognised; empty: nothing to go by
   std::vector<int32_t> stop_ids;              //
   std::vector<std::string_view> token_bytes;  // [vocab_size], borrowed from the tokenizer
   std::unique_ptr<PartFactory> parts;         // what plugins make parts of other plugins with

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/absl_view.h"
+#include "core/text/chat/named_templates.h"
 
 namespace ng {
 namespace {
@@ -115,6 +116,15 @@ std::string HeldAs(const WeightTypes& types) {
   return text;
 }
 
+// The chat template, and what it is told that is another thing tomorrow.
+std::string ChatText(const Assembly& assembly) {
+  if (assembly.chat == nullptr) return std::string(kNoTemplate);
+  const std::string& date = assembly.chat->date();
+  if (date.empty()) return assembly.chat->name();
+  return absl::StrCat(assembly.chat->name(), " told the date ", date,
+                      assembly.config().IsDefault("run.date") ? ", which is today's" : "");
+}
+
 }  // namespace
 
 std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
@@ -155,7 +165,7 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
   for (const TensorInfo* tensor : assembly.model.unused) AppendTensor(*tensor, "unused", &out);
   absl::StrAppend(&out, "tokenizer ",
                   assembly.tokenizer == nullptr ? "none" : assembly.tokenizer_path,
-                  "\n  chat_template ", assembly.chat_template_name, ", stop ids ",
+                  "\n  chat_template ", ChatText(assembly), ", stop ids ",
                   assembly.stop_ids.empty() ? "none" : absl::StrJoin(assembly.stop_ids, ","), "\n");
   absl::StrAppend(&out, "memory for ", plan.max_sequences, " x ", plan.max_tokens, " tokens, ",
                   StoredAs(plan), "\n  weights ", plan.weights.bytes(), " bytes, cache ",
@@ -177,12 +187,9 @@ std::string ApproximateText(const LoadedPlugin& cache) {
 }
 
 absl::Status NoChatTemplate(const Assembly& assembly) {
-  const std::string reason = assembly.no_chat.empty()
-                                 ? absl::StrCat("the model ", assembly.model.source->path(),
-                                                " has no chat template that is known")
-                                 : assembly.no_chat;
-  return UsageError(absl::StrCat(reason, "; set tokenizer.chat_template (", ChatTemplateNames(),
-                                 "), or use --prompt"));
+  return UsageError(absl::StrCat("the model ", assembly.model.source->path(),
+                                 " has no chat template; set tokenizer.chat_template (",
+                                 ChatTemplateNames(), " or a file), or use --prompt"));
 }
 
 }  // namespace ng

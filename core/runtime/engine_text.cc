@@ -1,5 +1,6 @@
 // Engine: text to ids and back.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -7,6 +8,7 @@
 #include "core/runtime/describe.h"
 #include "core/runtime/engine_state.h"
 #include "core/runtime/request_checks.h"
+#include "core/text/text_checks.h"
 #include "ng/engine.h"
 #include "ng/process_memory.h"
 
@@ -68,22 +70,28 @@ absl::StatusOr<std::string> Engine::Decode(std::span<const int32_t> ids) const {
   });
 }
 
-absl::StatusOr<std::vector<int32_t>> Engine::EncodeMessage(std::string_view message) const {
-  return Guarded([&]() -> absl::StatusOr<std::vector<int32_t>> {
-    const Assembly& assembly = *state_->assembly;
-    if (assembly.chat == nullptr) return NoChatTemplate(assembly);
-    return Fitting(assembly, [&](int64_t most) {
-      return assembly.chat->FirstTurn(config().Text("run.system"), message, most);
-    });
+absl::StatusOr<std::vector<int32_t>> Engine::EncodeMessage(std::string_view message,
+                                                           const std::string& tools) const {
+  return GuardedReading([&]() -> absl::StatusOr<std::vector<int32_t>> {
+    NG_RETURN_IF_ERROR(CheckText(message));
+    const nlohmann::ordered_json said = {{{"role", "user"}, {"content", message}}};
+    return EncodeConversation({.messages = said.dump(), .tools = tools});
   });
 }
 
-absl::StatusOr<std::vector<int32_t>> Engine::EncodeNextTurn(std::string_view message) const {
-  return Guarded([&]() -> absl::StatusOr<std::vector<int32_t>> {
+absl::StatusOr<std::vector<int32_t>> Engine::EncodeConversation(
+    const Conversation& conversation, std::span<const int32_t> fed) const {
+  return GuardedReading([&]() -> absl::StatusOr<std::vector<int32_t>> {
     const Assembly& assembly = *state_->assembly;
     if (assembly.chat == nullptr) return NoChatTemplate(assembly);
-    return Fitting(assembly, [&](int64_t most) { return assembly.chat->NextTurn(message, most); });
+    return Fitting(assembly,
+                   [&](int64_t most) { return assembly.chat->Encode(conversation, fed, most); });
   });
+}
+
+const std::string& Engine::template_date() const {
+  static const std::string none;
+  return state_->assembly->chat == nullptr ? none : state_->assembly->chat->date();
 }
 
 }  // namespace ng

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -24,6 +25,11 @@ class KeyTable {
     if (!added_.insert(plugin.descriptor).second) return;
     const std::vector<ConfigKey> options = OptionKeys(plugin);
     keys_.insert(keys_.end(), options.begin(), options.end());
+  }
+
+  // A variable of the chat template.
+  void Add(ConfigKey key) {
+    if (std::ranges::count(keys_, key.key, &ConfigKey::key) == 0) keys_.push_back(std::move(key));
   }
 
   std::vector<ConfigKey> Take() { return std::move(keys_); }
@@ -170,6 +176,7 @@ absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options) {
       NG_ASSIGN_OR_RETURN(const LoadedPlugin plugin, host.Load(file->kind, file->name));
       keys.Add(plugin);
     }
+    if (std::optional<ConfigKey> key = TemplateVariableKey(entry.key)) keys.Add(*std::move(key));
   }
   selection.keys = keys.Take();
   NG_ASSIGN_OR_RETURN(selection.unused_options, UnusedOptions(entries, host));

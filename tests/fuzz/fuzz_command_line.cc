@@ -34,8 +34,14 @@ absl::StatusOr<std::vector<int32_t>> Engine::Encode(std::string_view text,
   return std::vector<int32_t>(text.begin(), text.end());
 }
 
-absl::StatusOr<std::vector<int32_t>> Engine::EncodeMessage(std::string_view message) const {
-  return Encode(message, {});
+absl::StatusOr<std::vector<int32_t>> Engine::EncodeMessage(std::string_view message,
+                                                           const std::string& tools) const {
+  return Encode(std::string(message) + tools, {});
+}
+
+absl::StatusOr<std::vector<int32_t>> Engine::EncodeConversation(
+    const Conversation& conversation, std::span<const int32_t> /*fed*/) const {
+  return Encode(conversation.messages + conversation.tools, {});
 }
 
 int64_t Engine::max_prompt_bytes() const { return int64_t{1} << 20; }

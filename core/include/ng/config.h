@@ -39,6 +39,7 @@ enum class ConfigForm {
   kPathList,    // kText: several paths separated by ':' or ','; stored absolute, with commas
   kNames,       // kText: one or more names separated by commas
   kListOrAuto,  // kIntList: a list, or the word "auto", which gives an empty list
+  kNameOrPath,  // kText: with a '/' or a '.' it is as kPath, else a name
 };
 
 // One declared key. REQUIRES: `key` has a dot.

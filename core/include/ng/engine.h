@@ -28,6 +28,7 @@
 
 #include "ng/cache_capabilities.h"
 #include "ng/cache_store.h"
+#include "ng/chat_template.h"
 #include "ng/config.h"
 #include "ng/isa.h"
 #include "ng/plugin.h"
@@ -106,10 +107,16 @@ class Engine {
   // as that is known, and no more than a part of the memory there is.
   int64_t max_prompt_bytes() const;
   // One user turn (after run.system, if any) through the chat template, generation prompt included.
-  // As with must_fit.
-  absl::StatusOr<std::vector<int32_t>> EncodeMessage(std::string_view message) const;
-  // What the user's next turn adds to a conversation whose last answer has ended with eot.
-  absl::StatusOr<std::vector<int32_t>> EncodeNextTurn(std::string_view message) const;
+  // `tools`: those of a Conversation. As with must_fit.
+  absl::StatusOr<std::vector<int32_t>> EncodeMessage(std::string_view message,
+                                                     const std::string& tools = {}) const;
+  // A whole conversation, which begins with run.system if that is set and no system text is there.
+  // `fed`: as ChatTemplate::Encode (ng/chat_template.h). As with must_fit.
+  absl::StatusOr<std::vector<int32_t>> EncodeConversation(const Conversation& conversation,
+                                                          std::span<const int32_t> fed = {}) const;
+  // The date that the chat template writes into a conversation, "2026-11-22"; empty where it writes
+  // none. Without run.date it is another one every day.
+  const std::string& template_date() const;
 
   // Checks a request against the vocabulary, the model's context and cache.max_tokens, and the
   // header of the snapshot that it loads, without computing anything. Errors: UsageError (empty

@@ -2,128 +2,127 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "core/base/file.h"
-#include "core/base/hash.h"
 #include "core/formats/json.h"
 
 namespace ng {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::json;
 
 constexpr int64_t kMaxTemplateBytes = int64_t{1} << 20;
+constexpr std::string_view kWithTools = "tool_use";
 
-constexpr std::string_view kHelpful = "You are a helpful assistant";
-constexpr std::string_view kHelpfulStop = "You are a helpful assistant.";
-constexpr std::string_view kQwen25 =
-    "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.";
-constexpr std::string_view kSmolLm =
-    "You are a helpful AI assistant named SmolLM, trained by Hugging Face";
+// The special tokens that transformers tells a template of.
+constexpr const char* kSpecialTokens[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                          "pad_token", "cls_token", "mask_token"};
 
-// A published template, recognised by its length and its XXH3. Line ends in it are written as they
-// are or escaped (backslash, n); in Jinja's strings both mean the same.
-struct Published {
-  size_t size;
-  uint64_t hash;
-  ChatTemplateChoice choice;
-};
-
-constexpr Published kPublished[] = {
-    // ChatML
-    {196, 0xA04F41D813A07B13, {"chatml"}},
-    // ChatML, line ends escaped
-    {199, 0x4C6E807EE5FE9F4A, {"chatml"}},
-    // ChatML, the flag set first
-    {291, 0xDA206A9E46A4AC01, {"chatml"}},
-    // ChatML, the flag set first, line ends escaped
-    {294, 0x846F9032C2079EA2, {"chatml"}},
-    // Qwen1.5
-    {443, 0xF40D3B263DCC40BF, {"chatml", kHelpful}},
-    // Qwen1.5, line ends escaped
-    {448, 0xF525CE544F7D7831, {"chatml", kHelpful}},
-    // Qwen1.5, Qwen2
-    {327, 0x20F20C2B5139EAEE, {"chatml", kHelpful}},
-    // Qwen1.5, Qwen2, line ends escaped
-    {332, 0x8DC1C6775F9CED80, {"chatml", kHelpful}},
-    // Qwen2
-    {328, 0xD5D943BD0BD9082F, {"chatml", kHelpfulStop}},
-    // Qwen2, line ends escaped
-    {333, 0xC79034A9D5F0AE58, {"chatml", kHelpfulStop}},
-    // Qwen2.5; ng never asks for what it writes about tools
-    {2507, 0x639547FE4D33FA67, {"chatml", kQwen25}},
-    // SmolLM2
-    {368, 0x99AB995E9629DACD, {"chatml", kSmolLm}},
-    // SmolLM2, line ends escaped
-    {373, 0x83059DDCB62B07A0, {"chatml", kSmolLm}},
-    // Llama 2 Chat
-    {811, 0xCB7C5112DFC4A3B0, {"llama2"}},
-    // Llama 2 Chat, line ends escaped
-    {815, 0x24F6D97F87D647F5, {"llama2"}},
-    // Llama 3 Instruct
-    {389, 0x9799AD6E2DEA0594, {"llama3"}},
-    // Llama 3 Instruct, line ends escaped
-    {393, 0x866FC8FA50DA12FE, {"llama3"}},
-    // Llama 3 Instruct, always asking for an answer
-    {348, 0xB97891B7ADC1BEB8, {"llama3"}},
-    // Llama 3 Instruct, always asking for an answer, line ends escaped
-    {352, 0x80E4830E93C6D9F7, {"llama3"}},
-    // Zephyr, TinyLlama Chat
-    {410, 0x1DB34E9FC60441D8, {"zephyr"}},
-    // Zephyr, TinyLlama Chat, line ends escaped
-    {413, 0xD9FE74EDCB57AA82, {"zephyr"}},
-    // Mistral Instruct v0.1
-    {477, 0xB7F52373B11C60D7, {"mistral", "", " "}},
-    // Mistral Instruct v0.2, Mixtral Instruct
-    {470, 0xA5D004210EBCE758, {"mistral"}},
-};
-
-// "chat_template" is a text, or a list of named texts; of these "default" counts.
-absl::StatusOr<std::optional<std::string>> TextIn(const nlohmann::json& config,
-                                                  const std::string& path) {
+// "chat_template" is a text, or a list of named texts; "default" is the one without tools.
+absl::Status ReadTemplates(const Json& config, const std::string& path, TemplateMetadata* found) {
   NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(config, path));
   const auto value = config.find("chat_template");
-  if (value == config.end() || !value->is_array()) return fields.OptionalText("chat_template");
-  for (const nlohmann::json& entry : *value) {
+  if (value == config.end() || !value->is_array()) {
+    NG_ASSIGN_OR_RETURN(std::optional<std::string> text, fields.OptionalText("chat_template"));
+    if (text) found->own = {path, *std::move(text)};
+    return absl::OkStatus();
+  }
+  for (const Json& entry : *value) {
     NG_ASSIGN_OR_RETURN(const JsonFields named, JsonFields::Of(entry, path + ": chat_template"));
     NG_ASSIGN_OR_RETURN(const std::string name, named.Text("name"));
-    if (name == "default") return named.OptionalText("template");
+    if (name != "default" && name != kWithTools) continue;
+    NG_ASSIGN_OR_RETURN(std::optional<std::string> text, named.OptionalText("template"));
+    if (text) (name == "default" ? found->own : found->with_tools) = {path, *std::move(text)};
   }
-  return std::nullopt;
+  return absl::OkStatus();
+}
+
+// A special token is a text, or an object with its "content". What a file has of another type is
+// for the tokenizer to refuse.
+void AddSpecialTokens(const Json& config, std::map<std::string, std::string>* tokens) {
+  for (const char* const name : kSpecialTokens) {
+    const auto value = config.find(name);
+    if (value == config.end()) continue;
+    const Json& literal =
+        value->is_object() && value->contains("content") ? (*value)["content"] : *value;
+    if (literal.is_string()) tokens->emplace(name, literal.get<std::string>());
+  }
 }
 
 }  // namespace
 
-absl::StatusOr<std::optional<TemplateMetadata>> FindTemplateMetadata(const GgufMetadata& metadata) {
-  NG_ASSIGN_OR_RETURN(std::optional<std::string> text,
-                      metadata.fields().OptionalText("tokenizer.chat_template"));
-  if (!text) return std::nullopt;
-  return TemplateMetadata{metadata.path(), *std::move(text)};
+absl::StatusOr<TemplateSource> ReadTemplate(const std::string& path) {
+  NG_ASSIGN_OR_RETURN(std::string text, ReadWholeFile(path, kMaxTemplateBytes));
+  return TemplateSource{path, std::move(text)};
 }
 
-absl::StatusOr<std::optional<TemplateMetadata>> FindTemplateMetadata(const std::string& folder) {
+absl::StatusOr<TemplateMetadata> FindTemplateMetadata(const GgufMetadata& metadata) {
+  TemplateMetadata found;
+  const JsonFields fields = metadata.fields();
+  for (const auto& [key, source] :
+       {std::pair("tokenizer.chat_template", &found.own),
+        std::pair("tokenizer.chat_template.tool_use", &found.with_tools)}) {
+    NG_ASSIGN_OR_RETURN(std::optional<std::string> text, fields.OptionalText(key));
+    if (text) *source = {metadata.path(), *std::move(text)};
+  }
+  if (!fields.Has("tokenizer.ggml.tokens")) return found;
+  NG_ASSIGN_OR_RETURN(const std::vector<std::string> tokens,
+                      metadata.Texts("tokenizer.ggml.tokens"));
+  for (const auto& [key, name] : {std::pair("tokenizer.ggml.bos_token_id", "bos_token"),
+                                  std::pair("tokenizer.ggml.eos_token_id", "eos_token")}) {
+    NG_ASSIGN_OR_RETURN(
+        const std::optional<int64_t> id,
+        fields.OptionalInt(key, {.min = 0, .max = std::numeric_limits<int32_t>::max()}));
+    if (id && *id < std::ssize(tokens)) {
+      found.special_tokens.emplace(name, tokens[static_cast<size_t>(*id)]);
+    }
+  }
+  return found;
+}
+
+absl::StatusOr<TemplateMetadata> FindTemplateMetadata(const std::string& folder) {
+  TemplateMetadata found;
+  const std::string config_path = (fs::path(folder) / "tokenizer_config.json").string();
+  if (MayExist(config_path)) {
+    NG_ASSIGN_OR_RETURN(const Json config, ReadJsonFile(config_path));
+    NG_RETURN_IF_ERROR(ReadTemplates(config, config_path, &found));
+    AddSpecialTokens(config, &found.special_tokens);
+  }
+  const std::string map_path = (fs::path(folder) / "special_tokens_map.json").string();
+  if (MayExist(map_path)) {
+    NG_ASSIGN_OR_RETURN(const Json map, ReadJsonFile(map_path));
+    NG_RETURN_IF_ERROR(JsonFields::Of(map, map_path).status());
+    AddSpecialTokens(map, &found.special_tokens);
+  }
+  // The newer form: a file for each template.
   const std::string jinja = (fs::path(folder) / "chat_template.jinja").string();
   if (MayExist(jinja)) {
-    NG_ASSIGN_OR_RETURN(std::string text, ReadWholeFile(jinja, kMaxTemplateBytes));
-    return TemplateMetadata{jinja, std::move(text)};
+    NG_ASSIGN_OR_RETURN(found.own, ReadTemplate(jinja));
+    found.with_tools.reset();
+    const std::string tools =
+        (fs::path(folder) / "additional_chat_templates" / "tool_use.jinja").string();
+    if (MayExist(tools)) {
+      NG_ASSIGN_OR_RETURN(found.with_tools, ReadTemplate(tools));
+    }
   }
-  const std::string config_path = (fs::path(folder) / "tokenizer_config.json").string();
-  if (!MayExist(config_path)) return std::nullopt;
-  NG_ASSIGN_OR_RETURN(const nlohmann::json config, ReadJsonFile(config_path));
-  NG_ASSIGN_OR_RETURN(std::optional<std::string> text, TextIn(config, config_path));
-  if (!text) return std::nullopt;
-  return TemplateMetadata{config_path, *std::move(text)};
+  return found;
 }
 
-std::optional<ChatTemplateChoice> RecogniseTemplate(std::string_view text) {
-  const uint64_t hash = HashOf(text);
-  for (const Published& published : kPublished) {
-    if (published.size == text.size() && published.hash == hash) return published.choice;
-  }
-  return std::nullopt;
+absl::StatusOr<TemplateMetadata> FindTemplateMetadataOf(const std::string& tokenizer_path) {
+  std::error_code not_found;
+  if (fs::is_directory(tokenizer_path, not_found)) return FindTemplateMetadata(tokenizer_path);
+  NG_ASSIGN_OR_RETURN(InputFile input, InputFile::Open(tokenizer_path));
+  NG_ASSIGN_OR_RETURN(const bool is_gguf, IsGguf(input));
+  if (!is_gguf) return FindTemplateMetadata(fs::path(tokenizer_path).parent_path().string());
+  NG_ASSIGN_OR_RETURN(const GgufFile gguf, ReadGguf(std::move(input)));
+  return FindTemplateMetadata(gguf.metadata);
 }
 
 }  // namespace ng

@@ -1,35 +1,41 @@
-// The chat template that a model brings with it: a Jinja program in its metadata.
-//
-// The program is not run. It is recognised when it is, byte for byte, one of the published programs
-// for which ng has a named template that writes the same conversations.
+// What a model's own files say about its conversations: its chat templates, programs in the Jinja
+// language, and the special tokens that they are told of.
 #ifndef NG_CORE_TEXT_CHAT_TEMPLATE_METADATA_H_
 #define NG_CORE_TEXT_CHAT_TEMPLATE_METADATA_H_
 
+#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "core/formats/gguf.h"
-#include "core/text/chat/chat_template.h"
 #include "ng/status.h"
 
 namespace ng {
 
-struct TemplateMetadata {
+struct TemplateSource {
   std::string path;  // the file it is from
   std::string text;
 
-  bool operator==(const TemplateMetadata&) const = default;
+  bool operator==(const TemplateSource&) const = default;
 };
 
-// Reads chat_template.jinja in a model folder, otherwise "chat_template" of tokenizer_config.json.
-// Returns nothing where neither exists. Errors: ModelFileError.
-absl::StatusOr<std::optional<TemplateMetadata>> FindTemplateMetadata(const std::string& folder);
-// The same for a GGUF file, which has the key tokenizer.chat_template.
-absl::StatusOr<std::optional<TemplateMetadata>> FindTemplateMetadata(const GgufMetadata& metadata);
+struct TemplateMetadata {
+  std::optional<TemplateSource> own = {};
+  std::optional<TemplateSource> with_tools = {};  // for conversations with tools; else `own`
+  // "bos_token": "<s>", as far as the files tell them.
+  std::map<std::string, std::string> special_tokens = {};
+};
 
-// The named template for this program; nothing for any other text.
-std::optional<ChatTemplateChoice> RecogniseTemplate(std::string_view text);
+// Reads chat_template.jinja in a model folder, otherwise "chat_template" of tokenizer_config.json;
+// the template "tool_use" too, if there is one. Errors: ModelFileError.
+absl::StatusOr<TemplateMetadata> FindTemplateMetadata(const std::string& folder);
+// The same for a GGUF file, which has the key tokenizer.chat_template.
+absl::StatusOr<TemplateMetadata> FindTemplateMetadata(const GgufMetadata& metadata);
+// The same for a tokenizer that OpenTokenizer opens.
+absl::StatusOr<TemplateMetadata> FindTemplateMetadataOf(const std::string& tokenizer_path);
+
+// A file that holds a template. Errors: ModelFileError.
+absl::StatusOr<TemplateSource> ReadTemplate(const std::string& path);
 
 }  // namespace ng
 

@@ -60,6 +60,7 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
       {"run.on_full", "error"},
       {"run.check_plugins", "false"},
       {"run.system", ""},
+      {"run.date", ""},
   };
   std::vector<std::pair<std::string, std::string>> found;
   for (const ConfigKey& key : CoreConfigKeys()) {
@@ -264,6 +265,23 @@ TEST(ParseOverrides, RejectsWhatIsNoKeyAndValue) {
   EXPECT_THAT(error("a b=5"), StartsWith("--a b: key must be made of letters"));
   EXPECT_EQ(error(std::string("run.system=a\0b", 14)),
             "--run.system=a\\x00b: must not hold a NUL byte");
+}
+
+TEST(TemplateVariableKey, IsAnyNameOfTheTemplates) {
+  EXPECT_EQ(TemplateVariableKey("run.template.enable_thinking")->key,
+            "run.template.enable_thinking");
+  for (const char* const other : {"run.template.", "run.template", "run.threads", "template.x"}) {
+    EXPECT_FALSE(TemplateVariableKey(other)) << other;
+  }
+}
+
+TEST(Config, TakesANameOrAPath) {
+  const auto text = [](const std::string& ini) {
+    return Built(ini).Text("tokenizer.chat_template");
+  };
+  EXPECT_EQ(text("[tokenizer]\nchat_template = chatml\n"), "chatml");
+  EXPECT_EQ(text("[tokenizer]\nchat_template = a.jinja\n"), "/etc/a.jinja");
+  EXPECT_EQ(text("[tokenizer]\nchat_template = ../a\n"), "/etc/../a");
 }
 
 TEST(UnknownKey, NamesTheNearestKeyOfTheSection) {

@@ -2,11 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <string>
 
 #include "tests/integration/run_support.h"
-#include "tests/support/temp_dir.h"
 
 namespace ng::test {
 namespace {
@@ -128,47 +126,6 @@ TEST(Chat, EndsQuietlyWithItsInputAndLoudlyWithoutATemplate) {
   ExpectError(Chat("Hello\n", {"--tokenizer.chat_template=none"}), 2, {"chat template"});
   ExpectError(Chat("Hello\n", {"--run.on_full=recompute"}), 2, {"run.on_full", "--chat"});
   ExpectError(Shell("exec \"$NG\" \"$@\" --chat </", Demo()), 1, {"stdin: cannot read"});
-}
-
-// The demo's model with a tokenizer_config.json of its own.
-class ModelWithChatTemplate : public testing::Test {
- protected:
-  ModelWithChatTemplate() {
-    for (const char* const name : {"config.json", "model.safetensors", "tokenizer.model"}) {
-      std::filesystem::create_symlink(NG_SOURCE_DIR "/configs/demo/" + std::string(name),
-                                      folder_.File(name));
-    }
-  }
-  Result Run(const Arguments& more) const {
-    return NgRun(Demo() + Arguments{"--model.path=" + folder_.path(), "--run.max_new_tokens=2"} +
-                 more);
-  }
-
-  const TempDir folder_;
-};
-
-TEST_F(ModelWithChatTemplate, ThatIsUnknownNeedsANameForAConversationOnly) {
-  const std::string config =
-      folder_.Write("tokenizer_config.json", "{\"chat_template\": \"{{ messages }}\"}");
-  ExpectError(Run({"--message=Hello"}), 2,
-              {config + ": the chat template is none of those that are known",
-               "set tokenizer.chat_template (none|niels|chatml|llama2|llama3|zephyr|mistral)"});
-  EXPECT_EQ(Run({"--prompt=Hello"}).exit_code, 0);
-  EXPECT_EQ(Run({"--message=Hello", "--tokenizer.chat_template=niels"}).exit_code, 0);
-}
-
-TEST_F(ModelWithChatTemplate, ThatItsTokenizerDoesNotFitIsNamedForAConversationOnly) {
-  folder_.Write("chat_template.jinja",
-                "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + "
-                "message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt "
-                "%}{{ '<|im_start|>assistant\n' }}{% endif %}");
-  ExpectError(Run({"--message=Hello"}), 2, {"\"chatml\": the tokenizer has no special token"});
-  EXPECT_EQ(Run({"--prompt=Hello"}).exit_code, 0);
-}
-
-TEST_F(ModelWithChatTemplate, InADamagedFileIsRefused) {
-  folder_.Write("tokenizer_config.json", "{");
-  ExpectError(Run({"--prompt=Hello"}), 3, {"tokenizer_config.json: is not valid JSON"});
 }
 
 }  // namespace

@@ -168,8 +168,8 @@ TEST(PromptsFile, IsRefusedAsAWholeNamingTheLine) {
   const TempDir temp;
   for (const auto& [line, exit_code, part] : std::vector<std::tuple<std::string, int, std::string>>{
            {"[1]", 2, "JSON object"},
-           {"{}", 2, "either \"prompt\" or \"prompt_ids\""},
-           {R"({"prompt": "x", "prompt_ids": [1]})", 2, "either"},
+           {"{}", 2, "one of \"prompt\", \"prompt_ids\", \"messages\""},
+           {R"({"prompt": "x", "prompt_ids": [1]})", 2, "must have one of"},
            {R"({"prompt": 5})", 2, "must be a text"},
            {R"({"prompt": ""})", 2, "empty"},
            {R"({"prompt": "x", "prompt": "y"})", 2, "twice"},

@@ -3,10 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "absl/strings/str_replace.h"
 #include "tests/support/gguf_builder.h"
 #include "tests/support/temp_dir.h"
 
@@ -15,72 +16,59 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// ChatML's, with what a model may put in front of a conversation that has no system text.
-std::string ChatMl(const std::string& in_front = "") {
-  return "{% for message in messages %}" + in_front +
-         "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}"
-         "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
-}
-std::string WithSystem(const std::string& system) {
-  return ChatMl("{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\n" +
-                system + "<|im_end|>\n' }}{% endif %}");
-}
+using Tokens = std::map<std::string, std::string>;
 
-TEST(RecogniseTemplate, KnowsPublishedOnesByteForByte) {
-  ASSERT_TRUE(RecogniseTemplate(ChatMl()));
-  EXPECT_EQ(RecogniseTemplate(ChatMl())->name, "chatml");
-  EXPECT_EQ(RecogniseTemplate(ChatMl())->default_system, "");
-  EXPECT_FALSE(RecogniseTemplate(ChatMl() + "\n"));
-  EXPECT_FALSE(RecogniseTemplate(ChatMl().substr(1)));
-  EXPECT_FALSE(RecogniseTemplate(""));
-}
-
-TEST(RecogniseTemplate, TakesEscapedLineEndsForTheSame) {
-  for (const std::string& text : {ChatMl(), WithSystem("You are a helpful assistant.")}) {
-    EXPECT_TRUE(RecogniseTemplate(absl::StrReplaceAll(text, {{"\n", "\\n"}}))) << text;
-  }
-}
-
-TEST(RecogniseTemplate, KnowsWhatTheySayWithoutASystemText) {
-  for (const char* const system :
-       {"You are a helpful assistant", "You are a helpful assistant.",
-        "You are a helpful AI assistant named SmolLM, trained by Hugging Face"}) {
-    const auto known = RecogniseTemplate(WithSystem(system));
-    ASSERT_TRUE(known) << system;
-    EXPECT_EQ(known->name, "chatml");
-    EXPECT_EQ(known->default_system, system);
-  }
-  EXPECT_FALSE(RecogniseTemplate(WithSystem("You are a pirate.")));
-}
-
-TEST(FindTemplateMetadata, ReadsTheKeyOfAGgufFile) {
+TEST(FindTemplateMetadata, ReadsTheKeysOfAGgufFile) {
   const test::TempDir folder;
   const auto find = [&](const test::GgufBuilder& keys) {
     return FindTemplateMetadata(OpenGguf(folder.Write("m.gguf", keys.Bytes())).value().metadata);
   };
-  EXPECT_EQ(find(test::GgufBuilder().Text("tokenizer.chat_template", ChatMl())).value(),
-            (TemplateMetadata{folder.File("m.gguf"), ChatMl()}));
-  EXPECT_EQ(find(test::GgufBuilder()).value(), std::nullopt);
+  const auto found =
+      find(test::GgufBuilder()
+               .Text("tokenizer.chat_template", "a")
+               .Text("tokenizer.chat_template.tool_use", "t")
+               .Array("tokenizer.ggml.tokens", GgufType::kText, 3,
+                      test::RawText("u") + test::RawText("<s>") + test::RawText("</s>"))
+               .U32("tokenizer.ggml.bos_token_id", 1)
+               .U32("tokenizer.ggml.eos_token_id", 2));
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->own, (TemplateSource{folder.File("m.gguf"), "a"}));
+  EXPECT_EQ(found->with_tools, (TemplateSource{folder.File("m.gguf"), "t"}));
+  EXPECT_EQ(found->special_tokens, (Tokens{{"bos_token", "<s>"}, {"eos_token", "</s>"}}));
+  EXPECT_EQ(FindTemplateMetadataOf(folder.File("m.gguf")).value().own, found->own);
+  EXPECT_EQ(find(test::GgufBuilder()).value().own, std::nullopt);
   EXPECT_THAT(find(test::GgufBuilder().U32("tokenizer.chat_template", 7)).status().message(),
               HasSubstr("tokenizer.chat_template"));
 }
 
 TEST(FindTemplateMetadata, ReadsTheConfigOrTheJinjaFile) {
   const test::TempDir folder;
-  const auto text = [&] { return FindTemplateMetadata(folder.path()).value()->text; };
-  EXPECT_EQ(FindTemplateMetadata(folder.path()).value(), std::nullopt);
-  folder.Write("tokenizer_config.json", "{\"eos_token\": \"</s>\"}");
-  EXPECT_EQ(FindTemplateMetadata(folder.path()).value(), std::nullopt);
+  const auto text = [&] { return FindTemplateMetadata(folder.path()).value().own->text; };
+  EXPECT_EQ(FindTemplateMetadata(folder.path()).value().own, std::nullopt);
+  folder.Write("tokenizer_config.json", R"({"eos_token": "</s>", "pad_token": null})");
+  EXPECT_EQ(FindTemplateMetadata(folder.path()).value().own, std::nullopt);
+  EXPECT_EQ(FindTemplateMetadata(folder.path()).value().special_tokens,
+            (Tokens{{"eos_token", "</s>"}}));
+  folder.Write("special_tokens_map.json", R"({"eos_token": "x", "bos_token": {"content": "<s>"}})");
+  EXPECT_EQ(FindTemplateMetadata(folder.path()).value().special_tokens,
+            (Tokens{{"bos_token", "<s>"}, {"eos_token", "</s>"}}));
   const std::string config =
       folder.Write("tokenizer_config.json", nlohmann::json{{"chat_template", "a\n"}}.dump());
   EXPECT_EQ(text(), "a\n");
-  EXPECT_EQ(FindTemplateMetadata(folder.path()).value()->path, config);
+  EXPECT_EQ(FindTemplateMetadata(folder.path()).value().own->path, config);
+  folder.Write("tokenizer.model", "");
+  EXPECT_EQ(FindTemplateMetadataOf(folder.File("tokenizer.model")).value().own->path, config);
   folder.Write("tokenizer_config.json",
-               R"({"chat_template": [{"name": "tool_use", "template": "t"},
+               R"({"chat_template": [{"name": "tool_use", "template": "t"}, {"name": "rag"},
                                      {"name": "default", "template": "d"}]})");
   EXPECT_EQ(text(), "d");
+  EXPECT_EQ(FindTemplateMetadata(folder.path()).value().with_tools->text, "t");
   folder.Write("chat_template.jinja", "j");
   EXPECT_EQ(text(), "j") << "the newer form counts";
+  EXPECT_EQ(FindTemplateMetadata(folder.path()).value().with_tools, std::nullopt);
+  std::filesystem::create_directory(folder.File("additional_chat_templates"));
+  folder.Write("additional_chat_templates/tool_use.jinja", "jt");
+  EXPECT_EQ(FindTemplateMetadata(folder.path()).value().with_tools->text, "jt");
 }
 
 TEST(FindTemplateMetadata, RefusesWhatItCannotRead) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/text/chat/chat_template.h"
+#include "core/text/chat/jinja_chat.h"
 #include "core/text/files/open_tokenizer.h"
 #include "core/text/sentencepiece/sentencepiece_library.h"
 #include "ng/tokenizer.h"
@@ -82,10 +82,15 @@ TEST_P(Layout, GivesTheIdsOfTransformers) {
   }
   for (const json& row : GoldenRows("tokenizers/layouts/" + GetParam() + "/cases.jsonl")) {
     if (row.contains("message")) {
-      const std::string name = row["template"];
-      const auto chat = ChatTemplate::Bind({name}, *tokenizer).value();
-      EXPECT_EQ(chat.FirstTurn("", row["message"].get<std::string>()).value(), Ids(row["ids"]))
-          << row["message"];
+      const json message = {{{"role", "user"}, {"content", row["message"]}}};
+      // The named template, and the folder's own.
+      for (const std::string& name : {row["template"].get<std::string>(), std::string("auto")}) {
+        const auto chat = BindChatTemplate(FindTemplateMetadata(folder.path()).value(), *tokenizer,
+                                           {.chat_template = name});
+        ASSERT_TRUE(chat.ok()) << chat.status();
+        EXPECT_EQ((*chat)->Encode({.messages = message.dump()}).value(), Ids(row["ids"]))
+            << name << " of " << row["message"];
+      }
       continue;
     }
     EncodeOptions options = OptionsOf(row);

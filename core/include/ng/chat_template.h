@@ -1,0 +1,94 @@
+// ChatTemplate: a conversation -> the text, or the ids, that a model expects.
+//
+// A model brings its template with it: a program in the Jinja language, in chat_template.jinja, in
+// tokenizer_config.json or in a GGUF file. It is run as transformers' apply_chat_template runs it,
+// within bounds of steps, memory, nesting and output. An engine has its own
+// (Engine::EncodeMessage, Engine::EncodeConversation). This is for programs that need no model.
+//
+// Nobody can say a special token: the literal of one becomes its id only where the template wrote
+// every byte of it. In all else ids are those of transformers.
+//
+// Thread: const methods may be called from any thread.
+#ifndef NG_CHAT_TEMPLATE_H_
+#define NG_CHAT_TEMPLATE_H_
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ng/status.h"
+#include "ng/tokenizer.h"
+
+#pragma GCC visibility push(default)
+namespace ng {
+
+// What has been said, as JSON text.
+struct Conversation {
+  // A list of objects, at least one: "role" (system, user, assistant, tool or another word that the
+  // template knows), "content" (a text, or a list of {"type": "text", "text"}), and what else the
+  // template reads: "tool_calls", "name", "reasoning_content" ... A key that is null counts as
+  // absent.
+  std::string messages;
+  // A list: what the model may call, in the form that the template expects, mostly
+  // {"type": "function", "function": {"name", "description", "parameters"}}. Empty: nothing.
+  std::string tools = {};
+  // Ends with what comes before an answer.
+  bool asks = true;
+};
+
+struct ChatOptions {
+  // As tokenizer.chat_template: "auto" is the model's own template, "none" is none; otherwise a
+  // name, or the path of a file.
+  std::string chat_template = "auto";
+  // As run.template.<name>: variables of the template. What is JSON is taken as such (true, 3,
+  // "3"), all else is a text.
+  std::vector<std::pair<std::string, std::string>> variables = {};
+  // As run.system: the system text of conversations that do not begin with one. Empty: none.
+  std::string system = {};
+  // As run.date: today for the template, "2026-11-22". Empty: today.
+  std::string date = {};
+};
+
+class ChatTemplate {
+ public:
+  static constexpr int64_t kAnyLength = std::numeric_limits<int64_t>::max();
+
+  virtual ~ChatTemplate() = default;
+
+  // Its name, or the file that it is from.
+  virtual const std::string& name() const = 0;
+  // The text of a conversation. Errors of this and Encode: UsageError naming the message and what
+  // is wrong with it, or what the template does not take; ModelFileError naming template and line
+  // where the template is wrong, or takes too much.
+  virtual absl::StatusOr<std::string> Render(const Conversation& conversation) const = 0;
+  // Its ids. `most` is that of EncodeOptions.
+  //
+  // `fed`: the ids of the beginning of this conversation, up to where the last answer in it ends,
+  // without the token that ended it; or empty. An answer's ids need not be those that its text
+  // gives. So they are kept: the result begins with `fed`, unless the template writes what was said
+  // before in another way (it drops old thoughts, or trims answers). Then all of it is encoded from
+  // its text.
+  virtual absl::StatusOr<std::vector<int32_t>> Encode(const Conversation& conversation,
+                                                      std::span<const int32_t> fed = {},
+                                                      int64_t most = kAnyLength) const = 0;
+  // The special token that the template puts after an answer; -1 where there is none.
+  virtual int32_t eot() const = 0;
+  // The date that it may write into a conversation; empty where it does not ask for one.
+  virtual const std::string& date() const = 0;
+};
+
+// The template for a tokenizer, which must outlive it. `path` is what OpenTokenizer opened. Errors:
+// UsageError for options that the template does not take, or where there is no template;
+// ModelFileError where the file is damaged, or the template is none in Jinja.
+absl::StatusOr<std::unique_ptr<ChatTemplate>> OpenChatTemplate(const std::string& path,
+                                                               const Tokenizer& tokenizer,
+                                                               const ChatOptions& options = {});
+
+}  // namespace ng
+#pragma GCC visibility pop
+
+#endif  // NG_CHAT_TEMPLATE_H_

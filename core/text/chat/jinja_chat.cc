@@ -1,0 +1,360 @@
+#include "core/text/chat/jinja_chat.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <ctime>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/absl_view.h"
+#include "core/formats/json.h"
+#include "core/text/chat/named_templates.h"
+#include "core/text/jinja/template.h"
+#include "ng/json.h"
+#include "ng/names.h"
+
+namespace ng {
+namespace {
+
+using Json = nlohmann::ordered_json;  // what a template prints keeps its order
+
+constexpr int kJsonDepth = 32;
+
+// The roles that are ng's own words, not a user's: templates make special tokens of them.
+constexpr std::string_view kRoles[] = {"system", "developer", "user",   "assistant",
+                                       "tool",   "function",  "ipython"};
+
+// Names of one thing; the first that a message has counts.
+constexpr const char* kReasoning[] = {"reasoning_content", "thinking", "reasoning"};
+
+absl::Status AsUsage(const absl::Status& status) {
+  const absl::string_view message = status.message();
+  return UsageError({message.data(), message.size()});
+}
+
+std::string Excerpt(const Json& value) { return JsonExcerpt(nlohmann::json(value)); }
+
+absl::StatusOr<Json> ParseList(const std::string& text, const char* name) {
+  const absl::Status valid = CheckJson(text, name, kJsonDepth);
+  if (!valid.ok()) return AsUsage(valid);
+  Json list = Json::parse(text);
+  if (list.is_array()) return list;
+  return UsageError(absl::StrCat(name, ": is ", Excerpt(list), ", must be a list"));
+}
+
+// "content": a text, or a list of texts in parts.
+absl::Status CheckContent(const Json& content, const std::string& where) {
+  if (content.is_string()) return absl::OkStatus();
+  if (!content.is_array()) {
+    return UsageError(absl::StrCat(where, ": \"content\" = ", Excerpt(content),
+                                   ", must be a text or a list of parts"));
+  }
+  for (const Json& part : content) {
+    const bool is_text = part.is_object() && part.contains("type") && part["type"] == "text" &&
+                         part.contains("text") && part["text"].is_string();
+    if (is_text) continue;
+    return UsageError(absl::StrCat(where, ": a part of \"content\" is ", Excerpt(part),
+                                   ", must be {\"type\": \"text\", \"text\": a text}"));
+  }
+  return absl::OkStatus();
+}
+
+// A message as transformers hands it to a template.
+absl::StatusOr<Json> ReadMessage(const Json& given, const std::string& where) {
+  if (!given.is_object() || !given.contains("role") || !given["role"].is_string()) {
+    return UsageError(
+        absl::StrCat(where, ": is ", Excerpt(given), ", must be {\"role\": a text, ...}"));
+  }
+  Json message = Json::object();
+  for (const char* const name : kReasoning) {
+    if (!given.contains(name) || given[name].is_null()) continue;
+    message["thinking"] = given[name];
+    break;
+  }
+  for (const auto& [key, value] : given.items()) {
+    if (!value.is_null()) message[key] = value;
+  }
+  for (const char* const name : kReasoning) {
+    if (!given.contains(name) || given[name].is_null()) continue;
+    message["reasoning_content"] = given[name];
+    break;
+  }
+  if (message.contains("content")) NG_RETURN_IF_ERROR(CheckContent(message["content"], where));
+  return message;
+}
+
+// A value of run.template.<name>.
+absl::StatusOr<Json> ReadVariable(const std::string& text) {
+  if (CheckJson(text, "", kJsonDepth).ok()) return Json::parse(text);
+  for (const auto& [python, json] :
+       {std::pair("True", "true"), std::pair("False", "false"), std::pair("None", "null")}) {
+    if (text == python) return UsageError(absl::StrCat("must be spelled ", json));
+  }
+  return Json(text);
+}
+
+// "2026-11-22" -> its beginning.
+absl::StatusOr<jinja::Moment> ReadDate(const std::string& date) {
+  namespace chrono = std::chrono;
+  int parts[3] = {};
+  const char* at = date.data();
+  bool is_date = date.size() == 10 && date[4] == '-' && date[7] == '-';
+  for (size_t i = 0; is_date && i < 3; ++i) {
+    const char* const end = at + (i == 0 ? 4 : 2);
+    const auto [stop, error] = std::from_chars(at, end, parts[i]);
+    is_date = error == std::errc() && stop == end && parts[i] > 0;
+    at = end + 1;
+  }
+  const chrono::year_month_day day(chrono::year(parts[0]),
+                                   chrono::month(static_cast<unsigned>(parts[1])),
+                                   chrono::day(static_cast<unsigned>(parts[2])));
+  if (!is_date || !day.ok()) {
+    return UsageError(absl::StrCat("date = ", date, ", must be a date like 2026-11-22"));
+  }
+  return jinja::Moment{chrono::seconds(chrono::sys_days(day).time_since_epoch()).count()};
+}
+
+std::string DateOf(const jinja::Moment& moment) {
+  namespace chrono = std::chrono;
+  const chrono::sys_seconds at{chrono::seconds(moment.seconds_since_1970)};
+  const chrono::year_month_day day(chrono::floor<chrono::days>(at));
+  const auto two = [](unsigned n) { return absl::Dec(n, absl::kZeroPad2); };
+  return absl::StrCat(static_cast<int>(day.year()), "-", two(static_cast<unsigned>(day.month())),
+                      "-", two(static_cast<unsigned>(day.day())));
+}
+
+absl::StatusOr<jinja::Template> Parse(const TemplateSource& source) {
+  const bool is_alone = absl::EndsWith(source.path, ".jinja");
+  return jinja::Template::Parse(source.text, source.path + (is_alone ? "" : ": chat template"));
+}
+
+class JinjaChat final : public ChatTemplate {
+ public:
+  static absl::StatusOr<std::unique_ptr<ChatTemplate>> Make(TemplateMetadata found,
+                                                            const Tokenizer& tokenizer,
+                                                            const ChatOptions& options) {
+    auto chat = std::make_unique<JinjaChat>();
+    chat->name_ = found.own->path;
+    chat->tokenizer_ = &tokenizer;
+    chat->system_ = options.system;
+    chat->special_tokens_ = std::move(found.special_tokens);
+    NG_ASSIGN_OR_RETURN(chat->own_, Parse(*found.own));
+    if (found.with_tools) {
+      NG_ASSIGN_OR_RETURN(chat->with_tools_, Parse(*found.with_tools));
+    }
+    NG_RETURN_IF_ERROR(chat->SetVariables(options));
+    chat->special_ids_ = tokenizer.SpecialIds();
+    std::ranges::sort(chat->special_ids_);
+    chat->eot_ = chat->FindEot();
+    return chat;
+  }
+
+  const std::string& name() const override { return name_; }
+  int32_t eot() const override { return eot_; }
+  const std::string& date() const override { return date_; }
+
+  absl::StatusOr<std::string> Render(const Conversation& conversation) const override {
+    NG_ASSIGN_OR_RETURN(const Json values, Values(conversation));
+    NG_ASSIGN_OR_RETURN(const jinja::Text text, RenderText(values));
+    return text.bytes();
+  }
+
+  absl::StatusOr<std::vector<int32_t>> Encode(const Conversation& conversation,
+                                              std::span<const int32_t> fed,
+                                              int64_t most) const override {
+    NG_ASSIGN_OR_RETURN(const Json values, Values(conversation));
+    NG_ASSIGN_OR_RETURN(const jinja::Text text, RenderText(values));
+    if (!fed.empty()) {
+      NG_ASSIGN_OR_RETURN(std::optional<std::vector<int32_t>> ids,
+                          Continue(values, text, fed, most));
+      if (ids) return *std::move(ids);
+    }
+    return EncodeText(text, {.most = most});
+  }
+
+ private:
+  // The template for these variables.
+  const jinja::Template& For(const Json& values) const {
+    return with_tools_ && !values["tools"].is_null() ? *with_tools_ : *own_;
+  }
+  bool Reads(std::string_view name) const {
+    return own_->names().contains(name) || (with_tools_ && with_tools_->names().contains(name));
+  }
+
+  absl::Status SetVariables(const ChatOptions& options) {
+    moment_ = jinja::LocalNow();
+    if (!options.date.empty()) {
+      NG_ASSIGN_OR_RETURN(moment_, ReadDate(options.date));
+    }
+    if (Reads("strftime_now")) date_ = DateOf(moment_);
+    variables_ = {{"add_generation_prompt", true}, {"documents", nullptr}};
+    for (const auto& [name, literal] : special_tokens_) variables_[name] = literal;
+    for (const auto& [name, text] : options.variables) {
+      const std::string shown = absl::StrCat("template.", name, " = ", text, ": ");
+      if (name == "messages" || name == "tools" || special_tokens_.contains(name)) {
+        return UsageError(absl::StrCat(shown, "this variable is not the user's to set"));
+      }
+      if (!Reads(name)) {
+        const std::vector<std::string> names(own_->names().begin(), own_->names().end());
+        const std::optional<std::string> nearest = NearestName(name, names);
+        return UsageError(absl::StrCat(shown, "the chat template ", name_,
+                                       " reads no such variable",
+                                       nearest ? "; did you mean " + *nearest + "?" : ""));
+      }
+      const absl::StatusOr<Json> value = ReadVariable(text);
+      if (!value.ok()) return Annotate(value.status(), shown);
+      variables_[name] = *value;
+    }
+    return absl::OkStatus();
+  }
+
+  // The variables for a conversation.
+  absl::StatusOr<Json> Values(const Conversation& conversation) const {
+    NG_ASSIGN_OR_RETURN(const Json given, ParseList(conversation.messages, "messages"));
+    if (given.empty()) return UsageError("messages: the list is empty");
+    Json messages = Json::array();
+    for (const Json& one : given) {
+      const std::string where = absl::StrCat("messages: message ", messages.size() + 1);
+      NG_ASSIGN_OR_RETURN(Json message, ReadMessage(one, where));
+      messages.push_back(std::move(message));
+    }
+    const Json& first = messages.front()["role"];
+    if (!system_.empty() && first != "system" && first != "developer") {
+      messages.insert(messages.begin(), Json{{"role", "system"}, {"content", system_}});
+    }
+    Json values = variables_;
+    values["messages"] = std::move(messages);
+    values["tools"] = nullptr;
+    if (!conversation.asks) values["add_generation_prompt"] = false;
+    if (!conversation.tools.empty()) {
+      NG_ASSIGN_OR_RETURN(values["tools"], ParseList(conversation.tools, "tools"));
+      if (!For(values).names().contains("tools")) {
+        return UsageError(absl::StrCat("tools: the chat template ", name_, " takes none"));
+      }
+    }
+    return values;
+  }
+
+  absl::StatusOr<jinja::Text> RenderText(const Json& values) const {
+    // The model's own words, and ng's.
+    const auto is_trusted = [this](std::string_view path, std::string_view text) {
+      if (special_tokens_.contains(std::string(path))) return true;
+      return path.starts_with("messages.") && path.ends_with(".role") &&
+             std::ranges::count(path, '.') == 2 && std::ranges::count(kRoles, text) > 0;
+    };
+    return For(values).Render({values, is_trusted}, moment_);
+  }
+
+  absl::StatusOr<std::vector<int32_t>> EncodeText(const jinja::Text& text,
+                                                  EncodeOptions options) const {
+    options.parse_special = true;
+    options.special_at = text.origins();
+    return tokenizer_->Encode(text.bytes(), options);
+  }
+
+  bool BeginsWithSpecial(const std::vector<int32_t>& ids) const {
+    return !ids.empty() && std::ranges::binary_search(special_ids_, ids.front());
+  }
+
+  // `fed` and what follows it; nothing where the text does not begin as it did before.
+  absl::StatusOr<std::optional<std::vector<int32_t>>> Continue(const Json& values,
+                                                               const jinja::Text& text,
+                                                               std::span<const int32_t> fed,
+                                                               int64_t most) const {
+    const Json& messages = values["messages"];
+    const auto answer = std::find_if(messages.rbegin(), messages.rend(), [](const Json& message) {
+      return message["role"] == "assistant";
+    });
+    if (answer == messages.rend() || !answer->contains("content")) return std::nullopt;
+    const auto n_before = messages.rend() - answer - 1;
+    if (!(*answer)["content"].is_string() || n_before == 0) return std::nullopt;
+    Json before = values;
+    before["messages"] = Json(messages.begin(), messages.begin() + n_before);
+    before["add_generation_prompt"] = true;
+    const absl::StatusOr<jinja::Text> shorter = RenderText(before);
+    if (!shorter.ok()) return std::nullopt;
+    const std::string said = shorter->bytes() + (*answer)["content"].get<std::string>();
+    if (!absl::StartsWith(text.bytes(), said)) return std::nullopt;
+    const int64_t left = std::max<int64_t>(0, most - std::ssize(fed));
+    NG_ASSIGN_OR_RETURN(const std::vector<int32_t> more,
+                        EncodeText(text.Slice(said.size()), {.continues = true, .most = left}));
+    // Other tokens could be parts of what the answer ends with.
+    if (!BeginsWithSpecial(more)) return std::nullopt;
+    std::vector<int32_t> ids(fed.begin(), fed.end());
+    ids.insert(ids.end(), more.begin(), more.end());
+    return ids;
+  }
+
+  // What follows an answer, found in a conversation that has one.
+  int32_t FindEot() const {
+    constexpr std::string_view kAnswer = "ng asks what follows";
+    Json values = variables_;
+    values["messages"] = {{{"role", "user"}, {"content", "?"}},
+                          {{"role", "assistant"}, {"content", std::string(kAnswer)}}};
+    values["tools"] = nullptr;
+    values["add_generation_prompt"] = false;
+    const absl::StatusOr<jinja::Text> text = RenderText(values);
+    const size_t at = text.ok() ? text->bytes().rfind(kAnswer) : std::string::npos;
+    if (at != std::string::npos) {
+      const auto ids = EncodeText(text->Slice(at + kAnswer.size()), {.continues = true});
+      for (const int32_t id : ids.value_or(std::vector<int32_t>())) {
+        if (std::ranges::binary_search(special_ids_, id)) return id;
+      }
+    }
+    const auto eos = special_tokens_.find("eos_token");
+    return eos == special_tokens_.end() ? -1 : tokenizer_->SpecialId(eos->second).value_or(-1);
+  }
+
+  std::string name_;
+  const Tokenizer* tokenizer_ = nullptr;
+  std::string system_;
+  std::map<std::string, std::string> special_tokens_;
+  std::optional<jinja::Template> own_;
+  std::optional<jinja::Template> with_tools_;
+  Json variables_ = Json::object();  // all but messages and tools
+  jinja::Moment moment_;
+  std::string date_;
+  std::vector<int32_t> special_ids_;  // sorted
+  int32_t eot_ = -1;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ChatTemplate>> BindChatTemplate(TemplateMetadata found,
+                                                               const Tokenizer& tokenizer,
+                                                               const ChatOptions& options) {
+  std::string_view name = options.chat_template;
+  if (name == kOwnTemplate && !found.own) name = RecognisedTemplate(tokenizer);
+  if (name == kNoTemplate) return nullptr;
+  if (name != kOwnTemplate) {
+    found.with_tools.reset();
+    if (name.find_first_of("/.") != std::string_view::npos) {
+      NG_ASSIGN_OR_RETURN(found.own, ReadTemplate(std::string(name)));
+    } else {
+      NG_ASSIGN_OR_RETURN(std::string program, NamedTemplate(name, tokenizer));
+      found.own = {std::string(name), std::move(program)};
+    }
+  }
+  return JinjaChat::Make(std::move(found), tokenizer, options);
+}
+
+absl::StatusOr<std::unique_ptr<ChatTemplate>> OpenChatTemplate(const std::string& path,
+                                                               const Tokenizer& tokenizer,
+                                                               const ChatOptions& options) {
+  NG_ASSIGN_OR_RETURN(TemplateMetadata found, FindTemplateMetadataOf(path));
+  NG_ASSIGN_OR_RETURN(std::unique_ptr<ChatTemplate> chat,
+                      BindChatTemplate(std::move(found), tokenizer, options));
+  if (chat != nullptr) return chat;
+  return UsageError(absl::StrCat(path, ": brings no chat template; name a file, or one of ",
+                                 ChatTemplateNames()));
+}
+
+}  // namespace ng

@@ -1,0 +1,28 @@
+// The chat templates that have a name: for models whose files bring none.
+#ifndef NG_CORE_TEXT_CHAT_NAMED_TEMPLATES_H_
+#define NG_CORE_TEXT_CHAT_NAMED_TEMPLATES_H_
+
+#include <string>
+#include <string_view>
+
+#include "ng/status.h"
+#include "ng/tokenizer.h"
+
+namespace ng {
+
+inline constexpr std::string_view kNoTemplate = "none";
+inline constexpr std::string_view kOwnTemplate = "auto";
+
+// Their names, "none" first, separated by '|'.
+const char* ChatTemplateNames();
+
+// The program of a named template for a tokenizer, in the Jinja language. Errors: UsageError for a
+// name that there is not, and where the tokenizer lacks a special token of the template.
+absl::StatusOr<std::string> NamedTemplate(std::string_view name, const Tokenizer& tokenizer);
+
+// The template that can be told from a tokenizer's special tokens alone: "niels", or "none".
+std::string_view RecognisedTemplate(const Tokenizer& tokenizer);
+
+}  // namespace ng
+
+#endif  // NG_CORE_TEXT_CHAT_NAMED_TEMPLATES_H_

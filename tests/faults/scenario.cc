@@ -35,6 +35,12 @@ void MakeInputs(const std::string& in) {
   MakeModel(in + "/bpe", 1024);
   fs::copy(data / "tokenizers/bbpe_llama3/tokenizer.json", in + "/bpe/tokenizer.json");
   fs::copy(data / "golden/gguf/qwen2/model-Q8_0.gguf", in + "/model.gguf");
+  fs::create_directories(in + "/chat");
+  fs::copy(data / "tokenizers/spm_unigram/tokenizer.model", in + "/chat/tokenizer.model");
+  WriteFile(in + "/chat/chat_template.jinja",
+            "{{ tools|tojson }}{% for m in messages %}{{ m.role ~ m.content|trim }}{% endfor %}");
+  WriteFile(in + "/chat.json", "[{\"role\": \"user\", \"content\": \"Who art thou?\"}]");
+  WriteFile(in + "/tools.json", "[{\"name\": \"look\", \"parameters\": {\"type\": \"object\"}}]");
   WriteFile(in + "/run.ini",
             "[model]\npath = tiny\n[run]\nmax_new_tokens = 24\nstop_ids =\nthreads = 2\n");
   WriteFile(in + "/prompts.jsonl",
@@ -134,6 +140,11 @@ std::vector<Scenario> Scenarios() {
        {},
        {"bpe/tokenizer.json"},
        lines},
+      {"conversation",
+       "ng-tokenize",
+       {"--tokenizer", "in/chat", "--chat", "in/chat.json", "--tools", "in/tools.json"},
+       {},
+       {"chat/tokenizer.model", "chat/chat_template.jinja", "chat.json", "tools.json"}},
       {"vocabulary",
        "ng-tokenize",
        {"--tokenizer", "in/model.gguf", "--jsonl"},

@@ -73,8 +73,12 @@ class ChatTemplate {
   // before in another way (it drops old thoughts, or trims answers). Then all of it is encoded from
   // its text.
   virtual absl::StatusOr<std::vector<int32_t>> Encode(const Conversation& conversation,
-                                                      std::span<const int32_t> fed = {},
-                                                      int64_t most = kAnyLength) const = 0;
+                                                      std::span<const int32_t> fed,
+                                                      int64_t most) const = 0;
+  // All of them, of a conversation of which nothing has been fed.
+  absl::StatusOr<std::vector<int32_t>> Encode(const Conversation& conversation) const {
+    return Encode(conversation, {}, kAnyLength);
+  }
   // The special token that the template puts after an answer; -1 where there is none.
   virtual int32_t eot() const = 0;
   // The date that it may write into a conversation; empty where it does not ask for one.

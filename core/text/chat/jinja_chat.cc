@@ -167,6 +167,7 @@ class JinjaChat final : public ChatTemplate {
     return text.bytes();
   }
 
+  using ChatTemplate::Encode;
   absl::StatusOr<std::vector<int32_t>> Encode(const Conversation& conversation,
                                               std::span<const int32_t> fed,
                                               int64_t most) const override {

@@ -104,8 +104,8 @@ class Value {
                             std::shared_ptr<const Callable>>;
 
   Value() = default;
-  // NOLINTNEXTLINE(google-explicit-constructor)
   template <typename T>
+  // NOLINTNEXTLINE(google-explicit-constructor)
   Value(T data, Origin origin = Origin::kTemplate) : data_(std::move(data)), origin_(origin) {}
 
   template <typename T>

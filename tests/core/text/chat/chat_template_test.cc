@@ -59,7 +59,7 @@ std::string Messages(const Turns& turns) {
 }
 
 absl::StatusOr<Ids> EncodeTurns(const ChatTemplate& chat, const Turns& turns, const Ids& fed = {}) {
-  return chat.Encode({.messages = Messages(turns)}, fed);
+  return chat.Encode({.messages = Messages(turns)}, fed, ChatTemplate::kAnyLength);
 }
 
 class ChatTemplateTest : public testing::Test {

@@ -269,5 +269,25 @@ const Refusal kRefusals[] = {
 INSTANTIATE_TEST_SUITE_P(Parts, RefusedTokenizerJson, testing::ValuesIn(kRefusals),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// The mask is that of the text as it is given, also where tokens are found in its normal form.
+TEST(SpecialAt, IsFollowedThroughNormalisation) {
+  for (const bool normalized : {false, true}) {
+    const auto tokenizer = Read(Changed("bbpe_qwen2", [&](Json& file) {
+      for (Json& token : file["added_tokens"]) token["normalized"] = normalized;
+    }));
+    const std::string mark = "<|im_end|>";
+    const std::string said = "e\u0301" + mark + "e\u0301";  // shorter in its normal form
+    const std::string mask = std::string(said.size(), '\0') + std::string(mark.size(), '\1');
+    Ids expected = tokenizer->Encode(said, {}).value();
+    expected.push_back(tokenizer->SpecialId(mark).value());
+    EXPECT_EQ(tokenizer->Encode(said + mark, {.parse_special = true, .special_at = mask}).value(),
+              expected)
+        << normalized;
+    const std::string all(mask.size(), '\1');
+    EXPECT_EQ(tokenizer->Encode(said + mark, {.parse_special = true, .special_at = all}).value(),
+              tokenizer->Encode(said + mark, {.parse_special = true}).value());
+  }
+}
+
 }  // namespace
 }  // namespace ng

@@ -328,7 +328,8 @@ std::string ShowsNan(const AttentionSubject& subject, const AttentionCase& c, in
   for (int64_t i = 0; i < std::ssize(dirty->out[0]); ++i) {
     const int64_t pos = i / out_width;
     const auto at = static_cast<size_t>(i);
-    const bool sees = query ? pos == bad : pos >= bad;
+    const bool behind = c.window != 0 && pos - bad >= c.window;
+    const bool sees = query ? pos == bad : pos >= bad && !behind;
     const bool same =
         std::bit_cast<uint32_t>(dirty->out[0][at]) == std::bit_cast<uint32_t>(clean->out[0][at]);
     const std::string where = "NaN in token " + std::to_string(bad) + ": query " +
@@ -342,8 +343,19 @@ std::string ShowsNan(const AttentionSubject& subject, const AttentionCase& c, in
 }
 
 Outcome CheckNan(const AttentionSubject& subject) {
-  const AttentionCase c{.n_heads = 2, .n_kv_heads = 1, .head_dim = 17, .lengths = {70}, .seed = 9};
-  return OnCases(subject, {c}, [](const AttentionSubject& of, const AttentionCase& asked) {
+  std::vector<AttentionCase> cases = {
+      {.n_heads = 2, .n_kv_heads = 1, .head_dim = 17, .lengths = {70}, .seed = 9}};
+  const absl::StatusOr<Bench> bench = Build(subject, cases[0], 1);
+  if (!bench.ok()) return CannotRun();
+  const bool own_rule = subject.rule && *subject.rule != AttentionRule{};
+  if (Lists(bench->rig->backend().features(), kFeatureWindow) && !own_rule) {
+    for (AttentionCase c : CodecCases(subject)) {
+      c.window = 21;
+      c.lengths = {70};
+      cases.push_back(c);
+    }
+  }
+  return OnCases(subject, cases, [](const AttentionSubject& of, const AttentionCase& asked) {
     for (const auto part : {&SequenceData::k, &SequenceData::v, &SequenceData::q}) {
       for (const int64_t bad : {5, 16, 69}) {
         if (std::string wrong = ShowsNan(of, asked, bad, part); !wrong.empty()) return wrong;
@@ -449,7 +461,8 @@ Outcome CheckFeature(const AttentionSubject& subject, std::string_view feature) 
                  [](const AttentionSubject& of, const auto& c) {
                    std::string wrong = of.rule ? HoldsValues(of, c) : "";
                    if (wrong.empty()) wrong = CapturesWhatItUses(of, c);
-                   return wrong.empty() ? KeepsBitsOverChunks(of, c) : wrong;
+                   if (wrong.empty()) wrong = KeepsBitsOverChunks(of, c);
+                   return wrong.empty() ? KeepsBitsOverThreads(of, c) : wrong;
                  });
 }
 

@@ -77,6 +77,13 @@ std::vector<AttentionCase> FeatureCases(const AttentionSubject& subject, std::st
     cases[1].window = 5;
     cases[2].window = 64;
     cases[2].lengths = {270};
+    // Longer than what a backend may take at a time, in every codec; the first key that a query
+    // sees lies within what is packed together.
+    for (AttentionCase& c : CodecCases(subject)) {
+      c.window = 37;
+      c.lengths = {subject.settings.quick ? 60 : 300};
+      cases.push_back(c);
+    }
   } else if (feature == kFeatureSoftCap) {
     cases[0].soft_cap = 0.75F;
   } else if (feature == kFeatureSinks) {

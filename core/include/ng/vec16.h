@@ -178,6 +178,11 @@ struct Vec16 {
     for (int i = 1; i < 16; i += 2) a.lane[i] = 0.0F;
     return a;
   }
+  // Zero in the even lanes.
+  static NG_INLINE Vec16 KeepOdd(Vec16 a) {
+    for (int i = 0; i < 16; i += 2) a.lane[i] = 0.0F;
+    return a;
+  }
   // Each even lane added to the odd one behind it: 8 sums of `low`, then 8 of `high`.
   static NG_INLINE Vec16 AddPairs(Vec16 low, Vec16 high) {
     Vec16 r;
@@ -350,6 +355,10 @@ struct Vec16 {
     return {_mm256_blend_ps(a.lo, _mm256_setzero_ps(), 0xAA),
             _mm256_blend_ps(a.hi, _mm256_setzero_ps(), 0xAA)};
   }
+  static NG_INLINE Vec16 KeepOdd(Vec16 a) {
+    return {_mm256_blend_ps(a.lo, _mm256_setzero_ps(), 0x55),
+            _mm256_blend_ps(a.hi, _mm256_setzero_ps(), 0x55)};
+  }
   static NG_INLINE __m256 AddPairs8(Vec16 a) {
     const __m256d sums = _mm256_castps_pd(_mm256_hadd_ps(a.lo, a.hi));
     return _mm256_castpd_ps(_mm256_permute4x64_pd(sums, 0xD8));
@@ -460,6 +469,7 @@ struct Vec16 {
     return _mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ);
   }
   static NG_INLINE Vec16 KeepEven(Vec16 a) { return {_mm512_maskz_mov_ps(0x5555, a.v)}; }
+  static NG_INLINE Vec16 KeepOdd(Vec16 a) { return {_mm512_maskz_mov_ps(0xAAAA, a.v)}; }
   static NG_INLINE Vec16 AddPairs(Vec16 low, Vec16 high) {
     const __m512i even =
         _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);

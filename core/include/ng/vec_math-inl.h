@@ -38,4 +38,24 @@ NG_INLINE V ExpOfNonPositive(V x) {
   return V::SelectLess(x, V::Set(-86.98F), V::Set(0.0F), exp);
 }
 
+// tanh x to within 2 ulp; NaN for NaN. An odd polynomial near 0 (Cephes tanhf, S. Moshier), else by
+// e^(-2 |x|).
+template <class V>
+NG_INLINE V Tanh(V x) {
+  const V square = V::Mul(x, x);
+  V p = V::Set(-5.70498872745e-3F);
+  p = V::MulAdd(p, square, V::Set(2.06390887954e-2F));
+  p = V::MulAdd(p, square, V::Set(-5.37397155531e-2F));
+  p = V::MulAdd(p, square, V::Set(1.33314422036e-1F));
+  p = V::MulAdd(p, square, V::Set(-3.33332819422e-1F));
+  const V near = V::MulAdd(V::Mul(p, square), x, x);
+  const V zero = V::Set(0.0F);
+  const V one = V::Set(1.0F);
+  const V size = V::Max(x, V::Sub(zero, x));
+  const V e = ExpOfNonPositive(V::Mul(size, V::Set(-2.0F)));
+  const V far = V::Div(V::Sub(one, e), V::Add(one, e));
+  const V signed_far = V::SelectLess(x, zero, V::Sub(zero, far), far);
+  return V::SelectLess(size, V::Set(0.625F), near, signed_far);
+}
+
 }  // namespace ng

@@ -19,6 +19,8 @@ namespace {
 
 constexpr int kMaxHeadDim = 512;
 constexpr std::array<std::string_view, 1> kLayouts = {kLayoutTiles16};
+constexpr std::array kFeatures = {kFeatureWindow, kFeatureSoftCap, kFeatureSinks, kFeatureAlibi,
+                                  kFeatureQueryTemperature};
 
 absl::Status Refuse(const std::string& what, const std::string& can) {
   return PluginError("attention 'flash' cannot do " + what + "; it does " + can);
@@ -30,6 +32,8 @@ class FlashAttention : public AttentionBackend {
       : executor_(executor), kernel_(kernel) {}
 
   std::span<const std::string_view> layouts() const override { return kLayouts; }
+
+  std::span<const std::string_view> features() const override { return kFeatures; }
 
   absl::Status Supports(const AttentionSpec& spec, const CacheFormat& format) const override {
     if (format.layout != kLayoutTiles16) {
@@ -73,10 +77,11 @@ class FlashAttention : public AttentionBackend {
                           std::to_string(entry.start_pos + entry.n_tokens));
     }
     for (const FlashItem& item : plan.items) {
-      if (item.partials < 0 || item.key_begin > 0) continue;
+      if (item.partials < 0) continue;
       const SequenceRows& entry = run.rows[static_cast<size_t>(item.sequence)];
+      const int64_t first = FirstKeyOf(plan.spec, entry.start_pos + item.query_begin);
       run.scratch[static_cast<size_t>(item.partials)] =
-          static_cast<float>(SplitsOf(entry.start_pos + item.query_end));
+          static_cast<float>(SplitsOf(entry.start_pos + item.query_end) - first / kSplitKeys);
     }
     // Workers take items one by one, as they are much unlike in cost; each the next one ahead of
     // time, to fetch its keys.

@@ -30,6 +30,10 @@ struct Bf16DotLanes : FloatSums<avx512::Vec16> {
     return reinterpret_cast<__m512bh>(
         _mm512_and_si512(reinterpret_cast<__m512i>(columns), _mm512_set1_epi32(0xFFFF)));
   }
+  static NG_INLINE __m512bh KeepSecondElement(__m512bh columns) {
+    return reinterpret_cast<__m512bh>(
+        _mm512_andnot_si512(_mm512_set1_epi32(0xFFFF), reinterpret_cast<__m512i>(columns)));
+  }
   static NG_INLINE __m512bh LoadFactor(const uint16_t* x) {
     int pair;
     std::memcpy(&pair, x, sizeof(pair));

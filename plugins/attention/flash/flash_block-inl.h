@@ -38,9 +38,14 @@ struct FlashBlock {
     }
   };
 
-  // The first n_keys keys (kKeys) or values of a split, unpacked into `memory`.
+  struct KeyRange {
+    int begin;
+    int end;
+  };
+
+  // Some keys (kKeys) or values of a split, unpacked into `memory`.
   template <class L, bool kKeys>
-  static Tiles Unpack(const Tiles& packed, int head_dim, int n_keys, float* memory) {
+  static Tiles Unpack(const Tiles& packed, int head_dim, KeyRange range, float* memory) {
     using Wide = typename L::Wide;
     const int n_columns = kKeys ? kTile : head_dim;
     const int n_steps = (kKeys ? head_dim + L::kStep - 1 : kTile) / L::kStep;
@@ -50,7 +55,7 @@ struct FlashBlock {
     auto* to = reinterpret_cast<std::byte*>(memory);
     for (int t = 0; t < kSplitTiles; ++t) {
       wide.at[t] = to;
-      if (t * kTile >= n_keys) continue;
+      if (t * kTile >= range.end || (t + 1) * kTile <= range.begin) continue;
       const std::byte* from = packed.at[t];
       Scales(from).Store(reinterpret_cast<float*>(to));
       from += kScalesBytes;
@@ -82,7 +87,8 @@ struct FlashBlock {
   int64_t out_stride;         //
   int head_dim;               //
   int n_rows;                 // 1..kBlockRows
-  int n_visible[kBlockRows];  // keys of the split that each row may see, never fewer than before
+  int first[kBlockRows];      // of the split's keys, the first that each row sees,
+  int n_visible[kBlockRows];  // and the end of those that it sees; both never less than before
   Operand k;                  //
   Operand v;                  //
 
@@ -113,20 +119,26 @@ struct FlashBlock {
     using Softmaxes = SplitSoftmax<Level>;
     float* weights = scores + row * kSplitKeys;
     const int n = n_visible[row];
+    const int begin = FirstOfTile(first[row]);
+    Softmaxes::HideBefore(first[row], weights);
     if constexpr (L::kScaled) {
       UnitFinder<V> finder;
       const auto scale = [&](V weight, int i) {
         V x = V::Mul(weight, Scales(v.tiles->at[i / kTile]));
         if (n - i < kTile) x = x.KeepFirst(n - i, 0.0F);
-        finder.Add(x);
         x.Store(weights + i);
+        if (i < first[row]) {  // the scale of a key that is not seen may be anything
+          for (int j = i; j < first[row]; ++j) weights[j] = 0.0F;
+          x = V::Load(weights + i);
+        }
+        finder.Add(x);
         return weight;
       };
-      const Softmax softmax = Softmaxes::Exponentiate(weights, n, scale);
+      const Softmax softmax = Softmaxes::Exponentiate(weights, begin, n, scale);
       units[row] = finder.Find();
       return softmax;
     } else {
-      return Softmaxes::template Exponentiate<typename L::Probabilities>(weights, n);
+      return Softmaxes::template Exponentiate<typename L::Probabilities>(weights, begin, n);
     }
   }
 
@@ -137,7 +149,9 @@ struct FlashBlock {
     const V inverse = V::Set(units[row].inverse);
     auto* integers =
         reinterpret_cast<typename L::Element*>(weights);  // never ahead of what is read
-    int i = 0;
+    int i = FirstOfTile(first[0]);
+    const int begin = first[row] < n_visible[row] ? FirstOfTile(first[row]) : n_visible[n_rows - 1];
+    for (; i < begin; i += kTile) L::Narrow(V::Set(0.0F), integers + i);
     for (; i < n_visible[row]; i += kTile) {
       L::Narrow(V::Mul(V::Load(weights + i), inverse), integers + i);
     }
@@ -162,7 +176,7 @@ struct FlashBlock {
     // comes faster.
     constexpr int kTiles = Columns<L>(kRows);
     const int n_tiles = (n_visible[row + kRows - 1] + kTile - 1) / kTile;
-    int tile = 0;
+    int tile = first[row] / kTile;
     if (k.ahead == nullptr) {
       for (; tile + kTiles <= n_tiles; tile += kTiles) ScoreTiles<L, kRows, kTiles>(row, tile);
     }
@@ -226,28 +240,37 @@ struct FlashBlock {
   }
 
   // Dimensions [dim, dim + 16 * kVectors). A value that a query may not see is never multiplied,
-  // not even by a zero weight: it may be NaN. So all rows walk the whole steps that the first may
-  // see, then each row its own few more. Scaled values are integers, and weights zero: there all
-  // walk what the last may see.
+  // not even by a zero weight: it may be NaN. So each row walks the steps that the rows after it do
+  // not see, then all rows the whole steps that all see, then each row its own few more. Scaled
+  // values are integers, and weights zero: there all walk what any of them may see.
   template <class L, int kRows, int kVectors, bool kPartial>
   NG_INLINE void SumDims(int row, int dim) const {
     typename L::Accumulator sums[kRows][kVectors][L::kAccumulators];
-    Clear<L>(&sums[0][0][0], kRows * kVectors * L::kAccumulators);
+    const int last = row + kRows - 1;
+    const int begin = L::kScaled ? FirstOfTile(first[row]) : RoundUp<L>(first[last]);
+    const int end = L::kScaled ? RoundUp<L>(n_visible[last]) : n_visible[row] / L::kStep * L::kStep;
+    bool cleared = true;
+    if constexpr (!L::kScaled) {
+      if (begin > 0) {
+        SumBefore<L, kRows, kVectors, kPartial>(row, dim, begin, sums);
+        cleared = false;
+      }
+    }
+    if (cleared) Clear<L>(&sums[0][0][0], kRows * kVectors * L::kAccumulators);
     const auto* weights = reinterpret_cast<const typename L::Element*>(scores + row * kSplitKeys);
     constexpr size_t kRowBytes = kSplitKeys * sizeof(float);
     constexpr size_t kRowElements = kRowBytes / sizeof(typename L::Element);
     const int64_t stride = Offset<L>(head_dim);  // of a step
     const Tiles& ahead = v.ahead == nullptr ? *v.tiles : *v.ahead;
     const int64_t n_fetched = FetchedBytes<L>(ahead);
-    const int common = L::kScaled
-                           ? (n_visible[row + kRows - 1] + L::kStep - 1) / L::kStep * L::kStep
-                           : n_visible[row] / L::kStep * L::kStep;
-    for (int key = 0; key < common; key += kTile) {
-      const int tile_end = common < key + kTile ? common : key + kTile;
-      const std::byte* at = v.tiles->at[key / kTile] + DataOffset<L>() + Offset<L>(dim);
+    for (int key = FirstOfTile(begin); key < end; key += kTile) {
+      const int tile_begin = begin > key ? begin : key;
+      const int tile_end = end < key + kTile ? end : key + kTile;
+      const std::byte* at = v.tiles->at[key / kTile] + DataOffset<L>() + Offset<L>(dim) +
+                            (tile_begin - key) / L::kStep * stride;
       const int64_t n_before = int64_t{dim} * (kSplitKeys / kTile) + int64_t{key} * kVectors;
       const std::byte* fetched = ahead.Find(n_before / L::kStep * n_fetched);
-      for (int j = key; j < tile_end; j += L::kStep) {
+      for (int j = tile_begin; j < tile_end; j += L::kStep) {
         typename L::Columns values[kVectors];
         for (int c = 0; c < kVectors; ++c) {
           values[c] = LoadValues<L, kPartial>(at + c * kStepBytes, dim);
@@ -271,37 +294,76 @@ struct FlashBlock {
         }
       }
     } else {
-      SumRest<L, kRows, kVectors, kPartial>(sums, row, dim);
+      SumRest<L, kRows, kVectors, kPartial>(row, dim, begin > end ? begin : end, sums);
     }
   }
 
-  // The keys of SumDims that not all of its rows see.
+  // The keys of SumDims before `end`, which not all of its rows see.
   template <class L, int kRows, int kVectors, bool kPartial>
-  NG_INLINE void SumRest(const V (&sums)[kRows][kVectors][L::kAccumulators], int row,
-                         int dim) const {
-    const auto* weights = reinterpret_cast<const typename L::Element*>(scores + row * kSplitKeys);
-    constexpr size_t kRowElements = kSplitKeys * sizeof(float) / sizeof(typename L::Element);
-    const int64_t stride = int64_t{head_dim} * 4;
-    const int common = n_visible[row] / L::kStep * L::kStep;
-    float rest[kRows][kVectors][L::kAccumulators * 16];  // out of registers, for rows in turn
+  NG_INLINE void SumBefore(int row, int dim, int end,
+                           V (&sums)[kRows][kVectors][L::kAccumulators]) const {
+    float own[kRows][kVectors][L::kAccumulators * 16] = {};  // out of registers, for rows in turn
+    for (int r = 0; r < kRows; ++r) {
+      const int own_end = end < n_visible[row + r] ? end : n_visible[row + r];
+      SumOwn<L, kVectors, kPartial>(row + r, dim, first[row + r], own_end, own[r]);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+      for (int c = 0; c < kVectors; ++c) {
+#pragma GCC unroll 2
+        for (int i = 0; i < L::kAccumulators; ++i) sums[r][c][i] = V::Load(own[r][c] + i * 16);
+      }
+    }
+  }
+
+  // The keys of SumDims from `begin` on, which not all of its rows see; then the sums go to `out`.
+  template <class L, int kRows, int kVectors, bool kPartial>
+  NG_INLINE void SumRest(int row, int dim, int begin,
+                         const V (&sums)[kRows][kVectors][L::kAccumulators]) const {
+    float own[kRows][kVectors][L::kAccumulators * 16];  // out of registers, for rows in turn
     for (int r = 0; r < kRows; ++r) {
       for (int c = 0; c < kVectors; ++c) {
-        for (int i = 0; i < L::kAccumulators; ++i) sums[r][c][i].Store(rest[r][c] + i * 16);
+        for (int i = 0; i < L::kAccumulators; ++i) sums[r][c][i].Store(own[r][c] + i * 16);
       }
     }
     for (int r = 0; r < kRows; ++r) {
+      SumOwn<L, kVectors, kPartial>(row + r, dim, begin, n_visible[row + r], own[r]);
       for (int c = 0; c < kVectors; ++c) {
         V total[L::kAccumulators];
-        for (int i = 0; i < L::kAccumulators; ++i) total[i] = V::Load(rest[r][c] + i * 16);
-        for (int j = common; j < n_visible[row + r]; j += L::kStep) {
-          const std::byte* at = v.tiles->at[j / kTile] + j % kTile / L::kStep * stride;
-          auto values = LoadValues<L, kPartial>(at + int64_t{dim} * 4 + c * kStepBytes, dim);
-          if (j + L::kStep > n_visible[row + r]) values = L::KeepFirstElement(values);
-          L::MulAdd(L::LoadFactor(weights + r * kRowElements + j), values, total);
-        }
+        for (int i = 0; i < L::kAccumulators; ++i) total[i] = V::Load(own[r][c] + i * 16);
         L::Total(total).Store(out + (row + r) * out_stride + dim + c * 16);
       }
     }
+  }
+
+  // Adds keys [begin, end) of one row; where a step has keys beyond these, they are left out.
+  template <class L, int kVectors, bool kPartial>
+  NG_INLINE void SumOwn(int row, int dim, int begin, int end,
+                        float (&sums)[kVectors][L::kAccumulators * 16]) const {
+    if (begin >= end) return;
+    const auto* weights = reinterpret_cast<const typename L::Element*>(scores + row * kSplitKeys);
+    const int64_t stride = int64_t{head_dim} * 4;
+    for (int c = 0; c < kVectors; ++c) {
+      V total[L::kAccumulators];
+      for (int i = 0; i < L::kAccumulators; ++i) total[i] = V::Load(sums[c] + i * 16);
+      for (int j = begin / L::kStep * L::kStep; j < end; j += L::kStep) {
+        const std::byte* at = v.tiles->at[j / kTile] + j % kTile / L::kStep * stride;
+        auto values = LoadValues<L, kPartial>(at + int64_t{dim} * 4 + c * kStepBytes, dim);
+        if (j + L::kStep > end) values = L::KeepFirstElement(values);
+        if (j < begin) values = L::KeepSecondElement(values);
+        L::MulAdd(L::LoadFactor(weights + j), values, total);
+      }
+      for (int i = 0; i < L::kAccumulators; ++i) total[i].Store(sums[c] + i * 16);
+    }
+  }
+
+  // The key that its tile begins with.
+  static constexpr int FirstOfTile(int key) { return key / kTile * kTile; }
+  // To whole steps.
+  template <class L>
+  static constexpr int RoundUp(int key) {
+    return (key + L::kStep - 1) / L::kStep * L::kStep;
   }
 
   template <class L>

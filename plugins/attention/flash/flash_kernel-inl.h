@@ -38,7 +38,7 @@ class FlashRows {
         next_(work.next),
         rows_(run.rows[static_cast<size_t>(item_.sequence)]),
         view_(run.views[static_cast<size_t>(item_.sequence)]),
-        scale_(work.spec.scale),
+        spec_(work.spec),
         head_dim_(work.spec.head_dim),
         group_(work.spec.n_heads / work.spec.n_kv_heads),
         n_rows_((item_.query_end - item_.query_begin) * group_),
@@ -46,22 +46,24 @@ class FlashRows {
 
   void Attend() {
     PackQueries();
+    const int64_t end = SplitsOf(item_.key_end);
+    const int64_t begin = item_.key_begin / kSplitKeys;
     if (item_.partials < 0) {
-      for (int64_t split = 0; split < SplitsOf(item_.key_end); ++split) {
-        AttendSplit(split, split == 0 ? scratch_.left : scratch_.right, /*merge=*/split > 0);
+      for (int64_t split = begin; split < end; ++split) {
+        const bool merge = split > begin;
+        AttendSplit(split, merge ? scratch_.right : scratch_.left, merge);
       }
       Finish(scratch_.left);
       return;
     }
-    const int64_t end = SplitsOf(item_.key_end);
-    const int64_t begin = item_.key_begin / kSplitKeys;
+    const int64_t leftmost = FirstKey(0) / kSplitKeys;  // of all the items that share the rows
     for (int64_t split = begin; split < end; ++split) {
-      AttendSplit(split, SharedSplit(split), /*merge=*/false);
+      AttendSplit(split, SharedSplit(split - leftmost), /*merge=*/false);
     }
     if (!IsLast(end - begin)) return;
     const PartialRows left = SharedSplit(0);
-    for (int64_t split = 1; split < SplitsOf(Pos(n_rows_ - 1) + 1); ++split) {
-      MergeRows(split, 0, n_rows_, SharedSplit(split), left);
+    for (int64_t split = leftmost + 1; split < SplitsOf(Pos(n_rows_ - 1) + 1); ++split) {
+      MergeRows(split, 0, n_rows_, SharedSplit(split - leftmost), left);
     }
     Finish(left);
   }
@@ -80,10 +82,19 @@ class FlashRows {
   }
   int Head(int64_t row) const { return item_.kv_head * group_ + static_cast<int>(row % group_); }
 
-  // The keys of the split that a row may see.
-  int Visible(int64_t row, int64_t split) const {
-    const int64_t n = Pos(row) + 1 - split * kSplitKeys;
+  // The keys of a split that a row sees: [First, Visible).
+  int64_t FirstKey(int64_t row) const { return FirstKeyOf(spec_, Pos(row)); }
+  static int InSplit(int64_t key, int64_t split) {
+    const int64_t n = key - split * kSplitKeys;
     return static_cast<int>(n < 0 ? 0 : n > kSplitKeys ? kSplitKeys : n);
+  }
+  int First(int64_t row, int64_t split) const { return InSplit(FirstKey(row), split); }
+  int Visible(int64_t row, int64_t split) const { return InSplit(Pos(row) + 1, split); }
+
+  // What a row's query is multiplied by.
+  float Scale(int64_t row) const {
+    const double temperature = spec_.query_temperature.At(Pos(row));
+    return static_cast<float>(static_cast<double>(spec_.scale) * temperature);
   }
 
   float* Shared() const { return run_.scratch.data() + item_.partials; }
@@ -103,10 +114,10 @@ class FlashRows {
     constexpr int kStep = KeyLanes::kStep;
     for (int64_t row = 0; row < n_rows_; ++row) {
       const float* q = run_.q.Row(TensorRow(row), Head(row));
-      V scale = V::Set(scale_);
+      V scale = V::Set(Scale(row));
       if constexpr (KeyLanes::kScaled) {
         const RowUnit unit = FindQueryUnit(q);
-        scratch_.q_units[row] = unit.unit * scale_;
+        scratch_.q_units[row] = unit.unit * Scale(row);
         scale = V::Set(unit.inverse);
       }
       auto* packed = reinterpret_cast<Element*>(scratch_.q + row / kBlockRows * scratch_.q_stride);
@@ -140,7 +151,7 @@ class FlashRows {
     const Tiles next_v = ValueLanes::kWide ? FindNext(&KvView::v, split, stored_v) : stored_v;
     for (int64_t row = 0; row < n_rows_; row += kBlockRows) {
       const int64_t n = n_rows_ - row < kBlockRows ? n_rows_ - row : kBlockRows;
-      if (Visible(row + n - 1, split) == 0) continue;
+      if (Visible(row + n - 1, split) == 0 || First(row, split) == kSplitKeys) continue;
       // The first block fetches for all. What was unpacked is near; the second block then fetches
       // the values to unpack next.
       const Tiles* ahead_of_k = row == 0 && !ValueLanes::kWide ? &v : nullptr;
@@ -155,13 +166,15 @@ class FlashRows {
   template <class L, bool kKeys>
   Tiles Multiplied(const Tiles& stored, int64_t split) const {
     if constexpr (L::kWide) {
+      const int first = First(0, split);
       const int n_keys = Visible(n_rows_ - 1, split);
       float* memory = kKeys ? scratch_.keys : scratch_.values;
       if ((kKeys ? view_.k : view_.v).codec == Codec::kInt8) {
-        return Block::template Unpack<typename Level::Int8, kKeys>(stored, head_dim_, n_keys,
-                                                                   memory);
+        return Block::template Unpack<typename Level::Int8, kKeys>(stored, head_dim_,
+                                                                   {first, n_keys}, memory);
       }
-      return Block::template Unpack<typename Level::Int4, kKeys>(stored, head_dim_, n_keys, memory);
+      return Block::template Unpack<typename Level::Int4, kKeys>(stored, head_dim_, {first, n_keys},
+                                                                 memory);
     } else {
       return stored;
     }
@@ -209,7 +222,10 @@ class FlashRows {
     block.out_stride = to.out_stride;
     block.head_dim = head_dim_;
     block.n_rows = static_cast<int>(n_rows_ - row < kBlockRows ? n_rows_ - row : kBlockRows);
-    for (int r = 0; r < block.n_rows; ++r) block.n_visible[r] = Visible(row + r, split);
+    for (int r = 0; r < block.n_rows; ++r) {
+      block.first[r] = First(row + r, split);
+      block.n_visible[r] = Visible(row + r, split);
+    }
     block.k = k;
     block.v = v;
 
@@ -217,7 +233,8 @@ class FlashRows {
     for (int r = 0; r < block.n_rows; ++r) {
       const int n = block.n_visible[r];
       block.units[r] = {};
-      if (n == 0) continue;
+      if (block.first[r] >= n) continue;
+      ChangeScores(row + r, split, block.scores + r * kSplitKeys);
       if (!run_.captures.empty()) {
         CaptureScores(row + r, split, block.scores + r * kSplitKeys, n);
       }
@@ -231,14 +248,41 @@ class FlashRows {
     block.template SumValues<ValueLanes>();
   }
 
+  // What the model wants done to the scores of a row before the softmax.
+  void ChangeScores(int64_t row, int64_t split, float* scores) const {
+    const int begin = First(row, split) / 16 * 16;
+    const int end = Visible(row, split);
+    if (spec_.soft_cap > 0.0F) {
+      const V cap = V::Set(spec_.soft_cap);
+      for (int i = begin; i < end; i += 16) {
+        V::Mul(Tanh(V::Div(V::Load(scores + i), cap)), cap).Store(scores + i);
+      }
+    }
+    if (!spec_.alibi_slopes.empty()) {
+      static constexpr float kKeys[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+      const V slope = V::Set(spec_.alibi_slopes[static_cast<size_t>(Head(row))]);
+      for (int i = begin; i < end; i += 16) {
+        const int64_t distance = Pos(row) - split * kSplitKeys - i;
+        const V distances = V::Sub(V::Set(static_cast<float>(distance)), V::Load(kKeys));
+        V::Sub(V::Load(scores + i), V::Mul(slope, distances)).Store(scores + i);
+      }
+    }
+  }
+
   // Merges a split of rows [row, row + n_rows) into what the splits to its left gave.
   void MergeRows(int64_t split, int64_t row, int64_t n_rows, const PartialRows& right,
                  const PartialRows& left) const {
     for (int64_t r = 0; r < n_rows; ++r) {
-      if (Visible(row + r, split) == 0) continue;
-      Softmax merged = {left.max[r], left.sum[r]};
-      SplitSoftmax<Level>::Merge({right.max[r], right.sum[r]}, right.From(r).out, right.out_stride,
-                                 &merged, left.From(r).out);
+      if (First(row + r, split) >= Visible(row + r, split)) continue;
+      Softmax merged = {right.max[r], right.sum[r]};
+      if (FirstKey(row + r) >= split * kSplitKeys) {  // nothing to its left
+        std::memcpy(left.From(r).out, right.From(r).out,
+                    static_cast<size_t>(right.out_stride) * sizeof(float));
+      } else {
+        merged = {left.max[r], left.sum[r]};
+        SplitSoftmax<Level>::Merge({right.max[r], right.sum[r]}, right.From(r).out,
+                                   right.out_stride, &merged, left.From(r).out);
+      }
       left.max[r] = merged.max;
       left.sum[r] = merged.sum;
     }
@@ -246,8 +290,16 @@ class FlashRows {
 
   void Finish(const PartialRows& result) const {
     for (int64_t row = 0; row < n_rows_; ++row) {
-      const V sum = V::Set(result.sum[row]);
-      const float* from = result.From(row).out;
+      Softmax softmax = {result.max[row], result.sum[row]};
+      float* const from = result.From(row).out;
+      if (!spec_.sinks.empty()) {
+        const float sink = spec_.sinks[static_cast<size_t>(Head(row))];
+        const V factor = V::Set(SplitSoftmax<Level>::AddSink(sink, &softmax));
+        for (int d = 0; d < head_dim_; d += 16) {
+          V::Mul(V::Load(from + d), factor).Store(from + d);
+        }
+      }
+      const V sum = V::Set(softmax.sum);
       float* to = run_.out.Row(TensorRow(row), Head(row));
       for (int d = 0; d < head_dim_; d += 16) {
         const int count = head_dim_ - d < 16 ? head_dim_ - d : 16;
@@ -255,15 +307,17 @@ class FlashRows {
       }
       if (run_.captures.empty()) continue;
       for (const ProbabilityRow& capture : Captures(row)) {
-        SplitSoftmax<Level>::template FinishCapture<Probabilities>(
-            {result.max[row], result.sum[row]}, capture.pos + 1, capture.out);
+        SplitSoftmax<Level>::template FinishCapture<Probabilities>(softmax, FirstKey(row),
+                                                                   capture.pos + 1, capture.out);
       }
     }
   }
 
   void CaptureScores(int64_t row, int64_t split, const float* scores, int n) const {
     for (const ProbabilityRow& capture : Captures(row)) {
-      std::memcpy(capture.out + split * kSplitKeys, scores, static_cast<size_t>(n) * sizeof(float));
+      const int first = First(row, split);
+      std::memcpy(capture.out + split * kSplitKeys + first, scores + first,
+                  static_cast<size_t>(n - first) * sizeof(float));
     }
   }
 
@@ -276,7 +330,7 @@ class FlashRows {
   const FlashItem* const next_;  // may be null
   const SequenceRows& rows_;
   const KvView& view_;
-  const float scale_;
+  const AttentionSpec& spec_;
   const int head_dim_;
   const int group_;
   const int64_t n_rows_;

@@ -1,11 +1,12 @@
 // The kernel of the flash backend: one work item, on one thread, on one ISA level.
 //
 // The keys of a sequence are cut at multiples of kSplitKeys from position 0. Within a split a query
-// sees scores, their maximum, e^(score - maximum) in key order and the weighted values, each value
-// dimension summed key by key; then (maximum, sum, out) is merged into the splits to its left. The
-// softmax over splits is that of Milakov & Gimelshein 2018 and Dao et al. 2022. Every query goes
-// through exactly these operations whatever else is computed beside it and whoever computes which
-// split: this is the bit contract.
+// meets, from the first key that its window leaves it, scores (soft cap and ALiBi applied), their
+// maximum, e^(score - maximum) in key order and the weighted values, each value dimension summed
+// key by key; then (maximum, sum, out) is merged into the splits to its left. The softmax over
+// splits is that of Milakov & Gimelshein 2018 and Dao et al. 2022. Every query goes through exactly
+// these operations whatever else is computed beside it and whoever computes which split: this is
+// the bit contract.
 //
 // Keys and values are widened to f32, in which everything is computed; but on the level avx512_bf16
 // a query that meets bf16 keys and weights that meet bf16 values are rounded to bf16, and products
@@ -29,8 +30,14 @@ inline constexpr int kSplitKeys = 256;
 
 inline int64_t SplitsOf(int64_t n_keys) { return (n_keys + kSplitKeys - 1) / kSplitKeys; }
 
+// The first key that the query at `pos` sees.
+inline int64_t FirstKeyOf(const AttentionSpec& spec, int64_t pos) {
+  return spec.window == 0 || pos < spec.window ? 0 : pos - spec.window + 1;
+}
+
 // One piece of work: queries [query_begin, query_end) (token offsets within the sequence's rows) of
-// the heads that share `kv_head`, over keys [key_begin, key_end).
+// the heads that share `kv_head`, over keys [key_begin, key_end). key_begin begins a split, of
+// which a window may hide the first keys.
 struct FlashItem {
   int32_t sequence = 0;  // index into the step's rows
   int32_t kv_head = 0;

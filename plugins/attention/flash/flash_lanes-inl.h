@@ -9,7 +9,7 @@
 //   Element                    what the other factor is kept as
 //   Probabilities              how the softmax leaves it (for V): Narrow and Widen
 //   Columns, Load, LoadFirst   a step of all 16 columns, of the first n with zeros beyond
-//   KeepFirstElement           with the second element zero in every column
+//   KeepFirstElement, KeepSecondElement   with the other element zero in every column
 //   Factor, LoadFactor         a row's elements, in every lane
 //   Zero, MulAdd, Total        kAccumulators Accumulators, and the 16 sums they stand for
 //   Narrow, Widen              16 f32 as Elements (and as what those are worth), and back
@@ -54,6 +54,7 @@ struct F32Lanes : FloatFactors<V> {
     return V::LoadFirst(reinterpret_cast<const float*>(p), n);
   }
   static NG_INLINE V KeepFirstElement(V columns) { return columns; }
+  static NG_INLINE V KeepSecondElement(V columns) { return columns; }
   static NG_INLINE V LoadFactor(const float* x) { return V::Set(*x); }
   static NG_INLINE void MulAdd(V x, V columns, V* sums) {
     sums[0] = V::MulAdd(x, columns, sums[0]);
@@ -85,6 +86,7 @@ struct Bf16Lanes : FloatFactors<V> {
   }
   static NG_INLINE Columns LoadFirst(const std::byte* p, int n) { return Load(Pairs(p, n).data()); }
   static NG_INLINE Columns KeepFirstElement(Columns c) { return {c.first, V::Set(0.0F)}; }
+  static NG_INLINE Columns KeepSecondElement(Columns c) { return {V::Set(0.0F), c.second}; }
   static NG_INLINE Factor LoadFactor(const float* x) { return {V::Set(x[0]), V::Set(x[1])}; }
   static NG_INLINE void MulAdd(const Factor& x, const Columns& c, V* sums) {
     sums[0] = V::MulAdd(x.second, c.second, V::MulAdd(x.first, c.first, sums[0]));
@@ -110,6 +112,9 @@ struct F16Lanes : FloatFactors<V> {
   static NG_INLINE Columns LoadFirst(const std::byte* p, int n) { return Load(Pairs(p, n).data()); }
   static NG_INLINE Columns KeepFirstElement(const Columns& c) {
     return {V::KeepEven(c.low), V::KeepEven(c.high)};
+  }
+  static NG_INLINE Columns KeepSecondElement(const Columns& c) {
+    return {V::KeepOdd(c.low), V::KeepOdd(c.high)};
   }
   static NG_INLINE V LoadFactor(const float* x) { return V::SetPair(x); }
   static NG_INLINE void MulAdd(V x, const Columns& c, V* sums) {

@@ -57,7 +57,8 @@ class Cutter {
   int64_t QueriesPerItem() const {
     int64_t longest = 0;
     for (const SequenceRows& rows : rows_) {
-      longest = std::max(longest, rows.start_pos + rows.n_tokens);
+      const int64_t end = rows.start_pos + rows.n_tokens;
+      longest = std::max(longest, end - SplitBegin(FirstKeyOf(plan_.spec, end - 1)));
     }
     const int64_t fewest_rows = SplitsOf(longest) > 1 ? kFewestRows : kFewestRowsOfOneSplit;
     const auto most = static_cast<uint64_t>(std::max<int64_t>(1, kMostRows / group_));
@@ -88,7 +89,7 @@ class Cutter {
                          .kv_head = head,
                          .query_begin = begin,
                          .query_end = end,
-                         .key_begin = 0,
+                         .key_begin = SplitBegin(FirstKeyOf(plan_.spec, rows.start_pos + begin)),
                          .key_end = rows.start_pos + end});
         }
       }
@@ -97,8 +98,9 @@ class Cutter {
 
   // Adds the item, or several that share its keys.
   void CutKeys(FlashItem item, int64_t cost_per_item) {
+    const int64_t first = item.key_begin;
     const int64_t n_keys = item.key_end;
-    const int64_t n_splits = SplitsOf(n_keys);
+    const int64_t n_splits = SplitsOf(n_keys - first);
     const int64_t n_parts =
         n_wanted_ == 1 ? 1 : std::min(n_splits, (Cost(item) - 1) / cost_per_item + 1);
     if (n_parts <= 1) return plan_.items.push_back(item);
@@ -107,12 +109,13 @@ class Cutter {
     const auto n_room = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n_splits)));
     plan_.scratch_floats += SharedPartials::Floats(plan_.spec.head_dim, Rows(item), n_room);
     for (int64_t part = 0; part < n_parts; ++part) {
-      item.key_begin = part * n_splits / n_parts * kSplitKeys;
-      item.key_end = std::min(n_keys, (part + 1) * n_splits / n_parts * kSplitKeys);
+      item.key_begin = first + part * n_splits / n_parts * kSplitKeys;
+      item.key_end = std::min(n_keys, first + (part + 1) * n_splits / n_parts * kSplitKeys);
       plan_.items.push_back(item);
     }
   }
 
+  static int64_t SplitBegin(int64_t key) { return key / kSplitKeys * kSplitKeys; }
   int64_t Rows(const FlashItem& item) const { return (item.query_end - item.query_begin) * group_; }
   int64_t Cost(const FlashItem& item) const {
     return (Rows(item) + kRowsPerRead) * (item.key_end - item.key_begin);

@@ -22,14 +22,15 @@ template <class Level>
 struct SplitSoftmax {
   using V = typename Level::V;
 
-  // Turns the first n scores of a row into weights e^(score - max); up to the next multiple of 16
-  // they are 0. The maximum starts at the lowest finite value and ignores NaN, so that a -infinity
-  // score is a weight of 0 and a NaN score is a NaN in the sum. `keep(weights, i)` stores the 16
-  // from i on, anywhere but beyond those scores, and returns what they are worth in the sum.
+  // Turns the scores of keys [begin, n) of a row into weights e^(score - max); from there up to the
+  // next multiple of 16 they are 0. begin is a multiple of 16. The maximum starts at the lowest
+  // finite value and ignores NaN, so that a -infinity score is a weight of 0 and a NaN score is a
+  // NaN in the sum. `keep(weights, i)` stores the 16 from i on, anywhere but beyond those scores,
+  // and returns what they are worth in the sum.
   template <class Keep>
-  static Softmax Exponentiate(float* scores, int n, const Keep& keep) {
+  static Softmax Exponentiate(float* scores, int begin, int n, const Keep& keep) {
     V m = V::Set(-std::numeric_limits<float>::max());
-    int i = 0;
+    int i = begin;
     for (; i + 16 <= n; i += 16) m = V::Max(V::Load(scores + i), m);
     if (i < n) {
       const V tail = V::Load(scores + i).KeepFirst(n - i, -std::numeric_limits<float>::infinity());
@@ -39,7 +40,7 @@ struct SplitSoftmax {
     const float max = m.MaxLane();
     const V shift = V::Set(max);
     V total = V::Set(0.0F);
-    for (i = 0; i < n; i += 16) {
+    for (i = begin; i < n; i += 16) {
       total = V::Add(total, keep(ExpOfNonPositive(V::Sub(V::Load(scores + i), shift)), i));
     }
     return {max, total.Sum()};
@@ -47,9 +48,16 @@ struct SplitSoftmax {
 
   // The weights as L's Elements in place of the scores.
   template <class L>
-  static Softmax Exponentiate(float* scores, int n) {
+  static Softmax Exponentiate(float* scores, int begin, int n) {
     auto* weights = reinterpret_cast<typename L::Element*>(scores);  // never ahead of what is read
-    return Exponentiate(scores, n, [&](V e, int i) { return L::Narrow(e, weights + i); });
+    return Exponentiate(scores, begin, n, [&](V e, int i) { return L::Narrow(e, weights + i); });
+  }
+
+  // The scores of a tile's keys that come before the first that the row sees.
+  static void HideBefore(int first, float* scores) {
+    for (int i = first / 16 * 16; i < first; ++i) {
+      scores[i] = -std::numeric_limits<float>::infinity();
+    }
   }
 
   // Merges a split's (softmax, out) into what the splits to its left gave. n: a multiple of 16.
@@ -67,18 +75,32 @@ struct SplitSoftmax {
     left->sum = sum[0];
   }
 
-  // Turns the raw scores of a row's n keys into the probabilities that made its output: the weights
-  // of each split once more, to the bit, relative to the softmax of the whole row.
+  // A sink is a score more, which has no value. Returns what it makes of out.
+  static float AddSink(float sink, Softmax* row) {
+    const float max = row->max > sink ? row->max : sink;
+    float factors[2][16];  // every lane the same
+    ExpOfNonPositive(V::Set(row->max - max)).Store(factors[0]);
+    ExpOfNonPositive(V::Set(sink - max)).Store(factors[1]);
+    *row = {max, row->sum * factors[0][0] + factors[1][0]};
+    return factors[0][0];
+  }
+
+  // Turns the scores of a row's keys [first, n) into the probabilities that made its output: the
+  // weights of each split once more, to the bit, relative to the softmax of the whole row. Those of
+  // the keys before become 0.
   template <class L>
-  static void FinishCapture(Softmax row, int64_t n, float* scores) {
-    for (int64_t split = 0; split < n; split += kSplitKeys) {
+  static void FinishCapture(Softmax row, int64_t first, int64_t n, float* scores) {
+    std::memset(scores, 0, static_cast<size_t>(first) * sizeof(float));
+    for (int64_t split = first / kSplitKeys * kSplitKeys; split < n; split += kSplitKeys) {
       const int n_keys = static_cast<int>(n - split < kSplitKeys ? n - split : kSplitKeys);
+      const int begin = static_cast<int>(first > split ? first - split : 0);
       float work[kSplitKeys];
       std::memcpy(work, scores + split, static_cast<size_t>(n_keys) * sizeof(float));
-      const Softmax softmax = Exponentiate<L>(work, n_keys);
+      HideBefore(begin, work);
+      const Softmax softmax = Exponentiate<L>(work, begin / 16 * 16, n_keys);
       const V factor = V::Div(ExpOfNonPositive(V::Set(softmax.max - row.max)), V::Set(row.sum));
       const auto* weights = reinterpret_cast<const typename L::Element*>(work);
-      for (int i = 0; i < n_keys; i += 16) {
+      for (int i = begin / 16 * 16; i < n_keys; i += 16) {
         const int kept = n_keys - i < 16 ? n_keys - i : 16;
         V::Mul(L::Widen(weights + i), factor).StoreFirst(scores + split + i, kept);
       }

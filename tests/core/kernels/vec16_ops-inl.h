@@ -48,6 +48,8 @@ void Evaluate(const Vec16Inputs& in, Vec16Results* out) {
   V::SelectBits(in.halves[0] | 0x50000U, a, b).Store(out->select_bits);
   V::SetPair(in.a).Store(out->set_pair);
   V::KeepEven(a).Store(out->keep_even);
+  V::KeepOdd(a).Store(out->keep_odd);
+  Tanh(a).Store(out->tanh);
   V::AddPairs(a, b).Store(out->add_pairs);
   Exp(a).Store(out->exp);
   ExpOfNonPositive(a).Store(out->exp_of_non_positive);

@@ -111,6 +111,7 @@ TEST_P(Vec16Test, EveryOperationEqualsTheScalarTwin) {
     ASSERT_TRUE(Same(got.select_bits, want.select_bits));
     ASSERT_TRUE(Same(got.set_pair, want.set_pair));
     ASSERT_TRUE(Same(got.keep_even, want.keep_even));
+    ASSERT_TRUE(Same(got.keep_odd, want.keep_odd));
     ASSERT_TRUE(Same(got.add_pairs, want.add_pairs));
     ASSERT_TRUE(Bits(got.sum) == Bits(want.sum) || (std::isnan(got.sum) && std::isnan(want.sum)));
     ASSERT_TRUE(Bits(got.max_lane) == Bits(want.max_lane) ||
@@ -183,6 +184,30 @@ void EvaluateExp(IsaLevel level, const float (&x)[16], float (&y)[16]) {
   Vec16Results out;
   EvaluateVec16(level, in, &out);
   std::copy(std::begin(out.exp), std::end(out.exp), y);
+}
+
+TEST_P(Vec16Test, TanhIsWithinTwoUlp) {
+  constexpr double kTwoUlp = 0x1p-22;  // of a number in [1, 2), relative to it
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (int step = -20000; step < 20000; step += 16) {
+    Vec16Inputs in{};
+    Vec16Results out;
+    for (int i = 0; i < 16; ++i) {
+      const auto x = static_cast<float>(step + i) / 1000.0F;
+      in.a[i] = step % 32 == 0 ? x : x * x * x * 1e-6F;
+    }
+    in.a[0] = step % 96 == 0 ? nan : step < 0 ? -infinity : infinity;
+    EvaluateVec16(GetParam(), in, &out);
+    for (int i = 0; i < 16; ++i) {
+      const double exact = std::tanh(static_cast<double>(in.a[i]));
+      if (std::isnan(exact)) {
+        EXPECT_TRUE(std::isnan(out.tanh[i]));
+      } else {
+        EXPECT_NEAR(out.tanh[i], exact, kTwoUlp * std::abs(exact)) << in.a[i];
+      }
+    }
+  }
 }
 
 TEST_P(Vec16Test, ExpIsWithinTwoUlpOverItsRange) {

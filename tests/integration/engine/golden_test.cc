@@ -269,22 +269,16 @@ std::string CaseName(const ::testing::TestParamInfo<GoldenCase::ParamType>& info
   return absl::StrReplaceAll(std::get<0>(info.param), {{"/", "_"}}) + "_" + std::get<1>(info.param);
 }
 
-// Runs that go beyond the model's sliding window: for backends that see through it.
-INSTANTIATE_TEST_SUITE_P(Window, GoldenCase,
-                         ::testing::Combine(::testing::Values("mistral/window", "qwen2/window"),
-                                            ::testing::Values("reference")),
-                         CaseName);
-
 INSTANTIATE_TEST_SUITE_P(
     All, GoldenCase,
     ::testing::Combine(::testing::Values("niels/b1", "niels/b3", "niels/edge_tmax", "niels/eot",
                                          "llama/tied_gqa", "llama/untied", "llama/ragged",
                                          "llama/bf16_sharded", "llama/rope_linear",
-                                         "llama/rope_llama3", "mistral/tiny", "qwen2/tiny",
-                                         "qwen3/tiny", "helium/tiny", "olmo/tiny",
-                                         "starcoder2/tiny", "nanogpt/bias", "nanogpt/nobias",
-                                         "gpt2/tiny", "gpt2/hub_layout", "gpt2/ragged",
-                                         "postln/basic", "postln/max_new_0"),
+                                         "llama/rope_llama3", "mistral/tiny", "mistral/window",
+                                         "qwen2/tiny", "qwen2/window", "qwen3/tiny", "helium/tiny",
+                                         "olmo/tiny", "starcoder2/tiny", "nanogpt/bias",
+                                         "nanogpt/nobias", "gpt2/tiny", "gpt2/hub_layout",
+                                         "gpt2/ragged", "postln/basic", "postln/max_new_0"),
                        ::testing::Values("reference", "flash")),
     CaseName);
 

@@ -61,10 +61,17 @@ TEST(MalformedModel, IsRefusedOrRunsAsTheManifestSays) {
   EXPECT_EQ(n_weights, 26);
 }
 
-// Opens and loads a model for runs of up to `max_tokens`.
-std::unique_ptr<Engine> Load(const std::string& dir, int64_t max_tokens) {
+// A backend that lists no feature.
+const Arguments kNoWindow = {"--attention.name=arithmetic_faults",
+                             "--plugins.path=" NG_BINARY_DIR
+                             "/tests/fixtures/broken_plugins/arithmetic_faults"};
+
+// Opens and loads a model for runs of up to `max_tokens`, with options as on a command line.
+std::unique_ptr<Engine> Load(const std::string& dir, int64_t max_tokens,
+                             const Arguments& more = {}) {
   EngineOptions options;
   options.overrides = {"model.path=" + dir, "sampler.chain=greedy"};
+  for (const std::string& option : more) options.overrides.push_back(option.substr(2));
   auto engine = Engine::Open(options);
   EXPECT_TRUE(engine.ok()) << engine.status();
   RunNeeds needs;
@@ -76,13 +83,13 @@ std::unique_ptr<Engine> Load(const std::string& dir, int64_t max_tokens) {
 
 TEST(SlidingWindow, ARunLongerThanItIsRefusedBeforeAnyToken) {
   const std::string mistral = kGolden + "mistral/tiny";
-  EXPECT_EQ(NgRun(Greedy(mistral, "1 2 3", 25)).exit_code, 0);
-  const Result longer = NgRun(Greedy(mistral, "1 2 3", 26));
+  EXPECT_EQ(NgRun(Greedy(mistral, "1 2 3", 25) + kNoWindow).exit_code, 0);
+  const Result longer = NgRun(Greedy(mistral, "1 2 3", 26) + kNoWindow);
   ExpectError(longer, 5, {"sliding window", "3 + max_new_tokens 26 = 29 > 28", "to 25"});
   EXPECT_EQ(longer.out, "");
   std::string prompt = "1";
   for (int i = 0; i < 28; ++i) prompt += " 1";
-  ExpectError(NgRun(Greedy(mistral, prompt, 0)), 5, {"sliding window", "29 > 28"});
+  ExpectError(NgRun(Greedy(mistral, prompt, 0) + kNoWindow), 5, {"sliding window", "29 > 28"});
 }
 
 TEST(SlidingWindow, IsSeenThroughByABackendThatListsIt) {
@@ -91,18 +98,21 @@ TEST(SlidingWindow, IsSeenThroughByABackendThatListsIt) {
   const auto prompt = golden["prompts"][0].get<std::vector<int32_t>>();
   const Arguments run = Greedy(model, absl::StrJoin(prompt, " "), 12) +
                         Arguments{"--output=jsonl", "--model.weights=f32"};
-  const Result seen = NgRun(run + Arguments{"--attention.name=reference"});
-  ASSERT_EQ(seen.exit_code, 0) << seen.err;
-  EXPECT_EQ(JsonLines(seen.out).at(0)["ids"].get<std::vector<int32_t>>(),
-            golden["greedy_ids"][0].get<std::vector<int32_t>>());
-  ExpectError(NgRun(run), 5,
-              {"attention 'flash' does not implement the model's sliding window, a run must end "
-               "within it: prompt 5 + max_new_tokens 12 = 17 > 6 sliding_window"});
-
   const Arguments dry = Arguments{"--dry-run", "--model.path=" + model};
-  EXPECT_THAT(NgRun(dry).out, HasSubstr("sliding window 6, which a run must end within"));
-  EXPECT_THAT(NgRun(dry + Arguments{"--attention.name=reference"}).out,
-              AllOf(HasSubstr("sliding window 6;"), Not(HasSubstr("must end within"))));
+  for (const char* const name : {"flash", "reference"}) {
+    const Arguments backend = {std::string("--attention.name=") + name};
+    const Result seen = NgRun(run + backend);
+    ASSERT_EQ(seen.exit_code, 0) << seen.err;
+    EXPECT_EQ(JsonLines(seen.out).at(0)["ids"].get<std::vector<int32_t>>(),
+              golden["greedy_ids"][0].get<std::vector<int32_t>>());
+    EXPECT_THAT(NgRun(dry + backend).out,
+                AllOf(HasSubstr("sliding window 6;"), Not(HasSubstr("must end within"))));
+  }
+  ExpectError(NgRun(run + kNoWindow), 5,
+              {"attention 'arithmetic_faults' does not implement the model's sliding window, a run "
+               "must end within it: prompt 5 + max_new_tokens 12 = 17 > 6 sliding_window"});
+  EXPECT_THAT(NgRun(dry + kNoWindow).out,
+              HasSubstr("sliding window 6, which a run must end within"));
 }
 
 // Keys and values beyond the first layer depend on the window: what others have of them must too.
@@ -113,10 +123,8 @@ TEST(SlidingWindow, KeepsItsBitsThroughSharedPagesAndSnapshots) {
   for (int i = 1; i < 40; ++i) absl::StrAppend(&prompt, " ", i * 11 % 41);
   const auto logits = [&](const Arguments& more) {
     const std::string path = temp.File("logits");
-    const Result ran = NgRun(
-        Greedy(model, prompt, 6) +
-        Arguments{"--attention.name=reference", "--save", path, "--save-tensors=decode_logits"} +
-        more);
+    const Result ran = NgRun(Greedy(model, prompt, 6) +
+                             Arguments{"--save", path, "--save-tensors=decode_logits"} + more);
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     return ReadTensors(path)["decode_logits.0"].data;
   };
@@ -124,19 +132,18 @@ TEST(SlidingWindow, KeepsItsBitsThroughSharedPagesAndSnapshots) {
   ASSERT_FALSE(plain.empty());
   EXPECT_EQ(logits({"--run.prefill_chunk=3", "--cache.name=paged"}), plain);
   EXPECT_EQ(logits({"--run.use_cache=false"}), plain);
-  const Arguments reference = {"--attention.name=reference"};
   const std::string saved = temp.File("saved.cache");
   const std::string begin = prompt.substr(0, prompt.rfind(' '));
-  ASSERT_EQ(NgRun(Greedy(model, begin, 0) + reference + Arguments{"--save-cache", saved}).exit_code,
-            0);
+  ASSERT_EQ(NgRun(Greedy(model, begin, 0) + Arguments{"--save-cache", saved}).exit_code, 0);
   EXPECT_EQ(logits({"--load-cache", saved}), plain);
   // A backend that does not see through the window has other bits, and must not go beyond it.
-  EXPECT_NE(NgRun(Greedy(model, prompt, 6) + Arguments{"--load-cache", saved}).exit_code, 0);
+  EXPECT_NE(
+      NgRun(Greedy(model, prompt, 6) + kNoWindow + Arguments{"--load-cache", saved}).exit_code, 0);
 
   // The second of two equal requests begins with the first one's pages.
   EngineOptions options;
-  options.overrides = {"model.path=" + model, "sampler.chain=greedy", "attention.name=reference",
-                       "cache.name=paged", "cache.paged.page_tokens=16"};
+  options.overrides = {"model.path=" + model, "sampler.chain=greedy", "cache.name=paged",
+                       "cache.paged.page_tokens=16"};
   const auto engine = Engine::Open(options);
   ASSERT_TRUE(engine.ok()) << engine.status();
   GenerateRequest request;
@@ -153,7 +160,7 @@ TEST(SlidingWindow, KeepsItsBitsThroughSharedPagesAndSnapshots) {
 }
 
 TEST(SlidingWindow, BoundsSteppingToo) {
-  const auto engine = Load(kGolden + "mistral/tiny", 40);
+  const auto engine = Load(kGolden + "mistral/tiny", 40, kNoWindow);
   const auto sequence = engine->OpenSequence(40);
   ASSERT_TRUE(sequence.ok()) << sequence.status();
   const SequenceId ids[] = {*sequence};

@@ -520,7 +520,7 @@ TEST_F(TemplateText, HandsOnMessagesAsTransformersDoes) {
 TEST_F(TemplateText, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(Error("a\n{% if %}", {}, 3), "t.jinja: line 2: unexpected \"%}\", must be a value");
   EXPECT_THAT(Error("a\n{{ messages[0].nothing.more }}", {}, 3), HasSubstr("t.jinja: line 2: "));
-  EXPECT_THAT(Error("{{ 'x' * 99999999 }}", {}, 3), HasSubstr("take more than"));
+  EXPECT_THAT(Error("{{ 'x' * 99999999 }}", {}, 3), HasSubstr("a repetition that is too long"));
   EXPECT_EQ(Error("{{ raise_exception('no ' ~ messages[0].content) }}"),
             "t.jinja: line 1: the template refuses the conversation: no Hi");
 }

@@ -26,8 +26,8 @@ struct ActivationName {
   std::string_view name;
   Activation activation;
 };
-inline constexpr ActivationName kSwiGluNames[] = {{"silu", Activation::kSwiGlu},
-                                                  {"swish", Activation::kSwiGlu}};
+inline constexpr ActivationName kSiluNames[] = {{"silu", Activation::kSilu},
+                                                {"swish", Activation::kSilu}};
 inline constexpr ActivationName kGeluNames[] = {
     {"gelu_new", Activation::kGeluTanh},         {"gelu_pytorch_tanh", Activation::kGeluTanh},
     {"gelu_python_tanh", Activation::kGeluTanh}, {"gelu_fast", Activation::kGeluTanh},

@@ -1,11 +1,8 @@
 #include "core/model/decoder.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <utility>
-
-#include "core/model/rope.h"
 
 namespace ng {
 namespace {
@@ -20,6 +17,11 @@ float* AlignScratch(std::vector<float>& buffer) {
   return buffer.data() + (aligned - address) / sizeof(float);
 }
 
+absl::Status CheckStop(const StepBatch& batch) {
+  const bool stop = batch.stop != nullptr && batch.stop->load(std::memory_order_relaxed);
+  return stop ? InterruptedError("interrupted") : absl::OkStatus();
+}
+
 }  // namespace
 
 Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, LayerAttention attention,
@@ -30,12 +32,11 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, LayerAttention att
       attention_(std::move(attention)),
       sharing_(CapabilityOf<PrefixSharing>(*parts.cache)),
       mass_wanted_(CapabilityOf<AttendedMass>(*parts.cache)),
-      rope_frequencies_(RopeFrequencies(spec)),
       input_row_bytes_(InputRowBytesOf(*parts.kernels, spec, weights_.types)) {
-  for (size_t i = 0; i < weights_.rope_factors.size(); ++i) {
-    rope_frequencies_[i] /= static_cast<double>(weights_.rope_factors[i]);
+  for (const RopeSpec& rope : spec_.ropes) {
+    ropes_.emplace_back(rope, rope.factors ? weights_.rope_factors : std::vector<float>(),
+                        spec_.shape.max_positions, parts.max_tokens);
   }
-  rope_.reserve(static_cast<size_t>(RopeTableBytes(spec, parts.max_tokens)) / sizeof(float));
 }
 
 absl::StatusOr<SequenceId> Decoder::OpenSequence(std::span<const int32_t> prompt,
@@ -57,19 +58,12 @@ absl::Status Decoder::Forward(const StepBatch& batch) {
   Embed(batch);
   NG_RETURN_IF_ERROR(attention_.Plan(rows_));
   GrowTo(scratch_, attention_.scratch_floats() + kScratchAlignFloats);
-  const auto check_stop = [&] {
-    const bool stop = batch.stop != nullptr && batch.stop->load(std::memory_order_relaxed);
-    return stop ? InterruptedError("interrupted") : absl::OkStatus();
-  };
   for (int layer = 0; layer < spec_.shape.n_layers; ++layer) {
-    NG_RETURN_IF_ERROR(check_stop());
-    NG_RETURN_IF_ERROR(AttentionBlock(batch, layer));
-    NG_RETURN_IF_ERROR(check_stop());
-    NG_RETURN_IF_ERROR(MlpBlock(layer));
+    NG_RETURN_IF_ERROR(RunLayer(batch, layer));
     if (batch.observer == nullptr) continue;
     batch.observer->OnLayerOutput(layer, Rows(act_.hidden, spec_.width));
   }
-  NG_RETURN_IF_ERROR(check_stop());
+  NG_RETURN_IF_ERROR(CheckStop(batch));
   NG_RETURN_IF_ERROR(Head(batch));
   // The length moves once, after the last layer.
   return parts_.cache->Commit(rows_);
@@ -116,13 +110,13 @@ void Decoder::Begin(const StepBatch& batch) {
       {.n_rows = n_rows_, .n_logit_rows = n_logit_rows_, .threads = parts_.executor->threads()}));
   views_.resize(rows_.size());
   if (mass_wanted_ != nullptr) LayOutMass();
-  if (spec_.position == PositionKind::kRope) GrowRopeTable(last_pos);
+  for (RopeTable& rope : ropes_) rope.Grow(last_pos);
   if (batch.observer != nullptr) batch.observer->OnStep(rows_);
 }
 
 void Decoder::Embed(const StepBatch& batch) {
   const int64_t width = spec_.width;
-  const bool learned = spec_.position == PositionKind::kLearned;
+  const bool learned = spec_.embedding.positions;
   int64_t row = 0;
   for (const StepSequence& sequence : batch.sequences) {
     for (const int32_t token : sequence.tokens) {
@@ -134,21 +128,40 @@ void Decoder::Embed(const StepBatch& batch) {
   }
 }
 
-absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer) {
-  const LayerWeights& w = weights_.layers[static_cast<size_t>(layer)];
-  const ModelShape& shape = spec_.shape;
-  const int64_t qkv_width = spec_.qkv_width();
+absl::Status Decoder::RunLayer(const StepBatch& batch, int layer) {
+  const LayerSpec& blocks = spec_.layers[static_cast<size_t>(layer)];
+  const std::vector<BlockWeights>& weights = weights_.layers[static_cast<size_t>(layer)];
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    NG_RETURN_IF_ERROR(CheckStop(batch));
+    const BlockSpec& block = blocks[i];
+    switch (block.operation) {
+      case Operation::kAttention:
+        NG_RETURN_IF_ERROR(AttentionBlock(batch, layer, block, weights[i]));
+        break;
+      case Operation::kFeedForward:
+        NG_RETURN_IF_ERROR(FeedForwardBlock(block, weights[i]));
+        break;
+    }
+    NG_RETURN_IF_ERROR(NormStream({block.stream_norm, weights[i].stream_norm}));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const BlockSpec& block,
+                                     const BlockWeights& w) {
+  const SelfAttentionSpec& shape = spec_.AttentionOf(block);
+  const int64_t qkv_width = shape.qkv_width();
   NG_ASSIGN_OR_RETURN(const MatmulInput normed,
-                      Normed(PreNorm(w.attn_norm), act_.hidden.data(), n_rows_, w.qkv));
-  NG_RETURN_IF_ERROR(Matmul(Product(w.qkv, w.qkv_bias, normed), Rows(act_.qkv, qkv_width)));
-  NG_RETURN_IF_ERROR(NormAndRotate(w));
+                      Normed({block.before, w.before}, act_.hidden.data(), n_rows_, w.in));
+  NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed), Rows(act_.qkv, qkv_width)));
+  NG_RETURN_IF_ERROR(NormAndRotate(shape, w));
 
   // q, k and v lie side by side in each row of act_.qkv.
   TensorView<float, 3> q(act_.qkv.data(), {n_rows_, shape.n_heads, shape.head_dim});
-  TensorView<float, 3> k(act_.qkv.data() + spec_.q_width(),
+  TensorView<float, 3> k(act_.qkv.data() + shape.q_width(),
                          {n_rows_, shape.n_kv_heads, shape.head_dim});
   TensorView<float, 3> v = k;
-  v.data += spec_.kv_width();
+  v.data += shape.kv_width();
   q.stride[0] = k.stride[0] = v.stride[0] = qkv_width;
 
   NG_RETURN_IF_ERROR(parts_.cache->Append(layer, rows_, k, v));
@@ -170,9 +183,8 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer) {
   run.attended = masses_;
   NG_RETURN_IF_ERROR(attention_.Run(run));
   NG_RETURN_IF_ERROR(TellMass(layer));
-  NG_ASSIGN_OR_RETURN(const MatmulInput attended, Rounded(act_.attended.data(), w.attn_out));
-  NG_RETURN_IF_ERROR(AddProduct(w.attn_out, w.attn_out_bias, attended));
-  return PostNorm(w.attn_norm);
+  NG_ASSIGN_OR_RETURN(const MatmulInput attended, Rounded(act_.attended.data(), w.out));
+  return AddProduct(block, w, attended);
 }
 
 // Has room for all that the sequences may come to hold, so that it does not grow with every token.
@@ -198,27 +210,27 @@ absl::Status Decoder::TellMass(int layer) {
   return absl::OkStatus();
 }
 
-absl::Status Decoder::MlpBlock(int layer) {
-  const LayerWeights& w = weights_.layers[static_cast<size_t>(layer)];
+absl::Status Decoder::FeedForwardBlock(const BlockSpec& block, const BlockWeights& w) {
+  const FeedForwardSpec& feed_forward = spec_.FeedForwardOf(block);
   NG_ASSIGN_OR_RETURN(const MatmulInput normed,
-                      Normed(PreNorm(w.mlp_norm), act_.hidden.data(), n_rows_, w.gate_up));
-  NG_RETURN_IF_ERROR(Matmul(Product(w.gate_up, w.gate_up_bias, normed), act_.strips,
-                            [&](const MatmulTile& tile) { Activate(tile); }));
-  NG_ASSIGN_OR_RETURN(const MatmulInput activated, Rounded(act_.activated.data(), w.down));
-  NG_RETURN_IF_ERROR(AddProduct(w.down, w.down_bias, activated));
-  return PostNorm(w.mlp_norm);
+                      Normed({block.before, w.before}, act_.hidden.data(), n_rows_, w.in));
+  NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed), act_.strips,
+                            [&](const MatmulTile& tile) { Activate(feed_forward, tile); }));
+  NG_ASSIGN_OR_RETURN(const MatmulInput activated, Rounded(act_.activated.data(), w.out));
+  return AddProduct(block, w, activated);
 }
 
-void Decoder::Activate(const MatmulTile& gate_up) {
+void Decoder::Activate(const FeedForwardSpec& feed_forward, const MatmulTile& gate_up) {
   const KernelTable& kernels = *parts_.kernels;
-  const int64_t column = spec_.gated() ? gate_up.column / 2 : gate_up.column;
-  const int64_t n =
-      spec_.gated() ? std::min(gate_up.n_columns / 2, spec_.ffn_width - column) : gate_up.n_columns;
+  const bool gated = feed_forward.gated;
+  const int64_t width = feed_forward.width;
+  const int64_t column = gated ? gate_up.column / 2 : gate_up.column;
+  const int64_t n = gated ? std::min(gate_up.n_columns / 2, width - column) : gate_up.n_columns;
   for (int64_t row = gate_up.row; row < gate_up.row + gate_up.n_rows; ++row) {
     const float* in = gate_up.Row(row);
-    float* out = act_.activated.data() + row * spec_.ffn_width + column;
-    switch (spec_.activation) {
-      case Activation::kSwiGlu:
+    float* out = act_.activated.data() + row * width + column;
+    switch (feed_forward.activation) {
+      case Activation::kSilu:
         kernels.silu_mul(in, n, out);
         break;
       case Activation::kGeluErf:
@@ -233,7 +245,7 @@ void Decoder::Activate(const MatmulTile& gate_up) {
 
 absl::Status Decoder::Head(const StepBatch& batch) {
   if (n_logit_rows_ == 0) return absl::OkStatus();
-  const PackedMatrix& head = spec_.tied_head ? weights_.embedding : weights_.head;
+  const PackedMatrix& head = spec_.head.tied ? weights_.embedding : weights_.head;
   // The rows that logits are wanted of, normed and packed together.
   MatmulInput input = InputRows(n_logit_rows_, head);
   int64_t row = 0;
@@ -241,7 +253,8 @@ absl::Status Decoder::Head(const StepBatch& batch) {
     const int64_t end = rows_[i].row_begin + rows_[i].n_tokens;
     const int64_t n_wanted = batch.sequences[i].n_logit_rows;
     const float* x = act_.hidden.data() + (end - n_wanted) * spec_.width;
-    NG_RETURN_IF_ERROR(Normed(PreNorm(weights_.final_norm), x, n_wanted, head, row).status());
+    NG_RETURN_IF_ERROR(
+        Normed({spec_.head.norm, weights_.final_norm}, x, n_wanted, head, row).status());
     row += n_wanted;
   }
   return Matmul(Product(head, {}, input),
@@ -254,26 +267,23 @@ MatmulInput Decoder::InputRows(int64_t n_rows, const PackedMatrix& w) {
   return {act_.input.data(), n_rows, w.k(), row_bytes};
 }
 
-const NormWeights* Decoder::PreNorm(const NormWeights& norm) const {
-  return spec_.norm_placement == NormPlacement::kPre ? &norm : nullptr;
-}
-
-absl::Status Decoder::PostNorm(const NormWeights& norm) {
-  if (spec_.norm_placement == NormPlacement::kPre) return absl::OkStatus();
+absl::Status Decoder::NormStream(const Norm& norm) {
+  if (!norm.spec.is_there()) return absl::OkStatus();
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
     float* const x = act_.hidden.data() + row * spec_.width;
-    Norm(norm, x, x);
+    Apply(norm, x, x);
   });
 }
 
-void Decoder::Norm(const NormWeights& norm, const float* x, float* out) const {
+void Decoder::Apply(const Norm& norm, const float* x, float* out) const {
+  const auto& [spec, weights] = norm;
   const KernelTable& kernels = *parts_.kernels;
-  const auto kernel = spec_.norm == NormKind::kRmsNorm ? kernels.rms_norm : kernels.layer_norm;
-  kernel(x, norm.weight.data(), spec_.norm_eps, spec_.width, out);
-  if (!norm.bias.empty()) kernels.add(norm.bias.data(), spec_.width, out);
+  const auto kernel = spec.kind == NormKind::kRmsNorm ? kernels.rms_norm : kernels.layer_norm;
+  kernel(x, weights.weight.data(), spec.eps, spec_.width, out);
+  if (spec.bias) kernels.add(weights.bias.data(), spec_.width, out);
 }
 
-absl::StatusOr<MatmulInput> Decoder::Normed(const NormWeights* norm, const float* x, int64_t n_rows,
+absl::StatusOr<MatmulInput> Decoder::Normed(const Norm& norm, const float* x, int64_t n_rows,
                                             const PackedMatrix& w, int64_t first) {
   const int64_t width = spec_.width;
   const auto prepare = parts_.kernels->prepare[static_cast<size_t>(w.type())];
@@ -283,8 +293,8 @@ absl::StatusOr<MatmulInput> Decoder::Normed(const NormWeights* norm, const float
     std::byte* const to = act_.input.data() + (first + row) * input.row_bytes;
     float* const normed =
         prepare == nullptr ? reinterpret_cast<float*>(to) : act_.normed.data() + worker * width;
-    if (norm != nullptr) {
-      Norm(*norm, from, normed);
+    if (norm.spec.is_there()) {
+      Apply(norm, from, normed);
     } else {
       std::copy_n(from, width, normed);
     }
@@ -306,55 +316,47 @@ absl::StatusOr<MatmulInput> Decoder::Rounded(const float* x, const PackedMatrix&
   return input;
 }
 
-absl::Status Decoder::AddProduct(const PackedMatrix& w, const std::vector<float>& bias,
+absl::Status Decoder::AddProduct(const BlockSpec& block, const BlockWeights& w,
                                  const MatmulInput& x) {
-  return Matmul(Product(w, bias, x), act_.strips, [&](const MatmulTile& tile) {
-    for (int64_t row = tile.row; row < tile.row + tile.n_rows; ++row) {
-      parts_.kernels->add(tile.Row(row), tile.n_columns,
-                          act_.hidden.data() + row * spec_.width + tile.column);
-    }
+  const int64_t width = spec_.width;
+  const KernelTable& kernels = *parts_.kernels;
+  const MatmulCall product = Product(w.out, w.out_bias, x);
+  if (!block.after.is_there()) {
+    return Matmul(product, act_.strips, [&](const MatmulTile& tile) {
+      for (int64_t row = tile.row; row < tile.row + tile.n_rows; ++row) {
+        kernels.add(tile.Row(row), tile.n_columns, act_.hidden.data() + row * width + tile.column);
+      }
+    });
+  }
+  NG_RETURN_IF_ERROR(Matmul(product, Rows(act_.added, width)));
+  return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
+    float* const added = act_.added.data() + row * width;
+    Apply({block.after, w.after}, added, added);
+    kernels.add(added, width, act_.hidden.data() + row * width);
   });
 }
 
-absl::Status Decoder::NormAndRotate(const LayerWeights& w) {
-  const bool rope = spec_.position == PositionKind::kRope;
-  if (!rope && !spec_.qk_norm) return absl::OkStatus();
+absl::Status Decoder::NormAndRotate(const SelfAttentionSpec& attention, const BlockWeights& w) {
+  const bool norms = attention.qk_norm.is_there();
+  const RopeTable* const rope =
+      attention.rope < 0 ? nullptr : &ropes_[static_cast<size_t>(attention.rope)];
+  if (rope == nullptr && !norms) return absl::OkStatus();
   const KernelTable& kernels = *parts_.kernels;
-  const int64_t head_dim = spec_.shape.head_dim;
-  const int64_t n_heads = spec_.shape.n_heads;
-  const int64_t n_heads_qk = n_heads + spec_.shape.n_kv_heads;  // q's, then k's
-  const auto rotate = kernels.rotate[static_cast<int>(spec_.rope_pairing)];
+  const int64_t head_dim = attention.head_dim;
+  const int64_t n_heads = attention.n_heads;
+  const int64_t n_heads_qk = n_heads + attention.n_kv_heads;  // q's, then k's
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    float* const heads = act_.qkv.data() + row * spec_.qkv_width();
-    for (int64_t h = 0; spec_.qk_norm && h < n_heads_qk; ++h) {
+    float* const heads = act_.qkv.data() + row * attention.qkv_width();
+    for (int64_t h = 0; norms && h < n_heads_qk; ++h) {
       float* const head = heads + h * head_dim;
       const std::vector<float>& norm = h < n_heads ? w.q_norm : w.k_norm;
-      kernels.rms_norm(head, norm.data(), spec_.norm_eps, head_dim, head);
+      kernels.rms_norm(head, norm.data(), attention.qk_norm.eps, head_dim, head);
     }
-    if (!rope) return;
-    const float* const cos_sin = rope_.data() + row_pos_[static_cast<size_t>(row)] * head_dim;
-    rotate(cos_sin, head_dim / 2, n_heads_qk, heads);
+    if (rope == nullptr) return;
+    const RopePairing pairing = spec_.ropes[static_cast<size_t>(attention.rope)].pairing;
+    const auto rotate = kernels.rotate[static_cast<int>(pairing)];
+    rotate(rope->At(row_pos_[static_cast<size_t>(row)]), rope->half(), n_heads_qk, heads);
   });
-}
-
-void Decoder::GrowRopeTable(int64_t n_positions) {
-  const int64_t half = spec_.shape.head_dim / 2;
-  const auto have = static_cast<int64_t>(rope_.size()) / (2 * half);
-  if (have >= n_positions) return;
-  // Doubling, so that a long decode does not come back here for every token, but not beyond what
-  // is reserved.
-  const auto room = static_cast<int64_t>(rope_.capacity()) / (2 * half);
-  int64_t wanted = std::max(n_positions, std::min(2 * have, room));
-  if (spec_.shape.max_positions > 0) wanted = std::min(wanted, spec_.shape.max_positions);
-  rope_.resize(static_cast<size_t>(wanted * half * 2));
-  for (int64_t i = 0; i < half; ++i) {
-    const double frequency = rope_frequencies_[static_cast<size_t>(i)];
-    for (int64_t pos = have; pos < wanted; ++pos) {
-      const double angle = static_cast<double>(pos) * frequency;
-      rope_[static_cast<size_t>(2 * pos * half + i)] = static_cast<float>(std::cos(angle));
-      rope_[static_cast<size_t>((2 * pos + 1) * half + i)] = static_cast<float>(std::sin(angle));
-    }
-  }
 }
 
 }  // namespace ng

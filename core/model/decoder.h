@@ -12,6 +12,7 @@
 #include "core/model/language_model.h"
 #include "core/model/layer_attention.h"
 #include "core/model/model_spec.h"
+#include "core/model/rope.h"
 #include "core/model/step_sizes.h"
 #include "core/model/weights.h"
 #include "ng/attention_backend.h"
@@ -46,20 +47,28 @@ class Decoder final : public LanguageModel {
   TensorView<const float, 2> logits() const override;
 
  private:
+  // A norm of the spec's with its weights.
+  struct Norm {
+    const NormSpec& spec;
+    const NormWeights& weights;
+  };
+
   // Lays the batch out in rows and grows the buffers.
   void Begin(const StepBatch& batch);
   void Embed(const StepBatch& batch);  // tokens, and learned positions, into hidden_
-  absl::Status AttentionBlock(const StepBatch& batch, int layer);
+  absl::Status RunLayer(const StepBatch& batch, int layer);
+  // What a block adds to the stream, without the norm of the stream.
+  absl::Status AttentionBlock(const StepBatch& batch, int layer, const BlockSpec& block,
+                              const BlockWeights& w);
+  absl::Status FeedForwardBlock(const BlockSpec& block, const BlockWeights& w);
   // Where the step's attention of each sequence is added up, for a cache that goes by it; and
   // telling it what a layer came to.
   void LayOutMass();
   absl::Status TellMass(int layer);
-  absl::Status MlpBlock(int layer);
   absl::Status Head(const StepBatch& batch);
-  // The model's norm of rows of hidden (null: the rows themselves), and any rows [n_rows, w.k], as
-  // the kernels of w read them. Valid until the next of either. `first`: where in the input's
-  // buffer the rows begin.
-  absl::StatusOr<MatmulInput> Normed(const NormWeights* norm, const float* x, int64_t n_rows,
+  // A norm of rows of hidden, and any rows [n_rows, w.k], as the kernels of w read them. Valid
+  // until the next of either. `first`: where in the input's buffer the rows begin.
+  absl::StatusOr<MatmulInput> Normed(const Norm& norm, const float* x, int64_t n_rows,
                                      const PackedMatrix& w, int64_t first = 0);
   absl::StatusOr<MatmulInput> Rounded(const float* x, const PackedMatrix& w);
   MatmulCall Product(const PackedMatrix& w, const std::vector<float>& bias,
@@ -67,16 +76,14 @@ class Decoder final : public LanguageModel {
     return {*parts_.kernels, *parts_.executor, w, bias.empty() ? nullptr : bias.data(), x};
   }
   MatmulInput InputRows(int64_t n_rows, const PackedMatrix& w);  // in the buffer, not yet filled
-  // hidden += x * w^T (+ bias)
-  absl::Status AddProduct(const PackedMatrix& w, const std::vector<float>& bias,
-                          const MatmulInput& x);
-  // The norm that a block begins with, null where the norms are after the blocks; and that one.
-  const NormWeights* PreNorm(const NormWeights& norm) const;
-  absl::Status PostNorm(const NormWeights& norm);  // hidden, in place, where it is there
-  void Norm(const NormWeights& norm, const float* x, float* out) const;  // one row
-  void Activate(const MatmulTile& gate_up);           // one tile of gate_up, into activated_
-  absl::Status NormAndRotate(const LayerWeights& w);  // q and k in qkv, by their rows' positions
-  void GrowRopeTable(int64_t n_positions);
+  // hidden += norm of the block's out(x * w^T (+ bias))
+  absl::Status AddProduct(const BlockSpec& block, const BlockWeights& w, const MatmulInput& x);
+  absl::Status NormStream(const Norm& norm);  // hidden, in place, where it is there
+  void Apply(const Norm& norm, const float* x, float* out) const;  // one row
+  // One tile of gate and up, into activated.
+  void Activate(const FeedForwardSpec& feed_forward, const MatmulTile& gate_up);
+  // q and k in qkv, by their rows' positions.
+  absl::Status NormAndRotate(const SelfAttentionSpec& attention, const BlockWeights& w);
   // body(row, worker), on this thread when there are few rows, else spread over the executor.
   template <typename Body>
   absl::Status ForRows(int64_t n_rows, Body&& body);
@@ -89,8 +96,8 @@ class Decoder final : public LanguageModel {
   // The cache's; null: it has not the capability.
   PrefixSharing* const sharing_;
   AttendedMass* const mass_wanted_;
-  std::vector<double> rope_frequencies_;  // [head_dim / 2]
-  int64_t input_row_bytes_;               // of the widest row that a matmul reads
+  std::vector<RopeTable> ropes_;  // of each of the spec's
+  int64_t input_row_bytes_;       // of the widest row that a matmul reads
 
   // The step at hand. Buffers only ever grow, so a decode step allocates nothing.
   int64_t n_rows_ = 0;
@@ -102,7 +109,6 @@ class Decoder final : public LanguageModel {
   std::vector<float> scratch_;            // the attention backend's
   std::vector<float> mass_;               // the sequences' tokens, one sequence after the other
   std::vector<std::span<float>> masses_;  // [n_sequences][length], in mass_
-  std::vector<float> rope_;               // [n_positions, 2, head_dim / 2]: cos, sin
 };
 
 }  // namespace ng

@@ -156,8 +156,8 @@ std::string LayerName(const RoleName& entry, int layer) {
   return absl::StrReplaceAll(entry.name, {{"{}", absl::StrCat(layer)}});
 }
 
-std::vector<int64_t> StoredShape(const RoleName& entry, const ModelSpec& spec) {
-  std::vector<int64_t> shape = RoleShape(entry.role, spec);
+std::vector<int64_t> StoredShape(const RoleName& entry, const ModelSpec& spec, int layer) {
+  std::vector<int64_t> shape = RoleShape(entry.role, spec, layer);
   if (entry.transposed) std::ranges::reverse(shape);
   if (entry.n_slots > 0) shape.insert(shape.begin(), {spec.shape.n_layers, entry.n_slots});
   return shape;
@@ -185,7 +185,7 @@ void ForEachTensor(
   const auto visit_group = [&](int layer) {
     for (const RoleName& entry : family.names) {
       if (entry.per_layer() != (layer >= 0)) continue;
-      if (RoleShape(entry.role, spec).empty()) continue;
+      if (RoleShape(entry.role, spec, layer).empty()) continue;
       visit(entry, layer, LayerName(entry, layer));
     }
   };

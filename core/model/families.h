@@ -39,7 +39,7 @@ struct RoleName {
 std::string LayerName(const RoleName& entry, int layer);
 
 // As the file holds it: RoleShape, turned round where the matrix is transposed, within its slots.
-std::vector<int64_t> StoredShape(const RoleName& entry, const ModelSpec& spec);
+std::vector<int64_t> StoredShape(const RoleName& entry, const ModelSpec& spec, int layer);
 
 struct Family {
   const char* model_type;  // as config.json spells it

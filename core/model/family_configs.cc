@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,16 @@
 #include "core/model/limits.h"
 
 namespace ng {
+namespace {
+
+// As many layers as the shape says, all alike.
+void AddLayers(const LayerSpec& blocks, const SelfAttentionSpec& attention,
+               const FeedForwardSpec& feed_forward, ModelSpec* spec) {
+  for (int i = 0; i < spec->shape.n_layers; ++i) spec->AddLayer(blocks, attention, feed_forward);
+}
+
+}  // namespace
+
 absl::StatusOr<ModelSpec> ReadNielsSpec(const JsonFields& config, const std::string& path) {
   ModelSpec spec;
   NG_ASSIGN_OR_RETURN(spec.shape.vocab_size, config.Int("V", kSize));
@@ -18,11 +29,10 @@ absl::StatusOr<ModelSpec> ReadNielsSpec(const JsonFields& config, const std::str
   NG_ASSIGN_OR_RETURN(spec.width, config.Int("C", kSize));
   NG_ASSIGN_OR_RETURN(const int64_t n_layers, config.Int("L", kCount));
   NG_ASSIGN_OR_RETURN(const int64_t n_heads, config.Int("H", {1, spec.width}));
-  NG_ASSIGN_OR_RETURN(spec.ffn_width, config.Int("d_ff", kSize));
-  NG_ASSIGN_OR_RETURN(spec.rope_theta, config.Number("rope_theta", {1.0, 1e12}));
-  spec.norm_eps = 1e-5F;
-  spec.rope_pairing = RopePairing::kInterleaved;
-  spec.mlp_bias = true;
+  FeedForwardSpec feed_forward = {.bias = true};
+  NG_ASSIGN_OR_RETURN(feed_forward.width, config.Int("d_ff", kSize));
+  RopeSpec rope = {.pairing = RopePairing::kInterleaved};
+  NG_ASSIGN_OR_RETURN(rope.theta, config.Number("rope_theta", {1.0, 1e12}));
   spec.shape.n_layers = static_cast<int>(n_layers);
   spec.shape.n_heads = spec.shape.n_kv_heads = static_cast<int>(n_heads);
   if (spec.width % n_heads != 0 || (spec.width / n_heads) % 2 != 0) {
@@ -30,6 +40,12 @@ absl::StatusOr<ModelSpec> ReadNielsSpec(const JsonFields& config, const std::str
                                        ": C must be a multiple of H, and C / H even for RoPE"));
   }
   spec.shape.head_dim = static_cast<int>(spec.width / n_heads);
+  rope.n_dims = spec.shape.head_dim;
+  SelfAttentionSpec attention = AttentionOfShape(spec.shape);
+  attention.rope = spec.IndexIn(&spec.ropes, rope);
+  const NormSpec norm = {.kind = NormKind::kRmsNorm, .eps = 1e-5F};
+  spec.head.norm = norm;
+  AddLayers(PreNormLayer(norm), attention, feed_forward, &spec);
   return spec;
 }
 
@@ -77,14 +93,19 @@ absl::Status ReadGptShape(const JsonFields& config, const std::string& path, con
   spec->shape.n_layers = static_cast<int>(n_layers);
   spec->shape.n_heads = spec->shape.n_kv_heads = static_cast<int>(n_heads);
   spec->shape.head_dim = static_cast<int>(spec->width / n_heads);
-  spec->ffn_width = 4 * spec->width;
-  spec->norm = NormKind::kLayerNorm;
-  spec->position = PositionKind::kLearned;
+  spec->embedding.positions = true;
   return absl::OkStatus();
 }
 
-void SetBiases(bool has, ModelSpec* spec) {
-  spec->norm_bias = spec->qkv_bias = spec->attn_out_bias = spec->mlp_bias = has;
+// All biases or none.
+void AddGptLayers(bool biases, float eps, FeedForwardSpec feed_forward, ModelSpec* spec) {
+  const NormSpec norm = {.kind = NormKind::kLayerNorm, .eps = eps, .bias = biases};
+  SelfAttentionSpec attention = AttentionOfShape(spec->shape);
+  attention.qkv_bias = attention.out_bias = feed_forward.bias = biases;
+  feed_forward.gated = false;
+  if (feed_forward.width == 0) feed_forward.width = 4 * spec->width;
+  spec->head.norm = norm;
+  AddLayers(PreNormLayer(norm), attention, feed_forward, spec);
 }
 
 }  // namespace
@@ -93,9 +114,7 @@ absl::StatusOr<ModelSpec> ReadNanoGptSpec(const JsonFields& config, const std::s
   ModelSpec spec;
   NG_RETURN_IF_ERROR(ReadGptShape(config, path, kNanoGpt, &spec));
   NG_ASSIGN_OR_RETURN(const bool bias, config.Bool("bias"));
-  SetBiases(bias, &spec);
-  spec.norm_eps = 1e-5F;
-  spec.activation = Activation::kGeluErf;
+  AddGptLayers(bias, 1e-5F, {.activation = Activation::kGeluErf}, &spec);
   return spec;
 }
 
@@ -104,15 +123,15 @@ absl::StatusOr<ModelSpec> ReadGpt2Spec(const JsonFields& config, const std::stri
   ModelSpec spec;
   NG_RETURN_IF_ERROR(ReadGptShape(config, path, kGpt2, &spec));
   NG_ASSIGN_OR_RETURN(const std::optional<int64_t> n_inner, config.OptionalInt("n_inner", kSize));
-  spec.ffn_width = n_inner.value_or(spec.ffn_width);
-  NG_ASSIGN_OR_RETURN(spec.norm_eps, EpsOr(config, "layer_norm_epsilon", 1e-5));
-  NG_ASSIGN_OR_RETURN(spec.activation,
+  FeedForwardSpec feed_forward = {.width = n_inner.value_or(0)};
+  NG_ASSIGN_OR_RETURN(const float eps, EpsOr(config, "layer_norm_epsilon", 1e-5));
+  NG_ASSIGN_OR_RETURN(feed_forward.activation,
                       ReadActivation(config, path, "activation_function", kGeluNames));
-  SetBiases(true, &spec);
   NG_RETURN_IF_ERROR(Require(config, path, "scale_attn_weights", true));
   NG_RETURN_IF_ERROR(Require(config, path, "scale_attn_by_inverse_layer_idx", false));
   NG_RETURN_IF_ERROR(Require(config, path, "add_cross_attention", false));
-  NG_ASSIGN_OR_RETURN(spec.tied_head, BoolOr(config, "tie_word_embeddings", true));
+  NG_ASSIGN_OR_RETURN(spec.head.tied, BoolOr(config, "tie_word_embeddings", true));
+  AddGptLayers(true, eps, feed_forward, &spec);
   return spec;
 }
 
@@ -121,14 +140,14 @@ absl::StatusOr<ModelSpec> ReadPostLnSpec(const JsonFields& config, const std::st
   NG_ASSIGN_OR_RETURN(const int64_t n_heads, config.Int("num_heads", kCount));
   NG_ASSIGN_OR_RETURN(const double eps, config.Number("eps", kEps));
   spec.shape.n_heads = spec.shape.n_kv_heads = static_cast<int>(n_heads);
-  spec.norm = NormKind::kLayerNorm;
-  spec.norm_placement = NormPlacement::kPost;
-  spec.norm_affine = false;
-  spec.norm_eps = static_cast<float>(eps);
-  spec.position = PositionKind::kLearned;
+  spec.embedding.positions = true;
   spec.last_without_position = true;
-  spec.activation = Activation::kGeluTanh;
-  spec.tied_head = false;
+  spec.head.tied = false;
+  const NormSpec norm = {
+      .kind = NormKind::kLayerNorm, .eps = static_cast<float>(eps), .weight = false};
+  // One layer, which the sizes are missing of.
+  spec.layers = {{{.operation = Operation::kAttention, .stream_norm = norm},
+                  {.operation = Operation::kFeedForward, .stream_norm = norm}}};
   return spec;
 }
 
@@ -166,12 +185,15 @@ absl::Status ReadPostLnSizes(const TensorSource& tensors, const std::string& pat
   spec->shape.vocab_size = embedding[0];
   spec->shape.max_positions = positions[0];
   spec->shape.n_layers = static_cast<int>(blocks[0]);
-  spec->width = spec->ffn_width = embedding[1];
+  spec->width = embedding[1];
   if (spec->width % spec->shape.n_heads != 0) {
     return ModelFileError(absl::StrCat(path, ": key \"num_heads\" = ", spec->shape.n_heads,
                                        ", must divide the model's width ", spec->width));
   }
   spec->shape.head_dim = static_cast<int>(spec->width / spec->shape.n_heads);
+  const LayerSpec layer = std::exchange(spec->layers, {}).front();
+  AddLayers(layer, AttentionOfShape(spec->shape),
+            {.width = spec->width, .activation = Activation::kGeluTanh, .gated = false}, spec);
   return absl::OkStatus();
 }
 

@@ -128,7 +128,6 @@ absl::StatusOr<ModelSpec> ReadShape(const Source& source) {
   NG_ASSIGN_OR_RETURN(spec.width, source.Int("embedding_length", kSize));
   NG_ASSIGN_OR_RETURN(const int64_t n_layers, source.Int("block_count", kCount));
   spec.shape.n_layers = static_cast<int>(n_layers);
-  NG_ASSIGN_OR_RETURN(spec.ffn_width, source.LayersInt("feed_forward_length", kSize, n_layers));
   NG_RETURN_IF_ERROR(ReadHeads(source, &spec));
   return spec;
 }
@@ -156,8 +155,7 @@ absl::Status ReadRopeScaling(const Source& source, RopeScaling* scaling) {
 
 // The rotations: of whole heads, at a base; 10000 where the file does not say, as the format has
 // it.
-absl::Status ReadRope(const Source& source, ModelSpec* spec) {
-  const int64_t head_dim = spec->shape.head_dim;
+absl::StatusOr<RopeSpec> ReadRope(const Source& source, int64_t head_dim) {
   if (head_dim % 2 != 0) {
     return ModelFileError(absl::StrCat(source.path, ": a head has ", head_dim,
                                        " dimensions, must be an even number for RoPE"));
@@ -165,40 +163,61 @@ absl::Status ReadRope(const Source& source, ModelSpec* spec) {
   NG_RETURN_IF_ERROR(source.OptionalInt("rope.dimension_count", {head_dim, head_dim}).status());
   NG_ASSIGN_OR_RETURN(const std::optional<double> theta,
                       source.metadata.OptionalNumber(source.Key("rope.freq_base"), kTheta));
-  spec->rope_theta = theta.value_or(10000.0);
+  RopeSpec rope = {.n_dims = head_dim, .pairing = RopePairing::kHalfSplit};
+  rope.theta = theta.value_or(10000.0);
   // Of q and k, whatever the type of scaling.
   NG_RETURN_IF_ERROR(
       source.metadata.OptionalNumber(source.Key("rope.scaling.attn_factor"), {1.0, 1.0}).status());
-  return ReadRopeScaling(source, &spec->rope_scaling);
+  NG_RETURN_IF_ERROR(ReadRopeScaling(source, &rope.scaling));
+  return rope;
+}
+
+// What the layers of an architecture have; read.
+struct Parts {
+  NormSpec norm = {};
+  SelfAttentionSpec attention = {};
+  FeedForwardSpec feed_forward = {};
+};
+
+// Layers that are all alike, and the head.
+absl::StatusOr<ModelSpec> Assembled(const Source& source, Parts parts, ModelSpec spec) {
+  NG_ASSIGN_OR_RETURN(parts.feed_forward.width,
+                      source.LayersInt("feed_forward_length", kSize, spec.shape.n_layers));
+  spec.head.norm = parts.norm;
+  for (int i = 0; i < spec.shape.n_layers; ++i) {
+    spec.AddLayer(PreNormLayer(parts.norm), parts.attention, parts.feed_forward);
+  }
+  return spec;
 }
 
 // llama: pre-norm RMSNorm, RoPE, grouped queries, a SwiGLU, biases where there are tensors of them.
-absl::StatusOr<ModelSpec> ReadLlamaSpec(const JsonFields& metadata, const std::string& path) {
+// With `qkv_bias` or `qk_norm` it is qwen2 or qwen3.
+absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& metadata, const std::string& path,
+                                        bool qkv_bias, bool qk_norm) {
   NG_ASSIGN_OR_RETURN(const Source source, Source::Of(metadata, path));
   NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadShape(source));
   NG_ASSIGN_OR_RETURN(const double eps,
                       metadata.Number(source.Key("attention.layer_norm_rms_epsilon"), kEps));
-  spec.norm_eps = static_cast<float>(eps);
-  spec.rope_pairing = RopePairing::kHalfSplit;
-  NG_RETURN_IF_ERROR(ReadRope(source, &spec));
+  NG_ASSIGN_OR_RETURN(const RopeSpec rope, ReadRope(source, spec.shape.head_dim));
   NG_ASSIGN_OR_RETURN(const std::optional<int64_t> window,
                       source.OptionalInt("attention.sliding_window", {0, kPositions.max}));
-  spec.window = window.value_or(0);
-  return spec;
+  Parts parts = {.norm = {.kind = NormKind::kRmsNorm, .eps = static_cast<float>(eps)},
+                 .attention = AttentionOfShape(spec.shape)};
+  parts.attention.rope = spec.IndexIn(&spec.ropes, rope);
+  parts.attention.window = window.value_or(0);
+  parts.attention.qkv_bias = qkv_bias;
+  if (qk_norm) parts.attention.qk_norm = parts.norm;
+  return Assembled(source, parts, std::move(spec));
 }
 
-// qwen2: llama with biases of q, k and v.
+absl::StatusOr<ModelSpec> ReadLlamaSpec(const JsonFields& metadata, const std::string& path) {
+  return ReadLlamaLike(metadata, path, /*qkv_bias=*/false, /*qk_norm=*/false);
+}
 absl::StatusOr<ModelSpec> ReadQwen2Spec(const JsonFields& metadata, const std::string& path) {
-  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaSpec(metadata, path));
-  spec.qkv_bias = true;
-  return spec;
+  return ReadLlamaLike(metadata, path, /*qkv_bias=*/true, /*qk_norm=*/false);
 }
-
-// qwen3: llama with a norm of each head of q and k.
 absl::StatusOr<ModelSpec> ReadQwen3Spec(const JsonFields& metadata, const std::string& path) {
-  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaSpec(metadata, path));
-  spec.qk_norm = true;
-  return spec;
+  return ReadLlamaLike(metadata, path, /*qkv_bias=*/false, /*qk_norm=*/true);
 }
 
 // gpt2: pre-norm LayerNorm, learned positions, GELU by tanh, all biases.
@@ -207,12 +226,13 @@ absl::StatusOr<ModelSpec> ReadGpt2Spec(const JsonFields& metadata, const std::st
   NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadShape(source));
   NG_ASSIGN_OR_RETURN(const double eps,
                       metadata.Number(source.Key("attention.layer_norm_epsilon"), kEps));
-  spec.norm_eps = static_cast<float>(eps);
-  spec.norm = NormKind::kLayerNorm;
-  spec.position = PositionKind::kLearned;
-  spec.activation = Activation::kGeluTanh;
-  spec.norm_bias = spec.qkv_bias = spec.attn_out_bias = spec.mlp_bias = true;
-  return spec;
+  spec.embedding.positions = true;
+  Parts parts = {
+      .norm = {.kind = NormKind::kLayerNorm, .eps = static_cast<float>(eps), .bias = true},
+      .attention = AttentionOfShape(spec.shape),
+      .feed_forward = {.activation = Activation::kGeluTanh, .gated = false, .bias = true}};
+  parts.attention.qkv_bias = parts.attention.out_bias = true;
+  return Assembled(source, parts, std::move(spec));
 }
 
 // Of llama and what is made like it; each model has the biases and norms that its spec says. In

@@ -8,19 +8,25 @@
 namespace ng {
 
 std::vector<AttentionSpec> AttentionSpecsOf(const ModelSpec& spec, bool with_window) {
-  const ModelShape& shape = spec.shape;
-  AttentionSpec plain;
-  plain.n_heads = shape.n_heads;
-  plain.n_kv_heads = shape.n_kv_heads;
-  plain.head_dim = plain.v_head_dim = shape.head_dim;
-  plain.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_dim)));
   std::vector<AttentionSpec> specs;
-  for (int layer = 0; layer < shape.n_layers; ++layer) {
-    AttentionSpec asked = plain;
-    if (with_window) asked.window = spec.WindowOf(layer);
-    const auto same = std::ranges::find(specs, asked.window, &AttentionSpec::window);
-    asked.layer = same == specs.end() ? layer : same->layer;
-    specs.push_back(asked);
+  std::vector<SelfAttentionSpec> made_for;  // what each of specs was made of
+  for (const LayerSpec& blocks : spec.layers) {
+    const auto block = std::ranges::find(blocks, Operation::kAttention, &BlockSpec::operation);
+    SelfAttentionSpec attention = spec.AttentionOf(*block);
+    if (!with_window) attention.window = 0;
+    // What becomes of q and k before they get here is not asked for.
+    attention.rope = -1;
+    attention.qk_norm = {};
+    attention.qkv_bias = attention.out_bias = false;
+    const auto same = std::ranges::find(made_for, attention);
+    AttentionSpec& asked = specs.emplace_back();
+    asked.layer = static_cast<int>(same - made_for.begin());
+    asked.n_heads = attention.n_heads;
+    asked.n_kv_heads = attention.n_kv_heads;
+    asked.head_dim = asked.v_head_dim = attention.head_dim;
+    asked.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(attention.head_dim)));
+    asked.window = attention.window;
+    made_for.push_back(attention);
   }
   return specs;
 }

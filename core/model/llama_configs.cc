@@ -13,6 +13,8 @@
 namespace ng {
 namespace {
 
+using Windows = std::vector<int64_t>;  // of each layer; 0: none
+
 absl::Status ReadHeads(const JsonFields& config, const std::string& path, const LlamaRow& row,
                        ModelSpec* spec) {
   constexpr const char* kKvHeads = "num_key_value_heads";
@@ -58,12 +60,9 @@ absl::StatusOr<bool> ReadBias(const JsonFields& config, const BiasKey& bias) {
   return BoolOr(config, bias.key, absent);
 }
 
-absl::Status ReadBiases(const JsonFields& config, const std::string& path, const LlamaRow& row,
-                        ModelSpec* spec) {
-  NG_ASSIGN_OR_RETURN(spec->qkv_bias, ReadBias(config, row.qkv_bias));
-  NG_ASSIGN_OR_RETURN(spec->attn_out_bias, ReadBias(config, row.attn_out_bias));
-  NG_ASSIGN_OR_RETURN(spec->mlp_bias, ReadBias(config, row.mlp_bias));
-  if (!row.biases_agree || spec->qkv_bias == spec->mlp_bias) return absl::OkStatus();
+absl::Status CheckAgreement(const std::string& path, const LlamaRow& row, bool attention,
+                            bool mlp) {
+  if (!row.biases_agree || attention == mlp) return absl::OkStatus();
   return ModelFileError(absl::StrCat(path, ": keys \"", row.qkv_bias.key, "\" and \"",
                                      row.mlp_bias.key, "\" differ, must be equal"));
 }
@@ -96,94 +95,86 @@ absl::StatusOr<std::optional<std::vector<bool>>> ReadLayerTypes(const JsonFields
   return full;
 }
 
-// Sets the window of the layers that are not `full`.
-void SetWindow(int64_t window, std::vector<bool> full, ModelSpec* spec) {
-  const auto n_full = std::ranges::count(full, true);
-  if (n_full == spec->shape.n_layers) return;
-  spec->window = window;
-  if (n_full > 0) spec->full_layers = std::move(full);
+// The window of each layer: of those that are not `full`.
+Windows WindowsOf(int64_t window, const std::vector<bool>& full) {
+  Windows windows;
+  for (const bool sees_all : full) windows.push_back(sees_all ? 0 : window);
+  return windows;
 }
 
-absl::Status ReadQwenWindow(const JsonFields& config, const std::string& path, const LlamaRow& row,
-                            ModelSpec* spec) {
+absl::StatusOr<Windows> ReadQwenWindows(const JsonFields& config, const std::string& path,
+                                        const LlamaRow& row, const ModelSpec& spec) {
+  const Windows none(static_cast<size_t>(spec.shape.n_layers), 0);
   NG_ASSIGN_OR_RETURN(const std::optional<bool> said, config.OptionalBool("use_sliding_window"));
   const bool used = said.value_or(false);
   NG_ASSIGN_OR_RETURN(
       std::optional<std::vector<bool>> full,
-      ReadLayerTypes(config, path, used ? "" : "use_sliding_window is not true", *spec));
-  if (!used) return absl::OkStatus();
+      ReadLayerTypes(config, path, used ? "" : "use_sliding_window is not true", spec));
+  if (!used) return none;
   if (!full) {
     NG_ASSIGN_OR_RETURN(const int64_t n_full,
                         IntOr(config, "max_window_layers", {0, kPositions.max}, 28));
-    full.emplace(static_cast<size_t>(spec->shape.n_layers), false);
-    std::fill_n(full->begin(), std::min<int64_t>(n_full, spec->shape.n_layers), true);
+    full.emplace(static_cast<size_t>(spec.shape.n_layers), false);
+    std::fill_n(full->begin(), std::min<int64_t>(n_full, spec.shape.n_layers), true);
   }
-  if (std::ranges::count(*full, false) == 0 || config.IsNull("sliding_window")) {
-    return absl::OkStatus();
-  }
+  if (std::ranges::count(*full, false) == 0 || config.IsNull("sliding_window")) return none;
   NG_ASSIGN_OR_RETURN(const int64_t window,
                       IntOr(config, "sliding_window", kPositions, row.window));
-  SetWindow(window, *std::move(full), spec);
-  return absl::OkStatus();
+  return WindowsOf(window, *full);
 }
 
-absl::Status ReadTypedWindow(const JsonFields& config, const std::string& path, const LlamaRow& row,
-                             ModelSpec* spec) {
+absl::StatusOr<Windows> ReadTypedWindows(const JsonFields& config, const std::string& path,
+                                         const LlamaRow& row, const ModelSpec& spec) {
   int64_t window = 0;
   if (!config.IsNull("sliding_window")) {
     NG_ASSIGN_OR_RETURN(window, IntOr(config, "sliding_window", kPositions, row.window));
   }
   NG_ASSIGN_OR_RETURN(
       std::optional<std::vector<bool>> full,
-      ReadLayerTypes(config, path, window > 0 ? "" : "sliding_window is not set", *spec));
-  if (window == 0) return absl::OkStatus();
+      ReadLayerTypes(config, path, window > 0 ? "" : "sliding_window is not set", spec));
   if (!full) {
-    full.emplace(static_cast<size_t>(spec->shape.n_layers), false);
+    full.emplace(static_cast<size_t>(spec.shape.n_layers), false);
     for (size_t i = 0; row.full_every > 0 && i < full->size(); i += row.full_every) {
       (*full)[i] = true;
     }
   }
-  SetWindow(window, *std::move(full), spec);
-  return absl::OkStatus();
+  return WindowsOf(window, *full);
 }
 
-absl::Status ReadWindow(const JsonFields& config, const std::string& path, const LlamaRow& row,
-                        ModelSpec* spec) {
-  switch (row.windows) {
-    case WindowKeys::kNone:
-      return absl::OkStatus();
-    case WindowKeys::kAll: {
-      if (config.IsNull("sliding_window")) return absl::OkStatus();
-      NG_ASSIGN_OR_RETURN(spec->window, IntOr(config, "sliding_window", kPositions, row.window));
-      return absl::OkStatus();
-    }
-    case WindowKeys::kTypes:
-      return ReadTypedWindow(config, path, row, spec);
-    case WindowKeys::kQwen:
-      return ReadQwenWindow(config, path, row, spec);
+// [n_layers]; 0: the layer sees all keys.
+absl::StatusOr<Windows> ReadWindows(const JsonFields& config, const std::string& path,
+                                    const LlamaRow& row, const ModelSpec& spec) {
+  if (row.windows == WindowKeys::kTypes) return ReadTypedWindows(config, path, row, spec);
+  if (row.windows == WindowKeys::kQwen) return ReadQwenWindows(config, path, row, spec);
+  int64_t window = 0;
+  if (row.windows == WindowKeys::kAll && !config.IsNull("sliding_window")) {
+    NG_ASSIGN_OR_RETURN(window, IntOr(config, "sliding_window", kPositions, row.window));
   }
-  return absl::OkStatus();
+  return Windows(static_cast<size_t>(spec.shape.n_layers), window);
 }
 
 // Reads the eps, unless the family's norms have one that no key says.
-absl::Status ReadNorm(const JsonFields& config, const LlamaRow& row, ModelSpec* spec) {
-  spec->norm = row.norm;
-  spec->norm_affine = row.norm_affine;
-  spec->norm_bias = row.norm_bias;
-  spec->norm_eps = static_cast<float>(row.eps);
-  if (std::string_view(row.eps_key).empty()) return absl::OkStatus();
-  NG_ASSIGN_OR_RETURN(spec->norm_eps, EpsOr(config, row.eps_key, row.eps));
-  return absl::OkStatus();
+absl::StatusOr<NormSpec> ReadNorm(const JsonFields& config, const LlamaRow& row) {
+  NormSpec norm = {.kind = row.norm,
+                   .eps = static_cast<float>(row.eps),
+                   .weight = row.norm_affine,
+                   .bias = row.norm_bias};
+  if (std::string_view(row.eps_key).empty()) return norm;
+  NG_ASSIGN_OR_RETURN(norm.eps, EpsOr(config, row.eps_key, row.eps));
+  return norm;
 }
 
-absl::Status ReadPositions(const JsonFields& config, const std::string& path, const LlamaRow& row,
-                           ModelSpec* spec) {
+absl::StatusOr<RopeSpec> ReadRopeOf(const JsonFields& config, const std::string& path,
+                                    const LlamaRow& row, const ModelShape& shape) {
   if (row.scaled_by_default && !config.Has("rope_parameters") && !config.Has("rope_scaling")) {
     return ModelFileError(path +
                           ": key \"rope_parameters\" is missing, it must say how RoPE is scaled");
   }
-  spec->rope_pairing = row.pairing;
-  return ReadRope(config, path, row.theta, spec);
+  return ReadRope(config, path,
+                  {.theta = row.theta,
+                   .head_dim = shape.head_dim,
+                   .max_positions = shape.max_positions,
+                   .pairing = row.pairing});
 }
 
 absl::Status RequireAbsent(const JsonFields& config, const std::string& path, const char* key) {
@@ -205,18 +196,31 @@ absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& config, const std::str
   NG_ASSIGN_OR_RETURN(spec.shape.max_positions,
                       IntOr(config, "max_position_embeddings", kPositions, row.max_positions));
   NG_ASSIGN_OR_RETURN(spec.width, IntOr(config, "hidden_size", kSize, row.width));
-  NG_ASSIGN_OR_RETURN(spec.ffn_width, IntOr(config, "intermediate_size", kSize, row.ffn_width));
+  FeedForwardSpec feed_forward;
+  feed_forward.gated = row.gated;
+  NG_ASSIGN_OR_RETURN(feed_forward.width, IntOr(config, "intermediate_size", kSize, row.ffn_width));
   NG_ASSIGN_OR_RETURN(const int64_t n_layers,
                       IntOr(config, "num_hidden_layers", kCount, row.n_layers));
   spec.shape.n_layers = static_cast<int>(n_layers);
   NG_RETURN_IF_ERROR(ReadHeads(config, path, row, &spec));
-  NG_RETURN_IF_ERROR(ReadNorm(config, row, &spec));
-  NG_RETURN_IF_ERROR(ReadPositions(config, path, row, &spec));
-  NG_ASSIGN_OR_RETURN(spec.activation, ReadActivation(config, path, "hidden_act", row.activations));
-  NG_ASSIGN_OR_RETURN(spec.tied_head, BoolOr(config, "tie_word_embeddings", row.tied_head));
-  NG_RETURN_IF_ERROR(ReadBiases(config, path, row, &spec));
-  NG_RETURN_IF_ERROR(ReadWindow(config, path, row, &spec));
-  spec.qk_norm = row.qk_norm;
+  NG_ASSIGN_OR_RETURN(const NormSpec norm, ReadNorm(config, row));
+  NG_ASSIGN_OR_RETURN(const RopeSpec rope, ReadRopeOf(config, path, row, spec.shape));
+  SelfAttentionSpec attention = AttentionOfShape(spec.shape);
+  attention.rope = spec.IndexIn(&spec.ropes, rope);
+  if (row.qk_norm) attention.qk_norm = norm;
+  NG_ASSIGN_OR_RETURN(feed_forward.activation,
+                      ReadActivation(config, path, "hidden_act", row.activations));
+  spec.head.norm = norm;
+  NG_ASSIGN_OR_RETURN(spec.head.tied, BoolOr(config, "tie_word_embeddings", row.tied_head));
+  NG_ASSIGN_OR_RETURN(attention.qkv_bias, ReadBias(config, row.qkv_bias));
+  NG_ASSIGN_OR_RETURN(attention.out_bias, ReadBias(config, row.attn_out_bias));
+  NG_ASSIGN_OR_RETURN(feed_forward.bias, ReadBias(config, row.mlp_bias));
+  NG_RETURN_IF_ERROR(CheckAgreement(path, row, attention.qkv_bias, feed_forward.bias));
+  NG_ASSIGN_OR_RETURN(const Windows windows, ReadWindows(config, path, row, spec));
+  for (const int64_t window : windows) {
+    attention.window = window;
+    spec.AddLayer(PreNormLayer(norm), attention, feed_forward);
+  }
   return spec;
 }
 

@@ -51,7 +51,8 @@ struct LlamaRow {
   bool norm_affine = true;
   bool norm_bias = false;
   bool qk_norm = false;  // of each head
-  std::span<const ActivationName> activations = kSwiGluNames;
+  std::span<const ActivationName> activations = kSiluNames;
+  bool gated = true;
   BiasKey qkv_bias = {};
   BiasKey attn_out_bias = {};
   BiasKey mlp_bias = {};
@@ -176,6 +177,7 @@ inline constexpr LlamaRow kStarcoder2Row = {.vocab_size = 49152,
                                             .eps = 1e-5,
                                             .norm_bias = true,
                                             .activations = kGeluNames,
+                                            .gated = false,
                                             .qkv_bias = {"use_bias", true},
                                             .attn_out_bias = {"use_bias", true},
                                             .mlp_bias = {"use_bias", true},

@@ -55,8 +55,7 @@ absl::Status CheckLayerCount(const ModelFile& file, const Family& family, const 
 }
 
 absl::Status CheckTensor(const TensorSource& source, const TensorInfo& tensor,
-                         const RoleName& entry, const ModelSpec& spec) {
-  const std::vector<int64_t> expected = StoredShape(entry, spec);
+                         const std::vector<int64_t>& expected, const ModelSpec& spec) {
   if (tensor.shape != expected) {
     return ModelFileError(absl::StrCat(source.path(), ": tensor \"", tensor.name, "\" has shape ",
                                        ShapeString(tensor.shape), ", must be ",
@@ -82,7 +81,7 @@ class Binder {
                     if (status.ok()) status = Bind(entry, layer, name);
                   });
     NG_RETURN_IF_ERROR(status);
-    if (file_.spec.tied_head) TieHead();
+    if (file_.spec.head.tied) TieHead();
     if (!missing_.empty()) {
       return ModelFileError(absl::StrCat(
           file_.source->path(), ": missing ", missing_.size(),
@@ -105,10 +104,11 @@ class Binder {
       // One of two tied names is enough: TieHead looks.
       const bool may_be_tied = role == TensorRole::kTokenEmbedding || role == TensorRole::kHead;
       const bool said = !missing_.empty() && missing_.back() == name;  // of another of its parts
-      if (!said && !(file_.spec.tied_head && may_be_tied)) missing_.push_back(name);
+      if (!said && !(file_.spec.head.tied && may_be_tied)) missing_.push_back(name);
       return absl::OkStatus();
     }
-    NG_RETURN_IF_ERROR(CheckTensor(*file_.source, *tensor, entry, file_.spec));
+    NG_RETURN_IF_ERROR(
+        CheckTensor(*file_.source, *tensor, StoredShape(entry, file_.spec, layer), file_.spec));
     TensorBinding binding{role, layer, tensor, entry.transposed};
     binding.paired = entry.paired;
     if (entry.n_slots > 0) {
@@ -261,7 +261,7 @@ absl::Status UntieHead(const KeyPolicy& keys, ModelFile* file) {
   const TensorInfo& head = *file->Find(TensorRole::kHead);
   NG_ASSIGN_OR_RETURN(const bool alike, BeginAlike(*file->source, embedding, head));
   if (alike) return absl::OkStatus();
-  file->spec.tied_head = file->head_copy = false;
+  file->spec.head.tied = file->head_copy = false;
   return keys.Doubt(absl::StrCat(file->source->path(), ": tensor \"", head.name,
                                  "\" differs from \"", embedding.name,
                                  "\", which it is tied to by the config; it is taken as it is"));
@@ -322,12 +322,16 @@ void ReadGgufTensors(const Family& family, const TensorSource& source, ModelSpec
     return false;
   };
   using enum TensorRole;
-  spec->tied_head = !has(kHead);
-  spec->rope_factors = has(kRopeFactors);
+  spec->head.tied = !has(kHead);
+  for (RopeSpec& rope : spec->ropes) rope.factors = has(kRopeFactors);
   // Each bias by itself: what is missing is zero.
-  spec->qkv_bias |= has(kQBias) || has(kKBias) || has(kVBias);
-  spec->attn_out_bias |= has(kAttnOutBias);
-  spec->mlp_bias |= has(kMlpGateBias) || has(kMlpUpBias) || has(kMlpDownBias);
+  const bool qkv_bias = has(kQBias) || has(kKBias) || has(kVBias);
+  const bool mlp_bias = has(kMlpGateBias) || has(kMlpUpBias) || has(kMlpDownBias);
+  for (SelfAttentionSpec& attention : spec->attentions) {
+    attention.qkv_bias |= qkv_bias;
+    attention.out_bias |= has(kAttnOutBias);
+  }
+  for (FeedForwardSpec& feed_forward : spec->feed_forwards) feed_forward.bias |= mlp_bias;
 }
 
 absl::Status ReadGgufEosIds(const JsonFields& metadata, ModelFile* file) {

@@ -1,11 +1,18 @@
 // ModelSpec: what the decoder needs to know about a model. Data, and not a class per family.
 //
-// Read from a model's own metadata by its family (families.h); the decoder branches on its fields.
+// A model is an embedding, layers and a head. A layer is a short list of blocks, and a block is an
+// operation with norms around it, which adds to the residual stream. What several blocks share is
+// there once: tables of RoPE, attentions, feed-forwards.
+//
+// Read from a model's own metadata by its family (families.h); the decoder walks the blocks.
 #ifndef NG_CORE_MODEL_MODEL_SPEC_H_
 #define NG_CORE_MODEL_MODEL_SPEC_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/kernels/kernel_table.h"
@@ -13,11 +20,19 @@
 
 namespace ng {
 
-enum class NormKind { kRmsNorm, kLayerNorm };
-// h += f(norm(h)), and a norm before the head; or h = norm(h + f(h)), and none before the head.
-enum class NormPlacement { kPre, kPost };
-enum class PositionKind { kRope, kLearned };
-enum class Activation { kSwiGlu, kGeluErf, kGeluTanh };
+enum class NormKind { kNone, kRmsNorm, kLayerNorm };
+
+struct NormSpec {
+  NormKind kind = NormKind::kNone;  // kNone: nothing is done
+  float eps = 0.0F;
+  bool weight = true;
+  bool bias = false;
+
+  bool is_there() const { return kind != NormKind::kNone; }
+  bool has_weight() const { return is_there() && weight; }
+  bool has_bias() const { return is_there() && bias; }
+  bool operator==(const NormSpec&) const = default;
+};
 
 // How RoPE's frequencies are stretched over more positions than a model was first trained on.
 enum class RopeScalingKind { kNone, kLinear, kLlama3 };
@@ -34,50 +49,140 @@ struct RopeScaling {
   bool operator==(const RopeScaling&) const = default;
 };
 
+struct RopeSpec {
+  int64_t n_dims = 0;  // of a head's dimensions the first so many turn; an even number
+  RopePairing pairing = RopePairing::kInterleaved;
+  double theta = 0.0;
+  RopeScaling scaling = {};
+  bool factors = false;  // each frequency is divided by a factor of its own, in a tensor
+
+  bool operator==(const RopeSpec&) const = default;
+};
+
+struct SelfAttentionSpec {
+  int n_heads = 0;
+  int n_kv_heads = 0;
+  int head_dim = 0;
+  int rope = -1;          // of ModelSpec::ropes; -1: none
+  int64_t window = 0;     // keys that a query sees, its own included; 0: all
+  NormSpec qk_norm = {};  // of each head of q and k, before RoPE
+  bool qkv_bias = false;
+  bool out_bias = false;
+
+  int64_t q_width() const { return int64_t{n_heads} * head_dim; }
+  int64_t kv_width() const { return int64_t{n_kv_heads} * head_dim; }
+  int64_t qkv_width() const { return q_width() + 2 * kv_width(); }
+  bool operator==(const SelfAttentionSpec&) const = default;
+};
+
+enum class Activation { kSilu, kGeluErf, kGeluTanh };
+
+// With the heads that every layer has.
+inline SelfAttentionSpec AttentionOfShape(const ModelShape& shape) {
+  return {.n_heads = shape.n_heads, .n_kv_heads = shape.n_kv_heads, .head_dim = shape.head_dim};
+}
+
+// activation(gate) * up, or activation(up) where there is no gate; then down.
+struct FeedForwardSpec {
+  int64_t width = 0;  // the inner one
+  Activation activation = Activation::kSilu;
+  bool gated = true;
+  bool bias = false;
+
+  // What the first matrix gives: 16 columns of gate and 16 of up in turn, so that one worker has
+  // both, or up alone.
+  int64_t gate_up_width() const { return gated ? (width + 15) / 16 * 32 : width; }
+  bool operator==(const FeedForwardSpec&) const = default;
+};
+
+enum class Operation { kAttention, kFeedForward };
+
+// stream = stream_norm(stream + after(operation(before(stream)))); a norm that is not there leaves
+// its rows as they are.
+struct BlockSpec {
+  Operation operation = Operation::kAttention;
+  int part = 0;  // of ModelSpec::attentions or feed_forwards
+  NormSpec before = {};
+  NormSpec after = {};
+  NormSpec stream_norm = {};
+
+  bool operator==(const BlockSpec&) const = default;
+};
+using LayerSpec = std::vector<BlockSpec>;  // at most one block of each operation
+
+struct EmbeddingSpec {
+  bool positions = false;  // one is learned for each position, and added to the token's
+
+  bool operator==(const EmbeddingSpec&) const = default;
+};
+
+struct HeadSpec {
+  NormSpec norm;     // before it
+  bool tied = true;  // it is the token embedding
+
+  bool operator==(const HeadSpec&) const = default;
+};
+
 struct ModelSpec {
   std::string family;  // "niels-gpt"
-  ModelShape shape;
-  int64_t width = 0;      // the residual stream
-  int64_t ffn_width = 0;  // the feed-forward layer's inner width
-
-  NormKind norm = NormKind::kRmsNorm;
-  NormPlacement norm_placement = NormPlacement::kPre;
-  float norm_eps = 0.0F;
-  PositionKind position = PositionKind::kRope;
-  RopePairing rope_pairing = RopePairing::kInterleaved;
-  double rope_theta = 0.0;
-  RopeScaling rope_scaling;
-  bool rope_factors = false;  // each frequency is divided by a factor of its own, in a tensor
-  Activation activation = Activation::kSwiGlu;
-  int64_t window = 0;  // keys that a query sees, its own included; 0: all
-  // [n_layers]: the layers where it sees all of them nevertheless. Empty: none.
-  std::vector<bool> full_layers;
+  ModelShape shape;    // its heads are those of every layer
+  int64_t width = 0;   // the residual stream
   // A run's last token, which nothing follows, needs no position.
   bool last_without_position = false;
 
-  bool norm_affine = true;  // the norms have weights
-  bool norm_bias = false;
-  bool qk_norm = false;  // RMSNorm of each head of q and k, before RoPE
-  bool qkv_bias = false;
-  bool attn_out_bias = false;
-  bool mlp_bias = false;
-  bool tied_head = true;  // the head is the token embedding
+  EmbeddingSpec embedding;
+  std::vector<RopeSpec> ropes;                 // all distinct
+  std::vector<SelfAttentionSpec> attentions;   // all distinct
+  std::vector<FeedForwardSpec> feed_forwards;  // all distinct
+  std::vector<LayerSpec> layers;               // [n_layers]
+  HeadSpec head;
 
   // The most tokens of a run, prompt and new ones; 0: unbounded.
   int64_t context() const {
     return shape.max_positions == 0 ? 0 : shape.max_positions + (last_without_position ? 1 : 0);
   }
-  int64_t WindowOf(int layer) const {
-    return !full_layers.empty() && full_layers[static_cast<size_t>(layer)] ? 0 : window;
+  // The narrowest window of any layer; 0: none has one.
+  int64_t window() const {
+    int64_t narrowest = 0;
+    for (const SelfAttentionSpec& attention : attentions) {
+      if (narrowest == 0 || (attention.window > 0 && attention.window < narrowest)) {
+        narrowest = attention.window;
+      }
+    }
+    return narrowest;
   }
-  int64_t q_width() const { return int64_t{shape.n_heads} * shape.head_dim; }
-  int64_t kv_width() const { return int64_t{shape.n_kv_heads} * shape.head_dim; }
-  int64_t qkv_width() const { return q_width() + 2 * kv_width(); }
-  bool gated() const { return activation == Activation::kSwiGlu; }
-  // What the feed-forward layer's first matrix gives: 16 columns of gate and 16 of up in turn, so
-  // that one worker has both, or up alone.
-  int64_t gate_up_width() const { return gated() ? (ffn_width + 15) / 16 * 32 : ffn_width; }
+  const SelfAttentionSpec& AttentionOf(const BlockSpec& block) const {
+    return attentions[static_cast<size_t>(block.part)];
+  }
+  const FeedForwardSpec& FeedForwardOf(const BlockSpec& block) const {
+    return feed_forwards[static_cast<size_t>(block.part)];
+  }
+
+  // Adds a layer whose blocks have this attention and this feed-forward.
+  void AddLayer(LayerSpec blocks, const SelfAttentionSpec& attention,
+                const FeedForwardSpec& feed_forward) {
+    for (BlockSpec& block : blocks) {
+      block.part = block.operation == Operation::kAttention ? IndexIn(&attentions, attention)
+                                                            : IndexIn(&feed_forwards, feed_forward);
+    }
+    layers.push_back(std::move(blocks));
+  }
+
+  // The place of a value in a list of distinct ones, which gets it where it has not.
+  template <typename Part>
+  static int IndexIn(std::vector<Part>* distinct, const Part& wanted) {
+    const auto found = std::ranges::find(*distinct, wanted);
+    const auto index = static_cast<int>(found - distinct->begin());
+    if (found == distinct->end()) distinct->push_back(wanted);
+    return index;
+  }
 };
+
+// A layer of attention and feed-forward, each with that norm before it.
+inline LayerSpec PreNormLayer(const NormSpec& norm) {
+  return {{.operation = Operation::kAttention, .before = norm},
+          {.operation = Operation::kFeedForward, .before = norm}};
+}
 
 }  // namespace ng
 

@@ -55,15 +55,17 @@ class RandomTensorSource final : public TensorSource {
  public:
   RandomTensorSource(const Family& family, const ModelSpec& spec, DType dtype, std::string path)
       : path_(std::move(path)) {
-    std::map<std::string, RoleName> entries;  // in the order of the names, as tensors() must be
-    ForEachTensor(family, spec, [&](const RoleName& entry, int /*layer*/, const std::string& name) {
-      if (!(entry.role == TensorRole::kHead && spec.tied_head)) entries[name] = entry;
+    // In the order of the names, as tensors() must be.
+    std::map<std::string, std::pair<RoleName, int>> entries;
+    ForEachTensor(family, spec, [&](const RoleName& entry, int layer, const std::string& name) {
+      if (!(entry.role == TensorRole::kHead && spec.head.tied)) entries[name] = {entry, layer};
     });
-    for (const auto& [name, entry] : entries) {
+    for (const auto& [name, place] : entries) {
+      const auto& [entry, layer] = place;
       TensorInfo& tensor = tensors_.emplace_back();
       tensor.name = name;
       tensor.dtype = dtype;
-      tensor.shape = StoredShape(entry, spec);
+      tensor.shape = StoredShape(entry, spec, layer);
       tensor.n_elements = std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t{1},
                                           std::multiplies<>());
       tensor.n_bytes = tensor.n_elements * DTypeBytes(dtype);

@@ -35,10 +35,16 @@ absl::StatusOr<RopeObject> FindRope(const JsonFields& config) {
   return RopeObject();
 }
 
+struct RopeSource {
+  const JsonFields& config;
+  const std::string& path;
+  const RopeContext& context;
+};
+
 // The positions that a llama3 model was first trained on: as transformers has it, those beside the
 // object go before those in it.
 absl::StatusOr<int64_t> ReadOriginalPositions(const JsonFields& config, const JsonFields& rope,
-                                              const ModelSpec& spec) {
+                                              const RopeContext& context) {
   constexpr const char* kKey = "original_max_position_embeddings";
   std::optional<int64_t> found;
   for (const JsonFields& fields : {rope, config}) {
@@ -46,16 +52,15 @@ absl::StatusOr<int64_t> ReadOriginalPositions(const JsonFields& config, const Js
                         fields.OptionalInt(kKey, kPositions));
     if (positions) found = positions;
   }
-  return found.value_or(spec.shape.max_positions);
+  return found.value_or(context.max_positions);
 }
 
-absl::Status ReadLlama3(const JsonFields& config, const RopeObject& rope, const std::string& path,
-                        ModelSpec* spec) {
-  RopeScaling& scaling = spec->rope_scaling;
+absl::Status ReadLlama3(const RopeSource& source, const RopeObject& rope, RopeScaling& scaling) {
+  const auto& [config, path, context] = source;
   NG_ASSIGN_OR_RETURN(scaling.low_freq_factor, rope.fields->Number("low_freq_factor", kTurns));
   NG_ASSIGN_OR_RETURN(scaling.high_freq_factor, rope.fields->Number("high_freq_factor", kTurns));
   NG_ASSIGN_OR_RETURN(scaling.original_positions,
-                      ReadOriginalPositions(config, *rope.fields, *spec));
+                      ReadOriginalPositions(config, *rope.fields, context));
   if (scaling.high_freq_factor > scaling.low_freq_factor) return absl::OkStatus();
   return ModelFileError(
       absl::StrCat(path, ": key \"", rope.key, ".high_freq_factor\" = ", scaling.high_freq_factor,
@@ -82,8 +87,8 @@ constexpr struct {
               {"dynamic", RopeScalingKind::kNone},
               {"llama3", RopeScalingKind::kLlama3}};
 
-absl::Status ReadScaling(const JsonFields& config, const RopeObject& rope, const std::string& path,
-                         ModelSpec* spec) {
+absl::Status ReadScaling(const RopeSource& source, const RopeObject& rope, RopeScaling& scaling) {
+  const auto& [config, path, context] = source;
   const std::string where = absl::StrCat(path, ": key \"");
   // The newer name goes before the older one, whatever that says.
   const bool has_newer = rope.fields->Find("rope_type") != nullptr;
@@ -104,9 +109,9 @@ absl::Status ReadScaling(const JsonFields& config, const RopeObject& rope, const
   if (type == "proportional" && !rope.fields->Has("factor")) return absl::OkStatus();
   NG_ASSIGN_OR_RETURN(const double factor, rope.fields->Number("factor", kFactor));
   if (row->kind == RopeScalingKind::kNone) return absl::OkStatus();
-  spec->rope_scaling.kind = row->kind;
-  spec->rope_scaling.factor = factor;
-  return row->kind == RopeScalingKind::kLlama3 ? ReadLlama3(config, rope, path, spec)
+  scaling.kind = row->kind;
+  scaling.factor = factor;
+  return row->kind == RopeScalingKind::kLlama3 ? ReadLlama3(source, rope, scaling)
                                                : absl::OkStatus();
 }
 
@@ -124,40 +129,70 @@ double Llama3Frequency(double frequency, const RopeScaling& scaling) {
 
 }  // namespace
 
-absl::Status ReadRope(const JsonFields& config, const std::string& path, double absent_theta,
-                      ModelSpec* spec) {
+absl::StatusOr<RopeSpec> ReadRope(const JsonFields& config, const std::string& path,
+                                  const RopeContext& context) {
   NG_ASSIGN_OR_RETURN(const RopeObject rope, FindRope(config));
+  RopeSpec spec = {.n_dims = context.head_dim, .pairing = context.pairing};
   std::optional<double> theta;
   if (rope.fields) {
     NG_ASSIGN_OR_RETURN(theta, rope.fields->OptionalNumber("rope_theta", kTheta));
-    NG_RETURN_IF_ERROR(ReadScaling(config, rope, path, spec));
+    NG_RETURN_IF_ERROR(ReadScaling({config, path, context}, rope, spec.scaling));
   }
   if (!theta) {  // else nobody reads the one beside the object
     NG_ASSIGN_OR_RETURN(theta, config.OptionalNumber("rope_theta", kTheta));
   }
-  spec->rope_theta = theta.value_or(absent_theta);
-  return absl::OkStatus();
+  spec.theta = theta.value_or(context.theta);
+  return spec;
 }
 
-std::vector<double> RopeFrequencies(const ModelSpec& spec) {
-  const int half = spec.shape.head_dim / 2;
+std::vector<double> RopeFrequencies(const RopeSpec& spec) {
+  const int64_t half = spec.n_dims / 2;
   std::vector<double> frequencies(static_cast<size_t>(half));
-  for (int i = 0; i < half; ++i) {
+  for (int64_t i = 0; i < half; ++i) {
     const double exponent = -static_cast<double>(i) / static_cast<double>(half);
     double& frequency = frequencies[static_cast<size_t>(i)];
-    frequency = std::pow(spec.rope_theta, exponent);
-    switch (spec.rope_scaling.kind) {
+    frequency = std::pow(spec.theta, exponent);
+    switch (spec.scaling.kind) {
       case RopeScalingKind::kNone:
         break;
       case RopeScalingKind::kLinear:
-        frequency /= spec.rope_scaling.factor;
+        frequency /= spec.scaling.factor;
         break;
       case RopeScalingKind::kLlama3:
-        frequency = Llama3Frequency(frequency, spec.rope_scaling);
+        frequency = Llama3Frequency(frequency, spec.scaling);
         break;
     }
   }
   return frequencies;
+}
+
+RopeTable::RopeTable(const RopeSpec& spec, std::span<const float> factors, int64_t max_positions,
+                     int64_t reserved)
+    : half_(spec.n_dims / 2), max_positions_(max_positions), frequencies_(RopeFrequencies(spec)) {
+  for (size_t i = 0; i < factors.size(); ++i) {
+    frequencies_[i] /= static_cast<double>(factors[i]);
+  }
+  if (max_positions > 0) reserved = std::min(reserved, max_positions);
+  values_.reserve(static_cast<size_t>(reserved * 2 * half_));
+}
+
+void RopeTable::Grow(int64_t n_positions) {
+  const auto have = static_cast<int64_t>(values_.size()) / (2 * half_);
+  if (have >= n_positions) return;
+  // Doubling, so that a long decode does not come back here for every token, but not beyond what
+  // is reserved.
+  const auto room = static_cast<int64_t>(values_.capacity()) / (2 * half_);
+  int64_t wanted = std::max(n_positions, std::min(2 * have, room));
+  if (max_positions_ > 0) wanted = std::min(wanted, max_positions_);
+  values_.resize(static_cast<size_t>(wanted * half_ * 2));
+  for (int64_t i = 0; i < half_; ++i) {
+    const double frequency = frequencies_[static_cast<size_t>(i)];
+    for (int64_t pos = have; pos < wanted; ++pos) {
+      const double angle = static_cast<double>(pos) * frequency;
+      values_[static_cast<size_t>(2 * pos * half_ + i)] = static_cast<float>(std::cos(angle));
+      values_[static_cast<size_t>((2 * pos + 1) * half_ + i)] = static_cast<float>(std::sin(angle));
+    }
+  }
 }
 
 }  // namespace ng

@@ -2,6 +2,8 @@
 #ifndef NG_CORE_MODEL_ROPE_H_
 #define NG_CORE_MODEL_ROPE_H_
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,15 +13,42 @@
 
 namespace ng {
 
-// Base and scaling as transformers takes them from a config.json: all in `rope_parameters` (5), or
-// `rope_theta` beside `rope_scaling` (4), which goes before. Reads max_positions. `absent_theta`:
-// the base where no key says one. Errors: ModelFileError naming `path`, the key, the value found
-// and what is supported.
-absl::Status ReadRope(const JsonFields& config, const std::string& path, double absent_theta,
-                      ModelSpec* spec);
+// What a config.json does not say about RoPE, or says elsewhere.
+struct RopeContext {
+  double theta = 10000.0;  // the base where no key says one
+  int head_dim = 0;
+  int64_t max_positions = 0;
+  RopePairing pairing = RopePairing::kHalfSplit;
+};
 
-// The angle that each pair turns by from one position to the next, [head_dim / 2].
-std::vector<double> RopeFrequencies(const ModelSpec& spec);
+// Base and scaling as transformers takes them from a config.json: all in `rope_parameters` (5), or
+// `rope_theta` beside `rope_scaling` (4), which goes before. Errors: ModelFileError naming `path`,
+// the key, the value found and what is supported.
+absl::StatusOr<RopeSpec> ReadRope(const JsonFields& config, const std::string& path,
+                                  const RopeContext& context);
+
+// The angle that each pair turns by from one position to the next, [n_dims / 2].
+std::vector<double> RopeFrequencies(const RopeSpec& spec);
+
+// Cosines and sines of the positions that were met so far. It only ever grows.
+class RopeTable {
+ public:
+  // `factors`: the frequencies' divisors, empty or [n_dims / 2]. `max_positions`: never more, 0:
+  // any number. `reserved`: positions to have room for.
+  RopeTable(const RopeSpec& spec, std::span<const float> factors, int64_t max_positions,
+            int64_t reserved);
+
+  // Makes At(pos) valid below n_positions.
+  void Grow(int64_t n_positions);
+  const float* At(int64_t pos) const { return values_.data() + 2 * half_ * pos; }  // [2, half]
+  int64_t half() const { return half_; }
+
+ private:
+  int64_t half_;  // pairs
+  int64_t max_positions_;
+  std::vector<double> frequencies_;  // [half]
+  std::vector<float> values_;        // [n_positions, 2, half]: cos, sin
+};
 
 }  // namespace ng
 

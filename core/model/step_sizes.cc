@@ -6,10 +6,25 @@
 #include "core/kernels/matmul.h"
 
 namespace ng {
+namespace {
+
+// What the second matrix of a block reads.
+int64_t InnerWidthOf(const ModelSpec& spec, const BlockSpec& block) {
+  return block.operation == Operation::kAttention ? spec.AttentionOf(block).q_width()
+                                                  : spec.FeedForwardOf(block).width;
+}
+
+bool HasNormAfter(const ModelSpec& spec) {
+  return std::ranges::any_of(spec.layers, [](const LayerSpec& blocks) {
+    return std::ranges::any_of(blocks, [](const auto& block) { return block.after.is_there(); });
+  });
+}
+
+}  // namespace
 
 int64_t StepSizes::bytes() const {
   int64_t floats = 0;
-  for (const int64_t size : {hidden, normed, qkv, attended, activated, strips, logits}) {
+  for (const int64_t size : {hidden, normed, added, qkv, attended, activated, strips, logits}) {
     floats = SaturatingAdd(floats, size);
   }
   return SaturatingAdd(SaturatingMul(floats, sizeof(float)), input);
@@ -18,6 +33,7 @@ int64_t StepSizes::bytes() const {
 void Activations::Grow(const StepSizes& sizes) {
   GrowTo(hidden, sizes.hidden);
   GrowTo(normed, sizes.normed);
+  GrowTo(added, sizes.added);
   GrowTo(qkv, sizes.qkv);
   GrowTo(attended, sizes.attended);
   GrowTo(activated, sizes.activated);
@@ -35,32 +51,46 @@ int64_t InputRowBytesOf(const KernelTable& kernels, const ModelSpec& spec,
   const auto rounded = [&](WeightType type, int64_t k) {
     return kernels.prepare[static_cast<size_t>(type)] == nullptr ? 0 : row(type, k);
   };
-  int64_t widest = row(spec.tied_head ? types.embedding : types.head, spec.width);
-  for (const LayerWeightTypes& layer : types.layers) {
-    widest =
-        std::max({widest, row(layer.q, spec.width), row(layer.gate, spec.width),
-                  rounded(layer.attn_out, spec.q_width()), rounded(layer.down, spec.ffn_width)});
+  int64_t widest = row(spec.head.tied ? types.embedding : types.head, spec.width);
+  for (size_t i = 0; i < spec.layers.size(); ++i) {
+    for (size_t b = 0; b < spec.layers[i].size(); ++b) {
+      const BlockWeightTypes& block = types.layers[i][b];
+      const int64_t inner = InnerWidthOf(spec, spec.layers[i][b]);
+      widest = std::max({widest, row(block.in[0], spec.width), rounded(block.out, inner)});
+    }
   }
   return widest;
 }
 
 StepSizes SizesOfStep(const ModelSpec& spec, int64_t input_row_bytes, const StepExtent& extent) {
   const auto rows = [&](int64_t width) { return SaturatingMul(extent.n_rows, width); };
+  int64_t qkv = 0;
+  int64_t attended = 0;
+  int64_t activated = 0;
+  for (const SelfAttentionSpec& attention : spec.attentions) {
+    qkv = std::max(qkv, attention.qkv_width());
+    attended = std::max(attended, attention.q_width());
+  }
+  for (const FeedForwardSpec& feed_forward : spec.feed_forwards) {
+    activated = std::max(activated, feed_forward.width);
+  }
   return {.hidden = rows(spec.width),
           .normed = extent.threads * spec.width,
-          .qkv = rows(spec.qkv_width()),
-          .attended = rows(spec.q_width()),
-          .activated = rows(spec.ffn_width),
+          .added = HasNormAfter(spec) ? rows(spec.width) : 0,
+          .qkv = rows(qkv),
+          .attended = rows(attended),
+          .activated = rows(activated),
           .strips = MatmulScratchFloats(extent.threads, extent.n_rows),
           .logits = SaturatingMul(extent.n_logit_rows, spec.shape.vocab_size),
           .input = rows(input_row_bytes)};
 }
 
 int64_t RopeTableBytes(const ModelSpec& spec, int64_t n_positions) {
-  if (spec.position != PositionKind::kRope) return 0;
   const int64_t max = spec.shape.max_positions;
   const int64_t n = max > 0 ? std::min(n_positions, max) : n_positions;
-  return SaturatingMul(n, spec.shape.head_dim * int64_t{sizeof(float)});
+  int64_t n_dims = 0;
+  for (const RopeSpec& rope : spec.ropes) n_dims += rope.n_dims;
+  return SaturatingMul(n, n_dims * int64_t{sizeof(float)});
 }
 
 }  // namespace ng

@@ -24,6 +24,7 @@ struct StepExtent {
 struct StepSizes {
   int64_t hidden = 0;
   int64_t normed = 0;
+  int64_t added = 0;
   int64_t qkv = 0;
   int64_t attended = 0;
   int64_t activated = 0;
@@ -38,9 +39,10 @@ struct StepSizes {
 struct Activations {
   std::vector<float> hidden;     // [n_rows, width]
   std::vector<float> normed;     // [threads, width]: each worker's row
+  std::vector<float> added;      // [n_rows, width]: what a block adds, before a norm of it
   std::vector<float> qkv;        // [n_rows, qkv_width]
   std::vector<float> attended;   // [n_rows, q_width]
-  std::vector<float> activated;  // [n_rows, ffn_width]
+  std::vector<float> activated;  // [n_rows, the feed-forward's width]
   std::vector<float> strips;     // the matmuls' scratch
   std::vector<float> logits;     // [n_logit_rows, vocab_size]
   std::vector<std::byte> input;  // [n_rows, input_row_bytes]: rounded for a matmul
@@ -60,7 +62,7 @@ int64_t InputRowBytesOf(const KernelTable& kernels, const ModelSpec& spec,
 
 StepSizes SizesOfStep(const ModelSpec& spec, int64_t input_row_bytes, const StepExtent& extent);
 
-// Cosines and sines of so many positions; 0 where the model has none.
+// Cosines and sines of so many positions, of all tables.
 int64_t RopeTableBytes(const ModelSpec& spec, int64_t n_positions);
 
 }  // namespace ng

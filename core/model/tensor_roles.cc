@@ -13,20 +13,27 @@ namespace {
 
 using enum TensorRole;
 using Shape = std::vector<int64_t>;
-using Types = LayerWeightTypes;
+
+// Where a role is looked for: in a model, or in one of its blocks.
+struct Site {
+  const ModelSpec& model;
+  const BlockSpec* block = nullptr;
+  size_t index = 0;  // of the block in its layer
+
+  const SelfAttentionSpec& attention() const { return model.AttentionOf(*block); }
+  const FeedForwardSpec& feed_forward() const { return model.FeedForwardOf(*block); }
+};
+
+// The block of a layer that does this; null where it has none.
+Site SiteOf(const ModelSpec& model, int layer, Operation operation) {
+  const LayerSpec& blocks = model.layers[static_cast<size_t>(layer)];
+  const auto found = std::ranges::find(blocks, operation, &BlockSpec::operation);
+  if (found == blocks.end()) return {model};
+  return {model, &*found, static_cast<size_t>(found - blocks.begin())};
+}
 
 // Of what only some models have.
 Shape If(bool has, const Shape& shape) { return has ? shape : Shape(); }
-
-Shape Vocabulary(const ModelSpec& s) { return {s.shape.vocab_size, s.width}; }
-Shape NormWeight(const ModelSpec& s) { return If(s.norm_affine, {s.width}); }
-Shape NormBias(const ModelSpec& s) { return If(s.norm_bias, {s.width}); }
-Shape FinalNormWeight(const ModelSpec& s) {
-  return If(s.norm_affine && s.norm_placement == NormPlacement::kPre, {s.width});
-}
-Shape HeadNorm(const ModelSpec& s) { return If(s.qk_norm, {s.shape.head_dim}); }
-Shape KvRows(const ModelSpec& s) { return {s.kv_width(), s.width}; }
-Shape KvBias(const ModelSpec& s) { return If(s.qkv_bias, {s.kv_width()}); }
 
 Place Rows(PackedMatrix& matrix, int64_t first = 0) { return {.matrix = &matrix, .first = first}; }
 Place Values(std::vector<float>& vector, int64_t size, int64_t first = 0) {
@@ -34,176 +41,220 @@ Place Values(std::vector<float>& vector, int64_t size, int64_t first = 0) {
 }
 
 // The gate, or the up part when there is one.
-Place Half(Place place, const ModelSpec& spec, bool up) {
-  place.interleaved = spec.gated();
-  place.first = up && spec.gated() ? kBlockColumns : 0;
+Place Half(Place place, const Site& at, bool up) {
+  const bool gated = at.feed_forward().gated;
+  place.interleaved = gated;
+  place.first = up && gated ? kBlockColumns : 0;
   return place;
 }
 
-struct RoleRow {
+// Parts of a block's first matrix, and its second matrix.
+constexpr int kIn0 = 1;
+constexpr int kIn1 = 2;
+constexpr int kIn2 = 4;
+constexpr int kOut = 8;
+
+// A role that occurs once.
+struct ModelRow {
   TensorRole role;
   std::string_view title;
   Shape (*shape)(const ModelSpec& s);
-  // One of the two: in the model, or in a layer.
-  Place (*in_model)(const ModelSpec& s, ModelWeights& m);
-  Place (*in_layer)(const ModelSpec& s, LayerWeights& w);
-  std::array<WeightType Types::*, 3> types = {};  // of its matrix, in a layer
+  Place (*place)(const ModelSpec& s, ModelWeights& m);
 };
 
-// In the order of TensorRole.
-constexpr RoleRow kRows[] = {
-    {kTokenEmbedding, "token embedding", Vocabulary,
-     [](const ModelSpec&, ModelWeights& m) { return Rows(m.embedding); }, nullptr},
+// A role in the block that does `operation`.
+struct BlockRow {
+  TensorRole role;
+  Operation operation;
+  std::string_view title;
+  Shape (*shape)(const Site& at);
+  Place (*place)(const Site& at, BlockWeights& w);
+  int parts = 0;  // of the block's matrices
+};
+
+constexpr ModelRow kModelRows[] = {
+    {kTokenEmbedding, "token embedding",
+     [](const ModelSpec& s) {
+       return Shape{s.shape.vocab_size, s.width};
+     },
+     [](const ModelSpec&, ModelWeights& m) { return Rows(m.embedding); }},
     {kPositions, "position embedding",
      [](const ModelSpec& s) {
-       return If(s.position == PositionKind::kLearned, {s.shape.max_positions, s.width});
+       return If(s.embedding.positions, {s.shape.max_positions, s.width});
      },
      [](const ModelSpec& s, ModelWeights& m) {
        return Values(m.positions, s.shape.max_positions * s.width);
+     }},
+    {kHead, "head",
+     [](const ModelSpec& s) {
+       return Shape{s.shape.vocab_size, s.width};
      },
-     nullptr},
-    {kHead, "head", Vocabulary, [](const ModelSpec&, ModelWeights& m) { return Rows(m.head); },
-     nullptr},
+     [](const ModelSpec&, ModelWeights& m) { return Rows(m.head); }},
     {kRopeFactors, "rope factors",
-     [](const ModelSpec& s) { return If(s.rope_factors, {s.shape.head_dim / 2}); },
+     [](const ModelSpec& s) {
+       return !s.ropes.empty() && s.ropes[0].factors ? Shape{s.ropes[0].n_dims / 2} : Shape();
+     },
      [](const ModelSpec& s, ModelWeights& m) {
-       return Values(m.rope_factors, s.shape.head_dim / 2);
-     },
-     nullptr},
-    {kFinalNorm, "final norm", FinalNormWeight,
-     [](const ModelSpec& s, ModelWeights& m) { return Values(m.final_norm.weight, s.width); },
-     nullptr},
-    {kFinalNormBias, "final norm bias", NormBias,
-     [](const ModelSpec& s, ModelWeights& m) { return Values(m.final_norm.bias, s.width); },
-     nullptr},
-    {kAttnNorm, "attention norm", NormWeight, nullptr,
-     [](const ModelSpec& s, LayerWeights& w) { return Values(w.attn_norm.weight, s.width); }},
-    {kAttnNormBias, "attention norm bias", NormBias, nullptr,
-     [](const ModelSpec& s, LayerWeights& w) { return Values(w.attn_norm.bias, s.width); }},
-    {kQkv,
-     "q, k, v",
-     [](const ModelSpec& s) {
-       return Shape{s.qkv_width(), s.width};
-     },
-     nullptr,
-     [](const ModelSpec&, LayerWeights& w) { return Rows(w.qkv); },
-     {&Types::q, &Types::k, &Types::v}},
-    {kQ,
-     "q",
-     [](const ModelSpec& s) {
-       return Shape{s.q_width(), s.width};
-     },
-     nullptr,
-     [](const ModelSpec&, LayerWeights& w) { return Rows(w.qkv); },
-     {&Types::q}},
-    {kK,
-     "k",
-     KvRows,
-     nullptr,
-     [](const ModelSpec& s, LayerWeights& w) { return Rows(w.qkv, s.q_width()); },
-     {&Types::k}},
-    {kV,
-     "v",
-     KvRows,
-     nullptr,
-     [](const ModelSpec& s, LayerWeights& w) { return Rows(w.qkv, s.q_width() + s.kv_width()); },
-     {&Types::v}},
-    {kQkvBias, "q, k, v bias", [](const ModelSpec& s) { return If(s.qkv_bias, {s.qkv_width()}); },
-     nullptr,
-     [](const ModelSpec& s, LayerWeights& w) { return Values(w.qkv_bias, s.qkv_width()); }},
-    {kQBias, "q bias", [](const ModelSpec& s) { return If(s.qkv_bias, {s.q_width()}); }, nullptr,
-     [](const ModelSpec& s, LayerWeights& w) { return Values(w.qkv_bias, s.qkv_width()); }},
-    {kKBias, "k bias", KvBias, nullptr,
-     [](const ModelSpec& s, LayerWeights& w) {
-       return Values(w.qkv_bias, s.qkv_width(), s.q_width());
+       return Values(m.rope_factors, s.ropes[0].n_dims / 2);
      }},
-    {kVBias, "v bias", KvBias, nullptr,
-     [](const ModelSpec& s, LayerWeights& w) {
-       return Values(w.qkv_bias, s.qkv_width(), s.q_width() + s.kv_width());
-     }},
-    {kQNorm, "q norm", HeadNorm, nullptr,
-     [](const ModelSpec& s, LayerWeights& w) { return Values(w.q_norm, s.shape.head_dim); }},
-    {kKNorm, "k norm", HeadNorm, nullptr,
-     [](const ModelSpec& s, LayerWeights& w) { return Values(w.k_norm, s.shape.head_dim); }},
-    {kAttnOut,
-     "attention output",
-     [](const ModelSpec& s) {
-       return Shape{s.width, s.q_width()};
-     },
-     nullptr,
-     [](const ModelSpec&, LayerWeights& w) { return Rows(w.attn_out); },
-     {&Types::attn_out}},
-    {kAttnOutBias, "attention output bias",
-     [](const ModelSpec& s) { return If(s.attn_out_bias, {s.width}); }, nullptr,
-     [](const ModelSpec& s, LayerWeights& w) { return Values(w.attn_out_bias, s.width); }},
-    {kMlpNorm, "mlp norm", NormWeight, nullptr,
-     [](const ModelSpec& s, LayerWeights& w) { return Values(w.mlp_norm.weight, s.width); }},
-    {kMlpNormBias, "mlp norm bias", NormBias, nullptr,
-     [](const ModelSpec& s, LayerWeights& w) { return Values(w.mlp_norm.bias, s.width); }},
-    {kMlpGate,
-     "mlp gate",
-     [](const ModelSpec& s) {
-       return If(s.gated(), {s.ffn_width, s.width});
-     },
-     nullptr,
-     [](const ModelSpec& s, LayerWeights& w) { return Half(Rows(w.gate_up), s, false); },
-     {&Types::gate}},
-    {kMlpGateBias, "mlp gate bias",
-     [](const ModelSpec& s) { return If(s.gated() && s.mlp_bias, {s.ffn_width}); }, nullptr,
-     [](const ModelSpec& s, LayerWeights& w) {
-       return Half(Values(w.gate_up_bias, s.gate_up_width()), s, false);
-     }},
-    {kMlpUp,
-     "mlp up",
-     [](const ModelSpec& s) {
-       return Shape{s.ffn_width, s.width};
-     },
-     nullptr,
-     [](const ModelSpec& s, LayerWeights& w) { return Half(Rows(w.gate_up), s, true); },
-     {&Types::up}},
-    {kMlpUpBias, "mlp up bias", [](const ModelSpec& s) { return If(s.mlp_bias, {s.ffn_width}); },
-     nullptr,
-     [](const ModelSpec& s, LayerWeights& w) {
-       return Half(Values(w.gate_up_bias, s.gate_up_width()), s, true);
-     }},
-    {kMlpDown,
-     "mlp down",
-     [](const ModelSpec& s) {
-       return Shape{s.width, s.ffn_width};
-     },
-     nullptr,
-     [](const ModelSpec&, LayerWeights& w) { return Rows(w.down); },
-     {&Types::down}},
-    {kMlpDownBias, "mlp down bias", [](const ModelSpec& s) { return If(s.mlp_bias, {s.width}); },
-     nullptr, [](const ModelSpec& s, LayerWeights& w) { return Values(w.down_bias, s.width); }},
+    {kFinalNorm, "final norm",
+     [](const ModelSpec& s) { return If(s.head.norm.has_weight(), {s.width}); },
+     [](const ModelSpec& s, ModelWeights& m) { return Values(m.final_norm.weight, s.width); }},
+    {kFinalNormBias, "final norm bias",
+     [](const ModelSpec& s) { return If(s.head.norm.has_bias(), {s.width}); },
+     [](const ModelSpec& s, ModelWeights& m) { return Values(m.final_norm.bias, s.width); }},
 };
 
+constexpr Operation kAttention = Operation::kAttention;
+constexpr Operation kFeedForward = Operation::kFeedForward;
+
+Shape BeforeWeight(const Site& at) { return If(at.block->before.has_weight(), {at.model.width}); }
+Shape BeforeBias(const Site& at) { return If(at.block->before.has_bias(), {at.model.width}); }
+Place BeforeWeightPlace(const Site& at, BlockWeights& w) {
+  return Values(w.before.weight, at.model.width);
+}
+Place BeforeBiasPlace(const Site& at, BlockWeights& w) {
+  return Values(w.before.bias, at.model.width);
+}
+Shape KvRows(const Site& at) { return {at.attention().kv_width(), at.model.width}; }
+Shape KvBias(const Site& at) { return If(at.attention().qkv_bias, {at.attention().kv_width()}); }
+Shape QkNorm(const Site& at) {
+  return If(at.attention().qk_norm.has_weight(), {at.attention().head_dim});
+}
+// q, k or v in a bias of them all.
+Place InBias(const Site& at, BlockWeights& w, int64_t first) {
+  return Values(w.in_bias, at.attention().qkv_width(), first);
+}
+Place OutBias(const Site& at, BlockWeights& w) { return Values(w.out_bias, at.model.width); }
+
+constexpr BlockRow kBlockRows[] = {
+    {kAttnNorm, kAttention, "attention norm", BeforeWeight, BeforeWeightPlace},
+    {kAttnNormBias, kAttention, "attention norm bias", BeforeBias, BeforeBiasPlace},
+    {kQkv, kAttention, "q, k, v",
+     [](const Site& at) {
+       return Shape{at.attention().qkv_width(), at.model.width};
+     },
+     [](const Site&, BlockWeights& w) { return Rows(w.in); }, kIn0 | kIn1 | kIn2},
+    {kQ, kAttention, "q",
+     [](const Site& at) {
+       return Shape{at.attention().q_width(), at.model.width};
+     },
+     [](const Site&, BlockWeights& w) { return Rows(w.in); }, kIn0},
+    {kK, kAttention, "k", KvRows,
+     [](const Site& at, BlockWeights& w) { return Rows(w.in, at.attention().q_width()); }, kIn1},
+    {kV, kAttention, "v", KvRows,
+     [](const Site& at, BlockWeights& w) {
+       return Rows(w.in, at.attention().q_width() + at.attention().kv_width());
+     },
+     kIn2},
+    {kQkvBias, kAttention, "q, k, v bias",
+     [](const Site& at) { return If(at.attention().qkv_bias, {at.attention().qkv_width()}); },
+     [](const Site& at, BlockWeights& w) { return InBias(at, w, 0); }},
+    {kQBias, kAttention, "q bias",
+     [](const Site& at) { return If(at.attention().qkv_bias, {at.attention().q_width()}); },
+     [](const Site& at, BlockWeights& w) { return InBias(at, w, 0); }},
+    {kKBias, kAttention, "k bias", KvBias,
+     [](const Site& at, BlockWeights& w) { return InBias(at, w, at.attention().q_width()); }},
+    {kVBias, kAttention, "v bias", KvBias,
+     [](const Site& at, BlockWeights& w) {
+       return InBias(at, w, at.attention().q_width() + at.attention().kv_width());
+     }},
+    {kQNorm, kAttention, "q norm", QkNorm,
+     [](const Site& at, BlockWeights& w) { return Values(w.q_norm, at.attention().head_dim); }},
+    {kKNorm, kAttention, "k norm", QkNorm,
+     [](const Site& at, BlockWeights& w) { return Values(w.k_norm, at.attention().head_dim); }},
+    {kAttnOut, kAttention, "attention output",
+     [](const Site& at) {
+       return Shape{at.model.width, at.attention().q_width()};
+     },
+     [](const Site&, BlockWeights& w) { return Rows(w.out); }, kOut},
+    {kAttnOutBias, kAttention, "attention output bias",
+     [](const Site& at) { return If(at.attention().out_bias, {at.model.width}); }, OutBias},
+
+    {kMlpNorm, kFeedForward, "mlp norm", BeforeWeight, BeforeWeightPlace},
+    {kMlpNormBias, kFeedForward, "mlp norm bias", BeforeBias, BeforeBiasPlace},
+    {kMlpGate, kFeedForward, "mlp gate",
+     [](const Site& at) {
+       return If(at.feed_forward().gated, {at.feed_forward().width, at.model.width});
+     },
+     [](const Site& at, BlockWeights& w) { return Half(Rows(w.in), at, false); }, kIn0},
+    {kMlpGateBias, kFeedForward, "mlp gate bias",
+     [](const Site& at) {
+       return If(at.feed_forward().gated && at.feed_forward().bias, {at.feed_forward().width});
+     },
+     [](const Site& at, BlockWeights& w) {
+       return Half(Values(w.in_bias, at.feed_forward().gate_up_width()), at, false);
+     }},
+    {kMlpUp, kFeedForward, "mlp up",
+     [](const Site& at) {
+       return Shape{at.feed_forward().width, at.model.width};
+     },
+     [](const Site& at, BlockWeights& w) { return Half(Rows(w.in), at, true); }, kIn1},
+    {kMlpUpBias, kFeedForward, "mlp up bias",
+     [](const Site& at) { return If(at.feed_forward().bias, {at.feed_forward().width}); },
+     [](const Site& at, BlockWeights& w) {
+       return Half(Values(w.in_bias, at.feed_forward().gate_up_width()), at, true);
+     }},
+    {kMlpDown, kFeedForward, "mlp down",
+     [](const Site& at) {
+       return Shape{at.model.width, at.feed_forward().width};
+     },
+     [](const Site&, BlockWeights& w) { return Rows(w.out); }, kOut},
+    {kMlpDownBias, kFeedForward, "mlp down bias",
+     [](const Site& at) { return If(at.feed_forward().bias, {at.model.width}); }, OutBias},
+};
+
+// The rows are in the order of TensorRole, those of the model first.
 constexpr bool InOrder() {
-  for (size_t i = 0; i < std::size(kRows); ++i) {
-    if (static_cast<size_t>(kRows[i].role) != i) return false;
+  size_t i = 0;
+  for (const ModelRow& row : kModelRows) {
+    if (static_cast<size_t>(row.role) != i++) return false;
   }
-  return static_cast<size_t>(kMlpDownBias) + 1 == std::size(kRows);
+  for (const BlockRow& row : kBlockRows) {
+    if (static_cast<size_t>(row.role) != i++) return false;
+  }
+  return static_cast<size_t>(kMlpDownBias) + 1 == i;
 }
 static_assert(InOrder());
 
-const RoleRow& RowOf(TensorRole role) { return kRows[static_cast<size_t>(role)]; }
+bool IsInModel(TensorRole role) { return static_cast<size_t>(role) < std::size(kModelRows); }
+const ModelRow& ModelRowOf(TensorRole role) { return kModelRows[static_cast<size_t>(role)]; }
+const BlockRow& BlockRowOf(TensorRole role) {
+  return kBlockRows[static_cast<size_t>(role) - std::size(kModelRows)];
+}
 
 }  // namespace
 
-std::string_view RoleTitle(TensorRole role) { return RowOf(role).title; }
-
-Shape RoleShape(TensorRole role, const ModelSpec& spec) { return RowOf(role).shape(spec); }
-
-Place RolePlace(TensorRole role, const ModelSpec& spec, int layer, ModelWeights& weights) {
-  const RoleRow& row = RowOf(role);
-  if (row.in_layer == nullptr) return row.in_model(spec, weights);
-  return row.in_layer(spec, weights.layers[static_cast<size_t>(layer)]);
+std::string_view RoleTitle(TensorRole role) {
+  return IsInModel(role) ? ModelRowOf(role).title : BlockRowOf(role).title;
 }
 
-void SetRoleType(TensorRole role, WeightType type, LayerWeightTypes& types) {
-  for (const auto member : RowOf(role).types) {
-    if (member != nullptr) types.*member = type;
+Shape RoleShape(TensorRole role, const ModelSpec& spec, int layer) {
+  if (IsInModel(role)) return ModelRowOf(role).shape(spec);
+  const BlockRow& row = BlockRowOf(role);
+  const Site at = SiteOf(spec, layer, row.operation);
+  return at.block == nullptr ? Shape() : row.shape(at);
+}
+
+Place RolePlace(TensorRole role, const ModelSpec& spec, int layer, ModelWeights& weights) {
+  if (IsInModel(role)) return ModelRowOf(role).place(spec, weights);
+  const BlockRow& row = BlockRowOf(role);
+  const Site at = SiteOf(spec, layer, row.operation);
+  return row.place(at, weights.layers[static_cast<size_t>(layer)][at.index]);
+}
+
+void SetRoleType(TensorRole role, const ModelSpec& spec, int layer, WeightType type,
+                 WeightTypes& types) {
+  if (role == kTokenEmbedding) types.embedding = type;
+  if (role == kHead) types.head = type;
+  if (IsInModel(role)) return;
+  const BlockRow& row = BlockRowOf(role);
+  const Site at = SiteOf(spec, layer, row.operation);
+  BlockWeightTypes& block = types.layers[static_cast<size_t>(layer)][at.index];
+  for (size_t part = 0; part < block.in.size(); ++part) {
+    if ((row.parts >> part & 1) != 0) block.in[part] = type;
   }
+  if ((row.parts & kOut) != 0) block.out = type;
 }
 
 }  // namespace ng

@@ -1,5 +1,5 @@
 // The places in the decoder that weights go to, as a table: what each is called, its shape, where
-// it is kept, and which type of the layer's it decides.
+// it is kept, and which type of its block's it decides.
 #ifndef NG_CORE_MODEL_TENSOR_ROLES_H_
 #define NG_CORE_MODEL_TENSOR_ROLES_H_
 
@@ -11,11 +11,12 @@
 
 namespace ng {
 
-struct LayerWeightTypes;
 struct ModelWeights;
 struct Place;
+struct WeightTypes;
 
-// The first group occurs once, the second per layer.
+// The first group occurs once. The second belongs to the attention block of a layer, and the third
+// to its feed-forward block.
 enum class TensorRole {
   kTokenEmbedding,
   kPositions,
@@ -49,12 +50,14 @@ enum class TensorRole {
 
 // "attention norm bias"
 std::string_view RoleTitle(TensorRole role);
-// The shape of a role's tensor, [outputs, inputs] of a matrix; empty where the model has none.
-std::vector<int64_t> RoleShape(TensorRole role, const ModelSpec& spec);
-// Where its weights are kept. `layer` is -1 for a role that occurs once.
+// The shape of a role's tensor, [outputs, inputs] of a matrix; empty where the model or the layer
+// has none. `layer` says nothing for a role that occurs once.
+std::vector<int64_t> RoleShape(TensorRole role, const ModelSpec& spec, int layer);
+// Where its weights are kept. REQUIRES: it has a shape.
 Place RolePlace(TensorRole role, const ModelSpec& spec, int layer, ModelWeights& weights);
-// Sets the types of the layer's matrix that the role is, or is a part of. Of no matrix: none.
-void SetRoleType(TensorRole role, WeightType type, LayerWeightTypes& types);
+// Sets the types of the matrix that the role is, or is a part of. Of no matrix: none.
+void SetRoleType(TensorRole role, const ModelSpec& spec, int layer, WeightType type,
+                 WeightTypes& types);
 
 }  // namespace ng
 

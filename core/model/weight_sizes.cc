@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "core/base/checked.h"
 
 namespace ng {
@@ -27,35 +28,53 @@ Bands SideBySide(std::initializer_list<std::pair<WeightType, int64_t>> parts) {
   return bands;
 }
 
-// One of a layer's four.
-struct Matrix {
+// Gate and up take turns, a block each.
+Bands InTurns(WeightType gate, WeightType up, int64_t n) {
+  const int64_t n_blocks = Blocks(n);
+  if (gate == up) return {{up, n_blocks}};
   Bands bands;
-  int64_t n = 0;  // outputs
-  int64_t k = 0;  // inputs
-};
-
-std::array<Matrix, 4> LayerMatrices(const ModelSpec& spec, const LayerWeightTypes& types) {
-  const auto whole = [](WeightType type, int64_t n, int64_t k) {
-    return Matrix{{{type, Blocks(n)}}, n, k};
-  };
-  return {Matrix{BandsOfQkv(spec, types), spec.qkv_width(), spec.width},
-          whole(types.attn_out, spec.width, spec.q_width()),
-          Matrix{BandsOfGateUp(spec, types), spec.gate_up_width(), spec.width},
-          whole(types.down, spec.width, spec.ffn_width)};
+  for (int64_t i = 0; i < n_blocks; ++i) bands.push_back({i % 2 == 0 ? gate : up, 1});
+  return bands;
 }
 
-// Values that are held as f32: norms, biases, positions, factors of RoPE.
+int64_t NormValues(const NormSpec& norm, int64_t width) {
+  return norm.is_there() ? (norm.bias ? 2 : 1) * width : 0;  // one without weights has ones
+}
+
+// Values of a block that are held as f32: norms, biases.
+int64_t VectorValues(const ModelSpec& spec, const BlockSpec& block) {
+  const int64_t norms = NormValues(block.before, spec.width) + NormValues(block.after, spec.width) +
+                        NormValues(block.stream_norm, spec.width);
+  if (block.operation == Operation::kAttention) {
+    const SelfAttentionSpec& attention = spec.AttentionOf(block);
+    return norms + 2 * NormValues(attention.qk_norm, attention.head_dim) +
+           (attention.qkv_bias ? attention.qkv_width() : 0) + (attention.out_bias ? spec.width : 0);
+  }
+  const FeedForwardSpec& feed_forward = spec.FeedForwardOf(block);
+  return norms + (feed_forward.bias ? feed_forward.gate_up_width() + spec.width : 0);
+}
+
+// The same of the model: also positions and factors of RoPE.
 int64_t VectorValues(const ModelSpec& spec) {
-  const int64_t norm = spec.norm_bias ? 2 * spec.width : spec.width;
-  const int64_t layer = 2 * norm + (spec.qkv_bias ? spec.qkv_width() : 0) +
-                        (spec.qk_norm ? 2 * spec.shape.head_dim : 0) +
-                        (spec.attn_out_bias ? spec.width : 0) +
-                        (spec.mlp_bias ? spec.gate_up_width() + spec.width : 0);
-  const int64_t n_positions =
-      spec.position == PositionKind::kLearned ? spec.shape.max_positions : 0;
-  const int64_t final_norm = spec.norm_placement == NormPlacement::kPre ? norm : 0;
-  const int64_t rope_factors = spec.rope_factors ? spec.shape.head_dim / 2 : 0;
-  return final_norm + rope_factors + n_positions * spec.width + spec.shape.n_layers * layer;
+  int64_t values = NormValues(spec.head.norm, spec.width);
+  if (spec.embedding.positions) values += spec.shape.max_positions * spec.width;
+  for (const RopeSpec& rope : spec.ropes) values += rope.factors ? rope.n_dims / 2 : 0;
+  for (const LayerSpec& blocks : spec.layers) {
+    for (const BlockSpec& block : blocks) values += VectorValues(spec, block);
+  }
+  return values;
+}
+
+// Calls with each matrix of the layers.
+void ForEachMatrix(const ModelSpec& spec, const WeightTypes& types,
+                   absl::FunctionRef<void(const MatrixShape& matrix)> visit) {
+  for (size_t i = 0; i < spec.layers.size(); ++i) {
+    for (size_t b = 0; b < spec.layers[i].size(); ++b) {
+      const BlockMatrices matrices = MatricesOf(spec, spec.layers[i][b], types.layers[i][b]);
+      visit(matrices.in);
+      visit(matrices.out);
+    }
+  }
 }
 
 bool IsMatrix(const TensorBinding& binding) {
@@ -64,33 +83,34 @@ bool IsMatrix(const TensorBinding& binding) {
 
 }  // namespace
 
-std::vector<WeightBand> BandsOfQkv(const ModelSpec& spec, const LayerWeightTypes& types) {
-  return SideBySide(
-      {{types.q, spec.q_width()}, {types.k, spec.kv_width()}, {types.v, spec.kv_width()}});
-}
-
-// Gate and up take turns, a block each.
-std::vector<WeightBand> BandsOfGateUp(const ModelSpec& spec, const LayerWeightTypes& types) {
-  const int64_t n_blocks = Blocks(spec.gate_up_width());
-  if (types.gate == types.up) return {{types.up, n_blocks}};
-  Bands bands;
-  for (int64_t i = 0; i < n_blocks; ++i) bands.push_back({i % 2 == 0 ? types.gate : types.up, 1});
-  return bands;
+BlockMatrices MatricesOf(const ModelSpec& spec, const BlockSpec& block,
+                         const BlockWeightTypes& types) {
+  const Bands out = {{types.out, Blocks(spec.width)}};
+  const auto& in = types.in;
+  if (block.operation == Operation::kAttention) {
+    const SelfAttentionSpec& attention = spec.AttentionOf(block);
+    Bands qkv = SideBySide({{in[0], attention.q_width()},
+                            {in[1], attention.kv_width()},
+                            {in[2], attention.kv_width()}});
+    return {{std::move(qkv), attention.qkv_width(), spec.width},
+            {out, spec.width, attention.q_width()}};
+  }
+  const FeedForwardSpec& feed_forward = spec.FeedForwardOf(block);
+  const int64_t n = feed_forward.gate_up_width();
+  return {{InTurns(in[0], in[1], n), n, spec.width}, {out, spec.width, feed_forward.width}};
 }
 
 WeightSizes SizesOf(const ModelSpec& spec, const WeightTypes& types) {
   const int64_t vocab_size = spec.shape.vocab_size;
   WeightSizes sizes;
   sizes.embedding_bytes = PackedMatrix::PackedBytes(types.embedding, vocab_size, spec.width);
-  if (!spec.tied_head) {
+  if (!spec.head.tied) {
     sizes.head_bytes = PackedMatrix::PackedBytes(types.head, vocab_size, spec.width);
   }
-  for (const LayerWeightTypes& layer : types.layers) {
-    for (const Matrix& matrix : LayerMatrices(spec, layer)) {
-      sizes.layer_bytes =
-          SaturatingAdd(sizes.layer_bytes, PackedMatrix::PackedBytes(matrix.bands, matrix.k));
-    }
-  }
+  ForEachMatrix(spec, types, [&](const MatrixShape& matrix) {
+    sizes.layer_bytes =
+        SaturatingAdd(sizes.layer_bytes, PackedMatrix::PackedBytes(matrix.bands, matrix.k));
+  });
   sizes.vector_bytes = VectorValues(spec) * int64_t{sizeof(float)};
   return sizes;
 }
@@ -130,17 +150,15 @@ StepCost CostOf(const ModelSpec& spec, const WeightTypes& types) {
   const WeightSizes sizes = SizesOf(spec, types);
   StepCost cost;
   cost.weight_bytes =
-      SaturatingAdd(sizes.layer_bytes, spec.tied_head ? sizes.embedding_bytes : sizes.head_bytes);
+      SaturatingAdd(sizes.layer_bytes, spec.head.tied ? sizes.embedding_bytes : sizes.head_bytes);
   cost.logit_multiply_adds = spec.shape.vocab_size * spec.width;
   std::array<int64_t, kWeightTypes> by_type = {};
-  for (const LayerWeightTypes& layer : types.layers) {
-    for (const Matrix& matrix : LayerMatrices(spec, layer)) {
-      cost.row_multiply_adds += matrix.n * matrix.k;
-      for (const WeightBand& band : matrix.bands) {
-        by_type[static_cast<size_t>(band.type)] += band.n_blocks * matrix.k;
-      }
+  ForEachMatrix(spec, types, [&](const MatrixShape& matrix) {
+    cost.row_multiply_adds += matrix.n * matrix.k;
+    for (const WeightBand& band : matrix.bands) {
+      by_type[static_cast<size_t>(band.type)] += band.n_blocks * matrix.k;
     }
-  }
+  });
   cost.weights =
       WeightTypeName(static_cast<WeightType>(std::ranges::max_element(by_type) - by_type.begin()));
   return cost;

@@ -17,9 +17,18 @@ namespace ng {
 // share one.
 inline constexpr int64_t kRowsPackedAtATime = 4 * kBlockColumns;
 
-// Of the matrices whose parts may be of several types.
-std::vector<WeightBand> BandsOfQkv(const ModelSpec& spec, const LayerWeightTypes& types);
-std::vector<WeightBand> BandsOfGateUp(const ModelSpec& spec, const LayerWeightTypes& types);
+// The matrices of a block, whose parts may be of several types.
+struct MatrixShape {
+  std::vector<WeightBand> bands;
+  int64_t n = 0;  // outputs
+  int64_t k = 0;  // inputs
+};
+struct BlockMatrices {
+  MatrixShape in;
+  MatrixShape out;
+};
+BlockMatrices MatricesOf(const ModelSpec& spec, const BlockSpec& block,
+                         const BlockWeightTypes& types);
 
 // What LoadWeights keeps. Sizes that no machine has saturate.
 WeightSizes SizesOf(const ModelSpec& spec, const WeightTypes& types);

@@ -27,14 +27,6 @@ WeightType OwnType(DType dtype) {
   return dtype == DType::kF16 ? WeightType::kF16 : WeightType::kF32;
 }
 
-void SetType(const TensorBinding& binding, WeightTypes& types) {
-  const WeightType own = OwnType(binding.tensor->dtype);
-  if (binding.role == TensorRole::kTokenEmbedding) types.embedding = own;
-  if (binding.role == TensorRole::kHead) types.head = own;
-  if (binding.layer < 0) return;
-  SetRoleType(binding.role, own, types.layers[static_cast<size_t>(binding.layer)]);
-}
-
 // Whether parts of these types, the later ones beginning at these rows, can share a matrix.
 bool CanShare(std::initializer_list<WeightType> parts, std::initializer_list<int64_t> begins) {
   const WeightType first = *parts.begin();
@@ -46,16 +38,25 @@ bool CanShare(std::initializer_list<WeightType> parts, std::initializer_list<int
 WeightTypes OwnTypes(const ModelFile& file) {
   const ModelSpec& spec = file.spec;
   WeightTypes types = UniformWeightTypes(spec, WeightType::kF32);
-  for (const TensorBinding& binding : file.bindings) SetType(binding, types);
-  for (LayerWeightTypes& layer : types.layers) {
-    if (!CanShare({layer.q, layer.k, layer.v},
-                  {spec.q_width(), spec.q_width() + spec.kv_width()})) {
-      layer.q = layer.k = layer.v = WeightType::kF32;
-    }
-    if (!spec.gated()) layer.gate = layer.up;
-    if (!CanShare({layer.gate, layer.up}, {})) layer.gate = layer.up = WeightType::kF32;
+  for (const TensorBinding& binding : file.bindings) {
+    SetRoleType(binding.role, spec, binding.layer, OwnType(binding.tensor->dtype), types);
   }
-  if (spec.tied_head) types.head = types.embedding;
+  for (size_t i = 0; i < types.layers.size(); ++i) {
+    for (size_t b = 0; b < types.layers[i].size(); ++b) {
+      const BlockSpec& block = spec.layers[i][b];
+      auto& in = types.layers[i][b].in;
+      if (block.operation == Operation::kAttention) {
+        const SelfAttentionSpec& attention = spec.AttentionOf(block);
+        const int64_t k_begin = attention.q_width();
+        if (!CanShare({in[0], in[1], in[2]}, {k_begin, k_begin + attention.kv_width()})) in = {};
+      } else {
+        if (!spec.FeedForwardOf(block).gated) in[0] = in[1];
+        if (!CanShare({in[0], in[1]}, {})) in[0] = in[1] = WeightType::kF32;
+        in[2] = in[1];
+      }
+    }
+  }
+  if (spec.head.tied) types.head = types.embedding;
   return types;
 }
 
@@ -64,8 +65,9 @@ WeightTypes OwnTypes(const ModelFile& file) {
 WeightTypes UniformWeightTypes(const ModelSpec& spec, WeightType type) {
   WeightTypes types;
   types.embedding = types.head = type == WeightType::kInt4 ? WeightType::kInt8 : type;
-  types.layers.assign(static_cast<size_t>(spec.shape.n_layers),
-                      {type, type, type, type, type, type, type});
+  for (const LayerSpec& blocks : spec.layers) {
+    types.layers.emplace_back(blocks.size(), BlockWeightTypes{{type, type, type}, type});
+  }
   return types;
 }
 

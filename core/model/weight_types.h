@@ -2,6 +2,7 @@
 #ifndef NG_CORE_MODEL_WEIGHT_TYPES_H_
 #define NG_CORE_MODEL_WEIGHT_TYPES_H_
 
+#include <array>
 #include <string_view>
 #include <vector>
 
@@ -11,16 +12,12 @@
 
 namespace ng {
 
-// The matrices of LayerWeights.
-struct LayerWeightTypes {
-  WeightType q = WeightType::kF32;  // of qkv
-  WeightType k = WeightType::kF32;
-  WeightType v = WeightType::kF32;
-  WeightType attn_out = WeightType::kF32;
-  WeightType gate = WeightType::kF32;  // of gate_up; without a gate, as up
-  WeightType up = WeightType::kF32;
-  WeightType down = WeightType::kF32;
+// The matrices of BlockWeights.
+struct BlockWeightTypes {
+  std::array<WeightType, 3> in = {};  // of q, k and v; or of gate and up, without a gate as up
+  WeightType out = WeightType::kF32;
 };
+using LayerWeightTypes = std::vector<BlockWeightTypes>;  // [blocks]
 
 struct WeightTypes {
   WeightType embedding = WeightType::kF32;

@@ -212,6 +212,12 @@ class WeightReader {
   int64_t total_ = 0;
 };
 
+// The weights of a norm that has none in the file.
+NormWeights OnesOf(const NormSpec& norm, int64_t width) {
+  if (!norm.is_there() || norm.weight) return {};
+  return {.weight = std::vector<float>(static_cast<size_t>(width), 1.0F), .bias = {}};
+}
+
 absl::StatusOr<ModelWeights> Allocate(const ModelSpec& spec, const WeightTypes& types) {
   NG_ASSIGN_OR_RETURN(WeightMemory memory,
                       WeightMemory::Reserve(SizesOf(spec, types).matrix_bytes()));
@@ -219,21 +225,23 @@ absl::StatusOr<ModelWeights> Allocate(const ModelSpec& spec, const WeightTypes& 
   model.types = types;
   const int64_t vocab_size = spec.shape.vocab_size;
   NG_ASSIGN_OR_RETURN(model.embedding, memory.Allocate(types.embedding, vocab_size, spec.width));
-  if (!spec.tied_head) {
+  if (!spec.head.tied) {
     NG_ASSIGN_OR_RETURN(model.head, memory.Allocate(types.head, vocab_size, spec.width));
   }
-  std::vector<float> ones;
-  if (!spec.norm_affine) ones.assign(static_cast<size_t>(spec.width), 1.0F);
-  if (spec.norm_placement == NormPlacement::kPre) model.final_norm.weight = ones;
-  for (const LayerWeightTypes& layer : types.layers) {
-    LayerWeights& w = model.layers.emplace_back();
-    w.attn_norm.weight = w.mlp_norm.weight = ones;
-    NG_ASSIGN_OR_RETURN(w.qkv,
-                        memory.Allocate(BandsOfQkv(spec, layer), spec.qkv_width(), spec.width));
-    NG_ASSIGN_OR_RETURN(w.attn_out, memory.Allocate(layer.attn_out, spec.width, spec.q_width()));
-    NG_ASSIGN_OR_RETURN(
-        w.gate_up, memory.Allocate(BandsOfGateUp(spec, layer), spec.gate_up_width(), spec.width));
-    NG_ASSIGN_OR_RETURN(w.down, memory.Allocate(layer.down, spec.width, spec.ffn_width));
+  model.final_norm = OnesOf(spec.head.norm, spec.width);
+  for (size_t i = 0; i < spec.layers.size(); ++i) {
+    std::vector<BlockWeights>& layer = model.layers.emplace_back();
+    for (size_t b = 0; b < spec.layers[i].size(); ++b) {
+      const BlockSpec& block = spec.layers[i][b];
+      BlockWeights& w = layer.emplace_back();
+      w.before = OnesOf(block.before, spec.width);
+      w.after = OnesOf(block.after, spec.width);
+      w.stream_norm = OnesOf(block.stream_norm, spec.width);
+      const BlockMatrices matrices = MatricesOf(spec, block, types.layers[i][b]);
+      NG_ASSIGN_OR_RETURN(w.in, memory.Allocate(matrices.in.bands, matrices.in.n, matrices.in.k));
+      NG_ASSIGN_OR_RETURN(w.out,
+                          memory.Allocate(matrices.out.bands, matrices.out.n, matrices.out.k));
+    }
   }
   return model;
 }

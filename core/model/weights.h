@@ -21,29 +21,27 @@ struct NormWeights {
   std::vector<float> bias;    // [width]
 };
 
-struct LayerWeights {
-  NormWeights attn_norm;             // where the model's norms have no weights, of ones
-  PackedMatrix qkv;                  // [qkv_width, width]: q rows, then k, then v
-  std::vector<float> qkv_bias;       // [qkv_width]
-  std::vector<float> q_norm;         // [head_dim]
-  std::vector<float> k_norm;         // [head_dim]
-  PackedMatrix attn_out;             // [width, q_width]
-  std::vector<float> attn_out_bias;  // [width]
-  NormWeights mlp_norm;
-  PackedMatrix gate_up;             // [gate_up_width, width]
-  std::vector<float> gate_up_bias;  // [gate_up_width]
-  PackedMatrix down;                // [width, ffn_width]
-  std::vector<float> down_bias;     // [width]
+// Of one block. A norm without weights has ones.
+struct BlockWeights {
+  NormWeights before;
+  NormWeights after;
+  NormWeights stream_norm;
+  PackedMatrix in;  // [qkv_width, width]: q rows, then k, then v; or [gate_up_width, width]
+  std::vector<float> in_bias;   // [in.n]
+  PackedMatrix out;             // [width, q_width], or [width, the feed-forward's width]
+  std::vector<float> out_bias;  // [width]
+  std::vector<float> q_norm;    // [head_dim]
+  std::vector<float> k_norm;    // [head_dim]
 };
 
 struct ModelWeights {
   WeightTypes types;                // what the matrices are held as
   PackedMatrix embedding;           // [vocab_size, width]
   std::vector<float> positions;     // [max_positions, width]: learned ones
-  std::vector<float> rope_factors;  // [head_dim / 2], above 0
+  std::vector<float> rope_factors;  // [n_dims / 2] of the first table of RoPE, above 0
   PackedMatrix head;                // [vocab_size, width]; empty: tied to the embedding
   NormWeights final_norm;
-  std::vector<LayerWeights> layers;
+  std::vector<std::vector<BlockWeights>> layers;  // [n_layers][blocks]
   uint64_t hash = 0;  // of the bytes of all tensors, as they were read; 0 unless asked for
 };
 

@@ -333,12 +333,12 @@ CacheSpec Assembly::CacheSpecFor(const RunNeeds& needs) const {
 int64_t Assembly::bounding_window() const {
   const bool sees_through_it =
       std::ranges::any_of(attention_specs, [](const auto& spec) { return spec.window != 0; });
-  return sees_through_it ? 0 : model.spec.window;
+  return sees_through_it ? 0 : model.spec.window();
 }
 
 absl::Status Assembly::ChooseAttentionSpecs() {
   attention_specs = AttentionSpecsOf(model.spec, /*with_window=*/true);
-  if (model.spec.window == 0 || PlanCacheFor(SmallestCache()).ok()) return CheckCacheRuns();
+  if (model.spec.window() == 0 || PlanCacheFor(SmallestCache()).ok()) return CheckCacheRuns();
   attention_specs = AttentionSpecsOf(model.spec, /*with_window=*/false);
   return CheckCacheRuns();
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -23,20 +24,53 @@ void AppendScalars(std::string* out, const Scalars&... values) {
 }
 
 // Every field of the spec: the bindings do not compile when one is added and forgotten here.
+void AppendNorm(std::string* bytes, const NormSpec& norm) {
+  const auto& [kind, eps, weight, bias] = norm;
+  AppendScalars(bytes, kind, eps, weight, bias);
+}
+
+void AppendRope(std::string* bytes, const RopeSpec& rope) {
+  const auto& [n_dims, pairing, theta, scaling, factors] = rope;
+  const auto& [kind, factor, low_freq_factor, high_freq_factor, original_positions] = scaling;
+  AppendScalars(bytes, n_dims, pairing, theta, factors);
+  AppendScalars(bytes, kind, factor, low_freq_factor, high_freq_factor, original_positions);
+}
+
+void AppendAttention(std::string* bytes, const SelfAttentionSpec& attention) {
+  const auto& [n_heads, n_kv_heads, head_dim, rope, window, qk_norm, qkv_bias, out_bias] =
+      attention;
+  AppendScalars(bytes, n_heads, n_kv_heads, head_dim, rope, window, qkv_bias, out_bias);
+  AppendNorm(bytes, qk_norm);
+}
+
+void AppendBlock(std::string* bytes, const BlockSpec& block) {
+  const auto& [operation, part, before, after, stream_norm] = block;
+  AppendScalars(bytes, operation, part);
+  for (const NormSpec* norm : {&before, &after, &stream_norm}) AppendNorm(bytes, *norm);
+}
+
 std::string SpecBytes(const ModelSpec& spec) {
-  const auto& [family, shape, width, ffn_width, norm, norm_placement, norm_eps, position,
-               rope_pairing, rope_theta, rope_scaling, rope_factors, activation, window,
-               full_layers, last_without_position, norm_affine, norm_bias, qk_norm, qkv_bias,
-               attn_out_bias, mlp_bias, tied_head] = spec;
+  const auto& [family, shape, width, last_without_position, embedding, ropes, attentions,
+               feed_forwards, layers, head] = spec;
   const auto& [n_layers, n_heads, n_kv_heads, head_dim, vocab_size, max_positions] = shape;
-  const auto& [kind, factor, low_freq_factor, high_freq_factor, original_positions] = rope_scaling;
+  const auto& [positions] = embedding;
+  const auto& [head_norm, tied] = head;
   std::string bytes = family;
   AppendScalars(&bytes, n_layers, n_heads, n_kv_heads, head_dim, vocab_size, max_positions);
-  AppendScalars(&bytes, width, ffn_width, norm, norm_placement, norm_eps, position, rope_pairing,
-                rope_theta, rope_factors, activation, window, last_without_position, norm_affine,
-                norm_bias, qk_norm, qkv_bias, attn_out_bias, mlp_bias, tied_head);
-  for (const bool full : full_layers) AppendScalars(&bytes, full);
-  AppendScalars(&bytes, kind, factor, low_freq_factor, high_freq_factor, original_positions);
+  AppendScalars(&bytes, width, last_without_position, positions, tied);
+  AppendNorm(&bytes, head_norm);
+  // How many there are goes before each list, so that no two models have the same bytes.
+  AppendScalars(&bytes, ropes.size(), attentions.size(), feed_forwards.size());
+  for (const RopeSpec& rope : ropes) AppendRope(&bytes, rope);
+  for (const SelfAttentionSpec& attention : attentions) AppendAttention(&bytes, attention);
+  for (const FeedForwardSpec& feed_forward : feed_forwards) {
+    const auto& [inner, activation, gated, bias] = feed_forward;
+    AppendScalars(&bytes, inner, activation, gated, bias);
+  }
+  for (const LayerSpec& blocks : layers) {
+    AppendScalars(&bytes, blocks.size());
+    for (const BlockSpec& block : blocks) AppendBlock(&bytes, block);
+  }
   return bytes;
 }
 
@@ -44,8 +78,10 @@ std::string SpecBytes(const ModelSpec& spec) {
 std::vector<WeightType> AllTypes(const WeightTypes& types) {
   std::vector<WeightType> all = {types.embedding, types.head};
   for (const LayerWeightTypes& layer : types.layers) {
-    all.insert(all.end(),
-               {layer.q, layer.k, layer.v, layer.attn_out, layer.gate, layer.up, layer.down});
+    for (const BlockWeightTypes& block : layer) {
+      all.insert(all.end(), block.in.begin(), block.in.end());
+      all.push_back(block.out);
+    }
   }
   return all;
 }

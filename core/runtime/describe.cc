@@ -1,6 +1,5 @@
 #include "core/runtime/describe.h"
 
-#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/absl_view.h"
+#include "core/model/spec_text.h"
 #include "core/text/chat/named_templates.h"
 
 namespace ng {
@@ -16,72 +16,19 @@ namespace {
 
 std::string Fate(TensorRole role, const ModelFile& model) {
   std::string fate(RoleTitle(role));
-  if (role == TensorRole::kTokenEmbedding && model.spec.tied_head) fate += " and head";
+  if (role == TensorRole::kTokenEmbedding && model.spec.head.tied) fate += " and head";
   if (role == TensorRole::kHead && model.head_copy) fate += " again, must equal the embedding";
   return fate;
 }
 
-std::string Position(const ModelSpec& model) {
-  if (model.position == PositionKind::kLearned) return "learned positions";
-  std::string text = absl::StrCat(
-      "rope ", model.rope_pairing == RopePairing::kHalfSplit ? "half-split" : "interleaved",
-      " theta ", model.rope_theta);
-  const RopeScaling& scaling = model.rope_scaling;
-  switch (scaling.kind) {
-    case RopeScalingKind::kNone:
-      return model.rope_factors ? text + ", frequencies divided by a tensor's factors" : text;
-    case RopeScalingKind::kLinear:
-      return absl::StrCat(text, " scaled linear by ", scaling.factor);
-    case RopeScalingKind::kLlama3:
-      return absl::StrCat(text, " scaled llama3 by ", scaling.factor, " (turns ",
-                          scaling.low_freq_factor, " to ", scaling.high_freq_factor, " of ",
-                          scaling.original_positions, " positions)");
-  }
-  return text;
-}
-
-const char* ActivationTitle(Activation activation) {
-  switch (activation) {
-    case Activation::kSwiGlu:
-      return "swiglu";
-    case Activation::kGeluErf:
-      return "gelu by erf";
-    case Activation::kGeluTanh:
-      return "gelu by tanh";
-  }
-  return "unknown";
-}
-
-// The sliding window, where it is, and what a run that is longer meets.
-std::string Window(const Assembly& assembly) {
-  const ModelSpec& model = assembly.model.spec;
-  std::string text = absl::StrCat("sliding window ", model.window);
-  if (const auto n_full = std::ranges::count(model.full_layers, true); n_full > 0) {
-    absl::StrAppend(&text, " in ", model.shape.n_layers - n_full, " of ", model.shape.n_layers,
-                    " layers");
-  }
-  return text + (assembly.bounding_window() > 0 ? ", which a run must end within" : "");
-}
-
-// What this model's decoder is made of.
-std::string Variants(const Assembly& assembly) {
-  const ModelSpec& model = assembly.model.spec;
-  std::vector<std::string> parts = {
-      absl::StrCat(model.norm == NormKind::kRmsNorm ? "rms norm" : "layer norm",
-                   model.norm_placement == NormPlacement::kPre ? " before" : " after",
-                   " each block", model.norm_affine ? "" : " without weights", ", eps ",
-                   model.norm_eps),
-      Position(model), ActivationTitle(model.activation)};
-  if (model.window > 0) parts.push_back(Window(assembly));
-  if (model.qk_norm) parts.emplace_back("norms of q and k heads");
-  std::vector<std::string> biases;
-  if (model.norm_bias) biases.emplace_back("norms");
-  if (model.qkv_bias) biases.emplace_back("q, k, v");
-  if (model.attn_out_bias) biases.emplace_back("attention output");
-  if (model.mlp_bias) biases.emplace_back("mlp");
-  parts.push_back(biases.empty() ? "no biases" : "biases of " + absl::StrJoin(biases, ", "));
-  parts.emplace_back(model.tied_head ? "head tied to the embedding" : "head of its own");
-  return absl::StrJoin(parts, "; ");
+// The model's blocks, and what a run that is longer than a sliding window meets.
+std::string Blocks(const Assembly& assembly) {
+  const std::vector<std::string> lines = SpecLines(assembly.model.spec);
+  const int64_t window = assembly.bounding_window();
+  return absl::StrCat(absl::StrJoin(lines, "\n  "),
+                      window > 0
+                          ? absl::StrCat("\n  a run must end within the sliding window ", window)
+                          : std::string());
 }
 
 void AppendTensor(const TensorInfo& tensor, std::string_view fate, std::string* out) {
@@ -101,9 +48,9 @@ std::string StoredAs(const RunPlan& plan) {
 std::string HeldAs(const WeightTypes& types) {
   std::set<std::string> names;
   for (const LayerWeightTypes& layer : types.layers) {
-    for (const WeightType type :
-         {layer.q, layer.k, layer.v, layer.attn_out, layer.gate, layer.up, layer.down}) {
-      names.emplace(WeightTypeName(type));
+    for (const BlockWeightTypes& block : layer) {
+      for (const WeightType type : block.in) names.emplace(WeightTypeName(type));
+      names.emplace(WeightTypeName(block.out));
     }
   }
   std::string text = absl::StrJoin(names, "+");
@@ -154,9 +101,9 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
                   assembly.model.made_up ? " with random weights" : "", "\n  family ", model.family,
                   ", layers ", model.shape.n_layers, ", heads ", model.shape.n_heads, "/",
                   model.shape.n_kv_heads, ", head_dim ", model.shape.head_dim, ", width ",
-                  model.width, ", ffn ", model.ffn_width, ", vocabulary ", model.shape.vocab_size,
-                  ", T_max ", model.context(), ", weights held as ", HeldAs(assembly.weight_types),
-                  "\n  ", Variants(assembly), "\n");
+                  model.width, ", vocabulary ", model.shape.vocab_size, ", T_max ", model.context(),
+                  ", weights held as ", HeldAs(assembly.weight_types), "\n  ", Blocks(assembly),
+                  "\n");
   for (const TensorBinding& binding : assembly.model.bindings) {
     const std::string layer = binding.layer < 0 ? "" : absl::StrCat("layer ", binding.layer, " ");
     const std::string part = binding.n_parts == 1 ? "" : absl::StrCat("part ", binding.part, ": ");

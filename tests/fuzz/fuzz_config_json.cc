@@ -14,7 +14,7 @@ absl::Status ReadConfig(std::string_view bytes) {
   NG_ASSIGN_OR_RETURN(const ng::JsonFields config, ng::JsonFields::Of(json, kName));
   NG_ASSIGN_OR_RETURN(const ng::Family* family, ng::FindFamily(config, kName));
   NG_ASSIGN_OR_RETURN(const ng::ModelSpec spec, family->read_spec(config, kName));
-  if (spec.position == ng::PositionKind::kRope) ng::RopeFrequencies(spec);
+  for (const ng::RopeSpec& rope : spec.ropes) ng::RopeFrequencies(rope);
   return absl::OkStatus();
 }
 

@@ -83,19 +83,19 @@ GgufBuilder GgufKeys(const ModelSpec& spec, const std::string& architecture) {
       .U32(key("vocab_size"), u32(spec.shape.vocab_size))
       .U32(key("context_length"), u32(spec.shape.max_positions))
       .U32(key("embedding_length"), u32(spec.width))
-      .U32(key("feed_forward_length"), u32(spec.ffn_width))
+      .U32(key("feed_forward_length"), u32(spec.feed_forwards[0].width))
       .U32(key("block_count"), u32(spec.shape.n_layers))
       .U32(key("attention.head_count"), u32(spec.shape.n_heads))
       .U32(key("attention.head_count_kv"), u32(spec.shape.n_kv_heads))
       .U32(key("attention.key_length"), u32(spec.shape.head_dim))
-      .F32(key(spec.norm == NormKind::kRmsNorm ? "attention.layer_norm_rms_epsilon"
-                                               : "attention.layer_norm_epsilon"),
-           spec.norm_eps);
-  if (spec.position == PositionKind::kRope) {
-    gguf.F32(key("rope.freq_base"), static_cast<float>(spec.rope_theta));
-    if (spec.rope_scaling.kind == RopeScalingKind::kLinear) {
+      .F32(key(spec.head.norm.kind == NormKind::kRmsNorm ? "attention.layer_norm_rms_epsilon"
+                                                         : "attention.layer_norm_epsilon"),
+           spec.head.norm.eps);
+  for (const RopeSpec& rope : spec.ropes) {
+    gguf.F32(key("rope.freq_base"), static_cast<float>(rope.theta));
+    if (rope.scaling.kind == RopeScalingKind::kLinear) {
       gguf.Text(key("rope.scaling.type"), "linear")
-          .F32(key("rope.scaling.factor"), static_cast<float>(spec.rope_scaling.factor));
+          .F32(key("rope.scaling.factor"), static_cast<float>(rope.scaling.factor));
     }
   }
   return gguf;

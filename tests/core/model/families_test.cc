@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/model/model_file.h"
+
 namespace ng {
 namespace {
 
@@ -19,6 +21,10 @@ absl::StatusOr<ModelSpec> ReadSpec(const Json& config) {
   NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(config, "config.json"));
   NG_ASSIGN_OR_RETURN(const Family* family, FindFamily(fields, "config.json"));
   return family->read_spec(fields, "config.json");
+}
+
+int64_t WindowOf(const ModelSpec& spec, size_t layer) {
+  return spec.AttentionOf(spec.layers[layer][0]).window;
 }
 
 // `config` with its fields replaced by those of `edits`; null takes one away.
@@ -57,12 +63,12 @@ TEST(Llama, IsReadFromItsConfig) {
   EXPECT_EQ(spec->shape.vocab_size, 97);
   EXPECT_EQ(spec->shape.max_positions, 64);
   EXPECT_EQ(spec->width, 32);
-  EXPECT_EQ(spec->ffn_width, 56);
-  EXPECT_EQ(spec->norm_eps, 1e-5F);
-  EXPECT_EQ(spec->rope_pairing, RopePairing::kHalfSplit);
-  EXPECT_FALSE(spec->tied_head);
-  EXPECT_THAT(RoleShape(TensorRole::kK, *spec), ElementsAre(16, 32));
-  EXPECT_THAT(RoleShape(TensorRole::kMlpGateBias, *spec), ElementsAre());
+  EXPECT_EQ(spec->feed_forwards[0].width, 56);
+  EXPECT_EQ(spec->head.norm.eps, 1e-5F);
+  EXPECT_EQ(spec->ropes[0].pairing, RopePairing::kHalfSplit);
+  EXPECT_FALSE(spec->head.tied);
+  EXPECT_THAT(RoleShape(TensorRole::kK, *spec, 0), ElementsAre(16, 32));
+  EXPECT_THAT(RoleShape(TensorRole::kMlpGateBias, *spec, 0), ElementsAre());
 }
 
 TEST(Llama, HeadsDefaultToEqualSharesAndMustDivide) {
@@ -70,7 +76,7 @@ TEST(Llama, HeadsDefaultToEqualSharesAndMustDivide) {
   EXPECT_EQ(equal->shape.n_kv_heads, 4);
   const auto wide = ReadSpec(Edited(kLlama, {{"head_dim", 10}}));
   EXPECT_EQ(wide->shape.head_dim, 10);
-  EXPECT_THAT(RoleShape(TensorRole::kAttnOut, *wide), ElementsAre(32, 40));
+  EXPECT_THAT(RoleShape(TensorRole::kAttnOut, *wide, 0), ElementsAre(32, 40));
   ExpectRefused(Edited(kLlama, {{"num_attention_heads", 7}}), {"hidden_size = 32", "7"});
   ExpectRefused(Edited(kLlama, {{"num_key_value_heads", 3}}), {"num_key_value_heads = 3"});
   ExpectRefused(Edited(kLlama, {{"num_attention_heads", 0}}), {"\"num_attention_heads\" = 0"});
@@ -93,16 +99,16 @@ TEST(Llama, HasTheBiasesThatItsConfigSays) {
   const auto none = ReadSpec(kLlama);
   for (const TensorRole role : {TensorRole::kQBias, TensorRole::kAttnOutBias,
                                 TensorRole::kMlpGateBias, TensorRole::kQNorm}) {
-    EXPECT_THAT(RoleShape(role, *none), ElementsAre());
+    EXPECT_THAT(RoleShape(role, *none, 0), ElementsAre());
   }
   const auto attention = ReadSpec(Edited(kLlama, {{"attention_bias", true}}));
-  EXPECT_THAT(RoleShape(TensorRole::kQBias, *attention), ElementsAre(32));
-  EXPECT_THAT(RoleShape(TensorRole::kVBias, *attention), ElementsAre(16));
-  EXPECT_THAT(RoleShape(TensorRole::kAttnOutBias, *attention), ElementsAre(32));
-  EXPECT_THAT(RoleShape(TensorRole::kMlpUpBias, *attention), ElementsAre());
+  EXPECT_THAT(RoleShape(TensorRole::kQBias, *attention, 0), ElementsAre(32));
+  EXPECT_THAT(RoleShape(TensorRole::kVBias, *attention, 0), ElementsAre(16));
+  EXPECT_THAT(RoleShape(TensorRole::kAttnOutBias, *attention, 0), ElementsAre(32));
+  EXPECT_THAT(RoleShape(TensorRole::kMlpUpBias, *attention, 0), ElementsAre());
   const auto mlp = ReadSpec(Edited(kLlama, {{"mlp_bias", true}}));
-  EXPECT_THAT(RoleShape(TensorRole::kMlpGateBias, *mlp), ElementsAre(56));
-  EXPECT_THAT(RoleShape(TensorRole::kQBias, *mlp), ElementsAre());
+  EXPECT_THAT(RoleShape(TensorRole::kMlpGateBias, *mlp, 0), ElementsAre(56));
+  EXPECT_THAT(RoleShape(TensorRole::kQBias, *mlp, 0), ElementsAre());
 }
 
 TEST(Llama, RefusesWhatAnyClassMayBeToldAndTheDecoderCannotDo) {
@@ -127,7 +133,9 @@ TEST(Gpt2, TakesTheNamesOfOtherClassesForItsSizes) {
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(spec->shape.n_heads, 6);
   EXPECT_EQ(spec->shape.max_positions, 1024);
-  EXPECT_EQ(ReadSpec(Edited(config, {{"activation_function", "gelu_python"}}))->activation,
+  EXPECT_EQ(ReadSpec(Edited(config, {{"activation_function", "gelu_python"}}))
+                ->feed_forwards[0]
+                .activation,
             Activation::kGeluErf);
 }
 
@@ -140,19 +148,19 @@ TEST(Mistral, IsALlamaWithAWindow) {
   const Json mistral = Edited(kLlama, {{"model_type", "mistral"}});
   const auto spec = ReadSpec(mistral);
   ASSERT_TRUE(spec.ok()) << spec.status();
-  EXPECT_EQ(spec->window, 4096);  // as its class has it
-  EXPECT_EQ(ReadSpec(WithNull(mistral, "sliding_window"))->window, 0);
-  EXPECT_EQ(spec->rope_pairing, RopePairing::kHalfSplit);
-  EXPECT_EQ(ReadSpec(Edited(mistral, {{"sliding_window", 16}}))->window, 16);
-  EXPECT_EQ(ReadSpec(Edited(kLlama, {{"sliding_window", 16}}))->window, 0);
+  EXPECT_EQ(spec->window(), 4096);  // as its class has it
+  EXPECT_EQ(ReadSpec(WithNull(mistral, "sliding_window"))->window(), 0);
+  EXPECT_EQ(spec->ropes[0].pairing, RopePairing::kHalfSplit);
+  EXPECT_EQ(ReadSpec(Edited(mistral, {{"sliding_window", 16}}))->window(), 16);
+  EXPECT_EQ(ReadSpec(Edited(kLlama, {{"sliding_window", 16}}))->window(), 0);
   ExpectRefused(Edited(mistral, {{"sliding_window", 0}}), {"\"sliding_window\" = 0"});
 }
 
 TEST(Qwen2, IsALlamaWithBiasesOfQKAndV) {
   const auto spec = ReadSpec(Edited(kLlama, {{"model_type", "qwen2"}}));
   ASSERT_TRUE(spec.ok()) << spec.status();
-  EXPECT_THAT(RoleShape(TensorRole::kKBias, *spec), ElementsAre(16));
-  EXPECT_THAT(RoleShape(TensorRole::kAttnOutBias, *spec), ElementsAre());
+  EXPECT_THAT(RoleShape(TensorRole::kKBias, *spec, 0), ElementsAre(16));
+  EXPECT_THAT(RoleShape(TensorRole::kAttnOutBias, *spec, 0), ElementsAre());
 }
 
 TEST(Qwen2, HasAWindowWhereALayerUsesOne) {
@@ -160,13 +168,13 @@ TEST(Qwen2, HasAWindowWhereALayerUsesOne) {
                                       {"sliding_window", 16},
                                       {"use_sliding_window", true},
                                       {"max_window_layers", 1}});
-  EXPECT_EQ(ReadSpec(config)->window, 16);
-  EXPECT_EQ(ReadSpec(config)->WindowOf(0), 0);
-  EXPECT_EQ(ReadSpec(config)->WindowOf(1), 16);
-  EXPECT_EQ(ReadSpec(Edited(config, {{"max_window_layers", 0}}))->WindowOf(0), 16);
-  EXPECT_EQ(ReadSpec(Edited(config, {{"max_window_layers", 2}}))->window, 0);
-  EXPECT_EQ(ReadSpec(Edited(config, {{"use_sliding_window", false}}))->window, 0);
-  EXPECT_EQ(ReadSpec(WithNull(config, "sliding_window"))->window, 0);
+  EXPECT_EQ(ReadSpec(config)->window(), 16);
+  EXPECT_EQ(WindowOf(*ReadSpec(config), 0), 0);
+  EXPECT_EQ(WindowOf(*ReadSpec(config), 1), 16);
+  EXPECT_EQ(WindowOf(*ReadSpec(Edited(config, {{"max_window_layers", 0}})), 0), 16);
+  EXPECT_EQ(ReadSpec(Edited(config, {{"max_window_layers", 2}}))->window(), 0);
+  EXPECT_EQ(ReadSpec(Edited(config, {{"use_sliding_window", false}}))->window(), 0);
+  EXPECT_EQ(ReadSpec(WithNull(config, "sliding_window"))->window(), 0);
 }
 
 TEST(Qwen2, RefusesLayersThatAttendOtherwise) {
@@ -184,41 +192,40 @@ TEST(Qwen2, RefusesLayersThatAttendOtherwise) {
   // Where the layers are listed, max_window_layers says nothing.
   const Json window = {
       {"use_sliding_window", true}, {"max_window_layers", 2}, {"sliding_window", 16}};
-  EXPECT_EQ(ReadSpec(Edited(of(sliding), window))->window, 16);
-  EXPECT_EQ(ReadSpec(Edited(of(sliding), window))->WindowOf(0), 0);
-  EXPECT_EQ(ReadSpec(Edited(of(sliding), window))->WindowOf(1), 16);
-  EXPECT_EQ(ReadSpec(Edited(of(full), window))->window, 0);
+  EXPECT_EQ(ReadSpec(Edited(of(sliding), window))->window(), 16);
+  EXPECT_EQ(WindowOf(*ReadSpec(Edited(of(sliding), window)), 0), 0);
+  EXPECT_EQ(WindowOf(*ReadSpec(Edited(of(sliding), window)), 1), 16);
+  EXPECT_EQ(ReadSpec(Edited(of(full), window))->window(), 0);
 }
 
 TEST(Qwen3, IsALlamaWithHeadNormsAndAHeadDimOfItsOwn) {
   const Json qwen3 = Edited(kLlama, {{"model_type", "qwen3"}, {"head_dim", 10}});
   const auto spec = ReadSpec(qwen3);
   ASSERT_TRUE(spec.ok()) << spec.status();
-  EXPECT_THAT(RoleShape(TensorRole::kQNorm, *spec), ElementsAre(10));
-  EXPECT_THAT(RoleShape(TensorRole::kKNorm, *spec), ElementsAre(10));
-  EXPECT_THAT(RoleShape(TensorRole::kQ, *spec), ElementsAre(40, 32));
-  EXPECT_THAT(RoleShape(TensorRole::kQBias, *spec), ElementsAre());
+  EXPECT_THAT(RoleShape(TensorRole::kQNorm, *spec, 0), ElementsAre(10));
+  EXPECT_THAT(RoleShape(TensorRole::kKNorm, *spec, 0), ElementsAre(10));
+  EXPECT_THAT(RoleShape(TensorRole::kQ, *spec, 0), ElementsAre(40, 32));
+  EXPECT_THAT(RoleShape(TensorRole::kQBias, *spec, 0), ElementsAre());
   EXPECT_EQ(ReadSpec(Edited(qwen3, {{"head_dim", nullptr}}))->shape.head_dim, 128);
   ExpectRefused(WithNull(qwen3, "head_dim"), {"\"head_dim\" is missing"});
 }
 
 TEST(PostLn, HasNormsWithoutWeightsAndOneTensorForAllLayers) {
+  const auto file = OpenModel(NG_TEST_DATA "/golden/postln/basic");
+  ASSERT_TRUE(file.ok()) << file.status();
+  const ModelSpec& spec = file->spec;
+  EXPECT_TRUE(spec.layers[0][0].stream_norm.is_there());
+  EXPECT_FALSE(spec.layers[0][0].before.is_there());
+  EXPECT_THAT(RoleShape(TensorRole::kAttnNorm, spec, 0), ElementsAre());
+  EXPECT_THAT(RoleShape(TensorRole::kFinalNorm, spec, 0), ElementsAre());
   const Json config = {{"model_type", "postln"}, {"num_heads", 4}, {"eps", 1e-5}};
   const JsonFields fields = *JsonFields::Of(config, "config.json");
   const Family& family = **FindFamily(fields, "config.json");
-  auto spec = ReadSpec(config);
-  ASSERT_TRUE(spec.ok()) << spec.status();
-  EXPECT_EQ(spec->norm_placement, NormPlacement::kPost);
-  EXPECT_THAT(RoleShape(TensorRole::kAttnNorm, *spec), ElementsAre());
-  EXPECT_THAT(RoleShape(TensorRole::kFinalNorm, *spec), ElementsAre());
-  spec->width = spec->ffn_width = 24;
-  spec->shape.n_layers = 2;
-  spec->shape.head_dim = 6;
   int n_slots = 0;
-  ForEachTensor(family, *spec, [&](const RoleName& entry, int layer, const std::string& name) {
+  ForEachTensor(family, spec, [&](const RoleName& entry, int layer, const std::string& name) {
     if (layer < 0) return;
     EXPECT_EQ(name, "blocks_weights");
-    EXPECT_THAT(StoredShape(entry, *spec), ElementsAre(2, 6, 24, 24));
+    EXPECT_THAT(StoredShape(entry, spec, layer), ElementsAre(2, 6, 24, 24));
     ++n_slots;
   });
   EXPECT_EQ(n_slots, 2 * 6);
@@ -233,16 +240,16 @@ const Json kNanoGpt = Json::parse(R"({
 TEST(NanoGpt, IsReadFromItsConfig) {
   const auto spec = ReadSpec(kNanoGpt);
   ASSERT_TRUE(spec.ok()) << spec.status();
-  EXPECT_EQ(spec->norm, NormKind::kLayerNorm);
-  EXPECT_EQ(spec->position, PositionKind::kLearned);
-  EXPECT_EQ(spec->activation, Activation::kGeluErf);
-  EXPECT_TRUE(spec->tied_head);
+  EXPECT_EQ(spec->head.norm.kind, NormKind::kLayerNorm);
+  EXPECT_TRUE(spec->embedding.positions);
+  EXPECT_EQ(spec->feed_forwards[0].activation, Activation::kGeluErf);
+  EXPECT_TRUE(spec->head.tied);
   EXPECT_EQ(spec->shape.max_positions, 40);
   EXPECT_EQ(spec->shape.n_kv_heads, 4);
-  EXPECT_EQ(spec->ffn_width, 128);
-  EXPECT_THAT(RoleShape(TensorRole::kPositions, *spec), ElementsAre(40, 32));
-  EXPECT_THAT(RoleShape(TensorRole::kQkvBias, *spec), ElementsAre(96));
-  EXPECT_THAT(RoleShape(TensorRole::kMlpGate, *spec), ElementsAre());
+  EXPECT_EQ(spec->feed_forwards[0].width, 128);
+  EXPECT_THAT(RoleShape(TensorRole::kPositions, *spec, 0), ElementsAre(40, 32));
+  EXPECT_THAT(RoleShape(TensorRole::kQkvBias, *spec, 0), ElementsAre(96));
+  EXPECT_THAT(RoleShape(TensorRole::kMlpGate, *spec, 0), ElementsAre());
 }
 
 TEST(NanoGpt, WithoutBiasAsksForNone) {
@@ -252,7 +259,7 @@ TEST(NanoGpt, WithoutBiasAsksForNone) {
        {TensorRole::kQkvBias, TensorRole::kAttnOutBias, TensorRole::kAttnNormBias,
         TensorRole::kMlpNormBias, TensorRole::kFinalNormBias, TensorRole::kMlpUpBias,
         TensorRole::kMlpDownBias}) {
-    EXPECT_THAT(RoleShape(role, *spec), ElementsAre());
+    EXPECT_THAT(RoleShape(role, *spec, 0), ElementsAre());
   }
 }
 
@@ -269,16 +276,17 @@ const Json kGpt2 = Json::parse(R"({
 TEST(Gpt2, IsReadFromItsConfig) {
   const auto spec = ReadSpec(kGpt2);
   ASSERT_TRUE(spec.ok()) << spec.status();
-  EXPECT_EQ(spec->activation, Activation::kGeluTanh);
-  EXPECT_EQ(spec->ffn_width, 128);
-  EXPECT_TRUE(spec->tied_head);
-  EXPECT_TRUE(spec->norm_bias && spec->qkv_bias && spec->attn_out_bias && spec->mlp_bias);
+  EXPECT_EQ(spec->feed_forwards[0].activation, Activation::kGeluTanh);
+  EXPECT_EQ(spec->feed_forwards[0].width, 128);
+  EXPECT_TRUE(spec->head.tied);
+  EXPECT_TRUE(spec->head.norm.bias && spec->attentions[0].qkv_bias);
+  EXPECT_TRUE(spec->attentions[0].out_bias && spec->feed_forwards[0].bias);
   const auto other = ReadSpec(Edited(
       kGpt2, {{"n_inner", 50}, {"activation_function", "gelu"}, {"tie_word_embeddings", false}}));
   ASSERT_TRUE(other.ok()) << other.status();
-  EXPECT_EQ(other->ffn_width, 50);
-  EXPECT_EQ(other->activation, Activation::kGeluErf);
-  EXPECT_FALSE(other->tied_head);
+  EXPECT_EQ(other->feed_forwards[0].width, 50);
+  EXPECT_EQ(other->feed_forwards[0].activation, Activation::kGeluErf);
+  EXPECT_FALSE(other->head.tied);
 }
 
 // A family of llama's kind, of which a file says nothing but its name.
@@ -291,53 +299,56 @@ TEST(LlamaRows, HaveTheValuesOfTheirClassesInTransformers) {
   EXPECT_EQ(seed_oss.shape.n_layers, 64);
   EXPECT_EQ(seed_oss.shape.n_heads, 80);
   EXPECT_EQ(seed_oss.shape.n_kv_heads, 8);
-  EXPECT_EQ(seed_oss.q_width(), 80 * 128);
-  EXPECT_TRUE(seed_oss.qkv_bias);
-  EXPECT_FALSE(seed_oss.attn_out_bias);
+  EXPECT_EQ(seed_oss.attentions[0].q_width(), 80 * 128);
+  EXPECT_TRUE(seed_oss.attentions[0].qkv_bias);
+  EXPECT_FALSE(seed_oss.attentions[0].out_bias);
 
   const ModelSpec helium = *Bare("helium");
-  EXPECT_EQ(helium.rope_pairing, RopePairing::kInterleaved);
-  EXPECT_EQ(helium.rope_theta, 100000.0);
-  EXPECT_EQ(helium.norm_eps, 1e-8F);
+  EXPECT_EQ(helium.ropes[0].pairing, RopePairing::kInterleaved);
+  EXPECT_EQ(helium.ropes[0].theta, 100000.0);
+  EXPECT_EQ(helium.head.norm.eps, 1e-8F);
 
   const ModelSpec ernie = *Bare("ernie4_5");
-  EXPECT_EQ(ernie.rope_pairing, RopePairing::kInterleaved);
-  EXPECT_EQ(ernie.rope_theta, 500000.0);
-  EXPECT_TRUE(ernie.tied_head);
+  EXPECT_EQ(ernie.ropes[0].pairing, RopePairing::kInterleaved);
+  EXPECT_EQ(ernie.ropes[0].theta, 500000.0);
+  EXPECT_TRUE(ernie.head.tied);
   EXPECT_EQ(Bare("ernie4_5", {{"head_dim", nullptr}})->shape.head_dim, 128);  // absent
   EXPECT_EQ(ReadSpec(WithNull({{"model_type", "ernie4_5"}}, "head_dim"))->shape.head_dim, 64);
 
   const ModelSpec olmo = *Bare("olmo");
-  EXPECT_EQ(olmo.norm, NormKind::kLayerNorm);
-  EXPECT_FALSE(olmo.norm_affine);
-  EXPECT_EQ(olmo.norm_eps, 1e-5F);
+  EXPECT_EQ(olmo.head.norm.kind, NormKind::kLayerNorm);
+  EXPECT_FALSE(olmo.head.norm.weight);
+  EXPECT_EQ(olmo.head.norm.eps, 1e-5F);
 
   const ModelSpec starcoder2 = *Bare("starcoder2");
-  EXPECT_EQ(starcoder2.activation, Activation::kGeluTanh);
-  EXPECT_TRUE(starcoder2.norm_bias && starcoder2.qkv_bias && starcoder2.mlp_bias);
-  EXPECT_EQ(starcoder2.window, 0);
-  EXPECT_EQ(Bare("starcoder2", {{"sliding_window", 9}})->window, 9);
+  EXPECT_EQ(starcoder2.feed_forwards[0].activation, Activation::kGeluTanh);
+  EXPECT_TRUE(starcoder2.head.norm.bias && starcoder2.attentions[0].qkv_bias &&
+              starcoder2.feed_forwards[0].bias);
+  EXPECT_EQ(starcoder2.window(), 0);
+  EXPECT_EQ(Bare("starcoder2", {{"sliding_window", 9}})->window(), 9);
 }
 
 TEST(LlamaRows, ReadTheirOwnNamesOfBiases) {
-  EXPECT_TRUE(Bare("seed_oss", {{"attention_out_bias", true}})->attn_out_bias);
-  EXPECT_TRUE(Bare("internlm3", {{"qkv_bias", true}, {"bias", true}})->attn_out_bias);
-  EXPECT_TRUE(Bare("ernie4_5", {{"use_bias", true}})->mlp_bias);
+  EXPECT_TRUE(Bare("seed_oss", {{"attention_out_bias", true}})->attentions[0].out_bias);
+  EXPECT_TRUE(Bare("internlm3", {{"qkv_bias", true}, {"bias", true}})->attentions[0].out_bias);
+  EXPECT_TRUE(Bare("ernie4_5", {{"use_bias", true}})->feed_forwards[0].bias);
   const ModelSpec helium = *Bare("helium", {{"attention_bias", true}});
-  EXPECT_TRUE(helium.qkv_bias);
-  EXPECT_FALSE(helium.attn_out_bias);
+  EXPECT_TRUE(helium.attentions[0].qkv_bias);
+  EXPECT_FALSE(helium.attentions[0].out_bias);
 }
 
 TEST(LlamaRows, SeeAWindowInTheLayersThatTheConfigLists) {
   const Json rope = {{"rope_type", "default"}, {"rope_theta", 1e6}};
   const ModelSpec cwm = *Bare("cwm", {{"rope_parameters", rope}, {"num_hidden_layers", 6}});
-  EXPECT_EQ(cwm.window, 8192);
-  EXPECT_EQ(cwm.full_layers, (std::vector<bool>{true, false, false, false, true, false}));
+  EXPECT_EQ(cwm.window(), 8192);
+  EXPECT_EQ(WindowOf(cwm, 4), 0);
+  EXPECT_EQ(WindowOf(cwm, 5), 8192);
   const ModelSpec ministral = *Bare(
       "ministral", {{"num_hidden_layers", 2}, {"layer_types", {"sliding_attention", "attention"}}});
-  EXPECT_EQ(ministral.full_layers, (std::vector<bool>{false, true}));
-  EXPECT_EQ(ministral.window, 4096);
-  EXPECT_EQ(ReadSpec(WithNull({{"model_type", "ministral"}}, "sliding_window"))->window, 0);
+  EXPECT_EQ(WindowOf(ministral, 0), 4096);
+  EXPECT_EQ(WindowOf(ministral, 1), 0);
+  EXPECT_EQ(ministral.window(), 4096);
+  EXPECT_EQ(ReadSpec(WithNull({{"model_type", "ministral"}}, "sliding_window"))->window(), 0);
 }
 
 TEST(LlamaRows, RefuseWhatTheyCannotRun) {
@@ -360,7 +371,7 @@ TEST(Gpt2, HoldsTheMatricesOfItsBlocksTransposed) {
   ForEachTensor(family, spec, [&](const RoleName& entry, int layer, const std::string& name) {
     if (layer < 1 && entry.transposed) transposed.push_back(name);
     if (entry.role == TensorRole::kQkv) {
-      EXPECT_THAT(StoredShape(entry, spec), ElementsAre(32, 96));
+      EXPECT_THAT(StoredShape(entry, spec, layer), ElementsAre(32, 96));
     }
   });
   EXPECT_THAT(

@@ -104,9 +104,9 @@ TEST_F(GgufModelTest, OpensALlamaWithItsTensorsBound) {
   EXPECT_EQ(file->spec.shape.n_layers, 2);
   EXPECT_EQ(file->spec.shape.n_kv_heads, 2);
   EXPECT_EQ(file->spec.shape.max_positions, 32);
-  EXPECT_EQ(file->spec.rope_theta, 10000.0);
-  EXPECT_FALSE(file->spec.tied_head);
-  EXPECT_FALSE(file->spec.qkv_bias);
+  EXPECT_EQ(file->spec.ropes[0].theta, 10000.0);
+  EXPECT_FALSE(file->spec.head.tied);
+  EXPECT_FALSE(file->spec.attentions[0].qkv_bias);
   EXPECT_EQ(file->bindings.size(), 3U + 2U * 9U);
   EXPECT_EQ(file->Find(TensorRole::kMlpGate, 1)->name, "blk.1.ffn_gate.weight");
 }
@@ -128,13 +128,13 @@ TEST_F(GgufModelTest, BiasesThatItLacksAreZero) {
   ASSERT_TRUE(file.ok()) << file.status();
   const auto weights = Load(*file, "auto");
   ASSERT_TRUE(weights.ok()) << weights.status();
-  const LayerWeights& w = weights->layers[1];
-  EXPECT_EQ(w.qkv_bias.at(63), 1.0F);
-  EXPECT_EQ(w.qkv_bias.at(64), 0.0F);
-  EXPECT_EQ(w.qkv_bias.at(127), 0.0F);
-  EXPECT_EQ(w.down_bias, ones);
-  EXPECT_TRUE(w.gate_up_bias.empty());
-  EXPECT_TRUE(weights->layers[0].qkv_bias.empty());
+  const std::vector<BlockWeights>& w = weights->layers[1];
+  EXPECT_EQ(w[0].in_bias.at(63), 1.0F);
+  EXPECT_EQ(w[0].in_bias.at(64), 0.0F);
+  EXPECT_EQ(w[0].in_bias.at(127), 0.0F);
+  EXPECT_EQ(w[1].out_bias, ones);
+  EXPECT_TRUE(w[1].in_bias.empty());
+  EXPECT_TRUE(weights->layers[0][0].in_bias.empty());
 }
 
 TEST_F(GgufModelTest, KeysThatNobodyReadAreInDoubt) {
@@ -170,7 +170,7 @@ TEST_F(GgufModelTest, RefusesKeysThatItCannotHonour) {
 }
 
 TEST_F(GgufModelTest, ReadsLinearRopeScaling) {
-  const auto scaling = [&](const GgufBuilder& gguf) { return Open(gguf)->spec.rope_scaling; };
+  const auto scaling = [&](const GgufBuilder& gguf) { return Open(gguf)->spec.ropes[0].scaling; };
   const RopeScaling half{.kind = RopeScalingKind::kLinear, .factor = 2.0};
   EXPECT_EQ(
       scaling(
@@ -201,14 +201,14 @@ TEST_F(GgufModelTest, TakesRopeFactorsAndBiasesFromTheirTensors) {
   }
   const auto file = Open(gguf);
   ASSERT_TRUE(file.ok()) << file.status();
-  EXPECT_TRUE(file->spec.attn_out_bias);
-  EXPECT_TRUE(file->spec.qkv_bias);
-  EXPECT_FALSE(file->spec.mlp_bias);
+  EXPECT_TRUE(file->spec.attentions[0].out_bias);
+  EXPECT_TRUE(file->spec.attentions[0].qkv_bias);
+  EXPECT_FALSE(file->spec.feed_forwards[0].bias);
   const auto weights = Load(*file, "auto");
   ASSERT_TRUE(weights.ok()) << weights.status();
   EXPECT_EQ(weights->rope_factors, factors);
-  EXPECT_EQ(weights->layers[1].attn_out_bias, bias);
-  const std::vector<float>& qkv = weights->layers[1].qkv_bias;
+  EXPECT_EQ(weights->layers[1][0].out_bias, bias);
+  const std::vector<float>& qkv = weights->layers[1][0].in_bias;
   for (const size_t i : {0U, 1U, 8U, 9U, 63U}) {
     const size_t paired = i / 16 * 16 + i % 8 * 2 + i % 16 / 8;
     EXPECT_EQ(qkv[i], bias[paired]);
@@ -237,25 +237,25 @@ TEST_F(GgufModelTest, HoldsQ8AndQ4BlocksAsTheyAre) {
     ASSERT_TRUE(file.ok()) << file.status();
     const auto weights = Load(*file, "auto");
     ASSERT_TRUE(weights.ok()) << weights.status();
-    const LayerWeights& w = weights->layers[1];
+    const std::vector<BlockWeights>& w = weights->layers[1];
     for (const PackedMatrix* matrix :
-         {&weights->embedding, &weights->head, &w.qkv, &w.attn_out, &w.gate_up, &w.down}) {
+         {&weights->embedding, &weights->head, &w[0].in, &w[0].out, &w[1].in, &w[1].out}) {
       EXPECT_EQ(matrix->type(), type);
     }
     for (int64_t i = 0; i < 64; ++i) {
       // Of each head of 16, the file's rows 2j and 2j + 1 are rows j and j + 8.
       const int64_t paired = i / 16 * 16 + i % 8 * 2 + i % 16 / 8;
-      ExpectRow(w.qkv, i, "blk.1.attn_q.weight", paired);
-      if (i < 32) ExpectRow(w.qkv, 64 + i, "blk.1.attn_k.weight", paired);
-      if (i < 32) ExpectRow(w.qkv, 96 + i, "blk.1.attn_v.weight", i);
-      ExpectRow(w.attn_out, i, "blk.1.attn_output.weight", i);
-      ExpectRow(w.down, i, "blk.1.ffn_down.weight", i);
+      ExpectRow(w[0].in, i, "blk.1.attn_q.weight", paired);
+      if (i < 32) ExpectRow(w[0].in, 64 + i, "blk.1.attn_k.weight", paired);
+      if (i < 32) ExpectRow(w[0].in, 96 + i, "blk.1.attn_v.weight", i);
+      ExpectRow(w[0].out, i, "blk.1.attn_output.weight", i);
+      ExpectRow(w[1].out, i, "blk.1.ffn_down.weight", i);
       if (i < 50) ExpectRow(weights->embedding, i, "token_embd.weight", i);
       if (i < 50) ExpectRow(weights->head, i, "output.weight", i);
     }
     for (int64_t i = 0; i < 96; ++i) {
-      ExpectRow(w.gate_up, i / 16 * 32 + i % 16, "blk.1.ffn_gate.weight", i);
-      ExpectRow(w.gate_up, i / 16 * 32 + i % 16 + 16, "blk.1.ffn_up.weight", i);
+      ExpectRow(w[1].in, i / 16 * 32 + i % 16, "blk.1.ffn_gate.weight", i);
+      ExpectRow(w[1].in, i / 16 * 32 + i % 16 + 16, "blk.1.ffn_up.weight", i);
     }
   }
 }
@@ -272,32 +272,32 @@ TEST_F(GgufModelTest, HoldsEachTensorAsItIsAlsoInASharedMatrix) {
   ASSERT_TRUE(file.ok()) << file.status();
   const auto weights = Load(*file, "auto");
   ASSERT_TRUE(weights.ok()) << weights.status();
-  const LayerWeights& first = weights->layers[0];
-  const LayerWeights& second = weights->layers[1];
+  const std::vector<BlockWeights>& first = weights->layers[0];
+  const std::vector<BlockWeights>& second = weights->layers[1];
   EXPECT_EQ(weights->embedding.type(), WeightType::kInt4);
   EXPECT_EQ(weights->head.type(), WeightType::kInt8);
-  EXPECT_EQ(first.qkv.bands().size(), 3U);
-  EXPECT_EQ(first.qkv.type(), WeightType::kInt4);
-  EXPECT_EQ(first.qkv.type(96), WeightType::kInt8);
-  EXPECT_EQ(first.gate_up.type(0), WeightType::kInt4);
-  EXPECT_EQ(first.gate_up.type(16), WeightType::kQ50);
-  EXPECT_EQ(first.gate_up.type(32), WeightType::kInt4);
-  EXPECT_EQ(second.qkv.type(), WeightType::kF32);  // a grid and floats share what holds both
-  EXPECT_EQ(second.qkv.bands().size(), 1U);
-  EXPECT_EQ(second.attn_out.type(), WeightType::kF16);
-  EXPECT_EQ(second.gate_up.type(), WeightType::kInt4);
-  ExpectRow(first.qkv, 0, "blk.0.attn_q.weight", 0);
-  ExpectRow(first.qkv, 100, "blk.0.attn_v.weight", 4);
-  ExpectRow(second.qkv, 0, "blk.1.attn_q.weight", 0);
+  EXPECT_EQ(first[0].in.bands().size(), 3U);
+  EXPECT_EQ(first[0].in.type(), WeightType::kInt4);
+  EXPECT_EQ(first[0].in.type(96), WeightType::kInt8);
+  EXPECT_EQ(first[1].in.type(0), WeightType::kInt4);
+  EXPECT_EQ(first[1].in.type(16), WeightType::kQ50);
+  EXPECT_EQ(first[1].in.type(32), WeightType::kInt4);
+  EXPECT_EQ(second[0].in.type(), WeightType::kF32);  // a grid and floats share what holds both
+  EXPECT_EQ(second[0].in.bands().size(), 1U);
+  EXPECT_EQ(second[0].out.type(), WeightType::kF16);
+  EXPECT_EQ(second[1].in.type(), WeightType::kInt4);
+  ExpectRow(first[0].in, 0, "blk.0.attn_q.weight", 0);
+  ExpectRow(first[0].in, 100, "blk.0.attn_v.weight", 4);
+  ExpectRow(second[0].in, 0, "blk.1.attn_q.weight", 0);
   for (int64_t i = 0; i < 96; ++i) {
-    ExpectRow(first.gate_up, i / 16 * 32 + i % 16, "blk.0.ffn_gate.weight", i);
-    ExpectRow(first.gate_up, i / 16 * 32 + i % 16 + 16, "blk.0.ffn_up.weight", i);
+    ExpectRow(first[1].in, i / 16 * 32 + i % 16, "blk.0.ffn_gate.weight", i);
+    ExpectRow(first[1].in, i / 16 * 32 + i % 16 + 16, "blk.0.ffn_up.weight", i);
   }
 
   const WeightTypes types = *WeightTypesFor(*file, "auto");
   int64_t bytes = 0;
-  for (const LayerWeights& w : weights->layers) {
-    for (const PackedMatrix* matrix : {&w.qkv, &w.attn_out, &w.gate_up, &w.down}) {
+  for (const std::vector<BlockWeights>& w : weights->layers) {
+    for (const PackedMatrix* matrix : {&w[0].in, &w[0].out, &w[1].in, &w[1].out}) {
       bytes += matrix->bytes();
     }
   }
@@ -320,9 +320,9 @@ TEST_F(GgufModelTest, GridsThatMeetWithinABlockOfColumnsAreHeldAsF32) {
   ASSERT_TRUE(file.ok()) << file.status();
   const auto weights = Load(*file, "auto");
   ASSERT_TRUE(weights.ok()) << weights.status();
-  EXPECT_EQ(weights->layers[0].qkv.type(), WeightType::kF32);
-  EXPECT_EQ(weights->layers[1].qkv.type(), WeightType::kInt4);
-  ExpectRow(weights->layers[0].qkv, 72, "blk.0.attn_v.weight", 0);
+  EXPECT_EQ(weights->layers[0][0].in.type(), WeightType::kF32);
+  EXPECT_EQ(weights->layers[1][0].in.type(), WeightType::kInt4);
+  ExpectRow(weights->layers[0][0].in, 72, "blk.0.attn_v.weight", 0);
 }
 
 TEST_F(GgufModelTest, RoundsBlocksToTheTypeThatTheConfigNames) {
@@ -332,11 +332,11 @@ TEST_F(GgufModelTest, RoundsBlocksToTheTypeThatTheConfigNames) {
   ASSERT_TRUE(file.ok()) << file.status();
   const auto weights = Load(*file, "f32");
   ASSERT_TRUE(weights.ok()) << weights.status();
-  EXPECT_EQ(weights->layers[1].down.type(), WeightType::kF32);
-  ExpectRow(weights->layers[1].down, 3, "blk.1.ffn_down.weight", 3);
-  ExpectRow(weights->layers[1].attn_out, 3, "blk.1.attn_output.weight", 3);
-  EXPECT_EQ(Load(*file, "int8")->layers[1].down.type(), WeightType::kInt8);
-  EXPECT_EQ(Load(*file, "int4")->layers[1].down.type(), WeightType::kInt4);
+  EXPECT_EQ(weights->layers[1][1].out.type(), WeightType::kF32);
+  ExpectRow(weights->layers[1][1].out, 3, "blk.1.ffn_down.weight", 3);
+  ExpectRow(weights->layers[1][0].out, 3, "blk.1.attn_output.weight", 3);
+  EXPECT_EQ(Load(*file, "int8")->layers[1][1].out.type(), WeightType::kInt8);
+  EXPECT_EQ(Load(*file, "int4")->layers[1][1].out.type(), WeightType::kInt4);
 }
 
 TEST_F(GgufModelTest, RefusesScalesThatAreNotFinite) {

@@ -3,7 +3,6 @@
 // The tables in tests/data/keys/ say which; tests/data/keys/README.md where they are from.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -22,6 +21,7 @@
 #include "core/model/gguf_families.h"
 #include "core/model/inert_keys.h"
 #include "core/model/rope.h"
+#include "core/model/spec_text.h"
 
 namespace ng {
 namespace {
@@ -42,21 +42,22 @@ std::vector<std::string> Lines(const char* name) {
 // through, nor a window that is longer than the prompt.
 std::string LogitsOf(const ModelSpec& spec) {
   constexpr int64_t kPrompt = 12;
-  const ModelShape& shape = spec.shape;
-  const bool rope = spec.position == PositionKind::kRope;
-  std::string text = absl::StrJoin(
-      std::array<int64_t, 19>{
-          shape.vocab_size, shape.n_layers, shape.n_heads, shape.n_kv_heads, shape.head_dim,
-          rope ? 0 : shape.max_positions, spec.width, spec.ffn_width, static_cast<int>(spec.norm),
-          static_cast<int>(spec.norm_placement), static_cast<int>(spec.position),
-          static_cast<int>(spec.activation), spec.window < kPrompt ? spec.window : 0,
-          static_cast<int>(spec.qk_norm), static_cast<int>(spec.qkv_bias),
-          static_cast<int>(spec.attn_out_bias), static_cast<int>(spec.mlp_bias),
-          static_cast<int>(spec.norm_bias), static_cast<int>(spec.tied_head)},
-      " ");
-  absl::StrAppend(&text, " ", spec.norm_eps);
-  if (rope) absl::StrAppend(&text, " ", absl::StrJoin(RopeFrequencies(spec), " "));
-  return text;
+  ModelSpec seen = spec;
+  seen.ropes.clear();
+  seen.attentions.clear();
+  seen.layers.clear();
+  std::string text;
+  for (const RopeSpec& rope : spec.ropes) {
+    absl::StrAppend(&text, absl::StrJoin(RopeFrequencies(rope), " "), "\n");
+  }
+  for (const LayerSpec& blocks : spec.layers) {
+    SelfAttentionSpec attention = spec.AttentionOf(blocks[0]);
+    if (attention.window >= kPrompt) attention.window = 0;
+    seen.AddLayer(blocks, attention, spec.FeedForwardOf(blocks[1]));
+  }
+  return absl::StrCat(text, spec.shape.vocab_size, " ", spec.width, " ",
+                      spec.embedding.positions ? spec.shape.max_positions : 0, "\n",
+                      absl::StrJoin(SpecLines(seen), "\n"));
 }
 
 absl::StatusOr<std::string> LogitsOf(const Json& config) {
@@ -124,7 +125,7 @@ TEST(KnownKeys, OfConfigsMayBeAbsentAndAreThenThoseOfTheClass) {
   const Json mistral = {{"model_type", "mistral"}};
   const JsonFields none = JsonFields::Of(mistral, "config.json").value();
   const auto spec = FindFamily(none, "config.json").value()->read_spec(none, "config.json");
-  EXPECT_EQ(spec->window, 4096);
+  EXPECT_EQ(spec->window(), 4096);
   EXPECT_EQ(spec->shape.n_kv_heads, 8);
 }
 

@@ -45,8 +45,12 @@ class Witness final : public AttentionBackend {
 ModelSpec FourLayers() {
   ModelSpec spec;
   spec.shape = {.n_layers = 4, .n_heads = 2, .n_kv_heads = 1, .head_dim = 16};
-  spec.window = 5;
-  spec.full_layers = {true, false, true, false};
+  for (const int64_t window : {0, 5, 0, 5}) {
+    SelfAttentionSpec attention = AttentionOfShape(spec.shape);
+    attention.window = window;
+    attention.qkv_bias = window == 0;  // nothing that attention is asked for
+    spec.AddLayer(PreNormLayer({}), attention, {});
+  }
   return spec;
 }
 

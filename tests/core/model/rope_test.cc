@@ -16,13 +16,9 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-absl::StatusOr<ModelSpec> Read(const Json& config) {
+absl::StatusOr<RopeSpec> Read(const Json& config) {
   NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(config, "config.json"));
-  ModelSpec spec;
-  spec.shape.head_dim = 64;
-  spec.shape.max_positions = 2048;
-  NG_RETURN_IF_ERROR(ReadRope(fields, "config.json", 10000.0, &spec));
-  return spec;
+  return ReadRope(fields, "config.json", {.head_dim = 64, .max_positions = 2048});
 }
 
 void ExpectRefused(const Json& config, const std::vector<std::string>& parts) {
@@ -42,23 +38,23 @@ const Json kLlama3 = {{"rope_type", "llama3"},
                       {"original_max_position_embeddings", 256}};
 
 TEST(RopeConfig, TakesTheBaseFromEitherStyle) {
-  EXPECT_EQ(Read(Json::object())->rope_theta, 10000.0);
-  EXPECT_EQ(Read({{"rope_theta", 5e5}, {"rope_scaling", nullptr}})->rope_theta, 5e5);
+  EXPECT_EQ(Read(Json::object())->theta, 10000.0);
+  EXPECT_EQ(Read({{"rope_theta", 5e5}, {"rope_scaling", nullptr}})->theta, 5e5);
   const Json parameters = {{"rope_type", "default"}, {"rope_theta", 250.0}};
-  EXPECT_EQ(Read({{"rope_parameters", parameters}})->rope_theta, 250.0);
+  EXPECT_EQ(Read({{"rope_parameters", parameters}})->theta, 250.0);
 }
 
 TEST(RopeConfig, TakesTheScalingFromEitherStyle) {
   const auto old_style = Read({{"rope_scaling", {{"type", "linear"}, {"factor", 4}}}});
   ASSERT_TRUE(old_style.ok()) << old_style.status();
-  EXPECT_EQ(old_style->rope_scaling.kind, RopeScalingKind::kLinear);
-  EXPECT_EQ(old_style->rope_scaling.factor, 4.0);
+  EXPECT_EQ(old_style->scaling.kind, RopeScalingKind::kLinear);
+  EXPECT_EQ(old_style->scaling.factor, 4.0);
   for (const char* key : {"rope_parameters", "rope_scaling"}) {
     const auto spec = Read({{key, kLlama3}});
     ASSERT_TRUE(spec.ok()) << spec.status();
-    EXPECT_EQ(spec->rope_scaling.kind, RopeScalingKind::kLlama3);
-    EXPECT_EQ(spec->rope_scaling.high_freq_factor, 4.0);
-    EXPECT_EQ(spec->rope_scaling.original_positions, 256);
+    EXPECT_EQ(spec->scaling.kind, RopeScalingKind::kLlama3);
+    EXPECT_EQ(spec->scaling.high_freq_factor, 4.0);
+    EXPECT_EQ(spec->scaling.original_positions, 256);
   }
 }
 
@@ -67,15 +63,15 @@ TEST(RopeConfig, TakesTheOlderObjectAsAWholeAsTransformersDoes) {
                           {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 250.0}}},
                           {"rope_scaling", {{"type", "linear"}, {"factor", 4}}}});
   ASSERT_TRUE(spec.ok()) << spec.status();
-  EXPECT_EQ(spec->rope_theta, 500.0);
-  EXPECT_EQ(spec->rope_scaling.factor, 4.0);
+  EXPECT_EQ(spec->theta, 500.0);
+  EXPECT_EQ(spec->scaling.factor, 4.0);
   const auto empty =
       Read({{"rope_parameters", {{"rope_theta", 250.0}}}, {"rope_scaling", Json::object()}});
-  EXPECT_EQ(empty->rope_theta, 250.0);
+  EXPECT_EQ(empty->theta, 250.0);
 }
 
 TEST(RopeConfig, TakesAbsentKeysAsTransformersDoes) {
-  const auto scaling = [](const Json& config) { return Read(config)->rope_scaling; };
+  const auto scaling = [](const Json& config) { return Read(config)->scaling; };
   EXPECT_EQ(scaling({{"rope_scaling", {{"factor", 8.0}}}}), RopeScaling());
   EXPECT_EQ(scaling({{"rope_scaling", {{"type", "linear"}, {"factor", 0.5}}}}).factor, 0.5);
   EXPECT_EQ(scaling({{"rope_scaling", {{"type", "mrope"}, {"rope_type", "default"}}}}),
@@ -90,9 +86,7 @@ TEST(RopeConfig, TakesAbsentKeysAsTransformersDoes) {
 }
 
 TEST(RopeConfig, RunsTypesThatAreAnotherWithinThePositions) {
-  const auto scaling = [](const Json& rope) {
-    return Read({{"rope_scaling", rope}})->rope_scaling;
-  };
+  const auto scaling = [](const Json& rope) { return Read({{"rope_scaling", rope}})->scaling; };
   EXPECT_EQ(scaling({{"type", "dynamic"}, {"factor", 2.0}}), RopeScaling());
   EXPECT_EQ(scaling({{"type", "proportional"}}), RopeScaling());
   EXPECT_EQ(scaling({{"type", "proportional"}, {"factor", 2.0}}),

@@ -62,7 +62,7 @@ TEST_F(WeightsTest, PacksEveryRowRoundedToTheTypeThatHoldsIt) {
       std::vector<float> row(static_cast<size_t>(model_.width));
       for (int64_t r = 0; r < model_.ffn_width; ++r) {
         // 16 rows of gate and 16 of up in turn.
-        weights->layers[1].gate_up.CopyRow(r / 16 * 32 + r % 16 + (up ? 16 : 0), row.data());
+        weights->layers[1][1].in.CopyRow(r / 16 * 32 + r % 16 + (up ? 16 : 0), row.data());
         for (int64_t i = 0; i < model_.width; ++i) {
           float expected = tensor.data[static_cast<size_t>(r * model_.width + i)];
           if (type == WeightType::kBf16) expected = Bf16ToF32(F32ToBf16(expected));
@@ -79,8 +79,8 @@ TEST_F(WeightsTest, HoldsTheHeadAsInt8BesideInt4) {
   const auto weights = Load(WeightType::kInt4);
   ASSERT_TRUE(weights.ok()) << weights.status();
   EXPECT_EQ(weights->embedding.type(), WeightType::kInt8);
-  EXPECT_EQ(weights->layers[1].qkv.type(), WeightType::kInt4);
-  EXPECT_EQ(weights->layers[1].down.type(), WeightType::kInt4);
+  EXPECT_EQ(weights->layers[1][0].in.type(), WeightType::kInt4);
+  EXPECT_EQ(weights->layers[1][1].out.type(), WeightType::kInt4);
 }
 
 TEST_F(WeightsTest, RefusesMagnitudesThatTheTypeCannotHold) {
@@ -130,18 +130,20 @@ TEST_F(WeightsTest, SizesAreWhatIsHeld) {
     add(weights->positions);
     add(weights->final_norm.weight);
     add(weights->final_norm.bias);
-    for (const LayerWeights& w : weights->layers) {
-      layers += w.qkv.bytes() + w.attn_out.bytes() + w.gate_up.bytes() + w.down.bytes();
-      for (const NormWeights* norm : {&w.attn_norm, &w.mlp_norm}) {
-        add(norm->weight);
-        add(norm->bias);
+    for (const std::vector<BlockWeights>& w : weights->layers) {
+      layers += w[0].in.bytes() + w[0].out.bytes() + w[1].in.bytes() + w[1].out.bytes();
+      for (const BlockWeights& block : w) {
+        for (const NormWeights* norm : {&block.before, &block.after, &block.stream_norm}) {
+          add(norm->weight);
+          add(norm->bias);
+        }
       }
-      add(w.qkv_bias);
-      add(w.q_norm);
-      add(w.k_norm);
-      add(w.attn_out_bias);
-      add(w.gate_up_bias);
-      add(w.down_bias);
+      add(w[0].in_bias);
+      add(w[0].q_norm);
+      add(w[0].k_norm);
+      add(w[0].out_bias);
+      add(w[1].in_bias);
+      add(w[1].out_bias);
     }
     const WeightSizes sizes =
         SizesOf(file_.spec, UniformWeightTypes(file_.spec, WeightType::kBf16));
@@ -214,8 +216,8 @@ TEST_F(WeightsTest, AutoIsTheFilesOwnTypeAndOthersAreRefusedWithWhatCanRun) {
   model_.WriteTo(dir_.path());
   const auto file = OpenModel(dir_.path());
   ASSERT_TRUE(file.ok());
-  EXPECT_EQ(WeightTypesFor(*file, "auto")->layers[1].gate, WeightType::kF32);
-  EXPECT_EQ(WeightTypesFor(*file, "bf16")->layers[1].gate, WeightType::kBf16);
+  EXPECT_EQ(WeightTypesFor(*file, "auto")->layers[1][1].in[0], WeightType::kF32);
+  EXPECT_EQ(WeightTypesFor(*file, "bf16")->layers[1][1].in[0], WeightType::kBf16);
   const auto refused = WeightTypesFor(*file, "int3");
   EXPECT_EQ(ExitCode(refused.status()), 4);
   EXPECT_THAT(std::string(refused.status().message()),

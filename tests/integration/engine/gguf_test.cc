@@ -184,10 +184,10 @@ TEST(GgufRopeFactors, AreTheScalingOfAConfig) {
   const std::string folder = NG_TEST_DATA "/golden/llama/rope_llama3";
   auto model = OpenModel(folder);
   ASSERT_TRUE(model.ok()) << model.status();
-  const std::vector<double> scaled = RopeFrequencies(model->spec);
-  model->spec.rope_scaling = {};
+  const std::vector<double> scaled = RopeFrequencies(model->spec.ropes[0]);
+  model->spec.ropes[0].scaling = {};
   std::vector<float> factors;
-  for (const double plain : RopeFrequencies(model->spec)) {
+  for (const double plain : RopeFrequencies(model->spec.ropes[0])) {
     factors.push_back(static_cast<float>(plain / scaled[factors.size()]));
   }
   EXPECT_GT(factors.back(), factors.front());

@@ -1,0 +1,133 @@
+#include "core/model/spec_text.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace ng {
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::string NormText(const NormSpec& norm) {
+  return absl::StrCat(norm.kind == NormKind::kRmsNorm ? "rms norm" : "layer norm",
+                      norm.weight ? "" : " without weights", norm.bias ? " with biases" : "",
+                      ", eps ", norm.eps);
+}
+
+const char* ActivationTitle(Activation activation) {
+  switch (activation) {
+    case Activation::kSilu:
+      return "silu";
+    case Activation::kGeluErf:
+      return "gelu by erf";
+    case Activation::kGeluTanh:
+      return "gelu by tanh";
+  }
+  return "unknown";
+}
+
+std::string RopeText(const RopeSpec& rope) {
+  std::string text =
+      absl::StrCat(rope.pairing == RopePairing::kHalfSplit ? "half-split" : "interleaved",
+                   " theta ", rope.theta, " over ", rope.n_dims, " dimensions");
+  const RopeScaling& scaling = rope.scaling;
+  switch (scaling.kind) {
+    case RopeScalingKind::kNone:
+      return rope.factors ? text + ", frequencies divided by a tensor's factors" : text;
+    case RopeScalingKind::kLinear:
+      return absl::StrCat(text, " scaled linear by ", scaling.factor);
+    case RopeScalingKind::kLlama3:
+      return absl::StrCat(text, " scaled llama3 by ", scaling.factor, " (turns ",
+                          scaling.low_freq_factor, " to ", scaling.high_freq_factor, " of ",
+                          scaling.original_positions, " positions)");
+  }
+  return text;
+}
+
+std::string BiasText(const Words& biases) {
+  return biases.empty() ? "no biases" : "biases of " + absl::StrJoin(biases, ", ");
+}
+
+std::string AttentionText(const SelfAttentionSpec& attention) {
+  Words parts = {absl::StrCat(attention.n_heads, " heads over ", attention.n_kv_heads, " of ",
+                              attention.head_dim)};
+  if (attention.rope >= 0) parts.push_back(absl::StrCat("rope ", attention.rope));
+  if (attention.window > 0) parts.push_back(absl::StrCat("sliding window ", attention.window));
+  if (attention.qk_norm.is_there()) parts.emplace_back("norms of q and k heads");
+  Words biases;
+  if (attention.qkv_bias) biases.emplace_back("q, k, v");
+  if (attention.out_bias) biases.emplace_back("output");
+  parts.push_back(BiasText(biases));
+  return absl::StrJoin(parts, "; ");
+}
+
+std::string FeedForwardText(const FeedForwardSpec& feed_forward) {
+  return absl::StrCat("width ", feed_forward.width, "; ", ActivationTitle(feed_forward.activation),
+                      feed_forward.gated ? " of a gate" : "", "; ",
+                      feed_forward.bias ? "biases" : "no biases");
+}
+
+// "(rms norm, eps 1e-05) attention 0"
+std::string BlockText(const BlockSpec& block) {
+  std::string text;
+  if (block.before.is_there()) absl::StrAppend(&text, "(", NormText(block.before), ") ");
+  const char* name = block.operation == Operation::kAttention ? "attention " : "feed-forward ";
+  absl::StrAppend(&text, name, block.part);
+  if (block.after.is_there()) absl::StrAppend(&text, " (", NormText(block.after), ")");
+  if (block.stream_norm.is_there()) {
+    absl::StrAppend(&text, ", then (", NormText(block.stream_norm), ") of the stream");
+  }
+  return text;
+}
+
+// "0-3, 5"
+std::string RangesText(const std::vector<LayerSpec>& layers, const LayerSpec& wanted) {
+  Words ranges;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i] != wanted) continue;
+    const size_t first = i;
+    while (i + 1 < layers.size() && layers[i + 1] == wanted) ++i;
+    ranges.push_back(first == i ? absl::StrCat(i) : absl::StrCat(first, "-", i));
+  }
+  return absl::StrJoin(ranges, ", ");
+}
+
+std::string BlocksText(const LayerSpec& blocks) {
+  return absl::StrJoin(blocks, "; ", [](std::string* to, const BlockSpec& block) {
+    absl::StrAppend(to, BlockText(block));
+  });
+}
+
+template <typename Part>
+void AddParts(const char* name, const std::vector<Part>& parts, std::string (*text)(const Part&),
+              Words* lines) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    lines->push_back(absl::StrCat(name, " ", i, ": ", text(parts[i])));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> SpecLines(const ModelSpec& spec) {
+  Words lines = {absl::StrCat("embedding of tokens",
+                              spec.embedding.positions ? " and learned positions" : "")};
+  std::vector<LayerSpec> kinds;
+  for (const LayerSpec& blocks : spec.layers) {
+    if (std::ranges::find(kinds, blocks) != kinds.end()) continue;
+    kinds.push_back(blocks);
+    lines.push_back(
+        absl::StrCat("layers ", RangesText(spec.layers, blocks), ": ", BlocksText(blocks)));
+  }
+  AddParts("attention", spec.attentions, AttentionText, &lines);
+  AddParts("rope", spec.ropes, RopeText, &lines);
+  AddParts("feed-forward", spec.feed_forwards, FeedForwardText, &lines);
+  const HeadSpec& head = spec.head;
+  lines.push_back(absl::StrCat(
+      head.norm.is_there() ? absl::StrCat("(", NormText(head.norm), ") ") : std::string(),
+      head.tied ? "head tied to the embedding" : "head of its own"));
+  return lines;
+}
+
+}  // namespace ng

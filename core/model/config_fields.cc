@@ -16,6 +16,14 @@ absl::StatusOr<int64_t> IntOr(const JsonFields& config, std::string_view key, Ra
   return found.value_or(absent);
 }
 
+absl::StatusOr<int64_t> SizeKey::Read(const JsonFields& config, Range<int64_t> range,
+                                      int64_t absent, bool null_is_absent) const {
+  const char* const name = config.Has(other_name) ? other_name : key;
+  if (!null_is_absent) return IntOr(config, name, range, absent);
+  NG_ASSIGN_OR_RETURN(const std::optional<int64_t> found, config.OptionalInt(name, range));
+  return found.value_or(absent);
+}
+
 absl::StatusOr<bool> BoolOr(const JsonFields& config, std::string_view key, bool absent) {
   NG_ASSIGN_OR_RETURN(const std::optional<bool> found, config.OptionalBool(key));
   return found.value_or(absent);
@@ -49,6 +57,13 @@ absl::StatusOr<float> EpsOr(const JsonFields& config, std::string_view key, doub
   if (config.IsNull(key)) return config.Number(key, kEps).status();  // the error
   NG_ASSIGN_OR_RETURN(const std::optional<double> found, config.OptionalNumber(key, kEps));
   return static_cast<float>(found.value_or(absent));
+}
+
+absl::StatusOr<double> FactorOr(const JsonFields& config, std::string_view key, double absent) {
+  constexpr Range<double> kFactor = {1e-9, 1e9};
+  if (config.IsNull(key)) return config.Number(key, kFactor).status();  // the error
+  NG_ASSIGN_OR_RETURN(const std::optional<double> found, config.OptionalNumber(key, kFactor));
+  return found.value_or(absent);
 }
 
 // is_causal is as true as Python takes it, and null is false.

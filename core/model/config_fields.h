@@ -19,6 +19,18 @@ namespace ng {
 absl::StatusOr<int64_t> IntOr(const JsonFields& config, std::string_view key, Range<int64_t> range,
                               int64_t absent);
 absl::StatusOr<bool> BoolOr(const JsonFields& config, std::string_view key, bool absent);
+// A size by its key, or by another name of it, which goes before.
+struct SizeKey {
+  const char* key;
+  const char* other_name = "";
+
+  // With `absent` where neither is there. Null is an error, unless it means absent too.
+  absl::StatusOr<int64_t> Read(const JsonFields& config, Range<int64_t> range, int64_t absent,
+                               bool null_is_absent = false) const;
+};
+
+// A factor that is not 0.
+absl::StatusOr<double> FactorOr(const JsonFields& config, std::string_view key, double absent);
 absl::StatusOr<float> EpsOr(const JsonFields& config, std::string_view key, double absent);
 
 // An activation that runs, by its name in transformers.
@@ -33,6 +45,25 @@ inline constexpr ActivationName kGeluNames[] = {
     {"gelu_python_tanh", Activation::kGeluTanh}, {"gelu_fast", Activation::kGeluTanh},
     {"gelu_accurate", Activation::kGeluTanh},    {"gelu", Activation::kGeluErf},
     {"gelu_python", Activation::kGeluErf}};
+inline constexpr ActivationName kGeluTanhFirstNames[] = {
+    {"gelu_pytorch_tanh", Activation::kGeluTanh}, {"gelu_new", Activation::kGeluTanh},
+    {"gelu_fast", Activation::kGeluTanh},         {"gelu", Activation::kGeluErf},
+    {"gelu_python", Activation::kGeluErf},        {"relu", Activation::kRelu}};
+inline constexpr ActivationName kGeluErfFirstNames[] = {
+    {"gelu", Activation::kGeluErf},       {"gelu_python", Activation::kGeluErf},
+    {"gelu_new", Activation::kGeluTanh},  {"gelu_pytorch_tanh", Activation::kGeluTanh},
+    {"gelu_fast", Activation::kGeluTanh}, {"relu", Activation::kRelu},
+    {"relu2", Activation::kReluSquared}};
+// In Gemma "gelu" is an older name of the one by tanh.
+inline constexpr ActivationName kGemmaNames[] = {{"gelu_pytorch_tanh", Activation::kGeluTanh},
+                                                 {"gelu", Activation::kGeluTanh}};
+inline constexpr ActivationName kReluNames[] = {{"relu", Activation::kRelu},
+                                                {"gelu", Activation::kGeluErf},
+                                                {"gelu_new", Activation::kGeluTanh}};
+inline constexpr ActivationName kGeluTanhOnly[] = {{"gelu", Activation::kGeluTanh}};
+inline constexpr ActivationName kReluSquaredNames[] = {{"relu2", Activation::kReluSquared},
+                                                       {"relu", Activation::kRelu},
+                                                       {"gelu", Activation::kGeluErf}};
 // One of those that are known; an absent key means the first of them.
 absl::StatusOr<Activation> ReadActivation(const JsonFields& config, const std::string& path,
                                           std::string_view key,

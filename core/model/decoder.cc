@@ -1,6 +1,7 @@
 #include "core/model/decoder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 
@@ -15,6 +16,50 @@ float* AlignScratch(std::vector<float>& buffer) {
   const auto address = reinterpret_cast<uintptr_t>(buffer.data());
   const uintptr_t aligned = (address + 63) & ~uintptr_t{63};
   return buffer.data() + (aligned - address) / sizeof(float);
+}
+
+void Scale(float factor, int64_t n, float* x) {
+  for (int64_t i = 0; i < n; ++i) x[i] *= factor;
+}
+
+void Clip(float limit, int64_t n, float* x) {
+  for (int64_t i = 0; i < n; ++i) x[i] = std::clamp(x[i], -limit, limit);
+}
+
+// One row of n values; out may be x. REQUIRES: the activation runs without a gate.
+void ActivateRow(const KernelTable& kernels, Activation activation, const float* x, int64_t n,
+                 float* out) {
+  switch (activation) {
+    case Activation::kSilu:
+      break;  // as silu_mul alone
+    case Activation::kGeluErf:
+      kernels.gelu_erf(x, n, out);
+      break;
+    case Activation::kGeluTanh:
+      kernels.gelu_tanh(x, n, out);
+      break;
+    case Activation::kRelu:
+      for (int64_t i = 0; i < n; ++i) out[i] = std::max(x[i], 0.0F);
+      break;
+    case Activation::kReluSquared:
+      for (int64_t i = 0; i < n; ++i) {
+        const float positive = std::max(x[i], 0.0F);
+        out[i] = positive * positive;
+      }
+      break;
+  }
+}
+
+// The n gates of a row of gate and up, 16 each in turn; and out times the ups.
+void TakeGates(const float* gate_up, int64_t n, float* out) {
+  for (int64_t i = 0; i < n; i += kBlockColumns, gate_up += 2 * kBlockColumns) {
+    std::copy_n(gate_up, std::min(kBlockColumns, n - i), out + i);
+  }
+}
+void MultiplyByUps(const float* gate_up, int64_t n, float* out) {
+  for (int64_t i = 0; i < n; ++i) {
+    out[i] *= gate_up[i / kBlockColumns * kBlockColumns + kBlockColumns + i];
+  }
 }
 
 absl::Status CheckStop(const StepBatch& batch) {
@@ -116,14 +161,18 @@ void Decoder::Begin(const StepBatch& batch) {
 
 void Decoder::Embed(const StepBatch& batch) {
   const int64_t width = spec_.width;
-  const bool learned = spec_.embedding.positions;
+  const EmbeddingSpec& spec = spec_.embedding;
   int64_t row = 0;
   for (const StepSequence& sequence : batch.sequences) {
     for (const int32_t token : sequence.tokens) {
       float* hidden = act_.hidden.data() + row * width;
       weights_.embedding.CopyRow(token, hidden);
-      const int64_t pos = row_pos_[static_cast<size_t>(row++)];
-      if (learned) parts_.kernels->add(weights_.positions.data() + pos * width, width, hidden);
+      if (spec.scale != 1.0F) Scale(spec.scale, width, hidden);
+      const int64_t pos = row_pos_[static_cast<size_t>(row++)] + spec.position_offset;
+      if (spec.positions) {
+        parts_.kernels->add(weights_.positions.data() + pos * width, width, hidden);
+      }
+      if (spec.norm.is_there()) Apply({spec.norm, weights_.embedding_norm}, hidden, width, hidden);
     }
   }
 }
@@ -131,28 +180,31 @@ void Decoder::Embed(const StepBatch& batch) {
 absl::Status Decoder::RunLayer(const StepBatch& batch, int layer) {
   const LayerSpec& blocks = spec_.layers[static_cast<size_t>(layer)];
   const std::vector<BlockWeights>& weights = weights_.layers[static_cast<size_t>(layer)];
+  const auto in_parallel = [&](size_t i) {
+    return i < blocks.size() && blocks[i].input == BlockInput::kOfBlockBefore;
+  };
   for (size_t i = 0; i < blocks.size(); ++i) {
     NG_RETURN_IF_ERROR(CheckStop(batch));
-    const BlockSpec& block = blocks[i];
-    switch (block.operation) {
-      case Operation::kAttention:
-        NG_RETURN_IF_ERROR(AttentionBlock(batch, layer, block, weights[i]));
-        break;
-      case Operation::kFeedForward:
-        NG_RETURN_IF_ERROR(FeedForwardBlock(block, weights[i]));
-        break;
+    // The stream that a block reads is kept for the blocks that read it too.
+    if (in_parallel(i + 1) && !in_parallel(i)) {
+      std::copy_n(act_.hidden.data(), n_rows_ * spec_.width, act_.kept.data());
     }
-    NG_RETURN_IF_ERROR(NormStream({block.stream_norm, weights[i].stream_norm}));
+    const std::vector<float>& input = in_parallel(i) ? act_.kept : act_.hidden;
+    const Block block = {blocks[i], weights[i], input.data()};
+    NG_RETURN_IF_ERROR(block.spec.operation == Operation::kAttention
+                           ? AttentionBlock(batch, layer, block)
+                           : FeedForwardBlock(block));
+    NG_RETURN_IF_ERROR(NormStream({block.spec.stream_norm, block.w.stream_norm}));
   }
   return absl::OkStatus();
 }
 
-absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const BlockSpec& block,
-                                     const BlockWeights& w) {
-  const SelfAttentionSpec& shape = spec_.AttentionOf(block);
+absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Block& block) {
+  const auto& [spec, w, input] = block;
+  const SelfAttentionSpec& shape = spec_.AttentionOf(spec);
   const int64_t qkv_width = shape.qkv_width();
   NG_ASSIGN_OR_RETURN(const MatmulInput normed,
-                      Normed({block.before, w.before}, act_.hidden.data(), n_rows_, w.in));
+                      Normed({spec.before, w.before}, input, n_rows_, w.in));
   NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed), Rows(act_.qkv, qkv_width)));
   NG_RETURN_IF_ERROR(NormAndRotate(shape, w));
 
@@ -184,7 +236,7 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   NG_RETURN_IF_ERROR(attention_.Run(run));
   NG_RETURN_IF_ERROR(TellMass(layer));
   NG_ASSIGN_OR_RETURN(const MatmulInput attended, Rounded(act_.attended.data(), w.out));
-  return AddProduct(block, w, attended);
+  return AddProduct(block, attended);
 }
 
 // Has room for all that the sequences may come to hold, so that it does not grow with every token.
@@ -210,14 +262,15 @@ absl::Status Decoder::TellMass(int layer) {
   return absl::OkStatus();
 }
 
-absl::Status Decoder::FeedForwardBlock(const BlockSpec& block, const BlockWeights& w) {
-  const FeedForwardSpec& feed_forward = spec_.FeedForwardOf(block);
+absl::Status Decoder::FeedForwardBlock(const Block& block) {
+  const auto& [spec, w, input] = block;
+  const FeedForwardSpec& feed_forward = spec_.FeedForwardOf(spec);
   NG_ASSIGN_OR_RETURN(const MatmulInput normed,
-                      Normed({block.before, w.before}, act_.hidden.data(), n_rows_, w.in));
+                      Normed({spec.before, w.before}, input, n_rows_, w.in));
   NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed), act_.strips,
                             [&](const MatmulTile& tile) { Activate(feed_forward, tile); }));
   NG_ASSIGN_OR_RETURN(const MatmulInput activated, Rounded(act_.activated.data(), w.out));
-  return AddProduct(block, w, activated);
+  return AddProduct(block, activated);
 }
 
 void Decoder::Activate(const FeedForwardSpec& feed_forward, const MatmulTile& gate_up) {
@@ -229,16 +282,14 @@ void Decoder::Activate(const FeedForwardSpec& feed_forward, const MatmulTile& ga
   for (int64_t row = gate_up.row; row < gate_up.row + gate_up.n_rows; ++row) {
     const float* in = gate_up.Row(row);
     float* out = act_.activated.data() + row * width + column;
-    switch (feed_forward.activation) {
-      case Activation::kSilu:
-        kernels.silu_mul(in, n, out);
-        break;
-      case Activation::kGeluErf:
-        kernels.gelu_erf(in, n, out);
-        break;
-      case Activation::kGeluTanh:
-        kernels.gelu_tanh(in, n, out);
-        break;
+    if (gated && feed_forward.activation == Activation::kSilu) {
+      kernels.silu_mul(in, n, out);
+    } else if (gated) {
+      TakeGates(in, n, out);
+      ActivateRow(kernels, feed_forward.activation, out, n, out);
+      MultiplyByUps(in, n, out);
+    } else {
+      ActivateRow(kernels, feed_forward.activation, in, n, out);
     }
   }
 }
@@ -257,8 +308,19 @@ absl::Status Decoder::Head(const StepBatch& batch) {
         Normed({spec_.head.norm, weights_.final_norm}, x, n_wanted, head, row).status());
     row += n_wanted;
   }
-  return Matmul(Product(head, {}, input),
-                {act_.logits.data(), {n_logit_rows_, spec_.shape.vocab_size}});
+  NG_RETURN_IF_ERROR(Matmul(Product(head, weights_.head_bias, input),
+                            {act_.logits.data(), {n_logit_rows_, spec_.shape.vocab_size}}));
+  if (!spec_.head.as_they_are()) FinishLogits();
+  return absl::OkStatus();
+}
+
+void Decoder::FinishLogits() {
+  const float cap = spec_.head.soft_cap;
+  const int64_t n = n_logit_rows_ * spec_.shape.vocab_size;
+  for (float& logit : std::span(act_.logits).first(static_cast<size_t>(n))) {
+    logit *= spec_.head.scale;
+    if (cap > 0.0F) logit = std::tanh(logit / cap) * cap;
+  }
 }
 
 MatmulInput Decoder::InputRows(int64_t n_rows, const PackedMatrix& w) {
@@ -271,16 +333,16 @@ absl::Status Decoder::NormStream(const Norm& norm) {
   if (!norm.spec.is_there()) return absl::OkStatus();
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
     float* const x = act_.hidden.data() + row * spec_.width;
-    Apply(norm, x, x);
+    Apply(norm, x, spec_.width, x);
   });
 }
 
-void Decoder::Apply(const Norm& norm, const float* x, float* out) const {
+void Decoder::Apply(const Norm& norm, const float* x, int64_t n, float* out) const {
   const auto& [spec, weights] = norm;
   const KernelTable& kernels = *parts_.kernels;
   const auto kernel = spec.kind == NormKind::kRmsNorm ? kernels.rms_norm : kernels.layer_norm;
-  kernel(x, weights.weight.data(), spec.eps, spec_.width, out);
-  if (spec.bias) kernels.add(weights.bias.data(), spec_.width, out);
+  kernel(x, weights.weight.data(), spec.eps, n, out);
+  if (spec.bias) kernels.add(weights.bias.data(), n, out);
 }
 
 absl::StatusOr<MatmulInput> Decoder::Normed(const Norm& norm, const float* x, int64_t n_rows,
@@ -294,7 +356,7 @@ absl::StatusOr<MatmulInput> Decoder::Normed(const Norm& norm, const float* x, in
     float* const normed =
         prepare == nullptr ? reinterpret_cast<float*>(to) : act_.normed.data() + worker * width;
     if (norm.spec.is_there()) {
-      Apply(norm, from, normed);
+      Apply(norm, from, width, normed);
     } else {
       std::copy_n(from, width, normed);
     }
@@ -316,12 +378,12 @@ absl::StatusOr<MatmulInput> Decoder::Rounded(const float* x, const PackedMatrix&
   return input;
 }
 
-absl::Status Decoder::AddProduct(const BlockSpec& block, const BlockWeights& w,
-                                 const MatmulInput& x) {
+absl::Status Decoder::AddProduct(const Block& block, const MatmulInput& x) {
+  const auto& [spec, w, input] = block;
   const int64_t width = spec_.width;
   const KernelTable& kernels = *parts_.kernels;
   const MatmulCall product = Product(w.out, w.out_bias, x);
-  if (!block.after.is_there()) {
+  if (spec.adds_directly()) {
     return Matmul(product, act_.strips, [&](const MatmulTile& tile) {
       for (int64_t row = tile.row; row < tile.row + tile.n_rows; ++row) {
         kernels.add(tile.Row(row), tile.n_columns, act_.hidden.data() + row * width + tile.column);
@@ -331,31 +393,63 @@ absl::Status Decoder::AddProduct(const BlockSpec& block, const BlockWeights& w,
   NG_RETURN_IF_ERROR(Matmul(product, Rows(act_.added, width)));
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
     float* const added = act_.added.data() + row * width;
-    Apply({block.after, w.after}, added, added);
+    if (block.spec.after.is_there()) Apply({block.spec.after, block.w.after}, added, width, added);
+    if (block.spec.scale != 1.0F) Scale(block.spec.scale, width, added);
     kernels.add(added, width, act_.hidden.data() + row * width);
   });
 }
 
+void Decoder::NormHeads(const SelfAttentionSpec& attention, const BlockWeights& w,
+                        float* heads) const {
+  const NormSpec& norm = attention.qk_norm;
+  const int64_t head_dim = attention.head_dim;
+  float* const k = heads + attention.q_width();
+  if (attention.qk_norm_kind == QkNormKind::kWidth) {
+    Apply({norm, w.q_norm}, heads, attention.q_width(), heads);
+    Apply({norm, w.k_norm}, k, attention.kv_width(), k);
+    return;
+  }
+  const bool each = attention.qk_norm_kind == QkNormKind::kEachHead;
+  const auto kernel =
+      norm.kind == NormKind::kRmsNorm ? parts_.kernels->rms_norm : parts_.kernels->layer_norm;
+  const auto apply = [&](const NormWeights& weights, int n_heads, float* head) {
+    for (int h = 0; h < n_heads; ++h, head += head_dim) {
+      const int64_t first = each ? h * head_dim : 0;
+      kernel(head, weights.weight.data() + first, norm.eps, head_dim, head);
+      if (norm.bias) parts_.kernels->add(weights.bias.data() + first, head_dim, head);
+    }
+  };
+  apply(w.q_norm, attention.n_heads, heads);
+  apply(w.k_norm, attention.n_kv_heads, k);
+}
+
 absl::Status Decoder::NormAndRotate(const SelfAttentionSpec& attention, const BlockWeights& w) {
   const bool norms = attention.qk_norm.is_there();
+  const bool norms_after = norms && attention.qk_norm_kind == QkNormKind::kHeadsAfterRope;
   const RopeTable* const rope =
       attention.rope < 0 ? nullptr : &ropes_[static_cast<size_t>(attention.rope)];
-  if (rope == nullptr && !norms) return absl::OkStatus();
-  const KernelTable& kernels = *parts_.kernels;
+  if (rope == nullptr && !norms && attention.clip == 0.0) return absl::OkStatus();
   const int64_t head_dim = attention.head_dim;
-  const int64_t n_heads = attention.n_heads;
-  const int64_t n_heads_qk = n_heads + attention.n_kv_heads;  // q's, then k's
+  const int64_t n_heads_qk = attention.n_heads + attention.n_kv_heads;  // q's, then k's
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
     float* const heads = act_.qkv.data() + row * attention.qkv_width();
-    for (int64_t h = 0; norms && h < n_heads_qk; ++h) {
-      float* const head = heads + h * head_dim;
-      const std::vector<float>& norm = h < n_heads ? w.q_norm : w.k_norm;
-      kernels.rms_norm(head, norm.data(), attention.qk_norm.eps, head_dim, head);
+    if (norms && !norms_after) NormHeads(attention, w, heads);
+    if (attention.clip > 0.0) {
+      Clip(static_cast<float>(attention.clip), attention.qkv_width(), heads);
     }
-    if (rope == nullptr) return;
-    const RopePairing pairing = spec_.ropes[static_cast<size_t>(attention.rope)].pairing;
-    const auto rotate = kernels.rotate[static_cast<int>(pairing)];
-    rotate(rope->At(row_pos_[static_cast<size_t>(row)]), rope->half(), n_heads_qk, heads);
+    if (rope != nullptr) {
+      const RopePairing pairing = spec_.ropes[static_cast<size_t>(attention.rope)].pairing;
+      const auto rotate = parts_.kernels->rotate[static_cast<int>(pairing)];
+      const float* const cos_sin = rope->At(row_pos_[static_cast<size_t>(row)]);
+      if (2 * rope->half() == head_dim) {
+        rotate(cos_sin, rope->half(), n_heads_qk, heads);
+      } else {  // the rest of a head lies between those dimensions and the next head's
+        for (int64_t h = 0; h < n_heads_qk; ++h) {
+          rotate(cos_sin, rope->half(), 1, heads + h * head_dim);
+        }
+      }
+    }
+    if (norms_after) NormHeads(attention, w, heads);
   });
 }
 

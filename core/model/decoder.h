@@ -53,14 +53,20 @@ class Decoder final : public LanguageModel {
     const NormWeights& weights;
   };
 
+  // A block with its weights and its input, [n_rows, width].
+  struct Block {
+    const BlockSpec& spec;
+    const BlockWeights& w;
+    const float* input;
+  };
+
   // Lays the batch out in rows and grows the buffers.
   void Begin(const StepBatch& batch);
   void Embed(const StepBatch& batch);  // tokens, and learned positions, into hidden_
   absl::Status RunLayer(const StepBatch& batch, int layer);
   // What a block adds to the stream, without the norm of the stream.
-  absl::Status AttentionBlock(const StepBatch& batch, int layer, const BlockSpec& block,
-                              const BlockWeights& w);
-  absl::Status FeedForwardBlock(const BlockSpec& block, const BlockWeights& w);
+  absl::Status AttentionBlock(const StepBatch& batch, int layer, const Block& block);
+  absl::Status FeedForwardBlock(const Block& block);
   // Where the step's attention of each sequence is added up, for a cache that goes by it; and
   // telling it what a layer came to.
   void LayOutMass();
@@ -77,13 +83,17 @@ class Decoder final : public LanguageModel {
   }
   MatmulInput InputRows(int64_t n_rows, const PackedMatrix& w);  // in the buffer, not yet filled
   // hidden += norm of the block's out(x * w^T (+ bias))
-  absl::Status AddProduct(const BlockSpec& block, const BlockWeights& w, const MatmulInput& x);
+  absl::Status AddProduct(const Block& block, const MatmulInput& x);
   absl::Status NormStream(const Norm& norm);  // hidden, in place, where it is there
-  void Apply(const Norm& norm, const float* x, float* out) const;  // one row
+  // One row, of n values.
+  void Apply(const Norm& norm, const float* x, int64_t n, float* out) const;
   // One tile of gate and up, into activated.
   void Activate(const FeedForwardSpec& feed_forward, const MatmulTile& gate_up);
   // q and k in qkv, by their rows' positions.
   absl::Status NormAndRotate(const SelfAttentionSpec& attention, const BlockWeights& w);
+  // The norms of q and k in one row of qkv.
+  void NormHeads(const SelfAttentionSpec& attention, const BlockWeights& w, float* heads) const;
+  void FinishLogits();  // scale and soft cap
   // body(row, worker), on this thread when there are few rows, else spread over the executor.
   template <typename Body>
   absl::Status ForRows(int64_t n_rows, Body&& body);

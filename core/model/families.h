@@ -21,13 +21,23 @@
 
 namespace ng {
 
+// In which order the rows of a tensor lie in a file.
+enum class StoredOrder {
+  kPlain,
+  // In each head, rows 2i and 2i + 1 are the decoder's i and i + head_dim / 2: half-split rotations
+  // as GGUF interleaves them.
+  kPaired,
+  // Of q, k and v: for each head of k, its heads of q, then k, then v.
+  kGroups,
+  // CodeGen's: four times a quarter of q, of v and of k.
+  kQuarters,
+};
+
 struct RoleName {
   const char* name;  // "{}" stands for the layer
   TensorRole role;
   bool transposed = false;  // the file holds [inputs, outputs]
-  // In each head, rows 2i and 2i + 1 are the decoder's i and i + head_dim / 2: half-split rotations
-  // as GGUF interleaves them.
-  bool paired = false;
+  StoredOrder order = StoredOrder::kPlain;
   // Where one tensor [n_layers, n_slots, ...] holds several roles of every layer: this one's slot.
   int slot = 0;
   int n_slots = 0;  // 0: the tensor is the role's own
@@ -35,11 +45,14 @@ struct RoleName {
   bool per_layer() const;
 };
 
-// The name with that layer in it.
-std::string LayerName(const RoleName& entry, int layer);
-
 // As the file holds it: RoleShape, turned round where the matrix is transposed, within its slots.
 std::vector<int64_t> StoredShape(const RoleName& entry, const ModelSpec& spec, int layer);
+
+// A part of names that a family spells otherwise.
+struct Renamed {
+  const char* from;
+  const char* to;
+};
 
 struct Family {
   const char* model_type;  // as config.json spells it
@@ -56,6 +69,12 @@ struct Family {
   // A head that differs from the embedding is a head of its own, though the config ties them.
   bool unties_head = false;
 
+  std::span<const Renamed> renamed = {};        // in `names`
+  std::span<const TensorRole> without = {};     // of `names`, those that no model of the family has
+  StoredOrder qkv_order = StoredOrder::kPlain;  // of one tensor for q, k and v
+
+  // The name that the family has for it, with that layer in it.
+  std::string NameOf(const RoleName& entry, int layer) const;
   // `name` without the optional prefix.
   std::string_view ShortName(std::string_view name) const;
 };

@@ -51,32 +51,29 @@ absl::StatusOr<ModelSpec> ReadNielsSpec(const JsonFields& config, const std::str
 
 namespace {
 
-// A size by its key, or by another name of it, which goes before; and what it is where neither is
-// there, 0: it must be.
-struct SizeKey {
-  const char* key;
-  const char* other_name = "";
-  int64_t absent = 0;
+// A size that must be there, where nothing says what it is else.
+struct GptKey {
+  SizeKey key;
+  int64_t absent = 0;  // 0: it must be there
 
   absl::StatusOr<int64_t> Read(const JsonFields& config, Range<int64_t> range) const {
-    NG_ASSIGN_OR_RETURN(const std::optional<int64_t> other, config.OptionalInt(other_name, range));
-    NG_ASSIGN_OR_RETURN(const std::optional<int64_t> own, config.OptionalInt(key, range));
-    if (other || own) return other ? *other : *own;
-    if (absent == 0) return config.Int(key, range);  // the error
-    return absent;
+    NG_ASSIGN_OR_RETURN(const int64_t found,
+                        key.Read(config, range, absent, /*null_is_absent=*/true));
+    return found == 0 ? config.Int(key.key, range) : found;  // the error
   }
 };
 
 struct GptKeys {
-  SizeKey vocab_size, positions, width, layers, heads;
+  GptKey vocab_size, positions, width, layers, heads;
 };
-constexpr GptKeys kNanoGpt = {{"vocab_size"}, {"block_size"}, {"n_embd"}, {"n_layer"}, {"n_head"}};
+constexpr GptKeys kNanoGpt = {
+    {{"vocab_size"}}, {{"block_size"}}, {{"n_embd"}}, {{"n_layer"}}, {{"n_head"}}};
 // With the names and values of GPT2Config in transformers.
-constexpr GptKeys kGpt2 = {{"vocab_size", "", 50257},
-                           {"n_positions", "max_position_embeddings", 1024},
-                           {"n_embd", "hidden_size", 768},
-                           {"n_layer", "num_hidden_layers", 12},
-                           {"n_head", "num_attention_heads", 12}};
+constexpr GptKeys kGpt2 = {{{"vocab_size"}, 50257},
+                           {{"n_positions", "max_position_embeddings"}, 1024},
+                           {{"n_embd", "hidden_size"}, 768},
+                           {{"n_layer", "num_hidden_layers"}, 12},
+                           {{"n_head", "num_attention_heads"}, 12}};
 
 // What nanoGPT and GPT-2 share: pre-norm LayerNorm, learned positions, as many kv heads as heads.
 absl::Status ReadGptShape(const JsonFields& config, const std::string& path, const GptKeys& keys,

@@ -237,17 +237,17 @@ absl::StatusOr<ModelSpec> ReadGpt2Spec(const JsonFields& metadata, const std::st
 
 // Of llama and what is made like it; each model has the biases and norms that its spec says. In
 // llama itself the two dimensions of a rotation lie side by side.
-constexpr std::array<RoleName, 22> LlamaNames(bool paired) {
+constexpr std::array<RoleName, 22> LlamaNames(StoredOrder order) {
   return {{
       {"token_embd.weight", TensorRole::kTokenEmbedding},
       {"output.weight", TensorRole::kHead},
       {"rope_freqs.weight", TensorRole::kRopeFactors},
       {"output_norm.weight", TensorRole::kFinalNorm},
       {"blk.{}.attn_norm.weight", TensorRole::kAttnNorm},
-      {.name = "blk.{}.attn_q.weight", .role = TensorRole::kQ, .paired = paired},
-      {.name = "blk.{}.attn_q.bias", .role = TensorRole::kQBias, .paired = paired},
-      {.name = "blk.{}.attn_k.weight", .role = TensorRole::kK, .paired = paired},
-      {.name = "blk.{}.attn_k.bias", .role = TensorRole::kKBias, .paired = paired},
+      {.name = "blk.{}.attn_q.weight", .role = TensorRole::kQ, .order = order},
+      {.name = "blk.{}.attn_q.bias", .role = TensorRole::kQBias, .order = order},
+      {.name = "blk.{}.attn_k.weight", .role = TensorRole::kK, .order = order},
+      {.name = "blk.{}.attn_k.bias", .role = TensorRole::kKBias, .order = order},
       {"blk.{}.attn_v.weight", TensorRole::kV},
       {"blk.{}.attn_v.bias", TensorRole::kVBias},
       {"blk.{}.attn_q_norm.weight", TensorRole::kQNorm},
@@ -264,8 +264,8 @@ constexpr std::array<RoleName, 22> LlamaNames(bool paired) {
   }};
 }
 
-constexpr auto kLlamaNames = LlamaNames(/*paired=*/true);
-constexpr auto kQwenNames = LlamaNames(/*paired=*/false);
+constexpr auto kLlamaNames = LlamaNames(StoredOrder::kPaired);
+constexpr auto kQwenNames = LlamaNames(StoredOrder::kPlain);
 
 constexpr RoleName kGpt2Names[] = {
     {"token_embd.weight", TensorRole::kTokenEmbedding},

@@ -36,7 +36,14 @@ constexpr InertKeys kTable[] = {
      "output_hidden_states is_decoder classifier_dropout summary_*"},
     {"gpt2", "n_ctx"},
     // without use_sliding_window
-    {"qwen2 qwen3", "sliding_window max_window_layers"},
+    {"qwen2 qwen3 smollm3", "sliding_window max_window_layers"},
+    // said again by layer_types
+    {"gemma3_text", "_sliding_window_pattern"},
+    // of longrope alone
+    {"phi3", "original_max_position_embeddings"},
+    {"codegen", "n_ctx"},
+    {"bloom", "slow_but_exact"},
+    {"gpt_bigcode", "attention_softmax_in_fp32 scale_attention_softmax_in_fp32"},
     {"niels-gpt", "dropout p_dropout"},
     {"nanogpt", "dropout"},
 
@@ -102,8 +109,8 @@ std::vector<std::string> WithoutInertKeys(std::vector<std::string> keys, std::st
 
 bool IsInertTensor(std::string_view name) {
   // GPT-2's causal masks and the value that they put in, RoPE's frequencies.
-  constexpr std::string_view kEndings[] = {".attn.bias", ".attn.masked_bias",
-                                           ".rotary_emb.inv_freq"};
+  constexpr std::string_view kEndings[] = {".attn.bias", ".attn.masked_bias", ".attention.bias",
+                                           ".attention.masked_bias", ".rotary_emb.inv_freq"};
   return std::ranges::any_of(kEndings, [&](auto ending) { return name.ends_with(ending); });
 }
 

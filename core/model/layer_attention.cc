@@ -17,6 +17,8 @@ std::vector<AttentionSpec> AttentionSpecsOf(const ModelSpec& spec, bool with_win
     // What becomes of q and k before they get here is not asked for.
     attention.rope = -1;
     attention.qk_norm = {};
+    attention.qk_norm_kind = QkNormKind::kHeads;
+    attention.clip = 0.0;
     attention.qkv_bias = attention.out_bias = false;
     const auto same = std::ranges::find(made_for, attention);
     AttentionSpec& asked = specs.emplace_back();
@@ -24,8 +26,11 @@ std::vector<AttentionSpec> AttentionSpecsOf(const ModelSpec& spec, bool with_win
     asked.n_heads = attention.n_heads;
     asked.n_kv_heads = attention.n_kv_heads;
     asked.head_dim = asked.v_head_dim = attention.head_dim;
-    asked.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(attention.head_dim)));
+    const double usual = 1.0 / std::sqrt(static_cast<double>(attention.head_dim));
+    asked.scale = static_cast<float>(attention.scale == 0.0 ? usual : attention.scale);
     asked.window = attention.window;
+    asked.soft_cap = static_cast<float>(attention.soft_cap);
+    asked.alibi_slopes = spec.AttentionOf(*block).alibi_slopes;
     made_for.push_back(attention);
   }
   return specs;

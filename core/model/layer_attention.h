@@ -19,7 +19,7 @@
 namespace ng {
 
 // What each layer asks, with the model's sliding window or without. [n_layers]; `layer` is the
-// first one that asks for the same.
+// first one that asks for the same. The slopes are those of `spec`, which must outlive them.
 std::vector<AttentionSpec> AttentionSpecsOf(const ModelSpec& spec, bool with_window);
 
 class LayerAttention {

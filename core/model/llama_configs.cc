@@ -1,6 +1,7 @@
 #include "core/model/llama_configs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -13,31 +14,42 @@
 namespace ng {
 namespace {
 
-using Windows = std::vector<int64_t>;  // of each layer; 0: none
+struct LlamaSource {
+  const JsonFields& config;
+  const std::string& path;
+  const LlamaRow& row;
+};
 
 absl::Status ReadHeads(const JsonFields& config, const std::string& path, const LlamaRow& row,
                        ModelSpec* spec) {
   constexpr const char* kKvHeads = "num_key_value_heads";
-  NG_ASSIGN_OR_RETURN(const int64_t n_heads,
-                      IntOr(config, "num_attention_heads", kCount, row.n_heads));
+  NG_ASSIGN_OR_RETURN(const int64_t n_heads, row.keys.n_heads.Read(config, kCount, row.n_heads));
   // Null is as many as heads in every family, and shared out in those that share it out.
   int64_t n_kv_heads = n_heads;
-  if (!config.IsNull(kKvHeads)) {
+  if (row.grouped && !config.IsNull(kKvHeads)) {
     const int64_t absent = row.n_kv_heads == 0 ? n_heads : row.n_kv_heads;
     NG_ASSIGN_OR_RETURN(n_kv_heads, IntOr(config, kKvHeads, kCount, absent));
   }
+  if (!std::string_view(row.multi_query).empty()) {
+    NG_ASSIGN_OR_RETURN(const bool one, BoolOr(config, row.multi_query, true));
+    if (one) n_kv_heads = 1;
+  }
+  if (row.heads_in_quarters && n_heads % 4 != 0) {
+    return ModelFileError(absl::StrCat(path, ": ", row.keys.n_heads.key, " = ", n_heads,
+                                       ", must be a multiple of 4"));
+  }
   int64_t head_dim = 0;
   const bool may_be_null = row.head_dim == 0 || row.null_head_dim;
-  if (!may_be_null || !config.IsNull("head_dim")) {
+  if (!row.shares_width && (!may_be_null || !config.IsNull("head_dim"))) {
     NG_ASSIGN_OR_RETURN(head_dim, IntOr(config, "head_dim", kCount, row.head_dim));
   }
   if (head_dim == 0 && spec->width % n_heads != 0) {
-    return ModelFileError(absl::StrCat(path, ": hidden_size = ", spec->width,
-                                       " must be a multiple of num_attention_heads = ", n_heads,
-                                       " where head_dim is not set"));
+    return ModelFileError(absl::StrCat(path, ": ", row.keys.width.key, " = ", spec->width,
+                                       " must be a multiple of ", row.keys.n_heads.key, " = ",
+                                       n_heads, " where head_dim is not set"));
   }
   if (head_dim == 0) head_dim = spec->width / n_heads;
-  if (head_dim % 2 != 0) {
+  if (head_dim % 2 != 0 && row.rope_layers != RopeLayers::kNone) {
     return ModelFileError(absl::StrCat(path, ": head_dim = ", head_dim, " must be even for RoPE"));
   }
   if (n_heads % n_kv_heads != 0) {
@@ -51,13 +63,13 @@ absl::Status ReadHeads(const JsonFields& config, const std::string& path, const 
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> ReadBias(const JsonFields& config, const BiasKey& bias) {
-  if (std::string_view(bias.key).empty()) return bias.absent;
-  bool absent = bias.absent;
-  if (!std::string_view(bias.older_key).empty()) {
-    NG_ASSIGN_OR_RETURN(absent, BoolOr(config, bias.older_key, absent));
+absl::StatusOr<bool> ReadSwitch(const JsonFields& config, const SwitchKey& wanted) {
+  if (std::string_view(wanted.key).empty()) return wanted.absent;
+  bool absent = wanted.absent;
+  if (!std::string_view(wanted.older_key).empty()) {
+    NG_ASSIGN_OR_RETURN(absent, BoolOr(config, wanted.older_key, absent));
   }
-  return BoolOr(config, bias.key, absent);
+  return BoolOr(config, wanted.key, absent);
 }
 
 absl::Status CheckAgreement(const std::string& path, const LlamaRow& row, bool attention,
@@ -95,62 +107,144 @@ absl::StatusOr<std::optional<std::vector<bool>>> ReadLayerTypes(const JsonFields
   return full;
 }
 
-// The window of each layer: of those that are not `full`.
-Windows WindowsOf(int64_t window, const std::vector<bool>& full) {
-  Windows windows;
-  for (const bool sees_all : full) windows.push_back(sees_all ? 0 : window);
-  return windows;
-}
+// Which layers have a window.
+struct LayerWindows {
+  int64_t window = 0;      // 0: none has one
+  std::vector<bool> full;  // [n_layers]: these see all keys
 
-absl::StatusOr<Windows> ReadQwenWindows(const JsonFields& config, const std::string& path,
-                                        const LlamaRow& row, const ModelSpec& spec) {
-  const Windows none(static_cast<size_t>(spec.shape.n_layers), 0);
+  int64_t Of(size_t layer) const { return full[layer] ? 0 : window; }
+};
+
+// Those that layer_types lists, or those behind max_window_layers.
+absl::StatusOr<LayerWindows> ReadUsedWindows(const JsonFields& config, const std::string& path,
+                                             const LlamaRow& row, const ModelSpec& spec) {
+  LayerWindows windows = {0, std::vector<bool>(static_cast<size_t>(spec.shape.n_layers), true)};
   NG_ASSIGN_OR_RETURN(const std::optional<bool> said, config.OptionalBool("use_sliding_window"));
   const bool used = said.value_or(false);
   NG_ASSIGN_OR_RETURN(
-      std::optional<std::vector<bool>> full,
+      const std::optional<std::vector<bool>> listed,
       ReadLayerTypes(config, path, used ? "" : "use_sliding_window is not true", spec));
-  if (!used) return none;
-  if (!full) {
+  if (!used) return windows;
+  if (listed) {
+    windows.full = *listed;
+  } else if (row.windows == WindowKeys::kListed) {
+    return ModelFileError(
+        path + ": key \"layer_types\" is missing, it must say which layers have a window");
+  } else {
     NG_ASSIGN_OR_RETURN(const int64_t n_full,
                         IntOr(config, "max_window_layers", {0, kPositions.max}, 28));
-    full.emplace(static_cast<size_t>(spec.shape.n_layers), false);
-    std::fill_n(full->begin(), std::min<int64_t>(n_full, spec.shape.n_layers), true);
+    windows.full.assign(windows.full.size(), false);
+    std::fill_n(windows.full.begin(), std::min<int64_t>(n_full, spec.shape.n_layers), true);
   }
-  if (std::ranges::count(*full, false) == 0 || config.IsNull("sliding_window")) return none;
-  NG_ASSIGN_OR_RETURN(const int64_t window,
-                      IntOr(config, "sliding_window", kPositions, row.window));
-  return WindowsOf(window, *full);
+  if (std::ranges::count(windows.full, false) == 0 || config.IsNull("sliding_window")) {
+    return windows;
+  }
+  NG_ASSIGN_OR_RETURN(windows.window, IntOr(config, "sliding_window", kPositions, row.window));
+  return windows;
 }
 
-absl::StatusOr<Windows> ReadTypedWindows(const JsonFields& config, const std::string& path,
-                                         const LlamaRow& row, const ModelSpec& spec) {
-  int64_t window = 0;
+absl::StatusOr<LayerWindows> ReadTypedWindows(const JsonFields& config, const std::string& path,
+                                              const LlamaRow& row, const ModelSpec& spec) {
+  LayerWindows windows;
   if (!config.IsNull("sliding_window")) {
-    NG_ASSIGN_OR_RETURN(window, IntOr(config, "sliding_window", kPositions, row.window));
+    NG_ASSIGN_OR_RETURN(windows.window, IntOr(config, "sliding_window", kPositions, row.window));
   }
   NG_ASSIGN_OR_RETURN(
-      std::optional<std::vector<bool>> full,
-      ReadLayerTypes(config, path, window > 0 ? "" : "sliding_window is not set", spec));
-  if (!full) {
-    full.emplace(static_cast<size_t>(spec.shape.n_layers), false);
-    for (size_t i = 0; row.full_every > 0 && i < full->size(); i += row.full_every) {
-      (*full)[i] = true;
-    }
+      const std::optional<std::vector<bool>> listed,
+      ReadLayerTypes(config, path, windows.window > 0 ? "" : "sliding_window is not set", spec));
+  int64_t every = row.full_every;
+  if (row.pattern_key) {
+    NG_ASSIGN_OR_RETURN(every, IntOr(config, "sliding_window_pattern", kCount, every));
   }
-  return WindowsOf(window, *full);
+  for (int64_t i = 0; !listed && i < spec.shape.n_layers; ++i) {
+    windows.full.push_back(every > 0 && (row.full_first ? i : i + 1) % every == 0);
+  }
+  if (listed) windows.full = *listed;
+  return windows;
 }
 
-// [n_layers]; 0: the layer sees all keys.
-absl::StatusOr<Windows> ReadWindows(const JsonFields& config, const std::string& path,
-                                    const LlamaRow& row, const ModelSpec& spec) {
+absl::StatusOr<LayerWindows> ReadWindows(const JsonFields& config, const std::string& path,
+                                         const LlamaRow& row, const ModelSpec& spec) {
   if (row.windows == WindowKeys::kTypes) return ReadTypedWindows(config, path, row, spec);
-  if (row.windows == WindowKeys::kQwen) return ReadQwenWindows(config, path, row, spec);
-  int64_t window = 0;
-  if (row.windows == WindowKeys::kAll && !config.IsNull("sliding_window")) {
-    NG_ASSIGN_OR_RETURN(window, IntOr(config, "sliding_window", kPositions, row.window));
+  if (row.windows == WindowKeys::kQwen || row.windows == WindowKeys::kListed) {
+    return ReadUsedWindows(config, path, row, spec);
   }
-  return Windows(static_cast<size_t>(spec.shape.n_layers), window);
+  LayerWindows windows;
+  if (row.windows == WindowKeys::kAll && !config.IsNull("sliding_window")) {
+    NG_ASSIGN_OR_RETURN(windows.window, IntOr(config, "sliding_window", kPositions, row.window));
+  }
+  windows.full.assign(static_cast<size_t>(spec.shape.n_layers), windows.window == 0);
+  return windows;
+}
+
+// The table of all layers; kByType: of the layers that see all keys, and of the others.
+absl::StatusOr<std::vector<RopeSpec>> ReadRopes(const LlamaSource& source,
+                                                const ModelShape& shape) {
+  const auto& [config, path, row] = source;
+  if (row.scaled_by_default && !config.Has("rope_parameters") && !config.Has("rope_scaling")) {
+    return ModelFileError(path +
+                          ": key \"rope_parameters\" is missing, it must say how RoPE is scaled");
+  }
+  RopeContext context = {.theta = row.theta,
+                         .head_dim = shape.head_dim,
+                         .max_positions = shape.max_positions,
+                         .pairing = row.pairing,
+                         .part = row.rope_part,
+                         .keys = row.rope_keys};
+  if (row.rope_layers != RopeLayers::kByType) {
+    NG_ASSIGN_OR_RETURN(const RopeSpec rope, ReadRope(config, path, context));
+    return std::vector<RopeSpec>{rope};
+  }
+  context.layer_type = "full_attention";
+  NG_ASSIGN_OR_RETURN(const RopeSpec full, ReadRope(config, path, context));
+  context.layer_type = "sliding_attention";
+  context.theta = row.sliding_theta;
+  context.keys.theta = row.sliding_theta_key;
+  NG_ASSIGN_OR_RETURN(const RopeSpec sliding, ReadRope(config, path, context));
+  return std::vector<RopeSpec>{full, sliding};
+}
+
+// Which of spec->ropes each layer has; -1: none.
+absl::StatusOr<std::vector<int>> ReadRopeLayers(const LlamaSource& source,
+                                                const LayerWindows& windows, ModelSpec* spec) {
+  const auto& [config, path, row] = source;
+  const int n_layers = spec->shape.n_layers;
+  if (row.rope_layers == RopeLayers::kNone) {
+    return std::vector<int>(static_cast<size_t>(n_layers), -1);
+  }
+  NG_ASSIGN_OR_RETURN(const std::vector<RopeSpec> tables, ReadRopes(source, spec->shape));
+  std::vector<int> ropes;
+  for (const RopeSpec& table : tables) {
+    // Beyond them RoPE has other factors, and no position may change with the length of a run.
+    if (table.scaling.kind == RopeScalingKind::kLongRope) {
+      spec->shape.max_positions =
+          std::min(spec->shape.max_positions, table.scaling.original_positions);
+    }
+    ropes.push_back(spec->IndexIn(&spec->ropes, table));
+  }
+  std::optional<std::vector<int64_t>> listed;
+  int64_t interval = 0;
+  if (row.rope_layers == RopeLayers::kListed) {
+    NG_ASSIGN_OR_RETURN(listed, config.OptionalInts("no_rope_layers", {0, 1}));
+    NG_ASSIGN_OR_RETURN(interval, IntOr(config, "no_rope_layer_interval", kCount, 4));
+    if (listed && std::ssize(*listed) != n_layers) {
+      return ModelFileError(absl::StrCat(path, ": key \"no_rope_layers\" lists ", listed->size(),
+                                         " layers, num_hidden_layers is ", n_layers));
+    }
+  }
+  std::vector<int> of_layers;
+  for (int i = 0; i < n_layers; ++i) {
+    const auto layer = static_cast<size_t>(i);
+    bool turns = true;
+    if (listed) turns = (*listed)[layer] == 1;
+    if (!listed && interval > 0) turns = (i + 1) % interval != 0;
+    if (row.rope_layers == RopeLayers::kWindowed) {
+      turns = windows.window == 0 || !windows.full[layer];
+    }
+    const bool by_type = row.rope_layers == RopeLayers::kByType;
+    of_layers.push_back(!turns ? -1 : ropes[by_type && !windows.full[layer] ? 1 : 0]);
+  }
+  return of_layers;
 }
 
 // Reads the eps, unless the family's norms have one that no key says.
@@ -158,23 +252,11 @@ absl::StatusOr<NormSpec> ReadNorm(const JsonFields& config, const LlamaRow& row)
   NormSpec norm = {.kind = row.norm,
                    .eps = static_cast<float>(row.eps),
                    .weight = row.norm_affine,
-                   .bias = row.norm_bias};
+                   .bias = row.norm_bias,
+                   .offset = row.norm_offset};
   if (std::string_view(row.eps_key).empty()) return norm;
   NG_ASSIGN_OR_RETURN(norm.eps, EpsOr(config, row.eps_key, row.eps));
   return norm;
-}
-
-absl::StatusOr<RopeSpec> ReadRopeOf(const JsonFields& config, const std::string& path,
-                                    const LlamaRow& row, const ModelShape& shape) {
-  if (row.scaled_by_default && !config.Has("rope_parameters") && !config.Has("rope_scaling")) {
-    return ModelFileError(path +
-                          ": key \"rope_parameters\" is missing, it must say how RoPE is scaled");
-  }
-  return ReadRope(config, path,
-                  {.theta = row.theta,
-                   .head_dim = shape.head_dim,
-                   .max_positions = shape.max_positions,
-                   .pairing = row.pairing});
 }
 
 absl::Status RequireAbsent(const JsonFields& config, const std::string& path, const char* key) {
@@ -185,41 +267,130 @@ absl::Status RequireAbsent(const JsonFields& config, const std::string& path, co
       absl::StrCat(path, ": key \"", key, "\" = ", JsonExcerpt(*value), ", can run only without"));
 }
 
+// Factors and caps.
+absl::Status ReadScalars(const LlamaSource& source, ModelSpec* spec, SelfAttentionSpec* attention,
+                         LayerSpec* blocks) {
+  const auto& [config, path, row] = source;
+  const auto read = [&](const char* key, double absent) -> absl::StatusOr<double> {
+    if (std::string_view(key).empty()) return absent;
+    return FactorOr(config, key, absent);
+  };
+  bool scaled = row.width_scales_embedding;
+  if (!std::string_view(row.scales_embedding).empty()) {
+    NG_ASSIGN_OR_RETURN(scaled, BoolOr(config, row.scales_embedding, true));
+  }
+  const double width = scaled ? static_cast<double>(spec->width) : 1.0;
+  NG_ASSIGN_OR_RETURN(const double embedding, read(row.embedding_multiplier, std::sqrt(width)));
+  NG_ASSIGN_OR_RETURN(const double residual, read(row.residual_multiplier, 1.0));
+  NG_ASSIGN_OR_RETURN(const double divisor, read(row.logit_divisor, 1.0));
+  NG_ASSIGN_OR_RETURN(const double logits, read(row.logit_multiplier, row.logit_multiplier_absent));
+  spec->embedding.scale = static_cast<float>(embedding);
+  for (BlockSpec& block : *blocks) block.scale = static_cast<float>(residual);
+  spec->head.scale = static_cast<float>(logits / divisor);
+  const bool usual = row.attention_multiplier_absent == 0.0 && !config.Has("attention_multiplier");
+  if (!std::string_view(row.attention_multiplier).empty() && !usual) {
+    NG_ASSIGN_OR_RETURN(attention->scale, FactorOr(config, row.attention_multiplier,
+                                                   row.attention_multiplier_absent));
+  }
+  if (row.query_scalar > 0.0) {
+    NG_ASSIGN_OR_RETURN(const double scalar,
+                        FactorOr(config, "query_pre_attn_scalar", row.query_scalar));
+    attention->scale = 1.0 / std::sqrt(scalar);
+  }
+  if (!std::string_view(row.clip).empty()) {
+    NG_ASSIGN_OR_RETURN(const std::optional<double> clip,
+                        config.OptionalNumber(row.clip, {1e-9, 1e9}));
+    attention->clip = clip.value_or(0.0);
+  }
+  const auto cap = [&](const char* key, double absent) -> absl::StatusOr<double> {
+    if (!row.caps || config.IsNull(key)) return 0.0;
+    return FactorOr(config, key, absent);
+  };
+  NG_ASSIGN_OR_RETURN(attention->soft_cap, cap("attn_logit_softcapping", row.attention_cap));
+  NG_ASSIGN_OR_RETURN(const double logit_cap, cap("final_logit_softcapping", row.logit_cap));
+  spec->head.soft_cap = static_cast<float>(logit_cap);
+  return absl::OkStatus();
+}
+
+// Press et al. 2022: 2^(-8 i / n) of the largest power of two of heads; the others lie between.
+std::vector<float> AlibiSlopes(int n_heads) {
+  int power = 1;
+  while (power * 2 <= n_heads) power *= 2;
+  std::vector<float> slopes;
+  for (int i = 0; i < n_heads; ++i) {
+    const double step = i < power ? 8.0 * (i + 1) : 4.0 * (2 * (i - power) + 1);
+    slopes.push_back(static_cast<float>(std::exp2(-step / power)));
+  }
+  return slopes;
+}
+
+absl::StatusOr<LayerSpec> ReadBlocks(const LlamaSource& source, const NormSpec& norm) {
+  NG_ASSIGN_OR_RETURN(const bool special, ReadSwitch(source.config, source.row.norms_key));
+  const Norms norms = special ? source.row.norms : Norms::kBefore;
+  LayerSpec blocks = PreNormLayer(norm);
+  for (BlockSpec& block : blocks) {
+    if (norms == Norms::kAfter) block.before = {};
+    if (norms == Norms::kAfter || norms == Norms::kAround) block.after = norm;
+  }
+  if (norms == Norms::kStream) {
+    for (BlockSpec& block : blocks) std::swap(block.before, block.stream_norm);
+  }
+  if (norms == Norms::kParallel) blocks[1].input = BlockInput::kOfBlockBefore;
+  return blocks;
+}
+
 }  // namespace
 
 absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& config, const std::string& path,
                                         const LlamaRow& row) {
+  const LlamaSource source = {config, path, row};
   NG_RETURN_IF_ERROR(RequirePlain(config, path));
-  NG_RETURN_IF_ERROR(RequireAbsent(config, path, row.without));
+  for (const char* key : {row.without, row.without_too}) {
+    NG_RETURN_IF_ERROR(RequireAbsent(config, path, key));
+  }
+  for (const char* key : {row.only_with, row.only_with_too}) {
+    NG_RETURN_IF_ERROR(Require(config, path, key, true));
+  }
   ModelSpec spec;
   NG_ASSIGN_OR_RETURN(spec.shape.vocab_size, IntOr(config, "vocab_size", kSize, row.vocab_size));
   NG_ASSIGN_OR_RETURN(spec.shape.max_positions,
-                      IntOr(config, "max_position_embeddings", kPositions, row.max_positions));
-  NG_ASSIGN_OR_RETURN(spec.width, IntOr(config, "hidden_size", kSize, row.width));
+                      row.keys.max_positions.Read(config, kPositions, row.max_positions));
+  NG_ASSIGN_OR_RETURN(spec.width, row.keys.width.Read(config, kSize, row.width));
+  NG_RETURN_IF_ERROR(config.OptionalInt(row.only_width, {spec.width, spec.width}).status());
   FeedForwardSpec feed_forward;
   feed_forward.gated = row.gated;
-  NG_ASSIGN_OR_RETURN(feed_forward.width, IntOr(config, "intermediate_size", kSize, row.ffn_width));
-  NG_ASSIGN_OR_RETURN(const int64_t n_layers,
-                      IntOr(config, "num_hidden_layers", kCount, row.n_layers));
+  const int64_t inner = row.ffn_width == 0 ? 4 * spec.width : row.ffn_width;
+  NG_ASSIGN_OR_RETURN(feed_forward.width,
+                      row.keys.ffn_width.Read(config, kSize, inner, row.ffn_width == 0));
+  NG_ASSIGN_OR_RETURN(const int64_t n_layers, row.keys.n_layers.Read(config, kCount, row.n_layers));
   spec.shape.n_layers = static_cast<int>(n_layers);
+  spec.embedding.positions = row.learned_positions;
+  spec.embedding.position_offset = row.position_offset;
   NG_RETURN_IF_ERROR(ReadHeads(config, path, row, &spec));
   NG_ASSIGN_OR_RETURN(const NormSpec norm, ReadNorm(config, row));
-  NG_ASSIGN_OR_RETURN(const RopeSpec rope, ReadRopeOf(config, path, row, spec.shape));
   SelfAttentionSpec attention = AttentionOfShape(spec.shape);
-  attention.rope = spec.IndexIn(&spec.ropes, rope);
-  if (row.qk_norm) attention.qk_norm = norm;
+  NG_ASSIGN_OR_RETURN(const bool qk_norm, ReadSwitch(config, row.qk_norm));
+  if (qk_norm) attention.qk_norm = norm;
+  attention.qk_norm_kind = row.qk_norm_kind;
+  if (row.alibi) attention.alibi_slopes = AlibiSlopes(attention.n_heads);
   NG_ASSIGN_OR_RETURN(feed_forward.activation,
-                      ReadActivation(config, path, "hidden_act", row.activations));
-  spec.head.norm = norm;
+                      ReadActivation(config, path, row.activation_key, row.activations));
+  if (row.norms != Norms::kStream) spec.head.norm = norm;
+  if (row.embedding_norm) spec.embedding.norm = norm;
+  spec.head.bias = row.head_bias;
   NG_ASSIGN_OR_RETURN(spec.head.tied, BoolOr(config, "tie_word_embeddings", row.tied_head));
-  NG_ASSIGN_OR_RETURN(attention.qkv_bias, ReadBias(config, row.qkv_bias));
-  NG_ASSIGN_OR_RETURN(attention.out_bias, ReadBias(config, row.attn_out_bias));
-  NG_ASSIGN_OR_RETURN(feed_forward.bias, ReadBias(config, row.mlp_bias));
+  NG_ASSIGN_OR_RETURN(attention.qkv_bias, ReadSwitch(config, row.qkv_bias));
+  NG_ASSIGN_OR_RETURN(attention.out_bias, ReadSwitch(config, row.attn_out_bias));
+  NG_ASSIGN_OR_RETURN(feed_forward.bias, ReadSwitch(config, row.mlp_bias));
   NG_RETURN_IF_ERROR(CheckAgreement(path, row, attention.qkv_bias, feed_forward.bias));
-  NG_ASSIGN_OR_RETURN(const Windows windows, ReadWindows(config, path, row, spec));
-  for (const int64_t window : windows) {
-    attention.window = window;
-    spec.AddLayer(PreNormLayer(norm), attention, feed_forward);
+  NG_ASSIGN_OR_RETURN(LayerSpec blocks, ReadBlocks(source, norm));
+  NG_RETURN_IF_ERROR(ReadScalars(source, &spec, &attention, &blocks));
+  NG_ASSIGN_OR_RETURN(const LayerWindows windows, ReadWindows(config, path, row, spec));
+  NG_ASSIGN_OR_RETURN(const std::vector<int> ropes, ReadRopeLayers(source, windows, &spec));
+  for (size_t layer = 0; layer < ropes.size(); ++layer) {
+    attention.window = windows.Of(layer);
+    attention.rope = ropes[layer];
+    spec.AddLayer(blocks, attention, feed_forward);
   }
   return spec;
 }

@@ -1,6 +1,6 @@
-// The families that are made like llama: pre-norm, RoPE, grouped queries, and a feed-forward layer
-// whose tensors have llama's names or starcoder2's. Each is a row: what an absent key means, by its
-// configuration class in transformers, and which keys it has at all.
+// The families that are made like llama: layers of attention and a feed-forward, RoPE, grouped
+// queries. Each is a row: what an absent key means, by its configuration class in transformers,
+// which keys it has at all, and where the norms are.
 //
 // Errors of every reader: ModelFileError naming `path`, the key, the value found and what is
 // allowed.
@@ -14,6 +14,7 @@
 #include "core/formats/json.h"
 #include "core/model/config_fields.h"
 #include "core/model/model_spec.h"
+#include "core/model/rope.h"
 #include "ng/status.h"
 
 namespace ng {
@@ -24,25 +25,71 @@ enum class WindowKeys {
   kAll,    // sliding_window: all of them
   kTypes,  // those that layer_types lists as "sliding_attention"
   kQwen,   // if use_sliding_window: those that layer_types lists, or those behind max_window_layers
+  kListed,  // if use_sliding_window: those that layer_types lists, and it must list them
 };
 
-struct BiasKey {
+// Which layers rotate q and k.
+enum class RopeLayers {
+  kNone,
+  kAll,
+  kWindowed,  // those with a window; all where no window is set
+  kListed,    // where no_rope_layers says 1; without it all but each no_rope_layer_interval-th
+  kByType,    // those with a window by another table than the others
+};
+
+// Where the norms of a layer are, and whether attention and feed-forward work in parallel.
+enum class Norms {
+  kBefore,
+  kAfter,     // of what a block adds
+  kAround,    // both
+  kParallel,  // before, of the same stream
+  kStream,    // of the stream behind each block, and none before the head
+};
+
+// A key that says whether a model has something.
+struct SwitchKey {
   const char* key = "";        // empty: no key says it
   bool absent = false;         // where it is not there
   const char* older_key = "";  // another name of it; empty: none
 };
 
+// What the sizes are called; empty: no key says it.
+struct LlamaKeys {
+  SizeKey width = {"hidden_size"};
+  SizeKey ffn_width = {"intermediate_size"};
+  SizeKey n_layers = {"num_hidden_layers"};
+  SizeKey n_heads = {"num_attention_heads"};
+  SizeKey max_positions = {"max_position_embeddings"};
+};
+// Of the classes that are made like GPT-2's.
+inline constexpr LlamaKeys kGptKeys = {.width = {"n_embd", "hidden_size"},
+                                       .ffn_width = {"n_inner"},
+                                       .n_layers = {"n_layer", "num_hidden_layers"},
+                                       .n_heads = {"n_head", "num_attention_heads"},
+                                       .max_positions = {"n_positions", "max_position_embeddings"}};
+
 struct LlamaRow {
+  LlamaKeys keys = {};
   int64_t vocab_size = 32000;
   int64_t width = 4096;
-  int64_t ffn_width = 11008;
+  int64_t ffn_width = 11008;  // 0: four times the width, null too
   int64_t n_layers = 32;
   int64_t n_heads = 32;
   int64_t n_kv_heads = 0;      // 0: as many as heads
   int64_t head_dim = 0;        // 0: the width shared out
+  bool shares_width = false;   // the width shared out, whatever head_dim says
+  bool grouped = true;         // else as many kv heads as heads, whatever num_key_value_heads says
   bool null_head_dim = false;  // null: the width shared out, though an absent one is not
-  int64_t max_positions = 2048;
+  int64_t max_positions = 2048;  // 0: unbounded
+  bool learned_positions = false;
+  int64_t position_offset = 0;
+  bool alibi = false;
+  const char* multi_query = "";    // a switch, true where it is absent: one kv head
+  bool heads_in_quarters = false;  // their number is a multiple of 4
   double theta = 10000.0;
+  // Of a head so much turns where no key says it. 0: all of it, whatever a key says.
+  double rope_part = 0.0;
+  RopeKeys rope_keys = {};
   bool scaled_by_default = false;  // without an object of RoPE's, the class scales it: refused
   RopePairing pairing = RopePairing::kHalfSplit;
   NormKind norm = NormKind::kRmsNorm;
@@ -50,140 +97,50 @@ struct LlamaRow {
   double eps = 1e-6;
   bool norm_affine = true;
   bool norm_bias = false;
-  bool qk_norm = false;  // of each head
+  float norm_offset = 0.0F;
+  Norms norms = Norms::kBefore;
+  SwitchKey norms_key = {.absent = true};  // without it kBefore
+  SwitchKey qk_norm = {};
+  QkNormKind qk_norm_kind = QkNormKind::kHeads;
+  const char* activation_key = "hidden_act";
   std::span<const ActivationName> activations = kSiluNames;
   bool gated = true;
-  BiasKey qkv_bias = {};
-  BiasKey attn_out_bias = {};
-  BiasKey mlp_bias = {};
+  SwitchKey qkv_bias = {};
+  SwitchKey attn_out_bias = {};
+  SwitchKey mlp_bias = {};
   bool biases_agree = false;  // all of them or none
   bool tied_head = false;
-  const char* without = "";  // a key that can run only as null
+  bool head_bias = false;
+  bool embedding_norm = false;
+  bool width_scales_embedding = false;    // by its square root
+  const char* scales_embedding = "";      // a switch of that, true where it is absent
+  const char* embedding_multiplier = "";  // keys; empty: none
+  const char* residual_multiplier = "";
+  const char* attention_multiplier = "";
+  double attention_multiplier_absent = 1.0;  // 0: the usual scale
+  double query_scalar = 0.0;  // query_pre_attn_scalar where it is absent; 0: the family has none
+  const char* logit_multiplier = "";
+  double logit_multiplier_absent = 1.0;
+  const char* logit_divisor = "";
+  bool caps = false;           // attn_logit_softcapping and final_logit_softcapping
+  double attention_cap = 0.0;  // where they are absent
+  double logit_cap = 0.0;
+  const char* clip = "";
+  const char* without = "";        // a key that can run only where it says nothing
+  const char* without_too = "";    // another
+  const char* only_with = "";      // a switch that can run only as true, or absent
+  const char* only_with_too = "";  // another
+  const char* only_width = "";     // a size that can run only as the width, or absent
   WindowKeys windows = WindowKeys::kNone;
-  int64_t window = 4096;   // where sliding_window is absent
-  int64_t full_every = 0;  // kTypes without layer_types: layers 0, n, 2n, ... see all keys; 0: none
+  int64_t window = 4096;  // where sliding_window is absent
+  // kTypes without layer_types: of each n layers one sees all keys, the first or the last; 0: none.
+  int64_t full_every = 0;
+  bool full_first = false;
+  bool pattern_key = false;  // sliding_window_pattern says another n
+  RopeLayers rope_layers = RopeLayers::kAll;
+  double sliding_theta = 10000.0;  // kByType: of the other table, where it is not said
+  const char* sliding_theta_key = "";
 };
-
-inline constexpr BiasKey kAttentionBias = {"attention_bias"};
-inline constexpr BiasKey kMlpBias = {"mlp_bias"};
-inline constexpr BiasKey kUseBias = {"use_bias"};
-
-inline constexpr LlamaRow kLlamaRow = {
-    .qkv_bias = kAttentionBias, .attn_out_bias = kAttentionBias, .mlp_bias = kMlpBias};
-inline constexpr LlamaRow kMistralRow = {
-    .ffn_width = 14336, .n_kv_heads = 8, .max_positions = 131072, .windows = WindowKeys::kAll};
-inline constexpr LlamaRow kMinistralRow = {
-    .ffn_width = 14336, .n_kv_heads = 8, .max_positions = 131072, .windows = WindowKeys::kTypes};
-inline constexpr LlamaRow kQwen2Row = {.vocab_size = 151936,
-                                       .ffn_width = 22016,
-                                       .n_kv_heads = 32,
-                                       .max_positions = 32768,
-                                       .qkv_bias = {.absent = true},
-                                       .windows = WindowKeys::kQwen};
-inline constexpr LlamaRow kQwen3Row = {.vocab_size = 151936,
-                                       .ffn_width = 22016,
-                                       .n_kv_heads = 32,
-                                       .head_dim = 128,
-                                       .max_positions = 32768,
-                                       .qk_norm = true,
-                                       .qkv_bias = kAttentionBias,
-                                       .attn_out_bias = kAttentionBias,
-                                       .windows = WindowKeys::kQwen};
-inline constexpr LlamaRow kSeedOssRow = {.vocab_size = 155136,
-                                         .ffn_width = 27648,
-                                         .n_layers = 64,
-                                         .n_heads = 80,
-                                         .n_kv_heads = 8,
-                                         .head_dim = 128,
-                                         .null_head_dim = true,
-                                         .max_positions = 524288,
-                                         .qkv_bias = {"attention_bias", true},
-                                         .attn_out_bias = {"attention_out_bias"},
-                                         .mlp_bias = kMlpBias};
-inline constexpr LlamaRow kInternLm3Row = {.vocab_size = 128512,
-                                           .ffn_width = 10240,
-                                           .n_layers = 48,
-                                           .n_kv_heads = 2,
-                                           .head_dim = 128,
-                                           .null_head_dim = true,
-                                           .max_positions = 32768,
-                                           .eps = 1e-5,
-                                           .qkv_bias = {"attention_bias", false, "qkv_bias"},
-                                           .attn_out_bias = {"attention_bias", false, "qkv_bias"},
-                                           .mlp_bias = {"mlp_bias", false, "bias"},
-                                           .biases_agree = true};
-inline constexpr LlamaRow kHeliumRow = {.vocab_size = 48000,
-                                        .width = 2560,
-                                        .ffn_width = 7040,
-                                        .n_layers = 24,
-                                        .n_heads = 20,
-                                        .n_kv_heads = 20,
-                                        .head_dim = 128,
-                                        .max_positions = 4096,
-                                        .theta = 100000.0,
-                                        .pairing = RopePairing::kInterleaved,
-                                        .eps = 1e-8,
-                                        .qkv_bias = kAttentionBias,
-                                        .mlp_bias = kMlpBias};
-inline constexpr LlamaRow kErnie45Row = {.vocab_size = 103424,
-                                         .width = 1024,
-                                         .ffn_width = 3072,
-                                         .n_layers = 18,
-                                         .n_heads = 16,
-                                         .n_kv_heads = 2,
-                                         .head_dim = 128,
-                                         .null_head_dim = true,
-                                         .max_positions = 131072,
-                                         .theta = 500000.0,
-                                         .pairing = RopePairing::kInterleaved,
-                                         .eps = 1e-5,
-                                         .qkv_bias = kUseBias,
-                                         .attn_out_bias = kUseBias,
-                                         .mlp_bias = kUseBias,
-                                         .tied_head = true};
-inline constexpr LlamaRow kCwmRow = {.vocab_size = 128256,
-                                     .width = 6144,
-                                     .ffn_width = 21504,
-                                     .n_layers = 64,
-                                     .n_heads = 48,
-                                     .n_kv_heads = 8,
-                                     .head_dim = 128,
-                                     .null_head_dim = true,
-                                     .max_positions = 131072,
-                                     .theta = 1000000.0,
-                                     .scaled_by_default = true,
-                                     .eps = 1e-5,
-                                     .mlp_bias = kMlpBias,
-                                     .windows = WindowKeys::kTypes,
-                                     .window = 8192,
-                                     .full_every = 4};
-inline constexpr LlamaRow kOlmoRow = {.vocab_size = 50304,
-                                      .norm = NormKind::kLayerNorm,
-                                      .eps_key = "",
-                                      .eps = 1e-5,
-                                      .norm_affine = false,
-                                      .qkv_bias = kAttentionBias,
-                                      .attn_out_bias = kAttentionBias,
-                                      .without = "clip_qkv"};
-inline constexpr LlamaRow kStarcoder2Row = {.vocab_size = 49152,
-                                            .width = 3072,
-                                            .ffn_width = 12288,
-                                            .n_layers = 30,
-                                            .n_heads = 24,
-                                            .n_kv_heads = 2,
-                                            .max_positions = 4096,
-                                            .norm = NormKind::kLayerNorm,
-                                            .eps_key = "norm_epsilon",
-                                            .eps = 1e-5,
-                                            .norm_bias = true,
-                                            .activations = kGeluNames,
-                                            .gated = false,
-                                            .qkv_bias = {"use_bias", true},
-                                            .attn_out_bias = {"use_bias", true},
-                                            .mlp_bias = {"use_bias", true},
-                                            .tied_head = true,
-                                            .windows = WindowKeys::kAll,
-                                            .window = 0};
 
 absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& config, const std::string& path,
                                         const LlamaRow& row);

@@ -110,7 +110,9 @@ class Binder {
     NG_RETURN_IF_ERROR(
         CheckTensor(*file_.source, *tensor, StoredShape(entry, file_.spec, layer), file_.spec));
     TensorBinding binding{role, layer, tensor, entry.transposed};
-    binding.paired = entry.paired;
+    binding.order = entry.order;
+    const bool is_qkv = role == TensorRole::kQkv || role == TensorRole::kQkvBias;
+    if (is_qkv) binding.order = family_.qkv_order;
     if (entry.n_slots > 0) {
       binding.part = int64_t{layer} * entry.n_slots + entry.slot;
       binding.n_parts = int64_t{file_.spec.shape.n_layers} * entry.n_slots;
@@ -138,7 +140,7 @@ class Binder {
     for (TensorBinding& binding : file_.bindings) {
       if (binding.role == TensorRole::kHead) binding.role = TensorRole::kTokenEmbedding;
     }
-    if (head == nullptr) missing_.emplace_back(family_.names[0].name);
+    if (head == nullptr) missing_.push_back(family_.NameOf(family_.names[0], -1));
   }
 
   const Family& family_;
@@ -317,7 +319,7 @@ void ReadGgufTensors(const Family& family, const TensorSource& source, ModelSpec
     const auto entry = std::ranges::find(family.names, role, &RoleName::role);
     if (entry == family.names.end()) return false;
     for (int layer = 0; layer < (entry->per_layer() ? spec->shape.n_layers : 1); ++layer) {
-      if (source.Find(LayerName(*entry, layer)) != nullptr) return true;
+      if (source.Find(family.NameOf(*entry, layer)) != nullptr) return true;
     }
     return false;
   };

@@ -29,7 +29,7 @@ struct TensorBinding {
   bool transposed = false;  // a matrix of [inputs, outputs]
   int64_t part = 0;
   int64_t n_parts = 1;
-  bool paired = false;  // its rows as RoleName's
+  StoredOrder order = StoredOrder::kPlain;
 
   int64_t n_elements() const { return tensor->n_elements / n_parts; }
   int64_t n_bytes() const { return tensor->n_bytes / n_parts; }

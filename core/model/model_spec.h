@@ -27,6 +27,7 @@ struct NormSpec {
   float eps = 0.0F;
   bool weight = true;
   bool bias = false;
+  float offset = 0.0F;  // what the file's weights lack
 
   bool is_there() const { return kind != NormKind::kNone; }
   bool has_weight() const { return is_there() && weight; }
@@ -35,7 +36,7 @@ struct NormSpec {
 };
 
 // How RoPE's frequencies are stretched over more positions than a model was first trained on.
-enum class RopeScalingKind { kNone, kLinear, kLlama3 };
+enum class RopeScalingKind { kNone, kLinear, kLlama3, kYarn, kLongRope };
 
 struct RopeScaling {
   RopeScalingKind kind = RopeScalingKind::kNone;
@@ -45,12 +46,17 @@ struct RopeScaling {
   double low_freq_factor = 0.0;
   double high_freq_factor = 0.0;  // > low_freq_factor
   int64_t original_positions = 0;
+  // yarn: the same by pairs; those from low_pair on blend, those from high_pair on are slowed.
+  double low_pair = 0.0;
+  double high_pair = 0.0;
+  std::vector<double> factors = {};  // longrope: [n_dims / 2], what each frequency is divided by
+  double magnitude = 1.0;            // cosines and sines are multiplied by it
 
   bool operator==(const RopeScaling&) const = default;
 };
 
 struct RopeSpec {
-  int64_t n_dims = 0;  // of a head's dimensions the first so many turn; an even number
+  int64_t n_dims = 0;  // of a head's dimensions the first so many turn; even, above 0
   RopePairing pairing = RopePairing::kInterleaved;
   double theta = 0.0;
   RopeScaling scaling = {};
@@ -59,23 +65,41 @@ struct RopeSpec {
   bool operator==(const RopeSpec&) const = default;
 };
 
+// Which values of q and k one norm is of, and whether it is before the rotation.
+enum class QkNormKind {
+  kHeads,           // each head, all with the same weights
+  kHeadsAfterRope,  // the same after the rotation
+  kEachHead,        // each head, with weights of its own
+  kWidth,           // all heads of q together, and all of k
+};
+
 struct SelfAttentionSpec {
   int n_heads = 0;
   int n_kv_heads = 0;
   int head_dim = 0;
-  int rope = -1;          // of ModelSpec::ropes; -1: none
-  int64_t window = 0;     // keys that a query sees, its own included; 0: all
-  NormSpec qk_norm = {};  // of each head of q and k, before RoPE
+  int rope = -1;                         // of ModelSpec::ropes; -1: none
+  int64_t window = 0;                    // keys that a query sees, its own included; 0: all
+  double scale = 0.0;                    // of the scores; 0: 1 / sqrt(head_dim)
+  double soft_cap = 0.0;                 // of the scores; 0: none
+  double clip = 0.0;                     // q, k and v are held within +-clip; 0: they are not
+  std::vector<float> alibi_slopes = {};  // [n_heads]; empty: none
+  NormSpec qk_norm = {};
+  QkNormKind qk_norm_kind = QkNormKind::kHeads;
   bool qkv_bias = false;
   bool out_bias = false;
 
   int64_t q_width() const { return int64_t{n_heads} * head_dim; }
   int64_t kv_width() const { return int64_t{n_kv_heads} * head_dim; }
   int64_t qkv_width() const { return q_width() + 2 * kv_width(); }
+  // Weights of the norm of so many heads of q or of k.
+  int64_t qk_norm_values(int of_heads) const {
+    const bool each = qk_norm_kind == QkNormKind::kWidth || qk_norm_kind == QkNormKind::kEachHead;
+    return int64_t{each ? of_heads : 1} * head_dim;
+  }
   bool operator==(const SelfAttentionSpec&) const = default;
 };
 
-enum class Activation { kSilu, kGeluErf, kGeluTanh };
+enum class Activation { kSilu, kGeluErf, kGeluTanh, kRelu, kReluSquared };
 
 // With the heads that every layer has.
 inline SelfAttentionSpec AttentionOfShape(const ModelShape& shape) {
@@ -97,28 +121,43 @@ struct FeedForwardSpec {
 
 enum class Operation { kAttention, kFeedForward };
 
-// stream = stream_norm(stream + after(operation(before(stream)))); a norm that is not there leaves
-// its rows as they are.
+// What a block reads: the stream, or what the block before it read, so that both work in parallel.
+enum class BlockInput { kStream, kOfBlockBefore };
+
+// stream = stream_norm(stream + scale * after(operation(before(input)))). A norm that is not there
+// leaves its rows as they are.
 struct BlockSpec {
   Operation operation = Operation::kAttention;
   int part = 0;  // of ModelSpec::attentions or feed_forwards
   NormSpec before = {};
   NormSpec after = {};
   NormSpec stream_norm = {};
+  BlockInput input = BlockInput::kStream;
+  float scale = 1.0F;
 
+  // What it computes can be added to the stream at once.
+  bool adds_directly() const { return !after.is_there() && scale == 1.0F; }
   bool operator==(const BlockSpec&) const = default;
 };
 using LayerSpec = std::vector<BlockSpec>;  // at most one block of each operation
 
 struct EmbeddingSpec {
-  bool positions = false;  // one is learned for each position, and added to the token's
+  float scale = 1.0F;           // of the token's
+  bool positions = false;       // one is learned for each position, and added to the token's
+  int64_t position_offset = 0;  // rows of the positions' tensor that come before position 0
+  NormSpec norm = {};
 
   bool operator==(const EmbeddingSpec&) const = default;
 };
 
 struct HeadSpec {
-  NormSpec norm;     // before it
-  bool tied = true;  // it is the token embedding
+  NormSpec norm = {};  // before it
+  bool tied = true;    // it is the token embedding
+  bool bias = false;
+  float scale = 1.0F;     // of the logits
+  float soft_cap = 0.0F;  // logit = soft_cap * tanh(logit / soft_cap); 0: none
+
+  bool as_they_are() const { return scale == 1.0F && soft_cap == 0.0F; }
 
   bool operator==(const HeadSpec&) const = default;
 };

@@ -1,5 +1,6 @@
 #include "core/model/random_source.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <functional>
@@ -20,11 +21,12 @@ constexpr float kHalfRange = 0.034641016F;  // of a uniform distribution with de
 // What a tensor is filled with.
 enum class Fill { kRandom, kOne, kZero };
 
-Fill FillOf(TensorRole role, const TensorInfo& tensor) {
-  if (tensor.shape.size() > 1) return Fill::kRandom;
-  const bool is_norm = role == TensorRole::kFinalNorm || role == TensorRole::kAttnNorm ||
-                       role == TensorRole::kMlpNorm || role == TensorRole::kQNorm ||
-                       role == TensorRole::kKNorm;
+Fill FillOf(TensorRole role) {
+  if (IsMatrix(role) || role == TensorRole::kPositions) return Fill::kRandom;
+  using enum TensorRole;
+  constexpr TensorRole kNorms[] = {kFinalNorm, kEmbeddingNorm, kAttnNorm, kAttnPostNorm,
+                                   kMlpNorm,   kMlpPostNorm,   kQNorm,    kKNorm};
+  const bool is_norm = std::ranges::count(kNorms, role) > 0;
   return is_norm ? Fill::kOne : Fill::kZero;
 }
 
@@ -69,7 +71,7 @@ class RandomTensorSource final : public TensorSource {
       tensor.n_elements = std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t{1},
                                           std::multiplies<>());
       tensor.n_bytes = tensor.n_elements * DTypeBytes(dtype);
-      fills_.push_back(FillOf(entry.role, tensor));
+      fills_.push_back(FillOf(entry.role));
     }
   }
 

@@ -26,7 +26,29 @@ struct RopeObject {
   std::optional<JsonFields> fields;
 };
 
-absl::StatusOr<RopeObject> FindRope(const JsonFields& config) {
+// The object of one type of layers. Errors: there is one for all.
+absl::StatusOr<RopeObject> FindTypedRope(const JsonFields& config, const std::string& path,
+                                         const std::string& type) {
+  constexpr const char* kKey = "rope_parameters";
+  if (config.Has(kKey)) {
+    NG_ASSIGN_OR_RETURN(std::optional<JsonFields> all, config.OptionalObject(kKey));
+    if (all->Has("full_attention") && all->Has("sliding_attention") &&
+        !config.Has("rope_scaling")) {
+      NG_ASSIGN_OR_RETURN(std::optional<JsonFields> fields, all->OptionalObject(type));
+      return RopeObject{absl::StrCat(kKey, ".", type), std::move(fields)};
+    }
+    return ModelFileError(absl::StrCat(path, ": key \"", kKey,
+                                       "\" must have full_attention and sliding_attention, and no "
+                                       "rope_scaling beside it"));
+  }
+  if (type != "full_attention" || !config.Has("rope_scaling")) return RopeObject();
+  NG_ASSIGN_OR_RETURN(std::optional<JsonFields> fields, config.OptionalObject("rope_scaling"));
+  return RopeObject{"rope_scaling", std::move(fields)};
+}
+
+absl::StatusOr<RopeObject> FindRope(const JsonFields& config, const std::string& path,
+                                    const std::string& type) {
+  if (!type.empty()) return FindTypedRope(config, path, type);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!config.Has(key)) continue;
     NG_ASSIGN_OR_RETURN(std::optional<JsonFields> fields, config.OptionalObject(key));
@@ -52,7 +74,8 @@ absl::StatusOr<int64_t> ReadOriginalPositions(const JsonFields& config, const Js
                         fields.OptionalInt(kKey, kPositions));
     if (positions) found = positions;
   }
-  return found.value_or(context.max_positions);
+  const int64_t absent = context.keys.original_positions;
+  return found.value_or(absent > 0 ? absent : context.max_positions);
 }
 
 absl::Status ReadLlama3(const RopeSource& source, const RopeObject& rope, RopeScaling& scaling) {
@@ -65,6 +88,124 @@ absl::Status ReadLlama3(const RopeSource& source, const RopeObject& rope, RopeSc
   return ModelFileError(
       absl::StrCat(path, ": key \"", rope.key, ".high_freq_factor\" = ", scaling.high_freq_factor,
                    ", must be above low_freq_factor = ", scaling.low_freq_factor));
+}
+
+// A factor that may be absent, or null, or say nothing by 0 as Python takes it.
+absl::StatusOr<double> NumberOr(const JsonFields& fields, const char* key, double absent) {
+  NG_ASSIGN_OR_RETURN(const std::optional<double> found,
+                      fields.OptionalNumber(key, {0.0, kFactor.max}));
+  return found.value_or(0.0) == 0.0 ? absent : *found;
+}
+
+// Peng et al. 2023, as transformers has it.
+absl::Status ReadYarn(const RopeSource& source, const RopeObject& rope, RopeSpec* spec) {
+  const auto& [config, path, context] = source;
+  const JsonFields& fields = *rope.fields;
+  RopeScaling& scaling = spec->scaling;
+  NG_ASSIGN_OR_RETURN(scaling.original_positions, ReadOriginalPositions(config, fields, context));
+  const auto original = static_cast<double>(scaling.original_positions);
+  NG_ASSIGN_OR_RETURN(const std::optional<double> factor, fields.OptionalNumber("factor", kFactor));
+  if (!factor && fields.Find("factor") == nullptr && !fields.IsNull("factor")) {
+    return fields.Number("factor", kFactor).status();  // the error
+  }
+  scaling.factor = factor.value_or(static_cast<double>(context.max_positions) / original);
+  const auto magnitude = [&](double weight) {
+    return scaling.factor <= 1.0 ? 1.0 : 0.1 * weight * std::log(scaling.factor) + 1.0;
+  };
+  NG_ASSIGN_OR_RETURN(const double scale, NumberOr(fields, "mscale", 0.0));
+  NG_ASSIGN_OR_RETURN(const double scale_all, NumberOr(fields, "mscale_all_dim", 0.0));
+  scaling.magnitude =
+      scale > 0.0 && scale_all > 0.0 ? magnitude(scale) / magnitude(scale_all) : magnitude(1.0);
+  NG_ASSIGN_OR_RETURN(const std::optional<double> given,
+                      fields.OptionalNumber("attention_factor", {0.0, kFactor.max}));
+  scaling.magnitude = given.value_or(scaling.magnitude);
+  NG_ASSIGN_OR_RETURN(const double fast, NumberOr(fields, "beta_fast", 32.0));
+  NG_ASSIGN_OR_RETURN(const double slow, NumberOr(fields, "beta_slow", 1.0));
+  NG_ASSIGN_OR_RETURN(const std::optional<bool> truncate, fields.OptionalBool("truncate"));
+  if (spec->theta <= 1.0) {
+    return ModelFileError(
+        absl::StrCat(path, ": key \"", rope.key, "\" is yarn, rope_theta must be above 1"));
+  }
+  // The pair that turns so many times over the original positions.
+  const auto n_dims = static_cast<double>(spec->n_dims);
+  const auto pair = [&](double turns) {
+    return n_dims * std::log(original / (turns * 2.0 * std::numbers::pi)) /
+           (2.0 * std::log(spec->theta));
+  };
+  const bool whole = truncate.value_or(true);
+  scaling.low_pair = std::max(whole ? std::floor(pair(fast)) : pair(fast), 0.0);
+  scaling.high_pair = std::min(whole ? std::ceil(pair(slow)) : pair(slow), n_dims - 1.0);
+  if (scaling.low_pair == scaling.high_pair) scaling.high_pair += 0.001;
+  return absl::OkStatus();
+}
+
+// One factor above 0 for each pair.
+absl::StatusOr<std::vector<double>> ReadFactors(const RopeSource& source, const RopeObject& rope,
+                                                const char* key, int64_t n) {
+  const nlohmann::json* const list = rope.fields->Find(key);
+  std::vector<double> factors;
+  if (list != nullptr && list->is_array()) {
+    for (const nlohmann::json& value : *list) {
+      if (value.is_number()) factors.push_back(value.get<double>());
+    }
+  }
+  const bool fits =
+      std::ranges::all_of(factors, [](double f) { return f >= kFactor.min && f <= kFactor.max; });
+  if (fits && std::ssize(factors) == n && list->size() == factors.size()) return factors;
+  return ModelFileError(absl::StrCat(source.path, ": key \"", rope.key, ".", key,
+                                     "\" = ", list == nullptr ? "null" : JsonExcerpt(*list),
+                                     ", must list ", n, " factors in [", kFactor.min, ", ",
+                                     kFactor.max, "], one for each pair that turns"));
+}
+
+// Ding et al. 2024, within the original positions.
+absl::Status ReadLongRope(const RopeSource& source, const RopeObject& rope, RopeSpec* spec) {
+  const auto& [config, path, context] = source;
+  RopeScaling& scaling = spec->scaling;
+  NG_ASSIGN_OR_RETURN(scaling.original_positions,
+                      ReadOriginalPositions(config, *rope.fields, context));
+  NG_ASSIGN_OR_RETURN(scaling.factors, ReadFactors(source, rope, "short_factor", spec->n_dims / 2));
+  NG_RETURN_IF_ERROR(ReadFactors(source, rope, "long_factor", spec->n_dims / 2).status());
+  const auto original = static_cast<double>(scaling.original_positions);
+  NG_ASSIGN_OR_RETURN(const std::optional<double> factor,
+                      rope.fields->OptionalNumber("factor", kFactor));
+  scaling.factor = factor.value_or(static_cast<double>(context.max_positions) / original);
+  if (scaling.factor > 1.0 && original > 1.0) {
+    scaling.magnitude = std::sqrt(1.0 + std::log(scaling.factor) / std::log(original));
+  }
+  NG_ASSIGN_OR_RETURN(const std::optional<double> given,
+                      rope.fields->OptionalNumber("attention_factor", {0.0, kFactor.max}));
+  scaling.magnitude = given.value_or(scaling.magnitude);
+  return absl::OkStatus();
+}
+
+// HunYuan's: the same frequencies at every length, of another base.
+absl::Status ReadAlpha(const RopeObject& rope, RopeSpec* spec) {
+  NG_ASSIGN_OR_RETURN(const std::optional<double> alpha,
+                      rope.fields->OptionalNumber("alpha", {0.0, kTheta.max}));
+  if (alpha.value_or(0.0) == 0.0) return absl::OkStatus();
+  const auto n_dims = static_cast<double>(spec->n_dims);
+  if (spec->n_dims > 2) spec->theta *= std::pow(*alpha, n_dims / (n_dims - 2.0));
+  return absl::OkStatus();
+}
+
+// How many dimensions of a head turn.
+absl::StatusOr<int64_t> ReadDims(const RopeSource& source, const RopeObject& rope) {
+  const auto& [config, path, context] = source;
+  if (context.part == 0.0) return context.head_dim;
+  std::optional<double> part;
+  if (rope.fields) {
+    NG_ASSIGN_OR_RETURN(part, rope.fields->OptionalNumber("partial_rotary_factor", {0.0, 1.0}));
+  }
+  if (!part) {
+    NG_ASSIGN_OR_RETURN(part, config.OptionalNumber(context.keys.part, {0.0, 1.0}));
+  }
+  const auto n_dims =
+      static_cast<int64_t>(static_cast<double>(context.head_dim) * part.value_or(context.part));
+  if (n_dims > 0 && n_dims % 2 == 0) return n_dims;
+  return ModelFileError(absl::StrCat(path, ": key \"", context.keys.part, "\": ", n_dims, " of ",
+                                     context.head_dim,
+                                     " dimensions of a head turn, must be an even number above 0"));
 }
 
 // Every dimension of a head turns, or the model cannot run.
@@ -81,13 +222,12 @@ absl::Status RequireWholeHeads(const JsonFields& fields, const std::string& wher
 constexpr struct {
   std::string_view type;
   RopeScalingKind kind;
-} kTypes[] = {{"default", RopeScalingKind::kNone},
-              {"linear", RopeScalingKind::kLinear},
-              {"proportional", RopeScalingKind::kLinear},
-              {"dynamic", RopeScalingKind::kNone},
-              {"llama3", RopeScalingKind::kLlama3}};
+} kTypes[] = {{"default", RopeScalingKind::kNone},        {"linear", RopeScalingKind::kLinear},
+              {"proportional", RopeScalingKind::kLinear}, {"dynamic", RopeScalingKind::kNone},
+              {"llama3", RopeScalingKind::kLlama3},       {"yarn", RopeScalingKind::kYarn},
+              {"longrope", RopeScalingKind::kLongRope}};
 
-absl::Status ReadScaling(const RopeSource& source, const RopeObject& rope, RopeScaling& scaling) {
+absl::Status ReadScaling(const RopeSource& source, const RopeObject& rope, RopeSpec* spec) {
   const auto& [config, path, context] = source;
   const std::string where = absl::StrCat(path, ": key \"");
   // The newer name goes before the older one, whatever that says.
@@ -95,23 +235,34 @@ absl::Status ReadScaling(const RopeSource& source, const RopeObject& rope, RopeS
   const bool has_older = rope.fields->Find("type") != nullptr;
   const char* key = has_newer || !has_older ? "rope_type" : "type";
   NG_ASSIGN_OR_RETURN(const std::optional<std::string> found, rope.fields->OptionalText(key));
-  const std::string type = found.value_or("default");
+  std::string type = found.value_or("default");
+  if (context.keys.yarn_is_longrope && (type == "su" || type == "yarn")) type = "longrope";
   const auto* const row =
       std::ranges::find(kTypes, type, [](const auto& known) { return known.type; });
   if (row == std::end(kTypes)) {
     return ModelFileError(absl::StrCat(where, rope.key, ".", key, "\" = ", JsonExcerpt(type),
                                        ", must be one of: default, linear, proportional, dynamic, "
-                                       "llama3"));
+                                       "llama3, yarn, longrope"));
   }
   if (type == "default") return absl::OkStatus();  // nobody reads a factor then
-  NG_RETURN_IF_ERROR(RequireWholeHeads(*rope.fields, absl::StrCat(where, rope.key, ".")));
-  NG_RETURN_IF_ERROR(RequireWholeHeads(config, where));
-  if (type == "proportional" && !rope.fields->Has("factor")) return absl::OkStatus();
+  if (context.part == 0.0 || type == "proportional") {
+    NG_RETURN_IF_ERROR(RequireWholeHeads(*rope.fields, absl::StrCat(where, rope.key, ".")));
+    NG_RETURN_IF_ERROR(RequireWholeHeads(config, where));
+  }
+  spec->scaling.kind = row->kind;
+  if (row->kind == RopeScalingKind::kYarn) return ReadYarn(source, rope, spec);
+  if (row->kind == RopeScalingKind::kLongRope) return ReadLongRope(source, rope, spec);
+  if (context.keys.dynamic_alpha && type == "dynamic" && rope.fields->Has("alpha")) {
+    return ReadAlpha(rope, spec);
+  }
+  if (type == "proportional" && !rope.fields->Has("factor")) {
+    spec->scaling.kind = RopeScalingKind::kNone;
+    return absl::OkStatus();
+  }
   NG_ASSIGN_OR_RETURN(const double factor, rope.fields->Number("factor", kFactor));
   if (row->kind == RopeScalingKind::kNone) return absl::OkStatus();
-  scaling.kind = row->kind;
-  scaling.factor = factor;
-  return row->kind == RopeScalingKind::kLlama3 ? ReadLlama3(source, rope, scaling)
+  spec->scaling.factor = factor;
+  return row->kind == RopeScalingKind::kLlama3 ? ReadLlama3(source, rope, spec->scaling)
                                                : absl::OkStatus();
 }
 
@@ -127,21 +278,39 @@ double Llama3Frequency(double frequency, const RopeScaling& scaling) {
   return (1.0 - part) * slow + part * frequency;
 }
 
+// Of a class that has no other key about RoPE.
+absl::StatusOr<RopeSpec> ReadFixedRope(const RopeSource& source) {
+  const auto& [config, path, context] = source;
+  RopeSpec spec = {.pairing = context.pairing, .theta = context.theta};
+  const char* const key = context.keys.n_dims;
+  if (config.IsNull(key)) return config.Int(key, {2, context.head_dim}).status();  // the error
+  NG_ASSIGN_OR_RETURN(const std::optional<int64_t> n_dims,
+                      config.OptionalInt(key, {2, context.head_dim}));
+  spec.n_dims = n_dims.value_or(context.keys.n_dims_absent);
+  if (spec.n_dims % 2 == 0 && spec.n_dims <= context.head_dim) return spec;
+  return ModelFileError(absl::StrCat(path, ": key \"", key, "\" = ", spec.n_dims,
+                                     ", must be an even number, at most ", context.head_dim,
+                                     ", the dimensions of a head"));
+}
+
 }  // namespace
 
 absl::StatusOr<RopeSpec> ReadRope(const JsonFields& config, const std::string& path,
                                   const RopeContext& context) {
-  NG_ASSIGN_OR_RETURN(const RopeObject rope, FindRope(config));
-  RopeSpec spec = {.n_dims = context.head_dim, .pairing = context.pairing};
+  const RopeSource source = {config, path, context};
+  if (!std::string_view(context.keys.n_dims).empty()) return ReadFixedRope(source);
+  NG_ASSIGN_OR_RETURN(const RopeObject rope, FindRope(config, path, context.layer_type));
+  RopeSpec spec = {.pairing = context.pairing};
   std::optional<double> theta;
   if (rope.fields) {
     NG_ASSIGN_OR_RETURN(theta, rope.fields->OptionalNumber("rope_theta", kTheta));
-    NG_RETURN_IF_ERROR(ReadScaling({config, path, context}, rope, spec.scaling));
   }
   if (!theta) {  // else nobody reads the one beside the object
-    NG_ASSIGN_OR_RETURN(theta, config.OptionalNumber("rope_theta", kTheta));
+    NG_ASSIGN_OR_RETURN(theta, config.OptionalNumber(context.keys.theta, kTheta));
   }
   spec.theta = theta.value_or(context.theta);
+  NG_ASSIGN_OR_RETURN(spec.n_dims, ReadDims(source, rope));
+  if (rope.fields) NG_RETURN_IF_ERROR(ReadScaling(source, rope, &spec));
   return spec;
 }
 
@@ -161,6 +330,15 @@ std::vector<double> RopeFrequencies(const RopeSpec& spec) {
       case RopeScalingKind::kLlama3:
         frequency = Llama3Frequency(frequency, spec.scaling);
         break;
+      case RopeScalingKind::kYarn: {
+        const auto& [low, high] = std::pair(spec.scaling.low_pair, spec.scaling.high_pair);
+        const double part = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+        frequency = frequency / spec.scaling.factor * part + frequency * (1.0 - part);
+        break;
+      }
+      case RopeScalingKind::kLongRope:
+        frequency /= spec.scaling.factors[static_cast<size_t>(i)];
+        break;
     }
   }
   return frequencies;
@@ -168,7 +346,10 @@ std::vector<double> RopeFrequencies(const RopeSpec& spec) {
 
 RopeTable::RopeTable(const RopeSpec& spec, std::span<const float> factors, int64_t max_positions,
                      int64_t reserved)
-    : half_(spec.n_dims / 2), max_positions_(max_positions), frequencies_(RopeFrequencies(spec)) {
+    : half_(spec.n_dims / 2),
+      max_positions_(max_positions),
+      magnitude_(spec.scaling.magnitude),
+      frequencies_(RopeFrequencies(spec)) {
   for (size_t i = 0; i < factors.size(); ++i) {
     frequencies_[i] /= static_cast<double>(factors[i]);
   }
@@ -189,8 +370,9 @@ void RopeTable::Grow(int64_t n_positions) {
     const double frequency = frequencies_[static_cast<size_t>(i)];
     for (int64_t pos = have; pos < wanted; ++pos) {
       const double angle = static_cast<double>(pos) * frequency;
-      values_[static_cast<size_t>(2 * pos * half_ + i)] = static_cast<float>(std::cos(angle));
-      values_[static_cast<size_t>((2 * pos + 1) * half_ + i)] = static_cast<float>(std::sin(angle));
+      float* const cos_sin = values_.data() + 2 * pos * half_ + i;
+      cos_sin[0] = static_cast<float>(std::cos(angle) * magnitude_);
+      cos_sin[half_] = static_cast<float>(std::sin(angle) * magnitude_);
     }
   }
 }

@@ -13,12 +13,26 @@
 
 namespace ng {
 
+// The keys of a family beside those that all have.
+struct RopeKeys {
+  const char* theta = "rope_theta";
+  const char* part = "partial_rotary_factor";
+  const char* n_dims = "";  // says how many dimensions turn; nothing else does then
+  int64_t n_dims_absent = 0;
+  bool dynamic_alpha = false;      // a dynamic type with `alpha` is another base
+  bool yarn_is_longrope = false;   // and so is su
+  int64_t original_positions = 0;  // where they are not said; 0: max_positions
+};
+
 // What a config.json does not say about RoPE, or says elsewhere.
 struct RopeContext {
   double theta = 10000.0;  // the base where no key says one
   int head_dim = 0;
   int64_t max_positions = 0;
   RopePairing pairing = RopePairing::kHalfSplit;
+  double part = 0.0;  // of a head that turns, where no key says it; 0: all, whatever a key says
+  RopeKeys keys = {};
+  const char* layer_type = "";  // of a table of its own in `rope_parameters`; empty: one for all
 };
 
 // Base and scaling as transformers takes them from a config.json: all in `rope_parameters` (5), or
@@ -46,6 +60,7 @@ class RopeTable {
  private:
   int64_t half_;  // pairs
   int64_t max_positions_;
+  double magnitude_;
   std::vector<double> frequencies_;  // [half]
   std::vector<float> values_;        // [n_positions, 2, half]: cos, sin
 };

@@ -53,6 +53,51 @@ bool AsStored(const TensorBinding& binding, const Place& place) {
 
 }  // namespace
 
+int64_t Place::RowOf(int64_t row) const {
+  switch (order) {
+    case RowOrder::kPlain:
+      return first + row;
+    case RowOrder::kInterleaved:
+      return first + row / kBlockColumns * kBlockColumns + row;
+    case RowOrder::kHalves: {
+      const int64_t half = row / unit;
+      row -= half * unit;
+      return first + half * kBlockColumns + row / kBlockColumns * kBlockColumns + row;
+    }
+    case RowOrder::kPaired: {
+      const int64_t in_head = row % unit;
+      return first + row - in_head + in_head % 2 * (unit / 2) + in_head / 2;
+    }
+    case RowOrder::kGroups: {
+      const int64_t in_unit = row % unit;
+      const int64_t group = row / unit / (q_per_group + 2);
+      const int64_t part = row / unit % (q_per_group + 2);
+      if (part < q_per_group) return first + (group * q_per_group + part) * unit + in_unit;
+      const bool is_v = (part == q_per_group) == v_first;
+      return first + (is_v ? v_begin : k_begin) + group * unit + in_unit;
+    }
+  }
+  return first + row;
+}
+
+int64_t Place::RunOf(int64_t row, int64_t end) const {
+  switch (order) {
+    case RowOrder::kPlain:
+      return end - row;
+    case RowOrder::kInterleaved:
+      return std::min(end - row, kBlockColumns - row % kBlockColumns);
+    case RowOrder::kHalves: {
+      const int64_t in_half = row % unit;
+      return std::min({end - row, unit - in_half, kBlockColumns - in_half % kBlockColumns});
+    }
+    case RowOrder::kPaired:
+      return 1;
+    case RowOrder::kGroups:
+      return std::min(end - row, unit - row % unit);
+  }
+  return 1;
+}
+
 RowPacker::Verdict RowPacker::Pack(int64_t row, int64_t end, const std::byte* raw) {
   if (!AsStored(binding_, place_)) return PackValues(row, end, raw);
   return IsBlockType(binding_.tensor->dtype) ? PackBlocks(row, end, raw)

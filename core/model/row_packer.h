@@ -13,29 +13,35 @@
 
 namespace ng {
 
-// Where a tensor goes: into the rows from `first` on of a matrix, or of a vector of `size` values;
-// when interleaved, 16 rows at a time into every second 16.
+// How the rows of a tensor lie in their matrix or vector.
+enum class RowOrder {
+  kPlain,
+  kInterleaved,  // 16 at a time, into every second 16
+  kHalves,       // two tensors in one, each of `unit` rows: interleaved with each other
+  kPaired,       // in each head of `unit`, rows 2i and 2i + 1 become i and i + unit / 2
+  kGroups,       // in turn: some heads of q, one of k, one of v, of `unit` rows each
+};
+
+// Where a tensor goes: into the rows from `first` on of a matrix, or of a vector of `size` values.
 struct Place {
   PackedMatrix* matrix = nullptr;
   std::vector<float>* vector = nullptr;
   int64_t first = 0;
   int64_t size = 0;
-  bool interleaved = false;
-  int64_t paired = 0;  // head_dim, where RoleName's pairs of rows come apart
+  RowOrder order = RowOrder::kPlain;
+  int64_t unit = 0;
+  // kGroups: heads of q in a group, where k and v begin, and whether v comes before k.
+  int64_t q_per_group = 1;
+  int64_t k_begin = 0;
+  int64_t v_begin = 0;
+  bool v_first = false;
+  float offset = 0.0F;  // added to the values of a vector
 
-  int64_t RowOf(int64_t row) const {
-    if (interleaved) return first + row / kBlockColumns * kBlockColumns + row;
-    if (paired == 0) return first + row;
-    const int64_t in_head = row % paired;
-    return first + row - in_head + in_head % 2 * (paired / 2) + in_head / 2;
-  }
+  int64_t RowOf(int64_t row) const;
+  // How many of the rows [row, end) lie side by side.
+  int64_t RunOf(int64_t row, int64_t end) const;
   // What its matrix holds it as.
   WeightType type() const { return matrix->type(first); }
-  // How many of the rows [row, end) lie side by side.
-  int64_t RunOf(int64_t row, int64_t end) const {
-    if (interleaved) return std::min(end - row, kBlockColumns - row % kBlockColumns);
-    return paired == 0 ? end - row : 1;
-  }
 };
 
 // Packs rows of one tensor into their matrix. One for each worker.

@@ -13,7 +13,8 @@ using Words = std::vector<std::string>;
 std::string NormText(const NormSpec& norm) {
   return absl::StrCat(norm.kind == NormKind::kRmsNorm ? "rms norm" : "layer norm",
                       norm.weight ? "" : " without weights", norm.bias ? " with biases" : "",
-                      ", eps ", norm.eps);
+                      ", eps ", norm.eps,
+                      norm.offset == 0.0F ? "" : absl::StrCat(", weights + ", norm.offset));
 }
 
 const char* ActivationTitle(Activation activation) {
@@ -24,6 +25,10 @@ const char* ActivationTitle(Activation activation) {
       return "gelu by erf";
     case Activation::kGeluTanh:
       return "gelu by tanh";
+    case Activation::kRelu:
+      return "relu";
+    case Activation::kReluSquared:
+      return "squared relu";
   }
   return "unknown";
 }
@@ -42,6 +47,12 @@ std::string RopeText(const RopeSpec& rope) {
       return absl::StrCat(text, " scaled llama3 by ", scaling.factor, " (turns ",
                           scaling.low_freq_factor, " to ", scaling.high_freq_factor, " of ",
                           scaling.original_positions, " positions)");
+    case RopeScalingKind::kYarn:
+      return absl::StrCat(text, " scaled yarn by ", scaling.factor, " (pairs ", scaling.low_pair,
+                          " to ", scaling.high_pair, "), times ", scaling.magnitude);
+    case RopeScalingKind::kLongRope:
+      return absl::StrCat(text, " scaled longrope within ", scaling.original_positions,
+                          " positions, times ", scaling.magnitude);
   }
   return text;
 }
@@ -50,12 +61,37 @@ std::string BiasText(const Words& biases) {
   return biases.empty() ? "no biases" : "biases of " + absl::StrJoin(biases, ", ");
 }
 
+const char* QkNormTitle(QkNormKind kind) {
+  switch (kind) {
+    case QkNormKind::kHeads:
+      return "norms of q and k heads";
+    case QkNormKind::kHeadsAfterRope:
+      return "norms of q and k heads behind rope";
+    case QkNormKind::kEachHead:
+      return "norms of each q and k head";
+    case QkNormKind::kWidth:
+      return "norms of q and k";
+  }
+  return "unknown";
+}
+
 std::string AttentionText(const SelfAttentionSpec& attention) {
   Words parts = {absl::StrCat(attention.n_heads, " heads over ", attention.n_kv_heads, " of ",
                               attention.head_dim)};
   if (attention.rope >= 0) parts.push_back(absl::StrCat("rope ", attention.rope));
   if (attention.window > 0) parts.push_back(absl::StrCat("sliding window ", attention.window));
-  if (attention.qk_norm.is_there()) parts.emplace_back("norms of q and k heads");
+  if (attention.scale != 0.0) parts.push_back(absl::StrCat("scores times ", attention.scale));
+  if (attention.soft_cap > 0.0) {
+    parts.push_back(absl::StrCat("scores capped at ", attention.soft_cap));
+  }
+  if (attention.clip > 0.0) parts.push_back(absl::StrCat("q, k, v clipped at ", attention.clip));
+  if (!attention.alibi_slopes.empty()) {
+    parts.push_back("alibi slopes " + absl::StrJoin(attention.alibi_slopes, " "));
+  }
+  if (attention.qk_norm.is_there()) {
+    parts.push_back(
+        absl::StrCat(QkNormTitle(attention.qk_norm_kind), " (", NormText(attention.qk_norm), ")"));
+  }
   Words biases;
   if (attention.qkv_bias) biases.emplace_back("q, k, v");
   if (attention.out_bias) biases.emplace_back("output");
@@ -76,6 +112,8 @@ std::string BlockText(const BlockSpec& block) {
   const char* name = block.operation == Operation::kAttention ? "attention " : "feed-forward ";
   absl::StrAppend(&text, name, block.part);
   if (block.after.is_there()) absl::StrAppend(&text, " (", NormText(block.after), ")");
+  if (block.scale != 1.0F) absl::StrAppend(&text, " times ", block.scale);
+  if (block.input == BlockInput::kOfBlockBefore) text += " in parallel";
   if (block.stream_norm.is_there()) {
     absl::StrAppend(&text, ", then (", NormText(block.stream_norm), ") of the stream");
   }
@@ -111,8 +149,14 @@ void AddParts(const char* name, const std::vector<Part>& parts, std::string (*te
 }  // namespace
 
 std::vector<std::string> SpecLines(const ModelSpec& spec) {
-  Words lines = {absl::StrCat("embedding of tokens",
-                              spec.embedding.positions ? " and learned positions" : "")};
+  const EmbeddingSpec& embedding = spec.embedding;
+  Words lines = {"embedding of tokens"};
+  if (embedding.scale != 1.0F) absl::StrAppend(&lines[0], " times ", embedding.scale);
+  if (embedding.positions) lines[0] += " and learned positions";
+  if (embedding.position_offset > 0) {
+    absl::StrAppend(&lines[0], " from row ", embedding.position_offset);
+  }
+  if (embedding.norm.is_there()) absl::StrAppend(&lines[0], " (", NormText(embedding.norm), ")");
   std::vector<LayerSpec> kinds;
   for (const LayerSpec& blocks : spec.layers) {
     if (std::ranges::find(kinds, blocks) != kinds.end()) continue;
@@ -126,7 +170,9 @@ std::vector<std::string> SpecLines(const ModelSpec& spec) {
   const HeadSpec& head = spec.head;
   lines.push_back(absl::StrCat(
       head.norm.is_there() ? absl::StrCat("(", NormText(head.norm), ") ") : std::string(),
-      head.tied ? "head tied to the embedding" : "head of its own"));
+      head.tied ? "head tied to the embedding" : "head of its own", head.bias ? " with a bias" : "",
+      head.scale == 1.0F ? "" : absl::StrCat(", logits times ", head.scale),
+      head.soft_cap == 0.0F ? "" : absl::StrCat(", logits capped at ", head.soft_cap)));
   return lines;
 }
 

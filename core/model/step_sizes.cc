@@ -14,17 +14,18 @@ int64_t InnerWidthOf(const ModelSpec& spec, const BlockSpec& block) {
                                                   : spec.FeedForwardOf(block).width;
 }
 
-bool HasNormAfter(const ModelSpec& spec) {
-  return std::ranges::any_of(spec.layers, [](const LayerSpec& blocks) {
-    return std::ranges::any_of(blocks, [](const auto& block) { return block.after.is_there(); });
-  });
+template <typename Predicate>
+bool AnyBlock(const ModelSpec& spec, Predicate&& predicate) {
+  return std::ranges::any_of(
+      spec.layers, [&](const LayerSpec& blocks) { return std::ranges::any_of(blocks, predicate); });
 }
 
 }  // namespace
 
 int64_t StepSizes::bytes() const {
   int64_t floats = 0;
-  for (const int64_t size : {hidden, normed, added, qkv, attended, activated, strips, logits}) {
+  for (const int64_t size :
+       {hidden, normed, kept, added, qkv, attended, activated, strips, logits}) {
     floats = SaturatingAdd(floats, size);
   }
   return SaturatingAdd(SaturatingMul(floats, sizeof(float)), input);
@@ -33,6 +34,7 @@ int64_t StepSizes::bytes() const {
 void Activations::Grow(const StepSizes& sizes) {
   GrowTo(hidden, sizes.hidden);
   GrowTo(normed, sizes.normed);
+  GrowTo(kept, sizes.kept);
   GrowTo(added, sizes.added);
   GrowTo(qkv, sizes.qkv);
   GrowTo(attended, sizes.attended);
@@ -74,9 +76,13 @@ StepSizes SizesOfStep(const ModelSpec& spec, int64_t input_row_bytes, const Step
   for (const FeedForwardSpec& feed_forward : spec.feed_forwards) {
     activated = std::max(activated, feed_forward.width);
   }
+  const bool parallel =
+      AnyBlock(spec, [](const auto& block) { return block.input == BlockInput::kOfBlockBefore; });
+  const bool adds = AnyBlock(spec, [](const auto& block) { return !block.adds_directly(); });
   return {.hidden = rows(spec.width),
           .normed = extent.threads * spec.width,
-          .added = HasNormAfter(spec) ? rows(spec.width) : 0,
+          .kept = parallel ? rows(spec.width) : 0,
+          .added = adds ? rows(spec.width) : 0,
           .qkv = rows(qkv),
           .attended = rows(attended),
           .activated = rows(activated),

@@ -24,6 +24,7 @@ struct StepExtent {
 struct StepSizes {
   int64_t hidden = 0;
   int64_t normed = 0;
+  int64_t kept = 0;
   int64_t added = 0;
   int64_t qkv = 0;
   int64_t attended = 0;
@@ -39,6 +40,7 @@ struct StepSizes {
 struct Activations {
   std::vector<float> hidden;     // [n_rows, width]
   std::vector<float> normed;     // [threads, width]: each worker's row
+  std::vector<float> kept;       // [n_rows, width]: the stream that blocks in parallel read
   std::vector<float> added;      // [n_rows, width]: what a block adds, before a norm of it
   std::vector<float> qkv;        // [n_rows, qkv_width]
   std::vector<float> attended;   // [n_rows, q_width]

@@ -39,11 +39,14 @@ Place Rows(PackedMatrix& matrix, int64_t first = 0) { return {.matrix = &matrix,
 Place Values(std::vector<float>& vector, int64_t size, int64_t first = 0) {
   return {.vector = &vector, .first = first, .size = size};
 }
+Place NormValues(const NormSpec& norm, std::vector<float>& weight, int64_t size) {
+  return {.vector = &weight, .size = size, .offset = norm.offset};
+}
 
 // The gate, or the up part when there is one.
 Place Half(Place place, const Site& at, bool up) {
   const bool gated = at.feed_forward().gated;
-  place.interleaved = gated;
+  if (gated) place.order = RowOrder::kInterleaved;
   place.first = up && gated ? kBlockColumns : 0;
   return place;
 }
@@ -53,6 +56,10 @@ constexpr int kIn0 = 1;
 constexpr int kIn1 = 2;
 constexpr int kIn2 = 4;
 constexpr int kOut = 8;
+
+int64_t PositionRows(const ModelSpec& s) {
+  return s.shape.max_positions + s.embedding.position_offset;
+}
 
 // A role that occurs once.
 struct ModelRow {
@@ -80,10 +87,10 @@ constexpr ModelRow kModelRows[] = {
      [](const ModelSpec&, ModelWeights& m) { return Rows(m.embedding); }},
     {kPositions, "position embedding",
      [](const ModelSpec& s) {
-       return If(s.embedding.positions, {s.shape.max_positions, s.width});
+       return If(s.embedding.positions, {PositionRows(s), s.width});
      },
      [](const ModelSpec& s, ModelWeights& m) {
-       return Values(m.positions, s.shape.max_positions * s.width);
+       return Values(m.positions, PositionRows(s) * s.width);
      }},
     {kHead, "head",
      [](const ModelSpec& s) {
@@ -99,10 +106,23 @@ constexpr ModelRow kModelRows[] = {
      }},
     {kFinalNorm, "final norm",
      [](const ModelSpec& s) { return If(s.head.norm.has_weight(), {s.width}); },
-     [](const ModelSpec& s, ModelWeights& m) { return Values(m.final_norm.weight, s.width); }},
+     [](const ModelSpec& s, ModelWeights& m) {
+       return NormValues(s.head.norm, m.final_norm.weight, s.width);
+     }},
     {kFinalNormBias, "final norm bias",
      [](const ModelSpec& s) { return If(s.head.norm.has_bias(), {s.width}); },
      [](const ModelSpec& s, ModelWeights& m) { return Values(m.final_norm.bias, s.width); }},
+    {kEmbeddingNorm, "embedding norm",
+     [](const ModelSpec& s) { return If(s.embedding.norm.has_weight(), {s.width}); },
+     [](const ModelSpec& s, ModelWeights& m) {
+       return NormValues(s.embedding.norm, m.embedding_norm.weight, s.width);
+     }},
+    {kEmbeddingNormBias, "embedding norm bias",
+     [](const ModelSpec& s) { return If(s.embedding.norm.has_bias(), {s.width}); },
+     [](const ModelSpec& s, ModelWeights& m) { return Values(m.embedding_norm.bias, s.width); }},
+    {kHeadBias, "head bias",
+     [](const ModelSpec& s) { return If(s.head.bias, {s.shape.vocab_size}); },
+     [](const ModelSpec& s, ModelWeights& m) { return Values(m.head_bias, s.shape.vocab_size); }},
 };
 
 constexpr Operation kAttention = Operation::kAttention;
@@ -111,16 +131,57 @@ constexpr Operation kFeedForward = Operation::kFeedForward;
 Shape BeforeWeight(const Site& at) { return If(at.block->before.has_weight(), {at.model.width}); }
 Shape BeforeBias(const Site& at) { return If(at.block->before.has_bias(), {at.model.width}); }
 Place BeforeWeightPlace(const Site& at, BlockWeights& w) {
-  return Values(w.before.weight, at.model.width);
+  return NormValues(at.block->before, w.before.weight, at.model.width);
 }
 Place BeforeBiasPlace(const Site& at, BlockWeights& w) {
   return Values(w.before.bias, at.model.width);
 }
+// The norm behind the operation, of which a block has at most one with weights.
+const NormSpec& PostNorm(const Site& at) {
+  return at.block->after.is_there() ? at.block->after : at.block->stream_norm;
+}
+NormWeights& PostNormWeights(const Site& at, BlockWeights& w) {
+  return at.block->after.is_there() ? w.after : w.stream_norm;
+}
+Shape PostWeight(const Site& at) { return If(PostNorm(at).has_weight(), {at.model.width}); }
+Shape PostBias(const Site& at) { return If(PostNorm(at).has_bias(), {at.model.width}); }
+Place PostWeightPlace(const Site& at, BlockWeights& w) {
+  return NormValues(PostNorm(at), PostNormWeights(at, w).weight, at.model.width);
+}
+Place PostBiasPlace(const Site& at, BlockWeights& w) {
+  return Values(PostNormWeights(at, w).bias, at.model.width);
+}
+
 Shape KvRows(const Site& at) { return {at.attention().kv_width(), at.model.width}; }
 Shape KvBias(const Site& at) { return If(at.attention().qkv_bias, {at.attention().kv_width()}); }
-Shape QkNorm(const Site& at) {
-  return If(at.attention().qk_norm.has_weight(), {at.attention().head_dim});
+// Of a norm of so many heads of q or of k.
+Shape QkShape(const Site& at, int n_heads) {
+  const SelfAttentionSpec& a = at.attention();
+  if (a.qk_norm_kind == QkNormKind::kWidth) return {int64_t{n_heads} * a.head_dim};
+  if (a.qk_norm_kind == QkNormKind::kEachHead) return {n_heads, a.head_dim};
+  return {a.head_dim};
 }
+template <int SelfAttentionSpec::*kHeads>
+Shape QkNorm(const Site& at) {
+  return If(at.attention().qk_norm.has_weight(), QkShape(at, at.attention().*kHeads));
+}
+template <int SelfAttentionSpec::*kHeads>
+Shape QkNormBias(const Site& at) {
+  return If(at.attention().qk_norm.has_bias(), QkShape(at, at.attention().*kHeads));
+}
+template <int SelfAttentionSpec::*kHeads, NormWeights BlockWeights::*kNorm>
+Place QkNormPlace(const Site& at, BlockWeights& w) {
+  const SelfAttentionSpec& a = at.attention();
+  return NormValues(a.qk_norm, (w.*kNorm).weight, a.qk_norm_values(a.*kHeads));
+}
+template <int SelfAttentionSpec::*kHeads, NormWeights BlockWeights::*kNorm>
+Place QkNormBiasPlace(const Site& at, BlockWeights& w) {
+  return Values((w.*kNorm).bias, at.attention().qk_norm_values(at.attention().*kHeads));
+}
+constexpr auto kQHeads = &SelfAttentionSpec::n_heads;
+constexpr auto kKHeads = &SelfAttentionSpec::n_kv_heads;
+constexpr auto kOfQ = &BlockWeights::q_norm;
+constexpr auto kOfK = &BlockWeights::k_norm;
 // q, k or v in a bias of them all.
 Place InBias(const Site& at, BlockWeights& w, int64_t first) {
   return Values(w.in_bias, at.attention().qkv_width(), first);
@@ -130,6 +191,8 @@ Place OutBias(const Site& at, BlockWeights& w) { return Values(w.out_bias, at.mo
 constexpr BlockRow kBlockRows[] = {
     {kAttnNorm, kAttention, "attention norm", BeforeWeight, BeforeWeightPlace},
     {kAttnNormBias, kAttention, "attention norm bias", BeforeBias, BeforeBiasPlace},
+    {kAttnPostNorm, kAttention, "norm after attention", PostWeight, PostWeightPlace},
+    {kAttnPostNormBias, kAttention, "norm after attention bias", PostBias, PostBiasPlace},
     {kQkv, kAttention, "q, k, v",
      [](const Site& at) {
        return Shape{at.attention().qkv_width(), at.model.width};
@@ -159,10 +222,10 @@ constexpr BlockRow kBlockRows[] = {
      [](const Site& at, BlockWeights& w) {
        return InBias(at, w, at.attention().q_width() + at.attention().kv_width());
      }},
-    {kQNorm, kAttention, "q norm", QkNorm,
-     [](const Site& at, BlockWeights& w) { return Values(w.q_norm, at.attention().head_dim); }},
-    {kKNorm, kAttention, "k norm", QkNorm,
-     [](const Site& at, BlockWeights& w) { return Values(w.k_norm, at.attention().head_dim); }},
+    {kQNorm, kAttention, "q norm", QkNorm<kQHeads>, QkNormPlace<kQHeads, kOfQ>},
+    {kQNormBias, kAttention, "q norm bias", QkNormBias<kQHeads>, QkNormBiasPlace<kQHeads, kOfQ>},
+    {kKNorm, kAttention, "k norm", QkNorm<kKHeads>, QkNormPlace<kKHeads, kOfK>},
+    {kKNormBias, kAttention, "k norm bias", QkNormBias<kKHeads>, QkNormBiasPlace<kKHeads, kOfK>},
     {kAttnOut, kAttention, "attention output",
      [](const Site& at) {
        return Shape{at.model.width, at.attention().q_width()};
@@ -173,6 +236,16 @@ constexpr BlockRow kBlockRows[] = {
 
     {kMlpNorm, kFeedForward, "mlp norm", BeforeWeight, BeforeWeightPlace},
     {kMlpNormBias, kFeedForward, "mlp norm bias", BeforeBias, BeforeBiasPlace},
+    {kMlpPostNorm, kFeedForward, "norm after mlp", PostWeight, PostWeightPlace},
+    {kMlpPostNormBias, kFeedForward, "norm after mlp bias", PostBias, PostBiasPlace},
+    {kMlpGateUp, kFeedForward, "mlp gate and up",
+     [](const Site& at) {
+       return If(at.feed_forward().gated, {2 * at.feed_forward().width, at.model.width});
+     },
+     [](const Site& at, BlockWeights& w) {
+       return Place{.matrix = &w.in, .order = RowOrder::kHalves, .unit = at.feed_forward().width};
+     },
+     kIn0 | kIn1},
     {kMlpGate, kFeedForward, "mlp gate",
      [](const Site& at) {
        return If(at.feed_forward().gated, {at.feed_forward().width, at.model.width});
@@ -227,6 +300,11 @@ const BlockRow& BlockRowOf(TensorRole role) {
 
 std::string_view RoleTitle(TensorRole role) {
   return IsInModel(role) ? ModelRowOf(role).title : BlockRowOf(role).title;
+}
+
+bool IsMatrix(TensorRole role) {
+  if (IsInModel(role)) return role == kTokenEmbedding || role == kHead;
+  return BlockRowOf(role).parts != 0;
 }
 
 Shape RoleShape(TensorRole role, const ModelSpec& spec, int layer) {

@@ -24,8 +24,13 @@ enum class TensorRole {
   kRopeFactors,
   kFinalNorm,
   kFinalNormBias,
+  kEmbeddingNorm,
+  kEmbeddingNormBias,
+  kHeadBias,
   kAttnNorm,
   kAttnNormBias,
+  kAttnPostNorm,  // of what the block adds, or of the stream behind it
+  kAttnPostNormBias,
   kQkv,  // one tensor, or kQ, kK and kV
   kQ,
   kK,
@@ -34,12 +39,17 @@ enum class TensorRole {
   kQBias,
   kKBias,
   kVBias,
-  kQNorm,  // one for all heads
+  kQNorm,
+  kQNormBias,
   kKNorm,
+  kKNormBias,
   kAttnOut,
   kAttnOutBias,
   kMlpNorm,
   kMlpNormBias,
+  kMlpPostNorm,
+  kMlpPostNormBias,
+  kMlpGateUp,  // one tensor, gate first, or kMlpGate and kMlpUp
   kMlpGate,
   kMlpGateBias,
   kMlpUp,
@@ -50,6 +60,8 @@ enum class TensorRole {
 
 // "attention norm bias"
 std::string_view RoleTitle(TensorRole role);
+// Whether it is held as a packed matrix, and not as values of f32.
+bool IsMatrix(TensorRole role);
 // The shape of a role's tensor, [outputs, inputs] of a matrix; empty where the model or the layer
 // has none. `layer` says nothing for a role that occurs once.
 std::vector<int64_t> RoleShape(TensorRole role, const ModelSpec& spec, int layer);

@@ -47,7 +47,8 @@ int64_t VectorValues(const ModelSpec& spec, const BlockSpec& block) {
                         NormValues(block.stream_norm, spec.width);
   if (block.operation == Operation::kAttention) {
     const SelfAttentionSpec& attention = spec.AttentionOf(block);
-    return norms + 2 * NormValues(attention.qk_norm, attention.head_dim) +
+    return norms + NormValues(attention.qk_norm, attention.qk_norm_values(attention.n_heads)) +
+           NormValues(attention.qk_norm, attention.qk_norm_values(attention.n_kv_heads)) +
            (attention.qkv_bias ? attention.qkv_width() : 0) + (attention.out_bias ? spec.width : 0);
   }
   const FeedForwardSpec& feed_forward = spec.FeedForwardOf(block);
@@ -56,8 +57,12 @@ int64_t VectorValues(const ModelSpec& spec, const BlockSpec& block) {
 
 // The same of the model: also positions and factors of RoPE.
 int64_t VectorValues(const ModelSpec& spec) {
-  int64_t values = NormValues(spec.head.norm, spec.width);
-  if (spec.embedding.positions) values += spec.shape.max_positions * spec.width;
+  int64_t values =
+      NormValues(spec.head.norm, spec.width) + NormValues(spec.embedding.norm, spec.width);
+  if (spec.head.bias) values += spec.shape.vocab_size;
+  if (spec.embedding.positions) {
+    values += (spec.shape.max_positions + spec.embedding.position_offset) * spec.width;
+  }
   for (const RopeSpec& rope : spec.ropes) values += rope.factors ? rope.n_dims / 2 : 0;
   for (const LayerSpec& blocks : spec.layers) {
     for (const BlockSpec& block : blocks) values += VectorValues(spec, block);
@@ -75,10 +80,6 @@ void ForEachMatrix(const ModelSpec& spec, const WeightTypes& types,
       visit(matrices.out);
     }
   }
-}
-
-bool IsMatrix(const TensorBinding& binding) {
-  return binding.tensor->shape.size() > 1 && binding.role != TensorRole::kPositions;
 }
 
 }  // namespace
@@ -127,7 +128,7 @@ int64_t RowsOf(const TensorBinding& binding) {
 }
 
 int64_t BytesReadAtATime(const TensorBinding& binding, int threads) {
-  if (!IsMatrix(binding) || binding.transposed) return binding.n_bytes();
+  if (!IsMatrix(binding.role) || binding.transposed) return binding.n_bytes();
   const int64_t n_rows = RowsOf(binding);
   return binding.n_bytes() / n_rows * std::min(n_rows, kRowsPackedAtATime) * threads;
 }
@@ -138,7 +139,7 @@ int64_t LoadScratchBytes(const ModelFile& file, int threads) {
   for (const TensorBinding& binding : file.bindings) {
     raw = std::max(raw, BytesReadAtATime(binding, threads));
     int64_t values = binding.n_elements();
-    if (IsMatrix(binding)) {
+    if (IsMatrix(binding.role)) {
       values = std::min(values, values / RowsOf(binding) * kRowsPackedAtATime * threads);
     }
     converted = std::max(converted, SaturatingMul(values, sizeof(float)));

@@ -23,7 +23,21 @@ constexpr int64_t kCompareBytes = int64_t{1} << 20;
 
 Place PlaceOf(const TensorBinding& binding, const ModelSpec& spec, ModelWeights& model) {
   Place place = RolePlace(binding.role, spec, binding.layer, model);
-  if (binding.paired) place.paired = spec.shape.head_dim;
+  if (binding.order == StoredOrder::kPaired) {
+    place.order = RowOrder::kPaired;
+    place.unit = spec.shape.head_dim;
+  } else if (binding.order != StoredOrder::kPlain) {
+    const SelfAttentionSpec& attention =
+        spec.AttentionOf(spec.layers[static_cast<size_t>(binding.layer)][0]);
+    // CodeGen's four groups hold a quarter of q, of v and of k.
+    const bool quarters = binding.order == StoredOrder::kQuarters;
+    place.order = RowOrder::kGroups;
+    place.unit = quarters ? attention.q_width() / 4 : attention.head_dim;
+    place.q_per_group = quarters ? 1 : attention.n_heads / attention.n_kv_heads;
+    place.k_begin = attention.q_width();
+    place.v_begin = attention.q_width() + attention.kv_width();
+    place.v_first = quarters;
+  }
   return place;
 }
 
@@ -88,7 +102,8 @@ class WeightReader {
     ConvertToF32(tensor.dtype, raw, values);
     place.vector->resize(static_cast<size_t>(place.size));
     for (int64_t i = 0; i < binding.n_elements(); ++i) {
-      (*place.vector)[static_cast<size_t>(place.RowOf(i))] = values[static_cast<size_t>(i)];
+      (*place.vector)[static_cast<size_t>(place.RowOf(i))] =
+          values[static_cast<size_t>(i)] + place.offset;
     }
     return AllFinite(values) ? absl::OkStatus() : NotFinite(tensor);
   }
@@ -228,6 +243,7 @@ absl::StatusOr<ModelWeights> Allocate(const ModelSpec& spec, const WeightTypes& 
   if (!spec.head.tied) {
     NG_ASSIGN_OR_RETURN(model.head, memory.Allocate(types.head, vocab_size, spec.width));
   }
+  model.embedding_norm = OnesOf(spec.embedding.norm, spec.width);
   model.final_norm = OnesOf(spec.head.norm, spec.width);
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     std::vector<BlockWeights>& layer = model.layers.emplace_back();
@@ -237,6 +253,11 @@ absl::StatusOr<ModelWeights> Allocate(const ModelSpec& spec, const WeightTypes& 
       w.before = OnesOf(block.before, spec.width);
       w.after = OnesOf(block.after, spec.width);
       w.stream_norm = OnesOf(block.stream_norm, spec.width);
+      if (block.operation == Operation::kAttention) {
+        const SelfAttentionSpec& a = spec.AttentionOf(block);
+        w.q_norm = OnesOf(a.qk_norm, a.qk_norm_values(a.n_heads));
+        w.k_norm = OnesOf(a.qk_norm, a.qk_norm_values(a.n_kv_heads));
+      }
       const BlockMatrices matrices = MatricesOf(spec, block, types.layers[i][b]);
       NG_ASSIGN_OR_RETURN(w.in, memory.Allocate(matrices.in.bands, matrices.in.n, matrices.in.k));
       NG_ASSIGN_OR_RETURN(w.out,

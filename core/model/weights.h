@@ -30,16 +30,18 @@ struct BlockWeights {
   std::vector<float> in_bias;   // [in.n]
   PackedMatrix out;             // [width, q_width], or [width, the feed-forward's width]
   std::vector<float> out_bias;  // [width]
-  std::vector<float> q_norm;    // [head_dim]
-  std::vector<float> k_norm;    // [head_dim]
+  NormWeights q_norm;           // [head_dim], [n_heads, head_dim] or [q_width]
+  NormWeights k_norm;           // the same of the heads of k
 };
 
 struct ModelWeights {
   WeightTypes types;                // what the matrices are held as
   PackedMatrix embedding;           // [vocab_size, width]
-  std::vector<float> positions;     // [max_positions, width]: learned ones
+  std::vector<float> positions;     // [position_offset + max_positions, width]: learned ones
   std::vector<float> rope_factors;  // [n_dims / 2] of the first table of RoPE, above 0
   PackedMatrix head;                // [vocab_size, width]; empty: tied to the embedding
+  std::vector<float> head_bias;     // [vocab_size]
+  NormWeights embedding_norm;
   NormWeights final_norm;
   std::vector<std::vector<BlockWeights>> layers;  // [n_layers][blocks]
   uint64_t hash = 0;  // of the bytes of all tensors, as they were read; 0 unless asked for

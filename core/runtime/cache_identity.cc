@@ -25,27 +25,32 @@ void AppendScalars(std::string* out, const Scalars&... values) {
 
 // Every field of the spec: the bindings do not compile when one is added and forgotten here.
 void AppendNorm(std::string* bytes, const NormSpec& norm) {
-  const auto& [kind, eps, weight, bias] = norm;
-  AppendScalars(bytes, kind, eps, weight, bias);
+  const auto& [kind, eps, weight, bias, offset] = norm;
+  AppendScalars(bytes, kind, eps, weight, bias, offset);
 }
 
 void AppendRope(std::string* bytes, const RopeSpec& rope) {
   const auto& [n_dims, pairing, theta, scaling, factors] = rope;
-  const auto& [kind, factor, low_freq_factor, high_freq_factor, original_positions] = scaling;
+  const auto& [kind, factor, low_freq_factor, high_freq_factor, original_positions, low_pair,
+               high_pair, divisors, magnitude] = scaling;
   AppendScalars(bytes, n_dims, pairing, theta, factors);
   AppendScalars(bytes, kind, factor, low_freq_factor, high_freq_factor, original_positions);
+  AppendScalars(bytes, low_pair, high_pair, magnitude, divisors.size());
+  for (const double divisor : divisors) AppendScalars(bytes, divisor);
 }
 
 void AppendAttention(std::string* bytes, const SelfAttentionSpec& attention) {
-  const auto& [n_heads, n_kv_heads, head_dim, rope, window, qk_norm, qkv_bias, out_bias] =
-      attention;
-  AppendScalars(bytes, n_heads, n_kv_heads, head_dim, rope, window, qkv_bias, out_bias);
+  const auto& [n_heads, n_kv_heads, head_dim, rope, window, scale, soft_cap, clip, alibi_slopes,
+               qk_norm, qk_norm_kind, qkv_bias, out_bias] = attention;
+  AppendScalars(bytes, n_heads, n_kv_heads, head_dim, rope, window, scale, soft_cap, clip);
+  AppendScalars(bytes, alibi_slopes.size(), qk_norm_kind, qkv_bias, out_bias);
+  for (const float slope : alibi_slopes) AppendScalars(bytes, slope);
   AppendNorm(bytes, qk_norm);
 }
 
 void AppendBlock(std::string* bytes, const BlockSpec& block) {
-  const auto& [operation, part, before, after, stream_norm] = block;
-  AppendScalars(bytes, operation, part);
+  const auto& [operation, part, before, after, stream_norm, input, scale] = block;
+  AppendScalars(bytes, operation, part, input, scale);
   for (const NormSpec* norm : {&before, &after, &stream_norm}) AppendNorm(bytes, *norm);
 }
 
@@ -53,12 +58,13 @@ std::string SpecBytes(const ModelSpec& spec) {
   const auto& [family, shape, width, last_without_position, embedding, ropes, attentions,
                feed_forwards, layers, head] = spec;
   const auto& [n_layers, n_heads, n_kv_heads, head_dim, vocab_size, max_positions] = shape;
-  const auto& [positions] = embedding;
-  const auto& [head_norm, tied] = head;
+  const auto& [token_scale, positions, position_offset, embedding_norm] = embedding;
+  const auto& [head_norm, tied, head_bias, logit_scale, logit_cap] = head;
   std::string bytes = family;
   AppendScalars(&bytes, n_layers, n_heads, n_kv_heads, head_dim, vocab_size, max_positions);
-  AppendScalars(&bytes, width, last_without_position, positions, tied);
-  AppendNorm(&bytes, head_norm);
+  AppendScalars(&bytes, width, last_without_position, token_scale, positions, position_offset);
+  AppendScalars(&bytes, tied, head_bias, logit_scale, logit_cap);
+  for (const NormSpec* norm : {&embedding_norm, &head_norm}) AppendNorm(&bytes, *norm);
   // How many there are goes before each list, so that no two models have the same bytes.
   AppendScalars(&bytes, ropes.size(), attentions.size(), feed_forwards.size());
   for (const RopeSpec& rope : ropes) AppendRope(&bytes, rope);

@@ -92,7 +92,9 @@ TEST(Llama, RefusesWhatItCannotRun) {
   ExpectRefused(Edited(kLlama, {{"model_type", "frobnicator"}}),
                 {"model_type", "frobnicator",
                  "niels-gpt, llama, mistral, ministral, qwen2, qwen3, seed_oss, internlm3, helium, "
-                 "ernie4_5, cwm, olmo, starcoder2, nanogpt, gpt2, postln"});
+                 "ernie4_5, cwm, olmo, starcoder2, arcee, hunyuan_v1_dense, smollm3, granite, ",
+                 "gpt_neox, gpt_bigcode, bloom, codegen, gptj, opt, biogpt, openai-gpt, nanogpt, "
+                 "gpt2, postln"});
 }
 
 TEST(Llama, HasTheBiasesThatItsConfigSays) {
@@ -353,7 +355,7 @@ TEST(LlamaRows, SeeAWindowInTheLayersThatTheConfigLists) {
 
 TEST(LlamaRows, RefuseWhatTheyCannotRun) {
   ExpectRefused({{"model_type", "cwm"}}, {"\"rope_parameters\" is missing"});
-  ExpectRefused({{"model_type", "olmo"}, {"clip_qkv", 8.0}}, {"\"clip_qkv\" = 8.0"});
+  ExpectRefused({{"model_type", "olmo"}, {"clip_qkv", "much"}}, {"\"clip_qkv\" = \"much\""});
   ExpectRefused({{"model_type", "internlm3"}, {"qkv_bias", true}}, {"\"mlp_bias\" differ"});
   ExpectRefused({{"model_type", "starcoder2"}, {"hidden_act", "relu"}}, {"relu", "gelu"});
   ExpectRefused(WithNull({{"model_type", "ministral"},
@@ -361,6 +363,80 @@ TEST(LlamaRows, RefuseWhatTheyCannotRun) {
                           {"layer_types", {"sliding_attention"}}},
                          "sliding_window"),
                 {"\"layer_types[0]\"", "sliding_window is not set"});
+}
+
+TEST(LlamaRows, PutTheirNormsWhereTheFamilyHasThem) {
+  const auto norms = [](const ModelSpec& spec) {
+    const BlockSpec& block = spec.layers[0][1];
+    return std::vector<bool>{block.before.is_there(), block.after.is_there(),
+                             block.stream_norm.is_there(),
+                             block.input == BlockInput::kOfBlockBefore};
+  };
+  EXPECT_THAT(norms(*Bare("granite")), ElementsAre(true, false, false, false));
+  EXPECT_THAT(norms(*Bare("olmo2")), ElementsAre(false, true, false, false));
+  EXPECT_THAT(norms(*Bare("gemma2")), ElementsAre(true, true, false, false));
+  EXPECT_THAT(norms(*Bare("cohere")), ElementsAre(true, false, false, true));
+  EXPECT_THAT(norms(*Bare("openai-gpt")), ElementsAre(false, false, true, false));
+  EXPECT_THAT(norms(*Bare("gpt_neox", {{"use_parallel_residual", false}})),
+              ElementsAre(true, false, false, false));
+  EXPECT_THAT(norms(*Bare("hyperclovax", {{"use_post_norm", false}})),
+              ElementsAre(true, false, false, false));
+}
+
+TEST(LlamaRows, ReadTheirFactors) {
+  const ModelSpec granite = *Bare("granite", {{"embedding_multiplier", 3.0},
+                                              {"residual_multiplier", 0.5},
+                                              {"attention_multiplier", 0.25},
+                                              {"logits_scaling", 4.0}});
+  EXPECT_EQ(granite.embedding.scale, 3.0F);
+  EXPECT_EQ(granite.layers[0][0].scale, 0.5F);
+  EXPECT_EQ(granite.attentions[0].scale, 0.25);
+  EXPECT_EQ(granite.head.scale, 0.25F);
+  const ModelSpec gemma2 = *Bare("gemma2");
+  EXPECT_EQ(gemma2.embedding.scale, 48.0F);
+  EXPECT_EQ(gemma2.attentions[0].soft_cap, 50.0);
+  EXPECT_EQ(gemma2.attentions[0].scale, 1.0 / 16.0);
+  EXPECT_EQ(gemma2.head.soft_cap, 30.0F);
+  EXPECT_EQ(
+      ReadSpec(WithNull({{"model_type", "gemma2"}}, "final_logit_softcapping"))->head.soft_cap,
+      0.0F);
+  EXPECT_EQ(Bare("cohere")->head.scale, 0.0625F);
+  EXPECT_EQ(Bare("olmo", {{"clip_qkv", 8.0}})->attentions[0].clip, 8.0);
+  ExpectRefused({{"model_type", "granite"}, {"logits_scaling", 0.0}}, {"\"logits_scaling\" = 0"});
+}
+
+TEST(LlamaRows, RotateThePartsAndTheLayersThatTheFamilyRotates) {
+  const auto rope = [](const ModelSpec& spec, size_t layer) {
+    return spec.AttentionOf(spec.layers[layer][0]).rope;
+  };
+  EXPECT_EQ(Bare("glm")->ropes[0].n_dims, 64);
+  EXPECT_EQ(Bare("stablelm", {{"partial_rotary_factor", 0.5}})->ropes[0].n_dims, 40);
+  EXPECT_EQ(Bare("gpt_neox", {{"rotary_pct", 1.0}, {"rotary_emb_base", 500}})->ropes[0].theta, 500);
+  EXPECT_EQ(Bare("gptj", {{"rotary_dim", 32}})->ropes[0].n_dims, 32);
+  ExpectRefused({{"model_type", "gptj"}, {"rotary_dim", 33}}, {"\"rotary_dim\" = 33", "even"});
+  ExpectRefused({{"model_type", "phi"}, {"partial_rotary_factor", 0.01}}, {"0 of 64 dimensions"});
+  const ModelSpec smollm3 = *Bare("smollm3");
+  EXPECT_EQ(rope(smollm3, 2), 0);
+  EXPECT_EQ(rope(smollm3, 3), -1);
+  ExpectRefused({{"model_type", "smollm3"}, {"no_rope_layers", {1, 0}}}, {"lists 2 layers"});
+  const ModelSpec cohere2 = *Bare("cohere2");
+  EXPECT_EQ(rope(cohere2, 0), 0);
+  EXPECT_EQ(rope(cohere2, 3), -1);
+  EXPECT_EQ(WindowOf(cohere2, 3), 0);
+  const ModelSpec gemma3 = *Bare("gemma3_text");
+  EXPECT_EQ(gemma3.ropes[static_cast<size_t>(rope(gemma3, 0))].theta, 10000.0);
+  EXPECT_EQ(gemma3.ropes[static_cast<size_t>(rope(gemma3, 5))].theta, 1000000.0);
+  ExpectRefused({{"model_type", "gemma3_text"}, {"rope_parameters", {{"rope_theta", 500.0}}}},
+                {"\"rope_parameters\" must have full_attention and sliding_attention"});
+}
+
+TEST(LlamaRows, AlibiSlopesOfOtherHeadsLieBetweenThoseOfAPowerOfTwo) {
+  const ModelSpec bloom = *Bare("bloom", {{"n_head", 4}});
+  EXPECT_THAT(bloom.attentions[0].alibi_slopes, ElementsAre(0.25F, 0.0625F, 0x1p-6F, 0x1p-8F));
+  EXPECT_EQ(bloom.attentions[0].rope, -1);
+  EXPECT_EQ(bloom.shape.max_positions, 0);
+  const ModelSpec three = *Bare("bloom", {{"hidden_size", 6}, {"n_head", 3}});
+  EXPECT_THAT(three.attentions[0].alibi_slopes, ElementsAre(0.0625F, 0x1p-8F, 0.25F));
 }
 
 TEST(Gpt2, HoldsTheMatricesOfItsBlocksTransposed) {

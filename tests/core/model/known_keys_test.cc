@@ -117,8 +117,27 @@ TEST(KnownKeys, OfConfigsMoveWhatTheyMoveInTransformersOrAreRefused) {
 }
 
 TEST(KnownKeys, OfConfigsMayBeAbsentAndAreThenThoseOfTheClass) {
-  for (const char* type : {"llama", "mistral", "ministral", "qwen2", "qwen3", "seed_oss",
-                           "internlm3", "helium", "ernie4_5", "olmo", "starcoder2", "gpt2"}) {
+  for (const char* type : {"llama",       "mistral",
+                           "ministral",   "qwen2",
+                           "qwen3",       "seed_oss",
+                           "internlm3",   "helium",
+                           "ernie4_5",    "olmo",
+                           "starcoder2",  "gpt2",
+                           "arcee",       "hunyuan_v1_dense",
+                           "smollm3",     "granite",
+                           "hyperclovax", "olmo2",
+                           "olmo3",       "exaone4",
+                           "glm",         "glm4",
+                           "gemma",       "gemma2",
+                           "gemma3_text", "vaultgemma",
+                           "phi3",        "cohere",
+                           "cohere2",     "stablelm",
+                           "nemotron",    "jais2",
+                           "phi",         "persimmon",
+                           "gpt_neox",    "gpt_bigcode",
+                           "bloom",       "codegen",
+                           "gptj",        "opt",
+                           "biogpt",      "openai-gpt"}) {
     const auto bare = LogitsOf(Json{{"model_type", type}});
     EXPECT_TRUE(bare.ok()) << bare.status();
   }

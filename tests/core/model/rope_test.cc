@@ -94,14 +94,39 @@ TEST(RopeConfig, RunsTypesThatAreAnotherWithinThePositions) {
 }
 
 TEST(RopeConfig, RefusesOtherScalingsNamingThemAndWhatCanRun) {
-  for (const char* type : {"yarn", "longrope"}) {
+  for (const char* type : {"axial", "mrope"}) {
     for (const char* key : {"rope_parameters", "rope_scaling"}) {
       ExpectRefused({{key, {{"rope_type", type}, {"factor", 8.0}}}},
                     {std::string(key) + ".rope_type", type,
-                     "default, linear, proportional, dynamic, llama3"});
+                     "default, linear, proportional, dynamic, llama3, yarn, longrope"});
     }
     ExpectRefused({{"rope_scaling", {{"type", type}, {"factor", 8.0}}}}, {"rope_scaling.type"});
   }
+}
+
+TEST(RopeConfig, ReadsYarnAndLongRope) {
+  const auto yarn =
+      Read({{"rope_parameters",
+             {{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 512}}}});
+  ASSERT_TRUE(yarn.ok()) << yarn.status();
+  EXPECT_DOUBLE_EQ(yarn->scaling.magnitude, 0.1 * std::log(4.0) + 1.0);
+  const auto plain = RopeFrequencies(*Read(Json::object()));
+  const auto scaled = RopeFrequencies(*yarn);
+  EXPECT_DOUBLE_EQ(scaled[0], plain[0]);
+  EXPECT_DOUBLE_EQ(scaled[31], plain[31] / 4.0);
+  const std::vector<double> factors(32, 2.0);
+  const Json longrope = {{"type", "longrope"},
+                         {"short_factor", factors},
+                         {"long_factor", factors},
+                         {"original_max_position_embeddings", 1024}};
+  const auto divided = Read({{"rope_scaling", longrope}});
+  ASSERT_TRUE(divided.ok()) << divided.status();
+  EXPECT_DOUBLE_EQ(RopeFrequencies(*divided)[16], plain[16] / 2.0);
+  EXPECT_DOUBLE_EQ(divided->scaling.magnitude, std::sqrt(1.0 + std::log(2.0) / std::log(1024.0)));
+  Json few = longrope;
+  few["short_factor"] = {1.0, 2.0};
+  ExpectRefused({{"rope_scaling", few}}, {"rope_scaling.short_factor", "must list 32 factors"});
+  ExpectRefused({{"rope_scaling", {{"type", "yarn"}}}}, {"rope_scaling.factor", "missing"});
 }
 
 TEST(RopeConfig, RefusesValuesThatCannotBe) {

@@ -139,8 +139,10 @@ TEST_F(WeightsTest, SizesAreWhatIsHeld) {
         }
       }
       add(w[0].in_bias);
-      add(w[0].q_norm);
-      add(w[0].k_norm);
+      for (const NormWeights* norm : {&w[0].q_norm, &w[0].k_norm}) {
+        add(norm->weight);
+        add(norm->bias);
+      }
       add(w[0].out_bias);
       add(w[1].in_bias);
       add(w[1].out_bias);

@@ -1,5 +1,6 @@
-"""Makes the cases mistral/{tiny,window}, qwen2/window, llama/{rope_linear,rope_llama3} and
-{helium,olmo,starcoder2}/tiny with transformers.
+"""Makes the cases mistral/{tiny,window}, qwen2/window, llama/{rope_linear,rope_llama3} and the tiny
+ones of helium, olmo, starcoder2, gemma2, gemma3, granite, hunyuan, smollm3, olmo2, olmo3, phi3,
+cohere, nemotron, gpt_neox, codegen, gpt_bigcode, openai-gpt, bloom and opt with transformers.
 
     python make_cases.py [DIR]     # needs torch, transformers (made with 5.23.0), safetensors
 
@@ -14,9 +15,11 @@ import sys
 import torch
 from safetensors.torch import save_file
 from transformers import (
-    HeliumConfig, HeliumForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig,
-    MistralForCausalLM, OlmoConfig, OlmoForCausalLM, Qwen2Config, Qwen2ForCausalLM,
-    Starcoder2Config, Starcoder2ForCausalLM)
+    BloomConfig, CodeGenConfig, CohereConfig, Gemma2Config, Gemma3TextConfig, GPTBigCodeConfig,
+    GPTNeoXConfig, GraniteConfig, HeliumConfig, HunYuanDenseV1Config, LlamaConfig, MistralConfig,
+    NemotronConfig, Olmo2Config, Olmo3Config, OlmoConfig, OpenAIGPTConfig, OPTConfig, Phi3Config,
+    Qwen2Config, SmolLM3Config, Starcoder2Config)
+from transformers import AutoModelForCausalLM
 
 SIZES = dict(
     vocab_size=97, hidden_size=32, intermediate_size=56, num_hidden_layers=2, num_attention_heads=4,
@@ -30,6 +33,16 @@ LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_fr
           "original_max_position_embeddings": 48, "rope_theta": 10000.0}
 DEFAULT = {"rope_type": "default", "rope_theta": 10000.0}
 BIASES = dict(attention_bias=True, mlp_bias=True)
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16,
+        "rope_theta": 10000.0}
+LONG = {"rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0, 1.2],
+        "long_factor": [2.0, 4.0]}
+BOTH = {"full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 1000.0},
+        "sliding_attention": DEFAULT}
+WINDOWS = ["sliding_attention", "full_attention", "sliding_attention"]
+GPT = dict(vocab_size=41, n_embd=16, n_layer=3, n_head=2, n_positions=64, bos_token_id=None,
+           eos_token_id=None, attn_implementation="eager")
+CODEGEN = GPT | dict(n_head=4, n_embd=32)
 
 
 def with_rope(config_class, rope, **more):
@@ -77,17 +90,94 @@ CASES = {
         "LayerNorm, RoPE, grouped queries and a feed-forward layer without a gate",
         small(Starcoder2Config, hidden_act="gelu_pytorch_tanh"),
         {"activation": small(Starcoder2Config, hidden_act="relu")}, False),
+    "gemma2/tiny": (
+        "norms before and after each block with weights + 1, a gated GELU, caps, windows by layer",
+        small(Gemma2Config, head_dim=8, sliding_window=6, attn_logit_softcapping=4.0,
+              final_logit_softcapping=5.0, query_pre_attn_scalar=5),
+        {"window": small(Gemma2Config, head_dim=8, sliding_window=64, attn_logit_softcapping=4.0,
+                         final_logit_softcapping=5.0, query_pre_attn_scalar=5),
+         "caps": small(Gemma2Config, head_dim=8, sliding_window=6, query_pre_attn_scalar=5)},
+        False),
+    "gemma3/tiny": (
+        "two tables of RoPE, by the kind of layer; norms of the heads of q and k with weights + 1",
+        small(Gemma3TextConfig, head_dim=8, sliding_window=6, layer_types=WINDOWS,
+              rope_parameters=BOTH),
+        {"rope": small(Gemma3TextConfig, head_dim=8, sliding_window=6, layer_types=WINDOWS,
+                       rope_parameters=BOTH | {"full_attention": DEFAULT})}, False),
+    "granite/tiny": (
+        "factors of the embedding, the blocks, the scores and the logits",
+        small(GraniteConfig, embedding_multiplier=3.0, residual_multiplier=0.4,
+              attention_multiplier=0.2, logits_scaling=2.5),
+        {"factors": small(GraniteConfig)}, False),
+    "hunyuan/tiny": (
+        "norms of the heads of q and k behind RoPE",
+        small(HunYuanDenseV1Config, head_dim=8),
+        {"eps": small(HunYuanDenseV1Config, head_dim=8, rms_norm_eps=0.1)}, False),
+    "smollm3/tiny": (
+        "a layer that does not rotate", small(SmolLM3Config, no_rope_layers=[1, 0, 1]),
+        {"rope": small(SmolLM3Config, no_rope_layers=[1, 1, 1])}, False),
+    "olmo2/tiny": (
+        "norms after each block, and one of all heads of q and of k",
+        small(Olmo2Config), {"eps": small(Olmo2Config, rms_norm_eps=0.1)}, False),
+    "olmo3/tiny": (
+        "yarn in the layers that see all keys, plain RoPE in those with a window",
+        small(Olmo3Config, sliding_window=6, layer_types=WINDOWS,
+              rope_parameters=BOTH | {"full_attention": YARN}),
+        {"yarn": small(Olmo3Config, sliding_window=6, layer_types=WINDOWS, rope_parameters=BOTH)},
+        False),
+    "phi3/tiny": (
+        "q, k and v in one tensor, gate and up in another, half of a head turns, longrope",
+        small(Phi3Config, rope_parameters=LONG, partial_rotary_factor=0.5,
+              original_max_position_embeddings=32),
+        {"factors": small(Phi3Config, partial_rotary_factor=0.5)}, False),
+    "cohere/tiny": (
+        "blocks in parallel, LayerNorm of each head with weights of its own, scaled logits",
+        small(CohereConfig, use_qk_norm=True, logit_scale=0.4),
+        {"scale": small(CohereConfig, use_qk_norm=True)}, False),
+    "nemotron/tiny": (
+        "squared ReLU, LayerNorm with weights + 1, half of a head turns",
+        small(NemotronConfig, head_dim=8),
+        {"activation": small(NemotronConfig, head_dim=8, hidden_act="relu")}, False),
+    "gpt_neox/tiny": (
+        "blocks in parallel with a norm each, q, k and v of each head together",
+        small(GPTNeoXConfig, rotary_pct=0.5),
+        {"parallel": small(GPTNeoXConfig, rotary_pct=0.5, use_parallel_residual=False)}, False),
+    "codegen/tiny": (
+        "q, v and k in quarters, part of a head turns, blocks in parallel, a bias of the head",
+        CodeGenConfig(**CODEGEN, rotary_dim=4), {"rope": CodeGenConfig(**CODEGEN, rotary_dim=8)},
+        False),
+    "gpt_bigcode/tiny": (
+        "learned positions and one kv head", GPTBigCodeConfig(**GPT),
+        {"eps": GPTBigCodeConfig(**GPT, layer_norm_epsilon=0.1)}, False),
+    "openai-gpt/tiny": (
+        "norms of the stream behind each block, none before the head", OpenAIGPTConfig(**GPT),
+        {"eps": OpenAIGPTConfig(**GPT, layer_norm_epsilon=0.1)}, False),
+    "bloom/tiny": (
+        "slopes for positions, a number of heads that is no power of two, a norm of the embedding",
+        BloomConfig(vocab_size=41, hidden_size=24, n_layer=2, n_head=3, bos_token_id=None,
+                    eos_token_id=None, pad_token_id=None, attn_implementation="eager"),
+        {"eps": BloomConfig(vocab_size=41, hidden_size=24, n_layer=2, n_head=3, bos_token_id=None,
+                            eos_token_id=None, pad_token_id=None, layer_norm_epsilon=0.1,
+                            attn_implementation="eager")}, False),
+    "opt/tiny": (
+        "ReLU, learned positions that begin at the tensor's third row",
+        OPTConfig(vocab_size=41, hidden_size=16, ffn_dim=24, num_hidden_layers=2,
+                  num_attention_heads=2, max_position_embeddings=64, word_embed_proj_dim=16,
+                  bos_token_id=None, eos_token_id=None, pad_token_id=None,
+                  attn_implementation="eager"),
+        {"activation": OPTConfig(vocab_size=41, hidden_size=16, ffn_dim=24, num_hidden_layers=2,
+                                 num_attention_heads=2, max_position_embeddings=64,
+                                 word_embed_proj_dim=16, activation_function="gelu",
+                                 bos_token_id=None, eos_token_id=None, pad_token_id=None,
+                                 attn_implementation="eager")}, False),
 }
-MODELS = {MistralConfig: MistralForCausalLM, LlamaConfig: LlamaForCausalLM,
-          Qwen2Config: Qwen2ForCausalLM, HeliumConfig: HeliumForCausalLM,
-          OlmoConfig: OlmoForCausalLM, Starcoder2Config: Starcoder2ForCausalLM}
 PROMPTS = [5, 16]  # tokens
 NEW_TOKENS = 12
 
 
 def model_of(config, seed):
     torch.manual_seed(seed)
-    model = MODELS[type(config)](config).eval()
+    model = AutoModelForCausalLM.from_config(config).eval()
     with torch.no_grad():
         for name, weight in model.named_parameters():
             spread = 0.3 if name.endswith("bias") else 0.2
@@ -149,7 +239,9 @@ def make(folder, seed, description, config, broken, older):
 
     weights = {k: v.contiguous() for k, v in model.state_dict().items()}
     if config.tie_word_embeddings:
-        del weights["lm_head.weight"]
+        weights.pop("lm_head.weight", None)
+    elif config.model_type == "gpt_neox":  # as save_pretrained calls it
+        weights["embed_out.weight"] = weights.pop("lm_head.weight")
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     save_file({k: v.contiguous() for k, v in expected.items()}, folder / "expected.safetensors")
     written = config.to_dict() | {"architectures": [type(model).__name__], "dtype": "float32"}

@@ -269,6 +269,23 @@ std::string CaseName(const ::testing::TestParamInfo<GoldenCase::ParamType>& info
   return absl::StrReplaceAll(std::get<0>(info.param), {{"/", "_"}}) + "_" + std::get<1>(info.param);
 }
 
+// What attention itself has to do: windows, caps, slopes.
+INSTANTIATE_TEST_SUITE_P(Features, GoldenCase,
+                         ::testing::Combine(::testing::Values("gemma2/tiny", "gemma3/tiny",
+                                                              "olmo3/tiny", "bloom/tiny"),
+                                            ::testing::Values("reference", "flash")),
+                         CaseName);
+
+// One way of attention is enough where another part of the model is tested.
+INSTANTIATE_TEST_SUITE_P(
+    Parts, GoldenCase,
+    ::testing::Combine(::testing::Values("granite/tiny", "hunyuan/tiny", "smollm3/tiny",
+                                         "olmo2/tiny", "phi3/tiny", "cohere/tiny", "nemotron/tiny",
+                                         "gpt_neox/tiny", "codegen/tiny", "gpt_bigcode/tiny",
+                                         "openai-gpt/tiny", "opt/tiny"),
+                       ::testing::Values("flash")),
+    CaseName);
+
 INSTANTIATE_TEST_SUITE_P(
     All, GoldenCase,
     ::testing::Combine(::testing::Values("niels/b1", "niels/b3", "niels/edge_tmax", "niels/eot",

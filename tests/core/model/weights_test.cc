@@ -108,7 +108,7 @@ TEST_F(WeightsTest, RefusesMagnitudesThatTheTypeCannotHold) {
 }
 
 // With one tensor for q, k and v or three, a head tied or not, biases or none, learned positions,
-// norms of heads, norms without weights.
+// norms of heads or of all of q, norms without weights or behind blocks, a bias of the head.
 TEST_F(WeightsTest, SizesAreWhatIsHeld) {
   model_.WriteTo(dir_.path());
   for (const std::string& path : {dir_.path(), std::string(NG_TEST_DATA "/golden/llama/tied_gqa"),
@@ -119,7 +119,13 @@ TEST_F(WeightsTest, SizesAreWhatIsHeld) {
                                   std::string(NG_TEST_DATA "/golden/llama/rope_linear"),
                                   std::string(NG_TEST_DATA "/golden/qwen2/tiny"),
                                   std::string(NG_TEST_DATA "/golden/qwen3/tiny"),
-                                  std::string(NG_TEST_DATA "/golden/postln/basic")}) {
+                                  std::string(NG_TEST_DATA "/golden/postln/basic"),
+                                  std::string(NG_TEST_DATA "/golden/gemma2/tiny"),
+                                  std::string(NG_TEST_DATA "/golden/olmo2/tiny"),
+                                  std::string(NG_TEST_DATA "/golden/cohere/tiny"),
+                                  std::string(NG_TEST_DATA "/golden/codegen/tiny"),
+                                  std::string(NG_TEST_DATA "/golden/bloom/tiny"),
+                                  std::string(NG_TEST_DATA "/golden/opt/tiny")}) {
     const auto weights = Load(WeightType::kBf16, path);
     ASSERT_TRUE(weights.ok()) << weights.status();
     int64_t layers = 0;
@@ -130,6 +136,9 @@ TEST_F(WeightsTest, SizesAreWhatIsHeld) {
     add(weights->positions);
     add(weights->final_norm.weight);
     add(weights->final_norm.bias);
+    add(weights->embedding_norm.weight);
+    add(weights->embedding_norm.bias);
+    add(weights->head_bias);
     for (const std::vector<BlockWeights>& w : weights->layers) {
       layers += w[0].in.bytes() + w[0].out.bytes() + w[1].in.bytes() + w[1].out.bytes();
       for (const BlockWeights& block : w) {

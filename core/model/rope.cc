@@ -249,6 +249,11 @@ absl::Status ReadScaling(const RopeSource& source, const RopeObject& rope, RopeS
     NG_RETURN_IF_ERROR(RequireWholeHeads(*rope.fields, absl::StrCat(where, rope.key, ".")));
     NG_RETURN_IF_ERROR(RequireWholeHeads(config, where));
   }
+  if (type == "proportional" && spec->n_dims != context.head_dim) {
+    return ModelFileError(absl::StrCat(where, rope.key, ".", key,
+                                       "\" = \"proportional\", can run only where all of a head "
+                                       "turns"));
+  }
   spec->scaling.kind = row->kind;
   if (row->kind == RopeScalingKind::kYarn) return ReadYarn(source, rope, spec);
   if (row->kind == RopeScalingKind::kLongRope) return ReadLongRope(source, rope, spec);

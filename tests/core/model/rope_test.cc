@@ -129,6 +129,21 @@ TEST(RopeConfig, ReadsYarnAndLongRope) {
   ExpectRefused({{"rope_scaling", {{"type", "yarn"}}}}, {"rope_scaling.factor", "missing"});
 }
 
+TEST(RopeConfig, TurnsThePartOfAHeadThatIsAsked) {
+  const auto read = [](const Json& config) -> absl::StatusOr<RopeSpec> {
+    NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(config, "config.json"));
+    return ReadRope(fields, "config.json", {.head_dim = 64, .max_positions = 2048, .part = 0.5});
+  };
+  EXPECT_EQ(read(Json::object())->n_dims, 32);
+  EXPECT_EQ(read({{"partial_rotary_factor", 0.25}})->n_dims, 16);
+  EXPECT_EQ(read({{"rope_parameters", {{"partial_rotary_factor", 1.0}}}})->n_dims, 64);
+  const auto odd = read({{"partial_rotary_factor", 0.05}});
+  EXPECT_THAT(std::string(odd.status().message()), HasSubstr("3 of 64 dimensions of a head turn"));
+  const auto part = read({{"rope_scaling", {{"rope_type", "proportional"}}}});
+  EXPECT_THAT(std::string(part.status().message()),
+              HasSubstr("\"proportional\", can run only where all of a head turns"));
+}
+
 TEST(RopeConfig, RefusesValuesThatCannotBe) {
   ExpectRefused({{"rope_scaling", {{"type", "linear"}}}}, {"rope_scaling.factor", "missing"});
   ExpectRefused({{"rope_scaling", {{"type", "linear"}, {"factor", 0.0}}}}, {"0"});

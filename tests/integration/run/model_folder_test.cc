@@ -111,8 +111,7 @@ TEST(SlidingWindow, IsSeenThroughByABackendThatListsIt) {
   ExpectError(NgRun(run + kNoWindow), 5,
               {"attention 'arithmetic_faults' does not implement the model's sliding window, a run "
                "must end within it: prompt 5 + max_new_tokens 12 = 17 > 6 sliding_window"});
-  EXPECT_THAT(NgRun(dry + kNoWindow).out,
-              HasSubstr("a run must end within the sliding window 6"));
+  EXPECT_THAT(NgRun(dry + kNoWindow).out, HasSubstr("a run must end within the sliding window 6"));
 }
 
 // Keys and values beyond the first layer depend on the window: what others have of them must too.

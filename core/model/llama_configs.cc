@@ -49,6 +49,10 @@ absl::Status ReadHeads(const JsonFields& config, const std::string& path, const 
                                        n_heads, " where head_dim is not set"));
   }
   if (head_dim == 0) head_dim = spec->width / n_heads;
+  // Its rotation would go by the key all the same.
+  if (row.shares_width && row.rope_part > 0.0) {
+    NG_RETURN_IF_ERROR(config.OptionalInt("head_dim", {head_dim, head_dim}).status());
+  }
   if (head_dim % 2 != 0 && row.rope_layers != RopeLayers::kNone) {
     return ModelFileError(absl::StrCat(path, ": head_dim = ", head_dim, " must be even for RoPE"));
   }

@@ -415,6 +415,7 @@ TEST(LlamaRows, RotateThePartsAndTheLayersThatTheFamilyRotates) {
   EXPECT_EQ(Bare("gptj", {{"rotary_dim", 32}})->ropes[0].n_dims, 32);
   ExpectRefused({{"model_type", "gptj"}, {"rotary_dim", 33}}, {"\"rotary_dim\" = 33", "even"});
   ExpectRefused({{"model_type", "phi"}, {"partial_rotary_factor", 0.01}}, {"0 of 64 dimensions"});
+  ExpectRefused({{"model_type", "gpt_neox"}, {"head_dim", 3}}, {"\"head_dim\" = 3"});
   const ModelSpec smollm3 = *Bare("smollm3");
   EXPECT_EQ(rope(smollm3, 2), 0);
   EXPECT_EQ(rope(smollm3, 3), -1);

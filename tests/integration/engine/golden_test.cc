@@ -266,7 +266,8 @@ TEST_P(GoldenCase, CachesOfIntegersComeNearAndKeepTheirBits) {
 }
 
 std::string CaseName(const ::testing::TestParamInfo<GoldenCase::ParamType>& info) {
-  return absl::StrReplaceAll(std::get<0>(info.param), {{"/", "_"}}) + "_" + std::get<1>(info.param);
+  return absl::StrReplaceAll(std::get<0>(info.param), {{"/", "_"}, {"-", "_"}}) + "_" +
+         std::get<1>(info.param);
 }
 
 // What attention itself has to do: windows, caps, slopes.

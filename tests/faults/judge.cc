@@ -188,7 +188,9 @@ std::set<int> CodesAt(const std::string& where) {
   if (where == "fd2") return {};
   if (where.starts_with("out") || holds("/out")) return {7};
   if (holds("plugins") || holds(".so")) return {4};
-  if (holds("run.ini") || holds("prompt") || holds("ids.txt")) return {2};
+  for (const char* const named : {"run.ini", "prompt", "ids.txt", "chat.json", "tools.json"}) {
+    if (holds(named)) return {2};  // what the user wrote for this run
+  }
   if (holds("in/") || holds("inputs/")) return {3};
   return {};
 }

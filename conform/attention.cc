@@ -188,7 +188,7 @@ std::string KeepsBitsOverChunks(const AttentionSubject& subject, const Attention
 std::string KeepsBitsOverBatches(const AttentionSubject& subject, const AttentionCase& c) {
   const auto alone = RunOn(subject, c, 1, WholeSteps(c));
   if (!alone.ok()) return Text(alone.status());
-  const std::string wrong =
+  std::string wrong =
       DiffersInBits("all sequences in one step", RunOn(subject, c, 1, OneStep(c)), *alone);
   if (!wrong.empty()) return wrong;
   return DiffersInBits("last tokens side by side", RunOn(subject, c, 1, LastTokenSteps(c, 3)),
@@ -332,8 +332,8 @@ std::string ShowsNan(const AttentionSubject& subject, const AttentionCase& c, in
     const bool sees = query ? pos == bad : pos >= bad && !behind;
     const bool same =
         std::bit_cast<uint32_t>(dirty->out[0][at]) == std::bit_cast<uint32_t>(clean->out[0][at]);
-    const std::string where = "NaN in token " + std::to_string(bad) + ": query " +
-                              std::to_string(pos) + " is " + std::to_string(dirty->out[0][at]);
+    std::string where = "NaN in token " + std::to_string(bad) + ": query " + std::to_string(pos) +
+                        " is " + std::to_string(dirty->out[0][at]);
     if (!sees && !same) return where + " without having seen it";
     // Of a rule of its own one query may see less.
     const bool must = query || (subject.rule && *subject.rule == AttentionRule{});

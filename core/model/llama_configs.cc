@@ -274,7 +274,8 @@ absl::Status RequireAbsent(const JsonFields& config, const std::string& path, co
 // Factors and caps.
 absl::Status ReadScalars(const LlamaSource& source, ModelSpec* spec, SelfAttentionSpec* attention,
                          LayerSpec* blocks) {
-  const auto& [config, path, row] = source;
+  const JsonFields& config = source.config;
+  const LlamaRow& row = source.row;
   const auto read = [&](const char* key, double absent) -> absl::StatusOr<double> {
     if (std::string_view(key).empty()) return absent;
     return FactorOr(config, key, absent);

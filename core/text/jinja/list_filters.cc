@@ -336,13 +336,14 @@ Value Unique(const Input& in) {
   const auto keyed = Keyed(in, in[1], in.Bool(0, false));
   std::vector<Value> seen;
   std::vector<Value> unique;
-  for (const auto& [key, value] : keyed) {
+  for (const auto& entry : keyed) {
+    const auto& key = entry.first;
     const bool known =
         std::ranges::any_of(seen, [&](const Value& other) { return Equal(in.run, other, key); });
     if (in.run.failed()) return {};
     if (known) continue;
     seen.push_back(key);
-    unique.push_back(value);
+    unique.push_back(entry.second);
   }
   return Generator(in.run, std::move(unique));
 }

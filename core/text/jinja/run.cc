@@ -80,7 +80,9 @@ Value Run::NewDict(std::vector<std::pair<Value, Value>> items) {
   if (!Work(1 + n / 4) || !HasRoom(2 * n * kValueBytes)) return {};
   std::vector<std::pair<Value, Value>> unique;
   int depth = 0;
-  for (auto& [key, value] : items) {
+  for (auto& item : items) {
+    Value& key = item.first;
+    Value& value = item.second;
     if (key.sequence() != nullptr && key.sequence()->kind != SequenceKind::kTuple) {
       return Fail("a list as the key of a dict; it must be a text, a number or a tuple");
     }

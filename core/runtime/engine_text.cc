@@ -74,7 +74,10 @@ absl::StatusOr<std::vector<int32_t>> Engine::EncodeMessage(std::string_view mess
                                                            const std::string& tools) const {
   return GuardedReading([&]() -> absl::StatusOr<std::vector<int32_t>> {
     NG_RETURN_IF_ERROR(CheckText(message));
-    const nlohmann::ordered_json said = {{{"role", "user"}, {"content", message}}};
+    auto said = nlohmann::ordered_json::array();
+    auto& only = said.emplace_back(nlohmann::ordered_json::object());
+    only["role"] = "user";
+    only["content"] = message;
     return EncodeConversation({.messages = said.dump(), .tools = tools});
   });
 }

@@ -196,7 +196,8 @@ class JinjaChat final : public ChatTemplate {
       NG_ASSIGN_OR_RETURN(moment_, ReadDate(options.date));
     }
     if (Reads("strftime_now")) date_ = DateOf(moment_);
-    variables_ = {{"add_generation_prompt", true}, {"documents", nullptr}};
+    variables_["add_generation_prompt"] = true;
+    variables_["documents"] = nullptr;
     for (const auto& [name, literal] : special_tokens_) variables_[name] = literal;
     for (const auto& [name, text] : options.variables) {
       const std::string shown = absl::StrCat("template.", name, " = ", text, ": ");
@@ -298,8 +299,15 @@ class JinjaChat final : public ChatTemplate {
   int32_t FindEot() const {
     constexpr std::string_view kAnswer = "ng asks what follows";
     Json values = variables_;
-    values["messages"] = {{{"role", "user"}, {"content", "?"}},
-                          {{"role", "assistant"}, {"content", std::string(kAnswer)}}};
+    constexpr std::pair<std::string_view, std::string_view> kTurns[] = {{"user", "?"},
+                                                                        {"assistant", kAnswer}};
+    // Not by initializer lists: nlohmann's lose memory where there is no more.
+    Json& messages = values["messages"] = Json::array();
+    for (const auto& [role, content] : kTurns) {
+      Json& message = messages.emplace_back(Json::object());
+      message["role"] = role;
+      message["content"] = content;
+    }
     values["tools"] = nullptr;
     values["add_generation_prompt"] = false;
     const absl::StatusOr<jinja::Text> text = RenderText(values);

@@ -68,6 +68,9 @@ struct AttentionSpec {
   std::span<const float> sinks = {};         // [n_heads]; empty: none
   std::span<const float> alibi_slopes = {};  // [n_heads]; empty: none
   QueryTemperature query_temperature = {};   // coefficient 0: none
+
+  // The first key that the query at `pos` sees.
+  int64_t FirstKey(int64_t pos) const { return window == 0 || pos < window ? 0 : pos - window + 1; }
 };
 
 // The names of features, for AttentionBackend::features. The first six are fields of the spec.

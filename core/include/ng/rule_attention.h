@@ -129,11 +129,6 @@ class RuleAttention : public AttentionBackend {
     return static_cast<int64_t>(std::max(kLeast, std::bit_ceil(static_cast<uint64_t>(n_tokens))));
   }
 
-  // The first key that the query at `pos` sees.
-  static int64_t FirstKey(const AttentionSpec& spec, int64_t pos) {
-    return spec.window == 0 ? 0 : std::max<int64_t>(0, pos - spec.window + 1);
-  }
-
   // A worker's: the keys and values that the queries of a sequence see, decoded, and what belongs
   // to one query and head.
   struct Scratch {
@@ -148,7 +143,7 @@ class RuleAttention : public AttentionBackend {
     static int64_t Even(int64_t n) { return (n + 15) / 16 * 16; }
     static int64_t Floats(const AttentionSpec& spec, const SequenceRows& rows) {
       const int64_t end = rows.start_pos + rows.n_tokens;
-      const int64_t n_keys = end - FirstKey(spec, rows.start_pos);
+      const int64_t n_keys = end - spec.FirstKey(rows.start_pos);
       return 4 * Even(end) + 2 * Even(spec.v_head_dim) +
              Even(n_keys * (spec.head_dim + spec.v_head_dim));
     }
@@ -159,8 +154,8 @@ class RuleAttention : public AttentionBackend {
           room(scores + Even(rows.start_pos + rows.n_tokens)),
           keys(room + Even(rows.start_pos + rows.n_tokens)),
           values(keys +
-                 (rows.start_pos + rows.n_tokens - FirstKey(spec, rows.start_pos)) * spec.head_dim),
-          first(FirstKey(spec, rows.start_pos)) {}
+                 (rows.start_pos + rows.n_tokens - spec.FirstKey(rows.start_pos)) * spec.head_dim),
+          first(spec.FirstKey(rows.start_pos)) {}
   };
 
   // The queries of a sequence and the heads that share a kv head.
@@ -193,7 +188,7 @@ class RuleAttention : public AttentionBackend {
   void Score(const RuleQuery& query, const KvView& view, const float* q,
              const Scratch& scratch) const {
     const AttentionSpec& spec = *query.spec;
-    const int64_t first = FirstKey(spec, query.pos);
+    const int64_t first = spec.FirstKey(query.pos);
     const auto head = static_cast<size_t>(query.head);
     const double scale = double{spec.scale} * spec.query_temperature.At(query.pos);
     std::fill_n(scratch.scores, first, kUnseen);

@@ -79,7 +79,7 @@ class FlashAttention : public AttentionBackend {
     for (const FlashItem& item : plan.items) {
       if (item.partials < 0) continue;
       const SequenceRows& entry = run.rows[static_cast<size_t>(item.sequence)];
-      const int64_t first = FirstKeyOf(plan.spec, entry.start_pos + item.query_begin);
+      const int64_t first = plan.spec.FirstKey(entry.start_pos + item.query_begin);
       run.scratch[static_cast<size_t>(item.partials)] =
           static_cast<float>(SplitsOf(entry.start_pos + item.query_end) - first / kSplitKeys);
     }

@@ -83,7 +83,7 @@ class FlashRows {
   int Head(int64_t row) const { return item_.kv_head * group_ + static_cast<int>(row % group_); }
 
   // The keys of a split that a row sees: [First, Visible).
-  int64_t FirstKey(int64_t row) const { return FirstKeyOf(spec_, Pos(row)); }
+  int64_t FirstKey(int64_t row) const { return spec_.FirstKey(Pos(row)); }
   static int InSplit(int64_t key, int64_t split) {
     const int64_t n = key - split * kSplitKeys;
     return static_cast<int>(n < 0 ? 0 : n > kSplitKeys ? kSplitKeys : n);

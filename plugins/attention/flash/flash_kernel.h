@@ -30,11 +30,6 @@ inline constexpr int kSplitKeys = 256;
 
 inline int64_t SplitsOf(int64_t n_keys) { return (n_keys + kSplitKeys - 1) / kSplitKeys; }
 
-// The first key that the query at `pos` sees.
-inline int64_t FirstKeyOf(const AttentionSpec& spec, int64_t pos) {
-  return spec.window == 0 || pos < spec.window ? 0 : pos - spec.window + 1;
-}
-
 // One piece of work: queries [query_begin, query_end) (token offsets within the sequence's rows) of
 // the heads that share `kv_head`, over keys [key_begin, key_end). key_begin begins a split, of
 // which a window may hide the first keys.

@@ -58,7 +58,7 @@ class Cutter {
     int64_t longest = 0;
     for (const SequenceRows& rows : rows_) {
       const int64_t end = rows.start_pos + rows.n_tokens;
-      longest = std::max(longest, end - SplitBegin(FirstKeyOf(plan_.spec, end - 1)));
+      longest = std::max(longest, end - SplitBegin(plan_.spec.FirstKey(end - 1)));
     }
     const int64_t fewest_rows = SplitsOf(longest) > 1 ? kFewestRows : kFewestRowsOfOneSplit;
     const auto most = static_cast<uint64_t>(std::max<int64_t>(1, kMostRows / group_));
@@ -89,7 +89,7 @@ class Cutter {
                          .kv_head = head,
                          .query_begin = begin,
                          .query_end = end,
-                         .key_begin = SplitBegin(FirstKeyOf(plan_.spec, rows.start_pos + begin)),
+                         .key_begin = SplitBegin(plan_.spec.FirstKey(rows.start_pos + begin)),
                          .key_end = rows.start_pos + end});
         }
       }

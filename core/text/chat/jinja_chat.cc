@@ -136,6 +136,14 @@ absl::StatusOr<jinja::Template> Parse(const TemplateSource& source) {
   return jinja::Template::Parse(source.text, source.path + (is_alone ? "" : ": chat template"));
 }
 
+// Not by an initializer list: nlohmann's lose memory where there is no more.
+Json MessageOf(std::string_view role, std::string_view content) {
+  Json message = Json::object();
+  message["role"] = role;
+  message["content"] = content;
+  return message;
+}
+
 class JinjaChat final : public ChatTemplate {
  public:
   static absl::StatusOr<std::unique_ptr<ChatTemplate>> Make(TemplateMetadata found,
@@ -230,7 +238,7 @@ class JinjaChat final : public ChatTemplate {
     }
     const Json& first = messages.front()["role"];
     if (!system_.empty() && first != "system" && first != "developer") {
-      messages.insert(messages.begin(), Json{{"role", "system"}, {"content", system_}});
+      messages.insert(messages.begin(), MessageOf("system", system_));
     }
     Json values = variables_;
     values["messages"] = std::move(messages);
@@ -299,15 +307,9 @@ class JinjaChat final : public ChatTemplate {
   int32_t FindEot() const {
     constexpr std::string_view kAnswer = "ng asks what follows";
     Json values = variables_;
-    constexpr std::pair<std::string_view, std::string_view> kTurns[] = {{"user", "?"},
-                                                                        {"assistant", kAnswer}};
-    // Not by initializer lists: nlohmann's lose memory where there is no more.
     Json& messages = values["messages"] = Json::array();
-    for (const auto& [role, content] : kTurns) {
-      Json& message = messages.emplace_back(Json::object());
-      message["role"] = role;
-      message["content"] = content;
-    }
+    messages.push_back(MessageOf("user", "?"));
+    messages.push_back(MessageOf("assistant", kAnswer));
     values["tools"] = nullptr;
     values["add_generation_prompt"] = false;
     const absl::StatusOr<jinja::Text> text = RenderText(values);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <ctime>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -74,19 +75,14 @@ absl::StatusOr<Json> ReadMessage(const Json& given, const std::string& where) {
         absl::StrCat(where, ": is ", Excerpt(given), ", must be {\"role\": a text, ...}"));
   }
   Json message = Json::object();
-  for (const char* const name : kReasoning) {
-    if (!given.contains(name) || given[name].is_null()) continue;
-    message["thinking"] = given[name];
-    break;
-  }
+  const auto reasoning = std::ranges::find_if(
+      kReasoning, [&](const char* name) { return given.contains(name) && !given[name].is_null(); });
+  const bool reasons = reasoning != std::end(kReasoning);
+  if (reasons) message["thinking"] = given[*reasoning];
   for (const auto& [key, value] : given.items()) {
     if (!value.is_null()) message[key] = value;
   }
-  for (const char* const name : kReasoning) {
-    if (!given.contains(name) || given[name].is_null()) continue;
-    message["reasoning_content"] = given[name];
-    break;
-  }
+  if (reasons) message["reasoning_content"] = given[*reasoning];
   if (message.contains("content")) NG_RETURN_IF_ERROR(CheckContent(message["content"], where));
   return message;
 }

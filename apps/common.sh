@@ -39,9 +39,9 @@ ng_install() {
 
 # ng_build PRESET [CMAKE_OPTION...]: configures and builds a preset of CMakePresets.json.
 ng_build() {
-  local preset=$1 speedup=(-DNG_PCH=ON)
+  local preset=$1 speedup=(-DNG_UNITY=ON)
   shift
-  # The two do not go together.
+  # With ccache, a file that did not change costs nothing: many small ones are better.
   if command -v ccache >/dev/null; then speedup=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
   cmake --preset "$preset" "${speedup[@]}" "$@" >/dev/null
   cmake --build --preset "$preset" -j "$(nproc)"

@@ -10,6 +10,7 @@
 
 #include "conform/attention_cases.h"
 #include "conform/special_stores.h"
+#include "conform/texts.h"
 
 namespace ng::conform {
 namespace {
@@ -18,12 +19,6 @@ using Rows = std::vector<std::vector<float>>;
 
 // Both tolerate what a sum of many roundings makes.
 constexpr float kSumTolerance = 1e-4F;
-
-bool Lists(std::span<const std::string_view> names, std::string_view name) {
-  return std::ranges::count(names, name) != 0;
-}
-
-std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
 // A backend over a store, with the threads that it works on.
 struct Bench {
@@ -483,7 +478,7 @@ Outcome OnFeature(const AttentionSubject& subject) {
   return CheckFeature(subject, kFeature);
 }
 
-constexpr AttentionCheck kChecks[] = {
+constexpr AttentionCheck kAttentionChecks[] = {
     {"lists", "layouts and features are known; what cannot run is refused in a line", CheckLists},
     {"values", "outputs are those of the formula, over f32", CheckValues},
     {"codecs", "outputs are those of the formula, over every codec", CheckCodecs},
@@ -515,7 +510,7 @@ constexpr AttentionCheck kChecks[] = {
 
 }  // namespace
 
-std::span<const AttentionCheck> AttentionChecks() { return kChecks; }
+std::span<const AttentionCheck> AttentionChecks() { return kAttentionChecks; }
 
 std::vector<std::string> CheckAttention(const AttentionSubject& subject) {
   return RunChecks(AttentionChecks(), subject);

@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "conform/fence.h"
+#include "conform/texts.h"
 #include "ng/conform/plain_tiles.h"
 
 namespace ng::conform {
@@ -162,10 +163,6 @@ TensorView<T, 3> WithGaps(T* data, const std::array<int64_t, 3>& extent) {
   TensorView<T, 3> view(data, extent);
   view.stride[0] += kGap;
   return view;
-}
-
-bool Lists(std::span<const std::string_view> names, std::string_view name) {
-  return std::ranges::count(names, name) != 0;
 }
 
 // Errors: RuntimeError naming `what` when somebody wrote beside it, or left some of it unwritten.

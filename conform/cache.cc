@@ -10,6 +10,7 @@
 
 #include "conform/cache_script.h"
 #include "conform/kept_rows.h"
+#include "conform/texts.h"
 #include "ng/cache_capabilities.h"
 #include "ng/conform/plain_tiles.h"
 
@@ -18,8 +19,6 @@ namespace {
 
 // kLayoutAny leaves the choice to a store that does not write tiles.
 constexpr std::string_view kLayouts[] = {kLayoutTiles16, kLayoutAny};
-
-std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
 std::string Describe(const CacheSpec& spec) {
   return std::string(CodecName(spec.codec_k)) + "/" + std::string(CodecName(spec.codec_v)) + ", " +
@@ -399,7 +398,7 @@ Outcome CheckAttentionOver(const CacheSubject& subject) {
   return n_run == 0 ? Skip(refused) : Outcome{Result::kOk, refused};
 }
 
-constexpr CacheCheck kChecks[] = {
+constexpr CacheCheck kCacheChecks[] = {
     {"plan", "the plan is that of the factory and goes with the capabilities", CheckPlan},
     {"rows", "rows read back as they were written, once rounded; all is given back",
      CheckScript<0>},
@@ -419,7 +418,7 @@ constexpr CacheCheck kChecks[] = {
 
 }  // namespace
 
-std::span<const CacheCheck> CacheChecks() { return kChecks; }
+std::span<const CacheCheck> CacheChecks() { return kCacheChecks; }
 
 std::vector<std::string> CheckCache(const CacheSubject& subject) {
   return RunChecks(CacheChecks(), subject);

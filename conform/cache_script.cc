@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "conform/kept_rows.h"
+#include "conform/texts.h"
 #include "ng/cache_capabilities.h"
 #include "ng/conform/plain_tiles.h"
 
@@ -416,8 +417,6 @@ class Script {
     }
     return wrong;
   }
-
-  static std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
   CacheStore& store_;
   const CachePlan plan_;

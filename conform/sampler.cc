@@ -12,7 +12,6 @@
 namespace ng::conform {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 constexpr Arrangement kOthers[] = {Arrangement::kRow, Arrangement::kSorted, Arrangement::kReversed,
@@ -312,7 +311,7 @@ Outcome CheckAllocation(const SamplerSubject& subject) {
   return Ok();
 }
 
-constexpr SamplerCheck kChecks[] = {
+constexpr SamplerCheck kSamplerChecks[] = {
     {"candidates", "leaves some of the candidates, each once, one of them drawable",
      CheckCandidates},
     {"definition", "leaves what its definition leaves", CheckDefinition},
@@ -334,7 +333,7 @@ constexpr SamplerCheck kChecks[] = {
 
 }  // namespace
 
-std::span<const SamplerCheck> SamplerChecks() { return kChecks; }
+std::span<const SamplerCheck> SamplerChecks() { return kSamplerChecks; }
 
 std::vector<std::string> CheckSampler(const SamplerSubject& subject) {
   return RunChecks(SamplerChecks(), subject);

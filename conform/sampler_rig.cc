@@ -12,7 +12,6 @@
 namespace ng::conform {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr int32_t kEnd[] = {0};  // the stop ids
 
 std::vector<TokenLogits> Inputs(int64_t vocab_size, uint32_t seed) {

@@ -4,6 +4,7 @@
 #define NG_CONFORM_SAMPLER_RIG_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,6 +16,8 @@
 namespace ng::conform {
 
 using Tokens = std::vector<int32_t>;
+
+inline constexpr float kInf = std::numeric_limits<float>::infinity();
 
 // How the same candidates are handed to a stage.
 enum class Arrangement {

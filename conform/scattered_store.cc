@@ -5,13 +5,13 @@
 #include <random>
 #include <string>
 
+#include "conform/kept_rows.h"
 #include "ng/conform/plain_tiles.h"
 
 namespace ng::conform {
 namespace {
 
 constexpr int64_t kPageTokens = 16;
-constexpr KvPart kParts[] = {KvPart::kKey, KvPart::kValue};
 
 int64_t Pages(int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
 

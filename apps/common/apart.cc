@@ -45,7 +45,7 @@ int listener = -1;  // in the child: the pipe that gets its answer
 
 // Also for an exception that nobody can catch: one that is thrown while a library is opened, or by
 // a destructor.
-[[noreturn]] void OnTerminate() {
+[[noreturn]] void OnChildTerminate() {
   const std::exception_ptr exception = std::current_exception();
   if (exception == nullptr) std::abort();
   try {
@@ -68,7 +68,7 @@ int listener = -1;  // in the child: the pipe that gets its answer
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO}) dup2(null, fd);
   if (!show_stderr) dup2(null, STDERR_FILENO);
   listener = out;
-  std::set_terminate(OnTerminate);
+  std::set_terminate(OnChildTerminate);
   Finish(kReturned, work());
 }
 

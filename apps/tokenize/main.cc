@@ -25,7 +25,7 @@
 namespace ng::tokenize {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using Action = CommandLine::Action;
 
 constexpr const char* kName = "ng-tokenize";
@@ -37,24 +37,25 @@ absl::Status PrintIds(const Tokenizer& tokenizer) {
 }
 
 // {"text", "parse_special"?, "add_special"?} -> {"ids", "decoded"}
-absl::StatusOr<Json> EncodeLine(const Tokenizer& tokenizer, const LineFields& fields) {
+absl::StatusOr<OrderedJson> EncodeLine(const Tokenizer& tokenizer, const LineFields& fields) {
   EncodeOptions options;
   NG_ASSIGN_OR_RETURN(const std::string text, fields.Text("text"));
   NG_ASSIGN_OR_RETURN(options.parse_special, fields.Flag("parse_special"));
   NG_ASSIGN_OR_RETURN(options.add_special, fields.Flag("add_special"));
   NG_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, tokenizer.EncodeAsReference(text, options));
   NG_ASSIGN_OR_RETURN(const std::string decoded, tokenizer.Decode(ids));
-  return Json{{"ids", ids}, {"decoded", decoded}};
+  return OrderedJson{{"ids", ids}, {"decoded", decoded}};
 }
 
 // {"ids"} -> {"text"}
-absl::StatusOr<Json> DecodeLine(const Tokenizer& tokenizer, const LineFields& fields) {
+absl::StatusOr<OrderedJson> DecodeLine(const Tokenizer& tokenizer, const LineFields& fields) {
   NG_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, fields.Ids("ids", tokenizer.vocab_size()));
   NG_ASSIGN_OR_RETURN(const std::string text, tokenizer.Decode(ids));
-  return Json{{"text", text}};
+  return OrderedJson{{"text", text}};
 }
 
-absl::StatusOr<Json> ConvertLine(const Tokenizer& tokenizer, bool decode, const std::string& line) {
+absl::StatusOr<OrderedJson> ConvertLine(const Tokenizer& tokenizer, bool decode,
+                                        const std::string& line) {
   NG_ASSIGN_OR_RETURN(const LineFields fields, LineFields::Parse(line));
   return decode ? DecodeLine(tokenizer, fields) : EncodeLine(tokenizer, fields);
 }
@@ -64,7 +65,7 @@ absl::Status ConvertLines(const Tokenizer& tokenizer, bool decode) {
   for (int64_t number = 1;; ++number) {
     NG_ASSIGN_OR_RETURN(const std::optional<std::string> line, input.NextLine());
     if (!line) return absl::OkStatus();
-    const absl::StatusOr<Json> result = ConvertLine(tokenizer, decode, *line);
+    const absl::StatusOr<OrderedJson> result = ConvertLine(tokenizer, decode, *line);
     if (!result.ok()) {  // the line is wrong, whatever kind of error its parts report
       return UsageError(absl::StrCat("stdin line ", number, ": ", result.status().message()));
     }

@@ -264,10 +264,10 @@ constexpr std::array<RoleName, 22> LlamaNames(StoredOrder order) {
   }};
 }
 
-constexpr auto kLlamaNames = LlamaNames(StoredOrder::kPaired);
+constexpr auto kGgufLlamaNames = LlamaNames(StoredOrder::kPaired);
 constexpr auto kQwenNames = LlamaNames(StoredOrder::kPlain);
 
-constexpr RoleName kGpt2Names[] = {
+constexpr RoleName kGgufGpt2Names[] = {
     {"token_embd.weight", TensorRole::kTokenEmbedding},
     {"position_embd.weight", TensorRole::kPositions},
     {"output.weight", TensorRole::kHead},
@@ -291,7 +291,7 @@ constexpr Family kArchitectures[] = {
     {.model_type = "llama",
      .read_spec = ReadLlamaSpec,
      .layer_prefix = "blk.",
-     .names = kLlamaNames,
+     .names = kGgufLlamaNames,
      .biases_optional = true},
     {"qwen2", ReadQwen2Spec, "blk.", kQwenNames},
     {.model_type = "qwen3",
@@ -299,7 +299,7 @@ constexpr Family kArchitectures[] = {
      .layer_prefix = "blk.",
      .names = kQwenNames,
      .biases_optional = true},
-    {"gpt2", ReadGpt2Spec, "blk.", kGpt2Names},
+    {"gpt2", ReadGpt2Spec, "blk.", kGgufGpt2Names},
 };
 
 }  // namespace

@@ -7,13 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/absl_view.h"
 
 namespace ng {
 namespace {
 
 constexpr KvPart kParts[] = {KvPart::kKey, KvPart::kValue};
-
-absl::string_view Text(std::string_view text) { return {text.data(), text.size()}; }
 
 int64_t DivideUp(int64_t n, int64_t unit) { return n / unit + (n % unit != 0 ? 1 : 0); }
 
@@ -30,7 +29,7 @@ template <class T>
 absl::Status Must(bool sound, std::string_view what, const T& found, std::string_view allowed) {
   if (sound) return absl::OkStatus();
   return PluginError(
-      absl::StrCat("the view's ", Text(what), " is ", found, ", must be ", Text(allowed)));
+      absl::StrCat("the view's ", View(what), " is ", found, ", must be ", View(allowed)));
 }
 
 // The layouts of a spec are borrowed for a call.
@@ -118,8 +117,8 @@ absl::Status CacheChecks::Committed(std::span<const SequenceRows> rows) {
 absl::Status CacheChecks::View(const KvView& view, int layer, SequenceId sequence,
                                int64_t length) const {
   if (view.layout != plan_.layout) {
-    return PluginError(absl::StrCat("the view's layout is ", Text(view.layout), ", the plan's is ",
-                                    Text(plan_.layout)));
+    return PluginError(absl::StrCat("the view's layout is ", ng::View(view.layout),
+                                    ", the plan's is ", ng::View(plan_.layout)));
   }
   NG_RETURN_IF_ERROR(Must(view.length == length, "length", view.length, absl::StrCat(length)));
   NG_RETURN_IF_ERROR(Must(view.store != nullptr, "store", "null", "the store"));
@@ -149,14 +148,14 @@ absl::Status CacheChecks::View(const KvView& view, int layer, SequenceId sequenc
 
 absl::Status CacheChecks::Tiles(const KvSide& side, Codec codec, bool keys) const {
   const std::string_view part = keys ? "k." : "v.";
-  NG_RETURN_IF_ERROR(Must(side.codec == codec, absl::StrCat(Text(part), "codec"),
-                          Text(CodecName(side.codec)), CodecName(codec)));
+  NG_RETURN_IF_ERROR(Must(side.codec == codec, absl::StrCat(ng::View(part), "codec"),
+                          ng::View(CodecName(side.codec)), CodecName(codec)));
   const int64_t bytes = Tiles16Bytes(codec, spec_.head_dim, keys);
   const std::string least = absl::StrCat("at least ", bytes, ", the bytes of a tile");
-  NG_RETURN_IF_ERROR(Must(side.tile_bytes >= bytes, absl::StrCat(Text(part), "tile_bytes"),
+  NG_RETURN_IF_ERROR(Must(side.tile_bytes >= bytes, absl::StrCat(ng::View(part), "tile_bytes"),
                           side.tile_bytes, least));
   return Must(spec_.n_kv_heads == 1 || side.head_stride >= bytes,
-              absl::StrCat(Text(part), "head_stride"), side.head_stride, least);
+              absl::StrCat(ng::View(part), "head_stride"), side.head_stride, least);
 }
 
 absl::Status CacheChecks::Read(int layer, SequenceId sequence, int64_t token, int64_t length,

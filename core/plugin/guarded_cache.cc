@@ -8,18 +8,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/absl_view.h"
 
 namespace ng {
 namespace {
-
-absl::string_view Text(std::string_view text) { return {text.data(), text.size()}; }
 
 absl::Status NotOpen(SequenceId sequence) {
   return RuntimeError(absl::StrCat("sequence ", sequence, " is not open"));
 }
 
 absl::Status Wrong(std::string_view call, std::string_view what) {
-  return PluginError(absl::StrCat(Text(call), ": ", Text(what)));
+  return PluginError(absl::StrCat(View(call), ": ", View(what)));
 }
 
 // The fields of a plan with their names, for messages.
@@ -99,7 +98,7 @@ absl::Status GuardedCache::FindCapabilities(bool check, const CacheSpec& spec) {
   attended_ = CapabilityOf<AttendedMass>(*store_);
   const auto missing = [](const char* field, std::string_view name) {
     return PluginError(
-        absl::StrCat("the plan has ", field, ", the store has no capability ", Text(name)));
+        absl::StrCat("the plan has ", field, ", the store has no capability ", ng::View(name)));
   };
   if (plan_.share_tokens > 0 && sharing_ == nullptr) {
     return missing("share_tokens", PrefixSharing::kName);
@@ -110,7 +109,7 @@ absl::Status GuardedCache::FindCapabilities(bool check, const CacheSpec& spec) {
   if (plan_.attended && attended_ == nullptr) return missing("attended", AttendedMass::kName);
   // It would wait for what no backend was asked for.
   if (!plan_.attended && attended_ != nullptr) {
-    return PluginError(absl::StrCat("the store has the capability ", Text(AttendedMass::kName),
+    return PluginError(absl::StrCat("the store has the capability ", ng::View(AttendedMass::kName),
                                     ", its plan has not attended"));
   }
   if (check) checks_ = std::make_unique<CacheChecks>(*store_, plan_, spec, sequences_);
@@ -325,7 +324,7 @@ absl::StatusOr<std::vector<Statistic>> GuardedCache::Values() const {
       const auto same = std::find_if(
           values.begin(), value, [&](const Statistic& other) { return other.name == value->name; });
       if (value->name.empty() || same != value) {
-        return Wrong("Values", absl::StrCat("the name '", Text(value->name),
+        return Wrong("Values", absl::StrCat("the name '", ng::View(value->name),
                                             "' must not be empty and stand once"));
       }
     }

@@ -28,7 +28,7 @@ int32_t Ordered(float logit) {
 }
 
 // By falling logit, equal logits by rising id: one comparison of 64 bits.
-bool Before(const Candidate& a, const Candidate& b) {
+bool RanksBefore(const Candidate& a, const Candidate& b) {
   const auto rank = [](const Candidate& c) {
     return (static_cast<int64_t>(Ordered(c.logit)) << 32) - c.id;
   };
@@ -100,7 +100,7 @@ void CandidateSet::DivideBy(float divisor) {
 
 void CandidateSet::SortByLogit() {
   List();
-  std::sort(items_.begin(), items_.end(), Before);
+  std::sort(items_.begin(), items_.end(), RanksBefore);
   dense_ = false;
 }
 
@@ -119,7 +119,7 @@ void CandidateSet::KeepTop(int64_t k) {
     int64_t kept = room;
     float bar = -kInfinity;
     const auto drop = [&] {
-      std::nth_element(first, first + (k - 1), first + kept, Before);
+      std::nth_element(first, first + (k - 1), first + kept, RanksBefore);
       kept = k;
       bar = first[k - 1].logit;
     };

@@ -17,6 +17,12 @@ using Arguments = std::vector<std::string>;
 
 Arguments operator+(Arguments a, const Arguments& b);
 
+// The demo's special ids.
+inline constexpr int kSys = 3;
+inline constexpr int kUsr = 4;
+inline constexpr int kAsst = 5;
+inline constexpr int kEot = 6;
+
 // The demo that ships with ng, and one user turn in it.
 Arguments Demo();
 Arguments DemoTurn(int max_new_tokens);

@@ -25,7 +25,7 @@
 namespace ng {
 namespace {
 
-using Json = nlohmann::ordered_json;  // what a template prints keeps its order
+using OrderedJson = nlohmann::ordered_json;  // what a template prints keeps its order
 
 constexpr int kJsonDepth = 32;
 
@@ -41,24 +41,24 @@ absl::Status AsUsage(const absl::Status& status) {
   return UsageError({message.data(), message.size()});
 }
 
-std::string Excerpt(const Json& value) { return JsonExcerpt(nlohmann::json(value)); }
+std::string Excerpt(const OrderedJson& value) { return JsonExcerpt(nlohmann::json(value)); }
 
-absl::StatusOr<Json> ParseList(const std::string& text, const char* name) {
+absl::StatusOr<OrderedJson> ParseList(const std::string& text, const char* name) {
   const absl::Status valid = CheckJson(text, name, kJsonDepth);
   if (!valid.ok()) return AsUsage(valid);
-  Json list = Json::parse(text);
+  OrderedJson list = OrderedJson::parse(text);
   if (list.is_array()) return list;
   return UsageError(absl::StrCat(name, ": is ", Excerpt(list), ", must be a list"));
 }
 
 // "content": a text, or a list of texts in parts.
-absl::Status CheckContent(const Json& content, const std::string& where) {
+absl::Status CheckContent(const OrderedJson& content, const std::string& where) {
   if (content.is_string()) return absl::OkStatus();
   if (!content.is_array()) {
     return UsageError(absl::StrCat(where, ": \"content\" = ", Excerpt(content),
                                    ", must be a text or a list of parts"));
   }
-  for (const Json& part : content) {
+  for (const OrderedJson& part : content) {
     const bool is_text = part.is_object() && part.contains("type") && part["type"] == "text" &&
                          part.contains("text") && part["text"].is_string();
     if (is_text) continue;
@@ -69,12 +69,12 @@ absl::Status CheckContent(const Json& content, const std::string& where) {
 }
 
 // A message as transformers hands it to a template.
-absl::StatusOr<Json> ReadMessage(const Json& given, const std::string& where) {
+absl::StatusOr<OrderedJson> ReadMessage(const OrderedJson& given, const std::string& where) {
   if (!given.is_object() || !given.contains("role") || !given["role"].is_string()) {
     return UsageError(
         absl::StrCat(where, ": is ", Excerpt(given), ", must be {\"role\": a text, ...}"));
   }
-  Json message = Json::object();
+  OrderedJson message = OrderedJson::object();
   const auto reasoning = std::ranges::find_if(
       kReasoning, [&](const char* name) { return given.contains(name) && !given[name].is_null(); });
   const bool reasons = reasoning != std::end(kReasoning);
@@ -88,13 +88,13 @@ absl::StatusOr<Json> ReadMessage(const Json& given, const std::string& where) {
 }
 
 // A value of run.template.<name>.
-absl::StatusOr<Json> ReadVariable(const std::string& text) {
-  if (CheckJson(text, "", kJsonDepth).ok()) return Json::parse(text);
+absl::StatusOr<OrderedJson> ReadVariable(const std::string& text) {
+  if (CheckJson(text, "", kJsonDepth).ok()) return OrderedJson::parse(text);
   for (const auto& [python, json] :
        {std::pair("True", "true"), std::pair("False", "false"), std::pair("None", "null")}) {
     if (text == python) return UsageError(absl::StrCat("must be spelled ", json));
   }
-  return Json(text);
+  return OrderedJson(text);
 }
 
 // "2026-11-22" -> its beginning.
@@ -133,8 +133,8 @@ absl::StatusOr<jinja::Template> Parse(const TemplateSource& source) {
 }
 
 // Not by an initializer list: nlohmann's lose memory where there is no more.
-Json MessageOf(std::string_view role, std::string_view content) {
-  Json message = Json::object();
+OrderedJson MessageOf(std::string_view role, std::string_view content) {
+  OrderedJson message = OrderedJson::object();
   message["role"] = role;
   message["content"] = content;
   return message;
@@ -166,7 +166,7 @@ class JinjaChat final : public ChatTemplate {
   const std::string& date() const override { return date_; }
 
   absl::StatusOr<std::string> Render(const Conversation& conversation) const override {
-    NG_ASSIGN_OR_RETURN(const Json values, Values(conversation));
+    NG_ASSIGN_OR_RETURN(const OrderedJson values, Values(conversation));
     NG_ASSIGN_OR_RETURN(const jinja::Text text, RenderText(values));
     return text.bytes();
   }
@@ -175,7 +175,7 @@ class JinjaChat final : public ChatTemplate {
   absl::StatusOr<std::vector<int32_t>> Encode(const Conversation& conversation,
                                               std::span<const int32_t> fed,
                                               int64_t most) const override {
-    NG_ASSIGN_OR_RETURN(const Json values, Values(conversation));
+    NG_ASSIGN_OR_RETURN(const OrderedJson values, Values(conversation));
     NG_ASSIGN_OR_RETURN(const jinja::Text text, RenderText(values));
     if (!fed.empty()) {
       NG_ASSIGN_OR_RETURN(std::optional<std::vector<int32_t>> ids,
@@ -187,7 +187,7 @@ class JinjaChat final : public ChatTemplate {
 
  private:
   // The template for these variables.
-  const jinja::Template& For(const Json& values) const {
+  const jinja::Template& For(const OrderedJson& values) const {
     return with_tools_ && !values["tools"].is_null() ? *with_tools_ : *own_;
   }
   bool Reads(std::string_view name) const {
@@ -215,7 +215,7 @@ class JinjaChat final : public ChatTemplate {
                                        " reads no such variable",
                                        nearest ? "; did you mean " + *nearest + "?" : ""));
       }
-      const absl::StatusOr<Json> value = ReadVariable(text);
+      const absl::StatusOr<OrderedJson> value = ReadVariable(text);
       if (!value.ok()) return Annotate(value.status(), shown);
       variables_[name] = *value;
     }
@@ -223,20 +223,20 @@ class JinjaChat final : public ChatTemplate {
   }
 
   // The variables for a conversation.
-  absl::StatusOr<Json> Values(const Conversation& conversation) const {
-    NG_ASSIGN_OR_RETURN(const Json given, ParseList(conversation.messages, "messages"));
+  absl::StatusOr<OrderedJson> Values(const Conversation& conversation) const {
+    NG_ASSIGN_OR_RETURN(const OrderedJson given, ParseList(conversation.messages, "messages"));
     if (given.empty()) return UsageError("messages: the list is empty");
-    Json messages = Json::array();
-    for (const Json& one : given) {
+    OrderedJson messages = OrderedJson::array();
+    for (const OrderedJson& one : given) {
       const std::string where = absl::StrCat("messages: message ", messages.size() + 1);
-      NG_ASSIGN_OR_RETURN(Json message, ReadMessage(one, where));
+      NG_ASSIGN_OR_RETURN(OrderedJson message, ReadMessage(one, where));
       messages.push_back(std::move(message));
     }
-    const Json& first = messages.front()["role"];
+    const OrderedJson& first = messages.front()["role"];
     if (!system_.empty() && first != "system" && first != "developer") {
       messages.insert(messages.begin(), MessageOf("system", system_));
     }
-    Json values = variables_;
+    OrderedJson values = variables_;
     values["messages"] = std::move(messages);
     values["tools"] = nullptr;
     if (!conversation.asks) values["add_generation_prompt"] = false;
@@ -249,7 +249,7 @@ class JinjaChat final : public ChatTemplate {
     return values;
   }
 
-  absl::StatusOr<jinja::Text> RenderText(const Json& values) const {
+  absl::StatusOr<jinja::Text> RenderText(const OrderedJson& values) const {
     // The model's own words, and ng's.
     const auto is_trusted = [this](std::string_view path, std::string_view text) {
       if (special_tokens_.contains(std::string(path))) return true;
@@ -271,19 +271,19 @@ class JinjaChat final : public ChatTemplate {
   }
 
   // `fed` and what follows it; nothing where the text does not begin as it did before.
-  absl::StatusOr<std::optional<std::vector<int32_t>>> Continue(const Json& values,
+  absl::StatusOr<std::optional<std::vector<int32_t>>> Continue(const OrderedJson& values,
                                                                const jinja::Text& text,
                                                                std::span<const int32_t> fed,
                                                                int64_t most) const {
-    const Json& messages = values["messages"];
-    const auto answer = std::find_if(messages.rbegin(), messages.rend(), [](const Json& message) {
-      return message["role"] == "assistant";
-    });
+    const OrderedJson& messages = values["messages"];
+    const auto answer =
+        std::find_if(messages.rbegin(), messages.rend(),
+                     [](const OrderedJson& message) { return message["role"] == "assistant"; });
     if (answer == messages.rend() || !answer->contains("content")) return std::nullopt;
     const auto n_before = messages.rend() - answer - 1;
     if (!(*answer)["content"].is_string() || n_before == 0) return std::nullopt;
-    Json before = values;
-    before["messages"] = Json(messages.begin(), messages.begin() + n_before);
+    OrderedJson before = values;
+    before["messages"] = OrderedJson(messages.begin(), messages.begin() + n_before);
     before["add_generation_prompt"] = true;
     const absl::StatusOr<jinja::Text> shorter = RenderText(before);
     if (!shorter.ok()) return std::nullopt;
@@ -302,8 +302,8 @@ class JinjaChat final : public ChatTemplate {
   // What follows an answer, found in a conversation that has one.
   int32_t FindEot() const {
     constexpr std::string_view kAnswer = "ng asks what follows";
-    Json values = variables_;
-    Json& messages = values["messages"] = Json::array();
+    OrderedJson values = variables_;
+    OrderedJson& messages = values["messages"] = OrderedJson::array();
     messages.push_back(MessageOf("user", "?"));
     messages.push_back(MessageOf("assistant", kAnswer));
     values["tools"] = nullptr;
@@ -326,7 +326,7 @@ class JinjaChat final : public ChatTemplate {
   std::map<std::string, std::string> special_tokens_;
   std::optional<jinja::Template> own_;
   std::optional<jinja::Template> with_tools_;
-  Json variables_ = Json::object();  // all but messages and tools
+  OrderedJson variables_ = OrderedJson::object();  // all but messages and tools
   jinja::Moment moment_;
   std::string date_;
   std::vector<int32_t> special_ids_;  // sorted

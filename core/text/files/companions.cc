@@ -71,9 +71,10 @@ constexpr std::string_view kRefused[] = {"do_lower_case", "do_basic_tokenize", "
                                          "pre_tokenizer", "post_processor",    "remove_space",
                                          "strip_accents", "tokenizer_object",  "trim"};
 
-class Reader {
+class CompanionsReader {
  public:
-  Reader(const std::string& folder, KeyPolicy& policy) : folder_(folder), policy_(policy) {}
+  CompanionsReader(const std::string& folder, KeyPolicy& policy)
+      : folder_(folder), policy_(policy) {}
 
   absl::StatusOr<std::optional<Companions>> Read() {
     NG_ASSIGN_OR_RETURN(const std::optional<Json> config, Open("tokenizer_config.json"));
@@ -209,7 +210,7 @@ class Reader {
 
 absl::StatusOr<std::optional<Companions>> ReadCompanions(const std::string& folder,
                                                          KeyPolicy& policy) {
-  return Reader(folder, policy).Read();
+  return CompanionsReader(folder, policy).Read();
 }
 
 absl::Status CheckAgreement(const Companions& companions, const TextEnds& ends,

@@ -21,10 +21,10 @@ namespace fs = std::filesystem;
 constexpr JsonLimits kTokenizerJson = {.max_bytes = int64_t{64} << 20, .max_depth = 32};
 constexpr std::string_view kSpace = "\u2581";
 
-class Reader {
+class SentencePieceUseReader {
  public:
-  Reader(const std::string& folder, const std::vector<Piece>& pieces,
-         const SentencePieceTraits& traits, KeyPolicy& policy)
+  SentencePieceUseReader(const std::string& folder, const std::vector<Piece>& pieces,
+                         const SentencePieceTraits& traits, KeyPolicy& policy)
       : folder_(folder), pieces_(pieces), traits_(traits), policy_(policy) {}
 
   absl::StatusOr<SentencePieceUse> Read() {
@@ -278,7 +278,7 @@ absl::StatusOr<SentencePieceUse> ReadSentencePieceUse(const std::string& folder,
                                                       const std::vector<Piece>& pieces,
                                                       const SentencePieceTraits& traits,
                                                       KeyPolicy& policy) {
-  return Reader(folder, pieces, traits, policy).Read();
+  return SentencePieceUseReader(folder, pieces, traits, policy).Read();
 }
 
 }  // namespace ng

@@ -21,9 +21,9 @@ constexpr int kMaxDepth = 32;
 const Json& At(const Json& object, const char* key) { return TokenizerJsonFile::At(object, key); }
 
 // Reads the file's parts one by one into a spec.
-class Reader {
+class TokenizerJsonReader {
  public:
-  explicit Reader(const TokenizerJsonFile& file) : file_(file) {}
+  explicit TokenizerJsonReader(const TokenizerJsonFile& file) : file_(file) {}
 
   absl::StatusOr<ByteBpeSpec> Read() {
     NG_RETURN_IF_ERROR(ReadModel());
@@ -60,7 +60,7 @@ class Reader {
   bool byte_level_ = false;
 };
 
-absl::Status Reader::ReadModel() {
+absl::Status TokenizerJsonReader::ReadModel() {
   const Json& model = file_.At("model");
   if (model.is_null()) return ModelFileError(Where("has no \"model\""));
   NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(model, Where("model")));
@@ -84,7 +84,7 @@ absl::Status Reader::ReadModel() {
   return ReadMerges(At(model, "merges"));
 }
 
-absl::Status Reader::ReadVocabulary(const Json& vocabulary) {
+absl::Status TokenizerJsonReader::ReadVocabulary(const Json& vocabulary) {
   if (!vocabulary.is_object()) return Wrong("model.vocab", vocabulary, "an object");
   for (const auto& [token, id] : vocabulary.items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= uint64_t{kMaxTokenId}) {
@@ -95,7 +95,7 @@ absl::Status Reader::ReadVocabulary(const Json& vocabulary) {
   return absl::OkStatus();
 }
 
-absl::Status Reader::ReadMerges(const Json& merges) {
+absl::Status TokenizerJsonReader::ReadMerges(const Json& merges) {
   if (!merges.is_array()) return Wrong("model.merges", merges, "a list");
   for (size_t i = 0; i < merges.size(); ++i) {
     const Json& merge = merges[i];
@@ -113,7 +113,7 @@ absl::Status Reader::ReadMerges(const Json& merges) {
 }
 
 // Puts the tokens of both lists in the order of their ids.
-absl::Status Reader::OrderTokens() {
+absl::Status TokenizerJsonReader::OrderTokens() {
   for (const AddedToken& added : spec_.added_tokens) tokens_.emplace_back(added.id, added.text);
   std::ranges::sort(tokens_);
   // A token may be listed as one of the vocabulary and as an added one.
@@ -134,7 +134,7 @@ absl::Status Reader::OrderTokens() {
   return absl::OkStatus();
 }
 
-absl::Status Reader::ReadNormalizer() {
+absl::Status TokenizerJsonReader::ReadNormalizer() {
   NG_ASSIGN_OR_RETURN(const auto members, file_.Members("normalizer", "normalizers"));
   for (const Json* const member : members) {
     NG_ASSIGN_OR_RETURN(const std::string type, file_.TypeOf(*member, "normalizer"));
@@ -144,7 +144,7 @@ absl::Status Reader::ReadNormalizer() {
   return absl::OkStatus();
 }
 
-absl::Status Reader::ReadPreTokenizer() {
+absl::Status TokenizerJsonReader::ReadPreTokenizer() {
   NG_ASSIGN_OR_RETURN(const auto members, file_.Members("pre_tokenizer", "pretokenizers"));
   for (size_t i = 0; i < members.size(); ++i) {
     const std::string part = members.size() == 1
@@ -168,7 +168,7 @@ absl::Status Reader::ReadPreTokenizer() {
   return Wrong("pre_tokenizer", file_.At("pre_tokenizer"), "or end with one of type \"ByteLevel\"");
 }
 
-absl::Status Reader::ReadSplit(const Json& split, const std::string& part) {
+absl::Status TokenizerJsonReader::ReadSplit(const Json& split, const std::string& part) {
   const Json& pattern = At(split, "pattern");
   const Json& regex = At(pattern, "Regex");
   const std::optional<SplitStep> step =
@@ -193,7 +193,7 @@ absl::Status Reader::ReadSplit(const Json& split, const std::string& part) {
   return absl::OkStatus();
 }
 
-absl::Status Reader::ReadByteLevel(const Json& byte_level, const std::string& part) {
+absl::Status TokenizerJsonReader::ReadByteLevel(const Json& byte_level, const std::string& part) {
   NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(byte_level, Where(part)));
   NG_ASSIGN_OR_RETURN(spec_.add_prefix_space, fields.Bool("add_prefix_space"));
   NG_ASSIGN_OR_RETURN(const std::optional<bool> use_regex, fields.OptionalBool("use_regex"));
@@ -205,7 +205,7 @@ absl::Status Reader::ReadByteLevel(const Json& byte_level, const std::string& pa
   return absl::OkStatus();
 }
 
-absl::Status Reader::ReadDecoder() {
+absl::Status TokenizerJsonReader::ReadDecoder() {
   const Json& decoder = file_.At("decoder");
   NG_ASSIGN_OR_RETURN(const std::string type, file_.TypeOf(decoder, "decoder"));
   if (type == "ByteLevel") return absl::OkStatus();
@@ -220,7 +220,7 @@ absl::StatusOr<ByteBpeSpec> ReadTokenizerJsonSpec(std::string_view bytes, const 
   NG_RETURN_IF_ERROR(JsonFields::Of(file, path).status());
   policy.LeaveOutIgnored(path, file);
   const TokenizerJsonFile parts(file, path);
-  NG_ASSIGN_OR_RETURN(ByteBpeSpec spec, Reader(parts).Read());
+  NG_ASSIGN_OR_RETURN(ByteBpeSpec spec, TokenizerJsonReader(parts).Read());
   NG_RETURN_IF_ERROR(policy.Unread(path, parts.UnknownKeys()));
   return spec;
 }

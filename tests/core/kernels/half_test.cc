@@ -10,11 +10,10 @@
 
 #include "ng/isa.h"
 #include "ng/vec16.h"
+#include "tests/support/floats.h"
 
 namespace ng {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 bool HasF16c() { return SupportedIsaLevels().size() > 1; }
 
@@ -86,7 +85,7 @@ TEST(F16, RoundsTiesToEvenAndOverflowsToInfinity) {
   EXPECT_EQ(F32ToF16(65504.0F), 0x7BFF);         // the largest
   EXPECT_EQ(F32ToF16(65519.996F), 0x7BFF);       // just below the tie
   EXPECT_EQ(F32ToF16(65520.0F), 0x7C00);         // the tie rounds up
-  EXPECT_EQ(F32ToF16(-kInfinity), 0xFC00);
+  EXPECT_EQ(F32ToF16(-kInf), 0xFC00);
   EXPECT_EQ(F32ToF16(0x1p-24F), 0x0001);  // the smallest subnormal
   EXPECT_EQ(F32ToF16(0x1p-25F), 0x0000);  // a tie with zero
   EXPECT_EQ(F32ToF16(0x1.000002p-25F), 0x0001);
@@ -119,8 +118,8 @@ TEST(Bf16, RoundsToTheNearestNeighbourWithTiesToEven) {
 }
 
 TEST(Bf16, KeepsInfinityAndNaN) {
-  EXPECT_EQ(F32ToBf16(kInfinity), 0x7F80);
-  EXPECT_EQ(F32ToBf16(-kInfinity), 0xFF80);
+  EXPECT_EQ(F32ToBf16(kInf), 0x7F80);
+  EXPECT_EQ(F32ToBf16(-kInf), 0xFF80);
   EXPECT_EQ(F32ToBf16(std::numeric_limits<float>::max()), 0x7F80);
   // A NaN whose payload lies in the lost bits alone must not become infinity.
   EXPECT_TRUE(std::isnan(Bf16ToF32(F32ToBf16(std::bit_cast<float>(0x7F800001U)))));

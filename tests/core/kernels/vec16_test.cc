@@ -14,6 +14,7 @@
 
 #include "tests/core/kernels/test_support.h"
 #include "tests/core/kernels/vec16_ops.h"
+#include "tests/support/floats.h"
 
 namespace ng {
 
@@ -32,16 +33,12 @@ void EvaluateVec16(IsaLevel level, const Vec16Inputs& in, Vec16Results* out) {
 
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
 class Vec16Test : public ::testing::TestWithParam<IsaLevel> {};
 
 // Ordinary values with some of the awkward ones strewn in.
 void FillAwkward(std::mt19937* random, float (&lanes)[16]) {
-  constexpr float kAwkward[] = {0.0F,    -0.0F,  kInfinity, -kInfinity, kNaN, 1e-40F,
-                                -1e-40F, 3e38F,  -3e38F,    0.5F,       1.5F, 2.5F,
-                                -2.5F,   1e-30F, 88.72F,    -86.9F};
+  constexpr float kAwkward[] = {0.0F,   -0.0F, kInf, -kInf, kNan,  1e-40F, -1e-40F, 3e38F,
+                                -3e38F, 0.5F,  1.5F, 2.5F,  -2.5F, 1e-30F, 88.72F,  -86.9F};
   for (float& lane : lanes) {
     lane = (*random)() % 4 == 0 ? kAwkward[(*random)() % std::size(kAwkward)]
                                 : static_cast<float>((*random)() % 20001) * 1e-3F - 10.0F;
@@ -55,7 +52,7 @@ Vec16Inputs AwkwardInputs(uint32_t seed, GuardedArray<float>* partial) {
   FillAwkward(&random, in.b);
   FillAwkward(&random, in.c);
   for (float& n : in.whole) n = static_cast<float>(static_cast<int>(random() % 254) - 126);
-  in.whole[seed % 16] = in.b[seed % 16] = kNaN;  // as Exp has it
+  in.whole[seed % 16] = in.b[seed % 16] = kNan;  // as Exp has it
   for (uint16_t& half : in.halves) half = static_cast<uint16_t>(random());
   for (uint8_t& byte : in.bytes) byte = static_cast<uint8_t>(random());
   for (float& entry : in.table) entry = in.a[random() % 16];
@@ -236,27 +233,26 @@ TEST_P(Vec16Test, ExpIsWithinTwoUlpOverItsRange) {
 }
 
 TEST_P(Vec16Test, ExpAtItsEdges) {
-  const float x[16] = {0.0F,       -0.0F,   kNaN,   -kNaN,   kInfinity, -kInfinity,
-                       -1000.0F,   1000.0F, 1e-40F, -1e-40F, 88.72283F, 88.72284F,
-                       -86.98001F, -87.5F,  -3e38F, 3e38F};
+  const float x[16] = {0.0F,   -0.0F,   kNan,      -kNan,     kInf,       -kInf,  -1000.0F, 1000.0F,
+                       1e-40F, -1e-40F, 88.72283F, 88.72284F, -86.98001F, -87.5F, -3e38F,   3e38F};
   float y[16];
   EvaluateExp(GetParam(), x, y);
   EXPECT_EQ(y[0], 1.0F);
   EXPECT_EQ(y[1], 1.0F);
   EXPECT_TRUE(std::isnan(y[2]));
   EXPECT_TRUE(std::isnan(y[3]));
-  EXPECT_EQ(y[4], kInfinity);
+  EXPECT_EQ(y[4], kInf);
   EXPECT_EQ(y[5], 0.0F);
   EXPECT_EQ(y[6], 0.0F);
-  EXPECT_EQ(y[7], kInfinity);
+  EXPECT_EQ(y[7], kInf);
   EXPECT_EQ(y[8], 1.0F);
   EXPECT_EQ(y[9], 1.0F);
   EXPECT_TRUE(std::isfinite(y[10]));
-  EXPECT_EQ(y[11], kInfinity);
+  EXPECT_EQ(y[11], kInf);
   EXPECT_EQ(y[12], 0.0F);
   EXPECT_EQ(y[13], 0.0F);
   EXPECT_EQ(y[14], 0.0F);
-  EXPECT_EQ(y[15], kInfinity);
+  EXPECT_EQ(y[15], kInf);
 }
 
 INSTANTIATE_TEST_SUITE_P(AllLevels, Vec16Test,

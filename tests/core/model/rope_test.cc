@@ -21,7 +21,7 @@ absl::StatusOr<RopeSpec> Read(const Json& config) {
   return ReadRope(fields, "config.json", {.head_dim = 64, .max_positions = 2048});
 }
 
-void ExpectRefused(const Json& config, const std::vector<std::string>& parts) {
+void ExpectRopeRefused(const Json& config, const std::vector<std::string>& parts) {
   SCOPED_TRACE(config.dump());
   const auto spec = Read(config);
   ASSERT_FALSE(spec.ok());
@@ -96,11 +96,11 @@ TEST(RopeConfig, RunsTypesThatAreAnotherWithinThePositions) {
 TEST(RopeConfig, RefusesOtherScalingsNamingThemAndWhatCanRun) {
   for (const char* type : {"axial", "mrope"}) {
     for (const char* key : {"rope_parameters", "rope_scaling"}) {
-      ExpectRefused({{key, {{"rope_type", type}, {"factor", 8.0}}}},
-                    {std::string(key) + ".rope_type", type,
-                     "default, linear, proportional, dynamic, llama3, yarn, longrope"});
+      ExpectRopeRefused({{key, {{"rope_type", type}, {"factor", 8.0}}}},
+                        {std::string(key) + ".rope_type", type,
+                         "default, linear, proportional, dynamic, llama3, yarn, longrope"});
     }
-    ExpectRefused({{"rope_scaling", {{"type", type}, {"factor", 8.0}}}}, {"rope_scaling.type"});
+    ExpectRopeRefused({{"rope_scaling", {{"type", type}, {"factor", 8.0}}}}, {"rope_scaling.type"});
   }
 }
 
@@ -125,8 +125,8 @@ TEST(RopeConfig, ReadsYarnAndLongRope) {
   EXPECT_DOUBLE_EQ(divided->scaling.magnitude, std::sqrt(1.0 + std::log(2.0) / std::log(1024.0)));
   Json few = longrope;
   few["short_factor"] = {1.0, 2.0};
-  ExpectRefused({{"rope_scaling", few}}, {"rope_scaling.short_factor", "must list 32 factors"});
-  ExpectRefused({{"rope_scaling", {{"type", "yarn"}}}}, {"rope_scaling.factor", "missing"});
+  ExpectRopeRefused({{"rope_scaling", few}}, {"rope_scaling.short_factor", "must list 32 factors"});
+  ExpectRopeRefused({{"rope_scaling", {{"type", "yarn"}}}}, {"rope_scaling.factor", "missing"});
 }
 
 TEST(RopeConfig, TurnsThePartOfAHeadThatIsAsked) {
@@ -145,20 +145,21 @@ TEST(RopeConfig, TurnsThePartOfAHeadThatIsAsked) {
 }
 
 TEST(RopeConfig, RefusesValuesThatCannotBe) {
-  ExpectRefused({{"rope_scaling", {{"type", "linear"}}}}, {"rope_scaling.factor", "missing"});
-  ExpectRefused({{"rope_scaling", {{"type", "linear"}, {"factor", 0.0}}}}, {"0"});
+  ExpectRopeRefused({{"rope_scaling", {{"type", "linear"}}}}, {"rope_scaling.factor", "missing"});
+  ExpectRopeRefused({{"rope_scaling", {{"type", "linear"}, {"factor", 0.0}}}}, {"0"});
   for (const char* key : {"low_freq_factor", "high_freq_factor", "factor"}) {
     Json scaling = kLlama3;
     scaling.erase(key);
-    ExpectRefused({{"rope_parameters", scaling}}, {key, "missing"});
+    ExpectRopeRefused({{"rope_parameters", scaling}}, {key, "missing"});
   }
   Json scaling = kLlama3;
   scaling["high_freq_factor"] = 1.0;
-  ExpectRefused({{"rope_parameters", scaling}}, {"high_freq_factor", "above low_freq_factor = 1"});
+  ExpectRopeRefused({{"rope_parameters", scaling}},
+                    {"high_freq_factor", "above low_freq_factor = 1"});
   const Json half = {{"rope_type", "linear"}, {"factor", 2.0}, {"partial_rotary_factor", 0.5}};
-  ExpectRefused({{"rope_parameters", half}}, {"rope_parameters.partial_rotary_factor", "0.5"});
-  ExpectRefused({{"partial_rotary_factor", 0.25}, {"rope_parameters", kLlama3}},
-                {"partial_rotary_factor", "0.25"});
+  ExpectRopeRefused({{"rope_parameters", half}}, {"rope_parameters.partial_rotary_factor", "0.5"});
+  ExpectRopeRefused({{"partial_rotary_factor", 0.25}, {"rope_parameters", kLlama3}},
+                    {"partial_rotary_factor", "0.25"});
 }
 
 TEST(RopeFrequencies, LinearDividesEveryOne) {

@@ -5,10 +5,11 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "tests/support/floats.h"
 
 namespace ng {
 
@@ -19,9 +20,6 @@ static bool operator==(const Candidate& a, const Candidate& b) {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 std::vector<Candidate> Dense(const std::vector<float>& logits) {
   std::vector<Candidate> candidates;

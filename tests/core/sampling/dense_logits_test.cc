@@ -14,11 +14,10 @@
 
 #include "core/kernels/kernel_table.h"
 #include "ng/candidate_set.h"
+#include "tests/support/floats.h"
 
 namespace ng {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
 
 // Sizes around whole blocks and vectors; flat, peaked, with ties, far apart, with tokens banned.
 std::vector<float> AnyRow() {

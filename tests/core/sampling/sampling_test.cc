@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/support/floats.h"
 
 namespace ng {
 namespace {
@@ -24,9 +25,6 @@ using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
 using ::testing::Pair;
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Writes down what the chain asks of it, and fails where it is told to.
 class Recorder : public SamplerStage {

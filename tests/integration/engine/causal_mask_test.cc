@@ -59,7 +59,7 @@ class CausalMask : public ::testing::TestWithParam<std::string> {
   test::TempDir dir_;
 };
 
-std::vector<int32_t> Ids(int n) {
+std::vector<int32_t> FirstIds(int n) {
   std::vector<int32_t> ids;
   for (int i = 0; i < n; ++i) ids.push_back((7 * i + 3) % static_cast<int>(kVocab));
   return ids;
@@ -74,7 +74,7 @@ TEST_P(CausalMask, ToyExampleDecodeStepHasTheContractsShapes) {
   const auto b = engine->OpenSequence(16);
   ASSERT_TRUE(a.ok() && b.ok());
   const std::vector<SequenceId> batch = {*a, *b};
-  const std::vector<std::vector<int32_t>> prompts = {Ids(10), Ids(10)};
+  const std::vector<std::vector<int32_t>> prompts = {FirstIds(10), FirstIds(10)};
   ASSERT_TRUE(engine->Prefill(batch, prompts).ok());  // T_past = 10
   const auto step = engine->DecodeStep(batch, std::vector<int32_t>{1, 2});
   ASSERT_TRUE(step.ok());
@@ -86,7 +86,7 @@ TEST_P(CausalMask, ToyExampleDecodeStepHasTheContractsShapes) {
 
 // Regime 1: the full sequence is given; a causal mask is required.
 TEST_P(CausalMask, PrefillMasksCausally) {
-  const std::vector<int32_t> ids = Ids(12);
+  const std::vector<int32_t> ids = FirstIds(12);
   const std::vector<float> logits = PromptLogits(ids, 0);
   for (int changed = 1; changed < 12; ++changed) {
     std::vector<int32_t> other = ids;
@@ -98,7 +98,7 @@ TEST_P(CausalMask, PrefillMasksCausally) {
 
 // Regime 2: one new token; every cached key is visible and no mask is needed.
 TEST_P(CausalMask, DecodeStepSeesEveryCachedKey) {
-  const std::vector<int32_t> ids = Ids(11);
+  const std::vector<int32_t> ids = FirstIds(11);
   const std::vector<float> logits = PromptLogits(ids, 1);
   EXPECT_EQ(logits, PromptLogits(ids, 0));
   for (size_t changed = 0; changed < 10; ++changed) {
@@ -113,7 +113,7 @@ TEST_P(CausalMask, DecodeStepSeesEveryCachedKey) {
 
 // Regime 3: several new tokens behind cached ones; token i sees keys up to T_past + i.
 TEST_P(CausalMask, ChunkedDecodeMasksWithAnOffset) {
-  const std::vector<int32_t> ids = Ids(14);
+  const std::vector<int32_t> ids = FirstIds(14);
   const std::vector<float> logits = PromptLogits(ids, 10);  // T_past = 10, T_new = 4
   EXPECT_EQ(logits, PromptLogits(ids, 0));
   for (int i = 0; i < 4; ++i) {

@@ -21,7 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int64_t kContext = 400;
+constexpr int64_t kPagedContext = 400;
 
 class PagedCache : public ::testing::Test {
  protected:
@@ -34,7 +34,7 @@ class PagedCache : public ::testing::Test {
   static void SetUpTestSuite() {
     dir_ = new TempDir;
     TinyNiels model;
-    model.max_positions = kContext;  // several key splits
+    model.max_positions = kPagedContext;  // several key splits
     model.WriteTo(dir_->path());
   }
   static void TearDownTestSuite() {

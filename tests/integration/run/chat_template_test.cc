@@ -21,11 +21,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Ids = std::vector<int>;
 
-constexpr int kSys = 3;
-constexpr int kUsr = 4;
-constexpr int kAsst = 5;
-constexpr int kEot = 6;
-
 // With the marks of the demo's tokenizer.
 std::string Marked(const std::string& text) {
   const auto mark = [](const std::string& role) {

@@ -11,10 +11,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kUsr = 4;
-constexpr int kAsst = 5;
-constexpr int kEot = 6;
-
 Result Chat(const std::string& input, const Arguments& more = {}) {
   return NgRun(Demo() + Arguments{"--chat", "--run.max_new_tokens=6"} + more, input);
 }
@@ -25,7 +21,7 @@ std::vector<Json> ChatLines(const std::string& input, const Arguments& more = {}
   return JsonLines(result.out);
 }
 
-std::vector<int> Ids(const Json& line, const char* key) { return line[key]; }
+std::vector<int> IdsOf(const Json& line, const char* key) { return line[key]; }
 
 TEST(Chat, AnswersEachLineLikeASingleMessage) {
   const Result chat = Chat("Who art thou?\r\n\n");
@@ -38,10 +34,10 @@ TEST(Chat, SecondTurnContinuesTheFirstAfterItsEot) {
   const std::vector<Json> lines = ChatLines("Who art thou?\nAnd thy name?");
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[1]["index"], 1);
-  std::vector<int> beginning = Ids(lines[0], "ids");
+  std::vector<int> beginning = IdsOf(lines[0], "ids");
   if (beginning.back() != kEot) beginning.push_back(kEot);
   beginning.push_back(kUsr);
-  const std::vector<int> prompt = Ids(lines[1], "prompt_ids");
+  const std::vector<int> prompt = IdsOf(lines[1], "prompt_ids");
   ASSERT_GT(prompt.size(), beginning.size());
   EXPECT_TRUE(std::equal(beginning.begin(), beginning.end(), prompt.begin()));
   EXPECT_EQ(prompt[prompt.size() - 2], kEot);
@@ -70,13 +66,13 @@ TEST(Chat, NewBeginsAnotherConversation) {
 TEST(Chat, SystemTextOpensAConversation) {
   const std::vector<Json> lines = ChatLines("Hello\n/new\nHello\n", {"--run.system=Be brief"});
   ASSERT_EQ(lines.size(), 2U);
-  EXPECT_EQ(Ids(lines[0], "prompt_ids").front(), 3);
+  EXPECT_EQ(IdsOf(lines[0], "prompt_ids").front(), 3);
   EXPECT_EQ(lines[1]["prompt_ids"], lines[0]["prompt_ids"]);
 }
 
 TEST(Chat, TypedSpecialIsText) {
   const std::vector<Json> lines = ChatLines("<|ngpt_eot_84a5023f67d74cf29cc4001becde983c|>\n");
-  const std::vector<int> prompt = Ids(lines.at(0), "prompt_ids");
+  const std::vector<int> prompt = IdsOf(lines.at(0), "prompt_ids");
   EXPECT_EQ(std::count(prompt.begin(), prompt.end(), kEot), 1);
 }
 

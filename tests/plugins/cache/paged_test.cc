@@ -38,7 +38,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr std::string_view kLayouts[] = {kLayoutTiles16};
+constexpr std::string_view kPagedLayouts[] = {kLayoutTiles16};
 constexpr int kHeads = 2;
 constexpr int kHeadDim = 5;
 
@@ -76,13 +76,13 @@ MakeCache Maker(const Options& options) {
   };
 }
 
-CacheSpec SmallSpec() {
+CacheSpec SmallPagedSpec() {
   return {.n_layers = 2,
           .n_kv_heads = kHeads,
           .head_dim = kHeadDim,
           .max_tokens = 100,
           .max_sequences = 3,
-          .layouts = kLayouts};
+          .layouts = kPagedLayouts};
 }
 
 std::vector<int32_t> Ids(int64_t n, int32_t first = 0) {
@@ -172,58 +172,58 @@ TEST_F(PagedStoreTest, ConformsWithoutSharing) {
 
 TEST_F(PagedStoreTest, PlansWhatItReserves) {
   // 3 sequences x 4 pages x 2 layers x (K + V) x 2 heads x 32 tokens x 5 x 4 bytes.
-  const CachePlan plan = Make(SmallSpec())->plan();
+  const CachePlan plan = Make(SmallPagedSpec())->plan();
   EXPECT_EQ(plan.layout, kLayoutTiles16);
   EXPECT_EQ(plan.bytes, 3 * 4 * 2 * 2 * 2 * 32 * 5 * 4);
   EXPECT_EQ(plan.bytes_per_token, 2 * 2 * 2 * 5 * 4);
   EXPECT_EQ(plan.share_tokens, 32);
-  EXPECT_EQ(Make(SmallSpec(), {.pool_tokens = 128})->plan().bytes, 4 * 2 * 2 * 2 * 32 * 5 * 4);
-  EXPECT_EQ(Make(SmallSpec(), {.share_prefixes = false})->plan().share_tokens, 0);
+  EXPECT_EQ(Make(SmallPagedSpec(), {.pool_tokens = 128})->plan().bytes, 4 * 2 * 2 * 2 * 32 * 5 * 4);
+  EXPECT_EQ(Make(SmallPagedSpec(), {.share_prefixes = false})->plan().share_tokens, 0);
 }
 
 TEST_F(PagedStoreTest, RefusesSizesThatAreNoMultiplesNamingTheUnit) {
-  EXPECT_EQ(PlanStatus(SmallSpec(), {.page_tokens = 40}),
+  EXPECT_EQ(PlanStatus(SmallPagedSpec(), {.page_tokens = 40}),
             UsageError("cache.paged.page_tokens = 40, must be a multiple of 16"));
-  EXPECT_EQ(PlanStatus(SmallSpec(), {.page_tokens = 48, .pool_tokens = 200}),
+  EXPECT_EQ(PlanStatus(SmallPagedSpec(), {.page_tokens = 48, .pool_tokens = 200}),
             UsageError("cache.paged.pool_tokens = 200, must be a multiple of "
                        "cache.paged.page_tokens = 48"));
 }
 
 TEST_F(PagedStoreTest, RefusesAPoolThatNoSequenceFitsWithTheNumbers) {
-  EXPECT_EQ(PlanStatus(SmallSpec(), {.pool_tokens = 96}),
+  EXPECT_EQ(PlanStatus(SmallPagedSpec(), {.pool_tokens = 96}),
             LimitError("cache.paged.pool_tokens = 96 are 3 pages of 32 tokens, a sequence of 100 "
                        "tokens needs 4"));
 }
 
 TEST_F(PagedStoreTest, RefusesSizesThatOverflow) {
   for (const int64_t max_tokens : {std::numeric_limits<int64_t>::max(), int64_t{1} << 40}) {
-    CacheSpec spec = SmallSpec();
+    CacheSpec spec = SmallPagedSpec();
     spec.max_tokens = max_tokens;
     const absl::Status status = PlanStatus(spec, {});
     EXPECT_EQ(ExitCode(status), 5) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(std::to_string(max_tokens)));
   }
-  EXPECT_EQ(ExitCode(PlanStatus(SmallSpec(), {.pool_tokens = int64_t{1} << 62})), 5);
+  EXPECT_EQ(ExitCode(PlanStatus(SmallPagedSpec(), {.pool_tokens = int64_t{1} << 62})), 5);
 }
 
 TEST_F(PagedStoreTest, RefusesEmptyShapesUnknownCodecsAndLayouts) {
-  CacheSpec spec = SmallSpec();
+  CacheSpec spec = SmallPagedSpec();
   spec.max_tokens = -1;
   EXPECT_THAT(std::string(PlanStatus(spec, {}).message()), HasSubstr("max_tokens = -1"));
-  spec = SmallSpec();
+  spec = SmallPagedSpec();
   spec.max_sequences = 0;
   EXPECT_THAT(std::string(PlanStatus(spec, {}).message()), HasSubstr("max_sequences = 0"));
-  spec = SmallSpec();
+  spec = SmallPagedSpec();
   spec.codec_k = static_cast<Codec>(99);
   EXPECT_EQ(ExitCode(PlanStatus(spec, {})), 4);
   constexpr std::string_view kOthers[] = {"tiles99"};
-  spec = SmallSpec();
+  spec = SmallPagedSpec();
   spec.layouts = kOthers;
   EXPECT_EQ(ExitCode(PlanStatus(spec, {})), 4);
 }
 
 TEST_F(PagedStoreTest, AdmitsWhatFitsWholeAndRefusesTheRestWithTheNumbers) {
-  const auto store = Make(SmallSpec(), {.pool_tokens = 192});
+  const auto store = Make(SmallPagedSpec(), {.pool_tokens = 192});
   const SequenceId a = *store->Open(100);  // 4 of 6 pages, none taken yet
   const absl::Status status = store->Open(65).status();
   EXPECT_EQ(status, LimitError("a sequence of 65 tokens needs 3 free pages of 32 tokens: of 6 in "
@@ -238,7 +238,7 @@ TEST_F(PagedStoreTest, AdmitsWhatFitsWholeAndRefusesTheRestWithTheNumbers) {
 }
 
 TEST_F(PagedStoreTest, SharesFullPagesOfOpenAndOfClosedSequences) {
-  const auto store = Make(SmallSpec());
+  const auto store = Make(SmallPagedSpec());
   const SequenceId a = *OpenFor(*store, Ids(80), 100);
   EXPECT_EQ(store->Length(a), 0);
   ASSERT_TRUE(Feed(*store, a, Ids(80), 7.0F).ok());
@@ -258,14 +258,14 @@ TEST_F(PagedStoreTest, SharesFullPagesOfOpenAndOfClosedSequences) {
 
 // The last token's logits must be computed.
 TEST_F(PagedStoreTest, NeverSharesTheLastTokenOfAPrompt) {
-  const auto store = Make(SmallSpec());
+  const auto store = Make(SmallPagedSpec());
   ASSERT_TRUE(Feed(*store, *store->Open(100), Ids(64)).ok());
   EXPECT_EQ(store->Length(*OpenFor(*store, Ids(64), 64)), 32);
   EXPECT_EQ(store->Length(*OpenFor(*store, Ids(65), 65)), 64);
 }
 
 TEST_F(PagedStoreTest, SharesOnlyWhatBeginsAlike) {
-  const auto store = Make(SmallSpec());
+  const auto store = Make(SmallPagedSpec());
   ASSERT_TRUE(Feed(*store, *store->Open(100), Ids(96)).ok());
   std::vector<int32_t> other = Ids(96);
   other[3] = 77;  // the second page's ids are the same, what they follow is not
@@ -275,7 +275,7 @@ TEST_F(PagedStoreTest, SharesOnlyWhatBeginsAlike) {
 }
 
 TEST_F(PagedStoreTest, FillsAPageThatIsThereAlreadyWithoutKeepingASecondOne) {
-  const auto store = Make(SmallSpec());
+  const auto store = Make(SmallPagedSpec());
   const SequenceId a = *OpenFor(*store, Ids(40), 100);
   const SequenceId b = *OpenFor(*store, Ids(40), 100);
   ASSERT_TRUE(Feed(*store, a, Ids(40)).ok());
@@ -285,7 +285,7 @@ TEST_F(PagedStoreTest, FillsAPageThatIsThereAlreadyWithoutKeepingASecondOne) {
 }
 
 TEST_F(PagedStoreTest, NeedsThePagesLongestFreeFirst) {
-  CacheSpec spec = SmallSpec();
+  CacheSpec spec = SmallPagedSpec();
   spec.max_tokens = 64;
   const auto store = Make(spec, {.pool_tokens = 128});
   const SequenceId a = *store->Open(64);
@@ -306,7 +306,7 @@ TEST_F(PagedStoreTest, NeedsThePagesLongestFreeFirst) {
 
 TEST_F(PagedStoreTest, CopiesAForksLastPageWhenEitherWritesToIt) {
   for (const bool parent_first : {true, false}) {
-    const auto store = Make(SmallSpec(), {.pool_tokens = 192});
+    const auto store = Make(SmallPagedSpec(), {.pool_tokens = 192});
     const SequenceId parent = *store->Open(64);
     ASSERT_TRUE(Feed(*store, parent, Ids(40), 1.0F).ok());
     const SequenceId fork = *store->Fork(parent, 64);
@@ -327,7 +327,7 @@ TEST_F(PagedStoreTest, CopiesAForksLastPageWhenEitherWritesToIt) {
 
 // A fork's pages, and the one for the copy, are promised: the parent's growth cannot take them.
 TEST_F(PagedStoreTest, AForkIsRefusedWhenItsCopyHasNoPage) {
-  CacheSpec spec = SmallSpec();
+  CacheSpec spec = SmallPagedSpec();
   spec.max_tokens = 64;
   const auto store = Make(spec, {.pool_tokens = 64});
   const SequenceId parent = *store->Open(40);
@@ -339,7 +339,7 @@ TEST_F(PagedStoreTest, AForkIsRefusedWhenItsCopyHasNoPage) {
 }
 
 TEST_F(PagedStoreTest, TruncatesWithoutCopyingAndGivesPagesBackAtOnce) {
-  const auto store = Make(SmallSpec());
+  const auto store = Make(SmallPagedSpec());
   const SequenceId id = *store->Open(100);
   ASSERT_TRUE(Feed(*store, id, Ids(100), 4.0F).ok());
   const std::byte* page = store->View(0, id, 100).pages[1];
@@ -361,7 +361,7 @@ TEST_F(PagedStoreTest, TruncatesWithoutCopyingAndGivesPagesBackAtOnce) {
 
 // Tokens that others hold still cannot be written anew when nothing is free; nobody else suffers.
 TEST_F(PagedStoreTest, WritingAnewWhatOthersHoldNeedsAFreePage) {
-  const auto store = Make(SmallSpec(), {.pool_tokens = 128});
+  const auto store = Make(SmallPagedSpec(), {.pool_tokens = 128});
   const SequenceId a = *OpenFor(*store, Ids(64), 64);
   ASSERT_TRUE(Feed(*store, a, Ids(64)).ok());
   const SequenceId b = *OpenFor(*store, Ids(70), 70);
@@ -375,7 +375,7 @@ TEST_F(PagedStoreTest, WritingAnewWhatOthersHoldNeedsAFreePage) {
 }
 
 TEST_F(PagedStoreTest, CountsTheEmptySlotsOfItsFullestMoment) {
-  const auto store = Make(SmallSpec());
+  const auto store = Make(SmallPagedSpec());
   const SequenceId a = *store->Open(100);
   ASSERT_TRUE(Feed(*store, a, Ids(33)).ok());
   ASSERT_TRUE(Feed(*store, *store->Open(100), Ids(1, 50)).ok());

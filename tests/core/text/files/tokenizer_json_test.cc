@@ -24,7 +24,7 @@ using ::testing::IsSupersetOf;
 using ::testing::Not;
 using Json = nlohmann::json;
 
-std::string GoldenFile(const std::string& name) {
+std::string GoldenJson(const std::string& name) {
   return test::Slurp(NG_TEST_DATA "/tokenizers/" + name + "/tokenizer.json");
 }
 
@@ -36,7 +36,7 @@ std::unique_ptr<Tokenizer> Read(const std::string& bytes) {
 
 // A golden file, changed.
 std::string Changed(const std::string& name, const std::function<void(Json&)>& change) {
-  Json file = Json::parse(GoldenFile(name));
+  Json file = Json::parse(GoldenJson(name));
   change(file);
   return file.dump();
 }
@@ -52,7 +52,7 @@ class GoldenTokenizerJson : public testing::TestWithParam<const char*> {
  protected:
   std::string Folder() const { return "tokenizers/" + std::string(GetParam()); }
 
-  const std::unique_ptr<Tokenizer> tokenizer_ = Read(GoldenFile(GetParam()));
+  const std::unique_ptr<Tokenizer> tokenizer_ = Read(GoldenJson(GetParam()));
 };
 
 INSTANTIATE_TEST_SUITE_P(ByteLevelBpe, GoldenTokenizerJson,
@@ -115,7 +115,7 @@ TEST_P(GoldenTokenizerJson, EncodesAMegabyteOfOneKindOfCharacterInSeconds) {
 }
 
 TEST_P(GoldenTokenizerJson, SurvivesAnyDamageToItsFile) {
-  const std::string good = GoldenFile(GetParam());
+  const std::string good = GoldenJson(GetParam());
   EXPECT_TRUE(rc::check("a byte changed, or the end cut off", [&] {
     std::string bytes = good;
     const auto at = static_cast<size_t>(*rc::gen::inRange<int>(0, static_cast<int>(good.size())));
@@ -132,7 +132,7 @@ TEST_P(GoldenTokenizerJson, SurvivesAnyDamageToItsFile) {
 }
 
 TEST(TokenizerJson, FindsItsSpecialTokens) {
-  const std::unique_ptr<Tokenizer> qwen2 = Read(GoldenFile("bbpe_qwen2"));
+  const std::unique_ptr<Tokenizer> qwen2 = Read(GoldenJson("bbpe_qwen2"));
   EXPECT_EQ(qwen2->vocab_size(), 516);
   EXPECT_EQ(qwen2->SpecialId("<|im_end|>"), 514);
   EXPECT_EQ(qwen2->SpecialId("<tool_call>"), std::nullopt) << "added, but not special";
@@ -155,7 +155,7 @@ TEST(TokenizerJson, TakesAPieceThatIsATokenWholeWhereMergesAreIgnored) {
 TEST(TokenizerJson, AddsASpaceInFrontWhereTheFileSaysSo) {
   const auto tokenizer = Read(
       Changed("bbpe_gpt2", [](Json& file) { file["pre_tokenizer"]["add_prefix_space"] = true; }));
-  const auto plain = Read(GoldenFile("bbpe_gpt2"));
+  const auto plain = Read(GoldenJson("bbpe_gpt2"));
   EXPECT_EQ(tokenizer->Encode("the", {}).value(), plain->Encode(" the", {}).value());
   EXPECT_EQ(tokenizer->Encode(" the", {}).value(), plain->Encode(" the", {}).value());
 }
@@ -166,7 +166,7 @@ TEST(TokenizerJson, SplitsDigitsFirstWhereTheFileSaysSo) {
     file["pre_tokenizer"] = {{"type", "Sequence"},
                              {"pretokenizers", {digits, file["pre_tokenizer"]}}};
   }));
-  const auto plain = Read(GoldenFile("bbpe_gpt2"));
+  const auto plain = Read(GoldenJson("bbpe_gpt2"));
   Ids apart = plain->Encode(" ", {}).value();
   for (const char* const digit : {"1", "2"}) {
     apart.push_back(plain->Encode(digit, {}).value().at(0));
@@ -186,19 +186,19 @@ TEST(TokenizerJson, HasATokenForEveryByteOrSaysWhichItLacks) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("the byte 244"));
 }
 
-struct Refusal {
+struct JsonRefusal {
   const char* name;
   std::function<void(Json&)> change;
   std::string message;
 };
 
-class RefusedTokenizerJson : public testing::TestWithParam<Refusal> {};
+class RefusedTokenizerJson : public testing::TestWithParam<JsonRefusal> {};
 
 TEST_P(RefusedTokenizerJson, NamesTheThingAndWhatIsSupported) {
   EXPECT_THAT(ErrorOf(Changed("bbpe_llama3", GetParam().change)), HasSubstr(GetParam().message));
 }
 
-const Refusal kRefusals[] = {
+const JsonRefusal kJsonRefusals[] = {
     {"Pattern",
      [](Json& f) { f["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "\\w+"; },
      R"(t.json: pre_tokenizer.pretokenizers[0].pattern = {"Regex":"\\w+"}, must be the regular )"
@@ -266,7 +266,7 @@ const Refusal kRefusals[] = {
      "the tokenizer has no tokens"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Parts, RefusedTokenizerJson, testing::ValuesIn(kRefusals),
+INSTANTIATE_TEST_SUITE_P(Parts, RefusedTokenizerJson, testing::ValuesIn(kJsonRefusals),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // The mask is that of the text as it is given, also where tokens are found in its normal form.

@@ -155,7 +155,7 @@ TEST_F(PagedStoreTest, ConformsWithEveryPageSize) {
 
 // CheckCacheScripts runs 75 scripts. A pool may be too small for what all sequences may hold.
 TEST_F(PagedStoreTest, AgreesWithThePlainModelOverAThousandScripts) {
-  for (uint32_t i = 0; i < 20; ++i) {
+  for (uint32_t i = 0; i < 7; ++i) {
     // 4 pages are one sequence of the longest, or four short ones.
     for (const int64_t pool_tokens : {0, i % 2 == 0 ? 64 : 96}) {
       EXPECT_EQ(CheckCacheScripts({.settings = {.seed = 1000 + 100 * i},

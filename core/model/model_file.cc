@@ -76,9 +76,9 @@ class Binder {
 
   absl::Status BindAll() {
     absl::Status status;
-    ForEachTensor(family_, file_.spec,
-                  [&](const RoleName& entry, int layer, const std::string& name) {
-                    if (status.ok()) status = Bind(entry, layer, name);
+    ForEachTensor(family_, file_.spec, ExpertTensorsIn(*file_.source, family_, file_.spec),
+                  [&](const RoleName& entry, const TensorSite& at, const std::string& name) {
+                    if (status.ok()) status = Bind(entry, at, name);
                   });
     NG_RETURN_IF_ERROR(status);
     if (file_.spec.head.tied) TieHead();
@@ -94,7 +94,7 @@ class Binder {
   }
 
  private:
-  absl::Status Bind(const RoleName& entry, int layer, const std::string& name) {
+  absl::Status Bind(const RoleName& entry, const TensorSite& at, const std::string& name) {
     const TensorRole role = entry.role;
     const TensorInfo* tensor = Find(name);
     if (tensor == nullptr && family_.biases_optional && name.ends_with(".bias")) {
@@ -108,14 +108,18 @@ class Binder {
       return absl::OkStatus();
     }
     NG_RETURN_IF_ERROR(
-        CheckTensor(*file_.source, *tensor, StoredShape(entry, file_.spec, layer), file_.spec));
-    TensorBinding binding{role, layer, tensor, entry.transposed};
+        CheckTensor(*file_.source, *tensor, StoredShape(entry, file_.spec, at.layer), file_.spec));
+    TensorBinding binding{role, at, tensor, entry.transposed};
     binding.order = entry.order;
     const bool is_qkv = role == TensorRole::kQkv || role == TensorRole::kQkvBias;
     if (is_qkv) binding.order = family_.qkv_order;
     if (entry.n_slots > 0) {
-      binding.part = int64_t{layer} * entry.n_slots + entry.slot;
+      binding.part = int64_t{at.layer} * entry.n_slots + entry.slot;
       binding.n_parts = int64_t{file_.spec.shape.n_layers} * entry.n_slots;
+    }
+    if (entry.stacked()) {
+      binding.part = at.expert;
+      binding.n_parts = ExpertsOf(file_.spec, at.layer);
     }
     file_.bindings.push_back(binding);
     bound_.insert(tensor);
@@ -140,7 +144,7 @@ class Binder {
     for (TensorBinding& binding : file_.bindings) {
       if (binding.role == TensorRole::kHead) binding.role = TensorRole::kTokenEmbedding;
     }
-    if (head == nullptr) missing_.push_back(family_.NameOf(family_.names[0], -1));
+    if (head == nullptr) missing_.push_back(family_.NameOf(family_.names[0], {}));
   }
 
   const Family& family_;
@@ -231,7 +235,7 @@ absl::StatusOr<std::unique_ptr<TensorSource>> OpenWeights(const std::string& fol
 
 const TensorInfo* ModelFile::Find(TensorRole role, int layer) const {
   for (const TensorBinding& binding : bindings) {
-    if (binding.role == role && binding.layer == layer) return binding.tensor;
+    if (binding.role == role && binding.at.layer == layer) return binding.tensor;
   }
   return nullptr;
 }
@@ -319,7 +323,7 @@ void ReadGgufTensors(const Family& family, const TensorSource& source, ModelSpec
     const auto entry = std::ranges::find(family.names, role, &RoleName::role);
     if (entry == family.names.end()) return false;
     for (int layer = 0; layer < (entry->per_layer() ? spec->shape.n_layers : 1); ++layer) {
-      if (source.Find(family.NameOf(*entry, layer)) != nullptr) return true;
+      if (source.Find(family.NameOf(*entry, {layer})) != nullptr) return true;
     }
     return false;
   };

@@ -1,7 +1,10 @@
 #include "core/model/activation.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "core/kernels/packed_matrix.h"
 
@@ -44,6 +47,23 @@ void MultiplyByUps(const float* gate_up, int64_t n, float* out) {
   }
 }
 
+// The same as silu_mul, of gates and ups that are changed before.
+void ActivateClamped(const KernelTable& kernels, const FeedForwardSpec& feed_forward,
+                     const float* gate_up, int64_t n, float* out) {
+  const float limit =
+      feed_forward.limit > 0.0F ? feed_forward.limit : std::numeric_limits<float>::infinity();
+  const float slope = feed_forward.slope;
+  for (int64_t i = 0; i < n; i += kBlockColumns, gate_up += 2 * kBlockColumns) {
+    std::array<float, 2 * kBlockColumns> changed;
+    for (size_t j = 0; j < kBlockColumns; ++j) {
+      const float up = std::clamp(gate_up[kBlockColumns + j], -limit, limit);
+      changed[j] = std::min(gate_up[j], limit) * slope;
+      changed[kBlockColumns + j] = (up + feed_forward.up_offset) / slope;
+    }
+    kernels.silu_mul(changed.data(), std::min(kBlockColumns, n - i), out + i);
+  }
+}
+
 }  // namespace
 
 void ActivateTile(const KernelTable& kernels, const FeedForwardSpec& feed_forward,
@@ -55,7 +75,9 @@ void ActivateTile(const KernelTable& kernels, const FeedForwardSpec& feed_forwar
   for (int64_t row = gate_up.row; row < gate_up.row + gate_up.n_rows; ++row) {
     const float* in = gate_up.Row(row);
     float* out = activated + row * width + column;
-    if (gated && feed_forward.activation == Activation::kSilu) {
+    if (!feed_forward.plain_gate()) {
+      ActivateClamped(kernels, feed_forward, in, n, out);
+    } else if (gated && feed_forward.activation == Activation::kSilu) {
       kernels.silu_mul(in, n, out);
     } else if (gated) {
       TakeGates(in, n, out);

@@ -162,6 +162,13 @@ absl::StatusOr<std::vector<std::optional<MixtureSpec>>> ReadMixtures(
   if (IsKey(row.width)) {
     NG_ASSIGN_OR_RETURN(mixture.expert.width, IntOr(config, row.width, kSize, row.width_absent));
   }
+  if (row.clamped) {
+    NG_ASSIGN_OR_RETURN(const double slope, FactorOr(config, "swiglu_alpha", 1.702));
+    NG_ASSIGN_OR_RETURN(const double limit, FactorOr(config, "swiglu_limit", 7.0));
+    mixture.expert.slope = static_cast<float>(slope);
+    mixture.expert.limit = static_cast<float>(limit);
+    mixture.expert.up_offset = 1.0F;
+  }
   if (row.shared_is_dense) {
     mixture.shared = feed_forward;
   } else if (IsKey(row.n_shared) || IsKey(row.shared_width)) {

@@ -44,6 +44,7 @@ struct ExpertsRow {
   const char* least_sum_key = "";
   const char* scale = "";
   double scale_absent = 1.0;
+  bool clamped = false;  // swiglu_alpha, swiglu_limit
   // What all rows share: of so many times the width of an expert, or of a width of its own. Both
   // empty: nothing, or with `shared_is_dense` a feed-forward like that of a layer without experts.
   const char* n_shared = "";

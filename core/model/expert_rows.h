@@ -281,6 +281,33 @@ inline constexpr LlamaRow kHyV3Row = {.vocab_size = 120832,
                                       .qkv_bias = kAttentionBias,
                                       .attn_out_bias = kAttentionBias,
                                       .without = "mlp_bias"};
+inline constexpr ExpertsRow kGptOssExperts = {.n_experts = {"num_local_experts", "num_experts"},
+                                              .n_experts_absent = 128,
+                                              .n_used_absent = 4,
+                                              .router_bias = true,
+                                              .normalised = true,
+                                              .clamped = true};
+inline constexpr LlamaRow kGptOssRow = {.vocab_size = 201088,
+                                        .width = 2880,
+                                        .ffn_width = 2880,
+                                        .experts = &kGptOssExperts,
+                                        .n_layers = 36,
+                                        .n_heads = 64,
+                                        .n_kv_heads = 8,
+                                        .head_dim = 64,
+                                        .null_head_dim = true,
+                                        .max_positions = 131072,
+                                        .sinks = true,
+                                        .theta = 150000.0,
+                                        .scaled_by_default = true,
+                                        .eps = 1e-5,
+                                        .activation_key = "",
+                                        .qkv_bias = {"attention_bias", true},
+                                        .attn_out_bias = {"attention_bias", true},
+                                        .mlp_bias = {.absent = true},
+                                        .windows = WindowKeys::kTypes,
+                                        .window = 128,
+                                        .full_every = 2};
 
 }  // namespace ng
 

@@ -59,6 +59,7 @@ constexpr RoleName kLlamaNames[] = {
     {"model.layers.{}.self_attn.k_norm.bias", TensorRole::kKNormBias},
     {"model.layers.{}.self_attn.o_proj.weight", TensorRole::kAttnOut},
     {"model.layers.{}.self_attn.o_proj.bias", TensorRole::kAttnOutBias},
+    {"model.layers.{}.self_attn.sinks", TensorRole::kSinks},
     {"model.layers.{}.post_self_attn_layernorm.weight", TensorRole::kAttnPostNorm},
     {"model.layers.{}.post_self_attn_layernorm.bias", TensorRole::kAttnPostNormBias},
     {"model.layers.{}.post_attention_layernorm.weight", TensorRole::kMlpNorm},
@@ -73,6 +74,7 @@ constexpr RoleName kLlamaNames[] = {
     {"model.layers.{}.post_mlp_layernorm.weight", TensorRole::kMlpPostNorm},
     {"model.layers.{}.post_mlp_layernorm.bias", TensorRole::kMlpPostNormBias},
     {"model.layers.{}.mlp.gate.weight", TensorRole::kRouter},
+    {"model.layers.{}.mlp.gate.bias", TensorRole::kRouterBias},
     {"model.layers.{}.mlp.gate.e_score_correction_bias", TensorRole::kSelectionBias},
     {"model.layers.{}.mlp.moe_statics.e_score_correction_bias", TensorRole::kSelectionBiasRow},
     {"model.layers.{}.mlp.shared_experts.gate_up_proj.weight", TensorRole::kSharedGateUp},
@@ -84,8 +86,22 @@ constexpr RoleName kLlamaNames[] = {
     {"model.layers.{}.mlp.experts.{e}.up_proj.weight", TensorRole::kExpertUp},
     {"model.layers.{}.mlp.experts.{e}.down_proj.weight", TensorRole::kExpertDown},
     {"model.layers.{}.mlp.experts.gate_up_proj", TensorRole::kExpertGateUp},
+    {"model.layers.{}.mlp.experts.gate_up_proj_bias", TensorRole::kExpertGateUpBias},
     {"model.layers.{}.mlp.experts.down_proj", TensorRole::kExpertDown},
+    {"model.layers.{}.mlp.experts.down_proj_bias", TensorRole::kExpertDownBias},
 };
+
+// With experts as [inputs, outputs], whose gates and ups take turns.
+constexpr auto kGptOssNames = [] {
+  auto names = std::to_array(kLlamaNames);
+  for (RoleName& entry : names) {
+    using enum TensorRole;
+    entry.transposed = entry.role == kExpertGateUp || entry.role == kExpertDown;
+    const bool turns = entry.role == kExpertGateUp || entry.role == kExpertGateUpBias;
+    if (turns) entry.order = StoredOrder::kTurns;
+  }
+  return names;
+}();
 
 constexpr TensorRole kApart[] = {TensorRole::kQkv, TensorRole::kQkvBias, TensorRole::kMlpGateUp,
                                  TensorRole::kSharedGateUp, TensorRole::kSelectionBiasRow};
@@ -124,6 +140,7 @@ constexpr Renamed kHunYuanMoe[] = {{"q_norm", "query_layernorm"},
 constexpr Renamed kHyV3[] = {{"mlp.gate.e_score_correction_bias", "mlp.expert_bias"},
                              {"mlp.gate.", "mlp.router.gate."},
                              {"shared_experts", "shared_mlp"}};
+constexpr Renamed kGptOss[] = {{"mlp.gate.", "mlp.router."}};
 constexpr Renamed kStarcoder2[] = {{"mlp.up_proj", "mlp.c_fc"}, {"mlp.down_proj", "mlp.c_proj"}};
 constexpr Renamed kHunYuan[] = {{"q_norm", "query_layernorm"}, {"k_norm", "key_layernorm"}};
 constexpr Renamed kHyperClovaX[] = {{"post_self_attn_layernorm", "post_norm1"},
@@ -340,6 +357,14 @@ constexpr Family kFamilies[] = {
     Stacked(LlamaFamily("granitemoe", ReadLlamaRow<kGraniteMoeRow>, kGraniteMoe)),
     Stacked(LlamaFamily("granitemoeshared", ReadLlamaRow<kGraniteSharedRow>, kGraniteMoe,
                         kSharedFused)),
+    {.model_type = "gpt_oss",
+     .read_spec = ReadLlamaRow<kGptOssRow>,
+     .layer_prefix = "model.layers.",
+     .names = kGptOssNames,
+     .unties_head = true,
+     .renamed = kGptOss,
+     .without = kApart,
+     .experts = ExpertTensors::kStacked},
     {.model_type = "openai-gpt",
      .read_spec = ReadLlamaRow<kOpenAiGptRow>,
      .layer_prefix = "transformer.h.",

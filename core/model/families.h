@@ -31,6 +31,7 @@ enum class StoredOrder {
   kGroups,
   // CodeGen's: four times a quarter of q, of v and of k.
   kQuarters,
+  kTurns,  // of gate and up: a row of each in turn
 };
 
 struct RoleName {

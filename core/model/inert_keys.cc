@@ -45,6 +45,7 @@ constexpr InertKeys kTable[] = {
     {"gemma3_text", "_sliding_window_pattern"},
     // of longrope alone
     {"phi3", "original_max_position_embeddings"},
+    {"gpt_oss", "hidden_act"},
     {"codegen", "n_ctx"},
     {"bloom", "slow_but_exact"},
     {"gpt_bigcode", "attention_softmax_in_fp32 scale_attention_softmax_in_fp32"},

@@ -394,6 +394,7 @@ absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& config, const std::str
   NG_ASSIGN_OR_RETURN(const bool qk_norm, ReadSwitch(config, row.qk_norm));
   if (qk_norm) attention.qk_norm = norm;
   attention.qk_norm_kind = row.qk_norm_kind;
+  if (row.sinks) attention.sinks.assign(static_cast<size_t>(attention.n_heads), 0.0F);
   if (row.alibi) attention.alibi_slopes = AlibiSlopes(attention.n_heads);
   NG_ASSIGN_OR_RETURN(feed_forward.activation,
                       ReadActivation(config, path, row.activation_key, row.activations));

@@ -88,6 +88,7 @@ struct LlamaRow {
   bool learned_positions = false;
   int64_t position_offset = 0;
   bool alibi = false;
+  bool sinks = false;
   const char* multi_query = "";    // a switch, true where it is absent: one kv head
   bool heads_in_quarters = false;  // their number is a multiple of 4
   double theta = 10000.0;

@@ -83,6 +83,7 @@ struct SelfAttentionSpec {
   double soft_cap = 0.0;                 // of the scores; 0: none
   double clip = 0.0;                     // q, k and v are held within +-clip; 0: they are not
   std::vector<float> alibi_slopes = {};  // [n_heads]; empty: none
+  std::vector<float> sinks = {};         // [n_heads], zeros: their values are weights; empty: none
   NormSpec qk_norm = {};
   QkNormKind qk_norm_kind = QkNormKind::kHeads;
   bool qkv_bias = false;
@@ -112,7 +113,13 @@ struct FeedForwardSpec {
   Activation activation = Activation::kSilu;
   bool gated = true;
   bool bias = false;
+  // silu(slope * gate) / slope * (up + up_offset), of a gate of at most `limit` and an up within
+  // +-limit; 0: no limit. REQUIRES: with any of these a gate, and silu.
+  float slope = 1.0F;
+  float up_offset = 0.0F;
+  float limit = 0.0F;
 
+  bool plain_gate() const { return slope == 1.0F && up_offset == 0.0F && limit == 0.0F; }
   // What the first matrix gives: 16 columns of gate and 16 of up in turn, so that one worker has
   // both, or up alone.
   int64_t gate_up_width() const { return gated ? (width + 15) / 16 * 32 : width; }

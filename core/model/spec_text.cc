@@ -88,6 +88,7 @@ std::string AttentionText(const SelfAttentionSpec& attention) {
   if (!attention.alibi_slopes.empty()) {
     parts.push_back("alibi slopes " + absl::StrJoin(attention.alibi_slopes, " "));
   }
+  if (!attention.sinks.empty()) parts.emplace_back("a sink for each head");
   if (attention.qk_norm.is_there()) {
     parts.push_back(
         absl::StrCat(QkNormTitle(attention.qk_norm_kind), " (", NormText(attention.qk_norm), ")"));
@@ -99,9 +100,16 @@ std::string AttentionText(const SelfAttentionSpec& attention) {
   return absl::StrJoin(parts, "; ");
 }
 
+std::string GateText(const FeedForwardSpec& feed_forward) {
+  if (feed_forward.plain_gate()) return "";
+  std::string text = absl::StrCat(" with slope ", feed_forward.slope);
+  if (feed_forward.limit > 0.0F) absl::StrAppend(&text, ", within ", feed_forward.limit);
+  return absl::StrCat(text, ", up + ", feed_forward.up_offset);
+}
+
 std::string FeedForwardText(const FeedForwardSpec& feed_forward) {
   return absl::StrCat("width ", feed_forward.width, "; ", ActivationTitle(feed_forward.activation),
-                      feed_forward.gated ? " of a gate" : "", "; ",
+                      feed_forward.gated ? " of a gate" : "", GateText(feed_forward), "; ",
                       feed_forward.bias ? "biases" : "no biases");
 }
 

@@ -320,6 +320,9 @@ constexpr BlockRow kBlockRows[] = {
      [](const Site&, BlockWeights& w) { return Rows(w.out); }, kOut},
     {kAttnOutBias, kAttention, "attention output bias",
      [](const Site& at) { return If(at.attention().out_bias, {at.model.width}); }, OutBias},
+    {kSinks, kAttention, "attention sinks",
+     [](const Site& at) { return If(!at.attention().sinks.empty(), {at.attention().n_heads}); },
+     [](const Site& at, BlockWeights& w) { return Values(w.sinks, at.attention().n_heads); }},
 
     {kMlpNorm, kMlp, "mlp norm", BeforeWeight, BeforeWeightPlace},
     {kMlpNormBias, kMlp, "mlp norm bias", BeforeBias, BeforeBiasPlace},

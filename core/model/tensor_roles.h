@@ -45,6 +45,7 @@ enum class TensorRole {
   kKNormBias,
   kAttnOut,
   kAttnOutBias,
+  kSinks,
   kMlpNorm,
   kMlpNormBias,
   kMlpPostNorm,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <iterator>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -49,7 +50,8 @@ int64_t VectorValues(const ModelSpec& spec, const BlockSpec& block) {
     const SelfAttentionSpec& attention = spec.AttentionOf(block);
     return norms + NormValues(attention.qk_norm, attention.qk_norm_values(attention.n_heads)) +
            NormValues(attention.qk_norm, attention.qk_norm_values(attention.n_kv_heads)) +
-           (attention.qkv_bias ? attention.qkv_width() : 0) + (attention.out_bias ? spec.width : 0);
+           std::ssize(attention.sinks) + (attention.qkv_bias ? attention.qkv_width() : 0) +
+           (attention.out_bias ? spec.width : 0);
   }
   const auto biases = [&](const FeedForwardSpec& feed_forward) {
     return feed_forward.bias ? feed_forward.gate_up_width() + spec.width : 0;

@@ -26,6 +26,8 @@ Place PlaceOf(const TensorBinding& binding, const ModelSpec& spec, ModelWeights&
   if (binding.order == StoredOrder::kPaired) {
     place.order = RowOrder::kPaired;
     place.unit = spec.shape.head_dim;
+  } else if (binding.order == StoredOrder::kTurns) {
+    place.order = RowOrder::kTurns;
   } else if (binding.order != StoredOrder::kPlain) {
     const SelfAttentionSpec& attention =
         spec.AttentionOf(spec.layers[static_cast<size_t>(binding.at.layer)][0]);

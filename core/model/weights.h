@@ -36,6 +36,7 @@ struct BlockWeights : InAndOut {
   NormWeights stream_norm;
   NormWeights q_norm;                 // [head_dim], [n_heads, head_dim] or [q_width]
   NormWeights k_norm;                 // the same of the heads of k
+  std::vector<float> sinks;           // [n_heads]
   std::vector<InAndOut> experts;      // [n_experts]
   PackedMatrix router;                // [n_logits, width] of f32: the shared one's gate last
   std::vector<float> router_bias;     // [n_logits]

@@ -43,10 +43,11 @@ void AppendRope(std::string* bytes, const RopeSpec& rope) {
 
 void AppendAttention(std::string* bytes, const SelfAttentionSpec& attention) {
   const auto& [n_heads, n_kv_heads, head_dim, rope, window, scale, soft_cap, clip, alibi_slopes,
-               qk_norm, qk_norm_kind, qkv_bias, out_bias] = attention;
+               sinks, qk_norm, qk_norm_kind, qkv_bias, out_bias] = attention;
   AppendScalars(bytes, n_heads, n_kv_heads, head_dim, rope, window, scale, soft_cap, clip);
   AppendScalars(bytes, alibi_slopes.size(), qk_norm_kind, qkv_bias, out_bias);
   for (const float slope : alibi_slopes) AppendScalars(bytes, slope);
+  if (!sinks.empty()) AppendScalars(bytes, sinks.size());
   AppendNorm(bytes, qk_norm);
 }
 
@@ -57,8 +58,9 @@ void AppendBlock(std::string* bytes, const BlockSpec& block) {
 }
 
 void AppendFeedForward(std::string* bytes, const FeedForwardSpec& feed_forward) {
-  const auto& [inner, activation, gated, bias] = feed_forward;
+  const auto& [inner, activation, gated, bias, slope, up_offset, limit] = feed_forward;
   AppendScalars(bytes, inner, activation, gated, bias);
+  if (!feed_forward.plain_gate()) AppendScalars(bytes, slope, up_offset, limit);
 }
 
 void AppendMixture(std::string* bytes, const MixtureSpec& mixture) {

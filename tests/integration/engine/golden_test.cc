@@ -274,10 +274,11 @@ std::string CaseName(const ::testing::TestParamInfo<GoldenCase::ParamType>& info
          std::get<1>(info.param);
 }
 
-// What attention itself has to do: windows, caps, slopes.
+// What attention itself has to do: windows, caps, slopes, sinks.
 INSTANTIATE_TEST_SUITE_P(Features, GoldenCase,
                          ::testing::Combine(::testing::Values("gemma2/tiny", "gemma3/tiny",
-                                                              "olmo3/tiny", "bloom/tiny"),
+                                                              "olmo3/tiny", "bloom/tiny",
+                                                              "gpt_oss/tiny"),
                                             ::testing::Values("reference", "flash")),
                          CaseName);
 

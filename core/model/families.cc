@@ -16,6 +16,8 @@
 namespace ng {
 namespace {
 
+constexpr std::string_view kBlocks = "_blocks";  // how names of MXFP4 end
+
 constexpr RoleName kNielsNames[] = {
     {"tok_emb.weight", TensorRole::kTokenEmbedding},
     {"lm_head.weight", TensorRole::kHead},
@@ -86,17 +88,20 @@ constexpr RoleName kLlamaNames[] = {
     {"model.layers.{}.mlp.experts.{e}.up_proj.weight", TensorRole::kExpertUp},
     {"model.layers.{}.mlp.experts.{e}.down_proj.weight", TensorRole::kExpertDown},
     {"model.layers.{}.mlp.experts.gate_up_proj", TensorRole::kExpertGateUp},
+    {"model.layers.{}.mlp.experts.gate_up_proj_blocks", TensorRole::kExpertGateUp},
     {"model.layers.{}.mlp.experts.gate_up_proj_bias", TensorRole::kExpertGateUpBias},
     {"model.layers.{}.mlp.experts.down_proj", TensorRole::kExpertDown},
+    {"model.layers.{}.mlp.experts.down_proj_blocks", TensorRole::kExpertDown},
     {"model.layers.{}.mlp.experts.down_proj_bias", TensorRole::kExpertDownBias},
 };
 
-// With experts as [inputs, outputs], whose gates and ups take turns.
+// With experts as [inputs, outputs] where they are no MXFP4; their gates and ups take turns.
 constexpr auto kGptOssNames = [] {
   auto names = std::to_array(kLlamaNames);
   for (RoleName& entry : names) {
     using enum TensorRole;
-    entry.transposed = entry.role == kExpertGateUp || entry.role == kExpertDown;
+    const bool matrix = entry.role == kExpertGateUp || entry.role == kExpertDown;
+    entry.transposed = matrix && !std::string_view(entry.name).ends_with(kBlocks);
     const bool turns = entry.role == kExpertGateUp || entry.role == kExpertGateUpBias;
     if (turns) entry.order = StoredOrder::kTurns;
   }
@@ -291,6 +296,11 @@ constexpr Family Stacked(Family family) {
   return family;
 }
 
+constexpr Family WithFurtherLayers(Family family) {
+  family.n_further_layers = "num_nextn_predict_layers";
+  return family;
+}
+
 constexpr Family With(Family family, const char* layer_prefix) {
   family.layer_prefix = layer_prefix;
   return family;
@@ -346,7 +356,7 @@ constexpr Family kFamilies[] = {
     LlamaFamily("qwen3_moe", ReadLlamaRow<kQwen3MoeRow>),
     LlamaFamily("olmoe", ReadLlamaRow<kOlmoeRow>),
     LlamaFamily("flex_olmo", ReadLlamaRow<kFlexOlmoRow>, kOlmo2),
-    LlamaFamily("glm4_moe", ReadLlamaRow<kGlm4MoeRow>),
+    WithFurtherLayers(LlamaFamily("glm4_moe", ReadLlamaRow<kGlm4MoeRow>)),
     LlamaFamily("dots1", ReadLlamaRow<kDots1Row>),
     LlamaFamily("solar_open", ReadLlamaRow<kSolarOpenRow>),
     LlamaFamily("exaone_moe", ReadLlamaRow<kExaoneMoeRow>, kExaoneMoe),
@@ -385,6 +395,14 @@ constexpr Family kFamilies[] = {
 
 bool RoleName::per_layer() const { return n_slots > 0 || absl::StrContains(name, "{}"); }
 bool RoleName::stacked() const { return IsOfExpert(role) && !absl::StrContains(name, "{e}"); }
+
+bool RoleName::IsIn(ExpertTensors experts) const {
+  if (!IsOfExpert(role)) return true;
+  if (!stacked()) return experts == ExpertTensors::kEach;
+  if (std::string_view(name).ends_with(kBlocks)) return experts == ExpertTensors::kBlocks;
+  return experts == ExpertTensors::kStacked ||
+         (experts == ExpertTensors::kBlocks && !IsMatrix(role));
+}
 
 std::string Family::NameOf(const RoleName& entry, const TensorSite& at) const {
   std::vector<std::pair<absl::string_view, std::string>> changes = {
@@ -429,11 +447,12 @@ void ForEachTensor(
       if (entry.per_layer() != (layer >= 0)) continue;
       if (std::ranges::count(family.without, entry.role) > 0) continue;
       if (RoleShape(entry.role, spec, layer).empty()) continue;
+      if (!entry.IsIn(experts)) continue;
       if (!IsOfExpert(entry.role)) {
         visit_entry(entry, {layer});
-      } else if (entry.stacked() == (experts == ExpertTensors::kStacked)) {
-        for (int i = 0; i < ExpertsOf(spec, layer); ++i) visit_entry(entry, {layer, i});
+        continue;
       }
+      for (int i = 0; i < ExpertsOf(spec, layer); ++i) visit_entry(entry, {layer, i});
     }
   };
   for (int layer = -1; layer < spec.shape.n_layers; ++layer) visit_group(layer);
@@ -445,13 +464,16 @@ ExpertTensors ExpertTensorsIn(const TensorSource& tensors, const Family& family,
     bool found = false;
     ForEachTensor(family, spec, experts,
                   [&](const RoleName& entry, const TensorSite&, const std::string& name) {
-                    found = found || (IsOfExpert(entry.role) && tensors.Find(name) != nullptr);
+                    const bool of_expert = IsOfExpert(entry.role) && IsMatrix(entry.role);
+                    found = found || (of_expert && tensors.Find(name) != nullptr);
                   });
     return found;
   };
-  const bool each = family.experts == ExpertTensors::kEach;
-  const ExpertTensors other = each ? ExpertTensors::kStacked : ExpertTensors::kEach;
-  return !any(family.experts) && any(other) ? other : family.experts;
+  for (const ExpertTensors experts :
+       {family.experts, ExpertTensors::kEach, ExpertTensors::kStacked, ExpertTensors::kBlocks}) {
+    if (any(experts)) return experts;
+  }
+  return family.experts;
 }
 
 }  // namespace ng

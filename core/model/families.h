@@ -34,6 +34,13 @@ enum class StoredOrder {
   kTurns,  // of gate and up: a row of each in turn
 };
 
+// How a file holds its experts: each by itself, or those of a layer in one tensor.
+enum class ExpertTensors {
+  kEach,
+  kStacked,
+  kBlocks,  // likewise, with matrices as MXFP4 (core/formats/mxfp4_source.h)
+};
+
 struct RoleName {
   const char* name;  // "{}" stands for the layer, "{e}" for the expert
   TensorRole role;
@@ -46,10 +53,9 @@ struct RoleName {
   bool per_layer() const;
   // One tensor [n_experts, ...] holds what each expert has.
   bool stacked() const;
+  // Whether files that hold their experts so have it.
+  bool IsIn(ExpertTensors experts) const;
 };
-
-// How a file holds its experts: each by itself, or those of a layer in one tensor.
-enum class ExpertTensors { kEach, kStacked };
 
 // As the file holds it: RoleShape, turned round where the matrix is transposed, within its slots.
 std::vector<int64_t> StoredShape(const RoleName& entry, const ModelSpec& spec, int layer);
@@ -79,6 +85,8 @@ struct Family {
   std::span<const TensorRole> without = {};     // of `names`, those that no model of the family has
   StoredOrder qkv_order = StoredOrder::kPlain;  // of one tensor for q, k and v
   ExpertTensors experts = ExpertTensors::kEach;
+  // A key: so many layers behind the last predict further tokens, and no logit is made of them.
+  const char* n_further_layers = "";
 
   // The name that the family has for it, with that layer and expert in it.
   std::string NameOf(const RoleName& entry, const TensorSite& at) const;
@@ -89,8 +97,8 @@ struct Family {
 // The family that a config.json names. Errors: ModelFileError listing those that are known.
 absl::StatusOr<const Family*> FindFamily(const JsonFields& config, const std::string& path);
 
-// How a file of the family holds its experts: as the family does, unless only the other names are
-// there.
+// How a file of the family holds its experts: as the family does, unless it has none of these names
+// and has others.
 ExpertTensors ExpertTensorsIn(const TensorSource& tensors, const Family& family,
                               const ModelSpec& spec);
 

@@ -89,6 +89,7 @@ struct LlamaRow {
   int64_t position_offset = 0;
   bool alibi = false;
   bool sinks = false;
+  const char* quantization = "";   // a method of quantization_config that can run
   const char* multi_query = "";    // a switch, true where it is absent: one kv head
   bool heads_in_quarters = false;  // their number is a multiple of 4
   double theta = 10000.0;

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/formats/json.h"
+#include "core/formats/mxfp4_source.h"
 #include "core/formats/safetensors.h"
 #include "core/formats/safetensors_index.h"
 #include "core/model/gguf_families.h"
@@ -46,10 +47,12 @@ absl::StatusOr<int64_t> CountLayers(const TensorSource& source, const Family& fa
   return count;
 }
 
-// `says` is who names the count.
-absl::Status CheckLayerCount(const ModelFile& file, const Family& family, const std::string& says) {
+// `says` is who names the count. The file may have so many layers more.
+absl::Status CheckLayerCount(const ModelFile& file, const Family& family, const std::string& says,
+                             int64_t n_further = 0) {
   NG_ASSIGN_OR_RETURN(const int64_t n_layers, CountLayers(*file.source, family));
-  if (n_layers == file.spec.shape.n_layers) return absl::OkStatus();
+  const int64_t n_said = file.spec.shape.n_layers;
+  if (n_layers == n_said || n_layers == n_said + n_further) return absl::OkStatus();
   return ModelFileError(absl::StrCat(file.source->path(), ": holds ", n_layers, " layers, ", says,
                                      " says ", file.spec.shape.n_layers));
 }
@@ -274,11 +277,20 @@ absl::Status UntieHead(const KeyPolicy& keys, ModelFile* file) {
 }
 
 // Nothing is computed with them, so the model may be another than its files were made for.
-absl::Status CheckUnusedTensors(const ModelFile& file, const KeyPolicy& keys) {
+absl::Status CheckUnusedTensors(const ModelFile& file, const Family& family, int64_t n_further,
+                                const KeyPolicy& keys) {
   constexpr size_t kShown = 3;
+  const auto of_further_layer = [&](const TensorInfo& tensor) {
+    const int64_t n_layers = file.spec.shape.n_layers;
+    for (int64_t layer = n_layers; layer < n_layers + n_further; ++layer) {
+      if (tensor.name.starts_with(absl::StrCat(family.layer_prefix, layer, "."))) return true;
+    }
+    return false;
+  };
   std::vector<std::string> names;
   for (const TensorInfo* tensor : file.unused) {
-    if (!IsInertTensor(tensor->name)) names.push_back(tensor->name);
+    if (IsInertTensor(tensor->name) || of_further_layer(*tensor)) continue;
+    names.push_back(tensor->name);
   }
   if (names.empty()) return absl::OkStatus();
   const size_t count = names.size();
@@ -287,6 +299,14 @@ absl::Status CheckUnusedTensors(const ModelFile& file, const KeyPolicy& keys) {
                                  count == 1 ? " tensor has" : " tensors have", " no place in a ",
                                  file.spec.family, " model: ", absl::StrJoin(names, ", "),
                                  count > kShown ? ", ..." : ""));
+}
+
+// Layers that predict further tokens, which nobody asks for.
+absl::StatusOr<int64_t> ReadFurtherLayers(const JsonFields& config, const Family& family) {
+  const std::string_view key = family.n_further_layers;
+  if (key.empty()) return 0;
+  NG_ASSIGN_OR_RETURN(const auto found, config.OptionalInt(key, {0, 64}));
+  return found.value_or(0);
 }
 
 absl::StatusOr<ModelFile> OpenFolder(const std::string& path, KeyPolicy& keys) {
@@ -305,15 +325,19 @@ absl::StatusOr<ModelFile> OpenFolder(const std::string& path, KeyPolicy& keys) {
   file.spec.family = family->model_type;
   NG_RETURN_IF_ERROR(ReadEosIds(path, config, &file));
   NG_ASSIGN_OR_RETURN(file.source, OpenWeights(path));
+  if (config.Has("quantization_config")) {  // the only kind that a reader lets pass
+    NG_ASSIGN_OR_RETURN(file.source, MergeMxfp4(std::move(file.source)));
+  }
+  NG_ASSIGN_OR_RETURN(const int64_t n_further, ReadFurtherLayers(config, *family));
   if (family->read_sizes != nullptr) {
     NG_RETURN_IF_ERROR(family->read_sizes(*file.source, config_path, &file.spec));
   } else {
-    NG_RETURN_IF_ERROR(CheckLayerCount(file, *family, config_path));
+    NG_RETURN_IF_ERROR(CheckLayerCount(file, *family, config_path, n_further));
   }
   NG_RETURN_IF_ERROR(Binder(*family, file).BindAll());
   if (family->unties_head) NG_RETURN_IF_ERROR(UntieHead(keys, &file));
   NG_RETURN_IF_ERROR(CheckConfigKeys(config, config_path, *family, keys));
-  NG_RETURN_IF_ERROR(CheckUnusedTensors(file, keys));
+  NG_RETURN_IF_ERROR(CheckUnusedTensors(file, *family, n_further, keys));
   return file;
 }
 

@@ -240,5 +240,55 @@ TEST_F(MixtureFiles, HaveAsManyExpertsInOneTensorAsTheConfigSays) {
   EXPECT_THAT(Error(), HasSubstr("experts.down_proj\" has shape [3, 16, 12], must be [4, 16, 12]"));
 }
 
+// GLM 4.5 has a layer behind the last that predicts further tokens.
+TEST_F(MixtureFiles, MayHaveLayersThatNobodyAsksFor) {
+  Write("glm4_moe/tiny", [](std::vector<NamedTensor>& tensors) {
+    tensors.push_back({"model.layers.3.eh_proj.weight", {2}, {1.0F, 2.0F}});
+  });
+  std::ifstream in(dir_.path() + "/config.json");
+  Json config = Json::parse(in);
+  for (const int n : {1, 0}) {
+    config["num_nextn_predict_layers"] = n;
+    std::ofstream(dir_.path() + "/config.json") << config;
+    if (n == 0) {
+      EXPECT_THAT(Error(), HasSubstr("holds 4 layers"));
+      continue;
+    }
+    const auto file = OpenModel(dir_.path());
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_EQ(file->spec.shape.n_layers, 3);
+    EXPECT_TRUE(file->warnings.empty());
+  }
+}
+
+TEST_F(MixtureFiles, OfSeveralTypesAreHeldAsF32) {
+  Write("qwen2_moe/tiny", [](std::vector<NamedTensor>&) {});
+  const auto file = OpenModel(dir_.path());
+  ASSERT_TRUE(file.ok()) << file.status();
+  WeightTypes types = UniformWeightTypes(file->spec, WeightType::kBf16);
+  const auto set = [&](int expert, WeightType type) {
+    SetRoleType(TensorRole::kExpertDown, file->spec, {0, expert}, type, types);
+    return types.layers[0][1].experts->out;
+  };
+  EXPECT_EQ(set(0, WeightType::kF16), WeightType::kF16);
+  EXPECT_EQ(set(1, WeightType::kF16), WeightType::kF16);
+  EXPECT_EQ(set(2, WeightType::kBf16), WeightType::kF32);
+  EXPECT_EQ(set(3, WeightType::kF16), WeightType::kF32);
+}
+
+// MXFP4 is a pair of tensors.
+TEST_F(MixtureFiles, OfMxfp4LackNoScales) {
+  std::filesystem::copy_file(NG_TEST_DATA "/golden/gpt_oss/mxfp4/config.json",
+                             dir_.path() + "/config.json");
+  std::ifstream in(NG_TEST_DATA "/golden/gpt_oss/mxfp4/model.safetensors", std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const size_t name = bytes.find("gate_up_proj_scales");
+  ASSERT_NE(name, bytes.npos);
+  bytes.replace(name, 19, "gate_up_proj_scalez");
+  std::ofstream(dir_.path() + "/model.safetensors", std::ios::binary) << bytes;
+  EXPECT_THAT(Error(), HasSubstr("gate_up_proj_blocks\" is there without \"model.layers.0.mlp."
+                                 "experts.gate_up_proj_scales\""));
+}
+
 }  // namespace
 }  // namespace ng

@@ -51,6 +51,7 @@ QWEN3_MOE = dict(num_experts=4, num_experts_per_tok=3, moe_intermediate_size=12,
 GLM4_MOE = dict(n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=10, n_group=4,
                 topk_group=2, routed_scaling_factor=1.7, use_qk_norm=True, head_dim=8)
 GRANITE_MOE = dict(num_local_experts=4, num_experts_per_tok=2, shared_intermediate_size=20)
+FP4 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
 GPT_OSS = dict(num_local_experts=4, num_experts_per_tok=2, head_dim=8, sliding_window=6,
                layer_types=WINDOWS, swiglu_limit=0.5)
 
@@ -204,9 +205,35 @@ CASES = {
                         rope_parameters=YARN | dict(truncate=False)),
          "window": small(GptOssConfig, **(GPT_OSS | dict(sliding_window=64)),
                          rope_parameters=YARN | dict(truncate=False))}, False),
+    "gpt_oss/mxfp4": (
+        "experts of 4 bits with a power of two for each 32",
+        GptOssConfig(**(SMALL | GPT_OSS | dict(hidden_size=32, intermediate_size=32,
+                                               num_hidden_layers=1, layer_types=WINDOWS[:1])),
+                     rope_parameters=YARN, quantization_config={"quant_method": "mxfp4"}),
+        {"experts": GptOssConfig(**(SMALL | GPT_OSS | dict(
+            hidden_size=32, intermediate_size=32, num_hidden_layers=1, layer_types=WINDOWS[:1])),
+            rope_parameters=YARN)}, False),
 }
 PROMPTS = [5, 16]  # tokens
 NEW_TOKENS = 12
+
+
+# [experts, inputs, outputs] as OpenAI's files have it: blocks [experts, outputs, n, 16] of values of
+# 4 bits, scales [experts, outputs, n] of 32 inputs each; and what these say.
+def mxfp4(weight):
+    groups = weight.transpose(1, 2).unflatten(-1, (-1, 32))
+    power = groups.abs().amax(-1, keepdim=True).log2().floor() - 2
+    value = groups / 2 ** power
+    index = (value.abs()[..., None] - FP4).abs().argmin(-1)
+    sign = (value < 0).long()
+    code = (index + 8 * sign).to(torch.uint8)
+    blocks = code[..., 0::2] | code[..., 1::2] << 4
+    read = (FP4[index] * (1 - 2 * sign) * 2 ** power).flatten(2).transpose(1, 2)
+    return blocks, (power[..., 0] + 127).to(torch.uint8), read
+
+
+def is_mxfp4(config, name):
+    return hasattr(config, "quantization_config") and name.endswith(("gate_up_proj", "down_proj"))
 
 
 def model_of(config, seed):
@@ -216,6 +243,8 @@ def model_of(config, seed):
         for name, weight in model.named_parameters():
             spread = 0.3 if name.endswith("bias") else 0.2
             weight.copy_(torch.randn(weight.shape) * spread + (1.0 if "norm" in name else 0.0))
+            if is_mxfp4(config, name):
+                weight.copy_(mxfp4(weight)[2])
         for name, buffer in model.named_buffers():
             if name.endswith("correction_bias"):
                 buffer.copy_(torch.randn(buffer.shape) * 0.2)
@@ -248,6 +277,11 @@ def older_form(config):
 def weights_of(model):
     weights = {k: v.contiguous() for k, v in model.state_dict().items()}
     if not any("experts" in k for k in weights) or model.config.model_type == "qwen3_moe":
+        return weights
+    if hasattr(model.config, "quantization_config"):
+        for name in [k for k in weights if is_mxfp4(model.config, k)]:
+            blocks, scales, _ = mxfp4(weights.pop(name))
+            weights |= {f"{name}_blocks": blocks.contiguous(), f"{name}_scales": scales}
         return weights
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)

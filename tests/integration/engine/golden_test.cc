@@ -290,7 +290,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          "gpt_neox/tiny", "codegen/tiny", "gpt_bigcode/tiny",
                                          "openai-gpt/tiny", "opt/tiny", "qwen2_moe/tiny",
                                          "qwen3_moe/tiny", "glm4_moe/tiny",
-                                         "granitemoeshared/tiny"),
+                                         "granitemoeshared/tiny", "gpt_oss/mxfp4"),
                        ::testing::Values("flash")),
     CaseName);
 

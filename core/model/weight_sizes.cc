@@ -185,9 +185,11 @@ StepCost CostOf(const ModelSpec& spec, const WeightTypes& types) {
   ForEachMatrix(spec, types, [&](const MatrixShape& matrix, int64_t n, int64_t n_used) {
     const int64_t bytes = PackedMatrix::PackedBytes(matrix.bands, matrix.k);
     cost.weight_bytes = SaturatingAdd(cost.weight_bytes, SaturatingMul(n_used, bytes));
-    cost.row_multiply_adds += n_used * matrix.n * matrix.k;
+    cost.row_multiply_adds = SaturatingAdd(
+        cost.row_multiply_adds, SaturatingMul(n_used, SaturatingMul(matrix.n, matrix.k)));
     for (const WeightBand& band : matrix.bands) {
-      by_type[static_cast<size_t>(band.type)] += n * band.n_blocks * matrix.k;
+      int64_t& weights = by_type[static_cast<size_t>(band.type)];
+      weights = SaturatingAdd(weights, SaturatingMul(n, SaturatingMul(band.n_blocks, matrix.k)));
     }
   });
   cost.weights =

@@ -29,6 +29,10 @@ class Work {
   }
 
   int64_t n_items() const { return n_units_ * n_groups_; }
+  // What an item takes, in no unit: reading the weights counts like so many rows.
+  int64_t ItemCost() const {
+    return unit_blocks_ * all_.k * (std::min(group_rows_, all_.n_rows) + kFewRows);
+  }
 
   // Calls strip(args) for the outputs of items [begin, end), strip by strip.
   template <typename Strip>
@@ -104,10 +108,30 @@ void RunStrip(const MatmulCall& call, const MatmulArgs& strip) {
   }
 }
 
-// The floats of one worker's strip.
+// The floats of one worker's strip, of so many rows or fewer.
 int64_t StripFloats(int64_t n_rows) {
-  const int64_t blocks = n_rows <= kFewRows ? kFewRowsStrip : kManyRowsStrip;
-  return std::min(n_rows, kMostRows) * blocks * kBlockColumns;
+  const int64_t few = std::min(n_rows, kFewRows) * kFewRowsStrip;
+  const int64_t many = n_rows <= kFewRows ? 0 : std::min(n_rows, kMostRows) * kManyRowsStrip;
+  return std::max(few, many) * kBlockColumns;
+}
+
+// Computes items [begin, end) strip by strip in `strip`, and gives each to the sink.
+template <typename Sink>
+void RunItems(const MatmulCall& call, const Work& work, int64_t begin, int64_t end, float* strip,
+              Sink&& sink) {
+  work.Run(begin, end, [&](MatmulArgs& args, int64_t row) {
+    const int64_t column = args.block_begin * kBlockColumns;
+    const int64_t n_columns = std::min(args.block_end * kBlockColumns, args.n_columns) - column;
+    args.out_stride = (args.block_end - args.block_begin) * kBlockColumns;
+    args.out = strip;
+    RunStrip(call, args);
+    sink(MatmulTile{.row = row,
+                    .n_rows = args.n_rows,
+                    .column = column,
+                    .n_columns = n_columns,
+                    .data = strip,
+                    .stride = args.out_stride});
+  });
 }
 
 }  // namespace
@@ -135,23 +159,42 @@ absl::Status Matmul(const MatmulCall& call, std::span<float> scratch, MatmulSink
   const MatmulArgs all = ArgsOf(call);
   const Work work(all, executor.threads());
   return ParallelFor(executor, work.n_items(), [&](int64_t begin, int64_t end, int worker) {
-    float* const strip = scratch.data() + worker * strip_floats;
-    work.Run(begin, end, [&](MatmulArgs& args, int64_t row) {
-      const int64_t column = args.block_begin * kBlockColumns;
-      const int64_t n_columns = std::min(args.block_end * kBlockColumns, args.n_columns) - column;
-      args.out_stride = (args.block_end - args.block_begin) * kBlockColumns;
-      args.out = strip;
-      RunStrip(call, args);
-      sink({.row = row,
-            .n_rows = args.n_rows,
-            .column = column,
-            .n_columns = n_columns,
-            .data = strip,
-            .stride = args.out_stride});
-    });
+    RunItems(call, work, begin, end, scratch.data() + worker * strip_floats, sink);
   });
 }
 
 int64_t MatmulScratchFloats(int threads, int64_t n_rows) { return threads * StripFloats(n_rows); }
+
+absl::Status Matmuls(std::span<const MatmulCall> calls, std::span<float> scratch,
+                     MatmulsSink sink) {
+  if (calls.empty()) return absl::OkStatus();
+  Executor& executor = calls.front().executor;
+  int64_t cost = 0;
+  int64_t most_rows = 0;
+  for (const MatmulCall& call : calls) {
+    const MatmulArgs all = ArgsOf(call);
+    const Work work(all, 1);
+    cost += work.n_items() * work.ItemCost();
+    most_rows = std::max(most_rows, call.x.n_rows);
+  }
+  const int64_t strip_floats = StripFloats(most_rows);
+  assert(static_cast<int64_t>(scratch.size()) >= executor.threads() * strip_floats);
+  // An item is done by whoever has the first of its cost.
+  return ParallelFor(executor, cost, [&](int64_t begin, int64_t end, int worker) {
+    int64_t before = 0;  // the cost of the calls so far
+    for (size_t i = 0; i < calls.size() && before < end; ++i) {
+      const MatmulArgs all = ArgsOf(calls[i]);
+      const Work work(all, 1);
+      const int64_t item_cost = work.ItemCost();
+      const auto first_from = [&](int64_t at) {
+        return std::clamp<int64_t>((at - before + item_cost - 1) / item_cost, 0, work.n_items());
+      };
+      const int64_t first = begin > before ? first_from(begin) : 0;
+      RunItems(calls[i], work, first, first_from(end), scratch.data() + worker * strip_floats,
+               [&](const MatmulTile& tile) { sink(i, tile); });
+      before += work.n_items() * item_cost;
+    }
+  });
+}
 
 }  // namespace ng

@@ -57,6 +57,12 @@ using MatmulSink = absl::FunctionRef<void(const MatmulTile& tile)>;
 absl::Status Matmul(const MatmulCall& call, std::span<float> scratch, MatmulSink sink);
 int64_t MatmulScratchFloats(int threads, int64_t n_rows);
 
+// Several products in one parallel region, which all threads share by how much work each is. `sink`
+// is told which call a tile is of. Bits are those of each call by itself.
+// REQUIRES: the calls have one executor. scratch: [MatmulScratchFloats(threads, most rows)].
+using MatmulsSink = absl::FunctionRef<void(size_t call, const MatmulTile& tile)>;
+absl::Status Matmuls(std::span<const MatmulCall> calls, std::span<float> scratch, MatmulsSink sink);
+
 }  // namespace ng
 
 #endif  // NG_CORE_KERNELS_MATMUL_H_

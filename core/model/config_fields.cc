@@ -67,10 +67,14 @@ absl::StatusOr<double> FactorOr(const JsonFields& config, std::string_view key, 
 }
 
 // is_causal is as true as Python takes it, and null is false.
-absl::Status RequirePlain(const JsonFields& config, const std::string& path) {
+absl::Status RequirePlain(const JsonFields& config, const std::string& path,
+                          std::string_view method) {
   for (const char* key : {"quantization_config", "per_layer_config"}) {
     const nlohmann::json* value = config.Find(key);
     if (value == nullptr || SaysNothing(*value)) continue;
+    if (!method.empty() && value->is_object() && value->value("quant_method", "") == method) {
+      continue;
+    }
     return ModelFileError(absl::StrCat(path, ": key \"", key, "\" = ", JsonExcerpt(*value),
                                        ", can run only without"));
   }

@@ -74,7 +74,9 @@ absl::Status Require(const JsonFields& config, const std::string& path, std::str
                      bool wanted);
 // What every class of transformers may be told and the decoder cannot do: quantization_config,
 // per_layer_config, is_causal.
-absl::Status RequirePlain(const JsonFields& config, const std::string& path);
+// method: of quantisation, which is all the same read; empty: none.
+absl::Status RequirePlain(const JsonFields& config, const std::string& path,
+                          std::string_view method = "");
 
 }  // namespace ng
 

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/model/activation.h"
+#include "core/model/for_rows.h"
+#include "core/model/mixture.h"
+
 namespace ng {
 namespace {
 
-// Below this many rows a parallel region costs more than the row-wise work it would spread.
-constexpr int64_t kRowsWorthARegion = 16;
 constexpr int64_t kScratchAlignFloats = 16;  // 64 bytes
 
 float* AlignScratch(std::vector<float>& buffer) {
@@ -24,42 +26,6 @@ void Scale(float factor, int64_t n, float* x) {
 
 void Clip(float limit, int64_t n, float* x) {
   for (int64_t i = 0; i < n; ++i) x[i] = std::clamp(x[i], -limit, limit);
-}
-
-// One row of n values; out may be x. REQUIRES: the activation runs without a gate.
-void ActivateRow(const KernelTable& kernels, Activation activation, const float* x, int64_t n,
-                 float* out) {
-  switch (activation) {
-    case Activation::kSilu:
-      break;  // as silu_mul alone
-    case Activation::kGeluErf:
-      kernels.gelu_erf(x, n, out);
-      break;
-    case Activation::kGeluTanh:
-      kernels.gelu_tanh(x, n, out);
-      break;
-    case Activation::kRelu:
-      for (int64_t i = 0; i < n; ++i) out[i] = std::max(x[i], 0.0F);
-      break;
-    case Activation::kReluSquared:
-      for (int64_t i = 0; i < n; ++i) {
-        const float positive = std::max(x[i], 0.0F);
-        out[i] = positive * positive;
-      }
-      break;
-  }
-}
-
-// The n gates of a row of gate and up, 16 each in turn; and out times the ups.
-void TakeGates(const float* gate_up, int64_t n, float* out) {
-  for (int64_t i = 0; i < n; i += kBlockColumns, gate_up += 2 * kBlockColumns) {
-    std::copy_n(gate_up, std::min(kBlockColumns, n - i), out + i);
-  }
-}
-void MultiplyByUps(const float* gate_up, int64_t n, float* out) {
-  for (int64_t i = 0; i < n; ++i) {
-    out[i] *= gate_up[i / kBlockColumns * kBlockColumns + kBlockColumns + i];
-  }
 }
 
 absl::Status CheckStop(const StepBatch& batch) {
@@ -77,7 +43,7 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, LayerAttention att
       attention_(std::move(attention)),
       sharing_(CapabilityOf<PrefixSharing>(*parts.cache)),
       mass_wanted_(CapabilityOf<AttendedMass>(*parts.cache)),
-      input_row_bytes_(InputRowBytesOf(*parts.kernels, spec, weights_.types)) {
+      input_rows_(WidestRowsOf(*parts.kernels, spec, weights_.types)) {
   for (const RopeSpec& rope : spec_.ropes) {
     ropes_.emplace_back(rope, rope.factors ? weights_.rope_factors : std::vector<float>(),
                         spec_.shape.max_positions, parts.max_tokens);
@@ -124,13 +90,7 @@ TensorView<float, 2> Decoder::Rows(std::vector<float>& buffer, int64_t width) {
 
 template <typename Body>
 absl::Status Decoder::ForRows(int64_t n_rows, Body&& body) {
-  if (n_rows < kRowsWorthARegion) {
-    for (int64_t row = 0; row < n_rows; ++row) body(row, 0);
-    return absl::OkStatus();
-  }
-  return ParallelFor(*parts_.executor, n_rows, [&](int64_t begin, int64_t end, int worker) {
-    for (int64_t row = begin; row < end; ++row) body(row, worker);
-  });
+  return ng::ForRows(*parts_.executor, n_rows, std::forward<Body>(body));
 }
 
 void Decoder::Begin(const StepBatch& batch) {
@@ -151,7 +111,7 @@ void Decoder::Begin(const StepBatch& batch) {
   }
   n_rows_ = static_cast<int64_t>(row_pos_.size());
   act_.Grow(SizesOfStep(
-      spec_, input_row_bytes_,
+      spec_, input_rows_,
       {.n_rows = n_rows_, .n_logit_rows = n_logit_rows_, .threads = parts_.executor->threads()}));
   views_.resize(rows_.size());
   if (mass_wanted_ != nullptr) LayOutMass();
@@ -191,10 +151,20 @@ absl::Status Decoder::RunLayer(const StepBatch& batch, int layer) {
     }
     const std::vector<float>& input = in_parallel(i) ? act_.kept : act_.hidden;
     const Block block = {blocks[i], weights[i], input.data()};
-    NG_RETURN_IF_ERROR(block.spec.operation == Operation::kAttention
-                           ? AttentionBlock(batch, layer, block)
-                           : FeedForwardBlock(block));
+    NG_RETURN_IF_ERROR(RunBlock(batch, layer, block));
     NG_RETURN_IF_ERROR(NormStream({block.spec.stream_norm, block.w.stream_norm}));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Decoder::RunBlock(const StepBatch& batch, int layer, const Block& block) {
+  switch (block.spec.operation) {
+    case Operation::kAttention:
+      return AttentionBlock(batch, layer, block);
+    case Operation::kFeedForward:
+      return FeedForwardBlock(block);
+    case Operation::kMixture:
+      return MixtureBlock(block);
   }
   return absl::OkStatus();
 }
@@ -267,31 +237,32 @@ absl::Status Decoder::FeedForwardBlock(const Block& block) {
   const FeedForwardSpec& feed_forward = spec_.FeedForwardOf(spec);
   NG_ASSIGN_OR_RETURN(const MatmulInput normed,
                       Normed({spec.before, w.before}, input, n_rows_, w.in));
-  NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed), act_.strips,
-                            [&](const MatmulTile& tile) { Activate(feed_forward, tile); }));
+  NG_RETURN_IF_ERROR(
+      Matmul(Product(w.in, w.in_bias, normed), act_.strips, [&](const MatmulTile& tile) {
+        ActivateTile(*parts_.kernels, feed_forward, tile, act_.activated.data());
+      }));
   NG_ASSIGN_OR_RETURN(const MatmulInput activated, Rounded(act_.activated.data(), w.out));
   return AddProduct(block, activated);
 }
 
-void Decoder::Activate(const FeedForwardSpec& feed_forward, const MatmulTile& gate_up) {
-  const KernelTable& kernels = *parts_.kernels;
-  const bool gated = feed_forward.gated;
-  const int64_t width = feed_forward.width;
-  const int64_t column = gated ? gate_up.column / 2 : gate_up.column;
-  const int64_t n = gated ? std::min(gate_up.n_columns / 2, width - column) : gate_up.n_columns;
-  for (int64_t row = gate_up.row; row < gate_up.row + gate_up.n_rows; ++row) {
-    const float* in = gate_up.Row(row);
-    float* out = act_.activated.data() + row * width + column;
-    if (gated && feed_forward.activation == Activation::kSilu) {
-      kernels.silu_mul(in, n, out);
-    } else if (gated) {
-      TakeGates(in, n, out);
-      ActivateRow(kernels, feed_forward.activation, out, n, out);
-      MultiplyByUps(in, n, out);
-    } else {
-      ActivateRow(kernels, feed_forward.activation, in, n, out);
-    }
+absl::Status Decoder::MixtureBlock(const Block& block) {
+  const auto& [spec, w, input] = block;
+  const int64_t width = spec_.width;
+  for (int64_t first = 0; first < n_rows_; first += kMixtureRows) {
+    const int64_t n_rows = std::min(kMixtureRows, n_rows_ - first);
+    float* const normed = act_.mixture.normed.data();
+    NG_RETURN_IF_ERROR(ForRows(n_rows, [&](int64_t row, int /*worker*/) {
+      const float* const from = input + (first + row) * width;
+      if (spec.before.is_there()) {
+        Apply({spec.before, w.before}, from, width, normed + row * width);
+      } else {
+        std::copy_n(from, width, normed + row * width);
+      }
+    }));
+    NG_RETURN_IF_ERROR(RunMixture({*parts_.kernels, *parts_.executor, spec_.MixtureOf(spec), w},
+                                  n_rows, act_.mixture, act_.added.data() + first * width));
   }
+  return AddRows(block);
 }
 
 absl::Status Decoder::Head(const StepBatch& batch) {
@@ -391,11 +362,16 @@ absl::Status Decoder::AddProduct(const Block& block, const MatmulInput& x) {
     });
   }
   NG_RETURN_IF_ERROR(Matmul(product, Rows(act_.added, width)));
+  return AddRows(block);
+}
+
+absl::Status Decoder::AddRows(const Block& block) {
+  const int64_t width = spec_.width;
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
     float* const added = act_.added.data() + row * width;
     if (block.spec.after.is_there()) Apply({block.spec.after, block.w.after}, added, width, added);
     if (block.spec.scale != 1.0F) Scale(block.spec.scale, width, added);
-    kernels.add(added, width, act_.hidden.data() + row * width);
+    parts_.kernels->add(added, width, act_.hidden.data() + row * width);
   });
 }
 

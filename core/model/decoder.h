@@ -65,8 +65,10 @@ class Decoder final : public LanguageModel {
   void Embed(const StepBatch& batch);  // tokens, and learned positions, into hidden_
   absl::Status RunLayer(const StepBatch& batch, int layer);
   // What a block adds to the stream, without the norm of the stream.
+  absl::Status RunBlock(const StepBatch& batch, int layer, const Block& block);
   absl::Status AttentionBlock(const StepBatch& batch, int layer, const Block& block);
   absl::Status FeedForwardBlock(const Block& block);
+  absl::Status MixtureBlock(const Block& block);
   // Where the step's attention of each sequence is added up, for a cache that goes by it; and
   // telling it what a layer came to.
   void LayOutMass();
@@ -84,11 +86,10 @@ class Decoder final : public LanguageModel {
   MatmulInput InputRows(int64_t n_rows, const PackedMatrix& w);  // in the buffer, not yet filled
   // hidden += norm of the block's out(x * w^T (+ bias))
   absl::Status AddProduct(const Block& block, const MatmulInput& x);
+  absl::Status AddRows(const Block& block);   // the same of what is in act_.added
   absl::Status NormStream(const Norm& norm);  // hidden, in place, where it is there
   // One row, of n values.
   void Apply(const Norm& norm, const float* x, int64_t n, float* out) const;
-  // One tile of gate and up, into activated.
-  void Activate(const FeedForwardSpec& feed_forward, const MatmulTile& gate_up);
   // q and k in qkv, by their rows' positions.
   absl::Status NormAndRotate(const SelfAttentionSpec& attention, const BlockWeights& w);
   // The norms of q and k in one row of qkv.
@@ -107,7 +108,7 @@ class Decoder final : public LanguageModel {
   PrefixSharing* const sharing_;
   AttendedMass* const mass_wanted_;
   std::vector<RopeTable> ropes_;  // of each of the spec's
-  int64_t input_row_bytes_;       // of the widest row that a matmul reads
+  WidestRows input_rows_;         // the widest that a matmul reads
 
   // The step at hand. Buffers only ever grow, so a decode step allocates nothing.
   int64_t n_rows_ = 0;

@@ -8,12 +8,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "core/model/expert_rows.h"
 #include "core/model/family_configs.h"
 #include "core/model/layer_norm_rows.h"
 #include "core/model/llama_rows.h"
 
 namespace ng {
 namespace {
+
+constexpr std::string_view kBlocks = "_blocks";  // how names of MXFP4 end
 
 constexpr RoleName kNielsNames[] = {
     {"tok_emb.weight", TensorRole::kTokenEmbedding},
@@ -58,6 +61,7 @@ constexpr RoleName kLlamaNames[] = {
     {"model.layers.{}.self_attn.k_norm.bias", TensorRole::kKNormBias},
     {"model.layers.{}.self_attn.o_proj.weight", TensorRole::kAttnOut},
     {"model.layers.{}.self_attn.o_proj.bias", TensorRole::kAttnOutBias},
+    {"model.layers.{}.self_attn.sinks", TensorRole::kSinks},
     {"model.layers.{}.post_self_attn_layernorm.weight", TensorRole::kAttnPostNorm},
     {"model.layers.{}.post_self_attn_layernorm.bias", TensorRole::kAttnPostNormBias},
     {"model.layers.{}.post_attention_layernorm.weight", TensorRole::kMlpNorm},
@@ -71,9 +75,41 @@ constexpr RoleName kLlamaNames[] = {
     {"model.layers.{}.mlp.down_proj.bias", TensorRole::kMlpDownBias},
     {"model.layers.{}.post_mlp_layernorm.weight", TensorRole::kMlpPostNorm},
     {"model.layers.{}.post_mlp_layernorm.bias", TensorRole::kMlpPostNormBias},
+    {"model.layers.{}.mlp.gate.weight", TensorRole::kRouter},
+    {"model.layers.{}.mlp.gate.bias", TensorRole::kRouterBias},
+    {"model.layers.{}.mlp.gate.e_score_correction_bias", TensorRole::kSelectionBias},
+    {"model.layers.{}.mlp.moe_statics.e_score_correction_bias", TensorRole::kSelectionBiasRow},
+    {"model.layers.{}.mlp.shared_experts.gate_up_proj.weight", TensorRole::kSharedGateUp},
+    {"model.layers.{}.mlp.shared_experts.gate_proj.weight", TensorRole::kSharedGate},
+    {"model.layers.{}.mlp.shared_experts.up_proj.weight", TensorRole::kSharedUp},
+    {"model.layers.{}.mlp.shared_experts.down_proj.weight", TensorRole::kSharedDown},
+    {"model.layers.{}.mlp.shared_expert_gate.weight", TensorRole::kSharedRouter},
+    {"model.layers.{}.mlp.experts.{e}.gate_proj.weight", TensorRole::kExpertGate},
+    {"model.layers.{}.mlp.experts.{e}.up_proj.weight", TensorRole::kExpertUp},
+    {"model.layers.{}.mlp.experts.{e}.down_proj.weight", TensorRole::kExpertDown},
+    {"model.layers.{}.mlp.experts.gate_up_proj", TensorRole::kExpertGateUp},
+    {"model.layers.{}.mlp.experts.gate_up_proj_blocks", TensorRole::kExpertGateUp},
+    {"model.layers.{}.mlp.experts.gate_up_proj_bias", TensorRole::kExpertGateUpBias},
+    {"model.layers.{}.mlp.experts.down_proj", TensorRole::kExpertDown},
+    {"model.layers.{}.mlp.experts.down_proj_blocks", TensorRole::kExpertDown},
+    {"model.layers.{}.mlp.experts.down_proj_bias", TensorRole::kExpertDownBias},
 };
 
-constexpr TensorRole kApart[] = {TensorRole::kQkv, TensorRole::kQkvBias, TensorRole::kMlpGateUp};
+// With experts as [inputs, outputs] where they are no MXFP4; their gates and ups take turns.
+constexpr auto kGptOssNames = [] {
+  auto names = std::to_array(kLlamaNames);
+  for (RoleName& entry : names) {
+    using enum TensorRole;
+    const bool matrix = entry.role == kExpertGateUp || entry.role == kExpertDown;
+    entry.transposed = matrix && !std::string_view(entry.name).ends_with(kBlocks);
+    const bool turns = entry.role == kExpertGateUp || entry.role == kExpertGateUpBias;
+    if (turns) entry.order = StoredOrder::kTurns;
+  }
+  return names;
+}();
+
+constexpr TensorRole kApart[] = {TensorRole::kQkv, TensorRole::kQkvBias, TensorRole::kMlpGateUp,
+                                 TensorRole::kSharedGateUp, TensorRole::kSelectionBiasRow};
 constexpr TensorRole kQkvFused[] = {TensorRole::kQ,        TensorRole::kK,     TensorRole::kV,
                                     TensorRole::kQBias,    TensorRole::kKBias, TensorRole::kVBias,
                                     TensorRole::kMlpGateUp};
@@ -82,6 +118,34 @@ constexpr TensorRole kGateUpFused[] = {TensorRole::kQkv, TensorRole::kQkvBias, T
 constexpr TensorRole kBothFused[] = {TensorRole::kQ, TensorRole::kK, TensorRole::kV,
                                      TensorRole::kMlpGate, TensorRole::kMlpUp};
 
+constexpr TensorRole kErnieMoeApart[] = {TensorRole::kQkv, TensorRole::kQkvBias,
+                                         TensorRole::kMlpGateUp, TensorRole::kSharedGateUp,
+                                         TensorRole::kSelectionBias};
+constexpr TensorRole kSharedFused[] = {TensorRole::kQkv, TensorRole::kQkvBias,
+                                       TensorRole::kSharedGate, TensorRole::kSharedUp};
+
+constexpr Renamed kMixtral[] = {{"mlp.gate", "block_sparse_moe.gate"},
+                                {"mlp.experts", "block_sparse_moe.experts"},
+                                {"mlp.gate.e_score", "block_sparse_moe.e_score"},
+                                {"gate_proj", "w1"},
+                                {"up_proj", "w3"},
+                                {"down_proj", "w2"}};
+constexpr Renamed kQwen2Moe[] = {{"shared_experts", "shared_expert"}};
+constexpr Renamed kGraniteMoe[] = {
+    {"mlp.gate.", "block_sparse_moe.router.layer."},
+    {"mlp.shared_experts.gate_up_proj", "shared_mlp.input_linear"},
+    {"mlp.shared_experts.down_proj", "shared_mlp.output_linear"},
+    {"mlp.experts.gate_up_proj", "block_sparse_moe.input_linear.weight"},
+    {"mlp.experts.down_proj", "block_sparse_moe.output_linear.weight"}};
+constexpr Renamed kExaoneMoe[] = {{"mlp.gate.e_score", "mlp.e_score"}};
+constexpr Renamed kHunYuanMoe[] = {{"q_norm", "query_layernorm"},
+                                   {"k_norm", "key_layernorm"},
+                                   {"mlp.gate.", "mlp.gate.wg."},
+                                   {"shared_experts", "shared_mlp"}};
+constexpr Renamed kHyV3[] = {{"mlp.gate.e_score_correction_bias", "mlp.expert_bias"},
+                             {"mlp.gate.", "mlp.router.gate."},
+                             {"shared_experts", "shared_mlp"}};
+constexpr Renamed kGptOss[] = {{"mlp.gate.", "mlp.router."}};
 constexpr Renamed kStarcoder2[] = {{"mlp.up_proj", "mlp.c_fc"}, {"mlp.down_proj", "mlp.c_proj"}};
 constexpr Renamed kHunYuan[] = {{"q_norm", "query_layernorm"}, {"k_norm", "key_layernorm"}};
 constexpr Renamed kHyperClovaX[] = {{"post_self_attn_layernorm", "post_norm1"},
@@ -227,6 +291,16 @@ constexpr Family GroupedFamily(const char* model_type, decltype(Family::read_spe
   return family;
 }
 
+constexpr Family Stacked(Family family) {
+  family.experts = ExpertTensors::kStacked;
+  return family;
+}
+
+constexpr Family WithFurtherLayers(Family family) {
+  family.n_further_layers = "num_nextn_predict_layers";
+  return family;
+}
+
 constexpr Family With(Family family, const char* layer_prefix) {
   family.layer_prefix = layer_prefix;
   return family;
@@ -277,6 +351,30 @@ constexpr Family kFamilies[] = {
     With(LlamaFamily("gptj", ReadLlamaRow<kGptJRow>, kGptJ), "transformer.h."),
     With(LlamaFamily("opt", ReadLlamaRow<kOptRow>, kOpt), "model.decoder.layers."),
     With(LlamaFamily("biogpt", ReadLlamaRow<kBioGptRow>, kBioGpt), "biogpt.layers."),
+    LlamaFamily("mixtral", ReadLlamaRow<kMixtralRow>, kMixtral),
+    LlamaFamily("qwen2_moe", ReadLlamaRow<kQwen2MoeRow>, kQwen2Moe),
+    LlamaFamily("qwen3_moe", ReadLlamaRow<kQwen3MoeRow>),
+    LlamaFamily("olmoe", ReadLlamaRow<kOlmoeRow>),
+    LlamaFamily("flex_olmo", ReadLlamaRow<kFlexOlmoRow>, kOlmo2),
+    WithFurtherLayers(LlamaFamily("glm4_moe", ReadLlamaRow<kGlm4MoeRow>)),
+    LlamaFamily("dots1", ReadLlamaRow<kDots1Row>),
+    LlamaFamily("solar_open", ReadLlamaRow<kSolarOpenRow>),
+    LlamaFamily("exaone_moe", ReadLlamaRow<kExaoneMoeRow>, kExaoneMoe),
+    LlamaFamily("ernie4_5_moe", ReadLlamaRow<kErnieMoeRow>, {}, kErnieMoeApart),
+    LlamaFamily("hunyuan_v1_moe", ReadLlamaRow<kHunYuanMoeRow>, kHunYuanMoe),
+    LlamaFamily("minimax_m2", ReadLlamaRow<kMiniMaxRow>, kMixtral),
+    LlamaFamily("hy_v3", ReadLlamaRow<kHyV3Row>, kHyV3),
+    Stacked(LlamaFamily("granitemoe", ReadLlamaRow<kGraniteMoeRow>, kGraniteMoe)),
+    Stacked(LlamaFamily("granitemoeshared", ReadLlamaRow<kGraniteSharedRow>, kGraniteMoe,
+                        kSharedFused)),
+    {.model_type = "gpt_oss",
+     .read_spec = ReadLlamaRow<kGptOssRow>,
+     .layer_prefix = "model.layers.",
+     .names = kGptOssNames,
+     .unties_head = true,
+     .renamed = kGptOss,
+     .without = kApart,
+     .experts = ExpertTensors::kStacked},
     {.model_type = "openai-gpt",
      .read_spec = ReadLlamaRow<kOpenAiGptRow>,
      .layer_prefix = "transformer.h.",
@@ -296,9 +394,19 @@ constexpr Family kFamilies[] = {
 }  // namespace
 
 bool RoleName::per_layer() const { return n_slots > 0 || absl::StrContains(name, "{}"); }
+bool RoleName::stacked() const { return IsOfExpert(role) && !absl::StrContains(name, "{e}"); }
 
-std::string Family::NameOf(const RoleName& entry, int layer) const {
-  std::vector<std::pair<absl::string_view, std::string>> changes = {{"{}", absl::StrCat(layer)}};
+bool RoleName::IsIn(ExpertTensors experts) const {
+  if (!IsOfExpert(role)) return true;
+  if (!stacked()) return experts == ExpertTensors::kEach;
+  if (std::string_view(name).ends_with(kBlocks)) return experts == ExpertTensors::kBlocks;
+  return experts == ExpertTensors::kStacked ||
+         (experts == ExpertTensors::kBlocks && !IsMatrix(role));
+}
+
+std::string Family::NameOf(const RoleName& entry, const TensorSite& at) const {
+  std::vector<std::pair<absl::string_view, std::string>> changes = {
+      {"{}", absl::StrCat(at.layer)}, {"{e}", absl::StrCat(at.expert)}};
   for (const Renamed& change : renamed) changes.emplace_back(change.from, change.to);
   return absl::StrReplaceAll(entry.name, changes);
 }
@@ -307,6 +415,7 @@ std::vector<int64_t> StoredShape(const RoleName& entry, const ModelSpec& spec, i
   std::vector<int64_t> shape = RoleShape(entry.role, spec, layer);
   if (entry.transposed) std::ranges::reverse(shape);
   if (entry.n_slots > 0) shape.insert(shape.begin(), {spec.shape.n_layers, entry.n_slots});
+  if (entry.stacked()) shape.insert(shape.begin(), ExpertsOf(spec, layer));
   return shape;
 }
 
@@ -327,17 +436,44 @@ absl::StatusOr<const Family*> FindFamily(const JsonFields& config, const std::st
 }
 
 void ForEachTensor(
-    const Family& family, const ModelSpec& spec,
-    absl::FunctionRef<void(const RoleName& entry, int layer, const std::string& name)> visit) {
+    const Family& family, const ModelSpec& spec, ExpertTensors experts,
+    absl::FunctionRef<void(const RoleName& entry, const TensorSite& at, const std::string& name)>
+        visit) {
+  const auto visit_entry = [&](const RoleName& entry, const TensorSite& at) {
+    visit(entry, at, family.NameOf(entry, at));
+  };
   const auto visit_group = [&](int layer) {
     for (const RoleName& entry : family.names) {
       if (entry.per_layer() != (layer >= 0)) continue;
       if (std::ranges::count(family.without, entry.role) > 0) continue;
       if (RoleShape(entry.role, spec, layer).empty()) continue;
-      visit(entry, layer, family.NameOf(entry, layer));
+      if (!entry.IsIn(experts)) continue;
+      if (!IsOfExpert(entry.role)) {
+        visit_entry(entry, {layer});
+        continue;
+      }
+      for (int i = 0; i < ExpertsOf(spec, layer); ++i) visit_entry(entry, {layer, i});
     }
   };
   for (int layer = -1; layer < spec.shape.n_layers; ++layer) visit_group(layer);
+}
+
+ExpertTensors ExpertTensorsIn(const TensorSource& tensors, const Family& family,
+                              const ModelSpec& spec) {
+  const auto any = [&](ExpertTensors experts) {
+    bool found = false;
+    ForEachTensor(family, spec, experts,
+                  [&](const RoleName& entry, const TensorSite&, const std::string& name) {
+                    const bool of_expert = IsOfExpert(entry.role) && IsMatrix(entry.role);
+                    found = found || (of_expert && tensors.Find(name) != nullptr);
+                  });
+    return found;
+  };
+  for (const ExpertTensors experts :
+       {family.experts, ExpertTensors::kEach, ExpertTensors::kStacked, ExpertTensors::kBlocks}) {
+    if (any(experts)) return experts;
+  }
+  return family.experts;
 }
 
 }  // namespace ng

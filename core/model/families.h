@@ -31,10 +31,18 @@ enum class StoredOrder {
   kGroups,
   // CodeGen's: four times a quarter of q, of v and of k.
   kQuarters,
+  kTurns,  // of gate and up: a row of each in turn
+};
+
+// How a file holds its experts: each by itself, or those of a layer in one tensor.
+enum class ExpertTensors {
+  kEach,
+  kStacked,
+  kBlocks,  // likewise, with matrices as MXFP4 (core/formats/mxfp4_source.h)
 };
 
 struct RoleName {
-  const char* name;  // "{}" stands for the layer
+  const char* name;  // "{}" stands for the layer, "{e}" for the expert
   TensorRole role;
   bool transposed = false;  // the file holds [inputs, outputs]
   StoredOrder order = StoredOrder::kPlain;
@@ -43,6 +51,10 @@ struct RoleName {
   int n_slots = 0;  // 0: the tensor is the role's own
 
   bool per_layer() const;
+  // One tensor [n_experts, ...] holds what each expert has.
+  bool stacked() const;
+  // Whether files that hold their experts so have it.
+  bool IsIn(ExpertTensors experts) const;
 };
 
 // As the file holds it: RoleShape, turned round where the matrix is transposed, within its slots.
@@ -72,9 +84,12 @@ struct Family {
   std::span<const Renamed> renamed = {};        // in `names`
   std::span<const TensorRole> without = {};     // of `names`, those that no model of the family has
   StoredOrder qkv_order = StoredOrder::kPlain;  // of one tensor for q, k and v
+  ExpertTensors experts = ExpertTensors::kEach;
+  // A key: so many layers behind the last predict further tokens, and no logit is made of them.
+  const char* n_further_layers = "";
 
-  // The name that the family has for it, with that layer in it.
-  std::string NameOf(const RoleName& entry, int layer) const;
+  // The name that the family has for it, with that layer and expert in it.
+  std::string NameOf(const RoleName& entry, const TensorSite& at) const;
   // `name` without the optional prefix.
   std::string_view ShortName(std::string_view name) const;
 };
@@ -82,11 +97,17 @@ struct Family {
 // The family that a config.json names. Errors: ModelFileError listing those that are known.
 absl::StatusOr<const Family*> FindFamily(const JsonFields& config, const std::string& path);
 
-// Calls `visit` with every role that a model of this spec has, its layer (-1: in none) and its
-// tensor's name; a tied head too, which a file may hold a second time.
+// How a file of the family holds its experts: as the family does, unless it has none of these names
+// and has others.
+ExpertTensors ExpertTensorsIn(const TensorSource& tensors, const Family& family,
+                              const ModelSpec& spec);
+
+// Calls `visit` with every role that a model of this spec has, its place and its tensor's name; a
+// tied head too, which a file may hold a second time.
 void ForEachTensor(
-    const Family& family, const ModelSpec& spec,
-    absl::FunctionRef<void(const RoleName& entry, int layer, const std::string& name)> visit);
+    const Family& family, const ModelSpec& spec, ExpertTensors experts,
+    absl::FunctionRef<void(const RoleName& entry, const TensorSite& at, const std::string& name)>
+        visit);
 
 }  // namespace ng
 

@@ -28,6 +28,10 @@ constexpr InertKeys kTable[] = {
     {"",
      "initializer_range attention_dropout hidden_dropout dropout resid_pdrop embd_pdrop "
      "attn_pdrop residual_dropout embedding_dropout gradient_checkpointing loss_type"},
+    // how a mixture of experts is trained
+    {"",
+     "router_aux_loss_coef output_router_logits router_jitter_noise enable_moe_fp32_combine "
+     "num_mtp_layers num_nextn_predict_layers"},
     // which tokens are special: the tokenizer and generation_config.json have their own say
     {"", "eos_token_id bos_token_id pad_token_id unk_token_id sep_token_id decoder_start_token_id"},
     // other heads on the same model, and what a call gives back
@@ -41,6 +45,7 @@ constexpr InertKeys kTable[] = {
     {"gemma3_text", "_sliding_window_pattern"},
     // of longrope alone
     {"phi3", "original_max_position_embeddings"},
+    {"gpt_oss", "hidden_act"},
     {"codegen", "n_ctx"},
     {"bloom", "slow_but_exact"},
     {"gpt_bigcode", "attention_softmax_in_fp32 scale_attention_softmax_in_fp32"},

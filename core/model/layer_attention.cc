@@ -20,7 +20,9 @@ std::vector<AttentionSpec> AttentionSpecsOf(const ModelSpec& spec, bool with_win
     attention.qk_norm_kind = QkNormKind::kHeads;
     attention.clip = 0.0;
     attention.qkv_bias = attention.out_bias = false;
-    const auto same = std::ranges::find(made_for, attention);
+    // The values of sinks are each layer's own.
+    const auto same =
+        attention.sinks.empty() ? std::ranges::find(made_for, attention) : made_for.end();
     AttentionSpec& asked = specs.emplace_back();
     asked.layer = static_cast<int>(same - made_for.begin());
     asked.n_heads = attention.n_heads;
@@ -31,9 +33,18 @@ std::vector<AttentionSpec> AttentionSpecsOf(const ModelSpec& spec, bool with_win
     asked.window = attention.window;
     asked.soft_cap = static_cast<float>(attention.soft_cap);
     asked.alibi_slopes = spec.AttentionOf(*block).alibi_slopes;
+    asked.sinks = spec.AttentionOf(*block).sinks;
     made_for.push_back(attention);
   }
   return specs;
+}
+
+void SetSinks(const ModelWeights& weights, std::span<AttentionSpec> specs) {
+  for (size_t layer = 0; layer < specs.size(); ++layer) {
+    for (const BlockWeights& block : weights.layers[layer]) {
+      if (!block.sinks.empty()) specs[layer].sinks = block.sinks;
+    }
+  }
 }
 
 absl::StatusOr<LayerAttention> LayerAttention::Make(AttentionBackend& backend,

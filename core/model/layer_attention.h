@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/model/model_spec.h"
+#include "core/model/weights.h"
 #include "ng/attention_backend.h"
 #include "ng/cache_store.h"
 #include "ng/status.h"
@@ -21,6 +22,10 @@ namespace ng {
 // What each layer asks, with the model's sliding window or without. [n_layers]; `layer` is the
 // first one that asks for the same. The slopes are those of `spec`, which must outlive them.
 std::vector<AttentionSpec> AttentionSpecsOf(const ModelSpec& spec, bool with_window);
+
+// Puts each layer's sinks in its spec: they are borrowed from the weights, wherever those are
+// moved.
+void SetSinks(const ModelWeights& weights, std::span<AttentionSpec> specs);
 
 class LayerAttention {
  public:

@@ -119,6 +119,16 @@ struct LayerWindows {
   int64_t Of(size_t layer) const { return full[layer] ? 0 : window; }
 };
 
+// The first max_window_layers.
+absl::StatusOr<std::vector<bool>> ReadFullLayers(const JsonFields& config, const LlamaRow& row,
+                                                 const ModelSpec& spec) {
+  NG_ASSIGN_OR_RETURN(const int64_t n_full,
+                      IntOr(config, "max_window_layers", {0, kPositions.max}, row.full_layers));
+  std::vector<bool> full(static_cast<size_t>(spec.shape.n_layers), false);
+  std::fill_n(full.begin(), std::min<int64_t>(n_full, spec.shape.n_layers), true);
+  return full;
+}
+
 // Those that layer_types lists, or those behind max_window_layers.
 absl::StatusOr<LayerWindows> ReadUsedWindows(const JsonFields& config, const std::string& path,
                                              const LlamaRow& row, const ModelSpec& spec) {
@@ -135,10 +145,7 @@ absl::StatusOr<LayerWindows> ReadUsedWindows(const JsonFields& config, const std
     return ModelFileError(
         path + ": key \"layer_types\" is missing, it must say which layers have a window");
   } else {
-    NG_ASSIGN_OR_RETURN(const int64_t n_full,
-                        IntOr(config, "max_window_layers", {0, kPositions.max}, 28));
-    windows.full.assign(windows.full.size(), false);
-    std::fill_n(windows.full.begin(), std::min<int64_t>(n_full, spec.shape.n_layers), true);
+    NG_ASSIGN_OR_RETURN(windows.full, ReadFullLayers(config, row, spec));
   }
   if (std::ranges::count(windows.full, false) == 0 || config.IsNull("sliding_window")) {
     return windows;
@@ -156,6 +163,10 @@ absl::StatusOr<LayerWindows> ReadTypedWindows(const JsonFields& config, const st
   NG_ASSIGN_OR_RETURN(
       const std::optional<std::vector<bool>> listed,
       ReadLayerTypes(config, path, windows.window > 0 ? "" : "sliding_window is not set", spec));
+  if (!listed && row.windows == WindowKeys::kBehind) {
+    NG_ASSIGN_OR_RETURN(windows.full, ReadFullLayers(config, row, spec));
+    return windows;
+  }
   int64_t every = row.full_every;
   if (row.pattern_key) {
     NG_ASSIGN_OR_RETURN(every, IntOr(config, "sliding_window_pattern", kCount, every));
@@ -169,12 +180,18 @@ absl::StatusOr<LayerWindows> ReadTypedWindows(const JsonFields& config, const st
 
 absl::StatusOr<LayerWindows> ReadWindows(const JsonFields& config, const std::string& path,
                                          const LlamaRow& row, const ModelSpec& spec) {
-  if (row.windows == WindowKeys::kTypes) return ReadTypedWindows(config, path, row, spec);
+  if (row.windows == WindowKeys::kTypes || row.windows == WindowKeys::kBehind) {
+    return ReadTypedWindows(config, path, row, spec);
+  }
   if (row.windows == WindowKeys::kQwen || row.windows == WindowKeys::kListed) {
     return ReadUsedWindows(config, path, row, spec);
   }
   LayerWindows windows;
-  if (row.windows == WindowKeys::kAll && !config.IsNull("sliding_window")) {
+  bool used = row.windows == WindowKeys::kAll;
+  if (row.windows == WindowKeys::kUsed) {
+    NG_ASSIGN_OR_RETURN(used, BoolOr(config, "use_sliding_window", false));
+  }
+  if (used && !config.IsNull("sliding_window")) {
     NG_ASSIGN_OR_RETURN(windows.window, IntOr(config, "sliding_window", kPositions, row.window));
   }
   windows.full.assign(static_cast<size_t>(spec.shape.n_layers), windows.window == 0);
@@ -349,7 +366,7 @@ absl::StatusOr<LayerSpec> ReadBlocks(const LlamaSource& source, const NormSpec& 
 absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& config, const std::string& path,
                                         const LlamaRow& row) {
   const LlamaSource source = {config, path, row};
-  NG_RETURN_IF_ERROR(RequirePlain(config, path));
+  NG_RETURN_IF_ERROR(RequirePlain(config, path, row.quantization));
   for (const char* key : {row.without, row.without_too}) {
     NG_RETURN_IF_ERROR(RequireAbsent(config, path, key));
   }
@@ -377,6 +394,7 @@ absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& config, const std::str
   NG_ASSIGN_OR_RETURN(const bool qk_norm, ReadSwitch(config, row.qk_norm));
   if (qk_norm) attention.qk_norm = norm;
   attention.qk_norm_kind = row.qk_norm_kind;
+  if (row.sinks) attention.sinks.assign(static_cast<size_t>(attention.n_heads), 0.0F);
   if (row.alibi) attention.alibi_slopes = AlibiSlopes(attention.n_heads);
   NG_ASSIGN_OR_RETURN(feed_forward.activation,
                       ReadActivation(config, path, row.activation_key, row.activations));
@@ -392,10 +410,15 @@ absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& config, const std::str
   NG_RETURN_IF_ERROR(ReadScalars(source, &spec, &attention, &blocks));
   NG_ASSIGN_OR_RETURN(const LayerWindows windows, ReadWindows(config, path, row, spec));
   NG_ASSIGN_OR_RETURN(const std::vector<int> ropes, ReadRopeLayers(source, windows, &spec));
+  std::vector<std::optional<MixtureSpec>> mixtures(ropes.size());
+  if (row.experts != nullptr) {
+    NG_ASSIGN_OR_RETURN(mixtures, ReadMixtures(config, path, *row.experts, spec, feed_forward));
+  }
   for (size_t layer = 0; layer < ropes.size(); ++layer) {
     attention.window = windows.Of(layer);
     attention.rope = ropes[layer];
-    spec.AddLayer(blocks, attention, feed_forward);
+    const std::optional<MixtureSpec>& mixture = mixtures[layer];
+    spec.AddLayer(blocks, attention, feed_forward, mixture ? &*mixture : nullptr);
   }
   return spec;
 }

@@ -13,6 +13,7 @@
 
 #include "core/formats/json.h"
 #include "core/model/config_fields.h"
+#include "core/model/expert_configs.h"
 #include "core/model/model_spec.h"
 #include "core/model/rope.h"
 #include "ng/status.h"
@@ -26,6 +27,8 @@ enum class WindowKeys {
   kTypes,  // those that layer_types lists as "sliding_attention"
   kQwen,   // if use_sliding_window: those that layer_types lists, or those behind max_window_layers
   kListed,  // if use_sliding_window: those that layer_types lists, and it must list them
+  kUsed,    // if use_sliding_window: all
+  kBehind,  // those that layer_types lists, or those behind max_window_layers
 };
 
 // Which layers rotate q and k.
@@ -72,7 +75,8 @@ struct LlamaRow {
   LlamaKeys keys = {};
   int64_t vocab_size = 32000;
   int64_t width = 4096;
-  int64_t ffn_width = 11008;  // 0: four times the width, null too
+  int64_t ffn_width = 11008;            // 0: four times the width, null too
+  const ExpertsRow* experts = nullptr;  // null: every layer has a feed-forward
   int64_t n_layers = 32;
   int64_t n_heads = 32;
   int64_t n_kv_heads = 0;      // 0: as many as heads
@@ -84,6 +88,8 @@ struct LlamaRow {
   bool learned_positions = false;
   int64_t position_offset = 0;
   bool alibi = false;
+  bool sinks = false;
+  const char* quantization = "";   // a method of quantization_config that can run
   const char* multi_query = "";    // a switch, true where it is absent: one kv head
   bool heads_in_quarters = false;  // their number is a multiple of 4
   double theta = 10000.0;
@@ -137,6 +143,7 @@ struct LlamaRow {
   int64_t full_every = 0;
   bool full_first = false;
   bool pattern_key = false;  // sliding_window_pattern says another n
+  int64_t full_layers = 28;  // where max_window_layers is absent
   RopeLayers rope_layers = RopeLayers::kAll;
   double sliding_theta = 10000.0;  // kByType: of the other table, where it is not said
   const char* sliding_theta_key = "";

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/formats/json.h"
+#include "core/formats/mxfp4_source.h"
 #include "core/formats/safetensors.h"
 #include "core/formats/safetensors_index.h"
 #include "core/model/gguf_families.h"
@@ -46,10 +47,12 @@ absl::StatusOr<int64_t> CountLayers(const TensorSource& source, const Family& fa
   return count;
 }
 
-// `says` is who names the count.
-absl::Status CheckLayerCount(const ModelFile& file, const Family& family, const std::string& says) {
+// `says` is who names the count. The file may have so many layers more.
+absl::Status CheckLayerCount(const ModelFile& file, const Family& family, const std::string& says,
+                             int64_t n_further = 0) {
   NG_ASSIGN_OR_RETURN(const int64_t n_layers, CountLayers(*file.source, family));
-  if (n_layers == file.spec.shape.n_layers) return absl::OkStatus();
+  const int64_t n_said = file.spec.shape.n_layers;
+  if (n_layers == n_said || n_layers == n_said + n_further) return absl::OkStatus();
   return ModelFileError(absl::StrCat(file.source->path(), ": holds ", n_layers, " layers, ", says,
                                      " says ", file.spec.shape.n_layers));
 }
@@ -76,9 +79,9 @@ class Binder {
 
   absl::Status BindAll() {
     absl::Status status;
-    ForEachTensor(family_, file_.spec,
-                  [&](const RoleName& entry, int layer, const std::string& name) {
-                    if (status.ok()) status = Bind(entry, layer, name);
+    ForEachTensor(family_, file_.spec, ExpertTensorsIn(*file_.source, family_, file_.spec),
+                  [&](const RoleName& entry, const TensorSite& at, const std::string& name) {
+                    if (status.ok()) status = Bind(entry, at, name);
                   });
     NG_RETURN_IF_ERROR(status);
     if (file_.spec.head.tied) TieHead();
@@ -94,7 +97,7 @@ class Binder {
   }
 
  private:
-  absl::Status Bind(const RoleName& entry, int layer, const std::string& name) {
+  absl::Status Bind(const RoleName& entry, const TensorSite& at, const std::string& name) {
     const TensorRole role = entry.role;
     const TensorInfo* tensor = Find(name);
     if (tensor == nullptr && family_.biases_optional && name.ends_with(".bias")) {
@@ -108,14 +111,18 @@ class Binder {
       return absl::OkStatus();
     }
     NG_RETURN_IF_ERROR(
-        CheckTensor(*file_.source, *tensor, StoredShape(entry, file_.spec, layer), file_.spec));
-    TensorBinding binding{role, layer, tensor, entry.transposed};
+        CheckTensor(*file_.source, *tensor, StoredShape(entry, file_.spec, at.layer), file_.spec));
+    TensorBinding binding{role, at, tensor, entry.transposed};
     binding.order = entry.order;
     const bool is_qkv = role == TensorRole::kQkv || role == TensorRole::kQkvBias;
     if (is_qkv) binding.order = family_.qkv_order;
     if (entry.n_slots > 0) {
-      binding.part = int64_t{layer} * entry.n_slots + entry.slot;
+      binding.part = int64_t{at.layer} * entry.n_slots + entry.slot;
       binding.n_parts = int64_t{file_.spec.shape.n_layers} * entry.n_slots;
+    }
+    if (entry.stacked()) {
+      binding.part = at.expert;
+      binding.n_parts = ExpertsOf(file_.spec, at.layer);
     }
     file_.bindings.push_back(binding);
     bound_.insert(tensor);
@@ -140,7 +147,7 @@ class Binder {
     for (TensorBinding& binding : file_.bindings) {
       if (binding.role == TensorRole::kHead) binding.role = TensorRole::kTokenEmbedding;
     }
-    if (head == nullptr) missing_.push_back(family_.NameOf(family_.names[0], -1));
+    if (head == nullptr) missing_.push_back(family_.NameOf(family_.names[0], {}));
   }
 
   const Family& family_;
@@ -231,7 +238,7 @@ absl::StatusOr<std::unique_ptr<TensorSource>> OpenWeights(const std::string& fol
 
 const TensorInfo* ModelFile::Find(TensorRole role, int layer) const {
   for (const TensorBinding& binding : bindings) {
-    if (binding.role == role && binding.layer == layer) return binding.tensor;
+    if (binding.role == role && binding.at.layer == layer) return binding.tensor;
   }
   return nullptr;
 }
@@ -270,11 +277,20 @@ absl::Status UntieHead(const KeyPolicy& keys, ModelFile* file) {
 }
 
 // Nothing is computed with them, so the model may be another than its files were made for.
-absl::Status CheckUnusedTensors(const ModelFile& file, const KeyPolicy& keys) {
+absl::Status CheckUnusedTensors(const ModelFile& file, const Family& family, int64_t n_further,
+                                const KeyPolicy& keys) {
   constexpr size_t kShown = 3;
+  const auto of_further_layer = [&](const TensorInfo& tensor) {
+    const int64_t n_layers = file.spec.shape.n_layers;
+    for (int64_t layer = n_layers; layer < n_layers + n_further; ++layer) {
+      if (tensor.name.starts_with(absl::StrCat(family.layer_prefix, layer, "."))) return true;
+    }
+    return false;
+  };
   std::vector<std::string> names;
   for (const TensorInfo* tensor : file.unused) {
-    if (!IsInertTensor(tensor->name)) names.push_back(tensor->name);
+    if (IsInertTensor(tensor->name) || of_further_layer(*tensor)) continue;
+    names.push_back(tensor->name);
   }
   if (names.empty()) return absl::OkStatus();
   const size_t count = names.size();
@@ -283,6 +299,14 @@ absl::Status CheckUnusedTensors(const ModelFile& file, const KeyPolicy& keys) {
                                  count == 1 ? " tensor has" : " tensors have", " no place in a ",
                                  file.spec.family, " model: ", absl::StrJoin(names, ", "),
                                  count > kShown ? ", ..." : ""));
+}
+
+// Layers that predict further tokens, which nobody asks for.
+absl::StatusOr<int64_t> ReadFurtherLayers(const JsonFields& config, const Family& family) {
+  const std::string_view key = family.n_further_layers;
+  if (key.empty()) return 0;
+  NG_ASSIGN_OR_RETURN(const auto found, config.OptionalInt(key, {0, 64}));
+  return found.value_or(0);
 }
 
 absl::StatusOr<ModelFile> OpenFolder(const std::string& path, KeyPolicy& keys) {
@@ -301,15 +325,19 @@ absl::StatusOr<ModelFile> OpenFolder(const std::string& path, KeyPolicy& keys) {
   file.spec.family = family->model_type;
   NG_RETURN_IF_ERROR(ReadEosIds(path, config, &file));
   NG_ASSIGN_OR_RETURN(file.source, OpenWeights(path));
+  if (config.Has("quantization_config")) {  // the only kind that a reader lets pass
+    NG_ASSIGN_OR_RETURN(file.source, MergeMxfp4(std::move(file.source)));
+  }
+  NG_ASSIGN_OR_RETURN(const int64_t n_further, ReadFurtherLayers(config, *family));
   if (family->read_sizes != nullptr) {
     NG_RETURN_IF_ERROR(family->read_sizes(*file.source, config_path, &file.spec));
   } else {
-    NG_RETURN_IF_ERROR(CheckLayerCount(file, *family, config_path));
+    NG_RETURN_IF_ERROR(CheckLayerCount(file, *family, config_path, n_further));
   }
   NG_RETURN_IF_ERROR(Binder(*family, file).BindAll());
   if (family->unties_head) NG_RETURN_IF_ERROR(UntieHead(keys, &file));
   NG_RETURN_IF_ERROR(CheckConfigKeys(config, config_path, *family, keys));
-  NG_RETURN_IF_ERROR(CheckUnusedTensors(file, keys));
+  NG_RETURN_IF_ERROR(CheckUnusedTensors(file, *family, n_further, keys));
   return file;
 }
 
@@ -319,7 +347,7 @@ void ReadGgufTensors(const Family& family, const TensorSource& source, ModelSpec
     const auto entry = std::ranges::find(family.names, role, &RoleName::role);
     if (entry == family.names.end()) return false;
     for (int layer = 0; layer < (entry->per_layer() ? spec->shape.n_layers : 1); ++layer) {
-      if (source.Find(family.NameOf(*entry, layer)) != nullptr) return true;
+      if (source.Find(family.NameOf(*entry, {layer})) != nullptr) return true;
     }
     return false;
   };

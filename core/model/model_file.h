@@ -24,7 +24,7 @@ namespace ng {
 // One tensor of the file, or one of its equal parts, and where it goes.
 struct TensorBinding {
   TensorRole role = TensorRole::kTokenEmbedding;
-  int layer = -1;  // -1: not in a layer
+  TensorSite at = {};
   const TensorInfo* tensor = nullptr;
   bool transposed = false;  // a matrix of [inputs, outputs]
   int64_t part = 0;

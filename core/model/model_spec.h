@@ -2,7 +2,7 @@
 //
 // A model is an embedding, layers and a head. A layer is a short list of blocks, and a block is an
 // operation with norms around it, which adds to the residual stream. What several blocks share is
-// there once: tables of RoPE, attentions, feed-forwards.
+// there once: tables of RoPE, attentions, feed-forwards, mixtures of experts.
 //
 // Read from a model's own metadata by its family (families.h); the decoder walks the blocks.
 #ifndef NG_CORE_MODEL_MODEL_SPEC_H_
@@ -83,6 +83,7 @@ struct SelfAttentionSpec {
   double soft_cap = 0.0;                 // of the scores; 0: none
   double clip = 0.0;                     // q, k and v are held within +-clip; 0: they are not
   std::vector<float> alibi_slopes = {};  // [n_heads]; empty: none
+  std::vector<float> sinks = {};         // [n_heads], zeros: their values are weights; empty: none
   NormSpec qk_norm = {};
   QkNormKind qk_norm_kind = QkNormKind::kHeads;
   bool qkv_bias = false;
@@ -112,14 +113,52 @@ struct FeedForwardSpec {
   Activation activation = Activation::kSilu;
   bool gated = true;
   bool bias = false;
+  // silu(slope * gate) / slope * (up + up_offset), of a gate of at most `limit` and an up within
+  // +-limit; 0: no limit. REQUIRES: with any of these a gate, and silu.
+  float slope = 1.0F;
+  float up_offset = 0.0F;
+  float limit = 0.0F;
 
+  bool plain_gate() const { return slope == 1.0F && up_offset == 0.0F && limit == 0.0F; }
   // What the first matrix gives: 16 columns of gate and 16 of up in turn, so that one worker has
   // both, or up alone.
   int64_t gate_up_width() const { return gated ? (width + 15) / 16 * 32 : width; }
   bool operator==(const FeedForwardSpec&) const = default;
 };
 
-enum class Operation { kAttention, kFeedForward };
+// Which experts a row goes to, and the weight of each. Computed in f32 from the row's own logits,
+// so nothing depends on the other rows of a step. Of equal scores the expert with the lower index
+// wins.
+struct RouterSpec {
+  int n_experts = 0;
+  int n_used = 0;               // experts of each row
+  bool sigmoid = false;         // of each logit by itself; else the softmax of all
+  bool bias = false;            // of the logits
+  bool selection_bias = false;  // added to the scores that are compared, and not to the weights
+  int n_groups = 1;             // of experts, all of one size
+  int n_groups_used = 1;        // those whose two best scores have the largest sums
+  bool normalised = false;      // a row's weights are divided by their sum
+  float least_sum = 0.0F;       // ... or by this where it is larger
+  float scale = 1.0F;           // of the weights
+
+  int group_size() const { return n_experts / n_groups; }
+  bool operator==(const RouterSpec&) const = default;
+};
+
+// A feed-forward for each expert. A row gets the sum of its experts, each times its weight, from
+// the best score down; then, where there is a shared one for all rows, that.
+struct MixtureSpec {
+  RouterSpec router = {};
+  FeedForwardSpec expert = {};
+  FeedForwardSpec shared = {};  // width 0: none
+  bool shared_gate = false;     // times the sigmoid of one more logit of the router
+
+  bool has_shared() const { return shared.width > 0; }
+  int n_logits() const { return router.n_experts + (shared_gate ? 1 : 0); }
+  bool operator==(const MixtureSpec&) const = default;
+};
+
+enum class Operation { kAttention, kFeedForward, kMixture };
 
 // What a block reads: the stream, or what the block before it read, so that both work in parallel.
 enum class BlockInput { kStream, kOfBlockBefore };
@@ -128,7 +167,7 @@ enum class BlockInput { kStream, kOfBlockBefore };
 // leaves its rows as they are.
 struct BlockSpec {
   Operation operation = Operation::kAttention;
-  int part = 0;  // of ModelSpec::attentions or feed_forwards
+  int part = 0;  // of ModelSpec::attentions, feed_forwards or mixtures
   NormSpec before = {};
   NormSpec after = {};
   NormSpec stream_norm = {};
@@ -139,7 +178,8 @@ struct BlockSpec {
   bool adds_directly() const { return !after.is_there() && scale == 1.0F; }
   bool operator==(const BlockSpec&) const = default;
 };
-using LayerSpec = std::vector<BlockSpec>;  // at most one block of each operation
+// At most one block of attention, and at most one of a feed-forward or a mixture.
+using LayerSpec = std::vector<BlockSpec>;
 
 struct EmbeddingSpec {
   float scale = 1.0F;           // of the token's
@@ -173,6 +213,7 @@ struct ModelSpec {
   std::vector<RopeSpec> ropes;                 // all distinct
   std::vector<SelfAttentionSpec> attentions;   // all distinct
   std::vector<FeedForwardSpec> feed_forwards;  // all distinct
+  std::vector<MixtureSpec> mixtures;           // all distinct
   std::vector<LayerSpec> layers;               // [n_layers]
   HeadSpec head;
 
@@ -197,12 +238,23 @@ struct ModelSpec {
     return feed_forwards[static_cast<size_t>(block.part)];
   }
 
-  // Adds a layer whose blocks have this attention and this feed-forward.
+  const MixtureSpec& MixtureOf(const BlockSpec& block) const {
+    return mixtures[static_cast<size_t>(block.part)];
+  }
+
+  // Adds a layer whose blocks have this attention and this feed-forward; or, where there is one, a
+  // mixture in place of the feed-forward.
   void AddLayer(LayerSpec blocks, const SelfAttentionSpec& attention,
-                const FeedForwardSpec& feed_forward) {
+                const FeedForwardSpec& feed_forward, const MixtureSpec* mixture = nullptr) {
     for (BlockSpec& block : blocks) {
-      block.part = block.operation == Operation::kAttention ? IndexIn(&attentions, attention)
-                                                            : IndexIn(&feed_forwards, feed_forward);
+      if (block.operation == Operation::kAttention) {
+        block.part = IndexIn(&attentions, attention);
+      } else if (mixture == nullptr) {
+        block.part = IndexIn(&feed_forwards, feed_forward);
+      } else {
+        block.operation = Operation::kMixture;
+        block.part = IndexIn(&mixtures, *mixture);
+      }
     }
     layers.push_back(std::move(blocks));
   }

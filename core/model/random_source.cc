@@ -59,9 +59,11 @@ class RandomTensorSource final : public TensorSource {
       : path_(std::move(path)) {
     // In the order of the names, as tensors() must be.
     std::map<std::string, std::pair<RoleName, int>> entries;
-    ForEachTensor(family, spec, [&](const RoleName& entry, int layer, const std::string& name) {
-      if (!(entry.role == TensorRole::kHead && spec.head.tied)) entries[name] = {entry, layer};
-    });
+    ForEachTensor(family, spec, family.experts,
+                  [&](const RoleName& entry, const TensorSite& at, const std::string& name) {
+                    if (entry.role == TensorRole::kHead && spec.head.tied) return;
+                    entries[name] = {entry, at.layer};
+                  });
     for (const auto& [name, place] : entries) {
       const auto& [entry, layer] = place;
       TensorInfo& tensor = tensors_.emplace_back();

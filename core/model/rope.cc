@@ -200,6 +200,12 @@ absl::StatusOr<int64_t> ReadDims(const RopeSource& source, const RopeObject& rop
   if (!part) {
     NG_ASSIGN_OR_RETURN(part, config.OptionalNumber(context.keys.part, {0.0, 1.0}));
   }
+  const char* const other = context.keys.absent_part;
+  if (!part && !std::string_view(other).empty()) {
+    NG_ASSIGN_OR_RETURN(const std::optional<int64_t> n_dims,
+                        config.OptionalInt(other, {2, context.head_dim}));
+    if (n_dims) part = static_cast<double>(*n_dims) / context.head_dim;
+  }
   const auto n_dims =
       static_cast<int64_t>(static_cast<double>(context.head_dim) * part.value_or(context.part));
   if (n_dims > 0 && n_dims % 2 == 0) return n_dims;

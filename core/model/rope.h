@@ -19,6 +19,7 @@ struct RopeKeys {
   const char* part = "partial_rotary_factor";
   const char* n_dims = "";  // says how many dimensions turn; nothing else does then
   int64_t n_dims_absent = 0;
+  const char* absent_part = "";    // says how many dimensions turn where `part` is not said
   bool dynamic_alpha = false;      // a dynamic type with `alpha` is another base
   bool yarn_is_longrope = false;   // and so is su
   int64_t original_positions = 0;  // where they are not said; 0: max_positions

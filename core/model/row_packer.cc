@@ -59,6 +59,10 @@ int64_t Place::RowOf(int64_t row) const {
       return first + row;
     case RowOrder::kInterleaved:
       return first + row / kBlockColumns * kBlockColumns + row;
+    case RowOrder::kTurns: {
+      const int64_t in_half = row / 2;
+      return first + row % 2 * kBlockColumns + in_half / kBlockColumns * kBlockColumns + in_half;
+    }
     case RowOrder::kHalves: {
       const int64_t half = row / unit;
       row -= half * unit;
@@ -90,6 +94,7 @@ int64_t Place::RunOf(int64_t row, int64_t end) const {
       const int64_t in_half = row % unit;
       return std::min({end - row, unit - in_half, kBlockColumns - in_half % kBlockColumns});
     }
+    case RowOrder::kTurns:
     case RowOrder::kPaired:
       return 1;
     case RowOrder::kGroups:

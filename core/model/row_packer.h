@@ -17,6 +17,7 @@ namespace ng {
 enum class RowOrder {
   kPlain,
   kInterleaved,  // 16 at a time, into every second 16
+  kTurns,        // two tensors in one, a row of each in turn: interleaved likewise
   kHalves,       // two tensors in one, each of `unit` rows: interleaved with each other
   kPaired,       // in each head of `unit`, rows 2i and 2i + 1 become i and i + unit / 2
   kGroups,       // in turn: some heads of q, one of k, one of v, of `unit` rows each

@@ -88,6 +88,7 @@ std::string AttentionText(const SelfAttentionSpec& attention) {
   if (!attention.alibi_slopes.empty()) {
     parts.push_back("alibi slopes " + absl::StrJoin(attention.alibi_slopes, " "));
   }
+  if (!attention.sinks.empty()) parts.emplace_back("a sink for each head");
   if (attention.qk_norm.is_there()) {
     parts.push_back(
         absl::StrCat(QkNormTitle(attention.qk_norm_kind), " (", NormText(attention.qk_norm), ")"));
@@ -99,18 +100,62 @@ std::string AttentionText(const SelfAttentionSpec& attention) {
   return absl::StrJoin(parts, "; ");
 }
 
+std::string GateText(const FeedForwardSpec& feed_forward) {
+  if (feed_forward.plain_gate()) return "";
+  std::string text = absl::StrCat(" with slope ", feed_forward.slope);
+  if (feed_forward.limit > 0.0F) absl::StrAppend(&text, ", within ", feed_forward.limit);
+  return absl::StrCat(text, ", up + ", feed_forward.up_offset);
+}
+
 std::string FeedForwardText(const FeedForwardSpec& feed_forward) {
   return absl::StrCat("width ", feed_forward.width, "; ", ActivationTitle(feed_forward.activation),
-                      feed_forward.gated ? " of a gate" : "", "; ",
+                      feed_forward.gated ? " of a gate" : "", GateText(feed_forward), "; ",
                       feed_forward.bias ? "biases" : "no biases");
+}
+
+std::string RouterText(const RouterSpec& router) {
+  Words parts = {absl::StrCat(router.n_used, " of ", router.n_experts, " by ",
+                              router.sigmoid ? "sigmoid" : "softmax")};
+  if (router.bias) parts.emplace_back("logits with biases");
+  if (router.selection_bias) parts.emplace_back("chosen with biases");
+  if (router.n_groups > 1) {
+    parts.push_back(
+        absl::StrCat("in the best ", router.n_groups_used, " of ", router.n_groups, " groups"));
+  }
+  if (router.normalised) {
+    parts.push_back(absl::StrCat(
+        "weights divided by their sum",
+        router.least_sum > 0.0F ? absl::StrCat(", at least ", router.least_sum) : std::string()));
+  }
+  if (router.scale != 1.0F) parts.push_back(absl::StrCat("weights times ", router.scale));
+  return absl::StrJoin(parts, "; ");
+}
+
+std::string MixtureText(const MixtureSpec& mixture) {
+  std::string text = absl::StrCat("experts ", RouterText(mixture.router), "; each ",
+                                  FeedForwardText(mixture.expert));
+  if (!mixture.has_shared()) return text;
+  return absl::StrCat(text, "; shared by all", mixture.shared_gate ? " with a weight: " : ": ",
+                      FeedForwardText(mixture.shared));
+}
+
+const char* OperationTitle(Operation operation) {
+  switch (operation) {
+    case Operation::kAttention:
+      return "attention ";
+    case Operation::kFeedForward:
+      return "feed-forward ";
+    case Operation::kMixture:
+      return "mixture ";
+  }
+  return "unknown ";
 }
 
 // "(rms norm, eps 1e-05) attention 0"
 std::string BlockText(const BlockSpec& block) {
   std::string text;
   if (block.before.is_there()) absl::StrAppend(&text, "(", NormText(block.before), ") ");
-  const char* name = block.operation == Operation::kAttention ? "attention " : "feed-forward ";
-  absl::StrAppend(&text, name, block.part);
+  absl::StrAppend(&text, OperationTitle(block.operation), block.part);
   if (block.after.is_there()) absl::StrAppend(&text, " (", NormText(block.after), ")");
   if (block.scale != 1.0F) absl::StrAppend(&text, " times ", block.scale);
   if (block.input == BlockInput::kOfBlockBefore) text += " in parallel";
@@ -167,6 +212,7 @@ std::vector<std::string> SpecLines(const ModelSpec& spec) {
   AddParts("attention", spec.attentions, AttentionText, &lines);
   AddParts("rope", spec.ropes, RopeText, &lines);
   AddParts("feed-forward", spec.feed_forwards, FeedForwardText, &lines);
+  AddParts("mixture", spec.mixtures, MixtureText, &lines);
   const HeadSpec& head = spec.head;
   lines.push_back(absl::StrCat(
       head.norm.is_there() ? absl::StrCat("(", NormText(head.norm), ") ") : std::string(),

@@ -1,6 +1,7 @@
 #include "core/model/step_sizes.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "core/base/checked.h"
 #include "core/kernels/matmul.h"
@@ -28,7 +29,30 @@ int64_t StepSizes::bytes() const {
        {hidden, normed, kept, added, qkv, attended, activated, strips, logits}) {
     floats = SaturatingAdd(floats, size);
   }
-  return SaturatingAdd(SaturatingMul(floats, sizeof(float)), input);
+  return SaturatingAdd(SaturatingAdd(SaturatingMul(floats, sizeof(float)), input), mixture.bytes());
+}
+
+int64_t MixtureSizes::bytes() const {
+  int64_t words = 0;
+  for (const int64_t size : {normed, logits, chosen, weights, ends, activated, outputs, strips}) {
+    words = SaturatingAdd(words, size);
+  }
+  const int64_t lists = parts * int64_t{sizeof(MixturePart) + sizeof(MatmulCall)};
+  return SaturatingAdd(SaturatingAdd(SaturatingMul(words, sizeof(float)), input), lists);
+}
+
+void MixtureBuffers::Grow(const MixtureSizes& sizes) {
+  GrowTo(normed, sizes.normed);
+  GrowTo(logits, sizes.logits);
+  GrowTo(chosen, sizes.chosen);
+  GrowTo(weights, sizes.weights);
+  GrowTo(ends, sizes.ends);
+  GrowTo(activated, sizes.activated);
+  GrowTo(outputs, sizes.outputs);
+  GrowTo(strips, sizes.strips);
+  GrowTo(input, sizes.input);
+  parts.reserve(static_cast<size_t>(sizes.parts));
+  calls.reserve(static_cast<size_t>(sizes.parts));
 }
 
 void Activations::Grow(const StepSizes& sizes) {
@@ -42,9 +66,10 @@ void Activations::Grow(const StepSizes& sizes) {
   GrowTo(strips, sizes.strips);
   GrowTo(logits, sizes.logits);
   GrowTo(input, sizes.input);
+  mixture.Grow(sizes.mixture);
 }
 
-int64_t InputRowBytesOf(const KernelTable& kernels, const ModelSpec& spec,
+WidestRows WidestRowsOf(const KernelTable& kernels, const ModelSpec& spec,
                         const WeightTypes& types) {
   const auto row = [&](WeightType type, int64_t k) {
     return InputRowBytes(kernels.input[static_cast<size_t>(type)], k);
@@ -53,18 +78,66 @@ int64_t InputRowBytesOf(const KernelTable& kernels, const ModelSpec& spec,
   const auto rounded = [&](WeightType type, int64_t k) {
     return kernels.prepare[static_cast<size_t>(type)] == nullptr ? 0 : row(type, k);
   };
-  int64_t widest = row(spec.head.tied ? types.embedding : types.head, spec.width);
+  const auto widen = [](int64_t* widest, std::initializer_list<int64_t> rows) {
+    *widest = std::max(*widest, std::max(rows));
+  };
+  WidestRows widest = {.block = row(spec.head.tied ? types.embedding : types.head, spec.width)};
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     for (size_t b = 0; b < spec.layers[i].size(); ++b) {
-      const BlockWeightTypes& block = types.layers[i][b];
-      const int64_t inner = InnerWidthOf(spec, spec.layers[i][b]);
-      widest = std::max({widest, row(block.in[0], spec.width), rounded(block.out, inner)});
+      const BlockSpec& block = spec.layers[i][b];
+      const BlockWeightTypes& held = types.layers[i][b];
+      if (block.operation != Operation::kMixture) {
+        widen(&widest.block,
+              {row(held.in[0], spec.width), rounded(held.out, InnerWidthOf(spec, block))});
+        continue;
+      }
+      const MixtureSpec& mixture = spec.MixtureOf(block);
+      widen(&widest.expert, {row(held.experts->in[0], spec.width),
+                             rounded(held.experts->out, mixture.expert.width)});
+      if (!mixture.has_shared()) continue;
+      widen(&widest.shared,
+            {rounded(held.in[0], spec.width), rounded(held.out, mixture.shared.width)});
     }
   }
   return widest;
 }
 
-StepSizes SizesOfStep(const ModelSpec& spec, int64_t input_row_bytes, const StepExtent& extent) {
+namespace {
+
+// What all mixtures of a model need, each by itself.
+MixtureSizes SizesOfMixtures(const ModelSpec& spec, const WidestRows& input_rows,
+                             const StepExtent& extent) {
+  MixtureSizes sizes;
+  const int64_t n_rows = std::min(extent.n_rows, kMixtureRows);
+  const auto widen = [&](int64_t* size, int64_t n, int64_t width) {
+    *size = std::max(*size, SaturatingMul(n, width));
+  };
+  for (const MixtureSpec& mixture : spec.mixtures) {
+    const int64_t n_experts = mixture.router.n_experts;
+    const int64_t n_routed = n_rows * mixture.router.n_used;
+    const int64_t n_shared = mixture.has_shared() ? n_rows : 0;
+    widen(&sizes.normed, n_rows, spec.width);
+    widen(&sizes.logits, n_rows, mixture.n_logits() + n_experts);
+    widen(&sizes.chosen, n_routed, 1);
+    widen(&sizes.weights, n_routed + n_shared, 1);
+    widen(&sizes.ends, n_experts, 1);
+    widen(&sizes.activated, 1,
+          SaturatingAdd(SaturatingMul(n_routed, mixture.expert.width),
+                        SaturatingMul(n_shared, mixture.shared.width)));
+    widen(&sizes.outputs, n_routed + n_shared, spec.width);
+    widen(&sizes.strips, 1, MatmulScratchFloats(extent.threads, n_rows));
+    widen(&sizes.input, 1,
+          SaturatingAdd(SaturatingMul(n_routed, input_rows.expert),
+                        SaturatingMul(n_shared, input_rows.shared)));
+    widen(&sizes.parts, n_experts + 1, 1);
+  }
+  return sizes;
+}
+
+}  // namespace
+
+StepSizes SizesOfStep(const ModelSpec& spec, const WidestRows& input_rows,
+                      const StepExtent& extent) {
   const auto rows = [&](int64_t width) { return SaturatingMul(extent.n_rows, width); };
   int64_t qkv = 0;
   int64_t attended = 0;
@@ -78,7 +151,9 @@ StepSizes SizesOfStep(const ModelSpec& spec, int64_t input_row_bytes, const Step
   }
   const bool parallel =
       AnyBlock(spec, [](const auto& block) { return block.input == BlockInput::kOfBlockBefore; });
-  const bool adds = AnyBlock(spec, [](const auto& block) { return !block.adds_directly(); });
+  const bool adds = AnyBlock(spec, [](const auto& block) {
+    return block.operation == Operation::kMixture || !block.adds_directly();
+  });
   return {.hidden = rows(spec.width),
           .normed = extent.threads * spec.width,
           .kept = parallel ? rows(spec.width) : 0,
@@ -88,7 +163,8 @@ StepSizes SizesOfStep(const ModelSpec& spec, int64_t input_row_bytes, const Step
           .activated = rows(activated),
           .strips = MatmulScratchFloats(extent.threads, extent.n_rows),
           .logits = SaturatingMul(extent.n_logit_rows, spec.shape.vocab_size),
-          .input = rows(input_row_bytes)};
+          .input = rows(input_rows.block),
+          .mixture = SizesOfMixtures(spec, input_rows, extent)};
 }
 
 int64_t RopeTableBytes(const ModelSpec& spec, int64_t n_positions) {

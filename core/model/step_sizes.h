@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/kernels/kernel_table.h"
+#include "core/kernels/matmul.h"
 #include "core/model/model_spec.h"
 #include "core/model/weight_types.h"
 
@@ -18,6 +19,62 @@ struct StepExtent {
   int64_t n_rows = 0;        // tokens of all sequences
   int64_t n_logit_rows = 0;  // of these with logits
   int threads = 1;
+};
+
+// The widest rows that the matmuls of a model read, in bytes, as its kernels want them.
+struct WidestRows {
+  int64_t block = 0;
+  int64_t expert = 0;
+  int64_t shared = 0;  // of the feed-forward beside experts
+};
+WidestRows WidestRowsOf(const KernelTable& kernels, const ModelSpec& spec,
+                        const WeightTypes& types);
+
+// A mixture takes so many rows of a step at a time.
+inline constexpr int64_t kMixtureRows = 1024;
+
+// Elements of each of MixtureBuffers.
+struct MixtureSizes {
+  int64_t normed = 0;
+  int64_t logits = 0;
+  int64_t chosen = 0;
+  int64_t weights = 0;
+  int64_t ends = 0;
+  int64_t activated = 0;
+  int64_t outputs = 0;
+  int64_t strips = 0;
+  int64_t input = 0;
+  int64_t parts = 0;
+
+  int64_t bytes() const;
+};
+
+struct InAndOut;
+
+// One feed-forward in use, and its slots.
+struct MixturePart {
+  const FeedForwardSpec* spec = nullptr;
+  const InAndOut* weights = nullptr;
+  int64_t first = 0;
+  int64_t n_slots = 0;
+};
+
+// What a mixture computes with, for n_rows rows at a time. A slot is a row with one of its experts;
+// they are in the order of the experts, and behind them, for all rows, is the shared one.
+struct MixtureBuffers {
+  std::vector<float> normed;       // [n_rows, width]: what router and experts read
+  std::vector<float> logits;       // [n_rows, n_logits + n_experts]: also what is compared
+  std::vector<int32_t> chosen;     // [n_rows, n_used]: experts, then their slots
+  std::vector<float> weights;      // [n_rows, n_used], then the shared one's [n_rows]
+  std::vector<int32_t> ends;       // [n_experts]: of the slots of each
+  std::vector<float> activated;    // [slots, the expert's width], then [n_rows, the shared one's]
+  std::vector<float> outputs;      // [n_slots, width]
+  std::vector<float> strips;       // the matmuls' scratch
+  std::vector<std::byte> input;    // of each slot, rounded for a matmul
+  std::vector<MixturePart> parts;  // with room for all
+  std::vector<MatmulCall> calls;   // the same
+
+  void Grow(const MixtureSizes& sizes);
 };
 
 // Floats of each of the decoder's buffers, and of `input` bytes.
@@ -32,6 +89,7 @@ struct StepSizes {
   int64_t strips = 0;
   int64_t logits = 0;
   int64_t input = 0;
+  MixtureSizes mixture = {};
 
   int64_t bytes() const;  // of all
 };
@@ -48,6 +106,7 @@ struct Activations {
   std::vector<float> strips;     // the matmuls' scratch
   std::vector<float> logits;     // [n_logit_rows, vocab_size]
   std::vector<std::byte> input;  // [n_rows, input_row_bytes]: rounded for a matmul
+  MixtureBuffers mixture;
 
   void Grow(const StepSizes& sizes);
 };
@@ -58,11 +117,8 @@ void GrowTo(std::vector<Element>& buffer, int64_t size) {
   if (std::ssize(buffer) < size) buffer.resize(static_cast<size_t>(size));
 }
 
-// The widest row that any matmul of a model reads, as its kernels want it.
-int64_t InputRowBytesOf(const KernelTable& kernels, const ModelSpec& spec,
-                        const WeightTypes& types);
-
-StepSizes SizesOfStep(const ModelSpec& spec, int64_t input_row_bytes, const StepExtent& extent);
+StepSizes SizesOfStep(const ModelSpec& spec, const WidestRows& input_rows,
+                      const StepExtent& extent);
 
 // Cosines and sines of so many positions, of all tables.
 int64_t RopeTableBytes(const ModelSpec& spec, int64_t n_positions);

@@ -19,15 +19,25 @@ struct Site {
   const ModelSpec& model;
   const BlockSpec* block = nullptr;
   size_t index = 0;  // of the block in its layer
+  int expert = -1;
 
   const SelfAttentionSpec& attention() const { return model.AttentionOf(*block); }
-  const FeedForwardSpec& feed_forward() const { return model.FeedForwardOf(*block); }
+  const MixtureSpec& mixture() const { return model.MixtureOf(*block); }
+  const RouterSpec& router() const { return mixture().router; }
 };
 
-// The block of a layer that does this; null where it has none.
-Site SiteOf(const ModelSpec& model, int layer, Operation operation) {
+// Operations, as bits.
+constexpr int Bit(Operation operation) { return 1 << static_cast<int>(operation); }
+constexpr int kAttention = Bit(Operation::kAttention);
+constexpr int kFeedForward = Bit(Operation::kFeedForward);
+constexpr int kMixture = Bit(Operation::kMixture);
+constexpr int kMlp = kFeedForward | kMixture;
+
+// The block of a layer that does one of these; null where it has none.
+Site SiteOf(const ModelSpec& model, int layer, int operations) {
   const LayerSpec& blocks = model.layers[static_cast<size_t>(layer)];
-  const auto found = std::ranges::find(blocks, operation, &BlockSpec::operation);
+  const auto found = std::ranges::find_if(
+      blocks, [&](const BlockSpec& block) { return (Bit(block.operation) & operations) != 0; });
   if (found == blocks.end()) return {model};
   return {model, &*found, static_cast<size_t>(found - blocks.begin())};
 }
@@ -44,18 +54,18 @@ Place NormValues(const NormSpec& norm, std::vector<float>& weight, int64_t size)
 }
 
 // The gate, or the up part when there is one.
-Place Half(Place place, const Site& at, bool up) {
-  const bool gated = at.feed_forward().gated;
-  if (gated) place.order = RowOrder::kInterleaved;
-  place.first = up && gated ? kBlockColumns : 0;
+Place Half(Place place, const FeedForwardSpec& feed_forward, bool up) {
+  if (feed_forward.gated) place.order = RowOrder::kInterleaved;
+  place.first = up && feed_forward.gated ? kBlockColumns : 0;
   return place;
 }
 
-// Parts of a block's first matrix, and its second matrix.
+// Parts of a block's first matrix, and its second matrix; or a matrix that is always f32.
 constexpr int kIn0 = 1;
 constexpr int kIn1 = 2;
 constexpr int kIn2 = 4;
 constexpr int kOut = 8;
+constexpr int kF32 = 16;
 
 int64_t PositionRows(const ModelSpec& s) {
   return s.shape.max_positions + s.embedding.position_offset;
@@ -69,14 +79,15 @@ struct ModelRow {
   Place (*place)(const ModelSpec& s, ModelWeights& m);
 };
 
-// A role in the block that does `operation`.
+// A role in the block that does one of `operations`.
 struct BlockRow {
   TensorRole role;
-  Operation operation;
+  int operations;
   std::string_view title;
   Shape (*shape)(const Site& at);
   Place (*place)(const Site& at, BlockWeights& w);
   int parts = 0;  // of the block's matrices
+  bool of_expert = false;
 };
 
 constexpr ModelRow kModelRows[] = {
@@ -124,9 +135,6 @@ constexpr ModelRow kModelRows[] = {
      [](const ModelSpec& s) { return If(s.head.bias, {s.shape.vocab_size}); },
      [](const ModelSpec& s, ModelWeights& m) { return Values(m.head_bias, s.shape.vocab_size); }},
 };
-
-constexpr Operation kAttention = Operation::kAttention;
-constexpr Operation kFeedForward = Operation::kFeedForward;
 
 Shape BeforeWeight(const Site& at) { return If(at.block->before.has_weight(), {at.model.width}); }
 Shape BeforeBias(const Site& at) { return If(at.block->before.has_bias(), {at.model.width}); }
@@ -188,6 +196,85 @@ Place InBias(const Site& at, BlockWeights& w, int64_t first) {
 }
 Place OutBias(const Site& at, BlockWeights& w) { return Values(w.out_bias, at.model.width); }
 
+// The feed-forwards that there are: of a block, of all rows beside experts, of an expert.
+struct Dense {
+  static const FeedForwardSpec& Spec(const Site& at) { return at.model.FeedForwardOf(*at.block); }
+  static InAndOut& Weights(const Site&, BlockWeights& w) { return w; }
+};
+struct Shared {
+  static const FeedForwardSpec& Spec(const Site& at) { return at.mixture().shared; }
+  static InAndOut& Weights(const Site&, BlockWeights& w) { return w; }
+};
+struct Expert {
+  static const FeedForwardSpec& Spec(const Site& at) { return at.mixture().expert; }
+  static InAndOut& Weights(const Site& at, BlockWeights& w) {
+    return w.experts[static_cast<size_t>(at.expert)];
+  }
+};
+
+// Shapes and places in one of them.
+template <class Which>
+struct Mlp {
+  static bool Gated(const Site& at) { return Which::Spec(at).gated; }
+  static Shape GateUp(const Site& at) {
+    const int64_t width = Which::Spec(at).width;
+    return If(width > 0 && Gated(at), {2 * width, at.model.width});
+  }
+  static Place GateUpPlace(const Site& at, BlockWeights& w) {
+    return {.matrix = &Which::Weights(at, w).in,
+            .order = RowOrder::kHalves,
+            .unit = Which::Spec(at).width};
+  }
+  static Shape GateUpBias(const Site& at) {
+    return If(Which::Spec(at).bias && Gated(at), {2 * Which::Spec(at).width});
+  }
+  static Place GateUpBiasPlace(const Site& at, BlockWeights& w) {
+    Place place = BiasValues(at, w);
+    place.order = RowOrder::kHalves;
+    place.unit = Which::Spec(at).width;
+    return place;
+  }
+  static Shape Gate(const Site& at) { return If(Gated(at), Up(at)); }
+  static Place GatePlace(const Site& at, BlockWeights& w) {
+    return Half(Rows(Which::Weights(at, w).in), Which::Spec(at), false);
+  }
+  static Shape GateBias(const Site& at) { return If(Gated(at), UpBias(at)); }
+  static Place GateBiasPlace(const Site& at, BlockWeights& w) {
+    return Half(BiasValues(at, w), Which::Spec(at), false);
+  }
+  static Shape Up(const Site& at) {
+    const int64_t width = Which::Spec(at).width;
+    return If(width > 0, {width, at.model.width});
+  }
+  static Place UpPlace(const Site& at, BlockWeights& w) {
+    return Half(Rows(Which::Weights(at, w).in), Which::Spec(at), true);
+  }
+  static Shape UpBias(const Site& at) { return If(Which::Spec(at).bias, {Which::Spec(at).width}); }
+  static Place UpBiasPlace(const Site& at, BlockWeights& w) {
+    return Half(BiasValues(at, w), Which::Spec(at), true);
+  }
+  static Shape Down(const Site& at) {
+    const int64_t width = Which::Spec(at).width;
+    return If(width > 0, {at.model.width, width});
+  }
+  static Place DownPlace(const Site& at, BlockWeights& w) {
+    return Rows(Which::Weights(at, w).out);
+  }
+  static Shape DownBias(const Site& at) { return If(Which::Spec(at).bias, {at.model.width}); }
+  static Place DownBiasPlace(const Site& at, BlockWeights& w) {
+    return Values(Which::Weights(at, w).out_bias, at.model.width);
+  }
+
+ private:
+  static Place BiasValues(const Site& at, BlockWeights& w) {
+    return Values(Which::Weights(at, w).in_bias, Which::Spec(at).gate_up_width());
+  }
+};
+
+Place SelectionBiasPlace(const Site& at, BlockWeights& w) {
+  return Values(w.selection_bias, at.router().n_experts);
+}
+
 constexpr BlockRow kBlockRows[] = {
     {kAttnNorm, kAttention, "attention norm", BeforeWeight, BeforeWeightPlace},
     {kAttnNormBias, kAttention, "attention norm bias", BeforeBias, BeforeBiasPlace},
@@ -233,48 +320,60 @@ constexpr BlockRow kBlockRows[] = {
      [](const Site&, BlockWeights& w) { return Rows(w.out); }, kOut},
     {kAttnOutBias, kAttention, "attention output bias",
      [](const Site& at) { return If(at.attention().out_bias, {at.model.width}); }, OutBias},
+    {kSinks, kAttention, "attention sinks",
+     [](const Site& at) { return If(!at.attention().sinks.empty(), {at.attention().n_heads}); },
+     [](const Site& at, BlockWeights& w) { return Values(w.sinks, at.attention().n_heads); }},
 
-    {kMlpNorm, kFeedForward, "mlp norm", BeforeWeight, BeforeWeightPlace},
-    {kMlpNormBias, kFeedForward, "mlp norm bias", BeforeBias, BeforeBiasPlace},
-    {kMlpPostNorm, kFeedForward, "norm after mlp", PostWeight, PostWeightPlace},
-    {kMlpPostNormBias, kFeedForward, "norm after mlp bias", PostBias, PostBiasPlace},
-    {kMlpGateUp, kFeedForward, "mlp gate and up",
-     [](const Site& at) {
-       return If(at.feed_forward().gated, {2 * at.feed_forward().width, at.model.width});
-     },
-     [](const Site& at, BlockWeights& w) {
-       return Place{.matrix = &w.in, .order = RowOrder::kHalves, .unit = at.feed_forward().width};
-     },
+    {kMlpNorm, kMlp, "mlp norm", BeforeWeight, BeforeWeightPlace},
+    {kMlpNormBias, kMlp, "mlp norm bias", BeforeBias, BeforeBiasPlace},
+    {kMlpPostNorm, kMlp, "norm after mlp", PostWeight, PostWeightPlace},
+    {kMlpPostNormBias, kMlp, "norm after mlp bias", PostBias, PostBiasPlace},
+    {kMlpGateUp, kFeedForward, "mlp gate and up", Mlp<Dense>::GateUp, Mlp<Dense>::GateUpPlace,
      kIn0 | kIn1},
-    {kMlpGate, kFeedForward, "mlp gate",
+    {kMlpGate, kFeedForward, "mlp gate", Mlp<Dense>::Gate, Mlp<Dense>::GatePlace, kIn0},
+    {kMlpGateBias, kFeedForward, "mlp gate bias", Mlp<Dense>::GateBias, Mlp<Dense>::GateBiasPlace},
+    {kMlpUp, kFeedForward, "mlp up", Mlp<Dense>::Up, Mlp<Dense>::UpPlace, kIn1},
+    {kMlpUpBias, kFeedForward, "mlp up bias", Mlp<Dense>::UpBias, Mlp<Dense>::UpBiasPlace},
+    {kMlpDown, kFeedForward, "mlp down", Mlp<Dense>::Down, Mlp<Dense>::DownPlace, kOut},
+    {kMlpDownBias, kFeedForward, "mlp down bias", Mlp<Dense>::DownBias, OutBias},
+
+    {kRouter, kMixture, "router",
      [](const Site& at) {
-       return If(at.feed_forward().gated, {at.feed_forward().width, at.model.width});
+       return Shape{at.router().n_experts, at.model.width};
      },
-     [](const Site& at, BlockWeights& w) { return Half(Rows(w.in), at, false); }, kIn0},
-    {kMlpGateBias, kFeedForward, "mlp gate bias",
-     [](const Site& at) {
-       return If(at.feed_forward().gated && at.feed_forward().bias, {at.feed_forward().width});
-     },
+     [](const Site&, BlockWeights& w) { return Rows(w.router); }, kF32},
+    {kRouterBias, kMixture, "router bias",
+     [](const Site& at) { return If(at.router().bias, {at.router().n_experts}); },
      [](const Site& at, BlockWeights& w) {
-       return Half(Values(w.in_bias, at.feed_forward().gate_up_width()), at, false);
+       return Values(w.router_bias, at.mixture().n_logits());
      }},
-    {kMlpUp, kFeedForward, "mlp up",
+    {kSelectionBias, kMixture, "selection bias",
+     [](const Site& at) { return If(at.router().selection_bias, {at.router().n_experts}); },
+     SelectionBiasPlace},
+    {kSelectionBiasRow, kMixture, "selection bias",
      [](const Site& at) {
-       return Shape{at.feed_forward().width, at.model.width};
+       return If(at.router().selection_bias, {1, at.router().n_experts});
      },
-     [](const Site& at, BlockWeights& w) { return Half(Rows(w.in), at, true); }, kIn1},
-    {kMlpUpBias, kFeedForward, "mlp up bias",
-     [](const Site& at) { return If(at.feed_forward().bias, {at.feed_forward().width}); },
-     [](const Site& at, BlockWeights& w) {
-       return Half(Values(w.in_bias, at.feed_forward().gate_up_width()), at, true);
-     }},
-    {kMlpDown, kFeedForward, "mlp down",
+     SelectionBiasPlace},
+    {kSharedGateUp, kMixture, "shared gate and up", Mlp<Shared>::GateUp, Mlp<Shared>::GateUpPlace,
+     kIn0 | kIn1},
+    {kSharedGate, kMixture, "shared gate", Mlp<Shared>::Gate, Mlp<Shared>::GatePlace, kIn0},
+    {kSharedUp, kMixture, "shared up", Mlp<Shared>::Up, Mlp<Shared>::UpPlace, kIn1},
+    {kSharedDown, kMixture, "shared down", Mlp<Shared>::Down, Mlp<Shared>::DownPlace, kOut},
+    {kSharedRouter, kMixture, "weight of the shared expert",
      [](const Site& at) {
-       return Shape{at.model.width, at.feed_forward().width};
+       return If(at.mixture().shared_gate, {1, at.model.width});
      },
-     [](const Site&, BlockWeights& w) { return Rows(w.out); }, kOut},
-    {kMlpDownBias, kFeedForward, "mlp down bias",
-     [](const Site& at) { return If(at.feed_forward().bias, {at.model.width}); }, OutBias},
+     [](const Site& at, BlockWeights& w) { return Rows(w.router, at.router().n_experts); }, kF32},
+    {kExpertGateUp, kMixture, "expert gate and up", Mlp<Expert>::GateUp, Mlp<Expert>::GateUpPlace,
+     kIn0 | kIn1, true},
+    {kExpertGateUpBias, kMixture, "expert gate and up bias", Mlp<Expert>::GateUpBias,
+     Mlp<Expert>::GateUpBiasPlace, 0, true},
+    {kExpertGate, kMixture, "expert gate", Mlp<Expert>::Gate, Mlp<Expert>::GatePlace, kIn0, true},
+    {kExpertUp, kMixture, "expert up", Mlp<Expert>::Up, Mlp<Expert>::UpPlace, kIn1, true},
+    {kExpertDown, kMixture, "expert down", Mlp<Expert>::Down, Mlp<Expert>::DownPlace, kOut, true},
+    {kExpertDownBias, kMixture, "expert down bias", Mlp<Expert>::DownBias,
+     Mlp<Expert>::DownBiasPlace, 0, true},
 };
 
 // The rows are in the order of TensorRole, those of the model first.
@@ -286,7 +385,7 @@ constexpr bool InOrder() {
   for (const BlockRow& row : kBlockRows) {
     if (static_cast<size_t>(row.role) != i++) return false;
   }
-  return static_cast<size_t>(kMlpDownBias) + 1 == i;
+  return static_cast<size_t>(kExpertDownBias) + 1 == i;
 }
 static_assert(InOrder());
 
@@ -310,29 +409,43 @@ bool IsMatrix(TensorRole role) {
 Shape RoleShape(TensorRole role, const ModelSpec& spec, int layer) {
   if (IsInModel(role)) return ModelRowOf(role).shape(spec);
   const BlockRow& row = BlockRowOf(role);
-  const Site at = SiteOf(spec, layer, row.operation);
+  const Site at = SiteOf(spec, layer, row.operations);
   return at.block == nullptr ? Shape() : row.shape(at);
 }
 
-Place RolePlace(TensorRole role, const ModelSpec& spec, int layer, ModelWeights& weights) {
-  if (IsInModel(role)) return ModelRowOf(role).place(spec, weights);
-  const BlockRow& row = BlockRowOf(role);
-  const Site at = SiteOf(spec, layer, row.operation);
-  return row.place(at, weights.layers[static_cast<size_t>(layer)][at.index]);
+int ExpertsOf(const ModelSpec& spec, int layer) {
+  if (layer < 0) return 0;
+  const Site at = SiteOf(spec, layer, kMixture);
+  return at.block == nullptr ? 0 : at.router().n_experts;
 }
 
-void SetRoleType(TensorRole role, const ModelSpec& spec, int layer, WeightType type,
+bool IsOfExpert(TensorRole role) { return !IsInModel(role) && BlockRowOf(role).of_expert; }
+
+Place RolePlace(TensorRole role, const ModelSpec& spec, const TensorSite& where,
+                ModelWeights& weights) {
+  if (IsInModel(role)) return ModelRowOf(role).place(spec, weights);
+  const BlockRow& row = BlockRowOf(role);
+  Site at = SiteOf(spec, where.layer, row.operations);
+  at.expert = where.expert;
+  return row.place(at, weights.layers[static_cast<size_t>(where.layer)][at.index]);
+}
+
+void SetRoleType(TensorRole role, const ModelSpec& spec, const TensorSite& where, WeightType type,
                  WeightTypes& types) {
   if (role == kTokenEmbedding) types.embedding = type;
   if (role == kHead) types.head = type;
   if (IsInModel(role)) return;
   const BlockRow& row = BlockRowOf(role);
-  const Site at = SiteOf(spec, layer, row.operation);
-  BlockWeightTypes& block = types.layers[static_cast<size_t>(layer)][at.index];
-  for (size_t part = 0; part < block.in.size(); ++part) {
-    if ((row.parts >> part & 1) != 0) block.in[part] = type;
+  const Site at = SiteOf(spec, where.layer, row.operations);
+  BlockWeightTypes& block = types.layers[static_cast<size_t>(where.layer)][at.index];
+  InAndOutTypes& matrices = row.of_expert ? *block.experts : block;
+  const auto set = [&](WeightType& part) {
+    part = where.expert > 0 && part != type ? WeightType::kF32 : type;
+  };
+  for (size_t part = 0; part < matrices.in.size(); ++part) {
+    if ((row.parts >> part & 1) != 0) set(matrices.in[part]);
   }
-  if ((row.parts & kOut) != 0) block.out = type;
+  if ((row.parts & kOut) != 0) set(matrices.out);
 }
 
 }  // namespace ng

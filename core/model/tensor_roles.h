@@ -16,7 +16,7 @@ struct Place;
 struct WeightTypes;
 
 // The first group occurs once. The second belongs to the attention block of a layer, and the third
-// to its feed-forward block.
+// to its feed-forward block or mixture.
 enum class TensorRole {
   kTokenEmbedding,
   kPositions,
@@ -45,6 +45,7 @@ enum class TensorRole {
   kKNormBias,
   kAttnOut,
   kAttnOutBias,
+  kSinks,
   kMlpNorm,
   kMlpNormBias,
   kMlpPostNorm,
@@ -56,6 +57,27 @@ enum class TensorRole {
   kMlpUpBias,
   kMlpDown,
   kMlpDownBias,
+  kRouter,
+  kRouterBias,
+  kSelectionBias,     // [n_experts], or the next
+  kSelectionBiasRow,  // [1, n_experts]
+  kSharedGateUp,  // of the feed-forward that all rows share, as those of a layer without experts
+  kSharedGate,
+  kSharedUp,
+  kSharedDown,
+  kSharedRouter,  // its weight
+  kExpertGateUp,  // of one expert, the same
+  kExpertGateUpBias,
+  kExpertGate,
+  kExpertUp,
+  kExpertDown,
+  kExpertDownBias,
+};
+
+// Where in a model: a layer, and an expert of it. -1: in none.
+struct TensorSite {
+  int layer = -1;
+  int expert = -1;
 };
 
 // "attention norm bias"
@@ -65,10 +87,16 @@ bool IsMatrix(TensorRole role);
 // The shape of a role's tensor, [outputs, inputs] of a matrix; empty where the model or the layer
 // has none. `layer` says nothing for a role that occurs once.
 std::vector<int64_t> RoleShape(TensorRole role, const ModelSpec& spec, int layer);
+// How many experts a layer has; 0: it is no mixture.
+int ExpertsOf(const ModelSpec& spec, int layer);
+// Whether each expert has its own.
+bool IsOfExpert(TensorRole role);
 // Where its weights are kept. REQUIRES: it has a shape.
-Place RolePlace(TensorRole role, const ModelSpec& spec, int layer, ModelWeights& weights);
-// Sets the types of the matrix that the role is, or is a part of. Of no matrix: none.
-void SetRoleType(TensorRole role, const ModelSpec& spec, int layer, WeightType type,
+Place RolePlace(TensorRole role, const ModelSpec& spec, const TensorSite& at,
+                ModelWeights& weights);
+// Sets the types of the matrix that the role is, or is a part of. Of no matrix and of the router,
+// which is f32: none. Experts of several types are held as f32, which has all their values.
+void SetRoleType(TensorRole role, const ModelSpec& spec, const TensorSite& at, WeightType type,
                  WeightTypes& types);
 
 }  // namespace ng

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <iterator>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -49,10 +50,17 @@ int64_t VectorValues(const ModelSpec& spec, const BlockSpec& block) {
     const SelfAttentionSpec& attention = spec.AttentionOf(block);
     return norms + NormValues(attention.qk_norm, attention.qk_norm_values(attention.n_heads)) +
            NormValues(attention.qk_norm, attention.qk_norm_values(attention.n_kv_heads)) +
-           (attention.qkv_bias ? attention.qkv_width() : 0) + (attention.out_bias ? spec.width : 0);
+           std::ssize(attention.sinks) + (attention.qkv_bias ? attention.qkv_width() : 0) +
+           (attention.out_bias ? spec.width : 0);
   }
-  const FeedForwardSpec& feed_forward = spec.FeedForwardOf(block);
-  return norms + (feed_forward.bias ? feed_forward.gate_up_width() + spec.width : 0);
+  const auto biases = [&](const FeedForwardSpec& feed_forward) {
+    return feed_forward.bias ? feed_forward.gate_up_width() + spec.width : 0;
+  };
+  if (block.operation == Operation::kFeedForward) return norms + biases(spec.FeedForwardOf(block));
+  const MixtureSpec& mixture = spec.MixtureOf(block);
+  const RouterSpec& router = mixture.router;
+  return norms + biases(mixture.shared) + router.n_experts * biases(mixture.expert) +
+         (router.bias ? mixture.n_logits() : 0) + (router.selection_bias ? router.n_experts : 0);
 }
 
 // The same of the model: also positions and factors of RoPE.
@@ -70,35 +78,56 @@ int64_t VectorValues(const ModelSpec& spec) {
   return values;
 }
 
-// Calls with each matrix of the layers.
-void ForEachMatrix(const ModelSpec& spec, const WeightTypes& types,
-                   absl::FunctionRef<void(const MatrixShape& matrix)> visit) {
+// Calls with each matrix of the layers that there is, how many there are of it, and how many of
+// these a row is multiplied by.
+void ForEachMatrix(
+    const ModelSpec& spec, const WeightTypes& types,
+    absl::FunctionRef<void(const MatrixShape& matrix, int64_t n, int64_t n_used)> visit) {
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     for (size_t b = 0; b < spec.layers[i].size(); ++b) {
-      const BlockMatrices matrices = MatricesOf(spec, spec.layers[i][b], types.layers[i][b]);
-      visit(matrices.in);
-      visit(matrices.out);
+      const auto& [own, expert, n_experts, n_used, router] =
+          MatricesOf(spec, spec.layers[i][b], types.layers[i][b]);
+      for (const MatrixShape* matrix : {&own.in, &own.out, &router}) {
+        if (matrix->n > 0) visit(*matrix, 1, 1);
+      }
+      for (const MatrixShape* matrix : {&expert.in, &expert.out}) {
+        if (n_experts > 0) visit(*matrix, n_experts, n_used);
+      }
     }
   }
+}
+
+InAndOutShapes FeedForwardShapes(const ModelSpec& spec, const FeedForwardSpec& feed_forward,
+                                 const InAndOutTypes& types) {
+  if (feed_forward.width == 0) return {};
+  const int64_t n = feed_forward.gate_up_width();
+  return {{InTurns(types.in[0], types.in[1], n), n, spec.width},
+          {{{types.out, Blocks(spec.width)}}, spec.width, feed_forward.width}};
 }
 
 }  // namespace
 
 BlockMatrices MatricesOf(const ModelSpec& spec, const BlockSpec& block,
                          const BlockWeightTypes& types) {
-  const Bands out = {{types.out, Blocks(spec.width)}};
   const auto& in = types.in;
   if (block.operation == Operation::kAttention) {
     const SelfAttentionSpec& attention = spec.AttentionOf(block);
     Bands qkv = SideBySide({{in[0], attention.q_width()},
                             {in[1], attention.kv_width()},
                             {in[2], attention.kv_width()}});
-    return {{std::move(qkv), attention.qkv_width(), spec.width},
-            {out, spec.width, attention.q_width()}};
+    return {.own = {{std::move(qkv), attention.qkv_width(), spec.width},
+                    {{{types.out, Blocks(spec.width)}}, spec.width, attention.q_width()}}};
   }
-  const FeedForwardSpec& feed_forward = spec.FeedForwardOf(block);
-  const int64_t n = feed_forward.gate_up_width();
-  return {{InTurns(in[0], in[1], n), n, spec.width}, {out, spec.width, feed_forward.width}};
+  if (block.operation == Operation::kFeedForward) {
+    return {.own = FeedForwardShapes(spec, spec.FeedForwardOf(block), types)};
+  }
+  const MixtureSpec& mixture = spec.MixtureOf(block);
+  const int64_t n_logits = mixture.n_logits();
+  return {.own = FeedForwardShapes(spec, mixture.shared, types),
+          .expert = FeedForwardShapes(spec, mixture.expert, *types.experts),
+          .n_experts = mixture.router.n_experts,
+          .n_used = mixture.router.n_used,
+          .router = {{{WeightType::kF32, Blocks(n_logits)}}, n_logits, spec.width}};
 }
 
 WeightSizes SizesOf(const ModelSpec& spec, const WeightTypes& types) {
@@ -108,9 +137,9 @@ WeightSizes SizesOf(const ModelSpec& spec, const WeightTypes& types) {
   if (!spec.head.tied) {
     sizes.head_bytes = PackedMatrix::PackedBytes(types.head, vocab_size, spec.width);
   }
-  ForEachMatrix(spec, types, [&](const MatrixShape& matrix) {
-    sizes.layer_bytes =
-        SaturatingAdd(sizes.layer_bytes, PackedMatrix::PackedBytes(matrix.bands, matrix.k));
+  ForEachMatrix(spec, types, [&](const MatrixShape& matrix, int64_t n, int64_t /*n_used*/) {
+    sizes.layer_bytes = SaturatingAdd(
+        sizes.layer_bytes, SaturatingMul(n, PackedMatrix::PackedBytes(matrix.bands, matrix.k)));
   });
   sizes.vector_bytes = VectorValues(spec) * int64_t{sizeof(float)};
   return sizes;
@@ -150,14 +179,17 @@ int64_t LoadScratchBytes(const ModelFile& file, int threads) {
 StepCost CostOf(const ModelSpec& spec, const WeightTypes& types) {
   const WeightSizes sizes = SizesOf(spec, types);
   StepCost cost;
-  cost.weight_bytes =
-      SaturatingAdd(sizes.layer_bytes, spec.head.tied ? sizes.embedding_bytes : sizes.head_bytes);
+  cost.weight_bytes = spec.head.tied ? sizes.embedding_bytes : sizes.head_bytes;
   cost.logit_multiply_adds = spec.shape.vocab_size * spec.width;
   std::array<int64_t, kWeightTypes> by_type = {};
-  ForEachMatrix(spec, types, [&](const MatrixShape& matrix) {
-    cost.row_multiply_adds += matrix.n * matrix.k;
+  ForEachMatrix(spec, types, [&](const MatrixShape& matrix, int64_t n, int64_t n_used) {
+    const int64_t bytes = PackedMatrix::PackedBytes(matrix.bands, matrix.k);
+    cost.weight_bytes = SaturatingAdd(cost.weight_bytes, SaturatingMul(n_used, bytes));
+    cost.row_multiply_adds = SaturatingAdd(
+        cost.row_multiply_adds, SaturatingMul(n_used, SaturatingMul(matrix.n, matrix.k)));
     for (const WeightBand& band : matrix.bands) {
-      by_type[static_cast<size_t>(band.type)] += band.n_blocks * matrix.k;
+      int64_t& weights = by_type[static_cast<size_t>(band.type)];
+      weights = SaturatingAdd(weights, SaturatingMul(n, SaturatingMul(band.n_blocks, matrix.k)));
     }
   });
   cost.weights =

@@ -17,15 +17,22 @@ namespace ng {
 // share one.
 inline constexpr int64_t kRowsPackedAtATime = 4 * kBlockColumns;
 
-// The matrices of a block, whose parts may be of several types.
+// The matrices of a block, whose parts may be of several types. What it has not has no outputs.
 struct MatrixShape {
-  std::vector<WeightBand> bands;
+  std::vector<WeightBand> bands = {};
   int64_t n = 0;  // outputs
   int64_t k = 0;  // inputs
 };
+struct InAndOutShapes {
+  MatrixShape in = {};
+  MatrixShape out = {};
+};
 struct BlockMatrices {
-  MatrixShape in;
-  MatrixShape out;
+  InAndOutShapes own = {};     // of a mixture the shared feed-forward's
+  InAndOutShapes expert = {};  // of each
+  int64_t n_experts = 0;
+  int64_t n_used = 0;  // experts of a row
+  MatrixShape router = {};
 };
 BlockMatrices MatricesOf(const ModelSpec& spec, const BlockSpec& block,
                          const BlockWeightTypes& types);

@@ -35,24 +35,34 @@ bool CanShare(std::initializer_list<WeightType> parts, std::initializer_list<int
          std::ranges::all_of(begins, [](int64_t row) { return row % kBlockColumns == 0; });
 }
 
+void ShareGateUp(const FeedForwardSpec& feed_forward, std::array<WeightType, 3>* in) {
+  auto& [gate, up, third] = *in;
+  if (!feed_forward.gated) gate = up;
+  if (!CanShare({gate, up}, {})) gate = up = WeightType::kF32;
+  third = up;
+}
+
 WeightTypes OwnTypes(const ModelFile& file) {
   const ModelSpec& spec = file.spec;
   WeightTypes types = UniformWeightTypes(spec, WeightType::kF32);
   for (const TensorBinding& binding : file.bindings) {
-    SetRoleType(binding.role, spec, binding.layer, OwnType(binding.tensor->dtype), types);
+    SetRoleType(binding.role, spec, binding.at, OwnType(binding.tensor->dtype), types);
   }
   for (size_t i = 0; i < types.layers.size(); ++i) {
     for (size_t b = 0; b < types.layers[i].size(); ++b) {
       const BlockSpec& block = spec.layers[i][b];
-      auto& in = types.layers[i][b].in;
+      BlockWeightTypes& held = types.layers[i][b];
       if (block.operation == Operation::kAttention) {
+        auto& in = held.in;
         const SelfAttentionSpec& attention = spec.AttentionOf(block);
         const int64_t k_begin = attention.q_width();
         if (!CanShare({in[0], in[1], in[2]}, {k_begin, k_begin + attention.kv_width()})) in = {};
+      } else if (block.operation == Operation::kFeedForward) {
+        ShareGateUp(spec.FeedForwardOf(block), &held.in);
       } else {
-        if (!spec.FeedForwardOf(block).gated) in[0] = in[1];
-        if (!CanShare({in[0], in[1]}, {})) in[0] = in[1] = WeightType::kF32;
-        in[2] = in[1];
+        ShareGateUp(spec.MixtureOf(block).shared, &held.in);
+        ShareGateUp(spec.MixtureOf(block).expert, &held.experts->in);
+        if (!spec.MixtureOf(block).has_shared()) static_cast<InAndOutTypes&>(held) = *held.experts;
       }
     }
   }
@@ -62,11 +72,26 @@ WeightTypes OwnTypes(const ModelFile& file) {
 
 }  // namespace
 
+std::vector<WeightType> BlockWeightTypes::All() const {
+  std::vector<WeightType> all(in.begin(), in.end());
+  all.push_back(out);
+  if (experts) {
+    all.insert(all.end(), experts->in.begin(), experts->in.end());
+    all.push_back(experts->out);
+  }
+  return all;
+}
+
 WeightTypes UniformWeightTypes(const ModelSpec& spec, WeightType type) {
   WeightTypes types;
   types.embedding = types.head = type == WeightType::kInt4 ? WeightType::kInt8 : type;
   for (const LayerSpec& blocks : spec.layers) {
-    types.layers.emplace_back(blocks.size(), BlockWeightTypes{{type, type, type}, type});
+    LayerWeightTypes& layer = types.layers.emplace_back();
+    for (const BlockSpec& block : blocks) {
+      const InAndOutTypes all = {{type, type, type}, type};
+      BlockWeightTypes& held = layer.emplace_back(BlockWeightTypes{all});
+      if (block.operation == Operation::kMixture) held.experts = all;
+    }
   }
   return types;
 }

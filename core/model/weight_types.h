@@ -3,6 +3,7 @@
 #define NG_CORE_MODEL_WEIGHT_TYPES_H_
 
 #include <array>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -12,10 +13,16 @@
 
 namespace ng {
 
-// The matrices of BlockWeights.
-struct BlockWeightTypes {
+// The matrices of InAndOut.
+struct InAndOutTypes {
   std::array<WeightType, 3> in = {};  // of q, k and v; or of gate and up, without a gate as up
   WeightType out = WeightType::kF32;
+};
+// The matrices of BlockWeights. All experts are alike; only a mixture has them.
+struct BlockWeightTypes : InAndOutTypes {
+  std::optional<InAndOutTypes> experts = {};
+
+  std::vector<WeightType> All() const;  // of each part, in order
 };
 using LayerWeightTypes = std::vector<BlockWeightTypes>;  // [blocks]
 

@@ -22,13 +22,15 @@ namespace {
 constexpr int64_t kCompareBytes = int64_t{1} << 20;
 
 Place PlaceOf(const TensorBinding& binding, const ModelSpec& spec, ModelWeights& model) {
-  Place place = RolePlace(binding.role, spec, binding.layer, model);
+  Place place = RolePlace(binding.role, spec, binding.at, model);
   if (binding.order == StoredOrder::kPaired) {
     place.order = RowOrder::kPaired;
     place.unit = spec.shape.head_dim;
+  } else if (binding.order == StoredOrder::kTurns) {
+    place.order = RowOrder::kTurns;
   } else if (binding.order != StoredOrder::kPlain) {
     const SelfAttentionSpec& attention =
-        spec.AttentionOf(spec.layers[static_cast<size_t>(binding.layer)][0]);
+        spec.AttentionOf(spec.layers[static_cast<size_t>(binding.at.layer)][0]);
     // CodeGen's four groups hold a quarter of q, of v and of k.
     const bool quarters = binding.order == StoredOrder::kQuarters;
     place.order = RowOrder::kGroups;
@@ -233,6 +235,14 @@ NormWeights OnesOf(const NormSpec& norm, int64_t width) {
   return {.weight = std::vector<float>(static_cast<size_t>(width), 1.0F), .bias = {}};
 }
 
+absl::Status Allocate(const InAndOutShapes& shapes, WeightMemory& memory, InAndOut* w) {
+  const auto& [in, out] = shapes;
+  if (in.n == 0) return absl::OkStatus();
+  NG_ASSIGN_OR_RETURN(w->in, memory.Allocate(in.bands, in.n, in.k));
+  NG_ASSIGN_OR_RETURN(w->out, memory.Allocate(out.bands, out.n, out.k));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ModelWeights> Allocate(const ModelSpec& spec, const WeightTypes& types) {
   NG_ASSIGN_OR_RETURN(WeightMemory memory,
                       WeightMemory::Reserve(SizesOf(spec, types).matrix_bytes()));
@@ -259,9 +269,14 @@ absl::StatusOr<ModelWeights> Allocate(const ModelSpec& spec, const WeightTypes& 
         w.k_norm = OnesOf(a.qk_norm, a.qk_norm_values(a.n_kv_heads));
       }
       const BlockMatrices matrices = MatricesOf(spec, block, types.layers[i][b]);
-      NG_ASSIGN_OR_RETURN(w.in, memory.Allocate(matrices.in.bands, matrices.in.n, matrices.in.k));
-      NG_ASSIGN_OR_RETURN(w.out,
-                          memory.Allocate(matrices.out.bands, matrices.out.n, matrices.out.k));
+      w.experts.resize(static_cast<size_t>(matrices.n_experts));
+      NG_RETURN_IF_ERROR(Allocate(matrices.own, memory, &w));
+      for (InAndOut& expert : w.experts) {
+        NG_RETURN_IF_ERROR(Allocate(matrices.expert, memory, &expert));
+      }
+      if (matrices.router.n == 0) continue;
+      NG_ASSIGN_OR_RETURN(
+          w.router, memory.Allocate(matrices.router.bands, matrices.router.n, matrices.router.k));
     }
   }
   return model;

@@ -21,17 +21,26 @@ struct NormWeights {
   std::vector<float> bias;    // [width]
 };
 
-// Of one block. A norm without weights has ones.
-struct BlockWeights {
-  NormWeights before;
-  NormWeights after;
-  NormWeights stream_norm;
+// What a block computes with. Of a mixture that is its shared feed-forward.
+struct InAndOut {
   PackedMatrix in;  // [qkv_width, width]: q rows, then k, then v; or [gate_up_width, width]
   std::vector<float> in_bias;   // [in.n]
   PackedMatrix out;             // [width, q_width], or [width, the feed-forward's width]
   std::vector<float> out_bias;  // [width]
-  NormWeights q_norm;           // [head_dim], [n_heads, head_dim] or [q_width]
-  NormWeights k_norm;           // the same of the heads of k
+};
+
+// Of one block. A norm without weights has ones.
+struct BlockWeights : InAndOut {
+  NormWeights before;
+  NormWeights after;
+  NormWeights stream_norm;
+  NormWeights q_norm;                 // [head_dim], [n_heads, head_dim] or [q_width]
+  NormWeights k_norm;                 // the same of the heads of k
+  std::vector<float> sinks;           // [n_heads]
+  std::vector<InAndOut> experts;      // [n_experts]
+  PackedMatrix router;                // [n_logits, width] of f32: the shared one's gate last
+  std::vector<float> router_bias;     // [n_logits]
+  std::vector<float> selection_bias;  // [n_experts]
 };
 
 struct ModelWeights {

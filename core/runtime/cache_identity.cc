@@ -1,5 +1,7 @@
 #include "core/runtime/cache_identity.h"
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -41,10 +43,11 @@ void AppendRope(std::string* bytes, const RopeSpec& rope) {
 
 void AppendAttention(std::string* bytes, const SelfAttentionSpec& attention) {
   const auto& [n_heads, n_kv_heads, head_dim, rope, window, scale, soft_cap, clip, alibi_slopes,
-               qk_norm, qk_norm_kind, qkv_bias, out_bias] = attention;
+               sinks, qk_norm, qk_norm_kind, qkv_bias, out_bias] = attention;
   AppendScalars(bytes, n_heads, n_kv_heads, head_dim, rope, window, scale, soft_cap, clip);
   AppendScalars(bytes, alibi_slopes.size(), qk_norm_kind, qkv_bias, out_bias);
   for (const float slope : alibi_slopes) AppendScalars(bytes, slope);
+  if (!sinks.empty()) AppendScalars(bytes, sinks.size());
   AppendNorm(bytes, qk_norm);
 }
 
@@ -54,9 +57,24 @@ void AppendBlock(std::string* bytes, const BlockSpec& block) {
   for (const NormSpec* norm : {&before, &after, &stream_norm}) AppendNorm(bytes, *norm);
 }
 
+void AppendFeedForward(std::string* bytes, const FeedForwardSpec& feed_forward) {
+  const auto& [inner, activation, gated, bias, slope, up_offset, limit] = feed_forward;
+  AppendScalars(bytes, inner, activation, gated, bias);
+  if (!feed_forward.plain_gate()) AppendScalars(bytes, slope, up_offset, limit);
+}
+
+void AppendMixture(std::string* bytes, const MixtureSpec& mixture) {
+  const auto& [router, expert, shared, shared_gate] = mixture;
+  const auto& [n_experts, n_used, sigmoid, bias, selection_bias, n_groups, n_groups_used,
+               normalised, least_sum, scale] = router;
+  AppendScalars(bytes, n_experts, n_used, sigmoid, bias, selection_bias, n_groups, n_groups_used);
+  AppendScalars(bytes, normalised, least_sum, scale, shared_gate);
+  for (const FeedForwardSpec* part : {&expert, &shared}) AppendFeedForward(bytes, *part);
+}
+
 std::string SpecBytes(const ModelSpec& spec) {
   const auto& [family, shape, width, last_without_position, embedding, ropes, attentions,
-               feed_forwards, layers, head] = spec;
+               feed_forwards, mixtures, layers, head] = spec;
   const auto& [n_layers, n_heads, n_kv_heads, head_dim, vocab_size, max_positions] = shape;
   const auto& [token_scale, positions, position_offset, embedding_norm] = embedding;
   const auto& [head_norm, tied, head_bias, logit_scale, logit_cap] = head;
@@ -69,10 +87,10 @@ std::string SpecBytes(const ModelSpec& spec) {
   AppendScalars(&bytes, ropes.size(), attentions.size(), feed_forwards.size());
   for (const RopeSpec& rope : ropes) AppendRope(&bytes, rope);
   for (const SelfAttentionSpec& attention : attentions) AppendAttention(&bytes, attention);
-  for (const FeedForwardSpec& feed_forward : feed_forwards) {
-    const auto& [inner, activation, gated, bias] = feed_forward;
-    AppendScalars(&bytes, inner, activation, gated, bias);
-  }
+  for (const FeedForwardSpec& feed_forward : feed_forwards) AppendFeedForward(&bytes, feed_forward);
+  // A model without mixtures has the bytes that it had before there were any.
+  if (!mixtures.empty()) AppendScalars(&bytes, mixtures.size());
+  for (const MixtureSpec& mixture : mixtures) AppendMixture(&bytes, mixture);
   for (const LayerSpec& blocks : layers) {
     AppendScalars(&bytes, blocks.size());
     for (const BlockSpec& block : blocks) AppendBlock(&bytes, block);
@@ -85,8 +103,7 @@ std::vector<WeightType> AllTypes(const WeightTypes& types) {
   std::vector<WeightType> all = {types.embedding, types.head};
   for (const LayerWeightTypes& layer : types.layers) {
     for (const BlockWeightTypes& block : layer) {
-      all.insert(all.end(), block.in.begin(), block.in.end());
-      all.push_back(block.out);
+      std::ranges::copy(block.All(), std::back_inserter(all));
     }
   }
   return all;

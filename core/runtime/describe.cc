@@ -49,8 +49,7 @@ std::string HeldAs(const WeightTypes& types) {
   std::set<std::string> names;
   for (const LayerWeightTypes& layer : types.layers) {
     for (const BlockWeightTypes& block : layer) {
-      for (const WeightType type : block.in) names.emplace(WeightTypeName(type));
-      names.emplace(WeightTypeName(block.out));
+      for (const WeightType type : block.All()) names.emplace(WeightTypeName(type));
     }
   }
   std::string text = absl::StrJoin(names, "+");
@@ -105,9 +104,11 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
                   ", weights held as ", HeldAs(assembly.weight_types), "\n  ", Blocks(assembly),
                   "\n");
   for (const TensorBinding& binding : assembly.model.bindings) {
-    const std::string layer = binding.layer < 0 ? "" : absl::StrCat("layer ", binding.layer, " ");
-    const std::string part = binding.n_parts == 1 ? "" : absl::StrCat("part ", binding.part, ": ");
-    AppendTensor(*binding.tensor, part + layer + Fate(binding.role, assembly.model), &out);
+    const auto& [layer, expert] = binding.at;
+    std::string place = binding.n_parts == 1 ? "" : absl::StrCat("part ", binding.part, ": ");
+    if (layer >= 0) absl::StrAppend(&place, "layer ", layer, " ");
+    if (expert >= 0) absl::StrAppend(&place, "expert ", expert, " ");
+    AppendTensor(*binding.tensor, place + Fate(binding.role, assembly.model), &out);
   }
   for (const TensorInfo* tensor : assembly.model.unused) AppendTensor(*tensor, "unused", &out);
   absl::StrAppend(&out, "tokenizer ",

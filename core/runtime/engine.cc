@@ -141,8 +141,9 @@ absl::Status Engine::Load(const RunNeeds& needs) {
       state.snapshots = std::make_unique<CacheSnapshots>(
           *state.cache, spec.n_layers, CacheIdentity(assembly, weights.hash), state.options.stop);
     }
-    NG_ASSIGN_OR_RETURN(LayerAttention attention,
-                        LayerAttention::Make(*assembly.attention, assembly.attention_specs));
+    std::vector<AttentionSpec> specs = assembly.attention_specs;
+    SetSinks(weights, specs);
+    NG_ASSIGN_OR_RETURN(LayerAttention attention, LayerAttention::Make(*assembly.attention, specs));
     DecoderParts parts;
     parts.executor = assembly.executor.get();
     parts.kernels = &Kernels(assembly.isa);

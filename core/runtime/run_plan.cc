@@ -114,7 +114,7 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
   extent.n_logit_rows = needs.prompt_logits ? extent.n_rows : spec.max_sequences;
   extent.threads = threads;
   const StepSizes sizes =
-      SizesOfStep(model, InputRowBytesOf(Kernels(assembly.isa), model, choices.weights), extent);
+      SizesOfStep(model, WidestRowsOf(Kernels(assembly.isa), model, choices.weights), extent);
   plan.activation_bytes = SaturatingAdd(sizes.bytes(), RopeTableBytes(model, spec.max_tokens));
   if (needs.snapshots) {
     const int64_t n_tokens = needs.max_prompt > 0 ? needs.max_prompt : spec.max_tokens;

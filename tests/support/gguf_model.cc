@@ -43,7 +43,7 @@ std::string NameOf(const TensorBinding& binding) {
       {TensorRole::kMlpDown, "blk.{}.ffn_down.weight"},
       {TensorRole::kMlpDownBias, "blk.{}.ffn_down.bias"},
   };
-  return absl::StrReplaceAll(kNames.at(binding.role), {{"{}", absl::StrCat(binding.layer)}});
+  return absl::StrReplaceAll(kNames.at(binding.role), {{"{}", absl::StrCat(binding.at.layer)}});
 }
 
 // rows: [inputs, outputs] -> [outputs, inputs]

@@ -32,7 +32,7 @@ RunNeeds Needs(std::span<const GenerateRequest> requests);
 // time is held against.
 struct StepCost {
   std::string_view weights;           // the type most are held as: "f32", "bf16", ...; static text
-  int64_t weight_bytes = 0;           // read by every step, whatever its batch
+  int64_t weight_bytes = 0;           // read by every step; of experts, those of one row
   int64_t cache_bytes_per_token = 0;  // keys and values of one cached token, in all layers
   int64_t row_multiply_adds = 0;      // in the layers' matrices, for each row
   int64_t logit_multiply_adds = 0;    // in the head, for each row that has logits

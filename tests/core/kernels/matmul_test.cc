@@ -406,6 +406,39 @@ TEST_P(MatmulTest, TheSinkIsHandedEveryOutputOnce) {
   }
 }
 
+TEST_P(MatmulTest, OfSeveralGivesTheBitsOfEachByItself) {
+  const std::pair<int64_t, int64_t> sizes[] = {{1, 150}, {13, 70}, {2, 33}, {600, 20}, {5, 64}};
+  std::vector<Problem> problems;
+  std::vector<std::vector<std::byte>> inputs;
+  for (const auto& [rows, n] : sizes) {
+    problems.push_back(MakeProblem(type(), rows, 37 + n % 2, n));
+    inputs.push_back(Prepared(problems.back(), level()));
+  }
+  for (const int threads : {1, 2, 3}) {
+    ThreadExecutor executor(threads);
+    std::vector<MatmulCall> calls;
+    std::vector<std::vector<float>> seen;
+    for (size_t i = 0; i < problems.size(); ++i) {
+      const Problem& p = problems[i];
+      const auto row_bytes = static_cast<int64_t>(inputs[i].size()) / p.rows;
+      const MatmulInput input{inputs[i].data(), p.rows, p.k, row_bytes};
+      calls.push_back({Kernels(level()), executor, p.packed, p.bias.data(), input});
+      seen.emplace_back(p.rows * p.n, 0.0F);
+    }
+    std::vector<float> scratch(MatmulScratchFloats(threads, 600));
+    ASSERT_TRUE(Matmuls(calls, scratch, [&](size_t call, const MatmulTile& tile) {
+                  for (int64_t r = tile.row; r < tile.row + tile.n_rows; ++r) {
+                    for (int64_t c = 0; c < tile.n_columns; ++c) {
+                      seen[call][r * problems[call].n + tile.column + c] += tile.Row(r)[c];
+                    }
+                  }
+                }).ok());
+    for (size_t i = 0; i < problems.size(); ++i) {
+      ASSERT_EQ(seen[i], Chain(problems[i], level(), true)) << i << ", " << threads << " threads";
+    }
+  }
+}
+
 std::vector<WeightType> AllTypes() {
   std::vector<WeightType> types;
   for (int i = 0; i < kWeightTypes; ++i) types.push_back(static_cast<WeightType>(i));

@@ -93,8 +93,8 @@ TEST(Llama, RefusesWhatItCannotRun) {
                 {"model_type", "frobnicator",
                  "niels-gpt, llama, mistral, ministral, qwen2, qwen3, seed_oss, internlm3, helium, "
                  "ernie4_5, cwm, olmo, starcoder2, arcee, hunyuan_v1_dense, smollm3, granite, ",
-                 "gpt_neox, gpt_bigcode, bloom, codegen, gptj, opt, biogpt, openai-gpt, nanogpt, "
-                 "gpt2, postln"});
+                 "gpt_neox, gpt_bigcode, bloom, codegen, gptj, opt, biogpt, mixtral, qwen2_moe, ",
+                 "openai-gpt, nanogpt, gpt2, postln"});
 }
 
 TEST(Llama, HasTheBiasesThatItsConfigSays) {
@@ -224,12 +224,13 @@ TEST(PostLn, HasNormsWithoutWeightsAndOneTensorForAllLayers) {
   const JsonFields fields = *JsonFields::Of(config, "config.json");
   const Family& family = **FindFamily(fields, "config.json");
   int n_slots = 0;
-  ForEachTensor(family, spec, [&](const RoleName& entry, int layer, const std::string& name) {
-    if (layer < 0) return;
+  const auto visit = [&](const RoleName& entry, const TensorSite& at, const std::string& name) {
+    if (at.layer < 0) return;
     EXPECT_EQ(name, "blocks_weights");
-    EXPECT_THAT(StoredShape(entry, spec, layer), ElementsAre(2, 6, 24, 24));
+    EXPECT_THAT(StoredShape(entry, spec, at.layer), ElementsAre(2, 6, 24, 24));
     ++n_slots;
-  });
+  };
+  ForEachTensor(family, spec, family.experts, visit);
   EXPECT_EQ(n_slots, 2 * 6);
   ExpectRefused(Edited(config, {{"num_heads", 0}}), {"\"num_heads\" = 0"});
   ExpectRefused(Edited(config, {{"eps", nullptr}}), {"\"eps\" is missing"});
@@ -445,12 +446,13 @@ TEST(Gpt2, HoldsTheMatricesOfItsBlocksTransposed) {
   const Family& family = **FindFamily(fields, "config.json");
   const ModelSpec spec = *ReadSpec(kGpt2);
   std::vector<std::string> transposed;
-  ForEachTensor(family, spec, [&](const RoleName& entry, int layer, const std::string& name) {
-    if (layer < 1 && entry.transposed) transposed.push_back(name);
+  const auto visit = [&](const RoleName& entry, const TensorSite& at, const std::string& name) {
+    if (at.layer < 1 && entry.transposed) transposed.push_back(name);
     if (entry.role == TensorRole::kQkv) {
-      EXPECT_THAT(StoredShape(entry, spec, layer), ElementsAre(32, 96));
+      EXPECT_THAT(StoredShape(entry, spec, at.layer), ElementsAre(32, 96));
     }
-  });
+  };
+  ForEachTensor(family, spec, family.experts, visit);
   EXPECT_THAT(
       transposed,
       ElementsAre("transformer.h.0.attn.c_attn.weight", "transformer.h.0.attn.c_proj.weight",

@@ -46,6 +46,8 @@ std::string LogitsOf(const ModelSpec& spec) {
   seen.ropes.clear();
   seen.attentions.clear();
   seen.layers.clear();
+  seen.feed_forwards.clear();
+  seen.mixtures.clear();
   std::string text;
   for (const RopeSpec& rope : spec.ropes) {
     absl::StrAppend(&text, absl::StrJoin(RopeFrequencies(rope), " "), "\n");
@@ -53,7 +55,9 @@ std::string LogitsOf(const ModelSpec& spec) {
   for (const LayerSpec& blocks : spec.layers) {
     SelfAttentionSpec attention = spec.AttentionOf(blocks[0]);
     if (attention.window >= kPrompt) attention.window = 0;
-    seen.AddLayer(blocks, attention, spec.FeedForwardOf(blocks[1]));
+    const bool mixture = blocks[1].operation == Operation::kMixture;
+    seen.AddLayer(blocks, attention, mixture ? FeedForwardSpec() : spec.FeedForwardOf(blocks[1]),
+                  mixture ? &spec.MixtureOf(blocks[1]) : nullptr);
   }
   return absl::StrCat(text, spec.shape.vocab_size, " ", spec.width, " ",
                       spec.embedding.positions ? spec.shape.max_positions : 0, "\n",
@@ -117,27 +121,61 @@ TEST(KnownKeys, OfConfigsMoveWhatTheyMoveInTransformersOrAreRefused) {
 }
 
 TEST(KnownKeys, OfConfigsMayBeAbsentAndAreThenThoseOfTheClass) {
-  for (const char* type : {"llama",       "mistral",
-                           "ministral",   "qwen2",
-                           "qwen3",       "seed_oss",
-                           "internlm3",   "helium",
-                           "ernie4_5",    "olmo",
-                           "starcoder2",  "gpt2",
-                           "arcee",       "hunyuan_v1_dense",
-                           "smollm3",     "granite",
-                           "hyperclovax", "olmo2",
-                           "olmo3",       "exaone4",
-                           "glm",         "glm4",
-                           "gemma",       "gemma2",
-                           "gemma3_text", "vaultgemma",
-                           "phi3",        "cohere",
-                           "cohere2",     "stablelm",
-                           "nemotron",    "jais2",
-                           "phi",         "persimmon",
-                           "gpt_neox",    "gpt_bigcode",
-                           "bloom",       "codegen",
-                           "gptj",        "opt",
-                           "biogpt",      "openai-gpt"}) {
+  for (const char* type : {"llama",
+                           "mistral",
+                           "ministral",
+                           "qwen2",
+                           "qwen3",
+                           "seed_oss",
+                           "internlm3",
+                           "helium",
+                           "ernie4_5",
+                           "olmo",
+                           "starcoder2",
+                           "gpt2",
+                           "arcee",
+                           "hunyuan_v1_dense",
+                           "smollm3",
+                           "granite",
+                           "hyperclovax",
+                           "olmo2",
+                           "olmo3",
+                           "exaone4",
+                           "glm",
+                           "glm4",
+                           "gemma",
+                           "gemma2",
+                           "gemma3_text",
+                           "vaultgemma",
+                           "phi3",
+                           "cohere",
+                           "cohere2",
+                           "stablelm",
+                           "nemotron",
+                           "jais2",
+                           "phi",
+                           "persimmon",
+                           "gpt_neox",
+                           "gpt_bigcode",
+                           "bloom",
+                           "codegen",
+                           "gptj",
+                           "opt",
+                           "biogpt",
+                           "openai-gpt",
+                           "mixtral",
+                           "qwen2_moe",
+                           "qwen3_moe",
+                           "olmoe",
+                           "flex_olmo",
+                           "granitemoe",
+                           "granitemoeshared",
+                           "solar_open",
+                           "exaone_moe",
+                           "ernie4_5_moe",
+                           "hunyuan_v1_moe",
+                           "minimax_m2",
+                           "hy_v3"}) {
     const auto bare = LogitsOf(Json{{"model_type", type}});
     EXPECT_TRUE(bare.ok()) << bare.status();
   }

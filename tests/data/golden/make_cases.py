@@ -1,8 +1,9 @@
 """Makes the cases mistral/{tiny,window}, qwen2/window, llama/{rope_linear,rope_llama3} and the tiny
 ones of helium, olmo, starcoder2, gemma2, gemma3, granite, hunyuan, smollm3, olmo2, olmo3, phi3,
-cohere, nemotron, gpt_neox, codegen, gpt_bigcode, openai-gpt, bloom and opt with transformers.
+cohere, nemotron, gpt_neox, codegen, gpt_bigcode, openai-gpt, bloom, opt, qwen2_moe, qwen3_moe,
+glm4_moe, granitemoeshared and gpt_oss with transformers.
 
-    python make_cases.py [DIR]     # needs torch, transformers (made with 5.23.0), safetensors
+    python make_cases.py [DIR [NAME ...]]     # needs torch, transformers (made with 5.23.0), safetensors
 
 Random weights, eager attention, float32. The ids are greedy, each step computed anew; the tolerance
 is 30 times what float32 differs from float64, like that of the other cases.
@@ -11,14 +12,15 @@ is 30 times what float32 differs from float64, like that of the other cases.
 import json
 import pathlib
 import sys
+import tempfile
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from transformers import (
     BloomConfig, CodeGenConfig, CohereConfig, Gemma2Config, Gemma3TextConfig, GPTBigCodeConfig,
-    GPTNeoXConfig, GraniteConfig, HeliumConfig, HunYuanDenseV1Config, LlamaConfig, MistralConfig,
+    Glm4MoeConfig, GPTNeoXConfig, GptOssConfig, GraniteConfig, GraniteMoeSharedConfig, HeliumConfig, HunYuanDenseV1Config, LlamaConfig, MistralConfig,
     NemotronConfig, Olmo2Config, Olmo3Config, OlmoConfig, OpenAIGPTConfig, OPTConfig, Phi3Config,
-    Qwen2Config, SmolLM3Config, Starcoder2Config)
+    Qwen2Config, Qwen2MoeConfig, Qwen3MoeConfig, SmolLM3Config, Starcoder2Config)
 from transformers import AutoModelForCausalLM
 
 SIZES = dict(
@@ -43,6 +45,15 @@ WINDOWS = ["sliding_attention", "full_attention", "sliding_attention"]
 GPT = dict(vocab_size=41, n_embd=16, n_layer=3, n_head=2, n_positions=64, bos_token_id=None,
            eos_token_id=None, attn_implementation="eager")
 CODEGEN = GPT | dict(n_head=4, n_embd=32)
+QWEN2_MOE = dict(num_experts=5, num_experts_per_tok=2, moe_intermediate_size=20,
+                 shared_expert_intermediate_size=12, mlp_only_layers=[1])
+QWEN3_MOE = dict(num_experts=4, num_experts_per_tok=3, moe_intermediate_size=12, head_dim=8)
+GLM4_MOE = dict(n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=10, n_group=4,
+                topk_group=2, routed_scaling_factor=1.7, use_qk_norm=True, head_dim=8)
+GRANITE_MOE = dict(num_local_experts=4, num_experts_per_tok=2, shared_intermediate_size=20)
+FP4 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
+GPT_OSS = dict(num_local_experts=4, num_experts_per_tok=2, head_dim=8, sliding_window=6,
+               layer_types=WINDOWS, swiglu_limit=0.5)
 
 
 def with_rope(config_class, rope, **more):
@@ -170,18 +181,73 @@ CASES = {
                                  word_embed_proj_dim=16, activation_function="gelu",
                                  bos_token_id=None, eos_token_id=None, pad_token_id=None,
                                  attn_implementation="eager")}, False),
+    "qwen2_moe/tiny": (
+        "experts by softmax, one for all rows with a weight of its own, a layer without experts",
+        small(Qwen2MoeConfig, **QWEN2_MOE),
+        {"sum": small(Qwen2MoeConfig, **QWEN2_MOE, norm_topk_prob=True)}, False),
+    "qwen3_moe/tiny": (
+        "experts whose weights add up to 1, those of a layer in one tensor",
+        small(Qwen3MoeConfig, **QWEN3_MOE, norm_topk_prob=True),
+        {"sum": small(Qwen3MoeConfig, **QWEN3_MOE)}, False),
+    "glm4_moe/tiny": (
+        "experts by sigmoid, chosen with biases in groups, one for all rows, a first layer without",
+        small(Glm4MoeConfig, **GLM4_MOE),
+        {"groups": small(Glm4MoeConfig, **(GLM4_MOE | dict(n_group=1, topk_group=1)))}, False),
+    "granitemoeshared/tiny": (
+        "experts by the softmax of the chosen, beside a feed-forward with gate and up in one",
+        small(GraniteMoeSharedConfig, **GRANITE_MOE, attention_multiplier=0.3),
+        {"used": small(GraniteMoeSharedConfig, **(GRANITE_MOE | dict(num_experts_per_tok=1)),
+                       attention_multiplier=0.3)}, False),
+    "gpt_oss/tiny": (
+        "sinks, windows by layer, yarn, experts with biases whose gate and up are clamped",
+        small(GptOssConfig, **GPT_OSS, rope_parameters=YARN | dict(truncate=False)),
+        {"limit": small(GptOssConfig, **(GPT_OSS | dict(swiglu_limit=7.0)),
+                        rope_parameters=YARN | dict(truncate=False)),
+         "window": small(GptOssConfig, **(GPT_OSS | dict(sliding_window=64)),
+                         rope_parameters=YARN | dict(truncate=False))}, False),
+    "gpt_oss/mxfp4": (
+        "experts of 4 bits with a power of two for each 32",
+        GptOssConfig(**(SMALL | GPT_OSS | dict(hidden_size=32, intermediate_size=32,
+                                               num_hidden_layers=1, layer_types=WINDOWS[:1])),
+                     rope_parameters=YARN, quantization_config={"quant_method": "mxfp4"}),
+        {"experts": GptOssConfig(**(SMALL | GPT_OSS | dict(
+            hidden_size=32, intermediate_size=32, num_hidden_layers=1, layer_types=WINDOWS[:1])),
+            rope_parameters=YARN)}, False),
 }
 PROMPTS = [5, 16]  # tokens
 NEW_TOKENS = 12
 
 
+# [experts, inputs, outputs] as OpenAI's files have it: blocks [experts, outputs, n, 16] of values of
+# 4 bits, scales [experts, outputs, n] of 32 inputs each; and what these say.
+def mxfp4(weight):
+    groups = weight.transpose(1, 2).unflatten(-1, (-1, 32))
+    power = groups.abs().amax(-1, keepdim=True).log2().floor() - 2
+    value = groups / 2 ** power
+    index = (value.abs()[..., None] - FP4).abs().argmin(-1)
+    sign = (value < 0).long()
+    code = (index + 8 * sign).to(torch.uint8)
+    blocks = code[..., 0::2] | code[..., 1::2] << 4
+    read = (FP4[index] * (1 - 2 * sign) * 2 ** power).flatten(2).transpose(1, 2)
+    return blocks, (power[..., 0] + 127).to(torch.uint8), read
+
+
+def is_mxfp4(config, name):
+    return hasattr(config, "quantization_config") and name.endswith(("gate_up_proj", "down_proj"))
+
+
 def model_of(config, seed):
     torch.manual_seed(seed)
-    model = AutoModelForCausalLM.from_config(config).eval()
+    model = AutoModelForCausalLM.from_config(config, experts_implementation="eager").eval()
     with torch.no_grad():
         for name, weight in model.named_parameters():
             spread = 0.3 if name.endswith("bias") else 0.2
             weight.copy_(torch.randn(weight.shape) * spread + (1.0 if "norm" in name else 0.0))
+            if is_mxfp4(config, name):
+                weight.copy_(mxfp4(weight)[2])
+        for name, buffer in model.named_buffers():
+            if name.endswith("correction_bias"):
+                buffer.copy_(torch.randn(buffer.shape) * 0.2)
     return model
 
 
@@ -205,6 +271,21 @@ def older_form(config):
     config["rope_scaling"] = rope
     config["torch_dtype"] = config.pop("dtype")
     config["transformers_version"] = "4.44.2"
+
+
+# Experts are in a tensor each where save_pretrained takes them apart, but those of qwen3_moe.
+def weights_of(model):
+    weights = {k: v.contiguous() for k, v in model.state_dict().items()}
+    if not any("experts" in k for k in weights) or model.config.model_type == "qwen3_moe":
+        return weights
+    if hasattr(model.config, "quantization_config"):
+        for name in [k for k in weights if is_mxfp4(model.config, k)]:
+            blocks, scales, _ = mxfp4(weights.pop(name))
+            weights |= {f"{name}_blocks": blocks.contiguous(), f"{name}_scales": scales}
+        return weights
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        return load_file(f"{folder}/model.safetensors")
 
 
 def make(folder, seed, description, config, broken, older):
@@ -237,7 +318,7 @@ def make(folder, seed, description, config, broken, older):
     tolerance = 30 * error
     assert margin > 1e-3 and min(wrong.values()) > tolerance, (margin, wrong, tolerance)
 
-    weights = {k: v.contiguous() for k, v in model.state_dict().items()}
+    weights = weights_of(model)
     if config.tie_word_embeddings:
         weights.pop("lm_head.weight", None)
     elif config.model_type == "gpt_neox":  # as save_pretrained calls it
@@ -265,7 +346,8 @@ def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
     root = root.parent if root.is_file() else root
     for seed, (name, (description, config, broken, older)) in enumerate(CASES.items()):
-        make(root / name, seed, description, config, broken, older)
+        if name in sys.argv[2:] or not sys.argv[2:]:
+            make(root / name, seed, description, config, broken, older)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/formats/safetensors.h"
@@ -248,7 +249,10 @@ double RelativeError(const Golden& golden, const Outcome& outcome) {
 TEST_P(GoldenCase, CachesOfIntegersComeNearAndKeepTheirBits) {
   const auto& [name, attention] = GetParam();
   const Golden golden = ReadGolden(name);
-  for (const auto& [codec, tolerance] : {std::pair("int8", 0.02), std::pair("int4", 0.3)}) {
+  // A row may go to another expert.
+  const bool mixture = absl::StrContains(name, "moe") || absl::StrContains(name, "oss");
+  for (const auto& [codec, tolerance] :
+       {std::pair("int8", mixture ? 0.2 : 0.02), std::pair("int4", 0.3)}) {
     SCOPED_TRACE(codec);
     const absl::StatusOr<Outcome> whole = RunGolden(golden, {attention, true, 0, 1, codec});
     ASSERT_TRUE(whole.ok()) << whole.status();
@@ -270,10 +274,11 @@ std::string CaseName(const ::testing::TestParamInfo<GoldenCase::ParamType>& info
          std::get<1>(info.param);
 }
 
-// What attention itself has to do: windows, caps, slopes.
+// What attention itself has to do: windows, caps, slopes, sinks.
 INSTANTIATE_TEST_SUITE_P(Features, GoldenCase,
                          ::testing::Combine(::testing::Values("gemma2/tiny", "gemma3/tiny",
-                                                              "olmo3/tiny", "bloom/tiny"),
+                                                              "olmo3/tiny", "bloom/tiny",
+                                                              "gpt_oss/tiny"),
                                             ::testing::Values("reference", "flash")),
                          CaseName);
 
@@ -283,7 +288,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values("granite/tiny", "hunyuan/tiny", "smollm3/tiny",
                                          "olmo2/tiny", "phi3/tiny", "cohere/tiny", "nemotron/tiny",
                                          "gpt_neox/tiny", "codegen/tiny", "gpt_bigcode/tiny",
-                                         "openai-gpt/tiny", "opt/tiny"),
+                                         "openai-gpt/tiny", "opt/tiny", "qwen2_moe/tiny",
+                                         "qwen3_moe/tiny", "glm4_moe/tiny", "granitemoeshared/tiny",
+                                         "gpt_oss/mxfp4"),
                        ::testing::Values("flash")),
     CaseName);
 

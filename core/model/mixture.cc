@@ -1,0 +1,225 @@
+#include "core/model/mixture.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+#include "core/kernels/matmul.h"
+#include "core/model/activation.h"
+#include "core/model/for_rows.h"
+#include "core/model/router.h"
+
+namespace ng {
+namespace {
+
+class MixtureRun {
+ public:
+  MixtureRun(const MixtureCall& call, int64_t n_rows, MixtureBuffers& buffers)
+      : call_(call),
+        n_rows_(n_rows),
+        width_(call.w.router.k()),
+        n_used_(call.spec.router.n_used),
+        n_routed_(n_rows * n_used_),
+        b_(buffers) {}
+
+  // The experts and weights of each row, and the slots of each expert.
+  absl::Status RouteRows() {
+    const RouterSpec& router = call_.spec.router;
+    const int64_t n_logits = call_.spec.n_logits();
+    const int64_t stride = n_logits + router.n_experts;
+    const MatmulInput rows = FloatRows(b_.normed.data(), n_rows_, width_);
+    const float* const bias = call_.w.router_bias.empty() ? nullptr : call_.w.router_bias.data();
+    TensorView<float, 2> logits(b_.logits.data(), {n_rows_, n_logits});
+    logits.stride[0] = stride;
+    NG_RETURN_IF_ERROR(Matmul({call_.kernels, call_.executor, call_.w.router, bias, rows}, logits));
+    const auto n_experts = static_cast<size_t>(router.n_experts);
+    const auto n_used = static_cast<size_t>(n_used_);
+    return ForRows(call_.executor, n_rows_, [&](int64_t row, int /*worker*/) {
+      float* const scores = b_.logits.data() + row * stride;
+      Route(router, {.selection_bias = call_.w.selection_bias,
+                     .scores = {scores, n_experts},
+                     .compared = {scores + n_logits, n_experts},
+                     .chosen = {b_.chosen.data() + row * n_used_, n_used},
+                     .weights = {b_.weights.data() + row * n_used_, n_used}});
+      if (!call_.spec.has_shared()) return;
+      b_.weights[static_cast<size_t>(n_routed_ + row)] =
+          call_.spec.shared_gate ? Sigmoid(scores[n_experts]) : 1.0F;
+    });
+  }
+
+  // A slot for each row and expert, in the order of the experts; lists the feed-forwards in use.
+  void LayOutSlots() {
+    const auto n_experts = static_cast<size_t>(call_.spec.router.n_experts);
+    const std::span<int32_t> ends(b_.ends.data(), n_experts);
+    const std::span<int32_t> chosen(b_.chosen.data(), static_cast<size_t>(n_routed_));
+    std::ranges::fill(ends, 0);
+    for (const int32_t expert : chosen) ++ends[static_cast<size_t>(expert)];
+    b_.parts.clear();
+    int32_t first = 0;
+    for (size_t i = 0; i < n_experts; ++i) {
+      const int32_t n_slots = ends[i];
+      ends[i] = first;  // for now where it begins
+      if (n_slots > 0)
+        b_.parts.push_back({&call_.spec.expert, &call_.w.experts[i], first, n_slots});
+      first += n_slots;
+    }
+    for (int32_t& expert : chosen) expert = ends[static_cast<size_t>(expert)]++;
+    if (!call_.spec.has_shared()) return;
+    b_.parts.push_back({&call_.spec.shared, &call_.w, n_routed_, n_rows_});
+  }
+
+  // The first matrices, and what follows them.
+  absl::Status Activate() {
+    NG_RETURN_IF_ERROR(GatherRows());
+    b_.calls.clear();
+    for (const MixturePart& part : b_.parts) {
+      AddCall(part.weights->in, part.weights->in_bias, GatheredRows(part));
+    }
+    return Matmuls(b_.calls, b_.strips, [&](size_t i, const MatmulTile& tile) {
+      const MixturePart& part = b_.parts[i];
+      ActivateTile(call_.kernels, *part.spec, tile, ActivatedOf(part));
+    });
+  }
+
+  // The second matrices, times the weights.
+  absl::Status Project() {
+    NG_RETURN_IF_ERROR(RoundActivated());
+    b_.calls.clear();
+    for (const MixturePart& part : b_.parts) {
+      AddCall(part.weights->out, part.weights->out_bias, RoundedRows(part));
+    }
+    return Matmuls(b_.calls, b_.strips, [&](size_t i, const MatmulTile& tile) {
+      const int64_t first = b_.parts[i].first;
+      for (int64_t row = tile.row; row < tile.row + tile.n_rows; ++row) {
+        std::copy_n(tile.Row(row), tile.n_columns,
+                    b_.outputs.data() + (first + row) * width_ + tile.column);
+      }
+    });
+  }
+
+  absl::Status AddUp(float* out) {
+    const bool shared = call_.spec.has_shared();
+    return ForRows(call_.executor, n_rows_, [&](int64_t row, int /*worker*/) {
+      float* const sum = out + row * width_;
+      for (int64_t i = 0; i < n_used_; ++i) {
+        const auto choice = static_cast<size_t>(row * n_used_ + i);
+        AddTimes(b_.weights[choice], Output(b_.chosen[choice]), i == 0, sum);
+      }
+      if (!shared) return;
+      AddTimes(b_.weights[static_cast<size_t>(n_routed_ + row)], Output(n_routed_ + row), false,
+               sum);
+    });
+  }
+
+ private:
+  static MatmulInput FloatRows(const float* x, int64_t n_rows, int64_t k) {
+    return {reinterpret_cast<const std::byte*>(x), n_rows, k, k * int64_t{sizeof(float)}};
+  }
+  static bool IsShared(const MixtureCall& call, const MixturePart& part) {
+    return part.weights == &call.w;
+  }
+  auto PrepareOf(const PackedMatrix& w) const {
+    return call_.kernels.prepare[static_cast<size_t>(w.type())];
+  }
+  int64_t RowBytes(const PackedMatrix& w) const {
+    return InputRowBytes(call_.kernels.input[static_cast<size_t>(w.type())], w.k());
+  }
+  const float* Output(int64_t slot) const { return b_.outputs.data() + slot * width_; }
+
+  void AddTimes(float weight, const float* x, bool first, float* sum) const {
+    for (int64_t i = 0; i < width_; ++i) sum[i] = (first ? 0.0F : sum[i]) + weight * x[i];
+  }
+
+  void AddCall(const PackedMatrix& w, const std::vector<float>& bias, const MatmulInput& x) {
+    b_.calls.push_back({call_.kernels, call_.executor, w, bias.empty() ? nullptr : bias.data(), x});
+  }
+
+  // Where the rounded rows of the shared feed-forward begin.
+  std::byte* SharedInput(int64_t expert_row_bytes) {
+    return b_.input.data() + n_routed_ * expert_row_bytes;
+  }
+  float* ActivatedOf(const MixturePart& part) {
+    const int64_t width = call_.spec.expert.width;
+    return b_.activated.data() + (IsShared(call_, part) ? n_routed_ : part.first) * width;
+  }
+
+  // Each row in the slots of its experts; those of the shared one only where they must be rounded.
+  absl::Status GatherRows() {
+    const PackedMatrix& in = call_.w.experts[0].in;
+    const int64_t row_bytes = RowBytes(in);
+    const auto prepare = PrepareOf(in);
+    const bool shared = call_.spec.has_shared();
+    const auto prepare_shared = shared ? PrepareOf(call_.w.in) : nullptr;
+    const int64_t shared_bytes = shared ? RowBytes(call_.w.in) : 0;
+    return ForRows(call_.executor, n_rows_, [&](int64_t row, int /*worker*/) {
+      const float* const x = b_.normed.data() + row * width_;
+      const int32_t* const slots = b_.chosen.data() + row * n_used_;
+      std::byte* const first = b_.input.data() + slots[0] * row_bytes;
+      if (prepare == nullptr) {
+        std::memcpy(first, x, static_cast<size_t>(row_bytes));
+      } else {
+        prepare(x, width_, first);
+      }
+      for (int64_t i = 1; i < n_used_; ++i) {
+        std::memcpy(b_.input.data() + slots[i] * row_bytes, first, static_cast<size_t>(row_bytes));
+      }
+      if (prepare_shared == nullptr) return;
+      prepare_shared(x, width_, SharedInput(row_bytes) + row * shared_bytes);
+    });
+  }
+
+  MatmulInput GatheredRows(const MixturePart& part) {
+    const int64_t row_bytes = RowBytes(call_.w.experts[0].in);
+    if (!IsShared(call_, part)) {
+      return {b_.input.data() + part.first * row_bytes, part.n_slots, width_, row_bytes};
+    }
+    if (PrepareOf(call_.w.in) == nullptr) return FloatRows(b_.normed.data(), n_rows_, width_);
+    return {SharedInput(row_bytes), n_rows_, width_, RowBytes(call_.w.in)};
+  }
+
+  // Activated rows as the second matrices read them.
+  absl::Status RoundActivated() {
+    for (const MixturePart& part : b_.parts) {
+      const auto prepare = PrepareOf(part.weights->out);
+      if (prepare == nullptr) continue;
+      const MatmulInput rows = RoundedRows(part);
+      auto* const to = const_cast<std::byte*>(rows.data);
+      const float* const from = ActivatedOf(part);
+      NG_RETURN_IF_ERROR(ForRows(call_.executor, rows.n_rows, [&](int64_t row, int /*worker*/) {
+        prepare(from + row * rows.k, rows.k, to + row * rows.row_bytes);
+      }));
+    }
+    return absl::OkStatus();
+  }
+
+  MatmulInput RoundedRows(const MixturePart& part) {
+    const PackedMatrix& out = part.weights->out;
+    if (PrepareOf(out) == nullptr) return FloatRows(ActivatedOf(part), part.n_slots, out.k());
+    const int64_t row_bytes = RowBytes(call_.w.experts[0].out);
+    std::byte* const data =
+        IsShared(call_, part) ? SharedInput(row_bytes) : b_.input.data() + part.first * row_bytes;
+    return {data, part.n_slots, out.k(), RowBytes(out)};
+  }
+
+  const MixtureCall& call_;
+  int64_t n_rows_;
+  int64_t width_;
+  int64_t n_used_;
+  int64_t n_routed_;  // slots of experts
+  MixtureBuffers& b_;
+};
+
+}  // namespace
+
+absl::Status RunMixture(const MixtureCall& call, int64_t n_rows, MixtureBuffers& buffers,
+                        float* out) {
+  MixtureRun run(call, n_rows, buffers);
+  NG_RETURN_IF_ERROR(run.RouteRows());
+  run.LayOutSlots();
+  NG_RETURN_IF_ERROR(run.Activate());
+  NG_RETURN_IF_ERROR(run.Project());
+  return run.AddUp(out);
+}
+
+}  // namespace ng

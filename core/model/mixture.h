@@ -1,0 +1,35 @@
+// Mixture: the rows of a step through their experts, so that each expert that is used is read once
+// for all of its rows.
+//
+// Called by the decoder. An output has the same bits whatever other rows are in the step, because
+// each product has and a row's experts are added in the order of its own scores.
+#ifndef NG_CORE_MODEL_MIXTURE_H_
+#define NG_CORE_MODEL_MIXTURE_H_
+
+#include <cstdint>
+
+#include "core/kernels/kernel_table.h"
+#include "core/model/model_spec.h"
+#include "core/model/step_sizes.h"
+#include "core/model/weights.h"
+#include "ng/executor.h"
+#include "ng/status.h"
+
+namespace ng {
+
+// Everything is borrowed.
+struct MixtureCall {
+  const KernelTable& kernels;
+  Executor& executor;
+  const MixtureSpec& spec;
+  const BlockWeights& w;
+};
+
+// out: [n_rows, width], of the rows in buffers.normed. Allocates nothing.
+// REQUIRES: the buffers have grown for so many rows, at most kMixtureRows.
+absl::Status RunMixture(const MixtureCall& call, int64_t n_rows, MixtureBuffers& buffers,
+                        float* out);
+
+}  // namespace ng
+
+#endif  // NG_CORE_MODEL_MIXTURE_H_

@@ -357,7 +357,8 @@ std::span<Candidate> DenseLogits::KeepMass(double p) {
   return Keep(bar, ties_left ? n_ties : row_.n);
 }
 
-// KeepMass over a row of how near the logits are.
+// KeepMass over a row of how near the logits are. There is no guess by a sample: the few large
+// weights may be anywhere in this order, and a sample tells little of them.
 std::span<Candidate> DenseLogits::KeepNear(float centre, double p) {
   const double total = Weigh();
   const double goal = p * total;
@@ -367,10 +368,10 @@ std::span<Candidate> DenseLogits::KeepNear(float centre, double p) {
   const double above = std::abs(static_cast<double>(max_) - centre);
   const double below = std::abs(static_cast<double>(max_) - RangeOfMass(p) - centre);
   const double farthest = 1.0001 * std::max(above, below);
-  const Band band = FindBand({near, total, goal, farthest / kParts},
-                             {.low = static_cast<float>(-farthest),
-                              .high = std::numeric_limits<float>::min(),  // above all of them
-                              .mass_above = 0.0});
+  Band band = {.low = static_cast<float>(-farthest),
+               .high = std::numeric_limits<float>::min(),  // above all of them
+               .mass_above = 0.0};
+  Divide({near, total, goal, farthest / kParts}, 1, &band);
   const std::span<const Candidate> last = ListBand(near, band);
   const size_t n_kept = CountToGoal(last, band.mass_above, goal);
   const float bar = n_kept == 0 ? band.low : last[n_kept - 1].logit;

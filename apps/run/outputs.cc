@@ -74,6 +74,13 @@ void AppendPages(std::span<const Statistic> cache, std::string* line) {
                   " prompt tokens");
 }
 
+// Whether the model's makers decide about some of the sampling (run.model_defaults).
+bool UsesModelDefaults(const Config& config) {
+  return std::ranges::any_of(config.items(), [](const ConfigItem& item) {
+    return item.origin.kind == ConfigOrigin::Kind::kModel;
+  });
+}
+
 // One layer's rows, as a list for each head.
 std::map<int, Json> RowsByLayer(const StepRecord& record) {
   std::map<int, Json> rows;
@@ -298,6 +305,7 @@ absl::StatusOr<std::string> ClosingLine(const Engine& engine,
   if (loaded_tokens > 0) {
     absl::StrAppend(&line, ", loaded ", loaded_tokens, " of ", prompt_tokens, " prompt tokens");
   }
+  if (UsesModelDefaults(engine.config())) absl::StrAppend(&line, ", model_defaults");
   if (!engine.unused_sampling().empty()) absl::StrAppend(&line, ", ", engine.unused_sampling());
   NG_ASSIGN_OR_RETURN(const std::vector<std::string> reports, engine.Reports());
   for (const std::string& report : reports) absl::StrAppend(&line, ", ", report);

@@ -65,7 +65,8 @@ struct EngineOptions {
 class Engine {
  public:
   // The config that Open would use. It has the options of the plugins that it names; their
-  // libraries are opened, but no model. Errors: 2 config, 4 plugins.
+  // libraries are opened. Of the model it reads only what its makers say of sampling. Errors: 2
+  // config, 3 those files, 4 plugins.
   static absl::StatusOr<Config> ReadConfig(const EngineOptions& options);
   // The plugins that the config's folders offer. Opens none of them. Errors: 2 config, 4 folders.
   static absl::StatusOr<PluginHost> FindPlugins(const EngineOptions& options);

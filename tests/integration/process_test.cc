@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <set>
+#include <sstream>
 #include <tuple>
 
 #include "absl/strings/match.h"
@@ -342,6 +343,56 @@ TEST(StopTexts, AreLeftOutOfTheTextAndKeptInTheIds) {
   // What was held back, and did not go on as a stop text does, comes out.
   EXPECT_EQ(NgRun(with(stop + "!!")).out, text + "\n");
   ExpectError(NgRun(DemoTurn(1) + Arguments{"--sampler.stop_texts.texts=a,,b"}), 2, {"a,,b"});
+}
+
+// The short ways are the long ones.
+TEST(Habits, AreShortFormsOfTheLongOnes) {
+  const std::string demo = NG_SOURCE_DIR "/configs/demo";
+  const Result expected =
+      NgRun({"--model.path=" + demo, "--message", "Who art thou?", "--run.max_new_tokens=12"});
+  EXPECT_EQ(expected.exit_code, 0) << expected.err;
+  for (const Arguments& arguments : {Arguments{demo, "Who art thou?", "-n", "12"},
+                                     {"-n12", demo, "Who art thou?"},
+                                     {"-m", demo, "-n", "12", "-t", "1", "Who art thou?"},
+                                     {"-n", "12", demo, "--", "Who art thou?"}}) {
+    EXPECT_EQ(NgRun(arguments).out, expected.out);
+  }
+  EXPECT_EQ(NgRun({demo, "-n", "12"}, "Who art thou?\n").out, expected.out);
+  EXPECT_EQ(NgRun({demo, "-c", "-n", "12"}, "Who art thou?\n").out, expected.out);
+  EXPECT_EQ(NgRun({demo, "-p", "Who art", "-n", "12"}).out,
+            NgRun({demo, "--prompt-file", "-", "-n", "12"}, "Who art").out);
+  const Arguments several = {demo, "-n", "12", "Who art thou?", "What news?"};
+  EXPECT_THAT(NgRun(several).out, StartsWith(expected.out));
+  EXPECT_EQ(JsonLines(NgRun(several + Arguments{"--output=jsonl"}).out).size(), 2U);
+  // Without a chat template a text is completed.
+  EXPECT_EQ(NgRun({demo, "Who art", "-n", "5", "--tokenizer.chat_template=none"}).out,
+            NgRun({demo, "-p", "Who art", "-n", "5"}).out);
+  ExpectError(NgRun({demo}), 2, {"nothing to run"});
+  ExpectError(NgRun({demo, "a", "-p", "b"}), 2, {"only one of", "'a'"});
+  ExpectError(NgRun({demo, ""}), 2, {"the text is empty"});
+  ExpectError(NgRun({demo, "a", "-x"}), 2, {"unknown option -x", "-m, -p, -c, -n, -t and -h"});
+  ExpectError(NgRun({"-n"}), 2, {"-n needs a value"});
+  for (const auto& [typed, meant] : {std::pair{"--temperature", "--sampler.temperature.value="},
+                                     {"--model", "--model.path="},
+                                     {"--top_k=5", "--sampler.top_k.k="},
+                                     {"--max-tokens", "--run.max_new_tokens="},
+                                     {"-s", "--sampler.seed="}}) {
+    ExpectError(NgRun({typed, "0.7"}), 2, {"unknown option", meant});
+  }
+}
+
+TEST(Help, IsOneScreenAndAllIsAll) {
+  const Result help = NgRun({"-h"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, StartsWith("usage:\n  ng-run MODEL [TEXT ...]"));
+  EXPECT_LE(LinesOf(help.out), 24);
+  std::istringstream lines(help.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+  EXPECT_EQ(NgRun({"--help"}).out, help.out);
+  const std::string all = NgRun({"--help", "all"}).out;
+  EXPECT_THAT(all, HasSubstr("sampler.top_k.k = 50"));
+  EXPECT_THAT(all, HasSubstr("--trace-layer"));
+  EXPECT_EQ(NgRun({"-h", "all"}).out, all);
 }
 
 TEST(ClosingLine, CountsEveryGeneratedToken) {

@@ -96,6 +96,9 @@ class Engine {
   // What --dry-run prints: config with origins, plugins, tensors, bytes needed and available.
   absl::StatusOr<std::string> Describe(const RunNeeds& needs) const;
 
+  // Whether the model has a chat template: EncodeMessage and EncodeConversation need one.
+  bool has_chat_template() const;
+
   // Text. Without a tokenizer: UsageError. Encode adds the begin and end tokens that the
   // tokenizer's own files and those beside it ask for (a SentencePiece .model by itself and a
   // meta.pkl say nothing of them).

@@ -55,7 +55,7 @@ std::string Digits(double value) {
 SuggestedSampling Suggestion(const SamplingKey& key, const char* name, double value,
                              const std::string& path) {
   // 0 and less turn top_k off, in other programs too.
-  if (key.option == std::string_view("k")) value = std::max(value, 0.0);
+  if (key.IsOf("top_k")) value = std::max(value, 0.0);
   const std::string number = Digits(value);
   return {&key, value, number, absl::StrCat(path, ": key \"", name, "\""),
           absl::StrCat(name, " ", number)};
@@ -86,7 +86,7 @@ void TakeTheBest(SuggestedSampling why, SamplingSuggestions* found) {
 
 void TakeTheBestAtTemperature0(SamplingSuggestions* found) {
   const auto zero = std::ranges::find_if(found->values, [](const SuggestedSampling& suggested) {
-    return suggested.key->stage == std::string_view("temperature") && suggested.value == 0.0;
+    return suggested.key->IsOf("temperature") && suggested.value == 0.0;
   });
   if (zero != found->values.end()) TakeTheBest(SuggestedSampling(*zero), found);
 }
@@ -120,7 +120,7 @@ absl::StatusOr<SamplingSuggestions> ReadGgufSampling(const JsonFields& metadata,
   const auto window = std::ranges::find(found.values, &kKeys[1], &SuggestedSampling::key);
   if (window != found.values.end() && window->value == 0.0) {
     std::erase_if(found.values, [](const SuggestedSampling& suggested) {
-      return suggested.key->stage == std::string_view("repetition_penalty");
+      return suggested.key->IsOf("repetition_penalty");
     });
   } else if (window != found.values.end() && window->value < 0.0) {
     window->value = 0.0;

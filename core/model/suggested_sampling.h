@@ -7,6 +7,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/formats/json.h"
@@ -32,6 +33,8 @@ struct SamplingKey {
   SamplingRole role = SamplingRole::kStage;
   // What transformers does where a file that has other keys lacks this one.
   double absent = neutral;
+
+  bool IsOf(std::string_view other) const { return stage != nullptr && stage == other; }
 };
 
 // The keys in the order in which transformers applies what they ask for.

@@ -31,7 +31,7 @@ bool Sets(std::span<const ConfigEntry> entries, std::string_view prefix) {
 std::vector<std::string> SuggestedChain(const SamplingSuggestions& suggestions,
                                         std::span<const ConfigEntry> entries) {
   const bool draws = std::ranges::none_of(suggestions.values, [](const auto& suggested) {
-    return suggested.key->stage == std::string_view("greedy") && suggested.value == 0.0;
+    return suggested.key->IsOf("greedy") && suggested.value == 0.0;
   });
   std::vector<std::string> chain;
   for (const SamplingKey& key : SamplingKeys()) {
@@ -58,7 +58,9 @@ absl::StatusOr<std::vector<ConfigEntry>> ModelDefaults(const SamplingSuggestions
                                                        std::span<const ConfigEntry> entries) {
   std::vector<ConfigEntry> defaults;
   NG_ASSIGN_OR_RETURN(const std::string wanted, LookupEarly(entries, "run.model_defaults"));
-  if (wanted == "false" || suggestions.values.empty()) return defaults;
+  const bool speaks = std::ranges::any_of(
+      suggestions.values, [](const auto& suggested) { return suggested.key->stage != nullptr; });
+  if (wanted == "false" || !speaks) return defaults;
   std::vector<std::string> chain;
   if (Sets(entries, kChain)) {
     NG_ASSIGN_OR_RETURN(const std::string named, LookupEarly(entries, kChain));

@@ -73,6 +73,7 @@ TEST(ModelDefaults, GiveWayToTheConfigOneByOne) {
 
 TEST(ModelDefaults, AreNoneWhereTheFileSaysNothing) {
   EXPECT_THAT(Defaults(R"({"eos_token_id": [1, 2], "temperature": null})"), IsEmpty());
+  EXPECT_THAT(Defaults(R"({"num_beams": 1, "no_repeat_ngram_size": 2})"), IsEmpty());
   EXPECT_THAT(Defaults(R"({"general.sampling.sequence": "k"})", {}, /*gguf=*/true), IsEmpty());
 }
 

@@ -19,6 +19,6 @@ That was:    build/bin/ng-run --config configs/demo.ini --message "..."
 Talk to it:  build/bin/ng-run --config configs/demo.ini --chat
 Swap a part: build/bin/ng-run --config configs/demo.ini --attention.name=reference --message "..."
 All parts:   build/bin/ng-run --list-plugins
-All options: build/bin/ng-run --config configs/demo.ini --help
+All options: build/bin/ng-run --config configs/demo.ini --help all
 Write one:   plugins/README.md
 END

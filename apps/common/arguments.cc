@@ -14,6 +14,51 @@ namespace {
 
 namespace po = boost::program_options;
 
+// What other programs call by other names: llama.cpp, transformers, ollama, vLLM.
+struct Habit {
+  std::string_view names;  // as they are typed, with blanks between them and '-' for '_'
+  const char* spelling;
+};
+constexpr Habit kHabits[] = {
+    {"model model-path", "--model.path=DIR"},
+    {"temperature temp", "--sampler.temperature.value=VALUE"},
+    {"top-k", "--sampler.top_k.k=VALUE"},
+    {"top-p", "--sampler.top_p.p=VALUE"},
+    {"min-p", "--sampler.min_p.p=VALUE"},
+    {"typical typical-p", "--sampler.typical_p.p=VALUE"},
+    {"top-n-sigma top-nsigma", "--sampler.top_n_sigma.n=VALUE"},
+    {"xtc-probability", "--sampler.xtc.probability=VALUE"},
+    {"xtc-threshold", "--sampler.xtc.threshold=VALUE"},
+    {"dry-multiplier", "--sampler.dry.multiplier=VALUE"},
+    {"mirostat", "--sampler.chain=temperature,mirostat"},
+    {"repeat-penalty repetition-penalty", "--sampler.repetition_penalty.value=VALUE"},
+    {"repeat-last-n", "--sampler.repetition_penalty.window=VALUE"},
+    {"frequency-penalty", "--sampler.frequency_penalty.value=VALUE"},
+    {"presence-penalty", "--sampler.presence_penalty.value=VALUE"},
+    {"logit-bias", "--sampler.logit_bias.bias=ID=VALUE"},
+    {"samplers sampler sampler-seq", "--sampler.chain=STAGE,..."},
+    {"greedy no-sample", "--sampler.chain=greedy"},
+    {"stop reverse-prompt stop-sequences",
+     "--sampler.stop_texts.texts=TEXT,... with the stage stop_texts in sampler.chain"},
+    {"seed s", "--sampler.seed=VALUE"},
+    {"n-predict predict max-tokens max-new-tokens num-predict n-tokens",
+     "--run.max_new_tokens=VALUE"},
+    {"threads num-threads n-threads", "--run.threads=VALUE"},
+    {"system system-prompt sys", "--run.system=TEXT"},
+    {"ctx-size context n-ctx max-model-len num-ctx context-length", "--cache.max_tokens=VALUE"},
+    {"chat-template jinja chat-template-file", "--tokenizer.chat_template=NAME or FILE"},
+    {"tokenizer", "--tokenizer.path=PATH"},
+    {"dtype torch-dtype quantization weights", "--model.weights=TYPE"},
+    {"cache-type-k", "--cache.codec_k=TYPE"},
+    {"cache-type-v", "--cache.codec_v=TYPE"},
+    {"attention attn-implementation", "--attention.name=NAME"},
+    {"file f", "--prompt-file FILE"},
+    {"interactive conversation i cnv", "--chat"},
+    {"input text", "--prompt TEXT"},
+    {"json", "--output jsonl"},
+    {"verbose v", "--dry-run, which shows all that a run would do"},
+};
+
 // A program_options error as one line, with the nearest option for an unknown one.
 absl::Status Explain(const po::error& error, const po::options_description& options) {
   if (const auto* unknown = dynamic_cast<const po::unknown_option*>(&error)) {
@@ -22,6 +67,12 @@ absl::Status Explain(const po::error& error, const po::options_description& opti
     std::string name = unknown->get_option_name();
     name.erase(0, name.find_first_not_of('-'));
     name.resize(std::min(name.find('='), name.size()));
+    const std::string spelling = RightSpelling(name);
+    const std::string option = spelling.substr(0, spelling.find_first_of("=, "));
+    const bool is_key = option.find('.') != option.npos;  // else it is an option of some programs
+    if (is_key || (!option.empty() && std::ranges::count(names, option.substr(2)) != 0)) {
+      return UsageError(absl::StrCat("unknown option --", name, "; write ", spelling));
+    }
     const auto nearest = NearestName(name, names);
     return UsageError(absl::StrCat("unknown option --", name,
                                    nearest ? absl::StrCat("; did you mean --", *nearest, "?") : "",
@@ -37,12 +88,28 @@ absl::Status Explain(const po::error& error, const po::options_description& opti
 
 }  // namespace
 
+std::string RightSpelling(std::string_view name) {
+  std::string typed(name);
+  std::ranges::replace(typed, '_', '-');
+  for (const Habit& habit : kHabits) {
+    for (const absl::string_view other :
+         absl::StrSplit(absl::string_view(habit.names.data(), habit.names.size()), ' ')) {
+      if (other == typed) return habit.spelling;
+    }
+  }
+  return "";
+}
+
 absl::StatusOr<Arguments> ParseArguments(int argc, const char* const* argv,
+                                         const po::options_description& options) {
+  return ParseArguments(std::vector<std::string>(argv + 1, argv + argc), options);
+}
+
+absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& all,
                                          const po::options_description& options) {
   Arguments arguments;
   std::vector<std::string> own;
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
+  for (const std::string& argument : all) {
     const size_t name_end = std::min(argument.find('='), argument.size());
     if (argument.rfind("--", 0) == 0 && argument.find('.') < name_end) {
       if (name_end == argument.size()) {

@@ -26,6 +26,13 @@ struct Arguments {
 // Errors: UsageError naming the argument, what is allowed and the nearest option.
 absl::StatusOr<Arguments> ParseArguments(
     int argc, const char* const* argv, const boost::program_options::options_description& options);
+absl::StatusOr<Arguments> ParseArguments(
+    const std::vector<std::string>& arguments,
+    const boost::program_options::options_description& options);
+
+// How ng spells what another program calls by this name: "--sampler.temperature.value=VALUE" for
+// "temp". Empty: nobody does.
+std::string RightSpelling(std::string_view name);
 
 // What --config, --random-weights and the overrides ask for.
 EngineOptions EngineOptionsOf(const Arguments& arguments);

@@ -77,13 +77,11 @@ class Talk {
       return done.status();
     }
     Completion& answer = done->front();
+    NG_ASSIGN_OR_RETURN(const std::string text, CompletionText(engine_, answer));
     // What ended it is the template's to write.
     if (answer.stop_reason == StopReason::kEot) answer.ids.pop_back();
     ids_ = std::move(answer.ids);
-    NG_ASSIGN_OR_RETURN(
-        const std::string text,
-        engine_.Decode(std::span(ids_).subspan(static_cast<size_t>(answer.prompt_len))));
-    messages.push_back({{"role", "assistant"}, {"content", ReplaceInvalidUtf8(text)}});
+    messages.push_back({{"role", "assistant"}, {"content", text}});
     messages_ = std::move(messages);
     return absl::OkStatus();
   }

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "apps/common/arguments.h"
+#include "apps/run/habits.h"
 
 namespace ng::run {
 namespace {
@@ -23,11 +24,11 @@ namespace po = boost::program_options;
 po::options_description Options() {
   const auto text = [] { return po::value<std::string>()->value_name("ARG"); };
   po::options_description what("What to run", kHelpWidth);
-  what.add_options()                                                      //
-      ("config", text(), "the config file")                               //
-      ("prompt", text(), "a text to complete")                            //
-      ("prompt-file", text(), "a file whose whole text is completed")     //
-      ("prompt-ids", text(), "token ids, separated by blanks or commas")  //
+  what.add_options()                                                             //
+      ("config", text(), "the config file")                                      //
+      ("prompt", text(), "a text to complete")                                   //
+      ("prompt-file", text(), "a file whose whole text is completed; -: stdin")  //
+      ("prompt-ids", text(), "token ids, separated by blanks or commas")         //
       ("prompts", text(),
        "a JSONL file, decoded as one batch: {\"prompt\", \"prompt_ids\" or \"messages\", "
        "\"max_new_tokens\"}")                                                           //
@@ -52,11 +53,11 @@ po::options_description Options() {
       ("debug-cache", "cache debug lines on stderr (also KV_DEBUG=1)")                //
       ("debug-layer", text(), "only the lines of this layer (also KV_DEBUG_LAYER=N)");
   po::options_description about("About", kHelpWidth);
-  about.add_options()                                                          //
-      ("help", "this text, with the options of the chosen plugins")            //
-      ("version", "version, instruction set level, build tag")                 //
-      ("list-plugins", "every plugin that is found, with its options")         //
-      ("print-config", "all config keys with their values, as a config file")  //
+  about.add_options()                                                                        //
+      ("help", "one screen; --help all: this text, with the options of the chosen plugins")  //
+      ("version", "version, instruction set level, build tag")                               //
+      ("list-plugins", "every plugin that is found, with its options")                       //
+      ("print-config", "all config keys with their values, as a config file")                //
       ("dry-run", "check everything and print the plan; compute nothing");
   po::options_description all(kHelpWidth);
   all.add(what).add(output).add(about);
@@ -107,11 +108,15 @@ absl::Status ReadWhat(const po::variables_map& values, CommandLine* line) {
   line->dry_run = values.count("dry-run") != 0;
   const int sources = line->prompt.has_value() + line->prompt_file.has_value() +
                       line->prompt_ids.has_value() + line->prompts.has_value() +
-                      line->message.has_value() + static_cast<int>(line->chat);
+                      line->message.has_value() + static_cast<int>(line->chat) +
+                      static_cast<int>(!line->texts.empty());
   if (sources > 1) {
-    return UsageError(
+    return UsageError(absl::StrCat(
         "only one of --prompt, --prompt-file, --prompt-ids, --prompts, --message, --chat may be "
-        "given");
+        "given",
+        line->texts.empty()
+            ? ""
+            : absl::StrCat(", and no text without an option, as '", line->texts.front(), "'")));
   }
   if (line->parse_special && !line->prompt && !line->prompt_file && !line->prompts) {
     return UsageError("--parse-special needs --prompt, --prompt-file or --prompts");
@@ -120,7 +125,8 @@ absl::Status ReadWhat(const po::variables_map& values, CommandLine* line) {
   if (values.count("tools") != 0 && line->tools_file.empty()) {
     return UsageError("--tools needs a file name");
   }
-  if (!line->tools_file.empty() && !line->message && !line->chat && !line->prompts) {
+  const bool talks = line->message || line->chat || line->prompts || !line->texts.empty();
+  if (!line->tools_file.empty() && !talks) {
     return UsageError("--tools needs --message, --chat or --prompts");
   }
   return absl::OkStatus();
@@ -218,8 +224,15 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
           "attention rows");
     }
   }
-  NG_ASSIGN_OR_RETURN(const Arguments arguments, ParseArguments(argc, argv, Options()));
+  const po::options_description options = Options();
+  NG_ASSIGN_OR_RETURN(SpelledOut spelled, SpellOut(argc, argv, [&](const std::string& name) {
+                        const po::option_description* found = options.find_nothrow(name, false);
+                        return found != nullptr && found->semantic()->max_tokens() > 0;
+                      }));
+  NG_ASSIGN_OR_RETURN(const Arguments arguments, ParseArguments(spelled.arguments, options));
   CommandLine line;
+  line.texts = std::move(spelled.texts);
+  line.help_all = spelled.help_all;
   line.engine = EngineOptionsOf(arguments);
   NG_RETURN_IF_ERROR(ReadWhat(arguments.values, &line));
   NG_RETURN_IF_ERROR(ReadOutput(arguments, &line));
@@ -228,7 +241,12 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
 
 std::string UsageText() {
   std::ostringstream out;
-  out << "usage: ng-run --config FILE [--section.key=value ...] [prompt] [output]\n" << Options();
+  out << "usage: ng-run MODEL [TEXT ...] [--section.key=value ...] [output]\n"
+         "       ng-run --config FILE [--section.key=value ...] [prompt] [output]\n"
+         "short options: -m MODEL (--model.path), -p TEXT (--prompt), -c (--chat), -n N "
+         "(--run.max_new_tokens),\n"
+         "               -t N (--run.threads), -h (--help)\n"
+      << Options();
   return out.str();
 }
 

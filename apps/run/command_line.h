@@ -15,6 +15,7 @@ struct CommandLine {
   EngineOptions engine;
 
   bool help = false;
+  bool help_all = false;
   bool version = false;
   bool list_plugins = false;
   bool print_config = false;
@@ -26,6 +27,8 @@ struct CommandLine {
   std::optional<std::string> prompt_ids;
   std::optional<std::string> prompts;
   std::optional<std::string> message;
+  // Each is a message where the model has a chat template, else a text to complete.
+  std::vector<std::string> texts;
   bool chat = false;
   bool parse_special = false;
   std::string tools_file;  // empty: none
@@ -49,7 +52,7 @@ struct CommandLine {
 // Errors: UsageError naming the argument, what is allowed and the nearest option.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
-// How the program is called, with all of its own options.
+// All of the program's own options.
 std::string UsageText();
 
 }  // namespace ng::run

@@ -16,6 +16,7 @@
 #include "apps/common/version.h"
 #include "apps/run/chat.h"
 #include "apps/run/command_line.h"
+#include "apps/run/habits.h"
 #include "apps/run/list_plugins.h"
 #include "apps/run/outputs.h"
 #include "apps/run/prompts.h"
@@ -33,6 +34,7 @@ constexpr const char* kName = "ng-run";
 std::optional<absl::Status> Inform(const CommandLine& line, const EngineOptions& options) {
   if (line.version) return WriteStdout(VersionText(kName));
   if (line.list_plugins) return ListPlugins(options);
+  if (line.help && !line.help_all) return WriteStdout(ShortHelp(HelpColumns()));
   if (!line.help && !line.print_config) return std::nullopt;
   const absl::StatusOr<Config> config = Engine::ReadConfig(options);
   if (!config.ok()) return config.status();
@@ -107,7 +109,7 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
   NG_RETURN_IF_ERROR(status);
   NG_ASSIGN_OR_RETURN(std::string closing, ClosingLine(engine, *done));
   // Another one tomorrow, and then perhaps another answer.
-  const bool conversed = line.message || line.prompts;
+  const bool conversed = !line.prompt && !line.prompt_file && !line.prompt_ids;
   if (conversed && !engine.template_date().empty() && engine.config().IsDefault("run.date")) {
     absl::StrAppend(&closing, ", run.date ", engine.template_date());
   }
@@ -158,7 +160,7 @@ absl::Status Run(CommandLine line, const EngineOptions& options, ProgressBar& ba
   }
   if (requests.empty() && !line.chat) {
     return UsageError(
-        "nothing to run; give one of --prompt, --prompt-file, --prompt-ids, "
+        "nothing to run; give a text, or one of --prompt, --prompt-file, --prompt-ids, "
         "--prompts, --message, --chat");
   }
   NG_RETURN_IF_ERROR(engine->Load(needs));

@@ -34,6 +34,11 @@ absl::StatusOr<std::string> TokenText(const Engine& engine, int32_t id) {
   return engine.Decode({&id, 1});
 }
 
+// How much of a text there is to show when so many bytes at its end are held back.
+size_t LengthToShow(const std::string& text, int64_t held_bytes) {
+  return text.size() - std::min(text.size(), static_cast<size_t>(held_bytes));
+}
+
 double Percent(int64_t part, int64_t whole) {
   return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
@@ -67,6 +72,13 @@ void AppendPages(std::span<const Statistic> cache, std::string* line) {
   if (value("prompt_tokens") == 0) return;
   absl::StrAppend(line, ", shared ", value("shared_tokens"), " of ", value("prompt_tokens"),
                   " prompt tokens");
+}
+
+// Whether the model's makers decide about some of the sampling (run.model_defaults).
+bool UsesModelDefaults(const Config& config) {
+  return std::ranges::any_of(config.items(), [](const ConfigItem& item) {
+    return item.origin.kind == ConfigOrigin::Kind::kModel;
+  });
 }
 
 // One layer's rows, as a list for each head.
@@ -108,6 +120,7 @@ absl::StatusOr<std::string> CompletionText(const Engine& engine, const Completio
     NG_ASSIGN_OR_RETURN(const std::string piece, engine.Decode({&completion.ids[i], 1}));
     text += piece;
   }
+  text.resize(LengthToShow(text, completion.held_bytes));
   return ReplaceInvalidUtf8(text);
 }
 
@@ -125,7 +138,11 @@ absl::Status CompletionWriter::OnStep(const StepRecord& record) {
     return WriteStdout(absl::StrCat(record.step == 0 ? "" : " ", record.token_id));
   }
   NG_ASSIGN_OR_RETURN(const std::string text, TokenText(engine_, record.token_id));
-  return WriteStdout(utf8_.Push(text));
+  held_ += text;
+  const size_t n_shown = LengthToShow(held_, record.held_bytes);
+  const std::string shown = held_.substr(0, n_shown);
+  held_.erase(0, n_shown);
+  return WriteStdout(utf8_.Push(shown));
 }
 
 absl::Status CompletionWriter::OnDone(int index, const Completion& completion) {
@@ -133,6 +150,7 @@ absl::Status CompletionWriter::OnDone(int index, const Completion& completion) {
   kept.ids = completion.ids;
   kept.prompt_len = completion.prompt_len;
   kept.stop_reason = completion.stop_reason;
+  kept.held_bytes = completion.held_bytes;
   kept.timings = completion.timings;
   while (next_ < finished_.size() && finished_[next_].has_value()) {
     NG_RETURN_IF_ERROR(Write(static_cast<int>(next_), *finished_[next_]));
@@ -146,7 +164,9 @@ absl::Status CompletionWriter::Write(int index, const Completion& completion) {
   if (stream_) {
     const bool failed = completion.stop_reason == StopReason::kError;
     if (failed && prompt_end == completion.ids.end()) return absl::OkStatus();
-    return WriteStdout(utf8_.Finish() + "\n");
+    held_.resize(LengthToShow(held_, completion.held_bytes));
+    const std::string rest = utf8_.Push(held_);
+    return WriteStdout(rest + utf8_.Finish() + "\n");
   }
   if (!jsonl_) {
     if (engine_.has_tokenizer()) {
@@ -285,6 +305,7 @@ absl::StatusOr<std::string> ClosingLine(const Engine& engine,
   if (loaded_tokens > 0) {
     absl::StrAppend(&line, ", loaded ", loaded_tokens, " of ", prompt_tokens, " prompt tokens");
   }
+  if (UsesModelDefaults(engine.config())) absl::StrAppend(&line, ", model_defaults");
   if (!engine.unused_sampling().empty()) absl::StrAppend(&line, ", ", engine.unused_sampling());
   NG_ASSIGN_OR_RETURN(const std::vector<std::string> reports, engine.Reports());
   for (const std::string& report : reports) absl::StrAppend(&line, ", ", report);

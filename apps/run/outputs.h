@@ -36,6 +36,7 @@ class CompletionWriter {
   bool jsonl_;
   bool stream_;
   int first_index_;
+  std::string held_;  // of the streamed text: what may not be shown yet
   Utf8Stream utf8_;
   std::vector<std::optional<Completion>> finished_;  // [n_requests]; each waits for those before
   size_t next_ = 0;
@@ -78,7 +79,8 @@ class TensorSaver {
 // --debug-cache: writes lines about the cache to stderr, if the command line asks for them.
 void AddCacheDebug(const CommandLine& line, GenerateOptions* options);
 
-// The text of generated ids. A stop id at the end has no text. Errors: LimitError.
+// The text of generated ids. A stop id at the end has no text, and a text that ended the answer is
+// left out. Errors: LimitError.
 absl::StatusOr<std::string> CompletionText(const Engine& engine, const Completion& completion);
 
 // "seed 1, eot, prefill 12 tokens at 340.1 tok/s, generated 46 tokens, decode at 512.3 tok/s". With

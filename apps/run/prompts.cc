@@ -1,5 +1,8 @@
 #include "apps/run/prompts.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -17,6 +20,7 @@
 namespace ng::run {
 namespace {
 
+constexpr const char* kStdin = "/dev/stdin";
 constexpr int kMaxJsonDepth = 36;  // a schema of a tool is deep
 
 absl::StatusOr<std::vector<int32_t>> IdsOf(const nlohmann::json& value) {
@@ -136,18 +140,62 @@ absl::StatusOr<std::vector<GenerateRequest>> ReadPromptsFile(const CommandLine& 
   return requests;
 }
 
+// Each of these by itself: a message where the model has a chat template, else a text to complete.
+absl::StatusOr<std::vector<GenerateRequest>> RequestsOf(const std::vector<std::string>& texts,
+                                                        const CommandLine& line,
+                                                        const Engine& engine) {
+  if (!line.save_cache.empty() && texts.size() > 1) {
+    return UsageError(absl::StrCat(texts.size(), " texts are given, --save-cache takes one"));
+  }
+  std::vector<GenerateRequest> requests;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const std::string name = texts.size() == 1 ? "the text" : absl::StrCat("text ", i + 1);
+    if (texts[i].empty()) return UsageError(name + " is empty");
+    GenerateRequest& request = requests.emplace_back(NewRequest(line, engine));
+    absl::StatusOr<std::vector<int32_t>> ids = engine.has_chat_template()
+                                                   ? engine.EncodeMessage(texts[i], line.tools)
+                                                   : engine.Encode(texts[i], PromptOptions(line));
+    if (!ids.ok()) return Annotate(ids.status(), name + ": ");
+    request.prompt_ids = *std::move(ids);
+    const absl::Status fits = engine.CheckRequest(request);
+    if (!fits.ok()) return Annotate(fits, texts.size() == 1 ? "" : name + ": ");
+  }
+  return requests;
+}
+
+// Whether stdin is something that a text was put into: a pipe or a file.
+bool StdinHoldsText() {
+  struct stat status = {};
+  return fstat(STDIN_FILENO, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISREG(status.st_mode));
+}
+
+// What is piped into the program, without its last line's end; none where that is empty.
+absl::StatusOr<std::vector<std::string>> PipedText(const Engine& engine,
+                                                   const std::atomic<bool>* stop) {
+  if (!StdinHoldsText()) return std::vector<std::string>();
+  NG_ASSIGN_OR_RETURN(std::string text, ReadUserFile(kStdin, stop, engine.max_prompt_bytes()));
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.ends_with('\r')) text.pop_back();
+  if (text.empty()) return std::vector<std::string>();
+  return std::vector<std::string>{std::move(text)};
+}
+
+// "-" is stdin.
+std::string PathOf(const std::string& file) { return file == "-" ? kStdin : file; }
+
 }  // namespace
 
 absl::StatusOr<std::vector<GenerateRequest>> ReadRequests(const CommandLine& line,
                                                           const Engine& engine,
                                                           const std::atomic<bool>* stop) {
   if (line.prompts) return ReadPromptsFile(line, engine, stop);
+  if (!line.texts.empty()) return RequestsOf(line.texts, line, engine);
   GenerateRequest request = NewRequest(line, engine);
   if (line.prompt) {
     NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.Encode(*line.prompt, PromptOptions(line)));
   } else if (line.prompt_file) {
     NG_ASSIGN_OR_RETURN(const std::string text,
-                        ReadUserFile(*line.prompt_file, stop, engine.max_prompt_bytes()));
+                        ReadUserFile(PathOf(*line.prompt_file), stop, engine.max_prompt_bytes()));
     NG_ASSIGN_OR_RETURN(request.prompt_ids,
                         InFile(*line.prompt_file, engine.Encode(text, PromptOptions(line))));
     if (request.prompt_ids.empty()) return UsageError(*line.prompt_file + ": the prompt is empty");
@@ -156,8 +204,11 @@ absl::StatusOr<std::vector<GenerateRequest>> ReadRequests(const CommandLine& lin
   } else if (line.message) {
     if (line.message->empty()) return UsageError("--message is empty");
     NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.EncodeMessage(*line.message, line.tools));
-  } else {
+  } else if (line.chat || line.dry_run) {
     return std::vector<GenerateRequest>();
+  } else {
+    NG_ASSIGN_OR_RETURN(const std::vector<std::string> piped, PipedText(engine, stop));
+    return RequestsOf(piped, line, engine);
   }
   NG_RETURN_IF_ERROR(engine.CheckRequest(request));
   return std::vector<GenerateRequest>{std::move(request)};

@@ -27,6 +27,8 @@ std::string ConfigOrigin::ToString() const {
       return file + ":" + std::to_string(line);
     case Kind::kCommandLine:
       return "command line";
+    case Kind::kModel:
+      return file;
   }
   return "unknown";
 }

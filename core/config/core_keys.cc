@@ -79,6 +79,8 @@ constexpr CoreKey kTable[] = {
         "run.on_full", "error", "error|recompute",
         "when the text does not fit the context; error: refuse the run, recompute: compute the "
         "last tokens that fit again at every step")},
+    {BoolOption("run.model_defaults", true,
+                "true: the model's own sampling where the config says nothing of it")},
     {BoolOption("run.check_plugins", false,
                 "true: check the results of every plugin, which is slow; for authors of plugins")},
     {TextOption("run.system", "", "system turn of the chat template; empty: none")},

@@ -252,6 +252,9 @@ absl::Status EntryError(const ConfigEntry& entry, std::string_view problem) {
       return UsageError("--" + entry.key + "=" + found + ": " + tail);
     case ConfigOrigin::Kind::kFile:
       return UsageError(entry.origin.ToString() + ": " + entry.key + " = " + found + ", " + tail);
+    case ConfigOrigin::Kind::kModel:
+      return ModelFileError(Cat(entry.origin.file, " = ", found, " for ", entry.key, ", ", tail,
+                                "; run.model_defaults = false runs without it"));
     case ConfigOrigin::Kind::kDefault:
       break;
   }

@@ -132,6 +132,16 @@ struct KernelTable {
   // kept[i] = logits[i] or, where bit i % 64 of bits[i / 64] is not set, -infinity, [n]; block_max
   // follows. Returns how many are left above -infinity. `kept` may be the logits.
   int64_t (*keep_marked)(const LogitRow& row, const uint64_t* bits, float* kept);
+  // Sets bit i % 64 of bits[i / 64] where logits[i] is at least the bar, and no other; [n_blocks].
+  // REQUIRES: bar > -infinity.
+  void (*mark_at_least)(const LogitRow& row, float bar, uint64_t* bits);
+  // nearness[i] = -|logits[i] - centre|, [n].
+  void (*nearness)(const LogitRow& row, float centre, float* nearness);
+  // Of the logits above -infinity: how many there are, the sum of logits[i] - centre, and the sum
+  // of its squares.
+  void (*moments)(const LogitRow& row, float centre, double sums[3]);
+  // The sum of weights[i] * (logits[i] - max). REQUIRES: weigh_logits has been called with max.
+  double (*weighted_sum)(const LogitRow& row, float max);
 };
 
 // The table of a level. REQUIRES: the CPU supports it.

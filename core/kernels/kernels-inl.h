@@ -220,7 +220,11 @@ constexpr KernelTable MakeKernelTable(IsaLevel isa) {
                        .mass_at_least = MassAtLeast<V>,
                        .list_within = ListWithin<V>,
                        .drop_below = DropBelow<V>,
-                       .keep_marked = KeepMarked<V>};
+                       .keep_marked = KeepMarked<V>,
+                       .mark_at_least = MarkAtLeast<V>,
+                       .nearness = Nearness<V>,
+                       .moments = Moments<V>,
+                       .weighted_sum = WeightedSum<V>};
   };
   using D = typename Level::Dot;
   return kTable(isa, F32Weights<V>(), typename Level::Bf16(), F16Weights<V>(),

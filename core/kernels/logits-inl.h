@@ -133,6 +133,70 @@ int64_t KeepMarked(const LogitRow& row, const uint64_t* bits, float* kept) {
   return static_cast<int64_t>(count.Sum());
 }
 
+template <class V>
+void MarkAtLeast(const LogitRow& row, float bar, uint64_t* bits) {
+  const V limit = V::Set(bar);
+  for (int64_t begin = 0; begin < row.n; begin += kLogitBlock) {
+    const int64_t end = begin + kLogitBlock < row.n ? begin + kLogitBlock : row.n;
+    uint64_t marks = 0;
+    for (int64_t i = begin; i < end; i += 16) {
+      const uint64_t below = V::LessBits(LoadLogits<V>(row.logits, i, end), limit);
+      marks |= (~below & 0xffff) << (i - begin);
+    }
+    bits[begin / kLogitBlock] = marks;
+  }
+}
+
+template <class V>
+void Nearness(const LogitRow& row, float centre, float* nearness) {
+  const V c = V::Set(centre);
+  for (int64_t i = 0; i < row.n; i += 16) {
+    const V x = LoadLogits<V>(row.logits, i, row.n);
+    StoreLanes(V::Min(V::Sub(x, c), V::Sub(c, x)), nearness, i, row.n);
+  }
+}
+
+// Sums of a block's lanes are added to doubles, so that none of them gets lost beside a large one.
+template <class V>
+void Moments(const LogitRow& row, float centre, double* sums) {
+  const V never = V::Set(-__builtin_huge_valf());
+  const V zero = V::Set(0.0F);
+  for (int j = 0; j < 3; ++j) sums[j] = 0.0;
+  for (int64_t begin = 0; begin < row.n; begin += kLogitBlock) {
+    const int64_t end = begin + kLogitBlock < row.n ? begin + kLogitBlock : row.n;
+    V count = zero;
+    V first = zero;
+    V second = zero;
+    for (int64_t i = begin; i < end; i += 16) {
+      const V x = LoadLogits<V>(row.logits, i, end);
+      const V off = V::SelectLess(never, x, V::Sub(x, V::Set(centre)), zero);
+      count = V::Add(count, V::SelectLess(never, x, V::Set(1.0F), zero));
+      first = V::Add(first, off);
+      second = V::MulAdd(off, off, second);
+    }
+    sums[0] += count.Sum();
+    sums[1] += first.Sum();
+    sums[2] += second.Sum();
+  }
+}
+
+template <class V>
+double WeightedSum(const LogitRow& row, float max) {
+  const V zero = V::Set(0.0F);
+  double total = 0.0;
+  for (int64_t begin = 0; begin < row.n; begin += kLogitBlock) {
+    const int64_t end = begin + kLogitBlock < row.n ? begin + kLogitBlock : row.n;
+    V sum = zero;
+    for (int64_t i = begin; i < end; i += 16) {
+      const V weights = LoadWeights<V>(row.weights, i, end);
+      const V below = V::Sub(LoadLogits<V>(row.logits, i, end), V::Set(max));
+      sum = V::Add(sum, V::SelectLess(zero, weights, V::Mul(weights, below), zero));
+    }
+    total += sum.Sum();
+  }
+  return total;
+}
+
 // Every logit is divided by `divisor`, or kept as it is without `kDivide`.
 template <class V, bool kDivide>
 bool BlockMax(const LogitRow& row, float divisor, float* quotients) {

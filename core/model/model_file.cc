@@ -160,18 +160,30 @@ class Binder {
 constexpr Range<int64_t> kIds = {std::numeric_limits<int32_t>::min(),
                                  std::numeric_limits<int32_t>::max()};
 
+std::string GenerationConfigOf(const std::string& folder) {
+  return folder + "/generation_config.json";
+}
+
+// What generation_config.json suggests to the sampler, where there is one.
+absl::StatusOr<SamplingSuggestions> ReadSamplingOfFolder(const std::string& folder) {
+  const std::string path = GenerationConfigOf(folder);
+  if (!MayExist(path)) return SamplingSuggestions();
+  NG_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(path));
+  NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(json, path));
+  return ReadSuggestedSampling(fields, path);
+}
+
 // eos_token_id, one or a list: what generation_config.json says goes before config.json. And what
 // it suggests to the sampler.
 absl::Status ReadEosIds(const std::string& folder, const JsonFields& config, ModelFile* file) {
   constexpr const char* kKey = "eos_token_id";
-  file->eos_origin = folder + "/generation_config.json";
+  file->eos_origin = GenerationConfigOf(folder);
   std::optional<std::vector<int64_t>> ids;
   if (MayExist(file->eos_origin)) {
     NG_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(file->eos_origin));
     NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(json, file->eos_origin));
     NG_ASSIGN_OR_RETURN(ids, fields.OptionalInts(kKey, kIds));
-    NG_ASSIGN_OR_RETURN(file->sampling, ReadSuggestedSampling(fields));
-    file->sampling_origin = "generation_config.json";
+    NG_ASSIGN_OR_RETURN(file->sampling, ReadSuggestedSampling(fields, file->eos_origin));
   }
   if (!ids) {
     file->eos_origin = folder + "/config.json";
@@ -390,8 +402,7 @@ absl::StatusOr<ModelFile> OpenGgufModel(const std::string& path, KeyPolicy& keys
       CheckLayerCount(file, *family, absl::StrCat(family->model_type, ".block_count")));
   ReadGgufTensors(*family, *file.source, &file.spec);
   NG_RETURN_IF_ERROR(ReadGgufEosIds(metadata, &file));
-  NG_ASSIGN_OR_RETURN(file.sampling, ReadGgufSampling(metadata));
-  file.sampling_origin = std::filesystem::path(path).filename().string();
+  NG_ASSIGN_OR_RETURN(file.sampling, ReadGgufSampling(metadata, path));
   NG_RETURN_IF_ERROR(Binder(*family, file).BindAll());
   if (!file.unused.empty()) {
     return ModelFileError(absl::StrCat(path, ": tensor ", JsonExcerpt(file.unused.front()->name),
@@ -415,6 +426,17 @@ absl::StatusOr<ModelFile> OpenModel(const std::string& path, KeyPolicy& keys) {
   return ModelFileError(absl::StrCat(
       path, ": ", reason, "; model.path must be a folder with config.json and .safetensors files",
       of_folder ? absl::StrCat(": ", FolderOf(path)) : ", or a GGUF file"));
+}
+
+absl::StatusOr<SamplingSuggestions> ReadSamplingOf(const std::string& path, KeyPolicy& keys) {
+  std::error_code error;
+  const auto type = std::filesystem::status(path, error).type();
+  if (type == std::filesystem::file_type::directory) return ReadSamplingOfFolder(path);
+  const bool of_folder = path.ends_with(".safetensors") || path.ends_with(".json");
+  if (type != std::filesystem::file_type::regular || of_folder) return SamplingSuggestions();
+  NG_ASSIGN_OR_RETURN(GgufFile gguf, OpenGguf(path));
+  keys.LeaveOutIgnored(gguf.metadata);
+  return ReadGgufSampling(gguf.metadata.fields(), path);
 }
 
 absl::StatusOr<ModelFile> OpenRandomModel(const std::string& config_path, KeyPolicy& keys) {

@@ -49,9 +49,8 @@ struct ModelFile {
   // does not have; and where they were found.
   std::vector<int32_t> eos_ids;
   std::string eos_origin;
-  // What the model suggests to the sampler, and the file that says so.
-  std::vector<SuggestedSampling> sampling;
-  std::string sampling_origin;
+  // What the model suggests to the sampler.
+  SamplingSuggestions sampling;
   // Of a GGUF file all key-values: it holds its tokenizer and chat template too.
   std::optional<GgufMetadata> metadata;
 
@@ -78,6 +77,10 @@ inline absl::StatusOr<ModelFile> OpenRandomModel(const std::string& config_path)
   KeyPolicy keys;
   return OpenRandomModel(config_path, keys);
 }
+
+// What the model at `path` suggests to the sampler, without a look at its weights; nothing where no
+// model is there. Errors: ModelFileError.
+absl::StatusOr<SamplingSuggestions> ReadSamplingOf(const std::string& path, KeyPolicy& keys);
 
 // The keys of a GGUF file that nobody read are in doubt, but those that begin with one of
 // `unasked`: what they say the user has from elsewhere.

@@ -1,5 +1,8 @@
 #include "core/model/suggested_sampling.h"
 
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <limits>
 #include <optional>
 
@@ -9,47 +12,122 @@ namespace ng {
 namespace {
 
 constexpr SamplingKey kKeys[] = {
+    {"repetition_penalty", "general.sampling.penalty_repeat", "repetition_penalty", "value", 1,
+     SamplingRole::kAlways},
+    {nullptr, "general.sampling.penalty_last_n", "repetition_penalty", "window", 64,
+     SamplingRole::kDetail},
     {"temperature", "general.sampling.temp", "temperature", "value", 1},
-    {"top_k", "general.sampling.top_k", "top_k", "k", 0},
+    {.name = "top_k",
+     .gguf_name = "general.sampling.top_k",
+     .stage = "top_k",
+     .option = "k",
+     .neutral = 0,
+     .absent = 50},
     {"top_p", "general.sampling.top_p", "top_p", "p", 1},
     {"min_p", "general.sampling.min_p", "min_p", "p", 0},
-    {"repetition_penalty", "general.sampling.penalty_repeat", "repetition_penalty", "value", 1},
-    {"typical_p", nullptr, nullptr, nullptr, 1},
+    {"typical_p", nullptr, "typical_p", "p", 1},
+    {nullptr, "general.sampling.xtc_probability", "xtc", "probability", 0},
+    {nullptr, "general.sampling.xtc_threshold", "xtc", "threshold", 0.1, SamplingRole::kDetail},
     {"epsilon_cutoff", nullptr, nullptr, nullptr, 0},
     {"eta_cutoff", nullptr, nullptr, nullptr, 0},
-    {"no_repeat_ngram_size", nullptr, nullptr, nullptr, 0},
-    {"num_beams", nullptr, nullptr, nullptr, 1},
-    {nullptr, "general.sampling.xtc_probability", nullptr, nullptr, 0},
+    {"no_repeat_ngram_size", nullptr, nullptr, nullptr, 0, SamplingRole::kAlways},
+    {"num_beams", nullptr, nullptr, nullptr, 1, SamplingRole::kAlways},
     {nullptr, "general.sampling.mirostat", nullptr, nullptr, 0},
 };
 constexpr SamplingKey kDoSample = {"do_sample", nullptr, "greedy", nullptr, 1};
+// transformers looks back on all tokens, and has no key that says so.
+constexpr SamplingKey kWholeWindow = {nullptr,  nullptr, "repetition_penalty",
+                                      "window", 0,       SamplingRole::kDetail};
 
 constexpr Range<double> kAny = {std::numeric_limits<double>::lowest(),
                                 std::numeric_limits<double>::max()};
 
-absl::StatusOr<std::vector<SuggestedSampling>> Read(const JsonFields& fields,
-                                                    const char* SamplingKey::*spelling) {
-  std::vector<SuggestedSampling> found;
+// The shortest form that is exact. What a GGUF file holds is an f32, and its author wrote 0.6.
+std::string Digits(double value) {
+  std::array<char, 32> digits{};
+  const auto narrow = static_cast<float>(value);
+  const auto end = static_cast<double>(narrow) == value
+                       ? std::to_chars(digits.begin(), digits.end(), narrow)
+                       : std::to_chars(digits.begin(), digits.end(), value);
+  return {digits.data(), end.ptr};
+}
+
+SuggestedSampling Suggestion(const SamplingKey& key, const char* name, double value,
+                             const std::string& path) {
+  // 0 and less turn top_k off, in other programs too.
+  if (key.IsOf("top_k")) value = std::max(value, 0.0);
+  const std::string number = Digits(value);
+  return {&key, value, number, absl::StrCat(path, ": key \"", name, "\""),
+          absl::StrCat(name, " ", number)};
+}
+
+absl::StatusOr<SamplingSuggestions> Read(const JsonFields& fields, const std::string& path,
+                                         const char* SamplingKey::*spelling) {
+  SamplingSuggestions found;
+  found.path = path;
   for (const SamplingKey& key : kKeys) {
     const char* const name = key.*spelling;
     if (name == nullptr) continue;
     NG_ASSIGN_OR_RETURN(const std::optional<double> value, fields.OptionalNumber(name, kAny));
-    if (value) found.push_back({&key, *value, absl::StrCat(name, " ", *value)});
+    if (value) found.values.push_back(Suggestion(key, name, *value, path));
   }
   return found;
 }
 
+// Nothing is drawn: what is about drawing goes, and `why` comes.
+void TakeTheBest(SuggestedSampling why, SamplingSuggestions* found) {
+  std::erase_if(found->values, [](const SuggestedSampling& suggested) {
+    return suggested.key->role == SamplingRole::kStage;
+  });
+  why.key = &kDoSample;
+  why.value = 0;
+  found->values.push_back(std::move(why));
+}
+
+void TakeTheBestAtTemperature0(SamplingSuggestions* found) {
+  const auto zero = std::ranges::find_if(found->values, [](const SuggestedSampling& suggested) {
+    return suggested.key->IsOf("temperature") && suggested.value == 0.0;
+  });
+  if (zero != found->values.end()) TakeTheBest(SuggestedSampling(*zero), found);
+}
+
 }  // namespace
 
-absl::StatusOr<std::vector<SuggestedSampling>> ReadSuggestedSampling(const JsonFields& fields) {
-  NG_ASSIGN_OR_RETURN(std::vector<SuggestedSampling> found, Read(fields, &SamplingKey::name));
+std::span<const SamplingKey> SamplingKeys() { return kKeys; }
+
+absl::StatusOr<SamplingSuggestions> ReadSuggestedSampling(const JsonFields& fields,
+                                                          const std::string& path) {
+  NG_ASSIGN_OR_RETURN(SamplingSuggestions found, Read(fields, path, &SamplingKey::name));
+  const auto penalty = std::ranges::find(found.values, &kKeys[0], &SuggestedSampling::key);
+  if (penalty != found.values.end()) {
+    found.values.insert(penalty + 1, {&kWholeWindow, 0, Digits(0.0), penalty->origin, ""});
+  }
   NG_ASSIGN_OR_RETURN(const std::optional<bool> sample, fields.OptionalBool(kDoSample.name));
-  if (sample && !*sample) found = {{&kDoSample, 0, "do_sample false"}};
+  const std::string origin = absl::StrCat(path, ": key \"", kDoSample.name, "\"");
+  if (sample && !*sample) {
+    TakeTheBest({&kDoSample, 0, "", origin, "do_sample false"}, &found);
+  } else if (sample) {
+    found.values.push_back({&kDoSample, 1, "", origin, "do_sample true"});
+  }
+  TakeTheBestAtTemperature0(&found);
   return found;
 }
 
-absl::StatusOr<std::vector<SuggestedSampling>> ReadGgufSampling(const JsonFields& metadata) {
-  return Read(metadata, &SamplingKey::gguf_name);
+absl::StatusOr<SamplingSuggestions> ReadGgufSampling(const JsonFields& metadata,
+                                                     const std::string& path) {
+  NG_ASSIGN_OR_RETURN(SamplingSuggestions found, Read(metadata, path, &SamplingKey::gguf_name));
+  // There a window of -1 is the whole context, and one of 0 is none, so that nothing is penalised.
+  const auto window = std::ranges::find(found.values, &kKeys[1], &SuggestedSampling::key);
+  if (window != found.values.end() && window->value == 0.0) {
+    std::erase_if(found.values, [](const SuggestedSampling& suggested) {
+      return suggested.key->IsOf("repetition_penalty");
+    });
+  } else if (window != found.values.end() && window->value < 0.0) {
+    window->value = 0.0;
+    window->number = Digits(0.0);
+  }
+  TakeTheBestAtTemperature0(&found);
+  return found;
 }
 
 }  // namespace ng

@@ -33,6 +33,17 @@ absl::StatusOr<SequenceEnd> GuardedSampler::Accept(int slot, int32_t token) {
                                                static_cast<int32_t>(*end), ", there are 0 to 2")));
 }
 
+absl::StatusOr<int64_t> GuardedSampler::HeldBytes(int slot) const {
+  absl::StatusOr<int64_t> held = 0;
+  NG_RETURN_IF_ERROR(GuardPlugin(plugin_, [&] {
+    held = stage_->HeldBytes(slot);
+    return held.status();
+  }));
+  if (*held >= 0) return held;
+  return PluginFailed(plugin_, PluginError(absl::StrCat("HeldBytes returned ", *held,
+                                                        ", must be at least 0")));
+}
+
 absl::Status GuardedSampler::Fork(int from, int to) {
   return GuardPlugin(plugin_, [&] { return stage_->Fork(from, to); });
 }

@@ -24,6 +24,7 @@ class GuardedSampler final : public SamplerStage {
 
   absl::Status Open(int slot, std::span<const int32_t> prompt_ids) override;
   absl::StatusOr<SequenceEnd> Accept(int slot, int32_t token) override;
+  absl::StatusOr<int64_t> HeldBytes(int slot) const override;
   absl::Status Fork(int from, int to) override;
   absl::Status Truncate(int slot, int64_t n_tokens) override;
   absl::Status Close(int slot) override;

@@ -12,6 +12,7 @@
 #include "core/config/cache_codecs.h"
 #include "core/machine/executor.h"
 #include "core/model/layer_attention.h"
+#include "core/runtime/model_defaults.h"
 #include "core/text/chat/jinja_chat.h"
 #include "core/text/chat/named_templates.h"
 #include "core/text/chat/template_metadata.h"
@@ -195,32 +196,6 @@ absl::Status FindStopIds(Assembly& assembly) {
   return absl::OkStatus();
 }
 
-// What the model suggests and the chain does otherwise.
-std::string UnusedSampling(const ModelFile& model, const Config& config) {
-  const std::vector<std::string> chain = config.Names("sampler.chain");
-  const auto has_stage = [&](const char* name) {
-    return name != nullptr && std::ranges::count(chain, name) != 0;
-  };
-  std::vector<std::string> unused;
-  for (const SuggestedSampling& suggested : model.sampling) {
-    const SamplingKey& key = *suggested.key;
-    double done = key.neutral;
-    if (has_stage(key.stage)) {
-      if (key.option == nullptr) continue;
-      const std::vector<OptionValue> values = PluginValues(config, "sampler", key.stage);
-      const auto value = std::ranges::find(values, key.option, &OptionValue::name);
-      if (value != values.end()) {
-        done = value->type == OptionType::kInt ? static_cast<double>(value->integer) : value->real;
-      }
-    }
-    if (static_cast<float>(suggested.value) == static_cast<float>(done)) continue;
-    unused.push_back(suggested.text);
-  }
-  if (unused.empty()) return "";
-  return absl::StrCat(model.sampling_origin, "'s ", absl::StrJoin(unused, ", "),
-                      unused.size() == 1 ? " is" : " are", " not used");
-}
-
 absl::Status CreateSamplerChain(Assembly& assembly) {
   const Config& config = assembly.config();
   std::vector<ChainStage> stages;
@@ -381,6 +356,9 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   KeyPolicy keys(config.Bool("model.strict"), config.Names("model.ignore_keys"),
                  [&](std::string_view warning) { assembly->warnings.Add(warning); });
   NG_ASSIGN_OR_RETURN(assembly->model, OpenModelOf(config, options.random_weights, keys));
+  if (!assembly->model.sampling.values.empty()) {
+    NG_ASSIGN_OR_RETURN(assembly->selection, SelectPlugins(options, assembly->model.sampling));
+  }
   for (const std::string& warning : assembly->model.warnings) assembly->warnings.Add(warning);
   if (!assembly->model.made_up) NG_RETURN_IF_ERROR(OpenText(*assembly, keys));
   NG_RETURN_IF_ERROR(BindChat(*assembly));
@@ -402,7 +380,7 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   NG_ASSIGN_OR_RETURN(assembly->attention, CreateAttention(attention, assembly->Context(values)));
   NG_RETURN_IF_ERROR(assembly->ChooseAttentionSpecs());
   NG_RETURN_IF_ERROR(CreateSamplerChain(*assembly));
-  assembly->unused_sampling = UnusedSampling(assembly->model, config);
+  assembly->unused_sampling = UnusedSampling(assembly->model.sampling, config);
   WarnOfUnusedOptions(*assembly);
   return assembly;
 }

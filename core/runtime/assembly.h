@@ -44,8 +44,13 @@ struct Selection {
 };
 
 // Reads the config twice: leniently for the plugins' names and directories, then strictly with the
-// options of these plugins, and of any other that a key names. Errors: exit codes 2 and 4.
-absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options);
+// options of these plugins, and of any other that a key names. What the model suggests to the
+// sampler counts where the config says nothing. Errors: exit codes 2 and 4; 3 for what the model
+// suggests.
+absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options,
+                                        const SamplingSuggestions& suggestions = {});
+// The same with the suggestions of the model that the config names; the model is not opened.
+absl::StatusOr<Selection> SelectForModel(const EngineOptions& options);
 
 // The plugins that the config's directories offer.
 absl::StatusOr<PluginHost> ScanPlugins(const EngineOptions& options);

@@ -71,6 +71,14 @@ std::string ChatText(const Assembly& assembly) {
                       assembly.config().IsDefault("run.date") ? ", which is today's" : "");
 }
 
+// Where the model's own end tokens stand, if they end a run.
+std::string StopOrigin(const Assembly& assembly) {
+  const bool own = assembly.config().Text("run.stop_ids") == "auto";
+  if (!own || assembly.model.eos_ids.empty()) return "";
+  return absl::StrCat("  stop ids ", absl::StrJoin(assembly.model.eos_ids, ","), " from ",
+                      assembly.model.eos_origin, "\n");
+}
+
 }  // namespace
 
 std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
@@ -114,7 +122,8 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
   absl::StrAppend(&out, "tokenizer ",
                   assembly.tokenizer == nullptr ? "none" : assembly.tokenizer_path,
                   "\n  chat_template ", ChatText(assembly), ", stop ids ",
-                  assembly.stop_ids.empty() ? "none" : absl::StrJoin(assembly.stop_ids, ","), "\n");
+                  assembly.stop_ids.empty() ? "none" : absl::StrJoin(assembly.stop_ids, ","), "\n",
+                  StopOrigin(assembly));
   absl::StrAppend(&out, "memory for ", plan.max_sequences, " x ", plan.max_tokens, " tokens, ",
                   StoredAs(plan), "\n  weights ", plan.weights.bytes(), " bytes, cache ",
                   plan.cache.bytes, ", activations ", plan.activation_bytes, ", reading ",

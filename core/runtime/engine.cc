@@ -92,7 +92,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Open(const EngineOptions& option
 
 absl::StatusOr<Config> Engine::ReadConfig(const EngineOptions& options) {
   return Guarded([&]() -> absl::StatusOr<Config> {
-    NG_ASSIGN_OR_RETURN(Selection selection, SelectPlugins(options));
+    NG_ASSIGN_OR_RETURN(Selection selection, SelectForModel(options));
     return std::move(selection.config);
   });
 }

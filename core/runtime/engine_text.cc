@@ -28,6 +28,8 @@ absl::StatusOr<std::vector<int32_t>> Fitting(const Assembly& assembly, EncodeMos
 
 bool Engine::has_tokenizer() const { return state_->assembly->tokenizer != nullptr; }
 
+bool Engine::has_chat_template() const { return state_->assembly->chat != nullptr; }
+
 absl::StatusOr<std::vector<int32_t>> Engine::Encode(std::string_view text,
                                                     const TokenizeOptions& options) const {
   return Guarded([&]() -> absl::StatusOr<std::vector<int32_t>> {

@@ -435,11 +435,14 @@ absl::Status Loop::Choose(Active& active, std::span<const float> logits) {
   timings.decode_tokens = active.n_generated() - 1;
   NG_ASSIGN_OR_RETURN(const SequenceEnd end, chain_.Accept(active.slot, token));
   active.stop_reason = ReasonToStop(settings_.stop_ids, token, end);
+  NG_ASSIGN_OR_RETURN(const int64_t held_bytes, chain_.HeldBytes(active.slot));
+  if (active.stop_reason == StopReason::kStopText) active.completion->held_bytes = held_bytes;
   if (!options_.on_step) return absl::OkStatus();
 
   StepRecord record;
   record.step = step;
   record.token_id = token;
+  record.held_bytes = held_bytes;
   if (options_.steps) {
     StepStats stats = ComputeStepStats(logits, token, kRecordedTopK);
     record.logprob = stats.logprob;

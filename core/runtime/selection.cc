@@ -9,6 +9,7 @@
 #include "core/config/cache_codecs.h"
 #include "core/config/help.h"
 #include "core/runtime/assembly.h"
+#include "core/runtime/model_defaults.h"
 
 namespace ng {
 namespace {
@@ -84,7 +85,8 @@ absl::StatusOr<Choice> ChoiceOf(const std::string& kind, std::span<const ConfigE
   NG_ASSIGN_OR_RETURN(const std::string text, LookupEarly(entries, choice.key));
   choice.names = SplitNames(text);
   for (const ConfigEntry& entry : entries) {
-    if (entry.key == choice.key) choice.origin = entry.origin.kind;
+    const bool by_user = entry.origin.kind != ConfigOrigin::Kind::kModel;
+    if (entry.key == choice.key && by_user) choice.origin = entry.origin.kind;
   }
   return choice;
 }
@@ -152,8 +154,23 @@ absl::StatusOr<PluginHost> ScanPlugins(const EngineOptions& options) {
   return Scan(entries);
 }
 
-absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options) {
+absl::StatusOr<Selection> SelectForModel(const EngineOptions& options) {
+  NG_ASSIGN_OR_RETURN(Selection selection, SelectPlugins(options));
+  const Config& config = selection.config;
+  const bool wanted = options.random_weights.empty() && config.Bool("run.model_defaults");
+  if (!wanted || config.Text("model.path").empty()) return selection;
+  KeyPolicy keys(/*strict=*/false, config.Names("model.ignore_keys"), [](std::string_view) {});
+  NG_ASSIGN_OR_RETURN(const SamplingSuggestions suggestions,
+                      ReadSamplingOf(config.Text("model.path"), keys));
+  return suggestions.values.empty() ? std::move(selection) : SelectPlugins(options, suggestions);
+}
+
+absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options,
+                                        const SamplingSuggestions& suggestions) {
   NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> entries, ReadEntries(options));
+  NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> defaults, ModelDefaults(suggestions, entries));
+  entries.insert(entries.begin(), std::make_move_iterator(defaults.begin()),
+                 std::make_move_iterator(defaults.end()));
   NG_ASSIGN_OR_RETURN(PluginHost host, Scan(entries));
   Selection selection;
   NG_ASSIGN_OR_RETURN(const std::string attention, LookupEarly(entries, "attention.name"));

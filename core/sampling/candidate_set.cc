@@ -41,6 +41,23 @@ template <typename... Parts>
   throw std::logic_error(absl::StrCat("CandidateSet::", parts...));
 }
 
+// The least float that reaches the bar.
+float LeastFloat(double bar) {
+  const auto least = static_cast<float>(bar);
+  return least < bar ? std::nextafter(least, kInfinity) : least;
+}
+
+// What a candidate weighs beside the best one's 1.
+double Weight(const Candidate& candidate, float max) {
+  return std::exp(candidate.logit - static_cast<double>(max));
+}
+
+double TotalWeight(std::span<const Candidate> candidates, float max) {
+  double total = 0.0;
+  for (const Candidate& candidate : candidates) total += Weight(candidate, max);
+  return total;
+}
+
 void CheckCount(const char* call, int64_t n, int64_t size) {
   if (n < 0 || n > size) {
     Refuse(call, "(", n, "): must be in [0, ", size, "], the number of candidates");
@@ -154,9 +171,7 @@ void CandidateSet::KeepAtLeast(double bar) {
   const std::optional<float> max = listed() ? std::nullopt : logits_->Max();
   if (max && bar <= *max) {
     if (bar == -kInfinity) return;
-    auto least = static_cast<float>(bar);  // the least float that reaches the bar
-    if (least < bar) least = std::nextafter(least, kInfinity);
-    return Narrow(logits_->KeepAtLeast(least));
+    return Narrow(logits_->KeepAtLeast(LeastFloat(bar)));
   }
   List();
   KeepListed([bar](const Candidate& candidate) { return !(candidate.logit < bar); });
@@ -168,6 +183,16 @@ void CandidateSet::KeepMass(double p) {
   if (!max.ok()) Refuse("KeepMass(", p, "): ", max.status().message());
   if (!listed()) return Narrow(logits_->KeepMass(p));
   KeepListedMass(p, *max);
+}
+
+void CandidateSet::KeepNear(double centre, double p) {
+  if (!(p > 0.0 && p < 1.0)) Refuse("KeepNear(", centre, ", ", p, "): p must be in (0, 1)");
+  const absl::StatusOr<float> max = MaxLogit();
+  if (!max.ok()) Refuse("KeepNear(", centre, ", ", p, "): ", max.status().message());
+  const auto near = static_cast<float>(centre);
+  if (!std::isfinite(near)) Refuse("KeepNear(", centre, ", ", p, "): the centre must be finite");
+  if (!listed()) return Narrow(logits_->KeepNear(near, p));
+  KeepListedNear(near, p, *max);
 }
 
 void CandidateSet::Mask(std::span<const uint64_t> bits) {
@@ -230,6 +255,65 @@ void CandidateSet::KeepListedMass(double p, float max) {
   int64_t kept = 0;
   while (kept < size() && mass < p * total) mass += std::exp(-depth(items_[kept++]));
   KeepFirst(std::max<int64_t>(1, kept));
+}
+
+void CandidateSet::KeepListedNear(float centre, double p, float max) {
+  const auto distance = [centre](const Candidate& c) { return std::abs(c.logit - centre); };
+  std::ranges::sort(items_, [&](const Candidate& a, const Candidate& b) {
+    return distance(a) < distance(b) || (distance(a) == distance(b) && a.id < b.id);
+  });
+  dense_ = false;
+  const double total = TotalWeight(items_, max);
+  double mass = 0.0;
+  int64_t kept = 0;
+  while (kept < size() && mass < p * total) mass += Weight(items_[kept++], max);
+  KeepFirst(std::max<int64_t>(1, kept));
+}
+
+absl::StatusOr<double> CandidateSet::LogTotal() const {
+  NG_ASSIGN_OR_RETURN(const float max, MaxLogit());
+  return listed() ? max + std::log(TotalWeight(items_, max)) : logits_->LogTotal();
+}
+
+absl::StatusOr<double> CandidateSet::MeanDrawn() const {
+  NG_ASSIGN_OR_RETURN(const float max, MaxLogit());
+  if (!listed()) return logits_->MeanDrawn();
+  double sum = 0.0;
+  for (const Candidate& candidate : items_) {
+    const double weight = Weight(candidate, max);
+    if (weight > 0.0) sum += weight * (candidate.logit - static_cast<double>(max));
+  }
+  return max + sum / TotalWeight(items_, max);
+}
+
+absl::StatusOr<double> CandidateSet::Deviation() const {
+  NG_RETURN_IF_ERROR(MaxLogit().status());
+  if (!listed()) return logits_->Deviation();
+  const auto mean_of = [this](auto of) {
+    double sum = 0.0;
+    int64_t n = 0;
+    for (const Candidate& candidate : items_) {
+      if (candidate.logit == -kInfinity) continue;
+      sum += of(static_cast<double>(candidate.logit));
+      ++n;
+    }
+    return sum / static_cast<double>(n);
+  };
+  const double mean = mean_of([](double logit) { return logit; });
+  return std::sqrt(mean_of([mean](double logit) { return (logit - mean) * (logit - mean); }));
+}
+
+int64_t CandidateSet::CopyAtLeast(double bar, std::span<Candidate> out) const {
+  if (!(bar > -kInfinity)) Refuse("CopyAtLeast(", bar, "): must be above -inf");
+  if (!MaxLogit().ok()) Refuse("CopyAtLeast(", bar, "): ", MaxLogit().status().message());
+  if (!listed()) return logits_->CopyAtLeast(LeastFloat(bar), out);
+  int64_t n_found = 0;
+  for (const Candidate& candidate : items_) {
+    if (candidate.logit < bar) continue;
+    if (n_found < std::ssize(out)) out[n_found] = candidate;
+    ++n_found;
+  }
+  return n_found;
 }
 
 absl::StatusOr<float> CandidateSet::MaxLogit() const {

@@ -58,6 +58,7 @@ DenseLogits::DenseLogits(const KernelTable& kernels, int64_t vocab_size)
       weights_(vocab_size),
       block_sums_(block_max_.size()),
       order_(block_max_.size()),
+      nearness_(vocab_size),
       ids_(vocab_size),
       marks_(block_max_.size()),
       candidates_(vocab_size) {
@@ -262,11 +263,11 @@ int64_t DenseLogits::CountBest() const {
 
 // Narrows the band to between two of the bars, which lie within it: where the mass, of every
 // `every`-th block, reaches the goal.
-void DenseLogits::Narrow(const float* bars, int64_t every, double goal, Band* band) const {
+void DenseLogits::Narrow(const Search& search, const float* bars, int64_t every, Band* band) const {
   std::array<double, kMassBars> masses;
-  kernels_->mass_at_least(row_, every, bars, masses.data());
+  kernels_->mass_at_least(search.row, every, bars, masses.data());
   for (int j = 0; j < kMassBars; ++j) {
-    if (masses[j] >= goal) {
+    if (masses[j] >= search.goal) {
       band->low = bars[j];
       return;
     }
@@ -275,48 +276,61 @@ void DenseLogits::Narrow(const float* bars, int64_t every, double goal, Band* ba
   }
 }
 
-// Narrows the band to about `width`, where floats lie that close.
-void DenseLogits::Divide(int64_t every, double goal, double width, Band* band) const {
-  for (int i = 0; i < kDivisions && band->high - band->low > 1.5 * width; ++i) {
-    Narrow(Spread(band->low, band->high).data(), every, goal, band);
+// Narrows the band to about the width, where floats lie that close.
+void DenseLogits::Divide(const Search& search, int64_t every, Band* band) const {
+  for (int i = 0; i < kDivisions && band->high - band->low > 1.5 * search.width; ++i) {
+    Narrow(search, Spread(band->low, band->high).data(), every, band);
   }
 }
 
-// Where the mass may reach its share, the goal, judged by a sample: about as wide as `width`. What
-// does not belong to the share is many small weights, of which a sample tells more than of the few
-// large ones.
-DenseLogits::Band DenseLogits::Estimate(Band band, double beyond, double width) const {
+// Where the mass may reach its goal, judged by a sample: about as wide as the width. What does not
+// belong to the share is many small weights, of which a sample tells more than of the few large
+// ones.
+DenseLogits::Band DenseLogits::Estimate(const Search& search, Band band) const {
   double sampled = 0.0;
   for (size_t block = 0; block < block_sums_.size(); block += kSampledEvery) {
     sampled += block_sums_[block];
   }
-  Divide(kSampledEvery, sampled - beyond / kSampledEvery, width, &band);
+  Search of_sample = search;
+  of_sample.goal = sampled - (search.total - search.goal) / kSampledEvery;
+  Divide(of_sample, kSampledEvery, &band);
   return band;
 }
 
 // A guess by a sample saves two of three passes over the row; a wrong one costs the pass that shows
-// it. The weights farther than ln(n / (1 - p)) below the best are together less than 1 - p of it,
-// so the mass reaches its share, the goal, before.
-DenseLogits::Band DenseLogits::FindBand(double p, double total, int64_t n_best) const {
-  const double range = std::log(static_cast<double>(row_.n) / (1.0 - p));
-  const double width = range / kParts;
-  const double goal = p * total;
-  Band band = {.low = static_cast<float>(max_ - range),
-               .high = max_,
-               .mass_above = static_cast<double>(n_best)};
-  if (row_.n >= kSampledFrom) {
-    const Band guess = Estimate(band, total - goal, width);
+// it. REQUIRES: the mass reaches the goal within the band.
+DenseLogits::Band DenseLogits::FindBand(const Search& search, Band band) const {
+  if (search.row.n >= kSampledFrom) {
+    const Band guess = Estimate(search, band);
     const double centre = 0.5 * (static_cast<double>(guess.low) + guess.high);
-    Narrow(Around(centre, width, band.low, band.high).data(), 1, goal, &band);
+    Narrow(search, Around(centre, search.width, band.low, band.high).data(), 1, &band);
   }
-  Divide(1, goal, width, &band);
+  Divide(search, 1, &band);
   return band;
 }
 
-std::span<Candidate> DenseLogits::ListBand(const Band& band) {
-  const int64_t n_listed = kernels_->list_within(row_, band.low, band.high, ids_.data());
-  for (int64_t i = 0; i < n_listed; ++i) candidates_[i] = {ids_[i], row_.logits[ids_[i]]};
-  return std::span(candidates_).first(n_listed);
+// In the order in which they are taken.
+std::span<Candidate> DenseLogits::ListBand(const LogitRow& row, const Band& band) {
+  const int64_t n_listed = kernels_->list_within(row, band.low, band.high, ids_.data());
+  for (int64_t i = 0; i < n_listed; ++i) candidates_[i] = {ids_[i], row.logits[ids_[i]]};
+  const std::span<Candidate> listed = std::span(candidates_).first(n_listed);
+  if (!std::is_sorted(listed.begin(), listed.end(), Before)) {
+    std::sort(listed.begin(), listed.end(), Before);
+  }
+  return listed;
+}
+
+// How many of the listed are taken until the mass reaches the goal.
+size_t DenseLogits::CountToGoal(std::span<const Candidate> listed, double mass, double goal) const {
+  size_t n = 0;
+  while (n < listed.size() && mass < goal) mass += weights_[listed[n++].id];
+  return n;
+}
+
+// The weights farther than this below the best are together less than 1 - p of it, so that the mass
+// reaches the share p before.
+double DenseLogits::RangeOfMass(double p) const {
+  return std::log(static_cast<double>(row_.n) / (1.0 - p));
 }
 
 // Sorting a whole vocabulary is slow: only a narrow band in which the mass reaches its share is
@@ -328,20 +342,74 @@ std::span<Candidate> DenseLogits::KeepMass(double p) {
   if (static_cast<double>(n_best) >= goal) {  // each weighs 1
     return Keep(max_, std::max<int64_t>(1, static_cast<int64_t>(std::ceil(goal))));
   }
-  const Band band = FindBand(p, total, n_best);
-  const std::span<Candidate> last = ListBand(band);
-  if (!std::is_sorted(last.begin(), last.end(), Before)) {
-    std::sort(last.begin(), last.end(), Before);
-  }
-  double mass = band.mass_above;
-  size_t n_kept = 0;
-  while (n_kept < last.size() && mass < goal) mass += weights_[last[n_kept++].id];
+  const double range = RangeOfMass(p);
+  const Band band =
+      FindBand({row_, total, goal, range / kParts}, {.low = static_cast<float>(max_ - range),
+                                                     .high = max_,
+                                                     .mass_above = static_cast<double>(n_best)});
+  const std::span<const Candidate> last = ListBand(row_, band);
+  const size_t n_kept = CountToGoal(last, band.mass_above, goal);
   if (n_kept == 0) return Keep(band.low, row_.n);
   const float bar = last[n_kept - 1].logit;
   const bool ties_left = n_kept < last.size() && last[n_kept].logit == bar;
   const auto n_ties = std::count_if(last.begin(), last.begin() + n_kept,
                                     [bar](const Candidate& c) { return c.logit == bar; });
   return Keep(bar, ties_left ? n_ties : row_.n);
+}
+
+// KeepMass over a row of how near the logits are. There is no guess by a sample: the few large
+// weights may be anywhere in this order, and a sample tells little of them.
+std::span<Candidate> DenseLogits::KeepNear(float centre, double p) {
+  const double total = Weigh();
+  const double goal = p * total;
+  kernels_->nearness(row_, centre, nearness_.data());
+  LogitRow near = row_;
+  near.logits = nearness_.data();
+  const double above = std::abs(static_cast<double>(max_) - centre);
+  const double below = std::abs(static_cast<double>(max_) - RangeOfMass(p) - centre);
+  const double farthest = 1.0001 * std::max(above, below);
+  Band band = {.low = static_cast<float>(-farthest),
+               .high = std::numeric_limits<float>::min(),  // above all of them
+               .mass_above = 0.0};
+  Divide({near, total, goal, farthest / kParts}, 1, &band);
+  const std::span<const Candidate> last = ListBand(near, band);
+  const size_t n_kept = CountToGoal(last, band.mass_above, goal);
+  const float bar = n_kept == 0 ? band.low : last[n_kept - 1].logit;
+  kernels_->mark_at_least(near, bar, marks_.data());
+  for (size_t i = n_kept; i < last.size() && n_kept > 0 && last[i].logit == bar; ++i) {
+    marks_[last[i].id / kLogitBlock] &= ~(uint64_t{1} << (last[i].id % kLogitBlock));
+  }
+  return KeepMarked(marks_);
+}
+
+double DenseLogits::LogTotal() {
+  const double total = Weigh();
+  return max_ + std::log(total);
+}
+
+double DenseLogits::MeanDrawn() {
+  const double total = Weigh();
+  return max_ + kernels_->weighted_sum(row_, max_) / total;
+}
+
+// About the mean itself the squares are small, so that little of them gets lost.
+double DenseLogits::Deviation() {
+  Look();
+  std::array<double, 3> sums;  // the count, sum and sum of squares
+  kernels_->moments(row_, max_, sums.data());
+  kernels_->moments(row_, static_cast<float>(max_ + sums[1] / sums[0]), sums.data());
+  const double mean = sums[1] / sums[0];
+  const double variance = sums[2] / sums[0] - mean * mean;
+  if (!std::isfinite(variance)) return std::numeric_limits<double>::infinity();
+  return std::sqrt(std::max(0.0, variance));
+}
+
+int64_t DenseLogits::CopyAtLeast(float bar, std::span<Candidate> out) {
+  const int64_t n_found =
+      kernels_->list_within(row_, bar, std::numeric_limits<float>::infinity(), ids_.data());
+  const int64_t n_copied = std::min(n_found, std::ssize(out));
+  for (int64_t i = 0; i < n_copied; ++i) out[i] = {ids_[i], row_.logits[ids_[i]]};
+  return n_found;
 }
 
 int32_t DenseLogits::Draw(double uniform) {

@@ -48,6 +48,19 @@ class DenseLogits {
   std::span<Candidate> KeepAtLeast(float bar);
   std::span<Candidate> KeepMass(double p);
 
+  // Narrow to the fewest whose logits are nearest to `centre`, of equal ones the lowest ids, whose
+  // weights reach the share p of all; as KeepMass in all else.
+  std::span<Candidate> KeepNear(float centre, double p);
+
+  // Of the logits above -infinity: log(sum of e^logit); the mean of the logits, each as often as it
+  // is drawn; their standard deviation, each counted once. REQUIRES: Max() has a value.
+  double LogTotal();
+  double MeanDrawn();
+  double Deviation();
+  // Copies those of at least `bar`, in order of id, and returns how many there are; copies no more
+  // than fit. REQUIRES: Max() has a value, bar > -infinity.
+  int64_t CopyAtLeast(float bar, std::span<Candidate> out);
+
   // Narrow to the tokens whose bit is set in a mask, or to these ids, which rise. Few of them are
   // listed, in order of id; else an empty list is returned, and it is all that is left if size() is
   // then 0. REQUIRES: Max() has a value.
@@ -75,11 +88,20 @@ class DenseLogits {
   std::span<Candidate> Collect(float bar, int64_t n_ties);
   std::span<Candidate> ListMarked(std::span<const uint64_t> bits);
   void DropTies(float bar, int64_t n_ties);
-  void Narrow(const float* bars, int64_t every, double goal, Band* band) const;
-  void Divide(int64_t every, double goal, double width, Band* band) const;
-  Band Estimate(Band band, double beyond, double width) const;
-  Band FindBand(double p, double total, int64_t n_best) const;
-  std::span<Candidate> ListBand(const Band& band);
+  // What is looked for: where the mass of the row's largest logits reaches the goal, to a width.
+  struct Search {
+    LogitRow row;  // row_, or another row with its weights
+    double total;
+    double goal;
+    double width;
+  };
+  void Narrow(const Search& search, const float* bars, int64_t every, Band* band) const;
+  void Divide(const Search& search, int64_t every, Band* band) const;
+  Band Estimate(const Search& search, Band band) const;
+  Band FindBand(const Search& search, Band band) const;
+  std::span<Candidate> ListBand(const LogitRow& row, const Band& band);
+  size_t CountToGoal(std::span<const Candidate> listed, double mass, double goal) const;
+  double RangeOfMass(double p) const;
   int64_t CountBest() const;
   int64_t BlockEnd(int64_t block) const;
 
@@ -96,6 +118,7 @@ class DenseLogits {
   std::vector<float> weights_;  // e^(logit - max)
   std::vector<float> block_sums_;
   std::vector<float> order_;           // [n_blocks]
+  std::vector<float> nearness_;        // [n]
   std::vector<int32_t> ids_;           // [n]
   std::vector<uint64_t> marks_;        // [n_blocks]: a bit for each token
   std::vector<Candidate> candidates_;  // [n]

@@ -97,6 +97,16 @@ absl::StatusOr<SequenceEnd> SamplerChain::Accept(int slot, int32_t token) {
   return first;
 }
 
+absl::StatusOr<int64_t> SamplerChain::HeldBytes(int slot) const {
+  int64_t most = 0;
+  for (const ChainStage& stage : stages_) {
+    const absl::StatusOr<int64_t> held = stage.stage->HeldBytes(slot);
+    if (!held.ok()) return Annotated(held.status());
+    most = std::max(most, *held);
+  }
+  return most;
+}
+
 absl::Status SamplerChain::Truncate(int slot, int64_t n_tokens) {
   for (const ChainStage& stage : stages_) {
     NG_RETURN_IF_ERROR(Annotated(stage.stage->Truncate(slot, n_tokens)));

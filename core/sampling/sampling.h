@@ -41,6 +41,8 @@ class SamplerChain {
   // Close reaches all of them and returns the first error. Accept gives the first reason to end.
   absl::Status Open(int slot, std::span<const int32_t> prompt_ids);
   absl::StatusOr<SequenceEnd> Accept(int slot, int32_t token);
+  // The most bytes that a stage holds back at the end of the answer (SamplerStage::HeldBytes).
+  absl::StatusOr<int64_t> HeldBytes(int slot) const;
   absl::Status Fork(int from, int to);
   absl::Status Truncate(int slot, int64_t n_tokens);
   absl::Status Close(int slot);

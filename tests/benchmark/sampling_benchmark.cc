@@ -14,12 +14,19 @@
 
 #include "core/sampling/sampling.h"
 #include "ng/plugin.h"
+#include "plugins/sampler/dry/dry.h"
+#include "plugins/sampler/frequency_penalty/count_penalty.h"
 #include "plugins/sampler/greedy/greedy.h"
+#include "plugins/sampler/logit_bias/logit_bias.h"
 #include "plugins/sampler/min_p/min_p.h"
+#include "plugins/sampler/mirostat/mirostat.h"
 #include "plugins/sampler/repetition_penalty/repetition_penalty.h"
 #include "plugins/sampler/temperature/temperature.h"
 #include "plugins/sampler/top_k/top_k.h"
+#include "plugins/sampler/top_n_sigma/top_n_sigma.h"
 #include "plugins/sampler/top_p/top_p.h"
+#include "plugins/sampler/typical_p/typical_p.h"
+#include "plugins/sampler/xtc/xtc.h"
 
 namespace ng {
 namespace {
@@ -56,8 +63,21 @@ std::unique_ptr<SamplerStage> MakeStage(const std::string& name) {
   if (name == "min_p") return MinP::Create(0.05).value();
   if (name == "mask") return std::make_unique<Constraint>(/*by_list=*/false);
   if (name == "list") return std::make_unique<Constraint>(/*by_list=*/true);
-  ModelShape shape;
+  PluginContext context;
+  ModelShape& shape = context.model;
   shape.vocab_size = kVocab;
+  if (name == "typical_p") return TypicalP::Create(0.95).value();
+  if (name == "top_n_sigma") return TopNSigma::Create(1.0).value();
+  if (name == "xtc") return Xtc::Create({.probability = 1.0, .threshold = 0.001}, kVocab).value();
+  if (name == "mirostat") return Mirostat::Create({}, shape).value();
+  if (name == "dry") return Dry::Create({}, context).value();
+  if (name == "frequency_penalty") {
+    return std::make_unique<CountPenalty>(CountsAs::kFrequency, CountPenaltyOptions(), shape);
+  }
+  if (name == "logit_bias") {
+    constexpr std::string_view kBiases[] = {"7=1.5", "70=-inf", "7000=2"};
+    return LogitBias::Create(kBiases, kVocab).value();
+  }
   return RepetitionPenalty::Create({.value = 1.1, .window = 64}, shape).value();
 }
 
@@ -109,6 +129,14 @@ BENCHMARK_CAPTURE(Choose, mask_t_top_p, "mask,temperature,top_p")->Apply(Cases);
 BENCHMARK_CAPTURE(Choose, list_t_top_p, "list,temperature,top_p")->Apply(Cases);
 BENCHMARK_CAPTURE(Choose, r_t, "repetition_penalty,temperature")->Apply(Cases);
 BENCHMARK_CAPTURE(Choose, r_t_top_p, "repetition_penalty,temperature,top_p")->Apply(Cases);
+
+BENCHMARK_CAPTURE(Choose, typical_p, "typical_p")->Apply(Cases);
+BENCHMARK_CAPTURE(Choose, top_n_sigma, "top_n_sigma")->Apply(Cases);
+BENCHMARK_CAPTURE(Choose, xtc, "xtc")->Apply(Cases);
+BENCHMARK_CAPTURE(Choose, mirostat, "mirostat")->Apply(Cases);
+BENCHMARK_CAPTURE(Choose, dry, "dry")->Apply(Cases);
+BENCHMARK_CAPTURE(Choose, frequency_penalty, "frequency_penalty")->Apply(Cases);
+BENCHMARK_CAPTURE(Choose, logit_bias, "logit_bias")->Apply(Cases);
 
 }  // namespace
 }  // namespace ng

@@ -9,6 +9,8 @@
 #include <csignal>
 #include <filesystem>
 #include <set>
+#include <sstream>
+#include <tuple>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -253,9 +255,9 @@ TEST(SuggestedSampling, IsSaidWhereTheChainDoesOtherwise) {
   TinyNiels().WriteTo(temp.path());
   const auto closing = [&](const char* json, const Arguments& options) {
     temp.Write("generation_config.json", json);
-    const Result result = NgRun(
-        Arguments{"--model.path=" + temp.path(), "--prompt-ids=1 2", "--run.max_new_tokens=1"} +
-        options);
+    const Result result = NgRun(Arguments{"--model.path=" + temp.path(), "--prompt-ids=1 2",
+                                          "--run.max_new_tokens=1", "--run.model_defaults=false"} +
+                                options);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return result.err;
   };
@@ -273,8 +275,124 @@ TEST(SuggestedSampling, IsSaidWhereTheChainDoesOtherwise) {
       closing(R"({"temperature": 1.0, "top_p": 1, "num_beams": 1})", {"--sampler.chain=greedy"}),
       Not(HasSubstr("not used")));
   temp.Write("generation_config.json", llama);
-  EXPECT_THAT(NgRun({"--model.path=" + temp.path(), "--dry-run"}).out,
+  EXPECT_THAT(NgRun({"--model.path=" + temp.path(), "--dry-run", "--run.model_defaults=false"}).out,
               HasSubstr("generation_config.json's temperature 0.6, top_p 0.9 are not used"));
+}
+
+// The same run as with the values in the config, and each value's origin is told.
+TEST(ModelDefaults, CountWhereTheConfigIsSilent) {
+  const TempDir temp;
+  TinyNiels().WriteTo(temp.path());
+  temp.Write("generation_config.json",
+             R"({"do_sample": true, "temperature": 0.6, "top_k": 7, "eos_token_id": [3, 4]})");
+  const Arguments model = {"--model.path=" + temp.path()};
+  const auto run = [&](const Arguments& options) {
+    const Result result =
+        NgRun(model + Arguments{"--prompt-ids=1 2", "--run.max_new_tokens=12"} + options);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result;
+  };
+  const Result by_makers = run({});
+  EXPECT_THAT(by_makers.err, EndsWith(", model_defaults\n"));
+  const Result spelled = run({"--sampler.chain=temperature,top_k", "--sampler.top_k.k=7",
+                              "--sampler.temperature.value=0.6", "--run.model_defaults=false"});
+  EXPECT_EQ(by_makers.out, spelled.out);
+  EXPECT_THAT(spelled.err, Not(HasSubstr("model_defaults")));
+  EXPECT_NE(run({"--run.model_defaults=false"}).out, by_makers.out);
+
+  const std::string origin = temp.File("generation_config.json");
+  const std::string plan = NgRun(model + Arguments{"--dry-run", "--sampler.top_k.k=9"}).out;
+  EXPECT_THAT(plan, HasSubstr("sampler.chain = temperature,top_k  (" + origin + ")\n"));
+  EXPECT_THAT(plan, HasSubstr("temperature.value = 0.6  (" + origin + ": key \"temperature\")"));
+  EXPECT_THAT(plan, HasSubstr("sampler.top_k.k = 9  (command line)"));
+  EXPECT_THAT(plan, HasSubstr("\n  stop ids 3,4 from " + origin + ": key \"eos_token_id\""));
+  // What is printed gives the same run, also without the makers' file.
+  const std::string ini = temp.Write("run.ini", NgRun(model + Arguments{"--print-config"}).out);
+  EXPECT_EQ(run({"--config", ini}).out, by_makers.out);
+
+  for (const auto& [json, found, allowed] :
+       {std::tuple{R"({"top_p": 1.5})", "top_p\" = 1.5 for sampler.top_p.p", "(0, 1]"},
+        {R"({"temperature": -1})", "temperature\" = -1", "(0, 100]"},
+        {R"({"top_k": 2.5})", "top_k\" = 2.5", "an integer"},
+        {R"({"min_p": "low"})", "min_p\" = \"low\"", "number"}}) {
+    temp.Write("generation_config.json", json);
+    ExpectError(NgRun(model + Arguments{"--prompt-ids=1"}), 3, {origin, found, allowed});
+  }
+  temp.Write("generation_config.json", R"({"top_p": 1.5})");
+  EXPECT_EQ(run({"--sampler.top_p.p=0.5"}).exit_code, 0);  // the user's own counts
+  EXPECT_EQ(run({"--run.model_defaults=false"}).exit_code, 0);
+}
+
+// The stage ends the answer; text and stream leave the stop text out, the ids keep it.
+TEST(StopTexts, AreLeftOutOfTheTextAndKeptInTheIds) {
+  const Arguments json = {"--output=jsonl"};
+  const Json whole = JsonLines(NgRun(DemoTurn(40) + json).out).at(0);
+  const std::string text = whole["text"];
+  const std::string stop = text.substr(text.rfind(' ') + 1, 4);
+  const auto with = [](const std::string& texts) {
+    return DemoTurn(40) + Arguments{"--sampler.chain=temperature,top_k,stop_texts",
+                                    "--sampler.stop_texts.texts=" + texts};
+  };
+  const Json line = JsonLines(NgRun(with(stop) + json).out).at(0);
+  const std::string left = text.substr(0, text.find(stop));
+  EXPECT_EQ(line["text"], left);
+  EXPECT_EQ(line["stop_reason"], "stop_text");
+  EXPECT_EQ(NgRun(with(stop)).out, left + "\n");  // as it is streamed
+  ASSERT_LE(line["ids"].size(), whole["ids"].size());
+  EXPECT_TRUE(std::equal(line["ids"].begin(), line["ids"].end(), whole["ids"].begin()));
+  // What was held back, and did not go on as a stop text does, comes out.
+  EXPECT_EQ(NgRun(with(stop + "!!")).out, text + "\n");
+  ExpectError(NgRun(DemoTurn(1) + Arguments{"--sampler.stop_texts.texts=a,,b"}), 2, {"a,,b"});
+}
+
+// The short ways are the long ones.
+TEST(Habits, AreShortFormsOfTheLongOnes) {
+  const std::string demo = NG_SOURCE_DIR "/configs/demo";
+  const Result expected =
+      NgRun({"--model.path=" + demo, "--message", "Who art thou?", "--run.max_new_tokens=12"});
+  EXPECT_EQ(expected.exit_code, 0) << expected.err;
+  for (const Arguments& arguments : {Arguments{demo, "Who art thou?", "-n", "12"},
+                                     {"-n12", demo, "Who art thou?"},
+                                     {"-m", demo, "-n", "12", "-t", "1", "Who art thou?"},
+                                     {"-n", "12", demo, "--", "Who art thou?"}}) {
+    EXPECT_EQ(NgRun(arguments).out, expected.out);
+  }
+  EXPECT_EQ(NgRun({demo, "-n", "12"}, "Who art thou?\n").out, expected.out);
+  EXPECT_EQ(NgRun({demo, "-c", "-n", "12"}, "Who art thou?\n").out, expected.out);
+  EXPECT_EQ(NgRun({demo, "-p", "Who art", "-n", "12"}).out,
+            NgRun({demo, "--prompt-file", "-", "-n", "12"}, "Who art").out);
+  const Arguments several = {demo, "-n", "12", "Who art thou?", "What news?"};
+  EXPECT_THAT(NgRun(several).out, StartsWith(expected.out));
+  EXPECT_EQ(JsonLines(NgRun(several + Arguments{"--output=jsonl"}).out).size(), 2U);
+  // Without a chat template a text is completed.
+  EXPECT_EQ(NgRun({demo, "Who art", "-n", "5", "--tokenizer.chat_template=none"}).out,
+            NgRun({demo, "-p", "Who art", "-n", "5"}).out);
+  ExpectError(NgRun({demo}), 2, {"nothing to run"});
+  ExpectError(NgRun({demo, "a", "-p", "b"}), 2, {"only one of", "'a'"});
+  ExpectError(NgRun({demo, ""}), 2, {"the text is empty"});
+  ExpectError(NgRun({demo, "a", "-x"}), 2, {"unknown option -x", "-m, -p, -c, -n, -t and -h"});
+  ExpectError(NgRun({"-n"}), 2, {"-n needs a value"});
+  for (const auto& [typed, meant] : {std::pair{"--temperature", "--sampler.temperature.value="},
+                                     {"--model", "--model.path="},
+                                     {"--top_k=5", "--sampler.top_k.k="},
+                                     {"--max-tokens", "--run.max_new_tokens="},
+                                     {"-s", "--sampler.seed="}}) {
+    ExpectError(NgRun({typed, "0.7"}), 2, {"unknown option", meant});
+  }
+}
+
+TEST(Help, IsOneScreenAndAllIsAll) {
+  const Result help = NgRun({"-h"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, StartsWith("usage:\n  ng-run MODEL [TEXT ...]"));
+  EXPECT_LE(LinesOf(help.out), 24);
+  std::istringstream lines(help.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+  EXPECT_EQ(NgRun({"--help"}).out, help.out);
+  const std::string all = NgRun({"--help", "all"}).out;
+  EXPECT_THAT(all, HasSubstr("sampler.top_k.k = 50"));
+  EXPECT_THAT(all, HasSubstr("--trace-layer"));
+  EXPECT_EQ(NgRun({"-h", "all"}).out, all);
 }
 
 TEST(ClosingLine, CountsEveryGeneratedToken) {

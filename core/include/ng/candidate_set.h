@@ -82,6 +82,10 @@ class CandidateSet {
   // least one; their own order is not specified. O(n) but for logits within 1/16 of each other.
   // REQUIRES: MaxLogit() is ok, 0 < p < 1.
   void KeepMass(double p);
+  // Keeps the fewest candidates whose logits are nearest to `centre`, of equal ones those of the
+  // lowest ids, whose probabilities reach `p`, at least one; their own order is not specified. How
+  // near one is is computed in f32. O(n) as KeepMass. REQUIRES: MaxLogit() is ok, 0 < p < 1.
+  void KeepNear(double centre, double p);
   // Keeps the candidates whose bit is set, in the order they have: bit id % 64 of bits[id / 64].
   // Candidates at -infinity may go too. O(n); on a row of logits in vector registers, or O(n / 64)
   // when few bits are set. Nothing changes when all bits are set. `bits` is a mask over the
@@ -96,6 +100,21 @@ class CandidateSet {
   // Errors: NumericError when a logit is NaN or +infinity, or when none is above -infinity.
   absl::StatusOr<float> MaxLogit() const;
 
+  // Figures of the candidates above -infinity. O(n) each, in vector registers on a row of logits.
+  // Errors: MaxLogit's.
+  //
+  // log(sum of e^logit): minus this, a logit is the logarithm of the candidate's probability.
+  absl::StatusOr<double> LogTotal() const;
+  // The logit that a draw gives on average: the sum of probability * logit.
+  absl::StatusOr<double> MeanDrawn() const;
+  // The standard deviation of the logits, each counted once; infinite where squares of them leave
+  // the range of f32.
+  absl::StatusOr<double> Deviation() const;
+  // Copies the candidates whose logit is at least `bar` to the front of `out`, in the order that
+  // they have, and returns how many there are; those that do not fit are only counted. The set
+  // stays as it is. O(n). REQUIRES: MaxLogit() is ok, bar > -infinity.
+  int64_t CopyAtLeast(double bar, std::span<Candidate> out) const;
+
  private:
   friend class CandidateStorage;
   explicit CandidateSet(DenseLogits& logits) : logits_(&logits) {}
@@ -106,6 +125,7 @@ class CandidateSet {
   void ListAll() const;
   void Narrow(std::span<Candidate> listed);
   void KeepListedMass(double p, float max);
+  void KeepListedNear(float centre, double p, float max);
   template <typename Keep>
   void KeepListed(Keep keep);
 

@@ -1,8 +1,9 @@
 // Config: every key of a run with its value and where the value came from.
 //
-// There are three layers: the key's default, the config file, the command line. The later layer
-// wins. Keys are dotted ("run.max_new_tokens"); a plugin's option is <kind>.<plugin>.<option>.
-// Engine::ReadConfig makes one without a model, Engine::config has that of an open engine.
+// There are four layers: the key's default, what the model's makers say of its sampling, the config
+// file, the command line. The later layer wins. Keys are dotted ("run.max_new_tokens"); a plugin's
+// option is <kind>.<plugin>.<option>. Engine::ReadConfig makes one without opening the model,
+// Engine::config has that of an open engine.
 //
 // Thread: a Config is immutable and may be read from any thread.
 #ifndef NG_CONFIG_H_
@@ -23,13 +24,14 @@
 #pragma GCC visibility push(default)
 namespace ng {
 
-// Where a value came from. `file` is empty for defaults and the command line.
+// Where a value came from. `file` is empty for defaults and the command line; for what a model's
+// makers say it names the file and the key in it.
 struct ConfigOrigin {
-  enum class Kind { kDefault, kFile, kCommandLine } kind = Kind::kDefault;
+  enum class Kind { kDefault, kFile, kCommandLine, kModel } kind = Kind::kDefault;
   std::string file;
   int line = 0;
 
-  std::string ToString() const;  // "default", "demo.ini:12", "command line"
+  std::string ToString() const;  // "default", "demo.ini:12", "command line", "x.gguf: key ..."
 };
 
 // What a value means beyond its type.

@@ -65,7 +65,8 @@ struct EngineOptions {
 class Engine {
  public:
   // The config that Open would use. It has the options of the plugins that it names; their
-  // libraries are opened, but no model. Errors: 2 config, 4 plugins.
+  // libraries are opened. Of the model it reads only what its makers say of sampling. Errors: 2
+  // config, 3 those files, 4 plugins.
   static absl::StatusOr<Config> ReadConfig(const EngineOptions& options);
   // The plugins that the config's folders offer. Opens none of them. Errors: 2 config, 4 folders.
   static absl::StatusOr<PluginHost> FindPlugins(const EngineOptions& options);
@@ -94,6 +95,9 @@ class Engine {
   absl::StatusOr<RunPlan> Plan(const RunNeeds& needs) const;
   // What --dry-run prints: config with origins, plugins, tensors, bytes needed and available.
   absl::StatusOr<std::string> Describe(const RunNeeds& needs) const;
+
+  // Whether the model has a chat template: EncodeMessage and EncodeConversation need one.
+  bool has_chat_template() const;
 
   // Text. Without a tokenizer: UsageError. Encode adds the begin and end tokens that the
   // tokenizer's own files and those beside it ask for (a SentencePiece .model by itself and a

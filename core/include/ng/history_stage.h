@@ -66,6 +66,8 @@ class HistoryStage : public SamplerStage {
     const std::span<const T> values = History(slot);
     return values.empty() ? start_ : values.back();
   }
+  // How many tokens the slot can remember before it allocates.
+  size_t Room(int slot) const { return slots_[static_cast<size_t>(slot)].capacity(); }
   // For Accept: what is remembered of the token.
   void Remember(int slot, T value) {
     slots_[static_cast<size_t>(slot)].push_back(std::move(value));

@@ -51,6 +51,9 @@ struct StepRecord {
   double entropy = 0.0;                          // of the distribution, nats
   std::vector<std::pair<int32_t, float>> top_k;  // {id, probability}, 10 or vocab_size entries
   std::vector<AttentionRow> attn_rows;           // of the query whose logits chose the token
+  // Bytes at the end of the answer, this token's included, that must not be shown yet: they may
+  // begin a text that ends it. What shows text as it comes holds them back.
+  int64_t held_bytes = 0;
 };
 
 // Why a request ended. Where several hold, the first of this list counts: a stop id, then what a
@@ -87,6 +90,9 @@ struct Completion {
   StopReason stop_reason = StopReason::kMaxNewTokens;
   Timings timings;
   CapturedTensors captured;
+  // With kStopText: the bytes at the end of the ids' text that are left out of the answer, which
+  // are the text that ended it and what follows. Else 0.
+  int64_t held_bytes = 0;
 };
 
 // What to look at while generating. Off by default, and off costs nothing.
@@ -97,9 +103,9 @@ struct GenerateOptions {
   bool capture_attn_full = false;  // rows of every position, the last id by an extra pass
   std::vector<int> trace_layers;   // rows of these layers go into StepRecord::attn_rows
   std::vector<int> trace_heads;    // empty: all heads
-  // Called on the engine's thread after each token of request `index`; the record holds only step
-  // and token_id unless `steps` is set, and the traced rows in any case. An error stops the run and
-  // is returned. May be empty.
+  // Called on the engine's thread after each token of request `index`; the record holds only step,
+  // token_id and held_bytes unless `steps` is set, and the traced rows in any case. An error stops
+  // the run and is returned. May be empty.
   std::function<absl::Status(int index, const StepRecord& record)> on_step;
   // Called when request `index` is finished, in order of finishing; after an error or an
   // interruption also for those that are not, with their stop_reason. May be empty.

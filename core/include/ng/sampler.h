@@ -92,6 +92,15 @@ class SamplerStage {
   // [load] One line for the end of a run: what the stage has to say about what it did. Empty:
   // nothing.
   virtual std::string Report() const { return {}; }
+
+  // How many bytes at the end of the answer so far are no part of its text: after a token that
+  // ended the sequence as kStopText the text that ended it and what follows; otherwise what may be
+  // the beginning of such a text, and is not shown until it is known. The text is the bytes of the
+  // tokens accepted (PluginContext::token_bytes); stop ids have none.
+  virtual absl::StatusOr<int64_t> HeldBytes(int slot) const {
+    (void)slot;
+    return 0;
+  }
 };
 
 }  // namespace ng

@@ -192,6 +192,58 @@ RC_GTEST_PROP(DenseLogits, KeepMassKeepsTheFewestThatReachTheShare, ()) {
   });
 }
 
+// The fewest nearest ones that reach p, up to the rounding of f32 weights, and the same as of a
+// list but for the last of them.
+RC_GTEST_PROP(DenseLogits, KeepNearKeepsTheFewestThatReachTheShare, ()) {
+  const std::vector<float> row = AnyRow();
+  const double p = *rc::gen::element(0.01, 0.3, 0.9, 0.95, 0.999);
+  const float max = *std::max_element(row.begin(), row.end());
+  const float centre = max - *rc::gen::element(0.0F, 0.5F, 2.0F, 7.0F, 30.0F, -3.0F);
+  constexpr double kRounding = 4e-6;
+  std::vector<Candidate> order = ListOf(row);
+  std::stable_sort(order.begin(), order.end(), [&](const Candidate& a, const Candidate& b) {
+    return std::abs(a.logit - centre) < std::abs(b.logit - centre);
+  });
+  std::vector<double> mass;  // of the first i + 1
+  for (const Candidate& c : order) {
+    const double weight = std::exp(static_cast<double>(c.logit) - max);
+    mass.push_back(mass.empty() ? weight : mass.back() + weight);
+  }
+  OnEveryLevel(row, [&](CandidateSet& set, DenseLogits&) {
+    set.KeepNear(centre, p);
+    const int64_t n = set.size();
+    RC_ASSERT(n >= 1);
+    RC_ASSERT(mass[n - 1] >= (p - kRounding) * mass.back());
+    RC_ASSERT((n == 1 || mass[n - 2] < (p + kRounding) * mass.back()));
+    std::vector<int32_t> expected;
+    for (int64_t i = 0; i < n; ++i) expected.push_back(order[i].id);
+    std::sort(expected.begin(), expected.end());
+    RC_ASSERT(Drawable(set) == expected);
+  });
+}
+
+RC_GTEST_PROP(DenseLogits, FiguresAreThoseOfAList, ()) {
+  const std::vector<float> row = AnyRow();
+  std::vector<Candidate> list = ListOf(row);
+  const CandidateSet listed(list);
+  const double bar = *listed.MaxLogit() - *rc::gen::element(0.0, 1.0, 5.0);
+  std::vector<Candidate> expected(row.size());
+  const int64_t n = listed.CopyAtLeast(bar, expected);
+  OnEveryLevel(row, [&](CandidateSet& set, DenseLogits&) {
+    const auto near = [](double a, double b) {
+      return std::abs(a - b) <= 1e-5 * (1 + std::abs(b));
+    };
+    RC_ASSERT(near(*set.LogTotal(), *listed.LogTotal()));
+    RC_ASSERT(near(*set.MeanDrawn(), *listed.MeanDrawn()));
+    RC_ASSERT(near(*set.Deviation(), *listed.Deviation()));
+    std::vector<Candidate> copy(row.size());
+    RC_ASSERT(set.CopyAtLeast(bar, copy) == n);
+    for (int64_t i = 0; i < n; ++i) RC_ASSERT(copy[i].id == expected[i].id);
+    RC_ASSERT(set.CopyAtLeast(bar, std::span(copy).first(0)) == n);
+    RC_ASSERT(!set.listed());
+  });
+}
+
 // Walked in rising order of id.
 RC_GTEST_PROP(DenseLogits, DrawInvertsTheCumulativeSoftmax, ()) {
   const std::vector<float> row = AnyRow();

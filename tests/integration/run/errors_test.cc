@@ -40,7 +40,7 @@ const BadCommandLine kCommandLines[] = {
     {"NothingToRun", {}, 2, {"--message"}},
     {"UnknownOption", {"--promt", "x"}, 2, {"unknown option --promt", "did you mean --prompt?"}},
     {"UnknownOptionWithValue", {"--step=x"}, 2, {"--step;", "did you mean --steps?"}},
-    {"StrayArgument", {"hello"}, 2, {"argument"}},
+    {"StrayArgument", {"--message=a", "hello"}, 2, {"only one of", "'hello'"}},
     {"MissingArgument", {"--prompt"}, 2, {"--prompt"}},
     {"EmptyArgument", {"--prompt="}, 2, {"--prompt= is empty"}},
     {"OptionTwice", {"--prompt=a", "--prompt=b"}, 2, {"--prompt", "more than once"}},

@@ -327,7 +327,8 @@ TEST(CacheCodec, Int4MeansInt8KeysAndSaysSo) {
 }
 
 TEST(Information, NeedsNoConfig) {
-  for (const auto& [option, part] : {std::pair{"--help", "sampler.top_k.k = 50"},
+  for (const auto& [option, part] : {std::pair{"--help=all", "sampler.top_k.k = 50"},
+                                     {"--help", "ng-run MODEL [TEXT ...]"},
                                      {"--version", "ng-run "},
                                      {"--list-plugins", "attention reference "},
                                      {"--print-config", "[sampler]\nchain = "}}) {

@@ -10,12 +10,20 @@
 #include "core/plugin/guarded_sampler.h"
 #include "core/sampling/sampling.h"
 #include "plugins/sampler/banned_tokens/banned_tokens.h"
+#include "plugins/sampler/dry/dry.h"
+#include "plugins/sampler/frequency_penalty/count_penalty.h"
 #include "plugins/sampler/greedy/greedy.h"
+#include "plugins/sampler/logit_bias/logit_bias.h"
 #include "plugins/sampler/min_p/min_p.h"
+#include "plugins/sampler/mirostat/mirostat.h"
 #include "plugins/sampler/repetition_penalty/repetition_penalty.h"
+#include "plugins/sampler/stop_texts/stop_texts.h"
 #include "plugins/sampler/temperature/temperature.h"
 #include "plugins/sampler/top_k/top_k.h"
+#include "plugins/sampler/top_n_sigma/top_n_sigma.h"
 #include "plugins/sampler/top_p/top_p.h"
+#include "plugins/sampler/typical_p/typical_p.h"
+#include "plugins/sampler/xtc/xtc.h"
 
 namespace {
 std::atomic<int64_t> allocations = 0;
@@ -62,7 +70,11 @@ TEST_P(AllocationTest, IsNothingPerToken) {
   context.model.vocab_size = kVocabSize;
   context.model.max_positions = 8000;
   context.check = GetParam();
+  const std::vector<std::string_view> token_bytes(kVocabSize, "ab");
+  context.token_bytes = token_bytes;
   const auto banned = std::vector<int64_t>{1, 5, 9};
+  const auto biases = std::vector<std::string_view>{"7=1.5"};
+  const auto texts = std::vector<std::string_view>{"bb", "abc"};
   std::vector<ChainStage> stages;
   const auto add = [&](const char* name, absl::StatusOr<std::unique_ptr<SamplerStage>> stage) {
     stages.push_back({name, std::make_unique<GuardedSampler>(LoadedPlugin{&kDescriptor, "/here.so"},
@@ -70,13 +82,22 @@ TEST_P(AllocationTest, IsNothingPerToken) {
   };
   add("banned_tokens", BannedTokens::Create(banned, kVocabSize));
   add("repetition_penalty", RepetitionPenalty::Create({}, context.model));
+  add("frequency_penalty",
+      std::make_unique<CountPenalty>(CountsAs::kPresence, CountPenaltyOptions(), context.model));
+  add("dry", Dry::Create({.multiplier = 0.01, .base = 1, .allowed = 1}, context));
+  add("logit_bias", LogitBias::Create(biases, kVocabSize));
+  add("stop_texts", StopTexts::Create(texts, context));
+  add("xtc", Xtc::Create({.threshold = 0.01}, kVocabSize));
   add("temperature", Temperature::Create(2.0));
+  add("top_n_sigma", TopNSigma::Create(50.0));
+  add("typical_p", TypicalP::Create(0.9999999));
   add("min_p", MinP::Create(1e-9));
   add("top_p", TopP::Create(0.99));
   add("masks", std::make_unique<Masks>(kVocabSize));
   add("top_k", TopK::Create(40));
   add("repetition_penalty", RepetitionPenalty::Create({}, context.model));
   add("masks", std::make_unique<Masks>(kVocabSize));
+  add("mirostat", Mirostat::Create({}, context.model));
   SamplerChain chain(std::move(stages), kVocabSize);
   std::vector<float> logits(kVocabSize);
   std::iota(logits.begin(), logits.end(), -500.0F);
@@ -87,7 +108,7 @@ TEST_P(AllocationTest, IsNothingPerToken) {
   bool ok = true;
   for (int step = 0; step < 5000; ++step) {
     const absl::StatusOr<int32_t> token = chain.Choose(0, logits, {1, 0, step, 0});
-    ok &= token.ok() && chain.Accept(0, *token).ok();
+    ok &= token.ok() && chain.Accept(0, *token).ok() && chain.HeldBytes(0).ok();
   }
   EXPECT_EQ(allocations - before, 0);
   EXPECT_TRUE(ok);

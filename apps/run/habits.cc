@@ -1,0 +1,192 @@
+#include "apps/run/habits.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "apps/common/arguments.h"
+
+namespace ng::run {
+namespace {
+
+struct ShortOption {
+  char letter;
+  const char* option;  // a config key ends in '='
+  bool takes_value;
+};
+constexpr ShortOption kShortOptions[] = {
+    {'m', "--model.path=", true},         {'p', "--prompt", true},       {'c', "--chat", false},
+    {'n', "--run.max_new_tokens=", true}, {'t', "--run.threads=", true}, {'h', "--help", false},
+};
+
+// What there is to read: the arguments that are left.
+class Reader {
+ public:
+  Reader(int argc, const char* const* argv) : next_(argv + 1), end_(argv + argc) {}
+  bool done() const { return next_ == end_; }
+  std::string Next() { return *next_++; }
+  bool Skip(std::string_view argument) {
+    if (done() || *next_ != argument) return false;
+    ++next_;
+    return true;
+  }
+
+ private:
+  const char* const* next_;
+  const char* const* end_;
+};
+
+// "-n 20" or "-n20".
+absl::Status AddShort(const std::string& argument, Reader& reader,
+                      std::vector<std::string>* arguments) {
+  const auto* const option = std::ranges::find(kShortOptions, argument[1], &ShortOption::letter);
+  const bool known = option != std::end(kShortOptions);
+  if (!known || (!option->takes_value && argument.size() > 2)) {
+    const std::string meant = RightSpelling(argument.substr(1));
+    return UsageError(absl::StrCat("unknown option ", argument,
+                                   meant.empty() ? "" : absl::StrCat("; write ", meant),
+                                   " (short options are -m, -p, -c, -n, -t and -h; see --help)"));
+  }
+  std::string spelled = option->option;
+  if (option->takes_value) {
+    if (argument.size() == 2 && reader.done()) {
+      return UsageError(absl::StrCat(argument, " needs a value"));
+    }
+    const std::string value = argument.size() > 2 ? argument.substr(2) : reader.Next();
+    if (!spelled.ends_with('=')) {
+      arguments->push_back(spelled);
+      spelled.clear();
+    }
+    spelled += value;
+  }
+  arguments->push_back(spelled);
+  return absl::OkStatus();
+}
+
+bool NamesModel(const std::string& argument) {
+  return argument == "--config" || argument.starts_with("--config=") ||
+         argument.starts_with("--model.path=");
+}
+
+struct HelpRow {
+  const char* left;
+  const char* right;
+};
+constexpr HelpRow kUses[] = {
+    {"ng-run MODEL [TEXT ...]", "answers each text, or completes it"},
+    {"ng-run -c MODEL", "a conversation"},
+    {"ng-run --config FILE [TEXT ...]", "the same, as a config file says"},
+};
+constexpr HelpRow kExamples[] = {
+    {"ng-run ~/models/Qwen3-0.6B \"Who art thou?\"", ""},
+    {"ng-run -c model.gguf --sampler.temperature.value=0.7", ""},
+    {"git diff | ng-run MODEL -n 200", ""},
+};
+constexpr HelpRow kOptions[] = {
+    {"-m MODEL, --model.path=MODEL", "a folder with config.json, or a GGUF file"},
+    {"-p TEXT, --prompt TEXT", "completes it; --prompt-file FILE, -: stdin"},
+    {"--message TEXT", "one user message; -c, --chat: a conversation"},
+    {"-n N, --run.max_new_tokens=N", "the most tokens to generate"},
+    {"-t N, --run.threads=N", "worker threads"},
+    {"--sampler.chain=STAGE,...", "how tokens are chosen"},
+    {"--SECTION.KEY=VALUE", "any other key of a config file"},
+    {"--output jsonl, --steps FILE", "what is written"},
+    {"--dry-run", "what a run would do, and its memory"},
+    {"--list-plugins, --version", "the parts that there are; the version"},
+    {"--help all", "every option and every config key"},
+};
+
+// Words on lines of `width` columns, those after the first behind `indent` blanks.
+std::string Wrapped(const std::string& text, size_t indent, size_t width) {
+  std::string out;
+  size_t column = indent;
+  for (const absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    if (column > indent && column + 1 + word.size() > width) {
+      absl::StrAppend(&out, "\n", std::string(indent, ' '));
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    absl::StrAppend(&out, word);
+    column += word.size();
+  }
+  return out;
+}
+
+void AppendRows(std::span<const HelpRow> rows, size_t width, std::string* out) {
+  constexpr size_t kLeft = 35;  // where the second column begins
+  const bool narrow = width < 2 * kLeft;
+  for (const HelpRow& row : rows) {
+    std::string line = absl::StrCat("  ", row.left);
+    const std::string right = row.right;
+    const size_t indent = narrow ? 6 : kLeft;
+    if (!right.empty()) {
+      line += narrow ? absl::StrCat("\n", std::string(indent, ' '))
+                     : std::string(kLeft - std::min(kLeft, line.size()), ' ');
+      line += Wrapped(right, indent, width);
+    }
+    absl::StrAppend(out, line, "\n");
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<SpelledOut> SpellOut(int argc, const char* const* argv,
+                                    absl::FunctionRef<bool(const std::string& name)> takes_value) {
+  SpelledOut spelled;
+  Reader reader(argc, argv);
+  bool options = true;
+  while (!reader.done()) {
+    const std::string argument = reader.Next();
+    const bool option = options && argument.size() > 1 && argument[0] == '-';
+    if (!option) {
+      spelled.texts.push_back(argument);
+    } else if (argument == "--") {
+      options = false;
+    } else if (argument[1] != '-') {
+      NG_RETURN_IF_ERROR(AddShort(argument, reader, &spelled.arguments));
+    } else if (argument == "--help=all") {
+      spelled.arguments.emplace_back("--help");
+      spelled.help_all = true;
+    } else {
+      spelled.arguments.push_back(argument);
+      const bool value_follows =
+          argument.find('=') == argument.npos && takes_value(argument.substr(2)) && !reader.done();
+      if (value_follows) spelled.arguments.push_back(reader.Next());
+    }
+    const bool help = !spelled.arguments.empty() && spelled.arguments.back() == "--help";
+    if (option && help && reader.Skip("all")) spelled.help_all = true;
+  }
+  const bool first_is_model = std::ranges::none_of(spelled.arguments, NamesModel);
+  if (first_is_model && !spelled.texts.empty()) {
+    spelled.arguments.push_back("--model.path=" + spelled.texts.front());
+    spelled.texts.erase(spelled.texts.begin());
+  }
+  return spelled;
+}
+
+std::string ShortHelp(int width) {
+  std::string out = "usage:\n";
+  AppendRows(kUses, static_cast<size_t>(width), &out);
+  out += "\nexamples:\n";
+  AppendRows(kExamples, static_cast<size_t>(width), &out);
+  out += "\noptions:\n";
+  AppendRows(kOptions, static_cast<size_t>(width), &out);
+  return out;
+}
+
+int HelpColumns() {
+  constexpr int kLeast = 40;
+  constexpr int kMost = 100;
+  constexpr int kUsual = 80;
+  winsize size = {};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsual;
+  return std::clamp<int>(size.ws_col, kLeast, kMost);
+}
+
+}  // namespace ng::run

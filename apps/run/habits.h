@@ -1,0 +1,33 @@
+// The short ways to call ng-run, in terms of the long ones: ng-run MODEL [TEXT ...], -n 20, and the
+// one screen of help that shows them.
+#ifndef NG_APPS_RUN_HABITS_H_
+#define NG_APPS_RUN_HABITS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "ng/status.h"
+
+namespace ng::run {
+
+struct SpelledOut {
+  std::vector<std::string> arguments;  // long options with their values, in order
+  std::vector<std::string> texts;      // what stands there without an option, but for MODEL
+  bool help_all = false;               // --help all
+};
+
+// The first argument without an option is the model, unless --config, --model.path or -m says which
+// one it is; the others are texts. All behind "--" are without an option. `takes_value` says it of
+// a long option by its name without "--". Errors: UsageError for a short option that there is not.
+absl::StatusOr<SpelledOut> SpellOut(int argc, const char* const* argv,
+                                    absl::FunctionRef<bool(const std::string& name)> takes_value);
+
+// Examples and the options that are used most, in lines of at most `width` columns.
+std::string ShortHelp(int width);
+// The columns of the terminal that stdout is, within what can be read; 80 where it is none.
+int HelpColumns();
+
+}  // namespace ng::run
+
+#endif  // NG_APPS_RUN_HABITS_H_

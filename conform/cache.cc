@@ -244,7 +244,7 @@ Outcome CheckInstances(const CacheSubject& subject) {
   const auto second = Make(subject, spec);
   if (!first.ok()) return Fail(Text(first.status()));
   if (!second.ok()) return Fail("a second store: " + Text(second.status()));
-  const auto n = static_cast<size_t>(spec.n_kv_heads * spec.head_dim);
+  const size_t n = static_cast<size_t>(spec.n_kv_heads) * static_cast<size_t>(spec.head_dim);
   std::vector<float> rows[2];
   Feeder feeders[2] = {{*first->store, spec}, {*second->store, spec}};
   for (const int i : {0, 1}) {

@@ -246,21 +246,22 @@ absl::Status Decoder::FeedForwardBlock(const Block& block) {
 }
 
 absl::Status Decoder::MixtureBlock(const Block& block) {
-  const auto& [spec, w, input] = block;
+  const BlockSpec& spec = block.spec;
   const int64_t width = spec_.width;
   for (int64_t first = 0; first < n_rows_; first += kMixtureRows) {
     const int64_t n_rows = std::min(kMixtureRows, n_rows_ - first);
     float* const normed = act_.mixture.normed.data();
     NG_RETURN_IF_ERROR(ForRows(n_rows, [&](int64_t row, int /*worker*/) {
-      const float* const from = input + (first + row) * width;
+      const float* const from = block.input + (first + row) * width;
       if (spec.before.is_there()) {
-        Apply({spec.before, w.before}, from, width, normed + row * width);
+        Apply({spec.before, block.w.before}, from, width, normed + row * width);
       } else {
         std::copy_n(from, width, normed + row * width);
       }
     }));
-    NG_RETURN_IF_ERROR(RunMixture({*parts_.kernels, *parts_.executor, spec_.MixtureOf(spec), w},
-                                  n_rows, act_.mixture, act_.added.data() + first * width));
+    NG_RETURN_IF_ERROR(
+        RunMixture({*parts_.kernels, *parts_.executor, spec_.MixtureOf(spec), block.w}, n_rows,
+                   act_.mixture, act_.added.data() + first * width));
   }
   return AddRows(block);
 }

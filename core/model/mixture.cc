@@ -60,8 +60,9 @@ class MixtureRun {
     for (size_t i = 0; i < n_experts; ++i) {
       const int32_t n_slots = ends[i];
       ends[i] = first;  // for now where it begins
-      if (n_slots > 0)
+      if (n_slots > 0) {
         b_.parts.push_back({&call_.spec.expert, &call_.w.experts[i], first, n_slots});
+      }
       first += n_slots;
     }
     for (int32_t& expert : chosen) expert = ends[static_cast<size_t>(expert)]++;

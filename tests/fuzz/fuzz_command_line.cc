@@ -27,6 +27,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Open(const EngineOptions& /*opti
 }
 
 int64_t Engine::default_max_new_tokens() const { return 1; }
+bool Engine::has_chat_template() const { return true; }
 
 // A byte is a token.
 absl::StatusOr<std::vector<int32_t>> Engine::Encode(std::string_view text,

@@ -26,7 +26,7 @@ struct GenerateRequest {
   // An open sequence from OpenSequence that holds a prefix of the prompt, at least one token
   // shorter than it; the rest is fed, the generated tokens but the last too, and it stays open: how
   // a conversation goes on. Empty: one of the run's own.
-  std::optional<SequenceId> sequence;
+  std::optional<SequenceId> sequence = {};
   // A cache snapshot whose tokens the prompt begins with: their keys and values are read from it
   // and not computed, except for the prompt's last token, which has logits to give. Empty: none.
   std::string load_cache = {};

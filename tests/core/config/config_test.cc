@@ -61,6 +61,7 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
       {"run.check_plugins", "false"},
       {"run.system", ""},
       {"run.date", ""},
+      {"run.model_defaults", "true"},
   };
   std::vector<std::pair<std::string, std::string>> found;
   for (const ConfigKey& key : CoreConfigKeys()) {

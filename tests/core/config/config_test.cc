@@ -58,10 +58,10 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
       {"run.threads", "0"},
       {"run.isa", "auto"},
       {"run.on_full", "error"},
+      {"run.model_defaults", "true"},
       {"run.check_plugins", "false"},
       {"run.system", ""},
       {"run.date", ""},
-      {"run.model_defaults", "true"},
   };
   std::vector<std::pair<std::string, std::string>> found;
   for (const ConfigKey& key : CoreConfigKeys()) {

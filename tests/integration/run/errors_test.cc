@@ -244,7 +244,7 @@ TEST_F(BadWeights, NanIsRefusedNamingTheTensor) {
 // The weights, which would be refused, are not read.
 TEST_F(BadWeights, AreNotReadBeforeLimitsAndCombinationsAreChecked) {
   Write("blocks.1.mlp.fc_a.bias", NAN);
-  ExpectError(RunWith({"--cache.name=paged", "--cache.paged.pool_tokens=2000000000000"}), 5,
+  ExpectError(RunWith({"--cache.name=paged", "--cache.paged.pool_tokens=60000000000"}), 5,
               {"needs ", " bytes", " are available"});
   ExpectError(
       RunWith({"--cache.codec=int8", "--attention.name=throws_in_worker",

@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -105,7 +106,28 @@ class TokenHistoryStage : public HistoryStage<int32_t> {
   }
 
  protected:
-  explicit TokenHistoryStage(const ModelShape& model) : HistoryStage(model) {}
+  explicit TokenHistoryStage(const ModelShape& model)
+      : HistoryStage(model), vocab_size_(model.vocab_size) {}
+
+  // For the Open of a stage that counts by id. Errors: UsageError with the stage's name for a token
+  // outside the vocabulary.
+  absl::Status CheckPrompt(const std::string& stage, std::span<const int32_t> prompt_ids) const {
+    for (const int32_t id : prompt_ids) {
+      if (id >= 0 && id < vocab_size_) continue;
+      return UsageError(stage + ": prompt token " + std::to_string(id) + ", must be in [0, " +
+                        std::to_string(vocab_size_) + ") (the vocabulary)");
+    }
+    return absl::OkStatus();
+  }
+  // The last `window` tokens of prompt and answer; 0: all.
+  std::span<const int32_t> Recent(int slot, int64_t window) const {
+    const std::span<const int32_t> all = History(slot);
+    const bool whole = window == 0 || window >= static_cast<int64_t>(all.size());
+    return whole ? all : all.last(static_cast<size_t>(window));
+  }
+
+ private:
+  const int64_t vocab_size_;
 };
 
 }  // namespace ng

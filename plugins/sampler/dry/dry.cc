@@ -43,11 +43,7 @@ Dry::Dry(const DryOptions& options, const PluginContext& context)
 }
 
 absl::Status Dry::Open(int slot, std::span<const int32_t> prompt_ids) {
-  for (const int32_t id : prompt_ids) {
-    if (id >= 0 && id < std::ssize(breaks_)) continue;
-    return UsageError(absl::StrCat("dry: prompt token ", id, ", must be in [0, ", breaks_.size(),
-                                   ") (the vocabulary)"));
-  }
+  NG_RETURN_IF_ERROR(CheckPrompt("dry", prompt_ids));
   NG_RETURN_IF_ERROR(TokenHistoryStage::Open(slot, prompt_ids));
   // As much as the history has room for: a step must not allocate.
   matches_.reserve(Room(slot));
@@ -89,9 +85,7 @@ float Dry::Penalty(int32_t repeated) const {
 }
 
 absl::Status Dry::Apply(int slot, const DrawKey& /*key*/, CandidateSet& candidates) {
-  const std::span<const int32_t> all = History(slot);
-  const bool whole = window_ == 0 || window_ >= std::ssize(all);
-  if (multiplier_ > 0.0) FindRepetitions(whole ? all : all.last(window_));
+  if (multiplier_ > 0.0) FindRepetitions(Recent(slot, window_));
   if (candidates.dense()) {
     for (const int32_t id : following_) candidates.LogitOf(id) -= Penalty(repeated_[id]);
   } else if (!following_.empty()) {

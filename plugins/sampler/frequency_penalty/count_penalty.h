@@ -35,19 +35,13 @@ class CountPenalty final : public TokenHistoryStage {
 
   // Errors: UsageError for a token outside the vocabulary.
   absl::Status Open(int slot, std::span<const int32_t> prompt_ids) override {
-    for (const int32_t id : prompt_ids) {
-      if (id >= 0 && id < std::ssize(counts_)) continue;
-      return UsageError(Name() + ": prompt token " + std::to_string(id) + ", must be in [0, " +
-                        std::to_string(counts_.size()) + ") (the vocabulary)");
-    }
+    NG_RETURN_IF_ERROR(CheckPrompt(Name(), prompt_ids));
     return TokenHistoryStage::Open(slot, prompt_ids);
   }
 
   // O(window) while the candidates are dense, else O(window + candidates).
   absl::Status Apply(int slot, const DrawKey& /*key*/, CandidateSet& candidates) override {
-    const std::span<const int32_t> all = History(slot);
-    const bool whole = options_.window == 0 || options_.window >= std::ssize(all);
-    const std::span<const int32_t> recent = whole ? all : all.last(options_.window);
+    const std::span<const int32_t> recent = Recent(slot, options_.window);
     for (const int32_t id : recent) ++counts_[id];
     const bool dense = candidates.dense();
     if (!dense) {

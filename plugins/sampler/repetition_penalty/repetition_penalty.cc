@@ -26,25 +26,15 @@ RepetitionPenalty::RepetitionPenalty(const RepetitionPenaltyOptions& options,
       recent_(model.vocab_size) {}
 
 absl::Status RepetitionPenalty::Open(int slot, std::span<const int32_t> prompt_ids) {
-  for (const int32_t id : prompt_ids) {
-    if (id >= 0 && id < static_cast<int64_t>(recent_.size())) continue;
-    return UsageError(absl::StrCat("repetition_penalty: prompt token ", id, ", must be in [0, ",
-                                   recent_.size(), ") (the vocabulary)"));
-  }
+  NG_RETURN_IF_ERROR(CheckPrompt("repetition_penalty", prompt_ids));
   return TokenHistoryStage::Open(slot, prompt_ids);
-}
-
-std::span<const int32_t> RepetitionPenalty::Recent(int slot) const {
-  const std::span<const int32_t> all = History(slot);
-  const bool whole = window_ == 0 || window_ >= static_cast<int64_t>(all.size());
-  return whole ? all : all.last(window_);
 }
 
 absl::Status RepetitionPenalty::Apply(int slot, const DrawKey& /*key*/, CandidateSet& candidates) {
   const auto penalise = [this](float& logit) {
     logit = logit > 0.0F ? logit / value_ : logit * value_;
   };
-  const std::span<const int32_t> recent = Recent(slot);
+  const std::span<const int32_t> recent = Recent(slot, window_);
   if (candidates.dense()) {
     for (const int32_t id : recent) {
       if (recent_[id] == 0) penalise(candidates.LogitOf(id));

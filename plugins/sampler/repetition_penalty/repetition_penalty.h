@@ -33,7 +33,6 @@ class RepetitionPenalty final : public TokenHistoryStage {
 
  private:
   RepetitionPenalty(const RepetitionPenaltyOptions& options, const ModelShape& model);
-  std::span<const int32_t> Recent(int slot) const;
 
   const float value_;
   const int64_t window_;

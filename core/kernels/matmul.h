@@ -25,6 +25,11 @@ struct MatmulInput {
   int64_t row_bytes = 0;  // from one row to the next
 };
 
+// Rows of floats, for weights whose kernels read these as they are. x: [n_rows, k].
+inline MatmulInput FloatRows(const float* x, int64_t n_rows, int64_t k) {
+  return {reinterpret_cast<const std::byte*>(x), n_rows, k, k * int64_t{sizeof(float)}};
+}
+
 // x * w^T (+ bias). Everything is borrowed. REQUIRES: x.k == w.k().
 struct MatmulCall {
   const KernelTable& kernels;

@@ -252,12 +252,8 @@ absl::Status Decoder::MixtureBlock(const Block& block) {
     const int64_t n_rows = std::min(kMixtureRows, n_rows_ - first);
     float* const normed = act_.mixture.normed.data();
     NG_RETURN_IF_ERROR(ForRows(n_rows, [&](int64_t row, int /*worker*/) {
-      const float* const from = block.input + (first + row) * width;
-      if (spec.before.is_there()) {
-        Apply({spec.before, block.w.before}, from, width, normed + row * width);
-      } else {
-        std::copy_n(from, width, normed + row * width);
-      }
+      ApplyOrCopy({spec.before, block.w.before}, block.input + (first + row) * width, width,
+                  normed + row * width);
     }));
     NG_RETURN_IF_ERROR(
         RunMixture({*parts_.kernels, *parts_.executor, spec_.MixtureOf(spec), block.w}, n_rows,
@@ -317,6 +313,14 @@ void Decoder::Apply(const Norm& norm, const float* x, int64_t n, float* out) con
   if (spec.bias) kernels.add(weights.bias.data(), n, out);
 }
 
+void Decoder::ApplyOrCopy(const Norm& norm, const float* x, int64_t n, float* out) const {
+  if (norm.spec.is_there()) {
+    Apply(norm, x, n, out);
+  } else {
+    std::copy_n(x, n, out);
+  }
+}
+
 absl::StatusOr<MatmulInput> Decoder::Normed(const Norm& norm, const float* x, int64_t n_rows,
                                             const PackedMatrix& w, int64_t first) {
   const int64_t width = spec_.width;
@@ -327,11 +331,7 @@ absl::StatusOr<MatmulInput> Decoder::Normed(const Norm& norm, const float* x, in
     std::byte* const to = act_.input.data() + (first + row) * input.row_bytes;
     float* const normed =
         prepare == nullptr ? reinterpret_cast<float*>(to) : act_.normed.data() + worker * width;
-    if (norm.spec.is_there()) {
-      Apply(norm, from, width, normed);
-    } else {
-      std::copy_n(from, width, normed);
-    }
+    ApplyOrCopy(norm, from, width, normed);
     if (prepare != nullptr) prepare(normed, width, to);
   }));
   return input;
@@ -339,10 +339,7 @@ absl::StatusOr<MatmulInput> Decoder::Normed(const Norm& norm, const float* x, in
 
 absl::StatusOr<MatmulInput> Decoder::Rounded(const float* x, const PackedMatrix& w) {
   const auto prepare = parts_.kernels->prepare[static_cast<size_t>(w.type())];
-  if (prepare == nullptr) {
-    return MatmulInput{reinterpret_cast<const std::byte*>(x), n_rows_, w.k(),
-                       w.k() * int64_t{sizeof(float)}};
-  }
+  if (prepare == nullptr) return FloatRows(x, n_rows_, w.k());
   const MatmulInput input = InputRows(n_rows_, w);
   NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
     prepare(x + row * w.k(), w.k(), act_.input.data() + row * input.row_bytes);

@@ -90,6 +90,7 @@ class Decoder final : public LanguageModel {
   absl::Status NormStream(const Norm& norm);  // hidden, in place, where it is there
   // One row, of n values.
   void Apply(const Norm& norm, const float* x, int64_t n, float* out) const;
+  void ApplyOrCopy(const Norm& norm, const float* x, int64_t n, float* out) const;
   // q and k in qkv, by their rows' positions.
   absl::Status NormAndRotate(const SelfAttentionSpec& attention, const BlockWeights& w);
   // The norms of q and k in one row of qkv.

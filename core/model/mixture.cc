@@ -114,9 +114,6 @@ class MixtureRun {
   }
 
  private:
-  static MatmulInput FloatRows(const float* x, int64_t n_rows, int64_t k) {
-    return {reinterpret_cast<const std::byte*>(x), n_rows, k, k * int64_t{sizeof(float)}};
-  }
   static bool IsShared(const MixtureCall& call, const MixturePart& part) {
     return part.weights == &call.w;
   }

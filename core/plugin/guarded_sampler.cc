@@ -40,8 +40,8 @@ absl::StatusOr<int64_t> GuardedSampler::HeldBytes(int slot) const {
     return held.status();
   }));
   if (*held >= 0) return held;
-  return PluginFailed(plugin_, PluginError(absl::StrCat("HeldBytes returned ", *held,
-                                                        ", must be at least 0")));
+  return PluginFailed(
+      plugin_, PluginError(absl::StrCat("HeldBytes returned ", *held, ", must be at least 0")));
 }
 
 absl::Status GuardedSampler::Fork(int from, int to) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <set>
 #include <span>
@@ -25,11 +24,11 @@
 #include "plugins/sampler/top_p/top_p.h"
 #include "plugins/sampler/typical_p/typical_p.h"
 #include "plugins/sampler/xtc/xtc.h"
+#include "tests/support/floats.h"
 
 namespace ng::conform {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr size_t kWindow = 5;
 
 using TokenSpan = std::span<const int32_t>;

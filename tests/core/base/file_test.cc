@@ -13,14 +13,13 @@
 #include <thread>
 #include <utility>
 
+#include "tests/support/message.h"
 #include "tests/support/temp_dir.h"
 
 namespace ng {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
 TEST(InputFile, ReadsAtPositions) {
   const test::TempDir folder;

@@ -18,6 +18,7 @@
 #include "core/base/file.h"
 #include "core/base/temporary_file.h"
 #include "ng/files.h"
+#include "tests/support/message.h"
 #include "tests/support/temp_dir.h"
 
 namespace ng {
@@ -27,8 +28,6 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-std::string ErrorText(const absl::Status& status) { return std::string(status.message()); }
 
 absl::Status WriteAll(const std::string& path, std::string_view bytes) {
   NG_ASSIGN_OR_RETURN(AtomicFileWriter writer, AtomicFileWriter::Create(path));
@@ -87,7 +86,7 @@ TEST(AtomicFileWriter, KeepsModeAndSymbolicLinkOfTheTarget) {
 TEST(AtomicFileWriter, ReportsAFullDevice) {
   const absl::Status status = WriteAll("/dev/full", "text");
   EXPECT_EQ(ExitCode(status), 7);
-  EXPECT_EQ(ErrorText(status), "/dev/full: cannot write: No space left on device");
+  EXPECT_EQ(Message(status), "/dev/full: cannot write: No space left on device");
 }
 
 TEST(AtomicFileWriter, WritesStraightIntoAFifo) {
@@ -107,7 +106,7 @@ TEST(AtomicFileWriter, NamesAFolderThatIsAbsentOrIsTheTarget) {
   for (const std::string& path : {folder.File("absent/out"), folder.File("")}) {
     const absl::Status status = WriteAll(path, "text");
     EXPECT_EQ(ExitCode(status), 7);
-    EXPECT_THAT(ErrorText(status), HasSubstr(path + ": "));
+    EXPECT_THAT(Message(status), HasSubstr(path + ": "));
   }
 }
 
@@ -138,7 +137,7 @@ TEST(AtomicFileWriter, KeepsTheOldFileAndTheFirstErrorWhenWritingFails) {
     ASSERT_TRUE(writer.ok());
     const absl::Status failed = writer->Write(std::string(100'000, 'x'));
     EXPECT_EQ(ExitCode(failed), 7);
-    EXPECT_THAT(ErrorText(failed), HasSubstr("/out: cannot write: "));
+    EXPECT_THAT(Message(failed), HasSubstr("/out: cannot write: "));
     EXPECT_EQ(writer->Write("more"), failed);
     EXPECT_EQ(writer->Commit(), failed);
   }
@@ -191,8 +190,8 @@ TEST(AtomicFileWriter, RefusesLinksThatLeadNowhere) {
        {std::pair{"dangling", "/absent, which is not there"}, {"a", "in a circle of links"}}) {
     const absl::Status status = WriteAll(folder.File(name), "text");
     EXPECT_EQ(ExitCode(status), 7);
-    EXPECT_THAT(ErrorText(status), HasSubstr(folder.File(name) + ": is a link "));
-    EXPECT_THAT(ErrorText(status), HasSubstr(why));
+    EXPECT_THAT(Message(status), HasSubstr(folder.File(name) + ": is a link "));
+    EXPECT_THAT(Message(status), HasSubstr(why));
   }
   EXPECT_TRUE(fs::is_symlink(folder.File("dangling")));
   EXPECT_EQ(folder.Names().size(), 3U);
@@ -200,12 +199,11 @@ TEST(AtomicFileWriter, RefusesLinksThatLeadNowhere) {
 
 TEST(AtomicFileWriter, NamesTheFolderThatIsMissing) {
   const test::TempDir folder;
-  EXPECT_EQ(ErrorText(WriteAll(folder.File("absent/out"), "")),
+  EXPECT_EQ(Message(WriteAll(folder.File("absent/out"), "")),
             folder.File("absent/out") + ": no such folder: " + folder.File("absent"));
-  EXPECT_THAT(ErrorText(WriteAll("~/out", "")),
-              HasSubstr("no such folder: ~; nobody but the shell"));
+  EXPECT_THAT(Message(WriteAll("~/out", "")), HasSubstr("no such folder: ~; nobody but the shell"));
   folder.Write("file", "");
-  EXPECT_THAT(ErrorText(WriteAll(folder.File("file/out"), "")), HasSubstr("Not a directory"));
+  EXPECT_THAT(Message(WriteAll(folder.File("file/out"), "")), HasSubstr("Not a directory"));
 }
 
 // A FIFO that nobody reads would be waited for for ever.

@@ -6,11 +6,12 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "tests/support/floats.h"
 
 namespace ng {
 namespace {
@@ -18,8 +19,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int64_t kVocab = 200;
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 using Body = std::function<absl::Status(CandidateSet&)>;
 

@@ -12,6 +12,7 @@
 #include "core/plugin/library.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/message.h"
 #include "tests/support/temp_dir.h"
 
 namespace ng {
@@ -20,8 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-std::string Message(const absl::Status& status) { return std::string{status.message()}; }
 
 std::string Fixture(const std::string& directory) {
   return std::string(NG_BINARY_DIR "/tests/fixtures/broken_plugins") + "/" + directory;

@@ -12,6 +12,7 @@
 #include "ng/files.h"
 #include "ng/json.h"
 #include "ng/tokenizer.h"
+#include "tests/support/message.h"
 #include "tests/support/temp_dir.h"
 
 namespace ng {
@@ -19,8 +20,6 @@ namespace {
 
 using test::TempDir;
 using ::testing::HasSubstr;
-
-std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
 TEST(BeforeOpen, TheConfigIsReadWithTheOptionsOfItsPlugins) {
   EngineOptions options;

@@ -276,7 +276,8 @@ TEST_F(PagedCache, RefusesBadOptionsAndAPoolTooSmall) {
 TEST_F(PagedCache, IsListedAndDescribed) {
   const Arguments paged = Demo() + Arguments{"--cache.name=paged"};
   EXPECT_THAT(NgRun({"--list-plugins"}).out, HasSubstr("cache.paged.page_tokens = 32"));
-  EXPECT_THAT(NgRun(paged + Arguments{"--help", "all"}).out, HasSubstr("cache.paged.share_prefixes"));
+  EXPECT_THAT(NgRun(paged + Arguments{"--help", "all"}).out,
+              HasSubstr("cache.paged.share_prefixes"));
   const Result described = NgRun(paged + Arguments{"--dry-run", "--cache.paged.pool_tokens=1024"});
   EXPECT_EQ(described.exit_code, 0) << described.err;
   EXPECT_THAT(described.out, HasSubstr("cache plugin 'paged'"));

@@ -6,17 +6,14 @@
 #include <rapidcheck.h>
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "ng/sampler.h"
+#include "tests/support/floats.h"
 
 namespace ng {
-
-inline constexpr float kInf = std::numeric_limits<float>::infinity();
-inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 inline bool operator==(const Candidate& a, const Candidate& b) {
   return a.id == b.id && a.logit == b.logit;

@@ -22,59 +22,75 @@
 
 namespace ng::scalar {
 
+// SSE2, which every x86-64 has.
 struct Dot16 {
   using V = Vec16;
   struct Bytes {
-    uint8_t column[16][4];
+    __m128i q[4];  // four columns each
   };
   static NG_INLINE Bytes Load(const std::byte* p) {
     Bytes r;
-    std::memcpy(&r, p, sizeof(r));
+    std::memcpy(r.q, p, sizeof(r.q));
     return r;
   }
-  static NG_INLINE void Store(const Bytes& b, std::byte* p) { std::memcpy(p, &b, sizeof(b)); }
+  static NG_INLINE void Store(const Bytes& b, std::byte* p) { std::memcpy(p, b.q, sizeof(b.q)); }
   template <int kFrom, int kTo, int kWidth>
   static NG_INLINE Bytes Field(Bytes b) {
-    for (auto& column : b.column) {
-      for (uint8_t& byte : column) {
-        byte = static_cast<uint8_t>((byte >> kFrom & ((1 << kWidth) - 1)) << kTo);
-      }
+    if constexpr (kWidth == 8) return b;
+    for (__m128i& q : b.q) {
+      if constexpr (kFrom > kTo) q = _mm_srli_epi16(q, kFrom - kTo);
+      if constexpr (kFrom < kTo) q = _mm_slli_epi16(q, kTo - kFrom);
+      q = _mm_and_si128(q, _mm_set1_epi8(((1 << kWidth) - 1) << kTo));
     }
     return b;
   }
   static NG_INLINE Bytes Or(Bytes a, const Bytes& b) {
-    for (int c = 0; c < 16; ++c) {
-      for (int i = 0; i < 4; ++i) a.column[c][i] |= b.column[c][i];
-    }
+    for (int i = 0; i < 4; ++i) a.q[i] = _mm_or_si128(a.q[i], b.q[i]);
     return a;
   }
   template <int kAdded>
   static NG_INLINE Bytes Plus(Bytes b) {
-    for (auto& column : b.column) {
-      for (uint8_t& byte : column) byte = static_cast<uint8_t>(byte + kAdded);
-    }
+    for (__m128i& q : b.q) q = _mm_add_epi8(q, _mm_set1_epi8(kAdded));
     return b;
   }
   // kBits: the bits of a weight, 4 or 8.
   template <int kBits>
   struct Sum {
-    int32_t lane[16];
-    NG_INLINE void Clear() { std::memset(lane, 0, sizeof(lane)); }
+    __m128i halves[8];  // two sums for each column: of inputs 0 and 1, and of inputs 2 and 3
+    NG_INLINE void Clear() {
+      for (__m128i& h : halves) h = _mm_setzero_si128();
+    }
     NG_INLINE void Add(Bytes w, const int8_t* x) {
-      for (int c = 0; c < 16; ++c) {
-        for (int i = 0; i < 4; ++i) lane[c] += w.column[c][i] * x[i];
+      int32_t word = 0;
+      std::memcpy(&word, x, sizeof(word));
+      const __m128i bytes = _mm_set1_epi32(word);
+      const __m128i inputs = _mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
+      for (int i = 0; i < 4; ++i) {
+        const __m128i low = _mm_unpacklo_epi8(w.q[i], _mm_setzero_si128());
+        const __m128i high = _mm_unpackhi_epi8(w.q[i], _mm_setzero_si128());
+        halves[2 * i] = _mm_add_epi32(halves[2 * i], _mm_madd_epi16(low, inputs));
+        halves[2 * i + 1] = _mm_add_epi32(halves[2 * i + 1], _mm_madd_epi16(high, inputs));
       }
     }
     // The sum and the correction, as floats.
     NG_INLINE V Finish(int32_t correction) const {
       V r;
-      for (int c = 0; c < 16; ++c) r.lane[c] = static_cast<float>(lane[c] + correction);
+      for (int i = 0; i < 4; ++i) {
+        const __m128 a = _mm_castsi128_ps(halves[2 * i]);
+        const __m128 b = _mm_castsi128_ps(halves[2 * i + 1]);
+        const __m128i first = _mm_castps_si128(_mm_shuffle_ps(a, b, 0x88));
+        const __m128i second = _mm_castps_si128(_mm_shuffle_ps(a, b, 0xDD));
+        const __m128i sum = _mm_add_epi32(first, second);
+        r.q[i] = _mm_cvtepi32_ps(_mm_add_epi32(sum, _mm_set1_epi32(correction)));
+      }
       return r;
     }
   };
   // Whole numbers in [-127, 127] to bytes.
   static NG_INLINE void StoreBytes(V x, int8_t* p) {
-    for (int i = 0; i < 16; ++i) p[i] = static_cast<int8_t>(x.lane[i]);
+    const __m128i low = _mm_packs_epi32(_mm_cvtps_epi32(x.q[0]), _mm_cvtps_epi32(x.q[1]));
+    const __m128i high = _mm_packs_epi32(_mm_cvtps_epi32(x.q[2]), _mm_cvtps_epi32(x.q[3]));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(low, high));
   }
 };
 

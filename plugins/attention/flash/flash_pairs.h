@@ -6,7 +6,6 @@
 
 #include <immintrin.h>
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -15,61 +14,64 @@
 
 namespace ng::scalar {
 
+// SSE2, which every x86-64 has.
 struct IntPairs {
-  int16_t lane[32];
+  __m128i q[4];
 
   static NG_INLINE IntPairs Load(const void* p) {
     IntPairs r;
-    std::memcpy(r.lane, p, sizeof(r.lane));
+    std::memcpy(r.q, p, sizeof(r.q));
     return r;
   }
   // The first n pairs, zeros beyond; reads nothing beyond.
   static NG_INLINE IntPairs LoadFirst(const void* p, int n) {
-    IntPairs r = {};
-    std::memcpy(r.lane, p, static_cast<size_t>(n) * 4);
-    return r;
+    int32_t pairs[16] = {};
+    std::memcpy(pairs, p, static_cast<size_t>(n) * 4);
+    return Load(pairs);
   }
-  NG_INLINE void Store(void* p) const { std::memcpy(p, lane, sizeof(lane)); }
+  NG_INLINE void Store(void* p) const { std::memcpy(p, q, sizeof(q)); }
   // One pair in all places.
   static NG_INLINE IntPairs Set(const int16_t* pair) {
-    IntPairs r;
-    for (int i = 0; i < 32; ++i) r.lane[i] = pair[i % 2];
-    return r;
+    int bits;
+    std::memcpy(&bits, pair, sizeof(bits));
+    const __m128i all = _mm_set1_epi32(bits);
+    return {{all, all, all, all}};
   }
   // Bits [kLow, kLow + kBits) of each 16 as a signed number.
   template <int kLow, int kBits>
   static NG_INLINE IntPairs Field(IntPairs a) {
-    for (int16_t& l : a.lane) {
-      const auto shifted = static_cast<uint16_t>(static_cast<uint16_t>(l) << (16 - kBits - kLow));
-      l = static_cast<int16_t>(static_cast<int16_t>(shifted) >> (16 - kBits));
+    for (__m128i& q : a.q) {
+      if constexpr (kLow + kBits < 16) q = _mm_slli_epi16(q, 16 - kBits - kLow);
+      q = _mm_srai_epi16(q, 16 - kBits);
     }
     return a;
   }
   // To the nearest whole number, ties to even. What is not a number, or too large, becomes any.
   static NG_INLINE void Narrow(Vec16 x, int16_t* to) {
-    for (int i = 0; i < 16; ++i) {
-      const bool fits = std::fabs(x.lane[i]) < 32768.0F;
-      to[i] = fits ? static_cast<int16_t>(std::nearbyintf(x.lane[i])) : int16_t{0};
+    for (int i = 0; i < 2; ++i) {
+      const __m128i low = _mm_cvtps_epi32(x.q[2 * i]);
+      const __m128i high = _mm_cvtps_epi32(x.q[2 * i + 1]);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to) + i, _mm_packs_epi32(low, high));
     }
   }
 };
 
 struct PairSums {
-  uint32_t lane[16];  // a lane that no query may see can overflow
+  __m128i q[4];  // a lane that no query may see can overflow
 
-  static NG_INLINE PairSums Zero() { return {}; }
+  static NG_INLINE PairSums Zero() {
+    const __m128i zero = _mm_setzero_si128();
+    return {{zero, zero, zero, zero}};
+  }
   // sums + a.first * b.first + a.second * b.second
   static NG_INLINE PairSums MulAdd(IntPairs a, IntPairs b, PairSums sums) {
-    for (int i = 0; i < 16; ++i) {
-      for (const int j : {2 * i, 2 * i + 1}) {
-        sums.lane[i] += static_cast<uint32_t>(int32_t{a.lane[j]} * b.lane[j]);
-      }
-    }
+    for (int i = 0; i < 4; ++i)
+      sums.q[i] = _mm_add_epi32(sums.q[i], _mm_madd_epi16(a.q[i], b.q[i]));
     return sums;
   }
   NG_INLINE Vec16 ToFloat() const {
     Vec16 r;
-    for (int i = 0; i < 16; ++i) r.lane[i] = static_cast<float>(static_cast<int32_t>(lane[i]));
+    for (int i = 0; i < 4; ++i) r.q[i] = _mm_cvtepi32_ps(q[i]);
     return r;
   }
 };

@@ -27,9 +27,8 @@
 
 namespace ng {
 
-// One item on one level, K and V in their codecs' lanes: those for many rows where these are more
-// than a block. Its rows are (query, head) pairs, queries outermost.
-template <class Level, class KeyLanes, class ValueLanes>
+// One item on one level. Its rows are (query, head) pairs, queries outermost.
+template <class Level>
 class FlashRows {
  public:
   FlashRows(const AttentionRun& run, const FlashWork& work, float* memory)
@@ -44,28 +43,31 @@ class FlashRows {
         n_rows_((item_.query_end - item_.query_begin) * group_),
         scratch_(WorkerScratch::At(memory, head_dim_, n_rows_, kBlockRows)) {}
 
+  // K and V in their codecs' lanes: those for many rows where these are more than a block.
+  template <class KeyLanes, class ValueLanes>
   void Attend() {
-    PackQueries();
+    using Probabilities = typename ValueLanes::Probabilities;
+    PackQueries<KeyLanes>();
     const int64_t end = SplitsOf(item_.key_end);
     const int64_t begin = item_.key_begin / kSplitKeys;
     if (item_.partials < 0) {
       for (int64_t split = begin; split < end; ++split) {
         const bool merge = split > begin;
-        AttendSplit(split, merge ? scratch_.right : scratch_.left, merge);
+        AttendSplit<KeyLanes, ValueLanes>(split, merge ? scratch_.right : scratch_.left, merge);
       }
-      Finish(scratch_.left);
+      Finish<Probabilities>(scratch_.left);
       return;
     }
     const int64_t leftmost = FirstKey(0) / kSplitKeys;  // of all the items that share the rows
     for (int64_t split = begin; split < end; ++split) {
-      AttendSplit(split, SharedSplit(split - leftmost), /*merge=*/false);
+      AttendSplit<KeyLanes, ValueLanes>(split, SharedSplit(split - leftmost), /*merge=*/false);
     }
     if (!IsLast(end - begin)) return;
     const PartialRows left = SharedSplit(0);
     for (int64_t split = leftmost + 1; split < SplitsOf(Pos(n_rows_ - 1) + 1); ++split) {
       MergeRows(split, 0, n_rows_, SharedSplit(split - leftmost), left);
     }
-    Finish(left);
+    Finish<Probabilities>(left);
   }
 
  private:
@@ -73,7 +75,6 @@ class FlashRows {
   using Block = FlashBlock<Level>;
   using Tiles = typename Block::Tiles;
   using Operand = typename Block::Operand;
-  using Probabilities = typename ValueLanes::Probabilities;
   static constexpr int kBlockRows = Level::kBlockRows;
 
   int64_t Pos(int64_t row) const { return rows_.start_pos + item_.query_begin + row / group_; }
@@ -109,6 +110,7 @@ class FlashRows {
     return std::atomic_ref<float>(*Shared()).fetch_sub(n, std::memory_order_acq_rel) == n;
   }
 
+  template <class KeyLanes>
   void PackQueries() {
     using Element = typename KeyLanes::Element;
     constexpr int kStep = KeyLanes::kStep;
@@ -143,6 +145,7 @@ class FlashRows {
   }
 
   // All rows against one split; block by block, each merged into `left` if asked to.
+  template <class KeyLanes, class ValueLanes>
   void AttendSplit(int64_t split, const PartialRows& to, bool merge) {
     const Tiles stored_v = FindTiles(item_, view_.v, split);
     const Tiles k = Multiplied<KeyLanes, true>(FindTiles(item_, view_.k, split), split);
@@ -157,7 +160,9 @@ class FlashRows {
       const Tiles* ahead_of_k = row == 0 && !ValueLanes::kWide ? &v : nullptr;
       const Tiles* ahead_of_v = row == 0 ? &next_k : nullptr;
       if (ValueLanes::kWide && row == kBlockRows) ahead_of_v = &next_v;
-      AttendBlock(split, row, {&k, ahead_of_k}, {&v, ahead_of_v}, merge ? to : to.From(row));
+      Block block = MakeBlock(split, row, {&k, ahead_of_k}, {&v, ahead_of_v});
+      block.template Score<KeyLanes>();
+      SumBlock<ValueLanes>(split, row, merge ? to : to.From(row), &block);
       if (merge) MergeRows(split, row, n, to, scratch_.left.From(row));
     }
   }
@@ -212,14 +217,11 @@ class FlashRows {
   }
 
   // Rows [row, row + kBlockRows), or the fewer there are, against one split.
-  void AttendBlock(int64_t split, int64_t row, const Operand& k, const Operand& v,
-                   const PartialRows& to) {
+  Block MakeBlock(int64_t split, int64_t row, const Operand& k, const Operand& v) const {
     Block block;
     block.q = scratch_.q + row / kBlockRows * scratch_.q_stride;
     block.q_units = scratch_.q_units + row;
     block.scores = scratch_.scores;
-    block.out = to.out;
-    block.out_stride = to.out_stride;
     block.head_dim = head_dim_;
     block.n_rows = static_cast<int>(n_rows_ - row < kBlockRows ? n_rows_ - row : kBlockRows);
     for (int r = 0; r < block.n_rows; ++r) {
@@ -228,24 +230,30 @@ class FlashRows {
     }
     block.k = k;
     block.v = v;
+    return block;
+  }
 
-    block.template Score<KeyLanes>();
-    for (int r = 0; r < block.n_rows; ++r) {
-      const int n = block.n_visible[r];
-      block.units[r] = {};
-      if (block.first[r] >= n) continue;
-      ChangeScores(row + r, split, block.scores + r * kSplitKeys);
+  // The softmax of a block's scores, and the values summed by it.
+  template <class ValueLanes>
+  void SumBlock(int64_t split, int64_t row, const PartialRows& to, Block* block) const {
+    for (int r = 0; r < block->n_rows; ++r) {
+      const int n = block->n_visible[r];
+      block->units[r] = {};
+      if (block->first[r] >= n) continue;
+      ChangeScores(row + r, split, block->scores + r * kSplitKeys);
       if (!run_.captures.empty()) {
-        CaptureScores(row + r, split, block.scores + r * kSplitKeys, n);
+        CaptureScores(row + r, split, block->scores + r * kSplitKeys, n);
       }
-      const Softmax softmax = block.template Weigh<ValueLanes>(r);
+      const Softmax softmax = block->template Weigh<ValueLanes>(r);
       to.max[r] = softmax.max;
       to.sum[r] = softmax.sum;
     }
     if constexpr (ValueLanes::kScaled) {
-      for (int r = 0; r < block.n_rows; ++r) block.template RoundWeights<ValueLanes>(r);
+      for (int r = 0; r < block->n_rows; ++r) block->template RoundWeights<ValueLanes>(r);
     }
-    block.template SumValues<ValueLanes>();
+    block->out = to.out;
+    block->out_stride = to.out_stride;
+    block->template SumValues<ValueLanes>();
   }
 
   // What the model wants done to the scores of a row before the softmax.
@@ -288,6 +296,7 @@ class FlashRows {
     }
   }
 
+  template <class Probabilities>
   void Finish(const PartialRows& result) const {
     for (int64_t row = 0; row < n_rows_; ++row) {
       Softmax softmax = {result.max[row], result.sum[row]};
@@ -348,10 +357,10 @@ struct Flash {
     if constexpr (KeyLanes::kScaled || ValueLanes::kScaled) {
       const int64_t n_queries = work.item.query_end - work.item.query_begin;
       if (n_queries * work.spec.n_heads / work.spec.n_kv_heads > Level::kBlockRows) {
-        return FlashRows<Level, ManyKeyLanes, ManyValueLanes>(run, work, scratch).Attend();
+        return FlashRows<Level>(run, work, scratch).template Attend<ManyKeyLanes, ManyValueLanes>();
       }
     }
-    FlashRows<Level, KeyLanes, ValueLanes>(run, work, scratch).Attend();
+    FlashRows<Level>(run, work, scratch).template Attend<KeyLanes, ValueLanes>();
   }
 
   template <class KeyLanes>

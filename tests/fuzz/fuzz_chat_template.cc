@@ -115,12 +115,29 @@ absl::StatusOr<std::vector<int32_t>> Encode(const ng::ChatTemplate& chat, std::s
   return chat.Encode({.messages = messages.dump(-1, ' ', false, Json::error_handler_t::replace)});
 }
 
-void CheckConversations(std::string_view said) {
+// A template that is made once, and how many special tokens a conversation has with it.
+struct NamedTemplate {
+  std::string name;
+  std::unique_ptr<ng::ChatTemplate> chat;
+  int64_t n_specials;
+};
+
+std::vector<NamedTemplate> MakeNamedTemplates() {
+  std::vector<NamedTemplate> all;
   for (const char* name : {"chatml", "llama2", "llama3", "zephyr", "mistral"}) {
-    const auto chat = ng::BindChatTemplate({}, TheTokenizer(), {.chat_template = name});
+    auto chat = ng::BindChatTemplate({}, TheTokenizer(), {.chat_template = name});
     Check(chat.ok(), std::string(chat.status().message()));
-    Check(CountSpecials(Encode(**chat, said, said)) <= CountSpecials(Encode(**chat, "s", "u")),
-          std::string("a text that speaks special tokens in ") + name);
+    const int64_t n_specials = CountSpecials(Encode(**chat, "s", "u"));
+    all.push_back({name, *std::move(chat), n_specials});
+  }
+  return all;
+}
+
+void CheckConversations(std::string_view said) {
+  static const std::vector<NamedTemplate> all = MakeNamedTemplates();
+  for (const NamedTemplate& named : all) {
+    Check(CountSpecials(Encode(*named.chat, said, said)) <= named.n_specials,
+          "a text that speaks special tokens in " + named.name);
   }
 }
 

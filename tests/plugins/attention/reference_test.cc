@@ -12,6 +12,7 @@
 #include "ng/conform/scattered_store.h"
 #include "plugins/attention/reference/reference_attention.h"
 #include "plugins/cache/contiguous/contiguous_store.h"
+#include "tests/support/sanitized.h"
 
 namespace ng {
 namespace {
@@ -28,8 +29,10 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(ReferenceAttention, Conforms) {
-  EXPECT_THAT(CheckAttention(
-                  {.make = CreateReferenceAttention, .tolerance = 1e-6F, .int_tolerance = 1e-6F}),
+  EXPECT_THAT(CheckAttention({.settings = {.quick = kSanitized},
+                              .make = CreateReferenceAttention,
+                              .tolerance = 1e-6F,
+                              .int_tolerance = 1e-6F}),
               IsEmpty());
 }
 

@@ -18,6 +18,7 @@
 #include "plugins/cache/contiguous/contiguous_store.h"
 #include "plugins/cache/paged/paged_store.h"
 #include "plugins/cache/paged/prefix_index.h"
+#include "tests/support/sanitized.h"
 
 namespace ng {
 namespace {
@@ -146,16 +147,16 @@ class PagedStoreTest : public testing::Test {
 TEST_F(PagedStoreTest, ConformsWithEveryPageSize) {
   for (const int64_t page_tokens : {16, 48, 256}) {
     const auto seed = static_cast<uint32_t>(page_tokens);
-    EXPECT_THAT(
-        CheckCache({.settings = {.seed = seed}, .make = Maker({.page_tokens = page_tokens})}),
-        IsEmpty())
+    EXPECT_THAT(CheckCache({.settings = {.seed = seed, .quick = kSanitized},
+                            .make = Maker({.page_tokens = page_tokens})}),
+                IsEmpty())
         << "pages of " << page_tokens;
   }
 }
 
 // CheckCacheScripts runs 75 scripts. A pool may be too small for what all sequences may hold.
 TEST_F(PagedStoreTest, AgreesWithThePlainModelOverAThousandScripts) {
-  for (uint32_t i = 0; i < 7; ++i) {
+  for (uint32_t i = 0; i < (kSanitized ? 1 : 7); ++i) {
     // 4 pages are one sequence of the longest, or four short ones.
     for (const int64_t pool_tokens : {0, i % 2 == 0 ? 64 : 96}) {
       EXPECT_EQ(CheckCacheScripts({.settings = {.seed = 1000 + 100 * i},
@@ -167,7 +168,9 @@ TEST_F(PagedStoreTest, AgreesWithThePlainModelOverAThousandScripts) {
 }
 
 TEST_F(PagedStoreTest, ConformsWithoutSharing) {
-  EXPECT_THAT(CheckCache({.make = Maker({.page_tokens = 16, .share_prefixes = false})}), IsEmpty());
+  EXPECT_THAT(CheckCache({.settings = {.quick = kSanitized},
+                          .make = Maker({.page_tokens = 16, .share_prefixes = false})}),
+              IsEmpty());
 }
 
 TEST_F(PagedStoreTest, PlansWhatItReserves) {

@@ -503,6 +503,7 @@ constexpr AttentionCheck kAttentionChecks[] = {
     {"alibi", "the feature does what the spec asks", OnFeature<kFeatureAlibi>},
     {"query_temperature", "the feature does what the spec asks",
      OnFeature<kFeatureQueryTemperature>},
+    {"chunked_window", "the feature does what the spec asks", OnFeature<kFeatureChunkedWindow>},
     {"v_head_dim", "the feature does what the spec asks", OnFeature<kFeatureVHeadDim>},
     {"holes", "tokens that the cache lacks take no part", OnFeature<kFeatureHoles>},
     {"attended", "it tells the probabilities that each token got", OnFeature<kFeatureAttended>},

@@ -71,7 +71,7 @@ std::vector<AttentionCase> CodecCases(const AttentionSubject& subject) {
 std::vector<AttentionCase> FeatureCases(const AttentionSubject& subject, std::string_view feature) {
   const AttentionCase plain{.n_heads = 4, .n_kv_heads = 2, .head_dim = 6, .lengths = {40, 9}};
   std::vector<AttentionCase> cases(1, plain);
-  if (feature == kFeatureWindow) {
+  if (feature == kFeatureWindow || feature == kFeatureChunkedWindow) {
     cases.assign(3, plain);
     cases[0].window = 1;
     cases[1].window = 5;
@@ -84,6 +84,7 @@ std::vector<AttentionCase> FeatureCases(const AttentionSubject& subject, std::st
       c.lengths = {subject.settings.quick ? 60 : 300};
       cases.push_back(c);
     }
+    for (AttentionCase& c : cases) c.chunks = feature == kFeatureChunkedWindow;
   } else if (feature == kFeatureSoftCap) {
     cases[0].soft_cap = 0.75F;
   } else if (feature == kFeatureSinks) {

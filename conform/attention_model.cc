@@ -38,7 +38,9 @@ std::vector<double> ModelWeights(const AttentionCase& c, const std::vector<float
     }
     if (c.soft_cap != 0.0F) score = std::tanh(score / c.soft_cap) * c.soft_cap;
     if (!c.alibi_slopes.empty()) score += c.alibi_slopes[h] * static_cast<double>(j - pos);
-    if (c.window != 0 && j <= pos - c.window && j >= c.first) score = kNever;
+    const int64_t begin =
+        c.chunks ? pos / std::max<int64_t>(1, c.window) * c.window : pos - c.window + 1;
+    if (c.window != 0 && j < begin && j >= c.first) score = kNever;
     if (c.holes && IsHole(j)) score = kNever;
     w[static_cast<size_t>(j)] = score;
   }

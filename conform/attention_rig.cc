@@ -43,6 +43,7 @@ AttentionSpec AttentionCase::Spec() const {
           .v_head_dim = v_width(),
           .scale = 1.0F / std::sqrt(static_cast<float>(head_dim)),
           .window = window,
+          .chunks = chunks,
           .soft_cap = soft_cap,
           .sinks = sinks,
           .alibi_slopes = alibi_slopes,
@@ -59,7 +60,7 @@ std::string AttentionCase::Describe() const {
        << ", lengths";
   for (const int64_t length : lengths) text << ' ' << length;
   if (v_head_dim != 0) text << ", v_head_dim " << v_head_dim;
-  if (window != 0) text << ", window " << window;
+  if (window != 0) text << (chunks ? ", chunks of " : ", window ") << window;
   if (soft_cap != 0.0F) text << ", soft_cap " << soft_cap;
   if (!sinks.empty()) text << ", sinks";
   if (!alibi_slopes.empty()) text << ", alibi";

@@ -24,8 +24,9 @@ using Names = std::vector<std::string_view>;
 constexpr int64_t kAbsurdFloats = int64_t{1} << 44;
 
 constexpr std::string_view kFeatures[] = {
-    kFeatureWindow,           kFeatureSoftCap,  kFeatureSinks, kFeatureAlibi,
-    kFeatureQueryTemperature, kFeatureVHeadDim, kFeatureHoles, kFeatureAttended};
+    kFeatureWindow,           kFeatureSoftCap,       kFeatureSinks,    kFeatureAlibi,
+    kFeatureQueryTemperature, kFeatureChunkedWindow, kFeatureVHeadDim, kFeatureHoles,
+    kFeatureAttended};
 
 std::string Joined(std::span<const std::string_view> names) {
   const auto append = [](std::string* out, std::string_view name) { out->append(name); };
@@ -40,6 +41,7 @@ Names NeedsOf(const AttentionSpec& spec, const CacheFormat& format) {
       {kFeatureSinks, !spec.sinks.empty()},
       {kFeatureAlibi, !spec.alibi_slopes.empty()},
       {kFeatureQueryTemperature, spec.query_temperature.coefficient != 0.0},
+      {kFeatureChunkedWindow, spec.chunks},
       {kFeatureVHeadDim, spec.v_head_dim != spec.head_dim},
       {kFeatureHoles, format.holes},
       {kFeatureAttended, format.attended}};

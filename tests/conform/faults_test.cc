@@ -95,6 +95,7 @@ constexpr Seeded kAttentionFaults[] = {
     {"ignores_sinks", "sinks"},
     {"ignores_alibi", "alibi"},
     {"ignores_query_temperature", "query_temperature"},
+    {"ignores_chunks", "chunked_window"},
     {"ignores_v_head_dim", "v_head_dim"},
     {"reads_holes", "holes"},
     {"attended_forgets_a_key", "attended"},

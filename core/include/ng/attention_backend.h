@@ -43,6 +43,7 @@ struct QueryTemperature {
     const int64_t n_lengths = (pos + offset) / length;
     return 1.0 + coefficient * std::log1p(static_cast<double>(n_lengths));
   }
+  bool operator==(const QueryTemperature&) const = default;
 };
 
 // What a layer asks of attention. A field that says "none" by default is a feature: the engine
@@ -53,7 +54,8 @@ struct QueryTemperature {
 //   s = scale * temperature(p) * q . k[j]
 //   s = soft_cap * tanh(s / soft_cap)            where there is a soft cap
 //   s = s - alibi_slopes[h] * (p - j)            where there are slopes
-// over the keys max(0, p - window + 1)..p, or 0..p without a window. A sink is one more score of
+// over the keys max(0, p - window + 1)..p, or 0..p without a window, or those of the chunk of
+// `window` keys that p is in. A sink is one more score of
 // the softmax, which has no value: it takes its share, so that the others add to less than 1.
 struct AttentionSpec {
   int layer = 0;  // the first of the layers that ask for this
@@ -64,21 +66,26 @@ struct AttentionSpec {
   float scale = 0.0F;  // usually 1 / sqrt(head_dim)
 
   int64_t window = 0;                        // keys that a query sees, its own among them; 0: all
+  bool chunks = false;                       // the window is a chunk: it begins at a multiple
   float soft_cap = 0.0F;                     // 0: none
   std::span<const float> sinks = {};         // [n_heads]; empty: none
   std::span<const float> alibi_slopes = {};  // [n_heads]; empty: none
   QueryTemperature query_temperature = {};   // coefficient 0: none
 
-  // The first key that the query at `pos` sees.
-  int64_t FirstKey(int64_t pos) const { return window == 0 || pos < window ? 0 : pos - window + 1; }
+  // The first key that the query at `pos` sees; it never moves to the left.
+  int64_t FirstKey(int64_t pos) const {
+    if (window == 0 || pos < window) return 0;
+    return chunks ? pos - pos % window : pos - window + 1;
+  }
 };
 
-// The names of features, for AttentionBackend::features. The first six are fields of the spec.
+// The names of features, for AttentionBackend::features. The first seven are fields of the spec.
 inline constexpr std::string_view kFeatureWindow = "window";
 inline constexpr std::string_view kFeatureSoftCap = "soft_cap";
 inline constexpr std::string_view kFeatureSinks = "sinks";
 inline constexpr std::string_view kFeatureAlibi = "alibi";
 inline constexpr std::string_view kFeatureQueryTemperature = "query_temperature";
+inline constexpr std::string_view kFeatureChunkedWindow = "chunked_window";
 inline constexpr std::string_view kFeatureVHeadDim = "v_head_dim";  // may differ from head_dim
 inline constexpr std::string_view kFeatureHoles = "holes";          // reads views that lack tokens
 inline constexpr std::string_view kFeatureAttended = "attended";    // fills AttentionRun::attended

@@ -60,8 +60,9 @@ class RuleAttention : public AttentionBackend {
 
   std::span<const std::string_view> features() const override {
     static constexpr std::array kFeatures = {
-        kFeatureWindow,           kFeatureSoftCap,  kFeatureSinks, kFeatureAlibi,
-        kFeatureQueryTemperature, kFeatureVHeadDim, kFeatureHoles, kFeatureAttended};
+        kFeatureWindow,           kFeatureSoftCap,       kFeatureSinks,    kFeatureAlibi,
+        kFeatureQueryTemperature, kFeatureChunkedWindow, kFeatureVHeadDim, kFeatureHoles,
+        kFeatureAttended};
     return kFeatures;
   }
 

@@ -19,8 +19,8 @@ namespace {
 
 constexpr int kMaxHeadDim = 512;
 constexpr std::array<std::string_view, 1> kLayouts = {kLayoutTiles16};
-constexpr std::array kFeatures = {kFeatureWindow, kFeatureSoftCap, kFeatureSinks, kFeatureAlibi,
-                                  kFeatureQueryTemperature};
+constexpr std::array kFeatures = {kFeatureWindow, kFeatureSoftCap,          kFeatureSinks,
+                                  kFeatureAlibi,  kFeatureQueryTemperature, kFeatureChunkedWindow};
 
 absl::Status Refuse(const std::string& what, const std::string& can) {
   return PluginError("attention 'flash' cannot do " + what + "; it does " + can);

@@ -221,6 +221,7 @@ TEST_F(GuardedAttentionTest, RefusesWhatIsSetAndNotListedWhateverThePluginAnswer
       {"sinks", [&](auto& spec, auto&) { spec.sinks = per_head; }},
       {"alibi", [&](auto& spec, auto&) { spec.alibi_slopes = per_head; }},
       {"query_temperature", [](auto& spec, auto&) { spec.query_temperature.coefficient = 0.1; }},
+      {"chunked_window", [](auto& spec, auto&) { spec.chunks = true; }},
       {"v_head_dim", [](auto& spec, auto&) { spec.v_head_dim = 2; }},
       {"holes", [](auto&, auto& format) { format.holes = true; }},
       {"attended", [](auto&, auto& format) { format.attended = true; }}};

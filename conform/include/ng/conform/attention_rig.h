@@ -40,6 +40,7 @@ struct AttentionCase {
   // Features of the spec; what is 0 or empty is not asked for.
   int v_head_dim = 0;  // below head_dim: of each row of V so many elements, by CopyRow only
   int64_t window = 0;
+  bool chunks = false;  // of the window
   float soft_cap = 0.0F;
   std::vector<float> sinks = {};         // [n_heads]
   std::vector<float> alibi_slopes = {};  // [n_heads]

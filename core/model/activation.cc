@@ -2,21 +2,39 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 #include "core/kernels/packed_matrix.h"
 
 namespace ng {
 namespace {
 
-// One row of n values; out may be x. REQUIRES: the activation runs without a gate.
+// The values are kXieluValues, as the file has them.
+void Xielu(std::span<const float> values, const float* x, int64_t n, float* out) {
+  const auto softplus = [](float v) { return v > 20.0F ? v : std::log1p(std::exp(v)); };
+  const float beta = values[2];
+  const float eps = values[3];
+  const float alpha_p = softplus(values[0]);
+  const float alpha_n = beta + softplus(values[1]);
+  for (int64_t i = 0; i < n; ++i) {
+    const float curved =
+        x[i] > 0.0F ? alpha_p * x[i] * x[i] : (std::expm1(std::min(x[i], eps)) - x[i]) * alpha_n;
+    out[i] = curved + beta * x[i];
+  }
+}
+
+// One row of n values; out may be x. REQUIRES: the activation runs without a gate and has no values
+// of its own.
 void ActivateRow(const KernelTable& kernels, Activation activation, const float* x, int64_t n,
                  float* out) {
   switch (activation) {
     case Activation::kSilu:
-      break;  // as silu_mul alone
+    case Activation::kXielu:
+      break;  // as silu_mul alone, and with values
     case Activation::kGeluErf:
       kernels.gelu_erf(x, n, out);
       break;
@@ -67,7 +85,7 @@ void ActivateClamped(const KernelTable& kernels, const FeedForwardSpec& feed_for
 }  // namespace
 
 void ActivateTile(const KernelTable& kernels, const FeedForwardSpec& feed_forward,
-                  const MatmulTile& gate_up, float* activated) {
+                  const InAndOut& w, const MatmulTile& gate_up, float* activated) {
   const bool gated = feed_forward.gated;
   const int64_t width = feed_forward.width;
   const int64_t column = gated ? gate_up.column / 2 : gate_up.column;
@@ -83,6 +101,8 @@ void ActivateTile(const KernelTable& kernels, const FeedForwardSpec& feed_forwar
       TakeGates(in, n, out);
       ActivateRow(kernels, feed_forward.activation, out, n, out);
       MultiplyByUps(in, n, out);
+    } else if (feed_forward.activation == Activation::kXielu) {
+      Xielu(w.xielu, in, n, out);
     } else {
       ActivateRow(kernels, feed_forward.activation, in, n, out);
     }

@@ -5,13 +5,14 @@
 #include "core/kernels/kernel_table.h"
 #include "core/kernels/matmul.h"
 #include "core/model/model_spec.h"
+#include "core/model/weights.h"
 
 namespace ng {
 
 // From one tile of gate and up, or of up alone, to its part of `activated`: [n_rows, width], row 0
-// that of the product. [worker]
+// that of the product. w: the weights of the feed-forward. [worker]
 void ActivateTile(const KernelTable& kernels, const FeedForwardSpec& feed_forward,
-                  const MatmulTile& gate_up, float* activated);
+                  const InAndOut& w, const MatmulTile& gate_up, float* activated);
 
 }  // namespace ng
 

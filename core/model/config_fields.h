@@ -64,6 +64,7 @@ inline constexpr ActivationName kGeluTanhOnly[] = {{"gelu", Activation::kGeluTan
 inline constexpr ActivationName kReluSquaredNames[] = {{"relu2", Activation::kReluSquared},
                                                        {"relu", Activation::kRelu},
                                                        {"gelu", Activation::kGeluErf}};
+inline constexpr ActivationName kXieluNames[] = {{"xielu", Activation::kXielu}};
 // One of those that are known; an absent key means the first of them.
 absl::StatusOr<Activation> ReadActivation(const JsonFields& config, const std::string& path,
                                           std::string_view key,

@@ -8,6 +8,7 @@
 #include "core/model/activation.h"
 #include "core/model/for_rows.h"
 #include "core/model/mixture.h"
+#include "core/model/router.h"
 
 namespace ng {
 namespace {
@@ -152,7 +153,8 @@ absl::Status Decoder::RunLayer(const StepBatch& batch, int layer) {
     const std::vector<float>& input = in_parallel(i) ? act_.kept : act_.hidden;
     const Block block = {blocks[i], weights[i], input.data()};
     NG_RETURN_IF_ERROR(RunBlock(batch, layer, block));
-    NG_RETURN_IF_ERROR(NormStream({block.spec.stream_norm, block.w.stream_norm}));
+    NG_RETURN_IF_ERROR(
+        NormRows({block.spec.stream_norm, block.w.stream_norm}, spec_.width, act_.hidden.data()));
   }
   return absl::OkStatus();
 }
@@ -172,19 +174,22 @@ absl::Status Decoder::RunBlock(const StepBatch& batch, int layer, const Block& b
 absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Block& block) {
   const auto& [spec, w, input] = block;
   const SelfAttentionSpec& shape = spec_.AttentionOf(spec);
-  const int64_t qkv_width = shape.qkv_width();
+  const bool latents = shape.latent.is_there();
+  const int64_t row_width = shape.row_width();
   NG_ASSIGN_OR_RETURN(const MatmulInput normed,
                       Normed({spec.before, w.before}, input, n_rows_, w.in));
-  NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed), Rows(act_.qkv, qkv_width)));
+  NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed),
+                            Rows(latents ? act_.latent : act_.qkv, shape.in_width())));
+  if (latents) NG_RETURN_IF_ERROR(UnpackLatents(shape, w));
   NG_RETURN_IF_ERROR(NormAndRotate(shape, w));
 
-  // q, k and v lie side by side in each row of act_.qkv.
+  // q, k, v and the gate lie side by side in each row of act_.qkv.
   TensorView<float, 3> q(act_.qkv.data(), {n_rows_, shape.n_heads, shape.head_dim});
   TensorView<float, 3> k(act_.qkv.data() + shape.q_width(),
                          {n_rows_, shape.n_kv_heads, shape.head_dim});
   TensorView<float, 3> v = k;
   v.data += shape.kv_width();
-  q.stride[0] = k.stride[0] = v.stride[0] = qkv_width;
+  q.stride[0] = k.stride[0] = v.stride[0] = row_width;
 
   NG_RETURN_IF_ERROR(parts_.cache->Append(layer, rows_, k, v));
   for (size_t i = 0; i < rows_.size(); ++i) {
@@ -205,8 +210,87 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   run.attended = masses_;
   NG_RETURN_IF_ERROR(attention_.Run(run));
   NG_RETURN_IF_ERROR(TellMass(layer));
+  if (latents) DropPadding(shape);
+  if (shape.gate) NG_RETURN_IF_ERROR(Gate(shape));
+  NG_RETURN_IF_ERROR(NormRows({spec.inner, w.inner}, shape.out_width(), act_.attended.data()));
   NG_ASSIGN_OR_RETURN(const MatmulInput attended, Rounded(act_.attended.data(), w.out));
   return AddProduct(block, attended);
+}
+
+absl::StatusOr<MatmulInput> Decoder::LatentInput(const SelfAttentionSpec& attention, int64_t first,
+                                                 const PackedMatrix& w) {
+  const int64_t in_width = attention.in_width();
+  const float* const from = act_.latent.data() + first;
+  const auto prepare = parts_.kernels->prepare[static_cast<size_t>(w.type())];
+  if (prepare == nullptr) {
+    MatmulInput input = FloatRows(from, n_rows_, w.k());
+    input.row_bytes = in_width * int64_t{sizeof(float)};
+    return input;
+  }
+  const MatmulInput input = InputRows(n_rows_, w);
+  NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
+    prepare(from + row * in_width, w.k(), act_.input.data() + row * input.row_bytes);
+  }));
+  return input;
+}
+
+absl::Status Decoder::UnpackLatents(const SelfAttentionSpec& attention, const BlockWeights& w) {
+  const LatentSpec& latent = attention.latent;
+  const int64_t in_width = attention.in_width();
+  const int64_t row_width = attention.row_width();
+  const int64_t kv_first = attention.q_in_width();
+  NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
+    float* const x = act_.latent.data() + row * in_width;
+    if (latent.q_rank > 0) Apply({latent.norm, w.q_norm}, x, latent.q_rank, x);
+    Apply({latent.norm, w.k_norm}, x + kv_first, latent.kv_rank, x + kv_first);
+  }));
+  if (latent.q_rank > 0) {
+    NG_ASSIGN_OR_RETURN(const MatmulInput q, LatentInput(attention, 0, w.q_up));
+    TensorView<float, 2> out(act_.qkv.data(), {n_rows_, attention.q_width()});
+    out.stride[0] = row_width;
+    NG_RETURN_IF_ERROR(Matmul(Product(w.q_up, {}, q), out));
+  }
+  NG_ASSIGN_OR_RETURN(const MatmulInput kv, LatentInput(attention, kv_first, w.kv_up));
+  NG_RETURN_IF_ERROR(Matmul(Product(w.kv_up, {}, kv), Rows(act_.kv_up, attention.kv_up_width())));
+  const int64_t head_dim = attention.head_dim;
+  const int64_t still = head_dim - latent.rope_dim;  // dimensions of a head that do not turn
+  return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
+    const float* const x = act_.latent.data() + row * in_width;
+    const float* head = act_.kv_up.data() + row * attention.kv_up_width();
+    float* const q = act_.qkv.data() + row * row_width;
+    if (latent.q_rank == 0) std::copy_n(x, attention.q_width(), q);
+    float* k = q + attention.q_width();
+    float* v = k + attention.kv_width();
+    for (int h = 0; h < attention.n_heads; ++h, k += head_dim, v += head_dim) {
+      std::copy_n(head, still, k);
+      std::copy_n(x + kv_first + latent.kv_rank, latent.rope_dim, k + still);
+      std::copy_n(head + still, latent.v_dim, v);
+      std::fill(v + latent.v_dim, v + head_dim, 0.0F);
+      head += still + latent.v_dim;
+    }
+  });
+}
+
+void Decoder::DropPadding(const SelfAttentionSpec& attention) {
+  const int64_t v_dim = attention.latent.v_dim;
+  if (v_dim == attention.head_dim) return;
+  // Every row moves to the left, over what rows before it have left behind: one after the other.
+  float* to = act_.attended.data();
+  const float* from = to;
+  for (int64_t i = 0; i < n_rows_ * attention.n_heads; ++i) {
+    std::copy_n(from, v_dim, to);
+    from += attention.head_dim;
+    to += v_dim;
+  }
+}
+
+absl::Status Decoder::Gate(const SelfAttentionSpec& attention) {
+  const int64_t width = attention.q_width();
+  return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
+    float* const attended = act_.attended.data() + row * width;
+    const float* const gate = act_.qkv.data() + row * attention.row_width() + attention.qkv_width();
+    for (int64_t i = 0; i < width; ++i) attended[i] *= Sigmoid(gate[i]);
+  });
 }
 
 // Has room for all that the sequences may come to hold, so that it does not grow with every token.
@@ -239,8 +323,9 @@ absl::Status Decoder::FeedForwardBlock(const Block& block) {
                       Normed({spec.before, w.before}, input, n_rows_, w.in));
   NG_RETURN_IF_ERROR(
       Matmul(Product(w.in, w.in_bias, normed), act_.strips, [&](const MatmulTile& tile) {
-        ActivateTile(*parts_.kernels, feed_forward, tile, act_.activated.data());
+        ActivateTile(*parts_.kernels, feed_forward, block.w, tile, act_.activated.data());
       }));
+  NG_RETURN_IF_ERROR(NormRows({spec.inner, w.inner}, feed_forward.width, act_.activated.data()));
   NG_ASSIGN_OR_RETURN(const MatmulInput activated, Rounded(act_.activated.data(), w.out));
   return AddProduct(block, activated);
 }
@@ -297,11 +382,10 @@ MatmulInput Decoder::InputRows(int64_t n_rows, const PackedMatrix& w) {
   return {act_.input.data(), n_rows, w.k(), row_bytes};
 }
 
-absl::Status Decoder::NormStream(const Norm& norm) {
+absl::Status Decoder::NormRows(const Norm& norm, int64_t n, float* rows) {
   if (!norm.spec.is_there()) return absl::OkStatus();
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    float* const x = act_.hidden.data() + row * spec_.width;
-    Apply(norm, x, spec_.width, x);
+    Apply(norm, rows + row * n, n, rows + row * n);
   });
 }
 
@@ -404,9 +488,10 @@ absl::Status Decoder::NormAndRotate(const SelfAttentionSpec& attention, const Bl
       attention.rope < 0 ? nullptr : &ropes_[static_cast<size_t>(attention.rope)];
   if (rope == nullptr && !norms && attention.clip == 0.0) return absl::OkStatus();
   const int64_t head_dim = attention.head_dim;
+  const int64_t first = attention.latent.is_there() ? head_dim - attention.latent.rope_dim : 0;
   const int64_t n_heads_qk = attention.n_heads + attention.n_kv_heads;  // q's, then k's
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    float* const heads = act_.qkv.data() + row * attention.qkv_width();
+    float* const heads = act_.qkv.data() + row * attention.row_width();
     if (norms && !norms_after) NormHeads(attention, w, heads);
     if (attention.clip > 0.0) {
       Clip(static_cast<float>(attention.clip), attention.qkv_width(), heads);
@@ -419,7 +504,7 @@ absl::Status Decoder::NormAndRotate(const SelfAttentionSpec& attention, const Bl
         rotate(cos_sin, rope->half(), n_heads_qk, heads);
       } else {  // the rest of a head lies between those dimensions and the next head's
         for (int64_t h = 0; h < n_heads_qk; ++h) {
-          rotate(cos_sin, rope->half(), 1, heads + h * head_dim);
+          rotate(cos_sin, rope->half(), 1, heads + h * head_dim + first);
         }
       }
     }

@@ -86,8 +86,18 @@ class Decoder final : public LanguageModel {
   MatmulInput InputRows(int64_t n_rows, const PackedMatrix& w);  // in the buffer, not yet filled
   // hidden += norm of the block's out(x * w^T (+ bias))
   absl::Status AddProduct(const Block& block, const MatmulInput& x);
-  absl::Status AddRows(const Block& block);   // the same of what is in act_.added
-  absl::Status NormStream(const Norm& norm);  // hidden, in place, where it is there
+  // From the latents in act_.latent to q, k and v in act_.qkv, and from what attention gave to the
+  // part of each head that is there, in place.
+  absl::Status UnpackLatents(const SelfAttentionSpec& attention, const BlockWeights& w);
+  void DropPadding(const SelfAttentionSpec& attention);
+  // Columns [first, first + w.k) of rows of act_.latent, as the kernels of w read them.
+  absl::StatusOr<MatmulInput> LatentInput(const SelfAttentionSpec& attention, int64_t first,
+                                          const PackedMatrix& w);
+  // What attention gave, times its gate.
+  absl::Status Gate(const SelfAttentionSpec& attention);
+  absl::Status AddRows(const Block& block);  // the same of what is in act_.added
+  // Rows [n_rows, n] in place, where the norm is there.
+  absl::Status NormRows(const Norm& norm, int64_t n, float* rows);
   // One row, of n values.
   void Apply(const Norm& norm, const float* x, int64_t n, float* out) const;
   void ApplyOrCopy(const Norm& norm, const float* x, int64_t n, float* out) const;

@@ -49,6 +49,19 @@ absl::Status ReadGroups(const JsonFields& config, const std::string& path, Route
   return absl::OkStatus();
 }
 
+// DeepSeek V2's: whether experts are chosen in groups, which go by their best one then.
+absl::StatusOr<bool> ReadGroupMethod(const JsonFields& config, const std::string& path) {
+  constexpr const char* kKey = "topk_method";
+  constexpr std::string_view kGroups = "group_limited_greedy";
+  NG_ASSIGN_OR_RETURN(const auto method, config.OptionalText(kKey));
+  if (!config.IsNull(kKey) && (!method || *method == "greedy" || *method == kGroups)) {
+    return method && *method == kGroups;
+  }
+  return ModelFileError(absl::StrCat(path, ": key \"", kKey,
+                                     "\" = ", method ? JsonExcerpt(*method) : "null",
+                                     ", must be \"greedy\" or \"group_limited_greedy\""));
+}
+
 absl::StatusOr<RouterSpec> ReadRouter(const JsonFields& config, const std::string& path,
                                       const ExpertsRow& row) {
   RouterSpec router = {.sigmoid = row.sigmoid,
@@ -56,11 +69,17 @@ absl::StatusOr<RouterSpec> ReadRouter(const JsonFields& config, const std::strin
                        .selection_bias = row.selection_bias,
                        .normalised = row.normalised,
                        .least_sum = static_cast<float>(row.least_sum),
-                       .scale = static_cast<float>(row.scale_absent)};
+                       .scale = static_cast<float>(row.scale_absent),
+                       .weighs_input = row.weighs_input};
   NG_ASSIGN_OR_RETURN(const int64_t n_experts,
                       ReadCount(config, row.n_experts, row.n_experts_absent));
   router.n_experts = static_cast<int>(n_experts);
-  if (row.groups) NG_RETURN_IF_ERROR(ReadGroups(config, path, &router));
+  bool groups = row.groups;
+  if (row.group_method) {
+    NG_ASSIGN_OR_RETURN(groups, ReadGroupMethod(config, path));
+    router.n_best = groups ? 1 : 2;
+  }
+  if (groups) NG_RETURN_IF_ERROR(ReadGroups(config, path, &router));
   if (IsKey(row.norm_key)) {
     NG_ASSIGN_OR_RETURN(router.normalised, BoolOr(config, row.norm_key, row.normalised));
   }
@@ -129,11 +148,22 @@ absl::StatusOr<std::vector<bool>> ReadRange(const JsonFields& config, int n_laye
   return sparse;
 }
 
+absl::StatusOr<std::vector<bool>> ReadMoeLayers(const JsonFields& config, int n_layers) {
+  NG_ASSIGN_OR_RETURN(const int64_t step, IntOr(config, "interleave_moe_layer_step", kCount, 1));
+  NG_ASSIGN_OR_RETURN(const auto listed, config.OptionalInts("moe_layers", kFromZero));
+  std::vector<bool> sparse;
+  for (int64_t i = 0; i < n_layers; ++i) {
+    sparse.push_back(listed ? std::ranges::count(*listed, i) > 0 : (i + 1) % step == 0);
+  }
+  return sparse;
+}
+
 // Which layers have experts.
 absl::StatusOr<std::vector<bool>> ReadLayers(const JsonFields& config, const std::string& path,
                                              const ExpertsRow& row, int n_layers) {
   if (row.layers == ExpertLayers::kStep) return ReadStep(config, n_layers);
   if (row.layers == ExpertLayers::kRange) return ReadRange(config, n_layers);
+  if (row.layers == ExpertLayers::kMoeLayers) return ReadMoeLayers(config, n_layers);
   if (row.layers == ExpertLayers::kListed) {
     NG_ASSIGN_OR_RETURN(std::vector<bool> listed, ReadListed(config, path, n_layers));
     if (!listed.empty()) return listed;

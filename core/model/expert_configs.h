@@ -25,6 +25,7 @@ enum class ExpertLayers {
   kStep,         // each decoder_sparse_step-th, but for those that mlp_only_layers lists
   kRange,        // each moe_layer_interval-th from moe_layer_start_index to moe_layer_end_index
   kListed,       // those that mlp_layer_types lists as "sparse"; without it as kBehindDense
+  kMoeLayers,    // those in moe_layers; without it each interleave_moe_layer_step-th
 };
 
 struct ExpertsRow {
@@ -37,13 +38,15 @@ struct ExpertsRow {
   bool sigmoid = false;
   bool selection_bias = false;
   bool router_bias = false;
-  bool groups = false;      // n_group, topk_group
-  bool normalised = false;  // always, or where norm_key is absent
+  bool groups = false;        // n_group, topk_group
+  bool group_method = false;  // those only where topk_method is group_limited_greedy
+  bool normalised = false;    // always, or where norm_key is absent
   const char* norm_key = "";
   double least_sum = 0.0;
   const char* least_sum_key = "";
   const char* scale = "";
   double scale_absent = 1.0;
+  bool weighs_input = false;
   bool clamped = false;  // swiglu_alpha, swiglu_limit
   // What all rows share: of so many times the width of an expert, or of a width of its own. Both
   // empty: nothing, or with `shared_is_dense` a feed-forward like that of a layer without experts.

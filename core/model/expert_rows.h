@@ -193,7 +193,7 @@ inline constexpr LlamaRow kExaoneMoeRow = {.vocab_size = 102400,
                                            .qk_norm = {.absent = true},
                                            .windows = WindowKeys::kTypes,
                                            .full_every = 4,
-                                           .pattern_key = true,
+                                           .pattern_key = "sliding_window_pattern",
                                            .rope_layers = RopeLayers::kWindowed};
 inline constexpr ExpertsRow kErnieMoeExperts = {.n_experts = {"moe_num_experts", "num_experts"},
                                                 .n_experts_absent = 64,
@@ -309,6 +309,127 @@ inline constexpr LlamaRow kGptOssRow = {.vocab_size = 201088,
                                         .windows = WindowKeys::kTypes,
                                         .window = 128,
                                         .full_every = 2};
+inline constexpr ExpertsRow kAfmoeExperts = {.n_experts_absent = 64,
+                                             .n_used_absent = 6,
+                                             .width = "moe_intermediate_size",
+                                             .width_absent = 1408,
+                                             .sigmoid = true,
+                                             .selection_bias = true,
+                                             .normalised = true,
+                                             .least_sum = 1e-20,
+                                             .scale = "route_scale",
+                                             .n_shared = "num_shared_experts",
+                                             .n_shared_absent = 2,
+                                             .layers = ExpertLayers::kBehindDense,
+                                             .n_dense = "num_dense_layers",
+                                             .n_dense_absent = 1};
+inline constexpr LlamaRow kAfmoeRow = {.vocab_size = 200192,
+                                       .width = 2048,
+                                       .ffn_width = 6144,
+                                       .experts = &kAfmoeExperts,
+                                       .n_heads = 16,
+                                       .head_dim = 128,
+                                       .max_positions = 16384,
+                                       .attention_gate = true,
+                                       .eps = 1e-5,
+                                       .norms = Norms::kAround,
+                                       .qk_norm = {.absent = true},
+                                       .qkv_bias = kAttentionBias,
+                                       .attn_out_bias = kAttentionBias,
+                                       .width_scales_embedding = {"mup_enabled"},
+                                       .windows = WindowKeys::kTypes,
+                                       .window = 1024,
+                                       .full_every = 4,
+                                       .pattern_key = "global_attn_every_n_layers",
+                                       .rope_layers = RopeLayers::kSliding};
+inline constexpr ExpertsRow kLlama4Experts = {.n_experts = {"num_local_experts"},
+                                              .n_experts_absent = 16,
+                                              .n_used_absent = 1,
+                                              .width = "intermediate_size",
+                                              .width_absent = 8192,
+                                              .sigmoid = true,
+                                              .weighs_input = true,
+                                              .shared_width = "intermediate_size",
+                                              .shared_width_absent = 8192,
+                                              .layers = ExpertLayers::kMoeLayers};
+// Its chunks, norms of q and k, and temperature go by the layer and are read apart.
+inline constexpr LlamaRow kLlama4Row = {.keys = {.ffn_width = {"intermediate_size_mlp"}},
+                                        .vocab_size = 202048,
+                                        .width = 5120,
+                                        .ffn_width = 16384,
+                                        .experts = &kLlama4Experts,
+                                        .n_layers = 48,
+                                        .n_heads = 40,
+                                        .n_kv_heads = 8,
+                                        .head_dim = 128,
+                                        .null_head_dim = true,
+                                        .max_positions = 131072,
+                                        .theta = 500000.0,
+                                        .pairing = RopePairing::kInterleaved,
+                                        .eps = 1e-5,
+                                        .qkv_bias = kAttentionBias,
+                                        .attn_out_bias = kAttentionBias,
+                                        .rope_layers = RopeLayers::kListed};
+inline constexpr ExpertsRow kDeepSeekV3Experts = [] {
+  ExpertsRow row = kGlm4MoeExperts;
+  row.n_experts_absent = 256;
+  row.width_absent = 2048;
+  row.scale_absent = 2.5;
+  row.n_dense_absent = 3;
+  return row;
+}();
+inline constexpr LlamaRow kDeepSeekV3Row = {.vocab_size = 129280,
+                                            .width = 7168,
+                                            .ffn_width = 18432,
+                                            .experts = &kDeepSeekV3Experts,
+                                            .n_layers = 61,
+                                            .n_heads = 128,
+                                            .n_kv_heads = 128,
+                                            .max_positions = 4096,
+                                            .latent = &kYoutuLatents,
+                                            .without = "attention_bias"};
+inline constexpr ExpertsRow kDeepSeekV2Experts = {.n_experts = {"n_routed_experts", "num_experts"},
+                                                  .n_experts_absent = 64,
+                                                  .width = "moe_intermediate_size",
+                                                  .width_absent = 1407,
+                                                  .group_method = true,
+                                                  .scale = "routed_scaling_factor",
+                                                  .n_shared = "n_shared_experts",
+                                                  .n_shared_absent = 2,
+                                                  .layers = ExpertLayers::kBehindDense};
+inline constexpr LatentRow kDeepSeekV2Latents = {.head_dim_turns = false};
+inline constexpr LlamaRow kDeepSeekV2Row = {.vocab_size = 102400,
+                                            .experts = &kDeepSeekV2Experts,
+                                            .latent = &kDeepSeekV2Latents,
+                                            .without = "attention_bias",
+                                            .without_too = "mlp_bias"};
+inline constexpr ExpertsRow kGlm4LiteExperts = [] {
+  ExpertsRow row = kGlm4MoeExperts;
+  row.n_experts_absent = 64;
+  row.n_used_absent = 4;
+  row.width_absent = 1536;
+  row.scale_absent = 1.8;
+  row.layers = ExpertLayers::kListed;
+  row.n_dense = "";
+  return row;
+}();
+inline constexpr LatentRow kGlm4LiteLatents = {.q_rank = 768,
+                                               .still_dim = 192,
+                                               .rope_key = {"qk_rope_head_dim", "head_dim"},
+                                               .v_dim = 256,
+                                               .head_dim_turns = false,
+                                               .interleave = {"rope_interleave", true}};
+inline constexpr LlamaRow kGlm4LiteRow = {.vocab_size = 154880,
+                                          .width = 2048,
+                                          .ffn_width = 10240,
+                                          .experts = &kGlm4LiteExperts,
+                                          .n_layers = 47,
+                                          .n_heads = 20,
+                                          .n_kv_heads = 20,
+                                          .max_positions = 202752,
+                                          .latent = &kGlm4LiteLatents,
+                                          .eps = 1e-5,
+                                          .without = "attention_bias"};
 
 }  // namespace ng
 

@@ -88,6 +88,10 @@ struct Family {
   // A key: so many layers behind the last predict further tokens, and no logit is made of them.
   const char* n_further_layers = "";
 
+  // A family whose files come in several forms has a row for each: whether it is this one. Null:
+  // there is no other.
+  bool (*is_form)(const JsonFields& config) = nullptr;
+
   // The name that the family has for it, with that layer and expert in it.
   std::string NameOf(const RoleName& entry, const TensorSite& at) const;
   // `name` without the optional prefix.

@@ -9,7 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/model/config_fields.h"
+#include "core/model/expert_rows.h"
+#include "core/model/layer_norm_rows.h"
 #include "core/model/limits.h"
+#include "core/model/llama_rows.h"
 
 namespace ng {
 namespace {
@@ -192,6 +195,150 @@ absl::Status ReadPostLnSizes(const TensorSource& tensors, const std::string& pat
   AddLayers(layer, AttentionOfShape(spec->shape),
             {.width = spec->width, .activation = Activation::kGeluTanh, .gated = false}, spec);
   return absl::OkStatus();
+}
+
+namespace {
+
+// Calls edit(layer, attention) with that of each layer, which may change it.
+template <typename Edit>
+void EditAttentions(ModelSpec* spec, Edit&& edit) {
+  const std::vector<SelfAttentionSpec> before = std::exchange(spec->attentions, {});
+  for (size_t i = 0; i < spec->layers.size(); ++i) {
+    for (BlockSpec& block : spec->layers[i]) {
+      if (block.operation != Operation::kAttention) continue;
+      SelfAttentionSpec attention = before[static_cast<size_t>(block.part)];
+      edit(i, &attention);
+      block.part = spec->IndexIn(&spec->attentions, attention);
+    }
+  }
+}
+
+constexpr Range<double> kFactors = {1e-9, 1e9};
+
+// What MPT's own code does by these keys transformers does not.
+absl::Status RequirePlainMpt(const JsonFields& attention, const std::string& path) {
+  NG_RETURN_IF_ERROR(Require(attention, path, "alibi", true));
+  NG_RETURN_IF_ERROR(Require(attention, path, "prefix_lm", false));
+  NG_RETURN_IF_ERROR(attention.OptionalInt("alibi_bias_max", {8, 8}).status());
+  return Require(attention, path, "qk_ln", false);
+}
+
+}  // namespace
+
+absl::StatusOr<ModelSpec> ReadMptSpec(const JsonFields& config, const std::string& path) {
+  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaLike(config, path, kMptRow));
+  std::optional<double> clip;
+  std::optional<double> scale;
+  NG_ASSIGN_OR_RETURN(const auto attention, config.OptionalObject("attn_config"));
+  if (attention) {
+    NG_RETURN_IF_ERROR(RequirePlainMpt(*attention, path));
+    NG_ASSIGN_OR_RETURN(clip, attention->OptionalNumber("clip_qkv", kFactors));
+    NG_ASSIGN_OR_RETURN(scale, attention->OptionalNumber("softmax_scale", kFactors));
+  }
+  EditAttentions(&spec, [&](size_t /*layer*/, SelfAttentionSpec* mine) {
+    mine->alibi_slopes = AlibiSlopes(mine->n_heads);
+    mine->clip = clip.value_or(0.0);
+    mine->scale = scale.value_or(0.0);
+  });
+  return spec;
+}
+
+absl::StatusOr<ModelSpec> ReadXglmSpec(const JsonFields& config, const std::string& path) {
+  // The position whose row has the number of that token would be all zeros.
+  NG_RETURN_IF_ERROR(config.OptionalInt("pad_token_id", {0, 1}).status());
+  return ReadLlamaLike(config, path, kXglmRow);
+}
+
+absl::StatusOr<ModelSpec> ReadMinistral3Spec(const JsonFields& config, const std::string& path) {
+  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaLike(config, path, kMinistral3Row));
+  constexpr const char* kOriginal = "original_max_position_embeddings";
+  const char* const key = config.Has("rope_scaling") ? "rope_scaling" : "rope_parameters";
+  NG_ASSIGN_OR_RETURN(const auto rope, config.OptionalObject(key));
+  QueryTemperature temperature = {.offset = 0};
+  NG_ASSIGN_OR_RETURN(temperature.coefficient, rope->Number("llama_4_scaling_beta", {0.0, 1e6}));
+  NG_ASSIGN_OR_RETURN(const auto beside, config.OptionalInt(kOriginal, kPositions));
+  NG_ASSIGN_OR_RETURN(temperature.length, rope->Int(kOriginal, kPositions));
+  if (beside) temperature.length = *beside;
+  EditAttentions(&spec, [&](size_t /*layer*/, SelfAttentionSpec* mine) {
+    if (temperature.coefficient != 0.0) mine->temperature = temperature;
+  });
+  return spec;
+}
+
+namespace {
+
+// Which layers see chunks of keys: those that rotate, unless layer_types says it.
+absl::StatusOr<std::vector<bool>> ReadChunkedLayers(const JsonFields& config,
+                                                    const std::string& path,
+                                                    const ModelSpec& spec) {
+  constexpr const char* kKey = "layer_types";
+  std::vector<bool> chunked;
+  NG_ASSIGN_OR_RETURN(const auto types, config.OptionalTexts(kKey));
+  if (!types) {
+    for (const LayerSpec& blocks : spec.layers) {
+      chunked.push_back(spec.AttentionOf(blocks.front()).rope >= 0);
+    }
+    return chunked;
+  }
+  for (const std::string& type : *types) {
+    chunked.push_back(type == "chunked_attention");
+    if (chunked.back() || type == "full_attention") continue;
+    return ModelFileError(absl::StrCat(path, ": key \"", kKey, "[", chunked.size() - 1,
+                                       "]\" = ", JsonExcerpt(type),
+                                       ", must be \"full_attention\" or \"chunked_attention\""));
+  }
+  if (std::ssize(chunked) == spec.shape.n_layers) return chunked;
+  return ModelFileError(absl::StrCat(path, ": key \"", kKey, "\" lists ", chunked.size(),
+                                     " layers, num_hidden_layers is ", spec.shape.n_layers));
+}
+
+}  // namespace
+
+absl::StatusOr<ModelSpec> ReadLlama4Spec(const JsonFields& config, const std::string& path) {
+  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaLike(config, path, kLlama4Row));
+  NG_ASSIGN_OR_RETURN(const bool norms, BoolOr(config, "use_qk_norm", true));
+  NG_ASSIGN_OR_RETURN(const bool tuned, BoolOr(config, "attn_temperature_tuning", true));
+  QueryTemperature temperature;
+  NG_ASSIGN_OR_RETURN(temperature.length, IntOr(config, "floor_scale", kPositions, 8192));
+  NG_ASSIGN_OR_RETURN(temperature.coefficient, FactorOr(config, "attn_scale", 0.1));
+  NG_ASSIGN_OR_RETURN(const std::vector<bool> chunked, ReadChunkedLayers(config, path, spec));
+  int64_t chunk = 0;
+  if (std::ranges::count(chunked, true) > 0) {
+    NG_ASSIGN_OR_RETURN(chunk, IntOr(config, "attention_chunk_size", kPositions, 8192));
+  }
+  NormSpec norm = spec.head.norm;
+  norm.weight = false;
+  EditAttentions(&spec, [&](size_t layer, SelfAttentionSpec* mine) {
+    mine->window = chunked[layer] ? chunk : 0;
+    mine->chunks = chunked[layer];
+    if (mine->rope < 0) {
+      if (tuned) mine->temperature = temperature;
+    } else if (norms) {
+      mine->qk_norm = norm;
+      mine->qk_norm_kind = QkNormKind::kHeadsAfterRope;
+    }
+  });
+  return spec;
+}
+
+namespace {
+
+// As true as Python takes a switch; what is none of these is an error of the reader's.
+bool Says(const JsonFields& config, const char* key, bool absent) {
+  const nlohmann::json* const value = config.Find(key);
+  if (value == nullptr) return absent && !config.IsNull(key);
+  return value->is_boolean() ? value->get<bool>() : absent;
+}
+
+}  // namespace
+
+FalconForm FalconFormOf(const JsonFields& config) {
+  if (!Says(config, "new_decoder_architecture", false)) {
+    return Says(config, "parallel_attn", true) ? FalconForm::kOneNorm : FalconForm::kInTurn;
+  }
+  const nlohmann::json* const n_norms = config.Find("num_ln_in_parallel_attn");
+  const bool two = n_norms == nullptr || *n_norms == 2;
+  return two ? FalconForm::kGroupedTwoNorms : FalconForm::kGroupedOneNorm;
 }
 
 }  // namespace ng

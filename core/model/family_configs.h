@@ -31,6 +31,24 @@ absl::StatusOr<ModelSpec> ReadGpt2Spec(const JsonFields& config, const std::stri
 absl::StatusOr<ModelSpec> ReadPostLnSpec(const JsonFields& config, const std::string& path);
 absl::Status ReadPostLnSizes(const TensorSource& tensors, const std::string& path, ModelSpec* spec);
 
+// mpt: slopes for positions; attn_config says a scale of the scores and a clip of q, k and v.
+absl::StatusOr<ModelSpec> ReadMptSpec(const JsonFields& config, const std::string& path);
+
+// xglm: positions of sines, LayerNorm, GELU by erf, a tied head.
+absl::StatusOr<ModelSpec> ReadXglmSpec(const JsonFields& config, const std::string& path);
+
+// ministral3: mistral whose queries have a temperature that grows with the position.
+absl::StatusOr<ModelSpec> ReadMinistral3Spec(const JsonFields& config, const std::string& path);
+
+// llama4_text: experts whose weights are of what they read. Layers that rotate q and k also norm
+// them, and see chunks of keys; in the others the queries have a temperature.
+absl::StatusOr<ModelSpec> ReadLlama4Spec(const JsonFields& config, const std::string& path);
+
+// Which of falcon's forms a config.json is of: blocks in turn, in parallel behind one norm, or,
+// with groups of heads, behind two norms or one.
+enum class FalconForm { kInTurn, kOneNorm, kGroupedTwoNorms, kGroupedOneNorm };
+FalconForm FalconFormOf(const JsonFields& config);
+
 }  // namespace ng
 
 #endif  // NG_CORE_MODEL_FAMILY_CONFIGS_H_

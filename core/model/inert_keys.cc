@@ -46,6 +46,19 @@ constexpr InertKeys kTable[] = {
     // of longrope alone
     {"phi3", "original_max_position_embeddings"},
     {"gpt_oss", "hidden_act"},
+    {"gpt_neo", "resid_dropout embed_dropout"},
+    {"xglm", "activation_dropout layerdrop init_std"},
+    // transformers goes by none of them; the shapes of the tensors say two
+    {"mpt",
+     "emb_pdrop embedding_fraction init_device learned_pos_emb norm_type no_bias "
+     "expansion_ratio"},
+    {"ministral3", "rope_parameters.max_position_embeddings"},
+    // said again by other sizes; and of DeepSeek's own code
+    {"deepseek_v2 deepseek_v3 youtu glm4_moe_lite", "qk_head_dim embedding_initializer_range"},
+    {"deepseek_v2 deepseek_v3 glm4_moe_lite",
+     "aux_loss_alpha ep_size moe_layer_freq scoring_func seq_aux"},
+    {"deepseek_v2", "head_dim norm_topk_prob n_group topk_group"},
+    {"deepseek_v3 glm4_moe_lite", "topk_method"},
     {"codegen", "n_ctx"},
     {"bloom", "slow_but_exact"},
     {"gpt_bigcode", "attention_softmax_in_fp32 scale_attention_softmax_in_fp32"},
@@ -113,9 +126,10 @@ std::vector<std::string> WithoutInertKeys(std::vector<std::string> keys, std::st
 }
 
 bool IsInertTensor(std::string_view name) {
-  // GPT-2's causal masks and the value that they put in, RoPE's frequencies.
-  constexpr std::string_view kEndings[] = {".attn.bias", ".attn.masked_bias", ".attention.bias",
-                                           ".attention.masked_bias", ".rotary_emb.inv_freq"};
+  // GPT-2's causal masks and the value that they put in, RoPE's frequencies, XGLM's sines.
+  constexpr std::string_view kEndings[] = {".attn.bias",           ".attn.masked_bias",
+                                           ".attention.bias",      ".attention.masked_bias",
+                                           ".rotary_emb.inv_freq", ".embed_positions.weights"};
   return std::ranges::any_of(kEndings, [&](auto ending) { return name.ends_with(ending); });
 }
 

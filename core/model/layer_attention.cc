@@ -13,12 +13,17 @@ std::vector<AttentionSpec> AttentionSpecsOf(const ModelSpec& spec, bool with_win
   for (const LayerSpec& blocks : spec.layers) {
     const auto block = std::ranges::find(blocks, Operation::kAttention, &BlockSpec::operation);
     SelfAttentionSpec attention = spec.AttentionOf(*block);
-    if (!with_window) attention.window = 0;
+    if (!with_window) {
+      attention.window = 0;
+      attention.chunks = false;
+    }
     // What becomes of q and k before they get here is not asked for.
     attention.rope = -1;
     attention.qk_norm = {};
     attention.qk_norm_kind = QkNormKind::kHeads;
     attention.clip = 0.0;
+    attention.gate = false;
+    attention.latent = {};
     attention.qkv_bias = attention.out_bias = false;
     // The values of sinks are each layer's own.
     const auto same =
@@ -31,6 +36,8 @@ std::vector<AttentionSpec> AttentionSpecsOf(const ModelSpec& spec, bool with_win
     const double usual = 1.0 / std::sqrt(static_cast<double>(attention.head_dim));
     asked.scale = static_cast<float>(attention.scale == 0.0 ? usual : attention.scale);
     asked.window = attention.window;
+    asked.chunks = attention.chunks;
+    asked.query_temperature = attention.temperature;
     asked.soft_cap = static_cast<float>(attention.soft_cap);
     asked.alibi_slopes = spec.AttentionOf(*block).alibi_slopes;
     asked.sinks = spec.AttentionOf(*block).sinks;

@@ -31,7 +31,7 @@ inline constexpr LlamaRow kCohere2Row = [] {
   row.qk_norm = {};
   row.windows = WindowKeys::kTypes;
   row.full_every = 4;
-  row.pattern_key = true;
+  row.pattern_key = "sliding_window_pattern";
   row.rope_layers = RopeLayers::kWindowed;
   return row;
 }();
@@ -274,8 +274,117 @@ inline constexpr LlamaRow kBioGptRow = {.vocab_size = 42384,
                                         .attn_out_bias = {.absent = true},
                                         .mlp_bias = {.absent = true},
                                         .tied_head = true,
-                                        .scales_embedding = "scale_embedding",
+                                        .width_scales_embedding = {"scale_embedding", true},
                                         .rope_layers = RopeLayers::kNone};
+inline constexpr LlamaRow kXglmRow = {
+    .keys = {.width = {"d_model", "hidden_size"},
+             .ffn_width = {"ffn_dim"},
+             .n_layers = {"num_layers", "num_hidden_layers"},
+             .n_heads = {"attention_heads", "num_attention_heads"}},
+    .vocab_size = 256008,
+    .width = 1024,
+    .ffn_width = 4096,
+    .n_layers = 24,
+    .n_heads = 16,
+    .shares_width = true,
+    .grouped = false,
+    .sinusoids = true,
+    .position_offset = 2,
+    .norm = NormKind::kLayerNorm,
+    .eps_key = "",
+    .eps = 1e-5,
+    .norm_bias = true,
+    .activation_key = "activation_function",
+    .activations = kGeluErfFirstNames,
+    .gated = false,
+    .qkv_bias = {.absent = true},
+    .attn_out_bias = {.absent = true},
+    .mlp_bias = {.absent = true},
+    .tied_head = true,
+    .width_scales_embedding = {"scale_embedding", true},
+    .without = "add_cross_attention",
+    .rope_layers = RopeLayers::kNone};
+inline constexpr LlamaRow kGptNeoRow = {.keys = {.n_layers = {"num_layers", "num_hidden_layers"},
+                                                 .n_heads = {"num_heads", "num_attention_heads"}},
+                                        .vocab_size = 50257,
+                                        .width = 2048,
+                                        .ffn_width = 0,
+                                        .n_layers = 24,
+                                        .n_heads = 16,
+                                        .shares_width = true,
+                                        .grouped = false,
+                                        .learned_positions = true,
+                                        .norm = NormKind::kLayerNorm,
+                                        .eps_key = "layer_norm_epsilon",
+                                        .eps = 1e-5,
+                                        .norm_bias = true,
+                                        .activation_key = "activation_function",
+                                        .activations = kGeluNames,
+                                        .gated = false,
+                                        .attn_out_bias = {.absent = true},
+                                        .mlp_bias = {.absent = true},
+                                        .tied_head = true,
+                                        .attention_scale = 1.0,
+                                        .windows = WindowKeys::kLocal,
+                                        .window = 256,
+                                        .rope_layers = RopeLayers::kNone};
+// What attn_config says is read apart.
+inline constexpr LlamaRow kMptRow = {.keys = {.width = {"d_model", "hidden_size"},
+                                              .ffn_width = {""},
+                                              .n_layers = {"n_layers", "num_hidden_layers"},
+                                              .n_heads = {"n_heads", "num_attention_heads"},
+                                              .max_positions = {"max_seq_len"}},
+                                     .vocab_size = 50368,
+                                     .width = 2048,
+                                     .ffn_width = 0,
+                                     .n_layers = 24,
+                                     .n_heads = 16,
+                                     .shares_width = true,
+                                     .grouped = false,
+                                     .norm = NormKind::kLayerNorm,
+                                     .eps_key = "layer_norm_epsilon",
+                                     .eps = 1e-5,
+                                     .activation_key = "",
+                                     .activations = kGeluErfFirstNames,
+                                     .gated = false,
+                                     .tied_head = true,
+                                     .rope_layers = RopeLayers::kNone};
+// Blocks in parallel behind one norm. With slopes for positions its original rounds them to bf16.
+inline constexpr LlamaRow kFalconRow = {
+    .keys = {.width = {"hidden_size", "n_embed"}, .ffn_width = {"ffn_hidden_size"}},
+    .vocab_size = 65024,
+    .width = 4544,
+    .ffn_width = 0,
+    .n_heads = 71,
+    .shares_width = true,
+    .grouped = false,
+    .multi_query = "multi_query",
+    .norm = NormKind::kLayerNorm,
+    .eps_key = "layer_norm_epsilon",
+    .eps = 1e-5,
+    .norm_bias = true,
+    .norms = Norms::kParallel,
+    .activation_key = "activation",
+    .activations = kGeluErfFirstNames,
+    .gated = false,
+    .qkv_bias = {"bias"},
+    .attn_out_bias = {"bias"},
+    .mlp_bias = {"bias"},
+    .tied_head = true,
+    .without = "alibi"};
+inline constexpr LlamaRow kFalconInTurnRow = [] {
+  LlamaRow row = kFalconRow;
+  row.norms = Norms::kBefore;
+  return row;
+}();
+inline constexpr LlamaRow kFalconGroupedRow = [] {
+  LlamaRow row = kFalconRow;
+  row.grouped = true;
+  row.n_kv_heads_key = "num_kv_heads";
+  row.multi_query = "";
+  row.only_with = "parallel_attn";
+  return row;
+}();
 
 }  // namespace ng
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/model/layer_windows.h"
 #include "core/model/limits.h"
 #include "core/model/rope.h"
 
@@ -20,15 +21,64 @@ struct LlamaSource {
   const LlamaRow& row;
 };
 
-absl::Status ReadHeads(const JsonFields& config, const std::string& path, const LlamaRow& row,
-                       ModelSpec* spec) {
-  constexpr const char* kKvHeads = "num_key_value_heads";
+absl::StatusOr<bool> ReadSwitch(const JsonFields& config, const SwitchKey& wanted) {
+  if (std::string_view(wanted.key).empty()) return wanted.absent;
+  bool absent = wanted.absent;
+  if (!std::string_view(wanted.older_key).empty()) {
+    NG_ASSIGN_OR_RETURN(absent, BoolOr(config, wanted.older_key, absent));
+  }
+  return BoolOr(config, wanted.key, absent);
+}
+
+// The latents, and the width of a head of q and k.
+absl::Status ReadLatent(const LlamaSource& source, LatentSpec* latent, int64_t* head_dim) {
+  const JsonFields& config = source.config;
+  const LatentRow& row = *source.row.latent;
+  if (!config.IsNull("q_lora_rank")) {
+    NG_ASSIGN_OR_RETURN(latent->q_rank, IntOr(config, "q_lora_rank", kSize, row.q_rank));
+  }
+  NG_ASSIGN_OR_RETURN(latent->kv_rank, IntOr(config, "kv_lora_rank", kSize, row.kv_rank));
+  NG_ASSIGN_OR_RETURN(const int64_t still,
+                      IntOr(config, "qk_nope_head_dim", kCount, row.still_dim));
+  NG_ASSIGN_OR_RETURN(const int64_t turns, row.rope_key.Read(config, kCount, row.rope_dim));
+  *head_dim = still + turns;
+  NG_ASSIGN_OR_RETURN(const int64_t v_dim, IntOr(config, "v_head_dim", {1, *head_dim}, row.v_dim));
+  if (turns % 2 != 0 || v_dim > *head_dim) {
+    return ModelFileError(absl::StrCat(source.path, ": key \"", row.rope_key.key, "\" = ", turns,
+                                       ", must be even for RoPE, and with qk_nope_head_dim at "
+                                       "least v_head_dim = ",
+                                       v_dim));
+  }
+  if (row.head_dim_turns) {
+    NG_RETURN_IF_ERROR(config.OptionalInt("head_dim", {turns, turns}).status());
+  }
+  latent->rope_dim = static_cast<int>(turns);
+  latent->v_dim = static_cast<int>(v_dim);
+  latent->norm = {.kind = NormKind::kRmsNorm, .eps = static_cast<float>(row.eps)};
+  return absl::OkStatus();
+}
+
+// yarn's correction of the scores, which the families with latents have; 0: the usual scale.
+absl::StatusOr<double> ReadLatentScale(const JsonFields& config, const RopeSpec& rope,
+                                       int head_dim) {
+  if (rope.scaling.kind == RopeScalingKind::kNone) return 0.0;
+  const char* const key = config.Has("rope_scaling") ? "rope_scaling" : "rope_parameters";
+  NG_ASSIGN_OR_RETURN(const auto fields, config.OptionalObject(key));
+  NG_ASSIGN_OR_RETURN(const auto weight, fields->OptionalNumber("mscale_all_dim", {0.0, 1e6}));
+  if (weight.value_or(0.0) == 0.0 || rope.scaling.factor <= 1.0) return 0.0;
+  const double magnitude = 0.1 * *weight * std::log(rope.scaling.factor) + 1.0;
+  return magnitude * magnitude / std::sqrt(static_cast<double>(head_dim));
+}
+
+absl::Status ReadHeads(const LlamaSource& source, LatentSpec* latent, ModelSpec* spec) {
+  const auto& [config, path, row] = source;
+  const char* const kv_heads_key = row.n_kv_heads_key;
   NG_ASSIGN_OR_RETURN(const int64_t n_heads, row.keys.n_heads.Read(config, kCount, row.n_heads));
   // Null is as many as heads in every family, and shared out in those that share it out.
   int64_t n_kv_heads = n_heads;
-  if (row.grouped && !config.IsNull(kKvHeads)) {
+  if (row.grouped && !config.IsNull(kv_heads_key)) {
     const int64_t absent = row.n_kv_heads == 0 ? n_heads : row.n_kv_heads;
-    NG_ASSIGN_OR_RETURN(n_kv_heads, IntOr(config, kKvHeads, kCount, absent));
+    NG_ASSIGN_OR_RETURN(n_kv_heads, IntOr(config, kv_heads_key, kCount, absent));
   }
   if (!std::string_view(row.multi_query).empty()) {
     NG_ASSIGN_OR_RETURN(const bool one, BoolOr(config, row.multi_query, true));
@@ -39,8 +89,9 @@ absl::Status ReadHeads(const JsonFields& config, const std::string& path, const 
                                        ", must be a multiple of 4"));
   }
   int64_t head_dim = 0;
+  if (row.latent != nullptr) NG_RETURN_IF_ERROR(ReadLatent(source, latent, &head_dim));
   const bool may_be_null = row.head_dim == 0 || row.null_head_dim;
-  if (!row.shares_width && (!may_be_null || !config.IsNull("head_dim"))) {
+  if (head_dim == 0 && !row.shares_width && (!may_be_null || !config.IsNull("head_dim"))) {
     NG_ASSIGN_OR_RETURN(head_dim, IntOr(config, "head_dim", kCount, row.head_dim));
   }
   if (head_dim == 0 && spec->width % n_heads != 0) {
@@ -56,24 +107,18 @@ absl::Status ReadHeads(const JsonFields& config, const std::string& path, const 
   if (head_dim % 2 != 0 && row.rope_layers != RopeLayers::kNone) {
     return ModelFileError(absl::StrCat(path, ": head_dim = ", head_dim, " must be even for RoPE"));
   }
+  if (row.latent != nullptr && n_heads != n_kv_heads) {
+    return ModelFileError(absl::StrCat(path, ": key \"", kv_heads_key, "\" = ", n_kv_heads,
+                                       ", must be ", row.keys.n_heads.key, " = ", n_heads));
+  }
   if (n_heads % n_kv_heads != 0) {
-    return ModelFileError(
-        absl::StrCat(path, ": num_attention_heads = ", n_heads,
-                     " must be a multiple of num_key_value_heads = ", n_kv_heads));
+    return ModelFileError(absl::StrCat(path, ": ", row.keys.n_heads.key, " = ", n_heads,
+                                       " must be a multiple of ", kv_heads_key, " = ", n_kv_heads));
   }
   spec->shape.n_heads = static_cast<int>(n_heads);
   spec->shape.n_kv_heads = static_cast<int>(n_kv_heads);
   spec->shape.head_dim = static_cast<int>(head_dim);
   return absl::OkStatus();
-}
-
-absl::StatusOr<bool> ReadSwitch(const JsonFields& config, const SwitchKey& wanted) {
-  if (std::string_view(wanted.key).empty()) return wanted.absent;
-  bool absent = wanted.absent;
-  if (!std::string_view(wanted.older_key).empty()) {
-    NG_ASSIGN_OR_RETURN(absent, BoolOr(config, wanted.older_key, absent));
-  }
-  return BoolOr(config, wanted.key, absent);
 }
 
 absl::Status CheckAgreement(const std::string& path, const LlamaRow& row, bool attention,
@@ -83,123 +128,8 @@ absl::Status CheckAgreement(const std::string& path, const LlamaRow& row, bool a
                                      row.mlp_bias.key, "\" differ, must be equal"));
 }
 
-// Which layers attend to everything, the others to a window only, where the config lists what each
-// one does. Errors: one does anything else, or so where the config uses no window.
-absl::StatusOr<std::optional<std::vector<bool>>> ReadLayerTypes(const JsonFields& config,
-                                                                const std::string& path,
-                                                                std::string_view no_window,
-                                                                const ModelSpec& spec) {
-  constexpr const char* kKey = "layer_types";
-  NG_ASSIGN_OR_RETURN(const auto types, config.OptionalTexts(kKey));
-  if (!types) return std::nullopt;
-  if (std::ssize(*types) != spec.shape.n_layers) {
-    return ModelFileError(absl::StrCat(path, ": key \"", kKey, "\" lists ", types->size(),
-                                       " layers, num_hidden_layers is ", spec.shape.n_layers));
-  }
-  std::vector<bool> full;
-  for (size_t i = 0; i < types->size(); ++i) {
-    const std::string& type = (*types)[i];
-    const bool has_window = no_window.empty() && type == "sliding_attention";
-    full.push_back(!has_window);
-    // "attention" is its older name.
-    if (has_window || type == "full_attention" || type == "attention") continue;
-    const std::string allowed = no_window.empty() ? " or \"sliding_attention\""
-                                                  : absl::StrCat(" where ", std::string(no_window));
-    return ModelFileError(absl::StrCat(path, ": key \"", kKey, "[", i, "]\" = ", JsonExcerpt(type),
-                                       ", must be \"full_attention\"", allowed));
-  }
-  return full;
-}
-
-// Which layers have a window.
-struct LayerWindows {
-  int64_t window = 0;      // 0: none has one
-  std::vector<bool> full;  // [n_layers]: these see all keys
-
-  int64_t Of(size_t layer) const { return full[layer] ? 0 : window; }
-};
-
-// The first max_window_layers.
-absl::StatusOr<std::vector<bool>> ReadFullLayers(const JsonFields& config, const LlamaRow& row,
-                                                 const ModelSpec& spec) {
-  NG_ASSIGN_OR_RETURN(const int64_t n_full,
-                      IntOr(config, "max_window_layers", {0, kPositions.max}, row.full_layers));
-  std::vector<bool> full(static_cast<size_t>(spec.shape.n_layers), false);
-  std::fill_n(full.begin(), std::min<int64_t>(n_full, spec.shape.n_layers), true);
-  return full;
-}
-
-// Those that layer_types lists, or those behind max_window_layers.
-absl::StatusOr<LayerWindows> ReadUsedWindows(const JsonFields& config, const std::string& path,
-                                             const LlamaRow& row, const ModelSpec& spec) {
-  LayerWindows windows = {0, std::vector<bool>(static_cast<size_t>(spec.shape.n_layers), true)};
-  NG_ASSIGN_OR_RETURN(const std::optional<bool> said, config.OptionalBool("use_sliding_window"));
-  const bool used = said.value_or(false);
-  NG_ASSIGN_OR_RETURN(
-      const std::optional<std::vector<bool>> listed,
-      ReadLayerTypes(config, path, used ? "" : "use_sliding_window is not true", spec));
-  if (!used) return windows;
-  if (listed) {
-    windows.full = *listed;
-  } else if (row.windows == WindowKeys::kListed) {
-    return ModelFileError(
-        path + ": key \"layer_types\" is missing, it must say which layers have a window");
-  } else {
-    NG_ASSIGN_OR_RETURN(windows.full, ReadFullLayers(config, row, spec));
-  }
-  if (std::ranges::count(windows.full, false) == 0 || config.IsNull("sliding_window")) {
-    return windows;
-  }
-  NG_ASSIGN_OR_RETURN(windows.window, IntOr(config, "sliding_window", kPositions, row.window));
-  return windows;
-}
-
-absl::StatusOr<LayerWindows> ReadTypedWindows(const JsonFields& config, const std::string& path,
-                                              const LlamaRow& row, const ModelSpec& spec) {
-  LayerWindows windows;
-  if (!config.IsNull("sliding_window")) {
-    NG_ASSIGN_OR_RETURN(windows.window, IntOr(config, "sliding_window", kPositions, row.window));
-  }
-  NG_ASSIGN_OR_RETURN(
-      const std::optional<std::vector<bool>> listed,
-      ReadLayerTypes(config, path, windows.window > 0 ? "" : "sliding_window is not set", spec));
-  if (!listed && row.windows == WindowKeys::kBehind) {
-    NG_ASSIGN_OR_RETURN(windows.full, ReadFullLayers(config, row, spec));
-    return windows;
-  }
-  int64_t every = row.full_every;
-  if (row.pattern_key) {
-    NG_ASSIGN_OR_RETURN(every, IntOr(config, "sliding_window_pattern", kCount, every));
-  }
-  for (int64_t i = 0; !listed && i < spec.shape.n_layers; ++i) {
-    windows.full.push_back(every > 0 && (row.full_first ? i : i + 1) % every == 0);
-  }
-  if (listed) windows.full = *listed;
-  return windows;
-}
-
-absl::StatusOr<LayerWindows> ReadWindows(const JsonFields& config, const std::string& path,
-                                         const LlamaRow& row, const ModelSpec& spec) {
-  if (row.windows == WindowKeys::kTypes || row.windows == WindowKeys::kBehind) {
-    return ReadTypedWindows(config, path, row, spec);
-  }
-  if (row.windows == WindowKeys::kQwen || row.windows == WindowKeys::kListed) {
-    return ReadUsedWindows(config, path, row, spec);
-  }
-  LayerWindows windows;
-  bool used = row.windows == WindowKeys::kAll;
-  if (row.windows == WindowKeys::kUsed) {
-    NG_ASSIGN_OR_RETURN(used, BoolOr(config, "use_sliding_window", false));
-  }
-  if (used && !config.IsNull("sliding_window")) {
-    NG_ASSIGN_OR_RETURN(windows.window, IntOr(config, "sliding_window", kPositions, row.window));
-  }
-  windows.full.assign(static_cast<size_t>(spec.shape.n_layers), windows.window == 0);
-  return windows;
-}
-
 // The table of all layers; kByType: of the layers that see all keys, and of the others.
-absl::StatusOr<std::vector<RopeSpec>> ReadRopes(const LlamaSource& source,
+absl::StatusOr<std::vector<RopeSpec>> ReadRopes(const LlamaSource& source, const LatentSpec& latent,
                                                 const ModelShape& shape) {
   const auto& [config, path, row] = source;
   if (row.scaled_by_default && !config.Has("rope_parameters") && !config.Has("rope_scaling")) {
@@ -207,13 +137,18 @@ absl::StatusOr<std::vector<RopeSpec>> ReadRopes(const LlamaSource& source,
                           ": key \"rope_parameters\" is missing, it must say how RoPE is scaled");
   }
   RopeContext context = {.theta = row.theta,
-                         .head_dim = shape.head_dim,
+                         .head_dim = latent.is_there() ? latent.rope_dim : shape.head_dim,
                          .max_positions = shape.max_positions,
                          .pairing = row.pairing,
                          .part = row.rope_part,
                          .keys = row.rope_keys};
   if (row.rope_layers != RopeLayers::kByType) {
-    NG_ASSIGN_OR_RETURN(const RopeSpec rope, ReadRope(config, path, context));
+    NG_ASSIGN_OR_RETURN(RopeSpec rope, ReadRope(config, path, context));
+    rope.backwards = row.rope_backwards;
+    if (row.latent != nullptr) {
+      NG_ASSIGN_OR_RETURN(const bool neighbours, ReadSwitch(config, row.latent->interleave));
+      rope.pairing = neighbours ? RopePairing::kInterleaved : RopePairing::kHalfSplit;
+    }
     return std::vector<RopeSpec>{rope};
   }
   context.layer_type = "full_attention";
@@ -227,13 +162,14 @@ absl::StatusOr<std::vector<RopeSpec>> ReadRopes(const LlamaSource& source,
 
 // Which of spec->ropes each layer has; -1: none.
 absl::StatusOr<std::vector<int>> ReadRopeLayers(const LlamaSource& source,
-                                                const LayerWindows& windows, ModelSpec* spec) {
+                                                const LayerWindows& windows,
+                                                const LatentSpec& latent, ModelSpec* spec) {
   const auto& [config, path, row] = source;
   const int n_layers = spec->shape.n_layers;
   if (row.rope_layers == RopeLayers::kNone) {
     return std::vector<int>(static_cast<size_t>(n_layers), -1);
   }
-  NG_ASSIGN_OR_RETURN(const std::vector<RopeSpec> tables, ReadRopes(source, spec->shape));
+  NG_ASSIGN_OR_RETURN(const std::vector<RopeSpec> tables, ReadRopes(source, latent, spec->shape));
   std::vector<int> ropes;
   for (const RopeSpec& table : tables) {
     // Beyond them RoPE has other factors, and no position may change with the length of a run.
@@ -262,6 +198,7 @@ absl::StatusOr<std::vector<int>> ReadRopeLayers(const LlamaSource& source,
     if (row.rope_layers == RopeLayers::kWindowed) {
       turns = windows.window == 0 || !windows.full[layer];
     }
+    if (row.rope_layers == RopeLayers::kSliding) turns = !windows.full[layer];
     const bool by_type = row.rope_layers == RopeLayers::kByType;
     of_layers.push_back(!turns ? -1 : ropes[by_type && !windows.full[layer] ? 1 : 0]);
   }
@@ -297,10 +234,7 @@ absl::Status ReadScalars(const LlamaSource& source, ModelSpec* spec, SelfAttenti
     if (std::string_view(key).empty()) return absent;
     return FactorOr(config, key, absent);
   };
-  bool scaled = row.width_scales_embedding;
-  if (!std::string_view(row.scales_embedding).empty()) {
-    NG_ASSIGN_OR_RETURN(scaled, BoolOr(config, row.scales_embedding, true));
-  }
+  NG_ASSIGN_OR_RETURN(const bool scaled, ReadSwitch(config, row.width_scales_embedding));
   const double width = scaled ? static_cast<double>(spec->width) : 1.0;
   NG_ASSIGN_OR_RETURN(const double embedding, read(row.embedding_multiplier, std::sqrt(width)));
   NG_ASSIGN_OR_RETURN(const double residual, read(row.residual_multiplier, 1.0));
@@ -314,6 +248,7 @@ absl::Status ReadScalars(const LlamaSource& source, ModelSpec* spec, SelfAttenti
     NG_ASSIGN_OR_RETURN(attention->scale, FactorOr(config, row.attention_multiplier,
                                                    row.attention_multiplier_absent));
   }
+  if (row.attention_scale > 0.0) attention->scale = row.attention_scale;
   if (row.query_scalar > 0.0) {
     NG_ASSIGN_OR_RETURN(const double scalar,
                         FactorOr(config, "query_pre_attn_scalar", row.query_scalar));
@@ -324,27 +259,32 @@ absl::Status ReadScalars(const LlamaSource& source, ModelSpec* spec, SelfAttenti
                         config.OptionalNumber(row.clip, {1e-9, 1e9}));
     attention->clip = clip.value_or(0.0);
   }
-  const auto cap = [&](const char* key, double absent) -> absl::StatusOr<double> {
-    if (!row.caps || config.IsNull(key)) return 0.0;
+  const auto cap = [&](bool caps, const char* key, double absent) -> absl::StatusOr<double> {
+    if (!caps || config.IsNull(key)) return 0.0;
     return FactorOr(config, key, absent);
   };
-  NG_ASSIGN_OR_RETURN(attention->soft_cap, cap("attn_logit_softcapping", row.attention_cap));
-  NG_ASSIGN_OR_RETURN(const double logit_cap, cap("final_logit_softcapping", row.logit_cap));
+  NG_ASSIGN_OR_RETURN(attention->soft_cap,
+                      cap(row.attention_caps, "attn_logit_softcapping", row.attention_cap));
+  NG_ASSIGN_OR_RETURN(const double logit_cap,
+                      cap(row.logit_caps, "final_logit_softcapping", row.logit_cap));
   spec->head.soft_cap = static_cast<float>(logit_cap);
   return absl::OkStatus();
 }
 
-// Press et al. 2022: 2^(-8 i / n) of the largest power of two of heads; the others lie between.
+}  // namespace
+
 std::vector<float> AlibiSlopes(int n_heads) {
   int power = 1;
   while (power * 2 <= n_heads) power *= 2;
   std::vector<float> slopes;
   for (int i = 0; i < n_heads; ++i) {
-    const double step = i < power ? 8.0 * (i + 1) : 4.0 * (2 * (i - power) + 1);
-    slopes.push_back(static_cast<float>(std::exp2(-step / power)));
+    const double step = i < power ? i + 1 : i - power + 0.5;
+    slopes.push_back(static_cast<float>(std::exp2(-8.0 * step / power)));
   }
   return slopes;
 }
+
+namespace {
 
 absl::StatusOr<LayerSpec> ReadBlocks(const LlamaSource& source, const NormSpec& norm) {
   NG_ASSIGN_OR_RETURN(const bool special, ReadSwitch(source.config, source.row.norms_key));
@@ -353,6 +293,7 @@ absl::StatusOr<LayerSpec> ReadBlocks(const LlamaSource& source, const NormSpec& 
   for (BlockSpec& block : blocks) {
     if (norms == Norms::kAfter) block.before = {};
     if (norms == Norms::kAfter || norms == Norms::kAround) block.after = norm;
+    if (source.row.inner_norms) block.inner = norm;
   }
   if (norms == Norms::kStream) {
     for (BlockSpec& block : blocks) std::swap(block.before, block.stream_norm);
@@ -386,15 +327,19 @@ absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& config, const std::str
                       row.keys.ffn_width.Read(config, kSize, inner, row.ffn_width == 0));
   NG_ASSIGN_OR_RETURN(const int64_t n_layers, row.keys.n_layers.Read(config, kCount, row.n_layers));
   spec.shape.n_layers = static_cast<int>(n_layers);
-  spec.embedding.positions = row.learned_positions;
+  spec.embedding.positions = row.learned_positions || row.sinusoids;
+  spec.embedding.sinusoids = row.sinusoids;
   spec.embedding.position_offset = row.position_offset;
-  NG_RETURN_IF_ERROR(ReadHeads(config, path, row, &spec));
+  LatentSpec latent;
+  NG_RETURN_IF_ERROR(ReadHeads(source, &latent, &spec));
   NG_ASSIGN_OR_RETURN(const NormSpec norm, ReadNorm(config, row));
   SelfAttentionSpec attention = AttentionOfShape(spec.shape);
+  attention.latent = latent;
   NG_ASSIGN_OR_RETURN(const bool qk_norm, ReadSwitch(config, row.qk_norm));
   if (qk_norm) attention.qk_norm = norm;
   attention.qk_norm_kind = row.qk_norm_kind;
   if (row.sinks) attention.sinks.assign(static_cast<size_t>(attention.n_heads), 0.0F);
+  attention.gate = row.attention_gate;
   if (row.alibi) attention.alibi_slopes = AlibiSlopes(attention.n_heads);
   NG_ASSIGN_OR_RETURN(feed_forward.activation,
                       ReadActivation(config, path, row.activation_key, row.activations));
@@ -409,7 +354,11 @@ absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& config, const std::str
   NG_ASSIGN_OR_RETURN(LayerSpec blocks, ReadBlocks(source, norm));
   NG_RETURN_IF_ERROR(ReadScalars(source, &spec, &attention, &blocks));
   NG_ASSIGN_OR_RETURN(const LayerWindows windows, ReadWindows(config, path, row, spec));
-  NG_ASSIGN_OR_RETURN(const std::vector<int> ropes, ReadRopeLayers(source, windows, &spec));
+  NG_ASSIGN_OR_RETURN(const std::vector<int> ropes, ReadRopeLayers(source, windows, latent, &spec));
+  if (latent.is_there()) {
+    NG_ASSIGN_OR_RETURN(attention.scale,
+                        ReadLatentScale(config, spec.ropes[0], attention.head_dim));
+  }
   std::vector<std::optional<MixtureSpec>> mixtures(ropes.size());
   if (row.experts != nullptr) {
     NG_ASSIGN_OR_RETURN(mixtures, ReadMixtures(config, path, *row.experts, spec, feed_forward));

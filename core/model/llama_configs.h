@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/formats/json.h"
 #include "core/model/config_fields.h"
@@ -29,6 +30,7 @@ enum class WindowKeys {
   kListed,  // if use_sliding_window: those that layer_types lists, and it must list them
   kUsed,    // if use_sliding_window: all
   kBehind,  // those that layer_types lists, or those behind max_window_layers
+  kLocal,   // window_size: those that attention_layers or attention_types call "local"
 };
 
 // Which layers rotate q and k.
@@ -36,6 +38,7 @@ enum class RopeLayers {
   kNone,
   kAll,
   kWindowed,  // those with a window; all where no window is set
+  kSliding,   // those of the type with a window
   kListed,    // where no_rope_layers says 1; without it all but each no_rope_layer_interval-th
   kByType,    // those with a window by another table than the others
 };
@@ -71,6 +74,19 @@ inline constexpr LlamaKeys kGptKeys = {.width = {"n_embd", "hidden_size"},
                                        .n_heads = {"n_head", "num_attention_heads"},
                                        .max_positions = {"n_positions", "max_position_embeddings"}};
 
+// Latents of q and of k and v: what their sizes are where no key says it.
+struct LatentRow {
+  int64_t q_rank = 1536;  // q_lora_rank; null: none
+  int64_t kv_rank = 512;
+  int64_t still_dim = 128;
+  SizeKey rope_key = {"qk_rope_head_dim"};
+  int64_t rope_dim = 64;
+  int64_t v_dim = 128;
+  bool head_dim_turns = true;               // head_dim must be rope_dim where it is there
+  SwitchKey interleave = {.absent = true};  // RoPE turns neighbours, else halves
+  double eps = 1e-6;                        // of their norms
+};
+
 struct LlamaRow {
   LlamaKeys keys = {};
   int64_t vocab_size = 32000;
@@ -79,16 +95,21 @@ struct LlamaRow {
   const ExpertsRow* experts = nullptr;  // null: every layer has a feed-forward
   int64_t n_layers = 32;
   int64_t n_heads = 32;
-  int64_t n_kv_heads = 0;      // 0: as many as heads
-  int64_t head_dim = 0;        // 0: the width shared out
-  bool shares_width = false;   // the width shared out, whatever head_dim says
-  bool grouped = true;         // else as many kv heads as heads, whatever num_key_value_heads says
-  bool null_head_dim = false;  // null: the width shared out, though an absent one is not
+  int64_t n_kv_heads = 0;     // 0: as many as heads
+  int64_t head_dim = 0;       // 0: the width shared out
+  bool shares_width = false;  // the width shared out, whatever head_dim says
+  bool grouped = true;        // else as many kv heads as heads, whatever n_kv_heads_key says
+  const char* n_kv_heads_key = "num_key_value_heads";
+  bool null_head_dim = false;    // null: the width shared out, though an absent one is not
   int64_t max_positions = 2048;  // 0: unbounded
   bool learned_positions = false;
+  bool sinusoids = false;  // positions of sines
   int64_t position_offset = 0;
   bool alibi = false;
   bool sinks = false;
+  bool attention_gate = false;
+  const LatentRow* latent = nullptr;  // null: none
+  bool inner_norms = false;
   const char* quantization = "";   // a method of quantization_config that can run
   const char* multi_query = "";    // a switch, true where it is absent: one kv head
   bool heads_in_quarters = false;  // their number is a multiple of 4
@@ -98,6 +119,7 @@ struct LlamaRow {
   RopeKeys rope_keys = {};
   bool scaled_by_default = false;  // without an object of RoPE's, the class scales it: refused
   RopePairing pairing = RopePairing::kHalfSplit;
+  bool rope_backwards = false;
   NormKind norm = NormKind::kRmsNorm;
   const char* eps_key = "rms_norm_eps";  // empty: none
   double eps = 1e-6;
@@ -118,18 +140,19 @@ struct LlamaRow {
   bool tied_head = false;
   bool head_bias = false;
   bool embedding_norm = false;
-  bool width_scales_embedding = false;    // by its square root
-  const char* scales_embedding = "";      // a switch of that, true where it is absent
+  SwitchKey width_scales_embedding = {};  // by its square root
   const char* embedding_multiplier = "";  // keys; empty: none
   const char* residual_multiplier = "";
   const char* attention_multiplier = "";
   double attention_multiplier_absent = 1.0;  // 0: the usual scale
+  double attention_scale = 0.0;              // of the scores; 0: the usual
   double query_scalar = 0.0;  // query_pre_attn_scalar where it is absent; 0: the family has none
   const char* logit_multiplier = "";
   double logit_multiplier_absent = 1.0;
   const char* logit_divisor = "";
-  bool caps = false;           // attn_logit_softcapping and final_logit_softcapping
-  double attention_cap = 0.0;  // where they are absent
+  bool attention_caps = false;  // attn_logit_softcapping
+  bool logit_caps = false;      // final_logit_softcapping
+  double attention_cap = 0.0;   // where they are absent
   double logit_cap = 0.0;
   const char* clip = "";
   const char* without = "";        // a key that can run only where it says nothing
@@ -142,12 +165,16 @@ struct LlamaRow {
   // kTypes without layer_types: of each n layers one sees all keys, the first or the last; 0: none.
   int64_t full_every = 0;
   bool full_first = false;
-  bool pattern_key = false;  // sliding_window_pattern says another n
-  int64_t full_layers = 28;  // where max_window_layers is absent
+  const char* pattern_key = "";  // says another n
+  int64_t full_layers = 28;      // where max_window_layers is absent
   RopeLayers rope_layers = RopeLayers::kAll;
   double sliding_theta = 10000.0;  // kByType: of the other table, where it is not said
   const char* sliding_theta_key = "";
 };
+
+// Press et al. 2022: 2^(-8 i / n) of the largest power of two of heads; the others lie
+// between. [n_heads]
+std::vector<float> AlibiSlopes(int n_heads);
 
 absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& config, const std::string& path,
                                         const LlamaRow& row);

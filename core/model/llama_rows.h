@@ -205,7 +205,7 @@ inline constexpr LlamaRow kExaone4Row = {.vocab_size = 102400,
                                          .qk_norm = {.absent = true},
                                          .windows = WindowKeys::kTypes,
                                          .full_every = 4,
-                                         .pattern_key = true,
+                                         .pattern_key = "sliding_window_pattern",
                                          .rope_layers = RopeLayers::kWindowed};
 inline constexpr LlamaRow kGlmRow = {.vocab_size = 151552,
                                      .ffn_width = 13696,
@@ -242,7 +242,7 @@ inline constexpr LlamaRow kGemmaRow = {.vocab_size = 256000,
                                        .qkv_bias = kAttentionBias,
                                        .attn_out_bias = kAttentionBias,
                                        .tied_head = true,
-                                       .width_scales_embedding = true,
+                                       .width_scales_embedding = {.absent = true},
                                        .without = "use_bidirectional_attention"};
 inline constexpr LlamaRow kGemma2Row = {.vocab_size = 256000,
                                         .width = 2304,
@@ -259,9 +259,10 @@ inline constexpr LlamaRow kGemma2Row = {.vocab_size = 256000,
                                         .qkv_bias = kAttentionBias,
                                         .attn_out_bias = kAttentionBias,
                                         .tied_head = true,
-                                        .width_scales_embedding = true,
+                                        .width_scales_embedding = {.absent = true},
                                         .query_scalar = 256.0,
-                                        .caps = true,
+                                        .attention_caps = true,
+                                        .logit_caps = true,
                                         .attention_cap = 50.0,
                                         .logit_cap = 30.0,
                                         .without = "use_bidirectional_attention",
@@ -281,7 +282,7 @@ inline constexpr LlamaRow kGemma3Row = [] {
   row.qk_norm = {.absent = true};
   row.attention_cap = row.logit_cap = 0.0;
   row.full_every = 6;
-  row.pattern_key = true;
+  row.pattern_key = "sliding_window_pattern";
   row.rope_layers = RopeLayers::kByType;
   row.sliding_theta_key = "rope_local_base_freq";
   return row;
@@ -296,6 +297,67 @@ inline constexpr LlamaRow kPhi3Row = {
     .eps = 1e-5,
     .windows = WindowKeys::kAll,
     .window = 0};
+inline constexpr LlamaRow kNanoChatRow = {.vocab_size = 50304,
+                                          .width = 768,
+                                          .ffn_width = 8192,
+                                          .n_layers = 12,
+                                          .n_heads = 6,
+                                          .rope_backwards = true,
+                                          .norm_affine = false,
+                                          .qk_norm = {.absent = true},
+                                          .qk_norm_kind = QkNormKind::kHeadsAfterRope,
+                                          .activations = kReluSquaredNames,
+                                          .gated = false,
+                                          .qkv_bias = kAttentionBias,
+                                          .attn_out_bias = kAttentionBias,
+                                          .embedding_norm = true,
+                                          .logit_caps = true,
+                                          .logit_cap = 15.0};
+inline constexpr LlamaRow kApertusRow = {.vocab_size = 131072,
+                                         .ffn_width = 14336,
+                                         .max_positions = 65536,
+                                         .theta = 12000000.0,
+                                         .scaled_by_default = true,
+                                         .eps = 1e-5,
+                                         .qk_norm = {.absent = true},
+                                         .activations = kXieluNames,
+                                         .gated = false,
+                                         .qkv_bias = kAttentionBias,
+                                         .attn_out_bias = kAttentionBias};
+inline constexpr LlamaRow kBitNetRow = {.vocab_size = 128256,
+                                        .width = 2560,
+                                        .ffn_width = 6912,
+                                        .n_layers = 30,
+                                        .n_heads = 20,
+                                        .n_kv_heads = 5,
+                                        .inner_norms = true,
+                                        .theta = 500000.0,
+                                        .eps = 1e-5,
+                                        .activations = kReluSquaredNames,
+                                        .qkv_bias = kAttentionBias,
+                                        .attn_out_bias = kAttentionBias};
+// Its queries' temperature is read apart.
+inline constexpr LlamaRow kMinistral3Row = {.vocab_size = 131072,
+                                            .ffn_width = 14336,
+                                            .n_layers = 34,
+                                            .n_kv_heads = 8,
+                                            .head_dim = 128,
+                                            .null_head_dim = true,
+                                            .max_positions = 262144,
+                                            .scaled_by_default = true,
+                                            .eps = 1e-5,
+                                            .windows = WindowKeys::kAll,
+                                            .window = 0};
+inline constexpr LatentRow kYoutuLatents = {.interleave = {"rope_interleave", true}};
+inline constexpr LlamaRow kYoutuRow = {.vocab_size = 128256,
+                                       .width = 2048,
+                                       .ffn_width = 6144,
+                                       .n_heads = 16,
+                                       .n_kv_heads = 16,
+                                       .max_positions = 131072,
+                                       .latent = &kYoutuLatents,
+                                       .tied_head = true,
+                                       .without = "attention_bias"};
 
 }  // namespace ng
 

@@ -79,7 +79,7 @@ class MixtureRun {
     }
     return Matmuls(b_.calls, b_.strips, [&](size_t i, const MatmulTile& tile) {
       const MixturePart& part = b_.parts[i];
-      ActivateTile(call_.kernels, *part.spec, tile, ActivatedOf(part));
+      ActivateTile(call_.kernels, *part.spec, *part.weights, tile, ActivatedOf(part));
     });
   }
 
@@ -150,21 +150,44 @@ class MixtureRun {
     const bool shared = call_.spec.has_shared();
     const auto prepare_shared = shared ? PrepareOf(call_.w.in) : nullptr;
     const int64_t shared_bytes = shared ? RowBytes(call_.w.in) : 0;
+    const auto write = [&](const float* x, std::byte* to) {
+      if (prepare == nullptr) {
+        std::memcpy(to, x, static_cast<size_t>(row_bytes));
+      } else {
+        prepare(x, width_, to);
+      }
+    };
     return ForRows(call_.executor, n_rows_, [&](int64_t row, int /*worker*/) {
       const float* const x = b_.normed.data() + row * width_;
       const int32_t* const slots = b_.chosen.data() + row * n_used_;
       std::byte* const first = b_.input.data() + slots[0] * row_bytes;
-      if (prepare == nullptr) {
-        std::memcpy(first, x, static_cast<size_t>(row_bytes));
+      if (call_.spec.router.weighs_input) {
+        WeighInput(row, x, [&](const float* weighed, int64_t slot) {
+          write(weighed, b_.input.data() + slot * row_bytes);
+        });
       } else {
-        prepare(x, width_, first);
+        write(x, first);
       }
-      for (int64_t i = 1; i < n_used_; ++i) {
+      for (int64_t i = 1; i < n_used_ && !call_.spec.router.weighs_input; ++i) {
         std::memcpy(b_.input.data() + slots[i] * row_bytes, first, static_cast<size_t>(row_bytes));
       }
       if (prepare_shared == nullptr) return;
       prepare_shared(x, width_, SharedInput(row_bytes) + row * shared_bytes);
     });
+  }
+
+  // Calls write(x times the weight, slot) for each expert of a row; what comes out of them has no
+  // weight then.
+  template <typename Write>
+  void WeighInput(int64_t row, const float* x, Write&& write) {
+    for (int64_t i = 0; i < n_used_; ++i) {
+      const int64_t slot = b_.chosen[static_cast<size_t>(row * n_used_ + i)];
+      float& weight = b_.weights[static_cast<size_t>(row * n_used_ + i)];
+      float* const weighed = b_.outputs.data() + slot * width_;  // not in use yet
+      for (int64_t c = 0; c < width_; ++c) weighed[c] = x[c] * weight;
+      weight = 1.0F;
+      write(weighed, slot);
+    }
   }
 
   MatmulInput GatheredRows(const MixturePart& part) {

@@ -59,7 +59,10 @@ absl::Status CheckLayerCount(const ModelFile& file, const Family& family, const 
 
 absl::Status CheckTensor(const TensorSource& source, const TensorInfo& tensor,
                          const std::vector<int64_t>& expected, const ModelSpec& spec) {
-  if (tensor.shape != expected) {
+  // A value by itself may lie in a list of one.
+  const bool fits =
+      tensor.shape == expected || (tensor.shape.empty() && expected == std::vector<int64_t>{1});
+  if (!fits) {
     return ModelFileError(absl::StrCat(source.path(), ": tensor \"", tensor.name, "\" has shape ",
                                        ShapeString(tensor.shape), ", must be ",
                                        ShapeString(expected), " in this ", spec.family, " model"));

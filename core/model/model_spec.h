@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/kernels/kernel_table.h"
+#include "ng/attention_backend.h"
 #include "ng/plugin.h"
 
 namespace ng {
@@ -60,7 +61,8 @@ struct RopeSpec {
   RopePairing pairing = RopePairing::kInterleaved;
   double theta = 0.0;
   RopeScaling scaling = {};
-  bool factors = false;  // each frequency is divided by a factor of its own, in a tensor
+  bool factors = false;    // each frequency is divided by a factor of its own, in a tensor
+  bool backwards = false;  // the other way round
 
   bool operator==(const RopeSpec&) const = default;
 };
@@ -73,17 +75,38 @@ enum class QkNormKind {
   kWidth,           // all heads of q together, and all of k
 };
 
+// Keys and values that all heads have in one narrow row (multi-head latent attention, DeepSeek-AI
+// 2024): the first matrix gives a latent of q, one of k and v, and the part of k that turns, which
+// is one for all heads. The latents are normed, and two more matrices make the heads of them.
+//
+// The cache holds the heads that they make, with v filled up with zeros to the width of k: right,
+// but not narrow. A cache of the latents themselves is yet to come.
+struct LatentSpec {
+  int64_t q_rank = 0;   // 0: the first matrix gives q itself
+  int64_t kv_rank = 0;  // 0: there are no latents
+  int rope_dim = 0;     // of a head of q and of k the last so many dimensions, which turn
+  int v_dim = 0;        // of a head of v; at most head_dim
+  NormSpec norm = {};   // of both latents
+
+  bool is_there() const { return kv_rank > 0; }
+  bool operator==(const LatentSpec&) const = default;
+};
+
 struct SelfAttentionSpec {
   int n_heads = 0;
   int n_kv_heads = 0;
   int head_dim = 0;
   int rope = -1;                         // of ModelSpec::ropes; -1: none
   int64_t window = 0;                    // keys that a query sees, its own included; 0: all
+  bool chunks = false;                   // of the window: a query sees those of its own chunk
   double scale = 0.0;                    // of the scores; 0: 1 / sqrt(head_dim)
   double soft_cap = 0.0;                 // of the scores; 0: none
   double clip = 0.0;                     // q, k and v are held within +-clip; 0: they are not
   std::vector<float> alibi_slopes = {};  // [n_heads]; empty: none
   std::vector<float> sinks = {};         // [n_heads], zeros: their values are weights; empty: none
+  QueryTemperature temperature = {};
+  bool gate = false;       // the result is multiplied by the sigmoid of as many more columns
+  LatentSpec latent = {};  // with one: as many heads of k and v as of q, no gate, no biases
   NormSpec qk_norm = {};
   QkNormKind qk_norm_kind = QkNormKind::kHeads;
   bool qkv_bias = false;
@@ -92,6 +115,21 @@ struct SelfAttentionSpec {
   int64_t q_width() const { return int64_t{n_heads} * head_dim; }
   int64_t kv_width() const { return int64_t{n_kv_heads} * head_dim; }
   int64_t qkv_width() const { return q_width() + 2 * kv_width(); }
+  // A row of q, k, v and the gate.
+  int64_t row_width() const { return qkv_width() + (gate ? q_width() : 0); }
+  // What the first matrix gives: such a row, or the latents.
+  int64_t in_width() const {
+    return latent.is_there() ? q_in_width() + latent.kv_rank + latent.rope_dim : row_width();
+  }
+  int64_t q_in_width() const { return latent.q_rank > 0 ? latent.q_rank : q_width(); }
+  // What the latent of k and v becomes: of each head the part of k that does not turn, then v.
+  int64_t kv_up_width() const {
+    return int64_t{n_heads} * (head_dim - latent.rope_dim + latent.v_dim);
+  }
+  // What the last matrix reads.
+  int64_t out_width() const {
+    return int64_t{n_heads} * (latent.is_there() ? latent.v_dim : head_dim);
+  }
   // Weights of the norm of so many heads of q or of k.
   int64_t qk_norm_values(int of_heads) const {
     const bool each = qk_norm_kind == QkNormKind::kWidth || qk_norm_kind == QkNormKind::kEachHead;
@@ -100,7 +138,11 @@ struct SelfAttentionSpec {
   bool operator==(const SelfAttentionSpec&) const = default;
 };
 
-enum class Activation { kSilu, kGeluErf, kGeluTanh, kRelu, kReluSquared };
+// kXielu (Huang and Schlag 2024) has four values of its own in each layer.
+enum class Activation { kSilu, kGeluErf, kGeluTanh, kRelu, kReluSquared, kXielu };
+
+// What kXielu is made of: its alpha_p and alpha_n before their softplus, beta and eps.
+inline constexpr int kXieluValues = 4;
 
 // With the heads that every layer has.
 inline SelfAttentionSpec AttentionOfShape(const ModelShape& shape) {
@@ -136,10 +178,13 @@ struct RouterSpec {
   bool bias = false;            // of the logits
   bool selection_bias = false;  // added to the scores that are compared, and not to the weights
   int n_groups = 1;             // of experts, all of one size
-  int n_groups_used = 1;        // those whose two best scores have the largest sums
+  int n_groups_used = 1;        // those whose best scores have the largest sums
+  int n_best = 2;               // of a group's scores so many: 2 or 1
   bool normalised = false;      // a row's weights are divided by their sum
   float least_sum = 0.0F;       // ... or by this where it is larger
   float scale = 1.0F;           // of the weights
+  // The weights are of what the experts read, and logits are compared, not scores.
+  bool weighs_input = false;
 
   int group_size() const { return n_experts / n_groups; }
   bool operator==(const RouterSpec&) const = default;
@@ -164,11 +209,13 @@ enum class Operation { kAttention, kFeedForward, kMixture };
 enum class BlockInput { kStream, kOfBlockBefore };
 
 // stream = stream_norm(stream + scale * after(operation(before(input)))). A norm that is not there
-// leaves its rows as they are.
+// leaves its rows as they are. `inner` is of the rows that the second matrix of attention or of a
+// feed-forward reads.
 struct BlockSpec {
   Operation operation = Operation::kAttention;
   int part = 0;  // of ModelSpec::attentions, feed_forwards or mixtures
   NormSpec before = {};
+  NormSpec inner = {};
   NormSpec after = {};
   NormSpec stream_norm = {};
   BlockInput input = BlockInput::kStream;
@@ -183,7 +230,8 @@ using LayerSpec = std::vector<BlockSpec>;
 
 struct EmbeddingSpec {
   float scale = 1.0F;           // of the token's
-  bool positions = false;       // one is learned for each position, and added to the token's
+  bool positions = false;       // one is there for each position, and added to the token's
+  bool sinusoids = false;       // of the positions: they are computed, else learned
   int64_t position_offset = 0;  // rows of the positions' tensor that come before position 0
   NormSpec norm = {};
 
@@ -237,9 +285,14 @@ struct ModelSpec {
   const FeedForwardSpec& FeedForwardOf(const BlockSpec& block) const {
     return feed_forwards[static_cast<size_t>(block.part)];
   }
-
   const MixtureSpec& MixtureOf(const BlockSpec& block) const {
     return mixtures[static_cast<size_t>(block.part)];
+  }
+  // What the second matrix of a block reads; 0: it is a mixture.
+  int64_t InnerWidthOf(const BlockSpec& block) const {
+    if (block.operation == Operation::kMixture) return 0;
+    return block.operation == Operation::kAttention ? AttentionOf(block).out_width()
+                                                    : FeedForwardOf(block).width;
   }
 
   // Adds a layer whose blocks have this attention and this feed-forward; or, where there is one, a

@@ -24,8 +24,9 @@ enum class Fill { kRandom, kOne, kZero };
 Fill FillOf(TensorRole role) {
   if (IsMatrix(role) || role == TensorRole::kPositions) return Fill::kRandom;
   using enum TensorRole;
-  constexpr TensorRole kNorms[] = {kFinalNorm, kEmbeddingNorm, kAttnNorm, kAttnPostNorm,
-                                   kMlpNorm,   kMlpPostNorm,   kQNorm,    kKNorm};
+  constexpr TensorRole kNorms[] = {kFinalNorm,    kEmbeddingNorm, kAttnNorm,     kAttnInnerNorm,
+                                   kAttnPostNorm, kMlpNorm,       kMlpInnerNorm, kMlpPostNorm,
+                                   kQNorm,        kQDownNorm,     kKvDownNorm,   kKNorm};
   const bool is_norm = std::ranges::count(kNorms, role) > 0;
   return is_norm ? Fill::kOne : Fill::kZero;
 }

@@ -360,6 +360,7 @@ RopeTable::RopeTable(const RopeSpec& spec, std::span<const float> factors, int64
     : half_(spec.n_dims / 2),
       max_positions_(max_positions),
       magnitude_(spec.scaling.magnitude),
+      backwards_(spec.backwards),
       frequencies_(RopeFrequencies(spec)) {
   for (size_t i = 0; i < factors.size(); ++i) {
     frequencies_[i] /= static_cast<double>(factors[i]);
@@ -380,7 +381,7 @@ void RopeTable::Grow(int64_t n_positions) {
   for (int64_t i = 0; i < half_; ++i) {
     const double frequency = frequencies_[static_cast<size_t>(i)];
     for (int64_t pos = have; pos < wanted; ++pos) {
-      const double angle = static_cast<double>(pos) * frequency;
+      const double angle = static_cast<double>(backwards_ ? -pos : pos) * frequency;
       float* const cos_sin = values_.data() + 2 * pos * half_ + i;
       cos_sin[0] = static_cast<float>(std::cos(angle) * magnitude_);
       cos_sin[half_] = static_cast<float>(std::sin(angle) * magnitude_);

@@ -62,6 +62,7 @@ class RopeTable {
   int64_t half_;  // pairs
   int64_t max_positions_;
   double magnitude_;
+  bool backwards_;
   std::vector<double> frequencies_;  // [half]
   std::vector<float> values_;        // [n_positions, 2, half]: cos, sin
 };

@@ -21,15 +21,15 @@ size_t IndexOfLargest(std::span<const float> x) {
   return static_cast<size_t>(std::ranges::max_element(x) - x.begin());
 }
 
-// The sum of the two largest.
-float BestTwo(std::span<const float> x) {
+// The sum of the two largest, or the largest.
+float Best(int n, std::span<const float> x) {
   float first = kNever;
   float second = kNever;
   for (const float value : x) {
     second = std::max(second, std::min(first, value));
     first = std::max(first, value);
   }
-  return first + second;
+  return n == 1 ? first : first + second;
 }
 
 // Leaves the groups that are used; in the others no expert is chosen. Only some of all groups are
@@ -41,7 +41,7 @@ void DropGroups(const RouterSpec& router, std::span<float> compared) {
     int worst = -1;  // of equal ones the last
     float least = 0.0F;
     for (int i = 0; i < router.n_groups; ++i) {
-      const float sum = BestTwo(group(i));
+      const float sum = Best(router.n_best, group(i));
       if (sum == kNever || (worst >= 0 && sum > least)) continue;
       worst = i;
       least = sum;
@@ -56,12 +56,13 @@ void DropGroups(const RouterSpec& router, std::span<float> compared) {
 float Sigmoid(float x) { return 1.0F / (1.0F + std::exp(-x)); }
 
 void Route(const RouterSpec& router, const RouterRow& row) {
+  if (router.weighs_input) std::ranges::copy(row.scores, row.compared.begin());
   if (router.sigmoid) {
     for (float& score : row.scores) score = Sigmoid(score);
   } else {
     Softmax(row.scores);
   }
-  std::ranges::copy(row.scores, row.compared.begin());
+  if (!router.weighs_input) std::ranges::copy(row.scores, row.compared.begin());
   for (size_t i = 0; i < row.selection_bias.size(); ++i) row.compared[i] += row.selection_bias[i];
   if (router.n_groups_used < router.n_groups) DropGroups(router, row.compared);
   float sum = 0.0F;

@@ -29,14 +29,16 @@ const char* ActivationTitle(Activation activation) {
       return "relu";
     case Activation::kReluSquared:
       return "squared relu";
+    case Activation::kXielu:
+      return "xielu";
   }
   return "unknown";
 }
 
 std::string RopeText(const RopeSpec& rope) {
-  std::string text =
-      absl::StrCat(rope.pairing == RopePairing::kHalfSplit ? "half-split" : "interleaved",
-                   " theta ", rope.theta, " over ", rope.n_dims, " dimensions");
+  std::string text = absl::StrCat(
+      rope.pairing == RopePairing::kHalfSplit ? "half-split" : "interleaved", " theta ", rope.theta,
+      " over ", rope.n_dims, " dimensions", rope.backwards ? " backwards" : "");
   const RopeScaling& scaling = rope.scaling;
   switch (scaling.kind) {
     case RopeScalingKind::kNone:
@@ -79,7 +81,10 @@ std::string AttentionText(const SelfAttentionSpec& attention) {
   Words parts = {absl::StrCat(attention.n_heads, " heads over ", attention.n_kv_heads, " of ",
                               attention.head_dim)};
   if (attention.rope >= 0) parts.push_back(absl::StrCat("rope ", attention.rope));
-  if (attention.window > 0) parts.push_back(absl::StrCat("sliding window ", attention.window));
+  if (attention.window > 0) {
+    parts.push_back(
+        absl::StrCat(attention.chunks ? "chunks of " : "sliding window ", attention.window));
+  }
   if (attention.scale != 0.0) parts.push_back(absl::StrCat("scores times ", attention.scale));
   if (attention.soft_cap > 0.0) {
     parts.push_back(absl::StrCat("scores capped at ", attention.soft_cap));
@@ -89,6 +94,18 @@ std::string AttentionText(const SelfAttentionSpec& attention) {
     parts.push_back("alibi slopes " + absl::StrJoin(attention.alibi_slopes, " "));
   }
   if (!attention.sinks.empty()) parts.emplace_back("a sink for each head");
+  if (const auto& [coefficient, length, offset] = attention.temperature; coefficient != 0.0) {
+    parts.push_back(absl::StrCat("queries times 1 + ", coefficient, " log(1 + floor((position + ",
+                                 offset, ") / ", length, "))"));
+  }
+  if (const LatentSpec& latent = attention.latent; latent.is_there()) {
+    const std::string of_q =
+        latent.q_rank > 0 ? absl::StrCat(" of q of ", latent.q_rank, " and") : std::string();
+    parts.push_back(absl::StrCat("latents", of_q, " of k and v of ", latent.kv_rank, " (",
+                                 NormText(latent.norm), "), the last ", latent.rope_dim,
+                                 " dimensions turn, v of ", latent.v_dim));
+  }
+  if (attention.gate) parts.emplace_back("times the sigmoid of a gate");
   if (attention.qk_norm.is_there()) {
     parts.push_back(
         absl::StrCat(QkNormTitle(attention.qk_norm_kind), " (", NormText(attention.qk_norm), ")"));
@@ -119,8 +136,8 @@ std::string RouterText(const RouterSpec& router) {
   if (router.bias) parts.emplace_back("logits with biases");
   if (router.selection_bias) parts.emplace_back("chosen with biases");
   if (router.n_groups > 1) {
-    parts.push_back(
-        absl::StrCat("in the best ", router.n_groups_used, " of ", router.n_groups, " groups"));
+    parts.push_back(absl::StrCat("in the best ", router.n_groups_used, " of ", router.n_groups,
+                                 " groups", router.n_best == 1 ? " by their best one" : ""));
   }
   if (router.normalised) {
     parts.push_back(absl::StrCat(
@@ -128,6 +145,7 @@ std::string RouterText(const RouterSpec& router) {
         router.least_sum > 0.0F ? absl::StrCat(", at least ", router.least_sum) : std::string()));
   }
   if (router.scale != 1.0F) parts.push_back(absl::StrCat("weights times ", router.scale));
+  if (router.weighs_input) parts.emplace_back("weights of what they read");
   return absl::StrJoin(parts, "; ");
 }
 
@@ -156,6 +174,9 @@ std::string BlockText(const BlockSpec& block) {
   std::string text;
   if (block.before.is_there()) absl::StrAppend(&text, "(", NormText(block.before), ") ");
   absl::StrAppend(&text, OperationTitle(block.operation), block.part);
+  if (block.inner.is_there()) {
+    absl::StrAppend(&text, " (", NormText(block.inner), " before the output)");
+  }
   if (block.after.is_there()) absl::StrAppend(&text, " (", NormText(block.after), ")");
   if (block.scale != 1.0F) absl::StrAppend(&text, " times ", block.scale);
   if (block.input == BlockInput::kOfBlockBefore) text += " in parallel";
@@ -197,7 +218,9 @@ std::vector<std::string> SpecLines(const ModelSpec& spec) {
   const EmbeddingSpec& embedding = spec.embedding;
   Words lines = {"embedding of tokens"};
   if (embedding.scale != 1.0F) absl::StrAppend(&lines[0], " times ", embedding.scale);
-  if (embedding.positions) lines[0] += " and learned positions";
+  if (embedding.positions) {
+    lines[0] += embedding.sinusoids ? " and positions of sines" : " and learned positions";
+  }
   if (embedding.position_offset > 0) {
     absl::StrAppend(&lines[0], " from row ", embedding.position_offset);
   }

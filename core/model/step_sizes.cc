@@ -9,12 +9,6 @@
 namespace ng {
 namespace {
 
-// What the second matrix of a block reads.
-int64_t InnerWidthOf(const ModelSpec& spec, const BlockSpec& block) {
-  return block.operation == Operation::kAttention ? spec.AttentionOf(block).q_width()
-                                                  : spec.FeedForwardOf(block).width;
-}
-
 template <typename Predicate>
 bool AnyBlock(const ModelSpec& spec, Predicate&& predicate) {
   return std::ranges::any_of(
@@ -26,7 +20,7 @@ bool AnyBlock(const ModelSpec& spec, Predicate&& predicate) {
 int64_t StepSizes::bytes() const {
   int64_t floats = 0;
   for (const int64_t size :
-       {hidden, normed, kept, added, qkv, attended, activated, strips, logits}) {
+       {hidden, normed, kept, added, qkv, latent, kv_up, attended, activated, strips, logits}) {
     floats = SaturatingAdd(floats, size);
   }
   return SaturatingAdd(SaturatingAdd(SaturatingMul(floats, sizeof(float)), input), mixture.bytes());
@@ -61,6 +55,8 @@ void Activations::Grow(const StepSizes& sizes) {
   GrowTo(kept, sizes.kept);
   GrowTo(added, sizes.added);
   GrowTo(qkv, sizes.qkv);
+  GrowTo(latent, sizes.latent);
+  GrowTo(kv_up, sizes.kv_up);
   GrowTo(attended, sizes.attended);
   GrowTo(activated, sizes.activated);
   GrowTo(strips, sizes.strips);
@@ -88,7 +84,12 @@ WidestRows WidestRowsOf(const KernelTable& kernels, const ModelSpec& spec,
       const BlockWeightTypes& held = types.layers[i][b];
       if (block.operation != Operation::kMixture) {
         widen(&widest.block,
-              {row(held.in[0], spec.width), rounded(held.out, InnerWidthOf(spec, block))});
+              {row(held.in[0], spec.width), rounded(held.out, spec.InnerWidthOf(block))});
+        if (held.latent) {
+          const LatentSpec& latent = spec.AttentionOf(block).latent;
+          widen(&widest.block, {rounded(held.latent->in[0], latent.q_rank),
+                                rounded(held.latent->out, latent.kv_rank)});
+        }
         continue;
       }
       const MixtureSpec& mixture = spec.MixtureOf(block);
@@ -140,10 +141,16 @@ StepSizes SizesOfStep(const ModelSpec& spec, const WidestRows& input_rows,
                       const StepExtent& extent) {
   const auto rows = [&](int64_t width) { return SaturatingMul(extent.n_rows, width); };
   int64_t qkv = 0;
+  int64_t latent = 0;
+  int64_t kv_up = 0;
   int64_t attended = 0;
   int64_t activated = 0;
   for (const SelfAttentionSpec& attention : spec.attentions) {
-    qkv = std::max(qkv, attention.qkv_width());
+    qkv = std::max(qkv, attention.row_width());
+    if (attention.latent.is_there()) {
+      latent = std::max(latent, attention.in_width());
+      kv_up = std::max(kv_up, attention.kv_up_width());
+    }
     attended = std::max(attended, attention.q_width());
   }
   for (const FeedForwardSpec& feed_forward : spec.feed_forwards) {
@@ -159,6 +166,8 @@ StepSizes SizesOfStep(const ModelSpec& spec, const WidestRows& input_rows,
           .kept = parallel ? rows(spec.width) : 0,
           .added = adds ? rows(spec.width) : 0,
           .qkv = rows(qkv),
+          .latent = rows(latent),
+          .kv_up = rows(kv_up),
           .attended = rows(attended),
           .activated = rows(activated),
           .strips = MatmulScratchFloats(extent.threads, extent.n_rows),

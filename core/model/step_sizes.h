@@ -84,6 +84,8 @@ struct StepSizes {
   int64_t kept = 0;
   int64_t added = 0;
   int64_t qkv = 0;
+  int64_t latent = 0;
+  int64_t kv_up = 0;
   int64_t attended = 0;
   int64_t activated = 0;
   int64_t strips = 0;
@@ -100,7 +102,9 @@ struct Activations {
   std::vector<float> normed;     // [threads, width]: each worker's row
   std::vector<float> kept;       // [n_rows, width]: the stream that blocks in parallel read
   std::vector<float> added;      // [n_rows, width]: what a block adds, before a norm of it
-  std::vector<float> qkv;        // [n_rows, qkv_width]
+  std::vector<float> qkv;        // [n_rows, row_width]: q, k, v and the gate
+  std::vector<float> latent;     // [n_rows, in_width] of attention with latents
+  std::vector<float> kv_up;      // [n_rows, kv_up_width]
   std::vector<float> attended;   // [n_rows, q_width]
   std::vector<float> activated;  // [n_rows, the feed-forward's width]
   std::vector<float> strips;     // the matmuls' scratch

@@ -66,6 +66,9 @@ constexpr int kIn1 = 2;
 constexpr int kIn2 = 4;
 constexpr int kOut = 8;
 constexpr int kF32 = 16;
+// Of latents: q_up and kv_up.
+constexpr int kQUpPart = 32;
+constexpr int kKvUpPart = 64;
 
 int64_t PositionRows(const ModelSpec& s) {
   return s.shape.max_positions + s.embedding.position_offset;
@@ -98,7 +101,7 @@ constexpr ModelRow kModelRows[] = {
      [](const ModelSpec&, ModelWeights& m) { return Rows(m.embedding); }},
     {kPositions, "position embedding",
      [](const ModelSpec& s) {
-       return If(s.embedding.positions, {PositionRows(s), s.width});
+       return If(s.embedding.positions && !s.embedding.sinusoids, {PositionRows(s), s.width});
      },
      [](const ModelSpec& s, ModelWeights& m) {
        return Values(m.positions, PositionRows(s) * s.width);
@@ -160,7 +163,28 @@ Place PostBiasPlace(const Site& at, BlockWeights& w) {
   return Values(PostNormWeights(at, w).bias, at.model.width);
 }
 
-Shape KvRows(const Site& at) { return {at.attention().kv_width(), at.model.width}; }
+Shape InnerWeight(const Site& at) {
+  return If(at.block->inner.has_weight(), {at.model.InnerWidthOf(*at.block)});
+}
+Place InnerWeightPlace(const Site& at, BlockWeights& w) {
+  return NormValues(at.block->inner, w.inner.weight, at.model.InnerWidthOf(*at.block));
+}
+
+bool HasLatents(const Site& at) { return at.attention().latent.is_there(); }
+Shape KvRows(const Site& at) {
+  return If(!HasLatents(at), {at.attention().kv_width(), at.model.width});
+}
+// The norm of a latent of q or of k and v, which is there where its rank is.
+template <int64_t LatentSpec::*kRank>
+Shape LatentNorm(const Site& at) {
+  const LatentSpec& latent = at.attention().latent;
+  return If(latent.norm.has_weight() && latent.*kRank > 0, {latent.*kRank});
+}
+template <int64_t LatentSpec::*kRank, NormWeights BlockWeights::*kNorm>
+Place LatentNormPlace(const Site& at, BlockWeights& w) {
+  const LatentSpec& latent = at.attention().latent;
+  return NormValues(latent.norm, (w.*kNorm).weight, latent.*kRank);
+}
 Shape KvBias(const Site& at) { return If(at.attention().qkv_bias, {at.attention().kv_width()}); }
 // Of a norm of so many heads of q or of k.
 Shape QkShape(const Site& at, int n_heads) {
@@ -192,7 +216,7 @@ constexpr auto kOfQ = &BlockWeights::q_norm;
 constexpr auto kOfK = &BlockWeights::k_norm;
 // q, k or v in a bias of them all.
 Place InBias(const Site& at, BlockWeights& w, int64_t first) {
-  return Values(w.in_bias, at.attention().qkv_width(), first);
+  return Values(w.in_bias, at.attention().in_width(), first);
 }
 Place OutBias(const Site& at, BlockWeights& w) { return Values(w.out_bias, at.model.width); }
 
@@ -271,6 +295,14 @@ struct Mlp {
   }
 };
 
+Shape XieluValue(const Site& at) {
+  return If(Dense::Spec(at).activation == Activation::kXielu, {1});
+}
+template <int kIndex>
+Place XieluPlace(const Site&, BlockWeights& w) {
+  return Values(w.xielu, kXieluValues, kIndex);
+}
+
 Place SelectionBiasPlace(const Site& at, BlockWeights& w) {
   return Values(w.selection_bias, at.router().n_experts);
 }
@@ -282,12 +314,12 @@ constexpr BlockRow kBlockRows[] = {
     {kAttnPostNormBias, kAttention, "norm after attention bias", PostBias, PostBiasPlace},
     {kQkv, kAttention, "q, k, v",
      [](const Site& at) {
-       return Shape{at.attention().qkv_width(), at.model.width};
+       return If(!HasLatents(at), {at.attention().qkv_width(), at.model.width});
      },
      [](const Site&, BlockWeights& w) { return Rows(w.in); }, kIn0 | kIn1 | kIn2},
     {kQ, kAttention, "q",
      [](const Site& at) {
-       return Shape{at.attention().q_width(), at.model.width};
+       return If(at.attention().latent.q_rank == 0, {at.attention().q_width(), at.model.width});
      },
      [](const Site&, BlockWeights& w) { return Rows(w.in); }, kIn0},
     {kK, kAttention, "k", KvRows,
@@ -297,6 +329,33 @@ constexpr BlockRow kBlockRows[] = {
        return Rows(w.in, at.attention().q_width() + at.attention().kv_width());
      },
      kIn2},
+    {kQDown, kAttention, "q down",
+     [](const Site& at) {
+       const int64_t rank = at.attention().latent.q_rank;
+       return If(rank > 0, {rank, at.model.width});
+     },
+     [](const Site&, BlockWeights& w) { return Rows(w.in); }, kIn0},
+    {kQDownNorm, kAttention, "norm of q down", LatentNorm<&LatentSpec::q_rank>,
+     LatentNormPlace<&LatentSpec::q_rank, kOfQ>},
+    {kQUp, kAttention, "q up",
+     [](const Site& at) {
+       const int64_t rank = at.attention().latent.q_rank;
+       return If(rank > 0, {at.attention().q_width(), rank});
+     },
+     [](const Site&, BlockWeights& w) { return Rows(w.q_up); }, kQUpPart},
+    {kKvDown, kAttention, "k and v down",
+     [](const Site& at) {
+       const LatentSpec& latent = at.attention().latent;
+       return If(HasLatents(at), {latent.kv_rank + latent.rope_dim, at.model.width});
+     },
+     [](const Site& at, BlockWeights& w) { return Rows(w.in, at.attention().q_in_width()); }, kIn1},
+    {kKvDownNorm, kAttention, "norm of k and v down", LatentNorm<&LatentSpec::kv_rank>,
+     LatentNormPlace<&LatentSpec::kv_rank, kOfK>},
+    {kKvUp, kAttention, "k and v up",
+     [](const Site& at) {
+       return If(HasLatents(at), {at.attention().kv_up_width(), at.attention().latent.kv_rank});
+     },
+     [](const Site&, BlockWeights& w) { return Rows(w.kv_up); }, kKvUpPart},
     {kQkvBias, kAttention, "q, k, v bias",
      [](const Site& at) { return If(at.attention().qkv_bias, {at.attention().qkv_width()}); },
      [](const Site& at, BlockWeights& w) { return InBias(at, w, 0); }},
@@ -313,9 +372,15 @@ constexpr BlockRow kBlockRows[] = {
     {kQNormBias, kAttention, "q norm bias", QkNormBias<kQHeads>, QkNormBiasPlace<kQHeads, kOfQ>},
     {kKNorm, kAttention, "k norm", QkNorm<kKHeads>, QkNormPlace<kKHeads, kOfK>},
     {kKNormBias, kAttention, "k norm bias", QkNormBias<kKHeads>, QkNormBiasPlace<kKHeads, kOfK>},
+    {kAttnGate, kAttention, "attention gate",
+     [](const Site& at) {
+       return If(at.attention().gate, {at.attention().q_width(), at.model.width});
+     },
+     [](const Site& at, BlockWeights& w) { return Rows(w.in, at.attention().qkv_width()); }, kIn0},
+    {kAttnInnerNorm, kAttention, "norm before attention output", InnerWeight, InnerWeightPlace},
     {kAttnOut, kAttention, "attention output",
      [](const Site& at) {
-       return Shape{at.model.width, at.attention().q_width()};
+       return Shape{at.model.width, at.attention().out_width()};
      },
      [](const Site&, BlockWeights& w) { return Rows(w.out); }, kOut},
     {kAttnOutBias, kAttention, "attention output bias",
@@ -334,6 +399,11 @@ constexpr BlockRow kBlockRows[] = {
     {kMlpGateBias, kFeedForward, "mlp gate bias", Mlp<Dense>::GateBias, Mlp<Dense>::GateBiasPlace},
     {kMlpUp, kFeedForward, "mlp up", Mlp<Dense>::Up, Mlp<Dense>::UpPlace, kIn1},
     {kMlpUpBias, kFeedForward, "mlp up bias", Mlp<Dense>::UpBias, Mlp<Dense>::UpBiasPlace},
+    {kMlpInnerNorm, kFeedForward, "norm before mlp down", InnerWeight, InnerWeightPlace},
+    {kMlpAlphaP, kFeedForward, "mlp alpha_p", XieluValue, XieluPlace<0>},
+    {kMlpAlphaN, kFeedForward, "mlp alpha_n", XieluValue, XieluPlace<1>},
+    {kMlpBeta, kFeedForward, "mlp beta", XieluValue, XieluPlace<2>},
+    {kMlpEps, kFeedForward, "mlp eps", XieluValue, XieluPlace<3>},
     {kMlpDown, kFeedForward, "mlp down", Mlp<Dense>::Down, Mlp<Dense>::DownPlace, kOut},
     {kMlpDownBias, kFeedForward, "mlp down bias", Mlp<Dense>::DownBias, OutBias},
 
@@ -439,13 +509,17 @@ void SetRoleType(TensorRole role, const ModelSpec& spec, const TensorSite& where
   const Site at = SiteOf(spec, where.layer, row.operations);
   BlockWeightTypes& block = types.layers[static_cast<size_t>(where.layer)][at.index];
   InAndOutTypes& matrices = row.of_expert ? *block.experts : block;
+  // One that shares its type with another that was there before.
+  const bool shares = where.expert > 0 || role == kAttnGate;
   const auto set = [&](WeightType& part) {
-    part = where.expert > 0 && part != type ? WeightType::kF32 : type;
+    part = shares && part != type ? WeightType::kF32 : type;
   };
   for (size_t part = 0; part < matrices.in.size(); ++part) {
     if ((row.parts >> part & 1) != 0) set(matrices.in[part]);
   }
   if ((row.parts & kOut) != 0) set(matrices.out);
+  if ((row.parts & kQUpPart) != 0) block.latent->in[0] = type;
+  if ((row.parts & kKvUpPart) != 0) block.latent->out = type;
 }
 
 }  // namespace ng

@@ -35,6 +35,12 @@ enum class TensorRole {
   kQ,
   kK,
   kV,
+  kQDown,  // of latents: their first matrix, the norm behind it, and the second
+  kQDownNorm,
+  kQUp,
+  kKvDown,
+  kKvDownNorm,
+  kKvUp,
   kQkvBias,  // one tensor, or kQBias, kKBias and kVBias
   kQBias,
   kKBias,
@@ -43,6 +49,8 @@ enum class TensorRole {
   kQNormBias,
   kKNorm,
   kKNormBias,
+  kAttnGate,
+  kAttnInnerNorm,  // of what the output reads
   kAttnOut,
   kAttnOutBias,
   kSinks,
@@ -55,6 +63,11 @@ enum class TensorRole {
   kMlpGateBias,
   kMlpUp,
   kMlpUpBias,
+  kMlpInnerNorm,  // of what down reads
+  kMlpAlphaP,     // of xielu: one value each
+  kMlpAlphaN,
+  kMlpBeta,
+  kMlpEps,
   kMlpDown,
   kMlpDownBias,
   kRouter,
@@ -95,7 +108,8 @@ bool IsOfExpert(TensorRole role);
 Place RolePlace(TensorRole role, const ModelSpec& spec, const TensorSite& at,
                 ModelWeights& weights);
 // Sets the types of the matrix that the role is, or is a part of. Of no matrix and of the router,
-// which is f32: none. Experts of several types are held as f32, which has all their values.
+// which is f32: none. Experts of several types are held as f32, which has all their values; so are
+// q and a gate of another type.
 void SetRoleType(TensorRole role, const ModelSpec& spec, const TensorSite& at, WeightType type,
                  WeightTypes& types);
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -16,16 +16,16 @@ int64_t Blocks(int64_t n) { return (n + kBlockColumns - 1) / kBlockColumns; }
 
 // Parts of n rows each, side by side; parts alike make one band.
 using Bands = std::vector<WeightBand>;
-Bands SideBySide(std::initializer_list<std::pair<WeightType, int64_t>> parts) {
-  const bool alike = std::ranges::all_of(
-      parts, [&](const auto& part) { return part.first == parts.begin()->first; });
+Bands SideBySide(std::span<const std::pair<WeightType, int64_t>> parts) {
+  const bool alike =
+      std::ranges::all_of(parts, [&](const auto& part) { return part.first == parts[0].first; });
   int64_t n = 0;
   Bands bands;
   for (const auto& [type, rows] : parts) {
     n += rows;
     if (!alike) bands.push_back({type, Blocks(rows)});
   }
-  if (alike) bands.push_back({parts.begin()->first, Blocks(n)});
+  if (alike) bands.push_back({parts[0].first, Blocks(n)});
   return bands;
 }
 
@@ -45,21 +45,27 @@ int64_t NormValues(const NormSpec& norm, int64_t width) {
 // Values of a block that are held as f32: norms, biases.
 int64_t VectorValues(const ModelSpec& spec, const BlockSpec& block) {
   const int64_t norms = NormValues(block.before, spec.width) + NormValues(block.after, spec.width) +
-                        NormValues(block.stream_norm, spec.width);
+                        NormValues(block.stream_norm, spec.width) +
+                        NormValues(block.inner, spec.InnerWidthOf(block));
   if (block.operation == Operation::kAttention) {
     const SelfAttentionSpec& attention = spec.AttentionOf(block);
     return norms + NormValues(attention.qk_norm, attention.qk_norm_values(attention.n_heads)) +
            NormValues(attention.qk_norm, attention.qk_norm_values(attention.n_kv_heads)) +
-           std::ssize(attention.sinks) + (attention.qkv_bias ? attention.qkv_width() : 0) +
+           (attention.latent.is_there()
+                ? NormValues(attention.latent.norm,
+                             attention.latent.q_rank + attention.latent.kv_rank)
+                : 0) +
+           std::ssize(attention.sinks) + (attention.qkv_bias ? attention.in_width() : 0) +
            (attention.out_bias ? spec.width : 0);
   }
-  const auto biases = [&](const FeedForwardSpec& feed_forward) {
-    return feed_forward.bias ? feed_forward.gate_up_width() + spec.width : 0;
+  const auto values = [&](const FeedForwardSpec& feed_forward) {
+    return (feed_forward.bias ? feed_forward.gate_up_width() + spec.width : 0) +
+           (feed_forward.activation == Activation::kXielu ? kXieluValues : 0);
   };
-  if (block.operation == Operation::kFeedForward) return norms + biases(spec.FeedForwardOf(block));
+  if (block.operation == Operation::kFeedForward) return norms + values(spec.FeedForwardOf(block));
   const MixtureSpec& mixture = spec.MixtureOf(block);
   const RouterSpec& router = mixture.router;
-  return norms + biases(mixture.shared) + router.n_experts * biases(mixture.expert) +
+  return norms + values(mixture.shared) + router.n_experts * values(mixture.expert) +
          (router.bias ? mixture.n_logits() : 0) + (router.selection_bias ? router.n_experts : 0);
 }
 
@@ -85,9 +91,9 @@ void ForEachMatrix(
     absl::FunctionRef<void(const MatrixShape& matrix, int64_t n, int64_t n_used)> visit) {
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     for (size_t b = 0; b < spec.layers[i].size(); ++b) {
-      const auto& [own, expert, n_experts, n_used, router] =
+      const auto& [own, expert, latent, n_experts, n_used, router] =
           MatricesOf(spec, spec.layers[i][b], types.layers[i][b]);
-      for (const MatrixShape* matrix : {&own.in, &own.out, &router}) {
+      for (const MatrixShape* matrix : {&own.in, &own.out, &router, &latent.in, &latent.out}) {
         if (matrix->n > 0) visit(*matrix, 1, 1);
       }
       for (const MatrixShape* matrix : {&expert.in, &expert.out}) {
@@ -105,6 +111,24 @@ InAndOutShapes FeedForwardShapes(const ModelSpec& spec, const FeedForwardSpec& f
           {{{types.out, Blocks(spec.width)}}, spec.width, feed_forward.width}};
 }
 
+BlockMatrices LatentMatrices(const ModelSpec& spec, const SelfAttentionSpec& attention,
+                             const BlockWeightTypes& types) {
+  const LatentSpec& latent = attention.latent;
+  const std::vector<std::pair<WeightType, int64_t>> parts = {
+      {types.in[0], attention.q_in_width()}, {types.in[1], latent.kv_rank + latent.rope_dim}};
+  const auto plain = [](WeightType type, int64_t n, int64_t k) {
+    return MatrixShape{{{type, Blocks(n)}}, n, k};
+  };
+  BlockMatrices matrices = {
+      .own = {{SideBySide(parts), attention.in_width(), spec.width},
+              plain(types.out, spec.width, attention.out_width())},
+      .latent = {{}, plain(types.latent->out, attention.kv_up_width(), latent.kv_rank)}};
+  if (latent.q_rank > 0) {
+    matrices.latent.in = plain(types.latent->in[0], attention.q_width(), latent.q_rank);
+  }
+  return matrices;
+}
+
 }  // namespace
 
 BlockMatrices MatricesOf(const ModelSpec& spec, const BlockSpec& block,
@@ -112,10 +136,11 @@ BlockMatrices MatricesOf(const ModelSpec& spec, const BlockSpec& block,
   const auto& in = types.in;
   if (block.operation == Operation::kAttention) {
     const SelfAttentionSpec& attention = spec.AttentionOf(block);
-    Bands qkv = SideBySide({{in[0], attention.q_width()},
-                            {in[1], attention.kv_width()},
-                            {in[2], attention.kv_width()}});
-    return {.own = {{std::move(qkv), attention.qkv_width(), spec.width},
+    if (attention.latent.is_there()) return LatentMatrices(spec, attention, types);
+    std::vector<std::pair<WeightType, int64_t>> parts = {
+        {in[0], attention.q_width()}, {in[1], attention.kv_width()}, {in[2], attention.kv_width()}};
+    if (attention.gate) parts.emplace_back(in[0], attention.q_width());
+    return {.own = {{SideBySide(parts), attention.in_width(), spec.width},
                     {{{types.out, Blocks(spec.width)}}, spec.width, attention.q_width()}}};
   }
   if (block.operation == Operation::kFeedForward) {

@@ -30,6 +30,7 @@ struct InAndOutShapes {
 struct BlockMatrices {
   InAndOutShapes own = {};     // of a mixture the shared feed-forward's
   InAndOutShapes expert = {};  // of each
+  InAndOutShapes latent = {};  // q_up and kv_up
   int64_t n_experts = 0;
   int64_t n_used = 0;  // experts of a row
   MatrixShape router = {};

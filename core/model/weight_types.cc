@@ -55,8 +55,11 @@ WeightTypes OwnTypes(const ModelFile& file) {
       if (block.operation == Operation::kAttention) {
         auto& in = held.in;
         const SelfAttentionSpec& attention = spec.AttentionOf(block);
-        const int64_t k_begin = attention.q_width();
-        if (!CanShare({in[0], in[1], in[2]}, {k_begin, k_begin + attention.kv_width()})) in = {};
+        if (attention.latent.is_there()) in[2] = in[1];
+        const int64_t k_begin = attention.q_in_width();
+        const int64_t v_begin = attention.latent.is_there() ? 0 : k_begin + attention.kv_width();
+        const int64_t gate_begin = attention.gate ? attention.qkv_width() : 0;
+        if (!CanShare({in[0], in[1], in[2]}, {k_begin, v_begin, gate_begin})) in = {};
       } else if (block.operation == Operation::kFeedForward) {
         ShareGateUp(spec.FeedForwardOf(block), &held.in);
       } else {
@@ -75,9 +78,10 @@ WeightTypes OwnTypes(const ModelFile& file) {
 std::vector<WeightType> BlockWeightTypes::All() const {
   std::vector<WeightType> all(in.begin(), in.end());
   all.push_back(out);
-  if (experts) {
-    all.insert(all.end(), experts->in.begin(), experts->in.end());
-    all.push_back(experts->out);
+  for (const std::optional<InAndOutTypes>* more : {&experts, &latent}) {
+    if (!*more) continue;
+    all.insert(all.end(), (*more)->in.begin(), (*more)->in.end());
+    all.push_back((*more)->out);
   }
   return all;
 }
@@ -91,6 +95,8 @@ WeightTypes UniformWeightTypes(const ModelSpec& spec, WeightType type) {
       const InAndOutTypes all = {{type, type, type}, type};
       BlockWeightTypes& held = layer.emplace_back(BlockWeightTypes{all});
       if (block.operation == Operation::kMixture) held.experts = all;
+      const bool attends = block.operation == Operation::kAttention;
+      if (attends && spec.AttentionOf(block).latent.is_there()) held.latent = all;
     }
   }
   return types;

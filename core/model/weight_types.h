@@ -18,9 +18,11 @@ struct InAndOutTypes {
   std::array<WeightType, 3> in = {};  // of q, k and v; or of gate and up, without a gate as up
   WeightType out = WeightType::kF32;
 };
-// The matrices of BlockWeights. All experts are alike; only a mixture has them.
+// The matrices of BlockWeights. All experts are alike; only a mixture has them, and only attention
+// has latents.
 struct BlockWeightTypes : InAndOutTypes {
   std::optional<InAndOutTypes> experts = {};
+  std::optional<InAndOutTypes> latent = {};  // in[0] of q_up, out of kv_up
 
   std::vector<WeightType> All() const;  // of each part, in order
 };

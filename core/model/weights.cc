@@ -229,6 +229,24 @@ class WeightReader {
   int64_t total_ = 0;
 };
 
+// Vaswani et al. 2017, as XGLM has it: all sines of a position, then all cosines. In f32, whose
+// rounding of large angles is part of what the model was trained with.
+std::vector<float> Sinusoids(int64_t n_rows, int64_t width) {
+  std::vector<float> rows(static_cast<size_t>(n_rows * width), 0.0F);
+  const int64_t half = width / 2;
+  const auto step = static_cast<float>(std::log(10000.0) / static_cast<double>(half - 1));
+  for (int64_t i = 0; i < half; ++i) {
+    const float frequency = half == 1 ? 1.0F : std::exp(static_cast<float>(i) * -step);
+    for (int64_t pos = 0; pos < n_rows; ++pos) {
+      const float angle = static_cast<float>(pos) * frequency;
+      float* const row = rows.data() + pos * width + i;
+      row[0] = std::sin(angle);
+      row[half] = std::cos(angle);
+    }
+  }
+  return rows;
+}
+
 // The weights of a norm that has none in the file.
 NormWeights OnesOf(const NormSpec& norm, int64_t width) {
   if (!norm.is_there() || norm.weight) return {};
@@ -255,12 +273,17 @@ absl::StatusOr<ModelWeights> Allocate(const ModelSpec& spec, const WeightTypes& 
   }
   model.embedding_norm = OnesOf(spec.embedding.norm, spec.width);
   model.final_norm = OnesOf(spec.head.norm, spec.width);
+  if (spec.embedding.sinusoids) {
+    model.positions =
+        Sinusoids(spec.shape.max_positions + spec.embedding.position_offset, spec.width);
+  }
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     std::vector<BlockWeights>& layer = model.layers.emplace_back();
     for (size_t b = 0; b < spec.layers[i].size(); ++b) {
       const BlockSpec& block = spec.layers[i][b];
       BlockWeights& w = layer.emplace_back();
       w.before = OnesOf(block.before, spec.width);
+      w.inner = OnesOf(block.inner, spec.InnerWidthOf(block));
       w.after = OnesOf(block.after, spec.width);
       w.stream_norm = OnesOf(block.stream_norm, spec.width);
       if (block.operation == Operation::kAttention) {
@@ -271,6 +294,13 @@ absl::StatusOr<ModelWeights> Allocate(const ModelSpec& spec, const WeightTypes& 
       const BlockMatrices matrices = MatricesOf(spec, block, types.layers[i][b]);
       w.experts.resize(static_cast<size_t>(matrices.n_experts));
       NG_RETURN_IF_ERROR(Allocate(matrices.own, memory, &w));
+      const auto& [q_up, kv_up] = matrices.latent;
+      if (q_up.n > 0) {
+        NG_ASSIGN_OR_RETURN(w.q_up, memory.Allocate(q_up.bands, q_up.n, q_up.k));
+      }
+      if (kv_up.n > 0) {
+        NG_ASSIGN_OR_RETURN(w.kv_up, memory.Allocate(kv_up.bands, kv_up.n, kv_up.k));
+      }
       for (InAndOut& expert : w.experts) {
         NG_RETURN_IF_ERROR(Allocate(matrices.expert, memory, &expert));
       }

@@ -23,19 +23,25 @@ struct NormWeights {
 
 // What a block computes with. Of a mixture that is its shared feed-forward.
 struct InAndOut {
-  PackedMatrix in;  // [qkv_width, width]: q rows, then k, then v; or [gate_up_width, width]
+  // [in_width, width]: q rows, then k, then v, then the gate, or the latents; or
+  // [gate_up_width, width]
+  PackedMatrix in;
   std::vector<float> in_bias;   // [in.n]
-  PackedMatrix out;             // [width, q_width], or [width, the feed-forward's width]
+  PackedMatrix out;             // [width, out_width], or [width, the feed-forward's width]
   std::vector<float> out_bias;  // [width]
+  std::vector<float> xielu;     // [4] of the activation of that name
 };
 
 // Of one block. A norm without weights has ones.
 struct BlockWeights : InAndOut {
   NormWeights before;
+  NormWeights inner;  // [out.k]
   NormWeights after;
   NormWeights stream_norm;
   NormWeights q_norm;                 // [head_dim], [n_heads, head_dim] or [q_width]
   NormWeights k_norm;                 // the same of the heads of k
+  PackedMatrix q_up;                  // [q_width, q_rank]; of latents, whose norms q_norm and
+  PackedMatrix kv_up;                 // [kv_up_width, kv_rank]      k_norm are [rank]
   std::vector<float> sinks;           // [n_heads]
   std::vector<InAndOut> experts;      // [n_experts]
   PackedMatrix router;                // [n_logits, width] of f32: the shared one's gate last
@@ -46,7 +52,7 @@ struct BlockWeights : InAndOut {
 struct ModelWeights {
   WeightTypes types;                // what the matrices are held as
   PackedMatrix embedding;           // [vocab_size, width]
-  std::vector<float> positions;     // [position_offset + max_positions, width]: learned ones
+  std::vector<float> positions;     // [position_offset + max_positions, width]
   std::vector<float> rope_factors;  // [n_dims / 2] of the first table of RoPE, above 0
   PackedMatrix head;                // [vocab_size, width]; empty: tied to the embedding
   std::vector<float> head_bias;     // [vocab_size]

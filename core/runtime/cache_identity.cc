@@ -32,29 +32,41 @@ void AppendNorm(std::string* bytes, const NormSpec& norm) {
 }
 
 void AppendRope(std::string* bytes, const RopeSpec& rope) {
-  const auto& [n_dims, pairing, theta, scaling, factors] = rope;
+  const auto& [n_dims, pairing, theta, scaling, factors, backwards] = rope;
   const auto& [kind, factor, low_freq_factor, high_freq_factor, original_positions, low_pair,
                high_pair, divisors, magnitude] = scaling;
   AppendScalars(bytes, n_dims, pairing, theta, factors);
   AppendScalars(bytes, kind, factor, low_freq_factor, high_freq_factor, original_positions);
   AppendScalars(bytes, low_pair, high_pair, magnitude, divisors.size());
   for (const double divisor : divisors) AppendScalars(bytes, divisor);
+  if (backwards) AppendScalars(bytes, backwards);
 }
 
 void AppendAttention(std::string* bytes, const SelfAttentionSpec& attention) {
-  const auto& [n_heads, n_kv_heads, head_dim, rope, window, scale, soft_cap, clip, alibi_slopes,
-               sinks, qk_norm, qk_norm_kind, qkv_bias, out_bias] = attention;
+  const auto& [n_heads, n_kv_heads, head_dim, rope, window, chunks, scale, soft_cap, clip,
+               alibi_slopes, sinks, temperature, gate, latent, qk_norm, qk_norm_kind, qkv_bias,
+               out_bias] = attention;
+  const auto& [coefficient, length, offset] = temperature;
   AppendScalars(bytes, n_heads, n_kv_heads, head_dim, rope, window, scale, soft_cap, clip);
   AppendScalars(bytes, alibi_slopes.size(), qk_norm_kind, qkv_bias, out_bias);
   for (const float slope : alibi_slopes) AppendScalars(bytes, slope);
   if (!sinks.empty()) AppendScalars(bytes, sinks.size());
+  // A model without a part has the bytes that it had before there was any.
+  if (chunks || gate) AppendScalars(bytes, chunks, gate);
+  if (latent.is_there()) {
+    const auto& [q_rank, kv_rank, rope_dim, v_dim, norm] = latent;
+    AppendScalars(bytes, q_rank, kv_rank, rope_dim, v_dim);
+    AppendNorm(bytes, norm);
+  }
+  if (coefficient != 0.0) AppendScalars(bytes, coefficient, length, offset);
   AppendNorm(bytes, qk_norm);
 }
 
 void AppendBlock(std::string* bytes, const BlockSpec& block) {
-  const auto& [operation, part, before, after, stream_norm, input, scale] = block;
+  const auto& [operation, part, before, inner, after, stream_norm, input, scale] = block;
   AppendScalars(bytes, operation, part, input, scale);
   for (const NormSpec* norm : {&before, &after, &stream_norm}) AppendNorm(bytes, *norm);
+  if (inner.is_there()) AppendNorm(bytes, inner);
 }
 
 void AppendFeedForward(std::string* bytes, const FeedForwardSpec& feed_forward) {
@@ -65,10 +77,12 @@ void AppendFeedForward(std::string* bytes, const FeedForwardSpec& feed_forward) 
 
 void AppendMixture(std::string* bytes, const MixtureSpec& mixture) {
   const auto& [router, expert, shared, shared_gate] = mixture;
-  const auto& [n_experts, n_used, sigmoid, bias, selection_bias, n_groups, n_groups_used,
-               normalised, least_sum, scale] = router;
+  const auto& [n_experts, n_used, sigmoid, bias, selection_bias, n_groups, n_groups_used, n_best,
+               normalised, least_sum, scale, weighs_input] = router;
   AppendScalars(bytes, n_experts, n_used, sigmoid, bias, selection_bias, n_groups, n_groups_used);
   AppendScalars(bytes, normalised, least_sum, scale, shared_gate);
+  if (weighs_input) AppendScalars(bytes, weighs_input);
+  if (n_best != 2) AppendScalars(bytes, n_best);
   for (const FeedForwardSpec* part : {&expert, &shared}) AppendFeedForward(bytes, *part);
 }
 
@@ -76,7 +90,7 @@ std::string SpecBytes(const ModelSpec& spec) {
   const auto& [family, shape, width, last_without_position, embedding, ropes, attentions,
                feed_forwards, mixtures, layers, head] = spec;
   const auto& [n_layers, n_heads, n_kv_heads, head_dim, vocab_size, max_positions] = shape;
-  const auto& [token_scale, positions, position_offset, embedding_norm] = embedding;
+  const auto& [token_scale, positions, sinusoids, position_offset, embedding_norm] = embedding;
   const auto& [head_norm, tied, head_bias, logit_scale, logit_cap] = head;
   std::string bytes = family;
   AppendScalars(&bytes, n_layers, n_heads, n_kv_heads, head_dim, vocab_size, max_positions);
@@ -88,7 +102,7 @@ std::string SpecBytes(const ModelSpec& spec) {
   for (const RopeSpec& rope : ropes) AppendRope(&bytes, rope);
   for (const SelfAttentionSpec& attention : attentions) AppendAttention(&bytes, attention);
   for (const FeedForwardSpec& feed_forward : feed_forwards) AppendFeedForward(&bytes, feed_forward);
-  // A model without mixtures has the bytes that it had before there were any.
+  if (sinusoids) AppendScalars(&bytes, sinusoids);
   if (!mixtures.empty()) AppendScalars(&bytes, mixtures.size());
   for (const MixtureSpec& mixture : mixtures) AppendMixture(&bytes, mixture);
   for (const LayerSpec& blocks : layers) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -89,12 +90,14 @@ TEST(Llama, RefusesWhatItCannotRun) {
   ExpectRefused(Edited(kLlama, {{"hidden_size", "sixteen"}}), {"hidden_size", "sixteen"});
   ExpectRefused(Edited(kLlama, {{"num_hidden_layers", -1}}), {"\"num_hidden_layers\" = -1"});
   ExpectRefused(WithNull(kLlama, "num_hidden_layers"), {"num_hidden_layers"});
-  ExpectRefused(Edited(kLlama, {{"model_type", "frobnicator"}}),
-                {"model_type", "frobnicator",
-                 "niels-gpt, llama, mistral, ministral, qwen2, qwen3, seed_oss, internlm3, helium, "
-                 "ernie4_5, cwm, olmo, starcoder2, arcee, hunyuan_v1_dense, smollm3, granite, ",
-                 "gpt_neox, gpt_bigcode, bloom, codegen, gptj, opt, biogpt, mixtral, qwen2_moe, ",
-                 "openai-gpt, nanogpt, gpt2, postln"});
+  ExpectRefused(
+      Edited(kLlama, {{"model_type", "frobnicator"}}),
+      {"model_type", "frobnicator",
+       "niels-gpt, llama, mistral, ministral, qwen2, qwen3, seed_oss, internlm3, helium, "
+       "ernie4_5, cwm, olmo, starcoder2, arcee, hunyuan_v1_dense, smollm3, granite, ",
+       "gpt_neox, gpt_bigcode, bloom, codegen, gptj, opt, biogpt, gpt_neo, xglm, mpt, falcon, ",
+       "nanochat, apertus, bitnet, ministral3, youtu, deepseek_v3, deepseek_v2, ",
+       "openai-gpt, nanogpt, gpt2, postln"});
 }
 
 TEST(Llama, HasTheBiasesThatItsConfigSays) {
@@ -439,6 +442,137 @@ TEST(LlamaRows, AlibiSlopesOfOtherHeadsLieBetweenThoseOfAPowerOfTwo) {
   EXPECT_EQ(bloom.shape.max_positions, 0);
   const ModelSpec three = *Bare("bloom", {{"hidden_size", 6}, {"n_head", 3}});
   EXPECT_THAT(three.attentions[0].alibi_slopes, ElementsAre(0.0625F, 0x1p-8F, 0.25F));
+}
+
+TEST(GptNeo, HasWindowsInTheLayersThatAreLocal) {
+  const Json types = {{{"global", "local"}, 1}, {{"local"}, 2}};
+  const Json four = {{"num_layers", 4}, {"window_size", 7}};
+  const ModelSpec spec = *Bare("gpt_neo", Edited(four, {{"attention_types", types}}));
+  EXPECT_EQ(WindowOf(spec, 0), 0);
+  for (const size_t layer : {1, 2, 3}) EXPECT_EQ(WindowOf(spec, layer), 7);
+  EXPECT_EQ(spec.attentions[0].scale, 1.0);
+  const Json layers = {"local", "global", "local", "global"};
+  const Json both = {{"attention_types", types}, {"attention_layers", layers}};
+  EXPECT_EQ(WindowOf(*Bare("gpt_neo", Edited(four, both)), 3), 0);
+  const auto refused = [&](const Json& edits, const std::vector<std::string>& parts) {
+    ExpectRefused(Edited(Edited({{"model_type", "gpt_neo"}}, four), edits), parts);
+  };
+  refused({{"attention_types", {{{"global"}, 3}}}}, {"3 layers, num_layers is 4"});
+  refused({{"attention_types", {{{"global"}, "4"}}}},
+          {"\"attention_types\"", "must be a list like"});
+  refused({{"attention_layers", {"local", "far", "local", "local"}}}, {"layers[1]", "\"far\""});
+}
+
+TEST(Falcon, IsOfOneOfFourForms) {
+  const auto names = [](const Json& edits) {
+    const Json config = Edited({{"model_type", "falcon"}}, edits);
+    const JsonFields fields = *JsonFields::Of(config, "config.json");
+    const Family& family = **FindFamily(fields, "config.json");
+    const ModelSpec spec = *family.read_spec(fields, "config.json");
+    std::vector<std::string> found;
+    ForEachTensor(family, spec, family.experts,
+                  [&](const RoleName& entry, const TensorSite& at, const std::string& name) {
+                    const bool norm =
+                        entry.role == TensorRole::kAttnNorm || entry.role == TensorRole::kMlpNorm;
+                    if (at.layer == 0 && norm) found.push_back(name.substr(16));
+                  });
+    found.push_back(spec.layers[0][1].input == BlockInput::kStream ? "in turn" : "in parallel");
+    found.push_back(std::to_string(spec.shape.n_kv_heads));
+    return found;
+  };
+  EXPECT_THAT(names({}),
+              ElementsAre("input_layernorm.weight", "input_layernorm.weight", "in parallel", "1"));
+  EXPECT_THAT(
+      names({{"parallel_attn", false}, {"multi_query", false}}),
+      ElementsAre("input_layernorm.weight", "post_attention_layernorm.weight", "in turn", "71"));
+  const Json grouped = {
+      {"new_decoder_architecture", true}, {"num_attention_heads", 64}, {"num_kv_heads", 8}};
+  EXPECT_THAT(names(grouped), ElementsAre("ln_attn.weight", "ln_mlp.weight", "in parallel", "8"));
+  EXPECT_THAT(names(Edited(grouped, {{"num_ln_in_parallel_attn", 1}})),
+              ElementsAre("input_layernorm.weight", "input_layernorm.weight", "in parallel", "8"));
+  ExpectRefused({{"model_type", "falcon"}, {"alibi", true}}, {"\"alibi\" = true"});
+}
+
+TEST(Xglm, HasARowOfSinesForEveryPosition) {
+  EXPECT_TRUE(Bare("xglm")->embedding.sinusoids);
+  EXPECT_EQ(Bare("xglm")->embedding.scale, 32.0F);
+  ExpectRefused({{"model_type", "xglm"}, {"pad_token_id", 2}}, {"\"pad_token_id\" = 2"});
+}
+
+TEST(Mpt, ReadsWhatItsAttentionIsTold) {
+  const Json told = {{"attn_config", {{"clip_qkv", 6}, {"softmax_scale", 0.5}}}};
+  const ModelSpec spec = *Bare("mpt", told);
+  EXPECT_EQ(spec.attentions[0].clip, 6.0);
+  EXPECT_EQ(spec.attentions[0].scale, 0.5);
+  EXPECT_EQ(spec.attentions[0].alibi_slopes.size(), 16U);
+  for (const Json& other : {Json{{"alibi", false}}, Json{{"alibi_bias_max", 16}},
+                            Json{{"prefix_lm", true}}, Json{{"qk_ln", true}}}) {
+    ExpectRefused({{"model_type", "mpt"}, {"attn_config", other}}, {other.begin().key()});
+  }
+}
+
+TEST(Ministral3, WarmsItsQueriesByThePosition) {
+  const Json rope = {{"rope_type", "yarn"},
+                     {"factor", 16.0},
+                     {"original_max_position_embeddings", 100},
+                     {"llama_4_scaling_beta", 0.5}};
+  const ModelSpec spec = *Bare("ministral3", {{"rope_parameters", rope}});
+  const QueryTemperature& temperature = spec.attentions[0].temperature;
+  EXPECT_EQ(temperature.At(99), 1.0);
+  EXPECT_NEAR(temperature.At(100), 1.0 + 0.5 * std::log(2.0), 1e-9);
+  ExpectRefused({{"model_type", "ministral3"},
+                 {"rope_parameters", Edited(rope, {{"llama_4_scaling_beta", nullptr}})}},
+                {"llama_4_scaling_beta"});
+}
+
+TEST(Llama4, HasChunksWhereItRotatesAndTemperatureWhereNot) {
+  const ModelSpec spec = *Bare("llama4_text", {{"num_hidden_layers", 4}});
+  const SelfAttentionSpec& turns = spec.AttentionOf(spec.layers[0][0]);
+  const SelfAttentionSpec& still = spec.AttentionOf(spec.layers[3][0]);
+  EXPECT_TRUE(turns.chunks);
+  EXPECT_EQ(turns.window, 8192);
+  EXPECT_FALSE(turns.qk_norm.weight);
+  EXPECT_EQ(turns.temperature.coefficient, 0.0);
+  EXPECT_FALSE(still.chunks || still.qk_norm.is_there());
+  EXPECT_EQ(still.temperature.coefficient, 0.1);
+  EXPECT_EQ(still.temperature.offset, 1);
+  EXPECT_TRUE(spec.mixtures[0].router.weighs_input);
+  const Json some = {{"num_hidden_layers", 4}, {"moe_layers", {1, 3}}};
+  EXPECT_EQ(Bare("llama4_text", some)->layers[0][1].operation, Operation::kFeedForward);
+  EXPECT_EQ(Bare("llama4_text", some)->feed_forwards[0].width, 16384);
+  ExpectRefused({{"model_type", "llama4_text"}, {"layer_types", {"sliding_attention"}}},
+                {"layer_types[0]", "chunked_attention"});
+}
+
+TEST(Latents, AreReadFromTheirSizes) {
+  const ModelSpec v3 = *Bare("deepseek_v3");
+  const SelfAttentionSpec& attention = v3.attentions[0];
+  EXPECT_EQ(attention.head_dim, 192);
+  EXPECT_EQ(attention.in_width(), 1536 + 512 + 64);
+  EXPECT_EQ(attention.kv_up_width(), 128 * (128 + 128));
+  EXPECT_EQ(attention.out_width(), 128 * 128);
+  EXPECT_EQ(v3.ropes[0].n_dims, 64);
+  EXPECT_EQ(v3.ropes[0].pairing, RopePairing::kInterleaved);
+  EXPECT_EQ(Bare("youtu", {{"rope_interleave", false}})->ropes[0].pairing, RopePairing::kHalfSplit);
+  const ModelSpec direct = *ReadSpec(WithNull({{"model_type", "youtu"}}, "q_lora_rank"));
+  EXPECT_EQ(direct.attentions[0].q_in_width(), 16 * 192);
+  // yarn also scales the scores.
+  const Json yarn = {{"rope_type", "yarn"},
+                     {"factor", 10.0},
+                     {"mscale_all_dim", 1.0},
+                     {"original_max_position_embeddings", 64}};
+  const double magnitude = 0.1 * std::log(10.0) + 1.0;
+  EXPECT_NEAR(Bare("youtu", {{"rope_parameters", yarn}})->attentions[0].scale,
+              magnitude * magnitude / std::sqrt(192.0), 1e-9);
+  ExpectRefused({{"model_type", "youtu"}, {"num_key_value_heads", 4}}, {"must be", "= 16"});
+  ExpectRefused({{"model_type", "youtu"}, {"v_head_dim", 193}}, {"\"v_head_dim\" = 193"});
+  ExpectRefused({{"model_type", "youtu"}, {"qk_rope_head_dim", 63}}, {"must be even"});
+  ExpectRefused({{"model_type", "youtu"}, {"attention_bias", true}}, {"attention_bias"});
+  const Json v2 = {{"model_type", "deepseek_v2"}, {"num_experts_per_tok", 6}};
+  EXPECT_EQ(ReadSpec(v2)->mixtures[0].router.n_groups, 1);
+  const Json groups = {{"topk_method", "group_limited_greedy"}, {"n_group", 8}, {"topk_group", 3}};
+  EXPECT_EQ(ReadSpec(Edited(v2, groups))->mixtures[0].router.n_best, 1);
+  ExpectRefused(Edited(v2, {{"topk_method", "noaux_tc"}}), {"\"topk_method\" = \"noaux_tc\""});
 }
 
 TEST(Gpt2, HoldsTheMatricesOfItsBlocksTransposed) {

@@ -175,7 +175,18 @@ TEST(KnownKeys, OfConfigsMayBeAbsentAndAreThenThoseOfTheClass) {
                            "ernie4_5_moe",
                            "hunyuan_v1_moe",
                            "minimax_m2",
-                           "hy_v3"}) {
+                           "hy_v3",
+                           "gpt_neo",
+                           "xglm",
+                           "mpt",
+                           "falcon",
+                           "nanochat",
+                           "bitnet",
+                           "afmoe",
+                           "llama4_text",
+                           "youtu",
+                           "deepseek_v3",
+                           "glm4_moe_lite"}) {
     const auto bare = LogitsOf(Json{{"model_type", type}});
     EXPECT_TRUE(bare.ok()) << bare.status();
   }

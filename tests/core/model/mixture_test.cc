@@ -74,6 +74,21 @@ TEST(Router, StaysInTheGroupsWhoseTwoBestAreTheBest) {
   EXPECT_THAT(RouteLogits(router, logits).experts, ElementsAre(0, 5));
 }
 
+TEST(Router, GoesByTheBestOneOfAGroupWhereTheFamilyDoes) {
+  const RouterSpec router = {
+      .n_experts = 6, .n_used = 2, .n_groups = 2, .n_groups_used = 1, .n_best = 1};
+  const std::vector<float> logits = {4.0F, -9.0F, -8.0F, 1.0F, -9.0F, 3.5F};
+  EXPECT_THAT(RouteLogits(router, logits).experts, ElementsAre(0, 2));
+}
+
+// Of logits whose sigmoid is 1 the larger one is still the better.
+TEST(Router, ComparesLogitsWhereItWeighsWhatExpertsRead) {
+  RouterSpec router = {.n_experts = 3, .n_used = 1, .sigmoid = true};
+  EXPECT_THAT(RouteLogits(router, {30.0F, 50.0F, 40.0F}).experts, ElementsAre(0));
+  router.weighs_input = true;
+  EXPECT_THAT(RouteLogits(router, {30.0F, 50.0F, 40.0F}).experts, ElementsAre(1));
+}
+
 TEST(Router, OfNaNChoosesExpertsThatThereAre) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const bool sigmoid : {false, true}) {

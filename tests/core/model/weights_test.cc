@@ -111,7 +111,8 @@ TEST_F(WeightsTest, RefusesMagnitudesThatTheTypeCannotHold) {
 // norms of heads or of all of q, norms without weights or behind blocks, a bias of the head.
 TEST_F(WeightsTest, SizesAreWhatIsHeld) {
   model_.WriteTo(dir_.path());
-  for (const std::string& path : {dir_.path(), std::string(NG_TEST_DATA "/golden/llama/tied_gqa"),
+  for (const std::string& path : {dir_.path(),
+                                  std::string(NG_TEST_DATA "/golden/llama/tied_gqa"),
                                   std::string(NG_TEST_DATA "/golden/llama/untied"),
                                   std::string(NG_TEST_DATA "/golden/nanogpt/bias"),
                                   std::string(NG_TEST_DATA "/golden/nanogpt/nobias"),
@@ -125,7 +126,11 @@ TEST_F(WeightsTest, SizesAreWhatIsHeld) {
                                   std::string(NG_TEST_DATA "/golden/cohere/tiny"),
                                   std::string(NG_TEST_DATA "/golden/codegen/tiny"),
                                   std::string(NG_TEST_DATA "/golden/bloom/tiny"),
-                                  std::string(NG_TEST_DATA "/golden/opt/tiny")}) {
+                                  std::string(NG_TEST_DATA "/golden/opt/tiny"),
+                                  std::string(NG_TEST_DATA "/golden/xglm/tiny"),
+                                  std::string(NG_TEST_DATA "/golden/apertus/tiny"),
+                                  std::string(NG_TEST_DATA "/golden/bitnet/tiny"),
+                                  std::string(NG_TEST_DATA "/golden/youtu/tiny")}) {
     const auto weights = Load(WeightType::kBf16, path);
     ASSERT_TRUE(weights.ok()) << weights.status();
     int64_t layers = 0;
@@ -140,9 +145,12 @@ TEST_F(WeightsTest, SizesAreWhatIsHeld) {
     add(weights->embedding_norm.bias);
     add(weights->head_bias);
     for (const std::vector<BlockWeights>& w : weights->layers) {
-      layers += w[0].in.bytes() + w[0].out.bytes() + w[1].in.bytes() + w[1].out.bytes();
+      layers += w[0].in.bytes() + w[0].out.bytes() + w[1].in.bytes() + w[1].out.bytes() +
+                w[0].q_up.bytes() + w[0].kv_up.bytes();
+      add(w[1].xielu);
       for (const BlockWeights& block : w) {
-        for (const NormWeights* norm : {&block.before, &block.after, &block.stream_norm}) {
+        for (const NormWeights* norm :
+             {&block.before, &block.inner, &block.after, &block.stream_norm}) {
           add(norm->weight);
           add(norm->bias);
         }

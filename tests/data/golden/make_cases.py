@@ -1,7 +1,8 @@
 """Makes the cases mistral/{tiny,window}, qwen2/window, llama/{rope_linear,rope_llama3} and the tiny
 ones of helium, olmo, starcoder2, gemma2, gemma3, granite, hunyuan, smollm3, olmo2, olmo3, phi3,
 cohere, nemotron, gpt_neox, codegen, gpt_bigcode, openai-gpt, bloom, opt, qwen2_moe, qwen3_moe,
-glm4_moe, granitemoeshared and gpt_oss with transformers.
+glm4_moe, granitemoeshared, gpt_oss, gpt_neo, xglm, mpt, falcon, nanochat, apertus, bitnet,
+ministral3, afmoe, llama4, deepseek_v3 and youtu with transformers.
 
     python make_cases.py [DIR [NAME ...]]     # needs torch, transformers (made with 5.23.0), safetensors
 
@@ -17,10 +18,11 @@ import tempfile
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import (
-    BloomConfig, CodeGenConfig, CohereConfig, Gemma2Config, Gemma3TextConfig, GPTBigCodeConfig,
-    Glm4MoeConfig, GPTNeoXConfig, GptOssConfig, GraniteConfig, GraniteMoeSharedConfig, HeliumConfig, HunYuanDenseV1Config, LlamaConfig, MistralConfig,
-    NemotronConfig, Olmo2Config, Olmo3Config, OlmoConfig, OpenAIGPTConfig, OPTConfig, Phi3Config,
-    Qwen2Config, Qwen2MoeConfig, Qwen3MoeConfig, SmolLM3Config, Starcoder2Config)
+    AfmoeConfig, ApertusConfig, BitNetConfig, BloomConfig, CodeGenConfig, CohereConfig,
+    DeepseekV3Config, FalconConfig, Gemma2Config, Gemma3TextConfig, GPTBigCodeConfig,
+    Glm4MoeConfig, GPTNeoConfig, GPTNeoXConfig, GptOssConfig, GraniteConfig, GraniteMoeSharedConfig, HeliumConfig, HunYuanDenseV1Config, Llama4TextConfig, LlamaConfig, Ministral3Config, MistralConfig, MptConfig,
+    NanoChatConfig, NemotronConfig, Olmo2Config, Olmo3Config, OlmoConfig, OpenAIGPTConfig, OPTConfig, Phi3Config,
+    Qwen2Config, Qwen2MoeConfig, Qwen3MoeConfig, SmolLM3Config, Starcoder2Config, XGLMConfig, YoutuConfig)
 from transformers import AutoModelForCausalLM
 
 SIZES = dict(
@@ -54,6 +56,31 @@ GRANITE_MOE = dict(num_local_experts=4, num_experts_per_tok=2, shared_intermedia
 FP4 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
 GPT_OSS = dict(num_local_experts=4, num_experts_per_tok=2, head_dim=8, sliding_window=6,
                layer_types=WINDOWS, swiglu_limit=0.5)
+
+
+GPT_NEO = dict(vocab_size=41, hidden_size=16, num_layers=3, num_heads=2, max_position_embeddings=64,
+               attention_types=[[["global", "local"], 1], [["local"], 1]], bos_token_id=None,
+               eos_token_id=None, attn_implementation="eager")
+XGLM = dict(vocab_size=41, d_model=16, ffn_dim=24, num_layers=2, attention_heads=2,
+            max_position_embeddings=64, bos_token_id=None, eos_token_id=None, pad_token_id=None,
+            attn_implementation="eager")
+MPT = dict(vocab_size=41, d_model=24, n_heads=3, n_layers=2, max_seq_len=64,
+           attn_implementation="eager")
+FALCON = dict(vocab_size=41, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+              num_kv_heads=2, new_decoder_architecture=True, max_position_embeddings=64,
+              bos_token_id=None, eos_token_id=None, attn_implementation="eager")
+MINISTRAL3 = dict(head_dim=8, sliding_window=None)
+WARM = YARN | dict(original_max_position_embeddings=4, llama_4_scaling_beta=0.5)
+AFMOE = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=12, num_shared_experts=1,
+             num_dense_layers=1, head_dim=8, layer_types=WINDOWS, sliding_window=6)
+LLAMA4 = dict(num_local_experts=4, num_experts_per_tok=2, intermediate_size_mlp=20, head_dim=8,
+              moe_layers=[1, 2], no_rope_layers=[1, 0, 1], floor_scale=4)
+LATENTS = SMALL | dict(
+    num_key_value_heads=2, q_lora_rank=10, kv_lora_rank=12, qk_nope_head_dim=8, qk_rope_head_dim=4,
+    v_head_dim=6, n_routed_experts=4, n_group=2, topk_group=1, num_experts_per_tok=2,
+    moe_intermediate_size=10, first_k_dense_replace=1)
+YOUTU = dict(num_key_value_heads=2, q_lora_rank=None, kv_lora_rank=12, qk_nope_head_dim=6, qk_rope_head_dim=4,
+             v_head_dim=8)
 
 
 def with_rope(config_class, rope, **more):
@@ -213,6 +240,53 @@ CASES = {
         {"experts": GptOssConfig(**(SMALL | GPT_OSS | dict(
             hidden_size=32, intermediate_size=32, num_hidden_layers=1, layer_types=WINDOWS[:1])),
             rope_parameters=YARN)}, False),
+    "gpt_neo/tiny": (
+        "windows in the layers that are called local, scores that are not scaled",
+        GPTNeoConfig(**GPT_NEO, window_size=6),
+        {"window": GPTNeoConfig(**GPT_NEO, window_size=64)}, False),
+    "xglm/tiny": (
+        "positions of sines, an embedding times the root of the width",
+        XGLMConfig(**XGLM), {"scale": XGLMConfig(**XGLM, scale_embedding=False)}, False),
+    "mpt/tiny": (
+        "slopes for positions, q, k and v clipped, a scale of the scores",
+        MptConfig(**MPT, attn_config=dict(clip_qkv=0.6, softmax_scale=0.3)),
+        {"clip": MptConfig(**MPT, attn_config=dict(softmax_scale=0.3)),
+         "scale": MptConfig(**MPT, attn_config=dict(clip_qkv=0.6))}, False),
+    "falcon/grouped": (
+        "blocks in parallel with a norm each, q, k and v of each group of heads together",
+        FalconConfig(**FALCON), {"eps": FalconConfig(**FALCON, layer_norm_epsilon=0.1)}, False),
+    "nanochat/tiny": (
+        "RoPE that turns backwards, norms without weights, capped logits",
+        small(NanoChatConfig, final_logit_softcapping=5.0), {"cap": small(NanoChatConfig)}, False),
+    "apertus/tiny": (
+        "xIELU, whose values each layer has", small(ApertusConfig),
+        {"eps": small(ApertusConfig, rms_norm_eps=0.1)}, False),
+    "bitnet/tiny": (
+        "norms before the second matrix of each block", small(BitNetConfig),
+        {"eps": small(BitNetConfig, rms_norm_eps=0.1)}, False),
+    "ministral3/tiny": (
+        "queries whose temperature grows with the position",
+        small(Ministral3Config, **MINISTRAL3, rope_parameters=WARM),
+        {"temperature": small(Ministral3Config, **MINISTRAL3,
+                              rope_parameters=WARM | dict(llama_4_scaling_beta=0.1))}, False),
+    "afmoe/tiny": (
+        "attention times a gate, experts by sigmoid, RoPE only where there is a window",
+        small(AfmoeConfig, **AFMOE, mup_enabled=True), {"scale": small(AfmoeConfig, **AFMOE)},
+        False),
+    "llama4/tiny": (
+        "chunks of keys, temperature where nothing turns, experts that weigh what they read",
+        small(Llama4TextConfig, **LLAMA4, attention_chunk_size=6),
+        {"chunks": small(Llama4TextConfig, **LLAMA4, attention_chunk_size=64),
+         "temperature": small(Llama4TextConfig, **LLAMA4, attention_chunk_size=6,
+                              attn_temperature_tuning=False)}, False),
+    "deepseek_v3/tiny": (
+        "latents of q and of k and v, part of a head turns, yarn with a scale of the scores",
+        DeepseekV3Config(**LATENTS, rope_parameters=YARN | dict(mscale=0.7, mscale_all_dim=0.9)),
+        {"scale": DeepseekV3Config(**LATENTS, rope_parameters=YARN)}, False),
+    "youtu/tiny": (
+        "latents of k and v alone, halves that turn, a tied head",
+        YoutuConfig(**(SMALL | YOUTU), rope_parameters=DEFAULT, rope_interleave=False),
+        {"halves": YoutuConfig(**(SMALL | YOUTU), rope_parameters=DEFAULT)}, False),
 }
 PROMPTS = [5, 16]  # tokens
 NEW_TOKENS = 12
@@ -252,8 +326,10 @@ def model_of(config, seed):
 
 
 def run(model, ids):
+    torch.set_default_dtype(model.dtype)  # XGLM makes a number of its own
     with torch.no_grad():
         out = model(torch.tensor([ids]), output_attentions=True, use_cache=False)
+    torch.set_default_dtype(torch.float32)
     return out.logits[0], [layer[0] for layer in out.attentions]
 
 

@@ -480,13 +480,15 @@ TEST(Falcon, IsOfOneOfFourForms) {
     found.push_back(std::to_string(spec.shape.n_kv_heads));
     return found;
   };
-  EXPECT_THAT(names({}),
+  EXPECT_THAT(names(Json::object()),
               ElementsAre("input_layernorm.weight", "input_layernorm.weight", "in parallel", "1"));
   EXPECT_THAT(
       names({{"parallel_attn", false}, {"multi_query", false}}),
       ElementsAre("input_layernorm.weight", "post_attention_layernorm.weight", "in turn", "71"));
-  const Json grouped = {
-      {"new_decoder_architecture", true}, {"num_attention_heads", 64}, {"num_kv_heads", 8}};
+  const Json grouped = {{"new_decoder_architecture", true},
+                        {"hidden_size", 4096},
+                        {"num_attention_heads", 64},
+                        {"num_kv_heads", 8}};
   EXPECT_THAT(names(grouped), ElementsAre("ln_attn.weight", "ln_mlp.weight", "in parallel", "8"));
   EXPECT_THAT(names(Edited(grouped, {{"num_ln_in_parallel_attn", 1}})),
               ElementsAre("input_layernorm.weight", "input_layernorm.weight", "in parallel", "8"));

@@ -43,8 +43,8 @@ AttentionSpec AttentionCase::Spec() const {
           .v_head_dim = v_width(),
           .scale = 1.0F / std::sqrt(static_cast<float>(head_dim)),
           .window = window,
-          .chunks = chunks,
           .soft_cap = soft_cap,
+          .chunks = chunks,
           .sinks = sinks,
           .alibi_slopes = alibi_slopes,
           .query_temperature = query_temperature};

@@ -66,8 +66,8 @@ struct AttentionSpec {
   float scale = 0.0F;  // usually 1 / sqrt(head_dim)
 
   int64_t window = 0;                        // keys that a query sees, its own among them; 0: all
-  bool chunks = false;                       // the window is a chunk: it begins at a multiple
   float soft_cap = 0.0F;                     // 0: none
+  bool chunks = false;                       // the window is a chunk: it begins at a multiple
   std::span<const float> sinks = {};         // [n_heads]; empty: none
   std::span<const float> alibi_slopes = {};  // [n_heads]; empty: none
   QueryTemperature query_temperature = {};   // coefficient 0: none

@@ -1,12 +1,17 @@
 #include "core/text/unicode.h"
 
+#include <unicode/ubrk.h>
 #include <unicode/uchar.h>
 #include <unicode/unorm2.h>
 #include <unicode/ustring.h>
+#include <unicode/utext.h>
 #include <unicode/utf16.h>
 
 #include <algorithm>
 #include <cassert>
+#include <new>
+
+#include "absl/cleanup/cleanup.h"
 
 namespace ng {
 namespace {
@@ -38,25 +43,32 @@ void AppendMapped(char32_t value, std::string* out, Map map) {
   }
 }
 
-uint8_t CombiningClass(char32_t value) { return u_getCombiningClass(static_cast<UChar32>(value)); }
+// The tokenizers library normalises by the tables of Unicode 9: later characters stay as they are.
+bool IsOfUnicode9(char32_t value) { return UnicodeVersionOf(value) <= 9; }
+
+uint8_t CombiningClass(char32_t value) {
+  const uint8_t mark_class = u_getCombiningClass(static_cast<UChar32>(value));
+  return mark_class == 0 || IsOfUnicode9(value) ? mark_class : 0;
+}
 
 // ICU's own normalisation moves each mark back over those before it, which is quadratic in a long
 // run of marks. So only its data is used here: the decomposition of a code point, and the
 // composition of two.
-const UNormalizer2* NfcData() {
+const UNormalizer2* FormData(bool compatible) {
   UErrorCode error = U_ZERO_ERROR;
-  const UNormalizer2* const data = unorm2_getNFCInstance(&error);
+  const UNormalizer2* const data =
+      compatible ? unorm2_getNFKCInstance(&error) : unorm2_getNFCInstance(&error);
   assert(U_SUCCESS(error));  // built into the library
   return data;
 }
 
-void AppendDecomposed(char32_t value, std::u32string* out) {
-  constexpr int32_t kLongest = 32;  // UTF-16 units; the longest there is has 4
+void AppendDecomposed(const UNormalizer2* data, char32_t value, std::u32string* out) {
+  constexpr int32_t kLongest = 32;  // UTF-16 units; the longest there is has 18
   UChar units[kLongest];
   UErrorCode error = U_ZERO_ERROR;
   const int32_t length =
-      unorm2_getDecomposition(NfcData(), static_cast<UChar32>(value), units, kLongest, &error);
-  if (length < 0 || U_FAILURE(error)) {
+      unorm2_getDecomposition(data, static_cast<UChar32>(value), units, kLongest, &error);
+  if (length < 0 || U_FAILURE(error) || !IsOfUnicode9(value)) {
     out->push_back(value);
     return;
   }
@@ -81,6 +93,7 @@ void OrderMarks(std::u32string* text) {
 // Composes each character with the last starter, if the two have a composite and nothing between
 // them prevents it.
 void Compose(std::u32string* text) {
+  const UNormalizer2* const data = FormData(false);
   size_t n_kept = 0;
   size_t starter = 0;
   bool has_starter = false;
@@ -90,11 +103,11 @@ void Compose(std::u32string* text) {
     const uint8_t mark_class = CombiningClass(value);
     const bool adjacent = has_starter && n_kept == starter + 1;
     const bool apart = !has_starter || (!adjacent && last_class >= mark_class);
-    const UChar32 composite =
-        apart ? -1
-              : unorm2_composePair(NfcData(), static_cast<UChar32>((*text)[starter]),
-                                   static_cast<UChar32>(value));
-    if (composite >= 0) {
+    const UChar32 composite = apart
+                                  ? -1
+                                  : unorm2_composePair(data, static_cast<UChar32>((*text)[starter]),
+                                                       static_cast<UChar32>(value));
+    if (composite >= 0 && IsOfUnicode9(static_cast<char32_t>(composite))) {
       (*text)[starter] = static_cast<char32_t>(composite);
       continue;
     }
@@ -143,9 +156,20 @@ void AppendUtf8(char32_t value, std::string* out) {
   }
 }
 
+int UnicodeVersionOf(char32_t value) {
+  UVersionInfo age;
+  u_charAge(static_cast<UChar32>(value), age);
+  return age[0];
+}
+
 bool IsLetter(char32_t value) { return HasType(value, U_GC_L_MASK); }
 bool IsNumber(char32_t value) { return HasType(value, U_GC_N_MASK); }
 bool IsPunctuation(char32_t value) { return HasType(value, U_GC_P_MASK); }
+bool IsMark(char32_t value) { return HasType(value, U_GC_M_MASK); }
+bool IsSpacelessMark(char32_t value) { return HasType(value, U_GC_MN_MASK); }
+bool IsControl(char32_t value) {
+  return HasType(value, U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK | U_GC_CS_MASK);
+}
 bool IsSpace(char32_t value) { return u_isUWhiteSpace(static_cast<UChar32>(value)) != 0; }
 bool IsWord(char32_t value) {
   const auto has = [&](UProperty property) {
@@ -184,22 +208,41 @@ void AppendTitle(char32_t value, std::string* out) {
                });
 }
 
-std::string NormalizeNfc(std::string_view text) {
+std::string Normalize(std::string_view text, NormalForm form) {
   const auto is_ascii = [](char byte) { return static_cast<uint8_t>(byte) < 0x80; };
   if (std::ranges::all_of(text, is_ascii)) return std::string(text);
+  const UNormalizer2* const data = FormData(form == NormalForm::kKc || form == NormalForm::kKd);
   std::u32string decomposed;
   decomposed.reserve(text.size());
   for (std::string_view rest = text; !rest.empty();) {
     const CodePoint first = FirstCodePoint(rest);
-    AppendDecomposed(first.value, &decomposed);
+    AppendDecomposed(data, first.value, &decomposed);
     rest.remove_prefix(first.length);
   }
   OrderMarks(&decomposed);
-  Compose(&decomposed);
+  if (form == NormalForm::kC || form == NormalForm::kKc) Compose(&decomposed);
   std::string normalized;
   normalized.reserve(text.size());
   for (const char32_t value : decomposed) AppendUtf8(value, &normalized);
   return normalized;
+}
+
+void ForEachGrapheme(std::string_view text, absl::FunctionRef<void(std::string_view)> take) {
+  UErrorCode error = U_ZERO_ERROR;
+  UText* const utf8 =
+      utext_openUTF8(nullptr, text.data(), static_cast<int64_t>(text.size()), &error);
+  UBreakIterator* const breaks = ubrk_open(UBRK_CHARACTER, "", nullptr, 0, &error);
+  const absl::Cleanup close = [&] {
+    ubrk_close(breaks);
+    utext_close(utf8);
+  };
+  if (U_SUCCESS(error)) ubrk_setUText(breaks, utf8, &error);
+  if (U_FAILURE(error)) throw std::bad_alloc();  // the data is built into the library
+  size_t begin = 0;
+  for (int32_t end = ubrk_next(breaks); end != UBRK_DONE; end = ubrk_next(breaks)) {
+    take(text.substr(begin, static_cast<size_t>(end) - begin));
+    begin = static_cast<size_t>(end);
+  }
 }
 
 }  // namespace ng

@@ -1,4 +1,4 @@
-// What tokenizers ask of Unicode: the code points of a text, their classes, normal form C.
+// What tokenizers ask of Unicode: the code points of a text, their classes, normal forms.
 //
 // The data is ICU's; no other file knows ICU. Thread: any.
 #ifndef NG_CORE_TEXT_UNICODE_H_
@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "absl/functional/function_ref.h"
 
 namespace ng {
 
@@ -22,25 +24,35 @@ CodePoint FirstCodePoint(std::string_view text);
 CodePoint LastCodePoint(std::string_view text);
 void AppendUtf8(char32_t value, std::string* out);
 
-bool IsLetter(char32_t value);       // \p{L}
-bool IsNumber(char32_t value);       // \p{N}
-bool IsPunctuation(char32_t value);  // \p{P}
-bool IsSpace(char32_t value);        // \s: White_Space
-bool IsWord(char32_t value);         // \w: alphabetic, marks, decimal digits, connectors, joiners
-bool IsPrintable(char32_t value);    // no control, surrogate, separator or unassigned character
-bool IsUpper(char32_t value);        // Uppercase
-bool IsLower(char32_t value);        // Lowercase
-bool IsDecimal(char32_t value);      // Numeric_Type=Decimal
-bool IsDigit(char32_t value);        // Numeric_Type=Decimal or Digit
-bool IsNumeric(char32_t value);      // any Numeric_Type
+// The version of Unicode in which a code point has got its meaning, without what follows the point.
+int UnicodeVersionOf(char32_t value);
+bool IsLetter(char32_t value);         // \p{L}
+bool IsNumber(char32_t value);         // \p{N}
+bool IsPunctuation(char32_t value);    // \p{P}
+bool IsMark(char32_t value);           // \p{M}
+bool IsSpacelessMark(char32_t value);  // \p{Mn}
+bool IsControl(char32_t value);        // \p{C} without what is unassigned
+bool IsSpace(char32_t value);          // \s: White_Space
+bool IsWord(char32_t value);           // \w: alphabetic, marks, decimal digits, connectors, joiners
+bool IsPrintable(char32_t value);      // no control, surrogate, separator or unassigned character
+bool IsUpper(char32_t value);          // Uppercase
+bool IsLower(char32_t value);          // Lowercase
+bool IsDecimal(char32_t value);        // Numeric_Type=Decimal
+bool IsDigit(char32_t value);          // Numeric_Type=Decimal or Digit
+bool IsNumeric(char32_t value);        // any Numeric_Type
 
 // The full case mappings of one code point, whatever stands around it.
 void AppendUpper(char32_t value, std::string* out);
 void AppendLower(char32_t value, std::string* out);
 void AppendTitle(char32_t value, std::string* out);
 
-// Unicode normal form C, in O(n log n) for any text. REQUIRES: valid UTF-8.
-std::string NormalizeNfc(std::string_view text);
+enum class NormalForm { kC, kD, kKc, kKd };
+
+// A normal form of Unicode 9, in O(n log n) for any text. REQUIRES: valid UTF-8.
+std::string Normalize(std::string_view text, NormalForm form);
+
+// Calls `take` with each user-perceived character (extended grapheme cluster), in order.
+void ForEachGrapheme(std::string_view text, absl::FunctionRef<void(std::string_view)> take);
 
 }  // namespace ng
 

@@ -35,6 +35,13 @@ constexpr std::array<int, 2 * kBytes> kByteOf = [] {
 
 char32_t ByteLevelChar(uint8_t byte) { return kChars[byte]; }
 
+std::string ByteLevelText(std::string_view bytes) {
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (const char byte : bytes) AppendUtf8(ByteLevelChar(static_cast<uint8_t>(byte)), &text);
+  return text;
+}
+
 std::optional<std::string> ByteLevelBytes(std::string_view token) {
   std::string bytes;
   while (!token.empty()) {

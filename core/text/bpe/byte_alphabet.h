@@ -14,6 +14,8 @@ namespace ng {
 
 // The character of a byte.
 char32_t ByteLevelChar(uint8_t byte);
+// The characters of bytes.
+std::string ByteLevelText(std::string_view bytes);
 // The bytes that a token spells; nothing when it has a character outside the alphabet.
 // REQUIRES: valid UTF-8.
 std::optional<std::string> ByteLevelBytes(std::string_view token);

@@ -10,20 +10,23 @@ namespace ng {
 namespace {
 
 struct KnownPattern {
-  SplitStep step;
-  std::string_view name;
+  SplitPattern pattern;
   std::string_view regex;
 };
 
 constexpr KnownPattern kPatterns[] = {
-    {SplitStep::kGpt2, "GPT-2",
+    {SplitPattern::kGpt2,
      R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
-    {SplitStep::kLlama3, "Llama-3",
+    {SplitPattern::kLlama3,
      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
      R"(\s*[\r\n]+|\s+(?!\S)|\s+)"},
-    {SplitStep::kQwen2, "Qwen2",
+    {SplitPattern::kQwen2,
      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
      R"(\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {SplitPattern::kEachNumber, R"(\p{N})"},
+    {SplitPattern::kNumbers, R"(\p{N}+)"},
+    {SplitPattern::kThreeDigits, "[0-9][0-9][0-9]"},
+    {SplitPattern::kPunctuation, R"([\p{P}\$\+<=>\^~\|]+)"},
 };
 
 using CharClass = bool (*)(char32_t);
@@ -125,55 +128,38 @@ size_t ThreeDigitsOrGap(std::string_view text) {
   return text.size();
 }
 
-using FirstPiece = size_t (*)(std::string_view);
-
-FirstPiece ScannerOf(SplitStep step) {
-  switch (step) {
-    case SplitStep::kGpt2:
-      return Gpt2Piece;
-    case SplitStep::kLlama3:
-      return Llama3Piece<3>;
-    case SplitStep::kQwen2:
-      return Llama3Piece<1>;
-    case SplitStep::kEachNumber:
-      return RunOrGap<IsNumber, 1>;
-    case SplitStep::kNumbers:
-      return RunOrGap<IsNumber>;
-    case SplitStep::kThreeDigits:
-      return ThreeDigitsOrGap;
-    case SplitStep::kPunctuation:
-      return RunOrGap<IsPunctuationOrSymbol>;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
-std::optional<SplitStep> SplitStepOf(std::string_view regex) {
-  for (const KnownPattern& pattern : kPatterns) {
-    if (pattern.regex == regex) return pattern.step;
+std::optional<SplitPattern> SplitPatternOf(std::string_view regex) {
+  for (const KnownPattern& known : kPatterns) {
+    if (known.regex == regex) return known.pattern;
   }
   return std::nullopt;
 }
 
-std::string SplitPatternNames() {
-  std::string names;
-  for (const KnownPattern& pattern : kPatterns) {
-    names.append(names.empty() ? "" : ", ").append(pattern.name);
-  }
-  return names;
+bool MatchesAnyText(SplitPattern pattern) {
+  return pattern == SplitPattern::kGpt2 || pattern == SplitPattern::kLlama3 ||
+         pattern == SplitPattern::kQwen2;
 }
 
-bool SplitText(std::string_view text, std::span<const SplitStep> steps,
-               absl::FunctionRef<bool(std::string_view)> take) {
-  if (steps.empty()) return text.empty() || take(text);
-  const FirstPiece first_piece = ScannerOf(steps.front());
-  while (!text.empty()) {
-    const size_t length = first_piece(text);
-    if (!SplitText(text.substr(0, length), steps.subspan(1), take)) return false;
-    text.remove_prefix(length);
+FirstPiece FirstPieceOf(SplitPattern pattern) {
+  switch (pattern) {
+    case SplitPattern::kGpt2:
+      return Gpt2Piece;
+    case SplitPattern::kLlama3:
+      return Llama3Piece<3>;
+    case SplitPattern::kQwen2:
+      return Llama3Piece<1>;
+    case SplitPattern::kEachNumber:
+      return RunOrGap<IsNumber, 1>;
+    case SplitPattern::kNumbers:
+      return RunOrGap<IsNumber>;
+    case SplitPattern::kThreeDigits:
+      return ThreeDigitsOrGap;
+    case SplitPattern::kPunctuation:
+      return RunOrGap<IsPunctuationOrSymbol>;
   }
-  return true;
+  return nullptr;
 }
 
 }  // namespace ng

@@ -5,17 +5,14 @@
 #ifndef NG_CORE_TEXT_BPE_SPLIT_PATTERN_H_
 #define NG_CORE_TEXT_BPE_SPLIT_PATTERN_H_
 
+#include <cstddef>
 #include <optional>
-#include <span>
-#include <string>
 #include <string_view>
-
-#include "absl/functional/function_ref.h"
 
 namespace ng {
 
-// One way to split. A tokenizer applies several in turn; each splits the pieces of the one before.
-enum class SplitStep {
+// The patterns that have a scanner.
+enum class SplitPattern {
   kGpt2,
   kLlama3,
   kQwen2,
@@ -25,16 +22,16 @@ enum class SplitStep {
   kPunctuation,  // [\p{P}$+<=>^~|]+
 };
 
-// The step that has exactly this regular expression; nothing for any other text.
-std::optional<SplitStep> SplitStepOf(std::string_view regex);
-// The names of the known patterns, for errors.
-std::string SplitPatternNames();
+// The one that has exactly this regular expression; nothing for any other text.
+std::optional<SplitPattern> SplitPatternOf(std::string_view regex);
 
-// Gives `take` the pieces of a text, in order, until it returns false. Returns whether it took all.
-// Together the pieces are the text; they borrow from it. With no steps the whole text is one piece.
-// Takes no memory, however long the text is. REQUIRES: valid UTF-8.
-bool SplitText(std::string_view text, std::span<const SplitStep> steps,
-               absl::FunctionRef<bool(std::string_view)> take);
+// Whether the pattern leaves nothing between its matches in any text.
+bool MatchesAnyText(SplitPattern pattern);
+
+// The length of the first piece of a text. Together the pieces are the text.
+// REQUIRES: valid UTF-8, not empty.
+using FirstPiece = size_t (*)(std::string_view text);
+FirstPiece FirstPieceOf(SplitPattern pattern);
 
 }  // namespace ng
 

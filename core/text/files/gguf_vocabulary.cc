@@ -1,46 +1,15 @@
 #include "core/text/files/gguf_vocabulary.h"
 
-#include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/formats/json.h"
-#include "core/text/bpe/byte_bpe_tokenizer.h"
 #include "core/text/bpe/scored_bpe_tokenizer.h"
+#include "core/text/files/gguf_pre_tokenizers.h"
+#include "core/text/pipeline/pipeline_tokenizer.h"
 
 namespace ng {
 namespace {
-
-// How llama.cpp splits a text, by tokenizer.ggml.pre.
-struct PreTokenizer {
-  std::string_view name;
-  std::vector<SplitStep> split;
-  bool ignore_merges = false;
-  bool add_bos = false;
-};
-
-const std::vector<PreTokenizer>& PreTokenizers() {
-  static const std::vector<PreTokenizer> known = {
-      {"default",
-       {SplitStep::kPunctuation, SplitStep::kGpt2, SplitStep::kNumbers, SplitStep::kThreeDigits}},
-      {"gpt-2", {SplitStep::kGpt2}},
-      {"llama-bpe", {SplitStep::kLlama3}, true, true},
-      {"llama3", {SplitStep::kLlama3}, true, true},
-      {"qwen2", {SplitStep::kQwen2}},
-      {"smollm", {SplitStep::kEachNumber, SplitStep::kGpt2}},
-  };
-  return known;
-}
-
-std::string PreTokenizerNames() {
-  std::string names;
-  for (const PreTokenizer& known : PreTokenizers()) {
-    absl::StrAppend(&names, names.empty() ? "" : ", ",
-                    absl::string_view(known.name.data(), known.name.size()));
-  }
-  return names;
-}
 
 class Maker {
  public:
@@ -113,32 +82,34 @@ class Maker {
 
   absl::StatusOr<std::unique_ptr<Tokenizer>> MakeByteLevel() {
     const std::string pre = vocabulary_.pre.empty() ? "default" : vocabulary_.pre;
-    const auto known = std::ranges::find(PreTokenizers(), pre, &PreTokenizer::name);
-    if (known == PreTokenizers().end()) {
-      return Wrong("pre", pre, "one of " + PreTokenizerNames());
-    }
-    ByteBpeSpec spec;
-    spec.split = known->split;
-    spec.ignore_merges = known->ignore_merges;
+    std::optional<GgufPreTokenizer> known = GgufPreTokenizerOf(pre);
+    if (!known) return Wrong("pre", pre, "one of " + GgufPreTokenizerNames());
+    PipelineSpec spec;
+    spec.split = std::move(known->split);
+    spec.split.emplace_back(ToByteAlphabet{});
+    BpeSpec bpe;
+    bpe.ignore_merges = known->ignore_merges;
     NG_RETURN_IF_ERROR(SetEdges(known->add_bos, &spec));
     for (size_t id = 0; id < vocabulary_.tokens.size(); ++id) {
       const PieceType type = TypeOf(id);
+      if (vocabulary_.tokens[id].empty()) {
+        return Wrong(absl::StrCat("tokens[", id, "]"), "", "not empty");
+      }
       const bool special = type == PieceType::kControl || type == PieceType::kUnknown;
       if (!special && type != PieceType::kUserDefined) continue;
-      const std::string& text = vocabulary_.tokens[id];
-      if (text.empty()) return Wrong(absl::StrCat("tokens[", id, "]"), text, "not empty");
       spec.added_tokens.push_back(
-          {.id = static_cast<int32_t>(id), .text = text, .special = special});
+          {.id = static_cast<int32_t>(id), .text = vocabulary_.tokens[id], .special = special});
     }
     for (size_t i = 0; i < vocabulary_.merges.size(); ++i) {
       auto merge = ParseMerge(vocabulary_.merges[i]);
       if (!merge) {
         return Wrong(absl::StrCat("merges[", i, "]"), vocabulary_.merges[i], "two tokens");
       }
-      spec.merges.push_back(*std::move(merge));
+      bpe.merges.push_back(*std::move(merge));
     }
+    spec.model = std::move(bpe);
     spec.tokens = std::move(vocabulary_.tokens);
-    return ByteBpeTokenizer::Create(std::move(spec), path_);
+    return PipelineTokenizer::Create(std::move(spec), path_);
   }
 
   GgufVocabulary vocabulary_;

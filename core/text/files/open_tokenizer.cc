@@ -10,12 +10,12 @@
 #include "core/base/file.h"
 #include "core/formats/gguf.h"
 #include "core/formats/json.h"
-#include "core/text/bpe/byte_bpe_tokenizer.h"
 #include "core/text/char_tokenizer.h"
 #include "core/text/files/companions.h"
 #include "core/text/files/gguf_vocabulary.h"
 #include "core/text/files/sentencepiece_use.h"
 #include "core/text/files/tokenizer_json.h"
+#include "core/text/pipeline/pipeline_tokenizer.h"
 #include "core/text/sentencepiece/sentencepiece_tokenizer.h"
 
 namespace ng {
@@ -29,16 +29,30 @@ constexpr int64_t kMaxTokenizerBytes = int64_t{64} << 20;
 // The names that a tokenizer has in a model folder, the preferred one first.
 constexpr const char* kFileNames[] = {"tokenizer.model", "tokenizer.json", "meta.pkl"};
 
-// Applies what the files beside a tokenizer.json say about byte-level BPE: tokens that it lacks,
-// and a prefix that some classes of transformers take from there.
+// Whether some step puts a space before a text.
+bool PrefixesSpace(const PipelineSpec& spec) {
+  const auto shows = [](const PreTokenizerStep& step) {
+    const auto* const spaces = std::get_if<ShowSpaces>(&step);
+    return std::holds_alternative<PrefixSpace>(step) ||
+           (spaces != nullptr && spaces->prepend != ShowSpaces::Prepend::kNever);
+  };
+  return std::ranges::any_of(spec.split, shows) ||
+         std::ranges::any_of(spec.normalizer, [](const NormalizerStep& step) {
+           return std::holds_alternative<PrependStep>(step);
+         });
+}
+
+// Applies what the files beside a tokenizer.json say about it: tokens that it lacks, and a prefix
+// that some classes of transformers take from there.
 absl::Status ApplyCompanions(const Companions& companions, const std::string& path,
-                             const KeyPolicy& policy, ByteBpeSpec* spec) {
+                             const KeyPolicy& policy, PipelineSpec* spec) {
   NG_RETURN_IF_ERROR(CheckAgreement(companions, {spec->prefix, spec->suffix}, path, policy));
   const auto refuse = [&](const auto&... parts) {
     return ModelFileError(absl::StrCat(companions.path, ": ", parts..., " ", path));
   };
-  if (companions.add_prefix_space.value_or(spec->add_prefix_space) != spec->add_prefix_space) {
-    return refuse("add_prefix_space = ", spec->add_prefix_space ? "false" : "true",
+  const bool prefixes = PrefixesSpace(*spec);
+  if (companions.add_prefix_space.value_or(prefixes) != prefixes) {
+    return refuse("add_prefix_space = ", prefixes ? "false" : "true",
                   ", must be what its pre_tokenizer has in");
   }
   for (const AddedToken& token : companions.added) {
@@ -84,10 +98,10 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path
   if (extension == ".pkl") return CharTokenizer::FromMetaPickle(bytes, file);
   const std::string folder = fs::path(file).parent_path().string();
   if (extension == ".json") {
-    NG_ASSIGN_OR_RETURN(ByteBpeSpec spec, ReadTokenizerJsonSpec(bytes, file, policy));
+    NG_ASSIGN_OR_RETURN(PipelineSpec spec, ReadTokenizerJsonSpec(bytes, file, policy));
     NG_ASSIGN_OR_RETURN(const std::optional<Companions> companions, ReadCompanions(folder, policy));
     if (companions) NG_RETURN_IF_ERROR(ApplyCompanions(*companions, file, policy, &spec));
-    return ByteBpeTokenizer::Create(std::move(spec), file);
+    return PipelineTokenizer::Create(std::move(spec), file);
   }
   NG_ASSIGN_OR_RETURN(const std::vector<Piece> pieces, ReadSentencePieceModel(bytes, file));
   NG_ASSIGN_OR_RETURN(SentencePieceUse use,

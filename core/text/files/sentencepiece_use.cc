@@ -141,13 +141,15 @@ class SentencePieceUseReader {
     NG_ASSIGN_OR_RETURN(const auto normalizers, file.Members("normalizer", "normalizers"));
     NG_ASSIGN_OR_RETURN(const auto splitters, file.Members("pre_tokenizer", "pretokenizers"));
     bool prepends = false;
-    for (const Json* const member : normalizers) {
-      NG_ASSIGN_OR_RETURN(const std::string type, file.TypeOf(*member, "normalizer"));
+    bool replaces = false;  // spaces are gone before the text is split
+    for (const auto& [part, type, member] : normalizers) {
       if (type == "Prepend" && TokenizerJsonFile::At(*member, "prepend") == kSpace) {
         prepends = true;
       } else if (type == "Precompiled" && traits_.normalises) {
         continue;  // tokenizer.model has it
-      } else if (type != "Replace" || TokenizerJsonFile::At(*member, "content") != kSpace) {
+      } else if (type == "Replace" && TokenizerJsonFile::At(*member, "content") == kSpace) {
+        replaces = true;
+      } else {
         return file.Wrong("normalizer", *member,
                           "what tokenizer.model does: \"Prepend\" or \"Replace\" by U+2581");
       }
@@ -158,8 +160,11 @@ class SentencePieceUseReader {
       return file.Wrong("added_tokens", token.text,
                         "normalized = false, or special: it would be found behind a space alone");
     }
-    for (const Json* const member : splitters) {
-      NG_ASSIGN_OR_RETURN(const std::string type, file.TypeOf(*member, "pre_tokenizer"));
+    for (const auto& [part, type, member] : splitters) {
+      const Json at_space = {{"String", " "}};
+      if (replaces && type == "Split" && TokenizerJsonFile::At(*member, "pattern") == at_space) {
+        continue;
+      }
       if (type != "Metaspace" || prepends) {
         return file.Wrong("pre_tokenizer.type", type, "\"Metaspace\" alone, or none");
       }

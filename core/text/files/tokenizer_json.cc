@@ -1,6 +1,7 @@
 #include "core/text/files/tokenizer_json.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -9,8 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/formats/json.h"
-#include "core/text/bpe/byte_bpe_tokenizer.h"
 #include "core/text/files/tokenizer_json_file.h"
+#include "core/text/files/tokenizer_json_parts.h"
+#include "core/text/pipeline/pipeline_tokenizer.h"
 
 namespace ng {
 namespace {
@@ -25,18 +27,21 @@ class TokenizerJsonReader {
  public:
   explicit TokenizerJsonReader(const TokenizerJsonFile& file) : file_(file) {}
 
-  absl::StatusOr<ByteBpeSpec> Read() {
+  absl::StatusOr<PipelineSpec> Read() {
+    NG_ASSIGN_OR_RETURN(spec_.normalizer, ReadNormalizer(file_, &unread_));
+    NG_ASSIGN_OR_RETURN(spec_.split, ReadPreTokenizer(file_, &unread_));
+    NG_ASSIGN_OR_RETURN(spec_.decoder, ReadDecoder(file_, &unread_));
     NG_RETURN_IF_ERROR(ReadModel());
     NG_ASSIGN_OR_RETURN(spec_.added_tokens, file_.AddedTokens());
     NG_RETURN_IF_ERROR(OrderTokens());
-    NG_RETURN_IF_ERROR(ReadNormalizer());
-    NG_RETURN_IF_ERROR(ReadPreTokenizer());
     NG_ASSIGN_OR_RETURN(TextEnds ends, file_.Ends(static_cast<int64_t>(spec_.tokens.size())));
     spec_.prefix = std::move(ends.prefix);
     spec_.suffix = std::move(ends.suffix);
-    NG_RETURN_IF_ERROR(ReadDecoder());
     return std::move(spec_);
   }
+
+  // The keys of the parts that nobody knows.
+  const std::vector<std::string>& unread() const { return unread_; }
 
  private:
   std::string Where(std::string_view part) const { return file_.Where(part); }
@@ -45,48 +50,102 @@ class TokenizerJsonReader {
   }
 
   absl::Status ReadModel();
+  absl::Status ReadBpe(const Json& model, const JsonFields& fields);
+  absl::Status ReadUnigram(const Json& model, const JsonFields& fields);
   absl::Status ReadVocabulary(const Json& vocabulary);
-  absl::Status ReadMerges(const Json& merges);
+  absl::Status ReadMerges(const Json& merges, BpeSpec* bpe) const;
   absl::Status OrderTokens();
-  absl::Status ReadNormalizer();
-  absl::Status ReadPreTokenizer();
-  absl::Status ReadSplit(const Json& split, const std::string& part);
-  absl::Status ReadByteLevel(const Json& byte_level, const std::string& part);
-  absl::Status ReadDecoder();
 
   const TokenizerJsonFile& file_;
-  ByteBpeSpec spec_;
+  PipelineSpec spec_;
   std::vector<std::pair<int64_t, std::string>> tokens_;  // (id, token), in no order
-  bool byte_level_ = false;
+  std::vector<std::string> unread_;
 };
 
 absl::Status TokenizerJsonReader::ReadModel() {
   const Json& model = file_.At("model");
   if (model.is_null()) return ModelFileError(Where("has no \"model\""));
   NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(model, Where("model")));
-  NG_ASSIGN_OR_RETURN(const std::string type, fields.Text("type"));
-  if (type != "BPE") return Wrong("model.type", type, "\"BPE\" at the byte level");
+  // Old files of BPE say no type.
+  NG_ASSIGN_OR_RETURN(const auto said, fields.OptionalText("type"));
+  const std::string type = said.value_or(model.contains("merges") ? "BPE" : "");
+  if (type == "BPE") return ReadBpe(model, fields);
+  if (type == "Unigram") return ReadUnigram(model, fields);
+  return Wrong("model.type", type, "\"BPE\" or \"Unigram\"");
+}
+
+absl::Status TokenizerJsonReader::ReadBpe(const Json& model, const JsonFields& fields) {
+  BpeSpec bpe;
+  bpe.byte_level = std::ranges::any_of(spec_.split, [](const PreTokenizerStep& step) {
+    return std::holds_alternative<ToByteAlphabet>(step);
+  });
   NG_ASSIGN_OR_RETURN(const std::optional<double> dropout,
                       fields.OptionalNumber("dropout", {0, 1}));
   if (dropout.value_or(0) != 0) return Wrong("model.dropout", *dropout, "null");
-  for (const char* const key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-    NG_ASSIGN_OR_RETURN(const std::optional<std::string> affix, fields.OptionalText(key));
-    if (!affix.value_or("").empty()) return Wrong(absl::StrCat("model.", key), *affix, "null");
+  NG_ASSIGN_OR_RETURN(const auto subword, fields.OptionalText("continuing_subword_prefix"));
+  if (!subword.value_or("").empty()) {
+    return Wrong("model.continuing_subword_prefix", *subword, "null");
   }
-  NG_ASSIGN_OR_RETURN(const std::optional<bool> byte_fallback,
-                      fields.OptionalBool("byte_fallback"));
-  if (byte_fallback.value_or(false)) {
-    return Wrong("model.byte_fallback", true, "false: only byte-level BPE is supported");
+  NG_ASSIGN_OR_RETURN(const auto word_end, fields.OptionalText("end_of_word_suffix"));
+  bpe.end_of_word = word_end.value_or("");
+  const std::pair<const char*, bool*> flags[] = {{"byte_fallback", &bpe.byte_fallback},
+                                                 {"fuse_unk", &bpe.fuse_unknown},
+                                                 {"ignore_merges", &bpe.ignore_merges}};
+  for (const auto& [key, flag] : flags) {
+    NG_ASSIGN_OR_RETURN(const std::optional<bool> value, fields.OptionalBool(key));
+    *flag = value.value_or(false);
   }
-  NG_ASSIGN_OR_RETURN(const std::optional<bool> ignore, fields.OptionalBool("ignore_merges"));
-  spec_.ignore_merges = ignore.value_or(false);
+  if (bpe.byte_level && !bpe.end_of_word.empty()) {
+    return Wrong("model.end_of_word_suffix", bpe.end_of_word, "null at the byte level");
+  }
+  if (bpe.byte_level && bpe.byte_fallback) {
+    return Wrong("model.byte_fallback", true, "false at the byte level");
+  }
   NG_RETURN_IF_ERROR(ReadVocabulary(At(model, "vocab")));
-  return ReadMerges(At(model, "merges"));
+  NG_ASSIGN_OR_RETURN(const auto unknown, fields.OptionalText("unk_token"));
+  if (!unknown.value_or("").empty()) {
+    const auto found =
+        std::ranges::find(tokens_, *unknown, &std::pair<int64_t, std::string>::second);
+    if (found == tokens_.end()) return Wrong("model.unk_token", *unknown, "a token of model.vocab");
+    bpe.unknown = static_cast<int32_t>(found->first);
+  }
+  NG_RETURN_IF_ERROR(ReadMerges(At(model, "merges"), &bpe));
+  spec_.model = std::move(bpe);
+  return absl::OkStatus();
+}
+
+// "vocab": [[token, score], ...], by id.
+absl::Status TokenizerJsonReader::ReadUnigram(const Json& model, const JsonFields& fields) {
+  for (const PreTokenizerStep& step : spec_.split) {
+    if (!std::holds_alternative<ToByteAlphabet>(step)) continue;
+    return Wrong("model.type", "Unigram", "\"BPE\" with a pre_tokenizer \"ByteLevel\"");
+  }
+  UnigramSpec unigram;
+  const Json& vocabulary = At(model, "vocab");
+  if (!vocabulary.is_array()) return Wrong("model.vocab", vocabulary, "a list");
+  for (const Json& entry : vocabulary) {
+    const bool is_pair = entry.is_array() && entry.size() == 2 && entry[0].is_string() &&
+                         entry[0] != "" && entry[1].is_number();
+    if (!is_pair || !std::isfinite(entry[1].get<double>())) {
+      return Wrong(absl::StrCat("model.vocab[", tokens_.size(), "]"), entry, "a token and a score");
+    }
+    tokens_.emplace_back(static_cast<int64_t>(tokens_.size()), entry[0].get<std::string>());
+    unigram.scores.push_back(entry[1].get<double>());
+  }
+  NG_ASSIGN_OR_RETURN(
+      const auto unknown,
+      fields.OptionalInt("unk_id", {0, static_cast<int64_t>(unigram.scores.size()) - 1}));
+  if (unknown) unigram.unknown = static_cast<int32_t>(*unknown);
+  NG_ASSIGN_OR_RETURN(const auto byte_fallback, fields.OptionalBool("byte_fallback"));
+  unigram.byte_fallback = byte_fallback.value_or(false);
+  spec_.model = std::move(unigram);
+  return absl::OkStatus();
 }
 
 absl::Status TokenizerJsonReader::ReadVocabulary(const Json& vocabulary) {
   if (!vocabulary.is_object()) return Wrong("model.vocab", vocabulary, "an object");
   for (const auto& [token, id] : vocabulary.items()) {
+    if (token.empty()) return Wrong("model.vocab[\"\"]", id, "absent: a token is not empty");
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= uint64_t{kMaxTokenId}) {
       return Wrong(absl::StrCat("model.vocab[", JsonExcerpt(token), "]"), id, "an id");
     }
@@ -95,7 +154,7 @@ absl::Status TokenizerJsonReader::ReadVocabulary(const Json& vocabulary) {
   return absl::OkStatus();
 }
 
-absl::Status TokenizerJsonReader::ReadMerges(const Json& merges) {
+absl::Status TokenizerJsonReader::ReadMerges(const Json& merges, BpeSpec* bpe) const {
   if (!merges.is_array()) return Wrong("model.merges", merges, "a list");
   for (size_t i = 0; i < merges.size(); ++i) {
     const Json& merge = merges[i];
@@ -107,129 +166,57 @@ absl::Status TokenizerJsonReader::ReadMerges(const Json& merges) {
       parts.emplace(merge[0], merge[1]);
     }
     if (!parts) return Wrong(absl::StrCat("model.merges[", i, "]"), merge, "two tokens");
-    spec_.merges.push_back(*std::move(parts));
+    bpe->merges.push_back(*std::move(parts));
   }
   return absl::OkStatus();
 }
 
-// Puts the tokens of both lists in the order of their ids.
+// Puts the tokens of both lists in the order of their ids. An id without a token stays empty, as
+// published vocabularies have it.
 absl::Status TokenizerJsonReader::OrderTokens() {
+  constexpr int64_t kMostGap = 1 << 16;
   for (const AddedToken& added : spec_.added_tokens) tokens_.emplace_back(added.id, added.text);
   std::ranges::sort(tokens_);
   // A token may be listed as one of the vocabulary and as an added one.
   tokens_.erase(std::unique(tokens_.begin(), tokens_.end()), tokens_.end());
   for (auto& [id, token] : tokens_) {
-    const auto expected = static_cast<int64_t>(spec_.tokens.size());
-    if (id < expected) {
+    const auto next = static_cast<int64_t>(spec_.tokens.size());
+    if (id < next) {
       return ModelFileError(absl::StrCat(Where("id "), id, " is both ",
                                          JsonExcerpt(spec_.tokens.back()), " and ",
                                          JsonExcerpt(token)));
     }
-    if (id > expected) {
-      return ModelFileError(absl::StrCat(Where("no token has the id "), expected,
-                                         ", must be one for each up to ", tokens_.back().first));
+    if (id - next > kMostGap) {
+      return ModelFileError(absl::StrCat(Where("no token has the ids "), next, " to ", id - 1,
+                                         ", which are more than ", kMostGap));
     }
+    spec_.tokens.resize(static_cast<size_t>(id));
     spec_.tokens.push_back(std::move(token));
   }
   return absl::OkStatus();
 }
 
-absl::Status TokenizerJsonReader::ReadNormalizer() {
-  NG_ASSIGN_OR_RETURN(const auto members, file_.Members("normalizer", "normalizers"));
-  for (const Json* const member : members) {
-    NG_ASSIGN_OR_RETURN(const std::string type, file_.TypeOf(*member, "normalizer"));
-    if (type != "NFC") return Wrong("normalizer.type", type, "\"NFC\" or no normalizer");
-    spec_.nfc = true;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status TokenizerJsonReader::ReadPreTokenizer() {
-  NG_ASSIGN_OR_RETURN(const auto members, file_.Members("pre_tokenizer", "pretokenizers"));
-  for (size_t i = 0; i < members.size(); ++i) {
-    const std::string part = members.size() == 1
-                                 ? "pre_tokenizer"
-                                 : absl::StrCat("pre_tokenizer.pretokenizers[", i, "]");
-    NG_ASSIGN_OR_RETURN(const std::string type, file_.TypeOf(*members[i], part));
-    if (byte_level_) return Wrong(part + ".type", type, "nothing after \"ByteLevel\"");
-    if (type == "ByteLevel") {
-      NG_RETURN_IF_ERROR(ReadByteLevel(*members[i], part));
-    } else if (type == "Split") {
-      NG_RETURN_IF_ERROR(ReadSplit(*members[i], part));
-    } else if (type == "Digits") {
-      NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(*members[i], Where(part)));
-      NG_ASSIGN_OR_RETURN(const bool each, fields.Bool("individual_digits"));
-      spec_.split.push_back(each ? SplitStep::kEachNumber : SplitStep::kNumbers);
-    } else {
-      return Wrong(part + ".type", type, "\"ByteLevel\", \"Split\" or \"Digits\"");
-    }
-  }
-  if (byte_level_) return absl::OkStatus();
-  return Wrong("pre_tokenizer", file_.At("pre_tokenizer"), "or end with one of type \"ByteLevel\"");
-}
-
-absl::Status TokenizerJsonReader::ReadSplit(const Json& split, const std::string& part) {
-  const Json& pattern = At(split, "pattern");
-  const Json& regex = At(pattern, "Regex");
-  const std::optional<SplitStep> step =
-      regex.is_string() ? SplitStepOf(regex.get_ref<const std::string&>()) : std::nullopt;
-  if (!step) {
-    // The whole pattern and not an excerpt, because only the whole one identifies it.
-    return ModelFileError(absl::StrCat(
-        Where(part),
-        ".pattern = ", pattern.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace),
-        ", must be the regular expression of one of: ", SplitPatternNames()));
-  }
-  NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(split, Where(part)));
-  NG_ASSIGN_OR_RETURN(const std::string behavior, fields.Text("behavior"));
-  NG_ASSIGN_OR_RETURN(const std::optional<bool> invert, fields.OptionalBool("invert"));
-  // A pattern that matches every character leaves nothing between its matches. So removing what is
-  // not matched means the same as isolating the matches.
-  const bool isolated = behavior == "Isolated" && !invert.value_or(false);
-  if (!isolated && !(behavior == "Removed" && invert.value_or(false))) {
-    return Wrong(part + ".behavior", behavior, "\"Isolated\", or \"Removed\" with invert");
-  }
-  spec_.split.push_back(*step);
-  return absl::OkStatus();
-}
-
-absl::Status TokenizerJsonReader::ReadByteLevel(const Json& byte_level, const std::string& part) {
-  NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(byte_level, Where(part)));
-  NG_ASSIGN_OR_RETURN(spec_.add_prefix_space, fields.Bool("add_prefix_space"));
-  NG_ASSIGN_OR_RETURN(const std::optional<bool> use_regex, fields.OptionalBool("use_regex"));
-  if (spec_.add_prefix_space && !spec_.split.empty()) {
-    return Wrong(part + ".add_prefix_space", true, "false after another pre-tokenizer");
-  }
-  if (use_regex.value_or(true)) spec_.split.push_back(SplitStep::kGpt2);
-  byte_level_ = true;
-  return absl::OkStatus();
-}
-
-absl::Status TokenizerJsonReader::ReadDecoder() {
-  const Json& decoder = file_.At("decoder");
-  NG_ASSIGN_OR_RETURN(const std::string type, file_.TypeOf(decoder, "decoder"));
-  if (type == "ByteLevel") return absl::OkStatus();
-  return Wrong("decoder", decoder, "of type \"ByteLevel\"");
-}
-
 }  // namespace
 
-absl::StatusOr<ByteBpeSpec> ReadTokenizerJsonSpec(std::string_view bytes, const std::string& path,
-                                                  KeyPolicy& policy) {
+absl::StatusOr<PipelineSpec> ReadTokenizerJsonSpec(std::string_view bytes, const std::string& path,
+                                                   KeyPolicy& policy) {
   NG_ASSIGN_OR_RETURN(Json file, ParseJson(bytes, path, kMaxDepth));
   NG_RETURN_IF_ERROR(JsonFields::Of(file, path).status());
   policy.LeaveOutIgnored(path, file);
   const TokenizerJsonFile parts(file, path);
-  NG_ASSIGN_OR_RETURN(ByteBpeSpec spec, TokenizerJsonReader(parts).Read());
-  NG_RETURN_IF_ERROR(policy.Unread(path, parts.UnknownKeys()));
+  TokenizerJsonReader reader(parts);
+  NG_ASSIGN_OR_RETURN(PipelineSpec spec, reader.Read());
+  std::vector<std::string> unknown = parts.UnknownKeys();
+  unknown.insert(unknown.end(), reader.unread().begin(), reader.unread().end());
+  NG_RETURN_IF_ERROR(policy.Unread(path, unknown));
   return spec;
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> ReadTokenizerJson(std::string_view bytes,
                                                              const std::string& path) {
   KeyPolicy policy;
-  NG_ASSIGN_OR_RETURN(ByteBpeSpec spec, ReadTokenizerJsonSpec(bytes, path, policy));
-  return ByteBpeTokenizer::Create(std::move(spec), path);
+  NG_ASSIGN_OR_RETURN(PipelineSpec spec, ReadTokenizerJsonSpec(bytes, path, policy));
+  return PipelineTokenizer::Create(std::move(spec), path);
 }
 
 }  // namespace ng

@@ -81,17 +81,30 @@ absl::StatusOr<std::string> TokenizerJsonFile::TypeOf(const Json& value,
   return fields.Text("type");
 }
 
-absl::StatusOr<std::vector<const Json*>> TokenizerJsonFile::Members(const char* part,
-                                                                    const char* list_key) const {
-  const Json& value = At(part);
-  NG_ASSIGN_OR_RETURN(const std::string type, TypeOf(value, part));
-  std::vector<const Json*> members;
-  if (type.empty()) return members;
-  if (type != "Sequence") return std::vector{&value};
-  const Json& list = At(value, list_key);
-  if (!list.is_array()) return Wrong(absl::StrCat(part, ".", list_key), list, "a list");
-  for (const Json& member : list) members.push_back(&member);
+absl::StatusOr<std::vector<TokenizerJsonFile::Member>> TokenizerJsonFile::Members(
+    const char* part, const char* list_key) const {
+  std::vector<Member> members;
+  NG_RETURN_IF_ERROR(AddMembers(At(part), part, list_key, &members));
   return members;
+}
+
+absl::Status TokenizerJsonFile::AddMembers(const Json& value, const std::string& part,
+                                           const char* list_key,
+                                           std::vector<Member>* members) const {
+  NG_ASSIGN_OR_RETURN(const std::string type, TypeOf(value, part));
+  if (type.empty()) return absl::OkStatus();
+  if (type != "Sequence") {
+    members->push_back({part, type, &value});
+    return absl::OkStatus();
+  }
+  const Json& list = At(value, list_key);
+  const std::string list_name = absl::StrCat(part, ".", list_key);
+  if (!list.is_array()) return Wrong(list_name, list, "a list");
+  for (size_t i = 0; i < list.size(); ++i) {
+    NG_RETURN_IF_ERROR(
+        AddMembers(list[i], absl::StrCat(list_name, "[", i, "]"), list_key, members));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<AddedToken>> TokenizerJsonFile::AddedTokens() const {
@@ -114,14 +127,14 @@ absl::StatusOr<TextEnds> TokenizerJsonFile::Ends(int64_t n_tokens) const {
   NG_ASSIGN_OR_RETURN(const auto members, Members("post_processor", "processors"));
   TextEnds ends;
   bool has_template = false;
-  for (const Json* const member : members) {
-    NG_ASSIGN_OR_RETURN(const std::string type, TypeOf(*member, "post_processor"));
-    if (type == "ByteLevel") continue;  // it changes offsets and no ids
-    if (type != "TemplateProcessing" || has_template) {
-      return Wrong("post_processor.type", type, "\"ByteLevel\", or \"TemplateProcessing\" once");
+  for (const Member& member : members) {
+    if (member.type == "ByteLevel") continue;  // it changes offsets and no ids
+    if (member.type != "TemplateProcessing" || has_template) {
+      return Wrong(member.part + ".type", member.type,
+                   "\"ByteLevel\", or \"TemplateProcessing\" once");
     }
     has_template = true;
-    NG_RETURN_IF_ERROR(ReadTemplate(*member, n_tokens, &ends));
+    NG_RETURN_IF_ERROR(ReadTemplate(*member.value, n_tokens, &ends));
   }
   return ends;
 }

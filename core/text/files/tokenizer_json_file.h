@@ -39,9 +39,14 @@ class TokenizerJsonFile {
                      std::string_view allowed) const;
   // The "type" of an object; empty for null, because the part may be absent.
   absl::StatusOr<std::string> TypeOf(const nlohmann::json& value, std::string_view part) const;
-  // The members of a "Sequence", or the part itself if it is not a sequence.
-  absl::StatusOr<std::vector<const nlohmann::json*>> Members(const char* part,
-                                                             const char* list_key) const;
+  // One of the parts of a "Sequence".
+  struct Member {
+    std::string part;  // its dotted name
+    std::string type;
+    const nlohmann::json* value = nullptr;
+  };
+  // The members of a "Sequence", also of one within it, or the part itself if it is no sequence.
+  absl::StatusOr<std::vector<Member>> Members(const char* part, const char* list_key) const;
 
   absl::StatusOr<std::vector<AddedToken>> AddedTokens() const;
   // The tokens that its post-processor puts around a text, checked against this number of tokens.
@@ -50,6 +55,8 @@ class TokenizerJsonFile {
   std::vector<std::string> UnknownKeys() const;
 
  private:
+  absl::Status AddMembers(const nlohmann::json& value, const std::string& part,
+                          const char* list_key, std::vector<Member>* members) const;
   absl::Status ReadTemplate(const nlohmann::json& processor, int64_t n_tokens,
                             TextEnds* ends) const;
   absl::Status ReadTemplateToken(const nlohmann::json& processor, const nlohmann::json& token,

@@ -122,4 +122,36 @@ absl::Status CheckCharsMap(std::string_view charsmap) {
   return Trie(std::move(units), cursor.remaining()).Check();
 }
 
+absl::StatusOr<CharsMap> CharsMap::Create(std::string charsmap) {
+  NG_RETURN_IF_ERROR(CheckCharsMap(charsmap));
+  return CharsMap(std::move(charsmap));
+}
+
+CharsMap::CharsMap(std::string charsmap) : charsmap_(std::move(charsmap)) {
+  if (charsmap_.empty()) return;
+  trie_end_ = sizeof(uint32_t) + Cursor(charsmap_).U32().value();
+}
+
+std::optional<std::string_view> CharsMap::Find(std::string_view text) const {
+  if (trie_end_ == 0) return std::nullopt;
+  // The check has shown that no node leads outside of the trie.
+  const auto unit = [this](uint32_t node) {
+    const size_t at = sizeof(uint32_t) * (node + size_t{1});
+    return Unit(Cursor(std::string_view(charsmap_).substr(at, sizeof(uint32_t))).U32().value());
+  };
+  uint32_t base = unit(0).offset();
+  for (const char byte : text) {
+    const auto label = static_cast<uint8_t>(byte);
+    const uint32_t node = base ^ label;
+    const Unit reached = unit(node);
+    if (label == 0 || reached.label() != label) return std::nullopt;
+    base = node ^ reached.offset();
+    if (!reached.has_leaf()) continue;
+    const std::string_view replacements = std::string_view(charsmap_).substr(trie_end_);
+    const std::string_view found = replacements.substr(unit(base).value());
+    return found.substr(0, found.find('\0'));
+  }
+  return std::nullopt;
+}
+
 }  // namespace ng

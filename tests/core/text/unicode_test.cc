@@ -10,31 +10,31 @@
 namespace ng {
 namespace {
 
-TEST(NormalizeNfc, ComposesWhatHasAComposite) {
-  EXPECT_EQ(NormalizeNfc("plain"), "plain");
-  EXPECT_EQ(NormalizeNfc("cafe\u0301"), "caf\u00E9");
-  EXPECT_EQ(NormalizeNfc("\u212B"), "\u00C5") << "a singleton";
-  EXPECT_EQ(NormalizeNfc("\u1100\u1161\u11A8"), "\uAC01") << "Hangul";
-  EXPECT_EQ(NormalizeNfc("\uAC00\u11A8"), "\uAC01");
-  EXPECT_EQ(NormalizeNfc("e\u0301\u0302"), "\u00E9\u0302") << "the second mark has no place";
-  EXPECT_EQ(NormalizeNfc("a\u0323\u0302"), "\u1EAD") << "one after the other";
-  EXPECT_EQ(NormalizeNfc("\u0301e"), "\u0301e") << "a mark without a letter";
+TEST(NormalFormC, ComposesWhatHasAComposite) {
+  EXPECT_EQ(Normalize("plain", NormalForm::kC), "plain");
+  EXPECT_EQ(Normalize("cafe\u0301", NormalForm::kC), "caf\u00E9");
+  EXPECT_EQ(Normalize("\u212B", NormalForm::kC), "\u00C5") << "a singleton";
+  EXPECT_EQ(Normalize("\u1100\u1161\u11A8", NormalForm::kC), "\uAC01") << "Hangul";
+  EXPECT_EQ(Normalize("\uAC00\u11A8", NormalForm::kC), "\uAC01");
+  EXPECT_EQ(Normalize("e\u0301\u0302", NormalForm::kC), "\u00E9\u0302") << "the second mark has no place";
+  EXPECT_EQ(Normalize("a\u0323\u0302", NormalForm::kC), "\u1EAD") << "one after the other";
+  EXPECT_EQ(Normalize("\u0301e", NormalForm::kC), "\u0301e") << "a mark without a letter";
 }
 
-TEST(NormalizeNfc, OrdersMarksByTheirClasses) {
-  EXPECT_EQ(NormalizeNfc("q\u0307\u0323"), "q\u0323\u0307");
-  EXPECT_EQ(NormalizeNfc("e\u0302\u0323"), "\u1EC7");
-  EXPECT_EQ(NormalizeNfc("a\u0301\u0301"), "\u00E1\u0301") << "equal classes keep their order";
+TEST(NormalFormC, OrdersMarksByTheirClasses) {
+  EXPECT_EQ(Normalize("q\u0307\u0323", NormalForm::kC), "q\u0323\u0307");
+  EXPECT_EQ(Normalize("e\u0302\u0323", NormalForm::kC), "\u1EC7");
+  EXPECT_EQ(Normalize("a\u0301\u0301", NormalForm::kC), "\u00E1\u0301") << "equal classes keep their order";
 }
 
-TEST(NormalizeNfc, LeavesApartWhatUnicodeExcludesFromComposition) {
-  EXPECT_EQ(NormalizeNfc("\u0958"), "\u0915\u093C");
-  EXPECT_EQ(NormalizeNfc("\u0344"), "\u0308\u0301");
-  EXPECT_EQ(NormalizeNfc("\U0001D15E"), "\U0001D157\U0001D165");
-  EXPECT_EQ(NormalizeNfc("\uFB01"), "\uFB01") << "compatibility stays";
+TEST(NormalFormC, LeavesApartWhatUnicodeExcludesFromComposition) {
+  EXPECT_EQ(Normalize("\u0958", NormalForm::kC), "\u0915\u093C");
+  EXPECT_EQ(Normalize("\u0344", NormalForm::kC), "\u0308\u0301");
+  EXPECT_EQ(Normalize("\U0001D15E", NormalForm::kC), "\U0001D157\U0001D165");
+  EXPECT_EQ(Normalize("\uFB01", NormalForm::kC), "\uFB01") << "compatibility stays";
 }
 
-TEST(NormalizeNfc, OfItsOwnResultChangesNothing) {
+TEST(NormalFormC, OfItsOwnResultChangesNothing) {
   const std::vector<std::string> parts = {"e",      "q",      "\u0301", "\u0323", "\u0307",
                                           "\u1100", "\u1161", "\u11A8", "\uAC00", "\u00E9",
                                           "\u0344", "\u0958", " ",      "\u1E9B"};
@@ -44,17 +44,17 @@ TEST(NormalizeNfc, OfItsOwnResultChangesNothing) {
          *rc::gen::container<std::vector<std::string>>(rc::gen::elementOf(parts))) {
       text += part;
     }
-    const std::string once = NormalizeNfc(text);
-    RC_ASSERT(NormalizeNfc(once) == once);
+    const std::string once = Normalize(text, NormalForm::kC);
+    RC_ASSERT(Normalize(once, NormalForm::kC) == once);
   }));
 }
 
 // ICU's own normaliser needs minutes for it.
-TEST(NormalizeNfc, TakesAMegabyteOfMarksOutOfOrderInSeconds) {
+TEST(NormalFormC, TakesAMegabyteOfMarksOutOfOrderInSeconds) {
   std::string text = "a";
   while (text.size() < 1 << 20) text += "\u0301\u0323";
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_TRUE(NormalizeNfc(text).starts_with("\u1EA1\u0323\u0323"));
+  EXPECT_TRUE(Normalize(text, NormalForm::kC).starts_with("\u1EA1\u0323\u0323"));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   EXPECT_LT(took.count(), 20);
 }

@@ -10,24 +10,28 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/pipeline/pre_tokenizer.h"
+
 namespace ng {
 namespace {
 
 using ::testing::ElementsAre;
 using Pieces = std::vector<std::string_view>;
 
-Pieces SplitBy(std::string_view text, std::span<const SplitStep> steps) {
+Pieces SplitBy(std::string_view text, std::span<const PreTokenizerStep> steps) {
   Pieces pieces;
-  EXPECT_TRUE(SplitText(text, steps, [&](std::string_view piece) {
-    pieces.push_back(piece);
-    return true;
-  }));
+  EXPECT_TRUE(SplitText(text, true, steps, [&](std::string_view piece) {
+                pieces.push_back(piece);
+                return true;
+              }).ok());
   return pieces;
 }
-Pieces Split(std::string_view text, SplitStep step) { return SplitBy(text, std::array{step}); }
-Pieces Gpt2(std::string_view text) { return Split(text, SplitStep::kGpt2); }
-Pieces Llama3(std::string_view text) { return Split(text, SplitStep::kLlama3); }
-Pieces Qwen2(std::string_view text) { return Split(text, SplitStep::kQwen2); }
+Pieces Split(std::string_view text, SplitPattern pattern) {
+  return SplitBy(text, std::array<PreTokenizerStep, 1>{pattern});
+}
+Pieces Gpt2(std::string_view text) { return Split(text, SplitPattern::kGpt2); }
+Pieces Llama3(std::string_view text) { return Split(text, SplitPattern::kLlama3); }
+Pieces Qwen2(std::string_view text) { return Split(text, SplitPattern::kQwen2); }
 
 TEST(SplitPattern, OfGpt2KeepsASpaceWithTheWordAfterIt) {
   EXPECT_THAT(Gpt2("Hello world 123!? x1"),
@@ -72,25 +76,27 @@ TEST(SplitPattern, OfLlama3EndsPunctuationAndSpacesWithTheLine) {
 }
 
 TEST(SplitPattern, StepsApplyOneAfterTheOther) {
-  const std::array steps = {SplitStep::kEachNumber, SplitStep::kGpt2};
+  const std::array<PreTokenizerStep, 2> steps = {SplitPattern::kEachNumber, SplitPattern::kGpt2};
   EXPECT_THAT(SplitBy("a 12", steps), ElementsAre("a", " ", "1", "2"));
-  EXPECT_THAT(Split("12345a6789", SplitStep::kThreeDigits), ElementsAre("123", "45a", "678", "9"));
-  EXPECT_THAT(Split("a\u00BD12 b", SplitStep::kNumbers), ElementsAre("a", "\u00BD12", " b"));
-  EXPECT_THAT(Split("a+$b\u3002c#", SplitStep::kPunctuation),
+  EXPECT_THAT(Split("12345a6789", SplitPattern::kThreeDigits),
+              ElementsAre("123", "45a", "678", "9"));
+  EXPECT_THAT(Split("a\u00BD12 b", SplitPattern::kNumbers), ElementsAre("a", "\u00BD12", " b"));
+  EXPECT_THAT(Split("a+$b\u3002c#", SplitPattern::kPunctuation),
               ElementsAre("a", "+$", "b", "\u3002", "c", "#"));
   EXPECT_THAT(SplitBy("a 12", {}), ElementsAre("a 12"));
   EXPECT_THAT(SplitBy("", steps), ElementsAre());
   int n_taken = 0;
-  EXPECT_FALSE(SplitText("1 2 3 4", steps, [&](std::string_view) { return ++n_taken < 3; }));
+  EXPECT_TRUE(
+      SplitText("1 2 3 4", true, steps, [&](std::string_view) { return ++n_taken < 3; }).ok());
   EXPECT_EQ(n_taken, 3) << "no more than is wanted";
 }
 
 TEST(SplitPattern, LosesNothing) {
   const std::vector<std::string> parts = {"a",  "B",  "'s", "'", " ",      "  ",     "\n",
                                           "\r", "\t", "12", "!", "\u3000", "\u00BD", "\u4E2D"};
-  for (const SplitStep step :
-       {SplitStep::kGpt2, SplitStep::kLlama3, SplitStep::kQwen2, SplitStep::kEachNumber,
-        SplitStep::kNumbers, SplitStep::kThreeDigits, SplitStep::kPunctuation}) {
+  for (const SplitPattern step :
+       {SplitPattern::kGpt2, SplitPattern::kLlama3, SplitPattern::kQwen2, SplitPattern::kEachNumber,
+        SplitPattern::kNumbers, SplitPattern::kThreeDigits, SplitPattern::kPunctuation}) {
     EXPECT_TRUE(rc::check("the pieces are the text", [&] {
       std::string text;
       for (const auto& part :
@@ -110,9 +116,8 @@ TEST(SplitPattern, LosesNothing) {
 TEST(SplitPattern, IsKnownByItsExactText) {
   const std::string gpt2 =
       R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-  EXPECT_EQ(SplitStepOf(gpt2), SplitStep::kGpt2);
-  EXPECT_EQ(SplitStepOf(gpt2 + " "), std::nullopt);
-  EXPECT_EQ(SplitPatternNames(), "GPT-2, Llama-3, Qwen2");
+  EXPECT_EQ(SplitPatternOf(gpt2), SplitPattern::kGpt2);
+  EXPECT_EQ(SplitPatternOf(gpt2 + " "), std::nullopt);
 }
 
 }  // namespace

@@ -269,8 +269,8 @@ const Refusal kRefusals[] = {
        v.model = "llama";
      },
      "the tokenizer has no tokens"},
-    {"BytesPre", [](GgufVocabulary& v) { v.pre = "tekken"; },
-     "tokenizer.ggml.pre = \"tekken\", must be one of default, gpt-2, llama-bpe"},
+    {"BytesPre", [](GgufVocabulary& v) { v.pre = "no-such"; },
+     "tokenizer.ggml.pre = \"no-such\", must be one of default, llama-bpe, llama3"},
     {"BytesMerge", [](GgufVocabulary& v) { v.merges[3] = "ab"; },
      "tokenizer.ggml.merges[3] = \"ab\", must be two tokens"},
     {"BytesMergeOfNoToken", [](GgufVocabulary& v) { v.merges[3] = "q q"; },

@@ -199,25 +199,34 @@ TEST_P(RefusedTokenizerJson, NamesTheThingAndWhatIsSupported) {
 }
 
 const JsonRefusal kJsonRefusals[] = {
-    {"Pattern",
-     [](Json& f) { f["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "\\w+"; },
-     R"(t.json: pre_tokenizer.pretokenizers[0].pattern = {"Regex":"\\w+"}, must be the regular )"
-     "expression of one of: GPT-2, Llama-3, Qwen2"},
+    {"Pattern", [](Json& f) { f["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "a(b"; },
+     "t.json: pre_tokenizer.pretokenizers[0].pattern: the pattern \"a(b\": missing closing"},
+    {"PatternPart",
+     [](Json& f) { f["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "[a&&b]"; },
+     "pretokenizers[0].pattern: \"&&\" in a pattern is not supported"},
+    {"PatternKind",
+     [](Json& f) {
+       f["pre_tokenizer"]["pretokenizers"][0]["pattern"] = {{"Glob", "*"}};
+     },
+     "pretokenizers[0].pattern = {\"Glob\":\"*\"}, must be {\"String\": TEXT} or {\"Regex\""},
     {"SplitBehavior",
-     [](Json& f) { f["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "MergedWithNext"; },
-     "pretokenizers[0].behavior = \"MergedWithNext\", must be \"Isolated\""},
+     [](Json& f) { f["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "Swapped"; },
+     "pretokenizers[0].behavior = \"Swapped\", must be Isolated, Removed"},
     {"PreTokenizer",
      [](Json& f) {
-       f["pre_tokenizer"] = {{"type", "Whitespace"}};
+       f["pre_tokenizer"] = {{"type", "UnicodeScripts"}};
      },
-     "pre_tokenizer.type = \"Whitespace\", must be \"ByteLevel\", \"Split\" or \"Digits\""},
-    {"NoPreTokenizer", [](Json& f) { f["pre_tokenizer"] = nullptr; },
-     "pre_tokenizer = null, must be or end with one of type \"ByteLevel\""},
+     "pre_tokenizer.type = \"UnicodeScripts\", must be one of ByteLevel, Split, Digits"},
     {"Normalizer",
      [](Json& f) {
-       f["normalizer"] = {{"type", "NFKC"}};
+       f["normalizer"] = {{"type", "NFKX"}};
      },
-     "normalizer.type = \"NFKC\", must be \"NFC\""},
+     "normalizer.type = \"NFKX\", must be one of NFC, NFD"},
+    {"CharsMap",
+     [](Json& f) {
+       f["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", "AAAA"}};
+     },
+     "normalizer: the normalisation map is damaged"},
     {"PostProcessor",
      [](Json& f) {
        f["post_processor"] = {{"type", "BertProcessing"}};
@@ -231,13 +240,18 @@ const JsonRefusal kJsonRefusals[] = {
     {"TemplateWithoutText",
      [](Json& f) { f["post_processor"]["processors"][1]["single"].erase(1); },
      "must be a list with one Sequence"},
-    {"Decoder", [](Json& f) { f["decoder"] = nullptr; }, "decoder = null, must be of type"},
+    {"Decoder", [](Json& f) { f["decoder"] = nullptr; }, "decoder = null, must be of a type"},
     {"Dropout", [](Json& f) { f["model"]["dropout"] = 0.1; }, "model.dropout = 0.1"},
-    {"ByteFallback", [](Json& f) { f["model"]["byte_fallback"] = true; }, "model.byte_fallback"},
+    {"ByteFallback", [](Json& f) { f["model"]["byte_fallback"] = true; },
+     "model.byte_fallback = true, must be false at the byte level"},
+    {"Model", [](Json& f) { f["model"]["type"] = "WordPiece"; },
+     "model.type = \"WordPiece\", must be \"BPE\" or \"Unigram\""},
+    {"UnknownToken", [](Json& f) { f["model"]["unk_token"] = "<?>"; },
+     "model.unk_token = \"<?>\", must be a token of model.vocab"},
     {"WordEnds", [](Json& f) { f["model"]["end_of_word_suffix"] = "</w>"; },
-     "model.end_of_word_suffix = \"</w>\", must be null"},
-    {"MissingId", [](Json& f) { f["added_tokens"][3]["id"] = 700; },
-     "no token has the id 643, must be one for each up to 700"},
+     "model.end_of_word_suffix = \"</w>\", must be null at the byte level"},
+    {"MissingIds", [](Json& f) { f["added_tokens"][3]["id"] = 70000; },
+     "no token has the ids 643 to 69999, which are more than 65536"},
     {"SharedId", [](Json& f) { f["added_tokens"][3]["id"] = 5; }, "id 5 is both"},
     {"NegativeId", [](Json& f) { f["model"]["vocab"]["!"] = -1; }, "model.vocab[\"!\"] = -1"},
     {"HugeId", [](Json& f) { f["model"]["vocab"]["!"] = 1LL << 40; }, "must be an id"},

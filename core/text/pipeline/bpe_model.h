@@ -1,0 +1,75 @@
+// Byte pair encoding by a list of merges: over bytes, as GPT-2 has it, or over characters, as
+// tokenizer.json files that were made from a SentencePiece model have it.
+#ifndef NG_CORE_TEXT_PIPELINE_BPE_MODEL_H_
+#define NG_CORE_TEXT_PIPELINE_BPE_MODEL_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/text/bpe/bpe_merge.h"
+#include "core/text/pipeline/piece_model.h"
+
+namespace ng {
+
+struct BpeSpec {
+  // The two parts of each merge, best first.
+  std::vector<std::pair<std::string, std::string>> merges;
+  bool byte_level = true;          // tokens are spelled in the byte alphabet
+  bool ignore_merges = false;      // a piece that is a token is not built by merges
+  bool byte_fallback = false;      // a character without a token becomes the tokens of its bytes
+  bool fuse_unknown = false;       // unknown characters in a row are one unknown token
+  std::optional<int32_t> unknown;  // the token of a character without one
+  std::string end_of_word;         // belongs to the last character of a piece
+};
+
+// The two parts of a merge that is written "left right"; nothing for any other text.
+std::optional<std::pair<std::string, std::string>> ParseMerge(std::string_view merge);
+
+class BpeModel : public PieceModel {
+ public:
+  // Errors: ModelFileError: a part or the result of a merge is not a token, or is a special one; a
+  // merge is there twice. `path` is for the errors of Encode. REQUIRES: all tokens are UTF-8.
+  static absl::StatusOr<std::unique_ptr<PieceModel>> Create(BpeSpec spec,
+                                                            const Vocabulary& vocabulary,
+                                                            std::string path);
+
+  absl::Status Encode(std::string_view piece, int64_t most,
+                      std::vector<int32_t>* ids) const override;
+  bool joins_unknown() const override { return spec_.fuse_unknown && !spec_.byte_fallback; }
+
+ private:
+  BpeModel(BpeSpec spec, std::string path) : spec_(std::move(spec)), path_(std::move(path)) {
+    byte_ids_.fill(-1);
+  }
+  void LoadTokens(const Vocabulary& vocabulary);
+  absl::Status LoadMerges();
+  absl::Status EncodePart(std::string_view part, bool ends_piece, std::vector<int32_t>* ids) const;
+  absl::Status ByteSymbols(std::string_view part, std::vector<BpeSymbol>* symbols) const;
+  absl::Status CharSymbols(std::string_view part, bool ends_piece,
+                           std::vector<BpeSymbol>* symbols) const;
+  bool FallBackToBytes(std::string_view character, size_t begin,
+                       std::vector<BpeSymbol>* symbols) const;
+  int32_t IdOf(std::string_view token) const;  // as Encode sees it; -1: none
+
+  BpeSpec spec_;  // without merges once they are loaded
+  std::string path_;
+  int64_t longest_ = 1;           // bytes of the longest token
+  bool parts_at_spaces_ = false;  // no token has a space behind another character
+  // The tokens that merging can make; at the byte level by their bytes.
+  absl::flat_hash_map<std::string, int32_t> ids_;
+  std::array<int32_t, 256>
+      byte_ids_;  // of single bytes; without byte level the fallback's. -1: none
+  // (left id, right id) -> rank and id of the joined token
+  absl::flat_hash_map<std::pair<int32_t, int32_t>, std::pair<int32_t, int32_t>> merges_;
+};
+
+}  // namespace ng
+
+#endif  // NG_CORE_TEXT_PIPELINE_BPE_MODEL_H_

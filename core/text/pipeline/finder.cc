@@ -1,0 +1,53 @@
+#include "core/text/pipeline/finder.h"
+
+#include <cstddef>
+#include <optional>
+
+#include "core/text/unicode.h"
+
+namespace ng {
+namespace {
+
+using Found = absl::StatusOr<std::optional<Regex::Match>>;
+
+Found FindFrom(const std::string& literal, std::string_view text, size_t from) {
+  const size_t at = text.find(literal, from);
+  if (at == text.npos) return std::optional<Regex::Match>();
+  return std::optional<Regex::Match>({at, at + literal.size()});
+}
+
+Found FindFrom(const Regex& pattern, std::string_view text, size_t from) {
+  return pattern.Find(text, from);
+}
+
+Found FindFrom(CharTest is_in, std::string_view text, size_t from) {
+  for (size_t at = from; at < text.size();) {
+    const CodePoint next = FirstCodePoint(text.substr(at));
+    if (is_in(next.value)) return std::optional<Regex::Match>({at, at + next.length});
+    at += next.length;
+  }
+  return std::optional<Regex::Match>();
+}
+
+}  // namespace
+
+absl::Status ForEachMatch(const Finder& finder, std::string_view text,
+                          absl::FunctionRef<bool(Regex::Match)> take) {
+  std::optional<size_t> last_end;
+  for (size_t from = 0; from <= text.size();) {
+    NG_ASSIGN_OR_RETURN(
+        const std::optional<Regex::Match> match,
+        std::visit([&](const auto& kind) { return FindFrom(kind, text, from); }, finder));
+    if (!match) return absl::OkStatus();
+    if (match->begin == match->end && match->end == last_end) {
+      from += from < text.size() ? FirstCodePoint(text.substr(from)).length : 1;
+      continue;
+    }
+    from = match->end;
+    last_end = match->end;
+    if (!take(*match)) return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ng

@@ -1,0 +1,186 @@
+#include "core/text/pipeline/normalizer.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+namespace ng {
+namespace {
+
+// Writes a text anew from left to right, and its mask with it.
+class Rewriter {
+ public:
+  explicit Rewriter(const MaskedText& from) : from_(from) { to_.text.reserve(from.text.size()); }
+
+  std::string_view rest() const { return std::string_view(from_.text).substr(at_); }
+  size_t at() const { return at_; }
+  void Keep(size_t n) {
+    to_.text.append(from_.text, at_, n);
+    if (!from_.mask.empty()) to_.mask.append(from_.mask, at_, n);
+    at_ += n;
+  }
+  // Writes these bytes in place of the next n.
+  void Put(size_t n, std::string_view bytes) {
+    to_.text += bytes;
+    if (!from_.mask.empty()) {
+      const bool allowed =
+          std::string_view(from_.mask).substr(at_, n).find('\0') == std::string_view::npos;
+      to_.mask.append(bytes.size(), static_cast<char>(allowed));
+    }
+    at_ += n;
+  }
+  MaskedText Finish() { return std::move(to_); }
+
+ private:
+  const MaskedText& from_;
+  MaskedText to_;
+  size_t at_ = 0;
+};
+
+// No character joins with an ASCII character that follows it, so the mask is followed in stretches
+// that begin with one.
+absl::StatusOr<MaskedText> Apply(NormalForm form, MaskedText text) {
+  if (text.mask.empty()) return MaskedText{Normalize(text.text, form), {}};
+  Rewriter out(text);
+  while (!out.rest().empty()) {
+    const std::string_view rest = out.rest();
+    size_t end = 1;
+    while (end < rest.size() && (static_cast<uint8_t>(rest[end]) & 0x80) != 0) ++end;
+    const std::string normal = Normalize(rest.substr(0, end), form);
+    if (normal == rest.substr(0, end)) {
+      out.Keep(end);
+    } else {
+      out.Put(end, normal);
+    }
+  }
+  return out.Finish();
+}
+
+absl::StatusOr<MaskedText> Apply(const ReplaceStep& step, MaskedText text) {
+  Rewriter out(text);
+  NG_RETURN_IF_ERROR(ForEachMatch(step.from, text.text, [&](Regex::Match match) {
+    out.Keep(match.begin - out.at());
+    out.Put(match.end - match.begin, step.to);
+    return true;
+  }));
+  out.Keep(out.rest().size());
+  return out.Finish();
+}
+
+absl::StatusOr<MaskedText> Apply(const PrependStep& step, MaskedText text) {
+  if (text.text.empty()) return text;
+  MaskedText prefixed;
+  prefixed.text.append(step.text).append(text.text);
+  if (!text.mask.empty()) prefixed.mask.append(step.text.size(), '\1').append(text.mask);
+  return prefixed;
+}
+
+absl::StatusOr<MaskedText> Apply(const StripStep& step, MaskedText text) {
+  size_t begin = 0;
+  size_t end = text.text.size();
+  const std::string_view all = text.text;
+  while (step.left && begin < end && IsSpace(FirstCodePoint(all.substr(begin)).value)) {
+    begin += FirstCodePoint(all.substr(begin)).length;
+  }
+  while (step.right && begin < end && IsSpace(LastCodePoint(all.substr(0, end)).value)) {
+    end -= LastCodePoint(all.substr(0, end)).length;
+  }
+  if (!text.mask.empty()) text.mask = text.mask.substr(begin, end - begin);
+  text.text = text.text.substr(begin, end - begin);
+  return text;
+}
+
+absl::StatusOr<MaskedText> Apply(CharMapStep map, MaskedText text) {
+  Rewriter out(text);
+  std::string mapped;
+  while (!out.rest().empty()) {
+    const CodePoint next = FirstCodePoint(out.rest());
+    mapped.clear();
+    map(next.value, &mapped);
+    out.Put(next.length, mapped);
+  }
+  return out.Finish();
+}
+
+// A grapheme that the map knows the beginning of is replaced as a whole; it is looked up only if it
+// is short. So is each character of the others.
+absl::StatusOr<MaskedText> Apply(const CharsMapStep& map, MaskedText text) {
+  constexpr size_t kShort = 6;
+  Rewriter out(text);
+  ForEachGrapheme(text.text, [&](std::string_view grapheme) {
+    const auto whole = grapheme.size() < kShort ? map->Find(grapheme) : std::nullopt;
+    if (whole) return out.Put(grapheme.size(), *whole);
+    while (!grapheme.empty()) {
+      const size_t length = FirstCodePoint(grapheme).length;
+      const auto found = map->Find(grapheme.substr(0, length));
+      if (found) {
+        out.Put(length, *found);
+      } else {
+        out.Keep(length);
+      }
+      grapheme.remove_prefix(length);
+    }
+  });
+  return out.Finish();
+}
+
+// Which tables of Unicode the tokenizers library has for these.
+constexpr int kVersionOfNormalizers = 9;
+constexpr int kVersionOfBert = 8;
+
+bool IsIdeograph(char32_t value) {
+  constexpr std::pair<char32_t, char32_t> kRanges[] = {
+      {0x4E00, 0x9FFF},   {0x3400, 0x4DBF},   {0x20000, 0x2A6DF}, {0x2A700, 0x2B73F},
+      {0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF}, {0xF900, 0xFAFF},   {0x2F800, 0x2FA1F}};
+  for (const auto& [first, last] : kRanges) {
+    if (value >= first && value <= last) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void LowerChar(char32_t value, std::string* out) { AppendLower(value, out); }
+
+void DropMark(char32_t value, std::string* out) {
+  if (!IsMark(value) || UnicodeVersionOf(value) > kVersionOfNormalizers) AppendUtf8(value, out);
+}
+
+void DropSpacelessMark(char32_t value, std::string* out) {
+  if (!IsSpacelessMark(value) || UnicodeVersionOf(value) > kVersionOfBert) AppendUtf8(value, out);
+}
+
+void CleanAsNmt(char32_t value, std::string* out) {
+  const bool control = (value >= 0x01 && value <= 0x08) || value == 0x0B ||
+                       (value >= 0x0E && value <= 0x1F) || value == 0x7F || value == 0x8F ||
+                       value == 0x9F;
+  if (control) return;
+  constexpr std::u32string_view kSpaces =
+      U"\t\n\f\r\u1680\u200B\u200C\u200D\u200E\u200F\u2028\u2029\u2581\uFEFF\uFFFD";
+  AppendUtf8(kSpaces.find(value) == kSpaces.npos ? value : U' ', out);
+}
+
+void CleanAsBert(char32_t value, std::string* out) {
+  const bool line_space = value == '\t' || value == '\n' || value == '\r';
+  const bool control = IsControl(value) && UnicodeVersionOf(value) <= kVersionOfBert;
+  if (!line_space && (value == 0xFFFD || control)) return;
+  AppendUtf8(IsSpace(value) ? U' ' : value, out);
+}
+
+void SpaceAroundIdeograph(char32_t value, std::string* out) {
+  const char* const space = IsIdeograph(value) ? " " : "";
+  *out += space;
+  AppendUtf8(value, out);
+  *out += space;
+}
+
+absl::StatusOr<MaskedText> ApplySteps(const std::vector<NormalizerStep>& steps, MaskedText text) {
+  for (const NormalizerStep& step : steps) {
+    NG_ASSIGN_OR_RETURN(
+        text, std::visit([&](const auto& kind) { return Apply(kind, std::move(text)); }, step));
+  }
+  return text;
+}
+
+}  // namespace ng

@@ -1,0 +1,156 @@
+#include "core/text/pipeline/token_decoder.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "core/text/bpe/byte_alphabet.h"
+#include "core/text/sentencepiece/sentencepiece_model.h"
+#include "ng/utf8.h"
+
+namespace ng {
+namespace {
+
+using Tokens = std::vector<std::string>;
+using Result = absl::StatusOr<Tokens>;
+
+constexpr std::string_view kReplacement = "\uFFFD";
+
+std::string AlphabetBytes(const std::string& token) {
+  return ByteLevelBytes(token).value_or(token);
+}
+
+// The step over all tokens.
+
+Result Apply(const BytesOfAlphabet&, Tokens tokens) {
+  std::string bytes;
+  for (const std::string& token : tokens) bytes += AlphabetBytes(token);
+  return Tokens{ReplaceInvalidUtf8(bytes)};
+}
+
+Result Apply(const BytesOfNames&, Tokens tokens) {
+  Tokens decoded;
+  std::string bytes;
+  const auto flush = [&] {
+    if (bytes.empty()) return;
+    if (FindInvalidUtf8(bytes)) {
+      for (size_t i = 0; i < bytes.size(); ++i) decoded.emplace_back(kReplacement);
+    } else {
+      decoded.push_back(bytes);
+    }
+    bytes.clear();
+  };
+  for (std::string& token : tokens) {
+    if (const std::optional<char> byte = ByteOfPiece(token)) {
+      bytes += *byte;
+      continue;
+    }
+    flush();
+    decoded.push_back(std::move(token));
+  }
+  flush();
+  return decoded;
+}
+
+Result Apply(const Fuse&, Tokens tokens) { return Tokens{absl::StrJoin(tokens, "")}; }
+
+absl::StatusOr<std::string> Replaced(const ReplaceInToken& step, const std::string& token) {
+  std::string replaced;
+  size_t done = 0;
+  NG_RETURN_IF_ERROR(ForEachMatch(step.from, token, [&](Regex::Match match) {
+    replaced.append(token, done, match.begin - done);
+    replaced += step.to;
+    done = match.end;
+    return true;
+  }));
+  return replaced.append(token, done);
+}
+
+Result Apply(const ReplaceInToken& step, Tokens tokens) {
+  for (std::string& token : tokens) {
+    NG_ASSIGN_OR_RETURN(token, Replaced(step, token));
+  }
+  return tokens;
+}
+
+std::string Stripped(const StripToken& step, std::string_view token) {
+  for (int64_t i = 0; i < step.start && token.starts_with(step.character); ++i) {
+    token.remove_prefix(step.character.size());
+  }
+  for (int64_t i = 0; i < step.stop && token.ends_with(step.character); ++i) {
+    token.remove_suffix(step.character.size());
+  }
+  return std::string(token);
+}
+
+Result Apply(const StripToken& step, Tokens tokens) {
+  for (std::string& token : tokens) token = Stripped(step, token);
+  return tokens;
+}
+
+Result Apply(const HideSpaces& step, Tokens tokens) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const char* const space = i == 0 && step.drops_first ? "" : " ";
+    absl::StrReplaceAll({{step.space, space}}, &tokens[i]);
+  }
+  return tokens;
+}
+
+Result Apply(const HideWordEnds& step, Tokens tokens) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    absl::StrReplaceAll({{step.mark, i + 1 == tokens.size() ? "" : " "}}, &tokens[i]);
+  }
+  return tokens;
+}
+
+// The step over one token that has others on both sides, without those that look at all of them.
+
+absl::StatusOr<std::string> ApplyWithin(const BytesOfAlphabet&, std::string token) {
+  return AlphabetBytes(token);
+}
+absl::StatusOr<std::string> ApplyWithin(const BytesOfNames&, std::string token) {
+  const std::optional<char> byte = ByteOfPiece(token);
+  return byte ? std::string(1, *byte) : token;
+}
+absl::StatusOr<std::string> ApplyWithin(const Fuse&, std::string token) { return token; }
+absl::StatusOr<std::string> ApplyWithin(const ReplaceInToken& step, std::string token) {
+  return FindInvalidUtf8(token) ? absl::StatusOr<std::string>(token) : Replaced(step, token);
+}
+absl::StatusOr<std::string> ApplyWithin(const StripToken& step, std::string token) {
+  return Stripped(step, token);
+}
+absl::StatusOr<std::string> ApplyWithin(const HideSpaces& step, std::string token) {
+  return absl::StrReplaceAll(token, {{step.space, " "}});
+}
+absl::StatusOr<std::string> ApplyWithin(const HideWordEnds& step, std::string token) {
+  return absl::StrReplaceAll(token, {{step.mark, " "}});
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> DecodeTokens(const std::vector<DecoderStep>& steps, Tokens tokens) {
+  for (const DecoderStep& step : steps) {
+    NG_ASSIGN_OR_RETURN(
+        tokens, std::visit([&](const auto& kind) { return Apply(kind, std::move(tokens)); }, step));
+  }
+  return absl::StrJoin(tokens, "");
+}
+
+absl::StatusOr<std::string> BytesWithin(const std::vector<DecoderStep>& steps, std::string token) {
+  bool is_one_text = false;  // what follows sees the whole text, and this token only as its inside
+  for (const DecoderStep& step : steps) {
+    if (is_one_text && std::holds_alternative<StripToken>(step)) continue;
+    is_one_text = is_one_text || std::holds_alternative<Fuse>(step) ||
+                  std::holds_alternative<BytesOfAlphabet>(step);
+    NG_ASSIGN_OR_RETURN(
+        token,
+        std::visit([&](const auto& kind) { return ApplyWithin(kind, std::move(token)); }, step));
+  }
+  return token;
+}
+
+}  // namespace ng

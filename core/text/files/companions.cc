@@ -213,6 +213,23 @@ absl::StatusOr<std::optional<Companions>> ReadCompanions(const std::string& fold
   return CompanionsReader(folder, policy).Read();
 }
 
+bool IsLlamaClass(const Companions& companions) {
+  return companions.tokenizer_class == "LlamaTokenizer";
+}
+
+SpacePrefix PrefixOfLlamaClass(const Companions& companions) {
+  if (!companions.add_prefix_space.value_or(true)) return SpacePrefix::kNever;
+  return companions.legacy.value_or(false) ? SpacePrefix::kEach : SpacePrefix::kFirst;
+}
+
+absl::StatusOr<bool> OpensAsItStands(const Companions& companions, const std::string& folder) {
+  if (!IsLlamaClass(companions)) return true;
+  const std::string path = (fs::path(folder) / "config.json").string();
+  if (!MayExist(path)) return false;
+  NG_ASSIGN_OR_RETURN(const Json config, ReadJsonFile(path));
+  return config.is_object() && config.contains("model_type") && config["model_type"] == "mistral";
+}
+
 absl::Status CheckAgreement(const Companions& companions, const TextEnds& ends,
                             const std::string& path, const KeyPolicy& policy) {
   const struct {

@@ -13,6 +13,7 @@
 #include "core/formats/key_policy.h"
 #include "core/text/added_tokens.h"
 #include "core/text/files/tokenizer_json_file.h"
+#include "core/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "core/text/text_ends.h"
 #include "ng/status.h"
 
@@ -38,6 +39,13 @@ struct Companions {
 // Known keys that change no id are not kept.
 absl::StatusOr<std::optional<Companions>> ReadCompanions(const std::string& folder,
                                                          KeyPolicy& policy);
+
+// Whether transformers opens the folder's tokenizer.json as it stands. Its LlamaTokenizer takes no
+// more than the vocabulary from there, unless the model is a Mistral.
+absl::StatusOr<bool> OpensAsItStands(const Companions& companions, const std::string& folder);
+// Where it does not: how LlamaTokenizer puts a space before a text.
+bool IsLlamaClass(const Companions& companions);
+SpacePrefix PrefixOfLlamaClass(const Companions& companions);
 
 // Checks that add_bos_token and add_eos_token say the same as the tokenizer.json at `path`. The
 // tokenizer.json counts; where they differ, the user is told.

@@ -1,6 +1,6 @@
 // The vocabulary that a GGUF file holds under tokenizer.ggml.*, as plain data -> a Tokenizer.
 //
-// Ids are those of llama.cpp.
+// Ids are those of llama.cpp, with the makers' own split patterns (gguf_pre_tokenizers.h).
 #ifndef NG_CORE_TEXT_FILES_GGUF_VOCABULARY_H_
 #define NG_CORE_TEXT_FILES_GGUF_VOCABULARY_H_
 
@@ -26,7 +26,7 @@ struct GgufVocabulary {
   std::vector<std::string> merges;  // gpt2: "left right", best first
   std::optional<int64_t> bos_token_id;
   std::optional<int64_t> eos_token_id;
-  std::optional<bool> add_bos_token;     // absent: true for llama and Llama 3's pre, else false
+  std::optional<bool> add_bos_token;     // absent: true for llama, else as pre says
   std::optional<bool> add_eos_token;     // absent: false
   std::optional<bool> add_space_prefix;  // llama; absent: true
 };

@@ -17,6 +17,7 @@
 #include "core/text/files/tokenizer_json.h"
 #include "core/text/pipeline/pipeline_tokenizer.h"
 #include "core/text/sentencepiece/sentencepiece_tokenizer.h"
+#include "core/text/text_parts.h"
 
 namespace ng {
 namespace {
@@ -42,10 +43,29 @@ bool PrefixesSpace(const PipelineSpec& spec) {
          });
 }
 
+// What transformers' LlamaTokenizer does with spaces, whatever the tokenizer.json says.
+absl::Status ApplyLlamaClass(const Companions& companions, const std::string& path,
+                             PipelineSpec* spec) {
+  const auto* const bpe = std::get_if<BpeSpec>(&spec->model);
+  if (bpe == nullptr || bpe->byte_level) return absl::OkStatus();
+  NG_ASSIGN_OR_RETURN(const bool as_it_stands,
+                      OpensAsItStands(companions, fs::path(path).parent_path().string()));
+  if (as_it_stands) return absl::OkStatus();
+  using Prepend = ShowSpaces::Prepend;
+  const SpacePrefix prefix = PrefixOfLlamaClass(companions);
+  const Prepend prepend = prefix == SpacePrefix::kNever   ? Prepend::kNever
+                          : prefix == SpacePrefix::kFirst ? Prepend::kFirst
+                                                          : Prepend::kAlways;
+  spec->normalizer.clear();
+  spec->split = {ShowSpaces{kShownSpace, prepend}};
+  return absl::OkStatus();
+}
+
 // Applies what the files beside a tokenizer.json say about it: tokens that it lacks, and a prefix
 // that some classes of transformers take from there.
 absl::Status ApplyCompanions(const Companions& companions, const std::string& path,
                              const KeyPolicy& policy, PipelineSpec* spec) {
+  NG_RETURN_IF_ERROR(ApplyLlamaClass(companions, path, spec));
   NG_RETURN_IF_ERROR(CheckAgreement(companions, {spec->prefix, spec->suffix}, path, policy));
   const auto refuse = [&](const auto&... parts) {
     return ModelFileError(absl::StrCat(companions.path, ": ", parts..., " ", path));

@@ -40,7 +40,7 @@ class SentencePieceUseReader {
     } else if (companions_) {
       NG_RETURN_IF_ERROR(ReadEndsOfConfig());
       NG_RETURN_IF_ERROR(AddTokens(companions_->added, companions_->path));
-      if (IsLlamaClass()) use_.space_prefix = PrefixOfClass();
+      if (IsLlamaClass(*companions_)) use_.space_prefix = PrefixOfLlamaClass(*companions_);
     } else {
       return use_;
     }
@@ -50,35 +50,17 @@ class SentencePieceUseReader {
   }
 
  private:
-  bool IsLlamaClass() const {
-    return companions_ && companions_->tokenizer_class == "LlamaTokenizer";
-  }
-  SpacePrefix PrefixOfClass() const {
-    if (!companions_->add_prefix_space.value_or(true)) return SpacePrefix::kNever;
-    return companions_->legacy.value_or(false) ? SpacePrefix::kEach : SpacePrefix::kFirst;
-  }
-
-  // Whether transformers opens the folder's tokenizer.json as it is, whatever its class.
-  absl::StatusOr<bool> IsOpenedAsItStands() const {
-    if (!IsLlamaClass()) return true;
-    const std::string path = (fs::path(folder_) / "config.json").string();
-    if (!MayExist(path)) return false;
-    NG_ASSIGN_OR_RETURN(const Json config, ReadJsonFile(path));
-    return config.is_object() && config.contains("model_type") && config["model_type"] == "mistral";
-  }
-
   absl::Status ReadTokenizerJson(const TokenizerJsonFile& file) {
     NG_RETURN_IF_ERROR(CheckModel(file));
     NG_ASSIGN_OR_RETURN(const std::vector<AddedToken> added, file.AddedTokens());
     NG_RETURN_IF_ERROR(AddTokens(added, file.path()));
     if (companions_) NG_RETURN_IF_ERROR(AddTokens(companions_->added, companions_->path));
     NG_ASSIGN_OR_RETURN(use_.ends, file.Ends(NumTokens()));
-    if (companions_) {
-      NG_RETURN_IF_ERROR(CheckAgreement(*companions_, *use_.ends, file.path(), policy_));
-    }
-    NG_ASSIGN_OR_RETURN(const bool as_it_stands, IsOpenedAsItStands());
+    if (!companions_) return ReadPrefix(file);
+    NG_RETURN_IF_ERROR(CheckAgreement(*companions_, *use_.ends, file.path(), policy_));
+    NG_ASSIGN_OR_RETURN(const bool as_it_stands, OpensAsItStands(*companions_, folder_));
     if (as_it_stands) return ReadPrefix(file);
-    use_.space_prefix = PrefixOfClass();
+    use_.space_prefix = PrefixOfLlamaClass(*companions_);
     return absl::OkStatus();
   }
 
@@ -199,7 +181,7 @@ class SentencePieceUseReader {
   // The tokens around a text according to tokenizer_config.json, when there is no tokenizer.json.
   absl::Status ReadEndsOfConfig() {
     const Companions& config = *companions_;
-    if (!config.add_bos_token && IsLlamaClass()) {
+    if (!config.add_bos_token && IsLlamaClass(config)) {
       NG_RETURN_IF_ERROR(policy_.Doubt(
           config.path + ": does not say add_bos_token; no token is put before a text"));
     }

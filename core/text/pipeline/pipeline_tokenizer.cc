@@ -76,6 +76,7 @@ absl::Status PipelineTokenizer::LoadModel() {
   absl::Status status;
   if (auto* const bpe = std::get_if<BpeSpec>(&spec_.model)) {
     unknown_ = bpe->unknown;
+    byte_level_ = bpe->byte_level;
     absl::StatusOr<std::unique_ptr<PieceModel>> model =
         BpeModel::Create(std::move(*bpe), vocabulary, path_);
     status = model.status();

@@ -45,6 +45,8 @@ class PipelineTokenizer : public Tokenizer {
   int64_t n_added() const override { return spec_.n_added; }
   int64_t longest_token() const override { return longest_; }
   bool knows_ends() const override { return true; }
+  // Tokens in the byte alphabet have their spaces in the text itself.
+  bool spaces_as_transformers() const override { return !byte_level_; }
   // Added tokens that are not special are parsed in any text, as the reference does.
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text,
                                               const EncodeOptions& options) const override;
@@ -74,6 +76,7 @@ class PipelineTokenizer : public Tokenizer {
   PipelineSpec spec_;  // without tokens, if Decode needs none, and without the model's once loaded
   std::string path_;
   std::unique_ptr<PieceModel> model_;
+  bool byte_level_ = false;
   std::vector<std::string> token_bytes_;  // by id
   int64_t longest_ = 1;
   AddedTokens raw_added_;

@@ -70,17 +70,17 @@ Ids PromptIds(const Tokenizer& tokenizer, const std::string& text) {
 
 class Layout : public testing::TestWithParam<std::string> {};
 
-TEST_P(Layout, GivesTheIdsOfTransformers) {
-  const Folder folder(GetParam());
+// Each row of a layout, by the tokenizer that the folder has.
+void ExpectEveryRow(const Folder& folder, const std::string& layout) {
   std::vector<std::string> warnings;
   const auto tokenizer = folder.Open(&warnings);
   ASSERT_NE(tokenizer, nullptr);
-  if (GetParam() == "llama_json_counts") {
+  if (layout == "llama_json_counts") {
     EXPECT_THAT(warnings, ElementsAre(HasSubstr("add_bos_token = false is not what")));
   } else {
     EXPECT_THAT(warnings, IsEmpty());
   }
-  for (const json& row : GoldenRows("tokenizers/layouts/" + GetParam() + "/cases.jsonl")) {
+  for (const json& row : GoldenRows("tokenizers/layouts/" + layout + "/cases.jsonl")) {
     if (row.contains("message")) {
       const json message = {{{"role", "user"}, {"content", row["message"]}}};
       // The named template, and the folder's own.
@@ -98,6 +98,14 @@ TEST_P(Layout, GivesTheIdsOfTransformers) {
     EXPECT_EQ(tokenizer->Encode(row["text"].get<std::string>(), options).value(), Ids(row["ids"]))
         << row["text"];
   }
+}
+
+TEST_P(Layout, GivesTheIdsOfTransformers) { ExpectEveryRow(Folder(GetParam()), GetParam()); }
+
+TEST_P(Layout, GivesTheSameIdsWithoutItsModelFile) {
+  const Folder folder(GetParam());
+  folder.Remove("tokenizer.model");
+  if (fs::exists(folder.path() + "/tokenizer.json")) ExpectEveryRow(folder, GetParam());
 }
 
 TEST_P(Layout, IsTheSameByItsFile) {

@@ -207,6 +207,7 @@ absl::StatusOr<Regex> Regex::Compile(std::string_view pattern) {
   pcre2_code* const code = pcre2_compile(
       reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
       PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error, &at, nullptr);
+  if (code == nullptr && error == PCRE2_ERROR_HEAP_FAILED) throw std::bad_alloc();
   if (code == nullptr) {
     return ModelFileError(
         absl::StrCat("the pattern ", JsonExcerpt(std::string(pattern)), ": ", ErrorText(error)));

@@ -125,7 +125,7 @@ absl::Status TokenizerJsonReader::ReadUnigram(const Json& model, const JsonField
   if (!vocabulary.is_array()) return Wrong("model.vocab", vocabulary, "a list");
   for (const Json& entry : vocabulary) {
     const bool is_pair = entry.is_array() && entry.size() == 2 && entry[0].is_string() &&
-                         entry[0] != "" && entry[1].is_number();
+                         !entry[0].get_ref<const std::string&>().empty() && entry[1].is_number();
     if (!is_pair || !std::isfinite(entry[1].get<double>())) {
       return Wrong(absl::StrCat("model.vocab[", tokens_.size(), "]"), entry, "a token and a score");
     }

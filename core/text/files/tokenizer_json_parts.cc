@@ -84,7 +84,8 @@ absl::StatusOr<Finder> ReadPattern(const Member<Step>& member) {
   const Json* const pattern = member.fields.Find("pattern");
   if (pattern != nullptr && pattern->is_object() && pattern->size() == 1) {
     const Json& literal = TokenizerJsonFile::At(*pattern, "String");
-    if (literal.is_string() && literal != "") return Finder(literal.get<std::string>());
+    std::string text = literal.is_string() ? literal.get<std::string>() : "";
+    if (!text.empty()) return Finder(std::move(text));
     const Json& regex = TokenizerJsonFile::At(*pattern, "Regex");
     if (regex.is_string()) {
       absl::StatusOr<Regex> compiled = Regex::Compile(regex.get_ref<const std::string&>());

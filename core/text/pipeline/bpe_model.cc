@@ -13,8 +13,12 @@
 #include "ng/utf8.h"
 
 namespace ng {
+namespace {
 
+// The token of a byte where a vocabulary has bytes.
 std::string ByteToken(uint8_t byte) { return absl::StrFormat("<0x%02X>", byte); }
+
+}  // namespace
 
 std::optional<std::pair<std::string, std::string>> ParseMerge(std::string_view merge) {
   const size_t space = merge.find(' ');

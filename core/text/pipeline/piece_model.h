@@ -32,9 +32,6 @@ class PieceModel {
   virtual bool joins_unknown() const = 0;
 };
 
-// The token of a byte where a vocabulary has bytes: "<0x0A>".
-std::string ByteToken(uint8_t byte);
-
 }  // namespace ng
 
 #endif  // NG_CORE_TEXT_PIPELINE_PIECE_MODEL_H_

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/formats/json.h"
 #include "core/text/bpe/hash_table.h"
+#include "core/text/sentencepiece/sentencepiece_model.h"
 #include "core/text/unicode.h"
 
 namespace ng {
@@ -14,22 +15,31 @@ namespace {
 
 constexpr double kUnknownPenalty = 10;  // below the lowest score
 
+// How many nodes a trie of these tokens has, without its root.
+size_t NumNodes(std::vector<std::string_view> tokens) {
+  std::ranges::sort(tokens);
+  size_t n_nodes = 0;
+  std::string_view last;
+  for (const std::string_view token : tokens) {
+    n_nodes += static_cast<size_t>(token.end() - std::ranges::mismatch(token, last).in1);
+    last = token;
+  }
+  return n_nodes;
+}
+
 }  // namespace
 
 std::unique_ptr<PieceModel> UnigramModel::Create(UnigramSpec spec, const Vocabulary& vocabulary,
                                                  std::string path) {
   std::unique_ptr<UnigramModel> model(new UnigramModel(std::move(spec), std::move(path)));
   const size_t n_tokens = model->spec_.scores.size();
-  size_t n_bytes = 1;
-  for (size_t id = 0; id < n_tokens; ++id) n_bytes += vocabulary.tokens[id].size();
-  MakeRoom(n_bytes, &model->children_);
-  absl::flat_hash_map<std::string, int32_t> byte_tokens;
-  for (int byte = 0; byte < 256; ++byte) byte_tokens[ByteToken(static_cast<uint8_t>(byte))] = byte;
+  MakeRoom(NumNodes({vocabulary.tokens.begin(), vocabulary.tokens.begin() + n_tokens}),
+           &model->children_);
   std::vector<int32_t> byte_ids(256, -1);
   for (size_t id = 0; id < n_tokens; ++id) {
     const std::string& token = vocabulary.tokens[id];
-    const auto byte = byte_tokens.find(token);
-    if (byte != byte_tokens.end()) byte_ids[byte->second] = static_cast<int32_t>(id);
+    const std::optional<char> byte = ByteOfPiece(token);
+    if (byte) byte_ids[static_cast<uint8_t>(*byte)] = static_cast<int32_t>(id);
     if (!vocabulary.special[id]) model->AddToken(token, static_cast<int32_t>(id));
   }
   if (model->spec_.byte_fallback) model->byte_ids_ = std::move(byte_ids);

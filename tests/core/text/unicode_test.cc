@@ -16,7 +16,8 @@ TEST(NormalFormC, ComposesWhatHasAComposite) {
   EXPECT_EQ(Normalize("\u212B", NormalForm::kC), "\u00C5") << "a singleton";
   EXPECT_EQ(Normalize("\u1100\u1161\u11A8", NormalForm::kC), "\uAC01") << "Hangul";
   EXPECT_EQ(Normalize("\uAC00\u11A8", NormalForm::kC), "\uAC01");
-  EXPECT_EQ(Normalize("e\u0301\u0302", NormalForm::kC), "\u00E9\u0302") << "the second mark has no place";
+  EXPECT_EQ(Normalize("e\u0301\u0302", NormalForm::kC), "\u00E9\u0302")
+      << "the second mark has no place";
   EXPECT_EQ(Normalize("a\u0323\u0302", NormalForm::kC), "\u1EAD") << "one after the other";
   EXPECT_EQ(Normalize("\u0301e", NormalForm::kC), "\u0301e") << "a mark without a letter";
 }
@@ -24,7 +25,8 @@ TEST(NormalFormC, ComposesWhatHasAComposite) {
 TEST(NormalFormC, OrdersMarksByTheirClasses) {
   EXPECT_EQ(Normalize("q\u0307\u0323", NormalForm::kC), "q\u0323\u0307");
   EXPECT_EQ(Normalize("e\u0302\u0323", NormalForm::kC), "\u1EC7");
-  EXPECT_EQ(Normalize("a\u0301\u0301", NormalForm::kC), "\u00E1\u0301") << "equal classes keep their order";
+  EXPECT_EQ(Normalize("a\u0301\u0301", NormalForm::kC), "\u00E1\u0301")
+      << "equal classes keep their order";
 }
 
 TEST(NormalFormC, LeavesApartWhatUnicodeExcludesFromComposition) {

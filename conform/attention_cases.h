@@ -9,10 +9,6 @@
 
 namespace ng::conform {
 
-inline constexpr std::string_view kFeatures[] = {
-    kFeatureWindow,           kFeatureSoftCap,  kFeatureSinks, kFeatureAlibi,
-    kFeatureQueryTemperature, kFeatureVHeadDim, kFeatureHoles, kFeatureAttended};
-
 // Over f32. The first one is so plain that no backend may refuse it. Lengths are around a tile and
 // around splits of 128, 256 and 512 keys.
 std::vector<AttentionCase> ShapeCases(const AttentionSubject& subject);

@@ -23,11 +23,6 @@ using Names = std::vector<std::string_view>;
 // More than any machine has: a size that was computed wrongly.
 constexpr int64_t kAbsurdFloats = int64_t{1} << 44;
 
-constexpr std::string_view kFeatures[] = {
-    kFeatureWindow,           kFeatureSoftCap,       kFeatureSinks,    kFeatureAlibi,
-    kFeatureQueryTemperature, kFeatureChunkedWindow, kFeatureVHeadDim, kFeatureHoles,
-    kFeatureAttended};
-
 std::string Joined(std::span<const std::string_view> names) {
   const auto append = [](std::string* out, std::string_view name) { out->append(name); };
   return names.empty() ? "none" : absl::StrJoin(names, ", ", append);
@@ -83,9 +78,9 @@ class GuardedAttention final : public AttentionBackend {
     }));
     if (layouts_.empty()) return Fault("layouts() lists no cache layout, must list one at least");
     for (const std::string_view feature : features_) {
-      if (std::ranges::count(kFeatures, feature) != 0) continue;
+      if (std::ranges::count(kAttentionFeatures, feature) != 0) continue;
       return Fault(absl::StrCat("features() lists '", std::string(feature),
-                                "', there are: ", Joined(kFeatures)));
+                                "', there are: ", Joined(kAttentionFeatures)));
     }
     return absl::OkStatus();
   }

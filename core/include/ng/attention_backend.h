@@ -89,6 +89,11 @@ inline constexpr std::string_view kFeatureChunkedWindow = "chunked_window";
 inline constexpr std::string_view kFeatureVHeadDim = "v_head_dim";  // may differ from head_dim
 inline constexpr std::string_view kFeatureHoles = "holes";          // reads views that lack tokens
 inline constexpr std::string_view kFeatureAttended = "attended";    // fills AttentionRun::attended
+// All of them.
+inline constexpr std::string_view kAttentionFeatures[] = {
+    kFeatureWindow,           kFeatureSoftCap,       kFeatureSinks,    kFeatureAlibi,
+    kFeatureQueryTemperature, kFeatureChunkedWindow, kFeatureVHeadDim, kFeatureHoles,
+    kFeatureAttended};
 
 // How the cache stores what the backend reads, and what it wants of the backend.
 struct CacheFormat {

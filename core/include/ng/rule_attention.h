@@ -58,13 +58,7 @@ class RuleAttention : public AttentionBackend {
     return kLayouts;
   }
 
-  std::span<const std::string_view> features() const override {
-    static constexpr std::array kFeatures = {
-        kFeatureWindow,           kFeatureSoftCap,       kFeatureSinks,    kFeatureAlibi,
-        kFeatureQueryTemperature, kFeatureChunkedWindow, kFeatureVHeadDim, kFeatureHoles,
-        kFeatureAttended};
-    return kFeatures;
-  }
+  std::span<const std::string_view> features() const override { return kAttentionFeatures; }
 
   absl::Status Supports(const AttentionSpec& spec, const CacheFormat& format) const override {
     const std::span<const std::string_view> own = layouts();

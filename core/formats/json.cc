@@ -33,7 +33,7 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
  public:
   explicit StrictBuilder(int max_depth) : max_depth_(max_depth) {}
 
-  Json& root() { return root_; }
+  JsonDocument& root() { return root_; }
   const std::string& error() const { return error_; }
 
   bool null() override { return Add(nullptr) != nullptr; }
@@ -67,8 +67,8 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   // Puts a value at the parser's place, and returns its address.
   Json* Add(Json value) {
     if (open_.empty()) {
-      root_ = std::move(value);
-      return &root_;
+      *root_ = std::move(value);
+      return &*root_;
     }
     Json& container = *open_.back();
     if (container.is_object()) return &(container[key_] = std::move(value));
@@ -95,7 +95,7 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   }
 
   const int max_depth_;
-  Json root_;
+  JsonDocument root_;
   std::vector<Json*> open_;  // the containers around the parser's place, outermost first
   std::string key_;          // the key of the value to come
   std::string error_;
@@ -103,7 +103,14 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-absl::StatusOr<Json> ParseJson(std::string_view bytes, const std::string& name, int max_depth) {
+void JsonDocument::Empty(Json& value) {
+  if (!value.is_structured()) return;
+  for (Json& member : value) Empty(member);
+  value.clear();
+}
+
+absl::StatusOr<JsonDocument> ParseJson(std::string_view bytes, const std::string& name,
+                                       int max_depth) {
   const auto refuse = [&](std::string_view reason) {
     return ModelFileError(absl::StrCat(name, ": ", View(reason)));
   };
@@ -127,7 +134,7 @@ absl::Status CheckJson(std::string_view text, const std::string& name, int max_d
   return ParseJson(text, name, max_depth).status();
 }
 
-absl::StatusOr<Json> ReadJsonFile(const std::string& path, const JsonLimits& limits) {
+absl::StatusOr<JsonDocument> ReadJsonFile(const std::string& path, const JsonLimits& limits) {
   NG_ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(path, limits.max_bytes));
   return ParseJson(bytes, path, limits.max_depth);
 }

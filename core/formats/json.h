@@ -13,22 +13,47 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ng/status.h"
 
 namespace ng {
 
+// A JSON value that goes without a further allocation. The library's own destructor makes a list of
+// what to free, and a failed allocation there would end the program.
+class JsonDocument {
+ public:
+  JsonDocument() = default;
+  JsonDocument(JsonDocument&&) = default;
+  JsonDocument& operator=(JsonDocument&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  ~JsonDocument() { Empty(value_); }
+
+  nlohmann::json& operator*() { return value_; }
+  const nlohmann::json& operator*() const { return value_; }
+  nlohmann::json* operator->() { return &value_; }
+  const nlohmann::json* operator->() const { return &value_; }
+
+ private:
+  // As deep as the value, whose depth has a limit.
+  static void Empty(nlohmann::json& value);
+
+  nlohmann::json value_;
+};
+
 // Parses one JSON value. `name` is what errors call the bytes ("model/config.json"). A value that
 // is not inside any array or object has depth 0.
-absl::StatusOr<nlohmann::json> ParseJson(std::string_view bytes, const std::string& name,
-                                         int max_depth);
+absl::StatusOr<JsonDocument> ParseJson(std::string_view bytes, const std::string& name,
+                                       int max_depth);
 
 struct JsonLimits {
   int64_t max_bytes = int64_t{16} << 20;
   int max_depth = 32;
 };
-absl::StatusOr<nlohmann::json> ReadJsonFile(const std::string& path, const JsonLimits& limits = {});
+absl::StatusOr<JsonDocument> ReadJsonFile(const std::string& path, const JsonLimits& limits = {});
 
 // A value as errors show it: its JSON text, in ASCII and cut when long.
 std::string JsonExcerpt(const nlohmann::json& value);

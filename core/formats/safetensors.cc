@@ -173,11 +173,11 @@ absl::Status CheckLayout(std::vector<Entry>& entries, int64_t data_bytes, const 
 
 absl::StatusOr<std::vector<PlacedTensor>> ReadTensors(const InputFile& file) {
   NG_ASSIGN_OR_RETURN(const std::string header, ReadHeader(file));
-  NG_ASSIGN_OR_RETURN(const Json tensors,
+  NG_ASSIGN_OR_RETURN(const JsonDocument tensors,
                       ParseJson(header, file.path() + ": header", kHeaderDepth));
   std::vector<Entry> entries;
-  entries.reserve(tensors.size());
-  for (const auto& [name, fields] : tensors.items()) {
+  entries.reserve(tensors->size());
+  for (const auto& [name, fields] : tensors->items()) {
     if (name == "__metadata__") {
       NG_RETURN_IF_ERROR(CheckMetadata(fields, file.path()));
       continue;

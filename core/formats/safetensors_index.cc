@@ -32,13 +32,13 @@ bool IsShardName(const Json& value) {
 
 // Which file each tensor is in, by name. Errors: anything but such a list.
 absl::StatusOr<std::map<std::string, std::string>> ReadWeightMap(const std::string& path) {
-  NG_ASSIGN_OR_RETURN(const Json index, ReadJsonFile(path));
-  NG_RETURN_IF_ERROR(JsonFields::Of(index, path).status());
-  const auto found = index.find("weight_map");
-  if (found == index.end() || !found->is_object() || found->empty()) {
+  NG_ASSIGN_OR_RETURN(const JsonDocument index, ReadJsonFile(path));
+  NG_RETURN_IF_ERROR(JsonFields::Of(*index, path).status());
+  const auto found = index->find("weight_map");
+  if (found == index->end() || !found->is_object() || found->empty()) {
     return ModelFileError(
         absl::StrCat(path, ": key \"weight_map\" ",
-                     found == index.end() ? "is missing" : absl::StrCat("= ", JsonExcerpt(*found)),
+                     found == index->end() ? "is missing" : absl::StrCat("= ", JsonExcerpt(*found)),
                      ", must be an object that maps the name of each tensor to its file"));
   }
   std::map<std::string, std::string> shard_of;

@@ -171,8 +171,8 @@ std::string GenerationConfigOf(const std::string& folder) {
 absl::StatusOr<SamplingSuggestions> ReadSamplingOfFolder(const std::string& folder) {
   const std::string path = GenerationConfigOf(folder);
   if (!MayExist(path)) return SamplingSuggestions();
-  NG_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(path));
-  NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(json, path));
+  NG_ASSIGN_OR_RETURN(const JsonDocument json, ReadJsonFile(path));
+  NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(*json, path));
   return ReadSuggestedSampling(fields, path);
 }
 
@@ -183,8 +183,8 @@ absl::Status ReadEosIds(const std::string& folder, const JsonFields& config, Mod
   file->eos_origin = GenerationConfigOf(folder);
   std::optional<std::vector<int64_t>> ids;
   if (MayExist(file->eos_origin)) {
-    NG_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(file->eos_origin));
-    NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(json, file->eos_origin));
+    NG_ASSIGN_OR_RETURN(const JsonDocument json, ReadJsonFile(file->eos_origin));
+    NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(*json, file->eos_origin));
     NG_ASSIGN_OR_RETURN(ids, fields.OptionalInts(kKey, kIds));
     NG_ASSIGN_OR_RETURN(file->sampling, ReadSuggestedSampling(fields, file->eos_origin));
   }
@@ -330,9 +330,9 @@ absl::StatusOr<ModelFile> OpenFolder(const std::string& path, KeyPolicy& keys) {
     NG_ASSIGN_OR_RETURN(const std::string instead, WhatIsThereInstead(path));
     return ModelFileError(path + ": holds no config.json" + instead);
   }
-  NG_ASSIGN_OR_RETURN(nlohmann::json json, ReadJsonFile(config_path));
-  keys.LeaveOutIgnored(config_path, json);
-  NG_ASSIGN_OR_RETURN(const JsonFields config, JsonFields::Of(json, config_path));
+  NG_ASSIGN_OR_RETURN(JsonDocument json, ReadJsonFile(config_path));
+  keys.LeaveOutIgnored(config_path, *json);
+  NG_ASSIGN_OR_RETURN(const JsonFields config, JsonFields::Of(*json, config_path));
   NG_ASSIGN_OR_RETURN(const Family* family, FindFamily(config, config_path));
 
   ModelFile file;
@@ -443,9 +443,9 @@ absl::StatusOr<SamplingSuggestions> ReadSamplingOf(const std::string& path, KeyP
 }
 
 absl::StatusOr<ModelFile> OpenRandomModel(const std::string& config_path, KeyPolicy& keys) {
-  NG_ASSIGN_OR_RETURN(nlohmann::json json, ReadJsonFile(config_path));
-  keys.LeaveOutIgnored(config_path, json);
-  NG_ASSIGN_OR_RETURN(const JsonFields config, JsonFields::Of(json, config_path));
+  NG_ASSIGN_OR_RETURN(JsonDocument json, ReadJsonFile(config_path));
+  keys.LeaveOutIgnored(config_path, *json);
+  NG_ASSIGN_OR_RETURN(const JsonFields config, JsonFields::Of(*json, config_path));
   NG_ASSIGN_OR_RETURN(const Family* family, FindFamily(config, config_path));
 
   if (family->read_sizes != nullptr) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/formats/json.h"
 #include "ng/engine.h"
 #include "tests/allocation/counting_allocator.h"
 #include "tests/support/temp_dir.h"
@@ -64,6 +65,14 @@ TEST(OutOfMemory, EveryFailedAllocationBecomesAStatus) {
     EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
   }
   std::printf("%lld allocations, %d failures reported\n", static_cast<long long>(total), n_failed);
+}
+
+TEST(OutOfMemory, IsNoneWhereAJsonDocumentGoes) {
+  auto document = ParseJson(R"({"a": [[1, "b"], {"c": {"d": [null, 2.5]}}], "e": {}})", "file", 8);
+  ASSERT_TRUE(document.ok()) << document.status();
+  test::n_news = 0;
+  *document = JsonDocument();
+  EXPECT_EQ(test::n_news, 0);
 }
 
 // Opens an engine and encodes a prompt; allocation `n_failing` fails.

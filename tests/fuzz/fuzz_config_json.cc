@@ -9,9 +9,9 @@ namespace {
 constexpr char kName[] = "config.json";
 
 absl::Status ReadConfig(std::string_view bytes) {
-  NG_ASSIGN_OR_RETURN(const nlohmann::json json,
+  NG_ASSIGN_OR_RETURN(const ng::JsonDocument json,
                       ng::ParseJson(bytes, kName, ng::JsonLimits().max_depth));
-  NG_ASSIGN_OR_RETURN(const ng::JsonFields config, ng::JsonFields::Of(json, kName));
+  NG_ASSIGN_OR_RETURN(const ng::JsonFields config, ng::JsonFields::Of(*json, kName));
   NG_ASSIGN_OR_RETURN(const ng::Family* family, ng::FindFamily(config, kName));
   NG_ASSIGN_OR_RETURN(const ng::ModelSpec spec, family->read_spec(config, kName));
   for (const ng::RopeSpec& rope : spec.ropes) ng::RopeFrequencies(rope);

@@ -91,15 +91,15 @@ absl::StatusOr<TemplateMetadata> FindTemplateMetadata(const std::string& folder)
   TemplateMetadata found;
   const std::string config_path = (fs::path(folder) / "tokenizer_config.json").string();
   if (MayExist(config_path)) {
-    NG_ASSIGN_OR_RETURN(const Json config, ReadJsonFile(config_path));
-    NG_RETURN_IF_ERROR(ReadTemplates(config, config_path, &found));
-    AddSpecialTokens(config, &found.special_tokens);
+    NG_ASSIGN_OR_RETURN(const JsonDocument config, ReadJsonFile(config_path));
+    NG_RETURN_IF_ERROR(ReadTemplates(*config, config_path, &found));
+    AddSpecialTokens(*config, &found.special_tokens);
   }
   const std::string map_path = (fs::path(folder) / "special_tokens_map.json").string();
   if (MayExist(map_path)) {
-    NG_ASSIGN_OR_RETURN(const Json map, ReadJsonFile(map_path));
-    NG_RETURN_IF_ERROR(JsonFields::Of(map, map_path).status());
-    AddSpecialTokens(map, &found.special_tokens);
+    NG_ASSIGN_OR_RETURN(const JsonDocument map, ReadJsonFile(map_path));
+    NG_RETURN_IF_ERROR(JsonFields::Of(*map, map_path).status());
+    AddSpecialTokens(*map, &found.special_tokens);
   }
   // The newer form: a file for each template.
   const std::string jinja = (fs::path(folder) / "chat_template.jinja").string();

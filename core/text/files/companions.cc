@@ -77,11 +77,11 @@ class CompanionsReader {
       : folder_(folder), policy_(policy) {}
 
   absl::StatusOr<std::optional<Companions>> Read() {
-    NG_ASSIGN_OR_RETURN(const std::optional<Json> config, Open("tokenizer_config.json"));
+    NG_ASSIGN_OR_RETURN(const std::optional<JsonDocument> config, Open("tokenizer_config.json"));
     bool has_added = false;
     if (config) {
-      NG_RETURN_IF_ERROR(ReadConfig(*config));
-      has_added = config->contains("added_tokens_decoder");
+      NG_RETURN_IF_ERROR(ReadConfig(**config));
+      has_added = (*config)->contains("added_tokens_decoder");
     }
     if (!has_added) NG_RETURN_IF_ERROR(ReadOlderFiles());
     if (found_.path.empty()) return std::nullopt;
@@ -91,14 +91,14 @@ class CompanionsReader {
 
  private:
   // Reads one of the files, if it exists. Errors name the first one that does.
-  absl::StatusOr<std::optional<Json>> Open(const char* name) {
+  absl::StatusOr<std::optional<JsonDocument>> Open(const char* name) {
     const std::string path = (fs::path(folder_) / name).string();
     if (!MayExist(path)) return std::nullopt;
-    NG_ASSIGN_OR_RETURN(Json json, ReadJsonFile(path));
-    NG_RETURN_IF_ERROR(JsonFields::Of(json, path).status());
-    policy_.LeaveOutIgnored(path, json);
+    NG_ASSIGN_OR_RETURN(JsonDocument json, ReadJsonFile(path));
+    NG_RETURN_IF_ERROR(JsonFields::Of(*json, path).status());
+    policy_.LeaveOutIgnored(path, *json);
     if (found_.path.empty()) found_.path = path;
-    return std::optional<Json>(std::move(json));
+    return std::optional(std::move(json));
   }
 
   absl::Status ReadConfig(const Json& config) {
@@ -169,22 +169,22 @@ class CompanionsReader {
   }
 
   absl::Status ReadOlderFiles() {
-    NG_ASSIGN_OR_RETURN(const std::optional<Json> map, Open("special_tokens_map.json"));
+    NG_ASSIGN_OR_RETURN(const std::optional<JsonDocument> map, Open("special_tokens_map.json"));
     if (map) {
       const std::string path = (fs::path(folder_) / "special_tokens_map.json").string();
-      NG_RETURN_IF_ERROR(ReadEnds(*map, path));
+      NG_RETURN_IF_ERROR(ReadEnds(**map, path));
     }
     // {"<|im_end|>": 32000, ...}
-    NG_ASSIGN_OR_RETURN(const std::optional<Json> added, Open("added_tokens.json"));
+    NG_ASSIGN_OR_RETURN(const std::optional<JsonDocument> added, Open("added_tokens.json"));
     if (!added) return absl::OkStatus();
     const std::string path = (fs::path(folder_) / "added_tokens.json").string();
-    NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(*added, path));
+    NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(**added, path));
     found_.only_ids = true;
-    for (const auto& [text, value] : added->items()) {
+    for (const auto& [text, value] : (*added)->items()) {
       if (text.empty()) return ModelFileError(path + ": names an empty token");
       NG_ASSIGN_OR_RETURN(const int64_t id, fields.Int(text, {0, kMaxTokenId}));
       const bool special =
-          text == found_.bos_token || text == found_.eos_token || (map && IsNamed(*map, text));
+          text == found_.bos_token || text == found_.eos_token || (map && IsNamed(**map, text));
       found_.added.push_back({.id = static_cast<int32_t>(id),
                               .text = text,
                               .special = special,
@@ -226,8 +226,9 @@ absl::StatusOr<bool> OpensAsItStands(const Companions& companions, const std::st
   if (!IsLlamaClass(companions)) return true;
   const std::string path = (fs::path(folder) / "config.json").string();
   if (!MayExist(path)) return false;
-  NG_ASSIGN_OR_RETURN(const Json config, ReadJsonFile(path));
-  return config.is_object() && config.contains("model_type") && config["model_type"] == "mistral";
+  NG_ASSIGN_OR_RETURN(const JsonDocument config, ReadJsonFile(path));
+  return config->is_object() && config->contains("model_type") &&
+         (*config)["model_type"] == "mistral";
 }
 
 absl::Status CheckAgreement(const Companions& companions, const TextEnds& ends,

@@ -31,10 +31,10 @@ class SentencePieceUseReader {
     NG_ASSIGN_OR_RETURN(companions_, ReadCompanions(folder_, policy_));
     const std::string path = (fs::path(folder_) / "tokenizer.json").string();
     if (MayExist(path)) {
-      NG_ASSIGN_OR_RETURN(Json json, ReadJsonFile(path, kTokenizerJson));
-      NG_RETURN_IF_ERROR(JsonFields::Of(json, path).status());
-      policy_.LeaveOutIgnored(path, json);
-      const TokenizerJsonFile file(json, path);
+      NG_ASSIGN_OR_RETURN(JsonDocument json, ReadJsonFile(path, kTokenizerJson));
+      NG_RETURN_IF_ERROR(JsonFields::Of(*json, path).status());
+      policy_.LeaveOutIgnored(path, *json);
+      const TokenizerJsonFile file(*json, path);
       NG_RETURN_IF_ERROR(ReadTokenizerJson(file));
       NG_RETURN_IF_ERROR(policy_.Unread(path, file.UnknownKeys()));
     } else if (companions_) {

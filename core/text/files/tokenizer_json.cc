@@ -200,10 +200,10 @@ absl::Status TokenizerJsonReader::OrderTokens() {
 
 absl::StatusOr<PipelineSpec> ReadTokenizerJsonSpec(std::string_view bytes, const std::string& path,
                                                    KeyPolicy& policy) {
-  NG_ASSIGN_OR_RETURN(Json file, ParseJson(bytes, path, kMaxDepth));
-  NG_RETURN_IF_ERROR(JsonFields::Of(file, path).status());
-  policy.LeaveOutIgnored(path, file);
-  const TokenizerJsonFile parts(file, path);
+  NG_ASSIGN_OR_RETURN(JsonDocument file, ParseJson(bytes, path, kMaxDepth));
+  NG_RETURN_IF_ERROR(JsonFields::Of(*file, path).status());
+  policy.LeaveOutIgnored(path, *file);
+  const TokenizerJsonFile parts(*file, path);
   TokenizerJsonReader reader(parts);
   NG_ASSIGN_OR_RETURN(PipelineSpec spec, reader.Read());
   std::vector<std::string> unknown = parts.UnknownKeys();

@@ -28,8 +28,8 @@ TEST(ParseJson, BuildsEveryKindOfValue) {
       R"({"a": [1, -2, 2.5, true, null], "b": {"c": "\u00e9\ud83d\ude00"}, "d": {}, "e": []})";
   const auto parsed = ParseJson(text, "file.json", kDepth);
   ASSERT_TRUE(parsed.ok()) << parsed.status();
-  EXPECT_EQ(*parsed, nlohmann::json::parse(text));
-  EXPECT_EQ(ParseJson(" 7 ", "file.json", 0).value(), 7);
+  EXPECT_EQ(**parsed, nlohmann::json::parse(text));
+  EXPECT_EQ(*ParseJson(" 7 ", "file.json", 0).value(), 7);
 }
 
 TEST(ParseJson, NamesTheFileAndThePlaceOfASyntaxError) {
@@ -76,7 +76,7 @@ TEST(ParseJson, RefusesInvalidUtf8) {
 TEST(ReadJsonFile, CapsTheSize) {
   const test::TempDir folder;
   const std::string path = folder.Write("config.json", "{\"a\": 1}");
-  EXPECT_EQ(ReadJsonFile(path).value()["a"], 1);
+  EXPECT_EQ((*ReadJsonFile(path).value())["a"], 1);
   EXPECT_THAT(std::string(ReadJsonFile(path, {.max_bytes = 7}).status().message()),
               HasSubstr("config.json: has 8 bytes, must have at most 7"));
 }

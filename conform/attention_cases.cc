@@ -141,8 +141,9 @@ std::vector<float> WeighValues(const AttentionCase& c, const SequenceData& store
 }
 
 bool AttentionRule::Has(std::string_view feature) const {
-  return (feature == kFeatureWindow && window != 0) ||
-         (feature == kFeatureSoftCap && soft_cap != 0.0F) || (feature == kFeatureAlibi && alibi);
+  const bool windowed = feature == kFeatureWindow || feature == kFeatureChunkedWindow;
+  return (windowed && window != 0) || (feature == kFeatureSoftCap && soft_cap != 0.0F) ||
+         (feature == kFeatureAlibi && alibi);
 }
 
 absl::StatusOr<AttentionRule> AttentionRule::Parse(std::string_view text) {

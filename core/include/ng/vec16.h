@@ -216,7 +216,7 @@ struct Vec16 {
   }
   // Each even lane added to the odd one behind it: 8 sums of `low`, then 8 of `high`.
   static NG_INLINE Quarter AddPairs8(Quarter a, Quarter b) {
-    return __builtin_shuffle(a, b, Ints{0, 2, 4, 6}) + __builtin_shuffle(a, b, Ints{1, 3, 5, 7});
+    return _mm_shuffle_ps(a, b, 0x88) + _mm_shuffle_ps(a, b, 0xDD);
   }
   static NG_INLINE Vec16 AddPairs(Vec16 low, Vec16 high) {
     return {{AddPairs8(low.q[0], low.q[1]), AddPairs8(low.q[2], low.q[3]),

@@ -65,8 +65,9 @@ struct PairSums {
   }
   // sums + a.first * b.first + a.second * b.second
   static NG_INLINE PairSums MulAdd(IntPairs a, IntPairs b, PairSums sums) {
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 4; ++i) {
       sums.q[i] = _mm_add_epi32(sums.q[i], _mm_madd_epi16(a.q[i], b.q[i]));
+    }
     return sums;
   }
   NG_INLINE Vec16 ToFloat() const {

@@ -136,8 +136,9 @@ Outcome CheckLists(const AttentionSubject& subject) {
   if (layouts.empty()) return Fail("lists no layout");
   if (Lists(layouts, "")) return Fail("lists a layout without a name");
   for (const std::string_view feature : backend.features()) {
-    if (!Lists(kAttentionFeatures, feature))
+    if (!Lists(kAttentionFeatures, feature)) {
       return Fail("lists no feature: " + std::string(feature));
+    }
   }
   const absl::Status unknown = backend.Supports(plain.Spec(), {.layout = "no such layout"});
   if (unknown.ok() && !Lists(layouts, kLayoutAny)) return Fail("accepts an unknown layout");

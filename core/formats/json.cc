@@ -104,9 +104,13 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
 }  // namespace
 
 void JsonDocument::Empty(Json& value) {
-  if (!value.is_structured()) return;
-  for (Json& member : value) Empty(member);
-  value.clear();
+  if (auto* const list = value.get_ptr<Json::array_t*>()) {
+    for (Json& member : *list) Empty(member);
+    list->clear();
+  } else if (auto* const object = value.get_ptr<Json::object_t*>()) {
+    for (auto& [key, member] : *object) Empty(member);
+    object->clear();
+  }
 }
 
 absl::StatusOr<JsonDocument> ParseJson(std::string_view bytes, const std::string& name,

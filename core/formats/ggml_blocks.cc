@@ -155,6 +155,33 @@ void Q6K(const uint8_t* block, QuantSpan* span) {
   }
 }
 
+// What 4 bits stand for in IQ4, as bytes of a grid whose zero is 128.
+constexpr uint8_t kIq4Values[16] = {1,   24,  45,  63,  79,  93,  106, 118,
+                                    129, 141, 153, 166, 181, 197, 217, 241};
+
+void Iq4Values(const uint8_t* bytes, uint8_t* q) {
+  Nibbles(bytes, q);
+  for (int i = 0; i < 32; ++i) q[i] = kIq4Values[q[i]];
+}
+
+// f16 scale, 16 bytes.
+void Iq4Nl(const uint8_t* block, QuantSpan* span) {
+  span->d = Bits16(block);
+  Iq4Values(block + 2, span->q);
+}
+
+// f16 scale, 2 bytes with the upper two bits of 8 6-bit scales (each 32 too large), 4 bytes with
+// their lower four, 128 bytes.
+void Iq4Xs(const uint8_t* block, QuantSpan* span) {
+  span->d = Bits16(block);
+  const uint16_t upper = Bits16(block + 2);
+  for (int group = 0; group < 8; ++group) {
+    const int low = block[4 + group / 2] >> (4 * (group % 2)) & 15;
+    span->scales[group] = static_cast<int8_t>((low | (upper >> (2 * group) & 3) << 4) - 32);
+    Iq4Values(block + 8 + group * 16, span->q + group * 32);
+  }
+}
+
 struct BlockType {
   WeightType grid;
   bool (*read)(const uint8_t* blocks, std::span<QuantSpan> spans);
@@ -180,14 +207,20 @@ constexpr BlockType Reads() {
 }
 
 // In the order of the enum, from kQ40 on.
-constexpr std::array kBlockTypes = {
-    Reads<DType::kQ40, WeightType::kInt4, Q40>(), Reads<DType::kQ41, WeightType::kQ41, Q41>(),
-    Reads<DType::kQ50, WeightType::kQ50, Q50>(),  Reads<DType::kQ51, WeightType::kQ51, Q51>(),
-    Reads<DType::kQ80, WeightType::kInt8, Q80>(), Reads<DType::kQ2K, WeightType::kQ2K, Q2K>(),
-    Reads<DType::kQ3K, WeightType::kQ3K, Q3K>(),  Reads<DType::kQ4K, WeightType::kQ4K, Q4K>(),
-    Reads<DType::kQ5K, WeightType::kQ5K, Q5K>(),  Reads<DType::kQ6K, WeightType::kQ6K, Q6K>()};
+constexpr std::array kBlockTypes = {Reads<DType::kQ40, WeightType::kInt4, Q40>(),
+                                    Reads<DType::kQ41, WeightType::kQ41, Q41>(),
+                                    Reads<DType::kQ50, WeightType::kQ50, Q50>(),
+                                    Reads<DType::kQ51, WeightType::kQ51, Q51>(),
+                                    Reads<DType::kQ80, WeightType::kInt8, Q80>(),
+                                    Reads<DType::kQ2K, WeightType::kQ2K, Q2K>(),
+                                    Reads<DType::kQ3K, WeightType::kQ3K, Q3K>(),
+                                    Reads<DType::kQ4K, WeightType::kQ4K, Q4K>(),
+                                    Reads<DType::kQ5K, WeightType::kQ5K, Q5K>(),
+                                    Reads<DType::kQ6K, WeightType::kQ6K, Q6K>(),
+                                    Reads<DType::kIq4Nl, WeightType::kInt8, Iq4Nl>(),
+                                    Reads<DType::kIq4Xs, WeightType::kIq4Xs, Iq4Xs>()};
 static_assert(kBlockTypes.size() ==
-              static_cast<size_t>(DType::kQ6K) - static_cast<size_t>(DType::kQ40) + 1);
+              static_cast<size_t>(DType::kIq4Xs) - static_cast<size_t>(DType::kQ40) + 1);
 
 const BlockType& TypeOf(DType dtype) {
   assert(IsBlockType(dtype));
@@ -196,7 +229,7 @@ const BlockType& TypeOf(DType dtype) {
 
 }  // namespace
 
-bool IsBlockType(DType dtype) { return dtype >= DType::kQ40 && dtype <= DType::kQ6K; }
+bool IsBlockType(DType dtype) { return dtype >= DType::kQ40 && dtype <= DType::kIq4Xs; }
 
 WeightType BlockGrid(DType dtype) { return TypeOf(dtype).grid; }
 

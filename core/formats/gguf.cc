@@ -13,6 +13,7 @@
 #include "core/base/cursor.h"
 #include "core/base/file.h"
 #include "core/base/file_cursor.h"
+#include "core/formats/gguf_shards.h"
 #include "core/formats/tensor_file.h"
 
 namespace ng {
@@ -41,10 +42,12 @@ struct TensorType {
   DType dtype;
 };
 constexpr TensorType kTensorTypes[] = {
-    {0, DType::kF32},  {1, DType::kF16},  {2, DType::kQ40},   {3, DType::kQ41},  {6, DType::kQ50},
-    {7, DType::kQ51},  {8, DType::kQ80},  {10, DType::kQ2K},  {11, DType::kQ3K}, {12, DType::kQ4K},
-    {13, DType::kQ5K}, {14, DType::kQ6K}, {24, DType::kI8},   {25, DType::kI16}, {26, DType::kI32},
-    {27, DType::kI64}, {28, DType::kF64}, {30, DType::kBf16},
+    {0, DType::kF32},    {1, DType::kF16},    {2, DType::kQ40},  {3, DType::kQ41},
+    {6, DType::kQ50},    {7, DType::kQ51},    {8, DType::kQ80},  {10, DType::kQ2K},
+    {11, DType::kQ3K},   {12, DType::kQ4K},   {13, DType::kQ5K}, {14, DType::kQ6K},
+    {20, DType::kIq4Nl}, {23, DType::kIq4Xs}, {24, DType::kI8},  {25, DType::kI16},
+    {26, DType::kI32},   {27, DType::kI64},   {28, DType::kF64}, {30, DType::kBf16},
+    {39, DType::kMxfp4},
 };
 
 // Bytes of a value, 0 for those whose length varies.
@@ -360,7 +363,8 @@ absl::StatusOr<bool> IsGguf(const InputFile& file) {
 
 absl::StatusOr<GgufFile> OpenGguf(const std::string& path) {
   NG_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path));
-  return ReadGguf(std::move(file));
+  NG_ASSIGN_OR_RETURN(GgufFile gguf, ReadGguf(std::move(file)));
+  return WithFurtherGgufs(std::move(gguf));
 }
 
 absl::StatusOr<GgufFile> ReadGguf(InputFile file) {

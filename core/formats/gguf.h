@@ -59,6 +59,11 @@ class GgufMetadata {
   // about a single value says what is there; it also has "each" where all elements are the same
   // integer. Borrows the metadata.
   JsonFields fields() const;
+  // The fields of an object made from some of them, `prefix` before the name of each. Reading one
+  // counts as reading the key of that name. Borrows both.
+  JsonFields FieldsOf(const nlohmann::json& object, const std::string& prefix) const;
+  // One of fields(), which does not count as reading it. REQUIRES: it is there.
+  const nlohmann::json& Field(const std::string& key) const { return values_.at(key); }
   // The keys that say something and that nobody read. Asking for the length of an array does not
   // count as reading it.
   std::vector<std::string> Unread() const;
@@ -68,6 +73,8 @@ class GgufMetadata {
   absl::StatusOr<std::vector<std::string>> Texts(std::string_view key) const;
   absl::StatusOr<std::vector<float>> Floats(std::string_view key) const;
   absl::StatusOr<std::vector<int64_t>> Ints(std::string_view key) const;
+  // Of bools, or of integers that are not 0 where it is true.
+  absl::StatusOr<std::vector<bool>> Switches(std::string_view key) const;
 
   // Called by the reader of the file. Returns false when the key exists already.
   bool Add(std::string_view key, nlohmann::json value);
@@ -93,9 +100,10 @@ struct GgufFile {
 // cannot be read.
 absl::StatusOr<bool> IsGguf(const InputFile& file);
 
-// Opens one file. Memory: the key-values and the tensors' names and shapes; the header has at most
-// 100,000,000 bytes. Errors: ModelFileError naming the file, the key or tensor, the value found and
-// the value allowed.
+// Opens a file; and where it is the first of several that hold a model ("x-00001-of-00003.gguf"),
+// the others beside it: the key-values are those of the first. Memory: the key-values and the
+// tensors' names and shapes; the header has at most 100,000,000 bytes. Errors: ModelFileError
+// naming the file, the key or tensor, the value found and the value allowed.
 absl::StatusOr<GgufFile> OpenGguf(const std::string& path);
 absl::StatusOr<GgufFile> ReadGguf(InputFile file);
 

@@ -63,6 +63,10 @@ std::optional<int64_t> EachOf(const GgufMetadata::Array& array) {
 
 JsonFields GgufMetadata::fields() const { return JsonFields::Of(values_, path_, read_).value(); }
 
+JsonFields GgufMetadata::FieldsOf(const nlohmann::json& object, const std::string& prefix) const {
+  return JsonFields::Of(object, path_, read_, prefix).value();
+}
+
 std::vector<std::string> GgufMetadata::Unread() const {
   std::vector<std::string> names;
   for (const auto& [key, value] : values_.items()) {
@@ -155,6 +159,18 @@ absl::StatusOr<std::vector<int64_t>> GgufMetadata::Ints(std::string_view key) co
     }
     values.push_back(*value);
   }
+  return values;
+}
+
+absl::StatusOr<std::vector<bool>> GgufMetadata::Switches(std::string_view key) const {
+  NG_ASSIGN_OR_RETURN(const Array* array, Find(key, "bools"));
+  std::vector<bool> values;
+  if (array->type == GgufType::kBool) {
+    for (const char byte : array->bytes) values.push_back(byte != 0);
+    return values;
+  }
+  NG_ASSIGN_OR_RETURN(const std::vector<int64_t> numbers, Ints(key));
+  for (const int64_t number : numbers) values.push_back(number != 0);
   return values;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/absl_view.h"
 #include "core/base/file.h"
@@ -138,8 +139,37 @@ absl::Status CheckJson(std::string_view text, const std::string& name, int max_d
   return ParseJson(text, name, max_depth).status();
 }
 
+namespace {
+
+// Infinity, -Infinity and NaN, which Python writes though JSON has not, as objects.
+std::string WithNamedNumbers(std::string_view bytes) {
+  constexpr std::string_view kNames[] = {"-Infinity", "Infinity", "NaN"};
+  std::string out;
+  bool in_text = false;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const auto* const name =
+        in_text ? std::end(kNames) : std::ranges::find_if(kNames, [&](std::string_view known) {
+          return bytes.substr(i).starts_with(known);
+        });
+    if (name != std::end(kNames)) {
+      absl::StrAppend(&out, R"({"__float__": ")", View(*name), "\"}");
+      i += name->size() - 1;
+      continue;
+    }
+    if (bytes[i] == '"') in_text = !in_text;
+    out += bytes[i];
+    if (in_text && bytes[i] == '\\' && i + 1 < bytes.size()) out += bytes[++i];
+  }
+  return out;
+}
+
+}  // namespace
+
 absl::StatusOr<JsonDocument> ReadJsonFile(const std::string& path, const JsonLimits& limits) {
-  NG_ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(path, limits.max_bytes));
+  NG_ASSIGN_OR_RETURN(std::string bytes, ReadWholeFile(path, limits.max_bytes));
+  if (absl::StrContains(bytes, "Infinity") || absl::StrContains(bytes, "NaN")) {
+    bytes = WithNamedNumbers(bytes);
+  }
   return ParseJson(bytes, path, limits.max_depth);
 }
 
@@ -161,12 +191,12 @@ absl::StatusOr<JsonFields> JsonFields::Of(const Json& value, const std::string& 
 }
 
 absl::StatusOr<JsonFields> JsonFields::Of(const Json& value, const std::string& file,
-                                          std::shared_ptr<ReadKeys> read) {
+                                          std::shared_ptr<ReadKeys> read, std::string prefix) {
   if (!value.is_object()) {
     return ModelFileError(
         absl::StrCat(file, ": is ", JsonExcerpt(value), ", must be a JSON object"));
   }
-  return JsonFields(&value, file, "", std::move(read));
+  return JsonFields(&value, file, std::move(prefix), std::move(read));
 }
 
 bool JsonFields::Has(std::string_view key) const { return Peek(key) != nullptr; }

@@ -56,6 +56,7 @@ struct JsonLimits {
   int64_t max_bytes = int64_t{16} << 20;
   int max_depth = 32;
 };
+// As Python reads it: Infinity, -Infinity and NaN are numbers, {"__float__": "Infinity"} and so on.
 absl::StatusOr<JsonDocument> ReadJsonFile(const std::string& path, const JsonLimits& limits = {});
 
 // A value as errors show it: its JSON text, in ASCII and cut when long.
@@ -83,9 +84,10 @@ class JsonFields {
  public:
   // Errors: the value is not an object.
   static absl::StatusOr<JsonFields> Of(const nlohmann::json& value, const std::string& file);
-  // The same with a log that outlives these fields.
+  // The same with a log that outlives these fields. `prefix` goes before every key in errors and in
+  // the log.
   static absl::StatusOr<JsonFields> Of(const nlohmann::json& value, const std::string& file,
-                                       std::shared_ptr<ReadKeys> read);
+                                       std::shared_ptr<ReadKeys> read, std::string prefix = "");
 
   bool empty() const { return object_->empty(); }
   // Whether the key exists and is not null. Does not count as reading it.

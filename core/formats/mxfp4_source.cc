@@ -30,10 +30,7 @@ constexpr std::array<float, 16> kValues = {0.0F,  0.5F,  1.0F,  1.5F,  2.0F,  3.
 
 // One group; the lower half of a byte is the first of its two values.
 void Decode(const std::byte* packed, std::byte scale, std::span<uint16_t, kGroup> out) {
-  std::array<uint16_t, 16> scaled;
-  for (size_t i = 0; i < scaled.size(); ++i) {
-    scaled[i] = F32ToBf16(std::ldexp(kValues[i], static_cast<int>(scale) - 127));
-  }
+  const Mxfp4Values scaled(scale);
   for (size_t i = 0; i < kPackedBytes; ++i) {
     const auto byte = static_cast<size_t>(packed[i]);
     out[2 * i] = scaled[byte & 15];
@@ -136,6 +133,12 @@ class Mxfp4Source final : public TensorSource {
 };
 
 }  // namespace
+
+Mxfp4Values::Mxfp4Values(std::byte scale) {
+  for (size_t i = 0; i < values_.size(); ++i) {
+    values_[i] = F32ToBf16(std::ldexp(kValues[i], static_cast<int>(scale) - 127));
+  }
+}
 
 absl::StatusOr<std::unique_ptr<TensorSource>> MergeMxfp4(std::unique_ptr<TensorSource> source) {
   auto merged = std::make_unique<Mxfp4Source>(std::move(source));

@@ -1,7 +1,5 @@
 #include "core/formats/safetensors_index.h"
 
-#include <algorithm>
-#include <cassert>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -12,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/formats/json.h"
+#include "core/formats/merged_source.h"
 #include "core/formats/safetensors.h"
 
 namespace ng {
@@ -54,58 +53,36 @@ absl::StatusOr<std::map<std::string, std::string>> ReadWeightMap(const std::stri
   return shard_of;
 }
 
-class ShardedSource final : public TensorSource {
- public:
-  explicit ShardedSource(std::string path) : path_(std::move(path)) {}
+using ShardOf = std::map<std::string, std::string>;
 
-  // Adds a file. Its tensors must be those that the index lists for it.
-  absl::Status Add(const std::string& file, const std::map<std::string, std::string>& shard_of) {
-    const std::string folder = std::filesystem::path(path_).parent_path();
-    absl::StatusOr<std::unique_ptr<TensorSource>> shard =
-        OpenSafetensors(absl::StrCat(folder, "/", file));
-    if (!shard.ok()) return Annotate(shard.status(), path_ + ": ");
-    for (const TensorInfo& tensor : (*shard)->tensors()) {
-      const auto named = shard_of.find(tensor.name);
-      if (named == shard_of.end() || named->second != file) {
-        return ModelFileError(absl::StrCat(
-            (*shard)->path(), ": holds tensor ", JsonExcerpt(tensor.name), ", which ", path_,
-            named == shard_of.end() ? std::string(" does not name")
-                                    : absl::StrCat(" puts in ", named->second)));
-      }
-      tensors_.push_back(tensor);
-      shard_of_tensor_[tensor.name] = shard->get();
-    }
-    shards_.push_back(*std::move(shard));
-    return absl::OkStatus();
+// Adds a file. Its tensors must be those that the index lists for it.
+absl::Status AddShard(const std::string& file, const ShardOf& shard_of, MergedSource* source) {
+  const std::string& path = source->path();
+  const std::string folder = std::filesystem::path(path).parent_path();
+  absl::StatusOr<std::unique_ptr<TensorSource>> shard =
+      OpenSafetensors(absl::StrCat(folder, "/", file));
+  if (!shard.ok()) return Annotate(shard.status(), path + ": ");
+  for (const TensorInfo& tensor : (*shard)->tensors()) {
+    const auto named = shard_of.find(tensor.name);
+    if (named != shard_of.end() && named->second == file) continue;
+    return ModelFileError(absl::StrCat(
+        (*shard)->path(), ": holds tensor ", JsonExcerpt(tensor.name), ", which ", path,
+        named == shard_of.end() ? std::string(" does not name")
+                                : absl::StrCat(" puts in ", named->second)));
   }
+  return source->Add(*std::move(shard));
+}
 
-  // Called after all files are added. Errors: a file lacks a tensor that the index lists.
-  absl::Status Finish(const std::map<std::string, std::string>& shard_of) {
-    for (const auto& [tensor, file] : shard_of) {
-      if (shard_of_tensor_.contains(tensor)) continue;
-      return ModelFileError(absl::StrCat(path_, ": weight_map puts tensor ", JsonExcerpt(tensor),
-                                         " in ", file, ", which does not hold it"));
-    }
-    std::ranges::sort(tensors_, {}, &TensorInfo::name);
-    return absl::OkStatus();
+// Errors: a file lacks a tensor that the index lists.
+absl::Status CheckAllThere(const MergedSource& source, const ShardOf& shard_of) {
+  for (const auto& [tensor, file] : shard_of) {
+    if (source.Find(tensor) != nullptr) continue;
+    return ModelFileError(absl::StrCat(source.path(), ": weight_map puts tensor ",
+                                       JsonExcerpt(tensor), " in ", file,
+                                       ", which does not hold it"));
   }
-
-  const std::string& path() const override { return path_; }
-  std::span<const TensorInfo> tensors() const override { return tensors_; }
-
-  absl::Status ReadAt(const TensorInfo& tensor, int64_t first,
-                      std::span<std::byte> out) const override {
-    const auto found = shard_of_tensor_.find(tensor.name);
-    assert(found != shard_of_tensor_.end());
-    return found->second->ReadAt(tensor, first, out);
-  }
-
- private:
-  std::string path_;
-  std::vector<std::unique_ptr<TensorSource>> shards_;
-  std::vector<TensorInfo> tensors_;  // sorted by name
-  std::map<std::string, const TensorSource*> shard_of_tensor_;
-};
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -113,9 +90,9 @@ absl::StatusOr<std::unique_ptr<TensorSource>> OpenSafetensorsIndex(const std::st
   NG_ASSIGN_OR_RETURN(const auto shard_of, ReadWeightMap(index_path));
   std::set<std::string> files;
   for (const auto& [tensor, file] : shard_of) files.insert(file);
-  auto source = std::make_unique<ShardedSource>(index_path);
-  for (const std::string& file : files) NG_RETURN_IF_ERROR(source->Add(file, shard_of));
-  NG_RETURN_IF_ERROR(source->Finish(shard_of));
+  auto source = std::make_unique<MergedSource>(index_path);
+  for (const std::string& file : files) NG_RETURN_IF_ERROR(AddShard(file, shard_of, source.get()));
+  NG_RETURN_IF_ERROR(CheckAllThere(*source, shard_of));
   return source;
 }
 

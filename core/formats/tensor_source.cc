@@ -20,15 +20,15 @@ struct DTypeFacts {
 };
 
 // In the order of the enum.
-constexpr std::array<DTypeFacts, 25> kDTypes = {
-    {{"F32", 1, 4},     {"F16", 1, 2},      {"BF16", 1, 2},     {"F64", 1, 8},
-     {"I64", 1, 8},     {"I32", 1, 4},      {"I16", 1, 2},      {"I8", 1, 1},
-     {"U64", 1, 8},     {"U32", 1, 4},      {"U16", 1, 2},      {"U8", 1, 1},
-     {"BOOL", 1, 1},    {"F8_E4M3", 1, 1},  {"F8_E5M2", 1, 1},  {"Q4_0", 32, 18},
-     {"Q4_1", 32, 20},  {"Q5_0", 32, 22},   {"Q5_1", 32, 24},   {"Q8_0", 32, 34},
-     {"Q2_K", 256, 84}, {"Q3_K", 256, 110}, {"Q4_K", 256, 144}, {"Q5_K", 256, 176},
-     {"Q6_K", 256, 210}}};
-static_assert(kDTypes.size() == static_cast<size_t>(DType::kQ6K) + 1);
+constexpr std::array<DTypeFacts, 28> kDTypes = {
+    {{"F32", 1, 4},      {"F16", 1, 2},      {"BF16", 1, 2},       {"F64", 1, 8},
+     {"I64", 1, 8},      {"I32", 1, 4},      {"I16", 1, 2},        {"I8", 1, 1},
+     {"U64", 1, 8},      {"U32", 1, 4},      {"U16", 1, 2},        {"U8", 1, 1},
+     {"BOOL", 1, 1},     {"F8_E4M3", 1, 1},  {"F8_E5M2", 1, 1},    {"Q4_0", 32, 18},
+     {"Q4_1", 32, 20},   {"Q5_0", 32, 22},   {"Q5_1", 32, 24},     {"Q8_0", 32, 34},
+     {"Q2_K", 256, 84},  {"Q3_K", 256, 110}, {"Q4_K", 256, 144},   {"Q5_K", 256, 176},
+     {"Q6_K", 256, 210}, {"IQ4_NL", 32, 18}, {"IQ4_XS", 256, 136}, {"MXFP4", 32, 17}}};
+static_assert(kDTypes.size() == static_cast<size_t>(DType::kMxfp4) + 1);
 
 const DTypeFacts& FactsOf(DType type) { return kDTypes[static_cast<size_t>(type)]; }
 

@@ -43,7 +43,11 @@ enum class DType : int32_t {
   kQ3K,
   kQ4K,
   kQ5K,
-  kQ6K
+  kQ6K,
+  kIq4Nl,
+  kIq4Xs,
+  // Its values are BF16 when they are read (core/model/gguf_tensors.h).
+  kMxfp4
 };
 std::string_view DTypeName(DType type);  // as the format spells it: "F32", "Q4_0"
 int64_t DTypeBlock(DType type);          // elements in a block; 1 for types without blocks

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/gguf_builder.h"
 #include "tests/support/temp_dir.h"
 
@@ -209,6 +210,64 @@ TEST_F(GgufTest, NamesTheTensorAndItsFault) {
     EXPECT_EQ(Open(builder.Bytes()).ok(), n == 1);
     if (n == 16) ExpectError(builder.Bytes(), "tensor \"y\" has offset 32, must be 64");
   }
+}
+
+// A model in three files.
+class GgufShardsTest : public GgufTest {
+ protected:
+  using Shape = std::vector<int64_t>;
+
+  GgufBuilder Shard(uint16_t number) const {
+    GgufBuilder builder;
+    const std::vector<float> values = {1.0F * number, 2.0F};
+    builder.Value("split.no", GgufType::kU16, Raw(number))
+        .Value("split.count", GgufType::kU16, Raw(uint16_t{3}))
+        .Value("split.tensors.count", GgufType::kI32, Raw(int32_t{3}))
+        .Tensor(absl::StrCat("t", number), Shape{2}, DType::kF32, values);
+    return builder;
+  }
+  void Write(int number, const GgufBuilder& builder) const {
+    folder_.Write(absl::StrCat("m-0000", number + 1, "-of-00003.gguf"), builder.Bytes());
+  }
+  absl::StatusOr<GgufFile> OpenShard(int number) const {
+    return OpenGguf(folder_.File(absl::StrCat("m-0000", number + 1, "-of-00003.gguf")));
+  }
+  std::string Error(int number = 0) const {
+    return std::string(OpenShard(number).status().message());
+  }
+  void SetUp() override {
+    for (const int number : {0, 1, 2}) Write(number, Shard(static_cast<uint16_t>(number)));
+  }
+};
+
+TEST_F(GgufShardsTest, AreOneModel) {
+  const auto file = OpenShard(0);
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_EQ(file->tensors->tensors().size(), 3U);
+  const TensorInfo* last = file->tensors->Find("t2");
+  ASSERT_NE(last, nullptr);
+  std::vector<float> values(2);
+  ASSERT_TRUE(file->tensors->Read(*last, std::as_writable_bytes(std::span(values))).ok());
+  EXPECT_EQ(values, (std::vector<float>{2.0F, 2.0F}));
+}
+
+TEST_F(GgufShardsTest, NamesTheFileThatIsMissing) {
+  std::filesystem::remove(folder_.File("m-00002-of-00003.gguf"));
+  EXPECT_THAT(Error(), HasSubstr("m-00001-of-00003.gguf: is the first of 3 files: "));
+  EXPECT_THAT(Error(), HasSubstr("m-00002-of-00003.gguf"));
+}
+
+TEST_F(GgufShardsTest, RefusesWhatIsNotTheNextFile) {
+  EXPECT_THAT(Error(1), HasSubstr("is file 2 of 3; take the first: "));
+  Write(1, Shard(2));
+  EXPECT_THAT(Error(), HasSubstr("m-00002-of-00003.gguf: key \"split.no\" = 2"));
+  Write(1, Shard(1).Tensor("t0", Shape{1}, DType::kF32, std::vector<float>{1.0F}));
+  EXPECT_THAT(Error(), HasSubstr("holds tensor \"t0\", which "));
+  Write(1, Shard(1).Tensor("more", Shape{1}, DType::kF32, std::vector<float>{1.0F}));
+  EXPECT_THAT(Error(), HasSubstr("\"split.tensors.count\" = 3, the 3 files hold 4 tensors"));
+  folder_.Write("renamed.gguf", Shard(0).Bytes());
+  EXPECT_THAT(std::string(OpenGguf(folder_.File("renamed.gguf")).status().message()),
+              HasSubstr("so its name must end in -00001-of-00003.gguf"));
 }
 
 }  // namespace

@@ -73,6 +73,19 @@ TEST(ParseJson, RefusesInvalidUtf8) {
   }
 }
 
+TEST(ReadJsonFile, TakesTheNumbersThatPythonWrites) {
+  const test::TempDir dir;
+  const std::string path =
+      dir.Write("x.json", R"({"a": [-Infinity, NaN], "b\\\"Infinity": "NaN", "c": Infinity})");
+  const absl::StatusOr<JsonDocument> read = ReadJsonFile(path);
+  ASSERT_TRUE(read.ok()) << read.status();
+  const nlohmann::json& json = **read;
+  EXPECT_EQ(json["a"][0]["__float__"], "-Infinity");
+  EXPECT_EQ(json["a"][1]["__float__"], "NaN");
+  EXPECT_EQ(json["b\\\"Infinity"], "NaN");
+  EXPECT_EQ(json["c"]["__float__"], "Infinity");
+}
+
 TEST(ReadJsonFile, CapsTheSize) {
   const test::TempDir folder;
   const std::string path = folder.Write("config.json", "{\"a\": 1}");

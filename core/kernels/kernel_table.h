@@ -59,6 +59,33 @@ struct MatmulArgs {
   int64_t block_end = 0;
 };
 
+// The last tokens of a convolution over time, column by column.
+struct ConvolveArgs {
+  const float* const* rows = nullptr;  // [taps], the oldest first; each [n]
+  int taps = 0;
+  const float* weights = nullptr;  // [taps] rows, weight_stride apart; each [n]
+  int64_t weight_stride = 0;
+  const float* bias = nullptr;  // [n] or null
+  bool silu = false;            // of the sum
+  int64_t n = 0;
+  float* out = nullptr;  // [n]; may be any of the rows
+};
+
+// One token in one head of a state.
+struct RecurArgs {
+  const float* before = nullptr;  // [key_dim, value_dim]
+  float* after = nullptr;         // the same; may be `before`
+  int64_t key_dim = 0;
+  int64_t value_dim = 0;
+  const float* key = nullptr;    // [key_dim]
+  const float* query = nullptr;  // [key_dim]
+  const float* value = nullptr;  // [value_dim]
+  float decay = 0.0F;
+  float write = 0.0F;
+  bool delta = false;
+  float* out = nullptr;  // [value_dim]
+};
+
 inline constexpr int64_t kLogitBlock = 64;  // sampling looks at so many logits together
 inline constexpr int kMassBars = 8;
 
@@ -98,6 +125,14 @@ struct KernelTable {
   // become 0.
   void (*gelu_erf)(const float* x, int64_t n, float* out);
   void (*gelu_tanh)(const float* x, int64_t n, float* out);
+  // x[i] *= silu(gate[i]).
+  void (*silu_gate)(const float* gate, int64_t n, float* x);
+  // out[i] = bias[i] + the sum over the taps of weights * rows, the oldest first; then silu.
+  void (*convolve)(const ConvolveArgs& args);
+  // after = decay * before + key^T written, with written = write * value; with `delta` the value
+  // is first reduced by what the faded state gives for the key: write * (value - key * decay *
+  // before). Then out = query * after. Sums go over rising key dimensions.
+  void (*recur)(const RecurArgs& args);
   // x[i] += y[i].
   void (*add)(const float* y, int64_t n, float* x);
   // Indexed by RopePairing. Rotates n_heads heads, which lie side by side, in place. Pair i (x, y)

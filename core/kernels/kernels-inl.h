@@ -8,6 +8,7 @@
 #include "core/kernels/logits-inl.h"
 #include "core/kernels/matmul-inl.h"
 #include "core/kernels/matmul_weights-inl.h"
+#include "core/kernels/state-inl.h"
 #include "ng/vec16.h"
 #include "ng/vec_math-inl.h"
 
@@ -185,7 +186,8 @@ void MaxAndSumExp(const float* x, int64_t n, float* max, float* sum) {
 template <class Level, class W>
 void MatmulOf(const MatmulArgs& args) {
   if constexpr (W::kInput == InputType::kInt8) {
-    constexpr bool kAsItLies = W::kType == WeightType::kInt8 || W::kType == WeightType::kInt4;
+    // Bytes need no unpacking, and the zero of unpacked ones is not theirs.
+    constexpr bool kAsItLies = W::kType == WeightType::kInt4 || W::kGrid.bits() == 8;
     if constexpr (kAsItLies) {
       Matmul<W, Level::kByteRows, Level::kByteBlocks>(args);
     } else {
@@ -211,6 +213,9 @@ constexpr KernelTable MakeKernelTable(IsaLevel isa) {
                        .silu_mul = SiluMul<V>,
                        .gelu_erf = ForEachElement<V, GeluErf<V>>,
                        .gelu_tanh = ForEachElement<V, GeluTanh<V>>,
+                       .silu_gate = SiluGate<V>,
+                       .convolve = Convolve<V>,
+                       .recur = Recur<V>,
                        .add = AddTo<V>,
                        .rotate = {RotateInterleaved<V>, RotateHalfSplit<V>},
                        .max_and_sum_exp = MaxAndSumExp<V>,
@@ -232,7 +237,8 @@ constexpr KernelTable MakeKernelTable(IsaLevel isa) {
                 GridWeights<D, WeightType::kQ41>(), GridWeights<D, WeightType::kQ50>(),
                 GridWeights<D, WeightType::kQ51>(), GridWeights<D, WeightType::kQ2K>(),
                 GridWeights<D, WeightType::kQ3K>(), GridWeights<D, WeightType::kQ4K>(),
-                GridWeights<D, WeightType::kQ5K>(), GridWeights<D, WeightType::kQ6K>());
+                GridWeights<D, WeightType::kQ5K>(), GridWeights<D, WeightType::kQ6K>(),
+                GridWeights<D, WeightType::kIq4Xs>());
 }
 
 }  // namespace ng

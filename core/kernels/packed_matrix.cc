@@ -322,6 +322,7 @@ constexpr Codec kCodecs[kWeightTypes] = {
     GridCodec<WeightType::kQ4K>(),
     GridCodec<WeightType::kQ5K>(),
     GridCodec<WeightType::kQ6K>(),
+    GridCodec<WeightType::kIq4Xs>(),
 };
 
 const Codec& CodecOf(WeightType type) { return kCodecs[static_cast<int>(type)]; }

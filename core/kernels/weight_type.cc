@@ -5,9 +5,9 @@
 namespace ng {
 
 std::string_view WeightTypeName(WeightType type) {
-  constexpr std::string_view kNames[kWeightTypes] = {"f32",  "bf16", "f16",  "int8", "int4",
-                                                     "q4_1", "q5_0", "q5_1", "q2_k", "q3_k",
-                                                     "q4_k", "q5_k", "q6_k"};
+  constexpr std::string_view kNames[kWeightTypes] = {"f32",  "bf16", "f16",  "int8",  "int4",
+                                                     "q4_1", "q5_0", "q5_1", "q2_k",  "q3_k",
+                                                     "q4_k", "q5_k", "q6_k", "iq4_xs"};
   return kNames[static_cast<int>(type)];
 }
 

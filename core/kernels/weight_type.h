@@ -22,9 +22,10 @@ enum class WeightType : int32_t {
   kQ3K,
   kQ4K,
   kQ5K,
-  kQ6K
+  kQ6K,
+  kIq4Xs
 };
-inline constexpr int kWeightTypes = 13;
+inline constexpr int kWeightTypes = 14;
 
 // "f32", "int8", "q4_k".
 std::string_view WeightTypeName(WeightType type);
@@ -72,6 +73,7 @@ inline constexpr QuantGrid kGrids[] = {
     {.span = 256, .group = 32, .low_bits = 4, .has_minimum = true},
     {.span = 256, .group = 32, .low_bits = 4, .high_bits = 1, .has_minimum = true},
     {.span = 256, .group = 16, .low_bits = 4, .high_bits = 2, .zero = 32},
+    {.span = 256, .group = 32, .low_bits = 8, .zero = 128},
 };
 
 // REQUIRES: IsGrid(type).

@@ -59,6 +59,15 @@ absl::StatusOr<float> EpsOr(const JsonFields& config, std::string_view key, doub
   return static_cast<float>(found.value_or(absent));
 }
 
+absl::StatusOr<bool> ReadSwitch(const JsonFields& config, const SwitchKey& wanted) {
+  if (std::string_view(wanted.key).empty()) return wanted.absent;
+  bool absent = wanted.absent;
+  if (!std::string_view(wanted.older_key).empty()) {
+    NG_ASSIGN_OR_RETURN(absent, BoolOr(config, wanted.older_key, absent));
+  }
+  return BoolOr(config, wanted.key, absent);
+}
+
 absl::StatusOr<double> FactorOr(const JsonFields& config, std::string_view key, double absent) {
   constexpr Range<double> kFactor = {1e-9, 1e9};
   if (config.IsNull(key)) return config.Number(key, kFactor).status();  // the error

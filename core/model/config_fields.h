@@ -29,6 +29,14 @@ struct SizeKey {
                                bool null_is_absent = false) const;
 };
 
+// A key that says whether a model has something.
+struct SwitchKey {
+  const char* key = "";        // empty: no key says it
+  bool absent = false;         // where it is not there
+  const char* older_key = "";  // another name of it; empty: none
+};
+absl::StatusOr<bool> ReadSwitch(const JsonFields& config, const SwitchKey& wanted);
+
 // A factor that is not 0.
 absl::StatusOr<double> FactorOr(const JsonFields& config, std::string_view key, double absent);
 absl::StatusOr<float> EpsOr(const JsonFields& config, std::string_view key, double absent);

@@ -5,28 +5,16 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/model/activation.h"
-#include "core/model/for_rows.h"
 #include "core/model/mixture.h"
-#include "core/model/router.h"
+#include "core/model/state_block.h"
 
 namespace ng {
 namespace {
 
-constexpr int64_t kScratchAlignFloats = 16;  // 64 bytes
-
-float* AlignScratch(std::vector<float>& buffer) {
-  const auto address = reinterpret_cast<uintptr_t>(buffer.data());
-  const uintptr_t aligned = (address + 63) & ~uintptr_t{63};
-  return buffer.data() + (aligned - address) / sizeof(float);
-}
-
 void Scale(float factor, int64_t n, float* x) {
   for (int64_t i = 0; i < n; ++i) x[i] *= factor;
-}
-
-void Clip(float limit, int64_t n, float* x) {
-  for (int64_t i = 0; i < n; ++i) x[i] = std::clamp(x[i], -limit, limit);
 }
 
 absl::Status CheckStop(const StepBatch& batch) {
@@ -49,12 +37,27 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, LayerAttention att
     ropes_.emplace_back(rope, rope.factors ? weights_.rope_factors : std::vector<float>(),
                         spec_.shape.max_positions, parts.max_tokens);
   }
+  store_layers_.resize(spec_.layers.size());
+  for (const Operation operation : {Operation::kAttention, Operation::kState}) {
+    int number = 0;
+    for (const int layer : spec_.LayersWith(operation)) {
+      store_layers_[static_cast<size_t>(layer)] = number++;
+    }
+  }
 }
 
 absl::StatusOr<SequenceId> Decoder::OpenSequence(std::span<const int32_t> prompt,
                                                  int64_t capacity) {
-  const bool shares = sharing_ != nullptr && !prompt.empty();
-  return shares ? sharing_->OpenFor(prompt, capacity) : parts_.cache->Open(capacity);
+  const bool shares = share_tokens() > 0 && !prompt.empty();
+  NG_ASSIGN_OR_RETURN(const SequenceId sequence,
+                      shares ? sharing_->OpenFor(prompt, capacity) : parts_.cache->Open(capacity));
+  parts_.states->Clear(sequence);
+  return sequence;
+}
+
+// Nobody has the state that a sequence would begin with in the middle of a text.
+int64_t Decoder::share_tokens() const {
+  return parts_.states->empty() ? parts_.cache->plan().share_tokens : 0;
 }
 
 void Decoder::CloseSequence(SequenceId sequence) { parts_.cache->Close(sequence); }
@@ -62,14 +65,20 @@ int64_t Decoder::Length(SequenceId sequence) const { return parts_.cache->Length
 int64_t Decoder::Capacity(SequenceId sequence) const { return parts_.cache->Capacity(sequence); }
 
 absl::Status Decoder::Truncate(SequenceId sequence, int64_t length) {
-  return parts_.cache->Truncate(sequence, length);
+  const int64_t held = Length(sequence);
+  if (!parts_.states->empty() && length > 0 && length < held) {
+    return UnsupportedError(absl::StrCat("the model keeps a state, which cannot go back from ",
+                                         held, " tokens to ", length, ", only to 0"));
+  }
+  NG_RETURN_IF_ERROR(parts_.cache->Truncate(sequence, length));
+  if (length == 0) parts_.states->Clear(sequence);
+  return absl::OkStatus();
 }
 
 absl::Status Decoder::Forward(const StepBatch& batch) {
   Begin(batch);
   Embed(batch);
-  NG_RETURN_IF_ERROR(attention_.Plan(rows_));
-  GrowTo(scratch_, attention_.scratch_floats() + kScratchAlignFloats);
+  NG_RETURN_IF_ERROR(PlanAttention());
   for (int layer = 0; layer < spec_.shape.n_layers; ++layer) {
     NG_RETURN_IF_ERROR(RunLayer(batch, layer));
     if (batch.observer == nullptr) continue;
@@ -78,7 +87,9 @@ absl::Status Decoder::Forward(const StepBatch& batch) {
   NG_RETURN_IF_ERROR(CheckStop(batch));
   NG_RETURN_IF_ERROR(Head(batch));
   // The length moves once, after the last layer.
-  return parts_.cache->Commit(rows_);
+  NG_RETURN_IF_ERROR(parts_.cache->Commit(rows_));
+  parts_.states->Commit(rows_);
+  return absl::OkStatus();
 }
 
 TensorView<const float, 2> Decoder::logits() const {
@@ -87,11 +98,6 @@ TensorView<const float, 2> Decoder::logits() const {
 
 TensorView<float, 2> Decoder::Rows(std::vector<float>& buffer, int64_t width) {
   return {buffer.data(), {n_rows_, width}};
-}
-
-template <typename Body>
-absl::Status Decoder::ForRows(int64_t n_rows, Body&& body) {
-  return ng::ForRows(*parts_.executor, n_rows, std::forward<Body>(body));
 }
 
 void Decoder::Begin(const StepBatch& batch) {
@@ -167,151 +173,8 @@ absl::Status Decoder::RunBlock(const StepBatch& batch, int layer, const Block& b
       return FeedForwardBlock(block);
     case Operation::kMixture:
       return MixtureBlock(block);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Block& block) {
-  const auto& [spec, w, input] = block;
-  const SelfAttentionSpec& shape = spec_.AttentionOf(spec);
-  const bool latents = shape.latent.is_there();
-  const int64_t row_width = shape.row_width();
-  NG_ASSIGN_OR_RETURN(const MatmulInput normed,
-                      Normed({spec.before, w.before}, input, n_rows_, w.in));
-  NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed),
-                            Rows(latents ? act_.latent : act_.qkv, shape.in_width())));
-  if (latents) NG_RETURN_IF_ERROR(UnpackLatents(shape, w));
-  NG_RETURN_IF_ERROR(NormAndRotate(shape, w));
-
-  // q, k, v and the gate lie side by side in each row of act_.qkv.
-  TensorView<float, 3> q(act_.qkv.data(), {n_rows_, shape.n_heads, shape.head_dim});
-  TensorView<float, 3> k(act_.qkv.data() + shape.q_width(),
-                         {n_rows_, shape.n_kv_heads, shape.head_dim});
-  TensorView<float, 3> v = k;
-  v.data += shape.kv_width();
-  q.stride[0] = k.stride[0] = v.stride[0] = row_width;
-
-  NG_RETURN_IF_ERROR(parts_.cache->Append(layer, rows_, k, v));
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    const SequenceRows& entry = rows_[i];
-    views_[i] = parts_.cache->View(layer, entry.sequence, entry.start_pos + entry.n_tokens);
-  }
-  if (batch.observer != nullptr) batch.observer->OnAttention(layer, rows_, views_);
-
-  AttentionRun run;
-  run.layer = layer;
-  run.rows = rows_;
-  run.q = q;
-  run.views = views_;
-  run.out = {act_.attended.data(), {n_rows_, shape.n_heads, shape.head_dim}};
-  run.scratch = {AlignScratch(scratch_), static_cast<size_t>(attention_.scratch_floats())};
-  if (!batch.captures.empty()) run.captures = batch.captures[static_cast<size_t>(layer)];
-  for (const std::span<float> mass : masses_) std::ranges::fill(mass, 0.0F);
-  run.attended = masses_;
-  NG_RETURN_IF_ERROR(attention_.Run(run));
-  NG_RETURN_IF_ERROR(TellMass(layer));
-  if (latents) DropPadding(shape);
-  if (shape.gate) NG_RETURN_IF_ERROR(Gate(shape));
-  NG_RETURN_IF_ERROR(NormRows({spec.inner, w.inner}, shape.out_width(), act_.attended.data()));
-  NG_ASSIGN_OR_RETURN(const MatmulInput attended, Rounded(act_.attended.data(), w.out));
-  return AddProduct(block, attended);
-}
-
-absl::StatusOr<MatmulInput> Decoder::LatentInput(const SelfAttentionSpec& attention, int64_t first,
-                                                 const PackedMatrix& w) {
-  const int64_t in_width = attention.in_width();
-  const float* const from = act_.latent.data() + first;
-  const auto prepare = parts_.kernels->prepare[static_cast<size_t>(w.type())];
-  if (prepare == nullptr) {
-    MatmulInput input = FloatRows(from, n_rows_, w.k());
-    input.row_bytes = in_width * int64_t{sizeof(float)};
-    return input;
-  }
-  const MatmulInput input = InputRows(n_rows_, w);
-  NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    prepare(from + row * in_width, w.k(), act_.input.data() + row * input.row_bytes);
-  }));
-  return input;
-}
-
-absl::Status Decoder::UnpackLatents(const SelfAttentionSpec& attention, const BlockWeights& w) {
-  const LatentSpec& latent = attention.latent;
-  const int64_t in_width = attention.in_width();
-  const int64_t row_width = attention.row_width();
-  const int64_t kv_first = attention.q_in_width();
-  NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    float* const x = act_.latent.data() + row * in_width;
-    if (latent.q_rank > 0) Apply({latent.norm, w.q_norm}, x, latent.q_rank, x);
-    Apply({latent.norm, w.k_norm}, x + kv_first, latent.kv_rank, x + kv_first);
-  }));
-  if (latent.q_rank > 0) {
-    NG_ASSIGN_OR_RETURN(const MatmulInput q, LatentInput(attention, 0, w.q_up));
-    TensorView<float, 2> out(act_.qkv.data(), {n_rows_, attention.q_width()});
-    out.stride[0] = row_width;
-    NG_RETURN_IF_ERROR(Matmul(Product(w.q_up, {}, q), out));
-  }
-  NG_ASSIGN_OR_RETURN(const MatmulInput kv, LatentInput(attention, kv_first, w.kv_up));
-  NG_RETURN_IF_ERROR(Matmul(Product(w.kv_up, {}, kv), Rows(act_.kv_up, attention.kv_up_width())));
-  const int64_t head_dim = attention.head_dim;
-  const int64_t still = head_dim - latent.rope_dim;  // dimensions of a head that do not turn
-  return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    const float* const x = act_.latent.data() + row * in_width;
-    const float* head = act_.kv_up.data() + row * attention.kv_up_width();
-    float* const q = act_.qkv.data() + row * row_width;
-    if (latent.q_rank == 0) std::copy_n(x, attention.q_width(), q);
-    float* k = q + attention.q_width();
-    float* v = k + attention.kv_width();
-    for (int h = 0; h < attention.n_heads; ++h, k += head_dim, v += head_dim) {
-      std::copy_n(head, still, k);
-      std::copy_n(x + kv_first + latent.kv_rank, latent.rope_dim, k + still);
-      std::copy_n(head + still, latent.v_dim, v);
-      std::fill(v + latent.v_dim, v + head_dim, 0.0F);
-      head += still + latent.v_dim;
-    }
-  });
-}
-
-void Decoder::DropPadding(const SelfAttentionSpec& attention) {
-  const int64_t v_dim = attention.latent.v_dim;
-  if (v_dim == attention.head_dim) return;
-  // Every row moves to the left, over what rows before it have left behind: one after the other.
-  float* to = act_.attended.data();
-  const float* from = to;
-  for (int64_t i = 0; i < n_rows_ * attention.n_heads; ++i) {
-    std::copy_n(from, v_dim, to);
-    from += attention.head_dim;
-    to += v_dim;
-  }
-}
-
-absl::Status Decoder::Gate(const SelfAttentionSpec& attention) {
-  const int64_t width = attention.q_width();
-  return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    float* const attended = act_.attended.data() + row * width;
-    const float* const gate = act_.qkv.data() + row * attention.row_width() + attention.qkv_width();
-    for (int64_t i = 0; i < width; ++i) attended[i] *= Sigmoid(gate[i]);
-  });
-}
-
-// Has room for all that the sequences may come to hold, so that it does not grow with every token.
-void Decoder::LayOutMass() {
-  const auto end_of = [](const SequenceRows& entry) { return entry.start_pos + entry.n_tokens; };
-  int64_t most = 0;
-  for (const SequenceRows& entry : rows_) {
-    most += std::max(parts_.cache->Capacity(entry.sequence), end_of(entry));
-  }
-  GrowTo(mass_, most);
-  masses_.clear();
-  float* next = mass_.data();
-  for (const SequenceRows& entry : rows_) {
-    masses_.emplace_back(next, static_cast<size_t>(end_of(entry)));
-    next += end_of(entry);
-  }
-}
-
-absl::Status Decoder::TellMass(int layer) {
-  for (size_t i = 0; i < masses_.size(); ++i) {
-    NG_RETURN_IF_ERROR(mass_wanted_->Attended(layer, rows_[i].sequence, masses_[i]));
+    case Operation::kState:
+      return StateBlock(layer, block);
   }
   return absl::OkStatus();
 }
@@ -326,7 +189,8 @@ absl::Status Decoder::FeedForwardBlock(const Block& block) {
         ActivateTile(*parts_.kernels, feed_forward, block.w, tile, act_.activated.data());
       }));
   NG_RETURN_IF_ERROR(NormRows({spec.inner, w.inner}, feed_forward.width, act_.activated.data()));
-  NG_ASSIGN_OR_RETURN(const MatmulInput activated, Rounded(act_.activated.data(), w.out));
+  NG_ASSIGN_OR_RETURN(const MatmulInput activated,
+                      Rounded(act_.activated.data(), w.out.k(), w.out));
   return AddProduct(block, activated);
 }
 
@@ -345,6 +209,19 @@ absl::Status Decoder::MixtureBlock(const Block& block) {
                    act_.mixture, act_.added.data() + first * width));
   }
   return AddRows(block);
+}
+
+absl::Status Decoder::StateBlock(int layer, const Block& block) {
+  const auto& [spec, w, input] = block;
+  const StateSpec& state = spec_.StateOf(spec);
+  NG_ASSIGN_OR_RETURN(const MatmulInput normed,
+                      Normed({spec.before, w.before}, input, n_rows_, w.in));
+  NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed), Rows(act_.qkv, state.in_width())));
+  NG_RETURN_IF_ERROR(RunState({*parts_.kernels, *parts_.executor, state, w, *parts_.states,
+                               static_cast<size_t>(store_layers_[static_cast<size_t>(layer)])},
+                              rows_, act_.qkv.data(), act_.attended.data()));
+  NG_ASSIGN_OR_RETURN(const MatmulInput read, Rounded(act_.attended.data(), w.out.k(), w.out));
+  return AddProduct(block, read);
 }
 
 absl::Status Decoder::Head(const StepBatch& batch) {
@@ -421,12 +298,17 @@ absl::StatusOr<MatmulInput> Decoder::Normed(const Norm& norm, const float* x, in
   return input;
 }
 
-absl::StatusOr<MatmulInput> Decoder::Rounded(const float* x, const PackedMatrix& w) {
+absl::StatusOr<MatmulInput> Decoder::Rounded(const float* x, int64_t stride,
+                                             const PackedMatrix& w) {
   const auto prepare = parts_.kernels->prepare[static_cast<size_t>(w.type())];
-  if (prepare == nullptr) return FloatRows(x, n_rows_, w.k());
+  if (prepare == nullptr) {
+    MatmulInput input = FloatRows(x, n_rows_, w.k());
+    input.row_bytes = stride * int64_t{sizeof(float)};
+    return input;
+  }
   const MatmulInput input = InputRows(n_rows_, w);
   NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    prepare(x + row * w.k(), w.k(), act_.input.data() + row * input.row_bytes);
+    prepare(x + row * stride, w.k(), act_.input.data() + row * input.row_bytes);
   }));
   return input;
 }
@@ -454,61 +336,6 @@ absl::Status Decoder::AddRows(const Block& block) {
     if (block.spec.after.is_there()) Apply({block.spec.after, block.w.after}, added, width, added);
     if (block.spec.scale != 1.0F) Scale(block.spec.scale, width, added);
     parts_.kernels->add(added, width, act_.hidden.data() + row * width);
-  });
-}
-
-void Decoder::NormHeads(const SelfAttentionSpec& attention, const BlockWeights& w,
-                        float* heads) const {
-  const NormSpec& norm = attention.qk_norm;
-  const int64_t head_dim = attention.head_dim;
-  float* const k = heads + attention.q_width();
-  if (attention.qk_norm_kind == QkNormKind::kWidth) {
-    Apply({norm, w.q_norm}, heads, attention.q_width(), heads);
-    Apply({norm, w.k_norm}, k, attention.kv_width(), k);
-    return;
-  }
-  const bool each = attention.qk_norm_kind == QkNormKind::kEachHead;
-  const auto kernel =
-      norm.kind == NormKind::kRmsNorm ? parts_.kernels->rms_norm : parts_.kernels->layer_norm;
-  const auto apply = [&](const NormWeights& weights, int n_heads, float* head) {
-    for (int h = 0; h < n_heads; ++h, head += head_dim) {
-      const int64_t first = each ? h * head_dim : 0;
-      kernel(head, weights.weight.data() + first, norm.eps, head_dim, head);
-      if (norm.bias) parts_.kernels->add(weights.bias.data() + first, head_dim, head);
-    }
-  };
-  apply(w.q_norm, attention.n_heads, heads);
-  apply(w.k_norm, attention.n_kv_heads, k);
-}
-
-absl::Status Decoder::NormAndRotate(const SelfAttentionSpec& attention, const BlockWeights& w) {
-  const bool norms = attention.qk_norm.is_there();
-  const bool norms_after = norms && attention.qk_norm_kind == QkNormKind::kHeadsAfterRope;
-  const RopeTable* const rope =
-      attention.rope < 0 ? nullptr : &ropes_[static_cast<size_t>(attention.rope)];
-  if (rope == nullptr && !norms && attention.clip == 0.0) return absl::OkStatus();
-  const int64_t head_dim = attention.head_dim;
-  const int64_t first = attention.latent.is_there() ? head_dim - attention.latent.rope_dim : 0;
-  const int64_t n_heads_qk = attention.n_heads + attention.n_kv_heads;  // q's, then k's
-  return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    float* const heads = act_.qkv.data() + row * attention.row_width();
-    if (norms && !norms_after) NormHeads(attention, w, heads);
-    if (attention.clip > 0.0) {
-      Clip(static_cast<float>(attention.clip), attention.qkv_width(), heads);
-    }
-    if (rope != nullptr) {
-      const RopePairing pairing = spec_.ropes[static_cast<size_t>(attention.rope)].pairing;
-      const auto rotate = parts_.kernels->rotate[static_cast<int>(pairing)];
-      const float* const cos_sin = rope->At(row_pos_[static_cast<size_t>(row)]);
-      if (2 * rope->half() == head_dim) {
-        rotate(cos_sin, rope->half(), n_heads_qk, heads);
-      } else {  // the rest of a head lies between those dimensions and the next head's
-        for (int64_t h = 0; h < n_heads_qk; ++h) {
-          rotate(cos_sin, rope->half(), 1, heads + h * head_dim + first);
-        }
-      }
-    }
-    if (norms_after) NormHeads(attention, w, heads);
   });
 }
 

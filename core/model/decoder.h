@@ -5,14 +5,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/kernels/kernel_table.h"
 #include "core/kernels/matmul.h"
+#include "core/model/for_rows.h"
 #include "core/model/language_model.h"
 #include "core/model/layer_attention.h"
 #include "core/model/model_spec.h"
 #include "core/model/rope.h"
+#include "core/model/state_store.h"
 #include "core/model/step_sizes.h"
 #include "core/model/weights.h"
 #include "ng/attention_backend.h"
@@ -27,6 +30,7 @@ struct DecoderParts {
   Executor* executor = nullptr;
   const KernelTable* kernels = nullptr;
   CacheStore* cache = nullptr;
+  StateStore* states = nullptr;
   int64_t max_tokens = 0;  // per sequence, as far as it is known: what to have room for
 };
 
@@ -42,7 +46,7 @@ class Decoder final : public LanguageModel {
   int64_t Length(SequenceId sequence) const override;
   int64_t Capacity(SequenceId sequence) const override;
   absl::Status Truncate(SequenceId sequence, int64_t length) override;
-  int64_t share_tokens() const override { return parts_.cache->plan().share_tokens; }
+  int64_t share_tokens() const override;
   absl::Status Forward(const StepBatch& batch) override;
   TensorView<const float, 2> logits() const override;
 
@@ -66,19 +70,22 @@ class Decoder final : public LanguageModel {
   absl::Status RunLayer(const StepBatch& batch, int layer);
   // What a block adds to the stream, without the norm of the stream.
   absl::Status RunBlock(const StepBatch& batch, int layer, const Block& block);
+  absl::Status PlanAttention();
   absl::Status AttentionBlock(const StepBatch& batch, int layer, const Block& block);
   absl::Status FeedForwardBlock(const Block& block);
   absl::Status MixtureBlock(const Block& block);
+  absl::Status StateBlock(int layer, const Block& block);
   // Where the step's attention of each sequence is added up, for a cache that goes by it; and
   // telling it what a layer came to.
   void LayOutMass();
   absl::Status TellMass(int layer);
   absl::Status Head(const StepBatch& batch);
-  // A norm of rows of hidden, and any rows [n_rows, w.k], as the kernels of w read them. Valid
-  // until the next of either. `first`: where in the input's buffer the rows begin.
+  // A norm of rows of hidden, and any rows [n_rows, w.k], `stride` floats apart, as the kernels of
+  // w read them. Valid until the next of either. `first`: where in the input's buffer the rows
+  // begin.
   absl::StatusOr<MatmulInput> Normed(const Norm& norm, const float* x, int64_t n_rows,
                                      const PackedMatrix& w, int64_t first = 0);
-  absl::StatusOr<MatmulInput> Rounded(const float* x, const PackedMatrix& w);
+  absl::StatusOr<MatmulInput> Rounded(const float* x, int64_t stride, const PackedMatrix& w);
   MatmulCall Product(const PackedMatrix& w, const std::vector<float>& bias,
                      const MatmulInput& x) const {
     return {*parts_.kernels, *parts_.executor, w, bias.empty() ? nullptr : bias.data(), x};
@@ -90,9 +97,6 @@ class Decoder final : public LanguageModel {
   // part of each head that is there, in place.
   absl::Status UnpackLatents(const SelfAttentionSpec& attention, const BlockWeights& w);
   void DropPadding(const SelfAttentionSpec& attention);
-  // Columns [first, first + w.k) of rows of act_.latent, as the kernels of w read them.
-  absl::StatusOr<MatmulInput> LatentInput(const SelfAttentionSpec& attention, int64_t first,
-                                          const PackedMatrix& w);
   // What attention gave, times its gate.
   absl::Status Gate(const SelfAttentionSpec& attention);
   absl::Status AddRows(const Block& block);  // the same of what is in act_.added
@@ -108,7 +112,9 @@ class Decoder final : public LanguageModel {
   void FinishLogits();  // scale and soft cap
   // body(row, worker), on this thread when there are few rows, else spread over the executor.
   template <typename Body>
-  absl::Status ForRows(int64_t n_rows, Body&& body);
+  absl::Status ForRows(int64_t n_rows, Body&& body) {
+    return ng::ForRows(*parts_.executor, n_rows, std::forward<Body>(body));
+  }
   TensorView<float, 2> Rows(std::vector<float>& buffer, int64_t width);  // [n_rows_, width]
 
   ModelSpec spec_;
@@ -119,7 +125,9 @@ class Decoder final : public LanguageModel {
   PrefixSharing* const sharing_;
   AttendedMass* const mass_wanted_;
   std::vector<RopeTable> ropes_;  // of each of the spec's
-  WidestRows input_rows_;         // the widest that a matmul reads
+  // Of each layer: its number in the cache, or among the layers with a state. [n_layers]
+  std::vector<int> store_layers_;
+  WidestRows input_rows_;  // the widest that a matmul reads
 
   // The step at hand. Buffers only ever grow, so a decode step allocates nothing.
   int64_t n_rows_ = 0;

@@ -36,11 +36,12 @@ absl::StatusOr<std::vector<int64_t>> ReadUsed(const JsonFields& config, const st
                                      " layers, num_hidden_layers is ", n_layers));
 }
 
-absl::Status ReadGroups(const JsonFields& config, const std::string& path, RouterSpec* router) {
-  NG_ASSIGN_OR_RETURN(const int64_t n_groups, IntOr(config, "n_group", kCount, 1));
-  NG_ASSIGN_OR_RETURN(const int64_t n_used, IntOr(config, "topk_group", {1, n_groups}, 1));
+absl::Status ReadGroups(const JsonFields& config, const std::string& path, const ExpertsRow& row,
+                        RouterSpec* router) {
+  NG_ASSIGN_OR_RETURN(const int64_t n_groups, IntOr(config, row.n_groups, kCount, 1));
+  NG_ASSIGN_OR_RETURN(const int64_t n_used, IntOr(config, row.n_groups_used, {1, n_groups}, 1));
   if (router->n_experts % n_groups != 0 || (n_groups > 1 && router->n_experts < 2 * n_groups)) {
-    return ModelFileError(absl::StrCat(path, ": key \"n_group\" = ", n_groups,
+    return ModelFileError(absl::StrCat(path, ": key \"", row.n_groups, "\" = ", n_groups,
                                        ", must be groups of at least 2 of ", router->n_experts,
                                        " experts, all of one size"));
   }
@@ -69,6 +70,7 @@ absl::StatusOr<RouterSpec> ReadRouter(const JsonFields& config, const std::strin
                        .selection_bias = row.selection_bias,
                        .normalised = row.normalised,
                        .least_sum = static_cast<float>(row.least_sum),
+                       .added_to_sum = static_cast<float>(row.added_to_sum),
                        .scale = static_cast<float>(row.scale_absent),
                        .weighs_input = row.weighs_input};
   NG_ASSIGN_OR_RETURN(const int64_t n_experts,
@@ -79,9 +81,18 @@ absl::StatusOr<RouterSpec> ReadRouter(const JsonFields& config, const std::strin
     NG_ASSIGN_OR_RETURN(groups, ReadGroupMethod(config, path));
     router.n_best = groups ? 1 : 2;
   }
-  if (groups) NG_RETURN_IF_ERROR(ReadGroups(config, path, &router));
+  if (groups) NG_RETURN_IF_ERROR(ReadGroups(config, path, row, &router));
+  if (IsKey(row.gating_key)) {
+    NG_ASSIGN_OR_RETURN(const int64_t gating,
+                        IntOr(config, row.gating_key, {1, 2}, row.sigmoid ? 2 : 1));
+    router.sigmoid = gating == 2;
+  }
   if (IsKey(row.norm_key)) {
     NG_ASSIGN_OR_RETURN(router.normalised, BoolOr(config, row.norm_key, row.normalised));
+  }
+  if (IsKey(row.selection_bias_key)) {
+    NG_ASSIGN_OR_RETURN(router.selection_bias,
+                        BoolOr(config, row.selection_bias_key, row.selection_bias));
   }
   if (IsKey(row.least_sum_key)) {
     NG_ASSIGN_OR_RETURN(const std::optional<double> least,
@@ -190,7 +201,8 @@ absl::StatusOr<std::vector<std::optional<MixtureSpec>>> ReadMixtures(
   NG_ASSIGN_OR_RETURN(mixture.router, ReadRouter(config, path, row));
   mixture.expert = feed_forward;
   if (IsKey(row.width)) {
-    NG_ASSIGN_OR_RETURN(mixture.expert.width, IntOr(config, row.width, kSize, row.width_absent));
+    const int64_t absent = row.width_absent > 0 ? row.width_absent : feed_forward.width;
+    NG_ASSIGN_OR_RETURN(mixture.expert.width, IntOr(config, row.width, kSize, absent));
   }
   if (row.clamped) {
     NG_ASSIGN_OR_RETURN(const double slope, FactorOr(config, "swiglu_alpha", 1.702));

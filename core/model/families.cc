@@ -12,6 +12,7 @@
 #include "core/model/family_names.h"
 #include "core/model/layer_norm_rows.h"
 #include "core/model/llama_rows.h"
+#include "core/model/state_rows.h"
 
 namespace ng {
 namespace {
@@ -50,6 +51,16 @@ constexpr Family WithFurtherLayers(Family family) {
 
 constexpr Family With(Family family, const char* layer_prefix) {
   family.layer_prefix = layer_prefix;
+  return family;
+}
+
+// Granite's hybrids have experts or none.
+template <bool kExperts>
+constexpr Family WithExperts(Family family) {
+  family.is_form = [](const JsonFields& config) {
+    const nlohmann::json* const n = config.Find("num_local_experts");
+    return kExperts == (n == nullptr || *n != 0);
+  };
   return family;
 }
 
@@ -138,6 +149,17 @@ constexpr Family kFamilies[] = {
     Stacked(LlamaFamily("granitemoe", ReadLlamaRow<kGraniteMoeRow>, kGraniteMoe)),
     Stacked(LlamaFamily("granitemoeshared", ReadLlamaRow<kGraniteSharedRow>, kGraniteMoe,
                         kSharedFused)),
+    LlamaFamily("lfm2", ReadLfm2Spec, kLfm2),
+    LlamaFamily("lfm2_moe", ReadLlamaRow<kLfm2MoeRow>, kLfm2),
+    LlamaFamily("qwen3_5_text", ReadLlamaRow<kQwen35Row>, {}, kQwen35Apart),
+    LlamaFamily("qwen3_5_moe_text", ReadLlamaRow<kQwen35MoeRow>, kQwen2Moe, kQwen35Apart),
+    LlamaFamily("qwen3_next", ReadLlamaRow<kQwenNextRow>, kQwen2Moe, kQwenNextFused),
+    WithExperts<true>(Stacked(LlamaFamily("granitemoehybrid", ReadLlamaRow<kGraniteHybridRow>,
+                                          kGraniteHybridNames, kSharedFused))),
+    WithExperts<false>(LlamaFamily("granitemoehybrid", ReadLlamaRow<kGraniteHybridDenseRow>,
+                                   kGraniteHybridNames, kGateUpFused)),
+    With(LlamaFamily("nemotron_h", ReadLlamaRow<kNemotronHybridRow>, kNemotronNames),
+         "backbone.layers."),
     {.model_type = "gpt_oss",
      .read_spec = ReadLlamaRow<kGptOssRow>,
      .layer_prefix = "model.layers.",

@@ -20,7 +20,7 @@ namespace {
 // As many layers as the shape says, all alike.
 void AddLayers(const LayerSpec& blocks, const SelfAttentionSpec& attention,
                const FeedForwardSpec& feed_forward, ModelSpec* spec) {
-  for (int i = 0; i < spec->shape.n_layers; ++i) spec->AddLayer(blocks, attention, feed_forward);
+  for (int i = 0; i < spec->shape.n_layers; ++i) spec->AddLayer(blocks, {attention, feed_forward});
 }
 
 }  // namespace

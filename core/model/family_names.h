@@ -51,6 +51,7 @@ inline constexpr RoleName kLlamaNames[] = {
     {"model.layers.{}.self_attn.kv_a_proj_with_mqa.weight", TensorRole::kKvDown},
     {"model.layers.{}.self_attn.kv_a_layernorm.weight", TensorRole::kKvDownNorm},
     {"model.layers.{}.self_attn.kv_b_proj.weight", TensorRole::kKvUp},
+    {"model.layers.{}.self_attn.q_proj.weight", TensorRole::kQAndGate},
     {"model.layers.{}.self_attn.k_proj.weight", TensorRole::kK},
     {"model.layers.{}.self_attn.k_proj.bias", TensorRole::kKBias},
     {"model.layers.{}.self_attn.v_proj.weight", TensorRole::kV},
@@ -64,6 +65,22 @@ inline constexpr RoleName kLlamaNames[] = {
     {"model.layers.{}.self_attn.o_proj.weight", TensorRole::kAttnOut},
     {"model.layers.{}.self_attn.o_proj.bias", TensorRole::kAttnOutBias},
     {"model.layers.{}.self_attn.sinks", TensorRole::kSinks},
+    {"model.layers.{}.linear_attn.in_proj.weight", TensorRole::kStateIn},
+    {"model.layers.{}.linear_attn.in_proj.bias", TensorRole::kStateInBias},
+    {"model.layers.{}.linear_attn.in_proj_qkv.weight", TensorRole::kStateConvIn},
+    {"model.layers.{}.linear_attn.in_proj_z.weight", TensorRole::kStateGate},
+    {"model.layers.{}.linear_attn.in_proj_b.weight", TensorRole::kStateWrite},
+    {"model.layers.{}.linear_attn.in_proj_a.weight", TensorRole::kStateStep},
+    {"model.layers.{}.linear_attn.in_proj_qkvz.weight", TensorRole::kStateGroups},
+    {"model.layers.{}.linear_attn.in_proj_ba.weight", TensorRole::kStateValues},
+    {"model.layers.{}.linear_attn.conv1d.weight", TensorRole::kStateConv},
+    {"model.layers.{}.linear_attn.conv1d.bias", TensorRole::kStateConvBias},
+    {"model.layers.{}.linear_attn.A_log", TensorRole::kStateDecayLog},
+    {"model.layers.{}.linear_attn.dt_bias", TensorRole::kStateStepBias},
+    {"model.layers.{}.linear_attn.D", TensorRole::kStateSkip},
+    {"model.layers.{}.linear_attn.norm.weight", TensorRole::kStateNorm},
+    {"model.layers.{}.linear_attn.out_proj.weight", TensorRole::kStateOut},
+    {"model.layers.{}.linear_attn.out_proj.bias", TensorRole::kStateOutBias},
     {"model.layers.{}.post_self_attn_layernorm.weight", TensorRole::kAttnPostNorm},
     {"model.layers.{}.post_self_attn_layernorm.bias", TensorRole::kAttnPostNormBias},
     {"model.layers.{}.post_attention_layernorm.weight", TensorRole::kMlpNorm},
@@ -117,9 +134,9 @@ inline constexpr auto ExpertsTransposed(bool gates_and_ups_in_turn) {
 inline constexpr auto kGptOssNames = ExpertsTransposed(true);
 inline constexpr auto kLlama4Names = ExpertsTransposed(false);
 
-inline constexpr TensorRole kApart[] = {TensorRole::kQkv, TensorRole::kQkvBias,
-                                        TensorRole::kMlpGateUp, TensorRole::kSharedGateUp,
-                                        TensorRole::kSelectionBiasRow};
+inline constexpr TensorRole kApart[] = {
+    TensorRole::kQkv,          TensorRole::kQkvBias,          TensorRole::kMlpGateUp,
+    TensorRole::kSharedGateUp, TensorRole::kSelectionBiasRow, TensorRole::kQAndGate};
 inline constexpr TensorRole kQkvFused[] = {
     TensorRole::kQ,     TensorRole::kK,     TensorRole::kV,        TensorRole::kQBias,
     TensorRole::kKBias, TensorRole::kVBias, TensorRole::kMlpGateUp};
@@ -133,6 +150,17 @@ inline constexpr TensorRole kErnieMoeApart[] = {TensorRole::kQkv, TensorRole::kQ
                                                 TensorRole::kSelectionBias};
 inline constexpr TensorRole kSharedFused[] = {TensorRole::kQkv, TensorRole::kQkvBias,
                                               TensorRole::kSharedGate, TensorRole::kSharedUp};
+
+// The heads of q with their gates in one tensor; of the state all parts apart, or in two tensors.
+inline constexpr TensorRole kQwen35Apart[] = {
+    TensorRole::kQkv,          TensorRole::kQkvBias,          TensorRole::kMlpGateUp,
+    TensorRole::kSharedGateUp, TensorRole::kSelectionBiasRow, TensorRole::kQ,
+    TensorRole::kAttnGate,     TensorRole::kStateGroups,      TensorRole::kStateValues};
+inline constexpr TensorRole kQwenNextFused[] = {
+    TensorRole::kQkv,          TensorRole::kQkvBias,          TensorRole::kMlpGateUp,
+    TensorRole::kSharedGateUp, TensorRole::kSelectionBiasRow, TensorRole::kQ,
+    TensorRole::kAttnGate,     TensorRole::kStateConvIn,      TensorRole::kStateGate,
+    TensorRole::kStateWrite,   TensorRole::kStateStep};
 
 inline constexpr Renamed kMixtral[] = {{"mlp.gate", "block_sparse_moe.gate"},
                                        {"mlp.experts", "block_sparse_moe.experts"},
@@ -238,6 +266,41 @@ inline constexpr Renamed kBioGpt[] = {{"lm_head", "output_projection"},
                                       {"o_proj", "out_proj"},
                                       {"mlp.up_proj", "fc1"},
                                       {"mlp.down_proj", "fc2"}};
+
+inline constexpr Renamed kLfm2[] = {
+    {"model.norm", "model.embedding_norm"},
+    {"input_layernorm", "operator_norm"},
+    {"post_attention_layernorm", "ffn_norm"},
+    {"o_proj", "out_proj"},
+    {"q_norm", "q_layernorm"},
+    {"k_norm", "k_layernorm"},
+    {"linear_attn.in_proj", "conv.in_proj"},
+    {"linear_attn.conv1d", "conv.conv"},
+    {"linear_attn.out_proj", "conv.out_proj"},
+    {"mlp.gate.e_score_correction_bias", "feed_forward.expert_bias"},
+    {"mlp.gate.", "feed_forward.gate."},
+    {"mlp.", "feed_forward."},
+    {"gate_proj", "w1"},
+    {"up_proj", "w3"},
+    {"down_proj", "w2"}};
+inline constexpr Renamed kGraniteHybridNames[] = {
+    {"linear_attn", "mamba"},
+    {"mlp.gate.", "block_sparse_moe.router.layer."},
+    {"mlp.shared_experts.gate_up_proj", "shared_mlp.input_linear"},
+    {"mlp.shared_experts.down_proj", "shared_mlp.output_linear"},
+    {"mlp.experts.gate_up_proj", "block_sparse_moe.input_linear.weight"},
+    {"mlp.experts.down_proj", "block_sparse_moe.output_linear.weight"},
+    {"mlp.gate_up_proj", "shared_mlp.input_linear"},
+    {"mlp.down_proj", "shared_mlp.output_linear"}};
+// A layer has one block, and one norm.
+inline constexpr Renamed kNemotronNames[] = {{"model.embed_tokens", "backbone.embeddings"},
+                                             {"model.norm", "backbone.norm_f"},
+                                             {"model.layers", "backbone.layers"},
+                                             {"input_layernorm", "norm"},
+                                             {"post_attention_layernorm", "norm"},
+                                             {"self_attn", "mixer"},
+                                             {"linear_attn", "mixer"},
+                                             {"mlp", "mixer"}};
 
 inline constexpr Renamed kXglm[] = {{"model.norm", "model.layer_norm"},
                                     {"input_layernorm", "self_attn_layer_norm"},

@@ -1,319 +1,272 @@
 #include "core/model/gguf_families.h"
 
-#include <array>
+#include <algorithm>
+#include <initializer_list>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/model/gguf_fields.h"
+#include "core/model/gguf_names.h"
+#include "core/model/gguf_rows.h"
 #include "core/model/limits.h"
 
 namespace ng {
 namespace {
 
 constexpr char kArchitecture[] = "general.architecture";
-constexpr char kTokens[] = "tokenizer.ggml.tokens";
 
-// What the readers read: the key-values, most of whose keys begin with the architecture.
-struct Source {
-  const JsonFields& metadata;
-  const std::string& path;
-  std::string architecture;
-
-  static absl::StatusOr<Source> Of(const JsonFields& metadata, const std::string& path) {
-    NG_ASSIGN_OR_RETURN(std::string architecture, metadata.Text(kArchitecture));
-    return Source{metadata, path, std::move(architecture)};
-  }
-
-  std::string Key(const char* name) const { return absl::StrCat(architecture, ".", name); }
-  absl::StatusOr<int64_t> Int(const char* name, Range<int64_t> range) const {
-    return metadata.Int(Key(name), range);
-  }
-  absl::StatusOr<std::optional<int64_t>> OptionalInt(const char* name, Range<int64_t> range) const {
-    return metadata.OptionalInt(Key(name), range);
-  }
-  // One for all layers, or an array with the same for each of them.
-  absl::StatusOr<std::optional<int64_t>> OptionalLayersInt(const char* name, Range<int64_t> range,
-                                                           int64_t n_layers) const {
-    const nlohmann::json* value = metadata.Find(Key(name));
-    if (value == nullptr || !value->is_object()) return OptionalInt(name, range);
-    NG_ASSIGN_OR_RETURN(const std::optional<JsonFields> array, metadata.OptionalObject(Key(name)));
-    NG_RETURN_IF_ERROR(array->Int("count", {n_layers, n_layers}).status());
-    if (array->Has("each")) return array->OptionalInt("each", range);
-    return ModelFileError(absl::StrCat(path, ": key \"", Key(name),
-                                       "\" differs from layer to layer, can run only with one "
-                                       "value for all"));
-  }
-  absl::StatusOr<int64_t> LayersInt(const char* name, Range<int64_t> range,
-                                    int64_t n_layers) const {
-    NG_ASSIGN_OR_RETURN(const std::optional<int64_t> found,
-                        OptionalLayersInt(name, range, n_layers));
-    return found ? *found : Int(name, range);  // the error
-  }
+struct Architecture {
+  const char* name;
+  const LlamaRow& row;
+  std::span<const RoleName> names = kGgufNames;
+  std::span<const Renamed> renamed = {};
+  // A model may have norms of q and k.
+  bool may_norm_qk = false;
+  bool gate_up_fused = false;
+  bool biases_optional = true;  // each of a layer by itself
+  GgufConstants constants = {};
+  // An architecture whose models differ in more than keys say has a row for each form: the one
+  // whose tensor the first layer has.
+  const char* with_tensor = "";
 };
 
-// What every architecture may be told and the decoder cannot do.
-absl::Status RequirePlain(const Source& source) {
-  constexpr const char* kType = "general.type";
-  NG_ASSIGN_OR_RETURN(const std::optional<std::string> type, source.metadata.OptionalText(kType));
-  if (type && *type != "model") {
-    return ModelFileError(absl::StrCat(source.path, ": key \"", kType, "\" = ", JsonExcerpt(*type),
-                                       ", can run only with \"model\""));
-  }
-  constexpr const char* kSplit = "split.count";
-  NG_ASSIGN_OR_RETURN(const std::optional<int64_t> n_files,
-                      source.metadata.OptionalInt(kSplit, {0, kCount.max}));
-  if (n_files.value_or(1) > 1) {
-    return ModelFileError(absl::StrCat(source.path, ": key \"", kSplit, "\" = ", *n_files,
-                                       ", can run only with 1: the model is in several files, "
-                                       "which must be merged into one"));
-  }
-  const std::string causal = source.Key("attention.causal");
-  NG_ASSIGN_OR_RETURN(const std::optional<bool> is_causal, source.metadata.OptionalBool(causal));
-  if (!is_causal.value_or(true)) {
-    return ModelFileError(absl::StrCat(source.path, ": key \"", causal,
-                                       "\" = false, can run only with true: each token sees those "
-                                       "before it"));
-  }
-  for (const char* name :
-       {"expert_count", "expert_used_count", "expert_group_count", "nextn_predict_layers"}) {
-    NG_RETURN_IF_ERROR(source.OptionalInt(name, {0, 0}).status());
-  }
-  return absl::OkStatus();
-}
+constexpr const char* kSections[] = {"rope.dimension_sections"};
+constexpr const char* kTemperature[] = {"attention.temperature_scale"};
+constexpr const char* kDeepstack[] = {"deepstack_mapping"};
+constexpr const char* kMiniCpmScales[] = {"embedding_scale", "residual_scale", "logit_scale"};
+constexpr const char* kLogitScale[] = {"logit_scale"};
+constexpr GgufConstants kGraniteConstants = {
+    .with = kLogitScale, .without = kDeepstack, .only_with = "rope.scaling.finetuned"};
 
-// As many as there are tokens; in a key of its own where the file has no vocabulary.
-absl::StatusOr<int64_t> ReadVocabSize(const Source& source) {
-  if (!source.metadata.Has(kTokens)) return source.Int("vocab_size", kSize);
-  NG_ASSIGN_OR_RETURN(const std::optional<JsonFields> tokens,
-                      source.metadata.OptionalObject(kTokens));
-  return tokens->Int("count", kSize);
-}
-
-// The heads, with what an absent key means: as many kv heads as heads, the width shared out.
-absl::Status ReadHeads(const Source& source, ModelSpec* spec) {
-  const int64_t n_layers = spec->shape.n_layers;
-  NG_ASSIGN_OR_RETURN(const int64_t n_heads,
-                      source.LayersInt("attention.head_count", kCount, n_layers));
-  NG_ASSIGN_OR_RETURN(const std::optional<int64_t> n_kv_heads,
-                      source.OptionalLayersInt("attention.head_count_kv", kCount, n_layers));
-  if (n_heads % n_kv_heads.value_or(n_heads) != 0) {
-    return ModelFileError(absl::StrCat(source.path, ": ", source.Key("attention.head_count"), " = ",
-                                       n_heads, " must be a multiple of ",
-                                       source.Key("attention.head_count_kv"), " = ", *n_kv_heads));
-  }
-  NG_ASSIGN_OR_RETURN(std::optional<int64_t> head_dim,
-                      source.OptionalInt("attention.key_length", kCount));
-  if (!head_dim && spec->width % n_heads != 0) {
-    return ModelFileError(
-        absl::StrCat(source.path, ": ", source.Key("embedding_length"), " = ", spec->width,
-                     " must be a multiple of ", source.Key("attention.head_count"), " = ", n_heads,
-                     " where ", source.Key("attention.key_length"), " is not set"));
-  }
-  if (!head_dim) head_dim = spec->width / n_heads;
-  NG_RETURN_IF_ERROR(source.OptionalInt("attention.value_length", {*head_dim, *head_dim}).status());
-  spec->shape.n_heads = static_cast<int>(n_heads);
-  spec->shape.n_kv_heads = static_cast<int>(n_kv_heads.value_or(n_heads));
-  spec->shape.head_dim = static_cast<int>(*head_dim);
-  return absl::OkStatus();
-}
-
-// What every architecture has.
-absl::StatusOr<ModelSpec> ReadShape(const Source& source) {
-  NG_RETURN_IF_ERROR(RequirePlain(source));
-  ModelSpec spec;
-  NG_ASSIGN_OR_RETURN(spec.shape.vocab_size, ReadVocabSize(source));
-  NG_ASSIGN_OR_RETURN(spec.shape.max_positions, source.Int("context_length", kPositions));
-  NG_ASSIGN_OR_RETURN(spec.width, source.Int("embedding_length", kSize));
-  NG_ASSIGN_OR_RETURN(const int64_t n_layers, source.Int("block_count", kCount));
-  spec.shape.n_layers = static_cast<int>(n_layers);
-  NG_RETURN_IF_ERROR(ReadHeads(source, &spec));
-  return spec;
-}
-
-// The frequencies' divisor. As the format has it, a file with a factor and no type means linear.
-absl::Status ReadRopeScaling(const Source& source, RopeScaling* scaling) {
-  constexpr Range<double> kFactor = {0.0, 1e6};  // 0: none
-  const std::string key = source.Key("rope.scaling.type");
-  NG_ASSIGN_OR_RETURN(const std::optional<std::string> type, source.metadata.OptionalText(key));
-  if (type && *type != "none" && *type != "linear") {
-    return ModelFileError(absl::StrCat(source.path, ": key \"", key, "\" = ", JsonExcerpt(*type),
-                                       ", must be one of: none, linear"));
-  }
-  std::optional<double> factor;
-  for (const char* name : {"rope.scaling.factor", "rope.scale_linear"}) {
-    NG_ASSIGN_OR_RETURN(const std::optional<double> found,
-                        source.metadata.OptionalNumber(source.Key(name), kFactor));
-    if (!factor) factor = found;
-  }
-  if (type.value_or("linear") == "none" || factor.value_or(0.0) == 0.0) return absl::OkStatus();
-  scaling->kind = RopeScalingKind::kLinear;
-  scaling->factor = *factor;
-  return absl::OkStatus();
-}
-
-// The rotations: of whole heads, at a base; 10000 where the file does not say, as the format has
-// it.
-absl::StatusOr<RopeSpec> ReadRope(const Source& source, int64_t head_dim) {
-  if (head_dim % 2 != 0) {
-    return ModelFileError(absl::StrCat(source.path, ": a head has ", head_dim,
-                                       " dimensions, must be an even number for RoPE"));
-  }
-  NG_RETURN_IF_ERROR(source.OptionalInt("rope.dimension_count", {head_dim, head_dim}).status());
-  NG_ASSIGN_OR_RETURN(const std::optional<double> theta,
-                      source.metadata.OptionalNumber(source.Key("rope.freq_base"), kTheta));
-  RopeSpec rope = {.n_dims = head_dim, .pairing = RopePairing::kHalfSplit};
-  rope.theta = theta.value_or(10000.0);
-  // Of q and k, whatever the type of scaling.
-  NG_RETURN_IF_ERROR(
-      source.metadata.OptionalNumber(source.Key("rope.scaling.attn_factor"), {1.0, 1.0}).status());
-  NG_RETURN_IF_ERROR(ReadRopeScaling(source, &rope.scaling));
-  return rope;
-}
-
-// What the layers of an architecture have; read.
-struct Parts {
-  NormSpec norm = {};
-  SelfAttentionSpec attention = {};
-  FeedForwardSpec feed_forward = {};
+// Several of one name are told apart by their tensors and by whether they have experts.
+constexpr Architecture kArchitectures[] = {
+    {.name = "llama", .row = kGgufLlama, .names = kGgufPairedNames},
+    {.name = "llama", .row = kGgufMixtral, .names = kGgufPairedNames},
+    {.name = "qwen2", .row = kGgufQwen2},
+    {.name = "qwen2moe", .row = kGgufQwen2Moe},
+    {.name = "qwen3", .row = kGgufQwen3},
+    {.name = "qwen3moe", .row = kGgufQwen3Moe},
+    {.name = "gpt2", .row = kGgufStarcoder, .biases_optional = false},
+    {.name = "gemma", .row = kGgufGemma},
+    {.name = "gemma2", .row = kGgufGemma2, .constants = {.layers_scaled_by_width = 46}},
+    {.name = "gemma3", .row = kGgufGemma3, .constants = {.layers_scaled_by_width = 62}},
+    {.name = "phi2", .row = kGgufPhi2, .renamed = kOneNormForBoth},
+    {.name = "phi3", .row = kGgufPhi3, .gate_up_fused = true},
+    {.name = "gpt-oss",
+     .row = kGgufGptOss,
+     .renamed = kMlpNormBehindAttention,
+     .biases_optional = false,
+     .constants = {.yarn_cuts_between_pairs = true}},
+    {.name = "granite",
+     .row = kGgufGranite,
+     .names = kGgufPairedNames,
+     .constants = kGraniteConstants},
+    {.name = "granitemoe",
+     .row = kGgufGraniteMoe,
+     .names = kGgufPairedNames,
+     .constants = kGraniteConstants},
+    {.name = "minicpm",
+     .row = kGgufMiniCpm,
+     .names = kGgufPairedNames,
+     .constants = {.with = kMiniCpmScales}},
+    {.name = "olmo", .row = kGgufOlmo, .names = kGgufPairedNames},
+    {.name = "olmo2", .row = kGgufOlmo2, .constants = {.one_rope_base = true}},
+    {.name = "olmoe", .row = kGgufOlmoe},
+    {.name = "smollm3", .row = kGgufSmolLm3, .names = kGgufPairedNames},
+    {.name = "apertus", .row = kGgufApertus},
+    {.name = "mistral3",
+     .row = kGgufMistral3,
+     .names = kGgufPairedNames,
+     .constants = {.temperature = true}},
+    {.name = "arcee", .row = kGgufArcee, .names = kGgufPairedNames},
+    {.name = "internlm2", .row = kGgufLlama, .names = kGgufPairedNames},
+    {.name = "chatglm", .row = kGgufGlm, .gate_up_fused = true},
+    {.name = "glm4", .row = kGgufGlm4, .gate_up_fused = true, .constants = {.without = kSections}},
+    {.name = "glm4moe",
+     .row = kGgufGlm4Moe,
+     .renamed = kMlpNormBehindAttention,
+     .may_norm_qk = true,
+     .constants = {.without = kSections}},
+    {.name = "dots1", .row = kGgufDots1},
+    {.name = "exaone4", .row = kGgufExaone4},
+    {.name = "exaone-moe", .row = kGgufExaoneMoe},
+    {.name = "starcoder", .row = kGgufStarcoder, .biases_optional = false},
+    {.name = "starcoder2", .row = kGgufStarcoder2},
+    {.name = "stablelm", .row = kGgufStableLm},
+    {.name = "command-r", .row = kGgufCommandR, .renamed = kOneNormForBoth, .may_norm_qk = true},
+    {.name = "cohere2", .row = kGgufCohere2, .renamed = kOneNormForBoth},
+    {.name = "deepseek2", .row = kGgufDeepSeek, .constants = {.without = kTemperature}},
+    {.name = "deepseek2", .row = kGgufDeepSeekDense, .constants = {.without = kTemperature}},
+    {.name = "ernie4_5", .row = kGgufErnie, .constants = {.without = kSections}},
+    {.name = "ernie4_5-moe", .row = kGgufErnieMoe, .constants = {.without = kSections}},
+    {.name = "hunyuan-dense", .row = kGgufHunYuan},
+    {.name = "hunyuan-moe", .row = kGgufHunYuanMoe},
+    {.name = "hy_v3", .row = kGgufHyV3, .renamed = kPlainSelectionBias},
+    {.name = "seed_oss", .row = kGgufSeedOss, .renamed = kMlpNormBehindAttention},
+    {.name = "nemotron", .row = kGgufNemotron},
+    {.name = "jais2", .row = kGgufJais2},
+    {.name = "gptneox", .row = kGgufGptNeoX},
+    {.name = "falcon",
+     .row = kGgufFalcon,
+     .renamed = kSecondAttnNorm,
+     .with_tensor = "blk.0.attn_norm_2.weight"},
+    {.name = "falcon", .row = kGgufFalcon, .renamed = kOneNormForBoth},
+    {.name = "bloom", .row = kGgufBloom},
+    {.name = "mpt", .row = kGgufMpt},
+    {.name = "minimax-m2", .row = kGgufMiniMax},
+    {.name = "afmoe", .row = kGgufAfmoe},
+    {.name = "bailingmoe", .row = kGgufBailing, .names = kGgufPairedNames},
 };
 
-// Layers that are all alike, and the head.
-absl::StatusOr<ModelSpec> Assembled(const Source& source, Parts parts, ModelSpec spec) {
-  NG_ASSIGN_OR_RETURN(parts.feed_forward.width,
-                      source.LayersInt("feed_forward_length", kSize, spec.shape.n_layers));
-  spec.head.norm = parts.norm;
-  for (int i = 0; i < spec.shape.n_layers; ++i) {
-    spec.AddLayer(PreNormLayer(parts.norm), parts.attention, parts.feed_forward);
+// The architecture that the file is of. Errors: none that is known.
+absl::StatusOr<const Architecture*> FindArchitecture(const JsonFields& metadata,
+                                                     const TensorSource& tensors) {
+  NG_ASSIGN_OR_RETURN(const std::string name, metadata.Text(kArchitecture));
+  const std::string experts_key = name + ".expert_count";
+  const bool experts = metadata.Has(experts_key) && *metadata.Find(experts_key) != 0;
+  const Architecture* found = nullptr;
+  std::vector<std::string> known;
+  for (const Architecture& architecture : kArchitectures) {
+    if (known.empty() || known.back() != architecture.name) known.push_back(architecture.name);
+    if (name != architecture.name) continue;
+    const std::string_view tensor = architecture.with_tensor;
+    if (!tensor.empty() && tensors.Find(tensor) == nullptr) continue;
+    if (found == nullptr || (architecture.row.experts != nullptr) == experts) {
+      if (found == nullptr || (found->row.experts != nullptr) != experts) found = &architecture;
+    }
   }
-  return spec;
+  if (found != nullptr) return found;
+  return ModelFileError(absl::StrCat(tensors.path(), ": key \"", kArchitecture,
+                                     "\" = ", JsonExcerpt(name),
+                                     ", must be one of: ", absl::StrJoin(known, ", ")));
 }
 
-// llama: pre-norm RMSNorm, RoPE, grouped queries, a SwiGLU, biases where there are tensors of them.
-// With `qkv_bias` or `qk_norm` it is qwen2 or qwen3.
-absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& metadata, const std::string& path,
-                                        bool qkv_bias, bool qk_norm) {
-  NG_ASSIGN_OR_RETURN(const Source source, Source::Of(metadata, path));
-  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadShape(source));
-  NG_ASSIGN_OR_RETURN(const double eps,
-                      metadata.Number(source.Key("attention.layer_norm_rms_epsilon"), kEps));
-  NG_ASSIGN_OR_RETURN(const RopeSpec rope, ReadRope(source, spec.shape.head_dim));
-  NG_ASSIGN_OR_RETURN(const std::optional<int64_t> window,
-                      source.OptionalInt("attention.sliding_window", {0, kPositions.max}));
-  Parts parts = {.norm = {.kind = NormKind::kRmsNorm, .eps = static_cast<float>(eps)},
-                 .attention = AttentionOfShape(spec.shape)};
-  parts.attention.rope = spec.IndexIn(&spec.ropes, rope);
-  parts.attention.window = window.value_or(0);
-  parts.attention.qkv_bias = qkv_bias;
-  if (qk_norm) parts.attention.qk_norm = parts.norm;
-  return Assembled(source, parts, std::move(spec));
-}
+// What a model has by the names of its tensors.
+class TensorParts {
+ public:
+  TensorParts(const TensorSource& tensors, GgufModel* model) : tensors_(tensors), model_(*model) {}
 
-absl::StatusOr<ModelSpec> ReadLlamaSpec(const JsonFields& metadata, const std::string& path) {
-  return ReadLlamaLike(metadata, path, /*qkv_bias=*/false, /*qk_norm=*/false);
-}
-absl::StatusOr<ModelSpec> ReadQwen2Spec(const JsonFields& metadata, const std::string& path) {
-  return ReadLlamaLike(metadata, path, /*qkv_bias=*/true, /*qk_norm=*/false);
-}
-absl::StatusOr<ModelSpec> ReadQwen3Spec(const JsonFields& metadata, const std::string& path) {
-  return ReadLlamaLike(metadata, path, /*qkv_bias=*/false, /*qk_norm=*/true);
-}
+  // One tensor for several roles or one for each, and where RoPE's factors are.
+  void ChooseNames(bool gate_up_fused) {
+    using enum TensorRole;
+    std::vector<TensorRole>& without = model_.without;
+    const auto leave_out = [&](std::initializer_list<TensorRole> roles) {
+      without.insert(without.end(), roles);
+    };
+    if (Has({kQkv})) {
+      leave_out({kQ, kK, kV});
+      // Biases may be apart all the same.
+      Has({kQkvBias}) || !Has({kQBias, kKBias, kVBias}) ? leave_out({kQBias, kKBias, kVBias})
+                                                        : leave_out({kQkvBias});
+    } else {
+      leave_out({kQkv, kQkvBias});
+    }
+    gate_up_fused ? leave_out({kMlpGate, kMlpUp}) : leave_out({kMlpGateUp});
+    Has({kExpertGateUp}) ? leave_out({kExpertGate, kExpertUp}) : leave_out({kExpertGateUp});
+    leave_out({kExpertGateUpBias});
+    if (tensors_.Find(kShortFactors) != nullptr && !Has({kRopeFactors})) {
+      model_.renamed.push_back({"rope_freqs", "rope_factors_short"});
+      short_factors_ = true;
+    }
+    model_.family.renamed = model_.renamed;
+    model_.family.without = without;
+  }
 
-// gpt2: pre-norm LayerNorm, learned positions, GELU by tanh, all biases.
-absl::StatusOr<ModelSpec> ReadGpt2Spec(const JsonFields& metadata, const std::string& path) {
-  NG_ASSIGN_OR_RETURN(const Source source, Source::Of(metadata, path));
-  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadShape(source));
-  NG_ASSIGN_OR_RETURN(const double eps,
-                      metadata.Number(source.Key("attention.layer_norm_epsilon"), kEps));
-  spec.embedding.positions = true;
-  Parts parts = {
-      .norm = {.kind = NormKind::kLayerNorm, .eps = static_cast<float>(eps), .bias = true},
-      .attention = AttentionOfShape(spec.shape),
-      .feed_forward = {.activation = Activation::kGeluTanh, .gated = false, .bias = true}};
-  parts.attention.qkv_bias = parts.attention.out_bias = true;
-  return Assembled(source, parts, std::move(spec));
-}
+  // No key says whether a model has these.
+  void SetParts(bool may_norm_qk, const LlamaRow& row) {
+    using enum TensorRole;
+    ModelSpec& spec = model_.spec;
+    spec.head.tied = !Has({kHead});
+    for (RopeSpec& rope : spec.ropes) rope.factors = Has({kRopeFactors});
+    // Each bias by itself: what is missing is zero.
+    const bool qkv_bias = Has({kQkvBias, kQBias, kKBias, kVBias});
+    const bool mlp_bias = Has({kMlpGateBias, kMlpUpBias, kMlpDownBias});
+    const bool expert_bias = Has({kExpertGateBias, kExpertUpBias, kExpertDownBias});
+    const bool qk_norm = may_norm_qk && Has({kQNorm});
+    for (SelfAttentionSpec& attention : spec.attentions) {
+      attention.qkv_bias |= qkv_bias;
+      attention.out_bias |= Has({kAttnOutBias});
+      if (!qk_norm) continue;
+      attention.qk_norm = spec.head.norm;
+      attention.qk_norm.bias = false;
+      attention.qk_norm_kind = row.qk_norm_kind;
+    }
+    for (FeedForwardSpec& feed_forward : spec.feed_forwards) feed_forward.bias |= mlp_bias;
+    for (MixtureSpec& mixture : spec.mixtures) {
+      mixture.expert.bias |= expert_bias;
+      mixture.router.selection_bias |= Has({kSelectionBias});
+    }
+  }
+  bool short_factors() const { return short_factors_; }
 
-// Of llama and what is made like it; each model has the biases and norms that its spec says. In
-// llama itself the two dimensions of a rotation lie side by side.
-constexpr std::array<RoleName, 22> LlamaNames(StoredOrder order) {
-  return {{
-      {"token_embd.weight", TensorRole::kTokenEmbedding},
-      {"output.weight", TensorRole::kHead},
-      {"rope_freqs.weight", TensorRole::kRopeFactors},
-      {"output_norm.weight", TensorRole::kFinalNorm},
-      {"blk.{}.attn_norm.weight", TensorRole::kAttnNorm},
-      {.name = "blk.{}.attn_q.weight", .role = TensorRole::kQ, .order = order},
-      {.name = "blk.{}.attn_q.bias", .role = TensorRole::kQBias, .order = order},
-      {.name = "blk.{}.attn_k.weight", .role = TensorRole::kK, .order = order},
-      {.name = "blk.{}.attn_k.bias", .role = TensorRole::kKBias, .order = order},
-      {"blk.{}.attn_v.weight", TensorRole::kV},
-      {"blk.{}.attn_v.bias", TensorRole::kVBias},
-      {"blk.{}.attn_q_norm.weight", TensorRole::kQNorm},
-      {"blk.{}.attn_k_norm.weight", TensorRole::kKNorm},
-      {"blk.{}.attn_output.weight", TensorRole::kAttnOut},
-      {"blk.{}.attn_output.bias", TensorRole::kAttnOutBias},
-      {"blk.{}.ffn_norm.weight", TensorRole::kMlpNorm},
-      {"blk.{}.ffn_gate.weight", TensorRole::kMlpGate},
-      {"blk.{}.ffn_gate.bias", TensorRole::kMlpGateBias},
-      {"blk.{}.ffn_up.weight", TensorRole::kMlpUp},
-      {"blk.{}.ffn_up.bias", TensorRole::kMlpUpBias},
-      {"blk.{}.ffn_down.weight", TensorRole::kMlpDown},
-      {"blk.{}.ffn_down.bias", TensorRole::kMlpDownBias},
-  }};
-}
+ private:
+  bool Has(std::initializer_list<TensorRole> roles) const {
+    const Family& family = model_.family;
+    return std::ranges::any_of(family.names, [&](const RoleName& entry) {
+      if (std::ranges::count(roles, entry.role) == 0) return false;
+      for (int layer = 0; layer < (entry.per_layer() ? n_layers() : 1); ++layer) {
+        if (tensors_.Find(family.NameOf(entry, {layer, 0})) != nullptr) return true;
+      }
+      return false;
+    });
+  }
+  int n_layers() const { return model_.spec.shape.n_layers; }
 
-constexpr auto kGgufLlamaNames = LlamaNames(StoredOrder::kPaired);
-constexpr auto kQwenNames = LlamaNames(StoredOrder::kPlain);
-
-constexpr RoleName kGgufGpt2Names[] = {
-    {"token_embd.weight", TensorRole::kTokenEmbedding},
-    {"position_embd.weight", TensorRole::kPositions},
-    {"output.weight", TensorRole::kHead},
-    {"output_norm.weight", TensorRole::kFinalNorm},
-    {"output_norm.bias", TensorRole::kFinalNormBias},
-    {"blk.{}.attn_norm.weight", TensorRole::kAttnNorm},
-    {"blk.{}.attn_norm.bias", TensorRole::kAttnNormBias},
-    {"blk.{}.attn_qkv.weight", TensorRole::kQkv},
-    {"blk.{}.attn_qkv.bias", TensorRole::kQkvBias},
-    {"blk.{}.attn_output.weight", TensorRole::kAttnOut},
-    {"blk.{}.attn_output.bias", TensorRole::kAttnOutBias},
-    {"blk.{}.ffn_norm.weight", TensorRole::kMlpNorm},
-    {"blk.{}.ffn_norm.bias", TensorRole::kMlpNormBias},
-    {"blk.{}.ffn_up.weight", TensorRole::kMlpUp},
-    {"blk.{}.ffn_up.bias", TensorRole::kMlpUpBias},
-    {"blk.{}.ffn_down.weight", TensorRole::kMlpDown},
-    {"blk.{}.ffn_down.bias", TensorRole::kMlpDownBias},
+  const TensorSource& tensors_;
+  GgufModel& model_;
+  bool short_factors_ = false;
 };
 
-constexpr Family kArchitectures[] = {
-    {.model_type = "llama",
-     .read_spec = ReadLlamaSpec,
-     .layer_prefix = "blk.",
-     .names = kGgufLlamaNames,
-     .biases_optional = true},
-    {"qwen2", ReadQwen2Spec, "blk.", kQwenNames},
-    {.model_type = "qwen3",
-     .read_spec = ReadQwen3Spec,
-     .layer_prefix = "blk.",
-     .names = kQwenNames,
-     .biases_optional = true},
-    {"gpt2", ReadGpt2Spec, "blk.", kGgufGpt2Names},
-};
+// A model may have been trained on fewer positions: RoPE has other factors beyond them, and no
+// position may change with the length of a run.
+void KeepWithinFactors(int64_t original_positions, ModelSpec* spec) {
+  if (original_positions == 0) return;
+  spec->shape.max_positions = std::min(spec->shape.max_positions, original_positions);
+}
 
 }  // namespace
 
-absl::StatusOr<const Family*> FindGgufFamily(const JsonFields& metadata, const std::string& path) {
-  NG_ASSIGN_OR_RETURN(const std::string architecture, metadata.Text(kArchitecture));
-  std::vector<std::string> known;
-  for (const Family& family : kArchitectures) {
-    if (architecture == family.model_type) return &family;
-    known.push_back(family.model_type);
+absl::StatusOr<std::unique_ptr<GgufModel>> ReadGgufModel(const GgufMetadata& metadata,
+                                                         const TensorSource& tensors) {
+  NG_ASSIGN_OR_RETURN(const Architecture* found, FindArchitecture(metadata.fields(), tensors));
+  const GgufSource source = {metadata, tensors, found->name};
+  NG_ASSIGN_OR_RETURN(const GgufConfig config,
+                      ReadGgufConfig(source, found->row, found->constants));
+  auto model = std::make_unique<GgufModel>();
+  const JsonFields fields = metadata.FieldsOf(config.fields, source.Key(""));
+  NG_ASSIGN_OR_RETURN(model->spec, ReadLlamaLike(fields, tensors.path(), found->row));
+  model->spec.family = found->name;
+  model->n_further_layers = config.n_further_layers;
+  model->family = {.model_type = found->name,
+                   .read_spec = nullptr,
+                   .layer_prefix = "blk.",
+                   .names = found->names,
+                   .biases_optional = found->biases_optional,
+                   .experts = ExpertTensors::kStacked};
+  model->renamed.assign(found->renamed.begin(), found->renamed.end());
+  model->family.renamed = model->renamed;
+  TensorParts parts(tensors, model.get());
+  parts.ChooseNames(found->gate_up_fused);
+  parts.SetParts(found->may_norm_qk, found->row);
+  if (parts.short_factors()) KeepWithinFactors(config.original_positions, &model->spec);
+  if (config.temperature.coefficient != 0.0) {
+    for (SelfAttentionSpec& mine : model->spec.attentions) mine.temperature = config.temperature;
   }
-  return ModelFileError(absl::StrCat(path, ": key \"", kArchitecture,
-                                     "\" = ", JsonExcerpt(architecture),
-                                     ", must be one of: ", absl::StrJoin(known, ", ")));
+  for (RopeSpec& rope : model->spec.ropes) rope.scaling.magnitude *= config.rope_magnitude;
+  for (const MixtureSpec& mixture : model->spec.mixtures) {
+    // The first programs that ran them chose groups by their best expert, others by their best two.
+    if (mixture.router.n_groups == 1 || mixture.router.sigmoid) continue;
+    return ModelFileError(absl::StrCat(tensors.path(), ": key \"", source.Key("expert_group_count"),
+                                       "\" = ", mixture.router.n_groups,
+                                       ", can run only with 1 where the scores are no sigmoids"));
+  }
+  return model;
 }
+
+bool IsUnaskedGgufTensor(std::string_view name) { return name == kLongFactors; }
 
 }  // namespace ng

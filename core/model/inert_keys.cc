@@ -60,6 +60,24 @@ constexpr InertKeys kTable[] = {
     {"deepseek_v2", "head_dim norm_topk_prob n_group topk_group"},
     {"deepseek_v3 glm4_moe_lite", "topk_method"},
     {"codegen", "n_ctx"},
+    // said again by layer_types and other keys; of how its convolutions were initialised
+    {"lfm2 lfm2_moe",
+     "full_attn_idxs block_dim block_mlp_init_scale block_norm_eps block_out_init_scale "
+     "block_use_swiglu block_use_xavier_init conv_dim conv_dim_out conv_use_xavier_init num_heads "
+     "use_pos_enc"},
+    {"qwen3_5_text qwen3_5_moe_text qwen3_next", "full_attention_interval"},
+    // a text has the same position in all three sections
+    {"qwen3_5_text qwen3_5_moe_text",
+     "rope_parameters.mrope_section rope_parameters.mrope_interleaved "
+     "rope_scaling.mrope_section rope_scaling.mrope_interleaved"},
+    // in pieces of how many tokens transformers computes; how steps are initialised
+    {"granitemoehybrid", "mamba_chunk_size"},
+    {"nemotron_h",
+     "chunk_size mamba_chunk_size expand mamba_expand time_step_max time_step_floor "
+     "time_step_limit mamba_ssm_cache_dtype use_mamba_kernels num_logits_to_keep "
+     "residual_in_fp32 rescale_prenorm_residual moe_shared_expert_overlap n_shared_experts "
+     "sliding_window mtp_layers_block_type num_hidden_layers attention_bias mamba_dt_max "
+     "mamba_dt_limit mamba_dt_init_floor"},
     {"bloom", "slow_but_exact"},
     {"gpt_bigcode", "attention_softmax_in_fp32 scale_attention_softmax_in_fp32"},
     {"niels-gpt", "dropout p_dropout"},
@@ -78,8 +96,17 @@ constexpr InertKeys kTable[] = {
      "split.no split.tensors.count *.vocab_size *.rope.scaling.finetuned *.tensor_data_layout "
      "*.pooling_type "
      "tokenizer.ggml.token_type_count"},
-    // without expert_group_count, which the decoder cannot do
+    // which layers have experts, and how wide what they share is: the tensors say it
+    {"", "*.leading_dense_block_count *.interleave_moe_layer_step"},
+    {"ernie4_5-moe exaone-moe hunyuan-moe hy_v3 qwen2moe", "*.expert_shared_count"},
+    // of an architecture whose models may have no experts
+    {"deepseek2",
+     "*.expert_feed_forward_length *.expert_shared_count *.expert_weights_scale "
+     "*.expert_weights_norm *.expert_gating_func"},
     {"", "*.expert_group_used_count"},
+    // of the other kind of norm; of RoPE's factors, where there are none
+    {"nemotron", "*.attention.layer_norm_rms_epsilon"},
+    {"phi3", "*.rope.scaling.original_context_length"},
     // tokens that only a chat program or an infilling one asks for
     {"",
      "tokenizer.ggml.unknown_token_id tokenizer.ggml.padding_token_id "
@@ -130,6 +157,8 @@ bool IsInertTensor(std::string_view name) {
   constexpr std::string_view kEndings[] = {".attn.bias",           ".attn.masked_bias",
                                            ".attention.bias",      ".attention.masked_bias",
                                            ".rotary_emb.inv_freq", ".embed_positions.weights"};
+  // Heads that predict further tokens, beside the model.
+  if (name.starts_with("mtp.")) return true;
   return std::ranges::any_of(kEndings, [&](auto ending) { return name.ends_with(ending); });
 }
 

@@ -10,8 +10,8 @@ namespace ng {
 std::vector<AttentionSpec> AttentionSpecsOf(const ModelSpec& spec, bool with_window) {
   std::vector<AttentionSpec> specs;
   std::vector<SelfAttentionSpec> made_for;  // what each of specs was made of
-  for (const LayerSpec& blocks : spec.layers) {
-    const auto block = std::ranges::find(blocks, Operation::kAttention, &BlockSpec::operation);
+  for (const int layer : spec.LayersWith(Operation::kAttention)) {
+    const BlockSpec* const block = spec.Find(static_cast<size_t>(layer), Operation::kAttention);
     SelfAttentionSpec attention = spec.AttentionOf(*block);
     if (!with_window) {
       attention.window = 0;
@@ -46,11 +46,13 @@ std::vector<AttentionSpec> AttentionSpecsOf(const ModelSpec& spec, bool with_win
   return specs;
 }
 
-void SetSinks(const ModelWeights& weights, std::span<AttentionSpec> specs) {
-  for (size_t layer = 0; layer < specs.size(); ++layer) {
-    for (const BlockWeights& block : weights.layers[layer]) {
-      if (!block.sinks.empty()) specs[layer].sinks = block.sinks;
+void SetSinks(const ModelSpec& spec, const ModelWeights& weights, std::span<AttentionSpec> specs) {
+  size_t asked = 0;
+  for (const int layer : spec.LayersWith(Operation::kAttention)) {
+    for (const BlockWeights& block : weights.layers[static_cast<size_t>(layer)]) {
+      if (!block.sinks.empty()) specs[asked].sinks = block.sinks;
     }
+    ++asked;
   }
 }
 

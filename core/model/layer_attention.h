@@ -19,13 +19,14 @@
 
 namespace ng {
 
-// What each layer asks, with the model's sliding window or without. [n_layers]; `layer` is the
-// first one that asks for the same. The slopes are those of `spec`, which must outlive them.
+// What each layer with attention asks, with the model's sliding window or without. Layers are
+// numbered as in the cache; `layer` is the first one that asks for the same. The slopes are those
+// of `spec`, which must outlive them.
 std::vector<AttentionSpec> AttentionSpecsOf(const ModelSpec& spec, bool with_window);
 
 // Puts each layer's sinks in its spec: they are borrowed from the weights, wherever those are
 // moved.
-void SetSinks(const ModelWeights& weights, std::span<AttentionSpec> specs);
+void SetSinks(const ModelSpec& spec, const ModelWeights& weights, std::span<AttentionSpec> specs);
 
 class LayerAttention {
  public:

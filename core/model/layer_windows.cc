@@ -67,18 +67,18 @@ absl::StatusOr<LayerWindows> ReadUsedWindows(const JsonFields& config, const std
   } else {
     NG_ASSIGN_OR_RETURN(windows.full, ReadFullLayers(config, row, spec));
   }
-  if (std::ranges::count(windows.full, false) == 0 || config.IsNull("sliding_window")) {
+  if (std::ranges::count(windows.full, false) == 0 || config.IsNull(row.window_key)) {
     return windows;
   }
-  NG_ASSIGN_OR_RETURN(windows.window, IntOr(config, "sliding_window", kPositions, row.window));
+  NG_ASSIGN_OR_RETURN(windows.window, IntOr(config, row.window_key, kPositions, row.window));
   return windows;
 }
 
 absl::StatusOr<LayerWindows> ReadTypedWindows(const JsonFields& config, const std::string& path,
                                               const LlamaRow& row, const ModelSpec& spec) {
   LayerWindows windows;
-  if (!config.IsNull("sliding_window")) {
-    NG_ASSIGN_OR_RETURN(windows.window, IntOr(config, "sliding_window", kPositions, row.window));
+  if (!config.IsNull(row.window_key)) {
+    NG_ASSIGN_OR_RETURN(windows.window, IntOr(config, row.window_key, kPositions, row.window));
   }
   NG_ASSIGN_OR_RETURN(
       const std::optional<std::vector<bool>> listed,
@@ -165,8 +165,8 @@ absl::StatusOr<LayerWindows> ReadWindows(const JsonFields& config, const std::st
   if (row.windows == WindowKeys::kUsed) {
     NG_ASSIGN_OR_RETURN(used, BoolOr(config, "use_sliding_window", false));
   }
-  if (used && !config.IsNull("sliding_window")) {
-    NG_ASSIGN_OR_RETURN(windows.window, IntOr(config, "sliding_window", kPositions, row.window));
+  if (used && !config.IsNull(row.window_key)) {
+    NG_ASSIGN_OR_RETURN(windows.window, IntOr(config, row.window_key, kPositions, row.window));
   }
   windows.full.assign(static_cast<size_t>(spec.shape.n_layers), windows.window == 0);
   return windows;

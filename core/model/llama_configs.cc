@@ -21,15 +21,6 @@ struct LlamaSource {
   const LlamaRow& row;
 };
 
-absl::StatusOr<bool> ReadSwitch(const JsonFields& config, const SwitchKey& wanted) {
-  if (std::string_view(wanted.key).empty()) return wanted.absent;
-  bool absent = wanted.absent;
-  if (!std::string_view(wanted.older_key).empty()) {
-    NG_ASSIGN_OR_RETURN(absent, BoolOr(config, wanted.older_key, absent));
-  }
-  return BoolOr(config, wanted.key, absent);
-}
-
 // The latents, and the width of a head of q and k.
 absl::Status ReadLatent(const LlamaSource& source, LatentSpec* latent, int64_t* head_dim) {
   const JsonFields& config = source.config;
@@ -91,13 +82,13 @@ absl::Status ReadHeads(const LlamaSource& source, LatentSpec* latent, ModelSpec*
   int64_t head_dim = 0;
   if (row.latent != nullptr) NG_RETURN_IF_ERROR(ReadLatent(source, latent, &head_dim));
   const bool may_be_null = row.head_dim == 0 || row.null_head_dim;
-  if (head_dim == 0 && !row.shares_width && (!may_be_null || !config.IsNull("head_dim"))) {
-    NG_ASSIGN_OR_RETURN(head_dim, IntOr(config, "head_dim", kCount, row.head_dim));
+  if (head_dim == 0 && !row.shares_width && (!may_be_null || !config.IsNull(row.head_dim_key))) {
+    NG_ASSIGN_OR_RETURN(head_dim, IntOr(config, row.head_dim_key, kCount, row.head_dim));
   }
   if (head_dim == 0 && spec->width % n_heads != 0) {
     return ModelFileError(absl::StrCat(path, ": ", row.keys.width.key, " = ", spec->width,
                                        " must be a multiple of ", row.keys.n_heads.key, " = ",
-                                       n_heads, " where head_dim is not set"));
+                                       n_heads, " where ", row.head_dim_key, " is not set"));
   }
   if (head_dim == 0) head_dim = spec->width / n_heads;
   // Its rotation would go by the key all the same.
@@ -166,7 +157,12 @@ absl::StatusOr<std::vector<int>> ReadRopeLayers(const LlamaSource& source,
                                                 const LatentSpec& latent, ModelSpec* spec) {
   const auto& [config, path, row] = source;
   const int n_layers = spec->shape.n_layers;
-  if (row.rope_layers == RopeLayers::kNone) {
+  bool any = row.rope_layers != RopeLayers::kNone;
+  if (row.rope_layers == RopeLayers::kIfTyped) {
+    NG_ASSIGN_OR_RETURN(const auto type, config.OptionalText("position_embedding_type"));
+    any = type == "rope";
+  }
+  if (!any) {
     return std::vector<int>(static_cast<size_t>(n_layers), -1);
   }
   NG_ASSIGN_OR_RETURN(const std::vector<RopeSpec> tables, ReadRopes(source, latent, spec->shape));
@@ -243,7 +239,8 @@ absl::Status ReadScalars(const LlamaSource& source, ModelSpec* spec, SelfAttenti
   spec->embedding.scale = static_cast<float>(embedding);
   for (BlockSpec& block : *blocks) block.scale = static_cast<float>(residual);
   spec->head.scale = static_cast<float>(logits / divisor);
-  const bool usual = row.attention_multiplier_absent == 0.0 && !config.Has("attention_multiplier");
+  const bool usual =
+      row.attention_multiplier_absent == 0.0 && !config.Has(row.attention_multiplier);
   if (!std::string_view(row.attention_multiplier).empty() && !usual) {
     NG_ASSIGN_OR_RETURN(attention->scale, FactorOr(config, row.attention_multiplier,
                                                    row.attention_multiplier_absent));
@@ -326,7 +323,11 @@ absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& config, const std::str
   NG_ASSIGN_OR_RETURN(feed_forward.width,
                       row.keys.ffn_width.Read(config, kSize, inner, row.ffn_width == 0));
   NG_ASSIGN_OR_RETURN(const int64_t n_layers, row.keys.n_layers.Read(config, kCount, row.n_layers));
-  spec.shape.n_layers = static_cast<int>(n_layers);
+  std::vector<Operation> operations(static_cast<size_t>(n_layers), Operation::kAttention);
+  if (row.hybrid != nullptr) {
+    NG_ASSIGN_OR_RETURN(operations, row.hybrid->read_layers(config, path, n_layers));
+  }
+  spec.shape.n_layers = static_cast<int>(operations.size());
   spec.embedding.positions = row.learned_positions || row.sinusoids;
   spec.embedding.sinusoids = row.sinusoids;
   spec.embedding.position_offset = row.position_offset;
@@ -341,12 +342,18 @@ absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& config, const std::str
   if (row.sinks) attention.sinks.assign(static_cast<size_t>(attention.n_heads), 0.0F);
   attention.gate = row.attention_gate;
   if (row.alibi) attention.alibi_slopes = AlibiSlopes(attention.n_heads);
-  NG_ASSIGN_OR_RETURN(feed_forward.activation,
-                      ReadActivation(config, path, row.activation_key, row.activations));
+  feed_forward.activation = row.activations.front().activation;
+  if (!std::string_view(row.activation_key).empty()) {
+    NG_ASSIGN_OR_RETURN(feed_forward.activation,
+                        ReadActivation(config, path, row.activation_key, row.activations));
+  }
   if (row.norms != Norms::kStream) spec.head.norm = norm;
   if (row.embedding_norm) spec.embedding.norm = norm;
   spec.head.bias = row.head_bias;
   NG_ASSIGN_OR_RETURN(spec.head.tied, BoolOr(config, "tie_word_embeddings", row.tied_head));
+  if (!std::string_view(row.tied_key).empty()) {
+    NG_ASSIGN_OR_RETURN(spec.head.tied, BoolOr(config, row.tied_key, spec.head.tied));
+  }
   NG_ASSIGN_OR_RETURN(attention.qkv_bias, ReadSwitch(config, row.qkv_bias));
   NG_ASSIGN_OR_RETURN(attention.out_bias, ReadSwitch(config, row.attn_out_bias));
   NG_ASSIGN_OR_RETURN(feed_forward.bias, ReadSwitch(config, row.mlp_bias));
@@ -363,11 +370,20 @@ absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& config, const std::str
   if (row.experts != nullptr) {
     NG_ASSIGN_OR_RETURN(mixtures, ReadMixtures(config, path, *row.experts, spec, feed_forward));
   }
+  StateSpec state;
+  if (row.hybrid != nullptr) {
+    NG_ASSIGN_OR_RETURN(state, row.hybrid->read_state(config, path, spec.width, norm.eps));
+  }
+  const bool one_block = row.hybrid != nullptr && row.hybrid->one_block;
   for (size_t layer = 0; layer < ropes.size(); ++layer) {
     attention.window = windows.Of(layer);
     attention.rope = ropes[layer];
-    const std::optional<MixtureSpec>& mixture = mixtures[layer];
-    spec.AddLayer(blocks, attention, feed_forward, mixture ? &*mixture : nullptr);
+    const Operation operation = operations[layer];
+    const bool mixes = one_block ? operation == Operation::kMixture : mixtures[layer].has_value();
+    const bool mlp = operation == Operation::kFeedForward || operation == Operation::kMixture;
+    spec.AddLayer(one_block ? LayerSpec{blocks[mlp ? 1 : 0]} : blocks,
+                  {attention, feed_forward, mixes ? &*mixtures[layer] : nullptr,
+                   operation == Operation::kState ? &state : nullptr});
   }
   return spec;
 }

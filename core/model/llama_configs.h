@@ -17,6 +17,7 @@
 #include "core/model/expert_configs.h"
 #include "core/model/model_spec.h"
 #include "core/model/rope.h"
+#include "core/model/state_configs.h"
 #include "ng/status.h"
 
 namespace ng {
@@ -39,6 +40,7 @@ enum class RopeLayers {
   kAll,
   kWindowed,  // those with a window; all where no window is set
   kSliding,   // those of the type with a window
+  kIfTyped,   // all, where position_embedding_type is "rope"
   kListed,    // where no_rope_layers says 1; without it all but each no_rope_layer_interval-th
   kByType,    // those with a window by another table than the others
 };
@@ -50,13 +52,6 @@ enum class Norms {
   kAround,    // both
   kParallel,  // before, of the same stream
   kStream,    // of the stream behind each block, and none before the head
-};
-
-// A key that says whether a model has something.
-struct SwitchKey {
-  const char* key = "";        // empty: no key says it
-  bool absent = false;         // where it is not there
-  const char* older_key = "";  // another name of it; empty: none
 };
 
 // What the sizes are called; empty: no key says it.
@@ -93,6 +88,7 @@ struct LlamaRow {
   int64_t width = 4096;
   int64_t ffn_width = 11008;            // 0: four times the width, null too
   const ExpertsRow* experts = nullptr;  // null: every layer has a feed-forward
+  const HybridRow* hybrid = nullptr;    // null: every layer has attention
   int64_t n_layers = 32;
   int64_t n_heads = 32;
   int64_t n_kv_heads = 0;     // 0: as many as heads
@@ -100,6 +96,7 @@ struct LlamaRow {
   bool shares_width = false;  // the width shared out, whatever head_dim says
   bool grouped = true;        // else as many kv heads as heads, whatever n_kv_heads_key says
   const char* n_kv_heads_key = "num_key_value_heads";
+  const char* head_dim_key = "head_dim";
   bool null_head_dim = false;    // null: the width shared out, though an absent one is not
   int64_t max_positions = 2048;  // 0: unbounded
   bool learned_positions = false;
@@ -130,13 +127,14 @@ struct LlamaRow {
   SwitchKey norms_key = {.absent = true};  // without it kBefore
   SwitchKey qk_norm = {};
   QkNormKind qk_norm_kind = QkNormKind::kHeads;
-  const char* activation_key = "hidden_act";
+  const char* activation_key = "hidden_act";  // empty: the first, no key says it
   std::span<const ActivationName> activations = kSiluNames;
   bool gated = true;
   SwitchKey qkv_bias = {};
   SwitchKey attn_out_bias = {};
   SwitchKey mlp_bias = {};
   bool biases_agree = false;  // all of them or none
+  const char* tied_key = "";  // goes before tie_word_embeddings; empty: none
   bool tied_head = false;
   bool head_bias = false;
   bool embedding_norm = false;
@@ -161,7 +159,8 @@ struct LlamaRow {
   const char* only_with_too = "";  // another
   const char* only_width = "";     // a size that can run only as the width, or absent
   WindowKeys windows = WindowKeys::kNone;
-  int64_t window = 4096;  // where sliding_window is absent
+  const char* window_key = "sliding_window";
+  int64_t window = 4096;  // where it is absent; 0: none
   // kTypes without layer_types: of each n layers one sees all keys, the first or the last; 0: none.
   int64_t full_every = 0;
   bool full_first = false;

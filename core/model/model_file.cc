@@ -18,8 +18,10 @@
 #include "core/formats/safetensors.h"
 #include "core/formats/safetensors_index.h"
 #include "core/model/gguf_families.h"
+#include "core/model/gguf_tensors.h"
 #include "core/model/inert_keys.h"
 #include "core/model/random_source.h"
+#include "core/model/text_part.h"
 
 namespace ng {
 namespace {
@@ -57,12 +59,14 @@ absl::Status CheckLayerCount(const ModelFile& file, const Family& family, const 
                                      " says ", file.spec.shape.n_layers));
 }
 
+std::vector<int64_t> WithoutLeadingOnes(const std::vector<int64_t>& shape) {
+  return {std::ranges::find_if(shape, [](int64_t extent) { return extent != 1; }), shape.end()};
+}
+
 absl::Status CheckTensor(const TensorSource& source, const TensorInfo& tensor,
                          const std::vector<int64_t>& expected, const ModelSpec& spec) {
-  // A value by itself may lie in a list of one.
-  const bool fits =
-      tensor.shape == expected || (tensor.shape.empty() && expected == std::vector<int64_t>{1});
-  if (!fits) {
+  // A value by itself may lie in a list of one, and a list of n be [1, n].
+  if (WithoutLeadingOnes(tensor.shape) != WithoutLeadingOnes(expected)) {
     return ModelFileError(absl::StrCat(source.path(), ": tensor \"", tensor.name, "\" has shape ",
                                        ShapeString(tensor.shape), ", must be ",
                                        ShapeString(expected), " in this ", spec.family, " model"));
@@ -118,7 +122,7 @@ class Binder {
     TensorBinding binding{role, at, tensor, entry.transposed};
     binding.order = entry.order;
     const bool is_qkv = role == TensorRole::kQkv || role == TensorRole::kQkvBias;
-    if (is_qkv) binding.order = family_.qkv_order;
+    if (is_qkv && binding.order == StoredOrder::kPlain) binding.order = family_.qkv_order;
     if (entry.n_slots > 0) {
       binding.part = int64_t{at.layer} * entry.n_slots + entry.slot;
       binding.n_parts = int64_t{file_.spec.shape.n_layers} * entry.n_slots;
@@ -291,20 +295,23 @@ absl::Status UntieHead(const KeyPolicy& keys, ModelFile* file) {
                                  "\", which it is tied to by the config; it is taken as it is"));
 }
 
+bool IsOfFurtherLayer(const TensorInfo& tensor, const ModelSpec& spec, const Family& family,
+                      int64_t n_further) {
+  const int64_t n_layers = spec.shape.n_layers;
+  for (int64_t layer = n_layers; layer < n_layers + n_further; ++layer) {
+    if (tensor.name.starts_with(absl::StrCat(family.layer_prefix, layer, "."))) return true;
+  }
+  return false;
+}
+
 // Nothing is computed with them, so the model may be another than its files were made for.
 absl::Status CheckUnusedTensors(const ModelFile& file, const Family& family, int64_t n_further,
                                 const KeyPolicy& keys) {
   constexpr size_t kShown = 3;
-  const auto of_further_layer = [&](const TensorInfo& tensor) {
-    const int64_t n_layers = file.spec.shape.n_layers;
-    for (int64_t layer = n_layers; layer < n_layers + n_further; ++layer) {
-      if (tensor.name.starts_with(absl::StrCat(family.layer_prefix, layer, "."))) return true;
-    }
-    return false;
-  };
   std::vector<std::string> names;
   for (const TensorInfo* tensor : file.unused) {
-    if (IsInertTensor(tensor->name) || of_further_layer(*tensor)) continue;
+    if (IsInertTensor(tensor->name)) continue;
+    if (IsOfFurtherLayer(*tensor, file.spec, family, n_further)) continue;
     names.push_back(tensor->name);
   }
   if (names.empty()) return absl::OkStatus();
@@ -324,15 +331,31 @@ absl::StatusOr<int64_t> ReadFurtherLayers(const JsonFields& config, const Family
   return found.value_or(0);
 }
 
+// A config.json, or the part of it that is of the model that runs.
+struct ReadConfig {
+  JsonDocument config;
+  std::string part_of;  // the model around a text part; empty: none is
+};
+absl::StatusOr<ReadConfig> ReadModelConfig(const std::string& path, KeyPolicy& keys) {
+  ReadConfig read;
+  NG_ASSIGN_OR_RETURN(read.config, ReadJsonFile(path));
+  keys.LeaveOutIgnored(path, *read.config);
+  NG_ASSIGN_OR_RETURN(std::optional<JsonDocument> text, TextConfigOf(read.config, path));
+  if (!text) return read;
+  read.part_of = (*read.config)["model_type"].get<std::string>();
+  keys.LeaveOutIgnored(path, **text);
+  read.config = *std::move(text);
+  return read;
+}
+
 absl::StatusOr<ModelFile> OpenFolder(const std::string& path, KeyPolicy& keys) {
   const std::string config_path = path + "/config.json";
   if (!MayExist(config_path)) {
     NG_ASSIGN_OR_RETURN(const std::string instead, WhatIsThereInstead(path));
     return ModelFileError(path + ": holds no config.json" + instead);
   }
-  NG_ASSIGN_OR_RETURN(JsonDocument json, ReadJsonFile(config_path));
-  keys.LeaveOutIgnored(config_path, *json);
-  NG_ASSIGN_OR_RETURN(const JsonFields config, JsonFields::Of(*json, config_path));
+  NG_ASSIGN_OR_RETURN(const ReadConfig read, ReadModelConfig(config_path, keys));
+  NG_ASSIGN_OR_RETURN(const JsonFields config, JsonFields::Of(*read.config, config_path));
   NG_ASSIGN_OR_RETURN(const Family* family, FindFamily(config, config_path));
 
   ModelFile file;
@@ -340,6 +363,14 @@ absl::StatusOr<ModelFile> OpenFolder(const std::string& path, KeyPolicy& keys) {
   file.spec.family = family->model_type;
   NG_RETURN_IF_ERROR(ReadEosIds(path, config, &file));
   NG_ASSIGN_OR_RETURN(file.source, OpenWeights(path));
+  if (!read.part_of.empty()) {
+    const auto n_tensors = std::ssize(file.source->tensors());
+    file.source = TextTensorsOf(std::move(file.source));
+    file.warnings.push_back(absl::StrCat(config_path, ": is of a ", read.part_of,
+                                         " model, of which the text part runs; ",
+                                         n_tensors - std::ssize(file.source->tensors()),
+                                         " tensors of its other parts are not read"));
+  }
   if (config.Has("quantization_config")) {  // the only kind that a reader lets pass
     NG_ASSIGN_OR_RETURN(file.source, MergeMxfp4(std::move(file.source)));
   }
@@ -354,29 +385,6 @@ absl::StatusOr<ModelFile> OpenFolder(const std::string& path, KeyPolicy& keys) {
   NG_RETURN_IF_ERROR(CheckConfigKeys(config, config_path, *family, keys));
   NG_RETURN_IF_ERROR(CheckUnusedTensors(file, *family, n_further, keys));
   return file;
-}
-
-// No key says whether a model has these parts: its tensors do.
-void ReadGgufTensors(const Family& family, const TensorSource& source, ModelSpec* spec) {
-  const auto has = [&](TensorRole role) {
-    const auto entry = std::ranges::find(family.names, role, &RoleName::role);
-    if (entry == family.names.end()) return false;
-    for (int layer = 0; layer < (entry->per_layer() ? spec->shape.n_layers : 1); ++layer) {
-      if (source.Find(family.NameOf(*entry, {layer})) != nullptr) return true;
-    }
-    return false;
-  };
-  using enum TensorRole;
-  spec->head.tied = !has(kHead);
-  for (RopeSpec& rope : spec->ropes) rope.factors = has(kRopeFactors);
-  // Each bias by itself: what is missing is zero.
-  const bool qkv_bias = has(kQBias) || has(kKBias) || has(kVBias);
-  const bool mlp_bias = has(kMlpGateBias) || has(kMlpUpBias) || has(kMlpDownBias);
-  for (SelfAttentionSpec& attention : spec->attentions) {
-    attention.qkv_bias |= qkv_bias;
-    attention.out_bias |= has(kAttnOutBias);
-  }
-  for (FeedForwardSpec& feed_forward : spec->feed_forwards) feed_forward.bias |= mlp_bias;
 }
 
 absl::Status ReadGgufEosIds(const JsonFields& metadata, ModelFile* file) {
@@ -394,22 +402,26 @@ absl::Status ReadGgufEosIds(const JsonFields& metadata, ModelFile* file) {
 absl::StatusOr<ModelFile> OpenGgufModel(const std::string& path, KeyPolicy& keys) {
   NG_ASSIGN_OR_RETURN(GgufFile gguf, OpenGguf(path));
   keys.LeaveOutIgnored(gguf.metadata);
+  NG_ASSIGN_OR_RETURN(gguf.tensors, WithDerivedTensors(gguf.metadata, std::move(gguf.tensors)));
   const JsonFields metadata = gguf.metadata.fields();
-  NG_ASSIGN_OR_RETURN(const Family* family, FindGgufFamily(metadata, path));
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<GgufModel> model,
+                      ReadGgufModel(gguf.metadata, *gguf.tensors));
+  const Family& family = model->family;
 
   ModelFile file;
-  NG_ASSIGN_OR_RETURN(file.spec, family->read_spec(metadata, path));
-  file.spec.family = family->model_type;
+  file.spec = model->spec;
   file.source = std::move(gguf.tensors);
-  NG_RETURN_IF_ERROR(
-      CheckLayerCount(file, *family, absl::StrCat(family->model_type, ".block_count")));
-  ReadGgufTensors(*family, *file.source, &file.spec);
+  NG_RETURN_IF_ERROR(CheckLayerCount(file, family, absl::StrCat(family.model_type, ".block_count"),
+                                     model->n_further_layers));
   NG_RETURN_IF_ERROR(ReadGgufEosIds(metadata, &file));
   NG_ASSIGN_OR_RETURN(file.sampling, ReadGgufSampling(metadata, path));
-  NG_RETURN_IF_ERROR(Binder(*family, file).BindAll());
-  if (!file.unused.empty()) {
-    return ModelFileError(absl::StrCat(path, ": tensor ", JsonExcerpt(file.unused.front()->name),
-                                       " has no place in a ", family->model_type, " model"));
+  NG_RETURN_IF_ERROR(Binder(family, file).BindAll());
+  for (const TensorInfo* tensor : file.unused) {
+    const bool unasked = IsUnaskedGgufTensor(tensor->name) ||
+                         IsOfFurtherLayer(*tensor, file.spec, family, model->n_further_layers);
+    if (unasked) continue;
+    return ModelFileError(absl::StrCat(path, ": tensor ", JsonExcerpt(tensor->name),
+                                       " has no place in a ", family.model_type, " model"));
   }
   file.metadata = std::move(gguf.metadata);
   return file;
@@ -443,9 +455,8 @@ absl::StatusOr<SamplingSuggestions> ReadSamplingOf(const std::string& path, KeyP
 }
 
 absl::StatusOr<ModelFile> OpenRandomModel(const std::string& config_path, KeyPolicy& keys) {
-  NG_ASSIGN_OR_RETURN(JsonDocument json, ReadJsonFile(config_path));
-  keys.LeaveOutIgnored(config_path, *json);
-  NG_ASSIGN_OR_RETURN(const JsonFields config, JsonFields::Of(*json, config_path));
+  NG_ASSIGN_OR_RETURN(const ReadConfig read, ReadModelConfig(config_path, keys));
+  NG_ASSIGN_OR_RETURN(const JsonFields config, JsonFields::Of(*read.config, config_path));
   NG_ASSIGN_OR_RETURN(const Family* family, FindFamily(config, config_path));
 
   if (family->read_sizes != nullptr) {

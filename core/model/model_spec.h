@@ -182,6 +182,7 @@ struct RouterSpec {
   int n_best = 2;               // of a group's scores so many: 2 or 1
   bool normalised = false;      // a row's weights are divided by their sum
   float least_sum = 0.0F;       // ... or by this where it is larger
+  float added_to_sum = 0.0F;    // before they are divided by it
   float scale = 1.0F;           // of the weights
   // The weights are of what the experts read, and logits are compared, not scores.
   bool weighs_input = false;
@@ -203,7 +204,56 @@ struct MixtureSpec {
   bool operator==(const MixtureSpec&) const = default;
 };
 
-enum class Operation { kAttention, kFeedForward, kMixture };
+enum class StateKind {
+  kShortConv,  // LFM2's (Liquid AI 2025): a convolution between two gates
+  kDeltaRule,  // gated delta networks (Yang et al. 2024), as Qwen3-Next has them
+  kMamba2,     // Dao and Gu 2024
+};
+
+// A block that keeps a state of fixed size in place of keys and values. The first matrix gives
+// columns that a convolution over the last tokens goes over, a gate, and a few values for each
+// head. A head holds a matrix [key_dim, value_dim]; with each token it fades, a product of the
+// token's key and value is added, and the token's query reads it. A short convolution has no heads.
+//
+// Tokens go through it one after the other, however a text is split into steps (G1).
+struct StateSpec {
+  StateKind kind = StateKind::kShortConv;
+  int64_t taps = 0;  // a convolution is over so many tokens, the last one included
+  bool conv_bias = false;
+  int64_t conv_width = 0;  // its columns
+  int n_heads = 0;
+  int n_groups = 0;  // of heads, which share a query and a key
+  int64_t key_dim = 0;
+  int64_t value_dim = 0;
+  bool in_bias = false;
+  bool out_bias = false;
+  NormSpec norm = {};       // of what each head gives, or with kMamba2 each group of heads
+  float least_step = 0.0F;  // kMamba2: bounds of a token's step
+  float largest_step = 0.0F;
+
+  // What the heads give, which is what the last matrix reads.
+  int64_t out_width() const { return n_heads == 0 ? conv_width : n_heads * value_dim; }
+  int64_t key_width() const { return n_groups * key_dim; }
+  // Values for each head behind the gate: the step, and with kDeltaRule before it how much of the
+  // value is written.
+  int64_t head_values() const {
+    return kind == StateKind::kShortConv ? 0
+                                         : int64_t{n_heads} * (kind == StateKind::kMamba2 ? 1 : 2);
+  }
+  // A row of the first matrix: the columns of the convolution, the gate, the values; of a short
+  // convolution those columns and two gates.
+  int64_t in_width() const {
+    return kind == StateKind::kShortConv ? 3 * conv_width
+                                         : conv_width + out_width() + head_values();
+  }
+  // Of one sequence: the rows that a convolution still needs, and the matrices of the heads.
+  int64_t state_floats() const {
+    return (taps - 1) * conv_width + int64_t{n_heads} * key_dim * value_dim;
+  }
+  bool operator==(const StateSpec&) const = default;
+};
+
+enum class Operation { kAttention, kFeedForward, kMixture, kState };
 
 // What a block reads: the stream, or what the block before it read, so that both work in parallel.
 enum class BlockInput { kStream, kOfBlockBefore };
@@ -213,7 +263,7 @@ enum class BlockInput { kStream, kOfBlockBefore };
 // feed-forward reads.
 struct BlockSpec {
   Operation operation = Operation::kAttention;
-  int part = 0;  // of ModelSpec::attentions, feed_forwards or mixtures
+  int part = 0;  // of ModelSpec::attentions, feed_forwards, mixtures or states
   NormSpec before = {};
   NormSpec inner = {};
   NormSpec after = {};
@@ -225,7 +275,7 @@ struct BlockSpec {
   bool adds_directly() const { return !after.is_there() && scale == 1.0F; }
   bool operator==(const BlockSpec&) const = default;
 };
-// At most one block of attention, and at most one of a feed-forward or a mixture.
+// At most one block of attention or of a state, and at most one of a feed-forward or a mixture.
 using LayerSpec = std::vector<BlockSpec>;
 
 struct EmbeddingSpec {
@@ -262,6 +312,7 @@ struct ModelSpec {
   std::vector<SelfAttentionSpec> attentions;   // all distinct
   std::vector<FeedForwardSpec> feed_forwards;  // all distinct
   std::vector<MixtureSpec> mixtures;           // all distinct
+  std::vector<StateSpec> states;               // all distinct
   std::vector<LayerSpec> layers;               // [n_layers]
   HeadSpec head;
 
@@ -288,25 +339,59 @@ struct ModelSpec {
   const MixtureSpec& MixtureOf(const BlockSpec& block) const {
     return mixtures[static_cast<size_t>(block.part)];
   }
+  const StateSpec& StateOf(const BlockSpec& block) const {
+    return states[static_cast<size_t>(block.part)];
+  }
   // What the second matrix of a block reads; 0: it is a mixture.
   int64_t InnerWidthOf(const BlockSpec& block) const {
-    if (block.operation == Operation::kMixture) return 0;
-    return block.operation == Operation::kAttention ? AttentionOf(block).out_width()
-                                                    : FeedForwardOf(block).width;
+    switch (block.operation) {
+      case Operation::kAttention:
+        return AttentionOf(block).out_width();
+      case Operation::kFeedForward:
+        return FeedForwardOf(block).width;
+      case Operation::kState:
+        return StateOf(block).out_width();
+      case Operation::kMixture:
+        return 0;
+    }
+    return 0;
+  }
+  // The block of a layer that does this; null where it has none.
+  const BlockSpec* Find(size_t layer, Operation operation) const {
+    const LayerSpec& blocks = layers[layer];
+    const auto found = std::ranges::find(blocks, operation, &BlockSpec::operation);
+    return found == blocks.end() ? nullptr : &*found;
+  }
+  // The layers that do this, rising. The cache holds those with attention, and numbers them so.
+  std::vector<int> LayersWith(Operation operation) const {
+    std::vector<int> found;
+    for (size_t i = 0; i < layers.size(); ++i) {
+      if (Find(i, operation) != nullptr) found.push_back(static_cast<int>(i));
+    }
+    return found;
   }
 
-  // Adds a layer whose blocks have this attention and this feed-forward; or, where there is one, a
-  // mixture in place of the feed-forward.
-  void AddLayer(LayerSpec blocks, const SelfAttentionSpec& attention,
-                const FeedForwardSpec& feed_forward, const MixtureSpec* mixture = nullptr) {
+  // What a layer is made of. A state is in place of attention, a mixture in place of the
+  // feed-forward.
+  struct LayerParts {
+    const SelfAttentionSpec& attention;
+    const FeedForwardSpec& feed_forward;
+    const MixtureSpec* mixture = nullptr;
+    const StateSpec* state = nullptr;
+  };
+  // Adds a layer whose blocks of attention and feed-forward have these parts.
+  void AddLayer(LayerSpec blocks, const LayerParts& parts) {
     for (BlockSpec& block : blocks) {
-      if (block.operation == Operation::kAttention) {
-        block.part = IndexIn(&attentions, attention);
-      } else if (mixture == nullptr) {
-        block.part = IndexIn(&feed_forwards, feed_forward);
+      if (block.operation == Operation::kAttention && parts.state == nullptr) {
+        block.part = IndexIn(&attentions, parts.attention);
+      } else if (block.operation == Operation::kAttention) {
+        block.operation = Operation::kState;
+        block.part = IndexIn(&states, *parts.state);
+      } else if (parts.mixture == nullptr) {
+        block.part = IndexIn(&feed_forwards, parts.feed_forward);
       } else {
         block.operation = Operation::kMixture;
-        block.part = IndexIn(&mixtures, *mixture);
+        block.part = IndexIn(&mixtures, *parts.mixture);
       }
     }
     layers.push_back(std::move(blocks));

@@ -22,11 +22,12 @@ constexpr float kHalfRange = 0.034641016F;  // of a uniform distribution with de
 enum class Fill { kRandom, kOne, kZero };
 
 Fill FillOf(TensorRole role) {
-  if (IsMatrix(role) || role == TensorRole::kPositions) return Fill::kRandom;
   using enum TensorRole;
+  if (IsMatrix(role) || role == kPositions || role == kStateConv) return Fill::kRandom;
   constexpr TensorRole kNorms[] = {kFinalNorm,    kEmbeddingNorm, kAttnNorm,     kAttnInnerNorm,
                                    kAttnPostNorm, kMlpNorm,       kMlpInnerNorm, kMlpPostNorm,
-                                   kQNorm,        kQDownNorm,     kKvDownNorm,   kKNorm};
+                                   kQNorm,        kQDownNorm,     kKvDownNorm,   kKNorm,
+                                   kStateNorm,    kStateSkip};
   const bool is_norm = std::ranges::count(kNorms, role) > 0;
   return is_norm ? Fill::kOne : Fill::kZero;
 }

@@ -189,9 +189,32 @@ absl::Status ReadAlpha(const RopeObject& rope, RopeSpec* spec) {
   return absl::OkStatus();
 }
 
+// Whether a class has no other key about RoPE than the one that counts dimensions.
+bool IsFixed(const RopeContext& context) {
+  return !std::string_view(context.keys.n_dims).empty() &&
+         std::string_view(context.keys.theta).empty();
+}
+
+// How many dimensions of a head turn, where a key says their number.
+absl::StatusOr<int64_t> ReadCountedDims(const RopeSource& source) {
+  const auto& [config, path, context] = source;
+  const char* const key = context.keys.n_dims;
+  const int64_t least = context.part == 0.0 && !IsFixed(context) ? context.head_dim : 2;
+  if (config.IsNull(key)) return config.Int(key, {least, context.head_dim});  // the error
+  NG_ASSIGN_OR_RETURN(const std::optional<int64_t> found,
+                      config.OptionalInt(key, {least, context.head_dim}));
+  const int64_t absent = context.keys.n_dims_absent;
+  const int64_t n_dims = found.value_or(absent > 0 ? absent : context.head_dim);
+  if (n_dims % 2 == 0 && n_dims <= context.head_dim) return n_dims;
+  return ModelFileError(absl::StrCat(path, ": key \"", key, "\" = ", n_dims,
+                                     ", must be an even number, at most ", context.head_dim,
+                                     ", the dimensions of a head"));
+}
+
 // How many dimensions of a head turn.
 absl::StatusOr<int64_t> ReadDims(const RopeSource& source, const RopeObject& rope) {
   const auto& [config, path, context] = source;
+  if (!std::string_view(context.keys.n_dims).empty()) return ReadCountedDims(source);
   if (context.part == 0.0) return context.head_dim;
   std::optional<double> part;
   if (rope.fields) {
@@ -289,29 +312,17 @@ double Llama3Frequency(double frequency, const RopeScaling& scaling) {
   return (1.0 - part) * slow + part * frequency;
 }
 
-// Of a class that has no other key about RoPE.
-absl::StatusOr<RopeSpec> ReadFixedRope(const RopeSource& source) {
-  const auto& [config, path, context] = source;
-  RopeSpec spec = {.pairing = context.pairing, .theta = context.theta};
-  const char* const key = context.keys.n_dims;
-  if (config.IsNull(key)) return config.Int(key, {2, context.head_dim}).status();  // the error
-  NG_ASSIGN_OR_RETURN(const std::optional<int64_t> n_dims,
-                      config.OptionalInt(key, {2, context.head_dim}));
-  spec.n_dims = n_dims.value_or(context.keys.n_dims_absent);
-  if (spec.n_dims % 2 == 0 && spec.n_dims <= context.head_dim) return spec;
-  return ModelFileError(absl::StrCat(path, ": key \"", key, "\" = ", spec.n_dims,
-                                     ", must be an even number, at most ", context.head_dim,
-                                     ", the dimensions of a head"));
-}
-
 }  // namespace
 
 absl::StatusOr<RopeSpec> ReadRope(const JsonFields& config, const std::string& path,
                                   const RopeContext& context) {
   const RopeSource source = {config, path, context};
-  if (!std::string_view(context.keys.n_dims).empty()) return ReadFixedRope(source);
+  RopeSpec spec = {.pairing = context.pairing, .theta = context.theta};
+  if (IsFixed(context)) {
+    NG_ASSIGN_OR_RETURN(spec.n_dims, ReadCountedDims(source));
+    return spec;
+  }
   NG_ASSIGN_OR_RETURN(const RopeObject rope, FindRope(config, path, context.layer_type));
-  RopeSpec spec = {.pairing = context.pairing};
   std::optional<double> theta;
   if (rope.fields) {
     NG_ASSIGN_OR_RETURN(theta, rope.fields->OptionalNumber("rope_theta", kTheta));

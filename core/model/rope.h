@@ -15,10 +15,11 @@ namespace ng {
 
 // The keys of a family beside those that all have.
 struct RopeKeys {
-  const char* theta = "rope_theta";
+  const char* theta = "rope_theta";  // empty: no key says it
   const char* part = "partial_rotary_factor";
-  const char* n_dims = "";  // says how many dimensions turn; nothing else does then
-  int64_t n_dims_absent = 0;
+  // Says how many dimensions turn, and `part` does not. Without `theta` nothing else is said.
+  const char* n_dims = "";
+  int64_t n_dims_absent = 0;       // 0: all
   const char* absent_part = "";    // says how many dimensions turn where `part` is not said
   bool dynamic_alpha = false;      // a dynamic type with `alpha` is another base
   bool yarn_is_longrope = false;   // and so is su

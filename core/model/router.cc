@@ -74,7 +74,7 @@ void Route(const RouterSpec& router, const RouterRow& row) {
     sum += row.scores[best];
   }
   for (float& weight : row.weights) {
-    if (router.normalised) weight /= std::max(sum, router.least_sum);
+    if (router.normalised) weight /= std::max(sum + router.added_to_sum, router.least_sum);
     weight *= router.scale;
   }
 }

@@ -51,6 +51,23 @@ bool AsStored(const TensorBinding& binding, const Place& place) {
          (dtype == DType::kBf16 && type == WeightType::kBf16 && place.matrix->k() % 2 == 0);
 }
 
+// Where a row of several tensors in one is.
+struct SegmentRow {
+  Segment segment;
+  int64_t group = 0;
+  int64_t row = 0;  // of the segment in its group
+};
+SegmentRow RowInGroups(std::span<const Segment> segments, int64_t row) {
+  int64_t size = 0;
+  for (const Segment& segment : segments) size += segment.rows;
+  SegmentRow at = {segments[0], row / size, row % size};
+  for (size_t i = 1; at.row >= at.segment.rows; ++i) {
+    at.row -= at.segment.rows;
+    at.segment = segments[i];
+  }
+  return at;
+}
+
 }  // namespace
 
 int64_t Place::RowOf(int64_t row) const {
@@ -69,17 +86,16 @@ int64_t Place::RowOf(int64_t row) const {
       return first + half * kBlockColumns + row / kBlockColumns * kBlockColumns + row;
     }
     case RowOrder::kPaired: {
+      if (row >= n_paired) return first + row;
       const int64_t in_head = row % unit;
       return first + row - in_head + in_head % 2 * (unit / 2) + in_head / 2;
     }
     case RowOrder::kGroups: {
-      const int64_t in_unit = row % unit;
-      const int64_t group = row / unit / (q_per_group + 2);
-      const int64_t part = row / unit % (q_per_group + 2);
-      if (part < q_per_group) return first + (group * q_per_group + part) * unit + in_unit;
-      const bool is_v = (part == q_per_group) == v_first;
-      return first + (is_v ? v_begin : k_begin) + group * unit + in_unit;
+      const SegmentRow at = RowInGroups(segments, row);
+      return first + at.segment.begin + at.group * at.segment.rows + at.row;
     }
+    case RowOrder::kTaps:
+      return first + row % unit * (size / unit) + row / unit;
   }
   return first + row;
 }
@@ -95,10 +111,14 @@ int64_t Place::RunOf(int64_t row, int64_t end) const {
       return std::min({end - row, unit - in_half, kBlockColumns - in_half % kBlockColumns});
     }
     case RowOrder::kTurns:
-    case RowOrder::kPaired:
+    case RowOrder::kTaps:
       return 1;
-    case RowOrder::kGroups:
-      return std::min(end - row, unit - row % unit);
+    case RowOrder::kPaired:
+      return row < n_paired ? 1 : end - row;
+    case RowOrder::kGroups: {
+      const SegmentRow at = RowInGroups(segments, row);
+      return std::min(end - row, at.segment.rows - at.row);
+    }
   }
   return 1;
 }

@@ -3,8 +3,10 @@
 #define NG_CORE_MODEL_ROW_PACKER_H_
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -19,8 +21,17 @@ enum class RowOrder {
   kInterleaved,  // 16 at a time, into every second 16
   kTurns,        // two tensors in one, a row of each in turn: interleaved likewise
   kHalves,       // two tensors in one, each of `unit` rows: interleaved with each other
-  kPaired,       // in each head of `unit`, rows 2i and 2i + 1 become i and i + unit / 2
-  kGroups,       // in turn: some heads of q, one of k, one of v, of `unit` rows each
+  // Of the first n_paired rows, in each head of `unit`, rows 2i and 2i + 1 become i and
+  // i + unit / 2.
+  kPaired,
+  kGroups,  // several tensors in one: some rows of each in turn
+  kTaps,    // of a vector [n, unit]: as [unit, n]
+};
+
+// Rows of one tensor in each group of kGroups; they lie one group after the other from `begin` on.
+struct Segment {
+  int64_t rows = 0;
+  int64_t begin = 0;
 };
 
 // Where a tensor goes: into the rows from `first` on of a matrix, or of a vector of `size` values.
@@ -31,12 +42,9 @@ struct Place {
   int64_t size = 0;
   RowOrder order = RowOrder::kPlain;
   int64_t unit = 0;
-  // kGroups: heads of q in a group, where k and v begin, and whether v comes before k.
-  int64_t q_per_group = 1;
-  int64_t k_begin = 0;
-  int64_t v_begin = 0;
-  bool v_first = false;
-  float offset = 0.0F;  // added to the values of a vector
+  int64_t n_paired = std::numeric_limits<int64_t>::max();
+  std::array<Segment, 4> segments = {};  // of a group, in turn; those behind the last are empty
+  float offset = 0.0F;                   // added to the values of a vector
 
   int64_t RowOf(int64_t row) const;
   // How many of the rows [row, end) lie side by side.

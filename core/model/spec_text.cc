@@ -142,6 +142,7 @@ std::string RouterText(const RouterSpec& router) {
   if (router.normalised) {
     parts.push_back(absl::StrCat(
         "weights divided by their sum",
+        router.added_to_sum > 0.0F ? absl::StrCat(" + ", router.added_to_sum) : std::string(),
         router.least_sum > 0.0F ? absl::StrCat(", at least ", router.least_sum) : std::string()));
   }
   if (router.scale != 1.0F) parts.push_back(absl::StrCat("weights times ", router.scale));
@@ -157,6 +158,25 @@ std::string MixtureText(const MixtureSpec& mixture) {
                       FeedForwardText(mixture.shared));
 }
 
+std::string StateText(const StateSpec& state) {
+  const std::string conv =
+      absl::StrCat("convolution of ", state.conv_width, " columns over ", state.taps, " tokens",
+                   state.conv_bias ? " with a bias" : "");
+  const char* const biases = state.in_bias || state.out_bias ? "biases" : "no biases";
+  if (state.kind == StateKind::kShortConv) {
+    return absl::StrCat("short ", conv, " between two gates; ", biases);
+  }
+  const bool mamba = state.kind == StateKind::kMamba2;
+  std::string text =
+      absl::StrCat(mamba ? "mamba 2" : "delta rule", "; ", state.n_heads, " heads over ",
+                   state.n_groups, " of ", state.key_dim, " by ", state.value_dim, "; ", conv);
+  if (mamba) {
+    absl::StrAppend(&text, "; steps of ", state.least_step, " to ", state.largest_step);
+  }
+  return absl::StrCat(text, "; gated, ", NormText(state.norm),
+                      mamba ? " of each group" : " of each head", "; ", biases);
+}
+
 const char* OperationTitle(Operation operation) {
   switch (operation) {
     case Operation::kAttention:
@@ -165,6 +185,8 @@ const char* OperationTitle(Operation operation) {
       return "feed-forward ";
     case Operation::kMixture:
       return "mixture ";
+    case Operation::kState:
+      return "state ";
   }
   return "unknown ";
 }
@@ -236,6 +258,7 @@ std::vector<std::string> SpecLines(const ModelSpec& spec) {
   AddParts("rope", spec.ropes, RopeText, &lines);
   AddParts("feed-forward", spec.feed_forwards, FeedForwardText, &lines);
   AddParts("mixture", spec.mixtures, MixtureText, &lines);
+  AddParts("state", spec.states, StateText, &lines);
   const HeadSpec& head = spec.head;
   lines.push_back(absl::StrCat(
       head.norm.is_there() ? absl::StrCat("(", NormText(head.norm), ") ") : std::string(),

@@ -153,6 +153,10 @@ StepSizes SizesOfStep(const ModelSpec& spec, const WidestRows& input_rows,
     }
     attended = std::max(attended, attention.q_width());
   }
+  for (const StateSpec& state : spec.states) {
+    qkv = std::max(qkv, state.in_width());
+    attended = std::max(attended, state.out_width());
+  }
   for (const FeedForwardSpec& feed_forward : spec.feed_forwards) {
     activated = std::max(activated, feed_forward.width);
   }

@@ -102,10 +102,10 @@ struct Activations {
   std::vector<float> normed;     // [threads, width]: each worker's row
   std::vector<float> kept;       // [n_rows, width]: the stream that blocks in parallel read
   std::vector<float> added;      // [n_rows, width]: what a block adds, before a norm of it
-  std::vector<float> qkv;        // [n_rows, row_width]: q, k, v and the gate
+  std::vector<float> qkv;        // [n_rows, row_width]: q, k, v and the gate; or those of a state
   std::vector<float> latent;     // [n_rows, in_width] of attention with latents
   std::vector<float> kv_up;      // [n_rows, kv_up_width]
-  std::vector<float> attended;   // [n_rows, q_width]
+  std::vector<float> attended;   // [n_rows, q_width], or the out_width of a state
   std::vector<float> activated;  // [n_rows, the feed-forward's width]
   std::vector<float> strips;     // the matmuls' scratch
   std::vector<float> logits;     // [n_logit_rows, vocab_size]

@@ -15,8 +15,8 @@ struct ModelWeights;
 struct Place;
 struct WeightTypes;
 
-// The first group occurs once. The second belongs to the attention block of a layer, and the third
-// to its feed-forward block or mixture.
+// The first group occurs once. The second belongs to the attention block of a layer, the third to
+// a state in place of attention, and the fourth to its feed-forward block or mixture.
 enum class TensorRole {
   kTokenEmbedding,
   kPositions,
@@ -27,12 +27,13 @@ enum class TensorRole {
   kEmbeddingNorm,
   kEmbeddingNormBias,
   kHeadBias,
-  kAttnNorm,
+  kAttnNorm,  // or that of a state in its place
   kAttnNormBias,
   kAttnPostNorm,  // of what the block adds, or of the stream behind it
   kAttnPostNormBias,
   kQkv,  // one tensor, or kQ, kK and kV
   kQ,
+  kQAndGate,  // a head of q, then its gate
   kK,
   kV,
   kQDown,  // of latents: their first matrix, the norm behind it, and the second
@@ -54,6 +55,22 @@ enum class TensorRole {
   kAttnOut,
   kAttnOutBias,
   kSinks,
+  kStateIn,  // one tensor; or the next four; or two, of each group of heads together
+  kStateInBias,
+  kStateConvIn,  // q, k and v
+  kStateGate,
+  kStateWrite,  // how much of a value is written
+  kStateStep,
+  kStateGroups,  // q, k, v and gate
+  kStateValues,  // write and step
+  kStateConv,
+  kStateConvBias,
+  kStateDecayLog,
+  kStateStepBias,
+  kStateSkip,
+  kStateNorm,
+  kStateOut,
+  kStateOutBias,
   kMlpNorm,
   kMlpNormBias,
   kMlpPostNorm,
@@ -82,7 +99,9 @@ enum class TensorRole {
   kExpertGateUp,  // of one expert, the same
   kExpertGateUpBias,
   kExpertGate,
+  kExpertGateBias,
   kExpertUp,
+  kExpertUpBias,
   kExpertDown,
   kExpertDownBias,
 };

@@ -42,6 +42,15 @@ int64_t NormValues(const NormSpec& norm, int64_t width) {
   return norm.is_there() ? (norm.bias ? 2 : 1) * width : 0;  // one without weights has ones
 }
 
+int64_t VectorValues(const ModelSpec& spec, const StateSpec& state) {
+  const bool delta = state.kind == StateKind::kDeltaRule;
+  const bool mamba = state.kind == StateKind::kMamba2;
+  return (state.taps + (state.conv_bias ? 1 : 0)) * state.conv_width +
+         (state.in_bias ? state.in_width() : 0) + (state.out_bias ? spec.width : 0) +
+         (delta ? 2 * state.key_dim + state.value_dim : 0) + (mamba ? state.out_width() : 0) +
+         int64_t{state.n_heads} * (mamba ? 3 : 2);
+}
+
 // Values of a block that are held as f32: norms, biases.
 int64_t VectorValues(const ModelSpec& spec, const BlockSpec& block) {
   const int64_t norms = NormValues(block.before, spec.width) + NormValues(block.after, spec.width) +
@@ -58,6 +67,7 @@ int64_t VectorValues(const ModelSpec& spec, const BlockSpec& block) {
            std::ssize(attention.sinks) + (attention.qkv_bias ? attention.in_width() : 0) +
            (attention.out_bias ? spec.width : 0);
   }
+  if (block.operation == Operation::kState) return norms + VectorValues(spec, spec.StateOf(block));
   const auto values = [&](const FeedForwardSpec& feed_forward) {
     return (feed_forward.bias ? feed_forward.gate_up_width() + spec.width : 0) +
            (feed_forward.activation == Activation::kXielu ? kXieluValues : 0);
@@ -146,6 +156,15 @@ BlockMatrices MatricesOf(const ModelSpec& spec, const BlockSpec& block,
   if (block.operation == Operation::kFeedForward) {
     return {.own = FeedForwardShapes(spec, spec.FeedForwardOf(block), types)};
   }
+  if (block.operation == Operation::kState) {
+    const StateSpec& state = spec.StateOf(block);
+    std::vector<std::pair<WeightType, int64_t>> parts = {{in[0], state.in_width()}};
+    if (state.head_values() > 0) {
+      parts = {{in[0], state.conv_width}, {in[1], state.out_width()}, {in[2], state.head_values()}};
+    }
+    return {.own = {{SideBySide(parts), state.in_width(), spec.width},
+                    {{{types.out, Blocks(spec.width)}}, spec.width, state.out_width()}}};
+  }
   const MixtureSpec& mixture = spec.MixtureOf(block);
   const int64_t n_logits = mixture.n_logits();
   return {.own = FeedForwardShapes(spec, mixture.shared, types),
@@ -217,6 +236,18 @@ StepCost CostOf(const ModelSpec& spec, const WeightTypes& types) {
       weights = SaturatingAdd(weights, SaturatingMul(n, SaturatingMul(band.n_blocks, matrix.k)));
     }
   });
+  for (const int layer : spec.LayersWith(Operation::kState)) {
+    const StateSpec& state =
+        spec.StateOf(*spec.Find(static_cast<size_t>(layer), Operation::kState));
+    cost.state_bytes =
+        SaturatingAdd(cost.state_bytes, state.state_floats() * int64_t{sizeof(float)});
+    // It fades and is written, is read, and with the delta rule was asked for the key.
+    const int64_t passes = state.kind == StateKind::kDeltaRule ? 3 : 2;
+    const int64_t matrices = int64_t{state.n_heads} * state.key_dim * state.value_dim;
+    cost.row_multiply_adds = SaturatingAdd(
+        cost.row_multiply_adds,
+        SaturatingAdd(SaturatingMul(passes, matrices), state.taps * state.conv_width));
+  }
   cost.weights =
       WeightTypeName(static_cast<WeightType>(std::ranges::max_element(by_type) - by_type.begin()));
   return cost;

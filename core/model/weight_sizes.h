@@ -52,7 +52,8 @@ int64_t BytesReadAtATime(const TensorBinding& binding, int threads);
 // its rows as f32.
 int64_t LoadScratchBytes(const ModelFile& file, int threads);
 
-// What a step does with the matrices, embedding look-ups aside; the cache's part is left 0.
+// What a step does with the matrices and states, embedding look-ups aside; the cache's part is left
+// 0.
 StepCost CostOf(const ModelSpec& spec, const WeightTypes& types);
 
 }  // namespace ng

@@ -60,6 +60,12 @@ WeightTypes OwnTypes(const ModelFile& file) {
         const int64_t v_begin = attention.latent.is_there() ? 0 : k_begin + attention.kv_width();
         const int64_t gate_begin = attention.gate ? attention.qkv_width() : 0;
         if (!CanShare({in[0], in[1], in[2]}, {k_begin, v_begin, gate_begin})) in = {};
+      } else if (block.operation == Operation::kState) {
+        auto& in = held.in;
+        const StateSpec& state = spec.StateOf(block);
+        if (state.head_values() == 0) in[1] = in[2] = in[0];
+        const int64_t gate = state.conv_width;
+        if (!CanShare({in[0], in[1], in[2]}, {gate, gate + state.out_width()})) in = {};
       } else if (block.operation == Operation::kFeedForward) {
         ShareGateUp(spec.FeedForwardOf(block), &held.in);
       } else {

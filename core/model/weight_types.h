@@ -15,7 +15,9 @@ namespace ng {
 
 // The matrices of InAndOut.
 struct InAndOutTypes {
-  std::array<WeightType, 3> in = {};  // of q, k and v; or of gate and up, without a gate as up
+  // Of q, k and v; or of gate and up, without a gate as up; or of a state's columns, its gate and
+  // the values of its heads.
+  std::array<WeightType, 3> in = {};
   WeightType out = WeightType::kF32;
 };
 // The matrices of BlockWeights. All experts are alike; only a mixture has them, and only attention

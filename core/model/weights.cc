@@ -26,19 +26,22 @@ Place PlaceOf(const TensorBinding& binding, const ModelSpec& spec, ModelWeights&
   if (binding.order == StoredOrder::kPaired) {
     place.order = RowOrder::kPaired;
     place.unit = spec.shape.head_dim;
+    if (binding.role == TensorRole::kQkv || binding.role == TensorRole::kQkvBias) {
+      place.n_paired = int64_t{spec.shape.n_heads + spec.shape.n_kv_heads} * place.unit;
+    }
   } else if (binding.order == StoredOrder::kTurns) {
     place.order = RowOrder::kTurns;
   } else if (binding.order != StoredOrder::kPlain) {
     const SelfAttentionSpec& attention =
-        spec.AttentionOf(spec.layers[static_cast<size_t>(binding.at.layer)][0]);
+        spec.AttentionOf(*spec.Find(static_cast<size_t>(binding.at.layer), Operation::kAttention));
     // CodeGen's four groups hold a quarter of q, of v and of k.
     const bool quarters = binding.order == StoredOrder::kQuarters;
+    const int n_groups = quarters ? 4 : attention.n_kv_heads;
+    const Segment q = {attention.q_width() / n_groups, 0};
+    const Segment k = {attention.kv_width() / n_groups, attention.q_width()};
+    const Segment v = {k.rows, k.begin + attention.kv_width()};
     place.order = RowOrder::kGroups;
-    place.unit = quarters ? attention.q_width() / 4 : attention.head_dim;
-    place.q_per_group = quarters ? 1 : attention.n_heads / attention.n_kv_heads;
-    place.k_begin = attention.q_width();
-    place.v_begin = attention.q_width() + attention.kv_width();
-    place.v_first = quarters;
+    place.segments = {q, quarters ? v : k, quarters ? k : v};
   }
   return place;
 }
@@ -253,6 +256,16 @@ NormWeights OnesOf(const NormSpec& norm, int64_t width) {
   return {.weight = std::vector<float>(static_cast<size_t>(width), 1.0F), .bias = {}};
 }
 
+// Of the delta rule: q and k of each head are divided by their lengths, and q by the root of the
+// dimensions too. As norms by the root of a mean.
+void SetLengths(const StateSpec& state, BlockWeights* w) {
+  if (state.kind != StateKind::kDeltaRule) return;
+  const auto n = static_cast<size_t>(state.key_dim);
+  const double dim = static_cast<double>(state.key_dim);
+  w->q_norm.weight.assign(n, static_cast<float>(1.0 / dim));
+  w->k_norm.weight.assign(n, static_cast<float>(1.0 / std::sqrt(dim)));
+}
+
 absl::Status Allocate(const InAndOutShapes& shapes, WeightMemory& memory, InAndOut* w) {
   const auto& [in, out] = shapes;
   if (in.n == 0) return absl::OkStatus();
@@ -290,6 +303,8 @@ absl::StatusOr<ModelWeights> Allocate(const ModelSpec& spec, const WeightTypes& 
         const SelfAttentionSpec& a = spec.AttentionOf(block);
         w.q_norm = OnesOf(a.qk_norm, a.qk_norm_values(a.n_heads));
         w.k_norm = OnesOf(a.qk_norm, a.qk_norm_values(a.n_kv_heads));
+      } else if (block.operation == Operation::kState) {
+        SetLengths(spec.StateOf(block), &w);
       }
       const BlockMatrices matrices = MatricesOf(spec, block, types.layers[i][b]);
       w.experts.resize(static_cast<size_t>(matrices.n_experts));

@@ -23,13 +23,23 @@ struct NormWeights {
 
 // What a block computes with. Of a mixture that is its shared feed-forward.
 struct InAndOut {
-  // [in_width, width]: q rows, then k, then v, then the gate, or the latents; or
-  // [gate_up_width, width]
+  // [in_width, width]: q rows, then k, then v, then the gate, or the latents, or those of a state;
+  // or [gate_up_width, width]
   PackedMatrix in;
   std::vector<float> in_bias;   // [in.n]
   PackedMatrix out;             // [width, out_width], or [width, the feed-forward's width]
   std::vector<float> out_bias;  // [width]
   std::vector<float> xielu;     // [4] of the activation of that name
+};
+
+// What a state has besides its matrices.
+struct StateWeights {
+  std::vector<float> conv;       // [taps, conv_width], the last tap is the token's own
+  std::vector<float> conv_bias;  // [conv_width]
+  std::vector<float> decay_log;  // [n_heads]
+  std::vector<float> step_bias;  // [n_heads]
+  std::vector<float> skip;       // [n_heads]
+  std::vector<float> norm;       // [value_dim], or with kMamba2 [out_width]
 };
 
 // Of one block. A norm without weights has ones.
@@ -38,11 +48,12 @@ struct BlockWeights : InAndOut {
   NormWeights inner;  // [out.k]
   NormWeights after;
   NormWeights stream_norm;
-  NormWeights q_norm;                 // [head_dim], [n_heads, head_dim] or [q_width]
-  NormWeights k_norm;                 // the same of the heads of k
-  PackedMatrix q_up;                  // [q_width, q_rank]; of latents, whose norms q_norm and
-  PackedMatrix kv_up;                 // [kv_up_width, kv_rank]      k_norm are [rank]
-  std::vector<float> sinks;           // [n_heads]
+  NormWeights q_norm;        // [head_dim], [n_heads, head_dim] or [q_width]
+  NormWeights k_norm;        // the same of the heads of k
+  PackedMatrix q_up;         // [q_width, q_rank]; of latents, whose norms q_norm and
+  PackedMatrix kv_up;        // [kv_up_width, kv_rank]      k_norm are [rank]
+  std::vector<float> sinks;  // [n_heads]
+  StateWeights state;
   std::vector<InAndOut> experts;      // [n_experts]
   PackedMatrix router;                // [n_logits, width] of f32: the shared one's gate last
   std::vector<float> router_bias;     // [n_logits]

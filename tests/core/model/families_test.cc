@@ -5,49 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "core/model/model_file.h"
+#include "tests/core/model/family_testing.h"
 
 namespace ng {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Json = nlohmann::json;
-
-absl::StatusOr<ModelSpec> ReadSpec(const Json& config) {
-  NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(config, "config.json"));
-  NG_ASSIGN_OR_RETURN(const Family* family, FindFamily(fields, "config.json"));
-  return family->read_spec(fields, "config.json");
-}
-
-int64_t WindowOf(const ModelSpec& spec, size_t layer) {
-  return spec.AttentionOf(spec.layers[layer][0]).window;
-}
-
-// `config` with its fields replaced by those of `edits`; null takes one away.
-Json Edited(Json config, const Json& edits) {
-  config.merge_patch(edits);
-  return config;
-}
-
-Json WithNull(Json config, const char* key) {
-  config[key] = nullptr;
-  return config;
-}
-
-void ExpectRefused(const Json& config, const std::vector<std::string>& parts) {
-  SCOPED_TRACE(config.dump());
-  const auto spec = ReadSpec(config);
-  ASSERT_FALSE(spec.ok());
-  EXPECT_EQ(ExitCode(spec.status()), 3);
-  const std::string message(spec.status().message());
-  EXPECT_THAT(message, HasSubstr("config.json"));
-  for (const std::string& part : parts) EXPECT_THAT(message, HasSubstr(part));
-}
 
 const Json kLlama = Json::parse(R"({
   "model_type": "llama", "vocab_size": 97, "hidden_size": 32, "intermediate_size": 56,
@@ -97,6 +65,7 @@ TEST(Llama, RefusesWhatItCannotRun) {
        "ernie4_5, cwm, olmo, starcoder2, arcee, hunyuan_v1_dense, smollm3, granite, ",
        "gpt_neox, gpt_bigcode, bloom, codegen, gptj, opt, biogpt, gpt_neo, xglm, mpt, falcon, ",
        "nanochat, apertus, bitnet, ministral3, youtu, deepseek_v3, deepseek_v2, ",
+       "lfm2, lfm2_moe, qwen3_5_text, qwen3_5_moe_text, qwen3_next, granitemoehybrid, nemotron_h, ",
        "openai-gpt, nanogpt, gpt2, postln"});
 }
 
@@ -293,11 +262,6 @@ TEST(Gpt2, IsReadFromItsConfig) {
   EXPECT_EQ(other->feed_forwards[0].width, 50);
   EXPECT_EQ(other->feed_forwards[0].activation, Activation::kGeluErf);
   EXPECT_FALSE(other->head.tied);
-}
-
-// A family of llama's kind, of which a file says nothing but its name.
-absl::StatusOr<ModelSpec> Bare(const char* model_type, const Json& edits = Json::object()) {
-  return ReadSpec(Edited({{"model_type", model_type}}, edits));
 }
 
 TEST(LlamaRows, HaveTheValuesOfTheirClassesInTransformers) {

@@ -5,16 +5,23 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <numeric>
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "core/formats/derived_source.h"
+#include "core/formats/safetensors.h"
 #include "core/machine/executor.h"
+#include "core/model/gguf_tensors.h"
 #include "core/model/model_file.h"
+#include "core/model/spec_text.h"
 #include "core/model/weight_sizes.h"
 #include "core/model/weights.h"
 #include "tests/support/temp_dir.h"
@@ -159,14 +166,17 @@ TEST_F(GgufModelTest, CountsTheTokensOfItsVocabulary) {
 
 TEST_F(GgufModelTest, RefusesKeysThatItCannotHonour) {
   const auto error = [&](const GgufBuilder& gguf) { return Open(gguf).status(); };
-  ExpectError(error(Llama().Text("llama.rope.scaling.type", "yarn")),
-              "\"llama.rope.scaling.type\" = \"yarn\", must be one of: none, linear");
-  ExpectError(error(Llama().U32("llama.expert_count", 8)), "\"llama.expert_count\" = 8");
+  ExpectError(error(Llama().Text("llama.rope.scaling.type", "su")),
+              "\"llama.rope.scaling.type\" = \"su\", must be one of: none, linear, yarn, longrope");
+  ExpectError(error(Llama().U32("llama.expert_count", 8)),
+              "\"llama.expert_used_count\" is missing, must be an integer in [1, 65536]");
+  ExpectError(error(Llama().U32("llama.expert_used_count", 8)), "\"llama.expert_used_count\" = 8");
   ExpectError(error(Llama().U32("llama.rope.dimension_count", 8)),
               "\"llama.rope.dimension_count\" = 8, must be an integer in [16, 16]");
   ExpectError(error(Llama().U32("llama.attention.value_length", 8)), "value_length\" = 8");
-  ExpectError(error(GgufBuilder().Text("general.architecture", "mamba")),
-              "\"general.architecture\" = \"mamba\", must be one of: llama, qwen2, qwen3, gpt2");
+  ExpectError(
+      error(GgufBuilder().Text("general.architecture", "mamba")),
+      "\"general.architecture\" = \"mamba\", must be one of: llama, qwen2, qwen2moe, qwen3, ");
 }
 
 TEST_F(GgufModelTest, ReadsLinearRopeScaling) {
@@ -357,6 +367,242 @@ TEST_F(GgufModelTest, RefusesScalesThatAreNotFinite) {
                 "tensor \"blk.0.ffn_up.weight\" holds NaN or infinity");
   }
 }
+
+TEST_F(GgufModelTest, ReadsQAndKAndVFromOneTensor) {
+  GgufBuilder fused = test::GgufKeys(model_.spec, "llama");
+  std::vector<float> rows;
+  const auto add = [&](GgufBuilder& to, const std::string& name, const Shape& shape,
+                       const std::vector<float>& values) {
+    const bool is_v = name.ends_with("attn_v.weight");
+    if (!is_v && !name.ends_with("attn_q.weight") && !name.ends_with("attn_k.weight")) {
+      return void(to.Tensor(name, shape, DType::kF32, values));
+    }
+    rows.insert(rows.end(), values.begin(), values.end());
+    if (!is_v) return;
+    const Shape all = {std::ssize(rows) / shape[1], shape[1]};
+    to.Tensor(absl::StrReplaceAll(name, {{"attn_v", "attn_qkv"}}), all, DType::kF32,
+              std::exchange(rows, {}));
+  };
+  test::AddTensors(model_, add, &fused);
+  const auto file = Open(fused);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto found = Load(*file, "f32");
+  ASSERT_TRUE(found.ok()) << found.status();
+  const auto expected = Load(*Open(Llama()), "f32");
+  const PackedMatrix& in = expected->layers[1][0].in;
+  std::vector<float> row(static_cast<size_t>(in.k()));
+  std::vector<float> same(row.size());
+  for (int64_t i = 0; i < in.n(); ++i) {
+    found->layers[1][0].in.CopyRow(i, row.data());
+    in.CopyRow(i, same.data());
+    EXPECT_EQ(row, same) << i;
+  }
+}
+
+// Against the values that the format's own Python package computes (tests/data/gguf).
+TEST_F(GgufModelTest, WidensMxfp4ToItsValues) {
+  auto data = OpenSafetensors(NG_TEST_DATA "/gguf/blocks.safetensors");
+  ASSERT_TRUE(data.ok()) << data.status();
+  const auto read = [](const TensorSource& source, const std::string& name) {
+    const TensorInfo* tensor = source.Find(name);
+    EXPECT_NE(tensor, nullptr) << name;
+    std::string bytes(static_cast<size_t>(tensor->n_bytes), '\0');
+    EXPECT_TRUE(source.Read(*tensor, std::as_writable_bytes(std::span(bytes))).ok());
+    return bytes;
+  };
+  const std::string expected = read(**data, "MXFP4.values");
+  GgufBuilder gguf;
+  gguf.Tensor("x", Shape{3, 64}, 39, read(**data, "MXFP4.blocks"));
+  auto file = OpenGguf(dir_.Write("x.gguf", gguf.Bytes()));
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto widened = WithDerivedTensors(file->metadata, std::move(file->tensors));
+  ASSERT_TRUE(widened.ok()) << widened.status();
+  const std::string found = read(**widened, "x");
+  std::vector<float> values(found.size() / 2);
+  ConvertToF32((*widened)->Find("x")->dtype, reinterpret_cast<const std::byte*>(found.data()),
+               values);
+  std::vector<float> wanted(values.size());
+  ASSERT_EQ(expected.size(), wanted.size() * sizeof(float));
+  std::memcpy(wanted.data(), expected.data(), expected.size());
+  EXPECT_EQ(values, wanted);
+  std::byte middle;  // of any bytes
+  ASSERT_TRUE((*widened)->ReadAt(*(*widened)->Find("x"), 131, std::span(&middle, 1)).ok());
+  EXPECT_EQ(static_cast<char>(middle), found[131]);
+}
+
+// A family's config.json, and the keys beside the sizes that a GGUF file of the same model has.
+struct SameModel {
+  const char* architecture;
+  const char* config;
+  void (*add_keys)(GgufBuilder& gguf);
+};
+
+constexpr char kSizes[] = R"("vocab_size": 50, "hidden_size": 32, "intermediate_size": 48,
+  "num_hidden_layers": 3, "num_attention_heads": 4, "max_position_embeddings": 64)";
+
+const SameModel kSameModels[] = {
+    {"gemma2",
+     R"("model_type": "gemma2", "num_key_value_heads": 2, "head_dim": 12, "sliding_window": 6,
+        "query_pre_attn_scalar": 12, "attn_logit_softcapping": 4.0, "final_logit_softcapping": 8.0)",
+     [](GgufBuilder& gguf) {
+       gguf.F32("gemma2.attn_logit_softcapping", 4.0F)
+           .F32("gemma2.final_logit_softcapping", 8.0F)
+           .U32("gemma2.attention.sliding_window", 6);
+     }},
+    {"cohere2",
+     R"("model_type": "cohere2", "num_key_value_heads": 2, "sliding_window": 6, "logit_scale": 0.5,
+        "layer_types": ["full_attention", "sliding_attention", "full_attention"])",
+     [](GgufBuilder& gguf) {
+       gguf.F32("cohere2.logit_scale", 0.5F)
+           .U32("cohere2.attention.sliding_window", 6)
+           .Array("cohere2.attention.sliding_window_pattern", GgufType::kBool, 3,
+                  std::string("\0\1\0", 3));
+     }},
+    {"phi3", R"("model_type": "phi3", "num_key_value_heads": 2, "partial_rotary_factor": 0.5)",
+     [](GgufBuilder& gguf) { gguf.U32("phi3.rope.dimension_count", 4); }},
+    {"granite",
+     R"("model_type": "granite", "num_key_value_heads": 2, "embedding_multiplier": 4.0,
+        "residual_multiplier": 0.5, "attention_multiplier": 0.25, "logits_scaling": 2.0)",
+     [](GgufBuilder& gguf) {
+       gguf.F32("granite.embedding_scale", 4.0F)
+           .F32("granite.residual_scale", 0.5F)
+           .F32("granite.attention.scale", 0.25F)
+           .F32("granite.logit_scale", 2.0F);
+     }},
+    {"gptneox", R"("model_type": "gpt_neox", "rotary_pct": 0.5, "use_parallel_residual": true)",
+     [](GgufBuilder& gguf) {
+       gguf.U32("gptneox.rope.dimension_count", 4)
+           .Value("gptneox.use_parallel_residual", GgufType::kBool, test::Raw(true));
+     }},
+    {"qwen2moe",
+     R"("model_type": "qwen2_moe", "num_key_value_heads": 2, "num_experts": 5, "mlp_only_layers": [1],
+        "num_experts_per_tok": 2, "moe_intermediate_size": 20,
+        "shared_expert_intermediate_size": 12)",
+     [](GgufBuilder& gguf) {
+       gguf.U32("qwen2moe.expert_count", 5)
+           .U32("qwen2moe.expert_used_count", 2)
+           .U32("qwen2moe.expert_feed_forward_length", 20)
+           .U32("qwen2moe.expert_shared_feed_forward_length", 12);
+     }},
+    {"deepseek2",
+     R"("model_type": "deepseek_v3", "num_key_value_heads": 4, "q_lora_rank": 10, "kv_lora_rank": 12,
+        "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 6, "n_routed_experts": 4,
+        "num_experts_per_tok": 2, "moe_intermediate_size": 10, "n_shared_experts": 2, "n_group": 2,
+        "topk_group": 1, "norm_topk_prob": true, "routed_scaling_factor": 2.5,
+        "first_k_dense_replace": 1, "rope_scaling": {"type": "yarn", "factor": 4.0, "mscale": 1.0,
+        "mscale_all_dim": 1.0, "original_max_position_embeddings": 16})",
+     [](GgufBuilder& gguf) {
+       gguf.U32("deepseek2.attention.q_lora_rank", 10)
+           .U32("deepseek2.attention.kv_lora_rank", 12)
+           .U32("deepseek2.attention.value_length", 6)
+           .U32("deepseek2.rope.dimension_count", 4)
+           .U32("deepseek2.expert_count", 4)
+           .U32("deepseek2.expert_used_count", 2)
+           .U32("deepseek2.expert_feed_forward_length", 10)
+           .U32("deepseek2.expert_shared_count", 2)
+           .U32("deepseek2.expert_group_count", 2)
+           .U32("deepseek2.expert_group_used_count", 1)
+           .U32("deepseek2.expert_gating_func", 2)
+           .U32("deepseek2.leading_dense_block_count", 1)
+           .Value("deepseek2.expert_weights_norm", GgufType::kBool, test::Raw(true))
+           .F32("deepseek2.expert_weights_scale", 2.5F)
+           .Text("deepseek2.rope.scaling.type", "yarn")
+           .F32("deepseek2.rope.scaling.factor", 4.0F)
+           .U32("deepseek2.rope.scaling.original_context_length", 16)
+           .Value("deepseek2.rope.scaling.yarn_log_multiplier", GgufType::kF64, test::Raw(0.1));
+     }},
+};
+
+class GgufArchitecture : public ::testing::TestWithParam<SameModel> {
+ protected:
+  // A model whose norms and biases differ from each other.
+  absl::StatusOr<ModelFile> Model(const std::string& config) const {
+    NG_ASSIGN_OR_RETURN(ModelFile model, OpenRandomModel(dir_.Write("config.json", config)));
+    std::vector<DerivedTensor> vectors;
+    for (const TensorInfo& tensor : model.source->tensors()) {
+      if (tensor.shape.size() != 1) continue;
+      const auto fill = [tensor](const TensorSource&, int64_t, int64_t, std::byte* out) {
+        std::vector<float> values(static_cast<size_t>(tensor.n_elements));
+        std::iota(values.begin(), values.end(), static_cast<float>(tensor.name.size() % 7));
+        for (float& value : values) value = 0.5F + value / 64.0F;
+        std::memcpy(out, values.data(), values.size() * sizeof(float));
+        return absl::OkStatus();
+      };
+      vectors.push_back({tensor, tensor.n_bytes, fill, {tensor.name}});
+    }
+    model.source = std::make_unique<DerivedSource>(std::move(model.source), std::move(vectors));
+    return model;
+  }
+  absl::StatusOr<ModelWeights> Load(const ModelFile& file) {
+    LoadWeightsOptions options;
+    NG_ASSIGN_OR_RETURN(options.types, WeightTypesFor(file, "f32"));
+    options.executor = executor_.get();
+    return LoadWeights(file, options);
+  }
+  // The file has added to its norms' weights what the decoder adds to the config's.
+  static ModelSpec WithoutOffsets(ModelSpec spec) {
+    spec.head.norm.offset = 0.0F;
+    for (LayerSpec& blocks : spec.layers) {
+      for (BlockSpec& block : blocks) block.before.offset = block.after.offset = 0.0F;
+    }
+    return spec;
+  }
+  static std::vector<float> RowsOf(const PackedMatrix& matrix) {
+    std::vector<float> all;
+    std::vector<float> row(static_cast<size_t>(matrix.k()));
+    for (int64_t i = 0; i < matrix.n(); ++i) {
+      matrix.CopyRow(i, row.data());
+      all.insert(all.end(), row.begin(), row.end());
+    }
+    return all;
+  }
+  static void ExpectSame(const InAndOut& w, const InAndOut& same) {
+    EXPECT_EQ(RowsOf(w.in), RowsOf(same.in));
+    EXPECT_EQ(w.in_bias, same.in_bias);
+    EXPECT_EQ(RowsOf(w.out), RowsOf(same.out));
+    EXPECT_EQ(w.out_bias, same.out_bias);
+  }
+
+  test::TempDir dir_;
+  std::unique_ptr<Executor> executor_ = MakeExecutor(2);
+};
+
+TEST_P(GgufArchitecture, IsTheModelOfTheConfig) {
+  const auto& [architecture, config, add_keys] = GetParam();
+  auto expected = Model(absl::StrCat("{", kSizes, ", ", config, "}"));
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  GgufBuilder gguf = test::GgufOf(*expected, architecture, DType::kF32);
+  add_keys(gguf);
+  KeyPolicy strict(true, {}, {});
+  const auto found = OpenModel(dir_.Write("model.gguf", gguf.Bytes()), strict);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_TRUE(CheckGgufKeys(*found->metadata, architecture, {}, strict).ok());
+  EXPECT_EQ(SpecLines(found->spec), SpecLines(WithoutOffsets(expected->spec)));
+  const auto weights = Load(*found);
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  const auto wanted = Load(*expected);
+  ASSERT_TRUE(wanted.ok()) << wanted.status();
+  for (size_t layer = 0; layer < wanted->layers.size(); ++layer) {
+    for (size_t b = 0; b < wanted->layers[layer].size(); ++b) {
+      SCOPED_TRACE(absl::StrCat("layer ", layer, ", block ", b));
+      const BlockWeights& w = weights->layers[layer][b];
+      const BlockWeights& same = wanted->layers[layer][b];
+      ExpectSame(w, same);
+      EXPECT_EQ(RowsOf(w.q_up), RowsOf(same.q_up));
+      EXPECT_EQ(RowsOf(w.kv_up), RowsOf(same.kv_up));
+      EXPECT_EQ(w.before.weight, same.before.weight);
+      EXPECT_EQ(w.after.weight, same.after.weight);
+      EXPECT_EQ(w.q_norm.weight, same.q_norm.weight);
+      EXPECT_EQ(w.selection_bias, same.selection_bias);
+      for (size_t e = 0; e < same.experts.size(); ++e) {
+        ExpectSame(w.experts[e], same.experts[e]);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GgufArchitecture, ::testing::ValuesIn(kSameModels),
+                         [](const auto& info) { return std::string(info.param.architecture); });
 
 }  // namespace
 }  // namespace ng

@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "core/formats/gguf.h"
 #include "core/formats/json.h"
+#include "core/formats/merged_source.h"
 #include "core/model/families.h"
 #include "core/model/gguf_families.h"
 #include "core/model/inert_keys.h"
@@ -45,19 +46,18 @@ std::string LogitsOf(const ModelSpec& spec) {
   ModelSpec seen = spec;
   seen.ropes.clear();
   seen.attentions.clear();
-  seen.layers.clear();
-  seen.feed_forwards.clear();
-  seen.mixtures.clear();
   std::string text;
   for (const RopeSpec& rope : spec.ropes) {
-    absl::StrAppend(&text, absl::StrJoin(RopeFrequencies(rope), " "), "\n");
+    absl::StrAppend(&text, absl::StrJoin(RopeFrequencies(rope), " "), " times ",
+                    rope.scaling.magnitude, "\n");
   }
-  for (const LayerSpec& blocks : spec.layers) {
-    SelfAttentionSpec attention = spec.AttentionOf(blocks[0]);
-    if (attention.window >= kPrompt) attention.window = 0;
-    const bool mixture = blocks[1].operation == Operation::kMixture;
-    seen.AddLayer(blocks, attention, mixture ? FeedForwardSpec() : spec.FeedForwardOf(blocks[1]),
-                  mixture ? &spec.MixtureOf(blocks[1]) : nullptr);
+  for (LayerSpec& blocks : seen.layers) {
+    for (BlockSpec& block : blocks) {
+      if (block.operation != Operation::kAttention) continue;
+      SelfAttentionSpec attention = spec.AttentionOf(block);
+      if (attention.window >= kPrompt) attention.window = 0;
+      block.part = ModelSpec::IndexIn(&seen.attentions, attention);
+    }
   }
   return absl::StrCat(text, spec.shape.vocab_size, " ", spec.width, " ",
                       spec.embedding.positions ? spec.shape.max_positions : 0, "\n",
@@ -186,7 +186,11 @@ TEST(KnownKeys, OfConfigsMayBeAbsentAndAreThenThoseOfTheClass) {
                            "llama4_text",
                            "youtu",
                            "deepseek_v3",
-                           "glm4_moe_lite"}) {
+                           "glm4_moe_lite",
+                           "lfm2",
+                           "qwen3_5_text",
+                           "qwen3_5_moe_text",
+                           "qwen3_next"}) {
     const auto bare = LogitsOf(Json{{"model_type", type}});
     EXPECT_TRUE(bare.ok()) << bare.status();
   }
@@ -229,10 +233,9 @@ GgufMetadata TinyGguf(const std::string& architecture) {
 }
 
 absl::StatusOr<std::string> LogitsOf(const GgufMetadata& metadata) {
-  const JsonFields fields = metadata.fields();
-  NG_ASSIGN_OR_RETURN(const Family* family, FindGgufFamily(fields, "model.gguf"));
-  NG_ASSIGN_OR_RETURN(const ModelSpec spec, family->read_spec(fields, "model.gguf"));
-  return LogitsOf(spec);
+  const MergedSource no_tensors("model.gguf");
+  NG_ASSIGN_OR_RETURN(const auto model, ReadGgufModel(metadata, no_tensors));
+  return LogitsOf(model->spec);
 }
 
 // Those that llama.cpp reads for these four architectures, with a value that moves its logits or
@@ -258,7 +261,7 @@ const std::map<std::string, Json> kMovesInLlamaCpp = {
     {"rope.scale_linear", 2.0},
     {"rope.scaling.attn_factor", 0.5},
     {"rope.scaling.factor", 2.0},
-    {"rope.scaling.type", "yarn"},
+    {"rope.scaling.type", "su"},
     {"vocab_size", 32},
 };
 
@@ -323,10 +326,6 @@ TEST(KnownKeys, OfGgufFilesThatAreNoWholeModelAreRefused) {
   EXPECT_EQ(error("general.type", "adapter"),
             "model.gguf: key \"general.type\" = \"adapter\", can run only with \"model\"");
   EXPECT_EQ(error("general.type", "model"), "");
-  EXPECT_EQ(error("split.count", 3),
-            "model.gguf: key \"split.count\" = 3, can run only with 1: the model is in several "
-            "files, which must be merged into one");
-  EXPECT_EQ(error("split.count", 1), "");
 }
 
 }  // namespace

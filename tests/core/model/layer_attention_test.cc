@@ -49,7 +49,7 @@ ModelSpec FourLayers() {
     SelfAttentionSpec attention = AttentionOfShape(spec.shape);
     attention.window = window;
     attention.qkv_bias = window == 0;  // nothing that attention is asked for
-    spec.AddLayer(PreNormLayer({}), attention, {});
+    spec.AddLayer(PreNormLayer({}), {attention, {}});
   }
   return spec;
 }

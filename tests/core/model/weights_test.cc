@@ -130,7 +130,9 @@ TEST_F(WeightsTest, SizesAreWhatIsHeld) {
                                   std::string(NG_TEST_DATA "/golden/xglm/tiny"),
                                   std::string(NG_TEST_DATA "/golden/apertus/tiny"),
                                   std::string(NG_TEST_DATA "/golden/bitnet/tiny"),
-                                  std::string(NG_TEST_DATA "/golden/youtu/tiny")}) {
+                                  std::string(NG_TEST_DATA "/golden/youtu/tiny"),
+                                  std::string(NG_TEST_DATA "/golden/lfm2/tiny"),
+                                  std::string(NG_TEST_DATA "/golden/qwen3_5/tiny")}) {
     const auto weights = Load(WeightType::kBf16, path);
     ASSERT_TRUE(weights.ok()) << weights.status();
     int64_t layers = 0;
@@ -145,24 +147,19 @@ TEST_F(WeightsTest, SizesAreWhatIsHeld) {
     add(weights->embedding_norm.bias);
     add(weights->head_bias);
     for (const std::vector<BlockWeights>& w : weights->layers) {
-      layers += w[0].in.bytes() + w[0].out.bytes() + w[1].in.bytes() + w[1].out.bytes() +
-                w[0].q_up.bytes() + w[0].kv_up.bytes();
-      add(w[1].xielu);
       for (const BlockWeights& block : w) {
-        for (const NormWeights* norm :
-             {&block.before, &block.inner, &block.after, &block.stream_norm}) {
+        layers += block.in.bytes() + block.out.bytes() + block.q_up.bytes() + block.kv_up.bytes();
+        for (const NormWeights* norm : {&block.before, &block.inner, &block.after,
+                                        &block.stream_norm, &block.q_norm, &block.k_norm}) {
           add(norm->weight);
           add(norm->bias);
         }
+        const StateWeights& s = block.state;
+        for (const auto* values : {&block.in_bias, &block.out_bias, &block.xielu, &s.conv,
+                                   &s.conv_bias, &s.decay_log, &s.step_bias, &s.skip, &s.norm}) {
+          add(*values);
+        }
       }
-      add(w[0].in_bias);
-      for (const NormWeights* norm : {&w[0].q_norm, &w[0].k_norm}) {
-        add(norm->weight);
-        add(norm->bias);
-      }
-      add(w[0].out_bias);
-      add(w[1].in_bias);
-      add(w[1].out_bias);
     }
     const WeightSizes sizes =
         SizesOf(file_.spec, UniformWeightTypes(file_.spec, WeightType::kBf16));

@@ -1,0 +1,216 @@
+// Decoder: its blocks of attention, from the first matrix to the last.
+#include <algorithm>
+#include <cstdint>
+
+#include "core/model/decoder.h"
+#include "core/model/router.h"
+
+namespace ng {
+namespace {
+
+constexpr int64_t kScratchAlignFloats = 16;  // 64 bytes
+
+float* AlignScratch(std::vector<float>& buffer) {
+  const auto address = reinterpret_cast<uintptr_t>(buffer.data());
+  const uintptr_t aligned = (address + 63) & ~uintptr_t{63};
+  return buffer.data() + (aligned - address) / sizeof(float);
+}
+
+void Clip(float limit, int64_t n, float* x) {
+  for (int64_t i = 0; i < n; ++i) x[i] = std::clamp(x[i], -limit, limit);
+}
+
+}  // namespace
+
+absl::Status Decoder::PlanAttention() {
+  NG_RETURN_IF_ERROR(attention_.Plan(rows_));
+  GrowTo(scratch_, attention_.scratch_floats() + kScratchAlignFloats);
+  return absl::OkStatus();
+}
+
+absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Block& block) {
+  const auto& [spec, w, input] = block;
+  const SelfAttentionSpec& shape = spec_.AttentionOf(spec);
+  const bool latents = shape.latent.is_there();
+  const int64_t row_width = shape.row_width();
+  NG_ASSIGN_OR_RETURN(const MatmulInput normed,
+                      Normed({spec.before, w.before}, input, n_rows_, w.in));
+  NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed),
+                            Rows(latents ? act_.latent : act_.qkv, shape.in_width())));
+  if (latents) NG_RETURN_IF_ERROR(UnpackLatents(shape, w));
+  NG_RETURN_IF_ERROR(NormAndRotate(shape, w));
+
+  // q, k, v and the gate lie side by side in each row of act_.qkv.
+  TensorView<float, 3> q(act_.qkv.data(), {n_rows_, shape.n_heads, shape.head_dim});
+  TensorView<float, 3> k(act_.qkv.data() + shape.q_width(),
+                         {n_rows_, shape.n_kv_heads, shape.head_dim});
+  TensorView<float, 3> v = k;
+  v.data += shape.kv_width();
+  q.stride[0] = k.stride[0] = v.stride[0] = row_width;
+
+  const int cache_layer = store_layers_[static_cast<size_t>(layer)];
+  NG_RETURN_IF_ERROR(parts_.cache->Append(cache_layer, rows_, k, v));
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const SequenceRows& entry = rows_[i];
+    views_[i] = parts_.cache->View(cache_layer, entry.sequence, entry.start_pos + entry.n_tokens);
+  }
+  if (batch.observer != nullptr) batch.observer->OnAttention(layer, rows_, views_);
+
+  AttentionRun run;
+  run.layer = cache_layer;
+  run.rows = rows_;
+  run.q = q;
+  run.views = views_;
+  run.out = {act_.attended.data(), {n_rows_, shape.n_heads, shape.head_dim}};
+  run.scratch = {AlignScratch(scratch_), static_cast<size_t>(attention_.scratch_floats())};
+  if (!batch.captures.empty()) run.captures = batch.captures[static_cast<size_t>(layer)];
+  for (const std::span<float> mass : masses_) std::ranges::fill(mass, 0.0F);
+  run.attended = masses_;
+  NG_RETURN_IF_ERROR(attention_.Run(run));
+  NG_RETURN_IF_ERROR(TellMass(cache_layer));
+  if (latents) DropPadding(shape);
+  if (shape.gate) NG_RETURN_IF_ERROR(Gate(shape));
+  NG_RETURN_IF_ERROR(NormRows({spec.inner, w.inner}, shape.out_width(), act_.attended.data()));
+  NG_ASSIGN_OR_RETURN(const MatmulInput attended, Rounded(act_.attended.data(), w.out.k(), w.out));
+  return AddProduct(block, attended);
+}
+
+absl::Status Decoder::UnpackLatents(const SelfAttentionSpec& attention, const BlockWeights& w) {
+  const LatentSpec& latent = attention.latent;
+  const int64_t in_width = attention.in_width();
+  const int64_t row_width = attention.row_width();
+  const int64_t kv_first = attention.q_in_width();
+  NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
+    float* const x = act_.latent.data() + row * in_width;
+    if (latent.q_rank > 0) Apply({latent.norm, w.q_norm}, x, latent.q_rank, x);
+    Apply({latent.norm, w.k_norm}, x + kv_first, latent.kv_rank, x + kv_first);
+  }));
+  if (latent.q_rank > 0) {
+    NG_ASSIGN_OR_RETURN(const MatmulInput q, Rounded(act_.latent.data(), in_width, w.q_up));
+    TensorView<float, 2> out(act_.qkv.data(), {n_rows_, attention.q_width()});
+    out.stride[0] = row_width;
+    NG_RETURN_IF_ERROR(Matmul(Product(w.q_up, {}, q), out));
+  }
+  NG_ASSIGN_OR_RETURN(const MatmulInput kv,
+                      Rounded(act_.latent.data() + kv_first, in_width, w.kv_up));
+  NG_RETURN_IF_ERROR(Matmul(Product(w.kv_up, {}, kv), Rows(act_.kv_up, attention.kv_up_width())));
+  const int64_t head_dim = attention.head_dim;
+  const int64_t still = head_dim - latent.rope_dim;  // dimensions of a head that do not turn
+  return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
+    const float* const x = act_.latent.data() + row * in_width;
+    const float* head = act_.kv_up.data() + row * attention.kv_up_width();
+    float* const q = act_.qkv.data() + row * row_width;
+    if (latent.q_rank == 0) std::copy_n(x, attention.q_width(), q);
+    float* k = q + attention.q_width();
+    float* v = k + attention.kv_width();
+    for (int h = 0; h < attention.n_heads; ++h, k += head_dim, v += head_dim) {
+      std::copy_n(head, still, k);
+      std::copy_n(x + kv_first + latent.kv_rank, latent.rope_dim, k + still);
+      std::copy_n(head + still, latent.v_dim, v);
+      std::fill(v + latent.v_dim, v + head_dim, 0.0F);
+      head += still + latent.v_dim;
+    }
+  });
+}
+
+void Decoder::DropPadding(const SelfAttentionSpec& attention) {
+  const int64_t v_dim = attention.latent.v_dim;
+  if (v_dim == attention.head_dim) return;
+  // Every row moves to the left, over what rows before it have left behind: one after the other.
+  float* to = act_.attended.data();
+  const float* from = to;
+  for (int64_t i = 0; i < n_rows_ * attention.n_heads; ++i) {
+    std::copy_n(from, v_dim, to);
+    from += attention.head_dim;
+    to += v_dim;
+  }
+}
+
+absl::Status Decoder::Gate(const SelfAttentionSpec& attention) {
+  const int64_t width = attention.q_width();
+  return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
+    float* const attended = act_.attended.data() + row * width;
+    const float* const gate = act_.qkv.data() + row * attention.row_width() + attention.qkv_width();
+    for (int64_t i = 0; i < width; ++i) attended[i] *= Sigmoid(gate[i]);
+  });
+}
+
+// Has room for all that the sequences may come to hold, so that it does not grow with every token.
+void Decoder::LayOutMass() {
+  const auto end_of = [](const SequenceRows& entry) { return entry.start_pos + entry.n_tokens; };
+  int64_t most = 0;
+  for (const SequenceRows& entry : rows_) {
+    most += std::max(parts_.cache->Capacity(entry.sequence), end_of(entry));
+  }
+  GrowTo(mass_, most);
+  masses_.clear();
+  float* next = mass_.data();
+  for (const SequenceRows& entry : rows_) {
+    masses_.emplace_back(next, static_cast<size_t>(end_of(entry)));
+    next += end_of(entry);
+  }
+}
+
+absl::Status Decoder::TellMass(int layer) {
+  for (size_t i = 0; i < masses_.size(); ++i) {
+    NG_RETURN_IF_ERROR(mass_wanted_->Attended(layer, rows_[i].sequence, masses_[i]));
+  }
+  return absl::OkStatus();
+}
+
+void Decoder::NormHeads(const SelfAttentionSpec& attention, const BlockWeights& w,
+                        float* heads) const {
+  const NormSpec& norm = attention.qk_norm;
+  const int64_t head_dim = attention.head_dim;
+  float* const k = heads + attention.q_width();
+  if (attention.qk_norm_kind == QkNormKind::kWidth) {
+    Apply({norm, w.q_norm}, heads, attention.q_width(), heads);
+    Apply({norm, w.k_norm}, k, attention.kv_width(), k);
+    return;
+  }
+  const bool each = attention.qk_norm_kind == QkNormKind::kEachHead;
+  const auto kernel =
+      norm.kind == NormKind::kRmsNorm ? parts_.kernels->rms_norm : parts_.kernels->layer_norm;
+  const auto apply = [&](const NormWeights& weights, int n_heads, float* head) {
+    for (int h = 0; h < n_heads; ++h, head += head_dim) {
+      const int64_t first = each ? h * head_dim : 0;
+      kernel(head, weights.weight.data() + first, norm.eps, head_dim, head);
+      if (norm.bias) parts_.kernels->add(weights.bias.data() + first, head_dim, head);
+    }
+  };
+  apply(w.q_norm, attention.n_heads, heads);
+  apply(w.k_norm, attention.n_kv_heads, k);
+}
+
+absl::Status Decoder::NormAndRotate(const SelfAttentionSpec& attention, const BlockWeights& w) {
+  const bool norms = attention.qk_norm.is_there();
+  const bool norms_after = norms && attention.qk_norm_kind == QkNormKind::kHeadsAfterRope;
+  const RopeTable* const rope =
+      attention.rope < 0 ? nullptr : &ropes_[static_cast<size_t>(attention.rope)];
+  if (rope == nullptr && !norms && attention.clip == 0.0) return absl::OkStatus();
+  const int64_t head_dim = attention.head_dim;
+  const int64_t first = attention.latent.is_there() ? head_dim - attention.latent.rope_dim : 0;
+  const int64_t n_heads_qk = attention.n_heads + attention.n_kv_heads;  // q's, then k's
+  return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
+    float* const heads = act_.qkv.data() + row * attention.row_width();
+    if (norms && !norms_after) NormHeads(attention, w, heads);
+    if (attention.clip > 0.0) {
+      Clip(static_cast<float>(attention.clip), attention.qkv_width(), heads);
+    }
+    if (rope != nullptr) {
+      const RopePairing pairing = spec_.ropes[static_cast<size_t>(attention.rope)].pairing;
+      const auto rotate = parts_.kernels->rotate[static_cast<int>(pairing)];
+      const float* const cos_sin = rope->At(row_pos_[static_cast<size_t>(row)]);
+      if (2 * rope->half() == head_dim) {
+        rotate(cos_sin, rope->half(), n_heads_qk, heads);
+      } else {  // the rest of a head lies between those dimensions and the next head's
+        for (int64_t h = 0; h < n_heads_qk; ++h) {
+          rotate(cos_sin, rope->half(), 1, heads + h * head_dim + first);
+        }
+      }
+    }
+    if (norms_after) NormHeads(attention, w, heads);
+  });
+}
+
+}  // namespace ng

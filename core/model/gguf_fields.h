@@ -1,0 +1,61 @@
+// The key-values of a GGUF file as the fields that the reader of a config.json asks for.
+//
+// Keys that the row of an architecture names (gguf_rows.h) are fields by that name. Where GGUF says
+// a thing in another way, or in its tensors, the field is made here.
+#ifndef NG_CORE_MODEL_GGUF_FIELDS_H_
+#define NG_CORE_MODEL_GGUF_FIELDS_H_
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/formats/gguf.h"
+#include "core/formats/tensor_source.h"
+#include "core/model/llama_configs.h"
+#include "core/model/model_spec.h"
+#include "ng/status.h"
+
+namespace ng {
+
+struct GgufSource {
+  const GgufMetadata& metadata;
+  const TensorSource& tensors;
+  std::string architecture;
+
+  const std::string& path() const { return metadata.path(); }
+  std::string Key(std::string_view name) const { return architecture + "." + std::string(name); }
+};
+
+// What keys do not say: it is so in all models of an architecture.
+struct GgufConstants {
+  // Models of so many layers scale the scores by the width shared out over the heads, the others by
+  // the width of a head. 0: none does.
+  int64_t layers_scaled_by_width = 0;
+  bool yarn_cuts_between_pairs = false;  // its ends are no whole pairs
+  // Keys that must be there though others do without.
+  std::span<const char* const> with = {};
+  bool one_rope_base = false;  // layers with a window have the same where no key says another
+  // Keys that the architecture has and that can run only where they say nothing, or 0.
+  std::span<const char* const> without = {};
+  const char* only_with = "";  // a switch that can run only as true, or absent
+  bool temperature = false;    // queries may have one, which grows behind RoPE's original positions
+};
+
+// Those fields, and what has no place among them.
+struct GgufConfig {
+  nlohmann::json fields;
+  int64_t n_further_layers = 0;  // behind the others; they predict further tokens
+  double rope_magnitude = 1.0;   // cosines and sines are multiplied by it, too
+  QueryTemperature temperature = {};
+  int64_t original_positions = 0;  // what RoPE's factors are for; 0: no key says it
+};
+
+// Errors: ModelFileError naming the file, the key, the value found and what is allowed.
+absl::StatusOr<GgufConfig> ReadGgufConfig(const GgufSource& source, const LlamaRow& row,
+                                          const GgufConstants& constants);
+
+}  // namespace ng
+
+#endif  // NG_CORE_MODEL_GGUF_FIELDS_H_

@@ -1,0 +1,177 @@
+#include "core/model/gguf_tensors.h"
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/formats/derived_source.h"
+#include "core/formats/mxfp4_source.h"
+#include "core/model/limits.h"
+
+namespace ng {
+namespace {
+
+constexpr int64_t kF32Bytes = sizeof(float);
+
+// Blocks of 32 values: a power of two, then 16 bytes whose lower halves are the first 16 of them.
+DerivedTensor WidenedMxfp4(const TensorInfo& tensor) {
+  constexpr int64_t kBlock = 32;
+  constexpr int64_t kBytes = 17;
+  DerivedTensor widened = {.info = tensor, .unit_bytes = kBlock * int64_t{sizeof(uint16_t)}};
+  widened.info.dtype = DType::kBf16;
+  widened.info.n_bytes = tensor.n_elements * int64_t{sizeof(uint16_t)};
+  widened.made_of = {tensor.name};
+  widened.read = [tensor](const TensorSource& inner, int64_t unit, int64_t n, std::byte* out) {
+    std::vector<std::byte> blocks(static_cast<size_t>(n * kBytes));
+    NG_RETURN_IF_ERROR(inner.ReadAt(*inner.Find(tensor.name), unit * kBytes, blocks));
+    for (int64_t i = 0; i < n; ++i) {
+      const std::byte* const block = blocks.data() + i * kBytes;
+      const Mxfp4Values values(block[0]);
+      std::array<uint16_t, kBlock> widened_block;
+      for (size_t j = 0; j < 16; ++j) {
+        const auto byte = static_cast<size_t>(block[1 + j]);
+        widened_block[j] = values[byte & 15];
+        widened_block[16 + j] = values[byte >> 4];
+      }
+      std::memcpy(out + i * kBlock * int64_t{sizeof(uint16_t)}, widened_block.data(),
+                  sizeof(widened_block));
+    }
+    return absl::OkStatus();
+  };
+  return widened;
+}
+
+// Elements [first, first + n) of a tensor as F32; whole blocks of it.
+absl::Status ReadF32(const TensorSource& tensors, const TensorInfo& tensor, int64_t first,
+                     std::span<float> out) {
+  const int64_t block = DTypeBlock(tensor.dtype);
+  const int64_t bytes = DTypeBytes(tensor.dtype);
+  std::vector<std::byte> raw(out.size() / static_cast<size_t>(block) * static_cast<size_t>(bytes));
+  NG_RETURN_IF_ERROR(tensors.ReadAt(tensor, first / block * bytes, raw));
+  ConvertToF32(tensor.dtype, raw.data(), out);
+  return absl::OkStatus();
+}
+
+// Rows [row, row + n) of both. The rows of k are columns of a matrix in the file.
+struct KvUpRows {
+  std::string k_name;
+  std::string v_name;
+  int64_t n_k = 0;   // rows of k of a head
+  int64_t n_v = 0;   // of v
+  int64_t rank = 0;  // values of a row
+
+  absl::Status operator()(const TensorSource& inner, int64_t row, int64_t n, std::byte* out) const {
+    std::vector<float> k_of_head(static_cast<size_t>(rank * n_k));  // [rank, n_k]
+    std::vector<float> values(static_cast<size_t>(rank));
+    int64_t read_head = -1;
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t head = (row + i) / (n_k + n_v);
+      const int64_t in_head = (row + i) % (n_k + n_v);
+      if (in_head >= n_k) {
+        const int64_t first = (head * n_v + in_head - n_k) * rank;
+        NG_RETURN_IF_ERROR(ReadF32(inner, *inner.Find(v_name), first, values));
+      } else {
+        if (head != read_head) {
+          NG_RETURN_IF_ERROR(ReadF32(inner, *inner.Find(k_name), head * rank * n_k, k_of_head));
+          read_head = head;
+        }
+        for (int64_t r = 0; r < rank; ++r) {
+          values[static_cast<size_t>(r)] = k_of_head[static_cast<size_t>(r * n_k + in_head)];
+        }
+      }
+      std::memcpy(out + i * rank * kF32Bytes, values.data(), static_cast<size_t>(rank * kF32Bytes));
+    }
+    return absl::OkStatus();
+  }
+};
+
+DerivedTensor F32Tensor(std::string name, std::vector<int64_t> shape) {
+  DerivedTensor made;
+  made.info = {.name = std::move(name), .dtype = DType::kF32, .shape = std::move(shape)};
+  made.info.n_elements = 1;
+  for (const int64_t extent : made.info.shape) made.info.n_elements *= extent;
+  made.info.n_bytes = made.info.n_elements * kF32Bytes;
+  made.unit_bytes = made.info.shape.back() * kF32Bytes;
+  return made;
+}
+
+absl::StatusOr<DerivedTensor> MergedKvUp(const TensorSource& tensors, const TensorInfo& k,
+                                         const std::string& prefix) {
+  const std::string v_name = prefix + "attn_v_b.weight";
+  const TensorInfo* const v = tensors.Find(v_name);
+  const bool fits = v != nullptr && k.shape.size() == 3 && v->shape.size() == 3 &&
+                    v->shape[0] == k.shape[0] && v->shape[2] == k.shape[1] &&
+                    IsWeightDType(k.dtype) && IsWeightDType(v->dtype);
+  if (!fits) {
+    return ModelFileError(absl::StrCat(tensors.path(), ": tensor \"", k.name, "\" has shape ",
+                                       ShapeString(k.shape),
+                                       ", must be [n_heads, rank, width] of weights and have \"",
+                                       v_name, "\" beside it, which is [n_heads, width, rank]"));
+  }
+  const KvUpRows rows = {k.name, v_name, k.shape[2], v->shape[1], k.shape[1]};
+  DerivedTensor merged =
+      F32Tensor(prefix + "attn_kv_b.weight", {k.shape[0] * (rows.n_k + rows.n_v), rows.rank});
+  merged.made_of = {k.name, v_name};
+  merged.read = rows;
+  return merged;
+}
+
+// A value of each layer that the key-values hold.
+absl::Status AddXieluValues(const GgufMetadata& metadata, const char* name,
+                            std::vector<DerivedTensor>* derived) {
+  const std::string key = absl::StrCat("xielu.", name);
+  NG_ASSIGN_OR_RETURN(const std::vector<float> values, metadata.Floats(key));
+  if (std::ssize(values) > kCount.max) {
+    return ModelFileError(absl::StrCat(metadata.path(), ": key \"", key, "\" has ", values.size(),
+                                       " values, must have one for each layer"));
+  }
+  for (size_t layer = 0; layer < values.size(); ++layer) {
+    DerivedTensor value = F32Tensor(absl::StrCat("blk.", layer, ".ffn_act.", name), {1});
+    value.read = [number = values[layer]](const TensorSource&, int64_t, int64_t, std::byte* out) {
+      std::memcpy(out, &number, sizeof(number));
+      return absl::OkStatus();
+    };
+    derived->push_back(std::move(value));
+  }
+  return absl::OkStatus();
+}
+
+std::unique_ptr<TensorSource> WithDerived(std::unique_ptr<TensorSource> tensors,
+                                          std::vector<DerivedTensor> derived) {
+  if (derived.empty()) return tensors;
+  return std::make_unique<DerivedSource>(std::move(tensors), std::move(derived));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TensorSource>> WithDerivedTensors(
+    const GgufMetadata& metadata, std::unique_ptr<TensorSource> tensors) {
+  constexpr std::string_view kKeys = "attn_k_b.weight";
+  std::vector<DerivedTensor> derived;
+  for (const TensorInfo& tensor : tensors->tensors()) {
+    if (tensor.dtype == DType::kMxfp4) derived.push_back(WidenedMxfp4(tensor));
+  }
+  tensors = WithDerived(std::move(tensors), std::exchange(derived, {}));
+  for (const TensorInfo& tensor : tensors->tensors()) {
+    if (tensor.name.ends_with(kKeys)) {
+      const std::string prefix = tensor.name.substr(0, tensor.name.size() - kKeys.size());
+      NG_ASSIGN_OR_RETURN(DerivedTensor merged, MergedKvUp(*tensors, tensor, prefix));
+      derived.push_back(std::move(merged));
+    }
+  }
+  const bool xielu = metadata.fields().Has("general.architecture") &&
+                     metadata.Field("general.architecture") == "apertus";
+  for (const char* name : {"alpha_n", "alpha_p", "beta", "eps"}) {
+    if (!xielu) break;
+    NG_RETURN_IF_ERROR(AddXieluValues(metadata, name, &derived));
+  }
+  return WithDerived(std::move(tensors), std::move(derived));
+}
+
+}  // namespace ng

@@ -76,9 +76,10 @@ constexpr CoreKey kTable[] = {
     {ChoiceOption("run.isa", "auto", "auto|scalar|avx2|avx512|avx512_vnni|avx512_bf16",
                   "instruction set level; auto: NG_ISA if it is set, or the best of this CPU")},
     {ChoiceOption(
-        "run.on_full", "error", "error|recompute",
+        "run.on_full", "error", "error|recompute|drop_turns",
         "when the text does not fit the context; error: refuse the run, recompute: compute the "
-        "last tokens that fit again at every step")},
+        "last tokens that fit again at every step, drop_turns: leave out the oldest turns of a "
+        "conversation (--chat)")},
     {BoolOption("run.model_defaults", true,
                 "true: the model's own sampling where the config says nothing of it")},
     {BoolOption("run.check_plugins", false,

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/absl_view.h"
@@ -101,7 +104,20 @@ absl::Status WithKey(const Config& config, const absl::Status& status) {
   return absl::Status(status.code(), message + "; tokenizer.chat_template = none runs without it");
 }
 
-absl::Status BindChat(Assembly& assembly) {
+// What the model's files say of conversations, where they may be asked.
+absl::Status FindTemplates(Assembly& assembly) {
+  const Config& config = assembly.config();
+  if (assembly.tokenizer == nullptr || config.Text("tokenizer.chat_template") == kNoTemplate) {
+    return absl::OkStatus();
+  }
+  const std::optional<GgufMetadata>& gguf = assembly.model.metadata;
+  NG_ASSIGN_OR_RETURN(assembly.templates, gguf ? FindTemplateMetadata(*gguf)
+                                               : FindTemplateMetadata(config.Text("model.path")));
+  return absl::OkStatus();
+}
+
+// Null: there is none.
+absl::StatusOr<std::unique_ptr<ChatTemplate>> BindChat(const Assembly& assembly) {
   const Config& config = assembly.config();
   ChatOptions options;
   options.chat_template = config.Text("tokenizer.chat_template");
@@ -112,28 +128,21 @@ absl::Status BindChat(Assembly& assembly) {
   }
   if (assembly.tokenizer == nullptr) {
     if (options.chat_template == kOwnTemplate || options.chat_template == kNoTemplate) {
-      return absl::OkStatus();
+      return nullptr;
     }
     return UsageError(absl::StrCat(config.Describe("tokenizer.chat_template"), " = ",
                                    options.chat_template,
                                    ": the model has no tokenizer to bind it to"));
   }
-  const std::optional<GgufMetadata>& gguf = assembly.model.metadata;
-  TemplateMetadata found;
-  if (options.chat_template != kNoTemplate) {
-    NG_ASSIGN_OR_RETURN(found, gguf ? FindTemplateMetadata(*gguf)
-                                    : FindTemplateMetadata(config.Text("model.path")));
-  }
   absl::StatusOr<std::unique_ptr<ChatTemplate>> chat =
-      BindChatTemplate(std::move(found), *assembly.tokenizer, options);
+      BindChatTemplate(assembly.templates, *assembly.tokenizer, options);
   if (!chat.ok()) return WithKey(config, chat.status());
-  assembly.chat = *std::move(chat);
-  if (assembly.chat == nullptr && !options.variables.empty()) {
+  if (*chat == nullptr && !options.variables.empty()) {
     const std::string key = "run.template." + options.variables[0].first;
     return UsageError(absl::StrCat(config.Describe(key), " = ", config.Text(key),
                                    ": the model has no chat template"));
   }
-  return absl::OkStatus();
+  return chat;
 }
 
 // What nobody has read of a GGUF file by now, but for what the user has from elsewhere.
@@ -196,7 +205,7 @@ absl::Status FindStopIds(Assembly& assembly) {
   return absl::OkStatus();
 }
 
-absl::Status CreateSamplerChain(Assembly& assembly) {
+absl::StatusOr<std::unique_ptr<SamplerChain>> MakeSamplerChain(const Assembly& assembly) {
   const Config& config = assembly.config();
   std::vector<ChainStage> stages;
   for (const LoadedPlugin& plugin : assembly.selection.stages) {
@@ -207,9 +216,8 @@ absl::Status CreateSamplerChain(Assembly& assembly) {
     NG_ASSIGN_OR_RETURN(stage.stage, CreateSampler(plugin, assembly.Context(values)));
     stages.push_back(std::move(stage));
   }
-  assembly.chain = std::make_unique<SamplerChain>(
-      std::move(stages), assembly.model.spec.shape.vocab_size, assembly.isa);
-  return absl::OkStatus();
+  return std::make_unique<SamplerChain>(std::move(stages), assembly.model.spec.shape.vocab_size,
+                                        assembly.isa);
 }
 
 // Options of plugins that are neither chosen nor used by one that is.
@@ -223,6 +231,50 @@ void WarnOfUnusedOptions(Assembly& assembly) {
     if (!used) unused.push_back(option.text);
   }
   if (!unused.empty()) assembly.warnings.Add("not used: " + absl::StrJoin(unused, ", "));
+}
+
+// What must be made anew when a key changes.
+enum class Remade { kNothing, kChain, kChat };
+struct ChangeableKey {
+  std::string_view key;  // with a dot at its end: every key that begins so
+  Remade remade = Remade::kNothing;
+};
+constexpr ChangeableKey kChangeable[] = {
+    {"sampler.seed", Remade::kNothing},
+    {"sampler.", Remade::kChain},
+    {"run.max_new_tokens", Remade::kNothing},
+    {"run.on_full", Remade::kNothing},
+    {"run.system", Remade::kChat},
+    {"run.date", Remade::kChat},
+    {"run.template.", Remade::kChat},
+};
+
+const ChangeableKey* FindChangeable(std::string_view key) {
+  const auto* const found = std::ranges::find_if(kChangeable, [&](const ChangeableKey& one) {
+    return one.key == key || (one.key.ends_with('.') && key.starts_with(one.key));
+  });
+  return found == std::end(kChangeable) ? nullptr : found;
+}
+
+// What the difference of two lists of overrides makes anew.
+std::set<Remade> WhatChanges(std::span<const ConfigEntry> before,
+                             std::span<const ConfigEntry> after) {
+  std::map<std::string, std::pair<std::string, std::string>> texts;
+  for (const ConfigEntry& entry : before) texts[entry.key].first = "=" + entry.text;
+  for (const ConfigEntry& entry : after) texts[entry.key].second = "=" + entry.text;
+  std::set<Remade> remade;
+  for (const auto& [key, text] : texts) {
+    if (text.first != text.second) remade.insert(FindChangeable(key)->remade);
+  }
+  return remade;
+}
+
+absl::Status CheckChangeable(const Config& config, const std::string& key) {
+  if (CanChange(key)) return absl::OkStatus();
+  return UsageError(absl::StrCat(key, " = ", config.Text(key),
+                                 ": cannot change once the model is open; these can: sampler.*, "
+                                 "run.max_new_tokens, run.on_full, run.system, run.date, "
+                                 "run.template.*"));
 }
 
 }  // namespace
@@ -289,7 +341,7 @@ int64_t Assembly::StepTokens(const RunNeeds& needs) const {
 
 CacheSpec Assembly::CacheSpecFor(const RunNeeds& needs) const {
   CacheSpec spec;
-  spec.n_layers = model.spec.shape.n_layers;
+  spec.n_layers = static_cast<int>(attention_layers.size());
   spec.n_kv_heads = model.spec.shape.n_kv_heads;
   spec.head_dim = model.spec.shape.head_dim;
   spec.max_tokens = config().Int("cache.max_tokens");
@@ -312,6 +364,7 @@ int64_t Assembly::bounding_window() const {
 }
 
 absl::Status Assembly::ChooseAttentionSpecs() {
+  attention_layers = model.spec.LayersWith(Operation::kAttention);
   attention_specs = AttentionSpecsOf(model.spec, /*with_window=*/true);
   if (model.spec.window() == 0 || PlanCacheFor(SmallestCache()).ok()) return CheckCacheRuns();
   attention_specs = AttentionSpecsOf(model.spec, /*with_window=*/false);
@@ -361,7 +414,8 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   }
   for (const std::string& warning : assembly->model.warnings) assembly->warnings.Add(warning);
   if (!assembly->model.made_up) NG_RETURN_IF_ERROR(OpenText(*assembly, keys));
-  NG_RETURN_IF_ERROR(BindChat(*assembly));
+  NG_RETURN_IF_ERROR(FindTemplates(*assembly));
+  NG_ASSIGN_OR_RETURN(assembly->chat, BindChat(*assembly));
   NG_RETURN_IF_ERROR(CheckMetadata(*assembly, keys));
   NG_RETURN_IF_ERROR(CheckIgnoredKeys(config, keys));
   assembly->model.metadata.reset();  // nothing is read of it from here on
@@ -379,10 +433,44 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
       PluginValues(config, "attention", attention.descriptor->name);
   NG_ASSIGN_OR_RETURN(assembly->attention, CreateAttention(attention, assembly->Context(values)));
   NG_RETURN_IF_ERROR(assembly->ChooseAttentionSpecs());
-  NG_RETURN_IF_ERROR(CreateSamplerChain(*assembly));
+  NG_ASSIGN_OR_RETURN(assembly->chain, MakeSamplerChain(*assembly));
   assembly->unused_sampling = UnusedSampling(assembly->model.sampling, config);
   WarnOfUnusedOptions(*assembly);
   return assembly;
+}
+
+bool CanChange(std::string_view key) { return FindChangeable(key) != nullptr; }
+
+absl::Status ChangeConfig(std::span<const std::string> overrides, Assembly& assembly) {
+  NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> added, ParseOverrides(overrides));
+  NG_ASSIGN_OR_RETURN(Selection selection,
+                      SelectAgain(assembly.selection, added, assembly.model.sampling));
+  for (const ConfigEntry& entry : added) {
+    NG_RETURN_IF_ERROR(CheckChangeable(selection.config, entry.key));
+  }
+  const std::set<Remade> remade = WhatChanges(assembly.selection.added, added);
+  const bool recomputed = assembly.Recomputes();
+  std::swap(assembly.selection, selection);
+  absl::Cleanup undo = [&] {
+    std::swap(assembly.selection, selection);
+    assembly.parts->SetEntries(assembly.selection.entries);
+  };
+  if (assembly.Recomputes() != recomputed) {
+    return UsageError("run.on_full = recompute: cannot be chosen or left once the model is open");
+  }
+  assembly.parts->SetEntries(assembly.selection.entries);
+  std::unique_ptr<ChatTemplate> chat;
+  if (remade.contains(Remade::kChat)) {
+    NG_ASSIGN_OR_RETURN(chat, BindChat(assembly));
+  }
+  if (remade.contains(Remade::kChain)) {
+    NG_ASSIGN_OR_RETURN(assembly.chain, MakeSamplerChain(assembly));
+  }
+  if (chat != nullptr) assembly.chat = std::move(chat);
+  std::move(undo).Cancel();
+  assembly.unused_sampling = UnusedSampling(assembly.model.sampling, assembly.config());
+  WarnOfUnusedOptions(assembly);
+  return absl::OkStatus();
 }
 
 }  // namespace ng

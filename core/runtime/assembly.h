@@ -15,6 +15,7 @@
 #include "core/plugin/loader.h"
 #include "core/runtime/part_factory.h"
 #include "core/sampling/sampling.h"
+#include "core/text/chat/template_metadata.h"
 #include "ng/chat_template.h"
 #include "ng/engine.h"
 #include "ng/tokenizer.h"
@@ -39,6 +40,8 @@ struct Selection {
   // What the plugins are looked up in, and every entry of the config: for PartFactory.
   PluginHost host;
   std::vector<ConfigEntry> entries;
+  std::vector<ConfigEntry> opened;  // those among them that the user gave to Open
+  std::vector<ConfigEntry> added;   // those among them that came later, by ChangeConfig
   // Every key with its declaration, plugin options included: what --help prints.
   std::vector<ConfigKey> keys;
 };
@@ -49,6 +52,9 @@ struct Selection {
 // suggests.
 absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options,
                                         const SamplingSuggestions& suggestions = {});
+// The same anew, with other added entries. Reads no file.
+absl::StatusOr<Selection> SelectAgain(const Selection& before, std::vector<ConfigEntry> added,
+                                      const SamplingSuggestions& suggestions);
 // The same with the suggestions of the model that the config names; the model is not opened.
 absl::StatusOr<Selection> SelectForModel(const EngineOptions& options);
 
@@ -66,14 +72,15 @@ struct Assembly {
   WeightTypes weight_types;
   std::unique_ptr<Tokenizer> tokenizer;       // null: the model runs with ids
   std::string tokenizer_path;                 //
+  TemplateMetadata templates;                 // what the model's files say of conversations
   std::unique_ptr<ChatTemplate> chat;         // null: none
   std::vector<int32_t> stop_ids;              //
   std::vector<std::string_view> token_bytes;  // [vocab_size], borrowed from the tokenizer
   std::unique_ptr<PartFactory> parts;         // what plugins make parts of other plugins with
   std::vector<uint8_t> special;               // [vocab_size]: 1 for what is no plain token
   std::unique_ptr<AttentionBackend> attention;
-  // What each layer asks of it. [n_layers]
-  std::vector<AttentionSpec> attention_specs;
+  std::vector<int> attention_layers;           // the layers that have attention, rising
+  std::vector<AttentionSpec> attention_specs;  // what each of these asks of it
   std::unique_ptr<SamplerChain> chain;
   // "generation_config.json's temperature 0.6, top_p 0.9 are not used"; empty: the chain does what
   // the model suggests, or it suggests nothing.
@@ -113,6 +120,11 @@ struct Assembly {
 // Fits everything together. Errors, in this order: config (2), plugins (4), model and tokenizer
 // files (3), combinations that cannot run (4).
 absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options);
+
+// Changes config keys of an assembly that may be loaded already (Engine::Set): makes anew what
+// depends on them. After an error all is as it was.
+absl::Status ChangeConfig(std::span<const std::string> overrides, Assembly& assembly);
+bool CanChange(std::string_view key);
 
 }  // namespace ng
 

@@ -78,17 +78,26 @@ void AppendFeedForward(std::string* bytes, const FeedForwardSpec& feed_forward) 
 void AppendMixture(std::string* bytes, const MixtureSpec& mixture) {
   const auto& [router, expert, shared, shared_gate] = mixture;
   const auto& [n_experts, n_used, sigmoid, bias, selection_bias, n_groups, n_groups_used, n_best,
-               normalised, least_sum, scale, weighs_input] = router;
+               normalised, least_sum, added_to_sum, scale, weighs_input] = router;
   AppendScalars(bytes, n_experts, n_used, sigmoid, bias, selection_bias, n_groups, n_groups_used);
   AppendScalars(bytes, normalised, least_sum, scale, shared_gate);
   if (weighs_input) AppendScalars(bytes, weighs_input);
+  if (added_to_sum != 0.0F) AppendScalars(bytes, added_to_sum);
   if (n_best != 2) AppendScalars(bytes, n_best);
   for (const FeedForwardSpec* part : {&expert, &shared}) AppendFeedForward(bytes, *part);
 }
 
+void AppendState(std::string* bytes, const StateSpec& state) {
+  const auto& [kind, taps, conv_bias, conv_width, n_heads, n_groups, key_dim, value_dim, in_bias,
+               out_bias, norm, least_step, largest_step] = state;
+  AppendScalars(bytes, kind, taps, conv_bias, conv_width, n_heads, n_groups, key_dim, value_dim);
+  AppendScalars(bytes, in_bias, out_bias, least_step, largest_step);
+  AppendNorm(bytes, norm);
+}
+
 std::string SpecBytes(const ModelSpec& spec) {
   const auto& [family, shape, width, last_without_position, embedding, ropes, attentions,
-               feed_forwards, mixtures, layers, head] = spec;
+               feed_forwards, mixtures, states, layers, head] = spec;
   const auto& [n_layers, n_heads, n_kv_heads, head_dim, vocab_size, max_positions] = shape;
   const auto& [token_scale, positions, sinusoids, position_offset, embedding_norm] = embedding;
   const auto& [head_norm, tied, head_bias, logit_scale, logit_cap] = head;
@@ -105,6 +114,8 @@ std::string SpecBytes(const ModelSpec& spec) {
   if (sinusoids) AppendScalars(&bytes, sinusoids);
   if (!mixtures.empty()) AppendScalars(&bytes, mixtures.size());
   for (const MixtureSpec& mixture : mixtures) AppendMixture(&bytes, mixture);
+  if (!states.empty()) AppendScalars(&bytes, states.size());
+  for (const StateSpec& state : states) AppendState(&bytes, state);
   for (const LayerSpec& blocks : layers) {
     AppendScalars(&bytes, blocks.size());
     for (const BlockSpec& block : blocks) AppendBlock(&bytes, block);

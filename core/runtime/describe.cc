@@ -126,9 +126,10 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
                   StopOrigin(assembly));
   absl::StrAppend(&out, "memory for ", plan.max_sequences, " x ", plan.max_tokens, " tokens, ",
                   StoredAs(plan), "\n  weights ", plan.weights.bytes(), " bytes, cache ",
-                  plan.cache.bytes, ", activations ", plan.activation_bytes, ", reading ",
-                  plan.load_scratch_bytes, "\n  needed ", plan.needed_bytes(), ", available ",
-                  plan.available_bytes, "\n");
+                  plan.cache.bytes,
+                  plan.state_bytes > 0 ? absl::StrCat(", states ", plan.state_bytes) : "",
+                  ", activations ", plan.activation_bytes, ", reading ", plan.load_scratch_bytes,
+                  "\n  needed ", plan.needed_bytes(), ", available ", plan.available_bytes, "\n");
   if (plan.cache.disk_bytes > 0) {
     absl::StrAppend(&out, "  the cache's files ", plan.cache.disk_bytes, " bytes\n");
   }

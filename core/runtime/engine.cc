@@ -125,6 +125,7 @@ absl::Status Engine::Load(const RunNeeds& needs) {
     state.snapshots.reset();
     state.cache.reset();
     NG_ASSIGN_OR_RETURN(state.cache, CreateCache(plugin, assembly.Context(values), spec));
+    NG_ASSIGN_OR_RETURN(state.states, StateStore::Make(assembly.model.spec, spec.max_sequences));
 
     LoadWeightsOptions load;
     load.types = assembly.weight_types;
@@ -139,15 +140,17 @@ absl::Status Engine::Load(const RunNeeds& needs) {
     NG_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(assembly.model, load));
     if (needs.snapshots) {
       state.snapshots = std::make_unique<CacheSnapshots>(
-          *state.cache, spec.n_layers, CacheIdentity(assembly, weights.hash), state.options.stop);
+          CacheSnapshots::Stores{*state.cache, spec.n_layers, state.states},
+          CacheIdentity(assembly, weights.hash), state.options.stop);
     }
     std::vector<AttentionSpec> specs = assembly.attention_specs;
-    SetSinks(weights, specs);
+    SetSinks(assembly.model.spec, weights, specs);
     NG_ASSIGN_OR_RETURN(LayerAttention attention, LayerAttention::Make(*assembly.attention, specs));
     DecoderParts parts;
     parts.executor = assembly.executor.get();
     parts.kernels = &Kernels(assembly.isa);
     parts.cache = state.cache.get();
+    parts.states = &state.states;
     parts.max_tokens = spec.max_tokens;
     state.decoder = std::make_unique<Decoder>(assembly.model.spec, std::move(weights),
                                               std::move(attention), parts);
@@ -158,10 +161,17 @@ absl::Status Engine::Load(const RunNeeds& needs) {
   });
 }
 
+absl::Status Engine::Set(std::span<const std::string> overrides) {
+  return GuardedReading([&] { return ChangeConfig(overrides, *state_->assembly); });
+}
+
+bool Engine::CanSet(std::string_view key) { return CanChange(key); }
+
 const Config& Engine::config() const { return state_->assembly->config(); }
 const ModelShape& Engine::model_shape() const { return state_->shape(); }
 IsaLevel Engine::isa() const { return state_->assembly->isa; }
 int Engine::threads() const { return state_->assembly->executor->threads(); }
+std::span<const int> Engine::attention_layers() const { return state_->assembly->attention_layers; }
 int64_t Engine::default_max_new_tokens() const { return config().Int("run.max_new_tokens"); }
 std::span<const int32_t> Engine::stop_ids() const { return state_->assembly->stop_ids; }
 const std::string& Engine::unused_sampling() const { return state_->assembly->unused_sampling; }
@@ -232,7 +242,7 @@ absl::StatusOr<std::vector<Completion>> Engine::Generate(std::span<const Generat
       if (request.load_cache.empty()) continue;
       NG_RETURN_IF_ERROR(parts.snapshots->Open(request.load_cache).status());
     }
-    NG_RETURN_IF_ERROR(CheckTraced(state.shape(), options));
+    NG_RETURN_IF_ERROR(CheckTraced(state.assembly->model.spec, options));
     const Config& config = assembly.config();
     GenerateSettings settings;
     settings.stop_ids = assembly.stop_ids;

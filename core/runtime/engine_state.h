@@ -57,6 +57,7 @@ struct Engine::State {
   std::unique_ptr<Assembly> assembly;
   // The rest is there after Load.
   std::unique_ptr<GuardedCache> cache;
+  StateStore states;
   std::unique_ptr<Decoder> decoder;
   std::unique_ptr<CacheSnapshots> snapshots;  // null: Load was not asked for them
   std::vector<StepSequence> step;             // the memory of Extend and DecodeStep

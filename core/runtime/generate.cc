@@ -49,6 +49,7 @@ struct Active {
   bool owns_sequence = true;
   Completion* completion = nullptr;
   int64_t max_new_tokens = 0;
+  int64_t n_answered = 0;      // of its request
   int64_t room = 0;            // the most ids that the sequence can hold
   int64_t first = 0;           // the index of the id at its position 0
   int64_t n_shared = 0;        // ids that its sequence began with
@@ -85,6 +86,8 @@ class Loop {
   Completion& Begin(size_t index);
   // The next request, its sequence open, is fed from now on.
   absl::Status Activate(std::unique_ptr<Active> active);
+  // Tells the sampler's stages how the request begins.
+  absl::Status OpenStages(const Active& active);
   // Opens the request's sequence, or takes the one that it brings.
   absl::Status OpenSequence(const GenerateRequest& request, Active& active);
   // Whether the request's keys and values may come from others, and others have its.
@@ -274,6 +277,7 @@ absl::Status Loop::Admit() {
     auto active = std::make_unique<Active>();
     active->index = static_cast<int>(next_request_);
     active->max_new_tokens = std::max<int64_t>(0, request.max_new_tokens);
+    active->n_answered = request.n_answered;
     active->admitted = Clock::now();
     const absl::Status opened = OpenSequence(request, *active);
     // Room comes when one of the others ends.
@@ -293,13 +297,26 @@ absl::Status Loop::Activate(std::unique_ptr<Active> active) {
   active->room = std::min(model_.Capacity(active->sequence), settings_.context);
   active->first = std::max<int64_t>(0, prompt_len - active->room);
   active->slot = free_slots_.back();
-  absl::Status opened = chain_.Open(active->slot, active->ids());
+  const absl::Status opened = OpenStages(*active);
   if (!opened.ok()) {
     if (active->owns_sequence) model_.CloseSequence(active->sequence);
     return opened;
   }
   free_slots_.pop_back();
   active_.push_back(std::move(active));
+  return absl::OkStatus();
+}
+
+absl::Status Loop::OpenStages(const Active& active) {
+  const std::span<const int32_t> ids = active.ids();
+  const size_t n_asked = ids.size() - static_cast<size_t>(active.n_answered);
+  NG_RETURN_IF_ERROR(chain_.Open(active.slot, ids.first(n_asked)));
+  for (const int32_t token : ids.subspan(n_asked)) {
+    const absl::Status told = chain_.Accept(active.slot, token).status();
+    if (told.ok()) continue;
+    chain_.Close(active.slot).IgnoreError();
+    return told;
+  }
   return absl::OkStatus();
 }
 
@@ -423,7 +440,7 @@ void Loop::ShareTime() {
 
 absl::Status Loop::Choose(Active& active, std::span<const float> logits) {
   if (!AllFinite(logits)) return NotFinite(active);
-  const int64_t step = active.n_generated();
+  const int64_t step = active.n_answered + active.n_generated();
   NG_ASSIGN_OR_RETURN(
       const int32_t token,
       chain_.Choose(active.slot, logits,

@@ -39,6 +39,9 @@ class PartFactory final : public PartHost {
   absl::StatusOr<CachePlan> PlanCache(std::string_view name, const CacheSpec& spec,
                                       std::span<const OptionOverride> overrides) override;
 
+  // The config has changed.
+  void SetEntries(std::vector<ConfigEntry> entries) { entries_ = std::move(entries); }
+
   // A plugin that a part was made of or planned with, and its options: "p = 0.5, k = 3".
   struct Used {
     LoadedPlugin plugin;

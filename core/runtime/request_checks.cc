@@ -123,6 +123,11 @@ absl::Status CheckPrompt(const ModelShape& shape, std::span<const int32_t> ids) 
 
 absl::Status CheckRequest(const Assembly& assembly, const GenerateRequest& request) {
   NG_RETURN_IF_ERROR(CheckPrompt(assembly.model.spec.shape, request.prompt_ids));
+  const int64_t prompt_len = std::ssize(request.prompt_ids);
+  if (request.n_answered < 0 || request.n_answered >= prompt_len) {
+    return UsageError(absl::StrCat("n_answered = ", request.n_answered, " of a prompt of ",
+                                   prompt_len, " tokens, must be in [0, ", prompt_len - 1, "]"));
+  }
   NG_RETURN_IF_ERROR(CheckCaps(assembly, request));
   return CheckSnapshots(assembly, request);
 }
@@ -157,7 +162,8 @@ absl::Status CheckSequence(const LanguageModel& model, const GenerateRequest& re
                   "sequence tokens");
 }
 
-absl::Status CheckTraced(const ModelShape& shape, const GenerateOptions& options) {
+absl::Status CheckTraced(const ModelSpec& spec, const GenerateOptions& options) {
+  const ModelShape& shape = spec.shape;
   for (const auto* chosen : {&options.trace_layers, &options.trace_heads}) {
     const bool layers = chosen == &options.trace_layers;
     const int end = layers ? shape.n_layers : shape.n_heads;
@@ -166,6 +172,9 @@ absl::Status CheckTraced(const ModelShape& shape, const GenerateOptions& options
         return UsageError(absl::StrCat("trace ", layers ? "layer " : "head ", index,
                                        ": the model has ", layers ? "layers" : "heads", " 0 to ",
                                        end - 1));
+      }
+      if (layers && spec.Find(static_cast<size_t>(index), Operation::kAttention) == nullptr) {
+        return UsageError(absl::StrCat("trace layer ", index, ": it has no attention"));
       }
     }
   }

@@ -47,7 +47,7 @@ absl::Status CheckKept(const Assembly& assembly, const GenerateRequest& request,
 absl::Status CheckSequence(const LanguageModel& model, const GenerateRequest& request);
 
 // The layers and heads to look at must be the model's. Errors: UsageError.
-absl::Status CheckTraced(const ModelShape& shape, const GenerateOptions& options);
+absl::Status CheckTraced(const ModelSpec& spec, const GenerateOptions& options);
 
 }  // namespace ng
 

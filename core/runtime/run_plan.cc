@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/checked.h"
 #include "core/model/layer_attention.h"
+#include "core/model/state_store.h"
 #include "core/model/step_sizes.h"
 #include "core/model/weight_sizes.h"
 #include "core/runtime/plan_remedy.h"
@@ -77,17 +78,20 @@ int64_t MassBytes(const CacheSpec& spec) {
 }  // namespace
 
 int64_t RunPlan::needed_bytes() const {
-  return SaturatingAdd(weights.bytes(),
-                       std::max(load_scratch_bytes, SaturatingAdd(cache.bytes, activation_bytes)));
+  return SaturatingAdd(
+      weights.bytes(),
+      std::max(load_scratch_bytes,
+               SaturatingAdd(SaturatingAdd(cache.bytes, state_bytes), activation_bytes)));
 }
 
 absl::Status CheckMemory(const RunPlan& plan) {
   if (plan.needed_bytes() <= plan.available_bytes) return absl::OkStatus();
-  return LimitError(absl::StrCat("the run needs ", plan.needed_bytes(), " bytes (weights ",
-                                 plan.weights.bytes(), ", cache ", plan.cache.bytes,
-                                 ", activations ", plan.activation_bytes, ", or reading ",
-                                 plan.load_scratch_bytes, "), ", plan.available_bytes,
-                                 " are available", plan.remedy.empty() ? "" : "; ", plan.remedy));
+  return LimitError(absl::StrCat(
+      "the run needs ", plan.needed_bytes(), " bytes (weights ", plan.weights.bytes(), ", cache ",
+      plan.cache.bytes,
+      plan.state_bytes > 0 ? absl::StrCat(", states ", plan.state_bytes) : std::string(),
+      ", activations ", plan.activation_bytes, ", or reading ", plan.load_scratch_bytes, "), ",
+      plan.available_bytes, " are available", plan.remedy.empty() ? "" : "; ", plan.remedy));
 }
 
 absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs,
@@ -103,6 +107,7 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
   plan.codec_v = spec.codec_v;
   plan.weights = SizesOf(model, choices.weights);
   NG_ASSIGN_OR_RETURN(plan.cache, assembly.PlanCacheFor(spec));
+  plan.state_bytes = StateStore::Bytes(model, spec.max_sequences);
   plan.load_scratch_bytes = LoadScratchBytes(assembly.model, threads);
   plan.step = CostOf(model, choices.weights);
   plan.step.cache_bytes_per_token = plan.cache.bytes_per_token;

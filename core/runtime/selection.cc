@@ -134,6 +134,45 @@ absl::Status WriteOutCodecs(std::vector<ConfigEntry>* entries) {
   return absl::OkStatus();
 }
 
+// The plugins that the entries name. The suggestions count where the entries say nothing.
+absl::StatusOr<Selection> SelectFrom(std::vector<ConfigEntry> entries, PluginHost host,
+                                     const SamplingSuggestions& suggestions) {
+  Selection selection;
+  selection.opened = entries;
+  NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> defaults, ModelDefaults(suggestions, entries));
+  entries.insert(entries.begin(), std::make_move_iterator(defaults.begin()),
+                 std::make_move_iterator(defaults.end()));
+  NG_ASSIGN_OR_RETURN(const std::string attention, LookupEarly(entries, "attention.name"));
+  NG_ASSIGN_OR_RETURN(selection.attention, host.Load("attention", attention));
+  NG_ASSIGN_OR_RETURN(const std::string cache, LookupEarly(entries, "cache.name"));
+  NG_ASSIGN_OR_RETURN(selection.cache, host.Load("cache", cache));
+  NG_ASSIGN_OR_RETURN(const std::string chain, LookupEarly(entries, "sampler.chain"));
+  NG_RETURN_IF_ERROR(CheckDistinct(SplitNames(chain)));
+  for (const std::string& name : SplitNames(chain)) {
+    NG_ASSIGN_OR_RETURN(LoadedPlugin stage, host.Load("sampler", name));
+    selection.stages.push_back(std::move(stage));
+  }
+
+  KeyTable keys;
+  keys.Add(selection.attention);
+  keys.Add(selection.cache);
+  for (const LoadedPlugin& stage : selection.stages) keys.Add(stage);
+  for (const ConfigEntry& entry : entries) {
+    if (const PluginFile* file = NamedByKey(entry.key, host)) {
+      NG_ASSIGN_OR_RETURN(const LoadedPlugin plugin, host.Load(file->kind, file->name));
+      keys.Add(plugin);
+    }
+    if (std::optional<ConfigKey> key = TemplateVariableKey(entry.key)) keys.Add(*std::move(key));
+  }
+  selection.keys = keys.Take();
+  NG_ASSIGN_OR_RETURN(selection.unused_options, UnusedOptions(entries, host));
+  NG_RETURN_IF_ERROR(WriteOutCodecs(&entries));
+  NG_ASSIGN_OR_RETURN(selection.config, MakeConfig(entries, selection.keys));
+  selection.host = std::move(host);
+  selection.entries = std::move(entries);
+  return selection;
+}
+
 }  // namespace
 
 std::vector<ConfigKey> OptionKeys(const LoadedPlugin& plugin) {
@@ -168,39 +207,18 @@ absl::StatusOr<Selection> SelectForModel(const EngineOptions& options) {
 absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options,
                                         const SamplingSuggestions& suggestions) {
   NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> entries, ReadEntries(options));
-  NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> defaults, ModelDefaults(suggestions, entries));
-  entries.insert(entries.begin(), std::make_move_iterator(defaults.begin()),
-                 std::make_move_iterator(defaults.end()));
   NG_ASSIGN_OR_RETURN(PluginHost host, Scan(entries));
-  Selection selection;
-  NG_ASSIGN_OR_RETURN(const std::string attention, LookupEarly(entries, "attention.name"));
-  NG_ASSIGN_OR_RETURN(selection.attention, host.Load("attention", attention));
-  NG_ASSIGN_OR_RETURN(const std::string cache, LookupEarly(entries, "cache.name"));
-  NG_ASSIGN_OR_RETURN(selection.cache, host.Load("cache", cache));
-  NG_ASSIGN_OR_RETURN(const std::string chain, LookupEarly(entries, "sampler.chain"));
-  NG_RETURN_IF_ERROR(CheckDistinct(SplitNames(chain)));
-  for (const std::string& name : SplitNames(chain)) {
-    NG_ASSIGN_OR_RETURN(LoadedPlugin stage, host.Load("sampler", name));
-    selection.stages.push_back(std::move(stage));
-  }
+  return SelectFrom(std::move(entries), std::move(host), suggestions);
+}
 
-  KeyTable keys;
-  keys.Add(selection.attention);
-  keys.Add(selection.cache);
-  for (const LoadedPlugin& stage : selection.stages) keys.Add(stage);
-  for (const ConfigEntry& entry : entries) {
-    if (const PluginFile* file = NamedByKey(entry.key, host)) {
-      NG_ASSIGN_OR_RETURN(const LoadedPlugin plugin, host.Load(file->kind, file->name));
-      keys.Add(plugin);
-    }
-    if (std::optional<ConfigKey> key = TemplateVariableKey(entry.key)) keys.Add(*std::move(key));
-  }
-  selection.keys = keys.Take();
-  NG_ASSIGN_OR_RETURN(selection.unused_options, UnusedOptions(entries, host));
-  NG_RETURN_IF_ERROR(WriteOutCodecs(&entries));
-  NG_ASSIGN_OR_RETURN(selection.config, MakeConfig(entries, selection.keys));
-  selection.host = std::move(host);
-  selection.entries = std::move(entries);
+absl::StatusOr<Selection> SelectAgain(const Selection& before, std::vector<ConfigEntry> added,
+                                      const SamplingSuggestions& suggestions) {
+  std::vector<ConfigEntry> entries = before.opened;
+  entries.insert(entries.end(), added.begin(), added.end());
+  NG_ASSIGN_OR_RETURN(Selection selection,
+                      SelectFrom(std::move(entries), before.host, suggestions));
+  selection.opened = before.opened;
+  selection.added = std::move(added);
   return selection;
 }
 

@@ -17,8 +17,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "ids are stored as they lie");
 
 constexpr std::string_view kMagic = "NGCACHE\n";
-constexpr uint32_t kVersion = 1;
-constexpr int64_t kFixedBytes = 48;  // up to the fields
+constexpr uint32_t kVersion = 2;
+constexpr int64_t kFixedBytes = 56;  // up to the fields
 constexpr int64_t kChecksumBytes = 8;
 constexpr int64_t kLeastBytes = kFixedBytes + kChecksumBytes;
 constexpr int64_t kMostHeaderBytes = int64_t{1} << 26;  // sixteen million ids
@@ -49,6 +49,7 @@ std::string HeaderBytes(const CacheFileHeader& header) {
   AppendNumber(&bytes, uint64_t{tail.size()} + kLeastBytes);
   AppendNumber(&bytes, static_cast<uint64_t>(header.n_layers));
   AppendNumber(&bytes, static_cast<uint64_t>(header.layer_bytes));
+  AppendNumber(&bytes, static_cast<uint64_t>(header.state_bytes));
   AppendNumber(&bytes, uint64_t{header.ids.size()});
   return bytes + tail;
 }
@@ -112,7 +113,8 @@ class HeaderReader {
     }
     header_bytes = static_cast<int64_t>(n);
     const uint64_t n_layers = *cursor.U64();
-    return CheckSize(n_layers, *cursor.U64());
+    const uint64_t layer_bytes = *cursor.U64();
+    return CheckSize(n_layers, layer_bytes, *cursor.U64());
   }
 
   // The whole header without its checksum.
@@ -123,6 +125,7 @@ class HeaderReader {
     cursor.U64();  // header_bytes
     cursor.U64();  // n_layers
     cursor.U64();  // layer_bytes
+    cursor.U64();  // state_bytes
     const uint64_t n_tokens = *cursor.U64();
     for (uint32_t i = 0; i < n_fields; ++i) {
       const std::optional<std::string_view> name = cursor.LengthPrefixedString();
@@ -155,19 +158,26 @@ class HeaderReader {
     return absl::OkStatus();
   }
 
-  // The file must end with the last layer.
-  absl::Status CheckSize(uint64_t n_layers, uint64_t layer_bytes) {
+  // The file must end with the last layer, or with the state behind it.
+  absl::Status CheckSize(uint64_t n_layers, uint64_t layer_bytes, uint64_t state_bytes) {
     const std::optional<uint64_t> layer = CheckedAdd(layer_bytes, uint64_t{kChecksumBytes});
     const std::optional<uint64_t> layers = layer ? CheckedMul(n_layers, *layer) : std::nullopt;
+    const std::optional<uint64_t> state =
+        state_bytes == 0 ? 0 : CheckedAdd(state_bytes, uint64_t{kChecksumBytes});
+    const std::optional<uint64_t> images =
+        layers && state ? CheckedAdd(*layers, *state) : std::nullopt;
     const std::optional<uint64_t> all =
-        layers ? CheckedAdd(*layers, static_cast<uint64_t>(header_bytes)) : std::nullopt;
+        images ? CheckedAdd(*images, static_cast<uint64_t>(header_bytes)) : std::nullopt;
     if (!all || n_layers == 0 || layer_bytes == 0 || *all != static_cast<uint64_t>(file_.size())) {
       return Wrong("has ", file_.size(), " bytes, must have ",
                    all ? absl::StrCat(*all) : "more than 2^64", ": a header of ", header_bytes,
-                   " and ", n_layers, " layers of ", layer_bytes, " with their checksums");
+                   " and ", n_layers, " layers of ", layer_bytes,
+                   state_bytes == 0 ? "" : absl::StrCat(" and a state of ", state_bytes),
+                   " with their checksums");
     }
     header.n_layers = static_cast<int64_t>(n_layers);
     header.layer_bytes = static_cast<int64_t>(layer_bytes);
+    header.state_bytes = static_cast<int64_t>(state_bytes);
     return absl::OkStatus();
   }
 
@@ -188,11 +198,13 @@ absl::Status CacheFile::ReadLayer(int64_t layer, std::span<std::byte> image) con
   NG_RETURN_IF_ERROR(file_.ReadAt(offset, image));
   char bytes[kChecksumBytes];
   NG_RETURN_IF_ERROR(
-      file_.ReadAt(offset + header_.layer_bytes, std::as_writable_bytes(std::span(bytes))));
+      file_.ReadAt(offset + std::ssize(image), std::as_writable_bytes(std::span(bytes))));
   const uint64_t stored = *Cursor({bytes, sizeof(bytes)}).U64();
   const uint64_t computed = HashOf(image, checksum_ + static_cast<uint64_t>(layer));
   if (stored == computed) return absl::OkStatus();
-  return HeaderReader::BadChecksum(file_, absl::StrCat("layer ", layer, "'s"), stored, computed);
+  const std::string whose =
+      layer == header_.n_layers ? "the state's" : absl::StrCat("layer ", layer, "'s");
+  return HeaderReader::BadChecksum(file_, whose, stored, computed);
 }
 
 absl::StatusOr<CacheFileWriter> CacheFileWriter::Create(const std::string& path,

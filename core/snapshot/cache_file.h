@@ -4,21 +4,25 @@
 // Little-endian, without gaps:
 //
 //   magic         8 bytes  "NGCACHE\n"
-//   version       u32      1
+//   version       u32      2
 //   n_fields      u32
 //   header_bytes  u64      bytes before the first layer
 //   n_layers      u64
 //   layer_bytes   u64      bytes of one layer's image
+//   state_bytes   u64      bytes of the model's state; 0: it keeps none
 //   n_tokens      u64      at least 1
 //   fields                 n_fields times a name and a value, each a u64 length and its bytes
 //   ids                    n_tokens times an i32
 //   checksum      u64      of everything before it
 //   layers                 n_layers times: the image, as Snapshots::ExportLayer writes it
 //                          (ng/cache_store.h), and a u64 checksum of it
+//   state                  where state_bytes > 0: f32 values, layer by layer as StateStore has them
+//                          (model/state_store.h), and a u64 checksum of them
 //
 // Checksums are HashOf (hash.h). The seed of the header's checksum is 0; the seed of layer i is the
-// header's checksum plus i. So a layer at another place, or from another file, is found too. The
-// file ends with the last layer. Equal contents make equal files.
+// header's checksum plus i, and the state's is that of one layer more. So a layer at another place,
+// or from another file, is found too. The file ends with the last of them. Equal contents make
+// equal files.
 //
 // The reader of the file decides what the fields must be (runtime/cache_identity.h).
 #ifndef NG_CORE_SNAPSHOT_CACHE_FILE_H_
@@ -49,6 +53,7 @@ struct CacheFileHeader {
   std::vector<int32_t> ids;
   int64_t n_layers = 0;
   int64_t layer_bytes = 0;
+  int64_t state_bytes = 0;
 };
 
 // A file opened for reading. The const methods may be called from any thread.
@@ -63,7 +68,8 @@ class CacheFile {
   const CacheFileHeader& header() const { return header_; }
 
   // Reads one layer's image and compares it with its checksum. Errors: ModelFileError.
-  // REQUIRES: 0 <= layer < n_layers; image has layer_bytes.
+  // REQUIRES: 0 <= layer < n_layers and image has layer_bytes; or, for the state, layer is n_layers
+  // and image has state_bytes.
   absl::Status ReadLayer(int64_t layer, std::span<std::byte> image) const;
 
  private:
@@ -86,7 +92,8 @@ class CacheFileWriter {
   static absl::StatusOr<CacheFileWriter> Create(const std::string& path,
                                                 const CacheFileHeader& header,
                                                 const std::atomic<bool>* stop = nullptr);
-  // Writes the next layer. REQUIRES: called n_layers times, each time with layer_bytes bytes.
+  // Writes the next layer. REQUIRES: called n_layers times, each time with layer_bytes bytes; then
+  // once with state_bytes where the header has any.
   absl::Status WriteLayer(std::span<const std::byte> image);
   absl::Status Commit() { return file_.Commit(); }
 

@@ -44,11 +44,12 @@ absl::Status CheckBegins(const CacheFile& file, std::span<const int32_t> prompt)
                                  ", must be ", *differ.in1));
 }
 
-CacheSnapshots::CacheSnapshots(CacheStore& store, int n_layers, std::vector<CacheField> identity,
+CacheSnapshots::CacheSnapshots(const Stores& stores, std::vector<CacheField> identity,
                                const std::atomic<bool>* stop)
-    : store_(store),
-      images_(*CapabilityOf<Snapshots>(store)),
-      n_layers_(n_layers),
+    : store_(stores.cache),
+      images_(*CapabilityOf<Snapshots>(stores.cache)),
+      n_layers_(stores.n_layers),
+      states_(stores.states),
       identity_(std::move(identity)),
       stop_(stop) {}
 
@@ -61,10 +62,15 @@ absl::StatusOr<CacheFile> CacheSnapshots::Open(const std::string& path) const {
   NG_RETURN_IF_ERROR(CheckIdentity(file, identity_));
   const CacheFileHeader& header = file.header();
   const int64_t layer_bytes = LayerBytes(std::ssize(header.ids));
+  const int64_t state_bytes = states_.n_floats() * int64_t{sizeof(float)};
   if (header.n_layers != n_layers_ || header.layer_bytes != layer_bytes) {
     return ModelFileError(absl::StrCat(path, ": has ", header.n_layers, " layers of ",
                                        header.layer_bytes, " bytes, must have ", n_layers_, " of ",
                                        layer_bytes));
+  }
+  if (header.state_bytes != state_bytes) {
+    return ModelFileError(absl::StrCat(path, ": has a state of ", header.state_bytes,
+                                       " bytes, must have ", state_bytes));
   }
   return file;
 }
@@ -72,6 +78,7 @@ absl::StatusOr<CacheFile> CacheSnapshots::Open(const std::string& path) const {
 absl::Status CacheSnapshots::Load(const CacheFile& file, int64_t end, SequenceId sequence) const {
   int64_t length = store_.Length(sequence);
   if (length > 0 && length >= end) return absl::OkStatus();  // it is all there
+  if (!states_.empty() && end < std::ssize(file.header().ids)) return absl::OkStatus();
   // Whole tiles are written: of one partly there, all of it again.
   if (length % kTileTokens != 0) {
     length -= length % kTileTokens;
@@ -92,6 +99,14 @@ absl::Status CacheSnapshots::Load(const CacheFile& file, int64_t end, SequenceId
     NG_RETURN_IF_ERROR(file.ReadLayer(layer, image));
     NG_RETURN_IF_ERROR(images_.ImportLayer(layer, rows, wanted));
   }
+  if (!states_.empty()) {
+    const auto state = std::as_writable_bytes(states_.All(sequence));
+    const absl::Status read = file.ReadLayer(n_layers_, state);
+    if (!read.ok()) {
+      states_.Clear(sequence);
+      return read;
+    }
+  }
   return store_.Commit({&rows, 1});
 }
 
@@ -102,11 +117,15 @@ absl::Status CacheSnapshots::Save(SequenceId sequence, std::span<const int32_t> 
   header.ids.assign(ids.begin(), ids.end());
   header.n_layers = n_layers_;
   header.layer_bytes = LayerBytes(std::ssize(ids));
+  header.state_bytes = states_.n_floats() * int64_t{sizeof(float)};
   std::vector<std::byte> image(static_cast<size_t>(header.layer_bytes));
   NG_ASSIGN_OR_RETURN(CacheFileWriter file, CacheFileWriter::Create(path, header, stop_));
   for (int layer = 0; layer < n_layers_; ++layer) {
     NG_RETURN_IF_ERROR(images_.ExportLayer(layer, sequence, image));
     NG_RETURN_IF_ERROR(file.WriteLayer(image));
+  }
+  if (!states_.empty()) {
+    NG_RETURN_IF_ERROR(file.WriteLayer(std::as_bytes(states_.All(sequence))));
   }
   return file.Commit();
 }

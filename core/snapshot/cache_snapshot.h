@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/model/state_store.h"
 #include "core/snapshot/cache_file.h"
 #include "ng/cache_capabilities.h"
 #include "ng/cache_store.h"
@@ -29,15 +30,21 @@ absl::Status CheckIdentity(const CacheFile& file, const std::vector<CacheField>&
 
 class CacheSnapshots {
  public:
-  // The store is borrowed, and `stop`, which may be null and ends a wait for the reader of a pipe
-  // that is saved to. REQUIRES: the store's plan().image_tile_bytes > 0.
-  CacheSnapshots(CacheStore& store, int n_layers, std::vector<CacheField> identity,
+  // What is saved and loaded; borrowed. REQUIRES: the store's plan().image_tile_bytes > 0.
+  struct Stores {
+    CacheStore& cache;
+    int n_layers;  // that the cache holds
+    StateStore& states;
+  };
+  // `stop` is borrowed; it may be null, and ends a wait for the reader of a pipe that is saved to.
+  CacheSnapshots(const Stores& stores, std::vector<CacheField> identity,
                  const std::atomic<bool>* stop = nullptr);
 
   // Errors: ModelFileError for a file that is damaged or was made with anything else.
   absl::StatusOr<CacheFile> Open(const std::string& path) const;
 
-  // Adds the file's tokens from the sequence's length up to `end` to the sequence. Errors:
+  // Adds the file's tokens from the sequence's length up to `end` to the sequence. Of a model that
+  // keeps a state all tokens of the file, or none: the state is the one behind the last. Errors:
   // ModelFileError, then nothing has been added; what the store answers. REQUIRES: the sequence
   // begins as the file does; end <= the file's tokens.
   absl::Status Load(const CacheFile& file, int64_t end, SequenceId sequence) const;
@@ -52,6 +59,7 @@ class CacheSnapshots {
   CacheStore& store_;
   Snapshots& images_;  // the store's
   const int n_layers_;
+  StateStore& states_;
   const std::vector<CacheField> identity_;
   const std::atomic<bool>* const stop_;
 };

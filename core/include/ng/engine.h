@@ -81,8 +81,19 @@ class Engine {
   // before weights are read; ModelFileError; InterruptedError.
   absl::Status Load(const RunNeeds& needs);
 
+  // Changes the config to what it would be with these overrides behind those of EngineOptions; what
+  // an earlier call has set is gone. Only what a next call of Generate reads can change; CanSet
+  // says of a key if it can: sampler.*, run.max_new_tokens, run.on_full, run.system, run.date,
+  // run.template.*. Errors: UsageError for any other key, and those of Open; then nothing has
+  // changed. References to config() end.
+  absl::Status Set(std::span<const std::string> overrides);
+  static bool CanSet(std::string_view key);
+
   const Config& config() const;
   const ModelShape& model_shape() const;
+  // The layers that have attention, rising: those that the cache holds and that can be traced. In
+  // most models all of them.
+  std::span<const int> attention_layers() const;
   IsaLevel isa() const;
   int threads() const;
   int64_t default_max_new_tokens() const;     // run.max_new_tokens

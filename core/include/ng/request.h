@@ -27,6 +27,10 @@ struct GenerateRequest {
   // shorter than it; the rest is fed, the generated tokens but the last too, and it stays open: how
   // a conversation goes on. Empty: one of the run's own.
   std::optional<SequenceId> sequence = {};
+  // How many of the prompt's last tokens are the beginning of the answer. An answer that was cut
+  // then goes on as if it had not been: the sampler's stages are told of these tokens as of chosen
+  // ones, and the draws and StepRecord::step go on counting. They are part of the prompt otherwise.
+  int64_t n_answered = 0;
   // A cache snapshot whose tokens the prompt begins with: their keys and values are read from it
   // and not computed, except for the prompt's last token, which has logits to give. Empty: none.
   std::string load_cache = {};

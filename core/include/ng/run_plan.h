@@ -34,7 +34,8 @@ struct StepCost {
   std::string_view weights;           // the type most are held as: "f32", "bf16", ...; static text
   int64_t weight_bytes = 0;           // read by every step; of experts, those of one row
   int64_t cache_bytes_per_token = 0;  // keys and values of one cached token, in all layers
-  int64_t row_multiply_adds = 0;      // in the layers' matrices, for each row
+  int64_t state_bytes = 0;            // a sequence's, which a step reads and writes
+  int64_t row_multiply_adds = 0;      // in the layers' matrices and states, for each row
   int64_t logit_multiply_adds = 0;    // in the head, for each row that has logits
 };
 
@@ -58,6 +59,7 @@ struct RunPlan {
   Codec codec_v = Codec::kF32;
   WeightSizes weights;
   CachePlan cache;                 // what the store says that it will reserve
+  int64_t state_bytes = 0;         // of all sequences, where the model keeps a state
   int64_t load_scratch_bytes = 0;  // while weights are read; given back before the first step
   int64_t activation_bytes = 0;    // buffers of the largest step, attention's scratch, rotations
   int64_t program_bytes = 0;       // resident by now: code, plugins, tokenizer, metadata

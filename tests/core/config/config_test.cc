@@ -325,7 +325,7 @@ TEST(UnknownKey, SaysThatAPluginIsNotInUse) {
 TEST(CoreKeys, OnFullIsAChoiceOfTwo) {
   EXPECT_EQ(Built("[run]\non_full = recompute\n").Text("run.on_full"), "recompute");
   EXPECT_THAT(BuildError("[run]\non_full = crop\n"),
-              HasSubstr("run.on_full = crop, must be one of error, recompute"));
+              HasSubstr("run.on_full = crop, must be one of error, recompute, drop_turns"));
 }
 
 TEST(ConfigText, PrintsEverySectionOnceWithPluginOptionsInIt) {

@@ -122,6 +122,7 @@ class Ender final : public SamplerStage {
  public:
   explicit Ender(const std::map<int32_t, SequenceEnd>& ends) : ends_(ends) {}
   absl::StatusOr<SequenceEnd> Accept(int /*slot*/, int32_t token) override {
+    accepted.push_back(token);
     const auto end = ends_.find(token);
     return end == ends_.end() ? SequenceEnd::kNo : end->second;
   }
@@ -130,6 +131,7 @@ class Ender final : public SamplerStage {
     return absl::OkStatus();
   }
   std::vector<DrawKey> keys;
+  std::vector<int32_t> accepted;
 
  private:
   const std::map<int32_t, SequenceEnd>& ends_;
@@ -150,12 +152,14 @@ class GenerateTest : public ::testing::Test {
     absl::StatusOr<std::vector<Completion>> done =
         Generate({model, chain}, settings_, requests, options_);
     keys_ = last.keys;
+    accepted_ = last.accepted;
     return done;
   }
 
   std::vector<int32_t> stop_ids_ = {kEot};
   std::map<int32_t, SequenceEnd> ends_;  // by token
   std::vector<DrawKey> keys_;            // of the last run's steps
+  std::vector<int32_t> accepted_;        // the tokens that its stages were told of
   GenerateSettings settings_;
   GenerateOptions options_;
 };
@@ -208,6 +212,29 @@ TEST_F(GenerateTest, AStopIdComesBeforeAStageAndAStageBeforeTheNumberOfTokens) {
   EXPECT_EQ((*Run(five, {{{1}, 1, {}}}))[0].stop_reason, StopReason::kStage);
   DummyModel one([](int64_t) { return 1; });
   EXPECT_EQ((*Run(one, {{{1}, 1, {}}}))[0].stop_reason, StopReason::kMaxNewTokens);
+}
+
+// The stages know of the beginning of an answer, and its draws are not used again.
+TEST_F(GenerateTest, AnAnswerThatHasBegunGoesOnAsIfItHadNotBeenCut) {
+  DummyModel model([](int64_t n) { return n == 6 ? kEot : 1; });
+  const auto whole = Run(model, {{{1, 2}, 10, {}}});
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  const std::vector<int32_t> ids = (*whole)[0].ids;
+  ASSERT_EQ(ids.size(), 7U);
+  GenerateRequest rest = {{ids.begin(), ids.begin() + 4}, 10, {}};
+  rest.n_answered = 2;
+  std::vector<int64_t> steps;
+  options_.on_step = [&](int, const StepRecord& record) {
+    steps.push_back(record.step);
+    return absl::OkStatus();
+  };
+  const auto done = Run(model, {rest});
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_EQ((*done)[0].ids, ids);
+  EXPECT_EQ((*done)[0].prompt_len, 4);
+  EXPECT_THAT(steps, ElementsAre(2, 3, 4));
+  EXPECT_EQ(keys_.front().step, 2);
+  EXPECT_THAT(accepted_, ElementsAre(1, 1, 1, 1, kEot));
 }
 
 // The others of a batch go on; the room goes to the next request.

@@ -20,24 +20,27 @@ using testing::HasSubstr;
 
 constexpr int kLayers = 3;
 constexpr size_t kLayerBytes = 40;
-constexpr size_t kFixedBytes = 48;
+constexpr size_t kStateBytes = 12;
+constexpr size_t kFixedBytes = 56;
 
 CacheFileHeader SmallHeader() {
   return {.fields = {{"model", "0123"}, {"codec", "bf16"}, {"none", ""}},
           .ids = {7, 0, 2147483647},
           .n_layers = kLayers,
-          .layer_bytes = kLayerBytes};
+          .layer_bytes = kLayerBytes,
+          .state_bytes = kStateBytes};
 }
 
+// The one behind the last layer's is of the state.
 std::vector<std::byte> Image(int layer) {
-  std::vector<std::byte> image(kLayerBytes);
+  std::vector<std::byte> image(layer == kLayers ? kStateBytes : kLayerBytes);
   for (size_t i = 0; i < image.size(); ++i) image[i] = static_cast<std::byte>(layer * 50 + i);
   return image;
 }
 
 absl::Status Write(const std::string& path, const CacheFileHeader& header = SmallHeader()) {
   NG_ASSIGN_OR_RETURN(CacheFileWriter file, CacheFileWriter::Create(path, header));
-  for (int layer = 0; layer < kLayers; ++layer) NG_RETURN_IF_ERROR(file.WriteLayer(Image(layer)));
+  for (int layer = 0; layer <= kLayers; ++layer) NG_RETURN_IF_ERROR(file.WriteLayer(Image(layer)));
   return file.Commit();
 }
 
@@ -48,7 +51,8 @@ absl::Status ReadAll(const std::string& path) {
   for (int64_t layer = 0; layer < file.header().n_layers; ++layer) {
     NG_RETURN_IF_ERROR(file.ReadLayer(layer, image));
   }
-  return absl::OkStatus();
+  image.resize(static_cast<size_t>(file.header().state_bytes));
+  return file.ReadLayer(file.header().n_layers, image);
 }
 
 class CacheFileTest : public testing::Test {
@@ -72,7 +76,9 @@ class CacheFileTest : public testing::Test {
     EXPECT_EQ(status.message().find('\n'), absl::string_view::npos);
   }
 
-  size_t header_bytes() const { return bytes_.size() - kLayers * (kLayerBytes + 8); }
+  size_t header_bytes() const {
+    return bytes_.size() - kLayers * (kLayerBytes + 8) - (kStateBytes + 8);
+  }
 
   // The header with other bytes at an offset and a checksum that fits them: what only somebody who
   // means harm, or another program, writes.
@@ -100,8 +106,9 @@ TEST_F(CacheFileTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(header.ids, SmallHeader().ids);
   EXPECT_EQ(header.n_layers, kLayers);
   EXPECT_EQ(header.layer_bytes, int64_t{kLayerBytes});
-  for (int layer = kLayers; layer-- > 0;) {
-    std::vector<std::byte> image(kLayerBytes);
+  EXPECT_EQ(header.state_bytes, int64_t{kStateBytes});
+  for (int layer = kLayers; layer >= 0; --layer) {
+    std::vector<std::byte> image(Image(layer).size());
     ASSERT_TRUE(file->ReadLayer(layer, image).ok());
     EXPECT_EQ(image, Image(layer));
   }
@@ -129,23 +136,27 @@ TEST_F(CacheFileTest, RefusesEveryTruncationAndTrailingBytes) {
 }
 
 TEST_F(CacheFileTest, SaysWhatIsDamaged) {
-  ExpectRefused("", "has 0 bytes, a cache snapshot has at least 56");
+  ExpectRefused("", "has 0 bytes, a cache snapshot has at least 64");
   ExpectRefused("{\"a\":" + bytes_, "is no cache snapshot: begins with");
   std::string other = bytes_;
-  other[8] = 2;
-  ExpectRefused(other, "version 2, must be 1");
+  other[8] = 1;
+  ExpectRefused(other, "version 1, must be 2");
   other = bytes_;
   other[kFixedBytes + 10] ^= 1;
   ExpectRefused(other, "the header's checksum is ");
   other = bytes_;
   other[header_bytes() + kLayerBytes + 8] ^= 1;
   ExpectRefused(other, "layer 1's checksum is ");
+  other = bytes_;
+  other[other.size() - 9] ^= 1;
+  ExpectRefused(other, "the state's checksum is ");
 }
 
 TEST_F(CacheFileTest, RefusesLayersThatChangedPlaces) {
   std::string bytes = bytes_.substr(0, header_bytes());
   const size_t layer = kLayerBytes + 8;
   for (const size_t i : {1, 0, 2}) bytes += bytes_.substr(header_bytes() + i * layer, layer);
+  bytes += bytes_.substr(header_bytes() + kLayers * layer);
   ExpectRefused(bytes, "layer 0's checksum is ");
 }
 
@@ -162,13 +173,14 @@ TEST_F(CacheFileTest, RefusesLayersOfAnotherFile) {
 
 // Sizes are checked before anything is read or reserved by them, whatever the checksum says.
 TEST_F(CacheFileTest, RefusesForgedSizes) {
-  const size_t n_fields = 12, header = 16, n_layers = 24, layer_bytes = 32, n_tokens = 40;
+  const size_t n_fields = 12, header = 16, n_layers = 24, layer_bytes = 32, n_tokens = 48;
   for (const uint64_t value : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 31, uint64_t{1} << 62,
                                uint64_t{1} << 63, ~uint64_t{0}, ~uint64_t{7}}) {
     ExpectRefused(Forge(n_fields, value, 4));
     ExpectRefused(Forge(header, value, 8), "header_bytes is ");
     ExpectRefused(Forge(n_layers, value, 8), "must have");
     ExpectRefused(Forge(layer_bytes, value, 8), "must have");
+    ExpectRefused(Forge(layer_bytes + 8, value, 8), "must have");
     ExpectRefused(Forge(n_tokens, value, 8), absl::StrCat("n_tokens is ", value));
     ExpectRefused(Forge(kFixedBytes, value, 8));
   }

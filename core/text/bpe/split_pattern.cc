@@ -9,26 +9,6 @@
 namespace ng {
 namespace {
 
-struct KnownPattern {
-  SplitPattern pattern;
-  std::string_view regex;
-};
-
-constexpr KnownPattern kPatterns[] = {
-    {SplitPattern::kGpt2,
-     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
-    {SplitPattern::kLlama3,
-     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
-     R"(\s*[\r\n]+|\s+(?!\S)|\s+)"},
-    {SplitPattern::kQwen2,
-     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
-     R"(\s*[\r\n]+|\s+(?!\S)|\s+)"},
-    {SplitPattern::kEachNumber, R"(\p{N})"},
-    {SplitPattern::kNumbers, R"(\p{N}+)"},
-    {SplitPattern::kThreeDigits, "[0-9][0-9][0-9]"},
-    {SplitPattern::kPunctuation, R"([\p{P}\$\+<=>\^~\|]+)"},
-};
-
 using CharClass = bool (*)(char32_t);
 
 bool IsNewline(char32_t value) { return value == '\r' || value == '\n'; }
@@ -131,7 +111,7 @@ size_t ThreeDigitsOrGap(std::string_view text) {
 }  // namespace
 
 std::optional<SplitPattern> SplitPatternOf(std::string_view regex) {
-  for (const KnownPattern& known : kPatterns) {
+  for (const KnownPattern& known : kKnownPatterns) {
     if (known.regex == regex) return known.pattern;
   }
   return std::nullopt;

@@ -22,6 +22,34 @@ enum class SplitPattern {
   kPunctuation,  // [\p{P}$+<=>^~|]+
 };
 
+struct KnownPattern {
+  SplitPattern pattern;
+  std::string_view regex;
+};
+
+inline constexpr KnownPattern kKnownPatterns[] = {
+    {SplitPattern::kGpt2,
+     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
+    {SplitPattern::kLlama3,
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
+     R"(\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {SplitPattern::kQwen2,
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
+     R"(\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {SplitPattern::kEachNumber, R"(\p{N})"},
+    {SplitPattern::kNumbers, R"(\p{N}+)"},
+    {SplitPattern::kThreeDigits, "[0-9][0-9][0-9]"},
+    {SplitPattern::kPunctuation, R"([\p{P}\$\+<=>\^~\|]+)"},
+};
+
+// Its regular expression.
+constexpr std::string_view RegexOf(SplitPattern pattern) {
+  for (const KnownPattern& known : kKnownPatterns) {
+    if (known.pattern == pattern) return known.regex;
+  }
+  return {};
+}
+
 // The one that has exactly this regular expression; nothing for any other text.
 std::optional<SplitPattern> SplitPatternOf(std::string_view regex);
 

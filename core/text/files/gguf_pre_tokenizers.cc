@@ -9,14 +9,13 @@ namespace ng {
 namespace {
 
 // Published patterns.
-constexpr std::string_view kGpt2 =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kLlama3 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+)"
-    R"([\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwen2 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
-    R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kGpt2 = RegexOf(SplitPattern::kGpt2);
+constexpr std::string_view kLlama3 = RegexOf(SplitPattern::kLlama3);
+constexpr std::string_view kQwen2 = RegexOf(SplitPattern::kQwen2);
+constexpr std::string_view kEachNumber = RegexOf(SplitPattern::kEachNumber);
+constexpr std::string_view kNumbers = RegexOf(SplitPattern::kNumbers);
+constexpr std::string_view kThreeDigits = RegexOf(SplitPattern::kThreeDigits);
+constexpr std::string_view kPunctuation = RegexOf(SplitPattern::kPunctuation);
 constexpr std::string_view kQwen35 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?)"
     R"([^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -58,9 +57,7 @@ constexpr std::string_view kMiniCpm5 =
     R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kUfakzeka =
     R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kEachNumber = R"(\p{N})";
 constexpr std::string_view kThreeNumbers = R"(\p{N}{1,3})";
-constexpr std::string_view kThreeDigits = "[0-9][0-9][0-9]";
 constexpr std::string_view kHanAndKana = "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+";
 constexpr std::string_view kBloom = " ?[^(\\s|.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c)]+";
 
@@ -75,7 +72,7 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {{"default"}, {R"([\p{P}\$\+<=>\^~\|]+)", kGpt2, R"(\p{N}+)", kThreeDigits}},
+    {{"default"}, {kPunctuation, kGpt2, kNumbers, kThreeDigits}},
     {{"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"},
      {kLlama3},
      true,
@@ -113,7 +110,7 @@ constexpr Row kRows[] = {
     {{"laguna"}, {R"([^\n]+|[\n]+)", kQwen2}},
     {{"bloom", "poro-chat", "gpt3-finnish"}, {kBloom}},
     {{"viking"}, {kBloom, kEachNumber}},
-    {{"superbpe"}, {R"(\p{N}+)", R"((?=(\d{3})+(?!\d)))"}},
+    {{"superbpe"}, {kNumbers, R"((?=(\d{3})+(?!\d)))"}},
     {{"tiny_aya", "cohere2moe"}, {R"(\d{1,3}(?=(?:\d{3})*\b))", kO200k}},
     {{"chameleon"},
      {"<sentinel:[0-9]+>", "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z", R"(([\t\n]|    |  ))",

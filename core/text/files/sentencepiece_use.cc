@@ -11,6 +11,7 @@
 #include "core/base/file.h"
 #include "core/formats/json.h"
 #include "core/text/files/companions.h"
+#include "core/text/text_parts.h"
 
 namespace ng {
 namespace {
@@ -19,7 +20,6 @@ using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr JsonLimits kTokenizerJson = {.max_bytes = int64_t{64} << 20, .max_depth = 32};
-constexpr std::string_view kSpace = "\u2581";
 
 class SentencePieceUseReader {
  public:
@@ -125,11 +125,11 @@ class SentencePieceUseReader {
     bool prepends = false;
     bool replaces = false;  // spaces are gone before the text is split
     for (const auto& [part, type, member] : normalizers) {
-      if (type == "Prepend" && TokenizerJsonFile::At(*member, "prepend") == kSpace) {
+      if (type == "Prepend" && TokenizerJsonFile::At(*member, "prepend") == kShownSpace) {
         prepends = true;
       } else if (type == "Precompiled" && traits_.normalises) {
         continue;  // tokenizer.model has it
-      } else if (type == "Replace" && TokenizerJsonFile::At(*member, "content") == kSpace) {
+      } else if (type == "Replace" && TokenizerJsonFile::At(*member, "content") == kShownSpace) {
         replaces = true;
       } else {
         return file.Wrong("normalizer", *member,
@@ -143,10 +143,9 @@ class SentencePieceUseReader {
                         "normalized = false, or special: it would be found behind a space alone");
     }
     for (const auto& [part, type, member] : splitters) {
-      const Json at_space = {{"String", " "}};
-      if (replaces && type == "Split" && TokenizerJsonFile::At(*member, "pattern") == at_space) {
-        continue;
-      }
+      const Json& pattern = TokenizerJsonFile::At(*member, "pattern");
+      const bool at_space = pattern.size() == 1 && TokenizerJsonFile::At(pattern, "String") == " ";
+      if (replaces && type == "Split" && at_space) continue;
       if (type != "Metaspace" || prepends) {
         return file.Wrong("pre_tokenizer.type", type, "\"Metaspace\" alone, or none");
       }
@@ -159,7 +158,7 @@ class SentencePieceUseReader {
     NG_ASSIGN_OR_RETURN(const JsonFields fields,
                         JsonFields::Of(metaspace, file.Where("pre_tokenizer")));
     NG_ASSIGN_OR_RETURN(const std::string replacement, fields.Text("replacement"));
-    if (replacement != kSpace) {
+    if (replacement != kShownSpace) {
       return file.Wrong("pre_tokenizer.replacement", replacement, "U+2581");
     }
     // Older files have a flag in place of the scheme.

@@ -78,23 +78,39 @@ absl::StatusOr<std::vector<Step>> ReadSteps(const TokenizerJsonFile& file,
   return steps;
 }
 
-// {"String": a literal} or {"Regex": a pattern}.
+// {"String": a literal} or {"Regex": a pattern}: one of the two is null.
+struct PatternText {
+  const std::string* literal = nullptr;
+  const std::string* regex = nullptr;
+};
+
 template <typename Step>
-absl::StatusOr<Finder> ReadPattern(const Member<Step>& member) {
+absl::StatusOr<PatternText> ReadPatternText(const Member<Step>& member) {
   const Json* const pattern = member.fields.Find("pattern");
   if (pattern != nullptr && pattern->is_object() && pattern->size() == 1) {
-    const Json& literal = TokenizerJsonFile::At(*pattern, "String");
-    std::string text = literal.is_string() ? literal.get<std::string>() : "";
-    if (!text.empty()) return Finder(std::move(text));
-    const Json& regex = TokenizerJsonFile::At(*pattern, "Regex");
-    if (regex.is_string()) {
-      absl::StatusOr<Regex> compiled = Regex::Compile(regex.get_ref<const std::string&>());
-      if (compiled.ok()) return Finder(*std::move(compiled));
-      return Annotate(compiled.status(), member.file.Where(member.part) + ".pattern: ");
-    }
+    const auto* const literal =
+        TokenizerJsonFile::At(*pattern, "String").template get_ptr<const std::string*>();
+    if (literal != nullptr && !literal->empty()) return PatternText{literal, nullptr};
+    const auto* const regex =
+        TokenizerJsonFile::At(*pattern, "Regex").template get_ptr<const std::string*>();
+    if (regex != nullptr) return PatternText{nullptr, regex};
   }
   return member.Wrong("pattern", pattern == nullptr ? Json() : *pattern,
                       "{\"String\": TEXT} or {\"Regex\": PATTERN}");
+}
+
+template <typename Step>
+absl::StatusOr<Finder> MakeFinder(const Member<Step>& member, const PatternText& text) {
+  if (text.literal != nullptr) return Finder(*text.literal);
+  absl::StatusOr<Regex> compiled = Regex::Compile(*text.regex);
+  if (compiled.ok()) return Finder(*std::move(compiled));
+  return Annotate(compiled.status(), member.file.Where(member.part) + ".pattern: ");
+}
+
+template <typename Step>
+absl::StatusOr<Finder> ReadPattern(const Member<Step>& member) {
+  NG_ASSIGN_OR_RETURN(const PatternText text, ReadPatternText(member));
+  return MakeFinder(member, text);
 }
 
 // Normalizers.
@@ -213,10 +229,8 @@ absl::Status ReadSplit(const SplitMember& member) {
   NG_ASSIGN_OR_RETURN(const SplitBehavior behavior, BehaviorOf(member, name));
   NG_ASSIGN_OR_RETURN(const auto inverts, member.fields.OptionalBool("invert"));
   const bool invert = inverts.value_or(false);
-  NG_ASSIGN_OR_RETURN(Finder finder, ReadPattern(member));
-  const Json& regex = TokenizerJsonFile::At(member.value["pattern"], "Regex");
-  const auto scanner =
-      regex.is_string() ? SplitPatternOf(regex.get_ref<const std::string&>()) : std::nullopt;
+  NG_ASSIGN_OR_RETURN(const PatternText pattern, ReadPatternText(member));
+  const auto scanner = pattern.regex == nullptr ? std::nullopt : SplitPatternOf(*pattern.regex);
   const bool isolates = behavior == SplitBehavior::kIsolated && !invert;
   // Where nothing is left between matches, removing what is not matched is isolating the matches.
   const bool removes_nothing =
@@ -224,6 +238,7 @@ absl::Status ReadSplit(const SplitMember& member) {
   if (scanner && (isolates || removes_nothing)) {
     member.steps->emplace_back(*scanner);
   } else {
+    NG_ASSIGN_OR_RETURN(Finder finder, MakeFinder(member, pattern));
     member.steps->emplace_back(SplitAt{std::move(finder), behavior, invert});
   }
   return absl::OkStatus();

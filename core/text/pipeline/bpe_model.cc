@@ -69,14 +69,17 @@ absl::Status BpeModel::LoadMerges() {
   for (size_t i = 0; i < spec_.merges.size(); ++i) {
     const auto& [left, right] = spec_.merges[i];
     const std::string merged = left + right;
+    int32_t ids[3] = {};
+    size_t n_ids = 0;
     for (const std::string* part : {&left, &right, &merged}) {
-      if (id_of(*part) >= 0) continue;
+      ids[n_ids] = id_of(*part);
+      if (ids[n_ids++] >= 0) continue;
       return ModelFileError(absl::StrCat("merge ", i, " (", JsonExcerpt(left), ", ",
                                          JsonExcerpt(right), "): ", JsonExcerpt(*part),
                                          " is no token that merges can make"));
     }
-    const std::pair parts(id_of(left), id_of(right));
-    if (!merges_.try_emplace(parts, static_cast<int32_t>(i), id_of(merged)).second) {
+    const std::pair parts(ids[0], ids[1]);
+    if (!merges_.try_emplace(parts, static_cast<int32_t>(i), ids[2]).second) {
       return ModelFileError(absl::StrCat("merge ", i, " (", JsonExcerpt(left), ", ",
                                          JsonExcerpt(right), ") is there twice"));
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/text/jinja/template.h"
+#include "tests/support/sanitized.h"
 
 namespace ng::jinja {
 namespace {
@@ -117,11 +118,7 @@ int64_t MostMemory() {
 }
 
 // A sanitizer takes its own time and memory.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kIsMeasured = false;
-#else
-constexpr bool kIsMeasured = true;
-#endif
+constexpr bool kIsMeasured = !kSanitized;
 
 TEST(HostileTemplates, AreRefusedSoonAndWithLittleMemory) {
   const std::vector<std::string> all = Hostile();

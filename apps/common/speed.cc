@@ -68,7 +68,14 @@ absl::Status RandomSequences::Extend(int64_t n_tokens, int64_t chunk) {
 }
 
 absl::Status RandomSequences::Truncate(int64_t length) {
-  for (const SequenceId id : ids_) NG_RETURN_IF_ERROR(engine_.TruncateSequence(id, length));
+  for (const SequenceId id : ids_) {
+    absl::Status truncated = engine_.TruncateSequence(id, length);
+    if (truncated.ok()) continue;
+    if (!IsUnsupported(truncated)) return truncated;
+    // A store that cannot go back is emptied and fed again.
+    for (const SequenceId each : ids_) NG_RETURN_IF_ERROR(engine_.TruncateSequence(each, 0));
+    return Extend(length, kFillChunk);
+  }
   return absl::OkStatus();
 }
 

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,11 +37,28 @@ static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_alw
 // signal, whichever thread the signal came to.
 int signal_pipe[2] = {-1, -1};
 
+// While InterruptsOnlyStop lives.
+std::atomic<bool> interrupts_only_stop = false;
+
+// What TerminalGuard keeps.
+std::atomic<bool> terminal_is_guarded = false;
+termios guarded_terminal;
+
+// Async-signal-safe.
+void RestoreTerminal() {
+  if (!terminal_is_guarded) return;
+  constexpr std::string_view kNoBracketedPaste = "\033[?2004l";
+  static_cast<void>(!write(STDERR_FILENO, kNoBracketedPaste.data(), kNoBracketedPaste.size()));
+  tcsetattr(STDIN_FILENO, TCSADRAIN, &guarded_terminal);
+}
+
 int ExitCodeOf(int signal) { return 128 + signal; }
 
 void OnSignal(int signal) {
+  const bool only_stops = signal == SIGINT && interrupts_only_stop;
   int none = 0;
-  if (signal == SIGQUIT || !stop_signal.compare_exchange_strong(none, signal)) {
+  if (signal == SIGQUIT || (!only_stops && !stop_signal.compare_exchange_strong(none, signal))) {
+    RestoreTerminal();
     RemoveTemporaryFiles();
     _exit(ExitCodeOf(signal));
   }
@@ -68,8 +87,9 @@ constexpr std::chrono::milliseconds kGrace(200);
 // signal has come and the time to wait is over.
 bool WaitForRoom(int fd) {
   pollfd waits[2] = {{fd, POLLOUT, 0}, {signal_pipe[0], POLLIN, 0}};
-  while (!stop_requested) {
-    if (poll(waits, 2, -1) < 0 && errno != EINTR) return true;
+  while (stop_signal == 0) {
+    // An interrupt that only stops what runs leaves its byte in the pipe.
+    if (poll(waits, stop_requested ? 1 : 2, -1) < 0 && errno != EINTR) return true;
     if (waits[0].revents != 0) return true;
   }
   static const Clock::time_point end = Clock::now() + kGrace;
@@ -146,6 +166,7 @@ int FailFor(const std::exception_ptr& exception) {
 [[noreturn]] void OnTerminate() {
   const std::exception_ptr exception = std::current_exception();
   if (exception == nullptr) std::abort();
+  RestoreTerminal();
   const int code = FailFor(exception);
   RemoveTemporaryFiles();
   _exit(code);
@@ -238,19 +259,55 @@ bool WaitForInput(int fd, int timeout_ms) {
   return ready != 0 && !stop_requested;
 }
 
+int SignalPipe() { return signal_pipe[0]; }
+
+InterruptsOnlyStop::InterruptsOnlyStop() { interrupts_only_stop = true; }
+
+InterruptsOnlyStop::~InterruptsOnlyStop() {
+  interrupts_only_stop = false;
+  Take();
+}
+
+bool InterruptsOnlyStop::Take() {
+  const bool came = stop_requested.exchange(false);
+  char bytes[16];
+  while (read(signal_pipe[0], bytes, sizeof(bytes)) > 0) continue;
+  if (stop_signal == 0) return came;
+  // Another signal, which may have come just now, ends the program.
+  stop_requested = true;
+  static_cast<void>(!write(signal_pipe[1], "", 1));
+  return false;
+}
+
+TerminalGuard::TerminalGuard() {
+  if (terminal_is_guarded || tcgetattr(STDIN_FILENO, &guarded_terminal) != 0) return;
+  terminal_is_guarded = guards_ = true;
+}
+
+TerminalGuard::~TerminalGuard() {
+  if (!guards_) return;
+  RestoreTerminal();
+  terminal_is_guarded = false;
+}
+
 int SignalExitCode() { return ExitCodeOf(stop_signal); }
 
 ProgressBar::ProgressBar() : terminal_(isatty(STDERR_FILENO) != 0) {}
 
 void ProgressBar::Show(const Progress& progress) {
   if (!terminal_ || progress.total <= 0) return;
-  constexpr int kCells = 30;
+  constexpr size_t kMostCells = 30;
+  constexpr size_t kBeside = 16;  // columns that the rest takes
+  winsize size = {};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  const size_t columns = known ? size.ws_col : kMostCells + kBeside;
+  const size_t cells = std::min(kMostCells, columns - std::min(columns, kBeside));
   const int64_t percent = 100 * progress.done / progress.total;
   if (percent == percent_ && phase_ == progress.phase) return;
   percent_ = percent;
   phase_ = std::string(progress.phase);
-  const auto filled = static_cast<size_t>(kCells * percent / 100);
-  const std::string bar = std::string(filled, '#') + std::string(kCells - filled, '.');
+  const size_t filled = cells * static_cast<size_t>(percent) / 100;
+  const std::string bar = std::string(filled, '#') + std::string(cells - filled, '.');
   WriteStderr(absl::StrCat("\r\033[K", phase_, " [", bar, "] ", percent, " %"));
   shown_ = true;
   if (progress.done >= progress.total) Clear();

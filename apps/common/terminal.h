@@ -61,6 +61,32 @@ const std::atomic<bool>* WatchSignals();
 // Waits until `fd` has something to read or has ended. Returns false when a signal comes first, or
 // when nothing comes for `timeout_ms` (-1: no limit). REQUIRES: WatchSignals has been called.
 bool WaitForInput(int fd, int timeout_ms = -1);
+// A descriptor that has something to read once a signal has come, for programs that poll others
+// too.
+int SignalPipe();
+// While one lives, a SIGINT asks only to stop what runs: it sets the flag, however often it comes.
+class InterruptsOnlyStop {
+ public:
+  InterruptsOnlyStop();
+  ~InterruptsOnlyStop();
+  InterruptsOnlyStop(const InterruptsOnlyStop&) = delete;
+  InterruptsOnlyStop& operator=(const InterruptsOnlyStop&) = delete;
+
+  // Whether one has come since. Clears the flag, unless another signal ends the program.
+  bool Take();
+};
+// Keeps how the terminal of stdin is set. The destructor sets it so again, and so does whatever
+// ends the program at once: a second signal, an exception that nobody catches.
+class TerminalGuard {
+ public:
+  TerminalGuard();
+  ~TerminalGuard();
+  TerminalGuard(const TerminalGuard&) = delete;
+  TerminalGuard& operator=(const TerminalGuard&) = delete;
+
+ private:
+  bool guards_ = false;
+};
 // 128 and the first signal's number: 130 after SIGINT, 143 after SIGTERM. REQUIRES: the flag is
 // set.
 int SignalExitCode();

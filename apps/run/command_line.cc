@@ -33,7 +33,7 @@ po::options_description Options() {
        "a JSONL file, decoded as one batch: {\"prompt\", \"prompt_ids\" or \"messages\", "
        "\"max_new_tokens\"}")                                                           //
       ("message", text(), "one user turn through the chat template")                    //
-      ("chat", "a conversation: each line is a message; /new begins another")           //
+      ("chat", "a conversation; /help in it lists its commands")                        //
       ("tools", text(), "a JSON file: what the model may call, for its chat template")  //
       ("parse-special", "special tokens written in the prompt become special ids")      //
       ("load-cache", text(),

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,10 +10,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "apps/common/input.h"
 #include "apps/common/terminal.h"
 #include "apps/common/version.h"
-#include "apps/run/chat.h"
+#include "apps/run/chat/line_editor.h"
+#include "apps/run/chat/plain_chat.h"
+#include "apps/run/chat/terminal_chat.h"
 #include "apps/run/command_line.h"
 #include "apps/run/habits.h"
 #include "apps/run/list_plugins.h"
@@ -43,7 +45,8 @@ std::optional<absl::Status> Inform(const CommandLine& line, const EngineOptions&
 }
 
 // Checks that the model has the layers and heads to look at, before anything is loaded.
-absl::Status CheckTraced(const CommandLine& line, const ModelShape& shape) {
+absl::Status CheckTraced(const CommandLine& line, const Engine& engine) {
+  const ModelShape& shape = engine.model_shape();
   const auto check = [](const char* option, std::span<const int> chosen, const char* what,
                         int n) -> absl::Status {
     if (chosen.empty() || chosen.back() < n) return absl::OkStatus();  // the last is the largest
@@ -52,11 +55,19 @@ absl::Status CheckTraced(const CommandLine& line, const ModelShape& shape) {
   };
   NG_RETURN_IF_ERROR(check("--trace-layer", line.trace_layers, "layers", shape.n_layers));
   NG_RETURN_IF_ERROR(check("--trace-heads", line.trace_heads, "heads", shape.n_heads));
-  return check("--debug-layer", {&line.debug_layer, 1}, "layers", shape.n_layers);
+  NG_RETURN_IF_ERROR(check("--debug-layer", {&line.debug_layer, 1}, "layers", shape.n_layers));
+  const std::span<const int> attend = engine.attention_layers();
+  const auto lacks = [&](int layer) { return layer >= 0 && !std::ranges::count(attend, layer); };
+  const auto found = std::ranges::find_if(line.trace_layers, lacks);
+  const bool traced = found != line.trace_layers.end();
+  if (!traced && !lacks(line.debug_layer)) return absl::OkStatus();
+  return UsageError(absl::StrCat(
+      traced ? "--trace-layer " : "--debug-layer ", traced ? *found : line.debug_layer,
+      ": this layer has no attention; layers that have: ", absl::StrJoin(attend, ", ")));
 }
 
 // Which tensors and rows the outputs need.
-GenerateOptions WhatToKeep(const CommandLine& line, const ModelShape& shape) {
+GenerateOptions WhatToKeep(const CommandLine& line, const Engine& engine) {
   GenerateOptions options;
   options.steps = !line.steps.empty();
   options.capture_logits = line.save_logits;
@@ -65,8 +76,8 @@ GenerateOptions WhatToKeep(const CommandLine& line, const ModelShape& shape) {
   options.trace_layers = line.trace_layers;
   options.trace_heads = line.trace_heads;
   if (options.trace_layers.empty() && (line.save_attn_row || line.save_attn_full)) {
-    options.trace_layers.resize(static_cast<size_t>(shape.n_layers));
-    std::iota(options.trace_layers.begin(), options.trace_layers.end(), 0);
+    const std::span<const int> attend = engine.attention_layers();
+    options.trace_layers.assign(attend.begin(), attend.end());
   }
   AddCacheDebug(line, &options);
   return options;
@@ -89,7 +100,7 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
     steps.emplace(std::move(file), engine, !line.trace_layers.empty());
   }
   TensorSaver saver(line, engine);
-  GenerateOptions options = WhatToKeep(line, engine.model_shape());
+  GenerateOptions options = WhatToKeep(line, engine);
   options.on_step = [&](int index, const StepRecord& record) -> absl::Status {
     bar.Clear();
     saver.OnStep(index, record);
@@ -137,8 +148,13 @@ void WarnOfUnshown(const CommandLine& line, const EngineOptions& options) {
 
 absl::Status Run(CommandLine line, const EngineOptions& options, ProgressBar& bar) {
   const InputLog inputs;
+  // From here on, so that what is typed while the model loads is kept for the first message.
+  std::unique_ptr<LineEditor> editor;
+  if (line.chat && !line.dry_run && LineEditor::HasTerminal()) {
+    NG_ASSIGN_OR_RETURN(editor, LineEditor::Open());
+  }
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
-  NG_RETURN_IF_ERROR(CheckTraced(line, engine->model_shape()));
+  NG_RETURN_IF_ERROR(CheckTraced(line, *engine));
   NG_RETURN_IF_ERROR(ReadTools(*engine, options.stop, &line));
   NG_ASSIGN_OR_RETURN(const std::vector<GenerateRequest> requests,
                       ReadRequests(line, *engine, options.stop));
@@ -165,7 +181,10 @@ absl::Status Run(CommandLine line, const EngineOptions& options, ProgressBar& ba
   }
   NG_RETURN_IF_ERROR(engine->Load(needs));
   bar.Clear();
-  if (line.chat) return Chat(*engine, line, needs.max_tokens, *options.stop);
+  if (editor != nullptr) {
+    return TerminalChat(*engine, line, needs.max_tokens, {*editor, inputs, *options.stop});
+  }
+  if (line.chat) return PlainChat(*engine, line, needs.max_tokens, *options.stop);
   return Generate(*engine, line, requests, options.stop, bar);
 }
 

@@ -142,7 +142,8 @@ absl::Status CompletionWriter::OnStep(const StepRecord& record) {
   const size_t n_shown = LengthToShow(held_, record.held_bytes);
   const std::string shown = held_.substr(0, n_shown);
   held_.erase(0, n_shown);
-  return WriteStdout(utf8_.Push(shown));
+  const std::string characters = utf8_.Push(shown);
+  return sink_ ? sink_(characters) : WriteStdout(characters);
 }
 
 absl::Status CompletionWriter::OnDone(int index, const Completion& completion) {
@@ -165,8 +166,9 @@ absl::Status CompletionWriter::Write(int index, const Completion& completion) {
     const bool failed = completion.stop_reason == StopReason::kError;
     if (failed && prompt_end == completion.ids.end()) return absl::OkStatus();
     held_.resize(LengthToShow(held_, completion.held_bytes));
-    const std::string rest = utf8_.Push(held_);
-    return WriteStdout(rest + utf8_.Finish() + "\n");
+    const std::string rest = utf8_.Push(held_) + utf8_.Finish();
+    if (!sink_) return WriteStdout(rest + "\n");
+    return rest.empty() ? absl::OkStatus() : sink_(rest);
   }
   if (!jsonl_) {
     if (engine_.has_tokenizer()) {

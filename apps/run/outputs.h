@@ -5,9 +5,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "apps/run/command_line.h"
@@ -29,6 +32,10 @@ class CompletionWriter {
   absl::Status OnStep(const StepRecord& record);
   absl::Status OnDone(int index, const Completion& completion);
 
+  // Where streamed text goes instead of to stdout: each piece as it comes, without the line's end.
+  using Sink = std::function<absl::Status(std::string_view text)>;
+  void set_sink(Sink sink) { sink_ = std::move(sink); }
+
  private:
   absl::Status Write(int index, const Completion& completion);
 
@@ -36,6 +43,7 @@ class CompletionWriter {
   bool jsonl_;
   bool stream_;
   int first_index_;
+  Sink sink_;
   std::string held_;  // of the streamed text: what may not be shown yet
   Utf8Stream utf8_;
   std::vector<std::optional<Completion>> finished_;  // [n_requests]; each waits for those before

@@ -19,6 +19,7 @@
 #include "apps/tokenize/line_fields.h"
 #include "ng/chat_template.h"
 #include "ng/engine.h"
+#include "ng/json.h"
 #include "ng/status.h"
 #include "ng/tokenizer.h"
 
@@ -73,16 +74,31 @@ absl::Status ConvertLines(const Tokenizer& tokenizer, bool decode) {
   }
 }
 
+// A file with a list of messages, or with an object that has one, as /save of ng-run writes it.
+absl::StatusOr<Conversation> ReadConversation(const CommandLine& line,
+                                              const std::atomic<bool>* stop) {
+  constexpr int kMaxDepth = 36;
+  Conversation conversation;
+  NG_ASSIGN_OR_RETURN(conversation.messages, ReadUserFile(line.chat, stop));
+  if (CheckJson(conversation.messages, line.chat, kMaxDepth).ok()) {
+    const auto file = OrderedJson::parse(conversation.messages);
+    if (file.is_object() && file.contains("messages")) {
+      conversation.messages = file["messages"].dump();
+      if (file.contains("tools")) conversation.tools = file["tools"].dump();
+    }
+  }
+  if (!line.tools.empty()) {
+    NG_ASSIGN_OR_RETURN(conversation.tools, ReadUserFile(line.tools, stop));
+  }
+  return conversation;
+}
+
 // The text of a conversation, or its ids.
 absl::Status PrintConversation(const Tokenizer& tokenizer, const CommandLine& line,
                                const std::atomic<bool>* stop) {
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<ChatTemplate> chat,
                       OpenChatTemplate(line.tokenizer, tokenizer, line.template_options));
-  Conversation conversation;
-  NG_ASSIGN_OR_RETURN(conversation.messages, ReadUserFile(line.chat, stop));
-  if (!line.tools.empty()) {
-    NG_ASSIGN_OR_RETURN(conversation.tools, ReadUserFile(line.tools, stop));
-  }
+  NG_ASSIGN_OR_RETURN(const Conversation conversation, ReadConversation(line, stop));
   const auto in_file = [&](const absl::Status& status) {
     for (const auto& [begin, file] :
          {std::pair("messages: ", line.chat), {"tools: ", line.tools}}) {

@@ -90,6 +90,20 @@ TEST(Chat, TurnThatDoesNotFitIsRefusedAndTheNextConversationGoesOn) {
   EXPECT_EQ(lines[1]["prompt_ids"], lines[0]["prompt_ids"]);
 }
 
+TEST(Chat, DropTurnsLeavesOutTheOldestOnesAndSaysSo) {
+  const Arguments drop = {"--cache.max_tokens=28", "--run.on_full=drop_turns", "--output=jsonl",
+                          "--run.system=Be brief"};
+  const Result result = Chat("Hello\nHi\nHo\n", drop);
+  EXPECT_EQ(result.exit_code, 0);
+  const std::vector<Json> lines = JsonLines(result.out);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_THAT(result.err, HasSubstr("ng-run: warning: the context is full: the oldest 2 messages"));
+  // What is left is a conversation of its own, with the system text.
+  EXPECT_EQ(lines[2]["prompt_ids"], ChatLines("Ho\n", {"--run.system=Be brief"})[0]["prompt_ids"]);
+  EXPECT_EQ(NgRun(DemoTurn(6) + Arguments{"--run.on_full=drop_turns"}).exit_code, 0);
+  ExpectError(NgRun(DemoTurn(300) + Arguments{"--run.on_full=drop_turns"}), 5, {"> 256 T_max"});
+}
+
 TEST(Chat, AnswerMayFillTheContext) {
   const size_t prompt = ChatLines("Hello\n").at(0)["prompt_ids"].size();
   const auto turn = [&](size_t room) {

@@ -1,10 +1,10 @@
-// --chat: a conversation on stdin and stdout.
-#ifndef NG_APPS_RUN_CHAT_H_
-#define NG_APPS_RUN_CHAT_H_
+// --chat where nobody types at a terminal: a message from each line of stdin.
+#ifndef NG_APPS_RUN_CHAT_PLAIN_CHAT_H_
+#define NG_APPS_RUN_CHAT_PLAIN_CHAT_H_
 
 #include <atomic>
+#include <cstdint>
 
-#include "apps/common/terminal.h"
 #include "apps/run/command_line.h"
 #include "ng/engine.h"
 #include "ng/status.h"
@@ -16,8 +16,8 @@ namespace ng::run {
 // UTF-8, is refused with one line, and the conversation stays as it was. Returns the status of the
 // last turn; an error with an empty message has been printed already. REQUIRES: Load has been
 // called for the conversation's capacity.
-absl::Status Chat(Engine& engine, const CommandLine& line, int64_t capacity,
-                  const std::atomic<bool>& stop);
+absl::Status PlainChat(Engine& engine, const CommandLine& line, int64_t capacity,
+                       const std::atomic<bool>& stop);
 
 // The tokens that a conversation may hold: cache.max_tokens, or the model's context but at most
 // 8192.
@@ -25,4 +25,4 @@ int64_t ChatCapacity(const Engine& engine);
 
 }  // namespace ng::run
 
-#endif  // NG_APPS_RUN_CHAT_H_
+#endif  // NG_APPS_RUN_CHAT_PLAIN_CHAT_H_

@@ -1,0 +1,246 @@
+#include "apps/run/chat/conversation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "apps/run/outputs.h"
+#include "ng/config.h"
+#include "ng/utf8.h"
+
+namespace ng::run {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Said MessageOf(std::string_view role, const std::string& content) {
+  Said said;
+  said.message = Json::object();
+  said.message["role"] = role;
+  said.message["content"] = content;
+  return said;
+}
+
+std::string MessagesText(std::span<const Said> said) {
+  Json messages = Json::array();
+  for (const Said& one : said) messages.push_back(one.message);
+  return messages.dump();
+}
+
+int64_t CommonLength(std::span<const int32_t> a, std::span<const int32_t> b) {
+  return std::ranges::mismatch(a, b).in1 - a.begin();
+}
+
+// Leaves out the oldest question with its answers; the system text and the last question stay.
+// Returns how many messages that were; 0: there is nothing to leave out.
+int DropOldestTurn(std::vector<Said>* said) {
+  const auto is_system = [](const Said& one) {
+    return HasRole(one, "system") || HasRole(one, "developer");
+  };
+  const auto first = std::ranges::find_if_not(*said, is_system);
+  if (first == said->end()) return 0;
+  const auto next =
+      std::find_if(first + 1, said->end(), [](const Said& one) { return HasRole(one, "user"); });
+  if (next == said->end()) return 0;
+  const auto n = static_cast<int>(next - first);
+  said->erase(first, next);
+  return n;
+}
+
+}  // namespace
+
+std::string DroppedText(int n_dropped) {
+  return absl::StrCat("the context is full: the oldest ", n_dropped,
+                      " messages of the conversation are left out");
+}
+
+bool HasRole(const Said& said, std::string_view role) {
+  const auto found = said.message.find("role");
+  return found != said.message.end() && *found == role;
+}
+
+std::optional<std::string> TextOf(const Said& said) {
+  const auto found = said.message.find("content");
+  if (found == said.message.end() || !found->is_string()) return std::nullopt;
+  return found->get<std::string>();
+}
+
+Conversation::Conversation(Engine& engine, std::string tools, int64_t capacity)
+    : engine_(engine), tools_(std::move(tools)), capacity_(capacity) {}
+
+Conversation::~Conversation() { Reset(); }
+
+const Said* Conversation::LastQuestion() const {
+  const bool answered = !said_.empty() && HasRole(said_.back(), "assistant");
+  const size_t n = said_.size() - (answered ? 1 : 0);
+  return n == 0 || HasRole(said_[n - 1], "system") ? nullptr : &said_[n - 1];
+}
+
+void Conversation::Reset() {
+  if (sequence_) engine_.CloseSequence(*sequence_);
+  sequence_.reset();
+  held_.clear();
+  said_.clear();
+  fed_.clear();
+  length_ = 0;
+}
+
+bool Conversation::Spells(const Said& answer) const {
+  const absl::StatusOr<std::string> spelled = engine_.Decode(answer.ids);
+  const std::optional<std::string> text = TextOf(answer);
+  // A text that ended the answer is in the ids alone.
+  return spelled.ok() && text && ReplaceInvalidUtf8(*spelled).starts_with(*text);
+}
+
+int Conversation::Replace(std::vector<Said> said, std::string tools) {
+  Reset();
+  said_ = std::move(said);
+  tools_ = std::move(tools);
+  int n_other = 0;
+  for (Said& one : said_) {
+    if (one.ids.empty() || Spells(one)) continue;
+    one.ids.clear();
+    one.cut = false;
+    ++n_other;
+  }
+  return n_other;
+}
+
+std::vector<Said> Conversation::BeforeAnswer() const {
+  std::vector<Said> said = said_;
+  if (HasRole(said.back(), "assistant")) said.pop_back();
+  return said;
+}
+
+absl::StatusOr<std::vector<int32_t>> Conversation::PromptOf(std::span<const Said> said) const {
+  const auto encode = [&](size_t n, std::span<const int32_t> fed) {
+    return engine_.EncodeConversation({.messages = MessagesText(said.first(n)), .tools = tools_},
+                                      fed);
+  };
+  if (!fed_.empty() && said.size() == said_.size() + 1) return encode(said.size(), fed_);
+  // Answer by answer, as the conversation came about.
+  std::vector<int32_t> fed;
+  for (size_t i = 0; i < said.size(); ++i) {
+    if (!HasRole(said[i], "assistant")) continue;
+    if (said[i].ids.empty() || i == 0) {
+      fed.clear();
+      continue;
+    }
+    NG_ASSIGN_OR_RETURN(fed, encode(i, fed));
+    fed.insert(fed.end(), said[i].ids.begin(), said[i].ids.end());
+  }
+  return encode(said.size(), fed);
+}
+
+absl::StatusOr<GenerateRequest> Conversation::RequestFor(std::span<const int32_t> answered,
+                                                         std::vector<Said>* said,
+                                                         int* n_dropped) const {
+  const bool drops = engine_.config().Text("run.on_full") == "drop_turns";
+  GenerateRequest request;
+  request.max_new_tokens = engine_.default_max_new_tokens();
+  request.n_answered = std::ssize(answered);
+  for (;;) {
+    absl::StatusOr<std::vector<int32_t>> prompt = PromptOf(*said);
+    absl::Status status = prompt.status();
+    if (prompt.ok()) {
+      request.prompt_ids = *std::move(prompt);
+      request.prompt_ids.insert(request.prompt_ids.end(), answered.begin(), answered.end());
+      status = engine_.CheckRequest(request);
+    }
+    if (status.ok()) {
+      status = CheckCap(std::ssize(request.prompt_ids), request.max_new_tokens, capacity_,
+                        "conversation tokens");
+    }
+    if (status.ok()) return request;
+    if (!absl::IsResourceExhausted(status)) return status;
+    const int n = drops ? DropOldestTurn(said) : 0;
+    *n_dropped += n;
+    if (n > 0) continue;
+    const bool full =
+        std::ranges::any_of(*said, [](const Said& one) { return HasRole(one, "assistant"); });
+    return full ? Annotate(status, "the conversation is full, /new begins another: ") : status;
+  }
+}
+
+absl::StatusOr<Completion> Conversation::Answer(std::vector<Said> said,
+                                                std::vector<int32_t> answered,
+                                                const TurnHooks& hooks) {
+  int n_dropped = 0;
+  NG_ASSIGN_OR_RETURN(GenerateRequest request, RequestFor(answered, &said, &n_dropped));
+  if (hooks.on_begin) hooks.on_begin(request, n_dropped);
+  NG_ASSIGN_OR_RETURN(Completion done, Run(std::move(request), hooks.generate));
+  done.prompt_len -= std::ssize(answered);
+  NG_ASSIGN_OR_RETURN(const std::string text, CompletionText(engine_, done));
+  fed_ = done.ids;
+  // What ended it is the template's to write.
+  if (done.stop_reason == StopReason::kEot) fed_.pop_back();
+  Said answer = MessageOf("assistant", text);
+  answer.ids.assign(fed_.begin() + done.prompt_len, fed_.end());
+  answer.cut =
+      done.stop_reason == StopReason::kMaxNewTokens || done.stop_reason == StopReason::kInterrupted;
+  said.push_back(std::move(answer));
+  said_ = std::move(said);
+  length_ = std::ssize(done.ids);
+  return done;
+}
+
+absl::StatusOr<Completion> Conversation::Run(GenerateRequest request,
+                                             const GenerateOptions& options) {
+  if (!sequence_) {
+    NG_ASSIGN_OR_RETURN(sequence_, engine_.OpenSequence(capacity_));
+  }
+  request.sequence = sequence_;
+  // At least the last token is fed, since its logits choose the next.
+  const int64_t most = std::ssize(request.prompt_ids) - 1;
+  NG_RETURN_IF_ERROR(ForgetFrom(std::min(most, CommonLength(request.prompt_ids, held_))));
+  const int64_t before = engine_.SequenceLength(*sequence_);
+  absl::StatusOr<std::vector<Completion>> done = engine_.Generate(std::span(&request, 1), options);
+  if (!done.ok()) {
+    NG_RETURN_IF_ERROR(ForgetFrom(before));
+    return done.status();
+  }
+  held_ = done->front().ids;
+  done->front().timings.prefill_tokens = most + 1 - before;
+  return std::move(done->front());
+}
+
+// A cache that cannot forget some tokens forgets all, and the whole conversation is computed anew.
+absl::Status Conversation::ForgetFrom(int64_t length) {
+  if (length < engine_.SequenceLength(*sequence_)) {
+    absl::Status cut = engine_.TruncateSequence(*sequence_, length);
+    if (IsUnsupported(cut)) cut = engine_.TruncateSequence(*sequence_, 0);
+    NG_RETURN_IF_ERROR(cut);
+  }
+  const auto n_held = static_cast<size_t>(engine_.SequenceLength(*sequence_));
+  held_.resize(std::min(held_.size(), n_held));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Completion> Conversation::Say(const std::string& message, const TurnHooks& hooks) {
+  if (FindInvalidUtf8(message)) return UsageError("the message is not valid UTF-8");
+  std::vector<Said> said = said_;
+  said.push_back(MessageOf("user", message));
+  return Answer(std::move(said), {}, hooks);
+}
+
+absl::StatusOr<Completion> Conversation::SayInstead(const std::string& message,
+                                                    const TurnHooks& hooks) {
+  if (FindInvalidUtf8(message)) return UsageError("the message is not valid UTF-8");
+  std::vector<Said> said = BeforeAnswer();
+  said.back() = MessageOf("user", message);
+  return Answer(std::move(said), {}, hooks);
+}
+
+absl::StatusOr<Completion> Conversation::Regenerate(const TurnHooks& hooks) {
+  if (LastQuestion() == nullptr) return UsageError("there is no message to answer again");
+  return Answer(BeforeAnswer(), {}, hooks);
+}
+
+absl::StatusOr<Completion> Conversation::GoOn(const TurnHooks& hooks) {
+  if (LastQuestion() == nullptr || !said_.back().cut) {
+    return UsageError("there is no answer that was cut");
+  }
+  return Answer(BeforeAnswer(), said_.back().ids, hooks);
+}
+
+}  // namespace ng::run

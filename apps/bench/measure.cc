@@ -41,6 +41,7 @@ double DecodeBytesPerToken(const StepCost& cost, const Workload& workload) {
   const double cached = static_cast<double>(HeldTokens(workload)) +
                         (static_cast<double>(workload.decode_tokens) + 1.0) / 2.0;
   return static_cast<double>(cost.weight_bytes) / workload.batch +
+         static_cast<double>(cost.state_bytes) +
          static_cast<double>(cost.cache_bytes_per_token) * cached;
 }
 

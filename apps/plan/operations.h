@@ -31,7 +31,7 @@ struct UnitOperations {
   double logit_row = 0.0;
   double key = 0.0;
 };
-UnitOperations UnitsOf(const StepCost& cost, const ModelShape& shape);
+UnitOperations UnitsOf(const StepCost& cost, const Engine& engine);
 
 // Every token is fed once.
 Operations WithCache(const UnitOperations& units, const Run& run);

@@ -18,7 +18,7 @@ constexpr int64_t kLastLength = 131072;
 constexpr const char* kFormula =
     "rows * row + steps * logit_row + (keys seen by each query, summed) * key; "
     "row = 2 * multiply-adds of the layers' matrices, logit_row = 2 * those of the head, "
-    "key = 2 * 2 * n_heads * head_dim * n_layers";
+    "key = 2 * 2 * n_heads * head_dim * the layers with attention";
 
 std::string CodecText(const RunPlan& plan) {
   if (!plan.cache.codec.empty()) return OneLine(plan.cache.codec);
@@ -48,6 +48,7 @@ std::string MemoryTable(const RunPlan& plan, const std::string& store) {
   if (plan.cache.disk_bytes > 0) {
     AppendBytes("    ", "its files, on disk", plan.cache.disk_bytes, &out);
   }
+  if (plan.state_bytes > 0) AppendBytes("  ", "states", plan.state_bytes, &out);
   AppendBytes("  ", "activations", plan.activation_bytes, &out);
   AppendBytes("  ", "reading (before the cache is used)", plan.load_scratch_bytes, &out);
   AppendBytes("  ", "needed: the most at a time", plan.needed_bytes(), &out);
@@ -78,7 +79,7 @@ std::string OperationsTable(const Subject& subject, const UnitOperations& units)
 
 std::string GrowthTable(const Subject& subject) {
   const RunPlan& plan = subject.plan;
-  const int n_layers = subject.engine.model_shape().n_layers;
+  const auto n_layers = static_cast<double>(subject.engine.attention_layers().size());
   std::string out = absl::StrFormat("cache of one sequence by its length, %s\n  %8s %15s %15s\n",
                                     CodecText(plan), "tokens", "MB a layer", "MB");
   for (int64_t tokens = kFirstLength; tokens <= kLastLength; tokens *= 2) {
@@ -105,6 +106,7 @@ Json MemoryJson(const RunPlan& plan) {
   json["cache"] = plan.cache.bytes;
   json["cache_per_token"] = plan.cache.bytes_per_token;
   if (plan.cache.disk_bytes > 0) json["cache_files"] = plan.cache.disk_bytes;
+  if (plan.state_bytes > 0) json["states"] = plan.state_bytes;
   json["activations"] = plan.activation_bytes;
   json["loading"] = plan.load_scratch_bytes;
   json["needed"] = plan.needed_bytes();
@@ -117,7 +119,7 @@ Json MemoryJson(const RunPlan& plan) {
 
 std::string JsonLine(const Subject& subject) {
   const auto& [engine, model, plan, run] = subject;
-  const UnitOperations units = UnitsOf(plan.step, engine.model_shape());
+  const UnitOperations units = UnitsOf(plan.step, engine);
   const Operations with = WithCache(units, run);
   const Operations without = WithoutCache(units, run);
   Json json = Json::object();
@@ -152,7 +154,7 @@ std::string JsonLine(const Subject& subject) {
 
 std::string TextTables(const Subject& subject) {
   const auto& [engine, model, plan, run] = subject;
-  const UnitOperations units = UnitsOf(plan.step, engine.model_shape());
+  const UnitOperations units = UnitsOf(plan.step, engine);
   const Config& config = engine.config();
   return absl::StrCat("model ", model, ", ", std::string(plan.step.weights), " weights; attention ",
                       config.Text("attention.name"), ", ", std::string(IsaName(engine.isa())), ", ",

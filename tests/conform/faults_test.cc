@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/subprocess.h"
 
 namespace ng::test {
@@ -255,11 +256,7 @@ class Faults : public ::testing::TestWithParam<Fixture> {
   }
 };
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kCountsAllocations = false;  // malloc is the sanitizer's
-#else
-constexpr bool kCountsAllocations = true;
-#endif
+constexpr bool kCountsAllocations = !kSanitized;  // malloc is the sanitizer's
 
 TEST_P(Faults, AreAllFound) {
   for (const auto& [fault, check] : GetParam().faults) {

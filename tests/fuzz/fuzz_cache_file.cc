@@ -31,6 +31,9 @@ void Read(const std::string& path) {
   for (int64_t layer = 0; layer < header.n_layers; ++layer) {
     ng::fuzz::CheckError(file->ReadLayer(layer, image), path);
   }
+  if (header.state_bytes == 0) return;
+  image.resize(static_cast<size_t>(header.state_bytes));
+  ng::fuzz::CheckError(file->ReadLayer(header.n_layers, image), path);
 }
 
 }  // namespace

@@ -128,12 +128,12 @@ def tokenizer_json(name, normalizer, pre_tokenizers, single):
 
 
 def cache_file(name):
-    """A cache snapshot of 3 tokens in 2 layers of 8 bytes. Its checksums are zeros: the fuzz target
+    """A cache snapshot of 3 tokens in 2 layers of 8 bytes, with a state of 4. Its checksums are zeros: the fuzz target
     puts in the header's itself."""
     tail = b"".join(text(part) for part in ["model", "0123", "run.isa", "avx2", "tokenizer", ""])
     tail += struct.pack("<3i", 5, 0, 7) + bytes(8)
-    start = b"NGCACHE\n" + struct.pack("<IIQQQQ", 1, 3, 48 + len(tail), 2, 8, 3)
-    (HERE / name).write_bytes(start + tail + bytes(2 * (8 + 8)))
+    start = b"NGCACHE\n" + struct.pack("<IIQQQQQ", 2, 3, 56 + len(tail), 2, 8, 4, 3)
+    (HERE / name).write_bytes(start + tail + bytes(2 * (8 + 8) + 4 + 8))
 
 
 def main():

@@ -2,7 +2,8 @@
 ones of helium, olmo, starcoder2, gemma2, gemma3, granite, hunyuan, smollm3, olmo2, olmo3, phi3,
 cohere, nemotron, gpt_neox, codegen, gpt_bigcode, openai-gpt, bloom, opt, qwen2_moe, qwen3_moe,
 glm4_moe, granitemoeshared, gpt_oss, gpt_neo, xglm, mpt, falcon, nanochat, apertus, bitnet,
-ministral3, afmoe, llama4, deepseek_v3 and youtu with transformers.
+ministral3, afmoe, llama4, deepseek_v3, youtu, lfm2, qwen3_5, qwen3_next, granite_hybrid and
+nemotron_h with transformers.
 
     python make_cases.py [DIR [NAME ...]]     # needs torch, transformers (made with 5.23.0), safetensors
 
@@ -20,9 +21,12 @@ from safetensors.torch import load_file, save_file
 from transformers import (
     AfmoeConfig, ApertusConfig, BitNetConfig, BloomConfig, CodeGenConfig, CohereConfig,
     DeepseekV3Config, FalconConfig, Gemma2Config, Gemma3TextConfig, GPTBigCodeConfig,
-    Glm4MoeConfig, GPTNeoConfig, GPTNeoXConfig, GptOssConfig, GraniteConfig, GraniteMoeSharedConfig, HeliumConfig, HunYuanDenseV1Config, Llama4TextConfig, LlamaConfig, Ministral3Config, MistralConfig, MptConfig,
-    NanoChatConfig, NemotronConfig, Olmo2Config, Olmo3Config, OlmoConfig, OpenAIGPTConfig, OPTConfig, Phi3Config,
-    Qwen2Config, Qwen2MoeConfig, Qwen3MoeConfig, SmolLM3Config, Starcoder2Config, XGLMConfig, YoutuConfig)
+    Glm4MoeConfig, GPTNeoConfig, GPTNeoXConfig, GptOssConfig, GraniteConfig, GraniteMoeHybridConfig,
+    GraniteMoeSharedConfig, HeliumConfig, HunYuanDenseV1Config, Lfm2Config, Llama4TextConfig,
+    LlamaConfig, Ministral3Config, MistralConfig, MptConfig, NanoChatConfig, NemotronConfig,
+    NemotronHConfig, Olmo2Config, Olmo3Config, OlmoConfig, OpenAIGPTConfig, OPTConfig, Phi3Config,
+    Qwen2Config, Qwen2MoeConfig, Qwen3_5TextConfig, Qwen3MoeConfig, Qwen3NextConfig, SmolLM3Config,
+    Starcoder2Config, XGLMConfig, YoutuConfig)
 from transformers import AutoModelForCausalLM
 
 SIZES = dict(
@@ -44,6 +48,20 @@ LONG = {"rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0, 1.
 BOTH = {"full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 1000.0},
         "sliding_attention": DEFAULT}
 WINDOWS = ["sliding_attention", "full_attention", "sliding_attention"]
+DELTA = dict(linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=6,
+             linear_value_head_dim=20, linear_conv_kernel_dim=4, head_dim=16,
+             layer_types=["linear_attention", "full_attention", "linear_attention"],
+             rope_parameters=DEFAULT | dict(partial_rotary_factor=0.25))
+DELTA_MOE = DELTA | dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=10,
+                         shared_expert_intermediate_size=12)
+CONV = dict(layer_types=["conv", "full_attention", "conv"], block_multiple_of=8)
+MAMBA = dict(mamba_n_heads=4, mamba_d_head=8, mamba_d_state=6, mamba_n_groups=2, mamba_d_conv=3,
+             layer_types=["mamba", "attention", "mamba"], shared_intermediate_size=20,
+             num_local_experts=4, num_experts_per_tok=2)
+NEMOTRON_H = SMALL | dict(
+    hybrid_override_pattern="M-*EM", num_hidden_layers=5, head_dim=8, mamba_num_heads=4,
+    mamba_head_dim=10, ssm_state_size=6, n_groups=2, conv_kernel=4, n_routed_experts=4,
+    num_experts_per_tok=2, moe_intermediate_size=10, moe_shared_expert_intermediate_size=12)
 GPT = dict(vocab_size=41, n_embd=16, n_layer=3, n_head=2, n_positions=64, bos_token_id=None,
            eos_token_id=None, attn_implementation="eager")
 CODEGEN = GPT | dict(n_head=4, n_embd=32)
@@ -287,6 +305,28 @@ CASES = {
         "latents of k and v alone, halves that turn, a tied head",
         YoutuConfig(**(SMALL | YOUTU), rope_parameters=DEFAULT, rope_interleave=False),
         {"halves": YoutuConfig(**(SMALL | YOUTU), rope_parameters=DEFAULT)}, False),
+    "lfm2/tiny": (
+        "short convolutions between two gates in place of attention",
+        small(Lfm2Config, **CONV, conv_bias=True),
+        {"types": small(Lfm2Config, **(CONV | dict(layer_types=["full_attention"] * 3)))}, False),
+    "qwen3_5/tiny": (
+        "the gated delta rule in two layers; attention times a gate, a quarter of a head turns",
+        Qwen3_5TextConfig(**(SMALL | DELTA), tie_word_embeddings=True),
+        {"rope": Qwen3_5TextConfig(**(SMALL | DELTA | dict(rope_parameters=DEFAULT)),
+                                   tie_word_embeddings=True)}, False),
+    "qwen3_next/tiny": (
+        "the same with q, k, v and gate of each group of heads together, and experts",
+        Qwen3NextConfig(**(SMALL | DELTA_MOE), norm_topk_prob=False),
+        {"weights": Qwen3NextConfig(**(SMALL | DELTA_MOE))}, False),
+    "granite_hybrid/tiny": (
+        "Mamba 2 in two layers, experts and a feed-forward for all rows, no positions",
+        small(GraniteMoeHybridConfig, **MAMBA, residual_multiplier=0.5),
+        {"rope": small(GraniteMoeHybridConfig, **MAMBA, residual_multiplier=0.5,
+                       position_embedding_type="rope")}, False),
+    "nemotron_h/tiny": (
+        "layers of one block each: Mamba 2 with groups, attention, a feed-forward, experts",
+        NemotronHConfig(**NEMOTRON_H),
+        {"step": NemotronHConfig(**NEMOTRON_H, time_step_min=0.7)}, False),
 }
 PROMPTS = [5, 16]  # tokens
 NEW_TOKENS = 12
@@ -320,9 +360,16 @@ def model_of(config, seed):
             if is_mxfp4(config, name):
                 weight.copy_(mxfp4(weight)[2])
         for name, buffer in model.named_buffers():
-            if name.endswith("correction_bias"):
+            if name.endswith(("correction_bias", "expert_bias")):
                 buffer.copy_(torch.randn(buffer.shape) * 0.2)
     return model
+
+
+# Of layers without attention there are none.
+def attention_layers(config):
+    types = getattr(config, "layer_types", None) or ["attention"] * config.num_hidden_layers
+    attend = [i for i, kind in enumerate(types) if kind.endswith("attention") and "linear" not in kind]
+    return attend
 
 
 def run(model, ids):
@@ -378,7 +425,7 @@ def make(folder, seed, description, config, broken, older):
         full, attention = run(model, ids)
         expected[f"logits.{i}"] = logits
         expected[f"decode_logits.{i}"] = rows
-        for layer, probs in enumerate(attention):
+        for layer, probs in zip(attention_layers(config), attention, strict=True):
             expected[f"attn_full.{i}.layer{layer}"] = probs
             expected[f"attn_row_prefill.{i}.layer{layer}"] = probs[:, len(prompt) - 1, :len(prompt)]
             for step in range(NEW_TOKENS - 1):

@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr int64_t kContext = 200;
-constexpr size_t kFixedBytes = 48;  // of a snapshot, up to its fields
+constexpr size_t kFixedBytes = 56;  // of a snapshot, up to its fields
 
 std::vector<int32_t> RandomIds(int64_t n, uint32_t seed) {
   std::mt19937 random(seed);
@@ -269,12 +269,13 @@ TEST_F(CacheSnapshot, RefusesEveryDamagedRegion) {
     size_t at;
     const char* part;
   } regions[] = {{0, "is no cache snapshot"},
-                 {8, "version 0, must be 1"},
+                 {8, "version 3, must be 2"},
                  {12, "header's checksum"},
                  {16, "header"},
                  {24, "bytes, must have"},
                  {32, "bytes, must have"},
-                 {40, "header's checksum"},
+                 {40, "bytes, must have"},
+                 {48, "header's checksum"},
                  {kFixedBytes, "header's checksum"},
                  {kFixedBytes + 20, "header's checksum"},
                  {ids - 1, "header's checksum"},

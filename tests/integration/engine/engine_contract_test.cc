@@ -214,6 +214,33 @@ TEST_P(EngineContract, StepByStepGivesTheIdsOfGenerate) {
   EXPECT_EQ(ids, (*done)[0].ids);
 }
 
+TEST_P(EngineContract, SetChangesWhatTheNextRunReadsAndNothingElse) {
+  const auto engine = Open({"sampler.chain=temperature,top_k"});
+  GenerateRequest request{RandomIds(5), 12, {}};
+  ASSERT_TRUE(engine->Load(Needs({&request, 1})).ok());
+  const auto ids = [&] { return (*engine->Generate({&request, 1}, {}))[0].ids; };
+  const auto set = [&](const std::vector<std::string>& overrides) {
+    return engine->Set(overrides);
+  };
+  const std::vector<int32_t> first = ids();
+  ASSERT_TRUE(set({"sampler.seed=2"}).ok());
+  const std::vector<int32_t> second = ids();
+  EXPECT_NE(second, first);
+  ASSERT_TRUE(set({"sampler.chain=greedy", "run.max_new_tokens=3"}).ok());  // the seed is as before
+  EXPECT_EQ(engine->config().Int("sampler.seed"), 1);
+  EXPECT_EQ(engine->default_max_new_tokens(), 3);
+  const std::vector<int32_t> greedy = ids();
+  for (const std::string wrong : {"run.threads=1", "sampler.chain=no", "run.max_new_tokens=x",
+                                  "cache.codec=bf16", "run.on_full=recompute"}) {
+    EXPECT_FALSE(set({"sampler.seed=2", wrong}).ok()) << wrong;
+    EXPECT_EQ(ids(), greedy) << wrong;
+  }
+  ASSERT_TRUE(set({"sampler.seed=2"}).ok());
+  EXPECT_EQ(ids(), second);
+  ASSERT_TRUE(set({}).ok());
+  EXPECT_EQ(ids(), first);
+}
+
 TEST_P(EngineContract, FullAttentionMatrixIsCausalAndCoversTheLastId) {
   const GenerateRequest request{RandomIds(6), 4, {}};
   const auto engine = Open();

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -117,8 +117,8 @@ absl::StatusOr<Outcome> RunGolden(const Golden& golden, const Way& way,
   Outcome outcome;
   GenerateOptions keep;
   keep.capture_logits = keep.capture_decode_logits = keep.capture_attn_full = true;
-  keep.trace_layers.resize(static_cast<size_t>(engine->model_shape().n_layers));
-  std::iota(keep.trace_layers.begin(), keep.trace_layers.end(), 0);
+  const std::span<const int> attend = engine->attention_layers();
+  keep.trace_layers.assign(attend.begin(), attend.end());
   keep.on_step = [&](int index, const StepRecord& record) {
     if (record.step == 0) {
       KeepRows(absl::StrCat("attn_row_prefill.", index), record.attn_rows, &outcome.tensors);
@@ -250,7 +250,8 @@ TEST_P(GoldenCase, CachesOfIntegersComeNearAndKeepTheirBits) {
   const auto& [name, attention] = GetParam();
   const Golden golden = ReadGolden(name);
   // A row may go to another expert.
-  constexpr std::string_view kMixtures[] = {"moe", "oss", "llama4", "deepseek"};
+  constexpr std::string_view kMixtures[] = {"moe",  "oss",    "llama4",    "deepseek",
+                                            "next", "hybrid", "nemotron_h"};
   const bool mixture =
       std::ranges::any_of(kMixtures, [&](auto part) { return name.find(part) != name.npos; });
   for (const auto& [codec, tolerance] :
@@ -295,7 +296,9 @@ INSTANTIATE_TEST_SUITE_P(
                                          "qwen3_moe/tiny", "glm4_moe/tiny", "granitemoeshared/tiny",
                                          "gpt_oss/mxfp4", "xglm/tiny", "falcon/grouped",
                                          "nanochat/tiny", "apertus/tiny", "bitnet/tiny",
-                                         "afmoe/tiny", "deepseek_v3/tiny", "youtu/tiny"),
+                                         "afmoe/tiny", "deepseek_v3/tiny", "youtu/tiny",
+                                         "lfm2/tiny", "qwen3_5/tiny", "qwen3_next/tiny",
+                                         "granite_hybrid/tiny", "nemotron_h/tiny"),
                        ::testing::Values("flash")),
     CaseName);
 

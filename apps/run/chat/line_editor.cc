@@ -4,6 +4,7 @@
 #include <histedit.h>
 #include <langinfo.h>
 #include <poll.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -106,6 +107,7 @@ struct LineEditor::State {
   const wchar_t* prompt = L"> ";    // of the line that is read
   std::optional<Typed::How> ended;  // why the last read of a character failed
   bool nothing = false;             // had been typed by then
+  wchar_t interrupt_key = L'\003';
 
   ~State();
 
@@ -186,6 +188,10 @@ int LineEditor::State::GetCharacter(wchar_t* c) {
     if (!WaitForBytes()) return fail();
   } while ((static_cast<unsigned char>(pending.front()) & 0xC0) == 0x80);
   *c = Widen(bytes).front();
+  if (*c == interrupt_key) {
+    ended = Typed::How::kInterrupted;
+    return fail();
+  }
   return 1;
 }
 
@@ -210,7 +216,12 @@ bool LineEditor::State::Init() {
   // Between two lines, what is typed is neither shown nor taken line by line, and Ctrl-C drops none
   // of it.
   el_wset(line, EL_SETTY, L"-x", L"-echo", L"-icanon", L"+noflsh", nullptr);
-  el_wset(line, EL_SETTY, L"-d", L"+noflsh", nullptr);
+  // While a line is edited, Ctrl-C is a key: a signal would overtake what was typed before it.
+  el_wset(line, EL_SETTY, L"-d", L"+noflsh", L"intr=", nullptr);
+  termios terminal;
+  if (tcgetattr(STDIN_FILENO, &terminal) == 0 && terminal.c_cc[VINTR] != _POSIX_VDISABLE) {
+    interrupt_key = static_cast<wchar_t>(terminal.c_cc[VINTR]);
+  }
   el_wset(
       line, EL_PROMPT, +[](EditLine* line) { return const_cast<wchar_t*>(Of(line).prompt); });
   el_wset(

@@ -27,7 +27,7 @@ struct Completions {
 struct Typed {
   enum class How {
     kMessage,
-    kInterrupted,  // a signal, as of Ctrl-C: what was typed is dropped
+    kInterrupted,  // Ctrl-C or another signal: what was typed is dropped
     kEnd,          // Ctrl-D, or the terminal has gone
   } how = How::kEnd;
   std::string text;      // kMessage: without its last line's end. Valid UTF-8

@@ -84,9 +84,9 @@ std::string FindWrongInPlan(CacheStore& store, const CacheSpec& spec) {
   }
   if (plan.holes && !plan.approximate) return "the plan has holes and is not approximate";
   const int64_t reserved = plan.bytes + plan.disk_bytes;
-  if (!plan.approximate && reserved < plan.bytes_per_token * spec.max_tokens) {
+  if (!plan.approximate && reserved < plan.bytes_per_token * spec.held_tokens()) {
     return "the plan reserves " + std::to_string(reserved) + " bytes, less than one sequence of " +
-           std::to_string(spec.max_tokens) + " tokens";
+           std::to_string(spec.held_tokens()) + " tokens";
   }
   const int64_t image = KeptRows(spec, plan).ImageTileBytes();
   if (plan.image_tile_bytes != 0 && plan.image_tile_bytes != image) {
@@ -150,6 +150,29 @@ Outcome CheckScript(const CacheSubject& subject) {
     for (int repeat = 0; repeat < (subject.settings.quick ? 2 : 6); ++repeat, ++script.seed) {
       const std::string wrong = RunScript(subject, spec, script);
       if (!wrong.empty()) return Fail(wrong);
+    }
+  }
+  return Ok();
+}
+
+// A store that holds no more than a window is never asked for images.
+Outcome CheckWindow(const CacheSubject& subject) {
+  struct Window {
+    int64_t window;
+    int64_t max_step_tokens;
+    int64_t max_tokens;
+  };
+  CacheScript script{.ops = kAllOps & ~uint32_t{kSnapshot}, .seed = subject.settings.seed * 1000};
+  for (const auto& [window, max_step_tokens, max_tokens] :
+       {Window{20, 7, 150}, {1, 1, 90}, {40, 33, 190}, {17, 16, 64}}) {
+    for (CacheSpec spec : Shapes()) {
+      spec.window = window;
+      spec.max_step_tokens = max_step_tokens;
+      spec.max_tokens = max_tokens;
+      script.n_steps = subject.settings.quick ? 60 : 150;
+      const std::string wrong = RunScript(subject, spec, script);
+      if (!wrong.empty()) return Fail("window " + std::to_string(window) + ", " + wrong);
+      ++script.seed;
     }
   }
   return Ok();
@@ -407,6 +430,8 @@ constexpr CacheCheck kCacheChecks[] = {
     {"abandoned", "a step that is not committed leaves nothing", CheckScript<kAbandon>},
     {"overflow", "a row too many is refused before anything is written",
      CheckScript<kOverflow | kFork>},
+    {"window", "of what is outside of a window, nothing need be held, and all else is",
+     CheckWindow},
     {"sharing", "prompts that begin alike get what was committed of them", CheckSharing},
     {"snapshots", "images are as specified, and make other sequences", CheckSnapshots},
     {"scripts", "everything in any order, over every codec", CheckAllScripts},

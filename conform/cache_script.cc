@@ -32,7 +32,7 @@ class Script {
         attended_(CapabilityOf<AttendedMass>(store)),
         spec_(spec),
         may_be_full_(plan_.bytes + plan_.disk_bytes <
-                     plan_.bytes_per_token * spec.max_tokens * spec.max_sequences),
+                     plan_.bytes_per_token * spec.held_tokens() * spec.max_sequences),
         random_(seed) {
     for (const auto& [op, weight, act] : kOps) {
       for (int i = 0; i < weight && (op & ops) != 0; ++i) acts_.push_back(act);
@@ -175,13 +175,20 @@ class Script {
       if (status.ok()) return "was accepted at length " + std::to_string(model.length());
       return ExitCode(status) == 1 ? "" : "is not a RuntimeError: " + Text(status);
     }
-    if (plan_.approximate && length > 0 && IsUnsupported(status)) return "";
+    if ((plan_.approximate || Gone(entry->first, length)) && length > 0 && IsUnsupported(status)) {
+      return "";
+    }
     if (!status.ok()) return "was refused: " + Text(status);
     for (auto& rows : model.rows) rows.resize(static_cast<size_t>(length));
     model.sums.resize(static_cast<size_t>(length));
     model.ids.resize(static_cast<size_t>(length));
     model.truncated = true;
     return "";
+  }
+
+  // Whether tokens are no longer held that are needed behind `length` tokens.
+  bool Gone(SequenceId id, int64_t length) const {
+    return store_.View(0, id, store_.Length(id)).first > spec_.FirstSeen(length);
   }
 
   static uint64_t LastSum(const KeptSequence& model) {
@@ -243,7 +250,8 @@ class Script {
     StepRows step;
     for (auto entry = models_.begin(); entry != models_.end(); ++entry) {
       const int64_t room = entry->second.capacity - entry->second.length();
-      const int64_t n = std::min(room, Below(3) == 0 ? Below(spec_.max_step_tokens + 1) : Below(4));
+      const int64_t most = std::min(room, spec_.max_step_tokens);
+      const int64_t n = std::min(most, Below(3) == 0 ? Below(spec_.max_step_tokens + 1) : Below(4));
       if (n > 0 && Below(3) != 0) AddRows(entry, n, &step);
     }
     did_ = std::string(commit ? "append" : "abandoned append") + " of " +

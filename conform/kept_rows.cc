@@ -104,6 +104,11 @@ std::string KeptRows::CompareLayer(const CacheStore& store, SequenceId id, const
   if (view.page_tokens <= 0 || view.page_tokens % kTileTokens != 0) return "bad page_tokens";
   if (!view.present.empty() && !holes_) return "a view lacks tokens, and the plan has no holes";
   if (kept.length() > 0 && !view.Holds(kept.length() - 1)) return "the last token is not held";
+  const int64_t seen = spec_.FirstSeen(std::min(store.Length(id), kept.length()));
+  if (view.first < 0 || view.first > seen) {
+    return "tokens from " + std::to_string(view.first) + " on are held, queries see those from " +
+           std::to_string(seen) + " on";
+  }
   const bool tiles16 = view.layout == kLayoutTiles16;
   const auto dim = static_cast<size_t>(spec_.head_dim);
   std::vector<float> row(dim);

@@ -44,6 +44,7 @@ std::string MemoryTable(const RunPlan& plan, const std::string& store) {
   AppendBytes("    ", "norms, biases, positions", plan.weights.vector_bytes, &out);
   AppendBytes("  ", absl::StrCat("cache (", store, ", ", CodecText(plan), ")"), plan.cache.bytes,
               &out);
+  for (const HeldLayers& layers : plan.held) absl::StrAppend(&out, "    ", Text(layers), "\n");
   AppendBytes("    ", "a token, in all layers", plan.cache.bytes_per_token, &out);
   if (plan.cache.disk_bytes > 0) {
     AppendBytes("    ", "its files, on disk", plan.cache.disk_bytes, &out);
@@ -86,6 +87,10 @@ std::string GrowthTable(const Subject& subject) {
     const double mb = static_cast<double>(plan.cache.bytes_per_token * tokens) / 1e6;
     absl::StrAppendFormat(&out, "  %8d %15.3f %15.3f\n", tokens, mb / n_layers, mb);
   }
+  const bool windows = std::ranges::any_of(
+      plan.step.cache_reads, [](const CacheReads& reads) { return reads.window > 0; });
+  if (windows)
+    out += "  where layers with a sliding window hold all tokens; long runs hold fewer\n";
   return out;
 }
 

@@ -125,6 +125,11 @@ absl::Status CacheChecks::View(const KvView& view, int layer, SequenceId sequenc
   NG_RETURN_IF_ERROR(
       Must(view.sequence == sequence, "sequence", view.sequence, absl::StrCat(sequence)));
   NG_RETURN_IF_ERROR(Must(view.layer == layer, "layer", view.layer, absl::StrCat(layer)));
+  // What a query of the step may see, or of the next one.
+  const int64_t seen =
+      spec_.FirstSeen(std::min(length, sequences_[static_cast<size_t>(sequence)].length));
+  NG_RETURN_IF_ERROR(Must(view.first >= 0 && view.first <= seen, "first", view.first,
+                          absl::StrCat("in [0, ", seen, "] for a window of ", spec_.window)));
   const int64_t words = view.present.empty() ? 0 : DivideUp(length, 64);
   NG_RETURN_IF_ERROR(Must(view.present.empty() || plan_.holes, "present", "given",
                           "empty, for the plan has no holes"));
@@ -176,6 +181,7 @@ absl::StatusOr<CacheChecks::Spots> CacheChecks::ReadAll(SequenceId sequence, int
   Spots spots;
   const int64_t length = sequences_[static_cast<size_t>(sequence)].length;
   for (int layer = 0; layer < spec_.n_layers; ++layer) {
+    if (!store_.View(layer, sequence, length).Holds(token)) return Spots();
     NG_RETURN_IF_ERROR(Read(layer, sequence, token, length, &spots));
   }
   return spots;
@@ -188,6 +194,7 @@ absl::Status CacheChecks::Same(SequenceId sequence, int64_t token, const Spots& 
   const auto size = static_cast<size_t>(layer_floats());
   Spots found;
   for (int layer = begin; layer < end; ++layer) {
+    if (!store_.View(layer, sequence, length).Holds(token)) continue;
     NG_RETURN_IF_ERROR(Read(layer, sequence, token, length, &found));
     const auto first = static_cast<size_t>(layer) * size;
     // By bits: what was not finite stays the same too.

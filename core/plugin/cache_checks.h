@@ -58,8 +58,9 @@ class CacheChecks {
   // Reads one token's spots in a layer of a sequence with `length` tokens, into their place there.
   absl::Status Read(int layer, SequenceId sequence, int64_t token, int64_t length,
                     Spots* spots) const;
+  // Empty where the token is not held.
   absl::StatusOr<Spots> ReadAll(SequenceId sequence, int64_t token) const;
-  // That a token reads as `wanted` does, in layers [begin, end).
+  // That a token reads as `wanted` does, in those of layers [begin, end) that hold it.
   absl::Status Same(SequenceId sequence, int64_t token, const Spots& wanted, int begin,
                     int end) const;
   // Every length is as the host counts it, and no spot has changed in layers [begin, end).

@@ -11,10 +11,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "core/base/absl_view.h"
-#include "core/config/cache_codecs.h"
 #include "core/machine/executor.h"
-#include "core/model/layer_attention.h"
 #include "core/runtime/model_defaults.h"
 #include "core/text/chat/jinja_chat.h"
 #include "core/text/chat/named_templates.h"
@@ -302,97 +299,6 @@ int64_t Assembly::ContextTokens() const {
     if (limit > 0) context = std::min(context, limit);
   }
   return context;
-}
-
-absl::Status Assembly::CheckFeatures(const CacheFormat& format) const {
-  for (const auto& [wanted, feature, does] :
-       {std::tuple(format.holes, kFeatureHoles, "drops tokens, which takes a backend"),
-        {format.attended, kFeatureAttended, "goes by what was attended, which takes a backend"}}) {
-    if (!wanted || std::ranges::count(attention->features(), feature) != 0) continue;
-    return PluginError(absl::StrCat(selection.cache.Describe(), ": ", does, " with the feature '",
-                                    View(feature), "'; ", selection.attention.Describe(),
-                                    " has not, attention.name = reference has"));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<CachePlan> Assembly::PlanCacheFor(const CacheSpec& spec) const {
-  const LoadedPlugin& plugin = selection.cache;
-  const std::vector<OptionValue> values = PluginValues(config(), "cache", plugin.descriptor->name);
-  NG_ASSIGN_OR_RETURN(const CachePlan plan, PlanCache(plugin, Context(values), spec));
-  const CacheFormat format = {plan.layout, spec.codec_k, spec.codec_v, plan.holes, plan.attended};
-  NG_RETURN_IF_ERROR(CheckFeatures(format));
-  for (size_t layer = 0; layer < attention_specs.size(); ++layer) {
-    const AttentionSpec& asked = attention_specs[layer];
-    if (static_cast<size_t>(asked.layer) != layer) continue;  // as a layer before it
-    NG_RETURN_IF_ERROR(attention->Supports(asked, format));
-  }
-  return plan;
-}
-
-int64_t Assembly::StepTokens(const RunNeeds& needs) const {
-  const int64_t chunk = config().Int("run.prefill_chunk");
-  // Without a cache, and where a full context moves on, all tokens are fed again.
-  const bool once = config().Bool("run.use_cache") && !Recomputes();
-  int64_t most = std::numeric_limits<int64_t>::max();
-  if (once && needs.max_prompt > 0) most = needs.max_prompt;
-  return chunk > 0 ? std::min(chunk, most) : most;
-}
-
-CacheSpec Assembly::CacheSpecFor(const RunNeeds& needs) const {
-  CacheSpec spec;
-  spec.n_layers = static_cast<int>(attention_layers.size());
-  spec.n_kv_heads = model.spec.shape.n_kv_heads;
-  spec.head_dim = model.spec.shape.head_dim;
-  spec.max_tokens = config().Int("cache.max_tokens");
-  if (spec.max_tokens == 0) spec.max_tokens = std::min(needs.max_tokens, ContextTokens());
-  spec.max_sequences = static_cast<int>(config().Int("cache.max_sequences"));
-  if (spec.max_sequences == 0) spec.max_sequences = needs.max_sequences;
-  spec.layouts = attention->layouts();
-
-  const CodecNames codecs = CodecsOf(config());
-  spec.codec_k = CodecFromName(codecs.k).value();
-  spec.codec_v = CodecFromName(codecs.v).value();
-  spec.max_step_tokens = std::min(StepTokens(needs), spec.max_tokens);
-  return spec;
-}
-
-int64_t Assembly::bounding_window() const {
-  const bool sees_through_it =
-      std::ranges::any_of(attention_specs, [](const auto& spec) { return spec.window != 0; });
-  return sees_through_it ? 0 : model.spec.window();
-}
-
-absl::Status Assembly::ChooseAttentionSpecs() {
-  attention_layers = model.spec.LayersWith(Operation::kAttention);
-  attention_specs = AttentionSpecsOf(model.spec, /*with_window=*/true);
-  if (model.spec.window() == 0 || PlanCacheFor(SmallestCache()).ok()) return CheckCacheRuns();
-  attention_specs = AttentionSpecsOf(model.spec, /*with_window=*/false);
-  return CheckCacheRuns();
-}
-
-CacheSpec Assembly::SmallestCache() const {
-  CacheSpec spec = CacheSpecFor({1, 1});
-  spec.max_tokens = spec.max_step_tokens = spec.max_sequences = 1;
-  return spec;
-}
-
-absl::Status Assembly::CheckCacheRuns() const {
-  CacheSpec spec = SmallestCache();
-  absl::Status status = PlanCacheFor(spec).status();
-  if (status.ok()) return status;
-  const std::string asked = absl::StrCat("keys ", View(CodecName(spec.codec_k)), ", values ",
-                                         View(CodecName(spec.codec_v)));
-  std::vector<std::string> runnable;
-  for (const CodecInfo& info : kCodecTable) {
-    spec.codec_k = spec.codec_v = info.codec;
-    if (PlanCacheFor(spec).ok()) runnable.emplace_back(info.name);
-  }
-  if (runnable.empty()) return status;  // it is not the codecs
-  return PluginError(
-      absl::StrCat(config().Describe("cache.codec"), " = ", config().Text("cache.codec"), " (",
-                   asked, "): ", selection.cache.Describe(), " with ",
-                   selection.attention.Describe(), " can run: ", absl::StrJoin(runnable, ", ")));
 }
 
 absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options) {

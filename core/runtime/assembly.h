@@ -12,6 +12,7 @@
 #include "core/config/config.h"
 #include "core/model/model_file.h"
 #include "core/model/weight_types.h"
+#include "core/plugin/cache_groups.h"
 #include "core/plugin/loader.h"
 #include "core/runtime/part_factory.h"
 #include "core/sampling/sampling.h"
@@ -63,6 +64,11 @@ absl::StatusOr<PluginHost> ScanPlugins(const EngineOptions& options);
 // The config keys that a plugin's options become.
 std::vector<ConfigKey> OptionKeys(const LoadedPlugin& plugin);
 
+// What a run asks of the cache, of all layers alike. The window is each group's own.
+struct RunCacheSpec : CacheSpec {
+  bool windows_alone = false;  // layers with a sliding window may hold no more than the window
+};
+
 struct Assembly {
   Selection selection;
   Warnings warnings;
@@ -99,10 +105,17 @@ struct Assembly {
   // The most tokens of one sequence that a step of such a run feeds.
   int64_t StepTokens(const RunNeeds& needs) const;
   // The cache's spec for a run with these needs.
-  CacheSpec CacheSpecFor(const RunNeeds& needs) const;
+  RunCacheSpec CacheSpecFor(const RunNeeds& needs) const;
+  // The layers that ask the same of a cache, and the spec of each group's store.
+  std::vector<CacheGroupSpec> GroupsOf(const RunCacheSpec& all) const;
+  // Whether a group holds no more than a window. Then a step may feed all.max_step_tokens only.
+  bool HoldsWindows(const RunCacheSpec& all) const;
   // What the cache would reserve, with the backend's consent to read it. Errors: PluginError,
   // LimitError.
-  absl::StatusOr<CachePlan> PlanCacheFor(const CacheSpec& spec) const;
+  absl::StatusOr<CachePlan> PlanCacheFor(const RunCacheSpec& spec) const;
+  // What a decode step reads of a cache with this plan, by the windows that the backend keeps to.
+  std::vector<CacheReads> ReadsOf(const CachePlan& plan) const;
+  absl::StatusOr<std::unique_ptr<CacheGroups>> MakeCache(const RunCacheSpec& spec) const;
   // Decides what layers ask of the backend: the model's sliding window too where the backend
   // accepts it over this cache. Errors: PluginError where cache and backend cannot run the codecs,
   // with those that they can.
@@ -110,7 +123,8 @@ struct Assembly {
 
  private:
   // One that every store can plan for: support is asked before the prompts are known.
-  CacheSpec SmallestCache() const;
+  RunCacheSpec SmallestCache() const;
+  absl::StatusOr<CachePlan> PlanGroup(const CacheGroupSpec& group) const;
   // Whether the backend has the features that the cache needs.
   absl::Status CheckFeatures(const CacheFormat& format) const;
   // Whether cache and backend can run the codecs at all.

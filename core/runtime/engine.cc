@@ -73,10 +73,26 @@ absl::StatusOr<const CacheSnapshots*> Engine::State::CheckedSnapshots() const {
   return RuntimeError("nothing was loaded for snapshots; Load must be told of them");
 }
 
-absl::StatusOr<StepLogits> Engine::State::Feed(std::span<const StepSequence> sequences) {
+absl::StatusOr<StepLogits> Engine::State::Feed() {
   StepBatch batch;
-  batch.sequences = sequences;
   batch.stop = options.stop;
+  // All but the last pieces, without logits.
+  while (step_tokens > 0) {
+    pieces.clear();
+    for (StepSequence& sequence : step) {
+      if (std::ssize(sequence.tokens) <= step_tokens) continue;
+      StepSequence& piece = pieces.emplace_back(sequence);
+      const auto n = static_cast<size_t>(step_tokens);
+      piece.tokens = sequence.tokens.first(n);
+      piece.n_logit_rows = 0;
+      sequence.tokens = sequence.tokens.subspan(n);
+      sequence.start_pos += step_tokens;
+    }
+    if (pieces.empty()) break;
+    batch.sequences = pieces;
+    NG_RETURN_IF_ERROR(decoder->Forward(batch));
+  }
+  batch.sequences = step;
   NG_RETURN_IF_ERROR(decoder->Forward(batch));
   return StepLogits{decoder->logits()};
 }
@@ -111,10 +127,8 @@ absl::Status Engine::Load(const RunNeeds& needs) {
     const Clock::time_point start = Clock::now();
     NG_ASSIGN_OR_RETURN(const RunPlan plan, PlanRun(assembly, needs));
     NG_RETURN_IF_ERROR(CheckMemory(plan));
-    const CacheSpec spec = assembly.CacheSpecFor(needs);
+    const RunCacheSpec spec = assembly.CacheSpecFor(needs);
     const LoadedPlugin& plugin = assembly.selection.cache;
-    const std::vector<OptionValue> values =
-        PluginValues(assembly.config(), "cache", plugin.descriptor->name);
     if (needs.snapshots && plan.cache.image_tile_bytes == 0) {
       return PluginError(absl::StrCat(plugin.Describe(), ": ",
                                       plan.cache.approximate ? "is approximate and " : "",
@@ -124,7 +138,7 @@ absl::Status Engine::Load(const RunNeeds& needs) {
     state.decoder.reset();
     state.snapshots.reset();
     state.cache.reset();
-    NG_ASSIGN_OR_RETURN(state.cache, CreateCache(plugin, assembly.Context(values), spec));
+    NG_ASSIGN_OR_RETURN(state.cache, assembly.MakeCache(spec));
     NG_ASSIGN_OR_RETURN(state.states, StateStore::Make(assembly.model.spec, spec.max_sequences));
 
     LoadWeightsOptions load;
@@ -155,6 +169,7 @@ absl::Status Engine::Load(const RunNeeds& needs) {
     state.decoder = std::make_unique<Decoder>(assembly.model.spec, std::move(weights),
                                               std::move(attention), parts);
     state.max_sequences = spec.max_sequences;
+    state.step_tokens = assembly.HoldsWindows(spec) ? spec.max_step_tokens : 0;
     state.cost = plan.step;
     state.load_s += SecondsSince(start);
     return absl::OkStatus();
@@ -248,7 +263,8 @@ absl::StatusOr<std::vector<Completion>> Engine::Generate(std::span<const Generat
     settings.stop_ids = assembly.stop_ids;
     settings.seed = config.Int("sampler.seed");
     settings.use_cache = config.Bool("run.use_cache");
-    settings.prefill_chunk = config.Int("run.prefill_chunk");
+    settings.prefill_chunk =
+        state.step_tokens > 0 ? state.step_tokens : config.Int("run.prefill_chunk");
     settings.context = assembly.ContextTokens();
     settings.max_sequences = state.max_sequences;
     settings.load_s = state.load_s;

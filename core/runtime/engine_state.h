@@ -9,7 +9,7 @@
 
 #include "core/machine/float_environment.h"
 #include "core/model/decoder.h"
-#include "core/plugin/guarded_cache.h"
+#include "core/plugin/cache_groups.h"
 #include "core/runtime/assembly.h"
 #include "core/runtime/caught.h"
 #include "core/snapshot/cache_snapshot.h"
@@ -50,17 +50,20 @@ struct Engine::State {
   absl::Status CheckLoaded() const;
   // The loaded cache's. RuntimeError where Load was not told of them.
   absl::StatusOr<const CacheSnapshots*> CheckedSnapshots() const;
-  // Runs one step over the sequences' new tokens.
-  absl::StatusOr<StepLogits> Feed(std::span<const StepSequence> sequences);
+  // Runs a step over the new tokens that `step` has, in pieces where the cache takes no more at
+  // once.
+  absl::StatusOr<StepLogits> Feed();
 
   EngineOptions options;
   std::unique_ptr<Assembly> assembly;
   // The rest is there after Load.
-  std::unique_ptr<GuardedCache> cache;
+  std::unique_ptr<CacheGroups> cache;
   StateStore states;
   std::unique_ptr<Decoder> decoder;
   std::unique_ptr<CacheSnapshots> snapshots;  // null: Load was not asked for them
-  std::vector<StepSequence> step;             // the memory of Extend and DecodeStep
+  std::vector<StepSequence> step;             // what Extend and DecodeStep feed
+  std::vector<StepSequence> pieces;           // of it
+  int64_t step_tokens = 0;                    // the most of one sequence in a step; 0: any
   int max_sequences = 0;
   StepCost cost;
   double load_s = 0.0;  // Open and Load

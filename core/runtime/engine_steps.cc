@@ -95,9 +95,15 @@ absl::StatusOr<StepLogits> Engine::Extend(std::span<const SequenceId> sequences,
       const auto n_tokens = static_cast<int64_t>(tokens[i].size());
       if (t_max > 0) NG_RETURN_IF_ERROR(CheckCap(length + n_tokens, 0, t_max, "T_max"));
       NG_RETURN_IF_ERROR(CheckWindow(*state_->assembly, length + n_tokens, 0));
+      if (rows == LogitRows::kAll && state_->step_tokens > 0 && n_tokens > state_->step_tokens) {
+        return LimitError(absl::StrCat(
+            "the logits of ", n_tokens,
+            " tokens at once are asked for: the cache holds windows and ", "takes ",
+            state_->step_tokens, " tokens at a time; Load with RunNeeds::prompt_logits holds all"));
+      }
       step.push_back({sequences[i], length, tokens[i], rows == LogitRows::kAll ? n_tokens : 1});
     }
-    return state_->Feed(step);
+    return state_->Feed();
   });
 }
 
@@ -128,7 +134,7 @@ absl::StatusOr<StepLogits> Engine::DecodeStep(std::span<const SequenceId> sequen
       }
       step.push_back({sequences[i], length, tokens.subspan(i, 1), 1});
     }
-    return state_->Feed(step);
+    return state_->Feed();
   });
 }
 

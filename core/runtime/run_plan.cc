@@ -46,9 +46,9 @@ absl::StatusOr<int64_t> AttentionBytes(const Assembly& assembly, int n_sequences
 }
 
 // Tokens that the cache has room for: a step feeds no more rows. A store that drops tokens takes
-// more than it has room for.
-int64_t CacheTokens(const CachePlan& cache, const CacheSpec& spec) {
-  if (cache.holes) return SaturatingMul(spec.max_tokens, spec.max_sequences);
+// more than it has room for, and so does one that holds windows.
+int64_t CacheTokens(const CachePlan& cache, const CacheSpec& spec, bool holds_windows) {
+  if (cache.holes || holds_windows) return SaturatingMul(spec.max_tokens, spec.max_sequences);
   return SaturatingAdd(cache.bytes, cache.disk_bytes) / cache.bytes_per_token;
 }
 
@@ -84,6 +84,14 @@ int64_t RunPlan::needed_bytes() const {
                SaturatingAdd(SaturatingAdd(cache.bytes, state_bytes), activation_bytes)));
 }
 
+std::string Text(const HeldLayers& layers) {
+  const std::string which =
+      absl::StrCat(layers.n_layers, layers.n_layers == 1 ? " layer holds " : " layers hold ");
+  if (layers.window == 0) return absl::StrCat(which, "all tokens");
+  return absl::StrCat(which, "the last ", layers.tokens, " tokens, for a window of ",
+                      layers.window);
+}
+
 absl::Status CheckMemory(const RunPlan& plan) {
   if (plan.needed_bytes() <= plan.available_bytes) return absl::OkStatus();
   return LimitError(absl::StrCat(
@@ -97,7 +105,7 @@ absl::Status CheckMemory(const RunPlan& plan) {
 absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs,
                                  const PlanChoices& choices, int64_t available) {
   const ModelSpec& model = assembly.model.spec;
-  const CacheSpec& spec = choices.cache;
+  const RunCacheSpec& spec = choices.cache;
   const int threads = assembly.executor->threads();
   RunPlan plan;
   plan.available_bytes = available;
@@ -107,13 +115,19 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
   plan.codec_v = spec.codec_v;
   plan.weights = SizesOf(model, choices.weights);
   NG_ASSIGN_OR_RETURN(plan.cache, assembly.PlanCacheFor(spec));
+  if (assembly.HoldsWindows(spec)) {
+    for (const auto& [layers, own] : assembly.GroupsOf(spec)) {
+      plan.held.push_back({own.n_layers, own.window, own.held_tokens()});
+    }
+  }
   plan.state_bytes = StateStore::Bytes(model, spec.max_sequences);
   plan.load_scratch_bytes = LoadScratchBytes(assembly.model, threads);
   plan.step = CostOf(model, choices.weights);
   plan.step.cache_bytes_per_token = plan.cache.bytes_per_token;
+  plan.step.cache_reads = assembly.ReadsOf(plan.cache);
 
   const Feeding feeding = LargestFeeding(assembly.config(), choices, needs);
-  const int64_t cache_tokens = CacheTokens(plan.cache, spec);
+  const int64_t cache_tokens = CacheTokens(plan.cache, spec, assembly.HoldsWindows(spec));
   StepExtent extent;
   extent.n_rows = std::min(SaturatingMul(feeding.n_tokens, spec.max_sequences), cache_tokens);
   extent.n_logit_rows = needs.prompt_logits ? extent.n_rows : spec.max_sequences;

@@ -10,7 +10,7 @@ namespace ng {
 
 // What a plan takes from the config and could take otherwise.
 struct PlanChoices {
-  CacheSpec cache;
+  RunCacheSpec cache;
   WeightTypes weights;
 };
 // The plan with these choices in the place of the config's, its remedy and the bytes available left

@@ -17,10 +17,12 @@ ContiguousTileStore::ContiguousTileStore(const PluginContext& context, const Cac
     : TileStore(context, spec),
       shape_(shape),
       memory_(std::move(memory)),
+      n_pages_(static_cast<size_t>((spec.max_tokens - 1) / shape.page_tokens + 1)),
       slots_(static_cast<size_t>(spec.max_sequences)) {
-  pages_.reserve(slots_.size());
+  pages_.reserve(slots_.size() * n_pages_);
   for (size_t i = 0; i < slots_.size(); ++i) {
-    pages_.push_back(memory_.get() + static_cast<int64_t>(i) * shape.page_bytes);
+    pages_.insert(pages_.end(), n_pages_,
+                  memory_.get() + static_cast<int64_t>(i) * shape.page_bytes);
   }
 }
 
@@ -43,15 +45,18 @@ int64_t ContiguousTileStore::Capacity(SequenceId sequence) const { return At(seq
 
 absl::Status ContiguousTileStore::Truncate(SequenceId sequence, int64_t length) {
   NG_RETURN_IF_ERROR(CheckTruncation(sequence, length));
-  At(sequence).length = length;
+  NG_RETURN_IF_ERROR(CheckHeld(sequence, length, FirstHeld(sequence)));
+  Slot& slot = At(sequence);
+  slot.length = length;
+  if (length == 0) slot.written = 0;
   return absl::OkStatus();
 }
 
 absl::StatusOr<SequenceId> ContiguousTileStore::Fork(SequenceId sequence, int64_t capacity) {
   NG_RETURN_IF_ERROR(CheckForkCapacity(sequence, capacity));
   NG_ASSIGN_OR_RETURN(const SequenceId fork, Open(capacity));
-  const int64_t length = Length(sequence);
-  const int64_t tiles = (length + kTileTokens - 1) / kTileTokens;
+  const int64_t written = At(sequence).written;
+  const int64_t tiles = (std::min(written, shape_.page_tokens) + kTileTokens - 1) / kTileTokens;
   for (int layer = 0; layer < n_layers_; ++layer) {
     for (int head = 0; head < n_kv_heads_; ++head) {
       for (const KvSide& side : {shape_.k, shape_.v}) {
@@ -60,7 +65,8 @@ absl::StatusOr<SequenceId> ContiguousTileStore::Fork(SequenceId sequence, int64_
       }
     }
   }
-  At(fork).length = length;
+  At(fork).length = Length(sequence);
+  At(fork).written = written;
   return fork;
 }
 
@@ -72,21 +78,33 @@ absl::Status ContiguousTileStore::Commit(std::span<const SequenceRows> rows) {
 
 KvView ContiguousTileStore::View(int layer, SequenceId sequence, int64_t length) const {
   assert(layer >= 0 && layer < n_layers_ && length >= 0 && length <= Capacity(sequence));
+  const auto n_pages =
+      static_cast<size_t>((std::max<int64_t>(1, length) - 1) / shape_.page_tokens + 1);
   KvView view{.layout = kLayoutTiles16,
-              .pages = std::span(pages_).subspan(static_cast<size_t>(sequence), 1),
+              .pages = std::span(pages_).subspan(static_cast<size_t>(sequence) * n_pages_, n_pages),
               .page_tokens = shape_.page_tokens,
               .length = length,
               .k = shape_.k,
               .v = shape_.v,
               .store = this,
               .sequence = sequence,
-              .layer = layer};
+              .layer = layer,
+              .first = FirstHeld(sequence)};
   view.k.offset += layer * shape_.layer_bytes;
   view.v.offset += layer * shape_.layer_bytes;
   return view;
 }
 
-absl::Status ContiguousTileStore::MakeRoom(const SequenceRows&) { return absl::OkStatus(); }
+absl::Status ContiguousTileStore::MakeRoom(const SequenceRows& rows) {
+  int64_t& written = At(rows.sequence).written;
+  written = std::max(written, rows.start_pos + rows.n_tokens);
+  return absl::OkStatus();
+}
+
+// Where there is no window, a sequence's capacity is at most page_tokens.
+int64_t ContiguousTileStore::FirstHeld(SequenceId sequence) const {
+  return std::max<int64_t>(0, At(sequence).written - shape_.page_tokens);
+}
 
 const ContiguousTileStore::Slot& ContiguousTileStore::At(SequenceId sequence) const {
   assert(sequence >= 0 && static_cast<size_t>(sequence) < slots_.size());

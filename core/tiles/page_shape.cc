@@ -51,6 +51,9 @@ absl::Status CheckShape(const CacheSpec& spec) {
     return PluginError(std::string(field.name) + " = " + std::to_string(field.value) +
                        ": a cache needs at least 1");
   }
+  if (spec.window < 0) {
+    return PluginError("window = " + std::to_string(spec.window) + ", must be at least 0");
+  }
   if (spec.head_dim > kMaxHeadDim) {
     return PluginError("head_dim = " + std::to_string(spec.head_dim) + ", must be at most " +
                        std::to_string(kMaxHeadDim));
@@ -89,7 +92,7 @@ absl::StatusOr<PageShape> MakePageShape(const CacheSpec& spec) {
   shape.k.tile_bytes = TileWriter::KeyTileBytes(spec.codec_k, spec.head_dim);
   shape.v.codec = spec.codec_v;
   shape.v.tile_bytes = TileWriter::ValueTileBytes(spec.codec_v, spec.head_dim);
-  const int64_t tiles = (spec.max_tokens - 1) / kTileTokens + 1;
+  const int64_t tiles = (spec.held_tokens() - 1) / kTileTokens + 1;
   const CheckedBytes k_head = CheckedBytes(shape.k.tile_bytes) * tiles;
   const CheckedBytes v_head = CheckedBytes(shape.v.tile_bytes) * tiles;
   const CheckedBytes k_side = (k_head * spec.n_kv_heads).RoundedUpTo(kAlignment);

@@ -36,7 +36,9 @@ TileStore::TileStore(const PluginContext& context, const CacheSpec& spec)
     : n_layers_(spec.n_layers),
       n_kv_heads_(spec.n_kv_heads),
       max_tokens_(spec.max_tokens),
+      window_(spec.held_tokens() < spec.max_tokens ? spec.window : 0),
       executor_(*context.executor),
+      max_step_tokens_(spec.max_step_tokens),
       head_dim_(spec.head_dim),
       key_writer_(spec.codec_k, spec.head_dim, context.isa),
       value_writer_(spec.codec_v, spec.head_dim, context.isa) {}
@@ -66,6 +68,16 @@ absl::Status TileStore::CheckTruncation(SequenceId sequence, int64_t length) con
                       std::to_string(length) + " tokens: it holds " + std::to_string(held));
 }
 
+absl::Status TileStore::CheckHeld(SequenceId sequence, int64_t length, int64_t first) const {
+  if (length == 0 || window_ == 0 || first <= std::max<int64_t>(0, length - window_ + 1)) {
+    return absl::OkStatus();
+  }
+  return UnsupportedError("cannot truncate sequence " + std::to_string(sequence) + " to " +
+                          std::to_string(length) + " tokens: of a window of " +
+                          std::to_string(window_) + " those before " + std::to_string(first) +
+                          " are no longer held");
+}
+
 absl::Status TileStore::CheckFits(std::span<const SequenceRows> rows) const {
   for (const SequenceRows& entry : rows) {
     const int64_t length = Length(entry.sequence);
@@ -80,6 +92,12 @@ absl::Status TileStore::CheckFits(std::span<const SequenceRows> rows) const {
       return LimitError("cache overflow: sequence " + std::to_string(entry.sequence) + " holds " +
                         std::to_string(length) + " of " + std::to_string(capacity) +
                         " tokens, cannot take " + std::to_string(entry.n_tokens) + " more");
+    }
+    if (window_ > 0 && entry.n_tokens > max_step_tokens_) {
+      return LimitError("a step of " + std::to_string(entry.n_tokens) + " tokens of sequence " +
+                        std::to_string(entry.sequence) + ": the cache holds a window of " +
+                        std::to_string(window_) + " and takes at most " +
+                        std::to_string(max_step_tokens_) + " at a time");
     }
   }
   return absl::OkStatus();
@@ -142,6 +160,10 @@ absl::Status TileStore::ExportLayer(int layer, SequenceId sequence,
   const int64_t length = Length(sequence);
   NG_RETURN_IF_ERROR(CheckImage(image.size(), length));
   const KvView view = View(layer, sequence, length);
+  if (view.first > 0) {
+    return UnsupportedError("of sequence " + std::to_string(sequence) + " the tokens before " +
+                            std::to_string(view.first) + " are no longer held");
+  }
   const std::vector<float> zeros(static_cast<size_t>(head_dim_));  // with stride 0, any rows
   std::byte* out = image.data();
   for (int64_t tile = 0; tile < TilesFor(length); ++tile) {

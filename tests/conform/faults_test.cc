@@ -177,6 +177,8 @@ constexpr Seeded kStoreFaults[] = {
     {"overflow_is_no_limit", "overflow"},
     {"overflow_without_a_word", "overflow"},
     {"overflow_wraps", "overflow"},
+    {"window_too_narrow", "window"},
+    {"window_not_gone_back_to", "window"},
     {"shares_any_prefix", "sharing"},
     {"shares_the_last_token", "sharing"},
     {"export_leaves_the_rest", "snapshots"},

@@ -52,7 +52,8 @@ class Snapshots {
   static constexpr std::string_view kName = "ng.snapshots";
 
   // [step] Writes the image of all Length() tokens in one layer. image: their whole tiles, of
-  // plan().image_tile_bytes each. Errors: RuntimeError when it has another size.
+  // plan().image_tile_bytes each. Errors: RuntimeError when it has another size; UnsupportedError
+  // when tokens are not held any more, for a window.
   virtual absl::Status ExportLayer(int layer, SequenceId sequence,
                                    std::span<std::byte> image) const = 0;
 

@@ -43,6 +43,20 @@ struct CacheSpec {
   // refuse a longer step: LimitError from Append, before anything is written. 0: as many as
   // max_tokens.
   int64_t max_step_tokens = 0;
+  // A query looks at so many tokens at most, its own among them; 0: at all. A store need not hold
+  // what no later query sees: with Length() tokens committed, those before Length() - window + 1.
+  // Its views then have KvView::first. A store that does not look at this field holds all.
+  int64_t window = 0;
+
+  // The most tokens of a sequence that must be held at one time, those of a step among them.
+  int64_t held_tokens() const {
+    if (window == 0 || max_step_tokens == 0 || max_step_tokens >= max_tokens) return max_tokens;
+    return window - 1 >= max_tokens - max_step_tokens ? max_tokens : window - 1 + max_step_tokens;
+  }
+  // The first token that a query may see which comes behind `length` tokens.
+  int64_t FirstSeen(int64_t length) const {
+    return window == 0 || length < window ? 0 : length - window + 1;
+  }
 };
 
 // What a store would do with a spec.
@@ -108,8 +122,8 @@ class CacheStore {
 
   // [step] Forgets the tokens from `length` on. Every store can go back to 0.
   // Errors: RuntimeError when length is negative or above Length(). UnsupportedError when the store
-  // cannot go back to this length, because it has dropped tokens before it. The sequence then stays
-  // as it was; the caller may truncate it to 0 and feed the tokens again.
+  // cannot go back to this length, because it has dropped tokens that are needed there. The
+  // sequence then stays as it was; the caller may truncate it to 0 and feed the tokens again.
   virtual absl::Status Truncate(SequenceId sequence, int64_t length) = 0;
 
   // [step] Opens a second sequence with the same tokens, bit for bit. Errors: as Open, and when
@@ -129,8 +143,8 @@ class CacheStore {
   // [step] Moves each sequence's length past its rows. REQUIRES: every layer has been appended.
   virtual absl::Status Commit(std::span<const SequenceRows> rows) = 0;
 
-  // [step] The first `length` tokens of a sequence in one layer. REQUIRES: length <= Length() plus
-  // what has been appended to this layer since the last Commit.
+  // [step] The first `length` tokens of a sequence in one layer, as far as they are held. REQUIRES:
+  // length <= Length() plus what has been appended to this layer since the last Commit.
   virtual KvView View(int layer, SequenceId sequence, int64_t length) const = 0;
 
   // [worker] Decodes one stored row exactly as every reader must see it; slow, for `reference` and

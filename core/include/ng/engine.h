@@ -169,7 +169,9 @@ class Engine {
   // mismatch", "cache must be empty"), LimitError ("prompt length exceeds T_max").
   absl::StatusOr<StepLogits> Prefill(std::span<const SequenceId> sequences,
                                      std::span<const std::vector<int32_t>> prompts);
-  // The same for sequences that may hold tokens already: a prompt in chunks, a next turn.
+  // The same for sequences that may hold tokens already: a prompt in chunks, a next turn. Where the
+  // cache holds no more than a sliding window, many tokens are fed in several steps, of which some
+  // may have been done when an error comes.
   absl::StatusOr<StepLogits> Extend(std::span<const SequenceId> sequences,
                                     std::span<const std::vector<int32_t>> tokens,
                                     LogitRows rows = LogitRows::kLast);

@@ -112,8 +112,13 @@ struct KvView {
   // "holes"): a token that is not held takes no part in attention. A page without a held token may
   // be null.
   std::span<const uint64_t> present = {};  // [length / 64, rounded up] or empty
+  // Tokens before this one are not held, for they are outside of the spec's window: no query of the
+  // step sees them, so a backend that keeps to the window need not look at this. Pages of nothing
+  // but such tokens may be null, or those of later tokens.
+  int64_t first = 0;
 
   bool Holds(int64_t token) const {
+    if (token < first) return false;
     return present.empty() || (present[static_cast<size_t>(token / 64)] >> (token % 64) & 1) != 0;
   }
 

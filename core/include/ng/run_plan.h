@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ng/cache_store.h"
 #include "ng/kv_view.h"
@@ -28,15 +29,22 @@ struct RunNeeds {
 // What these requests need when they run together.
 RunNeeds Needs(std::span<const GenerateRequest> requests);
 
+// Layers in which a query sees as many cached tokens.
+struct CacheReads {
+  int64_t window = 0;           // the most of them; 0: all
+  int64_t bytes_per_token = 0;  // keys and values of one, in these layers
+};
+
 // What the steps of a loaded model must read and compute, from its sizes alone: what a measured
 // time is held against.
 struct StepCost {
   std::string_view weights;           // the type most are held as: "f32", "bf16", ...; static text
   int64_t weight_bytes = 0;           // read by every step; of experts, those of one row
   int64_t cache_bytes_per_token = 0;  // keys and values of one cached token, in all layers
-  int64_t state_bytes = 0;            // a sequence's, which a step reads and writes
-  int64_t row_multiply_adds = 0;      // in the layers' matrices and states, for each row
-  int64_t logit_multiply_adds = 0;    // in the head, for each row that has logits
+  std::vector<CacheReads> cache_reads;  // the same by windows
+  int64_t state_bytes = 0;              // a sequence's, which a step reads and writes
+  int64_t row_multiply_adds = 0;        // in the layers' matrices and states, for each row
+  int64_t logit_multiply_adds = 0;      // in the head, for each row that has logits
 };
 
 // What the weights take, packed as the kernels read them.
@@ -50,6 +58,15 @@ struct WeightSizes {
   int64_t bytes() const;  // in all
 };
 
+// Layers of which the cache holds the same tokens.
+struct HeldLayers {
+  int n_layers = 0;
+  int64_t window = 0;  // what a query sees at most; 0: all is held
+  int64_t tokens = 0;  // of a sequence that are held at one time
+};
+// "22 layers hold the last 1023 tokens, for a window of 512"
+std::string Text(const HeldLayers& layers);
+
 // What a run takes, known before anything is loaded: what Load reserves and checks. Tensors that a
 // run keeps on request are not in it.
 struct RunPlan {
@@ -59,6 +76,7 @@ struct RunPlan {
   Codec codec_v = Codec::kF32;
   WeightSizes weights;
   CachePlan cache;                 // what the store says that it will reserve
+  std::vector<HeldLayers> held;    // where layers hold no more than a window, else empty
   int64_t state_bytes = 0;         // of all sequences, where the model keeps a state
   int64_t load_scratch_bytes = 0;  // while weights are read; given back before the first step
   int64_t activation_bytes = 0;    // buffers of the largest step, attention's scratch, rotations

@@ -53,11 +53,14 @@ class TileStore : public CacheStore, public Snapshots {
   absl::Status CheckCapacity(int64_t capacity) const;
   absl::Status CheckForkCapacity(SequenceId sequence, int64_t capacity) const;
   absl::Status CheckTruncation(SequenceId sequence, int64_t length) const;
+  // UnsupportedError where tokens are gone that are needed behind `length` tokens; `first` is held.
+  absl::Status CheckHeld(SequenceId sequence, int64_t length, int64_t first) const;
   absl::Status CheckFits(std::span<const SequenceRows> rows) const;
 
   const int n_layers_;
   const int n_kv_heads_;
   const int64_t max_tokens_;
+  const int64_t window_;  // 0 where all tokens are held
 
  private:
   // The rows of one sequence and kv head, tile by tile. [worker]
@@ -66,14 +69,17 @@ class TileStore : public CacheStore, public Snapshots {
   absl::Status CheckImage(size_t n_bytes, int64_t n_tokens) const;
 
   Executor& executor_;
+  const int64_t max_step_tokens_;  // where there is a window
   const int head_dim_;
   const TileWriter key_writer_;
   const TileWriter value_writer_;
 };
 
-// Every sequence owns one run of memory from the start, big enough for max_tokens:
+// Every sequence owns one run of memory from the start, big enough for all tokens that it holds:
 //   [n_layers][K | V][n_kv_heads][tiles of 16 tokens]
-// so a view has one page and a kernel walks each head's keys in one straight line.
+// so a view has one page and a kernel walks each head's keys in one straight line. With a window
+// the run is a ring: token t is where token t - page_tokens was, and a view has the same page
+// several times.
 class ContiguousTileStore : public TileStore {
  public:
   // shape: as MakePageShape(spec) gave it; plan() returns its plan, in which the caller may have
@@ -96,16 +102,19 @@ class ContiguousTileStore : public TileStore {
     bool open = false;
     int64_t length = 0;
     int64_t capacity = 0;
+    int64_t written = 0;  // tokens before this one have been written, some by abandoned steps
   };
 
   absl::Status MakeRoom(const SequenceRows& rows) override;
+  int64_t FirstHeld(SequenceId sequence) const;
   const Slot& At(SequenceId sequence) const;
   Slot& At(SequenceId sequence);
   std::byte* HeadTiles(SequenceId sequence, int layer, const KvSide& side, int kv_head);
 
   const PageShape shape_;
   const std::shared_ptr<std::byte> memory_;
-  std::vector<const std::byte*> pages_;  // [max_sequences]
+  const size_t n_pages_;                 // of a view of max_tokens
+  std::vector<const std::byte*> pages_;  // [max_sequences][n_pages]
   std::vector<Slot> slots_;              // [max_sequences]
 };
 

@@ -18,7 +18,7 @@ namespace ng {
 // Where everything lies within a page, computed with checked arithmetic.
 // A page: [n_layers][K | V][n_kv_heads][tiles]. All sizes in bytes.
 struct PageShape {
-  int64_t page_tokens = 0;  // max_tokens rounded up to whole tiles
+  int64_t page_tokens = 0;  // held_tokens rounded up to whole tiles
   int64_t layer_bytes = 0;  // from one layer to the next
   int64_t page_bytes = 0;
   KvSide k;  // of layer 0
@@ -26,9 +26,9 @@ struct PageShape {
   CachePlan plan;  // bytes: of all pages
 };
 
-// The shape of max_sequences pages of max_tokens tokens each. A store of smaller pages asks for
-// those. Errors: PluginError for a layout, codec or shape that tiles cannot hold; LimitError when
-// the bytes overflow.
+// The shape of max_sequences pages of spec.held_tokens() tokens each. A store of smaller pages asks
+// for those. Errors: PluginError for a layout, codec or shape that tiles cannot hold; LimitError
+// when the bytes overflow.
 absl::StatusOr<PageShape> MakePageShape(const CacheSpec& spec);
 
 // Consecutive tokens of one kv head, all within one tile.

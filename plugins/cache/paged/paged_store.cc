@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,89 +15,11 @@
 #include "ng/tile_store.h"
 #include "ng/tiles16.h"
 #include "plugins/cache/paged/page_pool.h"
+#include "plugins/cache/paged/pool_shape.h"
 #include "plugins/cache/paged/prefix_index.h"
 
 namespace ng {
 namespace {
-
-constexpr int64_t kMostPages = std::numeric_limits<int32_t>::max() - 1;
-
-int64_t DivideUp(int64_t n, int64_t unit) { return n / unit + (n % unit != 0 ? 1 : 0); }
-
-struct PoolShape {
-  KvSide k;  // of layer 0; head_stride: from one kv head's pool to the next
-  KvSide v;
-  int64_t k_bytes = 0;      // of a page, for one kv head in one layer
-  int64_t v_bytes = 0;      //
-  int64_t page_stride = 0;  // from one page to the next
-  int32_t n_pages = 0;
-  CachePlan plan;
-};
-
-absl::Status CheckMultiple(const char* option, int64_t value, const char* unit_name, int64_t unit) {
-  if (value % unit == 0) return absl::OkStatus();
-  return UsageError("cache.paged." + std::string(option) + " = " + std::to_string(value) +
-                    ", must be a multiple of " + unit_name + std::to_string(unit));
-}
-
-// Pages of the pool: as asked for, at least enough for one sequence.
-absl::StatusOr<int64_t> CountPages(const CacheSpec& spec, int64_t page_tokens,
-                                   int64_t pool_tokens) {
-  const int64_t pages_each = DivideUp(spec.max_tokens, page_tokens);
-  int64_t n_pages = pool_tokens / page_tokens;
-  if (pool_tokens > 0 && n_pages < pages_each) {
-    return LimitError("cache.paged.pool_tokens = " + std::to_string(pool_tokens) + " are " +
-                      std::to_string(n_pages) + " pages of " + std::to_string(page_tokens) +
-                      " tokens, a sequence of " + std::to_string(spec.max_tokens) +
-                      " tokens needs " + std::to_string(pages_each));
-  }
-  const bool overflowed =
-      pool_tokens == 0 && __builtin_mul_overflow(pages_each, spec.max_sequences, &n_pages);
-  if (!overflowed && n_pages <= kMostPages) return n_pages;
-  return LimitError("a cache of " + std::to_string(spec.max_sequences) + " sequences of " +
-                    std::to_string(spec.max_tokens) + " tokens in a pool of " +
-                    std::to_string(pool_tokens) + " needs more than " + std::to_string(kMostPages) +
-                    " pages of " + std::to_string(page_tokens));
-}
-
-absl::StatusOr<PoolShape> MakePoolShape(const OptionValues& options, const CacheSpec& spec) {
-  const int64_t page_tokens = options.Int("page_tokens");
-  const int64_t pool_tokens = options.Int("pool_tokens");
-  NG_RETURN_IF_ERROR(CheckMultiple("page_tokens", page_tokens, "", kTileTokens));
-  NG_RETURN_IF_ERROR(
-      CheckMultiple("pool_tokens", pool_tokens, "cache.paged.page_tokens = ", page_tokens));
-  CacheSpec pages = spec;  // what is wrong with other sizes MakePageShape says
-  if (std::min({spec.n_layers, spec.n_kv_heads, spec.max_sequences}) > 0 && spec.max_tokens > 0) {
-    NG_ASSIGN_OR_RETURN(const int64_t n_pages, CountPages(spec, page_tokens, pool_tokens));
-    pages.max_tokens = page_tokens;
-    pages.max_sequences = static_cast<int>(n_pages);
-    // Each kv head of a layer is a layer of its own: head-major, the pages of a head side by side.
-    if (__builtin_mul_overflow(spec.n_layers, spec.n_kv_heads, &pages.n_layers)) {
-      return LimitError(std::to_string(spec.n_layers) + " layers of " +
-                        std::to_string(spec.n_kv_heads) + " kv heads are too many");
-    }
-    pages.n_kv_heads = 1;
-  }
-  NG_ASSIGN_OR_RETURN(const PageShape page, MakePageShape(pages));
-  PoolShape shape;
-  shape.k = page.k;
-  shape.v = page.v;
-  shape.k_bytes = page.v.offset;
-  shape.v_bytes = page.layer_bytes - page.v.offset;
-  shape.page_stride = page.layer_bytes;
-  shape.n_pages = pages.max_sequences;
-  if (shape.k_bytes == shape.v_bytes) {
-    // The keys of neighbouring pages side by side, and so their values. It takes one stride for
-    // both.
-    shape.page_stride = shape.k_bytes;
-    shape.v.offset = shape.n_pages * shape.page_stride;
-  }
-  shape.k.head_stride = shape.v.head_stride = shape.n_pages * page.layer_bytes;
-  shape.plan = page.plan;
-  shape.plan.image_tile_bytes *= spec.n_kv_heads;
-  shape.plan.share_tokens = options.Bool("share_prefixes") ? page_tokens : 0;
-  return shape;
-}
 
 // What Values() says, kept as it is counted.
 struct Counts {
@@ -117,6 +38,7 @@ class PagedStore : public TileStore, public PrefixSharing, public Statistics {
       : TileStore(context, spec),
         shape_(shape),
         page_tokens_(context.options.Int("page_tokens")),
+        most_pages_(PagesEach(spec, page_tokens_)),
         memory_(std::move(memory)),
         pool_(shape.n_pages),
         index_(shape.n_pages, page_tokens_),
@@ -141,18 +63,26 @@ class PagedStore : public TileStore, public PrefixSharing, public Statistics {
     NG_RETURN_IF_ERROR(CheckCapacity(capacity));
     NG_ASSIGN_OR_RETURN(const SequenceId id, FindClosedSlot());
     FindPrefix(prompt, capacity);
-    const auto n_found = static_cast<int64_t>(found_.size());
-    const int64_t n_promised = PagesFor(capacity) - n_found;
-    const int64_t n_free_found =
-        std::ranges::count_if(found_, [this](int32_t page) { return pool_.holders(page) == 0; });
-    NG_RETURN_IF_ERROR(CheckRoom(capacity, n_promised + n_free_found));
+    const int64_t length = std::ssize(found_) * page_tokens_;
+    const int64_t n_dropped = PagesBefore(length);
+    int64_t n_wanted = PagesWanted(capacity, n_dropped);
+    if (window_ == 0) {  // those of others cost nothing
+      n_wanted -=
+          std::ranges::count_if(found_, [this](int32_t page) { return pool_.holders(page) > 0; });
+    }
+    NG_RETURN_IF_ERROR(CheckRoom(capacity, n_wanted));
     Slot& slot = slots_[static_cast<size_t>(id)];
-    for (const int32_t page : found_) Add(slot, page);
+    for (size_t i = 0; i < found_.size(); ++i) {
+      if (std::cmp_less(i, n_dropped)) {
+        AddGone(slot, index_.number(found_[i]));
+      } else {
+        Add(slot, found_[i]);
+      }
+    }
     slot.open = true;
-    slot.length = slot.n_known = n_found * page_tokens_;
+    slot.length = slot.n_known = length;
     slot.capacity = capacity;
-    slot.n_promised = n_promised;
-    pool_.Promise(n_promised);
+    PromiseWanted(slot);
     counts_.prompt_tokens += static_cast<int64_t>(prompt.size());
     counts_.shared_tokens += slot.length;
     return id;
@@ -162,7 +92,7 @@ class PagedStore : public TileStore, public PrefixSharing, public Statistics {
   void Close(SequenceId sequence) override {
     Slot& slot = At(sequence);
     while (!slot.table.empty()) DropLast(slot);
-    pool_.EndPromise(slot.n_promised);
+    pool_.EndPromise(std::exchange(slot.n_promised, 0));
     slot.open = false;
   }
 
@@ -172,14 +102,13 @@ class PagedStore : public TileStore, public PrefixSharing, public Statistics {
   absl::Status Truncate(SequenceId sequence, int64_t length) override {
     NG_RETURN_IF_ERROR(CheckTruncation(sequence, length));
     Slot& slot = At(sequence);
+    NG_RETURN_IF_ERROR(CheckHeld(sequence, length, slot.n_dropped * page_tokens_));
     slot.length = length;
     slot.n_known = std::min(slot.n_known, length);
     while (static_cast<int64_t>(slot.table.size()) > PagesFor(length)) {
       DropLast(slot);
       // The page can be had again; if others hold it still, another one as long as there is one.
-      if (pool_.n_unpromised() == 0) continue;
-      pool_.Promise(1);
-      ++slot.n_promised;
+      PromiseWanted(slot);
     }
     if (length % page_tokens_ != 0 && pool_.n_unpromised() > 0) {
       pool_.PromiseCopy(slot.table.back());
@@ -192,18 +121,25 @@ class PagedStore : public TileStore, public PrefixSharing, public Statistics {
     NG_ASSIGN_OR_RETURN(const SequenceId id, FindClosedSlot());
     const Slot& from = At(sequence);
     const int64_t n_shared = PagesFor(from.length);
-    const int64_t n_promised = PagesFor(capacity) - n_shared;
     const bool partly = from.length % page_tokens_ != 0;
-    NG_RETURN_IF_ERROR(CheckRoom(capacity, n_promised + (partly ? 1 : 0)));
+    int64_t n_wanted = PagesWanted(capacity, from.n_dropped);
+    if (window_ == 0) n_wanted -= n_shared - (partly ? 1 : 0);
+    NG_RETURN_IF_ERROR(CheckRoom(capacity, n_wanted));
     Slot& slot = slots_[static_cast<size_t>(id)];
-    for (int64_t i = 0; i < n_shared; ++i) Add(slot, from.table[static_cast<size_t>(i)]);
+    for (int64_t i = 0; i < n_shared; ++i) {
+      const int32_t page = from.table[static_cast<size_t>(i)];
+      if (page == kNoPage) {
+        AddGone(slot, from.number_before);
+      } else {
+        Add(slot, page);
+      }
+    }
     slot.open = true;
     slot.length = from.length;
     slot.n_known = from.n_known;
     slot.capacity = capacity;
-    slot.n_promised = n_promised;
-    pool_.Promise(n_promised);
-    if (partly) pool_.PromiseCopy(slot.table.back());
+    PromiseWanted(slot);
+    if (window_ == 0 && partly) pool_.PromiseCopy(slot.table.back());
     return id;
   }
 
@@ -231,7 +167,8 @@ class PagedStore : public TileStore, public PrefixSharing, public Statistics {
                 .v = shape_.v,
                 .store = this,
                 .sequence = sequence,
-                .layer = layer};
+                .layer = layer,
+                .first = At(sequence).n_dropped * page_tokens_};
     view.k.offset += layer * n_kv_heads_ * view.k.head_stride;
     view.v.offset += layer * n_kv_heads_ * view.v.head_stride;
     return view;
@@ -256,10 +193,22 @@ class PagedStore : public TileStore, public PrefixSharing, public Statistics {
     int64_t capacity = 0;
     int64_t n_known = 0;                  // of its tokens, from the first on, the ids are known
     int64_t n_promised = 0;               // free pages that are its own to take
-    std::vector<int32_t> table;           // its pages
+    int64_t n_dropped = 0;                // pages that it has given up, from the first on
+    uint64_t number_before = 0;           // of the last of these, for the list of pages
+    std::vector<int32_t> table;           // its pages; kNoPage: given up
     std::vector<const std::byte*> pages;  // where they are in head 0 of layer 0
   };
 
+  static constexpr int32_t kNoPage = -1;
+
+  // Pages that hold nothing but tokens which no query sees behind `length` tokens.
+  int64_t PagesBefore(int64_t length) const {
+    return window_ == 0 ? 0 : std::max<int64_t>(0, length - window_ + 1) / page_tokens_;
+  }
+  // The most that a sequence comes to have at one time.
+  int64_t PagesWanted(int64_t capacity, int64_t n_dropped) const {
+    return std::min(PagesFor(capacity) - n_dropped, most_pages_);
+  }
   int64_t PagesFor(int64_t tokens) const { return DivideUp(tokens, page_tokens_); }
   std::byte* Address(int32_t page) const { return memory_.get() + page * shape_.page_stride; }
 
@@ -305,9 +254,24 @@ class PagedStore : public TileStore, public PrefixSharing, public Statistics {
 
   // Puts a page at the end of the sequence's list, as one more that holds it.
   void Add(Slot& slot, int32_t page) {
-    pool_.Hold(page);
+    Hold(page);
     slot.table.push_back(page);
     slot.pages.push_back(Address(page));
+  }
+
+  // The same of one that is given up already, which was listed by this number.
+  void AddGone(Slot& slot, uint64_t number) {
+    slot.table.push_back(kNoPage);
+    slot.pages.push_back(nullptr);
+    slot.number_before = number;
+    ++slot.n_dropped;
+  }
+
+  // Whoever goes on from a page that others hold needs one in its place. With a window everybody
+  // goes on from every page, so each has one promised.
+  void Hold(int32_t page) {
+    pool_.Hold(page);
+    if (window_ > 0 && pool_.holders(page) > 1) pool_.PromiseCopy(page);
   }
 
   // In place of another one, with a hold that the page already has.
@@ -319,9 +283,30 @@ class PagedStore : public TileStore, public PrefixSharing, public Statistics {
   void Release(int32_t page) { pool_.Release(page, /*keep=*/index_.number(page) != 0); }
 
   void DropLast(Slot& slot) {
-    Release(slot.table.back());
+    if (slot.table.back() != kNoPage) Release(slot.table.back());
     slot.table.pop_back();
     slot.pages.pop_back();
+    slot.n_dropped = std::min(slot.n_dropped, std::ssize(slot.table));
+  }
+
+  // Gives up the first page that the sequence has, for another one.
+  void DropFirst(Slot& slot) {
+    const auto i = static_cast<size_t>(slot.n_dropped++);
+    slot.number_before = index_.number(slot.table[i]);
+    Release(slot.table[i]);
+    slot.table[i] = kNoPage;
+    slot.pages[i] = nullptr;
+    PromiseWanted(slot);
+  }
+
+  // Promises a sequence what it may still come to need, as far as there is.
+  void PromiseWanted(Slot& slot) {
+    const int64_t n_own = std::ssize(slot.table) - slot.n_dropped;
+    const int64_t n_wanted = PagesWanted(slot.capacity, slot.n_dropped) - n_own - slot.n_promised;
+    const int64_t n = std::min(n_wanted, pool_.n_unpromised());
+    if (n <= 0) return;
+    pool_.Promise(n);
+    slot.n_promised += n;
   }
 
   // A page to write to, held once. REQUIRES: one that is promised has been given up for it.
@@ -345,6 +330,11 @@ class PagedStore : public TileStore, public PrefixSharing, public Statistics {
     if (entry.n_tokens > 0 && first < slot.table.size()) NG_RETURN_IF_ERROR(MakeOwn(entry, first));
     const int64_t n_pages = PagesFor(entry.start_pos + entry.n_tokens);
     while (static_cast<int64_t>(slot.table.size()) < n_pages) {
+      // With all that it may have at a time, the first is one that no query of the step sees.
+      if (std::ssize(slot.table) - slot.n_dropped == most_pages_) {
+        assert(slot.n_dropped < PagesBefore(entry.start_pos));
+        DropFirst(slot);
+      }
       if (slot.n_promised == 0) NG_RETURN_IF_ERROR(CheckUnpromised(entry));
       if (slot.n_promised > 0) {
         --slot.n_promised;
@@ -395,15 +385,22 @@ class PagedStore : public TileStore, public PrefixSharing, public Statistics {
     }
   }
 
+  // What the page before the i-th is, or was, listed as.
+  uint64_t NumberBefore(const Slot& slot, size_t i) const {
+    if (i == 0) return PrefixIndex::kStart;
+    const int32_t before = slot.table[i - 1];
+    return before == kNoPage ? slot.number_before : index_.number(before);
+  }
+
   // Lists a page that has become full, or puts the one like it that is listed in its place.
   void List(Slot& slot, size_t i) {
     const int32_t page = slot.table[i];
-    const uint64_t previous = i == 0 ? PrefixIndex::kStart : index_.number(slot.table[i - 1]);
+    const uint64_t previous = NumberBefore(slot, i);
     assert(i == 0 || previous != PrefixIndex::kStart);  // known ids, in order: it was listed
     const int32_t listed = index_.Find(previous, index_.ids(page));
     if (listed < 0) return index_.Add(page, previous);
     Release(page);
-    pool_.Hold(listed);
+    Hold(listed);
     Replace(slot, i, listed);
   }
 
@@ -419,6 +416,7 @@ class PagedStore : public TileStore, public PrefixSharing, public Statistics {
 
   const PoolShape shape_;
   const int64_t page_tokens_;
+  const int64_t most_pages_;                 // of a sequence at one time
   const std::shared_ptr<std::byte> memory_;  // [n_layers, n_kv_heads, n_pages][k_bytes + v_bytes]
   PagePool pool_;
   PrefixIndex index_;

@@ -8,6 +8,10 @@
 //
 // - Open promises a sequence all pages that its capacity needs, and takes them as it grows. What is
 //   neither held nor promised is there for others: Open refuses what does not fit.
+// - With a window, a sequence is promised no more than it has at one time; where it needs one more,
+//   it gives up its first page, which no query sees any longer. Pages that others hold are promised
+//   to it as well, for it may give them up and need others. What is given up stays listed, as
+//   below.
 // - Fork shares all pages; who writes to a shared one gets a copy of it first. The one that can be
 //   told ahead, of a last page partly filled, is promised too.
 // - Prefixes (share_prefixes): a page that has become full is listed by its ids and its predecessor

@@ -1,0 +1,224 @@
+#include "core/plugin/cache_groups.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/checked.h"
+
+namespace ng {
+namespace {
+
+// Whether all plans say the same of a field.
+template <class Field>
+bool AllAlike(std::span<const CachePlan> plans, Field CachePlan::*field) {
+  return std::ranges::all_of(
+      plans, [&](const CachePlan& plan) { return plan.*field == plans.front().*field; });
+}
+
+std::vector<CachePlan> PlansOf(std::span<const CacheGroups::Group> groups) {
+  std::vector<CachePlan> plans;
+  for (const CacheGroups::Group& group : groups) plans.push_back(group.store->plan());
+  return plans;
+}
+
+}  // namespace
+
+CachePlan CombinedPlan(std::span<const CachePlan> plans) {
+  CachePlan all = plans.front();
+  for (const CachePlan& plan : plans.subspan(1)) {
+    all.bytes = SaturatingAdd(all.bytes, plan.bytes);
+    all.bytes_per_token = SaturatingAdd(all.bytes_per_token, plan.bytes_per_token);
+    all.disk_bytes = SaturatingAdd(all.disk_bytes, plan.disk_bytes);
+    all.approximate |= plan.approximate;
+    all.holes |= plan.holes;
+    all.attended |= plan.attended;
+  }
+  if (!AllAlike(plans, &CachePlan::share_tokens)) all.share_tokens = 0;
+  if (!AllAlike(plans, &CachePlan::image_tile_bytes)) all.image_tile_bytes = 0;
+  return all;
+}
+
+CacheGroups::CacheGroups(std::vector<Group> groups)
+    : groups_(std::move(groups)), plan_(CombinedPlan(PlansOf(groups_))) {
+  const auto max_sequences = static_cast<size_t>(groups_.front().of.spec.max_sequences);
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const std::vector<int>& layers = groups_[g].of.layers;
+    for (size_t i = 0; i < layers.size(); ++i) {
+      const auto layer = static_cast<size_t>(layers[i]);
+      if (places_.size() <= layer) places_.resize(layer + 1);
+      places_[layer] = {g, static_cast<int>(i)};
+    }
+    ids_.emplace_back(max_sequences);
+  }
+  rows_.reserve(max_sequences);
+}
+
+absl::Status CacheGroups::fault() const {
+  absl::Status fault;
+  for (const Group& group : groups_) fault.Update(group.store->fault());
+  return fault;
+}
+
+// The guard of a store says what is wrong with an id that it does not know.
+SequenceId CacheGroups::IdIn(size_t group, SequenceId sequence) const {
+  const std::vector<SequenceId>& ids = ids_[group];
+  const bool known = sequence >= 0 && sequence < std::ssize(ids);
+  return group == 0 || !known ? sequence : ids[static_cast<size_t>(sequence)];
+}
+
+std::span<const SequenceRows> CacheGroups::RowsIn(size_t group,
+                                                  std::span<const SequenceRows> rows) const {
+  if (group == 0) return rows;
+  rows_.assign(rows.begin(), rows.end());
+  for (SequenceRows& entry : rows_) entry.sequence = IdIn(group, entry.sequence);
+  return rows_;
+}
+
+absl::StatusOr<SequenceId> CacheGroups::OpenAll(OpenIn open_in) {
+  SequenceId sequence = 0;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const absl::StatusOr<SequenceId> opened = open_in(g);
+    if (!opened.ok()) {
+      for (size_t before = 0; before < g; ++before) {
+        groups_[before].store->Close(IdIn(before, sequence));
+      }
+      return opened.status();
+    }
+    if (g == 0) sequence = *opened;
+    ids_[g][static_cast<size_t>(sequence)] = *opened;
+  }
+  return sequence;
+}
+
+absl::StatusOr<SequenceId> CacheGroups::Open(int64_t capacity) {
+  return OpenAll([&](size_t g) { return groups_[g].store->Open(capacity); });
+}
+
+absl::StatusOr<SequenceId> CacheGroups::Fork(SequenceId sequence, int64_t capacity) {
+  return OpenAll([&](size_t g) { return groups_[g].store->Fork(IdIn(g, sequence), capacity); });
+}
+
+absl::StatusOr<SequenceId> CacheGroups::OpenFor(std::span<const int32_t> prompt, int64_t capacity) {
+  NG_ASSIGN_OR_RETURN(const SequenceId sequence, OpenAll([&](size_t g) {
+                        return groups_[g].store->OpenFor(prompt, capacity);
+                      }));
+  int64_t shared = Length(sequence);
+  for (size_t g = 1; g < groups_.size(); ++g) {
+    shared = std::min(shared, groups_[g].store->Length(IdIn(g, sequence)));
+  }
+  for (const int64_t length : {shared, int64_t{0}}) {
+    absl::Status status;
+    for (size_t g = 0; g < groups_.size() && status.ok(); ++g) {
+      status = groups_[g].store->Truncate(IdIn(g, sequence), length);
+    }
+    if (status.ok()) return sequence;
+    if (IsUnsupported(status) && length > 0) continue;  // a window is gone: nothing is shared
+    Close(sequence);
+    return status;
+  }
+  return sequence;
+}
+
+void CacheGroups::Close(SequenceId sequence) {
+  for (size_t g = 0; g < groups_.size(); ++g) groups_[g].store->Close(IdIn(g, sequence));
+}
+
+int64_t CacheGroups::Length(SequenceId sequence) const {
+  return groups_.front().store->Length(sequence);
+}
+
+int64_t CacheGroups::Capacity(SequenceId sequence) const {
+  return groups_.front().store->Capacity(sequence);
+}
+
+absl::Status CacheGroups::Truncate(SequenceId sequence, int64_t length) {
+  // One whose window is gone says so before any other has changed.
+  for (size_t g = 0; g < groups_.size() && length > 0; ++g) {
+    const auto& [of, store] = groups_[g];
+    const SequenceId id = IdIn(g, sequence);
+    if (of.spec.window == 0 || store->Length(id) == 0) continue;
+    const int64_t first = store->View(0, id, store->Length(id)).first;
+    if (first > of.spec.FirstSeen(length)) return store->Truncate(id, length);
+  }
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const absl::Status status = groups_[g].store->Truncate(IdIn(g, sequence), length);
+    if (status.ok()) continue;
+    if (g > 0) NG_RETURN_IF_ERROR(Truncate(sequence, 0));
+    return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CacheGroups::Append(int layer, std::span<const SequenceRows> rows,
+                                 const TensorView<const float, 3>& k,
+                                 const TensorView<const float, 3>& v) {
+  const Place& place = PlaceOf(layer);
+  return StoreOf(place).Append(place.layer, RowsIn(place.group, rows), k, v);
+}
+
+absl::Status CacheGroups::Commit(std::span<const SequenceRows> rows) {
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    NG_RETURN_IF_ERROR(groups_[g].store->Commit(RowsIn(g, rows)));
+  }
+  return absl::OkStatus();
+}
+
+KvView CacheGroups::View(int layer, SequenceId sequence, int64_t length) const {
+  const Place& place = PlaceOf(layer);
+  return StoreOf(place).View(place.layer, IdIn(place.group, sequence), length);
+}
+
+// Of one group: what another one has made is read through the view's own store.
+void CacheGroups::CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
+                          float* out) const {
+  view.store->CopyRow(part, view, token, kv_head, out);
+}
+
+std::string CacheGroups::Report() const {
+  std::string report;
+  for (const Group& group : groups_) {
+    const std::string own = group.store->Report();
+    if (own.empty()) continue;
+    if (!report.empty()) report += "; ";
+    report += own;
+  }
+  return report;
+}
+
+void* CacheGroups::Capability(std::string_view name) {
+  const auto has = [&](const Group& group) { return group.store->Capability(name) != nullptr; };
+  if (!std::ranges::all_of(groups_, has)) return nullptr;
+  void* const own = OfferCapability<PrefixSharing, Snapshots, Statistics, AttendedMass>(this, name);
+  if (own != nullptr || groups_.size() > 1) return own;
+  return groups_.front().store->Capability(name);
+}
+
+absl::Status CacheGroups::ExportLayer(int layer, SequenceId sequence,
+                                      std::span<std::byte> image) const {
+  const Place& place = PlaceOf(layer);
+  return StoreOf(place).ExportLayer(place.layer, IdIn(place.group, sequence), image);
+}
+
+absl::Status CacheGroups::ImportLayer(int layer, const SequenceRows& rows,
+                                      std::span<const std::byte> image) {
+  const Place& place = PlaceOf(layer);
+  return StoreOf(place).ImportLayer(place.layer, RowsIn(place.group, {&rows, 1}).front(), image);
+}
+
+absl::StatusOr<std::vector<Statistic>> CacheGroups::Values() const {
+  NG_ASSIGN_OR_RETURN(std::vector<Statistic> values, groups_.front().store->Values());
+  for (size_t g = 1; g < groups_.size(); ++g) {
+    NG_ASSIGN_OR_RETURN(const std::vector<Statistic> more, groups_[g].store->Values());
+    for (Statistic& value : values) {
+      if (value.unit != "tokens") value.value += StatisticValue(more, value.name);
+    }
+  }
+  return values;
+}
+
+absl::Status CacheGroups::Attended(int layer, SequenceId sequence, std::span<const float> mass) {
+  const Place& place = PlaceOf(layer);
+  return StoreOf(place).Attended(place.layer, IdIn(place.group, sequence), mass);
+}
+
+}  // namespace ng

@@ -1,0 +1,182 @@
+// Assembly: what the cache must hold for a run, and whether cache and attention backend can do it
+// together.
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/absl_view.h"
+#include "core/config/cache_codecs.h"
+#include "core/model/layer_attention.h"
+#include "core/runtime/assembly.h"
+
+namespace ng {
+namespace {
+
+// Where a config does not say in which pieces a prompt is fed, and a window is held alone: matmuls
+// are at their full speed, and the pieces take little memory beside a window.
+constexpr int64_t kWindowStepTokens = 512;
+
+// The window where holding no more saves a fourth of the memory or more, else 0: what is gone
+// cannot be gone back to.
+int64_t HeldWindow(const RunCacheSpec& all, int64_t window) {
+  CacheSpec spec = all;
+  spec.window = window;
+  return all.windows_alone && spec.held_tokens() <= all.max_tokens / 4 * 3 ? window : 0;
+}
+
+}  // namespace
+
+absl::Status Assembly::CheckFeatures(const CacheFormat& format) const {
+  for (const auto& [wanted, feature, does] :
+       {std::tuple(format.holes, kFeatureHoles, "drops tokens, which takes a backend"),
+        {format.attended, kFeatureAttended, "goes by what was attended, which takes a backend"}}) {
+    if (!wanted || std::ranges::count(attention->features(), feature) != 0) continue;
+    return PluginError(absl::StrCat(selection.cache.Describe(), ": ", does, " with the feature '",
+                                    View(feature), "'; ", selection.attention.Describe(),
+                                    " has not, attention.name = reference has"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CachePlan> Assembly::PlanGroup(const CacheGroupSpec& group) const {
+  const LoadedPlugin& plugin = selection.cache;
+  const std::vector<OptionValue> values = PluginValues(config(), "cache", plugin.descriptor->name);
+  const CacheSpec& spec = group.spec;
+  NG_ASSIGN_OR_RETURN(const CachePlan plan, PlanCache(plugin, Context(values), spec));
+  const CacheFormat format = {plan.layout, spec.codec_k, spec.codec_v, plan.holes, plan.attended};
+  NG_RETURN_IF_ERROR(CheckFeatures(format));
+  std::set<int> asked;  // the same of several layers once
+  for (const int layer : group.layers) {
+    const AttentionSpec& wanted = attention_specs[static_cast<size_t>(layer)];
+    if (asked.insert(wanted.layer).second) {
+      NG_RETURN_IF_ERROR(attention->Supports(wanted, format));
+    }
+  }
+  return plan;
+}
+
+absl::StatusOr<CachePlan> Assembly::PlanCacheFor(const RunCacheSpec& spec) const {
+  std::vector<CachePlan> plans;
+  for (const CacheGroupSpec& group : GroupsOf(spec)) {
+    NG_ASSIGN_OR_RETURN(plans.emplace_back(), PlanGroup(group));
+  }
+  return CombinedPlan(plans);
+}
+
+std::vector<CacheReads> Assembly::ReadsOf(const CachePlan& plan) const {
+  std::map<int64_t, int64_t> n_layers;  // by window
+  for (const AttentionSpec& layer : attention_specs) ++n_layers[layer.window];
+  std::vector<CacheReads> reads;
+  for (const auto& [window, n] : n_layers) {
+    reads.push_back({window, plan.bytes_per_token * n / std::ssize(attention_specs)});
+  }
+  return reads;
+}
+
+absl::StatusOr<std::unique_ptr<CacheGroups>> Assembly::MakeCache(const RunCacheSpec& spec) const {
+  const LoadedPlugin& plugin = selection.cache;
+  const std::vector<OptionValue> values = PluginValues(config(), "cache", plugin.descriptor->name);
+  std::vector<CacheGroups::Group> groups;
+  for (const CacheGroupSpec& group : GroupsOf(spec)) {
+    CacheGroups::Group& made = groups.emplace_back();
+    made.of = group;
+    NG_ASSIGN_OR_RETURN(made.store, CreateCache(plugin, Context(values), group.spec));
+  }
+  return std::make_unique<CacheGroups>(std::move(groups));
+}
+
+std::vector<CacheGroupSpec> Assembly::GroupsOf(const RunCacheSpec& all) const {
+  std::vector<CacheGroupSpec> groups;
+  for (int layer = 0; layer < all.n_layers; ++layer) {
+    CacheSpec spec = all;
+    spec.window = HeldWindow(all, attention_specs[static_cast<size_t>(layer)].window);
+    auto group = std::ranges::find_if(
+        groups, [&](const CacheGroupSpec& other) { return other.spec.window == spec.window; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {{}, spec});
+    group->layers.push_back(layer);
+    group->spec.n_layers = static_cast<int>(group->layers.size());
+  }
+  return groups;
+}
+
+bool Assembly::HoldsWindows(const RunCacheSpec& all) const {
+  return std::ranges::any_of(GroupsOf(all),
+                             [](const CacheGroupSpec& group) { return group.spec.window > 0; });
+}
+
+int64_t Assembly::StepTokens(const RunNeeds& needs) const {
+  const int64_t chunk = config().Int("run.prefill_chunk");
+  // Without a cache, and where a full context moves on, all tokens are fed again.
+  const bool once = config().Bool("run.use_cache") && !Recomputes();
+  int64_t most = std::numeric_limits<int64_t>::max();
+  if (once && needs.max_prompt > 0) most = needs.max_prompt;
+  return chunk > 0 ? std::min(chunk, most) : most;
+}
+
+RunCacheSpec Assembly::CacheSpecFor(const RunNeeds& needs) const {
+  RunCacheSpec spec;
+  spec.n_layers = static_cast<int>(attention_layers.size());
+  spec.n_kv_heads = model.spec.shape.n_kv_heads;
+  spec.head_dim = model.spec.shape.head_dim;
+  spec.max_tokens = config().Int("cache.max_tokens");
+  if (spec.max_tokens == 0) spec.max_tokens = std::min(needs.max_tokens, ContextTokens());
+  spec.max_sequences = static_cast<int>(config().Int("cache.max_sequences"));
+  if (spec.max_sequences == 0) spec.max_sequences = needs.max_sequences;
+  spec.layouts = attention->layouts();
+
+  const CodecNames codecs = CodecsOf(config());
+  spec.codec_k = CodecFromName(codecs.k).value();
+  spec.codec_v = CodecFromName(codecs.v).value();
+  spec.max_step_tokens = std::min(StepTokens(needs), spec.max_tokens);
+  // A snapshot has all tokens, and so has a step whose logits are all wanted.
+  spec.windows_alone = !needs.snapshots && !needs.prompt_logits;
+  RunCacheSpec in_pieces = spec;
+  in_pieces.max_step_tokens = std::min(spec.max_step_tokens, kWindowStepTokens);
+  const bool free_to_choose = config().Int("run.prefill_chunk") == 0;
+  return free_to_choose && HoldsWindows(in_pieces) ? in_pieces : spec;
+}
+
+int64_t Assembly::bounding_window() const {
+  const bool sees_through_it =
+      std::ranges::any_of(attention_specs, [](const auto& spec) { return spec.window != 0; });
+  return sees_through_it ? 0 : model.spec.window();
+}
+
+absl::Status Assembly::ChooseAttentionSpecs() {
+  attention_layers = model.spec.LayersWith(Operation::kAttention);
+  attention_specs = AttentionSpecsOf(model.spec, /*with_window=*/true);
+  if (model.spec.window() == 0 || PlanCacheFor(SmallestCache()).ok()) return CheckCacheRuns();
+  attention_specs = AttentionSpecsOf(model.spec, /*with_window=*/false);
+  return CheckCacheRuns();
+}
+
+RunCacheSpec Assembly::SmallestCache() const {
+  RunCacheSpec spec = CacheSpecFor({1, 1});
+  spec.max_tokens = spec.max_step_tokens = spec.max_sequences = 1;
+  return spec;
+}
+
+absl::Status Assembly::CheckCacheRuns() const {
+  RunCacheSpec spec = SmallestCache();
+  absl::Status status = PlanCacheFor(spec).status();
+  if (status.ok()) return status;
+  const std::string asked = absl::StrCat("keys ", View(CodecName(spec.codec_k)), ", values ",
+                                         View(CodecName(spec.codec_v)));
+  std::vector<std::string> runnable;
+  for (const CodecInfo& info : kCodecTable) {
+    spec.codec_k = spec.codec_v = info.codec;
+    if (PlanCacheFor(spec).ok()) runnable.emplace_back(info.name);
+  }
+  if (runnable.empty()) return status;  // it is not the codecs
+  return PluginError(
+      absl::StrCat(config().Describe("cache.codec"), " = ", config().Text("cache.codec"), " (",
+                   asked, "): ", selection.cache.Describe(), " with ",
+                   selection.attention.Describe(), " can run: ", absl::StrJoin(runnable, ", ")));
+}
+
+}  // namespace ng

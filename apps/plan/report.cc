@@ -44,7 +44,7 @@ std::string MemoryTable(const RunPlan& plan, const std::string& store) {
   AppendBytes("    ", "norms, biases, positions", plan.weights.vector_bytes, &out);
   AppendBytes("  ", absl::StrCat("cache (", store, ", ", CodecText(plan), ")"), plan.cache.bytes,
               &out);
-  for (const HeldLayers& layers : plan.held) absl::StrAppend(&out, "    ", Text(layers), "\n");
+  for (const HeldLayers& layers : plan.held) absl::StrAppend(&out, "    ", HeldLine(layers), "\n");
   AppendBytes("    ", "a token, in all layers", plan.cache.bytes_per_token, &out);
   if (plan.cache.disk_bytes > 0) {
     AppendBytes("    ", "its files, on disk", plan.cache.disk_bytes, &out);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -92,11 +93,7 @@ class Binder {
                   });
     NG_RETURN_IF_ERROR(status);
     if (file_.spec.head.tied) TieHead();
-    if (!missing_.empty()) {
-      return ModelFileError(absl::StrCat(
-          file_.source->path(), ": missing ", missing_.size(),
-          missing_.size() == 1 ? " tensor: " : " tensors: ", absl::StrJoin(missing_, ", ")));
-    }
+    if (!missing_.empty()) return Missing();
     for (const TensorInfo& tensor : file_.source->tensors()) {
       if (bound_.count(&tensor) == 0) file_.unused.push_back(&tensor);
     }
@@ -104,6 +101,17 @@ class Binder {
   }
 
  private:
+  // Of a mixture they may be thousands: those named are enough to see which kind is not there.
+  absl::Status Missing() const {
+    constexpr size_t kMostNamed = 12;
+    const auto named = std::span(missing_).first(std::min(kMostNamed, missing_.size()));
+    const size_t n_more = missing_.size() - named.size();
+    return ModelFileError(
+        absl::StrCat(file_.source->path(), ": missing ", missing_.size(),
+                     missing_.size() == 1 ? " tensor: " : " tensors: ", absl::StrJoin(named, ", "),
+                     n_more == 0 ? std::string() : absl::StrCat(" and ", n_more, " more")));
+  }
+
   absl::Status Bind(const RoleName& entry, const TensorSite& at, const std::string& name) {
     const TensorRole role = entry.role;
     const TensorInfo* tensor = Find(name);

@@ -130,7 +130,7 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
                   plan.state_bytes > 0 ? absl::StrCat(", states ", plan.state_bytes) : "",
                   ", activations ", plan.activation_bytes, ", reading ", plan.load_scratch_bytes,
                   "\n  needed ", plan.needed_bytes(), ", available ", plan.available_bytes, "\n");
-  for (const HeldLayers& layers : plan.held) absl::StrAppend(&out, "  ", Text(layers), "\n");
+  for (const HeldLayers& layers : plan.held) absl::StrAppend(&out, "  ", HeldLine(layers), "\n");
   if (plan.cache.disk_bytes > 0) {
     absl::StrAppend(&out, "  the cache's files ", plan.cache.disk_bytes, " bytes\n");
   }

@@ -84,7 +84,7 @@ int64_t RunPlan::needed_bytes() const {
                SaturatingAdd(SaturatingAdd(cache.bytes, state_bytes), activation_bytes)));
 }
 
-std::string Text(const HeldLayers& layers) {
+std::string HeldLine(const HeldLayers& layers) {
   const std::string which =
       absl::StrCat(layers.n_layers, layers.n_layers == 1 ? " layer holds " : " layers hold ");
   if (layers.window == 0) return absl::StrCat(which, "all tokens");

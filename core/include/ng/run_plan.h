@@ -65,7 +65,7 @@ struct HeldLayers {
   int64_t tokens = 0;  // of a sequence that are held at one time
 };
 // "22 layers hold the last 1023 tokens, for a window of 512"
-std::string Text(const HeldLayers& layers);
+std::string HeldLine(const HeldLayers& layers);
 
 // What a run takes, known before anything is loaded: what Load reserves and checks. Tensors that a
 // run keeps on request are not in it.

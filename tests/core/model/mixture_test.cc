@@ -234,6 +234,18 @@ TEST_F(MixtureFiles, LackNoExpert) {
   EXPECT_THAT(Error(), HasSubstr("missing 3 tensors: model.layers.2.mlp.experts.3.gate_proj"));
 }
 
+TEST_F(MixtureFiles, LackSoManyThatSomeAreCounted) {
+  Write("qwen2_moe/tiny", [](std::vector<NamedTensor>& tensors) {
+    std::erase_if(tensors, [](const auto& tensor) {
+      return absl::StrContains(tensor.name, "mlp.experts.") &&
+             !absl::StrContains(tensor.name, "gate_proj");
+    });
+  });
+  const std::string error = Error();
+  EXPECT_THAT(error, HasSubstr("missing 20 tensors: model.layers."));
+  EXPECT_THAT(error, HasSubstr(" and 8 more"));
+}
+
 TEST_F(MixtureFiles, HaveExpertsOfOneShape) {
   Write("qwen2_moe/tiny", [](std::vector<NamedTensor>& tensors) {
     for (NamedTensor& tensor : tensors) {

@@ -1,0 +1,32 @@
+// The three languages in which a grammar can be written, each to a Program.
+//
+// Called in create. Errors: UsageError in one line with the position (or, in a schema, the JSON
+// pointer), what was met and what can stand there. Time and memory are bounded for any text.
+#ifndef NG_PLUGINS_SAMPLER_GRAMMAR_COMPILE_H_
+#define NG_PLUGINS_SAMPLER_GRAMMAR_COMPILE_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "plugins/sampler/grammar/program.h"
+
+namespace ng::grammar {
+
+// The whole answer matches the pattern (regex.h says which language).
+absl::StatusOr<Program> CompileRegex(std::string_view pattern, int64_t reach);
+
+// GBNF as llama.cpp has it; the answer is the rule `root`.
+absl::StatusOr<Program> CompileGbnf(std::string_view text, int64_t reach);
+
+// The answer is a JSON text that the schema allows.
+absl::StatusOr<Program> CompileSchema(std::string_view text, bool assert_formats, int64_t reach);
+
+// The same of an option's value, which is the text or the name of a file with it.
+absl::StatusOr<Program> CompileGbnfOption(std::string_view value, int64_t reach);
+absl::StatusOr<Program> CompileSchemaOption(std::string_view value, bool assert_formats,
+                                            int64_t reach);
+
+}  // namespace ng::grammar
+
+#endif  // NG_PLUGINS_SAMPLER_GRAMMAR_COMPILE_H_

@@ -1,0 +1,134 @@
+#include "plugins/sampler/grammar/grammar.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "plugins/sampler/grammar/compile.h"
+
+namespace ng {
+namespace {
+
+constexpr int32_t kStart = 1;  // the first configuration that is not dead
+
+std::vector<std::string_view> TextTokens(const PluginContext& context) {
+  std::vector<std::string_view> bytes(context.token_bytes.begin(), context.token_bytes.end());
+  for (size_t id = 0; id < bytes.size() && id < context.special.size(); ++id) {
+    if (context.special[id] != 0) bytes[id] = {};
+  }
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SamplerStage>> Grammar::Create(const GrammarSource& source,
+                                                              const PluginContext& context) {
+  if (context.token_bytes.empty()) {
+    return UsageError("sampler.grammar: the model has no tokenizer, so its tokens have no text");
+  }
+  grammar::TokenTrie trie(context);
+  NG_ASSIGN_OR_RETURN(grammar::Program program, CompileGrammar(source, trie.depth()));
+  auto stage = absl::WrapUnique(new Grammar(std::move(program), std::move(trie), context));
+  const std::span<const uint64_t> first = stage->masks_.Of(kStart);
+  if (stage->machine_.TakeOverflow()) {
+    return UsageError("sampler.grammar: the grammar is too ambiguous to run");
+  }
+  if (std::ranges::all_of(first, [](uint64_t bits) { return bits == 0; })) {
+    return UsageError(absl::StrCat("sampler.grammar: none of the ", stage->trie_.n_tokens(),
+                                   " tokens with a text begins a text of the grammar, and no stop "
+                                   "id may stand for an empty one"));
+  }
+  return stage;
+}
+
+Grammar::Grammar(grammar::Program program, grammar::TokenTrie trie, const PluginContext& context)
+    : HistoryStage(context.model, kStart),
+      token_bytes_(TextTokens(context)),
+      stop_ids_(context.stop_ids.begin(), context.stop_ids.end()),
+      trie_(std::move(trie)),
+      machine_(std::move(program)),
+      masks_(trie_, machine_, context.model.vocab_size, stop_ids_) {
+  machine_.Start();
+}
+
+bool Grammar::IsStopId(int32_t token) const {
+  return std::ranges::find(stop_ids_, token) != stop_ids_.end();
+}
+
+absl::Status Grammar::Open(int slot, std::span<const int32_t> prompt_ids) {
+  n_slots_ = std::max(n_slots_, slot + 1);
+  return HistoryStage::Open(slot, prompt_ids);
+}
+
+absl::Status Grammar::Fork(int from, int to) {
+  n_slots_ = std::max(n_slots_, to + 1);
+  return HistoryStage::Fork(from, to);
+}
+
+absl::StatusOr<SequenceEnd> Grammar::Accept(int slot, int32_t token) {
+  Renew();
+  int32_t now = Last(slot);
+  if (!IsStopId(token)) {
+    const std::string_view text = token_bytes_[static_cast<size_t>(token)];
+    for (const char c : text) {
+      now = machine_.Step(now, machine_.program().ClassOf(static_cast<uint8_t>(c)));
+    }
+    if (text.empty()) now = grammar::Machine::kDead;
+  }
+  if (machine_.TakeOverflow()) return RuntimeError("the grammar is too ambiguous to run");
+  if (now == grammar::Machine::kDead) {
+    return RuntimeError(absl::StrCat("token ", token, " does not go on with the grammar"));
+  }
+  Remember(slot, now);
+  return machine_.MustEnd(now) ? SequenceEnd::kStage : SequenceEnd::kNo;
+}
+
+absl::Status Grammar::Apply(int slot, const DrawKey& /*key*/, CandidateSet& candidates) {
+  NG_RETURN_IF_ERROR(candidates.MaxLogit().status());
+  const std::span<const uint64_t> mask = masks_.Of(Last(slot));
+  if (machine_.TakeOverflow()) return RuntimeError("the grammar is too ambiguous to run");
+  candidates.Mask(mask);
+  return Annotate(candidates.MaxLogit().status(),
+                  "no candidate goes on with the grammar (put grammar before the stages that "
+                  "narrow; the vocabulary must be able to spell it): ");
+}
+
+void Grammar::Renew() {
+  if (!machine_.Full()) return;
+  std::vector<int32_t> in_use = {kStart};
+  for (int slot = 0; slot < n_slots_; ++slot) {
+    in_use.insert(in_use.end(), History(slot).begin(), History(slot).end());
+  }
+  machine_.Restart(in_use);
+  masks_.Forget();
+  size_t next = 1;
+  for (int slot = 0; slot < n_slots_; ++slot) {
+    const size_t n = History(slot).size();
+    const auto begin = in_use.begin() + static_cast<ptrdiff_t>(next);
+    Empty(slot, n).assign(begin, begin + static_cast<ptrdiff_t>(n));
+    next += n;
+  }
+}
+
+absl::StatusOr<grammar::Program> CompileGrammar(const GrammarSource& source, int64_t reach) {
+  const bool schema = !source.json_schema.empty();
+  const bool regex = !source.regex.empty();
+  const bool gbnf = !source.gbnf.empty();
+  const int n_set = (schema ? 1 : 0) + (regex ? 1 : 0) + (gbnf ? 1 : 0);
+  if (n_set != 1) {
+    return UsageError(absl::StrCat(
+        "sampler.grammar: ", n_set,
+        " of sampler.grammar.json_schema, .regex and .gbnf are set, must be exactly one"));
+  }
+  const char* option = schema ? "json_schema" : regex ? "regex" : "gbnf";
+  absl::StatusOr<grammar::Program> program =
+      schema  ? grammar::CompileSchemaOption(source.json_schema, source.assert_formats, reach)
+      : regex ? grammar::CompileRegex(source.regex, reach)
+              : grammar::CompileGbnfOption(source.gbnf, reach);
+  if (program.ok()) return program;
+  return Annotate(program.status(), absl::StrCat("sampler.grammar.", option, ": "));
+}
+
+}  // namespace ng

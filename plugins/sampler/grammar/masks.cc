@@ -1,0 +1,103 @@
+#include "plugins/sampler/grammar/masks.h"
+
+#include <algorithm>
+
+namespace ng::grammar {
+namespace {
+
+constexpr size_t kKeptBytes = size_t{32} << 20;  // of masks, about
+// With more places to leave a rule than these, one walk of the whole tree is faster.
+constexpr size_t kMaxLeaving = 4096;
+
+}  // namespace
+
+Masks::Masks(const TokenTrie& trie, Machine& machine, int64_t vocab_size,
+             std::span<const int32_t> stop_ids)
+    : trie_(trie),
+      machine_(machine),
+      stop_ids_(stop_ids.begin(), stop_ids.end()),
+      at_depth_(trie.depth() + size_t{1}),
+      bits_(static_cast<size_t>((vocab_size + 63) / 64)) {
+  for (const uint8_t byte : trie.bytes()) classes_.push_back(machine.program().ClassOf(byte));
+  max_kept_ = std::max<size_t>(64, kKeptBytes / (bits_.size() * sizeof(uint64_t)));
+  std::erase_if(stop_ids_, [&](int32_t id) { return id < 0 || id >= vocab_size; });
+}
+
+void Masks::Forget() {
+  kept_.clear();
+  kept_of_.clear();
+}
+
+std::span<const uint64_t> Masks::Of(int32_t configuration) {
+  if (kept_.size() + 8 > max_kept_) Forget();
+  const std::span<const Place> places = machine_.Places(configuration);
+  // All on the empty stack: what is kept is the mask.
+  if (places.empty() || places.back().stack == Machine::kBottom) {
+    const int32_t like = machine_.WithoutStack(places);
+    return KeptOf(like).bits;
+  }
+  places_.assign(places.begin(), places.end());
+  std::ranges::fill(bits_, 0);
+  size_t end = 0;
+  for (size_t begin = 0; begin < places_.size(); begin = end) {
+    while (end < places_.size() && places_[end].stack == places_[begin].stack) ++end;
+    if (!AddGroup(std::span(places_).subspan(begin, end - begin))) {
+      return KeptOf(configuration).bits;
+    }
+    if (kept_.size() + 8 > max_kept_) Forget();
+  }
+  return bits_;
+}
+
+bool Masks::AddGroup(std::span<const Place> group) {
+  const int32_t like = machine_.WithoutStack(group);
+  const Kept& kept = KeptOf(like);
+  if (kept.leaving.size() > kMaxLeaving) return false;
+  for (size_t i = 0; i < bits_.size(); ++i) bits_[i] |= kept.bits[i];
+  const int32_t stack = group.front().stack;
+  if (stack == Machine::kBottom || kept.leaving.empty()) return true;
+  const int32_t returned = machine_.Returned(stack);
+  for (const uint32_t node : kept.leaving) Walk(returned, node, bits_, nullptr);
+  return true;
+}
+
+const Masks::Kept& Masks::KeptOf(int32_t configuration) {
+  const auto index = static_cast<size_t>(configuration);
+  if (index >= kept_of_.size()) kept_of_.resize(index + 1, -1);
+  if (kept_of_[index] >= 0) return kept_[static_cast<size_t>(kept_of_[index])];
+  kept_of_[index] = static_cast<int32_t>(kept_.size());
+  Kept& kept = kept_.emplace_back();
+  kept.bits.resize(bits_.size());
+  Walk(configuration, 0, kept.bits, &kept.leaving);
+  if (!machine_.CanEnd(configuration)) return kept;
+  for (const int32_t id : stop_ids_) {
+    kept.bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+  }
+  return kept;
+}
+
+void Masks::Walk(int32_t configuration, size_t node, std::span<uint64_t> bits,
+                 std::vector<uint32_t>* leaving) {
+  const std::span<const TokenTrie::Node> nodes = trie_.nodes();
+  at_depth_[nodes[node].depth] = configuration;
+  const size_t end = nodes[node].end;
+  for (size_t i = node + 1; i < end;) {
+    const uint32_t depth = nodes[i].depth;
+    const int32_t next = machine_.Step(at_depth_[depth - 1], classes_[i]);
+    if (next == Machine::kDead) {
+      i = nodes[i].end;
+      continue;
+    }
+    at_depth_[depth] = next;
+    for (const int32_t id : trie_.Tokens(i)) {
+      bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+    }
+    const bool leaf = nodes[i].end == i + 1;
+    if (!leaf && leaving != nullptr && machine_.CanEnd(next)) {
+      leaving->push_back(static_cast<uint32_t>(i));
+    }
+    ++i;
+  }
+}
+
+}  // namespace ng::grammar

@@ -1,0 +1,27 @@
+#include "ng/plugin.h"
+
+#include "plugins/sampler/grammar/grammar.h"
+
+namespace {
+
+constexpr ng::OptionSpec kOptions[] = {
+    ng::TextOption("json_schema", "", "the answer is JSON that this schema allows: FILE or TEXT"),
+    ng::TextOption("regex", "", "the answer matches this regular expression as a whole"),
+    ng::TextOption("gbnf", "", "the answer is the rule root of this grammar: FILE or TEXT"),
+    ng::ChoiceOption("formats", "assert", "assert|annotate",
+                     "the format of a JSON string: must be kept | says nothing"),
+};
+
+absl::StatusOr<std::unique_ptr<ng::SamplerStage>> Create(const ng::PluginContext& context) {
+  return ng::Grammar::Create({.json_schema = context.options.Text("json_schema"),
+                              .regex = context.options.Text("regex"),
+                              .gbnf = context.options.Text("gbnf"),
+                              .assert_formats = context.options.Text("formats") == "assert"},
+                             context);
+}
+
+}  // namespace
+
+extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin = ng::SamplerPlugin<Create>(
+    "grammar", "1.0.0", "constrains the answer to a JSON schema, a regex or a GBNF grammar",
+    kOptions);

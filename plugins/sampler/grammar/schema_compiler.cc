@@ -1,0 +1,328 @@
+#include "plugins/sampler/grammar/schema_compiler.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "plugins/sampler/grammar/compile.h"
+#include "plugins/sampler/grammar/option_text.h"
+#include "plugins/sampler/grammar/regex.h"
+
+namespace ng::grammar {
+namespace {
+
+// Nothing, a blank, or a new line with its indent. Never more, so that an answer does not end in
+// blanks without an end.
+constexpr char kBetween[] = " ?|\\n( {0,32}|\\t{1,8})";
+constexpr char kCharacter[] =
+    "[^\"\\\\\\x00-\\x1f]|\\\\([\"\\\\/"
+    "bfnrt]|u([0-9a-cefA-CEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|"
+    "[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}))";
+
+Part Pattern(const char* pattern, Net& net) { return *AddRegex(pattern, net); }
+
+}  // namespace
+
+SchemaCompiler::SchemaCompiler(SchemaNodes& nodes, bool assert_formats, Net& net)
+    : nodes_(nodes), assert_formats_(assert_formats), net_(net) {
+  blanks_ = net.NewRule("blanks");
+  net.SetRule(blanks_, Pattern(kBetween, net));
+  string_ = net.NewRule("string");
+  const Part quote = net.Text("\"");
+  const Net::Mark begin = net.Here();
+  const Part character = Pattern(kCharacter, net);
+  const Part characters = net.Repeat(begin, character, 0, -1);
+  net.SetRule(string_, net.Then(net.Then(quote, characters), net.Text("\"")));
+}
+
+absl::StatusOr<int32_t> SchemaCompiler::Compile() {
+  constexpr size_t kMaxRules = 10000;
+  const int32_t root = RuleOf({nodes_.root()});
+  while (!to_do_.empty()) {
+    const auto [rule, all] = to_do_.front();
+    to_do_.pop_front();
+    NG_ASSIGN_OR_RETURN(const Part part, Value(all));
+    net_.SetRule(rule, part);
+    NG_RETURN_IF_ERROR(net_.status());
+    if (rules_.size() > kMaxRules) {
+      return UsageError(absl::StrCat("stands for more than ", kMaxRules, " different schemas"));
+    }
+  }
+  return root;
+}
+
+int32_t SchemaCompiler::RuleOf(const AllOf& all) {
+  std::vector<const Json*> key;
+  for (const SchemaNode& node : all) {
+    const bool anything = (node.json->is_boolean() && node.json->get<bool>()) ||
+                          (node.json->is_object() && node.json->empty());
+    if (!anything) key.push_back(node.json);
+  }
+  std::ranges::sort(key);
+  key.erase(std::unique(key.begin(), key.end()), key.end());
+  const auto [place, is_new] = rules_.emplace(key, 0);
+  if (!is_new) return place->second;
+  place->second = net_.NewRule(all.empty() ? "any value" : all.front().at);
+  to_do_.emplace_back(place->second, all);
+  return place->second;
+}
+
+absl::StatusOr<Part> SchemaCompiler::Value(const AllOf& all) {
+  NG_ASSIGN_OR_RETURN(const std::vector<AllOf> alternatives, nodes_.Alternatives(all));
+  std::vector<Part> parts;
+  for (const AllOf& alternative : alternatives) {
+    NG_ASSIGN_OR_RETURN(parts.emplace_back(), OneAlternative(alternative));
+  }
+  return net_.Either(parts);
+}
+
+absl::StatusOr<Part> SchemaCompiler::OneAlternative(const AllOf& all) {
+  unsigned types = kAllTypes;
+  for (const SchemaNode& node : all) {
+    NG_ASSIGN_OR_RETURN(const unsigned more, TypesOf(node));
+    types &= more;
+    if (node.json->contains("enum")) return ListedValues(all, (*node.json)["enum"]);
+    if (node.json->contains("const"))
+      return ListedValues(all, Json::array({(*node.json)["const"]}));
+  }
+  // What const and enum of an opposite take away.
+  const auto differs = [&](const Json& value) {
+    return std::ranges::none_of(all, [&](const SchemaNode& node) {
+      if (!node.json->contains("_differs")) return false;
+      return std::ranges::any_of((*node.json)["_differs"],
+                                 [&](const Json& other) { return Same(other, value); });
+    });
+  };
+  std::vector<Part> parts;
+  if ((types & kNullType) != 0 && differs(nullptr)) parts.push_back(net_.Text("null"));
+  if ((types & kBooleanType) != 0) {
+    if (differs(true)) parts.push_back(net_.Text("true"));
+    if (differs(false)) parts.push_back(net_.Text("false"));
+  }
+  for (const SchemaNode& node : all) {
+    if (!node.json->contains("_differs")) continue;
+    for (const Json& value : (*node.json)["_differs"]) {
+      const bool met = (value.is_array() && (types & kArrayType) != 0) ||
+                       (value.is_object() && (types & kObjectType) != 0);
+      if (met) return SchemaError(node.at, "the opposite of a list or an object is not supported");
+    }
+  }
+  if ((types & kStringType) != 0) {
+    NG_ASSIGN_OR_RETURN(parts.emplace_back(), Text(all));
+  }
+  if ((types & (kIntegerType | kFractionType)) != 0) {
+    NG_ASSIGN_OR_RETURN(parts.emplace_back(), Number(all, types));
+  }
+  if ((types & kArrayType) != 0) {
+    NG_ASSIGN_OR_RETURN(parts.emplace_back(), Array(all));
+  }
+  if ((types & kObjectType) != 0) {
+    NG_ASSIGN_OR_RETURN(parts.emplace_back(), Object(all));
+  }
+  return net_.Either(parts);
+}
+
+absl::StatusOr<Part> SchemaCompiler::ListedValues(const AllOf& all, const Json& values) {
+  std::vector<Part> parts;
+  for (const Json& value : values) {
+    bool allowed = true;
+    for (const SchemaNode& node : all) {
+      NG_ASSIGN_OR_RETURN(const bool keeps, Keeps(node, value, 0));
+      allowed &= keeps;
+      if (!allowed) break;
+    }
+    if (allowed) parts.push_back(Literal(value));
+  }
+  return net_.Either(parts);
+}
+
+Part SchemaCompiler::Literal(const Json& value) {
+  if (!value.is_structured()) {
+    const bool whole = value.is_number_float() && IsOfType(value, "integer") &&
+                       std::abs(value.get<double>()) < 1e15;
+    if (whole) return net_.Text(absl::StrCat(static_cast<int64_t>(value.get<double>())));
+    return net_.Text(value.dump());
+  }
+  Part whole = net_.Then(net_.Text(value.is_array() ? "[" : "{"), net_.Calling(blanks_));
+  bool first = true;
+  for (const auto& [key, element] : value.items()) {
+    if (!std::exchange(first, false)) {
+      whole = net_.Then(whole, net_.Then(net_.Text(","), net_.Calling(blanks_)));
+    }
+    if (value.is_object()) {
+      whole = net_.Then(whole, net_.Text(Json(key).dump()));
+      whole = net_.Then(net_.Then(whole, net_.Text(":")), net_.Calling(blanks_));
+    }
+    whole = net_.Then(net_.Then(whole, Literal(element)), net_.Calling(blanks_));
+  }
+  return net_.Then(whole, net_.Text(value.is_array() ? "]" : "}"));
+}
+
+absl::StatusOr<SchemaCompiler::Count> SchemaCompiler::Counts(const AllOf& all, const char* least,
+                                                             const char* most) const {
+  constexpr int64_t kMost = 100000;
+  Count count;
+  for (const SchemaNode& node : all) {
+    for (const char* name : {least, most}) {
+      const auto found = node.json->find(name);
+      if (found == node.json->end()) continue;
+      const bool whole = found->is_number() && IsOfType(*found, "integer");
+      const double value = whole ? found->get<double>() : -1;
+      if (value < 0 || value > kMost) {
+        // More than anybody will write is no limit.
+        if (value > kMost && name == most) continue;
+        return SchemaError(PointerTo(node.at, name),
+                           absl::StrCat(found->dump(), ", must be a whole number up to ", kMost));
+      }
+      const auto n = static_cast<int64_t>(value);
+      if (name == least) count.least = std::max(count.least, n);
+      if (name == most) count.most = count.most < 0 ? n : std::min(count.most, n);
+    }
+  }
+  return count;
+}
+
+absl::StatusOr<Part> SchemaCompiler::Number(const AllOf& all, unsigned types) {
+  constexpr int64_t kMostDivisor = 5000;
+  NumberRules rules = {.integers = (types & kIntegerType) != 0,
+                       .fractions = (types & kFractionType) != 0};
+  for (const SchemaNode& node : all) {
+    for (const auto& [name, value] : node.json->items()) {
+      const std::string at = PointerTo(node.at, name);
+      const bool limits = name == "minimum" || name == "maximum" || name == "exclusiveMinimum" ||
+                          name == "exclusiveMaximum" || name == "multipleOf";
+      if (limits && !value.is_number()) return SchemaError(at, "must be a number");
+      if (name == "multipleOf") {
+        const bool whole = IsOfType(value, "integer") && value.get<double>() >= 1 &&
+                           value.get<double>() <= static_cast<double>(kMostDivisor);
+        if (!whole) {
+          return SchemaError(at, absl::StrCat(value.dump(),
+                                              " is not supported, only whole numbers "
+                                              "from 1 to ",
+                                              kMostDivisor));
+        }
+        rules.multiples_of.push_back(static_cast<int64_t>(value.get<double>()));
+      } else if (limits) {
+        const bool least = name == "minimum" || name == "exclusiveMinimum";
+        const bool equal = name == "minimum" || name == "maximum";
+        rules.limits.push_back({.number = value, .less = !least, .equal = equal, .greater = least});
+      } else if (name == "_differs") {
+        for (const Json& other : value) {
+          if (other.is_number()) {
+            rules.limits.push_back({.number = other, .less = true, .greater = true});
+          }
+        }
+      }
+    }
+  }
+  absl::StatusOr<Part> part = AddNumber(rules, net_);
+  if (part.ok()) return part;
+  return SchemaError(all.empty() ? "#" : all.front().at, std::string(part.status().message()));
+}
+
+absl::StatusOr<Part> SchemaCompiler::Array(const AllOf& all) {
+  NG_ASSIGN_OR_RETURN(const Count count, Counts(all, "minItems", "maxItems"));
+  std::optional<SchemaNode> contained;
+  int64_t n_contained = 0;
+  int64_t n_prefix = 0;
+  for (const SchemaNode& node : all) {
+    const Json& json = *node.json;
+    if (json.contains("uniqueItems") && json["uniqueItems"] != false && count.most != 0 &&
+        count.most != 1) {
+      return SchemaError(PointerTo(node.at, "uniqueItems"), "is not supported but as false");
+    }
+    for (const char* name : {"prefixItems", "items"}) {
+      if (json.contains(name) && json[name].is_array()) {
+        n_prefix = std::max<int64_t>(n_prefix, std::ssize(json[name]));
+      }
+    }
+    if (!json.contains("contains")) continue;
+    const std::string at = PointerTo(node.at, "contains");
+    if (contained || json.contains("maxContains")) {
+      return SchemaError(at, "is supported once, and without maxContains");
+    }
+    contained = SchemaNode{&json["contains"], at};
+    NG_ASSIGN_OR_RETURN(const Count times, Counts({node}, "minContains", "maxContains"));
+    n_contained = json.contains("minContains") ? times.least : 1;
+    if (n_contained > 100) return SchemaError(at, "is supported for at most 100 elements");
+  }
+  // The element at `last` and all behind it are alike.
+  const int64_t last = std::max({int64_t{1}, n_prefix, count.least, count.most});
+  // [last + 1, n_contained + 1] Where so many elements have been read, and so many of them count.
+  const auto width = static_cast<int32_t>(n_contained + 1);
+  if ((last + 1) * width > 100000) {
+    return SchemaError(all.front().at, "has too large a count of elements");
+  }
+  const int32_t base = net_.NewStates((last + 1) * width);
+  const auto state = [&](int64_t n, int64_t hits) {
+    return base + static_cast<int32_t>(std::min(n, last) * width + std::min(hits, n_contained));
+  };
+  const Part begin = net_.Then(net_.Text("["), net_.Calling(blanks_));
+  const Part end = net_.Text("]");
+  net_.Free(begin.out, state(0, 0));
+  for (int64_t n = 0; n <= last; ++n) {
+    AllOf element = ElementSchemas(all, n);
+    const int32_t plain = RuleOf(element);
+    if (contained) element.push_back(*contained);
+    for (int64_t hits = 0; hits <= n_contained; ++hits) {
+      const int32_t from = state(n, hits);
+      if (n >= count.least && hits >= n_contained) net_.Free(from, end.in);
+      if (count.most >= 0 && n >= count.most) continue;
+      int32_t before = from;
+      if (n > 0) {
+        const Part comma = net_.Then(net_.Text(","), net_.Calling(blanks_));
+        net_.Free(from, comma.in);
+        before = comma.out;
+      }
+      const Part after = net_.Calling(blanks_);
+      net_.Call(before, after.in, plain);
+      net_.Free(after.out, state(n + 1, hits));
+      if (hits == n_contained) continue;
+      const Part hit = net_.Calling(blanks_);
+      net_.Call(before, hit.in, RuleOf(element));
+      net_.Free(hit.out, state(n + 1, hits + 1));
+    }
+  }
+  return Part{begin.in, end.out};
+}
+
+AllOf SchemaCompiler::ElementSchemas(const AllOf& all, int64_t index) const {
+  AllOf found;
+  const auto at = static_cast<size_t>(index);
+  for (const SchemaNode& node : all) {
+    const Json& json = *node.json;
+    const bool old_list = json.contains("items") && json["items"].is_array();
+    const char* prefix = old_list ? "items" : "prefixItems";
+    const char* rest = old_list ? "additionalItems" : "items";
+    const std::string where = PointerTo(node.at, prefix);
+    const bool has_prefix = json.contains(prefix) && json[prefix].is_array();
+    if (has_prefix && at < json[prefix].size()) {
+      found.push_back({&json[prefix][at], PointerTo(where, absl::StrCat(index))});
+    } else if (json.contains(rest)) {
+      found.push_back({&json[rest], PointerTo(node.at, rest)});
+    }
+  }
+  return found;
+}
+
+absl::StatusOr<Program> CompileSchema(std::string_view text, bool assert_formats, int64_t reach) {
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<SchemaNodes> nodes, SchemaNodes::Parse(text));
+  Net net(reach);
+  SchemaCompiler compiler(*nodes, assert_formats, net);
+  NG_ASSIGN_OR_RETURN(const int32_t root, compiler.Compile());
+  return Program::Make(net, root);
+}
+
+absl::StatusOr<Program> CompileSchemaOption(std::string_view value, bool assert_formats,
+                                            int64_t reach) {
+  const size_t begin = value.find_first_not_of(" \t\r\n");
+  const bool is_text = begin != value.npos && (value[begin] == '{' || value == "true");
+  if (is_text) return CompileSchema(value, assert_formats, reach);
+  NG_ASSIGN_OR_RETURN(const std::string text, ReadOptionFile(value));
+  absl::StatusOr<Program> program = CompileSchema(text, assert_formats, reach);
+  return program.ok() ? std::move(program)
+                      : Annotate(program.status(), absl::StrCat("'", std::string(value), "' "));
+}
+
+}  // namespace ng::grammar

@@ -1,0 +1,88 @@
+// From a JSON schema to rules of a net: a rule for each list of schemas that must hold at once.
+//
+// How the answer is spelled: blanks may stand between the parts, as in text on one line or
+// indented; a string that the schema limits, and a property's name, has the shortest spelling; a
+// number that the schema limits has no exponent. So not every spelling of every valid value can be
+// written, but whatever is written is valid.
+#ifndef NG_PLUGINS_SAMPLER_GRAMMAR_SCHEMA_COMPILER_H_
+#define NG_PLUGINS_SAMPLER_GRAMMAR_SCHEMA_COMPILER_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "plugins/sampler/grammar/dfa.h"
+#include "plugins/sampler/grammar/json_numbers.h"
+#include "plugins/sampler/grammar/net.h"
+#include "plugins/sampler/grammar/schema_nodes.h"
+
+namespace ng::grammar {
+
+class SchemaCompiler {
+ public:
+  SchemaCompiler(SchemaNodes& nodes, bool assert_formats, Net& net);
+
+  // The rule of the whole schema. Errors: UsageError with a JSON pointer.
+  absl::StatusOr<int32_t> Compile();
+
+ private:
+  // With `key` there must be `needs`.
+  struct Dependency {
+    std::string key;
+    std::string needs;
+  };
+  struct Count {
+    int64_t least = 0;
+    int64_t most = -1;  // -1: any
+  };
+  struct Properties;
+
+  // The rule of schemas that hold at once; it is filled in later.
+  int32_t RuleOf(const AllOf& all);
+  absl::StatusOr<Part> Value(const AllOf& all);
+  absl::StatusOr<Part> OneAlternative(const AllOf& all);
+  absl::StatusOr<Part> ListedValues(const AllOf& all, const Json& values);
+  Part Literal(const Json& value);
+
+  absl::StatusOr<Part> Text(const AllOf& all);
+  // What the text must match besides having so many characters.
+  absl::StatusOr<std::vector<const Dfa*>> TextLimits(const AllOf& all);
+  absl::StatusOr<const Dfa*> FormatDfa(const std::string& name, const std::string& at);
+  absl::StatusOr<const Dfa*> PatternDfa(const std::string& pattern, const std::string& at);
+  absl::StatusOr<Part> Number(const AllOf& all, unsigned types);
+  absl::StatusOr<Part> Array(const AllOf& all);
+  // The schemas of an element, or of all from the longest prefix on.
+  AllOf ElementSchemas(const AllOf& all, int64_t index) const;
+
+  absl::StatusOr<Part> Object(const AllOf& all);
+  absl::StatusOr<AllOf> PropertySchemas(const AllOf& all, const std::string& key);
+  absl::StatusOr<std::vector<Dependency>> Dependencies(const AllOf& all) const;
+  absl::Status CollectNames(const AllOf& all, Properties& found);
+  absl::Status CollectOthers(const AllOf& all, Properties& found);
+  absl::StatusOr<const Dfa*> NameLimit(const AllOf& all);
+  absl::StatusOr<Part> ObjectOf(const Properties& properties, const std::string& at);
+
+  absl::StatusOr<Count> Counts(const AllOf& all, const char* least, const char* most) const;
+
+  absl::StatusOr<bool> Allows(const SchemaNode& node, const Json& value, int depth);
+  absl::StatusOr<bool> Keeps(const SchemaNode& node, const Json& value, int depth);
+  absl::StatusOr<bool> KeepsText(const SchemaNode& node, const std::string& text);
+  absl::StatusOr<bool> KeepsElements(const SchemaNode& node, const Json& value, int depth);
+  absl::StatusOr<bool> KeepsProperties(const SchemaNode& node, const Json& value, int depth);
+
+  SchemaNodes& nodes_;
+  const bool assert_formats_;
+  Net& net_;
+  int32_t blanks_ = 0;  // rules that all others share
+  int32_t string_ = 0;
+  std::map<std::vector<const Json*>, int32_t> rules_;
+  std::deque<std::pair<int32_t, AllOf>> to_do_;
+  std::map<std::string, Dfa> patterns_;  // and formats, with "format " before them
+  std::deque<Dfa> dfas_;
+};
+
+}  // namespace ng::grammar
+
+#endif  // NG_PLUGINS_SAMPLER_GRAMMAR_SCHEMA_COMPILER_H_

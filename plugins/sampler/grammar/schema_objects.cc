@@ -1,0 +1,324 @@
+// What a schema says of objects: which properties, and in which order they are written.
+//
+// Up to kAnyOrder named properties come in any order, each once; what has been written is the
+// state. More come in the order in which the schema names them. Properties that it does not name
+// may come in between.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "plugins/sampler/grammar/schema_compiler.h"
+
+namespace ng::grammar {
+namespace {
+
+constexpr size_t kAnyOrder = 8;
+constexpr size_t kMaxPatterns = 5;
+constexpr size_t kMaxStates = 20000;
+
+bool IsFalse(const AllOf& all) {
+  return std::ranges::any_of(all, [](const SchemaNode& node) {
+    return node.json->is_boolean() && !node.json->get<bool>();
+  });
+}
+
+}  // namespace
+
+struct SchemaCompiler::Properties {
+  struct Named {
+    std::string key;
+    bool required = false;
+    int32_t rule = -1;  // name, colon and value; -1: it must not be there
+  };
+  struct Others {
+    int32_t rule = -1;
+  };
+  std::vector<Named> named;
+  std::vector<Others> others;
+  std::vector<Dependency> dependencies;
+  Count count;
+  const Dfa* name_limit = nullptr;
+};
+
+absl::StatusOr<AllOf> SchemaCompiler::PropertySchemas(const AllOf& all, const std::string& key) {
+  AllOf found;
+  for (const SchemaNode& node : all) {
+    const Json& json = *node.json;
+    bool listed = false;
+    if (json.contains("properties") && json["properties"].contains(key)) {
+      found.push_back({&json["properties"][key], PointerTo(PointerTo(node.at, "properties"), key)});
+      listed = true;
+    }
+    if (json.contains("patternProperties")) {
+      const std::string at = PointerTo(node.at, "patternProperties");
+      for (const auto& [pattern, schema] : json["patternProperties"].items()) {
+        NG_ASSIGN_OR_RETURN(const Dfa* dfa, PatternDfa(pattern, at));
+        if (!dfa->Matches(key)) continue;
+        found.push_back({&schema, PointerTo(at, pattern)});
+        listed = true;
+      }
+    }
+    if (listed || !json.contains("additionalProperties")) continue;
+    found.push_back({&json["additionalProperties"], PointerTo(node.at, "additionalProperties")});
+  }
+  return found;
+}
+
+absl::StatusOr<std::vector<SchemaCompiler::Dependency>> SchemaCompiler::Dependencies(
+    const AllOf& all) const {
+  std::vector<Dependency> found;
+  for (const SchemaNode& node : all) {
+    for (const char* name : {"dependentRequired", "dependencies"}) {
+      if (!node.json->contains(name)) continue;
+      for (const auto& [key, needs] : (*node.json)[name].items()) {
+        if (!needs.is_array()) continue;
+        for (const Json& need : needs) {
+          if (!need.is_string()) return SchemaError(node.at, "a name must be a text");
+          found.push_back({key, need.get<std::string>()});
+        }
+      }
+    }
+  }
+  return found;
+}
+
+// What propertyNames allow; null: anything.
+absl::StatusOr<const Dfa*> SchemaCompiler::NameLimit(const AllOf& all) {
+  std::optional<Dfa> limit;
+  for (const SchemaNode& node : all) {
+    if (!node.json->contains("propertyNames")) continue;
+    const SchemaNode names = {&(*node.json)["propertyNames"], PointerTo(node.at, "propertyNames")};
+    NG_ASSIGN_OR_RETURN(const std::vector<AllOf> alternatives, nodes_.Alternatives({names}));
+    Dfa any;
+    any.NewState();
+    for (const AllOf& alternative : alternatives) {
+      Dfa one = AnyText();
+      NG_ASSIGN_OR_RETURN(const Count count, Counts(alternative, "minLength", "maxLength"));
+      NG_ASSIGN_OR_RETURN(const Dfa length, OfLength(count.least, count.most));
+      NG_ASSIGN_OR_RETURN(one, Combine(one, length, Both::kAnd));
+      NG_ASSIGN_OR_RETURN(const std::vector<const Dfa*> limits, TextLimits(alternative));
+      for (const Dfa* each : limits) {
+        NG_ASSIGN_OR_RETURN(one, Combine(one, *each, Both::kAnd));
+      }
+      for (const SchemaNode& part : alternative) {
+        NG_ASSIGN_OR_RETURN(const unsigned types, TypesOf(part));
+        const Json& json = *part.json;
+        if (json.contains("not") || json.contains("if")) continue;  // already taken apart
+        std::vector<std::string> texts;
+        Json list = json.contains("enum") ? json["enum"] : Json::array();
+        if (json.contains("const")) list.push_back(json["const"]);
+        for (const Json& value : list) {
+          if (value.is_string()) texts.push_back(value.get<std::string>());
+        }
+        const bool listed = json.contains("enum") || json.contains("const");
+        if (!listed && (types & kStringType) != 0) continue;
+        if ((types & kStringType) == 0) texts.clear();
+        NG_ASSIGN_OR_RETURN(const Dfa these, TheTexts(texts));
+        NG_ASSIGN_OR_RETURN(one, Combine(one, these, Both::kAnd));
+      }
+      NG_ASSIGN_OR_RETURN(any, Combine(any, one, Both::kOr));
+    }
+    if (limit) {
+      NG_ASSIGN_OR_RETURN(any, Combine(*limit, any, Both::kAnd));
+    }
+    limit = std::move(any);
+  }
+  if (!limit) return nullptr;
+  dfas_.push_back(*std::move(limit));
+  return &dfas_.back();
+}
+
+absl::Status SchemaCompiler::CollectNames(const AllOf& all, Properties& found) {
+  std::vector<std::string> keys;
+  std::set<std::string> required;
+  const auto add = [&](const std::string& key) {
+    if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+  };
+  for (const SchemaNode& node : all) {
+    const Json& json = *node.json;
+    if (json.contains("properties")) {
+      for (const auto& [key, schema] : json["properties"].items()) add(key);
+    }
+    if (!json.contains("required")) continue;
+    if (!json["required"].is_array()) return SchemaError(node.at, "required must be a list");
+    for (const Json& key : json["required"]) {
+      if (!key.is_string()) return SchemaError(node.at, "required must be a list of texts");
+      add(key.get<std::string>());
+      required.insert(key.get<std::string>());
+    }
+  }
+  NG_ASSIGN_OR_RETURN(found.dependencies, Dependencies(all));
+  for (const Dependency& dependency : found.dependencies) {
+    add(dependency.key);
+    add(dependency.needs);
+  }
+  for (const std::string& key : keys) {
+    NG_ASSIGN_OR_RETURN(const AllOf schemas, PropertySchemas(all, key));
+    Properties::Named& named = found.named.emplace_back();
+    named.key = key;
+    named.required = required.contains(key);
+    const bool name_allowed = found.name_limit == nullptr || found.name_limit->Matches(key);
+    if (IsFalse(schemas) || !name_allowed) continue;
+    named.rule = net_.NewRule(key);
+    Part part = net_.Then(net_.Text(Json(key).dump()), net_.Calling(blanks_));
+    part = net_.Then(net_.Then(part, net_.Text(":")), net_.Calling(blanks_));
+    net_.SetRule(named.rule, net_.Then(part, net_.Calling(RuleOf(schemas))));
+  }
+  return absl::OkStatus();
+}
+
+// The names that are not listed, by which of the patterns they match.
+absl::Status SchemaCompiler::CollectOthers(const AllOf& all, Properties& found) {
+  std::vector<std::pair<std::string, std::string>> patterns;  // and where
+  for (const SchemaNode& node : all) {
+    if (!node.json->contains("patternProperties")) continue;
+    for (const auto& [pattern, schema] : (*node.json)["patternProperties"].items()) {
+      const bool known = std::ranges::any_of(
+          patterns, [&pattern = pattern](const auto& other) { return other.first == pattern; });
+      if (!known) patterns.emplace_back(pattern, PointerTo(node.at, "patternProperties"));
+    }
+  }
+  if (patterns.size() > kMaxPatterns) {
+    return SchemaError(patterns[0].second,
+                       absl::StrCat("has ", patterns.size(), " patterns, at most ", kMaxPatterns,
+                                    " are supported"));
+  }
+  std::vector<std::string> names;
+  for (const Properties::Named& named : found.named) names.push_back(named.key);
+  NG_ASSIGN_OR_RETURN(const Dfa listed, TheTexts(names));
+  for (size_t which = 0; which < (size_t{1} << patterns.size()); ++which) {
+    Dfa dfa = found.name_limit == nullptr ? AnyText() : *found.name_limit;
+    NG_ASSIGN_OR_RETURN(dfa, Combine(dfa, listed, Both::kAndNot));
+    AllOf schemas;
+    for (size_t i = 0; i < patterns.size(); ++i) {
+      NG_ASSIGN_OR_RETURN(const Dfa* pattern, PatternDfa(patterns[i].first, patterns[i].second));
+      const bool matches = (which >> i & 1) != 0;
+      NG_ASSIGN_OR_RETURN(dfa, Combine(dfa, *pattern, matches ? Both::kAnd : Both::kAndNot));
+    }
+    for (const SchemaNode& node : all) {
+      const Json& json = *node.json;
+      bool matched = false;
+      for (size_t i = 0; i < patterns.size(); ++i) {
+        const bool has = json.contains("patternProperties") &&
+                         json["patternProperties"].contains(patterns[i].first);
+        if ((which >> i & 1) == 0 || !has) continue;
+        schemas.push_back({&json["patternProperties"][patterns[i].first],
+                           PointerTo(patterns[i].second, patterns[i].first)});
+        matched = true;
+      }
+      if (matched || !json.contains("additionalProperties")) continue;
+      schemas.push_back(
+          {&json["additionalProperties"], PointerTo(node.at, "additionalProperties")});
+    }
+    if (IsFalse(schemas) || dfa.Empty()) continue;
+    Properties::Others& others = found.others.emplace_back();
+    others.rule = net_.NewRule("another property");
+    const bool any_name = names.empty() && patterns.empty() && found.name_limit == nullptr;
+    Part part = any_name ? net_.Calling(string_)
+                         : net_.Then(net_.Then(net_.Text("\""), AddAsJsonString(dfa, net_)),
+                                     net_.Text("\""));
+    part = net_.Then(net_.Then(part, net_.Calling(blanks_)), net_.Text(":"));
+    part = net_.Then(net_.Then(part, net_.Calling(blanks_)), net_.Calling(RuleOf(schemas)));
+    net_.SetRule(others.rule, part);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Part> SchemaCompiler::Object(const AllOf& all) {
+  Properties properties;
+  const std::string at = all.empty() ? "#" : all.front().at;
+  const auto located = [&](const absl::Status& status) {
+    const bool known = status.ok() || status.message().substr(0, 3) == "at ";
+    return known ? status : SchemaError(at, std::string(status.message()));
+  };
+  absl::StatusOr<const Dfa*> limit = NameLimit(all);
+  NG_RETURN_IF_ERROR(located(limit.status()));
+  properties.name_limit = *limit;
+  NG_ASSIGN_OR_RETURN(properties.count, Counts(all, "minProperties", "maxProperties"));
+  NG_RETURN_IF_ERROR(located(CollectNames(all, properties)));
+  NG_RETURN_IF_ERROR(located(CollectOthers(all, properties)));
+  if (properties.count.least > 1 && !properties.others.empty()) {
+    return SchemaError(PointerTo(at, "minProperties"),
+                       "above 1 is supported only where all properties are named, by "
+                       "additionalProperties = false");
+  }
+  return ObjectOf(properties, at);
+}
+
+absl::StatusOr<Part> SchemaCompiler::ObjectOf(const Properties& properties, const std::string& at) {
+  // What has been written: a set of named ones, or, where their order is fixed, the next that may
+  // come; and how many altogether, as far as that matters.
+  using State = std::pair<uint64_t, int64_t>;
+  const std::vector<Properties::Named>& named = properties.named;
+  const bool any_order = named.size() <= kAnyOrder;
+  if (!any_order && !properties.dependencies.empty()) {
+    return SchemaError(at, absl::StrCat("dependencies between more than ", kAnyOrder,
+                                        " named properties are not supported"));
+  }
+  const int64_t counted = std::max(properties.count.least, properties.count.most);
+  const auto written = [&](const State& state, const std::string& key) {
+    for (size_t i = 0; i < named.size(); ++i) {
+      if (named[i].key == key) return (state.first >> i & 1) != 0;
+    }
+    return false;
+  };
+  const auto may_end = [&](const State& state) {
+    if (state.second < properties.count.least) return false;
+    for (size_t i = any_order ? 0 : state.first; i < named.size(); ++i) {
+      if (named[i].required && (!any_order || (state.first >> i & 1) == 0)) return false;
+    }
+    return std::ranges::all_of(properties.dependencies, [&](const Dependency& dependency) {
+      return !written(state, dependency.key) || written(state, dependency.needs);
+    });
+  };
+  std::map<State, int32_t> known;
+  std::vector<State> states;
+  const auto number = [&](const State& state) {
+    const auto [place, is_new] = known.emplace(state, 0);
+    if (is_new) {
+      place->second = net_.NewState();
+      states.push_back(state);
+    }
+    return place->second;
+  };
+  const Part begin = net_.Then(net_.Text("{"), net_.Calling(blanks_));
+  const Part end = net_.Text("}");
+  number({0, 0});
+  // The first state is entered once, the others behind a property: they need a comma.
+  const auto add = [&](int32_t before, const State& from, int32_t rule, uint64_t to) {
+    const State next = {to, std::min(from.second + 1, counted)};
+    const Part after = net_.Calling(blanks_);
+    net_.Call(before, after.in, rule);
+    net_.Free(after.out, number(next));
+  };
+  for (size_t s = 0; s < states.size(); ++s) {
+    const State from = states[s];
+    if (states.size() > kMaxStates)
+      return SchemaError(at, "has too many combinations of properties");
+    if (may_end(from)) net_.Free(number(from), end.in);
+    if (properties.count.most >= 0 && from.second >= properties.count.most) continue;
+    const Part comma = net_.Then(net_.Text(","), net_.Calling(blanks_));
+    net_.Free(number(from), comma.in);
+    for (size_t i = any_order ? 0 : from.first; i < named.size(); ++i) {
+      const uint64_t bit = uint64_t{1} << (any_order ? i : 0);
+      const bool again = any_order && (from.first & bit) != 0;
+      if (named[i].rule >= 0 && !again) {
+        add(comma.out, from, named[i].rule, any_order ? from.first | bit : i + 1);
+      }
+      if (!any_order && named[i].required) break;
+    }
+    for (const Properties::Others& others : properties.others) {
+      add(comma.out, from, others.rule, from.first);
+    }
+    // At the beginning there is no comma: the same ways begin behind the bracket.
+    if (s == 0) net_.Free(begin.out, comma.out);
+  }
+  if (may_end({0, 0})) net_.Free(begin.out, end.in);
+  return Part{begin.in, end.out};
+}
+
+}  // namespace ng::grammar

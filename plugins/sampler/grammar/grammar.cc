@@ -32,14 +32,16 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> Grammar::Create(const GrammarSourc
   NG_ASSIGN_OR_RETURN(grammar::Program program, CompileGrammar(source, trie.depth()));
   auto stage = absl::WrapUnique(new Grammar(std::move(program), std::move(trie), context));
   const std::span<const uint64_t> first = stage->masks_.Of(kStart);
+  const bool begins = std::ranges::any_of(first, [](uint64_t bits) { return bits != 0; });
   if (stage->machine_.TakeOverflow()) {
     return UsageError("sampler.grammar: the grammar is too ambiguous to run");
   }
-  if (std::ranges::all_of(first, [](uint64_t bits) { return bits == 0; })) {
+  if (!begins) {
     return UsageError(absl::StrCat("sampler.grammar: none of the ", stage->trie_.n_tokens(),
                                    " tokens with a text begins a text of the grammar, and no stop "
                                    "id may stand for an empty one"));
   }
+  stage->masks_.Prepare();
   return stage;
 }
 

@@ -24,9 +24,9 @@ namespace ng {
 
 // Exactly one of the first three is set.
 struct GrammarSource {
-  std::string_view json_schema;  // the schema itself, or the name of a file with it
-  std::string_view regex;
-  std::string_view gbnf;  // the rules themselves, or the name of a file with them
+  std::string_view json_schema = {};  // the schema itself, or the name of a file with it
+  std::string_view regex = {};
+  std::string_view gbnf = {};  // the rules themselves, or the name of a file with them
   bool assert_formats = true;
 };
 

@@ -52,7 +52,7 @@ absl::StatusOr<Decimal> ParseDecimal(const Json& number) {
     if (!decimal.whole.empty()) decimal.whole.pop_back();
   }
   while (decimal.whole.size() > 1 && decimal.whole[0] == '0') decimal.whole.erase(0, 1);
-  if (decimal.whole.empty()) decimal.whole = "0";
+  if (decimal.whole.empty()) decimal.whole.push_back('0');
   while (decimal.fraction.ends_with('0')) decimal.fraction.pop_back();
   if (decimal.whole == "0" && decimal.fraction.empty()) decimal.negative = false;
   return decimal;

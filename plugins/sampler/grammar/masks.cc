@@ -1,6 +1,7 @@
 #include "plugins/sampler/grammar/masks.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ng::grammar {
 namespace {
@@ -26,6 +27,26 @@ Masks::Masks(const TokenTrie& trie, Machine& machine, int64_t vocab_size,
 void Masks::Forget() {
   kept_.clear();
   kept_of_.clear();
+}
+
+void Masks::Prepare() {
+  constexpr size_t kMaxWalked = size_t{32} << 20;  // a few tenths of a second
+  constexpr size_t kMaxConfigurations = 2000;
+  std::vector<int32_t> near = {machine_.Start()};
+  std::vector<uint8_t> known(static_cast<size_t>(near[0]) + 1, 1);
+  for (size_t i = 0; i < near.size() && i < kMaxConfigurations; ++i) {
+    if (n_walked_ > kMaxWalked || kept_.size() + 16 > max_kept_) return;
+    Of(near[i]);
+    for (int byte_class = 0; byte_class < machine_.program().n_classes(); ++byte_class) {
+      const int32_t next = machine_.Step(near[i], static_cast<uint8_t>(byte_class));
+      const auto index = static_cast<size_t>(next);
+      if (index >= known.size()) known.resize(index + 1);
+      if (next != Machine::kDead && std::exchange(known[index], uint8_t{1}) == 0) {
+        near.push_back(next);
+      }
+    }
+    if (machine_.TakeOverflow()) return;
+  }
 }
 
 std::span<const uint64_t> Masks::Of(int32_t configuration) {
@@ -89,6 +110,7 @@ void Masks::Walk(int32_t configuration, size_t node, std::span<uint64_t> bits,
       continue;
     }
     at_depth_[depth] = next;
+    ++n_walked_;
     for (const int32_t id : trie_.Tokens(i)) {
       bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
     }

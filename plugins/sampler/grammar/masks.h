@@ -24,6 +24,9 @@ class Masks {
 
   // [ceil(vocab_size / 64)] Valid until the next call. A stop id may follow where the text may end.
   std::span<const uint64_t> Of(int32_t configuration);
+  // Makes the masks of the places that are near to the beginning, within bounds of work and memory,
+  // so that a first answer does not wait for them.
+  void Prepare();
   // After the machine's numbers have changed.
   void Forget();
 
@@ -48,6 +51,7 @@ class Masks {
   std::vector<Kept> kept_;         // at most max_kept_
   std::vector<int32_t> kept_of_;   // [configurations so far], -1: none
   size_t max_kept_;
+  size_t n_walked_ = 0;         // nodes, in all walks
   std::vector<uint64_t> bits_;  // a mask put together of several
   std::vector<Place> places_;   // of the configuration whose mask is made
 };

@@ -1,6 +1,7 @@
 #include "plugins/sampler/grammar/schema_compiler.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -144,19 +145,23 @@ Part SchemaCompiler::Literal(const Json& value) {
     if (whole) return net_.Text(absl::StrCat(static_cast<int64_t>(value.get<double>())));
     return net_.Text(value.dump());
   }
-  Part whole = net_.Then(net_.Text(value.is_array() ? "[" : "{"), net_.Calling(blanks_));
-  bool first = true;
-  for (const auto& [key, element] : value.items()) {
-    if (!std::exchange(first, false)) {
-      whole = net_.Then(whole, net_.Then(net_.Text(","), net_.Calling(blanks_)));
+  if (value.is_object()) {
+    // As a schema of its own, so that its properties may come in any order.
+    Json schema = {{"type", "object"}, {"additionalProperties", false}};
+    schema["properties"] = Json::object();
+    schema["required"] = Json::array();
+    for (const auto& [key, element] : value.items()) {
+      schema["properties"][key] = Json{{"const", element}};
+      schema["required"].push_back(key);
     }
-    if (value.is_object()) {
-      whole = net_.Then(whole, net_.Text(Json(key).dump()));
-      whole = net_.Then(net_.Then(whole, net_.Text(":")), net_.Calling(blanks_));
-    }
-    whole = net_.Then(net_.Then(whole, Literal(element)), net_.Calling(blanks_));
+    return net_.Calling(RuleOf({nodes_.Made(std::move(schema), "#")}));
   }
-  return net_.Then(whole, net_.Text(value.is_array() ? "]" : "}"));
+  Part whole = net_.Then(net_.Text("["), net_.Calling(blanks_));
+  for (size_t i = 0; i < value.size(); ++i) {
+    if (i > 0) whole = net_.Then(whole, net_.Then(net_.Text(","), net_.Calling(blanks_)));
+    whole = net_.Then(net_.Then(whole, Literal(value[i])), net_.Calling(blanks_));
+  }
+  return net_.Then(whole, net_.Text("]"));
 }
 
 absl::StatusOr<SchemaCompiler::Count> SchemaCompiler::Counts(const AllOf& all, const char* least,
@@ -185,8 +190,9 @@ absl::StatusOr<SchemaCompiler::Count> SchemaCompiler::Counts(const AllOf& all, c
 
 absl::StatusOr<Part> SchemaCompiler::Number(const AllOf& all, unsigned types) {
   constexpr int64_t kMostDivisor = 5000;
-  NumberRules rules = {.integers = (types & kIntegerType) != 0,
-                       .fractions = (types & kFractionType) != 0};
+  NumberRules rules;
+  rules.integers = (types & kIntegerType) != 0;
+  rules.fractions = (types & kFractionType) != 0;
   for (const SchemaNode& node : all) {
     for (const auto& [name, value] : node.json->items()) {
       const std::string at = PointerTo(node.at, name);

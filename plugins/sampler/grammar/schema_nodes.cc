@@ -160,8 +160,11 @@ absl::StatusOr<std::unique_ptr<SchemaNodes>> SchemaNodes::Parse(std::string_view
   }
   if (root.is_object() && root.contains("$schema") && root["$schema"].is_string()) {
     const auto name = root["$schema"].get<std::string>();
-    nodes->old_ = name.find("/draft-0") != name.npos;
-    if (!nodes->old_ && name.find("2020-12") == name.npos && name.find("2019-09") == name.npos) {
+    const auto is = [&](const char* draft) {
+      return name.find(absl::StrCat("://json-schema.org/", draft)) != name.npos;
+    };
+    nodes->old_ = is("draft-07/") || is("draft-06/");
+    if (!nodes->old_ && !is("draft/2020-12/schema") && !is("draft/2019-09/schema")) {
       return SchemaError("#/$schema", absl::StrCat("'", OneLine(name), "' is not known"));
     }
   }

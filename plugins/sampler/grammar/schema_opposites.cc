@@ -80,8 +80,7 @@ absl::Status SchemaNodes::NegateKeyword(const SchemaNode& node, const std::strin
   const int64_t n =
       counts ? static_cast<int64_t>(std::min<uint64_t>(value.get<uint64_t>(), 1000000000)) : 0;
   const auto above = [&](const char* type, const char* keyword) {
-    if (n > 0) add(type, keyword, n - 1);
-    return absl::OkStatus();
+    return n > 0 ? add(type, keyword, n - 1) : absl::OkStatus();
   };
   if (counts && name == "minLength") return above("string", "maxLength");
   if (counts && name == "minItems") return above("array", "maxItems");
@@ -91,7 +90,8 @@ absl::Status SchemaNodes::NegateKeyword(const SchemaNode& node, const std::strin
   if (counts && name == "maxProperties") return add("object", "minProperties", n + 1);
   if (name == "required") {
     for (const Json& key : value) {
-      if (key.is_string()) add("object", "properties", Json{{key.get<std::string>(), false}});
+      if (!key.is_string()) return SchemaError(at, "must be a list of texts");
+      NG_RETURN_IF_ERROR(add("object", "properties", Json{{key.get<std::string>(), false}}));
     }
     return absl::OkStatus();
   }

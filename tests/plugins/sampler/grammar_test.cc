@@ -1,0 +1,336 @@
+// The stage grammar: what each of the three languages allows and refuses; that what is drawn at
+// random matches; and that the state follows the sequence.
+#include "plugins/sampler/grammar/grammar.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ng/candidate_set.h"
+#include "plugins/sampler/grammar/compile.h"
+#include "plugins/sampler/grammar/machine.h"
+
+namespace ng {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Token 0 is the stop id, token 1 another special one; then come all bytes and some longer texts.
+struct GrammarVocabulary {
+  GrammarVocabulary() {
+    texts = {"", "<name>"};
+    for (int byte = 0; byte < 256; ++byte) texts.emplace_back(1, static_cast<char>(byte));
+    for (const char* text : {"ab", "abc", "\":", "\", \"", "\"}", "true", "null", "}}", "]}", "12",
+                             "\": \"", "{\"", "{\"a", "1,", "é", " \"", "-1", "\n  "}) {
+      texts.emplace_back(text);
+    }
+    views.assign(texts.begin(), texts.end());
+    special.assign(texts.size(), 0);
+    special[0] = special[1] = 1;
+    context.model = {.vocab_size = std::ssize(texts), .max_positions = 1000};
+    context.token_bytes = views;
+    context.special = special;
+    context.stop_ids = stop_ids;
+  }
+  int32_t IdOf(std::string_view text) const {
+    return static_cast<int32_t>(std::ranges::find(texts, text) - texts.begin());
+  }
+
+  std::vector<std::string> texts;
+  std::vector<std::string_view> views;
+  std::vector<uint8_t> special;
+  std::vector<int32_t> stop_ids = {0};
+  PluginContext context;
+};
+
+// How a text stands to a grammar: "no", "begins", "matches", or "matches and ends".
+std::string Standing(const absl::StatusOr<grammar::Program>& program, std::string_view text) {
+  if (!program.ok()) return std::string(program.status().message());
+  grammar::Machine machine(*program);
+  int32_t now = machine.Start();
+  for (const char c : text) {
+    now = machine.Step(now, machine.program().ClassOf(static_cast<uint8_t>(c)));
+  }
+  if (now == grammar::Machine::kDead) return "no";
+  if (machine.MustEnd(now)) return "matches and ends";
+  return machine.CanEnd(now) ? "matches" : "begins";
+}
+std::string OfRegex(std::string_view pattern, std::string_view text) {
+  return Standing(grammar::CompileRegex(pattern, 8), text);
+}
+std::string OfGbnf(std::string_view rules, std::string_view text) {
+  return Standing(grammar::CompileGbnf(rules, 8), text);
+}
+std::string OfSchema(std::string_view schema, std::string_view text) {
+  return Standing(grammar::CompileSchema(schema, true, 8), text);
+}
+
+TEST(GrammarRegex, MatchesTheWholeText) {
+  EXPECT_EQ(OfRegex("[0-9]+(,[0-9]+)*", "12,3"), "matches");
+  EXPECT_EQ(OfRegex("[0-9]+(,[0-9]+)*", "12,"), "begins");
+  EXPECT_EQ(OfRegex("(?:ab|c){2,3}?", "ababc"), "matches and ends");
+  EXPECT_EQ(OfRegex("[^a-z]é\\u{1F600}\\d\\.", "Xé😀7."), "matches and ends");
+  EXPECT_EQ(OfRegex("a{3}", "aaaa"), "no");
+  EXPECT_EQ(OfRegex("^a|b$|c", "b"), "matches and ends");
+  EXPECT_EQ(OfRegex("a^b", "ab"), "matches no text at all");
+  EXPECT_EQ(OfRegex(".", "\xff"), "no");  // no UTF-8
+  EXPECT_EQ(OfRegex("(a*)*b", "aaab"), "matches and ends");
+}
+
+TEST(GrammarRegex, RefusesWhatIsNotRegularOrWrongAndSaysWhere) {
+  EXPECT_THAT(OfRegex("a(?=b)", ""), HasSubstr("at character 2"));
+  EXPECT_THAT(OfRegex("(a)\\1", ""), HasSubstr("at character 4"));
+  EXPECT_THAT(OfRegex("\\bword", ""), HasSubstr("not known or not regular"));
+  EXPECT_THAT(OfRegex("a)", ""), HasSubstr("has ')' without '('"));
+  EXPECT_THAT(OfRegex("(a", ""), HasSubstr("has '(' without ')'"));
+  EXPECT_THAT(OfRegex("[z-a]", ""), HasSubstr("wrong range"));
+  EXPECT_THAT(OfRegex("a{2,1}", ""), HasSubstr("n below m"));
+  EXPECT_THAT(OfRegex("*", ""), HasSubstr("nothing to repeat"));
+}
+
+TEST(GrammarRules, CallEachOtherAndThemselves) {
+  constexpr char kSums[] =
+      "root ::= sum # a comment\nsum ::= term (\"+\" term)*\n"
+      "term ::= [0-9]+\n  | \"(\" sum \")\"\n";
+  EXPECT_EQ(OfGbnf(kSums, "1+(2+(3))"), "matches");
+  EXPECT_EQ(OfGbnf(kSums, "((1)"), "begins");
+  EXPECT_EQ(OfGbnf(kSums, "1)"), "no");
+  EXPECT_EQ(OfGbnf("root ::= \"a\" root \"b\" | \"\"", "aabb"), "matches and ends");
+  EXPECT_EQ(OfGbnf("root ::= x{2} .\nx ::= \"\\x41\" | \"\\u00e9\"", "Aé😀"), "matches and ends");
+}
+
+TEST(GrammarRules, AreRefusedByNameWithTheReason) {
+  EXPECT_THAT(OfGbnf("root ::= root \"a\" | \"b\"", ""),
+              AllOf(HasSubstr("'root' begins with itself"), HasSubstr("left recursion")));
+  EXPECT_THAT(OfGbnf("root ::= a? b \"x\"\na ::= \"q\"\nb ::= a? root | \"z\"", ""),
+              HasSubstr("begins with itself"));
+  EXPECT_THAT(OfGbnf("root ::= other", ""), HasSubstr("'other', which is not defined"));
+  EXPECT_THAT(OfGbnf("start ::= \"a\"", ""), HasSubstr("has no rule root"));
+  EXPECT_THAT(OfGbnf("root ::= \"a", ""), HasSubstr("without its closing"));
+  EXPECT_THAT(OfGbnf("root ::= \"a\" root", ""), HasSubstr("matches no text at all"));
+  EXPECT_THAT(OfGbnf("root ::= \"a\"\nroot ::= \"b\"", ""), HasSubstr("twice"));
+}
+
+struct SchemaRow {
+  const char* schema;
+  std::vector<const char*> valid;
+  std::vector<const char*> invalid;
+};
+
+TEST(GrammarSchema, AllowsWhatIsValid) {
+  const SchemaRow rows[] = {
+      {"true",
+       {"[1, {\"a\": null}]", "\"\\ud83d\\ude00\"", "-0.5e3", "{\n  \"a\": []\n}"},
+       {"[1,]", "\"\\ud83d\"", "01", "{a:1}"}},
+      {R"({"type":"integer","minimum":3,"exclusiveMaximum":120})",
+       {"3", "119", "20"},
+       {"2", "120", "-5", "3.0"}},
+      {R"({"type":"number","exclusiveMinimum":-1.5,"maximum":2})",
+       {"-1.4999", "2", "0.5", "2.0"},
+       {"-1.5", "2.01", "-2"}},
+      {R"({"multipleOf":7,"type":"integer"})", {"0", "49", "-14"}, {"1", "50"}},
+      {R"({"type":"string","minLength":2,"maxLength":3})",
+       {"\"ab\"", "\"äö\\n\""},
+       {"\"a\"", "\"abcd\""}},
+      {R"({"type":"string","pattern":"^a+$"})", {"\"a\"", "\"aaa\""}, {"\"\"", "\"ab\""}},
+      {R"({"type":"string","pattern":"b"})", {"\"abc\"", "\"b\""}, {"\"ac\""}},
+      {R"({"type":"string","format":"date"})",
+       {"\"2024-02-29\"", "\"1999-12-31\""},
+       {"\"2023-02-29\"", "\"1999-13-01\""}},
+      {R"({"enum":["x\n",1.5,{"a":1,"b":2}]})",
+       {"\"x\\n\"", "1.5", "{\"b\": 2, \"a\": 1}"},
+       {"\"x\"", "{\"a\":1}"}},
+      {R"({"type":"object","properties":{"a":{"type":"integer"},"b":true},"required":["a"],
+          "additionalProperties":false})",
+       {"{\"a\":1}", "{\"b\":[],\"a\":1}"},
+       {"{}", "{\"b\":1}", "{\"a\":\"\"}", "{\"c\":1,\"a\":1}"}},
+      {R"({"properties":{"a":{"const":1}},"additionalProperties":{"type":"string"}})",
+       {"{\"a\":1,\"x\":\"\"}", "{}", "5"},
+       {"{\"a\":2}", "{\"x\":1}", "{\"\\u0061\":2}"}},
+      {R"({"patternProperties":{"^s":{"type":"string"},"n$":{"maxLength":1}}})",
+       {"{\"sn\":\"x\"}", "{\"n\":1}"},
+       {"{\"sn\":\"xx\"}", "{\"s\":1}"}},
+      {R"({"dependentRequired":{"a":["b"]}})", {"{\"a\":1,\"b\":1}", "{\"b\":1}"}, {"{\"a\":1}"}},
+      {R"({"prefixItems":[{"type":"integer"}],"items":{"type":"null"},"maxItems":3})",
+       {"[1,null,null]", "[]"},
+       {"[null]", "[1,1]", "[1,null,null,null]"}},
+      {R"({"type":"array","contains":{"const":7}})", {"[1,7]", "[7]"}, {"[]", "[1]"}},
+      {R"({"$defs":{"n":{"type":"object","properties":{"next":{"$ref":"#/$defs/n"}},
+          "additionalProperties":false}},"$ref":"#/$defs/n"})",
+       {"{\"next\":{\"next\":{}}}"},
+       {"{\"next\":1}"}},
+      {R"({"allOf":[{"minimum":3},{"type":"integer"}],"anyOf":[{"maximum":4},{"minimum":9}]})",
+       {"3", "4", "9"},
+       {"2", "5", "\"\""}},
+      {R"({"oneOf":[{"type":"integer"},{"minimum":2}]})", {"1", "2.5"}, {"2"}},
+      {R"({"if":{"properties":{"k":{"const":1}},"required":["k"]},"then":{"required":["x"]}})",
+       {"{\"k\":1,\"x\":0}", "{\"k\":2}", "{}"},
+       {"{\"k\":1}"}},
+      {R"({"not":{"enum":["a",3]}})", {"\"b\"", "4", "null"}, {"\"a\"", "3"}},
+      {R"({"propertyNames":{"maxLength":2}})", {"{\"ab\":1}"}, {"{\"abc\":1}"}},
+  };
+  for (const SchemaRow& row : rows) {
+    for (const char* text : row.valid) {
+      EXPECT_THAT(OfSchema(row.schema, text), ::testing::StartsWith("matches"))
+          << row.schema << text;
+    }
+    for (const char* text : row.invalid) {
+      EXPECT_THAT(OfSchema(row.schema, text), ::testing::AnyOf("no", "begins"))
+          << row.schema << text;
+    }
+  }
+}
+
+TEST(GrammarSchema, RefusesByNameAndPointerWhatItDoesNotRead) {
+  EXPECT_THAT(OfSchema(R"({"properties":{"a":{"unevaluatedItems":false}}})", ""),
+              AllOf(HasSubstr("#/properties/a"), HasSubstr("'unevaluatedItems'")));
+  EXPECT_THAT(OfSchema(R"({"colour":1})", ""), HasSubstr("'colour' is not supported"));
+  EXPECT_THAT(OfSchema(R"({"type":"array","uniqueItems":true})", ""), HasSubstr("uniqueItems"));
+  EXPECT_THAT(OfSchema(R"({"$ref":"http://x/y"})", ""), HasSubstr("outside of the schema"));
+  EXPECT_THAT(OfSchema(R"({"multipleOf":0.1})", ""), HasSubstr("multipleOf"));
+  EXPECT_THAT(OfSchema(R"({"format":"iri"})", ""), HasSubstr("'iri' is none of date"));
+  EXPECT_THAT(OfSchema(R"({"allOf":[{"$ref":"#"}]})", ""), HasSubstr("refers to itself"));
+  EXPECT_THAT(OfSchema(R"({"type":"text"})", ""), HasSubstr("'text', must be null"));
+  EXPECT_THAT(OfSchema("{\"a\":", ""), HasSubstr("is no JSON text"));
+}
+
+TEST(GrammarLimits, HostileGrammarsAreRefusedSoon) {
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(OfRegex("a{1000000}", ""), HasSubstr("too large"));
+  EXPECT_THAT(OfRegex("((a{1000}){1000}){1000}", ""), HasSubstr("too large"));
+  EXPECT_THAT(OfRegex(std::string(100000, '('), ""), HasSubstr("200 groups"));
+  EXPECT_THAT(OfSchema(R"({"type":"string","pattern":"(a|b)*a(a|b){30}"})", ""),
+              HasSubstr("more than 8000 states"));
+  EXPECT_THAT(OfSchema(std::string(100000, '['), ""), HasSubstr("within each other"));
+  EXPECT_THAT(OfSchema(R"({"type":"array","minItems":99999,"items":{"maxLength":99999}})", ""),
+              HasSubstr("too large"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));  // sanitizers too
+}
+
+TEST(GrammarOptions, ExactlyOneMustBeSetAndFilesMustBeThere) {
+  const GrammarVocabulary vocabulary;
+  const auto error = [&](const GrammarSource& source) {
+    return std::string(Grammar::Create(source, vocabulary.context).status().message());
+  };
+  EXPECT_THAT(error({}), HasSubstr("must be exactly one"));
+  EXPECT_THAT(error({.json_schema = "{}", .regex = "a"}), HasSubstr("must be exactly one"));
+  EXPECT_THAT(error({.json_schema = "/nowhere/x.json"}),
+              AllOf(HasSubstr("sampler.grammar.json_schema"), HasSubstr("/nowhere/x.json")));
+  EXPECT_THAT(error({.regex = "("}), HasSubstr("sampler.grammar.regex: has '('"));
+  PluginContext mute = vocabulary.context;
+  mute.token_bytes = {};
+  EXPECT_THAT(std::string(Grammar::Create({.regex = "a"}, mute).status().message()),
+              HasSubstr("no tokenizer"));
+  const std::vector<std::string_view> one = {"", "x"};
+  PluginContext poor = vocabulary.context;
+  poor.model.vocab_size = 2;
+  poor.token_bytes = one;
+  poor.special = poor.special.first(1);
+  EXPECT_THAT(std::string(Grammar::Create({.regex = "ab"}, poor).status().message()),
+              HasSubstr("begins a text of the grammar"));
+}
+
+// What is left of even logits.
+std::vector<int32_t> Left(SamplerStage& stage, int slot, int64_t vocab_size) {
+  const std::vector<float> logits(static_cast<size_t>(vocab_size), 0.0F);
+  CandidateStorage storage(vocab_size);
+  CandidateSet set = storage.Begin(logits);
+  EXPECT_TRUE(stage.Apply(slot, {}, set).ok());
+  std::vector<int32_t> ids;
+  for (const Candidate& candidate : set.items()) ids.push_back(candidate.id);
+  return ids;
+}
+
+TEST(Grammar, LeavesTokensThatCrossPartsAndStopsWhereItMay) {
+  const GrammarVocabulary vocabulary;
+  const int64_t n = vocabulary.context.model.vocab_size;
+  auto stage = *Grammar::Create({.regex = "a(bc)?"}, vocabulary.context);
+  ASSERT_TRUE(stage->Open(0, std::vector<int32_t>{5, 6}).ok());
+  EXPECT_THAT(Left(*stage, 0, n),
+              ::testing::UnorderedElementsAre(vocabulary.IdOf("a"), vocabulary.IdOf("ab"),
+                                              vocabulary.IdOf("abc")));
+  ASSERT_EQ(*stage->Accept(0, vocabulary.IdOf("a")), SequenceEnd::kNo);
+  EXPECT_THAT(Left(*stage, 0, n), ::testing::UnorderedElementsAre(0, vocabulary.IdOf("b")));
+  ASSERT_TRUE(stage->Fork(0, 1).ok());
+  ASSERT_EQ(*stage->Accept(1, vocabulary.IdOf("b")), SequenceEnd::kNo);
+  ASSERT_EQ(*stage->Accept(1, vocabulary.IdOf("c")), SequenceEnd::kStage);
+  ASSERT_TRUE(stage->Truncate(1, 4).ok());
+  EXPECT_THAT(Left(*stage, 1, n), ::testing::UnorderedElementsAre(vocabulary.IdOf("c")));
+  EXPECT_FALSE(stage->Accept(0, vocabulary.IdOf("12")).ok());
+}
+
+// Each mask against walking the bytes of each token, at each step of random answers.
+TEST(Grammar, MasksAreWhatTheBytesOfEachTokenSay) {
+  const GrammarVocabulary vocabulary;
+  const int64_t n = vocabulary.context.model.vocab_size;
+  const GrammarSource sources[] = {
+      {.json_schema = "true"},
+      {.json_schema = R"({"type":"object","properties":{"a":{"maxLength":40},"ab":{"maximum":12}},
+                         "required":["ab"]})"},
+      {.regex = "([a-c]{2,60},){0,4}1"},
+      {.gbnf = "root ::= \"a\" root \"b\" root | [0-9]{0,30}"}};
+  std::mt19937_64 random(3);
+  for (const GrammarSource& source : sources) {
+    auto stage = *Grammar::Create(source, vocabulary.context);
+    grammar::Machine machine(*CompileGrammar(source, 1));  // no mask is shared with a reach of 1
+    for (int run = 0; run < 40; ++run) {
+      ASSERT_TRUE(stage->Open(0, {}).ok());
+      int32_t now = machine.Start();
+      for (int step = 0; step < 30; ++step) {
+        std::vector<int32_t> expected;
+        std::vector<int32_t> behind(static_cast<size_t>(n));
+        if (machine.CanEnd(now)) expected.push_back(0);
+        for (int32_t id = 2; id < n; ++id) {
+          int32_t& to = behind[static_cast<size_t>(id)] = now;
+          for (const char c : vocabulary.texts[static_cast<size_t>(id)]) {
+            to = machine.Step(to, machine.program().ClassOf(static_cast<uint8_t>(c)));
+          }
+          if (to != grammar::Machine::kDead) expected.push_back(id);
+        }
+        ASSERT_EQ(Left(*stage, 0, n), expected) << "run " << run << " step " << step;
+        const int32_t id = expected[random() % expected.size()];
+        if (id == 0) break;
+        now = behind[static_cast<size_t>(id)];
+        if (*stage->Accept(0, id) == SequenceEnd::kStage) break;
+      }
+    }
+  }
+}
+
+TEST(Grammar, FinishedAnswersAreValidJson) {
+  const GrammarVocabulary vocabulary;
+  const int64_t n = vocabulary.context.model.vocab_size;
+  auto stage = *Grammar::Create(
+      {.json_schema = R"({"type":"object","properties":{"a":{"type":"integer","maximum":7},
+          "b":{"type":"array","items":{"type":"boolean"},"minItems":1,"maxItems":2}},
+          "required":["b"],"additionalProperties":false})"},
+      vocabulary.context);
+  std::mt19937_64 random(11);
+  int n_finished = 0;
+  for (int run = 0; run < 200; ++run) {
+    ASSERT_TRUE(stage->Open(0, {}).ok());
+    std::string text;
+    for (int step = 0; step < 300; ++step) {
+      const std::vector<int32_t> left = Left(*stage, 0, n);
+      const int32_t id = left[random() % left.size()];
+      text += vocabulary.texts[static_cast<size_t>(id)];
+      if (*stage->Accept(0, id) != SequenceEnd::kStage) continue;
+      ++n_finished;
+      const auto json = nlohmann::json::parse(text, nullptr, false);
+      ASSERT_TRUE(json.is_object()) << text;
+      ASSERT_TRUE(json.contains("b") && json["b"].size() >= 1 && json["b"].size() <= 2) << text;
+      ASSERT_TRUE(!json.contains("a") || json["a"] <= 7) << text;
+      break;
+    }
+  }
+  EXPECT_GE(n_finished, 150);
+}
+
+}  // namespace
+}  // namespace ng

@@ -21,6 +21,7 @@ seeds() {
     fuzz_command_line) find tests/data/fuzz -name '*.args' -o -name '*prompts.jsonl' ;;
     fuzz_config_json) find "${of[@]}" -name config.json ;;
     fuzz_gguf) find "${of[@]}" -name '*.gguf' ;;
+    fuzz_grammar) find tests/data/fuzz -name '*.grammar' ;;
     fuzz_ini) find configs tests/data/fuzz -name '*.ini' ;;
     fuzz_safetensors) find "${of[@]}" -name 'model*.safetensors' -o -name '*.index.json' ;;
     fuzz_tokenizer_json) find "${of[@]}" -name '*tokenizer.json' ;;

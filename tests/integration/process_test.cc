@@ -340,6 +340,29 @@ TEST(StopTexts, AreLeftOutOfTheTextAndKeptInTheIds) {
   ExpectError(NgRun(DemoTurn(1) + Arguments{"--sampler.stop_texts.texts=a,,b"}), 2, {"a,,b"});
 }
 
+// An answer of a given form: valid and ended by the stage, at a hostile temperature too.
+TEST(GrammarStage, AnswersAsTheSchemaSays) {
+  const auto ask = [](const std::string& schema, int seed) {
+    return DemoTurn(120) + Arguments{"--sampler.chain=grammar,temperature", "--output=jsonl",
+                                     "--sampler.temperature.value=5",
+                                     "--sampler.seed=" + std::to_string(seed),
+                                     "--sampler.grammar.json_schema=" + schema};
+  };
+  const std::string schema = R"({"type":"object","properties":{"age":{"type":"integer","minimum":0,
+      "maximum":120},"name":{"type":"string","maxLength":12}},"required":["age","name"],
+      "additionalProperties":false})";
+  for (int seed = 1; seed <= 5; ++seed) {
+    const Json line = JsonLines(NgRun(ask(schema, seed)).out).at(0);
+    EXPECT_EQ(line["stop_reason"], "stage");
+    const Json answer = Json::parse(line["text"].get<std::string>());
+    EXPECT_LE(answer.at("age"), 120);
+    EXPECT_EQ(answer.size(), 2U);
+  }
+  ExpectError(NgRun(ask(R"({"items":{"unevaluatedItems":false}})", 1)), 2,
+              {"sampler.grammar.json_schema", "#/items", "'unevaluatedItems'"});
+  ExpectError(NgRun(DemoTurn(1) + Arguments{"--sampler.chain=grammar"}), 2, {"exactly one"});
+}
+
 // The short ways are the long ones.
 TEST(Habits, AreShortFormsOfTheLongOnes) {
   const std::string demo = NG_SOURCE_DIR "/configs/demo";

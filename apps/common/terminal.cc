@@ -83,13 +83,19 @@ void Watch(int signal) {
 // After a signal, how long to wait in all for a reader that reads nothing.
 constexpr std::chrono::milliseconds kGrace(200);
 
+// How long a signal may go unseen while the signal pipe says nothing.
+constexpr int kLookAgainMs = 50;
+
 // Waits until `fd` takes bytes, or until a write would say why it does not. Returns false when a
 // signal has come and the time to wait is over.
 bool WaitForRoom(int fd) {
   pollfd waits[2] = {{fd, POLLOUT, 0}, {signal_pipe[0], POLLIN, 0}};
   while (stop_signal == 0) {
-    // An interrupt that only stops what runs leaves its byte in the pipe.
-    if (poll(waits, stop_requested ? 1 : 2, -1) < 0 && errno != EINTR) return true;
+    // An interrupt that only stops what runs leaves its byte in the pipe, which then says nothing
+    // of the next signal.
+    const bool pipe_is_full = stop_requested;
+    const int ready = poll(waits, pipe_is_full ? 1 : 2, pipe_is_full ? kLookAgainMs : -1);
+    if (ready < 0 && errno != EINTR) return true;
     if (waits[0].revents != 0) return true;
   }
   static const Clock::time_point end = Clock::now() + kGrace;

@@ -107,16 +107,37 @@ void ReadPlan(const char* text) {
   }
 }
 
+// The functions that this library stands before.
+#define NG_REPLACED(each)                                                                         \
+  each(mmap) each(openat) each(fopen) each(read) each(pread) each(write) each(pwrite) each(close) \
+      each(fstatat) each(fstat) each(rename) each(linkat) each(unlink) each(fchmod) each(chmod)   \
+          each(opendir) each(readdir) each(pthread_create) each(pipe2) each(poll) each(ppoll)     \
+              each(fork) each(posix_spawn) each(wait4) each(sigaction)
+
 // The next definition of a function: the C library's own.
-template <typename Function>
-Function* Next(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+template <typename Pointer>
+Pointer LookUp(const char* name) {
+  return reinterpret_cast<Pointer>(dlsym(RTLD_NEXT, name));
 }
-#define NG_NEXT(name)                                                     \
-  ([] {                                                                   \
-    static const auto next = ::ng::faults::Next<decltype(::name)>(#name); \
-    return next;                                                          \
-  }())
+// All of them are looked up before main. A signal handler that did it could wait for ever: dlsym
+// takes a lock, which may be the very one that the handler interrupts.
+#define NG_KNOWN(name) decltype(&::name) next_##name = nullptr;
+NG_REPLACED(NG_KNOWN)
+#undef NG_KNOWN
+
+void LookUpAll() {
+#define NG_LOOK_UP(name) next_##name = LookUp<decltype(&::name)>(#name);
+  NG_REPLACED(NG_LOOK_UP)
+#undef NG_LOOK_UP
+}
+
+// Constructors of other libraries may call before this one's has run.
+template <typename Pointer>
+Pointer Next(const Pointer& known) {
+  if (known == nullptr) LookUpAll();
+  return known;
+}
+#define NG_NEXT(name) (::ng::faults::Next(::ng::faults::next_##name))
 
 // What a call is about.
 struct Target {
@@ -218,6 +239,7 @@ int CountedMain(int argc, char** argv, char** environment) {
 __attribute__((constructor)) void Begin() {
   const char* const path = std::getenv("NG_FAULT_PAGE");
   const char* const text = std::getenv("NG_FAULT");
+  LookUpAll();
   if (path == nullptr && text == nullptr) return;
   const int fd = path == nullptr ? -1 : open(path, O_RDWR | O_CLOEXEC);
   if (path != nullptr && fd < 0) return;
@@ -240,10 +262,10 @@ extern "C" {
 int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, void (*init)(),
                       void (*fini)(), void (*rtld_fini)(), void* stack_end) {
   using Start =
-      int(int (*)(int, char**, char**), int, char**, void (*)(), void (*)(), void (*)(), void*);
+      int (*)(int (*)(int, char**, char**), int, char**, void (*)(), void (*)(), void (*)(), void*);
   real_main = main;
-  return Next<Start>("__libc_start_main")(CountedMain, argc, argv, init, fini, rtld_fini,
-                                          stack_end);
+  return LookUp<Start>("__libc_start_main")(CountedMain, argc, argv, init, fini, rtld_fini,
+                                            stack_end);
 }
 
 // --- Memory. A null pointer and ENOMEM, whatever error the plan names.

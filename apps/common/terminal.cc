@@ -275,9 +275,12 @@ InterruptsOnlyStop::~InterruptsOnlyStop() {
 }
 
 bool InterruptsOnlyStop::Take() {
-  const bool came = stop_requested.exchange(false);
-  char bytes[16];
-  while (read(signal_pipe[0], bytes, sizeof(bytes)) > 0) continue;
+  bool came = false;
+  do {
+    came |= stop_requested.exchange(false);
+    char bytes[16];
+    while (read(signal_pipe[0], bytes, sizeof(bytes)) > 0) continue;
+  } while (stop_requested);  // one came after the flag was cleared, and its byte is gone
   if (stop_signal == 0) return came;
   // Another signal, which may have come just now, ends the program.
   stop_requested = true;

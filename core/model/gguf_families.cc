@@ -81,7 +81,7 @@ constexpr Architecture kArchitectures[] = {
     {.name = "mistral3",
      .row = kGgufMistral3,
      .names = kGgufPairedNames,
-     .constants = {.temperature = true}},
+     .constants = {.yarn_weight = true, .temperature = true}},
     {.name = "arcee", .row = kGgufArcee, .names = kGgufPairedNames},
     {.name = "internlm2", .row = kGgufLlama, .names = kGgufPairedNames},
     {.name = "chatglm", .row = kGgufGlm, .gate_up_fused = true},

@@ -45,11 +45,12 @@ constexpr std::string_view kSame[] = {"embedding_length",
                                       "expert_shared_feed_forward_length",
                                       "expert_shared_count",
                                       "expert_weights_norm",
+                                      "expert_weights_scale",
                                       "expert_gating_func"};
 
 // Of layers with a window, whose heads are those of the others here.
 constexpr const char* kOfWindowsAlone[] = {"attention.key_length_swa", "attention.value_length_swa",
-                                           "rope.dimension_count_swa", "attention.rope_pattern"};
+                                           "rope.dimension_count_swa"};
 
 class FieldsMaker {
  public:
@@ -203,11 +204,17 @@ class FieldsMaker {
     if (row_.latent != nullptr && biased && !Has("expert_gating_func")) {
       Field("expert_gating_func") = 2;
     }
-    NG_ASSIGN_OR_RETURN(const auto scale, OptionalNumber("expert_weights_scale", {0.0, 1e9}));
-    if (scale.value_or(0.0) != 0.0) Field("expert_weights_scale") = *scale;
-    for (const char* name : {"expert_group_count", "expert_group_used_count"}) {
-      NG_ASSIGN_OR_RETURN(const auto n, OptionalInt(name, {0, kCount.max}));
-      if (n.value_or(0) <= 1) made_.fields.erase(name);
+    const std::string_view scale_key = row_.experts->scale;
+    if (!scale_key.empty()) {
+      NG_ASSIGN_OR_RETURN(const auto scale, OptionalNumber(scale_key, {0.0, 1e9}));
+      if (scale.value_or(0.0) == 0.0) made_.fields.erase(std::string(scale_key));
+    }
+    NG_ASSIGN_OR_RETURN(const auto groups, OptionalInt("expert_group_count", {0, kCount.max}));
+    NG_ASSIGN_OR_RETURN(const auto used, OptionalInt("expert_group_used_count", {0, kCount.max}));
+    if (groups.value_or(0) <= 1) made_.fields.erase("expert_group_count");
+    // Without groups there are none to choose.
+    if (groups.value_or(0) <= 1 || used.value_or(0) <= 1) {
+      made_.fields.erase("expert_group_used_count");
     }
     return absl::OkStatus();
   }
@@ -255,6 +262,12 @@ class FieldsMaker {
       const bool by_width = n_layers_ == constants_.layers_scaled_by_width;
       Field("query_pre_attn_scalar") = by_width ? shared_out : key_length.value_or(shared_out);
     }
+    // Without a cap of its own, an architecture takes 0 for none.
+    constexpr const char* kLogitCap = "final_logit_softcapping";
+    if (row_.logit_cap == 0.0 && Has(kLogitCap) && Field(kLogitCap) == 0.0) {
+      (void)keys_.Find(Key(kLogitCap));
+      Field(kLogitCap) = Json();
+    }
     if (constants_.one_rope_base && !Has("rope.freq_base_swa") && Has("rope.freq_base")) {
       Field("rope.freq_base_swa") = Field("rope.freq_base");
     }
@@ -267,7 +280,9 @@ class FieldsMaker {
   // The width of the window, which 0 says there is none of, and who has it: each layer but every
   // n-th, or those that an array says.
   absl::Status MakeWindows() {
-    NG_ASSIGN_OR_RETURN(const auto window, OptionalInt(kGgufWindow, {0, kPositions.max}));
+    // Where an absent key means a window, 0 does not mean that there is none.
+    const int64_t least = row_.windows == WindowKeys::kTypes && row_.window > 0 ? 1 : 0;
+    NG_ASSIGN_OR_RETURN(const auto window, OptionalInt(kGgufWindow, {least, kPositions.max}));
     if (window.value_or(0) > 0) Field(kGgufWindow) = *window;
     if (row_.windows != WindowKeys::kTypes) return absl::OkStatus();
     const bool has_window = window.value_or(row_.window) > 0;
@@ -278,10 +293,17 @@ class FieldsMaker {
           std::vector<std::string>(static_cast<size_t>(n_layers_), "full_attention");
       return absl::OkStatus();
     }
+    if (row_.rope_layers != RopeLayers::kByType) NG_RETURN_IF_ERROR(RequireOneRopeBase());
     if (!keys_.Has(pattern)) return absl::OkStatus();
     const Json& value = source_.metadata.Field(pattern);
     if (!value.is_object()) {
-      NG_ASSIGN_OR_RETURN(Field(kGgufPattern), Int(kGgufPattern, kCount));
+      NG_ASSIGN_OR_RETURN(const int64_t every, Int(kGgufPattern, {0, kCount.max}));
+      if (every > 0) {
+        Field(kGgufPattern) = every;
+      } else {
+        Field("layer_types") =
+            std::vector<std::string>(static_cast<size_t>(n_layers_), "sliding_attention");
+      }
       return absl::OkStatus();
     }
     NG_ASSIGN_OR_RETURN(const std::vector<bool> has, source_.metadata.Switches(pattern));
@@ -295,6 +317,13 @@ class FieldsMaker {
     }
     Field("layer_types") = std::move(types);
     return absl::OkStatus();
+  }
+
+  // Layers with a window turn as the others do.
+  absl::Status RequireOneRopeBase() const {
+    NG_ASSIGN_OR_RETURN(const auto base, OptionalNumber("rope.freq_base", kTheta));
+    const double only = base.value_or(row_.theta);
+    return OptionalNumber("rope.freq_base_swa", {only, only}).status();
   }
 
   // As the format has it, a file with a factor and no type means linear.
@@ -360,6 +389,7 @@ class FieldsMaker {
                           OptionalNumber(absl::StrCat("rope.scaling.yarn_", name), {1e-6, 1e6}));
       if (turns) scaling[name] = *turns;
     }
+    if (row_.latent == nullptr && !constants_.yarn_weight) return absl::OkStatus();
     constexpr const char* kWeight = "rope.scaling.yarn_log_multiplier";
     NG_ASSIGN_OR_RETURN(const auto weight, OptionalNumber(kWeight, {0.0, 1e6}));
     if (row_.latent == nullptr) {

@@ -40,6 +40,7 @@ struct GgufConstants {
   // Keys that the architecture has and that can run only where they say nothing, or 0.
   std::span<const char* const> without = {};
   const char* only_with = "";  // a switch that can run only as true, or absent
+  bool yarn_weight = false;    // a key says how yarn corrects the scores
   bool temperature = false;    // queries may have one, which grows behind RoPE's original positions
 };
 

@@ -79,7 +79,7 @@ constexpr ExpertsRow Gguf(ExpertsRow row) {
   row.n_groups_used = "expert_group_used_count";
   row.norm_key = "";
   row.least_sum_key = "";
-  row.scale = "expert_weights_scale";
+  row.scale = InPlaceOf(row.scale, "expert_weights_scale");
   row.scale_absent = 1.0;
   row.n_shared = InPlaceOf(row.n_shared, "expert_shared_count");
   row.n_shared_absent = 0;

@@ -24,7 +24,9 @@ absl::StatusOr<int64_t> SizeKey::Read(const JsonFields& config, Range<int64_t> r
   return found.value_or(absent);
 }
 
+// Null is false, as Python takes it where a class allows it.
 absl::StatusOr<bool> BoolOr(const JsonFields& config, std::string_view key, bool absent) {
+  if (config.IsNull(key)) return false;
   NG_ASSIGN_OR_RETURN(const std::optional<bool> found, config.OptionalBool(key));
   return found.value_or(absent);
 }

@@ -43,6 +43,8 @@ constexpr InertKeys kTable[] = {
     {"qwen2 qwen3 smollm3", "sliding_window max_window_layers"},
     // said again by layer_types
     {"gemma3_text", "_sliding_window_pattern"},
+    // its attention does not ask for it
+    {"gemma3_text", "attn_logit_softcapping"},
     // of longrope alone
     {"phi3", "original_max_position_embeddings"},
     {"gpt_oss", "hidden_act"},

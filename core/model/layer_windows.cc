@@ -87,14 +87,18 @@ absl::StatusOr<LayerWindows> ReadTypedWindows(const JsonFields& config, const st
     NG_ASSIGN_OR_RETURN(windows.full, ReadFullLayers(config, row, spec));
     return windows;
   }
+  if (listed) {
+    (void)config.Find(row.pattern_key);  // the list has what it says
+    windows.full = *listed;
+    return windows;
+  }
   int64_t every = row.full_every;
   if (!std::string_view(row.pattern_key).empty()) {
     NG_ASSIGN_OR_RETURN(every, IntOr(config, row.pattern_key, kCount, every));
   }
-  for (int64_t i = 0; !listed && i < spec.shape.n_layers; ++i) {
+  for (int64_t i = 0; i < spec.shape.n_layers; ++i) {
     windows.full.push_back(every > 0 && (row.full_first ? i : i + 1) % every == 0);
   }
-  if (listed) windows.full = *listed;
   return windows;
 }
 

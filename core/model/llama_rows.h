@@ -280,7 +280,8 @@ inline constexpr LlamaRow kGemma3Row = [] {
   row.max_positions = 131072;
   row.theta = 1000000.0;
   row.qk_norm = {.absent = true};
-  row.attention_cap = row.logit_cap = 0.0;
+  row.attention_caps = false;  // its class has the key, and its attention caps nothing
+  row.logit_cap = 0.0;
   row.full_every = 6;
   row.pattern_key = "sliding_window_pattern";
   row.rope_layers = RopeLayers::kByType;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/model/config_fields.h"
 #include "core/model/limits.h"
 
 namespace ng {
@@ -121,7 +122,7 @@ absl::Status ReadYarn(const RopeSource& source, const RopeObject& rope, RopeSpec
   scaling.magnitude = given.value_or(scaling.magnitude);
   NG_ASSIGN_OR_RETURN(const double fast, NumberOr(fields, "beta_fast", 32.0));
   NG_ASSIGN_OR_RETURN(const double slow, NumberOr(fields, "beta_slow", 1.0));
-  NG_ASSIGN_OR_RETURN(const std::optional<bool> truncate, fields.OptionalBool("truncate"));
+  NG_ASSIGN_OR_RETURN(const bool whole, BoolOr(fields, "truncate", true));
   if (spec->theta <= 1.0) {
     return ModelFileError(
         absl::StrCat(path, ": key \"", rope.key, "\" is yarn, rope_theta must be above 1"));
@@ -132,7 +133,6 @@ absl::Status ReadYarn(const RopeSource& source, const RopeObject& rope, RopeSpec
     return n_dims * std::log(original / (turns * 2.0 * std::numbers::pi)) /
            (2.0 * std::log(spec->theta));
   };
-  const bool whole = truncate.value_or(true);
   scaling.low_pair = std::max(whole ? std::floor(pair(fast)) : pair(fast), 0.0);
   scaling.high_pair = std::min(whole ? std::ceil(pair(slow)) : pair(slow), n_dims - 1.0);
   if (scaling.low_pair == scaling.high_pair) scaling.high_pair += 0.001;

@@ -3,10 +3,12 @@
 // The tables in tests/data/keys/ say which; tests/data/keys/README.md where they are from.
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cstdint>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,25 +41,30 @@ std::vector<std::string> Lines(const char* name) {
   return lines;
 }
 
-// All of a spec that shows in the logits of a short prompt: not how many positions RoPE may turn
-// through, nor a window that is longer than the prompt.
+// All of a spec that shows in the logits of a short prompt: no table of RoPE that no layer has, not
+// how many positions one may turn through, nor a window that is longer than the prompt.
 std::string LogitsOf(const ModelSpec& spec) {
   constexpr int64_t kPrompt = 12;
   ModelSpec seen = spec;
   seen.ropes.clear();
   seen.attentions.clear();
   std::string text;
-  for (const RopeSpec& rope : spec.ropes) {
-    absl::StrAppend(&text, absl::StrJoin(RopeFrequencies(rope), " "), " times ",
-                    rope.scaling.magnitude, "\n");
-  }
+  std::vector<RopeSpec> used;
   for (LayerSpec& blocks : seen.layers) {
     for (BlockSpec& block : blocks) {
       if (block.operation != Operation::kAttention) continue;
       SelfAttentionSpec attention = spec.AttentionOf(block);
       if (attention.window >= kPrompt) attention.window = 0;
+      if (attention.rope >= 0) {
+        attention.rope = ModelSpec::IndexIn(&used, spec.ropes[static_cast<size_t>(attention.rope)]);
+      }
       block.part = ModelSpec::IndexIn(&seen.attentions, attention);
     }
+  }
+  for (const RopeSpec& rope : used) {
+    absl::StrAppend(&text, absl::StrJoin(RopeFrequencies(rope), " "), " times ",
+                    rope.scaling.magnitude,
+                    rope.pairing == RopePairing::kInterleaved ? " of neighbours\n" : "\n");
   }
   return absl::StrCat(text, spec.shape.vocab_size, " ", spec.width, " ",
                       spec.embedding.positions ? spec.shape.max_positions : 0, "\n",
@@ -118,6 +125,34 @@ TEST(KnownKeys, OfConfigsMoveWhatTheyMoveInTransformersOrAreRefused) {
   }
   EXPECT_GT(count['s'], 9000);
   EXPECT_GT(count['m'], 300);
+}
+
+// The same with one row for each family, key and value.
+TEST(KnownKeys, OfFurtherFamiliesMoveWhatTheyMoveInTransformersOrAreRefused) {
+  std::map<std::string, Json> bases;
+  for (const std::string& line : Lines("family_bases.jsonl")) {
+    const Json named = Json::parse(line);
+    bases[named.begin().key()] = named.begin().value();
+  }
+  int n_moved = 0;
+  for (const std::string& line : Lines("family_cases.tsv")) {
+    const std::vector<std::string> row = absl::StrSplit(line, '\t');
+    ASSERT_EQ(row.size(), 4U) << line;
+    const Json& config = bases.at(row[0]);
+    const std::string still = LogitsOf(config).value();
+    const auto moved = LogitsOf(WithKey(config, row[1], Json::parse(row[2])));
+    SCOPED_TRACE(line);
+    if (row[3] == "m") {
+      ++n_moved;
+      EXPECT_TRUE(!moved.ok() || *moved != still);
+    } else if (row[3] == "s") {
+      ASSERT_TRUE(moved.ok()) << moved.status();
+      // Whether a head is tied is for the tensors to say where there is one.
+      if (row[1] == "tie_word_embeddings") continue;
+      EXPECT_EQ(*moved, still);
+    }
+  }
+  EXPECT_GT(n_moved, 300);
 }
 
 TEST(KnownKeys, OfConfigsMayBeAbsentAndAreThenThoseOfTheClass) {
@@ -215,21 +250,39 @@ TEST(KnownKeys, OfPublishedConfigsAreReadOrInert) {
   }
 }
 
-GgufMetadata TinyGguf(const std::string& architecture) {
+// A value as make_gguf_cases.py writes it.
+void Set(const std::string& key, const Json& value, GgufMetadata* metadata) {
+  metadata->Remove(key);
+  if (!value.is_array()) {
+    EXPECT_TRUE(metadata->Add(key, value)) << key;
+    return;
+  }
+  GgufMetadata::Array array{GgufType::kI32, static_cast<int64_t>(value.size()), {}};
+  for (const Json& item : value) {
+    if (item.is_boolean()) {
+      array.type = GgufType::kBool;
+      array.bytes += item.get<bool>() ? '\1' : '\0';
+      continue;
+    }
+    if (item.is_number_float()) array.type = GgufType::kF32;
+    const auto bits = item.is_number_float() ? std::bit_cast<uint32_t>(item.get<float>())
+                                             : static_cast<uint32_t>(item.get<int32_t>());
+    for (int i = 0; i < 4; ++i) array.bytes += static_cast<char>(bits >> (8 * i) & 0xFF);
+  }
+  EXPECT_TRUE(metadata->Add(key, array)) << key;
+}
+
+GgufMetadata GgufOf(const nlohmann::ordered_json& keys) {
   GgufMetadata metadata("model.gguf");
-  const auto add = [&](const char* name, Json value) {
-    EXPECT_TRUE(metadata.Add(absl::StrCat(architecture, ".", name), std::move(value)));
-  };
-  metadata.Add("general.architecture", Json(architecture));
-  add("vocab_size", 64);
-  add("context_length", 64);
-  add("embedding_length", 16);
-  add("feed_forward_length", 24);
-  add("block_count", 2);
-  add("attention.head_count", 2);
-  add(architecture == "gpt2" ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
-      1e-5);
+  for (const auto& [key, value] : keys.items()) Set(key, Json(value), &metadata);
   return metadata;
+}
+
+GgufMetadata TinyGguf(const std::string& architecture) {
+  const std::ifstream file(NG_TEST_DATA "/keys/gguf_bases.json");
+  std::stringstream text;
+  text << file.rdbuf();
+  return GgufOf(nlohmann::ordered_json::parse(text.str()).at(architecture));
 }
 
 absl::StatusOr<std::string> LogitsOf(const GgufMetadata& metadata) {
@@ -238,66 +291,37 @@ absl::StatusOr<std::string> LogitsOf(const GgufMetadata& metadata) {
   return LogitsOf(model->spec);
 }
 
-// Those that llama.cpp reads for these four architectures, with a value that moves its logits or
-// that it refuses. Measured with llama-cpp-python 0.3.36.
-const std::map<std::string, Json> kMovesInLlamaCpp = {
-    {"attention.causal", false},
-    {"attention.head_count", 4},
-    {"attention.head_count_kv", 1},
-    {"attention.key_length", 4},
-    {"attention.layer_norm_epsilon", 0.5},
-    {"attention.layer_norm_rms_epsilon", 0.5},
-    {"attention.value_length", 4},
-    {"block_count", 1},
-    {"context_length", 32},
-    {"embedding_length", 32},
-    {"expert_count", 3},
-    {"expert_group_count", 3},
-    {"expert_used_count", 3},
-    {"feed_forward_length", 32},
-    {"nextn_predict_layers", 1},
-    {"rope.dimension_count", 4},
-    {"rope.freq_base", 500.0},
-    {"rope.scale_linear", 2.0},
-    {"rope.scaling.attn_factor", 0.5},
-    {"rope.scaling.factor", 2.0},
-    {"rope.scaling.type", "su"},
-    {"vocab_size", 32},
-};
-
 TEST(KnownKeys, OfGgufFilesMoveWhatTheyMoveInLlamaCppOrAreRefused) {
-  for (const std::string architecture : {"llama", "qwen2", "qwen3", "gpt2"}) {
-    const std::string still = LogitsOf(TinyGguf(architecture)).value();
-    for (const std::string& line : Lines("gguf_keys.txt")) {
-      const std::string key = absl::StrReplaceAll(line, {{"%s", architecture}});
-      const std::string name = absl::StrReplaceAll(line, {{"%s.", ""}});
-      // The window of a run is bounded by this one; llama.cpp does not apply it to a llama.
-      if (name == "attention.sliding_window") continue;
-      SCOPED_TRACE(key);
-      const auto with = [&](const Json& value) {
-        GgufMetadata metadata = TinyGguf(architecture);
-        metadata.Remove(key);
-        EXPECT_TRUE(metadata.Add(key, value));
-        return LogitsOf(metadata);
-      };
-      const auto known = kMovesInLlamaCpp.find(name);
-      if (known == kMovesInLlamaCpp.end()) {
-        for (const Json& value : {Json(3), Json(0.5), Json(true), Json("x")}) {
-          const auto found = with(value);
-          ASSERT_TRUE(found.ok()) << found.status();
-          EXPECT_EQ(*found, still);
-        }
-        continue;
+  std::ifstream bases_file(NG_TEST_DATA "/keys/gguf_bases.json");
+  // In the order of the file, which is that of the letters.
+  const auto bases = nlohmann::ordered_json::parse(bases_file);
+  std::map<char, int> count;
+  for (const std::string& line : Lines("gguf_cases.tsv")) {
+    const std::vector<std::string> row = absl::StrSplit(line, '\t');
+    ASSERT_EQ(row.size(), 3U) << line;
+    size_t place = 0;
+    for (const auto& [name, base] : bases.items()) {
+      const char letter = row[2].at(place++);
+      ++count[letter];
+      // Which layers have experts, the tensors say.
+      if (letter != 's' && letter != 'm') continue;
+      const auto architecture = base["general.architecture"].get<std::string>();
+      if (base.contains(architecture + ".expert_count")) continue;
+      GgufMetadata metadata = GgufOf(base);
+      const std::string still = LogitsOf(metadata).value();
+      Set(absl::StrReplaceAll(row[0], {{"%s", architecture}}), Json::parse(row[1]), &metadata);
+      const auto moved = LogitsOf(metadata);
+      SCOPED_TRACE(absl::StrCat(name, ": ", row[0], " = ", row[1]));
+      if (letter == 'm') {
+        EXPECT_TRUE(!moved.ok() || *moved != still);
+      } else {
+        ASSERT_TRUE(moved.ok()) << moved.status();
+        EXPECT_EQ(*moved, still);
       }
-      const bool rope = name.starts_with("rope.");
-      const bool positions = name == "context_length";
-      const bool moves = architecture == "gpt2"
-                             ? !rope && name != "attention.layer_norm_rms_epsilon"
-                             : !positions && name != "attention.layer_norm_epsilon";
-      const auto found = with(known->second);
-      EXPECT_EQ(!found.ok() || *found != still, moves) << known->second;
     }
   }
+  EXPECT_GT(count['s'], 4000);
+  EXPECT_GT(count['m'], 80);
 }
 
 TEST(KnownKeys, OfGgufFilesMayBeArraysOfOneValuePerLayer) {

@@ -8,18 +8,17 @@ it is at fault: it must move equally or refuse where the reference moves, and ru
 
 Made with transformers 5.23.0, torch 2.15.0.
 """
-import argparse, copy, json, os, shutil, subprocess, tempfile, warnings
+import argparse, copy, functools, json, os, shutil, tempfile, warnings
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", TRANSFORMERS_VERBOSITY="critical")
 warnings.filterwarnings("ignore")
-import numpy, torch, transformers
-from safetensors.numpy import load_file
+import torch, transformers
 from transformers import AutoModelForCausalLM
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
+from running import PROMPT, equal, judge, ng
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PROMPT = [5, 17, 20, 3, 44, 25, 39, 7, 12, 60, 28, 33]
 SHAPE = dict(vocab_size=64, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1,
              head_dim=8, max_position_embeddings=64, pad_token_id=None, bos_token_id=1, eos_token_id=2)
 GPT2 = dict(vocab_size=64, n_embd=16, n_layer=2, n_head=2, n_positions=64, bos_token_id=1, eos_token_id=2)
@@ -84,15 +83,22 @@ def keys_and_values(base, asked):
         for line in lines:
             key = line.split("\t")[0].strip()
             if not line.startswith("#"): values[key] = list(GENERIC) if key in asked else [3]
-    for kind in CAUSAL:
-        try: fields = CONFIG_MAPPING[kind]().to_dict()
-        except Exception: continue
+    for fields in class_defaults():
         for key, value in fields.items():
             text = json.dumps(value, default=str)
             if key in values and key in asked and value is not None and len(text) < 60 and json.loads(text) not in values[key] and len(values[key]) < 7: values[key].append(json.loads(text))
     for key in sorted(asked - set(values)): values[key] = list(GENERIC)
     for key, own in EXTRA.items(): values[key] = list(own) + [v for v in (3, {"a": 1}) if not any(type(v) is type(o) and v == o for o in own)]
     return {k: v for k, v in sorted(values.items()) if k not in SKIP and ("_" not in base or k in EXTRA)}
+
+
+@functools.cache
+def class_defaults():
+    found = []
+    for kind in CAUSAL:
+        try: found.append(CONFIG_MAPPING[kind]().to_dict())
+        except Exception: pass
+    return found
 
 
 def asked_for(kind, folder):
@@ -137,35 +143,12 @@ def reference(folder):
     return (out[0] if isinstance(out, tuple) else out.logits)[0].float().numpy()
 
 
-def ng(program, folder):
-    out = folder + "/out.safetensors"
-    if os.path.exists(out): os.unlink(out)
-    ran = subprocess.run([program, f"--model.path={folder}", "--prompt-ids", " ".join(map(str, PROMPT)), "--save", out, "--save-tensors", "logits",
-                          "--sampler.chain=greedy", "--run.max_new_tokens=1", "--run.threads=1", "--output", "jsonl"], capture_output=True, text=True)
-    return (load_file(out)["logits.0"], ran.stderr) if ran.returncode == 0 else (ran.returncode, ran.stderr)
-
-
-def equal(a, b): return a.shape == b.shape and numpy.abs(a - b).max() < 1e-4 * numpy.abs(b).max()
-
-
 def outcome(folder, still):
     """What the reference does there, and its logits."""
     try: got = reference(folder)
     except Exception: return "f", None
     if isinstance(got, str): return "m", None
     return ("s" if equal(got, still) else "m"), got
-
-
-def judge(program, folder, case, moved, wanted):
-    """One run of ng, and whether it is at fault."""
-    mine, said = ng(program, folder)
-    same = not isinstance(mine, int) and wanted is not None and equal(mine, wanted)
-    refused = isinstance(mine, int) and mine in (3, 5)  # 5: the prompt is longer than the window
-    # On purpose: what says that it is quantised, though transformers knows no such method; a prompt that is longer than the model's positions.
-    stricter = case[1] == "quantization_config" or (case[1] == "max_position_embeddings" and mine == 5)
-    if not same and not (refused and (moved == "m" or stricter)):
-        print("FAULT", *case, moved, mine if isinstance(mine, int) else "other logits", said.strip()[-300:], flush=True)
-    return "equal" if same else "refused" if refused else "at fault"
 
 
 def main():
@@ -203,4 +186,4 @@ def main():
     with open(args.bases, "w") as f: f.write("{" + ",\n".join(json.dumps(base) + ": " + json.dumps(config) for base, config in configs.items()) + "}\n")
 
 
-main()
+if __name__ == "__main__": main()

@@ -27,6 +27,8 @@ struct Architecture {
   // A model may have norms of q and k.
   bool may_norm_qk = false;
   bool gate_up_fused = false;
+  // A head of q, then its gate, in one tensor; and what is called qkv is a state's.
+  bool q_with_gate = false;
   bool biases_optional = true;  // each of a layer by itself
   GgufConstants constants = {};
   // An architecture whose models differ in more than keys say has a row for each form: the one
@@ -37,6 +39,8 @@ struct Architecture {
 constexpr const char* kSections[] = {"rope.dimension_sections"};
 constexpr const char* kTemperature[] = {"attention.temperature_scale"};
 constexpr const char* kDeepstack[] = {"deepstack_mapping"};
+constexpr const char* kNarrowExperts[] = {"moe_latent_size"};
+constexpr char kLayerNormEps[] = "attention.layer_norm_epsilon";
 constexpr const char* kMiniCpmScales[] = {"embedding_scale", "residual_scale", "logit_scale"};
 constexpr const char* kLogitScale[] = {"logit_scale"};
 constexpr GgufConstants kGraniteConstants = {
@@ -120,6 +124,45 @@ constexpr Architecture kArchitectures[] = {
     {.name = "minimax-m2", .row = kGgufMiniMax},
     {.name = "afmoe", .row = kGgufAfmoe},
     {.name = "bailingmoe", .row = kGgufBailing, .names = kGgufPairedNames},
+    {.name = "lfm2",
+     .row = kGgufLfm2,
+     .renamed = kShortConvolution,
+     .constants = {.states = &kGgufShortConv}},
+    {.name = "lfm2moe",
+     .row = kGgufLfm2Moe,
+     .renamed = kShortConvolution,
+     .constants = {.states = &kGgufShortConv}},
+    {.name = "qwen3next",
+     .row = kGgufQwenNext,
+     .renamed = kMlpNormBehindAttention,
+     .q_with_gate = true,
+     .constants = {.states = &kGgufDeltaRule}},
+    {.name = "qwen35",
+     .row = kGgufQwen35,
+     .renamed = kMlpNormBehindAttention,
+     .q_with_gate = true,
+     .constants = {.states = &kGgufDeltaRuleInTurn}},
+    {.name = "qwen35moe",
+     .row = kGgufQwen35Moe,
+     .renamed = kMlpNormBehindAttention,
+     .q_with_gate = true,
+     .constants = {.states = &kGgufDeltaRuleInTurn}},
+    {.name = "granitehybrid",
+     .row = kGgufGraniteHybrid,
+     .names = kGgufPairedNames,
+     .constants = {.with = kLogitScale, .without = kDeepstack, .states = &kGgufGraniteMamba}},
+    {.name = "granitehybrid",
+     .row = kGgufGraniteHybridDense,
+     .names = kGgufPairedNames,
+     .constants = {.with = kLogitScale, .without = kDeepstack, .states = &kGgufGraniteMamba}},
+    {.name = "nemotron_h",
+     .row = kGgufNemotronHybridDense,
+     .constants = {.other_eps = kLayerNormEps, .states = &kGgufNemotronMamba}},
+    {.name = "nemotron_h_moe",
+     .row = kGgufNemotronHybrid,
+     .constants = {.without = kNarrowExperts,
+                   .other_eps = kLayerNormEps,
+                   .states = &kGgufNemotronMamba}},
 };
 
 // The architecture that the file is of. Errors: none that is known.
@@ -151,13 +194,14 @@ class TensorParts {
   TensorParts(const TensorSource& tensors, GgufModel* model) : tensors_(tensors), model_(*model) {}
 
   // One tensor for several roles or one for each, and where RoPE's factors are.
-  void ChooseNames(bool gate_up_fused) {
+  void ChooseNames(const Architecture& of) {
     using enum TensorRole;
     std::vector<TensorRole>& without = model_.without;
     const auto leave_out = [&](std::initializer_list<TensorRole> roles) {
       without.insert(without.end(), roles);
     };
-    if (Has({kQkv})) {
+    of.q_with_gate ? leave_out({kQ, kAttnGate}) : leave_out({kQAndGate});
+    if (Has({kQkv}) && !of.q_with_gate) {
       leave_out({kQ, kK, kV});
       // Biases may be apart all the same.
       Has({kQkvBias}) || !Has({kQBias, kKBias, kVBias}) ? leave_out({kQBias, kKBias, kVBias})
@@ -165,9 +209,11 @@ class TensorParts {
     } else {
       leave_out({kQkv, kQkvBias});
     }
-    gate_up_fused ? leave_out({kMlpGate, kMlpUp}) : leave_out({kMlpGateUp});
+    of.gate_up_fused ? leave_out({kMlpGate, kMlpUp}) : leave_out({kMlpGateUp});
     Has({kExpertGateUp}) ? leave_out({kExpertGate, kExpertUp}) : leave_out({kExpertGateUp});
     leave_out({kExpertGateUpBias});
+    Has({kStateValues}) ? leave_out({kStateWrite, kStateStep}) : leave_out({kStateValues});
+    Has({kStateConvIn}) ? leave_out({kStateGroups}) : leave_out({kStateConvIn, kStateGate});
     if (tensors_.Find(kShortFactors) != nullptr && !Has({kRopeFactors})) {
       model_.renamed.push_back({"rope_freqs", "rope_factors_short"});
       short_factors_ = true;
@@ -250,8 +296,10 @@ absl::StatusOr<std::unique_ptr<GgufModel>> ReadGgufModel(const GgufMetadata& met
   model->renamed.assign(found->renamed.begin(), found->renamed.end());
   model->family.renamed = model->renamed;
   TensorParts parts(tensors, model.get());
-  parts.ChooseNames(found->gate_up_fused);
+  parts.ChooseNames(*found);
   parts.SetParts(found->may_norm_qk, found->row);
+  const GgufStates* const states = found->constants.states;
+  for (StateSpec& state : model->spec.states) state.heads_in_turn = states->heads_in_turn;
   if (parts.short_factors()) KeepWithinFactors(config.original_positions, &model->spec);
   if (config.temperature.coefficient != 0.0) {
     for (SelfAttentionSpec& mine : model->spec.attentions) mine.temperature = config.temperature;

@@ -64,6 +64,10 @@ class FieldsMaker {
   absl::StatusOr<GgufConfig> Make() {
     NG_RETURN_IF_ERROR(RequirePlain());
     NG_RETURN_IF_ERROR(MakeSizes());
+    if (constants_.states != nullptr) {
+      NG_RETURN_IF_ERROR(
+          AddGgufStates(source_, *constants_.states, {n_stored_layers_, n_layers_}, &made_.fields));
+    }
     NG_RETURN_IF_ERROR(CopySame());
     NG_RETURN_IF_ERROR(RequirePresent());
     NG_RETURN_IF_ERROR(MakeExperts());
@@ -144,8 +148,8 @@ class FieldsMaker {
   absl::Status CopySame() {
     for (const std::string_view name : kSame) {
       const std::string key = Key(name);
-      // Not read yet: the reader of a row does it, which may have no such key.
-      if (!keys_.Has(key)) continue;
+      // Not read yet: the reader of a row does it, which may have no such key. Or made of an array.
+      if (Has(name) || !keys_.Has(key)) continue;
       const Json& value = source_.metadata.Field(key);
       if (!value.is_object()) {
         Field(name) = value;
@@ -162,12 +166,16 @@ class FieldsMaker {
   }
 
   // Keys whose absence the format gives no meaning.
-  absl::Status RequirePresent() const {
+  absl::Status RequirePresent() {
     for (const char* name : {"context_length", "embedding_length", "attention.head_count"}) {
       if (!Has(name)) NG_RETURN_IF_ERROR(Int(name, kSize).status());
     }
     for (const char* name : constants_.with) {
       if (!Has(name)) NG_RETURN_IF_ERROR(keys_.Number(Key(name), {1e-9, 1e9}).status());
+    }
+    if (!std::string_view(constants_.other_eps).empty()) {
+      NG_ASSIGN_OR_RETURN(const auto eps, OptionalNumber(constants_.other_eps, kEps));
+      if (eps && !Has(row_.eps_key)) Field(row_.eps_key) = *eps;
     }
     if (!Has(row_.eps_key)) NG_RETURN_IF_ERROR(keys_.Number(Key(row_.eps_key), kEps).status());
     return absl::OkStatus();
@@ -270,6 +278,10 @@ class FieldsMaker {
     }
     if (constants_.one_rope_base && !Has("rope.freq_base_swa") && Has("rope.freq_base")) {
       Field("rope.freq_base_swa") = Field("rope.freq_base");
+    }
+    if (row_.rope_layers == RopeLayers::kIfTyped) {
+      NG_ASSIGN_OR_RETURN(const auto turns, keys_.OptionalBool(Key("rope.scaling.finetuned")));
+      Field("position_embedding_type") = turns.value_or(true) ? "rope" : "nope";
     }
     if (row_.alibi) {
       NG_RETURN_IF_ERROR(OptionalNumber("attention.max_alibi_bias", {8.0, 8.0}).status());

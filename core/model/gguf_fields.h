@@ -8,25 +8,13 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <span>
-#include <string>
-#include <string_view>
 
-#include "core/formats/gguf.h"
-#include "core/formats/tensor_source.h"
+#include "core/model/gguf_states.h"
 #include "core/model/llama_configs.h"
 #include "core/model/model_spec.h"
 #include "ng/status.h"
 
 namespace ng {
-
-struct GgufSource {
-  const GgufMetadata& metadata;
-  const TensorSource& tensors;
-  std::string architecture;
-
-  const std::string& path() const { return metadata.path(); }
-  std::string Key(std::string_view name) const { return architecture + "." + std::string(name); }
-};
 
 // What keys do not say: it is so in all models of an architecture.
 struct GgufConstants {
@@ -39,9 +27,11 @@ struct GgufConstants {
   bool one_rope_base = false;  // layers with a window have the same where no key says another
   // Keys that the architecture has and that can run only where they say nothing, or 0.
   std::span<const char* const> without = {};
-  const char* only_with = "";  // a switch that can run only as true, or absent
-  bool yarn_weight = false;    // a key says how yarn corrects the scores
-  bool temperature = false;    // queries may have one, which grows behind RoPE's original positions
+  const char* only_with = "";          // a switch that can run only as true, or absent
+  const char* other_eps = "";          // a key of the norms' eps where the row's is absent
+  const GgufStates* states = nullptr;  // of layers with a state; null: none has one
+  bool yarn_weight = false;            // a key says how yarn corrects the scores
+  bool temperature = false;  // queries may have one, which grows behind RoPE's original positions
 };
 
 // Those fields, and what has no place among them.

@@ -28,6 +28,7 @@ constexpr auto GgufNames(StoredOrder order) {
       {.name = "blk.{}.attn_qkv.bias", .role = kQkvBias, .order = order},
       {.name = "blk.{}.attn_q.weight", .role = kQ, .order = order},
       {.name = "blk.{}.attn_q.bias", .role = kQBias, .order = order},
+      {"blk.{}.attn_q.weight", kQAndGate},
       {.name = "blk.{}.attn_k.weight", .role = kK, .order = order},
       {.name = "blk.{}.attn_k.bias", .role = kKBias, .order = order},
       {"blk.{}.attn_v.weight", kV},
@@ -44,6 +45,20 @@ constexpr auto GgufNames(StoredOrder order) {
       {"blk.{}.attn_output.weight", kAttnOut},
       {"blk.{}.attn_output.bias", kAttnOutBias},
       {"blk.{}.attn_sinks.weight", kSinks},
+      {"blk.{}.ssm_in.weight", kStateIn},
+      {"blk.{}.attn_qkv.weight", kStateConvIn},
+      {"blk.{}.attn_gate.weight", kStateGate},
+      {"blk.{}.ssm_beta.weight", kStateWrite},
+      {"blk.{}.ssm_alpha.weight", kStateStep},
+      {"blk.{}.ssm_in.weight", kStateGroups},
+      {"blk.{}.ssm_ba.weight", kStateValues},
+      {"blk.{}.ssm_conv1d.weight", kStateConv},
+      {"blk.{}.ssm_conv1d.bias", kStateConvBias},
+      {"blk.{}.ssm_a", kStateDecayLog},
+      {"blk.{}.ssm_dt.bias", kStateStepBias},
+      {"blk.{}.ssm_d", kStateSkip},
+      {"blk.{}.ssm_norm.weight", kStateNorm},
+      {"blk.{}.ssm_out.weight", kStateOut},
       {"blk.{}.post_attention_norm.weight", kAttnPostNorm},
       {"blk.{}.ffn_norm.weight", kMlpNorm},
       {"blk.{}.ffn_norm.bias", kMlpNormBias},
@@ -90,6 +105,10 @@ inline constexpr Renamed kOneNormForBoth[] = {{"ffn_norm", "attn_norm"}};
 inline constexpr Renamed kSecondAttnNorm[] = {{".attn_norm.", ".attn_norm_2."},
                                               {"ffn_norm", "attn_norm"}};
 inline constexpr Renamed kMlpNormBehindAttention[] = {{"ffn_norm", "post_attention_norm"}};
+inline constexpr Renamed kShortConvolution[] = {{"ssm_in", "shortconv.in_proj"},
+                                                {"ssm_conv1d", "shortconv.conv"},
+                                                {"ssm_out", "shortconv.out_proj"},
+                                                {"output_norm", "token_embd_norm"}};
 inline constexpr Renamed kPlainSelectionBias[] = {{"exp_probs_b.bias", "exp_probs_b"}};
 
 }  // namespace ng

@@ -8,8 +8,10 @@
 #include <string_view>
 
 #include "core/model/expert_rows.h"
+#include "core/model/gguf_states.h"
 #include "core/model/layer_norm_rows.h"
 #include "core/model/llama_rows.h"
+#include "core/model/state_rows.h"
 
 namespace ng {
 
@@ -223,6 +225,72 @@ inline constexpr ExpertsRow kGgufDeepSeekExperts = [] {
   return row;
 }();
 inline constexpr LlamaRow kGgufDeepSeek = WithExperts(kGgufDeepSeekDense, kGgufDeepSeekExperts);
+
+inline constexpr LlamaRow kGgufLfm2 = Gguf(kLfm2Row);
+inline constexpr ExpertsRow kGgufLfm2Experts = [] {
+  ExpertsRow row = Gguf(kLfm2Experts);
+  row.selection_bias = false;
+  row.selection_bias_key = "";
+  row.gating_key = "expert_gating_func";
+  return row;
+}();
+inline constexpr LlamaRow kGgufLfm2Moe = WithExperts(Gguf(kLfm2MoeRow), kGgufLfm2Experts);
+inline constexpr LlamaRow kGgufQwen35 = Gguf(kQwen35Row);
+inline constexpr ExpertsRow kGgufQwen35Experts = Gguf(kQwen35Experts);
+inline constexpr LlamaRow kGgufQwen35Moe = WithExperts(Gguf(kQwen35MoeRow), kGgufQwen35Experts);
+inline constexpr LlamaRow kGgufQwenNext = WithExperts(Gguf(kQwenNextRow), kGgufQwen35Experts);
+inline constexpr LlamaRow kGgufGraniteHybrid =
+    WithExperts(Gguf(kGraniteHybridRow, true), kGgufGraniteExperts);
+inline constexpr LlamaRow kGgufGraniteHybridDense = Gguf(kGraniteHybridDenseRow, true);
+inline constexpr ExpertsRow kGgufNemotronExperts = [] {
+  ExpertsRow row = SharedByWidth(SaidByKeys(kNemotronExperts));
+  row.gating_key = "";
+  return row;
+}();
+inline constexpr LlamaRow kGgufNemotronHybrid =
+    WithExperts(Gguf(kNemotronHybridRow), kGgufNemotronExperts);
+inline constexpr LlamaRow kGgufNemotronHybridDense = [] {
+  LlamaRow row = kGgufNemotronHybrid;
+  row.experts = nullptr;
+  return row;
+}();
+
+// What the readers of states ask for (state_configs.h).
+inline constexpr GgufStateSize kShortConvSizes[] = {{"shortconv.l_cache", "conv_L_cache"}};
+inline constexpr GgufStates kGgufShortConv = {.layer_type = "conv", .sizes = kShortConvSizes};
+inline constexpr GgufStateSize kDeltaRuleSizes[] = {
+    {"ssm.conv_kernel", "linear_conv_kernel_dim"},
+    {"ssm.group_count", "linear_num_key_heads"},
+    {"ssm.time_step_rank", "linear_num_value_heads"},
+    {"ssm.state_size", "linear_key_head_dim"}};
+inline constexpr GgufStates kGgufDeltaRule = {.layer_type = "linear_attention",
+                                              .layers = GgufStateLayers::kListed,
+                                              .sizes = kDeltaRuleSizes,
+                                              .value_dim = "linear_value_head_dim"};
+inline constexpr GgufStates kGgufDeltaRuleInTurn = [] {
+  GgufStates states = kGgufDeltaRule;
+  states.heads_in_turn = true;
+  return states;
+}();
+inline constexpr GgufStateSize kGraniteMambaSizes[] = {{"ssm.conv_kernel", "mamba_d_conv"},
+                                                       {"ssm.group_count", "mamba_n_groups"},
+                                                       {"ssm.time_step_rank", "mamba_n_heads"},
+                                                       {"ssm.state_size", "mamba_d_state"}};
+inline constexpr GgufStates kGgufGraniteMamba = {.layer_type = "mamba",
+                                                 .sizes = kGraniteMambaSizes,
+                                                 .value_dim = "mamba_d_head",
+                                                 .expansion = "mamba_expand",
+                                                 .conv_bias = "mamba_conv_bias"};
+inline constexpr GgufStateSize kNemotronMambaSizes[] = {{"ssm.conv_kernel", "conv_kernel"},
+                                                        {"ssm.group_count", "n_groups"},
+                                                        {"ssm.time_step_rank", "mamba_num_heads"},
+                                                        {"ssm.state_size", "ssm_state_size"}};
+inline constexpr GgufStates kGgufNemotronMamba = {.layer_type = "mamba",
+                                                  .layers = GgufStateLayers::kOneBlock,
+                                                  .sizes = kNemotronMambaSizes,
+                                                  .value_dim = "mamba_head_dim",
+                                                  .conv_bias = "mamba_conv_bias",
+                                                  .least_step = "time_step_min"};
 
 }  // namespace ng
 

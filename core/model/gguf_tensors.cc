@@ -142,6 +142,57 @@ absl::Status AddXieluValues(const GgufMetadata& metadata, const char* name,
   return absl::OkStatus();
 }
 
+// The same values in another shape.
+DerivedTensor Reshaped(const TensorInfo& tensor, std::vector<int64_t> shape) {
+  DerivedTensor made = {.info = tensor, .unit_bytes = DTypeBytes(tensor.dtype)};
+  made.info.shape = std::move(shape);
+  made.made_of = {tensor.name};
+  made.read = [tensor, bytes = made.unit_bytes](const TensorSource& inner, int64_t unit, int64_t n,
+                                                std::byte* out) {
+    return inner.ReadAt(*inner.Find(tensor.name), unit * bytes,
+                        std::span(out, static_cast<size_t>(n * bytes)));
+  };
+  return made;
+}
+
+// The file holds minus the rate at which a state fades; the decoder takes its logarithm.
+DerivedTensor LogOfRates(const TensorInfo& tensor) {
+  DerivedTensor made = F32Tensor(tensor.name, {tensor.n_elements});
+  made.made_of = {tensor.name};
+  made.unit_bytes = kF32Bytes;
+  made.read = [tensor](const TensorSource& inner, int64_t unit, int64_t n, std::byte* out) {
+    std::vector<float> rates(static_cast<size_t>(n));
+    NG_RETURN_IF_ERROR(ReadF32(inner, *inner.Find(tensor.name), unit, rates));
+    for (float& rate : rates) {
+      if (!(rate < 0.0F)) {
+        return ModelFileError(absl::StrCat(inner.path(), ": tensor \"", tensor.name, "\" holds ",
+                                           rate, ", must hold numbers below 0"));
+      }
+      rate = std::log(-rate);
+    }
+    std::memcpy(out, rates.data(), rates.size() * sizeof(float));
+    return absl::OkStatus();
+  };
+  return made;
+}
+
+// Tensors of states whose shapes in GGUF have a dimension more or less than the decoder's.
+void AddOfStates(const TensorInfo& tensor, std::vector<DerivedTensor>* derived) {
+  const std::string_view name = tensor.name;
+  if (!name.starts_with("blk.") || !IsWeightDType(tensor.dtype) || DTypeBlock(tensor.dtype) > 1) {
+    return;
+  }
+  const auto ends = [&](std::string_view ending) { return name.ends_with(ending); };
+  if (ends(".ssm_a")) {
+    derived->push_back(LogOfRates(tensor));
+  } else if (ends(".ssm_d") || ends(".ssm_norm.weight")) {
+    derived->push_back(Reshaped(tensor, {tensor.n_elements}));
+  } else if ((ends(".ssm_conv1d.weight") || ends(".shortconv.conv.weight")) &&
+             tensor.shape.size() == 2) {
+    derived->push_back(Reshaped(tensor, {tensor.shape[0], 1, tensor.shape[1]}));
+  }
+}
+
 std::unique_ptr<TensorSource> WithDerived(std::unique_ptr<TensorSource> tensors,
                                           std::vector<DerivedTensor> derived) {
   if (derived.empty()) return tensors;
@@ -165,6 +216,7 @@ absl::StatusOr<std::unique_ptr<TensorSource>> WithDerivedTensors(
       derived.push_back(std::move(merged));
     }
   }
+  for (const TensorInfo& tensor : tensors->tensors()) AddOfStates(tensor, &derived);
   const bool xielu = metadata.fields().Has("general.architecture") &&
                      metadata.Field("general.architecture") == "apertus";
   for (const char* name : {"alpha_n", "alpha_p", "beta", "eps"}) {

@@ -100,7 +100,7 @@ constexpr InertKeys kTable[] = {
      "tokenizer.ggml.token_type_count"},
     // which layers have experts, and how wide what they share is: the tensors say it
     {"", "*.leading_dense_block_count *.interleave_moe_layer_step"},
-    {"ernie4_5-moe exaone-moe hunyuan-moe hy_v3 qwen2moe", "*.expert_shared_count"},
+    {"ernie4_5-moe exaone-moe hunyuan-moe hy_v3 nemotron_h_moe qwen2moe", "*.expert_shared_count"},
     // of an architecture whose models may have no experts
     {"deepseek2",
      "*.expert_feed_forward_length *.expert_shared_count *.expert_weights_scale "
@@ -109,6 +109,11 @@ constexpr InertKeys kTable[] = {
     // of the other kind of norm; of RoPE's factors, where there are none
     {"nemotron", "*.attention.layer_norm_rms_epsilon"},
     {"phi3", "*.rope.scaling.original_context_length"},
+    // a text has the same position in all sections
+    {"qwen35 qwen35moe", "*.rope.dimension_sections"},
+    // they turn nothing
+    {"granitehybrid", "*.rope.freq_base *.rope.dimension_count"},
+    {"nemotron_h nemotron_h_moe", "*.rope.*"},
     // tokens that only a chat program or an infilling one asks for
     {"",
      "tokenizer.ggml.unknown_token_id tokenizer.ggml.padding_token_id "

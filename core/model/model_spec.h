@@ -223,6 +223,8 @@ struct StateSpec {
   int64_t conv_width = 0;  // its columns
   int n_heads = 0;
   int n_groups = 0;  // of heads, which share a query and a key
+  bool heads_in_turn =
+      false;  // head i is of group i mod n_groups; else a group's heads lie together
   int64_t key_dim = 0;
   int64_t value_dim = 0;
   bool in_bias = false;

@@ -167,9 +167,9 @@ std::string StateText(const StateSpec& state) {
     return absl::StrCat("short ", conv, " between two gates; ", biases);
   }
   const bool mamba = state.kind == StateKind::kMamba2;
-  std::string text =
-      absl::StrCat(mamba ? "mamba 2" : "delta rule", "; ", state.n_heads, " heads over ",
-                   state.n_groups, " of ", state.key_dim, " by ", state.value_dim, "; ", conv);
+  std::string text = absl::StrCat(mamba ? "mamba 2" : "delta rule", "; ", state.n_heads, " heads ",
+                                  state.heads_in_turn ? "in turn " : "", "over ", state.n_groups,
+                                  " of ", state.key_dim, " by ", state.value_dim, "; ", conv);
   if (mamba) {
     absl::StrAppend(&text, "; steps of ", state.least_step, " to ", state.largest_step);
   }

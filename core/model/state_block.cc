@@ -145,7 +145,8 @@ class StateRun {
 
   void RecurHead(const SequenceRows& entry, int64_t head) {
     const bool mamba = spec().kind == StateKind::kMamba2;
-    const int64_t group = head / (spec().n_heads / spec().n_groups);
+    const int64_t group =
+        spec().heads_in_turn ? head % spec().n_groups : head / (spec().n_heads / spec().n_groups);
     const int64_t key_width = spec().key_width();
     // Columns: value, key, query; of the delta rule query, key, value.
     const int64_t value_at = (mamba ? 0 : 2 * key_width) + head * spec().value_dim;

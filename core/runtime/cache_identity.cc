@@ -88,10 +88,11 @@ void AppendMixture(std::string* bytes, const MixtureSpec& mixture) {
 }
 
 void AppendState(std::string* bytes, const StateSpec& state) {
-  const auto& [kind, taps, conv_bias, conv_width, n_heads, n_groups, key_dim, value_dim, in_bias,
-               out_bias, norm, least_step, largest_step] = state;
+  const auto& [kind, taps, conv_bias, conv_width, n_heads, n_groups, heads_in_turn, key_dim,
+               value_dim, in_bias, out_bias, norm, least_step, largest_step] = state;
   AppendScalars(bytes, kind, taps, conv_bias, conv_width, n_heads, n_groups, key_dim, value_dim);
   AppendScalars(bytes, in_bias, out_bias, least_step, largest_step);
+  if (heads_in_turn) AppendScalars(bytes, heads_in_turn);
   AppendNorm(bytes, norm);
 }
 

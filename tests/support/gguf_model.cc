@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -13,7 +14,7 @@ namespace ng::test {
 namespace {
 
 // In GGUF's words, "{}" for the layer.
-std::string NameOf(const TensorBinding& binding) {
+std::string NameOf(const TensorBinding& binding, const ModelSpec& spec) {
   static const std::map<TensorRole, std::string> kNames = {
       {TensorRole::kTokenEmbedding, "token_embd.weight"},
       {TensorRole::kPositions, "position_embd.weight"},
@@ -34,6 +35,21 @@ std::string NameOf(const TensorBinding& binding) {
       {TensorRole::kKNorm, "blk.{}.attn_k_norm.weight"},
       {TensorRole::kAttnOut, "blk.{}.attn_output.weight"},
       {TensorRole::kAttnOutBias, "blk.{}.attn_output.bias"},
+      {TensorRole::kQAndGate, "blk.{}.attn_q.weight"},
+      {TensorRole::kStateIn, "blk.{}.ssm_in.weight"},
+      {TensorRole::kStateConvIn, "blk.{}.attn_qkv.weight"},
+      {TensorRole::kStateGate, "blk.{}.attn_gate.weight"},
+      {TensorRole::kStateWrite, "blk.{}.ssm_beta.weight"},
+      {TensorRole::kStateStep, "blk.{}.ssm_alpha.weight"},
+      {TensorRole::kStateGroups, "blk.{}.ssm_in.weight"},
+      {TensorRole::kStateValues, "blk.{}.ssm_ba.weight"},
+      {TensorRole::kStateConv, "blk.{}.ssm_conv1d.weight"},
+      {TensorRole::kStateConvBias, "blk.{}.ssm_conv1d.bias"},
+      {TensorRole::kStateDecayLog, "blk.{}.ssm_a"},
+      {TensorRole::kStateStepBias, "blk.{}.ssm_dt.bias"},
+      {TensorRole::kStateSkip, "blk.{}.ssm_d"},
+      {TensorRole::kStateNorm, "blk.{}.ssm_norm.weight"},
+      {TensorRole::kStateOut, "blk.{}.ssm_out.weight"},
       {TensorRole::kMlpNorm, "blk.{}.ffn_norm.weight"},
       {TensorRole::kMlpNormBias, "blk.{}.ffn_norm.bias"},
       {TensorRole::kMlpGate, "blk.{}.ffn_gate.weight"},
@@ -60,7 +76,19 @@ std::string NameOf(const TensorBinding& binding) {
       {TensorRole::kExpertUp, "blk.{}.ffn_up_exps.weight"},
       {TensorRole::kExpertDown, "blk.{}.ffn_down_exps.weight"},
   };
-  return absl::StrReplaceAll(kNames.at(binding.role), {{"{}", absl::StrCat(binding.at.layer)}});
+  std::vector<std::pair<absl::string_view, std::string>> changes = {
+      {"{}", absl::StrCat(binding.at.layer)}};
+  const StateSpec* const state = spec.states.empty() ? nullptr : &spec.states[0];
+  if (state != nullptr && state->kind == StateKind::kShortConv) {
+    changes.insert(changes.end(), {{"ssm_in", "shortconv.in_proj"},
+                                   {"ssm_conv1d", "shortconv.conv"},
+                                   {"ssm_out", "shortconv.out_proj"},
+                                   {"output_norm", "token_embd_norm"}});
+  }
+  if (state != nullptr && state->kind == StateKind::kDeltaRule) {
+    changes.emplace_back("ffn_norm", "post_attention_norm");
+  }
+  return absl::StrReplaceAll(kNames.at(binding.role), changes);
 }
 
 // The second matrix of k and v, as two tensors of a matrix for each head; that of k is turned.
@@ -122,6 +150,52 @@ std::vector<float> Paired(const std::vector<float>& rows, int64_t n_rows, int64_
   return paired;
 }
 
+// Of `n_heads` parts side by side in each row of `k` values, or of as many parts of all rows: first
+// those that each group has first, then the second ones.
+std::vector<float> InTurn(const std::vector<float>& values, const StateSpec& state, int64_t k) {
+  const int64_t part = k / state.n_heads;
+  const int64_t per_group = state.n_heads / state.n_groups;
+  std::vector<float> turned;
+  for (auto row = values.begin(); row != values.end(); row += k) {
+    for (int64_t i = 0; i < state.n_heads; ++i) {
+      const auto from = row + (i % state.n_groups * per_group + i / state.n_groups) * part;
+      turned.insert(turned.end(), from, from + part);
+    }
+  }
+  return turned;
+}
+
+// The heads of Qwen 3.5's states as its files have them.
+void TurnHeads(const StateSpec& state, TensorRole role, std::vector<float>* values) {
+  using enum TensorRole;
+  const auto size = std::ssize(*values);
+  if (role == kStateOut) {
+    *values = InTurn(*values, state, state.out_width());
+  } else if (role == kStateConvIn || role == kStateConv) {  // q and k go before
+    const auto first = values->begin() + size / state.conv_width * 2 * state.key_width();
+    const std::vector<float> heads(first, values->end());
+    std::ranges::copy(InTurn(heads, state, std::ssize(heads)), first);
+  } else if (role == kStateGate || role == kStateWrite || role == kStateStep ||
+             role == kStateDecayLog || role == kStateStepBias) {
+    *values = InTurn(*values, state, size);
+  }
+}
+
+// What the file holds of a state, in its shape.
+void ChangeState(const StateSpec& state, TensorRole role, std::vector<int64_t>* shape,
+                 std::vector<float>* values) {
+  const bool mamba = state.kind == StateKind::kMamba2;
+  if (role == TensorRole::kStateConv) *shape = {state.conv_width, state.taps};
+  if (role == TensorRole::kStateDecayLog) {
+    for (float& value : *values) value = -std::exp(value);
+  }
+  if (!mamba) return;
+  if (role == TensorRole::kStateDecayLog || role == TensorRole::kStateSkip) shape->push_back(1);
+  if (role == TensorRole::kStateNorm) {
+    *shape = {state.n_groups, state.out_width() / state.n_groups};
+  }
+}
+
 bool IsRotated(TensorRole role) {
   return role == TensorRole::kQ || role == TensorRole::kQBias || role == TensorRole::kK ||
          role == TensorRole::kKBias;
@@ -129,8 +203,53 @@ bool IsRotated(TensorRole role) {
 
 bool IsNorm(TensorRole role) {
   using enum TensorRole;
-  constexpr TensorRole kNorms[] = {kFinalNorm, kAttnNorm, kAttnPostNorm, kMlpNorm, kMlpPostNorm};
+  constexpr TensorRole kNorms[] = {kFinalNorm,   kAttnNorm, kAttnPostNorm, kMlpNorm,
+                                   kMlpPostNorm, kQNorm,    kKNorm};
   return std::ranges::count(kNorms, role) > 0;
+}
+
+// Of each layer where some have no feed-forward.
+void AddFfnWidth(const ModelSpec& spec, const std::string& architecture, GgufBuilder* gguf) {
+  const std::string key = architecture + ".feed_forward_length";
+  const auto width = static_cast<uint32_t>(
+      spec.feed_forwards.empty() ? spec.mixtures[0].expert.width : spec.feed_forwards[0].width);
+  std::string widths;
+  for (const LayerSpec& blocks : spec.layers) {
+    const Operation last = blocks.back().operation;
+    const bool has = last == Operation::kFeedForward || last == Operation::kMixture;
+    widths += Raw(has ? width : 0U);
+  }
+  const bool all =
+      std::ranges::all_of(spec.layers, [](const LayerSpec& blocks) { return blocks.size() == 2; });
+  all ? gguf->U32(key, width) : gguf->Array(key, GgufType::kU32, spec.layers.size(), widths);
+}
+
+// The heads of keys, of each layer where some have a state in place of them, and what a state is
+// of.
+void AddStateKeys(const ModelSpec& spec, const std::string& architecture, GgufBuilder* gguf) {
+  const auto u32 = [&](const char* name, int64_t value) {
+    gguf->U32(absl::StrCat(architecture, ".", name), static_cast<uint32_t>(value));
+  };
+  constexpr char kKvHeads[] = "attention.head_count_kv";
+  if (spec.states.empty()) return u32(kKvHeads, spec.shape.n_kv_heads);
+  const StateSpec& state = spec.states[0];
+  if (state.kind == StateKind::kDeltaRule) {
+    u32(kKvHeads, spec.shape.n_kv_heads);
+  } else {
+    std::string heads;
+    for (const LayerSpec& blocks : spec.layers) {
+      const bool attends = blocks[0].operation == Operation::kAttention;
+      heads += Raw(static_cast<uint32_t>(attends ? spec.shape.n_kv_heads : 0));
+    }
+    gguf->Array(absl::StrCat(architecture, ".", kKvHeads), GgufType::kU32, spec.layers.size(),
+                heads);
+  }
+  if (state.kind == StateKind::kShortConv) return u32("shortconv.l_cache", state.taps);
+  u32("ssm.conv_kernel", state.taps);
+  u32("ssm.group_count", state.n_groups);
+  u32("ssm.time_step_rank", state.n_heads);
+  u32("ssm.state_size", state.key_dim);
+  u32("ssm.inner_size", state.out_width());
 }
 
 }  // namespace
@@ -143,14 +262,14 @@ GgufBuilder GgufKeys(const ModelSpec& spec, const std::string& architecture) {
       .U32(key("vocab_size"), u32(spec.shape.vocab_size))
       .U32(key("context_length"), u32(spec.shape.max_positions))
       .U32(key("embedding_length"), u32(spec.width))
-      .U32(key("feed_forward_length"), u32(spec.feed_forwards[0].width))
       .U32(key("block_count"), u32(spec.shape.n_layers))
       .U32(key("attention.head_count"), u32(spec.shape.n_heads))
-      .U32(key("attention.head_count_kv"), u32(spec.shape.n_kv_heads))
       .U32(key("attention.key_length"), u32(spec.shape.head_dim))
       .F32(key(spec.head.norm.kind == NormKind::kRmsNorm ? "attention.layer_norm_rms_epsilon"
                                                          : "attention.layer_norm_epsilon"),
            spec.head.norm.eps);
+  AddFfnWidth(spec, architecture, &gguf);
+  AddStateKeys(spec, architecture, &gguf);
   for (const RopeSpec& rope : spec.ropes) {
     gguf.F32(key("rope.freq_base"), static_cast<float>(rope.theta));
     if (rope.scaling.kind == RopeScalingKind::kLinear) {
@@ -177,7 +296,8 @@ void AddTensors(const ModelFile& model, const AddMatrix& add_matrix, GgufBuilder
       values = Transposed(values, shape[0]);
       std::ranges::reverse(shape);
     }
-    const bool in_pairs = model.spec.family == "llama" || model.spec.family == "granite";
+    const std::string& family = model.spec.family;
+    const bool in_pairs = family == "llama" || family == "granite" || family == "granitemoehybrid";
     if (in_pairs && IsRotated(binding.role)) {
       values = Paired(values, shape[0], model.spec.shape.head_dim);
     }
@@ -191,6 +311,11 @@ void AddTensors(const ModelFile& model, const AddMatrix& add_matrix, GgufBuilder
       AddKvUp(model.spec.AttentionOf(*attends), binding.at.layer, values, gguf);
       continue;
     }
+    if (attends != nullptr && attends->operation == Operation::kState) {
+      const StateSpec& state = model.spec.StateOf(*attends);
+      if (family.starts_with("qwen3_5")) TurnHeads(state, binding.role, &values);
+      ChangeState(state, binding.role, &shape, &values);
+    }
     if (IsOfExpert(binding.role)) {
       of_experts.insert(of_experts.end(), values.begin(), values.end());
       const int n_experts = ExpertsOf(model.spec, binding.at.layer);
@@ -201,9 +326,9 @@ void AddTensors(const ModelFile& model, const AddMatrix& add_matrix, GgufBuilder
     // What the decoder adds to a norm's weights the file has added.
     for (float& value : values) value += IsNorm(binding.role) ? model.spec.head.norm.offset : 0.0F;
     if (shape.size() == 1 || binding.role == TensorRole::kPositions) {
-      gguf->Tensor(NameOf(binding), shape, DType::kF32, values);
+      gguf->Tensor(NameOf(binding, model.spec), shape, DType::kF32, values);
     } else {
-      add_matrix(*gguf, NameOf(binding), shape, values);
+      add_matrix(*gguf, NameOf(binding, model.spec), shape, values);
     }
   }
 }

@@ -105,6 +105,7 @@ constexpr InertKeys kTable[] = {
     {"deepseek2",
      "*.expert_feed_forward_length *.expert_shared_count *.expert_weights_scale "
      "*.expert_weights_norm *.expert_gating_func"},
+    {"granitehybrid", "*.expert_shared_feed_forward_length"},
     {"", "*.expert_group_used_count"},
     // of the other kind of norm; of RoPE's factors, where there are none
     {"nemotron", "*.attention.layer_norm_rms_epsilon"},

@@ -88,6 +88,9 @@ std::string NameOf(const TensorBinding& binding, const ModelSpec& spec) {
   if (state != nullptr && state->kind == StateKind::kDeltaRule) {
     changes.emplace_back("ffn_norm", "post_attention_norm");
   }
+  const bool one_block =
+      binding.at.layer >= 0 && spec.layers[static_cast<size_t>(binding.at.layer)].size() == 1;
+  if (one_block) changes.emplace_back("ffn_norm", "attn_norm");
   return absl::StrReplaceAll(kNames.at(binding.role), changes);
 }
 
@@ -325,6 +328,14 @@ void AddTensors(const ModelFile& model, const AddMatrix& add_matrix, GgufBuilder
     }
     // What the decoder adds to a norm's weights the file has added.
     for (float& value : values) value += IsNorm(binding.role) ? model.spec.head.norm.offset : 0.0F;
+    if (family == "granitemoehybrid" && binding.role == TensorRole::kMlpGateUp) {
+      const auto half = values.begin() + std::ssize(values) / 2;
+      const std::string prefix = absl::StrCat("blk.", binding.at.layer, ".ffn_");
+      shape[0] /= 2;
+      add_matrix(*gguf, prefix + "gate.weight", shape, {values.begin(), half});
+      add_matrix(*gguf, prefix + "up.weight", shape, {half, values.end()});
+      continue;
+    }
     if (shape.size() == 1 || binding.role == TensorRole::kPositions) {
       gguf->Tensor(NameOf(binding, model.spec), shape, DType::kF32, values);
     } else {

@@ -167,6 +167,7 @@ Part SchemaCompiler::Literal(const Json& value) {
 absl::StatusOr<SchemaCompiler::Count> SchemaCompiler::Counts(const AllOf& all, const char* least,
                                                              const char* most) const {
   constexpr int64_t kMost = 100000;
+  constexpr double kBeyondEveryContext = 1e9;  // no answer has so much, so it is no limit
   Count count;
   for (const SchemaNode& node : all) {
     for (const char* name : {least, most}) {
@@ -175,8 +176,7 @@ absl::StatusOr<SchemaCompiler::Count> SchemaCompiler::Counts(const AllOf& all, c
       const bool whole = found->is_number() && IsOfType(*found, "integer");
       const double value = whole ? found->get<double>() : -1;
       if (value < 0 || value > kMost) {
-        // More than anybody will write is no limit.
-        if (value > kMost && name == most) continue;
+        if (value >= kBeyondEveryContext && name == most) continue;
         return SchemaError(PointerTo(node.at, name),
                            absl::StrCat(found->dump(), ", must be a whole number up to ", kMost));
       }

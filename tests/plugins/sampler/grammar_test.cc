@@ -196,6 +196,7 @@ TEST(GrammarSchema, RefusesByNameAndPointerWhatItDoesNotRead) {
   EXPECT_THAT(OfSchema(R"({"multipleOf":0.1})", ""), HasSubstr("multipleOf"));
   EXPECT_THAT(OfSchema(R"({"format":"iri"})", ""), HasSubstr("'iri' is none of date"));
   EXPECT_THAT(OfSchema(R"({"allOf":[{"$ref":"#"}]})", ""), HasSubstr("refers to itself"));
+  EXPECT_THAT(OfSchema(R"({"maxLength":100001})", ""), HasSubstr("a whole number up to 100000"));
   EXPECT_THAT(OfSchema(R"({"type":"text"})", ""), HasSubstr("'text', must be null"));
   EXPECT_THAT(OfSchema("{\"a\":", ""), HasSubstr("is no JSON text"));
 }

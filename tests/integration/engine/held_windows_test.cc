@@ -20,9 +20,9 @@ constexpr int64_t kTokens = 64;  // the models' context; their windows are 6 tok
 constexpr int64_t kStep = 8;
 
 // The model, the cache store and its codec.
-using Case = std::tuple<std::string, std::string, std::string>;
+using HeldCase = std::tuple<std::string, std::string, std::string>;
 
-class HeldWindows : public ::testing::TestWithParam<Case> {
+class HeldWindows : public ::testing::TestWithParam<HeldCase> {
  protected:
   enum class Hold { kWindows, kAll };
 

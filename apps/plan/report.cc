@@ -1,5 +1,6 @@
 #include "apps/plan/report.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -89,8 +90,9 @@ std::string GrowthTable(const Subject& subject) {
   }
   const bool windows = std::ranges::any_of(
       plan.step.cache_reads, [](const CacheReads& reads) { return reads.window > 0; });
-  if (windows)
+  if (windows) {
     out += "  where layers with a sliding window hold all tokens; long runs hold fewer\n";
+  }
   return out;
 }
 

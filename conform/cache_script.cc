@@ -135,9 +135,10 @@ class Script {
     const int64_t n_held = value("pages_held");
     if (n_held != 0) return std::to_string(n_held) + " pages are still held";
     int64_t n_fit = spec_.max_sequences;
-    if (value("n_pages") > 0) {
+    const int64_t page_tokens = value("page_tokens");
+    if (value("n_pages") > 0 && page_tokens > 0) {
       if (value("shared_tokens") != n_shared_) return "miscounts shared tokens";
-      const int64_t pages_each = (spec_.max_tokens - 1) / value("page_tokens") + 1;
+      const int64_t pages_each = (spec_.max_tokens - 1) / page_tokens + 1;
       n_fit = std::min(n_fit, value("n_pages") / pages_each);
     }
     for (int64_t i = 0; i < n_fit; ++i) {

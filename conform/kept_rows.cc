@@ -118,7 +118,7 @@ std::string KeptRows::CompareLayer(const CacheStore& store, SequenceId id, const
       if (!view.Holds(token)) continue;
       const auto at = static_cast<size_t>(token);
       for (int head = 0; head < spec_.n_kv_heads; ++head) {
-        const auto own = static_cast<size_t>(layer * spec_.n_kv_heads + head);
+        const auto own = static_cast<size_t>(int64_t{layer} * spec_.n_kv_heads + head);
         const auto want = std::span(kept.rows[side][at]).subspan(own * dim, dim);
         const uint64_t place = Mix(kept.sums[at], side << 32 | own);
         store.CopyRow(part, view, token, head, row.data());

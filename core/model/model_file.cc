@@ -340,7 +340,7 @@ absl::StatusOr<int64_t> ReadFurtherLayers(const JsonFields& config, const Family
 }
 
 // A config.json, or the part of it that is of the model that runs.
-struct ReadConfig {
+struct ReadConfig {  // NOLINT(bugprone-exception-escape): what JsonDocument says of it
   JsonDocument config;
   std::string part_of;  // the model around a text part; empty: none is
 };

@@ -141,9 +141,9 @@ absl::Status CacheGroups::Truncate(SequenceId sequence, int64_t length) {
     if (first > of.spec.FirstSeen(length)) return store->Truncate(id, length);
   }
   for (size_t g = 0; g < groups_.size(); ++g) {
-    const absl::Status status = groups_[g].store->Truncate(IdIn(g, sequence), length);
+    absl::Status status = groups_[g].store->Truncate(IdIn(g, sequence), length);
     if (status.ok()) continue;
-    if (g > 0) NG_RETURN_IF_ERROR(Truncate(sequence, 0));
+    if (g > 0 && length > 0) NG_RETURN_IF_ERROR(Truncate(sequence, 0));
     return status;
   }
   return absl::OkStatus();

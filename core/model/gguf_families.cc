@@ -256,13 +256,17 @@ class TensorParts {
     const Family& family = model_.family;
     return std::ranges::any_of(family.names, [&](const RoleName& entry) {
       if (std::ranges::count(roles, entry.role) == 0) return false;
-      for (int layer = 0; layer < (entry.per_layer() ? n_layers() : 1); ++layer) {
+      for (int layer = 0; layer < (entry.per_layer() ? n_layers_there() : 1); ++layer) {
         if (tensors_.Find(family.NameOf(entry, {layer, 0})) != nullptr) return true;
       }
       return false;
     });
   }
-  int n_layers() const { return model_.spec.shape.n_layers; }
+  // A file may claim to have more layers than tensors, and is then refused further on.
+  int n_layers_there() const {
+    const auto n_tensors = static_cast<int>(tensors_.tensors().size());
+    return std::min(model_.spec.shape.n_layers, n_tensors);
+  }
 
   const TensorSource& tensors_;
   GgufModel& model_;

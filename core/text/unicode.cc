@@ -12,6 +12,7 @@
 #include <new>
 
 #include "absl/cleanup/cleanup.h"
+#include "ng/utf8.h"
 
 namespace ng {
 namespace {
@@ -141,19 +142,6 @@ CodePoint LastCodePoint(std::string_view text) {
   size_t at = text.size() - 1;
   while (at > 0 && (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80) --at;
   return FirstCodePoint(text.substr(at));
-}
-
-void AppendUtf8(char32_t value, std::string* out) {
-  const auto tail = [&](int shift) { return static_cast<char>(0x80 | (value >> shift & 0x3F)); };
-  if (value < 0x80) {
-    *out += static_cast<char>(value);
-  } else if (value < 0x800) {
-    *out += {static_cast<char>(0xC0 | value >> 6), tail(0)};
-  } else if (value < 0x10000) {
-    *out += {static_cast<char>(0xE0 | value >> 12), tail(6), tail(0)};
-  } else {
-    *out += {static_cast<char>(0xF0 | value >> 18), tail(12), tail(6), tail(0)};
-  }
 }
 
 int UnicodeVersionOf(char32_t value) {

@@ -22,7 +22,6 @@ struct CodePoint {
 CodePoint FirstCodePoint(std::string_view text);
 // The last code point. REQUIRES: `text` is valid UTF-8 and not empty.
 CodePoint LastCodePoint(std::string_view text);
-void AppendUtf8(char32_t value, std::string* out);
 
 // The version of Unicode in which a code point has got its meaning, without what follows the point.
 int UnicodeVersionOf(char32_t value);

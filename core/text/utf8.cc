@@ -68,6 +68,19 @@ std::string ReplaceInvalidUtf8(std::string_view text) {
   return replaced += stream.Finish();
 }
 
+void AppendUtf8(char32_t value, std::string* out) {
+  const auto tail = [&](int shift) { return static_cast<char>(0x80 | (value >> shift & 0x3F)); };
+  if (value < 0x80) {
+    *out += static_cast<char>(value);
+  } else if (value < 0x800) {
+    *out += {static_cast<char>(0xC0 | value >> 6), tail(0)};
+  } else if (value < 0x10000) {
+    *out += {static_cast<char>(0xE0 | value >> 12), tail(6), tail(0)};
+  } else {
+    *out += {static_cast<char>(0xF0 | value >> 18), tail(12), tail(6), tail(0)};
+  }
+}
+
 std::string Utf8Stream::Push(std::string_view bytes) {
   held_ += bytes;
   std::string complete;

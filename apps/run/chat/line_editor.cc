@@ -30,25 +30,7 @@ constexpr const wchar_t* kBeginKey = L"\033[9;9~";
 // UTF-8 of what libedit holds, which are code points.
 std::string Narrow(std::wstring_view text) {
   std::string bytes;
-  for (const wchar_t wide : text) {
-    const auto c = static_cast<uint32_t>(static_cast<char32_t>(wide));
-    const auto tail = [&](int shift) { bytes += static_cast<char>(0x80 | ((c >> shift) & 0x3F)); };
-    if (c < 0x80) {
-      bytes += static_cast<char>(c);
-    } else if (c < 0x800) {
-      bytes += static_cast<char>(0xC0 | (c >> 6));
-      tail(0);
-    } else if (c < 0x10000) {
-      bytes += static_cast<char>(0xE0 | (c >> 12));
-      tail(6);
-      tail(0);
-    } else {
-      bytes += static_cast<char>(0xF0 | (c >> 18));
-      tail(12);
-      tail(6);
-      tail(0);
-    }
-  }
+  for (const wchar_t wide : text) AppendUtf8(static_cast<char32_t>(wide), &bytes);
   return bytes;
 }
 

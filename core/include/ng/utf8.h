@@ -1,4 +1,5 @@
-// UTF-8: finds what is invalid, replaces it, and cuts a stream only between characters.
+// UTF-8: finds what is invalid, replaces it, cuts a stream only between characters, writes code
+// points.
 //
 // Invalid bytes are replaced as Unicode recommends and browsers do: one U+FFFD for each maximal
 // subpart. A maximal subpart is the longest run of bytes that could have begun a character.
@@ -18,6 +19,9 @@ std::optional<size_t> FindInvalidUtf8(std::string_view text);
 
 // `text` with every maximal invalid subpart replaced by U+FFFD.
 std::string ReplaceInvalidUtf8(std::string_view text);
+
+// Appends a code point that is no surrogate, as UTF-8.
+void AppendUtf8(char32_t value, std::string* out);
 
 // Holds back bytes that could be the beginning of a character, so that a stream is only ever cut
 // between characters. Bytes that can no longer become valid come out as U+FFFD.

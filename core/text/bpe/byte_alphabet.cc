@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/text/unicode.h"
+#include "ng/utf8.h"
 
 namespace ng {
 namespace {

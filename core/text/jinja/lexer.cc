@@ -9,6 +9,7 @@
 #include "core/base/absl_view.h"
 #include "core/text/jinja/text.h"
 #include "core/text/unicode.h"
+#include "ng/utf8.h"
 
 namespace ng::jinja {
 namespace {

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "ng/utf8.h"
+
 namespace ng {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
+#include "ng/utf8.h"
 
 namespace ng::grammar {
 namespace {
@@ -11,17 +12,10 @@ namespace {
 constexpr uint32_t kFirstSurrogate = 0xD800;
 constexpr uint32_t kLastSurrogate = 0xDFFF;
 
-struct Utf8 {
-  std::array<int, 4> bytes = {};
-  int size = 0;
-};
-
-Utf8 Encode(uint32_t code) {
-  const auto low = [&](int shift) { return static_cast<int>(0x80 | ((code >> shift) & 0x3F)); };
-  if (code < 0x80) return {{static_cast<int>(code)}, 1};
-  if (code < 0x800) return {{static_cast<int>(0xC0 | (code >> 6)), low(0)}, 2};
-  if (code < 0x10000) return {{static_cast<int>(0xE0 | (code >> 12)), low(6), low(0)}, 3};
-  return {{static_cast<int>(0xF0 | (code >> 18)), low(12), low(6), low(0)}, 4};
+std::string Encode(uint32_t code) {
+  std::string bytes;
+  AppendUtf8(code, &bytes);
+  return bytes;
 }
 
 // Splits a range until the bytes of both ends differ only so that each byte is free within its own
@@ -146,17 +140,16 @@ Part Net::Code(const std::vector<CodeRange>& ranges) {
     return tail[static_cast<size_t>(n)];
   };
   for (const CodeRange& range : ranges) {
-    SplitRange(range.low, range.high, [&](const Utf8& low, const Utf8& high) {
+    SplitRange(range.low, range.high, [&](std::string_view low, std::string_view high) {
       int32_t at = part.in;
-      for (int i = 0; i < low.size; ++i) {
-        const auto index = static_cast<size_t>(i);
-        bool rest_is_full = low.size - i <= 3;
-        for (int j = i + 1; j < low.size; ++j) {
-          const auto other = static_cast<size_t>(j);
-          rest_is_full &= low.bytes[other] == 0x80 && high.bytes[other] == 0xBF;
+      for (size_t i = 0; i < low.size(); ++i) {
+        const size_t n_rest = low.size() - i - 1;
+        bool rest_is_full = n_rest <= 2;
+        for (size_t j = i + 1; j < low.size(); ++j) {
+          rest_is_full &= low[j] == '\x80' && high[j] == '\xBF';
         }
-        const int32_t next = rest_is_full ? tail_of(low.size - i - 1) : NewState();
-        Byte(at, next, low.bytes[index], high.bytes[index]);
+        const int32_t next = rest_is_full ? tail_of(static_cast<int>(n_rest)) : NewState();
+        Byte(at, next, static_cast<uint8_t>(low[i]), static_cast<uint8_t>(high[i]));
         if (rest_is_full) break;
         at = next;
       }

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "ng/utf8.h"
+
 namespace ng {
 namespace {
 

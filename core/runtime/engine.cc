@@ -169,7 +169,7 @@ absl::Status Engine::Load(const RunNeeds& needs) {
     state.decoder = std::make_unique<Decoder>(assembly.model.spec, std::move(weights),
                                               std::move(attention), parts);
     state.max_sequences = spec.max_sequences;
-    state.step_tokens = assembly.HoldsWindows(spec) ? spec.max_step_tokens : 0;
+    state.step_tokens = plan.held.empty() ? 0 : spec.max_step_tokens;
     state.cost = plan.step;
     state.load_s += SecondsSince(start);
     return absl::OkStatus();

@@ -127,7 +127,7 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
   plan.step.cache_reads = assembly.ReadsOf(plan.cache);
 
   const Feeding feeding = LargestFeeding(assembly.config(), choices, needs);
-  const int64_t cache_tokens = CacheTokens(plan.cache, spec, assembly.HoldsWindows(spec));
+  const int64_t cache_tokens = CacheTokens(plan.cache, spec, !plan.held.empty());
   StepExtent extent;
   extent.n_rows = std::min(SaturatingMul(feeding.n_tokens, spec.max_sequences), cache_tokens);
   extent.n_logit_rows = needs.prompt_logits ? extent.n_rows : spec.max_sequences;

@@ -96,33 +96,51 @@ bool IsStricter(const std::string& key, const std::string& value) {
   return key == "quantization_config" && value.starts_with("{\"quant_method\"");
 }
 
-TEST(KnownKeys, OfConfigsMoveWhatTheyMoveInTransformersOrAreRefused) {
-  std::ifstream bases_file(NG_TEST_DATA "/keys/config_bases.json");
+// What a key made of a model, beside what its reference says of the key: 'm', it moves; else it
+// does not.
+void ExpectAsTheReference(char letter, const std::string& key, const std::string& still,
+                          const absl::StatusOr<std::string>& moved) {
+  if (letter == 'm') {
+    EXPECT_TRUE(!moved.ok() || *moved != still);
+    return;
+  }
+  ASSERT_TRUE(moved.ok()) << moved.status();
+  // Whether a head is tied is for the tensors to say where there is one.
+  if (key != "tie_word_embeddings") EXPECT_EQ(*moved, still);
+}
+
+// Calls attempt(letter, base, key, value) for each row of a table, which has a letter for each
+// base. Counts the letters.
+template <class Attempt>
+void ForEachCase(const char* bases_name, const char* cases, Attempt&& attempt,
+                 std::map<char, int>* count) {
+  std::ifstream bases_file(absl::StrCat(NG_TEST_DATA "/keys/", bases_name));
   // In the order of the file, which is that of the letters.
   const auto bases = nlohmann::ordered_json::parse(bases_file);
-  std::map<char, int> count;
-  for (const std::string& line : Lines("config_cases.tsv")) {
+  for (const std::string& line : Lines(cases)) {
     const std::vector<std::string> row = absl::StrSplit(line, '\t');
     ASSERT_EQ(row.size(), 3U) << line;
     size_t place = 0;
     for (const auto& [name, base] : bases.items()) {
       const char letter = row[2].at(place++);
-      ++count[letter];
-      if (letter == 'f' || letter == '-') continue;
-      const Json config(base);
-      const std::string still = LogitsOf(config).value();
-      const auto moved = LogitsOf(WithKey(config, row[0], Json::parse(row[1])));
+      ++(*count)[letter];
       SCOPED_TRACE(absl::StrCat(name, ": ", row[0], " = ", row[1]));
-      if (letter == 'm') {
-        EXPECT_TRUE(!moved.ok() || *moved != still);
-      } else if (!IsStricter(row[0], row[1])) {
-        ASSERT_TRUE(moved.ok()) << moved.status();
-        // Whether a head is tied is for the tensors to say where there is one.
-        if (row[0] == "tie_word_embeddings") continue;
-        EXPECT_EQ(*moved, still);
-      }
+      ASSERT_NO_FATAL_FAILURE(attempt(letter, base, row[0], row[1]));
     }
   }
+}
+
+TEST(KnownKeys, OfConfigsMoveWhatTheyMoveInTransformersOrAreRefused) {
+  std::map<char, int> count;
+  const auto attempt = [](char letter, const auto& base, const std::string& key,
+                          const std::string& value) {
+    if (letter == 'f' || letter == '-') return;
+    if (letter != 'm' && IsStricter(key, value)) return;
+    const Json config(base);
+    ExpectAsTheReference(letter, key, LogitsOf(config).value(),
+                         LogitsOf(WithKey(config, key, Json::parse(value))));
+  };
+  ASSERT_NO_FATAL_FAILURE(ForEachCase("config_bases.json", "config_cases.tsv", attempt, &count));
   EXPECT_GT(count['s'], 9000);
   EXPECT_GT(count['m'], 300);
 }
@@ -138,19 +156,13 @@ TEST(KnownKeys, OfFurtherFamiliesMoveWhatTheyMoveInTransformersOrAreRefused) {
   for (const std::string& line : Lines("family_cases.tsv")) {
     const std::vector<std::string> row = absl::StrSplit(line, '\t');
     ASSERT_EQ(row.size(), 4U) << line;
+    if (row[3] != "m" && row[3] != "s") continue;
+    n_moved += row[3] == "m" ? 1 : 0;
     const Json& config = bases.at(row[0]);
-    const std::string still = LogitsOf(config).value();
-    const auto moved = LogitsOf(WithKey(config, row[1], Json::parse(row[2])));
     SCOPED_TRACE(line);
-    if (row[3] == "m") {
-      ++n_moved;
-      EXPECT_TRUE(!moved.ok() || *moved != still);
-    } else if (row[3] == "s") {
-      ASSERT_TRUE(moved.ok()) << moved.status();
-      // Whether a head is tied is for the tensors to say where there is one.
-      if (row[1] == "tie_word_embeddings") continue;
-      EXPECT_EQ(*moved, still);
-    }
+    ASSERT_NO_FATAL_FAILURE(
+        ExpectAsTheReference(row[3].front(), row[1], LogitsOf(config).value(),
+                             LogitsOf(WithKey(config, row[1], Json::parse(row[2])))));
   }
   EXPECT_GT(n_moved, 300);
 }
@@ -292,34 +304,19 @@ absl::StatusOr<std::string> LogitsOf(const GgufMetadata& metadata) {
 }
 
 TEST(KnownKeys, OfGgufFilesMoveWhatTheyMoveInLlamaCppOrAreRefused) {
-  std::ifstream bases_file(NG_TEST_DATA "/keys/gguf_bases.json");
-  // In the order of the file, which is that of the letters.
-  const auto bases = nlohmann::ordered_json::parse(bases_file);
   std::map<char, int> count;
-  for (const std::string& line : Lines("gguf_cases.tsv")) {
-    const std::vector<std::string> row = absl::StrSplit(line, '\t');
-    ASSERT_EQ(row.size(), 3U) << line;
-    size_t place = 0;
-    for (const auto& [name, base] : bases.items()) {
-      const char letter = row[2].at(place++);
-      ++count[letter];
-      // Which layers have experts, the tensors say.
-      if (letter != 's' && letter != 'm') continue;
-      const auto architecture = base["general.architecture"].get<std::string>();
-      if (base.contains(architecture + ".expert_count")) continue;
-      GgufMetadata metadata = GgufOf(base);
-      const std::string still = LogitsOf(metadata).value();
-      Set(absl::StrReplaceAll(row[0], {{"%s", architecture}}), Json::parse(row[1]), &metadata);
-      const auto moved = LogitsOf(metadata);
-      SCOPED_TRACE(absl::StrCat(name, ": ", row[0], " = ", row[1]));
-      if (letter == 'm') {
-        EXPECT_TRUE(!moved.ok() || *moved != still);
-      } else {
-        ASSERT_TRUE(moved.ok()) << moved.status();
-        EXPECT_EQ(*moved, still);
-      }
-    }
-  }
+  const auto attempt = [](char letter, const auto& base, const std::string& key,
+                          const std::string& value) {
+    if (letter != 's' && letter != 'm') return;
+    const auto architecture = base["general.architecture"].template get<std::string>();
+    // Which layers have experts, the tensors say.
+    if (base.contains(architecture + ".expert_count")) return;
+    GgufMetadata metadata = GgufOf(base);
+    const std::string still = LogitsOf(metadata).value();
+    Set(absl::StrReplaceAll(key, {{"%s", architecture}}), Json::parse(value), &metadata);
+    ExpectAsTheReference(letter, key, still, LogitsOf(metadata));
+  };
+  ASSERT_NO_FATAL_FAILURE(ForEachCase("gguf_bases.json", "gguf_cases.tsv", attempt, &count));
   EXPECT_GT(count['s'], 4000);
   EXPECT_GT(count['m'], 80);
 }

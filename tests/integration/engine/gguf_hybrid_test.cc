@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/model/model_file.h"
 #include "ng/engine.h"
+#include "tests/integration/engine/captured_run.h"
 #include "tests/support/gguf_model.h"
 #include "tests/support/temp_dir.h"
 
@@ -129,15 +130,7 @@ class GgufHybrid : public ::testing::TestWithParam<Hybrid> {
     options.overrides = {"model.weights=f32", "sampler.chain=greedy", "run.stop_ids="};
     if (config.empty()) options.overrides.push_back("model.path=" + path);
     if (path.ends_with(".gguf")) options.overrides.emplace_back("model.strict=true");
-    NG_ASSIGN_OR_RETURN(const auto engine, Engine::Open(options));
-    const std::vector<GenerateRequest> requests = {{{5, 1, 33, 7, 20, 2, 40}, 6, {}}};
-    RunNeeds needs = Needs(requests);
-    needs.prompt_logits = true;
-    NG_RETURN_IF_ERROR(engine->Load(needs));
-    GenerateOptions keep;
-    keep.capture_logits = true;
-    NG_ASSIGN_OR_RETURN(std::vector<Completion> done, engine->Generate(requests, keep));
-    return std::move(done.front());
+    return test::CapturedRun(options, {5, 1, 33, 7, 20, 2, 40}, 6);
   }
 
   test::TempDir dir_;

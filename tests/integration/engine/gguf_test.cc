@@ -13,6 +13,7 @@
 #include "core/formats/safetensors.h"
 #include "core/model/rope.h"
 #include "ng/engine.h"
+#include "tests/integration/engine/captured_run.h"
 #include "tests/support/gguf_model.h"
 #include "tests/support/temp_dir.h"
 
@@ -27,15 +28,7 @@ absl::StatusOr<Completion> RunModel(const std::string& path, const std::string& 
   EngineOptions options;
   options.overrides = {"model.path=" + path, "model.weights=" + weights, "sampler.chain=greedy",
                        "run.stop_ids="};
-  NG_ASSIGN_OR_RETURN(const auto engine, Engine::Open(options));
-  const std::vector<GenerateRequest> requests = {{ids, max_new_tokens, {}}};
-  RunNeeds needs = Needs(requests);
-  needs.prompt_logits = true;
-  NG_RETURN_IF_ERROR(engine->Load(needs));
-  GenerateOptions keep;
-  keep.capture_logits = true;
-  NG_ASSIGN_OR_RETURN(std::vector<Completion> done, engine->Generate(requests, keep));
-  return std::move(done.front());
+  return test::CapturedRun(options, ids, max_new_tokens);
 }
 
 std::vector<float> Values(const TensorSource& source, const std::string& name) {

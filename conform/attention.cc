@@ -27,13 +27,14 @@ struct Bench {
 };
 
 MakeCache StoreFor(const AttentionSubject& subject, const AttentionCase& c) {
-  const auto special = [c](const PluginContext&,
-                           const CacheSpec& spec) -> absl::StatusOr<std::unique_ptr<CacheStore>> {
-    if (c.holes) return std::make_unique<HoleStore>(spec);
-    return std::make_unique<NarrowValues>(spec, c.v_head_dim);
-  };
-  if (c.holes || c.v_head_dim != 0) return special;
-  return subject.store ? subject.store : ScatteredStore::Create;
+  if (c.holes) {
+    return [](const PluginContext&,
+              const CacheSpec& spec) -> absl::StatusOr<std::unique_ptr<CacheStore>> {
+      return std::make_unique<HoleStore>(spec);
+    };
+  }
+  // Not every store keeps such values.
+  return subject.store && c.v_head_dim == 0 ? subject.store : ScatteredStore::Create;
 }
 
 absl::StatusOr<Bench> Build(const AttentionSubject& subject, const AttentionCase& c, int threads) {

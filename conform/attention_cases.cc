@@ -96,7 +96,14 @@ std::vector<AttentionCase> FeatureCases(const AttentionSubject& subject, std::st
     cases[0].query_temperature = {.coefficient = 0.5, .length = 8, .offset = 1};
     cases[1].query_temperature = {.coefficient = 0.1, .length = 16, .offset = 0};
   } else if (feature == kFeatureVHeadDim) {
+    cases.assign(3, plain);
     cases[0].v_head_dim = 4;
+    cases[1].v_head_dim = 19;  // and wider ones
+    cases[2] = {.n_heads = 2, .n_kv_heads = 2, .head_dim = 48, .lengths = {270}, .v_head_dim = 32};
+    for (AttentionCase& c : CodecCases(subject)) {
+      c.v_head_dim = c.head_dim - 2;
+      cases.push_back(c);
+    }
   } else if (feature == kFeatureHoles) {
     cases[0].holes = true;
   }
@@ -133,7 +140,7 @@ std::vector<float> WeighValues(const AttentionCase& c, const SequenceData& store
   std::vector<double> sums(static_cast<size_t>(c.v_width()));
   for (int64_t j = 0; j <= at.pos; ++j) {
     if (c.holes && IsHole(j)) continue;
-    const float* v = stored.v.data() + (j * c.n_kv_heads + kv_head) * c.head_dim;
+    const float* v = stored.v.data() + (j * c.n_kv_heads + kv_head) * c.v_width();
     const double weight = double{probabilities[static_cast<size_t>(j)]};
     for (size_t d = 0; d < sums.size(); ++d) sums[d] += weight * double{v[d]};
   }

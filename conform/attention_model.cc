@@ -67,7 +67,9 @@ AttentionResult ModelAttention(const AttentionCase& c, const std::vector<Sequenc
   for (SequenceData& sequence : stored) {
     for (size_t row = 0; row < sequence.k.size(); row += static_cast<size_t>(c.head_dim)) {
       RoundToCodec(c.codec_k, c.head_dim, sequence.k.data() + row);
-      RoundToCodec(c.codec_v, c.head_dim, sequence.v.data() + row);
+    }
+    for (size_t row = 0; row < sequence.v.size(); row += static_cast<size_t>(c.v_width())) {
+      RoundToCodec(c.codec_v, c.v_width(), sequence.v.data() + row);
     }
   }
   const auto dim = static_cast<size_t>(c.head_dim);

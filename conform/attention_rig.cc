@@ -12,6 +12,7 @@
 #include <sstream>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "conform/fence.h"
 #include "conform/texts.h"
@@ -75,7 +76,7 @@ std::vector<SequenceData> MakeData(const AttentionCase& c) {
   for (size_t s = 0; s < data.size(); ++s) {
     Fill(c.lengths[s] * c.n_heads * c.head_dim, &random, &data[s].q);
     Fill(c.lengths[s] * c.n_kv_heads * c.head_dim, &random, &data[s].k);
-    Fill(c.lengths[s] * c.n_kv_heads * c.head_dim, &random, &data[s].v);
+    Fill(c.lengths[s] * c.n_kv_heads * c.v_width(), &random, &data[s].v);
   }
   return data;
 }
@@ -192,7 +193,8 @@ absl::StatusOr<std::unique_ptr<AttentionRig>> AttentionRig::Make(
                  .max_sequences = static_cast<int>(c.lengths.size()),
                  .codec_k = c.codec_k,
                  .codec_v = c.codec_v,
-                 .layouts = rig->backend_->layouts()};
+                 .layouts = rig->backend_->layouts(),
+                 .v_head_dim = c.v_head_dim};
   NG_ASSIGN_OR_RETURN(rig->store_, make_cache(context, spec));
   NG_RETURN_IF_ERROR(rig->CheckFits(*rig->backend_));
   const AttentionSpec asked = rig->case_.Spec();
@@ -252,23 +254,24 @@ absl::StatusOr<std::vector<SequenceData>> AttentionRig::AsStored(
   Progress progress{.data = data, .asked = nothing};
   NG_RETURN_IF_ERROR(OpenAll(data, &progress));
   std::vector<SequenceData> stored = data;
-  const auto dim = static_cast<size_t>(case_.head_dim);
   for (size_t s = 0; s < data.size(); ++s) {
     const StepRows rows =
         RowsOf({{static_cast<int>(s), case_.lengths[s]}}, progress, /*factor=*/1.0F);
-    const std::array<int64_t, 3> extent = {rows.n_rows, case_.n_kv_heads, case_.head_dim};
+    const std::array<int64_t, 3> k_extent = {rows.n_rows, case_.n_kv_heads, case_.head_dim};
+    const std::array<int64_t, 3> v_extent = {rows.n_rows, case_.n_kv_heads, case_.v_width()};
     for (const int layer : {0, kLayer}) {
-      NG_RETURN_IF_ERROR(store_->Append(layer, rows.entries, WithGaps(rows.k.data(), extent),
-                                        WithGaps(rows.v.data(), extent)));
+      NG_RETURN_IF_ERROR(store_->Append(layer, rows.entries, WithGaps(rows.k.data(), k_extent),
+                                        WithGaps(rows.v.data(), v_extent)));
     }
     const KvView view = store_->View(kLayer, progress.ids[s], case_.lengths[s]);
     for (int64_t row = 0; row < case_.lengths[s] * case_.n_kv_heads; ++row) {
       const int64_t token = row / case_.n_kv_heads;
       const auto head = static_cast<int>(row % case_.n_kv_heads);
-      const size_t at = static_cast<size_t>(row) * dim;
       if (!view.Holds(token)) continue;
-      store_->CopyRow(KvPart::kKey, view, token, head, stored[s].k.data() + at);
-      store_->CopyRow(KvPart::kValue, view, token, head, stored[s].v.data() + at);
+      float* const k = stored[s].k.data() + row * case_.head_dim;
+      float* const v = stored[s].v.data() + row * case_.v_width();
+      store_->CopyRow(KvPart::kKey, view, token, head, k);
+      store_->CopyRow(KvPart::kValue, view, token, head, v);
     }
     store_->Close(progress.ids[s]);
   }
@@ -294,11 +297,12 @@ AttentionRig::StepRows AttentionRig::RowsOf(const Step& step, const Progress& p,
                             .start_pos = p.done[s],
                             .n_tokens = entry.n_tokens,
                             .row_begin = rows.n_rows});
-    const int64_t kv_width = int64_t{case_.n_kv_heads} * case_.head_dim;
     append(p.data[s].q, p.done[s], entry.n_tokens, int64_t{case_.n_heads} * case_.head_dim,
            &rows.q);
-    append(p.data[s].k, p.done[s], entry.n_tokens, kv_width, &rows.k);
-    append(p.data[s].v, p.done[s], entry.n_tokens, kv_width, &rows.v);
+    append(p.data[s].k, p.done[s], entry.n_tokens, int64_t{case_.n_kv_heads} * case_.head_dim,
+           &rows.k);
+    append(p.data[s].v, p.done[s], entry.n_tokens, int64_t{case_.n_kv_heads} * case_.v_width(),
+           &rows.v);
     rows.n_rows += entry.n_tokens;
   }
   return rows;
@@ -328,11 +332,12 @@ absl::Status AttentionRig::Attend(const AttentionRun& run, Progress* p) {
 
 absl::Status AttentionRig::RunStep(const Step& step, bool commit, Progress* p) {
   const StepRows rows = RowsOf(step, *p, commit ? 1.0F : -1.5F);
-  const std::array<int64_t, 3> kv = {rows.n_rows, case_.n_kv_heads, case_.head_dim};
-  const auto k = WithGaps(rows.k.data(), kv);
-  const auto v = WithGaps(rows.v.data(), kv);
-  NG_RETURN_IF_ERROR(store_->Append(0, rows.entries, v, k));
-  NG_RETURN_IF_ERROR(store_->Append(kLayer, rows.entries, k, v));
+  const StepRows others = RowsOf(step, *p, -3.0F);
+  for (const auto& [layer, given] : {std::pair(0, &others), {kLayer, &rows}}) {
+    const auto k = WithGaps(given->k.data(), {rows.n_rows, case_.n_kv_heads, case_.head_dim});
+    const auto v = WithGaps(given->v.data(), {rows.n_rows, case_.n_kv_heads, case_.v_width()});
+    NG_RETURN_IF_ERROR(store_->Append(layer, rows.entries, k, v));
+  }
 
   std::vector<KvView> views;
   std::vector<ProbabilityRow> wanted;

@@ -23,7 +23,8 @@ constexpr std::string_view kLayouts[] = {kLayoutTiles16, kLayoutAny};
 std::string Describe(const CacheSpec& spec) {
   return std::string(CodecName(spec.codec_k)) + "/" + std::string(CodecName(spec.codec_v)) + ", " +
          std::to_string(spec.n_layers) + " layers, " + std::to_string(spec.n_kv_heads) +
-         " heads of " + std::to_string(spec.head_dim);
+         " heads of " + std::to_string(spec.head_dim) +
+         (spec.v_head_dim == 0 ? "" : ", v_head_dim " + std::to_string(spec.v_head_dim));
 }
 
 // Of f32.
@@ -173,6 +174,27 @@ Outcome CheckWindow(const CacheSubject& subject) {
       const std::string wrong = RunScript(subject, spec, script);
       if (!wrong.empty()) return Fail("window " + std::to_string(window) + ", " + wrong);
       ++script.seed;
+    }
+  }
+  return Ok();
+}
+
+// Values narrower than keys, and wider.
+Outcome CheckValueWidth(const CacheSubject& subject) {
+  const absl::StatusOr<Made> made = Make(subject, Shapes().front());
+  if (made.ok() && !made->store->plan().v_head_dim) return Skip("it keeps V as wide as K alone");
+  CacheScript script{.ops = kAllOps, .seed = subject.settings.seed * 1000};
+  script.n_steps = subject.settings.quick ? 60 : 150;
+  for (CacheSpec spec : Shapes()) {
+    for (const int v_head_dim : {spec.head_dim / 2, spec.head_dim + 3}) {
+      for (const CodecInfo& codec : kCodecTable) {
+        spec.v_head_dim = v_head_dim;
+        spec.codec_k = spec.codec_v = codec.codec;
+        if (codec.codec != Codec::kF32 && !Make(subject, spec).ok()) continue;
+        const std::string wrong = RunScript(subject, spec, script);
+        if (!wrong.empty()) return Fail(wrong);
+        ++script.seed;
+      }
     }
   }
   return Ok();
@@ -432,6 +454,7 @@ constexpr CacheCheck kCacheChecks[] = {
      CheckScript<kOverflow | kFork>},
     {"window", "of what is outside of a window, nothing need be held, and all else is",
      CheckWindow},
+    {"v_head_dim", "values may be narrower or wider than keys", CheckValueWidth},
     {"sharing", "prompts that begin alike get what was committed of them", CheckSharing},
     {"snapshots", "images are as specified, and make other sequences", CheckSnapshots},
     {"scripts", "everything in any order, over every codec", CheckAllScripts},

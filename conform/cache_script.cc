@@ -198,7 +198,7 @@ class Script {
   // Known ids differ from what stands for an unknown one.
   static uint64_t Known(int32_t id) { return static_cast<uint64_t>(id) + 1; }
 
-  // Rows of the step under way: [n_rows][n_layers, n_kv_heads, head_dim], not yet rounded.
+  // Rows of the step under way: [n_rows][n_layers, n_kv_heads, WidthOf(part)], not yet rounded.
   struct StepRows {
     std::vector<SequenceRows> entries;
     std::vector<std::vector<int32_t>> ids;  // [entry][n_tokens], or empty
@@ -230,9 +230,9 @@ class Script {
   }
 
   absl::Status AppendLayer(int layer, const StepRows& step) {
-    const int64_t width = int64_t{spec_.n_kv_heads} * spec_.head_dim;
     std::vector<float> flat[2];
     for (int part = 0; part < 2; ++part) {
+      const int64_t width = int64_t{spec_.n_kv_heads} * WidthOf(spec_, kParts[part]);
       for (const auto& row : step.rows[part]) {
         flat[part].insert(flat[part].end(), row.begin() + layer * width,
                           row.begin() + (layer + 1) * width);
@@ -241,7 +241,7 @@ class Script {
     const auto n_rows = static_cast<int64_t>(step.rows[0].size());
     return store_.Append(layer, step.entries,
                          {flat[0].data(), {n_rows, spec_.n_kv_heads, spec_.head_dim}},
-                         {flat[1].data(), {n_rows, spec_.n_kv_heads, spec_.head_dim}});
+                         {flat[1].data(), {n_rows, spec_.n_kv_heads, spec_.value_dim()}});
   }
 
   std::string Append() { return Append(/*commit=*/true); }

@@ -35,7 +35,8 @@ uint64_t Mix(uint64_t sum, uint64_t id) {
 }
 
 std::vector<float> KeptRows::RowOf(uint64_t sum, int part) const {
-  std::vector<float> row(static_cast<size_t>(spec_.n_layers * spec_.n_kv_heads * spec_.head_dim));
+  std::vector<float> row(
+      static_cast<size_t>(spec_.n_layers * spec_.n_kv_heads * WidthOf(spec_, kParts[part])));
   uint64_t state = Mix(sum, 0x100 + static_cast<uint64_t>(part));
   for (float& x : row) {
     state = Mix(state, 1);
@@ -47,9 +48,8 @@ std::vector<float> KeptRows::RowOf(uint64_t sum, int part) const {
 std::vector<float> KeptRows::Rounded(std::vector<float> row, int part) const {
   const Codec codec = kParts[part] == KvPart::kKey ? spec_.codec_k : spec_.codec_v;
   if (exactness_ != Exactness::kCodec) return row;
-  for (int64_t d = 0; d < std::ssize(row); d += spec_.head_dim) {
-    RoundToCodec(codec, spec_.head_dim, row.data() + d);
-  }
+  const int width = WidthOf(spec_, kParts[part]);
+  for (int64_t d = 0; d < std::ssize(row); d += width) RoundToCodec(codec, width, row.data() + d);
   return row;
 }
 
@@ -63,7 +63,7 @@ void KeptRows::AddToken(uint64_t sum, int32_t id, KeptSequence* kept) const {
 
 Tiles16Side KeptRows::SideOf(KvPart part) const {
   const Codec codec = part == KvPart::kKey ? spec_.codec_k : spec_.codec_v;
-  return {.part = part, .codec = codec, .head_dim = spec_.head_dim};
+  return {.part = part, .codec = codec, .head_dim = WidthOf(spec_, part)};
 }
 
 int64_t KeptRows::ImageTileBytes() const {
@@ -72,8 +72,8 @@ int64_t KeptRows::ImageTileBytes() const {
 
 std::vector<std::byte> KeptRows::ImageOf(const KeptSequence& kept, int layer) const {
   std::vector<std::byte> image(static_cast<size_t>(TilesFor(kept.length()) * ImageTileBytes()));
-  const std::vector<float> none(
-      static_cast<size_t>(spec_.n_layers * spec_.n_kv_heads * spec_.head_dim));
+  const std::vector<float> none(static_cast<size_t>(spec_.n_layers * spec_.n_kv_heads *
+                                                    std::max(spec_.head_dim, spec_.value_dim())));
   for (int64_t token = 0; token < TilesFor(kept.length()) * kTileTokens; ++token) {
     std::byte* tile = image.data() + token / kTileTokens * ImageTileBytes();
     for (int part = 0; part < 2; ++part) {
@@ -82,7 +82,7 @@ std::vector<std::byte> KeptRows::ImageOf(const KeptSequence& kept, int layer) co
           token < kept.length() ? RowOf(kept.sums[static_cast<size_t>(token)], part) : none;
       for (int head = 0; head < spec_.n_kv_heads; ++head, tile += side.TileBytes()) {
         WriteTiles16Row(side,
-                        row.data() + (int64_t{layer} * spec_.n_kv_heads + head) * spec_.head_dim,
+                        row.data() + (int64_t{layer} * spec_.n_kv_heads + head) * side.head_dim,
                         token % kTileTokens, tile);
       }
     }
@@ -110,9 +110,9 @@ std::string KeptRows::CompareLayer(const CacheStore& store, SequenceId id, const
            std::to_string(seen) + " on";
   }
   const bool tiles16 = view.layout == kLayoutTiles16;
-  const auto dim = static_cast<size_t>(spec_.head_dim);
-  std::vector<float> row(dim);
   for (const KvPart part : kParts) {
+    const auto dim = static_cast<size_t>(WidthOf(spec_, part));
+    std::vector<float> row(dim);
     const auto side = static_cast<size_t>(part == KvPart::kKey ? 0 : 1);
     for (int64_t token = 0; token < kept.length(); ++token) {
       if (!view.Holds(token)) continue;
@@ -124,7 +124,7 @@ std::string KeptRows::CompareLayer(const CacheStore& store, SequenceId id, const
         store.CopyRow(part, view, token, head, row.data());
         if (!IsAsWanted(row, want, place)) return Where("CopyRow", part, id, layer, token);
         if (!tiles16) continue;
-        ReadTiles16Row(part, view, token, head, spec_.head_dim, row.data());
+        ReadTiles16Row(part, view, token, head, WidthOf(spec_, part), row.data());
         if (!IsAsWanted(row, want, place)) return Where("the tile", part, id, layer, token);
       }
       if (tiles16 && !PadIsZero(part, view, token)) {
@@ -137,9 +137,9 @@ std::string KeptRows::CompareLayer(const CacheStore& store, SequenceId id, const
 
 bool KeptRows::PadIsZero(KvPart part, const KvView& view, int64_t token) const {
   const KvSide& stored = part == KvPart::kKey ? view.k : view.v;
-  const Tiles16Side side{.part = part, .codec = stored.codec, .head_dim = spec_.head_dim};
+  const Tiles16Side side{.part = part, .codec = stored.codec, .head_dim = WidthOf(spec_, part)};
   const std::byte* tile = view.Tile(stored, 0, token / kTileTokens);
-  for (int64_t d = spec_.head_dim; d < side.StoredDims(); ++d) {
+  for (int64_t d = side.head_dim; d < side.StoredDims(); ++d) {
     if (ReadElement(side, tile, token % kTileTokens, d) != 0.0F) return false;
   }
   return true;

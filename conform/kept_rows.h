@@ -37,7 +37,7 @@ struct KeptSequence {
   bool truncated = false;      // since it was opened
   std::vector<uint64_t> sums;  // [token]
   std::vector<int32_t> ids;    // [token], kUnknown where nobody said
-  // [part][token][n_layers, n_kv_heads, head_dim]
+  // [part][token][n_layers, n_kv_heads, WidthOf(part)]
   std::array<std::vector<std::vector<float>>, 2> rows;
   int64_t length() const { return static_cast<int64_t>(rows[0].size()); }
 };

@@ -46,7 +46,8 @@ CachePlan ScatteredStore::plan() const {
   return {.layout = kLayoutTiles16,
           .bytes = static_cast<int64_t>(memory_.size()),
           .bytes_per_token = (layer_bytes() * spec_.n_layers + kPageTokens - 1) / kPageTokens,
-          .image_tile_bytes = layer_bytes()};
+          .image_tile_bytes = layer_bytes(),
+          .v_head_dim = true};
 }
 
 absl::StatusOr<SequenceId> ScatteredStore::Open(int64_t capacity) {
@@ -154,7 +155,7 @@ KvView ScatteredStore::View(int layer, SequenceId sequence, int64_t length) cons
 
 void ScatteredStore::CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
                              float* out) const {
-  ReadTiles16Row(part, view, token, kv_head, spec_.head_dim, out);
+  ReadTiles16Row(part, view, token, kv_head, WidthOf(spec_, part), out);
 }
 
 // A layer of a page is a tile of the image: the K tiles of all heads, then their V tiles.
@@ -162,7 +163,7 @@ absl::Status ScatteredStore::ExportLayer(int layer, SequenceId sequence,
                                          std::span<std::byte> image) const {
   const int64_t length = Length(sequence);
   if (std::ssize(image) != Pages(length) * layer_bytes()) return RuntimeError("another size");
-  const std::vector<float> zeros(static_cast<size_t>(spec_.head_dim));
+  const std::vector<float> zeros(static_cast<size_t>(std::max(spec_.head_dim, spec_.value_dim())));
   for (int64_t page = 0; page < Pages(length); ++page) {
     std::byte* out = image.data() + page * layer_bytes();
     std::memcpy(out, At(sequence).pages[static_cast<size_t>(page)] + layer * layer_bytes(),

@@ -1,18 +1,9 @@
 #include "conform/special_stores.h"
 
-#include <algorithm>
 #include <stdexcept>
 #include <string>
 
 namespace ng::conform {
-
-void NarrowValues::CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
-                           float* out) const {
-  if (part == KvPart::kKey) return ScatteredStore::CopyRow(part, view, token, kv_head, out);
-  std::vector<float> row(static_cast<size_t>(spec_.head_dim));
-  ScatteredStore::CopyRow(part, view, token, kv_head, row.data());
-  std::copy_n(row.begin(), v_head_dim_, out);
-}
 
 HoleStore::HoleStore(const CacheSpec& spec)
     : ScatteredStore(spec), pages_(static_cast<size_t>(spec.max_sequences)) {

@@ -1,4 +1,4 @@
-// Scattered stores for features of attention: values narrower than keys, tokens that are gone.
+// A scattered store for a feature of attention: tokens that are gone.
 #ifndef NG_CONFORM_SPECIAL_STORES_H_
 #define NG_CONFORM_SPECIAL_STORES_H_
 
@@ -10,19 +10,6 @@
 #include "ng/conform/scattered_store.h"
 
 namespace ng::conform {
-
-// CopyRow gives the first elements of a row of V only.
-class NarrowValues final : public ScatteredStore {
- public:
-  NarrowValues(const CacheSpec& spec, int v_head_dim)
-      : ScatteredStore(spec), v_head_dim_(v_head_dim) {}
-
-  void CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
-               float* out) const override;
-
- private:
-  const int v_head_dim_;
-};
 
 // Drops the tokens that IsHole names when they are written: their rows are NaN, pages without any
 // other token are null, and CopyRow throws for them.

@@ -8,8 +8,9 @@
 namespace ng::roles {
 
 inline bool HasLatents(const Site& at) { return at.attention().latent.is_there(); }
-inline Shape KvRows(const Site& at) {
-  return If(!HasLatents(at), {at.attention().kv_width(), at.model.width});
+template <int64_t (SelfAttentionSpec::*kWidth)() const>
+Shape KvRows(const Site& at) {
+  return If(!HasLatents(at), {(at.attention().*kWidth)(), at.model.width});
 }
 // The norm of a latent of q or of k and v, which is there where its rank is.
 template <int64_t LatentSpec::*kRank>
@@ -22,8 +23,9 @@ Place LatentNormPlace(const Site& at, BlockWeights& w) {
   const LatentSpec& latent = at.attention().latent;
   return NormValues(latent.norm, (w.*kNorm).weight, latent.*kRank);
 }
-inline Shape KvBias(const Site& at) {
-  return If(at.attention().qkv_bias, {at.attention().kv_width()});
+template <int64_t (SelfAttentionSpec::*kWidth)() const>
+Shape KvBias(const Site& at) {
+  return If(at.attention().qkv_bias, {(at.attention().*kWidth)()});
 }
 // Of a norm of so many heads of q or of k.
 inline Shape QkShape(const Site& at, int n_heads) {
@@ -49,6 +51,8 @@ template <int SelfAttentionSpec::*kHeads, NormWeights BlockWeights::*kNorm>
 Place QkNormBiasPlace(const Site& at, BlockWeights& w) {
   return Values((w.*kNorm).bias, at.attention().qk_norm_values(at.attention().*kHeads));
 }
+inline constexpr auto kKWidth = &SelfAttentionSpec::k_width;
+inline constexpr auto kVWidth = &SelfAttentionSpec::v_width;
 inline constexpr auto kQHeads = &SelfAttentionSpec::n_heads;
 inline constexpr auto kKHeads = &SelfAttentionSpec::n_kv_heads;
 inline constexpr auto kOfQ = &BlockWeights::q_norm;
@@ -81,11 +85,11 @@ inline constexpr BlockRow kAttentionRows[] = {
        return Grouped(w.in, {{{head_dim, 0}, {head_dim, at.attention().qkv_width()}}});
      },
      kIn0},
-    {kK, kAttention, "k", KvRows,
+    {kK, kAttention, "k", KvRows<kKWidth>,
      [](const Site& at, BlockWeights& w) { return Rows(w.in, at.attention().q_width()); }, kIn1},
-    {kV, kAttention, "v", KvRows,
+    {kV, kAttention, "v", KvRows<kVWidth>,
      [](const Site& at, BlockWeights& w) {
-       return Rows(w.in, at.attention().q_width() + at.attention().kv_width());
+       return Rows(w.in, at.attention().q_width() + at.attention().k_width());
      },
      kIn2},
     {kQDown, kAttention, "q down",
@@ -121,11 +125,11 @@ inline constexpr BlockRow kAttentionRows[] = {
     {kQBias, kAttention, "q bias",
      [](const Site& at) { return If(at.attention().qkv_bias, {at.attention().q_width()}); },
      [](const Site& at, BlockWeights& w) { return InBias(at, w, 0); }},
-    {kKBias, kAttention, "k bias", KvBias,
+    {kKBias, kAttention, "k bias", KvBias<kKWidth>,
      [](const Site& at, BlockWeights& w) { return InBias(at, w, at.attention().q_width()); }},
-    {kVBias, kAttention, "v bias", KvBias,
+    {kVBias, kAttention, "v bias", KvBias<kVWidth>,
      [](const Site& at, BlockWeights& w) {
-       return InBias(at, w, at.attention().q_width() + at.attention().kv_width());
+       return InBias(at, w, at.attention().q_width() + at.attention().k_width());
      }},
     {kQNorm, kAttention, "q norm", QkNorm<kQHeads>, QkNormPlace<kQHeads, kOfQ>},
     {kQNormBias, kAttention, "q norm bias", QkNormBias<kQHeads>, QkNormBiasPlace<kQHeads, kOfQ>},
@@ -133,7 +137,7 @@ inline constexpr BlockRow kAttentionRows[] = {
     {kKNormBias, kAttention, "k norm bias", QkNormBias<kKHeads>, QkNormBiasPlace<kKHeads, kOfK>},
     {kAttnGate, kAttention, "attention gate",
      [](const Site& at) {
-       return If(at.attention().gate, {at.attention().q_width(), at.model.width});
+       return If(at.attention().gate, {at.attention().out_width(), at.model.width});
      },
      [](const Site& at, BlockWeights& w) { return Rows(w.in, at.attention().qkv_width()); }, kIn0},
     {kAttnInnerNorm, kAttention, "norm before attention output", InnerWeight, InnerWeightPlace},

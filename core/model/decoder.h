@@ -93,10 +93,8 @@ class Decoder final : public LanguageModel {
   MatmulInput InputRows(int64_t n_rows, const PackedMatrix& w);  // in the buffer, not yet filled
   // hidden += norm of the block's out(x * w^T (+ bias))
   absl::Status AddProduct(const Block& block, const MatmulInput& x);
-  // From the latents in act_.latent to q, k and v in act_.qkv, and from what attention gave to the
-  // part of each head that is there, in place.
+  // From the latents in act_.latent to q, k and v in act_.qkv.
   absl::Status UnpackLatents(const SelfAttentionSpec& attention, const BlockWeights& w);
-  void DropPadding(const SelfAttentionSpec& attention);
   // What attention gave, times its gate.
   absl::Status Gate(const SelfAttentionSpec& attention);
   absl::Status AddRows(const Block& block);  // the same of what is in act_.added

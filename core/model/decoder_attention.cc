@@ -44,8 +44,7 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   TensorView<float, 3> q(act_.qkv.data(), {n_rows_, shape.n_heads, shape.head_dim});
   TensorView<float, 3> k(act_.qkv.data() + shape.q_width(),
                          {n_rows_, shape.n_kv_heads, shape.head_dim});
-  TensorView<float, 3> v = k;
-  v.data += shape.kv_width();
+  TensorView<float, 3> v(k.data + shape.k_width(), {n_rows_, shape.n_kv_heads, shape.value_dim()});
   q.stride[0] = k.stride[0] = v.stride[0] = row_width;
 
   const int cache_layer = store_layers_[static_cast<size_t>(layer)];
@@ -61,14 +60,13 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   run.rows = rows_;
   run.q = q;
   run.views = views_;
-  run.out = {act_.attended.data(), {n_rows_, shape.n_heads, shape.head_dim}};
+  run.out = {act_.attended.data(), {n_rows_, shape.n_heads, shape.value_dim()}};
   run.scratch = {AlignScratch(scratch_), static_cast<size_t>(attention_.scratch_floats())};
   if (!batch.captures.empty()) run.captures = batch.captures[static_cast<size_t>(layer)];
   for (const std::span<float> mass : masses_) std::ranges::fill(mass, 0.0F);
   run.attended = masses_;
   NG_RETURN_IF_ERROR(attention_.Run(run));
   NG_RETURN_IF_ERROR(TellMass(cache_layer));
-  if (latents) DropPadding(shape);
   if (shape.gate) NG_RETURN_IF_ERROR(Gate(shape));
   NG_RETURN_IF_ERROR(NormRows({spec.inner, w.inner}, shape.out_width(), act_.attended.data()));
   NG_ASSIGN_OR_RETURN(const MatmulInput attended, Rounded(act_.attended.data(), w.out.k(), w.out));
@@ -95,6 +93,7 @@ absl::Status Decoder::UnpackLatents(const SelfAttentionSpec& attention, const Bl
                       Rounded(act_.latent.data() + kv_first, in_width, w.kv_up));
   NG_RETURN_IF_ERROR(Matmul(Product(w.kv_up, {}, kv), Rows(act_.kv_up, attention.kv_up_width())));
   const int64_t head_dim = attention.head_dim;
+  const int64_t v_dim = attention.value_dim();
   const int64_t still = head_dim - latent.rope_dim;  // dimensions of a head that do not turn
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
     const float* const x = act_.latent.data() + row * in_width;
@@ -102,32 +101,18 @@ absl::Status Decoder::UnpackLatents(const SelfAttentionSpec& attention, const Bl
     float* const q = act_.qkv.data() + row * row_width;
     if (latent.q_rank == 0) std::copy_n(x, attention.q_width(), q);
     float* k = q + attention.q_width();
-    float* v = k + attention.kv_width();
-    for (int h = 0; h < attention.n_heads; ++h, k += head_dim, v += head_dim) {
+    float* v = k + attention.k_width();
+    for (int h = 0; h < attention.n_heads; ++h, k += head_dim, v += v_dim) {
       std::copy_n(head, still, k);
       std::copy_n(x + kv_first + latent.kv_rank, latent.rope_dim, k + still);
-      std::copy_n(head + still, latent.v_dim, v);
-      std::fill(v + latent.v_dim, v + head_dim, 0.0F);
-      head += still + latent.v_dim;
+      std::copy_n(head + still, v_dim, v);
+      head += still + v_dim;
     }
   });
 }
 
-void Decoder::DropPadding(const SelfAttentionSpec& attention) {
-  const int64_t v_dim = attention.latent.v_dim;
-  if (v_dim == attention.head_dim) return;
-  // Every row moves to the left, over what rows before it have left behind: one after the other.
-  float* to = act_.attended.data();
-  const float* from = to;
-  for (int64_t i = 0; i < n_rows_ * attention.n_heads; ++i) {
-    std::copy_n(from, v_dim, to);
-    from += attention.head_dim;
-    to += v_dim;
-  }
-}
-
 absl::Status Decoder::Gate(const SelfAttentionSpec& attention) {
-  const int64_t width = attention.q_width();
+  const int64_t width = attention.out_width();
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
     float* const attended = act_.attended.data() + row * width;
     const float* const gate = act_.qkv.data() + row * attention.row_width() + attention.qkv_width();
@@ -165,7 +150,7 @@ void Decoder::NormHeads(const SelfAttentionSpec& attention, const BlockWeights& 
   float* const k = heads + attention.q_width();
   if (attention.qk_norm_kind == QkNormKind::kWidth) {
     Apply({norm, w.q_norm}, heads, attention.q_width(), heads);
-    Apply({norm, w.k_norm}, k, attention.kv_width(), k);
+    Apply({norm, w.k_norm}, k, attention.k_width(), k);
     return;
   }
   const bool each = attention.qk_norm_kind == QkNormKind::kEachHead;

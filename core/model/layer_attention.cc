@@ -32,7 +32,8 @@ std::vector<AttentionSpec> AttentionSpecsOf(const ModelSpec& spec, bool with_win
     asked.layer = static_cast<int>(same - made_for.begin());
     asked.n_heads = attention.n_heads;
     asked.n_kv_heads = attention.n_kv_heads;
-    asked.head_dim = asked.v_head_dim = attention.head_dim;
+    asked.head_dim = attention.head_dim;
+    asked.v_head_dim = attention.value_dim();
     const double usual = 1.0 / std::sqrt(static_cast<double>(attention.head_dim));
     asked.scale = static_cast<float>(attention.scale == 0.0 ? usual : attention.scale);
     asked.window = attention.window;

@@ -21,31 +21,30 @@ struct LlamaSource {
   const LlamaRow& row;
 };
 
-// The latents, and the width of a head of q and k.
-absl::Status ReadLatent(const LlamaSource& source, LatentSpec* latent, int64_t* head_dim) {
+// The latents, and the widths of a head.
+absl::Status ReadLatent(const LlamaSource& source, SelfAttentionSpec* attention) {
   const JsonFields& config = source.config;
   const LatentRow& row = *source.row.latent;
+  LatentSpec& latent = attention->latent;
   if (!config.IsNull("q_lora_rank")) {
-    NG_ASSIGN_OR_RETURN(latent->q_rank, IntOr(config, "q_lora_rank", kSize, row.q_rank));
+    NG_ASSIGN_OR_RETURN(latent.q_rank, IntOr(config, "q_lora_rank", kSize, row.q_rank));
   }
-  NG_ASSIGN_OR_RETURN(latent->kv_rank, IntOr(config, "kv_lora_rank", kSize, row.kv_rank));
+  NG_ASSIGN_OR_RETURN(latent.kv_rank, IntOr(config, "kv_lora_rank", kSize, row.kv_rank));
   NG_ASSIGN_OR_RETURN(const int64_t still,
                       IntOr(config, "qk_nope_head_dim", kCount, row.still_dim));
   NG_ASSIGN_OR_RETURN(const int64_t turns, row.rope_key.Read(config, kCount, row.rope_dim));
-  *head_dim = still + turns;
-  NG_ASSIGN_OR_RETURN(const int64_t v_dim, IntOr(config, "v_head_dim", {1, *head_dim}, row.v_dim));
-  if (turns % 2 != 0 || v_dim > *head_dim) {
+  NG_ASSIGN_OR_RETURN(const int64_t v_dim, IntOr(config, "v_head_dim", kSize, row.v_dim));
+  if (turns % 2 != 0) {
     return ModelFileError(absl::StrCat(source.path, ": key \"", row.rope_key.key, "\" = ", turns,
-                                       ", must be even for RoPE, and with qk_nope_head_dim at "
-                                       "least v_head_dim = ",
-                                       v_dim));
+                                       ", must be even for RoPE"));
   }
   if (row.head_dim_turns) {
     NG_RETURN_IF_ERROR(config.OptionalInt("head_dim", {turns, turns}).status());
   }
-  latent->rope_dim = static_cast<int>(turns);
-  latent->v_dim = static_cast<int>(v_dim);
-  latent->norm = {.kind = NormKind::kRmsNorm, .eps = static_cast<float>(row.eps)};
+  attention->head_dim = static_cast<int>(still + turns);
+  if (v_dim != still + turns) attention->v_head_dim = static_cast<int>(v_dim);
+  latent.rope_dim = static_cast<int>(turns);
+  latent.norm = {.kind = NormKind::kRmsNorm, .eps = static_cast<float>(row.eps)};
   return absl::OkStatus();
 }
 
@@ -61,7 +60,8 @@ absl::StatusOr<double> ReadLatentScale(const JsonFields& config, const RopeSpec&
   return magnitude * magnitude / std::sqrt(static_cast<double>(head_dim));
 }
 
-absl::Status ReadHeads(const LlamaSource& source, LatentSpec* latent, ModelSpec* spec) {
+// The heads of every layer, and the model's shape with them.
+absl::Status ReadHeads(const LlamaSource& source, SelfAttentionSpec* attention, ModelSpec* spec) {
   const auto& [config, path, row] = source;
   const char* const kv_heads_key = row.n_kv_heads_key;
   NG_ASSIGN_OR_RETURN(const int64_t n_heads, row.keys.n_heads.Read(config, kCount, row.n_heads));
@@ -79,8 +79,8 @@ absl::Status ReadHeads(const LlamaSource& source, LatentSpec* latent, ModelSpec*
     return ModelFileError(absl::StrCat(path, ": ", row.keys.n_heads.key, " = ", n_heads,
                                        ", must be a multiple of 4"));
   }
-  int64_t head_dim = 0;
-  if (row.latent != nullptr) NG_RETURN_IF_ERROR(ReadLatent(source, latent, &head_dim));
+  if (row.latent != nullptr) NG_RETURN_IF_ERROR(ReadLatent(source, attention));
+  int64_t head_dim = attention->head_dim;
   const bool may_be_null = row.head_dim == 0 || row.null_head_dim;
   if (head_dim == 0 && !row.shares_width && (!may_be_null || !config.IsNull(row.head_dim_key))) {
     NG_ASSIGN_OR_RETURN(head_dim, IntOr(config, row.head_dim_key, kCount, row.head_dim));
@@ -106,9 +106,9 @@ absl::Status ReadHeads(const LlamaSource& source, LatentSpec* latent, ModelSpec*
     return ModelFileError(absl::StrCat(path, ": ", row.keys.n_heads.key, " = ", n_heads,
                                        " must be a multiple of ", kv_heads_key, " = ", n_kv_heads));
   }
-  spec->shape.n_heads = static_cast<int>(n_heads);
-  spec->shape.n_kv_heads = static_cast<int>(n_kv_heads);
-  spec->shape.head_dim = static_cast<int>(head_dim);
+  spec->shape.n_heads = attention->n_heads = static_cast<int>(n_heads);
+  spec->shape.n_kv_heads = attention->n_kv_heads = static_cast<int>(n_kv_heads);
+  spec->shape.head_dim = attention->head_dim = static_cast<int>(head_dim);
   return absl::OkStatus();
 }
 
@@ -331,11 +331,9 @@ absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& config, const std::str
   spec.embedding.positions = row.learned_positions || row.sinusoids;
   spec.embedding.sinusoids = row.sinusoids;
   spec.embedding.position_offset = row.position_offset;
-  LatentSpec latent;
-  NG_RETURN_IF_ERROR(ReadHeads(source, &latent, &spec));
+  SelfAttentionSpec attention;
+  NG_RETURN_IF_ERROR(ReadHeads(source, &attention, &spec));
   NG_ASSIGN_OR_RETURN(const NormSpec norm, ReadNorm(config, row));
-  SelfAttentionSpec attention = AttentionOfShape(spec.shape);
-  attention.latent = latent;
   NG_ASSIGN_OR_RETURN(const bool qk_norm, ReadSwitch(config, row.qk_norm));
   if (qk_norm) attention.qk_norm = norm;
   attention.qk_norm_kind = row.qk_norm_kind;
@@ -361,8 +359,9 @@ absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& config, const std::str
   NG_ASSIGN_OR_RETURN(LayerSpec blocks, ReadBlocks(source, norm));
   NG_RETURN_IF_ERROR(ReadScalars(source, &spec, &attention, &blocks));
   NG_ASSIGN_OR_RETURN(const LayerWindows windows, ReadWindows(config, path, row, spec));
-  NG_ASSIGN_OR_RETURN(const std::vector<int> ropes, ReadRopeLayers(source, windows, latent, &spec));
-  if (latent.is_there()) {
+  NG_ASSIGN_OR_RETURN(const std::vector<int> ropes,
+                      ReadRopeLayers(source, windows, attention.latent, &spec));
+  if (attention.latent.is_there()) {
     NG_ASSIGN_OR_RETURN(attention.scale,
                         ReadLatentScale(config, spec.ropes[0], attention.head_dim));
   }

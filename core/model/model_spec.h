@@ -79,13 +79,12 @@ enum class QkNormKind {
 // 2024): the first matrix gives a latent of q, one of k and v, and the part of k that turns, which
 // is one for all heads. The latents are normed, and two more matrices make the heads of them.
 //
-// The cache holds the heads that they make, with v filled up with zeros to the width of k: right,
-// but not narrow. A cache of the latents themselves is yet to come.
+// The cache holds the heads that they make: right, but not narrow. A cache of the latents
+// themselves is yet to come.
 struct LatentSpec {
   int64_t q_rank = 0;   // 0: the first matrix gives q itself
   int64_t kv_rank = 0;  // 0: there are no latents
   int rope_dim = 0;     // of a head of q and of k the last so many dimensions, which turn
-  int v_dim = 0;        // of a head of v; at most head_dim
   NormSpec norm = {};   // of both latents
 
   bool is_there() const { return kv_rank > 0; }
@@ -96,6 +95,7 @@ struct SelfAttentionSpec {
   int n_heads = 0;
   int n_kv_heads = 0;
   int head_dim = 0;
+  int v_head_dim = 0;                    // of v, and of what a head gives; 0: head_dim
   int rope = -1;                         // of ModelSpec::ropes; -1: none
   int64_t window = 0;                    // keys that a query sees, its own included; 0: all
   bool chunks = false;                   // of the window: a query sees those of its own chunk
@@ -112,11 +112,13 @@ struct SelfAttentionSpec {
   bool qkv_bias = false;
   bool out_bias = false;
 
+  int value_dim() const { return v_head_dim == 0 ? head_dim : v_head_dim; }
   int64_t q_width() const { return int64_t{n_heads} * head_dim; }
-  int64_t kv_width() const { return int64_t{n_kv_heads} * head_dim; }
-  int64_t qkv_width() const { return q_width() + 2 * kv_width(); }
+  int64_t k_width() const { return int64_t{n_kv_heads} * head_dim; }
+  int64_t v_width() const { return int64_t{n_kv_heads} * value_dim(); }
+  int64_t qkv_width() const { return q_width() + k_width() + v_width(); }
   // A row of q, k, v and the gate.
-  int64_t row_width() const { return qkv_width() + (gate ? q_width() : 0); }
+  int64_t row_width() const { return qkv_width() + (gate ? out_width() : 0); }
   // What the first matrix gives: such a row, or the latents.
   int64_t in_width() const {
     return latent.is_there() ? q_in_width() + latent.kv_rank + latent.rope_dim : row_width();
@@ -124,12 +126,10 @@ struct SelfAttentionSpec {
   int64_t q_in_width() const { return latent.q_rank > 0 ? latent.q_rank : q_width(); }
   // What the latent of k and v becomes: of each head the part of k that does not turn, then v.
   int64_t kv_up_width() const {
-    return int64_t{n_heads} * (head_dim - latent.rope_dim + latent.v_dim);
+    return int64_t{n_heads} * (head_dim - latent.rope_dim + value_dim());
   }
   // What the last matrix reads.
-  int64_t out_width() const {
-    return int64_t{n_heads} * (latent.is_there() ? latent.v_dim : head_dim);
-  }
+  int64_t out_width() const { return int64_t{n_heads} * value_dim(); }
   // Weights of the norm of so many heads of q or of k.
   int64_t qk_norm_values(int of_heads) const {
     const bool each = qk_norm_kind == QkNormKind::kWidth || qk_norm_kind == QkNormKind::kEachHead;

@@ -80,6 +80,7 @@ const char* QkNormTitle(QkNormKind kind) {
 std::string AttentionText(const SelfAttentionSpec& attention) {
   Words parts = {absl::StrCat(attention.n_heads, " heads over ", attention.n_kv_heads, " of ",
                               attention.head_dim)};
+  if (attention.v_head_dim != 0) parts.push_back(absl::StrCat("v of ", attention.v_head_dim));
   if (attention.rope >= 0) parts.push_back(absl::StrCat("rope ", attention.rope));
   if (attention.window > 0) {
     parts.push_back(
@@ -103,7 +104,7 @@ std::string AttentionText(const SelfAttentionSpec& attention) {
         latent.q_rank > 0 ? absl::StrCat(" of q of ", latent.q_rank, " and") : std::string();
     parts.push_back(absl::StrCat("latents", of_q, " of k and v of ", latent.kv_rank, " (",
                                  NormText(latent.norm), "), the last ", latent.rope_dim,
-                                 " dimensions turn, v of ", latent.v_dim));
+                                 " dimensions turn"));
   }
   if (attention.gate) parts.emplace_back("times the sigmoid of a gate");
   if (attention.qk_norm.is_there()) {

@@ -151,7 +151,7 @@ StepSizes SizesOfStep(const ModelSpec& spec, const WidestRows& input_rows,
       latent = std::max(latent, attention.in_width());
       kv_up = std::max(kv_up, attention.kv_up_width());
     }
-    attended = std::max(attended, attention.q_width());
+    attended = std::max(attended, attention.out_width());
   }
   for (const StateSpec& state : spec.states) {
     qkv = std::max(qkv, state.in_width());

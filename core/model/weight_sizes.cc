@@ -148,10 +148,10 @@ BlockMatrices MatricesOf(const ModelSpec& spec, const BlockSpec& block,
     const SelfAttentionSpec& attention = spec.AttentionOf(block);
     if (attention.latent.is_there()) return LatentMatrices(spec, attention, types);
     std::vector<std::pair<WeightType, int64_t>> parts = {
-        {in[0], attention.q_width()}, {in[1], attention.kv_width()}, {in[2], attention.kv_width()}};
-    if (attention.gate) parts.emplace_back(in[0], attention.q_width());
+        {in[0], attention.q_width()}, {in[1], attention.k_width()}, {in[2], attention.v_width()}};
+    if (attention.gate) parts.emplace_back(in[0], attention.out_width());
     return {.own = {{SideBySide(parts), attention.in_width(), spec.width},
-                    {{{types.out, Blocks(spec.width)}}, spec.width, attention.q_width()}}};
+                    {{{types.out, Blocks(spec.width)}}, spec.width, attention.out_width()}}};
   }
   if (block.operation == Operation::kFeedForward) {
     return {.own = FeedForwardShapes(spec, spec.FeedForwardOf(block), types)};

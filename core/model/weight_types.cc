@@ -57,7 +57,7 @@ WeightTypes OwnTypes(const ModelFile& file) {
         const SelfAttentionSpec& attention = spec.AttentionOf(block);
         if (attention.latent.is_there()) in[2] = in[1];
         const int64_t k_begin = attention.q_in_width();
-        const int64_t v_begin = attention.latent.is_there() ? 0 : k_begin + attention.kv_width();
+        const int64_t v_begin = attention.latent.is_there() ? 0 : k_begin + attention.k_width();
         const int64_t gate_begin = attention.gate ? attention.qkv_width() : 0;
         if (!CanShare({in[0], in[1], in[2]}, {k_begin, v_begin, gate_begin})) in = {};
       } else if (block.operation == Operation::kState) {

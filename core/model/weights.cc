@@ -38,8 +38,8 @@ Place PlaceOf(const TensorBinding& binding, const ModelSpec& spec, ModelWeights&
     const bool quarters = binding.order == StoredOrder::kQuarters;
     const int n_groups = quarters ? 4 : attention.n_kv_heads;
     const Segment q = {attention.q_width() / n_groups, 0};
-    const Segment k = {attention.kv_width() / n_groups, attention.q_width()};
-    const Segment v = {k.rows, k.begin + attention.kv_width()};
+    const Segment k = {attention.k_width() / n_groups, attention.q_width()};
+    const Segment v = {attention.v_width() / n_groups, k.begin + attention.k_width()};
     place.order = RowOrder::kGroups;
     place.segments = {q, quarters ? v : k, quarters ? k : v};
   }

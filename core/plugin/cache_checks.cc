@@ -56,7 +56,9 @@ CacheChecks::CacheChecks(const CacheStore& store, const CachePlan& plan, const C
       sequences_(sequences),
       seen_(sequences.size()) {}
 
-int64_t CacheChecks::layer_floats() const { return int64_t{2} * HeadsOf(spec_) * spec_.head_dim; }
+int64_t CacheChecks::layer_floats() const {
+  return int64_t{HeadsOf(spec_)} * (spec_.head_dim + spec_.value_dim());
+}
 
 absl::Status CacheChecks::Begun(SequenceId sequence) {
   const int64_t length = sequences_[static_cast<size_t>(sequence)].length;
@@ -155,7 +157,7 @@ absl::Status CacheChecks::Tiles(const KvSide& side, Codec codec, bool keys) cons
   const std::string_view part = keys ? "k." : "v.";
   NG_RETURN_IF_ERROR(Must(side.codec == codec, absl::StrCat(ng::View(part), "codec"),
                           ng::View(CodecName(side.codec)), CodecName(codec)));
-  const int64_t bytes = Tiles16Bytes(codec, spec_.head_dim, keys);
+  const int64_t bytes = Tiles16Bytes(codec, keys ? spec_.head_dim : spec_.value_dim(), keys);
   const std::string least = absl::StrCat("at least ", bytes, ", the bytes of a tile");
   NG_RETURN_IF_ERROR(Must(side.tile_bytes >= bytes, absl::StrCat(ng::View(part), "tile_bytes"),
                           side.tile_bytes, least));
@@ -170,7 +172,8 @@ absl::Status CacheChecks::Read(int layer, SequenceId sequence, int64_t token, in
   spots->resize(static_cast<size_t>(spec_.n_layers * layer_floats()));
   float* out = spots->data() + layer * layer_floats();
   for (const KvPart part : kParts) {
-    for (int i = 0; i < HeadsOf(spec_); ++i, out += spec_.head_dim) {
+    const int width = part == KvPart::kKey ? spec_.head_dim : spec_.value_dim();
+    for (int i = 0; i < HeadsOf(spec_); ++i, out += width) {
       view.store->CopyRow(part, view, token, HeadAt(spec_, i), out);
     }
   }
@@ -235,11 +238,12 @@ absl::Status CacheChecks::Exact(int layer, const SequenceRows& rows, int64_t i,
   const float* row = found.data() + layer * layer_floats();
   for (const KvPart part : kParts) {
     const bool keys = part == KvPart::kKey;
-    for (int h = 0; h < HeadsOf(spec_); ++h, row += spec_.head_dim) {
+    const int width = keys ? spec_.head_dim : spec_.value_dim();
+    for (int h = 0; h < HeadsOf(spec_); ++h, row += width) {
       if ((keys ? spec_.codec_k : spec_.codec_v) != Codec::kF32) continue;
       const int head = HeadAt(spec_, h);
       const float* const given = (keys ? k : v).Row(rows.row_begin + i, head);
-      const auto bytes = static_cast<size_t>(spec_.head_dim) * sizeof(float);
+      const auto bytes = static_cast<size_t>(width) * sizeof(float);
       if (std::memcmp(row, given, bytes) == 0) continue;
       return PluginError(absl::StrCat(Place(rows.sequence, token, layer),
                                       " does not read as it was appended: ", keys ? "key" : "value",

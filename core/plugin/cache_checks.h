@@ -35,7 +35,8 @@ class CacheChecks {
   absl::Status Begun(SequenceId sequence);
   absl::Status Forked(SequenceId from, SequenceId to);
   absl::Status Closed(SequenceId sequence);
-  // k, v: [n_rows, n_kv_heads, head_dim]; null where rows came as an image.
+  // k: [n_rows, n_kv_heads, head_dim], v: [n_rows, n_kv_heads, value_dim]; null where rows came as
+  // an image.
   absl::Status Appended(int layer, std::span<const SequenceRows> rows,
                         const TensorView<const float, 3>* k, const TensorView<const float, 3>* v);
   absl::Status Committed(std::span<const SequenceRows> rows);
@@ -43,7 +44,7 @@ class CacheChecks {
   absl::Status View(const KvView& view, int layer, SequenceId sequence, int64_t length) const;
 
  private:
-  // A token's spots in every layer: [n_layers][K, V][heads looked at][head_dim]; empty: none.
+  // A token's spots in every layer: [n_layers][K, V][heads looked at][their width]; empty: none.
   using Spots = std::vector<float>;
   struct Seen {
     Spots first = {};

@@ -32,9 +32,10 @@ CachePlan CombinedPlan(std::span<const CachePlan> plans) {
     all.approximate |= plan.approximate;
     all.holes |= plan.holes;
     all.attended |= plan.attended;
+    const bool images = all.image_tile_bytes > 0 && plan.image_tile_bytes > 0;
+    all.image_tile_bytes = images ? std::max(all.image_tile_bytes, plan.image_tile_bytes) : 0;
   }
   if (!AllAlike(plans, &CachePlan::share_tokens)) all.share_tokens = 0;
-  if (!AllAlike(plans, &CachePlan::image_tile_bytes)) all.image_tile_bytes = 0;
   return all;
 }
 

@@ -29,7 +29,8 @@ struct CacheGroupSpec {
   CacheSpec spec;  // n_layers: as many as `layers`
 };
 
-// What the stores of all groups do together. REQUIRES: one plan at least, all of one plugin.
+// What the stores of all groups do together: image_tile_bytes are those of the largest image.
+// REQUIRES: one plan at least, all of one plugin.
 CachePlan CombinedPlan(std::span<const CachePlan> plans);
 
 class CacheGroups final : public CacheStore,
@@ -49,7 +50,12 @@ class CacheGroups final : public CacheStore,
   // What a Close of any group has thrown; OK: nothing.
   absl::Status fault() const;
 
+  // image_tile_bytes: of the layer whose image is the largest.
   CachePlan plan() const override { return plan_; }
+  int n_layers() const { return static_cast<int>(places_.size()); }
+  int64_t image_tile_bytes(int layer) const {
+    return StoreOf(PlaceOf(layer)).plan().image_tile_bytes;
+  }
   absl::StatusOr<SequenceId> Open(int64_t capacity) override;
   void Close(SequenceId sequence) override;
   int64_t Length(SequenceId sequence) const override;
@@ -70,6 +76,7 @@ class CacheGroups final : public CacheStore,
 
   // The tokens that every group has.
   absl::StatusOr<SequenceId> OpenFor(std::span<const int32_t> prompt, int64_t capacity) override;
+  // An image has the size of its layer's, image_tile_bytes(layer) a tile.
   absl::Status ExportLayer(int layer, SequenceId sequence,
                            std::span<std::byte> image) const override;
   absl::Status ImportLayer(int layer, const SequenceRows& rows,

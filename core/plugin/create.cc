@@ -73,6 +73,12 @@ absl::StatusOr<CachePlan> PlanCache(const LoadedPlugin& plugin, const PluginCont
   return Guarded<CachePlan>(plugin, [&]() -> absl::StatusOr<CachePlan> {
     NG_ASSIGN_OR_RETURN(CachePlan plan, plugin.descriptor->cache->plan(context, spec));
     NG_RETURN_IF_ERROR(CheckCachePlan(plan));
+    if (spec.value_dim() != spec.head_dim && !plan.v_head_dim) {
+      return PluginError(
+          absl::StrCat("it keeps values as wide as keys alone; those of the model "
+                       "have ",
+                       spec.value_dim(), " dimensions, its keys ", spec.head_dim));
+    }
     return plan;
   });
 }

@@ -113,8 +113,8 @@ struct Assembly {
   // What the cache would reserve, with the backend's consent to read it. Errors: PluginError,
   // LimitError.
   absl::StatusOr<CachePlan> PlanCacheFor(const RunCacheSpec& spec) const;
-  // What a decode step reads of a cache with this plan, by the windows that the backend keeps to.
-  std::vector<CacheReads> ReadsOf(const CachePlan& plan) const;
+  // What a decode step reads of the cache, by the windows that the backend keeps to.
+  absl::StatusOr<std::vector<CacheReads>> ReadsOf(const RunCacheSpec& spec) const;
   absl::StatusOr<std::unique_ptr<CacheGroups>> MakeCache(const RunCacheSpec& spec) const;
   // Decides what layers ask of the backend: the model's sliding window too where the backend
   // accepts it over this cache. Errors: PluginError where cache and backend cannot run the codecs,

@@ -29,6 +29,14 @@ int64_t HeldWindow(const RunCacheSpec& all, int64_t window) {
   return all.windows_alone && spec.held_tokens() <= all.max_tokens / 4 * 3 ? window : 0;
 }
 
+// Whether layers with these specs can be in one store.
+bool HoldTheSame(const CacheSpec& a, const CacheSpec& b) {
+  const auto asked = [](const CacheSpec& spec) {
+    return std::tuple(spec.n_kv_heads, spec.head_dim, spec.v_head_dim, spec.window);
+  };
+  return asked(a) == asked(b);
+}
+
 }  // namespace
 
 absl::Status Assembly::CheckFeatures(const CacheFormat& format) const {
@@ -68,13 +76,20 @@ absl::StatusOr<CachePlan> Assembly::PlanCacheFor(const RunCacheSpec& spec) const
   return CombinedPlan(plans);
 }
 
-std::vector<CacheReads> Assembly::ReadsOf(const CachePlan& plan) const {
-  std::map<int64_t, int64_t> n_layers;  // by window
-  for (const AttentionSpec& layer : attention_specs) ++n_layers[layer.window];
-  std::vector<CacheReads> reads;
-  for (const auto& [window, n] : n_layers) {
-    reads.push_back({window, plan.bytes_per_token * n / std::ssize(attention_specs)});
+absl::StatusOr<std::vector<CacheReads>> Assembly::ReadsOf(const RunCacheSpec& spec) const {
+  std::map<int64_t, int64_t> bytes;  // by window
+  for (const CacheGroupSpec& group : GroupsOf(spec)) {
+    NG_ASSIGN_OR_RETURN(const CachePlan plan, PlanGroup(group));
+    std::map<int64_t, int64_t> n_layers;
+    for (const int layer : group.layers) {
+      ++n_layers[attention_specs[static_cast<size_t>(layer)].window];
+    }
+    for (const auto& [window, n] : n_layers) {
+      bytes[window] += plan.bytes_per_token * n / group.spec.n_layers;
+    }
   }
+  std::vector<CacheReads> reads;
+  for (const auto& [window, per_token] : bytes) reads.push_back({window, per_token});
   return reads;
 }
 
@@ -93,10 +108,14 @@ absl::StatusOr<std::unique_ptr<CacheGroups>> Assembly::MakeCache(const RunCacheS
 std::vector<CacheGroupSpec> Assembly::GroupsOf(const RunCacheSpec& all) const {
   std::vector<CacheGroupSpec> groups;
   for (int layer = 0; layer < all.n_layers; ++layer) {
+    const AttentionSpec& attention = attention_specs[static_cast<size_t>(layer)];
     CacheSpec spec = all;
-    spec.window = HeldWindow(all, attention_specs[static_cast<size_t>(layer)].window);
+    spec.n_kv_heads = attention.n_kv_heads;
+    spec.head_dim = attention.head_dim;
+    if (attention.v_head_dim != attention.head_dim) spec.v_head_dim = attention.v_head_dim;
+    spec.window = HeldWindow(all, attention.window);
     auto group = std::ranges::find_if(
-        groups, [&](const CacheGroupSpec& other) { return other.spec.window == spec.window; });
+        groups, [&](const CacheGroupSpec& other) { return HoldTheSame(other.spec, spec); });
     if (group == groups.end()) group = groups.insert(groups.end(), {{}, spec});
     group->layers.push_back(layer);
     group->spec.n_layers = static_cast<int>(group->layers.size());
@@ -121,8 +140,6 @@ int64_t Assembly::StepTokens(const RunNeeds& needs) const {
 RunCacheSpec Assembly::CacheSpecFor(const RunNeeds& needs) const {
   RunCacheSpec spec;
   spec.n_layers = static_cast<int>(attention_layers.size());
-  spec.n_kv_heads = model.spec.shape.n_kv_heads;
-  spec.head_dim = model.spec.shape.head_dim;
   spec.max_tokens = config().Int("cache.max_tokens");
   if (spec.max_tokens == 0) spec.max_tokens = std::min(needs.max_tokens, ContextTokens());
   spec.max_sequences = static_cast<int>(config().Int("cache.max_sequences"));

@@ -154,8 +154,8 @@ absl::Status Engine::Load(const RunNeeds& needs) {
     NG_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(assembly.model, load));
     if (needs.snapshots) {
       state.snapshots = std::make_unique<CacheSnapshots>(
-          CacheSnapshots::Stores{*state.cache, spec.n_layers, state.states},
-          CacheIdentity(assembly, weights.hash), state.options.stop);
+          CacheSnapshots::Stores{*state.cache, state.states}, CacheIdentity(assembly, weights.hash),
+          state.options.stop);
     }
     std::vector<AttentionSpec> specs = assembly.attention_specs;
     SetSinks(assembly.model.spec, weights, specs);

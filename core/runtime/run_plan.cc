@@ -124,7 +124,7 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
   plan.load_scratch_bytes = LoadScratchBytes(assembly.model, threads);
   plan.step = CostOf(model, choices.weights);
   plan.step.cache_bytes_per_token = plan.cache.bytes_per_token;
-  plan.step.cache_reads = assembly.ReadsOf(plan.cache);
+  NG_ASSIGN_OR_RETURN(plan.step.cache_reads, assembly.ReadsOf(spec));
 
   const Feeding feeding = LargestFeeding(assembly.config(), choices, needs);
   const int64_t cache_tokens = CacheTokens(plan.cache, spec, !plan.held.empty());

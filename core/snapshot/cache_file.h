@@ -15,7 +15,8 @@
 //   ids                    n_tokens times an i32
 //   checksum      u64      of everything before it
 //   layers                 n_layers times: the image, as Snapshots::ExportLayer writes it
-//                          (ng/cache_store.h), and a u64 checksum of it
+//                          (ng/cache_capabilities.h), with zeros behind it where another layer's is
+//                          larger, and a u64 checksum of all that
 //   state                  where state_bytes > 0: f32 values, layer by layer as StateStore has them
 //                          (model/state_store.h), and a u64 checksum of them
 //

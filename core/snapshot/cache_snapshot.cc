@@ -46,12 +46,7 @@ absl::Status CheckBegins(const CacheFile& file, std::span<const int32_t> prompt)
 
 CacheSnapshots::CacheSnapshots(const Stores& stores, std::vector<CacheField> identity,
                                const std::atomic<bool>* stop)
-    : store_(stores.cache),
-      images_(*CapabilityOf<Snapshots>(stores.cache)),
-      n_layers_(stores.n_layers),
-      states_(stores.states),
-      identity_(std::move(identity)),
-      stop_(stop) {}
+    : store_(stores.cache), states_(stores.states), identity_(std::move(identity)), stop_(stop) {}
 
 int64_t CacheSnapshots::LayerBytes(int64_t n_tokens) const {
   return Tiles(n_tokens) * store_.plan().image_tile_bytes;
@@ -63,10 +58,10 @@ absl::StatusOr<CacheFile> CacheSnapshots::Open(const std::string& path) const {
   const CacheFileHeader& header = file.header();
   const int64_t layer_bytes = LayerBytes(std::ssize(header.ids));
   const int64_t state_bytes = states_.n_floats() * int64_t{sizeof(float)};
-  if (header.n_layers != n_layers_ || header.layer_bytes != layer_bytes) {
+  if (header.n_layers != store_.n_layers() || header.layer_bytes != layer_bytes) {
     return ModelFileError(absl::StrCat(path, ": has ", header.n_layers, " layers of ",
-                                       header.layer_bytes, " bytes, must have ", n_layers_, " of ",
-                                       layer_bytes));
+                                       header.layer_bytes, " bytes, must have ", store_.n_layers(),
+                                       " of ", layer_bytes));
   }
   if (header.state_bytes != state_bytes) {
     return ModelFileError(absl::StrCat(path, ": has a state of ", header.state_bytes,
@@ -84,7 +79,6 @@ absl::Status CacheSnapshots::Load(const CacheFile& file, int64_t end, SequenceId
     length -= length % kTileTokens;
     NG_RETURN_IF_ERROR(store_.Truncate(sequence, length));
   }
-  const int64_t tile_bytes = store_.plan().image_tile_bytes;
   SequenceRows rows;
   rows.sequence = sequence;
   rows.start_pos = length;
@@ -92,16 +86,17 @@ absl::Status CacheSnapshots::Load(const CacheFile& file, int64_t end, SequenceId
   rows.tokens = std::span(file.header().ids)
                     .subspan(static_cast<size_t>(length), static_cast<size_t>(rows.n_tokens));
   std::vector<std::byte> image(static_cast<size_t>(file.header().layer_bytes));
-  const auto wanted = std::span<const std::byte>(image).subspan(
-      static_cast<size_t>(length / kTileTokens * tile_bytes),
-      static_cast<size_t>(Tiles(rows.n_tokens) * tile_bytes));
-  for (int layer = 0; layer < n_layers_; ++layer) {
+  for (int layer = 0; layer < store_.n_layers(); ++layer) {
     NG_RETURN_IF_ERROR(file.ReadLayer(layer, image));
-    NG_RETURN_IF_ERROR(images_.ImportLayer(layer, rows, wanted));
+    const int64_t tile_bytes = store_.image_tile_bytes(layer);
+    const auto wanted = std::span<const std::byte>(image).subspan(
+        static_cast<size_t>(length / kTileTokens * tile_bytes),
+        static_cast<size_t>(Tiles(rows.n_tokens) * tile_bytes));
+    NG_RETURN_IF_ERROR(store_.ImportLayer(layer, rows, wanted));
   }
   if (!states_.empty()) {
     const auto state = std::as_writable_bytes(states_.All(sequence));
-    const absl::Status read = file.ReadLayer(n_layers_, state);
+    const absl::Status read = file.ReadLayer(store_.n_layers(), state);
     if (!read.ok()) {
       states_.Clear(sequence);
       return read;
@@ -115,13 +110,16 @@ absl::Status CacheSnapshots::Save(SequenceId sequence, std::span<const int32_t> 
   CacheFileHeader header;
   header.fields = identity_;
   header.ids.assign(ids.begin(), ids.end());
-  header.n_layers = n_layers_;
+  header.n_layers = store_.n_layers();
   header.layer_bytes = LayerBytes(std::ssize(ids));
   header.state_bytes = states_.n_floats() * int64_t{sizeof(float)};
   std::vector<std::byte> image(static_cast<size_t>(header.layer_bytes));
   NG_ASSIGN_OR_RETURN(CacheFileWriter file, CacheFileWriter::Create(path, header, stop_));
-  for (int layer = 0; layer < n_layers_; ++layer) {
-    NG_RETURN_IF_ERROR(images_.ExportLayer(layer, sequence, image));
+  for (int layer = 0; layer < store_.n_layers(); ++layer) {
+    const int64_t n_bytes = Tiles(std::ssize(ids)) * store_.image_tile_bytes(layer);
+    const auto own = std::span(image).first(static_cast<size_t>(n_bytes));
+    NG_RETURN_IF_ERROR(store_.ExportLayer(layer, sequence, own));
+    std::fill(image.begin() + n_bytes, image.end(), std::byte{0});
     NG_RETURN_IF_ERROR(file.WriteLayer(image));
   }
   if (!states_.empty()) {

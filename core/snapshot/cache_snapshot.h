@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "core/model/state_store.h"
+#include "core/plugin/cache_groups.h"
 #include "core/snapshot/cache_file.h"
-#include "ng/cache_capabilities.h"
 #include "ng/cache_store.h"
 #include "ng/status.h"
 
@@ -32,8 +32,7 @@ class CacheSnapshots {
  public:
   // What is saved and loaded; borrowed. REQUIRES: the store's plan().image_tile_bytes > 0.
   struct Stores {
-    CacheStore& cache;
-    int n_layers;  // that the cache holds
+    CacheGroups& cache;
     StateStore& states;
   };
   // `stop` is borrowed; it may be null, and ends a wait for the reader of a pipe that is saved to.
@@ -54,11 +53,10 @@ class CacheSnapshots {
                     const std::string& path) const;
 
  private:
+  // A file gives every layer the bytes of the largest image.
   int64_t LayerBytes(int64_t n_tokens) const;
 
-  CacheStore& store_;
-  Snapshots& images_;  // the store's
-  const int n_layers_;
+  CacheGroups& store_;
   StateStore& states_;
   const std::vector<CacheField> identity_;
   const std::atomic<bool>* const stop_;

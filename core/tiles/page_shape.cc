@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,9 +45,10 @@ absl::Status CheckShape(const CacheSpec& spec) {
     const char* name;
     int64_t value;
   };
-  for (const Field& field : {Field{"n_layers", spec.n_layers}, Field{"n_kv_heads", spec.n_kv_heads},
-                             Field{"head_dim", spec.head_dim}, Field{"max_tokens", spec.max_tokens},
-                             Field{"max_sequences", spec.max_sequences}}) {
+  for (const Field& field :
+       {Field{"n_layers", spec.n_layers}, Field{"n_kv_heads", spec.n_kv_heads},
+        Field{"head_dim", spec.head_dim}, Field{"v_head_dim", spec.value_dim()},
+        Field{"max_tokens", spec.max_tokens}, Field{"max_sequences", spec.max_sequences}}) {
     if (field.value >= 1) continue;
     return PluginError(std::string(field.name) + " = " + std::to_string(field.value) +
                        ": a cache needs at least 1");
@@ -54,8 +56,8 @@ absl::Status CheckShape(const CacheSpec& spec) {
   if (spec.window < 0) {
     return PluginError("window = " + std::to_string(spec.window) + ", must be at least 0");
   }
-  if (spec.head_dim > kMaxHeadDim) {
-    return PluginError("head_dim = " + std::to_string(spec.head_dim) + ", must be at most " +
+  if (const int widest = std::max(spec.head_dim, spec.value_dim()); widest > kMaxHeadDim) {
+    return PluginError("a head of " + std::to_string(widest) + " dimensions, must be at most " +
                        std::to_string(kMaxHeadDim));
   }
   return absl::OkStatus();
@@ -91,7 +93,7 @@ absl::StatusOr<PageShape> MakePageShape(const CacheSpec& spec) {
   shape.k.codec = spec.codec_k;
   shape.k.tile_bytes = TileWriter::KeyTileBytes(spec.codec_k, spec.head_dim);
   shape.v.codec = spec.codec_v;
-  shape.v.tile_bytes = TileWriter::ValueTileBytes(spec.codec_v, spec.head_dim);
+  shape.v.tile_bytes = TileWriter::ValueTileBytes(spec.codec_v, spec.value_dim());
   const int64_t tiles = (spec.held_tokens() - 1) / kTileTokens + 1;
   const CheckedBytes k_head = CheckedBytes(shape.k.tile_bytes) * tiles;
   const CheckedBytes v_head = CheckedBytes(shape.v.tile_bytes) * tiles;
@@ -118,7 +120,8 @@ absl::StatusOr<PageShape> MakePageShape(const CacheSpec& spec) {
   shape.plan = {.layout = kLayoutTiles16,
                 .bytes = *all.value(),
                 .bytes_per_token = *per_tile.value() / kTileTokens,
-                .image_tile_bytes = (shape.k.tile_bytes + shape.v.tile_bytes) * spec.n_kv_heads};
+                .image_tile_bytes = (shape.k.tile_bytes + shape.v.tile_bytes) * spec.n_kv_heads,
+                .v_head_dim = true};
   return shape;
 }
 

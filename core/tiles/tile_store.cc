@@ -40,8 +40,9 @@ TileStore::TileStore(const PluginContext& context, const CacheSpec& spec)
       executor_(*context.executor),
       max_step_tokens_(spec.max_step_tokens),
       head_dim_(spec.head_dim),
+      value_dim_(spec.value_dim()),
       key_writer_(spec.codec_k, spec.head_dim, context.isa),
-      value_writer_(spec.codec_v, spec.head_dim, context.isa) {}
+      value_writer_(spec.codec_v, spec.value_dim(), context.isa) {}
 
 void* TileStore::Capability(std::string_view name) {
   return OfferCapability<Snapshots>(this, name);
@@ -164,7 +165,8 @@ absl::Status TileStore::ExportLayer(int layer, SequenceId sequence,
     return UnsupportedError("of sequence " + std::to_string(sequence) + " the tokens before " +
                             std::to_string(view.first) + " are no longer held");
   }
-  const std::vector<float> zeros(static_cast<size_t>(head_dim_));  // with stride 0, any rows
+  const auto widest = static_cast<size_t>(std::max(head_dim_, value_dim_));
+  const std::vector<float> zeros(widest);  // with stride 0, any rows
   std::byte* out = image.data();
   for (int64_t tile = 0; tile < TilesFor(length); ++tile) {
     const auto n_filled = static_cast<int>(std::min(kTileTokens, length - tile * kTileTokens));
@@ -216,7 +218,7 @@ void TileStore::CopyRow(KvPart part, const KvView& view, int64_t token, int kv_h
     for (int d = 0; d < head_dim_; ++d) out[d] = key_writer_.ReadKey(keys, slot, d);
   } else {
     const std::byte* values = view.Tile(view.v, kv_head, tile);
-    for (int d = 0; d < head_dim_; ++d) out[d] = value_writer_.ReadValue(values, slot, d);
+    for (int d = 0; d < value_dim_; ++d) out[d] = value_writer_.ReadValue(values, slot, d);
   }
 }
 

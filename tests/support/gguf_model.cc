@@ -100,18 +100,19 @@ void AddKvUp(const SelfAttentionSpec& attention, int layer, const std::vector<fl
   const LatentSpec& latent = attention.latent;
   const int64_t rank = latent.kv_rank;
   const int64_t n_k = attention.head_dim - latent.rope_dim;
+  const int64_t n_v = attention.value_dim();
   std::vector<float> k;
   std::vector<float> v;
   for (int64_t head = 0; head < attention.n_heads; ++head) {
-    const auto first = rows.begin() + head * (n_k + latent.v_dim) * rank;
+    const auto first = rows.begin() + head * (n_k + n_v) * rank;
     for (int64_t r = 0; r < rank; ++r) {
       for (int64_t i = 0; i < n_k; ++i) k.push_back(first[i * rank + r]);
     }
-    v.insert(v.end(), first + n_k * rank, first + (n_k + latent.v_dim) * rank);
+    v.insert(v.end(), first + n_k * rank, first + (n_k + n_v) * rank);
   }
   const std::string prefix = absl::StrCat("blk.", layer, ".");
   const std::vector<int64_t> k_shape = {attention.n_heads, rank, n_k};
-  const std::vector<int64_t> v_shape = {attention.n_heads, latent.v_dim, rank};
+  const std::vector<int64_t> v_shape = {attention.n_heads, n_v, rank};
   gguf->Tensor(prefix + "attn_k_b.weight", k_shape, DType::kF32, k)
       .Tensor(prefix + "attn_v_b.weight", v_shape, DType::kF32, v);
 }

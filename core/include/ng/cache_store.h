@@ -31,7 +31,7 @@ namespace ng {
 struct CacheSpec {
   int n_layers = 0;
   int n_kv_heads = 0;
-  int head_dim = 0;
+  int head_dim = 0;        // of K, and of V where v_head_dim is 0
   int64_t max_tokens = 0;  // per sequence
   int max_sequences = 0;   // open at the same time
   Codec codec_k = Codec::kF32;
@@ -47,7 +47,11 @@ struct CacheSpec {
   // what no later query sees: with Length() tokens committed, those before Length() - window + 1.
   // Its views then have KvView::first. A store that does not look at this field holds all.
   int64_t window = 0;
+  // Of V, where that is not the width of K; 0: it is. Only a store whose plan has `v_head_dim` is
+  // given another width than head_dim.
+  int v_head_dim = 0;
 
+  int value_dim() const { return v_head_dim == 0 ? head_dim : v_head_dim; }
   // The most tokens of a sequence that must be held at one time, those of a step among them.
   int64_t held_tokens() const {
     if (window == 0 || max_step_tokens == 0 || max_step_tokens >= max_tokens) return max_tokens;
@@ -83,6 +87,9 @@ struct CachePlan {
   // The store has the capability AttendedMass. Only backends that list the feature "attended" can
   // run with it.
   bool attended = false;
+  // The store looks at CacheSpec::v_head_dim: rows of V have that width. A store that leaves this
+  // out keeps V as wide as K, and models in which the two differ are refused.
+  bool v_head_dim = false;
 
   bool operator==(const CachePlan&) const = default;
 };
@@ -131,7 +138,7 @@ class CacheStore {
   virtual absl::StatusOr<SequenceId> Fork(SequenceId sequence, int64_t capacity) = 0;
 
   // [step] Writes the rows' keys and values of one layer, converting each row once to the codec.
-  // k, v: [n_rows, n_kv_heads, head_dim]
+  // k: [n_rows, n_kv_heads, head_dim]; v: [n_rows, n_kv_heads, value_dim]
   // Errors: LimitError "cache overflow: ..." when a row would lie beyond its sequence's capacity,
   // before anything is written; alike when a sequence writes to what it shares with another one and
   // has been truncated since it was opened, and the store has nothing left for the copy.
@@ -148,7 +155,7 @@ class CacheStore {
   virtual KvView View(int layer, SequenceId sequence, int64_t length) const = 0;
 
   // [worker] Decodes one stored row exactly as every reader must see it; slow, for `reference` and
-  // tests. out: [head_dim]. REQUIRES: view.Holds(token).
+  // tests. out: [head_dim], or of V [value_dim]. REQUIRES: view.Holds(token).
   virtual void CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
                        float* out) const = 0;
 

@@ -4,7 +4,8 @@
 // head has its own run of 16-token tiles, for K and for V apart. How a tile is laid out is named
 // by `layout`, so a new layout is a new name and never changes the meaning of an old one.
 //
-// Layout "tiles16" (memory space: host). T = 16 tokens, D = head_dim, Dp = D rounded up to even:
+// Layout "tiles16" (memory space: host). T = 16 tokens, D = head_dim (of K and of V apart), Dp = D
+// rounded up to even:
 //   f32        K tile [D][16]            V tile [16][D]
 //   bf16, f16  K tile [Dp/2][16][2]      V tile [8][D][2]
 //   int8       K tile 16 scales, [D4/4][16] words     V tile 16 scales, [4][D] words

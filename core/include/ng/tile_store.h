@@ -71,6 +71,7 @@ class TileStore : public CacheStore, public Snapshots {
   Executor& executor_;
   const int64_t max_step_tokens_;  // where there is a window
   const int head_dim_;
+  const int value_dim_;
   const TileWriter key_writer_;
   const TileWriter value_writer_;
 };

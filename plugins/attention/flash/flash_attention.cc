@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "ng/executor.h"
 #include "plugins/attention/flash/flash_kernel.h"
@@ -19,8 +20,9 @@ namespace {
 
 constexpr int kMaxHeadDim = 512;
 constexpr std::array<std::string_view, 1> kLayouts = {kLayoutTiles16};
-constexpr std::array kFeatures = {kFeatureWindow, kFeatureSoftCap,          kFeatureSinks,
-                                  kFeatureAlibi,  kFeatureQueryTemperature, kFeatureChunkedWindow};
+constexpr std::array kFeatures = {kFeatureWindow,  kFeatureSoftCap,          kFeatureSinks,
+                                  kFeatureAlibi,   kFeatureQueryTemperature, kFeatureChunkedWindow,
+                                  kFeatureVHeadDim};
 
 absl::Status Refuse(const std::string& what, const std::string& can) {
   return PluginError("attention 'flash' cannot do " + what + "; it does " + can);
@@ -45,8 +47,10 @@ class FlashAttention : public AttentionBackend {
       return Refuse("cache codec number " + std::to_string(static_cast<int32_t>(codec)),
                     AllCodecNames());
     }
-    if (spec.head_dim < 1 || spec.head_dim > kMaxHeadDim) {
-      return Refuse("head_dim = " + std::to_string(spec.head_dim),
+    for (const auto& [name, width] :
+         {std::pair("head_dim", spec.head_dim), std::pair("v_head_dim", spec.v_head_dim)}) {
+      if (width >= 1 && width <= kMaxHeadDim) continue;
+      return Refuse(std::string(name) + " = " + std::to_string(width),
                     "1 to " + std::to_string(kMaxHeadDim));
     }
     if (spec.n_kv_heads < 1 || spec.n_heads < 1 || spec.n_heads % spec.n_kv_heads != 0) {

@@ -14,6 +14,7 @@
 
 #include "ng/vec16.h"
 #include "plugins/attention/flash/flash_kernel.h"
+#include "plugins/attention/flash/flash_scratch.h"
 
 namespace ng {
 
@@ -45,10 +46,10 @@ struct FlashBlock {
 
   // Some keys (kKeys) or values of a split, unpacked into `memory`.
   template <class L, bool kKeys>
-  static Tiles Unpack(const Tiles& packed, int head_dim, KeyRange range, float* memory) {
+  static Tiles Unpack(const Tiles& packed, int width, KeyRange range, float* memory) {
     using Wide = typename L::Wide;
-    const int n_columns = kKeys ? kTile : head_dim;
-    const int n_steps = (kKeys ? head_dim + L::kStep - 1 : kTile) / L::kStep;
+    const int n_columns = kKeys ? kTile : width;
+    const int n_steps = (kKeys ? width + L::kStep - 1 : kTile) / L::kStep;
     const int64_t stride = Offset<Wide>(n_columns);
     Tiles wide;
     wide.tile_bytes = kScalesBytes + n_steps * L::kPairs * stride;
@@ -85,7 +86,7 @@ struct FlashBlock {
   RowUnit units[kBlockRows];  // of the weights, where V is scaled
   float* out;                 // [n_rows][out_stride]
   int64_t out_stride;         //
-  int head_dim;               //
+  HeadWidths widths;          //
   int n_rows;                 // 1..kBlockRows
   int first[kBlockRows];      // of the split's keys, the first that each row sees,
   int n_visible[kBlockRows];  // and the end of those that it sees; both never less than before
@@ -192,8 +193,8 @@ struct FlashBlock {
     const auto* x = reinterpret_cast<const typename L::Element*>(q) + row * L::kStep;
     const Tiles& ahead = k.ahead == nullptr ? *k.tiles : *k.ahead;
     const std::byte* fetched = ahead.at[tile];
-    const int64_t n_fetched = FetchedBytes<L>(ahead);
-    const int64_t end = int64_t{(head_dim + L::kStep - 1) / L::kStep} * kStepBytes;
+    const int64_t n_fetched = FetchedBytes<L>(ahead, widths.k);
+    const int64_t end = int64_t{(widths.k + L::kStep - 1) / L::kStep} * kStepBytes;
     for (int64_t step = 0; step < end; step += kStepBytes) {
       typename L::Columns keys[kTiles];
       for (int t = 0; t < kTiles; ++t) keys[t] = L::Load(at[t] + step);
@@ -226,16 +227,16 @@ struct FlashBlock {
     }
     constexpr int kVectors = Columns<L>(kRows);
     int dim = 0;
-    for (; dim + kVectors * 16 <= head_dim; dim += kVectors * 16) {
+    for (; dim + kVectors * 16 <= widths.v; dim += kVectors * 16) {
       SumDims<L, kRows, kVectors, false>(row, dim);
     }
-    for (; dim + 16 <= head_dim; dim += 16) SumDims<L, kRows, 1, false>(row, dim);
-    if (dim < head_dim) SumDims<L, kRows, 1, true>(row, dim);
+    for (; dim + 16 <= widths.v; dim += 16) SumDims<L, kRows, 1, false>(row, dim);
+    if (dim < widths.v) SumDims<L, kRows, 1, true>(row, dim);
   }
 
   template <class L, bool kPartial>
   NG_INLINE typename L::Columns LoadValues(const std::byte* p, int dim) const {
-    if constexpr (kPartial) return L::LoadFirst(p, head_dim - dim);
+    if constexpr (kPartial) return L::LoadFirst(p, widths.v - dim);
     return L::Load(p);
   }
 
@@ -260,9 +261,9 @@ struct FlashBlock {
     const auto* weights = reinterpret_cast<const typename L::Element*>(scores + row * kSplitKeys);
     constexpr size_t kRowBytes = kSplitKeys * sizeof(float);
     constexpr size_t kRowElements = kRowBytes / sizeof(typename L::Element);
-    const int64_t stride = Offset<L>(head_dim);  // of a step
+    const int64_t stride = Offset<L>(widths.v);  // of a step
     const Tiles& ahead = v.ahead == nullptr ? *v.tiles : *v.ahead;
-    const int64_t n_fetched = FetchedBytes<L>(ahead);
+    const int64_t n_fetched = FetchedBytes<L>(ahead, widths.v);
     for (int key = FirstOfTile(begin); key < end; key += kTile) {
       const int tile_begin = begin > key ? begin : key;
       const int tile_end = end < key + kTile ? end : key + kTile;
@@ -343,7 +344,7 @@ struct FlashBlock {
                         float (&sums)[kVectors][L::kAccumulators * 16]) const {
     if (begin >= end) return;
     const auto* weights = reinterpret_cast<const typename L::Element*>(scores + row * kSplitKeys);
-    const int64_t stride = int64_t{head_dim} * 4;
+    const int64_t stride = int64_t{widths.v} * 4;
     for (int c = 0; c < kVectors; ++c) {
       V total[L::kAccumulators];
       for (int i = 0; i < L::kAccumulators; ++i) total[i] = V::Load(sums[c] + i * 16);
@@ -385,10 +386,10 @@ struct FlashBlock {
     return V::Load(reinterpret_cast<const float*>(tile));
   }
 
-  // Bytes of another side's tiles for each step and vector of this one's.
+  // Bytes of another side's tiles for each step and vector of this one's, which is so wide.
   template <class L>
-  NG_INLINE int64_t FetchedBytes(const Tiles& ahead) const {
-    return ahead.tile_bytes * L::kStep / head_dim;
+  static NG_INLINE int64_t FetchedBytes(const Tiles& ahead, int width) {
+    return ahead.tile_bytes * L::kStep / width;
   }
   // About n bytes, at most two cache lines.
   static NG_INLINE void Prefetch(const std::byte* p, int64_t n) {

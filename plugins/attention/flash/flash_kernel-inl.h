@@ -38,10 +38,10 @@ class FlashRows {
         rows_(run.rows[static_cast<size_t>(item_.sequence)]),
         view_(run.views[static_cast<size_t>(item_.sequence)]),
         spec_(work.spec),
-        head_dim_(work.spec.head_dim),
+        widths_(WidthsOf(work.spec)),
         group_(work.spec.n_heads / work.spec.n_kv_heads),
         n_rows_((item_.query_end - item_.query_begin) * group_),
-        scratch_(WorkerScratch::At(memory, head_dim_, n_rows_, kBlockRows)) {}
+        scratch_(WorkerScratch::At(memory, widths_, n_rows_, kBlockRows)) {}
 
   // K and V in their codecs' lanes: those for many rows where these are more than a block.
   template <class KeyLanes, class ValueLanes>
@@ -100,7 +100,7 @@ class FlashRows {
 
   float* Shared() const { return run_.scratch.data() + item_.partials; }
   PartialRows SharedSplit(int64_t split) const {
-    return SharedPartials::Split(Shared(), split, head_dim_, n_rows_);
+    return SharedPartials::Split(Shared(), split, widths_.v, n_rows_);
   }
 
   // Takes the item's splits off the shared count; true when nobody else has any left. All that the
@@ -124,8 +124,8 @@ class FlashRows {
       }
       auto* packed = reinterpret_cast<Element*>(scratch_.q + row / kBlockRows * scratch_.q_stride);
       packed += row % kBlockRows * kStep;
-      for (int d = 0; d < head_dim_; d += 16) {
-        const int n = head_dim_ - d < 16 ? head_dim_ - d : 16;
+      for (int d = 0; d < widths_.k; d += 16) {
+        const int n = widths_.k - d < 16 ? widths_.k - d : 16;
         Element elements[16];
         KeyLanes::Narrow(V::Mul(V::LoadFirst(q + d, n), scale), elements);
         for (int i = 0; i < 16; i += kStep) {
@@ -138,8 +138,8 @@ class FlashRows {
 
   RowUnit FindQueryUnit(const float* q) const {
     UnitFinder<V> finder;
-    for (int d = 0; d < head_dim_; d += 16) {
-      finder.Add(V::LoadFirst(q + d, head_dim_ - d < 16 ? head_dim_ - d : 16));
+    for (int d = 0; d < widths_.k; d += 16) {
+      finder.Add(V::LoadFirst(q + d, widths_.k - d < 16 ? widths_.k - d : 16));
     }
     return finder.Find();
   }
@@ -174,11 +174,12 @@ class FlashRows {
       const int first = First(0, split);
       const int n_keys = Visible(n_rows_ - 1, split);
       float* memory = kKeys ? scratch_.keys : scratch_.values;
+      const int width = kKeys ? widths_.k : widths_.v;
       if ((kKeys ? view_.k : view_.v).codec == Codec::kInt8) {
-        return Block::template Unpack<typename Level::Int8, kKeys>(stored, head_dim_,
-                                                                   {first, n_keys}, memory);
+        return Block::template Unpack<typename Level::Int8, kKeys>(stored, width, {first, n_keys},
+                                                                   memory);
       }
-      return Block::template Unpack<typename Level::Int4, kKeys>(stored, head_dim_, {first, n_keys},
+      return Block::template Unpack<typename Level::Int4, kKeys>(stored, width, {first, n_keys},
                                                                  memory);
     } else {
       return stored;
@@ -222,7 +223,7 @@ class FlashRows {
     block.q = scratch_.q + row / kBlockRows * scratch_.q_stride;
     block.q_units = scratch_.q_units + row;
     block.scores = scratch_.scores;
-    block.head_dim = head_dim_;
+    block.widths = widths_;
     block.n_rows = static_cast<int>(n_rows_ - row < kBlockRows ? n_rows_ - row : kBlockRows);
     for (int r = 0; r < block.n_rows; ++r) {
       block.first[r] = First(row + r, split);
@@ -304,14 +305,14 @@ class FlashRows {
       if (!spec_.sinks.empty()) {
         const float sink = spec_.sinks[static_cast<size_t>(Head(row))];
         const V factor = V::Set(SplitSoftmax<Level>::AddSink(sink, &softmax));
-        for (int d = 0; d < head_dim_; d += 16) {
+        for (int d = 0; d < widths_.v; d += 16) {
           V::Mul(V::Load(from + d), factor).Store(from + d);
         }
       }
       const V sum = V::Set(softmax.sum);
       float* to = run_.out.Row(TensorRow(row), Head(row));
-      for (int d = 0; d < head_dim_; d += 16) {
-        const int count = head_dim_ - d < 16 ? head_dim_ - d : 16;
+      for (int d = 0; d < widths_.v; d += 16) {
+        const int count = widths_.v - d < 16 ? widths_.v - d : 16;
         V::Div(V::Load(from + d), sum).StoreFirst(to + d, count);
       }
       if (run_.captures.empty()) continue;
@@ -340,7 +341,7 @@ class FlashRows {
   const SequenceRows& rows_;
   const KvView& view_;
   const AttentionSpec& spec_;
-  const int head_dim_;
+  const HeadWidths widths_;
   const int group_;
   const int64_t n_rows_;
   const WorkerScratch scratch_;

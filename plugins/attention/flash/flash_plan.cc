@@ -47,7 +47,7 @@ class Cutter {
     std::sort(plan_.items.begin(), plan_.items.end(),
               [this](const auto& a, const auto& b) { return Order(a) < Order(b); });
     plan_.worker_floats =
-        WorkerScratch::Floats(plan_.spec.head_dim, most_rows, options_.block_rows);
+        WorkerScratch::Floats(WidthsOf(plan_.spec), most_rows, options_.block_rows);
     plan_.scratch_floats += options_.threads * plan_.worker_floats;
     plan_.bytes = static_cast<int64_t>(plan_.items.capacity() * sizeof(FlashItem));
   }
@@ -107,7 +107,7 @@ class Cutter {
     item.partials = plan_.scratch_floats;
     // In powers of two, so that a sequence that grows needs more but seldom.
     const auto n_room = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n_splits)));
-    plan_.scratch_floats += SharedPartials::Floats(plan_.spec.head_dim, Rows(item), n_room);
+    plan_.scratch_floats += SharedPartials::Floats(plan_.spec.v_head_dim, Rows(item), n_room);
     for (int64_t part = 0; part < n_parts; ++part) {
       item.key_begin = first + part * n_splits / n_parts * kSplitKeys;
       item.key_end = std::min(n_keys, first + (part + 1) * n_splits / n_parts * kSplitKeys);

@@ -12,18 +12,25 @@ namespace ng {
 
 constexpr int64_t RoundUp16(int64_t n) { return (n + 15) / 16 * 16; }
 
+// The widths of a head.
+struct HeadWidths {
+  int k;  // of q too
+  int v;  // of what comes out too
+};
+inline HeadWidths WidthsOf(const AttentionSpec& spec) { return {spec.head_dim, spec.v_head_dim}; }
+
 // What rows have got from some of their keys; `out` is not yet divided by `sum`.
 struct PartialRows {
   float* out;          // [n_rows][out_stride]
   float* max;          // [n_rows]
   float* sum;          // [n_rows]
-  int64_t out_stride;  // head_dim rounded up to 16
+  int64_t out_stride;  // v_head_dim rounded up to 16
 
-  static int64_t Floats(int head_dim, int64_t n_rows) {
-    return n_rows * RoundUp16(head_dim) + 2 * RoundUp16(n_rows);
+  static int64_t Floats(int v_head_dim, int64_t n_rows) {
+    return n_rows * RoundUp16(v_head_dim) + 2 * RoundUp16(n_rows);
   }
-  static PartialRows At(float* memory, int head_dim, int64_t n_rows) {
-    const int64_t out_stride = RoundUp16(head_dim);
+  static PartialRows At(float* memory, int v_head_dim, int64_t n_rows) {
+    const int64_t out_stride = RoundUp16(v_head_dim);
     float* max = memory + n_rows * out_stride;
     return {memory, max, max + RoundUp16(n_rows), out_stride};
   }
@@ -44,27 +51,27 @@ struct WorkerScratch {
   int64_t q_stride;   // floats of a packed block: rows times dimensions, each at most a float
 
   // Of a split's keys or values as 16-bit integers, with a scale each.
-  static int64_t UnpackedFloats(int head_dim) { return kSplitKeys * (RoundUp16(head_dim) / 2 + 1); }
-  static int64_t Floats(int head_dim, int64_t n_rows, int block_rows) {
+  static int64_t UnpackedFloats(int width) { return kSplitKeys * (RoundUp16(width) / 2 + 1); }
+  static int64_t Floats(HeadWidths widths, int64_t n_rows, int block_rows) {
     const int64_t n_blocks = (n_rows + block_rows - 1) / block_rows;
-    return (n_blocks * RoundUp16(head_dim) + kSplitKeys) * block_rows + RoundUp16(n_rows) +
-           PartialRows::Floats(head_dim, n_rows) + PartialRows::Floats(head_dim, block_rows) +
-           (n_blocks > 1 ? 2 * UnpackedFloats(head_dim) : 0);
+    return (n_blocks * RoundUp16(widths.k) + kSplitKeys) * block_rows + RoundUp16(n_rows) +
+           PartialRows::Floats(widths.v, n_rows) + PartialRows::Floats(widths.v, block_rows) +
+           (n_blocks > 1 ? UnpackedFloats(widths.k) + UnpackedFloats(widths.v) : 0);
   }
-  static WorkerScratch At(float* memory, int head_dim, int64_t n_rows, int block_rows) {
-    const int64_t q_stride = RoundUp16(head_dim) * block_rows;
+  static WorkerScratch At(float* memory, HeadWidths widths, int64_t n_rows, int block_rows) {
+    const int64_t q_stride = RoundUp16(widths.k) * block_rows;
     float* q_units = memory + (n_rows + block_rows - 1) / block_rows * q_stride;
     float* scores = q_units + RoundUp16(n_rows);
     float* left = scores + kSplitKeys * block_rows;
-    float* right = left + PartialRows::Floats(head_dim, n_rows);
-    float* keys = right + PartialRows::Floats(head_dim, block_rows);
+    float* right = left + PartialRows::Floats(widths.v, n_rows);
+    float* keys = right + PartialRows::Floats(widths.v, block_rows);
     return {memory,
             q_units,
             scores,
-            PartialRows::At(left, head_dim, n_rows),
-            PartialRows::At(right, head_dim, block_rows),
+            PartialRows::At(left, widths.v, n_rows),
+            PartialRows::At(right, widths.v, block_rows),
             keys,
-            keys + UnpackedFloats(head_dim),
+            keys + UnpackedFloats(widths.k),
             q_stride};
   }
 };
@@ -74,11 +81,11 @@ struct WorkerScratch {
 struct SharedPartials {
   static constexpr int64_t kCountFloats = 16;  // a count, alone in its cache line
 
-  static int64_t Floats(int head_dim, int64_t n_rows, int64_t n_splits) {
-    return kCountFloats + n_splits * PartialRows::Floats(head_dim, n_rows);
+  static int64_t Floats(int v_head_dim, int64_t n_rows, int64_t n_splits) {
+    return kCountFloats + n_splits * PartialRows::Floats(v_head_dim, n_rows);
   }
-  static PartialRows Split(float* memory, int64_t split, int head_dim, int64_t n_rows) {
-    return PartialRows::At(memory + Floats(head_dim, n_rows, split), head_dim, n_rows);
+  static PartialRows Split(float* memory, int64_t split, int v_head_dim, int64_t n_rows) {
+    return PartialRows::At(memory + Floats(v_head_dim, n_rows, split), v_head_dim, n_rows);
   }
 };
 

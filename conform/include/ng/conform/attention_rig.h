@@ -38,7 +38,7 @@ struct AttentionCase {
   std::vector<int64_t> lengths = {};  // tokens of each sequence
   uint32_t seed = 0;
   // Features of the spec; what is 0 or empty is not asked for.
-  int v_head_dim = 0;  // below head_dim: of each row of V so many elements, by CopyRow only
+  int v_head_dim = 0;  // 0: head_dim
   int64_t window = 0;
   bool chunks = false;  // of the window
   float soft_cap = 0.0F;
@@ -63,7 +63,7 @@ constexpr bool IsHole(int64_t token) { return token % 3 == 1 || token / 16 == 1;
 struct SequenceData {
   std::vector<float> q;  // [length, n_heads, head_dim]
   std::vector<float> k;  // [length, n_kv_heads, head_dim]
-  std::vector<float> v;  // [length, n_kv_heads, head_dim]
+  std::vector<float> v;  // [length, n_kv_heads, v_head_dim]
 };
 std::vector<SequenceData> MakeData(const AttentionCase& c);
 

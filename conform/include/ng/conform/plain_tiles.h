@@ -15,7 +15,7 @@ namespace ng::conform {
 struct Tiles16Side {
   KvPart part = KvPart::kKey;
   Codec codec = Codec::kF32;
-  int64_t head_dim = 0;
+  int64_t head_dim = 0;  // of this side
 
   int64_t TileBytes() const;
   // head_dim with its pad dimensions.
@@ -30,6 +30,11 @@ void WriteElement(const Tiles16Side& side, float element, int64_t slot, int64_t 
 // The scale of one row, 1 where the codec has none; writes nothing there.
 float ReadScale(const Tiles16Side& side, const std::byte* tile, int64_t slot);
 void WriteScale(const Tiles16Side& side, float scale, int64_t slot, std::byte* tile);
+
+// The elements of a row of K or of V.
+inline int WidthOf(const CacheSpec& spec, KvPart part) {
+  return part == KvPart::kKey ? spec.head_dim : spec.value_dim();
+}
 
 // Stores one row, pad dimensions included. row: [head_dim]
 void WriteTiles16Row(const Tiles16Side& side, const float* row, int64_t slot, std::byte* tile);

@@ -68,7 +68,7 @@ class ScatteredStore : public CacheStore, public Snapshots {
   int64_t Offset(KvPart part, int layer, int kv_head) const;
   Codec codec(KvPart part) const { return part == KvPart::kKey ? spec_.codec_k : spec_.codec_v; }
   Tiles16Side Side(KvPart part) const {
-    return {.part = part, .codec = codec(part), .head_dim = spec_.head_dim};
+    return {.part = part, .codec = codec(part), .head_dim = WidthOf(spec_, part)};
   }
   // Makes tokens [begin, end) NaN in one layer.
   void Poison(const Sequence& sequence, int layer, int64_t begin, int64_t end) const;

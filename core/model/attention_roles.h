@@ -10,7 +10,8 @@ namespace ng::roles {
 inline bool HasLatents(const Site& at) { return at.attention().latent.is_there(); }
 template <int64_t (SelfAttentionSpec::*kWidth)() const>
 Shape KvRows(const Site& at) {
-  return If(!HasLatents(at), {(at.attention().*kWidth)(), at.model.width});
+  return If(!HasLatents(at) && at.attention().has_keys(),
+            {(at.attention().*kWidth)(), at.model.width});
 }
 // The norm of a latent of q or of k and v, which is there where its rank is.
 template <int64_t LatentSpec::*kRank>
@@ -25,7 +26,7 @@ Place LatentNormPlace(const Site& at, BlockWeights& w) {
 }
 template <int64_t (SelfAttentionSpec::*kWidth)() const>
 Shape KvBias(const Site& at) {
-  return If(at.attention().qkv_bias, {(at.attention().*kWidth)()});
+  return If(at.attention().qkv_bias && at.attention().has_keys(), {(at.attention().*kWidth)()});
 }
 // Of a norm of so many heads of q or of k.
 inline Shape QkShape(const Site& at, int n_heads) {
@@ -35,12 +36,18 @@ inline Shape QkShape(const Site& at, int n_heads) {
   return {a.head_dim};
 }
 template <int SelfAttentionSpec::*kHeads>
+bool HasHeads(const Site& at) {
+  return kHeads == &SelfAttentionSpec::n_heads || at.attention().has_keys();
+}
+template <int SelfAttentionSpec::*kHeads>
 Shape QkNorm(const Site& at) {
-  return If(at.attention().qk_norm.has_weight(), QkShape(at, at.attention().*kHeads));
+  return If(at.attention().qk_norm.has_weight() && HasHeads<kHeads>(at),
+            QkShape(at, at.attention().*kHeads));
 }
 template <int SelfAttentionSpec::*kHeads>
 Shape QkNormBias(const Site& at) {
-  return If(at.attention().qk_norm.has_bias(), QkShape(at, at.attention().*kHeads));
+  return If(at.attention().qk_norm.has_bias() && HasHeads<kHeads>(at),
+            QkShape(at, at.attention().*kHeads));
 }
 template <int SelfAttentionSpec::*kHeads, NormWeights BlockWeights::*kNorm>
 Place QkNormPlace(const Site& at, BlockWeights& w) {

@@ -37,11 +37,12 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, LayerAttention att
     ropes_.emplace_back(rope, rope.factors ? weights_.rope_factors : std::vector<float>(),
                         spec_.shape.max_positions, parts.max_tokens);
   }
-  store_layers_.resize(spec_.layers.size());
+  cache_layers_ = spec_.CacheLayers();
+  numbers_.resize(spec_.layers.size());
   for (const Operation operation : {Operation::kAttention, Operation::kState}) {
     int number = 0;
     for (const int layer : spec_.LayersWith(operation)) {
-      store_layers_[static_cast<size_t>(layer)] = number++;
+      numbers_[static_cast<size_t>(layer)] = number++;
     }
   }
 }
@@ -218,7 +219,7 @@ absl::Status Decoder::StateBlock(int layer, const Block& block) {
                       Normed({spec.before, w.before}, input, n_rows_, w.in));
   NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed), Rows(act_.qkv, state.in_width())));
   NG_RETURN_IF_ERROR(RunState({*parts_.kernels, *parts_.executor, state, w, *parts_.states,
-                               static_cast<size_t>(store_layers_[static_cast<size_t>(layer)])},
+                               static_cast<size_t>(numbers_[static_cast<size_t>(layer)])},
                               rows_, act_.qkv.data(), act_.attended.data()));
   NG_ASSIGN_OR_RETURN(const MatmulInput read, Rounded(act_.attended.data(), w.out.k(), w.out));
   return AddProduct(block, read);

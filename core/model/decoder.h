@@ -123,9 +123,10 @@ class Decoder final : public LanguageModel {
   PrefixSharing* const sharing_;
   AttendedMass* const mass_wanted_;
   std::vector<RopeTable> ropes_;  // of each of the spec's
-  // Of each layer: its number in the cache, or among the layers with a state. [n_layers]
-  std::vector<int> store_layers_;
-  WidestRows input_rows_;  // the widest that a matmul reads
+  // Of each layer: its number among those with attention, or with a state. [n_layers]
+  std::vector<int> numbers_;
+  std::vector<int> cache_layers_;  // that those with attention read, by number
+  WidestRows input_rows_;          // the widest that a matmul reads
 
   // The step at hand. Buffers only ever grow, so a decode step allocates nothing.
   int64_t n_rows_ = 0;

@@ -47,8 +47,9 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   TensorView<float, 3> v(k.data + shape.k_width(), {n_rows_, shape.n_kv_heads, shape.value_dim()});
   q.stride[0] = k.stride[0] = v.stride[0] = row_width;
 
-  const int cache_layer = store_layers_[static_cast<size_t>(layer)];
-  NG_RETURN_IF_ERROR(parts_.cache->Append(cache_layer, rows_, k, v));
+  const int number = numbers_[static_cast<size_t>(layer)];
+  const int cache_layer = cache_layers_[static_cast<size_t>(number)];
+  if (shape.has_keys()) NG_RETURN_IF_ERROR(parts_.cache->Append(cache_layer, rows_, k, v));
   for (size_t i = 0; i < rows_.size(); ++i) {
     const SequenceRows& entry = rows_[i];
     views_[i] = parts_.cache->View(cache_layer, entry.sequence, entry.start_pos + entry.n_tokens);
@@ -56,7 +57,7 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   if (batch.observer != nullptr) batch.observer->OnAttention(layer, rows_, views_);
 
   AttentionRun run;
-  run.layer = cache_layer;
+  run.layer = number;
   run.rows = rows_;
   run.q = q;
   run.views = views_;
@@ -150,7 +151,7 @@ void Decoder::NormHeads(const SelfAttentionSpec& attention, const BlockWeights& 
   float* const k = heads + attention.q_width();
   if (attention.qk_norm_kind == QkNormKind::kWidth) {
     Apply({norm, w.q_norm}, heads, attention.q_width(), heads);
-    Apply({norm, w.k_norm}, k, attention.k_width(), k);
+    if (attention.has_keys()) Apply({norm, w.k_norm}, k, attention.k_width(), k);
     return;
   }
   const bool each = attention.qk_norm_kind == QkNormKind::kEachHead;
@@ -164,6 +165,7 @@ void Decoder::NormHeads(const SelfAttentionSpec& attention, const BlockWeights& 
     }
   };
   apply(w.q_norm, attention.n_heads, heads);
+  if (!attention.has_keys()) return;
   apply(w.k_norm, attention.n_kv_heads, k);
 }
 
@@ -175,7 +177,8 @@ absl::Status Decoder::NormAndRotate(const SelfAttentionSpec& attention, const Bl
   if (rope == nullptr && !norms && attention.clip == 0.0) return absl::OkStatus();
   const int64_t head_dim = attention.head_dim;
   const int64_t first = attention.latent.is_there() ? head_dim - attention.latent.rope_dim : 0;
-  const int64_t n_heads_qk = attention.n_heads + attention.n_kv_heads;  // q's, then k's
+  // q's, then k's.
+  const int64_t n_heads_qk = attention.n_heads + (attention.has_keys() ? attention.n_kv_heads : 0);
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
     float* const heads = act_.qkv.data() + row * attention.row_width();
     if (norms && !norms_after) NormHeads(attention, w, heads);

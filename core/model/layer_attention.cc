@@ -18,6 +18,7 @@ std::vector<AttentionSpec> AttentionSpecsOf(const ModelSpec& spec, bool with_win
       attention.chunks = false;
     }
     // What becomes of q and k before they get here is not asked for.
+    attention.keys_of = -1;
     attention.rope = -1;
     attention.qk_norm = {};
     attention.qk_norm_kind = QkNormKind::kHeads;

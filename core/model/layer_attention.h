@@ -19,8 +19,8 @@
 
 namespace ng {
 
-// What each layer with attention asks, with the model's sliding window or without. Layers are
-// numbered as in the cache; `layer` is the first one that asks for the same. The slopes are those
+// What each layer with attention asks, with the model's sliding window or without. Layers without
+// attention are not counted; `layer` is the first one that asks for the same. The slopes are those
 // of `spec`, which must outlive them.
 std::vector<AttentionSpec> AttentionSpecsOf(const ModelSpec& spec, bool with_window);
 

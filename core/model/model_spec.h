@@ -95,7 +95,10 @@ struct SelfAttentionSpec {
   int n_heads = 0;
   int n_kv_heads = 0;
   int head_dim = 0;
-  int v_head_dim = 0;                    // of v, and of what a head gives; 0: head_dim
+  int v_head_dim = 0;  // of v, and of what a head gives; 0: head_dim
+  // The layer before whose keys and values are read, which has the same heads and window; -1: this
+  // one has its own.
+  int keys_of = -1;
   int rope = -1;                         // of ModelSpec::ropes; -1: none
   int64_t window = 0;                    // keys that a query sees, its own included; 0: all
   bool chunks = false;                   // of the window: a query sees those of its own chunk
@@ -116,7 +119,8 @@ struct SelfAttentionSpec {
   int64_t q_width() const { return int64_t{n_heads} * head_dim; }
   int64_t k_width() const { return int64_t{n_kv_heads} * head_dim; }
   int64_t v_width() const { return int64_t{n_kv_heads} * value_dim(); }
-  int64_t qkv_width() const { return q_width() + k_width() + v_width(); }
+  bool has_keys() const { return keys_of < 0; }
+  int64_t qkv_width() const { return q_width() + (has_keys() ? k_width() + v_width() : 0); }
   // A row of q, k, v and the gate.
   int64_t row_width() const { return qkv_width() + (gate ? out_width() : 0); }
   // What the first matrix gives: such a row, or the latents.
@@ -364,13 +368,30 @@ struct ModelSpec {
     const auto found = std::ranges::find(blocks, operation, &BlockSpec::operation);
     return found == blocks.end() ? nullptr : &*found;
   }
-  // The layers that do this, rising. The cache holds those with attention, and numbers them so.
+  // The layers that do this, rising.
   std::vector<int> LayersWith(Operation operation) const {
     std::vector<int> found;
     for (size_t i = 0; i < layers.size(); ++i) {
       if (Find(i, operation) != nullptr) found.push_back(static_cast<int>(i));
     }
     return found;
+  }
+
+  // The layer of the cache that each layer with attention reads. The cache holds those that have
+  // keys of their own, and numbers them so.
+  std::vector<int> CacheLayers() const {
+    std::vector<int> all(layers.size());
+    std::vector<int> attending;
+    int n_held = 0;
+    for (const int layer : LayersWith(Operation::kAttention)) {
+      const BlockSpec& block = *Find(static_cast<size_t>(layer), Operation::kAttention);
+      const SelfAttentionSpec& attention = AttentionOf(block);
+      const int held =
+          attention.has_keys() ? n_held++ : all[static_cast<size_t>(attention.keys_of)];
+      all[static_cast<size_t>(layer)] = held;
+      attending.push_back(held);
+    }
+    return attending;
   }
 
   // What a layer is made of. A state is in place of attention, a mixture in place of the

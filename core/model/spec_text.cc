@@ -81,6 +81,9 @@ std::string AttentionText(const SelfAttentionSpec& attention) {
   Words parts = {absl::StrCat(attention.n_heads, " heads over ", attention.n_kv_heads, " of ",
                               attention.head_dim)};
   if (attention.v_head_dim != 0) parts.push_back(absl::StrCat("v of ", attention.v_head_dim));
+  if (!attention.has_keys()) {
+    parts.push_back(absl::StrCat("keys and values of layer ", attention.keys_of));
+  }
   if (attention.rope >= 0) parts.push_back(absl::StrCat("rope ", attention.rope));
   if (attention.window > 0) {
     parts.push_back(

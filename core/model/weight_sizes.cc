@@ -59,7 +59,9 @@ int64_t VectorValues(const ModelSpec& spec, const BlockSpec& block) {
   if (block.operation == Operation::kAttention) {
     const SelfAttentionSpec& attention = spec.AttentionOf(block);
     return norms + NormValues(attention.qk_norm, attention.qk_norm_values(attention.n_heads)) +
-           NormValues(attention.qk_norm, attention.qk_norm_values(attention.n_kv_heads)) +
+           (attention.has_keys()
+                ? NormValues(attention.qk_norm, attention.qk_norm_values(attention.n_kv_heads))
+                : 0) +
            (attention.latent.is_there()
                 ? NormValues(attention.latent.norm,
                              attention.latent.q_rank + attention.latent.kv_rank)
@@ -147,8 +149,11 @@ BlockMatrices MatricesOf(const ModelSpec& spec, const BlockSpec& block,
   if (block.operation == Operation::kAttention) {
     const SelfAttentionSpec& attention = spec.AttentionOf(block);
     if (attention.latent.is_there()) return LatentMatrices(spec, attention, types);
-    std::vector<std::pair<WeightType, int64_t>> parts = {
-        {in[0], attention.q_width()}, {in[1], attention.k_width()}, {in[2], attention.v_width()}};
+    std::vector<std::pair<WeightType, int64_t>> parts = {{in[0], attention.q_width()}};
+    if (attention.has_keys()) {
+      parts.emplace_back(in[1], attention.k_width());
+      parts.emplace_back(in[2], attention.v_width());
+    }
     if (attention.gate) parts.emplace_back(in[0], attention.out_width());
     return {.own = {{SideBySide(parts), attention.in_width(), spec.width},
                     {{{types.out, Blocks(spec.width)}}, spec.width, attention.out_width()}}};

@@ -55,6 +55,7 @@ WeightTypes OwnTypes(const ModelFile& file) {
       if (block.operation == Operation::kAttention) {
         auto& in = held.in;
         const SelfAttentionSpec& attention = spec.AttentionOf(block);
+        if (!attention.has_keys()) in[1] = in[2] = in[0];
         if (attention.latent.is_there()) in[2] = in[1];
         const int64_t k_begin = attention.q_in_width();
         const int64_t v_begin = attention.latent.is_there() ? 0 : k_begin + attention.k_width();

@@ -87,6 +87,7 @@ struct Assembly {
   std::unique_ptr<AttentionBackend> attention;
   std::vector<int> attention_layers;           // the layers that have attention, rising
   std::vector<AttentionSpec> attention_specs;  // what each of these asks of it
+  std::vector<int> cache_layers;               // the layer of the cache that each of these reads
   std::unique_ptr<SamplerChain> chain;
   // "generation_config.json's temperature 0.6, top_p 0.9 are not used"; empty: the chain does what
   // the model suggests, or it suggests nothing.
@@ -125,6 +126,8 @@ struct Assembly {
   // One that every store can plan for: support is asked before the prompts are known.
   RunCacheSpec SmallestCache() const;
   absl::StatusOr<CachePlan> PlanGroup(const CacheGroupSpec& group) const;
+  // What the layers ask that read what the group holds.
+  std::vector<AttentionSpec> ReadersOf(const CacheGroupSpec& group) const;
   // Whether the backend has the features that the cache needs.
   absl::Status CheckFeatures(const CacheFormat& format) const;
   // Whether cache and backend can run the codecs at all.

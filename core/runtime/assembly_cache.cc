@@ -59,13 +59,22 @@ absl::StatusOr<CachePlan> Assembly::PlanGroup(const CacheGroupSpec& group) const
   const CacheFormat format = {plan.layout, spec.codec_k, spec.codec_v, plan.holes, plan.attended};
   NG_RETURN_IF_ERROR(CheckFeatures(format));
   std::set<int> asked;  // the same of several layers once
-  for (const int layer : group.layers) {
-    const AttentionSpec& wanted = attention_specs[static_cast<size_t>(layer)];
+  for (const AttentionSpec& wanted : ReadersOf(group)) {
     if (asked.insert(wanted.layer).second) {
       NG_RETURN_IF_ERROR(attention->Supports(wanted, format));
     }
   }
   return plan;
+}
+
+std::vector<AttentionSpec> Assembly::ReadersOf(const CacheGroupSpec& group) const {
+  std::vector<AttentionSpec> readers;
+  for (size_t i = 0; i < cache_layers.size(); ++i) {
+    if (std::ranges::binary_search(group.layers, cache_layers[i])) {
+      readers.push_back(attention_specs[i]);
+    }
+  }
+  return readers;
 }
 
 absl::StatusOr<CachePlan> Assembly::PlanCacheFor(const RunCacheSpec& spec) const {
@@ -81,9 +90,7 @@ absl::StatusOr<std::vector<CacheReads>> Assembly::ReadsOf(const RunCacheSpec& sp
   for (const CacheGroupSpec& group : GroupsOf(spec)) {
     NG_ASSIGN_OR_RETURN(const CachePlan plan, PlanGroup(group));
     std::map<int64_t, int64_t> n_layers;
-    for (const int layer : group.layers) {
-      ++n_layers[attention_specs[static_cast<size_t>(layer)].window];
-    }
+    for (const AttentionSpec& reader : ReadersOf(group)) ++n_layers[reader.window];
     for (const auto& [window, n] : n_layers) {
       bytes[window] += plan.bytes_per_token * n / group.spec.n_layers;
     }
@@ -107,8 +114,10 @@ absl::StatusOr<std::unique_ptr<CacheGroups>> Assembly::MakeCache(const RunCacheS
 
 std::vector<CacheGroupSpec> Assembly::GroupsOf(const RunCacheSpec& all) const {
   std::vector<CacheGroupSpec> groups;
-  for (int layer = 0; layer < all.n_layers; ++layer) {
-    const AttentionSpec& attention = attention_specs[static_cast<size_t>(layer)];
+  int layer = 0;
+  for (size_t i = 0; i < cache_layers.size(); ++i) {
+    if (cache_layers[i] != layer) continue;  // it reads what another one has made
+    const AttentionSpec& attention = attention_specs[i];
     CacheSpec spec = all;
     spec.n_kv_heads = attention.n_kv_heads;
     spec.head_dim = attention.head_dim;
@@ -117,7 +126,7 @@ std::vector<CacheGroupSpec> Assembly::GroupsOf(const RunCacheSpec& all) const {
     auto group = std::ranges::find_if(
         groups, [&](const CacheGroupSpec& other) { return HoldTheSame(other.spec, spec); });
     if (group == groups.end()) group = groups.insert(groups.end(), {{}, spec});
-    group->layers.push_back(layer);
+    group->layers.push_back(layer++);
     group->spec.n_layers = static_cast<int>(group->layers.size());
   }
   return groups;
@@ -139,7 +148,7 @@ int64_t Assembly::StepTokens(const RunNeeds& needs) const {
 
 RunCacheSpec Assembly::CacheSpecFor(const RunNeeds& needs) const {
   RunCacheSpec spec;
-  spec.n_layers = static_cast<int>(attention_layers.size());
+  spec.n_layers = *std::ranges::max_element(cache_layers) + 1;
   spec.max_tokens = config().Int("cache.max_tokens");
   if (spec.max_tokens == 0) spec.max_tokens = std::min(needs.max_tokens, ContextTokens());
   spec.max_sequences = static_cast<int>(config().Int("cache.max_sequences"));
@@ -166,6 +175,7 @@ int64_t Assembly::bounding_window() const {
 
 absl::Status Assembly::ChooseAttentionSpecs() {
   attention_layers = model.spec.LayersWith(Operation::kAttention);
+  cache_layers = model.spec.CacheLayers();
   attention_specs = AttentionSpecsOf(model.spec, /*with_window=*/true);
   if (model.spec.window() == 0 || PlanCacheFor(SmallestCache()).ok()) return CheckCacheRuns();
   attention_specs = AttentionSpecsOf(model.spec, /*with_window=*/false);

@@ -43,9 +43,9 @@ void AppendRope(std::string* bytes, const RopeSpec& rope) {
 }
 
 void AppendAttention(std::string* bytes, const SelfAttentionSpec& attention) {
-  const auto& [n_heads, n_kv_heads, head_dim, v_head_dim, rope, window, chunks, scale, soft_cap,
-               clip, alibi_slopes, sinks, temperature, gate, latent, qk_norm, qk_norm_kind,
-               qkv_bias, out_bias] = attention;
+  const auto& [n_heads, n_kv_heads, head_dim, v_head_dim, keys_of, rope, window, chunks, scale,
+               soft_cap, clip, alibi_slopes, sinks, temperature, gate, latent, qk_norm,
+               qk_norm_kind, qkv_bias, out_bias] = attention;
   const auto& [coefficient, length, offset] = temperature;
   AppendScalars(bytes, n_heads, n_kv_heads, head_dim, rope, window, scale, soft_cap, clip);
   AppendScalars(bytes, alibi_slopes.size(), qk_norm_kind, qkv_bias, out_bias);
@@ -58,7 +58,7 @@ void AppendAttention(std::string* bytes, const SelfAttentionSpec& attention) {
     AppendScalars(bytes, q_rank, kv_rank, rope_dim, attention.value_dim());
     AppendNorm(bytes, norm);
   }
-  if (v_head_dim != 0) AppendScalars(bytes, v_head_dim);
+  if (v_head_dim != 0 || keys_of >= 0) AppendScalars(bytes, v_head_dim, keys_of);
   if (coefficient != 0.0) AppendScalars(bytes, coefficient, length, offset);
   AppendNorm(bytes, qk_norm);
 }

@@ -91,8 +91,7 @@ class Engine {
 
   const Config& config() const;
   const ModelShape& model_shape() const;
-  // The layers that have attention, rising: those that the cache holds and that can be traced. In
-  // most models all of them.
+  // The layers that have attention, rising: those that can be traced. In most models all of them.
   std::span<const int> attention_layers() const;
   IsaLevel isa() const;
   int threads() const;

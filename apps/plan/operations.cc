@@ -18,13 +18,10 @@ Operations Of(const UnitOperations& units, double rows, double keys, const Run& 
 
 }  // namespace
 
-UnitOperations UnitsOf(const StepCost& cost, const Engine& engine) {
-  const ModelShape& shape = engine.model_shape();
-  const auto n_layers = static_cast<double>(engine.attention_layers().size());
-  const double head_dims = static_cast<double>(shape.n_heads) * shape.head_dim;
+UnitOperations UnitsOf(const StepCost& cost) {
   return {.row = kPerMultiplyAdd * static_cast<double>(cost.row_multiply_adds),
           .logit_row = kPerMultiplyAdd * static_cast<double>(cost.logit_multiply_adds),
-          .key = 2.0 * kPerMultiplyAdd * head_dims * n_layers};
+          .key = kPerMultiplyAdd * static_cast<double>(cost.key_multiply_adds)};
 }
 
 Operations WithCache(const UnitOperations& units, const Run& run) {

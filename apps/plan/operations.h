@@ -5,8 +5,7 @@
 
 #include <cstdint>
 
-#include "ng/engine.h"
-#include "ng/plugin.h"
+#include "ng/run_plan.h"
 
 namespace ng::plan {
 
@@ -31,7 +30,7 @@ struct UnitOperations {
   double logit_row = 0.0;
   double key = 0.0;
 };
-UnitOperations UnitsOf(const StepCost& cost, const Engine& engine);
+UnitOperations UnitsOf(const StepCost& cost);
 
 // Every token is fed once.
 Operations WithCache(const UnitOperations& units, const Run& run);

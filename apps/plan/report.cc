@@ -19,7 +19,7 @@ constexpr int64_t kLastLength = 131072;
 constexpr const char* kFormula =
     "rows * row + steps * logit_row + (keys seen by each query, summed) * key; "
     "row = 2 * multiply-adds of the layers' matrices, logit_row = 2 * those of the head, "
-    "key = 2 * 2 * n_heads * head_dim * the layers with attention";
+    "key = 2 * n_heads * (head_dim of k + head_dim of v), of the layers with attention, summed";
 
 std::string CodecText(const RunPlan& plan) {
   if (!plan.cache.codec.empty()) return OneLine(plan.cache.codec);
@@ -126,7 +126,7 @@ Json MemoryJson(const RunPlan& plan) {
 
 std::string JsonLine(const Subject& subject) {
   const auto& [engine, model, plan, run] = subject;
-  const UnitOperations units = UnitsOf(plan.step, engine);
+  const UnitOperations units = UnitsOf(plan.step);
   const Operations with = WithCache(units, run);
   const Operations without = WithoutCache(units, run);
   Json json = Json::object();
@@ -161,7 +161,7 @@ std::string JsonLine(const Subject& subject) {
 
 std::string TextTables(const Subject& subject) {
   const auto& [engine, model, plan, run] = subject;
-  const UnitOperations units = UnitsOf(plan.step, engine);
+  const UnitOperations units = UnitsOf(plan.step);
   const Config& config = engine.config();
   return absl::StrCat("model ", model, ", ", std::string(plan.step.weights), " weights; attention ",
                       config.Text("attention.name"), ", ", std::string(IsaName(engine.isa())), ", ",

@@ -241,6 +241,13 @@ StepCost CostOf(const ModelSpec& spec, const WeightTypes& types) {
       weights = SaturatingAdd(weights, SaturatingMul(n, SaturatingMul(band.n_blocks, matrix.k)));
     }
   });
+  for (const int layer : spec.LayersWith(Operation::kAttention)) {
+    const SelfAttentionSpec& attention =
+        spec.AttentionOf(*spec.Find(static_cast<size_t>(layer), Operation::kAttention));
+    cost.key_multiply_adds =
+        SaturatingAdd(cost.key_multiply_adds,
+                      int64_t{attention.n_heads} * (attention.head_dim + attention.value_dim()));
+  }
   for (const int layer : spec.LayersWith(Operation::kState)) {
     const StateSpec& state =
         spec.StateOf(*spec.Find(static_cast<size_t>(layer), Operation::kState));

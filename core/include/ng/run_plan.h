@@ -45,6 +45,7 @@ struct StepCost {
   int64_t state_bytes = 0;              // a sequence's, which a step reads and writes
   int64_t row_multiply_adds = 0;        // in the layers' matrices and states, for each row
   int64_t logit_multiply_adds = 0;      // in the head, for each row that has logits
+  int64_t key_multiply_adds = 0;        // in all layers, for each key that a query sees
 };
 
 // What the weights take, packed as the kernels read them.

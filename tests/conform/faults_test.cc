@@ -179,6 +179,7 @@ constexpr Seeded kStoreFaults[] = {
     {"overflow_wraps", "overflow"},
     {"window_too_narrow", "window"},
     {"window_not_gone_back_to", "window"},
+    {"values_as_wide_as_keys", "v_head_dim"},
     {"shares_any_prefix", "sharing"},
     {"shares_the_last_token", "sharing"},
     {"export_leaves_the_rest", "snapshots"},

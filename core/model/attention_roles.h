@@ -94,7 +94,8 @@ inline constexpr BlockRow kAttentionRows[] = {
      kIn0},
     {kK, kAttention, "k", KvRows<kKWidth>,
      [](const Site& at, BlockWeights& w) { return Rows(w.in, at.attention().q_width()); }, kIn1},
-    {kV, kAttention, "v", KvRows<kVWidth>,
+    {kV, kAttention, "v",
+     [](const Site& at) { return at.attention().v_is_k ? Shape() : KvRows<kVWidth>(at); },
      [](const Site& at, BlockWeights& w) {
        return Rows(w.in, at.attention().q_width() + at.attention().k_width());
      },

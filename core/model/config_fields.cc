@@ -79,8 +79,9 @@ absl::StatusOr<double> FactorOr(const JsonFields& config, std::string_view key, 
 
 // is_causal is as true as Python takes it, and null is false.
 absl::Status RequirePlain(const JsonFields& config, const std::string& path,
-                          std::string_view method) {
+                          std::string_view method, bool by_layer) {
   for (const char* key : {"quantization_config", "per_layer_config"}) {
+    if (by_layer && key == std::string_view("per_layer_config")) continue;
     const nlohmann::json* value = config.Find(key);
     if (value == nullptr || SaysNothing(*value)) continue;
     if (!method.empty() && value->is_object() && value->value("quant_method", "") == method) {

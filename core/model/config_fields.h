@@ -83,9 +83,10 @@ absl::Status Require(const JsonFields& config, const std::string& path, std::str
                      bool wanted);
 // What every class of transformers may be told and the decoder cannot do: quantization_config,
 // per_layer_config, is_causal.
-// method: of quantisation, which is all the same read; empty: none.
+// method: of quantisation, which is all the same read; empty: none. by_layer: the class reads
+// per_layer_config.
 absl::Status RequirePlain(const JsonFields& config, const std::string& path,
-                          std::string_view method = "");
+                          std::string_view method = "", bool by_layer = false);
 
 }  // namespace ng
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numbers>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -79,6 +81,7 @@ absl::Status Decoder::Truncate(SequenceId sequence, int64_t length) {
 absl::Status Decoder::Forward(const StepBatch& batch) {
   Begin(batch);
   Embed(batch);
+  NG_RETURN_IF_ERROR(MakeLayerInputs(batch));
   NG_RETURN_IF_ERROR(PlanAttention());
   for (int layer = 0; layer < spec_.shape.n_layers; ++layer) {
     NG_RETURN_IF_ERROR(RunLayer(batch, layer));
@@ -145,6 +148,35 @@ void Decoder::Embed(const StepBatch& batch) {
   }
 }
 
+absl::Status Decoder::MakeLayerInputs(const StepBatch& batch) {
+  const LayerInputSpec& spec = spec_.layer_input;
+  if (!spec.is_there()) return absl::OkStatus();
+  const PackedMatrix& projection = weights_.layer_projection;
+  const int64_t n = spec_.LayerInputWidth();
+  NG_ASSIGN_OR_RETURN(const MatmulInput x, Rounded(act_.hidden.data(), spec_.width, projection));
+  NG_RETURN_IF_ERROR(Matmul(Product(projection, {}, x), Rows(act_.layer_inputs, n)));
+  constexpr auto kOverRootOf2 = static_cast<float>(std::numbers::sqrt2 / 2.0);
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const std::span<const int32_t> tokens = batch.sequences[i].tokens;
+    float* const first = act_.layer_inputs.data() + rows_[i].row_begin * n;
+    NG_RETURN_IF_ERROR(ForRows(rows_[i].n_tokens, [&](int64_t row, int worker) {
+      float* const of_token = act_.layer_rows.data() + worker * n;
+      weights_.layer_embedding.CopyRow(tokens[static_cast<size_t>(row)], of_token);
+      float* const all = first + row * n;
+      Scale(spec.projection_scale, n, all);
+      for (int64_t at = 0; at < n; at += spec.width) {
+        if (spec.norm.is_there()) {
+          Apply({spec.norm, weights_.layer_input_norm}, all + at, spec.width, all + at);
+        }
+      }
+      for (int64_t at = 0; at < n; ++at) {
+        all[at] = (of_token[at] * spec.scale + all[at]) * kOverRootOf2;
+      }
+    }));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Decoder::RunLayer(const StepBatch& batch, int layer) {
   const LayerSpec& blocks = spec_.layers[static_cast<size_t>(layer)];
   const std::vector<BlockWeights>& weights = weights_.layers[static_cast<size_t>(layer)];
@@ -162,6 +194,9 @@ absl::Status Decoder::RunLayer(const StepBatch& batch, int layer) {
     NG_RETURN_IF_ERROR(RunBlock(batch, layer, block));
     NG_RETURN_IF_ERROR(
         NormRows({block.spec.stream_norm, block.w.stream_norm}, spec_.width, act_.hidden.data()));
+    if (block.spec.stream_factor) {
+      Scale(block.w.stream_factor[0], n_rows_ * spec_.width, act_.hidden.data());
+    }
   }
   return absl::OkStatus();
 }
@@ -171,16 +206,18 @@ absl::Status Decoder::RunBlock(const StepBatch& batch, int layer, const Block& b
     case Operation::kAttention:
       return AttentionBlock(batch, layer, block);
     case Operation::kFeedForward:
-      return FeedForwardBlock(block);
+      return FeedForwardBlock(layer, block);
     case Operation::kMixture:
       return MixtureBlock(block);
     case Operation::kState:
       return StateBlock(layer, block);
+    case Operation::kLayerInput:
+      return FeedForwardBlock(layer, block);
   }
   return absl::OkStatus();
 }
 
-absl::Status Decoder::FeedForwardBlock(const Block& block) {
+absl::Status Decoder::FeedForwardBlock(int layer, const Block& block) {
   const auto& [spec, w, input] = block;
   const FeedForwardSpec& feed_forward = spec_.FeedForwardOf(spec);
   NG_ASSIGN_OR_RETURN(const MatmulInput normed,
@@ -189,6 +226,14 @@ absl::Status Decoder::FeedForwardBlock(const Block& block) {
       Matmul(Product(w.in, w.in_bias, normed), act_.strips, [&](const MatmulTile& tile) {
         ActivateTile(*parts_.kernels, feed_forward, block.w, tile, act_.activated.data());
       }));
+  if (spec.operation == Operation::kLayerInput) {
+    const int64_t n = spec_.layer_input.width;
+    NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
+      const float* const x = act_.layer_inputs.data() + row * spec_.LayerInputWidth() + layer * n;
+      float* const activated = act_.activated.data() + row * n;
+      for (int64_t i = 0; i < n; ++i) activated[i] *= x[i];
+    }));
+  }
   NG_RETURN_IF_ERROR(NormRows({spec.inner, w.inner}, feed_forward.width, act_.activated.data()));
   NG_ASSIGN_OR_RETURN(const MatmulInput activated,
                       Rounded(act_.activated.data(), w.out.k(), w.out));
@@ -197,17 +242,22 @@ absl::Status Decoder::FeedForwardBlock(const Block& block) {
 
 absl::Status Decoder::MixtureBlock(const Block& block) {
   const BlockSpec& spec = block.spec;
+  const MixtureSpec& mixture = spec_.MixtureOf(spec);
   const int64_t width = spec_.width;
   for (int64_t first = 0; first < n_rows_; first += kMixtureRows) {
     const int64_t n_rows = std::min(kMixtureRows, n_rows_ - first);
-    float* const normed = act_.mixture.normed.data();
     NG_RETURN_IF_ERROR(ForRows(n_rows, [&](int64_t row, int /*worker*/) {
-      ApplyOrCopy({spec.before, block.w.before}, block.input + (first + row) * width, width,
-                  normed + row * width);
+      const float* const x = block.input + (first + row) * width;
+      MixtureBuffers& to = act_.mixture;
+      ApplyOrCopy({spec.before, block.w.before}, x, width, to.normed.data() + row * width);
+      if (!mixture.norms_apart()) return;
+      Apply({mixture.router_norm, block.w.router_norm}, x, width,
+            to.router_rows.data() + row * width);
+      Apply({mixture.shared_norm, block.w.shared_norm}, x, width,
+            to.shared_rows.data() + row * width);
     }));
-    NG_RETURN_IF_ERROR(
-        RunMixture({*parts_.kernels, *parts_.executor, spec_.MixtureOf(spec), block.w}, n_rows,
-                   act_.mixture, act_.added.data() + first * width));
+    NG_RETURN_IF_ERROR(RunMixture({*parts_.kernels, *parts_.executor, mixture, block.w}, n_rows,
+                                  act_.mixture, act_.added.data() + first * width));
   }
   return AddRows(block);
 }

@@ -67,12 +67,14 @@ class Decoder final : public LanguageModel {
   // Lays the batch out in rows and grows the buffers.
   void Begin(const StepBatch& batch);
   void Embed(const StepBatch& batch);  // tokens, and learned positions, into hidden_
+  // What the layers get of the tokens beside the stream, where the model has it.
+  absl::Status MakeLayerInputs(const StepBatch& batch);
   absl::Status RunLayer(const StepBatch& batch, int layer);
   // What a block adds to the stream, without the norm of the stream.
   absl::Status RunBlock(const StepBatch& batch, int layer, const Block& block);
   absl::Status PlanAttention();
   absl::Status AttentionBlock(const StepBatch& batch, int layer, const Block& block);
-  absl::Status FeedForwardBlock(const Block& block);
+  absl::Status FeedForwardBlock(int layer, const Block& block);
   absl::Status MixtureBlock(const Block& block);
   absl::Status StateBlock(int layer, const Block& block);
   // Where the step's attention of each sequence is added up, for a cache that goes by it; and
@@ -105,6 +107,8 @@ class Decoder final : public LanguageModel {
   void ApplyOrCopy(const Norm& norm, const float* x, int64_t n, float* out) const;
   // q and k in qkv, by their rows' positions.
   absl::Status NormAndRotate(const SelfAttentionSpec& attention, const BlockWeights& w);
+  // The values of v in one row of qkv, where they are made of k or normed; k is as it came.
+  void MakeValues(const SelfAttentionSpec& attention, const BlockWeights& w, float* heads) const;
   // The norms of q and k in one row of qkv.
   void NormHeads(const SelfAttentionSpec& attention, const BlockWeights& w, float* heads) const;
   void FinishLogits();  // scale and soft cap

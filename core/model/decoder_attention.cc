@@ -35,8 +35,9 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   const int64_t row_width = shape.row_width();
   NG_ASSIGN_OR_RETURN(const MatmulInput normed,
                       Normed({spec.before, w.before}, input, n_rows_, w.in));
-  NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed),
-                            Rows(latents ? act_.latent : act_.qkv, shape.in_width())));
+  TensorView<float, 2> in = Rows(latents ? act_.latent : act_.qkv, shape.in_width());
+  if (!latents) in.stride[0] = row_width;
+  NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed), in));
   if (latents) NG_RETURN_IF_ERROR(UnpackLatents(shape, w));
   NG_RETURN_IF_ERROR(NormAndRotate(shape, w));
 
@@ -169,18 +170,32 @@ void Decoder::NormHeads(const SelfAttentionSpec& attention, const BlockWeights& 
   apply(w.k_norm, attention.n_kv_heads, k);
 }
 
+void Decoder::MakeValues(const SelfAttentionSpec& attention, const BlockWeights& w,
+                         float* heads) const {
+  const float* const k = heads + attention.q_width();
+  float* v = heads + attention.q_width() + attention.k_width();
+  if (attention.v_is_k) std::copy_n(k, attention.v_width(), v);
+  if (!attention.v_norm.is_there()) return;
+  const int v_dim = attention.value_dim();
+  for (int h = 0; h < attention.n_kv_heads; ++h, v += v_dim) {
+    Apply({attention.v_norm, w.v_norm}, v, v_dim, v);
+  }
+}
+
 absl::Status Decoder::NormAndRotate(const SelfAttentionSpec& attention, const BlockWeights& w) {
   const bool norms = attention.qk_norm.is_there();
   const bool norms_after = norms && attention.qk_norm_kind == QkNormKind::kHeadsAfterRope;
   const RopeTable* const rope =
       attention.rope < 0 ? nullptr : &ropes_[static_cast<size_t>(attention.rope)];
-  if (rope == nullptr && !norms && attention.clip == 0.0) return absl::OkStatus();
+  const bool changes_v = attention.has_keys() && (attention.v_is_k || attention.v_norm.is_there());
+  if (rope == nullptr && !norms && !changes_v && attention.clip == 0.0) return absl::OkStatus();
   const int64_t head_dim = attention.head_dim;
   const int64_t first = attention.latent.is_there() ? head_dim - attention.latent.rope_dim : 0;
   // q's, then k's.
   const int64_t n_heads_qk = attention.n_heads + (attention.has_keys() ? attention.n_kv_heads : 0);
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
     float* const heads = act_.qkv.data() + row * attention.row_width();
+    if (changes_v) MakeValues(attention, w, heads);
     if (norms && !norms_after) NormHeads(attention, w, heads);
     if (attention.clip > 0.0) {
       Clip(static_cast<float>(attention.clip), attention.qkv_width(), heads);

@@ -370,6 +370,16 @@ inline constexpr LlamaRow kLlama4Row = {.keys = {.ffn_width = {"intermediate_siz
                                         .qkv_bias = kAttentionBias,
                                         .attn_out_bias = kAttentionBias,
                                         .rope_layers = RopeLayers::kListed};
+// Without an inner width of its own the class has none.
+inline constexpr ExpertsRow kGemma4Experts = {.n_used = {"top_k_experts"},
+                                              .width = "moe_intermediate_size",
+                                              .normalised = true,
+                                              .shared_is_dense = true};
+inline constexpr LlamaRow kGemma4MoeRow = [] {
+  LlamaRow row = kGemma4Row;
+  row.experts = &kGemma4Experts;
+  return row;
+}();
 inline constexpr ExpertsRow kDeepSeekV3Experts = [] {
   ExpertsRow row = kGlm4MoeExperts;
   row.n_experts_absent = 256;

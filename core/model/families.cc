@@ -64,6 +64,12 @@ constexpr Family WithExperts(Family family) {
   return family;
 }
 
+template <bool kExperts>
+constexpr Family Gemma4Family(Family family) {
+  family.is_form = [](const JsonFields& config) { return Gemma4HasExperts(config) == kExperts; };
+  return family;
+}
+
 template <FalconForm kForm>
 constexpr Family FalconFamily(decltype(Family::read_spec) read_spec,
                               std::span<const Renamed> renamed) {
@@ -100,6 +106,8 @@ constexpr Family kFamilies[] = {
     LlamaFamily("gemma", ReadLlamaRow<kGemmaRow>),
     LlamaFamily("gemma2", ReadLlamaRow<kGemma2Row>, kGemma2),
     LlamaFamily("gemma3_text", ReadLlamaRow<kGemma3Row>, kGemma2),
+    Gemma4Family<false>(LlamaFamily("gemma4_text", ReadGemma4Spec, kGemma2)),
+    Gemma4Family<true>(Stacked(LlamaFamily("gemma4_text", ReadGemma4Spec, kGemma4Moe))),
     LlamaFamily("vaultgemma", ReadLlamaRow<kVaultGemmaRow>, kGemma2),
     LlamaFamily("phi3", ReadLlamaRow<kPhi3Row>, {}, kBothFused),
     LlamaFamily("cohere", ReadLlamaRow<kCohereRow>, kCohere),

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/model/config_fields.h"
+#include "core/model/edit_attentions.h"
 #include "core/model/expert_rows.h"
 #include "core/model/layer_norm_rows.h"
 #include "core/model/limits.h"
@@ -198,20 +199,6 @@ absl::Status ReadPostLnSizes(const TensorSource& tensors, const std::string& pat
 }
 
 namespace {
-
-// Calls edit(layer, attention) with that of each layer, which may change it.
-template <typename Edit>
-void EditAttentions(ModelSpec* spec, Edit&& edit) {
-  const std::vector<SelfAttentionSpec> before = std::exchange(spec->attentions, {});
-  for (size_t i = 0; i < spec->layers.size(); ++i) {
-    for (BlockSpec& block : spec->layers[i]) {
-      if (block.operation != Operation::kAttention) continue;
-      SelfAttentionSpec attention = before[static_cast<size_t>(block.part)];
-      edit(i, &attention);
-      block.part = spec->IndexIn(&spec->attentions, attention);
-    }
-  }
-}
 
 constexpr Range<double> kFactors = {1e-9, 1e9};
 

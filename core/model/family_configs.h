@@ -44,6 +44,12 @@ absl::StatusOr<ModelSpec> ReadMinistral3Spec(const JsonFields& config, const std
 // them, and see chunks of keys; in the others the queries have a temperature.
 absl::StatusOr<ModelSpec> ReadLlama4Spec(const JsonFields& config, const std::string& path);
 
+// gemma4_text: gemma3's blocks with norms of v too. Layers that see all keys have other heads, the
+// last layers may read the keys of others, each layer may get an input of its own, and experts may
+// be beside the feed-forward.
+absl::StatusOr<ModelSpec> ReadGemma4Spec(const JsonFields& config, const std::string& path);
+bool Gemma4HasExperts(const JsonFields& config);
+
 // Which of falcon's forms a config.json is of: blocks in turn, in parallel behind one norm, or,
 // with groups of heads, behind two norms or one.
 enum class FalconForm { kInTurn, kOneNorm, kGroupedTwoNorms, kGroupedOneNorm };

@@ -35,6 +35,9 @@ inline constexpr RoleName kLlamaNames[] = {
     {"model.embed_positions.weight", TensorRole::kPositions},
     {"model.embed_norm.weight", TensorRole::kEmbeddingNorm},
     {"model.embed_norm.bias", TensorRole::kEmbeddingNormBias},
+    {"model.embed_tokens_per_layer.weight", TensorRole::kLayerEmbedding},
+    {"model.per_layer_model_projection.weight", TensorRole::kLayerProjection},
+    {"model.per_layer_projection_norm.weight", TensorRole::kLayerInputNorm},
     {"lm_head.weight", TensorRole::kHead},
     {"lm_head.bias", TensorRole::kHeadBias},
     {"model.norm.weight", TensorRole::kFinalNorm},
@@ -85,6 +88,7 @@ inline constexpr RoleName kLlamaNames[] = {
     {"model.layers.{}.post_self_attn_layernorm.bias", TensorRole::kAttnPostNormBias},
     {"model.layers.{}.post_attention_layernorm.weight", TensorRole::kMlpNorm},
     {"model.layers.{}.post_attention_layernorm.bias", TensorRole::kMlpNormBias},
+    {"model.layers.{}.layer_scalar", TensorRole::kMlpFactor},
     {"model.layers.{}.mlp.gate_up_proj.weight", TensorRole::kMlpGateUp},
     {"model.layers.{}.mlp.gate_proj.weight", TensorRole::kMlpGate},
     {"model.layers.{}.mlp.gate_proj.bias", TensorRole::kMlpGateBias},
@@ -117,6 +121,15 @@ inline constexpr RoleName kLlamaNames[] = {
     {"model.layers.{}.mlp.experts.down_proj", TensorRole::kExpertDown},
     {"model.layers.{}.mlp.experts.down_proj_blocks", TensorRole::kExpertDown},
     {"model.layers.{}.mlp.experts.down_proj_bias", TensorRole::kExpertDownBias},
+    {"model.layers.{}.router.per_expert_scale", TensorRole::kExpertScales},
+    {"model.layers.{}.router.scale", TensorRole::kRouterNorm},
+    {"model.layers.{}.pre_feedforward_layernorm.weight", TensorRole::kSharedNorm},
+    {"model.layers.{}.post_feedforward_layernorm_1.weight", TensorRole::kSharedPostNorm},
+    {"model.layers.{}.post_feedforward_layernorm_2.weight", TensorRole::kExpertsPostNorm},
+    {"model.layers.{}.per_layer_input_gate.weight", TensorRole::kLayerInputGate},
+    {"model.layers.{}.per_layer_projection.weight", TensorRole::kLayerInputOut},
+    {"model.layers.{}.post_per_layer_input_norm.weight", TensorRole::kLayerInputPostNorm},
+    {"model.layers.{}.layer_scalar", TensorRole::kLayerInputFactor},
 };
 
 // With experts as [inputs, outputs] where they are no MXFP4.
@@ -194,6 +207,13 @@ inline constexpr Renamed kOlmo2[] = {{"post_self_attn_layernorm", "post_attentio
 inline constexpr Renamed kGemma2[] = {{"post_attention_layernorm", "pre_feedforward_layernorm"},
                                       {"post_self_attn_layernorm", "post_attention_layernorm"},
                                       {"post_mlp_layernorm", "post_feedforward_layernorm"}};
+inline constexpr Renamed kGemma4Moe[] = {
+    {"post_attention_layernorm", "pre_feedforward_layernorm_2"},
+    {"post_self_attn_layernorm", "post_attention_layernorm"},
+    {"post_mlp_layernorm", "post_feedforward_layernorm"},
+    {"mlp.gate.", "router.proj."},
+    {"mlp.experts.", "experts."},
+    {"mlp.shared_experts.", "mlp."}};
 // One norm for both blocks.
 inline constexpr Renamed kCohere[] = {{"post_attention_layernorm", "input_layernorm"}};
 inline constexpr Renamed kPersimmon[] = {{"model.norm", "model.final_layernorm"},

@@ -304,7 +304,7 @@ absl::StatusOr<LayerSpec> ReadBlocks(const LlamaSource& source, const NormSpec& 
 absl::StatusOr<ModelSpec> ReadLlamaLike(const JsonFields& config, const std::string& path,
                                         const LlamaRow& row) {
   const LlamaSource source = {config, path, row};
-  NG_RETURN_IF_ERROR(RequirePlain(config, path, row.quantization));
+  NG_RETURN_IF_ERROR(RequirePlain(config, path, row.quantization, row.layers_own_config));
   for (const char* key : {row.without, row.without_too}) {
     NG_RETURN_IF_ERROR(RequireAbsent(config, path, key));
   }

@@ -107,6 +107,7 @@ struct LlamaRow {
   bool attention_gate = false;
   const LatentRow* latent = nullptr;  // null: none
   bool inner_norms = false;
+  bool layers_own_config = false;  // per_layer_config is read apart
   const char* quantization = "";   // a method of quantization_config that can run
   const char* multi_query = "";    // a switch, true where it is absent: one kv head
   bool heads_in_quarters = false;  // their number is a multiple of 4

@@ -288,6 +288,21 @@ inline constexpr LlamaRow kGemma3Row = [] {
   row.sliding_theta_key = "rope_local_base_freq";
   return row;
 }();
+// What depends on the layer is read apart, RoPE too.
+inline constexpr LlamaRow kGemma4Row = [] {
+  LlamaRow row = kGemma3Row;
+  row.vocab_size = 262144;
+  row.n_layers = 30;
+  row.norm_offset = 0.0F;
+  row.query_scalar = 0.0;
+  row.attention_scale = 1.0;
+  row.without = "";
+  row.window = 512;
+  row.pattern_key = "";
+  row.rope_layers = RopeLayers::kNone;
+  row.layers_own_config = true;
+  return row;
+}();
 inline constexpr LlamaRow kPhi3Row = {
     .vocab_size = 32064,
     .width = 3072,

@@ -28,7 +28,9 @@ class MixtureRun {
     const RouterSpec& router = call_.spec.router;
     const int64_t n_logits = call_.spec.n_logits();
     const int64_t stride = n_logits + router.n_experts;
-    const MatmulInput rows = FloatRows(b_.normed.data(), n_rows_, width_);
+    const bool apart = call_.spec.norms_apart();
+    const MatmulInput rows =
+        FloatRows((apart ? b_.router_rows : b_.normed).data(), n_rows_, width_);
     const float* const bias = call_.w.router_bias.empty() ? nullptr : call_.w.router_bias.data();
     TensorView<float, 2> logits(b_.logits.data(), {n_rows_, n_logits});
     logits.stride[0] = stride;
@@ -41,7 +43,8 @@ class MixtureRun {
                      .scores = {scores, n_experts},
                      .compared = {scores + n_logits, n_experts},
                      .chosen = {b_.chosen.data() + row * n_used_, n_used},
-                     .weights = {b_.weights.data() + row * n_used_, n_used}});
+                     .weights = {b_.weights.data() + row * n_used_, n_used},
+                     .expert_scales = call_.w.expert_scales});
       if (!call_.spec.has_shared()) return;
       b_.weights[static_cast<size_t>(n_routed_ + row)] =
           call_.spec.shared_gate ? Sigmoid(scores[n_experts]) : 1.0F;
@@ -108,8 +111,12 @@ class MixtureRun {
         AddTimes(b_.weights[choice], Output(b_.chosen[choice]), i == 0, sum);
       }
       if (!shared) return;
-      AddTimes(b_.weights[static_cast<size_t>(n_routed_ + row)], Output(n_routed_ + row), false,
-               sum);
+      float* const of_shared = b_.outputs.data() + (n_routed_ + row) * width_;
+      if (call_.spec.norms_apart()) {
+        Norm(call_.spec.experts_after, call_.w.experts_after, sum);
+        Norm(call_.spec.shared_after, call_.w.shared_after, of_shared);
+      }
+      AddTimes(b_.weights[static_cast<size_t>(n_routed_ + row)], of_shared, false, sum);
     });
   }
 
@@ -125,6 +132,11 @@ class MixtureRun {
   }
   const float* Output(int64_t slot) const { return b_.outputs.data() + slot * width_; }
 
+  // RMS norms of one row in place.
+  void Norm(const NormSpec& norm, const NormWeights& weights, float* row) const {
+    call_.kernels.rms_norm(row, weights.weight.data(), norm.eps, width_, row);
+  }
+
   void AddTimes(float weight, const float* x, bool first, float* sum) const {
     for (int64_t i = 0; i < width_; ++i) sum[i] = (first ? 0.0F : sum[i]) + weight * x[i];
   }
@@ -133,6 +145,10 @@ class MixtureRun {
     b_.calls.push_back({call_.kernels, call_.executor, w, bias.empty() ? nullptr : bias.data(), x});
   }
 
+  // What the shared feed-forward reads.
+  const float* SharedRows() const {
+    return (call_.spec.norms_apart() ? b_.shared_rows : b_.normed).data();
+  }
   // Where the rounded rows of the shared feed-forward begin.
   std::byte* SharedInput(int64_t expert_row_bytes) {
     return b_.input.data() + n_routed_ * expert_row_bytes;
@@ -172,7 +188,8 @@ class MixtureRun {
         std::memcpy(b_.input.data() + slots[i] * row_bytes, first, static_cast<size_t>(row_bytes));
       }
       if (prepare_shared == nullptr) return;
-      prepare_shared(x, width_, SharedInput(row_bytes) + row * shared_bytes);
+      prepare_shared(SharedRows() + row * width_, width_,
+                     SharedInput(row_bytes) + row * shared_bytes);
     });
   }
 
@@ -195,7 +212,7 @@ class MixtureRun {
     if (!IsShared(call_, part)) {
       return {b_.input.data() + part.first * row_bytes, part.n_slots, width_, row_bytes};
     }
-    if (PrepareOf(call_.w.in) == nullptr) return FloatRows(b_.normed.data(), n_rows_, width_);
+    if (PrepareOf(call_.w.in) == nullptr) return FloatRows(SharedRows(), n_rows_, width_);
     return {SharedInput(row_bytes), n_rows_, width_, RowBytes(call_.w.in)};
   }
 

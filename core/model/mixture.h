@@ -25,7 +25,8 @@ struct MixtureCall {
   const BlockWeights& w;
 };
 
-// out: [n_rows, width], of the rows in buffers.normed. Allocates nothing.
+// out: [n_rows, width], of the rows in buffers.normed, and where norms are apart in
+// buffers.router_rows and buffers.shared_rows. Allocates nothing.
 // REQUIRES: the buffers have grown for so many rows, at most kMixtureRows.
 absl::Status RunMixture(const MixtureCall& call, int64_t n_rows, MixtureBuffers& buffers,
                         float* out);

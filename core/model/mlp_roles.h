@@ -1,4 +1,5 @@
-// The roles in a feed-forward or a mixture of experts, in the order of TensorRole.
+// The roles in a feed-forward, a mixture of experts, or the block of a layer's input, in the order
+// of TensorRole.
 #ifndef NG_CORE_MODEL_MLP_ROLES_H_
 #define NG_CORE_MODEL_MLP_ROLES_H_
 
@@ -100,11 +101,21 @@ inline Place SelectionBiasPlace(const Site& at, BlockWeights& w) {
   return Values(w.selection_bias, at.router().n_experts);
 }
 
+template <NormSpec MixtureSpec::*kNorm>
+Shape NormApart(const Site& at) {
+  return If((at.mixture().*kNorm).has_weight(), {at.model.width});
+}
+template <NormSpec MixtureSpec::*kNorm, NormWeights BlockWeights::*kWeights>
+Place NormApartPlace(const Site& at, BlockWeights& w) {
+  return NormValues(at.mixture().*kNorm, (w.*kWeights).weight, at.model.width);
+}
+
 inline constexpr BlockRow kMlpRows[] = {
     {kMlpNorm, kMlp, "mlp norm", BeforeWeight, BeforeWeightPlace},
     {kMlpNormBias, kMlp, "mlp norm bias", BeforeBias, BeforeBiasPlace},
     {kMlpPostNorm, kMlp, "norm after mlp", PostWeight, PostWeightPlace},
     {kMlpPostNormBias, kMlp, "norm after mlp bias", PostBias, PostBiasPlace},
+    {kMlpFactor, kMlp, "layer scalar", StreamFactor, StreamFactorPlace},
     {kMlpGateUp, kFeedForward, "mlp gate and up", Mlp<Dense>::GateUp, Mlp<Dense>::GateUpPlace,
      kIn0 | kIn1},
     {kMlpGate, kFeedForward, "mlp gate", Mlp<Dense>::Gate, Mlp<Dense>::GatePlace, kIn0},
@@ -160,6 +171,27 @@ inline constexpr BlockRow kMlpRows[] = {
     {kExpertDown, kMixture, "expert down", Mlp<Expert>::Down, Mlp<Expert>::DownPlace, kOut, true},
     {kExpertDownBias, kMixture, "expert down bias", Mlp<Expert>::DownBias,
      Mlp<Expert>::DownBiasPlace, 0, true},
+    {kExpertScales, kMixture, "weights of experts",
+     [](const Site& at) { return If(at.router().expert_scales, {at.router().n_experts}); },
+     [](const Site& at, BlockWeights& w) {
+       return Values(w.expert_scales, at.router().n_experts);
+     }},
+    {kRouterNorm, kMixture, "router norm", NormApart<&MixtureSpec::router_norm>,
+     NormApartPlace<&MixtureSpec::router_norm, &BlockWeights::router_norm>},
+    {kSharedNorm, kMixture, "norm before the shared feed-forward",
+     NormApart<&MixtureSpec::shared_norm>,
+     NormApartPlace<&MixtureSpec::shared_norm, &BlockWeights::shared_norm>},
+    {kSharedPostNorm, kMixture, "norm after the shared feed-forward",
+     NormApart<&MixtureSpec::shared_after>,
+     NormApartPlace<&MixtureSpec::shared_after, &BlockWeights::shared_after>},
+    {kExpertsPostNorm, kMixture, "norm after the experts", NormApart<&MixtureSpec::experts_after>,
+     NormApartPlace<&MixtureSpec::experts_after, &BlockWeights::experts_after>},
+
+    {kLayerInputGate, kLayerInput, "layer input gate", Mlp<Dense>::Up, Mlp<Dense>::UpPlace, kIn1},
+    {kLayerInputOut, kLayerInput, "layer input projection", Mlp<Dense>::Down, Mlp<Dense>::DownPlace,
+     kOut},
+    {kLayerInputPostNorm, kLayerInput, "norm after the layer input", PostWeight, PostWeightPlace},
+    {kLayerInputFactor, kLayerInput, "layer scalar", StreamFactor, StreamFactorPlace},
 };
 
 }  // namespace ng::roles

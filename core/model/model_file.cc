@@ -312,6 +312,21 @@ bool IsOfFurtherLayer(const TensorInfo& tensor, const ModelSpec& spec, const Fam
   return false;
 }
 
+// Some files hold the matrices of keys and values also of layers that read another's.
+bool IsOfSharedKeys(const TensorInfo& tensor, const ModelSpec& spec, const Family& family) {
+  constexpr TensorRole kRoles[] = {TensorRole::kK, TensorRole::kV, TensorRole::kKNorm,
+                                   TensorRole::kKBias, TensorRole::kVBias};
+  for (const int layer : spec.LayersWith(Operation::kAttention)) {
+    const BlockSpec& block = *spec.Find(static_cast<size_t>(layer), Operation::kAttention);
+    if (spec.AttentionOf(block).has_keys()) continue;
+    for (const RoleName& entry : family.names) {
+      if (std::ranges::count(kRoles, entry.role) == 0) continue;
+      if (family.NameOf(entry, {layer}) == tensor.name) return true;
+    }
+  }
+  return false;
+}
+
 // Nothing is computed with them, so the model may be another than its files were made for.
 absl::Status CheckUnusedTensors(const ModelFile& file, const Family& family, int64_t n_further,
                                 const KeyPolicy& keys) {
@@ -320,6 +335,7 @@ absl::Status CheckUnusedTensors(const ModelFile& file, const Family& family, int
   for (const TensorInfo* tensor : file.unused) {
     if (IsInertTensor(tensor->name)) continue;
     if (IsOfFurtherLayer(*tensor, file.spec, family, n_further)) continue;
+    if (IsOfSharedKeys(*tensor, file.spec, family)) continue;
     names.push_back(tensor->name);
   }
   if (names.empty()) return absl::OkStatus();

@@ -63,6 +63,7 @@ struct RopeSpec {
   RopeScaling scaling = {};
   bool factors = false;    // each frequency is divided by a factor of its own, in a tensor
   bool backwards = false;  // the other way round
+  int64_t n_turning = 0;   // of the pairs the first so many turn, the others stand still; 0: all
 
   bool operator==(const RopeSpec&) const = default;
 };
@@ -112,6 +113,10 @@ struct SelfAttentionSpec {
   LatentSpec latent = {};  // with one: as many heads of k and v as of q, no gate, no biases
   NormSpec qk_norm = {};
   QkNormKind qk_norm_kind = QkNormKind::kHeads;
+  NormSpec v_norm = {};  // of each head of v, without weights
+  // v is k as it was before its norm and rotation: no matrix makes it. With no latents, gate,
+  // biases.
+  bool v_is_k = false;
   bool qkv_bias = false;
   bool out_bias = false;
 
@@ -125,7 +130,8 @@ struct SelfAttentionSpec {
   int64_t row_width() const { return qkv_width() + (gate ? out_width() : 0); }
   // What the first matrix gives: such a row, or the latents.
   int64_t in_width() const {
-    return latent.is_there() ? q_in_width() + latent.kv_rank + latent.rope_dim : row_width();
+    if (latent.is_there()) return q_in_width() + latent.kv_rank + latent.rope_dim;
+    return row_width() - (v_is_k && has_keys() ? v_width() : 0);
   }
   int64_t q_in_width() const { return latent.q_rank > 0 ? latent.q_rank : q_width(); }
   // What the latent of k and v becomes: of each head the part of k that does not turn, then v.
@@ -188,6 +194,8 @@ struct RouterSpec {
   float least_sum = 0.0F;       // ... or by this where it is larger
   float added_to_sum = 0.0F;    // before they are divided by it
   float scale = 1.0F;           // of the weights
+  float logit_scale = 1.0F;
+  bool expert_scales = false;  // a weight is multiplied by a value of its expert
   // The weights are of what the experts read, and logits are compared, not scores.
   bool weighs_input = false;
 
@@ -202,8 +210,15 @@ struct MixtureSpec {
   FeedForwardSpec expert = {};
   FeedForwardSpec shared = {};  // width 0: none
   bool shared_gate = false;     // times the sigmoid of one more logit of the router
+  // Gemma 4's: router and shared feed-forward read rows of norms of their own, and what the shared
+  // one and the experts give is normed before both are added. All or none; only with a shared one.
+  NormSpec router_norm = {};
+  NormSpec shared_norm = {};
+  NormSpec shared_after = {};
+  NormSpec experts_after = {};
 
   bool has_shared() const { return shared.width > 0; }
+  bool norms_apart() const { return router_norm.is_there(); }
   int n_logits() const { return router.n_experts + (shared_gate ? 1 : 0); }
   bool operator==(const MixtureSpec&) const = default;
 };
@@ -259,7 +274,9 @@ struct StateSpec {
   bool operator==(const StateSpec&) const = default;
 };
 
-enum class Operation { kAttention, kFeedForward, kMixture, kState };
+// kLayerInput: a feed-forward without a gate, whose inner values are multiplied by what the layer
+// gets of the token beside the stream (LayerInputSpec).
+enum class Operation { kAttention, kFeedForward, kMixture, kState, kLayerInput };
 
 // What a block reads: the stream, or what the block before it read, so that both work in parallel.
 enum class BlockInput { kStream, kOfBlockBefore };
@@ -276,12 +293,14 @@ struct BlockSpec {
   NormSpec stream_norm = {};
   BlockInput input = BlockInput::kStream;
   float scale = 1.0F;
+  bool stream_factor = false;  // then the stream is multiplied by a value of the file
 
   // What it computes can be added to the stream at once.
   bool adds_directly() const { return !after.is_there() && scale == 1.0F; }
   bool operator==(const BlockSpec&) const = default;
 };
-// At most one block of attention or of a state, and at most one of a feed-forward or a mixture.
+// At most one block of attention or of a state, one of a feed-forward or a mixture, and one of a
+// layer's input.
 using LayerSpec = std::vector<BlockSpec>;
 
 struct EmbeddingSpec {
@@ -292,6 +311,21 @@ struct EmbeddingSpec {
   NormSpec norm = {};
 
   bool operator==(const EmbeddingSpec&) const = default;
+};
+
+// What layers get of a token beside the stream, as Gemma 4 has it: of a second embedding, of so
+// many values for each layer, the token's times `scale`; and a matrix times what the embedding
+// gives, times `projection_scale`, of which the values of each layer are normed. Their sum over the
+// root of 2.
+struct LayerInputSpec {
+  int64_t width = 0;       // of each layer; 0: there is none
+  int64_t vocab_size = 0;  // at least the model's
+  float scale = 1.0F;
+  float projection_scale = 1.0F;
+  NormSpec norm = {};
+
+  bool is_there() const { return width > 0; }
+  bool operator==(const LayerInputSpec&) const = default;
 };
 
 struct HeadSpec {
@@ -314,6 +348,7 @@ struct ModelSpec {
   bool last_without_position = false;
 
   EmbeddingSpec embedding;
+  LayerInputSpec layer_input;
   std::vector<RopeSpec> ropes;                 // all distinct
   std::vector<SelfAttentionSpec> attentions;   // all distinct
   std::vector<FeedForwardSpec> feed_forwards;  // all distinct
@@ -348,12 +383,15 @@ struct ModelSpec {
   const StateSpec& StateOf(const BlockSpec& block) const {
     return states[static_cast<size_t>(block.part)];
   }
+  // The values that all layers get of a token together.
+  int64_t LayerInputWidth() const { return layer_input.width * shape.n_layers; }
   // What the second matrix of a block reads; 0: it is a mixture.
   int64_t InnerWidthOf(const BlockSpec& block) const {
     switch (block.operation) {
       case Operation::kAttention:
         return AttentionOf(block).out_width();
       case Operation::kFeedForward:
+      case Operation::kLayerInput:
         return FeedForwardOf(block).width;
       case Operation::kState:
         return StateOf(block).out_width();

@@ -38,6 +38,7 @@ inline constexpr int kAttention = Bit(Operation::kAttention);
 inline constexpr int kFeedForward = Bit(Operation::kFeedForward);
 inline constexpr int kMixture = Bit(Operation::kMixture);
 inline constexpr int kState = Bit(Operation::kState);
+inline constexpr int kLayerInput = Bit(Operation::kLayerInput);
 inline constexpr int kMlp = kFeedForward | kMixture;
 inline constexpr int kMixer = kAttention | kState;
 
@@ -122,6 +123,9 @@ inline Shape InnerWeight(const Site& at) {
 inline Place InnerWeightPlace(const Site& at, BlockWeights& w) {
   return NormValues(at.block->inner, w.inner.weight, at.model.InnerWidthOf(*at.block));
 }
+
+inline Shape StreamFactor(const Site& at) { return If(at.block->stream_factor, {1}); }
+inline Place StreamFactorPlace(const Site&, BlockWeights& w) { return Values(w.stream_factor, 1); }
 
 inline Place OutBias(const Site& at, BlockWeights& w) { return Values(w.out_bias, at.model.width); }
 

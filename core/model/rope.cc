@@ -246,7 +246,24 @@ absl::Status RequireWholeHeads(const JsonFields& fields, const std::string& wher
       absl::StrCat(where, "partial_rotary_factor\" = ", *part, ", can run only with 1"));
 }
 
-// What a type of transformers is here. A proportional one is linear where all of a head turns; a
+// A proportional table is as wide as a head: of its pairs a part turns, with the frequencies that
+// they have among all of them.
+absl::Status ReadTurning(const RopeSource& source, const RopeObject& rope, RopeSpec* spec) {
+  const auto& [config, path, context] = source;
+  constexpr const char* kKey = "partial_rotary_factor";
+  NG_ASSIGN_OR_RETURN(const std::optional<double> part,
+                      rope.fields->OptionalNumber(kKey, {0.0, 1.0}));
+  const auto n_pairs = static_cast<int64_t>(part.value_or(1.0) * context.head_dim) / 2;
+  if (n_pairs < 1 || spec->n_dims != context.head_dim) {
+    return ModelFileError(absl::StrCat(
+        path, ": key \"", rope.key, ".", kKey, "\": ", n_pairs, " pairs of ", context.head_dim / 2,
+        " turn, must be 1 at least, and all dimensions have a pair"));
+  }
+  spec->n_turning = n_pairs < context.head_dim / 2 ? n_pairs : 0;
+  return absl::OkStatus();
+}
+
+// What a type of transformers is here. A proportional one is linear, of the pairs that turn; a
 // dynamic one changes nothing within max_position_embeddings, and nothing runs beyond.
 constexpr struct {
   std::string_view type;
@@ -274,22 +291,22 @@ absl::Status ReadScaling(const RopeSource& source, const RopeObject& rope, RopeS
                                        "llama3, yarn, longrope"));
   }
   if (type == "default") return absl::OkStatus();  // nobody reads a factor then
-  if (context.part == 0.0 || type == "proportional") {
+  const bool proportional = type == "proportional";
+  if (context.part == 0.0 && !proportional) {
     NG_RETURN_IF_ERROR(RequireWholeHeads(*rope.fields, absl::StrCat(where, rope.key, ".")));
+  }
+  const bool beside = !std::string_view(context.keys.part).empty();
+  if (beside && (context.part == 0.0 || proportional)) {
     NG_RETURN_IF_ERROR(RequireWholeHeads(config, where));
   }
-  if (type == "proportional" && spec->n_dims != context.head_dim) {
-    return ModelFileError(absl::StrCat(where, rope.key, ".", key,
-                                       "\" = \"proportional\", can run only where all of a head "
-                                       "turns"));
-  }
+  if (proportional) NG_RETURN_IF_ERROR(ReadTurning(source, rope, spec));
   spec->scaling.kind = row->kind;
   if (row->kind == RopeScalingKind::kYarn) return ReadYarn(source, rope, spec);
   if (row->kind == RopeScalingKind::kLongRope) return ReadLongRope(source, rope, spec);
   if (context.keys.dynamic_alpha && type == "dynamic" && rope.fields->Has("alpha")) {
     return ReadAlpha(rope, spec);
   }
-  if (type == "proportional" && !rope.fields->Has("factor")) {
+  if (proportional && !rope.fields->Has("factor")) {
     spec->scaling.kind = RopeScalingKind::kNone;
     return absl::OkStatus();
   }
@@ -327,7 +344,8 @@ absl::StatusOr<RopeSpec> ReadRope(const JsonFields& config, const std::string& p
   if (rope.fields) {
     NG_ASSIGN_OR_RETURN(theta, rope.fields->OptionalNumber("rope_theta", kTheta));
   }
-  if (!theta) {  // else nobody reads the one beside the object
+  const bool beside = !std::string_view(context.keys.theta).empty();
+  if (!theta && beside) {  // else nobody reads the one beside the object
     NG_ASSIGN_OR_RETURN(theta, config.OptionalNumber(context.keys.theta, kTheta));
   }
   spec.theta = theta.value_or(context.theta);
@@ -362,6 +380,7 @@ std::vector<double> RopeFrequencies(const RopeSpec& spec) {
         frequency /= spec.scaling.factors[static_cast<size_t>(i)];
         break;
     }
+    if (spec.n_turning > 0 && i >= spec.n_turning) frequency = 0.0;
   }
   return frequencies;
 }

@@ -15,8 +15,8 @@ namespace ng {
 
 // The keys of a family beside those that all have.
 struct RopeKeys {
-  const char* theta = "rope_theta";  // empty: no key says it
-  const char* part = "partial_rotary_factor";
+  const char* theta = "rope_theta";            // empty: no key says it
+  const char* part = "partial_rotary_factor";  // empty: none beside the object says it
   // Says how many dimensions turn, and `part` does not. Without `theta` nothing else is said.
   const char* n_dims = "";
   int64_t n_dims_absent = 0;       // 0: all

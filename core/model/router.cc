@@ -56,6 +56,9 @@ void DropGroups(const RouterSpec& router, std::span<float> compared) {
 float Sigmoid(float x) { return 1.0F / (1.0F + std::exp(-x)); }
 
 void Route(const RouterSpec& router, const RouterRow& row) {
+  if (router.logit_scale != 1.0F) {
+    for (float& logit : row.scores) logit *= router.logit_scale;
+  }
   if (router.weighs_input) std::ranges::copy(row.scores, row.compared.begin());
   if (router.sigmoid) {
     for (float& score : row.scores) score = Sigmoid(score);
@@ -76,6 +79,9 @@ void Route(const RouterSpec& router, const RouterRow& row) {
   for (float& weight : row.weights) {
     if (router.normalised) weight /= std::max(sum + router.added_to_sum, router.least_sum);
     weight *= router.scale;
+  }
+  for (size_t i = 0; i < row.chosen.size() && !row.expert_scales.empty(); ++i) {
+    row.weights[i] *= row.expert_scales[static_cast<size_t>(row.chosen[i])];
   }
 }
 

@@ -39,6 +39,7 @@ std::string RopeText(const RopeSpec& rope) {
   std::string text = absl::StrCat(
       rope.pairing == RopePairing::kHalfSplit ? "half-split" : "interleaved", " theta ", rope.theta,
       " over ", rope.n_dims, " dimensions", rope.backwards ? " backwards" : "");
+  if (rope.n_turning > 0) absl::StrAppend(&text, ", the first ", rope.n_turning, " pairs turn");
   const RopeScaling& scaling = rope.scaling;
   switch (scaling.kind) {
     case RopeScalingKind::kNone:
@@ -114,6 +115,10 @@ std::string AttentionText(const SelfAttentionSpec& attention) {
     parts.push_back(
         absl::StrCat(QkNormTitle(attention.qk_norm_kind), " (", NormText(attention.qk_norm), ")"));
   }
+  if (attention.v_norm.is_there()) {
+    parts.push_back(absl::StrCat("norms of v heads (", NormText(attention.v_norm), ")"));
+  }
+  if (attention.v_is_k) parts.emplace_back("v is k before its norm");
   Words biases;
   if (attention.qkv_bias) biases.emplace_back("q, k, v");
   if (attention.out_bias) biases.emplace_back("output");
@@ -149,6 +154,10 @@ std::string RouterText(const RouterSpec& router) {
         router.added_to_sum > 0.0F ? absl::StrCat(" + ", router.added_to_sum) : std::string(),
         router.least_sum > 0.0F ? absl::StrCat(", at least ", router.least_sum) : std::string()));
   }
+  if (router.logit_scale != 1.0F) {
+    parts.push_back(absl::StrCat("logits times ", router.logit_scale));
+  }
+  if (router.expert_scales) parts.emplace_back("weights times a value of each expert");
   if (router.scale != 1.0F) parts.push_back(absl::StrCat("weights times ", router.scale));
   if (router.weighs_input) parts.emplace_back("weights of what they read");
   return absl::StrJoin(parts, "; ");
@@ -158,8 +167,13 @@ std::string MixtureText(const MixtureSpec& mixture) {
   std::string text = absl::StrCat("experts ", RouterText(mixture.router), "; each ",
                                   FeedForwardText(mixture.expert));
   if (!mixture.has_shared()) return text;
-  return absl::StrCat(text, "; shared by all", mixture.shared_gate ? " with a weight: " : ": ",
-                      FeedForwardText(mixture.shared));
+  absl::StrAppend(&text, "; shared by all", mixture.shared_gate ? " with a weight: " : ": ",
+                  FeedForwardText(mixture.shared));
+  if (mixture.norms_apart()) {
+    absl::StrAppend(&text, "; router and shared feed-forward behind norms of their own (",
+                    NormText(mixture.router_norm), "), both results normed");
+  }
+  return text;
 }
 
 std::string StateText(const StateSpec& state) {
@@ -191,6 +205,8 @@ const char* OperationTitle(Operation operation) {
       return "mixture ";
     case Operation::kState:
       return "state ";
+    case Operation::kLayerInput:
+      return "layer input by feed-forward ";
   }
   return "unknown ";
 }
@@ -206,6 +222,7 @@ std::string BlockText(const BlockSpec& block) {
   if (block.after.is_there()) absl::StrAppend(&text, " (", NormText(block.after), ")");
   if (block.scale != 1.0F) absl::StrAppend(&text, " times ", block.scale);
   if (block.input == BlockInput::kOfBlockBefore) text += " in parallel";
+  if (block.stream_factor) text += ", then the stream times a value";
   if (block.stream_norm.is_there()) {
     absl::StrAppend(&text, ", then (", NormText(block.stream_norm), ") of the stream");
   }
@@ -251,6 +268,12 @@ std::vector<std::string> SpecLines(const ModelSpec& spec) {
     absl::StrAppend(&lines[0], " from row ", embedding.position_offset);
   }
   if (embedding.norm.is_there()) absl::StrAppend(&lines[0], " (", NormText(embedding.norm), ")");
+  if (const LayerInputSpec& input = spec.layer_input; input.is_there()) {
+    lines.push_back(absl::StrCat("input of each layer: ", input.width,
+                                 " values of the token times ", input.scale,
+                                 " and of its embedding by a matrix times ", input.projection_scale,
+                                 " (", NormText(input.norm), ")"));
+  }
   std::vector<LayerSpec> kinds;
   for (const LayerSpec& blocks : spec.layers) {
     if (std::ranges::find(kinds, blocks) != kinds.end()) continue;

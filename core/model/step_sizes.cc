@@ -19,8 +19,8 @@ bool AnyBlock(const ModelSpec& spec, Predicate&& predicate) {
 
 int64_t StepSizes::bytes() const {
   int64_t floats = 0;
-  for (const int64_t size :
-       {hidden, normed, kept, added, qkv, latent, kv_up, attended, activated, strips, logits}) {
+  for (const int64_t size : {hidden, normed, kept, added, qkv, latent, kv_up, layer_inputs,
+                             layer_rows, attended, activated, strips, logits}) {
     floats = SaturatingAdd(floats, size);
   }
   return SaturatingAdd(SaturatingAdd(SaturatingMul(floats, sizeof(float)), input), mixture.bytes());
@@ -28,7 +28,8 @@ int64_t StepSizes::bytes() const {
 
 int64_t MixtureSizes::bytes() const {
   int64_t words = 0;
-  for (const int64_t size : {normed, logits, chosen, weights, ends, activated, outputs, strips}) {
+  for (const int64_t size : {normed, router_rows, shared_rows, logits, chosen, weights, ends,
+                             activated, outputs, strips}) {
     words = SaturatingAdd(words, size);
   }
   const int64_t lists = parts * int64_t{sizeof(MixturePart) + sizeof(MatmulCall)};
@@ -37,6 +38,8 @@ int64_t MixtureSizes::bytes() const {
 
 void MixtureBuffers::Grow(const MixtureSizes& sizes) {
   GrowTo(normed, sizes.normed);
+  GrowTo(router_rows, sizes.router_rows);
+  GrowTo(shared_rows, sizes.shared_rows);
   GrowTo(logits, sizes.logits);
   GrowTo(chosen, sizes.chosen);
   GrowTo(weights, sizes.weights);
@@ -57,6 +60,8 @@ void Activations::Grow(const StepSizes& sizes) {
   GrowTo(qkv, sizes.qkv);
   GrowTo(latent, sizes.latent);
   GrowTo(kv_up, sizes.kv_up);
+  GrowTo(layer_inputs, sizes.layer_inputs);
+  GrowTo(layer_rows, sizes.layer_rows);
   GrowTo(attended, sizes.attended);
   GrowTo(activated, sizes.activated);
   GrowTo(strips, sizes.strips);
@@ -78,6 +83,7 @@ WidestRows WidestRowsOf(const KernelTable& kernels, const ModelSpec& spec,
     *widest = std::max(*widest, std::max(rows));
   };
   WidestRows widest = {.block = row(spec.head.tied ? types.embedding : types.head, spec.width)};
+  if (types.layer_input) widen(&widest.block, {rounded(types.layer_input->in[0], spec.width)});
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     for (size_t b = 0; b < spec.layers[i].size(); ++b) {
       const BlockSpec& block = spec.layers[i][b];
@@ -118,6 +124,8 @@ MixtureSizes SizesOfMixtures(const ModelSpec& spec, const WidestRows& input_rows
     const int64_t n_routed = n_rows * mixture.router.n_used;
     const int64_t n_shared = mixture.has_shared() ? n_rows : 0;
     widen(&sizes.normed, n_rows, spec.width);
+    widen(&sizes.router_rows, mixture.norms_apart() ? n_rows : 0, spec.width);
+    widen(&sizes.shared_rows, mixture.norms_apart() ? n_rows : 0, spec.width);
     widen(&sizes.logits, n_rows, mixture.n_logits() + n_experts);
     widen(&sizes.chosen, n_routed, 1);
     widen(&sizes.weights, n_routed + n_shared, 1);
@@ -172,6 +180,8 @@ StepSizes SizesOfStep(const ModelSpec& spec, const WidestRows& input_rows,
           .qkv = rows(qkv),
           .latent = rows(latent),
           .kv_up = rows(kv_up),
+          .layer_inputs = rows(spec.LayerInputWidth()),
+          .layer_rows = extent.threads * spec.LayerInputWidth(),
           .attended = rows(attended),
           .activated = rows(activated),
           .strips = MatmulScratchFloats(extent.threads, extent.n_rows),

@@ -36,6 +36,8 @@ inline constexpr int64_t kMixtureRows = 1024;
 // Elements of each of MixtureBuffers.
 struct MixtureSizes {
   int64_t normed = 0;
+  int64_t router_rows = 0;
+  int64_t shared_rows = 0;
   int64_t logits = 0;
   int64_t chosen = 0;
   int64_t weights = 0;
@@ -62,7 +64,9 @@ struct MixturePart {
 // What a mixture computes with, for n_rows rows at a time. A slot is a row with one of its experts;
 // they are in the order of the experts, and behind them, for all rows, is the shared one.
 struct MixtureBuffers {
-  std::vector<float> normed;       // [n_rows, width]: what router and experts read
+  std::vector<float> normed;       // [n_rows, width]: what router, experts and the shared one read
+  std::vector<float> router_rows;  // [n_rows, width]: the router, where norms are apart
+  std::vector<float> shared_rows;  // [n_rows, width]: the shared one, where norms are apart
   std::vector<float> logits;       // [n_rows, n_logits + n_experts]: also what is compared
   std::vector<int32_t> chosen;     // [n_rows, n_used]: experts, then their slots
   std::vector<float> weights;      // [n_rows, n_used], then the shared one's [n_rows]
@@ -86,6 +90,8 @@ struct StepSizes {
   int64_t qkv = 0;
   int64_t latent = 0;
   int64_t kv_up = 0;
+  int64_t layer_inputs = 0;
+  int64_t layer_rows = 0;
   int64_t attended = 0;
   int64_t activated = 0;
   int64_t strips = 0;
@@ -98,18 +104,20 @@ struct StepSizes {
 
 // The buffers of a step. They only ever grow, so a decode step allocates nothing.
 struct Activations {
-  std::vector<float> hidden;     // [n_rows, width]
-  std::vector<float> normed;     // [threads, width]: each worker's row
-  std::vector<float> kept;       // [n_rows, width]: the stream that blocks in parallel read
-  std::vector<float> added;      // [n_rows, width]: what a block adds, before a norm of it
-  std::vector<float> qkv;        // [n_rows, row_width]: q, k, v and the gate; or those of a state
-  std::vector<float> latent;     // [n_rows, in_width] of attention with latents
-  std::vector<float> kv_up;      // [n_rows, kv_up_width]
-  std::vector<float> attended;   // [n_rows, q_width], or the out_width of a state
-  std::vector<float> activated;  // [n_rows, the feed-forward's width]
-  std::vector<float> strips;     // the matmuls' scratch
-  std::vector<float> logits;     // [n_logit_rows, vocab_size]
-  std::vector<std::byte> input;  // [n_rows, input_row_bytes]: rounded for a matmul
+  std::vector<float> hidden;  // [n_rows, width]
+  std::vector<float> normed;  // [threads, width]: each worker's row
+  std::vector<float> kept;    // [n_rows, width]: the stream that blocks in parallel read
+  std::vector<float> added;   // [n_rows, width]: what a block adds, before a norm of it
+  std::vector<float> qkv;     // [n_rows, row_width]: q, k, v and the gate; or those of a state
+  std::vector<float> latent;  // [n_rows, in_width] of attention with latents
+  std::vector<float> kv_up;   // [n_rows, kv_up_width]
+  std::vector<float> layer_inputs;  // [n_rows, n_layers, the layers' input width]
+  std::vector<float> layer_rows;    // [threads, n_layers, the same]: each worker's row
+  std::vector<float> attended;      // [n_rows, q_width], or the out_width of a state
+  std::vector<float> activated;     // [n_rows, the feed-forward's width]
+  std::vector<float> strips;        // the matmuls' scratch
+  std::vector<float> logits;        // [n_logit_rows, vocab_size]
+  std::vector<std::byte> input;     // [n_rows, input_row_bytes]: rounded for a matmul
   MixtureBuffers mixture;
 
   void Grow(const StepSizes& sizes);

@@ -69,6 +69,21 @@ constexpr ModelRow kModelRows[] = {
     {kHeadBias, "head bias",
      [](const ModelSpec& s) { return If(s.head.bias, {s.shape.vocab_size}); },
      [](const ModelSpec& s, ModelWeights& m) { return Values(m.head_bias, s.shape.vocab_size); }},
+    {kLayerEmbedding, "embedding of the layers' input",
+     [](const ModelSpec& s) {
+       return If(s.layer_input.is_there(), {s.layer_input.vocab_size, s.LayerInputWidth()});
+     },
+     [](const ModelSpec&, ModelWeights& m) { return Rows(m.layer_embedding); }},
+    {kLayerProjection, "projection of the layers' input",
+     [](const ModelSpec& s) {
+       return If(s.layer_input.is_there(), {s.LayerInputWidth(), s.width});
+     },
+     [](const ModelSpec&, ModelWeights& m) { return Rows(m.layer_projection); }},
+    {kLayerInputNorm, "norm of the layers' input",
+     [](const ModelSpec& s) { return If(s.layer_input.norm.has_weight(), {s.layer_input.width}); },
+     [](const ModelSpec& s, ModelWeights& m) {
+       return NormValues(s.layer_input.norm, m.layer_input_norm.weight, s.layer_input.width);
+     }},
 };
 
 constexpr std::span<const BlockRow> kBlockRows[] = {kAttentionRows, kStateRows, kMlpRows};
@@ -84,7 +99,7 @@ constexpr bool InOrder() {
       if (static_cast<size_t>(row.role) != i++) return false;
     }
   }
-  return static_cast<size_t>(kExpertDownBias) + 1 == i;
+  return static_cast<size_t>(kLayerInputFactor) + 1 == i;
 }
 static_assert(InOrder());
 
@@ -105,7 +120,8 @@ std::string_view RoleTitle(TensorRole role) {
 }
 
 bool IsMatrix(TensorRole role) {
-  const bool in_model = role == TensorRole::kTokenEmbedding || role == TensorRole::kHead;
+  const bool in_model = role == TensorRole::kTokenEmbedding || role == TensorRole::kHead ||
+                        role == TensorRole::kLayerEmbedding || role == TensorRole::kLayerProjection;
   if (roles::IsInModel(role)) return in_model;
   return roles::BlockRowOf(role).parts != 0;
 }
@@ -140,6 +156,8 @@ void SetRoleType(TensorRole role, const ModelSpec& spec, const TensorSite& where
                  WeightTypes& types) {
   if (role == TensorRole::kTokenEmbedding) types.embedding = type;
   if (role == TensorRole::kHead) types.head = type;
+  if (role == TensorRole::kLayerEmbedding) types.layer_input->out = type;
+  if (role == TensorRole::kLayerProjection) types.layer_input->in[0] = type;
   if (roles::IsInModel(role)) return;
   const roles::BlockRow& row = roles::BlockRowOf(role);
   const roles::Site at = roles::SiteOf(spec, where.layer, row.operations);

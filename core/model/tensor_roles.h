@@ -16,7 +16,8 @@ struct Place;
 struct WeightTypes;
 
 // The first group occurs once. The second belongs to the attention block of a layer, the third to
-// a state in place of attention, and the fourth to its feed-forward block or mixture.
+// a state in place of attention, the fourth to its feed-forward block or mixture, and the last four
+// to the block of its input.
 enum class TensorRole {
   kTokenEmbedding,
   kPositions,
@@ -27,6 +28,9 @@ enum class TensorRole {
   kEmbeddingNorm,
   kEmbeddingNormBias,
   kHeadBias,
+  kLayerEmbedding,  // of the layers' input, its matrix and norm
+  kLayerProjection,
+  kLayerInputNorm,
   kAttnNorm,  // or that of a state in its place
   kAttnNormBias,
   kAttnPostNorm,  // of what the block adds, or of the stream behind it
@@ -75,6 +79,7 @@ enum class TensorRole {
   kMlpNormBias,
   kMlpPostNorm,
   kMlpPostNormBias,
+  kMlpFactor,  // of the stream behind it
   kMlpGateUp,  // one tensor, gate first, or kMlpGate and kMlpUp
   kMlpGate,
   kMlpGateBias,
@@ -104,6 +109,16 @@ enum class TensorRole {
   kExpertUpBias,
   kExpertDown,
   kExpertDownBias,
+  kExpertScales,
+  kRouterNorm,  // of norms apart: what router and shared feed-forward read, what both results
+                // become
+  kSharedNorm,
+  kSharedPostNorm,
+  kExpertsPostNorm,
+  kLayerInputGate,
+  kLayerInputOut,
+  kLayerInputPostNorm,
+  kLayerInputFactor,
 };
 
 // Where in a model: a layer, and an expert of it. -1: in none.

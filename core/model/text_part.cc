@@ -19,17 +19,12 @@ struct Wrapper {
   bool tied_head;
 };
 constexpr Wrapper kWrappers[] = {
-    {"gemma3", "gemma3_text", true},
-    {"qwen3_5", "qwen3_5_text", false},
-    {"qwen3_5_moe", "qwen3_5_moe_text", false},
-    {"mistral3", "mistral", true},
-    {"llama4", "llama4_text", false},
-    {"llava", "llama", false},
-    {"llava_next", "llama", false},
-    {"internvl", "qwen2", true},
-    {"lfm2_vl", "lfm2", true},
-    {"idefics3", "llama", false},
-    {"smolvlm", "llama", false},
+    {"gemma3", "gemma3_text", true},    {"gemma4", "gemma4_text", true},
+    {"qwen3_5", "qwen3_5_text", false}, {"qwen3_5_moe", "qwen3_5_moe_text", false},
+    {"mistral3", "mistral", true},      {"llama4", "llama4_text", false},
+    {"llava", "llama", false},          {"llava_next", "llama", false},
+    {"internvl", "qwen2", true},        {"lfm2_vl", "lfm2", true},
+    {"idefics3", "llama", false},       {"smolvlm", "llama", false},
 };
 
 // As the files of transformers 5 and of those before it have them, the longer ones first.

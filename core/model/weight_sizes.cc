@@ -55,7 +55,8 @@ int64_t VectorValues(const ModelSpec& spec, const StateSpec& state) {
 int64_t VectorValues(const ModelSpec& spec, const BlockSpec& block) {
   const int64_t norms = NormValues(block.before, spec.width) + NormValues(block.after, spec.width) +
                         NormValues(block.stream_norm, spec.width) +
-                        NormValues(block.inner, spec.InnerWidthOf(block));
+                        NormValues(block.inner, spec.InnerWidthOf(block)) +
+                        (block.stream_factor ? 1 : 0);
   if (block.operation == Operation::kAttention) {
     const SelfAttentionSpec& attention = spec.AttentionOf(block);
     return norms + NormValues(attention.qk_norm, attention.qk_norm_values(attention.n_heads)) +
@@ -67,24 +68,30 @@ int64_t VectorValues(const ModelSpec& spec, const BlockSpec& block) {
                              attention.latent.q_rank + attention.latent.kv_rank)
                 : 0) +
            std::ssize(attention.sinks) + (attention.qkv_bias ? attention.in_width() : 0) +
-           (attention.out_bias ? spec.width : 0);
+           (attention.out_bias ? spec.width : 0) +
+           NormValues(attention.v_norm, attention.value_dim());
   }
   if (block.operation == Operation::kState) return norms + VectorValues(spec, spec.StateOf(block));
   const auto values = [&](const FeedForwardSpec& feed_forward) {
     return (feed_forward.bias ? feed_forward.gate_up_width() + spec.width : 0) +
            (feed_forward.activation == Activation::kXielu ? kXieluValues : 0);
   };
-  if (block.operation == Operation::kFeedForward) return norms + values(spec.FeedForwardOf(block));
+  if (block.operation != Operation::kMixture) return norms + values(spec.FeedForwardOf(block));
   const MixtureSpec& mixture = spec.MixtureOf(block);
   const RouterSpec& router = mixture.router;
   return norms + values(mixture.shared) + router.n_experts * values(mixture.expert) +
-         (router.bias ? mixture.n_logits() : 0) + (router.selection_bias ? router.n_experts : 0);
+         (router.bias ? mixture.n_logits() : 0) + (router.selection_bias ? router.n_experts : 0) +
+         (router.expert_scales ? router.n_experts : 0) +
+         NormValues(mixture.router_norm, spec.width) + NormValues(mixture.shared_norm, spec.width) +
+         NormValues(mixture.shared_after, spec.width) +
+         NormValues(mixture.experts_after, spec.width);
 }
 
 // The same of the model: also positions and factors of RoPE.
 int64_t VectorValues(const ModelSpec& spec) {
-  int64_t values =
-      NormValues(spec.head.norm, spec.width) + NormValues(spec.embedding.norm, spec.width);
+  int64_t values = NormValues(spec.head.norm, spec.width) +
+                   NormValues(spec.embedding.norm, spec.width) +
+                   NormValues(spec.layer_input.norm, spec.layer_input.width);
   if (spec.head.bias) values += spec.shape.vocab_size;
   if (spec.embedding.positions) {
     values += (spec.shape.max_positions + spec.embedding.position_offset) * spec.width;
@@ -96,11 +103,14 @@ int64_t VectorValues(const ModelSpec& spec) {
   return values;
 }
 
-// Calls with each matrix of the layers that there is, how many there are of it, and how many of
-// these a row is multiplied by.
+// Calls with each matrix of the layers that there is, and that of their input, how many there are
+// of it, and how many of these a row is multiplied by.
 void ForEachMatrix(
     const ModelSpec& spec, const WeightTypes& types,
     absl::FunctionRef<void(const MatrixShape& matrix, int64_t n, int64_t n_used)> visit) {
+  if (const int64_t n = spec.LayerInputWidth(); n > 0) {
+    visit({{{types.layer_input->in[0], Blocks(n)}}, n, spec.width}, 1, 1);
+  }
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     for (size_t b = 0; b < spec.layers[i].size(); ++b) {
       const auto& [own, expert, latent, n_experts, n_used, router] =
@@ -152,13 +162,13 @@ BlockMatrices MatricesOf(const ModelSpec& spec, const BlockSpec& block,
     std::vector<std::pair<WeightType, int64_t>> parts = {{in[0], attention.q_width()}};
     if (attention.has_keys()) {
       parts.emplace_back(in[1], attention.k_width());
-      parts.emplace_back(in[2], attention.v_width());
+      if (!attention.v_is_k) parts.emplace_back(in[2], attention.v_width());
     }
     if (attention.gate) parts.emplace_back(in[0], attention.out_width());
     return {.own = {{SideBySide(parts), attention.in_width(), spec.width},
                     {{{types.out, Blocks(spec.width)}}, spec.width, attention.out_width()}}};
   }
-  if (block.operation == Operation::kFeedForward) {
+  if (block.operation == Operation::kFeedForward || block.operation == Operation::kLayerInput) {
     return {.own = FeedForwardShapes(spec, spec.FeedForwardOf(block), types)};
   }
   if (block.operation == Operation::kState) {
@@ -183,6 +193,12 @@ WeightSizes SizesOf(const ModelSpec& spec, const WeightTypes& types) {
   const int64_t vocab_size = spec.shape.vocab_size;
   WeightSizes sizes;
   sizes.embedding_bytes = PackedMatrix::PackedBytes(types.embedding, vocab_size, spec.width);
+  if (spec.layer_input.is_there()) {
+    sizes.embedding_bytes =
+        SaturatingAdd(sizes.embedding_bytes,
+                      PackedMatrix::PackedBytes(types.layer_input->out, spec.layer_input.vocab_size,
+                                                spec.LayerInputWidth()));
+  }
   if (!spec.head.tied) {
     sizes.head_bytes = PackedMatrix::PackedBytes(types.head, vocab_size, spec.width);
   }
@@ -226,9 +242,8 @@ int64_t LoadScratchBytes(const ModelFile& file, int threads) {
 }
 
 StepCost CostOf(const ModelSpec& spec, const WeightTypes& types) {
-  const WeightSizes sizes = SizesOf(spec, types);
   StepCost cost;
-  cost.weight_bytes = spec.head.tied ? sizes.embedding_bytes : sizes.head_bytes;
+  cost.weight_bytes = PackedMatrix::PackedBytes(types.head, spec.shape.vocab_size, spec.width);
   cost.logit_multiply_adds = spec.shape.vocab_size * spec.width;
   std::array<int64_t, kWeightTypes> by_type = {};
   ForEachMatrix(spec, types, [&](const MatrixShape& matrix, int64_t n, int64_t n_used) {

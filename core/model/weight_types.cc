@@ -56,6 +56,7 @@ WeightTypes OwnTypes(const ModelFile& file) {
         auto& in = held.in;
         const SelfAttentionSpec& attention = spec.AttentionOf(block);
         if (!attention.has_keys()) in[1] = in[2] = in[0];
+        if (attention.v_is_k) in[2] = in[1];
         if (attention.latent.is_there()) in[2] = in[1];
         const int64_t k_begin = attention.q_in_width();
         const int64_t v_begin = attention.latent.is_there() ? 0 : k_begin + attention.k_width();
@@ -67,7 +68,7 @@ WeightTypes OwnTypes(const ModelFile& file) {
         if (state.head_values() == 0) in[1] = in[2] = in[0];
         const int64_t gate = state.conv_width;
         if (!CanShare({in[0], in[1], in[2]}, {gate, gate + state.out_width()})) in = {};
-      } else if (block.operation == Operation::kFeedForward) {
+      } else if (block.operation != Operation::kMixture) {
         ShareGateUp(spec.FeedForwardOf(block), &held.in);
       } else {
         ShareGateUp(spec.MixtureOf(block).shared, &held.in);
@@ -96,6 +97,7 @@ std::vector<WeightType> BlockWeightTypes::All() const {
 WeightTypes UniformWeightTypes(const ModelSpec& spec, WeightType type) {
   WeightTypes types;
   types.embedding = types.head = type == WeightType::kInt4 ? WeightType::kInt8 : type;
+  if (spec.layer_input.is_there()) types.layer_input = {{type, type, type}, types.embedding};
   for (const LayerSpec& blocks : spec.layers) {
     LayerWeightTypes& layer = types.layers.emplace_back();
     for (const BlockSpec& block : blocks) {

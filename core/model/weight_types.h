@@ -33,6 +33,8 @@ using LayerWeightTypes = std::vector<BlockWeightTypes>;  // [blocks]
 struct WeightTypes {
   WeightType embedding = WeightType::kF32;
   WeightType head = WeightType::kF32;  // the embedding's where they are tied
+  // Of the layers' input: in[0] of its projection, out of its embedding.
+  std::optional<InAndOutTypes> layer_input = {};
   std::vector<LayerWeightTypes> layers;
 };
 

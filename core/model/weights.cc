@@ -284,6 +284,13 @@ absl::StatusOr<ModelWeights> Allocate(const ModelSpec& spec, const WeightTypes& 
   if (!spec.head.tied) {
     NG_ASSIGN_OR_RETURN(model.head, memory.Allocate(types.head, vocab_size, spec.width));
   }
+  if (const int64_t n = spec.LayerInputWidth(); n > 0) {
+    const auto& [projection, embedding] = *types.layer_input;
+    NG_ASSIGN_OR_RETURN(model.layer_embedding,
+                        memory.Allocate(embedding, spec.layer_input.vocab_size, n));
+    NG_ASSIGN_OR_RETURN(model.layer_projection, memory.Allocate(projection[0], n, spec.width));
+    model.layer_input_norm = OnesOf(spec.layer_input.norm, spec.layer_input.width);
+  }
   model.embedding_norm = OnesOf(spec.embedding.norm, spec.width);
   model.final_norm = OnesOf(spec.head.norm, spec.width);
   if (spec.embedding.sinusoids) {
@@ -303,6 +310,7 @@ absl::StatusOr<ModelWeights> Allocate(const ModelSpec& spec, const WeightTypes& 
         const SelfAttentionSpec& a = spec.AttentionOf(block);
         w.q_norm = OnesOf(a.qk_norm, a.qk_norm_values(a.n_heads));
         w.k_norm = OnesOf(a.qk_norm, a.qk_norm_values(a.n_kv_heads));
+        w.v_norm = OnesOf(a.v_norm, a.value_dim());
       } else if (block.operation == Operation::kState) {
         SetLengths(spec.StateOf(block), &w);
       }

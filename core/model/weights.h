@@ -48,16 +48,23 @@ struct BlockWeights : InAndOut {
   NormWeights inner;  // [out.k]
   NormWeights after;
   NormWeights stream_norm;
-  NormWeights q_norm;        // [head_dim], [n_heads, head_dim] or [q_width]
-  NormWeights k_norm;        // the same of the heads of k
-  PackedMatrix q_up;         // [q_width, q_rank]; of latents, whose norms q_norm and
-  PackedMatrix kv_up;        // [kv_up_width, kv_rank]      k_norm are [rank]
-  std::vector<float> sinks;  // [n_heads]
+  std::vector<float> stream_factor;  // [1]
+  NormWeights q_norm;                // [head_dim], [n_heads, head_dim] or [q_width]
+  NormWeights k_norm;                // the same of the heads of k
+  NormWeights v_norm;                // [head_dim of v]
+  PackedMatrix q_up;                 // [q_width, q_rank]; of latents, whose norms q_norm and
+  PackedMatrix kv_up;                // [kv_up_width, kv_rank]      k_norm are [rank]
+  std::vector<float> sinks;          // [n_heads]
   StateWeights state;
   std::vector<InAndOut> experts;      // [n_experts]
   PackedMatrix router;                // [n_logits, width] of f32: the shared one's gate last
   std::vector<float> router_bias;     // [n_logits]
   std::vector<float> selection_bias;  // [n_experts]
+  std::vector<float> expert_scales;   // [n_experts]
+  NormWeights router_norm;
+  NormWeights shared_norm;
+  NormWeights shared_after;
+  NormWeights experts_after;
 };
 
 struct ModelWeights {
@@ -65,9 +72,12 @@ struct ModelWeights {
   PackedMatrix embedding;           // [vocab_size, width]
   std::vector<float> positions;     // [position_offset + max_positions, width]
   std::vector<float> rope_factors;  // [n_dims / 2] of the first table of RoPE, above 0
+  PackedMatrix layer_embedding;     // [vocab_size, n_layers * the layers' input width]
+  PackedMatrix layer_projection;    // [n_layers * the layers' input width, width]
   PackedMatrix head;                // [vocab_size, width]; empty: tied to the embedding
   std::vector<float> head_bias;     // [vocab_size]
   NormWeights embedding_norm;
+  NormWeights layer_input_norm;  // [the layers' input width]
   NormWeights final_norm;
   std::vector<std::vector<BlockWeights>> layers;  // [n_layers][blocks]
   uint64_t hash = 0;  // of the bytes of all tensors, as they were read; 0 unless asked for

@@ -32,20 +32,21 @@ void AppendNorm(std::string* bytes, const NormSpec& norm) {
 }
 
 void AppendRope(std::string* bytes, const RopeSpec& rope) {
-  const auto& [n_dims, pairing, theta, scaling, factors, backwards] = rope;
+  const auto& [n_dims, pairing, theta, scaling, factors, backwards, n_turning] = rope;
   const auto& [kind, factor, low_freq_factor, high_freq_factor, original_positions, low_pair,
                high_pair, divisors, magnitude] = scaling;
   AppendScalars(bytes, n_dims, pairing, theta, factors);
   AppendScalars(bytes, kind, factor, low_freq_factor, high_freq_factor, original_positions);
   AppendScalars(bytes, low_pair, high_pair, magnitude, divisors.size());
   for (const double divisor : divisors) AppendScalars(bytes, divisor);
-  if (backwards) AppendScalars(bytes, backwards);
+  if (backwards || n_turning > 0) AppendScalars(bytes, backwards);
+  if (n_turning > 0) AppendScalars(bytes, n_turning);
 }
 
 void AppendAttention(std::string* bytes, const SelfAttentionSpec& attention) {
   const auto& [n_heads, n_kv_heads, head_dim, v_head_dim, keys_of, rope, window, chunks, scale,
                soft_cap, clip, alibi_slopes, sinks, temperature, gate, latent, qk_norm,
-               qk_norm_kind, qkv_bias, out_bias] = attention;
+               qk_norm_kind, v_norm, v_is_k, qkv_bias, out_bias] = attention;
   const auto& [coefficient, length, offset] = temperature;
   AppendScalars(bytes, n_heads, n_kv_heads, head_dim, rope, window, scale, soft_cap, clip);
   AppendScalars(bytes, alibi_slopes.size(), qk_norm_kind, qkv_bias, out_bias);
@@ -61,13 +62,17 @@ void AppendAttention(std::string* bytes, const SelfAttentionSpec& attention) {
   if (v_head_dim != 0 || keys_of >= 0) AppendScalars(bytes, v_head_dim, keys_of);
   if (coefficient != 0.0) AppendScalars(bytes, coefficient, length, offset);
   AppendNorm(bytes, qk_norm);
+  if (v_norm.is_there()) AppendNorm(bytes, v_norm);
+  if (v_is_k) AppendScalars(bytes, v_is_k);
 }
 
 void AppendBlock(std::string* bytes, const BlockSpec& block) {
-  const auto& [operation, part, before, inner, after, stream_norm, input, scale] = block;
+  const auto& [operation, part, before, inner, after, stream_norm, input, scale, stream_factor] =
+      block;
   AppendScalars(bytes, operation, part, input, scale);
   for (const NormSpec* norm : {&before, &after, &stream_norm}) AppendNorm(bytes, *norm);
   if (inner.is_there()) AppendNorm(bytes, inner);
+  if (stream_factor) AppendScalars(bytes, stream_factor);
 }
 
 void AppendFeedForward(std::string* bytes, const FeedForwardSpec& feed_forward) {
@@ -77,15 +82,21 @@ void AppendFeedForward(std::string* bytes, const FeedForwardSpec& feed_forward) 
 }
 
 void AppendMixture(std::string* bytes, const MixtureSpec& mixture) {
-  const auto& [router, expert, shared, shared_gate] = mixture;
+  const auto& [router, expert, shared, shared_gate, router_norm, shared_norm, shared_after,
+               experts_after] = mixture;
   const auto& [n_experts, n_used, sigmoid, bias, selection_bias, n_groups, n_groups_used, n_best,
-               normalised, least_sum, added_to_sum, scale, weighs_input] = router;
+               normalised, least_sum, added_to_sum, scale, logit_scale, expert_scales,
+               weighs_input] = router;
   AppendScalars(bytes, n_experts, n_used, sigmoid, bias, selection_bias, n_groups, n_groups_used);
   AppendScalars(bytes, normalised, least_sum, scale, shared_gate);
   if (weighs_input) AppendScalars(bytes, weighs_input);
   if (added_to_sum != 0.0F) AppendScalars(bytes, added_to_sum);
   if (n_best != 2) AppendScalars(bytes, n_best);
+  if (expert_scales || logit_scale != 1.0F) AppendScalars(bytes, expert_scales, logit_scale);
   for (const FeedForwardSpec* part : {&expert, &shared}) AppendFeedForward(bytes, *part);
+  for (const NormSpec* norm : {&router_norm, &shared_norm, &shared_after, &experts_after}) {
+    if (norm->is_there()) AppendNorm(bytes, *norm);
+  }
 }
 
 void AppendState(std::string* bytes, const StateSpec& state) {
@@ -98,8 +109,8 @@ void AppendState(std::string* bytes, const StateSpec& state) {
 }
 
 std::string SpecBytes(const ModelSpec& spec) {
-  const auto& [family, shape, width, last_without_position, embedding, ropes, attentions,
-               feed_forwards, mixtures, states, layers, head] = spec;
+  const auto& [family, shape, width, last_without_position, embedding, layer_input, ropes,
+               attentions, feed_forwards, mixtures, states, layers, head] = spec;
   const auto& [n_layers, n_heads, n_kv_heads, head_dim, vocab_size, max_positions] = shape;
   const auto& [token_scale, positions, sinusoids, position_offset, embedding_norm] = embedding;
   const auto& [head_norm, tied, head_bias, logit_scale, logit_cap] = head;
@@ -114,6 +125,12 @@ std::string SpecBytes(const ModelSpec& spec) {
   for (const SelfAttentionSpec& attention : attentions) AppendAttention(&bytes, attention);
   for (const FeedForwardSpec& feed_forward : feed_forwards) AppendFeedForward(&bytes, feed_forward);
   if (sinusoids) AppendScalars(&bytes, sinusoids);
+  if (layer_input.is_there()) {
+    const auto& [input_width, input_vocab_size, input_scale, projection_scale, input_norm] =
+        layer_input;
+    AppendScalars(&bytes, input_width, input_vocab_size, input_scale, projection_scale);
+    AppendNorm(&bytes, input_norm);
+  }
   if (!mixtures.empty()) AppendScalars(&bytes, mixtures.size());
   for (const MixtureSpec& mixture : mixtures) AppendMixture(&bytes, mixture);
   if (!states.empty()) AppendScalars(&bytes, states.size());
@@ -128,6 +145,7 @@ std::string SpecBytes(const ModelSpec& spec) {
 // The types of all matrices, in order.
 std::vector<WeightType> AllTypes(const WeightTypes& types) {
   std::vector<WeightType> all = {types.embedding, types.head};
+  if (types.layer_input) all.insert(all.end(), {types.layer_input->in[0], types.layer_input->out});
   for (const LayerWeightTypes& layer : types.layers) {
     for (const BlockWeightTypes& block : layer) {
       std::ranges::copy(block.All(), std::back_inserter(all));

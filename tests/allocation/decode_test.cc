@@ -104,6 +104,17 @@ class MixtureAllocations : public DecodeAllocations {
 
 TEST_P(MixtureAllocations, AreNoneInADecodeStep) { EXPECT_EQ(Decode(), 0); }
 
+// Layers of several kinds in the cache, each with an input of its own.
+class LayerInputAllocations : public DecodeAllocations {
+ protected:
+  std::string ModelPath() const override { return NG_TEST_DATA "/golden/gemma4/inputs"; }
+};
+
+TEST_P(LayerInputAllocations, AreNoneInADecodeStep) { EXPECT_EQ(Decode(), 0); }
+
+INSTANTIATE_TEST_SUITE_P(Threads, LayerInputAllocations,
+                         testing::Combine(testing::Values("flash"), testing::Values("contiguous"),
+                                          testing::Values("f32"), testing::Values(1, 2)));
 INSTANTIATE_TEST_SUITE_P(Threads, MixtureAllocations,
                          testing::Combine(testing::Values("flash"), testing::Values("contiguous"),
                                           testing::Values("f32"), testing::Values(1, 2)));

@@ -408,6 +408,74 @@ TEST(LlamaRows, AlibiSlopesOfOtherHeadsLieBetweenThoseOfAPowerOfTwo) {
   EXPECT_THAT(three.attentions[0].alibi_slopes, ElementsAre(0.0625F, 0x1p-8F, 0.25F));
 }
 
+TEST(Gemma4, HasLayersOfTwoKindsWithHeadsOfTheirOwn) {
+  const auto attention = [](const ModelSpec& spec, size_t layer) {
+    return spec.AttentionOf(spec.layers[layer].front());
+  };
+  const ModelSpec spec = *Bare("gemma4_text", {{"num_kv_shared_layers", 12}});
+  const SelfAttentionSpec sliding = attention(spec, 0);
+  const SelfAttentionSpec full = attention(spec, 5);
+  EXPECT_EQ(sliding.head_dim, 256);
+  EXPECT_EQ(sliding.window, 512);
+  EXPECT_EQ(spec.ropes[static_cast<size_t>(sliding.rope)].theta, 1e4);
+  EXPECT_EQ(full.head_dim, 512);
+  EXPECT_EQ(full.window, 0);
+  EXPECT_EQ(full.n_kv_heads, 4);
+  EXPECT_EQ(spec.ropes[static_cast<size_t>(full.rope)].n_turning, 64);
+  EXPECT_FALSE(full.v_is_k);
+  EXPECT_TRUE(full.v_norm.is_there());
+  EXPECT_EQ(attention(spec, 17).keys_of, -1);
+  EXPECT_EQ(attention(spec, 18).keys_of, 16);
+  EXPECT_EQ(attention(spec, 29).keys_of, 17);
+  EXPECT_EQ(spec.CacheLayers().back(), 17);
+  EXPECT_EQ(spec.layer_input.width, 256);
+  EXPECT_EQ(spec.layers[0].size(), 3U);
+  EXPECT_TRUE(spec.layers[0].back().stream_factor);
+
+  const Json dense = {{"hidden_size_per_layer_input", 0},
+                      {"attention_k_eq_v", true},
+                      {"num_global_key_value_heads", 2},
+                      {"global_head_dim", 128}};
+  const ModelSpec large = *Bare("gemma4_text", dense);
+  EXPECT_EQ(attention(large, 5).n_kv_heads, 2);
+  EXPECT_EQ(attention(large, 5).head_dim, 128);
+  EXPECT_TRUE(attention(large, 5).v_is_k);
+  EXPECT_FALSE(attention(large, 0).v_is_k);
+  EXPECT_EQ(large.layers[0].size(), 2U);
+  // The last layer sees all keys, whatever it is called.
+  const Json types = Json::array({"full_attention", "sliding_attention", "sliding_attention"});
+  const Json three = {{"num_hidden_layers", 3}, {"layer_types", types}};
+  EXPECT_EQ(WindowOf(*Bare("gemma4_text", three), 1), 512);
+  EXPECT_EQ(WindowOf(*Bare("gemma4_text", three), 2), 0);
+  // By layer, the two keys for heads say nothing.
+  const Json own = {{"per_layer_config", {{"0", {{"head_dim", 64}}}}}};
+  EXPECT_EQ(attention(*Bare("gemma4_text", own), 0).head_dim, 64);
+  EXPECT_EQ(attention(*Bare("gemma4_text", own), 5).head_dim, 256);
+}
+
+TEST(Gemma4, RefusesWhatItCannotRun) {
+  const auto refused = [](const Json& keys, const std::vector<std::string>& words) {
+    ExpectRefused(Edited(Json{{"model_type", "gemma4_text"}}, keys), words);
+  };
+  refused({{"num_kv_shared_layers", 30}}, {"\"num_kv_shared_layers\" = 30"});
+  // No layer that sees all keys is left to read from.
+  refused({{"num_kv_shared_layers", 27}}, {"\"num_kv_shared_layers\" = 27", "layer 29"});
+  refused({{"vocab_size_per_layer_input", 7}}, {"\"vocab_size_per_layer_input\" = 7", "262144"});
+  refused({{"use_bidirectional_attention", "all"}}, {"\"use_bidirectional_attention\" = \"all\""});
+  refused({{"global_head_dim", 33}}, {"layer 5", "heads of 33"});
+  const Json three = {{"attention_k_eq_v", true}, {"num_global_key_value_heads", 3}};
+  refused(three, {"layer 5 has 3 heads"});
+  refused({{"enable_moe_block", true},
+           {"num_experts", 4},
+           {"top_k_experts", 2},
+           {"use_double_wide_mlp", true}},
+          {"\"use_double_wide_mlp\" = true"});
+  const Json part = {{"rope_type", "proportional"}, {"partial_rotary_factor", 0.001}};
+  refused({{"rope_parameters", {{"full_attention", part}, {"sliding_attention", Json::object()}}}},
+          {"full_attention.partial_rotary_factor\": 0 pairs of 256"});
+  EXPECT_TRUE(Bare("gemma4_text", {{"use_bidirectional_attention", "vision"}}).ok());
+}
+
 TEST(GptNeo, HasWindowsInTheLayersThatAreLocal) {
   const Json types = {{{"global", "local"}, 1}, {{"local"}, 2}};
   const Json four = {{"num_layers", 4}, {"window_size", 7}};

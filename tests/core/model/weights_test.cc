@@ -132,7 +132,9 @@ TEST_F(WeightsTest, SizesAreWhatIsHeld) {
                                   std::string(NG_TEST_DATA "/golden/bitnet/tiny"),
                                   std::string(NG_TEST_DATA "/golden/youtu/tiny"),
                                   std::string(NG_TEST_DATA "/golden/lfm2/tiny"),
-                                  std::string(NG_TEST_DATA "/golden/qwen3_5/tiny")}) {
+                                  std::string(NG_TEST_DATA "/golden/qwen3_5/tiny"),
+                                  std::string(NG_TEST_DATA "/golden/gemma4/inputs"),
+                                  std::string(NG_TEST_DATA "/golden/gemma4/experts")}) {
     const auto weights = Load(WeightType::kBf16, path);
     ASSERT_TRUE(weights.ok()) << weights.status();
     int64_t layers = 0;

@@ -3,7 +3,7 @@ ones of helium, olmo, starcoder2, gemma2, gemma3, granite, hunyuan, smollm3, olm
 cohere, nemotron, gpt_neox, codegen, gpt_bigcode, openai-gpt, bloom, opt, qwen2_moe, qwen3_moe,
 glm4_moe, granitemoeshared, gpt_oss, gpt_neo, xglm, mpt, falcon, nanochat, apertus, bitnet,
 ministral3, afmoe, llama4, deepseek_v3, youtu, lfm2, qwen3_5, qwen3_next, granite_hybrid and
-nemotron_h with transformers.
+nemotron_h, and gemma4/{inputs,experts}, with transformers.
 
     python make_cases.py [DIR [NAME ...]]     # needs torch, transformers (made with 5.23.0), safetensors
 
@@ -20,7 +20,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import (
     AfmoeConfig, ApertusConfig, BitNetConfig, BloomConfig, CodeGenConfig, CohereConfig,
-    DeepseekV3Config, FalconConfig, Gemma2Config, Gemma3TextConfig, GPTBigCodeConfig,
+    DeepseekV3Config, FalconConfig, Gemma2Config, Gemma3TextConfig, Gemma4TextConfig,
+    GPTBigCodeConfig,
     Glm4MoeConfig, GPTNeoConfig, GPTNeoXConfig, GptOssConfig, GraniteConfig, GraniteMoeHybridConfig,
     GraniteMoeSharedConfig, HeliumConfig, HunYuanDenseV1Config, Lfm2Config, Llama4TextConfig,
     LlamaConfig, Ministral3Config, MistralConfig, MptConfig, NanoChatConfig, NemotronConfig,
@@ -54,6 +55,18 @@ DELTA = dict(linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_d
              rope_parameters=DEFAULT | dict(partial_rotary_factor=0.25))
 DELTA_MOE = DELTA | dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=10,
                          shared_expert_intermediate_size=12)
+GEMMA4 = SMALL | dict(num_hidden_layers=5, head_dim=8, global_head_dim=12, sliding_window=6,
+              layer_types=["sliding_attention", "full_attention"] * 2 + ["full_attention"],
+              vocab_size_per_layer_input=41, hidden_size_per_layer_input=0,
+              final_logit_softcapping=4.0,
+              rope_parameters={"full_attention": {"rope_type": "proportional", "rope_theta": 1000.0,
+                                                  "partial_rotary_factor": 0.5},
+                               "sliding_attention": DEFAULT})
+TURNING = dict(rope_parameters={"full_attention": {"rope_type": "proportional", "rope_theta": 1000.0},
+                                "sliding_attention": DEFAULT})
+INPUTS = dict(hidden_size_per_layer_input=6, num_kv_shared_layers=2, use_double_wide_mlp=True)
+EXPERTS = dict(enable_moe_block=True, num_experts=4, top_k_experts=2, moe_intermediate_size=10,
+               attention_k_eq_v=True, num_global_key_value_heads=2)
 CONV = dict(layer_types=["conv", "full_attention", "conv"], block_multiple_of=8)
 MAMBA = dict(mamba_n_heads=4, mamba_d_head=8, mamba_d_state=6, mamba_n_groups=2, mamba_d_conv=3,
              layer_types=["mamba", "attention", "mamba"], shared_intermediate_size=20,
@@ -327,6 +340,14 @@ CASES = {
         "layers of one block each: Mamba 2 with groups, attention, a feed-forward, experts",
         NemotronHConfig(**NEMOTRON_H),
         {"step": NemotronHConfig(**NEMOTRON_H, time_step_min=0.7)}, False),
+    "gemma4/inputs": (
+        "layers with heads of two sizes, the last two read the keys of others, each gets an input",
+        Gemma4TextConfig(**(GEMMA4 | INPUTS)),
+        {"turning": Gemma4TextConfig(**(GEMMA4 | INPUTS | TURNING))}, False),
+    "gemma4/experts": (
+        "experts beside a feed-forward, with norms of their own; values made of keys",
+        Gemma4TextConfig(**(GEMMA4 | EXPERTS)),
+        {"turning": Gemma4TextConfig(**(GEMMA4 | EXPERTS | TURNING))}, False),
 }
 PROMPTS = [5, 16]  # tokens
 NEW_TOKENS = 12
@@ -362,6 +383,8 @@ def model_of(config, seed):
         for name, buffer in model.named_buffers():
             if name.endswith(("correction_bias", "expert_bias")):
                 buffer.copy_(torch.randn(buffer.shape) * 0.2)
+            if name.endswith("layer_scalar"):
+                buffer.copy_(torch.rand(buffer.shape) + 0.5)
     return model
 
 

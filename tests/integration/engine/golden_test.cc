@@ -298,7 +298,8 @@ INSTANTIATE_TEST_SUITE_P(
                                          "nanochat/tiny", "apertus/tiny", "bitnet/tiny",
                                          "afmoe/tiny", "deepseek_v3/tiny", "youtu/tiny",
                                          "lfm2/tiny", "qwen3_5/tiny", "qwen3_next/tiny",
-                                         "granite_hybrid/tiny", "nemotron_h/tiny"),
+                                         "granite_hybrid/tiny", "nemotron_h/tiny", "gemma4/inputs",
+                                         "gemma4/experts"),
                        ::testing::Values("flash")),
     CaseName);
 

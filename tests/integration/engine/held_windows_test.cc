@@ -155,18 +155,17 @@ TEST_P(HeldWindows, RunsInABatchGiveTheIdsOfRunsAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HeldWindows,
-                         ::testing::Combine(::testing::Values("mistral/window", "gemma3/tiny",
-                                                              "gpt_oss/tiny", "llama4/tiny"),
-                                            ::testing::Values("contiguous", "paged"),
-                                            ::testing::Values("f32", "int8")),
-                         [](const auto& test) {
-                           std::string name = std::get<0>(test.param) + "_" +
-                                              std::get<1>(test.param) + "_" +
-                                              std::get<2>(test.param);
-                           std::ranges::replace(name, '/', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, HeldWindows,
+    ::testing::Combine(::testing::Values("mistral/window", "gemma3/tiny", "gpt_oss/tiny",
+                                         "llama4/tiny", "gemma4/inputs"),
+                       ::testing::Values("contiguous", "paged"), ::testing::Values("f32", "int8")),
+    [](const auto& test) {
+      std::string name =
+          std::get<0>(test.param) + "_" + std::get<1>(test.param) + "_" + std::get<2>(test.param);
+      std::ranges::replace(name, '/', '_');
+      return name;
+    });
 
 }  // namespace
 }  // namespace ng

@@ -96,28 +96,29 @@ class DecodeAllocations
 
 TEST_P(DecodeAllocations, AreNoneInADecodeStep) { EXPECT_EQ(Decode(), 0); }
 
-// Rows change their experts from step to step.
-class MixtureAllocations : public DecodeAllocations {
+// Models of other kinds of layers: windows, norms around blocks, experts, sinks, states, latents,
+// inputs of each layer.
+class KindAllocations : public DecodeAllocations {
  protected:
-  std::string ModelPath() const override { return NG_TEST_DATA "/golden/glm4_moe/tiny"; }
+  std::string ModelPath() const override { return NG_TEST_DATA "/golden/" + model_; }
+
+  std::string model_;
 };
 
-TEST_P(MixtureAllocations, AreNoneInADecodeStep) { EXPECT_EQ(Decode(), 0); }
+TEST_P(KindAllocations, AreNoneInADecodeStep) {
+  for (const char* model : {"mistral/window", "gemma2/tiny", "glm4_moe/tiny", "gpt_oss/mxfp4",
+                            "lfm2/tiny", "qwen3_next/tiny", "nemotron_h/tiny", "deepseek_v3/tiny",
+                            "gemma4/inputs", "gemma4/experts"}) {
+    SCOPED_TRACE(model);
+    model_ = model;
+    EXPECT_EQ(Decode(), 0);
+  }
+}
 
-// Layers of several kinds in the cache, each with an input of its own.
-class LayerInputAllocations : public DecodeAllocations {
- protected:
-  std::string ModelPath() const override { return NG_TEST_DATA "/golden/gemma4/inputs"; }
-};
-
-TEST_P(LayerInputAllocations, AreNoneInADecodeStep) { EXPECT_EQ(Decode(), 0); }
-
-INSTANTIATE_TEST_SUITE_P(Threads, LayerInputAllocations,
-                         testing::Combine(testing::Values("flash"), testing::Values("contiguous"),
-                                          testing::Values("f32"), testing::Values(1, 2)));
-INSTANTIATE_TEST_SUITE_P(Threads, MixtureAllocations,
-                         testing::Combine(testing::Values("flash"), testing::Values("contiguous"),
-                                          testing::Values("f32"), testing::Values(1, 2)));
+INSTANTIATE_TEST_SUITE_P(Threads, KindAllocations,
+                         testing::Combine(testing::Values("flash"),
+                                          testing::Values("contiguous", "paged"),
+                                          testing::Values("bf16"), testing::Values(1, 2)));
 
 TEST_P(DecodeAllocations, DoNotGrowWithTheTokensOfGenerate) {
   for (const char* chain : {"temperature,top_k,top_p", "repetition_penalty,min_p", "greedy"}) {

@@ -2,7 +2,8 @@
 
   python3 tests/peers/memory.py DIR [--bin build/bin]
 
-DIR is what make_models.py has filled with the shapes 135m and 1b; what is not there is left out. Each line is a run that
+DIR is what make_models.py has filled with the shapes 135m and 1b, and make_kinds.py with models of each
+kind of layers; what is not there is left out. Each line is a run that
 fills its cache: the peak that ng-plan predicts (the program, and what the run needs on top), the peak that the
 kernel reports of ng-run (ru_maxrss), and how far they are apart. Exits 1 if any is further than --within.
 """
@@ -27,6 +28,11 @@ RUNS = [
     ("llama-135m-q4_K_M.gguf", 3000, 32, 1, ["cache.codec=bf16"]),
     ("llama-1b-q8_0.gguf", 1024, 16, 1, ["cache.codec=bf16"]),
 ]
+# A long prompt, and several sequences in pages of integers, of each kind of layers.
+KINDS = ["windowed", "sandwich", "mixture", "sinks", "convolution", "delta", "latents", "inputs"]
+for kind in KINDS:
+    RUNS.append((f"kind-{kind}", 4000, 32, 1, ["cache.codec=bf16"]))
+    RUNS.append((f"kind-{kind}", 600, 40, 4, ["cache.name=paged", "cache.codec=int8", "model.weights=int8"]))
 ID_END = 1000  # ids below it are in every vocabulary
 
 

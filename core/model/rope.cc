@@ -290,7 +290,12 @@ absl::Status ReadScaling(const RopeSource& source, const RopeObject& rope, RopeS
                                        ", must be one of: default, linear, proportional, dynamic, "
                                        "llama3, yarn, longrope"));
   }
-  if (type == "default") return absl::OkStatus();  // nobody reads a factor then
+  if (type ==
+      "default") {  // nobody reads a factor then, nor this where the class has it for others
+    if (std::string_view(context.keys.part).empty())
+      (void)rope.fields->Find("partial_rotary_factor");
+    return absl::OkStatus();
+  }
   const bool proportional = type == "proportional";
   if (context.part == 0.0 && !proportional) {
     NG_RETURN_IF_ERROR(RequireWholeHeads(*rope.fields, absl::StrCat(where, rope.key, ".")));

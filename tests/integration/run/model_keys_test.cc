@@ -68,6 +68,14 @@ TEST_F(ModelKeys, TensorsWithoutAPlaceAreNamed) {
   ExpectError(Run(llama, {"--model.strict=true"}, "qwen3/tiny"), 3, {"model.safetensors: "});
 }
 
+// Files hold them also where a layer reads those of another one.
+TEST_F(ModelKeys, MatricesOfSharedKeysAreNotMissed) {
+  const nlohmann::json shared = {{"num_kv_shared_layers", 2}};
+  const Result run = Run(shared, {"--model.strict=true"}, "gemma4/experts");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.out, Run(kNone, {}, "gemma4/experts").out);
+}
+
 TEST_F(ModelKeys, AHeadThatDiffersIsNotTied) {
   const Result plain = Run(kNone);
   const Result tied = Run({{"tie_word_embeddings", true}});

@@ -72,7 +72,6 @@ AttentionResult ModelAttention(const AttentionCase& c, const std::vector<Sequenc
       RoundToCodec(c.codec_v, c.v_width(), sequence.v.data() + row);
     }
   }
-  const auto dim = static_cast<size_t>(c.head_dim);
   const auto v_dim = static_cast<size_t>(c.v_width());
   for (size_t s = 0; s < stored.size(); ++s) {
     std::vector<float> out;
@@ -85,7 +84,7 @@ AttentionResult ModelAttention(const AttentionCase& c, const std::vector<Sequenc
       for (size_t j = 0; j < w.size(); ++j) {
         const float* v =
             stored[s].v.data() +
-            (j * static_cast<size_t>(c.n_kv_heads) + static_cast<size_t>(kv_head)) * dim;
+            (j * static_cast<size_t>(c.n_kv_heads) + static_cast<size_t>(kv_head)) * v_dim;
         for (size_t d = 0; d < v_dim; ++d) sum[d] += w[j] * v[d];
         attended[j] += w[j];
       }

@@ -254,10 +254,15 @@ absl::Status ReadTurning(const RopeSource& source, const RopeObject& rope, RopeS
   NG_ASSIGN_OR_RETURN(const std::optional<double> part,
                       rope.fields->OptionalNumber(kKey, {0.0, 1.0}));
   const auto n_pairs = static_cast<int64_t>(part.value_or(1.0) * context.head_dim) / 2;
-  if (n_pairs < 1 || spec->n_dims != context.head_dim) {
-    return ModelFileError(absl::StrCat(
-        path, ": key \"", rope.key, ".", kKey, "\": ", n_pairs, " pairs of ", context.head_dim / 2,
-        " turn, must be 1 at least, and all dimensions have a pair"));
+  if (spec->n_dims != context.head_dim) {
+    return ModelFileError(absl::StrCat(path, ": key \"", rope.key,
+                                       "\" is \"proportional\", can run only where all of a head "
+                                       "turns"));
+  }
+  if (n_pairs < 1) {
+    return ModelFileError(absl::StrCat(path, ": key \"", rope.key, ".", kKey, "\": ", n_pairs,
+                                       " pairs of ", context.head_dim / 2,
+                                       " turn, must be 1 at least"));
   }
   spec->n_turning = n_pairs < context.head_dim / 2 ? n_pairs : 0;
   return absl::OkStatus();
@@ -290,17 +295,16 @@ absl::Status ReadScaling(const RopeSource& source, const RopeObject& rope, RopeS
                                        ", must be one of: default, linear, proportional, dynamic, "
                                        "llama3, yarn, longrope"));
   }
-  if (type ==
-      "default") {  // nobody reads a factor then, nor this where the class has it for others
-    if (std::string_view(context.keys.part).empty())
-      (void)rope.fields->Find("partial_rotary_factor");
+  const bool beside = !std::string_view(context.keys.part).empty();
+  if (type == "default") {  // nobody reads a factor then
+    // A class with a part in other tables leaves it out here.
+    if (!beside) (void)rope.fields->Find("partial_rotary_factor");
     return absl::OkStatus();
   }
   const bool proportional = type == "proportional";
   if (context.part == 0.0 && !proportional) {
     NG_RETURN_IF_ERROR(RequireWholeHeads(*rope.fields, absl::StrCat(where, rope.key, ".")));
   }
-  const bool beside = !std::string_view(context.keys.part).empty();
   if (beside && (context.part == 0.0 || proportional)) {
     NG_RETURN_IF_ERROR(RequireWholeHeads(config, where));
   }

@@ -148,24 +148,34 @@ TEST_F(WeightsTest, SizesAreWhatIsHeld) {
     add(weights->embedding_norm.weight);
     add(weights->embedding_norm.bias);
     add(weights->head_bias);
+    add(weights->layer_input_norm.weight);
+    layers += weights->layer_projection.bytes();
     for (const std::vector<BlockWeights>& w : weights->layers) {
       for (const BlockWeights& block : w) {
         layers += block.in.bytes() + block.out.bytes() + block.q_up.bytes() + block.kv_up.bytes();
-        for (const NormWeights* norm : {&block.before, &block.inner, &block.after,
-                                        &block.stream_norm, &block.q_norm, &block.k_norm}) {
+        for (const InAndOut& expert : block.experts) {
+          layers += expert.in.bytes() + expert.out.bytes();
+        }
+        layers += block.router.bytes();
+        for (const NormWeights* norm :
+             {&block.before, &block.inner, &block.after, &block.stream_norm, &block.q_norm,
+              &block.k_norm, &block.v_norm, &block.router_norm, &block.shared_norm,
+              &block.shared_after, &block.experts_after}) {
           add(norm->weight);
           add(norm->bias);
         }
         const StateWeights& s = block.state;
-        for (const auto* values : {&block.in_bias, &block.out_bias, &block.xielu, &s.conv,
-                                   &s.conv_bias, &s.decay_log, &s.step_bias, &s.skip, &s.norm}) {
+        for (const auto* values :
+             {&block.in_bias, &block.out_bias, &block.xielu, &s.conv, &s.conv_bias, &s.decay_log,
+              &s.step_bias, &s.skip, &s.norm, &block.expert_scales, &block.stream_factor}) {
           add(*values);
         }
       }
     }
     const WeightSizes sizes =
         SizesOf(file_.spec, UniformWeightTypes(file_.spec, WeightType::kBf16));
-    EXPECT_EQ(sizes.embedding_bytes, weights->embedding.bytes()) << path;
+    EXPECT_EQ(sizes.embedding_bytes, weights->embedding.bytes() + weights->layer_embedding.bytes())
+        << path;
     EXPECT_EQ(sizes.head_bytes, weights->head.bytes()) << path;
     EXPECT_EQ(sizes.layer_bytes, layers) << path;
     EXPECT_EQ(sizes.vector_bytes, vectors) << path;

@@ -254,8 +254,10 @@ TEST_P(GoldenCase, CachesOfIntegersComeNearAndKeepTheirBits) {
                                             "next", "hybrid", "nemotron_h"};
   const bool mixture =
       std::ranges::any_of(kMixtures, [&](auto part) { return name.find(part) != name.npos; });
+  // Gemma 4 does not divide its scores by the root of the width, so that a rounded key moves more.
+  const bool sharp = name.starts_with("gemma4");
   for (const auto& [codec, tolerance] :
-       {std::pair("int8", mixture ? 0.2 : 0.02), std::pair("int4", 0.3)}) {
+       {std::pair("int8", mixture || sharp ? 0.2 : 0.02), std::pair("int4", sharp ? 0.8 : 0.3)}) {
     SCOPED_TRACE(codec);
     const absl::StatusOr<Outcome> whole = RunGolden(golden, {attention, true, 0, 1, codec});
     ASSERT_TRUE(whole.ok()) << whole.status();

@@ -34,6 +34,7 @@ class LayersOfKinds : public ::testing::TestWithParam<KindsCase> {
                          "run.stop_ids=",
                          "sampler.chain=greedy",
                          "cache.codec=f32",
+                         "cache.paged.page_tokens=16",
                          "run.check_plugins=true"};
     auto engine = Engine::Open(options);
     EXPECT_TRUE(engine.ok()) << engine.status();
@@ -81,7 +82,9 @@ TEST_P(LayersOfKinds, GoIntoASnapshotAndBack) {
   const auto done = engine_->Generate(both, {});
   ASSERT_TRUE(done.ok()) << done.status();
   EXPECT_EQ((*done)[0].ids, (*done)[1].ids);
-  EXPECT_EQ((*done)[1].timings.loaded_tokens, 19);
+  const Timings& timings = (*done)[1].timings;
+  EXPECT_GT(timings.loaded_tokens, 0);
+  EXPECT_EQ(timings.loaded_tokens + timings.shared_tokens, 19);
 }
 
 TEST_P(LayersOfKinds, AreCutOffAndFedAgain) {

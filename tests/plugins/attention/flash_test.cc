@@ -225,9 +225,13 @@ class FlashBackendTest : public testing::Test {
 
 TEST_F(FlashBackendTest, RefusesWhatItDoesNotImplementNamingWhatItDoes) {
   EXPECT_TRUE(backend_->Supports(spec_, format_).ok());
-  EXPECT_THAT(backend_->features(), testing::ElementsAre("window", "soft_cap", "sinks", "alibi",
-                                                         "query_temperature", "chunked_window"));
+  EXPECT_THAT(backend_->features(),
+              testing::ElementsAre("window", "soft_cap", "sinks", "alibi", "query_temperature",
+                                   "chunked_window", "v_head_dim"));
   AttentionSpec spec = spec_;
+  spec.v_head_dim = 513;
+  EXPECT_THAT(Refusal(spec, format_), HasSubstr("v_head_dim = 513"));
+  spec = spec_;
   spec.head_dim = 513;
   EXPECT_THAT(Refusal(spec, format_), testing::AllOf(HasSubstr("513"), HasSubstr("1 to 512")));
   spec = spec_;

@@ -28,6 +28,19 @@ constexpr size_t kMostStackBytes = 16 << 20;
 constexpr std::string_view kWordMembers =
     R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
 
+// Whether \p{name} is a script, and not a category or another property.
+bool IsScript(std::string_view name) {
+  const std::string pattern = absl::StrCat("\\p{sc:", View(name), "}");
+  int error = 0;
+  size_t at = 0;
+  pcre2_code* const code =
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                    PCRE2_UTF | PCRE2_UCP, &error, &at, nullptr);
+  if (code == nullptr && error == PCRE2_ERROR_HEAP_FAILED) throw std::bad_alloc();
+  pcre2_code_free(code);
+  return code != nullptr;
+}
+
 // Writes the pattern as PCRE2 reads it.
 class Translator {
  public:
@@ -118,7 +131,15 @@ class Translator {
   // \p{...} or \x{...} as one part, because what follows its "}" is no second repeat.
   absl::Status Braced() {
     const size_t end = rest_.substr(2, 1) == "{" ? rest_.find('}') : 1;
-    return end == rest_.npos ? Refuse(rest_.substr(0, 3)) : Copy(end + 1);
+    if (end == rest_.npos) return Refuse(rest_.substr(0, 3));
+    if (rest_[1] == 'x' || end < 4) return Copy(end + 1);
+    const bool negates = rest_[3] == '^';
+    const size_t begin = negates ? 4 : 3;
+    const std::string_view name = rest_.substr(begin, end - begin);
+    // PCRE2 alone takes a script to have the characters that it shares with others.
+    if (!IsScript(name)) return Copy(end + 1);
+    return Put(end + 1, absl::StrCat("\\", View(rest_.substr(1, 1)), "{", negates ? "^" : "",
+                                     "sc:", View(name), "}"));
   }
 
   // \uHHHH

@@ -12,13 +12,20 @@
 #include <new>
 
 #include "absl/cleanup/cleanup.h"
+#include "core/text/newer_characters.h"
 #include "ng/utf8.h"
 
 namespace ng {
 namespace {
 
-bool HasType(char32_t value, uint32_t types) {
-  return (U_GET_GC_MASK(static_cast<UChar32>(value)) & types) != 0;
+uint32_t TypeOf(char32_t value) { return U_GET_GC_MASK(static_cast<UChar32>(value)); }
+
+bool HasType(char32_t value, uint32_t types) { return (TypeOf(value) & types) != 0; }
+
+// The same by the tables of Unicode 16 at least.
+bool HasTypeOf16(char32_t value, uint32_t types) {
+  const uint32_t type = TypeOf(value);
+  return ((type == U_GC_CN_MASK ? TypeOf(OlderTwin(value)) : type) & types) != 0;
 }
 
 UNumericType NumericType(char32_t value) {
@@ -147,24 +154,36 @@ CodePoint LastCodePoint(std::string_view text) {
 int UnicodeVersionOf(char32_t value) {
   UVersionInfo age;
   u_charAge(static_cast<UChar32>(value), age);
-  return age[0];
+  return age[0] == 0 && OlderTwin(value) != value ? 16 : age[0];
 }
 
-bool IsLetter(char32_t value) { return HasType(value, U_GC_L_MASK); }
-bool IsNumber(char32_t value) { return HasType(value, U_GC_N_MASK); }
-bool IsPunctuation(char32_t value) { return HasType(value, U_GC_P_MASK); }
-bool IsMark(char32_t value) { return HasType(value, U_GC_M_MASK); }
-bool IsSpacelessMark(char32_t value) { return HasType(value, U_GC_MN_MASK); }
+bool IsLetter(char32_t value) { return HasTypeOf16(value, U_GC_L_MASK); }
+bool IsNumber(char32_t value) { return HasTypeOf16(value, U_GC_N_MASK); }
+bool IsPunctuation(char32_t value) { return HasTypeOf16(value, U_GC_P_MASK); }
 bool IsControl(char32_t value) {
   return HasType(value, U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK | U_GC_CS_MASK);
 }
 bool IsSpace(char32_t value) { return u_isUWhiteSpace(static_cast<UChar32>(value)) != 0; }
 bool IsWord(char32_t value) {
   const auto has = [&](UProperty property) {
-    return u_hasBinaryProperty(static_cast<UChar32>(value), property) != 0;
+    return u_hasBinaryProperty(static_cast<UChar32>(OlderTwin(value)), property) != 0;
   };
-  return HasType(value, U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK) || has(UCHAR_ALPHABETIC) ||
+  return HasTypeOf16(value, U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK) || has(UCHAR_ALPHABETIC) ||
          has(UCHAR_JOIN_CONTROL);
+}
+
+// A few characters have another category since.
+bool IsMarkOf9(char32_t value) {
+  return HasType(value, U_GC_M_MASK) && IsOfUnicode9(value) && value != 0x111C9;
+}
+bool IsPunctuationOf8(char32_t value) {
+  return value == 0x166D || value == 0x111C9 ||
+         (IsPunctuation(value) && UnicodeVersionOf(value) <= 8);
+}
+bool IsSpacelessMarkOf8(char32_t value) {
+  const bool was_other = value == 0x1885 || value == 0x1886 || value == 0xA9BD || value == 0x111C9;
+  const bool is_mark = HasType(value, U_GC_MN_MASK) && UnicodeVersionOf(value) <= 8;
+  return value == 0x1734 || (is_mark && !was_other);
 }
 
 bool IsPrintable(char32_t value) {

@@ -27,8 +27,7 @@ bool IsAsciiPunctuation(char32_t value) {
 }
 // By the tables of Unicode that the tokenizers library has for it.
 bool IsAnyPunctuation(char32_t value) {
-  constexpr int kVersion = 8;
-  return IsAsciiPunctuation(value) || (IsPunctuation(value) && UnicodeVersionOf(value) <= kVersion);
+  return IsAsciiPunctuation(value) || IsPunctuationOf8(value);
 }
 
 // One step of a part, being read.

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "core/text/newer_characters.h"
 #include "core/text/unicode.h"
 
 namespace ng {
@@ -33,6 +34,9 @@ Found FindFrom(CharTest is_in, std::string_view text, size_t from) {
 
 absl::Status ForEachMatch(const Finder& finder, std::string_view text,
                           absl::FunctionRef<bool(Regex::Match)> take) {
+  const std::optional<std::string> twins =
+      std::holds_alternative<Regex>(finder) ? WithOlderTwins(text) : std::nullopt;
+  if (twins) text = *twins;
   std::optional<size_t> last_end;
   for (size_t from = 0; from <= text.size();) {
     NG_ASSIGN_OR_RETURN(

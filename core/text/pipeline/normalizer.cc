@@ -127,8 +127,7 @@ absl::StatusOr<MaskedText> Apply(const CharsMapStep& map, MaskedText text) {
   return out.Finish();
 }
 
-// Which tables of Unicode the tokenizers library has for these.
-constexpr int kVersionOfNormalizers = 9;
+// Which tables of Unicode the tokenizers library has for BERT's steps.
 constexpr int kVersionOfBert = 8;
 
 bool IsIdeograph(char32_t value) {
@@ -146,11 +145,11 @@ bool IsIdeograph(char32_t value) {
 void LowerChar(char32_t value, std::string* out) { AppendLower(value, out); }
 
 void DropMark(char32_t value, std::string* out) {
-  if (!IsMark(value) || UnicodeVersionOf(value) > kVersionOfNormalizers) AppendUtf8(value, out);
+  if (!IsMarkOf9(value)) AppendUtf8(value, out);
 }
 
 void DropSpacelessMark(char32_t value, std::string* out) {
-  if (!IsSpacelessMark(value) || UnicodeVersionOf(value) > kVersionOfBert) AppendUtf8(value, out);
+  if (!IsSpacelessMarkOf8(value)) AppendUtf8(value, out);
 }
 
 void CleanAsNmt(char32_t value, std::string* out) {

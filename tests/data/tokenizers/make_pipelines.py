@@ -19,7 +19,9 @@ N, P, D = normalizers, pre_tokenizers, decoders
 
 TEXTS = ["", " ", " It's 12345\u00bd, \u0130stanbul;\r\n\n x+y=z ", "caf\u00e9 cafe\u0301 \ufb01ne \u1e9b\u0323 HTTPServer /to//",
          "\u4f60\u597d  world\u3002 a\u2581b\u2581 c\t\x01\x85\u200b\ufeff", "\U0001f468\u200d\U0001f469 \U0001f1e9\U0001f1ea \u0915\u094d\u0937 \ud55c\u00b2x\u0663\u2160_",
-         "'S 's 'LL\u017f"]
+         "'S 's 'LL\u017f",
+         # Of Unicode 15 and 16; with another category since Unicode 8; shared by scripts.
+         "a\U0001fae8\U0001fa75\u31ef \U00031350x\U0001e4d01\U00011f00 a\u166da\u1734a\u1885a\ua9bda\U000111c9 \u3001\u30ab\u4f60\u3001a"]
 TEKKEN = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?"
           r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+"
           r"|\s+(?!\S)|\s+")
@@ -54,6 +56,7 @@ def steps():
     split = [P.ByteLevel(add_prefix_space=True), P.ByteLevel(False, use_regex=False), P.Digits(False), P.Digits(True),
              P.Whitespace(), P.WhitespaceSplit(), P.BertPreTokenizer(), P.CharDelimiterSplit("x"),
              P.Split(Regex(TEKKEN), "isolated"), P.Split(Regex(CL100K), "removed", True),
+             P.Split(Regex(r"\p{Han}+|[^\p{Han}\p{L}]?\p{Katakana}+|\p{^Han}"), "isolated"), P.Split(Regex(r"[\p{P}\p{S}]+"), "isolated"),
              P.Split(Regex(r"\b|^x$|\d"), "isolated"), P.Split(" ", "merged_with_previous"),
              P.Sequence([P.Punctuation("contiguous"), P.ByteLevel(False), P.Digits(False),
                          P.Split(Regex("[0-9][0-9][0-9]"), "isolated")])]

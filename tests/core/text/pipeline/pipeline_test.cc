@@ -260,8 +260,8 @@ TEST(GgufPreTokenizers, SplitAsTheirModelsDo) {
               ElementsAre("Ab", "1", " \u01BB", "\u4f60", "\u01C4", "!", " "));
   EXPECT_THAT(pieces_of("kimi-k2", "HTTPServer's\u4f60b \u30ab1234"),
               ElementsAre("HTTPServer's", "\u4f60", "b", " \u30ab", "123", "4"));
-  EXPECT_THAT(pieces_of("afmoe", "a1234 12\u00b2\u0e01\u0e02b"),
-              ElementsAre("a", "1", "234", " ", "12\u00b2", "\u0e01\u0e02", "b"));
+  EXPECT_THAT(pieces_of("afmoe", "a1234 12\u00b2\u0e41\u0e42b"),
+              ElementsAre("a", "1", "234", " ", "12\u00b2", "\u0e41\u0e42", "b"));
   EXPECT_TRUE(GgufPreTokenizerOf("tekken")->add_bos);
   for (const char* const name : {"glm4", "glm5"}) {
     EXPECT_TRUE(GgufPreTokenizerOf(name)->ignore_merges) << name;

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstddef>
 #include <iterator>
+#include <utility>
 
 #include "core/text/unicode.h"
 
@@ -70,6 +71,18 @@ constexpr unsigned char kFirstLead = 0xE0;
 char32_t OlderTwin(char32_t value) {
   const auto* const range = std::ranges::lower_bound(kNewer, value, {}, &Newer::last);
   return range == std::end(kNewer) || value < range->first ? value : range->twin;
+}
+
+char32_t NewerLower(char32_t value) {
+  constexpr std::pair<char32_t, char32_t> kLower[] = {
+      {0x1C89, 0x1C8A}, {0xA7CB, 0x264}, {0xA7CC, 0xA7CD}, {0xA7DA, 0xA7DB}, {0xA7DC, 0x19B}};
+  constexpr char32_t kFirstGaray = 0x10D50;
+  constexpr char32_t kLastGaray = 0x10D65;
+  if (value >= kFirstGaray && value <= kLastGaray) return value + 0x20;
+  for (const auto& [upper, lower] : kLower) {
+    if (upper == value) return lower;
+  }
+  return value;
 }
 
 std::optional<std::string> WithOlderTwins(std::string_view text) {

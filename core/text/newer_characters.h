@@ -13,6 +13,9 @@ namespace ng {
 // many bytes in UTF-8. That of an ideograph is an ideograph.
 char32_t OlderTwin(char32_t value);
 
+// The lower case of such a character; any other as it is.
+char32_t NewerLower(char32_t value);
+
 // The text with each such character replaced by its twin; nothing if it has none. Places in one are
 // places in the other. REQUIRES: valid UTF-8.
 std::optional<std::string> WithOlderTwins(std::string_view text);

@@ -159,6 +159,7 @@ int UnicodeVersionOf(char32_t value) {
 
 bool IsLetter(char32_t value) { return HasTypeOf16(value, U_GC_L_MASK); }
 bool IsNumber(char32_t value) { return HasTypeOf16(value, U_GC_N_MASK); }
+bool IsDecimalNumber(char32_t value) { return HasTypeOf16(value, U_GC_ND_MASK); }
 bool IsPunctuation(char32_t value) { return HasTypeOf16(value, U_GC_P_MASK); }
 bool IsControl(char32_t value) {
   return HasType(value, U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK | U_GC_CS_MASK);
@@ -202,6 +203,7 @@ void AppendUpper(char32_t value, std::string* out) {
                });
 }
 void AppendLower(char32_t value, std::string* out) {
+  if (TypeOf(value) == U_GC_CN_MASK) return AppendUtf8(NewerLower(value), out);
   AppendMapped(value, out,
                [](UChar* to, int32_t room, const UChar* from, int32_t n, UErrorCode* e) {
                  return u_strToLower(to, room, from, n, "", e);

@@ -26,14 +26,15 @@ CodePoint LastCodePoint(std::string_view text);
 
 // The version of Unicode in which a code point has got its meaning, without what follows the point.
 int UnicodeVersionOf(char32_t value);
-bool IsLetter(char32_t value);       // \p{L}
-bool IsNumber(char32_t value);       // \p{N}
-bool IsPunctuation(char32_t value);  // \p{P}
-bool IsControl(char32_t value);      // \p{C} without what is unassigned
-bool IsSpace(char32_t value);        // \s: White_Space
-bool IsWord(char32_t value);         // \w: alphabetic, marks, decimal digits, connectors, joiners
-bool IsPrintable(char32_t value);    // no control, surrogate, separator or unassigned character
-bool IsMarkOf9(char32_t value);      // \p{M} in Unicode 9
+bool IsLetter(char32_t value);         // \p{L}
+bool IsNumber(char32_t value);         // \p{N}
+bool IsDecimalNumber(char32_t value);  // \p{Nd}
+bool IsPunctuation(char32_t value);    // \p{P}
+bool IsControl(char32_t value);        // \p{C} without what is unassigned
+bool IsSpace(char32_t value);          // \s: White_Space
+bool IsWord(char32_t value);           // \w: alphabetic, marks, decimal digits, connectors, joiners
+bool IsPrintable(char32_t value);      // no control, surrogate, separator or unassigned character
+bool IsMarkOf9(char32_t value);        // \p{M} in Unicode 9
 bool IsPunctuationOf8(char32_t value);    // \p{P} in Unicode 8
 bool IsSpacelessMarkOf8(char32_t value);  // \p{Mn} in Unicode 8
 bool IsUpper(char32_t value);             // Uppercase

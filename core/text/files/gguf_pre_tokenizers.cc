@@ -160,9 +160,9 @@ constexpr Row kRows[] = {
 
 PreTokenizerStep StepOf(std::string_view pattern) {
   if (const auto scanner = SplitPatternOf(pattern)) return *scanner;
-  absl::StatusOr<Regex> regex = Regex::Compile(pattern);
-  assert(regex.ok());  // the table is tested
-  return SplitAt{*std::move(regex), SplitBehavior::kIsolated};
+  absl::StatusOr<Finder> finder = FinderOf(pattern);
+  assert(finder.ok());  // the table is tested
+  return SplitAt{*std::move(finder), SplitBehavior::kIsolated};
 }
 
 }  // namespace

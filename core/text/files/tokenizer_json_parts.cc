@@ -101,9 +101,9 @@ absl::StatusOr<PatternText> ReadPatternText(const Member<Step>& member) {
 template <typename Step>
 absl::StatusOr<Finder> MakeFinder(const Member<Step>& member, const PatternText& text) {
   if (text.literal != nullptr) return Finder(*text.literal);
-  absl::StatusOr<Regex> compiled = Regex::Compile(*text.regex);
-  if (compiled.ok()) return Finder(*std::move(compiled));
-  return Annotate(compiled.status(), member.file.Where(member.part) + ".pattern: ");
+  absl::StatusOr<Finder> finder = FinderOf(*text.regex);
+  if (finder.ok()) return finder;
+  return Annotate(finder.status(), member.file.Where(member.part) + ".pattern: ");
 }
 
 template <typename Step>

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <utility>
 
 #include "core/text/newer_characters.h"
 #include "core/text/unicode.h"
@@ -30,18 +31,13 @@ Found FindFrom(CharTest is_in, std::string_view text, size_t from) {
   return std::optional<Regex::Match>();
 }
 
-}  // namespace
-
-absl::Status ForEachMatch(const Finder& finder, std::string_view text,
+// Where a finder that searches for the next match is called again behind each.
+template <typename Kind>
+absl::Status ForEachFound(const Kind& kind, std::string_view text,
                           absl::FunctionRef<bool(Regex::Match)> take) {
-  const std::optional<std::string> twins =
-      std::holds_alternative<Regex>(finder) ? WithOlderTwins(text) : std::nullopt;
-  if (twins) text = *twins;
   std::optional<size_t> last_end;
   for (size_t from = 0; from <= text.size();) {
-    NG_ASSIGN_OR_RETURN(
-        const std::optional<Regex::Match> match,
-        std::visit([&](const auto& kind) { return FindFrom(kind, text, from); }, finder));
+    NG_ASSIGN_OR_RETURN(const std::optional<Regex::Match> match, FindFrom(kind, text, from));
     if (!match) return absl::OkStatus();
     if (match->begin == match->end && match->end == last_end) {
       from += from < text.size() ? FirstCodePoint(text.substr(from)).length : 1;
@@ -52,6 +48,28 @@ absl::Status ForEachMatch(const Finder& finder, std::string_view text,
     if (!take(*match)) return absl::OkStatus();
   }
   return absl::OkStatus();
+}
+
+absl::Status ForEachFound(DigitGroups kind, std::string_view text,
+                          absl::FunctionRef<bool(Regex::Match)> take) {
+  ForEachGroup(kind, text, take);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Finder> FinderOf(std::string_view regex) {
+  if (const auto groups = DigitGroupsOf(regex)) return Finder(*groups);
+  NG_ASSIGN_OR_RETURN(Regex compiled, Regex::Compile(regex));
+  return Finder(std::move(compiled));
+}
+
+absl::Status ForEachMatch(const Finder& finder, std::string_view text,
+                          absl::FunctionRef<bool(Regex::Match)> take) {
+  const std::optional<std::string> twins =
+      std::holds_alternative<Regex>(finder) ? WithOlderTwins(text) : std::nullopt;
+  if (twins) text = *twins;
+  return std::visit([&](const auto& kind) { return ForEachFound(kind, text, take); }, finder);
 }
 
 }  // namespace ng

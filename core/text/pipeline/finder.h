@@ -1,5 +1,5 @@
-// What a normalizer replaces and a pre-tokenizer splits at: a literal, a pattern, or a class of
-// characters. Thread: any.
+// What a normalizer replaces and a pre-tokenizer splits at: a literal, a pattern, groups of digits,
+// or a class of characters. Thread: any.
 #ifndef NG_CORE_TEXT_PIPELINE_FINDER_H_
 #define NG_CORE_TEXT_PIPELINE_FINDER_H_
 
@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "absl/functional/function_ref.h"
+#include "core/text/pipeline/digit_groups.h"
 #include "core/text/regex.h"
 #include "ng/status.h"
 
@@ -16,7 +17,10 @@ namespace ng {
 using CharTest = bool (*)(char32_t);  // each character of the class is a match by itself
 
 // REQUIRES: a literal is not empty.
-using Finder = std::variant<std::string, Regex, CharTest>;
+using Finder = std::variant<std::string, Regex, DigitGroups, CharTest>;
+
+// What finds the matches of a pattern. Errors: those of Regex::Compile.
+absl::StatusOr<Finder> FinderOf(std::string_view regex);
 
 // Calls `take` with each match, from left to right, until it returns false. A match may be empty,
 // but not where the one before it ends. Errors: those of Regex::Find. REQUIRES: valid UTF-8.

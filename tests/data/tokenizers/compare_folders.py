@@ -1,6 +1,6 @@
 """Runs ng-run on folders made as published models are, and compares ids with transformers.
 
-    OMP_NUM_THREADS=1 python3 compare_folders.py --ng ../../../build/bin/ng-run --folder /tmp/folders [--llama DIR]
+    [LLAMA_CPP=DIR] OMP_NUM_THREADS=1 python3 compare_folders.py --ng ../../../build/bin/ng-run --folder /tmp/folders
 
 For each model of MODELS: a tiny one of its architecture with random weights, a tokenizer trained in its layout, and
 tokenizer_config.json, generation_config.json and chat_template.jinja with the keys that its files have. The templates
@@ -10,7 +10,7 @@ are written for this script: each uses what the model's own uses. ng-run's ids m
   chat        the prompt of `ng-run FOLDER TEXT`: apply_chat_template's ids
   turns       a conversation with a system's message and an answer, through --prompts
   greedy      what is generated behind the chat's prompt: generate()'s ids, without sampling
-  gguf ...    the same from a GGUF file that llama.cpp's converter (in DIR) makes of the folder
+  gguf ...    the same from a GGUF file that llama.cpp's converter (its sources are in DIR) makes of the folder
 
 Needs torch, transformers and what compare_references.py needs.
 """
@@ -22,6 +22,9 @@ import subprocess
 import sys
 import tempfile
 
+LLAMA_CPP = os.environ.get("LLAMA_CPP", "")
+if LLAMA_CPP:
+    sys.path[:0] = [LLAMA_CPP, os.path.join(LLAMA_CPP, "gguf-py")]
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TRANSFORMERS_VERBOSITY"] = "error"
 import torch  # noqa: E402
@@ -133,6 +136,9 @@ def tokenizer_of(of, folder):
         parts = json.load(file)
     parts["added_tokens"] = parts["added_tokens"][:3]
     parts["post_processor"] = None
+    # No published tokenizer makes its special tokens by merges; ng refuses one that does.
+    own = {*of["special"], *of.get("plain", [])}
+    parts["model"]["merges"] = [merge for merge in parts["model"]["merges"] if "".join(merge) not in own]
     tokenizer = Tokenizer.from_str(json.dumps(parts))
     tokenizer.add_special_tokens([AddedToken(text, normalized=False, special=True) for text in of["special"]])
     tokenizer.add_tokens([AddedToken(text, normalized=False) for text in of.get("plain", [])])
@@ -155,7 +161,9 @@ def make(of, folder):
     kind = transformers.models.auto.configuration_auto.CONFIG_MAPPING[of["model"]]
     known = set(kind().to_dict()) | set(getattr(kind, "attribute_map", {}))
     sizes = {key: value for key, value in {**SIZES, **of["sizes"]}.items() if key in known or key in of["sizes"]}
-    config = kind(vocab_size=tokenizer.get_vocab_size() + 5, bos_token_id=id_of(of["bos"]), eos_token_id=id_of(of["eos"]), **sizes)
+    # Rows without a token, as many models have them; the converter gives those of SentencePiece's layout none.
+    more = 0 if of["layout"] in made.FALLBACK else 5
+    config = kind(vocab_size=max(tokenizer.get_vocab().values()) + 1 + more, bos_token_id=id_of(of["bos"]), eos_token_id=id_of(of["eos"]), **sizes)
     torch.manual_seed(7)
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval().float()
     with torch.no_grad():
@@ -237,26 +245,35 @@ def compare(path, reference, count):
     return differ
 
 
-def convert(of, folder, path, llama):
+def convert(of, folder, path):
     """By llama.cpp's converter, told the name of the split pattern that it would find by the published file's hash."""
-    for part in ("", "gguf-py"):
-        if os.path.join(llama, part) not in sys.path:
-            sys.path.insert(0, os.path.join(llama, part))
     from pathlib import Path
     import gguf
     from conversion import get_model_class
     from conversion.base import ModelBase, TextModel
     TextModel.get_vocab_base_pre = lambda self, tokenizer: of.get("pre", "default")
-    hparams = ModelBase.load_hparams(Path(folder), False)
+    load = ModelBase.load_hparams
+
+    def as_published(*arguments, **named):
+        """With the names that the converter knows from the published config.json."""
+        found = load(*arguments, **named)
+        if of["model"] == "granitemoehybrid":
+            found["layer_types"] = of["sizes"]["layer_types"]
+        if of["model"] == "qwen3_5_text":
+            found["rope_parameters"]["mrope_section"] = [1, 1, 0]
+        return found
+
+    ModelBase.load_hparams = staticmethod(as_published)
+    hparams = as_published(Path(folder), False)
     with torch.inference_mode():
         get_model_class(hparams["architectures"][0])(Path(folder), gguf.LlamaFileType.ALL_F32, Path(path)).write()
+    ModelBase.load_hparams = staticmethod(load)
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--ng", required=True)
     options.add_argument("--folder", required=True)
-    options.add_argument("--llama", default="")
     options.add_argument("--only", default="")
     options.add_argument("--tokens", type=int, default=8)
     given = options.parse_args()
@@ -270,9 +287,9 @@ def main():
         make(of, folder)
         reference = Reference(folder)
         ways = [("folder", folder)]
-        if given.llama:
+        if LLAMA_CPP:
             try:
-                convert(of, folder, folder + ".gguf", given.llama)
+                convert(of, folder, folder + ".gguf")
                 ways.append(("gguf", folder + ".gguf"))
             except Exception as error:  # pylint: disable=broad-except
                 print(f"{name}: the converter: {type(error).__name__}: {str(error)[:200]}")

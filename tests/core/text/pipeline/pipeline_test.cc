@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -173,15 +175,60 @@ TEST(PipelineTokenizer, EncodesAMegabyteOfOneKindOfCharacterInSeconds) {
 
 // Patterns.
 
+std::vector<Regex::Match> Places(const Finder& finder, std::string_view text) {
+  std::vector<Regex::Match> places;
+  EXPECT_TRUE(ForEachMatch(finder, text, [&](Regex::Match match) {
+                places.push_back(match);
+                return true;
+              }).ok());
+  return places;
+}
+
 std::vector<std::string> Matches(std::string_view pattern, std::string_view text) {
   const auto regex = Regex::Compile(pattern);
   EXPECT_TRUE(regex.ok()) << regex.status();
   std::vector<std::string> matches;
-  EXPECT_TRUE(ForEachMatch(*regex, text, [&](Regex::Match match) {
-                matches.emplace_back(text.substr(match.begin, match.end - match.begin));
-                return true;
-              }).ok());
+  for (const Regex::Match& match : Places(*regex, text)) {
+    matches.emplace_back(text.substr(match.begin, match.end - match.begin));
+  }
   return matches;
+}
+
+constexpr const char* kGroupPatterns[] = {R"(\d{1,3}(?=(?:\d{3})*\b))",
+                                          R"(\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N})))",
+                                          R"((?=(\d{3})+(?!\d)))"};
+
+TEST(DigitGroups, AreWhatThePatternFinds) {
+  constexpr const char* kParts[] = {"1",      "23",     "456",    "\u0663", "\u00b2",
+                                    "\u2167", "a",      "_",      " ",      ".",
+                                    "\u200d", "\u0301", "\u00bd", "\u4f60", "\U00010D40"};
+  std::mt19937 random(5);
+  for (const char* const pattern : kGroupPatterns) {
+    const auto groups = FinderOf(pattern);
+    ASSERT_TRUE(std::holds_alternative<DigitGroups>(*groups)) << pattern;
+    const Finder regex = *Regex::Compile(pattern);
+    for (int i = 0; i < 3000; ++i) {
+      std::string text;
+      for (size_t n = random() % 12; n > 0; --n) text += kParts[random() % std::size(kParts)];
+      const auto found = Places(*groups, text);
+      const auto expected = Places(regex, text);
+      ASSERT_EQ(found.size(), expected.size()) << pattern << " " << text;
+      for (size_t at = 0; at < found.size(); ++at) {
+        ASSERT_EQ(found[at].begin, expected[at].begin) << pattern << " " << text;
+        ASSERT_EQ(found[at].end, expected[at].end) << pattern << " " << text;
+      }
+    }
+  }
+}
+
+TEST(DigitGroups, AreFoundInAMegabyteOfDigitsInSeconds) {
+  const std::string text = Megabyte("7");
+  for (const char* const pattern : kGroupPatterns) {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_GE(Places(*FinderOf(pattern), text).size(), text.size() / 3) << pattern;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    EXPECT_LT(took.count(), 20) << pattern;  // a few milliseconds on an idle machine
+  }
 }
 
 TEST(Regex, ReadsAPatternAsTheReference) {

@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import traceback
 
 LLAMA_CPP = os.environ.get("LLAMA_CPP", "")
 if LLAMA_CPP:
@@ -29,7 +30,8 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TRANSFORMERS_VERBOSITY"] = "error"
 import torch  # noqa: E402
 import transformers  # noqa: E402
-from tokenizers import AddedToken, Tokenizer, processors  # noqa: E402
+from tokenizers import AddedToken, Tokenizer, models, processors  # noqa: E402
+from transformers.tokenization_utils_base import generate_merges  # noqa: E402
 
 import compare_references as made  # noqa: E402
 
@@ -125,16 +127,35 @@ MODELS = {
 }
 
 
-def tokenizer_of(of, folder):
-    """One trained in the layout, with the model's own special tokens and what begins a text."""
-    source = {**made.BYTE_LEVEL, **made.FALLBACK}[of["layout"]]
+def of_sentencepiece(of, folder):
+    """The tokenizer.json that is made from a tokenizer.model, which stands beside it."""
+    name = "spm_gemma" if of["layout"] == "gemma" else "spm_llama"
+    model = made.train_sentencepiece(name, made.SENTENCEPIECE[name])
+    shutil.copy(model, folder)
+    processor = made.sentencepiece.SentencePieceProcessor(model_file=model)
+    vocabulary = {processor.id_to_piece(i): i for i in range(processor.vocab_size())}
+    tokenizer = Tokenizer(models.BPE(vocabulary, generate_merges(vocabulary), unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    made.parts(tokenizer, made.FALLBACK[of["layout"]])
+    tokenizer.add_special_tokens([AddedToken(text, normalized=False, special=True) for text in ["<unk>", "<s>", "</s>"]])
+    if name == "spm_gemma":
+        tokenizer.add_tokens([AddedToken(text, normalized=False) for text in made.SENTENCEPIECE[name]["user_defined_symbols"] if text not in of["special"]])
+    return json.loads(tokenizer.to_str())
+
+
+def trained(of):
     path = os.path.join(made.FOLDER, of["layout"], "tokenizer.json")
     if not os.path.exists(path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        (made.train_bytes if of["layout"] in made.BYTE_LEVEL else made.train_fallback)(source).save(path)
+        made.train_bytes(made.BYTE_LEVEL[of["layout"]]).save(path)
     with open(path, encoding="utf-8") as file:
-        parts = json.load(file)
-    parts["added_tokens"] = parts["added_tokens"][:3]
+        found = json.load(file)
+    found["added_tokens"] = found["added_tokens"][:3]
+    return found
+
+
+def tokenizer_of(of, folder):
+    """One trained in the layout, with the model's own special tokens and what begins a text."""
+    parts = of_sentencepiece(of, folder) if of["layout"] in made.FALLBACK else trained(of)
     parts["post_processor"] = None
     # No published tokenizer makes its special tokens by merges; ng refuses one that does.
     own = {*of["special"], *of.get("plain", [])}
@@ -250,24 +271,22 @@ def convert(of, folder, path):
     from pathlib import Path
     import gguf
     from conversion import get_model_class
-    from conversion.base import ModelBase, TextModel
+    from conversion.base import TextModel
     TextModel.get_vocab_base_pre = lambda self, tokenizer: of.get("pre", "default")
-    load = ModelBase.load_hparams
-
-    def as_published(*arguments, **named):
-        """With the names that the converter knows from the published config.json."""
-        found = load(*arguments, **named)
-        if of["model"] == "granitemoehybrid":
-            found["layer_types"] = of["sizes"]["layer_types"]
-        if of["model"] == "qwen3_5_text":
-            found["rope_parameters"]["mrope_section"] = [1, 1, 0]
-        return found
-
-    ModelBase.load_hparams = staticmethod(as_published)
-    hparams = as_published(Path(folder), False)
+    # With the names that the converter knows from the published config.json.
+    published = folder + "_published"
+    shutil.copytree(folder, published, dirs_exist_ok=True)
+    with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+        config = json.load(file)
+    if of["model"] == "granitemoehybrid":
+        config["layer_types"] = of["sizes"]["layer_types"]
+    if of["model"] == "qwen3_5_text":
+        config["rope_parameters"]["mrope_section"] = [1, 1, 0]
+    write(published, "config.json", config)
+    kind = get_model_class(config["architectures"][0])
+    kind = type(kind.__name__, (kind,), {"model_arch": kind.model_arch, "no_mtp": True})
     with torch.inference_mode():
-        get_model_class(hparams["architectures"][0])(Path(folder), gguf.LlamaFileType.ALL_F32, Path(path)).write()
-    ModelBase.load_hparams = staticmethod(load)
+        kind(Path(published), gguf.LlamaFileType.ALL_F32, Path(path)).write()
 
 
 def main():
@@ -292,7 +311,7 @@ def main():
                 convert(of, folder, folder + ".gguf")
                 ways.append(("gguf", folder + ".gguf"))
             except Exception as error:  # pylint: disable=broad-except
-                print(f"{name}: the converter: {type(error).__name__}: {str(error)[:200]}")
+                print(f"{name}: the converter: {type(error).__name__}: {str(error)[:200]} {traceback.extract_tb(error.__traceback__)[-1]}")
         for way, path in ways:
             differ = compare(path, reference, given.tokens)
             print(f"{name}, {way}: {'plain, chat, turns, greedy equal' if not differ else 'differ: ' + ', '.join(differ)}", flush=True)

@@ -4,9 +4,12 @@
 #include <rapidcheck.h>
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/text/newer_characters.h"
 #include "ng/utf8.h"
 
 namespace ng {
@@ -83,6 +86,39 @@ TEST(Classes, AreThoseOfThePatterns) {
   EXPECT_TRUE(IsWord(U'_') && IsWord(U'7') && IsWord(U'\u0301') && IsWord(U'\u200D'));
   EXPECT_TRUE(!IsWord(U'-') && !IsWord(U' ') && !IsWord(U'\u00BD'));
   EXPECT_TRUE(IsPunctuation(U'!') && !IsPunctuation(U'$') && !IsPunctuation(U'a'));
+}
+
+// Characters of Unicode 15 and 16, which the libraries' own tables may not have.
+TEST(NewerCharacters, AreOfTheirClass) {
+  for (const char32_t letter : U"\U00031350\U0002EBF0\U0001E4D0\U00011F04\uA7CB\U00010D50") {
+    if (letter == 0) continue;  // the end of the literal
+    EXPECT_TRUE(IsLetter(letter) && IsWord(letter)) << static_cast<uint32_t>(letter);
+  }
+  EXPECT_TRUE(IsNumber(0x10D40) && IsDecimalNumber(0x10D40));
+  EXPECT_TRUE(IsPunctuation(0x11F43));
+  EXPECT_FALSE(IsLetter(0x1FAE8) || IsNumber(0x1FAE8) || IsPunctuation(0x1FAE8));
+  EXPECT_FALSE(IsLetter(0x323B0)) << "has no meaning yet";
+  std::string lower;
+  AppendLower(0x10D50, &lower);
+  EXPECT_EQ(lower, "\U00010D70");
+}
+
+TEST(NewerCharacters, HaveTwinsOfTheSameLength) {
+  int n_newer = 0;
+  for (char32_t value = 0x80; value < 0x110000; ++value) {
+    const char32_t twin = OlderTwin(value);
+    if (twin == value) continue;
+    ++n_newer;
+    std::string text;
+    std::string bytes;
+    AppendUtf8(value, &text);
+    AppendUtf8(twin, &bytes);
+    ASSERT_EQ(WithOlderTwins("a" + text + "b"), "a" + bytes + "b");
+    ASSERT_EQ(text.size(), bytes.size());
+    ASSERT_EQ(OlderTwin(twin), twin);
+  }
+  EXPECT_EQ(n_newer, 10301);
+  EXPECT_EQ(WithOlderTwins("a\u00e9\u4f60\U0001F600"), std::nullopt);
 }
 
 }  // namespace

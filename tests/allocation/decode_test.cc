@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <string>
@@ -25,6 +26,7 @@ class DecodeAllocations
  protected:
   void SetUp() override { test::TinyNiels().WriteTo(dir_.path()); }
   virtual std::string ModelPath() const { return dir_.path(); }
+  virtual std::vector<std::string> MoreOptions() const { return {}; }
 
   std::unique_ptr<Engine> Load(const RunNeeds& needs, const std::string& chain) {
     const auto& [attention, cache, codec, threads] = GetParam();
@@ -37,6 +39,7 @@ class DecodeAllocations
                          "run.threads=" + std::to_string(threads),
                          "run.stop_ids=",
                          "sampler.chain=" + chain};
+    for (const std::string& option : MoreOptions()) options.overrides.push_back(option);
     // It is told what was attended, and counts on a backend that can tell.
     if (std::string(cache) == "cache_faults") {
       options.overrides.insert(
@@ -140,6 +143,49 @@ INSTANTIATE_TEST_SUITE_P(AttendedMass, DecodeAllocations,
                          testing::Combine(testing::Values("reference"),
                                           testing::Values("cache_faults"), testing::Values("f32"),
                                           testing::Values(1, 2)));
+
+// Behind an answer, the same answer again comes to no place that the stage has not met: nothing is
+// allocated, also where lists lie within lists.
+class GrammarAllocations : public DecodeAllocations {
+ protected:
+  void SetUp() override {
+    test::TinyNiels model;
+    model.vocab_size = 1024;
+    model.WriteTo(dir_.path());
+    std::filesystem::copy(NG_TEST_DATA "/tokenizers/spm_unigram/tokenizer.model", dir_.path());
+  }
+  // A list may end within a token, and behind it there are many places at once.
+  std::vector<std::string> MoreOptions() const override {
+    std::string words = "\" \"";
+    for (char c = 'a'; c <= 'z'; ++c) words += std::string(" | \"") + c + "\" | \"-" + c + "\"";
+    return {"sampler.grammar.gbnf=root ::= list (" + words + ")+\nlist ::= (\"(\" list \")\" | " +
+                words + ")*",
+            "sampler.temperature.value=5"};
+  }
+  int64_t GenerateAgain(int64_t n_tokens) {
+    const std::vector<GenerateRequest> requests = {{{1, 2, 3, 4, 5}, n_tokens, {}}};
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (int run = 0; run < 2; ++run) {
+      const auto engine = Load(Needs(requests), "grammar,temperature");
+      if (engine == nullptr) return -1;
+      EXPECT_TRUE(engine->Generate(requests, {}).ok());
+      const int64_t before = test::n_allocations;
+      const auto done = engine->Generate(requests, {});
+      least = std::min(least, test::n_allocations - before);
+      EXPECT_TRUE(done.ok()) << done.status();
+      EXPECT_EQ(done->back().ids.size(), 5 + static_cast<size_t>(n_tokens));
+    }
+    return least;
+  }
+};
+
+TEST_P(GrammarAllocations, AreNoneWhereTheAnswerHasBeen) {
+  EXPECT_EQ(GenerateAgain(20), GenerateAgain(50));
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, GrammarAllocations,
+                         testing::Combine(testing::Values("flash"), testing::Values("contiguous"),
+                                          testing::Values("f32"), testing::Values(1)));
 
 TEST(CountingAllocator, CountsNewAndMalloc) {
   const int64_t before = test::n_allocations;

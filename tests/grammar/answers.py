@@ -28,7 +28,7 @@ except ImportError as error:
 
 import gbnf
 import json_prefix
-import tiny_model
+import made_up_models
 
 HERE = pathlib.Path(__file__).resolve().parent
 GRAMMARS = sorted((HERE / "grammars").iterdir())
@@ -157,7 +157,7 @@ def main():
         prompts = folder / "prompts.jsonl"
         prompts.write_text("".join(json.dumps({"prompt": text}) + "\n"
                                    for text in (PROMPTS[:3] if options.quick else PROMPTS)))
-        tiny_model.write(folder / "bytes", HERE.parent / "data/tokenizers/bbpe_qwen2/tokenizer.json")
+        made_up_models.write_tiny(folder / "bytes", HERE.parent / "data/tokenizers/bbpe_qwen2/tokenizer.json")
         models = {"demo": [f"--model.path={HERE.parent.parent / 'configs/demo'}", "-n", "200"],
                   "bytes": [f"--model.path={folder / 'bytes'}", "-n", "300"]}
         for name, model in models.items():

@@ -3,8 +3,9 @@
 // begin, end or cross any part of the grammar. Where the answer matches, a stop id may end it;
 // where nothing more can follow, it ends.
 //
-// Memory is taken in create and Open, and in Apply and Accept only for what the grammar has not yet
-// met: masks are kept for each place in the grammar.
+// Memory is taken in create and Open, and in Apply and Accept only where an answer comes to a place
+// of the grammar for the first time: what was found there, and masks, are kept. Beyond 64 MB of the
+// one and 32 MB of the other they are forgotten and made again as they are met.
 #ifndef NG_PLUGINS_SAMPLER_GRAMMAR_GRAMMAR_H_
 #define NG_PLUGINS_SAMPLER_GRAMMAR_GRAMMAR_H_
 

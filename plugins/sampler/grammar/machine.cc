@@ -79,7 +79,7 @@ int32_t Machine::Push(int32_t state, int32_t below) {
   });
   if (known >= 0) return known;
   const auto number = static_cast<int32_t>(stacks_.size());
-  stacks_.push_back({state, below});
+  stacks_.push_back({.state = state, .below = below});
   stack_table_.Insert(hash, number);
   return number;
 }
@@ -167,8 +167,11 @@ int32_t Machine::WithoutStack(std::span<const Place> places) {
 
 int32_t Machine::Returned(int32_t stack) {
   const Stack top = stacks_[static_cast<size_t>(stack)];
+  if (top.returned >= 0) return top.returned;
   Reach({top.state, top.below});
-  return Finish();
+  const int32_t returned = Finish();
+  if (!overflowed_) stacks_[static_cast<size_t>(stack)].returned = returned;
+  return returned;
 }
 
 size_t Machine::Bytes() const {

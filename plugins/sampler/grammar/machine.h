@@ -107,6 +107,7 @@ class Machine {
   struct Stack {
     int32_t state = 0;  // to return to
     int32_t below = 0;
+    int32_t returned = -1;  // the configuration of that, -1: not yet known
   };
 
   size_t Row(int32_t configuration) const {

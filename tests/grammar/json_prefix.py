@@ -11,7 +11,7 @@ SCALAR = regex.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*
                        r"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
 BLANKS = regex.compile(r"[ \t\r\n]*")
 HEALED_BY_MORE = {"required", "minItems", "minProperties", "contains", "minContains", "anyOf", "oneOf",
-                  "not", "dependentRequired", "const", "enum"}
+                  "not", "dependentRequired", "const", "enum", "unevaluatedProperties"}
 
 
 class Cut(Exception):

@@ -358,8 +358,8 @@ TEST(GrammarStage, AnswersAsTheSchemaSays) {
     EXPECT_LE(answer.at("age"), 120);
     EXPECT_EQ(answer.size(), 2U);
   }
-  ExpectError(NgRun(ask(R"({"items":{"unevaluatedItems":false}})", 1)), 2,
-              {"sampler.grammar.json_schema", "#/items", "'unevaluatedItems'"});
+  ExpectError(NgRun(ask(R"({"items":{"$dynamicRef":"#x"}})", 1)), 2,
+              {"sampler.grammar.json_schema", "#/items", "'$dynamicRef'"});
   ExpectError(NgRun(DemoTurn(1) + Arguments{"--sampler.chain=grammar"}), 2, {"exactly one"});
 }
 

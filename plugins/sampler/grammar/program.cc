@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bitset>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -79,20 +80,19 @@ bool Stays(const Net& net, const std::vector<uint8_t>& leaves, const Edge& edge)
   return entry >= 0 && leaves[static_cast<size_t>(entry)] != 0;
 }
 
-// A rule that may call itself before it has read a byte would never stop calling. Errors:
-// UsageError with the rule's name.
-absl::Status CheckLeftRecursion(const Net& net, std::span<const Edge> edges) {
+// Pairs of a rule and a rule that it may begin with.
+using Beginnings = std::vector<std::pair<int32_t, int32_t>>;
+
+Beginnings FindBeginnings(const Net& net, std::span<const Edge> edges) {
   const std::vector<Rule>& rules = net.rules();
   const std::vector<uint8_t> empty = Leaving(net, /*only_free=*/true);
   const auto n_states = static_cast<size_t>(net.n_states());
   const Lists out(n_states, edges.size(), [&](size_t e) { return edges[e].from; });
-  // As a graph: a state goes on to where it gets without a byte, also into a rule that it calls.
-  // The states that stay when those without a way on are taken off again and again lie on a circle,
-  // and so do some without calls, which do no harm: only circles through an entry count.
-  std::vector<std::pair<int32_t, int32_t>> begins;  // rule, rule that it may begin with
+  Beginnings found;
   std::vector<int32_t> seen(n_states, -1);
   for (size_t r = 0; r < rules.size(); ++r) {
     if (rules[r].part.in < 0) continue;
+    // The states that are reached without a byte.
     std::vector<int32_t> fresh = {rules[r].part.in};
     seen[static_cast<size_t>(fresh[0])] = static_cast<int32_t>(r);
     while (!fresh.empty()) {
@@ -102,7 +102,7 @@ absl::Status CheckLeftRecursion(const Net& net, std::span<const Edge> edges) {
         const Edge& edge = edges[e];
         if (edge.kind == EdgeKind::kByte) continue;
         if (edge.kind == EdgeKind::kCall) {
-          begins.emplace_back(r, edge.rule);
+          found.emplace_back(r, edge.rule);
           const int32_t entry = rules[static_cast<size_t>(edge.rule)].part.in;
           if (entry < 0 || empty[static_cast<size_t>(entry)] == 0) continue;
         }
@@ -113,37 +113,47 @@ absl::Status CheckLeftRecursion(const Net& net, std::span<const Edge> edges) {
       }
     }
   }
-  std::ranges::sort(begins);
-  begins.erase(std::unique(begins.begin(), begins.end()), begins.end());
-  std::vector<int> ways(rules.size());
+  std::ranges::sort(found);
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+// A rule on a circle of beginnings; -1: there is none. Rules that begin with none are taken off
+// again and again; from those that stay, each way on comes to a circle.
+int32_t FindCircle(const Beginnings& begins, size_t n_rules) {
+  std::vector<int> ways(n_rules);
   for (const auto& [rule, first] : begins) ++ways[static_cast<size_t>(rule)];
-  const Lists before(rules.size(), begins.size(), [&](size_t i) { return begins[i].second; });
+  const Lists before(n_rules, begins.size(), [&](size_t i) { return begins[i].second; });
   std::vector<int32_t> fresh;
-  for (size_t r = 0; r < rules.size(); ++r) {
+  for (size_t r = 0; r < n_rules; ++r) {
     if (ways[r] == 0) fresh.push_back(static_cast<int32_t>(r));
   }
-  size_t n_fine = 0;
-  for (; !fresh.empty(); ++n_fine) {
+  while (!fresh.empty()) {
     const int32_t rule = fresh.back();
     fresh.pop_back();
     for (const size_t i : before[rule]) {
       if (--ways[static_cast<size_t>(begins[i].first)] == 0) fresh.push_back(begins[i].first);
     }
   }
-  if (n_fine == rules.size()) return absl::OkStatus();
-  // One that lies on a circle: follow rules that are left until one comes again.
-  std::vector<uint8_t> met(rules.size());
-  auto at =
-      static_cast<size_t>(std::ranges::find_if(ways, [](int n) { return n > 0; }) - ways.begin());
-  while (met[at] == 0) {
-    met[at] = 1;
-    for (const auto& [rule, first] : begins) {
-      if (static_cast<size_t>(rule) != at || ways[static_cast<size_t>(first)] == 0) continue;
-      at = static_cast<size_t>(first);
-      break;
-    }
+  const auto left = std::ranges::find_if(ways, [](int n) { return n > 0; });
+  if (left == ways.end()) return -1;
+  std::vector<uint8_t> met(n_rules);
+  auto at = static_cast<size_t>(left - ways.begin());
+  while (std::exchange(met[at], uint8_t{1}) == 0) {
+    const auto next = std::ranges::find_if(begins, [&](const auto& pair) {
+      return static_cast<size_t>(pair.first) == at && ways[static_cast<size_t>(pair.second)] > 0;
+    });
+    at = static_cast<size_t>(next->second);
   }
-  return UsageError(absl::StrCat("rule '", rules[at].name,
+  return static_cast<int32_t>(at);
+}
+
+// A rule that may call itself before it has read a byte would never stop calling. Errors:
+// UsageError with the rule's name.
+absl::Status CheckLeftRecursion(const Net& net, std::span<const Edge> edges) {
+  const int32_t rule = FindCircle(FindBeginnings(net, edges), net.rules().size());
+  if (rule < 0) return absl::OkStatus();
+  return UsageError(absl::StrCat("rule '", net.rules()[static_cast<size_t>(rule)].name,
                                  "' begins with itself (left recursion); write it with * or +, or "
                                  "with the recursion behind something that is read"));
 }

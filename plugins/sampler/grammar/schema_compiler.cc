@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -225,91 +224,6 @@ absl::StatusOr<Part> SchemaCompiler::Number(const AllOf& all, unsigned types) {
   absl::StatusOr<Part> part = AddNumber(rules, net_);
   if (part.ok()) return part;
   return SchemaError(all.empty() ? "#" : all.front().at, std::string(part.status().message()));
-}
-
-absl::StatusOr<Part> SchemaCompiler::Array(const AllOf& all) {
-  NG_ASSIGN_OR_RETURN(const Count count, Counts(all, "minItems", "maxItems"));
-  std::optional<SchemaNode> contained;
-  int64_t n_contained = 0;
-  int64_t n_prefix = 0;
-  for (const SchemaNode& node : all) {
-    const Json& json = *node.json;
-    if (json.contains("uniqueItems") && json["uniqueItems"] != false && count.most != 0 &&
-        count.most != 1) {
-      return SchemaError(PointerTo(node.at, "uniqueItems"), "is not supported but as false");
-    }
-    for (const char* name : {"prefixItems", "items"}) {
-      if (json.contains(name) && json[name].is_array()) {
-        n_prefix = std::max<int64_t>(n_prefix, std::ssize(json[name]));
-      }
-    }
-    if (!json.contains("contains")) continue;
-    const std::string at = PointerTo(node.at, "contains");
-    if (contained || json.contains("maxContains")) {
-      return SchemaError(at, "is supported once, and without maxContains");
-    }
-    contained = SchemaNode{&json["contains"], at};
-    NG_ASSIGN_OR_RETURN(const Count times, Counts({node}, "minContains", "maxContains"));
-    n_contained = json.contains("minContains") ? times.least : 1;
-    if (n_contained > 100) return SchemaError(at, "is supported for at most 100 elements");
-  }
-  // The element at `last` and all behind it are alike.
-  const int64_t last = std::max({int64_t{1}, n_prefix, count.least, count.most});
-  // [last + 1, n_contained + 1] Where so many elements have been read, and so many of them count.
-  const auto width = static_cast<int32_t>(n_contained + 1);
-  if ((last + 1) * width > 100000) {
-    return SchemaError(all.front().at, "has too large a count of elements");
-  }
-  const int32_t base = net_.NewStates((last + 1) * width);
-  const auto state = [&](int64_t n, int64_t hits) {
-    return base + static_cast<int32_t>(std::min(n, last) * width + std::min(hits, n_contained));
-  };
-  const Part begin = net_.Then(net_.Text("["), net_.Calling(blanks_));
-  const Part end = net_.Text("]");
-  net_.Free(begin.out, state(0, 0));
-  for (int64_t n = 0; n <= last; ++n) {
-    AllOf element = ElementSchemas(all, n);
-    const int32_t plain = RuleOf(element);
-    if (contained) element.push_back(*contained);
-    for (int64_t hits = 0; hits <= n_contained; ++hits) {
-      const int32_t from = state(n, hits);
-      if (n >= count.least && hits >= n_contained) net_.Free(from, end.in);
-      if (count.most >= 0 && n >= count.most) continue;
-      int32_t before = from;
-      if (n > 0) {
-        const Part comma = net_.Then(net_.Text(","), net_.Calling(blanks_));
-        net_.Free(from, comma.in);
-        before = comma.out;
-      }
-      const Part after = net_.Calling(blanks_);
-      net_.Call(before, after.in, plain);
-      net_.Free(after.out, state(n + 1, hits));
-      if (hits == n_contained) continue;
-      const Part hit = net_.Calling(blanks_);
-      net_.Call(before, hit.in, RuleOf(element));
-      net_.Free(hit.out, state(n + 1, hits + 1));
-    }
-  }
-  return Part{begin.in, end.out};
-}
-
-AllOf SchemaCompiler::ElementSchemas(const AllOf& all, int64_t index) const {
-  AllOf found;
-  const auto at = static_cast<size_t>(index);
-  for (const SchemaNode& node : all) {
-    const Json& json = *node.json;
-    const bool old_list = json.contains("items") && json["items"].is_array();
-    const char* prefix = old_list ? "items" : "prefixItems";
-    const char* rest = old_list ? "additionalItems" : "items";
-    const std::string where = PointerTo(node.at, prefix);
-    const bool has_prefix = json.contains(prefix) && json[prefix].is_array();
-    if (has_prefix && at < json[prefix].size()) {
-      found.push_back({&json[prefix][at], PointerTo(where, absl::StrCat(index))});
-    } else if (json.contains(rest)) {
-      found.push_back({&json[rest], PointerTo(node.at, rest)});
-    }
-  }
-  return found;
 }
 
 absl::StatusOr<Program> CompileSchema(std::string_view text, bool assert_formats, int64_t reach) {

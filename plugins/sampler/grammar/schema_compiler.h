@@ -52,7 +52,13 @@ class SchemaCompiler {
   absl::StatusOr<const Dfa*> FormatDfa(const std::string& name, const std::string& at);
   absl::StatusOr<const Dfa*> PatternDfa(const std::string& pattern, const std::string& at);
   absl::StatusOr<Part> Number(const AllOf& all, unsigned types);
+  struct Elements;
   absl::StatusOr<Part> Array(const AllOf& all);
+  absl::Status CollectElements(const SchemaNode& node, Elements& elements) const;
+  absl::StatusOr<std::vector<Json>> ListedElements(const AllOf& all, const Elements& elements,
+                                                   const std::string& at);
+  Part SetOf(const std::vector<Json>& values, const Elements& elements);
+  absl::StatusOr<Part> ArrayOf(const AllOf& all, const Elements& elements);
   // The schemas of an element, or of all from the longest prefix on.
   AllOf ElementSchemas(const AllOf& all, int64_t index) const;
 
@@ -62,7 +68,9 @@ class SchemaCompiler {
   absl::Status CollectNames(const AllOf& all, Properties& found);
   absl::Status CollectOthers(const AllOf& all, Properties& found);
   absl::StatusOr<const Dfa*> NameLimit(const AllOf& all);
+  absl::StatusOr<Dfa> NamesOf(const AllOf& all);
   absl::StatusOr<Part> ObjectOf(const Properties& properties, const std::string& at);
+  class Writing;
 
   absl::StatusOr<Count> Counts(const AllOf& all, const char* least, const char* most) const;
 

@@ -10,7 +10,6 @@
 namespace ng::grammar {
 namespace {
 
-constexpr size_t kMaxAlternatives = 200;
 constexpr int kMaxNesting = 200;
 
 // They say nothing about which values are valid.
@@ -59,6 +58,8 @@ constexpr std::string_view kRead[] = {"type",
                                       "if",
                                       "then",
                                       "else",
+                                      "unevaluatedProperties",
+                                      "unevaluatedItems",
                                       "_differs"};
 
 template <class List>
@@ -82,32 +83,14 @@ int Nesting(std::string_view text) {
   return deepest;
 }
 
-std::vector<SchemaNode> Elements(const SchemaNode& node, const std::string& name) {
-  std::vector<SchemaNode> found;
-  const std::string at = PointerTo(node.at, name);
-  const Json& list = node.json->at(name);
-  for (size_t i = 0; i < list.size(); ++i) {
-    found.push_back({&list[i], PointerTo(at, absl::StrCat(i))});
-  }
-  return found;
-}
-
-const Json* FindAnchor(const Json& json, const std::string& name) {
-  if (json.is_object()) {
-    const auto anchor = json.find("$anchor");
-    if (anchor != json.end() && *anchor == name) return &json;
-  }
-  if (!json.is_structured()) return nullptr;
-  for (const Json& value : json) {
-    if (const Json* found = FindAnchor(value, name)) return found;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 std::string PointerTo(const std::string& at, std::string_view name) {
   return absl::StrCat(at, "/", OneLine(name));
+}
+
+bool SaysUnevaluated(const Json& json) {
+  return json.contains("unevaluatedProperties") || json.contains("unevaluatedItems");
 }
 
 absl::Status SchemaError(const std::string& at, const std::string& what) {
@@ -168,6 +151,7 @@ absl::StatusOr<std::unique_ptr<SchemaNodes>> SchemaNodes::Parse(std::string_view
       return SchemaError("#/$schema", absl::StrCat("'", OneLine(name), "' is not known"));
     }
   }
+  NG_RETURN_IF_ERROR(nodes->references_.Read(root, nodes->old_));
   return nodes;
 }
 
@@ -176,49 +160,15 @@ SchemaNode SchemaNodes::Made(Json json, const std::string& at) {
   return {&made_.back(), at};
 }
 
-absl::StatusOr<SchemaNode> SchemaNodes::Resolve(const std::string& reference,
-                                                const std::string& at) {
-  const auto refused = [&](const char* why) {
-    return SchemaError(at, absl::StrCat("'", OneLine(reference), "' ", why));
-  };
-  if (reference.empty() || reference[0] != '#') {
-    return refused("is outside of the schema; only references that begin with # are read");
-  }
-  if (reference == "#") return root();
-  if (reference[1] != '/') {
-    const Json* found = FindAnchor(root_, reference.substr(1));
-    if (found == nullptr) return refused("is an anchor that is not there");
-    return SchemaNode{found, reference};
-  }
-  const Json* now = &root_;
-  for (size_t begin = 2; begin <= reference.size();) {
-    const size_t end = std::min(reference.find('/', begin), reference.size());
-    std::string name;
-    for (size_t i = begin; i < end; ++i) {
-      char c = reference[i];
-      if (c == '~' && i + 1 < end) c = reference[++i] == '0' ? '~' : '/';
-      if (c == '%' && i + 2 < end) {
-        c = static_cast<char>(std::strtol(reference.substr(i + 1, 2).c_str(), nullptr, 16));
-        i += 2;
-      }
-      name += c;
-    }
-    const bool is_index =
-        !name.empty() && name.size() < 7 && name.find_first_not_of("0123456789") == name.npos;
-    if (now->is_object() && now->contains(name)) {
-      now = &now->at(name);
-    } else if (now->is_array() && is_index && std::stoul(name) < now->size()) {
-      now = &now->at(std::stoul(name));
-    } else {
-      return refused("is not there");
-    }
-    if (now->is_object() && now->contains("$id") && now->at("$id").is_string() &&
-        end < reference.size()) {
-      return refused("goes through a schema with an $id of its own");
-    }
-    begin = end + 1;
-  }
-  return SchemaNode{now, reference};
+absl::StatusOr<SchemaNode> SchemaNodes::Resolve(const SchemaNode& node) const {
+  const std::string at = PointerTo(node.at, "$ref");
+  const Json& written = node.json->at("$ref");
+  if (!written.is_string()) return SchemaError(at, "must be a text");
+  const auto reference = written.get<std::string>();
+  const absl::StatusOr<const Json*> found = references_.Find(*node.json, reference);
+  if (found.ok()) return SchemaNode{*found, reference, node.evaluates};
+  return SchemaError(
+      at, absl::StrCat("'", OneLine(reference), "' ", std::string(found.status().message())));
 }
 
 absl::Status SchemaNodes::CheckKeywords(const SchemaNode& node) const {
@@ -226,10 +176,9 @@ absl::Status SchemaNodes::CheckKeywords(const SchemaNode& node) const {
     if (Lists(kSayNothing, name) || Lists(kRead, name)) continue;
     return SchemaError(node.at, absl::StrCat("the keyword '", OneLine(name), "' is not supported"));
   }
-  const bool nested_id = node.json->contains("$id") && node.json != &root_ &&
-                         (*node.json)["$id"].is_string() &&
-                         !(*node.json)["$id"].get<std::string>().starts_with("#");
-  if (nested_id) return SchemaError(node.at, "an $id below the root is not supported");
+  if (old_ && SaysUnevaluated(*node.json)) {
+    return SchemaError(node.at, "unevaluated... is no keyword of this draft");
+  }
   for (const char* name : {"allOf", "anyOf", "oneOf", "enum"}) {
     if (!node.json->contains(name) || (*node.json)[name].is_array()) continue;
     return SchemaError(PointerTo(node.at, name), "must be a list");
@@ -263,8 +212,12 @@ absl::Status SchemaNodes::Multiply(const std::vector<AllOf>& by, std::vector<All
     for (const AllOf& second : by) {
       AllOf& product = products.emplace_back(first);
       for (const SchemaNode& node : second) {
-        const bool known = std::ranges::find(first, node.json, &SchemaNode::json) != first.end();
-        if (!known) product.push_back(node);
+        const auto known = std::ranges::find(product, node.json, &SchemaNode::json);
+        if (known == product.end()) {
+          product.push_back(node);
+        } else {
+          known->evaluates |= node.evaluates;
+        }
       }
     }
   }
@@ -290,91 +243,8 @@ absl::StatusOr<std::vector<AllOf>> SchemaNodes::Expand(const SchemaNode& node, P
     found[0].push_back(node);
   }
   NG_RETURN_IF_ERROR(AddCombined(node, path, found));
+  for (AllOf& all : found) NG_RETURN_IF_ERROR(AddUnevaluated(node, all));
   path.pop_back();
-  return found;
-}
-
-absl::Status SchemaNodes::AddCombined(const SchemaNode& node, Path& path,
-                                      std::vector<AllOf>& found) {
-  const Json& json = *node.json;
-  const auto part = [&](const char* name) {
-    return SchemaNode{&json.at(name), PointerTo(node.at, name)};
-  };
-  const auto add = [&](absl::StatusOr<std::vector<AllOf>> more) {
-    if (!more.ok()) return more.status();
-    return Multiply(*more, found, node.at);
-  };
-  if (json.contains("$ref")) {
-    if (!json["$ref"].is_string()) return SchemaError(node.at, "$ref must be a text");
-    NG_ASSIGN_OR_RETURN(const SchemaNode target,
-                        Resolve(json["$ref"].get<std::string>(), PointerTo(node.at, "$ref")));
-    NG_RETURN_IF_ERROR(add(Expand(target, path)));
-    if (old_) return absl::OkStatus();
-  }
-  if (json.contains("allOf")) {
-    for (const SchemaNode& each : Elements(node, "allOf")) {
-      NG_RETURN_IF_ERROR(add(Expand(each, path)));
-    }
-  }
-  if (json.contains("anyOf")) NG_RETURN_IF_ERROR(add(AnyOf(Elements(node, "anyOf"), path)));
-  if (json.contains("oneOf")) NG_RETURN_IF_ERROR(add(OneOf(Elements(node, "oneOf"), path)));
-  if (json.contains("not")) {
-    NG_ASSIGN_OR_RETURN(const SchemaNode negated, Negated(part("not")));
-    NG_RETURN_IF_ERROR(add(Expand(negated, path)));
-  }
-  if (json.contains("if") && (json.contains("then") || json.contains("else"))) {
-    const SchemaNode yes = json.contains("then") ? part("then") : Made(true, node.at);
-    const SchemaNode no = json.contains("else") ? part("else") : Made(true, node.at);
-    NG_ASSIGN_OR_RETURN(const SchemaNode otherwise, Negated(part("if")));
-    const auto both = [&](const SchemaNode& a, const SchemaNode& b) {
-      return Made(Json{{"allOf", Json::array({*a.json, *b.json})}}, a.at);
-    };
-    NG_RETURN_IF_ERROR(add(AnyOf({both(part("if"), yes), both(otherwise, no)}, path)));
-  }
-  for (const char* name : {"dependentSchemas", "dependencies"}) {
-    if (!json.contains(name)) continue;
-    for (const auto& [key, schema] : json[name].items()) {
-      if (schema.is_array()) continue;
-      const SchemaNode absent = Made(Json{{"properties", {{key, false}}}}, node.at);
-      const SchemaNode present =
-          Made(Json{{"type", "object"}, {"required", {key}}, {"allOf", Json::array({schema})}},
-               PointerTo(PointerTo(node.at, name), key));
-      NG_RETURN_IF_ERROR(add(AnyOf({absent, present}, path)));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::vector<AllOf>> SchemaNodes::AnyOf(const std::vector<SchemaNode>& nodes,
-                                                      Path& path) {
-  std::vector<AllOf> found;
-  for (const SchemaNode& node : nodes) {
-    NG_ASSIGN_OR_RETURN(const std::vector<AllOf> more, Expand(node, path));
-    found.insert(found.end(), more.begin(), more.end());
-    if (found.size() > kMaxAlternatives) {
-      return SchemaError(node.at, absl::StrCat("is beyond ", kMaxAlternatives, " alternatives"));
-    }
-  }
-  return found;
-}
-
-// Exactly one: each together with the opposite of those that may allow the same value.
-absl::StatusOr<std::vector<AllOf>> SchemaNodes::OneOf(const std::vector<SchemaNode>& nodes,
-                                                      Path& path) {
-  std::vector<AllOf> found;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    NG_ASSIGN_OR_RETURN(std::vector<AllOf> one, Expand(nodes[i], path));
-    for (size_t j = 0; j < nodes.size(); ++j) {
-      if (j == i || one.empty() || Disjoint(nodes[i], nodes[j])) continue;
-      NG_ASSIGN_OR_RETURN(const SchemaNode other, Negated(nodes[j]));
-      NG_ASSIGN_OR_RETURN(const std::vector<AllOf> more, Expand(other, path));
-      NG_RETURN_IF_ERROR(Multiply(more, one, nodes[j].at));
-    }
-    found.insert(found.end(), one.begin(), one.end());
-    if (found.size() > kMaxAlternatives) {
-      return SchemaError(nodes[i].at, "oneOf stands for too many alternatives");
-    }
-  }
   return found;
 }
 

@@ -12,17 +12,22 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ng/status.h"
 #include "nlohmann/json.hpp"
 #include "plugins/sampler/grammar/json_numbers.h"
+#include "plugins/sampler/grammar/schema_references.h"
 
 namespace ng::grammar {
 
 struct SchemaNode {
   const Json* json = nullptr;
   std::string at;  // the JSON pointer to it, for messages
+  // Whether what it names counts as evaluated, for unevaluatedProperties and unevaluatedItems
+  // around it. What an opposite names does not.
+  bool evaluates = true;
 };
 // Schemas that hold at once.
 using AllOf = std::vector<SchemaNode>;
@@ -43,30 +48,45 @@ class SchemaNodes {
   absl::StatusOr<SchemaNode> Negated(const SchemaNode& node);
   // Whether it is certain that no value is allowed by both.
   bool Disjoint(const SchemaNode& a, const SchemaNode& b, int depth = 0);
-  absl::StatusOr<SchemaNode> Resolve(const std::string& reference, const std::string& at);
+  // The schema that the $ref of a node names. Errors: where it names none.
+  absl::StatusOr<SchemaNode> Resolve(const SchemaNode& node) const;
   // A schema made here; it lives as long as this.
   SchemaNode Made(Json json, const std::string& at);
 
  private:
   using Path = std::vector<const Json*>;
+  static constexpr size_t kMaxAlternatives = 200;
+
   absl::StatusOr<std::vector<AllOf>> Expand(const SchemaNode& node, Path& path);
   absl::Status CheckKeywords(const SchemaNode& node) const;
   absl::Status AddCombined(const SchemaNode& node, Path& path, std::vector<AllOf>& found);
+  absl::Status AddDependent(const SchemaNode& node, Path& path, std::vector<AllOf>& found);
+  absl::StatusOr<std::vector<AllOf>> IfThenElse(const SchemaNode& node, Path& path);
+  // Whether it matters there what is evaluated.
+  static bool InUnevaluated(const Path& path);
+  // What a node says of properties and items that none of these evaluates, as a node without that.
+  absl::Status AddUnevaluated(const SchemaNode& node, AllOf& all);
+  absl::StatusOr<Json> UnevaluatedItems(const SchemaNode& node, const AllOf& all) const;
   absl::StatusOr<std::vector<AllOf>> AnyOf(const std::vector<SchemaNode>& nodes, Path& path);
   absl::StatusOr<std::vector<AllOf>> OneOf(const std::vector<SchemaNode>& nodes, Path& path);
   absl::Status Multiply(const std::vector<AllOf>& by, std::vector<AllOf>& found,
                         const std::string& at) const;
-  absl::Status NegateKeyword(const SchemaNode& node, const std::string& name, const Json& value,
-                             Json& any);
+  struct Keyword;
+  absl::Status NegateKeyword(const Keyword& keyword, Json& any);
+  absl::StatusOr<bool> NegateLimit(const Keyword& keyword, Json& any) const;
+  absl::StatusOr<bool> NegateCombined(const Keyword& keyword, Json& any);
 
   Json root_;
   bool old_ = false;
+  SchemaReferences references_;
   std::deque<Json> made_;
   std::map<const Json*, SchemaNode> negated_;
+  std::map<std::pair<const Json*, std::string>, SchemaNode> unevaluated_;  // by node and text
 };
 
 // "#/a/b" of "#/a" and "b".
 std::string PointerTo(const std::string& at, std::string_view name);
+bool SaysUnevaluated(const Json& json);
 absl::Status SchemaError(const std::string& at, const std::string& what);
 
 // Whether two values are equal as a schema sees them: 1 and 1.0 are, the order of properties does

@@ -96,30 +96,7 @@ absl::StatusOr<const Dfa*> SchemaCompiler::NameLimit(const AllOf& all) {
     Dfa any;
     any.NewState();
     for (const AllOf& alternative : alternatives) {
-      Dfa one = AnyText();
-      NG_ASSIGN_OR_RETURN(const Count count, Counts(alternative, "minLength", "maxLength"));
-      NG_ASSIGN_OR_RETURN(const Dfa length, OfLength(count.least, count.most));
-      NG_ASSIGN_OR_RETURN(one, Combine(one, length, Both::kAnd));
-      NG_ASSIGN_OR_RETURN(const std::vector<const Dfa*> limits, TextLimits(alternative));
-      for (const Dfa* each : limits) {
-        NG_ASSIGN_OR_RETURN(one, Combine(one, *each, Both::kAnd));
-      }
-      for (const SchemaNode& part : alternative) {
-        NG_ASSIGN_OR_RETURN(const unsigned types, TypesOf(part));
-        const Json& json = *part.json;
-        if (json.contains("not") || json.contains("if")) continue;  // already taken apart
-        std::vector<std::string> texts;
-        Json list = json.contains("enum") ? json["enum"] : Json::array();
-        if (json.contains("const")) list.push_back(json["const"]);
-        for (const Json& value : list) {
-          if (value.is_string()) texts.push_back(value.get<std::string>());
-        }
-        const bool listed = json.contains("enum") || json.contains("const");
-        if (!listed && (types & kStringType) != 0) continue;
-        if ((types & kStringType) == 0) texts.clear();
-        NG_ASSIGN_OR_RETURN(const Dfa these, TheTexts(texts));
-        NG_ASSIGN_OR_RETURN(one, Combine(one, these, Both::kAnd));
-      }
+      NG_ASSIGN_OR_RETURN(const Dfa one, NamesOf(alternative));
       NG_ASSIGN_OR_RETURN(any, Combine(any, one, Both::kOr));
     }
     if (limit) {
@@ -130,6 +107,33 @@ absl::StatusOr<const Dfa*> SchemaCompiler::NameLimit(const AllOf& all) {
   if (!limit) return nullptr;
   dfas_.push_back(*std::move(limit));
   return &dfas_.back();
+}
+
+// The texts that one alternative allows.
+absl::StatusOr<Dfa> SchemaCompiler::NamesOf(const AllOf& all) {
+  NG_ASSIGN_OR_RETURN(const Count count, Counts(all, "minLength", "maxLength"));
+  NG_ASSIGN_OR_RETURN(Dfa names, OfLength(count.least, count.most));
+  NG_ASSIGN_OR_RETURN(const std::vector<const Dfa*> limits, TextLimits(all));
+  for (const Dfa* each : limits) {
+    NG_ASSIGN_OR_RETURN(names, Combine(names, *each, Both::kAnd));
+  }
+  for (const SchemaNode& node : all) {
+    NG_ASSIGN_OR_RETURN(const unsigned types, TypesOf(node));
+    const Json& json = *node.json;
+    if (json.contains("not") || json.contains("if")) continue;  // already taken apart
+    const bool listed = json.contains("enum") || json.contains("const");
+    if (!listed && (types & kStringType) != 0) continue;
+    Json list = json.contains("enum") ? json["enum"] : Json::array();
+    if (json.contains("const")) list.push_back(json["const"]);
+    std::vector<std::string> texts;
+    for (const Json& value : list) {
+      const bool allowed = value.is_string() && (types & kStringType) != 0;
+      if (allowed) texts.push_back(value.get<std::string>());
+    }
+    NG_ASSIGN_OR_RETURN(const Dfa these, TheTexts(texts));
+    NG_ASSIGN_OR_RETURN(names, Combine(names, these, Both::kAnd));
+  }
+  return names;
 }
 
 absl::Status SchemaCompiler::CollectNames(const AllOf& all, Properties& found) {
@@ -249,75 +253,108 @@ absl::StatusOr<Part> SchemaCompiler::Object(const AllOf& all) {
   return ObjectOf(properties, at);
 }
 
+// What has been written of an object, as states of the net.
+class SchemaCompiler::Writing {
+ public:
+  // A set of named properties or, where their order is fixed, the next that may come; and how many
+  // properties altogether, as far as that matters.
+  struct State {
+    uint64_t named = 0;
+    int64_t count = 0;
+    auto operator<=>(const State&) const = default;
+  };
+
+  Writing(const Properties& properties, Net& net)
+      : properties_(properties),
+        any_order_(properties.named.size() <= kAnyOrder),
+        counted_(std::max(properties.count.least, properties.count.most)),
+        net_(net) {}
+
+  bool any_order() const { return any_order_; }
+  size_t n_states() const { return states_.size(); }
+  const State& operator[](size_t i) const { return states_[i]; }
+  // The number in the net.
+  int32_t Number(const State& state) {
+    const auto [place, is_new] = known_.emplace(state, 0);
+    if (is_new) {
+      place->second = net_.NewState();
+      states_.push_back(state);
+    }
+    return place->second;
+  }
+
+  bool MayEnd(const State& state) const {
+    if (state.count < properties_.count.least) return false;
+    for (size_t i = any_order_ ? 0 : state.named; i < properties_.named.size(); ++i) {
+      const bool missing = !any_order_ || (state.named >> i & 1) == 0;
+      if (properties_.named[i].required && missing) return false;
+    }
+    return std::ranges::all_of(properties_.dependencies, [&](const Dependency& dependency) {
+      return !Has(state, dependency.key) || Has(state, dependency.needs);
+    });
+  }
+  bool MayGoOn(const State& state) const {
+    return properties_.count.most < 0 || state.count < properties_.count.most;
+  }
+  // Calls `go` with the rule of each property that may come and the state behind it.
+  template <class Go>
+  void ForEachNext(const State& from, const Go& go) const {
+    const std::vector<Properties::Named>& named = properties_.named;
+    const int64_t count = std::min(from.count + 1, counted_);
+    for (size_t i = any_order_ ? 0 : from.named; i < named.size(); ++i) {
+      const uint64_t bit = uint64_t{1} << (any_order_ ? i : 0);
+      const bool again = any_order_ && (from.named & bit) != 0;
+      if (named[i].rule >= 0 && !again) {
+        go(named[i].rule, State{any_order_ ? from.named | bit : i + 1, count});
+      }
+      if (!any_order_ && named[i].required) break;
+    }
+    for (const Properties::Others& others : properties_.others) {
+      go(others.rule, State{from.named, count});
+    }
+  }
+
+ private:
+  bool Has(const State& state, const std::string& key) const {
+    const auto place = std::ranges::find(properties_.named, key, &Properties::Named::key);
+    const auto i = place - properties_.named.begin();
+    return place != properties_.named.end() && (state.named >> i & 1) != 0;
+  }
+
+  const Properties& properties_;
+  const bool any_order_;
+  const int64_t counted_;
+  Net& net_;
+  std::map<State, int32_t> known_;
+  std::vector<State> states_;
+};
+
 absl::StatusOr<Part> SchemaCompiler::ObjectOf(const Properties& properties, const std::string& at) {
-  // What has been written: a set of named ones, or, where their order is fixed, the next that may
-  // come; and how many altogether, as far as that matters.
-  using State = std::pair<uint64_t, int64_t>;
-  const std::vector<Properties::Named>& named = properties.named;
-  const bool any_order = named.size() <= kAnyOrder;
-  if (!any_order && !properties.dependencies.empty()) {
+  Writing writing(properties, net_);
+  if (!writing.any_order() && !properties.dependencies.empty()) {
     return SchemaError(at, absl::StrCat("dependencies between more than ", kAnyOrder,
                                         " named properties are not supported"));
   }
-  const int64_t counted = std::max(properties.count.least, properties.count.most);
-  const auto written = [&](const State& state, const std::string& key) {
-    for (size_t i = 0; i < named.size(); ++i) {
-      if (named[i].key == key) return (state.first >> i & 1) != 0;
-    }
-    return false;
-  };
-  const auto may_end = [&](const State& state) {
-    if (state.second < properties.count.least) return false;
-    for (size_t i = any_order ? 0 : state.first; i < named.size(); ++i) {
-      if (named[i].required && (!any_order || (state.first >> i & 1) == 0)) return false;
-    }
-    return std::ranges::all_of(properties.dependencies, [&](const Dependency& dependency) {
-      return !written(state, dependency.key) || written(state, dependency.needs);
-    });
-  };
-  std::map<State, int32_t> known;
-  std::vector<State> states;
-  const auto number = [&](const State& state) {
-    const auto [place, is_new] = known.emplace(state, 0);
-    if (is_new) {
-      place->second = net_.NewState();
-      states.push_back(state);
-    }
-    return place->second;
-  };
   const Part begin = net_.Then(net_.Text("{"), net_.Calling(blanks_));
   const Part end = net_.Text("}");
-  number({0, 0});
-  // The first state is entered once, the others behind a property: they need a comma.
-  const auto add = [&](int32_t before, const State& from, int32_t rule, uint64_t to) {
-    const State next = {to, std::min(from.second + 1, counted)};
-    const Part after = net_.Calling(blanks_);
-    net_.Call(before, after.in, rule);
-    net_.Free(after.out, number(next));
-  };
-  for (size_t s = 0; s < states.size(); ++s) {
-    const State from = states[s];
-    if (states.size() > kMaxStates)
-      return SchemaError(at, "has too many combinations of properties");
-    if (may_end(from)) net_.Free(number(from), end.in);
-    if (properties.count.most >= 0 && from.second >= properties.count.most) continue;
+  writing.Number({});
+  for (size_t s = 0; s < writing.n_states(); ++s) {
+    if (s >= kMaxStates) return SchemaError(at, "has too many combinations of properties");
+    const Writing::State from = writing[s];
+    if (writing.MayEnd(from)) net_.Free(writing.Number(from), end.in);
+    if (!writing.MayGoOn(from)) continue;
+    // The first state is entered once, the others behind a property: they need a comma.
     const Part comma = net_.Then(net_.Text(","), net_.Calling(blanks_));
-    net_.Free(number(from), comma.in);
-    for (size_t i = any_order ? 0 : from.first; i < named.size(); ++i) {
-      const uint64_t bit = uint64_t{1} << (any_order ? i : 0);
-      const bool again = any_order && (from.first & bit) != 0;
-      if (named[i].rule >= 0 && !again) {
-        add(comma.out, from, named[i].rule, any_order ? from.first | bit : i + 1);
-      }
-      if (!any_order && named[i].required) break;
-    }
-    for (const Properties::Others& others : properties.others) {
-      add(comma.out, from, others.rule, from.first);
-    }
+    net_.Free(writing.Number(from), comma.in);
+    writing.ForEachNext(from, [&](int32_t rule, const Writing::State& to) {
+      const Part after = net_.Calling(blanks_);
+      net_.Call(comma.out, after.in, rule);
+      net_.Free(after.out, writing.Number(to));
+    });
     // At the beginning there is no comma: the same ways begin behind the bracket.
     if (s == 0) net_.Free(begin.out, comma.out);
   }
-  if (may_end({0, 0})) net_.Free(begin.out, end.in);
+  if (writing.MayEnd({})) net_.Free(begin.out, end.in);
   return Part{begin.in, end.out};
 }
 

@@ -27,6 +27,14 @@ const Json* Listed(const Json& schema, Json* list) {
 
 }  // namespace
 
+struct SchemaNodes::Keyword {
+  const SchemaNode& node;
+  const std::string& name;
+  const Json& value;
+
+  std::string at() const { return PointerTo(node.at, name); }
+};
+
 absl::StatusOr<SchemaNode> SchemaNodes::Negated(const SchemaNode& node) {
   if (const auto found = negated_.find(node.json); found != negated_.end()) return found->second;
   if (node.json->is_boolean()) return Made(!node.json->get<bool>(), node.at);
@@ -35,103 +43,119 @@ absl::StatusOr<SchemaNode> SchemaNodes::Negated(const SchemaNode& node) {
   Json any = Json::array();
   for (const auto& [name, value] : node.json->items()) {
     if (old_ && node.json->contains("$ref") && name != "$ref") continue;
-    NG_RETURN_IF_ERROR(NegateKeyword(node, name, value, any));
+    NG_RETURN_IF_ERROR(NegateKeyword({node, name, value}, any));
   }
   const SchemaNode made = any.empty() ? Made(false, node.at) : Made(Json{{"anyOf", any}}, node.at);
   return negated_[node.json] = made;
 }
 
 // Adds to `any` what makes a value break this keyword.
-absl::Status SchemaNodes::NegateKeyword(const SchemaNode& node, const std::string& name,
-                                        const Json& value, Json& any) {
-  const std::string at = PointerTo(node.at, name);
-  const auto add = [&](const char* type, const char* keyword, Json opposite) {
-    any.push_back(Json{{"type", type}, {keyword, std::move(opposite)}});
-    return absl::OkStatus();
-  };
-  const auto add_negated = [&](const Json& schema, const std::string& where) -> absl::Status {
-    NG_ASSIGN_OR_RETURN(const SchemaNode negated, Negated({&schema, where}));
-    any.push_back(*negated.json);
-    return absl::OkStatus();
-  };
+absl::Status SchemaNodes::NegateKeyword(const Keyword& keyword, Json& any) {
   constexpr std::string_view kNoAssertion[] = {"title",    "description", "default",  "examples",
                                                "$schema",  "$id",         "$comment", "deprecated",
                                                "readOnly", "writeOnly",   "$defs",    "definitions",
                                                "$anchor",  "then",        "else"};
-  if (std::ranges::find(kNoAssertion, name) != std::end(kNoAssertion)) {
-    if (name != "then" && name != "else") return absl::OkStatus();
-    if (!node.json->contains("if")) return absl::OkStatus();
-  }
-  if (name == "type") {
-    NG_ASSIGN_OR_RETURN(const unsigned types, TypesOf(node));
+  const bool branch = keyword.name == "then" || keyword.name == "else";
+  const bool says_nothing =
+      std::ranges::find(kNoAssertion, keyword.name) != std::end(kNoAssertion) &&
+      (!branch || !keyword.node.json->contains("if"));
+  if (says_nothing) return absl::OkStatus();
+  if (keyword.name == "type") {
+    NG_ASSIGN_OR_RETURN(const unsigned types, TypesOf(keyword.node));
     any.push_back(NotOfType(types));
     return absl::OkStatus();
   }
-  if (name == "const" || name == "enum") {
-    const Json list = name == "const" ? Json::array({value}) : value;
+  if (keyword.name == "const" || keyword.name == "enum") {
+    const Json list = keyword.name == "const" ? Json::array({keyword.value}) : keyword.value;
     any.push_back(Json{{"_differs", list}});
     return absl::OkStatus();
   }
-  if (name == "minimum") return add("number", "exclusiveMaximum", value);
-  if (name == "maximum") return add("number", "exclusiveMinimum", value);
-  if (name == "exclusiveMinimum") return add("number", "maximum", value);
-  if (name == "exclusiveMaximum") return add("number", "minimum", value);
-  const bool counts = value.is_number_unsigned();
-  const int64_t n =
-      counts ? static_cast<int64_t>(std::min<uint64_t>(value.get<uint64_t>(), 1000000000)) : 0;
-  const auto above = [&](const char* type, const char* keyword) {
-    return n > 0 ? add(type, keyword, n - 1) : absl::OkStatus();
-  };
-  if (counts && name == "minLength") return above("string", "maxLength");
-  if (counts && name == "minItems") return above("array", "maxItems");
-  if (counts && name == "minProperties") return above("object", "maxProperties");
-  if (counts && name == "maxLength") return add("string", "minLength", n + 1);
-  if (counts && name == "maxItems") return add("array", "minItems", n + 1);
-  if (counts && name == "maxProperties") return add("object", "minProperties", n + 1);
-  if (name == "required") {
-    for (const Json& key : value) {
-      if (!key.is_string()) return SchemaError(at, "must be a list of texts");
-      NG_RETURN_IF_ERROR(add("object", "properties", Json{{key.get<std::string>(), false}}));
-    }
-    return absl::OkStatus();
-  }
-  if (name == "properties") {
-    for (const auto& [key, schema] : value.items()) {
-      NG_ASSIGN_OR_RETURN(const SchemaNode negated, Negated({&schema, PointerTo(at, key)}));
-      any.push_back(
-          Json{{"type", "object"}, {"required", {key}}, {"properties", {{key, *negated.json}}}});
-    }
-    return absl::OkStatus();
-  }
-  if (name == "not") {
-    any.push_back(value);
-    return absl::OkStatus();
-  }
-  if (name == "allOf") {
-    for (size_t i = 0; i < value.size(); ++i) {
-      NG_RETURN_IF_ERROR(add_negated(value[i], PointerTo(at, absl::StrCat(i))));
-    }
-    return absl::OkStatus();
-  }
-  if (name == "anyOf") {
-    Json all = Json::array();
-    for (size_t i = 0; i < value.size(); ++i) {
-      NG_ASSIGN_OR_RETURN(const SchemaNode negated,
-                          Negated({&value[i], PointerTo(at, absl::StrCat(i))}));
-      all.push_back(*negated.json);
-    }
-    any.push_back(Json{{"allOf", all}});
-    return absl::OkStatus();
-  }
-  if (name == "$ref" && value.is_string()) {
-    NG_ASSIGN_OR_RETURN(const SchemaNode target, Resolve(value.get<std::string>(), at));
-    // A circle would come here again before it is known.
-    negated_[node.json] = Made(Json{{"not", true}, {"type", "a circle of opposites"}}, node.at);
-    return add_negated(*target.json, target.at);
-  }
-  return SchemaError(at,
+  NG_ASSIGN_OR_RETURN(bool known, NegateLimit(keyword, any));
+  if (known) return absl::OkStatus();
+  NG_ASSIGN_OR_RETURN(known, NegateCombined(keyword, any));
+  if (known) return absl::OkStatus();
+  return SchemaError(keyword.at(),
                      "the opposite of this keyword is not supported, and not, if or oneOf "
                      "asks for it");
+}
+
+// Whether the keyword is a bound, or a list of properties that must be there.
+absl::StatusOr<bool> SchemaNodes::NegateLimit(const Keyword& keyword, Json& any) const {
+  struct Opposite {
+    std::string_view name;
+    const char* type;
+    const char* keyword;
+    int64_t more = 0;  // what a count's bound becomes
+  };
+  constexpr Opposite kNumbers[] = {{"minimum", "number", "exclusiveMaximum"},
+                                   {"maximum", "number", "exclusiveMinimum"},
+                                   {"exclusiveMinimum", "number", "maximum"},
+                                   {"exclusiveMaximum", "number", "minimum"}};
+  constexpr Opposite kCounts[] = {{"minLength", "string", "maxLength", -1},
+                                  {"maxLength", "string", "minLength", 1},
+                                  {"minItems", "array", "maxItems", -1},
+                                  {"maxItems", "array", "minItems", 1},
+                                  {"minProperties", "object", "maxProperties", -1},
+                                  {"maxProperties", "object", "minProperties", 1}};
+  const Json& value = keyword.value;
+  const auto* const number = std::ranges::find(kNumbers, keyword.name, &Opposite::name);
+  if (number != std::end(kNumbers)) {
+    any.push_back(Json{{"type", number->type}, {number->keyword, value}});
+    return true;
+  }
+  const auto* const count = std::ranges::find(kCounts, keyword.name, &Opposite::name);
+  if (count != std::end(kCounts) && value.is_number_unsigned()) {
+    const auto n = static_cast<int64_t>(std::min<uint64_t>(value.get<uint64_t>(), 1000000000));
+    // At least 0 holds always.
+    if (n + count->more >= 0) {
+      any.push_back(Json{{"type", count->type}, {count->keyword, n + count->more}});
+    }
+    return true;
+  }
+  if (keyword.name != "required") return false;
+  for (const Json& key : value) {
+    if (!key.is_string()) return SchemaError(keyword.at(), "must be a list of texts");
+    any.push_back(Json{{"type", "object"}, {"properties", {{key.get<std::string>(), false}}}});
+  }
+  return true;
+}
+
+// Whether the keyword holds schemas.
+absl::StatusOr<bool> SchemaNodes::NegateCombined(const Keyword& keyword, Json& any) {
+  const Json& value = keyword.value;
+  const auto negated = [&](const Json& schema, const std::string& key) {
+    return Negated({&schema, PointerTo(keyword.at(), key)});
+  };
+  if (keyword.name == "properties") {
+    for (const auto& [key, schema] : value.items()) {
+      NG_ASSIGN_OR_RETURN(const SchemaNode opposite, negated(schema, key));
+      any.push_back(
+          Json{{"type", "object"}, {"required", {key}}, {"properties", {{key, *opposite.json}}}});
+    }
+    return true;
+  }
+  if (keyword.name == "not") {
+    any.push_back(value);
+    return true;
+  }
+  if (keyword.name == "allOf" || keyword.name == "anyOf") {
+    Json opposites = Json::array();
+    for (size_t i = 0; i < value.size(); ++i) {
+      NG_ASSIGN_OR_RETURN(const SchemaNode opposite, negated(value[i], absl::StrCat(i)));
+      opposites.push_back(*opposite.json);
+    }
+    if (keyword.name == "anyOf") opposites = Json::array({Json{{"allOf", opposites}}});
+    any.insert(any.end(), opposites.begin(), opposites.end());
+    return true;
+  }
+  if (keyword.name != "$ref") return false;
+  NG_ASSIGN_OR_RETURN(const SchemaNode target, Resolve(keyword.node));
+  // A circle would come here again before it is known.
+  negated_[keyword.node.json] =
+      Made(Json{{"not", true}, {"type", "a circle of opposites"}}, keyword.node.at);
+  NG_ASSIGN_OR_RETURN(const SchemaNode opposite, Negated(target));
+  any.push_back(*opposite.json);
+  return true;
 }
 
 bool SchemaNodes::Disjoint(const SchemaNode& a, const SchemaNode& b, int depth) {
@@ -140,8 +164,8 @@ bool SchemaNodes::Disjoint(const SchemaNode& a, const SchemaNode& b, int depth) 
   if (a.json->is_boolean() || b.json->is_boolean()) return *a.json == false || *b.json == false;
   for (const auto& [one, other] : {std::pair(a, b), std::pair(b, a)}) {
     if (!one.json->is_object()) return false;
-    if (!one.json->contains("$ref") || !(*one.json)["$ref"].is_string()) continue;
-    const auto target = Resolve((*one.json)["$ref"].get<std::string>(), one.at);
+    if (!one.json->contains("$ref")) continue;
+    const auto target = Resolve(one);
     if (target.ok() && Disjoint(*target, other, depth + 1)) return true;
     if (old_) return false;
   }

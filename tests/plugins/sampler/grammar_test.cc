@@ -172,6 +172,40 @@ TEST(GrammarSchema, AllowsWhatIsValid) {
       {R"({"if":{"properties":{"k":{"const":1}},"required":["k"]},"then":{"required":["x"]}})",
        {"{\"k\":1,\"x\":0}", "{\"k\":2}", "{}"},
        {"{\"k\":1}"}},
+      {R"({"type":"array","contains":{"const":7},"maxContains":2})",
+       {"[1,7]", "[7,7,\"x\"]"},
+       {"[]", "[7,7,7]", "[1]"}},
+      {R"({"anyOf":[{"type":"array","contains":{"const":1},"minContains":3,"maxContains":1},
+          {"type":"null"}]})",
+       {"null"},
+       {"[1,1,1]", "[1]"}},
+      {R"({"type":"array","items":{"enum":["a","b",1,1.0]},"uniqueItems":true,"minItems":2})",
+       {"[\"a\",1]", "[1,\"b\",\"a\"]"},
+       {"[\"a\"]", "[1,1]", "[\"a\",\"b\",\"a\"]"}},
+      {R"({"$id":"http://x.org/a/root.json","$ref":"part/b.json#/$defs/n","$defs":{
+          "p":{"$id":"part/b.json","$defs":{"n":{"anyOf":[{"$ref":"../c.json"},{"$ref":"#here"}]},
+                                            "h":{"$anchor":"here","type":"null"}}},
+          "c":{"$id":"/a/c.json","const":3}}})",
+       {"3", "null"},
+       {"4", "\"\""}},
+      {R"({"type":"object","allOf":[{"properties":{"a":{"const":1}}},{"properties":{"b":{}}}],
+          "properties":{"c":{}},"unevaluatedProperties":false})",
+       {"{\"a\":1,\"b\":2,\"c\":3}", "{}"},
+       {"{\"a\":2}", "{\"d\":1}"}},
+      {R"({"type":"object","anyOf":[{"properties":{"a":{"const":1}},"required":["a"]},
+          {"properties":{"b":{"const":2}},"required":["b"]}],"not":{"required":["z"],
+          "properties":{"z":{"const":0}}},"unevaluatedProperties":{"type":"null"}})",
+       {"{\"a\":1,\"b\":2}", "{\"b\":2,\"a\":null}", "{\"a\":1,\"z\":null}"},
+       {"{\"a\":1,\"b\":3}", "{}", "{\"a\":1,\"z\":1}"}},
+      {R"({"type":"array","prefixItems":[{"const":1}],"allOf":[{"prefixItems":[true,{"const":2}]}],
+          "unevaluatedItems":false})",
+       {"[1,2]", "[1]"},
+       {"[1,2,3]", "[2]"}},
+      {R"({"type":"object","properties":{"k":{"enum":["a","b"]}},"required":["k"],
+          "if":{"properties":{"k":{"const":"a"}}},"then":{"properties":{"next":{"$ref":"#"}}},
+          "unevaluatedProperties":false})",
+       {"{\"k\":\"a\",\"next\":{\"k\":\"b\"}}"},
+       {"{\"k\":\"b\",\"next\":{\"k\":\"b\"}}"}},
       {R"({"not":{"enum":["a",3]}})", {"\"b\"", "4", "null"}, {"\"a\"", "3"}},
       {R"({"propertyNames":{"maxLength":2}})", {"{\"ab\":1}"}, {"{\"abc\":1}"}},
   };
@@ -188,8 +222,12 @@ TEST(GrammarSchema, AllowsWhatIsValid) {
 }
 
 TEST(GrammarSchema, RefusesByNameAndPointerWhatItDoesNotRead) {
-  EXPECT_THAT(OfSchema(R"({"properties":{"a":{"unevaluatedItems":false}}})", ""),
-              AllOf(HasSubstr("#/properties/a"), HasSubstr("'unevaluatedItems'")));
+  EXPECT_THAT(OfSchema(R"({"properties":{"a":{"$dynamicRef":"#x"}}})", ""),
+              AllOf(HasSubstr("#/properties/a"), HasSubstr("'$dynamicRef'")));
+  EXPECT_THAT(OfSchema(R"({"contains":{},"unevaluatedItems":false})", ""),
+              HasSubstr("together with contains"));
+  EXPECT_THAT(OfSchema(R"({"$defs":{"a":{"$id":"x"},"b":{"$id":"x"}}})", ""),
+              HasSubstr("'x' is the name of two schemas"));
   EXPECT_THAT(OfSchema(R"({"colour":1})", ""), HasSubstr("'colour' is not supported"));
   EXPECT_THAT(OfSchema(R"({"type":"array","uniqueItems":true})", ""), HasSubstr("uniqueItems"));
   EXPECT_THAT(OfSchema(R"({"$ref":"http://x/y"})", ""), HasSubstr("outside of the schema"));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Lets ng-run answer under grammars, and checks each answer without ng.
 
-    python3 tests/grammar/answers.py build/bin/ng-run             # the long form: 2,112 answers
+    python3 tests/grammar/answers.py build/bin/ng-run             # the long form: 2,208 answers
     python3 tests/grammar/answers.py build/bin/ng-run --quick     # the tests': some dozens
 
 The demo model and a tiny one with a vocabulary of bytes answer under every file of grammars/, with the

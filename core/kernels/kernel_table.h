@@ -165,7 +165,8 @@ struct KernelTable {
   // weigh_logits has been called.
   int64_t (*drop_below)(const LogitRow& row, float bar, float* kept);
   // kept[i] = logits[i] or, where bit i % 64 of bits[i / 64] is not set, -infinity, [n]; block_max
-  // follows. Returns how many are left above -infinity. `kept` may be the logits.
+  // follows, and so do the weights and block_sums where the row has weights (null: it has none).
+  // Returns how many are left above -infinity. `kept` may be the logits.
   int64_t (*keep_marked)(const LogitRow& row, const uint64_t* bits, float* kept);
   // Sets bit i % 64 of bits[i / 64] where logits[i] is at least the bar, and no other; [n_blocks].
   // REQUIRES: bar > -infinity.

@@ -113,24 +113,38 @@ int64_t DropBelow(const LogitRow& row, float bar, float* kept) {
   return n_left;
 }
 
-template <class V>
-int64_t KeepMarked(const LogitRow& row, const uint64_t* bits, float* kept) {
+template <class V, bool kWeighed>
+int64_t KeepMarkedLogits(const LogitRow& row, const uint64_t* bits, float* kept) {
   const V never = V::Set(-__builtin_huge_valf());
   V count = V::Set(0.0F);  // a lane counts exactly up to 2^24, which is 2^28 logits
   for (int64_t begin = 0; begin < row.n; begin += kLogitBlock) {
     const int64_t end = begin + kLogitBlock < row.n ? begin + kLogitBlock : row.n;
     uint64_t marks = bits[begin / kLogitBlock];
     V max = never;
+    V sum = V::Set(0.0F);
     for (int64_t i = begin; i < end; i += 16, marks >>= 16) {
       const V x = LoadLogits<V>(row.logits, i, end);
       const V left = V::SelectBits(static_cast<uint32_t>(marks), x, never);
       StoreLanes(left, kept, i, end);
       count = V::Add(count, V::SelectLess(never, left, V::Set(1.0F), V::Set(0.0F)));
       max = V::Max(max, left);
+      if constexpr (kWeighed) {
+        const V weight = V::SelectBits(static_cast<uint32_t>(marks),
+                                       LoadWeights<V>(row.weights, i, end), V::Set(0.0F));
+        StoreLanes(weight, row.weights, i, end);
+        sum = V::Add(sum, weight);
+      }
     }
     row.block_max[begin / kLogitBlock] = max.MaxLane();
+    if constexpr (kWeighed) row.block_sums[begin / kLogitBlock] = sum.Sum();
   }
   return static_cast<int64_t>(count.Sum());
+}
+
+template <class V>
+int64_t KeepMarked(const LogitRow& row, const uint64_t* bits, float* kept) {
+  return row.weights == nullptr ? KeepMarkedLogits<V, false>(row, bits, kept)
+                                : KeepMarkedLogits<V, true>(row, bits, kept);
 }
 
 template <class V>

@@ -228,9 +228,10 @@ std::span<Candidate> DenseLogits::KeepMarked(std::span<const uint64_t> bits) {
   for (int64_t block = 0; block + 1 < n_blocks; ++block) n_marked += std::popcount(bits[block]);
   if (n_marked == row_.n) return {};
   if (n_marked <= n_blocks) return ListMarked(bits);
-  size_ = kernels_->keep_marked(row_, bits.data(), own_.data());
+  LogitRow row = row_;
+  if (!weighed_) row.weights = nullptr;
+  size_ = kernels_->keep_marked(row, bits.data(), own_.data());
   row_.logits = own_.data();
-  Changed();
   Looked();
   return {};
 }
@@ -247,9 +248,18 @@ std::span<Candidate> DenseLogits::KeepIds(std::span<const int32_t> ids) {
 // Weighs every logit and gives the sum.
 double DenseLogits::Weigh() {
   Look();
-  if (!weighed_) kernels_->weigh_logits(row_, max_);
+  if (!weighed_ || weighed_by_ != max_) kernels_->weigh_logits(row_, max_);
   weighed_ = true;
+  weighed_by_ = max_;
   return std::accumulate(block_sums_.begin(), block_sums_.end(), 0.0);
+}
+
+// To draw, the weights may be those by a best logit that is gone, while they have not become small.
+double DenseLogits::WeighToDraw() {
+  constexpr double kEnough = 1e-6;
+  if (!weighed_ || weighed_by_ == max_) return Weigh();
+  const double total = std::accumulate(block_sums_.begin(), block_sums_.end(), 0.0);
+  return total >= kEnough ? total : Weigh();
 }
 
 int64_t DenseLogits::CountBest() const {
@@ -413,7 +423,7 @@ int64_t DenseLogits::CopyAtLeast(float bar, std::span<Candidate> out) {
 }
 
 int32_t DenseLogits::Draw(double uniform) {
-  const double target = uniform * Weigh();
+  const double target = uniform * WeighToDraw();
   // The first block whose cumulative sum is above the target; a block without weight never is.
   size_t block = 0;
   double sum = 0.0;

@@ -84,6 +84,7 @@ class DenseLogits {
   void Looked();
   void Own();
   double Weigh();
+  double WeighToDraw();
   std::span<Candidate> Keep(float bar, int64_t n_ties);
   std::span<Candidate> Collect(float bar, int64_t n_ties);
   std::span<Candidate> ListMarked(std::span<const uint64_t> bits);
@@ -113,9 +114,10 @@ class DenseLogits {
   bool looked_ = false;    // the next two and block_max_
   bool drawable_ = false;  // no NaN, no +infinity
   float max_ = 0.0F;
-  bool weighed_ = false;  // weights_ and block_sums_
+  bool weighed_ = false;     // weights_ and block_sums_
+  float weighed_by_ = 0.0F;  // the best logit when they were made
   std::vector<float> block_max_;
-  std::vector<float> weights_;  // e^(logit - max)
+  std::vector<float> weights_;  // e^(logit - weighed_by_)
   std::vector<float> block_sums_;
   std::vector<float> order_;           // [n_blocks]
   std::vector<float> nearness_;        // [n]

@@ -101,6 +101,7 @@ RC_GTEST_PROP(DenseLogits, MaskKeepsWhatAListKeeps, ()) {
   const std::vector<float> row = AnyRow();
   const double share = *rc::gen::element(0.0, 0.001, 0.1, 0.9, 1.0);
   const bool by_ids = *rc::gen::arbitrary<bool>();
+  const bool weighed = *rc::gen::arbitrary<bool>();  // before: weights are kept
   std::mt19937 random(*rc::gen::arbitrary<uint32_t>());
   std::bernoulli_distribution marked(share);
   std::vector<uint64_t> masks[2];
@@ -126,6 +127,7 @@ RC_GTEST_PROP(DenseLogits, MaskKeepsWhatAListKeeps, ()) {
     expected[time] = Drawable(listed);
   }
   OnEveryLevel(row, [&](CandidateSet& set, DenseLogits& logits) {
+    if (weighed) RC_ASSERT(set.LogTotal().ok());
     for (int time = 0; time < 2; ++time) {
       narrow(set, time);
       RC_ASSERT(set.dense() == (set.size() == static_cast<int64_t>(row.size())));
@@ -137,6 +139,18 @@ RC_GTEST_PROP(DenseLogits, MaskKeepsWhatAListKeeps, ()) {
           row[*std::ranges::max_element(expected[time], {}, [&](int32_t id) { return row[id]; })]);
       const int32_t drawn = logits.Draw(0.7);
       RC_ASSERT(std::ranges::binary_search(expected[time], drawn));
+      const auto share_to = [&](int32_t end) {
+        double mass = 0.0;
+        double total = 0.0;
+        for (const int32_t id : expected[time]) {
+          const double weight = std::exp(static_cast<double>(row[id]) - *set.MaxLogit());
+          total += weight;
+          if (id < end) mass += weight;
+        }
+        return mass / total;
+      };
+      RC_ASSERT(share_to(drawn) <= 0.70001);
+      RC_ASSERT(share_to(drawn + 1) >= 0.69999);
     }
     RC_ASSERT(Drawable(set) == expected[1]);
   });

@@ -110,7 +110,8 @@ TEST(NgPlanOperations, AreThoseOfEveryStep) {
   EXPECT_NEAR(operations["with_cache"]["total"].get<double>() / with, 1.0, 1e-12);
   EXPECT_NEAR(operations["without_cache"]["total"].get<double>() / without, 1.0, 1e-12);
   EXPECT_NEAR(operations["ratio"].get<double>(), without / with, 1e-9);
-  EXPECT_THAT(operations["formula"].get<std::string>(), HasSubstr("2 * n_heads * (head_dim of k + head_dim of v)"));
+  EXPECT_THAT(operations["formula"].get<std::string>(),
+              HasSubstr("2 * n_heads * (head_dim of k + head_dim of v)"));
 }
 
 // 8256 rows against 128: (N + 1) / 2.

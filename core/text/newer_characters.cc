@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/text/unicode.h"
+#include "ng/utf8.h"
 
 namespace ng {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "plugins/sampler/grammar/schema_nodes.h"
 
 namespace ng::grammar {
@@ -31,18 +32,6 @@ constexpr std::string_view kHoldSchemas[] = {"items",
 constexpr std::string_view kHoldNamedSchemas[] = {
     "properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"};
 
-std::vector<std::string> SplitAtSlashes(const std::string& text) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == '/') {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
 // "http:" of "http://a/b"; empty where there is none.
 std::string SchemeOf(const std::string& uri) {
   const size_t end = uri.find_first_of(":/?#");
@@ -58,7 +47,7 @@ size_t AuthorityEnd(const std::string& uri) {
 
 std::string WithoutDots(const std::string& path) {
   std::vector<std::string> kept;
-  const std::vector<std::string> parts = SplitAtSlashes(path);
+  const std::vector<std::string> parts = absl::StrSplit(path, '/');
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts[i] != "." && parts[i] != "..") {
       kept.push_back(parts[i]);
@@ -189,7 +178,7 @@ absl::StatusOr<const Json*> SchemaReferences::Find(const Json& from,
 absl::StatusOr<const Json*> SchemaReferences::Follow(const Json& resource,
                                                      const std::string& pointer) const {
   const Json* now = &resource;
-  const std::vector<std::string> steps = SplitAtSlashes(pointer);
+  const std::vector<std::string> steps = absl::StrSplit(pointer, '/');
   for (size_t i = 0; i < steps.size(); ++i) {
     const std::string name = StepOf(steps[i]);
     const bool is_index =

@@ -69,6 +69,11 @@ struct RunCacheSpec : CacheSpec {
   bool windows_alone = false;  // layers with a sliding window may hold no more than the window
 };
 
+struct RunCachePlan {
+  CachePlan stores;               // of all groups together
+  std::vector<CacheReads> reads;  // of a decode step, by the windows that the backend keeps to
+};
+
 struct Assembly {
   Selection selection;
   Warnings warnings;
@@ -113,9 +118,7 @@ struct Assembly {
   bool HoldsWindows(const RunCacheSpec& all) const;
   // What the cache would reserve, with the backend's consent to read it. Errors: PluginError,
   // LimitError.
-  absl::StatusOr<CachePlan> PlanCacheFor(const RunCacheSpec& spec) const;
-  // What a decode step reads of the cache, by the windows that the backend keeps to.
-  absl::StatusOr<std::vector<CacheReads>> ReadsOf(const RunCacheSpec& spec) const;
+  absl::StatusOr<RunCachePlan> PlanCacheFor(const RunCacheSpec& spec) const;
   absl::StatusOr<std::unique_ptr<CacheGroups>> MakeCache(const RunCacheSpec& spec) const;
   // Decides what layers ask of the backend: the model's sliding window too where the backend
   // accepts it over this cache. Errors: PluginError where cache and backend cannot run the codecs,

@@ -77,27 +77,21 @@ std::vector<AttentionSpec> Assembly::ReadersOf(const CacheGroupSpec& group) cons
   return readers;
 }
 
-absl::StatusOr<CachePlan> Assembly::PlanCacheFor(const RunCacheSpec& spec) const {
+absl::StatusOr<RunCachePlan> Assembly::PlanCacheFor(const RunCacheSpec& spec) const {
   std::vector<CachePlan> plans;
-  for (const CacheGroupSpec& group : GroupsOf(spec)) {
-    NG_ASSIGN_OR_RETURN(plans.emplace_back(), PlanGroup(group));
-  }
-  return CombinedPlan(plans);
-}
-
-absl::StatusOr<std::vector<CacheReads>> Assembly::ReadsOf(const RunCacheSpec& spec) const {
-  std::map<int64_t, int64_t> bytes;  // by window
+  std::map<int64_t, int64_t> reads;  // bytes of a token, by window
   for (const CacheGroupSpec& group : GroupsOf(spec)) {
     NG_ASSIGN_OR_RETURN(const CachePlan plan, PlanGroup(group));
+    plans.push_back(plan);
     std::map<int64_t, int64_t> n_layers;
     for (const AttentionSpec& reader : ReadersOf(group)) ++n_layers[reader.window];
     for (const auto& [window, n] : n_layers) {
-      bytes[window] += plan.bytes_per_token * n / group.spec.n_layers;
+      reads[window] += plan.bytes_per_token * n / group.spec.n_layers;
     }
   }
-  std::vector<CacheReads> reads;
-  for (const auto& [window, per_token] : bytes) reads.push_back({window, per_token});
-  return reads;
+  RunCachePlan all = {CombinedPlan(plans), {}};
+  for (const auto& [window, bytes] : reads) all.reads.push_back({window, bytes});
+  return all;
 }
 
 absl::StatusOr<std::unique_ptr<CacheGroups>> Assembly::MakeCache(const RunCacheSpec& spec) const {

@@ -1,6 +1,7 @@
 #include "core/runtime/run_plan.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -114,7 +115,8 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
   plan.codec_k = spec.codec_k;
   plan.codec_v = spec.codec_v;
   plan.weights = SizesOf(model, choices.weights);
-  NG_ASSIGN_OR_RETURN(plan.cache, assembly.PlanCacheFor(spec));
+  NG_ASSIGN_OR_RETURN(RunCachePlan cache, assembly.PlanCacheFor(spec));
+  plan.cache = std::move(cache.stores);
   if (assembly.HoldsWindows(spec)) {
     for (const auto& [layers, own] : assembly.GroupsOf(spec)) {
       plan.held.push_back({own.n_layers, own.window, own.held_tokens()});
@@ -124,7 +126,7 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
   plan.load_scratch_bytes = LoadScratchBytes(assembly.model, threads);
   plan.step = CostOf(model, choices.weights);
   plan.step.cache_bytes_per_token = plan.cache.bytes_per_token;
-  NG_ASSIGN_OR_RETURN(plan.step.cache_reads, assembly.ReadsOf(spec));
+  plan.step.cache_reads = std::move(cache.reads);
 
   const Feeding feeding = LargestFeeding(assembly.config(), choices, needs);
   const int64_t cache_tokens = CacheTokens(plan.cache, spec, !plan.held.empty());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ng/engine.h"
+#include "tests/integration/engine/last_logits.h"
 
 namespace ng {
 namespace {
@@ -61,15 +62,6 @@ class HeldWindows : public ::testing::TestWithParam<HeldCase> {
   }
   int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
 
-  static std::vector<float> Extend(Engine& engine, SequenceId sequence,
-                                   const std::vector<int32_t>& tokens) {
-    const auto step = engine.Extend({&sequence, 1}, {&tokens, 1});
-    EXPECT_TRUE(step.ok()) << step.status();
-    if (!step.ok()) return {};
-    const float* const row = step->logits.data;
-    return {row, row + engine.model_shape().vocab_size};
-  }
-
   static constexpr int64_t kVocabulary = 40;  // all have so many tokens
   std::mt19937_64 random_{7};
 };
@@ -90,7 +82,8 @@ TEST_P(HeldWindows, GiveTheBitsOfAllTokensInLessMemory) {
       const int64_t most = std::min(kTokens - lengths[i], Below(4) == 0 ? kTokens : kStep);
       const std::vector<int32_t> tokens = RandomTokens(1 + Below(most));
       lengths[i] += std::ssize(tokens);
-      ASSERT_EQ(Extend(*some, a[i], tokens), Extend(*all, b[i], tokens)) << lengths[i];
+      ASSERT_EQ(test::LastLogits(*some, a[i], tokens), test::LastLogits(*all, b[i], tokens))
+          << lengths[i];
     }
     for (const SequenceId id : a) some->CloseSequence(id);
     for (const SequenceId id : b) all->CloseSequence(id);
@@ -103,8 +96,8 @@ TEST_P(HeldWindows, GoBackAsFarAsTheyReach) {
   const SequenceId a = some->OpenSequence(kTokens).value();
   const SequenceId b = all->OpenSequence(kTokens).value();
   const std::vector<int32_t> tokens = RandomTokens(60);
-  Extend(*some, a, tokens);
-  Extend(*all, b, tokens);
+  test::LastLogits(*some, a, tokens);
+  test::LastLogits(*all, b, tokens);
   const absl::Status refused = some->TruncateSequence(a, 20);
   EXPECT_TRUE(IsUnsupported(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("of a window of 6 those before"));
@@ -112,11 +105,11 @@ TEST_P(HeldWindows, GoBackAsFarAsTheyReach) {
   for (const int64_t length : {58, 57}) {
     ASSERT_TRUE(some->TruncateSequence(a, length).ok());
     ASSERT_TRUE(all->TruncateSequence(b, length).ok());
-    EXPECT_EQ(Extend(*some, a, {1, 2}), Extend(*all, b, {1, 2}));
+    EXPECT_EQ(test::LastLogits(*some, a, {1, 2}), test::LastLogits(*all, b, {1, 2}));
   }
   ASSERT_TRUE(some->TruncateSequence(a, 0).ok());
   ASSERT_TRUE(all->TruncateSequence(b, 0).ok());
-  EXPECT_EQ(Extend(*some, a, tokens), Extend(*all, b, tokens));
+  EXPECT_EQ(test::LastLogits(*some, a, tokens), test::LastLogits(*all, b, tokens));
 }
 
 TEST_P(HeldWindows, AreOfOneStepAtATime) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ng/engine.h"
+#include "tests/integration/engine/last_logits.h"
 #include "tests/support/temp_dir.h"
 
 namespace ng {
@@ -38,11 +39,7 @@ class States : public ::testing::TestWithParam<Case> {
   }
 
   std::vector<float> Extend(SequenceId sequence, const std::vector<int32_t>& tokens) {
-    const auto step = engine_->Extend({&sequence, 1}, {&tokens, 1});
-    EXPECT_TRUE(step.ok()) << step.status();
-    if (!step.ok()) return {};
-    const float* const row = step->logits.data;
-    return {row, row + engine_->model_shape().vocab_size};
+    return test::LastLogits(*engine_, sequence, tokens);
   }
 
   std::atomic<bool> stop_ = false;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ng/engine.h"
+#include "tests/integration/engine/last_logits.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
 
@@ -25,10 +26,7 @@ class EngineSteps : public ::testing::Test {
 
   // The logits after `tokens`, appended to the sequence.
   std::vector<float> Extend(SequenceId sequence, const std::vector<int32_t>& tokens) {
-    const auto step = engine_->Extend({&sequence, 1}, {&tokens, 1});
-    EXPECT_TRUE(step.ok()) << step.status();
-    const float* row = step->logits.data;
-    return {row, row + model_.vocab_size};
+    return test::LastLogits(*engine_, sequence, tokens);
   }
 
   test::TinyNiels model_;

@@ -40,6 +40,17 @@ bool FoundAlike(const AddedToken& a, const AddedToken& b) {
          a.lstrip == b.lstrip && a.rstrip == b.rstrip;
 }
 
+bool LooksLikeMarker(std::string_view text) {
+  const auto begins = [&](std::string_view start) { return text.starts_with(start); };
+  const auto ends = [&](std::string_view end) { return text.ends_with(end); };
+  if (begins("<|") || begins("<\uFF5C") || ends("|>") || ends("\uFF5C>")) return true;
+  if (begins("<start_of_") || begins("<end_of_") || begins("<unused")) return true;
+  const bool bracketed = text.size() > 2 && begins("[") && ends("]");
+  return bracketed && std::ranges::all_of(text.substr(1, text.size() - 2), [](char c) {
+           return (c >= 'A' && c <= 'Z') || c == '_' || c == '/';
+         });
+}
+
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
   std::ranges::sort(tokens_, {}, &AddedToken::text);
 }

@@ -22,6 +22,10 @@ struct AddedToken {
 // Whether two descriptions of a token let it be found in the same texts.
 bool FoundAlike(const AddedToken& a, const AddedToken& b);
 
+// Whether a token that a file defines is written as those are that frame the turns of a chat:
+// "<|user|>", "<start_of_turn>", "[INST]". Others are ordinary text: "<table>", runs of newlines.
+bool LooksLikeMarker(std::string_view text);
+
 // A stretch of a text: an added token, or the text between two of them.
 struct TextFragment {
   int32_t id = -1;  // -1: text

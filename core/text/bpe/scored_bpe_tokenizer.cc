@@ -45,8 +45,8 @@ absl::Status ScoredBpeTokenizer::Load() {
     return Annotate(status, absl::StrCat("token ", id, " = ", JsonExcerpt(spec_.tokens[id]), " "));
   }
   added_ = AddedTokens(added);
-  for (AddedToken& token : added) token.special = true;
-  markers_ = AddedTokens(std::move(added));
+  for (AddedToken& token : added) token.special = token.special || LooksLikeMarker(token.text);
+  guarded_ = AddedTokens(std::move(added));
   spec_.tokens.clear();
   return absl::OkStatus();
 }
@@ -78,7 +78,7 @@ absl::Status ScoredBpeTokenizer::AddToken(int32_t id, std::vector<AddedToken>* a
       break;
     }
     case PieceType::kUserDefined:
-      is_new = specials_.emplace(text, id).second;
+      is_new = (LooksLikeMarker(text) ? specials_ : plain_defined_).emplace(text, id).second;
       added->push_back({.id = id, .text = text});
       bytes = absl::StrReplaceAll(text, {{kShownSpace, " "}});
       break;
@@ -97,28 +97,22 @@ absl::Status ScoredBpeTokenizer::AddToken(int32_t id, std::vector<AddedToken>* a
 
 absl::StatusOr<std::vector<int32_t>> ScoredBpeTokenizer::Encode(
     std::string_view text, const EncodeOptions& options) const {
-  return EncodeWith(options.parse_special ? Parsed(options) : nullptr, text, options);
+  return EncodeWith(guarded_, text, options);
 }
 
 absl::StatusOr<std::vector<int32_t>> ScoredBpeTokenizer::EncodeAsReference(
     std::string_view text, const EncodeOptions& options) const {
-  return EncodeWith(Parsed(options), text, options);
-}
-
-// User-defined tokens are found where special ones are.
-const AddedTokens* ScoredBpeTokenizer::Parsed(const EncodeOptions& options) const {
-  return options.special_at.empty() ? &added_ : &markers_;
+  return EncodeWith(options.special_at.empty() ? added_ : guarded_, text, options);
 }
 
 absl::StatusOr<std::vector<int32_t>> ScoredBpeTokenizer::EncodeWith(
-    const AddedTokens* parsed, std::string_view text, const EncodeOptions& options) const {
+    const AddedTokens& added, std::string_view text, const EncodeOptions& options) const {
   NG_RETURN_IF_ERROR(CheckText(text));
-  const AddedTokens nothing;
   std::vector<int32_t> ids;
   if (options.add_special) ids = spec_.prefix;
   bool after_special = true;
-  for (const TextFragment& fragment : (parsed == nullptr ? nothing : *parsed)
-                                          .Split(text, options.parse_special, options.special_at)) {
+  for (const TextFragment& fragment :
+       added.Split(text, options.parse_special, options.special_at)) {
     if (std::ssize(ids) > options.most) return ids;
     if (fragment.id >= 0) {
       ids.push_back(fragment.id);

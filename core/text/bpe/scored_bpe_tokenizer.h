@@ -40,7 +40,8 @@ class ScoredBpeTokenizer : public Tokenizer {
   int64_t vocab_size() const override { return static_cast<int64_t>(token_bytes_.size()); }
   int64_t longest_token() const override { return longest_; }
   bool knows_ends() const override { return true; }
-  // Without parse_special, user-defined tokens are not found either.
+  // User-defined tokens are found in any text, but for those that look like a chat's markers: these
+  // are found where special ones are.
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text,
                                               const EncodeOptions& options) const override;
   absl::StatusOr<std::vector<int32_t>> EncodeAsReference(
@@ -54,10 +55,7 @@ class ScoredBpeTokenizer : public Tokenizer {
   ScoredBpeTokenizer(ScoredBpeSpec spec, std::string path);
   absl::Status Load();
   absl::Status AddToken(int32_t id, std::vector<AddedToken>* added);
-  // The added tokens that are found in a text; null: none.
-  const AddedTokens* Parsed(const EncodeOptions& options) const;
-  // If `parsed` is null, no added token is found.
-  absl::StatusOr<std::vector<int32_t>> EncodeWith(const AddedTokens* parsed, std::string_view text,
+  absl::StatusOr<std::vector<int32_t>> EncodeWith(const AddedTokens& added, std::string_view text,
                                                   const EncodeOptions& options) const;
   // Stops when it has more than `most` ids.
   absl::Status EncodeFragment(std::string_view text, int64_t most, std::vector<int32_t>* ids) const;
@@ -69,12 +67,13 @@ class ScoredBpeTokenizer : public Tokenizer {
   std::vector<std::string> token_bytes_;  // by id
   int64_t longest_ = 1;                   // bytes of the longest token
   bool parts_at_spaces_ = true;           // no token has a space behind another character
-  absl::flat_hash_map<std::string, int32_t> plain_ids_;   // tokens that merging can make
-  std::array<int32_t, 256> byte_ids_;                     // -1: none
-  AddedTokens added_;                                     // tokens to find in a text
-  AddedTokens markers_;                                   // the same, all of them special
-  std::map<std::string, int32_t, std::less<>> specials_;  // control and user-defined tokens
-  int32_t unknown_id_ = -1;                               // -1: none
+  absl::flat_hash_map<std::string, int32_t> plain_ids_;  // tokens that merging can make
+  std::array<int32_t, 256> byte_ids_;                    // -1: none
+  AddedTokens added_;                                    // tokens to find in a text
+  AddedTokens guarded_;  // the same, and what looks like a marker is special
+  std::map<std::string, int32_t, std::less<>> specials_;       // control tokens and markers
+  std::map<std::string, int32_t, std::less<>> plain_defined_;  // the other user-defined tokens
+  int32_t unknown_id_ = -1;                                    // -1: none
 };
 
 }  // namespace ng

@@ -1,15 +1,25 @@
 #include "core/text/files/gguf_vocabulary.h"
 
+#include <string_view>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/formats/json.h"
+#include "core/text/added_tokens.h"
 #include "core/text/bpe/scored_bpe_tokenizer.h"
 #include "core/text/files/gguf_pre_tokenizers.h"
 #include "core/text/pipeline/pipeline_tokenizer.h"
+#include "core/text/text_parts.h"
 
 namespace ng {
 namespace {
+
+// Markers and runs of newlines.
+bool IsFoundWhole(std::string_view token) {
+  const bool newlines = token.size() > 1 && token.find_first_not_of('\n') == token.npos;
+  return newlines || LooksLikeMarker(token);
+}
 
 class Maker {
  public:
@@ -29,7 +39,8 @@ class Maker {
     }
     if (vocabulary_.model == "llama") return MakeScored();
     if (vocabulary_.model == "gpt2") return MakeByteLevel();
-    return Wrong("model", vocabulary_.model, "\"llama\" or \"gpt2\"");
+    if (vocabulary_.model == "gemma4") return MakeOfCharacters();
+    return Wrong("model", vocabulary_.model, "\"llama\", \"gpt2\" or \"gemma4\"");
   }
 
  private:
@@ -87,25 +98,48 @@ class Maker {
     PipelineSpec spec;
     spec.split = std::move(known->split);
     spec.split.emplace_back(ToByteAlphabet{});
-    BpeSpec bpe;
-    bpe.ignore_merges = known->ignore_merges;
     NG_RETURN_IF_ERROR(SetEdges(known->add_bos, &spec));
-    for (size_t id = 0; id < vocabulary_.tokens.size(); ++id) {
-      const PieceType type = TypeOf(id);
-      if (vocabulary_.tokens[id].empty()) {
-        return Wrong(absl::StrCat("tokens[", id, "]"), "", "not empty");
-      }
-      const bool special = type == PieceType::kControl || type == PieceType::kUnknown;
-      if (!special && type != PieceType::kUserDefined) continue;
-      spec.added_tokens.push_back(
-          {.id = static_cast<int32_t>(id), .text = vocabulary_.tokens[id], .special = special});
-    }
+    return MakePipeline({.ignore_merges = known->ignore_merges}, std::move(spec));
+  }
+
+  // Merges of characters, as the tokenizer.json of the same models has them. Each text begins with
+  // the token for that, whatever the file says: some of these files say it wrongly.
+  absl::StatusOr<std::unique_ptr<Tokenizer>> MakeOfCharacters() {
+    PipelineSpec spec;
+    spec.normalizer = {ReplaceStep{" ", kShownSpace}};
+    spec.decoder = {ReplaceInToken{kShownSpace, " "}, BytesOfNames{}, Fuse{}};
+    vocabulary_.add_bos_token = true;
+    NG_RETURN_IF_ERROR(SetEdges(true, &spec));
+    BpeSpec bpe = {.byte_level = false, .byte_fallback = true, .fuse_unknown = true};
+    return MakePipeline(std::move(bpe), std::move(spec));
+  }
+
+  absl::StatusOr<std::unique_ptr<Tokenizer>> MakePipeline(BpeSpec bpe, PipelineSpec spec) {
+    absl::flat_hash_set<std::string> merged;
     for (size_t i = 0; i < vocabulary_.merges.size(); ++i) {
       auto merge = ParseMerge(vocabulary_.merges[i]);
       if (!merge) {
         return Wrong(absl::StrCat("merges[", i, "]"), vocabulary_.merges[i], "two tokens");
       }
+      if (const std::string both = merge->first + merge->second; IsFoundWhole(both)) {
+        merged.insert(both);
+      }
       bpe.merges.push_back(*std::move(merge));
+    }
+    for (size_t i = 0; i < vocabulary_.tokens.size(); ++i) {
+      const std::string& token = vocabulary_.tokens[i];
+      if (token.empty()) return Wrong(absl::StrCat("tokens[", i, "]"), "", "not empty");
+      const auto id = static_cast<int32_t>(i);
+      const PieceType type = TypeOf(i);
+      bool special = type == PieceType::kControl || type == PieceType::kUnknown;
+      bool added = special || type == PieceType::kUserDefined;
+      if (!bpe.byte_level) {
+        if (type == PieceType::kUnknown) bpe.unknown = id;
+        // Some files give these the type of ordinary tokens, though no merge makes them.
+        added = added || (IsFoundWhole(token) && !merged.contains(token));
+        special = special || (added && LooksLikeMarker(token));
+      }
+      if (added) spec.added_tokens.push_back({.id = id, .text = token, .special = special});
     }
     spec.model = std::move(bpe);
     spec.tokens = std::move(vocabulary_.tokens);

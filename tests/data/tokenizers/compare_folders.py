@@ -103,6 +103,10 @@ MODELS = {
         "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 16, "head_dim": 16}),
     "Gemma 3": dict(layout="gemma", model="gemma3_text", sizes={"sliding_window": 32, "query_pre_attn_scalar": 16}, bos="<bos>", eos="<eos>", kind="GemmaTokenizer",
                     special=["<pad>", "<eos>", "<bos>", "<start_of_turn>", "<end_of_turn>"], template=GEMMA, adds_bos=True),
+    "Gemma 4": dict(layout="gemma", model="gemma4_text", bos="<bos>", eos="<eos>", kind="GemmaTokenizer", adds_bos=True,
+                    special=["<pad>", "<eos>", "<bos>", "<mask>", "<start_of_turn>", "<end_of_turn>"], template=GEMMA, sizes={
+                        "sliding_window": 32, "global_head_dim": 32, "num_global_key_value_heads": None, "num_kv_shared_layers": 2, "hidden_size_per_layer_input": 16, "final_logit_softcapping": 30.0,
+                        "layer_types": ["sliding_attention", "full_attention"] * 2}),
     "Mistral v0.2": dict(layout="llama2_prepend", model="mistral", sizes={"sliding_window": None}, bos="<s>", eos="</s>", special=[], template=MISTRAL.replace("SPACE", " "),
                          adds_bos=True, kind="LlamaTokenizer"),
     "Mistral v0.3": dict(layout="mistral_first", model="mistral", sizes={"sliding_window": None}, bos="<s>", eos="</s>", special=["[INST]", "[/INST]"],
@@ -184,7 +188,10 @@ def make(of, folder):
     sizes = {key: value for key, value in {**SIZES, **of["sizes"]}.items() if key in known or key in of["sizes"]}
     # Rows without a token, as many models have them; the converter gives those of SentencePiece's layout none.
     more = 0 if of["layout"] in made.FALLBACK else 5
-    config = kind(vocab_size=max(tokenizer.get_vocab().values()) + 1 + more, bos_token_id=id_of(of["bos"]), eos_token_id=id_of(of["eos"]), **sizes)
+    n_rows = max(tokenizer.get_vocab().values()) + 1 + more
+    if "vocab_size_per_layer_input" in known:
+        sizes["vocab_size_per_layer_input"] = n_rows
+    config = kind(vocab_size=n_rows, bos_token_id=id_of(of["bos"]), eos_token_id=id_of(of["eos"]), **sizes)
     torch.manual_seed(7)
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval().float()
     with torch.no_grad():

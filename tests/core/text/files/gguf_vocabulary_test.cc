@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -176,6 +177,57 @@ TEST(GgufVocabulary, OfLlamaParsesSpecialsOnlyWhereAskedFor) {
   EXPECT_EQ(tokenizer->TokenBytes(3), std::string_view("\0", 1)) << "<0x00>";
 }
 
+// Text is found in any text; what frames the turns of a chat is not.
+TEST(GgufVocabulary, OfLlamaFindsUserDefinedTextAnywhere) {
+  GgufVocabulary vocabulary = Golden("llama");
+  for (const char* token : {"\n\n", "<table>", "[INST]", "<start_of_turn>"}) {
+    vocabulary.tokens.push_back(token);
+    vocabulary.scores.push_back(-1000);
+    vocabulary.token_type.push_back(4);
+  }
+  const auto tokenizer = Make(std::move(vocabulary));
+  EXPECT_EQ(tokenizer->Encode("\n\n<table>", {}).value(), (Ids{384, 385}));
+  EXPECT_EQ(tokenizer->Encode("<table>", {.special_at = std::string(7, '\0')}).value(), Ids{385});
+  for (const char* marker : {"[INST]", "<start_of_turn>"}) {
+    const Ids plain = tokenizer->Encode(marker, {}).value();
+    EXPECT_TRUE(std::ranges::all_of(plain, [](int32_t id) { return id < 384; })) << marker;
+    EXPECT_TRUE(tokenizer->SpecialId(marker).has_value()) << marker;
+  }
+  EXPECT_EQ(tokenizer->SpecialId("<table>"), std::nullopt);
+  EXPECT_EQ(tokenizer->Decode(Ids{384, 385}).value(), "\n\n<table>");
+}
+
+// Characters in place of bytes, and tokens of bytes for those without one.
+GgufVocabulary OfCharacters() {
+  GgufVocabulary vocabulary;
+  vocabulary.model = "gemma4";
+  vocabulary.tokens = {"<unk>",  "<bos>",   "a",     "b",      "\u2581", "ab",     "\u2581ab", "\n",
+                       "\n\n\n", "<|turn>", "<tag>", "<0xC3>", "<0xA9>", "<0x20>", "x|>"};
+  vocabulary.token_type = {2, 3, 1, 1, 1, 1, 1, 1, 1, 1, 4, 6, 6, 6, 4};
+  vocabulary.merges = {"a b", "\u2581 ab"};
+  vocabulary.bos_token_id = 1;
+  return vocabulary;
+}
+
+TEST(GgufVocabulary, OfGemma4MergesCharacters) {
+  const auto tokenizer = Make(OfCharacters());
+  EXPECT_EQ(tokenizer->Encode("ab ab", {}).value(), (Ids{5, 6}));
+  EXPECT_EQ(tokenizer->Encode("\u00e9b", {}).value(), (Ids{11, 12, 3})) << "bytes";
+  EXPECT_EQ(tokenizer->Encode("a\n\n\na\n", {}).value(), (Ids{2, 8, 2, 7})) << "a whole run";
+  EXPECT_EQ(tokenizer->Encode("<tag>a", {}).value(), (Ids{10, 2}));
+  EXPECT_EQ(tokenizer->Encode("<|turn>x|>", {.parse_special = true}).value(), (Ids{9, 14}));
+  EXPECT_EQ(tokenizer->Encode("a", {.add_special = true}).value(), (Ids{1, 2}));
+  EXPECT_EQ(tokenizer->Decode(Ids{5, 6, 11, 12}).value(), "ab ab\u00e9");
+  const Ids plain = tokenizer->Encode("<|turn>", {}).value();
+  EXPECT_EQ(std::ranges::count(plain, 9), 0) << "a marker is not parsed in a user's text";
+}
+
+TEST(GgufVocabulary, OfGemma4BeginsEachTextWhateverTheFileSays) {
+  GgufVocabulary vocabulary = OfCharacters();
+  vocabulary.add_bos_token = false;
+  EXPECT_EQ(Make(vocabulary)->Encode("a", {.add_special = true}).value(), (Ids{1, 2}));
+}
+
 TEST(GgufVocabulary, PutsASpaceInFrontUnlessTheFileSaysNot) {
   const auto with = Make(Golden("llama"));
   GgufVocabulary vocabulary = Golden("llama");
@@ -242,7 +294,7 @@ TEST_P(RefusedGgufVocabulary, NamesTheKeyAndWhatIsSupported) {
 
 const Refusal kRefusals[] = {
     {"Model", [](GgufVocabulary& v) { v.model = "bert"; },
-     "tokenizer.ggml.model = \"bert\", must be \"llama\" or \"gpt2\""},
+     "tokenizer.ggml.model = \"bert\", must be \"llama\", \"gpt2\" or \"gemma4\""},
     {"NoScores", [](GgufVocabulary& v) { v.scores.clear(); },
      "tokenizer.ggml.scores has 0 entries, must have one for each of 384 tokens"},
     {"TooFewTypes", [](GgufVocabulary& v) { v.token_type.pop_back(); },

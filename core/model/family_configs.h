@@ -50,6 +50,17 @@ absl::StatusOr<ModelSpec> ReadLlama4Spec(const JsonFields& config, const std::st
 absl::StatusOr<ModelSpec> ReadGemma4Spec(const JsonFields& config, const std::string& path);
 bool Gemma4HasExperts(const JsonFields& config);
 
+// What differs between the files of such models.
+struct Gemma4Form {
+  bool last_is_full = true;    // the last layer sees all keys, whatever layer_types says of it
+  bool rope_factors = false;   // of layers that see all keys, in a tensor
+  bool stream_factors = true;  // of the stream behind each layer
+  bool expert_scales = true;   // of the experts' weights
+};
+// The second half of that reader: what depends on the layer.
+absl::StatusOr<ModelSpec> EditGemma4Layers(const JsonFields& config, const std::string& path,
+                                           const Gemma4Form& form, ModelSpec spec);
+
 // Which of falcon's forms a config.json is of: blocks in turn, in parallel behind one norm, or,
 // with groups of heads, behind two norms or one.
 enum class FalconForm { kInTurn, kOneNorm, kGroupedTwoNorms, kGroupedOneNorm };

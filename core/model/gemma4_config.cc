@@ -31,20 +31,21 @@ struct LayerHeads {
 
 class Gemma4Reader {
  public:
-  Gemma4Reader(const JsonFields& config, const std::string& path, ModelSpec spec)
-      : config_(config), path_(path), spec_(std::move(spec)) {}
+  Gemma4Reader(const JsonFields& config, const std::string& path, const Gemma4Form& form,
+               ModelSpec spec)
+      : config_(config), path_(path), form_(form), spec_(std::move(spec)) {}
 
   absl::StatusOr<ModelSpec> Read() && {
     for (const LayerSpec& blocks : spec_.layers) {
       full_.push_back(spec_.AttentionOf(blocks.front()).window == 0);
     }
-    full_.back() = true;  // whatever layer_types says of it
+    if (form_.last_is_full) full_.back() = true;
     NG_RETURN_IF_ERROR(ReadSizesOfHeads());
     NG_RETURN_IF_ERROR(ReadSharing());
     NG_RETURN_IF_ERROR(ReadRopes());
     NG_RETURN_IF_ERROR(EditLayers());
     NG_RETURN_IF_ERROR(ReadLayerInputs());
-    for (LayerSpec& blocks : spec_.layers) blocks.back().stream_factor = true;
+    for (LayerSpec& blocks : spec_.layers) blocks.back().stream_factor = form_.stream_factors;
     if (!spec_.mixtures.empty()) SetNormsApart();
     return std::move(spec_);
   }
@@ -125,6 +126,7 @@ class Gemma4Reader {
       NG_ASSIGN_OR_RETURN(RopeSpec rope, ReadRope(config_, path_, context));
       const bool quarter = full_[i] && !config_.Has("rope_parameters");
       if (quarter) rope.n_turning = std::max<int64_t>(1, heads_[i].head_dim / 8);
+      rope.factors = full_[i] && form_.rope_factors;
       ropes_.push_back(spec_.IndexIn(&spec_.ropes, rope));
     }
     return absl::OkStatus();
@@ -190,7 +192,7 @@ class Gemma4Reader {
     for (MixtureSpec& mixture : spec_.mixtures) {
       mixture.router_norm = mixture.shared_norm = mixture.shared_after = norm;
       mixture.experts_after = norm;
-      mixture.router.expert_scales = true;
+      mixture.router.expert_scales = form_.expert_scales;
       mixture.router.logit_scale =
           static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec_.width)));
     }
@@ -198,6 +200,7 @@ class Gemma4Reader {
 
   const JsonFields& config_;
   const std::string& path_;
+  const Gemma4Form& form_;
   ModelSpec spec_;
   std::vector<bool> full_;         // [n_layers]: it sees all keys
   std::vector<LayerHeads> heads_;  // [n_layers]
@@ -222,7 +225,12 @@ absl::StatusOr<ModelSpec> ReadGemma4Spec(const JsonFields& config, const std::st
   const bool experts = Gemma4HasExperts(config);
   NG_ASSIGN_OR_RETURN(ModelSpec spec, experts ? ReadLlamaLike(config, path, kGemma4MoeRow)
                                               : ReadLlamaLike(config, path, kGemma4Row));
-  return Gemma4Reader(config, path, std::move(spec)).Read();
+  return EditGemma4Layers(config, path, {}, std::move(spec));
+}
+
+absl::StatusOr<ModelSpec> EditGemma4Layers(const JsonFields& config, const std::string& path,
+                                           const Gemma4Form& form, ModelSpec spec) {
+  return Gemma4Reader(config, path, form, std::move(spec)).Read();
 }
 
 bool Gemma4HasExperts(const JsonFields& config) {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/model/family_configs.h"
 #include "core/model/gguf_fields.h"
 #include "core/model/gguf_names.h"
 #include "core/model/gguf_rows.h"
@@ -58,6 +59,11 @@ constexpr Architecture kArchitectures[] = {
     {.name = "gemma", .row = kGgufGemma},
     {.name = "gemma2", .row = kGgufGemma2, .constants = {.layers_scaled_by_width = 46}},
     {.name = "gemma3", .row = kGgufGemma3, .constants = {.layers_scaled_by_width = 62}},
+    {.name = "gemma4", .row = kGgufGemma4, .constants = {.layers_apart = true}},
+    {.name = "gemma4",
+     .row = kGgufGemma4Moe,
+     .renamed = kDenseIsShared,
+     .constants = {.layers_apart = true}},
     {.name = "phi2", .row = kGgufPhi2, .renamed = kOneNormForBoth},
     {.name = "phi3", .row = kGgufPhi3, .gate_up_fused = true},
     {.name = "gpt-oss",
@@ -224,24 +230,34 @@ class TensorParts {
     model_.family.without = without;
   }
 
+  Gemma4Form FormOfLayers() const {
+    using enum TensorRole;
+    return {.last_is_full = false,
+            .rope_factors = Has({kRopeFactors}),
+            .stream_factors = Has({kMlpFactor}),
+            .expert_scales = Has({kExpertScales})};
+  }
+
   // No key says whether a model has these.
-  void SetParts(bool may_norm_qk, const LlamaRow& row) {
+  void SetParts(const Architecture& of) {
     using enum TensorRole;
     ModelSpec& spec = model_.spec;
     spec.head.tied = !Has({kHead});
-    for (RopeSpec& rope : spec.ropes) rope.factors = Has({kRopeFactors});
+    for (RopeSpec& rope : spec.ropes) {
+      if (!of.constants.layers_apart) rope.factors = Has({kRopeFactors});
+    }
     // Each bias by itself: what is missing is zero.
     const bool qkv_bias = Has({kQkvBias, kQBias, kKBias, kVBias});
     const bool mlp_bias = Has({kMlpGateBias, kMlpUpBias, kMlpDownBias});
     const bool expert_bias = Has({kExpertGateBias, kExpertUpBias, kExpertDownBias});
-    const bool qk_norm = may_norm_qk && Has({kQNorm});
+    const bool qk_norm = of.may_norm_qk && Has({kQNorm});
     for (SelfAttentionSpec& attention : spec.attentions) {
       attention.qkv_bias |= qkv_bias;
       attention.out_bias |= Has({kAttnOutBias});
       if (!qk_norm) continue;
       attention.qk_norm = spec.head.norm;
       attention.qk_norm.bias = false;
-      attention.qk_norm_kind = row.qk_norm_kind;
+      attention.qk_norm_kind = of.row.qk_norm_kind;
     }
     for (FeedForwardSpec& feed_forward : spec.feed_forwards) feed_forward.bias |= mlp_bias;
     for (MixtureSpec& mixture : spec.mixtures) {
@@ -303,7 +319,11 @@ absl::StatusOr<std::unique_ptr<GgufModel>> ReadGgufModel(const GgufMetadata& met
   model->family.renamed = model->renamed;
   TensorParts parts(tensors, model.get());
   parts.ChooseNames(*found);
-  parts.SetParts(found->may_norm_qk, found->row);
+  if (found->constants.layers_apart) {
+    NG_ASSIGN_OR_RETURN(model->spec, EditGemma4Layers(fields, tensors.path(), parts.FormOfLayers(),
+                                                      std::move(model->spec)));
+  }
+  parts.SetParts(*found);
   const GgufStates* const states = found->constants.states;
   for (StateSpec& state : model->spec.states) state.heads_in_turn = states->heads_in_turn;
   if (parts.short_factors()) KeepWithinFactors(config.original_positions, &model->spec);

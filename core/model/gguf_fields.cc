@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/model/gguf_layers.h"
 #include "core/model/gguf_names.h"
 #include "core/model/gguf_rows.h"
 #include "core/model/limits.h"
@@ -68,6 +69,9 @@ class FieldsMaker {
       NG_RETURN_IF_ERROR(
           AddGgufStates(source_, *constants_.states, {n_stored_layers_, n_layers_}, &made_.fields));
     }
+    if (constants_.layers_apart) {
+      NG_RETURN_IF_ERROR(AddGgufLayers(source_, {n_stored_layers_, n_layers_}, &made_.fields));
+    }
     NG_RETURN_IF_ERROR(CopySame());
     NG_RETURN_IF_ERROR(RequirePresent());
     NG_RETURN_IF_ERROR(MakeExperts());
@@ -93,10 +97,6 @@ class FieldsMaker {
                                                        Range<double> range) const {
     return keys_.OptionalNumber(Key(name), range);
   }
-  absl::Status Refuse(std::string_view name, const std::string& what) const {
-    return ModelFileError(absl::StrCat(source_.path(), ": key \"", Key(name), "\"", what));
-  }
-
   // What every architecture may be told and the decoder cannot do.
   absl::Status RequirePlain() const {
     constexpr const char* kType = "general.type";
@@ -106,7 +106,7 @@ class FieldsMaker {
                                          JsonExcerpt(*type), ", can run only with \"model\""));
     }
     for (const char* name : constants_.without) NG_RETURN_IF_ERROR(RequireSilent(name));
-    if (row_.windows == WindowKeys::kTypes) {
+    if (row_.windows == WindowKeys::kTypes && !constants_.layers_apart) {
       for (const char* name : kOfWindowsAlone) NG_RETURN_IF_ERROR(RequireSilent(name));
     }
     if (!std::string_view(constants_.only_with).empty()) {
@@ -115,8 +115,8 @@ class FieldsMaker {
     NG_ASSIGN_OR_RETURN(const std::optional<bool> causal,
                         keys_.OptionalBool(Key("attention.causal")));
     if (causal.value_or(true)) return absl::OkStatus();
-    return Refuse("attention.causal",
-                  " = false, can run only with true: each token sees those before it");
+    return source_.Refuse("attention.causal",
+                          " = false, can run only with true: each token sees those before it");
   }
 
   // A key that says nothing, or 0, or an array of zeros.
@@ -125,7 +125,7 @@ class FieldsMaker {
     if (value == nullptr || SaysNothing(*value)) return absl::OkStatus();
     const Json said = value->is_object() ? value->value("each", Json()) : *value;
     if (said.is_number() && said == 0) return absl::OkStatus();
-    return Refuse(name, absl::StrCat(" = ", JsonExcerpt(*value), ", can run only without"));
+    return source_.Refuse(name, absl::StrCat(" = ", JsonExcerpt(*value), ", can run only without"));
   }
 
   absl::Status MakeSizes() {
@@ -158,7 +158,8 @@ class FieldsMaker {
       NG_ASSIGN_OR_RETURN(const auto array, keys_.OptionalObject(key));
       NG_RETURN_IF_ERROR(array->Int("count", {n_stored_layers_, n_stored_layers_}).status());
       if (!array->Has("each")) {
-        return Refuse(name, " differs from layer to layer, can run only with one value for all");
+        return source_.Refuse(name,
+                              " differs from layer to layer, can run only with one value for all");
       }
       Field(name) = *array->Find("each");
     }
@@ -296,7 +297,7 @@ class FieldsMaker {
     const int64_t least = row_.windows == WindowKeys::kTypes && row_.window > 0 ? 1 : 0;
     NG_ASSIGN_OR_RETURN(const auto window, OptionalInt(kGgufWindow, {least, kPositions.max}));
     if (window.value_or(0) > 0) Field(kGgufWindow) = *window;
-    if (row_.windows != WindowKeys::kTypes) return absl::OkStatus();
+    if (row_.windows != WindowKeys::kTypes || Has("layer_types")) return absl::OkStatus();
     const bool has_window = window.value_or(row_.window) > 0;
     const std::string pattern = Key(kGgufPattern);
     if (!has_window) {
@@ -320,8 +321,9 @@ class FieldsMaker {
     }
     NG_ASSIGN_OR_RETURN(const std::vector<bool> has, source_.metadata.Switches(pattern));
     if (std::ssize(has) != n_stored_layers_ && std::ssize(has) != n_layers_) {
-      return Refuse(kGgufPattern, absl::StrCat(" lists ", has.size(), " layers, ",
-                                               Key("block_count"), " is ", n_stored_layers_));
+      return source_.Refuse(
+          kGgufPattern, absl::StrCat(" lists ", has.size(), " layers, ", Key("block_count"), " is ",
+                                     n_stored_layers_));
     }
     Json types = Json::array();
     for (int64_t i = 0; i < n_layers_; ++i) {
@@ -345,8 +347,8 @@ class FieldsMaker {
     NG_ASSIGN_OR_RETURN(const std::optional<std::string> found, keys_.OptionalText(Key(kType)));
     const std::string type = found.value_or("linear");
     if (type != "none" && type != "linear" && type != "yarn" && type != "longrope") {
-      return Refuse(kType, absl::StrCat(" = ", JsonExcerpt(type),
-                                        ", must be one of: none, linear, yarn, longrope"));
+      return source_.Refuse(kType, absl::StrCat(" = ", JsonExcerpt(type),
+                                                ", must be one of: none, linear, yarn, longrope"));
     }
     std::optional<double> factor;
     for (const char* name : {"rope.scaling.factor", "rope.scale_linear"}) {
@@ -365,12 +367,12 @@ class FieldsMaker {
                         OptionalNumber("rope.scaling.attn_factor", {1e-6, kFactor.max}));
     made_.rope_magnitude = magnitude.value_or(1.0);
     if (row_.latent != nullptr && made_.rope_magnitude != 1.0) {
-      return Refuse("rope.scaling.attn_factor",
-                    absl::StrCat(" = ", made_.rope_magnitude, ", can run only with 1"));
+      return source_.Refuse("rope.scaling.attn_factor",
+                            absl::StrCat(" = ", made_.rope_magnitude, ", can run only with 1"));
     }
     if (type == "yarn") return MakeYarn(*factor);
     if (type == "longrope" && *factor != 1.0) {
-      return Refuse(
+      return source_.Refuse(
           "rope.scaling.factor",
           absl::StrCat(" = ", *factor, ", can run only with 1 where the type is longrope"));
     }
@@ -412,7 +414,8 @@ class FieldsMaker {
     }
     // A tenth of it, of both.
     if (weight.value_or(0.0) == 0.0) {
-      return Refuse(kWeight, " is missing, must be a number above 0 where the type is yarn");
+      return source_.Refuse(kWeight,
+                            " is missing, must be a number above 0 where the type is yarn");
     }
     scaling["mscale"] = scaling["mscale_all_dim"] = *weight * 10.0;
     return absl::OkStatus();

@@ -31,6 +31,7 @@ struct GgufConstants {
   const char* other_eps = "";          // a key of the norms' eps where the row's is absent
   const GgufStates* states = nullptr;  // of layers with a state; null: none has one
   bool yarn_weight = false;            // a key says how yarn corrects the scores
+  bool layers_apart = false;           // layers differ as gguf_layers.h has it
   bool temperature = false;  // queries may have one, which grows behind RoPE's original positions
 };
 

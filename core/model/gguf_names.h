@@ -17,6 +17,9 @@ constexpr auto GgufNames(StoredOrder order) {
       {"position_embd.weight", kPositions},
       {"token_embd_norm.weight", kEmbeddingNorm},
       {"token_embd_norm.bias", kEmbeddingNormBias},
+      {"per_layer_token_embd.weight", kLayerEmbedding},
+      {"per_layer_model_proj.weight", kLayerProjection},
+      {"per_layer_proj_norm.weight", kLayerInputNorm},
       {"output.weight", kHead},
       {"output.bias", kHeadBias},
       {"rope_freqs.weight", kRopeFactors},
@@ -74,6 +77,7 @@ constexpr auto GgufNames(StoredOrder order) {
       {"blk.{}.ffn_down.weight", kMlpDown},
       {"blk.{}.ffn_down.bias", kMlpDownBias},
       {"blk.{}.post_ffw_norm.weight", kMlpPostNorm},
+      {"blk.{}.layer_output_scale.weight", kMlpFactor},
       {"blk.{}.ffn_gate_inp.weight", kRouter},
       {"blk.{}.ffn_gate_inp.bias", kRouterBias},
       {"blk.{}.exp_probs_b.bias", kSelectionBias},
@@ -91,6 +95,15 @@ constexpr auto GgufNames(StoredOrder order) {
       {"blk.{}.ffn_up_exps.bias", kExpertUpBias},
       {"blk.{}.ffn_down_exps.weight", kExpertDown},
       {"blk.{}.ffn_down_exps.bias", kExpertDownBias},
+      {"blk.{}.ffn_down_exps.scale", kExpertScales},
+      {"blk.{}.ffn_gate_inp.scale", kRouterNorm},
+      {"blk.{}.ffn_norm_shexp.weight", kSharedNorm},
+      {"blk.{}.post_ffw_norm_1.weight", kSharedPostNorm},
+      {"blk.{}.post_ffw_norm_2.weight", kExpertsPostNorm},
+      {"blk.{}.inp_gate.weight", kLayerInputGate},
+      {"blk.{}.proj.weight", kLayerInputOut},
+      {"blk.{}.post_norm.weight", kLayerInputPostNorm},
+      {"blk.{}.layer_output_scale.weight", kLayerInputFactor},
   });
 }
 inline constexpr auto kGgufNames = GgufNames(StoredOrder::kPlain);
@@ -109,6 +122,8 @@ inline constexpr Renamed kShortConvolution[] = {{"ssm_in", "shortconv.in_proj"},
                                                 {"ssm_conv1d", "shortconv.conv"},
                                                 {"ssm_out", "shortconv.out_proj"},
                                                 {"output_norm", "token_embd_norm"}};
+// The feed-forward of a layer without experts is what all rows share in one with them.
+inline constexpr Renamed kDenseIsShared[] = {{"_shexp", ""}, {"ffn_norm.", "pre_ffw_norm_2."}};
 inline constexpr Renamed kPlainSelectionBias[] = {{"exp_probs_b.bias", "exp_probs_b"}};
 
 }  // namespace ng

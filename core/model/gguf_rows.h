@@ -135,6 +135,17 @@ inline constexpr LlamaRow kGgufGemma2 = [] {
   return row;
 }();
 inline constexpr LlamaRow kGgufGemma3 = Gguf(kGemma3Row);
+inline constexpr LlamaRow kGgufGemma4 = [] {
+  LlamaRow row = Gguf(kGemma4Row);
+  row.logit_cap = 30.0;
+  return row;
+}();
+inline constexpr ExpertsRow kGgufGemma4Experts = [] {
+  ExpertsRow row = Gguf(kGemma4Experts);
+  row.shared_is_dense = true;
+  return row;
+}();
+inline constexpr LlamaRow kGgufGemma4Moe = WithExperts(kGgufGemma4, kGgufGemma4Experts);
 inline constexpr LlamaRow kGgufPhi2 = Gguf(kPhiRow);
 inline constexpr LlamaRow kGgufPhi3 = Gguf(kPhi3Row);
 inline constexpr ExpertsRow kGgufGptOssExperts = Gguf(kGptOssExperts);

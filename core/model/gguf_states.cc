@@ -41,9 +41,6 @@ class StatesMaker {
   }
 
  private:
-  absl::Status Refuse(std::string_view name, const std::string& what) const {
-    return ModelFileError(absl::StrCat(source_.path(), ": key \"", source_.Key(name), "\"", what));
-  }
   void AddLayer(const char* type) { fields_["layer_types"].push_back(type); }
 
   absl::Status MakeListed() {
@@ -54,8 +51,9 @@ class StatesMaker {
     if (keys_.Has(source_.Key(kList))) {
       NG_ASSIGN_OR_RETURN(listed, source_.metadata.Switches(source_.Key(kList)));
       if (std::ssize(listed) != n_layers_.stored) {
-        return Refuse(kList, absl::StrCat(" lists ", listed.size(), " layers, ",
-                                          source_.Key("block_count"), " is ", n_layers_.stored));
+        return source_.Refuse(
+            kList, absl::StrCat(" lists ", listed.size(), " layers, ", source_.Key("block_count"),
+                                " is ", n_layers_.stored));
       }
     }
     for (int64_t i = 0; i < n_layers_.used; ++i) {
@@ -66,34 +64,14 @@ class StatesMaker {
     return absl::OkStatus();
   }
 
-  // One value for all layers, or one for each.
-  absl::StatusOr<std::vector<int64_t>> OfLayers(const char* name) {
-    const std::string key = source_.Key(name);
-    if (!keys_.Has(key) || !source_.metadata.Field(key).is_object()) {
-      NG_ASSIGN_OR_RETURN(const int64_t value, keys_.Int(key, {0, kSize.max}));
-      return std::vector<int64_t>(static_cast<size_t>(n_layers_.used), value);
-    }
-    NG_ASSIGN_OR_RETURN(std::vector<int64_t> values, source_.metadata.Ints(key));
-    if (std::ssize(values) != n_layers_.stored) {
-      return Refuse(name, absl::StrCat(" lists ", values.size(), " layers, ",
-                                       source_.Key("block_count"), " is ", n_layers_.stored));
-    }
-    values.resize(static_cast<size_t>(n_layers_.used));
-    return values;
-  }
-
   // The value of the layers that have one as the field of that name.
   absl::Status AddShared(const char* name, const std::vector<int64_t>& values) {
     int64_t shared = 0;
     for (const int64_t value : values) {
-      if (value < 0 || value > kSize.max) {
-        return Refuse(
-            name, absl::StrCat(" lists ", value, ", must list numbers in [0, ", kSize.max, "]"));
-      }
       if (value == 0) continue;
       if (shared != 0 && value != shared) {
-        return Refuse(name, absl::StrCat(" lists ", shared, " and ", value,
-                                         ", can run only with one value beside 0"));
+        return source_.Refuse(name, absl::StrCat(" lists ", shared, " and ", value,
+                                                 ", can run only with one value beside 0"));
       }
       shared = value;
     }
@@ -102,17 +80,18 @@ class StatesMaker {
   }
 
   absl::Status MakeByCounts() {
-    NG_ASSIGN_OR_RETURN(const std::vector<int64_t> kv_heads, OfLayers(kKvHeads));
+    NG_ASSIGN_OR_RETURN(const std::vector<int64_t> kv_heads, source_.OfLayers(kKvHeads, n_layers_));
     NG_RETURN_IF_ERROR(AddShared(kKvHeads, kv_heads));
     std::vector<int64_t> widths(kv_heads.size(), 0);
     if (states_.layers == GgufStateLayers::kOneBlock) {
-      NG_ASSIGN_OR_RETURN(widths, OfLayers(kFfnWidth));
+      NG_ASSIGN_OR_RETURN(widths, source_.OfLayers(kFfnWidth, n_layers_));
       NG_RETURN_IF_ERROR(AddShared(kFfnWidth, widths));
     }
     for (size_t i = 0; i < kv_heads.size(); ++i) {
       if (kv_heads[i] > 0 && widths[i] > 0) {
-        return Refuse(kFfnWidth, absl::StrCat(" has a feed-forward in layer ", i,
-                                              ", which has attention: only one of them can be"));
+        return source_.Refuse(kFfnWidth,
+                              absl::StrCat(" has a feed-forward in layer ", i,
+                                           ", which has attention: only one of them can be"));
       }
       const std::string router = absl::StrCat("blk.", i, ".ffn_gate_inp.weight");
       const bool mixes = source_.tensors.Find(router) != nullptr;
@@ -133,12 +112,13 @@ class StatesMaker {
     NG_ASSIGN_OR_RETURN(const int64_t width, keys_.Int(source_.Key("embedding_length"), kSize));
     const bool expands = !std::string_view(states_.expansion).empty();
     if (inner % n_heads != 0) {
-      return Refuse(kInner, absl::StrCat(" = ", inner, ", must be a multiple of ",
+      return source_.Refuse(kInner,
+                            absl::StrCat(" = ", inner, ", must be a multiple of ",
                                          source_.Key("ssm.time_step_rank"), " = ", n_heads));
     }
     if (expands && inner % width != 0) {
-      return Refuse(kInner, absl::StrCat(" = ", inner, ", must be a multiple of ",
-                                         source_.Key("embedding_length"), " = ", width));
+      return source_.Refuse(kInner, absl::StrCat(" = ", inner, ", must be a multiple of ",
+                                                 source_.Key("embedding_length"), " = ", width));
     }
     fields_[states_.value_dim] = inner / n_heads;
     if (expands) fields_[states_.expansion] = inner / width;

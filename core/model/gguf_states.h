@@ -5,23 +5,11 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <span>
-#include <string>
-#include <string_view>
 
-#include "core/formats/gguf.h"
-#include "core/formats/tensor_source.h"
+#include "core/model/gguf_source.h"
 #include "ng/status.h"
 
 namespace ng {
-
-struct GgufSource {
-  const GgufMetadata& metadata;
-  const TensorSource& tensors;
-  std::string architecture;
-
-  const std::string& path() const { return metadata.path(); }
-  std::string Key(std::string_view name) const { return architecture + "." + std::string(name); }
-};
 
 // How a file says which layers have a state.
 enum class GgufStateLayers {
@@ -45,12 +33,6 @@ struct GgufStates {
   const char* conv_bias = "";   // field: whether a convolution has its tensor
   const char* least_step = "";  // field of a bound that llama.cpp does not have: 0
   bool heads_in_turn = false;   // as StateSpec has it
-};
-
-// Of the file, and without those that predict further tokens.
-struct GgufLayerCounts {
-  int64_t stored;
-  int64_t used;
 };
 
 // Adds the list of layers, the sizes, and what an array says of each layer where all that have it

@@ -327,15 +327,19 @@ bool IsOfSharedKeys(const TensorInfo& tensor, const ModelSpec& spec, const Famil
   return false;
 }
 
+// Whether a run never asks for it.
+bool IsUnasked(const TensorInfo& tensor, const ModelSpec& spec, const Family& family,
+               int64_t n_further) {
+  return IsOfFurtherLayer(tensor, spec, family, n_further) || IsOfSharedKeys(tensor, spec, family);
+}
+
 // Nothing is computed with them, so the model may be another than its files were made for.
 absl::Status CheckUnusedTensors(const ModelFile& file, const Family& family, int64_t n_further,
                                 const KeyPolicy& keys) {
   constexpr size_t kShown = 3;
   std::vector<std::string> names;
   for (const TensorInfo* tensor : file.unused) {
-    if (IsInertTensor(tensor->name)) continue;
-    if (IsOfFurtherLayer(*tensor, file.spec, family, n_further)) continue;
-    if (IsOfSharedKeys(*tensor, file.spec, family)) continue;
+    if (IsInertTensor(tensor->name) || IsUnasked(*tensor, file.spec, family, n_further)) continue;
     names.push_back(tensor->name);
   }
   if (names.empty()) return absl::OkStatus();
@@ -441,9 +445,8 @@ absl::StatusOr<ModelFile> OpenGgufModel(const std::string& path, KeyPolicy& keys
   NG_ASSIGN_OR_RETURN(file.sampling, ReadGgufSampling(metadata, path));
   NG_RETURN_IF_ERROR(Binder(family, file).BindAll());
   for (const TensorInfo* tensor : file.unused) {
-    const bool unasked = IsUnaskedGgufTensor(tensor->name) ||
-                         IsOfFurtherLayer(*tensor, file.spec, family, model->n_further_layers);
-    if (unasked) continue;
+    if (IsUnaskedGgufTensor(tensor->name)) continue;
+    if (IsUnasked(*tensor, file.spec, family, model->n_further_layers)) continue;
     return ModelFileError(absl::StrCat(path, ": tensor ", JsonExcerpt(tensor->name),
                                        " has no place in a ", family.model_type, " model"));
   }

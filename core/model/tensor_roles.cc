@@ -25,6 +25,12 @@ struct ModelRow {
   Place (*place)(const ModelSpec& s, ModelWeights& m);
 };
 
+// One tensor has those of all tables; 0: no table has any.
+int64_t NumRopeFactors(const ModelSpec& spec) {
+  const auto with = std::ranges::find_if(spec.ropes, &RopeSpec::factors);
+  return with == spec.ropes.end() ? 0 : with->n_dims / 2;
+}
+
 constexpr ModelRow kModelRows[] = {
     {kTokenEmbedding, "token embedding",
      [](const ModelSpec& s) {
@@ -44,12 +50,8 @@ constexpr ModelRow kModelRows[] = {
      },
      [](const ModelSpec&, ModelWeights& m) { return Rows(m.head); }},
     {kRopeFactors, "rope factors",
-     [](const ModelSpec& s) {
-       return !s.ropes.empty() && s.ropes[0].factors ? Shape{s.ropes[0].n_dims / 2} : Shape();
-     },
-     [](const ModelSpec& s, ModelWeights& m) {
-       return Values(m.rope_factors, s.ropes[0].n_dims / 2);
-     }},
+     [](const ModelSpec& s) { return If(NumRopeFactors(s) > 0, {NumRopeFactors(s)}); },
+     [](const ModelSpec& s, ModelWeights& m) { return Values(m.rope_factors, NumRopeFactors(s)); }},
     {kFinalNorm, "final norm",
      [](const ModelSpec& s) { return If(s.head.norm.has_weight(), {s.width}); },
      [](const ModelSpec& s, ModelWeights& m) {

@@ -71,7 +71,7 @@ struct ModelWeights {
   WeightTypes types;                // what the matrices are held as
   PackedMatrix embedding;           // [vocab_size, width]
   std::vector<float> positions;     // [position_offset + max_positions, width]
-  std::vector<float> rope_factors;  // [n_dims / 2] of the first table of RoPE, above 0
+  std::vector<float> rope_factors;  // [n_dims / 2] of the tables of RoPE with factors, above 0
   PackedMatrix layer_embedding;     // [vocab_size, n_layers * the layers' input width]
   PackedMatrix layer_projection;    // [n_layers * the layers' input width, width]
   PackedMatrix head;                // [vocab_size, width]; empty: tied to the embedding

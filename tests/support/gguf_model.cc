@@ -75,6 +75,27 @@ std::string NameOf(const TensorBinding& binding, const ModelSpec& spec) {
       {TensorRole::kExpertGate, "blk.{}.ffn_gate_exps.weight"},
       {TensorRole::kExpertUp, "blk.{}.ffn_up_exps.weight"},
       {TensorRole::kExpertDown, "blk.{}.ffn_down_exps.weight"},
+      {TensorRole::kExpertGateUp, "blk.{}.ffn_gate_up_exps.weight"},
+      {TensorRole::kExpertScales, "blk.{}.ffn_down_exps.scale"},
+      {TensorRole::kRouterNorm, "blk.{}.ffn_gate_inp.scale"},
+      {TensorRole::kSharedPostNorm, "blk.{}.post_ffw_norm_1.weight"},
+      {TensorRole::kExpertsPostNorm, "blk.{}.post_ffw_norm_2.weight"},
+      {TensorRole::kMlpFactor, "blk.{}.layer_output_scale.weight"},
+      {TensorRole::kLayerInputFactor, "blk.{}.layer_output_scale.weight"},
+      {TensorRole::kLayerEmbedding, "per_layer_token_embd.weight"},
+      {TensorRole::kLayerProjection, "per_layer_model_proj.weight"},
+      {TensorRole::kLayerInputNorm, "per_layer_proj_norm.weight"},
+      {TensorRole::kLayerInputGate, "blk.{}.inp_gate.weight"},
+      {TensorRole::kLayerInputOut, "blk.{}.proj.weight"},
+      {TensorRole::kLayerInputPostNorm, "blk.{}.post_norm.weight"},
+  };
+  // Of layers whose feed-forward and experts have norms apart.
+  static const std::map<TensorRole, std::string> kOfNormsApart = {
+      {TensorRole::kMlpNorm, "blk.{}.pre_ffw_norm_2.weight"},
+      {TensorRole::kSharedNorm, "blk.{}.ffn_norm.weight"},
+      {TensorRole::kSharedGate, "blk.{}.ffn_gate.weight"},
+      {TensorRole::kSharedUp, "blk.{}.ffn_up.weight"},
+      {TensorRole::kSharedDown, "blk.{}.ffn_down.weight"},
   };
   std::vector<std::pair<absl::string_view, std::string>> changes = {
       {"{}", absl::StrCat(binding.at.layer)}};
@@ -91,7 +112,9 @@ std::string NameOf(const TensorBinding& binding, const ModelSpec& spec) {
   const bool one_block =
       binding.at.layer >= 0 && spec.layers[static_cast<size_t>(binding.at.layer)].size() == 1;
   if (one_block) changes.emplace_back("ffn_norm", "attn_norm");
-  return absl::StrReplaceAll(kNames.at(binding.role), changes);
+  const bool apart = !spec.mixtures.empty() && spec.mixtures[0].norms_apart() &&
+                     kOfNormsApart.contains(binding.role);
+  return absl::StrReplaceAll((apart ? kOfNormsApart : kNames).at(binding.role), changes);
 }
 
 // The second matrix of k and v, as two tensors of a matrix for each head; that of k is turned.
@@ -321,11 +344,14 @@ void AddTensors(const ModelFile& model, const AddMatrix& add_matrix, GgufBuilder
       ChangeState(state, binding.role, &shape, &values);
     }
     if (IsOfExpert(binding.role)) {
-      of_experts.insert(of_experts.end(), values.begin(), values.end());
       const int n_experts = ExpertsOf(model.spec, binding.at.layer);
+      const bool has_all = shape.size() == 3;
+      if (!has_all) of_experts.insert(of_experts.end(), values.begin(), values.end());
       if (binding.at.expert < n_experts - 1) continue;
-      values = std::exchange(of_experts, {});
-      shape.insert(shape.begin(), n_experts);
+      if (!has_all) {
+        values = std::exchange(of_experts, {});
+        shape.insert(shape.begin(), n_experts);
+      }
     }
     // What the decoder adds to a norm's weights the file has added.
     for (float& value : values) value += IsNorm(binding.role) ? model.spec.head.norm.offset : 0.0F;

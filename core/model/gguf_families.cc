@@ -254,6 +254,7 @@ class TensorParts {
     for (SelfAttentionSpec& attention : spec.attentions) {
       attention.qkv_bias |= qkv_bias;
       attention.out_bias |= Has({kAttnOutBias});
+      attention.latent.norm.eps = spec.head.norm.eps;  // one key is of all norms
       if (!qk_norm) continue;
       attention.qk_norm = spec.head.norm;
       attention.qk_norm.bias = false;

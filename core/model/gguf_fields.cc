@@ -49,10 +49,6 @@ constexpr std::string_view kSame[] = {"embedding_length",
                                       "expert_weights_scale",
                                       "expert_gating_func"};
 
-// Of layers with a window, whose heads are those of the others here.
-constexpr const char* kOfWindowsAlone[] = {"attention.key_length_swa", "attention.value_length_swa",
-                                           "rope.dimension_count_swa"};
-
 class FieldsMaker {
  public:
   FieldsMaker(const GgufSource& source, const LlamaRow& row, const GgufConstants& constants)
@@ -75,7 +71,7 @@ class FieldsMaker {
     NG_RETURN_IF_ERROR(CopySame());
     NG_RETURN_IF_ERROR(RequirePresent());
     NG_RETURN_IF_ERROR(MakeExperts());
-    NG_RETURN_IF_ERROR(row_.latent != nullptr ? MakeLatents() : CheckValueLength());
+    NG_RETURN_IF_ERROR(row_.latent != nullptr ? MakeLatents() : CheckHeadWidths());
     NG_RETURN_IF_ERROR(MakeScales());
     NG_RETURN_IF_ERROR(MakeWindows());
     if (row_.rope_layers != RopeLayers::kNone) NG_RETURN_IF_ERROR(MakeRopeScaling());
@@ -106,9 +102,6 @@ class FieldsMaker {
                                          JsonExcerpt(*type), ", can run only with \"model\""));
     }
     for (const char* name : constants_.without) NG_RETURN_IF_ERROR(RequireSilent(name));
-    if (row_.windows == WindowKeys::kTypes && !constants_.layers_apart) {
-      for (const char* name : kOfWindowsAlone) NG_RETURN_IF_ERROR(RequireSilent(name));
-    }
     if (!std::string_view(constants_.only_with).empty()) {
       NG_RETURN_IF_ERROR(Require(keys_, source_.path(), Key(constants_.only_with), true));
     }
@@ -228,13 +221,24 @@ class FieldsMaker {
     return absl::OkStatus();
   }
 
-  absl::Status CheckValueLength() {
-    if (!keys_.Has(Key("attention.value_length"))) return absl::OkStatus();
+  // Those of v are as wide as those of k; and those of layers with a window as the others, but for
+  // architectures that have them apart.
+  absl::Status CheckHeadWidths() {
+    const bool window = row_.windows == WindowKeys::kTypes && !constants_.layers_apart;
+    if (!window && !keys_.Has(Key("attention.value_length"))) return absl::OkStatus();
     NG_ASSIGN_OR_RETURN(const int64_t n_heads, ReadHeads());
     NG_ASSIGN_OR_RETURN(const int64_t width, Int("embedding_length", kSize));
     NG_ASSIGN_OR_RETURN(const auto key_length, OptionalInt("attention.key_length", kCount));
     const int64_t head_dim = key_length.value_or(width / n_heads);
-    return OptionalInt("attention.value_length", {head_dim, head_dim}).status();
+    const Range<int64_t> only = {head_dim, head_dim};
+    NG_RETURN_IF_ERROR(OptionalInt("attention.value_length", only).status());
+    if (!window) return absl::OkStatus();
+    for (const char* name : {"attention.key_length_swa", "attention.value_length_swa"}) {
+      NG_RETURN_IF_ERROR(OptionalInt(name, only).status());
+    }
+    NG_ASSIGN_OR_RETURN(const auto turning, OptionalInt("rope.dimension_count", {0, head_dim}));
+    const int64_t turns = turning.value_or(head_dim);
+    return OptionalInt("rope.dimension_count_swa", {turns, turns}).status();
   }
 
   absl::StatusOr<int64_t> ReadHeads() {
@@ -250,14 +254,15 @@ class FieldsMaker {
     Field("q_lora_rank") = q_rank.value_or(0) > 0 ? Json(*q_rank) : Json();
     NG_ASSIGN_OR_RETURN(Field("kv_lora_rank"), Int("attention.kv_lora_rank", kSize));
     NG_ASSIGN_OR_RETURN(int64_t head_dim, Int("attention.key_length", kCount));
-    NG_ASSIGN_OR_RETURN(int64_t v_dim, Int("attention.value_length", kCount));
+    NG_ASSIGN_OR_RETURN(const int64_t v_dim, Int("attention.value_length", kCount));
     NG_ASSIGN_OR_RETURN(const auto own_dim, OptionalInt("attention.key_length_mla", kCount));
     NG_ASSIGN_OR_RETURN(const auto own_v_dim, OptionalInt("attention.value_length_mla", kCount));
-    head_dim = own_dim.value_or(head_dim);
+    const bool own = own_dim && own_v_dim;
+    head_dim = own ? *own_dim : head_dim;
     NG_ASSIGN_OR_RETURN(const int64_t turns, Int("rope.dimension_count", {1, head_dim - 1}));
     Field("qk_rope_head_dim") = turns;
     Field("qk_nope_head_dim") = head_dim - turns;
-    Field("v_head_dim") = own_v_dim.value_or(v_dim);
+    Field("v_head_dim") = own ? *own_v_dim : v_dim;
     NG_ASSIGN_OR_RETURN(const int64_t n_heads, ReadHeads());
     return OptionalInt("attention.head_count_kv", {1, n_heads}).status();
   }
@@ -375,6 +380,11 @@ class FieldsMaker {
       return source_.Refuse(
           "rope.scaling.factor",
           absl::StrCat(" = ", *factor, ", can run only with 1 where the type is longrope"));
+    }
+    if (row_.latent != nullptr && *factor != 1.0) {
+      return source_.Refuse(
+          "rope.scaling.factor",
+          absl::StrCat(" = ", *factor, ", can run only with 1 where the type is not yarn"));
     }
     if (*factor != 1.0) Field("rope_scaling") = {{"rope_type", "linear"}, {"factor", *factor}};
     return absl::OkStatus();

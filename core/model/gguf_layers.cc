@@ -1,5 +1,6 @@
 #include "core/model/gguf_layers.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <optional>
@@ -17,10 +18,6 @@ namespace {
 constexpr char kFfnWidths[] = "feed_forward_length";
 constexpr char kKvHeadCounts[] = "attention.head_count_kv";
 constexpr char kSharedLayers[] = "attention.shared_kv_layers";
-
-// Keys of RoPE that all layers would have; these layers' tables are the plain ones.
-constexpr const char* kRopeScaling[] = {"rope.scaling.type", "rope.scaling.factor",
-                                        "rope.scale_linear", "rope.scaling.attn_factor"};
 
 class LayersMaker {
  public:
@@ -125,14 +122,26 @@ class LayersMaker {
 
   // What stands still in a head of a layer that sees all keys, a tensor of factors says.
   absl::Status MakeRopes() {
-    for (const char* name : kRopeScaling) {
-      const std::string key = source_.Key(name);
-      if (!keys_.Has(key)) continue;
-      return source_.Refuse(name, absl::StrCat(" = ", JsonExcerpt(source_.metadata.Field(key)),
-                                               ", can run only without"));
-    }
+    NG_RETURN_IF_ERROR(RequirePlainRope());
     NG_RETURN_IF_ERROR(MakeRope("full_attention", "", full_head_dim_));
     return MakeRope("sliding_attention", "_swa", window_head_dim_);
+  }
+
+  // Keys of scaling are of all layers; where no factor says something, none of them does.
+  absl::Status RequirePlainRope() const {
+    for (const char* name : {"rope.scaling.factor", "rope.scale_linear"}) {
+      NG_ASSIGN_OR_RETURN(const auto factor, keys_.OptionalNumber(source_.Key(name), {0.0, 1e6}));
+      if (factor.value_or(1.0) == 1.0 || *factor == 0.0) continue;
+      return source_.Refuse(name, absl::StrCat(" = ", *factor, ", can run only with 1"));
+    }
+    NG_RETURN_IF_ERROR(
+        keys_.OptionalNumber(source_.Key("rope.scaling.attn_factor"), {1.0, 1.0}).status());
+    constexpr const char* kType = "rope.scaling.type";
+    NG_ASSIGN_OR_RETURN(const auto type, keys_.OptionalText(source_.Key(kType)));
+    constexpr std::string_view kTypes[] = {"none", "linear", "yarn", "longrope"};
+    if (!type || std::ranges::count(kTypes, *type) > 0) return absl::OkStatus();
+    return source_.Refuse(kType, absl::StrCat(" = ", JsonExcerpt(*type),
+                                              ", must be one of: none, linear, yarn, longrope"));
   }
 
   // All dimensions of a head turn.

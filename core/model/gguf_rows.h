@@ -113,6 +113,12 @@ constexpr LlamaRow WithExperts(LlamaRow row, const ExpertsRow& experts) {
   return row;
 }
 
+// Layers with a window have one of this width where no key says it, so that 0 is no width.
+constexpr LlamaRow WithWindow(LlamaRow row, int64_t window) {
+  row.window = window;
+  return row;
+}
+
 inline constexpr LlamaRow kGgufLlama = Gguf(kLlamaRow, true);
 inline constexpr ExpertsRow kGgufMixtralExperts = Gguf(kMixtralExperts);
 inline constexpr LlamaRow kGgufMixtral = WithExperts(kGgufLlama, kGgufMixtralExperts);
@@ -129,11 +135,7 @@ inline constexpr LlamaRow kGgufQwen3Moe = WithExperts(Gguf(kQwen3MoeRow), kGgufQ
 inline constexpr LlamaRow kGgufStarcoder = Gguf(kGptBigCodeRow);
 inline constexpr LlamaRow kGgufStarcoder2 = Gguf(kStarcoder2Row);
 inline constexpr LlamaRow kGgufGemma = Gguf(kGemmaRow);
-inline constexpr LlamaRow kGgufGemma2 = [] {
-  LlamaRow row = Gguf(kGemma2Row);
-  row.window = 4096;
-  return row;
-}();
+inline constexpr LlamaRow kGgufGemma2 = WithWindow(Gguf(kGemma2Row), 4096);
 inline constexpr LlamaRow kGgufGemma3 = Gguf(kGemma3Row);
 inline constexpr LlamaRow kGgufGemma4 = [] {
   LlamaRow row = Gguf(kGemma4Row);
@@ -149,7 +151,8 @@ inline constexpr LlamaRow kGgufGemma4Moe = WithExperts(kGgufGemma4, kGgufGemma4E
 inline constexpr LlamaRow kGgufPhi2 = Gguf(kPhiRow);
 inline constexpr LlamaRow kGgufPhi3 = Gguf(kPhi3Row);
 inline constexpr ExpertsRow kGgufGptOssExperts = Gguf(kGptOssExperts);
-inline constexpr LlamaRow kGgufGptOss = WithExperts(Gguf(kGptOssRow), kGgufGptOssExperts);
+inline constexpr LlamaRow kGgufGptOss =
+    WithExperts(WithWindow(Gguf(kGptOssRow), 128), kGgufGptOssExperts);
 inline constexpr LlamaRow kGgufGranite = Gguf(kGraniteRow, true);
 inline constexpr ExpertsRow kGgufGraniteExperts = Gguf(kGraniteSharedExperts);
 inline constexpr LlamaRow kGgufGraniteMoe =
@@ -174,10 +177,11 @@ inline constexpr ExpertsRow kGgufDots1Experts = SaidByKeys(kDots1Experts);
 inline constexpr LlamaRow kGgufDots1 = WithExperts(Gguf(kDots1Row), kGgufDots1Experts);
 inline constexpr LlamaRow kGgufExaone4 = Gguf(kExaone4Row);
 inline constexpr ExpertsRow kGgufExaoneMoeExperts = SharedByWidth(SaidByKeys(kExaoneMoeExperts));
-inline constexpr LlamaRow kGgufExaoneMoe = WithExperts(Gguf(kExaoneMoeRow), kGgufExaoneMoeExperts);
+inline constexpr LlamaRow kGgufExaoneMoe =
+    WithExperts(WithWindow(Gguf(kExaoneMoeRow), 128), kGgufExaoneMoeExperts);
 inline constexpr LlamaRow kGgufStableLm = Gguf(kStableLmRow);
 inline constexpr LlamaRow kGgufCommandR = Gguf(kCohereRow);
-inline constexpr LlamaRow kGgufCohere2 = Gguf(kCohere2Row);
+inline constexpr LlamaRow kGgufCohere2 = WithWindow(Gguf(kCohere2Row), 4096);
 inline constexpr LlamaRow kGgufErnie = Gguf(kErnie45Row);
 inline constexpr ExpertsRow kGgufErnieExperts = SharedByWidth(Gguf(kErnieMoeExperts));
 inline constexpr LlamaRow kGgufErnieMoe = WithExperts(Gguf(kErnieMoeRow), kGgufErnieExperts);

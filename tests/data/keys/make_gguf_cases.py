@@ -31,7 +31,21 @@ BASES = {
     "gemma3": (HEAD_KEYS | {"attention.sliding_window": 4, "rope.freq_base": 1000.0}, Q_K_V | GATE_UP | AROUND | Q_K_NORM),
     "phi3": ({"rope.dimension_count": HEAD, "rope.scaling.original_context_length": 64}, {"attn_qkv": (WIDTH + 2 * KV * HEAD, WIDTH), "ffn_up": (2 * FFN, WIDTH)}),
     "qwen3moe": (HEAD_KEYS | EXPERTS, Q_K_V | Q_K_NORM | OF_EXPERTS),
+    "gemma4": (HEAD_KEYS | {"attention.key_length_swa": HEAD, "attention.value_length_swa": HEAD, "attention.sliding_window": 4, "attention.sliding_window_pattern": [True, False], "rope.freq_base": 1000.0,
+                            "rope.dimension_count": HEAD, "rope.dimension_count_swa": HEAD, "attention.shared_kv_layers": 0, "embedding_length_per_layer_input": 0, "final_logit_softcapping": 3.0},
+               Q_K_V | GATE_UP | AROUND | Q_K_NORM | {"layer_output_scale": (1,)}),
+    "mistral3": (HEAD_KEYS | {"rope.dimension_count": HEAD}, Q_K_V | GATE_UP),
+    "cohere2": (HEAD_KEYS | {"rope.dimension_count": HEAD, "attention.sliding_window": 4, "logit_scale": 0.5}, Q_K_V | GATE_UP | {"ffn_norm": None}),
+    "gpt-oss": (HEAD_KEYS | EXPERTS | {"attention.sliding_window": 4, "rope.freq_base": 1000.0},
+                Q_K_V | OF_EXPERTS | {"ffn_norm": None, "post_attention_norm": (WIDTH,), "attn_sinks": (HEADS,), "attn_q.bias": (HEADS * HEAD,), "attn_k.bias": (HEAD,), "attn_v.bias": (HEAD,),
+                                      "attn_output.bias": (WIDTH,), "ffn_gate_inp.bias": (4,), "ffn_gate_exps.bias": (4, FFN), "ffn_up_exps.bias": (4, FFN), "ffn_down_exps.bias": (4, WIDTH)}),
+    "deepseek2": (EXPERTS | {"attention.key_length": 12, "attention.value_length": 8, "attention.q_lora_rank": 8, "attention.kv_lora_rank": 8, "attention.head_count_kv": HEADS, "rope.dimension_count": 4,
+                             "leading_dense_block_count": 0, "expert_shared_count": 1, "expert_weights_scale": 1.5, "expert_gating_func": 1},
+                  OF_EXPERTS | {"attn_q_a": (8, WIDTH), "attn_q_a_norm": (8,), "attn_q_b": (HEADS * 12, 8), "attn_kv_a_mqa": (12, WIDTH), "attn_kv_a_norm": (8,), "attn_kv_b": (HEADS * 16, 8), "ffn_gate_shexp": (FFN, WIDTH),
+                                "ffn_up_shexp": (FFN, WIDTH), "ffn_down_shexp": (WIDTH, FFN)}),
 }
+LAYER_NORMED = ("gpt2", "cohere2")
+TIED = ("gemma2", "gemma3", "gemma4", "cohere2")
 OF_FILES = ("general", "split", "quantize", "adapter", "imatrix")  # keys begin so that are not the architecture's
 ONE_OF_A_KIND = [3, 0.5, True, "x", [1, 1]]
 EXTRA = {
@@ -47,7 +61,8 @@ EXTRA = {
     "rope.dimension_sections": [[1, 1, 2, 0], [0, 0, 0, 0]], "attention.sliding_window": [0, 2, 5, 64], "attention.sliding_window_pattern": [0, 1, 2, [True, True], [False, True], [False, False]],
     "attn_logit_softcapping": [2.0, 0.0], "final_logit_softcapping": [3.0, 0.0], "attention.scale": [0.0], "attention.clamp_kqv": [0.1, 0.0], "attention.max_alibi_bias": [8.0, 0.0],
     "logit_scale": [2.0, 0.0], "embedding_scale": [2.0], "residual_scale": [2.0], "use_parallel_residual": [False], "vocab_size": [32, 64, 128], "pooling_type": [0, 1, 2],
-    "attention.temperature_length": [4], "attention.temperature_scale": [0.1], "interleave_moe_layer_step": [1, 2], "moe_every_n_layers": [2], "swiglu_clamp_exp": [[1.0, 1.0]],
+    "attention.key_length_swa": [4, 8, 16], "attention.value_length_swa": [4, 8, 16], "rope.dimension_count_swa": [0, 4, 8, 16], "attention.shared_kv_layers": [0, 1, 2],
+    "embedding_length_per_layer_input": [0, 4], "attention.temperature_length": [4], "attention.temperature_scale": [0.1], "interleave_moe_layer_step": [1, 2], "moe_every_n_layers": [2], "swiglu_clamp_exp": [[1.0, 1.0]],
     "general.type": ["model", "adapter"], "general.file_type": [0, 1], "general.quantization_version": [1, 2], "split.count": [0, 1, 2], "split.no": [0], "quantize.imatrix.file": ["x"],
     "general.name": ["x"], "general.sampling.temp": [0.5], "adapter.type": ["lora"], "imatrix.chunk_count": [3],
 }
@@ -61,7 +76,7 @@ TOGETHER = {
 def keys_of(base):
     arch, _, with_more = base.partition("_")
     own = {"vocab_size": ROWS, "context_length": 64, "embedding_length": WIDTH, "feed_forward_length": FFN, "block_count": LAYERS, "attention.head_count": HEADS,
-           LAYER if arch == "gpt2" else RMS: 1e-5}
+           LAYER if arch in LAYER_NORMED else RMS: 1e-5}
     if arch != "gpt2": own["attention.head_count_kv"] = KV
     own |= BASES[arch][0] | TOGETHER.get(with_more, {})
     return {"general.architecture": arch} | {f"{arch}.{k}": v for k, v in own.items()} | {"tokenizer.ggml.model": "no_vocab"}
@@ -69,9 +84,11 @@ def keys_of(base):
 
 def tensors_of(arch):
     layer = {"attn_norm": (WIDTH,), "attn_output": (WIDTH, HEADS * HEAD), "ffn_norm": (WIDTH,)} | BASES[arch][1]
+    layer = {name: shape for name, shape in layer.items() if shape}
     if "ffn_down_exps" not in layer: layer["ffn_down"] = (WIDTH, FFN)
     shapes = {"token_embd": (ROWS, WIDTH), "output_norm": (WIDTH,)} | {f"blk.{i}.{k}": v for i in range(LAYERS) for k, v in layer.items()}
-    if not arch.startswith("gemma"): shapes["output"] = (ROWS, WIDTH)
+    if arch == "gemma4": shapes["rope_freqs"] = (HEAD // 2,)
+    if arch not in TIED: shapes["output"] = (ROWS, WIDTH)
     shapes = {k if k.endswith(".bias") else k + ".weight": v for k, v in shapes.items()}
     if arch == "gpt2":
         shapes |= {k[:-6] + "bias": v[:1] for k, v in shapes.items() if k.startswith(("blk", "output_norm"))} | {"position_embd.weight": (64, WIDTH)}

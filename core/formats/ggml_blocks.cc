@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
+
+#include "core/formats/ggml_iq_blocks.h"
 
 namespace ng {
 namespace {
@@ -51,7 +55,7 @@ void AddBits(const uint8_t* bytes, int shift, uint8_t* q) {
   }
 }
 
-// f16 scale, 16 bytes.
+// f16 scale, 16 bytes. IQ4_NL has the same block.
 void Q40(const uint8_t* block, QuantSpan* span) {
   span->d = Bits16(block);
   Nibbles(block + 2, span->q);
@@ -155,21 +159,6 @@ void Q6K(const uint8_t* block, QuantSpan* span) {
   }
 }
 
-// What 4 bits stand for in IQ4, as bytes of a grid whose zero is 128.
-constexpr uint8_t kIq4Values[16] = {1,   24,  45,  63,  79,  93,  106, 118,
-                                    129, 141, 153, 166, 181, 197, 217, 241};
-
-void Iq4Values(const uint8_t* bytes, uint8_t* q) {
-  Nibbles(bytes, q);
-  for (int i = 0; i < 32; ++i) q[i] = kIq4Values[q[i]];
-}
-
-// f16 scale, 16 bytes.
-void Iq4Nl(const uint8_t* block, QuantSpan* span) {
-  span->d = Bits16(block);
-  Iq4Values(block + 2, span->q);
-}
-
 // f16 scale, 2 bytes with the upper two bits of 8 6-bit scales (each 32 too large), 4 bytes with
 // their lower four, 128 bytes.
 void Iq4Xs(const uint8_t* block, QuantSpan* span) {
@@ -178,8 +167,14 @@ void Iq4Xs(const uint8_t* block, QuantSpan* span) {
   for (int group = 0; group < 8; ++group) {
     const int low = block[4 + group / 2] >> (4 * (group % 2)) & 15;
     span->scales[group] = static_cast<int8_t>((low | (upper >> (2 * group) & 3) << 4) - 32);
-    Iq4Values(block + 8 + group * 16, span->q + group * 32);
+    Nibbles(block + 8 + group * 16, span->q + group * 32);
   }
+}
+
+// A power of two, 16 bytes.
+void Mxfp4(const uint8_t* block, QuantSpan* span) {
+  span->d = block[0];
+  Nibbles(block + 1, span->q);
 }
 
 struct BlockType {
@@ -189,13 +184,28 @@ struct BlockType {
 
 bool IsFinite(uint16_t f16) { return (f16 & 0x7C00) != 0x7C00; }
 
+// Near the largest power of two the values decide; 255 stands for NaN.
+bool PowersAreFinite(const QuantGrid& grid, const QuantSpan& span) {
+  constexpr uint16_t kAlwaysFinite = 252;
+  if (span.d <= kAlwaysFinite) return true;
+  if (span.d == 255) return false;
+  std::array<float, kQuantBlock> values;
+  assert(grid.span == std::ssize(values));
+  SpanValues(grid, span, values.data());
+  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+}
+
 template <DType kDType, WeightType kGrid, void (*kRead)(const uint8_t* block, QuantSpan* span)>
 bool ReadAll(const uint8_t* blocks, std::span<QuantSpan> spans) {
   const int64_t bytes = DTypeBytes(kDType);
   bool finite = true;
   for (QuantSpan& span : spans) {
     kRead(blocks, &span);
-    finite = finite && IsFinite(span.d) && (!GridOf(kGrid).has_minimum || IsFinite(span.dmin));
+    if constexpr (GridOf(kGrid).power_of_two) {
+      finite = finite && PowersAreFinite(GridOf(kGrid), span);
+    } else {
+      finite = finite && IsFinite(span.d) && (!GridOf(kGrid).has_minimum || IsFinite(span.dmin));
+    }
     blocks += bytes;
   }
   return finite;
@@ -217,10 +227,20 @@ constexpr std::array kBlockTypes = {Reads<DType::kQ40, WeightType::kInt4, Q40>()
                                     Reads<DType::kQ4K, WeightType::kQ4K, Q4K>(),
                                     Reads<DType::kQ5K, WeightType::kQ5K, Q5K>(),
                                     Reads<DType::kQ6K, WeightType::kQ6K, Q6K>(),
-                                    Reads<DType::kIq4Nl, WeightType::kInt8, Iq4Nl>(),
-                                    Reads<DType::kIq4Xs, WeightType::kIq4Xs, Iq4Xs>()};
+                                    Reads<DType::kIq4Nl, WeightType::kIq4Nl, Q40>(),
+                                    Reads<DType::kIq4Xs, WeightType::kIq4Xs, Iq4Xs>(),
+                                    Reads<DType::kIq3Xxs, WeightType::kIq3Xxs, ReadIq3Xxs>(),
+                                    Reads<DType::kIq3S, WeightType::kIq3S, ReadIq3S>(),
+                                    Reads<DType::kIq2Xxs, WeightType::kIq2, ReadIq2Xxs>(),
+                                    Reads<DType::kIq2Xs, WeightType::kIq2, ReadIq2Xs>(),
+                                    Reads<DType::kIq2S, WeightType::kIq2, ReadIq2S>(),
+                                    Reads<DType::kIq1S, WeightType::kIq1, ReadIq1S>(),
+                                    Reads<DType::kIq1M, WeightType::kIq1, ReadIq1M>(),
+                                    Reads<DType::kTq1, WeightType::kTernary, ReadTq1>(),
+                                    Reads<DType::kTq2, WeightType::kTernary, ReadTq2>(),
+                                    Reads<DType::kMxfp4, WeightType::kMxfp4, Mxfp4>()};
 static_assert(kBlockTypes.size() ==
-              static_cast<size_t>(DType::kIq4Xs) - static_cast<size_t>(DType::kQ40) + 1);
+              static_cast<size_t>(DType::kMxfp4) - static_cast<size_t>(DType::kQ40) + 1);
 
 const BlockType& TypeOf(DType dtype) {
   assert(IsBlockType(dtype));
@@ -229,7 +249,7 @@ const BlockType& TypeOf(DType dtype) {
 
 }  // namespace
 
-bool IsBlockType(DType dtype) { return dtype >= DType::kQ40 && dtype <= DType::kIq4Xs; }
+bool IsBlockType(DType dtype) { return dtype >= DType::kQ40 && dtype <= DType::kMxfp4; }
 
 WeightType BlockGrid(DType dtype) { return TypeOf(dtype).grid; }
 

@@ -42,12 +42,14 @@ struct TensorType {
   DType dtype;
 };
 constexpr TensorType kTensorTypes[] = {
-    {0, DType::kF32},    {1, DType::kF16},    {2, DType::kQ40},  {3, DType::kQ41},
-    {6, DType::kQ50},    {7, DType::kQ51},    {8, DType::kQ80},  {10, DType::kQ2K},
-    {11, DType::kQ3K},   {12, DType::kQ4K},   {13, DType::kQ5K}, {14, DType::kQ6K},
-    {20, DType::kIq4Nl}, {23, DType::kIq4Xs}, {24, DType::kI8},  {25, DType::kI16},
-    {26, DType::kI32},   {27, DType::kI64},   {28, DType::kF64}, {30, DType::kBf16},
-    {39, DType::kMxfp4},
+    {0, DType::kF32},     {1, DType::kF16},    {2, DType::kQ40},     {3, DType::kQ41},
+    {6, DType::kQ50},     {7, DType::kQ51},    {8, DType::kQ80},     {10, DType::kQ2K},
+    {11, DType::kQ3K},    {12, DType::kQ4K},   {13, DType::kQ5K},    {14, DType::kQ6K},
+    {16, DType::kIq2Xxs}, {17, DType::kIq2Xs}, {18, DType::kIq3Xxs}, {19, DType::kIq1S},
+    {20, DType::kIq4Nl},  {21, DType::kIq3S},  {22, DType::kIq2S},   {23, DType::kIq4Xs},
+    {24, DType::kI8},     {25, DType::kI16},   {26, DType::kI32},    {27, DType::kI64},
+    {28, DType::kF64},    {29, DType::kIq1M},  {30, DType::kBf16},   {34, DType::kTq1},
+    {35, DType::kTq2},    {39, DType::kMxfp4},
 };
 
 // Bytes of a value, 0 for those whose length varies.

@@ -46,8 +46,16 @@ enum class DType : int32_t {
   kQ6K,
   kIq4Nl,
   kIq4Xs,
-  // Its values are BF16 when they are read (core/model/gguf_tensors.h).
-  kMxfp4
+  kIq3Xxs,
+  kIq3S,
+  kIq2Xxs,
+  kIq2Xs,
+  kIq2S,
+  kIq1S,
+  kIq1M,
+  kTq1,
+  kTq2,
+  kMxfp4  // of safetensors too (mxfp4_source.h)
 };
 std::string_view DTypeName(DType type);  // as the format spells it: "F32", "Q4_0"
 int64_t DTypeBlock(DType type);          // elements in a block; 1 for types without blocks

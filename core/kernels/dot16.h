@@ -7,7 +7,8 @@
 // compiles an implicit one for the baseline, whatever the target around it is.
 //
 // Field and Plus work on every byte: Field moves its bits [kFrom, kFrom + kWidth) to kTo and clears
-// the others; Plus adds a constant.
+// the others; Plus adds a constant. LookUp takes bytes below 16 to what the table [16] holds for
+// them. PowersOfTwo: 2^(byte - 127) of each of 16 bytes; infinite for 255.
 #ifndef NG_CORE_KERNELS_DOT16_H_
 #define NG_CORE_KERNELS_DOT16_H_
 
@@ -52,6 +53,24 @@ struct Dot16 {
   static NG_INLINE Bytes Plus(Bytes b) {
     for (__m128i& q : b.q) q = _mm_add_epi8(q, _mm_set1_epi8(kAdded));
     return b;
+  }
+  static NG_INLINE Bytes LookUp(const uint8_t* table, Bytes b) {
+    uint8_t bytes[sizeof(b.q)];
+    std::memcpy(bytes, b.q, sizeof(bytes));
+    for (uint8_t& byte : bytes) byte = table[byte];
+    std::memcpy(b.q, bytes, sizeof(bytes));
+    return b;
+  }
+  static NG_INLINE V PowersOfTwo(const std::byte* p) {
+    V r;
+    for (int i = 0; i < 4; ++i) {
+      const auto bits = [&](int lane) {
+        const auto power = std::to_integer<int32_t>(p[4 * i + lane]);
+        return power == 0 ? 0x00400000 : power << 23;
+      };
+      r.q[i] = _mm_castsi128_ps(_mm_setr_epi32(bits(0), bits(1), bits(2), bits(3)));
+    }
+    return r;
   }
   // kBits: the bits of a weight, 4 or 8.
   template <int kBits>
@@ -132,6 +151,18 @@ struct Dot16 {
     const __m256i added = _mm256_set1_epi8(kAdded);
     return {_mm256_add_epi8(b.lo, added), _mm256_add_epi8(b.hi, added)};
   }
+  static NG_INLINE Bytes LookUp(const uint8_t* table, Bytes b) {
+    const __m256i values =
+        _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+    return {_mm256_shuffle_epi8(values, b.lo), _mm256_shuffle_epi8(values, b.hi)};
+  }
+  static NG_INLINE V PowersOfTwo(const std::byte* p) { return {Powers8(p), Powers8(p + 8)}; }
+  static NG_INLINE __m256 Powers8(const std::byte* p) {
+    const __m256i powers =
+        _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+    return _mm256_castsi256_ps(
+        _mm256_max_epi32(_mm256_slli_epi32(powers, 23), _mm256_set1_epi32(0x00400000)));
+  }
   template <int kBits>
   struct Sum {
     // 16-bit sums: one of the weights' lower four bits, one of their upper four.
@@ -194,6 +225,16 @@ struct Dot16 {
   template <int kAdded>
   static NG_INLINE Bytes Plus(Bytes b) {
     return _mm512_add_epi8(b, _mm512_set1_epi8(kAdded));
+  }
+  static NG_INLINE Bytes LookUp(const uint8_t* table, Bytes b) {
+    const __m128i values = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(values), b);
+  }
+  static NG_INLINE V PowersOfTwo(const std::byte* p) {
+    const __m512i powers =
+        _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    return {_mm512_castsi512_ps(
+        _mm512_max_epi32(_mm512_slli_epi32(powers, 23), _mm512_set1_epi32(0x00400000)))};
   }
   template <int kBits>
   struct Sum {

@@ -46,7 +46,8 @@ struct PackedChunk {
   static constexpr QuantGrid kGrid = GridOf(kType);
   static constexpr int kZero = kGrid.zero;
   static constexpr int kGroups = static_cast<int>(kQuantBlock / kGrid.group);
-  static constexpr int kBits = kGrid.bits() > 4 ? 8 : 4;
+  // Of what is multiplied.
+  static constexpr int kBits = kGrid.bits() > 4 || kGrid.values != nullptr ? 8 : 4;
   static constexpr bool kHasMinimum = kGrid.has_minimum;
 
   const std::byte* span;
@@ -54,6 +55,11 @@ struct PackedChunk {
 
   template <int kWord>
   NG_INLINE typename D::Bytes Word() const {
+    if constexpr (kGrid.values == nullptr) return Integers<kWord>();
+    return D::LookUp(kGrid.values, Integers<kWord>());
+  }
+  template <int kWord>
+  NG_INLINE typename D::Bytes Integers() const {
     constexpr int kLow = kWord * kGrid.low_bits;
     const std::byte* plane = span + chunk * kGrid.bits() * 64;
     const auto low = D::template Field<kLow % 8, 0, kGrid.low_bits>(D::Load(plane + kLow / 8 * 64));
@@ -66,7 +72,7 @@ struct PackedChunk {
                             D::Load(plane + kHigh / 8 * 64)));
     }
   }
-  // d * scale and dmin * minimum of a group.
+  // unit * d * scale and dmin * minimum of a group.
   NG_INLINE V Scale(int group) const { return Product<0>(group); }
   NG_INLINE V Minimum(int group) const { return Product<1>(group); }
 
@@ -74,10 +80,20 @@ struct PackedChunk {
   NG_INLINE V Product(int group) const {
     const std::byte* small = span + kGrid.PlaneBytes();
     const std::byte* factors = small + (kHasMinimum ? 2 : 1) * kGrid.ScaleBytes();
-    const V factor = V::LoadF16(reinterpret_cast<const uint16_t*>(factors) + kPart * 16);
+    const V factor = Factor<kPart>(factors + kPart * kGrid.FactorBytes());
     if constexpr (!kGrid.grouped()) return factor;
     small += kPart * kGrid.ScaleBytes() + (chunk * kGroups + group) * 16;
     return V::Mul(factor, V::LoadI8(reinterpret_cast<const int8_t*>(small)));
+  }
+  template <int kPart>
+  static NG_INLINE V Factor(const std::byte* stored) {
+    if constexpr (kGrid.power_of_two) {
+      return V::Mul(D::PowersOfTwo(stored), V::Set(kGrid.unit));
+    } else {
+      const V factor = V::LoadF16(reinterpret_cast<const uint16_t*>(stored));
+      if constexpr (kPart == 1 || kGrid.unit == 1.0F) return factor;
+      return V::Mul(factor, V::Set(kGrid.unit));
+    }
   }
 };
 
@@ -85,7 +101,7 @@ struct PackedChunk {
 template <class D, int kGroupsIn, bool kWithMinimum>
 struct UnpackedChunk {
   using V = typename D::V;
-  static constexpr int kZero = kWithMinimum ? 0 : 32;  // the same for all grids
+  static constexpr int kZero = kWithMinimum ? 0 : 128;  // the same for all grids
   static constexpr int kGroups = kGroupsIn;
   static constexpr int kBits = 8;
   static constexpr bool kHasMinimum = kWithMinimum;

@@ -187,7 +187,7 @@ template <class Level, class W>
 void MatmulOf(const MatmulArgs& args) {
   if constexpr (W::kInput == InputType::kInt8) {
     // Bytes need no unpacking, and the zero of unpacked ones is not theirs.
-    constexpr bool kAsItLies = W::kType == WeightType::kInt4 || W::kGrid.bits() == 8;
+    constexpr bool kAsItLies = W::kType == WeightType::kInt4 || W::kType == WeightType::kInt8;
     if constexpr (kAsItLies) {
       Matmul<W, Level::kByteRows, Level::kByteBlocks>(args);
     } else {
@@ -238,7 +238,10 @@ constexpr KernelTable MakeKernelTable(IsaLevel isa) {
                 GridWeights<D, WeightType::kQ51>(), GridWeights<D, WeightType::kQ2K>(),
                 GridWeights<D, WeightType::kQ3K>(), GridWeights<D, WeightType::kQ4K>(),
                 GridWeights<D, WeightType::kQ5K>(), GridWeights<D, WeightType::kQ6K>(),
-                GridWeights<D, WeightType::kIq4Xs>());
+                GridWeights<D, WeightType::kIq4Nl>(), GridWeights<D, WeightType::kIq4Xs>(),
+                GridWeights<D, WeightType::kIq3Xxs>(), GridWeights<D, WeightType::kIq3S>(),
+                GridWeights<D, WeightType::kIq2>(), GridWeights<D, WeightType::kIq1>(),
+                GridWeights<D, WeightType::kTernary>(), GridWeights<D, WeightType::kMxfp4>());
 }
 
 }  // namespace ng

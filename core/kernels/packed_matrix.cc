@@ -131,7 +131,8 @@ struct SpanLayout {
   static constexpr int64_t kScales = kGrid.PlaneBytes();
   static constexpr int64_t kMinima = kScales + kGrid.ScaleBytes();
   static constexpr int64_t kD = kMinima + (kGrid.has_minimum ? kGrid.ScaleBytes() : 0);
-  static constexpr int64_t kDmin = kD + kBlockColumns * 2;
+  static constexpr int64_t kDBytes = kGrid.FactorBytes() / kBlockColumns;
+  static constexpr int64_t kDmin = kD + kBlockColumns * kDBytes;
 
   // Makes the lines of 32 inputs from their words, 4 bytes each, for one column or for four.
   template <typename Word>
@@ -169,12 +170,13 @@ struct SpanLayout {
         std::memcpy(to + kMinima + group * kBlockColumns + column, span.minima + group, 1);
       }
     }
-    std::memcpy(to + kD + column * 2, &span.d, sizeof(span.d));
+    std::memcpy(to + kD + column * kDBytes, &span.d, kDBytes);
     if (kGrid.has_minimum) std::memcpy(to + kDmin + column * 2, &span.dmin, sizeof(span.dmin));
   }
 
   static QuantSpan Get(const std::byte* from, int64_t column) {
     QuantSpan span;
+    span.d = 0;
     const std::byte* planes = from + column * 4;
     for (int64_t chunk = 0; chunk < kGrid.span; chunk += kQuantBlock) {
       std::array<uint32_t, kGrid.bits()> lines;
@@ -199,7 +201,7 @@ struct SpanLayout {
         std::memcpy(span.minima + group, from + kMinima + group * kBlockColumns + column, 1);
       }
     }
-    std::memcpy(&span.d, from + kD + column * 2, sizeof(span.d));
+    std::memcpy(&span.d, from + kD + column * kDBytes, kDBytes);
     if (kGrid.has_minimum) std::memcpy(&span.dmin, from + kDmin + column * 2, sizeof(span.dmin));
     return span;
   }
@@ -322,7 +324,14 @@ constexpr Codec kCodecs[kWeightTypes] = {
     GridCodec<WeightType::kQ4K>(),
     GridCodec<WeightType::kQ5K>(),
     GridCodec<WeightType::kQ6K>(),
+    GridCodec<WeightType::kIq4Nl>(),
     GridCodec<WeightType::kIq4Xs>(),
+    GridCodec<WeightType::kIq3Xxs>(),
+    GridCodec<WeightType::kIq3S>(),
+    GridCodec<WeightType::kIq2>(),
+    GridCodec<WeightType::kIq1>(),
+    GridCodec<WeightType::kTernary>(),
+    GridCodec<WeightType::kMxfp4>(),
 };
 
 const Codec& CodecOf(WeightType type) { return kCodecs[static_cast<int>(type)]; }

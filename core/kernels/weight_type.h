@@ -23,9 +23,16 @@ enum class WeightType : int32_t {
   kQ4K,
   kQ5K,
   kQ6K,
-  kIq4Xs
+  kIq4Nl,
+  kIq4Xs,
+  kIq3Xxs,
+  kIq3S,
+  kIq2,      // IQ2_XXS, IQ2_XS, IQ2_S
+  kIq1,      // IQ1_S, IQ1_M
+  kTernary,  // TQ1_0, TQ2_0
+  kMxfp4
 };
-inline constexpr int kWeightTypes = 14;
+inline constexpr int kWeightTypes = 21;
 
 // "f32", "int8", "q4_k".
 std::string_view WeightTypeName(WeightType type);
@@ -36,8 +43,8 @@ inline constexpr int64_t kQuantBlock = 32;    // inputs that a kernel takes at a
 // A value grid. The inputs of one output are cut into spans; a span shares the factors d and dmin.
 // Where a span has several groups of inputs, each group has a small integer scale and minimum. The
 // weight of an input with the integer q is
-//   weight = d * scale[group] * (q - zero) - dmin * minimum[group]
-// where d * scale and dmin * minimum fit f32 exactly.
+//   weight = unit * d * scale[group] * (value(q) - zero) - dmin * minimum[group]
+// where unit * d * scale and dmin * minimum fit f32 exactly.
 struct QuantGrid {
   int64_t span = 0;   // inputs that share d and dmin: 32, or 256 with several groups
   int64_t group = 0;  // inputs that share a scale: 16 or 32
@@ -45,21 +52,45 @@ struct QuantGrid {
   int high_bits = 0;  // the upper bits of q
   int zero = 0;
   bool has_minimum = false;
+  // [16] what each q of up to 4 bits stands for; null: q itself.
+  const uint8_t* values = nullptr;
+  float unit = 1.0F;          // a power of two
+  bool power_of_two = false;  // d is 2^(its bits - 127), in one byte, and not an f16
 
   constexpr bool grouped() const { return span > kQuantBlock; }  // false: scale = minimum = 1
   constexpr int64_t bits() const { return low_bits + high_bits; }
   constexpr int64_t groups() const { return span / group; }
+  constexpr int ValueOf(uint8_t q) const { return (values == nullptr ? q : values[q]) - zero; }
   // The bytes of 16 packed columns of a span; packed_matrix.h shows their layout.
   constexpr int64_t PlaneBytes() const { return kBlockColumns * span / 8 * bits(); }
   constexpr int64_t ScaleBytes() const { return grouped() ? kBlockColumns * groups() : 0; }
+  constexpr int64_t FactorBytes() const { return kBlockColumns * (power_of_two ? 1 : 2); }
   constexpr int64_t SpanBytes() const {
-    const int64_t scales = ScaleBytes() + kBlockColumns * 2;
+    const int64_t scales = ScaleBytes() + FactorBytes();
     return PlaneBytes() + (has_minimum ? 2 * scales : scales);
   }
 };
 
 // Whether a type is a value grid; all others are floats.
 constexpr bool IsGrid(WeightType type) { return type >= WeightType::kInt8; }
+
+// The values of the grids that have a table, each with its grid's zero added.
+// IQ4: -127, -104, -83, ... 113.
+alignas(16) inline constexpr uint8_t kIq4Values[16] = {1,   24,  45,  63,  79,  93,  106, 118,
+                                                       129, 141, 153, 166, 181, 197, 217, 241};
+// IQ3_XXS: 2, 6, 10, 14, 18, 22, 26 and 31, then the same below 0.
+alignas(16) inline constexpr uint8_t kIq3XxsValues[16] = {33, 37, 41, 45, 49, 53, 57, 62,
+                                                          29, 25, 21, 17, 13, 9,  5,  0};
+// IQ3_S: 1, 3, ... 15, then the same below 0.
+alignas(16) inline constexpr uint8_t kIq3SValues[16] = {16, 18, 20, 22, 24, 26, 28, 30,
+                                                        14, 12, 10, 8,  6,  4,  2,  0};
+// IQ2: 8, 25 and 43, and the same below 0; no file holds a q of 3 or 7.
+alignas(16) inline constexpr uint8_t kIq2Values[16] = {51, 68, 86, 43, 35, 18, 0, 43};
+// IQ1: 8 times -1, 0 and 1, each 1 more, and each 1 less; no file holds a q of 3 or 7.
+alignas(16) inline constexpr uint8_t kIq1Values[16] = {2, 10, 18, 9, 0, 8, 16, 9};
+// MXFP4: twice 0, 0.5, 1, 1.5, 2, 3, 4 and 6, then the same below 0.
+alignas(16) inline constexpr uint8_t kMxfp4Values[16] = {12, 13, 14, 15, 16, 18, 20, 24,
+                                                         12, 11, 10, 9,  8,  6,  4,  0};
 
 // In the order of the enum, from kInt8 on.
 inline constexpr QuantGrid kGrids[] = {
@@ -73,7 +104,32 @@ inline constexpr QuantGrid kGrids[] = {
     {.span = 256, .group = 32, .low_bits = 4, .has_minimum = true},
     {.span = 256, .group = 32, .low_bits = 4, .high_bits = 1, .has_minimum = true},
     {.span = 256, .group = 16, .low_bits = 4, .high_bits = 2, .zero = 32},
-    {.span = 256, .group = 32, .low_bits = 8, .zero = 128},
+    {.span = 32, .group = 32, .low_bits = 4, .zero = 128, .values = kIq4Values},
+    {.span = 256, .group = 32, .low_bits = 4, .zero = 128, .values = kIq4Values},
+    {.span = 256, .group = 32, .low_bits = 4, .zero = 31, .values = kIq3XxsValues, .unit = 0.5F},
+    {.span = 256, .group = 32, .low_bits = 4, .zero = 15, .values = kIq3SValues},
+    {.span = 256,
+     .group = 16,
+     .low_bits = 2,
+     .high_bits = 1,
+     .zero = 43,
+     .values = kIq2Values,
+     .unit = 0.125F},
+    {.span = 256,
+     .group = 16,
+     .low_bits = 2,
+     .high_bits = 1,
+     .zero = 9,
+     .values = kIq1Values,
+     .unit = 0.125F},
+    {.span = 256, .group = 32, .low_bits = 2, .zero = 1},
+    {.span = 32,
+     .group = 32,
+     .low_bits = 4,
+     .zero = 12,
+     .values = kMxfp4Values,
+     .unit = 0.5F,
+     .power_of_two = true},
 };
 
 // REQUIRES: IsGrid(type).
@@ -83,12 +139,15 @@ constexpr const QuantGrid& GridOf(WeightType type) {
 
 // One span of one output. Parts that its grid does not have are undefined.
 struct QuantSpan {
-  uint16_t d;         // f16
+  uint16_t d;         // f16, or a power of two
   uint16_t dmin;      // f16
   uint8_t q[256];     // [span]
   int8_t scales[16];  // [groups]
   int8_t minima[16];  // [groups]
 };
+
+// unit * d of a span, exactly. Infinite for a power of two of 255.
+float FactorOf(const QuantGrid& grid, uint16_t d);
 
 // The values of a span. out: [span]
 void SpanValues(const QuantGrid& grid, const QuantSpan& span, float* out);

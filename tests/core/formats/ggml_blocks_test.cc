@@ -48,7 +48,10 @@ TEST_P(GgmlBlocks, AreTheValuesThatTheFormatsOwnReaderComputes) {
 INSTANTIATE_TEST_SUITE_P(All, GgmlBlocks,
                          ::testing::Values(DType::kQ40, DType::kQ41, DType::kQ50, DType::kQ51,
                                            DType::kQ80, DType::kQ2K, DType::kQ3K, DType::kQ4K,
-                                           DType::kQ5K, DType::kQ6K, DType::kIq4Nl, DType::kIq4Xs),
+                                           DType::kQ5K, DType::kQ6K, DType::kIq4Nl, DType::kIq4Xs,
+                                           DType::kIq3Xxs, DType::kIq3S, DType::kIq2Xxs,
+                                           DType::kIq2Xs, DType::kIq2S, DType::kIq1S, DType::kIq1M,
+                                           DType::kTq1, DType::kTq2, DType::kMxfp4),
                          [](const auto& info) { return std::string(DTypeName(info.param)); });
 
 }  // namespace

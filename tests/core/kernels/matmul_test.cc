@@ -114,12 +114,12 @@ float GroupChain(const Problem& p, IsaLevel level, const std::vector<std::byte>&
     int64_t inputs = 0;
     for (int64_t i = 0; i < grid.group; ++i) {
       const int64_t at = (k + i) % kQuantBlock;
-      whole += (span.q[in_span + i] - grid.zero) * input.q[at];
+      whole += grid.ValueOf(span.q[in_span + i]) * input.q[at];
       inputs += input.q[at];
     }
     const int64_t group = in_span / grid.group;
     const float scale =
-        F16ToF32(span.d) * static_cast<float>(grid.grouped() ? span.scales[group] : 1);
+        FactorOf(grid, span.d) * static_cast<float>(grid.grouped() ? span.scales[group] : 1);
     sum = mul_add(scale * input.scale, static_cast<float>(whole), sum);
     if (!grid.has_minimum) continue;
     const float minimum =

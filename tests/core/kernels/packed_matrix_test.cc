@@ -159,12 +159,13 @@ float GridValueAt(const QuantGrid& grid, const std::byte* packed, int64_t column
   const uint8_t* factors =
       small + (grid.span == 32 ? 0 : grid.span / grid.group * 16 * (grid.has_minimum ? 2 : 1));
   const auto factor = [&](int64_t part) {
+    if (grid.power_of_two) return grid.unit * std::ldexp(1.0F, factors[column] - 127);
     uint16_t half = 0;
     std::memcpy(&half, factors + part * 32 + column * 2, sizeof(half));
-    return F16ToF32(half);
+    return (part == 0 ? grid.unit : 1.0F) * F16ToF32(half);
   };
   const float scale = factor(0) * static_cast<float>(integer(0));
-  const float value = scale * static_cast<float>(q - grid.zero);
+  const float value = scale * static_cast<float>(grid.ValueOf(static_cast<uint8_t>(q)));
   return grid.has_minimum ? value - factor(1) * static_cast<float>(integer(1)) : value;
 }
 

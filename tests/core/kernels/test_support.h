@@ -35,13 +35,18 @@ inline uint32_t Bits(float value) { return std::bit_cast<uint32_t>(value); }
 
 // Any span that the grid can hold, its values below 2.
 inline QuantSpan RandomSpan(const QuantGrid& grid, std::mt19937& random) {
-  const auto d = [&] {
-    const double unit = 1.0 / (1 << grid.bits()) / (grid.grouped() ? 128.0 : 1.0);
+  int most = 1;
+  for (int q = 0; q < 1 << grid.bits(); ++q) {
+    most = std::max(most, std::abs(grid.ValueOf(static_cast<uint8_t>(q))));
+  }
+  const auto d = [&](double unit) {
+    unit /= most * (grid.grouped() ? 128.0 : 1.0);
     return F32ToF16(static_cast<float>(unit * (1.0 + static_cast<double>(random() % 100) / 100)));
   };
   QuantSpan span = {};
-  span.d = d();
-  span.dmin = d();
+  span.d = grid.power_of_two ? static_cast<uint16_t>(125 - random() % 4)
+                             : d(1.0 / static_cast<double>(grid.unit));
+  span.dmin = d(1.0);
   for (int8_t& scale : span.scales) scale = static_cast<int8_t>(random());
   for (int8_t& minimum : span.minima) minimum = static_cast<int8_t>(random());
   for (uint8_t& q : span.q) q = static_cast<uint8_t>(random() % (1U << grid.bits()));

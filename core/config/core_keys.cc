@@ -35,7 +35,7 @@ struct CoreKey {
 constexpr CoreKey kTable[] = {
     {TextOption("model.path", "", "folder with config.json and model.safetensors, or a GGUF file"),
      ConfigForm::kPath},
-    {ChoiceOption("model.weights", "auto", "auto|f32|bf16|f16|int8|int4",
+    {ChoiceOption("model.weights", "auto", "auto|f32|bf16|f16|int8|int4|mxfp4",
                   "type the weights are held in; auto: the file's own")},
     {BoolOption("model.strict", false,
                 "true: refuse a model with keys or tensors that ng does not use; false: warn")},

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -12,7 +11,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "ng/half.h"
 
 namespace ng {
 namespace {
@@ -21,21 +19,20 @@ constexpr std::string_view kBlocks = "_blocks";
 constexpr std::string_view kScales = "_scales";
 constexpr int64_t kPackedBytes = 16;  // of a group
 constexpr int64_t kGroup = 32;
-constexpr int64_t kGroupBytes = kGroup * int64_t{sizeof(uint16_t)};
 constexpr int64_t kGroupsAtATime = 1024;
+using Block = std::array<std::byte, 1 + kPackedBytes>;  // as in GGUF
 
-// The eight magnitudes of 1 sign, 2 exponent and 1 mantissa bits.
-constexpr std::array<float, 16> kValues = {0.0F,  0.5F,  1.0F,  1.5F,  2.0F,  3.0F,  4.0F,  6.0F,
-                                           -0.0F, -0.5F, -1.0F, -1.5F, -2.0F, -3.0F, -4.0F, -6.0F};
-
-// One group; the lower half of a byte is the first of its two values.
-void Decode(const std::byte* packed, std::byte scale, std::span<uint16_t, kGroup> out) {
-  const Mxfp4Values scaled(scale);
+// The lower half of a packed byte is the first of two neighbours. A block has the first 16 values
+// in the lower halves and the others in the upper ones.
+Block BlockOf(std::byte scale, const std::byte* packed) {
+  Block block = {scale};
+  const auto value = [&](size_t i) {
+    return i % 2 == 0 ? packed[i / 2] & std::byte{15} : packed[i / 2] >> 4;
+  };
   for (size_t i = 0; i < kPackedBytes; ++i) {
-    const auto byte = static_cast<size_t>(packed[i]);
-    out[2 * i] = scaled[byte & 15];
-    out[2 * i + 1] = scaled[byte >> 4];
+    block[1 + i] = value(i) | value(kPackedBytes + i) << 4;
   }
+  return block;
 }
 
 class Mxfp4Source final : public TensorSource {
@@ -65,21 +62,21 @@ class Mxfp4Source final : public TensorSource {
     if (scales == nullptr) return inner_->ReadAt(*blocks, first, out);
     std::vector<std::byte> packed;
     std::vector<std::byte> powers;
-    std::array<uint16_t, kGroup> values;
+    constexpr int64_t kBytes = sizeof(Block);
     const int64_t end = first + static_cast<int64_t>(out.size());
     for (int64_t at = first; at < end;) {
-      const int64_t group = at / kGroupBytes;
-      const int64_t n = std::min(kGroupsAtATime, (end - 1) / kGroupBytes + 1 - group);
+      const int64_t group = at / kBytes;
+      const int64_t n = std::min(kGroupsAtATime, (end - 1) / kBytes + 1 - group);
       packed.resize(static_cast<size_t>(n * kPackedBytes));
       powers.resize(static_cast<size_t>(n));
       NG_RETURN_IF_ERROR(inner_->ReadAt(*blocks, group * kPackedBytes, packed));
       NG_RETURN_IF_ERROR(inner_->ReadAt(*scales, group, powers));
       for (int64_t i = 0; i < n; ++i) {
-        Decode(packed.data() + i * kPackedBytes, powers[static_cast<size_t>(i)], values);
-        const int64_t begin = (group + i) * kGroupBytes;
-        const int64_t n_bytes = std::min(begin + kGroupBytes, end) - at;
-        std::memcpy(out.data() + (at - first),
-                    reinterpret_cast<const std::byte*>(values.data()) + (at - begin),
+        const Block block =
+            BlockOf(powers[static_cast<size_t>(i)], packed.data() + i * kPackedBytes);
+        const int64_t begin = (group + i) * kBytes;
+        const int64_t n_bytes = std::min(begin + kBytes, end) - at;
+        std::memcpy(out.data() + (at - first), block.data() + (at - begin),
                     static_cast<size_t>(n_bytes));
         at += n_bytes;
       }
@@ -117,11 +114,11 @@ class Mxfp4Source final : public TensorSource {
                                          " without the last 16"));
     }
     TensorInfo merged = blocks;
-    merged.dtype = DType::kBf16;
+    merged.dtype = DType::kMxfp4;
     merged.shape = groups;
     merged.shape.back() *= kGroup;
     merged.n_elements = scales->n_elements * kGroup;
-    merged.n_bytes = scales->n_elements * kGroupBytes;
+    merged.n_bytes = scales->n_elements * int64_t{sizeof(Block)};
     tensors_.push_back(std::move(merged));
     parts_.push_back({&blocks, scales});
     return absl::OkStatus();
@@ -133,12 +130,6 @@ class Mxfp4Source final : public TensorSource {
 };
 
 }  // namespace
-
-Mxfp4Values::Mxfp4Values(std::byte scale) {
-  for (size_t i = 0; i < values_.size(); ++i) {
-    values_[i] = F32ToBf16(std::ldexp(kValues[i], static_cast<int>(scale) - 127));
-  }
-}
 
 absl::StatusOr<std::unique_ptr<TensorSource>> MergeMxfp4(std::unique_ptr<TensorSource> source) {
   auto merged = std::make_unique<Mxfp4Source>(std::move(source));

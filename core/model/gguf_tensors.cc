@@ -1,6 +1,5 @@
 #include "core/model/gguf_tensors.h"
 
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -11,41 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/formats/derived_source.h"
-#include "core/formats/mxfp4_source.h"
 #include "core/model/limits.h"
 
 namespace ng {
 namespace {
 
 constexpr int64_t kF32Bytes = sizeof(float);
-
-// Blocks of 32 values: a power of two, then 16 bytes whose lower halves are the first 16 of them.
-DerivedTensor WidenedMxfp4(const TensorInfo& tensor) {
-  constexpr int64_t kBlock = 32;
-  constexpr int64_t kBytes = 17;
-  DerivedTensor widened = {.info = tensor, .unit_bytes = kBlock * int64_t{sizeof(uint16_t)}};
-  widened.info.dtype = DType::kBf16;
-  widened.info.n_bytes = tensor.n_elements * int64_t{sizeof(uint16_t)};
-  widened.made_of = {tensor.name};
-  widened.read = [tensor](const TensorSource& inner, int64_t unit, int64_t n, std::byte* out) {
-    std::vector<std::byte> blocks(static_cast<size_t>(n * kBytes));
-    NG_RETURN_IF_ERROR(inner.ReadAt(*inner.Find(tensor.name), unit * kBytes, blocks));
-    for (int64_t i = 0; i < n; ++i) {
-      const std::byte* const block = blocks.data() + i * kBytes;
-      const Mxfp4Values values(block[0]);
-      std::array<uint16_t, kBlock> widened_block;
-      for (size_t j = 0; j < 16; ++j) {
-        const auto byte = static_cast<size_t>(block[1 + j]);
-        widened_block[j] = values[byte & 15];
-        widened_block[16 + j] = values[byte >> 4];
-      }
-      std::memcpy(out + i * kBlock * int64_t{sizeof(uint16_t)}, widened_block.data(),
-                  sizeof(widened_block));
-    }
-    return absl::OkStatus();
-  };
-  return widened;
-}
 
 // Elements [first, first + n) of a tensor as F32; whole blocks of it.
 absl::Status ReadF32(const TensorSource& tensors, const TensorInfo& tensor, int64_t first,
@@ -193,22 +163,12 @@ void AddOfStates(const TensorInfo& tensor, std::vector<DerivedTensor>* derived) 
   }
 }
 
-std::unique_ptr<TensorSource> WithDerived(std::unique_ptr<TensorSource> tensors,
-                                          std::vector<DerivedTensor> derived) {
-  if (derived.empty()) return tensors;
-  return std::make_unique<DerivedSource>(std::move(tensors), std::move(derived));
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TensorSource>> WithDerivedTensors(
     const GgufMetadata& metadata, std::unique_ptr<TensorSource> tensors) {
   constexpr std::string_view kKeys = "attn_k_b.weight";
   std::vector<DerivedTensor> derived;
-  for (const TensorInfo& tensor : tensors->tensors()) {
-    if (tensor.dtype == DType::kMxfp4) derived.push_back(WidenedMxfp4(tensor));
-  }
-  tensors = WithDerived(std::move(tensors), std::exchange(derived, {}));
   for (const TensorInfo& tensor : tensors->tensors()) {
     if (tensor.name.ends_with(kKeys)) {
       const std::string prefix = tensor.name.substr(0, tensor.name.size() - kKeys.size());
@@ -223,7 +183,8 @@ absl::StatusOr<std::unique_ptr<TensorSource>> WithDerivedTensors(
     if (!xielu) break;
     NG_RETURN_IF_ERROR(AddXieluValues(metadata, name, &derived));
   }
-  return WithDerived(std::move(tensors), std::move(derived));
+  if (derived.empty()) return tensors;
+  return std::make_unique<DerivedSource>(std::move(tensors), std::move(derived));
 }
 
 }  // namespace ng

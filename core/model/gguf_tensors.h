@@ -11,7 +11,6 @@
 namespace ng {
 
 // The tensors of the file, and in place of
-// - those of MXFP4: the same as BF16, which has all their values;
 // - attn_k_b [n_heads, kv_rank, k] and attn_v_b [n_heads, v, kv_rank] of a layer: attn_kv_b, one
 //   matrix with the rows of k and of v of each head, as F32;
 // - xielu.alpha_n, alpha_p, beta and eps among the key-values of apertus: ffn_act.* of each layer,

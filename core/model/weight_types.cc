@@ -20,8 +20,10 @@ std::optional<WeightType> TypeNamed(std::string_view name) {
   return std::nullopt;
 }
 
-// The type that holds a tensor of this one as it is.
-WeightType OwnType(DType dtype) {
+// The type that holds a tensor of this one as it is. Products with MXFP4 round their inputs to
+// bytes; BF16 has all its values too.
+WeightType OwnType(DType dtype, bool packs_mxfp4) {
+  if (dtype == DType::kMxfp4 && !packs_mxfp4) return WeightType::kBf16;
   if (IsBlockType(dtype)) return BlockGrid(dtype);
   if (dtype == DType::kBf16) return WeightType::kBf16;
   return dtype == DType::kF16 ? WeightType::kF16 : WeightType::kF32;
@@ -42,11 +44,12 @@ void ShareGateUp(const FeedForwardSpec& feed_forward, std::array<WeightType, 3>*
   third = up;
 }
 
-WeightTypes OwnTypes(const ModelFile& file) {
+WeightTypes OwnTypes(const ModelFile& file, bool packs_mxfp4) {
   const ModelSpec& spec = file.spec;
   WeightTypes types = UniformWeightTypes(spec, WeightType::kF32);
   for (const TensorBinding& binding : file.bindings) {
-    SetRoleType(binding.role, spec, binding.at, OwnType(binding.tensor->dtype), types);
+    const WeightType type = OwnType(binding.tensor->dtype, packs_mxfp4);
+    SetRoleType(binding.role, spec, binding.at, type, types);
   }
   for (size_t i = 0; i < types.layers.size(); ++i) {
     for (size_t b = 0; b < types.layers[i].size(); ++b) {
@@ -112,12 +115,18 @@ WeightTypes UniformWeightTypes(const ModelSpec& spec, WeightType type) {
 }
 
 absl::StatusOr<WeightTypes> WeightTypesFor(const ModelFile& file, std::string_view config_value) {
-  if (config_value == "auto") return OwnTypes(file);
+  if (config_value == "auto") return OwnTypes(file, file.metadata.has_value());
+  if (config_value == "mxfp4") {
+    const auto is_mxfp4 = [](const TensorBinding& at) { return at.tensor->dtype == DType::kMxfp4; };
+    if (std::ranges::any_of(file.bindings, is_mxfp4)) return OwnTypes(file, true);
+    return PluginError(absl::StrCat("model.weights = mxfp4: no tensor of ", file.source->path(),
+                                    " is MXFP4; can run: auto, f32, bf16, f16, int8, int4"));
+  }
   const std::optional<WeightType> type = TypeNamed(config_value);
   if (type) return UniformWeightTypes(file.spec, *type);
   return PluginError(absl::StrCat("model.weights = ", View(config_value),
                                   ": no kernel of this build holds weights so; can run: auto, "
-                                  "f32, bf16, f16, int8, int4"));
+                                  "f32, bf16, f16, int8, int4, mxfp4"));
 }
 
 }  // namespace ng

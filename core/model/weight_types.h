@@ -41,10 +41,12 @@ struct WeightTypes {
 // All of one type; embedding and head are int8 beside int4, like their grids' own files.
 WeightTypes UniformWeightTypes(const ModelSpec& spec, WeightType type);
 
-// What model.weights asks for. `auto` holds every tensor as it is. Tensors of different types can
+// What model.weights asks for. `auto` holds every tensor as it is; MXFP4 as BF16, if it is not of a
+// GGUF file, because those who made it did not round the inputs of its products. `mxfp4` is `auto`
+// with MXFP4 as it is. Tensors of different types can
 // share a matrix where they are grids that meet between blocks of columns; else they are held as
 // f32, which has all their values.
-// Errors: PluginError for a name that no kernel has.
+// Errors: PluginError for a name that no kernel has, and for mxfp4 without such tensors.
 absl::StatusOr<WeightTypes> WeightTypesFor(const ModelFile& file, std::string_view config_value);
 
 }  // namespace ng

@@ -57,7 +57,7 @@ class Search {
 
   std::vector<Change> Weights(const PlanChoices& from) const {
     std::vector<Change> changes;
-    for (const char* name : {"bf16", "int8", "int4"}) {
+    for (const char* name : {"mxfp4", "bf16", "int8", "int4"}) {
       const absl::StatusOr<WeightTypes> types = WeightTypesFor(assembly_.model, name);
       if (!types.ok()) continue;
       changes.push_back({absl::StrCat("model.weights = ", name), from});

@@ -272,9 +272,9 @@ INSTANTIATE_TEST_SUITE_P(
     BadValues, CoreKeyRejects,
     testing::Values(
         BadSetting{"model.weights=q4_0",
-                   "must be one of auto, f32, bf16, f16, int8, int4; did you mean int4?"},
+                   "must be one of auto, f32, bf16, f16, int8, int4, mxfp4; did you mean int4?"},
         BadSetting{"model.weights=fp16",
-                   "must be one of auto, f32, bf16, f16, int8, int4; did you mean f16?"},
+                   "must be one of auto, f32, bf16, f16, int8, int4, mxfp4; did you mean f16?"},
         BadSetting{"cache.codec=bfloat16",
                    "must be one of f32, bf16, f16, int8, int4; did you mean bf16?"},
         BadSetting{"cache.codec=auto", "must be one of f32, bf16, f16, int8, int4"},

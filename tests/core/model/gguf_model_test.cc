@@ -66,11 +66,19 @@ class GgufModelTest : public ::testing::Test {
                          const std::vector<float>& values) {
       const DType dtype = type_of(name);
       if (DTypeBlock(dtype) == 1) return void(to.Tensor(name, shape, dtype, values));
-      const uint32_t number = dtype == DType::kQ40 ? 2 : dtype == DType::kQ80 ? 8 : 6;
+      const uint32_t number = dtype == DType::kQ40     ? 2
+                              : dtype == DType::kQ80   ? 8
+                              : dtype == DType::kIq4Nl ? 20
+                              : dtype == DType::kMxfp4 ? 39
+                                                       : 6;
       std::string blocks;
       for (size_t i = 0; i < values.size(); i += 32) {
-        blocks.append(test::Raw(static_cast<uint16_t>(0x2000 + random() % 0x400)));  // about 0.01
-        for (int64_t n = 2; n < DTypeBytes(dtype); ++n) {
+        if (dtype == DType::kMxfp4) {
+          blocks.push_back(static_cast<char>(118 + random() % 4));
+        } else {
+          blocks.append(test::Raw(static_cast<uint16_t>(0x2000 + random() % 0x400)));  // about 0.01
+        }
+        while (std::ssize(blocks) % DTypeBytes(dtype) != 0) {
           blocks.push_back(static_cast<char>(random()));
         }
       }
@@ -240,9 +248,11 @@ TEST_F(GgufModelTest, RefusesTensorsThatHaveNoPlace) {
       "tensor \"blk.0.attn_sub_norm.weight\" has no place in a llama model");
 }
 
-TEST_F(GgufModelTest, HoldsQ8AndQ4BlocksAsTheyAre) {
-  for (const auto& [dtype, type] :
-       {std::pair(DType::kQ80, WeightType::kInt8), {DType::kQ40, WeightType::kInt4}}) {
+TEST_F(GgufModelTest, HoldsBlocksOf32AsTheyAre) {
+  for (const auto& [dtype, type] : {std::pair(DType::kQ80, WeightType::kInt8),
+                                    {DType::kQ40, WeightType::kInt4},
+                                    {DType::kIq4Nl, WeightType::kIq4Nl},
+                                    {DType::kMxfp4, WeightType::kMxfp4}}) {
     const auto file = Open(Quantised([held = dtype](const std::string&) { return held; }));
     ASSERT_TRUE(file.ok()) << file.status();
     const auto weights = Load(*file, "auto");
@@ -399,35 +409,49 @@ TEST_F(GgufModelTest, ReadsQAndKAndVFromOneTensor) {
   }
 }
 
-// Against the values that the format's own Python package computes (tests/data/gguf).
-TEST_F(GgufModelTest, WidensMxfp4ToItsValues) {
-  auto data = OpenSafetensors(NG_TEST_DATA "/gguf/blocks.safetensors");
-  ASSERT_TRUE(data.ok()) << data.status();
-  const auto read = [](const TensorSource& source, const std::string& name) {
-    const TensorInfo* tensor = source.Find(name);
-    EXPECT_NE(tensor, nullptr) << name;
-    std::string bytes(static_cast<size_t>(tensor->n_bytes), '\0');
-    EXPECT_TRUE(source.Read(*tensor, std::as_writable_bytes(std::span(bytes))).ok());
-    return bytes;
-  };
-  const std::string expected = read(**data, "MXFP4.values");
-  GgufBuilder gguf;
-  gguf.Tensor("x", Shape{3, 64}, 39, read(**data, "MXFP4.blocks"));
-  auto file = OpenGguf(dir_.Write("x.gguf", gguf.Bytes()));
+TEST_F(GgufModelTest, HoldsMxfp4AsBf16WithAllItsValuesWhereAsked) {
+  const auto file = Open(Quantised([](const std::string&) { return DType::kMxfp4; }));
   ASSERT_TRUE(file.ok()) << file.status();
-  const auto widened = WithDerivedTensors(file->metadata, std::move(file->tensors));
-  ASSERT_TRUE(widened.ok()) << widened.status();
-  const std::string found = read(**widened, "x");
-  std::vector<float> values(found.size() / 2);
-  ConvertToF32((*widened)->Find("x")->dtype, reinterpret_cast<const std::byte*>(found.data()),
-               values);
-  std::vector<float> wanted(values.size());
-  ASSERT_EQ(expected.size(), wanted.size() * sizeof(float));
-  std::memcpy(wanted.data(), expected.data(), expected.size());
-  EXPECT_EQ(values, wanted);
-  std::byte middle;  // of any bytes
-  ASSERT_TRUE((*widened)->ReadAt(*(*widened)->Find("x"), 131, std::span(&middle, 1)).ok());
-  EXPECT_EQ(static_cast<char>(middle), found[131]);
+  const auto weights = Load(*file, "bf16");
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  EXPECT_EQ(weights->layers[1][1].out.type(), WeightType::kBf16);
+  for (int64_t i = 0; i < 64; ++i) {
+    ExpectRow(weights->layers[1][1].out, i, "blk.1.ffn_down.weight", i);
+  }
+}
+
+// 255 is NaN; near it the values decide.
+TEST_F(GgufModelTest, RefusesMxfp4ThatIsNotFinite) {
+  for (const auto& [power, code, finite] : {std::tuple(252, 7, true),
+                                            {253, 5, true},
+                                            {253, 6, false},
+                                            {254, 3, true},
+                                            {254, 12, false},
+                                            {255, 0, false}}) {
+    std::string blocks;
+    for (int64_t i = 0; i < 2 * 64 * 96 / 2 / 32; ++i) {
+      blocks += std::string(1, '\x78') + std::string(16, '\x10');
+    }
+    blocks[17 * 7] = static_cast<char>(power);
+    blocks[17 * 7 + 5] = static_cast<char>(code << 4);
+    GgufBuilder gguf = test::GgufKeys(model_.spec, "llama");
+    const auto add = [&](GgufBuilder& to, const std::string& name, const Shape& shape,
+                         const std::vector<float>& values) {
+      if (name != "blk.1.ffn_down.weight") return void(to.Tensor(name, shape, DType::kF32, values));
+      to.Tensor(name, shape, 39, blocks);
+    };
+    test::AddTensors(model_, add, &gguf);
+    const auto file = Open(gguf);
+    ASSERT_TRUE(file.ok()) << file.status();
+    for (const char* held : {"auto", "f32"}) {
+      const absl::Status status = Load(*file, held).status();
+      if (finite) {
+        EXPECT_TRUE(status.ok()) << status << " " << power << " " << code;
+      } else {
+        ExpectError(status, "tensor \"blk.1.ffn_down.weight\" holds NaN or infinity");
+      }
+    }
+  }
 }
 
 // A family's config.json, and the keys beside the sizes that a GGUF file of the same model has.

@@ -17,9 +17,11 @@
 
 #include "absl/strings/match.h"
 #include "core/formats/safetensors.h"
+#include "core/machine/executor.h"
 #include "core/model/model_file.h"
 #include "core/model/router.h"
 #include "core/model/weight_types.h"
+#include "core/model/weights.h"
 #include "tests/support/temp_dir.h"
 
 namespace ng {
@@ -303,6 +305,50 @@ TEST_F(MixtureFiles, OfSeveralTypesAreHeldAsF32) {
   EXPECT_EQ(set(1, WeightType::kF16), WeightType::kF16);
   EXPECT_EQ(set(2, WeightType::kBf16), WeightType::kF32);
   EXPECT_EQ(set(3, WeightType::kF16), WeightType::kF32);
+}
+
+// BF16 holds all values of MXFP4. By name they are held in their 4 bits.
+TEST_F(MixtureFiles, HoldMxfp4AsBf16AndByNameAsItIs) {
+  const auto file = OpenModel(NG_TEST_DATA "/golden/gpt_oss/mxfp4");
+  ASSERT_TRUE(file.ok()) << file.status();
+  const std::unique_ptr<Executor> executor = MakeExecutor(2);
+  const auto load = [&](std::string_view held) {
+    LoadWeightsOptions options;
+    options.types = *WeightTypesFor(*file, held);
+    options.executor = executor.get();
+    return LoadWeights(*file, options).value();
+  };
+  const ModelWeights wide = load("auto");
+  const ModelWeights packed = load("mxfp4");
+  const BlockWeights& expected = wide.layers[0][1];
+  const BlockWeights& found = packed.layers[0][1];
+  EXPECT_EQ(packed.embedding.type(), WeightType::kF32);
+  ASSERT_EQ(expected.experts.size(), found.experts.size());
+  for (size_t i = 0; i < found.experts.size(); ++i) {
+    for (const auto matrix : {&InAndOut::in, &InAndOut::out}) {
+      const PackedMatrix& a = expected.experts[i].*matrix;
+      const PackedMatrix& b = found.experts[i].*matrix;
+      EXPECT_EQ(a.type(), WeightType::kBf16);
+      EXPECT_EQ(b.type(), WeightType::kMxfp4);
+      std::vector<float> row_a(static_cast<size_t>(a.k()));
+      std::vector<float> row_b(static_cast<size_t>(b.k()));
+      for (int64_t row = 0; row < a.n(); ++row) {
+        a.CopyRow(row, row_a.data());
+        b.CopyRow(row, row_b.data());
+        ASSERT_EQ(row_a, row_b) << i << " " << row;
+      }
+    }
+  }
+}
+
+TEST_F(MixtureFiles, WithoutMxfp4AreNotHeldAsIt) {
+  const auto file = OpenModel(NG_TEST_DATA "/golden/gpt_oss/tiny");
+  ASSERT_TRUE(file.ok()) << file.status();
+  const absl::Status status = WeightTypesFor(*file, "mxfp4").status();
+  EXPECT_EQ(ExitCode(status), 4);
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr("model.weights = mxfp4: no tensor of " NG_TEST_DATA "/golden/gpt_oss/tiny"));
 }
 
 // MXFP4 is a pair of tensors.

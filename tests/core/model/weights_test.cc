@@ -249,7 +249,7 @@ TEST_F(WeightsTest, AutoIsTheFilesOwnTypeAndOthersAreRefusedWithWhatCanRun) {
   const auto refused = WeightTypesFor(*file, "int3");
   EXPECT_EQ(ExitCode(refused.status()), 4);
   EXPECT_THAT(std::string(refused.status().message()),
-              HasSubstr("auto, f32, bf16, f16, int8, int4"));
+              HasSubstr("auto, f32, bf16, f16, int8, int4, mxfp4"));
 }
 
 }  // namespace

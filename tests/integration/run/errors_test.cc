@@ -92,7 +92,7 @@ const BadCommandLine kCommandLines[] = {
      4,
      {"cache.codec = int4 (keys int8, values int4): ", "throws_in_worker",
       "can run: f32, bf16, f16"}},
-    {"UnknownWeights", {"--model.weights=int3"}, 2, {"int3", "auto, f32, bf16, f16, int8, int4"}},
+    {"UnknownWeights", {"--model.weights=int3"}, 2, {"int3", "auto, f32, bf16, f16, int8, int4, mxfp4"}},
     {"OverTheContext",
      {"--message=a", "--run.max_new_tokens=253"},
      5,

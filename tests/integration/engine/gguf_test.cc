@@ -114,14 +114,12 @@ TEST_P(GgufGolden, HeldAsItIsIsNearLlamaCpp) {
   ExpectIds("auto");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GgufGolden,
-                         ::testing::Values(std::pair("llama", "Q4_0"), std::pair("llama", "Q4_K_M"),
-                                           std::pair("llama", "Q5_K"),
-                                           std::pair("llama_bf16", "BF16"),
-                                           std::pair("qwen2", "Q8_0")),
-                         [](const auto& info) {
-                           return absl::StrCat(info.param.first, "_", info.param.second);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, GgufGolden,
+    ::testing::Values(std::pair("llama", "Q4_0"), std::pair("llama", "Q4_K_M"),
+                      std::pair("llama", "Q5_K"), std::pair("llama_bf16", "BF16"),
+                      std::pair("qwen2", "Q8_0"), std::pair("low_bits", "LOW")),
+    [](const auto& info) { return absl::StrCat(info.param.first, "_", info.param.second); });
 
 class GgufAsSafetensors : public ::testing::TestWithParam<const char*> {};
 

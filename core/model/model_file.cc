@@ -438,6 +438,7 @@ absl::StatusOr<ModelFile> OpenGgufModel(const std::string& path, KeyPolicy& keys
 
   ModelFile file;
   file.spec = model->spec;
+  file.of_gguf = true;
   file.source = std::move(gguf.tensors);
   NG_RETURN_IF_ERROR(CheckLayerCount(file, family, absl::StrCat(family.model_type, ".block_count"),
                                      model->n_further_layers));

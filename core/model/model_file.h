@@ -43,6 +43,7 @@ struct ModelFile {
   // A tied head that the file holds a second time; it is bound and must equal the embedding.
   bool head_copy = false;
   bool made_up = false;  // the weights are random
+  bool of_gguf = false;  // a GGUF file
   // What the user should know about the file though it can run: lines that name it.
   std::vector<std::string> warnings;
   // The tokens that end a text by the model's own metadata, which may name ids that its vocabulary

@@ -115,7 +115,7 @@ WeightTypes UniformWeightTypes(const ModelSpec& spec, WeightType type) {
 }
 
 absl::StatusOr<WeightTypes> WeightTypesFor(const ModelFile& file, std::string_view config_value) {
-  if (config_value == "auto") return OwnTypes(file, file.metadata.has_value());
+  if (config_value == "auto") return OwnTypes(file, file.of_gguf);
   if (config_value == "mxfp4") {
     const auto is_mxfp4 = [](const TensorBinding& at) { return at.tensor->dtype == DType::kMxfp4; };
     if (std::ranges::any_of(file.bindings, is_mxfp4)) return OwnTypes(file, true);

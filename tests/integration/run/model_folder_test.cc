@@ -198,6 +198,22 @@ TEST(PostLn, RunsOneTokenBeyondItsPositionsAndNoFurther) {
             (std::vector<int64_t>{2, 16, 16}));
 }
 
+// Products with what is packed round their inputs to bytes, as llama.cpp does and transformers does
+// not.
+TEST(HeldWeights, OfMxfp4ArePackedFromGgufAndByName) {
+  const auto said = [](const std::string& model, const std::string& weights) {
+    return NgRun({"--model.path=" + kGolden + model, "--model.weights=" + weights, "--prompt-ids=5",
+                  "--run.max_new_tokens=1", "--dry-run"});
+  };
+  EXPECT_THAT(said("gguf/low_bits/model-LOW.gguf", "auto").out,
+              HasSubstr("weights held as iq1+iq2+iq3_s+iq3_xxs+iq4_nl+iq4_xs+mxfp4+ternary"));
+  EXPECT_THAT(said("gpt_oss/mxfp4", "auto").out, HasSubstr("weights held as bf16+f32\n"));
+  EXPECT_THAT(said("gpt_oss/mxfp4", "mxfp4").out, HasSubstr("weights held as f32+mxfp4\n"));
+  const Result none = said("gpt_oss/tiny", "mxfp4");
+  EXPECT_EQ(none.exit_code, 4);
+  EXPECT_THAT(none.err, HasSubstr("gpt_oss/tiny/model.safetensors is MXFP4; can run: auto, f32"));
+}
+
 class StopIdsTest : public ::testing::Test {
  protected:
   StopIdsTest() { TinyNiels().WriteTo(dir_.path()); }

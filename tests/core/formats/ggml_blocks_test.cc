@@ -13,6 +13,26 @@
 namespace ng {
 namespace {
 
+// Where the first factor of a block is.
+size_t FactorAt(DType dtype) {
+  switch (dtype) {
+    case DType::kQ2K:
+      return 80;
+    case DType::kQ3K:
+      return 108;
+    case DType::kQ6K:
+      return 208;
+    case DType::kIq1M:
+      return 48;
+    case DType::kTq1:
+      return 52;
+    case DType::kTq2:
+      return 64;
+    default:
+      return 0;
+  }
+}
+
 class GgmlBlocks : public ::testing::TestWithParam<DType> {
  protected:
   void SetUp() override {
@@ -43,6 +63,31 @@ TEST_P(GgmlBlocks, AreTheValuesThatTheFormatsOwnReaderComputes) {
   std::vector<float> values(expected.size());
   ConvertToF32(GetParam(), blocks.data(), values);
   EXPECT_EQ(values, expected);
+}
+
+// Infinity and NaN as the first factor of one block among others.
+TEST_P(GgmlBlocks, SayWhetherTheirFactorsAreFinite) {
+  const auto bytes = static_cast<size_t>(DTypeBytes(GetParam()));
+  const auto is_finite = [&](uint16_t factor) {
+    std::vector<std::byte> blocks = Raw(".blocks");
+    std::byte* const block = blocks.data() + bytes;
+    const size_t at = FactorAt(GetParam());
+    if (GetParam() == DType::kMxfp4) {
+      block[at] = static_cast<std::byte>(factor >> 7);  // 255 is NaN
+    } else if (GetParam() == DType::kIq1M) {
+      for (size_t i = 0; i < 4; ++i) {
+        std::byte& upper = block[at + 2 * i + 1];
+        upper = (upper & std::byte{15}) | static_cast<std::byte>((factor >> (4 * i) & 15) << 4);
+      }
+    } else {
+      std::memcpy(block + at, &factor, sizeof(factor));
+    }
+    std::vector<QuantSpan> spans(blocks.size() / bytes);
+    return ReadBlocks(GetParam(), blocks.data(), spans);
+  };
+  EXPECT_TRUE(is_finite(0x3C00));
+  EXPECT_FALSE(is_finite(0x7FFF));
+  if (GetParam() != DType::kMxfp4) EXPECT_FALSE(is_finite(0xFC00));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GgmlBlocks,

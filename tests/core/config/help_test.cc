@@ -21,7 +21,7 @@ TEST(OptionHelp, ShowsKeyDefaultHelpAndAllowedValues) {
                               "      worker threads; 0: one per physical core (an integer in "
                               "[0, 1024])\n"));
   EXPECT_THAT(help, HasSubstr("  model.path =\n"));
-  EXPECT_THAT(help, HasSubstr("(one of auto, f32, bf16, f16, int8, int4, mxfp4)"));
+  EXPECT_THAT(help, HasSubstr("(one of auto, f32, bf16, f16, int8, int4,\n      mxfp4)"));
 }
 
 TEST(OptionHelp, MentionsEveryKeyOnce) {

@@ -87,7 +87,9 @@ TEST_P(GgmlBlocks, SayWhetherTheirFactorsAreFinite) {
   };
   EXPECT_TRUE(is_finite(0x3C00));
   EXPECT_FALSE(is_finite(0x7FFF));
-  if (GetParam() != DType::kMxfp4) EXPECT_FALSE(is_finite(0xFC00));
+  if (GetParam() != DType::kMxfp4) {
+    EXPECT_FALSE(is_finite(0xFC00));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GgmlBlocks,

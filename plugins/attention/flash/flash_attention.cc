@@ -18,7 +18,7 @@ namespace ng {
 
 namespace {
 
-constexpr int kMaxHeadDim = 512;
+constexpr int kMaxHeadDim = 1024;
 constexpr std::array<std::string_view, 1> kLayouts = {kLayoutTiles16};
 constexpr std::array kFeatures = {kFeatureWindow,  kFeatureSoftCap,          kFeatureSinks,
                                   kFeatureAlibi,   kFeatureQueryTemperature, kFeatureChunkedWindow,

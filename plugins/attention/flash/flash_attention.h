@@ -1,5 +1,5 @@
 // Fast causal attention over tiles of 16 tokens ("tiles16"), codecs f32, bf16, f16, int8 and int4,
-// grouped heads, head_dim and v_head_dim 1..512. See flash_kernel.h for what is computed and in
+// grouped heads, head_dim and v_head_dim 1..1024. See flash_kernel.h for what is computed and in
 // which order.
 #ifndef NG_PLUGINS_ATTENTION_FLASH_FLASH_ATTENTION_H_
 #define NG_PLUGINS_ATTENTION_FLASH_FLASH_ATTENTION_H_

@@ -136,7 +136,7 @@ struct FlashBlock {
         return weight;
       };
       const Softmax softmax = Softmaxes::Exponentiate(weights, begin, n, scale);
-      units[row] = finder.Find();
+      units[row] = finder.Find(kSplitKeys);
       return softmax;
     } else {
       return Softmaxes::template Exponentiate<typename L::Probabilities>(weights, begin, n);

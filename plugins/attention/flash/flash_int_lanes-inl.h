@@ -2,8 +2,9 @@
 // level's target macros. No include guard.
 //
 // The other factor is rounded to 16 bits with a unit for each row: a query over its dimensions,
-// weights (the scales of the values multiplied in) over the keys of a split. Sums of a step's
-// products are exact: 512 dimensions or 256 keys of at most 32767 * 128 fit 32 bits.
+// weights (the scales of the values multiplied in) over the keys of a split. Sums of products are
+// exact: 512 dimensions or 256 keys of at most 32767 * 128 fit 32 bits, and of more dimensions the
+// integers are as much smaller.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,11 +21,11 @@ struct RowUnit {
   float inverse;  // the numbers times it are the integers before rounding
 
   // most: the largest magnitude, NaN ignored. fault: NaN when any number was not finite, else 0.
-  // A row too small for a quotient is as good as zero.
-  static NG_INLINE RowUnit For(float most, float fault) {
-    constexpr float kLargest = 32767.0F;
+  // A row too small for a quotient is as good as zero. n: how many products are summed.
+  static NG_INLINE RowUnit For(float most, float fault, int n) {
     if (!(most >= 1e-30F)) return {fault, 0.0F};
-    return {most / kLargest + fault, kLargest / most};
+    const float largest = n <= 512 ? 32767.0F : static_cast<float>(512 * 32767 / n);
+    return {most / largest + fault, largest / most};
   }
 };
 
@@ -37,7 +38,7 @@ class UnitFinder {
     most_ = V::Max(V::Max(x, V::Sub(V::Set(0.0F), x)), most_);
     fault_ = V::MulAdd(x, V::Set(0.0F), fault_);
   }
-  NG_INLINE RowUnit Find() const { return RowUnit::For(most_.MaxLane(), fault_.Sum()); }
+  NG_INLINE RowUnit Find(int n) const { return RowUnit::For(most_.MaxLane(), fault_.Sum(), n); }
 
  private:
   V most_;

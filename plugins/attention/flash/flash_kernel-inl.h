@@ -141,7 +141,7 @@ class FlashRows {
     for (int d = 0; d < widths_.k; d += 16) {
       finder.Add(V::LoadFirst(q + d, widths_.k - d < 16 ? widths_.k - d : 16));
     }
-    return finder.Find();
+    return finder.Find(widths_.k);
   }
 
   // All rows against one split; block by block, each merged into `left` if asked to.

@@ -80,7 +80,7 @@ inline constexpr BlockRow kAttentionRows[] = {
      [](const Site&, BlockWeights& w) { return Rows(w.in); }, kIn0 | kIn1 | kIn2},
     {kQ, kAttention, "q",
      [](const Site& at) {
-       return If(at.attention().latent.q_rank == 0, {at.attention().q_width(), at.model.width});
+       return If(at.attention().latent.q_rank == 0, {at.attention().own_q_width(), at.model.width});
      },
      [](const Site&, BlockWeights& w) { return Rows(w.in); }, kIn0},
     {kQAndGate, kAttention, "q and gate",
@@ -111,7 +111,7 @@ inline constexpr BlockRow kAttentionRows[] = {
     {kQUp, kAttention, "q up",
      [](const Site& at) {
        const int64_t rank = at.attention().latent.q_rank;
-       return If(rank > 0, {at.attention().q_width(), rank});
+       return If(rank > 0, {at.attention().own_q_width(), rank});
      },
      [](const Site&, BlockWeights& w) { return Rows(w.q_up); }, kQUpPart},
     {kKvDown, kAttention, "k and v down",
@@ -124,9 +124,35 @@ inline constexpr BlockRow kAttentionRows[] = {
      LatentNormPlace<&LatentSpec::kv_rank, kOfK>},
     {kKvUp, kAttention, "k and v up",
      [](const Site& at) {
-       return If(HasLatents(at), {at.attention().kv_up_width(), at.attention().latent.kv_rank});
+       const SelfAttentionSpec& a = at.attention();
+       return If(HasLatents(at),
+                 {int64_t{a.n_heads} * (a.still_dim() + a.value_dim()), a.latent.kv_rank});
      },
-     [](const Site&, BlockWeights& w) { return Rows(w.kv_up); }, kKvUpPart},
+     nullptr, kKUpPart | kVUpPart},
+    {.role = kKUp,
+     .operations = kAttention,
+     .title = "k up",
+     .shape =
+         [](const Site& at) {
+           const SelfAttentionSpec& a = at.attention();
+           return If(HasLatents(at), {a.latent.kv_rank, a.still_dim()});
+         },
+     .place = [](const Site& at,
+                 BlockWeights& w) { return Rows(w.heads[static_cast<size_t>(at.expert)].in); },
+     .parts = kKUpPart,
+     .of_head = true},
+    {.role = kVUp,
+     .operations = kAttention,
+     .title = "v up",
+     .shape =
+         [](const Site& at) {
+           const SelfAttentionSpec& a = at.attention();
+           return If(HasLatents(at), {a.value_dim(), a.latent.kv_rank});
+         },
+     .place = [](const Site& at,
+                 BlockWeights& w) { return Rows(w.heads[static_cast<size_t>(at.expert)].out); },
+     .parts = kVUpPart,
+     .of_head = true},
     {kQkvBias, kAttention, "q, k, v bias",
      [](const Site& at) { return If(at.attention().qkv_bias, {at.attention().qkv_width()}); },
      [](const Site& at, BlockWeights& w) { return InBias(at, w, 0); }},

@@ -95,8 +95,17 @@ class Decoder final : public LanguageModel {
   MatmulInput InputRows(int64_t n_rows, const PackedMatrix& w);  // in the buffer, not yet filled
   // hidden += norm of the block's out(x * w^T (+ bias))
   absl::Status AddProduct(const Block& block, const MatmulInput& x);
-  // From the latents in act_.latent to q, k and v in act_.qkv.
-  absl::Status UnpackLatents(const SelfAttentionSpec& attention, const BlockWeights& w);
+  // From what the first matrix made in act_.latent to q and k in act_.qkv: latents and what turns.
+  absl::Status MeetLatents(const SelfAttentionSpec& attention, const BlockWeights& w);
+  // Rows of heads, each `head_stride` floats behind the one before.
+  struct HeadRows {
+    float* data;
+    int64_t stride;  // from one row to the next
+    int64_t head_stride;
+  };
+  // Each head of x times its own matrix.
+  absl::Status MultiplyHeads(std::span<const InAndOut> heads, PackedMatrix InAndOut::*matrix,
+                             const HeadRows& x, const HeadRows& out);
   // What attention gave, times its gate.
   absl::Status Gate(const SelfAttentionSpec& attention);
   absl::Status AddRows(const Block& block);  // the same of what is in act_.added

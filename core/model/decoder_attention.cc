@@ -38,14 +38,16 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   TensorView<float, 2> in = Rows(latents ? act_.latent : act_.qkv, shape.in_width());
   if (!latents) in.stride[0] = row_width;
   NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed), in));
-  if (latents) NG_RETURN_IF_ERROR(UnpackLatents(shape, w));
+  if (latents) NG_RETURN_IF_ERROR(MeetLatents(shape, w));
   NG_RETURN_IF_ERROR(NormAndRotate(shape, w));
 
   // q, k, v and the gate lie side by side in each row of act_.qkv.
-  TensorView<float, 3> q(act_.qkv.data(), {n_rows_, shape.n_heads, shape.head_dim});
+  TensorView<float, 3> q(act_.qkv.data(), {n_rows_, shape.n_heads, shape.key_dim()});
   TensorView<float, 3> k(act_.qkv.data() + shape.q_width(),
-                         {n_rows_, shape.n_kv_heads, shape.head_dim});
-  TensorView<float, 3> v(k.data + shape.k_width(), {n_rows_, shape.n_kv_heads, shape.value_dim()});
+                         {n_rows_, shape.kv_heads(), shape.key_dim()});
+  // A latent is v too.
+  TensorView<float, 3> v(latents ? k.data : k.data + shape.k_width(),
+                         {n_rows_, shape.kv_heads(), shape.attended_dim()});
   q.stride[0] = k.stride[0] = v.stride[0] = row_width;
 
   const int number = numbers_[static_cast<size_t>(layer)];
@@ -62,7 +64,7 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   run.rows = rows_;
   run.q = q;
   run.views = views_;
-  run.out = {act_.attended.data(), {n_rows_, shape.n_heads, shape.value_dim()}};
+  run.out = {act_.attended.data(), {n_rows_, shape.n_heads, shape.attended_dim()}};
   run.scratch = {AlignScratch(scratch_), static_cast<size_t>(attention_.scratch_floats())};
   if (!batch.captures.empty()) run.captures = batch.captures[static_cast<size_t>(layer)];
   for (const std::span<float> mass : masses_) std::ranges::fill(mass, 0.0F);
@@ -70,12 +72,20 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   NG_RETURN_IF_ERROR(attention_.Run(run));
   NG_RETURN_IF_ERROR(TellMass(cache_layer));
   if (shape.gate) NG_RETURN_IF_ERROR(Gate(shape));
-  NG_RETURN_IF_ERROR(NormRows({spec.inner, w.inner}, shape.out_width(), act_.attended.data()));
-  NG_ASSIGN_OR_RETURN(const MatmulInput attended, Rounded(act_.attended.data(), w.out.k(), w.out));
+  float* heads = act_.attended.data();
+  if (latents) {
+    heads = act_.heads.data();
+    NG_RETURN_IF_ERROR(
+        MultiplyHeads(w.heads, &InAndOut::out,
+                      {act_.attended.data(), shape.attended_width(), shape.attended_dim()},
+                      {heads, shape.out_width(), shape.value_dim()}));
+  }
+  NG_RETURN_IF_ERROR(NormRows({spec.inner, w.inner}, shape.out_width(), heads));
+  NG_ASSIGN_OR_RETURN(const MatmulInput attended, Rounded(heads, w.out.k(), w.out));
   return AddProduct(block, attended);
 }
 
-absl::Status Decoder::UnpackLatents(const SelfAttentionSpec& attention, const BlockWeights& w) {
+absl::Status Decoder::MeetLatents(const SelfAttentionSpec& attention, const BlockWeights& w) {
   const LatentSpec& latent = attention.latent;
   const int64_t in_width = attention.in_width();
   const int64_t row_width = attention.row_width();
@@ -85,30 +95,57 @@ absl::Status Decoder::UnpackLatents(const SelfAttentionSpec& attention, const Bl
     if (latent.q_rank > 0) Apply({latent.norm, w.q_norm}, x, latent.q_rank, x);
     Apply({latent.norm, w.k_norm}, x + kv_first, latent.kv_rank, x + kv_first);
   }));
+  HeadRows q = {act_.latent.data(), in_width, attention.head_dim};
   if (latent.q_rank > 0) {
-    NG_ASSIGN_OR_RETURN(const MatmulInput q, Rounded(act_.latent.data(), in_width, w.q_up));
-    TensorView<float, 2> out(act_.qkv.data(), {n_rows_, attention.q_width()});
-    out.stride[0] = row_width;
-    NG_RETURN_IF_ERROR(Matmul(Product(w.q_up, {}, q), out));
+    NG_ASSIGN_OR_RETURN(const MatmulInput x, Rounded(act_.latent.data(), in_width, w.q_up));
+    q.data = act_.heads.data();
+    q.stride = attention.own_q_width();
+    NG_RETURN_IF_ERROR(Matmul(Product(w.q_up, {}, x), Rows(act_.heads, q.stride)));
   }
-  NG_ASSIGN_OR_RETURN(const MatmulInput kv,
-                      Rounded(act_.latent.data() + kv_first, in_width, w.kv_up));
-  NG_RETURN_IF_ERROR(Matmul(Product(w.kv_up, {}, kv), Rows(act_.kv_up, attention.kv_up_width())));
-  const int64_t head_dim = attention.head_dim;
-  const int64_t v_dim = attention.value_dim();
-  const int64_t still = head_dim - latent.rope_dim;  // dimensions of a head that do not turn
+  NG_RETURN_IF_ERROR(
+      MultiplyHeads(w.heads, &InAndOut::in, q, {act_.qkv.data(), row_width, attention.key_dim()}));
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    const float* const x = act_.latent.data() + row * in_width;
-    const float* head = act_.kv_up.data() + row * attention.kv_up_width();
-    float* const q = act_.qkv.data() + row * row_width;
-    if (latent.q_rank == 0) std::copy_n(x, attention.q_width(), q);
-    float* k = q + attention.q_width();
-    float* v = k + attention.k_width();
-    for (int h = 0; h < attention.n_heads; ++h, k += head_dim, v += v_dim) {
-      std::copy_n(head, still, k);
-      std::copy_n(x + kv_first + latent.kv_rank, latent.rope_dim, k + still);
-      std::copy_n(head + still, v_dim, v);
-      head += still + v_dim;
+    const float* turns = q.data + row * q.stride + attention.still_dim();
+    float* to = act_.qkv.data() + row * row_width + latent.kv_rank;
+    for (int h = 0; h < attention.n_heads; ++h) {
+      std::copy_n(turns + h * q.head_stride, latent.rope_dim, to + h * attention.key_dim());
+    }
+    // What the first matrix gives of k and v is a row of k.
+    std::copy_n(act_.latent.data() + row * in_width + kv_first, attention.k_width(),
+                act_.qkv.data() + row * row_width + attention.q_width());
+  });
+}
+
+absl::Status Decoder::MultiplyHeads(std::span<const InAndOut> heads, PackedMatrix InAndOut::*matrix,
+                                    const HeadRows& x, const HeadRows& out) {
+  const PackedMatrix& first = heads[0].*matrix;
+  const int64_t k = first.k();
+  const auto n_heads = static_cast<int64_t>(heads.size());
+  const auto prepare = parts_.kernels->prepare[static_cast<size_t>(first.type())];
+  // Of one head of one row, and from one row to the next.
+  int64_t head_bytes = x.head_stride * int64_t{sizeof(float)};
+  int64_t row_bytes = x.stride * int64_t{sizeof(float)};
+  const auto* data = reinterpret_cast<const std::byte*>(x.data);
+  if (prepare != nullptr) {
+    head_bytes = InputRowBytes(parts_.kernels->input[static_cast<size_t>(first.type())], k);
+    row_bytes = n_heads * head_bytes;
+    data = act_.input.data();
+    NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
+      for (int64_t h = 0; h < n_heads; ++h) {
+        prepare(x.data + row * x.stride + h * x.head_stride, k,
+                act_.input.data() + row * row_bytes + h * head_bytes);
+      }
+    }));
+  }
+  act_.calls.clear();
+  for (const InAndOut& head : heads) {
+    act_.calls.push_back(Product(head.*matrix, {}, {data, n_rows_, k, row_bytes}));
+    data += head_bytes;
+  }
+  return Matmuls(act_.calls, act_.strips, [&](size_t h, const MatmulTile& tile) {
+    float* const to = out.data + static_cast<int64_t>(h) * out.head_stride + tile.column;
+    for (int64_t row = tile.row; row < tile.row + tile.n_rows; ++row) {
+      std::copy_n(tile.Row(row), tile.n_columns, to + row * out.stride);
     }
   });
 }
@@ -189,10 +226,10 @@ absl::Status Decoder::NormAndRotate(const SelfAttentionSpec& attention, const Bl
       attention.rope < 0 ? nullptr : &ropes_[static_cast<size_t>(attention.rope)];
   const bool changes_v = attention.has_keys() && (attention.v_is_k || attention.v_norm.is_there());
   if (rope == nullptr && !norms && !changes_v && attention.clip == 0.0) return absl::OkStatus();
-  const int64_t head_dim = attention.head_dim;
-  const int64_t first = attention.latent.is_there() ? head_dim - attention.latent.rope_dim : 0;
+  const int64_t head_dim = attention.key_dim();
+  const int64_t first = attention.latent.kv_rank;  // in front of what turns; 0 without latents
   // q's, then k's.
-  const int64_t n_heads_qk = attention.n_heads + (attention.has_keys() ? attention.n_kv_heads : 0);
+  const int64_t n_heads_qk = attention.n_heads + (attention.has_keys() ? attention.kv_heads() : 0);
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
     float* const heads = act_.qkv.data() + row * attention.row_width();
     if (changes_v) MakeValues(attention, w, heads);

@@ -203,7 +203,10 @@ constexpr Family kFamilies[] = {
 }  // namespace
 
 bool RoleName::per_layer() const { return n_slots > 0 || absl::StrContains(name, "{}"); }
-bool RoleName::stacked() const { return IsOfExpert(role) && !absl::StrContains(name, "{e}"); }
+bool RoleName::stacked() const {
+  const bool of_head = role == TensorRole::kKUp || role == TensorRole::kVUp;
+  return of_head || (IsOfExpert(role) && !absl::StrContains(name, "{e}"));
+}
 
 bool RoleName::IsIn(ExpertTensors experts) const {
   if (!IsOfExpert(role)) return true;
@@ -224,7 +227,7 @@ std::vector<int64_t> StoredShape(const RoleName& entry, const ModelSpec& spec, i
   std::vector<int64_t> shape = RoleShape(entry.role, spec, layer);
   if (entry.transposed) std::ranges::reverse(shape);
   if (entry.n_slots > 0) shape.insert(shape.begin(), {spec.shape.n_layers, entry.n_slots});
-  if (entry.stacked()) shape.insert(shape.begin(), ExpertsOf(spec, layer));
+  if (entry.stacked()) shape.insert(shape.begin(), CopiesOf(entry.role, spec, layer));
   return shape;
 }
 
@@ -259,11 +262,9 @@ void ForEachTensor(
       if (std::ranges::count(family.without, entry.role) > 0) continue;
       if (RoleShape(entry.role, spec, layer).empty()) continue;
       if (!entry.IsIn(experts)) continue;
-      if (!IsOfExpert(entry.role)) {
-        visit_entry(entry, {layer});
-        continue;
-      }
-      for (int i = 0; i < ExpertsOf(spec, layer); ++i) visit_entry(entry, {layer, i});
+      const int n_copies = CopiesOf(entry.role, spec, layer);
+      if (n_copies == 0) visit_entry(entry, {layer});
+      for (int i = 0; i < n_copies; ++i) visit_entry(entry, {layer, i});
     }
   };
   for (int layer = -1; layer < spec.shape.n_layers; ++layer) visit_group(layer);

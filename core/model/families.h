@@ -51,7 +51,7 @@ struct RoleName {
   int n_slots = 0;  // 0: the tensor is the role's own
 
   bool per_layer() const;
-  // One tensor [n_experts, ...] holds what each expert has.
+  // One tensor [n_experts, ...] holds what each expert has, or [n_heads, ...] what each head.
   bool stacked() const;
   // Whether files that hold their experts so have it.
   bool IsIn(ExpertTensors experts) const;

@@ -220,6 +220,8 @@ class TensorParts {
     of.gate_up_fused ? leave_out({kMlpGate, kMlpUp}) : leave_out({kMlpGateUp});
     Has({kExpertGateUp}) ? leave_out({kExpertGate, kExpertUp}) : leave_out({kExpertGateUp});
     leave_out({kExpertGateUpBias});
+    // The matrix of k of each head as it is used, or both as they came.
+    Has({kKUp}) ? leave_out({kKvUp}) : leave_out({kKUp, kVUp});
     Has({kStateValues}) ? leave_out({kStateWrite, kStateStep}) : leave_out({kStateValues});
     Has({kStateConvIn}) ? leave_out({kStateGroups}) : leave_out({kStateConvIn, kStateGate});
     if (tensors_.Find(kShortFactors) != nullptr && !Has({kRopeFactors})) {
@@ -342,6 +344,8 @@ absl::StatusOr<std::unique_ptr<GgufModel>> ReadGgufModel(const GgufMetadata& met
   return model;
 }
 
-bool IsUnaskedGgufTensor(std::string_view name) { return name == kLongFactors; }
+bool IsUnaskedGgufTensor(std::string_view name) {
+  return name == kLongFactors || name.ends_with(".attn_kv_b.weight");
+}
 
 }  // namespace ng

@@ -42,6 +42,8 @@ constexpr auto GgufNames(StoredOrder order) {
       {"blk.{}.attn_kv_a_mqa.weight", kKvDown},
       {"blk.{}.attn_kv_a_norm.weight", kKvDownNorm},
       {"blk.{}.attn_kv_b.weight", kKvUp},
+      {"blk.{}.attn_k_b.weight", kKUp},
+      {"blk.{}.attn_v_b.weight", kVUp},
       {"blk.{}.attn_q_norm.weight", kQNorm},
       {"blk.{}.attn_k_norm.weight", kKNorm},
       {"blk.{}.attn_gate.weight", kAttnGate},

@@ -28,39 +28,6 @@ absl::Status ReadF32(const TensorSource& tensors, const TensorInfo& tensor, int6
   return absl::OkStatus();
 }
 
-// Rows [row, row + n) of both. The rows of k are columns of a matrix in the file.
-struct KvUpRows {
-  std::string k_name;
-  std::string v_name;
-  int64_t n_k = 0;   // rows of k of a head
-  int64_t n_v = 0;   // of v
-  int64_t rank = 0;  // values of a row
-
-  absl::Status operator()(const TensorSource& inner, int64_t row, int64_t n, std::byte* out) const {
-    std::vector<float> k_of_head(static_cast<size_t>(rank * n_k));  // [rank, n_k]
-    std::vector<float> values(static_cast<size_t>(rank));
-    int64_t read_head = -1;
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t head = (row + i) / (n_k + n_v);
-      const int64_t in_head = (row + i) % (n_k + n_v);
-      if (in_head >= n_k) {
-        const int64_t first = (head * n_v + in_head - n_k) * rank;
-        NG_RETURN_IF_ERROR(ReadF32(inner, *inner.Find(v_name), first, values));
-      } else {
-        if (head != read_head) {
-          NG_RETURN_IF_ERROR(ReadF32(inner, *inner.Find(k_name), head * rank * n_k, k_of_head));
-          read_head = head;
-        }
-        for (int64_t r = 0; r < rank; ++r) {
-          values[static_cast<size_t>(r)] = k_of_head[static_cast<size_t>(r * n_k + in_head)];
-        }
-      }
-      std::memcpy(out + i * rank * kF32Bytes, values.data(), static_cast<size_t>(rank * kF32Bytes));
-    }
-    return absl::OkStatus();
-  }
-};
-
 DerivedTensor F32Tensor(std::string name, std::vector<int64_t> shape) {
   DerivedTensor made;
   made.info = {.name = std::move(name), .dtype = DType::kF32, .shape = std::move(shape)};
@@ -69,27 +36,6 @@ DerivedTensor F32Tensor(std::string name, std::vector<int64_t> shape) {
   made.info.n_bytes = made.info.n_elements * kF32Bytes;
   made.unit_bytes = made.info.shape.back() * kF32Bytes;
   return made;
-}
-
-absl::StatusOr<DerivedTensor> MergedKvUp(const TensorSource& tensors, const TensorInfo& k,
-                                         const std::string& prefix) {
-  const std::string v_name = prefix + "attn_v_b.weight";
-  const TensorInfo* const v = tensors.Find(v_name);
-  const bool fits = v != nullptr && k.shape.size() == 3 && v->shape.size() == 3 &&
-                    v->shape[0] == k.shape[0] && v->shape[2] == k.shape[1] &&
-                    IsWeightDType(k.dtype) && IsWeightDType(v->dtype);
-  if (!fits) {
-    return ModelFileError(absl::StrCat(tensors.path(), ": tensor \"", k.name, "\" has shape ",
-                                       ShapeString(k.shape),
-                                       ", must be [n_heads, rank, width] of weights and have \"",
-                                       v_name, "\" beside it, which is [n_heads, width, rank]"));
-  }
-  const KvUpRows rows = {k.name, v_name, k.shape[2], v->shape[1], k.shape[1]};
-  DerivedTensor merged =
-      F32Tensor(prefix + "attn_kv_b.weight", {k.shape[0] * (rows.n_k + rows.n_v), rows.rank});
-  merged.made_of = {k.name, v_name};
-  merged.read = rows;
-  return merged;
 }
 
 // A value of each layer that the key-values hold.
@@ -167,15 +113,7 @@ void AddOfStates(const TensorInfo& tensor, std::vector<DerivedTensor>* derived) 
 
 absl::StatusOr<std::unique_ptr<TensorSource>> WithDerivedTensors(
     const GgufMetadata& metadata, std::unique_ptr<TensorSource> tensors) {
-  constexpr std::string_view kKeys = "attn_k_b.weight";
   std::vector<DerivedTensor> derived;
-  for (const TensorInfo& tensor : tensors->tensors()) {
-    if (tensor.name.ends_with(kKeys)) {
-      const std::string prefix = tensor.name.substr(0, tensor.name.size() - kKeys.size());
-      NG_ASSIGN_OR_RETURN(DerivedTensor merged, MergedKvUp(*tensors, tensor, prefix));
-      derived.push_back(std::move(merged));
-    }
-  }
   for (const TensorInfo& tensor : tensors->tensors()) AddOfStates(tensor, &derived);
   const bool xielu = metadata.fields().Has("general.architecture") &&
                      metadata.Field("general.architecture") == "apertus";

@@ -24,17 +24,18 @@ std::vector<AttentionSpec> AttentionSpecsOf(const ModelSpec& spec, bool with_win
     attention.qk_norm_kind = QkNormKind::kHeads;
     attention.clip = 0.0;
     attention.gate = false;
-    attention.latent = {};
     attention.qkv_bias = attention.out_bias = false;
+    attention.latent.q_rank = 0;
+    attention.latent.norm = {};
     // The values of sinks are each layer's own.
     const auto same =
         attention.sinks.empty() ? std::ranges::find(made_for, attention) : made_for.end();
     AttentionSpec& asked = specs.emplace_back();
     asked.layer = static_cast<int>(same - made_for.begin());
     asked.n_heads = attention.n_heads;
-    asked.n_kv_heads = attention.n_kv_heads;
-    asked.head_dim = attention.head_dim;
-    asked.v_head_dim = attention.value_dim();
+    asked.n_kv_heads = attention.kv_heads();
+    asked.head_dim = attention.key_dim();
+    asked.v_head_dim = attention.attended_dim();
     const double usual = 1.0 / std::sqrt(static_cast<double>(attention.head_dim));
     asked.scale = static_cast<float>(attention.scale == 0.0 ? usual : attention.scale);
     asked.window = attention.window;

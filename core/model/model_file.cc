@@ -137,11 +137,37 @@ class Binder {
     }
     if (entry.stacked()) {
       binding.part = at.expert;
-      binding.n_parts = ExpertsOf(file_.spec, at.layer);
+      binding.n_parts = CopiesOf(role, file_.spec, at.layer);
     }
-    file_.bindings.push_back(binding);
+    if (role == TensorRole::kKvUp) {
+      BindHeads(binding);
+    } else {
+      file_.bindings.push_back(binding);
+    }
     bound_.insert(tensor);
     return absl::OkStatus();
+  }
+
+  // Of each head the rows of k, which are read as columns, and the rows of v.
+  void BindHeads(const TensorBinding& all) {
+    const auto& block = *file_.spec.Find(static_cast<size_t>(all.at.layer), Operation::kAttention);
+    const SelfAttentionSpec& attention = file_.spec.AttentionOf(block);
+    const int64_t n_k = attention.still_dim();
+    const int64_t n_v = attention.value_dim();
+    for (int head = 0; head < attention.n_heads; ++head) {
+      TensorBinding rows = all;
+      rows.at.expert = head;
+      rows.part = head;
+      rows.n_parts = attention.n_heads;
+      rows.role = TensorRole::kKUp;
+      rows.transposed = true;
+      rows.rows = {0, n_k, n_k + n_v};
+      file_.bindings.push_back(rows);
+      rows.role = TensorRole::kVUp;
+      rows.transposed = false;
+      rows.rows = {n_k, n_v, n_k + n_v};
+      file_.bindings.push_back(rows);
+    }
   }
 
   // Under its name, or with the optional prefix taken away or added.

@@ -21,7 +21,17 @@
 
 namespace ng {
 
-// One tensor of the file, or one of its equal parts, and where it goes.
+// Rows of a matrix; of = 0: all.
+struct RowRange {
+  int64_t first = 0;
+  int64_t n = 0;
+  int64_t of = 0;  // that the matrix has
+
+  // What so many of its rows have of what all have.
+  int64_t Share(int64_t all, int64_t n_rows) const { return of == 0 ? all : all / of * n_rows; }
+};
+
+// One tensor of the file, or one of its equal parts, or rows of that, and where it goes.
 struct TensorBinding {
   TensorRole role = TensorRole::kTokenEmbedding;
   TensorSite at = {};
@@ -30,9 +40,14 @@ struct TensorBinding {
   int64_t part = 0;
   int64_t n_parts = 1;
   StoredOrder order = StoredOrder::kPlain;
+  RowRange rows = {};  // of the part
 
-  int64_t n_elements() const { return tensor->n_elements / n_parts; }
-  int64_t n_bytes() const { return tensor->n_bytes / n_parts; }
+  int64_t n_elements() const { return rows.Share(tensor->n_elements / n_parts, rows.n); }
+  int64_t n_bytes() const { return rows.Share(tensor->n_bytes / n_parts, rows.n); }
+  int64_t first_byte() const {
+    const int64_t bytes = tensor->n_bytes / n_parts;
+    return part * bytes + (rows.of == 0 ? 0 : rows.Share(bytes, rows.first));
+  }
 };
 
 struct ModelFile {

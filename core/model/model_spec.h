@@ -78,10 +78,12 @@ enum class QkNormKind {
 
 // Keys and values that all heads have in one narrow row (multi-head latent attention, DeepSeek-AI
 // 2024): the first matrix gives a latent of q, one of k and v, and the part of k that turns, which
-// is one for all heads. The latents are normed, and two more matrices make the heads of them.
+// is one for all heads. The latents are normed, and more matrices would make the heads of them.
 //
-// The cache holds the heads that they make: right, but not narrow. A cache of the latents
-// themselves is yet to come.
+// No head of k or v is made: attention and cache have one head, the latent of k and v and behind it
+// the part of k that turns, and the latent is v too. A head's part of q that does not turn goes
+// through the head's matrix of k, the other way round, to meet latents; what a head gives is a sum
+// of latents, which its matrix of v makes narrow.
 struct LatentSpec {
   int64_t q_rank = 0;   // 0: the first matrix gives q itself
   int64_t kv_rank = 0;  // 0: there are no latents
@@ -109,8 +111,10 @@ struct SelfAttentionSpec {
   std::vector<float> alibi_slopes = {};  // [n_heads]; empty: none
   std::vector<float> sinks = {};         // [n_heads], zeros: their values are weights; empty: none
   QueryTemperature temperature = {};
-  bool gate = false;       // the result is multiplied by the sigmoid of as many more columns
-  LatentSpec latent = {};  // with one: as many heads of k and v as of q, no gate, no biases
+  bool gate = false;  // the result is multiplied by the sigmoid of as many more columns
+  // With one: as many heads of k and v as of q, all of which are made of it; no gate, no biases, no
+  // norms of heads.
+  LatentSpec latent = {};
   NormSpec qk_norm = {};
   QkNormKind qk_norm_kind = QkNormKind::kHeads;
   NormSpec v_norm = {};  // of each head of v, without weights
@@ -121,9 +125,22 @@ struct SelfAttentionSpec {
   bool out_bias = false;
 
   int value_dim() const { return v_head_dim == 0 ? head_dim : v_head_dim; }
-  int64_t q_width() const { return int64_t{n_heads} * head_dim; }
-  int64_t k_width() const { return int64_t{n_kv_heads} * head_dim; }
-  int64_t v_width() const { return int64_t{n_kv_heads} * value_dim(); }
+  // The heads as attention and the cache see them, which have another shape with latents.
+  int kv_heads() const { return latent.is_there() ? 1 : n_kv_heads; }
+  int key_dim() const {
+    return latent.is_there() ? static_cast<int>(latent.kv_rank) + latent.rope_dim : head_dim;
+  }
+  int attended_dim() const {
+    return latent.is_there() ? static_cast<int>(latent.kv_rank) : value_dim();
+  }
+  // Of a head of q and of k the dimensions that do not turn. REQUIRES: there are latents.
+  int still_dim() const { return head_dim - latent.rope_dim; }
+  int64_t q_width() const { return int64_t{n_heads} * key_dim(); }
+  int64_t k_width() const { return int64_t{kv_heads()} * key_dim(); }
+  // The latent is v, and lies in k.
+  int64_t v_width() const { return latent.is_there() ? 0 : int64_t{n_kv_heads} * value_dim(); }
+  // Of q as the model's matrices make it.
+  int64_t own_q_width() const { return int64_t{n_heads} * head_dim; }
   bool has_keys() const { return keys_of < 0; }
   int64_t qkv_width() const { return q_width() + (has_keys() ? k_width() + v_width() : 0); }
   // A row of q, k, v and the gate.
@@ -133,11 +150,8 @@ struct SelfAttentionSpec {
     if (latent.is_there()) return q_in_width() + latent.kv_rank + latent.rope_dim;
     return row_width() - (v_is_k && has_keys() ? v_width() : 0);
   }
-  int64_t q_in_width() const { return latent.q_rank > 0 ? latent.q_rank : q_width(); }
-  // What the latent of k and v becomes: of each head the part of k that does not turn, then v.
-  int64_t kv_up_width() const {
-    return int64_t{n_heads} * (head_dim - latent.rope_dim + value_dim());
-  }
+  int64_t q_in_width() const { return latent.q_rank > 0 ? latent.q_rank : own_q_width(); }
+  int64_t attended_width() const { return int64_t{n_heads} * attended_dim(); }
   // What the last matrix reads.
   int64_t out_width() const { return int64_t{n_heads} * value_dim(); }
   // Weights of the norm of so many heads of q or of k.

@@ -24,7 +24,7 @@ struct Site {
   const ModelSpec& model;
   const BlockSpec* block = nullptr;
   size_t index = 0;  // of the block in its layer
-  int expert = -1;
+  int expert = -1;   // or a head
 
   const SelfAttentionSpec& attention() const { return model.AttentionOf(*block); }
   const MixtureSpec& mixture() const { return model.MixtureOf(*block); }
@@ -74,9 +74,10 @@ inline constexpr int kIn1 = 2;
 inline constexpr int kIn2 = 4;
 inline constexpr int kOut = 8;
 inline constexpr int kF32 = 16;
-// Of latents: q_up and kv_up.
+// Of latents: q_up, and of each head its matrices of k and of v.
 inline constexpr int kQUpPart = 32;
-inline constexpr int kKvUpPart = 64;
+inline constexpr int kKUpPart = 64;
+inline constexpr int kVUpPart = 128;
 
 // A role in the block that does one of `operations`.
 struct BlockRow {
@@ -87,6 +88,7 @@ struct BlockRow {
   Place (*place)(const Site& at, BlockWeights& w);
   int parts = 0;  // of the block's matrices
   bool of_expert = false;
+  bool of_head = false;
 };
 
 inline Shape BeforeWeight(const Site& at) {

@@ -13,17 +13,20 @@ namespace ng {
 namespace {
 
 // Columns [column, column + n) of a [k, n_columns] matrix, as n rows. rows: [n, k]
-void ConvertColumns(const TensorInfo& tensor, const std::byte* raw, int64_t column,
+void ConvertColumns(const TensorInfo& tensor, const std::byte* raw, int64_t column, int64_t k,
                     std::span<float> rows) {
   const int64_t n_columns = tensor.shape.back();
-  const int64_t k = *(tensor.shape.end() - 2);
   const int64_t n = static_cast<int64_t>(rows.size()) / k;
-  std::vector<float> line(static_cast<size_t>(n));
+  // Whole blocks around the columns.
+  const int64_t block = DTypeBlock(tensor.dtype);
+  const int64_t begin = column / block * block;
+  const int64_t end = (column + n + block - 1) / block * block;
+  std::vector<float> line(static_cast<size_t>(end - begin));
   for (int64_t i = 0; i < k; ++i) {
-    const int64_t first = i * n_columns + column;
+    const int64_t first = (i * n_columns + begin) / block;
     ConvertToF32(tensor.dtype, raw + first * DTypeBytes(tensor.dtype), line);
     for (int64_t r = 0; r < n; ++r) {
-      rows[static_cast<size_t>(r * k + i)] = line[static_cast<size_t>(r)];
+      rows[static_cast<size_t>(r * k + i)] = line[static_cast<size_t>(column - begin + r)];
     }
   }
 }
@@ -44,8 +47,8 @@ bool FloatsFinite(std::span<const std::byte> data) {
 bool AsStored(const TensorBinding& binding, const Place& place) {
   const DType dtype = binding.tensor->dtype;
   const WeightType type = place.type();
-  if (IsBlockType(dtype)) return BlockGrid(dtype) == type;
   if (binding.transposed) return false;
+  if (IsBlockType(dtype)) return BlockGrid(dtype) == type;
   return (dtype == DType::kF32 && type == WeightType::kF32) ||
          (dtype == DType::kF16 && type == WeightType::kF16) ||
          (dtype == DType::kBf16 && type == WeightType::kBf16 && place.matrix->k() % 2 == 0);
@@ -176,7 +179,7 @@ RowPacker::Verdict RowPacker::PackValues(int64_t row, int64_t end, const std::by
   const TensorInfo& tensor = *binding_.tensor;
   values_.resize(static_cast<size_t>((end - row) * k_));
   if (binding_.transposed) {
-    ConvertColumns(tensor, raw, row, values_);
+    ConvertColumns(tensor, raw, row, k_, values_);
   } else {
     ConvertToF32(tensor.dtype, raw, values_);
   }

@@ -19,11 +19,12 @@ bool AnyBlock(const ModelSpec& spec, Predicate&& predicate) {
 
 int64_t StepSizes::bytes() const {
   int64_t floats = 0;
-  for (const int64_t size : {hidden, normed, kept, added, qkv, latent, kv_up, layer_inputs,
+  for (const int64_t size : {hidden, normed, kept, added, qkv, latent, heads, layer_inputs,
                              layer_rows, attended, activated, strips, logits}) {
     floats = SaturatingAdd(floats, size);
   }
-  return SaturatingAdd(SaturatingAdd(SaturatingMul(floats, sizeof(float)), input), mixture.bytes());
+  const int64_t others = calls * int64_t{sizeof(MatmulCall)} + mixture.bytes();
+  return SaturatingAdd(SaturatingAdd(SaturatingMul(floats, sizeof(float)), input), others);
 }
 
 int64_t MixtureSizes::bytes() const {
@@ -59,7 +60,7 @@ void Activations::Grow(const StepSizes& sizes) {
   GrowTo(added, sizes.added);
   GrowTo(qkv, sizes.qkv);
   GrowTo(latent, sizes.latent);
-  GrowTo(kv_up, sizes.kv_up);
+  GrowTo(heads, sizes.heads);
   GrowTo(layer_inputs, sizes.layer_inputs);
   GrowTo(layer_rows, sizes.layer_rows);
   GrowTo(attended, sizes.attended);
@@ -67,6 +68,7 @@ void Activations::Grow(const StepSizes& sizes) {
   GrowTo(strips, sizes.strips);
   GrowTo(logits, sizes.logits);
   GrowTo(input, sizes.input);
+  calls.reserve(static_cast<size_t>(sizes.calls));
   mixture.Grow(sizes.mixture);
 }
 
@@ -92,9 +94,11 @@ WidestRows WidestRowsOf(const KernelTable& kernels, const ModelSpec& spec,
         widen(&widest.block,
               {row(held.in[0], spec.width), rounded(held.out, spec.InnerWidthOf(block))});
         if (held.latent) {
-          const LatentSpec& latent = spec.AttentionOf(block).latent;
-          widen(&widest.block, {rounded(held.latent->in[0], latent.q_rank),
-                                rounded(held.latent->out, latent.kv_rank)});
+          const SelfAttentionSpec& attention = spec.AttentionOf(block);
+          const auto& [q_up_k_up, v_up] = *held.latent;
+          widen(&widest.block, {rounded(q_up_k_up[0], attention.latent.q_rank),
+                                attention.n_heads * rounded(q_up_k_up[1], attention.still_dim()),
+                                attention.n_heads * rounded(v_up, attention.latent.kv_rank)});
         }
         continue;
       }
@@ -150,16 +154,18 @@ StepSizes SizesOfStep(const ModelSpec& spec, const WidestRows& input_rows,
   const auto rows = [&](int64_t width) { return SaturatingMul(extent.n_rows, width); };
   int64_t qkv = 0;
   int64_t latent = 0;
-  int64_t kv_up = 0;
+  int64_t heads = 0;
+  int64_t calls = 0;
   int64_t attended = 0;
   int64_t activated = 0;
   for (const SelfAttentionSpec& attention : spec.attentions) {
     qkv = std::max(qkv, attention.row_width());
     if (attention.latent.is_there()) {
       latent = std::max(latent, attention.in_width());
-      kv_up = std::max(kv_up, attention.kv_up_width());
+      heads = std::max({heads, attention.own_q_width(), attention.out_width()});
+      calls = std::max<int64_t>(calls, attention.n_heads);
     }
-    attended = std::max(attended, attention.out_width());
+    attended = std::max(attended, attention.attended_width());
   }
   for (const StateSpec& state : spec.states) {
     qkv = std::max(qkv, state.in_width());
@@ -179,7 +185,7 @@ StepSizes SizesOfStep(const ModelSpec& spec, const WidestRows& input_rows,
           .added = adds ? rows(spec.width) : 0,
           .qkv = rows(qkv),
           .latent = rows(latent),
-          .kv_up = rows(kv_up),
+          .heads = rows(heads),
           .layer_inputs = rows(spec.LayerInputWidth()),
           .layer_rows = extent.threads * spec.LayerInputWidth(),
           .attended = rows(attended),
@@ -187,6 +193,7 @@ StepSizes SizesOfStep(const ModelSpec& spec, const WidestRows& input_rows,
           .strips = MatmulScratchFloats(extent.threads, extent.n_rows),
           .logits = SaturatingMul(extent.n_logit_rows, spec.shape.vocab_size),
           .input = rows(input_rows.block),
+          .calls = calls,
           .mixture = SizesOfMixtures(spec, input_rows, extent)};
 }
 

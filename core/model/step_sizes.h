@@ -89,7 +89,7 @@ struct StepSizes {
   int64_t added = 0;
   int64_t qkv = 0;
   int64_t latent = 0;
-  int64_t kv_up = 0;
+  int64_t heads = 0;
   int64_t layer_inputs = 0;
   int64_t layer_rows = 0;
   int64_t attended = 0;
@@ -97,6 +97,7 @@ struct StepSizes {
   int64_t strips = 0;
   int64_t logits = 0;
   int64_t input = 0;
+  int64_t calls = 0;
   MixtureSizes mixture = {};
 
   int64_t bytes() const;  // of all
@@ -110,14 +111,16 @@ struct Activations {
   std::vector<float> added;   // [n_rows, width]: what a block adds, before a norm of it
   std::vector<float> qkv;     // [n_rows, row_width]: q, k, v and the gate; or those of a state
   std::vector<float> latent;  // [n_rows, in_width] of attention with latents
-  std::vector<float> kv_up;   // [n_rows, kv_up_width]
+  // [n_rows, own_q_width] or [n_rows, out_width] of the same: the heads as the model has them
+  std::vector<float> heads;
   std::vector<float> layer_inputs;  // [n_rows, n_layers, the layers' input width]
   std::vector<float> layer_rows;    // [threads, n_layers, the same]: each worker's row
-  std::vector<float> attended;      // [n_rows, q_width], or the out_width of a state
+  std::vector<float> attended;      // [n_rows, attended_width], or the out_width of a state
   std::vector<float> activated;     // [n_rows, the feed-forward's width]
   std::vector<float> strips;        // the matmuls' scratch
   std::vector<float> logits;        // [n_logit_rows, vocab_size]
   std::vector<std::byte> input;     // [n_rows, input_row_bytes]: rounded for a matmul
+  std::vector<MatmulCall> calls;    // with room for one of each head with latents
   MixtureBuffers mixture;
 
   void Grow(const StepSizes& sizes);

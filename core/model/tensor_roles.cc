@@ -145,6 +145,13 @@ bool IsOfExpert(TensorRole role) {
   return !roles::IsInModel(role) && roles::BlockRowOf(role).of_expert;
 }
 
+int CopiesOf(TensorRole role, const ModelSpec& spec, int layer) {
+  if (IsOfExpert(role)) return ExpertsOf(spec, layer);
+  if (roles::IsInModel(role) || !roles::BlockRowOf(role).of_head) return 0;
+  const roles::Site at = roles::SiteOf(spec, layer, roles::kAttention);
+  return at.block == nullptr ? 0 : at.attention().n_heads;
+}
+
 Place RolePlace(TensorRole role, const ModelSpec& spec, const TensorSite& where,
                 ModelWeights& weights) {
   if (roles::IsInModel(role)) return roles::ModelRowOf(role).place(spec, weights);
@@ -176,7 +183,8 @@ void SetRoleType(TensorRole role, const ModelSpec& spec, const TensorSite& where
   }
   if ((row.parts & roles::kOut) != 0) set(matrices.out);
   if ((row.parts & roles::kQUpPart) != 0) block.latent->in[0] = type;
-  if ((row.parts & roles::kKvUpPart) != 0) block.latent->out = type;
+  if ((row.parts & roles::kKUpPart) != 0) block.latent->in[1] = type;
+  if ((row.parts & roles::kVUpPart) != 0) block.latent->out = type;
 }
 
 }  // namespace ng

@@ -45,7 +45,9 @@ enum class TensorRole {
   kQUp,
   kKvDown,
   kKvDownNorm,
-  kKvUp,
+  kKvUp,  // of each head k's rows, then v's: bound as the next two
+  kKUp,   // of a head
+  kVUp,
   kQkvBias,  // one tensor, or kQBias, kKBias and kVBias
   kQBias,
   kKBias,
@@ -121,7 +123,7 @@ enum class TensorRole {
   kLayerInputFactor,
 };
 
-// Where in a model: a layer, and an expert of it. -1: in none.
+// Where in a model: a layer, and an expert of it, or a head. -1: in none.
 struct TensorSite {
   int layer = -1;
   int expert = -1;
@@ -138,6 +140,8 @@ std::vector<int64_t> RoleShape(TensorRole role, const ModelSpec& spec, int layer
 int ExpertsOf(const ModelSpec& spec, int layer);
 // Whether each expert has its own.
 bool IsOfExpert(TensorRole role);
+// How many have their own of a role, experts or heads; 0: it is the layer's or the model's.
+int CopiesOf(TensorRole role, const ModelSpec& spec, int layer);
 // Where its weights are kept. REQUIRES: it has a shape.
 Place RolePlace(TensorRole role, const ModelSpec& spec, const TensorSite& at,
                 ModelWeights& weights);

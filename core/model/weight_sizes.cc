@@ -113,10 +113,13 @@ void ForEachMatrix(
   }
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     for (size_t b = 0; b < spec.layers[i].size(); ++b) {
-      const auto& [own, expert, latent, n_experts, n_used, router] =
+      const auto& [own, expert, n_experts, n_used, q_up, head, n_heads, router] =
           MatricesOf(spec, spec.layers[i][b], types.layers[i][b]);
-      for (const MatrixShape* matrix : {&own.in, &own.out, &router, &latent.in, &latent.out}) {
+      for (const MatrixShape* matrix : {&own.in, &own.out, &router, &q_up}) {
         if (matrix->n > 0) visit(*matrix, 1, 1);
+      }
+      for (const MatrixShape* matrix : {&head.in, &head.out}) {
+        if (n_heads > 0) visit(*matrix, n_heads, n_heads);
       }
       for (const MatrixShape* matrix : {&expert.in, &expert.out}) {
         if (n_experts > 0) visit(*matrix, n_experts, n_used);
@@ -144,9 +147,11 @@ BlockMatrices LatentMatrices(const ModelSpec& spec, const SelfAttentionSpec& att
   BlockMatrices matrices = {
       .own = {{SideBySide(parts), attention.in_width(), spec.width},
               plain(types.out, spec.width, attention.out_width())},
-      .latent = {{}, plain(types.latent->out, attention.kv_up_width(), latent.kv_rank)}};
+      .head = {plain(types.latent->in[1], latent.kv_rank, attention.still_dim()),
+               plain(types.latent->out, attention.value_dim(), latent.kv_rank)},
+      .n_heads = attention.n_heads};
   if (latent.q_rank > 0) {
-    matrices.latent.in = plain(types.latent->in[0], attention.q_width(), latent.q_rank);
+    matrices.q_up = plain(types.latent->in[0], attention.own_q_width(), latent.q_rank);
   }
   return matrices;
 }
@@ -217,6 +222,7 @@ int64_t WeightSizes::matrix_bytes() const {
 int64_t WeightSizes::bytes() const { return SaturatingAdd(matrix_bytes(), vector_bytes); }
 
 int64_t RowsOf(const TensorBinding& binding) {
+  if (binding.rows.of > 0 && !binding.transposed) return binding.rows.n;
   const std::vector<int64_t>& shape = binding.tensor->shape;
   return binding.transposed ? shape.back() : *(shape.end() - 2);
 }
@@ -260,8 +266,7 @@ StepCost CostOf(const ModelSpec& spec, const WeightTypes& types) {
     const SelfAttentionSpec& attention =
         spec.AttentionOf(*spec.Find(static_cast<size_t>(layer), Operation::kAttention));
     cost.key_multiply_adds =
-        SaturatingAdd(cost.key_multiply_adds,
-                      int64_t{attention.n_heads} * (attention.head_dim + attention.value_dim()));
+        SaturatingAdd(cost.key_multiply_adds, attention.q_width() + attention.attended_width());
   }
   for (const int layer : spec.LayersWith(Operation::kState)) {
     const StateSpec& state =

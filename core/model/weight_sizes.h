@@ -30,9 +30,11 @@ struct InAndOutShapes {
 struct BlockMatrices {
   InAndOutShapes own = {};     // of a mixture the shared feed-forward's
   InAndOutShapes expert = {};  // of each
-  InAndOutShapes latent = {};  // q_up and kv_up
   int64_t n_experts = 0;
-  int64_t n_used = 0;  // experts of a row
+  int64_t n_used = 0;        // experts of a row
+  MatrixShape q_up = {};     // of latents
+  InAndOutShapes head = {};  // of each head
+  int64_t n_heads = 0;       // that have them
   MatrixShape router = {};
 };
 BlockMatrices MatricesOf(const ModelSpec& spec, const BlockSpec& block,

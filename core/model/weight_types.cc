@@ -20,11 +20,13 @@ std::optional<WeightType> TypeNamed(std::string_view name) {
   return std::nullopt;
 }
 
-// The type that holds a tensor of this one as it is. Products with MXFP4 round their inputs to
-// bytes; BF16 has all its values too.
-WeightType OwnType(DType dtype, bool packs_mxfp4) {
+// The type that holds a tensor as it is. Products with MXFP4 round their inputs to bytes; BF16 has
+// all its values too. Blocks that are read the other way round are blocks no more: f32 has all
+// their values.
+WeightType OwnType(const TensorBinding& binding, bool packs_mxfp4) {
+  const DType dtype = binding.tensor->dtype;
   if (dtype == DType::kMxfp4 && !packs_mxfp4) return WeightType::kBf16;
-  if (IsBlockType(dtype)) return BlockGrid(dtype);
+  if (IsBlockType(dtype)) return binding.transposed ? WeightType::kF32 : BlockGrid(dtype);
   if (dtype == DType::kBf16) return WeightType::kBf16;
   return dtype == DType::kF16 ? WeightType::kF16 : WeightType::kF32;
 }
@@ -48,8 +50,7 @@ WeightTypes OwnTypes(const ModelFile& file, bool packs_mxfp4) {
   const ModelSpec& spec = file.spec;
   WeightTypes types = UniformWeightTypes(spec, WeightType::kF32);
   for (const TensorBinding& binding : file.bindings) {
-    const WeightType type = OwnType(binding.tensor->dtype, packs_mxfp4);
-    SetRoleType(binding.role, spec, binding.at, type, types);
+    SetRoleType(binding.role, spec, binding.at, OwnType(binding, packs_mxfp4), types);
   }
   for (size_t i = 0; i < types.layers.size(); ++i) {
     for (size_t b = 0; b < types.layers[i].size(); ++b) {

@@ -24,7 +24,8 @@ struct InAndOutTypes {
 // has latents.
 struct BlockWeightTypes : InAndOutTypes {
   std::optional<InAndOutTypes> experts = {};
-  std::optional<InAndOutTypes> latent = {};  // in[0] of q_up, out of kv_up
+  // in[0] of q_up; of all heads in[1] of their matrices of k and out of those of v.
+  std::optional<InAndOutTypes> latent = {};
 
   std::vector<WeightType> All() const;  // of each part, in order
 };

@@ -162,7 +162,7 @@ class WeightReader {
 
   // Bytes of one binding, from `first` on. [worker]
   absl::Status Read(const TensorBinding& binding, int64_t first, std::span<std::byte> out) const {
-    return file_.source->ReadAt(*binding.tensor, binding.part * binding.n_bytes() + first, out);
+    return file_.source->ReadAt(*binding.tensor, binding.first_byte() + first, out);
   }
 
   // Rows [row, end) of a matrix. out: their bytes. [worker]
@@ -317,12 +317,12 @@ absl::StatusOr<ModelWeights> Allocate(const ModelSpec& spec, const WeightTypes& 
       const BlockMatrices matrices = MatricesOf(spec, block, types.layers[i][b]);
       w.experts.resize(static_cast<size_t>(matrices.n_experts));
       NG_RETURN_IF_ERROR(Allocate(matrices.own, memory, &w));
-      const auto& [q_up, kv_up] = matrices.latent;
-      if (q_up.n > 0) {
+      if (const MatrixShape& q_up = matrices.q_up; q_up.n > 0) {
         NG_ASSIGN_OR_RETURN(w.q_up, memory.Allocate(q_up.bands, q_up.n, q_up.k));
       }
-      if (kv_up.n > 0) {
-        NG_ASSIGN_OR_RETURN(w.kv_up, memory.Allocate(kv_up.bands, kv_up.n, kv_up.k));
+      w.heads.resize(static_cast<size_t>(matrices.n_heads));
+      for (InAndOut& head : w.heads) {
+        NG_RETURN_IF_ERROR(Allocate(matrices.head, memory, &head));
       }
       for (InAndOut& expert : w.experts) {
         NG_RETURN_IF_ERROR(Allocate(matrices.expert, memory, &expert));

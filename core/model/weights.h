@@ -52,9 +52,10 @@ struct BlockWeights : InAndOut {
   NormWeights q_norm;                // [head_dim], [n_heads, head_dim] or [q_width]
   NormWeights k_norm;                // the same of the heads of k
   NormWeights v_norm;                // [head_dim of v]
-  PackedMatrix q_up;                 // [q_width, q_rank]; of latents, whose norms q_norm and
-  PackedMatrix kv_up;                // [kv_up_width, kv_rank]      k_norm are [rank]
-  std::vector<float> sinks;          // [n_heads]
+  // Of latents, whose norms q_norm and k_norm are [rank].
+  PackedMatrix q_up;            // [own_q_width, q_rank]
+  std::vector<InAndOut> heads;  // [n_heads] of [kv_rank, still_dim] and [value_dim, kv_rank]
+  std::vector<float> sinks;     // [n_heads]
   StateWeights state;
   std::vector<InAndOut> experts;      // [n_experts]
   PackedMatrix router;                // [n_logits, width] of f32: the shared one's gate last

@@ -56,7 +56,7 @@ void AppendAttention(std::string* bytes, const SelfAttentionSpec& attention) {
   if (chunks || gate) AppendScalars(bytes, chunks, gate);
   if (latent.is_there()) {
     const auto& [q_rank, kv_rank, rope_dim, norm] = latent;
-    AppendScalars(bytes, q_rank, kv_rank, rope_dim, attention.value_dim());
+    AppendScalars(bytes, q_rank, kv_rank, rope_dim, attention.value_dim(), attention.key_dim());
     AppendNorm(bytes, norm);
   }
   if (v_head_dim != 0 || keys_of >= 0) AppendScalars(bytes, v_head_dim, keys_of);

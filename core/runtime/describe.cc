@@ -115,7 +115,9 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
     const auto& [layer, expert] = binding.at;
     std::string place = binding.n_parts == 1 ? "" : absl::StrCat("part ", binding.part, ": ");
     if (layer >= 0) absl::StrAppend(&place, "layer ", layer, " ");
-    if (expert >= 0) absl::StrAppend(&place, "expert ", expert, " ");
+    if (expert >= 0) {
+      absl::StrAppend(&place, IsOfExpert(binding.role) ? "expert " : "head ", expert, " ");
+    }
     AppendTensor(*binding.tensor, place + Fate(binding.role, assembly.model), &out);
   }
   for (const TensorInfo* tensor : assembly.model.unused) AppendTensor(*tensor, "unused", &out);

@@ -119,7 +119,7 @@ std::string NameOf(const TensorBinding& binding, const ModelSpec& spec) {
 
 // The second matrix of k and v, as two tensors of a matrix for each head; that of k is turned.
 void AddKvUp(const SelfAttentionSpec& attention, int layer, const std::vector<float>& rows,
-             GgufBuilder* gguf) {
+             const AddMatrix& add_matrix, GgufBuilder* gguf) {
   const LatentSpec& latent = attention.latent;
   const int64_t rank = latent.kv_rank;
   const int64_t n_k = attention.head_dim - latent.rope_dim;
@@ -136,8 +136,8 @@ void AddKvUp(const SelfAttentionSpec& attention, int layer, const std::vector<fl
   const std::string prefix = absl::StrCat("blk.", layer, ".");
   const std::vector<int64_t> k_shape = {attention.n_heads, rank, n_k};
   const std::vector<int64_t> v_shape = {attention.n_heads, n_v, rank};
-  gguf->Tensor(prefix + "attn_k_b.weight", k_shape, DType::kF32, k)
-      .Tensor(prefix + "attn_v_b.weight", v_shape, DType::kF32, v);
+  add_matrix(*gguf, prefix + "attn_k_b.weight", k_shape, k);
+  add_matrix(*gguf, prefix + "attn_v_b.weight", v_shape, v);
 }
 
 // Heads of q, of k and of v by turns, as all of q, then all of k, then all of v.
@@ -318,6 +318,16 @@ void AddTensors(const ModelFile& model, const AddMatrix& add_matrix, GgufBuilder
     ASSERT_TRUE(model.source->Read(tensor, raw).ok());
     std::vector<float> values(static_cast<size_t>(tensor.n_elements));
     ConvertToF32(tensor.dtype, raw.data(), values);
+    const BlockSpec* const attends =
+        binding.at.layer < 0 ? nullptr
+                             : &model.spec.layers[static_cast<size_t>(binding.at.layer)][0];
+    if (binding.role == TensorRole::kKUp || binding.role == TensorRole::kVUp) {
+      // Once for all heads.
+      if (binding.role == TensorRole::kKUp && binding.at.expert == 0) {
+        AddKvUp(model.spec.AttentionOf(*attends), binding.at.layer, values, add_matrix, gguf);
+      }
+      continue;
+    }
     std::vector<int64_t> shape = tensor.shape;
     if (binding.transposed) {
       values = Transposed(values, shape[0]);
@@ -328,15 +338,8 @@ void AddTensors(const ModelFile& model, const AddMatrix& add_matrix, GgufBuilder
     if (in_pairs && IsRotated(binding.role)) {
       values = Paired(values, shape[0], model.spec.shape.head_dim);
     }
-    const BlockSpec* const attends =
-        binding.at.layer < 0 ? nullptr
-                             : &model.spec.layers[static_cast<size_t>(binding.at.layer)][0];
     if (binding.order == StoredOrder::kGroups) {
       values = Ungrouped(values, model.spec.AttentionOf(*attends));
-    }
-    if (binding.role == TensorRole::kKvUp) {
-      AddKvUp(model.spec.AttentionOf(*attends), binding.at.layer, values, gguf);
-      continue;
     }
     if (attends != nullptr && attends->operation == Operation::kState) {
       const StateSpec& state = model.spec.StateOf(*attends);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/model/layer_attention.h"
 #include "core/model/model_file.h"
 #include "tests/core/model/family_testing.h"
 
@@ -583,7 +584,15 @@ TEST(Latents, AreReadFromTheirSizes) {
   const SelfAttentionSpec& attention = v3.attentions[0];
   EXPECT_EQ(attention.head_dim, 192);
   EXPECT_EQ(attention.in_width(), 1536 + 512 + 64);
-  EXPECT_EQ(attention.kv_up_width(), 128 * (128 + 128));
+  // Attention and cache have one head, of latents.
+  EXPECT_EQ(attention.k_width(), 512 + 64);
+  EXPECT_EQ(attention.q_width(), 128 * (512 + 64));
+  EXPECT_EQ(attention.attended_width(), 128 * 512);
+  const std::vector<AttentionSpec> asked = AttentionSpecsOf(v3, true);
+  EXPECT_EQ(asked[0].n_kv_heads, 1);
+  EXPECT_EQ(asked[0].head_dim, 512 + 64);
+  EXPECT_EQ(asked[0].v_head_dim, 512);
+  EXPECT_FLOAT_EQ(asked[0].scale, 1.0F / std::sqrt(192.0F));  // of the heads as they are
   EXPECT_EQ(attention.out_width(), 128 * 128);
   EXPECT_EQ(v3.ropes[0].n_dims, 64);
   EXPECT_EQ(v3.ropes[0].pairing, RopePairing::kInterleaved);

@@ -409,6 +409,74 @@ TEST_F(GgufModelTest, ReadsQAndKAndVFromOneTensor) {
   }
 }
 
+// A file from before k's matrix of each head was stored as it is used: its blocks lie the other way
+// round, so f32 holds their values; those of v stay blocks.
+TEST_F(GgufModelTest, TurnsTheMatricesOfKThatCameWithThoseOfV) {
+  constexpr int64_t kHeads = 4;
+  constexpr int64_t kRank = 64;
+  constexpr int64_t kStill = 32;
+  constexpr int64_t kValues = 24;
+  auto model = OpenRandomModel(dir_.Write("latents.json", R"({"model_type": "youtu",
+      "vocab_size": 50, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 1,
+      "num_attention_heads": 4, "num_key_value_heads": 4, "q_lora_rank": null,
+      "kv_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 4, "v_head_dim": 24,
+      "max_position_embeddings": 32})"));
+  ASSERT_TRUE(model.ok()) << model.status();
+  model_ = *std::move(model);
+  const std::string name = "blk.0.attn_kv_b.weight";
+  std::string blocks;
+  std::mt19937 random(5);
+  for (int64_t i = 0; i < kHeads * (kStill + kValues) * kRank / 32; ++i) {
+    blocks.append(test::Raw(static_cast<uint16_t>(0x2000 + random() % 0x400)));
+    for (int n = 0; n < 32; ++n) blocks.push_back(static_cast<char>(random()));
+  }
+  const Shape shape = {kHeads * (kStill + kValues), kRank};
+  std::vector<float>& values = values_[name];
+  values.resize(static_cast<size_t>(shape[0] * kRank));
+  ConvertToF32(DType::kQ80, reinterpret_cast<const std::byte*>(blocks.data()), values);
+
+  GgufBuilder gguf = test::GgufKeys(model_.spec, "deepseek2");
+  gguf.U32("deepseek2.attention.kv_lora_rank", kRank)
+      .U32("deepseek2.attention.value_length", kValues)
+      .U32("deepseek2.rope.dimension_count", 4);
+  const auto add = [&](GgufBuilder& to, const std::string& added, const Shape& added_shape,
+                       const std::vector<float>& added_values) {
+    if (added == "blk.0.attn_k_b.weight") return void(to.Tensor(name, shape, 8, blocks));
+    if (added == "blk.0.attn_v_b.weight") return;
+    to.Tensor(added, added_shape, DType::kF32, added_values);
+  };
+  test::AddTensors(model_, add, &gguf);
+  const auto file = Open(gguf);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto weights = Load(*file, "auto");
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  const std::vector<InAndOut>& heads = weights->layers[0][0].heads;
+  ASSERT_EQ(std::ssize(heads), kHeads);
+  for (int64_t h = 0; h < kHeads; ++h) {
+    const auto& [in, in_bias, out, out_bias, xielu] = heads[static_cast<size_t>(h)];
+    EXPECT_EQ(in.type(), WeightType::kF32);
+    EXPECT_EQ(out.type(), WeightType::kInt8);
+    const int64_t first = h * (kStill + kValues);
+    std::vector<float> row(kStill);
+    for (int64_t i = 0; i < kRank; ++i) {
+      in.CopyRow(i, row.data());
+      for (int64_t d = 0; d < kStill; ++d) {
+        EXPECT_EQ(row[static_cast<size_t>(d)],
+                  values[static_cast<size_t>((first + d) * kRank + i)]);
+      }
+    }
+    for (int64_t i = 0; i < kValues; ++i) ExpectRow(out, i, name, first + kStill + i);
+  }
+  int64_t bytes = 0;
+  for (const std::vector<BlockWeights>& w : weights->layers) {
+    for (const PackedMatrix* matrix : {&w[0].in, &w[0].out, &w[1].in, &w[1].out}) {
+      bytes += matrix->bytes();
+    }
+    for (const InAndOut& head : w[0].heads) bytes += head.in.bytes() + head.out.bytes();
+  }
+  EXPECT_EQ(SizesOf(file->spec, weights->types).layer_bytes, bytes);
+}
+
 TEST_F(GgufModelTest, HoldsMxfp4AsBf16WithAllItsValuesWhereAsked) {
   const auto file = Open(Quantised([](const std::string&) { return DType::kMxfp4; }));
   ASSERT_TRUE(file.ok()) << file.status();
@@ -613,7 +681,8 @@ TEST_P(GgufArchitecture, IsTheModelOfTheConfig) {
       const BlockWeights& same = wanted->layers[layer][b];
       ExpectSame(w, same);
       EXPECT_EQ(RowsOf(w.q_up), RowsOf(same.q_up));
-      EXPECT_EQ(RowsOf(w.kv_up), RowsOf(same.kv_up));
+      ASSERT_EQ(w.heads.size(), same.heads.size());
+      for (size_t h = 0; h < same.heads.size(); ++h) ExpectSame(w.heads[h], same.heads[h]);
       EXPECT_EQ(w.before.weight, same.before.weight);
       EXPECT_EQ(w.after.weight, same.after.weight);
       EXPECT_EQ(w.q_norm.weight, same.q_norm.weight);

@@ -152,7 +152,8 @@ TEST_F(WeightsTest, SizesAreWhatIsHeld) {
     layers += weights->layer_projection.bytes();
     for (const std::vector<BlockWeights>& w : weights->layers) {
       for (const BlockWeights& block : w) {
-        layers += block.in.bytes() + block.out.bytes() + block.q_up.bytes() + block.kv_up.bytes();
+        layers += block.in.bytes() + block.out.bytes() + block.q_up.bytes();
+        for (const InAndOut& head : block.heads) layers += head.in.bytes() + head.out.bytes();
         for (const InAndOut& expert : block.experts) {
           layers += expert.in.bytes() + expert.out.bytes();
         }

@@ -508,6 +508,7 @@ constexpr AttentionCheck kAttentionChecks[] = {
      OnFeature<kFeatureQueryTemperature>},
     {"chunked_window", "the feature does what the spec asks", OnFeature<kFeatureChunkedWindow>},
     {"v_head_dim", "the feature does what the spec asks", OnFeature<kFeatureVHeadDim>},
+    {"v_in_k", "the feature does what the spec asks", OnFeature<kFeatureVInK>},
     {"holes", "tokens that the cache lacks take no part", OnFeature<kFeatureHoles>},
     {"attended", "it tells the probabilities that each token got", OnFeature<kFeatureAttended>},
 };

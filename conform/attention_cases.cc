@@ -104,6 +104,24 @@ std::vector<AttentionCase> FeatureCases(const AttentionSubject& subject, std::st
       c.v_head_dim = c.head_dim - 2;
       cases.push_back(c);
     }
+  } else if (feature == kFeatureVInK) {
+    cases.assign(3, plain);
+    cases[0].v_head_dim = 4;
+    // Of a head for all, as latents are; whole vectors of dimensions and not, from a window on.
+    cases[1] = {.n_heads = 8, .n_kv_heads = 1, .head_dim = 48, .lengths = {270, 5}};
+    cases[1].v_head_dim = 32;
+    cases[2] = {.n_heads = 2, .n_kv_heads = 1, .head_dim = 52, .lengths = {270}};
+    cases[2].v_head_dim = 41;
+    for (AttentionCase& c : CodecCases(subject)) {
+      c.v_head_dim = c.head_dim - 2;
+      cases.push_back(c);
+      c.n_kv_heads = 1;
+      c.n_heads = 9;
+      c.head_dim = 70;
+      c.v_head_dim = 67;
+      cases.push_back(c);
+    }
+    for (AttentionCase& c : cases) c.v_in_k = true;
   } else if (feature == kFeatureHoles) {
     cases[0].holes = true;
   }

@@ -48,7 +48,8 @@ AttentionSpec AttentionCase::Spec() const {
           .chunks = chunks,
           .sinks = sinks,
           .alibi_slopes = alibi_slopes,
-          .query_temperature = query_temperature};
+          .query_temperature = query_temperature,
+          .v_in_k = v_in_k};
 }
 
 std::string AttentionCase::Codecs() const {
@@ -61,6 +62,7 @@ std::string AttentionCase::Describe() const {
        << ", lengths";
   for (const int64_t length : lengths) text << ' ' << length;
   if (v_head_dim != 0) text << ", v_head_dim " << v_head_dim;
+  if (v_in_k) text << ", V in K";
   if (window != 0) text << (chunks ? ", chunks of " : ", window ") << window;
   if (soft_cap != 0.0F) text << ", soft_cap " << soft_cap;
   if (!sinks.empty()) text << ", sinks";
@@ -77,6 +79,10 @@ std::vector<SequenceData> MakeData(const AttentionCase& c) {
     Fill(c.lengths[s] * c.n_heads * c.head_dim, &random, &data[s].q);
     Fill(c.lengths[s] * c.n_kv_heads * c.head_dim, &random, &data[s].k);
     Fill(c.lengths[s] * c.n_kv_heads * c.v_width(), &random, &data[s].v);
+    for (size_t i = 0; c.v_in_k && i < data[s].v.size(); ++i) {
+      const auto width = static_cast<size_t>(c.v_width());
+      data[s].v[i] = data[s].k[i / width * static_cast<size_t>(c.head_dim) + i % width];
+    }
   }
   return data;
 }
@@ -194,7 +200,8 @@ absl::StatusOr<std::unique_ptr<AttentionRig>> AttentionRig::Make(
                  .codec_k = c.codec_k,
                  .codec_v = c.codec_v,
                  .layouts = rig->backend_->layouts(),
-                 .v_head_dim = c.v_head_dim};
+                 .v_head_dim = c.v_head_dim,
+                 .v_in_k = c.v_in_k};
   NG_ASSIGN_OR_RETURN(rig->store_, make_cache(context, spec));
   NG_RETURN_IF_ERROR(rig->CheckFits(*rig->backend_));
   const AttentionSpec asked = rig->case_.Spec();

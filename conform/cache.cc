@@ -200,6 +200,26 @@ Outcome CheckValueWidth(const CacheSubject& subject) {
   return Ok();
 }
 
+// Values that are the first numbers of their keys: held so, or apart.
+Outcome CheckValuesInKeys(const CacheSubject& subject) {
+  const absl::StatusOr<Made> made = Make(subject, Shapes().front());
+  if (made.ok() && !made->store->plan().v_head_dim) return Skip("it keeps V as wide as K alone");
+  CacheScript script{.ops = kAllOps, .seed = subject.settings.seed * 1000};
+  script.n_steps = subject.settings.quick ? 60 : 150;
+  for (CacheSpec spec : Shapes()) {
+    spec.v_head_dim = (spec.head_dim + 1) / 2;
+    spec.v_in_k = true;
+    for (const CodecInfo& codec : kCodecTable) {
+      spec.codec_k = spec.codec_v = codec.codec;
+      if (codec.codec != Codec::kF32 && !Make(subject, spec).ok()) continue;
+      const std::string wrong = RunScript(subject, spec, script);
+      if (!wrong.empty()) return Fail(wrong);
+      ++script.seed;
+    }
+  }
+  return Ok();
+}
+
 // Whether the store has the capability, over the first shape.
 template <class Capability>
 bool Has(const CacheSubject& subject) {
@@ -455,6 +475,7 @@ constexpr CacheCheck kCacheChecks[] = {
     {"window", "of what is outside of a window, nothing need be held, and all else is",
      CheckWindow},
     {"v_head_dim", "values may be narrower or wider than keys", CheckValueWidth},
+    {"v_in_k", "values may be the first numbers of their keys", CheckValuesInKeys},
     {"sharing", "prompts that begin alike get what was committed of them", CheckSharing},
     {"snapshots", "images are as specified, and make other sequences", CheckSnapshots},
     {"scripts", "everything in any order, over every codec", CheckAllScripts},

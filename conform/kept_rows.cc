@@ -35,6 +35,7 @@ uint64_t Mix(uint64_t sum, uint64_t id) {
 }
 
 std::vector<float> KeptRows::RowOf(uint64_t sum, int part) const {
+  if (part == 1 && spec_.v_in_k) return InKeys(RowOf(sum, 0));
   std::vector<float> row(
       static_cast<size_t>(spec_.n_layers * spec_.n_kv_heads * WidthOf(spec_, kParts[part])));
   uint64_t state = Mix(sum, 0x100 + static_cast<uint64_t>(part));
@@ -43,6 +44,14 @@ std::vector<float> KeptRows::RowOf(uint64_t sum, int part) const {
     x = static_cast<float>(static_cast<int64_t>(state % 2000001) - 1000000) * 1.1e-4F;
   }
   return row;
+}
+
+std::vector<float> KeptRows::InKeys(const std::vector<float>& keys) const {
+  std::vector<float> values;
+  for (auto head = keys.begin(); head != keys.end(); head += spec_.head_dim) {
+    values.insert(values.end(), head, head + spec_.value_dim());
+  }
+  return values;
 }
 
 std::vector<float> KeptRows::Rounded(std::vector<float> row, int part) const {
@@ -57,7 +66,9 @@ void KeptRows::AddToken(uint64_t sum, int32_t id, KeptSequence* kept) const {
   kept->sums.push_back(sum);
   kept->ids.push_back(id);
   for (int part = 0; part < 2; ++part) {
-    kept->rows[part].push_back(Rounded(RowOf(sum, part), part));
+    const bool in_keys = part == 1 && keys_alone_;
+    kept->rows[part].push_back(in_keys ? InKeys(kept->rows[0].back())
+                                       : Rounded(RowOf(sum, part), part));
   }
 }
 
@@ -67,7 +78,8 @@ Tiles16Side KeptRows::SideOf(KvPart part) const {
 }
 
 int64_t KeptRows::ImageTileBytes() const {
-  return spec_.n_kv_heads * (SideOf(KvPart::kKey).TileBytes() + SideOf(KvPart::kValue).TileBytes());
+  const int64_t values = keys_alone_ ? 0 : SideOf(KvPart::kValue).TileBytes();
+  return spec_.n_kv_heads * (SideOf(KvPart::kKey).TileBytes() + values);
 }
 
 std::vector<std::byte> KeptRows::ImageOf(const KeptSequence& kept, int layer) const {
@@ -76,7 +88,7 @@ std::vector<std::byte> KeptRows::ImageOf(const KeptSequence& kept, int layer) co
                                                     std::max(spec_.head_dim, spec_.value_dim())));
   for (int64_t token = 0; token < TilesFor(kept.length()) * kTileTokens; ++token) {
     std::byte* tile = image.data() + token / kTileTokens * ImageTileBytes();
-    for (int part = 0; part < 2; ++part) {
+    for (int part = 0; part < (keys_alone_ ? 1 : 2); ++part) {
       const Tiles16Side side = SideOf(kParts[part]);
       const std::vector<float> row =
           token < kept.length() ? RowOf(kept.sums[static_cast<size_t>(token)], part) : none;
@@ -124,10 +136,12 @@ std::string KeptRows::CompareLayer(const CacheStore& store, SequenceId id, const
         store.CopyRow(part, view, token, head, row.data());
         if (!IsAsWanted(row, want, place)) return Where("CopyRow", part, id, layer, token);
         if (!tiles16) continue;
-        ReadTiles16Row(part, view, token, head, WidthOf(spec_, part), row.data());
+        ReadTiles16Row(view.v_in_k ? KvPart::kKey : part, view, token, head, WidthOf(spec_, part),
+                       row.data());
         if (!IsAsWanted(row, want, place)) return Where("the tile", part, id, layer, token);
       }
-      if (tiles16 && !PadIsZero(part, view, token)) {
+      const bool pads = tiles16 && (part == KvPart::kKey || !view.v_in_k);
+      if (pads && !PadIsZero(part, view, token)) {
         return Where("a pad dimension", part, id, layer, token);
       }
     }

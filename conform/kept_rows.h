@@ -48,6 +48,7 @@ class KeptRows {
  public:
   KeptRows(const CacheSpec& spec, const CachePlan& plan)
       : spec_(spec),
+        keys_alone_(plan.v_in_k),
         exactness_(plan.approximate     ? Exactness::kNear
                    : plan.codec.empty() ? Exactness::kCodec
                                         : Exactness::kLearned),
@@ -55,6 +56,8 @@ class KeptRows {
 
   // The row of one part, in all layers and heads, that the sum stands for; not yet rounded.
   std::vector<float> RowOf(uint64_t sum, int part) const;
+  // The values that are in a row of keys.
+  std::vector<float> InKeys(const std::vector<float>& keys) const;
   void AddToken(uint64_t sum, int32_t id, KeptSequence* kept) const;
 
   // What a sequence's image must be, spelled out row by row.
@@ -74,6 +77,7 @@ class KeptRows {
   bool IsAsWanted(std::span<const float> row, std::span<const float> want, uint64_t place);
 
   const CacheSpec spec_;
+  const bool keys_alone_;
   const Exactness exactness_;
   const bool holes_;
   std::map<uint64_t, std::vector<float>> learned_;  // by place

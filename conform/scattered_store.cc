@@ -33,12 +33,19 @@ absl::StatusOr<std::unique_ptr<CacheStore>> ScatteredStore::Create(const PluginC
 
 int64_t ScatteredStore::tile_bytes(KvPart part) const { return Side(part).TileBytes(); }
 
+std::span<const KvPart> ScatteredStore::parts() const {
+  return std::span(kParts).first(HoldsKeysAlone(spec_) ? 1 : 2);
+}
+
 int64_t ScatteredStore::layer_bytes() const {
-  return spec_.n_kv_heads * (tile_bytes(KvPart::kKey) + tile_bytes(KvPart::kValue));
+  int64_t bytes = 0;
+  for (const KvPart part : parts()) bytes += spec_.n_kv_heads * tile_bytes(part);
+  return bytes;
 }
 
 int64_t ScatteredStore::Offset(KvPart part, int layer, int kv_head) const {
-  const int64_t side = part == KvPart::kKey ? 0 : spec_.n_kv_heads * tile_bytes(KvPart::kKey);
+  const bool first = part == KvPart::kKey || HoldsKeysAlone(spec_);
+  const int64_t side = first ? 0 : spec_.n_kv_heads * tile_bytes(KvPart::kKey);
   return layer * layer_bytes() + side + kv_head * tile_bytes(part);
 }
 
@@ -47,7 +54,8 @@ CachePlan ScatteredStore::plan() const {
           .bytes = static_cast<int64_t>(memory_.size()),
           .bytes_per_token = (layer_bytes() * spec_.n_layers + kPageTokens - 1) / kPageTokens,
           .image_tile_bytes = layer_bytes(),
-          .v_head_dim = true};
+          .v_head_dim = true,
+          .v_in_k = HoldsKeysAlone(spec_)};
 }
 
 absl::StatusOr<SequenceId> ScatteredStore::Open(int64_t capacity) {
@@ -118,7 +126,7 @@ absl::Status ScatteredStore::Append(int layer, std::span<const SequenceRows> row
       const int64_t token = entry.start_pos + i;
       std::byte* page = sequence.pages[static_cast<size_t>(token / kPageTokens)];
       for (int head = 0; head < spec_.n_kv_heads; ++head) {
-        for (const KvPart part : kParts) {
+        for (const KvPart part : parts()) {
           const auto& source = part == KvPart::kKey ? k : v;
           WriteTiles16Row(Side(part), source.Row(entry.row_begin + i, head), token % kPageTokens,
                           page + Offset(part, layer, head));
@@ -150,12 +158,14 @@ KvView ScatteredStore::View(int layer, SequenceId sequence, int64_t length) cons
           .v = side(KvPart::kValue),
           .store = this,
           .sequence = sequence,
-          .layer = layer};
+          .layer = layer,
+          .v_in_k = HoldsKeysAlone(spec_)};
 }
 
 void ScatteredStore::CopyRow(KvPart part, const KvView& view, int64_t token, int kv_head,
                              float* out) const {
-  ReadTiles16Row(part, view, token, kv_head, WidthOf(spec_, part), out);
+  const KvPart held = HoldsKeysAlone(spec_) ? KvPart::kKey : part;
+  ReadTiles16Row(held, view, token, kv_head, WidthOf(spec_, part), out);
 }
 
 // A layer of a page is a tile of the image: the K tiles of all heads, then their V tiles.
@@ -170,7 +180,7 @@ absl::Status ScatteredStore::ExportLayer(int layer, SequenceId sequence,
                 static_cast<size_t>(layer_bytes()));
     for (int64_t token = length; token < (page + 1) * kPageTokens; ++token) {
       for (int head = 0; head < spec_.n_kv_heads; ++head) {
-        for (const KvPart part : kParts) {
+        for (const KvPart part : parts()) {
           WriteTiles16Row(Side(part), zeros.data(), token % kPageTokens,
                           out + Offset(part, 0, head));
         }
@@ -204,7 +214,7 @@ void ScatteredStore::Poison(const Sequence& sequence, int layer, int64_t begin, 
   for (int64_t token = begin; token < end; ++token) {
     std::byte* page = sequence.pages[static_cast<size_t>(token / kPageTokens)];
     for (int head = 0; head < spec_.n_kv_heads; ++head) {
-      for (const KvPart part : kParts) {
+      for (const KvPart part : parts()) {
         PoisonTiles16Row(Side(part), token % kPageTokens, page + Offset(part, layer, head));
       }
     }

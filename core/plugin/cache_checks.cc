@@ -137,6 +137,8 @@ absl::Status CacheChecks::View(const KvView& view, int layer, SequenceId sequenc
                           "empty, for the plan has no holes"));
   NG_RETURN_IF_ERROR(Must(std::ssize(view.present) >= words, "present", view.present.size(),
                           absl::StrCat("at least ", words, " words")));
+  NG_RETURN_IF_ERROR(Must(view.v_in_k == plan_.v_in_k, "v_in_k", view.v_in_k,
+                          absl::StrCat(plan_.v_in_k, " as in the plan")));
   // How another layout uses pages and strides is between the store and its backend.
   if (view.layout != kLayoutTiles16) return absl::OkStatus();
   NG_RETURN_IF_ERROR(Must(view.page_tokens > 0 && view.page_tokens % kTileTokens == 0,
@@ -150,7 +152,7 @@ absl::Status CacheChecks::View(const KvView& view, int layer, SequenceId sequenc
                             absl::StrCat("the one that holds token ", token)));
   }
   NG_RETURN_IF_ERROR(Tiles(view.k, spec_.codec_k, true));
-  return Tiles(view.v, spec_.codec_v, false);
+  return view.v_in_k ? absl::OkStatus() : Tiles(view.v, spec_.codec_v, false);
 }
 
 absl::Status CacheChecks::Tiles(const KvSide& side, Codec codec, bool keys) const {

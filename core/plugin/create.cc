@@ -79,6 +79,9 @@ absl::StatusOr<CachePlan> PlanCache(const LoadedPlugin& plugin, const PluginCont
                        "have ",
                        spec.value_dim(), " dimensions, its keys ", spec.head_dim));
     }
+    if (plan.v_in_k && !spec.v_in_k) {
+      return PluginError("the plan has v_in_k, the spec has not");
+    }
     return plan;
   });
 }

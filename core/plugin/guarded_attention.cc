@@ -38,6 +38,7 @@ Names NeedsOf(const AttentionSpec& spec, const CacheFormat& format) {
       {kFeatureQueryTemperature, spec.query_temperature.coefficient != 0.0},
       {kFeatureChunkedWindow, spec.chunks},
       {kFeatureVHeadDim, spec.v_head_dim != spec.head_dim},
+      {kFeatureVInK, spec.v_in_k},
       {kFeatureHoles, format.holes},
       {kFeatureAttended, format.attended}};
   Names set;

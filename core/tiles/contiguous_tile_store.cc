@@ -89,7 +89,8 @@ KvView ContiguousTileStore::View(int layer, SequenceId sequence, int64_t length)
               .store = this,
               .sequence = sequence,
               .layer = layer,
-              .first = FirstHeld(sequence)};
+              .first = FirstHeld(sequence),
+              .v_in_k = shape_.plan.v_in_k};
   view.k.offset += layer * shape_.layer_bytes;
   view.v.offset += layer * shape_.layer_bytes;
   return view;

@@ -56,6 +56,10 @@ absl::Status CheckShape(const CacheSpec& spec) {
   if (spec.window < 0) {
     return PluginError("window = " + std::to_string(spec.window) + ", must be at least 0");
   }
+  if (spec.v_in_k && spec.value_dim() > spec.head_dim) {
+    return PluginError("values of " + std::to_string(spec.value_dim()) +
+                       " dimensions cannot be in keys of " + std::to_string(spec.head_dim));
+  }
   if (const int widest = std::max(spec.head_dim, spec.value_dim()); widest > kMaxHeadDim) {
     return PluginError("a head of " + std::to_string(widest) + " dimensions, must be at most " +
                        std::to_string(kMaxHeadDim));
@@ -93,7 +97,8 @@ absl::StatusOr<PageShape> MakePageShape(const CacheSpec& spec) {
   shape.k.codec = spec.codec_k;
   shape.k.tile_bytes = TileWriter::KeyTileBytes(spec.codec_k, spec.head_dim);
   shape.v.codec = spec.codec_v;
-  shape.v.tile_bytes = TileWriter::ValueTileBytes(spec.codec_v, spec.value_dim());
+  const bool v_in_k = spec.v_in_k && spec.codec_k == spec.codec_v;
+  shape.v.tile_bytes = v_in_k ? 0 : TileWriter::ValueTileBytes(spec.codec_v, spec.value_dim());
   const int64_t tiles = (spec.held_tokens() - 1) / kTileTokens + 1;
   const CheckedBytes k_head = CheckedBytes(shape.k.tile_bytes) * tiles;
   const CheckedBytes v_head = CheckedBytes(shape.v.tile_bytes) * tiles;
@@ -121,7 +126,9 @@ absl::StatusOr<PageShape> MakePageShape(const CacheSpec& spec) {
                 .bytes = *all.value(),
                 .bytes_per_token = *per_tile.value() / kTileTokens,
                 .image_tile_bytes = (shape.k.tile_bytes + shape.v.tile_bytes) * spec.n_kv_heads,
-                .v_head_dim = true};
+                .v_head_dim = true,
+                .v_in_k = v_in_k};
+  if (v_in_k) shape.v = shape.k;
   return shape;
 }
 

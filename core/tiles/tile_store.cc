@@ -41,6 +41,7 @@ TileStore::TileStore(const PluginContext& context, const CacheSpec& spec)
       max_step_tokens_(spec.max_step_tokens),
       head_dim_(spec.head_dim),
       value_dim_(spec.value_dim()),
+      v_in_k_(spec.v_in_k && spec.codec_k == spec.codec_v),
       key_writer_(spec.codec_k, spec.head_dim, context.isa),
       value_writer_(spec.codec_v, spec.value_dim(), context.isa) {}
 
@@ -141,9 +142,11 @@ void TileStore::WriteHead(const KvView& view, const SequenceRows& entry, int kv_
     source.rows = k.Row(entry.row_begin + done, kv_head);
     source.row_stride = k.stride[0];
     key_writer_.WriteKeys(source, tile_at(view.k, tile));
-    source.rows = v.Row(entry.row_begin + done, kv_head);
-    source.row_stride = v.stride[0];
-    value_writer_.WriteValues(source, tile_at(view.v, tile));
+    if (!v_in_k_) {
+      source.rows = v.Row(entry.row_begin + done, kv_head);
+      source.row_stride = v.stride[0];
+      value_writer_.WriteValues(source, tile_at(view.v, tile));
+    }
     done += source.n_rows;
   }
 }
@@ -168,10 +171,11 @@ absl::Status TileStore::ExportLayer(int layer, SequenceId sequence,
   const auto widest = static_cast<size_t>(std::max(head_dim_, value_dim_));
   const std::vector<float> zeros(widest);  // with stride 0, any rows
   std::byte* out = image.data();
+  const KvSide* const sides[] = {&view.k, &view.v};
   for (int64_t tile = 0; tile < TilesFor(length); ++tile) {
     const auto n_filled = static_cast<int>(std::min(kTileTokens, length - tile * kTileTokens));
     const TileRows rest{zeros.data(), 0, static_cast<int>(kTileTokens) - n_filled, n_filled};
-    for (const KvSide* side : {&view.k, &view.v}) {
+    for (const KvSide* side : std::span(sides).first(v_in_k_ ? 1 : 2)) {
       for (int head = 0; head < n_kv_heads_; ++head, out += side->tile_bytes) {
         std::memcpy(out, view.Tile(*side, head, tile), static_cast<size_t>(side->tile_bytes));
         if (rest.n_rows == 0) continue;
@@ -198,8 +202,9 @@ absl::Status TileStore::ImportLayer(int layer, const SequenceRows& rows,
   const int64_t first = rows.start_pos / kTileTokens;
   const KvView view = View(layer, rows.sequence, rows.start_pos + rows.n_tokens);
   const std::byte* in = image.data();
+  const KvSide* const sides[] = {&view.k, &view.v};
   for (int64_t tile = first; tile < first + TilesFor(rows.n_tokens); ++tile) {
-    for (const KvSide* side : {&view.k, &view.v}) {
+    for (const KvSide* side : std::span(sides).first(v_in_k_ ? 1 : 2)) {
       for (int head = 0; head < n_kv_heads_; ++head, in += side->tile_bytes) {
         std::memcpy(WritableTile(view, *side, head, tile), in,
                     static_cast<size_t>(side->tile_bytes));
@@ -213,9 +218,10 @@ void TileStore::CopyRow(KvPart part, const KvView& view, int64_t token, int kv_h
                         float* out) const {
   const int64_t tile = token / kTileTokens;
   const int slot = static_cast<int>(token % kTileTokens);
-  if (part == KvPart::kKey) {
+  if (part == KvPart::kKey || v_in_k_) {
     const std::byte* keys = view.Tile(view.k, kv_head, tile);
-    for (int d = 0; d < head_dim_; ++d) out[d] = key_writer_.ReadKey(keys, slot, d);
+    const int width = part == KvPart::kKey ? head_dim_ : value_dim_;
+    for (int d = 0; d < width; ++d) out[d] = key_writer_.ReadKey(keys, slot, d);
   } else {
     const std::byte* values = view.Tile(view.v, kv_head, tile);
     for (int d = 0; d < value_dim_; ++d) out[d] = value_writer_.ReadValue(values, slot, d);

@@ -71,6 +71,9 @@ struct AttentionSpec {
   std::span<const float> sinks = {};         // [n_heads]; empty: none
   std::span<const float> alibi_slopes = {};  // [n_heads]; empty: none
   QueryTemperature query_temperature = {};   // coefficient 0: none
+  // V is the first v_head_dim numbers of K, and views may hold K alone (KvView::v_in_k). Set only
+  // for a backend that lists the feature; with any other V is held apart.
+  bool v_in_k = false;
 
   // The first key that the query at `pos` sees; it never moves to the left.
   int64_t FirstKey(int64_t pos) const {
@@ -79,7 +82,7 @@ struct AttentionSpec {
   }
 };
 
-// The names of features, for AttentionBackend::features. The first seven are fields of the spec.
+// The names of features, for AttentionBackend::features. The first eight are fields of the spec.
 inline constexpr std::string_view kFeatureWindow = "window";
 inline constexpr std::string_view kFeatureSoftCap = "soft_cap";
 inline constexpr std::string_view kFeatureSinks = "sinks";
@@ -87,13 +90,13 @@ inline constexpr std::string_view kFeatureAlibi = "alibi";
 inline constexpr std::string_view kFeatureQueryTemperature = "query_temperature";
 inline constexpr std::string_view kFeatureChunkedWindow = "chunked_window";
 inline constexpr std::string_view kFeatureVHeadDim = "v_head_dim";  // may differ from head_dim
+inline constexpr std::string_view kFeatureVInK = "v_in_k";          // reads V out of K
 inline constexpr std::string_view kFeatureHoles = "holes";          // reads views that lack tokens
 inline constexpr std::string_view kFeatureAttended = "attended";    // fills AttentionRun::attended
 // All of them.
 inline constexpr std::string_view kAttentionFeatures[] = {
-    kFeatureWindow,           kFeatureSoftCap,       kFeatureSinks,    kFeatureAlibi,
-    kFeatureQueryTemperature, kFeatureChunkedWindow, kFeatureVHeadDim, kFeatureHoles,
-    kFeatureAttended};
+    kFeatureWindow,        kFeatureSoftCap,  kFeatureSinks, kFeatureAlibi, kFeatureQueryTemperature,
+    kFeatureChunkedWindow, kFeatureVHeadDim, kFeatureVInK,  kFeatureHoles, kFeatureAttended};
 
 // How the cache stores what the backend reads, and what it wants of the backend.
 struct CacheFormat {

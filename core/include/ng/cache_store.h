@@ -50,6 +50,9 @@ struct CacheSpec {
   // Of V, where that is not the width of K; 0: it is. Only a store whose plan has `v_head_dim` is
   // given another width than head_dim.
   int v_head_dim = 0;
+  // V of a token is the first value_dim() numbers of its K. A store that looks at this holds K
+  // alone where both have one codec, and its plan has `v_in_k`; any other store holds V too.
+  bool v_in_k = false;
 
   int value_dim() const { return v_head_dim == 0 ? head_dim : v_head_dim; }
   // The most tokens of a sequence that must be held at one time, those of a step among them.
@@ -90,6 +93,8 @@ struct CachePlan {
   // The store looks at CacheSpec::v_head_dim: rows of V have that width. A store that leaves this
   // out keeps V as wide as K, and models in which the two differ are refused.
   bool v_head_dim = false;
+  // V is not held, it is read out of K: views have KvView::v_in_k. Only where the spec has v_in_k.
+  bool v_in_k = false;
 
   bool operator==(const CachePlan&) const = default;
 };
@@ -138,7 +143,8 @@ class CacheStore {
   virtual absl::StatusOr<SequenceId> Fork(SequenceId sequence, int64_t capacity) = 0;
 
   // [step] Writes the rows' keys and values of one layer, converting each row once to the codec.
-  // k: [n_rows, n_kv_heads, head_dim]; v: [n_rows, n_kv_heads, value_dim]
+  // k: [n_rows, n_kv_heads, head_dim]; v: [n_rows, n_kv_heads, value_dim], where the spec has
+  // v_in_k the first numbers of k
   // Errors: LimitError "cache overflow: ..." when a row would lie beyond its sequence's capacity,
   // before anything is written; alike when a sequence writes to what it shares with another one and
   // has been truncated since it was opened, and the store has nothing left for the copy.

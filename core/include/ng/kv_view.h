@@ -117,6 +117,9 @@ struct KvView {
   // step sees them, so a backend that keeps to the window need not look at this. Pages of nothing
   // but such tokens may be null, or those of later tokens.
   int64_t first = 0;
+  // V is not held: it is the first numbers of each row of K, as K reads. `v` is then as `k`. Only a
+  // store whose plan has `v_in_k` gives it, and only to a backend that reads it (feature "v_in_k").
+  bool v_in_k = false;
 
   bool Holds(int64_t token) const {
     if (token < first) return false;

@@ -72,6 +72,7 @@ class TileStore : public CacheStore, public Snapshots {
   const int64_t max_step_tokens_;  // where there is a window
   const int head_dim_;
   const int value_dim_;
+  const bool v_in_k_;  // V is not held
   const TileWriter key_writer_;
   const TileWriter value_writer_;
 };

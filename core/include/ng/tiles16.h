@@ -16,13 +16,13 @@
 namespace ng {
 
 // Where everything lies within a page, computed with checked arithmetic.
-// A page: [n_layers][K | V][n_kv_heads][tiles]. All sizes in bytes.
+// A page: [n_layers][K | V][n_kv_heads][tiles], without V where that is in K. All sizes in bytes.
 struct PageShape {
   int64_t page_tokens = 0;  // held_tokens rounded up to whole tiles
   int64_t layer_bytes = 0;  // from one layer to the next
   int64_t page_bytes = 0;
-  KvSide k;  // of layer 0
-  KvSide v;
+  KvSide k;        // of layer 0
+  KvSide v;        // where it is in K: as k
   CachePlan plan;  // bytes: of all pages
 };
 

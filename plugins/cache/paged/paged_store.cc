@@ -168,7 +168,8 @@ class PagedStore : public TileStore, public PrefixSharing, public Statistics {
                 .store = this,
                 .sequence = sequence,
                 .layer = layer,
-                .first = At(sequence).n_dropped * page_tokens_};
+                .first = At(sequence).n_dropped * page_tokens_,
+                .v_in_k = shape_.plan.v_in_k};
     view.k.offset += layer * n_kv_heads_ * view.k.head_stride;
     view.v.offset += layer * n_kv_heads_ * view.v.head_stride;
     return view;

@@ -68,8 +68,8 @@ absl::StatusOr<PoolShape> MakePoolShape(const OptionValues& options, const Cache
   PoolShape shape;
   shape.k = page.k;
   shape.v = page.v;
-  shape.k_bytes = page.v.offset;
-  shape.v_bytes = page.layer_bytes - page.v.offset;
+  shape.k_bytes = page.plan.v_in_k ? page.layer_bytes : page.v.offset;
+  shape.v_bytes = page.layer_bytes - shape.k_bytes;
   shape.page_stride = page.layer_bytes;
   shape.n_pages = pages.max_sequences;
   if (shape.k_bytes == shape.v_bytes) {

@@ -223,6 +223,7 @@ TEST_F(GuardedAttentionTest, RefusesWhatIsSetAndNotListedWhateverThePluginAnswer
       {"query_temperature", [](auto& spec, auto&) { spec.query_temperature.coefficient = 0.1; }},
       {"chunked_window", [](auto& spec, auto&) { spec.chunks = true; }},
       {"v_head_dim", [](auto& spec, auto&) { spec.v_head_dim = 2; }},
+      {"v_in_k", [](auto& spec, auto&) { spec.v_in_k = true; }},
       {"holes", [](auto&, auto& format) { format.holes = true; }},
       {"attended", [](auto&, auto& format) { format.attended = true; }}};
   for (const auto& [need, set] : needs) {

@@ -38,7 +38,8 @@ struct AttentionCase {
   std::vector<int64_t> lengths = {};  // tokens of each sequence
   uint32_t seed = 0;
   // Features of the spec; what is 0 or empty is not asked for.
-  int v_head_dim = 0;  // 0: head_dim
+  int v_head_dim = 0;   // 0: head_dim
+  bool v_in_k = false;  // V is the first of K; with a v_head_dim
   int64_t window = 0;
   bool chunks = false;  // of the window
   float soft_cap = 0.0F;

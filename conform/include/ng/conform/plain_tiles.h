@@ -36,6 +36,11 @@ inline int WidthOf(const CacheSpec& spec, KvPart part) {
   return part == KvPart::kKey ? spec.head_dim : spec.value_dim();
 }
 
+// Whether a store that looks at v_in_k holds K alone.
+inline bool HoldsKeysAlone(const CacheSpec& spec) {
+  return spec.v_in_k && spec.codec_k == spec.codec_v;
+}
+
 // Stores one row, pad dimensions included. row: [head_dim]
 void WriteTiles16Row(const Tiles16Side& side, const float* row, int64_t slot, std::byte* tile);
 

@@ -68,6 +68,7 @@ class ScatteredStore : public CacheStore, public Snapshots {
   int64_t Offset(KvPart part, int layer, int kv_head) const;
   Codec codec(KvPart part) const { return part == KvPart::kKey ? spec_.codec_k : spec_.codec_v; }
   Tiles16Side Side(KvPart part) const {
+    if (HoldsKeysAlone(spec_)) part = KvPart::kKey;
     return {.part = part, .codec = codec(part), .head_dim = WidthOf(spec_, part)};
   }
   // Makes tokens [begin, end) NaN in one layer.
@@ -76,6 +77,8 @@ class ScatteredStore : public CacheStore, public Snapshots {
   const CacheSpec spec_;
 
  private:
+  // What is held: K, and V where that is not in it.
+  std::span<const KvPart> parts() const;
   int64_t tile_bytes(KvPart part) const;
   absl::Status CheckFits(const SequenceRows& entry) const;
   int64_t layer_bytes() const;

@@ -24,6 +24,8 @@
 #include "plugins/attention/flash/flash_softmax-inl.h"
 //
 #include "plugins/attention/flash/flash_block-inl.h"
+//
+#include "plugins/attention/flash/flash_turn-inl.h"
 
 namespace ng {
 
@@ -147,19 +149,23 @@ class FlashRows {
   // All rows against one split; block by block, each merged into `left` if asked to.
   template <class KeyLanes, class ValueLanes>
   void AttendSplit(int64_t split, const PartialRows& to, bool merge) {
-    const Tiles stored_v = FindTiles(item_, view_.v, split);
-    const Tiles k = Multiplied<KeyLanes, true>(FindTiles(item_, view_.k, split), split);
-    const Tiles v = Multiplied<ValueLanes, false>(stored_v, split);
+    const bool in_k = view_.v_in_k;
+    const Tiles stored_k = FindTiles(item_, view_.k, split);
+    const Tiles stored_v = in_k ? stored_k : FindTiles(item_, view_.v, split);
+    const Tiles k = Multiplied<KeyLanes, true>(stored_k, split);
+    const Tiles v =
+        in_k ? Turned<ValueLanes>(stored_k, split) : Multiplied<ValueLanes, false>(stored_v, split);
     const Tiles next_k = FindNext(&KvView::k, split, stored_v);
-    const Tiles next_v = ValueLanes::kWide ? FindNext(&KvView::v, split, stored_v) : stored_v;
+    const bool fetches_next_v = ValueLanes::kWide && !in_k;
+    const Tiles next_v = fetches_next_v ? FindNext(&KvView::v, split, stored_v) : stored_v;
     for (int64_t row = 0; row < n_rows_; row += kBlockRows) {
       const int64_t n = n_rows_ - row < kBlockRows ? n_rows_ - row : kBlockRows;
       if (Visible(row + n - 1, split) == 0 || First(row, split) == kSplitKeys) continue;
       // The first block fetches for all. What was unpacked is near; the second block then fetches
       // the values to unpack next.
-      const Tiles* ahead_of_k = row == 0 && !ValueLanes::kWide ? &v : nullptr;
+      const Tiles* ahead_of_k = row == 0 && !ValueLanes::kWide && !in_k ? &v : nullptr;
       const Tiles* ahead_of_v = row == 0 ? &next_k : nullptr;
-      if (ValueLanes::kWide && row == kBlockRows) ahead_of_v = &next_v;
+      if (fetches_next_v && row == kBlockRows) ahead_of_v = &next_v;
       Block block = MakeBlock(split, row, {&k, ahead_of_k}, {&v, ahead_of_v});
       block.template Score<KeyLanes>();
       SumBlock<ValueLanes>(split, row, merge ? to : to.From(row), &block);
@@ -184,6 +190,15 @@ class FlashRows {
     } else {
       return stored;
     }
+  }
+
+  // Values that are in keys, as the lanes read them.
+  template <class L>
+  Tiles Turned(const Tiles& keys, int64_t split) const {
+    const int n_keys = Visible(n_rows_ - 1, split);
+    const typename Block::KeyRange range = {First(0, split), n_keys};
+    return FlashTurn<Level>::template Turn<L>(keys, view_.k.codec, widths_.v, range,
+                                              scratch_.values);
   }
 
   // The keys or values to multiply after this split, those of the worker's next item at the end of
@@ -356,6 +371,11 @@ struct Flash {
     using ManyKeyLanes = typename ManyRows<KeyLanes>::Lanes;
     using ManyValueLanes = typename ManyRows<ValueLanes>::Lanes;
     if constexpr (KeyLanes::kScaled || ValueLanes::kScaled) {
+      // Values that were turned are unpacked already.
+      const bool turned = run.views[static_cast<size_t>(work.item.sequence)].v_in_k;
+      if (turned) {
+        return FlashRows<Level>(run, work, scratch).template Attend<ManyKeyLanes, ManyValueLanes>();
+      }
       const int64_t n_queries = work.item.query_end - work.item.query_begin;
       if (n_queries * work.spec.n_heads / work.spec.n_kv_heads > Level::kBlockRows) {
         return FlashRows<Level>(run, work, scratch).template Attend<ManyKeyLanes, ManyValueLanes>();

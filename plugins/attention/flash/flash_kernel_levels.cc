@@ -33,11 +33,19 @@ NG_BEGIN_LEVEL
 #if defined(NG_LEVEL_AVX512_BF16)
 #include "plugins/attention/flash/flash_bf16_dot-inl.h"
 #endif
+#if defined(NG_LEVEL_AVX512) || defined(NG_LEVEL_AVX512_BF16)
+#include "plugins/attention/flash/flash_turn_avx512-inl.h"
+#endif
 NG_END_LEVEL
 
 namespace ng {
 namespace {
 
+#if defined(NG_LEVEL_AVX512) || defined(NG_LEVEL_AVX512_BF16)
+using WordTurn = Avx512WordTurn;
+#else
+using WordTurn = PlainWordTurn;
+#endif
 #if defined(NG_LEVEL_AVX512_BF16)
 using Bf16Columns = Bf16DotLanes;
 using PairSums = avx512_vnni::PairSums;
@@ -48,6 +56,7 @@ using PairSums = level::PairSums;
 
 struct Level {
   using V = level::Vec16;
+  using Turn = WordTurn;
   using F32 = F32Lanes<V>;
   using Bf16 = Bf16Columns;
   using F16 = F16Lanes<V>;

@@ -16,8 +16,11 @@ constexpr int64_t RoundUp16(int64_t n) { return (n + 15) / 16 * 16; }
 struct HeadWidths {
   int k;  // of q too
   int v;  // of what comes out too
+  bool v_in_k;
 };
-inline HeadWidths WidthsOf(const AttentionSpec& spec) { return {spec.head_dim, spec.v_head_dim}; }
+inline HeadWidths WidthsOf(const AttentionSpec& spec) {
+  return {spec.head_dim, spec.v_head_dim, spec.v_in_k};
+}
 
 // What rows have got from some of their keys; `out` is not yet divided by `sum`.
 struct PartialRows {
@@ -47,16 +50,21 @@ struct WorkerScratch {
   PartialRows left;   // [n_rows], the merged splits of an item that walks all keys
   PartialRows right;  // [block_rows], one split of one block
   float* keys;        // a split of keys, unpacked; only there for several blocks of rows
-  float* values;      // and of values
+  float* values;      // and of values; also there where values are read out of keys
   int64_t q_stride;   // floats of a packed block: rows times dimensions, each at most a float
 
   // Of a split's keys or values as 16-bit integers, with a scale each.
   static int64_t UnpackedFloats(int width) { return kSplitKeys * (RoundUp16(width) / 2 + 1); }
+  // Of a split's values in any codec, and behind them a tile's keys as words.
+  static int64_t TurnedFloats(int width) { return kSplitKeys * (RoundUp16(width) + 1); }
   static int64_t Floats(HeadWidths widths, int64_t n_rows, int block_rows) {
     const int64_t n_blocks = (n_rows + block_rows - 1) / block_rows;
+    const int64_t unpacked_values = widths.v_in_k  ? TurnedFloats(widths.v)
+                                    : n_blocks > 1 ? UnpackedFloats(widths.v)
+                                                   : 0;
     return (n_blocks * RoundUp16(widths.k) + kSplitKeys) * block_rows + RoundUp16(n_rows) +
            PartialRows::Floats(widths.v, n_rows) + PartialRows::Floats(widths.v, block_rows) +
-           (n_blocks > 1 ? UnpackedFloats(widths.k) + UnpackedFloats(widths.v) : 0);
+           (n_blocks > 1 || widths.v_in_k ? UnpackedFloats(widths.k) : 0) + unpacked_values;
   }
   static WorkerScratch At(float* memory, HeadWidths widths, int64_t n_rows, int block_rows) {
     const int64_t q_stride = RoundUp16(widths.k) * block_rows;

@@ -199,6 +199,38 @@ TEST_P(FlashTest, SurvivesScoresFarApart) {
   EXPECT_EQ(result.out[0].back(), data[0].v[300]);
 }
 
+// Sums of integers fit 32 bits: at 600 dimensions 32767 * 127 each would not.
+TEST_P(FlashTest, SumsWideHeadsOfIntegers) {
+  for (const Codec codec : {Codec::kInt8, Codec::kInt4}) {
+    AttentionCase c{.n_heads = 8, .n_kv_heads = 1, .head_dim = 600, .lengths = {3}};
+    c.codec_k = c.codec_v = codec;
+    auto data = MakeData(c);
+    for (float& x : data[0].q) x = 1.0F;
+    // The second key is the best by far: its scores are largest in every dimension.
+    for (size_t j = 0; j < data[0].k.size(); ++j) data[0].k[j] = j / 600 == 1 ? 7.0F : -7.0F;
+    for (size_t j = 0; j < data[0].v.size(); ++j) data[0].v[j] = j / 600 == 1 ? 7.0F : 0.0F;
+    const AttentionResult result = Flash(c, data);
+    ASSERT_EQ(result.out.size(), 1U);
+    EXPECT_NEAR(result.out[0].back(), 7.0F, 0.01F) << CodecName(codec);
+  }
+}
+
+// Of floats, values that are read out of keys have the bits that they have apart.
+TEST_P(FlashTest, ReadsTheSameValuesOutOfKeys) {
+  for (const Codec codec : {Codec::kF32, Codec::kBf16, Codec::kF16}) {
+    for (const int v_head_dim : {32, 41}) {
+      AttentionCase c{.n_heads = 8, .n_kv_heads = 1, .head_dim = 52, .lengths = {300, 7}};
+      c.codec_k = c.codec_v = codec;
+      c.v_head_dim = v_head_dim;
+      c.v_in_k = true;
+      const auto data = MakeData(c);
+      const AttentionResult in_keys = Flash(c, data);
+      c.v_in_k = false;
+      EXPECT_EQ(in_keys.out, Flash(c, data).out) << CodecName(codec) << " " << v_head_dim;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Isa, FlashTest, testing::ValuesIn(SupportedIsaLevels()),
                          [](const auto& info) { return std::string(IsaName(info.param)); });
 
@@ -227,13 +259,13 @@ TEST_F(FlashBackendTest, RefusesWhatItDoesNotImplementNamingWhatItDoes) {
   EXPECT_TRUE(backend_->Supports(spec_, format_).ok());
   EXPECT_THAT(backend_->features(),
               testing::ElementsAre("window", "soft_cap", "sinks", "alibi", "query_temperature",
-                                   "chunked_window", "v_head_dim"));
+                                   "chunked_window", "v_head_dim", "v_in_k"));
   AttentionSpec spec = spec_;
-  spec.v_head_dim = 513;
-  EXPECT_THAT(Refusal(spec, format_), HasSubstr("v_head_dim = 513"));
+  spec.v_head_dim = 1025;
+  EXPECT_THAT(Refusal(spec, format_), HasSubstr("v_head_dim = 1025"));
   spec = spec_;
-  spec.head_dim = 513;
-  EXPECT_THAT(Refusal(spec, format_), testing::AllOf(HasSubstr("513"), HasSubstr("1 to 512")));
+  spec.head_dim = 1025;
+  EXPECT_THAT(Refusal(spec, format_), testing::AllOf(HasSubstr("1025"), HasSubstr("1 to 1024")));
   spec = spec_;
   spec.n_heads = 7;
   EXPECT_THAT(Refusal(spec, format_), HasSubstr("n_heads = 7"));

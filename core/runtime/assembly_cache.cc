@@ -32,7 +32,7 @@ int64_t HeldWindow(const RunCacheSpec& all, int64_t window) {
 // Whether layers with these specs can be in one store.
 bool HoldTheSame(const CacheSpec& a, const CacheSpec& b) {
   const auto asked = [](const CacheSpec& spec) {
-    return std::tuple(spec.n_kv_heads, spec.head_dim, spec.v_head_dim, spec.window);
+    return std::tuple(spec.n_kv_heads, spec.head_dim, spec.v_head_dim, spec.v_in_k, spec.window);
   };
   return asked(a) == asked(b);
 }
@@ -116,6 +116,7 @@ std::vector<CacheGroupSpec> Assembly::GroupsOf(const RunCacheSpec& all) const {
     spec.n_kv_heads = attention.n_kv_heads;
     spec.head_dim = attention.head_dim;
     if (attention.v_head_dim != attention.head_dim) spec.v_head_dim = attention.v_head_dim;
+    spec.v_in_k = attention.v_in_k;
     spec.window = HeldWindow(all, attention.window);
     auto group = std::ranges::find_if(
         groups, [&](const CacheGroupSpec& other) { return HoldTheSame(other.spec, spec); });
@@ -170,9 +171,16 @@ int64_t Assembly::bounding_window() const {
 absl::Status Assembly::ChooseAttentionSpecs() {
   attention_layers = model.spec.LayersWith(Operation::kAttention);
   cache_layers = model.spec.CacheLayers();
-  attention_specs = AttentionSpecsOf(model.spec, /*with_window=*/true);
+  // A backend that cannot read values out of keys gets them apart.
+  const bool v_in_k = std::ranges::count(attention->features(), kFeatureVInK) > 0;
+  const auto specs_of = [&](bool with_window) {
+    std::vector<AttentionSpec> specs = AttentionSpecsOf(model.spec, with_window);
+    for (AttentionSpec& spec : specs) spec.v_in_k = spec.v_in_k && v_in_k;
+    return specs;
+  };
+  attention_specs = specs_of(/*with_window=*/true);
   if (model.spec.window() == 0 || PlanCacheFor(SmallestCache()).ok()) return CheckCacheRuns();
-  attention_specs = AttentionSpecsOf(model.spec, /*with_window=*/false);
+  attention_specs = specs_of(/*with_window=*/false);
   return CheckCacheRuns();
 }
 

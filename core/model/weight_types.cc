@@ -61,7 +61,12 @@ WeightTypes OwnTypes(const ModelFile& file, bool packs_mxfp4) {
         const SelfAttentionSpec& attention = spec.AttentionOf(block);
         if (!attention.has_keys()) in[1] = in[2] = in[0];
         if (attention.v_is_k) in[2] = in[1];
-        if (attention.latent.is_there()) in[2] = in[1];
+        if (attention.latent.is_there()) {
+          auto& [q_up, k_up, none] = held.latent->in;
+          if (attention.latent.q_rank == 0) q_up = k_up;
+          none = k_up;
+          in[2] = in[1];
+        }
         const int64_t k_begin = attention.q_in_width();
         const int64_t v_begin = attention.latent.is_there() ? 0 : k_begin + attention.k_width();
         const int64_t gate_begin = attention.gate ? attention.qkv_width() : 0;

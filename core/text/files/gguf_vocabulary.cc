@@ -99,7 +99,9 @@ class Maker {
     spec.split = std::move(known->split);
     spec.split.emplace_back(ToByteAlphabet{});
     NG_RETURN_IF_ERROR(SetEdges(known->add_bos, &spec));
-    return MakePipeline({.ignore_merges = known->ignore_merges}, std::move(spec));
+    BpeSpec bpe;
+    bpe.ignore_merges = known->ignore_merges;
+    return MakePipeline(std::move(bpe), std::move(spec));
   }
 
   // Merges of characters, as the tokenizer.json of the same models has them. Each text begins with
@@ -110,7 +112,9 @@ class Maker {
     spec.decoder = {ReplaceInToken{kShownSpace, " "}, BytesOfNames{}, Fuse{}};
     vocabulary_.add_bos_token = true;
     NG_RETURN_IF_ERROR(SetEdges(true, &spec));
-    BpeSpec bpe = {.byte_level = false, .byte_fallback = true, .fuse_unknown = true};
+    BpeSpec bpe;
+    bpe.byte_level = false;
+    bpe.byte_fallback = bpe.fuse_unknown = true;
     return MakePipeline(std::move(bpe), std::move(spec));
   }
 

@@ -448,7 +448,8 @@ Outcome CheckFeature(const AttentionSubject& subject, std::string_view feature) 
   }
   const bool any = Lists(backend.layouts(), kLayoutAny);
   if (feature == kFeatureVHeadDim && !any) return Skip("it does not read rows with CopyRow");
-  if (feature == kFeatureHoles && !any && !Lists(backend.layouts(), kLayoutTiles16)) {
+  const bool of_rows = feature == kFeatureHoles || feature == kFeatureVInK;
+  if (of_rows && !any && !Lists(backend.layouts(), kLayoutTiles16)) {
     return Skip("it reads a layout of its own");
   }
   if (feature == kFeatureAttended) {

@@ -47,7 +47,7 @@ struct PackedChunk {
   static constexpr int kZero = kGrid.zero;
   static constexpr int kGroups = static_cast<int>(kQuantBlock / kGrid.group);
   // Of what is multiplied.
-  static constexpr int kBits = kGrid.bits() > 4 || kGrid.values != nullptr ? 8 : 4;
+  static constexpr int kBits = kGrid.bits() > 4 || !kGrid.values.empty() ? 8 : 4;
   static constexpr bool kHasMinimum = kGrid.has_minimum;
 
   const std::byte* span;
@@ -55,8 +55,8 @@ struct PackedChunk {
 
   template <int kWord>
   NG_INLINE typename D::Bytes Word() const {
-    if constexpr (kGrid.values == nullptr) return Integers<kWord>();
-    return D::LookUp(kGrid.values, Integers<kWord>());
+    if constexpr (kGrid.values.empty()) return Integers<kWord>();
+    return D::LookUp(kGrid.values.data(), Integers<kWord>());
   }
   template <int kWord>
   NG_INLINE typename D::Bytes Integers() const {

@@ -3,6 +3,7 @@
 #define NG_CORE_KERNELS_WEIGHT_TYPE_H_
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace ng {
@@ -52,15 +53,14 @@ struct QuantGrid {
   int high_bits = 0;  // the upper bits of q
   int zero = 0;
   bool has_minimum = false;
-  // [16] what each q of up to 4 bits stands for; null: q itself.
-  const uint8_t* values = nullptr;
-  float unit = 1.0F;          // a power of two
-  bool power_of_two = false;  // d is 2^(its bits - 127), in one byte, and not an f16
+  std::span<const uint8_t> values = {};  // [16] what each q of up to 4 bits stands for; or empty
+  float unit = 1.0F;                     // a power of two
+  bool power_of_two = false;             // d is 2^(its bits - 127), in one byte, and not an f16
 
   constexpr bool grouped() const { return span > kQuantBlock; }  // false: scale = minimum = 1
   constexpr int64_t bits() const { return low_bits + high_bits; }
   constexpr int64_t groups() const { return span / group; }
-  constexpr int ValueOf(uint8_t q) const { return (values == nullptr ? q : values[q]) - zero; }
+  constexpr int ValueOf(uint8_t q) const { return (values.empty() ? q : values[q]) - zero; }
   // The bytes of 16 packed columns of a span; packed_matrix.h shows their layout.
   constexpr int64_t PlaneBytes() const { return kBlockColumns * span / 8 * bits(); }
   constexpr int64_t ScaleBytes() const { return grouped() ? kBlockColumns * groups() : 0; }

@@ -180,6 +180,18 @@ Outcome CheckWindow(const CacheSubject& subject) {
 }
 
 // Values narrower than keys, and wider.
+// The script over all codecs that the store has, each with a seed of its own; what went wrong.
+std::string RunWithCodecs(const CacheSubject& subject, CacheSpec spec, CacheScript* script) {
+  for (const CodecInfo& codec : kCodecTable) {
+    spec.codec_k = spec.codec_v = codec.codec;
+    if (codec.codec != Codec::kF32 && !Make(subject, spec).ok()) continue;
+    std::string wrong = RunScript(subject, spec, *script);
+    if (!wrong.empty()) return wrong;
+    ++script->seed;
+  }
+  return "";
+}
+
 Outcome CheckValueWidth(const CacheSubject& subject) {
   const absl::StatusOr<Made> made = Make(subject, Shapes().front());
   if (made.ok() && !made->store->plan().v_head_dim) return Skip("it keeps V as wide as K alone");
@@ -187,14 +199,9 @@ Outcome CheckValueWidth(const CacheSubject& subject) {
   script.n_steps = subject.settings.quick ? 60 : 150;
   for (CacheSpec spec : Shapes()) {
     for (const int v_head_dim : {spec.head_dim / 2, spec.head_dim + 3}) {
-      for (const CodecInfo& codec : kCodecTable) {
-        spec.v_head_dim = v_head_dim;
-        spec.codec_k = spec.codec_v = codec.codec;
-        if (codec.codec != Codec::kF32 && !Make(subject, spec).ok()) continue;
-        const std::string wrong = RunScript(subject, spec, script);
-        if (!wrong.empty()) return Fail(wrong);
-        ++script.seed;
-      }
+      spec.v_head_dim = v_head_dim;
+      const std::string wrong = RunWithCodecs(subject, spec, &script);
+      if (!wrong.empty()) return Fail(wrong);
     }
   }
   return Ok();
@@ -209,13 +216,8 @@ Outcome CheckValuesInKeys(const CacheSubject& subject) {
   for (CacheSpec spec : Shapes()) {
     spec.v_head_dim = (spec.head_dim + 1) / 2;
     spec.v_in_k = true;
-    for (const CodecInfo& codec : kCodecTable) {
-      spec.codec_k = spec.codec_v = codec.codec;
-      if (codec.codec != Codec::kF32 && !Make(subject, spec).ok()) continue;
-      const std::string wrong = RunScript(subject, spec, script);
-      if (!wrong.empty()) return Fail(wrong);
-      ++script.seed;
-    }
+    const std::string wrong = RunWithCodecs(subject, spec, &script);
+    if (!wrong.empty()) return Fail(wrong);
   }
   return Ok();
 }

@@ -1,7 +1,11 @@
-// A run that keeps its logits.
+// A run that keeps its logits, and whether another has the same.
 #ifndef NG_TESTS_INTEGRATION_ENGINE_CAPTURED_RUN_H_
 #define NG_TESTS_INTEGRATION_ENGINE_CAPTURED_RUN_H_
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -22,6 +26,21 @@ inline absl::StatusOr<Completion> CapturedRun(const EngineOptions& options,
   keep.capture_logits = true;
   NG_ASSIGN_OR_RETURN(std::vector<Completion> done, engine->Generate(requests, keep));
   return std::move(done.front());
+}
+
+// The same ids, and logits within 1e-5 of the scale of the expected ones.
+inline void ExpectSameLogits(const absl::StatusOr<Completion>& found,
+                             const absl::StatusOr<Completion>& expected) {
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->ids, expected->ids);
+  const std::vector<float>& wanted = expected->captured.logits;
+  ASSERT_EQ(found->captured.logits.size(), wanted.size());
+  float scale = 0.0F;
+  for (const float logit : wanted) scale = std::max(scale, std::abs(logit));
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    ASSERT_NEAR(found->captured.logits[i], wanted[i], 1e-5F * scale) << i;
+  }
 }
 
 }  // namespace ng::test

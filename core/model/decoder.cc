@@ -81,14 +81,18 @@ absl::Status Decoder::Truncate(SequenceId sequence, int64_t length) {
 absl::Status Decoder::Forward(const StepBatch& batch) {
   Begin(batch);
   Embed(batch);
+  NG_RETURN_IF_ERROR(LookAt(Point::kEmbed, act_.hidden, spec_.width));
   NG_RETURN_IF_ERROR(MakeLayerInputs(batch));
   NG_RETURN_IF_ERROR(PlanAttention());
   for (int layer = 0; layer < spec_.shape.n_layers; ++layer) {
+    WantOf(batch, layer);
     NG_RETURN_IF_ERROR(RunLayer(batch, layer));
+    NG_RETURN_IF_ERROR(LookAt(Point::kOut, act_.hidden, spec_.width));
     if (batch.observer == nullptr) continue;
     batch.observer->OnLayerOutput(layer, Rows(act_.hidden, spec_.width));
   }
   NG_RETURN_IF_ERROR(CheckStop(batch));
+  WantOf(batch, -1);
   NG_RETURN_IF_ERROR(Head(batch));
   // The length moves once, after the last layer.
   NG_RETURN_IF_ERROR(parts_.cache->Commit(rows_));
@@ -107,6 +111,7 @@ TensorView<float, 2> Decoder::Rows(std::vector<float>& buffer, int64_t width) {
 void Decoder::Begin(const StepBatch& batch) {
   rows_.clear();
   row_pos_.clear();
+  token_rows_.clear();
   n_logit_rows_ = 0;
   int64_t last_pos = 0;
   for (const StepSequence& sequence : batch.sequences) {
@@ -128,6 +133,50 @@ void Decoder::Begin(const StepBatch& batch) {
   if (mass_wanted_ != nullptr) LayOutMass();
   for (RopeTable& rope : ropes_) rope.Grow(last_pos);
   if (batch.observer != nullptr) batch.observer->OnStep(rows_);
+  WantOf(batch, -1);
+}
+
+void Decoder::WantOf(const StepBatch& batch, int layer) {
+  observer_ = batch.observer;
+  layer_ = layer;
+  wanted_ = observer_ == nullptr ? PointSet() : observer_->Wanted(layer);
+  if (wanted_.empty() || !token_rows_.empty()) return;
+  for (const SequenceRows& entry : rows_) {
+    for (int64_t i = 0; i < entry.n_tokens; ++i) {
+      token_rows_.push_back(
+          {entry.sequence, entry.start_pos + i, entry.tokens[static_cast<size_t>(i)]});
+    }
+  }
+}
+
+absl::Status Decoder::Look(const Looked& rows) {
+  if (!Wants(rows.point)) return absl::OkStatus();
+  return observer_->OnPoint(
+      {.at = {rows.point, IsOfLayer(rows.point) ? layer_ : -1},
+       .data = rows.data,
+       .stride = rows.stride,
+       .n_heads = rows.n_heads,
+       .width = rows.width,
+       .tokens = std::span<const TokenRow>(token_rows_)
+                     .subspan(static_cast<size_t>(rows.first),
+                              rows.n < 0 ? std::dynamic_extent : static_cast<size_t>(rows.n))});
+}
+
+absl::Status Decoder::ShowNormed(Point point, const Block& block) {
+  const int64_t width = spec_.width;
+  GrowTo(act_.shown, n_rows_ * width);
+  NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
+    ApplyOrCopy({block.spec.before, block.w.before}, block.input + row * width, width,
+                act_.shown.data() + row * width);
+  }));
+  return LookAt(point, act_.shown, width);
+}
+
+absl::StatusOr<MatmulInput> Decoder::ShownInput(Point point, const Block& block) {
+  const auto& [spec, w, input] = block;
+  if (!Wants(point)) return Normed({spec.before, w.before}, input, n_rows_, w.in);
+  NG_RETURN_IF_ERROR(ShowNormed(point, block));
+  return Rounded(act_.shown.data(), spec_.width, w.in);
 }
 
 void Decoder::Embed(const StepBatch& batch) {
@@ -183,6 +232,7 @@ absl::Status Decoder::RunLayer(const StepBatch& batch, int layer) {
   const auto in_parallel = [&](size_t i) {
     return i < blocks.size() && blocks[i].input == BlockInput::kOfBlockBefore;
   };
+  const PointSet of_layer = wanted_;
   for (size_t i = 0; i < blocks.size(); ++i) {
     NG_RETURN_IF_ERROR(CheckStop(batch));
     // The stream that a block reads is kept for the blocks that read it too.
@@ -191,13 +241,18 @@ absl::Status Decoder::RunLayer(const StepBatch& batch, int layer) {
     }
     const std::vector<float>& input = in_parallel(i) ? act_.kept : act_.hidden;
     const Block block = {blocks[i], weights[i], input.data()};
+    // What a layer gets beside the stream has no points of its own.
+    wanted_ = block.spec.operation == Operation::kLayerInput ? PointSet() : of_layer;
     NG_RETURN_IF_ERROR(RunBlock(batch, layer, block));
     NG_RETURN_IF_ERROR(
         NormRows({block.spec.stream_norm, block.w.stream_norm}, spec_.width, act_.hidden.data()));
     if (block.spec.stream_factor) {
       Scale(block.w.stream_factor[0], n_rows_ * spec_.width, act_.hidden.data());
     }
+    if (!block.spec.mixes()) continue;
+    NG_RETURN_IF_ERROR(LookAt(Point::kAttnResid, act_.hidden, spec_.width));
   }
+  wanted_ = of_layer;
   return absl::OkStatus();
 }
 
@@ -220,8 +275,7 @@ absl::Status Decoder::RunBlock(const StepBatch& batch, int layer, const Block& b
 absl::Status Decoder::FeedForwardBlock(int layer, const Block& block) {
   const auto& [spec, w, input] = block;
   const FeedForwardSpec& feed_forward = spec_.FeedForwardOf(spec);
-  NG_ASSIGN_OR_RETURN(const MatmulInput normed,
-                      Normed({spec.before, w.before}, input, n_rows_, w.in));
+  NG_ASSIGN_OR_RETURN(const MatmulInput normed, ShownInput(Point::kMlpIn, block));
   NG_RETURN_IF_ERROR(
       Matmul(Product(w.in, w.in_bias, normed), act_.strips, [&](const MatmulTile& tile) {
         ActivateTile(*parts_.kernels, feed_forward, block.w, tile, act_.activated.data());
@@ -235,6 +289,7 @@ absl::Status Decoder::FeedForwardBlock(int layer, const Block& block) {
     }));
   }
   NG_RETURN_IF_ERROR(NormRows({spec.inner, w.inner}, feed_forward.width, act_.activated.data()));
+  NG_RETURN_IF_ERROR(LookAt(Point::kMlpAct, act_.activated, feed_forward.width));
   NG_ASSIGN_OR_RETURN(const MatmulInput activated,
                       Rounded(act_.activated.data(), w.out.k(), w.out));
   return AddProduct(block, activated);
@@ -244,20 +299,33 @@ absl::Status Decoder::MixtureBlock(const Block& block) {
   const BlockSpec& spec = block.spec;
   const MixtureSpec& mixture = spec_.MixtureOf(spec);
   const int64_t width = spec_.width;
+  const bool shown = Wants(Point::kMlpIn);
+  if (shown) NG_RETURN_IF_ERROR(ShowNormed(Point::kMlpIn, block));
   for (int64_t first = 0; first < n_rows_; first += kMixtureRows) {
     const int64_t n_rows = std::min(kMixtureRows, n_rows_ - first);
     NG_RETURN_IF_ERROR(ForRows(n_rows, [&](int64_t row, int /*worker*/) {
       const float* const x = block.input + (first + row) * width;
       MixtureBuffers& to = act_.mixture;
-      ApplyOrCopy({spec.before, block.w.before}, x, width, to.normed.data() + row * width);
+      float* const normed = to.normed.data() + row * width;
+      if (shown) {
+        std::copy_n(act_.shown.data() + (first + row) * width, width, normed);
+      } else {
+        ApplyOrCopy({spec.before, block.w.before}, x, width, normed);
+      }
       if (!mixture.norms_apart()) return;
       Apply({mixture.router_norm, block.w.router_norm}, x, width,
             to.router_rows.data() + row * width);
       Apply({mixture.shared_norm, block.w.shared_norm}, x, width,
             to.shared_rows.data() + row * width);
     }));
-    NG_RETURN_IF_ERROR(RunMixture({*parts_.kernels, *parts_.executor, mixture, block.w}, n_rows,
-                                  act_.mixture, act_.added.data() + first * width));
+    MixtureCall call = {*parts_.kernels, *parts_.executor, mixture, block.w};
+    if (Wants(Point::kRouter)) {
+      call.look = [this, first](const TensorView<float, 2>& logits) {
+        return Look({Point::kRouter, logits.data, logits.stride[0], 1, logits.extent[1], first,
+                     logits.extent[0]});
+      };
+    }
+    NG_RETURN_IF_ERROR(RunMixture(call, n_rows, act_.mixture, act_.added.data() + first * width));
   }
   return AddRows(block);
 }
@@ -265,12 +333,14 @@ absl::Status Decoder::MixtureBlock(const Block& block) {
 absl::Status Decoder::StateBlock(int layer, const Block& block) {
   const auto& [spec, w, input] = block;
   const StateSpec& state = spec_.StateOf(spec);
-  NG_ASSIGN_OR_RETURN(const MatmulInput normed,
-                      Normed({spec.before, w.before}, input, n_rows_, w.in));
+  NG_ASSIGN_OR_RETURN(const MatmulInput normed, ShownInput(Point::kAttnIn, block));
   NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed), Rows(act_.qkv, state.in_width())));
   NG_RETURN_IF_ERROR(RunState({*parts_.kernels, *parts_.executor, state, w, *parts_.states,
                                static_cast<size_t>(numbers_[static_cast<size_t>(layer)])},
                               rows_, act_.qkv.data(), act_.attended.data()));
+  const int64_t n_heads = std::max(1, state.n_heads);
+  NG_RETURN_IF_ERROR(Look({Point::kAttnHead, act_.attended.data(), state.out_width(), n_heads,
+                           state.out_width() / n_heads}));
   NG_ASSIGN_OR_RETURN(const MatmulInput read, Rounded(act_.attended.data(), w.out.k(), w.out));
   return AddProduct(block, read);
 }
@@ -280,19 +350,45 @@ absl::Status Decoder::Head(const StepBatch& batch) {
   const PackedMatrix& head = spec_.head.tied ? weights_.embedding : weights_.head;
   // The rows that logits are wanted of, normed and packed together.
   MatmulInput input = InputRows(n_logit_rows_, head);
+  const int64_t width = spec_.width;
+  const bool shown = Wants(Point::kNorm);
+  if (shown) GrowTo(act_.shown, n_logit_rows_ * width);
   int64_t row = 0;
   for (size_t i = 0; i < rows_.size(); ++i) {
     const int64_t end = rows_[i].row_begin + rows_[i].n_tokens;
     const int64_t n_wanted = batch.sequences[i].n_logit_rows;
-    const float* x = act_.hidden.data() + (end - n_wanted) * spec_.width;
-    NG_RETURN_IF_ERROR(
-        Normed({spec_.head.norm, weights_.final_norm}, x, n_wanted, head, row).status());
+    const float* x = act_.hidden.data() + (end - n_wanted) * width;
+    const Norm norm = {spec_.head.norm, weights_.final_norm};
+    if (shown) {
+      NG_RETURN_IF_ERROR(ForRows(n_wanted, [&](int64_t i, int /*worker*/) {
+        ApplyOrCopy(norm, x + i * width, width, act_.shown.data() + (row + i) * width);
+      }));
+    } else {
+      NG_RETURN_IF_ERROR(Normed(norm, x, n_wanted, head, row).status());
+    }
     row += n_wanted;
+  }
+  if (shown || Wants(Point::kLogits)) KeepLogitRows(batch);
+  if (shown) {
+    NG_RETURN_IF_ERROR(LookAt(Point::kNorm, act_.shown, width));
+    NG_ASSIGN_OR_RETURN(input, RoundedRows(act_.shown.data(), width, n_logit_rows_, head));
   }
   NG_RETURN_IF_ERROR(Matmul(Product(head, weights_.head_bias, input),
                             {act_.logits.data(), {n_logit_rows_, spec_.shape.vocab_size}}));
   if (!spec_.head.as_they_are()) FinishLogits();
-  return absl::OkStatus();
+  return LookAt(Point::kLogits, act_.logits, spec_.shape.vocab_size);
+}
+
+// Behind the layers a step goes on with these rows alone.
+void Decoder::KeepLogitRows(const StepBatch& batch) {
+  size_t kept = 0;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const int64_t end = rows_[i].row_begin + rows_[i].n_tokens;
+    for (int64_t row = end - batch.sequences[i].n_logit_rows; row < end; ++row) {
+      token_rows_[kept++] = token_rows_[static_cast<size_t>(row)];
+    }
+  }
+  token_rows_.resize(kept);
 }
 
 void Decoder::FinishLogits() {
@@ -351,14 +447,19 @@ absl::StatusOr<MatmulInput> Decoder::Normed(const Norm& norm, const float* x, in
 
 absl::StatusOr<MatmulInput> Decoder::Rounded(const float* x, int64_t stride,
                                              const PackedMatrix& w) {
+  return RoundedRows(x, stride, n_rows_, w);
+}
+
+absl::StatusOr<MatmulInput> Decoder::RoundedRows(const float* x, int64_t stride, int64_t n_rows,
+                                                 const PackedMatrix& w) {
   const auto prepare = parts_.kernels->prepare[static_cast<size_t>(w.type())];
   if (prepare == nullptr) {
-    MatmulInput input = FloatRows(x, n_rows_, w.k());
+    MatmulInput input = FloatRows(x, n_rows, w.k());
     input.row_bytes = stride * int64_t{sizeof(float)};
     return input;
   }
-  const MatmulInput input = InputRows(n_rows_, w);
-  NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
+  const MatmulInput input = InputRows(n_rows, w);
+  NG_RETURN_IF_ERROR(ForRows(n_rows, [&](int64_t row, int /*worker*/) {
     prepare(x + row * stride, w.k(), act_.input.data() + row * input.row_bytes);
   }));
   return input;
@@ -369,23 +470,35 @@ absl::Status Decoder::AddProduct(const Block& block, const MatmulInput& x) {
   const int64_t width = spec_.width;
   const KernelTable& kernels = *parts_.kernels;
   const MatmulCall product = Product(w.out, w.out_bias, x);
-  if (spec.adds_directly()) {
+  const Point point = spec.mixes() ? Point::kAttnOut : Point::kMlpOut;
+  if (spec.adds_directly() && !Wants(point)) {
     return Matmul(product, act_.strips, [&](const MatmulTile& tile) {
       for (int64_t row = tile.row; row < tile.row + tile.n_rows; ++row) {
         kernels.add(tile.Row(row), tile.n_columns, act_.hidden.data() + row * width + tile.column);
       }
     });
   }
+  GrowTo(act_.added, n_rows_ * width);
   NG_RETURN_IF_ERROR(Matmul(product, Rows(act_.added, width)));
   return AddRows(block);
 }
 
 absl::Status Decoder::AddRows(const Block& block) {
   const int64_t width = spec_.width;
-  return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    float* const added = act_.added.data() + row * width;
+  const Point point = block.spec.mixes() ? Point::kAttnOut : Point::kMlpOut;
+  const bool shown = Wants(point);
+  const auto finish = [&](float* added) {
     if (block.spec.after.is_there()) Apply({block.spec.after, block.w.after}, added, width, added);
     if (block.spec.scale != 1.0F) Scale(block.spec.scale, width, added);
+  };
+  if (shown) {
+    NG_RETURN_IF_ERROR(ForRows(
+        n_rows_, [&](int64_t row, int /*worker*/) { finish(act_.added.data() + row * width); }));
+    NG_RETURN_IF_ERROR(LookAt(point, act_.added, width));
+  }
+  return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
+    float* const added = act_.added.data() + row * width;
+    if (!shown) finish(added);
     parts_.kernels->add(added, width, act_.hidden.data() + row * width);
   });
 }

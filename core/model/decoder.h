@@ -16,6 +16,7 @@
 #include "core/model/model_spec.h"
 #include "core/model/rope.h"
 #include "core/model/state_store.h"
+#include "core/model/step_batch.h"
 #include "core/model/step_sizes.h"
 #include "core/model/weights.h"
 #include "ng/attention_backend.h"
@@ -70,6 +71,30 @@ class Decoder final : public LanguageModel {
   // What the layers get of the tokens beside the stream, where the model has it.
   absl::Status MakeLayerInputs(const StepBatch& batch);
   absl::Status RunLayer(const StepBatch& batch, int layer);
+  // Rows of a step that an observer may look at.
+  struct Looked {
+    Point point;
+    float* data;
+    int64_t stride;  // floats from one row to the next
+    int64_t n_heads;
+    int64_t width;      // of a head, or of the row
+    int64_t first = 0;  // of the step's rows the first of these, and how many; -1: all behind it
+    int64_t n = -1;
+  };
+  bool Wants(Point point) const { return wanted_.Has(point); }
+  // Shows the rows to the observer, where it wants them.
+  absl::Status Look(const Looked& rows);
+  absl::Status LookAt(Point point, std::vector<float>& buffer, int64_t width) {
+    return Look({point, buffer.data(), width, 1, width});
+  }
+  absl::Status LookAtHeads(Point point, const TensorView<float, 3>& rows) {
+    return Look({point, rows.data, rows.stride[0], rows.extent[1], rows.extent[2]});
+  }
+  void WantOf(const StepBatch& batch, int layer);  // from here on
+  // A norm of a block's input into act_.shown, where an observer may change it.
+  absl::Status ShowNormed(Point point, const Block& block);
+  // The same as the matrix w.in reads it; where nobody looks, as Normed makes it.
+  absl::StatusOr<MatmulInput> ShownInput(Point point, const Block& block);
   // What a block adds to the stream, without the norm of the stream.
   absl::Status RunBlock(const StepBatch& batch, int layer, const Block& block);
   absl::Status PlanAttention();
@@ -88,6 +113,9 @@ class Decoder final : public LanguageModel {
   absl::StatusOr<MatmulInput> Normed(const Norm& norm, const float* x, int64_t n_rows,
                                      const PackedMatrix& w, int64_t first = 0);
   absl::StatusOr<MatmulInput> Rounded(const float* x, int64_t stride, const PackedMatrix& w);
+  absl::StatusOr<MatmulInput> RoundedRows(const float* x, int64_t stride, int64_t n_rows,
+                                          const PackedMatrix& w);
+  void KeepLogitRows(const StepBatch& batch);  // of token_rows_
   MatmulCall Product(const PackedMatrix& w, const std::vector<float>& bias,
                      const MatmulInput& x) const {
     return {*parts_.kernels, *parts_.executor, w, bias.empty() ? nullptr : bias.data(), x};
@@ -140,6 +168,12 @@ class Decoder final : public LanguageModel {
   std::vector<int> numbers_;
   std::vector<int> cache_layers_;  // that those with attention read, by number
   WidestRows input_rows_;          // the widest that a matmul reads
+
+  // Who looks into the step, at which points of the layer at hand.
+  StepObserver* observer_ = nullptr;
+  int layer_ = -1;
+  PointSet wanted_;
+  std::vector<TokenRow> token_rows_;  // [n_rows]; behind the layers [n_logit_rows]
 
   // The step at hand. Buffers only ever grow, so a decode step allocates nothing.
   int64_t n_rows_ = 0;

@@ -33,8 +33,7 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   const SelfAttentionSpec& shape = spec_.AttentionOf(spec);
   const bool latents = shape.latent.is_there();
   const int64_t row_width = shape.row_width();
-  NG_ASSIGN_OR_RETURN(const MatmulInput normed,
-                      Normed({spec.before, w.before}, input, n_rows_, w.in));
+  NG_ASSIGN_OR_RETURN(const MatmulInput normed, ShownInput(Point::kAttnIn, block));
   TensorView<float, 2> in = Rows(latents ? act_.latent : act_.qkv, shape.in_width());
   if (!latents) in.stride[0] = row_width;
   NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed), in));
@@ -49,6 +48,11 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   TensorView<float, 3> v(latents ? k.data : k.data + shape.k_width(),
                          {n_rows_, shape.kv_heads(), shape.attended_dim()});
   q.stride[0] = k.stride[0] = v.stride[0] = row_width;
+  NG_RETURN_IF_ERROR(LookAtHeads(Point::kQ, q));
+  if (shape.has_keys()) {
+    NG_RETURN_IF_ERROR(LookAtHeads(Point::kK, k));
+    NG_RETURN_IF_ERROR(LookAtHeads(Point::kV, v));
+  }
 
   const int number = numbers_[static_cast<size_t>(layer)];
   const int cache_layer = cache_layers_[static_cast<size_t>(number)];
@@ -81,6 +85,8 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
                       {heads, shape.out_width(), shape.value_dim()}));
   }
   NG_RETURN_IF_ERROR(NormRows({spec.inner, w.inner}, shape.out_width(), heads));
+  NG_RETURN_IF_ERROR(LookAtHeads(
+      Point::kAttnHead, TensorView<float, 3>(heads, {n_rows_, shape.n_heads, shape.value_dim()})));
   NG_ASSIGN_OR_RETURN(const MatmulInput attended, Rounded(heads, w.out.k(), w.out));
   return AddProduct(block, attended);
 }

@@ -35,6 +35,10 @@ class MixtureRun {
     TensorView<float, 2> logits(b_.logits.data(), {n_rows_, n_logits});
     logits.stride[0] = stride;
     NG_RETURN_IF_ERROR(Matmul({call_.kernels, call_.executor, call_.w.router, bias, rows}, logits));
+    if (call_.look) {
+      logits.extent[1] = router.n_experts;
+      NG_RETURN_IF_ERROR(call_.look(logits));
+    }
     const auto n_experts = static_cast<size_t>(router.n_experts);
     const auto n_used = static_cast<size_t>(n_used_);
     return ForRows(call_.executor, n_rows_, [&](int64_t row, int /*worker*/) {

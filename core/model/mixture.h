@@ -7,6 +7,7 @@
 #define NG_CORE_MODEL_MIXTURE_H_
 
 #include <cstdint>
+#include <functional>
 
 #include "core/kernels/kernel_table.h"
 #include "core/model/model_spec.h"
@@ -14,6 +15,7 @@
 #include "core/model/weights.h"
 #include "ng/executor.h"
 #include "ng/status.h"
+#include "ng/tensor_view.h"
 
 namespace ng {
 
@@ -23,6 +25,8 @@ struct MixtureCall {
   Executor& executor;
   const MixtureSpec& spec;
   const BlockWeights& w;
+  // Is shown the router's logits, [n_rows, n_experts], before they are scores; empty: nobody is.
+  std::function<absl::Status(const TensorView<float, 2>& logits)> look = {};
 };
 
 // out: [n_rows, width], of the rows in buffers.normed, and where norms are apart in

@@ -309,6 +309,10 @@ struct BlockSpec {
   float scale = 1.0F;
   bool stream_factor = false;  // then the stream is multiplied by a value of the file
 
+  // Tokens meet each other in it: attention, or what is in its place.
+  bool mixes() const {
+    return operation == Operation::kAttention || operation == Operation::kState;
+  }
   // What it computes can be added to the stream at once.
   bool adds_directly() const { return !after.is_there() && scale == 1.0F; }
   bool operator==(const BlockSpec&) const = default;

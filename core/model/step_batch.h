@@ -11,6 +11,8 @@
 
 #include "ng/attention_backend.h"
 #include "ng/cache_store.h"
+#include "ng/point.h"
+#include "ng/status.h"
 #include "ng/tensor_view.h"
 
 namespace ng {
@@ -22,10 +24,42 @@ struct StepSequence {
   int64_t n_logit_rows = 1;         // logits of the last so many of them
 };
 
+// The token that a row of a step is of.
+struct TokenRow {
+  SequenceId sequence = 0;
+  int64_t pos = 0;
+  int32_t token = 0;
+};
+
+// What a step holds at a point (ng/point.h).
+struct PointRows {
+  PointAt at;
+  float* data = nullptr;             // row i begins at data + i * stride
+  int64_t stride = 0;                // floats from one row to the next
+  int64_t n_heads = 1;               // of a row; 1 where it has none
+  int64_t width = 0;                 // of a head, or of the row
+  std::span<const TokenRow> tokens;  // [n_rows]
+
+  int64_t n_rows() const { return static_cast<int64_t>(tokens.size()); }
+  float* Row(int64_t i) const { return data + i * stride; }  // [n_heads * width]
+};
+
 // Looks into a step while it runs, on the engine's thread. Every hook is optional.
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
+  // The points of a layer, or with -1 those of no layer, that OnPoint is to be called for. Asked in
+  // each step. What nobody asks for costs nothing: where a kernel does two things at once, it does
+  // them one after the other only when somebody looks at what is between them, with the same bits.
+  virtual PointSet Wanted(int layer) const {
+    (void)layer;
+    return {};
+  }
+  // The step goes on with what is left in the rows. An error ends it.
+  virtual absl::Status OnPoint(const PointRows& rows) {
+    (void)rows;
+    return absl::OkStatus();
+  }
   virtual void OnStep(std::span<const SequenceRows> rows) { (void)rows; }
   // Keys and values of `rows` are in the cache; `views` is what attention is about to read.
   virtual void OnAttention(int layer, std::span<const SequenceRows> rows,

@@ -121,6 +121,7 @@ struct Activations {
   std::vector<float> logits;        // [n_logit_rows, vocab_size]
   std::vector<std::byte> input;     // [n_rows, input_row_bytes]: rounded for a matmul
   std::vector<MatmulCall> calls;    // with room for one of each head with latents
+  std::vector<float> shown;         // [n_rows, width]: a norm that somebody looks at; else empty
   MixtureBuffers mixture;
 
   void Grow(const StepSizes& sizes);

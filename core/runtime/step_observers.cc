@@ -98,6 +98,20 @@ void NonFiniteFinder::OnLayerOutput(int layer, const TensorView<const float, 2>&
   }
 }
 
+PointSet ObserverList::Wanted(int layer) const {
+  PointSet wanted;
+  for (const StepObserver* observer : observers_) wanted.Add(observer->Wanted(layer));
+  return wanted;
+}
+
+absl::Status ObserverList::OnPoint(const PointRows& rows) {
+  for (StepObserver* observer : observers_) {
+    if (!observer->Wanted(rows.at.layer).Has(rows.at.point)) continue;
+    NG_RETURN_IF_ERROR(observer->OnPoint(rows));
+  }
+  return absl::OkStatus();
+}
+
 void ObserverList::OnStep(std::span<const SequenceRows> rows) {
   for (StepObserver* observer : observers_) observer->OnStep(rows);
 }

@@ -72,6 +72,9 @@ class ObserverList final : public StepObserver {
   void Add(StepObserver* observer) { observers_.push_back(observer); }  // borrowed
   bool empty() const { return observers_.empty(); }
 
+  // Those of all of them; each is told of those that it wants.
+  PointSet Wanted(int layer) const override;
+  absl::Status OnPoint(const PointRows& rows) override;
   void OnStep(std::span<const SequenceRows> rows) override;
   void OnAttention(int layer, std::span<const SequenceRows> rows,
                    std::span<const KvView> views) override;

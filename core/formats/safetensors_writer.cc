@@ -1,5 +1,5 @@
-#include <atomic>
 #include <bit>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -16,6 +16,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "tensor data is stored as it lies");
 
+constexpr const char* kMetadata = "__metadata__";
+
 std::optional<int64_t> ElementCount(const std::vector<int64_t>& shape) {
   std::optional<int64_t> count = 1;
   for (const int64_t dim : shape) {
@@ -26,8 +28,10 @@ std::optional<int64_t> ElementCount(const std::vector<int64_t>& shape) {
 
 // The JSON header, padded with blanks so that the data begins at a multiple of 8.
 absl::StatusOr<std::string> BuildHeader(const std::string& path,
-                                        const std::vector<NamedTensor>& tensors) {
+                                        const std::vector<NamedTensor>& tensors,
+                                        const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header[kMetadata] = metadata;
   int64_t offset = 0;
   for (const NamedTensor& tensor : tensors) {
     const std::string where = absl::StrCat(path, ": tensor ", JsonExcerpt(tensor.name));
@@ -36,7 +40,7 @@ absl::StatusOr<std::string> BuildHeader(const std::string& path,
       return OutputError(absl::StrCat(where, ": shape ", ShapeString(tensor.shape), " with ",
                                       n_elements, " elements"));
     }
-    if (tensor.name == "__metadata__" || header.contains(tensor.name)) {
+    if (tensor.name == kMetadata || header.contains(tensor.name)) {
       return OutputError(absl::StrCat(where, ": the name is taken"));
     }
     const int64_t end = offset + n_elements * static_cast<int64_t>(sizeof(float));
@@ -50,7 +54,7 @@ absl::StatusOr<std::string> BuildHeader(const std::string& path,
     text.resize((text.size() + 7) / 8 * 8, ' ');
     return text;
   } catch (const nlohmann::json::exception&) {
-    return OutputError(absl::StrCat(path, ": a tensor's name is not valid UTF-8"));
+    return OutputError(absl::StrCat(path, ": a tensor's name or the metadata is not valid UTF-8"));
   }
 }
 
@@ -63,9 +67,9 @@ std::string LittleEndian(uint64_t value) {
 }  // namespace
 
 absl::Status WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                              const std::atomic<bool>* stop) {
-  NG_ASSIGN_OR_RETURN(const std::string header, BuildHeader(path, tensors));
-  NG_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path, stop));
+                              const SafetensorsOptions& options) {
+  NG_ASSIGN_OR_RETURN(const std::string header, BuildHeader(path, tensors, options.metadata));
+  NG_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path, options.stop));
   NG_RETURN_IF_ERROR(file.Write(LittleEndian(header.size())));
   NG_RETURN_IF_ERROR(file.Write(header));
   for (const NamedTensor& tensor : tensors) {

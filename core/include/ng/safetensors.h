@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,16 @@ struct NamedTensor {
   std::vector<float> data;
 };
 
-// Writes the file whole or not at all, as with AtomicFileWriter (ng/files.h). The
-// names must differ, and each tensor must have as many elements as its shape says. Errors:
-// OutputError, InterruptedError.
+struct SafetensorsOptions {
+  std::map<std::string, std::string> metadata = {};  // empty: the file has none
+  const std::atomic<bool>* stop = nullptr;           // borrowed; may be null
+};
+
+// Writes the file whole or not at all, as with AtomicFileWriter (ng/files.h). The names must
+// differ, each tensor must have as many elements as its shape says, and names and metadata must be
+// valid UTF-8. Errors: OutputError, InterruptedError.
 absl::Status WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                              const std::atomic<bool>* stop = nullptr);
+                              const SafetensorsOptions& options = {});
 
 }  // namespace ng
 #pragma GCC visibility pop

@@ -90,6 +90,7 @@ struct Assembly {
   std::unique_ptr<PartFactory> parts;         // what plugins make parts of other plugins with
   std::vector<uint8_t> special;               // [vocab_size]: 1 for what is no plain token
   std::unique_ptr<AttentionBackend> attention;
+  std::vector<PointShape> points;              // that the model has, as a token meets them
   std::vector<int> attention_layers;           // the layers that have attention, rising
   std::vector<AttentionSpec> attention_specs;  // what each of these asks of it
   std::vector<int> cache_layers;               // the layer of the cache that each of these reads

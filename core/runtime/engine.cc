@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -137,6 +138,7 @@ absl::Status Engine::Load(const RunNeeds& needs) {
     if (plan.cache.approximate) assembly.warnings.Add(ApproximateText(plugin));
     state.decoder.reset();
     state.snapshots.reset();
+    state.weights_hash.reset();
     state.cache.reset();
     NG_ASSIGN_OR_RETURN(state.cache, assembly.MakeCache(spec));
     NG_ASSIGN_OR_RETURN(state.states, StateStore::Make(assembly.model.spec, spec.max_sequences));
@@ -145,13 +147,14 @@ absl::Status Engine::Load(const RunNeeds& needs) {
     load.types = assembly.weight_types;
     load.executor = assembly.executor.get();
     load.stop = state.options.stop;
-    load.hash = needs.snapshots;
+    load.hash = needs.snapshots || needs.identity;
     if (state.options.progress) {
       load.progress = [&state](int64_t done, int64_t total) {
         state.options.progress({"load", done, total});
       };
     }
     NG_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(assembly.model, load));
+    if (load.hash) state.weights_hash = weights.hash;
     if (needs.snapshots) {
       state.snapshots = std::make_unique<CacheSnapshots>(
           CacheSnapshots::Stores{*state.cache, state.states}, CacheIdentity(assembly, weights.hash),
@@ -189,6 +192,7 @@ int Engine::threads() const { return state_->assembly->executor->threads(); }
 std::span<const int> Engine::attention_layers() const { return state_->assembly->attention_layers; }
 int64_t Engine::default_max_new_tokens() const { return config().Int("run.max_new_tokens"); }
 std::span<const int32_t> Engine::stop_ids() const { return state_->assembly->stop_ids; }
+const std::vector<PointShape>& Engine::points() const { return state_->assembly->points; }
 const std::string& Engine::unused_sampling() const { return state_->assembly->unused_sampling; }
 
 absl::StatusOr<RunPlan> Engine::Plan(const RunNeeds& needs) const {
@@ -204,6 +208,19 @@ absl::StatusOr<std::string> Engine::Describe(const RunNeeds& needs) const {
 
 absl::Status Engine::CheckRequest(const GenerateRequest& request) const {
   return Guarded([&] { return ng::CheckRequest(*state_->assembly, request); });
+}
+
+absl::StatusOr<std::vector<IdentityField>> Engine::Identity() const {
+  return Guarded([&]() -> absl::StatusOr<std::vector<IdentityField>> {
+    if (!state_->weights_hash) {
+      return RuntimeError("nothing was loaded to be identified; Load must be told of it");
+    }
+    std::vector<IdentityField> fields;
+    for (CacheField& field : CacheIdentity(*state_->assembly, state_->weights_hash)) {
+      fields.push_back({std::move(field.name), std::move(field.value)});
+    }
+    return fields;
+  });
 }
 
 absl::StatusOr<StepCost> Engine::CostOfStep() const {
@@ -257,7 +274,7 @@ absl::StatusOr<std::vector<Completion>> Engine::Generate(std::span<const Generat
       if (request.load_cache.empty()) continue;
       NG_RETURN_IF_ERROR(parts.snapshots->Open(request.load_cache).status());
     }
-    NG_RETURN_IF_ERROR(CheckTraced(state.assembly->model.spec, options));
+    NG_RETURN_IF_ERROR(CheckTraced(assembly, options));
     const Config& config = assembly.config();
     GenerateSettings settings;
     settings.stop_ids = assembly.stop_ids;

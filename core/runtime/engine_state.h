@@ -3,7 +3,9 @@
 #ifndef NG_CORE_RUNTIME_ENGINE_STATE_H_
 #define NG_CORE_RUNTIME_ENGINE_STATE_H_
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -66,7 +68,8 @@ struct Engine::State {
   int64_t step_tokens = 0;                    // the most of one sequence in a step; 0: any
   int max_sequences = 0;
   StepCost cost;
-  double load_s = 0.0;  // Open and Load
+  std::optional<uint64_t> weights_hash;  // empty: Load was not asked for it
+  double load_s = 0.0;                   // Open and Load
 };
 
 }  // namespace ng

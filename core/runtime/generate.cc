@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/runtime/caught.h"
+#include "core/runtime/point_recorder.h"
 #include "core/runtime/recorder.h"
 #include "core/runtime/step_observers.h"
 
@@ -60,6 +61,7 @@ struct Active {
   Clock::time_point prefilled;
   bool prefill_done = false;
   Kept kept;
+  KeptPoints kept_points;
   double* share_s = nullptr;  // of its timings, what the step counts for; null: nothing
 
   std::vector<int32_t>& ids() const { return completion->ids; }
@@ -138,6 +140,7 @@ class Loop {
   ObserverList observers_;
   std::unique_ptr<StepObserver> cache_debug_;
   std::unique_ptr<StepObserver> progress_;
+  std::unique_ptr<PointRecorder> points_;
 };
 
 Loop::Loop(const GenerateParts& parts, const GenerateSettings& settings,
@@ -224,6 +227,10 @@ void Loop::AttachObservers() {
     progress_ = std::make_unique<PrefillProgressObserver>(model_.shape(), settings_.progress);
     observers_.Add(progress_.get());
   }
+  if (!options_.capture_points.empty()) {
+    points_ = std::make_unique<PointRecorder>(model_.shape().n_layers, options_.capture_points);
+    observers_.Add(points_.get());
+  }
 }
 
 bool Loop::Shares(const GenerateRequest& request) const {
@@ -296,6 +303,7 @@ absl::Status Loop::Activate(std::unique_ptr<Active> active) {
   active->ids().reserve(static_cast<size_t>(prompt_len + active->max_new_tokens));
   active->room = std::min(model_.Capacity(active->sequence), settings_.context);
   active->first = std::max<int64_t>(0, prompt_len - active->room);
+  active->kept_points.begin = active->kept_points.end = model_.Length(active->sequence);
   active->slot = free_slots_.back();
   const absl::Status opened = OpenStages(*active);
   if (!opened.ok()) {
@@ -366,6 +374,7 @@ absl::Status Loop::Step() {
   fed_.clear();
   step_sequences_.clear();
   recorder_.BeginStep();
+  if (points_ != nullptr) points_->BeginStep();
   for (size_t i = 0; i < active_.size(); ++i) {
     Active& active = *active_[i];
     Timings& timings = active.completion->timings;
@@ -381,6 +390,8 @@ absl::Status Loop::Step() {
     sequence.n_logit_rows = recorder_.Want(fed, *active.completion, active.kept);
     step_sequences_.push_back(sequence);
     fed_.push_back(fed);
+    if (points_ == nullptr) continue;
+    points_->Add(active.sequence, &active.kept_points, &active.completion->captured.points);
   }
 
   StepBatch batch;
@@ -388,7 +399,9 @@ absl::Status Loop::Step() {
   batch.captures = recorder_.captures();
   batch.stop = settings_.stop;
   if (!observers_.empty()) batch.observer = &observers_;
-  NG_RETURN_IF_ERROR(model_.Forward(batch));
+  const absl::Status computed = Caught([&] { return model_.Forward(batch); });
+  if (points_ != nullptr) points_->EndStep(computed.ok());
+  NG_RETURN_IF_ERROR(computed);
   return ReadStep();
 }
 

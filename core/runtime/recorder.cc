@@ -8,7 +8,11 @@
 namespace ng {
 
 Recorder::Recorder(const ModelShape& shape, const GenerateOptions& options)
-    : options_(options), max_positions_(shape.max_positions), heads_(options.trace_heads) {
+    : options_(options),
+      max_positions_(shape.max_positions),
+      all_logits_(std::ranges::any_of(options.capture_points,
+                                      [](const PointAt& at) { return NeedsLogits(at.point); })),
+      heads_(options.trace_heads) {
   if (heads_.empty()) {
     heads_.resize(static_cast<size_t>(shape.n_heads));
     std::iota(heads_.begin(), heads_.end(), 0);
@@ -47,7 +51,7 @@ int64_t Recorder::Want(const Fed& fed, const Completion& completion, const Kept&
       }
     }
   }
-  if (KeepsLogits(completion, kept)) return fed.end - fed.begin;
+  if (all_logits_ || KeepsLogits(completion, kept)) return fed.end - fed.begin;
   return fed.newest && !fed.again ? 1 : 0;
 }
 

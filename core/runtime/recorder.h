@@ -36,7 +36,10 @@ class Recorder {
   Recorder(const ModelShape& shape, const GenerateOptions& options);
 
   // Every row of the prompt is kept, not only what chooses a token.
-  bool keeps_prompt() const { return options_.capture_logits || options_.capture_attn_full; }
+  bool keeps_prompt() const {
+    return options_.capture_logits || options_.capture_attn_full ||
+           !options_.capture_points.empty();
+  }
   // Whether the newest id is to be fed although generating does not need it, for its rows.
   bool WantsNewest(const Completion& completion, const Kept& kept, int64_t capacity) const;
 
@@ -73,6 +76,7 @@ class Recorder {
 
   const GenerateOptions& options_;
   const int64_t max_positions_;
+  const bool all_logits_;  // points behind the layers are kept
   std::vector<int> heads_;
   std::vector<Run> runs_;
   std::vector<AttentionRow> held_;

@@ -134,16 +134,19 @@ absl::Status CheckRequest(const Assembly& assembly, const GenerateRequest& reque
 
 absl::Status CheckKept(const Assembly& assembly, const GenerateRequest& request,
                        const GenerateOptions& options) {
-  if (!options.capture_logits && !options.capture_attn_full) return absl::OkStatus();
+  const bool points = !options.capture_points.empty();
+  if (!points && !options.capture_logits && !options.capture_attn_full) return absl::OkStatus();
   if (!request.load_cache.empty()) {
-    return UsageError("the logits and attention rows of tokens from " + request.load_cache +
+    return UsageError("the logits, attention rows and points of tokens from " + request.load_cache +
                       " are not computed; decode_logits and attn_row can be kept");
   }
-  const int64_t max_new = options.capture_attn_full ? request.max_new_tokens : 0;
+  const bool new_ones = points || options.capture_attn_full;
+  const int64_t max_new = new_ones ? request.max_new_tokens : 0;
   const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
   NG_RETURN_IF_ERROR(
       Annotate(CheckCap(prompt_len, max_new, assembly.ContextTokens(), "context tokens"),
                options.capture_attn_full ? "attn_full is kept of what fits the context only: "
+               : points                  ? "points are kept of what fits the context only: "
                                          : "logits are kept of what fits the context only: "));
   // Without a new token nothing is fed, but to look inside.
   const int64_t max_positions = assembly.model.spec.shape.max_positions;
@@ -162,8 +165,13 @@ absl::Status CheckSequence(const LanguageModel& model, const GenerateRequest& re
                   "sequence tokens");
 }
 
-absl::Status CheckTraced(const ModelSpec& spec, const GenerateOptions& options) {
+absl::Status CheckTraced(const Assembly& assembly, const GenerateOptions& options) {
+  const ModelSpec& spec = assembly.model.spec;
   const ModelShape& shape = spec.shape;
+  for (const PointAt& at : options.capture_points) {
+    if (std::ranges::count(assembly.points, at, &PointShape::at) != 0) continue;
+    return UsageError(absl::StrCat(PointText(at), " is no point of this model"));
+  }
   for (const auto* chosen : {&options.trace_layers, &options.trace_heads}) {
     const bool layers = chosen == &options.trace_layers;
     const int end = layers ? shape.n_layers : shape.n_heads;

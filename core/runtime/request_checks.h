@@ -46,8 +46,8 @@ absl::Status CheckKept(const Assembly& assembly, const GenerateRequest& request,
 // UsageError, LimitError.
 absl::Status CheckSequence(const LanguageModel& model, const GenerateRequest& request);
 
-// The layers and heads to look at must be the model's. Errors: UsageError.
-absl::Status CheckTraced(const ModelSpec& spec, const GenerateOptions& options);
+// The layers, heads and points to look at must be the model's. Errors: UsageError.
+absl::Status CheckTraced(const Assembly& assembly, const GenerateOptions& options);
 
 }  // namespace ng
 

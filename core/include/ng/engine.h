@@ -33,6 +33,7 @@
 #include "ng/isa.h"
 #include "ng/plugin.h"
 #include "ng/plugins.h"
+#include "ng/point.h"
 #include "ng/request.h"
 #include "ng/run_plan.h"
 #include "ng/status.h"
@@ -93,6 +94,8 @@ class Engine {
   const ModelShape& model_shape() const;
   // The layers that have attention, rising: those that can be traced. In most models all of them.
   std::span<const int> attention_layers() const;
+  // Where a step can be looked at, in the order in which a token meets it (ng/point.h).
+  const std::vector<PointShape>& points() const;
   IsaLevel isa() const;
   int threads() const;
   int64_t default_max_new_tokens() const;     // run.max_new_tokens
@@ -138,6 +141,11 @@ class Engine {
   // LimitError ("prompt P + max_new_tokens N = S > ..."), ModelFileError (as LoadSequence; what
   // needs the weights is checked by Generate, before anything is computed).
   absl::Status CheckRequest(const GenerateRequest& request) const;
+
+  // What every bit of a run's keys and values depends on besides its ids: ng's version, the
+  // instruction set level, the attention backend, codecs, and hashes of model and tokenizer.
+  // RuntimeError unless Load was told of RunNeeds::identity or of snapshots.
+  absl::StatusOr<std::vector<IdentityField>> Identity() const;
 
   // RuntimeError before Load.
   absl::StatusOr<StepCost> CostOfStep() const;

@@ -14,6 +14,7 @@
 
 #include "ng/cache_store.h"
 #include "ng/plugin.h"
+#include "ng/point.h"
 #include "ng/status.h"
 #include "ng/tensor_view.h"
 
@@ -79,6 +80,14 @@ struct Timings {
   double decode_share_s = 0.0;
 };
 
+// The rows of a point, of every position that was fed: the prompt and what was generated, without
+// the last token, which nothing follows.
+struct CapturedPoint {
+  PointAt at;
+  int64_t n_values = 0;     // of a row (PointShape::values); 0: nothing was fed
+  std::vector<float> rows;  // [n_fed, n_values]
+};
+
 // Tensors kept on request, rows flattened.
 struct CapturedTensors {
   std::vector<float> logits;         // [prompt_len, vocab_size]
@@ -86,6 +95,7 @@ struct CapturedTensors {
   // Rows of the traced layers and heads for queries 0, 1, ... of all ids, the last one included as
   // far as positions exist; ordered by (pos, layer, head), probs [pos + 1] each.
   std::vector<AttentionRow> attn_full;
+  std::vector<CapturedPoint> points;  // as GenerateOptions::capture_points has them
 };
 
 struct Completion {
@@ -104,9 +114,10 @@ struct GenerateOptions {
   bool steps = false;           // call on_step with complete records
   bool capture_logits = false;  // every prompt row
   bool capture_decode_logits = false;
-  bool capture_attn_full = false;  // rows of every position, the last id by an extra pass
-  std::vector<int> trace_layers;   // rows of these layers go into StepRecord::attn_rows
-  std::vector<int> trace_heads;    // empty: all heads
+  bool capture_attn_full = false;            // rows of every position, the last id by an extra pass
+  std::vector<PointAt> capture_points = {};  // all distinct, and among Engine::points
+  std::vector<int> trace_layers;             // rows of these layers go into StepRecord::attn_rows
+  std::vector<int> trace_heads;              // empty: all heads
   // Called on the engine's thread after each token of request `index`; the record holds only step,
   // token_id and held_bytes unless `steps` is set, and the traced rows in any case. An error stops
   // the run and is returned. May be empty.

@@ -20,12 +20,20 @@ namespace ng {
 struct RunNeeds {
   int64_t max_tokens = 0;  // prompt + max_new of the longest request
   int max_sequences = 1;
-  // GenerateOptions::capture_logits will be set, or LogitRows::kAll asked for.
+  // GenerateOptions::capture_logits will be set, or the points `norm` or `logits` be captured, or
+  // LogitRows::kAll asked for.
   bool prompt_logits = false;
   // Tokens of the longest prompt, fed to one sequence at a time; 0: as many as max_tokens.
   int64_t max_prompt = 0;
   bool snapshots = false;  // of the cache will be loaded or saved: Load then hashes the weights
+  bool identity = false;   // Engine::Identity will be asked for: the same
 };
+// A part of what a run is (Engine::Identity).
+struct IdentityField {
+  std::string name;  // "model", "run.isa"
+  std::string value;
+};
+
 // What these requests need when they run together.
 RunNeeds Needs(std::span<const GenerateRequest> requests);
 

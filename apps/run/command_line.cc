@@ -45,12 +45,12 @@ po::options_description Options() {
       ("steps", text(), "a JSONL file with a line for each generated token")    //
       ("save", text(), "a safetensors file for the tensors of --save-tensors")  //
       ("save-tensors", text(),
-       "which tensors: a list from logits,decode_logits,attn_row,attn_full; default: the first "
-       "two, and attn_row with --trace-layer")                                        //
-      ("save-cache", text(), "a file for the cache of the prompt, for --load-cache")  //
-      ("trace-layer", text(), "record attention rows of these layers: 0 or 0,3")      //
-      ("trace-heads", text(), "only the rows of these heads")                         //
-      ("debug-cache", "cache debug lines on stderr (also KV_DEBUG=1)")                //
+       "which tensors: a list from logits,decode_logits,attn_row,attn_full, and of points "
+       "(layer3.q, layer*.out); default: the first two, and attn_row with --trace-layer")  //
+      ("save-cache", text(), "a file for the cache of the prompt, for --load-cache")       //
+      ("trace-layer", text(), "record attention rows of these layers: 0 or 0,3")           //
+      ("trace-heads", text(), "only the rows of these heads")                              //
+      ("debug-cache", "cache debug lines on stderr (also KV_DEBUG=1)")                     //
       ("debug-layer", text(), "only the lines of this layer (also KV_DEBUG_LAYER=N)");
   po::options_description about("About", kHelpWidth);
   about.add_options()                                                                        //
@@ -150,9 +150,7 @@ absl::Status ReadSavedTensors(const po::variables_map& values, CommandLine* line
     } else if (name == "attn_full") {
       line->save_attn_full = true;
     } else {
-      return UsageError(absl::StrCat("--save-tensors: '", name,
-                                     "' must be one of logits, decode_logits, attn_row, "
-                                     "attn_full"));
+      line->save_points.emplace_back(name);  // which the model has is known when it is there
     }
   }
   return absl::OkStatus();
@@ -165,10 +163,11 @@ absl::Status CheckCaches(const CommandLine& line) {
   if (line.chat) {
     return UsageError(absl::StrCat(option, " does not go with --chat; use another prompt option"));
   }
-  if (!line.load_cache.empty() && (line.save_logits || line.save_attn_full)) {
+  if (!line.load_cache.empty() &&
+      (line.save_logits || line.save_attn_full || !line.save_points.empty())) {
     return UsageError(
-        "--load-cache: the prompt's logits and attn_full are not computed; name what to --save "
-        "with --save-tensors decode_logits or attn_row");
+        "--load-cache: the prompt's logits, attn_full and points are not computed; name what to "
+        "--save with --save-tensors decode_logits or attn_row");
   }
   return absl::OkStatus();
 }

@@ -43,10 +43,11 @@ struct CommandLine {
   bool save_decode_logits = false;
   bool save_attn_row = false;
   bool save_attn_full = false;
-  std::vector<int> trace_layers;  // rising
-  std::vector<int> trace_heads;   // rising
-  bool debug_cache = false;       // also KV_DEBUG=1
-  int debug_layer = -1;           // also KV_DEBUG_LAYER=N; -1: all
+  std::vector<std::string> save_points;  // names of points, or patterns of them
+  std::vector<int> trace_layers;         // rising
+  std::vector<int> trace_heads;          // rising
+  bool debug_cache = false;              // also KV_DEBUG=1
+  int debug_layer = -1;                  // also KV_DEBUG_LAYER=N; -1: all
 };
 
 // Errors: UsageError naming the argument, what is allowed and the nearest option.

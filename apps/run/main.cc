@@ -22,6 +22,7 @@
 #include "apps/run/list_plugins.h"
 #include "apps/run/outputs.h"
 #include "apps/run/prompts.h"
+#include "apps/run/tensor_saver.h"
 #include "ng/config.h"
 #include "ng/engine.h"
 #include "ng/files.h"
@@ -66,9 +67,15 @@ absl::Status CheckTraced(const CommandLine& line, const Engine& engine) {
       ": this layer has no attention; layers that have: ", absl::StrJoin(attend, ", ")));
 }
 
+bool NeedLogits(std::span<const PointAt> points) {
+  return std::ranges::any_of(points, [](const PointAt& at) { return NeedsLogits(at.point); });
+}
+
 // Which tensors and rows the outputs need.
-GenerateOptions WhatToKeep(const CommandLine& line, const Engine& engine) {
+GenerateOptions WhatToKeep(const CommandLine& line, const Engine& engine,
+                           const std::vector<PointAt>& points) {
   GenerateOptions options;
+  options.capture_points = points;
   options.steps = !line.steps.empty();
   options.capture_logits = line.save_logits;
   options.capture_decode_logits = line.save_decode_logits;
@@ -89,10 +96,16 @@ absl::Status Worse(const absl::Status& first, const absl::Status& second) {
   return first.ok() || (absl::IsCancelled(first) && !second.ok()) ? second : first;
 }
 
-// `stop` ends a wait for the reader of a pipe that is written to.
+// Who watches a run. `stop` also ends a wait for the reader of a pipe that is written to.
+struct Watch {
+  const std::atomic<bool>* stop;
+  ProgressBar& bar;
+};
+
 absl::Status Generate(Engine& engine, const CommandLine& line,
-                      std::span<const GenerateRequest> requests, const std::atomic<bool>* stop,
-                      ProgressBar& bar) {
+                      std::span<const GenerateRequest> requests, GenerateOptions options,
+                      const Watch& watch) {
+  const auto& [stop, bar] = watch;
   CompletionWriter completions(engine, line.jsonl, requests.size(), 0);
   std::optional<StepsWriter> steps;
   if (!line.steps.empty()) {
@@ -100,15 +113,14 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
     steps.emplace(std::move(file), engine, !line.trace_layers.empty());
   }
   TensorSaver saver(line, engine);
-  GenerateOptions options = WhatToKeep(line, engine);
   options.on_step = [&](int index, const StepRecord& record) -> absl::Status {
     bar.Clear();
     saver.OnStep(index, record);
     if (steps) NG_RETURN_IF_ERROR(steps->OnStep(index, record));
     return completions.OnStep(record);
   };
-  options.on_done = [&](int index, const Completion& completion) {
-    saver.OnDone(index, completion);
+  options.on_done = [&](int index, const Completion& completion) -> absl::Status {
+    NG_RETURN_IF_ERROR(saver.OnDone(index, completion));
     return completions.OnDone(index, completion);
   };
   absl::StatusOr<std::vector<Completion>> done = engine.Generate(requests, options);
@@ -155,6 +167,7 @@ absl::Status Run(CommandLine line, const EngineOptions& options, ProgressBar& ba
   }
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
   NG_RETURN_IF_ERROR(CheckTraced(line, *engine));
+  NG_ASSIGN_OR_RETURN(const std::vector<PointAt> points, ReadPoints(*engine, &line));
   NG_RETURN_IF_ERROR(ReadTools(*engine, options.stop, &line));
   NG_ASSIGN_OR_RETURN(const std::vector<GenerateRequest> requests,
                       ReadRequests(line, *engine, options.stop));
@@ -168,7 +181,8 @@ absl::Status Run(CommandLine line, const EngineOptions& options, ProgressBar& ba
   NG_RETURN_IF_ERROR(CheckOutputs(outputs, inputs));
   WarnOfUnshown(line, options);
   RunNeeds needs = Needs(requests);
-  needs.prompt_logits = line.save_logits;
+  needs.prompt_logits = line.save_logits || NeedLogits(points);
+  needs.identity = !line.save.empty();
   if (requests.empty()) needs.max_tokens = ChatCapacity(*engine);
   if (line.dry_run) {
     NG_ASSIGN_OR_RETURN(const std::string text, engine->Describe(needs));
@@ -185,7 +199,7 @@ absl::Status Run(CommandLine line, const EngineOptions& options, ProgressBar& ba
     return TerminalChat(*engine, line, needs.max_tokens, {*editor, inputs, *options.stop});
   }
   if (line.chat) return PlainChat(*engine, line, needs.max_tokens, *options.stop);
-  return Generate(*engine, line, requests, options.stop, bar);
+  return Generate(*engine, line, requests, WhatToKeep(line, *engine, points), {options.stop, bar});
 }
 
 int Main(int argc, const char* const* argv) {

@@ -90,20 +90,6 @@ std::map<int, Json> RowsByLayer(const StepRecord& record) {
   return rows;
 }
 
-// The rows of one query, as a tensor [n_heads, n_keys] for each layer.
-void AddRows(std::span<const AttentionRow> rows, const std::string& prefix,
-             const std::string& suffix, std::vector<NamedTensor>* out) {
-  std::map<int, NamedTensor> by_layer;
-  for (const AttentionRow& row : rows) {
-    NamedTensor& tensor = by_layer[row.layer];
-    tensor.name = absl::StrCat(prefix, ".layer", row.layer, suffix);
-    if (tensor.shape.empty()) tensor.shape = {0, static_cast<int64_t>(row.probs.size())};
-    ++tensor.shape[0];
-    tensor.data.insert(tensor.data.end(), row.probs.begin(), row.probs.end());
-  }
-  for (auto& [layer, tensor] : by_layer) out->push_back(std::move(tensor));
-}
-
 }  // namespace
 
 void AddCacheDebug(const CommandLine& line, GenerateOptions* options) {
@@ -224,51 +210,6 @@ absl::Status StepsWriter::OnStep(int index, const StepRecord& record) {
     }
   }
   return file_.Write(Line(json));
-}
-
-// Step s holds the row of the query that chose token s. For step 0 this is the row of the last
-// prompt token, otherwise that of token s - 1, which is the token that decode step s - 1 consumes.
-void TensorSaver::OnStep(int index, const StepRecord& record) {
-  if (!line_.save_attn_row) return;
-  if (record.step == 0) {
-    AddRows(record.attn_rows, absl::StrCat("attn_row_prefill.", index), "", &tensors_);
-  } else {
-    AddRows(record.attn_rows, absl::StrCat("attn_row_decode.", index),
-            absl::StrCat(".step", record.step - 1), &tensors_);
-  }
-}
-
-void TensorSaver::OnDone(int index, const Completion& completion) {
-  const int64_t vocab_size = engine_.model_shape().vocab_size;
-  const auto add = [&](const char* name, const std::vector<float>& rows) {
-    const int64_t n_rows = static_cast<int64_t>(rows.size()) / vocab_size;
-    tensors_.push_back({absl::StrCat(name, ".", index), {n_rows, vocab_size}, rows});
-  };
-  if (line_.save_logits) add("logits", completion.captured.logits);
-  if (line_.save_decode_logits) add("decode_logits", completion.captured.decode_logits);
-  if (line_.save_attn_full) AddAttnFull(index, completion);
-}
-
-void TensorSaver::AddAttnFull(int index, const Completion& completion) {
-  const std::vector<AttentionRow>& rows = completion.captured.attn_full;
-  if (rows.empty()) return;
-  const auto n_keys = static_cast<int64_t>(rows.back().probs.size());
-  // [head][row of the query][key], zero above the diagonal
-  std::map<int, std::map<int, std::vector<float>>> matrices;
-  for (const AttentionRow& row : rows) {
-    std::vector<float>& matrix = matrices[row.layer][row.head];
-    matrix.insert(matrix.end(), row.probs.begin(), row.probs.end());
-    matrix.resize(matrix.size() + static_cast<size_t>(n_keys) - row.probs.size());
-  }
-  for (const auto& [layer, heads] : matrices) {
-    NamedTensor tensor;
-    tensor.name = absl::StrCat("attn_full.", index, ".layer", layer);
-    tensor.shape = {static_cast<int64_t>(heads.size()), n_keys, n_keys};
-    for (const auto& [head, matrix] : heads) {
-      tensor.data.insert(tensor.data.end(), matrix.begin(), matrix.end());
-    }
-    tensors_.push_back(std::move(tensor));
-  }
 }
 
 absl::StatusOr<std::string> ClosingLine(const Engine& engine,

@@ -1,4 +1,4 @@
-// Everything that a run writes: completions on stdout, the steps file, the tensors file.
+// What a run writes: completions on stdout, and the steps file. (Tensors: tensor_saver.h.)
 #ifndef NG_APPS_RUN_OUTPUTS_H_
 #define NG_APPS_RUN_OUTPUTS_H_
 
@@ -16,7 +16,6 @@
 #include "apps/run/command_line.h"
 #include "ng/engine.h"
 #include "ng/files.h"
-#include "ng/safetensors.h"
 #include "ng/status.h"
 #include "ng/utf8.h"
 
@@ -62,26 +61,6 @@ class StepsWriter {
   AtomicFileWriter file_;
   const Engine* engine_;
   bool traced_;
-};
-
-// --save: collects tensors and writes them at the end.
-class TensorSaver {
- public:
-  TensorSaver(const CommandLine& line, const Engine& engine) : line_(line), engine_(engine) {}
-
-  void OnStep(int index, const StepRecord& record);
-  void OnDone(int index, const Completion& completion);
-  // `stop` ends a wait for the reader of a pipe.
-  absl::Status Write(const std::atomic<bool>* stop) const {
-    return WriteSafetensors(line_.save, tensors_, stop);
-  }
-
- private:
-  void AddAttnFull(int index, const Completion& completion);
-
-  const CommandLine& line_;
-  const Engine& engine_;
-  std::vector<NamedTensor> tensors_;
 };
 
 // --debug-cache: writes lines about the cache to stderr, if the command line asks for them.

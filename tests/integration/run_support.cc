@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -110,6 +111,13 @@ std::map<std::string, Tensor> ReadTensors(const std::string& path) {
     ConvertToF32(info.dtype, raw.data(), tensor.data);
   }
   return tensors;
+}
+
+Json ReadMetadata(const std::string& path) {
+  const std::string file = ReadFile(path);
+  uint64_t n_bytes = 0;
+  std::memcpy(&n_bytes, file.data(), sizeof(n_bytes));
+  return Json::parse(file.substr(sizeof(n_bytes), n_bytes))["__metadata__"];
 }
 
 }  // namespace ng::test

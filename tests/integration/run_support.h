@@ -50,6 +50,8 @@ struct Tensor {
 };
 // All tensors of a safetensors file of f32, by name.
 std::map<std::string, Tensor> ReadTensors(const std::string& path);
+// What the same file says beside them.
+Json ReadMetadata(const std::string& path);
 
 }  // namespace ng::test
 

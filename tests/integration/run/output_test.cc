@@ -16,9 +16,12 @@ namespace ng::test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 // A niels golden as a prompts file, and the arguments that reproduce it.
@@ -91,6 +94,41 @@ INSTANTIATE_TEST_SUITE_P(
                                          "--run.use_cache=false",
                                          "--run.prefill_chunk=3 --cache.max_sequences=2")),
     WayName);
+
+TEST(SavedTensors, HoldPointsByNameOrPattern) {
+  const TempDir temp;
+  const std::string saved = temp.File("saved.safetensors");
+  const Result result = NgRun(Demo() + Arguments{"--prompt-ids=5 6 7", "--run.max_new_tokens=3",
+                                                 "--sampler.chain=greedy", "--save", saved,
+                                                 "--save-tensors=layer1.q,layer*.out,logits"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto found = ReadTensors(saved);
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : found) names.push_back(name);
+  EXPECT_THAT(names, IsSupersetOf({"layer0.out.0", "layer1.out.0", "layer1.q.0", "logits.0"}));
+  EXPECT_THAT(names, Not(Contains(HasSubstr("embed"))));
+  EXPECT_THAT(found.at("layer1.q.0").shape, ElementsAre(5, 5, 32));  // tokens, heads, head_dim
+  EXPECT_EQ(found.at("layer0.out.0").shape[0], 5);
+  EXPECT_EQ(found.at("logits.0").shape[0], 3);
+
+  // What was run is said beside the tensors.
+  const Json metadata = ReadMetadata(saved);
+  EXPECT_THAT(metadata["config"].get<std::string>(), HasSubstr("chain = greedy"));
+  EXPECT_EQ(metadata["model"].get<std::string>().size(), 16U);
+  const Json tokens = Json::parse(metadata["tokens.0"].get<std::string>());
+  EXPECT_EQ(tokens["prompt_len"], 3);
+  EXPECT_EQ(tokens["ids"].size(), 6U);
+  EXPECT_EQ(tokens["text"].size(), 6U);
+}
+
+TEST(SavedTensors, AreRefusedByTheNearestNameBeforeAnythingIsRead) {
+  const TempDir temp;
+  const Result result = NgRun(Demo() + Arguments{"--prompt-ids=5 6 7", "--save", temp.File("x"),
+                                                 "--save-tensors=layer0.quu"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("'layer0.quu' is no point of this model; the nearest is "
+                                    "layer0.q;"));
+}
 
 TEST(SavedTensors, HoldOnlyTheTracedLayersAndHeads) {
   const GoldenRun golden("b3");

@@ -106,9 +106,10 @@ std::string AttentionText(const SelfAttentionSpec& attention) {
   if (const LatentSpec& latent = attention.latent; latent.is_there()) {
     const std::string of_q =
         latent.q_rank > 0 ? absl::StrCat(" of q of ", latent.q_rank, " and") : std::string();
-    parts.push_back(absl::StrCat("latents", of_q, " of k and v of ", latent.kv_rank, " (",
-                                 NormText(latent.norm), "), the last ", latent.rope_dim,
-                                 " dimensions turn"));
+    parts.push_back(absl::StrCat(
+        "latents", of_q, " of k and v of ", latent.kv_rank, " (", NormText(latent.norm),
+        "), the last ", latent.rope_dim, " dimensions turn, the cache holds one head of ",
+        attention.key_dim(), " whose first ", attention.attended_dim(), " are its values"));
   }
   if (attention.gate) parts.emplace_back("times the sigmoid of a gate");
   if (attention.qk_norm.is_there()) {

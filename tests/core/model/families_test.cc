@@ -10,6 +10,7 @@
 
 #include "core/model/layer_attention.h"
 #include "core/model/model_file.h"
+#include "core/model/spec_text.h"
 #include "tests/core/model/family_testing.h"
 
 namespace ng {
@@ -593,6 +594,8 @@ TEST(Latents, AreReadFromTheirSizes) {
   EXPECT_EQ(asked[0].head_dim, 512 + 64);
   EXPECT_EQ(asked[0].v_head_dim, 512);
   EXPECT_FLOAT_EQ(asked[0].scale, 1.0F / std::sqrt(192.0F));  // of the heads as they are
+  EXPECT_THAT(SpecLines(v3), ::testing::Contains(::testing::HasSubstr(
+                                 "holds one head of 576 whose first 512 are its values")));
   EXPECT_EQ(attention.out_width(), 128 * 128);
   EXPECT_EQ(v3.ropes[0].n_dims, 64);
   EXPECT_EQ(v3.ropes[0].pairing, RopePairing::kInterleaved);

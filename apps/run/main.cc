@@ -182,7 +182,7 @@ absl::Status Run(CommandLine line, const EngineOptions& options, ProgressBar& ba
   WarnOfUnshown(line, options);
   RunNeeds needs = Needs(requests);
   needs.prompt_logits = line.save_logits || NeedLogits(points);
-  needs.identity = !line.save.empty();
+  needs.identity = !line.save_points.empty();
   if (requests.empty()) needs.max_tokens = ChatCapacity(*engine);
   if (line.dry_run) {
     NG_ASSIGN_OR_RETURN(const std::string text, engine->Describe(needs));

@@ -106,7 +106,7 @@ absl::Status TensorSaver::OnDone(int index, const Completion& completion) {
   if (line_.save_decode_logits) add("decode_logits", completion.captured.decode_logits);
   if (line_.save_attn_full) AddAttnFull(index, completion);
   for (const CapturedPoint& captured : completion.captured.points) AddPoint(index, captured);
-  return line_.save.empty() ? absl::OkStatus() : AddTokens(index, completion);
+  return line_.save_points.empty() ? absl::OkStatus() : AddTokens(index, completion);
 }
 
 void TensorSaver::AddPoint(int index, const CapturedPoint& captured) {
@@ -139,6 +139,8 @@ absl::Status TensorSaver::AddTokens(int index, const Completion& completion) {
 }
 
 absl::Status TensorSaver::Write(const std::atomic<bool>* stop) {
+  // Other files are compared as they are: equal tensors, equal bytes.
+  if (line_.save_points.empty()) return WriteSafetensors(line_.save, tensors_, {.stop = stop});
   metadata_["config"] = engine_.config().ToIni();
   NG_ASSIGN_OR_RETURN(const std::vector<IdentityField> identity, engine_.Identity());
   for (const auto& [name, value] : identity) metadata_[name] = value;

@@ -121,6 +121,19 @@ TEST(SavedTensors, HoldPointsByNameOrPattern) {
   EXPECT_EQ(tokens["text"].size(), 6U);
 }
 
+TEST(SavedTensors, AreTheSameBytesForTheSameBits) {
+  const TempDir temp;
+  std::vector<std::string> files;
+  for (const char* use_cache : {"true", "false"}) {
+    files.push_back(temp.File(use_cache));
+    const Result result =
+        NgRun(Demo() + Arguments{"--prompt-ids=5 6 7", "--run.max_new_tokens=3", "--save",
+                                 files.back(), absl::StrCat("--run.use_cache=", use_cache)});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  EXPECT_EQ(ReadFile(files[0]), ReadFile(files[1]));
+}
+
 TEST(SavedTensors, AreRefusedByTheNearestNameBeforeAnythingIsRead) {
   const TempDir temp;
   const Result result = NgRun(Demo() + Arguments{"--prompt-ids=5 6 7", "--save", temp.File("x"),

@@ -96,6 +96,17 @@ struct LogitRow {
   float* block_max = nullptr;     // [n_blocks]: the largest logit
   float* weights = nullptr;       // [n]
   float* block_sums = nullptr;    // [n_blocks]: the sum of the weights
+  // The order of the row. Null: by falling logit. Else by rising distance from this: what is
+  // compared with a bar is the nearness -|logit - *centre|.
+  const float* centre = nullptr;
+};
+
+// What mark_near finds out about the nearness of a row's logits and two bars; n_blocks as above.
+struct NearMarks {
+  uint64_t* above = nullptr;   // [n_blocks]: bit i % 64 of word i / 64: at least the high bar
+  uint64_t* within = nullptr;  // [n_blocks]: below the high bar, at least the low one
+  float* least = nullptr;      // [1]: of the logits within; +infinity if there is none
+  float* greatest = nullptr;   // [1]: -infinity if there is none
 };
 
 struct KernelTable {
@@ -154,8 +165,11 @@ struct KernelTable {
   // weights[i] = e^(logits[i] - max) to within 2 ulp, 0 below e^-86.98; and block_sums.
   // REQUIRES: no logit is above max.
   void (*weigh_logits)(const LogitRow& row, float max);
-  // masses[j] = the sum of the weights whose logits are at least bars[j]; there are kMassBars
-  // masses and bars. Only every `every`-th block counts; 1: every block.
+  // Does the same and gives what weighted_sum would give then.
+  double (*weigh_and_sum)(const LogitRow& row, float max);
+  // masses[j] = the sum of the weights whose logits, or nearness, are at least bars[j]; there are
+  // kMassBars masses and bars. Only every `every`-th block counts; 1: every block. A lower bar
+  // never has a smaller mass, also after rounding.
   void (*mass_at_least)(const LogitRow& row, int64_t every, const float* bars, double* masses);
   // Writes the indices of the logits in [low, high), rising, to ids [n]. Returns how many there
   // are.
@@ -168,11 +182,8 @@ struct KernelTable {
   // follows, and so do the weights and block_sums where the row has weights (null: it has none).
   // Returns how many are left above -infinity. `kept` may be the logits.
   int64_t (*keep_marked)(const LogitRow& row, const uint64_t* bits, float* kept);
-  // Sets bit i % 64 of bits[i / 64] where logits[i] is at least the bar, and no other; [n_blocks].
-  // REQUIRES: bar > -infinity.
-  void (*mark_at_least)(const LogitRow& row, float bar, uint64_t* bits);
-  // nearness[i] = -|logits[i] - centre|, [n].
-  void (*nearness)(const LogitRow& row, float centre, float* nearness);
+  // REQUIRES: row.centre is not null, -infinity < low <= high.
+  void (*mark_near)(const LogitRow& row, float low, float high, const NearMarks& marks);
   // Of the logits above -infinity: how many there are, the sum of logits[i] - centre, and the sum
   // of its squares.
   void (*moments)(const LogitRow& row, float centre, double sums[3]);

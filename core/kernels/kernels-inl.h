@@ -222,12 +222,12 @@ constexpr KernelTable MakeKernelTable(IsaLevel isa) {
                        .block_max = FindBlockMax<V>,
                        .divide_logits = DivideLogits<V>,
                        .weigh_logits = WeighLogits<V>,
+                       .weigh_and_sum = WeighAndSum<V>,
                        .mass_at_least = MassAtLeast<V>,
                        .list_within = ListWithin<V>,
                        .drop_below = DropBelow<V>,
                        .keep_marked = KeepMarked<V>,
-                       .mark_at_least = MarkAtLeast<V>,
-                       .nearness = Nearness<V>,
+                       .mark_near = MarkNear<V>,
                        .moments = Moments<V>,
                        .weighted_sum = WeightedSum<V>};
   };

@@ -33,43 +33,108 @@ NG_INLINE void StoreLanes(V v, float* p, int64_t i, int64_t n) {
   }
 }
 
+// Calls block(begin, end) for each block of the row. The compiler sees that nearly all of them are
+// whole, so that it unrolls their loops and checks no end there.
+template <class Block>
+NG_INLINE void ForEachBlock(int64_t n, Block&& block) {
+  int64_t begin = 0;
+  for (; begin + kLogitBlock <= n; begin += kLogitBlock) block(begin, begin + kLogitBlock);
+  if (begin < n) block(begin, n);
+}
+
+// With `kSum` it also gives what WeightedSum gives, to the bit.
+template <class V, bool kSum>
+double WeighBlocks(const LogitRow& row, float max) {
+  const V m = V::Set(max);
+  const V zero = V::Set(0.0F);
+  double total = 0.0;
+  ForEachBlock(
+      row.n, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
+        V sum = zero;
+        V products = zero;
+        for (int64_t i = begin; i < end; i += 16) {
+          const V below = V::Sub(LoadLogits<V>(row.logits, i, end), m);
+          const V weight = ExpOfNonPositive(below);
+          StoreLanes(weight, row.weights, i, end);
+          sum = V::Add(sum, weight);
+          if constexpr (kSum) {
+            products = V::Add(products, V::SelectLess(zero, weight, V::Mul(weight, below), zero));
+          }
+        }
+        row.block_sums[begin / kLogitBlock] = sum.Sum();
+        if constexpr (kSum) total += products.Sum();
+      });
+  return total;
+}
+
 template <class V>
 void WeighLogits(const LogitRow& row, float max) {
-  const V m = V::Set(max);
-  for (int64_t begin = 0; begin < row.n; begin += kLogitBlock) {
-    const int64_t end = begin + kLogitBlock < row.n ? begin + kLogitBlock : row.n;
-    V sum = V::Set(0.0F);
-    for (int64_t i = begin; i < end; i += 16) {
-      const V weight = ExpOfNonPositive(V::Sub(LoadLogits<V>(row.logits, i, end), m));
-      StoreLanes(weight, row.weights, i, end);
-      sum = V::Add(sum, weight);
-    }
-    row.block_sums[begin / kLogitBlock] = sum.Sum();
-  }
+  WeighBlocks<V, false>(row, max);
 }
+
+template <class V>
+double WeighAndSum(const LogitRow& row, float max) {
+  return WeighBlocks<V, true>(row, max);
+}
+
+// The order of a row: what its logits are compared by.
+template <class V>
+struct ByLogit {
+  NG_INLINE explicit ByLogit(const LogitRow& /*row*/) {}
+  NG_INLINE V operator()(V logits) const { return logits; }
+};
+
+template <class V>
+struct ByNearness {
+  NG_INLINE explicit ByNearness(const LogitRow& row) : centre(V::Set(*row.centre)) {}
+  NG_INLINE V operator()(V logits) const {
+    return V::Min(V::Sub(logits, centre), V::Sub(centre, logits));
+  }
+  V centre;
+};
 
 // The lanes are added to doubles from time to time. Otherwise many small weights that are added one
 // by one to a large sum would be lost.
-template <class V>
-void MassAtLeast(const LogitRow& row, int64_t every, const float* bars, double* masses) {
+template <class V, class Order>
+void MassInOrder(const LogitRow& row, int64_t every, const float* bars, double* masses) {
   constexpr int kBlocksAtATime = 64;
+  const Order order(row);
+  // Above the float before a bar is at least the bar: in this form one instruction selects and
+  // adds.
+  V below_bars[kMassBars];
+  for (int j = 0; j < kMassBars; ++j) {
+    below_bars[j] = V::Set(__builtin_nextafterf(bars[j], -__builtin_huge_valf()));
+  }
   const int64_t stride = every * kLogitBlock;
   for (int j = 0; j < kMassBars; ++j) masses[j] = 0.0;
   for (int64_t begin = 0; begin < row.n;) {
     V sums[kMassBars];
     for (V& sum : sums) sum = V::Set(0.0F);
-    for (int b = 0; b < kBlocksAtATime && begin < row.n; ++b, begin += stride) {
-      const int64_t end = begin + kLogitBlock < row.n ? begin + kLogitBlock : row.n;
+    const auto add = [&](int64_t end) __attribute__((always_inline)) {
       for (int64_t i = begin; i < end; i += 16) {
-        const V logits = LoadLogits<V>(row.logits, i, end);
+        const V places = order(LoadLogits<V>(row.logits, i, end));
         const V weights = LoadWeights<V>(row.weights, i, end);
         for (int j = 0; j < kMassBars; ++j) {
-          sums[j] = V::SelectLess(logits, V::Set(bars[j]), sums[j], V::Add(sums[j], weights));
+          sums[j] = V::SelectLess(below_bars[j], places, V::Add(sums[j], weights), sums[j]);
         }
       }
+    };
+    int b = 0;
+    for (; b < kBlocksAtATime && begin + kLogitBlock <= row.n; ++b, begin += stride) {
+      add(begin + kLogitBlock);
+    }
+    if (b < kBlocksAtATime && begin < row.n) {
+      add(row.n);
+      begin += stride;
     }
     for (int j = 0; j < kMassBars; ++j) masses[j] += sums[j].Sum();
   }
+}
+
+template <class V>
+void MassAtLeast(const LogitRow& row, int64_t every, const float* bars, double* masses) {
+  if (row.centre == nullptr) return MassInOrder<V, ByLogit<V>>(row, every, bars, masses);
+  MassInOrder<V, ByNearness<V>>(row, every, bars, masses);
 }
 
 template <class V>
@@ -117,27 +182,27 @@ template <class V, bool kWeighed>
 int64_t KeepMarkedLogits(const LogitRow& row, const uint64_t* bits, float* kept) {
   const V never = V::Set(-__builtin_huge_valf());
   V count = V::Set(0.0F);  // a lane counts exactly up to 2^24, which is 2^28 logits
-  for (int64_t begin = 0; begin < row.n; begin += kLogitBlock) {
-    const int64_t end = begin + kLogitBlock < row.n ? begin + kLogitBlock : row.n;
-    uint64_t marks = bits[begin / kLogitBlock];
-    V max = never;
-    V sum = V::Set(0.0F);
-    for (int64_t i = begin; i < end; i += 16, marks >>= 16) {
-      const V x = LoadLogits<V>(row.logits, i, end);
-      const V left = V::SelectBits(static_cast<uint32_t>(marks), x, never);
-      StoreLanes(left, kept, i, end);
-      count = V::Add(count, V::SelectLess(never, left, V::Set(1.0F), V::Set(0.0F)));
-      max = V::Max(max, left);
-      if constexpr (kWeighed) {
-        const V weight = V::SelectBits(static_cast<uint32_t>(marks),
-                                       LoadWeights<V>(row.weights, i, end), V::Set(0.0F));
-        StoreLanes(weight, row.weights, i, end);
-        sum = V::Add(sum, weight);
-      }
-    }
-    row.block_max[begin / kLogitBlock] = max.MaxLane();
-    if constexpr (kWeighed) row.block_sums[begin / kLogitBlock] = sum.Sum();
-  }
+  ForEachBlock(
+      row.n, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
+        uint64_t marks = bits[begin / kLogitBlock];
+        V max = never;
+        V sum = V::Set(0.0F);
+        for (int64_t i = begin; i < end; i += 16, marks >>= 16) {
+          const V x = LoadLogits<V>(row.logits, i, end);
+          const V left = V::SelectBits(static_cast<uint32_t>(marks), x, never);
+          StoreLanes(left, kept, i, end);
+          count = V::Add(count, V::SelectLess(never, left, V::Set(1.0F), V::Set(0.0F)));
+          max = V::Max(max, left);
+          if constexpr (kWeighed) {
+            const V weight = V::SelectBits(static_cast<uint32_t>(marks),
+                                           LoadWeights<V>(row.weights, i, end), V::Set(0.0F));
+            StoreLanes(weight, row.weights, i, end);
+            sum = V::Add(sum, weight);
+          }
+        }
+        row.block_max[begin / kLogitBlock] = max.MaxLane();
+        if constexpr (kWeighed) row.block_sums[begin / kLogitBlock] = sum.Sum();
+      });
   return static_cast<int64_t>(count.Sum());
 }
 
@@ -148,26 +213,32 @@ int64_t KeepMarked(const LogitRow& row, const uint64_t* bits, float* kept) {
 }
 
 template <class V>
-void MarkAtLeast(const LogitRow& row, float bar, uint64_t* bits) {
-  const V limit = V::Set(bar);
-  for (int64_t begin = 0; begin < row.n; begin += kLogitBlock) {
-    const int64_t end = begin + kLogitBlock < row.n ? begin + kLogitBlock : row.n;
-    uint64_t marks = 0;
-    for (int64_t i = begin; i < end; i += 16) {
-      const uint64_t below = V::LessBits(LoadLogits<V>(row.logits, i, end), limit);
-      marks |= (~below & 0xffff) << (i - begin);
-    }
-    bits[begin / kLogitBlock] = marks;
-  }
-}
-
-template <class V>
-void Nearness(const LogitRow& row, float centre, float* nearness) {
-  const V c = V::Set(centre);
-  for (int64_t i = 0; i < row.n; i += 16) {
-    const V x = LoadLogits<V>(row.logits, i, row.n);
-    StoreLanes(V::Min(V::Sub(x, c), V::Sub(c, x)), nearness, i, row.n);
-  }
+void MarkNear(const LogitRow& row, float low_bar, float high_bar, const NearMarks& marks) {
+  const ByNearness<V> nearness(row);
+  const V infinity = V::Set(__builtin_huge_valf());
+  const V low = V::Set(low_bar);
+  const V high = V::Set(high_bar);
+  V least = infinity;
+  V greatest = V::Set(-__builtin_huge_valf());
+  ForEachBlock(
+      row.n, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
+        uint64_t above = 0;
+        uint64_t within = 0;
+        for (int64_t i = begin; i < end; i += 16) {
+          const V x = LoadLogits<V>(row.logits, i, end);
+          const V place = nearness(x);
+          const uint32_t below_high = V::LessBits(place, high);
+          const uint32_t inside = below_high & ~V::LessBits(place, low);
+          above |= static_cast<uint64_t>(~below_high & 0xffff) << (i - begin);
+          within |= static_cast<uint64_t>(inside) << (i - begin);
+          least = V::Min(least, V::SelectBits(inside, x, infinity));
+          greatest = V::Max(greatest, V::SelectBits(inside, x, greatest));
+        }
+        marks.above[begin / kLogitBlock] = above;
+        marks.within[begin / kLogitBlock] = within;
+      });
+  *marks.least = -V::Sub(V::Set(0.0F), least).MaxLane();
+  *marks.greatest = greatest.MaxLane();
 }
 
 // Sums of a block's lanes are added to doubles, so that none of them gets lost beside a large one.
@@ -217,20 +288,20 @@ bool BlockMax(const LogitRow& row, float divisor, float* quotients) {
   const V infinity = V::Set(__builtin_huge_valf());
   const V one = V::Set(1.0F);
   V bad = V::Set(0.0F);  // 1 in each lane that has seen a NaN or +infinity
-  for (int64_t begin = 0; begin < row.n; begin += kLogitBlock) {
-    const int64_t end = begin + kLogitBlock < row.n ? begin + kLogitBlock : row.n;
-    V largest = V::Set(-__builtin_huge_valf());
-    for (int64_t i = begin; i < end; i += 16) {
-      V x = LoadLogits<V>(row.logits, i, end);
-      if constexpr (kDivide) {
-        x = V::Div(x, V::Set(divisor));
-        StoreLanes(x, quotients, i, end);
-      }
-      bad = V::SelectLess(x, infinity, bad, one);
-      largest = V::Max(largest, x);
-    }
-    row.block_max[begin / kLogitBlock] = largest.MaxLane();
-  }
+  ForEachBlock(
+      row.n, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
+        V largest = V::Set(-__builtin_huge_valf());
+        for (int64_t i = begin; i < end; i += 16) {
+          V x = LoadLogits<V>(row.logits, i, end);
+          if constexpr (kDivide) {
+            x = V::Div(x, V::Set(divisor));
+            StoreLanes(x, quotients, i, end);
+          }
+          bad = V::SelectLess(x, infinity, bad, one);
+          largest = V::Max(largest, x);
+        }
+        row.block_max[begin / kLogitBlock] = largest.MaxLane();
+      });
   return bad.Sum() == 0.0F;
 }
 

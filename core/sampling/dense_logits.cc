@@ -8,6 +8,8 @@
 #include <limits>
 #include <numeric>
 
+#include "core/sampling/mass_bars.h"
+
 namespace ng {
 namespace {
 
@@ -22,22 +24,6 @@ constexpr double kParts = 512.0;  // kMassBars to the power of kDivisions
 // It looks for that part in every so many blocks first, if the row has far more of them.
 constexpr int64_t kSampledEvery = 16;
 constexpr int64_t kSampledFrom = 16 * kSampledEvery * kLogitBlock;  // logits
-
-bool Before(const Candidate& a, const Candidate& b) {
-  return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
-}
-
-using Bars = std::array<float, kMassBars>;  // falling
-
-// Ending at `low`.
-Bars Spread(float low, float high) {
-  Bars bars;
-  const double width = static_cast<double>(high) - low;
-  for (int j = 0; j < kMassBars; ++j) {
-    bars[j] = static_cast<float>(high - width * (j + 1) / kMassBars);
-  }
-  return bars;
-}
 
 // As far apart as `width`, on both sides of `centre`, within [low, high].
 Bars Around(double centre, double width, float low, float high) {
@@ -58,9 +44,11 @@ DenseLogits::DenseLogits(const KernelTable& kernels, int64_t vocab_size)
       weights_(vocab_size),
       block_sums_(block_max_.size()),
       order_(block_max_.size()),
-      nearness_(vocab_size),
+      sample_(vocab_size),
+      sample_weights_(vocab_size),
       ids_(vocab_size),
       marks_(block_max_.size()),
+      within_(block_max_.size()),
       candidates_(vocab_size) {
   row_.n = vocab_size;
   row_.block_max = block_max_.data();
@@ -225,7 +213,7 @@ std::span<Candidate> DenseLogits::KeepMarked(std::span<const uint64_t> bits) {
   const auto n_blocks = static_cast<int64_t>(block_max_.size());
   const int64_t n_last = row_.n - (n_blocks - 1) * kLogitBlock;  // tokens in the last block
   int64_t n_marked = std::popcount(bits[n_blocks - 1] << (kLogitBlock - n_last));
-  for (int64_t block = 0; block + 1 < n_blocks; ++block) n_marked += std::popcount(bits[block]);
+  n_marked += CountBits(bits.first(n_blocks - 1));
   if (n_marked == row_.n) return {};
   if (n_marked <= n_blocks) return ListMarked(bits);
   LogitRow row = row_;
@@ -320,12 +308,17 @@ DenseLogits::Band DenseLogits::FindBand(const Search& search, Band band) const {
 }
 
 // In the order in which they are taken.
-std::span<Candidate> DenseLogits::ListBand(const LogitRow& row, const Band& band) {
-  const int64_t n_listed = kernels_->list_within(row, band.low, band.high, ids_.data());
-  for (int64_t i = 0; i < n_listed; ++i) candidates_[i] = {ids_[i], row.logits[ids_[i]]};
-  const std::span<Candidate> listed = std::span(candidates_).first(n_listed);
-  if (!std::is_sorted(listed.begin(), listed.end(), Before)) {
-    std::sort(listed.begin(), listed.end(), Before);
+std::span<Candidate> DenseLogits::ListBand(const Band& band) {
+  const int64_t n_listed = kernels_->list_within(row_, band.low, band.high, ids_.data());
+  for (int64_t i = 0; i < n_listed; ++i) candidates_[i] = {ids_[i], row_.logits[ids_[i]]};
+  return Ordered(n_listed);
+}
+
+// The first `n` candidates that are listed.
+std::span<Candidate> DenseLogits::Ordered(int64_t n) {
+  const std::span<Candidate> listed = std::span(candidates_).first(n);
+  if (!std::is_sorted(listed.begin(), listed.end(), kBefore)) {
+    std::sort(listed.begin(), listed.end(), kBefore);
   }
   return listed;
 }
@@ -357,7 +350,7 @@ std::span<Candidate> DenseLogits::KeepMass(double p) {
       FindBand({row_, total, goal, range / kParts}, {.low = static_cast<float>(max_ - range),
                                                      .high = max_,
                                                      .mass_above = static_cast<double>(n_best)});
-  const std::span<const Candidate> last = ListBand(row_, band);
+  const std::span<const Candidate> last = ListBand(band);
   const size_t n_kept = CountToGoal(last, band.mass_above, goal);
   if (n_kept == 0) return Keep(band.low, row_.n);
   const float bar = last[n_kept - 1].logit;
@@ -367,39 +360,23 @@ std::span<Candidate> DenseLogits::KeepMass(double p) {
   return Keep(bar, ties_left ? n_ties : row_.n);
 }
 
-// KeepMass over a row of how near the logits are. There is no guess by a sample: the few large
-// weights may be anywhere in this order, and a sample tells little of them.
-std::span<Candidate> DenseLogits::KeepNear(float centre, double p) {
-  const double total = Weigh();
-  const double goal = p * total;
-  kernels_->nearness(row_, centre, nearness_.data());
-  LogitRow near = row_;
-  near.logits = nearness_.data();
-  const double above = std::abs(static_cast<double>(max_) - centre);
-  const double below = std::abs(static_cast<double>(max_) - RangeOfMass(p) - centre);
-  const double farthest = 1.0001 * std::max(above, below);
-  Band band = {.low = static_cast<float>(-farthest),
-               .high = std::numeric_limits<float>::min(),  // above all of them
-               .mass_above = 0.0};
-  Divide({near, total, goal, farthest / kParts}, 1, &band);
-  const std::span<const Candidate> last = ListBand(near, band);
-  const size_t n_kept = CountToGoal(last, band.mass_above, goal);
-  const float bar = n_kept == 0 ? band.low : last[n_kept - 1].logit;
-  kernels_->mark_at_least(near, bar, marks_.data());
-  for (size_t i = n_kept; i < last.size() && n_kept > 0 && last[i].logit == bar; ++i) {
-    marks_[last[i].id / kLogitBlock] &= ~(uint64_t{1} << (last[i].id % kLogitBlock));
-  }
-  return KeepMarked(marks_);
-}
-
 double DenseLogits::LogTotal() {
   const double total = Weigh();
   return max_ + std::log(total);
 }
 
+// One pass gives the weights and the sum, where there are none yet.
 double DenseLogits::MeanDrawn() {
-  const double total = Weigh();
-  return max_ + kernels_->weighted_sum(row_, max_) / total;
+  Look();
+  double sum = 0.0;
+  if (weighed_ && weighed_by_ == max_) {
+    sum = kernels_->weighted_sum(row_, max_);
+  } else {
+    sum = kernels_->weigh_and_sum(row_, max_);
+    weighed_ = true;
+    weighed_by_ = max_;
+  }
+  return max_ + sum / Weigh();
 }
 
 // About the mean itself the squares are small, so that little of them gets lost.

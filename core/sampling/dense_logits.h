@@ -100,9 +100,29 @@ class DenseLogits {
   void Divide(const Search& search, int64_t every, Band* band) const;
   Band Estimate(const Search& search, Band band) const;
   Band FindBand(const Search& search, Band band) const;
-  std::span<Candidate> ListBand(const LogitRow& row, const Band& band);
+  std::span<Candidate> ListBand(const Band& band);
+  std::span<Candidate> Ordered(int64_t n);
   size_t CountToGoal(std::span<const Candidate> listed, double mass, double goal) const;
   double RangeOfMass(double p) const;
+  // What KeepNear looks for lies in one of kNearParts parts of the order: between two edges.
+  struct Edges {
+    float low;
+    float high;
+    float At(int edge) const;  // falls as `edge` rises from 0 to kNearParts - 1
+  };
+  struct Parts {
+    int first;  // the mass above this edge is below the goal; -1: there is none above
+    int last;   // and above this one it is not
+    double mass_above;
+  };
+  void NarrowParts(const Search& search, const Edges& edges, std::span<const int> tried,
+                   Parts* parts) const;
+  void DivideParts(const Search& search, const Edges& edges, Parts* parts) const;
+  int GuessPart(const Search& search, const Edges& edges);
+  Search SampleNear(const Search& search);
+  float HeavyBar();
+  void MarkFirst(int64_t n);
+  void MarkNearest(float centre, const Band& band, double goal);
   int64_t CountBest() const;
   int64_t BlockEnd(int64_t block) const;
 
@@ -120,9 +140,11 @@ class DenseLogits {
   std::vector<float> weights_;  // e^(logit - weighed_by_)
   std::vector<float> block_sums_;
   std::vector<float> order_;           // [n_blocks]
-  std::vector<float> nearness_;        // [n]
+  std::vector<float> sample_;          // [n]: some of the row's logits
+  std::vector<float> sample_weights_;  // [n]: theirs, as the sum of those they stand for
   std::vector<int32_t> ids_;           // [n]
   std::vector<uint64_t> marks_;        // [n_blocks]: a bit for each token
+  std::vector<uint64_t> within_;       // [n_blocks]: a bit for each token
   std::vector<Candidate> candidates_;  // [n]
 };
 

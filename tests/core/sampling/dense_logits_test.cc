@@ -208,11 +208,8 @@ RC_GTEST_PROP(DenseLogits, KeepMassKeepsTheFewestThatReachTheShare, ()) {
 
 // The fewest nearest ones that reach p, up to the rounding of f32 weights, and the same as of a
 // list but for the last of them.
-RC_GTEST_PROP(DenseLogits, KeepNearKeepsTheFewestThatReachTheShare, ()) {
-  const std::vector<float> row = AnyRow();
-  const double p = *rc::gen::element(0.01, 0.3, 0.9, 0.95, 0.999);
+void ExpectTheNearest(const std::vector<float>& row, float centre, double p) {
   const float max = *std::max_element(row.begin(), row.end());
-  const float centre = max - *rc::gen::element(0.0F, 0.5F, 2.0F, 7.0F, 30.0F, -3.0F);
   constexpr double kRounding = 4e-6;
   std::vector<Candidate> order = ListOf(row);
   std::stable_sort(order.begin(), order.end(), [&](const Candidate& a, const Candidate& b) {
@@ -226,13 +223,78 @@ RC_GTEST_PROP(DenseLogits, KeepNearKeepsTheFewestThatReachTheShare, ()) {
   OnEveryLevel(row, [&](CandidateSet& set, DenseLogits&) {
     set.KeepNear(centre, p);
     const int64_t n = set.size();
-    RC_ASSERT(n >= 1);
-    RC_ASSERT(mass[n - 1] >= (p - kRounding) * mass.back());
-    RC_ASSERT((n == 1 || mass[n - 2] < (p + kRounding) * mass.back()));
+    ASSERT_GE(n, 1);
+    EXPECT_GE(mass[n - 1], (p - kRounding) * mass.back());
+    if (n > 1) {
+      EXPECT_LT(mass[n - 2], (p + kRounding) * mass.back());
+    }
     std::vector<int32_t> expected;
     for (int64_t i = 0; i < n; ++i) expected.push_back(order[i].id);
     std::sort(expected.begin(), expected.end());
-    RC_ASSERT(Drawable(set) == expected);
+    EXPECT_TRUE(Drawable(set) == expected);
+  });
+}
+
+RC_GTEST_PROP(DenseLogits, KeepNearKeepsTheFewestThatReachTheShare, ()) {
+  const std::vector<float> row = AnyRow();
+  const double p = *rc::gen::element(0.01, 0.3, 0.9, 0.95, 0.999);
+  const float max = *std::max_element(row.begin(), row.end());
+  const float centre = max - *rc::gen::element(0.0F, 0.5F, 2.0F, 7.0F, 30.0F, -3.0F);
+  ExpectTheNearest(row, centre, p);
+  RC_ASSERT(!::testing::Test::HasFailure());
+}
+
+// What is kept does not depend on a guess: the blocks of which a sample is made are unlike the
+// others, or the few heavy tokens are the farthest or the nearest.
+TEST(DenseLogits, KeepNearKeepsTheNearestWhateverASampleTells) {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal(0.0F, 1.0F);
+  for (const float sampled : {-9.0F, 2.0F}) {
+    for (const float heavy : {0.0F, 12.0F}) {
+      std::vector<float> row(20000);  // a sample is taken of so many
+      for (size_t id = 0; id < row.size(); ++id) {
+        row[id] = normal(random) + (id / 64 % 16 == 0 ? sampled : 0.0F);
+      }
+      for (size_t i = 0; i < 30; ++i) row[random() % row.size()] += heavy;
+      for (const double p : {0.5, 0.95}) {
+        for (const float centre : {-1.0F, 6.0F}) ExpectTheNearest(row, centre, p);
+      }
+    }
+  }
+}
+
+// As many as a list keeps, which adds the weights one by one; of others left out, too.
+TEST(DenseLogits, KeepNearOfEqualLogitsKeepsTheLowestIds) {
+  for (const size_t n : {3, 64, 1000, 20000}) {
+    for (const double p : {0.001, 0.1, 0.3, 0.5, 0.7, 0.95, 0.999999}) {
+      for (const int others : {0, 2}) {
+        std::vector<float> row(n + others, 1.0F);
+        for (int i = 0; i < others; ++i) row[i * n] = -4.0F;
+        std::vector<Candidate> list = ListOf(row);
+        CandidateSet listed(list);
+        listed.KeepNear(1.0, p);
+        const std::vector<int32_t> expected = Drawable(listed);
+        OnEveryLevel(row, [&](CandidateSet& set, DenseLogits&) {
+          set.KeepNear(1.0, p);
+          EXPECT_NEAR(set.size(), listed.size(), others == 0 ? 0 : 1) << n << " " << p;
+          const std::vector<int32_t> ids = Drawable(set);
+          EXPECT_TRUE(std::equal(ids.begin(), ids.begin() + std::min(ids.size(), expected.size()),
+                                 expected.begin()));
+        });
+      }
+    }
+  }
+}
+
+// The weights may be there already, or are made in the same pass.
+RC_GTEST_PROP(DenseLogits, MeanDrawnHasTheSameBitsBeforeAndAfterOtherFigures, ()) {
+  const std::vector<float> row = AnyRow();
+  OnEveryLevel(row, [&](CandidateSet& set, DenseLogits& logits) {
+    const double first = *set.MeanDrawn();
+    const double total = *set.LogTotal();
+    logits.Begin(row);
+    RC_ASSERT(*set.LogTotal() == total);
+    RC_ASSERT(*set.MeanDrawn() == first);
   });
 }
 

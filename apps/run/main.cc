@@ -105,7 +105,8 @@ struct Watch {
 absl::Status Generate(Engine& engine, const CommandLine& line,
                       std::span<const GenerateRequest> requests, GenerateOptions options,
                       const Watch& watch) {
-  const auto& [stop, bar] = watch;
+  const std::atomic<bool>* const stop = watch.stop;
+  ProgressBar& bar = watch.bar;
   CompletionWriter completions(engine, line.jsonl, requests.size(), 0);
   std::optional<StepsWriter> steps;
   if (!line.steps.empty()) {

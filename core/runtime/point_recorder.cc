@@ -7,7 +7,9 @@ namespace ng {
 
 PointRecorder::PointRecorder(int n_layers, std::span<const PointAt> points)
     : points_(points.begin(), points.end()), wanted_(static_cast<size_t>(n_layers) + 1) {
-  for (const PointAt& at : points_) wanted_[static_cast<size_t>(at.layer + 1)].Add(at.point);
+  for (const PointAt& at : points_) {
+    wanted_[static_cast<size_t>(int64_t{at.layer} + 1)].Add(at.point);
+  }
 }
 
 void PointRecorder::Add(SequenceId sequence, KeptPoints* kept, std::vector<CapturedPoint>* to) {

@@ -31,7 +31,9 @@ class PointRecorder final : public StepObserver {
   // Ends the step. Of one that failed nothing is kept, so that all points have as many rows.
   void EndStep(bool ok);
 
-  PointSet Wanted(int layer) const override { return wanted_[static_cast<size_t>(layer + 1)]; }
+  PointSet Wanted(int layer) const override {
+    return wanted_[static_cast<size_t>(int64_t{layer} + 1)];
+  }
   absl::Status OnPoint(const PointRows& rows) override;
 
  private:

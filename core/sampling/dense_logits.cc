@@ -259,19 +259,24 @@ int64_t DenseLogits::CountBest() const {
   return n_best;
 }
 
-// Narrows the band to between two of the bars, which lie within it: where the mass, of every
-// `every`-th block, reaches the goal.
-void DenseLogits::Narrow(const Search& search, const float* bars, int64_t every, Band* band) const {
+// The first of the bars, which fall, above which the mass of every `every`-th block reaches the
+// goal; kMassBars: it does above none. mass_above becomes that of the bar before, if there is one.
+int DenseLogits::FirstToReach(const Search& search, const float* bars, int64_t every,
+                              double* mass_above) const {
   std::array<double, kMassBars> masses;
   kernels_->mass_at_least(search.row, every, bars, masses.data());
   for (int j = 0; j < kMassBars; ++j) {
-    if (masses[j] >= search.goal) {
-      band->low = bars[j];
-      return;
-    }
-    band->high = bars[j];
-    band->mass_above = masses[j];
+    if (masses[j] >= search.goal) return j;
+    *mass_above = masses[j];
   }
+  return kMassBars;
+}
+
+// Narrows the band to between two of the bars, which lie within it.
+void DenseLogits::Narrow(const Search& search, const float* bars, int64_t every, Band* band) const {
+  const int first = FirstToReach(search, bars, every, &band->mass_above);
+  if (first > 0) band->high = bars[first - 1];
+  if (first < kMassBars) band->low = bars[first];
 }
 
 // Narrows the band to about the width, where floats lie that close.

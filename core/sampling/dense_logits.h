@@ -96,6 +96,8 @@ class DenseLogits {
     double goal;
     double width;
   };
+  int FirstToReach(const Search& search, const float* bars, int64_t every,
+                   double* mass_above) const;
   void Narrow(const Search& search, const float* bars, int64_t every, Band* band) const;
   void Divide(const Search& search, int64_t every, Band* band) const;
   Band Estimate(const Search& search, Band band) const;

@@ -72,16 +72,9 @@ void DenseLogits::NarrowParts(const Search& search, const Edges& edges, std::spa
                               Parts* parts) const {
   Bars bars;
   for (int j = 0; j < kMassBars; ++j) bars[j] = edges.At(tried[j]);
-  std::array<double, kMassBars> masses;
-  kernels_->mass_at_least(search.row, 1, bars.data(), masses.data());
-  for (int j = 0; j < kMassBars; ++j) {
-    if (masses[j] >= search.goal) {
-      parts->last = tried[j];
-      return;
-    }
-    parts->first = tried[j];
-    parts->mass_above = masses[j];
-  }
+  const int first = FirstToReach(search, bars.data(), 1, &parts->mass_above);
+  if (first > 0) parts->first = tried[first - 1];
+  if (first < kMassBars) parts->last = tried[first];
 }
 
 // Down to one part.

@@ -67,10 +67,6 @@ absl::Status CheckTraced(const CommandLine& line, const Engine& engine) {
       ": this layer has no attention; layers that have: ", absl::StrJoin(attend, ", ")));
 }
 
-bool NeedLogits(std::span<const PointAt> points) {
-  return std::ranges::any_of(points, [](const PointAt& at) { return NeedsLogits(at.point); });
-}
-
 // Which tensors and rows the outputs need.
 GenerateOptions WhatToKeep(const CommandLine& line, const Engine& engine,
                            const std::vector<PointAt>& points) {

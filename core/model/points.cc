@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -113,10 +113,8 @@ absl::StatusOr<std::vector<PointShape>> ChoosePoints(std::span<const PointShape>
 
 std::string_view PointName(Point point) { return kPointNames[static_cast<size_t>(point)]; }
 
-std::optional<Point> PointNamed(std::string_view name) {
-  const auto found = std::ranges::find(kPointNames, name);
-  if (found == kPointNames.end()) return std::nullopt;
-  return static_cast<Point>(std::distance(kPointNames.begin(), found));
+bool NeedLogits(std::span<const PointAt> points) {
+  return std::ranges::any_of(points, NeedsLogits, &PointAt::point);
 }
 
 std::string PointText(const PointAt& at) {

@@ -374,7 +374,6 @@ absl::Status Loop::Step() {
   fed_.clear();
   step_sequences_.clear();
   recorder_.BeginStep();
-  if (points_ != nullptr) points_->BeginStep();
   for (size_t i = 0; i < active_.size(); ++i) {
     Active& active = *active_[i];
     Timings& timings = active.completion->timings;

@@ -23,8 +23,6 @@ class PointRecorder final : public StepObserver {
  public:
   PointRecorder(int n_layers, std::span<const PointAt> points);
 
-  // Forgets the last step.
-  void BeginStep() { fed_.clear(); }
   // Rows of this sequence from kept->end on go to `to` in this step. Both are borrowed until the
   // step ends.
   void Add(SequenceId sequence, KeptPoints* kept, std::vector<CapturedPoint>* to);

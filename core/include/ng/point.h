@@ -9,7 +9,6 @@
 #define NG_POINT_H_
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,7 +40,6 @@ inline constexpr int kPoints = 15;
 
 // "embed", "attn_in".
 std::string_view PointName(Point point);
-std::optional<Point> PointNamed(std::string_view name);
 // Whether each layer has one of its own.
 constexpr bool IsOfLayer(Point point) { return point > Point::kEmbed && point < Point::kNorm; }
 
@@ -72,6 +70,9 @@ struct PointShape {
 // ("layer3.q", "layer*.out"). Errors: UsageError when none does, with the nearest name.
 absl::StatusOr<std::vector<PointShape>> ChoosePoints(std::span<const PointShape> points,
                                                      std::string_view pattern);
+
+// Whether any of them does (NeedsLogits).
+bool NeedLogits(std::span<const PointAt> points);
 
 // A set of points.
 class PointSet {

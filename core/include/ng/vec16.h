@@ -9,9 +9,9 @@
 //   void MyKernelAvx512(...) { MyKernel<ng::avx512::Vec16>(...); }
 //   NG_END_TARGET
 //
-// Everything such a file needs from the standard library is included before the macro. The scalar
-// type is the twin against which the others are tested; its MulAdd rounds twice, the others' once.
-// Reductions add in one fixed order on every level.
+// Everything such a file needs from the standard library is included before the macro. All types
+// give the same bits: MulAdd rounds once, and reductions add in one fixed order. The scalar type is
+// the twin against which the others are tested.
 #ifndef NG_VEC16_H_
 #define NG_VEC16_H_
 
@@ -160,9 +160,31 @@ struct Vec16 {
   NG_LANEWISE_(Min, x < y ? x : y)  // as minps: y when either is NaN
 #undef NG_LANEWISE_
 
-  // a * b + c
+  // a * b + c of two lanes, so that rounding it to float rounds the exact result. In double the
+  // product is exact. The sum is rounded to odd: where it is inexact, the neighbour towards zero
+  // with its last bit set stands for all that lies between two doubles.
+  static NG_INLINE __m128d MulAddToOdd(__m128d a, __m128d b, __m128d c) {
+    using Words = uint64_t __attribute__((vector_size(16)));
+    const __m128d product = a * b;
+    const __m128d sum = product + c;
+    const __m128d added = sum - product;
+    const __m128d lost = (product - (sum - added)) + (c - added);            // sum + lost is exact
+    const auto inexact = std::bit_cast<Words>((lost < 0.0) | (lost > 0.0));  // not where it is NaN
+    const auto bits = std::bit_cast<Words>(sum);
+    const Words beyond = (bits ^ std::bit_cast<Words>(lost)) >> 63;  // the sum is further from 0
+    return std::bit_cast<__m128d>((bits - (beyond & inexact)) | (inexact & 1));
+  }
+  // a * b + c, rounded once, as std::fma. Calling that for each lane takes more than twice as long.
   static NG_INLINE Vec16 MulAdd(Vec16 a, Vec16 b, Vec16 c) {
-    for (int i = 0; i < 4; ++i) c.q[i] = a.q[i] * b.q[i] + c.q[i];
+    for (int i = 0; i < 4; ++i) {
+      const auto pair = [](Quarter x, bool high) {
+        return _mm_cvtps_pd(high ? _mm_movehl_ps(x, x) : x);
+      };
+      const __m128d low =
+          MulAddToOdd(pair(a.q[i], false), pair(b.q[i], false), pair(c.q[i], false));
+      const __m128d high = MulAddToOdd(pair(a.q[i], true), pair(b.q[i], true), pair(c.q[i], true));
+      c.q[i] = _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
+    }
     return c;
   }
   // To the nearest whole number, ties to even.

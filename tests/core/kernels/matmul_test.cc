@@ -82,23 +82,18 @@ std::vector<std::byte> Prepared(const Problem& p, IsaLevel level, int64_t gap = 
 }
 
 // One output of f32 inputs: from 0, one multiply-add per k in rising order.
-float MulAddChain(const Problem& p, IsaLevel level, int64_t row, int64_t column) {
+float MulAddChain(const Problem& p, int64_t row, int64_t column) {
   float sum = 0.0F;
   for (int64_t k = 0; k < p.k; ++k) {
-    const float x = p.x[row * p.k + k];
-    const float w = p.w[column * p.k + k];
-    sum = level == IsaLevel::kScalar ? x * w + sum : std::fma(x, w, sum);
+    sum = std::fma(p.x[row * p.k + k], p.w[column * p.k + k], sum);
   }
   return sum;
 }
 
 // One output of byte inputs: an exact sum of whole numbers per group, scaled and added in f32, and
 // then the minimum of as many inputs.
-float GroupChain(const Problem& p, IsaLevel level, const std::vector<std::byte>& prepared,
-                 int64_t row, int64_t column) {
-  const auto mul_add = [&](float a, float b, float c) {
-    return level == IsaLevel::kScalar ? a * b + c : std::fma(a, b, c);
-  };
+float GroupChain(const Problem& p, const std::vector<std::byte>& prepared, int64_t row,
+                 int64_t column) {
   const QuantGrid grid = GridOf(p.type);
   const int64_t row_bytes = InputRowBytes(InputType::kInt8, p.k);
   float sum = 0.0F;
@@ -120,11 +115,11 @@ float GroupChain(const Problem& p, IsaLevel level, const std::vector<std::byte>&
     const int64_t group = in_span / grid.group;
     const float scale =
         FactorOf(grid, span.d) * static_cast<float>(grid.grouped() ? span.scales[group] : 1);
-    sum = mul_add(scale * input.scale, static_cast<float>(whole), sum);
+    sum = std::fma(scale * input.scale, static_cast<float>(whole), sum);
     if (!grid.has_minimum) continue;
     const float minimum =
         F16ToF32(span.dmin) * static_cast<float>(grid.grouped() ? span.minima[group] : 1);
-    sum = mul_add(minimum, -(input.scale * static_cast<float>(inputs)), sum);
+    sum = std::fma(minimum, -(input.scale * static_cast<float>(inputs)), sum);
   }
   return sum;
 }
@@ -164,8 +159,8 @@ std::vector<float> Chain(const Problem& p, IsaLevel level, bool with_bias) {
   for (int64_t r = 0; r < p.rows; ++r) {
     for (int64_t c = 0; c < p.n; ++c) {
       float& sum = out[r * p.n + c];
-      if (input == InputType::kF32) sum = MulAddChain(p, level, r, c);
-      if (input == InputType::kInt8) sum = GroupChain(p, level, prepared, r, c);
+      if (input == InputType::kF32) sum = MulAddChain(p, r, c);
+      if (input == InputType::kInt8) sum = GroupChain(p, prepared, r, c);
       if (with_bias) sum += p.bias[c];
     }
   }

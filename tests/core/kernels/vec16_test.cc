@@ -101,6 +101,9 @@ TEST_P(Vec16Test, EveryOperationEqualsTheScalarTwin) {
     ASSERT_TRUE(Same(got.div, want.div));
     ASSERT_TRUE(Same(got.max, want.max));
     ASSERT_TRUE(Same(got.min, want.min));
+    ASSERT_TRUE(Same(got.mul_add, want.mul_add));
+    ASSERT_TRUE(Same(got.exp, want.exp));
+    ASSERT_TRUE(Same(got.tanh, want.tanh));
     ASSERT_TRUE(Same(got.round, want.round));
     ASSERT_TRUE(Same(got.scale2, want.scale2));
     ASSERT_TRUE(Same(got.select_less, want.select_less));
@@ -131,18 +134,44 @@ TEST_P(Vec16Test, WidensEveryByte) {
   }
 }
 
-TEST_P(Vec16Test, MulAddRoundsOnceExceptInTheTwin) {
+TEST_P(Vec16Test, MulAddRoundsOnce) {
   for (uint32_t seed = 0; seed < 500; ++seed) {
     GuardedArray<float> partial(0);
     const Vec16Inputs in = AwkwardInputs(seed, &partial);
     Vec16Results got;
     EvaluateVec16(GetParam(), in, &got);
     float want[16];
-    for (int i = 0; i < 16; ++i) {
-      want[i] = GetParam() == IsaLevel::kScalar ? in.a[i] * in.b[i] + in.c[i]
-                                                : std::fma(in.a[i], in.b[i], in.c[i]);
-    }
+    for (int i = 0; i < 16; ++i) want[i] = std::fma(in.a[i], in.b[i], in.c[i]);
     ASSERT_TRUE(Same(got.mul_add, want));
+  }
+}
+
+// Sums that cancel, lie halfway between two floats but for a far bit, or end below the smallest
+// normal: there a second rounding shows.
+TEST_P(Vec16Test, MulAddRoundsOnceWhereItIsHard) {
+  std::mt19937 random(1);
+  // The bits of the mask, and an exponent in [from, from + n).
+  const auto bits = [&](uint32_t mask, uint32_t from, uint32_t n) {
+    const auto any = static_cast<uint32_t>(random());
+    return std::bit_cast<float>((any & mask) | (from + static_cast<uint32_t>(random()) % n) << 23);
+  };
+  for (int round = 0; round < 20000; ++round) {
+    Vec16Inputs in{};
+    float want[16];
+    for (int i = 0; i < 16; ++i) {
+      const int kind = i % 4;
+      in.a[i] = bits(kind == 3 ? 0x807FFF00U : 0x807FFFFFU, kind == 2 ? 60 : 120, 16);
+      in.b[i] = bits(kind == 3 ? 0x807FF000U : 0x807FFFFFU, kind == 2 ? 30 : 120, 16);
+      in.c[i] = bits(kind == 0 ? 0x80000000U : 0x807FFFFFU, 90, 60);
+      if (kind == 1) in.c[i] = -in.a[i] * in.b[i];
+      if (kind == 2) in.c[i] = bits(0x807FFFFFU, 0, 2);
+      want[i] = std::fma(in.a[i], in.b[i], in.c[i]);
+    }
+    float partial = 0.0F;
+    in.partial = &partial;
+    Vec16Results got;
+    EvaluateVec16(GetParam(), in, &got);
+    ASSERT_TRUE(Same(got.mul_add, want)) << "round " << round;
   }
 }
 
@@ -154,9 +183,11 @@ TEST_P(Vec16Test, ExpOfNonPositiveHasTheBitsOfExp) {
       x = seed % 2 == 0 ? -std::fabs(x) : -std::fabs(x) * 10.0F;
       if (x > -88.0F && x < -86.0F) x = -86.0F;  // below, Exp rounds a subnormal on its way
     }
-    Vec16Results got;
+    Vec16Results got, want;
     EvaluateVec16(GetParam(), in, &got);
     ASSERT_TRUE(Same(got.exp_of_non_positive, got.exp)) << "seed " << seed;
+    EvaluateScalarVec16(in, &want);
+    ASSERT_TRUE(Same(got.exp_of_non_positive, want.exp_of_non_positive)) << "seed " << seed;
   }
 }
 

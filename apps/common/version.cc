@@ -15,8 +15,9 @@ std::string VersionText(std::string_view program) {
   const absl::StatusOr<IsaLevel> chosen = ChooseIsa("auto");
   const std::string isa = chosen.ok() ? std::string(IsaName(*chosen))
                                       : absl::StrCat("none: ", chosen.status().message());
+  const std::string arithmetic = chosen.ok() ? ArithmeticOf(*chosen).ToString() : "none";
   return absl::StrCat(std::string(program), " ", NG_VERSION, "\nisa ", isa, " (this CPU: ", levels,
-                      ")\nbuild ", NG_BUILD_TAG, "\n");
+                      ")\narithmetic ", arithmetic, "\nbuild ", NG_BUILD_TAG, "\n");
 }
 
 }  // namespace ng

@@ -75,6 +75,8 @@ constexpr CoreKey kTable[] = {
                "worker threads; 0: one per physical core")},
     {ChoiceOption("run.isa", "auto", "auto|scalar|avx2|avx512|avx512_vnni|avx512_bf16",
                   "instruction set level; auto: NG_ISA if it is set, or the best of this CPU")},
+    {ChoiceOption("run.arithmetic", "fastest", "fastest|portable",
+                  "portable: among levels that give the same bits on every CPU")},
     {ChoiceOption(
         "run.on_full", "error", "error|recompute|drop_turns",
         "when the text does not fit the context; error: refuse the run, recompute: compute the "

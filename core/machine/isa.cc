@@ -1,11 +1,31 @@
 #include "ng/isa.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 
 namespace ng {
 namespace {
+
+constexpr std::string_view kFastest = "fastest";
+
+// Raise a version with the change that changes bits.
+constexpr Arithmetic kPortable = {"portable", 1};
+constexpr Arithmetic kBf16Dot = {"bf16_dot", 1};
+
+// By IsaLevel.
+struct LevelRow {
+  std::string_view name;
+  const Arithmetic* arithmetic;
+};
+constexpr LevelRow kLevels[] = {
+    {"scalar", &kPortable},      {"avx2", &kPortable},       {"avx512", &kPortable},
+    {"avx512_vnni", &kPortable}, {"avx512_bf16", &kBf16Dot},
+};
+
+static_assert(std::size(kLevels) == static_cast<size_t>(IsaLevel::kAvx512Bf16) + 1);
 
 // __builtin_cpu_supports also asks whether the operating system keeps the wide registers.
 std::span<const IsaLevel> Detect() {
@@ -22,45 +42,55 @@ std::span<const IsaLevel> Detect() {
   return std::span(kAll).first(bf16 ? 5 : vnni ? 4 : avx512 ? 3 : avx2 ? 2 : 1);
 }
 
+const LevelRow& RowOf(IsaLevel level) { return kLevels[static_cast<size_t>(level)]; }
+
+bool Allowed(IsaLevel level, std::string_view arithmetic) {
+  return arithmetic == kFastest || ArithmeticOf(level).name == arithmetic;
+}
+
 }  // namespace
 
-std::string_view IsaName(IsaLevel level) {
-  switch (level) {
-    case IsaLevel::kScalar:
-      return "scalar";
-    case IsaLevel::kAvx2:
-      return "avx2";
-    case IsaLevel::kAvx512:
-      return "avx512";
-    case IsaLevel::kAvx512Vnni:
-      return "avx512_vnni";
-    case IsaLevel::kAvx512Bf16:
-      return "avx512_bf16";
-  }
-  return "unknown";
+std::string_view IsaName(IsaLevel level) { return RowOf(level).name; }
+
+std::string Arithmetic::ToString() const {
+  return std::string(name) + " " + std::to_string(version);
 }
+
+const Arithmetic& ArithmeticOf(IsaLevel level) { return *RowOf(level).arithmetic; }
 
 std::span<const IsaLevel> SupportedIsaLevels() {
   static const std::span<const IsaLevel> levels = Detect();
   return levels;
 }
 
-absl::StatusOr<IsaLevel> ChooseIsa(std::string_view name) {
+absl::StatusOr<IsaLevel> ChooseIsa(std::string_view name) { return ChooseIsa(name, kFastest); }
+
+absl::StatusOr<IsaLevel> ChooseIsa(std::string_view name, std::string_view arithmetic) {
   std::string source = "run.isa";
   if (name == "auto") {
     const char* forced = std::getenv("NG_ISA");
-    if (forced != nullptr && *forced != '\0') name = forced;
-    if (name == "auto") return SupportedIsaLevels().back();
-    source = "NG_ISA";
+    if (forced != nullptr && *forced != '\0') {
+      name = forced;
+      source = "NG_ISA";
+    }
   }
   std::string allowed;
+  std::string reason = "not an instruction set level of this CPU";
+  IsaLevel best = IsaLevel::kScalar;
   for (const IsaLevel level : SupportedIsaLevels()) {
-    if (name == IsaName(level)) return level;
-    if (!allowed.empty()) allowed += ", ";
-    allowed += IsaName(level);
+    if (Allowed(level, arithmetic)) {
+      if (name == IsaName(level)) return level;
+      best = level;
+      if (!allowed.empty()) allowed += ", ";
+      allowed += IsaName(level);
+    } else if (name == IsaName(level)) {
+      reason = "its arithmetic is " + ArithmeticOf(level).ToString() +
+               ", and run.arithmetic = " + std::string(arithmetic);
+    }
   }
-  return UsageError(source + " = " + std::string(name) +
-                    ": not an instruction set level of this CPU; allowed: auto, " + allowed);
+  if (name == "auto") return best;
+  return UsageError(source + " = " + std::string(name) + ": " + reason + "; allowed: auto, " +
+                    allowed);
 }
 
 }  // namespace ng

@@ -306,7 +306,8 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   assembly->warnings = Warnings(options.warning);
   NG_ASSIGN_OR_RETURN(assembly->selection, SelectPlugins(options));
   const Config& config = assembly->config();
-  NG_ASSIGN_OR_RETURN(assembly->isa, ChooseIsa(config.Text("run.isa")));
+  NG_ASSIGN_OR_RETURN(assembly->isa,
+                      ChooseIsa(config.Text("run.isa"), config.Text("run.arithmetic")));
   const int64_t threads = config.Int("run.threads");
   assembly->executor =
       MakeExecutor(threads == 0 ? PhysicalCores() : static_cast<int>(threads),

@@ -4,7 +4,7 @@
 //   program      ng's version and build: kernels may add in another order in another one
 //   shape        layers, kv heads and head size
 //   model.weights  what the matrices are held as
-//   run.isa      the instruction set level
+//   arithmetic   name and version (ng/isa.h), not the level: levels of one give the same bits
 //   attention    the backend, its version and options: its outputs feed the layers above it
 //   cache.codec_k, cache.codec_v
 //   tokenizer    a hash of the bytes of every token, or "none". It sees another vocabulary. It does

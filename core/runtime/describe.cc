@@ -102,8 +102,9 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
   if (!assembly.unused_sampling.empty()) {
     absl::StrAppend(&out, "  ", assembly.unused_sampling, "\n");
   }
-  absl::StrAppend(&out, "machine\n  isa ", View(IsaName(assembly.isa)), ", threads ",
-                  assembly.executor->threads(), "\n");
+  absl::StrAppend(&out, "machine\n  isa ", View(IsaName(assembly.isa)), ", arithmetic ",
+                  ArithmeticOf(assembly.isa).ToString(), ", threads ", assembly.executor->threads(),
+                  "\n");
   absl::StrAppend(&out, "model ", assembly.model.source->path(),
                   assembly.model.made_up ? " with random weights" : "", "\n  family ", model.family,
                   ", layers ", model.shape.n_layers, ", heads ", model.shape.n_heads, "/",

@@ -1,10 +1,19 @@
 // Instruction set levels by name. One level is chosen when the engine opens (run.isa, or NG_ISA
-// when run.isa is `auto`) and binds every kernel, those of plugins too: the bit contract holds
-// within a level.
+// when run.isa is `auto`) and binds every kernel, those of plugins too.
+//
+// A level computes in an arithmetic: how operands are rounded and in which order they are added.
+// The bit contract holds across the levels of one arithmetic, so that a run, or what was saved of
+// it, goes on with the same bits on another CPU. There are two:
+//   portable  scalar, avx2, avx512, avx512_vnni: an f32 multiply-add rounds once; products of bytes
+//             are added as exact integers
+//   bf16_dot  avx512_bf16: as portable, but what bf16 weights and bf16 caches are multiplied with
+//             is rounded to bf16 too, and two products are added at a time
+// All of it is ng's own but for what the C library computes (exp, sin, ... in routers and tables).
 #ifndef NG_ISA_H_
 #define NG_ISA_H_
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "ng/status.h"
@@ -23,6 +32,14 @@ enum class IsaLevel {
 // "scalar", "avx2", "avx512", "avx512_vnni", "avx512_bf16".
 std::string_view IsaName(IsaLevel level);
 
+struct Arithmetic {
+  std::string_view name;
+  int version;  // raised whenever any bit that a kernel of it gives changes
+
+  std::string ToString() const;  // "portable 1"
+};
+const Arithmetic& ArithmeticOf(IsaLevel level);
+
 // The levels that this CPU (and its operating system) can run, slowest first.
 std::span<const IsaLevel> SupportedIsaLevels();
 
@@ -30,6 +47,9 @@ std::span<const IsaLevel> SupportedIsaLevels();
 // level's name. Errors: UsageError for an unknown name or a level that this CPU lacks; both list
 // what can be chosen.
 absl::StatusOr<IsaLevel> ChooseIsa(std::string_view name);
+// Among the levels that `arithmetic` (run.arithmetic) allows: "fastest", any; "portable", those of
+// that arithmetic. UsageError also for a level of another one. REQUIRES: one of these two words.
+absl::StatusOr<IsaLevel> ChooseIsa(std::string_view name, std::string_view arithmetic);
 
 // The kernels of a level: what Kernels::At<level>() returns, which a source that is compiled once
 // for each level defines (ng/level.h).

@@ -57,6 +57,7 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
       {"run.prefill_chunk", "0"},
       {"run.threads", "0"},
       {"run.isa", "auto"},
+      {"run.arithmetic", "fastest"},
       {"run.on_full", "error"},
       {"run.model_defaults", "true"},
       {"run.check_plugins", "false"},

@@ -57,6 +57,38 @@ TEST_F(ChooseIsaTest, NamesTheEnvironmentWhenThatIsWrong) {
   EXPECT_THAT(std::string(ChooseIsa("auto").status().message()), HasSubstr("NG_ISA = sse9"));
 }
 
+TEST_F(ChooseIsaTest, PortableIsTheBestLevelOfThatArithmetic) {
+  const IsaLevel level = *ChooseIsa("auto", "portable");
+  EXPECT_EQ(ArithmeticOf(level).name, "portable");
+  for (const IsaLevel other : SupportedIsaLevels()) {
+    if (ArithmeticOf(other).name == "portable") EXPECT_LE(other, level);
+  }
+  EXPECT_EQ(*ChooseIsa("auto", "fastest"), SupportedIsaLevels().back());
+  EXPECT_EQ(*ChooseIsa("scalar", "portable"), IsaLevel::kScalar);
+  setenv("NG_ISA", "scalar", 1);
+  EXPECT_EQ(*ChooseIsa("auto", "portable"), IsaLevel::kScalar);
+}
+
+TEST_F(ChooseIsaTest, RefusesALevelOfAnotherArithmetic) {
+  if (SupportedIsaLevels().back() != IsaLevel::kAvx512Bf16) GTEST_SKIP() << "no level of another";
+  const std::string problem =
+      " = avx512_bf16: its arithmetic is bf16_dot 1, and run.arithmetic = portable; allowed: auto, "
+      "scalar, avx2, avx512, avx512_vnni";
+  const absl::Status named = ChooseIsa("avx512_bf16", "portable").status();
+  EXPECT_EQ(ExitCode(named), 2);
+  EXPECT_EQ(std::string(named.message()), "run.isa" + problem);
+  setenv("NG_ISA", "avx512_bf16", 1);
+  EXPECT_EQ(std::string(ChooseIsa("auto", "portable").status().message()), "NG_ISA" + problem);
+}
+
+TEST(Arithmetic, IsThatOfEachLevelByNameAndVersion) {
+  EXPECT_EQ(ArithmeticOf(IsaLevel::kScalar).ToString(), "portable 1");
+  EXPECT_EQ(ArithmeticOf(IsaLevel::kAvx2).ToString(), "portable 1");
+  EXPECT_EQ(ArithmeticOf(IsaLevel::kAvx512).ToString(), "portable 1");
+  EXPECT_EQ(ArithmeticOf(IsaLevel::kAvx512Vnni).ToString(), "portable 1");
+  EXPECT_EQ(ArithmeticOf(IsaLevel::kAvx512Bf16).ToString(), "bf16_dot 1");
+}
+
 TEST(Kernels, EachLevelHasItsOwnTable) {
   for (const IsaLevel level : SupportedIsaLevels()) EXPECT_EQ(Kernels(level).isa, level);
 }

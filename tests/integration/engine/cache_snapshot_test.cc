@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ng/engine.h"
+#include "ng/isa.h"
 #include "tests/integration/run_support.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
@@ -200,7 +201,6 @@ TEST_F(CacheSnapshot, RefusesWhatWasMadeWithAnythingElse) {
               {path, "was made with model = ", ", this run has "});
   ExpectError(NgRun(run + Arguments{"--model.weights=bf16"}), 3,
               {path, "model.weights = f32, this run has bf16"});
-  ExpectError(NgRun(run + Arguments{"--run.isa=scalar"}), 3, {path, "run.isa = ", "has scalar"});
   ExpectError(NgRun(run + Arguments{"--attention.name=reference"}), 3,
               {path, "attention = flash 1.0.0, this run has reference 1.0.0"});
   ExpectError(NgRun(run + Arguments{"--cache.codec_v=int8"}), 3,
@@ -216,6 +216,30 @@ TEST_F(CacheSnapshot, RefusesWhatWasMadeWithAnythingElse) {
   model.rope_theta = 20000.0;
   model.WriteTo(changed.path());
   ExpectError(NgRun(run + Arguments{"--model.path=" + changed.path()}), 3, {"with model = "});
+}
+
+TEST_F(CacheSnapshot, IsReadOnEveryLevelOfItsArithmetic) {
+  for (const IsaLevel from : SupportedIsaLevels()) {
+    const auto on = [](IsaLevel level) {
+      return Arguments{absl::StrCat("--run.isa=", std::string(IsaName(level))),
+                       "--model.weights=bf16", "--cache.codec=bf16"};
+    };
+    const std::string path = Save(on(from));
+    const std::vector<float> plain = DecodeLogits(Prompt(prompt_) + on(from));
+    for (const IsaLevel to : SupportedIsaLevels()) {
+      SCOPED_TRACE(absl::StrCat(std::string(IsaName(from)), " to ", std::string(IsaName(to))));
+      const Arguments run = Prompt(prompt_) + on(to) + Arguments{"--load-cache", path};
+      const std::string had = ArithmeticOf(from).ToString();
+      const std::string has = ArithmeticOf(to).ToString();
+      if (had == has) {
+        ExpectSameBits(plain, DecodeLogits(run));
+      } else {
+        ExpectError(
+            NgRun(run), 3,
+            {path, absl::StrCat("was made with arithmetic = ", had, ", this run has ", has)});
+      }
+    }
+  }
 }
 
 TEST_F(CacheSnapshot, RefusesAnotherTokenizer) {

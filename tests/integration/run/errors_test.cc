@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ng/isa.h"
 #include "tests/integration/run_support.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
@@ -164,6 +165,18 @@ TEST(ConfigFile, MissingOrAFolderIsAUsageError) {
 TEST(IsaVariable, IsRefusedWhenItNamesNoLevel) {
   ExpectError(Shell("NG_ISA=nonsense exec \"$NG\" \"$@\"", DemoTurn(1)), 2,
               {"NG_ISA = nonsense", "scalar"});
+}
+
+TEST(Arithmetic, IsRefusedWhereTheNamedLevelHasAnother) {
+  ExpectError(NgRun(DemoTurn(1) + Arguments{"--run.arithmetic=exact"}), 2,
+              {"--run.arithmetic=exact", "fastest, portable"});
+  if (SupportedIsaLevels().back() != IsaLevel::kAvx512Bf16) GTEST_SKIP() << "no level of another";
+  const Arguments portable = DemoTurn(1) + Arguments{"--run.arithmetic=portable"};
+  const std::vector<std::string> parts = {
+      " = avx512_bf16: its arithmetic is bf16_dot 1, and run.arithmetic = portable; allowed: auto, "
+      "scalar, avx2"};
+  ExpectError(NgRun(portable + Arguments{"--run.isa=avx512_bf16"}), 2, parts);
+  ExpectError(Shell("NG_ISA=avx512_bf16 exec \"$NG\" \"$@\"", portable), 2, parts);
 }
 
 // A fault on the second line refuses the first one, too.

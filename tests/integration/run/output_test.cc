@@ -409,6 +409,15 @@ TEST(Program, AnswersAlikeOnEveryInstructionSetAndWithMoreThreadsThanCores) {
   EXPECT_THAT(crowded.err, StartsWith("seed 1"));  // and no warning before it
   const Result forced = Shell("NG_ISA=scalar exec \"$NG\" --version");
   EXPECT_THAT(forced.out, HasSubstr("isa scalar"));
+  EXPECT_THAT(forced.out, HasSubstr("\narithmetic portable 1\n"));
+}
+
+TEST(Program, SaysInWhichArithmeticItComputes) {
+  const Arguments portable = Demo() + Arguments{"--dry-run", "--run.arithmetic=portable"};
+  const Result plan = NgRun(portable);
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr(", arithmetic portable 1, threads "));
+  EXPECT_THAT(plan.out, HasSubstr("run.arithmetic = portable"));
 }
 
 }  // namespace

@@ -68,6 +68,13 @@ std::string DiffersInBits(const std::string& what, const absl::StatusOr<Attentio
   return wrong.empty() ? "" : what + ": captured " + wrong;
 }
 
+// The first level of the CPU that computes in the arithmetic of this one.
+IsaLevel PlainestLevelOf(IsaLevel isa) {
+  const std::span<const IsaLevel> levels = SupportedIsaLevels();
+  return *std::ranges::find_if(
+      levels, [isa](IsaLevel level) { return ArithmeticOf(level).name == ArithmeticOf(isa).name; });
+}
+
 // A check that looks at one case; what is wrong, or nothing.
 using CaseCheck = std::function<std::string(const AttentionSubject&, const AttentionCase&)>;
 
@@ -236,6 +243,26 @@ std::string OutputIsNotOfCaptures(const AttentionSubject& subject, const Attenti
     expected.push_back(WeighValues(c, stored[s], request, got.captured[i]));
   }
   return FindDifference(out, expected, ToleranceOf(subject, c));
+}
+
+// Every level up to the subject's against the first of the same arithmetic.
+std::string KeepsBitsOverLevels(const AttentionSubject& subject, const AttentionCase& c) {
+  const auto run_on = [&](IsaLevel level) {
+    AttentionSubject of = subject;
+    of.settings.isa = level;
+    return RunOn(of, c, 1, WholeSteps(c), {.captures = CapturesOf(c)});
+  };
+  for (const IsaLevel level : SupportedIsaLevels()) {
+    const IsaLevel plainest = PlainestLevelOf(level);
+    if (level == plainest || level > subject.settings.isa) continue;
+    const auto want = run_on(plainest);
+    if (!want.ok()) return std::string(IsaName(plainest)) + ": " + Text(want.status());
+    const std::string names =
+        std::string(IsaName(level)) + " beside " + std::string(IsaName(plainest));
+    std::string wrong = DiffersInBits(names, run_on(level), *want);
+    if (!wrong.empty()) return wrong;
+  }
+  return "";
 }
 
 std::string CapturesWhatItUses(const AttentionSubject& subject, const AttentionCase& c) {
@@ -492,6 +519,8 @@ constexpr AttentionCheck kAttentionChecks[] = {
      OnAllCases<KeepsBitsOverBatches>},
     {"threads", "the bits do not depend on the threads; no region within a region",
      OnAllCases<KeepsBitsOverThreads>},
+    {"levels", "the bits are the same on every instruction set level of an arithmetic",
+     OnAllCases<KeepsBitsOverLevels>},
     {"captures", "captured rows are those of the output, also when asked for twice",
      OnAllCases<CapturesWhatItUses>},
     {"memory", "scratch is enough; out and captures are written, and nothing beside them",

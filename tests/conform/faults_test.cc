@@ -78,6 +78,7 @@ constexpr Seeded kAttentionFaults[] = {
     {"decode_differs", "chunks"},
     {"long_chunks_differ", "chunks"},
     {"batches_differ", "batch"},
+    {"levels_differ", "levels"},
     {"threads_differ", "threads"},
     {"nested_regions", "threads"},
     {"pages_differ", "stores"},

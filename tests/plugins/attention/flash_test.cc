@@ -84,7 +84,8 @@ AttentionCase ArbitraryCase() {
   return c;
 }
 
-// Values against `reference`; bits over chunks, batches, threads and stores.
+// Values against `reference`; bits over chunks, batches, threads, stores and the levels of an
+// arithmetic.
 TEST_P(FlashTest, MatchesReferenceAndKeepsItsBitsOnRandomShapes) {
   const IsaLevel isa = GetParam();
   EXPECT_TRUE(rc::check([isa] {
@@ -102,6 +103,12 @@ TEST_P(FlashTest, MatchesReferenceAndKeepsItsBitsOnRandomShapes) {
     RC_ASSERT(!whole.out.empty());
     const float tolerance = Tolerance(c, isa);
     RC_ASSERT(FindDifference(whole.out, reference.out, tolerance) == "");
+    const IsaLevel plainest =
+        ArithmeticOf(isa).name == ArithmeticOf(IsaLevel::kScalar).name ? IsaLevel::kScalar : isa;
+    const AttentionResult plain =
+        Workbench(c, CreateFlashAttention, ScatteredStore::Create, plainest, 1)
+            .Run(data, WholeSteps(c));
+    RC_ASSERT(FindBitDifference(whole.out, plain.out) == "");
 
     std::mt19937 random(c.seed);
     const AttentionResult chunks = Workbench(c, CreateFlashAttention, CreateContiguousStore, isa, 2)

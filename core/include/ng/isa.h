@@ -8,9 +8,10 @@
 //             are added as exact integers
 //   bf16_dot  avx512_bf16: as portable, but what bf16 weights and bf16 caches are multiplied with
 //             is rounded to bf16 too, and two products are added at a time
-// All of it is ng's own but for the C library's functions, in tables of RoPE, routers and the backend
-// `reference`. They give the same on all CPUs that have FMA. On one that lacks it, those of doubles
-// (exp, pow, cos, ...) may end in another last bit, which rounding to f32 nearly always removes.
+// All of it is ng's own but for the C library's functions, in tables of RoPE, routers and the
+// backend `reference`. They give the same on all CPUs that have FMA. On one that lacks it, those of
+// doubles (exp, pow, cos, ...) may end in another last bit, which rounding to f32 nearly always
+// removes.
 #ifndef NG_ISA_H_
 #define NG_ISA_H_
 

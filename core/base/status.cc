@@ -43,6 +43,9 @@ absl::Status NumericError(std::string_view message) {
 absl::Status OutputError(std::string_view message) {
   return Make(absl::StatusCode::kUnavailable, message);
 }
+absl::Status DifferenceError(std::string_view message) {
+  return Make(absl::StatusCode::kAborted, message);
+}
 absl::Status InterruptedError(std::string_view message) {
   return Make(absl::StatusCode::kCancelled, message);
 }
@@ -69,6 +72,8 @@ int ExitCode(const absl::Status& status) {
       return 6;
     case absl::StatusCode::kUnavailable:
       return 7;
+    case absl::StatusCode::kAborted:
+      return 8;
     case absl::StatusCode::kCancelled:
       return 130;
     default:

@@ -26,6 +26,7 @@ absl::Status PluginError(std::string_view message);       // exit 4: plugin abse
 absl::Status LimitError(std::string_view message);        // exit 5: a cap or a memory limit
 absl::Status NumericError(std::string_view message);      // exit 6: NaN or infinite logits
 absl::Status OutputError(std::string_view message);       // exit 7: an output cannot be written
+absl::Status DifferenceError(std::string_view message);   // exit 8: what was compared differs
 absl::Status InterruptedError(std::string_view message);  // exit 130: stopped from outside
 
 // No fault of anybody: this one cannot do it, nothing has changed, and the caller may know another

@@ -24,20 +24,9 @@ namespace po = boost::program_options;
 po::options_description Options() {
   const auto text = [] { return po::value<std::string>()->value_name("ARG"); };
   po::options_description what("What to run", kHelpWidth);
-  what.add_options()                                                             //
-      ("config", text(), "the config file")                                      //
-      ("prompt", text(), "a text to complete")                                   //
-      ("prompt-file", text(), "a file whose whole text is completed; -: stdin")  //
-      ("prompt-ids", text(), "token ids, separated by blanks or commas")         //
-      ("prompts", text(),
-       "a JSONL file, decoded as one batch: {\"prompt\", \"prompt_ids\" or \"messages\", "
-       "\"max_new_tokens\"}")                                                           //
-      ("message", text(), "one user turn through the chat template")                    //
-      ("chat", "a conversation; /help in it lists its commands")                        //
-      ("tools", text(), "a JSON file: what the model may call, for its chat template")  //
-      ("parse-special", "special tokens written in the prompt become special ids")      //
-      ("load-cache", text(),
-       "a file from --save-cache; every prompt begins with its tokens, only the rest is computed");
+  what.add_options()("config", text(), "the config file");
+  AddPromptOptions(&what);
+  what.add_options()("chat", "a conversation; /help in it lists its commands");
   po::options_description output("Output", kHelpWidth);
   output.add_options()  //
       ("output", text()->default_value("text"),
@@ -89,47 +78,13 @@ absl::Status ParseIndexList(std::string_view option, const std::string& text,
   return absl::OkStatus();
 }
 
-absl::Status ReadWhat(const po::variables_map& values, CommandLine* line) {
-  const auto text = [&](const char* name) -> std::optional<std::string> {
-    if (values.count(name) == 0) return std::nullopt;
-    return values[name].as<std::string>();
-  };
-  line->prompt = text("prompt");
-  line->prompt_file = text("prompt-file");
-  line->prompt_ids = text("prompt-ids");
-  line->prompts = text("prompts");
-  line->message = text("message");
-  line->chat = values.count("chat") != 0;
-  line->parse_special = values.count("parse-special") != 0;
+void ReadAbout(const po::variables_map& values, CommandLine* line) {
   line->help = values.count("help") != 0;
   line->version = values.count("version") != 0;
   line->list_plugins = values.count("list-plugins") != 0;
   line->print_config = values.count("print-config") != 0;
   line->dry_run = values.count("dry-run") != 0;
-  const int sources = line->prompt.has_value() + line->prompt_file.has_value() +
-                      line->prompt_ids.has_value() + line->prompts.has_value() +
-                      line->message.has_value() + static_cast<int>(line->chat) +
-                      static_cast<int>(!line->texts.empty());
-  if (sources > 1) {
-    return UsageError(absl::StrCat(
-        "only one of --prompt, --prompt-file, --prompt-ids, --prompts, --message, --chat may be "
-        "given",
-        line->texts.empty()
-            ? ""
-            : absl::StrCat(", and no text without an option, as '", line->texts.front(), "'")));
-  }
-  if (line->parse_special && !line->prompt && !line->prompt_file && !line->prompts) {
-    return UsageError("--parse-special needs --prompt, --prompt-file or --prompts");
-  }
-  line->tools_file = text("tools").value_or("");
-  if (values.count("tools") != 0 && line->tools_file.empty()) {
-    return UsageError("--tools needs a file name");
-  }
-  const bool talks = line->message || line->chat || line->prompts || !line->texts.empty();
-  if (!line->tools_file.empty() && !talks) {
-    return UsageError("--tools needs --message, --chat or --prompts");
-  }
-  return absl::OkStatus();
+  line->reads_pipe = !line->chat && !line->dry_run;
 }
 
 absl::Status ReadSavedTensors(const po::variables_map& values, CommandLine* line) {
@@ -175,10 +130,8 @@ absl::Status CheckCaches(const CommandLine& line) {
 absl::Status ReadOutput(const Arguments& arguments, CommandLine* line) {
   const po::variables_map& values = arguments.values;
   NG_ASSIGN_OR_RETURN(line->jsonl, WantsJsonl(arguments));
-  const std::pair<const char*, std::string*> files[] = {{"steps", &line->steps},
-                                                        {"save", &line->save},
-                                                        {"save-cache", &line->save_cache},
-                                                        {"load-cache", &line->load_cache}};
+  const std::pair<const char*, std::string*> files[] = {
+      {"steps", &line->steps}, {"save", &line->save}, {"save-cache", &line->save_cache}};
   for (const auto& [name, file] : files) {
     if (values.count(name) == 0) continue;
     *file = values[name].as<std::string>();
@@ -233,7 +186,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   line.texts = std::move(spelled.texts);
   line.help_all = spelled.help_all;
   line.engine = EngineOptionsOf(arguments);
-  NG_RETURN_IF_ERROR(ReadWhat(arguments.values, &line));
+  NG_RETURN_IF_ERROR(ReadPromptOptions(arguments.values, &line));
+  ReadAbout(arguments.values, &line);
   NG_RETURN_IF_ERROR(ReadOutput(arguments, &line));
   return line;
 }

@@ -2,16 +2,16 @@
 #ifndef NG_APPS_RUN_COMMAND_LINE_H_
 #define NG_APPS_RUN_COMMAND_LINE_H_
 
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "apps/common/prompt_options.h"
 #include "ng/engine.h"
 #include "ng/status.h"
 
 namespace ng::run {
 
-struct CommandLine {
+struct CommandLine : PromptOptions {
   EngineOptions engine;
 
   bool help = false;
@@ -20,21 +20,6 @@ struct CommandLine {
   bool list_plugins = false;
   bool print_config = false;
   bool dry_run = false;
-
-  // At most one of these is given; it says what to run.
-  std::optional<std::string> prompt;
-  std::optional<std::string> prompt_file;
-  std::optional<std::string> prompt_ids;
-  std::optional<std::string> prompts;
-  std::optional<std::string> message;
-  // Each is a message where the model has a chat template, else a text to complete.
-  std::vector<std::string> texts;
-  bool chat = false;
-  bool parse_special = false;
-  std::string tools_file;  // empty: none
-  std::string tools;       // its text, once it has been read
-  std::string load_cache;  // empty: none
-  std::string save_cache;  // empty: none
 
   bool jsonl = false;
   std::string steps;  // empty: none

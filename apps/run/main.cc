@@ -8,10 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "apps/common/input.h"
+#include "apps/common/prompts.h"
 #include "apps/common/terminal.h"
 #include "apps/common/version.h"
 #include "apps/run/chat/line_editor.h"
@@ -21,7 +20,6 @@
 #include "apps/run/habits.h"
 #include "apps/run/list_plugins.h"
 #include "apps/run/outputs.h"
-#include "apps/run/prompts.h"
 #include "apps/run/tensor_saver.h"
 #include "ng/config.h"
 #include "ng/engine.h"
@@ -135,15 +133,6 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
   }
   WriteStderr(closing + "\n");
   return absl::OkStatus();
-}
-
-// Reads the file of --tools, and checks that the chat template takes it.
-absl::Status ReadTools(const Engine& engine, const std::atomic<bool>* stop, CommandLine* line) {
-  if (line->tools_file.empty()) return absl::OkStatus();
-  NG_ASSIGN_OR_RETURN(line->tools, ReadUserFile(line->tools_file, stop));
-  const absl::Status taken = engine.EncodeMessage("?", line->tools).status();
-  const bool is_about_them = absl::StartsWith(taken.message(), "tools: ");
-  return is_about_them ? Annotate(taken, line->tools_file + ": ") : absl::OkStatus();
 }
 
 // Warns about what is recorded and shown by no output.

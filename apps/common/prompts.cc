@@ -1,4 +1,4 @@
-#include "apps/run/prompts.h"
+#include "apps/common/prompts.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,12 +12,13 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "apps/common/input.h"
 #include "apps/common/json.h"
 
-namespace ng::run {
+namespace ng {
 namespace {
 
 constexpr const char* kStdin = "/dev/stdin";
@@ -37,36 +38,37 @@ absl::StatusOr<std::vector<int32_t>> IdsOf(const nlohmann::json& value) {
   return ids;
 }
 
-TokenizeOptions PromptOptions(const CommandLine& line) {
-  return {.parse_special = line.parse_special, .must_fit = true};
+TokenizeOptions HowToTokenize(const PromptOptions& options) {
+  return {.parse_special = options.parse_special, .must_fit = true};
 }
 
 // A request of the command line, still without its prompt.
-GenerateRequest NewRequest(const CommandLine& line, const Engine& engine) {
+GenerateRequest NewRequest(const PromptOptions& options, const Engine& engine) {
   GenerateRequest request;
   request.max_new_tokens = engine.default_max_new_tokens();
-  request.load_cache = line.load_cache;
-  request.save_cache = line.save_cache;
+  request.load_cache = options.load_cache;
+  request.save_cache = options.save_cache;
   return request;
 }
 
 // The ids of {"messages": [...]}, perhaps with "tools". A template may print what it is given, so
 // the keys keep their order.
-absl::StatusOr<std::vector<int32_t>> IdsOfMessages(std::string_view text, const CommandLine& line,
+absl::StatusOr<std::vector<int32_t>> IdsOfMessages(std::string_view text,
+                                                   const PromptOptions& options,
                                                    const Engine& engine) {
   const auto fields = nlohmann::ordered_json::parse(text);
   return engine.EncodeConversation(
       {.messages = fields["messages"].dump(),
-       .tools = fields.contains("tools") ? fields["tools"].dump() : line.tools});
+       .tools = fields.contains("tools") ? fields["tools"].dump() : options.tools});
 }
 
 // {"prompt": text}, {"prompt_ids": [...]} or {"messages": [...]}, and perhaps "max_new_tokens".
 absl::StatusOr<GenerateRequest> ParseLine(std::string_view text, const std::string& name,
-                                          const CommandLine& line, const Engine& engine) {
+                                          const PromptOptions& options, const Engine& engine) {
   absl::StatusOr<nlohmann::json> json = ParseUserJson(text, name, kMaxJsonDepth);
   if (!json.ok()) return AsUsage(json.status());
   if (!json->is_object()) return UsageError(name + ": must be a JSON object");
-  GenerateRequest request = NewRequest(line, engine);
+  GenerateRequest request = NewRequest(options, engine);
   for (const auto& [key, value] : json->items()) {
     if (key != "prompt" && key != "prompt_ids" && key != "messages" && key != "tools" &&
         key != "max_new_tokens") {
@@ -83,13 +85,13 @@ absl::StatusOr<GenerateRequest> ParseLine(std::string_view text, const std::stri
   }
   absl::StatusOr<std::vector<int32_t>> ids;
   if (json->contains("messages")) {
-    ids = IdsOfMessages(text, line, engine);
+    ids = IdsOfMessages(text, options, engine);
   } else if (json->contains("prompt_ids")) {
     ids = IdsOf((*json)["prompt_ids"]);
   } else if (!(*json)["prompt"].is_string()) {
     return UsageError(name + ": \"prompt\" must be a text");
   } else {
-    ids = engine.Encode((*json)["prompt"].get<std::string>(), PromptOptions(line));
+    ids = engine.Encode((*json)["prompt"].get<std::string>(), HowToTokenize(options));
   }
   if (!ids.ok()) return Annotate(ids.status(), name + ": ");
   request.prompt_ids = *std::move(ids);
@@ -113,26 +115,26 @@ absl::StatusOr<std::vector<int32_t>> InFile(const std::string& file,
   return ids;
 }
 
-absl::StatusOr<std::vector<GenerateRequest>> ReadPromptsFile(const CommandLine& line,
+absl::StatusOr<std::vector<GenerateRequest>> ReadPromptsFile(const PromptOptions& options,
                                                              const Engine& engine,
                                                              const std::atomic<bool>* stop) {
-  NG_ASSIGN_OR_RETURN(const std::string text, ReadUserFile(*line.prompts, stop));
+  NG_ASSIGN_OR_RETURN(const std::string text, ReadUserFile(*options.prompts, stop));
   std::vector<GenerateRequest> requests;
   std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
   const auto is_blank = [](absl::string_view text) {
     return absl::StripAsciiWhitespace(text).empty();
   };
   const auto n_prompts = std::ssize(lines) - std::ranges::count_if(lines, is_blank);
-  if (n_prompts == 0) return UsageError(*line.prompts + ": holds no prompt");
-  if (!line.save_cache.empty() && n_prompts > 1) {
+  if (n_prompts == 0) return UsageError(*options.prompts + ": holds no prompt");
+  if (!options.save_cache.empty() && n_prompts > 1) {
     return UsageError(
-        absl::StrCat(*line.prompts, ": holds ", n_prompts, " prompts, --save-cache takes one"));
+        absl::StrCat(*options.prompts, ": holds ", n_prompts, " prompts, --save-cache takes one"));
   }
   for (size_t i = 0; i < lines.size(); ++i) {
     if (is_blank(lines[i])) continue;
-    const std::string name = absl::StrCat(*line.prompts, ":", i + 1);
+    const std::string name = absl::StrCat(*options.prompts, ":", i + 1);
     NG_ASSIGN_OR_RETURN(GenerateRequest request,
-                        ParseLine({lines[i].data(), lines[i].size()}, name, line, engine));
+                        ParseLine({lines[i].data(), lines[i].size()}, name, options, engine));
     const absl::Status fits = engine.CheckRequest(request);
     if (!fits.ok()) return Annotate(fits, name + ": ");
     requests.push_back(std::move(request));
@@ -142,19 +144,19 @@ absl::StatusOr<std::vector<GenerateRequest>> ReadPromptsFile(const CommandLine& 
 
 // Each of these by itself: a message where the model has a chat template, else a text to complete.
 absl::StatusOr<std::vector<GenerateRequest>> RequestsOf(const std::vector<std::string>& texts,
-                                                        const CommandLine& line,
+                                                        const PromptOptions& options,
                                                         const Engine& engine) {
-  if (!line.save_cache.empty() && texts.size() > 1) {
+  if (!options.save_cache.empty() && texts.size() > 1) {
     return UsageError(absl::StrCat(texts.size(), " texts are given, --save-cache takes one"));
   }
   std::vector<GenerateRequest> requests;
   for (size_t i = 0; i < texts.size(); ++i) {
     const std::string name = texts.size() == 1 ? "the text" : absl::StrCat("text ", i + 1);
     if (texts[i].empty()) return UsageError(name + " is empty");
-    GenerateRequest& request = requests.emplace_back(NewRequest(line, engine));
-    absl::StatusOr<std::vector<int32_t>> ids = engine.has_chat_template()
-                                                   ? engine.EncodeMessage(texts[i], line.tools)
-                                                   : engine.Encode(texts[i], PromptOptions(line));
+    GenerateRequest& request = requests.emplace_back(NewRequest(options, engine));
+    absl::StatusOr<std::vector<int32_t>> ids =
+        engine.has_chat_template() ? engine.EncodeMessage(texts[i], options.tools)
+                                   : engine.Encode(texts[i], HowToTokenize(options));
     if (!ids.ok()) return Annotate(ids.status(), name + ": ");
     request.prompt_ids = *std::move(ids);
     const absl::Status fits = engine.CheckRequest(request);
@@ -185,33 +187,43 @@ std::string PathOf(const std::string& file) { return file == "-" ? kStdin : file
 
 }  // namespace
 
-absl::StatusOr<std::vector<GenerateRequest>> ReadRequests(const CommandLine& line,
+absl::StatusOr<std::vector<GenerateRequest>> ReadRequests(const PromptOptions& options,
                                                           const Engine& engine,
                                                           const std::atomic<bool>* stop) {
-  if (line.prompts) return ReadPromptsFile(line, engine, stop);
-  if (!line.texts.empty()) return RequestsOf(line.texts, line, engine);
-  GenerateRequest request = NewRequest(line, engine);
-  if (line.prompt) {
-    NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.Encode(*line.prompt, PromptOptions(line)));
-  } else if (line.prompt_file) {
-    NG_ASSIGN_OR_RETURN(const std::string text,
-                        ReadUserFile(PathOf(*line.prompt_file), stop, engine.max_prompt_bytes()));
+  if (options.prompts) return ReadPromptsFile(options, engine, stop);
+  if (!options.texts.empty()) return RequestsOf(options.texts, options, engine);
+  GenerateRequest request = NewRequest(options, engine);
+  if (options.prompt) {
+    NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.Encode(*options.prompt, HowToTokenize(options)));
+  } else if (options.prompt_file) {
+    NG_ASSIGN_OR_RETURN(const std::string text, ReadUserFile(PathOf(*options.prompt_file), stop,
+                                                             engine.max_prompt_bytes()));
     NG_ASSIGN_OR_RETURN(request.prompt_ids,
-                        InFile(*line.prompt_file, engine.Encode(text, PromptOptions(line))));
-    if (request.prompt_ids.empty()) return UsageError(*line.prompt_file + ": the prompt is empty");
-  } else if (line.prompt_ids) {
-    NG_ASSIGN_OR_RETURN(request.prompt_ids, ParseTokenIds(*line.prompt_ids, "--prompt-ids"));
-  } else if (line.message) {
-    if (line.message->empty()) return UsageError("--message is empty");
-    NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.EncodeMessage(*line.message, line.tools));
-  } else if (line.chat || line.dry_run) {
+                        InFile(*options.prompt_file, engine.Encode(text, HowToTokenize(options))));
+    if (request.prompt_ids.empty())
+      return UsageError(*options.prompt_file + ": the prompt is empty");
+  } else if (options.prompt_ids) {
+    NG_ASSIGN_OR_RETURN(request.prompt_ids, ParseTokenIds(*options.prompt_ids, "--prompt-ids"));
+  } else if (options.message) {
+    if (options.message->empty()) return UsageError("--message is empty");
+    NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.EncodeMessage(*options.message, options.tools));
+  } else if (!options.reads_pipe) {
     return std::vector<GenerateRequest>();
   } else {
     NG_ASSIGN_OR_RETURN(const std::vector<std::string> piped, PipedText(engine, stop));
-    return RequestsOf(piped, line, engine);
+    return RequestsOf(piped, options, engine);
   }
   NG_RETURN_IF_ERROR(engine.CheckRequest(request));
   return std::vector<GenerateRequest>{std::move(request)};
 }
 
-}  // namespace ng::run
+absl::Status ReadTools(const Engine& engine, const std::atomic<bool>* stop,
+                       PromptOptions* options) {
+  if (options->tools_file.empty()) return absl::OkStatus();
+  NG_ASSIGN_OR_RETURN(options->tools, ReadUserFile(options->tools_file, stop));
+  const absl::Status taken = engine.EncodeMessage("?", options->tools).status();
+  const bool is_about_them = absl::StartsWith(taken.message(), "tools: ");
+  return is_about_them ? Annotate(taken, options->tools_file + ": ") : absl::OkStatus();
+}
+
+}  // namespace ng

@@ -171,7 +171,8 @@ absl::Status CheckLayout(std::vector<Entry>& entries, int64_t data_bytes, const 
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<PlacedTensor>> ReadTensors(const InputFile& file) {
+absl::StatusOr<std::vector<PlacedTensor>> ReadTensors(
+    const InputFile& file, std::map<std::string, std::string>* metadata) {
   NG_ASSIGN_OR_RETURN(const std::string header, ReadHeader(file));
   NG_ASSIGN_OR_RETURN(const JsonDocument tensors,
                       ParseJson(header, file.path() + ": header", kHeaderDepth));
@@ -180,6 +181,7 @@ absl::StatusOr<std::vector<PlacedTensor>> ReadTensors(const InputFile& file) {
   for (const auto& [name, fields] : tensors->items()) {
     if (name == "__metadata__") {
       NG_RETURN_IF_ERROR(CheckMetadata(fields, file.path()));
+      if (metadata != nullptr && fields.is_object()) fields.get_to(*metadata);
       continue;
     }
     NG_ASSIGN_OR_RETURN(Entry entry, ReadEntry(name, fields, file.path()));
@@ -196,9 +198,10 @@ absl::StatusOr<std::vector<PlacedTensor>> ReadTensors(const InputFile& file) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TensorSource>> OpenSafetensors(const std::string& path) {
+absl::StatusOr<std::unique_ptr<TensorSource>> OpenSafetensors(
+    const std::string& path, std::map<std::string, std::string>* metadata) {
   NG_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path));
-  NG_ASSIGN_OR_RETURN(std::vector<PlacedTensor> placed, ReadTensors(file));
+  NG_ASSIGN_OR_RETURN(std::vector<PlacedTensor> placed, ReadTensors(file, metadata));
   return MakeTensorFile(std::move(file), std::move(placed));
 }
 

@@ -3,6 +3,7 @@
 #ifndef NG_CORE_FORMATS_SAFETENSORS_H_
 #define NG_CORE_FORMATS_SAFETENSORS_H_
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -12,9 +13,10 @@
 
 namespace ng {
 
-// Opens one .safetensors file. Errors: ModelFileError naming the file, the tensor, the value found
-// and the value allowed.
-absl::StatusOr<std::unique_ptr<TensorSource>> OpenSafetensors(const std::string& path);
+// Opens one .safetensors file; `metadata`, if not null, gets what it says beside the tensors.
+// Errors: ModelFileError naming the file, the tensor, the value found and the value allowed.
+absl::StatusOr<std::unique_ptr<TensorSource>> OpenSafetensors(
+    const std::string& path, std::map<std::string, std::string>* metadata = nullptr);
 
 }  // namespace ng
 

@@ -208,6 +208,27 @@ TEST_F(SafetensorsTest, ReadsBackWhatItWrites) {
   }
 }
 
+TEST_F(SafetensorsTest, AProgramReadsTensorsByNameAndByPosition) {
+  const std::string path = folder_.path() + "/read.safetensors";
+  const std::vector<NamedTensor> tensors = {{"b", {2, 3}, {0, 1, 2, 3, 4, 5}}, {"a", {1}, {7}}};
+  ASSERT_TRUE(WriteSafetensors(path, tensors, {.metadata = {{"made", "here"}}}).ok());
+  const absl::StatusOr<SafetensorsReader> file = SafetensorsReader::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->metadata().at("made"), "here");
+  ASSERT_EQ(file->tensors().size(), 2);
+  EXPECT_EQ(file->tensors()[0].name, "a");
+  EXPECT_THAT(file->tensors()[1].shape, ElementsAre(2, 3));
+  const absl::StatusOr<NamedTensor> b = file->Read("b");
+  ASSERT_TRUE(b.ok()) << b.status();
+  EXPECT_THAT(b->data, ElementsAre(0, 1, 2, 3, 4, 5));
+  std::vector<float> row(3);
+  ASSERT_TRUE(file->ReadAt(*file->Find("b"), 3, row).ok());
+  EXPECT_THAT(row, ElementsAre(3, 4, 5));
+  EXPECT_EQ(file->Find("c"), nullptr);
+  EXPECT_EQ(ExitCode(file->Read("bb").status()), 3);
+  EXPECT_THAT(std::string(file->Read("bb").status().message()), HasSubstr("the nearest is b"));
+}
+
 TEST_F(SafetensorsTest, WritesNothingThatItCouldNotRead) {
   const std::string path = folder_.File("out.safetensors");
   for (const std::vector<NamedTensor>& tensors : {

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "ng/config.h"
 #include "ng/point.h"
 #include "ng/utf8.h"
@@ -59,29 +58,6 @@ absl::StatusOr<std::vector<PointAt>> ReadPoints(const Engine& engine, CommandLin
     }
   }
   return points;
-}
-
-std::string VisibleText(std::string_view bytes) {
-  std::string visible;
-  while (!bytes.empty()) {
-    const size_t n_valid = FindInvalidUtf8(bytes).value_or(bytes.size());
-    for (const char c : bytes.substr(0, n_valid)) {
-      if (c == ' ') {
-        visible += "\xE2\x90\xA3";
-      } else if (c == '\n') {
-        visible += "\\n";
-      } else if (c == '\t') {
-        visible += "\\t";
-      } else {
-        visible += c;
-      }
-    }
-    bytes.remove_prefix(n_valid);
-    if (bytes.empty()) break;
-    absl::StrAppendFormat(&visible, "<0x%02X>", static_cast<unsigned char>(bytes.front()));
-    bytes.remove_prefix(1);
-  }
-  return visible;
 }
 
 // Step s holds the row of the query that chose token s. For step 0 this is the row of the last

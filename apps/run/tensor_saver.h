@@ -5,7 +5,6 @@
 #include <atomic>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "apps/run/command_line.h"
@@ -39,10 +38,6 @@ class TensorSaver {
   std::vector<NamedTensor> tensors_;
   std::map<std::string, std::string> metadata_;
 };
-
-// A token's bytes as a reader can tell them apart: a blank is U+2423, a line's end \n, a tab \t, a
-// byte that is no UTF-8 <0xE2>. Nothing else is changed.
-std::string VisibleText(std::string_view bytes);
 
 }  // namespace ng::run
 

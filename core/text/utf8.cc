@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "absl/strings/str_format.h"
+
 namespace ng {
 namespace {
 
@@ -99,6 +101,29 @@ std::string Utf8Stream::Finish() {
   const bool cut_off = !held_.empty();
   held_.clear();
   return std::string(cut_off ? kReplacement : "");
+}
+
+std::string VisibleText(std::string_view bytes) {
+  std::string visible;
+  while (!bytes.empty()) {
+    const size_t n_valid = FindInvalidUtf8(bytes).value_or(bytes.size());
+    for (const char c : bytes.substr(0, n_valid)) {
+      if (c == ' ') {
+        visible += "\xE2\x90\xA3";
+      } else if (c == '\n') {
+        visible += "\\n";
+      } else if (c == '\t') {
+        visible += "\\t";
+      } else {
+        visible += c;
+      }
+    }
+    bytes.remove_prefix(n_valid);
+    if (bytes.empty()) break;
+    absl::StrAppendFormat(&visible, "<0x%02X>", static_cast<unsigned char>(bytes.front()));
+    bytes.remove_prefix(1);
+  }
+  return visible;
 }
 
 }  // namespace ng

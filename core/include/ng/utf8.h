@@ -23,6 +23,10 @@ std::string ReplaceInvalidUtf8(std::string_view text);
 // Appends a code point that is no surrogate, as UTF-8.
 void AppendUtf8(char32_t value, std::string* out);
 
+// A token's bytes as a reader can tell them apart: a blank is U+2423, a line's end \n, a tab \t, a
+// byte that is no UTF-8 <0xE2>. Nothing else is changed.
+std::string VisibleText(std::string_view bytes);
+
 // Holds back bytes that could be the beginning of a character, so that a stream is only ever cut
 // between characters. Bytes that can no longer become valid come out as U+FFFD.
 class Utf8Stream {

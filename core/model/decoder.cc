@@ -141,10 +141,10 @@ void Decoder::WantOf(const StepBatch& batch, int layer) {
   layer_ = layer;
   wanted_ = observer_ == nullptr ? PointSet() : observer_->Wanted(layer);
   if (wanted_.empty() || !token_rows_.empty()) return;
-  for (const SequenceRows& entry : rows_) {
-    for (int64_t i = 0; i < entry.n_tokens; ++i) {
-      token_rows_.push_back(
-          {entry.sequence, entry.start_pos + i, entry.tokens[static_cast<size_t>(i)]});
+  for (const StepSequence& entry : batch.sequences) {
+    int64_t pos = entry.start_pos;
+    for (const int32_t token : entry.tokens) {
+      token_rows_.push_back({entry.sequence, pos++, token, entry.request});
     }
   }
 }
@@ -347,7 +347,7 @@ absl::Status Decoder::StateBlock(int layer, const Block& block) {
 
 absl::Status Decoder::Head(const StepBatch& batch) {
   if (n_logit_rows_ == 0) return absl::OkStatus();
-  const PackedMatrix& head = spec_.head.tied ? weights_.embedding : weights_.head;
+  const PackedMatrix& head = HeadMatrix();
   // The rows that logits are wanted of, normed and packed together.
   MatmulInput input = InputRows(n_logit_rows_, head);
   const int64_t width = spec_.width;
@@ -375,7 +375,7 @@ absl::Status Decoder::Head(const StepBatch& batch) {
   }
   NG_RETURN_IF_ERROR(Matmul(Product(head, weights_.head_bias, input),
                             {act_.logits.data(), {n_logit_rows_, spec_.shape.vocab_size}}));
-  if (!spec_.head.as_they_are()) FinishLogits();
+  FinishLogits(n_logit_rows_, act_.logits.data());
   return LookAt(Point::kLogits, act_.logits, spec_.shape.vocab_size);
 }
 
@@ -391,13 +391,44 @@ void Decoder::KeepLogitRows(const StepBatch& batch) {
   token_rows_.resize(kept);
 }
 
-void Decoder::FinishLogits() {
+void Decoder::FinishLogits(int64_t n_rows, float* logits) const {
+  if (spec_.head.as_they_are()) return;
   const float cap = spec_.head.soft_cap;
-  const int64_t n = n_logit_rows_ * spec_.shape.vocab_size;
-  for (float& logit : std::span(act_.logits).first(static_cast<size_t>(n))) {
+  for (float& logit : std::span(logits, static_cast<size_t>(n_rows * spec_.shape.vocab_size))) {
     logit *= spec_.head.scale;
     if (cap > 0.0F) logit = std::tanh(logit / cap) * cap;
   }
+}
+
+absl::Status Decoder::HeadLogits(const TensorView<const float, 2>& hidden,
+                                 std::span<float> logits) {
+  const PackedMatrix& head = HeadMatrix();
+  const int64_t n_rows = hidden.extent[0];
+  const int64_t width = spec_.width;
+  const int64_t vocab_size = spec_.shape.vocab_size;
+  if (hidden.extent[1] != width || n_rows < 1 || std::ssize(logits) != n_rows * vocab_size) {
+    return UsageError(absl::StrCat("the head reads rows of ", width, " values and writes ",
+                                   vocab_size, " for each: ", n_rows, " rows of ", hidden.extent[1],
+                                   " and room for ", logits.size(), " values were given"));
+  }
+  const auto prepare = parts_.kernels->prepare[static_cast<size_t>(head.type())];
+  // Memory of its own: a probe may ask in the middle of a step.
+  GrowTo(head_normed_, n_rows * width);
+  MatmulInput input = FloatRows(head_normed_.data(), n_rows, width);
+  if (prepare != nullptr) {
+    input.row_bytes = InputRows(n_rows, head).row_bytes;
+    GrowTo(head_input_, n_rows * input.row_bytes);
+    input.data = head_input_.data();
+  }
+  NG_RETURN_IF_ERROR(ForRows(n_rows, [&](int64_t row, int /*worker*/) {
+    float* const normed = head_normed_.data() + row * width;
+    ApplyOrCopy({spec_.head.norm, weights_.final_norm}, hidden.Row(row), width, normed);
+    if (prepare != nullptr) prepare(normed, width, head_input_.data() + row * input.row_bytes);
+  }));
+  NG_RETURN_IF_ERROR(
+      Matmul(Product(head, weights_.head_bias, input), {logits.data(), {n_rows, vocab_size}}));
+  FinishLogits(n_rows, logits.data());
+  return absl::OkStatus();
 }
 
 MatmulInput Decoder::InputRows(int64_t n_rows, const PackedMatrix& w) {

@@ -50,6 +50,10 @@ class Decoder final : public LanguageModel {
   int64_t share_tokens() const override;
   absl::Status Forward(const StepBatch& batch) override;
   TensorView<const float, 2> logits() const override;
+  // The final norm and the head of rows of the residual stream, as Head does them. hidden:
+  // [n, width], logits: [n * vocab_size]. May be called while an observer looks at a point. Errors:
+  // UsageError for other sizes.
+  absl::Status HeadLogits(const TensorView<const float, 2>& hidden, std::span<float> logits);
 
  private:
   // A norm of the spec's with its weights.
@@ -107,6 +111,9 @@ class Decoder final : public LanguageModel {
   void LayOutMass();
   absl::Status TellMass(int layer);
   absl::Status Head(const StepBatch& batch);
+  const PackedMatrix& HeadMatrix() const {
+    return spec_.head.tied ? weights_.embedding : weights_.head;
+  }
   // A norm of rows of hidden, and any rows [n_rows, w.k], `stride` floats apart, as the kernels of
   // w read them. Valid until the next of either. `first`: where in the input's buffer the rows
   // begin.
@@ -148,7 +155,7 @@ class Decoder final : public LanguageModel {
   void MakeValues(const SelfAttentionSpec& attention, const BlockWeights& w, float* heads) const;
   // The norms of q and k in one row of qkv.
   void NormHeads(const SelfAttentionSpec& attention, const BlockWeights& w, float* heads) const;
-  void FinishLogits();  // scale and soft cap
+  void FinishLogits(int64_t n_rows, float* logits) const;  // scale and soft cap
   // body(row, worker), on this thread when there are few rows, else spread over the executor.
   template <typename Body>
   absl::Status ForRows(int64_t n_rows, Body&& body) {
@@ -185,6 +192,10 @@ class Decoder final : public LanguageModel {
   std::vector<float> scratch_;            // the attention backend's
   std::vector<float> mass_;               // the sequences' tokens, one sequence after the other
   std::vector<std::span<float>> masses_;  // [n_sequences][length], in mass_
+
+  // Of HeadLogits; empty where nobody calls it.
+  std::vector<float> head_normed_;     // [n, width]
+  std::vector<std::byte> head_input_;  // the same as the head's kernels read it
 };
 
 }  // namespace ng

@@ -22,26 +22,7 @@ struct StepSequence {
   int64_t start_pos = 0;            // tokens already in the cache
   std::span<const int32_t> tokens;  // new ones, at positions start_pos...
   int64_t n_logit_rows = 1;         // logits of the last so many of them
-};
-
-// The token that a row of a step is of.
-struct TokenRow {
-  SequenceId sequence = 0;
-  int64_t pos = 0;
-  int32_t token = 0;
-};
-
-// What a step holds at a point (ng/point.h).
-struct PointRows {
-  PointAt at;
-  float* data = nullptr;             // row i begins at data + i * stride
-  int64_t stride = 0;                // floats from one row to the next
-  int64_t n_heads = 1;               // of a row; 1 where it has none
-  int64_t width = 0;                 // of a head, or of the row
-  std::span<const TokenRow> tokens;  // [n_rows]
-
-  int64_t n_rows() const { return static_cast<int64_t>(tokens.size()); }
-  float* Row(int64_t i) const { return data + i * stride; }  // [n_heads * width]
+  int request = -1;                 // TokenRow::request
 };
 
 // Looks into a step while it runs, on the engine's thread. Every hook is optional.

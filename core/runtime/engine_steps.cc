@@ -138,4 +138,11 @@ absl::StatusOr<StepLogits> Engine::DecodeStep(std::span<const SequenceId> sequen
   });
 }
 
+absl::Status Engine::HeadLogits(const TensorView<const float, 2>& hidden, std::span<float> logits) {
+  return Guarded([&]() -> absl::Status {
+    NG_RETURN_IF_ERROR(state_->CheckLoaded());
+    return state_->decoder->HeadLogits(hidden, logits);
+  });
+}
+
 }  // namespace ng

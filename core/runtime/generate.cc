@@ -387,6 +387,7 @@ absl::Status Loop::Step() {
     sequence.start_pos = fed.begin;
     sequence.tokens = active.held_ids().subspan(static_cast<size_t>(fed.begin), n_tokens);
     sequence.n_logit_rows = recorder_.Want(fed, *active.completion, active.kept);
+    sequence.request = active.index;
     step_sequences_.push_back(sequence);
     fed_.push_back(fed);
     if (points_ == nullptr) continue;

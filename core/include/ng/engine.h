@@ -185,6 +185,11 @@ class Engine {
   // Consumes exactly one token per sequence. Errors: "batch size mismatch", "cache overflow".
   absl::StatusOr<StepLogits> DecodeStep(std::span<const SequenceId> sequences,
                                         std::span<const int32_t> tokens);
+  // What the final norm and the head make of rows of the residual stream, such as those of a point
+  // layer<L>.out: of the last layer's the step's own logits, bit for bit. The logits of the last
+  // step stay. hidden: [n, width], logits: [n * vocab_size], both the caller's. Errors: UsageError
+  // for other sizes; RuntimeError before Load.
+  absl::Status HeadLogits(const TensorView<const float, 2>& hidden, std::span<float> logits);
 
   // Snapshots: the keys and values of a sequence in a file. What is fed to the sequence that a
   // snapshot was loaded into gives the same bits as what is fed to the one that it was saved from.

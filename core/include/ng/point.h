@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ng/cache_store.h"
 #include "ng/status.h"
 
 #pragma GCC visibility push(default)
@@ -73,6 +74,28 @@ absl::StatusOr<std::vector<PointShape>> ChoosePoints(std::span<const PointShape>
 
 // Whether any of them does (NeedsLogits).
 bool NeedLogits(std::span<const PointAt> points);
+
+// The token that a row of a step is of.
+struct TokenRow {
+  SequenceId sequence = 0;
+  int64_t pos = 0;
+  int32_t token = 0;
+  int request = -1;  // the index of its request in the run; -1: of a sequence fed step by step
+};
+
+// What a step holds at a point.
+struct PointRows {
+  PointAt at;
+  float* data = nullptr;             // row i begins at data + i * stride
+  int64_t stride = 0;                // floats from one row to the next
+  int64_t n_heads = 1;               // of a row; 1 where it has none
+  int64_t width = 0;                 // of a head, or of the row
+  std::span<const TokenRow> tokens;  // [n_rows]
+
+  int64_t n_rows() const { return static_cast<int64_t>(tokens.size()); }
+  int64_t values() const { return n_heads * width; }         // of a row
+  float* Row(int64_t i) const { return data + i * stride; }  // [n_heads * width]
+};
 
 // A set of points.
 class PointSet {

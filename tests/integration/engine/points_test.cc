@@ -129,6 +129,30 @@ TEST_P(Points, ShowTheSameOneByOne) {
   }
 }
 
+// The final norm and the head of the last layer's rows are the logits, for weights that are read as
+// floats and for those whose inputs are rounded.
+TEST_P(Points, GiveTheLogitsBehindTheHead) {
+  for (const char* weights : {"f32", "int8"}) {
+    const std::unique_ptr<Engine> engine = Open({absl::StrCat("model.weights=", weights)});
+    const std::vector<GenerateRequest> requests = {{{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5}, 2, {}}};
+    ASSERT_TRUE(engine->Load(Needs(requests)).ok());
+    const PointAt last = {Point::kOut, engine->model_shape().n_layers - 1};
+    GenerateOptions options;
+    options.capture_points = {last, {Point::kLogits, -1}};
+    auto done = engine->Generate(requests, options);
+    ASSERT_TRUE(done.ok()) << done.status();
+    CapturedPoint& hidden = done->front().captured.points[0];
+    const std::vector<float>& expected = done->front().captured.points[1].rows;
+    const int64_t n_rows = std::ssize(hidden.rows) / hidden.n_values;
+    const TensorView<const float, 2> rows(hidden.rows.data(), {n_rows, hidden.n_values});
+    std::vector<float> logits(expected.size());
+    const absl::Status computed = engine->HeadLogits(rows, logits);
+    ASSERT_TRUE(computed.ok()) << computed;
+    EXPECT_EQ(logits, expected) << weights;
+    EXPECT_EQ(ExitCode(engine->HeadLogits(rows, std::span(logits).first(3))), 2);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Points,
                          ::testing::Values("llama/tied_gqa", "qwen3/tiny", "gpt2/tiny", "niels/b1",
                                            "postln/basic", "gemma4/inputs", "gemma4/experts",

@@ -18,8 +18,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kRecordedTopK = 10;
-
 double Seconds(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
@@ -454,10 +452,11 @@ void Loop::ShareTime() {
 absl::Status Loop::Choose(Active& active, std::span<const float> logits) {
   if (!AllFinite(logits)) return NotFinite(active);
   const int64_t step = active.n_answered + active.n_generated();
-  NG_ASSIGN_OR_RETURN(
-      const int32_t token,
-      chain_.Choose(active.slot, logits,
-                    {.seed = settings_.seed, .request = active.index, .step = step}));
+  StepRecord record;
+  NG_ASSIGN_OR_RETURN(const int32_t token,
+                      chain_.Choose(active.slot, logits,
+                                    {.seed = settings_.seed, .request = active.index, .step = step},
+                                    options_.stages ? &record.stages : nullptr));
   recorder_.KeepChoice(logits, active.completion);
   active.ids().push_back(token);
   Timings& timings = active.completion->timings;
@@ -469,12 +468,11 @@ absl::Status Loop::Choose(Active& active, std::span<const float> logits) {
   if (active.stop_reason == StopReason::kStopText) active.completion->held_bytes = held_bytes;
   if (!options_.on_step) return absl::OkStatus();
 
-  StepRecord record;
   record.step = step;
   record.token_id = token;
   record.held_bytes = held_bytes;
   if (options_.steps) {
-    StepStats stats = ComputeStepStats(logits, token, kRecordedTopK);
+    StepStats stats = ComputeStepStats(logits, token, kRecordedTop);
     record.logprob = stats.logprob;
     record.entropy = stats.entropy;
     record.top_k = std::move(stats.top);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -146,8 +147,34 @@ absl::StatusOr<int32_t> SamplerChain::Draw(CandidateSet& candidates, double unif
                                   storage_.vocab_size(), ") (the vocabulary)"));
 }
 
+// Works on a copy, so that no candidate is listed or moved that would not be otherwise.
+StageRecord SamplerChain::Look(const ChainStage& stage, const CandidateSet& candidates) {
+  looked_.resize(static_cast<size_t>(std::max(candidates.size(), storage_.vocab_size())));
+  std::span<Candidate> left = std::span(looked_).first(candidates.CopyTo(looked_));
+  // What cannot be drawn, and NaN, which has no place in an order and ends the step with an error.
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  const auto drawable = [](const Candidate& candidate) { return candidate.logit > kNever; };
+  left = left.first(
+      static_cast<size_t>(std::ranges::partition(left, drawable).begin() - left.begin()));
+  StageRecord record{.name = stage.name, .n_left = std::ssize(left), .top = {}};
+  if (left.empty()) return record;
+  // The sum is taken in order of id, so that the same candidates give the same bits.
+  std::ranges::sort(left, ById);
+  const float max = std::ranges::max(left, {}, &Candidate::logit).logit;
+  double total = 0.0;
+  for (const Candidate& candidate : left) total += Weight(candidate.logit, max);
+  const auto best = left.first(std::min<size_t>(kRecordedTop, left.size()));
+  std::ranges::partial_sort(left, best.end(), [](const Candidate& a, const Candidate& b) {
+    return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+  });
+  for (const Candidate& candidate : best) {
+    record.top.emplace_back(candidate.id, static_cast<float>(Weight(candidate.logit, max) / total));
+  }
+  return record;
+}
+
 absl::StatusOr<int32_t> SamplerChain::Choose(int slot, std::span<const float> logits,
-                                             const DrawKey& key) {
+                                             const DrawKey& key, std::vector<StageRecord>* stages) {
   if (std::ssize(logits) != storage_.vocab_size()) {
     return RuntimeError(absl::StrCat(description_, ": ", logits.size(), " logits, must be ",
                                      storage_.vocab_size(), " (the vocabulary)"));
@@ -156,6 +183,7 @@ absl::StatusOr<int32_t> SamplerChain::Choose(int slot, std::span<const float> lo
   for (size_t i = 0; i < stages_.size(); ++i) {
     const absl::Status status = Apply(stages_[i], slot, key, candidates);
     if (!status.ok()) return Annotated(Blame(i, slot, logits, key, status));
+    if (stages != nullptr) stages->push_back(Look(stages_[i], candidates));
   }
   absl::StatusOr<int32_t> token = Draw(candidates, UniformDraw(key));
   if (token.ok()) return token;

@@ -15,10 +15,14 @@
 #include "absl/functional/function_ref.h"
 #include "ng/candidate_set.h"
 #include "ng/isa.h"
+#include "ng/request.h"
 #include "ng/sampler.h"
 #include "ng/status.h"
 
 namespace ng {
+
+// How many of the best tokens a record has.
+inline constexpr int kRecordedTop = 10;
 
 // The candidate at `uniform` in the cumulative softmax of the logits, walked in rising order of id.
 // Lists the candidates and leaves them in that order. `scratch` holds size() values or more.
@@ -51,9 +55,10 @@ class SamplerChain {
   // Allocates nothing. Errors: a stage's own; NumericError when what the stages leave cannot be
   // drawn from; PluginError when a stage leaves no candidate, or one outside the vocabulary. What a
   // stage has left behind is said of that stage, also where a later one finds it.
-  // REQUIRES: all logits finite (AllFinite).
+  // `stages`, where it is given, gets what each stage has left: looking allocates, and changes
+  // nothing. REQUIRES: all logits finite (AllFinite).
   absl::StatusOr<int32_t> Choose(int slot, std::span<const float> logits,  // [vocab_size]
-                                 const DrawKey& key);
+                                 const DrawKey& key, std::vector<StageRecord>* stages = nullptr);
 
   // What stage `i` of the chain has to say about the run.
   std::string ReportOf(size_t i) const { return stages_[i].stage->Report(); }
@@ -68,6 +73,7 @@ class SamplerChain {
   absl::Status CloseFirst(size_t n_stages, int slot);
   absl::Status Apply(const ChainStage& stage, int slot, const DrawKey& key,
                      CandidateSet& candidates) const;
+  StageRecord Look(const ChainStage& stage, const CandidateSet& candidates);
   // Whether what a stage has left can be drawn from.
   absl::Status CheckLeft(const CandidateSet& candidates) const;
   absl::StatusOr<int32_t> Draw(CandidateSet& candidates, double uniform);
@@ -78,7 +84,8 @@ class SamplerChain {
   std::vector<ChainStage> stages_;
   std::string description_;
   CandidateStorage storage_;
-  std::vector<double> scratch_;  // [vocab_size]
+  std::vector<double> scratch_;    // [vocab_size]
+  std::vector<Candidate> looked_;  // [vocab_size] once somebody looks
 };
 
 // What a step's record says about the logits that chose its token, by softmax in double.

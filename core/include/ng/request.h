@@ -47,6 +47,13 @@ struct AttentionRow {
   std::vector<float> probs;  // [pos + 1]
 };
 
+// What a stage of the sampler chain left of a step's candidates.
+struct StageRecord {
+  std::string name;                            // as sampler.chain spells it
+  int64_t n_left = 0;                          // that can be drawn: their logits are not -infinity
+  std::vector<std::pair<int32_t, float>> top;  // the best 10 of them, {id, softmax of what is left}
+};
+
 // The step that chose generated token `step` (from 0). Taken from the raw f32 logits, before the
 // sampler chain.
 struct StepRecord {
@@ -55,6 +62,7 @@ struct StepRecord {
   double logprob = 0.0;                          // of token_id, nats
   double entropy = 0.0;                          // of the distribution, nats
   std::vector<std::pair<int32_t, float>> top_k;  // {id, probability}, 10 or vocab_size entries
+  std::vector<StageRecord> stages;               // of the chain, in its order
   std::vector<AttentionRow> attn_rows;           // of the query whose logits chose the token
   // Bytes at the end of the answer, this token's included, that must not be shown yet: they may
   // begin a text that ends it. What shows text as it comes holds them back.
@@ -112,6 +120,7 @@ struct Completion {
 // What to look at while generating. Off by default, and off costs nothing.
 struct GenerateOptions {
   bool steps = false;           // call on_step with complete records
+  bool stages = false;          // and with what each stage of the sampler chain left
   bool capture_logits = false;  // every prompt row
   bool capture_decode_logits = false;
   bool capture_attn_full = false;            // rows of every position, the last id by an extra pass
@@ -119,8 +128,8 @@ struct GenerateOptions {
   std::vector<int> trace_layers;             // rows of these layers go into StepRecord::attn_rows
   std::vector<int> trace_heads;              // empty: all heads
   // Called on the engine's thread after each token of request `index`; the record holds only step,
-  // token_id and held_bytes unless `steps` is set, and the traced rows in any case. An error stops
-  // the run and is returned. May be empty.
+  // token_id and held_bytes unless `steps` or `stages` is set, and the traced rows in any case. An
+  // error stops the run and is returned. May be empty.
   std::function<absl::Status(int index, const StepRecord& record)> on_step;
   // Called when request `index` is finished, in order of finishing; after an error or an
   // interruption also for those that are not, with their stop_reason. May be empty.

@@ -277,6 +277,57 @@ TEST(SamplerChain, GivesEachStageAStreamOfItsOwn) {
   }
 }
 
+// What is recorded is the softmax of what can still be drawn, ties to the lowest id, however a
+// stage left it; and looking changes no draw.
+TEST(SamplerChain, RecordsWhatEachStageLeft) {
+  const auto make = [] {
+    std::vector<ChainStage> stages;
+    const auto add = [&](const char* name, Applying::Body body) {
+      stages.push_back({name, std::make_unique<Applying>(std::move(body))});
+    };
+    add("halve", [](CandidateSet& candidates) {
+      candidates.DivideBy(2.0F);
+      return absl::OkStatus();
+    });
+    add("ban", [](CandidateSet& candidates) {
+      candidates.LogitOf(19) = -kInf;
+      return absl::OkStatus();
+    });
+    add("cut", [](CandidateSet& candidates) {
+      candidates.KeepTop(3);
+      std::ranges::reverse(candidates.items());
+      return absl::OkStatus();
+    });
+    return SamplerChain(std::move(stages), 20);
+  };
+  std::vector<float> logits(20, 2.0F);
+  logits[19] = 6.0F;
+  logits[7] = 4.0F;
+  SamplerChain chain = make();
+  SamplerChain unseen = make();
+  for (int step = 0; step < 50; ++step) {
+    std::vector<StageRecord> stages;
+    const int32_t token = *chain.Choose(0, logits, {1, 0, step}, &stages);
+    ASSERT_EQ(*unseen.Choose(0, logits, {1, 0, step}), token);
+    ASSERT_EQ(stages.size(), 3);
+    EXPECT_EQ(stages[0].name, "halve");
+    EXPECT_EQ(stages[0].n_left, 20);
+    const double e = std::exp(1.0);
+    const double all = e * e + e + 18;
+    ASSERT_EQ(stages[0].top.size(), kRecordedTop);
+    EXPECT_THAT(stages[0].top[0], Pair(19, FloatNear(static_cast<float>(e * e / all), 1e-6)));
+    EXPECT_THAT(stages[0].top[1], Pair(7, FloatNear(static_cast<float>(e / all), 1e-6)));
+    for (int i = 2; i < 9; ++i) EXPECT_EQ(stages[0].top[i].first, i - 2);
+    EXPECT_EQ(stages[0].top[9].first, 8);
+    EXPECT_EQ(stages[1].n_left, 19) << "what is at -infinity is never drawn";
+    EXPECT_EQ(stages[2].n_left, 3);
+    EXPECT_THAT(stages[2].top,
+                ElementsAre(Pair(7, FloatNear(static_cast<float>(e / (e + 2)), 1e-6)),
+                            Pair(0, FloatNear(static_cast<float>(1 / (e + 2)), 1e-6)),
+                            Pair(1, FloatNear(static_cast<float>(1 / (e + 2)), 1e-6))));
+  }
+}
+
 TEST(SamplerChain, EndsForTheReasonOfTheFirstStageThatEnds) {
   Recorder::Log log;
   SamplerChain chain = Recording(log);

@@ -30,9 +30,10 @@ po::options_description Options() {
   po::options_description output("Output", kHelpWidth);
   output.add_options()  //
       ("output", text()->default_value("text"),
-       "text (streamed) or jsonl (a line for each prompt)")                     //
-      ("steps", text(), "a JSONL file with a line for each generated token")    //
-      ("save", text(), "a safetensors file for the tensors of --save-tensors")  //
+       "text (streamed) or jsonl (a line for each prompt)")                         //
+      ("steps", text(), "a JSONL file with a line for each generated token")        //
+      ("steps-stages", "in these lines what each stage of the sampler chain left")  //
+      ("save", text(), "a safetensors file for the tensors of --save-tensors")      //
       ("save-tensors", text(),
        "which tensors: a list from logits,decode_logits,attn_row,attn_full, and of points "
        "(layer3.q, layer*.out); default: the first two, and attn_row with --trace-layer")  //
@@ -136,6 +137,10 @@ absl::Status ReadOutput(const Arguments& arguments, CommandLine* line) {
     if (values.count(name) == 0) continue;
     *file = values[name].as<std::string>();
     if (file->empty()) return UsageError(absl::StrCat("--", name, " needs a file name"));
+  }
+  line->steps_stages = values.count("steps-stages") != 0;
+  if (line->steps_stages && line->steps.empty()) {
+    return UsageError("--steps-stages needs --steps FILE.jsonl");
   }
   if (line->chat && (!line->steps.empty() || !line->save.empty() || !line->trace_layers.empty())) {
     return UsageError(

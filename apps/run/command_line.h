@@ -23,7 +23,8 @@ struct CommandLine : PromptOptions {
 
   bool jsonl = false;
   std::string steps;  // empty: none
-  std::string save;   // empty: none
+  bool steps_stages = false;
+  std::string save;  // empty: none
   bool save_logits = false;
   bool save_decode_logits = false;
   bool save_attn_row = false;

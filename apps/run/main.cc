@@ -71,6 +71,7 @@ GenerateOptions WhatToKeep(const CommandLine& line, const Engine& engine,
   GenerateOptions options;
   options.capture_points = points;
   options.steps = !line.steps.empty();
+  options.stages = line.steps_stages;
   options.capture_logits = line.save_logits;
   options.capture_decode_logits = line.save_decode_logits;
   options.capture_attn_full = line.save_attn_full;
@@ -105,7 +106,9 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
   std::optional<StepsWriter> steps;
   if (!line.steps.empty()) {
     NG_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(line.steps, stop));
-    steps.emplace(std::move(file), engine, !line.trace_layers.empty());
+    steps.emplace(
+        std::move(file), engine,
+        StepsWriter::Shown{.stages = line.steps_stages, .attn_rows = !line.trace_layers.empty()});
   }
   TensorSaver saver(line, engine);
   options.on_step = [&](int index, const StepRecord& record) -> absl::Status {

@@ -90,6 +90,31 @@ std::map<int, Json> RowsByLayer(const StepRecord& record) {
   return rows;
 }
 
+using Likely = std::vector<std::pair<int32_t, float>>;  // {id, probability}
+
+// The texts of the tokens, in their order; null without a tokenizer.
+absl::StatusOr<Json> Texts(const Engine& engine, const Likely& tokens) {
+  if (!engine.has_tokenizer()) return Json(nullptr);
+  Json texts = Json::array();
+  for (const auto& [id, p] : tokens) {
+    NG_ASSIGN_OR_RETURN(const std::string bytes, engine.Decode({&id, 1}));
+    texts.push_back(VisibleText(bytes));
+  }
+  return texts;
+}
+
+absl::StatusOr<Json> StagesJson(const Engine& engine, const std::vector<StageRecord>& stages) {
+  Json list = Json::array();
+  for (const StageRecord& stage : stages) {
+    Json& json = list.emplace_back(Json::object());
+    json["name"] = stage.name;
+    json["left"] = stage.n_left;
+    json["top"] = stage.top;
+    NG_ASSIGN_OR_RETURN(json["top_text"], Texts(engine, stage.top));
+  }
+  return list;
+}
+
 }  // namespace
 
 void AddCacheDebug(const CommandLine& line, GenerateOptions* options) {
@@ -201,7 +226,11 @@ absl::Status StepsWriter::OnStep(int index, const StepRecord& record) {
   json["logprob"] = record.logprob;
   json["entropy"] = record.entropy;
   json["top_k"] = record.top_k;
-  if (traced_) {
+  NG_ASSIGN_OR_RETURN(json["top_k_text"], Texts(*engine_, record.top_k));
+  if (shown_.stages) {
+    NG_ASSIGN_OR_RETURN(json["stages"], StagesJson(*engine_, record.stages));
+  }
+  if (shown_.attn_rows) {
     std::map<int, Json> rows = RowsByLayer(record);
     if (!rows.empty()) json["attn_row"] = rows.begin()->second;
     if (rows.size() > 1) {

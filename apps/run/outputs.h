@@ -52,15 +52,20 @@ class CompletionWriter {
 // --steps: writes a line for each generated token.
 class StepsWriter {
  public:
-  StepsWriter(AtomicFileWriter file, const Engine& engine, bool traced)
-      : file_(std::move(file)), engine_(&engine), traced_(traced) {}
+  // What a line has beside the step itself.
+  struct Shown {
+    bool stages = false;
+    bool attn_rows = false;
+  };
+  StepsWriter(AtomicFileWriter file, const Engine& engine, Shown shown)
+      : file_(std::move(file)), engine_(&engine), shown_(shown) {}
   absl::Status OnStep(int index, const StepRecord& record);
   absl::Status Commit() { return file_.Commit(); }
 
  private:
   AtomicFileWriter file_;
   const Engine* engine_;
-  bool traced_;
+  Shown shown_;
 };
 
 // --debug-cache: writes lines about the cache to stderr, if the command line asks for them.

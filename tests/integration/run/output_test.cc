@@ -238,8 +238,8 @@ TEST(Steps, HaveTheDocumentedFieldsAndTheLogitsNumbers) {
   ASSERT_EQ(logits.shape, (std::vector<int64_t>{6, 1024}));
   for (size_t s = 0; s < steps.size(); ++s) {
     const Json& step = steps[s];
-    EXPECT_THAT(Keys(step),
-                ElementsAre("index", "step", "token_id", "text", "logprob", "entropy", "top_k"));
+    EXPECT_THAT(Keys(step), ElementsAre("index", "step", "token_id", "text", "logprob", "entropy",
+                                        "top_k", "top_k_text"));
     EXPECT_EQ(step["index"], 0);
     EXPECT_EQ(step["step"], s);
     EXPECT_EQ(step["token_id"], line["ids"][line["prompt_ids"].size() + s]);
@@ -258,7 +258,39 @@ TEST(Steps, HaveTheDocumentedFieldsAndTheLogitsNumbers) {
     ASSERT_EQ(step["top_k"].size(), 10U);
     EXPECT_NEAR(step["top_k"][0][1], 1.0 / sum, 1e-6);
     for (size_t i = 1; i < 10; ++i) EXPECT_LE(step["top_k"][i][1], step["top_k"][i - 1][1]);
+    ASSERT_EQ(step["top_k_text"].size(), 10U);
   }
+}
+
+// The stages' candidates and the tokens' texts; and that nothing is chosen otherwise for it.
+TEST(Steps, ShowWhatEachStageLeft) {
+  const TempDir temp;
+  const Arguments run =
+      DemoTurn(8) + Arguments{"--sampler.chain=temperature,top_k,greedy", "--output=jsonl"};
+  const std::string file = temp.File("steps.jsonl");
+  const Result result = NgRun(run + Arguments{"--steps", file, "--steps-stages"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(JsonLines(result.out).at(0)["ids"], JsonLines(NgRun(run).out).at(0)["ids"]);
+  bool blank = false;
+  for (const Json& step : JsonLines(ReadFile(file))) {
+    const Json& stages = step["stages"];
+    ASSERT_EQ(stages.size(), 3U);
+    for (const Json& stage : stages) {
+      EXPECT_THAT(Keys(stage), ElementsAre("name", "left", "top", "top_text"));
+    }
+    EXPECT_EQ(stages[0]["name"], "temperature");
+    EXPECT_EQ(stages[0]["left"], 1024);
+    EXPECT_EQ(stages[1]["name"], "top_k");
+    EXPECT_EQ(stages[1]["left"], 50);
+    EXPECT_EQ(stages[1]["top_text"], step["top_k_text"]) << "the order stays";
+    EXPECT_EQ(stages[2]["top"], Json::array({Json::array({step["token_id"], 1.0})}));
+    for (const Json& text : step["top_k_text"]) {
+      EXPECT_THAT(text.get<std::string>(), Not(HasSubstr(" ")));
+      blank |= text.get<std::string>().find("\xE2\x90\xA3") != std::string::npos;
+    }
+  }
+  EXPECT_TRUE(blank) << "a blank can be seen";
+  ExpectError(NgRun(run + Arguments{"--steps-stages"}), 2, {"--steps-stages needs --steps"});
 }
 
 TEST(Steps, CarryRowsOfTheTracedLayersThatDoNotChangeTheAnswer) {

@@ -44,9 +44,9 @@ absl::Status ReadPromptOptions(const po::variables_map& values, PromptOptions* p
     return UsageError(absl::StrCat(
         "only one of --prompt, --prompt-file, --prompt-ids, --prompts, --message",
         prompts->chat ? ", --chat" : "", " may be given",
-        prompts->texts.empty() ? ""
-                               : absl::StrCat(", and no text without an option, as '",
-                                              prompts->texts.front(), "'")));
+        prompts->texts.empty()
+            ? ""
+            : absl::StrCat(", and no text without an option, as '", prompts->texts.front(), "'")));
   }
   if (prompts->parse_special && !prompts->prompt && !prompts->prompt_file && !prompts->prompts) {
     return UsageError("--parse-special needs --prompt, --prompt-file or --prompts");

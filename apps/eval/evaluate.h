@@ -18,15 +18,6 @@
 
 namespace ng::eval {
 
-// The natural logarithm of the sum of exp(logit), in double. REQUIRES: at least one; all are
-// finite.
-double LogTotal(std::span<const float> logits);  // [vocab_size]
-
-// KL(P || Q) of the softmax of two rows, in nats, from their LogTotals. Never below 0: where
-// rounding would give less, it is 0.
-double KlDivergence(std::span<const float> p, double p_log_total, std::span<const float> q,
-                    double q_log_total);  // [vocab_size]
-
 // How the candidate differs from the reference, over all scored tokens.
 struct Difference {
   double perplexity = 0.0;    // the candidate's

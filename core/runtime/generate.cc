@@ -109,6 +109,8 @@ class Loop {
   void ShareTime();
   // logits: [vocab_size]
   absl::Status Choose(Active& active, std::span<const float> logits);
+  // Takes the program's token in place of a choice (GenerateOptions::next_token).
+  absl::Status TakeGiven(Active& active, int64_t step);
   absl::Status Retire(size_t active_index, StopReason reason);
   // Ends what is active and what has not begun.
   absl::Status End(StopReason reason);
@@ -139,6 +141,7 @@ class Loop {
   std::unique_ptr<StepObserver> cache_debug_;
   std::unique_ptr<StepObserver> progress_;
   std::unique_ptr<PointRecorder> points_;
+  std::unique_ptr<StepObserver> watch_;
 };
 
 Loop::Loop(const GenerateParts& parts, const GenerateSettings& settings,
@@ -229,6 +232,11 @@ void Loop::AttachObservers() {
     points_ = std::make_unique<PointRecorder>(model_.shape().n_layers, options_.capture_points);
     observers_.Add(points_.get());
   }
+  if (options_.on_point) {
+    watch_ = std::make_unique<PointWatch>(PointsByLayer(model_.shape().n_layers, options_.look_at),
+                                          options_.on_point);
+    observers_.Add(watch_.get());
+  }
 }
 
 bool Loop::Shares(const GenerateRequest& request) const {
@@ -273,7 +281,8 @@ absl::Status Loop::OpenSequence(const GenerateRequest& request, Active& active) 
 absl::Status Loop::Admit() {
   while (next_request_ < requests_.size() && !free_slots_.empty() && !cache_full_) {
     const GenerateRequest& request = requests_[next_request_];
-    if (request.max_new_tokens <= 0 && !recorder_.keeps_prompt() && !HasSnapshot(request)) {
+    const bool looked_at = recorder_.keeps_prompt() || options_.on_point;
+    if (request.max_new_tokens <= 0 && !looked_at && !HasSnapshot(request)) {
       Begin(next_request_);
       NG_RETURN_IF_ERROR(Report(next_request_++));  // the prompt comes back as it is
       continue;
@@ -450,8 +459,9 @@ void Loop::ShareTime() {
 }
 
 absl::Status Loop::Choose(Active& active, std::span<const float> logits) {
-  if (!AllFinite(logits)) return NotFinite(active);
   const int64_t step = active.n_answered + active.n_generated();
+  if (options_.next_token) return TakeGiven(active, step);
+  if (!AllFinite(logits)) return NotFinite(active);
   StepRecord record;
   NG_ASSIGN_OR_RETURN(const int32_t token,
                       chain_.Choose(active.slot, logits,
@@ -479,6 +489,17 @@ absl::Status Loop::Choose(Active& active, std::span<const float> logits) {
   }
   record.attn_rows = std::move(active.kept.last_rows);
   return options_.on_step(active.index, record);
+}
+
+absl::Status Loop::TakeGiven(Active& active, int64_t step) {
+  NG_ASSIGN_OR_RETURN(const GivenToken given, options_.next_token(active.index, step));
+  NG_RETURN_IF_ERROR(CheckIds(model_.shape(), {&given.token, 1}));
+  active.ids().push_back(given.token);
+  if (given.last) active.max_new_tokens = active.n_generated();
+  Timings& timings = active.completion->timings;
+  timings.decode_s = Seconds(active.prefilled, Clock::now());
+  timings.decode_tokens = active.n_generated() - 1;
+  return absl::OkStatus();
 }
 
 bool Loop::Finished(const Active& active) const {

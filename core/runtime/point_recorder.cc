@@ -6,11 +6,7 @@
 namespace ng {
 
 PointRecorder::PointRecorder(int n_layers, std::span<const PointAt> points)
-    : points_(points.begin(), points.end()), wanted_(static_cast<size_t>(n_layers) + 1) {
-  for (const PointAt& at : points_) {
-    wanted_[static_cast<size_t>(int64_t{at.layer} + 1)].Add(at.point);
-  }
-}
+    : points_(points.begin(), points.end()), wanted_(n_layers, points) {}
 
 void PointRecorder::Add(SequenceId sequence, KeptPoints* kept, std::vector<CapturedPoint>* to) {
   to->resize(points_.size());

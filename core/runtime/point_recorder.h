@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/model/step_batch.h"
+#include "core/runtime/step_observers.h"
 #include "ng/request.h"
 #include "ng/status.h"
 
@@ -29,9 +30,7 @@ class PointRecorder final : public StepObserver {
   // Ends the step. Of one that failed nothing is kept, so that all points have as many rows.
   void EndStep(bool ok);
 
-  PointSet Wanted(int layer) const override {
-    return wanted_[static_cast<size_t>(int64_t{layer} + 1)];
-  }
+  PointSet Wanted(int layer) const override { return wanted_.Of(layer); }
   absl::Status OnPoint(const PointRows& rows) override;
 
  private:
@@ -44,7 +43,7 @@ class PointRecorder final : public StepObserver {
   FedSequence* Find(SequenceId sequence);
 
   std::vector<PointAt> points_;
-  std::vector<PointSet> wanted_;  // [1 + n_layers]: of no layer, then of each
+  PointsByLayer wanted_;
   std::vector<FedSequence> fed_;
 };
 

@@ -10,7 +10,7 @@ namespace ng {
 Recorder::Recorder(const ModelShape& shape, const GenerateOptions& options)
     : options_(options),
       max_positions_(shape.max_positions),
-      all_logits_(NeedLogits(options.capture_points)),
+      all_logits_(NeedLogits(options.capture_points) || NeedLogits(options.look_at)),
       heads_(options.trace_heads) {
   if (heads_.empty()) {
     heads_.resize(static_cast<size_t>(shape.n_heads));

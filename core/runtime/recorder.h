@@ -76,7 +76,7 @@ class Recorder {
 
   const GenerateOptions& options_;
   const int64_t max_positions_;
-  const bool all_logits_;  // points behind the layers are kept
+  const bool all_logits_;  // points behind the layers are kept or looked at
   std::vector<int> heads_;
   std::vector<Run> runs_;
   std::vector<AttentionRow> held_;

@@ -135,18 +135,21 @@ absl::Status CheckRequest(const Assembly& assembly, const GenerateRequest& reque
 absl::Status CheckKept(const Assembly& assembly, const GenerateRequest& request,
                        const GenerateOptions& options) {
   const bool points = !options.capture_points.empty();
-  if (!points && !options.capture_logits && !options.capture_attn_full) return absl::OkStatus();
-  if (!request.load_cache.empty()) {
+  const bool looked_at = options.on_point != nullptr;
+  const bool kept = points || options.capture_logits || options.capture_attn_full;
+  if (!kept && !looked_at) return absl::OkStatus();
+  if (kept && !request.load_cache.empty()) {
     return UsageError("the logits, attention rows and points of tokens from " + request.load_cache +
                       " are not computed; decode_logits and attn_row can be kept");
   }
-  const bool new_ones = points || options.capture_attn_full;
+  const bool new_ones = points || looked_at || options.capture_attn_full;
   const int64_t max_new = new_ones ? request.max_new_tokens : 0;
   const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
   NG_RETURN_IF_ERROR(
       Annotate(CheckCap(prompt_len, max_new, assembly.ContextTokens(), "context tokens"),
                options.capture_attn_full ? "attn_full is kept of what fits the context only: "
                : points                  ? "points are kept of what fits the context only: "
+               : looked_at               ? "points are looked at in what fits the context only: "
                                          : "logits are kept of what fits the context only: "));
   // Without a new token nothing is fed, but to look inside.
   const int64_t max_positions = assembly.model.spec.shape.max_positions;
@@ -168,9 +171,11 @@ absl::Status CheckSequence(const LanguageModel& model, const GenerateRequest& re
 absl::Status CheckTraced(const Assembly& assembly, const GenerateOptions& options) {
   const ModelSpec& spec = assembly.model.spec;
   const ModelShape& shape = spec.shape;
-  for (const PointAt& at : options.capture_points) {
-    if (std::ranges::count(assembly.points, at, &PointShape::at) != 0) continue;
-    return UsageError(absl::StrCat(PointText(at), " is no point of this model"));
+  for (const auto* points : {&options.capture_points, &options.look_at}) {
+    for (const PointAt& at : *points) {
+      if (std::ranges::count(assembly.points, at, &PointShape::at) != 0) continue;
+      return UsageError(absl::StrCat(PointText(at), " is no point of this model"));
+    }
   }
   for (const auto* chosen : {&options.trace_layers, &options.trace_heads}) {
     const bool layers = chosen == &options.trace_layers;

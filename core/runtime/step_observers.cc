@@ -98,6 +98,14 @@ void NonFiniteFinder::OnLayerOutput(int layer, const TensorView<const float, 2>&
   }
 }
 
+PointsByLayer::PointsByLayer(int n_layers, std::span<const PointAt> points)
+    : sets_(static_cast<size_t>(n_layers) + 1) {
+  for (const PointAt& at : points) sets_[static_cast<size_t>(int64_t{at.layer} + 1)].Add(at.point);
+}
+
+PointWatch::PointWatch(PointsByLayer points, Sink sink)
+    : points_(std::move(points)), sink_(std::move(sink)) {}
+
 PointSet ObserverList::Wanted(int layer) const {
   PointSet wanted;
   for (const StepObserver* observer : observers_) wanted.Add(observer->Wanted(layer));

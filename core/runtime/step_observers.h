@@ -66,6 +66,31 @@ class NonFiniteFinder final : public StepObserver {
   int first_layer_ = -1;
 };
 
+// The points of a run that are looked at, by layer.
+class PointsByLayer {
+ public:
+  PointsByLayer(int n_layers, std::span<const PointAt> points);
+  // Those of a layer, or with -1 of no layer.
+  PointSet Of(int layer) const { return sets_[static_cast<size_t>(int64_t{layer} + 1)]; }
+
+ private:
+  std::vector<PointSet> sets_;  // [1 + n_layers]
+};
+
+// Shows points to a program (GenerateOptions::on_point).
+class PointWatch final : public StepObserver {
+ public:
+  using Sink = std::function<absl::Status(const PointRows& rows)>;
+  PointWatch(PointsByLayer points, Sink sink);
+
+  PointSet Wanted(int layer) const override { return points_.Of(layer); }
+  absl::Status OnPoint(const PointRows& rows) override { return sink_(rows); }
+
+ private:
+  PointsByLayer points_;
+  Sink sink_;
+};
+
 // Passes every event to several observers.
 class ObserverList final : public StepObserver {
  public:

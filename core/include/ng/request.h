@@ -117,6 +117,12 @@ struct Completion {
   int64_t held_bytes = 0;
 };
 
+// A token that a program gives in place of the sampler's choice.
+struct GivenToken {
+  int32_t token = 0;
+  bool last = false;  // the request ends with it
+};
+
 // What to look at while generating. Off by default, and off costs nothing.
 struct GenerateOptions {
   bool steps = false;           // call on_step with complete records
@@ -125,6 +131,7 @@ struct GenerateOptions {
   bool capture_decode_logits = false;
   bool capture_attn_full = false;            // rows of every position, the last id by an extra pass
   std::vector<PointAt> capture_points = {};  // all distinct, and among Engine::points
+  std::vector<PointAt> look_at = {};         // likewise; on_point is called for them
   std::vector<int> trace_layers;             // rows of these layers go into StepRecord::attn_rows
   std::vector<int> trace_heads;              // empty: all heads
   // Called on the engine's thread after each token of request `index`; the record holds only step,
@@ -134,6 +141,16 @@ struct GenerateOptions {
   // Called when request `index` is finished, in order of finishing; after an error or an
   // interruption also for those that are not, with their stop_reason. May be empty.
   std::function<absl::Status(int index, const Completion& completion)> on_done;
+  // Called on the engine's thread within each step, for each point of look_at as it is made. The
+  // rows are those of all requests that the step feeds, by TokenRow::request; they are read and not
+  // changed. What is shared or loaded has no rows, what is computed again comes again. With `norm`
+  // or `logits` in look_at every token that is fed has a row there. An error stops the run and is
+  // returned.
+  std::function<absl::Status(const PointRows& rows)> on_point;
+  // Says token `step` of request `index` in place of the sampler chain and the stop ids, which are
+  // not asked; max_new_tokens are still the most. The logits may then hold anything. Called on the
+  // engine's thread when the step is due; an error stops the run and is returned. May be empty.
+  std::function<absl::StatusOr<GivenToken>(int index, int64_t step)> next_token;
   // Called with lines that say what each step writes to the cache and reads from it, layer by
   // layer. May be empty.
   std::function<void(std::string_view line)> on_cache_debug;

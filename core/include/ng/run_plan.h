@@ -20,8 +20,8 @@ namespace ng {
 struct RunNeeds {
   int64_t max_tokens = 0;  // prompt + max_new of the longest request
   int max_sequences = 1;
-  // GenerateOptions::capture_logits will be set, or the points `norm` or `logits` be captured, or
-  // LogitRows::kAll asked for.
+  // GenerateOptions::capture_logits will be set, or the points `norm` or `logits` be captured or
+  // looked at, or LogitRows::kAll asked for.
   bool prompt_logits = false;
   // Tokens of the longest prompt, fed to one sequence at a time; 0: as many as max_tokens.
   int64_t max_prompt = 0;

@@ -4,16 +4,20 @@ namespace ng {
 
 const KernelTable& Kernels(IsaLevel level) {
   switch (level) {
-    case IsaLevel::kScalar:
-      break;
     case IsaLevel::kAvx2:
       return Avx2Kernels();
+#if !defined(NG_WITHOUT_AVX512)
     case IsaLevel::kAvx512:
       return Avx512Kernels();
     case IsaLevel::kAvx512Vnni:
       return Avx512VnniKernels();
     case IsaLevel::kAvx512Bf16:
       return Avx512Bf16Kernels();
+#else
+    default:
+#endif
+    case IsaLevel::kScalar:
+      break;
   }
   return ScalarKernels();
 }

@@ -34,9 +34,13 @@ std::span<const IsaLevel> Detect() {
                                                    IsaLevel::kAvx512Bf16};
   // F16C is older than AVX2 on every CPU; clang 14 cannot ask for it.
   const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+#if defined(NG_WITHOUT_AVX512)
+  const bool avx512 = false;
+#else
   const bool avx512 =
       avx2 && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
       __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+#endif
   const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni") != 0;
   const bool bf16 = vnni && __builtin_cpu_supports("avx512bf16") != 0;
   return std::span(kAll).first(bf16 ? 5 : vnni ? 4 : avx512 ? 3 : avx2 ? 2 : 1);

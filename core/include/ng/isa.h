@@ -61,12 +61,16 @@ const Kernels& KernelsFor(IsaLevel level) {
   switch (level) {
     case IsaLevel::kAvx2:
       return Kernels::template At<IsaLevel::kAvx2>();
+#if !defined(NG_WITHOUT_AVX512)  // which ng's own sanitizer build defines
     case IsaLevel::kAvx512:
       return Kernels::template At<IsaLevel::kAvx512>();
     case IsaLevel::kAvx512Vnni:
       return Kernels::template At<IsaLevel::kAvx512Vnni>();
     case IsaLevel::kAvx512Bf16:
       return Kernels::template At<IsaLevel::kAvx512Bf16>();
+#else
+    default:
+#endif
     case IsaLevel::kScalar:
       break;
   }

@@ -105,6 +105,7 @@ if (attention) {
 
 // A number as it is read best: 0.213, 0.0021, 3.1e-5.
 function number(value) {
+  if (!Number.isFinite(value)) return '–';
   if (value === 0) return '0';
   if (Math.abs(value) >= 100) return value.toFixed(0);
   if (Math.abs(value) >= 0.01) return value.toFixed(Math.abs(value) >= 10 ? 1 : Math.abs(value) >= 1 ? 2 : 3);

@@ -2,7 +2,7 @@
 // Layers x heads as thumbnails, in the order that the user asks for.
 
 const scoreNames = ['entropy', 'first', 'previous', 'induction'];
-const scoreOf = ({layer, head}, name) => attention.scores[layer]?.[head]?.[scoreNames.indexOf(name)];
+const scoreOf = ({layer, head}, name) => attention.scores[layer]?.[head]?.[scoreNames.indexOf(name)] ?? NaN;
 
 const tiles = layers.flatMap(({layer, heads}) => Array.from({length: heads}, (_, head) => {
   const canvas = make('canvas', {'aria-hidden': 'true'});
@@ -16,8 +16,8 @@ let shown = tiles;  // in the order in which they are shown
 const tileAt = (layer, head) => tiles.find((tile) => tile.layer === layer && tile.head === head);
 
 function describeTile(tile) {
-  const scores = scoreNames.map((name) => `${name} ${number(scoreOf(tile, name) ?? NaN)}`).join(', ');
-  return `layer ${tile.layer}, head ${tile.head}: ${scores}`;
+  const scores = scoreNames.map((name) => `${name} ${number(scoreOf(tile, name))}`).join(', ');
+  return `layer ${tile.layer}, head ${headName(tile.layer, tile.head)}: ${scores}`;
 }
 
 function drawThumbnails() {
@@ -50,7 +50,7 @@ function arrangeTiles() {
   box.classList.toggle('by-score', !byLayer);
   shown = byLayer ? tiles : [...tiles].sort((a, b) => scoreOf(b, state.sort) - scoreOf(a, state.sort));
   for (const tile of shown) {
-    tile.caption.textContent = byLayer ? '' : `L${tile.layer} H${tile.head} ${number(scoreOf(tile, state.sort))}`;
+    tile.caption.textContent = byLayer ? '' : `L${tile.layer} H${headName(tile.layer, tile.head)} ${number(scoreOf(tile, state.sort))}`;
   }
   if (byLayer) {
     box.replaceChildren(...layers.map(({layer}) => make('div', {class: 'layer', role: 'presentation'},
@@ -125,4 +125,3 @@ if (attention) {
   watch('sort', arrangeTiles);
   watch('layer head', markHead);
 }
-byId('heads-panel').hidden = !attention;

@@ -62,6 +62,10 @@ function redraw(field) {
   for (const {names, draw} of watchers) if (!field || names.includes(field)) draw();
 }
 
+// A page without attention shows the tokens alone.
+byId('no-attention').hidden = attention !== null;
+byId('heads-panel').hidden = byId('map-panel').hidden = !attention;
+document.querySelector('main').classList.toggle('tokens-only', !attention);
 Object.assign(state, stateOfHash());
 watchers.unshift({names: ['theme'], draw: applyTheme});  // colours are read from the style sheet after that
 redraw();

@@ -49,8 +49,8 @@ function drawMap() {
   drawLegend();
   drawMarks();
   const {layer, head} = state;
-  byId('map-title').textContent = `Layer ${layer}, head ${head}`;
-  byId('map-scores').textContent = scoreNames.map((name) => `${name} ${number(scoreOf({layer, head}, name) ?? NaN)}`).join(' · ');
+  byId('map-title').textContent = `Layer ${layer}, head ${headName(layer, head)}`;
+  byId('map-scores').textContent = scoreNames.map((name) => `${name} ${number(scoreOf({layer, head}, name))}`).join(' · ');
 }
 
 function drawCells() {
@@ -127,8 +127,8 @@ function drawLabels() {
   context.font = `10px ${fontFamily}`;
   context.fillStyle = map.colors.dim;
   context.textAlign = 'right';
-  context.fillText('key →', left - 6, above - 30);
-  context.fillText('query ↓', left - 6, above - 17);
+  context.fillText('key →', left - 12, above - 30);
+  context.fillText('query ↓', left - 12, above - 17);
 }
 
 const fontFamily = 'ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
@@ -223,4 +223,3 @@ function legendTicks(isSigned) {
 }
 
 if (attention) watch('layer head mode first floor theme window token', drawMap);
-byId('map-panel').hidden = !attention;

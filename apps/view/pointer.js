@@ -151,9 +151,9 @@ function savePng() {
   context.fillStyle = map.colors.ink;
   context.font = `bold 12px ${fontFamily}`;
   const what = {run: '', against: `, ${against?.name}`, difference: `, ${against?.name} minus this run`}[state.mode];
-  context.fillText(`${data.run.title}: layer ${state.layer}, head ${state.head}${what}`, 8, 15, canvas.width / scale - 16);
+  context.fillText(`${data.run.title}: layer ${state.layer}, head ${headName(state.layer, state.head)}${what}`, 8, 15, canvas.width / scale - 16);
   copy.toBlob((file) => {
-    const link = make('a', {href: URL.createObjectURL(file), download: `attention-L${state.layer}-H${state.head}.png`});
+    const link = make('a', {href: URL.createObjectURL(file), download: `attention-L${state.layer}-H${headName(state.layer, state.head)}.png`});
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   });

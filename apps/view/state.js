@@ -6,6 +6,8 @@ const state = {layer: 0, head: 0, token: 0, sort: 'layer', first: false, mode: '
 
 const layers = attention ? attention.layers : [];
 const headsOf = (layer) => layers.find((row) => row.layer === layer)?.heads ?? 0;
+// Heads are counted from 0 where they are stored; where only some are stored, each has its number in the model.
+const headName = (layer, head) => layers.find((row) => row.layer === layer)?.names?.[head] ?? head;
 
 // A field of the hash -> its value, or undefined where it says nothing that there is.
 const oneOf = (...names) => (text) => names.includes(text) ? text : undefined;

@@ -29,7 +29,7 @@ function drawSeries(values, color, y, name) {
   const height = 30;
   const largest = Math.max(...values.slice(0, nSteps), 1e-9);
   const step = (width - left) / nSteps;
-  const bar = Math.max(1, Math.min(24, step - (step > 4 ? 1 : 0)));
+  const bar = Math.max(1, Math.min(48, step - (step > 4 ? 1 : 0)));
   const chosen = state.token - data.prompt_len;
   if (chosen >= 0) {
     context.fillStyle = themeColor('chosen');

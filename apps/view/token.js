@@ -62,6 +62,7 @@ function showTitle() {
     facts += ` · p ${number(Math.exp(step.logprob))} · surprise ${number(-step.logprob)} · entropy ${number(step.entropy)}`;
     if (against?.kl[s] !== undefined) facts += ` · KL ${number(against.kl[s])}`;
   }
+  if (attention && i >= attention.T) facts += ' · has no row in the heat map';
   byId('token-facts').textContent = facts;
   byId('token-facts').title = 'surprise (−log p), entropy and KL in nats';
 }

@@ -310,7 +310,8 @@ absl::Status Loop::Activate(std::unique_ptr<Active> active) {
   active->ids().reserve(static_cast<size_t>(prompt_len + active->max_new_tokens));
   active->room = std::min(model_.Capacity(active->sequence), settings_.context);
   active->first = std::max<int64_t>(0, prompt_len - active->room);
-  active->kept_points.begin = active->kept_points.end = model_.Length(active->sequence);
+  active->kept_points.begin = active->kept_points.end =
+      std::max(model_.Length(active->sequence), options_.capture_points_from);
   active->slot = free_slots_.back();
   const absl::Status opened = OpenStages(*active);
   if (!opened.ok()) {
@@ -369,7 +370,8 @@ Fed Loop::WhatToFeed(const Active& active, int entry) const {
   int64_t n_tokens = n_held - begin;
   if (settings_.prefill_chunk > 0) n_tokens = std::min(n_tokens, settings_.prefill_chunk);
   const int64_t end = begin + n_tokens;
-  return {.entry = entry,
+  return {.index = active.index,
+          .entry = entry,
           .begin = begin,
           .end = end,
           .newest = end == n_held,

@@ -21,7 +21,7 @@ Recorder::Recorder(const ModelShape& shape, const GenerateOptions& options)
 
 bool Recorder::WantsNewest(const Completion& completion, const Kept& kept, int64_t capacity) const {
   const int64_t n_ids = std::ssize(completion.ids);
-  return options_.capture_attn_full && rows_on() && kept.n_queries < n_ids && n_ids <= capacity &&
+  return every_query() && rows_on() && kept.n_queries < n_ids && n_ids <= capacity &&
          (max_positions_ == 0 || n_ids <= max_positions_);
 }
 
@@ -33,7 +33,7 @@ void Recorder::BeginStep() {
 
 int64_t Recorder::FirstQuery(const Fed& fed, const Kept& kept) const {
   if (!rows_on()) return fed.end;
-  if (options_.capture_attn_full) return std::max(fed.begin, kept.n_queries);
+  if (every_query()) return std::max(fed.begin, kept.n_queries);
   return fed.newest ? fed.end - 1 : fed.end;
 }
 
@@ -70,8 +70,13 @@ void Recorder::Keep(const Fed& fed, const TensorView<const float, 2>& logits,
   for (int64_t pos = FirstQuery(fed, *kept); pos < fed.end; ++pos) {
     std::vector<AttentionRow> rows = Take(fed.entry, pos);
     if (fed.newest && pos == fed.end - 1) kept->last_rows = rows;
-    if (!options_.capture_attn_full) continue;
+    if (!every_query()) continue;
     kept->n_queries = pos + 1;
+    if (options_.on_attn_rows) {
+      const std::span<const int32_t> ids = completion->ids;
+      options_.on_attn_rows(fed.index, {ids.first(static_cast<size_t>(pos + 1)), rows});
+    }
+    if (!options_.capture_attn_full) continue;
     std::move(rows.begin(), rows.end(), std::back_inserter(captured.attn_full));
   }
 }

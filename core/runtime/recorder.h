@@ -16,6 +16,7 @@ namespace ng {
 
 // What a step feeds of one request: its ids at [begin, end) of the sequence.
 struct Fed {
+  int index = 0;  // of the request
   int entry = 0;  // its place in the step
   int64_t begin = 0;
   int64_t end = 0;
@@ -37,8 +38,7 @@ class Recorder {
 
   // Every row of the prompt is kept, not only what chooses a token.
   bool keeps_prompt() const {
-    return options_.capture_logits || options_.capture_attn_full ||
-           !options_.capture_points.empty();
+    return options_.capture_logits || every_query() || !options_.capture_points.empty();
   }
   // Whether the newest id is to be fed although generating does not need it, for its rows.
   bool WantsNewest(const Completion& completion, const Kept& kept, int64_t capacity) const;
@@ -65,6 +65,8 @@ class Recorder {
     size_t held_begin = 0;
   };
 
+  // The rows of all positions are wanted, not only those of the newest id.
+  bool every_query() const { return options_.capture_attn_full || options_.on_attn_rows; }
   bool rows_on() const { return !options_.trace_layers.empty(); }
   bool KeepsLogits(const Completion& completion, const Kept& kept) const {
     return options_.capture_logits && kept.n_logits < completion.prompt_len;

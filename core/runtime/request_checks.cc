@@ -136,21 +136,22 @@ absl::Status CheckKept(const Assembly& assembly, const GenerateRequest& request,
                        const GenerateOptions& options) {
   const bool points = !options.capture_points.empty();
   const bool looked_at = options.on_point != nullptr;
-  const bool kept = points || options.capture_logits || options.capture_attn_full;
+  const bool every_row = options.capture_attn_full || options.on_attn_rows;
+  const bool kept = points || options.capture_logits || every_row;
   if (!kept && !looked_at) return absl::OkStatus();
   if (kept && !request.load_cache.empty()) {
     return UsageError("the logits, attention rows and points of tokens from " + request.load_cache +
                       " are not computed; decode_logits and attn_row can be kept");
   }
-  const bool new_ones = points || looked_at || options.capture_attn_full;
+  const bool new_ones = points || looked_at || every_row;
   const int64_t max_new = new_ones ? request.max_new_tokens : 0;
   const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
   NG_RETURN_IF_ERROR(
       Annotate(CheckCap(prompt_len, max_new, assembly.ContextTokens(), "context tokens"),
-               options.capture_attn_full ? "attn_full is kept of what fits the context only: "
-               : points                  ? "points are kept of what fits the context only: "
-               : looked_at               ? "points are looked at in what fits the context only: "
-                                         : "logits are kept of what fits the context only: "));
+               every_row   ? "attention is kept of what fits the context only: "
+               : points    ? "points are kept of what fits the context only: "
+               : looked_at ? "points are looked at in what fits the context only: "
+                           : "logits are kept of what fits the context only: "));
   // Without a new token nothing is fed, but to look inside.
   const int64_t max_positions = assembly.model.spec.shape.max_positions;
   return max_positions == 0 ? absl::OkStatus() : CheckCap(prompt_len, 0, max_positions, "T_max");

@@ -54,6 +54,12 @@ struct StageRecord {
   std::vector<std::pair<int32_t, float>> top;  // the best 10 of them, {id, softmax of what is left}
 };
 
+// The attention rows of one query, in all traced layers and heads. Borrowed for the call.
+struct QueryRows {
+  std::span<const int32_t> ids;        // [pos + 1] up to the query's own
+  std::span<const AttentionRow> rows;  // ordered by (layer, head), probs [pos + 1] each
+};
+
 // The step that chose generated token `step` (from 0). Taken from the raw f32 logits, before the
 // sampler chain.
 struct StepRecord {
@@ -132,12 +138,17 @@ struct GenerateOptions {
   bool capture_attn_full = false;            // rows of every position, the last id by an extra pass
   std::vector<PointAt> capture_points = {};  // all distinct, and among Engine::points
   std::vector<PointAt> look_at = {};         // likewise; on_point is called for them
-  std::vector<int> trace_layers;             // rows of these layers go into StepRecord::attn_rows
-  std::vector<int> trace_heads;              // empty: all heads
+  // Positions of capture_points before this one are left out.
+  int64_t capture_points_from = 0;
+  std::vector<int> trace_layers;  // rows of these layers go into StepRecord::attn_rows
+  std::vector<int> trace_heads;   // empty: all heads
   // Called on the engine's thread after each token of request `index`; the record holds only step,
   // token_id and held_bytes unless `steps` or `stages` is set, and the traced rows in any case. An
   // error stops the run and is returned. May be empty.
   std::function<absl::Status(int index, const StepRecord& record)> on_step;
+  // Called with the rows that capture_attn_full would keep, query by query, as soon as the step
+  // that made them is done. May be empty.
+  std::function<void(int index, const QueryRows& query)> on_attn_rows;
   // Called when request `index` is finished, in order of finishing; after an error or an
   // interruption also for those that are not, with their stop_reason. May be empty.
   std::function<absl::Status(int index, const Completion& completion)> on_done;

@@ -129,7 +129,7 @@ TEST_P(BeyondContext, RefusesTensorsThatAreNeverComputed) {
   rows.trace_layers = {0};
   rows.capture_attn_full = true;
   EXPECT_THAT(Run({}, {Continue(ids, prompt_len)}, rows).status().message(),
-              HasSubstr("attn_full is kept of what fits the context only: prompt 8 + "));
+              HasSubstr("attention is kept of what fits the context only: prompt 8 + "));
 }
 
 TEST_P(BeyondContext, RefusesMoreTokensThanIdsAreCountedTo) {

@@ -191,6 +191,7 @@ IsaLevel Engine::isa() const { return state_->assembly->isa; }
 int Engine::threads() const { return state_->assembly->executor->threads(); }
 std::span<const int> Engine::attention_layers() const { return state_->assembly->attention_layers; }
 int64_t Engine::default_max_new_tokens() const { return config().Int("run.max_new_tokens"); }
+std::string_view Engine::family() const { return state_->assembly->model.spec.family; }
 std::span<const int32_t> Engine::stop_ids() const { return state_->assembly->stop_ids; }
 const std::vector<PointShape>& Engine::points() const { return state_->assembly->points; }
 const std::string& Engine::unused_sampling() const { return state_->assembly->unused_sampling; }

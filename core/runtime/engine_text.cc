@@ -28,6 +28,8 @@ absl::StatusOr<std::vector<int32_t>> Fitting(const Assembly& assembly, EncodeMos
 
 bool Engine::has_tokenizer() const { return state_->assembly->tokenizer != nullptr; }
 
+std::span<const uint8_t> Engine::special_tokens() const { return state_->assembly->special; }
+
 bool Engine::has_chat_template() const { return state_->assembly->chat != nullptr; }
 
 absl::StatusOr<std::vector<int32_t>> Engine::Encode(std::string_view text,

@@ -92,6 +92,7 @@ class Engine {
 
   const Config& config() const;
   const ModelShape& model_shape() const;
+  std::string_view family() const;  // of the model, as its files call it: "llama"
   // The layers that have attention, rising: those that can be traced. In most models all of them.
   std::span<const int> attention_layers() const;
   // Where a step can be looked at, in the order in which a token meets it (ng/point.h).
@@ -120,6 +121,9 @@ class Engine {
                                               const TokenizeOptions& options) const;
   // Bytes of the ids; special tokens appear as their literals. May end within a UTF-8 character.
   absl::StatusOr<std::string> Decode(std::span<const int32_t> ids) const;
+  // [vocab_size], empty without a tokenizer; 1: a special, control or unknown token, whose bytes are
+  // no text of the model's.
+  std::span<const uint8_t> special_tokens() const;
   // The most bytes that a prompt's text is read of: more than any text has whose tokens fit, as far
   // as that is known, and no more than a part of the memory there is.
   int64_t max_prompt_bytes() const;

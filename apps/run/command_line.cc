@@ -38,9 +38,17 @@ po::options_description Options() {
        "which tensors: a list from logits,decode_logits,attn_row,attn_full, and of points "
        "(layer3.q, layer*.out); default: the first two, and attn_row with --trace-layer")  //
       ("save-cache", text(), "a file for the cache of the prompt, for --load-cache")       //
-      ("trace-layer", text(), "record attention rows of these layers: 0 or 0,3")           //
-      ("trace-heads", text(), "only the rows of these heads")                              //
-      ("debug-cache", "cache debug lines on stderr (also KV_DEBUG=1)")                     //
+      ("view", text(),
+       "an HTML file that shows the run: its tokens, attention, choices; -: the attention of one "
+       "head, on stdout")  //
+      ("against", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
+       "for --view: a second run along the same tokens with this config key changed; may be "
+       "repeated")                                                                           //
+      ("view-limit", text(), "for --view: at most so many MB of attention (60)")             //
+      ("trace", text(), "a folder for a --view, --steps, --save of attn_full and metadata")  //
+      ("trace-layer", text(), "record attention rows of these layers: 0 or 0,3")             //
+      ("trace-heads", text(), "only the rows of these heads")                                //
+      ("debug-cache", "cache debug lines on stderr (also KV_DEBUG=1)")                       //
       ("debug-layer", text(), "only the lines of this layer (also KV_DEBUG_LAYER=N)");
   po::options_description about("About", kHelpWidth);
   about.add_options()                                                                        //
@@ -90,6 +98,7 @@ void ReadAbout(const po::variables_map& values, CommandLine* line) {
 
 absl::Status ReadSavedTensors(const po::variables_map& values, CommandLine* line) {
   if (values.count("save-tensors") == 0) {
+    if (!line->trace.empty()) return absl::OkStatus();
     line->save_logits = line->save_decode_logits = !line->save.empty();
     line->save_attn_row = !line->save.empty() && !line->trace_layers.empty();
     return absl::OkStatus();
@@ -128,16 +137,70 @@ absl::Status CheckCaches(const CommandLine& line) {
   return absl::OkStatus();
 }
 
+// Refuses --view together with what it does not go with.
+absl::Status CheckView(const CommandLine& line) {
+  const bool page = !line.view.empty() && line.view != "-";
+  if (!page && !line.against.empty()) return UsageError("--against needs --view FILE.html");
+  if (!page && line.view_limit) return UsageError("--view-limit needs --view FILE.html");
+  if (line.view.empty()) return absl::OkStatus();
+  const std::string option = line.trace.empty() ? "--view" : "--trace";
+  if (line.chat) return UsageError(option + " does not go with --chat; use another prompt option");
+  if (!page && line.jsonl) {
+    return UsageError("--view - does not go with --output jsonl: both write to stdout");
+  }
+  if (!line.load_cache.empty()) {
+    return UsageError(option +
+                      " does not go with --load-cache: what the file holds is not computed");
+  }
+  for (const std::string& change : line.against) {
+    const size_t key_end = change.find('=');
+    if (key_end == change.npos || change.find('.') > key_end) {
+      return UsageError("--against " + change + ": must be SECTION.KEY=VALUE");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// --view, --against, --view-limit, and --trace in terms of the others.
+absl::Status ReadView(const po::variables_map& values, CommandLine* line) {
+  if (values.count("against") != 0) {
+    line->against = values["against"].as<std::vector<std::string>>();
+  }
+  if (values.count("view-limit") != 0) {
+    NG_ASSIGN_OR_RETURN(
+        line->view_limit,
+        ParseWholeNumber("view-limit", values["view-limit"].as<std::string>(), {1, 1000000}));
+  }
+  if (line->trace.empty()) return absl::OkStatus();
+  for (const auto& [name, file] :
+       {std::pair{"--view", line->view}, {"--steps", line->steps}, {"--save", line->save}}) {
+    if (file.empty()) continue;
+    return UsageError(
+        absl::StrCat(name, " does not go with --trace, which writes one into its folder"));
+  }
+  const TraceFiles files(line->trace);
+  line->view = files.page;
+  line->steps = files.steps;
+  line->save = files.tensors;
+  line->save_attn_full = true;
+  return absl::OkStatus();
+}
+
 absl::Status ReadOutput(const Arguments& arguments, CommandLine* line) {
   const po::variables_map& values = arguments.values;
   NG_ASSIGN_OR_RETURN(line->jsonl, WantsJsonl(arguments));
-  const std::pair<const char*, std::string*> files[] = {
-      {"steps", &line->steps}, {"save", &line->save}, {"save-cache", &line->save_cache}};
+  const std::pair<const char*, std::string*> files[] = {{"steps", &line->steps},
+                                                        {"save", &line->save},
+                                                        {"view", &line->view},
+                                                        {"trace", &line->trace},
+                                                        {"save-cache", &line->save_cache}};
   for (const auto& [name, file] : files) {
     if (values.count(name) == 0) continue;
     *file = values[name].as<std::string>();
     if (file->empty()) return UsageError(absl::StrCat("--", name, " needs a file name"));
   }
+  NG_RETURN_IF_ERROR(ReadView(values, line));
+  NG_RETURN_IF_ERROR(CheckView(*line));
   line->steps_stages = values.count("steps-stages") != 0;
   if (line->steps_stages && line->steps.empty()) {
     return UsageError("--steps-stages needs --steps FILE.jsonl");
@@ -153,9 +216,10 @@ absl::Status ReadOutput(const Arguments& arguments, CommandLine* line) {
   }
   NG_RETURN_IF_ERROR(ReadSavedTensors(values, line));
   NG_RETURN_IF_ERROR(CheckCaches(*line));
-  if (!line->trace_heads.empty() && line->trace_layers.empty() && !line->save_attn_row &&
-      !line->save_attn_full) {
-    return UsageError("--trace-heads needs --trace-layer, or --save-tensors attn_row or attn_full");
+  if (!line->trace_heads.empty() && line->trace_layers.empty() && line->view.empty() &&
+      !line->save_attn_row && !line->save_attn_full) {
+    return UsageError(
+        "--trace-heads needs --trace-layer, --view, or --save-tensors attn_row or attn_full");
   }
   const char* debug = std::getenv("KV_DEBUG");
   line->debug_cache =
@@ -174,13 +238,6 @@ absl::Status ReadOutput(const Arguments& arguments, CommandLine* line) {
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
-  for (const std::string_view argument : std::span(argv + 1, argv + argc)) {
-    if (argument == "--trace" || argument.starts_with("--trace=")) {
-      return UsageError(
-          "--trace is not available; --trace-layer with --steps or --save records "
-          "attention rows");
-    }
-  }
   const po::options_description options = Options();
   NG_ASSIGN_OR_RETURN(SpelledOut spelled, SpellOut(argc, argv, [&](const std::string& name) {
                         const po::option_description* found = options.find_nothrow(name, false);

@@ -2,6 +2,8 @@
 #ifndef NG_APPS_RUN_COMMAND_LINE_H_
 #define NG_APPS_RUN_COMMAND_LINE_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +34,25 @@ struct CommandLine : PromptOptions {
   std::vector<std::string> save_points;  // names of points, or patterns of them
   std::vector<int> trace_layers;         // rising
   std::vector<int> trace_heads;          // rising
+  std::string view;                      // a page, or "-": the terminal; empty: none
+  std::optional<int64_t> view_limit;     // of the page's attention, in MB
+  std::vector<std::string> against;      // "section.key=value" of a second run on the page
+  std::string trace;                     // a folder for all of this; empty: none
   bool debug_cache = false;              // also KV_DEBUG=1
   int debug_layer = -1;                  // also KV_DEBUG_LAYER=N; -1: all
+};
+
+// What --trace writes into its folder.
+struct TraceFiles {
+  explicit TraceFiles(const std::string& folder)
+      : page(folder + "/attention.html"),
+        steps(folder + "/steps.jsonl"),
+        metadata(folder + "/metadata.json"),
+        tensors(folder + "/tensors.safetensors") {}
+  std::string page;
+  std::string steps;
+  std::string metadata;
+  std::string tensors;
 };
 
 // Errors: UsageError naming the argument, what is allowed and the nearest option.

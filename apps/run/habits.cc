@@ -180,13 +180,16 @@ std::string ShortHelp(int width) {
   return out;
 }
 
+int StdoutColumns() {
+  constexpr int kUsual = 80;
+  winsize size = {};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 ? kUsual : size.ws_col;
+}
+
 int HelpColumns() {
   constexpr int kLeast = 40;
   constexpr int kMost = 100;
-  constexpr int kUsual = 80;
-  winsize size = {};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsual;
-  return std::clamp<int>(size.ws_col, kLeast, kMost);
+  return std::clamp(StdoutColumns(), kLeast, kMost);
 }
 
 }  // namespace ng::run

@@ -25,7 +25,9 @@ absl::StatusOr<SpelledOut> SpellOut(int argc, const char* const* argv,
 
 // Examples and the options that are used most, in lines of at most `width` columns.
 std::string ShortHelp(int width);
-// The columns of the terminal that stdout is, within what can be read; 80 where it is none.
+// The columns of the terminal that stdout is; 80 where it is none.
+int StdoutColumns();
+// The same within what can be read.
 int HelpColumns();
 
 }  // namespace ng::run

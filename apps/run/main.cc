@@ -1,10 +1,12 @@
 // ng-run: a config and a prompt in, a completion out.
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,7 @@
 #include "apps/run/list_plugins.h"
 #include "apps/run/outputs.h"
 #include "apps/run/tensor_saver.h"
+#include "apps/run/viewer.h"
 #include "ng/config.h"
 #include "ng/engine.h"
 #include "ng/files.h"
@@ -93,6 +96,7 @@ absl::Status Worse(const absl::Status& first, const absl::Status& second) {
 
 // Who watches a run. `stop` also ends a wait for the reader of a pipe that is written to.
 struct Watch {
+  Viewer* viewer;  // null: the run is not viewed
   const std::atomic<bool>* stop;
   ProgressBar& bar;
 };
@@ -110,14 +114,18 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
         std::move(file), engine,
         StepsWriter::Shown{.stages = line.steps_stages, .attn_rows = !line.trace_layers.empty()});
   }
-  TensorSaver saver(line, engine);
+  TensorSaver saver(line, engine, options.capture_points);
+  Viewer* const viewer = watch.viewer;
+  if (viewer != nullptr) viewer->AddTo(&options);
   options.on_step = [&](int index, const StepRecord& record) -> absl::Status {
     bar.Clear();
     saver.OnStep(index, record);
+    if (viewer != nullptr) viewer->OnStep(record);
     if (steps) NG_RETURN_IF_ERROR(steps->OnStep(index, record));
     return completions.OnStep(record);
   };
   options.on_done = [&](int index, const Completion& completion) -> absl::Status {
+    if (viewer != nullptr) viewer->OnDone(completion);
     NG_RETURN_IF_ERROR(saver.OnDone(index, completion));
     return completions.OnDone(index, completion);
   };
@@ -127,6 +135,7 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
   absl::Status status = done.status();
   if (steps) status = Worse(status, steps->Commit());
   if (!line.save.empty()) status = Worse(status, saver.Write(stop));
+  if (viewer != nullptr) status = Worse(status, viewer->Write(stop));
   NG_RETURN_IF_ERROR(status);
   NG_ASSIGN_OR_RETURN(std::string closing, ClosingLine(engine, *done));
   // Another one tomorrow, and then perhaps another answer.
@@ -138,13 +147,48 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
   return absl::OkStatus();
 }
 
+// Where the run's files go. Makes the folder of --trace.
+absl::Status CheckFiles(const CommandLine& line, const InputLog& inputs) {
+  const bool traced = !line.trace.empty();
+  std::error_code failed;
+  if (traced && !line.dry_run) std::filesystem::create_directories(line.trace, failed);
+  if (failed) {
+    return OutputError("--trace " + line.trace + ": cannot be made: " + failed.message());
+  }
+  const bool nowhere = traced && !std::filesystem::exists(line.trace, failed);
+  if (nowhere) return absl::OkStatus();  // nothing is there yet to be overwritten
+  const NamedOutput outputs[] = {{"--steps", line.steps},
+                                 {"--save", line.save},
+                                 {"--save-cache", line.save_cache},
+                                 {"--view", ViewsInTerminal(line) ? "" : line.view},
+                                 {"--trace", traced ? TraceFiles(line.trace).metadata : ""}};
+  return CheckOutputs(outputs, inputs);
+}
+
+// Opens what --view and --trace need; null where they are not given.
+absl::StatusOr<std::unique_ptr<Viewer>> OpenViewer(const CommandLine& line,
+                                                   const EngineOptions& options, Engine& engine,
+                                                   std::span<const GenerateRequest> requests) {
+  if (line.view.empty() || requests.empty()) return nullptr;
+  if (requests.size() > 1) {
+    return UsageError(absl::StrCat(line.trace.empty() ? "--view" : "--trace", " shows one prompt, ",
+                                   requests.size(), " are given"));
+  }
+  NG_ASSIGN_OR_RETURN(std::unique_ptr<Viewer> viewer,
+                      Viewer::Open(line, options, engine, requests.front()));
+  if (!viewer->viewed().why.empty()) options.warning(viewer->viewed().why);
+  return viewer;
+}
+
 // Warns about what is recorded and shown by no output.
 void WarnOfUnshown(const CommandLine& line, const EngineOptions& options) {
-  const bool shown = !line.steps.empty() || line.save_attn_row || line.save_attn_full;
+  const bool shown =
+      !line.steps.empty() || !line.view.empty() || line.save_attn_row || line.save_attn_full;
   if (line.trace_layers.empty() || shown) return;
   options.warning(
-      "--trace-layer has no output that shows the rows; give --steps, or --save with attn_row or "
-      "attn_full among --save-tensors");
+      "--trace-layer has no output that shows the rows; give --steps, --view, or --save with "
+      "attn_row "
+      "or attn_full among --save-tensors");
 }
 
 absl::Status Run(CommandLine line, const EngineOptions& options, ProgressBar& bar) {
@@ -165,9 +209,9 @@ absl::Status Run(CommandLine line, const EngineOptions& options, ProgressBar& ba
                       " = recompute does not go with --chat: a conversation that is full refuses "
                       "the next message");
   }
-  const NamedOutput outputs[] = {
-      {"--steps", line.steps}, {"--save", line.save}, {"--save-cache", line.save_cache}};
-  NG_RETURN_IF_ERROR(CheckOutputs(outputs, inputs));
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<Viewer> viewer,
+                      OpenViewer(line, options, *engine, requests));
+  NG_RETURN_IF_ERROR(CheckFiles(line, inputs));
   WarnOfUnshown(line, options);
   RunNeeds needs = Needs(requests);
   needs.prompt_logits = line.save_logits || NeedLogits(points);
@@ -183,12 +227,14 @@ absl::Status Run(CommandLine line, const EngineOptions& options, ProgressBar& ba
         "--prompts, --message, --chat");
   }
   NG_RETURN_IF_ERROR(engine->Load(needs));
+  if (viewer != nullptr) NG_RETURN_IF_ERROR(viewer->Load());
   bar.Clear();
   if (editor != nullptr) {
     return TerminalChat(*engine, line, needs.max_tokens, {*editor, inputs, *options.stop});
   }
   if (line.chat) return PlainChat(*engine, line, needs.max_tokens, *options.stop);
-  return Generate(*engine, line, requests, WhatToKeep(line, *engine, points), {options.stop, bar});
+  return Generate(*engine, line, requests, WhatToKeep(line, *engine, points),
+                  {viewer.get(), options.stop, bar});
 }
 
 int Main(int argc, const char* const* argv) {

@@ -81,7 +81,9 @@ absl::Status TensorSaver::OnDone(int index, const Completion& completion) {
   if (line_.save_logits) add("logits", completion.captured.logits);
   if (line_.save_decode_logits) add("decode_logits", completion.captured.decode_logits);
   if (line_.save_attn_full) AddAttnFull(index, completion);
-  for (const CapturedPoint& captured : completion.captured.points) AddPoint(index, captured);
+  for (const CapturedPoint& captured : completion.captured.points) {
+    if (std::ranges::count(points_, captured.at) != 0) AddPoint(index, captured);
+  }
   return line_.save_points.empty() ? absl::OkStatus() : AddTokens(index, completion);
 }
 

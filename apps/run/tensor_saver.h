@@ -5,6 +5,7 @@
 #include <atomic>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/run/command_line.h"
@@ -20,7 +21,9 @@ absl::StatusOr<std::vector<PointAt>> ReadPoints(const Engine& engine, CommandLin
 
 class TensorSaver {
  public:
-  TensorSaver(const CommandLine& line, const Engine& engine) : line_(line), engine_(engine) {}
+  // Of the points that a run keeps these are saved.
+  TensorSaver(const CommandLine& line, const Engine& engine, std::vector<PointAt> points)
+      : line_(line), engine_(engine), points_(std::move(points)) {}
 
   void OnStep(int index, const StepRecord& record);
   absl::Status OnDone(int index, const Completion& completion);
@@ -35,6 +38,7 @@ class TensorSaver {
 
   const CommandLine& line_;
   const Engine& engine_;
+  std::vector<PointAt> points_;
   std::vector<NamedTensor> tensors_;
   std::map<std::string, std::string> metadata_;
 };

@@ -58,6 +58,16 @@ std::string JudgeStderr(const Case& c, const Outcome& outcome) {
   return "";
 }
 
+// The page is all there, and its run can be read.
+std::string CheckPage(const std::string& bytes) {
+  const std::string tag = "<script id=\"ng-run\" type=\"application/json\">";
+  const size_t begin = bytes.find(tag);
+  if (begin == bytes.npos || !bytes.ends_with("</html>\n")) return "is not a whole page";
+  const size_t end = bytes.find("</script>", begin);
+  const std::string run = bytes.substr(begin + tag.size(), end - begin - tag.size());
+  return nlohmann::json::accept(run) ? "" : "holds a run that is no JSON";
+}
+
 std::string CheckTensors(const std::string& path) {
   const auto source = OpenSafetensors(path);
   return source.ok() ? "" : std::string(source.status().message());
@@ -90,7 +100,8 @@ std::string JudgeFile(const Case& c, const OutputFile& file, const Outcome& outc
   if (!fs::exists(path, error)) return done ? "was not written" : "";
   const std::string bytes = ReadFile(path);
   if (done && !c.other_result) {
-    return bytes == c.scenario->files.at(file.name) ? "" : "differs from the undisturbed run's";
+    const bool same = WithoutFolder(c.folder, bytes) == c.scenario->files.at(file.name);
+    return same ? "" : "differs from the undisturbed run's";
   }
   if (bytes == kOld && !done) return "";
   switch (file.kind) {
@@ -100,6 +111,8 @@ std::string JudgeFile(const Case& c, const OutputFile& file, const Outcome& outc
       return CheckTensors(path);
     case FileKind::kCache:
       return CheckCache(path);
+    case FileKind::kPage:
+      return CheckPage(bytes);
     case FileKind::kIds:
       return bytes == c.scenario->files.at(file.name) || c.other_result ? "" : "is not complete";
   }

@@ -68,6 +68,12 @@ std::vector<Scenario> Scenarios() {
         "--save-cache", "out/cache"},
        {{"steps", FileKind::kSteps}, {"saved", FileKind::kTensors}, {"cache", FileKind::kCache}},
        {"run.ini", "tiny/config.json", "tiny/model.safetensors"}},
+      {"view",
+       "ng-run",
+       {"--config", "in/run.ini", "--prompt-ids", "1 2 3 4 5 6 7", "--view", "out/page",
+        "--against", "cache.codec=int8"},
+       {{"page", FileKind::kPage}},
+       {"run.ini", "tiny/config.json", "tiny/model.safetensors"}},
       {"batch",
        "ng-run",
        {"--config", "in/run.ini", "--prompts", "in/prompts.jsonl", "--cache.name=paged",
@@ -196,7 +202,7 @@ void Settle(const World& world, Scenario* scenario) {
     if (!outcome.main_began) throw std::runtime_error(what + "nothing was counted");
     std::map<std::string, std::string> files;
     for (const OutputFile& file : scenario->outputs) {
-      files[file.name] = ReadFile(folder + "/out/" + file.name);
+      files[file.name] = WithoutFolder(folder, ReadFile(folder + "/out/" + file.name));
     }
     const std::string out = Comparable(*scenario, folder, outcome.out);
     if (round > 0 && (out != scenario->out || files != scenario->files)) {
@@ -241,10 +247,15 @@ Launch LaunchOf(const World& world, const Scenario& scenario, const std::string&
   return launch;
 }
 
-std::string Comparable(const Scenario& scenario, const std::string& folder, std::string out) {
-  for (size_t at = out.find(folder); at != std::string::npos; at = out.find(folder, at)) {
-    out.erase(at, folder.size());
+std::string WithoutFolder(const std::string& folder, std::string text) {
+  for (size_t at = text.find(folder); at != text.npos; at = text.find(folder, at)) {
+    text.erase(at, folder.size());
   }
+  return text;
+}
+
+std::string Comparable(const Scenario& scenario, const std::string& folder, std::string out) {
+  out = WithoutFolder(folder, std::move(out));
   if (!scenario.Is(kTimed)) return out;
   std::string comparable;
   std::istringstream lines(out);

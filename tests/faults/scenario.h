@@ -12,7 +12,7 @@
 
 namespace ng::faults {
 
-enum class FileKind { kSteps, kTensors, kCache, kIds };
+enum class FileKind { kSteps, kTensors, kCache, kIds, kPage };
 
 struct OutputFile {
   const char* name;  // in out/
@@ -65,6 +65,9 @@ Launch LaunchOf(const World& world, const Scenario& scenario, const std::string&
 
 // Makes `folder`, with a link to the inputs as in/ and an empty out/.
 void MakeFolder(const World& world, const std::string& folder);
+
+// A text without the names of the run's folder, which differ between equal runs.
+std::string WithoutFolder(const std::string& folder, std::string text);
 
 // stdout without what differs between equal runs: the times, and the folder's name.
 std::string Comparable(const Scenario& scenario, const std::string& folder, std::string out);

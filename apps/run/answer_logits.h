@@ -1,0 +1,54 @@
+// What the model would say after a layer, at the positions of an answer: rows of a point
+// layer<L>.out through the final norm and the head.
+#ifndef NG_APPS_RUN_ANSWER_LOGITS_H_
+#define NG_APPS_RUN_ANSWER_LOGITS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "apps/common/divergence.h"
+#include "apps/view/page.h"
+#include "ng/engine.h"
+#include "ng/status.h"
+
+namespace ng::run {
+
+// One position's logits with what it takes to read probabilities from them.
+class LogitRow {
+ public:
+  explicit LogitRow(std::span<const float> logits)
+      : logits_(logits), log_total_(LogTotal(logits)) {}
+
+  double LogProb(int64_t id) const { return logits_[static_cast<size_t>(id)] - log_total_; }
+  view::TopIds Top() const;          // the ten best
+  int64_t RankOf(int32_t id) const;  // how many are better; of equal ones the lower id
+  // KL(this || other), in nats.
+  double Divergence(const LogitRow& other) const {
+    return KlDivergence(logits_, log_total_, other.logits_, other.log_total_);
+  }
+
+ private:
+  std::span<const float> logits_;  // [vocab_size]
+  double log_total_;
+};
+
+// The logits of rows [begin, begin + n) of the point, n being at most kRowsAtOnce. Errors: those of
+// Engine::HeadLogits.
+inline constexpr int64_t kRowsAtOnce = 16;
+absl::StatusOr<std::vector<float>> LogitsOf(Engine& engine, const CapturedPoint& out, int64_t begin,
+                                            int64_t n);  // [n * vocab_size]
+
+// Where the tokens of an answer were chosen.
+struct AnswerPositions {
+  int64_t first = 0;
+  std::span<const int32_t> chosen;  // [n]
+};
+// The first n rows of each point. Errors: InterruptedError once `stop`, which may be null, is set.
+absl::StatusOr<view::Lens> ReadLens(Engine& engine, std::span<const CapturedPoint> outs,
+                                    const AnswerPositions& answer, const std::atomic<bool>* stop);
+
+}  // namespace ng::run
+
+#endif  // NG_APPS_RUN_ANSWER_LOGITS_H_

@@ -1,0 +1,103 @@
+#include "apps/run/run_facts.h"
+
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "apps/common/version.h"
+#include "ng/config.h"
+#include "ng/isa.h"
+
+namespace ng::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "temperature 0.9, top_k 50", each stage with the values of its options.
+std::string ChainText(const Config& config) {
+  std::vector<std::string> stages;
+  for (const std::string& stage : config.Names("sampler.chain")) {
+    std::string& text = stages.emplace_back(stage);
+    for (const ConfigItem& item : config.items()) {
+      if (!absl::StartsWith(item.declared.key, absl::StrCat("sampler.", stage, "."))) continue;
+      absl::StrAppend(&text, " ", config.Text(item.declared.key));
+    }
+  }
+  return absl::StrJoin(stages, ", ");
+}
+
+std::string Quoted(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:@%+";
+  if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return word;
+  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
+}
+
+}  // namespace
+
+absl::StatusOr<view::Facts> RunFacts(const Engine& engine) {
+  const Config& config = engine.config();
+  NG_ASSIGN_OR_RETURN(const StepCost cost, engine.CostOfStep());
+  const ModelShape& shape = engine.model_shape();
+  const std::string version = VersionText("ng-run");
+  return view::Facts{
+      {"model", fs::path(config.Text("model.path")).filename().string()},
+      {"family", std::string(engine.family())},
+      {"layers", absl::StrCat(shape.n_layers, " x ", shape.n_heads, " heads")},
+      {"weights", std::string(cost.weights)},
+      {"attention", config.Text("attention.name")},
+      {"cache", config.Bool("run.use_cache")
+                    ? absl::StrCat(config.Text("cache.name"), " ", CodecsOf(config).Text())
+                    : "none: all is computed again"},
+      {"sampler", ChainText(config)},
+      {"seed", absl::StrCat(config.Int("sampler.seed"))},
+      {"isa", std::string(IsaName(engine.isa()))},
+      {"arithmetic", ArithmeticOf(engine.isa()).ToString()},
+      {"threads", absl::StrCat(engine.threads())},
+      {"version", version.substr(0, version.find('\n'))}};
+}
+
+absl::StatusOr<view::Json> CacheFacts(const Engine& engine, const Timings& timings) {
+  NG_ASSIGN_OR_RETURN(const StepCost cost, engine.CostOfStep());
+  NG_ASSIGN_OR_RETURN(const std::vector<Statistic> counted, engine.CacheStatistics());
+  const CodecNames codecs = CodecsOf(engine.config());
+  view::Json json = view::Json::object();
+  json["codec_k"] = codecs.k;
+  json["codec_v"] = codecs.v;
+  json["prefilled"] = timings.prefill_tokens;
+  json["decoded"] = timings.decode_tokens;
+  json["shared"] = timings.shared_tokens;
+  json["loaded"] = timings.loaded_tokens;
+  json["bytes_per_token"] = cost.cache_bytes_per_token;
+  for (const Statistic& figure : counted) {
+    if (figure.name != "shared_tokens") json[std::string(figure.name)] = figure.value;
+  }
+  return json;
+}
+
+std::string ReplayCommand(const CommandLine& line, const Engine& engine,
+                          const GenerateRequest& request) {
+  std::string command = "ng-run";
+  const auto add = [&](const std::string& word) { absl::StrAppend(&command, " ", Quoted(word)); };
+  if (!line.engine.config_file.empty()) {
+    add("--config");
+    add(fs::absolute(line.engine.config_file).lexically_normal().string());
+  }
+  const Config& config = engine.config();
+  for (const ConfigItem& item : config.items()) {
+    const std::string& key = item.declared.key;
+    const bool given = item.origin.kind == ConfigOrigin::Kind::kCommandLine;
+    if (key == "run.max_new_tokens" || (!given && key != "sampler.seed")) continue;
+    add(absl::StrCat("--", key, "=", config.Text(key)));  // a path is absolute
+  }
+  add(absl::StrCat("--run.max_new_tokens=", request.max_new_tokens));
+  add("--prompt-ids");
+  add(absl::StrJoin(request.prompt_ids, " "));
+  return command;
+}
+
+}  // namespace ng::run

@@ -217,7 +217,8 @@ TEST(Page, TheBuildPutsTheWholePageIntoTheProgram) {
   const std::string page = std::string(kPageBefore) + std::string(kPageAfter);
   EXPECT_THAT(page, HasSubstr("<!doctype html>"));
   EXPECT_THAT(page, HasSubstr("default-src 'none'"));
-  for (const char* outside : {"<link", "<script src", "http://", "https://", "import(", "eval("}) {
+  for (const char* outside :
+       {"rel=\"stylesheet\"", "<script src", "http://", "https://", "import(", "eval("}) {
     EXPECT_THAT(page, Not(HasSubstr(outside)));
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <charconv>
+#include <set>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
@@ -163,6 +164,24 @@ absl::StatusOr<bool> WantsJsonl(const Arguments& arguments) {
   if (output == "jsonl") return true;
   if (output == "text") return false;
   return UsageError("--output=" + output + ": must be text or jsonl");
+}
+
+absl::StatusOr<std::vector<std::string>> ParseSettings(const Arguments& arguments,
+                                                       const char* option) {
+  if (arguments.values.count(option) == 0) return std::vector<std::string>();
+  std::set<std::string> keys;
+  const auto& settings = arguments.values[option].as<std::vector<std::string>>();
+  for (const std::string& setting : settings) {
+    const size_t dot = setting.find('.');
+    const size_t equals = setting.find('=');
+    if (dot == setting.npos || equals == setting.npos || dot > equals) {
+      return UsageError(absl::StrCat("--", option, ": '", setting, "' must be SECTION.KEY=VALUE"));
+    }
+    const std::string key = setting.substr(0, equals);
+    if (keys.insert(key).second) continue;
+    return UsageError(absl::StrCat("--", option, ": ", key, " is given twice"));
+  }
+  return settings;
 }
 
 absl::StatusOr<int64_t> ParseWholeNumber(std::string_view option, std::string_view text,

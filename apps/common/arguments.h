@@ -40,6 +40,11 @@ EngineOptions EngineOptionsOf(const Arguments& arguments);
 // Whether --output is jsonl. Errors: UsageError when it is not text either.
 absl::StatusOr<bool> WantsJsonl(const Arguments& arguments);
 
+// The values of --`option`, which may be given several times: "SECTION.KEY=VALUE" each, with keys
+// that differ. Errors: UsageError.
+absl::StatusOr<std::vector<std::string>> ParseSettings(const Arguments& arguments,
+                                                       const char* option);
+
 // The value of --`option`, which must be a whole number in a range. Errors: UsageError.
 struct WholeRange {
   int64_t min;

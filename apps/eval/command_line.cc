@@ -74,16 +74,7 @@ absl::Status ReadSource(const po::variables_map& values, CommandLine* line) {
 
 absl::Status ReadComparison(const Arguments& arguments, CommandLine* line) {
   const po::variables_map& values = arguments.values;
-  if (values.count("against") != 0) {
-    line->against = values["against"].as<std::vector<std::string>>();
-  }
-  for (const std::string& setting : line->against) {
-    const size_t dot = setting.find('.');
-    if (dot != setting.npos && setting.find('=') != setting.npos && dot < setting.find('=')) {
-      continue;
-    }
-    return UsageError(absl::StrCat("--against: '", setting, "' must be SECTION.KEY=VALUE"));
-  }
+  NG_ASSIGN_OR_RETURN(line->against, ParseSettings(arguments, "against"));
   line->card = values.count("card") != 0;
   NG_ASSIGN_OR_RETURN(line->depths, ParseWholeNumbers(arguments, "depths", {0, kMostTokens}));
   NG_ASSIGN_OR_RETURN(line->repeat, ParseWholeNumber("repeat", values["repeat"].as<std::string>(),

@@ -20,8 +20,8 @@ using ::testing::HasSubstr;
 constexpr PointAt kOut0 = {Point::kOut, 0};
 constexpr PointAt kLogits = {Point::kLogits, -1};
 
-std::unique_ptr<Engine> Open(const std::vector<GenerateRequest>& requests,
-                             const std::vector<std::string>& overrides = {}) {
+std::unique_ptr<Engine> Loaded(const std::vector<GenerateRequest>& requests,
+                               const std::vector<std::string>& overrides = {}) {
   EngineOptions options;
   options.overrides = {"model.path=" NG_TEST_DATA "/golden/qwen3/tiny",
                        "run.stop_ids=", "sampler.chain=greedy", "run.threads=1"};
@@ -37,7 +37,7 @@ std::unique_ptr<Engine> Open(const std::vector<GenerateRequest>& requests,
 
 TEST(LookAt, ShowsTheRowsThatAreKeptToo) {
   const std::vector<GenerateRequest> requests = {{{3, 1, 4, 1, 5}, 3, {}}, {{9, 2, 6}, 2, {}}};
-  const std::unique_ptr<Engine> engine = Open(requests, {"run.prefill_chunk=2"});
+  const std::unique_ptr<Engine> engine = Loaded(requests, {"run.prefill_chunk=2"});
   GenerateOptions options;
   options.look_at = options.capture_points = {kOut0, kLogits};
   std::map<std::pair<int, Point>, std::vector<float>> seen;
@@ -59,7 +59,7 @@ TEST(LookAt, ShowsTheRowsThatAreKeptToo) {
 
 TEST(LookAt, FeedsAPromptThatGeneratesNothing) {
   const std::vector<GenerateRequest> requests = {{{3, 1, 4}, 0, {}}};
-  const std::unique_ptr<Engine> engine = Open(requests);
+  const std::unique_ptr<Engine> engine = Loaded(requests);
   GenerateOptions options;
   options.look_at = {kLogits};
   int64_t n_rows = 0;
@@ -74,7 +74,7 @@ TEST(LookAt, FeedsAPromptThatGeneratesNothing) {
 
 TEST(LookAt, AnErrorOfTheProgramEndsTheRun) {
   const std::vector<GenerateRequest> requests = {{{3, 1, 4}, 2, {}}};
-  const std::unique_ptr<Engine> engine = Open(requests);
+  const std::unique_ptr<Engine> engine = Loaded(requests);
   GenerateOptions options;
   options.look_at = {kOut0};
   options.on_point = [](const PointRows&) { return LimitError("enough"); };
@@ -86,7 +86,7 @@ TEST(LookAt, AnErrorOfTheProgramEndsTheRun) {
 
 TEST(NextToken, TakesTheTokensThatAreGiven) {
   const std::vector<GenerateRequest> requests = {{{3, 1, 4}, 5, {}}};
-  const std::unique_ptr<Engine> engine = Open(requests);
+  const std::unique_ptr<Engine> engine = Loaded(requests);
   const std::vector<int32_t> given = {7, 8, 9};
   GenerateOptions options;
   options.next_token = [&](int index, int64_t step) -> absl::StatusOr<GivenToken> {

@@ -73,6 +73,7 @@ TEST(AddressSpace, TooSmallIsExitFiveInOneLine) {
   const Program programs[] = {
       {"ng-run", DemoTurn(2) + Arguments{"--run.threads=2"}},
       {"ng-bench", Demo() + Arguments{"--prompt-tokens=4", "--decode-tokens=1", "--repeat=1"}},
+      {"ng-diff", DemoTurn(1) + Arguments{"--against", "run.prefill_chunk=2"}},
       {"ng-eval", Demo() + Arguments{"--samples=1", "--window=4"}},
       {"ng-plan", Demo()},
       {"ng-tokenize", {"--tokenizer", NG_SOURCE_DIR "/configs/demo"}},

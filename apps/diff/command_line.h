@@ -1,0 +1,32 @@
+// ng-diff's command line.
+#ifndef NG_APPS_DIFF_COMMAND_LINE_H_
+#define NG_APPS_DIFF_COMMAND_LINE_H_
+
+#include <string>
+#include <vector>
+
+#include "apps/common/prompt_options.h"
+#include "ng/engine.h"
+#include "ng/status.h"
+
+namespace ng::diff {
+
+struct CommandLine : PromptOptions {
+  EngineOptions engine;  // A
+  bool help = false;
+  bool version = false;
+  bool jsonl = false;
+  // What A is compared with; one of them is given.
+  std::vector<std::string> against;  // "section.key=value": A with these changes
+  std::string against_config;        // empty: not given
+  std::string against_tensors;       // empty: not given
+};
+
+// Errors: UsageError naming the argument, what is allowed and the nearest option.
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
+
+std::string UsageText();
+
+}  // namespace ng::diff
+
+#endif  // NG_APPS_DIFF_COMMAND_LINE_H_

@@ -1,0 +1,244 @@
+#include "apps/diff/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "ng/utf8.h"
+
+namespace ng::diff {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMostFlips = 10;  // that are shown by their tokens
+
+// JSON has no number for these; a text says which of them it is.
+Json Number(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  return value;
+}
+
+Json PlaceJson(const PointComparison& point, const ElementDifference& first) {
+  Json json;
+  json["index"] = first.place.prompt;
+  json["position"] = first.place.position;
+  json["element"] = first.element;
+  if (point.point.n_heads > 0) json["head"] = first.element / point.point.width;
+  json["a"] = Number(static_cast<double>(first.a));
+  json["b"] = Number(static_cast<double>(first.b));
+  json["ulps"] = UlpsBetween(first.a, first.b);
+  return json;
+}
+
+Json LayerJson(const PointAt& at) { return at.layer < 0 ? Json(nullptr) : Json(at.layer); }
+
+Json PointJson(const PointComparison& point) {
+  const Figures& figures = point.figures;
+  Json json;
+  json["point"] = PointName(point.point.at.point);
+  json["layer"] = LayerJson(point.point.at);
+  json["max_abs"] = Number(figures.max_abs());
+  json["max_rel"] = Number(figures.max_rel());
+  json["rms_rel"] = Number(figures.rms_rel());
+  json["max_ulp"] = figures.max_ulp();
+  json["equal_share"] = figures.equal_share();
+  json["rows"] = figures.rows();
+  json["not_compared"] = figures.not_compared();
+  json["first"] = figures.first() ? PlaceJson(point, *figures.first()) : Json(nullptr);
+  return json;
+}
+
+// A token as "position 4 ' art'".
+absl::StatusOr<std::string> PlaceText(const Report& report, const Engine& a, RowPlace place) {
+  const std::vector<std::vector<int32_t>>& ids = report.result.ids;
+  std::string text = absl::StrCat("position ", place.position);
+  if (a.has_tokenizer()) {
+    const int32_t id = ids[static_cast<size_t>(place.prompt)][static_cast<size_t>(place.position)];
+    NG_ASSIGN_OR_RETURN(const std::string token, a.Decode({&id, 1}));
+    absl::StrAppend(&text, " '", VisibleText(token), "'");
+  }
+  if (ids.size() > 1) absl::StrAppend(&text, " of prompt ", place.prompt);
+  return text;
+}
+
+absl::StatusOr<std::string> FirstText(const Report& report, const Engine& a) {
+  const PointComparison* const point = report.result.comparison.first();
+  const ElementDifference& first = *point->figures.first();
+  NG_ASSIGN_OR_RETURN(const std::string place, PlaceText(report, a, first.place));
+  std::string element = absl::StrCat("element ", first.element);
+  if (const PointShape& shape = point->point; shape.n_heads > 0) {
+    absl::StrAppend(&element, " (head ", first.element / shape.width, ", ",
+                    first.element % shape.width, ")");
+  }
+  return absl::StrFormat("the first difference: %s, %s, %s: A %.9g, B %.9g, %d ulps\n",
+                         PointText(point->point.at), place, element, first.a, first.b,
+                         UlpsBetween(first.a, first.b));
+}
+
+std::string TableText(const Comparison& comparison) {
+  size_t width = 5;
+  for (const PointComparison& point : comparison.points) {
+    width = std::max(width, PointText(point.point.at).size());
+  }
+  const int w = static_cast<int>(width);
+  std::string text =
+      absl::StrFormat("\n%-*s  %9s  %9s  %9s  %10s  %8s  %6s  %12s\n", w, "point", "max abs",
+                      "max/rms", "rms/rms", "max ulps", "equal", "rows", "not compared");
+  for (const PointComparison& point : comparison.points) {
+    const Figures& figures = point.figures;
+    absl::StrAppendFormat(&text, "%-*s  %9.3g  %9.3g  %9.3g  %10d  %6.2f %%  %6d  %12d\n", w,
+                          PointText(point.point.at), figures.max_abs(), figures.max_rel(),
+                          figures.rms_rel(), figures.max_ulp(), 100.0 * figures.equal_share(),
+                          figures.rows(), figures.not_compared());
+  }
+  return text;
+}
+
+// How the difference of the residual stream goes from layer to layer.
+std::string GrowthText(const Comparison& comparison) {
+  std::vector<std::string> steps;
+  double before = 0.0;
+  double most = 0.0;
+  std::string where;
+  for (const PointComparison& point : comparison.points) {
+    const PointAt& at = point.point.at;
+    if (at.point != Point::kEmbed && at.point != Point::kOut) continue;
+    const double rms = point.figures.rms_rel();
+    if (rms == 0.0 && before == 0.0) continue;
+    steps.push_back(absl::StrFormat("%s %.2g", PointText(at), rms));
+    if (before > 0.0 && rms / before > most) {
+      most = rms / before;
+      where = absl::StrFormat("; the most in layer %d, %.2f times", at.layer, most);
+    }
+    before = rms;
+  }
+  if (steps.empty()) return "";
+  return absl::StrCat("\nin the residual stream (rms/rms): ", absl::StrJoin(steps, ", "),
+                      most > 1.0 ? where : "", "\n");
+}
+
+absl::StatusOr<std::string> TokenText(const Engine& a, int32_t id) {
+  if (!a.has_tokenizer()) return absl::StrCat(id);
+  NG_ASSIGN_OR_RETURN(const std::string text, a.Decode({&id, 1}));
+  return absl::StrCat("'", VisibleText(text), "'");
+}
+
+absl::StatusOr<std::string> PredictionsText(const Report& report, const Engine& a) {
+  const Predictions& predictions = report.result.comparison.predictions;
+  if (predictions.n_rows == 0) return std::string();
+  std::string text = absl::StrFormat(
+      "KL(A || B) for each token, mean: %.6g nats\nanother most probable next token: behind %d of "
+      "%d tokens\n",
+      predictions.kl_mean, predictions.flips.size(), predictions.n_rows);
+  for (size_t i = 0; i < std::min(kMostFlips, predictions.flips.size()); ++i) {
+    const ArgmaxFlip& flip = predictions.flips[i];
+    NG_ASSIGN_OR_RETURN(const std::string place, PlaceText(report, a, flip.place));
+    NG_ASSIGN_OR_RETURN(const std::string token_a, TokenText(a, flip.a));
+    NG_ASSIGN_OR_RETURN(const std::string token_b, TokenText(a, flip.b));
+    absl::StrAppend(&text, "  behind ", place, ": A ", token_a, ", B ", token_b, "\n");
+  }
+  if (predictions.flips.size() > kMostFlips) {
+    absl::StrAppend(&text, "  and ", predictions.flips.size() - kMostFlips, " more\n");
+  }
+  return text;
+}
+
+std::string PartsText(const Report& report) {
+  if (report.parts.size() < 2) return "";
+  std::string text = "KL of each change alone\n";
+  size_t width = 0;
+  for (const Part& part : report.parts) width = std::max(width, part.key.size());
+  const int w = static_cast<int>(std::max(width, std::string_view("remainder").size()));
+  for (const Part& part : report.parts) {
+    if (part.kl_mean) {
+      absl::StrAppendFormat(&text, "  %-*s  %.6g\n", w, part.key, *part.kl_mean);
+    } else {
+      absl::StrAppendFormat(&text, "  %-*s  cannot run alone: %s\n", w, part.key, part.reason);
+    }
+  }
+  absl::StrAppendFormat(&text, "  %-*s  %.6g\n", w, "together",
+                        report.result.comparison.predictions.kl_mean);
+  if (const std::optional<double> remainder = report.remainder()) {
+    absl::StrAppendFormat(&text, "  %-*s  %.6g\n", w, "remainder", *remainder);
+  }
+  return text;
+}
+
+std::string NamesText(const char* what, const std::vector<std::string>& names) {
+  return names.empty() ? "" : absl::StrCat(what, ": ", absl::StrJoin(names, ", "), "\n");
+}
+
+}  // namespace
+
+bool Report::different() const {
+  return result.comparison.first() != nullptr || !only_a.empty() || !only_b.empty();
+}
+
+std::optional<double> Report::remainder() const {
+  if (parts.empty()) return std::nullopt;
+  double sum = 0.0;
+  for (const Part& part : parts) {
+    if (!part.kl_mean) return std::nullopt;
+    sum += *part.kl_mean;
+  }
+  return result.comparison.predictions.kl_mean - sum;
+}
+
+absl::StatusOr<std::string> ReportText(const Report& report, const Engine& a) {
+  const Comparison& comparison = report.result.comparison;
+  const bool bits = comparison.first() == nullptr;
+  std::string text = absl::StrCat("A: ", report.a, "\nB: ", report.b, "\n");
+  absl::StrAppend(&text, report.different() ? "different" : "equal bits", ": ",
+                  comparison.points.size(), " points, ", comparison.rows(), " rows compared, ",
+                  comparison.not_compared(), " rows that one side alone made\n");
+  absl::StrAppend(&text, NamesText("only A has", report.only_a),
+                  NamesText("only B has", report.only_b),
+                  NamesText("tensors that are no points of the model", report.ignored));
+  if (bits) return text;
+  NG_ASSIGN_OR_RETURN(const std::string first, FirstText(report, a));
+  NG_ASSIGN_OR_RETURN(const std::string predictions, PredictionsText(report, a));
+  absl::StrAppend(&text, first, TableText(comparison), GrowthText(comparison), predictions,
+                  PartsText(report));
+  return text;
+}
+
+std::string ReportJson(const Report& report) {
+  const Comparison& comparison = report.result.comparison;
+  std::string text;
+  for (const PointComparison& point : comparison.points) {
+    absl::StrAppend(&text, PointJson(point).dump(), "\n");
+  }
+  Json verdict;
+  verdict["verdict"] = report.different() ? "different" : "equal";
+  verdict["first"] = nullptr;
+  if (const PointComparison* const point = comparison.first()) {
+    Json first;
+    first["point"] = PointName(point->point.at.point);
+    first["layer"] = LayerJson(point->point.at);
+    first.update(PlaceJson(*point, *point->figures.first()));
+    verdict["first"] = std::move(first);
+  }
+  const Predictions& predictions = comparison.predictions;
+  const bool predicts = predictions.n_rows > 0;
+  verdict["kl_mean"] = predicts ? Number(predictions.kl_mean) : Json(nullptr);
+  verdict["argmax_flips"] = predicts ? Json(predictions.flips.size()) : Json(nullptr);
+  verdict["by_key"] = Json::object();
+  for (const Part& part : report.parts) {
+    verdict["by_key"][part.key] = part.kl_mean ? Number(*part.kl_mean) : Json(nullptr);
+  }
+  const std::optional<double> remainder = report.remainder();
+  verdict["remainder"] = remainder ? Number(*remainder) : Json(nullptr);
+  verdict["rows"] = comparison.rows();
+  verdict["not_compared"] = comparison.not_compared();
+  verdict["only_a"] = report.only_a;
+  verdict["only_b"] = report.only_b;
+  verdict["ignored"] = report.ignored;
+  return absl::StrCat(text, verdict.dump(), "\n");
+}
+
+}  // namespace ng::diff

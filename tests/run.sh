@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs everything on a fresh Debian 12: installs what is missing, builds, runs every test and, for
-# 20 seconds each, every fuzz target.
+# 10 seconds each, every fuzz target.
 #   bash tests/run.sh
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -18,7 +18,7 @@ ctest --test-dir build --output-on-failure --no-tests=error -j "$(nproc)" | tee 
 
 ng_install "${ng_fuzz_packages[@]}"
 ng_build fuzz
-bash tests/fuzz/run.sh 20 | tee build-fuzz/run.log || failed+=("fuzz targets")
+bash tests/fuzz/run.sh 10 | tee build-fuzz/run.log || failed+=("fuzz targets")
 
 echo
 echo "Built in $built s, tested in $((SECONDS - start)) s:"

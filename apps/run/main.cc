@@ -148,7 +148,7 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
 }
 
 // Where the run's files go. Makes the folder of --trace.
-absl::Status CheckFiles(const CommandLine& line, const InputLog& inputs) {
+absl::Status CheckFiles(const CommandLine& line, const Engine& engine, const InputLog& inputs) {
   const bool traced = !line.trace.empty();
   std::error_code failed;
   if (traced && !line.dry_run) std::filesystem::create_directories(line.trace, failed);
@@ -157,11 +157,12 @@ absl::Status CheckFiles(const CommandLine& line, const InputLog& inputs) {
   }
   const bool nowhere = traced && !std::filesystem::exists(line.trace, failed);
   if (nowhere) return absl::OkStatus();  // nothing is there yet to be overwritten
-  const NamedOutput outputs[] = {{"--steps", line.steps},
+  std::vector<NamedOutput> outputs = engine.probe_outputs();
+  outputs.insert(outputs.end(), {{"--steps", line.steps},
                                  {"--save", line.save},
                                  {"--save-cache", line.save_cache},
                                  {"--view", ViewsInTerminal(line) ? "" : line.view},
-                                 {"--trace", traced ? TraceFiles(line.trace).metadata : ""}};
+                                 {"--trace", traced ? TraceFiles(line.trace).metadata : ""}});
   return CheckOutputs(outputs, inputs);
 }
 
@@ -211,7 +212,7 @@ absl::Status Run(CommandLine line, const EngineOptions& options, ProgressBar& ba
   }
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Viewer> viewer,
                       OpenViewer(line, options, *engine, requests));
-  NG_RETURN_IF_ERROR(CheckFiles(line, inputs));
+  NG_RETURN_IF_ERROR(CheckFiles(line, *engine, inputs));
   WarnOfUnshown(line, options);
   RunNeeds needs = Needs(requests);
   needs.prompt_logits = line.save_logits || NeedLogits(points);

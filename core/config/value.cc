@@ -231,6 +231,7 @@ absl::StatusOr<std::string> ParseText(const ConfigKey& key, const ConfigEntry& e
     case ConfigForm::kPathList:
       return AbsolutePaths(entry);
     case ConfigForm::kNames:
+      if (entry.text.empty() && DefaultEntry(key).text.empty()) break;
       for (const std::string_view name : SplitTrimmed(entry.text, ",")) {
         if (name.empty()) return EntryError(entry, "must be " + AllowedValues(key));
       }
@@ -302,7 +303,8 @@ std::string AllowedValues(const ConfigKey& key) {
     case ConfigForm::kPathList:
       return "paths separated by ':' or ','";
     case ConfigForm::kNames:
-      return "names separated by commas";
+      return DefaultEntry(key).text.empty() ? "names separated by commas, or empty"
+                                            : "names separated by commas";
     default:
       return "text";
   }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/plugin/guarded_attention.h"
 #include "core/plugin/guarded_cache.h"
+#include "core/plugin/guarded_probe.h"
 #include "core/plugin/guarded_sampler.h"
 #include "core/plugin/loader.h"
 
@@ -102,6 +103,23 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> CreateSampler(const LoadedPlugin& 
                         return plugin.descriptor->sampler->create(context);
                       }));
   return std::make_unique<GuardedSampler>(plugin, std::move(stage), context);
+}
+
+absl::StatusOr<std::unique_ptr<Probe>> CreateProbe(const LoadedPlugin& plugin,
+                                                   const PluginContext& context,
+                                                   const ProbeModel& model) {
+  absl::Status own;
+  absl::StatusOr<std::unique_ptr<Probe>> probe =
+      Created<Probe>(plugin, [&]() -> absl::StatusOr<std::unique_ptr<Probe>> {
+        absl::StatusOr<std::unique_ptr<Probe>> made =
+            plugin.descriptor->probe->create(context, model);
+        own = made.status();
+        return made;
+      });
+  // It is about a file that the user names.
+  if (absl::IsDataLoss(own)) return own;
+  if (!probe.ok()) return probe.status();
+  return GuardedProbe::Make(plugin, *std::move(probe), model, context.check);
 }
 
 }  // namespace ng

@@ -73,6 +73,8 @@ absl::Status CheckFactory(const PluginDescriptor& plugin) {
        plugin.cache != nullptr && plugin.cache->plan != nullptr && plugin.cache->create != nullptr},
       {"sampler", plugin.sampler != nullptr,
        plugin.sampler != nullptr && plugin.sampler->create != nullptr},
+      {"probe", plugin.probe != nullptr,
+       plugin.probe != nullptr && plugin.probe->create != nullptr},
   };
   for (const Factory& factory : factories) {
     const std::string quoted = Quoted(factory.kind);

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 3> kKinds = {"attention", "cache", "sampler"};
+constexpr std::array<std::string_view, 4> kKinds = {"attention", "cache", "probe", "sampler"};
 
 // Splits ng_<kind>_<name>.so; any other file name is none of ours.
 std::optional<PluginFile> ParseFileName(std::string_view file_name) {
@@ -98,8 +98,8 @@ absl::StatusOr<PluginFile> PluginFileOf(const std::string& path) {
   std::optional<PluginFile> file = ParseFileName(fs::path(path).filename().string());
   if (!file) {
     return PluginError(path +
-                       ": a plugin is named ng_<kind>_<name>.so, with the kind attention, cache or "
-                       "sampler");
+                       ": a plugin is named ng_<kind>_<name>.so, with the kind attention, cache, "
+                       "probe or sampler");
   }
   std::error_code error;
   file->path = fs::canonical(path, error).string();

@@ -16,6 +16,7 @@
 #include "ng/cache_store.h"
 #include "ng/plugin.h"
 #include "ng/plugins.h"
+#include "ng/probe.h"
 #include "ng/sampler.h"
 #include "ng/status.h"
 
@@ -42,6 +43,10 @@ absl::StatusOr<std::unique_ptr<GuardedCache>> CreateCache(const LoadedPlugin& pl
 // The stage comes guarded: its calls have the same catch.
 absl::StatusOr<std::unique_ptr<SamplerStage>> CreateSampler(const LoadedPlugin& plugin,
                                                             const PluginContext& context);
+// The probe comes behind its guard (core/plugin/guarded_probe.h).
+absl::StatusOr<std::unique_ptr<Probe>> CreateProbe(const LoadedPlugin& plugin,
+                                                   const PluginContext& context,
+                                                   const ProbeModel& model);
 
 // What an exception from a plugin becomes: a PluginError that names it.
 absl::Status PluginThrew(const LoadedPlugin& plugin, std::string_view what);

@@ -341,6 +341,7 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   NG_ASSIGN_OR_RETURN(assembly->attention, CreateAttention(attention, assembly->Context(values)));
   NG_RETURN_IF_ERROR(assembly->ChooseAttentionSpecs());
   NG_ASSIGN_OR_RETURN(assembly->chain, MakeSamplerChain(*assembly));
+  NG_RETURN_IF_ERROR(MakeProbes(options.stop, *assembly));
   assembly->unused_sampling = UnusedSampling(assembly->model.sampling, config);
   WarnOfUnusedOptions(*assembly);
   return assembly;

@@ -2,6 +2,7 @@
 #ifndef NG_CORE_RUNTIME_ASSEMBLY_H_
 #define NG_CORE_RUNTIME_ASSEMBLY_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 #include "core/plugin/cache_groups.h"
 #include "core/plugin/loader.h"
 #include "core/runtime/part_factory.h"
+#include "core/runtime/probe_chain.h"
 #include "core/sampling/sampling.h"
 #include "core/text/chat/template_metadata.h"
 #include "ng/chat_template.h"
@@ -37,6 +39,7 @@ struct Selection {
   LoadedPlugin attention;
   LoadedPlugin cache;
   std::vector<LoadedPlugin> stages;  // in the order of sampler.chain
+  std::vector<LoadedPlugin> probes;  // in the order of probe.chain
   std::vector<UnusedOption> unused_options;
   // What the plugins are looked up in, and every entry of the config: for PartFactory.
   PluginHost host;
@@ -95,6 +98,12 @@ struct Assembly {
   std::vector<AttentionSpec> attention_specs;  // what each of these asks of it
   std::vector<int> cache_layers;               // the layer of the cache that each of these reads
   std::unique_ptr<SamplerChain> chain;
+  LoadedHead head;                        // what probes are given
+  std::unique_ptr<ProbeChain> probes;     // empty: nobody looks
+  std::vector<std::string> probe_titles;  // "probe.capture", of each
+  // What edits the steps: name, version, options and hashes of the files read of each probe that
+  // does. "none": nothing does.
+  std::string edits = "none";
   // "generation_config.json's temperature 0.6, top_p 0.9 are not used"; empty: the chain does what
   // the model suggests, or it suggests nothing.
   std::string unused_sampling;
@@ -121,6 +130,8 @@ struct Assembly {
   // LimitError.
   absl::StatusOr<RunCachePlan> PlanCacheFor(const RunCacheSpec& spec) const;
   absl::StatusOr<std::unique_ptr<CacheGroups>> MakeCache(const RunCacheSpec& spec) const;
+  // The needs with what the probes add to them.
+  RunNeeds WithProbes(RunNeeds needs) const;
   // Decides what layers ask of the backend: the model's sliding window too where the backend
   // accepts it over this cache. Errors: PluginError where cache and backend cannot run the codecs,
   // with those that they can.
@@ -141,6 +152,9 @@ struct Assembly {
 // Fits everything together. Errors, in this order: config (2), plugins (4), model and tokenizer
 // files (3), combinations that cannot run (4).
 absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options);
+
+// Makes the probes that the config names. `stop` as in EngineOptions. Errors: as CreateProbe.
+absl::Status MakeProbes(const std::atomic<bool>* stop, Assembly& assembly);
 
 // Changes config keys of an assembly that may be loaded already (Engine::Set): makes anew what
 // depends on them. After an error all is as it was.

@@ -204,6 +204,7 @@ std::vector<CacheField> CacheIdentity(const Assembly& assembly,
           {"cache.codec_k", std::string(CodecName(cache.codec_k))},
           {"cache.codec_v", std::string(CodecName(cache.codec_v))},
           {"tokenizer", TokenizerText(assembly)},
+          {"probes", assembly.edits},
           {"model", weights_hash ? ModelText(assembly, *weights_hash) : ""}};
 }
 

@@ -9,6 +9,8 @@
 //   cache.codec_k, cache.codec_v
 //   tokenizer    a hash of the bytes of every token, or "none". It sees another vocabulary. It does
 //                not see how a text is split into tokens: that changes ids, which are compared.
+//   probes       those that edit a step, with version, options and the bytes of the files that they
+//                read; or "none". One that only looks is not among them.
 //   model        a hash of everything in the model's metadata that the decoder uses, of what each
 //                matrix is held as, and of all bytes of all tensors that it uses, as they are read
 //

@@ -1,5 +1,6 @@
 #include "core/runtime/describe.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -79,6 +80,16 @@ std::string StopOrigin(const Assembly& assembly) {
                       assembly.model.eos_origin, "\n");
 }
 
+// "looks at embed", "edits layer1.out and 3 more points".
+std::string UseText(const ProbeUse& use) {
+  if (use.points.empty()) return "looks at no point";
+  const bool edits = std::ranges::any_of(use.points, &ProbePoint::edits);
+  std::string text = absl::StrCat(edits ? "edits " : "looks at ", PointText(use.points.front().at));
+  const size_t n_more = use.points.size() - 1;
+  if (n_more > 0) absl::StrAppend(&text, " and ", n_more, n_more == 1 ? " more" : " more points");
+  return text;
+}
+
 }  // namespace
 
 std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
@@ -94,6 +105,10 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
                   assembly.selection.cache.Describe(), "\n");
   for (const LoadedPlugin& stage : assembly.selection.stages) {
     absl::StrAppend(&out, "  ", stage.Describe(), "\n");
+  }
+  for (size_t i = 0; i < assembly.selection.probes.size(); ++i) {
+    absl::StrAppend(&out, "  ", assembly.selection.probes[i].Describe(), ", ",
+                    UseText(assembly.probes->use(i)), "\n");
   }
   for (const PartFactory::Used& part : assembly.parts->used()) {
     absl::StrAppend(&out, "  used by them: ", part.plugin.Describe(),

@@ -13,6 +13,7 @@
 #include "core/runtime/generate.h"
 #include "core/runtime/request_checks.h"
 #include "core/runtime/run_plan.h"
+#include "ng/files.h"
 
 namespace ng {
 namespace {
@@ -57,6 +58,7 @@ std::string_view StopReasonName(StopReason reason) {
 }
 
 Engine::State::~State() {
+  assembly->probes.reset();
   decoder.reset();
   assembly->chain.reset();
   assembly->attention.reset();
@@ -77,6 +79,7 @@ absl::StatusOr<const CacheSnapshots*> Engine::State::CheckedSnapshots() const {
 absl::StatusOr<StepLogits> Engine::State::Feed() {
   StepBatch batch;
   batch.stop = options.stop;
+  if (!assembly->probes->empty()) batch.observer = assembly->probes.get();
   // All but the last pieces, without logits.
   while (step_tokens > 0) {
     pieces.clear();
@@ -121,10 +124,41 @@ absl::StatusOr<PluginHost> Engine::FindPlugins(const EngineOptions& options) {
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Engine::~Engine() = default;
 
-absl::Status Engine::Load(const RunNeeds& needs) {
+absl::Status Engine::State::EndRun(bool failed) {
+  if (assembly->probes->empty()) return absl::OkStatus();
+  const std::string config = assembly->config().ToIni();
+  ProbeRun run = {.failed = failed, .config = config, .identity = {}};
+  std::vector<IdentityField> identity;
+  if (assembly->probes->identity()) {
+    NG_ASSIGN_OR_RETURN(identity, Identity());
+    run.identity = identity;
+  }
+  return assembly->probes->EndRun(run);
+}
+
+absl::StatusOr<std::vector<IdentityField>> Engine::State::Identity() const {
+  if (!weights_hash) {
+    return RuntimeError("nothing was loaded to be identified; Load must be told of it");
+  }
+  std::vector<IdentityField> fields;
+  for (CacheField& field : CacheIdentity(*assembly, weights_hash)) {
+    fields.push_back({std::move(field.name), std::move(field.value)});
+  }
+  return fields;
+}
+
+absl::Status Engine::EndRun() {
+  return Guarded([&]() -> absl::Status {
+    NG_RETURN_IF_ERROR(state_->CheckLoaded());
+    return state_->EndRun(/*failed=*/false);
+  });
+}
+
+absl::Status Engine::Load(const RunNeeds& asked) {
   return GuardedReading([&]() -> absl::Status {
     State& state = *state_;
     Assembly& assembly = *state.assembly;
+    const RunNeeds needs = assembly.WithProbes(asked);
     const Clock::time_point start = Clock::now();
     NG_ASSIGN_OR_RETURN(const RunPlan plan, PlanRun(assembly, needs));
     NG_RETURN_IF_ERROR(CheckMemory(plan));
@@ -136,6 +170,7 @@ absl::Status Engine::Load(const RunNeeds& needs) {
                                       "keeps no snapshots; contiguous and paged do"));
     }
     if (plan.cache.approximate) assembly.warnings.Add(ApproximateText(plugin));
+    assembly.head.Set(nullptr);
     state.decoder.reset();
     state.snapshots.reset();
     state.weights_hash.reset();
@@ -171,6 +206,7 @@ absl::Status Engine::Load(const RunNeeds& needs) {
     parts.max_tokens = spec.max_tokens;
     state.decoder = std::make_unique<Decoder>(assembly.model.spec, std::move(weights),
                                               std::move(attention), parts);
+    assembly.head.Set(state.decoder.get());
     state.max_sequences = spec.max_sequences;
     state.step_tokens = plan.held.empty() ? 0 : spec.max_step_tokens;
     state.cost = plan.step;
@@ -196,14 +232,26 @@ std::span<const int32_t> Engine::stop_ids() const { return state_->assembly->sto
 const std::vector<PointShape>& Engine::points() const { return state_->assembly->points; }
 const std::string& Engine::unused_sampling() const { return state_->assembly->unused_sampling; }
 
+std::vector<NamedOutput> Engine::probe_outputs() const {
+  const Assembly& assembly = *state_->assembly;
+  std::vector<NamedOutput> outputs;
+  for (size_t i = 0; i < assembly.probe_titles.size(); ++i) {
+    for (const std::string& path : assembly.probes->use(i).writes) {
+      outputs.push_back({assembly.probe_titles[i].c_str(), path});
+    }
+  }
+  return outputs;
+}
+
 absl::StatusOr<RunPlan> Engine::Plan(const RunNeeds& needs) const {
-  return Guarded([&] { return PlanRun(*state_->assembly, needs); });
+  return Guarded([&] { return PlanRun(*state_->assembly, state_->assembly->WithProbes(needs)); });
 }
 
 absl::StatusOr<std::string> Engine::Describe(const RunNeeds& needs) const {
   return Guarded([&]() -> absl::StatusOr<std::string> {
-    NG_ASSIGN_OR_RETURN(const RunPlan plan, PlanRun(*state_->assembly, needs));
-    return DescribeRun(*state_->assembly, plan);
+    const Assembly& assembly = *state_->assembly;
+    NG_ASSIGN_OR_RETURN(const RunPlan plan, PlanRun(assembly, assembly.WithProbes(needs)));
+    return DescribeRun(assembly, plan);
   });
 }
 
@@ -212,16 +260,7 @@ absl::Status Engine::CheckRequest(const GenerateRequest& request) const {
 }
 
 absl::StatusOr<std::vector<IdentityField>> Engine::Identity() const {
-  return Guarded([&]() -> absl::StatusOr<std::vector<IdentityField>> {
-    if (!state_->weights_hash) {
-      return RuntimeError("nothing was loaded to be identified; Load must be told of it");
-    }
-    std::vector<IdentityField> fields;
-    for (CacheField& field : CacheIdentity(*state_->assembly, state_->weights_hash)) {
-      fields.push_back({std::move(field.name), std::move(field.value)});
-    }
-    return fields;
-  });
+  return Guarded([&] { return state_->Identity(); });
 }
 
 absl::StatusOr<StepCost> Engine::CostOfStep() const {
@@ -255,6 +294,9 @@ absl::StatusOr<std::vector<std::string>> Engine::Reports() const {
     for (size_t i = 0; i < selection.stages.size(); ++i) {
       add(*selection.stages[i].descriptor, assembly.chain->ReportOf(i));
     }
+    for (size_t i = 0; i < selection.probes.size(); ++i) {
+      add(*selection.probes[i].descriptor, assembly.probes->ReportOf(i));
+    }
     return reports;
   });
 }
@@ -266,6 +308,7 @@ absl::StatusOr<std::vector<Completion>> Engine::Generate(std::span<const Generat
     Assembly& assembly = *state.assembly;
     NG_RETURN_IF_ERROR(state.CheckLoaded());
     GenerateParts parts{*state.decoder, *assembly.chain};
+    parts.probes = assembly.probes.get();
     for (const GenerateRequest& request : requests) {
       NG_RETURN_IF_ERROR(ng::CheckRequest(assembly, request));
       NG_RETURN_IF_ERROR(CheckKept(assembly, request, options));
@@ -291,7 +334,9 @@ absl::StatusOr<std::vector<Completion>> Engine::Generate(std::span<const Generat
     settings.cache_and_attention = absl::StrCat(assembly.selection.cache.Describe(), " with ",
                                                 assembly.selection.attention.Describe());
     absl::StatusOr<std::vector<Completion>> done = ng::Generate(parts, settings, requests, options);
-    if (done.ok() && !state.cache->fault().ok()) return state.cache->fault();
+    if (done.ok() && !state.cache->fault().ok()) done = state.cache->fault();
+    const absl::Status ended = state.EndRun(/*failed=*/!done.ok());
+    if (done.ok() && !ended.ok()) return ended;
     return done;
   });
 }

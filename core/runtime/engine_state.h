@@ -55,6 +55,9 @@ struct Engine::State {
   // Runs a step over the new tokens that `step` has, in pieces where the cache takes no more at
   // once.
   absl::StatusOr<StepLogits> Feed();
+  // Tells the probes that the run has ended.
+  absl::Status EndRun(bool failed);
+  absl::StatusOr<std::vector<IdentityField>> Identity() const;  // as Engine's
 
   EngineOptions options;
   std::unique_ptr<Assembly> assembly;

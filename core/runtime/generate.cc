@@ -58,6 +58,7 @@ struct Active {
   Clock::time_point admitted;
   Clock::time_point prefilled;
   bool prefill_done = false;
+  bool probed = false;  // the probes were told of it
   Kept kept;
   KeptPoints kept_points;
   double* share_s = nullptr;  // of its timings, what the step counts for; null: nothing
@@ -90,12 +91,16 @@ class Loop {
   absl::Status OpenStages(const Active& active);
   // Opens the request's sequence, or takes the one that it brings.
   absl::Status OpenSequence(const GenerateRequest& request, Active& active);
+  // Whether every token of the prompts is fed because somebody looks at it.
+  bool KeepsPrompt() const;
   // Whether the request's keys and values may come from others, and others have its.
   bool Shares(const GenerateRequest& request) const;
   // An active request is about to compute what the request would have for nothing afterwards.
   bool WillBeShared(const GenerateRequest& request) const;
   // Fills the sequence of a request that has just begun from its snapshot.
   absl::Status LoadSnapshot(Active& active);
+  // Tells the probes how the request begins.
+  absl::Status BeginProbes(Active& active);
   // All of the request's prompt has been fed.
   absl::Status EndPrefill(Active& active);
   // Admits, then feeds every active request one step's tokens.
@@ -123,6 +128,7 @@ class Loop {
   LanguageModel& model_;
   SamplerChain& chain_;
   const CacheSnapshots* snapshots_;
+  ProbeChain* const probes_;  // null: nobody looks
   const GenerateSettings& settings_;
   const std::span<const GenerateRequest> requests_;
   const GenerateOptions& options_;
@@ -149,6 +155,7 @@ Loop::Loop(const GenerateParts& parts, const GenerateSettings& settings,
     : model_(parts.model),
       chain_(parts.chain),
       snapshots_(parts.snapshots),
+      probes_(parts.probes == nullptr || parts.probes->empty() ? nullptr : parts.probes),
       settings_(settings),
       requests_(requests),
       options_(options),
@@ -219,6 +226,8 @@ absl::Status Loop::Report(size_t index) {
 
 void Loop::AttachObservers() {
   observers_ = {};
+  // First: what the others see is what the step goes on with.
+  if (probes_ != nullptr) observers_.Add(probes_);
   if (options_.on_cache_debug) {
     cache_debug_ = std::make_unique<CacheDebugObserver>(model_.shape(), options_.cache_debug_layer,
                                                         options_.on_cache_debug);
@@ -239,9 +248,15 @@ void Loop::AttachObservers() {
   }
 }
 
+bool Loop::KeepsPrompt() const {
+  return recorder_.keeps_prompt() || (probes_ != nullptr && probes_->every_token());
+}
+
 bool Loop::Shares(const GenerateRequest& request) const {
   // Rows that are looked at must be computed.
-  if (!settings_.use_cache || recorder_.keeps_prompt()) return false;
+  if (!settings_.use_cache || KeepsPrompt()) return false;
+  // Others have computed theirs without these edits, or with edits for another request.
+  if (probes_ != nullptr && probes_->edits()) return false;
   // Beyond the context every id gets another position.
   const auto prompt_len = static_cast<int64_t>(request.prompt_ids.size());
   return !request.sequence.has_value() && prompt_len <= settings_.context &&
@@ -281,7 +296,7 @@ absl::Status Loop::OpenSequence(const GenerateRequest& request, Active& active) 
 absl::Status Loop::Admit() {
   while (next_request_ < requests_.size() && !free_slots_.empty() && !cache_full_) {
     const GenerateRequest& request = requests_[next_request_];
-    const bool looked_at = recorder_.keeps_prompt() || options_.on_point;
+    const bool looked_at = KeepsPrompt() || options_.on_point;
     if (request.max_new_tokens <= 0 && !looked_at && !HasSnapshot(request)) {
       Begin(next_request_);
       NG_RETURN_IF_ERROR(Report(next_request_++));  // the prompt comes back as it is
@@ -300,6 +315,7 @@ absl::Status Loop::Admit() {
     NG_RETURN_IF_ERROR(opened);
     NG_RETURN_IF_ERROR(Activate(std::move(active)));
     if (!request.load_cache.empty()) NG_RETURN_IF_ERROR(LoadSnapshot(*active_.back()));
+    if (probes_ != nullptr) NG_RETURN_IF_ERROR(BeginProbes(*active_.back()));
   }
   return absl::OkStatus();
 }
@@ -344,6 +360,13 @@ absl::Status Loop::LoadSnapshot(Active& active) {
   NG_RETURN_IF_ERROR(snapshots_->Load(file, end, active.sequence));
   active.n_loaded = model_.Length(active.sequence) - active.n_shared;
   return absl::OkStatus();
+}
+
+absl::Status Loop::BeginProbes(Active& active) {
+  active.probed = true;
+  return probes_->Begin({.index = active.index,
+                         .prompt_ids = active.ids(),
+                         .n_held = model_.Length(active.sequence)});
 }
 
 absl::Status Loop::EndPrefill(Active& active) {
@@ -396,6 +419,9 @@ absl::Status Loop::Step() {
     sequence.start_pos = fed.begin;
     sequence.tokens = active.held_ids().subspan(static_cast<size_t>(fed.begin), n_tokens);
     sequence.n_logit_rows = recorder_.Want(fed, *active.completion, active.kept);
+    if (probes_ != nullptr && probes_->every_logit()) {
+      sequence.n_logit_rows = fed.end - fed.begin;
+    }
     sequence.request = active.index;
     step_sequences_.push_back(sequence);
     fed_.push_back(fed);
@@ -475,6 +501,7 @@ absl::Status Loop::Choose(Active& active, std::span<const float> logits) {
   timings.decode_s = Seconds(active.prefilled, Clock::now());
   timings.decode_tokens = active.n_generated() - 1;
   NG_ASSIGN_OR_RETURN(const SequenceEnd end, chain_.Accept(active.slot, token));
+  if (probes_ != nullptr) NG_RETURN_IF_ERROR(probes_->Accept(active.index, token));
   active.stop_reason = ReasonToStop(settings_.stop_ids, token, end);
   NG_ASSIGN_OR_RETURN(const int64_t held_bytes, chain_.HeldBytes(active.slot));
   if (active.stop_reason == StopReason::kStopText) active.completion->held_bytes = held_bytes;
@@ -516,7 +543,8 @@ absl::Status Loop::Retire(size_t active_index, StopReason reason) {
   active->completion->stop_reason = reason;
   if (active->owns_sequence) model_.CloseSequence(active->sequence);
   free_slots_.push_back(active->slot);
-  const absl::Status closed = chain_.Close(active->slot);
+  absl::Status closed = chain_.Close(active->slot);
+  if (active->probed) closed.Update(probes_->End(active->index));
   const absl::Status reported = Report(static_cast<size_t>(active->index));
   return closed.ok() ? reported : closed;
 }
@@ -526,10 +554,13 @@ absl::Status Loop::NotFinite(Active& active) {
                                            active.n_generated(), ": the logits are not finite");
   // The same ids once more, in one piece and with a look at every layer.
   NonFiniteFinder finder;
-  const StepSequence again{active.sequence, 0, active.held_ids(), 1};
+  const StepSequence again{active.sequence, 0, active.held_ids(), 1, active.index};
   StepBatch batch;
   batch.sequences = {&again, 1};
-  batch.observer = &finder;
+  ObserverList observers;
+  if (probes_ != nullptr && probes_->edits()) observers.Add(probes_);
+  observers.Add(&finder);
+  batch.observer = &observers;
   NG_RETURN_IF_ERROR(model_.Truncate(active.sequence, 0));
   const absl::Status traced = model_.Forward(batch);
   if (!traced.ok()) return NumericError(absl::StrCat(message, "; once more: ", traced.message()));

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/model/language_model.h"
+#include "core/runtime/probe_chain.h"
 #include "core/sampling/sampling.h"
 #include "core/snapshot/cache_snapshot.h"
 #include "ng/engine.h"
@@ -29,6 +30,7 @@ struct GenerateParts {
   SamplerChain& chain;
   // Of the model's cache; may be null when no request loads or saves one.
   const CacheSnapshots* snapshots = nullptr;
+  ProbeChain* probes = nullptr;  // null, or empty: nobody looks
 };
 
 // How to generate: the config's part. Everything is borrowed.

@@ -41,6 +41,10 @@ class Opened final : public LonePlugin {
       const PluginContext& context) override {
     return descriptor_.sampler->create(Completed(context));
   }
+  absl::StatusOr<std::unique_ptr<Probe>> CreateProbe(const PluginContext& context,
+                                                     const ProbeModel& model) override {
+    return descriptor_.probe->create(Completed(context), model);
+  }
   PartHost& HostFor(const PluginContext& context) override {
     context_ = context;
     context_.host = &host_;

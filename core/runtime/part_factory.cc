@@ -100,4 +100,12 @@ absl::StatusOr<CachePlan> PartFactory::PlanCache(std::string_view name, const Ca
               });
 }
 
+absl::StatusOr<std::unique_ptr<Probe>> PartFactory::CreateProbe(
+    std::string_view name, const ProbeModel& model, std::span<const OptionOverride> overrides) {
+  return With("probe", name, overrides,
+              [&model](const LoadedPlugin& plugin, const PluginContext& context) {
+                return ng::CreateProbe(plugin, context, model);
+              });
+}
+
 }  // namespace ng

@@ -134,7 +134,7 @@ absl::Status CheckRequest(const Assembly& assembly, const GenerateRequest& reque
 
 absl::Status CheckKept(const Assembly& assembly, const GenerateRequest& request,
                        const GenerateOptions& options) {
-  const bool points = !options.capture_points.empty();
+  const bool points = !options.capture_points.empty() || assembly.probes->every_token();
   const bool looked_at = options.on_point != nullptr;
   const bool every_row = options.capture_attn_full || options.on_attn_rows;
   const bool kept = points || options.capture_logits || every_row;

@@ -81,7 +81,7 @@ struct Choice {
 
 absl::StatusOr<Choice> ChoiceOf(const std::string& kind, std::span<const ConfigEntry> entries) {
   Choice choice;
-  choice.key = kind + (kind == "sampler" ? ".chain" : ".name");
+  choice.key = kind + (kind == "sampler" || kind == "probe" ? ".chain" : ".name");
   NG_ASSIGN_OR_RETURN(const std::string text, LookupEarly(entries, choice.key));
   choice.names = SplitNames(text);
   for (const ConfigEntry& entry : entries) {
@@ -109,15 +109,24 @@ absl::StatusOr<std::vector<UnusedOption>> UnusedOptions(std::span<const ConfigEn
   return unused;
 }
 
-absl::Status CheckDistinct(std::span<const std::string> chain) {
+// The plugins of a chain. `what` one of them is called.
+absl::StatusOr<std::vector<LoadedPlugin>> LoadChain(std::span<const ConfigEntry> entries,
+                                                    const std::string& kind, const char* what,
+                                                    PluginHost& host) {
+  const std::string key = kind + ".chain";
+  NG_ASSIGN_OR_RETURN(const std::string chain, LookupEarly(entries, key));
   std::set<std::string> seen;
-  for (const std::string& name : chain) {
-    if (!seen.insert(name).second) {
-      return UsageError(
-          absl::StrCat("sampler.chain: stage '", name, "' is named twice; each may occur once"));
-    }
+  for (const std::string& name : SplitNames(chain)) {
+    if (seen.insert(name).second) continue;
+    return UsageError(
+        absl::StrCat(key, ": ", what, " '", name, "' is named twice; each may occur once"));
   }
-  return absl::OkStatus();
+  std::vector<LoadedPlugin> plugins;
+  for (const std::string& name : SplitNames(chain)) {
+    NG_ASSIGN_OR_RETURN(LoadedPlugin plugin, host.Load(kind, name));
+    plugins.push_back(std::move(plugin));
+  }
+  return plugins;
 }
 
 // Where cache.codec alone means two codecs, both are written out: the config that is shown says
@@ -146,17 +155,14 @@ absl::StatusOr<Selection> SelectFrom(std::vector<ConfigEntry> entries, PluginHos
   NG_ASSIGN_OR_RETURN(selection.attention, host.Load("attention", attention));
   NG_ASSIGN_OR_RETURN(const std::string cache, LookupEarly(entries, "cache.name"));
   NG_ASSIGN_OR_RETURN(selection.cache, host.Load("cache", cache));
-  NG_ASSIGN_OR_RETURN(const std::string chain, LookupEarly(entries, "sampler.chain"));
-  NG_RETURN_IF_ERROR(CheckDistinct(SplitNames(chain)));
-  for (const std::string& name : SplitNames(chain)) {
-    NG_ASSIGN_OR_RETURN(LoadedPlugin stage, host.Load("sampler", name));
-    selection.stages.push_back(std::move(stage));
-  }
+  NG_ASSIGN_OR_RETURN(selection.stages, LoadChain(entries, "sampler", "stage", host));
+  NG_ASSIGN_OR_RETURN(selection.probes, LoadChain(entries, "probe", "probe", host));
 
   KeyTable keys;
   keys.Add(selection.attention);
   keys.Add(selection.cache);
   for (const LoadedPlugin& stage : selection.stages) keys.Add(stage);
+  for (const LoadedPlugin& probe : selection.probes) keys.Add(probe);
   for (const ConfigEntry& entry : entries) {
     if (const PluginFile* file = NamedByKey(entry.key, host)) {
       NG_ASSIGN_OR_RETURN(const LoadedPlugin plugin, host.Load(file->kind, file->name));

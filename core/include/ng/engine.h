@@ -41,6 +41,8 @@
 #pragma GCC visibility push(default)
 namespace ng {
 
+struct NamedOutput;
+
 struct Progress {
   std::string_view phase;  // "load", "prefill"
   int64_t done = 0;        // in the phase's own unit: bytes, tokens
@@ -104,6 +106,8 @@ class Engine {
   // What the model's own metadata would have the sampler do and sampler.chain does not, as half a
   // sentence: "generation_config.json's temperature 0.6, top_p 0.9 are not used". Empty: nothing.
   const std::string& unused_sampling() const;
+  // The files that the config's probes write when a run ends, for CheckOutputs (ng/files.h).
+  std::vector<NamedOutput> probe_outputs() const;
   // What a run would take; reads no weights and reserves nothing. That it fits is for CheckMemory
   // to say. Errors: LimitError beyond the model's context or what the cache can hold; PluginError.
   absl::StatusOr<RunPlan> Plan(const RunNeeds& needs) const;
@@ -189,6 +193,10 @@ class Engine {
   // Consumes exactly one token per sequence. Errors: "batch size mismatch", "cache overflow".
   absl::StatusOr<StepLogits> DecodeStep(std::span<const SequenceId> sequences,
                                         std::span<const int32_t> tokens);
+  // Tells the probes of the config that what was fed step by step is all, so that they write what
+  // they have gathered. Generate tells them itself. Errors: the probes' own, OutputError among
+  // them.
+  absl::Status EndRun();
   // What the final norm and the head make of rows of the residual stream, such as those of a point
   // layer<L>.out: of the last layer's the step's own logits, bit for bit. The logits of the last
   // step stay. hidden: [n, width], logits: [n * vocab_size], both the caller's. Errors: UsageError

@@ -42,6 +42,8 @@ class LonePlugin {
                                               const CacheSpec& spec) = 0;
   virtual absl::StatusOr<std::unique_ptr<SamplerStage>> CreateSampler(
       const PluginContext& context) = 0;
+  virtual absl::StatusOr<std::unique_ptr<Probe>> CreateProbe(const PluginContext& context,
+                                                             const ProbeModel& model) = 0;
 
   // Makes parts of other plugins with this context, until it is asked for with another one.
   virtual PartHost& HostFor(const PluginContext& context) = 0;

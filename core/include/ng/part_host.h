@@ -16,6 +16,7 @@
 
 #include "ng/attention_backend.h"
 #include "ng/cache_store.h"
+#include "ng/probe.h"
 #include "ng/sampler.h"
 #include "ng/status.h"
 
@@ -48,6 +49,11 @@ class PartHost {
   // What the store that CreateCache makes would reserve. Reserves nothing. Errors: as above.
   virtual absl::StatusOr<CachePlan> PlanCache(std::string_view name, const CacheSpec& spec,
                                               std::span<const OptionOverride> overrides) = 0;
+
+  // As the other Create functions.
+  virtual absl::StatusOr<std::unique_ptr<Probe>> CreateProbe(
+      std::string_view name, const ProbeModel& model,
+      std::span<const OptionOverride> overrides) = 0;
 };
 
 }  // namespace ng

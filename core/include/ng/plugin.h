@@ -26,7 +26,7 @@
 #define NG_EXPORT __attribute__((visibility("default")))
 
 // The build tag says which C++ both sides were compiled as; it is compared as text.
-#define NG_SDK_VERSION "7"
+#define NG_SDK_VERSION "8"
 #define NG_TAG_STRING_INNER_(x) #x
 #define NG_TAG_STRING_(x) NG_TAG_STRING_INNER_(x)
 #if defined(__clang__)
@@ -49,9 +49,11 @@ namespace ng {
 class AttentionBackend;
 class CacheStore;
 class PartHost;
+class Probe;
 class SamplerStage;
 struct CacheSpec;
 struct CachePlan;
+struct ProbeModel;
 
 inline constexpr char kPluginMagic[8] = {'N', 'G', 'P', 'L', 'U', 'G', 'I', 'N'};
 inline constexpr uint32_t kPluginAbiVersion = 1;
@@ -91,7 +93,8 @@ struct PluginContext {
 };
 
 // [load] Create functions. Errors become exit code 4 and carry the plugin's name and path, but for
-// a UsageError about an option's value, which stays exit code 2.
+// a UsageError about an option's value, which stays exit code 2, and a probe's ModelFileError about
+// a file that an option names, which stays exit code 3.
 struct AttentionFactory {
   absl::StatusOr<std::unique_ptr<AttentionBackend>> (*create)(const PluginContext& context);
 };
@@ -106,9 +109,14 @@ struct SamplerFactory {
   absl::StatusOr<std::unique_ptr<SamplerStage>> (*create)(const PluginContext& context);
 };
 
+struct ProbeFactory {
+  absl::StatusOr<std::unique_ptr<Probe>> (*create)(const PluginContext& context,
+                                                   const ProbeModel& model);
+};
+
 struct PluginDescriptor {
   PluginHeader header;
-  const char* kind;           // "attention", "cache" or "sampler"
+  const char* kind;           // "attention", "cache", "probe" or "sampler"
   const char* name;           // as the config and the file name spell it
   const char* version;        // the plugin's own
   const char* summary;        // one line
@@ -117,10 +125,11 @@ struct PluginDescriptor {
   // [load] Null when this CPU can run the plugin, else one line saying what it lacks. Compiled for
   // the baseline instruction set; called before anything else.
   const char* (*supported)();
-  // The factory of the plugin's kind; the other two are null.
+  // The factory of the plugin's kind; the others are null.
   const AttentionFactory* attention;
   const CacheFactory* cache;
   const SamplerFactory* sampler;
+  const ProbeFactory* probe;
 };
 
 // The header of a descriptor compiled here.
@@ -133,9 +142,9 @@ struct PluginDescriptor {
 // The descriptor of a plugin that runs on every CPU, by kind:
 //   extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin =
 //       ng::SamplerPlugin<Create>("name", "1.0.0", "what it does", kOptions);
-// and alike ng::AttentionPlugin<Create>, ng::CachePlugin<Plan, Create>; without options, {}. A
-// stage or backend whose constructor takes the PluginContext needs no create function: its class
-// stands in its place, as in ng::SamplerPlugin<MyStage>(...).
+// and alike ng::AttentionPlugin<Create>, ng::CachePlugin<Plan, Create>, ng::ProbePlugin<Create>;
+// without options, {}. A stage or backend whose constructor takes the PluginContext needs no create
+// function: its class stands in its place, as in ng::SamplerPlugin<MyStage>(...).
 constexpr PluginDescriptor EveryCpuPlugin(const char* kind, const char* name, const char* version,
                                           const char* summary,
                                           std::span<const OptionSpec> options) {
@@ -149,7 +158,8 @@ constexpr PluginDescriptor EveryCpuPlugin(const char* kind, const char* name, co
           .supported = []() -> const char* { return nullptr; },
           .attention = nullptr,
           .cache = nullptr,
-          .sampler = nullptr};
+          .sampler = nullptr,
+          .probe = nullptr};
 }
 
 template <auto kCreate>
@@ -158,6 +168,8 @@ template <auto kPlan, auto kCreate>
 inline constexpr CacheFactory kCacheFactory = {kPlan, kCreate};
 template <auto kCreate>
 inline constexpr SamplerFactory kSamplerFactory = {kCreate};
+template <auto kCreate>
+inline constexpr ProbeFactory kProbeFactory = {kCreate};
 
 // Makes a part by its constructor.
 template <class Interface, class Part>
@@ -199,6 +211,14 @@ template <class Stage>
 constexpr PluginDescriptor SamplerPlugin(const char* name, const char* version, const char* summary,
                                          std::span<const OptionSpec> options) {
   return SamplerPlugin<Construct<SamplerStage, Stage>>(name, version, summary, options);
+}
+
+template <auto kCreate>
+constexpr PluginDescriptor ProbePlugin(const char* name, const char* version, const char* summary,
+                                       std::span<const OptionSpec> options) {
+  PluginDescriptor plugin = EveryCpuPlugin("probe", name, version, summary, options);
+  plugin.probe = &kProbeFactory<kCreate>;
+  return plugin;
 }
 
 }  // namespace ng

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "apps/conform/allocations.h"
 #include "ng/conform/cache.h"
+#include "ng/conform/probe.h"
 #include "ng/conform/sampler.h"
 #include "ng/conform/speed.h"
 #include "ng/lone_plugin.h"
@@ -28,7 +29,10 @@ class Workshop {
     for (const std::string& path : request.partners) {
       NG_ASSIGN_OR_RETURN(auto partner, LonePlugin::Open(path, {}, request.config));
       NG_ASSIGN_OR_RETURN(const PluginFile name, PluginFileOf(path));
-      if (name.kind == request.kind || name.kind == "sampler" || request.kind == "sampler") {
+      const auto reads_keys = [](std::string_view kind) {
+        return kind == "attention" || kind == "cache";
+      };
+      if (name.kind == request.kind || !reads_keys(name.kind) || !reads_keys(request.kind)) {
         return UsageError(absl::StrCat("--with ", path, ": a plugin of kind ", name.kind,
                                        " is no partner of one of kind ", request.kind));
       }
@@ -72,6 +76,12 @@ class Workshop {
     return {.settings = Settings(request, isa),
             .make = [this](auto& context) { return plugin_->CreateSampler(context); },
             .constraint = request.constraint};
+  }
+
+  ProbeSubject Probe(const Request& request, IsaLevel isa) {
+    return {.settings = Settings(request, isa), .make = [this](auto& context, auto& model) {
+              return plugin_->CreateProbe(context, model);
+            }};
   }
 
   // Shipped parts, as an engine has them.
@@ -152,6 +162,10 @@ std::vector<CheckName> ChecksOf(std::string_view kind) {
   if (kind == "attention") AddNames(AttentionChecks(), &names);
   if (kind == "cache") AddNames(CacheChecks(), &names);
   if (kind == "sampler") AddNames(SamplerChecks(), &names);
+  if (kind == "probe") {
+    AddNames(ProbeChecks(), &names);
+    return names;  // no two probes do the same, so that one would be the faster
+  }
   names.push_back({kSpeed, "how long it takes beside a shipped part; cannot fail"});
   return names;
 }
@@ -167,6 +181,7 @@ Outcome RunNamed(const Request& request, IsaLevel isa, std::string_view name) {
     return RunOf(AttentionChecks(), shop.Attention(request, isa), name);
   }
   if (request.kind == "cache") return RunOf(CacheChecks(), shop.Cache(request, isa), name);
+  if (request.kind == "probe") return RunOf(ProbeChecks(), shop.Probe(request, isa), name);
   return RunOf(SamplerChecks(), shop.Sampler(request, isa), name);
 }
 

@@ -248,10 +248,38 @@ constexpr Seeded kSamplerFaults[] = {
     {"allocates", "allocation"},
 };
 
+constexpr Seeded kProbeFaults[] = {
+    {"create_returns_nothing", "use"},
+    {"use_throws", "use"},
+    {"use_names_none", "use"},
+    {"use_names_twice", "use"},
+    {"use_changes", "use"},
+    {"report_throws", "use"},
+    {"report_of_two_lines", "use"},
+    {"begin_throws", "rows"},
+    {"begin_refuses", "rows"},
+    {"on_point_throws", "rows"},
+    {"accept_throws", "rows"},
+    {"end_throws", "rows"},
+    {"end_run_throws", "rows"},
+    {"exits", "rows"},
+    {"edits_undeclared", "rows"},
+    {"writes_nan", "rows"},
+    {"writes_before", "rows"},
+    {"writes_between", "rows"},
+    {"writes_behind", "rows"},
+    {"adds_by_place", "chunks"},
+    {"adds_by_count", "chunks"},
+    {"adds_by_batch", "batch"},
+    {"remembers_the_run", "runs"},
+    {"fails_with_the_run", "runs"},
+};
+
 constexpr Fixture kFixtures[] = {{"attention", "attention_faults", kAttentionFaults},
                                  {"attention", "arithmetic_faults", kArithmeticFaults},
                                  {"cache", "store_faults", kStoreFaults},
-                                 {"sampler", "sampler_faults", kSamplerFaults}};
+                                 {"sampler", "sampler_faults", kSamplerFaults},
+                                 {"probe", "probe_faults", kProbeFaults}};
 
 void PrintTo(const Fixture& fixture, std::ostream* out) { *out << fixture.name; }
 

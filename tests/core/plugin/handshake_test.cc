@@ -85,11 +85,14 @@ TEST(Handshake, RefusesAbsentTexts) {
 TEST(Handshake, RequiresExactlyTheFactoryOfItsKind) {
   static constexpr AttentionFactory kAttention = {};
   static constexpr CacheFactory kCache = {};
+  static constexpr ProbeFactory kNoProbe = {};
   static constexpr SamplerFactory kIncomplete = {};
   ExpectRefused("has no factory of its kind 'sampler'",
                 [](PluginDescriptor& plugin) { plugin.sampler = nullptr; });
   ExpectRefused("has a factory of kind 'attention', expected only 'sampler'",
                 [](PluginDescriptor& plugin) { plugin.attention = &kAttention; });
+  ExpectRefused("has a factory of kind 'probe', expected only 'sampler'",
+                [](PluginDescriptor& plugin) { plugin.probe = &kNoProbe; });
   ExpectRefused("has a factory of kind 'cache', expected only 'sampler'",
                 [](PluginDescriptor& plugin) { plugin.cache = &kCache; });
   ExpectRefused("a function of its 'sampler' factory is null",

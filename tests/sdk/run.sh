@@ -58,6 +58,16 @@ check_sampler() {
   echo "ok: cycle_breaker breaks cycles"
 }
 
+# A probe that looks changes no id, and says what it saw.
+check_probe() {
+  local plain probed
+  plain=$(run_ng --sampler.chain=greedy | list_of ids)
+  probed=$(run_ng --sampler.chain=greedy --probe.chain=rms --probe.rms.points=layer1.out | list_of ids)
+  [ "$plain" = "$probed" ] || fail "rms changed the ids"
+  grep -q "probe rms: rms layer1.out [0-9]" "$build/stderr" || fail "rms says: $(cat "$build/stderr")"
+  echo "ok: rms looks and changes nothing"
+}
+
 # The library is named to the loader because the program was linked to the prefix's first place.
 check_program() {
   local ours expected
@@ -81,12 +91,14 @@ conforms() {
 check_example_conforms() {
   conforms attention_one_pass
   conforms sampler_cycle_breaker --option run_length=3
+  conforms probe_rms
   "$build/one_pass_test" || fail "one_pass_test"
 }
 
 check_all() {
   check_attention
   check_sampler
+  check_probe
   check_program
 }
 

@@ -66,7 +66,13 @@ absl::Status MakeProbes(const std::atomic<bool>* stop, Assembly& assembly) {
     if (edits.empty() || std::string_view(inner.kind) != "probe") continue;
     absl::StrAppend(&edits, " over ", inner.name, " ", inner.version, " (", part.options, ")");
   }
-  if (!edits.empty()) assembly.edits = edits;
+  if (edits.empty()) return absl::OkStatus();
+  if (assembly.Recomputes()) {
+    return UsageError(assembly.config().Describe("run.on_full") +
+                      " = recompute moves tokens to other positions, and a probe of probe.chain "
+                      "edits by position");
+  }
+  assembly.edits = edits;
   return absl::OkStatus();
 }
 

@@ -16,8 +16,6 @@
 namespace ng {
 namespace {
 
-std::string Hex(uint64_t hash) { return absl::StrCat(absl::Hex(hash, absl::kZeroPad16)); }
-
 // One scalar after the other: nothing between them has unset bytes.
 template <typename... Scalars>
 void AppendScalars(std::string* out, const Scalars&... values) {
@@ -176,26 +174,32 @@ std::string AttentionText(const Assembly& assembly) {
   return text;
 }
 
+std::string ModelText(const Assembly& assembly, uint64_t weights_hash) {
+  std::string bytes = SpecBytes(assembly.model.spec);
+  for (const WeightType type : AllTypes(assembly.weight_types)) AppendScalars(&bytes, type);
+  return HexOf(HashOf(bytes, weights_hash));
+}
+
+}  // namespace
+
+std::string HexOf(uint64_t hash) { return absl::StrCat(absl::Hex(hash, absl::kZeroPad16)); }
+
+std::string ProgramText() { return absl::StrCat("ng ", NG_VERSION, " (", NG_BUILD_TAG, ")"); }
+
 std::string TokenizerText(const Assembly& assembly) {
   if (assembly.tokenizer == nullptr) return "none";
   uint64_t hash = 0;
   for (const std::string_view bytes : assembly.token_bytes) hash = HashOf(bytes, hash);
-  return Hex(hash);
+  return HexOf(hash);
 }
 
-std::string ModelText(const Assembly& assembly, uint64_t weights_hash) {
-  std::string bytes = SpecBytes(assembly.model.spec);
-  for (const WeightType type : AllTypes(assembly.weight_types)) AppendScalars(&bytes, type);
-  return Hex(HashOf(bytes, weights_hash));
-}
-
-}  // namespace
+uint64_t HashOfSpec(const ModelSpec& spec, uint64_t seed) { return HashOf(SpecBytes(spec), seed); }
 
 std::vector<CacheField> CacheIdentity(const Assembly& assembly,
                                       std::optional<uint64_t> weights_hash) {
   const ModelShape& shape = assembly.model.spec.shape;
   const CacheSpec cache = assembly.CacheSpecFor({});
-  return {{"program", absl::StrCat("ng ", NG_VERSION, " (", NG_BUILD_TAG, ")")},
+  return {{"program", ProgramText()},
           {"shape", absl::StrCat(shape.n_layers, " layers, ", shape.n_kv_heads, " kv heads of ",
                                  shape.head_dim)},
           {"model.weights", TypesText(assembly.weight_types)},

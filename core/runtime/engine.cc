@@ -10,6 +10,7 @@
 #include "core/runtime/cache_identity.h"
 #include "core/runtime/describe.h"
 #include "core/runtime/engine_state.h"
+#include "core/runtime/fingerprint.h"
 #include "core/runtime/generate.h"
 #include "core/runtime/request_checks.h"
 #include "core/runtime/run_plan.h"
@@ -68,6 +69,11 @@ Engine::State::~State() {
 absl::Status Engine::State::CheckLoaded() const {
   if (decoder != nullptr) return absl::OkStatus();
   return RuntimeError("nothing is loaded; Load must have succeeded first");
+}
+
+absl::Status Engine::State::CheckIdentified() const {
+  if (weights_hash) return absl::OkStatus();
+  return RuntimeError("nothing was loaded to be identified; Load must be told of it");
 }
 
 absl::StatusOr<const CacheSnapshots*> Engine::State::CheckedSnapshots() const {
@@ -137,9 +143,7 @@ absl::Status Engine::State::EndRun(bool failed) {
 }
 
 absl::StatusOr<std::vector<IdentityField>> Engine::State::Identity() const {
-  if (!weights_hash) {
-    return RuntimeError("nothing was loaded to be identified; Load must be told of it");
-  }
+  NG_RETURN_IF_ERROR(CheckIdentified());
   std::vector<IdentityField> fields;
   for (CacheField& field : CacheIdentity(*assembly, weights_hash)) {
     fields.push_back({std::move(field.name), std::move(field.value)});
@@ -257,6 +261,13 @@ absl::StatusOr<std::string> Engine::Describe(const RunNeeds& needs) const {
 
 absl::Status Engine::CheckRequest(const GenerateRequest& request) const {
   return Guarded([&] { return ng::CheckRequest(*state_->assembly, request); });
+}
+
+absl::StatusOr<RunFingerprint> Engine::Fingerprint() const {
+  return Guarded([&]() -> absl::StatusOr<RunFingerprint> {
+    NG_RETURN_IF_ERROR(state_->CheckIdentified());
+    return FingerprintOf(*state_->assembly, *state_->weights_hash);
+  });
 }
 
 absl::StatusOr<std::vector<IdentityField>> Engine::Identity() const {

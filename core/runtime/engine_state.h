@@ -50,6 +50,8 @@ struct Engine::State {
   const ModelShape& shape() const { return assembly->model.spec.shape; }
   // RuntimeError before Load.
   absl::Status CheckLoaded() const;
+  // RuntimeError where Load was not told of RunNeeds::identity.
+  absl::Status CheckIdentified() const;
   // The loaded cache's. RuntimeError where Load was not told of them.
   absl::StatusOr<const CacheSnapshots*> CheckedSnapshots() const;
   // Runs a step over the new tokens that `step` has, in pieces where the cache takes no more at

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/hash.h"
 #include "core/runtime/caught.h"
 #include "core/runtime/point_recorder.h"
 #include "core/runtime/recorder.h"
@@ -516,6 +517,7 @@ absl::Status Loop::Choose(Active& active, std::span<const float> logits) {
     record.entropy = stats.entropy;
     record.top_k = std::move(stats.top);
   }
+  if (options_.logits_hash) record.logits_hash = HashOf(std::as_bytes(logits));
   record.attn_rows = std::move(active.kept.last_rows);
   return options_.on_step(active.index, record);
 }

@@ -30,6 +30,7 @@
 #include "ng/cache_store.h"
 #include "ng/chat_template.h"
 #include "ng/config.h"
+#include "ng/fingerprint.h"
 #include "ng/isa.h"
 #include "ng/plugin.h"
 #include "ng/plugins.h"
@@ -154,6 +155,9 @@ class Engine {
   // instruction set level, the attention backend, codecs, and hashes of model and tokenizer.
   // RuntimeError unless Load was told of RunNeeds::identity or of snapshots.
   absl::StatusOr<std::vector<IdentityField>> Identity() const;
+
+  // What the run is made of. Reads the plugins' libraries. RuntimeError as Identity; PluginError.
+  absl::StatusOr<RunFingerprint> Fingerprint() const;
 
   // RuntimeError before Load.
   absl::StatusOr<StepCost> CostOfStep() const;

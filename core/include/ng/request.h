@@ -70,6 +70,7 @@ struct StepRecord {
   std::vector<std::pair<int32_t, float>> top_k;  // {id, probability}, 10 or vocab_size entries
   std::vector<StageRecord> stages;               // of the chain, in its order
   std::vector<AttentionRow> attn_rows;           // of the query whose logits chose the token
+  uint64_t logits_hash = 0;  // of the bits of the f32 logits that chose the token
   // Bytes at the end of the answer, this token's included, that must not be shown yet: they may
   // begin a text that ends it. What shows text as it comes holds them back.
   int64_t held_bytes = 0;
@@ -133,6 +134,7 @@ struct GivenToken {
 struct GenerateOptions {
   bool steps = false;           // call on_step with complete records
   bool stages = false;          // and with what each stage of the sampler chain left
+  bool logits_hash = false;     // and with StepRecord::logits_hash
   bool capture_logits = false;  // every prompt row
   bool capture_decode_logits = false;
   bool capture_attn_full = false;            // rows of every position, the last id by an extra pass
@@ -143,8 +145,8 @@ struct GenerateOptions {
   std::vector<int> trace_layers;  // rows of these layers go into StepRecord::attn_rows
   std::vector<int> trace_heads;   // empty: all heads
   // Called on the engine's thread after each token of request `index`; the record holds only step,
-  // token_id and held_bytes unless `steps` or `stages` is set, and the traced rows in any case. An
-  // error stops the run and is returned. May be empty.
+  // token_id and held_bytes, the traced rows, and what is asked for above. An error stops the run
+  // and is returned. May be empty.
   std::function<absl::Status(int index, const StepRecord& record)> on_step;
   // Called with the rows that capture_attn_full would keep, query by query, as soon as the step
   // that made them is done. May be empty.

@@ -439,6 +439,7 @@ void DamagedInputs(const World& world, Random& random, Case* c) {
   WriteFile(path, bytes);
   c->other_result = true;
   c->codes = {0, 2, 3, 4, 5, 6};
+  if (name == kRecordFile) c->codes.insert(8);
 }
 
 constexpr FaultClass kClasses[] = {

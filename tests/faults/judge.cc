@@ -26,9 +26,10 @@ std::vector<std::string> Lines(const std::string& text) {
   return lines;
 }
 
-// The closing line; what --debug-cache asks for.
+// The closing lines; what --debug-cache asks for.
 bool IsAskedFor(const std::string& line) {
-  return line.starts_with("seed ") || line.starts_with("[KVDBG]");
+  return line.starts_with("seed ") || line.starts_with("[KVDBG]") ||
+         line.starts_with("ng-run: replay equal") || line.starts_with("ng-run: not as recorded: ");
 }
 
 // Warnings, at most one error, what was asked for; the error where the code asks for one.
@@ -37,7 +38,8 @@ std::string JudgeStderr(const Case& c, const Outcome& outcome) {
   const std::string program = c.scenario->program;
   int n_errors = 0;
   for (const std::string& line : Lines(outcome.err)) {
-    if (line.starts_with(program + ": error: ") && line.size() > program.size() + 10) {
+    const bool differs = line.starts_with(program + ": replay differs: ");
+    if (differs || (line.starts_with(program + ": error: ") && line.size() > program.size() + 10)) {
       ++n_errors;
     } else if (!line.starts_with(program + ": warning: ") && !IsAskedFor(line)) {
       return "stderr holds: " + line;
@@ -99,7 +101,8 @@ std::string JudgeFile(const Case& c, const OutputFile& file, const Outcome& outc
   std::error_code error;
   if (!fs::exists(path, error)) return done ? "was not written" : "";
   const std::string bytes = ReadFile(path);
-  if (done && !c.other_result) {
+  // A record has a checksum of the path of its model, which is another one in every folder.
+  if (done && !c.other_result && file.kind != FileKind::kRecord) {
     const bool same = WithoutFolder(c.folder, bytes) == c.scenario->files.at(file.name);
     return same ? "" : "differs from the undisturbed run's";
   }
@@ -113,6 +116,8 @@ std::string JudgeFile(const Case& c, const OutputFile& file, const Outcome& outc
       return CheckCache(path);
     case FileKind::kPage:
       return CheckPage(bytes);
+    case FileKind::kRecord:
+      return nlohmann::json::accept(bytes) ? "" : "is not whole";
     case FileKind::kIds:
       return bytes == c.scenario->files.at(file.name) || c.other_result ? "" : "is not complete";
   }

@@ -65,8 +65,11 @@ std::vector<Scenario> Scenarios() {
        "ng-run",
        {"--config", "in/run.ini", "--prompt-ids", "1 2 3 4 5 6 7", "--steps", "out/steps", "--save",
         "out/saved", "--save-tensors", "logits,decode_logits,attn_row", "--trace-layer", "0,1",
-        "--save-cache", "out/cache"},
-       {{"steps", FileKind::kSteps}, {"saved", FileKind::kTensors}, {"cache", FileKind::kCache}},
+        "--save-cache", "out/cache", "--record", "out/record"},
+       {{"steps", FileKind::kSteps},
+        {"saved", FileKind::kTensors},
+        {"cache", FileKind::kCache},
+        {"record", FileKind::kRecord}},
        {"run.ini", "tiny/config.json", "tiny/model.safetensors"}},
       {"view",
        "ng-run",
@@ -88,6 +91,11 @@ std::vector<Scenario> Scenarios() {
         "in/prefix.cache", "--save-cache", "out/cache"},
        {{"cache", FileKind::kCache}},
        {"run.ini", "prefix.cache", "tiny/config.json", "tiny/model.safetensors"}},
+      {"replay",
+       "ng-run",
+       {"--replay", "in/record.json", "--model.path=in/tiny", "--steps", "out/steps"},
+       {{"steps", FileKind::kSteps}},
+       {kRecordFile, "tiny/config.json", "tiny/model.safetensors"}},
       {"message",
        "ng-run",
        with(text, {"--message", "Who art thou?", "--save", "out/saved"}),
@@ -288,14 +296,15 @@ World MakeWorld(const std::string& scratch, const std::string& programs, double 
   world.faults_library = NG_BINARY_DIR "/lib/libng_faults.so";
   fs::create_directories(world.inputs);
   MakeInputs(world.inputs);
-  Scenario prefix = {
-      "prefix",
-      "ng-run",
-      {"--config", "in/run.ini", "--prompt-ids", "1 2 3 4 5 6 7", "--save-cache", "out/cache"},
-      {{"cache", FileKind::kCache}},
-      {}};
+  Scenario prefix = {"prefix",
+                     "ng-run",
+                     {"--config", "in/run.ini", "--prompt-ids", "1 2 3 4 5 6 7", "--save-cache",
+                      "out/cache", "--record", "out/record"},
+                     {{"cache", FileKind::kCache}, {"record", FileKind::kRecord}},
+                     {}};
   Settle(world, &prefix);
   WriteFile(world.inputs + "/prefix.cache", prefix.files["cache"]);
+  WriteFile(world.inputs + "/" + kRecordFile, prefix.files["record"]);
   world.scenarios = Scenarios();
   for (Scenario& scenario : world.scenarios) Settle(world, &scenario);
   return world;

@@ -12,7 +12,9 @@
 
 namespace ng::faults {
 
-enum class FileKind { kSteps, kTensors, kCache, kIds, kPage };
+enum class FileKind { kSteps, kTensors, kCache, kIds, kPage, kRecord };
+
+inline constexpr const char* kRecordFile = "record.json";  // in in/: what a replay reads
 
 struct OutputFile {
   const char* name;  // in out/

@@ -26,7 +26,12 @@ po::options_description Options() {
   po::options_description what("What to run", kHelpWidth);
   what.add_options()("config", text(), "the config file");
   AddPromptOptions(&what);
-  what.add_options()("chat", "a conversation; /help in it lists its commands");
+  what.add_options()                                              //
+      ("chat", "a conversation; /help in it lists its commands")  //
+      ("replay", text(),
+       "a file from --record: runs it again, with keys that are given anew, and says whether "
+       "each step is as recorded")  //
+      ("replay-any-model", "also with a model that is not the recorded one");
   po::options_description output("Output", kHelpWidth);
   output.add_options()  //
       ("output", text()->default_value("text"),
@@ -37,6 +42,7 @@ po::options_description Options() {
       ("save-tensors", text(),
        "which tensors: a list from logits,decode_logits,attn_row,attn_full, and of points "
        "(layer3.q, layer*.out); default: the first two, and attn_row with --trace-layer")  //
+      ("record", text(), "a file for a record of the run, for --replay")                   //
       ("save-cache", text(), "a file for the cache of the prompt, for --load-cache")       //
       ("view", text(),
        "an HTML file that shows the run: its tokens, attention, choices; -: the attention of one "
@@ -186,6 +192,22 @@ absl::Status ReadView(const po::variables_map& values, CommandLine* line) {
   return absl::OkStatus();
 }
 
+// Refuses --replay together with what the record says already.
+absl::Status CheckReplay(const po::variables_map& values, CommandLine* line) {
+  line->replay_any_model = values.count("replay-any-model") != 0;
+  if (line->replay.empty()) {
+    if (!line->replay_any_model) return absl::OkStatus();
+    return UsageError("--replay-any-model needs --replay FILE.json");
+  }
+  if (line->given() || line->chat) {
+    return UsageError("--replay runs the prompts of the record; no other prompt may be given");
+  }
+  if (line->engine.config_file.empty()) return absl::OkStatus();
+  return UsageError(
+      "--replay has the config of the record, so --config may not be given; change a key with "
+      "--section.key=value");
+}
+
 absl::Status ReadOutput(const Arguments& arguments, CommandLine* line) {
   const po::variables_map& values = arguments.values;
   NG_ASSIGN_OR_RETURN(line->jsonl, WantsJsonl(arguments));
@@ -193,7 +215,9 @@ absl::Status ReadOutput(const Arguments& arguments, CommandLine* line) {
                                                         {"save", &line->save},
                                                         {"view", &line->view},
                                                         {"trace", &line->trace},
-                                                        {"save-cache", &line->save_cache}};
+                                                        {"save-cache", &line->save_cache},
+                                                        {"record", &line->record},
+                                                        {"replay", &line->replay}};
   for (const auto& [name, file] : files) {
     if (values.count(name) == 0) continue;
     *file = values[name].as<std::string>();
@@ -205,10 +229,13 @@ absl::Status ReadOutput(const Arguments& arguments, CommandLine* line) {
   if (line->steps_stages && line->steps.empty()) {
     return UsageError("--steps-stages needs --steps FILE.jsonl");
   }
-  if (line->chat && (!line->steps.empty() || !line->save.empty() || !line->trace_layers.empty())) {
+  if (line->chat && (!line->steps.empty() || !line->save.empty() || !line->record.empty() ||
+                     !line->trace_layers.empty())) {
     return UsageError(
-        "--chat records nothing; use --steps, --save and --trace-layer with another prompt option");
+        "--chat records nothing; use --steps, --save, --record and --trace-layer with another "
+        "prompt option");
   }
+  NG_RETURN_IF_ERROR(CheckReplay(values, line));
   for (const auto& [name, list] :
        {std::pair{"trace-layer", &line->trace_layers}, {"trace-heads", &line->trace_heads}}) {
     if (values.count(name) == 0) continue;

@@ -26,7 +26,10 @@ struct CommandLine : PromptOptions {
   bool jsonl = false;
   std::string steps;  // empty: none
   bool steps_stages = false;
-  std::string save;  // empty: none
+  std::string save;    // empty: none
+  std::string record;  // empty: none
+  std::string replay;  // a record that is run again; empty: none
+  bool replay_any_model = false;
   bool save_logits = false;
   bool save_decode_logits = false;
   bool save_attn_row = false;

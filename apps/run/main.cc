@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,6 +23,8 @@
 #include "apps/run/habits.h"
 #include "apps/run/list_plugins.h"
 #include "apps/run/outputs.h"
+#include "apps/run/replay.h"
+#include "apps/run/run_record.h"
 #include "apps/run/tensor_saver.h"
 #include "apps/run/viewer.h"
 #include "ng/config.h"
@@ -68,6 +71,9 @@ absl::Status CheckTraced(const CommandLine& line, const Engine& engine) {
       ": this layer has no attention; layers that have: ", absl::StrJoin(attend, ", ")));
 }
 
+// Whether the run's parts and logits are recorded, or compared with a record.
+bool Verifies(const CommandLine& line) { return !line.record.empty() || !line.replay.empty(); }
+
 // Which tensors and rows the outputs need.
 GenerateOptions WhatToKeep(const CommandLine& line, const Engine& engine,
                            const std::vector<PointAt>& points) {
@@ -75,6 +81,7 @@ GenerateOptions WhatToKeep(const CommandLine& line, const Engine& engine,
   options.capture_points = points;
   options.steps = !line.steps.empty();
   options.stages = line.steps_stages;
+  options.logits_hash = Verifies(line);
   options.capture_logits = line.save_logits;
   options.capture_decode_logits = line.save_decode_logits;
   options.capture_attn_full = line.save_attn_full;
@@ -88,11 +95,22 @@ GenerateOptions WhatToKeep(const CommandLine& line, const Engine& engine,
   return options;
 }
 
-// The one of two statuses that is reported: an error rather than an interruption, otherwise the
-// first.
-absl::Status Worse(const absl::Status& first, const absl::Status& second) {
-  return first.ok() || (absl::IsCancelled(first) && !second.ok()) ? second : first;
+bool IsDifference(const absl::Status& status) {
+  return ExitCode(status) == ExitCode(DifferenceError(""));
 }
+
+// The one of two statuses that is reported: an error rather than an interruption or a replay that
+// differs, otherwise the first.
+absl::Status Worse(const absl::Status& first, const absl::Status& second) {
+  const bool no_error = absl::IsCancelled(first) || IsDifference(first);
+  return first.ok() || (no_error && !second.ok()) ? second : first;
+}
+
+// What a run begins with, from its command line.
+struct Job {
+  std::vector<GenerateRequest> requests;
+  std::optional<RunRecord> record;  // that is run again
+};
 
 // Who watches a run. `stop` also ends a wait for the reader of a pipe that is written to.
 struct Watch {
@@ -101,12 +119,45 @@ struct Watch {
   ProgressBar& bar;
 };
 
-absl::Status Generate(Engine& engine, const CommandLine& line,
-                      std::span<const GenerateRequest> requests, GenerateOptions options,
-                      const Watch& watch) {
+// Compares the run with its record as far as that is possible before a step, and says what differs.
+absl::StatusOr<std::optional<Replay>> BeginReplay(const CommandLine& line, const Engine& engine,
+                                                  const Job& job) {
+  if (!job.record) return std::nullopt;
+  NG_ASSIGN_OR_RETURN(Replay replay, Replay::Begin(*job.record, line, engine));
+  for (const std::string& changed : replay.changed()) {
+    WriteStderr(absl::StrCat(kName, ": not as recorded: ", OneLine(changed), "\n"));
+  }
+  return replay;
+}
+
+absl::StatusOr<std::optional<Recorder>> BeginRecord(const CommandLine& line, const Engine& engine,
+                                                    const Job& job, const std::atomic<bool>* stop) {
+  if (line.record.empty()) return std::nullopt;
+  NG_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(line.record, stop));
+  return Recorder::Begin(std::move(file), engine, job.requests);
+}
+
+// What is said of a run when it has ended by itself.
+absl::Status Close(const Engine& engine, const CommandLine& line,
+                   std::span<const Completion> done) {
+  NG_ASSIGN_OR_RETURN(std::string closing, ClosingLine(engine, done));
+  // Another one tomorrow, and then perhaps another answer.
+  const bool conversed =
+      !line.prompt && !line.prompt_file && !line.prompt_ids && line.replay.empty();
+  if (conversed && !engine.template_date().empty() && engine.config().IsDefault("run.date")) {
+    absl::StrAppend(&closing, ", run.date ", engine.template_date());
+  }
+  WriteStderr(closing + "\n");
+  return absl::OkStatus();
+}
+
+absl::Status Generate(Engine& engine, const CommandLine& line, const Job& job,
+                      GenerateOptions options, const Watch& watch) {
   const std::atomic<bool>* const stop = watch.stop;
   ProgressBar& bar = watch.bar;
-  CompletionWriter completions(engine, line.jsonl, requests.size(), 0);
+  NG_ASSIGN_OR_RETURN(std::optional<Replay> replay, BeginReplay(line, engine, job));
+  NG_ASSIGN_OR_RETURN(std::optional<Recorder> recorder, BeginRecord(line, engine, job, stop));
+  CompletionWriter completions(engine, line.jsonl, job.requests.size(), 0);
   std::optional<StepsWriter> steps;
   if (!line.steps.empty()) {
     NG_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(line.steps, stop));
@@ -121,29 +172,35 @@ absl::Status Generate(Engine& engine, const CommandLine& line,
     bar.Clear();
     saver.OnStep(index, record);
     if (viewer != nullptr) viewer->OnStep(record);
+    if (recorder) recorder->OnStep(index, record);
     if (steps) NG_RETURN_IF_ERROR(steps->OnStep(index, record));
-    return completions.OnStep(record);
+    NG_RETURN_IF_ERROR(completions.OnStep(record));
+    return replay ? replay->OnStep(index, record) : absl::OkStatus();
   };
   options.on_done = [&](int index, const Completion& completion) -> absl::Status {
     if (viewer != nullptr) viewer->OnDone(completion);
     NG_RETURN_IF_ERROR(saver.OnDone(index, completion));
-    return completions.OnDone(index, completion);
+    if (recorder) recorder->OnDone(index, completion);
+    NG_RETURN_IF_ERROR(completions.OnDone(index, completion));
+    return replay ? replay->OnDone(index, completion) : absl::OkStatus();
   };
-  absl::StatusOr<std::vector<Completion>> done = engine.Generate(requests, options);
+  absl::StatusOr<std::vector<Completion>> done = engine.Generate(job.requests, options);
   bar.Clear();
   // What has been recorded is written, however the run ended.
   absl::Status status = done.status();
   if (steps) status = Worse(status, steps->Commit());
+  if (recorder) status = Worse(status, recorder->Commit());
   if (!line.save.empty()) status = Worse(status, saver.Write(stop));
   if (viewer != nullptr) status = Worse(status, viewer->Write(stop));
-  NG_RETURN_IF_ERROR(status);
-  NG_ASSIGN_OR_RETURN(std::string closing, ClosingLine(engine, *done));
-  // Another one tomorrow, and then perhaps another answer.
-  const bool conversed = !line.prompt && !line.prompt_file && !line.prompt_ids;
-  if (conversed && !engine.template_date().empty() && engine.config().IsDefault("run.date")) {
-    absl::StrAppend(&closing, ", run.date ", engine.template_date());
+  if (IsDifference(status)) {
+    // A finding, and no error of this run.
+    WriteStderr(
+        absl::StrCat(kName, ": replay differs: ", OneLine(std::string(status.message())), "\n"));
+    return DifferenceError("");
   }
-  WriteStderr(closing + "\n");
+  NG_RETURN_IF_ERROR(status);
+  NG_RETURN_IF_ERROR(Close(engine, line, *done));
+  if (replay) WriteStderr(absl::StrCat(kName, ": replay ", replay->Verdict(), "\n"));
   return absl::OkStatus();
 }
 
@@ -161,6 +218,7 @@ absl::Status CheckFiles(const CommandLine& line, const Engine& engine, const Inp
   outputs.insert(outputs.end(), {{"--steps", line.steps},
                                  {"--save", line.save},
                                  {"--save-cache", line.save_cache},
+                                 {"--record", line.record},
                                  {"--view", ViewsInTerminal(line) ? "" : line.view},
                                  {"--trace", traced ? TraceFiles(line.trace).metadata : ""}});
   return CheckOutputs(outputs, inputs);
@@ -192,8 +250,21 @@ void WarnOfUnshown(const CommandLine& line, const EngineOptions& options) {
       "or attn_full among --save-tensors");
 }
 
-absl::Status Run(CommandLine line, const EngineOptions& options, ProgressBar& bar) {
-  const InputLog inputs;
+// The record's requests, or those of the command line.
+absl::StatusOr<Job> ReadJob(const CommandLine& line, const Engine& engine,
+                            std::optional<RunRecord> record, const std::atomic<bool>* stop) {
+  Job job;
+  job.record = std::move(record);
+  if (job.record) {
+    NG_ASSIGN_OR_RETURN(job.requests, RequestsOf(*job.record, line, engine));
+  } else {
+    NG_ASSIGN_OR_RETURN(job.requests, ReadRequests(line, engine, stop));
+  }
+  return job;
+}
+
+absl::Status Run(CommandLine line, const EngineOptions& options, const InputLog& inputs,
+                 std::optional<RunRecord> record, ProgressBar& bar) {
   // From here on, so that what is typed while the model loads is kept for the first message.
   std::unique_ptr<LineEditor> editor;
   if (line.chat && !line.dry_run && LineEditor::HasTerminal()) {
@@ -203,26 +274,25 @@ absl::Status Run(CommandLine line, const EngineOptions& options, ProgressBar& ba
   NG_RETURN_IF_ERROR(CheckTraced(line, *engine));
   NG_ASSIGN_OR_RETURN(const std::vector<PointAt> points, ReadPoints(*engine, &line));
   NG_RETURN_IF_ERROR(ReadTools(*engine, options.stop, &line));
-  NG_ASSIGN_OR_RETURN(const std::vector<GenerateRequest> requests,
-                      ReadRequests(line, *engine, options.stop));
+  NG_ASSIGN_OR_RETURN(const Job job, ReadJob(line, *engine, std::move(record), options.stop));
   if (line.chat && engine->config().Text("run.on_full") == "recompute") {
     return UsageError(engine->config().Describe("run.on_full") +
                       " = recompute does not go with --chat: a conversation that is full refuses "
                       "the next message");
   }
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Viewer> viewer,
-                      OpenViewer(line, options, *engine, requests));
+                      OpenViewer(line, options, *engine, job.requests));
   NG_RETURN_IF_ERROR(CheckFiles(line, *engine, inputs));
   WarnOfUnshown(line, options);
-  RunNeeds needs = Needs(requests);
+  RunNeeds needs = Needs(job.requests);
   needs.prompt_logits = line.save_logits || NeedLogits(points);
-  needs.identity = !line.save_points.empty();
-  if (requests.empty()) needs.max_tokens = ChatCapacity(*engine);
+  needs.identity = !line.save_points.empty() || Verifies(line);
+  if (job.requests.empty()) needs.max_tokens = ChatCapacity(*engine);
   if (line.dry_run) {
     NG_ASSIGN_OR_RETURN(const std::string text, engine->Describe(needs));
     return WriteStdout(text);
   }
-  if (requests.empty() && !line.chat) {
+  if (job.requests.empty() && !line.chat) {
     return UsageError(
         "nothing to run; give a text, or one of --prompt, --prompt-file, --prompt-ids, "
         "--prompts, --message, --chat");
@@ -234,8 +304,22 @@ absl::Status Run(CommandLine line, const EngineOptions& options, ProgressBar& ba
     return TerminalChat(*engine, line, needs.max_tokens, {*editor, inputs, *options.stop});
   }
   if (line.chat) return PlainChat(*engine, line, needs.max_tokens, *options.stop);
-  return Generate(*engine, line, requests, WhatToKeep(line, *engine, points),
+  return Generate(*engine, line, job, WhatToKeep(line, *engine, points),
                   {viewer.get(), options.stop, bar});
+}
+
+// Reads the record of --replay first: all that is asked of the config is asked of the record's.
+absl::Status Do(const CommandLine& line, EngineOptions options, ProgressBar& bar) {
+  const InputLog inputs;
+  std::optional<RunRecord> record;
+  if (!line.replay.empty()) {
+    NG_ASSIGN_OR_RETURN(record, ReadRecord(line.replay, options.stop));
+    std::vector<std::string> overrides = OverridesOf(*record);
+    std::ranges::copy(options.overrides, std::back_inserter(overrides));
+    options.overrides = std::move(overrides);
+  }
+  const std::optional<absl::Status> informed = Inform(line, options);
+  return informed ? *informed : Run(line, options, inputs, std::move(record), bar);
 }
 
 int Main(int argc, const char* const* argv) {
@@ -243,8 +327,7 @@ int Main(int argc, const char* const* argv) {
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(kName, line.status());
   return RunWatched(kName, line->engine, [&](const EngineOptions& options, ProgressBar& bar) {
-    const std::optional<absl::Status> informed = Inform(*line, options);
-    return informed ? *informed : Run(*line, options, bar);
+    return Do(*line, options, bar);
   });
 }
 

@@ -33,7 +33,7 @@ struct RunFingerprint {
   std::string model;
   std::string tokenizer;  // a hash of the bytes of every token, or "none"
   // What edits the steps: each probe that does, with its options and a hash of each file that it
-  // read. Empty: nothing.
+  // read. "none": nothing.
   std::string edits;
   // Attention, cache, the sampler's stages and the probes in the order of their chains, then those
   // that these use.

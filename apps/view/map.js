@@ -78,8 +78,8 @@ function drawGrid() {
   if (high / size < 8) return;
   context.fillStyle = map.colors.map;
   for (let i = 1; i < size; ++i) {
-    context.fillRect(left, above + Math.round(i * high / size) - 0.5, wide, 1);
-    context.fillRect(left + Math.round(i * wide / size) - 0.5, above, 1, high);
+    context.fillRect(left, above + Math.ceil(i * high / size) - 1, wide, 1);
+    context.fillRect(left + Math.ceil(i * wide / size) - 1, above, 1, high);
   }
 }
 

@@ -48,8 +48,8 @@ function describePair() {
     const [a, b] = [value(false), value(true)];
     const level = differenceLevels()[a << 8 | b];
     const change = probabilities[b] - probabilities[a];
-    line.append(`${probabilityText(a)}, then ${probabilityText(b)}; `,
-                make('b', {}, level === 0 ? 'no difference beyond the error' : `${change > 0 ? '+' : '−'}${number(Math.abs(change))}`));
+    line.append(make('b', {}, level === 0 ? 'the same within the error' : `${change > 0 ? '+' : '−'}${number(Math.abs(change))}`),
+                ` (${probabilityText(a)}, then ${probabilityText(b)})`);
   } else {
     line.append(make('b', {}, probabilityText(value(state.mode === 'against'))));
   }

@@ -9,7 +9,7 @@ function showRun() {
   byId('summary').append(...summary.map(([label, value]) => make('li', {title: label}, make('span', {class: 'dim'}, `${label} `), `${value}`)));
   if (against) byId('summary').append(make('li', {class: 'other'}, `against ${against.name}`));
   byId('replay').textContent = replay;
-  const rows = [['model', data.run.model], ...summary];
+  const rows = [['path', data.run.model], ...summary];
   const other = new Map(against?.summary ?? []);
   byId('config-summary').append(...rows.map(([label, value]) => make('tr', {}, make('th', {scope: 'row'}, label), make('td', {}, `${value}`),
     ...(other.has(label) ? [make('td', {class: 'other'}, `${other.get(label)}`)] : []))));

@@ -1,7 +1,7 @@
 'use strict';
 // The entropy of each step of the answer, and the KL divergence of the second run. A click chooses the step.
 
-const chart = {canvas: byId('steps'), context: byId('steps').getContext('2d'), height: against ? 72 : 44, left: 34};
+const chart = {canvas: byId('steps'), context: byId('steps').getContext('2d'), height: against ? 72 : 44, left: 42};
 
 function placeChart(width) {
   const scale = Math.min(2, devicePixelRatio || 1);

@@ -7,7 +7,10 @@ ng_build_packages=(
   libabsl-dev libboost-dev libboost-program-options-dev
   nlohmann-json3-dev libedit-dev libicu-dev libpcre2-dev libsentencepiece-dev librandom123-dev libxxhash-dev
 )
-ng_test_packages=(libgtest-dev libgmock-dev librapidcheck-dev python3-jsonschema python3-regex tmux)
+ng_test_packages=(
+  libgtest-dev libgmock-dev librapidcheck-dev python3-jsonschema python3-regex python3-selenium
+  chromium chromium-driver tmux
+)
 ng_fuzz_packages=(clang libclang-rt-dev)
 ng_check_packages=(clang-format clang-tidy git)
 

@@ -35,7 +35,7 @@ class Hooked:
     """A model of transformers, its layers, and where the heads of a layer are put together."""
 
     def __init__(self, path):
-        self.model = AutoModelForCausalLM.from_pretrained(path, torch_dtype=torch.float32).eval()
+        self.model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
         inner = self.model.model if hasattr(self.model, "model") else self.model.transformer
         self.layers = inner.layers if hasattr(inner, "layers") else inner.h
         layer = self.layers[0]

@@ -7,6 +7,12 @@
 namespace ng {
 namespace {
 
+// So few symbols are searched for the best pair again and again, without a queue.
+constexpr size_t kFewSymbols = 32;
+// So many are merged at once: their queue stays in the processor's nearest cache.
+constexpr size_t kWindowSymbols = 1024;
+constexpr size_t kOverlapSymbols = 64;
+
 struct Candidate {
   BpeMerge merge;
   size_t left = 0;    // index of the left symbol
@@ -71,9 +77,101 @@ class Merger {
   std::priority_queue<Candidate> queue_;
 };
 
+// REQUIRES: at most kFewSymbols.
+void MergeFew(BpeMergeOf merge_of, std::vector<BpeSymbol>& symbols) {
+  BpeMerge merges[kFewSymbols];  // of each symbol with the next one; without id: there is none
+  const auto consider = [&](size_t left) {
+    merges[left] = merge_of(symbols[left], symbols[left + 1]).value_or(BpeMerge());
+  };
+  size_t n = symbols.size();
+  for (size_t i = 0; i + 1 < n; ++i) consider(i);
+  while (true) {
+    size_t best = n;
+    for (size_t i = 0; i + 1 < n; ++i) {
+      if (merges[i].id >= 0 && (best == n || merges[i].rank < merges[best].rank)) best = i;
+    }
+    if (best == n) break;
+    symbols[best].id = merges[best].id;
+    symbols[best].length += symbols[best + 1].length;
+    std::copy(&symbols[best] + 2, symbols.data() + n, &symbols[best] + 1);
+    std::copy(merges + best + 2, merges + std::max(n - 1, best + 2), merges + best + 1);
+    --n;
+    if (best > 0) consider(best - 1);
+    if (best + 1 < n) consider(best);
+  }
+  symbols.resize(n);
+}
+
+void MergeAtOnce(BpeMergeOf merge_of, std::vector<BpeSymbol>& symbols) {
+  if (symbols.size() <= kFewSymbols) {
+    MergeFew(merge_of, symbols);
+  } else {
+    Merger(merge_of, symbols).Run();
+  }
+}
+
+// Whether the tokens of a text that goes on come to a token that `merged` has too. If they do, the
+// tokens from there on take the place of those in `merged`.
+bool JoinAtCommonToken(const std::vector<BpeSymbol>& more, std::vector<BpeSymbol>* merged) {
+  auto old = std::ranges::lower_bound(*merged, more.front().begin, {}, &BpeSymbol::begin);
+  auto token = more.begin();
+  while (old != merged->end() && token != more.end() && *old != *token) {
+    if (old->begin <= token->begin) {
+      ++old;
+    } else {
+      ++token;
+    }
+  }
+  if (old == merged->end() || token == more.end()) return false;
+  merged->erase(old, merged->end());
+  merged->insert(merged->end(), token, more.end());
+  return true;
+}
+
 }  // namespace
 
+// Many symbols are merged in windows that overlap. If two windows have a token in common, the
+// tokens of the first up to it and those of the second from it on are the tokens of both together.
+//
+// Why: tokens t1 ... tn are what their text merges to if each two neighbours are what their own
+// text merges to. For otherwise there is a first merge across one of the borders. Until then, what
+// happened between the outer borders of that pair of tokens is what happens if the pair is merged
+// by itself, in the same order; so it would be merged across the border then, too. And each two
+// neighbours in the result of a merge are what their own text merges to, by the same reasoning.
 void MergeSymbols(BpeMergeOf merge_of, std::vector<BpeSymbol>* symbols) {
+  if (symbols->size() <= kWindowSymbols) return MergeAtOnce(merge_of, *symbols);
+  std::vector<BpeSymbol> merged;  // what the symbols before `end` merge to
+  std::vector<BpeSymbol> window;
+  size_t end = 0;
+  size_t overlap = kOverlapSymbols;
+  while (end < symbols->size()) {
+    // The window begins where a token does, so that both often have this token in common.
+    size_t begin = end - std::min(end, overlap);
+    if (begin > 0) {
+      const auto is_after = [&](const BpeSymbol& token) {
+        return token.begin <= (*symbols)[begin].begin;
+      };
+      const auto token = std::partition_point(merged.begin(), merged.end(), is_after);
+      begin = static_cast<size_t>(
+          std::ranges::lower_bound(*symbols, std::prev(token)->begin, {}, &BpeSymbol::begin) -
+          symbols->begin());
+    }
+    const size_t new_end = std::min(symbols->size(), end + 16 * overlap);
+    window.assign(symbols->begin() + static_cast<ptrdiff_t>(begin),
+                  symbols->begin() + static_cast<ptrdiff_t>(new_end));
+    MergeAtOnce(merge_of, window);
+    if (begin == 0) {
+      merged = window;
+    } else if (!JoinAtCommonToken(window, &merged)) {
+      overlap *= 4;  // and it stays so, so that texts without such tokens do not cost more and more
+      continue;
+    }
+    end = new_end;
+  }
+  *symbols = std::move(merged);
+}
+
+void MergeSymbolsByQueue(BpeMergeOf merge_of, std::vector<BpeSymbol>* symbols) {
   Merger(merge_of, *symbols).Run();
 }
 

@@ -1,6 +1,7 @@
 #include "core/text/pipeline/bpe_model.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -8,12 +9,15 @@
 #include "core/formats/json.h"
 #include "core/text/bpe/byte_alphabet.h"
 #include "core/text/bpe/hash_table.h"
-#include "core/text/text_parts.h"
+#include "core/text/sentencepiece/sentencepiece_model.h"
 #include "core/text/unicode.h"
 #include "ng/utf8.h"
 
 namespace ng {
 namespace {
+
+constexpr size_t kFewestMeetings = 64;  // words
+constexpr size_t kByteTokenSize = 6;    // <0x0A>
 
 // The token of a byte where a vocabulary has bytes.
 std::string ByteToken(uint8_t byte) { return absl::StrFormat("<0x%02X>", byte); }
@@ -29,6 +33,53 @@ std::optional<std::pair<std::string, std::string>> ParseMerge(std::string_view m
   return std::pair(std::string(merge.substr(0, space)), std::string(merge.substr(space + 1)));
 }
 
+// Takes the symbols of a piece one by one, and merges those between two places where no token can
+// be.
+class BpeModel::Runs {
+ public:
+  Runs(const BpeModel& model, int64_t most, std::vector<int32_t>* ids)
+      : model_(model), most_(most), ids_(*ids) {
+    FindLimit();
+  }
+
+  // Whether there are more ids than the caller can use.
+  bool has_enough() const { return std::ssize(ids_) > most_; }
+
+  void Add(int32_t symbol) {
+    if (!run_.empty() && !model_.MayMeet(run_.back().id, symbol)) Flush();
+    // What a symbol is in the text does not matter: it has its place and a length of one.
+    run_.push_back({symbol, run_.size(), 1});
+    if (run_.size() > limit_) Flush();
+  }
+
+  void Flush() {
+    const auto merge_of = [this](const BpeSymbol& left,
+                                 const BpeSymbol& right) -> std::optional<BpeMerge> {
+      const auto found = model_.merges_.find({left.id, right.id});
+      if (found == model_.merges_.end()) return std::nullopt;
+      return BpeMerge{static_cast<double>(found->second.first), found->second.second};
+    };
+    MergeSymbols(merge_of, &run_);
+    for (const BpeSymbol& token : run_) ids_.push_back(token.id);
+    run_.clear();
+    FindLimit();
+  }
+
+ private:
+  // More symbols than this give more ids than the caller can use.
+  void FindLimit() {
+    constexpr int64_t kNoLimit = int64_t{1} << 31;
+    const int64_t wanted = std::clamp<int64_t>(most_ - std::ssize(ids_), 0, kNoLimit) + 1;
+    limit_ = static_cast<size_t>(wanted * std::min(model_.longest_, kNoLimit));
+  }
+
+  const BpeModel& model_;
+  const int64_t most_;
+  std::vector<int32_t>& ids_;
+  size_t limit_ = 0;
+  std::vector<BpeSymbol> run_;
+};
+
 absl::StatusOr<std::unique_ptr<PieceModel>> BpeModel::Create(BpeSpec spec,
                                                              const Vocabulary& vocabulary,
                                                              std::string path) {
@@ -40,7 +91,6 @@ absl::StatusOr<std::unique_ptr<PieceModel>> BpeModel::Create(BpeSpec spec,
 
 void BpeModel::LoadTokens(const Vocabulary& vocabulary) {
   MakeRoom(vocabulary.tokens.size(), &ids_);
-  parts_at_spaces_ = !spec_.byte_level && spec_.end_of_word.empty() && !spec_.ignore_merges;
   for (size_t i = 0; i < vocabulary.tokens.size(); ++i) {
     const std::string& token = vocabulary.tokens[i];
     const auto id = static_cast<int32_t>(i);
@@ -48,8 +98,9 @@ void BpeModel::LoadTokens(const Vocabulary& vocabulary) {
     if (spec_.byte_level) key = ByteLevelBytes(token);
     if (!key || key->empty()) continue;
     longest_ = std::max(longest_, std::ssize(*key));
-    parts_at_spaces_ = parts_at_spaces_ && !SpansASpace(*key);
-    if (!vocabulary.special[i]) ids_.emplace(*std::move(key), id);
+    if (vocabulary.special[i]) continue;
+    if (id == spec_.unknown) unknown_text_ = *key;
+    ids_.emplace(*std::move(key), id);
   }
   if (!spec_.byte_level && !spec_.byte_fallback) return;
   for (int byte = 0; byte < 256; ++byte) {
@@ -59,20 +110,22 @@ void BpeModel::LoadTokens(const Vocabulary& vocabulary) {
 }
 
 absl::Status BpeModel::LoadMerges() {
-  const auto id_of = [&](const std::string& token) {
-    if (!spec_.byte_level) return IdOf(token);
-    const std::optional<std::string> bytes =
-        FindInvalidUtf8(token) ? std::nullopt : ByteLevelBytes(token);
-    return bytes ? IdOf(*bytes) : -1;
+  const auto key_of = [&](const std::string& token) {
+    if (!spec_.byte_level) return std::optional(token);
+    return FindInvalidUtf8(token) ? std::nullopt : ByteLevelBytes(token);
   };
   MakeRoom(spec_.merges.size(), &merges_);
+  // At most one bit in eight is set.
+  meetings_.resize(std::max(kFewestMeetings, std::bit_ceil(spec_.merges.size() / 8 + 1)));
   for (size_t i = 0; i < spec_.merges.size(); ++i) {
     const auto& [left, right] = spec_.merges[i];
     const std::string merged = left + right;
+    std::optional<std::string> keys[3];
     int32_t ids[3] = {};
     size_t n_ids = 0;
     for (const std::string* part : {&left, &right, &merged}) {
-      ids[n_ids] = id_of(*part);
+      keys[n_ids] = key_of(*part);
+      ids[n_ids] = keys[n_ids] ? IdOf(*keys[n_ids]) : -1;
       if (ids[n_ids++] >= 0) continue;
       return ModelFileError(absl::StrCat("merge ", i, " (", JsonExcerpt(left), ", ",
                                          JsonExcerpt(right), "): ", JsonExcerpt(*part),
@@ -83,9 +136,49 @@ absl::Status BpeModel::LoadMerges() {
       return ModelFileError(absl::StrCat("merge ", i, " (", JsonExcerpt(left), ", ",
                                          JsonExcerpt(right), ") is there twice"));
     }
+    NoteMeeting(*keys[0], *keys[1]);
   }
   spec_.merges.clear();
   return absl::OkStatus();
+}
+
+uint64_t BpeModel::HashOfSymbols(int32_t left, int32_t right) {
+  const uint64_t both = static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
+  return both * 0x9E3779B97F4A7C15 >> 32;
+}
+
+void BpeModel::NoteMeeting(std::string_view left, std::string_view right) {
+  for (const int32_t last : EdgeSymbols(left, Edge::kLast)) {
+    for (const int32_t first : EdgeSymbols(right, Edge::kFirst)) {
+      const uint64_t bit = HashOfSymbols(last, first) & (64 * meetings_.size() - 1);
+      meetings_[bit / 64] |= uint64_t{1} << (bit % 64);
+    }
+  }
+}
+
+absl::InlinedVector<int32_t, 4> BpeModel::EdgeSymbols(std::string_view token, Edge edge) const {
+  const auto part = [&](size_t length) {
+    length = std::min(length, token.size());
+    return edge == Edge::kFirst ? token.substr(0, length) : token.substr(token.size() - length);
+  };
+  absl::InlinedVector<int32_t, 4> symbols;
+  if (spec_.byte_level) {
+    symbols.push_back(byte_ids_[static_cast<uint8_t>(part(1).front())]);
+  } else {
+    const size_t length =
+        edge == Edge::kFirst ? FirstCodePoint(token).length : LastCodePoint(token).length;
+    symbols.push_back(IdOf(part(length)));
+    // Symbols that are spelled with more than one character: a byte, the last one of a piece.
+    const std::optional<char> byte = ByteOfPiece(part(kByteTokenSize));
+    if (byte) symbols.push_back(byte_ids_[static_cast<uint8_t>(*byte)]);
+    if (!spec_.end_of_word.empty() && token.substr(length) == spec_.end_of_word) {
+      symbols.push_back(IdOf(token));
+    }
+  }
+  if (!unknown_text_.empty() && part(unknown_text_.size()) == unknown_text_) {
+    symbols.push_back(*spec_.unknown);
+  }
+  return symbols;
 }
 
 int32_t BpeModel::IdOf(std::string_view token) const {
@@ -102,94 +195,58 @@ absl::Status BpeModel::Encode(std::string_view piece, int64_t most,
       return absl::OkStatus();
     }
   }
-  while (!piece.empty() && std::ssize(*ids) <= most) {
-    size_t length = parts_at_spaces_ ? EndOfPart(piece, kShownSpace) : piece.size();
-    // This many bytes give more ids than the caller can use.
-    const auto longest = static_cast<size_t>(longest_);
-    const auto wanted = static_cast<size_t>(most - std::ssize(*ids));
-    if (length / longest > wanted && !joins_unknown()) {
-      length = (wanted + 1) * longest;
-      if (!spec_.byte_level) length = EndOfCharacter(piece, length);
-    }
-    NG_RETURN_IF_ERROR(EncodePart(piece.substr(0, length), length == piece.size(), ids));
-    piece.remove_prefix(length);
-  }
+  Runs runs(*this, most, ids);
+  NG_RETURN_IF_ERROR(spec_.byte_level ? ByteSymbols(piece, &runs) : CharSymbols(piece, &runs));
+  runs.Flush();
   return absl::OkStatus();
 }
 
-absl::Status BpeModel::EncodePart(std::string_view part, bool ends_piece,
-                                  std::vector<int32_t>* ids) const {
-  std::vector<BpeSymbol> symbols;
-  symbols.reserve(part.size());
-  NG_RETURN_IF_ERROR(spec_.byte_level ? ByteSymbols(part, &symbols)
-                                      : CharSymbols(part, ends_piece, &symbols));
-  const auto merge_of = [this](const BpeSymbol& left,
-                               const BpeSymbol& right) -> std::optional<BpeMerge> {
-    const auto found = merges_.find({left.id, right.id});
-    if (found == merges_.end()) return std::nullopt;
-    return BpeMerge{static_cast<double>(found->second.first), found->second.second};
-  };
-  MergeSymbols(merge_of, &symbols);
-  for (const BpeSymbol& symbol : symbols) ids->push_back(symbol.id);
-  return absl::OkStatus();
-}
-
-absl::Status BpeModel::ByteSymbols(std::string_view part, std::vector<BpeSymbol>* symbols) const {
-  for (size_t i = 0; i < part.size(); ++i) {
-    const auto byte = static_cast<uint8_t>(part[i]);
+absl::Status BpeModel::ByteSymbols(std::string_view piece, Runs* runs) const {
+  for (size_t i = 0; i < piece.size() && !runs->has_enough(); ++i) {
+    const auto byte = static_cast<uint8_t>(piece[i]);
     const int32_t id = byte_ids_[byte] >= 0 ? byte_ids_[byte] : spec_.unknown.value_or(-1);
     if (id < 0) {
       return UsageError(
           absl::StrCat("the text has the byte ", byte, ", which ", path_, " has no token for"));
     }
-    symbols->push_back({id, i, 1});
+    runs->Add(id);
   }
   return absl::OkStatus();
 }
 
-absl::Status BpeModel::CharSymbols(std::string_view part, bool ends_piece,
-                                   std::vector<BpeSymbol>* symbols) const {
-  size_t unknown_begin = 0;
-  size_t unknown_end = 0;  // equal: no unknown characters are held
+absl::Status BpeModel::CharSymbols(std::string_view piece, Runs* runs) const {
+  bool holds_unknown = false;
   const auto flush = [&] {
-    if (unknown_begin == unknown_end) return;
-    symbols->push_back({*spec_.unknown, unknown_begin, unknown_end - unknown_begin});
-    unknown_begin = unknown_end;
+    if (holds_unknown) runs->Add(*spec_.unknown);
+    holds_unknown = false;
   };
-  for (size_t at = 0; at < part.size();) {
-    const size_t length = FirstCodePoint(part.substr(at)).length;
-    const std::string_view character = part.substr(at, length);
-    const bool is_last = ends_piece && at + length == part.size();
-    const bool suffixed = is_last && !spec_.end_of_word.empty();
+  for (size_t at = 0; at < piece.size() && !runs->has_enough();) {
+    const size_t length = FirstCodePoint(piece.substr(at)).length;
+    const std::string_view character = piece.substr(at, length);
+    at += length;
+    const bool suffixed = at == piece.size() && !spec_.end_of_word.empty();
     const int32_t id =
         suffixed ? IdOf(std::string(character) + spec_.end_of_word) : IdOf(character);
     if (id >= 0) {
       flush();
-      symbols->push_back({id, at, length});
-    } else if (!spec_.byte_fallback || !FallBackToBytes(character, at, symbols)) {
+      runs->Add(id);
+    } else if (!spec_.byte_fallback || !FallBackToBytes(character, runs)) {
       if (!spec_.unknown) {
         return UsageError(absl::StrCat("the text has ", JsonExcerpt(std::string(character)),
                                        ", which ", path_, " has no token for"));
       }
-      if (!spec_.fuse_unknown || unknown_begin == unknown_end) {
-        flush();
-        unknown_begin = at;
-      }
-      unknown_end = at + length;
+      if (!spec_.fuse_unknown) flush();
+      holds_unknown = true;
     }
-    at += length;
   }
   flush();
   return absl::OkStatus();
 }
 
-bool BpeModel::FallBackToBytes(std::string_view character, size_t begin,
-                               std::vector<BpeSymbol>* symbols) const {
-  const auto id_of = [&](size_t i) { return byte_ids_[static_cast<uint8_t>(character[i])]; };
-  for (size_t i = 0; i < character.size(); ++i) {
-    if (id_of(i) < 0) return false;
-  }
-  for (size_t i = 0; i < character.size(); ++i) symbols->push_back({id_of(i), begin + i, 1});
+bool BpeModel::FallBackToBytes(std::string_view character, Runs* runs) const {
+  const auto id_of = [&](char byte) { return byte_ids_[static_cast<uint8_t>(byte)]; };
+  if (!std::ranges::all_of(character, [&](char byte) { return id_of(byte) >= 0; })) return false;
+  for (const char byte : character) runs->Add(id_of(byte));
   return true;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "core/text/bpe/bpe_merge.h"
 #include "core/text/pipeline/piece_model.h"
 
@@ -45,29 +46,43 @@ class BpeModel : public PieceModel {
   bool joins_unknown() const override { return spec_.fuse_unknown && !spec_.byte_fallback; }
 
  private:
+  class Runs;
+
   BpeModel(BpeSpec spec, std::string path) : spec_(std::move(spec)), path_(std::move(path)) {
     byte_ids_.fill(-1);
   }
   void LoadTokens(const Vocabulary& vocabulary);
   absl::Status LoadMerges();
-  absl::Status EncodePart(std::string_view part, bool ends_piece, std::vector<int32_t>* ids) const;
-  absl::Status ByteSymbols(std::string_view part, std::vector<BpeSymbol>* symbols) const;
-  absl::Status CharSymbols(std::string_view part, bool ends_piece,
-                           std::vector<BpeSymbol>* symbols) const;
-  bool FallBackToBytes(std::string_view character, size_t begin,
-                       std::vector<BpeSymbol>* symbols) const;
+  // Notes that symbols which the left token may end with can meet those that the right one may
+  // begin with. Both as the keys of ids_.
+  void NoteMeeting(std::string_view left, std::string_view right);
+  enum class Edge { kFirst, kLast };
+  // The symbols that a token of this text may begin or end with; -1: none.
+  absl::InlinedVector<int32_t, 4> EdgeSymbols(std::string_view token, Edge edge) const;
+  // False: no token has these two symbols beside each other.
+  bool MayMeet(int32_t left, int32_t right) const {
+    const uint64_t bit = HashOfSymbols(left, right) & (64 * meetings_.size() - 1);
+    return (meetings_[bit / 64] >> (bit % 64) & 1) != 0;
+  }
+  static uint64_t HashOfSymbols(int32_t left, int32_t right);
+  absl::Status ByteSymbols(std::string_view piece, Runs* runs) const;
+  absl::Status CharSymbols(std::string_view piece, Runs* runs) const;
+  bool FallBackToBytes(std::string_view character, Runs* runs) const;
   int32_t IdOf(std::string_view token) const;  // as Encode sees it; -1: none
 
   BpeSpec spec_;  // without merges once they are loaded
   std::string path_;
-  int64_t longest_ = 1;           // bytes of the longest token
-  bool parts_at_spaces_ = false;  // no token has a space behind another character
+  int64_t longest_ = 1;  // bytes of the longest token
   // The tokens that merging can make; at the byte level by their bytes.
   absl::flat_hash_map<std::string, int32_t> ids_;
   std::array<int32_t, 256>
-      byte_ids_;  // of single bytes; without byte level the fallback's. -1: none
+      byte_ids_;              // of single bytes; without byte level the fallback's. -1: none
+  std::string unknown_text_;  // of the unknown token, if merging can make it
   // (left id, right id) -> rank and id of the joined token
   absl::flat_hash_map<std::pair<int32_t, int32_t>, std::pair<int32_t, int32_t>> merges_;
+  // A bit for the hash of each two symbols that some token has beside each other; as many words as
+  // a power of two. A piece is cut where this bit is not set.
+  std::vector<uint64_t> meetings_;
 };
 
 }  // namespace ng

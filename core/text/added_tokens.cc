@@ -53,6 +53,7 @@ bool LooksLikeMarker(std::string_view text) {
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
   std::ranges::sort(tokens_, {}, &AddedToken::text);
+  for (const AddedToken& token : tokens_) begins_[static_cast<uint8_t>(token.text[0])] = true;
 }
 
 const AddedToken* AddedTokens::LongestAt(std::string_view text, std::string_view special_at) const {
@@ -85,7 +86,9 @@ std::vector<TextFragment> AddedTokens::Split(std::string_view text, bool parse_s
   size_t done = 0;
   for (size_t at = 0; at < text.size() && !tokens_.empty();) {
     const AddedToken* const token =
-        LongestAt(text.substr(at), special_at.substr(std::min(at, special_at.size())));
+        begins_[static_cast<uint8_t>(text[at])]
+            ? LongestAt(text.substr(at), special_at.substr(std::min(at, special_at.size())))
+            : nullptr;
     if (token == nullptr) {
       ++at;
       continue;

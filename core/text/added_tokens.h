@@ -2,6 +2,7 @@
 #ifndef NG_CORE_TEXT_ADDED_TOKENS_H_
 #define NG_CORE_TEXT_ADDED_TOKENS_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -52,7 +53,8 @@ class AddedTokens {
  private:
   const AddedToken* LongestAt(std::string_view text, std::string_view special_at) const;
 
-  std::vector<AddedToken> tokens_;  // by text
+  std::vector<AddedToken> tokens_;     // by text
+  std::array<bool, 256> begins_ = {};  // whether a token begins with this byte
 };
 
 }  // namespace ng

@@ -26,6 +26,7 @@ import glob
 import json
 import os
 import random
+import resource
 import subprocess
 import time
 import unicodedata
@@ -363,10 +364,10 @@ class Ng:
         """Seconds of the processor for a text, the fewest of some runs, and an error."""
         best = 1e9
         for _ in range(repeats):
-            begin = os.times()
+            begin = resource.getrusage(resource.RUSAGE_CHILDREN)
             done = subprocess.run([NG, "--tokenizer", self.path], input=text.encode(), capture_output=True, check=False)
-            end = os.times()
-            best = min(best, end.children_user + end.children_system - begin.children_user - begin.children_system)
+            end = resource.getrusage(resource.RUSAGE_CHILDREN)
+            best = min(best, end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime)
         return best, done.stderr.decode().strip()[:300]
 
 
@@ -398,7 +399,10 @@ class SentencePieceReference:
 class LlamaCppReference:
     def __init__(self, path, scored=False, prefix=False):
         self.scored, self.prefix = scored, prefix
-        import llama_cpp
+        try:
+            import llama_cpp
+        except ImportError as error:
+            raise RuntimeError(f"not compared: {error}") from None
         self.library = llama_cpp
         silent = llama_cpp.llama_log_callback(lambda *_: None)
         self.keep = silent

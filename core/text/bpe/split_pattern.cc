@@ -31,6 +31,13 @@ size_t Run(std::string_view text, CharClass is_in, size_t most = SIZE_MAX) {
   return at;
 }
 
+// How many characters a text has, at most `most`.
+size_t Length(std::string_view text, size_t most) {
+  size_t length = 0;
+  for (; length < most && !text.empty(); ++length) text.remove_prefix(FirstCodePoint(text).length);
+  return length;
+}
+
 // Each function below returns the length of the first piece of a text that is not empty.
 
 // 's|'t|'re|'ve|'m|'ll|'d; 0 if it does not match. If case is ignored, the long s is an s.
@@ -119,7 +126,7 @@ std::optional<SplitPattern> SplitPatternOf(std::string_view regex) {
 
 bool MatchesAnyText(SplitPattern pattern) {
   return pattern == SplitPattern::kGpt2 || pattern == SplitPattern::kLlama3 ||
-         pattern == SplitPattern::kQwen2;
+         pattern == SplitPattern::kQwen2 || pattern == SplitPattern::kJais2;
 }
 
 FirstPiece FirstPieceOf(SplitPattern pattern) {
@@ -127,6 +134,7 @@ FirstPiece FirstPieceOf(SplitPattern pattern) {
     case SplitPattern::kGpt2:
       return Gpt2Piece;
     case SplitPattern::kLlama3:
+    case SplitPattern::kJais2:
       return Llama3Piece<3>;
     case SplitPattern::kQwen2:
       return Llama3Piece<1>;
@@ -140,6 +148,25 @@ FirstPiece FirstPieceOf(SplitPattern pattern) {
       return RunOrGap<IsPunctuationOrSymbol>;
   }
   return nullptr;
+}
+
+// Jais2 differs from Llama3 only in this: spaces within a line are cut into as many as a power of
+// two. Cut one after the other, each cut would look again for the end of the line.
+bool ForEachPart(SplitPattern pattern, std::string_view piece,
+                 absl::FunctionRef<bool(std::string_view)> take) {
+  if (pattern != SplitPattern::kJais2 || Run(piece, IsSpace) < piece.size() ||
+      piece.find_first_of("\r\n") != piece.npos) {
+    return take(piece);
+  }
+  constexpr size_t kMostSpaces = 512;
+  for (size_t most = kMostSpaces; !piece.empty(); most /= 2) {
+    while (Length(piece, most) == most) {
+      const size_t length = Run(piece, IsSpace, most);
+      if (!take(piece.substr(0, length))) return false;
+      piece.remove_prefix(length);
+    }
+  }
+  return true;
 }
 
 }  // namespace ng

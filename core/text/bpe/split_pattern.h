@@ -9,6 +9,8 @@
 #include <optional>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
+
 namespace ng {
 
 // The patterns that have a scanner.
@@ -16,6 +18,7 @@ enum class SplitPattern {
   kGpt2,
   kLlama3,
   kQwen2,
+  kJais2,
   kEachNumber,   // each \p{N} by itself
   kNumbers,      // \p{N}+
   kThreeDigits,  // [0-9]{3}
@@ -36,6 +39,10 @@ inline constexpr KnownPattern kKnownPatterns[] = {
     {SplitPattern::kQwen2,
      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
      R"(\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {SplitPattern::kJais2,
+     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
+     R"(\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|)"
+     R"(\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1})"},
     {SplitPattern::kEachNumber, R"(\p{N})"},
     {SplitPattern::kNumbers, R"(\p{N}+)"},
     {SplitPattern::kThreeDigits, "[0-9][0-9][0-9]"},
@@ -60,6 +67,11 @@ bool MatchesAnyText(SplitPattern pattern);
 // REQUIRES: valid UTF-8, not empty.
 using FirstPiece = size_t (*)(std::string_view text);
 FirstPiece FirstPieceOf(SplitPattern pattern);
+
+// Gives `take` the parts that the pattern cuts such a piece into, mostly one, until it returns
+// false. Returns what it returned last.
+bool ForEachPart(SplitPattern pattern, std::string_view piece,
+                 absl::FunctionRef<bool(std::string_view)> take);
 
 }  // namespace ng
 

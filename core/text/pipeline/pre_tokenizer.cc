@@ -85,9 +85,13 @@ class Walk {
   bool Apply(SplitPattern pattern, std::string_view text, bool begins,
              std::span<const PreTokenizerStep> rest, Take take) {
     const FirstPiece first_piece = FirstPieceOf(pattern);
-    for (bool first = begins; !text.empty(); first = false) {
+    bool first = begins;
+    const auto part = [&](std::string_view piece) {
+      return Pieces(piece, std::exchange(first, false), rest, take);
+    };
+    while (!text.empty()) {
       const size_t length = first_piece(text);
-      if (!Pieces(text.substr(0, length), first, rest, take)) return false;
+      if (!ForEachPart(pattern, text.substr(0, length), part)) return false;
       text.remove_prefix(length);
     }
     return true;

@@ -5,12 +5,15 @@
 #include <rapidcheck.h>
 
 #include <array>
+#include <chrono>
+#include <random>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/text/pipeline/pre_tokenizer.h"
+#include "core/text/regex.h"
 
 namespace ng {
 namespace {
@@ -96,7 +99,8 @@ TEST(SplitPattern, LosesNothing) {
                                           "\r", "\t", "12", "!", "\u3000", "\u00BD", "\u4E2D"};
   for (const SplitPattern step :
        {SplitPattern::kGpt2, SplitPattern::kLlama3, SplitPattern::kQwen2, SplitPattern::kEachNumber,
-        SplitPattern::kNumbers, SplitPattern::kThreeDigits, SplitPattern::kPunctuation}) {
+        SplitPattern::kNumbers, SplitPattern::kThreeDigits, SplitPattern::kPunctuation,
+        SplitPattern::kJais2}) {
     EXPECT_TRUE(rc::check("the pieces are the text", [&] {
       std::string text;
       for (const auto& part :
@@ -111,6 +115,46 @@ TEST(SplitPattern, LosesNothing) {
       RC_ASSERT(joined == text);
     }));
   }
+}
+
+TEST(SplitPattern, CutsAsItsRegularExpression) {
+  const std::vector<std::string> parts = {"a",
+                                          "B",
+                                          "'s",
+                                          "'",
+                                          " ",
+                                          "  ",
+                                          "\n",
+                                          "\r",
+                                          "\t",
+                                          "12",
+                                          "!",
+                                          "\u3000",
+                                          "\u00BD",
+                                          "\u4E2D",
+                                          std::string(7, ' '),
+                                          std::string(90, ' ')};
+  std::mt19937 random(6);
+  for (const KnownPattern& known : kKnownPatterns) {
+    const std::array<PreTokenizerStep, 1> by_regex = {SplitAt{Regex::Compile(known.regex).value()}};
+    for (int i = 0; i < 500; ++i) {
+      std::string text;
+      for (size_t n = 1 + random() % 30; n > 0; --n) {
+        const std::string& part = parts[random() % parts.size()];
+        for (size_t m = random() % 20 == 0 ? 9 : 1; m > 0; --m) text += part;
+      }
+      ASSERT_EQ(Split(text, known.pattern), SplitBy(text, by_regex)) << known.regex << text;
+    }
+  }
+}
+
+// Each piece would look through all spaces that are left.
+TEST(SplitPattern, OfJais2CutsFourMegabytesOfSpacesInOnePass) {
+  const std::string text(4 << 20, ' ');
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(Split(text, SplitPattern::kJais2).size(), text.size() / 512);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(took.count(), 20);  // a fraction of a second; otherwise half a minute
 }
 
 TEST(SplitPattern, IsKnownByItsExactText) {

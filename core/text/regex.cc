@@ -194,8 +194,13 @@ class Searcher {
   Searcher& operator=(const Searcher&) = delete;
 
   int Search(const pcre2_code* code, std::string_view text, size_t from) {
-    return pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
-                       PCRE2_NO_UTF_CHECK, data_, context_);
+    const auto match = [&](uint32_t options) {
+      return pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
+                         PCRE2_NO_UTF_CHECK | options, data_, context_);
+    };
+    const int found = match(0);
+    // The slow way keeps its state on the heap, which may be larger.
+    return found == PCRE2_ERROR_JIT_STACKLIMIT ? match(PCRE2_NO_JIT) : found;
   }
   Regex::Match match() const {
     const size_t* const ends = pcre2_get_ovector_pointer(data_);

@@ -253,6 +253,14 @@ TEST(Regex, RefusesWhatItReadsInAnotherWay) {
   EXPECT_EQ(ExitCode(Regex::Compile(std::string(20000, 'a')).status()), 3);
 }
 
+TEST(Regex, TakesAMatchThatIsTooLongForTheStackOfCompiledCode) {
+  const auto regex = Regex::Compile(R"((?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+)");
+  const std::string text = Megabyte("a");
+  const auto match = regex->Find(text, 0);
+  ASSERT_TRUE(match.ok()) << match.status();
+  EXPECT_EQ((*match)->end, text.size());
+}
+
 TEST(Regex, GivesUpOnASearchWithoutEnd) {
   const auto regex = Regex::Compile("(a+)+$");
   const std::string text = std::string(64, 'a') + "b";

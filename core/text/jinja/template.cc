@@ -1,5 +1,7 @@
 #include "core/text/jinja/template.h"
 
+#include <locale.h>
+
 #include <ctime>
 #include <limits>
 #include <utility>
@@ -79,6 +81,24 @@ class Converter {
   const Variables& variables_;
 };
 
+// Names of days and decimal points are those of the C locale, whatever locale the program has that
+// embeds ng.
+class InCLocale {
+ public:
+  InCLocale() : before_(::uselocale(TheCLocale())) {}
+  ~InCLocale() { ::uselocale(before_); }
+  InCLocale(const InCLocale&) = delete;
+  InCLocale& operator=(const InCLocale&) = delete;
+
+ private:
+  static locale_t TheCLocale() {
+    static const locale_t locale = ::newlocale(LC_ALL_MASK, "C", nullptr);
+    return locale;
+  }
+
+  locale_t before_;
+};
+
 }  // namespace
 
 Moment LocalNow() {
@@ -105,6 +125,7 @@ absl::StatusOr<Text> Template::Render(const Variables& variables, Moment now,
   room.output += 4 * data;
   room.steps += 4 * data;
   Run run(name_, room, now);
+  const InCLocale c_locale;
   Text text;
   const Value converted = Converter(run, variables).Convert(variables.values, "");
   if (!run.failed()) text = Interpreter(run, *converted.dict()).Render(parsed_->body);

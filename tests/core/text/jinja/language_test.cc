@@ -2,11 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <clocale>
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/text/jinja/template.h"
+#include "tests/support/temp_dir.h"
 
 namespace ng::jinja {
 namespace {
@@ -42,6 +46,65 @@ TEST(Language, IsThatOfPython) {
       EXPECT_EQ(*run, example["output"].get<std::string>()) << source;
     }
   }
+}
+
+// As a program has it that embeds ng and calls setlocale.
+class Locale {
+ public:
+  explicit Locale(const std::string& folder) {
+    std::ofstream(folder + "/source") << R"(comment_char %
+escape_char /
+LC_NUMERIC
+decimal_point ","
+thousands_sep "."
+grouping 3;3
+END LC_NUMERIC
+LC_TIME
+abday "So";"Mo";"Di";"Mi";"Do";"Fr";"Sa"
+day "Sonntag";"Montag";"Dienstag";"Mittwoch";"Donnerstag";"Freitag";"Samstag"
+abmon "Jan";"Feb";"Mrz";"Apr";"Mai";"Jun";"Jul";"Aug";"Sep";"Okt";"Nov";"Dez"
+mon "Jan";"Feb";"Mrz";"Apr";"Mai";"Jun";"Jul";"Aug";"Sep";"Okt";"Nov";"Dez"
+d_t_fmt "%d.%m.%Y %T"
+d_fmt "%d.%m.%Y"
+t_fmt "%T"
+am_pm "";""
+t_fmt_ampm ""
+END LC_TIME
+)";
+    const std::string compile =
+        "localedef -c -i " + folder + "/source " + folder + "/xx_XX >/dev/null 2>&1";
+    (void)std::system(compile.c_str());  // it warns of what the source does not have
+    ::setenv("LOCPATH", folder.c_str(), 1);
+    is_set_ = std::setlocale(LC_ALL, "xx_XX") != nullptr;
+  }
+  ~Locale() {
+    std::setlocale(LC_ALL, "C");
+    ::unsetenv("LOCPATH");
+  }
+  Locale(const Locale&) = delete;
+  Locale& operator=(const Locale&) = delete;
+
+  bool is_set() const { return is_set_; }
+
+ private:
+  bool is_set_ = false;
+};
+
+TEST(Language, DoesNotFollowTheLocaleOfTheProgram) {
+  const test::TempDir folder;
+  const Locale locale(folder.path());
+  ASSERT_TRUE(locale.is_set());
+  const auto of_program = [] {
+    char text[8] = {};
+    std::snprintf(text, sizeof(text), "%.1f", 1.5);
+    return std::string(text);
+  };
+  ASSERT_EQ(of_program(), "1,5");
+  constexpr int64_t kNow = 1764028800;  // a Tuesday
+  EXPECT_EQ(*Rendered("{{ strftime_now('%A %d %b %x') }} {{ '%.1f' % 1.5 }} {{ 1.5 }}",
+                      Json::object(), kNow),
+            "Tuesday 25 Nov 11/25/25 1.5 1.5");
+  EXPECT_EQ(of_program(), "1,5") << "as it was";
 }
 
 TEST(Language, NamesTemplateLineAndWhatWasMet) {

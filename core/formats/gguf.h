@@ -64,6 +64,8 @@ class GgufMetadata {
   JsonFields FieldsOf(const nlohmann::json& object, const std::string& prefix) const;
   // One of fields(), which does not count as reading it. REQUIRES: it is there.
   const nlohmann::json& Field(const std::string& key) const { return values_.at(key); }
+  // The keys that begin so.
+  std::vector<std::string> KeysWith(std::string_view prefix) const;
   // The keys that say something and that nobody read. Asking for the length of an array does not
   // count as reading it.
   std::vector<std::string> Unread() const;

@@ -67,6 +67,14 @@ JsonFields GgufMetadata::FieldsOf(const nlohmann::json& object, const std::strin
   return JsonFields::Of(object, path_, read_, prefix).value();
 }
 
+std::vector<std::string> GgufMetadata::KeysWith(std::string_view prefix) const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : values_.items()) {
+    if (key.starts_with(prefix)) keys.push_back(key);
+  }
+  return keys;
+}
+
 std::vector<std::string> GgufMetadata::Unread() const {
   std::vector<std::string> names;
   for (const auto& [key, value] : values_.items()) {

@@ -15,6 +15,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/absl_view.h"
 #include "core/formats/json.h"
 #include "core/text/chat/named_templates.h"
@@ -151,8 +152,8 @@ class JinjaChat final : public ChatTemplate {
     chat->system_ = options.system;
     chat->special_tokens_ = std::move(found.special_tokens);
     NG_ASSIGN_OR_RETURN(chat->own_, Parse(*found.own));
-    if (found.with_tools) {
-      NG_ASSIGN_OR_RETURN(chat->with_tools_, Parse(*found.with_tools));
+    if (const auto tools = found.named.find(kWithTools); tools != found.named.end()) {
+      NG_ASSIGN_OR_RETURN(chat->with_tools_, Parse(tools->second));
     }
     NG_RETURN_IF_ERROR(chat->SetVariables(options));
     chat->special_ids_ = tokenizer.SpecialIds();
@@ -333,22 +334,43 @@ class JinjaChat final : public ChatTemplate {
   int32_t eot_ = -1;
 };
 
+// The names of the templates that a model brings.
+std::vector<std::string> OwnNames(const TemplateMetadata& found) {
+  std::vector<std::string> names;
+  if (found.own) names.emplace_back(kDefaultTemplate);
+  for (const auto& [name, source] : found.named) names.push_back(name);
+  return names;
+}
+
+absl::Status NoDefaultTemplate(const TemplateMetadata& found) {
+  return UsageError(
+      absl::StrCat(found.named.begin()->second.path, ": no chat template of the model is named ",
+                   View(kDefaultTemplate), "; tokenizer.chat_template must be one of ",
+                   absl::StrJoin(OwnNames(found), ", ")));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ChatTemplate>> BindChatTemplate(TemplateMetadata found,
                                                                const Tokenizer& tokenizer,
                                                                const ChatOptions& options) {
   std::string_view name = options.chat_template;
-  if (name == kOwnTemplate && !found.own) name = RecognisedTemplate(tokenizer);
+  if (name == kOwnTemplate && !found.own) {
+    if (!found.named.empty()) return NoDefaultTemplate(found);
+    name = RecognisedTemplate(tokenizer);
+  }
   if (name == kNoTemplate) return nullptr;
-  if (name != kOwnTemplate) {
-    found.with_tools.reset();
-    if (name.find_first_of("/.") != std::string_view::npos) {
+  if (name != kOwnTemplate && !(name == kDefaultTemplate && found.own)) {
+    const auto named = found.named.find(name);
+    if (named != found.named.end()) {
+      found.own = std::move(named->second);
+    } else if (name.find_first_of("/.") != std::string_view::npos) {
       NG_ASSIGN_OR_RETURN(found.own, ReadTemplate(std::string(name)));
     } else {
-      NG_ASSIGN_OR_RETURN(std::string program, NamedTemplate(name, tokenizer));
+      NG_ASSIGN_OR_RETURN(std::string program, NamedTemplate(name, tokenizer, OwnNames(found)));
       found.own = {std::string(name), std::move(program)};
     }
+    found.named.clear();
   }
   return JinjaChat::Make(std::move(found), tokenizer, options);
 }

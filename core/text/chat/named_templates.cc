@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "core/base/absl_view.h"
 #include "ng/names.h"
@@ -124,12 +125,14 @@ std::string JoinedNames() {
   return joined;
 }
 
-absl::Status UnknownTemplate(std::string_view name) {
-  const std::vector<std::string> names = AllNames();
+absl::Status UnknownTemplate(std::string_view name, const std::vector<std::string>& own) {
+  std::vector<std::string> names = AllNames();
+  names.insert(names.end(), own.begin(), own.end());
   const std::optional<std::string> nearest = NearestName(name, names);
-  return UsageError(absl::StrCat("chat template \"", View(name), "\", must be auto, one of ",
-                                 ChatTemplateNames(), ", or a path with a '/' or a '.'",
-                                 nearest ? "; did you mean " + *nearest + "?" : ""));
+  return UsageError(absl::StrCat(
+      "chat template \"", View(name), "\", must be auto, one of ", ChatTemplateNames(),
+      own.empty() ? "" : absl::StrCat(", one of the model's own: ", absl::StrJoin(own, "|")),
+      ", or a path with a '/' or a '.'", nearest ? "; did you mean " + *nearest + "?" : ""));
 }
 
 // The special token of a row that a tokenizer lacks, if any.
@@ -147,7 +150,8 @@ const char* ChatTemplateNames() {
   return names.c_str();
 }
 
-absl::StatusOr<std::string> NamedTemplate(std::string_view name, const Tokenizer& tokenizer) {
+absl::StatusOr<std::string> NamedTemplate(std::string_view name, const Tokenizer& tokenizer,
+                                          const std::vector<std::string>& own) {
   std::string_view missing;
   for (const Row& row : kRows) {
     if (row.name != name) continue;
@@ -156,7 +160,7 @@ absl::StatusOr<std::string> NamedTemplate(std::string_view name, const Tokenizer
     const char* const gap = tokenizer.spaces_as_transformers() ? " " : "";
     return absl::StrReplaceAll(absl::StrCat(View(kPrelude), View(row.program)), {{"{gap}", gap}});
   }
-  if (missing.empty()) return UnknownTemplate(name);
+  if (missing.empty()) return UnknownTemplate(name, own);
   return UsageError(absl::StrCat("chat template \"", View(name),
                                  "\": the tokenizer has no special token ", View(missing)));
 }

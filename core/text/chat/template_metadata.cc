@@ -19,7 +19,9 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr int64_t kMaxTemplateBytes = int64_t{1} << 20;
-constexpr std::string_view kWithTools = "tool_use";
+
+constexpr char kTemplateKey[] = "tokenizer.chat_template";
+constexpr char kTemplateNamesKey[] = "tokenizer.chat_templates";
 
 // The special tokens that transformers tells a template of.
 constexpr const char* kSpecialTokens[] = {"bos_token", "eos_token", "unk_token", "sep_token",
@@ -37,9 +39,34 @@ absl::Status ReadTemplates(const Json& config, const std::string& path, Template
   for (const Json& entry : *value) {
     NG_ASSIGN_OR_RETURN(const JsonFields named, JsonFields::Of(entry, path + ": chat_template"));
     NG_ASSIGN_OR_RETURN(const std::string name, named.Text("name"));
-    if (name != "default" && name != kWithTools) continue;
     NG_ASSIGN_OR_RETURN(std::optional<std::string> text, named.OptionalText("template"));
-    if (text) (name == "default" ? found->own : found->with_tools) = {path, *std::move(text)};
+    if (!text) continue;
+    if (name == "default") {
+      found->own = {path, *std::move(text)};
+    } else {
+      found->named[name] = {path, *std::move(text)};
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The newer form: a file for each template. If there is one, only these count.
+absl::Status ReadTemplateFiles(const fs::path& folder, TemplateMetadata* found) {
+  const std::string own = (folder / "chat_template.jinja").string();
+  std::vector<fs::path> others;
+  std::error_code error;  // of a folder that is not there, or not to be read
+  for (fs::directory_iterator entry(folder / "additional_chat_templates", error), end;
+       !error && entry != end; entry.increment(error)) {
+    if (entry->path().extension() == ".jinja") others.push_back(entry->path());
+  }
+  if (!MayExist(own) && others.empty()) return absl::OkStatus();
+  found->own.reset();
+  found->named.clear();
+  if (MayExist(own)) {
+    NG_ASSIGN_OR_RETURN(found->own, ReadTemplate(own));
+  }
+  for (const fs::path& other : others) {
+    NG_ASSIGN_OR_RETURN(found->named[other.stem().string()], ReadTemplate(other.string()));
   }
   return absl::OkStatus();
 }
@@ -66,12 +93,15 @@ absl::StatusOr<TemplateSource> ReadTemplate(const std::string& path) {
 absl::StatusOr<TemplateMetadata> FindTemplateMetadata(const GgufMetadata& metadata) {
   TemplateMetadata found;
   const JsonFields fields = metadata.fields();
-  for (const auto& [key, source] :
-       {std::pair("tokenizer.chat_template", &found.own),
-        std::pair("tokenizer.chat_template.tool_use", &found.with_tools)}) {
-    NG_ASSIGN_OR_RETURN(std::optional<std::string> text, fields.OptionalText(key));
-    if (text) *source = {metadata.path(), *std::move(text)};
+  NG_ASSIGN_OR_RETURN(std::optional<std::string> own, fields.OptionalText(kTemplateKey));
+  if (own) found.own = {metadata.path(), *std::move(own)};
+  for (const std::string& key : metadata.KeysWith(std::string(kTemplateKey) + ".")) {
+    NG_ASSIGN_OR_RETURN(std::string text, fields.Text(key));
+    found.named[key.substr(std::string_view(kTemplateKey).size() + 1)] = {metadata.path(),
+                                                                          std::move(text)};
   }
+  // A list of those names, which says nothing new.
+  if (fields.Has(kTemplateNamesKey)) NG_RETURN_IF_ERROR(metadata.Texts(kTemplateNamesKey).status());
   if (!fields.Has("tokenizer.ggml.tokens")) return found;
   NG_ASSIGN_OR_RETURN(const std::vector<std::string> tokens,
                       metadata.Texts("tokenizer.ggml.tokens"));
@@ -101,17 +131,7 @@ absl::StatusOr<TemplateMetadata> FindTemplateMetadata(const std::string& folder)
     NG_RETURN_IF_ERROR(JsonFields::Of(*map, map_path).status());
     AddSpecialTokens(*map, &found.special_tokens);
   }
-  // The newer form: a file for each template.
-  const std::string jinja = (fs::path(folder) / "chat_template.jinja").string();
-  if (MayExist(jinja)) {
-    NG_ASSIGN_OR_RETURN(found.own, ReadTemplate(jinja));
-    found.with_tools.reset();
-    const std::string tools =
-        (fs::path(folder) / "additional_chat_templates" / "tool_use.jinja").string();
-    if (MayExist(tools)) {
-      NG_ASSIGN_OR_RETURN(found.with_tools, ReadTemplate(tools));
-    }
-  }
+  NG_RETURN_IF_ERROR(ReadTemplateFiles(folder, &found));
   return found;
 }
 

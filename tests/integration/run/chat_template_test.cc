@@ -242,6 +242,14 @@ TEST_F(OwnTemplate, IsShownByNgTokenize) {
                       "--template.mood=mild"})
                 .out,
             Marked("<sys>[1]<eot><sys>mild<eot><usr>Be brief<eot><usr>Hi<eot><asst>29 Feb 2024"));
+  // An object with messages, and tools beside them, as /save of ng-run writes it.
+  const std::string saved = folder_.Write(
+      "saved.json", R"({"messages": [{"role": "user", "content": "Hi"}], "tools": [2]})");
+  const Arguments shown = {"--chat", saved, "--render", "--date=2024-02-29"};
+  EXPECT_EQ(Tokenize(shown).out, Marked("<sys>[2]<eot><usr>Hi<eot><asst>29 Feb 2024"));
+  EXPECT_EQ(Tokenize(shown + Arguments{"--tools", tools}).out,
+            Marked("<sys>[1]<eot><usr>Hi<eot><asst>29 Feb 2024"))
+      << "the option wins";
   const auto refuses = [&](const Arguments& arguments, int code, const std::string& part) {
     ExpectErrorOf("ng-tokenize", Tokenize(arguments), code, {part});
   };
@@ -254,6 +262,8 @@ TEST_F(OwnTemplate, IsShownByNgTokenize) {
   refuses({"--chat", conversation, "--tools", conversation + "x"}, 2, "c.jsonx");
   refuses({"--chat", folder_.Write("bad.json", "[3]")}, 2,
           "bad.json: messages: message 1: is 3, must be");
+  refuses({"--chat", folder_.Write("no.json", R"({"message": []})")}, 2,
+          R"(no.json: messages: is {"message":[]}, must be a list)");
   Bring("{% if %}");
   refuses({"--chat", conversation}, 3, "chat_template.jinja: line 1: ");
   Command none;
@@ -284,6 +294,8 @@ TEST(GgufTemplate, IsRun) {
           .U32("tokenizer.ggml.bos_token_id", 0)
           .U32("tokenizer.ggml.eos_token_id", 1)
           .Text("tokenizer.chat_template", "{{ bos_token ~ messages[0].content ~ eos_token }}")
+          .Array("tokenizer.chat_templates", GgufType::kText, 1, RawText("short"))
+          .Text("tokenizer.chat_template.short", "{{ messages[0].content }}")
           .Bytes());
   const auto ids = [&](const std::string& said, const Arguments& more = {}) {
     Command command;
@@ -300,6 +312,7 @@ TEST(GgufTemplate, IsRun) {
   EXPECT_EQ(ids("x"), "0 2 1\n");
   EXPECT_EQ(ids("x</s>"),
             absl::StrCat("0 2 ", 3 + '<', " ", 3 + '/', " ", 3 + 's', " ", 3 + '>', " 1\n"));
+  EXPECT_EQ(ids("x", {"--template=short"}), "2\n");
   // A template of another file is told the same tokens.
   const std::string file = dir.Write("t.jinja", "{{ eos_token ~ messages[0].content }}");
   EXPECT_EQ(ids("x", {"--template", file}), "1 2\n");

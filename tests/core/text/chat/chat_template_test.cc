@@ -527,13 +527,41 @@ TEST_F(TemplateText, SaysWhatIsWrongAndWhere) {
 
 TEST_F(TemplateText, UsesTheTemplateForTools) {
   const auto chat = BindChatTemplate({.own = TemplateSource{"t.jinja", "plain"},
-                                      .with_tools = TemplateSource{"u.jinja", "{{ tools }}"}},
+                                      .named = {{"tool_use", {"u.jinja", "{{ tools }}"}}}},
                                      *tokenizer_, {})
                         .value();
   const std::string messages = R"([{"role": "user", "content": "Hi"}])";
   EXPECT_EQ(chat->Render({.messages = messages}).value(), "plain");
   EXPECT_EQ(chat->Render({.messages = messages, .tools = "[1]"}).value(), "[1]");
   EXPECT_EQ(ExitCode(chat->Render({.messages = messages, .tools = "{"}).status()), 2);
+}
+
+TEST_F(TemplateText, IsThatOfTheNameThatAUserGives) {
+  const TemplateMetadata both = {.own = TemplateSource{"t.jinja", "own{{ tools }}"},
+                                 .named = {{"tool_use", {"u.jinja", "tools{{ tools }}"}},
+                                           {"rag", {"r.jinja", "rag{{ tools }}"}}}};
+  TemplateMetadata named = both;
+  named.own.reset();
+  const auto text = [&](const TemplateMetadata& found, const char* name) -> std::string {
+    const auto chat = BindChatTemplate(found, *tokenizer_, {.chat_template = name});
+    if (!chat.ok()) {
+      EXPECT_EQ(ExitCode(chat.status()), 2);
+      return std::string(chat.status().message());
+    }
+    return (*chat)
+        ->Render({.messages = R"([{"role": "user", "content": "Hi"}])", .tools = "[1]"})
+        .value();
+  };
+  EXPECT_EQ(text(both, "auto"), "tools[1]");
+  EXPECT_EQ(text(both, "default"), "tools[1]");
+  EXPECT_EQ(text(both, "rag"), "rag[1]");
+  EXPECT_EQ(text(named, "tool_use"), "tools[1]");
+  EXPECT_THAT(text(both, "ragg"), AllOf(HasSubstr("the model's own: default|rag|tool_use"),
+                                        HasSubstr("did you mean rag?")));
+  EXPECT_THAT(text(named, "default"), HasSubstr("the model's own: rag|tool_use,"));
+  EXPECT_EQ(text(named, "auto"),
+            "r.jinja: no chat template of the model is named default; tokenizer.chat_template must "
+            "be one of rag, tool_use");
 }
 
 }  // namespace

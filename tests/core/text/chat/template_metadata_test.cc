@@ -17,6 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 
 using Tokens = std::map<std::string, std::string>;
+using Named = std::map<std::string, TemplateSource, std::less<>>;
 
 TEST(FindTemplateMetadata, ReadsTheKeysOfAGgufFile) {
   const test::TempDir folder;
@@ -27,18 +28,26 @@ TEST(FindTemplateMetadata, ReadsTheKeysOfAGgufFile) {
       find(test::GgufBuilder()
                .Text("tokenizer.chat_template", "a")
                .Text("tokenizer.chat_template.tool_use", "t")
+               .Text("tokenizer.chat_template.rag", "r")
+               .Array("tokenizer.chat_templates", GgufType::kText, 2,
+                      test::RawText("tool_use") + test::RawText("rag"))
                .Array("tokenizer.ggml.tokens", GgufType::kText, 3,
                       test::RawText("u") + test::RawText("<s>") + test::RawText("</s>"))
                .U32("tokenizer.ggml.bos_token_id", 1)
                .U32("tokenizer.ggml.eos_token_id", 2));
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->own, (TemplateSource{folder.File("m.gguf"), "a"}));
-  EXPECT_EQ(found->with_tools, (TemplateSource{folder.File("m.gguf"), "t"}));
+  EXPECT_EQ(found->named, (Named{{"rag", {folder.File("m.gguf"), "r"}},
+                                 {"tool_use", {folder.File("m.gguf"), "t"}}}));
   EXPECT_EQ(found->special_tokens, (Tokens{{"bos_token", "<s>"}, {"eos_token", "</s>"}}));
   EXPECT_EQ(FindTemplateMetadataOf(folder.File("m.gguf")).value().own, found->own);
   EXPECT_EQ(find(test::GgufBuilder()).value().own, std::nullopt);
   EXPECT_THAT(find(test::GgufBuilder().U32("tokenizer.chat_template", 7)).status().message(),
               HasSubstr("tokenizer.chat_template"));
+  EXPECT_THAT(find(test::GgufBuilder().U32("tokenizer.chat_template.rag", 7)).status().message(),
+              HasSubstr("tokenizer.chat_template.rag"));
+  EXPECT_THAT(find(test::GgufBuilder().U32("tokenizer.chat_templates", 7)).status().message(),
+              HasSubstr("tokenizer.chat_templates"));
 }
 
 TEST(FindTemplateMetadata, ReadsTheConfigOrTheJinjaFile) {
@@ -58,17 +67,24 @@ TEST(FindTemplateMetadata, ReadsTheConfigOrTheJinjaFile) {
   EXPECT_EQ(FindTemplateMetadata(folder.path()).value().own->path, config);
   folder.Write("tokenizer.model", "");
   EXPECT_EQ(FindTemplateMetadataOf(folder.File("tokenizer.model")).value().own->path, config);
-  folder.Write("tokenizer_config.json",
-               R"({"chat_template": [{"name": "tool_use", "template": "t"}, {"name": "rag"},
+  folder.Write(
+      "tokenizer_config.json",
+      R"({"chat_template": [{"name": "tool_use", "template": "t"}, {"name": "rag", "template": "r"}, {"name": "no"},
                                      {"name": "default", "template": "d"}]})");
   EXPECT_EQ(text(), "d");
-  EXPECT_EQ(FindTemplateMetadata(folder.path()).value().with_tools->text, "t");
+  EXPECT_EQ(FindTemplateMetadata(folder.path()).value().named,
+            (Named{{"rag", {config, "r"}}, {"tool_use", {config, "t"}}}));
   folder.Write("chat_template.jinja", "j");
   EXPECT_EQ(text(), "j") << "the newer form counts";
-  EXPECT_EQ(FindTemplateMetadata(folder.path()).value().with_tools, std::nullopt);
+  EXPECT_EQ(FindTemplateMetadata(folder.path()).value().named, Named());
   std::filesystem::create_directory(folder.File("additional_chat_templates"));
-  folder.Write("additional_chat_templates/tool_use.jinja", "jt");
-  EXPECT_EQ(FindTemplateMetadata(folder.path()).value().with_tools->text, "jt");
+  const std::string tools = folder.Write("additional_chat_templates/tool_use.jinja", "jt");
+  folder.Write("additional_chat_templates/readme.txt", "x");
+  EXPECT_EQ(FindTemplateMetadata(folder.path()).value().named,
+            (Named{{"tool_use", {tools, "jt"}}}));
+  std::filesystem::remove(folder.File("chat_template.jinja"));
+  EXPECT_EQ(FindTemplateMetadata(folder.path()).value().own, std::nullopt)
+      << "what the config has does not count beside files";
 }
 
 TEST(FindTemplateMetadata, RefusesWhatItCannotRead) {

@@ -85,8 +85,8 @@ absl::StatusOr<LockstepResult> RunBoth(const BothSides& sides,
   if (bytes_a > plan_a.available_bytes - bytes_b) {
     return LimitError(absl::StrCat("both sides together need ", bytes_a + bytes_b, " bytes (A ",
                                    bytes_a, ", B ", bytes_b, "), ", plan_a.available_bytes,
-                                   " are available; lower model.weights, or give a shorter "
-                                   "prompt"));
+                                   " are available; lower run.max_new_tokens, or give another "
+                                   "model.weights or a shorter prompt"));
   }
   NG_RETURN_IF_ERROR(sides.a.Load(needs_a));
   NG_RETURN_IF_ERROR(Annotate(sides.b.Load(needs_b), prefix));

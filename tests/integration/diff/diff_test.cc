@@ -11,6 +11,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -144,11 +145,13 @@ class Faults {
   Faults(const TempDir& folder, uint64_t seed) : folder_(folder), draws_(seed) {}
 
   Fault Next() {
-    switch (Below(3)) {
+    switch (Below(4)) {
       case 0:
         return InAttention();
       case 1:
         return InCache();
+      case 2:
+        return InProbe();
       default:
         return InWeights();
     }
@@ -182,6 +185,27 @@ class Faults {
     fault.element = element / 8 * 16 + (key ? 0 : element % 8);
     if (key && position == 0) fault.position = 1;
     return fault;
+  }
+  // A vector of one element, added to one row of a point.
+  Fault InProbe() {
+    constexpr std::pair<const char*, int64_t> kWidths[] = {
+        {"attn_in", 32},   {"q", 32},        {"k", 16},         {"v", 16},
+        {"attn_head", 32}, {"attn_out", 32}, {"mlp_in", 32},    {"mlp_act", 56},
+        {"mlp_out", 32},   {"out", 32},      {"attn_resid", 32}};
+    const auto& [point, width] = kWidths[Below(std::size(kWidths))];
+    const int layer = static_cast<int>(Below(2));
+    const int64_t position = Below(kFed);
+    const int64_t element = Below(width);
+    NamedTensor vector = {"vector", {width}, std::vector<float>(static_cast<size_t>(width))};
+    vector.data[static_cast<size_t>(element)] = 1.0F;
+    const std::string file = folder_.File("vector.safetensors");
+    EXPECT_TRUE(WriteSafetensors(file, {vector}).ok());
+    return {{"--probe.chain=steer", absl::StrCat("--probe.steer.points=layer", layer, ".", point),
+             absl::StrCat("--probe.steer.positions=", position), "--probe.steer.file=" + file},
+            point,
+            layer,
+            position,
+            element};
   }
   Fault InWeights() {
     struct Matrix {

@@ -126,8 +126,8 @@ class Engine {
                                               const TokenizeOptions& options) const;
   // Bytes of the ids; special tokens appear as their literals. May end within a UTF-8 character.
   absl::StatusOr<std::string> Decode(std::span<const int32_t> ids) const;
-  // [vocab_size], empty without a tokenizer; 1: a special, control or unknown token, whose bytes are
-  // no text of the model's.
+  // [vocab_size], empty without a tokenizer; 1: a special, control or unknown token, whose bytes
+  // are no text of the model's.
   std::span<const uint8_t> special_tokens() const;
   // The most bytes that a prompt's text is read of: more than any text has whose tokens fit, as far
   // as that is known, and no more than a part of the memory there is.

@@ -96,6 +96,7 @@ constexpr HelpRow kOptions[] = {
     {"--SECTION.KEY=VALUE", "any other key of a config file"},
     {"--output jsonl, --steps FILE", "what is written"},
     {"--record FILE, --replay FILE", "keeps a run; runs it again and compares"},
+    {"--view FILE.html", "a page that shows the run; -: in the terminal"},
     {"--dry-run", "what a run would do, and its memory"},
     {"--list-plugins, --version", "the parts that there are; the version"},
     {"--help all", "every option and every config key"},

@@ -68,9 +68,11 @@ absl::StatusOr<ViewedLayers> ChooseLayers(const CommandLine& line, const Engine&
   const std::string sizes = absl::StrCat("the attention of ", n_wanted, " layers at ", n_tokens,
                                          " tokens takes ", MegabytesOf(n_wanted * layer_bytes),
                                          " MB of the page, --view-limit is ", limit, " MB");
-  if (named) {
-    return LimitError(absl::StrCat(sizes, "; raise it, or name fewer layers than ", n_fit + 1,
-                                   " with --trace-layer"));
+  if (named || n_fit == 0) {
+    return LimitError(absl::StrCat(
+        sizes, "; raise it", n_fit == 0 ? "" : absl::StrCat(", or name at most ", n_fit, " layers"),
+        n_fit == 0 ? absl::StrCat(" to at least ", MegabytesOf(layer_bytes), " for one layer")
+                   : ""));
   }
   viewed.layers = Spread(attend, n_fit);
   std::ranges::set_difference(attend, viewed.layers, std::back_inserter(viewed.left_out));
@@ -218,7 +220,7 @@ absl::Status Viewer::FillPage(const std::atomic<bool>* stop) {
   NG_ASSIGN_OR_RETURN(page_.cache, CacheFacts(engine_, timings_));
   // Where the run was stopped, or a step failed, what there is has to do.
   if (page_.steps.size() == chosen().size() && !outs_.empty()) {
-    const absl::Status computed = ComputeMore(stop);
+    absl::Status computed = ComputeMore(stop);
     if (!computed.ok() && !absl::IsCancelled(computed)) return computed;
   }
   return FillTexts();

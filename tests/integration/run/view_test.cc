@@ -340,8 +340,8 @@ TEST(View, LeavesOutLayersThatMakeThePageTooLarge) {
   std::string ids;
   for (int i = 0; i < 900; ++i) absl::StrAppend(&ids, i % 61, " ");
   // Three layers of three heads at 901 tokens: 5 MB.
-  const Arguments run =
-      Greedy(temp.path(), ids, 1) + Arguments{"--view", temp.File("v"), "--view-limit=4"};
+  const Arguments view = Greedy(temp.path(), ids, 1) + Arguments{"--view", temp.File("v")};
+  const Arguments run = view + Arguments{"--view-limit=4"};
   const Result left_out = NgRun(run);
   ASSERT_EQ(left_out.exit_code, 0) << left_out.err;
   EXPECT_THAT(left_out.err,
@@ -354,7 +354,9 @@ TEST(View, LeavesOutLayersThatMakeThePageTooLarge) {
   EXPECT_LT(fs::file_size(temp.File("v")), 4'500'000u);
   // What is named is shown or refused.
   ExpectError(NgRun(run + Arguments{"--trace-layer=0,1,2"}), 5,
-              {"takes 5 MB", "--view-limit is 4 MB", "name fewer layers than 3"});
+              {"takes 5 MB", "--view-limit is 4 MB", "name at most 2 layers"});
+  ExpectError(NgRun(view + Arguments{"--view-limit=1"}), 5,
+              {"--view-limit is 1 MB", "raise it to at least 2 for one layer"});
   const Result named = NgRun(run + Arguments{"--trace-layer=1,2"});
   EXPECT_EQ(PageFile(temp.File("v")).json["attention"]["left_out"], Json::array()) << named.err;
 }

@@ -152,7 +152,7 @@ Comparison Comparer::Finish() {
         state.comparison.figures.AddNotCompared(Drop(side, state, flow, flow.end));
       }
     }
-    comparison.points.push_back(std::move(state.comparison));
+    comparison.points.push_back(state.comparison);
   }
   Predictions& predictions = comparison.predictions;
   for (const auto& [prompt, sums] : sums_) {
@@ -160,7 +160,9 @@ Comparison Comparer::Finish() {
     predictions.kl_mean += sums.kl;
   }
   if (predictions.n_rows > 0) predictions.kl_mean /= static_cast<double>(predictions.n_rows);
-  std::ranges::sort(flips_, {}, &ArgmaxFlip::place);
+  std::ranges::sort(flips_, [](const ArgmaxFlip& one, const ArgmaxFlip& other) {
+    return one.place < other.place;
+  });
   predictions.flips = std::move(flips_);
   return comparison;
 }

@@ -2,7 +2,6 @@
 #ifndef NG_APPS_DIFF_FIGURES_H_
 #define NG_APPS_DIFF_FIGURES_H_
 
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -13,7 +12,10 @@ namespace ng::diff {
 struct RowPlace {
   int prompt = 0;  // of the run, from 0
   int64_t position = 0;
-  auto operator<=>(const RowPlace&) const = default;
+
+  bool operator<(const RowPlace& other) const {
+    return prompt != other.prompt ? prompt < other.prompt : position < other.position;
+  }
 };
 
 // An element in which both sides differ.

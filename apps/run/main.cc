@@ -246,8 +246,7 @@ void WarnOfUnshown(const CommandLine& line, const EngineOptions& options) {
   if (line.trace_layers.empty() || shown) return;
   options.warning(
       "--trace-layer has no output that shows the rows; give --steps, --view, or --save with "
-      "attn_row "
-      "or attn_full among --save-tensors");
+      "attn_row or attn_full among --save-tensors");
 }
 
 // The record's requests, or those of the command line.

@@ -137,6 +137,11 @@ absl::Status Viewer::OpenAgainst(const EngineOptions& options) {
   absl::StatusOr<std::unique_ptr<Engine>> opened = Engine::Open(second);
   if (!opened.ok()) return Annotate(opened.status(), "--against: ");
   NG_RETURN_IF_ERROR(CheckAgainst(engine_, **opened));
+  const std::vector<NamedOutput> written = (*opened)->probe_outputs();
+  if (!written.empty()) {
+    return UsageError(absl::StrCat("--against: the second run would write ", written.front().path,
+                                   " too; leave its probes out with --against probe.chain="));
+  }
   NG_RETURN_IF_ERROR(Annotate((*opened)->CheckRequest(request_), "--against: "));
   against_ = *std::move(opened);
   return absl::OkStatus();

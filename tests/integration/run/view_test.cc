@@ -433,6 +433,9 @@ TEST(View, WhatCannotBeShownIsRefused) {
   refused({"--view", page, "--against", "cache.codecs=int8"}, 2, {"--against: ", "cache.codec"});
   refused({"--view", page, "--against", "int8"}, 2, {"--against int8: must be SECTION.KEY=VALUE"});
   refused({"--view", page, "--against=model.path=" + kGolden + "gemma2/tiny"}, 2, {"--against: "});
+  refused({"--view", page, "--against=cache.codec=int8", "--probe.chain=capture",
+           "--probe.capture.file=" + temp.File("probed")},
+          2, {"--against: ", "probed", "--against probe.chain="});
   refused({"--against=cache.codec=int8"}, 2, {"--against needs --view FILE.html"});
   refused({"--view=-", "--against=cache.codec=int8"}, 2, {"--against needs --view FILE.html"});
   refused({"--view-limit=9"}, 2, {"--view-limit needs --view FILE.html"});

@@ -92,13 +92,13 @@ function stepRow(by) {
   if (beyond.length) chooseTile(beyond.reduce((best, tile) => distance(tile) < distance(best) ? tile : best));
 }
 
+// The reason names the layers one by one; there may be many of them.
 function showLeftOut() {
-  const note = byId('left-out');
-  const n = attention.left_out.length;
-  note.hidden = n === 0;
-  if (n > 0) {
-    note.textContent = `Left out: ${n === 1 ? 'layer' : 'layers'} ${ranges(attention.left_out)}` + (attention.why ? `; ${attention.why}` : '');
-  }
+  const {left_out: layers, why} = attention;
+  const list = `layers ${layers.join(', ')}`;
+  byId('left-out').hidden = layers.length === 0;
+  byId('left-out').textContent = why.includes(list) ? why.replace(list, `layers ${ranges(layers)}`)
+                                                    : `Left out: layers ${ranges(layers)}. ${why}`;
 }
 
 // [1, 2, 3, 7] -> "1-3, 7".

@@ -81,7 +81,7 @@ def hostile(ng_run, folder):
     changed.write_text(json.dumps(tokenizer), encoding="utf-8")
     made_up_models.write_tiny(folder / "hostile", changed)
     ids = [*range(first, first + len(HOSTILE)), vocabulary["â"]]  # as byte-level BPE spells the byte 0xE2
-    ids += [vocabulary["a"]] * (480 - len(ids))
+    ids += [vocabulary["a"]] * (440 - len(ids))
     page = folder / "hostile.html"
     run(ng_run, folder / "hostile", "--prompt-ids", " ".join(map(str, ids)), "--run.max_new_tokens=8", "--view", page,
         "--view-limit", 1, "--against", "cache.codec=bf16")

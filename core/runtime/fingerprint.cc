@@ -14,6 +14,7 @@
 #include "ng/isa.h"
 
 namespace ng {
+namespace {
 
 absl::StatusOr<uint64_t> HashOfFile(const std::string& path) {
   constexpr int64_t kPiece = int64_t{1} << 20;
@@ -27,6 +28,8 @@ absl::StatusOr<uint64_t> HashOfFile(const std::string& path) {
   }
   return hash;
 }
+
+}  // namespace
 
 std::string HashText(std::string_view bytes) { return HexOf(HashOf(bytes)); }
 

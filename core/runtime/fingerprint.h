@@ -3,16 +3,12 @@
 #define NG_CORE_RUNTIME_FINGERPRINT_H_
 
 #include <cstdint>
-#include <string>
 
 #include "core/runtime/assembly.h"
 #include "ng/fingerprint.h"
 #include "ng/status.h"
 
 namespace ng {
-
-// Of all bytes of a file. Errors: ModelFileError.
-absl::StatusOr<uint64_t> HashOfFile(const std::string& path);
 
 // Reads the libraries of the plugins. weights_hash: ModelWeights::hash. Errors: PluginError for a
 // library that cannot be read.

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/hash.h"
 #include "core/base/system_call.h"
 
 namespace ng {
@@ -173,6 +174,19 @@ absl::StatusOr<std::string> InputFile::ReadAll(int64_t max_bytes) const {
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, int64_t max_bytes) {
   NG_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path));
   return file.ReadAll(max_bytes);
+}
+
+absl::StatusOr<uint64_t> HashOfFile(const std::string& path) {
+  constexpr int64_t kPiece = int64_t{1} << 20;
+  NG_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path));
+  std::vector<std::byte> piece;
+  uint64_t hash = 0;
+  for (int64_t begin = 0; begin < file.size(); begin += kPiece) {
+    piece.resize(static_cast<size_t>(std::min(kPiece, file.size() - begin)));
+    NG_RETURN_IF_ERROR(file.ReadAt(begin, piece));
+    hash = HashOf(piece, hash);
+  }
+  return hash;
 }
 
 absl::StatusOr<std::string> ReadText(const std::string& path, int64_t max_bytes,

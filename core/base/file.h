@@ -60,6 +60,9 @@ class InputFile {
 // Opens a file and reads all of it. Errors: as above.
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, int64_t max_bytes);
 
+// The hash of all of a file's bytes. Errors: as above.
+absl::StatusOr<uint64_t> HashOfFile(const std::string& path);
+
 // The folder of the file that a path names: "." for a plain name.
 std::string FolderOf(const std::string& path);
 

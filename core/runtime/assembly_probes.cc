@@ -5,24 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
-#include "core/base/hash.h"
 #include "core/runtime/assembly.h"
 
 namespace ng {
 namespace {
-
-absl::StatusOr<uint64_t> HashOfFile(const std::string& path) {
-  constexpr int64_t kBlock = int64_t{1} << 20;
-  NG_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path));
-  uint64_t hash = 0;
-  std::vector<std::byte> block;
-  for (int64_t at = 0; at < file.size(); at += kBlock) {
-    block.resize(static_cast<size_t>(std::min(kBlock, file.size() - at)));
-    NG_RETURN_IF_ERROR(file.ReadAt(at, block));
-    hash = HashOf(block, hash);
-  }
-  return hash;
-}
 
 // "steer 1.0.0 (points = layer1.out, ..., reads 0123456789abcdef)"
 absl::StatusOr<std::string> EditText(const LoadedPlugin& plugin,

@@ -1,7 +1,6 @@
 #include "core/runtime/fingerprint.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <string>
@@ -14,22 +13,6 @@
 #include "ng/isa.h"
 
 namespace ng {
-namespace {
-
-absl::StatusOr<uint64_t> HashOfFile(const std::string& path) {
-  constexpr int64_t kPiece = int64_t{1} << 20;
-  NG_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path));
-  std::vector<std::byte> piece;
-  uint64_t hash = 0;
-  for (int64_t begin = 0; begin < file.size(); begin += kPiece) {
-    piece.resize(static_cast<size_t>(std::min(kPiece, file.size() - begin)));
-    NG_RETURN_IF_ERROR(file.ReadAt(begin, piece));
-    hash = HashOf(piece, hash);
-  }
-  return hash;
-}
-
-}  // namespace
 
 std::string HashText(std::string_view bytes) { return HexOf(HashOf(bytes)); }
 

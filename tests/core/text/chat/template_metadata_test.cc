@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 
 using Tokens = std::map<std::string, std::string>;
-using Named = std::map<std::string, TemplateSource, std::less<>>;
+using NamedSources = std::map<std::string, TemplateSource, std::less<>>;
 
 TEST(FindTemplateMetadata, ReadsTheKeysOfAGgufFile) {
   const test::TempDir folder;
@@ -37,8 +37,8 @@ TEST(FindTemplateMetadata, ReadsTheKeysOfAGgufFile) {
                .U32("tokenizer.ggml.eos_token_id", 2));
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->own, (TemplateSource{folder.File("m.gguf"), "a"}));
-  EXPECT_EQ(found->named, (Named{{"rag", {folder.File("m.gguf"), "r"}},
-                                 {"tool_use", {folder.File("m.gguf"), "t"}}}));
+  EXPECT_EQ(found->named, (NamedSources{{"rag", {folder.File("m.gguf"), "r"}},
+                                        {"tool_use", {folder.File("m.gguf"), "t"}}}));
   EXPECT_EQ(found->special_tokens, (Tokens{{"bos_token", "<s>"}, {"eos_token", "</s>"}}));
   EXPECT_EQ(FindTemplateMetadataOf(folder.File("m.gguf")).value().own, found->own);
   EXPECT_EQ(find(test::GgufBuilder()).value().own, std::nullopt);
@@ -73,15 +73,15 @@ TEST(FindTemplateMetadata, ReadsTheConfigOrTheJinjaFile) {
                                      {"name": "default", "template": "d"}]})");
   EXPECT_EQ(text(), "d");
   EXPECT_EQ(FindTemplateMetadata(folder.path()).value().named,
-            (Named{{"rag", {config, "r"}}, {"tool_use", {config, "t"}}}));
+            (NamedSources{{"rag", {config, "r"}}, {"tool_use", {config, "t"}}}));
   folder.Write("chat_template.jinja", "j");
   EXPECT_EQ(text(), "j") << "the newer form counts";
-  EXPECT_EQ(FindTemplateMetadata(folder.path()).value().named, Named());
+  EXPECT_EQ(FindTemplateMetadata(folder.path()).value().named, NamedSources());
   std::filesystem::create_directory(folder.File("additional_chat_templates"));
   const std::string tools = folder.Write("additional_chat_templates/tool_use.jinja", "jt");
   folder.Write("additional_chat_templates/readme.txt", "x");
   EXPECT_EQ(FindTemplateMetadata(folder.path()).value().named,
-            (Named{{"tool_use", {tools, "jt"}}}));
+            (NamedSources{{"tool_use", {tools, "jt"}}}));
   std::filesystem::remove(folder.File("chat_template.jinja"));
   EXPECT_EQ(FindTemplateMetadata(folder.path()).value().own, std::nullopt)
       << "what the config has does not count beside files";

@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-const std::string kGolden = std::string(NG_TEST_DATA) + "/golden/";
+const std::string kGoldenModels = std::string(NG_TEST_DATA) + "/golden/";
 
 // The page's bytes as apps/view/README.md has them, and the error that the page must state.
 constexpr double kLeast = 1e-6;
@@ -267,7 +267,7 @@ TEST(View, EqualRunsDifferInNothing) {
 TEST(View, ShowsOtherKindsOfModels) {
   const TempDir temp;
   const auto view = [&](const std::string& model, const std::string& name) {
-    const Result run = NgRun(Greedy(kGolden + model, "1 2 3 4 5 6 7 8 9 10", 4) +
+    const Result run = NgRun(Greedy(kGoldenModels + model, "1 2 3 4 5 6 7 8 9 10", 4) +
                              Arguments{"--run.stop_ids=", "--view", temp.File(name), "--save",
                                        temp.File("s"), "--save-tensors=attn_full"});
     EXPECT_EQ(run.exit_code, 0) << run.err;
@@ -290,7 +290,7 @@ TEST(View, ShowsOtherKindsOfModels) {
 
 TEST(View, TheLastTokenMayHaveNoPosition) {
   const TempDir temp;
-  const Result run = NgRun(Greedy(kGolden + "postln/max_new_0", "1 2 3", 14) +
+  const Result run = NgRun(Greedy(kGoldenModels + "postln/max_new_0", "1 2 3", 14) +
                            Arguments{"--view", temp.File("v"), "--against=run.threads=1"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const PageFile page(temp.File("v"));
@@ -432,7 +432,8 @@ TEST(View, WhatCannotBeShownIsRefused) {
   };
   refused({"--view", page, "--against", "cache.codecs=int8"}, 2, {"--against: ", "cache.codec"});
   refused({"--view", page, "--against", "int8"}, 2, {"--against int8: must be SECTION.KEY=VALUE"});
-  refused({"--view", page, "--against=model.path=" + kGolden + "gemma2/tiny"}, 2, {"--against: "});
+  refused({"--view", page, "--against=model.path=" + kGoldenModels + "gemma2/tiny"}, 2,
+          {"--against: "});
   refused({"--view", page, "--against=cache.codec=int8", "--probe.chain=capture",
            "--probe.capture.file=" + temp.File("probed")},
           2, {"--against: ", "probed", "--against probe.chain="});

@@ -51,6 +51,7 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
       {"cache.max_sequences", "0"},
       {"sampler.chain", "temperature,top_k"},
       {"sampler.seed", "1"},
+      {"probe.chain", ""},
       {"run.max_new_tokens", "64"},
       {"run.stop_ids", "auto"},
       {"run.use_cache", "true"},
@@ -307,7 +308,7 @@ TEST(UnknownKey, NamesTheNearestSection) {
             "[sampler]?");
   EXPECT_EQ(BuildError("", {"elsewhere.seed=2"}),
             "--elsewhere.seed=2: unknown section [elsewhere], must be one of model, tokenizer, "
-            "plugins, attention, cache, sampler, run");
+            "plugins, attention, cache, sampler, probe, run");
 }
 
 TEST(UnknownKey, FindsTheSectionOfABareKey) {
@@ -334,7 +335,7 @@ TEST(ConfigText, PrintsEverySectionOnceWithPluginOptionsInIt) {
   EXPECT_THAT(ini, StartsWith("[model]\npath =\nweights = auto\nstrict = false\nignore_keys =\n\n"
                               "[tokenizer]\n"));
   EXPECT_THAT(ini, HasSubstr("seed = 1\ntop_p.p = 0.95\nbanned_tokens.ids =\ntop_k.k = 50\n\n"
-                             "[run]\n"));
+                             "[probe]\nchain =\n\n[run]\n"));
   EXPECT_THAT(ini, HasSubstr("stop_ids =\n"));
   EXPECT_THAT(ini, HasSubstr("system = \"a # b\"\n"));
 }

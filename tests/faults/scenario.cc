@@ -304,7 +304,9 @@ World MakeWorld(const std::string& scratch, const std::string& programs, double 
                      {}};
   Settle(world, &prefix);
   WriteFile(world.inputs + "/prefix.cache", prefix.files["cache"]);
-  WriteFile(world.inputs + "/" + kRecordFile, prefix.files["record"]);
+  // With its paths: its checksum is of them too.
+  WriteFile(world.inputs + "/" + kRecordFile,
+            ReadFile(world.scratch + "/undisturbed-prefix/out/record"));
   world.scenarios = Scenarios();
   for (Scenario& scenario : world.scenarios) Settle(world, &scenario);
   return world;

@@ -14,7 +14,7 @@ namespace {
 constexpr int kLayers = 2;
 constexpr int64_t kWidth = 16;
 constexpr int64_t kVocab = 64;
-constexpr int64_t kGap = 3;  // floats between two rows
+constexpr int64_t kRowGap = 3;  // floats between two rows
 
 constexpr PointShape Of(Point point, int layer, int64_t width, int64_t n_heads = 0) {
   return {{point, layer}, n_heads, width};
@@ -171,10 +171,10 @@ void ProbeRig::Show(Probe& probe, size_t point, std::span<const Fed> fed, SeenRo
     }
   }
   Fenced memory;
-  const std::span<float> lent = memory.Lend(std::ssize(tokens) * (n + kGap));
+  const std::span<float> lent = memory.Lend(std::ssize(tokens) * (n + kRowGap));
   const PointRows rows = {.at = shape.at,
                           .data = lent.data(),
-                          .stride = n + kGap,
+                          .stride = n + kRowGap,
                           .n_heads = std::max<int64_t>(1, shape.n_heads),
                           .width = shape.width,
                           .tokens = tokens};

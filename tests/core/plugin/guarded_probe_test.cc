@@ -17,16 +17,17 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-const std::vector<PointShape> kPoints = {{{Point::kEmbed, -1}, 0, 4}, {{Point::kOut, 0}, 0, 4}};
+const std::vector<PointShape> kModelPoints = {{{Point::kEmbed, -1}, 0, 4},
+                                              {{Point::kOut, 0}, 0, 4}};
 constexpr PointAt kLookedAt = {Point::kEmbed, -1};
 constexpr PointAt kEdited = {Point::kOut, 0};
 
-using Body = std::function<absl::Status(const PointRows*)>;
+using ProbeBody = std::function<absl::Status(const PointRows*)>;
 
 // Every call does the same: `body`, with the rows where there are some.
-class Here final : public Probe {
+class ProbeHere final : public Probe {
  public:
-  Here(ProbeUse use, Body body) : use_(std::move(use)), body_(std::move(body)) {}
+  ProbeHere(ProbeUse use, ProbeBody body) : use_(std::move(use)), body_(std::move(body)) {}
   ProbeUse Use() const override { return use_; }
   absl::Status OnPoint(const PointRows& rows) override { return body_(&rows); }
   absl::Status Begin(const ProbeRequest& /*request*/) override { return body_(nullptr); }
@@ -36,14 +37,15 @@ class Here final : public Probe {
 
  private:
   ProbeUse use_;
-  Body body_;
+  ProbeBody body_;
 };
 
-absl::StatusOr<std::unique_ptr<GuardedProbe>> Make(ProbeUse use, Body body, bool check = true) {
+absl::StatusOr<std::unique_ptr<GuardedProbe>> GuardedBy(ProbeUse use, ProbeBody body,
+                                                        bool check = true) {
   static constexpr PluginDescriptor kDescriptor = EveryCpuPlugin("probe", "here", "1", "", {});
   return GuardedProbe::Make({&kDescriptor, "/lib/here.so"},
-                            std::make_unique<Here>(std::move(use), std::move(body)),
-                            {.points = kPoints}, check);
+                            std::make_unique<ProbeHere>(std::move(use), std::move(body)),
+                            {.points = kModelPoints}, check);
 }
 
 ProbeUse BothPoints() {
@@ -53,9 +55,9 @@ ProbeUse BothPoints() {
 }
 
 // The status of OnPoint over two rows with a gap of one value, and what is left of them.
-absl::Status Show(const PointAt& at, const Body& body, std::vector<float>* left = nullptr,
-                  bool check = true) {
-  auto probe = Make(BothPoints(), body, check);
+absl::Status Shown(const PointAt& at, const ProbeBody& body, std::vector<float>* left = nullptr,
+                   bool check = true) {
+  auto probe = GuardedBy(BothPoints(), body, check);
   EXPECT_TRUE(probe.ok()) << probe.status();
   std::vector<float> data = {0, 1, 2, 3, -7, 10, 11, 12, 13, -7};
   const TokenRow tokens[] = {{.sequence = 1, .pos = 5, .token = 9, .request = 0},
@@ -73,10 +75,10 @@ TEST(GuardedProbe, EditsWhereItSaysSo) {
   };
   for (const bool check : {false, true}) {
     std::vector<float> left;
-    EXPECT_TRUE(Show(kEdited, add, &left, check).ok());
+    EXPECT_TRUE(Shown(kEdited, add, &left, check).ok());
     EXPECT_EQ(left, (std::vector<float>{0, 1, 2, 3, -7, 10, 11, 12.5, 13, -7}));
   }
-  const absl::Status status = Show(kLookedAt, add);
+  const absl::Status status = Shown(kLookedAt, add);
   EXPECT_EQ(ExitCode(status), 4);
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("probe plugin 'here' 1 (/lib/here.so): changed embed, position 6, "
@@ -85,14 +87,14 @@ TEST(GuardedProbe, EditsWhereItSaysSo) {
 }
 
 TEST(GuardedProbe, LeavesFiniteValuesAndWhatIsBesideThem) {
-  const absl::Status nan = Show(kEdited, [](const PointRows* rows) {
+  const absl::Status nan = Shown(kEdited, [](const PointRows* rows) {
     rows->Row(0)[3] = std::numeric_limits<float>::infinity();
     return absl::OkStatus();
   });
   EXPECT_EQ(ExitCode(nan), 6);
   EXPECT_THAT(std::string(nan.message()), HasSubstr("layer0.out, position 5, element 3"));
   for (const auto& [offset, side] : {std::pair(-1, "before"), {8, "behind"}}) {
-    const absl::Status beside = Show(kEdited, [offset = offset](const PointRows* rows) {
+    const absl::Status beside = Shown(kEdited, [offset = offset](const PointRows* rows) {
       rows->data[offset] = 1.0F;
       return absl::OkStatus();
     });
@@ -107,14 +109,14 @@ TEST(GuardedProbe, NamesPointsOfTheModelOnce) {
                                     {kEdited, "layer0.out twice"}}) {
     ProbeUse use = BothPoints();
     use.points.push_back({point});
-    const absl::Status status = Make(use, {}).status();
+    const absl::Status status = GuardedBy(use, {}).status();
     EXPECT_EQ(ExitCode(status), 4);
     EXPECT_THAT(std::string(status.message()), HasSubstr(says));
   }
 }
 
 TEST(GuardedProbe, CatchesWhatCallsThrowAndKeepsTheCodeOfOutputs) {
-  auto throws = Make(BothPoints(), [](const PointRows*) -> absl::Status {
+  auto throws = GuardedBy(BothPoints(), [](const PointRows*) -> absl::Status {
     throw std::runtime_error("not today");
   });
   for (const absl::Status& status :
@@ -126,7 +128,7 @@ TEST(GuardedProbe, CatchesWhatCallsThrowAndKeepsTheCodeOfOutputs) {
   for (const auto& [own, exit_code] : {std::pair(OutputError("x: disk full"), 7),
                                        {InterruptedError("stopped"), 130},
                                        {RuntimeError("no"), 4}}) {
-    auto fails = Make(BothPoints(), [own = own](const PointRows*) { return own; });
+    auto fails = GuardedBy(BothPoints(), [own = own](const PointRows*) { return own; });
     EXPECT_EQ(ExitCode((*fails)->EndRun({})), exit_code);
   }
 }

@@ -1,18 +1,24 @@
-// What a user types: a command line (an input that begins with '-', an argument a line), read as
-// each program reads its own; and a file of prompts (any other input). The engine that the prompts
-// are for is defined here, so that no model is needed.
+// What a user hands to the programs: a command line (an input that begins with '-', an argument a
+// line), read as each program reads its own; a record of a run (an input that begins as one does);
+// and a file of prompts (any other input). The engine that the prompts are for is defined here, so
+// that no model is needed.
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "apps/bench/command_line.h"
 #include "apps/common/input.h"
+#include "apps/common/prompts.h"
+#include "apps/diff/command_line.h"
 #include "apps/eval/command_line.h"
 #include "apps/plan/command_line.h"
 #include "apps/run/command_line.h"
-#include "apps/run/prompts.h"
+#include "apps/run/run_record.h"
+#include "core/base/hash.h"
 #include "ng/engine.h"
+#include "ng/fingerprint.h"
 #include "tests/fuzz/support.h"
 
 namespace ng {
@@ -51,6 +57,16 @@ absl::Status Engine::CheckRequest(const GenerateRequest& request) const {
   return request.prompt_ids.empty() ? UsageError("the prompt is empty") : absl::OkStatus();
 }
 
+// Any two that tell texts and reasons apart.
+std::string HashText(std::string_view bytes) {
+  return absl::StrCat(absl::Hex(HashOf(bytes), absl::kZeroPad16));
+}
+std::string_view StopReasonName(StopReason reason) {
+  constexpr std::string_view kNames[] = {"eot",         "stage", "stop_text", "max_new_tokens",
+                                         "interrupted", "error"};
+  return kNames[static_cast<size_t>(reason)];
+}
+
 }  // namespace ng
 
 namespace {
@@ -70,6 +86,7 @@ void ReadCommandLine(std::string_view bytes) {
   const auto line = ng::run::ParseCommandLine(argc, argv.data());
   ng::fuzz::CheckError(line.status(), "");
   ng::fuzz::CheckError(ng::bench::ParseCommandLine(argc, argv.data()).status(), "");
+  ng::fuzz::CheckError(ng::diff::ParseCommandLine(argc, argv.data()).status(), "");
   ng::fuzz::CheckError(ng::eval::ParseCommandLine(argc, argv.data()).status(), "");
   ng::fuzz::CheckError(ng::plan::ParseCommandLine(argc, argv.data()).status(), "");
   if (!line.ok() || !line->prompt_ids) return;
@@ -81,9 +98,9 @@ void ReadPrompts(std::string_view bytes) {
   static ng::fuzz::MemoryFile file;
   static const std::unique_ptr<ng::Engine> engine = *ng::Engine::Open({});
   file.Write(bytes);
-  ng::run::CommandLine line;
-  line.prompts = file.path();
-  const auto requests = ng::run::ReadRequests(line, *engine, nullptr);
+  ng::PromptOptions options;
+  options.prompts = file.path();
+  const auto requests = ng::ReadRequests(options, *engine, nullptr);
   ng::fuzz::CheckError(requests.status(), file.path());
   if (!requests.ok()) return;
   ng::fuzz::Check(!requests->empty(), "a file without a prompt");
@@ -92,10 +109,27 @@ void ReadPrompts(std::string_view bytes) {
   }
 }
 
+// What is written of a record that was read is read as the same.
+void ReadRecord(std::string_view bytes) {
+  const auto record = ng::run::ParseRecord(std::string(bytes), "run.json");
+  ng::fuzz::CheckError(record.status(), "run.json");
+  if (!record.ok()) return;
+  const std::string text = ng::run::RecordText(*record);
+  const auto again = ng::run::ParseRecord(text, "run.json");
+  ng::fuzz::Check(again.ok(), std::string(again.status().message()));
+  ng::fuzz::Check(!again->edited && ng::run::RecordText(*again) == text, "another record");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes = ng::fuzz::Bytes(data, size);
-  bytes.starts_with('-') ? ReadCommandLine(bytes) : ReadPrompts(bytes);
+  if (bytes.starts_with('-')) {
+    ReadCommandLine(bytes);
+  } else if (bytes.starts_with("{\"ng_record")) {
+    ReadRecord(bytes);
+  } else {
+    ReadPrompts(bytes);
+  }
   return 0;
 }

@@ -18,7 +18,7 @@ seeds() {
   case $1 in
     fuzz_cache_file) find tests/data/fuzz -name '*.cache' ;;
     fuzz_chat_template) find tests/data/fuzz -name '*.jinja' -o -name 'tokenizer_config.json' ;;
-    fuzz_command_line) find tests/data/fuzz -name '*.args' -o -name '*prompts.jsonl' ;;
+    fuzz_command_line) find tests/data/fuzz -name '*.args' -o -name '*prompts.jsonl' -o -name '*.record.json' ;;
     fuzz_config_json) find "${of[@]}" -name config.json ;;
     fuzz_gguf) find "${of[@]}" -name '*.gguf' ;;
     fuzz_grammar) find tests/data/fuzz -name '*.grammar' ;;

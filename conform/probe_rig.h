@@ -33,6 +33,7 @@ struct RowKey {
   int request = 0;
   int64_t pos = 0;
   size_t point = 0;  // of ProbePoints
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 means the 0 that <=> gives
   auto operator<=>(const RowKey&) const = default;
 };
 using SeenRows = std::map<RowKey, std::vector<float>>;  // as the probe left them

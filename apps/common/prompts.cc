@@ -200,8 +200,9 @@ absl::StatusOr<std::vector<GenerateRequest>> ReadRequests(const PromptOptions& o
                                                              engine.max_prompt_bytes()));
     NG_ASSIGN_OR_RETURN(request.prompt_ids,
                         InFile(*options.prompt_file, engine.Encode(text, HowToTokenize(options))));
-    if (request.prompt_ids.empty())
+    if (request.prompt_ids.empty()) {
       return UsageError(*options.prompt_file + ": the prompt is empty");
+    }
   } else if (options.prompt_ids) {
     NG_ASSIGN_OR_RETURN(request.prompt_ids, ParseTokenIds(*options.prompt_ids, "--prompt-ids"));
   } else if (options.message) {

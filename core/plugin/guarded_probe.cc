@@ -94,7 +94,7 @@ absl::Status GuardedProbe::End(int request) {
 
 absl::Status GuardedProbe::EndRun(const ProbeRun& run) {
   absl::Status own;
-  const absl::Status status = GuardPlugin(plugin_, [&] { return own = probe_->EndRun(run); });
+  absl::Status status = GuardPlugin(plugin_, [&] { return own = probe_->EndRun(run); });
   if (own.code() == absl::StatusCode::kUnavailable || absl::IsCancelled(own)) {
     return Annotate(own, absl::StrCat("probe.", plugin_.descriptor->name, ": "));
   }

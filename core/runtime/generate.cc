@@ -330,7 +330,7 @@ absl::Status Loop::Activate(std::unique_ptr<Active> active) {
   active->kept_points.begin = active->kept_points.end =
       std::max(model_.Length(active->sequence), options_.capture_points_from);
   active->slot = free_slots_.back();
-  const absl::Status opened = OpenStages(*active);
+  absl::Status opened = OpenStages(*active);
   if (!opened.ok()) {
     if (active->owns_sequence) model_.CloseSequence(active->sequence);
     return opened;
@@ -345,7 +345,7 @@ absl::Status Loop::OpenStages(const Active& active) {
   const size_t n_asked = ids.size() - static_cast<size_t>(active.n_answered);
   NG_RETURN_IF_ERROR(chain_.Open(active.slot, ids.first(n_asked)));
   for (const int32_t token : ids.subspan(n_asked)) {
-    const absl::Status told = chain_.Accept(active.slot, token).status();
+    absl::Status told = chain_.Accept(active.slot, token).status();
     if (told.ok()) continue;
     chain_.Close(active.slot).IgnoreError();
     return told;

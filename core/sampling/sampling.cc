@@ -155,7 +155,7 @@ StageRecord SamplerChain::Look(const ChainStage& stage, const CandidateSet& cand
   constexpr float kNever = -std::numeric_limits<float>::infinity();
   const auto drawable = [](const Candidate& candidate) { return candidate.logit > kNever; };
   left = left.first(
-      static_cast<size_t>(std::ranges::partition(left, drawable).begin() - left.begin()));
+      static_cast<size_t>(std::partition(left.begin(), left.end(), drawable) - left.begin()));
   StageRecord record{.name = stage.name, .n_left = std::ssize(left), .top = {}};
   if (left.empty()) return record;
   // The sum is taken in order of id, so that the same candidates give the same bits.

@@ -31,6 +31,7 @@ struct FileId {
   explicit FileId(const struct stat& status) : device(status.st_dev), inode(status.st_ino) {}
   uint64_t device;
   uint64_t inode;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 means the 0 that <=> gives
   auto operator<=>(const FileId&) const = default;
 };
 

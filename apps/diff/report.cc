@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "ng/utf8.h"
+#include "apps/common/token_text.h"
 
 namespace ng::diff {
 namespace {
@@ -59,8 +59,8 @@ absl::StatusOr<std::string> PlaceText(const Report& report, const Engine& a, Row
   std::string text = absl::StrCat("position ", place.position);
   if (a.has_tokenizer()) {
     const int32_t id = ids[static_cast<size_t>(place.prompt)][static_cast<size_t>(place.position)];
-    NG_ASSIGN_OR_RETURN(const std::string token, a.Decode({&id, 1}));
-    absl::StrAppend(&text, " '", VisibleText(token), "'");
+    NG_ASSIGN_OR_RETURN(const std::string token, VisibleToken(a, id));
+    absl::StrAppend(&text, " '", token, "'");
   }
   if (ids.size() > 1) absl::StrAppend(&text, " of prompt ", place.prompt);
   return text;
@@ -124,8 +124,8 @@ std::string GrowthText(const Comparison& comparison) {
 
 absl::StatusOr<std::string> TokenText(const Engine& a, int32_t id) {
   if (!a.has_tokenizer()) return absl::StrCat(id);
-  NG_ASSIGN_OR_RETURN(const std::string text, a.Decode({&id, 1}));
-  return absl::StrCat("'", VisibleText(text), "'");
+  NG_ASSIGN_OR_RETURN(const std::string text, VisibleToken(a, id));
+  return absl::StrCat("'", text, "'");
 }
 
 absl::StatusOr<std::string> PredictionsText(const Report& report, const Engine& a) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "apps/common/terminal.h"
+#include "apps/common/token_text.h"
 #include "ng/config.h"
 
 namespace ng::run {
@@ -97,8 +98,8 @@ absl::StatusOr<Json> Texts(const Engine& engine, const Likely& tokens) {
   if (!engine.has_tokenizer()) return Json(nullptr);
   Json texts = Json::array();
   for (const auto& [id, p] : tokens) {
-    NG_ASSIGN_OR_RETURN(const std::string bytes, engine.Decode({&id, 1}));
-    texts.push_back(VisibleText(bytes));
+    NG_ASSIGN_OR_RETURN(std::string text, VisibleToken(engine, id));
+    texts.push_back(std::move(text));
   }
   return texts;
 }

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "apps/common/token_text.h"
 #include "ng/config.h"
 #include "ng/point.h"
-#include "ng/utf8.h"
 
 namespace ng::run {
 namespace {
@@ -106,9 +106,8 @@ absl::Status TensorSaver::AddTokens(int index, const Completion& completion) {
   tokens["text"] = nullptr;
   if (engine_.has_tokenizer()) {
     std::vector<std::string> texts;
-    for (const int32_t& id : completion.ids) {
-      NG_ASSIGN_OR_RETURN(const std::string bytes, engine_.Decode({&id, 1}));
-      texts.push_back(VisibleText(bytes));
+    for (const int32_t id : completion.ids) {
+      NG_ASSIGN_OR_RETURN(texts.emplace_back(), VisibleToken(engine_, id));
     }
     tokens["text"] = std::move(texts);
   }

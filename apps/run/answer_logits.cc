@@ -1,46 +1,11 @@
 #include "apps/run/answer_logits.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "ng/likely_tokens.h"
 #include "ng/tensor_view.h"
 
 namespace ng::run {
-namespace {
-
-constexpr size_t kTop = 10;
-
-}  // namespace
-
-view::TopIds LogitRow::Top() const {
-  const auto better = [](const auto& a, const auto& b) {
-    return a.second > b.second || (a.second == b.second && a.first < b.first);
-  };
-  view::TopIds top;  // while it grows: a heap, the worst in front
-  for (size_t id = 0; id < logits_.size(); ++id) {
-    const std::pair candidate(static_cast<int32_t>(id), logits_[id]);
-    if (top.size() == kTop && !better(candidate, top.front())) continue;
-    if (top.size() == kTop) {
-      std::ranges::pop_heap(top, better);
-      top.pop_back();
-    }
-    top.push_back(candidate);
-    std::ranges::push_heap(top, better);
-  }
-  std::ranges::sort(top, better);
-  for (auto& [id, p] : top) p = static_cast<float>(std::exp(LogProb(id)));
-  return top;
-}
-
-int64_t LogitRow::RankOf(int32_t id) const {
-  const auto chosen = static_cast<size_t>(id);
-  const float logit = logits_[chosen];
-  int64_t rank = 0;
-  for (size_t i = 0; i < logits_.size(); ++i) {
-    rank += static_cast<int64_t>(logits_[i] > logit || (logits_[i] == logit && i < chosen));
-  }
-  return rank;
-}
 
 absl::StatusOr<std::vector<float>> LogitsOf(Engine& engine, const CapturedPoint& out, int64_t begin,
                                             int64_t n) {
@@ -66,10 +31,9 @@ absl::StatusOr<view::Lens> ReadLens(Engine& engine, std::span<const CapturedPoin
       const int64_t n_rows = std::min(kRowsAtOnce, n - begin);
       NG_ASSIGN_OR_RETURN(const std::vector<float> logits, LogitsOf(engine, out, begin, n_rows));
       for (int64_t i = 0; i < n_rows; ++i) {
-        const LogitRow row{
-            std::span(logits).subspan(static_cast<size_t>(i) * vocab_size, vocab_size)};
-        top.push_back(row.Top());
-        rank.push_back(row.RankOf(answer.chosen[static_cast<size_t>(begin + i)]));
+        const auto row = std::span(logits).subspan(static_cast<size_t>(i) * vocab_size, vocab_size);
+        top.push_back(LikelyTokens(row, kTopTokens));
+        rank.push_back(RankOf(row, answer.chosen[static_cast<size_t>(begin + i)]));
       }
     }
   }

@@ -8,31 +8,14 @@
 #include <span>
 #include <vector>
 
-#include "apps/common/divergence.h"
 #include "apps/view/page.h"
 #include "ng/engine.h"
 #include "ng/status.h"
 
 namespace ng::run {
 
-// One position's logits with what it takes to read probabilities from them.
-class LogitRow {
- public:
-  explicit LogitRow(std::span<const float> logits)
-      : logits_(logits), log_total_(LogTotal(logits)) {}
-
-  double LogProb(int64_t id) const { return logits_[static_cast<size_t>(id)] - log_total_; }
-  view::TopIds Top() const;          // the ten best
-  int64_t RankOf(int32_t id) const;  // how many are better; of equal ones the lower id
-  // KL(this || other), in nats.
-  double Divergence(const LogitRow& other) const {
-    return KlDivergence(logits_, log_total_, other.logits_, other.log_total_);
-  }
-
- private:
-  std::span<const float> logits_;  // [vocab_size]
-  double log_total_;
-};
+// How many of the most probable tokens the page shows.
+inline constexpr int64_t kTopTokens = 10;
 
 // The logits of rows [begin, begin + n) of the point, n being at most kRowsAtOnce. Errors: those of
 // Engine::HeadLogits.

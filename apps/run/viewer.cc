@@ -13,14 +13,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "apps/common/divergence.h"
 #include "apps/common/terminal.h"
+#include "apps/common/token_text.h"
 #include "apps/run/answer_logits.h"
 #include "apps/run/habits.h"
 #include "apps/run/run_facts.h"
 #include "apps/view/terminal_map.h"
 #include "ng/config.h"
 #include "ng/files.h"
-#include "ng/utf8.h"
+#include "ng/likely_tokens.h"
 
 namespace ng::run {
 namespace {
@@ -238,8 +240,7 @@ absl::Status Viewer::ComputeMore(const std::atomic<bool>* stop) {
 
 absl::StatusOr<std::string> Viewer::TextOf(int32_t id) const {
   if (!engine_.has_tokenizer()) return absl::StrCat(id);
-  NG_ASSIGN_OR_RETURN(const std::string bytes, engine_.Decode({&id, 1}));
-  return VisibleText(bytes);
+  return VisibleToken(engine_, id);
 }
 
 absl::Status Viewer::FillTexts() {
@@ -298,9 +299,10 @@ absl::Status Viewer::RunAgainst() {
     NG_ASSIGN_OR_RETURN(const std::vector<float> a, LogitsOf(engine_, first, begin, n));
     NG_ASSIGN_OR_RETURN(const std::vector<float> b, LogitsOf(*against_, second, begin, n));
     for (size_t at = 0; at < a.size(); at += vocab_size) {
-      const LogitRow row{std::span(b).subspan(at, vocab_size)};
-      against.kl.push_back(LogitRow(std::span(a).subspan(at, vocab_size)).Divergence(row));
-      against.top.push_back(row.Top());
+      const auto row_a = std::span(a).subspan(at, vocab_size);
+      const auto row_b = std::span(b).subspan(at, vocab_size);
+      against.kl.push_back(KlDivergence(row_a, LogTotal(row_a), row_b, LogTotal(row_b)));
+      against.top.push_back(LikelyTokens(row_b, kTopTokens));
     }
   }
   return absl::OkStatus();

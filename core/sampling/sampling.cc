@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/sampling/dense_logits.h"
+#include "ng/likely_tokens.h"
 
 namespace ng {
 namespace {
@@ -30,6 +31,16 @@ std::vector<int32_t> LargestIds(std::span<const float> logits, size_t n) {
     if (ids.size() > n) ids.pop_back();
   }
   return ids;
+}
+
+// `total`: the sum of all weights.
+std::vector<std::pair<int32_t, float>> Likely(std::span<const float> logits, size_t n, float max,
+                                              double total) {
+  std::vector<std::pair<int32_t, float>> likely;
+  for (const int32_t id : LargestIds(logits, std::min(n, logits.size()))) {
+    likely.emplace_back(id, static_cast<float>(Weight(logits[id], max) / total));
+  }
+  return likely;
 }
 
 }  // namespace
@@ -215,11 +226,21 @@ StepStats ComputeStepStats(std::span<const float> logits, int32_t token, int top
   StepStats stats;
   stats.logprob = static_cast<double>(logits[token]) - max - std::log(total);
   stats.entropy = std::log(total) - weighted / total;
-  const size_t n = std::min(static_cast<size_t>(top_n), logits.size());
-  for (const int32_t id : LargestIds(logits, n)) {
-    stats.top.emplace_back(id, static_cast<float>(Weight(logits[id], max) / total));
-  }
+  stats.top = Likely(logits, static_cast<size_t>(top_n), max, total);
   return stats;
+}
+
+std::vector<std::pair<int32_t, float>> LikelyTokens(std::span<const float> logits, int64_t n) {
+  const float max = *std::max_element(logits.begin(), logits.end());
+  double total = 0.0;
+  for (const float logit : logits) total += Weight(logit, max);
+  return Likely(logits, static_cast<size_t>(n), max, total);
+}
+
+int64_t RankOf(std::span<const float> logits, int32_t token) {
+  const float own = logits[token];
+  const auto of_equal = std::ranges::count(logits.first(token), own);
+  return of_equal + std::ranges::count_if(logits, [&](float logit) { return logit > own; });
 }
 
 bool AllFinite(std::span<const float> values) {

@@ -1,12 +1,12 @@
 #include "plugins/probe/logit_lens/logit_lens.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "ng/files.h"
+#include "ng/likely_tokens.h"
 #include "ng/utf8.h"
 #include "nlohmann/json.hpp"
 
@@ -17,44 +17,6 @@ namespace {
 constexpr int64_t kBlockRows = 16;
 
 }  // namespace
-
-std::vector<std::pair<int32_t, float>> TopOf(std::span<const float> logits, int64_t n) {
-  std::vector<int32_t> best;  // a heap with the least of them first
-  const auto before = [&](int32_t a, int32_t b) {
-    const float x = logits[static_cast<size_t>(a)];
-    const float y = logits[static_cast<size_t>(b)];
-    return x != y ? x > y : a < b;
-  };
-  double sum = 0.0;
-  const float largest = *std::ranges::max_element(logits);
-  for (int32_t id = 0; id < std::ssize(logits); ++id) {
-    sum += std::exp(static_cast<double>(logits[static_cast<size_t>(id)]) - largest);
-    if (std::ssize(best) == n && !before(id, best.front())) continue;
-    if (std::ssize(best) == n) {
-      std::ranges::pop_heap(best, before);
-      best.pop_back();
-    }
-    best.push_back(id);
-    std::ranges::push_heap(best, before);
-  }
-  std::ranges::sort_heap(best, before);
-  std::vector<std::pair<int32_t, float>> top;
-  for (const int32_t id : best) {
-    const double e = std::exp(static_cast<double>(logits[static_cast<size_t>(id)]) - largest);
-    top.emplace_back(id, static_cast<float>(e / sum));
-  }
-  return top;
-}
-
-int64_t RankOf(std::span<const float> logits, int32_t token) {
-  const float own = logits[static_cast<size_t>(token)];
-  int64_t rank = 0;
-  for (int32_t id = 0; id < std::ssize(logits); ++id) {
-    const float logit = logits[static_cast<size_t>(id)];
-    if (logit > own || (logit == own && id < token)) ++rank;
-  }
-  return rank;
-}
 
 absl::StatusOr<std::unique_ptr<Probe>> LogitLens::Create(const LogitLensOptions& options,
                                                          const PluginContext& context,
@@ -81,7 +43,7 @@ LogitLens::LogitLens(const LogitLensOptions& options, std::vector<PointShape> po
                      const PluginContext& context, const ProbeModel& model)
     : path_(options.file),
       every_position_(options.every_position),
-      top_(std::min(options.top, context.model.vocab_size)),
+      top_(options.top),
       points_(std::move(points)),
       token_bytes_(context.token_bytes),
       vocab_size_(context.model.vocab_size),
@@ -167,7 +129,7 @@ void LogitLens::Add(Request& request, const TokenRow& token, int32_t next, int l
       static_cast<size_t>(row * vocab_size_), static_cast<size_t>(vocab_size_));
   position.token = token.token;
   position.next = next;
-  position.layers.push_back({layer, RankOf(logits, next), TopOf(logits, top_)});
+  position.layers.push_back({layer, RankOf(logits, next), LikelyTokens(logits, top_)});
 }
 
 std::string LogitLens::LineOf(int64_t index, int64_t pos, const Position& position) const {

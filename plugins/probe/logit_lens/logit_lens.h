@@ -30,11 +30,6 @@ struct LogitLensOptions {
   int64_t top = 10;
 };
 
-// The `n` largest logits with their probabilities, largest first and of equal ones the lowest id.
-std::vector<std::pair<int32_t, float>> TopOf(std::span<const float> logits, int64_t n);
-// How many tokens come before `token` in this order.
-int64_t RankOf(std::span<const float> logits, int32_t token);
-
 class LogitLens final : public Probe {
  public:
   // Errors: UsageError for an option.

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ng/likely_tokens.h"
 #include "tests/support/floats.h"
 
 namespace ng {
@@ -455,6 +456,17 @@ TEST(AllFinite, FindsNanAndInfinityAnywhere) {
     }
   }
   EXPECT_TRUE(AllFinite({}));
+}
+
+TEST(LikelyTokens, AreOrderedByLogitThenId) {
+  const std::vector<float> logits = {0.0F, 2.0F, 1.0F, 2.0F, -1.0F};
+  EXPECT_THAT(LikelyTokens(logits, 3),
+              ElementsAre(Pair(1, FloatNear(0.391696F, 1e-6F)),
+                          Pair(3, FloatNear(0.391696F, 1e-6F)), Pair(2, ::testing::_)));
+  EXPECT_EQ(RankOf(logits, 1), 0);
+  EXPECT_EQ(RankOf(logits, 3), 1);
+  EXPECT_EQ(RankOf(logits, 2), 2);
+  EXPECT_EQ(RankOf(logits, 4), 4);
 }
 
 }  // namespace

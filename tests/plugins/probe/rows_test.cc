@@ -17,8 +17,6 @@ namespace ng {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::FloatNear;
-using ::testing::Pair;
 
 using Texts = std::vector<std::string_view>;
 
@@ -161,17 +159,6 @@ TEST(Capture, KeepsEachPositionOnce) {
   ASSERT_TRUE(WriteSafetensors(file, {}).ok());
   ASSERT_TRUE((*capture)->EndRun({.failed = true, .config = {}, .identity = {}}).ok());
   EXPECT_TRUE(SafetensorsReader::Open(file)->tensors().empty());
-}
-
-TEST(LogitLens, OrdersByLogitThenId) {
-  const std::vector<float> logits = {0.0F, 2.0F, 1.0F, 2.0F, -1.0F};
-  EXPECT_THAT(TopOf(logits, 3),
-              ElementsAre(Pair(1, FloatNear(0.391696F, 1e-6F)),
-                          Pair(3, FloatNear(0.391696F, 1e-6F)), Pair(2, ::testing::_)));
-  EXPECT_EQ(RankOf(logits, 1), 0);
-  EXPECT_EQ(RankOf(logits, 3), 1);
-  EXPECT_EQ(RankOf(logits, 2), 2);
-  EXPECT_EQ(RankOf(logits, 4), 4);
 }
 
 }  // namespace

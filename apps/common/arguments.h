@@ -34,6 +34,9 @@ absl::StatusOr<Arguments> ParseArguments(
 // "temp". Empty: nobody does.
 std::string RightSpelling(std::string_view name);
 
+// A word of a command line as a shell reads it: quoted where it must be.
+std::string ShellWord(std::string_view word);
+
 // What --config, --random-weights and the overrides ask for.
 EngineOptions EngineOptionsOf(const Arguments& arguments);
 

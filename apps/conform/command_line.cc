@@ -144,14 +144,6 @@ absl::Status ReadRequest(const Arguments& arguments, CommandLine* line) {
   return ReadCases(values, line);
 }
 
-// As a shell reads it back as one word.
-std::string Quoted(const std::string& text) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:+@%";
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
-  return "'" + absl::StrJoin(absl::StrSplit(text, '\''), "'\\''") + "'";
-}
-
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
@@ -185,14 +177,14 @@ std::string UsageText() {
 
 std::string CommandFor(const CommandLine& line, IsaLevel isa, const std::string& check) {
   const Request& request = line.request;
-  std::string text = absl::StrCat("ng-conform ", Quoted(request.plugin));
+  std::string text = absl::StrCat("ng-conform ", ShellWord(request.plugin));
   const auto add = [&text](const char* option, const std::string& value) {
-    absl::StrAppend(&text, " --", option, " ", Quoted(value));
+    absl::StrAppend(&text, " --", option, " ", ShellWord(value));
   };
   for (const std::string& option : request.options) add("option", option);
   for (const std::string& path : request.partners) add("with", path);
-  for (const std::string& entry : request.config) absl::StrAppend(&text, " --", Quoted(entry));
-  for (const std::string& option : line.profile) absl::StrAppend(&text, " ", Quoted(option));
+  for (const std::string& entry : request.config) absl::StrAppend(&text, " --", ShellWord(entry));
+  for (const std::string& option : line.profile) absl::StrAppend(&text, " ", ShellWord(option));
   if (request.quick) absl::StrAppend(&text, " --quick");
   add("isa", std::string(IsaName(isa)));
   if (check != kLoad) add("case", check);  // it comes before all others

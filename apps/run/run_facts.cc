@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
+#include "apps/common/arguments.h"
 #include "apps/common/version.h"
 #include "ng/config.h"
 #include "ng/isa.h"
@@ -28,13 +28,6 @@ std::string ChainText(const Config& config) {
     }
   }
   return absl::StrJoin(stages, ", ");
-}
-
-std::string Quoted(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:@%+";
-  if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return word;
-  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
 }
 
 }  // namespace
@@ -82,7 +75,9 @@ absl::StatusOr<view::Json> CacheFacts(const Engine& engine, const Timings& timin
 std::string ReplayCommand(const CommandLine& line, const Engine& engine,
                           const GenerateRequest& request) {
   std::string command = "ng-run";
-  const auto add = [&](const std::string& word) { absl::StrAppend(&command, " ", Quoted(word)); };
+  const auto add = [&](const std::string& word) {
+    absl::StrAppend(&command, " ", ShellWord(word));
+  };
   if (!line.engine.config_file.empty()) {
     add("--config");
     add(fs::absolute(line.engine.config_file).lexically_normal().string());

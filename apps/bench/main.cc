@@ -11,7 +11,6 @@
 #include "apps/bench/measure.h"
 #include "apps/bench/report.h"
 #include "apps/common/terminal.h"
-#include "apps/common/version.h"
 #include "ng/config.h"
 #include "ng/engine.h"
 
@@ -78,11 +77,9 @@ int Main(int argc, const char* const* argv) {
   HoldStandardStreams();
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(kName, line.status());
-  return RunWatched(kName, line->engine, [&](const EngineOptions& options, ProgressBar& bar) {
-    return line->version ? WriteStdout(VersionText(kName))
-           : line->help  ? WriteStdout(UsageText())
-                         : Sweep(*line, options, bar);
-  });
+  return RunAsked(
+      kName, {line->version, line->help, UsageText}, line->engine,
+      [&](const EngineOptions& options, ProgressBar& bar) { return Sweep(*line, options, bar); });
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include "absl/strings/str_format.h"
 #include "apps/common/apart.h"
 #include "apps/common/terminal.h"
-#include "apps/common/version.h"
 #include "apps/conform/checks.h"
 #include "apps/conform/command_line.h"
 
@@ -102,7 +101,7 @@ absl::Status Summarize(const CommandLine& line, const Counts& counts) {
 }
 
 absl::Status Conform(const CommandLine& line, const std::atomic<bool>& stop) {
-  const absl::Status loads = CheckLoads(line, stop);
+  absl::Status loads = CheckLoads(line, stop);
   if (!loads.ok()) {
     if (ExitCode(loads) == 4) {
       NG_RETURN_IF_ERROR(
@@ -138,12 +137,11 @@ int Main(int argc, const char* const* argv) {
   HoldStandardStreams();
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return ng::Fail(kName, line.status());
-  return RunWatched(kName, {}, [&](const EngineOptions& options, ProgressBar&) {
-    return line->version ? WriteStdout(VersionText(kName))
-           : line->help  ? WriteStdout(UsageText())
-           : line->list  ? WriteStdout(ListText(*line))
-                         : Conform(*line, *options.stop);
-  });
+  return RunAsked(kName, {line->version, line->help, UsageText}, {},
+                  [&](const EngineOptions& options, ProgressBar&) {
+                    return line->list ? WriteStdout(ListText(*line))
+                                      : Conform(*line, *options.stop);
+                  });
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include "absl/strings/str_join.h"
 #include "apps/common/prompts.h"
 #include "apps/common/terminal.h"
-#include "apps/common/version.h"
 #include "apps/diff/command_line.h"
 #include "apps/diff/report.h"
 #include "apps/diff/sides.h"
@@ -172,11 +171,8 @@ int Main(int argc, const char* const* argv) {
   HoldStandardStreams();
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(kName, line.status());
-  return RunWatched(kName, line->engine, [&](const EngineOptions& options, ProgressBar&) {
-    return line->version ? WriteStdout(VersionText(kName))
-           : line->help  ? WriteStdout(UsageText())
-                         : Run(*line, options);
-  });
+  return RunAsked(kName, {line->version, line->help, UsageText}, line->engine,
+                  [&](const EngineOptions& options, ProgressBar&) { return Run(*line, options); });
 }
 
 }  // namespace

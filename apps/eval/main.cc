@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "apps/common/terminal.h"
-#include "apps/common/version.h"
 #include "apps/eval/card.h"
 #include "apps/eval/command_line.h"
 #include "apps/eval/evaluate.h"
@@ -168,11 +167,8 @@ int Main(int argc, const char* const* argv) {
   HoldStandardStreams();
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(kName, line.status());
-  return RunWatched(kName, line->engine, [&](const EngineOptions& options, ProgressBar&) {
-    return line->version ? WriteStdout(VersionText(kName))
-           : line->help  ? WriteStdout(UsageText())
-                         : Run(*line, options);
-  });
+  return RunAsked(kName, {line->version, line->help, UsageText}, line->engine,
+                  [&](const EngineOptions& options, ProgressBar&) { return Run(*line, options); });
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "apps/common/terminal.h"
-#include "apps/common/version.h"
 #include "apps/plan/command_line.h"
 #include "apps/plan/operations.h"
 #include "apps/plan/report.h"
@@ -39,11 +38,8 @@ int Main(int argc, const char* const* argv) {
   HoldStandardStreams();
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(kName, line.status());
-  return RunWatched(kName, line->engine, [&](const EngineOptions& options, ProgressBar&) {
-    return line->version ? WriteStdout(VersionText(kName))
-           : line->help  ? WriteStdout(UsageText())
-                         : Plan(*line, options);
-  });
+  return RunAsked(kName, {line->version, line->help, UsageText}, line->engine,
+                  [&](const EngineOptions& options, ProgressBar&) { return Plan(*line, options); });
 }
 
 }  // namespace

@@ -68,6 +68,12 @@ struct Active {
   int64_t n_ids() const { return static_cast<int64_t>(completion->ids.size()); }
   std::span<int32_t> held_ids() const { return std::span(completion->ids).subspan(first); }
   int64_t n_generated() const { return n_ids() - completion->prompt_len; }
+  // The next token, which a step has brought.
+  void Append(int32_t token) const {
+    ids().push_back(token);
+    completion->timings.decode_s = Seconds(prefilled, Clock::now());
+    completion->timings.decode_tokens = n_generated() - 1;
+  }
 };
 
 class Loop {
@@ -497,10 +503,7 @@ absl::Status Loop::Choose(Active& active, std::span<const float> logits) {
                                     {.seed = settings_.seed, .request = active.index, .step = step},
                                     options_.stages ? &record.stages : nullptr));
   recorder_.KeepChoice(logits, active.completion);
-  active.ids().push_back(token);
-  Timings& timings = active.completion->timings;
-  timings.decode_s = Seconds(active.prefilled, Clock::now());
-  timings.decode_tokens = active.n_generated() - 1;
+  active.Append(token);
   NG_ASSIGN_OR_RETURN(const SequenceEnd end, chain_.Accept(active.slot, token));
   if (probes_ != nullptr) NG_RETURN_IF_ERROR(probes_->Accept(active.index, token));
   active.stop_reason = ReasonToStop(settings_.stop_ids, token, end);
@@ -525,11 +528,8 @@ absl::Status Loop::Choose(Active& active, std::span<const float> logits) {
 absl::Status Loop::TakeGiven(Active& active, int64_t step) {
   NG_ASSIGN_OR_RETURN(const GivenToken given, options_.next_token(active.index, step));
   NG_RETURN_IF_ERROR(CheckIds(model_.shape(), {&given.token, 1}));
-  active.ids().push_back(given.token);
+  active.Append(given.token);
   if (given.last) active.max_new_tokens = active.n_generated();
-  Timings& timings = active.completion->timings;
-  timings.decode_s = Seconds(active.prefilled, Clock::now());
-  timings.decode_tokens = active.n_generated() - 1;
   return absl::OkStatus();
 }
 

@@ -35,20 +35,13 @@ Value Default(const Input& in) {
   return in.Has(0) ? in[0] : in.run.NewText("");
 }
 
-Value Escape(const Input& in) {
-  const Text text = Printed(in.run, in.self);
-  Text out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text.bytes()[i];
-    const char* const name = c == '&'    ? "&amp;"
-                             : c == '<'  ? "&lt;"
-                             : c == '>'  ? "&gt;"
-                             : c == '"'  ? "&#34;"
-                             : c == '\'' ? "&#39;"
-                                         : nullptr;
-    out.Append(name != nullptr ? std::string(name) : std::string(1, c), text.OriginAt(i));
-  }
-  return in.run.NewText(std::move(out));
+Value Escape(const Input& in) { return in.run.NewText(Escaped(Printed(in.run, in.self))); }
+
+// Of a safe text too.
+Value ForceEscape(const Input& in) {
+  Text text = Printed(in.run, in.self);
+  text.set_safe(false);
+  return in.run.NewText(Escaped(text));
 }
 
 Value Float(const Input& in) {
@@ -82,11 +75,12 @@ Value Indent(const Input& in) {
     out.Append(line);
     if (!in.run.HasRoom(4 * static_cast<int64_t>(out.size()))) return {};
   }
+  out.set_safe(text.safe());
   return in.run.NewText(std::move(out));
 }
 
 Value Int(const Input& in) {
-  const Value standard = in.Has(0) ? in[0] : Value(int64_t{0});
+  Value standard = in.Has(0) ? in[0] : Value(int64_t{0});
   if (in.self.IsInteger()) return {in.self.integer(), in.self.origin()};
   double real = 0;
   if (in.self.text() != nullptr) {
@@ -151,7 +145,13 @@ Value Round(const Input& in) {
   return {rounded, in.self.origin()};
 }
 
-Value Same(const Input& in) { return in.run.NewText(Printed(in.run, in.self)); }
+Value Safe(const Input& in) {
+  Text text = Printed(in.run, in.self);
+  text.set_safe(true);
+  return in.run.NewText(std::move(text));
+}
+
+Value AsString(const Input& in) { return in.run.NewText(Printed(in.run, in.self)); }
 
 Value ToJson(const Input& in) {
   JsonStyle style;
@@ -197,7 +197,7 @@ Value Truncate(const Input& in) {
   Text cut = text.Slice(0, begins[static_cast<size_t>(length - n_end)]);
   const size_t space = cut.bytes().rfind(' ');
   if (!in.Bool(1, false) && space != std::string::npos) cut = cut.Slice(0, space);
-  cut.Append(end);
+  cut.Append(cut.safe() ? Escaped(end) : end);
   return in.run.NewText(std::move(cut));
 }
 
@@ -257,6 +257,7 @@ constexpr Function kFilters[] = {
     {"escape", "", Escape},
     {"first", "", list_filters::First},
     {"float", "default?", Float},
+    {"forceescape", "", ForceEscape},
     {"format", "*", Format},
     {"groupby", "attribute default? case_sensitive?", list_filters::GroupBy},
     {"indent", "width? first? blank?", Indent},
@@ -275,12 +276,12 @@ constexpr Function kFilters[] = {
     {"replace", "old new count?", Replace},
     {"reverse", "", list_filters::Reverse},
     {"round", "precision? method?", Round},
-    {"safe", "", Same},
+    {"safe", "", Safe},
     {"select", "*", list_filters::Select},
     {"selectattr", "*", list_filters::SelectAttr},
     {"slice", "slices fill_with?", list_filters::SliceInto},
     {"sort", "reverse? case_sensitive? attribute?", list_filters::Sort},
-    {"string", "", Same},
+    {"string", "", AsString},
     {"sum", "attribute? start?", list_filters::Sum},
     {"title", "", Title},
     {"tojson", "ensure_ascii? indent? separators? sort_keys?", ToJson},

@@ -17,6 +17,7 @@ struct Specification {
   bool left = false;
   bool zeros = false;
   bool plus = false;
+  bool escapes = false;  // the format is a safe text
   int64_t width = 0;
   int64_t precision = -1;
   char type = 's';
@@ -71,6 +72,7 @@ Text Formatted(Run& run, const Specification& how, const Value& value) {
     return Padded(run, how, Text(NumberText(run, how, value), value.origin()));
   }
   Text text = how.type == 's' ? Printed(run, value) : Represented(run, value);
+  if (how.escapes) text = Escaped(text);
   if (how.precision >= 0) {
     const std::vector<size_t> begins = text.Characters();
     const auto n = std::min(static_cast<size_t>(how.precision), begins.size() - 1);
@@ -96,6 +98,7 @@ Text PercentFormat(Run& run, const Text& format, const std::vector<Value>& value
     }
     std::string_view rest = all.substr(i + 1);
     Specification how;
+    how.escapes = format.safe();
     for (; !rest.empty() && std::string_view("-0+ #").find(rest[0]) != std::string_view::npos;
          rest.remove_prefix(1)) {
       how.left = how.left || rest[0] == '-';
@@ -124,6 +127,7 @@ Text PercentFormat(Run& run, const Text& format, const std::vector<Value>& value
     i = all.size() - rest.size() + 1;
   }
   if (n_used < values.size()) run.Fail("a format with more values than places");
+  out.set_safe(format.safe());
   return out;
 }
 
@@ -147,8 +151,9 @@ Value FieldValue(Run& run, std::string_view field, const Call& call, size_t* nex
       value = given;
       found = true;
     }
-    if (!found)
+    if (!found) {
       return run.Fail(absl::StrCat("a format asks for \"", View(name), "\", which is not given"));
+    }
   }
   std::string_view path = end == std::string_view::npos ? "" : field.substr(end);
   while (!path.empty() && !run.failed()) {
@@ -237,12 +242,14 @@ Text BraceFormat(Run& run, const Text& format, const Call& call) {
       if (represents || name.ends_with("!s")) name.remove_suffix(2);
       Value value = FieldValue(run, name, call, &next);
       if (represents) value = run.NewText(Represented(run, value));
-      out.Append(
-          FieldText(run, value, colon == std::string_view::npos ? "" : field.substr(colon + 1)));
+      const Text written =
+          FieldText(run, value, colon == std::string_view::npos ? "" : field.substr(colon + 1));
+      out.Append(format.safe() ? Escaped(written) : written);
       run.HasRoom(4 * static_cast<int64_t>(out.size()));
       i = end + 1;
     }
   }
+  out.set_safe(format.safe());
   return out;
 }
 

@@ -237,9 +237,9 @@ Value Slice(Run& run, const Value& of, std::span<const Value, 3> bounds) {
   // A step beyond the ends is as good as one to them.
   const int64_t stride = std::clamp(step, -n - 1, n + 1);
   if (of.text() != nullptr && stride == 1) {
-    if (begin >= end) return run.NewText("");
     const auto from = begins[static_cast<size_t>(begin)];
-    return run.NewText(of.text()->Slice(from, begins[static_cast<size_t>(end)] - from));
+    const auto to = begins[static_cast<size_t>(std::max(begin, end))];
+    return run.NewText(of.text()->Slice(from, to - from));
   }
   std::vector<Value> items;
   Text text;
@@ -252,6 +252,7 @@ Value Slice(Run& run, const Value& of, std::span<const Value, 3> bounds) {
     }
   }
   if (has_places) return run.NewSequence(sequence->kind, std::move(items));
+  text.set_safe(of.text()->safe());
   return run.NewText(std::move(text));
 }
 

@@ -15,8 +15,9 @@ Value NewText(const Input& in, Text text) { return in.run.NewText(std::move(text
 
 // An argument that must be a text. Null after a failure.
 const Text* TextArgument(const Input& in, size_t i) {
-  if (in[i].text() == nullptr)
+  if (in[i].text() == nullptr) {
     in.Fail(absl::StrCat("is given ", View(KindOf(in[i])), ", must be a text"));
+  }
   return in[i].text();
 }
 
@@ -155,15 +156,17 @@ Value JoinTexts(const Input& in) {
     const Text* const part = items->items[i].text();
     if (part == nullptr) return in.Fail("needs a list of texts");
     if (i > 0) text.Append(Self(in));
-    text.Append(*part);
+    text.Append(Self(in).safe() ? Escaped(*part) : *part);
     if (!in.run.Work(1) || !in.run.HasRoom(4 * static_cast<int64_t>(text.size()))) return {};
   }
+  text.set_safe(Self(in).safe());
   return NewText(in, std::move(text));
 }
 
 template <Side kStays>
 Value JustifyText(const Input& in) {
-  const Text fill = in.Has(1) ? in.TextOf(1) : Text(" ", Origin::kTemplate);
+  Text fill = in.Has(1) ? in.TextOf(1) : Text(" ", Origin::kTemplate);
+  if (Self(in).safe()) fill = Escaped(fill);
   if (CountCharacters(fill.bytes()) != 1) return in.Fail("needs one character to fill with");
   return NewText(in, Justify(in.run, Self(in), in.Int(0, 0), fill, kStays));
 }
@@ -171,6 +174,7 @@ Value ZFill(const Input& in) {
   const Text& text = Self(in);
   const bool sign = !text.empty() && (text.bytes()[0] == '-' || text.bytes()[0] == '+');
   Text out = sign ? text.Slice(0, 1) : Text();
+  out.set_safe(text.safe());
   out.Append(Justify(in.run, text.Slice(sign ? 1 : 0), in.Int(0, 0) - (sign ? 1 : 0),
                      Text("0", Origin::kTemplate), Side::kRight));
   return NewText(in, std::move(out));
@@ -183,8 +187,9 @@ Value RemovePrefix(const Input& in) {
 }
 Value RemoveSuffix(const Input& in) {
   const Text* const part = TextArgument(in, 0);
-  if (part == nullptr || part->empty() || !Self(in).bytes().ends_with(part->bytes()))
+  if (part == nullptr || part->empty() || !Self(in).bytes().ends_with(part->bytes())) {
     return in.self;
+  }
   return NewText(in, Self(in).Slice(0, Self(in).size() - part->size()));
 }
 
@@ -210,7 +215,10 @@ Value ReplaceText(const Input& in) {
   const Text* const old = TextArgument(in, 0);
   const Text* const by = TextArgument(in, 1);
   if (old == nullptr || by == nullptr) return {};
-  return NewText(in, ReplaceIn(in.run, Self(in), *old, *by, in.Int(2, -1)));
+  const bool safe = Self(in).safe();
+  Text text = ReplaceIn(in.run, Self(in), *old, safe ? Escaped(*by) : *by, in.Int(2, -1));
+  text.set_safe(safe);
+  return NewText(in, std::move(text));
 }
 Value Lines(const Input& in) {
   if (!in.run.HasRoom(4 * static_cast<int64_t>(Self(in).size()))) return {};

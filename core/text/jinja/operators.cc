@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/absl_view.h"
 #include "core/text/jinja/functions.h"
+#include "core/text/jinja/text_functions.h"
 
 namespace ng::jinja {
 namespace {
@@ -83,6 +84,7 @@ Value Repeat(Run& run, const Value& what, int64_t times) {
     if (!run.HasRoom(2 * bytes)) return {};
     Text text;
     for (int64_t i = 0; i < times; ++i) text.Append(*what.text());
+    text.set_safe(what.text()->safe());
     return run.NewText(std::move(text));
   }
   if (!run.HasRoom(static_cast<int64_t>(sizeof(Value)) * bytes)) return {};
@@ -100,8 +102,9 @@ bool CanRepeat(const Value& value) {
 Value Add(Run& run, const Value& a, const Value& b) {
   if (a.text() != nullptr) {
     if (!run.HasRoom(2 * static_cast<int64_t>(a.text()->size() + b.text()->size()))) return {};
-    Text text = *a.text();
-    text.Append(*b.text());
+    const bool safe = a.text()->safe() || b.text()->safe();
+    Text text = safe ? Escaped(*a.text()) : *a.text();
+    text.Append(safe ? Escaped(*b.text()) : *b.text());
     return run.NewText(std::move(text));
   }
   std::vector<Value> items = a.sequence()->items;

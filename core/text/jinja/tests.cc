@@ -80,7 +80,9 @@ Value IsTest(const Input& in) {
   return Value(std::ranges::find(table, Printed(in.run, in.self).bytes(), &Function::name) !=
                table.end());
 }
-Value Never(const Input&) { return Value(false); }
+Value IsEscaped(const Input& in) {
+  return Value(in.self.text() != nullptr && in.self.text()->safe());
+}
 
 constexpr Function kTests[] = {
     {"!=", "other", CompareTest<1>},
@@ -95,7 +97,7 @@ constexpr Function kTests[] = {
     {"divisibleby", "num", DivisibleBy},
     {"eq", "other", CompareTest<0>},
     {"equalto", "other", CompareTest<0>},
-    {"escaped", "", Never},
+    {"escaped", "", IsEscaped},
     {"even", "", Even},
     {"false", "", False},
     {"filter", "", IsFilter},

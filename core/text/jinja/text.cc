@@ -10,6 +10,7 @@ Text Text::Slice(size_t begin, size_t n) const {
   Text slice;
   slice.bytes_ = bytes_.substr(begin, n);
   slice.origins_ = origins_.substr(begin, n);
+  slice.safe_ = safe_;
   return slice;
 }
 

@@ -4,6 +4,9 @@
 // tokens, so each byte says whether the template wrote it or somebody else. Slices, joins and
 // filters keep what the bytes say.
 //
+// A text may also be safe for HTML, which Python calls Markup: the filters `safe` and `escape` make
+// it so, and a text that is not is escaped when it is added to one that is.
+//
 // Thread: values without locks; const methods may be called from any thread.
 #ifndef NG_CORE_TEXT_JINJA_TEXT_H_
 #define NG_CORE_TEXT_JINJA_TEXT_H_
@@ -50,6 +53,9 @@ class Text {
   Origin origin() const;
   size_t size() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
+  // Of the whole. A slice of a safe text is one, what Append makes is what it was.
+  bool safe() const { return safe_; }
+  void set_safe(bool safe) { safe_ = safe; }
 
   // Where each character begins, and at the end the size. REQUIRES: valid UTF-8.
   std::vector<size_t> Characters() const;
@@ -57,6 +63,7 @@ class Text {
  private:
   std::string bytes_;
   std::string origins_;
+  bool safe_ = false;
 };
 
 // How many characters a text has. REQUIRES: valid UTF-8.

@@ -75,8 +75,27 @@ std::string Cleaned(std::string_view text) {
 
 }  // namespace
 
+Text Escaped(const Text& text) {
+  if (text.safe()) return text;
+  Text out;
+  out.Reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text.bytes()[i];
+    const std::string_view escaped = c == '&'    ? "&amp;"
+                                     : c == '<'  ? "&lt;"
+                                     : c == '>'  ? "&gt;"
+                                     : c == '"'  ? "&#34;"
+                                     : c == '\'' ? "&#39;"
+                                                 : std::string_view(&c, 1);
+    out.Append(escaped, text.OriginAt(i));
+  }
+  out.set_safe(true);
+  return out;
+}
+
 Text WithCase(const Text& text, Letters letters) {
   Text out;
+  out.set_safe(text.safe() && letters != Letters::kWords);
   out.Reserve(text.size());
   bool begins = true;  // a word, or the text
   for (size_t i = 0; i < text.size();) {
@@ -113,8 +132,9 @@ Text ReplaceIn(Run& run, const Text& text, const Text& old, const Text& by, int6
   for (int64_t n = 0; most < 0 || n < most; ++n) {
     // Nothing is found before each character and at the end.
     size_t at = old.empty() ? (n == 0 ? 0 : done) : text.bytes().find(old.bytes(), done);
-    if (old.empty() && n > 0)
+    if (old.empty() && n > 0) {
       at = done < text.size() ? done + At(text, done).length : std::string::npos;
+    }
     if (at == std::string::npos || !add(Part(text, done, at)) || !add(by)) break;
     done = at + old.size();
   }
@@ -137,6 +157,7 @@ Text Justify(Run& run, const Text& text, int64_t width, const Text& fill, Side s
   for (int64_t i = 0; i < before; ++i) out.Append(fill);
   out.Append(text);
   for (int64_t i = before; i < missing; ++i) out.Append(fill);
+  out.set_safe(text.safe());
   return out;
 }
 
@@ -223,10 +244,11 @@ bool ParseFloat(std::string_view text, double* value) {
   const char* const end = digits.data() + digits.size();
   const auto read = std::from_chars(digits.data(), end, *value);
   if (read.ptr != end) return false;
-  if (read.ec == std::errc::result_out_of_range)
+  if (read.ec == std::errc::result_out_of_range) {
     *value = digits.find("e-") == std::string::npos && digits.find("E-") == std::string::npos
                  ? std::numeric_limits<double>::infinity()
                  : 0;
+  }
   if (negative) *value = -*value;
   return true;
 }

@@ -20,6 +20,9 @@ enum class Letters {
 };
 Text WithCase(const Text& text, Letters letters);
 
+// The text as HTML shows it: "&amp;" for "&", and so for < > " and '. A safe text is that already.
+Text Escaped(const Text& text);
+
 // Replaces `old` at most `most` times; a negative number: everywhere.
 Text ReplaceIn(Run& run, const Text& text, const Text& old, const Text& by, int64_t most);
 // Adds `fill` until the text has `width` characters. Side: where the text stays.

@@ -64,12 +64,14 @@ Text RepresentedText(const Text& text) {
   const bool twice = text.bytes().find('"') != std::string::npos;
   const char quote = single && !twice ? '"' : '\'';
   const std::string_view mark(&quote, 1);
-  Text out(mark, Origin::kTemplate);
+  Text out(text.safe() ? "Markup(" : "", Origin::kTemplate);
+  out.Append(mark, Origin::kTemplate);
   for (size_t i = 0; i < text.size();) {
     AppendRepresented(text, i, quote, &out);
     i += FirstCodePoint(std::string_view(text.bytes()).substr(i)).length;
   }
   out.Append(mark, Origin::kTemplate);
+  if (text.safe()) out.Append(")", Origin::kTemplate);
   return out;
 }
 
@@ -238,7 +240,7 @@ Order Compare(Run& run, const Value& a, const Value& b) {
   if (a.IsNumber() && b.IsNumber()) return CompareNumbers(a, b);
   if (a.text() != nullptr && b.text() != nullptr) {
     run.Work(static_cast<int64_t>(std::min(a.text()->size(), b.text()->size())) / 64);
-    const auto order = a.text()->bytes() <=> b.text()->bytes();  // UTF-8 keeps the order
+    const int order = a.text()->bytes().compare(b.text()->bytes());  // UTF-8 keeps the order
     return order < 0 ? Order::kLess : order > 0 ? Order::kGreater : Order::kEqual;
   }
   const Sequence* const x = a.sequence();

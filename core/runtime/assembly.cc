@@ -202,30 +202,11 @@ absl::Status FindStopIds(Assembly& assembly) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<SamplerChain>> MakeSamplerChain(const Assembly& assembly) {
-  const Config& config = assembly.config();
-  std::vector<ChainStage> stages;
-  for (const LoadedPlugin& plugin : assembly.selection.stages) {
-    const std::vector<OptionValue> values =
-        PluginValues(config, "sampler", plugin.descriptor->name);
-    ChainStage stage;
-    stage.name = plugin.descriptor->name;
-    NG_ASSIGN_OR_RETURN(stage.stage, CreateSampler(plugin, assembly.Context(values)));
-    stages.push_back(std::move(stage));
-  }
-  return std::make_unique<SamplerChain>(std::move(stages), assembly.model.spec.shape.vocab_size,
-                                        assembly.isa);
-}
-
 // Options of plugins that are neither chosen nor used by one that is.
 void WarnOfUnusedOptions(Assembly& assembly) {
   std::vector<std::string> unused;
   for (const UnusedOption& option : assembly.selection.unused_options) {
-    const bool used = std::ranges::any_of(assembly.parts->used(), [&](const auto& part) {
-      const PluginDescriptor& plugin = *part.plugin.descriptor;
-      return option.kind == plugin.kind && option.name == plugin.name;
-    });
-    if (!used) unused.push_back(option.text);
+    if (!assembly.UsedByParts(option)) unused.push_back(option.text);
   }
   if (!unused.empty()) assembly.warnings.Add("not used: " + absl::StrJoin(unused, ", "));
 }
@@ -340,7 +321,7 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
       PluginValues(config, "attention", attention.descriptor->name);
   NG_ASSIGN_OR_RETURN(assembly->attention, CreateAttention(attention, assembly->Context(values)));
   NG_RETURN_IF_ERROR(assembly->ChooseAttentionSpecs());
-  NG_ASSIGN_OR_RETURN(assembly->chain, MakeSamplerChain(*assembly));
+  NG_ASSIGN_OR_RETURN(assembly->chain, MakeSamplerChain(*assembly, assembly->selection));
   NG_RETURN_IF_ERROR(MakeProbes(options.stop, *assembly));
   assembly->unused_sampling = UnusedSampling(assembly->model.sampling, config);
   WarnOfUnusedOptions(*assembly);
@@ -372,7 +353,7 @@ absl::Status ChangeConfig(std::span<const std::string> overrides, Assembly& asse
     NG_ASSIGN_OR_RETURN(chat, BindChat(assembly));
   }
   if (remade.contains(Remade::kChain)) {
-    NG_ASSIGN_OR_RETURN(assembly.chain, MakeSamplerChain(assembly));
+    NG_ASSIGN_OR_RETURN(assembly.chain, MakeSamplerChain(assembly, assembly.selection));
   }
   if (chat != nullptr) assembly.chat = std::move(chat);
   std::move(undo).Cancel();

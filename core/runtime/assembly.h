@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "core/plugin/loader.h"
 #include "core/runtime/part_factory.h"
 #include "core/runtime/probe_chain.h"
+#include "core/runtime/request_samplers.h"
 #include "core/sampling/sampling.h"
 #include "core/text/chat/template_metadata.h"
 #include "ng/chat_template.h"
@@ -132,6 +134,8 @@ struct Assembly {
   absl::StatusOr<std::unique_ptr<CacheGroups>> MakeCache(const RunCacheSpec& spec) const;
   // The needs with what the probes add to them.
   RunNeeds WithProbes(RunNeeds needs) const;
+  // Whether a plugin with this option was made for another plugin.
+  bool UsedByParts(const UnusedOption& option) const;
   // Decides what layers ask of the backend: the model's sliding window too where the backend
   // accepts it over this cache. Errors: PluginError where cache and backend cannot run the codecs,
   // with those that they can.
@@ -152,6 +156,15 @@ struct Assembly {
 // Fits everything together. Errors, in this order: config (2), plugins (4), model and tokenizer
 // files (3), combinations that cannot run (4).
 absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options);
+
+// Makes the sampler chain that a selection over this assembly names. Errors: as CreateSampler.
+absl::StatusOr<std::unique_ptr<SamplerChain>> MakeSamplerChain(const Assembly& assembly,
+                                                               const Selection& selection);
+// Makes what chooses the tokens of a request with settings of its own (GenerateRequest::settings).
+// `shared` as RequestSamplers::Make. Errors: UsageError, PluginError; the assembly is as it was.
+absl::StatusOr<RequestSampler> MakeRequestSampler(std::span<const std::string> settings,
+                                                  const std::shared_ptr<SamplerChain>& shared,
+                                                  Assembly& assembly);
 
 // Makes the probes that the config names. `stop` as in EngineOptions. Errors: as CreateProbe.
 absl::Status MakeProbes(const std::atomic<bool>* stop, Assembly& assembly);

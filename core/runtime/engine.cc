@@ -9,10 +9,8 @@
 #include "core/model/weights.h"
 #include "core/runtime/cache_identity.h"
 #include "core/runtime/describe.h"
-#include "core/runtime/engine_state.h"
+#include "core/runtime/engine_run.h"
 #include "core/runtime/fingerprint.h"
-#include "core/runtime/generate.h"
-#include "core/runtime/request_checks.h"
 #include "core/runtime/run_plan.h"
 #include "ng/files.h"
 
@@ -36,6 +34,7 @@ RunNeeds Needs(std::span<const GenerateRequest> requests) {
         std::max(needs.max_tokens, prompt_len + std::max<int64_t>(0, request.max_new_tokens));
     needs.max_prompt = std::max(needs.max_prompt, prompt_len);
     needs.snapshots |= !request.load_cache.empty() || !request.save_cache.empty();
+    needs.prompt_logprobs |= request.prompt_top_logprobs >= 0;
   }
   return needs;
 }
@@ -161,6 +160,7 @@ absl::Status Engine::EndRun() {
 absl::Status Engine::Load(const RunNeeds& asked) {
   return GuardedReading([&]() -> absl::Status {
     State& state = *state_;
+    NG_RETURN_IF_ERROR(state.CheckFree());
     Assembly& assembly = *state.assembly;
     const RunNeeds needs = assembly.WithProbes(asked);
     const Clock::time_point start = Clock::now();
@@ -212,6 +212,7 @@ absl::Status Engine::Load(const RunNeeds& asked) {
                                               std::move(attention), parts);
     assembly.head.Set(state.decoder.get());
     state.max_sequences = spec.max_sequences;
+    state.max_tokens = spec.max_tokens;
     state.step_tokens = plan.held.empty() ? 0 : spec.max_step_tokens;
     state.cost = plan.step;
     state.load_s += SecondsSince(start);
@@ -220,7 +221,10 @@ absl::Status Engine::Load(const RunNeeds& asked) {
 }
 
 absl::Status Engine::Set(std::span<const std::string> overrides) {
-  return GuardedReading([&] { return ChangeConfig(overrides, *state_->assembly); });
+  return GuardedReading([&]() -> absl::Status {
+    NG_RETURN_IF_ERROR(state_->CheckFree());
+    return ChangeConfig(overrides, *state_->assembly);
+  });
 }
 
 bool Engine::CanSet(std::string_view key) { return CanChange(key); }
@@ -315,39 +319,15 @@ absl::StatusOr<std::vector<std::string>> Engine::Reports() const {
 absl::StatusOr<std::vector<Completion>> Engine::Generate(std::span<const GenerateRequest> requests,
                                                          const GenerateOptions& options) {
   return GuardedReading([&]() -> absl::StatusOr<std::vector<Completion>> {
-    State& state = *state_;
-    Assembly& assembly = *state.assembly;
-    NG_RETURN_IF_ERROR(state.CheckLoaded());
-    GenerateParts parts{*state.decoder, *assembly.chain};
-    parts.probes = assembly.probes.get();
-    for (const GenerateRequest& request : requests) {
-      NG_RETURN_IF_ERROR(ng::CheckRequest(assembly, request));
-      NG_RETURN_IF_ERROR(CheckKept(assembly, request, options));
-      NG_RETURN_IF_ERROR(CheckSequence(*state.decoder, request));
-      if (request.load_cache.empty() && request.save_cache.empty()) continue;
-      NG_ASSIGN_OR_RETURN(parts.snapshots, state.CheckedSnapshots());
-      if (request.load_cache.empty()) continue;
-      NG_RETURN_IF_ERROR(parts.snapshots->Open(request.load_cache).status());
-    }
-    NG_RETURN_IF_ERROR(CheckTraced(assembly, options));
-    const Config& config = assembly.config();
-    GenerateSettings settings;
-    settings.stop_ids = assembly.stop_ids;
-    settings.seed = config.Int("sampler.seed");
-    settings.use_cache = config.Bool("run.use_cache");
-    settings.prefill_chunk =
-        state.step_tokens > 0 ? state.step_tokens : config.Int("run.prefill_chunk");
-    settings.context = assembly.ContextTokens();
-    settings.max_sequences = state.max_sequences;
-    settings.load_s = state.load_s;
-    settings.stop = state.options.stop;
-    settings.progress = state.options.progress;
-    settings.cache_and_attention = absl::StrCat(assembly.selection.cache.Describe(), " with ",
-                                                assembly.selection.attention.Describe());
-    absl::StatusOr<std::vector<Completion>> done = ng::Generate(parts, settings, requests, options);
-    if (done.ok() && !state.cache->fault().ok()) done = state.cache->fault();
-    const absl::Status ended = state.EndRun(/*failed=*/!done.ok());
-    if (done.ok() && !ended.ok()) return ended;
+    NG_RETURN_IF_ERROR(state_->CheckLoaded());
+    NG_RETURN_IF_ERROR(state_->CheckFree());
+    State::Run run(*state_, options);
+    for (const GenerateRequest& request : requests) NG_RETURN_IF_ERROR(run.Check(request));
+    NG_RETURN_IF_ERROR(run.CheckOptions());
+    absl::StatusOr<std::vector<Completion>> done =
+        ng::Generate(run.parts, run.settings, requests, options);
+    const absl::Status ended = run.End(done.status());
+    if (!ended.ok()) return ended;
     return done;
   });
 }

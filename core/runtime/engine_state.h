@@ -1,5 +1,6 @@
 // What an open engine holds, and what stands around every call from outside. Used by the files of
-// class Engine: engine.cc, engine_text.cc, engine_steps.cc.
+// class Engine: engine.cc, engine_text.cc, engine_steps.cc, and of its
+// runs.
 #ifndef NG_CORE_RUNTIME_ENGINE_STATE_H_
 #define NG_CORE_RUNTIME_ENGINE_STATE_H_
 
@@ -14,6 +15,7 @@
 #include "core/plugin/cache_groups.h"
 #include "core/runtime/assembly.h"
 #include "core/runtime/caught.h"
+#include "core/runtime/generate.h"
 #include "core/snapshot/cache_snapshot.h"
 #include "ng/engine.h"
 #include "ng/memory_reserve.h"
@@ -54,6 +56,10 @@ struct Engine::State {
   absl::Status CheckIdentified() const;
   // The loaded cache's. RuntimeError where Load was not told of them.
   absl::StatusOr<const CacheSnapshots*> CheckedSnapshots() const;
+  // RuntimeError while a Generation or a Session has the engine.
+  absl::Status CheckFree() const;
+  // Of the config, for the generate loop.
+  GenerateSettings Settings() const;
   // Runs a step over the new tokens that `step` has, in pieces where the cache takes no more at
   // once.
   absl::StatusOr<StepLogits> Feed();
@@ -72,9 +78,13 @@ struct Engine::State {
   std::vector<StepSequence> pieces;           // of it
   int64_t step_tokens = 0;                    // the most of one sequence in a step; 0: any
   int max_sequences = 0;
+  int64_t max_tokens = 0;  // of each
   StepCost cost;
   std::optional<uint64_t> weights_hash;  // empty: Load was not asked for it
   double load_s = 0.0;                   // Open and Load
+  bool taken = false;                    // a Run exists
+
+  struct Run;  // runtime/engine_run.h
 };
 
 }  // namespace ng

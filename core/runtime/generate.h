@@ -18,7 +18,7 @@
 
 #include "core/model/language_model.h"
 #include "core/runtime/probe_chain.h"
-#include "core/sampling/sampling.h"
+#include "core/runtime/request_samplers.h"
 #include "core/snapshot/cache_snapshot.h"
 #include "ng/engine.h"
 
@@ -27,7 +27,7 @@ namespace ng {
 // What chooses and what computes. Borrowed.
 struct GenerateParts {
   LanguageModel& model;
-  SamplerChain& chain;
+  RequestSamplers& samplers;
   // Of the model's cache; may be null when no request loads or saves one.
   const CacheSnapshots* snapshots = nullptr;
   ProbeChain* probes = nullptr;  // null, or empty: nobody looks
@@ -36,7 +36,6 @@ struct GenerateParts {
 // How to generate: the config's part. Everything is borrowed.
 struct GenerateSettings {
   std::span<const int32_t> stop_ids;
-  int64_t seed = 1;
   bool use_cache = true;
   int64_t prefill_chunk = 0;  // 0: whole
   // The most ids that the model is shown at a time. Of a text that grows beyond it the last ones

@@ -50,7 +50,7 @@ int64_t Recorder::Want(const Fed& fed, const Completion& completion, const Kept&
       }
     }
   }
-  if (all_logits_ || KeepsLogits(completion, kept)) return fed.end - fed.begin;
+  if (all_logits_ || kept.scoring || KeepsLogits(completion, kept)) return fed.end - fed.begin;
   return fed.newest && !fed.again ? 1 : 0;
 }
 

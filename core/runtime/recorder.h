@@ -14,6 +14,10 @@
 
 namespace ng {
 
+// The rows of logits that a step may have for prompts that are scored, beside those that choose
+// tokens: a row has the size of the vocabulary.
+inline constexpr int64_t kScoredRows = 128;
+
 // What a step feeds of one request: its ids at [begin, end) of the sequence.
 struct Fed {
   int index = 0;  // of the request
@@ -29,6 +33,7 @@ struct Kept {
   int64_t n_logits = 0;                 // prompt rows in captured.logits
   int64_t n_queries = 0;                // queries in captured.attn_full
   std::vector<AttentionRow> last_rows;  // of the newest id, as far as the run traces them
+  bool scoring = false;                 // tokens of its prompt are still to be scored
 };
 
 class Recorder {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <tuple>
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
@@ -121,6 +122,22 @@ absl::Status CheckPrompt(const ModelShape& shape, std::span<const int32_t> ids) 
   return CheckIds(shape, ids);
 }
 
+// What a request asks to be told.
+absl::Status CheckAsked(const ModelShape& shape, const GenerateRequest& request) {
+  // The draws of two requests differ below it (ng/sampler.h).
+  constexpr int64_t kMostDraw = std::numeric_limits<uint32_t>::max();
+  const std::tuple<const char*, int64_t, int64_t> numbers[] = {
+      {"draw", request.draw, kMostDraw},
+      {"top_logprobs", request.top_logprobs, shape.vocab_size},
+      {"prompt_top_logprobs", request.prompt_top_logprobs, shape.vocab_size}};
+  for (const auto& [name, value, most] : numbers) {
+    if (value >= -1 && value <= most) continue;
+    return UsageError(
+        absl::StrCat("a request's ", name, " = ", value, ", must be in [-1, ", most, "]"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckRequest(const Assembly& assembly, const GenerateRequest& request) {
   NG_RETURN_IF_ERROR(CheckPrompt(assembly.model.spec.shape, request.prompt_ids));
   const int64_t prompt_len = std::ssize(request.prompt_ids);
@@ -128,6 +145,7 @@ absl::Status CheckRequest(const Assembly& assembly, const GenerateRequest& reque
     return UsageError(absl::StrCat("n_answered = ", request.n_answered, " of a prompt of ",
                                    prompt_len, " tokens, must be in [0, ", prompt_len - 1, "]"));
   }
+  NG_RETURN_IF_ERROR(CheckAsked(assembly.model.spec.shape, request));
   NG_RETURN_IF_ERROR(CheckCaps(assembly, request));
   return CheckSnapshots(assembly, request);
 }
@@ -137,7 +155,8 @@ absl::Status CheckKept(const Assembly& assembly, const GenerateRequest& request,
   const bool points = !options.capture_points.empty() || assembly.probes->every_token();
   const bool looked_at = options.on_point != nullptr;
   const bool every_row = options.capture_attn_full || options.on_attn_rows;
-  const bool kept = points || options.capture_logits || every_row;
+  const bool logprobs = request.prompt_top_logprobs >= 0;
+  const bool kept = points || options.capture_logits || every_row || logprobs;
   if (!kept && !looked_at) return absl::OkStatus();
   if (kept && !request.load_cache.empty()) {
     return UsageError("the logits, attention rows and points of tokens from " + request.load_cache +

@@ -11,6 +11,7 @@
 #include "core/model/step_sizes.h"
 #include "core/model/weight_sizes.h"
 #include "core/runtime/plan_remedy.h"
+#include "core/runtime/recorder.h"
 #include "ng/process_memory.h"
 
 namespace ng {
@@ -133,6 +134,10 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
   StepExtent extent;
   extent.n_rows = std::min(SaturatingMul(feeding.n_tokens, spec.max_sequences), cache_tokens);
   extent.n_logit_rows = needs.prompt_logits ? extent.n_rows : spec.max_sequences;
+  if (needs.prompt_logprobs) {
+    extent.n_logit_rows =
+        std::max(extent.n_logit_rows, std::min(extent.n_rows, spec.max_sequences + kScoredRows));
+  }
   extent.threads = threads;
   const StepSizes sizes =
       SizesOfStep(model, WidestRowsOf(Kernels(assembly.isa), model, choices.weights), extent);

@@ -230,6 +230,22 @@ StepStats ComputeStepStats(std::span<const float> logits, int32_t token, int top
   return stats;
 }
 
+TokenLogprob ComputeLogprob(std::span<const float> logits, int32_t token, int64_t top_n) {
+  const float max = *std::max_element(logits.begin(), logits.end());
+  double total = 0.0;
+  for (const float logit : logits) total += Weight(logit, max);
+  const double log_total = std::log(total);
+  const auto logprob = [&](int32_t id) {
+    return static_cast<double>(logits[id]) - max - log_total;
+  };
+  TokenLogprob scored;
+  scored.token_id = token;
+  scored.logprob = logprob(token);
+  const size_t n_top = std::min(static_cast<size_t>(top_n), logits.size());
+  for (const int32_t id : LargestIds(logits, n_top)) scored.top.emplace_back(id, logprob(id));
+  return scored;
+}
+
 std::vector<std::pair<int32_t, float>> LikelyTokens(std::span<const float> logits, int64_t n) {
   const float max = *std::max_element(logits.begin(), logits.end());
   double total = 0.0;

@@ -100,6 +100,11 @@ struct StepStats {
 StepStats ComputeStepStats(std::span<const float> logits,  // [vocab_size]
                            int32_t token, int top_n);
 
+// The token's logprob, bit for bit as ComputeStepStats has it, and those of the `top_n` most
+// probable ones. REQUIRES: as above.
+TokenLogprob ComputeLogprob(std::span<const float> logits,  // [vocab_size]
+                            int32_t token, int64_t top_n);
+
 // Whether no value is NaN or infinite.
 bool AllFinite(std::span<const float> values);
 

@@ -42,6 +42,7 @@
 #pragma GCC visibility push(default)
 namespace ng {
 
+class Generation;
 struct NamedOutput;
 
 struct Progress {
@@ -174,6 +175,12 @@ class Engine {
   absl::StatusOr<std::vector<Completion>> Generate(std::span<const GenerateRequest> requests,
                                                    const GenerateOptions& options);
 
+  // The same one step at a time (ng/generation.h). The options are copied. Errors: those that
+  // Generate finds before anything is computed; RuntimeError while another one, or a Session, has
+  // the engine. Until it is gone Generate, Load and Set are refused likewise.
+  absl::StatusOr<std::unique_ptr<Generation>> Begin(std::vector<GenerateRequest> requests,
+                                                    GenerateOptions options);
+
   // Step by step, for programs with a loop of their own; RuntimeError before Load. Sequences are
   // named by what OpenSequence returned, until CloseSequence.
   absl::StatusOr<SequenceId> OpenSequence(int64_t capacity);
@@ -223,6 +230,8 @@ class Engine {
   absl::StatusOr<LoadedSequence> LoadSequence(const std::string& path, int64_t capacity);
 
  private:
+  friend class Generation;
+  friend class Session;
   struct __attribute__((visibility("hidden"))) State;
   explicit Engine(std::unique_ptr<State> state);
 

@@ -38,6 +38,25 @@ struct GenerateRequest {
   // Where a snapshot of the prompt's tokens is written when all of them have been fed. Empty:
   // nowhere.
   std::string save_cache = {};
+  // The request's own sampler settings, "sampler.top_k.k=40" each, over those of the config:
+  // any sampler.* key, the chain and the seed too. Errors: UsageError for another key, for one that
+  // its chain does not use, and those of Open. Empty: the config's.
+  std::vector<std::string> settings = {};
+  // The number of its draws (DrawKey::request). -1: its place among the requests of the run.
+  int64_t draw = -1;
+  // How many of the most probable tokens StepRecord::top_logprobs has; the record then has the
+  // logprob, too. -1: neither.
+  int64_t top_logprobs = -1;
+  // The same of the prompt's tokens, in Completion::prompt_logprobs: all of them are fed then, some
+  // at a time, also with max_new_tokens = 0. -1: off. REQUIRES: RunNeeds::prompt_logprobs at Load.
+  int64_t prompt_top_logprobs = -1;
+};
+
+// What the model says of a token at its place, from the raw f32 logits, before the sampler chain.
+struct TokenLogprob {
+  int32_t token_id = 0;
+  double logprob = 0.0;                         // of token_id, nats
+  std::vector<std::pair<int32_t, double>> top;  // {id, logprob}, falling, equal ones by rising id
 };
 
 // One head's attention probabilities for one query, from the computation that made its output.
@@ -74,6 +93,8 @@ struct StepRecord {
   // Bytes at the end of the answer, this token's included, that must not be shown yet: they may
   // begin a text that ends it. What shows text as it comes holds them back.
   int64_t held_bytes = 0;
+  // As TokenLogprob::top: so many as GenerateRequest::top_logprobs asks for.
+  std::vector<std::pair<int32_t, double>> top_logprobs;
 };
 
 // Why a request ended. Where several hold, the first of this list counts: a stop id, then what a
@@ -122,6 +143,9 @@ struct Completion {
   // With kStopText: the bytes at the end of the ids' text that are left out of the answer, which
   // are the text that ended it and what follows. Else 0.
   int64_t held_bytes = 0;
+  // With GenerateRequest::prompt_top_logprobs: of the prompt's tokens behind the first one. Where
+  // the request brought a sequence, of those behind the first that was fed.
+  std::vector<TokenLogprob> prompt_logprobs;
 };
 
 // A token that a program gives in place of the sampler's choice.
@@ -145,8 +169,8 @@ struct GenerateOptions {
   std::vector<int> trace_layers;  // rows of these layers go into StepRecord::attn_rows
   std::vector<int> trace_heads;   // empty: all heads
   // Called on the engine's thread after each token of request `index`; the record holds only step,
-  // token_id and held_bytes, the traced rows, and what is asked for above. An error stops the run
-  // and is returned. May be empty.
+  // token_id and held_bytes, the traced rows, and what is asked for above and by the request. An
+  // error stops the run and is returned. May be empty.
   std::function<absl::Status(int index, const StepRecord& record)> on_step;
   // Called with the rows that capture_attn_full would keep, query by query, as soon as the step
   // that made them is done. May be empty.
@@ -168,6 +192,13 @@ struct GenerateOptions {
   // layer. May be empty.
   std::function<void(std::string_view line)> on_cache_debug;
   int cache_debug_layer = -1;  // -1: all layers
+  // Called when all of the prompt of request `index` has been fed, before its first token is
+  // chosen; the completion has the timings of the prompt and prompt_logprobs. May be empty.
+  std::function<void(int index, const Completion& completion)> on_prompt = {};
+  // Where it is set, what is wrong with one request (its settings, NaN in its logits, a stage of
+  // its sampler chain, a snapshot) ends this request alone: on_failed is called, then on_done with
+  // StopReason::kError, and the run goes on.
+  std::function<void(int index, const absl::Status& error)> on_failed = {};
 };
 
 struct TokenizeOptions {

@@ -27,6 +27,7 @@ struct RunNeeds {
   int64_t max_prompt = 0;
   bool snapshots = false;  // of the cache will be loaded or saved: Load then hashes the weights
   bool identity = false;   // Engine::Identity will be asked for: the same
+  bool prompt_logprobs = false;  // GenerateRequest::prompt_top_logprobs will be set
 };
 // A part of what a run is (Engine::Identity).
 struct IdentityField {

@@ -17,105 +17,17 @@
 
 #include "core/plugin/loader.h"
 #include "plugins/sampler/greedy/greedy.h"
+#include "tests/core/runtime/dummy_model.h"
 
 namespace ng {
 namespace {
 
+using test::DummyModel;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int32_t kEot = 3;
-constexpr int64_t kVocab = 8;
-
-// Knows the tokens of each sequence and nothing else. The logits after n tokens peak at `peak(n)`.
-class DummyModel final : public LanguageModel {
- public:
-  explicit DummyModel(std::function<int32_t(int64_t n_tokens)> peak) : peak_(std::move(peak)) {
-    shape_.n_layers = 1;
-    shape_.n_heads = 1;
-    shape_.vocab_size = kVocab;
-    shape_.max_positions = 32;
-  }
-
-  const ModelShape& shape() const override { return shape_; }
-  absl::StatusOr<SequenceId> OpenSequence(std::span<const int32_t> prompt,
-                                          int64_t capacity) override {
-    if (capacity_.size() == room_) return LimitError("full");
-    const SequenceId id = next_id_++;
-    tokens_[id] = FindShared(prompt);
-    capacity_[id] = capacity;
-    most_open_ = std::max(most_open_, capacity_.size());
-    return id;
-  }
-  void CloseSequence(SequenceId sequence) override { capacity_.erase(sequence); }
-  int64_t Length(SequenceId sequence) const override {
-    const auto tokens = tokens_.find(sequence);
-    return tokens == tokens_.end() ? 0 : static_cast<int64_t>(tokens->second.size());
-  }
-  int64_t Capacity(SequenceId sequence) const override { return capacity_.at(sequence); }
-  absl::Status Truncate(SequenceId sequence, int64_t length) override {
-    tokens_[sequence].resize(static_cast<size_t>(length));
-    return absl::OkStatus();
-  }
-  int64_t share_tokens() const override { return share_tokens_; }
-  absl::Status Forward(const StepBatch& batch) override {
-    logits_.clear();
-    batch_sizes_.push_back(static_cast<int64_t>(batch.sequences.size()));
-    for (const StepSequence& s : batch.sequences) {
-      std::vector<int32_t>& tokens = tokens_[s.sequence];
-      EXPECT_EQ(s.start_pos, static_cast<int64_t>(tokens.size()));
-      tokens.insert(tokens.end(), s.tokens.begin(), s.tokens.end());
-      EXPECT_LE(static_cast<int64_t>(tokens.size()), capacity_.at(s.sequence));
-      fed_.push_back(static_cast<int64_t>(s.tokens.size()));
-      for (int64_t row = s.n_logit_rows; row-- > 0;) {
-        std::vector<float> logits(kVocab, 0.0F);
-        const int32_t peak = peak_(static_cast<int64_t>(tokens.size()) - row);
-        logits[static_cast<size_t>(std::max(0, peak))] = peak < 0 ? NAN : 1.0F;
-        logits_.insert(logits_.end(), logits.begin(), logits.end());
-      }
-    }
-    if (after_forward) after_forward();
-    return absl::OkStatus();
-  }
-  TensorView<const float, 2> logits() const override {
-    return {logits_.data(), {static_cast<int64_t>(logits_.size()) / kVocab, kVocab}};
-  }
-
-  // From now on so many sequences have room; prefixes are shared in such pieces.
-  void SetRoom(size_t n_sequences) { room_ = n_sequences; }
-  void Share(int64_t tokens) { share_tokens_ = tokens; }
-
-  size_t n_open() const { return capacity_.size(); }
-  size_t most_open() const { return most_open_; }
-  const std::vector<int64_t>& fed() const { return fed_; }
-  const std::vector<int64_t>& batch_sizes() const { return batch_sizes_; }
-  std::function<void()> after_forward;
-
- private:
-  std::function<int32_t(int64_t)> peak_;
-  ModelShape shape_;
-  SequenceId next_id_ = 0;
-  // The most that any sequence so far has in common with the prompt.
-  std::vector<int32_t> FindShared(std::span<const int32_t> prompt) const {
-    size_t n_shared = 0;
-    for (const auto& [id, tokens] : tokens_) {
-      size_t n = 0;
-      while (n + 1 < prompt.size() && n < tokens.size() && tokens[n] == prompt[n]) ++n;
-      const auto piece = static_cast<size_t>(std::max<int64_t>(1, share_tokens_));
-      if (share_tokens_ > 0) n_shared = std::max(n_shared, n / piece * piece);
-    }
-    return {prompt.begin(), prompt.begin() + static_cast<int64_t>(n_shared)};
-  }
-
-  size_t room_ = std::numeric_limits<size_t>::max();
-  int64_t share_tokens_ = 0;
-  size_t most_open_ = 0;
-  std::map<SequenceId, int64_t> capacity_;
-  std::map<SequenceId, std::vector<int32_t>> tokens_;
-  std::vector<float> logits_;
-  std::vector<int64_t> fed_;
-  std::vector<int64_t> batch_sizes_;
-};
+constexpr int64_t kVocab = test::DummyModel::kVocab;
 
 // Ends sequences at given tokens.
 class Ender final : public SamplerStage {
@@ -149,8 +61,9 @@ class GenerateTest : public ::testing::Test {
     const Ender& last = *ender;
     stages.push_back({"ender", std::move(ender)});
     SamplerChain chain(std::move(stages), kVocab);
+    RequestSamplers samplers(chain, seed_);
     absl::StatusOr<std::vector<Completion>> done =
-        Generate({model, chain}, settings_, requests, options_);
+        Generate({model, samplers}, settings_, requests, options_);
     keys_ = last.keys;
     accepted_ = last.accepted;
     return done;
@@ -160,6 +73,7 @@ class GenerateTest : public ::testing::Test {
   std::map<int32_t, SequenceEnd> ends_;  // by token
   std::vector<DrawKey> keys_;            // of the last run's steps
   std::vector<int32_t> accepted_;        // the tokens that its stages were told of
+  int64_t seed_ = 1;
   GenerateSettings settings_;
   GenerateOptions options_;
 };
@@ -251,7 +165,7 @@ TEST_F(GenerateTest, AStageEndsItsOwnSequenceOnly) {
 
 // So that a stage's own draws are the same for any cache.max_sequences.
 TEST_F(GenerateTest, TheKeyOfAStepIsTheRequestsOwn) {
-  settings_.seed = 4;
+  seed_ = 4;
   for (const int side_by_side : {1, 2, 3}) {
     settings_.max_sequences = side_by_side;
     DummyModel model([](int64_t) { return 1; });
@@ -506,6 +420,71 @@ TEST_F(GenerateTest, AnExceptionEndsTheRunAndEveryRequestIsReported) {
   EXPECT_THAT(reasons,
               ElementsAre(StopReason::kMaxNewTokens, StopReason::kError, StopReason::kError));
   EXPECT_EQ(model.n_open(), 0);
+}
+
+// Only the first request ever holds four tokens, whose logits are NaN.
+TEST_F(GenerateTest, AnErrorOfOneRequestEndsThisOneAloneWhereSomebodyIsTold) {
+  settings_.max_sequences = 3;
+  settings_.stop_ids = {};
+  const std::vector<GenerateRequest> requests = {{{1, 2}, 5, {}}, {{1, 2, 1, 2, 1}, 4, {}}};
+  std::vector<std::pair<int, std::string>> told;
+  options_.on_done = [&](int index, const Completion& completion) {
+    told.emplace_back(index, StopReasonName(completion.stop_reason));
+    return absl::OkStatus();
+  };
+  DummyModel alone([](int64_t n) { return n == 4 ? -1 : 1; });
+  EXPECT_FALSE(Run(alone, requests).ok());
+  EXPECT_THAT(told, ElementsAre(std::pair(0, "error"), std::pair(1, "error")));
+
+  told.clear();
+  options_.on_failed = [&](int index, const absl::Status& error) {
+    EXPECT_EQ(ExitCode(error), 6) << error;
+    told.emplace_back(index, "failed");
+  };
+  DummyModel model([](int64_t n) { return n == 4 ? -1 : 1; });
+  const auto done = Run(model, requests);
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_THAT(told, ElementsAre(std::pair(0, "failed"), std::pair(0, "error"),
+                                std::pair(1, "max_new_tokens")));
+  EXPECT_THAT((*done)[0].ids, ElementsAre(1, 2, 1, 1));
+  EXPECT_THAT((*done)[1].ids, ElementsAre(1, 2, 1, 2, 1, 1, 1, 1, 1));
+  EXPECT_EQ(model.n_open(), 0U);
+}
+
+// A stage that refuses a request when it begins.
+class Refuser final : public SamplerStage {
+ public:
+  absl::Status Open(int /*slot*/, std::span<const int32_t> prompt_ids) override {
+    return prompt_ids.size() == 2 ? RuntimeError("no") : absl::OkStatus();
+  }
+  absl::Status Apply(int /*slot*/, const DrawKey& /*key*/, CandidateSet& /*left*/) override {
+    return absl::OkStatus();
+  }
+};
+
+TEST_F(GenerateTest, ARequestThatCannotBeginIsReported) {
+  settings_.max_sequences = 2;
+  options_.on_failed = [](int, const absl::Status& error) {
+    EXPECT_THAT(std::string(error.message()), HasSubstr("no"));
+  };
+  for (const bool told : {true, false}) {
+    if (!told) options_.on_failed = nullptr;
+    std::vector<std::pair<int, std::string>> ended;
+    options_.on_done = [&](int index, const Completion& completion) {
+      ended.emplace_back(index, StopReasonName(completion.stop_reason));
+      return absl::OkStatus();
+    };
+    std::vector<ChainStage> stages;
+    stages.push_back({"greedy", std::make_unique<Greedy>()});
+    stages.push_back({"refuser", std::make_unique<Refuser>()});
+    SamplerChain chain(std::move(stages), kVocab);
+    RequestSamplers samplers(chain, seed_);
+    DummyModel model([](int64_t) { return kEot; });
+    const std::vector<GenerateRequest> requests = {{{1, 2}, 5, {}}, {{1, 2, 5}, 4, {}}};
+    EXPECT_EQ(Generate({model, samplers}, settings_, requests, options_).ok(), told);
+    EXPECT_THAT(ended, ElementsAre(std::pair(0, "error"), std::pair(1, told ? "eot" : "error")));
+    EXPECT_EQ(model.n_open(), 0U);
+  }
 }
 
 }  // namespace

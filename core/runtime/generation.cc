@@ -23,7 +23,8 @@ struct Generation::State {
 
   absl::StatusOr<int> Add(GenerateRequest request) {
     NG_RETURN_IF_ERROR(run.Check(request));
-    Entry& entry = entries.emplace_back(std::move(request), Completion());
+    Entry& entry = entries.emplace_back();
+    entry.request = std::move(request);
     const int index = static_cast<int>(entries.size()) - 1;
     loop.Add({index, &entry.request, &entry.completion});
     return index;

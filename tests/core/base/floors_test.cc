@@ -72,9 +72,11 @@ class Floors {
   // The room's place in the table: the longest name that the file's folder begins with. Files of no
   // room are above all of them.
   size_t FloorOf(const std::string& file) const {
-    // The door of the engine belongs to the room behind it.
-    if (file == "ng/engine.h") return rooms_.size() - 1;
     const std::string path = file.starts_with("ng/") ? absl::StrCat("core/include/", file) : file;
+    // The doors of the engine belong to the room behind them.
+    for (const char* const door : {"engine.h", "generation.h", "session.h"}) {
+      if (path == absl::StrCat("core/include/ng/", door)) return rooms_.size() - 1;
+    }
     size_t floor = rooms_.size();
     size_t longest = 0;
     for (size_t i = 0; i < rooms_.size(); ++i) {

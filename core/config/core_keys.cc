@@ -9,6 +9,8 @@ namespace {
 
 constexpr int64_t kInt32Max = 0x7FFFFFFF;
 constexpr int64_t kMaxThreads = 1024;
+constexpr int64_t kMaxPort = 65535;
+constexpr int64_t kMaxSeconds = 86400;
 
 // The codecs' names as an option lists its choices: "f32|bf16|...", with its end.
 constexpr size_t ChoicesSize() {
@@ -91,6 +93,29 @@ constexpr CoreKey kTable[] = {
                 "true: check the results of every plugin, which is slow; for authors of plugins")},
     {TextOption("run.system", "", "system turn of the chat template; empty: none")},
     {TextOption("run.date", "", "the date that a chat template is told, 2026-11-22; empty: today")},
+    {TextOption("serve.host", "127.0.0.1",
+                "ng-serve: address to listen on, in digits; one that others reach needs serve.key")},
+    {IntOption("serve.port", 8080, {.min = 0, .max = kMaxPort},
+               "port to listen on; 0: any that is free")},
+    {TextOption("serve.key", "", "what clients must send as \"Authorization: Bearer KEY\"")},
+    {TextOption("serve.names", "",
+                "host names by which clients may call the server, beside localhost and addresses"),
+     ConfigForm::kNames},
+    {TextOption("serve.model", "", "the model's name in requests; empty: that of its file")},
+    {IntOption("serve.max_body_bytes", int64_t{4} << 20, {.min = 1, .max = int64_t{1} << 30},
+               "the largest request")},
+    {IntOption("serve.max_queued", 64, {.min = 1, .max = kInt32Max},
+               "answers that may wait for their turn; more are refused with 429")},
+    {IntOption("serve.max_connections", 512, {.min = 1, .max = kInt32Max},
+               "connections at a time; the longest idle one makes room for another")},
+    {IntOption("serve.read_seconds", 30, {.min = 1, .max = kMaxSeconds},
+               "within which a request must come whole")},
+    {IntOption("serve.write_seconds", 30, {.min = 1, .max = kMaxSeconds},
+               "after which a client that reads nothing of its answer is left")},
+    {IntOption("serve.idle_seconds", 60, {.min = 1, .max = kMaxSeconds},
+               "after which a connection without a request is closed")},
+    {IntOption("serve.answer_seconds", 600, {.min = 0, .max = kMaxSeconds},
+               "after which an answer is broken off; 0: never")},
 };
 
 // Every variable of a chat template; only the template knows their names.

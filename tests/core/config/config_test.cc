@@ -64,6 +64,18 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
       {"run.check_plugins", "false"},
       {"run.system", ""},
       {"run.date", ""},
+      {"serve.host", "127.0.0.1"},
+      {"serve.port", "8080"},
+      {"serve.key", ""},
+      {"serve.names", ""},
+      {"serve.model", ""},
+      {"serve.max_body_bytes", "4194304"},
+      {"serve.max_queued", "64"},
+      {"serve.max_connections", "512"},
+      {"serve.read_seconds", "30"},
+      {"serve.write_seconds", "30"},
+      {"serve.idle_seconds", "60"},
+      {"serve.answer_seconds", "600"},
   };
   std::vector<std::pair<std::string, std::string>> found;
   for (const ConfigKey& key : CoreConfigKeys()) {
@@ -308,7 +320,7 @@ TEST(UnknownKey, NamesTheNearestSection) {
             "[sampler]?");
   EXPECT_EQ(BuildError("", {"elsewhere.seed=2"}),
             "--elsewhere.seed=2: unknown section [elsewhere], must be one of model, tokenizer, "
-            "plugins, attention, cache, sampler, probe, run");
+            "plugins, attention, cache, sampler, probe, run, serve");
 }
 
 TEST(UnknownKey, FindsTheSectionOfABareKey) {

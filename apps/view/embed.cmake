@@ -1,6 +1,7 @@
 # Makes page_text.cc of page.html, with the style sheet and the scripts that it names put in. The
 # line of the data parts the two texts.
-#   cmake -DFOLDER=apps/view -DOUTPUT=page_text.cc -P embed.cmake
+#   cmake -DFOLDER=apps/view -DHEADER=apps/view/page_text.h -DNAMESPACE=ng::view -DOUTPUT=page_text.cc
+#         -P embed.cmake
 file(READ ${FOLDER}/page.html page)
 
 # Puts `opening`, the file and `closing` in place of the line `tag`.
@@ -27,13 +28,13 @@ math(EXPR behind "${at} + ${length}")
 string(SUBSTRING "${page}" 0 ${at} before)
 string(SUBSTRING "${page}" ${behind} -1 after)
 file(WRITE ${OUTPUT}.new "// Made by apps/view/embed.cmake.
-#include \"apps/view/page_text.h\"
+#include \"${HEADER}\"
 
-namespace ng::view {
+namespace ${NAMESPACE} {
 
 const std::string_view kPageBefore = R\"_ng_(${before})_ng_\";
 const std::string_view kPageAfter = R\"_ng_(${after})_ng_\";
 
-}  // namespace ng::view
+}  // namespace ${NAMESPACE}
 ")
 file(RENAME ${OUTPUT}.new ${OUTPUT})

@@ -1,0 +1,244 @@
+#include "apps/serve/answer.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "absl/strings/str_cat.h"
+
+namespace ng::serve {
+namespace {
+
+double SecondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+Answer::Answer(const AnswerHost& host, AskedOnce asked, AnswerPlan plan)
+    : host_(host), asked_(std::move(asked)), plan_(std::move(plan)) {
+  head_ = {.kind = plan_.kind,
+           .id = absl::StrCat(plan_.kind == AnswerKind::kChat ? "chatcmpl-" : "cmpl-", asked_.id),
+           .created = static_cast<int64_t>(std::time(nullptr)),
+           .model = host.settings.model};
+  choices_.assign(plan_.n_choices(), ChoiceState(plan_.fields.logprobs));
+}
+
+const PlannedPrompt& Answer::PromptOf(size_t index) const {
+  return plan_.prompts[index / static_cast<size_t>(plan_.fields.n)];
+}
+
+std::vector<SessionRequest> Answer::Requests() {
+  std::vector<SessionRequest> requests(plan_.n_choices());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    GenerateRequest& request = requests[i].request;
+    request.prompt_ids = PromptOf(i).ids;
+    request.max_new_tokens = plan_.max_new_tokens;
+    request.settings = plan_.settings;
+    request.draw = static_cast<int64_t>(i);
+    if (plan_.fields.logprobs) request.top_logprobs = plan_.fields.top_logprobs;
+    if (plan_.fields.logprobs && plan_.echo) {
+      request.prompt_top_logprobs = plan_.fields.top_logprobs;
+    }
+    const auto self = shared_from_this();
+    // To the server's thread, with a copy of what is needed.
+    requests[i].on_prompt = [self, i](const Completion& so_far) {
+      self->host_.server.Post(
+          [self, i, event = PromptEvent{so_far.prompt_logprobs, so_far.timings.shared_tokens}] {
+            self->OnPrompt(i, event);
+          });
+    };
+    requests[i].on_token = [self, i](const StepRecord& record) {
+      self->host_.server.Post(
+          [self, i,
+           event = TokenEvent{{record.token_id, record.logprob, record.top_logprobs},
+                              record.held_bytes}] { self->OnToken(i, event); });
+    };
+    requests[i].on_done = [self, i](const absl::Status& status, const Completion& done) {
+      self->host_.server.Post(
+          [self, i,
+           event = DoneEvent{status, done.stop_reason, done.held_bytes,
+                             PromptEvent{done.prompt_logprobs, done.timings.shared_tokens}}] {
+            self->OnDone(i, event);
+          });
+    };
+  }
+  return requests;
+}
+
+void Answer::Begin(int64_t first_id) {
+  first_id_ = first_id;
+  asked_.exchange->OnGone([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->OnGone();
+  });
+  if (over_) return CancelAll();
+  if (host_.settings.answer.count() == 0) return;
+  timer_ = host_.server.After(host_.settings.answer, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->OnTimeout();
+  });
+}
+
+void Answer::CancelAll() {
+  if (!first_id_) return;  // Begin does it
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    if (!choices_[i].reason) host_.session.Cancel(*first_id_ + static_cast<int64_t>(i));
+  }
+}
+
+void Answer::OnGone() {
+  over_ = true;
+  timer_.reset();
+  CancelAll();
+}
+
+void Answer::OnTimeout() {
+  Fail({.status = kUnavailable,
+        .message = absl::StrCat("the answer took more than serve.answer_seconds = ",
+                                host_.settings.answer.count()),
+        .code = "timeout"});
+}
+
+void Answer::Fail(const ApiError& error) {
+  if (std::exchange(over_, true)) return;
+  timer_.reset();
+  CancelAll();
+  if (!streaming_) return asked_.exchange->Reply(ErrorReply(error));
+  asked_.exchange->Write(EventOf(ErrorJson(error)));
+  asked_.exchange->EndStream();
+}
+
+ShownToken Answer::Shown(int32_t id) const {
+  ShownToken token;
+  token.bytes = host_.engine.Decode({&id, 1}).value_or("");
+  const std::span<const uint8_t> special = host_.engine.special_tokens();
+  token.special = !special.empty() && special[static_cast<size_t>(id)] != 0;
+  return token;
+}
+
+ShownToken Answer::ShownWith(const TokenLogprob& token) const {
+  ShownToken shown = Shown(token.token_id);
+  shown.logprob = token.logprob;
+  for (const auto& [id, logprob] : token.top) {
+    shown.top.push_back({host_.engine.Decode({&id, 1}).value_or(""), logprob});
+  }
+  return shown;
+}
+
+void Answer::Echo(size_t index, const PromptEvent& event) {
+  ChoiceState& choice = choices_[index];
+  choice.cached_tokens = event.shared_tokens;
+  if (!plan_.echo || std::exchange(choice.echoed, true)) return;
+  const PlannedPrompt& prompt = PromptOf(index);
+  AnswerPiece piece{.text = prompt.text};
+  if (plan_.fields.logprobs) {
+    piece.tokens.push_back(Shown(prompt.ids.front()));
+    for (const TokenLogprob& token : event.logprobs) piece.tokens.push_back(ShownWith(token));
+  }
+  Emit(index, std::move(piece));
+}
+
+void Answer::OnPrompt(size_t index, const PromptEvent& event) {
+  if (!over_) Echo(index, event);
+}
+
+void Answer::OnToken(size_t index, const TokenEvent& event) {
+  if (over_) return;
+  ChoiceState& choice = choices_[index];
+  const bool first = std::ranges::all_of(choices_, [](const auto& one) { return !one.n_tokens; });
+  if (first) host_.metrics.first_token.Add(SecondsSince(asked_.at));
+  ++choice.n_tokens;
+  const int32_t id = event.token.token_id;
+  choice.ids.push_back(id);
+  ShownToken token = plan_.fields.logprobs ? ShownWith(event.token) : Shown(id);
+  // A stop id is no part of the text.
+  if (std::ranges::count(host_.engine.stop_ids(), id) > 0) token.bytes.clear();
+  choice.text.Push(std::move(token), event.held_bytes);
+  Emit(index, choice.text.Take());
+}
+
+void Answer::OnDone(size_t index, const DoneEvent& event) {
+  ChoiceState& choice = choices_[index];
+  choice.reason = event.reason;
+  if (over_) return;
+  if (!event.status.ok()) return Fail(ErrorOf(event.status));
+  if (event.reason == StopReason::kInterrupted) {
+    return Fail({.status = kUnavailable, .message = "the server ends", .code = "shutting_down"});
+  }
+  Echo(index, event.prompt);
+  choice.text.Finish(event.held_bytes);
+  Emit(index, choice.text.Take());
+  if (Streams()) {
+    Send(index, {.stop_reason = choice.reason});
+  }
+  if (++n_done_ == choices_.size()) Finish();
+}
+
+void Answer::Emit(size_t index, AnswerPiece piece) {
+  if (piece.text.empty() && piece.tokens.empty()) return;
+  ChoiceState& choice = choices_[index];
+  if (Streams()) {
+    return Send(index, {.text = std::move(piece.text),
+                        .tokens = plan_.fields.logprobs ? &piece.tokens : nullptr});
+  }
+  choice.whole.text += piece.text;
+  std::ranges::move(piece.tokens, std::back_inserter(choice.whole.tokens));
+}
+
+void Answer::BeginStream() {
+  if (std::exchange(streaming_, true)) return;
+  asked_.exchange->BeginStream();
+}
+
+void Answer::Send(size_t index, Choice piece) {
+  BeginStream();
+  ChoiceState& choice = choices_[index];
+  piece.index = static_cast<int>(index);
+  piece.text_offset = choice.n_characters;
+  if (piece.tokens != nullptr) choice.n_characters += CountCharacters(*piece.tokens);
+  const bool first = !std::exchange(choice.begun, true);
+  if (plan_.fields.return_token_ids) {
+    piece.ids = std::exchange(choice.ids, {});
+    if (first) piece.prompt_ids = PromptOf(index).ids;
+  }
+  asked_.exchange->Write(EventOf(PieceJson(head_, piece, first)));
+}
+
+Usage Answer::UsageOfAll() const {
+  Usage usage;
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    usage.completion_tokens += choices_[i].n_tokens;
+    if (i % static_cast<size_t>(plan_.fields.n) != 0) continue;  // a prompt counts once
+    usage.prompt_tokens += std::ssize(PromptOf(i).ids);
+    usage.cached_tokens += choices_[i].cached_tokens;
+  }
+  return usage;
+}
+
+void Answer::Finish() {
+  host_.metrics.answer.Add(SecondsSince(asked_.at));
+  timer_.reset();
+  over_ = true;
+  if (Streams()) return FinishStream();
+  std::vector<Choice> choices;
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    ChoiceState& state = choices_[i];
+    Choice& choice = choices.emplace_back();
+    choice.index = static_cast<int>(i);
+    choice.text = std::move(state.whole.text);
+    if (plan_.fields.logprobs) choice.tokens = &state.whole.tokens;
+    choice.stop_reason = state.reason;
+    if (!plan_.fields.return_token_ids) continue;
+    choice.ids = std::move(state.ids);
+    choice.prompt_ids = PromptOf(i).ids;
+  }
+  asked_.exchange->Reply({.body = JsonText(AnswerJson(head_, choices, UsageOfAll())) + "\n"});
+}
+
+void Answer::FinishStream() {
+  if (plan_.fields.include_usage) {
+    asked_.exchange->Write(EventOf(UsagePieceJson(head_, UsageOfAll())));
+  }
+  asked_.exchange->Write(kLastEvent);
+  asked_.exchange->EndStream();
+}
+
+}  // namespace ng::serve

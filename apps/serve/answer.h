@@ -1,0 +1,116 @@
+// Answer: a request for text on its way: from the session's tokens to what the client reads.
+//
+// Thread: the server's; Requests, before anything else, on any. The session's callbacks come on
+// another thread and are brought to the server's.
+#ifndef NG_APPS_SERVE_ANSWER_H_
+#define NG_APPS_SERVE_ANSWER_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/serve/answer_plan.h"
+#include "apps/serve/answer_text.h"
+#include "apps/serve/http/exchange.h"
+#include "apps/serve/http/server.h"
+#include "apps/serve/metrics.h"
+#include "apps/serve/openai_responses.h"
+#include "ng/engine.h"
+#include "ng/session.h"
+
+namespace ng::serve {
+
+// What answers are made with. Borrowed: all of it outlives them.
+struct AnswerHost {
+  const Engine& engine;
+  Session& session;
+  HttpServer& server;
+  const Settings& settings;
+  Metrics& metrics;
+};
+
+// The request that is answered.
+struct AskedOnce {
+  std::shared_ptr<Exchange> exchange;
+  std::chrono::steady_clock::time_point at;
+  std::string id;  // of the answer
+};
+
+class Answer : public std::enable_shared_from_this<Answer> {
+ public:
+  Answer(const AnswerHost& host, AskedOnce asked, AnswerPlan plan);
+
+  // For Session::Submit: one for each choice.
+  std::vector<SessionRequest> Requests();
+  // The session has accepted them; the first has this id.
+  void Begin(int64_t first_id);
+  void Fail(const ApiError& error);
+
+ private:
+  // What of the session's records is needed, taken along to the server's thread.
+  struct TokenEvent {
+    TokenLogprob token;
+    int64_t held_bytes = 0;
+  };
+  struct PromptEvent {
+    std::vector<TokenLogprob> logprobs;
+    int64_t shared_tokens = 0;
+  };
+  struct DoneEvent {
+    absl::Status status;
+    StopReason reason = StopReason::kError;
+    int64_t held_bytes = 0;
+    PromptEvent prompt;
+  };
+  struct ChoiceState {
+    explicit ChoiceState(bool with_tokens) : text(with_tokens) {}
+    AnswerText text;
+    AnswerPiece whole;         // without a stream: what there is so far
+    std::vector<int32_t> ids;  // that are not sent yet
+    int64_t n_tokens = 0;      // generated
+    int64_t n_characters = 0;  // sent
+    int64_t cached_tokens = 0;
+    std::optional<StopReason> reason;  // it has ended
+    bool echoed = false;
+    bool begun = false;  // the client has a piece of it
+  };
+
+  void OnPrompt(size_t index, const PromptEvent& event);
+  void OnToken(size_t index, const TokenEvent& event);
+  void OnDone(size_t index, const DoneEvent& event);
+  void OnGone();
+  void OnTimeout();
+
+  const PlannedPrompt& PromptOf(size_t index) const;
+  bool Streams() const { return plan_.fields.stream; }
+  ShownToken Shown(int32_t id) const;
+  ShownToken ShownWith(const TokenLogprob& token) const;
+  // The prompt as the beginning of the text, once, where that is asked for.
+  void Echo(size_t index, const PromptEvent& event);
+  void Emit(size_t index, AnswerPiece piece);
+  void Send(size_t index, Choice choice);
+  void BeginStream();
+  void Finish();
+  void FinishStream();
+  void CancelAll();
+  Usage UsageOfAll() const;
+
+  const AnswerHost& host_;
+  AskedOnce asked_;
+  AnswerPlan plan_;
+  AnswerHead head_;
+  std::vector<ChoiceState> choices_;
+  std::optional<int64_t> first_id_;
+  std::shared_ptr<void> timer_;
+  size_t n_done_ = 0;
+  bool streaming_ = false;  // its beginning is sent
+  bool over_ = false;       // nothing more is sent
+};
+
+}  // namespace ng::serve
+
+#endif  // NG_APPS_SERVE_ANSWER_H_

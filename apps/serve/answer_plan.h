@@ -1,0 +1,53 @@
+// What a request for text comes to: prompts in ids, settings of the sampler, and what is shown.
+#ifndef NG_APPS_SERVE_ANSWER_PLAN_H_
+#define NG_APPS_SERVE_ANSWER_PLAN_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/serve/openai_requests.h"
+#include "apps/serve/openai_responses.h"
+#include "apps/serve/settings.h"
+#include "ng/engine.h"
+
+namespace ng::serve {
+
+struct PlannedPrompt {
+  std::vector<int32_t> ids;
+  std::string text;  // as it was given; of ids: theirs
+};
+
+// Choice i answers prompt i / n with the draws of number i, as ng-run --prompts would answer each
+// prompt n times.
+struct AnswerPlan {
+  AnswerKind kind = AnswerKind::kCompletion;
+  AnswerFields fields;
+  std::vector<PlannedPrompt> prompts;
+  bool echo = false;
+  std::vector<std::string> settings;  // "sampler.key=value"
+  int64_t max_new_tokens = 0;
+
+  size_t n_choices() const { return prompts.size() * static_cast<size_t>(fields.n); }
+};
+
+// What plans look at. Borrowed.
+struct PlanParts {
+  const Engine& engine;
+  const Settings& settings;
+};
+
+// From the body of a request. Errors: 400 for what is wrong with it, 404 for another model.
+Parsed<AnswerPlan> PlanCompletions(const std::string& body, const PlanParts& parts);
+Parsed<AnswerPlan> PlanChat(const std::string& body, const PlanParts& parts);
+
+// The ids of a text or a conversation: {"count", "max_model_len", "tokens"}.
+Parsed<Json> Tokenize(const std::string& body, const PlanParts& parts, int64_t max_tokens);
+
+// Refuses a model that is not the server's.
+std::optional<ApiError> CheckModel(const std::string& model, const Settings& settings);
+
+}  // namespace ng::serve
+
+#endif  // NG_APPS_SERVE_ANSWER_PLAN_H_

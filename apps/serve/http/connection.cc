@@ -1,0 +1,350 @@
+#include "apps/serve/http/connection.h"
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/status.hpp>
+#include <ctime>
+#include <exception>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace ng::serve {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using boost::system::error_code;
+
+constexpr uint32_t kMostHeaderBytes = 16 << 10;
+constexpr size_t kReadBytes = 4 << 10;  // at a time, where not a request is read
+// Of a stream: so many bytes may wait for a client that reads slower than its answer comes.
+constexpr size_t kMostUnsent = size_t{1} << 20;
+// How long, and for how many bytes, a client that is refused may go on sending.
+constexpr std::chrono::seconds kLingerTime(2);
+constexpr size_t kMostDiscarded = size_t{64} << 20;
+
+std::string Date() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts = {};
+  gmtime_r(&now, &parts);
+  char text[40];
+  return {text, std::strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &parts)};
+}
+
+// The beginning of every answer, without the empty line.
+std::string Head(int status, const std::string& content_type, bool keep_alive) {
+  const boost::string_view reason = http::obsolete_reason(static_cast<http::status>(status));
+  return absl::StrCat("HTTP/1.1 ", status, " ", std::string(reason), "\r\nDate: ", Date(),
+                      "\r\nServer: ng-serve\r\nX-Content-Type-Options: nosniff\r\nContent-Type: ",
+                      content_type, keep_alive ? "" : "\r\nConnection: close", "\r\n");
+}
+
+std::string Text(boost::string_view text) { return {text.data(), text.size()}; }
+
+HttpRequest Taken(http::request<http::string_body>&& message) {
+  HttpRequest request;
+  request.method = Text(message.method_string());
+  request.path = Text(message.target());
+  request.path.resize(std::min(request.path.size(), request.path.find('?')));
+  request.host = Text(message[http::field::host]);
+  request.origin = Text(message[http::field::origin]);
+  request.authorization = Text(message[http::field::authorization]);
+  request.body = std::move(message.body());
+  return request;
+}
+
+}  // namespace
+
+// The connection lets go of it when the answer has ended.
+class Connection::Answer : public Exchange {
+ public:
+  Answer(std::shared_ptr<Connection> connection, HttpRequest request)
+      : connection_(std::move(connection)), request_(std::move(request)) {}
+
+  const HttpRequest& request() const override { return request_; }
+  void Reply(HttpReply reply) override {
+    if (const auto connection = connection_) connection->SendReply(reply);
+  }
+  void BeginStream() override {
+    if (const auto connection = connection_) connection->BeginStream();
+  }
+  void Write(std::string bytes) override {
+    if (const auto connection = connection_) connection->SendChunk(bytes);
+  }
+  void EndStream() override {
+    if (const auto connection = connection_) connection->EndStream();
+  }
+  void OnGone(std::function<void()> gone) override {
+    if (gone_) return gone();
+    if (connection_ != nullptr) on_gone_ = std::move(gone);
+  }
+
+  void End() {
+    connection_.reset();
+    on_gone_ = nullptr;
+  }
+  void Gone() {
+    gone_ = true;
+    const std::function<void()> gone = std::exchange(on_gone_, nullptr);
+    End();
+    if (gone) gone();
+  }
+
+ private:
+  std::shared_ptr<Connection> connection_;  // null: the answer has ended
+  HttpRequest request_;
+  std::function<void()> on_gone_;
+  bool gone_ = false;
+};
+
+Connection::Connection(asio::ip::tcp::socket socket, Connections& all)
+    : all_(all),
+      socket_(std::move(socket)),
+      read_deadline_{asio::steady_timer(socket_.get_executor())},
+      write_deadline_{asio::steady_timer(socket_.get_executor())} {
+  error_code ignored;
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+}
+
+void Connection::Arm(Deadline& deadline, std::chrono::seconds time, void (Connection::*call)()) {
+  const uint64_t armed = ++deadline.armed;
+  deadline.timer.expires_after(time);
+  deadline.timer.async_wait(
+      [self = shared_from_this(), &deadline, armed, call](const error_code& error) {
+        if (!error && armed == deadline.armed && !self->closed_) (self.get()->*call)();
+      });
+}
+
+void Connection::Disarm(Deadline& deadline) {
+  ++deadline.armed;
+  deadline.timer.cancel();
+}
+
+void Connection::LeaveIdle() {
+  if (idle_) all_.idle.erase(*idle_);
+  idle_.reset();
+}
+
+void Connection::Close() {
+  if (std::exchange(closed_, true)) return;
+  const auto self = shared_from_this();
+  Disarm(read_deadline_);
+  Disarm(write_deadline_);
+  LeaveIdle();
+  error_code ignored;
+  socket_.close(ignored);
+  all_.open.erase(self);
+  --all_.counts.connections;
+  if (const auto answer = std::exchange(answer_, nullptr)) {
+    ++all_.counts.gone;
+    answer->Gone();
+  }
+  if (all_.on_closed) all_.on_closed();
+}
+
+void Connection::Drain() {
+  keep_alive_ = false;
+  if (idle_) Close();
+}
+
+void Connection::Await() {
+  if (all_.draining) return Close();
+  if (buffer_.size() > 0) return ReadRequest();  // it came before the last answer had ended
+  idle_ = all_.idle.insert(all_.idle.end(), this);
+  Arm(read_deadline_, all_.limits.idle, &Connection::Close);
+  Watch();
+}
+
+void Connection::Watch() {
+  if (std::exchange(watching_, true)) return;
+  socket_.async_read_some(buffer_.prepare(kReadBytes),
+                          [self = shared_from_this()](const error_code& error, size_t n) {
+                            self->watching_ = false;
+                            if (!self->closed_) self->OnBytes(error, n);
+                          });
+}
+
+void Connection::OnBytes(const error_code& error, size_t n) {
+  if (error == asio::error::eof && ended_) {
+    keep_alive_ = false;  // it says no more, and may still read
+    return;
+  }
+  if (error) return Close();
+  buffer_.commit(n);
+  if (lingers_) {
+    n_discarded_ += buffer_.size();
+    buffer_.consume(buffer_.size());
+    return n_discarded_ > kMostDiscarded ? Close() : Watch();
+  }
+  // While an answer is awaited it is kept for later.
+  if (idle_) ReadRequest();
+}
+
+void Connection::ReadRequest() {
+  LeaveIdle();
+  Arm(read_deadline_, all_.limits.read, &Connection::OnReadTimeout);
+  parser_.emplace();
+  parser_->header_limit(kMostHeaderBytes);
+  parser_->body_limit(static_cast<uint64_t>(all_.limits.max_body_bytes));
+  http::async_read_header(
+      socket_, buffer_, *parser_,
+      [self = shared_from_this()](const error_code& error, size_t) { self->OnHeader(error); });
+}
+
+void Connection::OnHeader(const error_code& error) {
+  if (closed_ || refused_) return;
+  if (error) return OnReadError(error);
+  if (absl::EqualsIgnoreCase(Text(parser_->get()[http::field::expect]), "100-continue")) {
+    Queue("HTTP/1.1 100 Continue\r\n\r\n");
+  }
+  http::async_read(
+      socket_, buffer_, *parser_,
+      [self = shared_from_this()](const error_code& failed, size_t) { self->OnRequest(failed); });
+}
+
+void Connection::OnRequest(const error_code& error) {
+  if (closed_ || refused_) return;
+  if (error) return OnReadError(error);
+  Disarm(read_deadline_);
+  keep_alive_ = parser_->keep_alive() && !all_.draining;
+  chunked_ = parser_->get().version() >= 11;
+  answer_ = std::make_shared<Answer>(shared_from_this(), Taken(parser_->release()));
+  parser_.reset();
+  if (buffer_.size() == 0) Watch();
+  const std::shared_ptr<Answer> answer = answer_;
+  try {
+    all_.handler(answer);
+  } catch (const std::exception& failed) {
+    if (!streams_) return answer->Reply(all_.refusal(kServerError, failed.what()));
+    Close();
+  }
+}
+
+void Connection::OnReadError(const error_code& error) {
+  if (error == http::error::body_limit) {
+    return Refuse(kTooLarge, absl::StrCat("the body has more than serve.max_body_bytes = ",
+                                          all_.limits.max_body_bytes, " bytes"));
+  }
+  if (error == http::error::header_limit) {
+    return Refuse(kHeadersTooLarge,
+                  absl::StrCat("the headers have more than ", kMostHeaderBytes, " bytes"));
+  }
+  const bool ended = error == http::error::end_of_stream || error == http::error::partial_message;
+  if (ended || error.category() != http::make_error_code(http::error::bad_method).category()) {
+    return Close();
+  }
+  Refuse(kBadRequest, absl::StrCat("the request is no HTTP: ", error.message()));
+}
+
+void Connection::OnReadTimeout() {
+  error_code ignored;
+  socket_.cancel(ignored);
+  Refuse(kRequestTimeout,
+         absl::StrCat("the request did not come whole within serve.read_seconds = ",
+                      all_.limits.read.count()));
+}
+
+void Connection::Refuse(int status, const std::string& message) {
+  refused_ = true;
+  keep_alive_ = false;
+  Disarm(read_deadline_);
+  SendReply(all_.refusal(status, message));
+}
+
+void Connection::SendReply(const HttpReply& reply) {
+  if (closed_ || ended_) return;
+  ++all_.counts.replies[reply.status];
+  std::string head = Head(reply.status, reply.content_type, keep_alive_);
+  absl::StrAppend(&head, "Content-Length: ", reply.body.size(), "\r\n");
+  for (const auto& [name, value] : reply.headers) {
+    absl::StrAppend(&head, name, ": ", value, "\r\n");
+  }
+  Queue(absl::StrCat(head, "\r\n", reply.body));
+  EndAnswer();
+}
+
+void Connection::BeginStream() {
+  if (closed_) return;
+  streams_ = true;
+  ++all_.counts.replies[kOk];
+  keep_alive_ = keep_alive_ && chunked_;
+  Queue(absl::StrCat(Head(kOk, "text/event-stream; charset=utf-8", keep_alive_),
+                     "Cache-Control: no-cache\r\n",
+                     chunked_ ? "Transfer-Encoding: chunked\r\n" : "", "\r\n"));
+}
+
+void Connection::SendChunk(const std::string& bytes) {
+  if (closed_ || bytes.empty()) return;
+  if (!chunked_) return Queue(bytes);
+  Queue(absl::StrCat(absl::Hex(bytes.size()), "\r\n", bytes, "\r\n"));
+}
+
+void Connection::EndStream() {
+  if (closed_) return;
+  if (chunked_) Queue("0\r\n\r\n");
+  EndAnswer();
+}
+
+void Connection::EndAnswer() {
+  ended_ = true;
+  if (const auto answer = std::exchange(answer_, nullptr)) answer->End();
+  if (!writing_ && !closed_) Next();
+}
+
+void Connection::Queue(std::string_view bytes) {
+  if (closed_) return;
+  waiting_ += bytes;
+  if (streams_ && waiting_.size() > kMostUnsent) return OnWriteTimeout();
+  if (!writing_) WriteSome();
+}
+
+void Connection::WriteSome() {
+  if (n_sent_ == in_flight_.size()) {
+    in_flight_ = std::exchange(waiting_, {});
+    n_sent_ = 0;
+  }
+  writing_ = true;
+  Arm(write_deadline_, all_.limits.write, &Connection::OnWriteTimeout);
+  socket_.async_write_some(asio::buffer(in_flight_.data() + n_sent_, in_flight_.size() - n_sent_),
+                           [self = shared_from_this()](const error_code& error, size_t n) {
+                             self->OnWritten(error, n);
+                           });
+}
+
+void Connection::OnWritten(const error_code& error, size_t n) {
+  writing_ = false;
+  if (closed_) return;
+  Disarm(write_deadline_);
+  if (error) return Close();
+  n_sent_ += n;
+  if (n_sent_ < in_flight_.size() || !waiting_.empty()) return WriteSome();
+  if (ended_) Next();
+}
+
+void Connection::OnWriteTimeout() {
+  ++all_.counts.slow_readers;
+  Close();
+}
+
+void Connection::Next() {
+  ended_ = false;
+  streams_ = false;
+  if (!keep_alive_) return Linger();
+  Await();
+}
+
+void Connection::Linger() {
+  lingers_ = true;
+  error_code ignored;
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  Arm(read_deadline_, kLingerTime, &Connection::Close);
+  Watch();
+}
+
+}  // namespace ng::serve

@@ -1,0 +1,66 @@
+// One HTTP request and its answer, as the rest of the server sees them.
+#ifndef NG_APPS_SERVE_HTTP_EXCHANGE_H_
+#define NG_APPS_SERVE_HTTP_EXCHANGE_H_
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ng::serve {
+
+// The statuses that this server answers with.
+enum HttpStatus : int {
+  kOk = 200,
+  kBadRequest = 400,
+  kUnauthorized = 401,
+  kForbidden = 403,
+  kNotFound = 404,
+  kNotAllowed = 405,
+  kRequestTimeout = 408,
+  kTooLarge = 413,
+  kTooManyRequests = 429,
+  kHeadersTooLarge = 431,
+  kServerError = 500,
+  kUnavailable = 503,
+};
+
+struct HttpRequest {
+  std::string method = {};  // "GET"
+  std::string path = {};    // without the query: "/v1/models"
+  std::string host = {};    // headers; empty: not there
+  std::string origin = {};
+  std::string authorization = {};
+  std::string body = {};
+};
+
+struct HttpReply {
+  int status = kOk;
+  std::string content_type = "application/json";
+  std::string body = {};
+  std::vector<std::pair<std::string, std::string>> headers = {};  // more of them
+};
+
+// A request that waits for its answer: one reply, or one stream. What is said after the end of the
+// answer, or when the client has gone, is dropped.
+//
+// Thread: the server's (HttpServer::Post goes there). The request may be read from any.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  virtual const HttpRequest& request() const = 0;
+  virtual void Reply(HttpReply reply) = 0;
+  // A stream of server-sent events: its beginning, its bytes, its end.
+  virtual void BeginStream() = 0;
+  virtual void Write(std::string bytes) = 0;
+  virtual void EndStream() = 0;
+  // Called once when the client is gone before the answer has ended: it has closed the connection,
+  // or it has not read for too long. Called at once if it is gone already.
+  virtual void OnGone(std::function<void()> gone) = 0;
+};
+
+}  // namespace ng::serve
+
+#endif  // NG_APPS_SERVE_HTTP_EXCHANGE_H_

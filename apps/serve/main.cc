@@ -1,0 +1,143 @@
+// ng-serve: a model for clients of OpenAI's API.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "apps/common/terminal.h"
+#include "apps/serve/api_error.h"
+#include "apps/serve/command_line.h"
+#include "apps/serve/http/server.h"
+#include "apps/serve/service.h"
+#include "apps/serve/settings.h"
+#include "ng/config.h"
+#include "ng/engine.h"
+#include "ng/session.h"
+
+namespace ng::serve {
+namespace {
+
+constexpr const char* kName = "ng-serve";
+
+// Where the config says nothing: of each answer, and of all.
+constexpr int64_t kDefaultTokens = 8192;
+constexpr int kDefaultSequences = 4;
+// A long prompt goes in chunks, so that other answers go on beside it. No bit depends on it.
+constexpr const char* kDefaultChunk = "run.prefill_chunk=512";
+
+RunNeeds NeedsOf(const Engine& engine) {
+  const Config& config = engine.config();
+  RunNeeds needs;
+  needs.max_tokens = config.Int("cache.max_tokens");
+  if (needs.max_tokens == 0) {
+    const int64_t context = engine.model_shape().max_positions;
+    needs.max_tokens = context > 0 ? std::min(context, kDefaultTokens) : kDefaultTokens;
+  }
+  needs.prompt_logprobs = true;
+  needs.max_sequences = static_cast<int>(config.Int("cache.max_sequences"));
+  if (needs.max_sequences == 0) needs.max_sequences = kDefaultSequences;
+  return needs;
+}
+
+// Sets `stop` when a signal comes while the model loads. Later signals are for the server.
+class SignalsStop {
+ public:
+  SignalsStop(const std::atomic<bool>& signalled, std::atomic<bool>* stop)
+      : thread_([&signalled, stop](const std::stop_token& loaded) {
+          constexpr std::chrono::milliseconds kLookAgain(10);
+          while (!loaded.stop_requested() && !signalled) std::this_thread::sleep_for(kLookAgain);
+          if (!loaded.stop_requested()) *stop = true;
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
+// Opens and loads the engine; a signal interrupts it.
+absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(EngineOptions options, RunNeeds* needs,
+                                                   std::atomic<bool>* stop) {
+  const SignalsStop signals(*options.stop, stop);
+  options.stop = stop;
+  NG_ASSIGN_OR_RETURN(const Config config, Engine::ReadConfig(options));
+  NG_RETURN_IF_ERROR(ReadSettings(config).status());
+  if (config.IsDefault("run.prefill_chunk")) {
+    options.overrides.insert(options.overrides.begin(), kDefaultChunk);
+  }
+  NG_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, Engine::Open(options));
+  *needs = NeedsOf(*engine);
+  NG_RETURN_IF_ERROR(engine->Load(*needs));
+  return engine;
+}
+
+std::string Greeting(const Settings& settings, int port, const RunNeeds& needs) {
+  const bool v6 = settings.address.find(':') != std::string::npos;
+  const std::string address = v6 ? absl::StrCat("[", settings.address, "]") : settings.address;
+  return absl::StrCat(kName, ": ", settings.model, " at http://", address, ":", port, ", ",
+                      needs.max_sequences, " answers at a time of up to ", needs.max_tokens,
+                      " tokens each\n");
+}
+
+// Serves until the first signal, and then until what was asked is answered.
+absl::Status Serve(const EngineOptions& options, ProgressBar& bar, bool* drained) {
+  std::atomic<bool> stop = false;
+  RunNeeds needs;
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, LoadEngine(options, &needs, &stop));
+  bar.Clear();
+  NG_ASSIGN_OR_RETURN(const Settings settings, ReadSettings(engine->config()));
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> server,
+                      HttpServer::Listen(settings.address, settings.port, settings.http));
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                      Session::Start(*engine, {.max_waiting = settings.max_queued}));
+  Service service(*engine, *session, *server, settings, needs.max_tokens);
+  const auto drain = [&] {
+    service.Drain();
+    session->Drain();
+    server->Drain();
+  };
+  server->WhenReadable(SignalPipe(), drain);
+  absl::Status ended;
+  std::thread waiter([&] {
+    ended = session->Wait();
+    // By an error: what can be answered still is.
+    if (!ended.ok()) server->Post(drain);
+  });
+  absl::Cleanup join = [&] {
+    session->Stop();
+    waiter.join();
+  };
+  WriteStderr(Greeting(settings, server->port(), needs));
+  server->Run([&](const std::shared_ptr<Exchange>& exchange) { service.Handle(exchange); },
+              [](int status, const std::string& message) {
+                return ErrorReply({.status = status, .message = message});
+              });
+  session->Drain();
+  waiter.join();
+  std::move(join).Cancel();
+  *drained = ended.ok();
+  return ended;
+}
+
+int Main(int argc, const char* const* argv) {
+  HoldStandardStreams();
+  const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
+  if (!line.ok()) return Fail(kName, line.status());
+  bool drained = false;
+  const int code = RunAsked(kName, {line->version, line->help, UsageText}, line->engine,
+                            [&](const EngineOptions& options, ProgressBar& bar) {
+                              return Serve(options, bar, &drained);
+                            });
+  // The signal that it waits for is no interruption.
+  return drained ? 0 : code;
+}
+
+}  // namespace
+}  // namespace ng::serve
+
+int main(int argc, char** argv) {
+  return ng::RunProgram(ng::serve::kName, ng::serve::Main, argc, argv);
+}

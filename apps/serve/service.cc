@@ -1,0 +1,201 @@
+#include "apps/serve/service.h"
+
+#include <chrono>
+#include <ctime>
+#include <exception>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "apps/serve/access.h"
+#include "apps/serve/page_text.h"
+
+namespace ng::serve {
+namespace {
+
+constexpr const char* kModelsPath = "/v1/models/";
+
+// What refuses a request before it begins.
+ApiError SubmitError(const absl::Status& status) {
+  ApiError error = ErrorOf(status);
+  if (IsBusy(status)) {
+    error.status = kTooManyRequests;
+    error.code = "queue_full";
+  } else if (error.status == kServerError) {
+    error.status = kUnavailable;
+  }
+  return error;
+}
+
+}  // namespace
+
+struct Service::Route {
+  std::string_view method;
+  std::string_view path;
+  bool needs_key;
+  Answering answering;
+};
+
+const Service::Route* Service::FindRoute(const std::string& path) {
+  static constexpr Route kRoutes[] = {
+      {"GET", "/", false, &Service::Page},
+      {"GET", "/health", false, &Service::Health},
+      {"GET", "/metrics", true, &Service::ShowMetrics},
+      {"GET", "/v1/models", true, &Service::Models},
+      {"POST", "/v1/completions", true, &Service::Completions},
+      {"POST", "/v1/chat/completions", true, &Service::Chat},
+      {"POST", "/v1/embeddings", true, &Service::Embeddings},
+      {"POST", "/tokenize", true, &Service::TokenizeText},
+  };
+  const bool one_model = path.starts_with(kModelsPath);
+  for (const Route& route : kRoutes) {
+    if (route.path == (one_model ? "/v1/models" : path)) return &route;
+  }
+  return nullptr;
+}
+
+Service::Service(Engine& engine, Session& session, HttpServer& server, const Settings& settings,
+                 int64_t max_tokens)
+    : host_{engine, session, server, settings, metrics_},
+      max_tokens_(max_tokens),
+      created_(static_cast<int64_t>(std::time(nullptr))) {}
+
+void Service::Handle(const std::shared_ptr<Exchange>& exchange) {
+  const HttpRequest& request = exchange->request();
+  if (auto error = CheckSource(request, host_.settings)) {
+    return exchange->Reply(ErrorReply(*error));
+  }
+  const Route* const route = FindRoute(request.path);
+  if (route == nullptr) {
+    return exchange->Reply(ErrorReply({.status = kNotFound,
+                                       .message = "there is nothing at " + request.path,
+                                       .code = "unknown_url"}));
+  }
+  if (request.method != route->method) {
+    const std::string method(route->method);
+    HttpReply reply = ErrorReply(
+        {.status = kNotAllowed,
+         .message = absl::StrCat(request.method, " ", request.path, ": must be ", method),
+         .code = "method_not_allowed"});
+    reply.headers.emplace_back("Allow", method);
+    return exchange->Reply(reply);
+  }
+  if (route->needs_key) {
+    if (auto error = CheckKey(request, host_.settings)) return exchange->Reply(ErrorReply(*error));
+  }
+  (this->*route->answering)(exchange);
+}
+
+void Service::Page(const std::shared_ptr<Exchange>& exchange) {
+  Json served = Json::object();
+  served["model"] = host_.settings.model;
+  served["needs_key"] = !host_.settings.key.empty();
+  // Within a script a < may begin its end.
+  const std::string data = absl::StrReplaceAll(JsonText(served), {{"<", "\\u003c"}});
+  HttpReply reply = {.content_type = "text/html; charset=utf-8"};
+  reply.body = absl::StrCat(std::string(kPageBefore), "<script>const served = ", data, ";</script>",
+                            std::string(kPageAfter));
+  reply.headers = {{"Content-Security-Policy",
+                    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+                    "img-src data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'"}};
+  exchange->Reply(reply);
+}
+
+void Service::Health(const std::shared_ptr<Exchange>& exchange) {
+  if (draining_) {
+    return exchange->Reply({.status = kUnavailable, .body = "{\"status\": \"ending\"}\n"});
+  }
+  exchange->Reply({.body = "{\"status\": \"ok\"}\n"});
+}
+
+void Service::ShowMetrics(const std::shared_ptr<Exchange>& exchange) {
+  exchange->Reply({.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                   .body = MetricsText(metrics_, host_.session.counts(), host_.server.counts())});
+}
+
+Json Service::ModelJson() const {
+  Json model = Json::object();
+  model["id"] = host_.settings.model;
+  model["object"] = "model";
+  model["created"] = created_;
+  model["owned_by"] = "ng";
+  model["max_model_len"] = max_tokens_;
+  return model;
+}
+
+void Service::Models(const std::shared_ptr<Exchange>& exchange) {
+  const std::string& path = exchange->request().path;
+  if (path.starts_with(kModelsPath)) {
+    const std::string name = path.substr(std::string_view(kModelsPath).size());
+    if (auto error = CheckModel(name, host_.settings)) {
+      return exchange->Reply(ErrorReply(*error));
+    }
+    return exchange->Reply({.body = JsonText(ModelJson()) + "\n"});
+  }
+  Json json = Json::object();
+  json["object"] = "list";
+  json["data"] = Json::array();
+  json["data"].push_back(ModelJson());
+  exchange->Reply({.body = JsonText(json) + "\n"});
+}
+
+void Service::Completions(const std::shared_ptr<Exchange>& exchange) {
+  Ask(exchange, PlanCompletions);
+}
+
+void Service::Chat(const std::shared_ptr<Exchange>& exchange) { Ask(exchange, PlanChat); }
+
+void Service::Embeddings(const std::shared_ptr<Exchange>& exchange) {
+  exchange->Reply(ErrorReply(
+      {.message = "models that generate text give no embeddings; none that ng runs pools",
+       .code = "unsupported"}));
+}
+
+void Service::TokenizeText(const std::shared_ptr<Exchange>& exchange) {
+  Work(exchange, [this, exchange] {
+    const Parsed<Json> json =
+        Tokenize(exchange->request().body, {host_.engine, host_.settings}, max_tokens_);
+    const auto* const error = std::get_if<ApiError>(&json);
+    ReplyLater(exchange, error != nullptr
+                             ? ErrorReply(*error)
+                             : HttpReply{.body = JsonText(std::get<Json>(json)) + "\n"});
+  });
+}
+
+void Service::Ask(const std::shared_ptr<Exchange>& exchange, Planner planner) {
+  const AskedOnce asked = {.exchange = exchange,
+                           .at = std::chrono::steady_clock::now(),
+                           .id = absl::StrCat(created_, "-", ++n_asked_)};
+  Work(exchange, [this, asked, planner] { Submit(asked, planner); });
+}
+
+void Service::Submit(const AskedOnce& asked, Planner planner) {
+  Parsed<AnswerPlan> plan = planner(asked.exchange->request().body, {host_.engine, host_.settings});
+  if (const auto* const error = std::get_if<ApiError>(&plan)) {
+    return ReplyLater(asked.exchange, ErrorReply(*error));
+  }
+  const auto answer = std::make_shared<Answer>(host_, asked, std::get<AnswerPlan>(std::move(plan)));
+  const absl::StatusOr<int64_t> id = host_.session.Submit(answer->Requests());
+  host_.server.Post([answer, id] {
+    if (!id.ok()) return answer->Fail(SubmitError(id.status()));
+    answer->Begin(*id);
+  });
+}
+
+void Service::Work(const std::shared_ptr<Exchange>& exchange, std::function<void()> work) {
+  worker_.Do([this, exchange, work = std::move(work)] {
+    try {
+      work();
+    } catch (const std::exception& failed) {
+      ReplyLater(exchange, ErrorReply({.status = kServerError, .message = failed.what()}));
+    }
+  });
+}
+
+void Service::ReplyLater(const std::shared_ptr<Exchange>& exchange, HttpReply reply) {
+  host_.server.Post([exchange, reply = std::move(reply)] { exchange->Reply(reply); });
+}
+
+}  // namespace ng::serve

@@ -1,0 +1,64 @@
+// Service: what can be asked of the server, by method and path, and who answers it.
+//
+// Thread: the server's.
+#ifndef NG_APPS_SERVE_SERVICE_H_
+#define NG_APPS_SERVE_SERVICE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "apps/serve/answer.h"
+#include "apps/serve/http/exchange.h"
+#include "apps/serve/worker.h"
+
+namespace ng::serve {
+
+class Service {
+ public:
+  // Borrows all of it. `max_tokens`: of a prompt and its answer together.
+  Service(Engine& engine, Session& session, HttpServer& server, const Settings& settings,
+          int64_t max_tokens);
+
+  void Handle(const std::shared_ptr<Exchange>& exchange);
+  // From now on /health says that the server ends.
+  void Drain() { draining_ = true; }
+
+ private:
+  using Planner = Parsed<AnswerPlan> (*)(const std::string& body, const PlanParts& parts);
+  using Answering = void (Service::*)(const std::shared_ptr<Exchange>& exchange);
+  struct Route;
+
+  static const Route* FindRoute(const std::string& path);
+
+  void Page(const std::shared_ptr<Exchange>& exchange);
+  void Health(const std::shared_ptr<Exchange>& exchange);
+  void ShowMetrics(const std::shared_ptr<Exchange>& exchange);
+  void Models(const std::shared_ptr<Exchange>& exchange);
+  void Completions(const std::shared_ptr<Exchange>& exchange);
+  void Chat(const std::shared_ptr<Exchange>& exchange);
+  void Embeddings(const std::shared_ptr<Exchange>& exchange);
+  void TokenizeText(const std::shared_ptr<Exchange>& exchange);
+
+  Json ModelJson() const;
+  // Plans and submits an answer on the worker's thread.
+  void Ask(const std::shared_ptr<Exchange>& exchange, Planner planner);
+  void Submit(const AskedOnce& asked, Planner planner);
+  // Does it on the worker's thread; what it throws is an answer too.
+  void Work(const std::shared_ptr<Exchange>& exchange, std::function<void()> work);
+  // From the worker's thread.
+  void ReplyLater(const std::shared_ptr<Exchange>& exchange, HttpReply reply);
+
+  Metrics metrics_;
+  AnswerHost host_;
+  int64_t max_tokens_;
+  int64_t created_;  // Unix time
+  int64_t n_asked_ = 0;
+  bool draining_ = false;
+  Worker worker_;  // the last: it uses the others
+};
+
+}  // namespace ng::serve
+
+#endif  // NG_APPS_SERVE_SERVICE_H_

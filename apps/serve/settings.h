@@ -1,0 +1,32 @@
+// The section [serve] of the config, checked.
+#ifndef NG_APPS_SERVE_SETTINGS_H_
+#define NG_APPS_SERVE_SETTINGS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/serve/http/server.h"
+#include "ng/config.h"
+#include "ng/status.h"
+
+namespace ng::serve {
+
+struct Settings {
+  std::string address;  // in digits
+  int port = 0;
+  std::string key;                 // empty: none is asked for
+  std::vector<std::string> names;  // of this machine, in lower case
+  std::string model;               // its name in requests
+  HttpLimits http;
+  int max_queued = 0;
+  std::chrono::seconds answer{};  // 0: no limit
+};
+
+// Errors: UsageError for a host that is no address, or that others reach while no key is set.
+absl::StatusOr<Settings> ReadSettings(const Config& config);
+
+}  // namespace ng::serve
+
+#endif  // NG_APPS_SERVE_SETTINGS_H_

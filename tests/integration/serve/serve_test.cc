@@ -1,0 +1,525 @@
+// ng-serve as its clients see it. Its answers are those of ng-run, whoever else is served.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/integration/run_support.h"
+#include "tests/integration/serve/server.h"
+#include "tests/support/http_client.h"
+#include "tests/support/temp_dir.h"
+
+namespace ng::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+using Ids = std::vector<int32_t>;
+
+constexpr const char* kCompletions = "/v1/completions";
+constexpr const char* kChat = "/v1/chat/completions";
+
+Result RunProgram(const std::string& program, const Arguments& arguments) {
+  Command command;
+  command.program = program;
+  command.arguments = arguments;
+  return Run(command);
+}
+
+// The line that ng-run prints for each prompt.
+std::vector<Json> RunLines(const Arguments& arguments) {
+  const Result result = NgRun(Demo() + Arguments{"--output=jsonl"} + arguments);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return JsonLines(result.out);
+}
+Json RunLine(const Arguments& arguments) {
+  const std::vector<Json> lines = RunLines(arguments);
+  EXPECT_EQ(lines.size(), 1U);
+  return lines.size() == 1 ? lines[0] : Json();
+}
+
+// Prompt and answer of a choice whose ids were asked for.
+Ids IdsOf(const Json& choice) {
+  Ids ids = choice["prompt_token_ids"];
+  const Ids answer = choice["token_ids"];
+  ids.insert(ids.end(), answer.begin(), answer.end());
+  return ids;
+}
+
+Json Question(const std::string& text) {
+  return Json::array({{{"role", "user"}, {"content", text}}});
+}
+
+// What a stream's pieces of choice `index` say together.
+std::string TextOf(const std::vector<Json>& events, int index) {
+  std::string text;
+  for (const Json& event : events) {
+    for (const Json& choice : event["choices"]) {
+      if (choice["index"] != index) continue;
+      if (choice.contains("text")) text += choice["text"];
+      if (choice.contains("delta") && choice["delta"].contains("content")) {
+        text += choice["delta"]["content"];
+      }
+    }
+  }
+  return text;
+}
+
+Json ErrorOf(const HttpResponse& response) {
+  EXPECT_THAT(response.headers.at("content-type"), StartsWith("application/json"));
+  const Json json = Json::parse(response.body);
+  EXPECT_THAT(Keys(json), ElementsAre("error"));
+  EXPECT_THAT(Keys(json["error"]), ElementsAre("message", "type", "param", "code"));
+  return json["error"];
+}
+
+TEST(Serve, AnswersWithTheIdsOfNgRun) {
+  const Server server;
+  struct Case {
+    Json body;
+    Arguments arguments;
+  };
+  const Case cases[] = {
+      {{{"temperature", 0}, {"max_tokens", 30}},
+       {"--sampler.chain=greedy", "--run.max_new_tokens=30"}},
+      {{{"seed", 5}}, {"--sampler.seed=5"}},
+      {{{"temperature", 0.7}, {"top_p", 0.8}, {"seed", 9}, {"max_tokens", 40}},
+       {"--sampler.chain=temperature,top_k,top_p", "--sampler.temperature.value=0.7",
+        "--sampler.top_p.p=0.8", "--sampler.seed=9", "--run.max_new_tokens=40"}},
+      {{{"frequency_penalty", 1.5}, {"presence_penalty", 0.5}, {"max_tokens", 40}},
+       {"--sampler.chain=frequency_penalty,presence_penalty,temperature,top_k",
+        "--sampler.frequency_penalty.value=1.5", "--sampler.frequency_penalty.window=0",
+        "--sampler.presence_penalty.value=0.5", "--sampler.presence_penalty.window=0",
+        "--run.max_new_tokens=40"}},
+      {{{"logit_bias", {{"300", 100}}}, {"temperature", 0}, {"max_tokens", 5}},
+       {"--sampler.chain=logit_bias,greedy", "--sampler.logit_bias.bias=300=100",
+        "--run.max_new_tokens=5"}}};
+  for (const Case& one : cases) {
+    Json body = one.body;
+    body["prompt"] = "To be, or not";
+    body["return_token_ids"] = true;
+    const Json choice = server.Post(kCompletions, body)["choices"][0];
+    const Json line = RunLine(one.arguments + Arguments{"--prompt=To be, or not"});
+    EXPECT_EQ(IdsOf(choice), line["ids"].get<Ids>()) << body;
+    EXPECT_EQ(choice["text"], line["text"]) << body;
+    EXPECT_EQ(choice["finish_reason"], line["stop_reason"] == "eot" ? "stop" : "length");
+  }
+}
+
+TEST(Serve, AnswersAConversationWithTheIdsOfNgRun) {
+  const Server server;
+  const Json body = {{"messages", Question("Who art thou?")}, {"return_token_ids", true}};
+  const Json answer = server.Post(kChat, body);
+  const Json line = RunLine({"--message=Who art thou?"});
+  const Json& choice = answer["choices"][0];
+  EXPECT_EQ(IdsOf(choice), line["ids"].get<Ids>());
+  EXPECT_EQ(choice["message"]["content"], line["text"]);
+  EXPECT_EQ(choice["message"]["role"], "assistant");
+  EXPECT_EQ(answer["object"], "chat.completion");
+  EXPECT_EQ(answer["usage"]["prompt_tokens"], line["prompt_ids"].size());
+  EXPECT_EQ(answer["usage"]["completion_tokens"], line["ids"].size() - line["prompt_ids"].size());
+  const Json told = {{"messages", Json::array({{{"role", "system"}, {"content", "Be brief."}},
+                                               {{"role", "user"}, {"content", "Who art thou?"}}})},
+                     {"return_token_ids", true}};
+  EXPECT_EQ(IdsOf(server.Post(kChat, told)["choices"][0]),
+            RunLine({"--message=Who art thou?", "--run.system=Be brief."})["ids"].get<Ids>());
+}
+
+TEST(Serve, ChoicesAreThoseOfNgRunsPrompts) {
+  const Server server;
+  const TempDir dir;
+  const std::string prompts = dir.Write("p.jsonl", R"({"prompt":"To be"}
+{"prompt":"To be"}
+{"prompt_ids":[300,301]}
+{"prompt_ids":[300,301]}
+)");
+  const std::vector<Json> lines = RunLines({"--prompts", prompts, "--run.max_new_tokens=20"});
+  Json body = {{"prompt", {"To be"}}, {"n", 4}, {"max_tokens", 20}, {"return_token_ids", true}};
+  const Json four = server.Post(kCompletions, body);
+  ASSERT_EQ(four["choices"].size(), 4U);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(IdsOf(four["choices"][i]), lines[i]["ids"].get<Ids>());
+  EXPECT_NE(four["choices"][0]["token_ids"], four["choices"][1]["token_ids"]);
+  body["prompt"] = Json::array({{300, 301}, {300, 301}});
+  body["n"] = 2;
+  const Json others = server.Post(kCompletions, body);
+  for (int i = 2; i < 4; ++i) {
+    EXPECT_EQ(others["choices"][i]["index"], i);
+    EXPECT_EQ(IdsOf(others["choices"][i]), lines[i]["ids"].get<Ids>());
+  }
+  EXPECT_EQ(others["usage"]["prompt_tokens"], 4);  // of both prompts, each once
+}
+
+TEST(Serve, StreamsWhatItAnswers) {
+  const Server server;
+  const Json body = {{"prompt", "To be"}, {"n", 2}, {"max_tokens", 30}, {"logprobs", 1}};
+  const Json whole = server.Post(kCompletions, body);
+  Json streamed = body;
+  streamed["stream_options"] = {{"include_usage", true}};
+  std::vector<Json> events = server.Stream(kCompletions, streamed);
+  EXPECT_EQ(events.back()["usage"]["completion_tokens"], whole["usage"]["completion_tokens"]);
+  EXPECT_THAT(events.back()["choices"], IsEmpty());
+  events.pop_back();
+  for (int i = 0; i < 2; ++i) {
+    const Json& choice = whole["choices"][i];
+    EXPECT_EQ(TextOf(events, i), choice["text"]);
+    Json offsets = Json::array();
+    Json logprobs = Json::array();
+    Json reason;
+    for (const Json& event : events) {
+      EXPECT_EQ(event["id"], events[0]["id"]);
+      const Json& piece = event["choices"][0];
+      if (piece["index"] != i) continue;
+      EXPECT_EQ(reason, nullptr);  // nothing follows the end
+      reason = piece["finish_reason"];
+      if (piece["logprobs"] == nullptr) continue;
+      for (const Json& one : piece["logprobs"]["text_offset"]) offsets.push_back(one);
+      for (const Json& one : piece["logprobs"]["token_logprobs"]) logprobs.push_back(one);
+    }
+    EXPECT_EQ(reason, choice["finish_reason"]);
+    EXPECT_EQ(offsets, choice["logprobs"]["text_offset"]);
+    EXPECT_EQ(logprobs, choice["logprobs"]["token_logprobs"]);
+  }
+  const Json chat = {{"messages", Question("Who art thou?")}};
+  const std::vector<Json> told = server.Stream(kChat, chat);
+  EXPECT_EQ(TextOf(told, 0), server.Post(kChat, chat)["choices"][0]["message"]["content"]);
+  EXPECT_EQ(told[0]["choices"][0]["delta"]["role"], "assistant");
+  EXPECT_EQ(told[0]["object"], "chat.completion.chunk");
+  EXPECT_EQ(told.back()["choices"][0]["delta"], Json::object());
+}
+
+TEST(Serve, EndsAtAStopTextAsNgRunDoes) {
+  const Server server;
+  Json body = {{"prompt", "To be"}, {"temperature", 0}, {"max_tokens", 60}};
+  const std::string all = server.Post(kCompletions, body)["choices"][0]["text"];
+  const std::string stop = all.substr(all.size() / 2, 4);
+  body["stop"] = stop;
+  body["logprobs"] = 0;
+  const Json choice = server.Post(kCompletions, body)["choices"][0];
+  const std::string text = choice["text"];
+  EXPECT_EQ(text, all.substr(0, all.find(stop)));
+  EXPECT_EQ(choice["finish_reason"], "stop");
+  EXPECT_THAT(absl::StrJoin(choice["logprobs"]["tokens"].get<std::vector<std::string>>(), ""),
+              StartsWith(text));
+  EXPECT_EQ(TextOf(server.Stream(kCompletions, body), 0), text);
+  for (const char* const other : {",", " ", "\n", "\\", "a, b\\ c\n"}) {
+    body["stop"] = Json::array({"~~~", other});
+    const std::string found = server.Post(kCompletions, body)["choices"][0]["text"];
+    EXPECT_EQ(found, all.substr(0, all.find(other))) << other;
+  }
+}
+
+TEST(Serve, LogprobsAreTheEnginesOwn) {
+  const Server server;
+  const TempDir dir;
+  const Result run = NgRun(
+      Demo() + Arguments{"--prompt=To be", "--run.max_new_tokens=20", "--steps", dir.File("s")});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const std::vector<Json> steps = JsonLines(ReadFile(dir.File("s")));
+  const Json completion = server.Post(
+      kCompletions, {{"prompt", "To be"}, {"max_tokens", 20}, {"logprobs", 3}})["choices"][0];
+  const Json& logprobs = completion["logprobs"];
+  ASSERT_GT(logprobs["tokens"].size(), 10U);
+  for (size_t i = 0; i < logprobs["tokens"].size(); ++i) {
+    EXPECT_EQ(logprobs["token_logprobs"][i], steps[i]["logprob"]) << i;
+    std::vector<double> top;
+    for (const auto& [token, logprob] : logprobs["top_logprobs"][i].items()) top.push_back(logprob);
+    std::ranges::sort(top, std::greater());
+    ASSERT_GE(top.size(), 3U);
+    for (size_t j = 0; j < 3; ++j) {
+      EXPECT_NEAR(top[j], std::log(steps[i]["top_k"][j][1].get<double>()), 1e-6);
+    }
+  }
+  const Json chat = {{"messages", Question("Who art thou?")},
+                     {"max_tokens", 5},
+                     {"logprobs", true},
+                     {"top_logprobs", 2}};
+  const Json content = server.Post(kChat, chat)["choices"][0]["logprobs"]["content"];
+  ASSERT_EQ(content.size(), 5U);
+  for (const Json& token : content) {
+    EXPECT_THAT(Keys(token), ElementsAre("token", "logprob", "bytes", "top_logprobs"));
+    ASSERT_EQ(token["top_logprobs"].size(), 2U);
+    EXPECT_GE(token["top_logprobs"][0]["logprob"], token["top_logprobs"][1]["logprob"]);
+    const std::string bytes = token["token"];
+    EXPECT_EQ(token["bytes"], std::vector<uint8_t>(bytes.begin(), bytes.end()));
+  }
+}
+
+// What a program that scores texts asks: nothing new, and what the prompt's tokens are worth.
+TEST(Serve, EchoScoresAPromptAsNgEvalDoes) {
+  const Server server;
+  const std::string text = "To be, or not to be, that is the question.";
+  const Json answer = server.Post(
+      kCompletions, {{"prompt", text}, {"max_tokens", 0}, {"echo", true}, {"logprobs", 2}});
+  const Json& choice = answer["choices"][0];
+  EXPECT_EQ(choice["text"], text);
+  EXPECT_EQ(choice["finish_reason"], "length");
+  EXPECT_EQ(answer["usage"]["completion_tokens"], 0);
+  const Json& logprobs = choice["logprobs"];
+  const size_t n = logprobs["tokens"].size();
+  ASSERT_EQ(n, answer["usage"]["prompt_tokens"]);
+  EXPECT_EQ(logprobs["token_logprobs"][0], nullptr);
+  EXPECT_EQ(logprobs["top_logprobs"][0], nullptr);
+  EXPECT_EQ(logprobs["text_offset"][0], 0);
+  double sum = 0.0;
+  for (size_t i = 1; i < n; ++i) {
+    sum += logprobs["token_logprobs"][i].get<double>();
+    EXPECT_GE(logprobs["top_logprobs"][i].size(), 2U);
+  }
+  const TempDir dir;
+  const Result result = RunProgram(
+      "ng-eval", Demo() + Arguments{"--text-file", dir.Write("t", text), "--output=jsonl"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  // ng-eval adds in another order.
+  EXPECT_NEAR(std::exp(-sum / static_cast<double>(n - 1)),
+              JsonLines(result.out)[0]["perplexity"].get<double>(), 1e-9);
+  // A token more changes nothing of what comes before, in a stream neither.
+  const Json more = {{"prompt", text}, {"max_tokens", 1}, {"echo", true}, {"logprobs", 2}};
+  const Json longer = server.Post(kCompletions, more)["choices"][0];
+  EXPECT_EQ(longer["logprobs"]["tokens"].size(), n + 1);
+  for (size_t i = 0; i < n; ++i) {
+    EXPECT_EQ(longer["logprobs"]["token_logprobs"][i], logprobs["token_logprobs"][i]);
+  }
+  EXPECT_EQ(TextOf(server.Stream(kCompletions, more), 0), longer["text"]);
+}
+
+TEST(Serve, AnswersManyClientsAsItAnswersOne) {
+  const Server server(
+      {"--cache.name=paged", "--cache.paged.page_tokens=16", "--cache.max_sequences=5"});
+  const auto body = [](int i) {
+    Json json = {
+        {"prompt", absl::StrCat("The quality of mercy is not strained. It is number ", i % 3)},
+        {"seed", i},
+        {"max_tokens", 20 + i},
+        {"logprobs", 1},
+        {"return_token_ids", true}};
+    if (i % 2 == 0) json["temperature"] = 0.5 * i;
+    if (i % 3 == 0) json["stop"] = "e";
+    return json;
+  };
+  constexpr int kClients = 8;
+  std::vector<Json> alone;
+  for (int i = 0; i < kClients; ++i) {
+    alone.push_back(server.Post(kCompletions, body(i))["choices"][0]);
+  }
+  std::vector<Json> together(kClients);
+  std::vector<std::thread> clients;
+  for (int i = 0; i < kClients; ++i) {
+    clients.emplace_back(
+        [&, i] { together[i] = server.Post(kCompletions, body(i))["choices"][0]; });
+  }
+  for (std::thread& client : clients) client.join();
+  for (int i = 0; i < kClients; ++i) EXPECT_EQ(together[i], alone[i]) << i;
+  EXPECT_GT(server.Metric("ng_shared_tokens_total"), 0);
+}
+
+TEST(Serve, AnswersInTheFormThatIsAskedFor) {
+  const Server server;
+  const Json schema = {{"type", "object"},
+                       {"properties", {{"age", {{"type", "integer"}}}}},
+                       {"required", {"age"}},
+                       {"additionalProperties", false}};
+  const Json answer = server.Post(
+      kChat, {{"messages", Question("How old art thou?")},
+              {"max_tokens", 80},
+              {"response_format",
+               {{"type", "json_schema"}, {"json_schema", {{"name", "age"}, {"schema", schema}}}}}});
+  const Json said = Json::parse(answer["choices"][0]["message"]["content"].get<std::string>());
+  EXPECT_TRUE(said["age"].is_number_integer()) << said;
+  const Json wrong = ErrorOf(server.Ask(
+      kChat, {{"messages", Question("x")},
+              {"stream", true},
+              {"response_format",
+               {{"type", "json_schema"},
+                {"json_schema", {{"name", "x"}, {"schema", {{"type", "no such type"}}}}}}}}));
+  EXPECT_THAT(wrong["message"].get<std::string>(), HasSubstr("no such type"));
+}
+
+TEST(Serve, EndsTheAnswerOfAClientThatLeaves) {
+  const Server server({"--cache.max_sequences=1"});
+  Json body = {{"model", "demo"}, {"prompt", "To be"}, {"max_tokens", 240},
+               {"stream", true},  {"n", 16},           {"temperature", 0}};
+  for (const bool streams : {true, false}) {
+    body["stream"] = streams;
+    HttpClient client(server.port());
+    const std::string text = body.dump();
+    client.Send(absl::StrCat("POST ", kCompletions, " HTTP/1.1\r\nHost: localhost\r\n",
+                             "Content-Length: ", text.size(), "\r\n\r\n", text));
+    ASSERT_TRUE(server.Comes("ng_answers_active", [](double n) { return n > 0; }));
+  }
+  EXPECT_TRUE(server.Comes("ng_answers_cancelled_total", [](double n) { return n > 16; }));
+  EXPECT_TRUE(server.Comes("ng_answers_active", [](double n) { return n == 0; }));
+  EXPECT_EQ(server.Metric("ng_http_gone_total"), 2);
+  EXPECT_EQ(server.Metric("ng_answers_waiting"), 0);
+}
+
+TEST(Serve, RefusesWhatItHasNoRoomFor) {
+  const Server server({"--cache.max_sequences=1", "--serve.max_queued=2",
+                       "--serve.max_body_bytes=2000", "--serve.answer_seconds=1"});
+  const Json slow = {{"prompt", "To be"}, {"max_tokens", 240}, {"n", 2}, {"temperature", 0}};
+  std::vector<std::thread> clients;
+  std::vector<HttpResponse> responses(4);
+  for (HttpResponse& response : responses) {
+    clients.emplace_back([&] { response = server.Ask(kCompletions, slow); });
+  }
+  for (std::thread& client : clients) client.join();
+  const auto refused =
+      std::ranges::find_if(responses, [](const auto& one) { return one.status == 429; });
+  ASSERT_NE(refused, responses.end());
+  EXPECT_EQ(refused->headers.at("retry-after"), "1");
+  EXPECT_EQ(ErrorOf(*refused)["code"], "queue_full");
+  EXPECT_EQ(ErrorOf(*refused)["type"], "rate_limit_error");
+  const Json too_many = ErrorOf(server.Ask(kCompletions, {{"prompt", "x"}, {"n", 3}}));
+  EXPECT_EQ(too_many["param"], "n");
+  const HttpResponse large = server.Ask(kCompletions, {{"prompt", std::string(2000, 'x')}});
+  EXPECT_EQ(large.status, 413);
+  EXPECT_THAT(ErrorOf(large)["message"].get<std::string>(), HasSubstr("serve.max_body_bytes"));
+  const Json too_long = ErrorOf(server.Ask(kCompletions, {{"prompt", "x"}, {"max_tokens", 300}}));
+  EXPECT_EQ(too_long["code"], "context_length_exceeded");
+  EXPECT_THAT(too_long["message"].get<std::string>(), HasSubstr("256"));
+}
+
+TEST(Serve, BreaksOffWhatTakesTooLong) {
+  const Server server({"--cache.max_sequences=1", "--serve.answer_seconds=1"});
+  Json body = {{"prompt", "To be"}, {"max_tokens", 240}, {"n", 64}, {"temperature", 1}};
+  const HttpResponse response = server.Ask(kCompletions, body);
+  EXPECT_EQ(response.status, 503);
+  EXPECT_EQ(ErrorOf(response)["code"], "timeout");
+  EXPECT_TRUE(server.Comes("ng_answers_cancelled_total", [](double n) { return n > 0; }));
+  EXPECT_TRUE(server.Comes("ng_answers_active", [](double n) { return n == 0; }));
+  body["stream"] = true;
+  body["model"] = "demo";
+  const HttpResponse streamed = HttpClient(server.port()).Post(kCompletions, body.dump());
+  ASSERT_EQ(streamed.status, 200) << streamed.body;
+  EXPECT_EQ(Json::parse(Events(streamed.body).back())["error"]["code"], "timeout");
+  EXPECT_TRUE(server.Comes("ng_answers_active", [](double n) { return n == 0; }));
+}
+
+TEST(Serve, RefusesStrangersAndOtherPages) {
+  const Server server({"--serve.key=sesame"});
+  const auto get = [&](const std::string& path, const std::string& headers) {
+    return HttpClient(server.port()).Get(path, headers);
+  };
+  const HttpResponse none = get("/v1/models", "");
+  EXPECT_EQ(none.status, 401);
+  EXPECT_EQ(none.headers.at("www-authenticate"), "Bearer");
+  EXPECT_EQ(ErrorOf(none)["code"], "invalid_api_key");
+  EXPECT_EQ(get("/v1/models", "Authorization: Bearer sesam\r\n").status, 401);
+  EXPECT_EQ(get("/metrics", "").status, 401);
+  EXPECT_EQ(HttpClient(server.port()).Post(kCompletions, "{}").status, 401);
+  EXPECT_EQ(get("/v1/models", "Authorization: Bearer sesame\r\n").status, 200);
+  EXPECT_EQ(get("/health", "").status, 200);
+  EXPECT_EQ(get("/health", "Origin: http://evil.example\r\n").status, 403);
+  HttpClient rebound(server.port());
+  rebound.Send("GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+  EXPECT_EQ(rebound.Receive().status, 403);
+}
+
+TEST(Serve, SaysWhatThereIs) {
+  const Server server;
+  HttpClient client(server.port());
+  EXPECT_EQ(client.Get("/health").body, "{\"status\": \"ok\"}\n");
+  const Json models = Json::parse(client.Get("/v1/models").body);
+  EXPECT_EQ(models["data"][0]["id"], "demo");
+  EXPECT_EQ(models["data"][0]["max_model_len"], 256);
+  EXPECT_EQ(Json::parse(client.Get("/v1/models/demo").body), models["data"][0]);
+  EXPECT_EQ(client.Get("/v1/models/gpt-4").status, 404);
+  const HttpResponse page = client.Get("/");
+  EXPECT_THAT(page.headers.at("content-type"), StartsWith("text/html"));
+  EXPECT_THAT(page.headers.at("content-security-policy"), HasSubstr("default-src 'none'"));
+  EXPECT_THAT(page.body, HasSubstr("const served = {\"model\":\"demo\",\"needs_key\":false}"));
+  EXPECT_EQ(page.body.find("src=\""), page.body.npos);  // all of it is in the page
+  EXPECT_EQ(client.Get("/no/such").status, 404);
+  EXPECT_EQ(client.Get(kCompletions).headers.at("allow"), "POST");
+  EXPECT_EQ(client.Get("/v1/models", "Connection: close\r\n").headers.at("connection"), "close");
+  const Json ids = server.Post("/tokenize", {{"prompt", "To be"}})["tokens"];
+  EXPECT_EQ(ids, RunLine({"--prompt=To be", "--run.max_new_tokens=0"})["ids"]);
+  EXPECT_EQ(server.Post("/tokenize", {{"messages", Question("Hi")}})["tokens"],
+            RunLine({"--message=Hi", "--run.max_new_tokens=0"})["ids"]);
+  EXPECT_EQ(ErrorOf(server.Ask("/v1/embeddings", {{"input", "x"}}))["code"], "unsupported");
+}
+
+TEST(Serve, RefusesRequestsThatItCannotAnswerAsTheyAre) {
+  const Server server;
+  const auto error = [&](const std::string& path, const Json& body) {
+    const HttpResponse response = server.Ask(path, body);
+    EXPECT_EQ(response.status, 400) << body;
+    return ErrorOf(response)["param"];
+  };
+  EXPECT_EQ(error(kCompletions, {{"prompt", "x"}, {"suffix", "y"}}), "suffix");
+  EXPECT_EQ(error(kCompletions, {{"prompt", ""}}), nullptr);
+  EXPECT_EQ(error(kCompletions, {{"prompt", {1024}}}), "prompt");
+  EXPECT_EQ(error(kCompletions, {{"prompt", "x"}, {"logit_bias", {{"1024", 1}}}}), nullptr);
+  EXPECT_EQ(error(kCompletions, {{"prompt", "x"}, {"stop", "\r"}}), "stop");
+  EXPECT_EQ(error(kChat, {{"messages", {{{"role", "user"}}}}}), "messages");
+  EXPECT_EQ(
+      error(kChat, {{"messages", {{{"role", "user"}, {"content", {{{"type", "image_url"}}}}}}}}),
+      "messages");
+  HttpClient client(server.port());
+  EXPECT_EQ(
+      client.Post(kChat, R"({"model":"gpt-4","messages":[{"role":"user","content":"x"}]})").status,
+      404);
+  EXPECT_EQ(client.Post(kChat, "{\"model\":\"demo\xFF\"}").status, 400);
+  EXPECT_EQ(client.Post(kChat, "{").status, 400);
+  EXPECT_EQ(server.Post(kCompletions, {{"prompt", "x"}, {"max_tokens", 1}})["object"],
+            "text_completion");
+}
+
+TEST(Serve, EndsWhenItsAnswersHaveEnded) {
+  Server server({"--cache.max_sequences=1"});
+  HttpClient client(server.port());
+  HttpClient idle(server.port());
+  const std::string body =
+      R"({"model":"demo","prompt":"To be","max_tokens":240,"n":4,"stream":true,"temperature":1})";
+  client.Send(absl::StrCat("POST ", kCompletions, " HTTP/1.1\r\nHost: localhost\r\n",
+                           "Content-Length: ", body.size(), "\r\n\r\n", body));
+  ASSERT_TRUE(client.ReceiveUntil("data: "));
+  server.Signal(SIGTERM);
+  EXPECT_TRUE(idle.Ends());
+  const HttpResponse response = client.Receive();
+  EXPECT_TRUE(response.whole);
+  EXPECT_EQ(Events(response.body).back(), "[DONE]");
+  client.Close();
+  EXPECT_EQ(server.Wait(), 0);
+}
+
+TEST(Serve, EndsAtOnceAtASecondSignal) {
+  Server server({"--cache.max_sequences=1"});
+  HttpClient client(server.port());
+  const std::string body =
+      R"({"model":"demo","prompt":"To be","max_tokens":240,"n":64,"stream":true,"temperature":1})";
+  client.Send(absl::StrCat("POST ", kCompletions, " HTTP/1.1\r\nHost: localhost\r\n",
+                           "Content-Length: ", body.size(), "\r\n\r\n", body));
+  ASSERT_TRUE(client.ReceiveUntil("data: "));
+  server.Signal(SIGTERM);
+  server.Signal(SIGINT);
+  EXPECT_GT(server.Wait(), 128);
+}
+
+TEST(Serve, RefusesToBeginWhereItCannotServe) {
+  const auto serve = [](const Arguments& more) { return RunProgram("ng-serve", Demo() + more); };
+  ExpectErrorOf("ng-serve", serve({"--serve.host=0.0.0.0"}), 2, {"serve.key"});
+  ExpectErrorOf("ng-serve", serve({"--serve.host=example.org"}), 2, {"an address in digits"});
+  ExpectErrorOf("ng-serve", serve({"--serve.key=a b"}), 2, {"serve.key"});
+  ExpectErrorOf("ng-serve", serve({"--serve.port=70000"}), 2, {"serve.port", "65535"});
+  ExpectErrorOf("ng-serve", serve({"--no-such"}), 2, {"no-such"});
+  const Server server;
+  ExpectErrorOf("ng-serve", serve({absl::StrCat("--serve.port=", server.port())}), 1,
+                {"cannot listen", "Address already in use"});
+  EXPECT_THAT(RunProgram("ng-serve", {"--help"}).out, StartsWith("usage: ng-serve"));
+}
+
+}  // namespace
+}  // namespace ng::test

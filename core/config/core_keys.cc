@@ -93,8 +93,9 @@ constexpr CoreKey kTable[] = {
                 "true: check the results of every plugin, which is slow; for authors of plugins")},
     {TextOption("run.system", "", "system turn of the chat template; empty: none")},
     {TextOption("run.date", "", "the date that a chat template is told, 2026-11-22; empty: today")},
-    {TextOption("serve.host", "127.0.0.1",
-                "ng-serve: address to listen on, in digits; one that others reach needs serve.key")},
+    {TextOption(
+        "serve.host", "127.0.0.1",
+        "ng-serve: address to listen on, in digits; one that others reach needs serve.key")},
     {IntOption("serve.port", 8080, {.min = 0, .max = kMaxPort},
                "port to listen on; 0: any that is free")},
     {TextOption("serve.key", "", "what clients must send as \"Authorization: Bearer KEY\"")},

@@ -78,6 +78,14 @@ absl::Status Decoder::Truncate(SequenceId sequence, int64_t length) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<SequenceId> Decoder::Fork(SequenceId sequence, int64_t capacity) {
+  NG_ASSIGN_OR_RETURN(const SequenceId fork, parts_.cache->Fork(sequence, capacity));
+  if (!parts_.states->empty()) {
+    std::ranges::copy(parts_.states->All(sequence), parts_.states->All(fork).begin());
+  }
+  return fork;
+}
+
 absl::Status Decoder::Forward(const StepBatch& batch) {
   Begin(batch);
   Embed(batch);

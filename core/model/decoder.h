@@ -47,6 +47,8 @@ class Decoder final : public LanguageModel {
   int64_t Length(SequenceId sequence) const override;
   int64_t Capacity(SequenceId sequence) const override;
   absl::Status Truncate(SequenceId sequence, int64_t length) override;
+  // A second sequence with the same tokens, bit for bit. Errors: as CacheStore::Fork.
+  absl::StatusOr<SequenceId> Fork(SequenceId sequence, int64_t capacity);
   int64_t share_tokens() const override;
   absl::Status Forward(const StepBatch& batch) override;
   TensorView<const float, 2> logits() const override;

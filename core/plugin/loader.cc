@@ -136,6 +136,30 @@ absl::StatusOr<PluginHost> PluginHost::Scan(std::span<const std::string> extra_d
   return host;
 }
 
+absl::Status PluginHost::Add(const LoadedPlugin& plugin) {
+  const PluginDescriptor& descriptor = *plugin.descriptor;
+  // By itself it has no file name that would say what it is.
+  const bool named = descriptor.kind != nullptr && descriptor.name != nullptr;
+  const std::string_view kind = named ? descriptor.kind : "";
+  const std::string_view name = named ? descriptor.name : "";
+  NG_RETURN_IF_ERROR(Annotate(CheckDescriptor(descriptor, kind, name),
+                              absl::StrCat("plugin of ", plugin.path, ": ")));
+  if (std::ranges::count(kKinds, kind) == 0) {
+    const std::vector<std::string> kinds(kKinds.begin(), kKinds.end());
+    return PluginError(absl::StrCat("plugin of ", plugin.path, ": is of kind '", View(kind),
+                                    "', must be one of ", absl::StrJoin(kinds, ", ")));
+  }
+  for (const PluginFile& file : files_) {
+    if (file.kind != kind || file.name != name) continue;
+    return PluginError(absl::StrCat("two plugins provide ", file.kind, " '", file.name,
+                                    "': ", file.path, " and ", plugin.path));
+  }
+  files_.push_back({std::string(kind), std::string(name), plugin.path});
+  NG_RETURN_IF_ERROR(SortFiles(&files_));
+  loaded_.push_back(plugin);
+  return absl::OkStatus();
+}
+
 absl::Status PluginHost::UnknownPlugin(std::string_view kind, std::string_view name) const {
   std::vector<std::string> known;
   for (const PluginFile& file : files_) {

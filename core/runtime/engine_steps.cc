@@ -35,6 +35,21 @@ absl::Status Engine::TruncateSequence(SequenceId sequence, int64_t length) {
   });
 }
 
+absl::StatusOr<SequenceId> Engine::ForkSequence(SequenceId sequence, int64_t capacity) {
+  return Guarded([&]() -> absl::StatusOr<SequenceId> {
+    NG_RETURN_IF_ERROR(state_->CheckLoaded());
+    if (state_->decoder->Capacity(sequence) == 0) {
+      return UsageError(absl::StrCat("cannot fork sequence ", sequence, ", which is not open"));
+    }
+    const int64_t held = state_->decoder->Length(sequence);
+    if (capacity < held) {
+      return LimitError(absl::StrCat("a fork of ", held, " tokens for ", capacity,
+                                     " cannot be; capacity must be at least ", held));
+    }
+    return state_->decoder->Fork(sequence, capacity);
+  });
+}
+
 absl::Status Engine::SaveSequence(SequenceId sequence, std::span<const int32_t> ids,
                                   const std::string& path) {
   return Guarded([&]() -> absl::Status {

@@ -50,12 +50,15 @@ absl::StatusOr<std::vector<ConfigEntry>> ReadEntries(const EngineOptions& option
   return entries;
 }
 
-absl::StatusOr<PluginHost> Scan(std::span<const ConfigEntry> entries) {
+absl::StatusOr<PluginHost> Scan(std::span<const ConfigEntry> entries,
+                                std::span<const LoadedPlugin> own) {
   NG_ASSIGN_OR_RETURN(const std::string directories, LookupEarly(entries, "plugins.path"));
   NG_ASSIGN_OR_RETURN(const std::string allow,
                       LookupEarly(entries, "plugins.allow_world_writable"));
-  return PluginHost::Scan(SplitNames(directories),
-                          allow == "true" ? WorldWritable::kAllow : WorldWritable::kRefuse);
+  const auto writable = allow == "true" ? WorldWritable::kAllow : WorldWritable::kRefuse;
+  NG_ASSIGN_OR_RETURN(PluginHost host, PluginHost::Scan(SplitNames(directories), writable));
+  for (const LoadedPlugin& plugin : own) NG_RETURN_IF_ERROR(host.Add(plugin));
+  return host;
 }
 
 // The plugin that a key's first two parts name, if there is one: sampler.top_k.k -> sampler top_k.
@@ -196,7 +199,7 @@ std::string OptionHelp(const LoadedPlugin& plugin) { return FormatOptionHelp(Opt
 
 absl::StatusOr<PluginHost> ScanPlugins(const EngineOptions& options) {
   NG_ASSIGN_OR_RETURN(const std::vector<ConfigEntry> entries, ReadEntries(options));
-  return Scan(entries);
+  return Scan(entries, options.plugins);
 }
 
 absl::StatusOr<Selection> SelectForModel(const EngineOptions& options) {
@@ -213,7 +216,7 @@ absl::StatusOr<Selection> SelectForModel(const EngineOptions& options) {
 absl::StatusOr<Selection> SelectPlugins(const EngineOptions& options,
                                         const SamplingSuggestions& suggestions) {
   NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> entries, ReadEntries(options));
-  NG_ASSIGN_OR_RETURN(PluginHost host, Scan(entries));
+  NG_ASSIGN_OR_RETURN(PluginHost host, Scan(entries, options.plugins));
   return SelectFrom(std::move(entries), std::move(host), suggestions);
 }
 

@@ -65,6 +65,11 @@ struct EngineOptions {
   // A config.json of any family: its shape runs with weights that are made up, always the same, and
   // without a tokenizer. model.path and tokenizer.path must then be unset. Empty: a model file.
   std::string random_weights;
+  // Plugins that the program brings itself, beside those in the folders: the config names them
+  // alike, they pass the same handshake and have the same guards. `path` says in errors where they
+  // are, and is the file that Fingerprint hashes. A kind and name that a folder offers, too, is a
+  // PluginError. The descriptors and what they point to must outlive the engine.
+  std::vector<LoadedPlugin> plugins = {};
 };
 
 class Engine {
@@ -191,6 +196,10 @@ class Engine {
   // UnsupportedError where the cache cannot go back to this length: the sequence is as it was, it
   // can be truncated to 0 and fed again.
   absl::Status TruncateSequence(SequenceId sequence, int64_t length);
+  // Opens a second sequence with the tokens of this one; what is fed to either gives the bits that
+  // it would give without the other. Errors: as OpenSequence; UsageError for a sequence that is not
+  // open; LimitError when `capacity` is less than its tokens.
+  absl::StatusOr<SequenceId> ForkSequence(SequenceId sequence, int64_t capacity);
   // Feeds a whole prompt to each sequence, which must be empty. Errors: UsageError ("batch size
   // mismatch", "cache must be empty"), LimitError ("prompt length exceeds T_max").
   absl::StatusOr<StepLogits> Prefill(std::span<const SequenceId> sequences,

@@ -51,6 +51,10 @@ class PluginHost {
   static absl::StatusOr<PluginHost> Scan(std::span<const std::string> extra_dirs,
                                          WorldWritable writable = WorldWritable::kRefuse);
 
+  // One more plugin, which the program has itself (EngineOptions::plugins). Errors: PluginError
+  // when its descriptor does not pass the handshake, or its kind and name are there already.
+  absl::Status Add(const LoadedPlugin& plugin);
+
   // Every candidate, sorted by kind and name.
   std::span<const PluginFile> files() const { return files_; }
 

@@ -47,6 +47,15 @@ class States : public ::testing::TestWithParam<Case> {
   const std::unique_ptr<Engine> engine_ = Open();
 };
 
+TEST_P(States, AreCopiedToAFork) {
+  const SequenceId a = engine_->OpenSequence(48).value();
+  const SequenceId b = engine_->OpenSequence(48).value();
+  Extend(a, {1, 2, 3});
+  const SequenceId fork = engine_->ForkSequence(a, 48).value();
+  Extend(a, {9});
+  EXPECT_EQ(Extend(fork, {4}), Extend(b, {1, 2, 3, 4}));
+}
+
 TEST_P(States, GoBackToTheBeginningOnly) {
   const SequenceId a = engine_->OpenSequence(48).value();
   const SequenceId b = engine_->OpenSequence(48).value();

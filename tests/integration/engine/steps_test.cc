@@ -69,6 +69,29 @@ TEST_F(EngineSteps, ExtendGivesEveryRowOnRequestAndTheBitsOfSingleSteps) {
   EXPECT_EQ(last->logits.extent[0], 2);
 }
 
+TEST_F(EngineSteps, AForkGoesOnByItselfWithTheSameBits) {
+  ASSERT_TRUE(engine_->Load({32, 3}).ok());
+  const SequenceId a = engine_->OpenSequence(32).value();
+  const SequenceId b = engine_->OpenSequence(32).value();
+  Extend(a, {1, 2, 3});
+  const SequenceId fork = engine_->ForkSequence(a, 32).value();
+  EXPECT_EQ(engine_->SequenceLength(fork), 3);
+  Extend(a, {9, 9});
+  EXPECT_EQ(Extend(fork, {4, 5}), Extend(b, {1, 2, 3, 4, 5}));
+  EXPECT_EQ(engine_->SequenceLength(a), 5);
+}
+
+TEST_F(EngineSteps, AForkIsRefusedWithoutRoomOrWithoutASequence) {
+  EXPECT_EQ(ExitCode(engine_->ForkSequence(0, 32).status()), 1);  // nothing is loaded
+  ASSERT_TRUE(engine_->Load({32, 2}).ok());
+  EXPECT_EQ(ExitCode(engine_->ForkSequence(0, 32).status()), 2);
+  const SequenceId a = engine_->OpenSequence(32).value();
+  Extend(a, {1, 2, 3});
+  EXPECT_EQ(ExitCode(engine_->ForkSequence(a, 2).status()), 5);
+  ASSERT_TRUE(engine_->ForkSequence(a, 32).ok());
+  EXPECT_EQ(ExitCode(engine_->ForkSequence(a, 32).status()), 5);  // no third sequence
+}
+
 TEST_F(EngineSteps, ATruncatedSequenceGoesOnAsIfTheRestHadNeverBeen) {
   ASSERT_TRUE(engine_->Load({32, 2}).ok());
   const SequenceId a = engine_->OpenSequence(32).value();

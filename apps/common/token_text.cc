@@ -1,12 +1,57 @@
 #include "apps/common/token_text.h"
 
-#include "ng/utf8.h"
+#include <algorithm>
+#include <cstddef>
 
 namespace ng {
+namespace {
+
+bool IsStopId(const Engine& engine, int32_t id) {
+  return std::ranges::count(engine.stop_ids(), id) > 0;
+}
+
+// The bytes of one generated token; a stop id has none.
+absl::StatusOr<std::string> TokenText(const Engine& engine, int32_t id) {
+  if (IsStopId(engine, id)) return std::string();
+  return engine.Decode({&id, 1});
+}
+
+// How much of a text there is to show when so many bytes at its end are held back.
+size_t LengthToShow(const std::string& text, int64_t held_bytes) {
+  return text.size() - std::min(text.size(), static_cast<size_t>(held_bytes));
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> VisibleToken(const Engine& engine, int32_t id) {
   NG_ASSIGN_OR_RETURN(const std::string bytes, engine.Decode({&id, 1}));
   return VisibleText(bytes);
+}
+
+absl::StatusOr<std::string> CompletionText(const Engine& engine, const Completion& completion) {
+  std::string text;
+  for (size_t i = static_cast<size_t>(completion.prompt_len); i < completion.ids.size(); ++i) {
+    const bool closing = i + 1 == completion.ids.size() && IsStopId(engine, completion.ids[i]);
+    if (closing) continue;
+    NG_ASSIGN_OR_RETURN(const std::string piece, engine.Decode({&completion.ids[i], 1}));
+    text += piece;
+  }
+  text.resize(LengthToShow(text, completion.held_bytes));
+  return ReplaceInvalidUtf8(text);
+}
+
+absl::StatusOr<std::string> AnswerStream::Push(const Engine& engine, const StepRecord& record) {
+  NG_ASSIGN_OR_RETURN(const std::string text, TokenText(engine, record.token_id));
+  held_ += text;
+  const size_t n_shown = LengthToShow(held_, record.held_bytes);
+  const std::string shown = held_.substr(0, n_shown);
+  held_.erase(0, n_shown);
+  return utf8_.Push(shown);
+}
+
+std::string AnswerStream::Finish(int64_t held_bytes) {
+  held_.resize(LengthToShow(held_, held_bytes));
+  return utf8_.Push(held_) + utf8_.Finish();
 }
 
 }  // namespace ng

@@ -1,4 +1,4 @@
-// A token as a reader can tell it from others.
+// A token as a reader can tell it from others, and the text of an answer.
 #ifndef NG_APPS_COMMON_TOKEN_TEXT_H_
 #define NG_APPS_COMMON_TOKEN_TEXT_H_
 
@@ -7,11 +7,30 @@
 
 #include "ng/engine.h"
 #include "ng/status.h"
+#include "ng/utf8.h"
 
 namespace ng {
 
 // VisibleText of the token's bytes. Errors: those of Engine::Decode; so without a tokenizer.
 absl::StatusOr<std::string> VisibleToken(const Engine& engine, int32_t id);
+
+// The text of generated ids. A stop id at the end has no text, and a text that ended the answer is
+// left out. Errors: LimitError.
+absl::StatusOr<std::string> CompletionText(const Engine& engine, const Completion& completion);
+
+// The same text as it comes, cut between characters.
+class AnswerStream {
+ public:
+  // What a step adds: what may be the beginning of a text that ends the answer comes later. Errors:
+  // those of Engine::Decode.
+  absl::StatusOr<std::string> Push(const Engine& engine, const StepRecord& record);
+  // The rest. `held_bytes`: the completion's.
+  std::string Finish(int64_t held_bytes);
+
+ private:
+  std::string held_;  // what may not be shown yet
+  Utf8Stream utf8_;
+};
 
 }  // namespace ng
 

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "apps/common/terminal.h"
-#include "apps/common/token_text.h"
 #include "ng/config.h"
+#include "ng/utf8.h"
 
 namespace ng::run {
 namespace {
@@ -22,22 +22,6 @@ using Json = nlohmann::ordered_json;
 // Bytes that are not UTF-8 are written as U+FFFD; the ids beside them say what they were.
 std::string Line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-bool IsStopId(const Engine& engine, int32_t id) {
-  const std::span<const int32_t> stop_ids = engine.stop_ids();
-  return std::find(stop_ids.begin(), stop_ids.end(), id) != stop_ids.end();
-}
-
-// The bytes of one generated token; a stop id has none.
-absl::StatusOr<std::string> TokenText(const Engine& engine, int32_t id) {
-  if (IsStopId(engine, id)) return std::string();
-  return engine.Decode({&id, 1});
-}
-
-// How much of a text there is to show when so many bytes at its end are held back.
-size_t LengthToShow(const std::string& text, int64_t held_bytes) {
-  return text.size() - std::min(text.size(), static_cast<size_t>(held_bytes));
 }
 
 double Percent(int64_t part, int64_t whole) {
@@ -124,18 +108,6 @@ void AddCacheDebug(const CommandLine& line, GenerateOptions* options) {
   options->on_cache_debug = [](std::string_view text) { WriteStderr(std::string(text) + "\n"); };
 }
 
-absl::StatusOr<std::string> CompletionText(const Engine& engine, const Completion& completion) {
-  std::string text;
-  for (size_t i = static_cast<size_t>(completion.prompt_len); i < completion.ids.size(); ++i) {
-    const bool closing = i + 1 == completion.ids.size() && IsStopId(engine, completion.ids[i]);
-    if (closing) continue;
-    NG_ASSIGN_OR_RETURN(const std::string piece, engine.Decode({&completion.ids[i], 1}));
-    text += piece;
-  }
-  text.resize(LengthToShow(text, completion.held_bytes));
-  return ReplaceInvalidUtf8(text);
-}
-
 CompletionWriter::CompletionWriter(const Engine& engine, bool jsonl, size_t n_requests,
                                    int first_index)
     : engine_(engine),
@@ -149,12 +121,7 @@ absl::Status CompletionWriter::OnStep(const StepRecord& record) {
   if (!engine_.has_tokenizer()) {
     return WriteStdout(absl::StrCat(record.step == 0 ? "" : " ", record.token_id));
   }
-  NG_ASSIGN_OR_RETURN(const std::string text, TokenText(engine_, record.token_id));
-  held_ += text;
-  const size_t n_shown = LengthToShow(held_, record.held_bytes);
-  const std::string shown = held_.substr(0, n_shown);
-  held_.erase(0, n_shown);
-  const std::string characters = utf8_.Push(shown);
+  NG_ASSIGN_OR_RETURN(const std::string characters, text_.Push(engine_, record));
   return sink_ ? sink_(characters) : WriteStdout(characters);
 }
 
@@ -177,8 +144,7 @@ absl::Status CompletionWriter::Write(int index, const Completion& completion) {
   if (stream_) {
     const bool failed = completion.stop_reason == StopReason::kError;
     if (failed && prompt_end == completion.ids.end()) return absl::OkStatus();
-    held_.resize(LengthToShow(held_, completion.held_bytes));
-    const std::string rest = utf8_.Push(held_) + utf8_.Finish();
+    const std::string rest = text_.Finish(completion.held_bytes);
     if (!sink_) return WriteStdout(rest + "\n");
     return rest.empty() ? absl::OkStatus() : sink_(rest);
   }

@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "apps/common/token_text.h"
 #include "apps/run/command_line.h"
 #include "ng/engine.h"
 #include "ng/files.h"
 #include "ng/status.h"
-#include "ng/utf8.h"
 
 namespace ng::run {
 
@@ -43,8 +43,7 @@ class CompletionWriter {
   bool stream_;
   int first_index_;
   Sink sink_;
-  std::string held_;  // of the streamed text: what may not be shown yet
-  Utf8Stream utf8_;
+  AnswerStream text_;  // that is streamed
   std::vector<std::optional<Completion>> finished_;  // [n_requests]; each waits for those before
   size_t next_ = 0;
 };
@@ -70,10 +69,6 @@ class StepsWriter {
 
 // --debug-cache: writes lines about the cache to stderr, if the command line asks for them.
 void AddCacheDebug(const CommandLine& line, GenerateOptions* options);
-
-// The text of generated ids. A stop id at the end has no text, and a text that ended the answer is
-// left out. Errors: LimitError.
-absl::StatusOr<std::string> CompletionText(const Engine& engine, const Completion& completion);
 
 // "seed 1, eot, prefill 12 tokens at 340.1 tok/s, generated 46 tokens, decode at 512.3 tok/s". With
 // a snapshot it goes on ", loaded 8 of 12 prompt tokens", with a cache of pages ", cache 3 of 8

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "apps/common/token_text.h"
 #include "apps/run/outputs.h"
 #include "ng/config.h"
 #include "ng/utf8.h"

@@ -8,7 +8,7 @@ source apps/common.sh
 
 ng_install "${ng_build_packages[@]}" "${ng_test_packages[@]}"
 start=$SECONDS
-ng_build release -DNG_BUILD_TESTS=ON
+ng_build release -DNG_BUILD_TESTS=ON -DNG_PYTHON_MODULE=REQUIRED
 built=$((SECONDS - start))
 
 failed=()

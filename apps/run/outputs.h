@@ -43,7 +43,7 @@ class CompletionWriter {
   bool stream_;
   int first_index_;
   Sink sink_;
-  AnswerStream text_;  // that is streamed
+  AnswerStream text_;                                // that is streamed
   std::vector<std::optional<Completion>> finished_;  // [n_requests]; each waits for those before
   size_t next_ = 0;
 };

@@ -70,7 +70,7 @@ TEST_F(OwnPlugins, HaveTheSameGuards) {
   const absl::Status failed = Chosen(options_).status();
   EXPECT_EQ(ExitCode(failed), 4);
   EXPECT_THAT(Message(failed), AllOf(HasSubstr("sampler plugin 'only' 1.0.0 (the program)"),
-                                           HasSubstr("not that one")));
+                                     HasSubstr("not that one")));
 }
 
 TEST_F(OwnPlugins, AreRefusedWhereTheirDescriptorIsNotSound) {

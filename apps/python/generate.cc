@@ -1,0 +1,321 @@
+#include "apps/python/generate.h"
+
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "apps/python/arrays.h"
+
+namespace ng::python {
+namespace {
+
+GenerateRequest RequestOf(const py::dict& from) {
+  GenerateRequest request;
+  request.prompt_ids = VectorOf(from["ids"].cast<Ids>());
+  request.max_new_tokens = from["max_new_tokens"].cast<int64_t>();
+  if (!from["sequence"].is_none()) request.sequence = from["sequence"].cast<SequenceId>();
+  request.load_cache = from["load_cache"].cast<std::string>();
+  request.save_cache = from["save_cache"].cast<std::string>();
+  request.settings = from["settings"].cast<std::vector<std::string>>();
+  return request;
+}
+
+// The points that some patterns name, each once.
+std::vector<PointAt> PointsOf(const Engine& engine, const py::handle& patterns) {
+  std::vector<PointAt> points;
+  for (const py::handle& pattern : patterns) {
+    for (const PointShape& point :
+         Value(ChoosePoints(engine.points(), pattern.cast<std::string>()))) {
+      if (std::ranges::count(points, point.at) == 0) points.push_back(point.at);
+    }
+  }
+  return points;
+}
+
+py::dict TimingsDict(const Timings& timings) {
+  py::dict dict;
+  dict["load_s"] = timings.load_s;
+  dict["prefill_s"] = timings.prefill_s;
+  dict["prefill_tokens"] = timings.prefill_tokens;
+  dict["shared_tokens"] = timings.shared_tokens;
+  dict["loaded_tokens"] = timings.loaded_tokens;
+  dict["decode_s"] = timings.decode_s;
+  dict["decode_tokens"] = timings.decode_tokens;
+  return dict;
+}
+
+// [n, width], or None where nothing was kept.
+py::object RowsOrNone(const std::vector<float>& rows, int64_t width) {
+  if (rows.empty()) return py::none();
+  return CopyOf(rows, {static_cast<py::ssize_t>(rows.size()) / width, width});
+}
+
+// The place of each traced head.
+std::map<int, py::ssize_t> HeadPlaces(const std::vector<AttentionRow>& rows) {
+  std::map<int, py::ssize_t> places;
+  for (const AttentionRow& row : rows) places[row.head] = 0;
+  py::ssize_t next = 0;
+  for (auto& [head, place] : places) place = next++;
+  return places;
+}
+
+// {layer: [n_heads, pos + 1]} of one query.
+py::dict QueryDict(const std::vector<AttentionRow>& rows) {
+  std::map<int, Floats> layers;
+  const std::map<int, py::ssize_t> places = HeadPlaces(rows);
+  for (const AttentionRow& row : rows) {
+    const auto n = static_cast<py::ssize_t>(row.probs.size());
+    Floats& array = layers.try_emplace(row.layer, Floats({std::ssize(places), n})).first->second;
+    std::ranges::copy(row.probs, array.mutable_data(places.at(row.head), 0));
+  }
+  return py::cast(layers);
+}
+
+// {layer: [n_heads, n_queries, n_queries]} of all queries, 0 where a query sees nothing.
+py::dict MapDict(const std::vector<AttentionRow>& rows) {
+  size_t n_queries = 0;
+  for (const AttentionRow& row : rows) n_queries = std::max(n_queries, row.probs.size());
+  const auto n = static_cast<py::ssize_t>(n_queries);
+  std::map<int, Floats> layers;
+  const std::map<int, py::ssize_t> places = HeadPlaces(rows);
+  for (const AttentionRow& row : rows) {
+    const auto [found, made] = layers.try_emplace(row.layer);
+    if (made) {
+      found->second = Floats({std::ssize(places), n, n});
+      std::fill_n(found->second.mutable_data(), found->second.size(), 0.0F);
+    }
+    const auto query = std::ssize(row.probs) - 1;
+    std::ranges::copy(row.probs, found->second.mutable_data(places.at(row.head), query, 0));
+  }
+  return py::cast(layers);
+}
+
+py::dict PointsDict(const Engine& engine, const std::vector<CapturedPoint>& points) {
+  py::dict dict;
+  for (const CapturedPoint& point : points) {
+    const auto shape = std::ranges::find(engine.points(), point.at, &PointShape::at);
+    const auto n = point.n_values == 0 ? 0 : std::ssize(point.rows) / point.n_values;
+    dict[py::str(PointText(point.at))] =
+        CopyOf(point.rows, ShapeOfRows(n, shape->n_heads, shape->width));
+  }
+  return dict;
+}
+
+py::dict CompletionDict(const Engine& engine, const Completion& done) {
+  const int64_t vocab_size = engine.model_shape().vocab_size;
+  py::dict dict;
+  dict["ids"] = done.ids;
+  dict["prompt_len"] = done.prompt_len;
+  dict["stop_reason"] = std::string(StopReasonName(done.stop_reason));
+  dict["text"] = py::none();
+  if (engine.has_tokenizer()) dict["text"] = Value(CompletionText(engine, done));
+  dict["timings"] = TimingsDict(done.timings);
+  dict["logits"] = RowsOrNone(done.captured.logits, vocab_size);
+  dict["decode_logits"] = RowsOrNone(done.captured.decode_logits, vocab_size);
+  dict["points"] = PointsDict(engine, done.captured.points);
+  dict["attention"] = MapDict(done.captured.attn_full);
+  return dict;
+}
+
+py::list StagesList(const std::vector<StageRecord>& stages) {
+  py::list list;
+  for (const StageRecord& stage : stages) {
+    py::dict dict;
+    dict["name"] = stage.name;
+    dict["left"] = stage.n_left;
+    dict["top"] = stage.top;
+    list.append(std::move(dict));
+  }
+  return list;
+}
+
+// What ng.Step is made of.
+py::dict StepDict(const ChosenToken& step) {
+  const StepRecord& record = step.record;
+  py::dict dict;
+  dict["request"] = step.request;
+  dict["step"] = record.step;
+  dict["token"] = record.token_id;
+  dict["text"] = step.text;
+  dict["logprob"] = record.logprob;
+  dict["entropy"] = record.entropy;
+  dict["top"] = record.top_k;
+  dict["stages"] = StagesList(record.stages);
+  dict["attention"] = QueryDict(record.attn_rows);
+  dict["logits_hash"] = record.logits_hash;
+  return dict;
+}
+
+}  // namespace
+
+Asked::Asked(OpenEngine& engine, const py::list& given, const py::dict& from) : engine_(engine) {
+  for (const py::handle& request : given) {
+    requests.push_back(RequestOf(request.cast<py::dict>()));
+    if (requests.back().sequence) (void)engine.IdsOf(*requests.back().sequence);
+  }
+  options.steps = from["records"].cast<bool>();
+  options.stages = from["stages"].cast<bool>();
+  options.logits_hash = from["logits_hash"].cast<bool>();
+  options.capture_logits = from["logits"].cast<bool>();
+  options.capture_decode_logits = from["decode_logits"].cast<bool>();
+  options.trace_heads = from["heads"].cast<std::vector<int>>();
+  options.trace_layers = from["layers"].cast<std::vector<int>>();
+  options.capture_attn_full = from["attention_map"].cast<bool>();
+  const bool traces = from["attention"].cast<bool>() || options.capture_attn_full;
+  if (traces && options.trace_layers.empty()) {
+    const std::span<const int> all = engine.engine().attention_layers();
+    options.trace_layers.assign(all.begin(), all.end());
+  }
+  if (!traces) options.trace_layers.clear();
+  options.capture_points = PointsOf(engine.engine(), from["points"]);
+  ReadLooks(from);
+  keeps_steps_ = from["steps"].cast<bool>();
+  const bool sequences = std::ranges::any_of(
+      requests, [](const GenerateRequest& request) { return request.sequence.has_value(); });
+  if (!keeps_steps_ && !sequences) return;
+  options.on_step = [this](int index, const StepRecord& record) -> absl::Status {
+    if (requests[static_cast<size_t>(index)].sequence) chosen_[index].push_back(record.token_id);
+    if (!keeps_steps_) return absl::OkStatus();
+    ChosenToken& step = steps.emplace_back(ChosenToken{index, record, ""});
+    if (!engine_.engine().has_tokenizer()) return absl::OkStatus();
+    NG_ASSIGN_OR_RETURN(step.text, texts_[index].Push(engine_.engine(), record));
+    return absl::OkStatus();
+  };
+}
+
+// The callable of each point: {pattern: callable}.
+void Asked::ReadLooks(const py::dict& from) {
+  struct Look {
+    PointAt at;
+    py::object call;
+  };
+  std::vector<Look> looks;
+  for (const auto& [pattern, call] : from["on_point"].cast<py::dict>()) {
+    for (const PointAt& at : PointsOf(engine_.engine(), py::make_tuple(pattern))) {
+      if (std::ranges::count(options.look_at, at) == 0) options.look_at.push_back(at);
+      looks.push_back({at, py::reinterpret_borrow<py::object>(call)});
+    }
+  }
+  if (looks.empty()) return;
+  // The objects are copied and let go with the GIL only: std::function copies the pointer.
+  options.on_point = [this, shared = std::make_shared<std::vector<Look>>(std::move(looks))](
+                         const PointRows& rows) {
+    return engine_.CallBack("on_point", [&] {
+      const py::object given = RowsObject(rows);
+      for (const Look& look : *shared) {
+        if (look.at == rows.at) look.call(given);
+      }
+    });
+  };
+}
+
+void Asked::MakeRoom() {
+  RunNeeds needs = Needs(requests);
+  needs.max_prompt = 0;
+  needs.prompt_logits =
+      options.capture_logits || NeedLogits(options.capture_points) || NeedLogits(options.look_at);
+  // Requests that there is no room for wait for others. So beside open sequences one is enough.
+  const bool own = std::ranges::any_of(
+      requests, [](const GenerateRequest& request) { return !request.sequence.has_value(); });
+  const int least = engine_.least().max_sequences;
+  if (engine_.n_open() > 0) needs.max_sequences = engine_.n_open() + (own ? 1 : 0);
+  if (engine_.n_open() == 0 && least > 0)
+    needs.max_sequences = std::min(needs.max_sequences, least);
+  engine_.Ensure(needs);
+}
+
+void Asked::KeepIds() const {
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (!requests[i].sequence) continue;
+    std::vector<int32_t> ids = requests[i].prompt_ids;
+    const auto chosen = chosen_.find(static_cast<int>(i));
+    if (chosen != chosen_.end())
+      ids.insert(ids.end(), chosen->second.begin(), chosen->second.end());
+    engine_.SetIds(*requests[i].sequence, ids);
+  }
+}
+
+py::list Asked::Results(const std::vector<Completion>& done) const {
+  py::list results;
+  for (const Completion& completion : done) {
+    results.append(CompletionDict(engine_.engine(), completion));
+  }
+  return results;
+}
+
+py::tuple Generate(OpenEngine& engine, const py::list& requests, const py::dict& options) {
+  const OpenEngine::Claim claim(engine);
+  Asked asked(engine, requests, options);
+  asked.MakeRoom();
+  const std::vector<Completion> done =
+      engine.Run([&](Engine& running) { return running.Generate(asked.requests, asked.options); },
+                 [&] { asked.KeepIds(); });
+  py::list results = asked.Results(done);
+  py::list steps;
+  for (const ChosenToken& step : asked.steps) steps.append(StepDict(step));
+  return py::make_tuple(results, steps);
+}
+
+SteppedRun::SteppedRun(std::shared_ptr<OpenEngine> engine, const py::list& requests,
+                       const py::dict& options)
+    : engine_(std::move(engine)) {
+  const OpenEngine::Claim claim(*engine_);
+  asked_ = std::make_unique<Asked>(*engine_, requests, options);
+  asked_->MakeRoom();
+  generation_ = engine_->Run(
+      [&](Engine& running) { return running.Begin(asked_->requests, asked_->options); });
+  engine_->AddRun(1);
+}
+
+SteppedRun::~SteppedRun() { End(); }
+
+void SteppedRun::End() {
+  if (generation_ == nullptr) return;
+  engine_->AddRun(-1);
+  // Its callbacks use what it was asked for, so both end together.
+  struct Both {
+    std::unique_ptr<Asked> asked;
+    std::shared_ptr<Generation> generation;
+  };
+  engine_->EndLater(std::make_shared<Both>(Both{std::move(asked_), std::move(generation_)}));
+}
+
+py::object SteppedRun::Next() {
+  if (generation_ == nullptr) return py::none();
+  bool more = true;
+  {
+    const OpenEngine::Claim claim(*engine_);
+    try {
+      while (more && asked_->steps.empty()) {
+        more =
+            engine_->Run([&](Engine&) { return generation_->Step(); }, [&] { asked_->KeepIds(); });
+      }
+    } catch (py::error_already_set&) {
+      End();  // nobody can go on with it
+      throw;
+    }
+    if (!asked_->steps.empty()) {
+      const py::dict step = StepDict(asked_->steps.front());
+      asked_->steps.pop_front();
+      return step;
+    }
+  }
+  Finish();
+  return py::none();
+}
+
+py::object SteppedRun::Finish() {
+  if (generation_ == nullptr) return results_;
+  {
+    const OpenEngine::Claim claim(*engine_);
+    const std::vector<Completion> done =
+        engine_->Run([&](Engine&) { return generation_->Finish(); }, [&] { asked_->KeepIds(); });
+    results_ = asked_->Results(done);
+  }
+  End();
+  return results_;
+}
+
+}  // namespace ng::python

@@ -1,0 +1,479 @@
+"""Engine and what it gives."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional,
+                    Sequence as Many, Tuple, TypedDict, Union)
+
+import numpy as np
+
+from . import _arrays, _ng
+from ._errors import UsageError
+from ._parts import Probe, Rows, Stage
+from ._results import Completion, Difference, PointShape, Step
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+Path = Union[str, "os.PathLike[str]"]
+Overrides = Mapping[str, Any]
+# One prompt: a text, or token ids in anything that holds integers (a list, an array, a buffer, a
+# tensor with __dlpack__).
+Prompt = Any
+Messages = Union[str, Many[Mapping[str, Any]]]
+
+_ROWS = 32  # of one sequence, whose logits are made in one step
+
+
+def _settings(overrides: Optional[Overrides]) -> List[str]:
+    """Config keys as the command line has them."""
+    lines = []
+    for key, value in (overrides or {}).items():
+        if isinstance(value, bool):
+            value = "true" if value else "false"
+        elif isinstance(value, (list, tuple)):
+            value = ",".join(str(item) for item in value)
+        lines.append(f"{key}={value}")
+    return lines
+
+
+def _path(path: Optional[Path]) -> str:
+    return "" if path is None else os.fspath(path)
+
+
+class GenerateOptions(TypedDict, total=False):
+    """What :meth:`Engine.generate` takes beside prompt and max_new_tokens, by name."""
+
+    settings: Overrides  # sampler.* keys for this call, {"sampler.seed": 7}
+    sequence: Sequence  # open, with tokens that the prompt begins with; the rest is fed to it
+    load_cache: Path  # a snapshot that the prompt begins with
+    save_cache: Path  # where one of the prompt is written
+    records: bool  # Step.logprob, .entropy, .top
+    stages: bool  # Step.stages
+    logits_hash: bool  # Step.logits_hash
+    attention: bool  # Step.attention
+    attention_map: bool  # Completion.attention
+    layers: Many[int]  # of which attention is kept; all by default
+    heads: Many[int]  # likewise
+    logits: bool  # Completion.logits
+    decode_logits: bool  # Completion.decode_logits
+    points: Union[str, Many[str]]  # Completion.points: names or patterns, "layer*.out"
+    on_point: Mapping[str, Callable[[Rows], Any]]  # {name or pattern: call}, as rows are made
+
+
+class Sequence:
+    """Tokens in the engine's cache, to be fed step by step. From :meth:`Engine.open`.
+
+    Use it in a ``with`` block, or close it; what is forgotten is closed, too.
+    """
+
+    def __init__(self, engine: "Engine", number: int):
+        self._engine = engine
+        self._number = number
+        self._open = True
+
+    @property
+    def ids(self) -> List[int]:
+        """The tokens that it holds."""
+        return self._engine._raw.ids(self._number) if self._check() else []
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def _check(self) -> bool:
+        if not self._open:
+            raise UsageError("the sequence is closed")
+        return True
+
+    def extend(self, tokens: Any, rows: str = "last", copy: bool = True) -> np.ndarray:
+        """Feeds tokens. Returns the logits behind the last, float32 [vocab_size], or with
+        ``rows="all"`` those behind each, [n, vocab_size]. ``copy``: see :meth:`Engine.extend`."""
+        logits = self._engine.extend([self], [tokens], rows, copy)
+        return logits if rows == "all" else logits[0]
+
+    def prefill(self, prompt: Any, copy: bool = True) -> np.ndarray:
+        """Feeds a whole prompt to an empty sequence. Returns float32 [vocab_size]."""
+        return self._engine.prefill([self], [prompt], copy)[0]
+
+    def decode_step(self, token: int, copy: bool = True) -> np.ndarray:
+        """Feeds one token. Returns float32 [vocab_size]."""
+        return self._engine.decode_step([self], [token], copy)[0]
+
+    def truncate(self, length: int) -> None:
+        """Forgets the tokens from ``length`` on."""
+        if self._check():
+            self._engine._raw.truncate(self._number, length)
+
+    def fork(self, capacity: Optional[int] = None) -> "Sequence":
+        """A second sequence with the same tokens."""
+        self._check()
+        number = self._engine._raw.fork_sequence(self._number, capacity or 0)
+        return Sequence(self._engine, number)
+
+    def save(self, path: Path) -> None:
+        """Writes a snapshot: tokens, keys and values. The engine must have been made with
+        ``snapshots=True``."""
+        self._check()
+        self._engine._raw.save_sequence(self._number, os.fspath(path))
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            self._engine._raw.close_sequence(self._number)
+
+    def __enter__(self) -> "Sequence":
+        return self
+
+    def __exit__(self, *unused: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class Generation:
+    """A run that goes on a token at a time: iterate over it. From :meth:`Engine.generate_steps`.
+
+    It ends with the last token, with :meth:`close`, or when it is forgotten.
+    """
+
+    def __init__(self, raw: "_ng.SteppedRun", many: bool):
+        self._raw = raw
+        self._many = many
+
+    def __iter__(self) -> Iterator[Step]:
+        return self
+
+    def __next__(self) -> Step:
+        step = self._raw.next()
+        if step is None:
+            raise StopIteration
+        return Step(**step)
+
+    def close(self) -> Union[Completion, List[Completion]]:
+        """Ends what has not ended, as "interrupted". Returns the completion, or a list of them where
+        several prompts were given."""
+        done = [Completion(**fields) for fields in self._raw.finish() or []]
+        return done if self._many or not done else done[0]
+
+    completion = property(close, doc="The same.")
+
+    def __enter__(self) -> "Generation":
+        return self
+
+    def __exit__(self, *unused: Any) -> None:
+        self.close()
+
+
+class Engine:
+    """A config with its model, ready to run.
+
+    config: an INI file (configs/README.md); without one, ``model`` or ``overrides`` say what runs.
+    overrides: config keys with their values, {"sampler.chain": "greedy", "run.threads": 2}; they win.
+    model: a GGUF file or a model folder: model.path.
+    random_weights: a config.json; its shape runs with weights that are made up.
+    stages, probes: parts in Python.
+    warning: called with what the user should know though it is no error, a line at a time.
+    max_tokens, max_sequences, prompt_logits, snapshots: what the weights are loaded for at least.
+        They are loaded when something is computed first, and again when something needs more, which
+        ends no open sequence but is refused while there are any. max_tokens: of the longest sequence;
+        max_sequences: at a time; prompt_logits: the logits of whole prompts, or their points norm and
+        logits, will be asked for; snapshots: sequences will be saved or loaded.
+
+    One thread at a time uses an engine: a second one gets a UsageError. The GIL is free while it
+    computes. Ctrl-C stops it between two layers with KeyboardInterrupt; it can be used again then.
+    """
+
+    def __init__(self, config: Optional[Path] = None, overrides: Optional[Overrides] = None, *,
+                 model: Optional[Path] = None, random_weights: Optional[Path] = None,
+                 stages: Many[Stage] = (), probes: Many[Probe] = (),
+                 warning: Optional[Callable[[str], Any]] = None,
+                 max_tokens: int = 0, max_sequences: int = 0, prompt_logits: bool = False,
+                 snapshots: bool = False):
+        lines = [] if model is None else [f"model.path={os.fspath(model)}"]
+        self._raw = _ng.Engine({
+            "config": _path(config),
+            "overrides": lines + _settings(overrides),
+            "random_weights": _path(random_weights),
+            "parts": [*stages, *probes],
+            "warning": warning,
+            "max_tokens": max_tokens,
+            "max_sequences": max_sequences,
+            "prompt_logits": prompt_logits,
+            "snapshots": snapshots,
+        })
+
+    # What it is.
+
+    @property
+    def config(self) -> Dict[str, str]:
+        """Every config key with its value."""
+        return self._raw.config()
+
+    @property
+    def model(self) -> Dict[str, Any]:
+        """The model's family and sizes: n_layers, n_heads, vocab_size, max_positions ..."""
+        return self._raw.model()
+
+    @property
+    def points(self) -> List[PointShape]:
+        """Where a step can be looked at, in the order in which a token meets them."""
+        return [PointShape(*point) for point in self._raw.points()]
+
+    @property
+    def threads(self) -> int:
+        return self._raw.threads()
+
+    @property
+    def isa(self) -> str:
+        """The instruction set level of its kernels: "avx2"."""
+        return self._raw.isa()
+
+    @property
+    def stop_ids(self) -> List[int]:
+        """The tokens that end an answer."""
+        return self._raw.stop_ids()
+
+    def set(self, overrides: Overrides) -> None:
+        """Changes keys that the next run reads: sampler.*, run.max_new_tokens, run.system ... What an
+        earlier call has set is gone."""
+        self._raw.set(_settings(overrides))
+
+    def plan(self, max_tokens: Optional[int] = None, max_sequences: int = 1,
+             prompt_logits: bool = False) -> Dict[str, Any]:
+        """What a run takes, in bytes, before anything is loaded: "fits", "needed_bytes",
+        "available_bytes", "weight_bytes", "cache_bytes" ...; where it does not fit, "remedy" says what
+        would. max_tokens: prompt and answer of the longest; by default the model's context, at most
+        1024."""
+        if max_tokens is None:
+            max_tokens = min(self.model["max_positions"] or 1024, 1024)
+        return self._raw.plan(max_tokens, max_sequences, prompt_logits)
+
+    def describe(self, max_tokens: int = 1, max_sequences: int = 1) -> str:
+        """What --dry-run prints: config, plugins, blocks, tensors, bytes."""
+        return self._raw.describe(max_tokens, max_sequences)
+
+    def reports(self) -> List[str]:
+        """What the plugins say about what they did, parts in Python among them."""
+        return self._raw.reports()
+
+    def cache_statistics(self) -> Dict[str, int]:
+        """What the cache has counted; empty where it counts nothing."""
+        return self._raw.cache_statistics()
+
+    # Text.
+
+    def encode(self, text: str, parse_special: bool = False) -> List[int]:
+        """The ids of a text, with the begin and end tokens that the tokenizer's files ask for.
+        parse_special: literals of special tokens become these."""
+        return self._raw.encode(text, parse_special)
+
+    def decode(self, ids: Any) -> str:
+        """The text of ids; special tokens as their literals, bytes that are no UTF-8 as U+FFFD."""
+        return self.decode_bytes(ids).decode("utf-8", "replace")
+
+    def decode_bytes(self, ids: Any) -> bytes:
+        """The same as bytes, which may end within a character."""
+        return self._raw.decode(_arrays.ids(ids))
+
+    def encode_chat(self, messages: Messages, tools: Optional[Many[Mapping[str, Any]]] = None
+                    ) -> List[int]:
+        """The ids of a conversation by the model's chat template, up to where the answer begins.
+        messages: a user's message, or a list of {"role", "content"}; tools: what the model may call,
+        as the template expects it."""
+        if isinstance(messages, str):
+            messages = [{"role": "user", "content": messages}]
+        return self._raw.encode_chat(json.dumps(list(messages)),
+                                     "" if tools is None else json.dumps(list(tools)))
+
+    # Whole answers.
+
+    def generate(self, prompt: Union[Prompt, Many[Prompt]], max_new_tokens: Optional[int] = None,
+                 **options: Unpack[GenerateOptions]) -> Any:
+        """The answer to a prompt, a :class:`Completion`; a list of them for a list of prompts, which
+        run side by side.
+
+        prompt: a text, token ids, or a list of either.
+        max_new_tokens: run.max_new_tokens by default.
+        options: see :class:`GenerateOptions`.
+        """
+        prompts, many = self._prompts(prompt)
+        asked = self._asked(options, steps=False)
+        requests = self._requests(prompts, max_new_tokens, options)
+        results, steps = self._raw.generate(requests, asked)
+        done = [Completion(**fields) for fields in results]
+        for step in steps:
+            done[step["request"]].steps.append(Step(**step))
+        return done if many else done[0]
+
+    def generate_steps(self, prompt: Union[Prompt, Many[Prompt]],
+                       max_new_tokens: Optional[int] = None, **options: Unpack[GenerateOptions]) -> Generation:
+        """The same as an iterator of :class:`Step`; its ``completion`` is what generate returns."""
+        prompts, many = self._prompts(prompt)
+        asked = self._asked(options, steps=True)
+        requests = self._requests(prompts, max_new_tokens, options)
+        return Generation(_ng.SteppedRun(self._raw, requests, asked), many)
+
+    def chat(self, messages: Messages, tools: Optional[Many[Mapping[str, Any]]] = None,
+             max_new_tokens: Optional[int] = None, **options: Unpack[GenerateOptions]) -> Completion:
+        """The answer to a conversation, a :class:`Completion`. As :meth:`encode_chat` and
+        :meth:`generate`."""
+        return self.generate(self.encode_chat(messages, tools), max_new_tokens, **options)
+
+    # Step by step.
+
+    def load(self, max_tokens: int = 0, max_sequences: int = 1, prompt_logits: bool = False,
+             snapshots: bool = False) -> None:
+        """Loads the weights now, for so much at least."""
+        self._raw.load(max_tokens, max_sequences, prompt_logits, snapshots)
+
+    def open(self, capacity: Optional[int] = None) -> Sequence:
+        """An empty sequence for ``capacity`` tokens; by default as many as were loaded for."""
+        return Sequence(self, self._raw.open_sequence(capacity or 0))
+
+    def load_sequence(self, path: Path, capacity: Optional[int] = None) -> Sequence:
+        """A sequence from a snapshot that :meth:`Sequence.save` wrote with the same model and
+        settings."""
+        return Sequence(self, self._raw.load_sequence(os.fspath(path), capacity or 0))
+
+    def prefill(self, sequences: Many[Sequence], prompts: Many[Any], copy: bool = True
+                ) -> np.ndarray:
+        """Feeds a whole prompt to each of some empty sequences, side by side. Returns the logits
+        behind each prompt, float32 [n_sequences, vocab_size]. ``copy``: see :meth:`extend`."""
+        return self._raw.prefill(self._numbers(sequences), [_arrays.ids(p) for p in prompts], copy)
+
+    def extend(self, sequences: Many[Sequence], tokens: Many[Any], rows: str = "last",
+               copy: bool = True) -> np.ndarray:
+        """Feeds tokens to some sequences. Returns float32 [n_sequences, vocab_size], or with
+        ``rows="all"`` the logits behind each token, [n_tokens, vocab_size].
+
+        copy=False gives a view of the engine's own memory, which cannot be written. While it or a
+        part of it is in use, whatever computes is refused. After an error some tokens may have been
+        fed; ``Sequence.ids`` says which."""
+        if rows not in ("last", "all"):
+            raise UsageError(f"rows = {rows!r}, must be 'last' or 'all'")
+        numbers, ids = self._numbers(sequences), [_arrays.ids(t) for t in tokens]
+        longest = max((len(t) for t in ids), default=0)
+        if rows == "last" or not copy or longest <= _ROWS or len(numbers) != len(ids):
+            return self._raw.extend(numbers, ids, rows == "all", copy)
+        # In pieces: the memory for the logits of whole prompts is not planned for. No bit of them
+        # depends on the pieces.
+        parts: List[List[np.ndarray]] = [[] for _ in ids]
+        for start in range(0, longest, _ROWS):
+            feed = [i for i, t in enumerate(ids) if len(t) > start]
+            pieces = [ids[i][start:start + _ROWS] for i in feed]
+            logits = self._raw.extend([numbers[i] for i in feed], pieces, True, True)
+            ends = np.cumsum([len(piece) for piece in pieces])
+            for i, part in zip(feed, np.split(logits, ends[:-1])):
+                parts[i].append(part)
+        return np.concatenate([part for each in parts for part in each])
+
+    def decode_step(self, sequences: Many[Sequence], tokens: Any, copy: bool = True) -> np.ndarray:
+        """Feeds one token to each sequence. Returns float32 [n_sequences, vocab_size]. ``copy``: see
+        :meth:`extend`."""
+        return self._raw.decode_step(self._numbers(sequences), _arrays.ids(tokens), copy)
+
+    def head_logits(self, hidden: Any) -> np.ndarray:
+        """What the final norm and the head make of rows of the residual stream, float32 [n, width]
+        (layer<L>.out): float32 [n, vocab_size]."""
+        rows = _arrays.floats(hidden)
+        if rows.ndim != 2:
+            raise UsageError(f"hidden must be [n, width], not {list(rows.shape)}")
+        return self._raw.head_logits(rows)
+
+    def diff(self, other: "Engine", prompt: Union[Prompt, Many[Prompt]],
+             max_new_tokens: Optional[int] = None) -> Difference:
+        """Runs this engine (A) and another one (B) side by side along the tokens that A chooses, and
+        compares every point of every layer bit by bit. Both are loaded for it; neither may have open
+        sequences."""
+        prompts, _ = self._prompts(prompt)
+        n_new = self._raw.default_max_new_tokens() if max_new_tokens is None else max_new_tokens
+        lines = [json.loads(line) for line in
+                 _ng.diff(self._raw, other._raw, prompts, n_new).splitlines()]
+        verdict = lines.pop()
+        names = {}
+        for line in lines:
+            layer = "" if line["layer"] is None else f"layer{line['layer']}."
+            names[layer + line["point"]] = line
+        return Difference(verdict["verdict"] == "equal", verdict["first"], verdict["kl_mean"],
+                          verdict["argmax_flips"], names, verdict["only_a"], verdict["only_b"])
+
+    def close(self) -> None:
+        """Ends it and gives its memory back. Its sequences end, too."""
+        self._raw.close()
+
+    def __enter__(self) -> "Engine":
+        return self
+
+    def __exit__(self, *unused: Any) -> None:
+        self.close()
+
+    # Arguments to what _ng takes.
+
+    def _numbers(self, sequences: Many[Sequence]) -> List[int]:
+        for sequence in sequences:
+            sequence._check()
+            if sequence._engine is not self:
+                raise UsageError("a sequence belongs to another engine")
+        return [sequence._number for sequence in sequences]
+
+    def _prompts(self, prompt: Any) -> Tuple[List[np.ndarray], bool]:
+        """The ids of each prompt, and whether a list of prompts was given."""
+        if isinstance(prompt, str):
+            return [_arrays.ids(self.encode(prompt))], False
+        first = prompt[0] if isinstance(prompt, (list, tuple)) and prompt else None
+        if isinstance(first, str) or hasattr(first, "__len__") or hasattr(first, "__dlpack__"):
+            each = [self._prompts(one)[0][0] for one in prompt]
+            return each, True
+        return [_arrays.ids(prompt)], False
+
+    def _asked(self, options: Any, steps: bool) -> Dict[str, Any]:
+        """Takes what is asked of all requests out of the options."""
+        asked = {name: bool(options.pop(name, False))
+                 for name in ("records", "stages", "logits_hash", "attention", "logits",
+                              "decode_logits", "attention_map")}
+        asked["records"] |= asked["stages"]
+        points = options.pop("points", ())
+        asked["points"] = [points] if isinstance(points, str) else list(points)
+        asked["on_point"] = dict(options.pop("on_point", None) or {})
+        for name in ("layers", "heads"):
+            asked[name] = [int(i) for i in options.pop(name, ())]
+        wants = ("records", "logits_hash", "attention")
+        asked["steps"] = steps or any(asked[name] for name in wants)
+        return asked
+
+    def _requests(self, prompts: List[np.ndarray], max_new_tokens: Optional[int],
+                  options: Any) -> List[Dict[str, Any]]:
+        sequence: Optional[Sequence] = options.pop("sequence", None)
+        request = {
+            "max_new_tokens": self._raw.default_max_new_tokens() if max_new_tokens is None
+            else int(max_new_tokens),
+            "sequence": None if sequence is None else self._numbers([sequence])[0],
+            "load_cache": _path(options.pop("load_cache", None)),
+            "save_cache": _path(options.pop("save_cache", None)),
+            "settings": _settings(options.pop("settings", None)),
+        }
+        if options:
+            raise TypeError(f"generate() got an unexpected keyword argument '{next(iter(options))}'")
+        if len(prompts) > 1 and (sequence is not None or request["save_cache"]):
+            raise UsageError(f"sequence and save_cache are for one prompt, not {len(prompts)}")
+        return [{**request, "ids": ids} for ids in prompts]
+
+
+def diff(config: Optional[Path], against: Union[Overrides, Path], prompt: Union[Prompt, Many[Prompt]],
+         *, overrides: Optional[Overrides] = None, max_new_tokens: Optional[int] = None
+         ) -> Difference:
+    """Compares two configs as ng-diff does: A is ``config`` with ``overrides``; B is A with the keys
+    of ``against``, or another config file."""
+    with Engine(config, overrides) as a:
+        if isinstance(against, Mapping):
+            b = Engine(config, {**(overrides or {}), **against})
+        else:
+            b = Engine(against)
+        with b:
+            return a.diff(b, prompt, max_new_tokens)
+
+
+__all__ = ["Engine", "GenerateOptions", "Generation", "Sequence", "diff"]

@@ -1,0 +1,102 @@
+"""Parts of a run in Python: sampler stages and probes. Slow, for trying things out."""
+
+import re
+from typing import Any, Callable, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _ng
+from ._errors import UsageError
+
+
+class Candidates:
+    """The tokens that may come next, as a stage gets them.
+
+    ids: int32 [n], the tokens; not to be changed.
+    logits: float32 [n], to be changed in place; -inf removes a candidate.
+    tokens: int32 [n_tokens], the sequence so far, prompt included.
+    seed, request, step: what a draw depends on; ``step`` 0 chooses the first new token.
+    """
+
+    __slots__ = ("ids", "logits", "tokens", "seed", "request", "step", "_key")
+
+    def __init__(self, ids: np.ndarray, logits: np.ndarray, tokens: np.ndarray, key: tuple):
+        self.ids = ids
+        self.logits = logits
+        self.tokens = tokens
+        self.seed, self.request, self.step = key[:3]
+        self._key = key
+
+    def uniform(self, n: int = 0) -> float:
+        """The n-th random number in [0, 1) of this step: always the same for seed, request, step
+        and the stage's name."""
+        return _ng.uniform(self._key, n)
+
+
+class Rows:
+    """What a step holds at a point: a row for each token that it feeds.
+
+    point: "layer3.out".
+    values: float32 [n, width], or [n, heads, width] where rows have heads; a copy.
+    tokens: int32 [n]; positions: int64 [n], from 0.
+    requests: int32 [n], the index of each row's request in the run; -1 where a sequence is fed step
+        by step.
+    sequences: int64 [n], the cache's number of each row's sequence.
+    """
+
+    __slots__ = ("point", "values", "tokens", "positions", "requests", "sequences")
+
+    def __init__(self, point: str, values: np.ndarray, tokens: np.ndarray, positions: np.ndarray,
+                 requests: np.ndarray, sequences: np.ndarray):
+        self.point = point
+        self.values = values
+        self.tokens = tokens
+        self.positions = positions
+        self.requests = requests
+        self.sequences = sequences
+
+
+def _checked_name(name: str) -> str:
+    if re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        return name
+    raise UsageError(f"a part's name must be lower case letters, digits and _, not '{name}'")
+
+
+class Stage:
+    """A sampler stage: ``call(candidates)`` gets :class:`Candidates` and changes their logits in
+    place, or returns new ones, float32 [n].
+
+    ``accept(token, tokens)``, where it is given, is told of each token of the answer, with all of
+    the sequence; what is true ends the sequence with stop reason "stage".
+
+    The engine calls it by ``name`` in sampler.chain. One that the chain does not name comes first,
+    so that it sees every token of the vocabulary. What it does must depend on what it is given
+    alone.
+    """
+
+    kind = "sampler"
+
+    def __init__(self, name: str, call: Callable[[Candidates], Any],
+                 accept: Optional[Callable[[int, np.ndarray], Any]] = None):
+        self.name = _checked_name(name)
+        self.call = call
+        self.accept = accept
+
+
+class Probe:
+    """Looks into each step: ``call(rows)`` gets :class:`Rows` of each point.
+
+    points: names or patterns, "layer3.out", "layer*.q".
+    edits: the step goes on with ``rows.values`` as the call leaves them, or with what it returns.
+        The edit must depend on nothing but the rows' tokens up to their positions: the same position
+        may be fed in any chunk, in any batch, and again.
+    """
+
+    kind = "probe"
+
+    def __init__(self, name: str, points: Union[str, Sequence[str]], call: Callable[[Rows], Any],
+                 edits: bool = False):
+        self.name = _checked_name(name)
+        self.points = [points] if isinstance(points, str) else list(points)
+        self.call = call
+        self.edits = edits

@@ -1,0 +1,102 @@
+"""What an engine gives: plain values and arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+
+class PointShape(NamedTuple):
+    """A point of the model. Its rows are [width], or [heads, width] where ``heads`` is not 0."""
+
+    name: str
+    heads: int
+    width: int
+
+
+@dataclass
+class Step:
+    """A token that was chosen.
+
+    request: index of the prompt; step: from 0; token: its id.
+    text: what the answer's text gains by it, cut between characters; what may be the beginning of a
+        text that ends the answer comes later.
+    With ``records``: logprob of the token and entropy of the distribution, in nats; top: the ten
+        most probable tokens, [(id, probability)]. All of the raw logits, before the sampler chain.
+    With ``stages``: what each stage of the chain left, {"name", "left", "top"}.
+    With ``attention``: {layer: float32 [heads, position + 1]}, the probabilities of the query whose
+        logits chose the token.
+    With ``logits_hash``: a hash of the bits of these logits.
+    """
+
+    request: int
+    step: int
+    token: int
+    text: str
+    logprob: float
+    entropy: float
+    top: List[Tuple[int, float]]
+    stages: List[Dict[str, Any]]
+    attention: Dict[int, np.ndarray]
+    logits_hash: int
+
+
+@dataclass
+class Completion:
+    """What a prompt has become.
+
+    ids: prompt and answer; prompt_len: how many are the prompt's.
+    text: the answer's; None without a tokenizer.
+    stop_reason: "eot", "stage", "stop_text", "max_new_tokens" or "interrupted".
+    timings: seconds and tokens of prefill and decode.
+    logits: float32 [prompt_len, vocab_size], with ``logits=True``.
+    decode_logits: float32 [n_answer, vocab_size], with ``decode_logits=True``: row s chose token s.
+    points: {name: float32 [n_fed, width] or [n_fed, heads, width]}, of ``points``: rows of all
+        tokens but the last, which nothing follows.
+    attention: {layer: float32 [heads, n, n]}, with ``attention_map=True``: [h, q, k] is what head h
+        gives key k in the row of query q.
+    steps: with ``records``, ``stages``, ``attention`` or ``logits_hash``: a Step for each token.
+    """
+
+    ids: List[int]
+    prompt_len: int
+    stop_reason: str
+    text: Optional[str]
+    timings: Dict[str, float]
+    logits: Optional[np.ndarray] = field(default=None, repr=False)
+    decode_logits: Optional[np.ndarray] = field(default=None, repr=False)
+    points: Dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    attention: Dict[int, np.ndarray] = field(default_factory=dict, repr=False)
+    steps: List[Step] = field(default_factory=list, repr=False)
+
+    @property
+    def answer_ids(self) -> List[int]:
+        """The ids behind the prompt, the one that ended the answer included."""
+        return self.ids[self.prompt_len:]
+
+    def __str__(self) -> str:
+        return self.text if self.text is not None else " ".join(map(str, self.answer_ids))
+
+
+@dataclass
+class Difference:
+    """What ng-diff says of two configs (apps/diff/README.md).
+
+    equal: every bit that was compared.
+    first: None, or the first element that differs: "point", "layer", "position", "element", "a", "b".
+    kl_mean: of KL(A || B) for each token, in nats; argmax_flips: tokens with another most probable
+        next one.
+    points: {name: figures}, in the order in which a token meets them: "max_abs", "max_rel",
+        "rms_rel", "max_ulp", "equal_share", "rows", "not_compared", "first".
+    only_a, only_b: points that one side alone has.
+    """
+
+    equal: bool
+    first: Optional[Dict[str, Any]]
+    kl_mean: Optional[float]
+    argmax_flips: Optional[int]
+    points: Dict[str, Dict[str, Any]] = field(repr=False)
+    only_a: List[str] = field(repr=False)
+    only_b: List[str] = field(repr=False)

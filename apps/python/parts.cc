@@ -1,0 +1,271 @@
+#include "apps/python/parts.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "apps/python/arrays.h"
+#include "ng/probe.h"
+#include "ng/sampler.h"
+
+namespace ng::python {
+namespace {
+
+// Whether rows of the point have heads, also where there is one alone.
+bool HasHeads(Point point) {
+  return point == Point::kQ || point == Point::kK || point == Point::kV ||
+         point == Point::kAttnHead;
+}
+
+// Every part there is, by the value of its option.
+class Registry {
+ public:
+  static Registry& Get() {
+    static Registry registry;
+    return registry;
+  }
+  void Add(PythonPart& part) {
+    const std::lock_guard lock(mutex_);
+    part.id = absl::StrFormat("python-%016x-%d", process_, ++n_);
+    parts_[part.id] = &part;
+  }
+  void Remove(const PythonPart& part) {
+    const std::lock_guard lock(mutex_);
+    parts_.erase(part.id);
+  }
+  PythonPart* Find(std::string_view id) {
+    const std::lock_guard lock(mutex_);
+    const auto found = parts_.find(id);
+    return found == parts_.end() ? nullptr : found->second;
+  }
+
+ private:
+  const uint64_t process_ = uint64_t{std::random_device()()} << 32 | std::random_device()();
+  std::mutex mutex_;
+  int n_ = 0;
+  std::map<std::string, PythonPart*, std::less<>> parts_;
+};
+
+absl::StatusOr<PythonPart*> PartOf(const PluginContext& context) {
+  PythonPart* const part = Registry::Get().Find(context.options.Text("object"));
+  if (part != nullptr) return part;
+  return UsageError(absl::StrCat("the option object is set to '",
+                                 std::string(context.options.Text("object")),
+                                 "', which is no object of this process; leave it unset"));
+}
+
+// Calls into Python: with the GIL, and what is raised kept.
+template <class Call>
+absl::Status CallPython(PythonPart& part, Call&& call) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  const py::gil_scoped_acquire gil;
+  absl::Status status;
+  try {
+    status = call();
+  } catch (py::error_already_set& error) {
+    status = part.pending->Keep(error, part.Title());
+  } catch (const py::builtin_exception& error) {
+    status = UsageError(absl::StrCat(part.Title(), ": ", OneLine(error.what())));
+  }
+  ++part.n_calls;
+  part.nanoseconds +=
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+  return status;
+}
+
+std::string ReportOf(const PythonPart& part) {
+  return absl::StrFormat("written in Python, %d calls of which took %.3f s", part.n_calls.load(),
+                         static_cast<double>(part.nanoseconds.load()) * 1e-9);
+}
+
+// What a callable gives back in place of the values that it was given: None leaves those.
+absl::StatusOr<Floats> ResultOf(const py::object& result, const Floats& given,
+                                const PythonPart& part) {
+  if (result.is_none()) return given;
+  Floats made = py::module_::import("ng._arrays").attr("floats")(result).cast<Floats>();
+  const bool equal = made.ndim() == given.ndim() &&
+                     std::equal(made.shape(), made.shape() + made.ndim(), given.shape());
+  if (equal) return made;
+  return UsageError(absl::StrCat(part.Title(), " returned an array of shape ",
+                                 py::str(made.attr("shape")).cast<std::string>(), ", must be ",
+                                 py::str(given.attr("shape")).cast<std::string>(), " or None"));
+}
+
+class PythonStage final : public SamplerStage {
+ public:
+  explicit PythonStage(PythonPart& part) : part_(part) {}
+
+  absl::Status Open(int slot, std::span<const int32_t> prompt_ids) override {
+    Tokens(slot).assign(prompt_ids.begin(), prompt_ids.end());
+    return absl::OkStatus();
+  }
+  absl::StatusOr<SequenceEnd> Accept(int slot, int32_t token) override {
+    Tokens(slot).push_back(token);
+    bool ends = false;
+    NG_RETURN_IF_ERROR(CallPython(part_, [&] {
+      if (!part_.accept.is_none()) {
+        ends = py::bool_(part_.accept(token, CopyOf(Tokens(slot))));
+      }
+      return absl::OkStatus();
+    }));
+    return ends ? SequenceEnd::kStage : SequenceEnd::kNo;
+  }
+  absl::Status Fork(int from, int to) override {
+    std::vector<int32_t> copy = Tokens(from);
+    Tokens(to) = std::move(copy);
+    return absl::OkStatus();
+  }
+  absl::Status Truncate(int slot, int64_t n_tokens) override {
+    Tokens(slot).resize(static_cast<size_t>(n_tokens));
+    return absl::OkStatus();
+  }
+  absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) override {
+    const std::span<Candidate> items = candidates.items();
+    NG_RETURN_IF_ERROR(CallPython(part_, [&]() -> absl::Status {
+      const auto n = static_cast<py::ssize_t>(items.size());
+      Ids ids(n);
+      Floats logits(n);
+      for (py::ssize_t i = 0; i < n; ++i) {
+        ids.mutable_at(i) = items[static_cast<size_t>(i)].id;
+        logits.mutable_at(i) = items[static_cast<size_t>(i)].logit;
+      }
+      const py::object given =
+          py::module_::import("ng._parts")
+              .attr("Candidates")(ids, logits, CopyOf(Tokens(slot)),
+                                  py::make_tuple(key.seed, key.request, key.step, key.stream));
+      NG_ASSIGN_OR_RETURN(const Floats left, ResultOf(part_.call(given), logits, part_));
+      for (py::ssize_t i = 0; i < n; ++i) items[static_cast<size_t>(i)].logit = left.at(i);
+      return absl::OkStatus();
+    }));
+    return Annotate(candidates.MaxLogit().status(), "the logits that it left: ");
+  }
+  std::string Report() const override { return ReportOf(part_); }
+
+ private:
+  std::vector<int32_t>& Tokens(int slot) {
+    if (slot >= std::ssize(tokens_)) tokens_.resize(static_cast<size_t>(slot) + 1);
+    return tokens_[static_cast<size_t>(slot)];
+  }
+
+  PythonPart& part_;
+  std::vector<std::vector<int32_t>> tokens_;  // of each slot: what the sequence holds
+};
+
+class PythonProbe final : public Probe {
+ public:
+  PythonProbe(PythonPart& part, ProbeUse use) : part_(part), use_(std::move(use)) {}
+
+  ProbeUse Use() const override { return use_; }
+  absl::Status OnPoint(const PointRows& rows) override {
+    return CallPython(part_, [&]() -> absl::Status {
+      const py::object given = RowsObject(rows);
+      const py::object result = part_.call(given);
+      if (!part_.edits) return absl::OkStatus();
+      NG_ASSIGN_OR_RETURN(const Floats left,
+                          ResultOf(result, given.attr("values").cast<Floats>(), part_));
+      const float* from = left.data();
+      for (int64_t i = 0; i < rows.n_rows(); ++i, from += rows.values()) {
+        std::copy(from, from + rows.values(), rows.Row(i));
+      }
+      return absl::OkStatus();
+    });
+  }
+  std::string Report() const override { return ReportOf(part_); }
+
+ private:
+  PythonPart& part_;
+  const ProbeUse use_;
+};
+
+absl::StatusOr<std::unique_ptr<SamplerStage>> CreateStage(const PluginContext& context) {
+  NG_ASSIGN_OR_RETURN(PythonPart* const part, PartOf(context));
+  return std::make_unique<PythonStage>(*part);
+}
+
+absl::StatusOr<std::unique_ptr<Probe>> CreateProbePart(const PluginContext& context,
+                                                       const ProbeModel& model) {
+  NG_ASSIGN_OR_RETURN(PythonPart* const part, PartOf(context));
+  ProbeUse use;
+  for (const std::string& pattern : part->points) {
+    NG_ASSIGN_OR_RETURN(const std::vector<PointShape> chosen, ChoosePoints(model.points, pattern));
+    for (const PointShape& point : chosen) {
+      if (std::ranges::count(use.points, point.at, &ProbePoint::at) > 0) continue;
+      use.points.push_back({point.at, part->edits});
+    }
+  }
+  return std::make_unique<PythonProbe>(*part, std::move(use));
+}
+
+void Describe(PythonPart& part) {
+  part.option = TextOption("object", part.id.c_str(), "the Python object that is called");
+  part.descriptor = EveryCpuPlugin(part.kind.c_str(), part.name.c_str(), "1", "written in Python",
+                                   {&part.option, 1});
+  if (part.kind == "sampler") part.descriptor.sampler = &kSamplerFactory<CreateStage>;
+  if (part.kind == "probe") part.descriptor.probe = &kProbeFactory<CreateProbePart>;
+}
+
+}  // namespace
+
+PythonParts::PythonParts(const py::list& parts, PendingError& pending) {
+  for (const py::handle& given : parts) {
+    auto part = std::make_unique<PythonPart>();
+    part->kind = given.attr("kind").cast<std::string>();
+    part->name = given.attr("name").cast<std::string>();
+    part->call = py::reinterpret_borrow<py::object>(given.attr("call"));
+    part->accept = py::getattr(given, "accept", py::none());
+    part->edits = py::getattr(given, "edits", py::bool_(false)).cast<bool>();
+    for (const py::handle& point : py::getattr(given, "points", py::list())) {
+      part->points.push_back(point.cast<std::string>());
+    }
+    part->pending = &pending;
+    Registry::Get().Add(*part);
+    Describe(*part);
+    parts_.push_back(std::move(part));
+  }
+}
+
+PythonParts::~PythonParts() {
+  for (const std::unique_ptr<PythonPart>& part : parts_) Registry::Get().Remove(*part);
+}
+
+std::vector<LoadedPlugin> PythonParts::plugins() const {
+  const auto path = py::module_::import("ng._ng").attr("__file__").cast<std::string>();
+  std::vector<LoadedPlugin> plugins;
+  for (const std::unique_ptr<PythonPart>& part : parts_) {
+    plugins.push_back({&part->descriptor, path});
+  }
+  return plugins;
+}
+
+std::vector<std::string> PythonParts::NamesOf(std::string_view kind) const {
+  std::vector<std::string> names;
+  for (const std::unique_ptr<PythonPart>& part : parts_) {
+    if (part->kind == kind) names.push_back(part->name);
+  }
+  return names;
+}
+
+py::object RowsObject(const PointRows& rows) {
+  const auto n = static_cast<py::ssize_t>(rows.n_rows());
+  Floats values(ShapeOfRows(n, HasHeads(rows.at.point) ? rows.n_heads : 0, rows.width));
+  py::array_t<int64_t> positions(n), sequences(n);
+  Ids tokens(n), requests(n);
+  for (py::ssize_t i = 0; i < n; ++i) {
+    std::copy(rows.Row(i), rows.Row(i) + rows.values(), values.mutable_data() + i * rows.values());
+    const TokenRow& token = rows.tokens[static_cast<size_t>(i)];
+    positions.mutable_at(i) = token.pos;
+    sequences.mutable_at(i) = token.sequence;
+    tokens.mutable_at(i) = token.token;
+    requests.mutable_at(i) = token.request;
+  }
+  return py::module_::import("ng._parts")
+      .attr("Rows")(PointText(rows.at), values, tokens, positions, requests, sequences);
+}
+
+}  // namespace ng::python

@@ -1,0 +1,68 @@
+// Parts of a run that are written in Python: sampler stages and probes. Each is a plugin that the
+// program brings itself (EngineOptions::plugins), whose descriptor is made here.
+//
+// An option of the descriptor, `object`, says which Python object a part calls. Its value is
+// another one in every process, so a cache snapshot of a run that Python code has edited fits no
+// other run.
+#ifndef NG_APPS_PYTHON_PARTS_H_
+#define NG_APPS_PYTHON_PARTS_H_
+
+#include <pybind11/pybind11.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/python/errors.h"
+#include "ng/plugins.h"
+#include "ng/point.h"
+
+namespace ng::python {
+
+// A Python object as a plugin. Objects are touched with the GIL held only; the parts that the
+// engine makes of it hold no reference, so they may be destroyed without it.
+struct PythonPart {
+  std::string kind;  // "sampler", "probe"
+  std::string name;
+  std::string id;  // the value of the option
+  py::object call;
+  py::object accept;                // of a stage: None, or told of each token
+  std::vector<std::string> points;  // of a probe: patterns
+  bool edits = false;               // of a probe
+  PendingError* pending = nullptr;  // of the engine
+  OptionSpec option = {};
+  PluginDescriptor descriptor = {};
+
+  // For Report.
+  std::atomic<int64_t> n_calls = 0;
+  std::atomic<int64_t> nanoseconds = 0;
+
+  std::string Title() const { return kind + " '" + name + "'"; }
+};
+
+// The parts of an engine, which must not outlive them.
+class PythonParts {
+ public:
+  // `parts`: a list of ng.Stage and ng.Probe. Exceptions are kept in `pending`.
+  PythonParts(const py::list& parts, PendingError& pending);
+  ~PythonParts();
+  PythonParts(const PythonParts&) = delete;
+  PythonParts& operator=(const PythonParts&) = delete;
+
+  std::vector<LoadedPlugin> plugins() const;  // for EngineOptions
+  // The names of a kind, in their order.
+  std::vector<std::string> NamesOf(std::string_view kind) const;
+
+ private:
+  std::vector<std::unique_ptr<PythonPart>> parts_;
+};
+
+// The rows of a point as an ng.Rows: a copy of the values. The GIL must be held.
+py::object RowsObject(const PointRows& rows);
+
+}  // namespace ng::python
+
+#endif  // NG_APPS_PYTHON_PARTS_H_

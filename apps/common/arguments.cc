@@ -160,7 +160,7 @@ EngineOptions EngineOptionsOf(const Arguments& arguments) {
   if (values.count("random-weights") != 0) {
     options.random_weights = values["random-weights"].as<std::string>();
     // They take the place of the config file's model. A model on the command line too is refused.
-    options.overrides = {"model.path=", "tokenizer.path="};
+    options.overrides = {"model.path=", "model.packed=", "tokenizer.path="};
   }
   options.overrides.insert(options.overrides.end(), arguments.overrides.begin(),
                            arguments.overrides.end());

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -129,7 +130,9 @@ bool FileDescriptor::Close() {
 absl::StatusOr<InputFile> InputFile::Open(const std::string& path) {
   NG_ASSIGN_OR_RETURN(OpenedFile opened, OpenToRead(path));
   if (!S_ISREG(opened.status.st_mode)) return ReadFailure(path, "is not a regular file");
-  InputFile file(path, std::move(opened.fd), opened.status.st_size);
+  const timespec& modified = opened.status.st_mtim;
+  InputFile file(path, std::move(opened.fd), opened.status.st_size,
+                 int64_t{modified.tv_sec} * 1'000'000'000 + modified.tv_nsec);
   if (file.size() >= std::ssize(kLfsPointer) && file.size() < kMostLfsBytes) {
     std::string begin(kLfsPointer.size(), '\0');
     NG_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(begin))));
@@ -157,6 +160,19 @@ absl::Status InputFile::ReadAt(int64_t offset, std::span<std::byte> out) const {
     offset += n;
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<std::byte>> InputFile::Map(int64_t offset, int64_t bytes) const {
+  const auto n = static_cast<size_t>(bytes);
+  void* const mapped =
+      ::mmap(nullptr, n, PROT_READ, MAP_SHARED, fd_.get(), static_cast<off_t>(offset));
+  if (mapped == MAP_FAILED) {
+    return ReadFailure(path_, absl::StrCat("cannot map ", bytes, " bytes at offset ", offset, ": ",
+                                           SystemReason(errno)));
+  }
+  ::madvise(mapped, n, MADV_WILLNEED);  // a hint
+  return std::shared_ptr<std::byte>(static_cast<std::byte*>(mapped),
+                                    [n](std::byte* p) { ::munmap(p, n); });
 }
 
 absl::StatusOr<std::string> InputFile::ReadAll(int64_t max_bytes) const {

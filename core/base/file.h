@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,20 +42,28 @@ class InputFile {
 
   const std::string& path() const { return path_; }
   int64_t size() const { return size_; }  // at the time when it was opened
+  // When it was last written, in nanoseconds since 1970; at the time when it was opened.
+  int64_t modified_ns() const { return modified_ns_; }
 
   // Fills `out` from `offset` on. Errors: ModelFileError: it cannot be read, or ends too early.
   absl::Status ReadAt(int64_t offset, std::span<std::byte> out) const;
+  // `bytes` bytes from `offset` on as memory to read, which the system fills when it is touched and
+  // shares with all that map the file. The file must not be cut while it is mapped: a read of what
+  // is gone ends the process (SIGBUS). Errors: ModelFileError. REQUIRES: the range lies in the
+  // file; `offset` is that of a page.
+  absl::StatusOr<std::shared_ptr<std::byte>> Map(int64_t offset, int64_t bytes) const;
   // Reads the whole file. Errors: ModelFileError, as above, or when it is larger than max_bytes, or
   // has more bytes than its size says.
   absl::StatusOr<std::string> ReadAll(int64_t max_bytes) const;
 
  private:
-  InputFile(std::string path, FileDescriptor fd, int64_t size)
-      : path_(std::move(path)), fd_(std::move(fd)), size_(size) {}
+  InputFile(std::string path, FileDescriptor fd, int64_t size, int64_t modified_ns)
+      : path_(std::move(path)), fd_(std::move(fd)), size_(size), modified_ns_(modified_ns) {}
 
   std::string path_;
   FileDescriptor fd_;
   int64_t size_ = 0;
+  int64_t modified_ns_ = 0;
 };
 
 // Opens a file and reads all of it. Errors: as above.

@@ -427,6 +427,13 @@ absl::StatusOr<WeightMemory> WeightMemory::Reserve(int64_t bytes) {
   return memory;
 }
 
+WeightMemory WeightMemory::Of(std::shared_ptr<std::byte> data, int64_t bytes) {
+  WeightMemory memory;
+  memory.data_ = std::move(data);
+  memory.size_ = bytes;
+  return memory;
+}
+
 absl::StatusOr<PackedMatrix> WeightMemory::Allocate(WeightType type, int64_t n, int64_t k) {
   const WeightBand band = {type, (n - 1) / kBlockColumns + 1};
   return Allocate(std::span(&band, 1), n, k);

@@ -112,6 +112,9 @@ class WeightMemory {
  public:
   // Errors: LimitError when the system does not give the memory.
   static absl::StatusOr<WeightMemory> Reserve(int64_t bytes);
+  // Memory that is there already: of matrices that were packed before. It may be only for reading,
+  // then its matrices are not packed again. REQUIRES: 64-byte aligned.
+  static WeightMemory Of(std::shared_ptr<std::byte> data, int64_t bytes);
 
   // Makes the next [n, k] matrix. Errors: LimitError when less than its PackedBytes are left.
   // REQUIRES: the bands together have its blocks; if there are several, all are grids.

@@ -27,6 +27,9 @@
 namespace ng {
 namespace {
 
+// Of files of packed weights, which are no models by themselves (packed_weights.h).
+constexpr std::string_view kPackedEnding = ".ngw";
+
 // The layers that the file holds, from its tensors' names. Errors: a gap.
 absl::StatusOr<int64_t> CountLayers(const TensorSource& source, const Family& family) {
   const std::string prefix(family.ShortName(family.layer_prefix));
@@ -487,6 +490,10 @@ absl::StatusOr<ModelFile> OpenModel(const std::string& path, KeyPolicy& keys) {
   std::error_code error;
   const auto type = std::filesystem::status(path, error).type();
   if (type == std::filesystem::file_type::directory) return OpenFolder(path, keys);
+  if (path.ends_with(kPackedEnding)) {
+    return ModelFileError(absl::StrCat(path, ": holds the weights of a model, packed by ng-pack; ",
+                                       "set model.packed to it, and model.path to the model"));
+  }
   const bool of_folder = path.ends_with(".safetensors") || path.ends_with(".json");
   if (type == std::filesystem::file_type::regular && !of_folder) return OpenGgufModel(path, keys);
   const std::string reason = error       ? error.message() + HomeHint(path)
@@ -501,8 +508,9 @@ absl::StatusOr<SamplingSuggestions> ReadSamplingOf(const std::string& path, KeyP
   std::error_code error;
   const auto type = std::filesystem::status(path, error).type();
   if (type == std::filesystem::file_type::directory) return ReadSamplingOfFolder(path);
-  const bool of_folder = path.ends_with(".safetensors") || path.ends_with(".json");
-  if (type != std::filesystem::file_type::regular || of_folder) return SamplingSuggestions();
+  const bool no_model =
+      path.ends_with(".safetensors") || path.ends_with(".json") || path.ends_with(kPackedEnding);
+  if (type != std::filesystem::file_type::regular || no_model) return SamplingSuggestions();
   NG_ASSIGN_OR_RETURN(GgufFile gguf, OpenGguf(path));
   keys.LeaveOutIgnored(gguf.metadata);
   return ReadGgufSampling(gguf.metadata.fields(), path);

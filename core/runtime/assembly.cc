@@ -30,13 +30,26 @@ absl::StatusOr<ModelFile> OpenModelOf(const Config& config, const std::string& r
         "model.path is not set; it names a folder with config.json and "
         "model.safetensors, or a GGUF file");
   }
-  for (const char* key : {"model.path", "tokenizer.path"}) {
+  for (const char* key : {"model.path", "model.packed", "tokenizer.path"}) {
     if (config.Text(key).empty()) continue;
     return UsageError(absl::StrCat(config.Describe(key), " = ", config.Text(key),
                                    ": must be empty when random weights are asked for (",
                                    random_weights, "); --", key, "= makes it so"));
   }
   return OpenRandomModel(random_weights, keys);
+}
+
+// What the weights are held as, and the file where they lie so already, if there is one.
+absl::Status ChooseWeights(Assembly& assembly) {
+  const Config& config = assembly.config();
+  std::string weights = config.Text("model.weights");
+  const std::string& packed = config.Text("model.packed");
+  if (!packed.empty()) {
+    NG_ASSIGN_OR_RETURN(assembly.packed, PackedWeights::Open(packed, config.Text("model.path")));
+    if (config.IsDefault("model.weights")) weights = assembly.packed->weights();
+  }
+  NG_ASSIGN_OR_RETURN(assembly.weight_types, WeightTypesFor(assembly.model, weights));
+  return packed.empty() ? absl::OkStatus() : assembly.packed->CheckTypes(assembly.weight_types);
 }
 
 // The tokenizer that the config names, or else the one in the GGUF file or beside the model, if
@@ -309,8 +322,7 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   assembly->model.metadata.reset();  // nothing is read of it from here on
   NG_RETURN_IF_ERROR(FindStopIds(*assembly));
 
-  NG_ASSIGN_OR_RETURN(assembly->weight_types,
-                      WeightTypesFor(assembly->model, config.Text("model.weights")));
+  NG_RETURN_IF_ERROR(ChooseWeights(*assembly));
   assembly->parts =
       std::make_unique<PartFactory>(assembly->selection.host, assembly->selection.entries,
                                     [&parts = *assembly](const std::vector<OptionValue>& values) {

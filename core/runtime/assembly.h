@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "core/base/warnings.h"
 #include "core/config/config.h"
 #include "core/model/model_file.h"
+#include "core/model/packed_weights.h"
 #include "core/model/weight_types.h"
 #include "core/plugin/cache_groups.h"
 #include "core/plugin/loader.h"
@@ -85,6 +87,7 @@ struct Assembly {
   IsaLevel isa = IsaLevel::kScalar;
   std::unique_ptr<Executor> executor;
   ModelFile model;
+  std::optional<PackedWeights> packed;  // model.packed: where the weights are
   WeightTypes weight_types;
   std::unique_ptr<Tokenizer> tokenizer;       // null: the model runs with ids
   std::string tokenizer_path;                 //

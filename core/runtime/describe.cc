@@ -125,8 +125,9 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
                   ", layers ", model.shape.n_layers, ", heads ", model.shape.n_heads, "/",
                   model.shape.n_kv_heads, ", head_dim ", model.shape.head_dim, ", width ",
                   model.width, ", vocabulary ", model.shape.vocab_size, ", T_max ", model.context(),
-                  ", weights held as ", HeldAs(assembly.weight_types), "\n  ", Blocks(assembly),
-                  "\n");
+                  ", weights held as ", HeldAs(assembly.weight_types),
+                  assembly.packed ? ", mapped from " + assembly.packed->path() : "", "\n  ",
+                  Blocks(assembly), "\n");
   for (const TensorBinding& binding : assembly.model.bindings) {
     const auto& [layer, expert] = binding.at;
     std::string place = binding.n_parts == 1 ? "" : absl::StrCat("part ", binding.part, ": ");

@@ -157,6 +157,19 @@ absl::Status Engine::EndRun() {
   });
 }
 
+LoadWeightsOptions Engine::State::HowToLoad() const {
+  LoadWeightsOptions load;
+  load.types = assembly->weight_types;
+  load.executor = assembly->executor.get();
+  load.stop = options.stop;
+  if (options.progress) {
+    load.progress = [this](int64_t done, int64_t total) {
+      options.progress({"load", done, total});
+    };
+  }
+  return load;
+}
+
 absl::Status Engine::Load(const RunNeeds& asked) {
   return GuardedReading([&]() -> absl::Status {
     State& state = *state_;
@@ -182,17 +195,11 @@ absl::Status Engine::Load(const RunNeeds& asked) {
     NG_ASSIGN_OR_RETURN(state.cache, assembly.MakeCache(spec));
     NG_ASSIGN_OR_RETURN(state.states, StateStore::Make(assembly.model.spec, spec.max_sequences));
 
-    LoadWeightsOptions load;
-    load.types = assembly.weight_types;
-    load.executor = assembly.executor.get();
-    load.stop = state.options.stop;
+    LoadWeightsOptions load = state.HowToLoad();
     load.hash = needs.snapshots || needs.identity;
-    if (state.options.progress) {
-      load.progress = [&state](int64_t done, int64_t total) {
-        state.options.progress({"load", done, total});
-      };
-    }
-    NG_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(assembly.model, load));
+    NG_ASSIGN_OR_RETURN(ModelWeights weights, assembly.packed
+                                                  ? assembly.packed->Map(assembly.model, load.types)
+                                                  : LoadWeights(assembly.model, load));
     if (load.hash) state.weights_hash = weights.hash;
     if (needs.snapshots) {
       state.snapshots = std::make_unique<CacheSnapshots>(

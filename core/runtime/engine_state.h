@@ -1,5 +1,5 @@
 // What an open engine holds, and what stands around every call from outside. Used by the files of
-// class Engine: engine.cc, engine_text.cc, engine_steps.cc, and of its
+// class Engine: engine.cc, engine_text.cc, engine_steps.cc, engine_packing.cc, and of its
 // runs.
 #ifndef NG_CORE_RUNTIME_ENGINE_STATE_H_
 #define NG_CORE_RUNTIME_ENGINE_STATE_H_
@@ -60,6 +60,8 @@ struct Engine::State {
   absl::Status CheckFree() const;
   // Of the config, for the generate loop.
   GenerateSettings Settings() const;
+  // Of the assembly's model, without the hash.
+  LoadWeightsOptions HowToLoad() const;
   // Runs a step over the new tokens that `step` has, in pieces where the cache takes no more at
   // once.
   absl::StatusOr<StepLogits> Feed();

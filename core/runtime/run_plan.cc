@@ -124,7 +124,8 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
     }
   }
   plan.state_bytes = StateStore::Bytes(model, spec.max_sequences);
-  plan.load_scratch_bytes = LoadScratchBytes(assembly.model, threads);
+  // What is mapped is not read.
+  plan.load_scratch_bytes = assembly.packed ? 0 : LoadScratchBytes(assembly.model, threads);
   plan.step = CostOf(model, choices.weights);
   plan.step.cache_bytes_per_token = plan.cache.bytes_per_token;
   plan.step.cache_reads = std::move(cache.reads);

@@ -91,6 +91,14 @@ class Engine {
   // before weights are read; ModelFileError; InterruptedError.
   absl::Status Load(const RunNeeds& needs);
 
+  // Writes the model's weights as the kernels read them, for model.packed: reads and packs all of
+  // them, as Load does. Errors: UsageError where the weights are packed or random already;
+  // ModelFileError, LimitError, OutputError, InterruptedError.
+  absl::Status PackWeights(const std::string& path) const;
+  // Whether model.packed holds what packing the model's files again gives: reads all of both.
+  // Errors: UsageError without model.packed; ModelFileError, LimitError, InterruptedError.
+  absl::Status VerifyPackedWeights() const;
+
   // Changes the config to what it would be with these overrides behind those of EngineOptions; what
   // an earlier call has set is gone. Only what a next call of Generate reads can change; CanSet
   // says of a key if it can: sampler.*, run.max_new_tokens, run.on_full, run.system, run.date,

@@ -36,6 +36,7 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
   const std::vector<std::pair<std::string, std::string>> expected = {
       {"model.path", ""},
       {"model.weights", "auto"},
+      {"model.packed", ""},
       {"model.strict", "false"},
       {"model.ignore_keys", ""},
       {"tokenizer.path", ""},

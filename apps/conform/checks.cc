@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "apps/conform/allocations.h"
 #include "ng/conform/cache.h"
+#include "ng/conform/drafter.h"
 #include "ng/conform/probe.h"
 #include "ng/conform/sampler.h"
 #include "ng/conform/speed.h"
@@ -82,6 +83,11 @@ class Workshop {
     return {.settings = Settings(request, isa), .make = [this](auto& context, auto& model) {
               return plugin_->CreateProbe(context, model);
             }};
+  }
+
+  DrafterSubject Drafter(const Request& request, IsaLevel isa) {
+    return {.settings = Settings(request, isa),
+            .make = [this](auto& context) { return plugin_->CreateDrafter(context); }};
   }
 
   // Shipped parts, as an engine has them.
@@ -166,6 +172,10 @@ std::vector<CheckName> ChecksOf(std::string_view kind) {
     AddNames(ProbeChecks(), &names);
     return names;  // no two probes do the same, so that one would be the faster
   }
+  if (kind == "drafter") {
+    AddNames(DrafterChecks(), &names);
+    return names;  // how fast one is hangs on how often it is right
+  }
   names.push_back({kSpeed, "how long it takes beside a shipped part; cannot fail"});
   return names;
 }
@@ -181,6 +191,7 @@ Outcome RunNamed(const Request& request, IsaLevel isa, std::string_view name) {
     return RunOf(AttentionChecks(), shop.Attention(request, isa), name);
   }
   if (request.kind == "cache") return RunOf(CacheChecks(), shop.Cache(request, isa), name);
+  if (request.kind == "drafter") return RunOf(DrafterChecks(), shop.Drafter(request, isa), name);
   if (request.kind == "probe") return RunOf(ProbeChecks(), shop.Probe(request, isa), name);
   return RunOf(SamplerChecks(), shop.Sampler(request, isa), name);
 }

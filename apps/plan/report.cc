@@ -51,6 +51,7 @@ std::string MemoryTable(const RunPlan& plan, const std::string& store) {
     AppendBytes("    ", "its files, on disk", plan.cache.disk_bytes, &out);
   }
   if (plan.state_bytes > 0) AppendBytes("  ", "states", plan.state_bytes, &out);
+  if (plan.drafter_bytes > 0) AppendBytes("  ", "drafter", plan.drafter_bytes, &out);
   AppendBytes("  ", "activations", plan.activation_bytes, &out);
   AppendBytes("  ", "reading (before the cache is used)", plan.load_scratch_bytes, &out);
   AppendBytes("  ", "needed: the most at a time", plan.needed_bytes(), &out);
@@ -114,6 +115,7 @@ Json MemoryJson(const RunPlan& plan) {
   json["cache_per_token"] = plan.cache.bytes_per_token;
   if (plan.cache.disk_bytes > 0) json["cache_files"] = plan.cache.disk_bytes;
   if (plan.state_bytes > 0) json["states"] = plan.state_bytes;
+  if (plan.drafter_bytes > 0) json["drafter"] = plan.drafter_bytes;
   json["activations"] = plan.activation_bytes;
   json["loading"] = plan.load_scratch_bytes;
   json["needed"] = plan.needed_bytes();

@@ -175,6 +175,11 @@ absl::Status CompletionWriter::Write(int index, const Completion& completion) {
                      {"decode_s", timings.decode_s},
                      {"decode_tokens", timings.decode_tokens}};
   if (timings.loaded_tokens > 0) json["timings"]["loaded_tokens"] = timings.loaded_tokens;
+  if (timings.decode_steps > 0) {
+    json["timings"]["decode_steps"] = timings.decode_steps;
+    json["timings"]["drafted_tokens"] = timings.drafted_tokens;
+    json["timings"]["kept_tokens"] = timings.kept_tokens;
+  }
   NG_ASSIGN_OR_RETURN(const std::vector<Statistic> cache, engine_.CacheStatistics());
   if (!cache.empty()) json["cache"] = CacheJson(cache, timings.shared_tokens);
   return WriteStdout(Line(json));
@@ -194,6 +199,7 @@ absl::Status StepsWriter::OnStep(int index, const StepRecord& record) {
   json["entropy"] = record.entropy;
   json["top_k"] = record.top_k;
   NG_ASSIGN_OR_RETURN(json["top_k_text"], Texts(*engine_, record.top_k));
+  if (record.drafted) json["drafted"] = *record.drafted;
   if (shown_.stages) {
     NG_ASSIGN_OR_RETURN(json["stages"], StagesJson(*engine_, record.stages));
   }

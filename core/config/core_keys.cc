@@ -72,6 +72,14 @@ constexpr CoreKey kTable[] = {
     {TextOption("probe.chain", "",
                 "the probe plugins that look into each step, in the order they are asked"),
      ConfigForm::kNames},
+    {TextOption("drafter.name", "none",
+                "the drafter plugin, which proposes tokens that a step then checks at once; the "
+                "answer stays the same; none: no drafts")},
+    {IntOption("drafter.gamma", 8, {.min = 1, .max = 64},
+               "the most tokens of a sequence that are drafted for a step")},
+    {BoolOption("drafter.adapt", true,
+                "true: draft as many tokens as gain time, by what was kept so far and what steps "
+                "take; false: always drafter.gamma")},
     {IntOption("run.max_new_tokens", 64, {},
                "the most tokens to generate; 0 or less gives the prompt back")},
     {IntListOption("run.stop_ids", "auto", {.min = 0, .max = kInt32Max},

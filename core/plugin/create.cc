@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/plugin/guarded_attention.h"
 #include "core/plugin/guarded_cache.h"
+#include "core/plugin/guarded_drafter.h"
 #include "core/plugin/guarded_probe.h"
 #include "core/plugin/guarded_sampler.h"
 #include "core/plugin/loader.h"
@@ -35,6 +36,20 @@ absl::StatusOr<std::unique_ptr<T>> Created(const LoadedPlugin& plugin, Call&& ca
     return PluginFailed(plugin, PluginError("create returned OK and no object"));
   }
   return made;
+}
+
+// The same where an error may be about a file that the user names: a ModelFileError stays one.
+template <typename T, typename Call>
+absl::StatusOr<std::unique_ptr<T>> CreatedOfFiles(const LoadedPlugin& plugin, Call&& call) {
+  absl::Status own;
+  absl::StatusOr<std::unique_ptr<T>> created =
+      Created<T>(plugin, [&]() -> absl::StatusOr<std::unique_ptr<T>> {
+        absl::StatusOr<std::unique_ptr<T>> made = call();
+        own = made.status();
+        return made;
+      });
+  if (absl::IsDataLoss(own)) return own;
+  return created;
 }
 
 }  // namespace
@@ -108,18 +123,18 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> CreateSampler(const LoadedPlugin& 
 absl::StatusOr<std::unique_ptr<Probe>> CreateProbe(const LoadedPlugin& plugin,
                                                    const PluginContext& context,
                                                    const ProbeModel& model) {
-  absl::Status own;
-  absl::StatusOr<std::unique_ptr<Probe>> probe =
-      Created<Probe>(plugin, [&]() -> absl::StatusOr<std::unique_ptr<Probe>> {
-        absl::StatusOr<std::unique_ptr<Probe>> made =
-            plugin.descriptor->probe->create(context, model);
-        own = made.status();
-        return made;
-      });
-  // It is about a file that the user names.
-  if (absl::IsDataLoss(own)) return own;
-  if (!probe.ok()) return probe.status();
-  return GuardedProbe::Make(plugin, *std::move(probe), model, context.check);
+  NG_ASSIGN_OR_RETURN(std::unique_ptr<Probe> probe, CreatedOfFiles<Probe>(plugin, [&] {
+                        return plugin.descriptor->probe->create(context, model);
+                      }));
+  return GuardedProbe::Make(plugin, std::move(probe), model, context.check);
+}
+
+absl::StatusOr<std::unique_ptr<Drafter>> CreateDrafter(const LoadedPlugin& plugin,
+                                                       const PluginContext& context) {
+  NG_ASSIGN_OR_RETURN(std::unique_ptr<Drafter> drafter, CreatedOfFiles<Drafter>(plugin, [&] {
+                        return plugin.descriptor->drafter->create(context);
+                      }));
+  return std::make_unique<GuardedDrafter>(plugin, std::move(drafter), context.model.vocab_size);
 }
 
 }  // namespace ng

@@ -75,6 +75,8 @@ absl::Status CheckFactory(const PluginDescriptor& plugin) {
        plugin.sampler != nullptr && plugin.sampler->create != nullptr},
       {"probe", plugin.probe != nullptr,
        plugin.probe != nullptr && plugin.probe->create != nullptr},
+      {"drafter", plugin.drafter != nullptr,
+       plugin.drafter != nullptr && plugin.drafter->create != nullptr},
   };
   for (const Factory& factory : factories) {
     const std::string quoted = Quoted(factory.kind);

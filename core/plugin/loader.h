@@ -14,6 +14,7 @@
 
 #include "ng/attention_backend.h"
 #include "ng/cache_store.h"
+#include "ng/drafter.h"
 #include "ng/plugin.h"
 #include "ng/plugins.h"
 #include "ng/probe.h"
@@ -47,6 +48,9 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> CreateSampler(const LoadedPlugin& 
 absl::StatusOr<std::unique_ptr<Probe>> CreateProbe(const LoadedPlugin& plugin,
                                                    const PluginContext& context,
                                                    const ProbeModel& model);
+// The drafter comes behind its guard (core/plugin/guarded_drafter.h).
+absl::StatusOr<std::unique_ptr<Drafter>> CreateDrafter(const LoadedPlugin& plugin,
+                                                       const PluginContext& context);
 
 // What an exception from a plugin becomes: a PluginError that names it.
 absl::Status PluginThrew(const LoadedPlugin& plugin, std::string_view what);

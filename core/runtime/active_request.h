@@ -45,8 +45,10 @@ struct ActiveRequest {
   GenerateClock::time_point admitted;
   GenerateClock::time_point prefilled;
   bool prefill_done = false;
-  bool staged = false;  // the sampler's stages were told of it
-  bool probed = false;  // the probes were told of it
+  bool staged = false;       // the sampler's stages were told of it
+  bool probed = false;       // the probes were told of it
+  bool drafted_for = false;  // the drafter was told of it
+  bool may_draft = false;    // this step feeds its newest token and what is drafted behind it
   Kept kept;
   KeptPoints kept_points;
   double* share_s = nullptr;  // of its timings, what the step counts for; null: nothing

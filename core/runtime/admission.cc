@@ -92,6 +92,7 @@ absl::Status GenerateLoop::Admit() {
       NG_RETURN_IF_ERROR(Retire(active_.size() - 1, StopReason::kError));
       continue;
     }
+    if (speculation_ != nullptr) NG_RETURN_IF_ERROR(OpenDrafts(active));
     if (probes_ == nullptr) continue;
     active.probed = true;
     NG_RETURN_IF_ERROR(probes_->Begin({.index = active.index(),

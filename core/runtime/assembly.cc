@@ -224,6 +224,19 @@ void WarnOfUnusedOptions(Assembly& assembly) {
   if (!unused.empty()) assembly.warnings.Add("not used: " + absl::StrJoin(unused, ", "));
 }
 
+// The threads of another engine.
+class BorrowedExecutor final : public Executor {
+ public:
+  explicit BorrowedExecutor(Executor& executor) : executor_(executor) {}
+  int threads() const override { return executor_.threads(); }
+  absl::Status Run(int64_t n_items, Task task, void* context) override {
+    return executor_.Run(n_items, task, context);
+  }
+
+ private:
+  Executor& executor_;
+};
+
 // What must be made anew when a key changes.
 enum class Remade { kNothing, kChain, kChat };
 struct ChangeableKey {
@@ -281,6 +294,7 @@ PluginContext Assembly::Context(const std::vector<OptionValue>& values) const {
   context.options = OptionValues(values);
   context.host = parts.get();
   context.check = config().Bool("run.check_plugins");
+  context.stop = stop;
   return context;
 }
 
@@ -297,15 +311,20 @@ int64_t Assembly::ContextTokens() const {
 
 absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options) {
   auto assembly = std::make_unique<Assembly>();
+  assembly->stop = options.stop;
   assembly->warnings = Warnings(options.warning);
   NG_ASSIGN_OR_RETURN(assembly->selection, SelectPlugins(options));
   const Config& config = assembly->config();
   NG_ASSIGN_OR_RETURN(assembly->isa,
                       ChooseIsa(config.Text("run.isa"), config.Text("run.arithmetic")));
   const int64_t threads = config.Int("run.threads");
-  assembly->executor =
-      MakeExecutor(threads == 0 ? PhysicalCores() : static_cast<int>(threads),
-                   [&warnings = assembly->warnings](std::string_view text) { warnings.Add(text); });
+  if (options.executor != nullptr) {
+    assembly->executor = std::make_unique<BorrowedExecutor>(*options.executor);
+  } else {
+    assembly->executor = MakeExecutor(
+        threads == 0 ? PhysicalCores() : static_cast<int>(threads),
+        [&warnings = assembly->warnings](std::string_view text) { warnings.Add(text); });
+  }
 
   KeyPolicy keys(config.Bool("model.strict"), config.Names("model.ignore_keys"),
                  [&](std::string_view warning) { assembly->warnings.Add(warning); });
@@ -335,6 +354,7 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   NG_RETURN_IF_ERROR(assembly->ChooseAttentionSpecs());
   NG_ASSIGN_OR_RETURN(assembly->chain, MakeSamplerChain(*assembly, assembly->selection));
   NG_RETURN_IF_ERROR(MakeProbes(options.stop, *assembly));
+  NG_RETURN_IF_ERROR(assembly->MakeDrafter());
   assembly->unused_sampling = UnusedSampling(assembly->model.sampling, config);
   WarnOfUnusedOptions(*assembly);
   return assembly;

@@ -24,10 +24,14 @@
 #include "core/sampling/sampling.h"
 #include "core/text/chat/template_metadata.h"
 #include "ng/chat_template.h"
+#include "ng/drafter.h"
 #include "ng/engine.h"
 #include "ng/tokenizer.h"
 
 namespace ng {
+
+// drafter.name of a run without drafts.
+inline constexpr std::string_view kNoDrafter = "none";
 
 // An option of a plugin that is not chosen, set at least as near as the choice is made (a config
 // file may have some for what a command line chooses).
@@ -44,6 +48,7 @@ struct Selection {
   LoadedPlugin cache;
   std::vector<LoadedPlugin> stages;  // in the order of sampler.chain
   std::vector<LoadedPlugin> probes;  // in the order of probe.chain
+  std::optional<LoadedPlugin> drafter;
   std::vector<UnusedOption> unused_options;
   // What the plugins are looked up in, and every entry of the config: for PartFactory.
   PluginHost host;
@@ -83,6 +88,7 @@ struct RunCachePlan {
 
 struct Assembly {
   Selection selection;
+  const std::atomic<bool>* stop = nullptr;  // EngineOptions::stop
   Warnings warnings;
   IsaLevel isa = IsaLevel::kScalar;
   std::unique_ptr<Executor> executor;
@@ -106,6 +112,7 @@ struct Assembly {
   LoadedHead head;                        // what probes are given
   std::unique_ptr<ProbeChain> probes;     // empty: nobody looks
   std::vector<std::string> probe_titles;  // "probe.capture", of each
+  std::unique_ptr<Drafter> drafter;       // null: no drafts
   // What edits the steps: name, version, options and hashes of the files read of each probe that
   // does. "none": nothing does.
   std::string edits = "none";
@@ -135,6 +142,15 @@ struct Assembly {
   // LimitError.
   absl::StatusOr<RunCachePlan> PlanCacheFor(const RunCacheSpec& spec) const;
   absl::StatusOr<std::unique_ptr<CacheGroups>> MakeCache(const RunCacheSpec& spec) const;
+  // The most tokens of a sequence that a step drafts; 0: no drafts.
+  int64_t gamma() const;
+  // What a run with this cache asks of the drafter.
+  DrafterSpec DrafterSpecFor(const RunCacheSpec& cache) const;
+  // Why the config's runs draft nothing though they have a drafter; empty: they do.
+  std::string_view WhyNoDrafts() const;
+  // Makes the drafter that the config names, if any. Errors: PluginError where the model or the
+  // cache cannot take back a token, UsageError without a cache; as CreateDrafter.
+  absl::Status MakeDrafter();
   // The needs with what the probes add to them.
   RunNeeds WithProbes(RunNeeds needs) const;
   // Whether a plugin with this option was made for another plugin.

@@ -154,7 +154,8 @@ RunCacheSpec Assembly::CacheSpecFor(const RunNeeds& needs) const {
   const CodecNames codecs = CodecsOf(config());
   spec.codec_k = CodecFromName(codecs.k).value();
   spec.codec_v = CodecFromName(codecs.v).value();
-  spec.max_step_tokens = std::min(StepTokens(needs), spec.max_tokens);
+  // A step that feeds a prompt drafts nothing.
+  spec.max_step_tokens = std::min(std::max(StepTokens(needs), 1 + gamma()), spec.max_tokens);
   // A snapshot has all tokens, and so has a step whose logits are all wanted.
   spec.windows_alone = !needs.snapshots && !needs.prompt_logits;
   RunCacheSpec in_pieces = spec;

@@ -110,6 +110,12 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
     absl::StrAppend(&out, "  ", assembly.selection.probes[i].Describe(), ", ",
                     UseText(assembly.probes->use(i)), "\n");
   }
+  if (assembly.selection.drafter) {
+    absl::StrAppend(&out, "  ", assembly.selection.drafter->Describe(), ", up to ",
+                    assembly.gamma(), " tokens a step",
+                    assembly.WhyNoDrafts().empty() ? "" : "; drafts nothing: ",
+                    View(assembly.WhyNoDrafts()), "\n");
+  }
   for (const PartFactory::Used& part : assembly.parts->used()) {
     absl::StrAppend(&out, "  used by them: ", part.plugin.Describe(),
                     part.options.empty() ? "" : ", ", part.options, "\n");
@@ -147,6 +153,7 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
                   StoredAs(plan), "\n  weights ", plan.weights.bytes(), " bytes, cache ",
                   plan.cache.bytes,
                   plan.state_bytes > 0 ? absl::StrCat(", states ", plan.state_bytes) : "",
+                  plan.drafter_bytes > 0 ? absl::StrCat(", drafter ", plan.drafter_bytes) : "",
                   ", activations ", plan.activation_bytes, ", reading ", plan.load_scratch_bytes,
                   "\n  needed ", plan.needed_bytes(), ", available ", plan.available_bytes, "\n");
   for (const HeldLayers& layers : plan.held) absl::StrAppend(&out, "  ", HeldLine(layers), "\n");

@@ -58,6 +58,8 @@ std::string_view StopReasonName(StopReason reason) {
 }
 
 Engine::State::~State() {
+  speculation.reset();
+  assembly->drafter.reset();
   assembly->probes.reset();
   decoder.reset();
   assembly->chain.reset();
@@ -218,6 +220,13 @@ absl::Status Engine::Load(const RunNeeds& asked) {
     state.decoder = std::make_unique<Decoder>(assembly.model.spec, std::move(weights),
                                               std::move(attention), parts);
     assembly.head.Set(state.decoder.get());
+    state.speculation.reset();
+    if (assembly.drafter != nullptr) {
+      const DrafterSpec drafts = assembly.DrafterSpecFor(spec);
+      NG_RETURN_IF_ERROR(assembly.drafter->Load(drafts));
+      state.speculation = std::make_unique<Speculation>(*assembly.drafter, drafts,
+                                                        assembly.config().Bool("drafter.adapt"));
+    }
     state.max_sequences = spec.max_sequences;
     state.max_tokens = spec.max_tokens;
     state.step_tokens = plan.held.empty() ? 0 : spec.max_step_tokens;
@@ -318,6 +327,9 @@ absl::StatusOr<std::vector<std::string>> Engine::Reports() const {
     }
     for (size_t i = 0; i < selection.probes.size(); ++i) {
       add(*selection.probes[i].descriptor, assembly.probes->ReportOf(i));
+    }
+    if (state_->speculation != nullptr) {
+      add(*selection.drafter->descriptor, state_->speculation->Report());
     }
     return reports;
   });

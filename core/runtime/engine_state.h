@@ -16,6 +16,7 @@
 #include "core/runtime/assembly.h"
 #include "core/runtime/caught.h"
 #include "core/runtime/generate.h"
+#include "core/runtime/speculation.h"
 #include "core/snapshot/cache_snapshot.h"
 #include "ng/engine.h"
 #include "ng/memory_reserve.h"
@@ -75,6 +76,7 @@ struct Engine::State {
   std::unique_ptr<CacheGroups> cache;
   StateStore states;
   std::unique_ptr<Decoder> decoder;
+  std::unique_ptr<Speculation> speculation;   // null: no drafts
   std::unique_ptr<CacheSnapshots> snapshots;  // null: Load was not asked for them
   std::vector<StepSequence> step;             // what Extend and DecodeStep feed
   std::vector<StepSequence> pieces;           // of it

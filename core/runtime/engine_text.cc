@@ -28,6 +28,10 @@ absl::StatusOr<std::vector<int32_t>> Fitting(const Assembly& assembly, EncodeMos
 
 bool Engine::has_tokenizer() const { return state_->assembly->tokenizer != nullptr; }
 
+std::span<const std::string_view> Engine::token_bytes() const {
+  return state_->assembly->token_bytes;
+}
+
 std::span<const uint8_t> Engine::special_tokens() const { return state_->assembly->special; }
 
 bool Engine::has_chat_template() const { return state_->assembly->chat != nullptr; }

@@ -28,6 +28,7 @@ absl::StatusOr<RunFingerprint> FingerprintOf(const Assembly& assembly, uint64_t 
   std::vector<LoadedPlugin> plugins = {assembly.selection.attention, assembly.selection.cache};
   std::ranges::copy(assembly.selection.stages, std::back_inserter(plugins));
   std::ranges::copy(assembly.selection.probes, std::back_inserter(plugins));
+  if (assembly.selection.drafter) plugins.push_back(*assembly.selection.drafter);
   for (const PartFactory::Used& part : assembly.parts->used()) plugins.push_back(part.plugin);
   for (const LoadedPlugin& plugin : plugins) {
     const absl::StatusOr<uint64_t> hash = HashOfFile(plugin.path);

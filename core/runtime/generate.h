@@ -19,6 +19,7 @@
 #include "core/model/language_model.h"
 #include "core/runtime/probe_chain.h"
 #include "core/runtime/request_samplers.h"
+#include "core/runtime/speculation.h"
 #include "core/snapshot/cache_snapshot.h"
 #include "ng/engine.h"
 
@@ -30,7 +31,8 @@ struct GenerateParts {
   RequestSamplers& samplers;
   // Of the model's cache; may be null when no request loads or saves one.
   const CacheSnapshots* snapshots = nullptr;
-  ProbeChain* probes = nullptr;  // null, or empty: nobody looks
+  ProbeChain* probes = nullptr;        // null, or empty: nobody looks
+  Speculation* speculation = nullptr;  // null: nothing is drafted
 };
 
 // How to generate: the config's part. Everything is borrowed.

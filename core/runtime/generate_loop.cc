@@ -13,9 +13,15 @@ GenerateLoop::GenerateLoop(const GenerateParts& parts, const GenerateSettings& s
       samplers_(parts.samplers),
       snapshots_(parts.snapshots),
       probes_(parts.probes == nullptr || parts.probes->empty() ? nullptr : parts.probes),
+      speculation_(parts.speculation),
       settings_(settings),
       options_(options),
       recorder_(model_.shape(), options) {
+  if (speculation_ != nullptr) {
+    const std::string_view off = WhyNoDrafts();
+    speculation_->SetOff(off);
+    if (!off.empty()) speculation_ = nullptr;
+  }
   for (int slot = settings_.max_sequences; slot-- > 0;) free_slots_.push_back(slot);
   AttachObservers();
 }
@@ -125,6 +131,14 @@ absl::Status GenerateLoop::Turn() {
 Fed GenerateLoop::WhatToFeed(const ActiveRequest& active, int entry, int64_t scored_rows) const {
   const int64_t begin = model_.Length(active.sequence);
   const int64_t n_held = std::ssize(active.held_ids());
+  if (active.may_draft) {
+    const int64_t n_drafted = std::ssize(speculation_->DraftOf(active.slot));
+    return {.index = active.index(),
+            .entry = entry,
+            .begin = begin,
+            .end = n_held + n_drafted,
+            .newest = true};
+  }
   int64_t n_tokens = n_held - begin;
   if (settings_.prefill_chunk > 0) n_tokens = std::min(n_tokens, settings_.prefill_chunk);
   if (active.kept.scoring) n_tokens = std::min(n_tokens, std::max<int64_t>(1, scored_rows));
@@ -142,6 +156,7 @@ absl::Status GenerateLoop::Step() {
   fed_.clear();
   step_sequences_.clear();
   recorder_.BeginStep();
+  if (speculation_ != nullptr) NG_RETURN_IF_ERROR(ProposeDrafts());
   int64_t scored_rows = kScoredRows;
   for (size_t i = 0; i < active_.size(); ++i) {
     ActiveRequest& active = *active_[i];
@@ -155,8 +170,14 @@ absl::Status GenerateLoop::Step() {
     StepSequence sequence;
     sequence.sequence = active.sequence;
     sequence.start_pos = fed.begin;
-    sequence.tokens = active.held_ids().subspan(static_cast<size_t>(fed.begin), n_tokens);
+    if (!active.may_draft) {
+      sequence.tokens = active.held_ids().subspan(static_cast<size_t>(fed.begin), n_tokens);
+    }
     sequence.n_logit_rows = recorder_.Want(fed, completion, active.kept);
+    if (active.may_draft) {
+      sequence.tokens = speculation_->FedOf(active.slot, completion.ids.back());
+      sequence.n_logit_rows = std::ssize(sequence.tokens);
+    }
     if (probes_ != nullptr && probes_->every_logit()) {
       sequence.n_logit_rows = fed.end - fed.begin;
     }
@@ -172,9 +193,11 @@ absl::Status GenerateLoop::Step() {
   batch.captures = recorder_.captures();
   batch.stop = settings_.stop;
   if (!observers_.empty()) batch.observer = &observers_;
+  const GenerateClock::time_point fed = GenerateClock::now();
   const absl::Status computed = Caught([&] { return model_.Forward(batch); });
   if (points_ != nullptr) points_->EndStep(computed.ok());
   NG_RETURN_IF_ERROR(computed);
+  if (speculation_ != nullptr) TimeDrafts(SecondsBetween(fed, GenerateClock::now()));
   return ReadStep();
 }
 
@@ -195,10 +218,18 @@ absl::Status GenerateLoop::Retire(size_t active_index, StopReason reason) {
   active_.erase(active_.begin() + static_cast<int64_t>(active_index));
   cache_full_ = false;
   active->stop_reason = reason;
+  absl::Status closed;
+  // What an error has left of a draft.
+  const int64_t kept = std::ssize(active->held_ids()) - 1;
+  if (active->drafted_for && model_.Length(active->sequence) > kept) {
+    closed.Update(model_.Truncate(active->sequence, kept));
+  }
   if (active->owns_sequence) model_.CloseSequence(active->sequence);
   free_slots_.push_back(active->slot);
-  absl::Status closed;
-  if (active->staged) closed = OwnError(*active, active->sampler.chain->Close(active->slot));
+  if (active->drafted_for) closed.Update(speculation_->Close(active->slot));
+  if (active->staged) {
+    closed.Update(OwnError(*active, active->sampler.chain->Close(active->slot)));
+  }
   if (active->probed) closed.Update(probes_->End(active->index()));
   active->completion().stop_reason = active->stop_reason;
   const absl::Status reported = Report(active->added);

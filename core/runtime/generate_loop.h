@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "core/runtime/active_request.h"
@@ -16,6 +17,9 @@
 #include "core/runtime/step_observers.h"
 
 namespace ng {
+
+// What is proposed for a place that no draft reaches.
+inline constexpr int32_t kNoDraft = -1;
 
 class GenerateLoop {
  public:
@@ -72,6 +76,20 @@ class GenerateLoop {
   // Fills the sequence of a request that has just begun from its snapshot.
   absl::Status LoadSnapshot(ActiveRequest& active);
 
+  // drafted_steps.cc
+  // Why this run drafts nothing though there is a drafter; empty: it does.
+  std::string_view WhyNoDrafts() const;
+  // Tells the drafter how the request begins.
+  absl::Status OpenDrafts(ActiveRequest& active);
+  // Asks the drafter what to feed behind the newest tokens in this step.
+  absl::Status ProposeDrafts();
+  // Tells the drafts how long the step has taken, where it fed nothing but what was drafted for.
+  void TimeDrafts(double seconds);
+  // Takes a token from each row, as long as the one before it was drafted, and takes back what was
+  // fed and not chosen. rows: [1 + drafted, vocab_size]
+  absl::Status TakeDrafted(ActiveRequest& active, const Fed& fed,
+                           const TensorView<const float, 2>& rows);
+
   // generate_loop.cc
   // Feeds every active request one step's tokens.
   absl::Status Step();
@@ -100,7 +118,9 @@ class GenerateLoop {
                            const TensorView<const float, 2>& rows);
   // The request's next token by a row of logits: chosen, appended, told to stages and probes,
   // recorded. Called for one row after the other, as long as the request has not finished.
-  absl::Status TakeToken(ActiveRequest& active, const float* row);  // [vocab_size]
+  // `proposed`: what was drafted for its place, or kNoDraft.
+  absl::Status TakeToken(ActiveRequest& active, const float* row,
+                         int32_t proposed);  // [vocab_size]
   // The part of it that may fail by the request's own fault. Fills the record's token_id, stages
   // and held_bytes. logits: [vocab_size]
   absl::Status Choose(ActiveRequest& active, std::span<const float> logits, StepRecord& record);
@@ -115,6 +135,7 @@ class GenerateLoop {
   RequestSamplers& samplers_;
   const CacheSnapshots* snapshots_;
   ProbeChain* const probes_;  // null: nobody looks
+  Speculation* speculation_;  // null: nothing is drafted
   const GenerateSettings& settings_;
   const GenerateOptions& options_;
   Recorder recorder_;

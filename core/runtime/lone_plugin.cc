@@ -45,6 +45,9 @@ class Opened final : public LonePlugin {
                                                      const ProbeModel& model) override {
     return descriptor_.probe->create(Completed(context), model);
   }
+  absl::StatusOr<std::unique_ptr<Drafter>> CreateDrafter(const PluginContext& context) override {
+    return descriptor_.drafter->create(Completed(context));
+  }
   PartHost& HostFor(const PluginContext& context) override {
     context_ = context;
     context_.host = &host_;

@@ -108,4 +108,12 @@ absl::StatusOr<std::unique_ptr<Probe>> PartFactory::CreateProbe(
               });
 }
 
+absl::StatusOr<std::unique_ptr<Drafter>> PartFactory::CreateDrafter(
+    std::string_view name, std::span<const OptionOverride> overrides) {
+  return With("drafter", name, overrides,
+              [](const LoadedPlugin& plugin, const PluginContext& context) {
+                return ng::CreateDrafter(plugin, context);
+              });
+}
+
 }  // namespace ng

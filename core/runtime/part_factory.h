@@ -41,6 +41,8 @@ class PartFactory final : public PartHost {
   absl::StatusOr<std::unique_ptr<Probe>> CreateProbe(
       std::string_view name, const ProbeModel& model,
       std::span<const OptionOverride> overrides) override;
+  absl::StatusOr<std::unique_ptr<Drafter>> CreateDrafter(
+      std::string_view name, std::span<const OptionOverride> overrides) override;
 
   // The config has changed.
   void SetEntries(std::vector<ConfigEntry> entries) { entries_ = std::move(entries); }

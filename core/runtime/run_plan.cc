@@ -23,11 +23,14 @@ struct Feeding {
   int64_t end = 0;
 };
 
-Feeding LargestFeeding(const Config& config, const PlanChoices& choices, const RunNeeds& needs) {
+Feeding LargestFeeding(const Assembly& assembly, const PlanChoices& choices,
+                       const RunNeeds& needs) {
+  const Config& config = assembly.config();
   const CacheSpec& spec = choices.cache;
   Feeding feeding;
   const bool known = needs.max_prompt > 0 && config.Bool("run.use_cache");
-  feeding.end = known ? std::min(needs.max_prompt, spec.max_tokens) : spec.max_tokens;
+  const int64_t first = std::max(needs.max_prompt, 1 + assembly.gamma());
+  feeding.end = known ? std::min(first, spec.max_tokens) : spec.max_tokens;
   feeding.n_tokens = std::min(spec.max_step_tokens, feeding.end);
   return feeding;
 }
@@ -60,7 +63,7 @@ absl::StatusOr<int64_t> AttentionBytes(const Assembly& assembly, const RunPlan& 
   int64_t most = 0;
   const Feeding steps[] = {{feeding.n_tokens, feeding.n_tokens},
                            feeding,
-                           {std::min<int64_t>(1, plan.max_tokens), plan.max_tokens}};
+                           {std::min(1 + assembly.gamma(), plan.max_tokens), plan.max_tokens}};
   for (const Feeding& step : steps) {
     const int64_t fitting = cache_tokens / std::max<int64_t>(1, step.end);
     const auto n_sequences =
@@ -83,7 +86,8 @@ int64_t RunPlan::needed_bytes() const {
   return SaturatingAdd(
       weights.bytes(),
       std::max(load_scratch_bytes,
-               SaturatingAdd(SaturatingAdd(cache.bytes, state_bytes), activation_bytes)));
+               SaturatingAdd(SaturatingAdd(cache.bytes, SaturatingAdd(state_bytes, drafter_bytes)),
+                             activation_bytes)));
 }
 
 std::string HeldLine(const HeldLayers& layers) {
@@ -100,6 +104,7 @@ absl::Status CheckMemory(const RunPlan& plan) {
       "the run needs ", plan.needed_bytes(), " bytes (weights ", plan.weights.bytes(), ", cache ",
       plan.cache.bytes,
       plan.state_bytes > 0 ? absl::StrCat(", states ", plan.state_bytes) : std::string(),
+      plan.drafter_bytes > 0 ? absl::StrCat(", drafter ", plan.drafter_bytes) : std::string(),
       ", activations ", plan.activation_bytes, ", or reading ", plan.load_scratch_bytes, "), ",
       plan.available_bytes, " are available", plan.remedy.empty() ? "" : "; ", plan.remedy));
 }
@@ -124,20 +129,26 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
     }
   }
   plan.state_bytes = StateStore::Bytes(model, spec.max_sequences);
+  if (assembly.drafter != nullptr) {
+    NG_ASSIGN_OR_RETURN(const DrafterPlan drafter,
+                        assembly.drafter->Plan(assembly.DrafterSpecFor(spec)));
+    plan.drafter_bytes = drafter.bytes;
+  }
   // What is mapped is not read.
   plan.load_scratch_bytes = assembly.packed ? 0 : LoadScratchBytes(assembly.model, threads);
   plan.step = CostOf(model, choices.weights);
   plan.step.cache_bytes_per_token = plan.cache.bytes_per_token;
   plan.step.cache_reads = std::move(cache.reads);
 
-  const Feeding feeding = LargestFeeding(assembly.config(), choices, needs);
+  const Feeding feeding = LargestFeeding(assembly, choices, needs);
   const int64_t cache_tokens = CacheTokens(plan.cache, spec, !plan.held.empty());
   StepExtent extent;
   extent.n_rows = std::min(SaturatingMul(feeding.n_tokens, spec.max_sequences), cache_tokens);
-  extent.n_logit_rows = needs.prompt_logits ? extent.n_rows : spec.max_sequences;
+  const int64_t n_chosen = SaturatingMul(1 + assembly.gamma(), spec.max_sequences);
+  extent.n_logit_rows = needs.prompt_logits ? extent.n_rows : std::min(n_chosen, extent.n_rows);
   if (needs.prompt_logprobs) {
     extent.n_logit_rows =
-        std::max(extent.n_logit_rows, std::min(extent.n_rows, spec.max_sequences + kScoredRows));
+        std::max(extent.n_logit_rows, std::min(extent.n_rows, n_chosen + kScoredRows));
   }
   extent.threads = threads;
   const StepSizes sizes =

@@ -160,12 +160,17 @@ absl::StatusOr<Selection> SelectFrom(std::vector<ConfigEntry> entries, PluginHos
   NG_ASSIGN_OR_RETURN(selection.cache, host.Load("cache", cache));
   NG_ASSIGN_OR_RETURN(selection.stages, LoadChain(entries, "sampler", "stage", host));
   NG_ASSIGN_OR_RETURN(selection.probes, LoadChain(entries, "probe", "probe", host));
+  NG_ASSIGN_OR_RETURN(const std::string drafter, LookupEarly(entries, "drafter.name"));
+  if (drafter != kNoDrafter) {
+    NG_ASSIGN_OR_RETURN(selection.drafter, host.Load("drafter", drafter));
+  }
 
   KeyTable keys;
   keys.Add(selection.attention);
   keys.Add(selection.cache);
   for (const LoadedPlugin& stage : selection.stages) keys.Add(stage);
   for (const LoadedPlugin& probe : selection.probes) keys.Add(probe);
+  if (selection.drafter) keys.Add(*selection.drafter);
   for (const ConfigEntry& entry : entries) {
     if (const PluginFile* file = NamedByKey(entry.key, host)) {
       NG_ASSIGN_OR_RETURN(const LoadedPlugin plugin, host.Load(file->kind, file->name));

@@ -55,8 +55,10 @@ absl::StatusOr<bool> GenerateLoop::ReadRows(ActiveRequest& active, const Fed& fe
   }
   if (!fed.newest || active.failed()) return active.failed();  // more of the prompt to come
   if (!active.prefill_done) NG_RETURN_IF_ERROR(OwnError(active, EndPrefill(active)));
-  if (!active.last_row_pass && !active.finished()) {
-    NG_RETURN_IF_ERROR(TakeToken(active, rows.Row(rows.extent[0] - 1)));
+  if (active.may_draft) {
+    NG_RETURN_IF_ERROR(TakeDrafted(active, fed, rows));
+  } else if (!active.last_row_pass && !active.finished()) {
+    NG_RETURN_IF_ERROR(TakeToken(active, rows.Row(rows.extent[0] - 1), kNoDraft));
   }
   const int64_t capacity = model_.Capacity(active.sequence);
   const bool wants_newest = recorder_.WantsNewest(completion, active.kept, capacity);
@@ -106,7 +108,7 @@ absl::Status GenerateLoop::ScorePrompt(ActiveRequest& active, const Fed& fed,
   return absl::OkStatus();
 }
 
-absl::Status GenerateLoop::TakeToken(ActiveRequest& active, const float* row) {
+absl::Status GenerateLoop::TakeToken(ActiveRequest& active, const float* row, int32_t proposed) {
   const std::span<const float> logits(row, static_cast<size_t>(model_.shape().vocab_size));
   const int64_t step = active.n_answered + active.n_generated();
   if (options_.next_token) return TakeGiven(active, step);
@@ -115,6 +117,10 @@ absl::Status GenerateLoop::TakeToken(ActiveRequest& active, const float* row) {
   NG_RETURN_IF_ERROR(OwnError(active, Caught([&] { return Choose(active, logits, record); })));
   if (active.failed()) return absl::OkStatus();
   if (probes_ != nullptr) NG_RETURN_IF_ERROR(probes_->Accept(active.index(), record.token_id));
+  if (speculation_ != nullptr) {
+    record.drafted = record.token_id == proposed;
+    NG_RETURN_IF_ERROR(speculation_->Accept(active.slot, record.token_id));
+  }
   return options_.on_step ? TellStep(active, logits, record) : absl::OkStatus();
 }
 

@@ -144,6 +144,30 @@ INSTANTIATE_TEST_SUITE_P(AttendedMass, DecodeAllocations,
                                           testing::Values("cache_faults"), testing::Values("f32"),
                                           testing::Values(1, 2)));
 
+// Drafts of a sequence's own tokens, and of the same model once more: all that they need is there
+// before the first token.
+class DraftAllocations : public DecodeAllocations {
+ protected:
+  std::vector<std::string> MoreOptions() const override {
+    return {"drafter.name=" + drafter_, "drafter.ngram.min=1", "drafter.model.path=" + ModelPath(),
+            "drafter.gamma=3", "drafter.adapt=false"};
+  }
+
+  std::string drafter_;
+};
+
+TEST_P(DraftAllocations, DoNotGrowWithTheTokensOfGenerate) {
+  for (const char* drafter : {"ngram", "model"}) {
+    drafter_ = drafter;
+    EXPECT_EQ(Generate(20, "greedy"), Generate(40, "greedy")) << drafter;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, DraftAllocations,
+                         testing::Combine(testing::Values("flash"),
+                                          testing::Values("contiguous", "paged"),
+                                          testing::Values("bf16"), testing::Values(1, 2)));
+
 // Behind an answer, the same answer again comes to no place that the stage has not met: nothing is
 // allocated, also where lists lie within lists.
 class GrammarAllocations : public DecodeAllocations {

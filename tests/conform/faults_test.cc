@@ -275,11 +275,42 @@ constexpr Seeded kProbeFaults[] = {
     {"fails_with_the_run", "runs"},
 };
 
+constexpr Seeded kDrafterFaults[] = {
+    {"create_returns_nothing", "drafts"},
+    {"plan_throws", "drafts"},
+    {"plans_less_than_nothing", "drafts"},
+    {"load_throws", "drafts"},
+    {"load_refuses", "drafts"},
+    {"open_throws", "drafts"},
+    {"accept_throws", "drafts"},
+    {"close_throws", "drafts"},
+    {"propose_throws", "drafts"},
+    {"propose_refuses", "drafts"},
+    {"report_throws", "drafts"},
+    {"report_of_two_lines", "drafts"},
+    {"proposes_too_many", "drafts"},
+    {"proposes_less_than_none", "drafts"},
+    {"proposes_no_token", "drafts"},
+    {"writes_behind", "drafts"},
+    {"changes_the_slot", "drafts"},
+    {"shortens_the_draft", "drafts"},
+    {"changes_with_each_call", "again"},
+    {"longer_ones_differ", "again"},
+    {"batches_differ", "batch"},
+    {"goes_by_slot", "batch"},
+    {"accept_ignored", "growth"},
+    {"reopened_remembers", "reopen"},
+    {"close_closes_all", "reopen"},
+    {"loads_once", "load"},
+    {"allocates", "allocation"},
+};
+
 constexpr Fixture kFixtures[] = {{"attention", "attention_faults", kAttentionFaults},
                                  {"attention", "arithmetic_faults", kArithmeticFaults},
                                  {"cache", "store_faults", kStoreFaults},
                                  {"sampler", "sampler_faults", kSamplerFaults},
-                                 {"probe", "probe_faults", kProbeFaults}};
+                                 {"probe", "probe_faults", kProbeFaults},
+                                 {"drafter", "drafter_faults", kDrafterFaults}};
 
 void PrintTo(const Fixture& fixture, std::ostream* out) { *out << fixture.name; }
 

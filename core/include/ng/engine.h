@@ -30,6 +30,7 @@
 #include "ng/cache_store.h"
 #include "ng/chat_template.h"
 #include "ng/config.h"
+#include "ng/executor.h"
 #include "ng/fingerprint.h"
 #include "ng/isa.h"
 #include "ng/plugin.h"
@@ -62,6 +63,9 @@ struct EngineOptions {
   // than asked for): one line without its end, each once. Called on the engine's thread; may be
   // empty.
   std::function<void(std::string_view)> warning;
+  // Threads to compute with, in place of the engine's own; run.threads says nothing then. For an
+  // engine within a plugin (PluginContext::executor). Not owned; null: its own.
+  Executor* executor = nullptr;
   // A config.json of any family: its shape runs with weights that are made up, always the same, and
   // without a tokenizer. model.path and tokenizer.path must then be unset. Empty: a model file.
   std::string random_weights;
@@ -143,6 +147,8 @@ class Engine {
   // [vocab_size], empty without a tokenizer; 1: a special, control or unknown token, whose bytes
   // are no text of the model's.
   std::span<const uint8_t> special_tokens() const;
+  // [vocab_size], the bytes of each token; empty without a tokenizer.
+  std::span<const std::string_view> token_bytes() const;
   // The most bytes that a prompt's text is read of: more than any text has whose tokens fit, as far
   // as that is known, and no more than a part of the memory there is.
   int64_t max_prompt_bytes() const;

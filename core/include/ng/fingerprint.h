@@ -35,8 +35,8 @@ struct RunFingerprint {
   // What edits the steps: each probe that does, with its options and a hash of each file that it
   // read. "none": nothing.
   std::string edits;
-  // Attention, cache, the sampler's stages and the probes in the order of their chains, then those
-  // that these use.
+  // Attention, cache, the sampler's stages and the probes in the order of their chains, the
+  // drafter, then those that these use.
   std::vector<PluginFingerprint> plugins;
 };
 

@@ -44,6 +44,7 @@ class LonePlugin {
       const PluginContext& context) = 0;
   virtual absl::StatusOr<std::unique_ptr<Probe>> CreateProbe(const PluginContext& context,
                                                              const ProbeModel& model) = 0;
+  virtual absl::StatusOr<std::unique_ptr<Drafter>> CreateDrafter(const PluginContext& context) = 0;
 
   // Makes parts of other plugins with this context, until it is asked for with another one.
   virtual PartHost& HostFor(const PluginContext& context) = 0;

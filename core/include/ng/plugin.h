@@ -12,6 +12,7 @@
 #ifndef NG_PLUGIN_H_
 #define NG_PLUGIN_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,7 +27,7 @@
 #define NG_EXPORT __attribute__((visibility("default")))
 
 // The build tag says which C++ both sides were compiled as; it is compared as text.
-#define NG_SDK_VERSION "8"
+#define NG_SDK_VERSION "9"
 #define NG_TAG_STRING_INNER_(x) #x
 #define NG_TAG_STRING_(x) NG_TAG_STRING_INNER_(x)
 #if defined(__clang__)
@@ -48,6 +49,7 @@ namespace ng {
 
 class AttentionBackend;
 class CacheStore;
+class Drafter;
 class PartHost;
 class Probe;
 class SamplerStage;
@@ -90,11 +92,13 @@ struct PluginContext {
   OptionValues options;
   PartHost* host = nullptr;  // makes parts of other plugins (ng/part_host.h); null in tests without
   bool check = false;        // run.check_plugins: the run is to find mistakes, it need not be fast
+  // Ends what takes long with an InterruptedError, once it is true; may be null.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 // [load] Create functions. Errors become exit code 4 and carry the plugin's name and path, but for
-// a UsageError about an option's value, which stays exit code 2, and a probe's ModelFileError about
-// a file that an option names, which stays exit code 3.
+// a UsageError about an option's value, which stays exit code 2, and the ModelFileError of a probe
+// or a drafter about a file that an option names, which stays exit code 3.
 struct AttentionFactory {
   absl::StatusOr<std::unique_ptr<AttentionBackend>> (*create)(const PluginContext& context);
 };
@@ -113,10 +117,13 @@ struct ProbeFactory {
   absl::StatusOr<std::unique_ptr<Probe>> (*create)(const PluginContext& context,
                                                    const ProbeModel& model);
 };
+struct DrafterFactory {
+  absl::StatusOr<std::unique_ptr<Drafter>> (*create)(const PluginContext& context);
+};
 
 struct PluginDescriptor {
   PluginHeader header;
-  const char* kind;           // "attention", "cache", "probe" or "sampler"
+  const char* kind;           // "attention", "cache", "drafter", "probe" or "sampler"
   const char* name;           // as the config and the file name spell it
   const char* version;        // the plugin's own
   const char* summary;        // one line
@@ -130,6 +137,7 @@ struct PluginDescriptor {
   const CacheFactory* cache;
   const SamplerFactory* sampler;
   const ProbeFactory* probe;
+  const DrafterFactory* drafter;
 };
 
 // The header of a descriptor compiled here.
@@ -142,9 +150,10 @@ struct PluginDescriptor {
 // The descriptor of a plugin that runs on every CPU, by kind:
 //   extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin =
 //       ng::SamplerPlugin<Create>("name", "1.0.0", "what it does", kOptions);
-// and alike ng::AttentionPlugin<Create>, ng::CachePlugin<Plan, Create>, ng::ProbePlugin<Create>;
-// without options, {}. A stage or backend whose constructor takes the PluginContext needs no create
-// function: its class stands in its place, as in ng::SamplerPlugin<MyStage>(...).
+// and alike ng::AttentionPlugin<Create>, ng::CachePlugin<Plan, Create>, ng::ProbePlugin<Create>,
+// ng::DrafterPlugin<Create>; without options, {}. A stage, backend or drafter whose constructor
+// takes the PluginContext needs no create function: its class stands in its place, as in
+// ng::SamplerPlugin<MyStage>(...).
 constexpr PluginDescriptor EveryCpuPlugin(const char* kind, const char* name, const char* version,
                                           const char* summary,
                                           std::span<const OptionSpec> options) {
@@ -159,7 +168,8 @@ constexpr PluginDescriptor EveryCpuPlugin(const char* kind, const char* name, co
           .attention = nullptr,
           .cache = nullptr,
           .sampler = nullptr,
-          .probe = nullptr};
+          .probe = nullptr,
+          .drafter = nullptr};
 }
 
 template <auto kCreate>
@@ -170,6 +180,8 @@ template <auto kCreate>
 inline constexpr SamplerFactory kSamplerFactory = {kCreate};
 template <auto kCreate>
 inline constexpr ProbeFactory kProbeFactory = {kCreate};
+template <auto kCreate>
+inline constexpr DrafterFactory kDrafterFactory = {kCreate};
 
 // Makes a part by its constructor.
 template <class Interface, class Part>
@@ -219,6 +231,19 @@ constexpr PluginDescriptor ProbePlugin(const char* name, const char* version, co
   PluginDescriptor plugin = EveryCpuPlugin("probe", name, version, summary, options);
   plugin.probe = &kProbeFactory<kCreate>;
   return plugin;
+}
+
+template <auto kCreate>
+constexpr PluginDescriptor DrafterPlugin(const char* name, const char* version, const char* summary,
+                                         std::span<const OptionSpec> options) {
+  PluginDescriptor plugin = EveryCpuPlugin("drafter", name, version, summary, options);
+  plugin.drafter = &kDrafterFactory<kCreate>;
+  return plugin;
+}
+template <class Part>
+constexpr PluginDescriptor DrafterPlugin(const char* name, const char* version, const char* summary,
+                                         std::span<const OptionSpec> options) {
+  return DrafterPlugin<Construct<Drafter, Part>>(name, version, summary, options);
 }
 
 }  // namespace ng

@@ -89,6 +89,9 @@ struct StepRecord {
   std::vector<std::pair<int32_t, float>> top_k;  // {id, probability}, 10 or vocab_size entries
   std::vector<StageRecord> stages;               // of the chain, in its order
   std::vector<AttentionRow> attn_rows;           // of the query whose logits chose the token
+  // With a drafter: whether it had proposed the token, so that its step was saved. The only field
+  // that is another one than in a run without a drafter.
+  std::optional<bool> drafted = {};
   uint64_t logits_hash = 0;  // of the bits of the f32 logits that chose the token
   // Bytes at the end of the answer, this token's included, that must not be shown yet: they may
   // begin a text that ends it. What shows text as it comes holds them back.
@@ -114,6 +117,11 @@ struct Timings {
   // afterwards. Those of all requests of a run add up to the run's time, however they took turns.
   double prefill_share_s = 0.0;
   double decode_share_s = 0.0;
+  // With a drafter: the decode steps, the tokens that they fed beyond the newest one, and those of
+  // them that were kept.
+  int64_t decode_steps = 0;
+  int64_t drafted_tokens = 0;
+  int64_t kept_tokens = 0;
 };
 
 // The rows of a point, of every position that was fed: the prompt and what was generated, without

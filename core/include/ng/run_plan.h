@@ -88,6 +88,7 @@ struct RunPlan {
   CachePlan cache;                 // what the store says that it will reserve
   std::vector<HeldLayers> held;    // where layers hold no more than a window, else empty
   int64_t state_bytes = 0;         // of all sequences, where the model keeps a state
+  int64_t drafter_bytes = 0;       // what the drafter reserves
   int64_t load_scratch_bytes = 0;  // while weights are read; given back before the first step
   int64_t activation_bytes = 0;    // buffers of the largest step, attention's scratch, rotations
   int64_t program_bytes = 0;       // resident by now: code, plugins, tokenizer, metadata

@@ -53,6 +53,9 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
       {"sampler.chain", "temperature,top_k"},
       {"sampler.seed", "1"},
       {"probe.chain", ""},
+      {"drafter.name", "none"},
+      {"drafter.gamma", "8"},
+      {"drafter.adapt", "true"},
       {"run.max_new_tokens", "64"},
       {"run.stop_ids", "auto"},
       {"run.use_cache", "true"},
@@ -321,7 +324,7 @@ TEST(UnknownKey, NamesTheNearestSection) {
             "[sampler]?");
   EXPECT_EQ(BuildError("", {"elsewhere.seed=2"}),
             "--elsewhere.seed=2: unknown section [elsewhere], must be one of model, tokenizer, "
-            "plugins, attention, cache, sampler, probe, run, serve");
+            "plugins, attention, cache, sampler, probe, drafter, run, serve");
 }
 
 TEST(UnknownKey, FindsTheSectionOfABareKey) {
@@ -347,8 +350,10 @@ TEST(ConfigText, PrintsEverySectionOnceWithPluginOptionsInIt) {
   const std::string ini = Built("[run]\nstop_ids =\nsystem = \"a # b\"\n").ToIni();
   EXPECT_THAT(ini, StartsWith("[model]\npath =\nweights = auto\nstrict = false\nignore_keys =\n\n"
                               "[tokenizer]\n"));
-  EXPECT_THAT(ini, HasSubstr("seed = 1\ntop_p.p = 0.95\nbanned_tokens.ids =\ntop_k.k = 50\n\n"
-                             "[probe]\nchain =\n\n[run]\n"));
+  EXPECT_THAT(
+      ini,
+      HasSubstr("seed = 1\ntop_p.p = 0.95\nbanned_tokens.ids =\ntop_k.k = 50\n\n"
+                "[probe]\nchain =\n\n[drafter]\nname = none\ngamma = 8\nadapt = true\n\n[run]\n"));
   EXPECT_THAT(ini, HasSubstr("stop_ids =\n"));
   EXPECT_THAT(ini, HasSubstr("system = \"a # b\"\n"));
 }

@@ -1,7 +1,6 @@
 #include "apps/bench/command_line.h"
 
 #include <boost/program_options.hpp>
-#include <sstream>
 
 #include "apps/common/arguments.h"
 
@@ -15,42 +14,15 @@ constexpr int64_t kMostSequences = 4096;
 constexpr int64_t kMostThreads = 1024;
 constexpr int64_t kMostRounds = 10000;
 
-po::options_description Options() {
-  const auto text = [](const char* value) {
-    return po::value<std::string>()->value_name("ARG")->default_value(value);
-  };
-  po::options_description what("What to measure", kHelpWidth);
-  const auto unset = [] { return po::value<std::string>()->value_name("ARG"); };
-  what.add_options()                          //
-      ("config", unset(), "the config file")  //
-      ("random-weights", unset(),
-       "a config.json whose shape is measured with made-up weights, in place of model.path")   //
-      ("prompt-tokens", text("512"), "tokens of the prefill; 0: no prefill is measured")       //
-      ("decode-tokens", text("64"), "decode steps; 0: no decode is measured")                  //
-      ("depth", text("0"), "tokens in the cache before the decode steps; or several: 0,1024")  //
-      ("batch", text("1"), "sequences side by side; or several: 1,8")                          //
-      ("threads", unset(), "threads, in place of run.threads; or several: 1,2")                //
-      ("repeat", text("5"), "rounds after one that warms up; the medians are printed");
-  po::options_description output("Output", kHelpWidth);
-  output.add_options()  //
-      ("output", text("text"),
-       "text or jsonl; a line for each combination of threads, batch and depth");
-  po::options_description about("About", kHelpWidth);
-  about.add_options()("help", "this text")("version", "version, instruction set level, build tag");
-  po::options_description all(kHelpWidth);
-  all.add(what).add(output).add(about);
-  return all;
-}
-
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
-  NG_ASSIGN_OR_RETURN(const Arguments arguments, ParseArguments(argc, argv, Options()));
+  NG_ASSIGN_OR_RETURN(const Arguments arguments,
+                      ParseArguments(argc, argv, OptionsOf(TheManual())));
   const po::variables_map& values = arguments.values;
   CommandLine line;
   line.engine = EngineOptionsOf(arguments);
-  line.help = values.count("help") != 0;
-  line.version = values.count("version") != 0;
+  line.about = ReadAbout(values);
   const auto number = [&](const char* option, WholeRange range) {
     return ParseWholeNumber(option, values[option].as<std::string>(), range);
   };
@@ -67,12 +39,31 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   return line;
 }
 
-std::string UsageText() {
-  std::ostringstream out;
-  out << "usage: ng-bench --config FILE [--section.key=value ...] [what] [output]\n"
-      << "Config keys are those of ng-run --help.\n"
-      << Options();
-  return out.str();
+Manual TheManual() {
+  OptionGroup what = {"What to measure", {}};
+  what.options.add_options()                            //
+      ("config", TextValue("FILE"), "the config file")  //
+      ("random-weights", TextValue("FILE"),
+       "a config.json whose shape is measured with made-up weights, in place of model.path")  //
+      ("prompt-tokens", TextValue("N", "512"),
+       "tokens of the prefill; 0: no prefill is measured")                               //
+      ("decode-tokens", TextValue("N", "64"), "decode steps; 0: no decode is measured")  //
+      ("depth", TextValue("N,...", "0"),
+       "tokens in the cache before the decode steps; or several: 0,1024")                   //
+      ("batch", TextValue("N,...", "1"), "sequences side by side; or several: 1,8")         //
+      ("threads", TextValue("N,..."), "threads, in place of run.threads; or several: 1,2")  //
+      ("repeat", TextValue("N", "5"), "rounds after one that warms up; the medians are printed");
+  OptionGroup output = {"Output", {}};
+  output.options.add_options()  //
+      ("output", TextValue("text|jsonl", "text"),
+       "text or jsonl; a line for each combination of threads, batch and depth");
+  return {.program = "ng-bench",
+          .summary = "measure how fast a config prefills and decodes",
+          .uses = {"ng-bench --config FILE [--section.key=value ...] [what] [output]"},
+          .notes = {"Config keys are those of ng-run --help all."},
+          .examples = {"ng-bench --config demo.ini --prompt-tokens 128 --depth 0,128 --batch 1,4",
+                       "ng-bench --random-weights config.json --model.weights=bf16"},
+          .groups = {what, output, AboutOptions()}};
 }
 
 }  // namespace ng::bench

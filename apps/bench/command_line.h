@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/manual.h"
 #include "ng/engine.h"
 #include "ng/status.h"
 
@@ -22,15 +23,14 @@ struct CommandLine {
   int64_t repeat = 5;               // rounds that count; one more warms up
 
   bool jsonl = false;
-  bool help = false;
-  bool version = false;
+  About about;
 };
 
 // Errors: UsageError naming the argument, what is allowed and the nearest option.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
-// How the program is called, with all of its own options.
-std::string UsageText();
+// What the program says of itself.
+Manual TheManual();
 
 }  // namespace ng::bench
 

@@ -1,5 +1,7 @@
 // ng-bench: how fast a config prefills and decodes, beside what the machine could do in the same
 // minute. Random ids, real weights; one line per number of threads, batch and depth.
+#include <unistd.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -10,6 +12,7 @@
 #include "apps/bench/machine.h"
 #include "apps/bench/measure.h"
 #include "apps/bench/report.h"
+#include "apps/common/about.h"
 #include "apps/common/terminal.h"
 #include "ng/config.h"
 #include "ng/engine.h"
@@ -50,8 +53,12 @@ absl::Status Run(const EngineOptions& options, const std::vector<Workload>& work
   const Subject subject{*engine, path.empty() ? options.random_weights : path, cost};
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Machine> machine,
                       Machine::Create(engine->isa(), engine->threads(), options.stop));
+  const bool watched = isatty(STDERR_FILENO) == 1;  // somebody waits
   for (const Workload& workload : workloads) {
-    NG_ASSIGN_OR_RETURN(const Figures figures, Measure(*engine, *machine, workload));
+    const auto show = [&](int64_t round, const Speed& speed) {
+      if (watched) WriteStderr(RoundLine(workload, round, speed));
+    };
+    NG_ASSIGN_OR_RETURN(const Figures figures, Measure(*engine, *machine, workload, show));
     const auto format = jsonl ? JsonLine : TextLine;
     NG_RETURN_IF_ERROR(WriteStdout(format(subject, workload, figures)));
   }
@@ -78,7 +85,7 @@ int Main(int argc, const char* const* argv) {
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(kName, line.status());
   return RunAsked(
-      kName, {line->version, line->help, UsageText}, line->engine,
+      line->about, TheManual(), line->engine,
       [&](const EngineOptions& options, ProgressBar& bar) { return Sweep(*line, options, bar); });
 }
 

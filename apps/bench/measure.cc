@@ -22,7 +22,8 @@ absl::Status CheckWorkload(const Workload& workload, const ModelShape& shape) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Figures> Measure(Engine& engine, Machine& machine, const Workload& workload) {
+absl::StatusOr<Figures> Measure(Engine& engine, Machine& machine, const Workload& workload,
+                                OnRound on_round) {
   NG_ASSIGN_OR_RETURN(const StepCost cost, engine.CostOfStep());
   const Arithmetic arithmetic = ArithmeticFor(cost.weights, engine.isa());
   SpeedMeter meter(engine, workload);
@@ -31,7 +32,8 @@ absl::StatusOr<Figures> Measure(Engine& engine, Machine& machine, const Workload
   for (int64_t round = 0; round <= workload.repeat; ++round) {
     NG_ASSIGN_OR_RETURN(read.emplace_back(), machine.ReadGbPerSecond());
     NG_ASSIGN_OR_RETURN(peak.emplace_back(), machine.PeakGopPerSecond(arithmetic));
-    NG_RETURN_IF_ERROR(meter.Round().status());
+    NG_ASSIGN_OR_RETURN(const Speed speed, meter.Round());
+    on_round(round, speed);
   }
   return Figures{meter.Medians(), MedianButFirst(read), MedianButFirst(peak)};
 }

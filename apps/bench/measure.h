@@ -3,6 +3,9 @@
 #ifndef NG_APPS_BENCH_MEASURE_H_
 #define NG_APPS_BENCH_MEASURE_H_
 
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
 #include "apps/bench/machine.h"
 #include "apps/common/speed.h"
 #include "ng/engine.h"
@@ -21,9 +24,13 @@ struct Figures {
   double peak_gop_s = 0.0;
 };
 
+// Told after each round: its number, 0 for the one that warms up, and its speeds.
+using OnRound = absl::FunctionRef<void(int64_t round, const Speed& speed)>;
+
 // Runs one round to warm up, then the rounds that count. Errors: those of the engine;
 // InterruptedError. REQUIRES: the engine is loaded for NeedsOf(workload) or more.
-absl::StatusOr<Figures> Measure(Engine& engine, Machine& machine, const Workload& workload);
+absl::StatusOr<Figures> Measure(Engine& engine, Machine& machine, const Workload& workload,
+                                OnRound on_round);
 
 // What a decoded token reads, on average over the decode steps: its share of the weights, and the
 // keys and values of its own sequence.

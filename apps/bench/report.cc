@@ -87,6 +87,18 @@ std::string JsonLine(const Subject& subject, const Workload& workload, const Fig
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+std::string RoundLine(const Workload& workload, int64_t round, const Speed& speed) {
+  std::string line =
+      round == 0 ? "warm-up:" : absl::StrCat("round ", round, " of ", workload.repeat, ":");
+  if (speed.prefill_tok_s)
+    absl::StrAppendFormat(&line, " prefill %.1f tok/s", *speed.prefill_tok_s);
+  if (speed.decode_tok_s) {
+    absl::StrAppendFormat(&line, "%s decode %.1f tok/s", speed.prefill_tok_s ? "," : "",
+                          *speed.decode_tok_s);
+  }
+  return line + "\n";
+}
+
 std::string TextLine(const Subject& subject, const Workload& workload, const Figures& figures) {
   const auto& [engine, model, cost] = subject;
   std::string line =

@@ -23,6 +23,9 @@ std::string JsonLine(const Subject& subject, const Workload& workload, const Fig
 // The same as a text to read.
 std::string TextLine(const Subject& subject, const Workload& workload, const Figures& figures);
 
+// One round as a line: "round 2 of 5: prefill 812.3 tok/s, decode 50.1 tok/s".
+std::string RoundLine(const Workload& workload, int64_t round, const Speed& speed);
+
 }  // namespace ng::bench
 
 #endif  // NG_APPS_BENCH_REPORT_H_

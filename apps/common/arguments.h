@@ -15,8 +15,6 @@
 
 namespace ng {
 
-inline constexpr unsigned kHelpWidth = 100;
-
 struct Arguments {
   std::vector<std::string> overrides;  // "section.key=value", in order
   boost::program_options::variables_map values;

@@ -3,24 +3,25 @@
 #include <boost/program_options.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "apps/common/manual.h"
 
 namespace ng {
 
 namespace po = boost::program_options;
 
 void AddPromptOptions(po::options_description* options) {
-  const auto text = [] { return po::value<std::string>()->value_name("ARG"); };
-  options->add_options()                                                         //
-      ("prompt", text(), "a text to complete")                                   //
-      ("prompt-file", text(), "a file whose whole text is completed; -: stdin")  //
-      ("prompt-ids", text(), "token ids, separated by blanks or commas")         //
-      ("prompts", text(),
+  options->add_options()                                                                    //
+      ("prompt", TextValue("TEXT"), "a text to complete")                                   //
+      ("prompt-file", TextValue("FILE"), "a file whose whole text is completed; -: stdin")  //
+      ("prompt-ids", TextValue("IDS"), "token ids, separated by blanks or commas")          //
+      ("prompts", TextValue("FILE"),
        "a JSONL file, decoded as one batch: {\"prompt\", \"prompt_ids\" or \"messages\", "
-       "\"max_new_tokens\"}")                                                           //
-      ("message", text(), "one user turn through the chat template")                    //
-      ("tools", text(), "a JSON file: what the model may call, for its chat template")  //
-      ("parse-special", "special tokens written in the prompt become special ids")      //
-      ("load-cache", text(),
+       "\"max_new_tokens\"}")                                                    //
+      ("message", TextValue("TEXT"), "one user turn through the chat template")  //
+      ("tools", TextValue("FILE"),
+       "a JSON file: what the model may call, for its chat template")               //
+      ("parse-special", "special tokens written in the prompt become special ids")  //
+      ("load-cache", TextValue("FILE"),
        "a file from --save-cache; every prompt begins with its tokens, only the rest is computed");
 }
 

@@ -22,7 +22,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "apps/common/version.h"
 #include "ng/files.h"
 #include "ng/memory_reserve.h"
 
@@ -233,15 +232,6 @@ int RunWatched(std::string_view program, EngineOptions options,
   HeldWarnings().clear();
   if (stopped && *options.stop) return SignalExitCode();
   return Fail(program, status);
-}
-
-int RunAsked(std::string_view program, const Asked& asked, const EngineOptions& options,
-             absl::FunctionRef<absl::Status(const EngineOptions&, ProgressBar&)> work) {
-  return RunWatched(program, options, [&](const EngineOptions& watched, ProgressBar& bar) {
-    if (asked.version) return WriteStdout(VersionText(program));
-    if (asked.help) return WriteStdout(asked.usage());
-    return work(watched, bar);
-  });
 }
 
 int RunProgram(std::string_view program, int (*main)(int argc, const char* const* argv), int argc,

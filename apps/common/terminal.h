@@ -48,16 +48,6 @@ int RunWatched(
     std::string_view program, EngineOptions options,
     absl::FunctionRef<absl::Status(const EngineOptions& options, ProgressBar& bar)> work);
 
-// What a program is asked for beside its work.
-struct Asked {
-  bool version = false;  // to print VersionText
-  bool help = false;     // to print `usage`
-  std::string (*usage)();
-};
-// RunWatched for a program that answers these first.
-int RunAsked(std::string_view program, const Asked& asked, const EngineOptions& options,
-             absl::FunctionRef<absl::Status(const EngineOptions& options, ProgressBar& bar)> work);
-
 // Runs the main function of a program. An exception that leaves it, or that nobody can catch, is an
 // error like any other: one line and an exit code. A closed pipe, and a file that has reached its
 // size limit, are errors of a write and not signals.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <limits>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -15,44 +14,6 @@ namespace ng::conform {
 namespace {
 
 namespace po = boost::program_options;
-
-po::options_description Options() {
-  const auto text = [](const char* value) {
-    return po::value<std::string>()->value_name("ARG")->default_value(value);
-  };
-  const auto unset = [] { return po::value<std::string>()->value_name("ARG"); };
-  const auto several = [] {
-    return po::value<std::vector<std::string>>()->value_name("ARG")->composing();
-  };
-  po::options_description what("What to check", kHelpWidth);
-  what.add_options()                                                                //
-      ("plugin", unset(), "the plugin, also without this option's name")            //
-      ("option", several(), "KEY=VALUE: an option of the plugin; may be repeated")  //
-      ("with", several(),
-       "a partner: a cache that the backend runs over, or a backend that reads the cache")  //
-      ("profile", text("plain"),
-       "plain; masked: the backend has a rule of its own and is held against itself only; "
-       "constraint: the stage's state follows the answer, as of a grammar; approximate: the store "
-       "is one, and fails if its plan does not say so")  //
-      ("rule", unset(),
-       "the backend's own rule, which it is held against: alibi, or window=N, first=N, top_k=N, "
-       "soft_cap=X, separated by commas");
-  po::options_description how("How", kHelpWidth);
-  how.add_options()                                                                              //
-      ("isa", text("auto"), "auto: the best level of this CPU, or NG_ISA; a level's name; all")  //
-      ("quick", "fewer shapes and shorter scripts")                                              //
-      ("case", unset(), "only these checks, separated by commas; what they print is shown")      //
-      ("seed", text("1"), "of all that is random")                                               //
-      ("deadline", text("60"), "seconds that one check may take")                                //
-      ("list", "list the checks of the plugin's kind, and run none");
-  po::options_description output("Output", kHelpWidth);
-  output.add_options()("output", text("text"), "text, or jsonl: one object a line for each check");
-  po::options_description about("About", kHelpWidth);
-  about.add_options()("help", "this text")("version", "version, instruction set level, build tag");
-  po::options_description all(kHelpWidth);
-  all.add(what).add(how).add(output).add(about);
-  return all;
-}
 
 std::vector<std::string> ListOf(const po::variables_map& values, const char* option) {
   if (values.count(option) == 0) return {};
@@ -150,29 +111,59 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   // The plugin may be the first argument.
   std::vector<const char*> named(argv, argv + argc);
   if (argc > 1 && argv[1][0] != '-') named.insert(named.begin() + 1, "--plugin");
-  NG_ASSIGN_OR_RETURN(const Arguments arguments,
-                      ParseArguments(static_cast<int>(named.size()), named.data(), Options()));
+  NG_ASSIGN_OR_RETURN(
+      const Arguments arguments,
+      ParseArguments(static_cast<int>(named.size()), named.data(), OptionsOf(TheManual())));
   CommandLine line;
-  line.help = arguments.values.count("help") != 0;
-  line.version = arguments.values.count("version") != 0;
+  line.about = ReadAbout(arguments.values);
   line.list = arguments.values.count("list") != 0;
   NG_ASSIGN_OR_RETURN(line.jsonl, WantsJsonl(arguments));
-  if (!line.help && !line.version) NG_RETURN_IF_ERROR(ReadRequest(arguments, &line));
+  if (!line.about.asked()) NG_RETURN_IF_ERROR(ReadRequest(arguments, &line));
   return line;
 }
 
-std::string UsageText() {
-  std::ostringstream out;
-  out << "usage: ng-conform PLUGIN.so [what] [how] [output] [--section.key=value ...]\n"
-         "Checks whether a plugin does what ng asks of its kind, each check in a process of its "
-         "own.\n"
-         "Prints a line for each check. Exit code 0: all passed; 1: one failed; 2: wrong usage; 4: "
-         "the\n"
-         "plugin cannot be loaded. --section.key=value sets options of partners and of plugins "
-         "that\n"
-         "the plugin creates, and plugins.path.\n"
-      << Options();
-  return out.str();
+Manual TheManual() {
+  const auto several = [](const char* name) {
+    return po::value<std::vector<std::string>>()->value_name(name)->composing();
+  };
+  OptionGroup what = {"What to check", {}};
+  what.options.add_options()                                                        //
+      ("plugin", TextValue("FILE"), "the plugin, also without this option's name")  //
+      ("option", several("KEY=VALUE"), "an option of the plugin; may be repeated")  //
+      ("with", several("FILE"),
+       "a partner: a cache that the backend runs over, or a backend that reads the cache")  //
+      ("profile", TextValue("plain|masked|constraint|approximate", "plain"),
+       "masked: the backend has a rule of its own and is held against itself only; constraint: the "
+       "stage's state follows the answer, as of a grammar; approximate: the store is one, and "
+       "fails "
+       "if its plan does not say so")  //
+      ("rule", TextValue("RULE"),
+       "the backend's own rule, which it is held against: alibi, or window=N, first=N, top_k=N, "
+       "soft_cap=X, separated by commas");
+  OptionGroup how = {"How", {}};
+  how.options.add_options()  //
+      ("isa", TextValue("LEVEL", "auto"),
+       "auto: the best level of this CPU, or NG_ISA; a level's name; all")  //
+      ("quick", "fewer shapes and shorter scripts")                         //
+      ("case", TextValue("CHECK,..."),
+       "only these checks, separated by commas; what they print is shown")          //
+      ("seed", TextValue("N", "1"), "of all that is random")                        //
+      ("deadline", TextValue("SECONDS", "60"), "the time that one check may take")  //
+      ("list", "list the checks of the plugin's kind, and run none");
+  OptionGroup output = {"Output", {}};
+  output.options.add_options()("output", TextValue("text|jsonl", "text"),
+                               "text, or jsonl: one object a line for each check");
+  return {
+      .program = "ng-conform",
+      .summary = "check whether a plugin does what ng asks of its kind",
+      .uses = {"ng-conform PLUGIN.so [what] [how] [output] [--section.key=value ...]"},
+      .notes = {"Checks whether a plugin does what ng asks of its kind, each check in a process "
+                "of its own. Prints a line for each check. Exit code 0: all passed; 1: one "
+                "failed; 2: wrong usage; 4: the plugin cannot be loaded. --section.key=value "
+                "sets options of partners and of plugins that the plugin creates, and "
+                "plugins.path."},
+      .examples = {"ng-conform ng_sampler_mine.so --isa all"},
+      .groups = {what, how, output, AboutOptions()}};
 }
 
 std::string CommandFor(const CommandLine& line, IsaLevel isa, const std::string& check) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/manual.h"
 #include "apps/conform/checks.h"
 #include "ng/isa.h"
 #include "ng/status.h"
@@ -23,15 +24,14 @@ struct CommandLine {
   std::chrono::seconds deadline{60};
   bool jsonl = false;
   bool list = false;
-  bool help = false;
-  bool version = false;
+  About about;
 };
 
 // Errors: UsageError; PluginError for a file name that is no plugin's.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
-// The text of --help.
-std::string UsageText();
+// What the program says of itself.
+Manual TheManual();
 
 // The command that runs one check alone, as this command line would.
 std::string CommandFor(const CommandLine& line, IsaLevel isa, const std::string& check);

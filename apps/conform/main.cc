@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "apps/common/about.h"
 #include "apps/common/apart.h"
 #include "apps/common/terminal.h"
 #include "apps/conform/checks.h"
@@ -73,15 +74,15 @@ absl::StatusOr<Outcome> RunCheckApart(const CommandLine& line, IsaLevel isa,
 // Whether the plugin and its partners can be opened at all: the error that an engine would report.
 absl::Status CheckLoads(const CommandLine& line, const std::atomic<bool>& stop) {
   const ApartOptions options{.patience = line.deadline, .show_stderr = !line.cases.empty()};
-  NG_ASSIGN_OR_RETURN(const ApartResult result, RunApart(
-                                                    [&] {
-                                                      const absl::Status status =
-                                                          OpenAll(line.request);
-                                                      if (status.ok()) return std::string();
-                                                      return (ExitCode(status) == 2 ? "u" : "p") +
-                                                             OneLine(std::string(status.message()));
-                                                    },
-                                                    options, stop));
+  NG_ASSIGN_OR_RETURN(const ApartResult result,
+                      RunApart(
+                          [&] {
+                            const absl::Status status = OpenAll(line.request);
+                            if (status.ok()) return std::string();
+                            return absl::StrCat(ExitCode(status) == 2 ? "u" : "p",
+                                                OneLine(std::string(status.message())));
+                          },
+                          options, stop));
   if (!result.returned) {
     return PluginError(absl::StrCat("plugin ", line.request.plugin, ": opening it ", result.text));
   }
@@ -137,11 +138,9 @@ int Main(int argc, const char* const* argv) {
   HoldStandardStreams();
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return ng::Fail(kName, line.status());
-  return RunAsked(kName, {line->version, line->help, UsageText}, {},
-                  [&](const EngineOptions& options, ProgressBar&) {
-                    return line->list ? WriteStdout(ListText(*line))
-                                      : Conform(*line, *options.stop);
-                  });
+  return RunAsked(line->about, TheManual(), {}, [&](const EngineOptions& options, ProgressBar&) {
+    return line->list ? WriteStdout(ListText(*line)) : Conform(*line, *options.stop);
+  });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/manual.h"
 #include "apps/common/prompt_options.h"
 #include "ng/engine.h"
 #include "ng/status.h"
@@ -13,8 +14,7 @@ namespace ng::diff {
 
 struct CommandLine : PromptOptions {
   EngineOptions engine;  // A
-  bool help = false;
-  bool version = false;
+  About about;
   bool jsonl = false;
   // What A is compared with; one of them is given.
   std::vector<std::string> against;  // "section.key=value": A with these changes
@@ -25,7 +25,8 @@ struct CommandLine : PromptOptions {
 // Errors: UsageError naming the argument, what is allowed and the nearest option.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
-std::string UsageText();
+// What the program says of itself.
+Manual TheManual();
 
 }  // namespace ng::diff
 

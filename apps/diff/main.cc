@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "apps/common/about.h"
 #include "apps/common/prompts.h"
 #include "apps/common/terminal.h"
 #include "apps/diff/command_line.h"
@@ -171,7 +172,7 @@ int Main(int argc, const char* const* argv) {
   HoldStandardStreams();
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(kName, line.status());
-  return RunAsked(kName, {line->version, line->help, UsageText}, line->engine,
+  return RunAsked(line->about, TheManual(), line->engine,
                   [&](const EngineOptions& options, ProgressBar&) { return Run(*line, options); });
 }
 

@@ -1,7 +1,6 @@
 #include "apps/eval/command_line.h"
 
 #include <boost/program_options.hpp>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "apps/common/arguments.h"
@@ -14,36 +13,6 @@ namespace po = boost::program_options;
 constexpr int64_t kMostTokens = int64_t{1} << 31;
 constexpr int64_t kMostSamples = 100000;
 constexpr int64_t kMostRounds = 10000;
-
-po::options_description Options() {
-  const auto text = [] { return po::value<std::string>()->value_name("ARG"); };
-  po::options_description what("What to score: a text, ids or samples", kHelpWidth);
-  what.add_options()                                                                             //
-      ("config", text(), "the config file")                                                      //
-      ("text-file", text(), "a file whose whole text is one sequence")                           //
-      ("ids-file", text(), "a file with a sequence of token ids on each line")                   //
-      ("samples", text(), "score this many sequences of --window tokens, drawn from the model")  //
-      ("window", text(),
-       "tokens that are fed to an empty cache; default: cache.max_tokens or the model's context")  //
-      ("save-ids", text(), "a file to write the scored ids to, for --ids-file");
-  po::options_description compare("What to compare", kHelpWidth);
-  compare.add_options()  //
-      ("against", po::value<std::vector<std::string>>()->value_name("SECTION.KEY=VALUE"),
-       "compare with the config that has this change; may be given several times")  //
-      ("card", "every cache and codec against f32: quality, bytes and speed")       //
-      ("depths", text(),
-       "with --card: tokens in the cache before decode is timed; default: 0 and all that fit")  //
-      ("repeat", text()->default_value("5"),
-       "with --card: rounds after one that warms up; the medians are printed; 0: no speeds");
-  po::options_description output("Output", kHelpWidth);
-  output.add_options()("output", text()->default_value("text"),
-                       "text or jsonl: one object, with --card one for each row");
-  po::options_description about("About", kHelpWidth);
-  about.add_options()("help", "this text")("version", "version, instruction set level, build tag");
-  po::options_description all(kHelpWidth);
-  all.add(what).add(compare).add(output).add(about);
-  return all;
-}
 
 absl::Status ReadSource(const po::variables_map& values, CommandLine* line) {
   const auto text = [&](const char* name) -> std::optional<std::string> {
@@ -66,7 +35,7 @@ absl::Status ReadSource(const po::variables_map& values, CommandLine* line) {
   if (n_sources > 1) {
     return UsageError("only one of --text-file, --ids-file, --samples may be given");
   }
-  if (n_sources == 0 && !line->help && !line->version) {
+  if (n_sources == 0 && !line->about.asked()) {
     return UsageError("nothing to score; give one of --text-file, --ids-file, --samples");
   }
   return absl::OkStatus();
@@ -92,24 +61,49 @@ absl::Status ReadComparison(const Arguments& arguments, CommandLine* line) {
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
-  NG_ASSIGN_OR_RETURN(const Arguments arguments, ParseArguments(argc, argv, Options()));
+  NG_ASSIGN_OR_RETURN(const Arguments arguments,
+                      ParseArguments(argc, argv, OptionsOf(TheManual())));
   CommandLine line;
   line.engine = EngineOptionsOf(arguments);
-  line.help = arguments.values.count("help") != 0;
-  line.version = arguments.values.count("version") != 0;
+  line.about = ReadAbout(arguments.values);
   NG_RETURN_IF_ERROR(ReadSource(arguments.values, &line));
   NG_RETURN_IF_ERROR(ReadComparison(arguments, &line));
   NG_ASSIGN_OR_RETURN(line.jsonl, WantsJsonl(arguments));
   return line;
 }
 
-std::string UsageText() {
-  std::ostringstream out;
-  out << "usage: ng-eval --config FILE [--section.key=value ...] what [compare] [output]\n"
-      << "Config keys are those of ng-run --help. Tokens are fed run.prefill_chunk at a time, here "
-         "256\nunless it is set; 1: one by one. The figures do not depend on it.\n"
-      << Options();
-  return out.str();
+Manual TheManual() {
+  OptionGroup what = {"What to score: a text, ids or samples", {}};
+  what.options.add_options()                                                               //
+      ("config", TextValue("FILE"), "the config file")                                     //
+      ("text-file", TextValue("FILE"), "a file whose whole text is one sequence")          //
+      ("ids-file", TextValue("FILE"), "a file with a sequence of token ids on each line")  //
+      ("samples", TextValue("N"),
+       "score this many sequences of --window tokens, drawn from the model")  //
+      ("window", TextValue("N"),
+       "tokens that are fed to an empty cache; default: cache.max_tokens or the model's context")  //
+      ("save-ids", TextValue("FILE"), "a file to write the scored ids to, for --ids-file");
+  OptionGroup compare = {"What to compare", {}};
+  compare.options.add_options()  //
+      ("against", po::value<std::vector<std::string>>()->value_name("SECTION.KEY=VALUE"),
+       "compare with the config that has this change; may be given several times")  //
+      ("card", "every cache and codec against f32: quality, bytes and speed")       //
+      ("depths", TextValue("N,..."),
+       "with --card: tokens in the cache before decode is timed; default: 0 and all that fit")  //
+      ("repeat", TextValue("N", "5"),
+       "with --card: rounds after one that warms up; the medians are printed; 0: no speeds");
+  OptionGroup output = {"Output", {}};
+  output.options.add_options()("output", TextValue("text|jsonl", "text"),
+                               "text or jsonl: one object, with --card one for each row");
+  return {
+      .program = "ng-eval",
+      .summary = "measure perplexity, and how far two configs are apart",
+      .uses = {"ng-eval --config FILE [--section.key=value ...] what [compare] [output]"},
+      .notes = {"Config keys are those of ng-run --help all. Tokens are fed run.prefill_chunk at "
+                "a time, here 256 unless it is set; 1: one by one. The figures do not depend on "
+                "it."},
+      .examples = {"ng-eval --config demo.ini --text-file book.txt --against cache.codec=int8"},
+      .groups = {what, compare, output, AboutOptions()}};
 }
 
 }  // namespace ng::eval

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "apps/common/about.h"
 #include "apps/common/terminal.h"
 #include "apps/eval/card.h"
 #include "apps/eval/command_line.h"
@@ -167,7 +168,7 @@ int Main(int argc, const char* const* argv) {
   HoldStandardStreams();
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(kName, line.status());
-  return RunAsked(kName, {line->version, line->help, UsageText}, line->engine,
+  return RunAsked(line->about, TheManual(), line->engine,
                   [&](const EngineOptions& options, ProgressBar&) { return Run(*line, options); });
 }
 

@@ -1,7 +1,6 @@
 #include "apps/pack/command_line.h"
 
 #include <boost/program_options.hpp>
-#include <sstream>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -11,35 +10,27 @@
 namespace ng::pack {
 namespace {
 
-namespace po = boost::program_options;
-
 constexpr const char* kEnding = ".ngw";
-
-po::options_description Options() {
-  po::options_description what("What to do", kHelpWidth);
-  what.add_options()("verify", "read FILE and the model, and say whether FILE is what it would be");
-  po::options_description about("About", kHelpWidth);
-  about.add_options()("help", "this text")("version", "version, instruction set level, build tag");
-  po::options_description all(kHelpWidth);
-  all.add(what).add(about);
-  return all;
-}
 
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
+  const boost::program_options::options_description known = OptionsOf(TheManual());
   std::vector<std::string> words;
   std::vector<std::string> options;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     (argument.starts_with('-') ? options : words).push_back(argument);
+    if (!argument.starts_with("--") || i + 1 == argc) continue;
+    const auto* const option = known.find_nothrow(argument.substr(2), false);
+    const bool value_follows = option != nullptr && option->semantic()->max_tokens() > 0;
+    if (value_follows) options.emplace_back(argv[++i]);
   }
-  NG_ASSIGN_OR_RETURN(const Arguments arguments, ParseArguments(options, Options()));
+  NG_ASSIGN_OR_RETURN(const Arguments arguments, ParseArguments(options, known));
   CommandLine line;
-  line.help = arguments.values.count("help") != 0;
-  line.version = arguments.values.count("version") != 0;
+  line.about = ReadAbout(arguments.values);
   line.verify = arguments.values.count("verify") != 0;
-  if (line.help || line.version) return line;
+  if (line.about.asked()) return line;
   if (words.size() != 2) {
     return UsageError(
         absl::StrCat("the model and the packed file are needed, ng-pack MODEL FILE", kEnding,
@@ -56,15 +47,19 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   return line;
 }
 
-std::string UsageText() {
-  std::ostringstream out;
-  out << "usage: ng-pack MODEL FILE.ngw [--verify] [--model.weights=TYPE] [--section.key=value "
-         "...]\n"
-      << "Writes the weights of MODEL as the kernels read them. A run with "
-         "--model.packed=FILE.ngw\n"
-      << "then starts at once. Config keys are those of ng-run --help.\n"
-      << Options();
-  return out.str();
+Manual TheManual() {
+  OptionGroup what = {"What to do", {}};
+  what.options.add_options()("verify",
+                             "read FILE and the model, and say whether FILE is what it would be");
+  return {.program = "ng-pack",
+          .summary = "write the weights of a model as the kernels read them",
+          .uses = {"ng-pack MODEL FILE.ngw [--verify] [--model.weights=TYPE] [--section.key=value "
+                   "...]"},
+          .notes = {"Writes the weights of MODEL as the kernels read them. A run with "
+                    "--model.packed=FILE.ngw then starts at once. Config keys are those of ng-run "
+                    "--help all."},
+          .examples = {"ng-pack model.gguf model.ngw --model.weights=int4"},
+          .groups = {what, AboutOptions()}};
 }
 
 }  // namespace ng::pack

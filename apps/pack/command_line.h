@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "apps/common/manual.h"
 #include "ng/engine.h"
 #include "ng/status.h"
 
@@ -13,15 +14,14 @@ struct CommandLine {
   EngineOptions engine;  // with MODEL as model.path, and with --verify FILE as model.packed
   std::string packed;    // FILE
   bool verify = false;
-  bool help = false;
-  bool version = false;
+  About about;
 };
 
 // Errors: UsageError naming the argument, what is allowed and the nearest option.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
-// How the program is called, with all of its own options.
-std::string UsageText();
+// What the program says of itself.
+Manual TheManual();
 
 }  // namespace ng::pack
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "apps/common/about.h"
 #include "apps/common/terminal.h"
 #include "apps/pack/command_line.h"
 #include "ng/engine.h"
@@ -37,7 +38,7 @@ int Main(int argc, const char* const* argv) {
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(kName, line.status());
   return RunAsked(
-      kName, {line->version, line->help, UsageText}, line->engine,
+      line->about, TheManual(), line->engine,
       [&](const EngineOptions& options, ProgressBar& bar) { return Pack(*line, options, bar); });
 }
 

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "apps/common/manual.h"
 #include "apps/plan/operations.h"
 #include "ng/engine.h"
 #include "ng/status.h"
@@ -16,15 +17,14 @@ struct CommandLine {
   Run run;  // the same for each sequence
 
   bool jsonl = false;
-  bool help = false;
-  bool version = false;
+  About about;
 };
 
 // Errors: UsageError naming the argument, what is allowed and the nearest option.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
-// How the program is called, with all of its own options.
-std::string UsageText();
+// What the program says of itself.
+Manual TheManual();
 
 }  // namespace ng::plan
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "apps/common/about.h"
 #include "apps/common/terminal.h"
 #include "apps/plan/command_line.h"
 #include "apps/plan/operations.h"
@@ -38,7 +39,7 @@ int Main(int argc, const char* const* argv) {
   HoldStandardStreams();
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(kName, line.status());
-  return RunAsked(kName, {line->version, line->help, UsageText}, line->engine,
+  return RunAsked(line->about, TheManual(), line->engine,
                   [&](const EngineOptions& options, ProgressBar&) { return Plan(*line, options); });
 }
 

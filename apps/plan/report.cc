@@ -34,6 +34,24 @@ void AppendBytes(std::string_view indent, std::string_view name, int64_t bytes, 
                         static_cast<double>(bytes) / 1e6);
 }
 
+// "7 MB", "1.2 GB".
+std::string Size(int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (value >= 1e10) return absl::StrFormat("%.0f GB", value / 1e9);
+  if (value >= 1e9) return absl::StrFormat("%.1f GB", value / 1e9);
+  if (value >= 1e6) return absl::StrFormat("%.0f MB", value / 1e6);
+  return absl::StrFormat("%.0f kB", value / 1e3);
+}
+
+// The answer that comes first.
+std::string Verdict(const RunPlan& plan) {
+  const std::string sizes =
+      absl::StrCat(Size(plan.needed_bytes()), " of ", Size(plan.available_bytes));
+  if (CheckMemory(plan).ok()) return absl::StrCat("fits: ", sizes, "\n\n");
+  return absl::StrCat("does not fit: ", sizes, "\n", plan.remedy,
+                      plan.remedy.empty() ? "\n" : "\n\n");
+}
+
 std::string MemoryTable(const RunPlan& plan, const std::string& store) {
   std::string out =
       absl::StrCat("memory for ", plan.max_sequences, " x ", plan.max_tokens, " tokens, bytes\n");
@@ -165,9 +183,9 @@ std::string TextTables(const Subject& subject) {
   const auto& [engine, model, plan, run] = subject;
   const UnitOperations units = UnitsOf(plan.step);
   const Config& config = engine.config();
-  return absl::StrCat("model ", model, ", ", std::string(plan.step.weights), " weights; attention ",
-                      config.Text("attention.name"), ", ", std::string(IsaName(engine.isa())), ", ",
-                      engine.threads(), " threads\n\n",
+  return absl::StrCat(Verdict(plan), "model ", model, ", ", std::string(plan.step.weights),
+                      " weights; attention ", config.Text("attention.name"), ", ",
+                      std::string(IsaName(engine.isa())), ", ", engine.threads(), " threads\n\n",
                       MemoryTable(plan, config.Text("cache.name")), "\n",
                       OperationsTable(subject, units), "\n", GrowthTable(subject));
 }

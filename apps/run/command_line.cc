@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <set>
 #include <span>
-#include <sstream>
 #include <string_view>
 #include <system_error>
 
@@ -21,51 +20,56 @@ namespace {
 
 namespace po = boost::program_options;
 
-po::options_description Options() {
-  const auto text = [] { return po::value<std::string>()->value_name("ARG"); };
-  po::options_description what("What to run", kHelpWidth);
-  what.add_options()("config", text(), "the config file");
-  AddPromptOptions(&what);
-  what.add_options()                                              //
+OptionGroup PromptGroup() {
+  OptionGroup what = {"What to run", {}};
+  what.options.add_options()("config", TextValue("FILE"), "the config file");
+  AddPromptOptions(&what.options);
+  what.options.add_options()                                      //
       ("chat", "a conversation; /help in it lists its commands")  //
-      ("replay", text(),
+      ("replay", TextValue("FILE"),
        "a file from --record: runs it again, with keys that are given anew, and says whether "
        "each step is as recorded")  //
       ("replay-any-model", "also with a model that is not the recorded one");
-  po::options_description output("Output", kHelpWidth);
-  output.add_options()  //
-      ("output", text()->default_value("text"),
-       "text (streamed) or jsonl (a line for each prompt)")                         //
-      ("steps", text(), "a JSONL file with a line for each generated token")        //
-      ("steps-stages", "in these lines what each stage of the sampler chain left")  //
-      ("save", text(), "a safetensors file for the tensors of --save-tensors")      //
-      ("save-tensors", text(),
+  return what;
+}
+
+OptionGroup OutputGroup() {
+  OptionGroup output = {"Output", {}};
+  output.options.add_options()  //
+      ("output", TextValue("text|jsonl", "text"),
+       "text (streamed) or jsonl (a line for each prompt)")                                //
+      ("steps", TextValue("FILE"), "a JSONL file with a line for each generated token")    //
+      ("steps-stages", "in these lines what each stage of the sampler chain left")         //
+      ("save", TextValue("FILE"), "a safetensors file for the tensors of --save-tensors")  //
+      ("save-tensors", TextValue("NAME,..."),
        "which tensors: a list from logits,decode_logits,attn_row,attn_full, and of points "
-       "(layer3.q, layer*.out); default: the first two, and attn_row with --trace-layer")  //
-      ("record", text(), "a file for a record of the run, for --replay")                   //
-      ("save-cache", text(), "a file for the cache of the prompt, for --load-cache")       //
-      ("view", text(),
+       "(layer3.q, layer*.out); default: the first two, and attn_row with --trace-layer")        //
+      ("record", TextValue("FILE"), "a file for a record of the run, for --replay")              //
+      ("save-cache", TextValue("FILE"), "a file for the cache of the prompt, for --load-cache")  //
+      ("view", TextValue("FILE"),
        "an HTML file that shows the run: its tokens, attention, choices; -: the attention of one "
        "head, on stdout")  //
-      ("against", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
+      ("against", po::value<std::vector<std::string>>()->value_name("SECTION.KEY=VALUE"),
        "for --view: a second run along the same tokens with this config key changed; may be "
-       "repeated")                                                                           //
-      ("view-limit", text(), "for --view: at most so many MB of attention (60)")             //
-      ("trace", text(), "a folder for a --view, --steps, --save of attn_full and metadata")  //
-      ("trace-layer", text(), "record attention rows of these layers: 0 or 0,3")             //
-      ("trace-heads", text(), "only the rows of these heads")                                //
-      ("debug-cache", "cache debug lines on stderr (also KV_DEBUG=1)")                       //
-      ("debug-layer", text(), "only the lines of this layer (also KV_DEBUG_LAYER=N)");
-  po::options_description about("About", kHelpWidth);
-  about.add_options()                                                                        //
-      ("help", "one screen; --help all: this text, with the options of the chosen plugins")  //
-      ("version", "version, instruction set level, build tag")                               //
-      ("list-plugins", "every plugin that is found, with its options")                       //
-      ("print-config", "all config keys with their values, as a config file")                //
+       "repeated")                                                                         //
+      ("view-limit", TextValue("MB"), "for --view: at most so many MB of attention (60)")  //
+      ("trace", TextValue("DIR"),
+       "a folder for a --view, --steps, --save of attn_full and metadata")                    //
+      ("trace-layer", TextValue("N,..."), "record attention rows of these layers: 0 or 0,3")  //
+      ("trace-heads", TextValue("N,..."), "only the rows of these heads")                     //
+      ("debug-cache", "cache debug lines on stderr (also KV_DEBUG=1)")                        //
+      ("debug-layer", TextValue("N"), "only the lines of this layer (also KV_DEBUG_LAYER=N)");
+  return output;
+}
+
+OptionGroup AboutGroup() {
+  OptionGroup about =
+      AboutOptions("one screen; --help all: this text, with the options of the chosen plugins");
+  about.options.add_options()                                                  //
+      ("list-plugins", "every plugin that is found, with its options")         //
+      ("print-config", "all config keys with their values, as a config file")  //
       ("dry-run", "check everything and print the plan; compute nothing");
-  po::options_description all(kHelpWidth);
-  all.add(what).add(output).add(about);
-  return all;
+  return about;
 }
 
 absl::StatusOr<int> ParseIndex(std::string_view option, std::string_view text) {
@@ -93,9 +97,8 @@ absl::Status ParseIndexList(std::string_view option, const std::string& text,
   return absl::OkStatus();
 }
 
-void ReadAbout(const po::variables_map& values, CommandLine* line) {
-  line->help = values.count("help") != 0;
-  line->version = values.count("version") != 0;
+void ReadQuestions(const po::variables_map& values, CommandLine* line) {
+  line->about = ReadAbout(values);
   line->list_plugins = values.count("list-plugins") != 0;
   line->print_config = values.count("print-config") != 0;
   line->dry_run = values.count("dry-run") != 0;
@@ -265,7 +268,7 @@ absl::Status ReadOutput(const Arguments& arguments, CommandLine* line) {
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
-  const po::options_description options = Options();
+  const po::options_description options = OptionsOf(TheManual());
   NG_ASSIGN_OR_RETURN(SpelledOut spelled, SpellOut(argc, argv, [&](const std::string& name) {
                         const po::option_description* found = options.find_nothrow(name, false);
                         return found != nullptr && found->semantic()->max_tokens() > 0;
@@ -276,20 +279,25 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   line.help_all = spelled.help_all;
   line.engine = EngineOptionsOf(arguments);
   NG_RETURN_IF_ERROR(ReadPromptOptions(arguments.values, &line));
-  ReadAbout(arguments.values, &line);
+  ReadQuestions(arguments.values, &line);
   NG_RETURN_IF_ERROR(ReadOutput(arguments, &line));
   return line;
 }
 
-std::string UsageText() {
-  std::ostringstream out;
-  out << "usage: ng-run MODEL [TEXT ...] [--section.key=value ...] [output]\n"
-         "       ng-run --config FILE [--section.key=value ...] [prompt] [output]\n"
-         "short options: -m MODEL (--model.path), -p TEXT (--prompt), -c (--chat), -n N "
-         "(--run.max_new_tokens),\n"
-         "               -t N (--run.threads), -h (--help)\n"
-      << Options();
-  return out.str();
+Manual TheManual() {
+  return {
+      .program = "ng-run",
+      .summary = "run decoder-only transformers with a KV cache",
+      .uses = {"ng-run MODEL [TEXT ...] [--section.key=value ...] [output]",
+               "ng-run --config FILE [--section.key=value ...] [prompt] [output]"},
+      .notes = {"MODEL is a folder with config.json, or a GGUF file. TEXT is a message; a model "
+                "without a chat template completes it.",
+                "Short options: -m MODEL (--model.path), -p TEXT (--prompt), -c (--chat), -n N "
+                "(--run.max_new_tokens), -t N (--run.threads), -h (--help)."},
+      .examples = Examples(),
+      .groups = {PromptGroup(), OutputGroup(), AboutGroup()},
+      .short_forms = ShortForms(),
+      .keys = ConfigKeys::kDescribed};
 }
 
 }  // namespace ng::run

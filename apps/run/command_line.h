@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/manual.h"
 #include "apps/common/prompt_options.h"
 #include "ng/engine.h"
 #include "ng/status.h"
@@ -16,9 +17,8 @@ namespace ng::run {
 struct CommandLine : PromptOptions {
   EngineOptions engine;
 
-  bool help = false;
-  bool help_all = false;
-  bool version = false;
+  About about;
+  bool help_all = false;  // --help all
   bool list_plugins = false;
   bool print_config = false;
   bool dry_run = false;
@@ -61,8 +61,8 @@ struct TraceFiles {
 // Errors: UsageError naming the argument, what is allowed and the nearest option.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
-// All of the program's own options.
-std::string UsageText();
+// What the program says of itself.
+Manual TheManual();
 
 }  // namespace ng::run
 

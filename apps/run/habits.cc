@@ -1,14 +1,11 @@
 #include "apps/run/habits.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "apps/common/arguments.h"
+#include "apps/common/columns.h"
 
 namespace ng::run {
 namespace {
@@ -102,38 +99,11 @@ constexpr HelpRow kOptions[] = {
     {"--help all", "every option and every config key"},
 };
 
-// Words on lines of `width` columns, those after the first behind `indent` blanks.
-std::string Wrapped(const std::string& text, size_t indent, size_t width) {
-  std::string out;
-  size_t column = indent;
-  for (const absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
-    if (column > indent && column + 1 + word.size() > width) {
-      absl::StrAppend(&out, "\n", std::string(indent, ' '));
-      column = indent;
-    } else if (column > indent) {
-      out += ' ';
-      ++column;
-    }
-    absl::StrAppend(&out, word);
-    column += word.size();
-  }
-  return out;
-}
-
-void AppendRows(std::span<const HelpRow> rows, size_t width, std::string* out) {
+void AppendRows(std::span<const HelpRow> rows, int width, std::string* out) {
   constexpr size_t kLeft = 35;  // where the second column begins
-  const bool narrow = width < 2 * kLeft;
-  for (const HelpRow& row : rows) {
-    std::string line = absl::StrCat("  ", row.left);
-    const std::string right = row.right;
-    const size_t indent = narrow ? 6 : kLeft;
-    if (!right.empty()) {
-      line += narrow ? absl::StrCat("\n", std::string(indent, ' '))
-                     : std::string(kLeft - std::min(kLeft, line.size()), ' ');
-      line += Wrapped(right, indent, width);
-    }
-    absl::StrAppend(out, line, "\n");
-  }
+  std::vector<TextRow> texts;
+  for (const HelpRow& row : rows) texts.push_back({row.left, row.right});
+  absl::StrAppend(out, TwoColumns(texts, kLeft, static_cast<size_t>(width)));
 }
 
 }  // namespace
@@ -174,24 +144,24 @@ absl::StatusOr<SpelledOut> SpellOut(int argc, const char* const* argv,
 
 std::string ShortHelp(int width) {
   std::string out = "usage:\n";
-  AppendRows(kUses, static_cast<size_t>(width), &out);
+  AppendRows(kUses, width, &out);
   out += "\nexamples:\n";
-  AppendRows(kExamples, static_cast<size_t>(width), &out);
+  AppendRows(kExamples, width, &out);
   out += "\noptions:\n";
-  AppendRows(kOptions, static_cast<size_t>(width), &out);
+  AppendRows(kOptions, width, &out);
   return out;
 }
 
-int StdoutColumns() {
-  constexpr int kUsual = 80;
-  winsize size = {};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 ? kUsual : size.ws_col;
+std::vector<std::string> Examples() {
+  std::vector<std::string> examples;
+  for (const HelpRow& row : kExamples) examples.emplace_back(row.left);
+  return examples;
 }
 
-int HelpColumns() {
-  constexpr int kLeast = 40;
-  constexpr int kMost = 100;
-  return std::clamp(StdoutColumns(), kLeast, kMost);
+std::vector<ShortForm> ShortForms() {
+  std::vector<ShortForm> forms;
+  for (const ShortOption& option : kShortOptions) forms.push_back({option.letter, option.option});
+  return forms;
 }
 
 }  // namespace ng::run

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "apps/common/manual.h"
 #include "ng/status.h"
 
 namespace ng::run {
@@ -25,10 +26,10 @@ absl::StatusOr<SpelledOut> SpellOut(int argc, const char* const* argv,
 
 // Examples and the options that are used most, in lines of at most `width` columns.
 std::string ShortHelp(int width);
-// The columns of the terminal that stdout is; 80 where it is none.
-int StdoutColumns();
-// The same within what can be read.
-int HelpColumns();
+
+// For the man page and completion.
+std::vector<std::string> Examples();
+std::vector<ShortForm> ShortForms();
 
 }  // namespace ng::run
 

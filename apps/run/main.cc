@@ -13,6 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "apps/common/about.h"
+#include "apps/common/columns.h"
 #include "apps/common/prompts.h"
 #include "apps/common/terminal.h"
 #include "apps/common/version.h"
@@ -39,14 +41,15 @@ constexpr const char* kName = "ng-run";
 // Gives the answers that need neither a model nor a prompt. Returns nothing if the command line
 // asks for a run.
 std::optional<absl::Status> Inform(const CommandLine& line, const EngineOptions& options) {
-  if (line.version) return WriteStdout(VersionText(kName));
+  if (line.about.version) return WriteStdout(VersionText(kName));
   if (line.list_plugins) return ListPlugins(options);
-  if (line.help && !line.help_all) return WriteStdout(ShortHelp(HelpColumns()));
-  if (!line.help && !line.print_config) return std::nullopt;
+  if (line.about.help && !line.help_all) return WriteStdout(ShortHelp(HelpColumns()));
+  if (!line.about.help && !line.print_config) return AnswerAbout(line.about, TheManual(), options);
   const absl::StatusOr<Config> config = Engine::ReadConfig(options);
   if (!config.ok()) return config.status();
   if (line.print_config) return WriteStdout(config->ToIni());
-  return WriteStdout(absl::StrCat(UsageText(), "\nConfig keys\n", config->Help()));
+  return WriteStdout(
+      absl::StrCat(UsageText(TheManual(), HelpColumns()), "\nConfig keys\n", config->Help()));
 }
 
 // Checks that the model has the layers and heads to look at, before anything is loaded.

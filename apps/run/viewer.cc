@@ -13,11 +13,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "apps/common/columns.h"
 #include "apps/common/divergence.h"
 #include "apps/common/terminal.h"
 #include "apps/common/token_text.h"
 #include "apps/run/answer_logits.h"
-#include "apps/run/habits.h"
 #include "apps/run/run_facts.h"
 #include "apps/view/terminal_map.h"
 #include "ng/config.h"

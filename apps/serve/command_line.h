@@ -2,8 +2,7 @@
 #ifndef NG_APPS_SERVE_COMMAND_LINE_H_
 #define NG_APPS_SERVE_COMMAND_LINE_H_
 
-#include <string>
-
+#include "apps/common/manual.h"
 #include "ng/engine.h"
 #include "ng/status.h"
 
@@ -11,15 +10,14 @@ namespace ng::serve {
 
 struct CommandLine {
   EngineOptions engine;
-  bool help = false;
-  bool version = false;
+  About about;
 };
 
 // Errors: UsageError naming the argument, what is allowed and the nearest option.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
-// How the program is called, with all of its own options.
-std::string UsageText();
+// What the program says of itself.
+Manual TheManual();
 
 }  // namespace ng::serve
 

@@ -9,6 +9,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "apps/common/about.h"
 #include "apps/common/terminal.h"
 #include "apps/serve/api_error.h"
 #include "apps/serve/command_line.h"
@@ -127,7 +128,7 @@ int Main(int argc, const char* const* argv) {
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(kName, line.status());
   bool drained = false;
-  const int code = RunAsked(kName, {line->version, line->help, UsageText}, line->engine,
+  const int code = RunAsked(line->about, TheManual(), line->engine,
                             [&](const EngineOptions& options, ProgressBar& bar) {
                               return Serve(options, bar, &drained);
                             });

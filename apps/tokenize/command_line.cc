@@ -1,6 +1,7 @@
 #include "apps/tokenize/command_line.h"
 
 #include <algorithm>
+#include <boost/program_options.hpp>
 #include <optional>
 #include <set>
 #include <span>
@@ -21,9 +22,14 @@ struct Switch {
 };
 
 constexpr Switch kSwitches[] = {{"--jsonl", Action::kEncodeLines},
-                                {"--decode", Action::kDecodeLines},
-                                {"--version", Action::kVersion},
-                                {"--help", Action::kHelp}};
+                                {"--decode", Action::kDecodeLines}};
+
+struct Question {
+  std::string_view name;
+  bool About::*asked;
+};
+constexpr Question kQuestions[] = {
+    {"--version", &About::version}, {"--help", &About::help}, {"--man-page", &About::man_page}};
 
 constexpr std::string_view kTokenizer = "--tokenizer";
 constexpr std::string_view kRender = "--render";
@@ -40,7 +46,8 @@ std::vector<Valued> ValuedOptions(CommandLine& line) {
           {"--chat", "a file name", &line.chat},
           {"--tools", "a file name", &line.tools},
           {"--template", "a file or a name", &line.template_options.chat_template},
-          {"--date", "a date", &line.template_options.date}};
+          {"--date", "a date", &line.template_options.date},
+          {"--completion", "a shell", &line.about.completion}};
 }
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
@@ -54,6 +61,7 @@ absl::Status UnknownArgument(std::string_view argument) {
   CommandLine line;
   for (const Valued& option : ValuedOptions(line)) names.emplace_back(option.name);
   for (const Switch& known : kSwitches) names.emplace_back(known.name);
+  for (const Question& question : kQuestions) names.emplace_back(question.name);
   const std::optional<std::string> nearest = NearestName(argument, names);
   return UsageError(absl::StrCat("unknown option \"", View(argument), "\"",
                                  nearest ? "; did you mean " + *nearest + "?" : ", see --help"));
@@ -96,8 +104,7 @@ absl::Status ReadVariable(std::string_view argument, CommandLine* line) {
 }
 
 absl::Status CheckTogether(const CommandLine& line, const std::set<std::string_view>& given) {
-  const bool informs = line.action == Action::kHelp || line.action == Action::kVersion;
-  if (!informs && line.tokenizer.empty()) {
+  if (!line.about.asked() && line.tokenizer.empty()) {
     return UsageError("--tokenizer PATH is missing, see --help");
   }
   if (!line.chat.empty()) return absl::OkStatus();
@@ -128,6 +135,11 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
       parsed.render = true;
       continue;
     }
+    const Question* question = std::ranges::find(kQuestions, argument, &Question::name);
+    if (question != std::end(kQuestions)) {
+      parsed.about.*question->asked = true;
+      continue;
+    }
     const Switch* found = std::ranges::find(kSwitches, argument, &Switch::name);
     if (found == std::end(kSwitches)) return UnknownArgument(argument);
     parsed.action = std::max(parsed.action, found->action);
@@ -137,32 +149,36 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   return parsed;
 }
 
-std::string UsageText() {
-  return "usage: ng-tokenize --tokenizer PATH [--jsonl | --decode] < INPUT\n"
-         "       ng-tokenize --tokenizer PATH --chat FILE.json [--render]\n"
-         "\n"
-         "Encodes text as the tokenizer's reference implementation does; SentencePiece\n"
-         "user-defined symbols are always parsed.\n"
-         "\n"
-         "  --tokenizer PATH  a SentencePiece .model file, a tokenizer.json, a meta.pkl,\n"
-         "                    a GGUF file, or a folder with one of the first three (no option\n"
-         "                    below: all of stdin is one text, its ids come out on one line)\n"
-         "  --jsonl           a line {\"text\", \"parse_special\", \"add_special\"} gives a line\n"
-         "                    {\"ids\", \"decoded\"}; both flags are optional and false\n"
-         "  --decode          a line {\"ids\"} gives a line {\"text\"}\n"
-         "                    (other keys of a line are ignored)\n"
-         "  --chat FILE.json  a conversation, a list of {\"role\", \"content\"}: its ids by the\n"
-         "                    model's chat template, up to where an answer begins\n"
-         "  --render          with --chat: its text, not its ids\n"
-         "  --tools FILE.json with --chat: what the model may call\n"
-         "  --template FILE   with --chat: another chat template, a file or a name\n"
-         "  --template.NAME=VALUE  with --chat: a variable of the template\n"
-         "  --date DATE       with --chat: today for the template, 2026-11-22\n"
-         "  --help            this text\n"
-         "  --version         the version\n"
-         "\n"
-         "Exit codes: 0 done, 1 a run-time failure, 2 usage or input, 3 tokenizer file,\n"
-         "5 out of memory, 7 stdout cannot be written.\n";
+Manual TheManual() {
+  OptionGroup options = {"Options", {}};
+  options.options.add_options()  //
+      ("tokenizer", TextValue("PATH"),
+       "a SentencePiece .model file, a tokenizer.json, a meta.pkl, a GGUF file, or a folder with "
+       "one "
+       "of the first three; without another option all of stdin is one text, and its ids come out "
+       "on one line")  //
+      ("jsonl",
+       "a line {\"text\", \"parse_special\", \"add_special\"} gives a line {\"ids\", "
+       "\"decoded\"}; both flags are optional and false")  //
+      ("decode",
+       "a line {\"ids\"} gives a line {\"text\"}; other keys of a line are ignored")  //
+      ("chat", TextValue("FILE"),
+       "a conversation, a list of {\"role\", \"content\"}: its ids by the model's chat template, "
+       "up to where an answer begins")                                                         //
+      ("render", "with --chat: its text, not its ids")                                         //
+      ("tools", TextValue("FILE"), "with --chat: what the model may call")                     //
+      ("template", TextValue("FILE"), "with --chat: another chat template, a file or a name")  //
+      ("template.NAME", TextValue("VALUE"), "with --chat: a variable of the template")         //
+      ("date", TextValue("DATE"), "with --chat: today for the template, 2026-11-22");
+  return {.program = "ng-tokenize",
+          .summary = "turn text to token ids and back",
+          .uses = {"ng-tokenize --tokenizer PATH [--jsonl | --decode] < INPUT",
+                   "ng-tokenize --tokenizer PATH --chat FILE.json [--render]"},
+          .notes = {"Encodes text as the tokenizer's reference implementation does; SentencePiece "
+                    "user-defined symbols are always parsed."},
+          .examples = {"echo -n \"Who art thou?\" | ng-tokenize --tokenizer tokenizer.json"},
+          .groups = {options, AboutOptions()},
+          .keys = ConfigKeys::kNone};
 }
 
 }  // namespace ng::tokenize

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "apps/common/manual.h"
 #include "ng/chat_template.h"
 #include "ng/status.h"
 
@@ -11,8 +12,9 @@ namespace ng::tokenize {
 
 struct CommandLine {
   // Rising: of several, the last one here counts.
-  enum class Action { kPrintIds, kEncodeLines, kDecodeLines, kChat, kVersion, kHelp };
+  enum class Action { kPrintIds, kEncodeLines, kDecodeLines, kChat };
   Action action = Action::kPrintIds;
+  About about;
   std::string tokenizer;
   std::string chat;  // the file of a conversation
   bool render = false;
@@ -23,8 +25,8 @@ struct CommandLine {
 // Errors: UsageError.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
-// How the program is called, with all of its options.
-std::string UsageText();
+// What the program says of itself.
+Manual TheManual();
 
 }  // namespace ng::tokenize
 

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "apps/common/about.h"
 #include "apps/common/input.h"
 #include "apps/common/standard_input.h"
 #include "apps/common/terminal.h"
@@ -115,8 +116,6 @@ absl::Status PrintConversation(const Tokenizer& tokenizer, const CommandLine& li
 }
 
 absl::Status Run(const CommandLine& line, const EngineOptions& options) {
-  if (line.action == Action::kHelp) return WriteStdout(UsageText());
-  if (line.action == Action::kVersion) return WriteStdout("ng-tokenize " NG_VERSION "\n");
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
                       OpenTokenizer(line.tokenizer, options.warning));
   if (line.action == Action::kChat) return PrintConversation(*tokenizer, line, options.stop);
@@ -128,8 +127,8 @@ int Main(int argc, const char* const* argv) {
   HoldStandardStreams(ClosedStdin::kFails);
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(kName, line.status());
-  return RunWatched(
-      kName, {}, [&](const EngineOptions& options, ProgressBar&) { return Run(*line, options); });
+  return RunAsked(line->about, TheManual(), {},
+                  [&](const EngineOptions& options, ProgressBar&) { return Run(*line, options); });
 }
 
 }  // namespace

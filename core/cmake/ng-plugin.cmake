@@ -27,7 +27,7 @@ function(ng_add_plugin kind name)
     set_target_properties(
       ${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${NG_PLUGIN_OUTPUT_DIRECTORY}
                            INSTALL_RPATH "$ORIGIN/../..")
-    install(TARGETS ${target} LIBRARY DESTINATION ${NG_PLUGIN_INSTALL_DIRECTORY})
+    install(TARGETS ${target} LIBRARY DESTINATION ${NG_PLUGIN_INSTALL_DIRECTORY} COMPONENT core)
   endif()
 endfunction()
 

@@ -5,6 +5,7 @@
 
 #include "core/config/text.h"
 #include "core/config/value.h"
+#include "ng/key_help.h"
 
 namespace ng {
 namespace {
@@ -33,12 +34,16 @@ std::string Wrapped(std::string_view text, size_t indent) {
 
 std::string Entry(const ConfigKey& key) {
   const char* help = key.spec->help == nullptr ? "" : key.spec->help;
-  const std::string value = IniValue(DefaultEntry(key).text);
+  const auto [value, allowed] = HelpOf(key);
   return Cat("  ", key.key, value.empty() ? " =" : " = ", value, "\n",
-             Wrapped(Cat(help, " (", AllowedValues(key), ")"), 6));
+             Wrapped(Cat(help, " (", allowed, ")"), 6));
 }
 
 }  // namespace
+
+KeyHelp HelpOf(const ConfigKey& key) {
+  return {.default_value = IniValue(DefaultEntry(key).text), .allowed = AllowedValues(key)};
+}
 
 std::string Config::Help() const {
   std::vector<ConfigKey> keys;

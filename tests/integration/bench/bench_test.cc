@@ -154,6 +154,22 @@ TEST(NgBench, PrintsALineOfText) {
   EXPECT_THAT(result.out, EndsWith(" GB/s)\n"));
 }
 
+// `script` gives it a terminal for stderr.
+TEST(NgBench, ShowsItsRoundsOnATerminal) {
+  const TempDir dir;
+  const Result result = Shell(
+      "script -qec \"$(dirname \"$NG\")/ng-bench --config $1 --prompt-tokens 8 --decode-tokens 2 "
+      "--repeat 2 > $2\" /dev/null",
+      {Demo()[1], dir.File("out")});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(ReadFile(dir.File("out")), HasSubstr("prefill 8 at "));
+  for (const char* round :
+       {"warm-up: prefill ", "round 1 of 2: prefill ", "round 2 of 2: prefill "}) {
+    EXPECT_THAT(result.out, HasSubstr(round));
+  }
+  EXPECT_THAT(result.out, HasSubstr(" tok/s, decode "));
+}
+
 TEST(NgBench, HelpAndVersionNeedNoConfig) {
   const Result help = NgBench({"--help"});
   EXPECT_EQ(help.exit_code, 0);

@@ -22,6 +22,7 @@ using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
 Result NgPlan(const Arguments& arguments) {
@@ -205,11 +206,21 @@ TEST(NgPlan, PrintsItsTablesThenRefusesWhatWillNotFit) {
       NgPlan(Shape("7b") + Tokens(8, 8) +
              Arguments{"--cache.max_tokens=131072", "--cache.max_sequences=100000"});
   EXPECT_EQ(result.exit_code, 5);
+  // The answer comes first, and what would make it fit.
+  EXPECT_THAT(
+      result.out,
+      MatchesRegex("does not fit: [0-9]+ GB of [0-9.]+ [MG]B\n(it|nothing).* fit.*\n\nmodel .*"));
   EXPECT_THAT(result.out, HasSubstr("memory for 100000 x 131072 tokens, bytes\n"));
   EXPECT_THAT(result.out, HasSubstr("cache of one sequence by its length, f32\n"));
   EXPECT_THAT(result.err, StartsWith("ng-plan: error: the run needs "));
   EXPECT_THAT(result.err, HasSubstr(" are available"));
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1);
+}
+
+TEST(NgPlan, AnswersFirstThatARunFits) {
+  const Result result = NgPlan(Demo() + Tokens(200, 50));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, MatchesRegex("fits: [0-9]+ MB of [0-9.]+ [MG]B\n\nmodel .*"));
 }
 
 TEST(NgPlan, AnswersHelpAndVersion) {

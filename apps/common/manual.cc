@@ -1,0 +1,92 @@
+#include "apps/common/manual.h"
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "apps/common/columns.h"
+
+namespace ng {
+
+namespace po = boost::program_options;
+
+po::typed_value<std::string>* TextValue(const char* name) {
+  return po::value<std::string>()->value_name(name);
+}
+
+po::typed_value<std::string>* TextValue(const char* name, const char* value) {
+  return TextValue(name)->default_value(value);
+}
+
+OptionGroup AboutOptions(const char* help) {
+  OptionGroup about = {"About", {}};
+  about.options.add_options()("help", help)                                 //
+      ("version", "version, instruction set level, build tag")              //
+      ("completion", TextValue("bash|zsh|fish"),                            //
+       "a script that completes the program's command line in this shell")  //
+      ("man-page", "the program's man page, as man reads it");
+  return about;
+}
+
+About ReadAbout(const po::variables_map& values) {
+  About about;
+  about.help = values.count("help") != 0;
+  about.version = values.count("version") != 0;
+  about.man_page = values.count("man-page") != 0;
+  if (values.count("completion") != 0) about.completion = values["completion"].as<std::string>();
+  return about;
+}
+
+po::options_description OptionsOf(const Manual& manual) {
+  po::options_description all;
+  for (const OptionGroup& group : manual.groups) all.add(group.options);
+  return all;
+}
+
+std::string OptionText::Left() const {
+  return absl::StrCat(name, value.empty() ? "" : " ", value,
+                      default_value.empty() ? "" : absl::StrCat(" (=", default_value, ")"));
+}
+
+OptionText TextOf(const po::option_description& option) {
+  OptionText text = {absl::StrCat("--", option.long_name()), "", "", option.description()};
+  if (option.semantic()->max_tokens() == 0) return text;
+  // "FILE", or "text|jsonl (=text)".
+  text.value = option.semantic()->name();
+  constexpr char kDefault[] = " (=";
+  const size_t end = text.value.find(kDefault);
+  if (end == text.value.npos) return text;
+  text.default_value = text.value.substr(end + sizeof(kDefault) - 1);
+  text.default_value.pop_back();
+  text.value.resize(end);
+  return text;
+}
+
+std::string UsageText(const Manual& manual, int width) {
+  constexpr size_t kMostLeft = 34;
+  constexpr size_t kGap = 2;
+  const auto columns = static_cast<size_t>(width);
+  std::string out;
+  for (const std::string& use : manual.uses) {
+    absl::StrAppend(&out, out.empty() ? "usage: " : "       ", Wrapped(use, 11, columns), "\n");
+  }
+  for (const std::string& note : manual.notes) {
+    absl::StrAppend(&out, Wrapped(note, 0, columns), "\n");
+  }
+  if (!manual.examples.empty()) out += "\nexamples:\n";
+  for (const std::string& example : manual.examples) absl::StrAppend(&out, "  ", example, "\n");
+  for (const OptionGroup& group : manual.groups) {
+    std::vector<TextRow> rows;
+    size_t left = 0;
+    for (const auto& option : group.options.options()) {
+      const OptionText text = TextOf(*option);
+      rows.push_back({text.Left(), text.help});
+      const size_t size = 2 + rows.back().left.size() + kGap;
+      if (size <= kMostLeft) left = std::max(left, size);
+    }
+    absl::StrAppend(&out, "\n", group.caption, ":\n", TwoColumns(rows, left, columns));
+  }
+  return out;
+}
+
+}  // namespace ng

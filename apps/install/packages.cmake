@@ -1,0 +1,88 @@
+# Debian packages: `cpack --config build/CPackConfig.cmake` writes them into the current folder. Each
+# component is a package:
+#   core         libng-core   the library and the plugins
+#   programs     ng           programs, man pages, completion, configs and the demo
+#   development  libng-dev    headers, CMake and pkg-config files, the checks of ng-conform
+#   python       python3-ng   the Python package, where it is built
+# Also the target `uninstall`, for what `cmake --install` has put somewhere.
+
+set(NG_COMPONENTS core programs development)
+set(NG_PACKAGE_core libng-core)
+set(NG_PACKAGE_programs ng)
+set(NG_PACKAGE_development libng-dev)
+if(TARGET ng_python)
+  list(APPEND NG_COMPONENTS python)
+  set(NG_PACKAGE_python python3-ng)
+endif()
+
+# Debian wants the license beside each package; an install has it once more, under these names.
+foreach(component ${NG_COMPONENTS})
+  install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${NG_PACKAGE_${component}} RENAME copyright
+          COMPONENT ${component})
+endforeach()
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME ng)
+set(CPACK_PACKAGE_VENDOR ng)
+set(CPACK_PACKAGE_CONTACT "the authors of ng <ng@localhost>")
+set(CPACK_VERBATIM_VARIABLES ON)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_COMPONENTS_ALL ${NG_COMPONENTS})
+set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
+                                                WORLD_READ WORLD_EXECUTE)
+foreach(component ${NG_COMPONENTS})
+  string(TOUPPER ${component} name)
+  set(CPACK_DEBIAN_${name}_PACKAGE_NAME ${NG_PACKAGE_${component}})
+endforeach()
+
+# What the libraries of Debian need is found by dpkg-shlibdeps; what one package needs of another is
+# of the same version, because the core's interface to its programs has no promise yet.
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
+set(NG_SAME "(= ${PROJECT_VERSION})")
+
+set(CPACK_COMPONENT_CORE_DESCRIPTION
+    "engine that runs decoder-only transformers with a KV cache
+ng runs language models (safetensors, GGUF) on the CPU, as a pipeline whose
+parts are plugins: attention, cache, sampler, probes.
+.
+This package has the library and the plugins.")
+set(CPACK_DEBIAN_CORE_PACKAGE_SECTION libs)
+
+set(CPACK_COMPONENT_PROGRAMS_DESCRIPTION
+    "run, measure and compare decoder-only transformers
+ng-run answers prompts and shows what happens inside a model; ng-bench, ng-plan,
+ng-eval and ng-diff measure and compare configs; ng-tokenize shows token ids;
+ng-conform checks plugins.
+.
+A small model to try it with is in /usr/share/ng.")
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_DEPENDS "libng-core ${NG_SAME}")
+
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
+    "headers to write plugins for ng and to embed its engine
+With the CMake function ng_add_plugin, a pkg-config file, and the checks that
+a plugin must pass as a library.")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libng-core ${NG_SAME}, libabsl-dev")
+
+set(CPACK_COMPONENT_PYTHON_DESCRIPTION
+    "decoder-only transformers with a KV cache in Python
+The module ng gives logits, attention and the points inside a model as NumPy
+arrays, and runs probes and sampler stages that are written in Python.")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "libng-core ${NG_SAME}, python3 (>= 3.11), python3 (<< 3.12), python3-numpy")
+
+include(CPack)
+
+add_custom_target(
+  uninstall
+  COMMAND ${CMAKE_COMMAND} -DMANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt -P
+          ${CMAKE_CURRENT_LIST_DIR}/uninstall.cmake
+  COMMENT "Removing what the last install has put there"
+  VERBATIM)

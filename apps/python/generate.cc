@@ -221,8 +221,9 @@ void Asked::MakeRoom() {
       requests, [](const GenerateRequest& request) { return !request.sequence.has_value(); });
   const int least = engine_.least().max_sequences;
   if (engine_.n_open() > 0) needs.max_sequences = engine_.n_open() + (own ? 1 : 0);
-  if (engine_.n_open() == 0 && least > 0)
+  if (engine_.n_open() == 0 && least > 0) {
     needs.max_sequences = std::min(needs.max_sequences, least);
+  }
   engine_.Ensure(needs);
 }
 
@@ -231,8 +232,9 @@ void Asked::KeepIds() const {
     if (!requests[i].sequence) continue;
     std::vector<int32_t> ids = requests[i].prompt_ids;
     const auto chosen = chosen_.find(static_cast<int>(i));
-    if (chosen != chosen_.end())
+    if (chosen != chosen_.end()) {
       ids.insert(ids.end(), chosen->second.begin(), chosen->second.end());
+    }
     engine_.SetIds(*requests[i].sequence, ids);
   }
 }
@@ -297,7 +299,7 @@ py::object SteppedRun::Next() {
       throw;
     }
     if (!asked_->steps.empty()) {
-      const py::dict step = StepDict(asked_->steps.front());
+      py::dict step = StepDict(asked_->steps.front());
       asked_->steps.pop_front();
       return step;
     }

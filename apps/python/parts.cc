@@ -131,16 +131,15 @@ class PythonStage final : public SamplerStage {
       const auto n = static_cast<py::ssize_t>(items.size());
       Ids ids(n);
       Floats logits(n);
-      for (py::ssize_t i = 0; i < n; ++i) {
-        ids.mutable_at(i) = items[static_cast<size_t>(i)].id;
-        logits.mutable_at(i) = items[static_cast<size_t>(i)].logit;
-      }
+      std::ranges::transform(items, ids.mutable_data(), &Candidate::id);
+      std::ranges::transform(items, logits.mutable_data(), &Candidate::logit);
       const py::object given =
           py::module_::import("ng._parts")
               .attr("Candidates")(ids, logits, CopyOf(Tokens(slot)),
                                   py::make_tuple(key.seed, key.request, key.step, key.stream));
       NG_ASSIGN_OR_RETURN(const Floats left, ResultOf(part_.call(given), logits, part_));
-      for (py::ssize_t i = 0; i < n; ++i) items[static_cast<size_t>(i)].logit = left.at(i);
+      const float* from = left.data();
+      for (Candidate& item : items) item.logit = *from++;
       return absl::OkStatus();
     }));
     return Annotate(candidates.MaxLogit().status(), "the logits that it left: ");
@@ -258,12 +257,11 @@ py::object RowsObject(const PointRows& rows) {
   Ids tokens(n), requests(n);
   for (py::ssize_t i = 0; i < n; ++i) {
     std::copy(rows.Row(i), rows.Row(i) + rows.values(), values.mutable_data() + i * rows.values());
-    const TokenRow& token = rows.tokens[static_cast<size_t>(i)];
-    positions.mutable_at(i) = token.pos;
-    sequences.mutable_at(i) = token.sequence;
-    tokens.mutable_at(i) = token.token;
-    requests.mutable_at(i) = token.request;
   }
+  std::ranges::transform(rows.tokens, tokens.mutable_data(), &TokenRow::token);
+  std::ranges::transform(rows.tokens, positions.mutable_data(), &TokenRow::pos);
+  std::ranges::transform(rows.tokens, requests.mutable_data(), &TokenRow::request);
+  std::ranges::transform(rows.tokens, sequences.mutable_data(), &TokenRow::sequence);
   return py::module_::import("ng._parts")
       .attr("Rows")(PointText(rows.at), values, tokens, positions, requests, sequences);
 }

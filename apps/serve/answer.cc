@@ -12,14 +12,30 @@ double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+// Of the ids of answers.
+const char* PrefixOf(AnswerKind kind) {
+  switch (kind) {
+    case AnswerKind::kChat:
+      return "chatcmpl-";
+    case AnswerKind::kResponse:
+      return "resp_";
+    case AnswerKind::kCompletion:
+      break;
+  }
+  return "cmpl-";
+}
+
 }  // namespace
 
 Answer::Answer(const AnswerHost& host, AskedOnce asked, AnswerPlan plan)
     : host_(host), asked_(std::move(asked)), plan_(std::move(plan)) {
-  head_ = {.kind = plan_.kind,
-           .id = absl::StrCat(plan_.kind == AnswerKind::kChat ? "chatcmpl-" : "cmpl-", asked_.id),
-           .created = static_cast<int64_t>(std::time(nullptr)),
-           .model = host.settings.model};
+  AnswerHead head = {.kind = plan_.kind,
+                     .id = absl::StrCat(PrefixOf(plan_.kind), asked_.id),
+                     .created = static_cast<int64_t>(std::time(nullptr)),
+                     .model = host.settings.model};
+  form_ = plan_.kind == AnswerKind::kResponse
+              ? MakeResponseForm(std::move(head), plan_.said)
+              : MakeChoicesForm(std::move(head), plan_.fields.include_usage);
   choices_.assign(plan_.n_choices(), ChoiceState(plan_.fields.logprobs));
 }
 
@@ -102,7 +118,7 @@ void Answer::Fail(const ApiError& error) {
   timer_.reset();
   CancelAll();
   if (!streaming_) return asked_.exchange->Reply(ErrorReply(error));
-  asked_.exchange->Write(EventOf(ErrorJson(error)));
+  asked_.exchange->Write(form_->Error(error));
   asked_.exchange->EndStream();
 }
 
@@ -186,6 +202,7 @@ void Answer::Emit(size_t index, AnswerPiece piece) {
 void Answer::BeginStream() {
   if (std::exchange(streaming_, true)) return;
   asked_.exchange->BeginStream();
+  asked_.exchange->Write(form_->Begin());
 }
 
 void Answer::Send(size_t index, Choice piece) {
@@ -199,7 +216,7 @@ void Answer::Send(size_t index, Choice piece) {
     piece.ids = std::exchange(choice.ids, {});
     if (first) piece.prompt_ids = PromptOf(index).ids;
   }
-  asked_.exchange->Write(EventOf(PieceJson(head_, piece, first)));
+  asked_.exchange->Write(form_->Piece(piece, first));
 }
 
 Usage Answer::UsageOfAll() const {
@@ -217,7 +234,10 @@ void Answer::Finish() {
   host_.metrics.answer.Add(SecondsSince(asked_.at));
   timer_.reset();
   over_ = true;
-  if (Streams()) return FinishStream();
+  if (Streams()) {
+    asked_.exchange->Write(form_->End(UsageOfAll()));
+    return asked_.exchange->EndStream();
+  }
   std::vector<Choice> choices;
   for (size_t i = 0; i < choices_.size(); ++i) {
     ChoiceState& state = choices_[i];
@@ -230,15 +250,7 @@ void Answer::Finish() {
     choice.ids = std::move(state.ids);
     choice.prompt_ids = PromptOf(i).ids;
   }
-  asked_.exchange->Reply({.body = JsonText(AnswerJson(head_, choices, UsageOfAll())) + "\n"});
-}
-
-void Answer::FinishStream() {
-  if (plan_.fields.include_usage) {
-    asked_.exchange->Write(EventOf(UsagePieceJson(head_, UsageOfAll())));
-  }
-  asked_.exchange->Write(kLastEvent);
-  asked_.exchange->EndStream();
+  asked_.exchange->Reply({.body = form_->Whole(choices, UsageOfAll())});
 }
 
 }  // namespace ng::serve

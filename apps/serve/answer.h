@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/serve/answer_form.h"
 #include "apps/serve/answer_plan.h"
 #include "apps/serve/answer_text.h"
 #include "apps/serve/http/exchange.h"
@@ -95,14 +96,13 @@ class Answer : public std::enable_shared_from_this<Answer> {
   void Send(size_t index, Choice choice);
   void BeginStream();
   void Finish();
-  void FinishStream();
   void CancelAll();
   Usage UsageOfAll() const;
 
   const AnswerHost& host_;
   AskedOnce asked_;
   AnswerPlan plan_;
-  AnswerHead head_;
+  std::unique_ptr<AnswerForm> form_;
   std::vector<ChoiceState> choices_;
   std::optional<int64_t> first_id_;
   std::shared_ptr<void> timer_;

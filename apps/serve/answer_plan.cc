@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "apps/serve/responses_request.h"
 #include "apps/serve/sampler_settings.h"
 
 namespace ng::serve {
@@ -49,6 +50,14 @@ Parsed<AnswerPlan> Planned(AnswerPlan plan, const PlanParts& parts) {
   return plan;
 }
 
+Parsed<AnswerPlan> PlannedChat(AnswerPlan plan, ChatRequest request, const PlanParts& parts) {
+  plan.fields = std::move(request.answer);
+  Parsed<std::vector<int32_t>> ids = EncodeConversation(request.conversation, parts.engine);
+  if (auto* const error = std::get_if<ApiError>(&ids)) return *error;
+  plan.prompts.push_back({std::get<std::vector<int32_t>>(std::move(ids)), ""});
+  return Planned(std::move(plan), parts);
+}
+
 }  // namespace
 
 std::optional<ApiError> CheckModel(const std::string& model, const Settings& settings) {
@@ -77,14 +86,19 @@ Parsed<AnswerPlan> PlanCompletions(const std::string& body, const PlanParts& par
 Parsed<AnswerPlan> PlanChat(const std::string& body, const PlanParts& parts) {
   Parsed<ChatRequest> parsed = ParseChat(body);
   if (auto* const error = std::get_if<ApiError>(&parsed)) return *error;
-  auto request = std::get<ChatRequest>(std::move(parsed));
   AnswerPlan plan;
   plan.kind = AnswerKind::kChat;
-  plan.fields = std::move(request.answer);
-  Parsed<std::vector<int32_t>> ids = EncodeConversation(request.conversation, parts.engine);
-  if (auto* const error = std::get_if<ApiError>(&ids)) return *error;
-  plan.prompts.push_back({std::get<std::vector<int32_t>>(std::move(ids)), ""});
-  return Planned(std::move(plan), parts);
+  return PlannedChat(std::move(plan), std::get<ChatRequest>(std::move(parsed)), parts);
+}
+
+Parsed<AnswerPlan> PlanResponse(const std::string& body, const PlanParts& parts) {
+  Parsed<ResponsesRequest> parsed = ParseResponses(body);
+  if (auto* const error = std::get_if<ApiError>(&parsed)) return *error;
+  auto request = std::get<ResponsesRequest>(std::move(parsed));
+  AnswerPlan plan;
+  plan.kind = AnswerKind::kResponse;
+  plan.said = std::move(request.said);
+  return PlannedChat(std::move(plan), std::move(request.chat), parts);
 }
 
 Parsed<Json> Tokenize(const std::string& body, const PlanParts& parts, int64_t max_tokens) {

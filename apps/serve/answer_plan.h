@@ -28,6 +28,7 @@ struct AnswerPlan {
   bool echo = false;
   std::vector<std::string> settings;  // "sampler.key=value"
   int64_t max_new_tokens = 0;
+  Json said;  // of a response: what it repeats of the request
 
   size_t n_choices() const { return prompts.size() * static_cast<size_t>(fields.n); }
 };
@@ -41,6 +42,7 @@ struct PlanParts {
 // From the body of a request. Errors: 400 for what is wrong with it, 404 for another model.
 Parsed<AnswerPlan> PlanCompletions(const std::string& body, const PlanParts& parts);
 Parsed<AnswerPlan> PlanChat(const std::string& body, const PlanParts& parts);
+Parsed<AnswerPlan> PlanResponse(const std::string& body, const PlanParts& parts);
 
 // The ids of a text or a conversation: {"count", "max_model_len", "tokens"}.
 Parsed<Json> Tokenize(const std::string& body, const PlanParts& parts, int64_t max_tokens);

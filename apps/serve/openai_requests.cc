@@ -16,21 +16,9 @@ constexpr int kMaxJsonDepth = 36;  // as --prompts
 constexpr int kMostChoices = 128;
 constexpr int kMostTopLogprobs = 20;
 constexpr size_t kMostStops = 16;
-constexpr double kMostTemperature = 100.0;  // as the stage; OpenAI's is 2
 constexpr double kMostPenalty = 100.0;
 constexpr double kMostBias = 100.0;
 constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
-
-Parsed<Json> ParseBody(std::string_view body) {
-  const absl::Status valid = CheckJson(body, "the body", kMaxJsonDepth);
-  if (!valid.ok()) return ApiError{.message = std::string(valid.message()), .code = "invalid_json"};
-  Json json = Json::parse(body);
-  if (!json.is_object()) {
-    return ApiError{.message = absl::StrCat("the body is ", ShownJson(json), ", must be an object"),
-                    .code = "invalid_json"};
-  }
-  return json;
-}
 
 bool IsId(const Json& value) {
   return value.is_number_integer() && value >= 0 && value <= std::numeric_limits<int32_t>::max();
@@ -88,18 +76,12 @@ void ReadResponseFormat(Fields& fields, SamplingFields* sampling) {
   Fields inner(*format, "response_format.");
   const std::string type = inner.Text("type").value_or("");
   if (type == "json_object") {
-    sampling->json_schema = R"({"type":"object"})";
+    sampling->json_schema = kAnyObjectSchema;
   } else if (type == "json_schema") {
     const Json none = Json::object();
     const Json* const named = inner.Object("json_schema");
     Fields schema(named == nullptr ? none : *named, "response_format.json_schema.");
-    // What it is called and what for is for readers; a grammar is always kept strictly.
-    static_cast<void>(schema.Text("name"));
-    static_cast<void>(schema.Text("description"));
-    static_cast<void>(schema.Bool("strict"));
-    const Json* const text = schema.Object("schema");
-    if (text == nullptr) schema.Refuse("schema", "must be an object");
-    if (text != nullptr) sampling->json_schema = text->dump();
+    sampling->json_schema = ReadSchema(schema);
     if (schema.Finish()) fields.Fail(*schema.error());
   } else if (type != "text") {
     inner.Refuse("type", "must be text, json_object or json_schema");
@@ -118,9 +100,7 @@ void ReadStream(Fields& fields, AnswerFields* answer) {
 }
 
 void ReadAnswer(Fields& fields, AnswerFields* answer) {
-  const std::optional<std::string> model = fields.Text("model");
-  if (!model) fields.Refuse("model", "must be the name of the model, as /v1/models has it");
-  answer->model = model.value_or("");
+  answer->model = ReadModel(fields);
   answer->max_tokens = fields.Int("max_tokens", {0, kMostTokens});
   answer->n = static_cast<int>(fields.Int("n", {1, kMostChoices}).value_or(1));
   answer->return_token_ids = fields.Bool("return_token_ids").value_or(false);
@@ -187,6 +167,33 @@ void ReadToolChoice(Fields& fields, ConversationFields* conversation) {
 }
 
 }  // namespace
+
+Parsed<Json> ParseBody(std::string_view body) {
+  const absl::Status valid = CheckJson(body, "the body", kMaxJsonDepth);
+  if (!valid.ok()) return ApiError{.message = std::string(valid.message()), .code = "invalid_json"};
+  Json json = Json::parse(body);
+  if (!json.is_object()) {
+    return ApiError{.message = absl::StrCat("the body is ", ShownJson(json), ", must be an object"),
+                    .code = "invalid_json"};
+  }
+  return json;
+}
+
+std::string ReadModel(Fields& fields) {
+  const std::optional<std::string> model = fields.Text("model");
+  if (!model) fields.Refuse("model", "must be the name of the model, as /v1/models has it");
+  return model.value_or("");
+}
+
+std::string ReadSchema(Fields& fields) {
+  // What it is called and what for is for readers; a grammar is always kept strictly.
+  static_cast<void>(fields.Text("name"));
+  static_cast<void>(fields.Text("description"));
+  static_cast<void>(fields.Bool("strict"));
+  const Json* const schema = fields.Object("schema");
+  if (schema == nullptr) fields.Refuse("schema", "must be an object");
+  return schema == nullptr ? "" : schema->dump();
+}
 
 Parsed<CompletionsRequest> ParseCompletions(std::string_view body) {
   Parsed<Json> json = ParseBody(body);

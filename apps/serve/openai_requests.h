@@ -70,6 +70,15 @@ struct TokenizeRequest {
 template <typename T>
 using Parsed = std::variant<T, ApiError>;
 
+// What the parsers of all requests share. A body is an object of JSON; a schema is that of the
+// fields "schema", "name", "description" and "strict", as JSON text.
+class Fields;
+inline constexpr double kMostTemperature = 100.0;  // as the stage; OpenAI's is 2
+inline constexpr const char* kAnyObjectSchema = R"({"type":"object"})";
+Parsed<Json> ParseBody(std::string_view body);
+std::string ReadModel(Fields& fields);
+std::string ReadSchema(Fields& fields);
+
 Parsed<CompletionsRequest> ParseCompletions(std::string_view body);
 Parsed<ChatRequest> ParseChat(std::string_view body);
 Parsed<TokenizeRequest> ParseTokenize(std::string_view body);

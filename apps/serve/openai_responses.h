@@ -14,7 +14,7 @@
 
 namespace ng::serve {
 
-enum class AnswerKind { kCompletion, kChat };
+enum class AnswerKind { kCompletion, kChat, kResponse };
 
 // What all objects of an answer begin with.
 struct AnswerHead {

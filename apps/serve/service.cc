@@ -46,6 +46,7 @@ const Service::Route* Service::FindRoute(const std::string& path) {
       {"GET", "/v1/models", true, &Service::Models},
       {"POST", "/v1/completions", true, &Service::Completions},
       {"POST", "/v1/chat/completions", true, &Service::Chat},
+      {"POST", "/v1/responses", true, &Service::Responses},
       {"POST", "/v1/embeddings", true, &Service::Embeddings},
       {"POST", "/tokenize", true, &Service::TokenizeText},
   };
@@ -146,6 +147,8 @@ void Service::Completions(const std::shared_ptr<Exchange>& exchange) {
 }
 
 void Service::Chat(const std::shared_ptr<Exchange>& exchange) { Ask(exchange, PlanChat); }
+
+void Service::Responses(const std::shared_ptr<Exchange>& exchange) { Ask(exchange, PlanResponse); }
 
 void Service::Embeddings(const std::shared_ptr<Exchange>& exchange) {
   exchange->Reply(ErrorReply(

@@ -38,6 +38,7 @@ class Service {
   void Models(const std::shared_ptr<Exchange>& exchange);
   void Completions(const std::shared_ptr<Exchange>& exchange);
   void Chat(const std::shared_ptr<Exchange>& exchange);
+  void Responses(const std::shared_ptr<Exchange>& exchange);
   void Embeddings(const std::shared_ptr<Exchange>& exchange);
   void TokenizeText(const std::shared_ptr<Exchange>& exchange);
 

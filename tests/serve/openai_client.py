@@ -67,6 +67,22 @@ def chat(client, program):
     assert isinstance(json.loads(told.choices[0].message.content)["age"], int)
 
 
+def responses(client, program):
+    line = ng_run(program, "--message=Who art thou?")
+    answer = strict(client.responses.create(model="demo", input="Who art thou?"))
+    assert answer.output_text == line["text"] and answer.status == "completed", answer
+    with client.responses.stream(model="demo", input="Who art thou?") as stream:
+        text = "".join(event.delta for event in stream if event.type == "response.output_text.delta")
+        assert text == line["text"] and stream.get_final_response().output_text == text
+    # What was answered goes back as it came.
+    asked = [*QUESTION, *answer.output, {"role": "user", "content": "Why?"}]
+    told = client.chat.completions.create(model="demo", messages=[
+        *QUESTION, {"role": "assistant", "content": text}, {"role": "user", "content": "Why?"}])
+    assert client.responses.create(model="demo", input=asked).output_text == told.choices[0].message.content
+    cut = strict(client.responses.create(model="demo", input="Who art thou?", max_output_tokens=2))
+    assert cut.incomplete_details.reason == "max_output_tokens"
+
+
 def errors(client, base_url):
     def expect(kind, param, ask):
         try:
@@ -106,13 +122,14 @@ def main():
         assert [model.id for model in client.models.list()] == ["demo"]
         completions(client, program)
         chat(client, program)
+        responses(client, program)
         errors(client, base_url)
         many(client)
     finally:
         server.terminate()
         code = server.wait()
     assert code == 0, code
-    print("ok: models, completions, chat, streams, errors, 64 clients at a time")
+    print("ok: models, completions, chat, responses, streams, errors, 64 clients at a time")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include "apps/serve/access.h"
 #include "apps/serve/openai_requests.h"
 #include "apps/serve/openai_responses.h"
+#include "apps/serve/responses_request.h"
 
 namespace ng::serve {
 namespace {
@@ -193,6 +194,37 @@ TEST(ParseChat, ReadsTheFormOfTheAnswer) {
             "response_format.json_schema.schema");
   EXPECT_EQ(schema(R"({"type":"xml"})"), "response_format.type");
   EXPECT_EQ(schema(R"({"type":"text","x":1})"), "response_format.x");
+}
+
+TEST(ParseResponses, ReadsTextsAndMessages) {
+  const auto messages = [](const std::string& more) {
+    const Parsed<ResponsesRequest> parsed =
+        ParseResponses(absl::StrCat(R"({"model":"m")", more, "}"));
+    return std::holds_alternative<ApiError>(parsed)
+               ? std::get<ApiError>(parsed).param
+               : std::get<ResponsesRequest>(parsed).chat.conversation.messages;
+  };
+  EXPECT_EQ(messages(R"(,"input":"x")"), R"([{"role":"user","content":"x"}])");
+  EXPECT_EQ(
+      messages(R"(,"instructions":"s","input":[{"type":"message","id":"i","role":"assistant",)"
+               R"("status":"completed","content":[{"type":"output_text","text":"a",)"
+               R"("annotations":[]},{"type":"output_text","text":"b"}]}])"),
+      R"([{"role":"system","content":"s"},{"role":"assistant","content":"ab"}])");
+  EXPECT_EQ(messages(""), "input");
+  EXPECT_EQ(messages(R"(,"input":[])"), "input");
+  EXPECT_EQ(messages(R"(,"input":[3])"), "input.role");
+  EXPECT_EQ(messages(R"(,"input":[{"role":"user"}])"), "input.content");
+  EXPECT_EQ(messages(R"(,"input":[{"role":"user","content":[{"type":"input_image"}]}])"),
+            "input.content.type");
+  EXPECT_EQ(messages(R"(,"input":[{"type":"reasoning","role":"user","content":"x"}])"),
+            "input.type");
+  EXPECT_EQ(messages(R"(,"input":"x","previous_response_id":"y")"), "previous_response_id");
+  EXPECT_EQ(messages(R"(,"input":"x","store":true)"), "store");
+  EXPECT_EQ(messages(R"(,"input":"x","truncation":"auto")"), "truncation");
+  EXPECT_EQ(messages(R"(,"input":"x","tools":[{}])"), "tools");
+  EXPECT_EQ(messages(R"(,"input":"x","text":{"format":{"type":"xml"}})"), "text.format.type");
+  EXPECT_EQ(messages(R"(,"input":"x","text":{"format":{"type":"json_schema","name":"n"}})"),
+            "text.format.schema");
 }
 
 TEST(ParseTokenize, ReadsATextOrAConversation) {

@@ -9,11 +9,14 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "tests/integration/run_support.h"
 #include "tests/integration/serve/server.h"
 #include "tests/support/http_client.h"
@@ -30,6 +33,7 @@ using ::testing::StartsWith;
 using Ids = std::vector<int32_t>;
 
 constexpr const char* kCompletions = "/v1/completions";
+constexpr const char* kResponses = "/v1/responses";
 constexpr const char* kChat = "/v1/chat/completions";
 
 Result RunProgram(const std::string& program, const Arguments& arguments) {
@@ -136,6 +140,36 @@ TEST(Serve, AnswersAConversationWithTheIdsOfNgRun) {
                      {"return_token_ids", true}};
   EXPECT_EQ(IdsOf(server.Post(kChat, told)["choices"][0]),
             RunLine({"--message=Who art thou?", "--run.system=Be brief."})["ids"].get<Ids>());
+}
+
+TEST(Serve, AnswersAResponseWithTheTextOfNgRun) {
+  const Server server;
+  const std::string text = RunLine({"--message=Who art thou?", "--run.system=Be brief."})["text"];
+  Json body = {{"input", "Who art thou?"}, {"instructions", "Be brief."}};
+  const Json answer = server.Post(kResponses, body);
+  EXPECT_EQ(answer["output"][0]["content"][0]["text"], text);
+  EXPECT_EQ(answer["status"], "completed");
+  body["stream"] = true;
+  body["model"] = "demo";
+  const HttpResponse streamed = HttpClient(server.port()).Post(kResponses, body.dump());
+  std::string told;
+  Json last;
+  for (const absl::string_view event : absl::StrSplit(streamed.body, "\n\n", absl::SkipEmpty())) {
+    const std::pair<std::string, std::string> lines =
+        absl::StrSplit(event, absl::MaxSplits("\ndata: ", 1));
+    const int64_t number = last.is_null() ? 0 : last["sequence_number"].get<int64_t>() + 1;
+    last = Json::parse(lines.second);
+    EXPECT_EQ(lines.first, absl::StrCat("event: ", last["type"].get<std::string>()));
+    EXPECT_EQ(last["sequence_number"], number);
+    if (last["type"] == "response.output_text.delta") told += last["delta"];
+  }
+  EXPECT_EQ(told, text);
+  EXPECT_EQ(last["type"], "response.completed");
+  EXPECT_EQ(last["response"]["output"][0]["content"], answer["output"][0]["content"]);
+  EXPECT_EQ(last["response"]["usage"], answer["usage"]);
+  const Json cut = server.Post(kResponses, {{"input", "Who art thou?"}, {"max_output_tokens", 2}});
+  EXPECT_EQ(cut["status"], "incomplete");
+  EXPECT_EQ(cut["incomplete_details"]["reason"], "max_output_tokens");
 }
 
 TEST(Serve, ChoicesAreThoseOfNgRunsPrompts) {

@@ -348,8 +348,9 @@ TEST(CoreKeys, OnFullIsAChoiceOfTwo) {
 
 TEST(ConfigText, PrintsEverySectionOnceWithPluginOptionsInIt) {
   const std::string ini = Built("[run]\nstop_ids =\nsystem = \"a # b\"\n").ToIni();
-  EXPECT_THAT(ini, StartsWith("[model]\npath =\nweights = auto\nstrict = false\nignore_keys =\n\n"
-                              "[tokenizer]\n"));
+  EXPECT_THAT(
+      ini, StartsWith("[model]\npath =\nweights = auto\npacked =\nstrict = false\nignore_keys =\n\n"
+                      "[tokenizer]\n"));
   EXPECT_THAT(
       ini,
       HasSubstr("seed = 1\ntop_p.p = 0.95\nbanned_tokens.ids =\ntop_k.k = 50\n\n"

@@ -117,8 +117,9 @@ void AddKeys(const KnownParts& parts, std::string* out) {
   for (const KnownKey& key : parts.keys) {
     if (std::ranges::count(key.key, '.') > 1) continue;  // a plugin's
     const std::string_view own = std::string_view(key.key).substr(0, key.key.find('.'));
-    if (own != section)
+    if (own != section) {
       absl::StrAppend(out, ".SS ", Escaped(absl::StrCat("[", std::string(own), "]")), "\n");
+    }
     section = own;
     AddKey(key, out);
   }

@@ -159,7 +159,8 @@ class DraftAllocations : public DecodeAllocations {
 TEST_P(DraftAllocations, DoNotGrowWithTheTokensOfGenerate) {
   for (const char* drafter : {"ngram", "model"}) {
     drafter_ = drafter;
-    EXPECT_EQ(Generate(20, "greedy"), Generate(40, "greedy")) << drafter;
+    // Not always as many: both requests may end in one step, or each in its own.
+    EXPECT_LE(Generate(40, "greedy"), Generate(20, "greedy")) << drafter;
   }
 }
 

@@ -5,6 +5,7 @@
 
 Exits 1 where a check fails, 77 where python3-selenium, chromium or chromium-driver is missing.
 """
+import contextlib
 import json
 import pathlib
 import re
@@ -63,8 +64,6 @@ class Chat:
         assert self.said() == ["What is thy name?", wanted], self.said()
 
     def check_stop(self):
-        self.b.click("#new")
-        assert self.said() == []
         self.b.js("""new MutationObserver(() => {
             if (document.querySelector('article.assistant p')?.textContent) document.getElementById('stop').click();
         }).observe(document.getElementById('messages'), {subtree: true, childList: true, characterData: true});""")
@@ -91,25 +90,39 @@ class Chat:
         assert not errors, errors
 
 
-def main():
-    server = subprocess.Popen([sys.argv[1], "--config", CONFIG, "--serve.port=0"], stderr=subprocess.PIPE, text=True)
+@contextlib.contextmanager
+def served(*options):
+    """The address of a server, which must end well."""
+    server = subprocess.Popen([sys.argv[1], "--config", CONFIG, "--serve.port=0", *options],
+                              stderr=subprocess.PIPE, text=True)
     try:
-        url = re.search(r"http://\S+?:\d+", server.stderr.readline()).group()
-        with tempfile.TemporaryDirectory() as folder:
-            browser = chromium.Browser(pathlib.Path(folder))
-            try:
-                browser.driver.get(url)
-                browser.settle()
-                chat = Chat(browser, url)
-                for name in [name for name in vars(Chat) if name.startswith("check_")]:
-                    getattr(chat, name)()
-                    print("ok", name)
-            finally:
-                browser.quit()
+        yield re.search(r"http://\S+?:\d+", server.stderr.readline()).group()
     finally:
         server.terminate()
         code = server.wait()
     assert code == 0, code
+
+
+def check(names, *options):
+    with served(*options) as url, tempfile.TemporaryDirectory() as folder:
+        browser = chromium.Browser(pathlib.Path(folder))
+        try:
+            browser.driver.get(url)
+            browser.settle()
+            chat = Chat(browser, url)
+            for name in names:
+                getattr(chat, name)()
+                print("ok", name)
+        finally:
+            browser.quit()
+
+
+def main():
+    names = [name for name in vars(Chat) if name.startswith("check_")]
+    names.remove("check_stop")
+    check(names)
+    # An answer that lasts until it is stopped.
+    check(["check_stop"], "--run.stop_ids=", "--run.max_new_tokens=230", "--attention.name=reference")
 
 
 if __name__ == "__main__":

@@ -90,8 +90,9 @@ std::string JsonLine(const Subject& subject, const Workload& workload, const Fig
 std::string RoundLine(const Workload& workload, int64_t round, const Speed& speed) {
   std::string line =
       round == 0 ? "warm-up:" : absl::StrCat("round ", round, " of ", workload.repeat, ":");
-  if (speed.prefill_tok_s)
+  if (speed.prefill_tok_s) {
     absl::StrAppendFormat(&line, " prefill %.1f tok/s", *speed.prefill_tok_s);
+  }
   if (speed.decode_tok_s) {
     absl::StrAppendFormat(&line, "%s decode %.1f tok/s", speed.prefill_tok_s ? "," : "",
                           *speed.decode_tok_s);

@@ -1,14 +1,9 @@
 #include "apps/common/token_text.h"
 
 #include <algorithm>
-#include <cstddef>
 
 namespace ng {
 namespace {
-
-bool IsStopId(const Engine& engine, int32_t id) {
-  return std::ranges::count(engine.stop_ids(), id) > 0;
-}
 
 // The bytes of one generated token; a stop id has none.
 absl::StatusOr<std::string> TokenText(const Engine& engine, int32_t id) {
@@ -22,6 +17,10 @@ size_t LengthToShow(const std::string& text, int64_t held_bytes) {
 }
 
 }  // namespace
+
+bool IsStopId(const Engine& engine, int32_t id) {
+  return std::ranges::count(engine.stop_ids(), id) > 0;
+}
 
 absl::StatusOr<std::string> VisibleToken(const Engine& engine, int32_t id) {
   NG_ASSIGN_OR_RETURN(const std::string bytes, engine.Decode({&id, 1}));
@@ -42,16 +41,22 @@ absl::StatusOr<std::string> CompletionText(const Engine& engine, const Completio
 
 absl::StatusOr<std::string> AnswerStream::Push(const Engine& engine, const StepRecord& record) {
   NG_ASSIGN_OR_RETURN(const std::string text, TokenText(engine, record.token_id));
-  held_ += text;
-  const size_t n_shown = LengthToShow(held_, record.held_bytes);
+  return Push(text, record.held_bytes);
+}
+
+std::string AnswerStream::Push(std::string_view bytes, int64_t held_bytes) {
+  held_ += bytes;
+  const size_t n_shown = LengthToShow(held_, held_bytes);
   const std::string shown = held_.substr(0, n_shown);
   held_.erase(0, n_shown);
+  n_given_ += n_shown;
   return utf8_.Push(shown);
 }
 
 std::string AnswerStream::Finish(int64_t held_bytes) {
-  held_.resize(LengthToShow(held_, held_bytes));
-  return utf8_.Push(held_) + utf8_.Finish();
+  const std::string rest = Push("", held_bytes);
+  held_.clear();
+  return rest + utf8_.Finish();
 }
 
 }  // namespace ng

@@ -166,7 +166,7 @@ void Answer::OnToken(size_t index, const TokenEvent& event) {
   choice.ids.push_back(id);
   ShownToken token = plan_.fields.logprobs ? ShownWith(event.token) : Shown(id);
   // A stop id is no part of the text.
-  if (std::ranges::count(host_.engine.stop_ids(), id) > 0) token.bytes.clear();
+  if (IsStopId(host_.engine, id)) token.bytes.clear();
   choice.text.Push(std::move(token), event.held_bytes);
   Emit(index, choice.text.Take());
 }

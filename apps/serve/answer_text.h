@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "ng/utf8.h"
+#include "apps/common/token_text.h"
 
 namespace ng::serve {
 
@@ -53,14 +53,9 @@ class AnswerText {
     ShownToken token;
   };
 
-  // Moves the first n of held_ to text_.
-  void Give(size_t n);
-
   bool with_tokens_;
   bool finished_ = false;
-  Utf8Stream utf8_;
-  std::string held_;
-  size_t n_given_ = 0;  // bytes
+  AnswerStream stream_;
   std::string text_;
   std::deque<Waiting> tokens_;
 };

@@ -150,7 +150,11 @@ std::string ShellWord(std::string_view word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:+@%";
   if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return std::string(word);
-  return absl::StrCat("'", absl::StrReplaceAll(std::string(word), {{"'", "'\\''"}}), "'");
+  return ShellQuoted(word);
+}
+
+std::string ShellQuoted(std::string_view text) {
+  return absl::StrCat("'", absl::StrReplaceAll(std::string(text), {{"'", "'\\''"}}), "'");
 }
 
 EngineOptions EngineOptionsOf(const Arguments& arguments) {

@@ -34,6 +34,8 @@ std::string RightSpelling(std::string_view name);
 
 // A word of a command line as a shell reads it: quoted where it must be.
 std::string ShellWord(std::string_view word);
+// A text between single quotes of a shell.
+std::string ShellQuoted(std::string_view text);
 
 // What --config, --random-weights and the overrides ask for.
 EngineOptions EngineOptionsOf(const Arguments& arguments);

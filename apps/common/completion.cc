@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "apps/common/arguments.h"
 
 namespace ng {
 namespace {
@@ -29,12 +30,6 @@ ValueWords WordsOf(const std::string& value) {
 // "ng_run", for the names of functions.
 std::string Identifier(const Manual& manual) {
   return absl::StrReplaceAll(manual.program, {{"-", "_"}});
-}
-
-// Between single quotes of a shell.
-std::string Quoted(std::string_view text) {
-  return absl::StrCat(
-      "'", absl::StrReplaceAll(absl::string_view(text.data(), text.size()), {{"'", "'\\''"}}), "'");
 }
 
 // The word by which the scripts know how a value is completed, then the words to choose from.
@@ -61,7 +56,8 @@ std::string RuleBranches(Options options) {
   std::string out;
   for (const CompletedOption& option : options) {
     if (option.values.kind == Kind::kNone) continue;
-    absl::StrAppend(&out, "    ", option.name, ") rule=", Quoted(Rule(option.values)), " ;;\n");
+    absl::StrAppend(&out, "    ", option.name, ") rule=", ShellQuoted(Rule(option.values)),
+                    " ;;\n");
   }
   return out;
 }
@@ -233,8 +229,8 @@ std::string Described(Options options, bool keys) {
   for (const CompletedOption& option : options) {
     if (option.is_key != keys) continue;
     absl::StrAppend(&out, "          ",
-                    Quoted(absl::StrCat(OptionWord(option), ":",
-                                        absl::StrReplaceAll(option.help, {{":", "\\:"}}))),
+                    ShellQuoted(absl::StrCat(OptionWord(option), ":",
+                                             absl::StrReplaceAll(option.help, {{":", "\\:"}}))),
                     "\n");
   }
   return out;
@@ -255,9 +251,9 @@ std::string FishValue(const ValueWords& values, Options options) {
     case Kind::kFolder:
       return " -x -a '(__fish_complete_directories)'";
     case Kind::kConfigKey:
-      return absl::StrCat(" -x -a ", Quoted(ConfigKeyNames(options)));
+      return absl::StrCat(" -x -a ", ShellQuoted(ConfigKeyNames(options)));
     case Kind::kOneOf:
-      return absl::StrCat(" -x -a ", Quoted(absl::StrJoin(values.words, " ")));
+      return absl::StrCat(" -x -a ", ShellQuoted(absl::StrJoin(values.words, " ")));
     default:
       return " -x";
   }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace ng {
@@ -13,6 +14,8 @@ namespace ng {
 // To hash several pieces in order, give each the hash of those before it as its seed.
 uint64_t HashOf(std::span<const std::byte> bytes, uint64_t seed = 0);
 uint64_t HashOf(std::string_view bytes, uint64_t seed = 0);
+// A hash as texts show it: 16 hexadecimal digits.
+std::string HexOf(uint64_t hash);
 
 }  // namespace ng
 

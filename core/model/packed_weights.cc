@@ -39,8 +39,6 @@ constexpr int64_t kMost = int64_t{1} << 60;       // bytes or values: more than 
 
 int64_t WholePages(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-std::string HexText(uint64_t hash) { return absl::StrCat(absl::Hex(hash, absl::kZeroPad16)); }
-
 absl::Status CheckStop(const std::atomic<bool>* stop) {
   if (stop == nullptr || !stop->load()) return absl::OkStatus();
   return InterruptedError("interrupted in a file of packed weights");
@@ -48,22 +46,7 @@ absl::Status CheckStop(const std::atomic<bool>* stop) {
 
 uint64_t HashOfTypes(const WeightTypes& types) {
   std::string text;
-  const auto add = [&](WeightType type) {
-    absl::StrAppend(&text, View(WeightTypeName(type)), " ");
-  };
-  add(types.embedding);
-  add(types.head);
-  if (types.layer_input) {
-    add(types.layer_input->in[0]);
-    add(types.layer_input->out);
-  }
-  for (const LayerWeightTypes& layer : types.layers) {
-    for (const BlockWeightTypes& block : layer) {
-      for (const WeightType type : block.All()) add(type);
-      text += '|';
-    }
-    text += '\n';
-  }
+  for (const WeightType type : types.All()) absl::StrAppend(&text, View(WeightTypeName(type)), " ");
   return HashOf(text);
 }
 
@@ -109,16 +92,16 @@ std::string ToText(const PackedText& text) {
     sources.push_back({{"name", source.name},
                        {"size", source.size},
                        {"modified_ns", source.modified_ns},
-                       {"head_hash", HexText(source.head_hash)}});
+                       {"head_hash", HexOf(source.head_hash)}});
   }
   const nlohmann::ordered_json json = {{"sources", sources},
                                        {"weights", text.weights},
-                                       {"types_hash", HexText(text.types_hash)},
+                                       {"types_hash", HexOf(text.types_hash)},
                                        {"matrix_bytes", text.matrix_bytes},
                                        {"n_values", text.n_values},
-                                       {"tensors_hash", HexText(text.tensors_hash)},
-                                       {"matrices_hash", HexText(text.matrices_hash)},
-                                       {"vectors_hash", HexText(text.vectors_hash)}};
+                                       {"tensors_hash", HexOf(text.tensors_hash)},
+                                       {"matrices_hash", HexOf(text.matrices_hash)},
+                                       {"vectors_hash", HexOf(text.vectors_hash)}};
   return json.dump(-1, ' ', /*ensure_ascii=*/true,
                    nlohmann::ordered_json::error_handler_t::replace);
 }
@@ -206,8 +189,8 @@ absl::StatusOr<PackedText> ReadText(const InputFile& file, int64_t* begin) {
   const std::string_view summed = std::string_view(bytes).substr(0, n_summed);
   const uint64_t stored = *Cursor(std::string_view(bytes).substr(n_summed)).U64();
   if (stored != HashOf(summed)) {
-    return wrong("the checksum of its text is ", HexText(stored), ", must be ",
-                 HexText(HashOf(summed)), ": the file is damaged");
+    return wrong("the checksum of its text is ", HexOf(stored), ", must be ", HexOf(HashOf(summed)),
+                 ": the file is damaged");
   }
   NG_ASSIGN_OR_RETURN(PackedText text, FromText(summed.substr(kFixedBytes), file.path()));
   *begin = WholePages(std::ssize(bytes));
@@ -304,7 +287,8 @@ absl::StatusOr<ModelWeights> PackedWeights::Map(const ModelFile& model,
     const Place place = PlaceOf(binding, model.spec, weights);
     if (place.vector != nullptr) place.vector->resize(static_cast<size_t>(place.size));
   }
-  const auto n_values = std::ssize(ValuesOf(weights));
+  int64_t n_values = 0;
+  ForEachVector(weights, [&](std::vector<float>& vector) { n_values += std::ssize(vector); });
   if (n_values != text_.n_values) {
     return wrong("holds ", text_.n_values, " values of vectors, the model has ", n_values);
   }
@@ -313,8 +297,8 @@ absl::StatusOr<ModelWeights> PackedWeights::Map(const ModelFile& model,
       file_.ReadAt(begin_ + matrix_bytes, std::as_writable_bytes(std::span(values))));
   const uint64_t hash = HashOf(std::as_bytes(std::span(values)));
   if (hash != text_.vectors_hash) {
-    return wrong("the hash of its vectors is ", HexText(hash), ", must be ",
-                 HexText(text_.vectors_hash), ": the file is damaged");
+    return wrong("the hash of its vectors is ", HexOf(hash), ", must be ",
+                 HexOf(text_.vectors_hash), ": the file is damaged");
   }
   auto next = values.cbegin();
   ForEachVector(weights, [&](std::vector<float>& vector) {
@@ -337,8 +321,8 @@ absl::Status PackedWeights::Verify(const ModelFile& model, ModelWeights& weights
   std::span<const std::byte> stored = MatricesOf(mapped, text_.matrix_bytes);
   NG_ASSIGN_OR_RETURN(const uint64_t hash, HashOfPieces(stored, stop));
   if (hash != text_.matrices_hash) {
-    return wrong(absl::StrCat("the hash of its matrices is ", HexText(hash), ", must be ",
-                              HexText(text_.matrices_hash), ": the file is damaged"));
+    return wrong(absl::StrCat("the hash of its matrices is ", HexOf(hash), ", must be ",
+                              HexOf(text_.matrices_hash), ": the file is damaged"));
   }
   NG_ASSIGN_OR_RETURN(const uint64_t made,
                       HashOfPieces(MatricesOf(weights, text_.matrix_bytes), stop));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <iterator>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -99,6 +100,17 @@ std::vector<WeightType> BlockWeightTypes::All() const {
     if (!*more) continue;
     all.insert(all.end(), (*more)->in.begin(), (*more)->in.end());
     all.push_back((*more)->out);
+  }
+  return all;
+}
+
+std::vector<WeightType> WeightTypes::All() const {
+  std::vector<WeightType> all = {embedding, head};
+  if (layer_input) all.insert(all.end(), {layer_input->in[0], layer_input->out});
+  for (const LayerWeightTypes& layer : layers) {
+    for (const BlockWeightTypes& block : layer) {
+      std::ranges::copy(block.All(), std::back_inserter(all));
+    }
   }
   return all;
 }

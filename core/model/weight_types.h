@@ -37,6 +37,8 @@ struct WeightTypes {
   // Of the layers' input: in[0] of its projection, out of its embedding.
   std::optional<InAndOutTypes> layer_input = {};
   std::vector<LayerWeightTypes> layers;
+
+  std::vector<WeightType> All() const;  // of all matrices, in order
 };
 
 // All of one type; embedding and head are int8 beside int4, like their grids' own files.

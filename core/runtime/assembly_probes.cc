@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/runtime/assembly.h"
 
 namespace ng {
@@ -23,7 +24,7 @@ absl::StatusOr<std::string> EditText(const LoadedPlugin& plugin,
   }
   for (const std::string& path : use.reads) {
     NG_ASSIGN_OR_RETURN(const uint64_t hash, HashOfFile(path));
-    absl::StrAppend(&text, between, "reads ", absl::Hex(hash, absl::kZeroPad16));
+    absl::StrAppend(&text, between, "reads ", HexOf(hash));
     between = ", ";
   }
   return text + ")";

@@ -1,7 +1,6 @@
 #include "core/runtime/cache_identity.h"
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -140,21 +139,9 @@ std::string SpecBytes(const ModelSpec& spec) {
   return bytes;
 }
 
-// The types of all matrices, in order.
-std::vector<WeightType> AllTypes(const WeightTypes& types) {
-  std::vector<WeightType> all = {types.embedding, types.head};
-  if (types.layer_input) all.insert(all.end(), {types.layer_input->in[0], types.layer_input->out});
-  for (const LayerWeightTypes& layer : types.layers) {
-    for (const BlockWeightTypes& block : layer) {
-      std::ranges::copy(block.All(), std::back_inserter(all));
-    }
-  }
-  return all;
-}
-
 std::string TypesText(const WeightTypes& types) {
   std::set<std::string> names;
-  for (const WeightType type : AllTypes(types)) names.emplace(WeightTypeName(type));
+  for (const WeightType type : types.All()) names.emplace(WeightTypeName(type));
   return absl::StrJoin(names, "+");
 }
 
@@ -176,13 +163,11 @@ std::string AttentionText(const Assembly& assembly) {
 
 std::string ModelText(const Assembly& assembly, uint64_t weights_hash) {
   std::string bytes = SpecBytes(assembly.model.spec);
-  for (const WeightType type : AllTypes(assembly.weight_types)) AppendScalars(&bytes, type);
+  for (const WeightType type : assembly.weight_types.All()) AppendScalars(&bytes, type);
   return HexOf(HashOf(bytes, weights_hash));
 }
 
 }  // namespace
-
-std::string HexOf(uint64_t hash) { return absl::StrCat(absl::Hex(hash, absl::kZeroPad16)); }
 
 std::string ProgramText() { return absl::StrCat("ng ", NG_VERSION, " (", NG_BUILD_TAG, ")"); }
 

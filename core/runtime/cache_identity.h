@@ -36,7 +36,6 @@ std::vector<CacheField> CacheIdentity(const Assembly& assembly,
                                       std::optional<uint64_t> weights_hash);
 
 // The parts of it that other descriptions of a run have too.
-std::string HexOf(uint64_t hash);
 std::string ProgramText();                                  // ng's version and build
 std::string TokenizerText(const Assembly& assembly);        // a hash, or "none"
 uint64_t HashOfSpec(const ModelSpec& spec, uint64_t seed);  // of every field

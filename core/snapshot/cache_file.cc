@@ -72,10 +72,9 @@ class HeaderReader {
 
   static absl::Status BadChecksum(const InputFile& file, std::string_view whose, uint64_t stored,
                                   uint64_t computed) {
-    return ModelFileError(
-        absl::StrCat(file.path(), ": ", absl::string_view(whose.data(), whose.size()),
-                     " checksum is ", absl::Hex(stored, absl::kZeroPad16), ", must be ",
-                     absl::Hex(computed, absl::kZeroPad16), ": the snapshot is damaged"));
+    return ModelFileError(absl::StrCat(
+        file.path(), ": ", absl::string_view(whose.data(), whose.size()), " checksum is ",
+        HexOf(stored), ", must be ", HexOf(computed), ": the snapshot is damaged"));
   }
 
   CacheFileHeader header;

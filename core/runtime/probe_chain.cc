@@ -10,14 +10,12 @@ absl::Status LoadedHead::Logits(const TensorView<const float, 2>& hidden, std::s
 }
 
 void ProbeChain::Add(std::unique_ptr<Probe> probe) {
-  Link& link = links_.emplace_back();
-  link.use = probe->Use();
-  link.probe = std::move(probe);
-  link.wanted.resize(wanted_.size());
+  ProbeUse use = probe->Use();
+  links_.push_back({std::move(probe), std::move(use), PointsByLayer(n_layers_)});
+  Link& link = links_.back();
   for (const auto& [at, edits] : link.use.points) {
-    const auto layer = static_cast<size_t>(int64_t{at.layer} + 1);
-    link.wanted[layer].Add(at.point);
-    wanted_[layer].Add(at.point);
+    link.wanted.Add(at);
+    wanted_.Add(at);
     edits_ |= edits;
     every_logit_ |= link.use.every_token && NeedsLogits(at.point);
   }
@@ -26,9 +24,8 @@ void ProbeChain::Add(std::unique_ptr<Probe> probe) {
 }
 
 absl::Status ProbeChain::OnPoint(const PointRows& rows) {
-  const auto layer = static_cast<size_t>(int64_t{rows.at.layer} + 1);
   for (Link& link : links_) {
-    if (!link.wanted[layer].Has(rows.at.point)) continue;
+    if (!link.wanted.Of(rows.at.layer).Has(rows.at.point)) continue;
     NG_RETURN_IF_ERROR(link.probe->OnPoint(rows));
   }
   return absl::OkStatus();

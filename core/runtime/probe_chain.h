@@ -10,6 +10,7 @@
 
 #include "core/model/decoder.h"
 #include "core/model/step_batch.h"
+#include "core/runtime/step_observers.h"
 #include "ng/probe.h"
 #include "ng/status.h"
 
@@ -28,7 +29,7 @@ class LoadedHead final : public LogitHead {
 
 class ProbeChain final : public StepObserver {
  public:
-  explicit ProbeChain(int n_layers) : wanted_(static_cast<size_t>(n_layers) + 1) {}
+  explicit ProbeChain(int n_layers) : n_layers_(n_layers), wanted_(n_layers) {}
   // Behind those that are there.
   void Add(std::unique_ptr<Probe> probe);
 
@@ -41,9 +42,7 @@ class ProbeChain final : public StepObserver {
   bool identity() const { return identity_; }
   bool every_logit() const { return every_logit_; }  // of every token that is fed
 
-  PointSet Wanted(int layer) const override {
-    return wanted_[static_cast<size_t>(int64_t{layer} + 1)];
-  }
+  PointSet Wanted(int layer) const override { return wanted_.Of(layer); }
   absl::Status OnPoint(const PointRows& rows) override;
 
   // As Probe's, told to all; the last two even where one fails: the first error counts.
@@ -56,11 +55,12 @@ class ProbeChain final : public StepObserver {
   struct Link {
     std::unique_ptr<Probe> probe;
     ProbeUse use;
-    std::vector<PointSet> wanted;  // [1 + n_layers]: of no layer, then of each
+    PointsByLayer wanted;
   };
 
+  const int n_layers_;
   std::vector<Link> links_;
-  std::vector<PointSet> wanted_;  // [1 + n_layers], of all of them
+  PointsByLayer wanted_;  // of all of them
   bool edits_ = false;
   bool every_token_ = false;
   bool identity_ = false;

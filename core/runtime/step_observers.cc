@@ -100,7 +100,7 @@ void NonFiniteFinder::OnLayerOutput(int layer, const TensorView<const float, 2>&
 
 PointsByLayer::PointsByLayer(int n_layers, std::span<const PointAt> points)
     : sets_(static_cast<size_t>(n_layers) + 1) {
-  for (const PointAt& at : points) sets_[static_cast<size_t>(int64_t{at.layer} + 1)].Add(at.point);
+  for (const PointAt& at : points) Add(at);
 }
 
 PointWatch::PointWatch(PointsByLayer points, Sink sink)

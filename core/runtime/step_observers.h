@@ -69,7 +69,8 @@ class NonFiniteFinder final : public StepObserver {
 // The points of a run that are looked at, by layer.
 class PointsByLayer {
  public:
-  PointsByLayer(int n_layers, std::span<const PointAt> points);
+  explicit PointsByLayer(int n_layers, std::span<const PointAt> points = {});
+  void Add(const PointAt& at) { sets_[static_cast<size_t>(int64_t{at.layer} + 1)].Add(at.point); }
   // Those of a layer, or with -1 of no layer.
   PointSet Of(int layer) const { return sets_[static_cast<size_t>(int64_t{layer} + 1)]; }
 

@@ -170,15 +170,11 @@ absl::Status GenerateLoop::Step() {
     StepSequence sequence;
     sequence.sequence = active.sequence;
     sequence.start_pos = fed.begin;
-    if (!active.may_draft) {
-      sequence.tokens = active.held_ids().subspan(static_cast<size_t>(fed.begin), n_tokens);
-    }
+    sequence.tokens = active.may_draft
+                          ? speculation_->FedOf(active.slot, completion.ids.back())
+                          : active.held_ids().subspan(static_cast<size_t>(fed.begin), n_tokens);
     sequence.n_logit_rows = recorder_.Want(fed, completion, active.kept);
-    if (active.may_draft) {
-      sequence.tokens = speculation_->FedOf(active.slot, completion.ids.back());
-      sequence.n_logit_rows = std::ssize(sequence.tokens);
-    }
-    if (probes_ != nullptr && probes_->every_logit()) {
+    if (active.may_draft || (probes_ != nullptr && probes_->every_logit())) {
       sequence.n_logit_rows = fed.end - fed.begin;
     }
     sequence.request = active.index();

@@ -150,7 +150,7 @@ int DenseLogits::GuessPart(const Search& search, const Edges& edges) {
 void DenseLogits::MarkFirst(int64_t n) {
   for (size_t word = 0; n > 0; ++word) {
     uint64_t left = within_[word];
-    n -= std::popcount(left);
+    n -= CountBits({&left, 1});
     for (; n < 0; ++n) left ^= std::bit_floor(left);
     marks_[word] |= left;
   }

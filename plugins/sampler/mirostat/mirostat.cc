@@ -62,7 +62,11 @@ absl::StatusOr<SequenceEnd> Mirostat::Accept(int slot, int32_t token) {
   const Left& left = left_[static_cast<size_t>(slot)];
   const std::span<const Candidate> items = std::span(left.items).first(left.n);
   double mu = Last(slot);
-  const auto drawn = std::ranges::find(items, token, &Candidate::id);
+  // Where all tokens are left, or the first of them, each is at the place of its id.
+  const auto place = std::min(static_cast<size_t>(token), items.size());
+  const auto drawn = place < items.size() && items[place].id == token
+                         ? items.begin() + static_cast<std::ptrdiff_t>(place)
+                         : std::ranges::find(items, token, &Candidate::id);
   if (drawn != items.end()) {
     const double surprise = (left.log_total - drawn->logit) / std::numbers::ln2;
     mu -= options_.eta * (surprise - options_.tau);

@@ -147,7 +147,8 @@ class PagedStoreTest : public testing::Test {
 TEST_F(PagedStoreTest, ConformsWithEveryPageSize) {
   for (const int64_t page_tokens : {16, 48, 256}) {
     const auto seed = static_cast<uint32_t>(page_tokens);
-    EXPECT_THAT(CheckCache({.settings = {.seed = seed, .quick = kSanitized},
+    const bool quick = kSanitized || page_tokens != 48;
+    EXPECT_THAT(CheckCache({.settings = {.seed = seed, .quick = quick},
                             .make = Maker({.page_tokens = page_tokens})}),
                 IsEmpty())
         << "pages of " << page_tokens;

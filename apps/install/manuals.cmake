@@ -4,13 +4,14 @@ set(NG_MANUAL_DIR ${CMAKE_CURRENT_BINARY_DIR}/manuals)
 file(MAKE_DIRECTORY ${NG_MANUAL_DIR})
 set(NG_MANUALS "")
 foreach(program ${NG_PROGRAMS})
-  set(page ${NG_MANUAL_DIR}/${program}.1)
+  set(page ${NG_MANUAL_DIR}/${program}.1.gz)
   set(bash ${NG_MANUAL_DIR}/${program})
   set(zsh ${NG_MANUAL_DIR}/_${program})
   set(fish ${NG_MANUAL_DIR}/${program}.fish)
   add_custom_command(
     OUTPUT ${page} ${bash} ${zsh} ${fish}
-    COMMAND ${program} --man-page > ${page}
+    COMMAND ${program} --man-page > ${NG_MANUAL_DIR}/${program}.1
+    COMMAND gzip -9nf ${NG_MANUAL_DIR}/${program}.1
     COMMAND ${program} --completion bash > ${bash}
     COMMAND ${program} --completion zsh > ${zsh}
     COMMAND ${program} --completion fish > ${fish}

@@ -15,7 +15,7 @@ foreach(file ${files})
   endif()
   # Those of a path with a folder of ng's: share/ng/demo, then share/ng.
   get_filename_component(folder ${path} DIRECTORY)
-  while(folder MATCHES "/(ng|libng-core|libng-dev)(/|$)")
+  while(folder MATCHES "/(ng|libng-core|libng-dev|python3-ng)(/|$)")
     list(APPEND folders ${folder})
     get_filename_component(folder ${folder} DIRECTORY)
   endwhile()
@@ -23,6 +23,9 @@ endforeach()
 list(REMOVE_DUPLICATES folders)
 list(SORT folders ORDER DESCENDING) # a folder comes before the one that it is in
 foreach(folder ${folders})
+  if(folder MATCHES "/dist-packages/ng$") # what runs have compiled
+    file(REMOVE_RECURSE ${folder}/__pycache__)
+  endif()
   file(GLOB left LIST_DIRECTORIES true ${folder}/* ${folder}/.*)
   if(IS_DIRECTORY ${folder} AND NOT left)
     file(REMOVE_RECURSE ${folder})

@@ -126,13 +126,40 @@ check_programs() {
     inside "man $program" | grep -q SYNOPSIS || fail "man $program"
     inside "$program --version" | grep -q "^$program " || fail "$program --version"
   done
+  echo "ok: the programs answer, are of this version and have man pages"
+}
+
+# What the first key of a section and a plugin's option are completed to, in shells as users start them.
+check_completion() {
+  local completed
   completed=$(inside 'set +eu; source /usr/share/bash-completion/bash_completion; _completion_loader ng-run
     complete_it() { COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); COMPREPLY=(); $call; echo "${COMPREPLY[*]}"; }
     call=$(complete -p ng-run | sed "s/.*-F \([^ ]*\).*/\1/")
     complete_it ng-run --run.thr; complete_it ng-run --sampler.top_k.')
   [ "$completed" = "--run.threads=
 --sampler.top_k.k=" ] || fail "bash completes to: $completed"
-  echo "ok: the programs answer, have man pages and complete themselves in bash"
+  completed=$(inside 'for line in "ng-run --run.thr" "ng-run --sampler.top_k."; do
+      fish -c "complete -C \"$line\"" | cut -f 1; done')
+  [ "$completed" = "--run.threads=
+--sampler.top_k.k=" ] || fail "fish completes to: $completed"
+  # A key of its own shows the line that the tabulator key has made.
+  cat >"$root/tmp/complete.zsh" <<'END'
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell 'PROMPT=; autoload -Uz compinit; compinit -u -D; stty -echo columns 200
+  show() { print -r -- "<<$BUFFER>>"; BUFFER=; zle accept-line }; zle -N show; bindkey "^X" show
+  bindkey "^I" complete-word; print RE""ADY'
+zpty -r shell said '*READY*'
+zpty -w -n shell "$1"$'\t\x18'
+zpty -r shell said '*>>*'
+print -r -- ${${said##*<<}%%>>*}
+END
+  completed=$(inside 'for line in "ng-run --run.thr" "ng-run --sampler.top_k."; do
+      timeout 60 zsh -f /tmp/complete.zsh "$line"; done')
+  rm "$root/tmp/complete.zsh"
+  [ "$completed" = "ng-run --run.threads=
+ng-run --sampler.top_k.k=" ] || fail "zsh completes to: $completed"
+  echo "ok: bash, fish and zsh complete keys and options of plugins"
 }
 
 check_python() {
@@ -148,7 +175,7 @@ check_python() {
 # A stage of a newcomer by CMake, as plugins/README.md has it, and the same without CMake.
 check_development() {
   inside 'bash /tmp/ng-tree/tests/sdk/newcomer.sh /usr' || fail "a plugin by CMake"
-  inside 'cd "$(mktemp -d)" && awk "/^\`lipogram.cc\`:/ { f = 1 } f && /^\`\`\`cpp/ { g = 1; next } g && /^\`\`\`/ { exit } g" \
+  inside 'mkdir /tmp/ng-tree/stage && cd /tmp/ng-tree/stage && awk "/^\`lipogram.cc\`:/ { f = 1 } f && /^\`\`\`cpp/ { g = 1; next } g && /^\`\`\`/ { exit } g" \
       /tmp/ng-tree/plugins/README.md >lipogram.cc && [ -s lipogram.cc ] && mkdir plugins &&
     g++ -O2 -fPIC -shared -fvisibility=hidden -fvisibility-inlines-hidden lipogram.cc \
       -o plugins/ng_sampler_lipogram.so $(pkg-config --cflags --libs ng-core) &&
@@ -171,6 +198,7 @@ prepare_root
 files >"$work/before"
 install '/tmp/debs/ng*.deb'
 check_programs
+check_completion
 check_python
 check_development
 inside 'apt-get purge -y -qq ng libng-dev libng-core python3-ng' >/dev/null

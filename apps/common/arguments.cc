@@ -61,7 +61,6 @@ constexpr Habit kHabits[] = {
     {"interactive conversation i cnv", "--chat"},
     {"input text", "--prompt TEXT"},
     {"json", "--output jsonl"},
-    {"verbose v", "--dry-run, which shows all that a run would do"},
 };
 
 // A program_options error as one line, with the nearest option for an unknown one.

@@ -68,7 +68,8 @@ OptionGroup AboutGroup() {
   about.options.add_options()                                                  //
       ("list-plugins", "every plugin that is found, with its options")         //
       ("print-config", "all config keys with their values, as a config file")  //
-      ("dry-run", "check everything and print the plan; compute nothing");
+      ("dry-run", "check everything and print the plan; compute nothing")      //
+      ("verbose", "with --dry-run: also what becomes of each tensor");
   return about;
 }
 
@@ -97,12 +98,15 @@ absl::Status ParseIndexList(std::string_view option, const std::string& text,
   return absl::OkStatus();
 }
 
-void ReadQuestions(const po::variables_map& values, CommandLine* line) {
+absl::Status ReadQuestions(const po::variables_map& values, CommandLine* line) {
   line->about = ReadAbout(values);
   line->list_plugins = values.count("list-plugins") != 0;
   line->print_config = values.count("print-config") != 0;
   line->dry_run = values.count("dry-run") != 0;
+  line->verbose = values.count("verbose") != 0;
   line->reads_pipe = !line->chat && !line->dry_run;
+  if (line->verbose && !line->dry_run) return UsageError("--verbose needs --dry-run");
+  return absl::OkStatus();
 }
 
 absl::Status ReadSavedTensors(const po::variables_map& values, CommandLine* line) {
@@ -279,7 +283,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   line.help_all = spelled.help_all;
   line.engine = EngineOptionsOf(arguments);
   NG_RETURN_IF_ERROR(ReadPromptOptions(arguments.values, &line));
-  ReadQuestions(arguments.values, &line);
+  NG_RETURN_IF_ERROR(ReadQuestions(arguments.values, &line));
   NG_RETURN_IF_ERROR(ReadOutput(arguments, &line));
   return line;
 }
@@ -293,7 +297,7 @@ Manual TheManual() {
       .notes = {"MODEL is a folder with config.json, or a GGUF file. TEXT is a message; a model "
                 "without a chat template completes it.",
                 "Short options: -m MODEL (--model.path), -p TEXT (--prompt), -c (--chat), -n N "
-                "(--run.max_new_tokens), -t N (--run.threads), -h (--help)."},
+                "(--run.max_new_tokens), -t N (--run.threads), -v (--verbose), -h (--help)."},
       .examples = Examples(),
       .groups = {PromptGroup(), OutputGroup(), AboutGroup()},
       .short_forms = ShortForms(),

@@ -22,6 +22,7 @@ struct CommandLine : PromptOptions {
   bool list_plugins = false;
   bool print_config = false;
   bool dry_run = false;
+  bool verbose = false;  // --dry-run with all there is
 
   bool jsonl = false;
   std::string steps;  // empty: none

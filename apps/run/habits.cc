@@ -16,8 +16,10 @@ struct ShortOption {
   bool takes_value;
 };
 constexpr ShortOption kShortOptions[] = {
-    {'m', "--model.path=", true},         {'p', "--prompt", true},       {'c', "--chat", false},
-    {'n', "--run.max_new_tokens=", true}, {'t', "--run.threads=", true}, {'h', "--help", false},
+    {'m', "--model.path=", true},  {'p', "--prompt", true},
+    {'c', "--chat", false},        {'n', "--run.max_new_tokens=", true},
+    {'t', "--run.threads=", true}, {'v', "--verbose", false},
+    {'h', "--help", false},
 };
 
 // What there is to read: the arguments that are left.
@@ -44,9 +46,9 @@ absl::Status AddShort(const std::string& argument, Reader& reader,
   const bool known = option != std::end(kShortOptions);
   if (!known || (!option->takes_value && argument.size() > 2)) {
     const std::string meant = RightSpelling(argument.substr(1));
-    return UsageError(absl::StrCat("unknown option ", argument,
-                                   meant.empty() ? "" : absl::StrCat("; write ", meant),
-                                   " (short options are -m, -p, -c, -n, -t and -h; see --help)"));
+    return UsageError(absl::StrCat(
+        "unknown option ", argument, meant.empty() ? "" : absl::StrCat("; write ", meant),
+        " (short options are -m, -p, -c, -n, -t, -v and -h; see --help)"));
   }
   std::string spelled = option->option;
   if (option->takes_value) {
@@ -94,7 +96,7 @@ constexpr HelpRow kOptions[] = {
     {"--output jsonl, --steps FILE", "what is written"},
     {"--record FILE, --replay FILE", "keeps a run; runs it again and compares"},
     {"--view FILE.html", "a page that shows the run; -: in the terminal"},
-    {"--dry-run", "what a run would do, and its memory"},
+    {"--dry-run [-v]", "what a run would do, and its memory; each tensor"},
     {"--list-plugins, --version", "the parts that there are; the version"},
     {"--help all", "every option and every config key"},
 };

@@ -291,7 +291,9 @@ absl::Status Run(CommandLine line, const EngineOptions& options, const InputLog&
   needs.identity = !line.save_points.empty() || Verifies(line);
   if (job.requests.empty()) needs.max_tokens = ChatCapacity(*engine);
   if (line.dry_run) {
-    NG_ASSIGN_OR_RETURN(const std::string text, engine->Describe(needs));
+    NG_ASSIGN_OR_RETURN(
+        const std::string text,
+        engine->Describe(needs, line.verbose ? Engine::Detail::kAll : Engine::Detail::kScreen));
     return WriteStdout(text);
   }
   if (job.requests.empty() && !line.chat) {

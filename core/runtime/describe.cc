@@ -37,6 +37,27 @@ void AppendTensor(const TensorInfo& tensor, std::string_view fate, std::string* 
                   ShapeString(tensor.shape), " -> ", View(fate), "\n");
 }
 
+// What becomes of each tensor; for a screen, of how many.
+void AppendTensors(const ModelFile& model, Engine::Detail detail, std::string* out) {
+  if (detail == Engine::Detail::kScreen) {
+    std::set<const TensorInfo*> used;
+    for (const TensorBinding& binding : model.bindings) used.insert(binding.tensor);
+    absl::StrAppend(out, "  tensors: ", used.size(), " used, ", model.unused.size(),
+                    " unused; -v lists them\n");
+    return;
+  }
+  for (const TensorBinding& binding : model.bindings) {
+    const auto& [layer, expert] = binding.at;
+    std::string place = binding.n_parts == 1 ? "" : absl::StrCat("part ", binding.part, ": ");
+    if (layer >= 0) absl::StrAppend(&place, "layer ", layer, " ");
+    if (expert >= 0) {
+      absl::StrAppend(&place, IsOfExpert(binding.role) ? "expert " : "head ", expert, " ");
+    }
+    AppendTensor(*binding.tensor, place + Fate(binding.role, model), out);
+  }
+  for (const TensorInfo* tensor : model.unused) AppendTensor(*tensor, "unused", out);
+}
+
 // What keys and values are stored as, and what is to be known of how.
 std::string StoredAs(const RunPlan& plan) {
   const std::string& codec = plan.cache.codec;
@@ -92,7 +113,7 @@ std::string UseText(const ProbeUse& use) {
 
 }  // namespace
 
-std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
+std::string DescribeRun(const Assembly& assembly, const RunPlan& plan, Engine::Detail detail) {
   const ModelSpec& model = assembly.model.spec;
   std::string out = "config\n";
   for (const absl::string_view line : absl::StrSplit(assembly.config().ToAnnotated(), '\n')) {
@@ -134,16 +155,7 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan) {
                   ", weights held as ", HeldAs(assembly.weight_types),
                   assembly.packed ? ", mapped from " + assembly.packed->path() : "", "\n  ",
                   Blocks(assembly), "\n");
-  for (const TensorBinding& binding : assembly.model.bindings) {
-    const auto& [layer, expert] = binding.at;
-    std::string place = binding.n_parts == 1 ? "" : absl::StrCat("part ", binding.part, ": ");
-    if (layer >= 0) absl::StrAppend(&place, "layer ", layer, " ");
-    if (expert >= 0) {
-      absl::StrAppend(&place, IsOfExpert(binding.role) ? "expert " : "head ", expert, " ");
-    }
-    AppendTensor(*binding.tensor, place + Fate(binding.role, assembly.model), &out);
-  }
-  for (const TensorInfo* tensor : assembly.model.unused) AppendTensor(*tensor, "unused", &out);
+  AppendTensors(assembly.model, detail, &out);
   absl::StrAppend(&out, "tokenizer ",
                   assembly.tokenizer == nullptr ? "none" : assembly.tokenizer_path,
                   "\n  chat_template ", ChatText(assembly), ", stop ids ",

@@ -11,9 +11,9 @@
 
 namespace ng {
 
-// Config with origins, plugins with versions and real paths, model and what becomes of each tensor,
-// tokenizer, bytes needed against bytes available.
-std::string DescribeRun(const Assembly& assembly, const RunPlan& plan);
+// Config with origins, plugins with versions and real paths, model and what becomes of its tensors,
+// tokenizer, bytes needed against bytes available. `detail` as for Engine::Describe.
+std::string DescribeRun(const Assembly& assembly, const RunPlan& plan, Engine::Detail detail);
 
 // What the user is told of a cache whose plan is approximate.
 std::string ApproximateText(const LoadedPlugin& cache);

@@ -271,11 +271,11 @@ absl::StatusOr<RunPlan> Engine::Plan(const RunNeeds& needs) const {
   return Guarded([&] { return PlanRun(*state_->assembly, state_->assembly->WithProbes(needs)); });
 }
 
-absl::StatusOr<std::string> Engine::Describe(const RunNeeds& needs) const {
+absl::StatusOr<std::string> Engine::Describe(const RunNeeds& needs, Detail detail) const {
   return Guarded([&]() -> absl::StatusOr<std::string> {
     const Assembly& assembly = *state_->assembly;
     NG_ASSIGN_OR_RETURN(const RunPlan plan, PlanRun(assembly, assembly.WithProbes(needs)));
-    return DescribeRun(assembly, plan);
+    return DescribeRun(assembly, plan, detail);
   });
 }
 

@@ -130,8 +130,10 @@ class Engine {
   // What a run would take; reads no weights and reserves nothing. That it fits is for CheckMemory
   // to say. Errors: LimitError beyond the model's context or what the cache can hold; PluginError.
   absl::StatusOr<RunPlan> Plan(const RunNeeds& needs) const;
-  // What --dry-run prints: config with origins, plugins, tensors, bytes needed and available.
-  absl::StatusOr<std::string> Describe(const RunNeeds& needs) const;
+  // What --dry-run prints: config with origins, plugins, model, bytes needed and available. kAll:
+  // also what becomes of each tensor.
+  enum class Detail { kScreen, kAll };
+  absl::StatusOr<std::string> Describe(const RunNeeds& needs, Detail detail = Detail::kAll) const;
 
   // Whether the model has a chat template: EncodeMessage and EncodeConversation need one.
   bool has_chat_template() const;

@@ -297,8 +297,8 @@ TEST(DemoStopIds, KeepTheEotOfTheTemplateFirst) {
 TEST(DryRunOfAFamily, ShowsItsVariantsAndEachTensorsFate) {
   const TempDir temp;
   const auto dry_run = [&](const std::string& name) {
-    const Result result = NgRun(
-        {"--config", temp.Write("run.ini", ""), "--model.path=" + kGolden + name, "--dry-run"});
+    const Result result = NgRun({"--config", temp.Write("run.ini", ""),
+                                 "--model.path=" + kGolden + name, "--dry-run", "-v"});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return result.out;
   };
@@ -325,6 +325,25 @@ TEST(DryRunOfAFamily, ShowsItsVariantsAndEachTensorsFate) {
               AllOf(HasSubstr("biases of q, k, v\n"), HasSubstr("head tied")));
   EXPECT_THAT(dry_run("qwen2/tiny"), Not(HasSubstr("unused")));
   EXPECT_THAT(dry_run("gpt2/hub_layout"), HasSubstr("-> unused"));
+}
+
+TEST(DryRunOfAFamily, CountsTensorsUnlessItIsToListThem) {
+  const TempDir temp;
+  const Arguments dry = {"--config", temp.Write("run.ini", ""),
+                         "--model.path=" + kGolden + "gpt2/hub_layout", "--dry-run"};
+  const std::string all = NgRun(dry + Arguments{"--verbose"}).out;
+  const auto ends_of = [&all](const std::string& end) {
+    int n = 0;
+    for (size_t at = all.find(end); at != std::string::npos; at = all.find(end, at + 1)) ++n;
+    return n;
+  };
+  const int n_unused = ends_of(" -> unused\n");
+  EXPECT_GT(n_unused, 0);
+  const std::string screen = NgRun(dry).out;
+  EXPECT_THAT(screen, HasSubstr("  tensors: " + std::to_string(ends_of(" -> ") - n_unused) +
+                                " used, " + std::to_string(n_unused) + " unused; -v lists them\n"));
+  EXPECT_THAT(screen, Not(HasSubstr(" -> ")));
+  ExpectError(NgRun({"--verbose"}), 2, {"--verbose needs --dry-run"});
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ constexpr HelpRow kOptions[] = {
     {"--output jsonl, --steps FILE", "what is written"},
     {"--record FILE, --replay FILE", "keeps a run; runs it again and compares"},
     {"--view FILE.html", "a page that shows the run; -: in the terminal"},
-    {"--dry-run [-v]", "what a run would do, and its memory; each tensor"},
+    {"--dry-run, -v", "what a run would do; -v: with each tensor"},
     {"--list-plugins, --version", "the parts that there are; the version"},
     {"--help all", "every option and every config key"},
 };

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -37,13 +38,26 @@ void AppendTensor(const TensorInfo& tensor, std::string_view fate, std::string* 
                   ShapeString(tensor.shape), " -> ", View(fate), "\n");
 }
 
+// Each key and where its value comes from; for a screen without the keys of ng-serve that nobody
+// sets.
+void AppendConfig(const Config& config, Engine::Detail detail, std::string* out) {
+  *out += "config\n";
+  for (const absl::string_view line : absl::StrSplit(config.ToAnnotated(), '\n')) {
+    const bool of_the_server =
+        absl::StartsWith(line, "serve.") && absl::EndsWith(line, "  (default)");
+    if (line.empty() || (of_the_server && detail == Engine::Detail::kScreen)) continue;
+    absl::StrAppend(out, "  ", line, "\n");
+  }
+}
+
 // What becomes of each tensor; for a screen, of how many.
 void AppendTensors(const ModelFile& model, Engine::Detail detail, std::string* out) {
   if (detail == Engine::Detail::kScreen) {
     std::set<const TensorInfo*> used;
     for (const TensorBinding& binding : model.bindings) used.insert(binding.tensor);
-    absl::StrAppend(out, "  tensors: ", used.size(), " used, ", model.unused.size(),
-                    " unused; -v lists them\n");
+    // A tensor of another shape, or one that is missing, is an error before this.
+    absl::StrAppend(out, "  tensors: ", used.size(), " used, all of the expected shapes, ",
+                    model.unused.size(), " unused; -v lists them\n");
     return;
   }
   for (const TensorBinding& binding : model.bindings) {
@@ -115,10 +129,8 @@ std::string UseText(const ProbeUse& use) {
 
 std::string DescribeRun(const Assembly& assembly, const RunPlan& plan, Engine::Detail detail) {
   const ModelSpec& model = assembly.model.spec;
-  std::string out = "config\n";
-  for (const absl::string_view line : absl::StrSplit(assembly.config().ToAnnotated(), '\n')) {
-    if (!line.empty()) absl::StrAppend(&out, "  ", line, "\n");
-  }
+  std::string out;
+  AppendConfig(assembly.config(), detail, &out);
   if (!assembly.warnings.lines().empty()) {
     absl::StrAppend(&out, "warnings\n  ", absl::StrJoin(assembly.warnings.lines(), "\n  "), "\n");
   }

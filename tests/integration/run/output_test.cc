@@ -381,7 +381,8 @@ TEST(DryRun, ShowsOriginsPluginsTensorsAndBytesAndReadsNoWeights) {
   model.WriteTo(temp.path(), [](auto& tensors) { tensors[1].data[0] = NAN; });
   const std::string ini = temp.Write(
       "run.ini", "[model]\npath = .\n[attention]\nname = reference\n[run]\nmax_new_tokens = 9\n");
-  const Result result = NgRun({"--config", ini, "--dry-run", "--cache.codec=bf16"});
+  const Arguments dry = {"--config", ini, "--dry-run", "--cache.codec=bf16"};
+  const Result result = NgRun(dry + Arguments{"-v"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   for (const std::string& part :
        {"model.path = " + temp.path(), "(" + ini + ":2)",
@@ -393,6 +394,14 @@ TEST(DryRun, ShowsOriginsPluginsTensorsAndBytesAndReadsNoWeights) {
     EXPECT_THAT(result.out, HasSubstr(part));
   }
   EXPECT_EQ(result.err, "");
+  const std::string screen = NgRun(dry + Arguments{"--serve.port=81"}).out;
+  EXPECT_THAT(screen, HasSubstr(" used, all of the expected shapes, 0 unused; -v lists them\n"));
+  EXPECT_THAT(screen, Not(HasSubstr("blocks.1.mlp.fc_out.bias")));
+  EXPECT_THAT(screen, HasSubstr("cache.codec = bf16  (command line)"));
+  // What is ng-serve's shows where it is set.
+  EXPECT_THAT(screen, HasSubstr("serve.port = 81  (command line)"));
+  EXPECT_THAT(screen, Not(HasSubstr("serve.host")));
+  EXPECT_THAT(result.out, HasSubstr("serve.host"));
 }
 
 TEST(CacheCodec, Int4MeansInt8KeysAndSaysSo) {

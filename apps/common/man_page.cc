@@ -8,42 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "ng/exit_codes.h"
 
 namespace ng {
 namespace {
 
-constexpr char kExitStatus[] = R"(.SH EXIT STATUS
-.TP
-.B 0
-done
-.TP
-.B 1
-a failure while it ran; of ng\-conform: a check failed
-.TP
-.B 2
-usage, config or prompt
-.TP
-.B 3
-a model or tokenizer file
-.TP
-.B 4
-a plugin
-.TP
-.B 5
-a cap or a limit of memory
-.TP
-.B 6
-a numeric fault: logits that are no numbers
-.TP
-.B 7
-an output cannot be written
-.TP
-.B 8
-what was compared or replayed differs
-.TP
-.B 130
-interrupted; 128 and the number of another signal
-.SH ENVIRONMENT
+constexpr char kEnvironment[] = R"(.SH ENVIRONMENT
 .TP
 .B NG_ISA
 the instruction set level, where the config says nothing of it:
@@ -158,7 +128,11 @@ std::string ManPage(const Manual& manual, const KnownParts& parts) {
   }
   AddOptions(manual, &out);
   if (manual.keys == ConfigKeys::kDescribed) AddKeys(parts, &out);
-  absl::StrAppend(&out, kExitStatus);
+  absl::StrAppend(&out, ".SH EXIT STATUS\n");
+  for (const ExitMeaning& exit : ExitMeanings()) {
+    absl::StrAppend(&out, ".TP\n.B ", exit.code, "\n", Escaped(exit.meaning), "\n");
+  }
+  absl::StrAppend(&out, kEnvironment);
   if (manual.keys == ConfigKeys::kTaken) {
     absl::StrAppend(&out, ".SH SEE ALSO\n.BR ng\\-run (1),\nwhich describes the config keys\n");
   }

@@ -1,13 +1,32 @@
 #include "ng/status.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/absl_view.h"
+#include "ng/exit_codes.h"
 
 namespace ng {
 namespace {
+
+using enum absl::StatusCode;
+
+// A status that is not here is a failure while running.
+constexpr ExitMeaning kExitMeanings[] = {
+    {0, kOk, "done"},
+    {1, kInternal, "a failure while running; of ng-conform: a check failed"},
+    {2, kInvalidArgument, "usage, config or prompt"},
+    {3, kDataLoss, "model, tokenizer, snapshot or record file"},
+    {4, kFailedPrecondition,
+     "plugin: absent, broken or refusing; or a combination that cannot run"},
+    {5, kResourceExhausted, "a cap or a memory limit"},
+    {6, kOutOfRange, "a numeric fault: NaN or infinite logits"},
+    {7, kUnavailable, "an output that could not be written"},
+    {8, kAborted, "what was compared or replayed differs"},
+    {130, kCancelled, "stopped by Ctrl-C; by SIGHUP 129, SIGQUIT 131, SIGTERM 143"},
+};
 
 absl::Status Make(absl::StatusCode code, std::string_view message) {
   return {code, OneLine(message)};
@@ -56,29 +75,11 @@ bool IsUnsupported(const absl::Status& status) {
   return status.code() == absl::StatusCode::kUnimplemented;
 }
 
+std::span<const ExitMeaning> ExitMeanings() { return kExitMeanings; }
+
 int ExitCode(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-      return 0;
-    case absl::StatusCode::kInvalidArgument:
-      return 2;
-    case absl::StatusCode::kDataLoss:
-      return 3;
-    case absl::StatusCode::kFailedPrecondition:
-      return 4;
-    case absl::StatusCode::kResourceExhausted:
-      return 5;
-    case absl::StatusCode::kOutOfRange:
-      return 6;
-    case absl::StatusCode::kUnavailable:
-      return 7;
-    case absl::StatusCode::kAborted:
-      return 8;
-    case absl::StatusCode::kCancelled:
-      return 130;
-    default:
-      return 1;
-  }
+  const auto* const exit = std::ranges::find(kExitMeanings, status.code(), &ExitMeaning::status);
+  return exit == std::end(kExitMeanings) ? 1 : exit->code;
 }
 
 absl::Status Annotate(const absl::Status& status, std::string_view prefix) {

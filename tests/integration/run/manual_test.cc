@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "ng/exit_codes.h"
 #include "tests/integration/run_support.h"
 #include "tests/support/subprocess.h"
 #include "tests/support/temp_dir.h"
@@ -135,6 +136,17 @@ TEST(ManPage, DescribesEveryKeyAndPlugin) {
   for (const std::string& plugin :
        Found(NgRun({"--list-plugins"}).out, "(?:^|\n)([a-z]+ [a-z_]+) ")) {
     EXPECT_THAT(page, HasSubstr("\n.SS " + plugin + "\n"));
+  }
+}
+
+TEST(ManPage, HasTheExitCodesOfTheReadme) {
+  const std::string page = absl::StrReplaceAll(NgRun({"--man-page"}).out, {{"\\-", "-"}});
+  const std::string readme =
+      absl::StrReplaceAll(ReadFile(NG_SOURCE_DIR "/apps/run/README.md"), {{"`", ""}});
+  for (const ExitMeaning& exit : ExitMeanings()) {
+    const std::string meaning(exit.meaning);
+    EXPECT_THAT(page, HasSubstr(absl::StrCat("\n.B ", exit.code, "\n", meaning, "\n")));
+    EXPECT_THAT(readme, HasSubstr(absl::StrCat("\n| ", exit.code, " | ", meaning, " |\n")));
   }
 }
 

@@ -28,6 +28,18 @@ RunNeeds Both(const RunNeeds& a, const RunNeeds& b) {
   return both;
 }
 
+// The drafter, if there is one, becomes that of the run. The config may name it; no other one.
+void NameDrafter(const PythonParts& parts, const Config& config, EngineOptions& options) {
+  for (const std::string& name : parts.NamesOf("drafter")) {
+    const std::string& given = config.Text("drafter.name");
+    if (given != "none" && given != name) {
+      Raise(UsageError(absl::StrCat(config.Describe("drafter.name"), " = ", given, ", must be '",
+                                    name, "', which is the drafter in Python, or left out")));
+    }
+    options.overrides.push_back("drafter.name=" + name);
+  }
+}
+
 // Puts the parts that the chains do not name into them: stages first, so that they see every
 // candidate; probes last.
 void NameParts(const PythonParts& parts, EngineOptions& options) {
@@ -46,6 +58,7 @@ void NameParts(const PythonParts& parts, EngineOptions& options) {
     added.push_back(absl::StrCat(key, "=", absl::StrJoin(names, ",")));
   }
   options.overrides.insert(options.overrides.end(), added.begin(), added.end());
+  NameDrafter(parts, config, options);
 }
 
 }  // namespace

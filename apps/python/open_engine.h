@@ -32,7 +32,7 @@ struct OpenArguments {
   std::string config;                  // a file; may be empty
   std::vector<std::string> overrides;  // "section.key=value"
   std::string random_weights;          // EngineOptions'
-  py::list parts;                      // ng.Stage, ng.Probe
+  py::list parts;                      // ng.Stage, ng.Probe, ng.Drafter
   py::object warning;                  // called with a line, or None
   RunNeeds least;                      // what a Load is told at least
 };

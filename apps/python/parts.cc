@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "apps/python/arrays.h"
+#include "ng/drafter.h"
 #include "ng/probe.h"
 #include "ng/sampler.h"
 
@@ -97,32 +98,44 @@ absl::StatusOr<Floats> ResultOf(const py::object& result, const Floats& given,
                                  py::str(given.attr("shape")).cast<std::string>(), " or None"));
 }
 
+// Of each slot: what the sequence holds.
+class SlotTokens {
+ public:
+  std::vector<int32_t>& At(int slot) {
+    if (slot >= std::ssize(tokens_)) tokens_.resize(static_cast<size_t>(slot) + 1);
+    return tokens_[static_cast<size_t>(slot)];
+  }
+
+ private:
+  std::vector<std::vector<int32_t>> tokens_;
+};
+
 class PythonStage final : public SamplerStage {
  public:
   explicit PythonStage(PythonPart& part) : part_(part) {}
 
   absl::Status Open(int slot, std::span<const int32_t> prompt_ids) override {
-    Tokens(slot).assign(prompt_ids.begin(), prompt_ids.end());
+    tokens_.At(slot).assign(prompt_ids.begin(), prompt_ids.end());
     return absl::OkStatus();
   }
   absl::StatusOr<SequenceEnd> Accept(int slot, int32_t token) override {
-    Tokens(slot).push_back(token);
+    tokens_.At(slot).push_back(token);
     bool ends = false;
     NG_RETURN_IF_ERROR(CallPython(part_, [&] {
       if (!part_.accept.is_none()) {
-        ends = py::bool_(part_.accept(token, CopyOf(Tokens(slot))));
+        ends = py::bool_(part_.accept(token, CopyOf(tokens_.At(slot))));
       }
       return absl::OkStatus();
     }));
     return ends ? SequenceEnd::kStage : SequenceEnd::kNo;
   }
   absl::Status Fork(int from, int to) override {
-    std::vector<int32_t> copy = Tokens(from);
-    Tokens(to) = std::move(copy);
+    std::vector<int32_t> copy = tokens_.At(from);
+    tokens_.At(to) = std::move(copy);
     return absl::OkStatus();
   }
   absl::Status Truncate(int slot, int64_t n_tokens) override {
-    Tokens(slot).resize(static_cast<size_t>(n_tokens));
+    tokens_.At(slot).resize(static_cast<size_t>(n_tokens));
     return absl::OkStatus();
   }
   absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) override {
@@ -135,7 +148,7 @@ class PythonStage final : public SamplerStage {
       std::ranges::transform(items, logits.mutable_data(), &Candidate::logit);
       const py::object given =
           py::module_::import("ng._parts")
-              .attr("Candidates")(ids, logits, CopyOf(Tokens(slot)),
+              .attr("Candidates")(ids, logits, CopyOf(tokens_.At(slot)),
                                   py::make_tuple(key.seed, key.request, key.step, key.stream));
       NG_ASSIGN_OR_RETURN(const Floats left, ResultOf(part_.call(given), logits, part_));
       const float* from = left.data();
@@ -147,13 +160,8 @@ class PythonStage final : public SamplerStage {
   std::string Report() const override { return ReportOf(part_); }
 
  private:
-  std::vector<int32_t>& Tokens(int slot) {
-    if (slot >= std::ssize(tokens_)) tokens_.resize(static_cast<size_t>(slot) + 1);
-    return tokens_[static_cast<size_t>(slot)];
-  }
-
   PythonPart& part_;
-  std::vector<std::vector<int32_t>> tokens_;  // of each slot: what the sequence holds
+  SlotTokens tokens_;
 };
 
 class PythonProbe final : public Probe {
@@ -182,6 +190,55 @@ class PythonProbe final : public Probe {
   const ProbeUse use_;
 };
 
+// Asks the callable for each sequence by itself, with all of its tokens.
+class PythonDrafter final : public Drafter {
+ public:
+  explicit PythonDrafter(PythonPart& part) : part_(part) {}
+
+  absl::Status Load(const DrafterSpec& spec) override {
+    (void)spec;
+    return absl::OkStatus();
+  }
+  absl::Status Open(int slot, const DraftedRequest& request) override {
+    tokens_.At(slot).assign(request.prompt_ids.begin(), request.prompt_ids.end());
+    return absl::OkStatus();
+  }
+  absl::Status Accept(int slot, int32_t token) override {
+    tokens_.At(slot).push_back(token);
+    return absl::OkStatus();
+  }
+  absl::Status Close(int slot) override {
+    tokens_.At(slot).clear();
+    return absl::OkStatus();
+  }
+  absl::Status Propose(std::span<Draft> drafts) override {
+    for (Draft& draft : drafts) {
+      NG_RETURN_IF_ERROR(CallPython(part_, [&] { return Fill(draft); }));
+    }
+    return absl::OkStatus();
+  }
+  std::string Report() const override { return ReportOf(part_); }
+
+ private:
+  absl::Status Fill(Draft& draft) {
+    const size_t most = draft.tokens.size();
+    const py::object made = part_.call(CopyOf(tokens_.At(draft.slot)), most);
+    if (made.is_none()) return absl::OkStatus();
+    const Ids ids = py::module_::import("ng._arrays").attr("ids")(made).cast<Ids>();
+    const std::span<const int32_t> proposed = SpanOf(ids);
+    if (proposed.size() > most) {
+      return PluginError(absl::StrCat(part_.Title(), " returned ", proposed.size(),
+                                      " tokens, must be at most ", most));
+    }
+    std::ranges::copy(proposed, draft.tokens.begin());
+    draft.n_tokens = std::ssize(proposed);
+    return absl::OkStatus();
+  }
+
+  PythonPart& part_;
+  SlotTokens tokens_;
+};
+
 absl::StatusOr<std::unique_ptr<SamplerStage>> CreateStage(const PluginContext& context) {
   NG_ASSIGN_OR_RETURN(PythonPart* const part, PartOf(context));
   return std::make_unique<PythonStage>(*part);
@@ -201,12 +258,18 @@ absl::StatusOr<std::unique_ptr<Probe>> CreateProbePart(const PluginContext& cont
   return std::make_unique<PythonProbe>(*part, std::move(use));
 }
 
+absl::StatusOr<std::unique_ptr<Drafter>> CreateDrafterPart(const PluginContext& context) {
+  NG_ASSIGN_OR_RETURN(PythonPart* const part, PartOf(context));
+  return std::make_unique<PythonDrafter>(*part);
+}
+
 void Describe(PythonPart& part) {
   part.option = TextOption("object", part.id.c_str(), "the Python object that is called");
   part.descriptor = EveryCpuPlugin(part.kind.c_str(), part.name.c_str(), "1", "written in Python",
                                    {&part.option, 1});
   if (part.kind == "sampler") part.descriptor.sampler = &kSamplerFactory<CreateStage>;
   if (part.kind == "probe") part.descriptor.probe = &kProbeFactory<CreateProbePart>;
+  if (part.kind == "drafter") part.descriptor.drafter = &kDrafterFactory<CreateDrafterPart>;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Parts of a run that are written in Python: sampler stages and probes. Each is a plugin that the
-// program brings itself (EngineOptions::plugins), whose descriptor is made here.
+// Parts of a run that are written in Python: sampler stages, probes and a drafter. Each is a plugin
+// that the program brings itself (EngineOptions::plugins), whose descriptor is made here.
 //
 // An option of the descriptor, `object`, says which Python object a part calls. Its value is
 // another one in every process, so a cache snapshot of a run that Python code has edited fits no
@@ -25,7 +25,7 @@ namespace ng::python {
 // A Python object as a plugin. Objects are touched with the GIL held only; the parts that the
 // engine makes of it hold no reference, so they may be destroyed without it.
 struct PythonPart {
-  std::string kind;  // "sampler", "probe"
+  std::string kind;  // "sampler", "probe", "drafter"
   std::string name;
   std::string id;  // the value of the option
   py::object call;
@@ -46,7 +46,7 @@ struct PythonPart {
 // The parts of an engine, which must not outlive them.
 class PythonParts {
  public:
-  // `parts`: a list of ng.Stage and ng.Probe. Exceptions are kept in `pending`.
+  // `parts`: a list of ng.Stage, ng.Probe and ng.Drafter. Exceptions are kept in `pending`.
   PythonParts(const py::list& parts, PendingError& pending);
   ~PythonParts();
   PythonParts(const PythonParts&) = delete;

@@ -1,5 +1,6 @@
 """Engine: the ids and bits of ng-run, sequences, arrays in and out, errors."""
 
+import array
 import gc
 import json
 import os
@@ -25,16 +26,10 @@ class Answers(Test):
             self.assertEqual("".join(step.text for step in done.steps), done.text)
 
     def test_logits_have_the_bits_of_ng_run(self):
-        path = os.path.join(self.folder, "steps.safetensors")
-        run("ng-run", "--config", DEMO, "--prompt", PROMPT, *KEYS, "--run.max_new_tokens=6", "--save",
-            path, "--save-tensors", "logits,decode_logits")
-        with open(path, "rb") as file:
-            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-            body = file.read()
+        saved = self.saved("logits,decode_logits", "--run.max_new_tokens=6")
         done = self.engine().generate(PROMPT, 6, logits=True, decode_logits=True)
-        for name, made in (("logits", done.logits), ("decode_logits", done.decode_logits)):
-            begin, end = header[f"{name}.0"]["data_offsets"]
-            self.assertEqual(made.tobytes(), body[begin:end], name)
+        np.testing.assert_array_equal(done.logits, saved["logits.0"])
+        np.testing.assert_array_equal(done.decode_logits, saved["decode_logits.0"])
 
     def test_chat_is_the_template_then_generate(self):
         engine = self.engine()
@@ -196,11 +191,7 @@ class Arrays(Test):
             sequence.decode_step(4)
 
     def test_go_in_from_buffers_and_dlpack(self):
-        class Tensor:  # what other libraries' tensors have
-            def __init__(self, array):
-                self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
-
-        class OnlyDlpack:
+        class OnlyDlpack:  # as other libraries' tensors
             def __init__(self, array):
                 self._array = array
 
@@ -213,8 +204,8 @@ class Arrays(Test):
         engine = self.engine()
         ids = engine.encode(PROMPT)
         want = engine.generate(ids, 3).ids
-        for given in (np.array(ids), np.array(ids, np.int64)[::1], memoryview(np.array(ids, np.int32)),
-                      OnlyDlpack(np.array(ids)), tuple(ids)):
+        for given in (np.array(ids), np.repeat(ids, 2)[::2], memoryview(np.array(ids, np.int32)),
+                      array.array("l", ids), OnlyDlpack(np.array(ids)), tuple(ids)):
             self.assertEqual(engine.generate(given, 3).ids, want)
         self.assertRaises(TypeError, engine.generate, np.array(ids, np.float32))
         self.assertRaises(ValueError, engine.generate, [2**40])
@@ -223,8 +214,19 @@ class Arrays(Test):
         engine = self.engine()
         with engine.open() as sequence:
             logits = sequence.prefill([1, 2, 3])
-            np.testing.assert_array_equal(np.from_dlpack(logits), logits)
-            self.assertEqual(memoryview(logits).format, "f")
+            for other in (np.from_dlpack(logits), np.asarray(memoryview(logits))):
+                self.assertTrue(np.shares_memory(other, logits))
+            hidden = engine.generate(PROMPT, 2, points="layer4.out").points["layer4.out"]
+            want = engine.head_logits(hidden)
+            for given in (memoryview(hidden), hidden.tolist()):
+                np.testing.assert_array_equal(engine.head_logits(given), want)
+            sequence.truncate(0)
+            view = sequence.prefill([1, 2, 3], copy=False)
+            seen = memoryview(view)  # holds the view, too
+            del view
+            with self.raises(ng.UsageError, "views"):
+                sequence.decode_step(4)
+            self.assertTrue(seen.readonly)
 
 
 class Errors(Test):
@@ -277,6 +279,27 @@ class Errors(Test):
         with self.raises(ng.UsageError, "closed"):
             engine.close()
             engine.generate(PROMPT)
+
+    def test_of_a_drafter_name_it_and_what_it_returned(self):
+        def drafts(call, **keys):
+            engine = self.engine({"drafter.adapt": False, **keys}, drafter=ng.Drafter("mine", call))
+            return lambda: engine.generate(PROMPT)
+
+        for call, kind, *fragments in (
+                (lambda tokens, most: [1] * (most + 1), ng.PluginError, "'mine' returned 9 tokens", "at most 8"),
+                (lambda tokens, most: [10**6], ng.PluginError, "'mine'", "token 1000000", "vocabulary"),
+                (lambda tokens, most: [-1], ng.PluginError, "'mine'", "token -1", "vocabulary"),
+                (lambda tokens, most: [0.5], TypeError, "integers"),
+                (lambda tokens, most: {}["mine"], KeyError, "mine")):
+            with self.raises(kind, *fragments):
+                drafts(call)()
+        self.assertEqual(drafts(lambda tokens, most: None)().ids, self.answered().ids)
+        with self.raises(ng.UsageError, "drafter.name = ngram, must be 'mine'"):
+            drafts(print, **{"drafter.name": "ngram"})
+        with self.raises(ng.UsageError, "need a cache"):
+            drafts(print, **{"run.use_cache": False})
+        with self.raises(ng.UsageError, "no drafter"):
+            ng.Drafter("none", print)
 
     def test_refuse_a_second_user(self):
         engine = self.engine()

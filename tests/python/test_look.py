@@ -1,7 +1,6 @@
-"""What a notebook does: each test is one, and short."""
+"""What a notebook does: each test is one of at most 15 lines, and has the ids and bits of a program."""
 
 import json
-import os
 import unittest
 
 import numpy as np
@@ -16,84 +15,94 @@ class Look(Test):
         ids = engine.encode(PROMPT)
         with engine.open() as sequence, engine.open() as other:
             rows = sequence.extend(ids, rows="all")  # [n, vocab_size]
-            self.assertEqual(rows.shape, (len(ids), engine.model["vocab_size"]))
             last = other.prefill(ids)
-            np.testing.assert_array_equal(last, rows[-1])
-            self.assertEqual(int(last.argmax()), engine.generate(ids).answer_ids[0])
-            p = np.exp(last - last.max())
-            self.assertAlmostEqual(float((p / p.sum()).sum()), 1.0, places=5)
+        np.testing.assert_array_equal(last, rows[-1])
+        np.testing.assert_array_equal(rows, self.saved("logits")["logits.0"])
+        self.assertEqual(int(last.argmax()), self.answered().ids[len(ids)])
 
     def test_points(self):
         engine = self.engine()
-        names = [point.name for point in engine.points]
-        self.assertIn("layer3.attn_head", names)
+        saved = self.saved("layer*.out,layer3.q")
+        self.assertLess({name[:-2] for name in saved}, {point.name for point in engine.points})
+        done = engine.generate(PROMPT, points=["layer*.out", "layer3.q"])
+        for name, rows in done.points.items():  # [n_fed, width]; of q [n_fed, n_heads, head_dim]
+            np.testing.assert_array_equal(rows, saved[f"{name}.0"])
+        lens = engine.head_logits(done.points["layer4.out"])  # the logit lens
+        np.testing.assert_array_equal(lens[:done.prompt_len], self.saved("logits")["logits.0"])
+
+    def test_points_as_they_are_made(self):
         seen = []
-        done = engine.generate(PROMPT, points=["layer*.out", "layer3.q", "logits"], decode_logits=True,
-                               on_point={"layer1.out": lambda rows: seen.append(rows)})
-        n_fed = len(done.ids) - 1
-        n_layers = engine.model["n_layers"]
-        self.assertEqual(len(done.points), n_layers + 2)
-        self.assertEqual(done.points["layer3.q"].shape[:2], (n_fed, engine.model["n_heads"]))
+        done = self.engine().generate(PROMPT, points="layer1.out", on_point={"layer1.out": seen.append})
         np.testing.assert_array_equal(np.concatenate([rows.values for rows in seen]),
                                       done.points["layer1.out"])
-        self.assertEqual([int(p) for rows in seen for p in rows.positions], list(range(n_fed)))
-        lens = engine.head_logits(done.points[f"layer{n_layers - 1}.out"])
-        np.testing.assert_array_equal(lens, done.points["logits"])
-        np.testing.assert_array_equal(lens[done.prompt_len - 1:], done.decode_logits)
+        self.assertEqual([int(p) for rows in seen for p in rows.positions],
+                         list(range(len(done.ids) - 1)))
 
     def test_attention_map(self):
-        engine = self.engine()
-        done = engine.generate(PROMPT, 4, attention_map=True, attention=True, layers=[1, 3])
-        n = len(done.ids)
+        saved = self.saved("attn_full", "--trace-layer=1,3")
+        done = self.engine().generate(PROMPT, attention_map=True, attention=True, layers=[1, 3])
         self.assertEqual(sorted(done.attention), [1, 3])
         heads = done.attention[3]  # [n_heads, query, key]
-        self.assertEqual(heads.shape, (engine.model["n_heads"], n, n))
+        np.testing.assert_array_equal(heads, saved["attn_full.0.layer3"])
         np.testing.assert_allclose(heads.sum(axis=-1), 1.0, atol=1e-3)
-        np.testing.assert_array_equal(heads, np.tril(heads))
         row = done.steps[2].attention[3]  # of the query that chose token 2
         query = done.prompt_len + 1
         np.testing.assert_array_equal(row, heads[:, query, :query + 1])
 
     def test_steering(self):
-        width = 0.0
-        direction = np.random.default_rng(1).normal(size=self.engine().points[0].width)
+        direction = np.random.default_rng(1).normal(size=160).astype(np.float32)
 
         def push(rows):
-            rows.values += np.float32(width) * direction
+            rows.values += 4 * direction
 
-        plain = self.engine().generate(PROMPT)
         engine = self.engine(probes=[ng.Probe("push", "layer2.out", push, edits=True)])
-        self.assertEqual(engine.generate(PROMPT).ids, plain.ids)  # nothing is added
-        width = 4.0
-        steered = engine.generate(PROMPT)
-        self.assertNotEqual(steered.ids, plain.ids)
-        self.assertEqual(self.engine({"run.prefill_chunk": 2}, probes=[
-            ng.Probe("push", "layer2.out", push, edits=True)]).generate(PROMPT).ids, steered.ids)
-        self.assertTrue(any("probe push: written in Python" in line for line in engine.reports()))
+        steered = engine.generate(PROMPT, logits=True)
+        steer = self.steer("layer2.out", direction, 4)
+        self.assertEqual(steered.ids, self.answered(*steer).ids)
+        np.testing.assert_array_equal(steered.logits, self.saved("logits", *steer)["logits.0"])
+        self.assertNotEqual(steered.ids, self.answered().ids)
+        self.assertIn("probe push: written in Python", "\n".join(engine.reports()))
 
     def test_sampler_stage(self):
         def only_even(candidates):
             candidates.logits[candidates.ids % 2 == 1] = -np.inf
 
-        ends = ng.Stage("even", only_even, accept=lambda token, tokens: len(tokens) == 15)
-        engine = self.engine(stages=[ends])
+        engine = self.engine(stages=[ng.Stage("even", only_even)])
         self.assertEqual(engine.config["sampler.chain"], "even,greedy")
         done = engine.generate(PROMPT, stages=True)
-        self.assertTrue(done.answer_ids and all(i % 2 == 0 for i in done.answer_ids))
-        self.assertEqual((done.stop_reason, len(done.ids)), ("stage", 15))
+        odd = ",".join(str(i) for i in range(1, engine.model["vocab_size"], 2))
+        self.assertEqual(done.ids, self.answered("--sampler.chain=banned_tokens,greedy",
+                                                 f"--sampler.banned_tokens.ids={odd}").ids)
         self.assertEqual([s["name"] for s in done.steps[0].stages], ["even", "greedy"])
-        self.assertTrue(any("sampler even: written in Python" in r for r in engine.reports()))
+        self.assertIn("sampler even: written in Python", "\n".join(engine.reports()))
+
+    def test_sampler_stage_that_ends_an_answer(self):
+        ends = ng.Stage("ends", lambda _: None, accept=lambda token, tokens: len(tokens) == 15)
+        done = self.engine(stages=[ends]).generate(PROMPT)
+        self.assertEqual((done.stop_reason, len(done.ids)), ("stage", 15))
+        self.assertEqual(done.ids, self.answered().ids[:15])
+
+    def test_drafter(self):
+        plain = self.engine().generate(PROMPT, 40, records=True, logits_hash=True)
+
+        def draft(tokens, most):  # right, and in the end wrong
+            return (plain.ids[len(tokens):-9] + [7] * most)[:most]
+
+        engine = self.engine({"drafter.adapt": False}, drafter=ng.Drafter("half", draft))
+        done = engine.generate(PROMPT, 40, records=True, logits_hash=True)
+        self.assertEqual(done.ids, self.answered("--run.max_new_tokens=40").ids)
+        self.assertEqual(done.steps, plain.steps)  # log probabilities, and the logits' bits
+        self.assertRegex(engine.reports()[0], "drafter half: .*45.0 % of 60 .* kept; written in Python")
 
     def test_diff_of_two_codecs(self):
         difference = ng.diff(DEMO, {"cache.codec": "int8"}, PROMPT, overrides=GREEDY)
-        self.assertFalse(difference.equal)
         self.assertEqual(difference.first["point"], "attn_head")  # the cache is read there first
         self.assertGreater(difference.points["layer0.attn_head"]["max_abs"], 0)
         self.assertEqual(difference.points["layer0.k"]["equal_share"], 1)
         lines = run("ng-diff", "--config", DEMO, *KEYS,
                     "--prompt", PROMPT, "--against", "cache.codec=int8", "--output", "jsonl")
         verdict = json.loads(lines.splitlines()[-1])
-        self.assertEqual(difference.kl_mean, verdict["kl_mean"])
+        self.assertEqual((difference.kl_mean, difference.equal), (verdict["kl_mean"], False))
         self.assertTrue(ng.diff(DEMO, {"cache.name": "paged"}, PROMPT, overrides=GREEDY).equal)
 
 

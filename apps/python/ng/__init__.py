@@ -6,21 +6,20 @@
 
 An :class:`Engine` is a config with its model. It encodes and decodes text, generates (whole, or step
 by step with records), feeds sequences by hand, and shows logits, attention and points of the model
-as NumPy arrays. Parts of a run can be Python: :class:`Stage`, :class:`Probe`. :func:`diff` compares
-two configs. Errors are :class:`Error` and its subclasses.
+as NumPy arrays. Parts of a run can be Python: :class:`Stage`, :class:`Probe`, :class:`Drafter`.
+:func:`diff` compares two configs. Errors are :class:`Error` and its subclasses.
 """
 
 from ._engine import Engine, GenerateOptions, Generation, Sequence, diff
 from ._errors import (DifferenceError, Error, LimitError, ModelFileError, NumericError, OutputError,
                       PluginError, StoppedError, UnsupportedError, UsageError)
 from ._ng import __version__
-from ._parts import Candidates, Probe, Rows, Stage
+from ._parts import Candidates, Drafter, Probe, Rows, Stage
 from ._results import Completion, Difference, PointShape, Step
 
 __all__ = [
-    "Candidates", "Completion", "Difference", "DifferenceError", "Engine", "Error", "GenerateOptions",
-    "Generation", "LimitError", "ModelFileError", "NumericError", "OutputError", "PluginError",
-    "PointShape", "Probe", "Rows",
-    "Sequence", "Stage", "Step", "StoppedError", "UnsupportedError", "UsageError", "__version__",
-    "diff",
+    "Candidates", "Completion", "Difference", "DifferenceError", "Drafter", "Engine", "Error",
+    "GenerateOptions", "Generation", "LimitError", "ModelFileError", "NumericError", "OutputError",
+    "PluginError", "PointShape", "Probe", "Rows", "Sequence", "Stage", "Step", "StoppedError",
+    "UnsupportedError", "UsageError", "__version__", "diff",
 ]

@@ -3,9 +3,13 @@
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int32]
 
 
-def array(values: Any, dtype: Any) -> np.ndarray:
+def array(values: Any, dtype: Any) -> npt.NDArray[Any]:
     """A NumPy array of lists, of what has the buffer protocol or ``__array__``, or of a tensor with
     ``__dlpack__`` (on the CPU). Copies only where type or layout make it necessary."""
     plain = isinstance(values, (np.ndarray, list, tuple)) or hasattr(values, "__array__")
@@ -14,12 +18,12 @@ def array(values: Any, dtype: Any) -> np.ndarray:
     return np.ascontiguousarray(values, dtype=dtype)
 
 
-def floats(values: Any) -> np.ndarray:
+def floats(values: Any) -> Floats:
     """float32, as :func:`array`."""
     return array(values, np.float32)
 
 
-def ids(values: Any) -> np.ndarray:
+def ids(values: Any) -> Ids:
     """Token ids as int32 [n]. Numbers that are no integers of 32 bits are refused."""
     made = array(values, None)
     if made.size == 0:

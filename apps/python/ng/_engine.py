@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional,
-                    Sequence as Many, Tuple, TypedDict, Union)
+                    Sequence as Many, Tuple, TypedDict, Union, overload)
 
 import numpy as np
+import numpy.typing as npt
 
 from . import _arrays, _ng
+from ._arrays import Floats, Ids
 from ._errors import UsageError
-from ._parts import Probe, Rows, Stage
+from ._parts import Drafter, Probe, Rows, Stage
 from ._results import Completion, Difference, PointShape, Step
 
 if TYPE_CHECKING:
@@ -87,19 +89,21 @@ class Sequence:
             raise UsageError("the sequence is closed")
         return True
 
-    def extend(self, tokens: Any, rows: str = "last", copy: bool = True) -> np.ndarray:
+    def extend(self, tokens: Any, rows: str = "last", copy: bool = True) -> Floats:
         """Feeds tokens. Returns the logits behind the last, float32 [vocab_size], or with
         ``rows="all"`` those behind each, [n, vocab_size]. ``copy``: see :meth:`Engine.extend`."""
         logits = self._engine.extend([self], [tokens], rows, copy)
         return logits if rows == "all" else logits[0]
 
-    def prefill(self, prompt: Any, copy: bool = True) -> np.ndarray:
+    def prefill(self, prompt: Any, copy: bool = True) -> Floats:
         """Feeds a whole prompt to an empty sequence. Returns float32 [vocab_size]."""
-        return self._engine.prefill([self], [prompt], copy)[0]
+        row: Floats = self._engine.prefill([self], [prompt], copy)[0]
+        return row
 
-    def decode_step(self, token: int, copy: bool = True) -> np.ndarray:
+    def decode_step(self, token: int, copy: bool = True) -> Floats:
         """Feeds one token. Returns float32 [vocab_size]."""
-        return self._engine.decode_step([self], [token], copy)[0]
+        row: Floats = self._engine.decode_step([self], [token], copy)[0]
+        return row
 
     def truncate(self, length: int) -> None:
         """Forgets the tokens from ``length`` on."""
@@ -174,7 +178,7 @@ class Engine:
     overrides: config keys with their values, {"sampler.chain": "greedy", "run.threads": 2}; they win.
     model: a GGUF file or a model folder: model.path.
     random_weights: a config.json; its shape runs with weights that are made up.
-    stages, probes: parts in Python.
+    stages, probes, drafter: parts in Python.
     warning: called with what the user should know though it is no error, a line at a time.
     max_tokens, max_sequences, prompt_logits, snapshots: what the weights are loaded for at least.
         They are loaded when something is computed first, and again when something needs more, which
@@ -189,6 +193,7 @@ class Engine:
     def __init__(self, config: Optional[Path] = None, overrides: Optional[Overrides] = None, *,
                  model: Optional[Path] = None, random_weights: Optional[Path] = None,
                  stages: Many[Stage] = (), probes: Many[Probe] = (),
+                 drafter: Optional[Drafter] = None,
                  warning: Optional[Callable[[str], Any]] = None,
                  max_tokens: int = 0, max_sequences: int = 0, prompt_logits: bool = False,
                  snapshots: bool = False):
@@ -197,7 +202,7 @@ class Engine:
             "config": _path(config),
             "overrides": lines + _settings(overrides),
             "random_weights": _path(random_weights),
-            "parts": [*stages, *probes],
+            "parts": [*stages, *probes, *([] if drafter is None else [drafter])],
             "warning": warning,
             "max_tokens": max_tokens,
             "max_sequences": max_sequences,
@@ -290,6 +295,20 @@ class Engine:
 
     # Whole answers.
 
+    @overload
+    def generate(self, prompt: Union[str, List[int], npt.NDArray[Any]],
+                 max_new_tokens: Optional[int] = None, **options: Unpack[GenerateOptions]
+                 ) -> Completion: ...
+
+    @overload
+    def generate(self, prompt: Union[List[str], List[List[int]]],
+                 max_new_tokens: Optional[int] = None, **options: Unpack[GenerateOptions]
+                 ) -> List[Completion]: ...
+
+    @overload
+    def generate(self, prompt: Union[Prompt, Many[Prompt]], max_new_tokens: Optional[int] = None,
+                 **options: Unpack[GenerateOptions]) -> Any: ...
+
     def generate(self, prompt: Union[Prompt, Many[Prompt]], max_new_tokens: Optional[int] = None,
                  **options: Unpack[GenerateOptions]) -> Any:
         """The answer to a prompt, a :class:`Completion`; a list of them for a list of prompts, which
@@ -320,7 +339,9 @@ class Engine:
              max_new_tokens: Optional[int] = None, **options: Unpack[GenerateOptions]) -> Completion:
         """The answer to a conversation, a :class:`Completion`. As :meth:`encode_chat` and
         :meth:`generate`."""
-        return self.generate(self.encode_chat(messages, tools), max_new_tokens, **options)
+        ids = self.encode_chat(messages, tools)
+        done: Completion = self.generate(ids, max_new_tokens, **options)
+        return done
 
     # Step by step.
 
@@ -339,13 +360,13 @@ class Engine:
         return Sequence(self, self._raw.load_sequence(os.fspath(path), capacity or 0))
 
     def prefill(self, sequences: Many[Sequence], prompts: Many[Any], copy: bool = True
-                ) -> np.ndarray:
+                ) -> Floats:
         """Feeds a whole prompt to each of some empty sequences, side by side. Returns the logits
         behind each prompt, float32 [n_sequences, vocab_size]. ``copy``: see :meth:`extend`."""
         return self._raw.prefill(self._numbers(sequences), [_arrays.ids(p) for p in prompts], copy)
 
     def extend(self, sequences: Many[Sequence], tokens: Many[Any], rows: str = "last",
-               copy: bool = True) -> np.ndarray:
+               copy: bool = True) -> Floats:
         """Feeds tokens to some sequences. Returns float32 [n_sequences, vocab_size], or with
         ``rows="all"`` the logits behind each token, [n_tokens, vocab_size].
 
@@ -360,7 +381,7 @@ class Engine:
             return self._raw.extend(numbers, ids, rows == "all", copy)
         # In pieces: the memory for the logits of whole prompts is not planned for. No bit of them
         # depends on the pieces.
-        parts: List[List[np.ndarray]] = [[] for _ in ids]
+        parts: List[List[Floats]] = [[] for _ in ids]
         for start in range(0, longest, _ROWS):
             feed = [i for i, t in enumerate(ids) if len(t) > start]
             pieces = [ids[i][start:start + _ROWS] for i in feed]
@@ -370,12 +391,12 @@ class Engine:
                 parts[i].append(part)
         return np.concatenate([part for each in parts for part in each])
 
-    def decode_step(self, sequences: Many[Sequence], tokens: Any, copy: bool = True) -> np.ndarray:
+    def decode_step(self, sequences: Many[Sequence], tokens: Any, copy: bool = True) -> Floats:
         """Feeds one token to each sequence. Returns float32 [n_sequences, vocab_size]. ``copy``: see
         :meth:`extend`."""
         return self._raw.decode_step(self._numbers(sequences), _arrays.ids(tokens), copy)
 
-    def head_logits(self, hidden: Any) -> np.ndarray:
+    def head_logits(self, hidden: Any) -> Floats:
         """What the final norm and the head make of rows of the residual stream, float32 [n, width]
         (layer<L>.out): float32 [n, vocab_size]."""
         rows = _arrays.floats(hidden)
@@ -419,7 +440,7 @@ class Engine:
                 raise UsageError("a sequence belongs to another engine")
         return [sequence._number for sequence in sequences]
 
-    def _prompts(self, prompt: Any) -> Tuple[List[np.ndarray], bool]:
+    def _prompts(self, prompt: Any) -> Tuple[List[Ids], bool]:
         """The ids of each prompt, and whether a list of prompts was given."""
         if isinstance(prompt, str):
             return [_arrays.ids(self.encode(prompt))], False
@@ -431,9 +452,10 @@ class Engine:
 
     def _asked(self, options: Any, steps: bool) -> Dict[str, Any]:
         """Takes what is asked of all requests out of the options."""
-        asked = {name: bool(options.pop(name, False))
-                 for name in ("records", "stages", "logits_hash", "attention", "logits",
-                              "decode_logits", "attention_map")}
+        asked: Dict[str, Any] = {
+            name: bool(options.pop(name, False))
+            for name in ("records", "stages", "logits_hash", "attention", "logits", "decode_logits",
+                         "attention_map")}
         asked["records"] |= asked["stages"]
         points = options.pop("points", ())
         asked["points"] = [points] if isinstance(points, str) else list(points)
@@ -444,7 +466,7 @@ class Engine:
         asked["steps"] = steps or any(asked[name] for name in wants)
         return asked
 
-    def _requests(self, prompts: List[np.ndarray], max_new_tokens: Optional[int],
+    def _requests(self, prompts: List[Ids], max_new_tokens: Optional[int],
                   options: Any) -> List[Dict[str, Any]]:
         sequence: Optional[Sequence] = options.pop("sequence", None)
         request = {

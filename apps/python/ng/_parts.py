@@ -1,11 +1,13 @@
-"""Parts of a run in Python: sampler stages and probes. Slow, for trying things out."""
+"""Parts of a run in Python: sampler stages, probes, a drafter. Slow, for trying things out."""
 
 import re
-from typing import Any, Callable, Optional, Sequence, Union
+from typing import Any, Callable, Optional, Sequence, Tuple, Union
 
 import numpy as np
+import numpy.typing as npt
 
 from . import _ng
+from ._arrays import Floats, Ids
 from ._errors import UsageError
 
 
@@ -20,7 +22,7 @@ class Candidates:
 
     __slots__ = ("ids", "logits", "tokens", "seed", "request", "step", "_key")
 
-    def __init__(self, ids: np.ndarray, logits: np.ndarray, tokens: np.ndarray, key: tuple):
+    def __init__(self, ids: Ids, logits: Floats, tokens: Ids, key: Tuple[int, int, int, int]):
         self.ids = ids
         self.logits = logits
         self.tokens = tokens
@@ -46,8 +48,8 @@ class Rows:
 
     __slots__ = ("point", "values", "tokens", "positions", "requests", "sequences")
 
-    def __init__(self, point: str, values: np.ndarray, tokens: np.ndarray, positions: np.ndarray,
-                 requests: np.ndarray, sequences: np.ndarray):
+    def __init__(self, point: str, values: Floats, tokens: Ids, positions: npt.NDArray[np.int64],
+                 requests: Ids, sequences: npt.NDArray[np.int64]):
         self.point = point
         self.values = values
         self.tokens = tokens
@@ -77,7 +79,7 @@ class Stage:
     kind = "sampler"
 
     def __init__(self, name: str, call: Callable[[Candidates], Any],
-                 accept: Optional[Callable[[int, np.ndarray], Any]] = None):
+                 accept: Optional[Callable[[int, Ids], Any]] = None):
         self.name = _checked_name(name)
         self.call = call
         self.accept = accept
@@ -100,3 +102,25 @@ class Probe:
         self.points = [points] if isinstance(points, str) else list(points)
         self.call = call
         self.edits = edits
+
+
+class Drafter:
+    """Proposes how a sequence goes on: ``call(tokens, most)`` gets its tokens so far, int32 [n_tokens],
+    prompt included, and returns at most ``most`` ids that may follow, or None.
+
+    A step then checks all of them at once. Those that the sampler chain chooses, too, have saved a step
+    each; the others are taken back. So it decides how fast a run is and never what it says: ids,
+    logits and records are those of the plain run. ``call`` must depend on what it is given alone.
+
+    It is the run's drafter: drafter.name in the config may name it, and no other one. drafter.gamma is
+    the most that a step asks for. With drafter.adapt (the default) a step asks for as many as gain time,
+    which may be none: a slow function is soon asked no more.
+    """
+
+    kind = "drafter"
+
+    def __init__(self, name: str, call: Callable[[Ids, int], Any]):
+        if name == "none":
+            raise UsageError("a drafter's name cannot be 'none', which stands for no drafter")
+        self.name = _checked_name(name)
+        self.call = call

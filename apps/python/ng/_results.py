@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-import numpy as np
+from ._arrays import Floats
 
 
 class PointShape(NamedTuple):
@@ -39,7 +39,7 @@ class Step:
     entropy: float
     top: List[Tuple[int, float]]
     stages: List[Dict[str, Any]]
-    attention: Dict[int, np.ndarray]
+    attention: Dict[int, Floats]
     logits_hash: int
 
 
@@ -65,10 +65,10 @@ class Completion:
     stop_reason: str
     text: Optional[str]
     timings: Dict[str, float]
-    logits: Optional[np.ndarray] = field(default=None, repr=False)
-    decode_logits: Optional[np.ndarray] = field(default=None, repr=False)
-    points: Dict[str, np.ndarray] = field(default_factory=dict, repr=False)
-    attention: Dict[int, np.ndarray] = field(default_factory=dict, repr=False)
+    logits: Optional[Floats] = field(default=None, repr=False)
+    decode_logits: Optional[Floats] = field(default=None, repr=False)
+    points: Dict[str, Floats] = field(default_factory=dict, repr=False)
+    attention: Dict[int, Floats] = field(default_factory=dict, repr=False)
     steps: List[Step] = field(default_factory=list, repr=False)
 
     @property

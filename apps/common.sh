@@ -14,7 +14,7 @@ ng_test_packages=(
   chromium chromium-driver tmux
   pybind11-dev python3-dev python3-numpy
 )
-ng_fuzz_packages=(clang libclang-rt-dev)
+ng_sanitizer_packages=(clang libclang-rt-dev)
 ng_check_packages=(clang-format clang-tidy git)
 
 # ng_install PACKAGE...: installs those that are missing; touches nothing when none is.
@@ -43,11 +43,15 @@ ng_install() {
     --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# ng_build PRESET [CMAKE_OPTION...]: configures and builds a preset of CMakePresets.json, from nothing
-# in half of the time that a build takes which is made to be changed (see CONTRIBUTING.md).
+# ng_build PRESET [-DOPTION=VALUE...] [--target TARGET]: configures and builds a preset of
+# CMakePresets.json, from nothing in half of the time that a build takes which is made to be changed
+# (see CONTRIBUTING.md).
 ng_build() {
-  local preset=$1
+  local preset=$1 option options=() targets=()
   shift
-  cmake --preset "$preset" -DNG_UNITY=ON "$@" >/dev/null
-  cmake --build --preset "$preset" -j "$(nproc)"
+  for option in "$@"; do
+    if [[ $option == -D* ]]; then options+=("$option"); else targets+=("$option"); fi
+  done
+  cmake --preset "$preset" -DNG_UNITY=ON "${options[@]}" >/dev/null
+  cmake --build --preset "$preset" -j "$(nproc)" "${targets[@]}"
 }

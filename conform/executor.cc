@@ -28,7 +28,8 @@ std::vector<Range> Split(int64_t n_items, int threads, uint64_t turn) {
     if (length > 0) ranges.push_back({begin, begin + length, worker});
     begin += length;
   }
-  std::ranges::rotate(ranges, ranges.begin() + static_cast<int64_t>(turn % ranges.size()));
+  std::rotate(ranges.begin(), ranges.begin() + static_cast<int64_t>(turn % ranges.size()),
+              ranges.end());
   return ranges;
 }
 

@@ -16,14 +16,14 @@ start=$SECONDS
 ctest --test-dir build --output-on-failure --no-tests=error -j "$(nproc)" | tee build/ctest.log ||
   failed+=(ctest)
 
-ng_install "${ng_fuzz_packages[@]}"
-ng_build fuzz
-bash tests/fuzz/run.sh 10 | tee build-fuzz/run.log || failed+=("fuzz targets")
+ng_install "${ng_sanitizer_packages[@]}"
+ng_build asan --target ng_fuzz_targets
+bash tests/fuzz/run.sh 10 | tee build-asan/fuzz.log || failed+=("fuzz targets")
 
 echo
 echo "Built in $built s, tested in $((SECONDS - start)) s:"
 grep 'tests passed' build/ctest.log || true
-cat build-fuzz/run.log
+cat build-asan/fuzz.log
 if [ ${#failed[@]} -gt 0 ]; then
   echo "FAILED: ${failed[*]}"
   exit 1

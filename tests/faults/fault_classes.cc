@@ -443,18 +443,18 @@ void DamagedInputs(const World& world, Random& random, Case* c) {
 }
 
 constexpr FaultClass kClasses[] = {
-    {"signals", "signals at random moments", 500, AtRandomMoments},
-    {"signals-at-calls", "a signal at the Nth call of a kind", 250, AtCalls},
-    {"allocations", "the Nth allocation fails, or all from it on", 700, Allocations},
-    {"errors", "the Nth call of a kind fails", 900, CallsThatFail},
-    {"short", "reads and writes that do less", 200, CallsThatDoLess},
-    {"signals-errors", "a signal together with an error", 250, SignalsWithErrors},
-    {"ignored", "signals that the caller ignores", 80, IgnoredSignals},
-    {"fifos", "FIFOs in place of files", 150, Fifos},
-    {"limits", "limits of memory, file size, files, threads", 250, Limits},
-    {"links", "links and folders in place of files", 200, Links},
-    {"streams", "standard streams closed, full, slow, stuck", 250, StandardStreams},
-    {"damaged", "inputs cut short or changed", 300, DamagedInputs},
+    {"signals", "signals at random moments", 250, AtRandomMoments},
+    {"signals-at-calls", "a signal at the Nth call of a kind", 125, AtCalls},
+    {"allocations", "the Nth allocation fails, or all from it on", 350, Allocations},
+    {"errors", "the Nth call of a kind fails", 450, CallsThatFail},
+    {"short", "reads and writes that do less", 100, CallsThatDoLess},
+    {"signals-errors", "a signal together with an error", 125, SignalsWithErrors},
+    {"ignored", "signals that the caller ignores", 40, IgnoredSignals},
+    {"fifos", "FIFOs in place of files", 75, Fifos},
+    {"limits", "limits of memory, file size, files, threads", 125, Limits},
+    {"links", "links and folders in place of files", 100, Links},
+    {"streams", "standard streams closed, full, slow, stuck", 125, StandardStreams},
+    {"damaged", "inputs cut short or changed", 150, DamagedInputs},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 // and a file of prompts (any other input). The engine that the prompts are for is defined here, so
 // that no model is needed.
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,7 +17,6 @@
 #include "apps/plan/command_line.h"
 #include "apps/run/command_line.h"
 #include "apps/run/run_record.h"
-#include "core/base/hash.h"
 #include "ng/engine.h"
 #include "ng/fingerprint.h"
 #include "tests/fuzz/support.h"
@@ -59,7 +59,7 @@ absl::Status Engine::CheckRequest(const GenerateRequest& request) const {
 
 // Any two that tell texts and reasons apart.
 std::string HashText(std::string_view bytes) {
-  return absl::StrCat(absl::Hex(HashOf(bytes), absl::kZeroPad16));
+  return absl::StrCat(absl::Hex(std::hash<std::string_view>()(bytes), absl::kZeroPad16));
 }
 std::string_view StopReasonName(StopReason reason) {
   constexpr std::string_view kNames[] = {"eot",         "stage", "stop_text", "max_new_tokens",

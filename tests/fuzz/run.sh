@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for so many seconds, as many at a time as there are cores.
 #   bash tests/fuzz/run.sh SECONDS [JOBS]
-# The targets must be built: cmake --preset fuzz && cmake --build --preset fuzz. An input that one
-# fails on is kept in build-fuzz/findings/; `build-fuzz/bin/fuzz_<reader> FILE` runs it again.
+# The targets must be built: cmake --preset asan && cmake --build --preset asan. An input that one
+# fails on is kept in build-asan/findings/; `build-asan/bin/fuzz_<reader> FILE` runs it again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -10,7 +10,7 @@ seconds=${1:?usage: run.sh SECONDS [JOBS]}
 jobs=${2:-$(nproc)}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-mkdir -p build-fuzz/findings
+mkdir -p build-asan/findings
 
 # seeds TARGET: the small files of that kind among the tests' data.
 seeds() {
@@ -38,7 +38,7 @@ fuzz() {
   while read -r file; do cp "$file" "$corpus/$((n += 1))"; done < <(seeds "$name")
   if [ "$n" -eq 0 ]; then echo "$name: no seeds" && return 1; fi
   if ! "$1" "$corpus" -max_total_time="$seconds" -max_len=8192 -timeout=10 -rss_limit_mb=1024 \
-    -malloc_limit_mb=256 -print_final_stats=1 -artifact_prefix="build-fuzz/findings/$name-" \
+    -malloc_limit_mb=256 -print_final_stats=1 -artifact_prefix="build-asan/findings/$name-" \
     >"$log" 2>&1; then
     echo "$name: FAILED"
     tail -n 60 "$log"
@@ -49,4 +49,4 @@ fuzz() {
 export -f fuzz seeds
 export scratch seconds TMPDIR=$scratch
 
-printf '%s\0' build-fuzz/bin/fuzz_* | xargs -0 -n 1 -P "$jobs" bash -euo pipefail -c 'fuzz "$1"' fuzz
+printf '%s\0' build-asan/bin/fuzz_* | xargs -0 -n 1 -P "$jobs" bash -euo pipefail -c 'fuzz "$1"' fuzz

@@ -252,8 +252,8 @@ TEST_P(GoldenCase, CachesOfIntegersComeNearAndKeepTheirBits) {
   // A row may go to another expert.
   constexpr std::string_view kMixtures[] = {"moe",  "oss",    "llama4",    "deepseek",
                                             "next", "hybrid", "nemotron_h"};
-  const bool mixture =
-      std::ranges::any_of(kMixtures, [&](auto part) { return name.find(part) != name.npos; });
+  const bool mixture = std::ranges::any_of(
+      kMixtures, [&name = name](auto part) { return name.find(part) != name.npos; });
   // Gemma 4 does not divide its scores by the root of the width, so that a rounded key moves more.
   const bool sharp = name.starts_with("gemma4");
   for (const auto& [codec, tolerance] :

@@ -17,7 +17,9 @@ class ChoicesForm : public AnswerForm {
   }
   std::string Begin() override { return {}; }
   std::string Piece(const Choice& choice, bool first) override {
-    return EventOf(PieceJson(head_, choice, first));
+    Json json = PieceJson(head_, choice, first);
+    if (include_usage_) json["usage"] = nullptr;  // until the last event
+    return EventOf(json);
   }
   std::string End(const Usage& usage) override {
     return absl::StrCat(include_usage_ ? EventOf(UsagePieceJson(head_, usage)) : "", kLastEvent);
@@ -117,6 +119,7 @@ class ResponseForm : public AnswerForm {
     json["type"] = "output_text";
     json["text"] = text_;
     json["annotations"] = Json::array();
+    json["logprobs"] = Json::array();
     return json;
   }
   Json ItemJson(bool ended) const {
@@ -141,6 +144,7 @@ class ResponseForm : public AnswerForm {
     json["error"] = nullptr;
     json["incomplete_details"] = nullptr;
     if (ended && cut_) json["incomplete_details"] = {{"reason", "max_output_tokens"}};
+    json["metadata"] = Json::object();
     json["model"] = head_.model;
     for (const auto& [name, value] : said_.items()) json[name] = value;
     json["output"] = Json::array();

@@ -145,12 +145,24 @@ void ReadBestOf(Fields& fields, int n) {
   }
 }
 
-// The conversation as the chat template reads it. What is in it is for the template to say.
+// What templates read of a message. What is in it is for the template to say.
+void CheckMessage(Fields& fields, const Json& message) {
+  static constexpr const char* kRead[] = {"role",       "content",      "name",
+                                          "tool_calls", "tool_call_id", "reasoning_content",
+                                          "reasoning",  "thinking"};
+  if (!message.is_object()) return;  // the template's own error says it better
+  Fields inner(message, "messages.");
+  for (const char* const name : kRead) static_cast<void>(inner.Value(name));
+  if (inner.Finish()) fields.Fail(*inner.error());
+}
+
+// The conversation as the chat template reads it.
 void ReadConversation(Fields& fields, ConversationFields* conversation) {
   const Json* const messages = fields.Value("messages");
   if (messages == nullptr || !messages->is_array() || messages->empty()) {
     fields.Refuse("messages", "must be a list of messages");
   } else {
+    for (const Json& message : *messages) CheckMessage(fields, message);
     conversation->messages = messages->dump();
   }
   const Json* const tools = fields.Value("tools");

@@ -77,7 +77,9 @@ void Keep(const std::string& body, int number, double first_s, Seen* seen) {
     for (const Json& choice : json.value("choices", Json::array())) {
       text += choice["text"].get<std::string>();
     }
-    if (json.contains("usage")) tokens = json["usage"]["completion_tokens"];
+    if (json.contains("usage") && json["usage"].is_object()) {
+      tokens = json["usage"]["completion_tokens"];
+    }
   }
   const std::lock_guard lock(seen->mutex);
   const bool ended = !events.empty() && events.back() == "[DONE]";

@@ -5,26 +5,21 @@
 
 Exits 1 where a check fails, 77 where python3-selenium, chromium or chromium-driver is missing.
 """
-import contextlib
 import json
 import pathlib
-import re
-import subprocess
 import sys
 import tempfile
-import urllib.request
+
+from server import ask, served
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "view"))
 import browser as chromium  # noqa: E402
 
-CONFIG = pathlib.Path(__file__).resolve().parents[2] / "configs" / "demo.ini"
-
 
 def answer_to(url, messages):
     """What a client without a browser is told."""
-    body = json.dumps({"model": "demo", "messages": messages}).encode()
-    with urllib.request.urlopen(f"{url}/v1/chat/completions", body) as reply:
-        return json.load(reply)["choices"][0]["message"]["content"]
+    _, text = ask(f"{url}/v1/chat/completions", {"model": "demo", "messages": messages})
+    return json.loads(text)["choices"][0]["message"]["content"]
 
 
 class Chat:
@@ -90,21 +85,8 @@ class Chat:
         assert not errors, errors
 
 
-@contextlib.contextmanager
-def served(*options):
-    """The address of a server, which must end well."""
-    server = subprocess.Popen([sys.argv[1], "--config", CONFIG, "--serve.port=0", *options],
-                              stderr=subprocess.PIPE, text=True)
-    try:
-        yield re.search(r"http://\S+?:\d+", server.stderr.readline()).group()
-    finally:
-        server.terminate()
-        code = server.wait()
-    assert code == 0, code
-
-
 def check(names, *options):
-    with served(*options) as url, tempfile.TemporaryDirectory() as folder:
+    with served(sys.argv[1], *options) as (url, _), tempfile.TemporaryDirectory() as folder:
         browser = chromium.Browser(pathlib.Path(folder))
         try:
             browser.driver.get(url)

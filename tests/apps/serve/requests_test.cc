@@ -172,6 +172,12 @@ TEST(ParseChat, RefusesWhatItDoesNotSupportByName) {
   EXPECT_EQ(ChatError(R"(,"max_tokens":1,"max_completion_tokens":2)").param,
             "max_completion_tokens");
   EXPECT_EQ(ErrorOfParsed(ParseChat(R"({"model":"m","messages":[]})")).param, "messages");
+  for (const char* const name : {"audio", "function_call", "refusal", "frob"}) {
+    const ApiError error = ErrorOfParsed(ParseChat(
+        absl::StrCat(R"({"model":"m","messages":[{"role":"user",")", name, R"(":"x"}]})")));
+    EXPECT_EQ(error.param, absl::StrCat("messages.", name));
+    EXPECT_EQ(error.code, "unsupported_parameter");
+  }
   EXPECT_EQ(ChatError(R"(,"tools":[],"tool_choice":"none","max_tokens":2)").message, "");
 }
 

@@ -11,10 +11,10 @@ CONFIG = pathlib.Path(__file__).resolve().parents[2] / "configs" / "demo.ini"
 
 
 @contextlib.contextmanager
-def served(program, *options, config=CONFIG, preexec=None):
+def served(program, *options):
     """The address of a server and its process. It must end well."""
-    server = subprocess.Popen([program, "--config", config, "--serve.port=0", *options],
-                              stderr=subprocess.PIPE, text=True, preexec_fn=preexec)
+    server = subprocess.Popen([program, "--config", CONFIG, "--serve.port=0", *options],
+                              stderr=subprocess.PIPE, text=True)
     try:
         said = server.stderr.readline()
         address = re.search(r"http://\S+?:\d+", said)

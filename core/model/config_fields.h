@@ -69,6 +69,8 @@ inline constexpr ActivationName kReluNames[] = {{"relu", Activation::kRelu},
                                                 {"gelu", Activation::kGeluErf},
                                                 {"gelu_new", Activation::kGeluTanh}};
 inline constexpr ActivationName kGeluTanhOnly[] = {{"gelu", Activation::kGeluTanh}};
+inline constexpr ActivationName kReluSquaredOrSiluNames[] = {{"relu2", Activation::kReluSquared},
+                                                             {"silu", Activation::kSilu}};
 inline constexpr ActivationName kReluSquaredNames[] = {{"relu2", Activation::kReluSquared},
                                                        {"relu", Activation::kRelu},
                                                        {"gelu", Activation::kGeluErf}};

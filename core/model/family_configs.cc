@@ -282,7 +282,12 @@ absl::StatusOr<std::vector<bool>> ReadChunkedLayers(const JsonFields& config,
 }  // namespace
 
 absl::StatusOr<ModelSpec> ReadLlama4Spec(const JsonFields& config, const std::string& path) {
-  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaLike(config, path, kLlama4Row));
+  return ReadLlama4Like(config, path, kLlama4Row);
+}
+
+absl::StatusOr<ModelSpec> ReadLlama4Like(const JsonFields& config, const std::string& path,
+                                         const LlamaRow& row) {
+  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaLike(config, path, row));
   NG_ASSIGN_OR_RETURN(const bool norms, BoolOr(config, "use_qk_norm", true));
   NG_ASSIGN_OR_RETURN(const bool tuned, BoolOr(config, "attn_temperature_tuning", true));
   QueryTemperature temperature;

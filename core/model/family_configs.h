@@ -10,6 +10,7 @@
 
 #include "core/formats/json.h"
 #include "core/formats/tensor_source.h"
+#include "core/model/llama_configs.h"
 #include "core/model/model_spec.h"
 #include "ng/status.h"
 
@@ -42,6 +43,8 @@ absl::StatusOr<ModelSpec> ReadMinistral3Spec(const JsonFields& config, const std
 
 // llama4_text: experts whose weights are of what they read. Layers that rotate q and k also norm
 // them, and see chunks of keys; in the others the queries have a temperature.
+absl::StatusOr<ModelSpec> ReadLlama4Like(const JsonFields& config, const std::string& path,
+                                         const LlamaRow& row);
 absl::StatusOr<ModelSpec> ReadLlama4Spec(const JsonFields& config, const std::string& path);
 
 // gemma4_text: gemma3's blocks with norms of v too. Layers that see all keys have other heads, the

@@ -44,6 +44,7 @@ constexpr const char* kNarrowExperts[] = {"moe_latent_size"};
 constexpr char kLayerNormEps[] = "attention.layer_norm_epsilon";
 constexpr const char* kMiniCpmScales[] = {"embedding_scale", "residual_scale", "logit_scale"};
 constexpr const char* kLogitScale[] = {"logit_scale"};
+constexpr const char* kExpertWidth[] = {"expert_feed_forward_length"};
 constexpr GgufConstants kGraniteConstants = {
     .with = kLogitScale, .without = kDeepstack, .only_with = "rope.scaling.finetuned"};
 
@@ -116,6 +117,8 @@ constexpr Architecture kArchitectures[] = {
     {.name = "hunyuan-dense", .row = kGgufHunYuan},
     {.name = "hunyuan-moe", .row = kGgufHunYuanMoe},
     {.name = "hy_v3", .row = kGgufHyV3, .renamed = kPlainSelectionBias},
+    {.name = "llama4", .row = kGgufLlama4, .constants = {.with = kExpertWidth, .chunk = 8192}},
+    {.name = "bitnet", .row = kGgufBitNet},
     {.name = "seed_oss", .row = kGgufSeedOss, .renamed = kMlpNormBehindAttention},
     {.name = "nemotron", .row = kGgufNemotron},
     {.name = "jais2", .row = kGgufJais2},
@@ -292,11 +295,13 @@ class TensorParts {
   bool short_factors_ = false;
 };
 
-// A model may have been trained on fewer positions: RoPE has other factors beyond them, and no
-// position may change with the length of a run.
-void KeepWithinFactors(int64_t original_positions, ModelSpec* spec) {
-  if (original_positions == 0) return;
-  spec->shape.max_positions = std::min(spec->shape.max_positions, original_positions);
+// A model may have been trained on fewer positions: RoPE has other factors for runs beyond them,
+// and no position may change while a run gets longer.
+void KeepWithinFactors(int64_t original_positions, bool far_factors, ModelSpec* spec) {
+  int64_t& positions = spec->shape.max_positions;
+  if (original_positions == 0 || positions <= original_positions) return;
+  if (far_factors) spec->far_positions = positions;
+  positions = original_positions;
 }
 
 }  // namespace
@@ -309,7 +314,8 @@ absl::StatusOr<std::unique_ptr<GgufModel>> ReadGgufModel(const GgufMetadata& met
                       ReadGgufConfig(source, found->row, found->constants));
   auto model = std::make_unique<GgufModel>();
   const JsonFields fields = metadata.FieldsOf(config.fields, source.Key(""));
-  NG_ASSIGN_OR_RETURN(model->spec, ReadLlamaLike(fields, tensors.path(), found->row));
+  const auto read = found->constants.chunk > 0 ? ReadLlama4Like : ReadLlamaLike;
+  NG_ASSIGN_OR_RETURN(model->spec, read(fields, tensors.path(), found->row));
   model->spec.family = found->name;
   model->n_further_layers = config.n_further_layers;
   model->family = {.model_type = found->name,
@@ -329,7 +335,10 @@ absl::StatusOr<std::unique_ptr<GgufModel>> ReadGgufModel(const GgufMetadata& met
   parts.SetParts(*found);
   const GgufStates* const states = found->constants.states;
   for (StateSpec& state : model->spec.states) state.heads_in_turn = states->heads_in_turn;
-  if (parts.short_factors()) KeepWithinFactors(config.original_positions, &model->spec);
+  if (parts.short_factors()) {
+    KeepWithinFactors(config.original_positions, tensors.Find(kLongFactors) != nullptr,
+                      &model->spec);
+  }
   if (config.temperature.coefficient != 0.0) {
     for (SelfAttentionSpec& mine : model->spec.attentions) mine.temperature = config.temperature;
   }

@@ -31,8 +31,8 @@ struct GgufModel {
 absl::StatusOr<std::unique_ptr<GgufModel>> ReadGgufModel(const GgufMetadata& metadata,
                                                          const TensorSource& tensors);
 
-// Whether a tensor is for runs that ng does not do: factors of RoPE beyond the positions that a
-// model was first trained on.
+// Whether a tensor is one that a model is not bound to when it is opened: factors of RoPE for runs
+// beyond the positions that it was first trained on (GoFar, model_file.h), or a product of others.
 bool IsUnaskedGgufTensor(std::string_view name);
 
 }  // namespace ng

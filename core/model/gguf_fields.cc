@@ -192,6 +192,7 @@ class FieldsMaker {
       all_sparse = all_sparse && sparse;
       types.push_back(sparse ? "sparse" : "dense");
     }
+    if (constants_.chunk > 0) NG_RETURN_IF_ERROR(CheckLlama4(types));
     Field("mlp_layer_types") = std::move(types);
     if (!Has("feed_forward_length")) {
       if (!all_sparse) return Int("feed_forward_length", kSize).status();
@@ -218,6 +219,22 @@ class FieldsMaker {
     if (groups.value_or(0) <= 1 || used.value_or(0) <= 1) {
       made_.fields.erase("expert_group_used_count");
     }
+    return absl::OkStatus();
+  }
+
+  // A key says the step of the layers with experts; their tensors must be there. Of its two models
+  // the larger one, which no key names, has no norms of q and k.
+  absl::Status CheckLlama4(const Json& types) {
+    constexpr const char* kStep = "interleave_moe_layer_step";
+    constexpr int kExpertsOfLarger = 128;
+    NG_ASSIGN_OR_RETURN(const int64_t step, Int(kStep, kCount));
+    for (int64_t i = 0; i < n_layers_; ++i) {
+      const char* const wanted = (i + 1) % step == 0 ? "sparse" : "dense";
+      if (types[static_cast<size_t>(i)] == wanted) continue;
+      return source_.Refuse(kStep, absl::StrCat(" = ", step, ", by its tensors layer ", i, " is ",
+                                                types[static_cast<size_t>(i)].get<std::string>()));
+    }
+    Field("use_qk_norm") = Field("expert_count") != kExpertsOfLarger;
     return absl::OkStatus();
   }
 
@@ -298,6 +315,9 @@ class FieldsMaker {
   // The width of the window, which 0 says there is none of, and who has it: each layer but every
   // n-th, or those that an array says.
   absl::Status MakeWindows() {
+    if (constants_.chunk > 0) {
+      return OptionalInt(kGgufWindow, {constants_.chunk, constants_.chunk}).status();
+    }
     // Where an absent key means a window, 0 does not mean that there is none.
     const int64_t least = row_.windows == WindowKeys::kTypes && row_.window > 0 ? 1 : 0;
     NG_ASSIGN_OR_RETURN(const auto window, OptionalInt(kGgufWindow, {least, kPositions.max}));

@@ -32,6 +32,8 @@ struct GgufConstants {
   const GgufStates* states = nullptr;  // of layers with a state; null: none has one
   bool yarn_weight = false;            // a key says how yarn corrects the scores
   bool layers_apart = false;           // layers differ as gguf_layers.h has it
+  // Llama 4: layers that turn see chunks of so many keys, and each n-th layer has experts.
+  int64_t chunk = 0;
   bool temperature = false;  // queries may have one, which grows behind RoPE's original positions
 };
 

@@ -190,6 +190,23 @@ inline constexpr ExpertsRow kGgufHunYuanExperts = SharedByWidth(Gguf(kHunYuanExp
 inline constexpr LlamaRow kGgufHunYuanMoe = WithExperts(Gguf(kHunYuanMoeRow), kGgufHunYuanExperts);
 inline constexpr ExpertsRow kGgufHyV3Experts = SharedByWidth(SaidByKeys(kHyV3Experts));
 inline constexpr LlamaRow kGgufHyV3 = WithExperts(Gguf(kHyV3Row), kGgufHyV3Experts);
+// What these models have in no key, the reader of Llama 4 has.
+inline constexpr ExpertsRow kGgufLlama4Experts = [] {
+  ExpertsRow row = Gguf(kLlama4Experts);
+  row.shared_width = row.width;
+  return row;
+}();
+inline constexpr LlamaRow kGgufLlama4 = [] {
+  LlamaRow row = WithExperts(Gguf(kLlama4Row, true), kGgufLlama4Experts);
+  row.windows = WindowKeys::kNone;
+  return row;
+}();
+// llama.cpp's are the first BitNet models, whose feed-forward has a gate of SiLU.
+inline constexpr LlamaRow kGgufBitNet = [] {
+  LlamaRow row = Gguf(kBitNetRow);
+  row.activations = kSiluNames;
+  return row;
+}();
 inline constexpr LlamaRow kGgufSeedOss = Gguf(kSeedOssRow);
 inline constexpr LlamaRow kGgufNemotron = Gguf(kNemotronRow);
 inline constexpr LlamaRow kGgufJais2 = Gguf(kJais2Row);

@@ -167,14 +167,16 @@ absl::StatusOr<std::vector<int>> ReadRopeLayers(const LlamaSource& source,
   }
   NG_ASSIGN_OR_RETURN(const std::vector<RopeSpec> tables, ReadRopes(source, latent, spec->shape));
   std::vector<int> ropes;
+  const int64_t all_positions = spec->shape.max_positions;
   for (const RopeSpec& table : tables) {
-    // Beyond them RoPE has other factors, and no position may change with the length of a run.
+    // Beyond them RoPE has other factors, and no position may change while a run gets longer.
     if (table.scaling.kind == RopeScalingKind::kLongRope) {
       spec->shape.max_positions =
           std::min(spec->shape.max_positions, table.scaling.original_positions);
     }
     ropes.push_back(spec->IndexIn(&spec->ropes, table));
   }
+  if (spec->shape.max_positions < all_positions) spec->far_positions = all_positions;
   std::optional<std::vector<int64_t>> listed;
   int64_t interval = 0;
   if (row.rope_layers == RopeLayers::kListed) {

@@ -349,7 +349,7 @@ inline constexpr LlamaRow kBitNetRow = {.vocab_size = 128256,
                                         .inner_norms = true,
                                         .theta = 500000.0,
                                         .eps = 1e-5,
-                                        .activations = kReluSquaredNames,
+                                        .activations = kReluSquaredOrSiluNames,
                                         .qkv_bias = kAttentionBias,
                                         .attn_out_bias = kAttentionBias};
 // Its queries' temperature is read apart.

@@ -19,6 +19,7 @@
 #include "core/formats/safetensors.h"
 #include "core/formats/safetensors_index.h"
 #include "core/model/gguf_families.h"
+#include "core/model/gguf_names.h"
 #include "core/model/gguf_tensors.h"
 #include "core/model/inert_keys.h"
 #include "core/model/random_source.h"
@@ -485,6 +486,21 @@ absl::StatusOr<ModelFile> OpenGgufModel(const std::string& path, KeyPolicy& keys
 }
 
 }  // namespace
+
+absl::Status GoFar(ModelFile* file) {
+  for (TensorBinding& binding : file->bindings) {
+    if (binding.role != TensorRole::kRopeFactors) continue;
+    const TensorInfo* const far = file->source->Find(kLongFactors);
+    if (far == nullptr || far->shape != binding.tensor->shape) {
+      return ModelFileError(absl::StrCat(file->source->path(), ": tensor \"", kLongFactors,
+                                         "\" must have the shape of \"", binding.tensor->name,
+                                         "\", [", absl::StrJoin(binding.tensor->shape, ", "), "]"));
+    }
+    binding.tensor = far;
+  }
+  file->spec.GoFar();
+  return absl::OkStatus();
+}
 
 absl::StatusOr<ModelFile> OpenModel(const std::string& path, KeyPolicy& keys) {
   std::error_code error;

@@ -80,6 +80,11 @@ struct ModelFile {
 // a GGUF file that has no place in the model.
 absl::StatusOr<ModelFile> OpenModel(const std::string& path, KeyPolicy& keys);
 
+// Makes the model that of runs beyond spec.shape.max_positions: ModelSpec::GoFar, and the tensor of
+// RoPE's factors where a GGUF file has one. REQUIRES: spec.far_positions > 0. Errors:
+// ModelFileError: that tensor has another shape.
+absl::Status GoFar(ModelFile* file);
+
 // The model that a config.json of any family describes, with random weights (random_source.h).
 // Errors: ModelFileError naming the file and the key.
 absl::StatusOr<ModelFile> OpenRandomModel(const std::string& config_path, KeyPolicy& keys);

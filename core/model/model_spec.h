@@ -52,6 +52,9 @@ struct RopeScaling {
   double high_pair = 0.0;
   std::vector<double> factors = {};  // longrope: [n_dims / 2], what each frequency is divided by
   double magnitude = 1.0;            // cosines and sines are multiplied by it
+  // longrope: the factors of a run that goes beyond the original positions, [n_dims / 2].
+  std::vector<double> far_factors = {};
+  bool far = false;  // the model is as such runs have it
 
   bool operator==(const RopeScaling&) const = default;
 };
@@ -364,6 +367,10 @@ struct ModelSpec {
   int64_t width = 0;   // the residual stream
   // A run's last token, which nothing follows, needs no position.
   bool last_without_position = false;
+  // RoPE may have other factors for runs beyond shape.max_positions. All positions of such a run
+  // turn by them, so a run has one or the other from its start. This many positions it may have
+  // then; 0: there are no such factors.
+  int64_t far_positions = 0;
 
   EmbeddingSpec embedding;
   LayerInputSpec layer_input;
@@ -378,6 +385,21 @@ struct ModelSpec {
   // The most tokens of a run, prompt and new ones; 0: unbounded.
   int64_t context() const {
     return shape.max_positions == 0 ? 0 : shape.max_positions + (last_without_position ? 1 : 0);
+  }
+  // The model of runs beyond shape.max_positions. REQUIRES: far_positions > 0. A tensor of factors
+  // is for its file to exchange (GoFar, model_file.h).
+  void GoFar() {
+    shape.max_positions = std::exchange(far_positions, 0);
+    for (RopeSpec& rope : ropes) {
+      RopeScaling& scaling = rope.scaling;
+      if (!scaling.far_factors.empty()) scaling.factors = std::exchange(scaling.far_factors, {});
+      scaling.far = true;
+    }
+  }
+  // A tensor has the factors of long runs, and this is the model of such.
+  bool has_far_tensor() const {
+    return std::ranges::any_of(
+        ropes, [](const RopeSpec& rope) { return rope.factors && rope.scaling.far; });
   }
   // The narrowest window of any layer; 0: none has one.
   int64_t window() const {

@@ -158,14 +158,15 @@ absl::StatusOr<std::vector<double>> ReadFactors(const RopeSource& source, const 
                                      kFactor.max, "], one for each pair that turns"));
 }
 
-// Ding et al. 2024, within the original positions.
+// Ding et al. 2024: factors for runs within the original positions, and for those beyond them.
 absl::Status ReadLongRope(const RopeSource& source, const RopeObject& rope, RopeSpec* spec) {
   const auto& [config, path, context] = source;
   RopeScaling& scaling = spec->scaling;
   NG_ASSIGN_OR_RETURN(scaling.original_positions,
                       ReadOriginalPositions(config, *rope.fields, context));
   NG_ASSIGN_OR_RETURN(scaling.factors, ReadFactors(source, rope, "short_factor", spec->n_dims / 2));
-  NG_RETURN_IF_ERROR(ReadFactors(source, rope, "long_factor", spec->n_dims / 2).status());
+  NG_ASSIGN_OR_RETURN(scaling.far_factors,
+                      ReadFactors(source, rope, "long_factor", spec->n_dims / 2));
   const auto original = static_cast<double>(scaling.original_positions);
   NG_ASSIGN_OR_RETURN(const std::optional<double> factor,
                       rope.fields->OptionalNumber("factor", kFactor));

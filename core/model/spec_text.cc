@@ -43,7 +43,9 @@ std::string RopeText(const RopeSpec& rope) {
   const RopeScaling& scaling = rope.scaling;
   switch (scaling.kind) {
     case RopeScalingKind::kNone:
-      return rope.factors ? text + ", frequencies divided by a tensor's factors" : text;
+      return rope.factors ? absl::StrCat(text, ", frequencies divided by a tensor's factors",
+                                         scaling.far ? " for long runs" : "")
+                          : text;
     case RopeScalingKind::kLinear:
       return absl::StrCat(text, " scaled linear by ", scaling.factor);
     case RopeScalingKind::kLlama3:
@@ -54,8 +56,8 @@ std::string RopeText(const RopeSpec& rope) {
       return absl::StrCat(text, " scaled yarn by ", scaling.factor, " (pairs ", scaling.low_pair,
                           " to ", scaling.high_pair, "), times ", scaling.magnitude);
     case RopeScalingKind::kLongRope:
-      return absl::StrCat(text, " scaled longrope within ", scaling.original_positions,
-                          " positions, times ", scaling.magnitude);
+      return absl::StrCat(text, " scaled longrope ", scaling.far ? "for runs beyond " : "within ",
+                          scaling.original_positions, " positions, times ", scaling.magnitude);
   }
   return text;
 }

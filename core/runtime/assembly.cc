@@ -39,12 +39,25 @@ absl::StatusOr<ModelFile> OpenModelOf(const Config& config, const std::string& r
   return OpenRandomModel(random_weights, keys);
 }
 
+// A model with other factors of RoPE for long runs has them where sequences may be so long. It is
+// the config that says so, not a prompt: the bits of a run do not depend on what else is asked.
+absl::Status ChooseLength(const Config& config, ModelFile* model) {
+  const bool is_long = config.Int("cache.max_tokens") > model->spec.context();
+  return is_long && model->spec.far_positions > 0 ? GoFar(model) : absl::OkStatus();
+}
+
 // What the weights are held as, and the file where they lie so already, if there is one.
 absl::Status ChooseWeights(Assembly& assembly) {
   const Config& config = assembly.config();
   std::string weights = config.Text("model.weights");
   const std::string& packed = config.Text("model.packed");
   if (!packed.empty()) {
+    if (assembly.model.spec.has_far_tensor()) {
+      return UsageError(absl::StrCat(config.Describe("model.packed"), " = ", packed,
+                                     ": holds RoPE's factors of short runs, ",
+                                     config.Describe("cache.max_tokens"), " = ",
+                                     config.Int("cache.max_tokens"), " asks for a long one"));
+    }
     NG_ASSIGN_OR_RETURN(assembly.packed, PackedWeights::Open(packed, config.Text("model.path")));
     if (config.IsDefault("model.weights")) weights = assembly.packed->weights();
   }
@@ -329,6 +342,7 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   KeyPolicy keys(config.Bool("model.strict"), config.Names("model.ignore_keys"),
                  [&](std::string_view warning) { assembly->warnings.Add(warning); });
   NG_ASSIGN_OR_RETURN(assembly->model, OpenModelOf(config, options.random_weights, keys));
+  NG_RETURN_IF_ERROR(ChooseLength(config, &assembly->model));
   if (!assembly->model.sampling.values.empty()) {
     NG_ASSIGN_OR_RETURN(assembly->selection, SelectPlugins(options, assembly->model.sampling));
   }

@@ -31,13 +31,14 @@ void AppendNorm(std::string* bytes, const NormSpec& norm) {
 void AppendRope(std::string* bytes, const RopeSpec& rope) {
   const auto& [n_dims, pairing, theta, scaling, factors, backwards, n_turning] = rope;
   const auto& [kind, factor, low_freq_factor, high_freq_factor, original_positions, low_pair,
-               high_pair, divisors, magnitude] = scaling;
+               high_pair, divisors, magnitude, other_divisors, far] = scaling;
   AppendScalars(bytes, n_dims, pairing, theta, factors);
   AppendScalars(bytes, kind, factor, low_freq_factor, high_freq_factor, original_positions);
   AppendScalars(bytes, low_pair, high_pair, magnitude, divisors.size());
   for (const double divisor : divisors) AppendScalars(bytes, divisor);
   if (backwards || n_turning > 0) AppendScalars(bytes, backwards);
   if (n_turning > 0) AppendScalars(bytes, n_turning);
+  if (far) AppendScalars(bytes, far);
 }
 
 void AppendAttention(std::string* bytes, const SelfAttentionSpec& attention) {
@@ -106,8 +107,8 @@ void AppendState(std::string* bytes, const StateSpec& state) {
 }
 
 std::string SpecBytes(const ModelSpec& spec) {
-  const auto& [family, shape, width, last_without_position, embedding, layer_input, ropes,
-               attentions, feed_forwards, mixtures, states, layers, head] = spec;
+  const auto& [family, shape, width, last_without_position, far_positions, embedding, layer_input,
+               ropes, attentions, feed_forwards, mixtures, states, layers, head] = spec;
   const auto& [n_layers, n_heads, n_kv_heads, head_dim, vocab_size, max_positions] = shape;
   const auto& [token_scale, positions, sinusoids, position_offset, embedding_norm] = embedding;
   const auto& [head_norm, tied, head_bias, logit_scale, logit_cap] = head;

@@ -32,6 +32,11 @@ absl::Status Engine::PackWeights(const std::string& path) const {
                                      config.Text("model.packed"),
                                      ": the weights are packed already; leave it out"));
     }
+    if (assembly.model.spec.has_far_tensor()) {
+      return UsageError(absl::StrCat(config.Describe("cache.max_tokens"), " = ",
+                                     config.Int("cache.max_tokens"),
+                                     ": packed weights have RoPE's factors of short runs alone"));
+    }
     if (assembly.model.made_up) return UsageError("random weights have no files to be packed");
     NG_ASSIGN_OR_RETURN(ModelWeights weights, LoadOwn(assembly, state_->HowToLoad()));
     return WritePackedWeights(

@@ -26,7 +26,13 @@ absl::Status CheckCaps(const Assembly& assembly, const GenerateRequest& request)
     return CheckWindow(assembly, prompt_len, request.max_new_tokens);
   }
   if (spec.context() > 0) {
-    NG_RETURN_IF_ERROR(CheckCap(prompt_len, request.max_new_tokens, spec.context(), "T_max"));
+    const absl::Status fits = CheckCap(prompt_len, request.max_new_tokens, spec.context(), "T_max");
+    if (!fits.ok() && spec.far_positions > 0) {
+      return LimitError(absl::StrCat(fits.message(), "; with cache.max_tokens above ",
+                                     spec.context(), " the model takes its factors for long runs, ",
+                                     "of up to ", spec.far_positions, " tokens"));
+    }
+    NG_RETURN_IF_ERROR(fits);
   }
   NG_RETURN_IF_ERROR(CheckWindow(assembly, prompt_len, request.max_new_tokens));
   const int64_t max_tokens = assembly.config().Int("cache.max_tokens");

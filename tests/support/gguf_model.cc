@@ -33,6 +33,8 @@ std::string NameOf(const TensorBinding& binding, const ModelSpec& spec) {
       {TensorRole::kVBias, "blk.{}.attn_v.bias"},
       {TensorRole::kQNorm, "blk.{}.attn_q_norm.weight"},
       {TensorRole::kKNorm, "blk.{}.attn_k_norm.weight"},
+      {TensorRole::kAttnInnerNorm, "blk.{}.attn_sub_norm.weight"},
+      {TensorRole::kMlpInnerNorm, "blk.{}.ffn_sub_norm.weight"},
       {TensorRole::kAttnOut, "blk.{}.attn_output.weight"},
       {TensorRole::kAttnOutBias, "blk.{}.attn_output.bias"},
       {TensorRole::kQAndGate, "blk.{}.attn_q.weight"},
@@ -155,13 +157,32 @@ std::vector<float> Ungrouped(const std::vector<float>& rows, const SelfAttention
   return parts[0];
 }
 
-// rows: [inputs, outputs] -> [outputs, inputs]
-std::vector<float> Transposed(const std::vector<float>& rows, int64_t n_inputs) {
-  const auto k = static_cast<size_t>(n_inputs);
-  const size_t n = rows.size() / k;
+// rows: [inputs, outputs], or as many such as there are experts -> [outputs, inputs]
+std::vector<float> Transposed(const std::vector<float>& rows, const std::vector<int64_t>& shape) {
+  const auto n = static_cast<size_t>(shape.back());
+  const auto k = static_cast<size_t>(shape[shape.size() - 2]);
   std::vector<float> turned(rows.size());
-  for (size_t i = 0; i < rows.size(); ++i) turned[i % n * k + i / n] = rows[i];
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const size_t in_matrix = i % (n * k);
+    turned[i - in_matrix + in_matrix % n * k + in_matrix / n] = rows[i];
+  }
   return turned;
+}
+
+// Gates and ups of all experts, as two tensors.
+void AddGatesAndUps(int layer, std::vector<int64_t> shape, const std::vector<float>& rows,
+                    const AddMatrix& add_matrix, GgufBuilder* gguf) {
+  const std::string prefix = absl::StrCat("blk.", layer, ".ffn_");
+  const int64_t part = shape[1] / 2 * shape[2];
+  std::vector<float> gates;
+  std::vector<float> ups;
+  for (auto expert = rows.begin(); expert != rows.end(); expert += 2 * part) {
+    gates.insert(gates.end(), expert, expert + part);
+    ups.insert(ups.end(), expert + part, expert + 2 * part);
+  }
+  shape[1] /= 2;
+  add_matrix(*gguf, prefix + "gate_exps.weight", shape, gates);
+  add_matrix(*gguf, prefix + "up_exps.weight", shape, ups);
 }
 
 // Row j of a head and row j + head_dim / 2, side by side.
@@ -330,8 +351,8 @@ void AddTensors(const ModelFile& model, const AddMatrix& add_matrix, GgufBuilder
     }
     std::vector<int64_t> shape = tensor.shape;
     if (binding.transposed) {
-      values = Transposed(values, shape[0]);
-      std::ranges::reverse(shape);
+      values = Transposed(values, shape);
+      std::swap(shape[shape.size() - 2], shape.back());
     }
     const std::string& family = model.spec.family;
     const bool in_pairs = family == "llama" || family == "granite" || family == "granitemoehybrid";
@@ -355,6 +376,10 @@ void AddTensors(const ModelFile& model, const AddMatrix& add_matrix, GgufBuilder
         values = std::exchange(of_experts, {});
         shape.insert(shape.begin(), n_experts);
       }
+    }
+    if (family == "llama4_text" && binding.role == TensorRole::kExpertGateUp) {
+      AddGatesAndUps(binding.at.layer, shape, values, add_matrix, gguf);
+      continue;
     }
     // What the decoder adds to a norm's weights the file has added.
     for (float& value : values) value += IsNorm(binding.role) ? model.spec.head.norm.offset : 0.0F;

@@ -577,14 +577,14 @@ const SameModel kSameModels[] = {
            .U32("qwen2moe.expert_shared_feed_forward_length", 12);
      }},
     {"llama4",
-     R"("model_type": "llama4_text", "num_hidden_layers": 4, "num_key_value_heads": 2, "head_dim": 8,
-        "intermediate_size": 20, "intermediate_size_mlp": 48, "num_local_experts": 5,
-        "num_experts_per_tok": 2, "interleave_moe_layer_step": 2,
+     R"("model_type": "llama4_text", "num_key_value_heads": 2, "head_dim": 8,
+        "intermediate_size_mlp": 20, "num_local_experts": 5, "num_experts_per_tok": 2,
+        "interleave_moe_layer_step": 2,
         "rope_parameters": {"rope_type": "default", "rope_theta": 1000.0})",
      [](GgufBuilder& gguf) {
        gguf.U32("llama4.expert_count", 5)
            .U32("llama4.expert_used_count", 2)
-           .U32("llama4.expert_feed_forward_length", 20)
+           .U32("llama4.expert_feed_forward_length", 48)
            .U32("llama4.interleave_moe_layer_step", 2);
      }},
     {"bitnet",

@@ -1,6 +1,7 @@
 // Every key that transformers and llama.cpp know, set on every family that ng reads: where it moves
 // what they compute, it moves the ModelSpec or is refused; where not, it changes nothing.
 // The tables in tests/data/keys/ say which; tests/data/keys/README.md where they are from.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -11,6 +12,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -319,6 +321,47 @@ TEST(KnownKeys, OfGgufFilesMoveWhatTheyMoveInLlamaCppOrAreRefused) {
   ASSERT_NO_FATAL_FAILURE(ForEachCase("gguf_bases.json", "gguf_cases.tsv", attempt, &count));
   EXPECT_GT(count['s'], 4000);
   EXPECT_GT(count['m'], 80);
+}
+
+// Of Llama 4 no key says the chunks, and which of its two models has norms of q and k.
+TEST(KnownKeys, OfLlama4MustBeWhatItsModelsAre) {
+  const nlohmann::ordered_json keys = {{"general.architecture", "llama4"},
+                                       {"llama4.vocab_size", 64},
+                                       {"llama4.context_length", 64},
+                                       {"llama4.embedding_length", 16},
+                                       {"llama4.feed_forward_length", 24},
+                                       {"llama4.expert_feed_forward_length", 20},
+                                       {"llama4.expert_count", 4},
+                                       {"llama4.expert_used_count", 1},
+                                       {"llama4.interleave_moe_layer_step", 8},
+                                       {"llama4.block_count", 4},
+                                       {"llama4.attention.head_count", 2},
+                                       {"llama4.attention.layer_norm_rms_epsilon", 1e-5}};
+  const MergedSource no_tensors("model.gguf");
+  const auto read = [&](const std::string& key, const Json& value) {
+    GgufMetadata metadata = GgufOf(keys);
+    if (!key.empty()) Set("llama4." + key, value, &metadata);
+    return ReadGgufModel(metadata, no_tensors);
+  };
+  const auto normed = read("", {});
+  ASSERT_TRUE(normed.ok()) << normed.status();
+  const ModelSpec& spec = (*normed)->spec;
+  EXPECT_EQ(spec.AttentionOf(spec.layers[0][0]).window, 8192);
+  EXPECT_TRUE(spec.AttentionOf(spec.layers[0][0]).qk_norm.is_there());
+  EXPECT_EQ(spec.AttentionOf(spec.layers[3][0]).rope, -1);
+  const auto larger = read("expert_count", 128);
+  ASSERT_TRUE(larger.ok()) << larger.status();
+  EXPECT_FALSE((*larger)->spec.attentions[0].qk_norm.is_there());
+  EXPECT_TRUE(read("attention.sliding_window", 8192).ok());
+  for (const auto& [key, value, error] :
+       {std::tuple("interleave_moe_layer_step", 2, " = 2, by its tensors layer 1 is dense"),
+        {"interleave_moe_layer_step", 0, " = 0, must be an integer in [1, 65536]"},
+        {"attention.sliding_window", 4096, " = 4096, must be an integer in [8192, 8192]"}}) {
+    const absl::Status status = read(key, value).status();
+    EXPECT_EQ(ExitCode(status), 3);
+    EXPECT_THAT(std::string(status.message()),
+                ::testing::HasSubstr(absl::StrCat("llama4.", key, "\"", error)));
+  }
 }
 
 TEST(KnownKeys, OfGgufFilesMayBeArraysOfOneValuePerLayer) {

@@ -19,6 +19,7 @@
 namespace ng {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 constexpr char kPhi3[] = NG_TEST_DATA "/golden/phi3/tiny";  // within 32 positions, beyond up to 64
@@ -95,14 +96,40 @@ TEST_F(LongRope, RunsHaveItWhereTheCacheMayBeSoLong) {
   EXPECT_EQ(near->captured.logits, within->captured.logits);
 }
 
+// long_run.json is what tests/data/golden/make_long_run.py wrote.
+TEST_F(LongRope, GivesTheIdsOfTransformers) {
+  const auto golden = nlohmann::json::parse(test::Slurp(absl::StrCat(kPhi3, "/long_run.json")));
+  const auto found = RunLong(kPhi3, {kLong});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->ids, golden["ids"].get<std::vector<int32_t>>());
+  const std::vector<float>& logits = found->captured.logits;
+  const auto first = golden["first_logits"].get<std::vector<float>>();
+  const auto last = golden["last_logits"].get<std::vector<float>>();
+  ASSERT_EQ(logits.size(), 40 * last.size());
+  for (size_t i = 0; i < last.size(); ++i) {
+    EXPECT_NEAR(logits[i], first[i], 3e-5);
+    EXPECT_NEAR(logits[39 * last.size() + i], last[i], 3e-5);
+  }
+}
+
 TEST_F(LongRope, ErrorsSayHowToHaveIt) {
-  const auto refused = RunLong(kPhi3, {});
-  EXPECT_EQ(ExitCode(refused.status()), 5);
-  EXPECT_THAT(std::string(refused.status().message()),
-              HasSubstr("40 > 32 T_max; with cache.max_tokens above 32 the model takes its factors "
-                        "for long runs, of up to 64 tokens"));
-  EXPECT_THAT(std::string(RunLong(kPhi3, {kLong}, 70).status().message()),
-              HasSubstr("70 > 64 T_max"));
+  const auto check = [](const std::vector<std::string>& more, size_t n_tokens) {
+    EngineOptions options;
+    options.overrides = more;
+    options.overrides.push_back(absl::StrCat("model.path=", kPhi3));
+    const auto engine = Engine::Open(options);
+    EXPECT_TRUE(engine.ok()) << engine.status();
+    GenerateRequest request;
+    request.prompt_ids.assign(n_tokens, 1);
+    request.max_new_tokens = 1;
+    const absl::Status status = (*engine)->CheckRequest(request);
+    EXPECT_EQ(ExitCode(status), 5);
+    return std::string(status.message());
+  };
+  EXPECT_THAT(check({}, 40),
+              HasSubstr("40 > 32 T_max; with cache.max_tokens above 32 the model takes "
+                        "its factors for long runs, of up to 64 tokens"));
+  EXPECT_THAT(check({kLong}, 70), EndsWith("70 > 64 T_max"));
 }
 
 TEST_F(LongRope, GgufFilesHaveItInATensor) {

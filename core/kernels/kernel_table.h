@@ -88,6 +88,7 @@ struct RecurArgs {
 
 inline constexpr int64_t kLogitBlock = 64;  // sampling looks at so many logits together
 inline constexpr int kMassBars = 8;
+inline constexpr int kNearBars = 4;
 
 // A row of logits and what is known about it; n_blocks = ceil(n / kLogitBlock).
 struct LogitRow {
@@ -101,12 +102,12 @@ struct LogitRow {
   const float* centre = nullptr;
 };
 
-// What mark_near finds out about the nearness of a row's logits and two bars; n_blocks as above.
+// What mark_near finds out about the nearness of a row's logits and kNearBars bars, which fall;
+// n_blocks as above.
 struct NearMarks {
-  uint64_t* above = nullptr;   // [n_blocks]: bit i % 64 of word i / 64: at least the high bar
-  uint64_t* within = nullptr;  // [n_blocks]: below the high bar, at least the low one
-  float* least = nullptr;      // [1]: of the logits within; +infinity if there is none
-  float* greatest = nullptr;   // [1]: -infinity if there is none
+  double* masses = nullptr;    // [kNearBars]: as mass_at_least gives them
+  uint64_t* above = nullptr;   // [n_blocks]: bit i % 64 of word i / 64: at least the first bar
+  uint64_t* within = nullptr;  // [n_blocks]: below the first bar, at least the last one
 };
 
 struct KernelTable {
@@ -182,8 +183,8 @@ struct KernelTable {
   // follows, and so do the weights and block_sums where the row has weights (null: it has none).
   // Returns how many are left above -infinity. `kept` may be the logits.
   int64_t (*keep_marked)(const LogitRow& row, const uint64_t* bits, float* kept);
-  // REQUIRES: row.centre is not null, -infinity < low <= high.
-  void (*mark_near)(const LogitRow& row, float low, float high, const NearMarks& marks);
+  // REQUIRES: row.centre is not null, -infinity < bars; weigh_logits has been called.
+  void (*mark_near)(const LogitRow& row, const float* bars, const NearMarks& marks);
   // Of the logits above -infinity: how many there are, the sum of logits[i] - centre, and the sum
   // of its squares.
   void (*moments)(const LogitRow& row, float centre, double sums[3]);

@@ -199,7 +199,8 @@ void MatmulOf(const MatmulArgs& args) {
 }
 
 // The kernels of a level: its lanes V, its byte dot products Dot, how it multiplies bf16 weights,
-// and the shapes of its tiles (matmul-inl.h); tiles over bytes have shapes of their own.
+// the shapes of its tiles (matmul-inl.h; tiles over bytes have shapes of their own), and for how
+// many bars it has registers (logits-inl.h).
 template <class Level>
 constexpr KernelTable MakeKernelTable(IsaLevel isa) {
   using V = typename Level::V;
@@ -223,7 +224,7 @@ constexpr KernelTable MakeKernelTable(IsaLevel isa) {
                        .divide_logits = DivideLogits<V>,
                        .weigh_logits = WeighLogits<V>,
                        .weigh_and_sum = WeighAndSum<V>,
-                       .mass_at_least = MassAtLeast<V>,
+                       .mass_at_least = MassAtLeast<V, Level::kBarsAtATime>,
                        .list_within = ListWithin<V>,
                        .drop_below = DropBelow<V>,
                        .keep_marked = KeepMarked<V>,

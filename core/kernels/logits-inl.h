@@ -58,7 +58,7 @@ double WeighBlocks(const LogitRow& row, float max) {
           StoreLanes(weight, row.weights, i, end);
           sum = V::Add(sum, weight);
           if constexpr (kSum) {
-            products = V::Add(products, V::SelectLess(zero, weight, V::Mul(weight, below), zero));
+            products = V::Add(products, V::Mul(weight, V::Max(V::Set(-86.98F), below)));
           }
         }
         row.block_sums[begin / kLogitBlock] = sum.Sum();
@@ -93,48 +93,56 @@ struct ByNearness {
   V centre;
 };
 
-// The lanes are added to doubles from time to time. Otherwise many small weights that are added one
-// by one to a large sum would be lost.
-template <class V, class Order>
+// Masses above bars. The lanes are added to doubles from time to time. Otherwise many small weights
+// that are added one by one to a large sum would be lost.
+inline constexpr int64_t kBlocksPerMass = 64;
+
+// Above the float before a bar is at least the bar: in this form one instruction of AVX-512 selects
+// and adds.
+template <class V>
+NG_INLINE V BelowBar(float bar) {
+  return V::Set(__builtin_nextafterf(bar, -__builtin_huge_valf()));
+}
+
+// It takes kBars bars at a time: as many as there are registers for their sums.
+template <class V, int kBars, class Order>
 void MassInOrder(const LogitRow& row, int64_t every, const float* bars, double* masses) {
-  constexpr int kBlocksAtATime = 64;
+  static_assert(kMassBars % kBars == 0);
   const Order order(row);
-  // Above the float before a bar is at least the bar: in this form one instruction selects and
-  // adds.
-  V below_bars[kMassBars];
-  for (int j = 0; j < kMassBars; ++j) {
-    below_bars[j] = V::Set(__builtin_nextafterf(bars[j], -__builtin_huge_valf()));
-  }
   const int64_t stride = every * kLogitBlock;
   for (int j = 0; j < kMassBars; ++j) masses[j] = 0.0;
-  for (int64_t begin = 0; begin < row.n;) {
-    V sums[kMassBars];
-    for (V& sum : sums) sum = V::Set(0.0F);
-    const auto add = [&](int64_t end) __attribute__((always_inline)) {
-      for (int64_t i = begin; i < end; i += 16) {
-        const V places = order(LoadLogits<V>(row.logits, i, end));
-        const V weights = LoadWeights<V>(row.weights, i, end);
-        for (int j = 0; j < kMassBars; ++j) {
-          sums[j] = V::SelectLess(below_bars[j], places, V::Add(sums[j], weights), sums[j]);
-        }
+  for (int64_t group = 0; group < row.n; group += kBlocksPerMass * stride) {
+    for (int first = 0; first < kMassBars; first += kBars) {
+      V below_bars[kBars];
+      V sums[kBars];
+      for (int j = 0; j < kBars; ++j) {
+        below_bars[j] = BelowBar<V>(bars[first + j]);
+        sums[j] = V::Set(0.0F);
       }
-    };
-    int b = 0;
-    for (; b < kBlocksAtATime && begin + kLogitBlock <= row.n; ++b, begin += stride) {
-      add(begin + kLogitBlock);
+      const auto add = [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
+        for (int64_t i = begin; i < end; i += 16) {
+          const V places = order(LoadLogits<V>(row.logits, i, end));
+          const V weights = LoadWeights<V>(row.weights, i, end);
+          for (int j = 0; j < kBars; ++j) {
+            sums[j] = V::SelectLess(below_bars[j], places, V::Add(sums[j], weights), sums[j]);
+          }
+        }
+      };
+      int64_t begin = group;
+      int64_t b = 0;
+      for (; b < kBlocksPerMass && begin + kLogitBlock <= row.n; ++b, begin += stride) {
+        add(begin, begin + kLogitBlock);
+      }
+      if (b < kBlocksPerMass && begin < row.n) add(begin, row.n);
+      for (int j = 0; j < kBars; ++j) masses[first + j] += sums[j].Sum();
     }
-    if (b < kBlocksAtATime && begin < row.n) {
-      add(row.n);
-      begin += stride;
-    }
-    for (int j = 0; j < kMassBars; ++j) masses[j] += sums[j].Sum();
   }
 }
 
-template <class V>
+template <class V, int kBars>
 void MassAtLeast(const LogitRow& row, int64_t every, const float* bars, double* masses) {
-  if (row.centre == nullptr) return MassInOrder<V, ByLogit<V>>(row, every, bars, masses);
-  MassInOrder<V, ByNearness<V>>(row, every, bars, masses);
+  if (row.centre == nullptr) return MassInOrder<V, kBars, ByLogit<V>>(row, every, bars, masses);
+  MassInOrder<V, kBars, ByNearness<V>>(row, every, bars, masses);
 }
 
 template <class V>
@@ -212,33 +220,42 @@ int64_t KeepMarked(const LogitRow& row, const uint64_t* bits, float* kept) {
                                 : KeepMarkedLogits<V, true>(row, bits, kept);
 }
 
+// The masses have the bits that MassInOrder gives.
 template <class V>
-void MarkNear(const LogitRow& row, float low_bar, float high_bar, const NearMarks& marks) {
+void MarkNear(const LogitRow& row, const float* bars, const NearMarks& marks) {
   const ByNearness<V> nearness(row);
-  const V infinity = V::Set(__builtin_huge_valf());
-  const V low = V::Set(low_bar);
-  const V high = V::Set(high_bar);
-  V least = infinity;
-  V greatest = V::Set(-__builtin_huge_valf());
-  ForEachBlock(
-      row.n, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
-        uint64_t above = 0;
-        uint64_t within = 0;
-        for (int64_t i = begin; i < end; i += 16) {
-          const V x = LoadLogits<V>(row.logits, i, end);
-          const V place = nearness(x);
-          const uint32_t below_high = V::LessBits(place, high);
-          const uint32_t inside = below_high & ~V::LessBits(place, low);
-          above |= static_cast<uint64_t>(~below_high & 0xffff) << (i - begin);
-          within |= static_cast<uint64_t>(inside) << (i - begin);
-          least = V::Min(least, V::SelectBits(inside, x, infinity));
-          greatest = V::Max(greatest, V::SelectBits(inside, x, greatest));
+  V below_bars[kNearBars];
+  for (int j = 0; j < kNearBars; ++j) {
+    below_bars[j] = BelowBar<V>(bars[j]);
+    marks.masses[j] = 0.0;
+  }
+  constexpr int64_t kGroup = kBlocksPerMass * kLogitBlock;
+  for (int64_t group = 0; group < row.n; group += kGroup) {
+    V sums[kNearBars];
+    for (V& sum : sums) sum = V::Set(0.0F);
+    const auto mark = [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
+      uint64_t above = 0;
+      uint64_t within = 0;
+      for (int64_t i = begin; i < end; i += 16) {
+        const V places = nearness(LoadLogits<V>(row.logits, i, end));
+        const V weights = LoadWeights<V>(row.weights, i, end);
+        for (int j = 0; j < kNearBars; ++j) {
+          sums[j] = V::SelectLess(below_bars[j], places, V::Add(sums[j], weights), sums[j]);
         }
-        marks.above[begin / kLogitBlock] = above;
-        marks.within[begin / kLogitBlock] = within;
-      });
-  *marks.least = -V::Sub(V::Set(0.0F), least).MaxLane();
-  *marks.greatest = greatest.MaxLane();
+        const uint64_t high = V::LessBits(below_bars[0], places);
+        const uint64_t low = V::LessBits(below_bars[kNearBars - 1], places);
+        above |= high << (i - begin);
+        within |= (low & ~high) << (i - begin);
+      }
+      marks.above[begin / kLogitBlock] = above;
+      marks.within[begin / kLogitBlock] = within;
+    };
+    const int64_t end = group + kGroup < row.n ? group + kGroup : row.n;
+    int64_t begin = group;
+    for (; begin + kLogitBlock <= end; begin += kLogitBlock) mark(begin, begin + kLogitBlock);
+    if (begin < end) mark(begin, end);
+    for (int j = 0; j < kNearBars; ++j) marks.masses[j] += sums[j].Sum();
+  }
 }
 
 // Sums of a block's lanes are added to doubles, so that none of them gets lost beside a large one.

@@ -164,6 +164,18 @@ std::span<Candidate> DenseLogits::Collect(float bar, int64_t n_ties) {
   return std::span(candidates_).first(n_listed);
 }
 
+// Ends at the first block in which one does not.
+bool DenseLogits::AllReach(float bar) const {
+  for (size_t block = 0; block < block_max_.size(); ++block) {
+    int n_below = 0;
+    for (int64_t i = block * kLogitBlock; i < BlockEnd(block); ++i) {
+      n_below += row_.logits[i] < bar ? 1 : 0;
+    }
+    if (n_below > 0) return false;
+  }
+  return true;
+}
+
 // Keeps all above the bar and, in order of id, the first `n_ties` that equal it.
 std::span<Candidate> DenseLogits::Keep(float bar, int64_t n_ties) {
   Look();
@@ -172,6 +184,7 @@ std::span<Candidate> DenseLogits::Keep(float bar, int64_t n_ties) {
   if (n_hot * kBlocksPerListed <= static_cast<int64_t>(block_max_.size())) {
     return Collect(bar, n_ties);
   }
+  if (n_ties >= row_.n && AllReach(bar)) return {};
   Weigh();
   size_ = kernels_->drop_below(row_, bar, own_.data());
   row_.logits = own_.data();

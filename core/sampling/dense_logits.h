@@ -85,6 +85,7 @@ class DenseLogits {
   void Own();
   double Weigh();
   double WeighToDraw();
+  bool AllReach(float bar) const;
   std::span<Candidate> Keep(float bar, int64_t n_ties);
   std::span<Candidate> Collect(float bar, int64_t n_ties);
   std::span<Candidate> ListMarked(std::span<const uint64_t> bits);
@@ -110,7 +111,7 @@ class DenseLogits {
   struct Edges {
     float low;
     float high;
-    float At(int edge) const;  // falls as `edge` rises from 0 to kNearParts - 1
+    float At(int edge) const;  // falls as `edge` rises from -1 to kNearParts - 1
   };
   struct Parts {
     int first;  // the mass above this edge is below the goal; -1: there is none above
@@ -119,11 +120,14 @@ class DenseLogits {
   };
   void NarrowParts(const Search& search, const Edges& edges, std::span<const int> tried,
                    Parts* parts) const;
+  void ProveParts(const Search& search, const Edges& edges, int guess, Parts* parts) const;
   void DivideParts(const Search& search, const Edges& edges, Parts* parts) const;
   int GuessPart(const Search& search, const Edges& edges);
   Search SampleNear(const Search& search);
   float HeavyBar();
   void MarkFirst(int64_t n);
+  bool MarkAbout(const Search& search, const Edges& edges, int guess, Parts* parts);
+  int64_t TakeInBuckets(int64_t n, const Band& band, double goal);
   void MarkNearest(float centre, const Band& band, double goal);
   int64_t CountBest() const;
   int64_t BlockEnd(int64_t block) const;

@@ -1,6 +1,7 @@
 // DenseLogits::KeepNear. The order is divided into parts; the one in which the mass reaches its
-// goal is found by a guess that a pass over the row proves, or by more passes. Which part it is
-// does not depend on the guess, since the mass above a lower edge is never smaller.
+// goal is found by a guess. A pass over the row proves the guess and marks what it needs; if it is
+// wrong, more passes follow. Which part it is does not depend on the guess, since the mass above a
+// lower edge is never smaller.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -21,9 +22,9 @@ constexpr int kNearParts = kMassBars * kMassBars * kMassBars;
 constexpr int64_t kNearSampledEvery = 16;
 constexpr int64_t kNearSampledFrom = 16 * kNearSampledEvery * kLogitBlock;  // logits
 
-// Edges about a guess: parts one by one next to it, where it is nearly right; wider ones beside
-// them.
-constexpr std::array<int, kMassBars> kAboutGuess = {-11, -3, -2, -1, 0, 1, 2, 10};
+// Of so many tokens or more in a band, only those of one bucket in so many are sorted.
+constexpr int64_t kBucketsFrom = 256;
+constexpr int kBuckets = 64;
 
 // How many tokens of one weight reach the goal: as many as adding them one by one in f64 would
 // take, for each such sum is exact. At most `n`.
@@ -52,12 +53,33 @@ int64_t FirstBit(std::span<const uint64_t> bits) {
   return word * kLogitBlock + std::countr_zero(bits[word]);
 }
 
+// Whether there are values whose bit is set, and all of them are equal. A word with all bits set is
+// compared in vectors.
+bool Alike(const float* values, std::span<const uint64_t> bits) {
+  if (CountBits(bits) == 0) return false;
+  const float first = values[FirstBit(bits)];
+  for (const uint64_t word : bits) {
+    if (word == ~uint64_t{0}) {
+      int n_unlike = 0;
+      for (int64_t i = 0; i < kLogitBlock; ++i) n_unlike += values[i] != first ? 1 : 0;
+      if (n_unlike != 0) return false;
+    } else {
+      for (uint64_t left = word; left != 0; left &= left - 1) {
+        if (values[std::countr_zero(left)] != first) return false;
+      }
+    }
+    values += kLogitBlock;
+  }
+  return true;
+}
+
 }  // namespace
 
 // The low end of that part of the order.
 float DenseLogits::Edges::At(int edge) const {
   float part_low = low;
   float part_high = high;
+  if (edge < 0) return high;
   for (int size = kNearParts / kMassBars; size > 0; size /= kMassBars) {
     const Bars bars = Spread(part_low, part_high);
     const int j = edge / size % kMassBars;
@@ -75,6 +97,18 @@ void DenseLogits::NarrowParts(const Search& search, const Edges& edges, std::spa
   const int first = FirstToReach(search, bars.data(), 1, &parts->mass_above);
   if (first > 0) parts->first = tried[first - 1];
   if (first < kMassBars) parts->last = tried[first];
+}
+
+// Edges about a guess: parts one by one next to it, where it is nearly right; wider ones beside
+// them.
+void DenseLogits::ProveParts(const Search& search, const Edges& edges, int guess,
+                             Parts* parts) const {
+  constexpr std::array<int, kMassBars> kAboutGuess = {-11, -3, -2, -1, 0, 1, 2, 10};
+  std::array<int, kMassBars> tried;
+  for (int j = 0; j < kMassBars; ++j) {
+    tried[j] = std::clamp(guess + kAboutGuess[j], 0, kNearParts - 2);
+  }
+  NarrowParts(search, edges, tried, parts);
 }
 
 // Down to one part.
@@ -156,20 +190,72 @@ void DenseLogits::MarkFirst(int64_t n) {
   }
 }
 
-// Marks those of the tokens in within_ too that are taken until the mass reaches the goal.
+// Marks those of the tokens in within_ too that are taken until the mass reaches the goal in the
+// band.
 void DenseLogits::MarkNearest(float centre, const Band& band, double goal) {
+  const auto mark = [this](int64_t id) {
+    marks_[id / kLogitBlock] |= uint64_t{1} << (id % kLogitBlock);
+  };
   int64_t n = 0;
   for (size_t block = 0; block < within_.size(); ++block) {
     for (uint64_t left = within_[block]; left != 0; left &= left - 1) {
       const int64_t id = static_cast<int64_t>(block) * kLogitBlock + std::countr_zero(left);
-      const float off = row_.logits[id] - centre;
-      candidates_[n++] = {static_cast<int32_t>(id), -std::abs(off)};
+      const float nearness = -std::abs(row_.logits[id] - centre);
+      if (nearness >= band.high) mark(id);
+      if (nearness < band.low || nearness >= band.high) continue;
+      candidates_[n++] = {static_cast<int32_t>(id), nearness};
     }
   }
-  const std::span<const Candidate> last = Ordered(n);
-  for (const Candidate& c : last.first(CountToGoal(last, band.mass_above, goal))) {
-    marks_[c.id / kLogitBlock] |= uint64_t{1} << (c.id % kLogitBlock);
+  int64_t n_taken = n < kBucketsFrom ? 0 : TakeInBuckets(n, band, goal);
+  if (n_taken == 0) n_taken = CountToGoal(Ordered(n), band.mass_above, goal);
+  for (const Candidate& c : std::span(candidates_).first(n_taken)) mark(c.id);
+}
+
+// Moves those to the front that are taken of the first n candidates, and returns how many they are.
+// The buckets' masses add the same weights in another order; 0: that may tell another count.
+int64_t DenseLogits::TakeInBuckets(int64_t n, const Band& band, double goal) {
+  const double per_nearness = kBuckets / (static_cast<double>(band.high) - band.low);
+  const auto bucket_of = [&](const Candidate& c) {
+    const double bucket = (static_cast<double>(band.high) - c.logit) * per_nearness;
+    return std::min(static_cast<int>(bucket), kBuckets - 1);
+  };
+  const std::span<Candidate> listed = std::span(candidates_).first(n);
+  std::array<double, kBuckets> masses = {};
+  for (const Candidate& c : listed) masses[bucket_of(c)] += weights_[c.id];
+  double mass = band.mass_above;
+  int last = 0;
+  while (last < kBuckets - 1 && mass + masses[last] < goal) mass += masses[last++];
+  const auto before = [&](const Candidate& c) { return bucket_of(c) < last; };
+  const auto within = [&](const Candidate& c) { return bucket_of(c) == last; };
+  const auto begin = std::partition(listed.begin(), listed.end(), before);
+  const auto end = std::partition(begin, listed.end(), within);
+  if (!std::is_sorted(begin, end, kBefore)) std::sort(begin, end, kBefore);
+
+  const double rounding = 1e-10 * goal;
+  auto taken = begin;
+  while (taken != end && mass < goal - rounding) mass += weights_[(taken++)->id];
+  return mass > goal + rounding ? taken - listed.begin() : 0;
+}
+
+// One pass over the row that marks what is above the parts about the guess, and what is in them.
+// True: the mass reaches its goal in one of them.
+bool DenseLogits::MarkAbout(const Search& search, const Edges& edges, int guess, Parts* parts) {
+  const int above = std::clamp(guess - kNearBars / 2, -1, kNearParts - kNearBars);
+  std::array<float, kNearBars> bars;
+  for (int j = 0; j < kNearBars; ++j) bars[j] = edges.At(above + j);
+  std::array<double, kNearBars> masses;
+  kernels_->mark_near(search.row, bars.data(), {masses.data(), marks_.data(), within_.data()});
+  int n_below = 0;
+  const auto reaches = [&](int j) {  // it does above the last edge, also where rounding says not
+    return above + j == kNearParts - 1 || masses[j] >= search.goal;
+  };
+  while (n_below < kNearBars && !reaches(n_below)) ++n_below;
+  if (n_below > 0) {
+    parts->first = above + n_below - 1;
+    parts->mass_above = masses[n_below - 1];
   }
+  if (n_below < kNearBars) parts->last = above + n_below;
+  return n_below > 0 && n_below < kNearBars;
 }
 
 std::span<Candidate> DenseLogits::KeepNear(float centre, double p) {
@@ -184,23 +270,17 @@ std::span<Candidate> DenseLogits::KeepNear(float centre, double p) {
   Search search = {row_, total, goal, farthest / kNearParts};
   search.row.centre = &centre;
   Parts parts = {.first = -1, .last = kNearParts - 1, .mass_above = 0.0};
+  bool marked = false;
   if (row_.n >= kNearSampledFrom) {
     const int guess = GuessPart(search, edges);
-    std::array<int, kMassBars> tried;
-    for (int j = 0; j < kMassBars; ++j) {
-      tried[j] = std::clamp(guess + kAboutGuess[j], 0, kNearParts - 2);
-    }
-    NarrowParts(search, edges, tried, &parts);
+    marked = MarkAbout(search, edges, guess, &parts);
+    if (!marked) ProveParts(search, edges, guess, &parts);
   }
   DivideParts(search, edges, &parts);
-  const Band band = {.low = edges.At(parts.last),
-                     .high = parts.first < 0 ? edges.high : edges.At(parts.first),
-                     .mass_above = parts.mass_above};
-  float least = 0.0F;
-  float greatest = 0.0F;
-  kernels_->mark_near(search.row, band.low, band.high,
-                      {marks_.data(), within_.data(), &least, &greatest});
-  if (least == greatest && band.mass_above == 0.0) {  // taken in order of id: nothing to sort
+  if (!marked) MarkAbout(search, edges, parts.last, &parts);
+  const Band band = {
+      .low = edges.At(parts.last), .high = edges.At(parts.first), .mass_above = parts.mass_above};
+  if (band.mass_above == 0.0 && Alike(row_.logits, within_)) {  // in order of id: nothing to sort
     MarkFirst(CountAlike(weights_[FirstBit(within_)], goal, CountBits(within_)));
   } else {
     MarkNearest(centre, band, goal);

@@ -24,6 +24,7 @@ struct Level {
   static constexpr int kBlocks = 1;
   static constexpr int kByteRows = 2;
   static constexpr int kByteBlocks = 1;
+  static constexpr int kBarsAtATime = 4;
 };
 
 }  // namespace

@@ -21,6 +21,7 @@ struct Level {
   static constexpr int kBlocks = 1;
   static constexpr int kByteRows = 3;
   static constexpr int kByteBlocks = 1;
+  static constexpr int kBarsAtATime = 2;
 };
 
 }  // namespace

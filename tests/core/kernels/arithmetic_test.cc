@@ -142,6 +142,32 @@ TEST(ArithmeticOfKernels, ConvolutionsAndStates) {
   });
 }
 
+// The words that mark what is near the centre. The masses are to the bit those that mass_at_least
+// gives, since either may find the part of the order that counts.
+std::vector<uint64_t> NearMarksOf(const KernelTable& kernels, LogitRow row, float centre) {
+  row.centre = &centre;
+  float bars[kMassBars];
+  for (int j = 0; j < kMassBars; ++j) bars[j] = -0.25F * static_cast<float>(j + 1);
+  double want[kMassBars];
+  kernels.mass_at_least(row, 1, bars, want);
+  const auto n_blocks = static_cast<size_t>((row.n + kLogitBlock - 1) / kLogitBlock);
+  double masses[kNearBars];
+  std::vector<uint64_t> above(n_blocks);
+  std::vector<uint64_t> within(n_blocks);
+  kernels.mark_near(row, bars, {masses, above.data(), within.data()});
+  for (int j = 0; j < kNearBars; ++j) EXPECT_EQ(masses[j], want[j]) << row.n << " " << j;
+  for (int64_t i = 0; i < row.n; ++i) {
+    const float nearness = -std::abs(row.logits[i] - centre);
+    const auto bit = [i](const std::vector<uint64_t>& words) {
+      return (words[i / kLogitBlock] >> (i % kLogitBlock) & 1) != 0;
+    };
+    EXPECT_EQ(bit(above), nearness >= bars[0]) << row.n << " " << i;
+    EXPECT_EQ(bit(within), nearness < bars[0] && nearness >= bars[kNearBars - 1]) << row.n;
+  }
+  above.insert(above.end(), within.begin(), within.end());
+  return above;
+}
+
 // What sampling computes; its rows have no NaN and no +infinity.
 TEST(ArithmeticOfKernels, RowsOfLogits) {
   for (const int64_t n : kSizes) {
@@ -170,6 +196,10 @@ TEST(ArithmeticOfKernels, RowsOfLogits) {
       for (int i = 0; i < kMassBars; ++i) bars[i] = max - 0.5F * static_cast<float>(i);
       kernels.mass_at_least(args, 1, bars, masses);
       for (const double mass : masses) result(mass);
+      for (const uint64_t word : NearMarksOf(kernels, args, max - 1.0F)) {
+        result(static_cast<double>(word >> 32));
+        result(static_cast<double>(word & 0xffffffffU));
+      }
       result(static_cast<double>(kernels.drop_below(args, max - 3.0F, out[4].data())));
       result(static_cast<double>(kernels.keep_marked(args, marks.data(), out[5].data())));
       return out;

@@ -71,7 +71,12 @@ absl::StatusOr<RequestSampler> MakeRequestSampler(std::span<const std::string> s
   if (shared != nullptr) return sampler;
   // Stages that wrap others find the options of those.
   assembly.parts->SetEntries(selection.entries);
-  const absl::Cleanup back = [&] { assembly.parts->SetEntries(assembly.selection.entries); };
+  // What they are made of is asked for below; a server's requests must not add up to a long list.
+  const size_t n_used = assembly.parts->used().size();
+  const absl::Cleanup back = [&] {
+    assembly.parts->SetEntries(assembly.selection.entries);
+    assembly.parts->KeepUsed(n_used);
+  };
   NG_ASSIGN_OR_RETURN(sampler.chain, MakeSamplerChain(assembly, selection));
   NG_RETURN_IF_ERROR(CheckUsed(assembly, selection, own));
   return sampler;

@@ -49,6 +49,10 @@ void PartFactory::Remember(const LoadedPlugin& plugin, std::span<const OptionVal
   if (!known) used_.push_back({plugin, options});
 }
 
+void PartFactory::KeepUsed(size_t n) {
+  used_.erase(used_.begin() + static_cast<std::ptrdiff_t>(std::min(n, used_.size())), used_.end());
+}
+
 template <typename Make>
 auto PartFactory::With(std::string_view kind, std::string_view name,
                        std::span<const OptionOverride> overrides, Make&& make)

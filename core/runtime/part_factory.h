@@ -54,6 +54,8 @@ class PartFactory final : public PartHost {
   };
   // Each pair once, in the order of first use.
   std::span<const Used> used() const { return used_; }
+  // Forgets all but the first `n`: what came behind them was for a while.
+  void KeepUsed(size_t n);
 
  private:
   // Loads the plugin, checks its options and calls `make(plugin, context)`.

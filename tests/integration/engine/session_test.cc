@@ -56,6 +56,7 @@ class SessionTest : public ::testing::Test {
     options.overrides = {"model.path=" + dir_.path(), "sampler.chain=greedy", "run.stop_ids=",
                          "plugins.path=" NG_BINARY_DIR
                          "/tests/fixtures/broken_plugins/sampler_faults:" NG_BINARY_DIR
+                         "/tests/fixtures/broken_plugins/wraps_another:" NG_BINARY_DIR
                          "/tests/fixtures/broken_plugins/attention_faults"};
     options.overrides.insert(options.overrides.end(), overrides.begin(), overrides.end());
     auto engine = Engine::Open(options);
@@ -292,6 +293,22 @@ TEST_F(SessionTest, WhatIsWrongWithARequestEndsThisOneAlone) {
   session_->Drain();
   EXPECT_TRUE(session_->Wait().ok());
   EXPECT_EQ(session_->counts().failed, 4);
+}
+
+// A server that is asked for ever for other settings must not remember them all.
+TEST_F(SessionTest, WhatChainsOfRequestsAreMadeOfIsForgotten) {
+  const auto engine = Load({.max_tokens = 128});
+  const std::string before = engine->Describe({.max_tokens = 128}).value_or("");
+  EXPECT_THAT(before, HasSubstr("greedy"));
+  for (int k = 1; k <= 5; ++k) {
+    GenerateRequest request = Request(4, 3);
+    request.settings = {"sampler.chain=wraps_another", "sampler.wraps_another.stage=top_k",
+                        "sampler.wraps_another.option=k",
+                        absl::StrCat("sampler.wraps_another.value=", k)};
+    const auto done = engine->Generate({&request, 1}, {});
+    ASSERT_TRUE(done.ok()) << done.status();
+  }
+  EXPECT_EQ(engine->Describe({.max_tokens = 128}).value_or(""), before);
 }
 
 TEST_F(SessionTest, RequestsThatNeverFitAreRefusedAtOnce) {

@@ -291,7 +291,7 @@ py::object OpenEngine::LogitsArray(const TensorView<const float, 2>& logits, boo
     const std::unique_ptr<Owner> of(static_cast<Owner*>(pointer));
     --(*of)->n_views_;
   });
-  owner.release();
+  (void)owner.release();  // the capsule has it
   ++n_views_;
   py::array_t<float> view({n, width},
                           {logits.stride[0] * int64_t{sizeof(float)}, int64_t{sizeof(float)}},

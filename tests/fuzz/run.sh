@@ -23,6 +23,7 @@ seeds() {
     fuzz_gguf) find "${of[@]}" -name '*.gguf' ;;
     fuzz_grammar) find tests/data/fuzz -name '*.grammar' ;;
     fuzz_ini) find configs tests/data/fuzz -name '*.ini' ;;
+    fuzz_request) find tests/data/fuzz -name '*.request' ;;
     fuzz_safetensors) find "${of[@]}" -name 'model*.safetensors' -o -name '*.index.json' ;;
     fuzz_tokenizer_json) find "${of[@]}" -name '*tokenizer.json' ;;
     *) echo "no seeds are known for $1" >&2 && return 1 ;;

@@ -154,7 +154,7 @@ void MatmulPanel(const MatmulArgs& a, int64_t block) {
       t.x = a.x + row * a.x_stride + k / W::kStep * W::kInputBytes;
       t.out = a.out + row * a.out_stride + (block - a.block_begin) * kBlockColumns;
       const int64_t rows = std::min(int64_t{kRows}, a.n_rows - row);
-      if constexpr (kOneTile) {
+      if constexpr (kOneTile) {  // NOLINT(bugprone-branch-clone): the others are not compiled then
         MatmulRows<W, kRows, kBlocks, kLines>(rows, t);
       } else if (tiles == 1) {
         MatmulRows<W, kRows, kBlocks, kLines>(rows, t);

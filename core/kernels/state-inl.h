@@ -14,8 +14,9 @@ template <class V>
 void SiluGate(const float* gate, int64_t n, float* x) {
   const int tail = static_cast<int>(n % 16);
   const int64_t whole = n - tail;
-  for (int64_t i = 0; i < whole; i += 16)
+  for (int64_t i = 0; i < whole; i += 16) {
     V::Mul(V::Load(x + i), Silu(V::Load(gate + i))).Store(x + i);
+  }
   V::Mul(V::LoadFirst(x + whole, tail), Silu(V::LoadFirst(gate + whole, tail)))
       .StoreFirst(x + whole, tail);
 }

@@ -1,10 +1,11 @@
 // Dot products of bytes, sixteen side by side, on each ISA level: the integer twin of ng/vec16.h.
 //
 // Weights are unsigned bytes, 16 columns x 4 inputs in one load; inputs are signed bytes in [-127,
-// 127], four in a broadcast word. Sums are exact integers on every level, so the levels differ only
-// in speed. A Sum holds at most one block of 32 inputs (eight words): without VNNI it adds in 16
-// bits, which a ninth word could overflow. Call Clear first; there is no constructor, because GCC
-// compiles an implicit one for the baseline, whatever the target around it is.
+// 127], four in a broadcast word, from a block that the level's StoreInputs wrote (Input). Sums are
+// exact integers on every level, so the levels differ only in speed. A Sum holds at most one block
+// of 32 inputs (eight words): without VNNI it adds in 16 bits, which a ninth word could overflow.
+// Call Clear first; there is no constructor, because GCC compiles an implicit one for the baseline,
+// whatever the target around it is.
 //
 // Field and Plus work on every byte: Field moves its bits [kFrom, kFrom + kWidth) to kTo and clears
 // the others; Plus adds a constant. LookUp takes bytes below 16 to what the table [16] holds for
@@ -19,13 +20,27 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/kernels/kernel_table.h"
 #include "ng/vec16.h"
+
+namespace ng {
+
+// Four bytes, to be broadcast.
+NG_INLINE int32_t Word(const int8_t* bytes) {
+  int32_t word = 0;
+  std::memcpy(&word, bytes, sizeof(word));
+  return word;
+}
+
+}  // namespace ng
 
 namespace ng::scalar {
 
 // SSE2, which every x86-64 has.
 struct Dot16 {
   using V = Vec16;
+  using Input = QuantizedInput;
+  static constexpr InputType kInput = InputType::kInt8;
   struct Bytes {
     __m128i q[4];  // four columns each
   };
@@ -79,10 +94,8 @@ struct Dot16 {
     NG_INLINE void Clear() {
       for (__m128i& h : halves) h = _mm_setzero_si128();
     }
-    NG_INLINE void Add(Bytes w, const int8_t* x) {
-      int32_t word = 0;
-      std::memcpy(&word, x, sizeof(word));
-      const __m128i bytes = _mm_set1_epi32(word);
+    NG_INLINE void Add(Bytes w, const Input& x, int at) {
+      const __m128i bytes = _mm_set1_epi32(Word(x.q + at));
       const __m128i inputs = _mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
       for (int i = 0; i < 4; ++i) {
         const __m128i low = _mm_unpacklo_epi8(w.q[i], _mm_setzero_si128());
@@ -106,10 +119,10 @@ struct Dot16 {
     }
   };
   // Whole numbers in [-127, 127] to bytes.
-  static NG_INLINE void StoreBytes(V x, int8_t* p) {
+  static NG_INLINE void StoreInputs(V x, int at, Input* to) {
     const __m128i low = _mm_packs_epi32(_mm_cvtps_epi32(x.q[0]), _mm_cvtps_epi32(x.q[1]));
     const __m128i high = _mm_packs_epi32(_mm_cvtps_epi32(x.q[2]), _mm_cvtps_epi32(x.q[3]));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(low, high));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to->q + at), _mm_packs_epi16(low, high));
   }
 };
 
@@ -120,6 +133,8 @@ namespace ng::avx2 {
 
 struct Dot16 {
   using V = Vec16;
+  using Input = SplitInput;
+  static constexpr InputType kInput = InputType::kInt8Split;
   struct Bytes {
     __m256i lo;
     __m256i hi;
@@ -165,23 +180,23 @@ struct Dot16 {
   }
   template <int kBits>
   struct Sum {
-    // 16-bit sums: one of the weights' lower four bits, one of their upper four.
+    // 16-bit sums: one of the inputs' lower parts (or of all of them), one of their upper parts.
     Bytes low;
     Bytes high;
     NG_INLINE void Clear() {
       low.lo = low.hi = _mm256_setzero_si256();
       high.lo = high.hi = _mm256_setzero_si256();
     }
-    static NG_INLINE void AddTo(Bytes w, __m256i x, Bytes* sum) {
-      sum->lo = _mm256_add_epi16(sum->lo, _mm256_maddubs_epi16(w.lo, x));
-      sum->hi = _mm256_add_epi16(sum->hi, _mm256_maddubs_epi16(w.hi, x));
+    static NG_INLINE void AddTo(Bytes w, const int8_t* x, Bytes* sum) {
+      const __m256i inputs = _mm256_set1_epi32(Word(x));
+      sum->lo = _mm256_add_epi16(sum->lo, _mm256_maddubs_epi16(w.lo, inputs));
+      sum->hi = _mm256_add_epi16(sum->hi, _mm256_maddubs_epi16(w.hi, inputs));
+      // Else GCC brings the additions into an order that keeps all products until the end.
+      asm("" : "+x"(sum->lo), "+x"(sum->hi));
     }
-    NG_INLINE void Add(Bytes w, const int8_t* x) {
-      int32_t word = 0;
-      std::memcpy(&word, x, sizeof(word));
-      const __m256i inputs = _mm256_set1_epi32(word);
-      AddTo(kBits == 4 ? w : Field<0, 0, 4>(w), inputs, &low);
-      if constexpr (kBits == 8) AddTo(Field<4, 0, 4>(w), inputs, &high);
+    NG_INLINE void Add(Bytes w, const Input& x, int at) {
+      AddTo(w, (kBits == 4 ? x.q : x.low) + at, &low);
+      if constexpr (kBits == 8) AddTo(w, x.high + at, &high);
     }
     static NG_INLINE __m256 Join(__m256i low, __m256i high, int32_t correction) {
       __m256i sum = _mm256_madd_epi16(low, _mm256_set1_epi16(1));
@@ -194,11 +209,17 @@ struct Dot16 {
       return {Join(low.lo, high.lo, correction), Join(low.hi, high.hi, correction)};
     }
   };
-  static NG_INLINE void StoreBytes(V x, int8_t* p) {
+  static NG_INLINE void StoreInputs(V x, int at, Input* to) {
     const __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(x.lo), _mm256_cvtps_epi32(x.hi));
-    const __m256i ordered = _mm256_permute4x64_epi64(words, 0xD8);
+    const __m256i q = _mm256_permute4x64_epi64(words, 0xD8);
+    const __m256i high = _mm256_srai_epi16(_mm256_add_epi16(q, _mm256_set1_epi16(8)), 4);
+    StoreBytes(q, to->q + at);
+    StoreBytes(high, to->high + at);
+    StoreBytes(_mm256_sub_epi16(q, _mm256_slli_epi16(high, 4)), to->low + at);
+  }
+  static NG_INLINE void StoreBytes(__m256i words, int8_t* p) {
     const __m128i bytes =
-        _mm_packs_epi16(_mm256_castsi256_si128(ordered), _mm256_extracti128_si256(ordered, 1));
+        _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
   }
 };
@@ -211,6 +232,8 @@ namespace ng::avx512 {
 
 struct Dot16 {
   using V = Vec16;
+  using Input = SplitInput;
+  static constexpr InputType kInput = InputType::kInt8Split;
   using Bytes = __m512i;
   static NG_INLINE Bytes Load(const std::byte* p) { return _mm512_loadu_si512(p); }
   static NG_INLINE void Store(Bytes b, std::byte* p) { _mm512_storeu_si512(p, b); }
@@ -241,14 +264,13 @@ struct Dot16 {
     __m512i low;
     __m512i high;
     NG_INLINE void Clear() { low = high = _mm512_setzero_si512(); }
-    NG_INLINE void Add(Bytes w, const int8_t* x) {
-      int32_t word = 0;
-      std::memcpy(&word, x, sizeof(word));
-      const __m512i inputs = _mm512_set1_epi32(word);
-      low = _mm512_add_epi16(low, _mm512_maddubs_epi16(kBits == 4 ? w : Field<0, 0, 4>(w), inputs));
-      if constexpr (kBits == 8) {
-        high = _mm512_add_epi16(high, _mm512_maddubs_epi16(Field<4, 0, 4>(w), inputs));
-      }
+    static NG_INLINE void AddTo(Bytes w, const int8_t* x, __m512i* sum) {
+      *sum = _mm512_add_epi16(*sum, _mm512_maddubs_epi16(w, _mm512_set1_epi32(Word(x))));
+      asm("" : "+v"(*sum));  // as for AVX2
+    }
+    NG_INLINE void Add(Bytes w, const Input& x, int at) {
+      AddTo(w, (kBits == 4 ? x.q : x.low) + at, &low);
+      if constexpr (kBits == 8) AddTo(w, x.high + at, &high);
     }
     NG_INLINE V Finish(int32_t correction) const {
       __m512i sum = _mm512_madd_epi16(low, _mm512_set1_epi16(1));
@@ -258,8 +280,15 @@ struct Dot16 {
       return {_mm512_cvtepi32_ps(_mm512_add_epi32(sum, _mm512_set1_epi32(correction)))};
     }
   };
-  static NG_INLINE void StoreBytes(V x, int8_t* p) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x.v)));
+  static NG_INLINE void StoreInputs(V x, int at, Input* to) {
+    const __m512i q = _mm512_cvtps_epi32(x.v);
+    const __m512i high = _mm512_srai_epi32(_mm512_add_epi32(q, _mm512_set1_epi32(8)), 4);
+    StoreBytes(q, to->q + at);
+    StoreBytes(high, to->high + at);
+    StoreBytes(_mm512_sub_epi32(q, _mm512_slli_epi32(high, 4)), to->low + at);
+  }
+  static NG_INLINE void StoreBytes(__m512i words, int8_t* p) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(words));
   }
 };
 
@@ -270,19 +299,22 @@ NG_BEGIN_TARGET_AVX512_VNNI
 namespace ng::avx512_vnni {
 
 struct Dot16 : avx512::Dot16 {
+  using Input = QuantizedInput;
+  static constexpr InputType kInput = InputType::kInt8;
   template <int kBits>
   struct Sum {
     __m512i sum;
     NG_INLINE void Clear() { sum = _mm512_setzero_si512(); }
-    NG_INLINE void Add(Bytes w, const int8_t* x) {
-      int32_t word = 0;
-      std::memcpy(&word, x, sizeof(word));
-      sum = _mm512_dpbusd_epi32(sum, w, _mm512_set1_epi32(word));
+    NG_INLINE void Add(Bytes w, const Input& x, int at) {
+      sum = _mm512_dpbusd_epi32(sum, w, _mm512_set1_epi32(Word(x.q + at)));
     }
     NG_INLINE V Finish(int32_t correction) const {
       return {_mm512_cvtepi32_ps(_mm512_add_epi32(sum, _mm512_set1_epi32(correction)))};
     }
   };
+  static NG_INLINE void StoreInputs(V x, int at, Input* to) {
+    StoreBytes(_mm512_cvtps_epi32(x.v), to->q + at);
+  }
 };
 
 }  // namespace ng::avx512_vnni

@@ -11,11 +11,11 @@
 
 namespace ng {
 
-// Rounds a row to QuantizedInput blocks.
+// Rounds a row to blocks of the level's Input.
 template <class D>
 void QuantizeRow(const float* x, int64_t k, std::byte* row) {
   using V = typename D::V;
-  auto* block = reinterpret_cast<QuantizedInput*>(row);
+  auto* block = reinterpret_cast<typename D::Input*>(row);
   for (int64_t i = 0; i < k; i += kQuantBlock, ++block) {
     const auto n = static_cast<int>(k - i < kQuantBlock ? k - i : kQuantBlock);
     const V a = n < 16 ? V::LoadFirst(x + i, n) : V::Load(x + i);
@@ -32,11 +32,18 @@ void QuantizeRow(const float* x, int64_t k, std::byte* row) {
         usable ? V::Max(V::Min(V::Round(V::Mul(a, inverse)), limit), V::Sub(zero, limit)) : zero;
     const V qb =
         usable ? V::Max(V::Min(V::Round(V::Mul(b, inverse)), limit), V::Sub(zero, limit)) : zero;
-    D::StoreBytes(qa, block->q);
-    D::StoreBytes(qb, block->q + 16);
+    D::StoreInputs(qa, 0, block);
+    D::StoreInputs(qb, 16, block);
     block->sums[0] = static_cast<int16_t>(qa.Sum());
     block->sums[1] = static_cast<int16_t>(qb.Sum());
   }
+}
+
+// Which Sum of the level takes weights of a type: the products of some need half of the work.
+template <class D, WeightType kType>
+constexpr int SumBits() {
+  constexpr QuantGrid kGrid = GridOf(kType);
+  return D::kInput == InputType::kInt8 || kGrid.bits() > 4 || !kGrid.values.empty() ? 8 : 4;
 }
 
 // 32 inputs of 16 columns, as a chunk of packed spans. A word is 4 inputs of each column.
@@ -46,8 +53,8 @@ struct PackedChunk {
   static constexpr QuantGrid kGrid = GridOf(kType);
   static constexpr int kZero = kGrid.zero;
   static constexpr int kGroups = static_cast<int>(kQuantBlock / kGrid.group);
-  // Of what is multiplied.
-  static constexpr int kBits = kGrid.bits() > 4 || !kGrid.values.empty() ? 8 : 4;
+  // Of what is multiplied, where it makes a difference.
+  static constexpr int kBits = SumBits<D, kType>();
   static constexpr bool kHasMinimum = kGrid.has_minimum;
 
   const std::byte* span;
@@ -98,12 +105,12 @@ struct PackedChunk {
 };
 
 // The same unpacked: [8][16][4] bytes q, then [16] scales of each group, then [16] minima of each.
-template <class D, int kGroupsIn, bool kWithMinimum>
+template <class D, int kGroupsIn, bool kWithMinimum, int kBitsIn>
 struct UnpackedChunk {
   using V = typename D::V;
-  static constexpr int kZero = kWithMinimum ? 0 : 128;  // the same for all grids
+  static constexpr int kZero = kWithMinimum ? 0 : 1 << (kBitsIn - 1);  // the same for all grids
   static constexpr int kGroups = kGroupsIn;
-  static constexpr int kBits = 8;
+  static constexpr int kBits = kBitsIn;
   static constexpr bool kHasMinimum = kWithMinimum;
   static constexpr int64_t kScales = 16 * kQuantBlock;
   static constexpr int64_t kMinima = kScales + kGroups * 64;
@@ -132,9 +139,9 @@ NG_INLINE void AddWords(const std::byte* x, int64_t x_stride, const Chunk (&chun
     for (int c = 0; c < kBlocks; ++c) words[c] = chunks[c].template Word<kWord>();
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const auto* input = reinterpret_cast<const QuantizedInput*>(x + r * x_stride);
+      const auto* input = reinterpret_cast<const typename D::Input*>(x + r * x_stride);
 #pragma GCC unroll 16
-      for (int c = 0; c < kBlocks; ++c) sums[r][c].Add(words[c], input->q + 4 * kWord);
+      for (int c = 0; c < kBlocks; ++c) sums[r][c].Add(words[c], *input, 4 * kWord);
     }
     AddWords<D, kWord + 1, kEnd>(x, x_stride, chunks, sums);
   }
@@ -158,7 +165,7 @@ NG_INLINE void AddGroup(const std::byte* x, int64_t x_stride, const Chunk (&chun
   for (int c = 0; c < kBlocks; ++c) scales[c] = chunks[c].Scale(kGroup);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    const auto* input = reinterpret_cast<const QuantizedInput*>(x + r * x_stride);
+    const auto* input = reinterpret_cast<const typename D::Input*>(x + r * x_stride);
     const int32_t sum = Chunk::kGroups == 1 ? input->sums[0] + input->sums[1] : input->sums[kGroup];
     const V scale = V::Set(input->scale);
 #pragma GCC unroll 16
@@ -189,10 +196,10 @@ struct GridWeights {
   using Lanes = typename D::V;
   static constexpr WeightType kType = kHeldAs;
   static constexpr QuantGrid kGrid = GridOf(kType);
-  static constexpr InputType kInput = InputType::kInt8;
+  static constexpr InputType kInput = D::kInput;
   static constexpr int64_t kStep = kGrid.span;
   static constexpr int kParts = static_cast<int>(kStep / kQuantBlock);
-  static constexpr int64_t kInputBytes = kParts * int64_t{sizeof(QuantizedInput)};
+  static constexpr int64_t kInputBytes = kParts * int64_t{sizeof(typename D::Input)};
   static constexpr int64_t kWeightBytes = kGrid.SpanBytes();
   static constexpr bool kPaddedInput = true;
   static constexpr auto kPrepare = QuantizeRow<D>;
@@ -206,7 +213,7 @@ struct GridWeights {
       chunks[c].span = w + c * block_stride;
       chunks[c].chunk = part;
     }
-    AddChunk<D>(x + part * int64_t{sizeof(QuantizedInput)}, x_stride, chunks, acc);
+    AddChunk<D>(x + part * int64_t{sizeof(typename D::Input)}, x_stride, chunks, acc);
   }
 };
 
@@ -216,7 +223,7 @@ struct UnpackedWeights {
   using Lanes = typename D::V;
   static constexpr int64_t kStep = kQuantBlock;
   static constexpr int kParts = 1;
-  static constexpr int64_t kInputBytes = sizeof(QuantizedInput);
+  static constexpr int64_t kInputBytes = sizeof(typename D::Input);
   static constexpr int64_t kWeightBytes = Chunk::kBytes;
   static constexpr bool kPaddedInput = true;
 
@@ -242,7 +249,7 @@ NG_INLINE void UnpackWords(const Packed& packed, std::byte* out) {
 template <class D, WeightType kType>
 struct Unpacker {
   using Packed = PackedChunk<D, kType>;
-  using Chunk = UnpackedChunk<D, Packed::kGroups, Packed::kHasMinimum>;
+  using Chunk = UnpackedChunk<D, Packed::kGroups, Packed::kHasMinimum, Packed::kBits>;
 
   static NG_INLINE void Run(const std::byte* spans, int64_t n, std::byte* out) {
     constexpr QuantGrid kGrid = GridOf(kType);

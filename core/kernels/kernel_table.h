@@ -18,7 +18,11 @@ enum class RopePairing : int32_t { kInterleaved = 0, kHalfSplit = 1 };
 
 // The type in which a matmul reads its input rows. A row is rounded once, before all the matmuls
 // that read it. Rounding never depends on the number of rows.
-enum class InputType { kF32, kBf16, kInt8 };
+enum class InputType { kF32, kBf16, kInt8, kInt8Split };
+
+constexpr bool IsBytes(InputType type) {
+  return type == InputType::kInt8 || type == InputType::kInt8Split;
+}
 
 // 32 inputs on a grid of their own: x[i] is about scale * q[i], with scale = max |x| / 127. If one
 // of them is NaN or infinite, the scale is NaN.
@@ -29,16 +33,27 @@ struct QuantizedInput {
 };
 static_assert(sizeof(QuantizedInput) == 40);
 
-// Bytes of one row of k inputs: f32 [k]; bf16 [k], padded to pairs; int8 QuantizedInput [k/32],
-// padded to blocks.
+// The same with each q as 16 * high + low, -8 <= low <= 7 and |high| <= 8, for levels that add
+// products of bytes in 16 bits: 32 products of a weight below 256 and such a part fit.
+struct SplitInput : QuantizedInput {
+  int8_t high[kQuantBlock];
+  int8_t low[kQuantBlock];
+};
+static_assert(sizeof(SplitInput) == 104);
+
+// Bytes of one row of k inputs: f32 [k]; bf16 [k], padded to pairs; int8 QuantizedInput or
+// SplitInput [k/32], padded to blocks.
 constexpr int64_t InputRowBytes(InputType type, int64_t k) {
+  const int64_t blocks = (k + kQuantBlock - 1) / kQuantBlock;
   switch (type) {
     case InputType::kF32:
       return k * int64_t{sizeof(float)};
     case InputType::kBf16:
       return (k + 1) / 2 * 4;
     case InputType::kInt8:
-      return (k + kQuantBlock - 1) / kQuantBlock * int64_t{sizeof(QuantizedInput)};
+      return blocks * int64_t{sizeof(QuantizedInput)};
+    case InputType::kInt8Split:
+      return blocks * int64_t{sizeof(SplitInput)};
   }
   return 0;
 }

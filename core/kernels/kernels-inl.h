@@ -185,13 +185,15 @@ void MaxAndSumExp(const float* x, int64_t n, float* max, float* sum) {
 
 template <class Level, class W>
 void MatmulOf(const MatmulArgs& args) {
-  if constexpr (W::kInput == InputType::kInt8) {
+  if constexpr (IsBytes(W::kInput)) {
+    using D = typename Level::Dot;
+    constexpr int kRows = SumBits<D, W::kType>() == 4 ? Level::kNibbleRows : Level::kByteRows;
     // Bytes need no unpacking, and the zero of unpacked ones is not theirs.
     constexpr bool kAsItLies = W::kType == WeightType::kInt4 || W::kType == WeightType::kInt8;
     if constexpr (kAsItLies) {
-      Matmul<W, Level::kByteRows, Level::kByteBlocks>(args);
+      Matmul<W, kRows, Level::kByteBlocks>(args);
     } else {
-      GridMatmul<typename Level::Dot, W::kType, Level::kByteRows, Level::kByteBlocks>(args);
+      GridMatmul<D, W::kType, kRows, Level::kByteBlocks>(args);
     }
   } else {
     Matmul<W, Level::kRows, Level::kBlocks>(args);

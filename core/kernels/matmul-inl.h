@@ -242,7 +242,7 @@ void Matmul(const MatmulArgs& a) {
     }
   }
   if (a.n_rows > 1) return MatmulPanels<Panels<W, kRows>, kBlocks>(a, a.block_begin);
-  if constexpr (kBlocks > 1 && W::kInput != InputType::kInt8) {
+  if constexpr (kBlocks > 1 && !IsBytes(W::kInput)) {
     constexpr int64_t kSmall = 512 * 1024;
     if (a.n_columns / kBlockColumns * PackedBlockBytes(W::kType, a.k) <= kSmall) {
       return MatmulPanels<Panels<W, 1>, kBlocks>(a, a.block_begin);

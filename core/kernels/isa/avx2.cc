@@ -22,7 +22,8 @@ struct Level {
   // 12 sums, 2 registers of weights, 1 of input; bytes: 4 sums and 8 of 16 bits, 4 of weights.
   static constexpr int kRows = 6;
   static constexpr int kBlocks = 1;
-  static constexpr int kByteRows = 2;
+  static constexpr int kByteRows = 3;
+  static constexpr int kNibbleRows = 6;
   static constexpr int kByteBlocks = 1;
   static constexpr int kBarsAtATime = 4;
 };

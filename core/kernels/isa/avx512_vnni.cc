@@ -23,6 +23,7 @@ struct Level {
   static constexpr int kRows = 6;
   static constexpr int kBlocks = 4;
   static constexpr int kByteRows = 6;
+  static constexpr int kNibbleRows = 6;
   static constexpr int kByteBlocks = 2;
   static constexpr int kBarsAtATime = 8;
 };

@@ -20,6 +20,7 @@ struct Level {
   static constexpr int kRows = 3;
   static constexpr int kBlocks = 1;
   static constexpr int kByteRows = 3;
+  static constexpr int kNibbleRows = 3;
   static constexpr int kByteBlocks = 1;
   static constexpr int kBarsAtATime = 2;
 };

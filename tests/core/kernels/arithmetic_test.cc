@@ -215,16 +215,24 @@ TEST(ArithmeticOfKernels, RoundedInputs) {
       ExpectOneResultPerArithmetic("n = " + std::to_string(n), [&](const KernelTable& kernels) {
         Outputs out;
         for (int type = 0; type < kWeightTypes; ++type) {
-          if (kernels.input[type] != InputType::kInt8) continue;
-          std::vector<std::byte> row(static_cast<size_t>(InputRowBytes(InputType::kInt8, n)));
+          const InputType input = kernels.input[type];
+          if (!IsBytes(input)) continue;
+          std::vector<std::byte> row(static_cast<size_t>(InputRowBytes(input, n)));
           kernels.prepare[type](x.data(), n, row.data());
           std::vector<float>& values = out.emplace_back();
-          for (size_t at = 0; at < row.size(); at += sizeof(QuantizedInput)) {
-            QuantizedInput block;
-            std::memcpy(&block, row.data() + at, sizeof(block));
+          const auto block_bytes = static_cast<size_t>(InputRowBytes(input, kQuantBlock));
+          for (size_t at = 0; at < row.size(); at += block_bytes) {
+            SplitInput block;
+            std::memcpy(&block, row.data() + at, block_bytes);
             values.push_back(block.scale);
             for (const int16_t sum : block.sums) values.push_back(sum);
             for (const int8_t q : block.q) values.push_back(q);
+            if (input == InputType::kInt8) continue;
+            for (int64_t i = 0; i < kQuantBlock; ++i) {
+              EXPECT_EQ(16 * block.high[i] + block.low[i], block.q[i]);
+              EXPECT_LE(std::abs(block.high[i]), 8);
+              EXPECT_TRUE(block.low[i] >= -8 && block.low[i] <= 7);
+            }
           }
         }
         return out;

@@ -36,6 +36,14 @@ struct Problem {
   PackedMatrix packed;
 };
 
+void PackColumns(Problem* p) {
+  const auto n_spans = static_cast<size_t>(p->k / GridOf(p->type).span);  // of a column
+  for (int64_t c = 0; c < p->n; ++c) {
+    PackSpans({&c, 1}, std::span(p->spans).subspan(static_cast<size_t>(c) * n_spans, n_spans),
+              &p->packed);
+  }
+}
+
 // Spans have to be whole: of grids, k is rounded up to that.
 Problem MakeProblem(WeightType type, int64_t rows, int64_t k, int64_t n) {
   const auto seed = static_cast<uint32_t>(rows * 10007 + k * 101 + n);
@@ -52,11 +60,7 @@ Problem MakeProblem(WeightType type, int64_t rows, int64_t k, int64_t n) {
     std::mt19937 random(seed);
     const QuantGrid grid = GridOf(type);
     for (int64_t i = 0; i < n * k / grid.span; ++i) p.spans.push_back(RandomSpan(grid, random));
-    const auto n_spans = static_cast<size_t>(k / grid.span);  // of a row
-    for (int64_t c = 0; c < n; ++c) {
-      PackSpans({&c, 1}, std::span(p.spans).subspan(static_cast<size_t>(c) * n_spans, n_spans),
-                &p.packed);
-    }
+    PackColumns(&p);
   } else {
     p.packed.PackRows(0, n, p.w.data());
   }
@@ -95,13 +99,12 @@ float MulAddChain(const Problem& p, int64_t row, int64_t column) {
 float GroupChain(const Problem& p, const std::vector<std::byte>& prepared, int64_t row,
                  int64_t column) {
   const QuantGrid grid = GridOf(p.type);
-  const int64_t row_bytes = InputRowBytes(InputType::kInt8, p.k);
+  const int64_t n_blocks = (p.k + kQuantBlock - 1) / kQuantBlock;
+  const auto block_bytes = static_cast<int64_t>(prepared.size()) / (p.rows * n_blocks);
   float sum = 0.0F;
   for (int64_t k = 0; k < p.k; k += grid.group) {
     QuantizedInput input;
-    std::memcpy(&input,
-                prepared.data() + row * row_bytes +
-                    k / kQuantBlock * static_cast<int64_t>(sizeof(QuantizedInput)),
+    std::memcpy(&input, prepared.data() + (row * n_blocks + k / kQuantBlock) * block_bytes,
                 sizeof(input));
     const QuantSpan& span = p.spans[(column * p.k + k) / grid.span];
     const int64_t in_span = k % grid.span;
@@ -160,7 +163,7 @@ std::vector<float> Chain(const Problem& p, IsaLevel level, bool with_bias) {
     for (int64_t c = 0; c < p.n; ++c) {
       float& sum = out[r * p.n + c];
       if (input == InputType::kF32) sum = MulAddChain(p, r, c);
-      if (input == InputType::kInt8) sum = GroupChain(p, prepared, r, c);
+      if (IsBytes(input)) sum = GroupChain(p, prepared, r, c);
       if (with_bias) sum += p.bias[c];
     }
   }
@@ -231,9 +234,9 @@ TEST_P(MatmulTest, IsCloseToTheExactSum) {
   Run(Args(p, level(), Prepared(p, level()), out.data()));
   const InputType input = Kernels(level()).input[static_cast<int>(type())];
   // Besides the sum's own rounding: half a unit of a bf16 input, or half a step of 1 / 127.
-  const double input_error = input == InputType::kBf16   ? 0x1p-9
-                             : input == InputType::kInt8 ? 0.5 / 127.0
-                                                         : 0.0;
+  const double input_error = input == InputType::kBf16 ? 0x1p-9
+                             : IsBytes(input)          ? 0.5 / 127.0
+                                                       : 0.0;
   for (int64_t r = 0; r < p.rows; ++r) {
     for (int64_t c = 0; c < p.n; ++c) {
       double sum = 0;
@@ -289,6 +292,27 @@ TEST_P(MatmulTest, ProductsOfRandomBlocksAreNearerToExactThanInputsRoundedBy256)
     }
   }
   EXPECT_LT(std::sqrt(ours), 0.9 * std::sqrt(ggml));
+}
+
+// The largest weights, and inputs of which all parts of a SplitInput are at their limits: 120 is
+// 16 * 8 - 8.
+TEST_P(MatmulTest, TheLargestSumsAreExact) {
+  if (!IsGrid(type())) GTEST_SKIP() << "sums of f32";
+  const QuantGrid grid = GridOf(type());
+  for (const int largest : {(1 << grid.bits()) - 1, 0}) {
+    Problem p = MakeProblem(type(), 8, 64, 20);
+    for (QuantSpan& span : p.spans) {
+      for (auto& q : span.q) q = static_cast<std::decay_t<decltype(q)>>(largest);
+    }
+    PackColumns(&p);
+    for (int64_t r = 0; r < p.rows; ++r) {
+      for (int64_t k = 0; k < p.k; ++k) {
+        p.x[r * p.k + k] = (r % 2 == 0 ? 1.0F : -1.0F) * (k % kQuantBlock == r ? 127.0F : 120.0F);
+      }
+    }
+    CheckRowCounts(p, UpTo(p.rows));
+    if (HasFatalFailure()) return;
+  }
 }
 
 TEST_P(MatmulTest, BlockRangesAndStridesDoNotShow) {

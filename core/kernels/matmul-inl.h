@@ -104,26 +104,59 @@ void MatmulRows(int64_t rows, const TileArgs& t) {
   ComputeTile<W, kMaxRows, kBlocks, kLines>(t);
 }
 
-// A panel: all rows of the kBlocks column blocks that begin at `block`. With more rows than a tile
-// has, k is cut into runs whose weights stay in the first-level cache while the rows pass by.
+// The tile of kBlocks column blocks at `block`, its run and its rows.
+template <class W, int kBlocks>
+TileArgs TileOf(const MatmulArgs& a, int64_t block) {
+  TileArgs t;
+  t.x_stride = a.x_stride;
+  t.block_stride = PackedBlockBytes(W::kType, a.k);
+  t.out_stride = a.out_stride;
+  t.n_columns =
+      static_cast<int>(std::min(kBlocks * kBlockColumns, a.n_columns - block * kBlockColumns));
+  return t;
+}
+
+template <class W>
+void BeginRun(const MatmulArgs& a, int64_t block, int64_t k, int64_t k_count, TileArgs* t) {
+  t->weights = a.weights + block * t->block_stride + k / W::kStep * W::kWeightBytes;
+  t->k_count = k_count;
+  t->first = k == 0;
+  t->bias = a.bias != nullptr && k + k_count >= a.k ? a.bias + block * kBlockColumns : nullptr;
+}
+
+// Returns how many rows the tile has.
+template <class W, int kRows>
+int64_t BeginRows(const MatmulArgs& a, int64_t block, int64_t k, int64_t row, TileArgs* t) {
+  t->x = a.x + row * a.x_stride + k / W::kStep * W::kInputBytes;
+  t->out = a.out + row * a.out_stride + (block - a.block_begin) * kBlockColumns;
+  return std::min(int64_t{kRows}, a.n_rows - row);
+}
+
+// k is cut into runs of so many inputs, whose weights stay in the first-level cache while the rows
+// pass by.
+template <class W, int kBlocks>
+constexpr int64_t RunOf() {
+  constexpr bool kF32 = W::kWeightBytes / W::kStep == 64;
+  return (kF32 ? 32768 : 16384) / (kBlocks * W::kWeightBytes) * W::kStep;
+}
+
+constexpr int64_t kFewTiles = 12;
+
+// A panel: all rows of the kBlocks column blocks that begin at `block`, in at most kFewTiles tiles.
 //
-// With few rows the stream of weights is the limit, so weights are prefetched:
+// The stream of weights is the limit, so weights are prefetched:
 // - One tile prefetches its own stream. With one block it goes straight on, because the next panel
 //   follows in memory. With several blocks its last run prefetches from the next panel.
 // - Several tiles share the prefetching of the next run.
-// - Many rows do not need it: the prefetch stays at one line that is in the cache already.
 //
 // kOneTile: there are not more rows than a tile has.
 template <class W, int kRows, int kBlocks, bool kOneTile>
 void MatmulPanel(const MatmulArgs& a, int64_t block) {
-  constexpr bool kF32 = W::kWeightBytes / W::kStep == 64;
-  constexpr int64_t kBytesPerStep = kBlocks * W::kWeightBytes;
-  constexpr int64_t kRun = (kF32 ? 32768 : 16384) / kBytesPerStep * W::kStep;
-  constexpr int64_t kAhead = 8192 / kBytesPerStep * W::kStep;
+  constexpr int64_t kRun = RunOf<W, kBlocks>();
+  constexpr int64_t kAhead = 8192 / (kBlocks * W::kWeightBytes) * W::kStep;
   constexpr int kLines = (W::kWeightBytes + 63) / 64;
   constexpr int kShared = (kLines + 1) / 2;
   const int64_t tiles = (a.n_rows + kRows - 1) / kRows;
-  const bool prefetch = tiles <= 12;
   const bool straight_on = tiles == 1 && kBlocks == 1;
   int64_t run = kRun;
   if (straight_on) {
@@ -132,36 +165,23 @@ void MatmulPanel(const MatmulArgs& a, int64_t block) {
     run = std::max(kAhead, (a.k - kAhead + W::kStep - 1) / W::kStep * W::kStep);
   }
   const int64_t fetched = tiles == 1 ? kAhead : kRun;
-  const int64_t column = block * kBlockColumns;
 
-  TileArgs t;
-  t.x_stride = a.x_stride;
-  t.block_stride = PackedBlockBytes(W::kType, a.k);
-  t.out_stride = a.out_stride;
-  t.n_columns = static_cast<int>(std::min(kBlocks * kBlockColumns, a.n_columns - column));
-  t.prefetch_step = prefetch ? W::kWeightBytes / tiles : 0;
+  TileArgs t = TileOf<W, kBlocks>(a, block);
+  t.prefetch_step = W::kWeightBytes / tiles;
   const std::byte* weights = a.weights + block * t.block_stride;
   for (int64_t k = 0; k < a.k; k += run) {
+    BeginRun<W>(a, block, k, std::min(run, a.k - k), &t);
     const bool last = k + run >= a.k;
-    t.weights = weights + k / W::kStep * W::kWeightBytes;
-    t.k_count = std::min(run, a.k - k);
-    t.first = k == 0;
-    t.bias = a.bias != nullptr && last ? a.bias + column : nullptr;
-    t.prefetch = !prefetch              ? t.weights
-                 : last && !straight_on ? weights + kBlocks * t.block_stride
-                                        : t.weights + fetched / W::kStep * W::kWeightBytes;
+    t.prefetch = last && !straight_on ? weights + kBlocks * t.block_stride
+                                      : t.weights + fetched / W::kStep * W::kWeightBytes;
     for (int64_t row = 0; row < a.n_rows; row += kRows) {
-      t.x = a.x + row * a.x_stride + k / W::kStep * W::kInputBytes;
-      t.out = a.out + row * a.out_stride + (block - a.block_begin) * kBlockColumns;
-      const int64_t rows = std::min(int64_t{kRows}, a.n_rows - row);
+      const int64_t rows = BeginRows<W, kRows>(a, block, k, row, &t);
       if constexpr (kOneTile) {  // NOLINT(bugprone-branch-clone): the others are not compiled then
         MatmulRows<W, kRows, kBlocks, kLines>(rows, t);
       } else if (tiles == 1) {
         MatmulRows<W, kRows, kBlocks, kLines>(rows, t);
-      } else if (prefetch || rows < kRows) {
-        MatmulRows<W, kRows, kBlocks, kShared>(rows, t);
       } else {
-        ComputeTile<W, kRows, kBlocks, 0>(t);
+        MatmulRows<W, kRows, kBlocks, kShared>(rows, t);
       }
       t.prefetch += t.k_count / W::kStep * t.prefetch_step;
     }
@@ -206,7 +226,7 @@ void UnpackedPanel(const MatmulArgs& a, int64_t block) {
 template <class W, int kRows, bool kOneTile = false>
 struct Panels {
   template <int kBlocks>
-  static void Run(const MatmulArgs& a, int64_t block) {
+  void Run(const MatmulArgs& a, int64_t block) const {
     MatmulPanel<W, kRows, kBlocks, kOneTile>(a, block);
   }
 };
@@ -214,18 +234,52 @@ struct Panels {
 template <class D, WeightType kType, int kRows>
 struct UnpackedPanels {
   template <int kBlocks>
-  static void Run(const MatmulArgs& a, int64_t block) {
+  void Run(const MatmulArgs& a, int64_t block) const {
     UnpackedPanel<D, kType, kRows, kBlocks>(a, block);
   }
 };
 
-// Computes panels of kBlocks blocks from `block` on, then panels of half as many for the rest.
-template <class Panels, int kBlocks>
-void MatmulPanels(const MatmulArgs& a, int64_t block) {
-  for (; block + kBlocks <= a.block_end; block += kBlocks) {
-    Panels::template Run<kBlocks>(a, block);
+// One run of k of a panel's rows.
+template <class W, int kRows>
+struct RunsOfPanels {
+  int64_t k;
+  int64_t k_count;
+  template <int kBlocks>
+  void Run(const MatmulArgs& a, int64_t block) const {
+    TileArgs t = TileOf<W, kBlocks>(a, block);
+    BeginRun<W>(a, block, k, k_count, &t);
+    for (int64_t row = 0; row < a.n_rows; row += kRows) {
+      const int64_t rows = BeginRows<W, kRows>(a, block, k, row, &t);
+      MatmulRows<W, kRows, kBlocks, 0>(rows, t);
+    }
   }
-  if constexpr (kBlocks > 1) MatmulPanels<Panels, kBlocks / 2>(a, block);
+};
+
+// Computes panels of kBlocks blocks from `block` on, then panels of half as many for the rest.
+template <int kBlocks, class Panels>
+void MatmulPanels(const Panels& panels, const MatmulArgs& a, int64_t block) {
+  for (; block + kBlocks <= a.block_end; block += kBlocks) panels.template Run<kBlocks>(a, block);
+  if constexpr (kBlocks > 1) MatmulPanels<kBlocks / 2>(panels, a, block);
+}
+
+// Many rows: of a run of k, a group of rows stays in the second-level cache while all panels pass
+// by.
+template <class W, int kRows, int kBlocks>
+void MatmulInGroups(const MatmulArgs& all) {
+  constexpr int64_t kRun = RunOf<W, kBlocks>();
+  constexpr int64_t kGroupBytes = 65536;  // of rows; a sixth of the smallest such cache
+  constexpr int64_t kTileBytes = kRows * (kRun / W::kStep * W::kInputBytes);
+  constexpr int64_t kGroup = (kGroupBytes / kTileBytes + 1) * kRows;
+  for (int64_t k = 0; k < all.k; k += kRun) {
+    const RunsOfPanels<W, kRows> panels{k, std::min(kRun, all.k - k)};
+    for (int64_t row = 0; row < all.n_rows; row += kGroup) {
+      MatmulArgs group = all;
+      group.x += row * all.x_stride;
+      group.out += row * all.out_stride;
+      group.n_rows = std::min(kGroup, all.n_rows - row);
+      MatmulPanels<kBlocks>(panels, group, group.block_begin);
+    }
+  }
 }
 
 // kRows x kBlocks: the tile for many rows. A single row takes one block at a time, so that memory
@@ -238,26 +292,27 @@ void Matmul(const MatmulArgs& a) {
     // The same number of sums in half as many blocks: a small batch then reads the weights in one
     // stream.
     if (a.n_rows > kRows && a.n_rows <= 2 * kRows) {
-      return MatmulPanels<Panels<W, 2 * kRows, true>, kBlocks / 2>(a, a.block_begin);
+      return MatmulPanels<kBlocks / 2>(Panels<W, 2 * kRows, true>(), a, a.block_begin);
     }
   }
-  if (a.n_rows > 1) return MatmulPanels<Panels<W, kRows>, kBlocks>(a, a.block_begin);
+  if (a.n_rows > kFewTiles * kRows) return MatmulInGroups<W, kRows, kBlocks>(a);
+  if (a.n_rows > 1) return MatmulPanels<kBlocks>(Panels<W, kRows>(), a, a.block_begin);
   if constexpr (kBlocks > 1 && !IsBytes(W::kInput)) {
     constexpr int64_t kSmall = 512 * 1024;
     if (a.n_columns / kBlockColumns * PackedBlockBytes(W::kType, a.k) <= kSmall) {
-      return MatmulPanels<Panels<W, 1>, kBlocks>(a, a.block_begin);
+      return MatmulPanels<kBlocks>(Panels<W, 1>(), a, a.block_begin);
     }
   }
-  MatmulPanels<Panels<W, 1>, 1>(a, a.block_begin);
+  MatmulPanels<1>(Panels<W, 1>(), a, a.block_begin);
 }
 
 // The same for weights on a grid. Several rows share the unpacked weights.
 template <class D, WeightType kType, int kRows, int kBlocks>
 void GridMatmul(const MatmulArgs& a) {
   if (a.n_rows > 1) {
-    return MatmulPanels<UnpackedPanels<D, kType, kRows>, kBlocks>(a, a.block_begin);
+    return MatmulPanels<kBlocks>(UnpackedPanels<D, kType, kRows>(), a, a.block_begin);
   }
-  MatmulPanels<Panels<GridWeights<D, kType>, 1>, 1>(a, a.block_begin);
+  MatmulPanels<1>(Panels<GridWeights<D, kType>, 1>(), a, a.block_begin);
 }
 
 }  // namespace ng

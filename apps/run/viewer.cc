@@ -18,7 +18,7 @@
 #include "apps/common/terminal.h"
 #include "apps/common/token_text.h"
 #include "apps/run/answer_logits.h"
-#include "apps/run/run_facts.h"
+#include "apps/view/run_facts.h"
 #include "apps/view/terminal_map.h"
 #include "ng/config.h"
 #include "ng/files.h"
@@ -217,14 +217,14 @@ absl::Status Viewer::WriteTerminal() const {
 absl::Status Viewer::FillPage(const std::atomic<bool>* stop) {
   const Config& config = engine_.config();
   page_.model = config.Text("model.path");
-  NG_ASSIGN_OR_RETURN(page_.summary, RunFacts(engine_));
+  NG_ASSIGN_OR_RETURN(page_.summary, view::RunFacts(engine_, "ng-run"));
   page_.title = page_.summary.front().second;
   page_.config = config.ToIni();
-  page_.replay = ReplayCommand(line_, engine_, request_);
+  page_.replay = view::ReplayCommand(line_.engine.config_file, config, request_);
   page_.attention = &maps_;
   page_.left_out = viewed_.left_out;
   page_.why = viewed_.why;
-  NG_ASSIGN_OR_RETURN(page_.cache, CacheFacts(engine_, timings_));
+  NG_ASSIGN_OR_RETURN(page_.cache, view::CacheFacts(engine_, timings_));
   // Where the run was stopped, or a step failed, what there is has to do.
   if (page_.steps.size() == chosen().size() && !outs_.empty()) {
     absl::Status computed = ComputeMore(stop);

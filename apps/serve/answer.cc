@@ -29,8 +29,9 @@ const char* PrefixOf(AnswerKind kind) {
 
 Answer::Answer(const AnswerHost& host, AskedOnce asked, AnswerPlan plan)
     : host_(host), asked_(std::move(asked)), plan_(std::move(plan)) {
+  name_ = absl::StrCat(PrefixOf(plan_.kind), asked_.id);
   AnswerHead head = {.kind = plan_.kind,
-                     .id = absl::StrCat(PrefixOf(plan_.kind), asked_.id),
+                     .id = name_,
                      .created = static_cast<int64_t>(std::time(nullptr)),
                      .model = host.settings.model};
   form_ = plan_.kind == AnswerKind::kResponse
@@ -43,18 +44,24 @@ const PlannedPrompt& Answer::PromptOf(size_t index) const {
   return plan_.prompts[index / static_cast<size_t>(plan_.fields.n)];
 }
 
+GenerateRequest Answer::RequestOf(size_t index) const {
+  GenerateRequest request;
+  request.prompt_ids = PromptOf(index).ids;
+  request.max_new_tokens = plan_.max_new_tokens;
+  request.settings = plan_.settings;
+  request.draw = static_cast<int64_t>(index);
+  if (plan_.fields.logprobs) request.top_logprobs = plan_.fields.top_logprobs;
+  if (plan_.fields.logprobs && plan_.echo) {
+    request.prompt_top_logprobs = plan_.fields.top_logprobs;
+  }
+  request.steps = host_.views.kept();
+  return request;
+}
+
 std::vector<SessionRequest> Answer::Requests() {
   std::vector<SessionRequest> requests(plan_.n_choices());
   for (size_t i = 0; i < requests.size(); ++i) {
-    GenerateRequest& request = requests[i].request;
-    request.prompt_ids = PromptOf(i).ids;
-    request.max_new_tokens = plan_.max_new_tokens;
-    request.settings = plan_.settings;
-    request.draw = static_cast<int64_t>(i);
-    if (plan_.fields.logprobs) request.top_logprobs = plan_.fields.top_logprobs;
-    if (plan_.fields.logprobs && plan_.echo) {
-      request.prompt_top_logprobs = plan_.fields.top_logprobs;
-    }
+    requests[i].request = RequestOf(i);
     const auto self = shared_from_this();
     // To the server's thread, with a copy of what is needed.
     requests[i].on_prompt = [self, i](const Completion& so_far) {
@@ -64,10 +71,10 @@ std::vector<SessionRequest> Answer::Requests() {
           });
     };
     requests[i].on_token = [self, i](const StepRecord& record) {
+      TokenEvent event{{record.token_id, record.logprob, record.top_logprobs}, record.held_bytes};
+      if (self->host_.views.kept()) event.step = record;
       self->host_.server.Post(
-          [self, i,
-           event = TokenEvent{{record.token_id, record.logprob, record.top_logprobs},
-                              record.held_bytes}] { self->OnToken(i, event); });
+          [self, i, event = std::move(event)]() mutable { self->OnToken(i, event); });
     };
     requests[i].on_done = [self, i](const absl::Status& status, const Completion& done) {
       self->host_.server.Post(
@@ -100,8 +107,17 @@ void Answer::CancelAll() {
   }
 }
 
+void Answer::KeepViews() {
+  for (size_t i = 0; host_.views.kept() && i < choices_.size(); ++i) {
+    host_.views.Keep(absl::StrCat(name_, "/", i),
+                     {.request = RequestOf(i),
+                      .steps = std::move(choices_[i].steps),
+                      .reason = choices_[i].reason.value_or(StopReason::kInterrupted)});
+  }
+}
+
 void Answer::OnGone() {
-  over_ = true;
+  if (!std::exchange(over_, true)) KeepViews();
   timer_.reset();
   CancelAll();
 }
@@ -156,9 +172,10 @@ void Answer::OnPrompt(size_t index, const PromptEvent& event) {
   if (!over_) Echo(index, event);
 }
 
-void Answer::OnToken(size_t index, const TokenEvent& event) {
+void Answer::OnToken(size_t index, TokenEvent& event) {
   if (over_) return;
   ChoiceState& choice = choices_[index];
+  if (event.step) choice.steps.push_back(*std::move(event.step));
   const bool first = std::ranges::all_of(choices_, [](const auto& one) { return !one.n_tokens; });
   if (first) host_.metrics.first_token.Add(SecondsSince(asked_.at));
   ++choice.n_tokens;
@@ -234,6 +251,7 @@ void Answer::Finish() {
   host_.metrics.answer.Add(SecondsSince(asked_.at));
   timer_.reset();
   over_ = true;
+  KeepViews();
   if (Streams()) {
     asked_.exchange->Write(form_->End(UsageOfAll()));
     return asked_.exchange->EndStream();

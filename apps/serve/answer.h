@@ -20,6 +20,7 @@
 #include "apps/serve/http/server.h"
 #include "apps/serve/metrics.h"
 #include "apps/serve/openai_responses.h"
+#include "apps/serve/views.h"
 #include "ng/engine.h"
 #include "ng/session.h"
 
@@ -32,6 +33,7 @@ struct AnswerHost {
   HttpServer& server;
   const Settings& settings;
   Metrics& metrics;
+  Views& views;
 };
 
 // The request that is answered.
@@ -56,6 +58,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   struct TokenEvent {
     TokenLogprob token;
     int64_t held_bytes = 0;
+    std::optional<StepRecord> step = {};  // where answers can be looked into
   };
   struct PromptEvent {
     std::vector<TokenLogprob> logprobs;
@@ -72,6 +75,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
     AnswerText text;
     AnswerPiece whole;         // without a stream: what there is so far
     std::vector<int32_t> ids;  // that are not sent yet
+    std::vector<StepRecord> steps;
     int64_t n_tokens = 0;      // generated
     int64_t n_characters = 0;  // sent
     int64_t cached_tokens = 0;
@@ -81,12 +85,13 @@ class Answer : public std::enable_shared_from_this<Answer> {
   };
 
   void OnPrompt(size_t index, const PromptEvent& event);
-  void OnToken(size_t index, const TokenEvent& event);
+  void OnToken(size_t index, TokenEvent& event);
   void OnDone(size_t index, const DoneEvent& event);
   void OnGone();
   void OnTimeout();
 
   const PlannedPrompt& PromptOf(size_t index) const;
+  GenerateRequest RequestOf(size_t index) const;
   bool Streams() const { return plan_.fields.stream; }
   ShownToken Shown(int32_t id) const;
   ShownToken ShownWith(const TokenLogprob& token) const;
@@ -97,11 +102,14 @@ class Answer : public std::enable_shared_from_this<Answer> {
   void BeginStream();
   void Finish();
   void CancelAll();
+  // What there is of it can be looked into from now on.
+  void KeepViews();
   Usage UsageOfAll() const;
 
   const AnswerHost& host_;
   AskedOnce asked_;
   AnswerPlan plan_;
+  std::string name_;  // the id that the client is told
   std::unique_ptr<AnswerForm> form_;
   std::vector<ChoiceState> choices_;
   std::optional<int64_t> first_id_;

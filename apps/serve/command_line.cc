@@ -11,13 +11,17 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
                       ParseArguments(argc, argv, OptionsOf(TheManual())));
   CommandLine line;
   line.engine = EngineOptionsOf(arguments);
+  if (arguments.values.count("view") != 0) {
+    line.engine.overrides.insert(line.engine.overrides.begin(), "serve.views=32");
+  }
   line.about = ReadAbout(arguments.values);
   return line;
 }
 
 Manual TheManual() {
   OptionGroup what = {"What to serve", {}};
-  what.options.add_options()("config", TextValue("FILE"), "the config file");
+  what.options.add_options()("config", TextValue("FILE"), "the config file")(
+      "view", "the last 32 answers can be looked into: serve.views=32");
   return {.program = "ng-serve",
           .summary = "serve a model to clients of OpenAI's API",
           .uses = {"ng-serve --config FILE [--section.key=value ...]"},

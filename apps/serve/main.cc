@@ -16,6 +16,7 @@
 #include "apps/serve/http/server.h"
 #include "apps/serve/service.h"
 #include "apps/serve/settings.h"
+#include "apps/view/run_facts.h"
 #include "ng/config.h"
 #include "ng/engine.h"
 #include "ng/session.h"
@@ -90,11 +91,14 @@ absl::Status Serve(const EngineOptions& options, ProgressBar& bar, bool* drained
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, LoadEngine(options, &needs, &stop));
   bar.Clear();
   NG_ASSIGN_OR_RETURN(const Settings settings, ReadSettings(engine->config()));
+  // Asked for before the session has the engine.
+  ViewedEngine viewed = {.facts = {}, .config_file = options.config_file};
+  NG_ASSIGN_OR_RETURN(viewed.facts, view::RunFacts(*engine, kName));
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> server,
                       HttpServer::Listen(settings.address, settings.port, settings.http));
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
                       Session::Start(*engine, {.max_waiting = settings.max_queued}));
-  Service service(*engine, *session, *server, settings, needs.max_tokens);
+  Service service(*engine, *session, *server, settings, needs.max_tokens, std::move(viewed));
   const auto drain = [&] {
     service.Drain();
     session->Drain();

@@ -1,5 +1,6 @@
 #include "apps/serve/service.h"
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <exception>
@@ -15,7 +16,27 @@
 namespace ng::serve {
 namespace {
 
-constexpr const char* kModelsPath = "/v1/models/";
+// The paths that go on with a name.
+constexpr std::string_view kModels = "/v1/models";
+constexpr std::string_view kView = "/view";
+
+// Whether `path` is that of a name, which is then what is behind it.
+bool GoesOn(std::string_view path, std::string_view route) {
+  return path.starts_with(route) && path.substr(route.size()).starts_with('/');
+}
+std::string NameIn(const std::string& path, std::string_view route) {
+  return path.substr(std::min(path.size(), route.size() + 1));
+}
+
+// A page, which may load nothing.
+HttpReply PageReply(std::string html) {
+  return {.content_type = "text/html; charset=utf-8",
+          .body = std::move(html),
+          .headers = {{"Content-Security-Policy",
+                       "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+                       "img-src data:; connect-src 'self'; frame-ancestors 'none'; "
+                       "base-uri 'none'"}}};
+}
 
 // What refuses a request before it begins.
 ApiError SubmitError(const absl::Status& status) {
@@ -43,23 +64,27 @@ const Service::Route* Service::FindRoute(const std::string& path) {
       {"GET", "/", false, &Service::Page},
       {"GET", "/health", false, &Service::Health},
       {"GET", "/metrics", true, &Service::ShowMetrics},
-      {"GET", "/v1/models", true, &Service::Models},
+      {"GET", kView, true, &Service::View},
+      {"GET", kModels, true, &Service::Models},
       {"POST", "/v1/completions", true, &Service::Completions},
       {"POST", "/v1/chat/completions", true, &Service::Chat},
       {"POST", "/v1/responses", true, &Service::Responses},
       {"POST", "/v1/embeddings", true, &Service::Embeddings},
       {"POST", "/tokenize", true, &Service::TokenizeText},
   };
-  const bool one_model = path.starts_with(kModelsPath);
   for (const Route& route : kRoutes) {
-    if (route.path == (one_model ? "/v1/models" : path)) return &route;
+    if (route.path == path) return &route;
+    const bool has_names = route.path == kModels || route.path == kView;
+    if (has_names && GoesOn(path, route.path)) return &route;
   }
   return nullptr;
 }
 
 Service::Service(Engine& engine, Session& session, HttpServer& server, const Settings& settings,
-                 int64_t max_tokens)
-    : host_{engine, session, server, settings, metrics_},
+                 int64_t max_tokens, ViewedEngine viewed)
+    : views_(settings.views),
+      host_{engine, session, server, settings, metrics_, views_},
+      viewed_(std::move(viewed)),
       max_tokens_(max_tokens),
       created_(static_cast<int64_t>(std::time(nullptr))) {}
 
@@ -93,15 +118,33 @@ void Service::Page(const std::shared_ptr<Exchange>& exchange) {
   Json served = Json::object();
   served["model"] = host_.settings.model;
   served["needs_key"] = !host_.settings.key.empty();
+  served["views"] = views_.kept();
   // Within a script a < may begin its end.
   const std::string data = absl::StrReplaceAll(JsonText(served), {{"<", "\\u003c"}});
-  HttpReply reply = {.content_type = "text/html; charset=utf-8"};
-  reply.body = absl::StrCat(std::string(kPageBefore), "<script>const served = ", data, ";</script>",
-                            std::string(kPageAfter));
-  reply.headers = {{"Content-Security-Policy",
-                    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-                    "img-src data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'"}};
-  exchange->Reply(reply);
+  exchange->Reply(PageReply(absl::StrCat(std::string(kPageBefore), "<script>const served = ", data,
+                                         ";</script>", std::string(kPageAfter))));
+}
+
+void Service::View(const std::shared_ptr<Exchange>& exchange) {
+  if (!views_.kept()) {
+    return exchange->Reply(ErrorReply({.status = kNotFound,
+                                       .message = "answers can be looked into where the server was "
+                                                  "started with --view",
+                                       .code = "no_views"}));
+  }
+  const std::string name = NameIn(exchange->request().path, kView);
+  // Of an answer to one prompt there is one.
+  auto answer = views_.Find(name.find('/') == std::string::npos ? name + "/0" : name);
+  if (answer == nullptr) {
+    return exchange->Reply(
+        ErrorReply({.status = kNotFound,
+                    .message = absl::StrCat("there is no answer ", name, " among the last ",
+                                            host_.settings.views, ", which serve.views keeps"),
+                    .code = "unknown_answer"}));
+  }
+  Work(exchange, [this, exchange, answer = std::move(answer)] {
+    ReplyLater(exchange, PageReply(ViewPage(host_.engine, viewed_, *answer)));
+  });
 }
 
 void Service::Health(const std::shared_ptr<Exchange>& exchange) {
@@ -128,8 +171,8 @@ Json Service::ModelJson() const {
 
 void Service::Models(const std::shared_ptr<Exchange>& exchange) {
   const std::string& path = exchange->request().path;
-  if (path.starts_with(kModelsPath)) {
-    const std::string name = path.substr(std::string_view(kModelsPath).size());
+  if (GoesOn(path, kModels)) {
+    const std::string name = NameIn(path, kModels);
     if (auto error = CheckModel(name, host_.settings)) {
       return exchange->Reply(ErrorReply(*error));
     }

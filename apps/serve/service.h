@@ -17,9 +17,9 @@ namespace ng::serve {
 
 class Service {
  public:
-  // Borrows all of it. `max_tokens`: of a prompt and its answer together.
+  // Borrows all but the last. `max_tokens`: of a prompt and its answer together.
   Service(Engine& engine, Session& session, HttpServer& server, const Settings& settings,
-          int64_t max_tokens);
+          int64_t max_tokens, ViewedEngine viewed);
 
   void Handle(const std::shared_ptr<Exchange>& exchange);
   // From now on /health says that the server ends.
@@ -32,6 +32,7 @@ class Service {
 
   static const Route* FindRoute(const std::string& path);
 
+  void View(const std::shared_ptr<Exchange>& exchange);
   void Page(const std::shared_ptr<Exchange>& exchange);
   void Health(const std::shared_ptr<Exchange>& exchange);
   void ShowMetrics(const std::shared_ptr<Exchange>& exchange);
@@ -52,7 +53,9 @@ class Service {
   void ReplyLater(const std::shared_ptr<Exchange>& exchange, HttpReply reply);
 
   Metrics metrics_;
+  Views views_;
   AnswerHost host_;
+  ViewedEngine viewed_;
   int64_t max_tokens_;
   int64_t created_;  // Unix time
   int64_t n_asked_ = 0;

@@ -53,6 +53,7 @@ absl::StatusOr<Settings> ReadSettings(const Config& config) {
   }
   settings.model = ModelName(config);
   settings.max_queued = static_cast<int>(config.Int("serve.max_queued"));
+  settings.views = static_cast<size_t>(config.Int("serve.views"));
   settings.answer = std::chrono::seconds(config.Int("serve.answer_seconds"));
   settings.http = {.max_body_bytes = config.Int("serve.max_body_bytes"),
                    .max_connections = config.Int("serve.max_connections"),

@@ -22,6 +22,7 @@ struct Settings {
   HttpLimits http;
   int max_queued = 0;
   std::chrono::seconds answer{};  // 0: no limit
+  size_t views = 0;               // answers that can be looked into
 };
 
 // Errors: UsageError for a host that is no address, or that others reach while no key is set.

@@ -3,6 +3,7 @@
 #include <bit>
 #include <span>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -103,24 +104,24 @@ Json AgainstJson(const AgainstRun& against) {
 
 class PageWriter {
  public:
-  explicit PageWriter(AtomicFileWriter file) : file_(std::move(file)) {}
+  using Sink = absl::FunctionRef<absl::Status(std::string_view text)>;
+  explicit PageWriter(Sink sink) : write_(sink) {}
 
   absl::Status Write(const Page& page) {
-    NG_RETURN_IF_ERROR(file_.Write(kPageBefore));
-    NG_RETURN_IF_ERROR(file_.Write("<script id=\"ng-run\" type=\"application/json\">"));
-    NG_RETURN_IF_ERROR(file_.Write(ScriptText(Manifest(page))));
-    NG_RETURN_IF_ERROR(file_.Write("</script>\n"));
+    NG_RETURN_IF_ERROR(write_(kPageBefore));
+    NG_RETURN_IF_ERROR(write_("<script id=\"ng-run\" type=\"application/json\">"));
+    NG_RETURN_IF_ERROR(write_(ScriptText(Manifest(page))));
+    NG_RETURN_IF_ERROR(write_("</script>\n"));
     NG_RETURN_IF_ERROR(WriteMaps("b-", page.attention));
     if (page.against) NG_RETURN_IF_ERROR(WriteMaps("b-x-", page.against->attention));
-    NG_RETURN_IF_ERROR(file_.Write(kPageAfter));
-    return file_.Commit();
+    return write_(kPageAfter);
   }
 
  private:
   absl::Status WriteBlob(const std::string& name, std::string_view bytes) {
-    NG_RETURN_IF_ERROR(file_.Write(absl::StrCat("<script id=\"", name, "\" type=\"text/plain\">")));
-    NG_RETURN_IF_ERROR(file_.Write(Base64(bytes)));
-    return file_.Write("</script>\n");
+    NG_RETURN_IF_ERROR(write_(absl::StrCat("<script id=\"", name, "\" type=\"text/plain\">")));
+    NG_RETURN_IF_ERROR(write_(Base64(bytes)));
+    return write_("</script>\n");
   }
 
   absl::Status WriteMaps(std::string_view prefix, const AttentionMaps* maps) {
@@ -147,7 +148,7 @@ class PageWriter {
     return absl::OkStatus();
   }
 
-  AtomicFileWriter file_;
+  Sink write_;
 };
 
 }  // namespace
@@ -194,7 +195,19 @@ std::string Base64(std::string_view bytes) {
 
 absl::Status WritePage(const std::string& path, const Page& page, const std::atomic<bool>* stop) {
   NG_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(path, stop));
-  return PageWriter(std::move(file)).Write(page);
+  const auto write = [&](std::string_view text) { return file.Write(text); };
+  NG_RETURN_IF_ERROR(PageWriter(write).Write(page));
+  return file.Commit();
+}
+
+std::string PageText(const Page& page) {
+  std::string text;
+  const auto append = [&](std::string_view more) {
+    text += more;
+    return absl::OkStatus();
+  };
+  PageWriter(append).Write(page).IgnoreError();  // there is none
+  return text;
 }
 
 }  // namespace ng::view

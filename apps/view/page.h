@@ -68,6 +68,7 @@ Json Manifest(const Page& page);
 std::string ScriptText(const Json& json);
 std::string Base64(std::string_view bytes);
 
+std::string PageText(const Page& page);
 // Writes the page whole or not at all. Errors: OutputError, InterruptedError.
 absl::Status WritePage(const std::string& path, const Page& page, const std::atomic<bool>* stop);
 

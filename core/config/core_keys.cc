@@ -128,6 +128,8 @@ constexpr CoreKey kTable[] = {
                "after which a connection without a request is closed")},
     {IntOption("serve.answer_seconds", 600, {.min = 0, .max = kMaxSeconds},
                "after which an answer is broken off; 0: never")},
+    {IntOption("serve.views", 0, {.min = 0, .max = 1000},
+               "how many of the last answers can be looked into; ng-serve --view: 32")},
 };
 
 // Every variable of a chat template; only the template knows their names.

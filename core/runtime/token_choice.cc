@@ -147,7 +147,7 @@ absl::Status GenerateLoop::Choose(ActiveRequest& active, std::span<const float> 
 
 absl::Status GenerateLoop::TellStep(ActiveRequest& active, std::span<const float> logits,
                                     StepRecord& record) {
-  if (options_.steps) {
+  if (options_.steps || active.request().steps) {
     StepStats stats = ComputeStepStats(logits, record.token_id, kRecordedTop);
     record.logprob = stats.logprob;
     record.entropy = stats.entropy;

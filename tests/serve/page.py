@@ -67,6 +67,23 @@ class Chat:
         assert whole.startswith(self.said()[1]) and self.said()[1] != whole, self.said()
         assert self.b.text("article.assistant .end") == "stopped"
 
+    def check_look_inside(self):
+        b = self.b
+        b.click("#messages article.assistant button.look")
+        chats, = b.driver.window_handles[:1]
+        b.driver.switch_to.window(b.driver.window_handles[-1])
+        b.wait("document.getElementById('stop')?.textContent.startsWith('stopped:')")
+        answer = b.js("return data.ids.slice(data.prompt_len).map((id) => data.texts[id]).join('')")
+        steps = b.js("return data.steps.map(({top, entropy, logprob}) => [top.length, entropy > 0, logprob < 0])")
+        assert steps and all(step == [10, True, True] for step in steps), steps
+        command = b.text("#replay")
+        assert command.startswith("ng-run --config ") and "--prompt-ids " in command, command
+        errors = b.errors()
+        b.driver.close()
+        b.driver.switch_to.window(chats)
+        assert self.said()[-1].split()[0] in answer, answer
+        assert not errors, errors
+
     def check_errors_are_shown(self):
         self.b.reload()
         self.b.click("#new")
@@ -102,7 +119,7 @@ def check(names, *options):
 def main():
     names = [name for name in vars(Chat) if name.startswith("check_")]
     names.remove("check_stop")
-    check(names)
+    check(names, "--view")
     # An answer that lasts until it is stopped.
     check(["check_stop"], "--run.stop_ids=", "--run.max_new_tokens=230", "--attention.name=reference")
 

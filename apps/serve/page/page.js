@@ -23,6 +23,13 @@
     const text = document.createElement('p');
     text.textContent = message.content;
     article.append(head, text);
+    if (served.views && message.id) {
+      const look = document.createElement('button');
+      look.className = 'look';
+      look.textContent = 'Look inside';
+      look.addEventListener('click', () => lookInside(message.id));
+      head.append(look);
+    }
     if (message.end) {
       const end = document.createElement('span');
       end.className = 'end';
@@ -48,6 +55,20 @@
     at('error').hidden = !text;
   }
 
+  // The page of an answer is asked for like all else, because a link could not send the key.
+  async function lookInside(id) {
+    const tab = window.open('', '_blank');
+    try {
+      if (!tab) throw new Error('the browser opens no other tab');
+      const html = await readView(id, conversation.key);
+      tab.location = URL.createObjectURL(new Blob([html], {type: 'text/html'}));
+      showError('');
+    } catch (error) {
+      tab?.close();
+      showError(error.message);
+    }
+  }
+
   function beginEdit(index) {
     edited = index;
     at('text').value = state.messages[index].content;
@@ -64,6 +85,7 @@
   // Adds an event of the stream to the answer, and shows its text.
   function take(answer, event) {
     const choice = event.choices[0];
+    answer.id = event.id;
     if (choice?.delta?.content) {
       answer.content += choice.delta.content;
       at('messages').lastElementChild.querySelector('p').textContent = answer.content;

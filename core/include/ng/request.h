@@ -47,7 +47,9 @@ struct GenerateRequest {
   // How many of the most probable tokens StepRecord::top_logprobs has; the record then has the
   // logprob, too. -1: neither.
   int64_t top_logprobs = -1;
-  // The same of the prompt's tokens, in Completion::prompt_logprobs: all of them are fed then, some
+  // StepRecord::logprob, entropy and top_k, as GenerateOptions::steps gives them to all requests.
+  bool steps = false;
+  // As top_logprobs, of the prompt's tokens, in Completion::prompt_logprobs: all of them are fed then, some
   // at a time, also with max_new_tokens = 0. -1: off. REQUIRES: RunNeeds::prompt_logprobs at Load.
   int64_t prompt_top_logprobs = -1;
 };

@@ -44,6 +44,7 @@ namespace ng {
 //                         0 to n-1 are n answers to one prompt as ng-run --prompts gives them
 //   top_logprobs          of each token chosen, with the most probable others
 //   prompt_top_logprobs   the same of the prompt's tokens
+//   steps                 the model's words at each token chosen: entropy, the most probable
 //
 // `sequence`, `load_cache` and `save_cache` must not be set.
 //

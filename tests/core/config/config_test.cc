@@ -80,6 +80,7 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
       {"serve.write_seconds", "30"},
       {"serve.idle_seconds", "60"},
       {"serve.answer_seconds", "600"},
+      {"serve.views", "0"},
   };
   std::vector<std::pair<std::string, std::string>> found;
   for (const ConfigKey& key : CoreConfigKeys()) {

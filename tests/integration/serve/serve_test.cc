@@ -473,7 +473,8 @@ TEST(Serve, SaysWhatThereIs) {
   const HttpResponse page = client.Get("/");
   EXPECT_THAT(page.headers.at("content-type"), StartsWith("text/html"));
   EXPECT_THAT(page.headers.at("content-security-policy"), HasSubstr("default-src 'none'"));
-  EXPECT_THAT(page.body, HasSubstr("const served = {\"model\":\"demo\",\"needs_key\":false}"));
+  EXPECT_THAT(page.body,
+              HasSubstr("const served = {\"model\":\"demo\",\"needs_key\":false,\"views\":false}"));
   EXPECT_EQ(page.body.find("src=\""), page.body.npos);  // all of it is in the page
   EXPECT_EQ(client.Get("/no/such").status, 404);
   EXPECT_EQ(client.Get(kCompletions).headers.at("allow"), "POST");
@@ -553,6 +554,59 @@ TEST(Serve, RefusesToBeginWhereItCannotServe) {
   ExpectErrorOf("ng-serve", serve({absl::StrCat("--serve.port=", server.port())}), 1,
                 {"cannot listen", "Address already in use"});
   EXPECT_THAT(RunProgram("ng-serve", {"--help"}).out, StartsWith("usage: ng-serve"));
+}
+
+// The data of a page of ng-run --view.
+Json DataOf(const std::string& page) {
+  const std::string mark = R"(<script id="ng-run" type="application/json">)";
+  const size_t begin = page.find(mark) + mark.size();
+  return Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+}
+
+TEST(Serve, LooksInsideTheLastAnswers) {
+  const Server server({"--view", "--serve.views=3"});
+  const Json body = {{"messages", Question("Who art thou?")}, {"return_token_ids", true}, {"n", 2}};
+  const Json answer = server.Post(kChat, body);
+  const std::string name = answer["id"];
+  for (const int i : {0, 1}) {
+    const HttpResponse response =
+        HttpClient(server.port()).Get(absl::StrCat("/view/", name, "/", i));
+    ASSERT_EQ(response.status, 200) << response.body;
+    const Json data = DataOf(response.body);
+    EXPECT_EQ(data["ids"], Json(IdsOf(answer["choices"][static_cast<size_t>(i)])));
+    EXPECT_EQ(data["steps"].size(), answer["choices"][static_cast<size_t>(i)]["token_ids"].size());
+    EXPECT_EQ(data["steps"][0]["top"].size(), 10U);
+    EXPECT_GT(data["steps"][0]["entropy"], 0.0);
+    EXPECT_EQ(data["run"]["stop_reason"], "eot");
+  }
+  // Its command gives the same ids, though the request has settings of its own.
+  Json sampled = {{"messages", Question("Who art thou?")}, {"seed", 7}, {"temperature", 1.2}};
+  sampled["return_token_ids"] = true;
+  const Json second = server.Post(kChat, sampled);
+  const HttpResponse page =
+      HttpClient(server.port()).Get(absl::StrCat("/view/", std::string(second["id"])));
+  ASSERT_EQ(page.status, 200);
+  std::string command = DataOf(page.body)["run"]["replay"];
+  const std::string view = " --view answer.html";
+  ASSERT_TRUE(absl::StartsWith(command, "ng-run ") && absl::EndsWith(command, view)) << command;
+  command = command.substr(0, command.size() - view.size());
+  const Result run = Shell("\"$NG\"" + command.substr(6) + " --output jsonl");
+  ASSERT_EQ(run.exit_code, 0) << command << run.err;
+  EXPECT_EQ(JsonLines(run.out).at(0)["ids"], Json(IdsOf(second["choices"][0])));
+
+  // The fourth choice has pushed out the first.
+  server.Post(kChat, body);
+  EXPECT_EQ(HttpClient(server.port()).Get(absl::StrCat("/view/", name, "/0")).status, 404);
+  const HttpResponse unknown = HttpClient(server.port()).Get("/view/../config");
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_THAT(unknown.body, HasSubstr("among the last 3, which serve.views keeps"));
+}
+
+TEST(Serve, LooksInsideNothingUnlessAsked) {
+  const Server server;
+  const HttpResponse response = HttpClient(server.port()).Get("/view/chatcmpl-1");
+  EXPECT_EQ(response.status, 404);
+  EXPECT_THAT(response.body, HasSubstr("--view"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "apps/run/run_facts.h"
+#include "apps/view/run_facts.h"
 
 #include <filesystem>
 #include <string_view>
@@ -12,7 +12,7 @@
 #include "ng/config.h"
 #include "ng/isa.h"
 
-namespace ng::run {
+namespace ng::view {
 namespace {
 
 namespace fs = std::filesystem;
@@ -32,33 +32,32 @@ std::string ChainText(const Config& config) {
 
 }  // namespace
 
-absl::StatusOr<view::Facts> RunFacts(const Engine& engine) {
+absl::StatusOr<Facts> RunFacts(const Engine& engine, const char* program) {
   const Config& config = engine.config();
   NG_ASSIGN_OR_RETURN(const StepCost cost, engine.CostOfStep());
   const ModelShape& shape = engine.model_shape();
-  const std::string version = VersionText("ng-run");
-  return view::Facts{
-      {"model", fs::path(config.Text("model.path")).filename().string()},
-      {"family", std::string(engine.family())},
-      {"layers", absl::StrCat(shape.n_layers, " x ", shape.n_heads, " heads")},
-      {"weights", std::string(cost.weights)},
-      {"attention", config.Text("attention.name")},
-      {"cache", config.Bool("run.use_cache")
-                    ? absl::StrCat(config.Text("cache.name"), " ", CodecsOf(config).Text())
-                    : "none: all is computed again"},
-      {"sampler", ChainText(config)},
-      {"seed", absl::StrCat(config.Int("sampler.seed"))},
-      {"isa", std::string(IsaName(engine.isa()))},
-      {"arithmetic", ArithmeticOf(engine.isa()).ToString()},
-      {"threads", absl::StrCat(engine.threads())},
-      {"version", version.substr(0, version.find('\n'))}};
+  const std::string version = VersionText(program);
+  return Facts{{"model", fs::path(config.Text("model.path")).filename().string()},
+               {"family", std::string(engine.family())},
+               {"layers", absl::StrCat(shape.n_layers, " x ", shape.n_heads, " heads")},
+               {"weights", std::string(cost.weights)},
+               {"attention", config.Text("attention.name")},
+               {"cache", config.Bool("run.use_cache")
+                             ? absl::StrCat(config.Text("cache.name"), " ", CodecsOf(config).Text())
+                             : "none: all is computed again"},
+               {"sampler", ChainText(config)},
+               {"seed", absl::StrCat(config.Int("sampler.seed"))},
+               {"isa", std::string(IsaName(engine.isa()))},
+               {"arithmetic", ArithmeticOf(engine.isa()).ToString()},
+               {"threads", absl::StrCat(engine.threads())},
+               {"version", version.substr(0, version.find('\n'))}};
 }
 
-absl::StatusOr<view::Json> CacheFacts(const Engine& engine, const Timings& timings) {
+absl::StatusOr<Json> CacheFacts(const Engine& engine, const Timings& timings) {
   NG_ASSIGN_OR_RETURN(const StepCost cost, engine.CostOfStep());
   NG_ASSIGN_OR_RETURN(const std::vector<Statistic> counted, engine.CacheStatistics());
   const CodecNames codecs = CodecsOf(engine.config());
-  view::Json json = view::Json::object();
+  Json json = Json::object();
   json["codec_k"] = codecs.k;
   json["codec_v"] = codecs.v;
   json["prefilled"] = timings.prefill_tokens;
@@ -72,27 +71,27 @@ absl::StatusOr<view::Json> CacheFacts(const Engine& engine, const Timings& timin
   return json;
 }
 
-std::string ReplayCommand(const CommandLine& line, const Engine& engine,
+std::string ReplayCommand(const std::string& config_file, const Config& config,
                           const GenerateRequest& request) {
   std::string command = "ng-run";
   const auto add = [&](const std::string& word) {
     absl::StrAppend(&command, " ", ShellWord(word));
   };
-  if (!line.engine.config_file.empty()) {
+  if (!config_file.empty()) {
     add("--config");
-    add(fs::absolute(line.engine.config_file).lexically_normal().string());
+    add(fs::absolute(config_file).lexically_normal().string());
   }
-  const Config& config = engine.config();
   for (const ConfigItem& item : config.items()) {
     const std::string& key = item.declared.key;
     const bool given = item.origin.kind == ConfigOrigin::Kind::kCommandLine;
     if (key == "run.max_new_tokens" || (!given && key != "sampler.seed")) continue;
     add(absl::StrCat("--", key, "=", config.Text(key)));  // a path is absolute
   }
+  for (const std::string& setting : request.settings) add("--" + setting);
   add(absl::StrCat("--run.max_new_tokens=", request.max_new_tokens));
   add("--prompt-ids");
   add(absl::StrJoin(request.prompt_ids, " "));
   return command;
 }
 
-}  // namespace ng::run
+}  // namespace ng::view

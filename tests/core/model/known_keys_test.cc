@@ -108,7 +108,9 @@ void ExpectAsTheReference(char letter, const std::string& key, const std::string
   }
   ASSERT_TRUE(moved.ok()) << moved.status();
   // Whether a head is tied is for the tensors to say where there is one.
-  if (key != "tie_word_embeddings") EXPECT_EQ(*moved, still);
+  if (key != "tie_word_embeddings") {
+    EXPECT_EQ(*moved, still);
+  }
 }
 
 // Calls attempt(letter, base, key, value) for each row of a table, which has a letter for each

@@ -49,8 +49,9 @@ struct GenerateRequest {
   int64_t top_logprobs = -1;
   // StepRecord::logprob, entropy and top_k, as GenerateOptions::steps gives them to all requests.
   bool steps = false;
-  // As top_logprobs, of the prompt's tokens, in Completion::prompt_logprobs: all of them are fed then, some
-  // at a time, also with max_new_tokens = 0. -1: off. REQUIRES: RunNeeds::prompt_logprobs at Load.
+  // As top_logprobs, of the prompt's tokens, in Completion::prompt_logprobs: all of them are fed
+  // then, some at a time, also with max_new_tokens = 0. -1: off. REQUIRES:
+  // RunNeeds::prompt_logprobs at Load.
   int64_t prompt_top_logprobs = -1;
 };
 

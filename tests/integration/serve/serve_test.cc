@@ -426,7 +426,9 @@ TEST(Serve, RefusesWhatItHasNoRoomFor) {
 }
 
 TEST(Serve, BreaksOffWhatTakesTooLong) {
-  const Server server({"--cache.max_sequences=1", "--serve.answer_seconds=1"});
+  // Answers as long as they may be, one after the other.
+  const Server server({"--cache.max_sequences=1", "--serve.answer_seconds=1",
+                       "--run.stop_ids=", "--attention.name=reference"});
   Json body = {{"prompt", "To be"}, {"max_tokens", 240}, {"n", 64}, {"temperature", 1}};
   const HttpResponse response = server.Ask(kCompletions, body);
   EXPECT_EQ(response.status, 503);

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
-#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -16,7 +15,6 @@
 #include "apps/common/columns.h"
 #include "apps/common/divergence.h"
 #include "apps/common/terminal.h"
-#include "apps/common/token_text.h"
 #include "apps/run/answer_logits.h"
 #include "apps/view/run_facts.h"
 #include "apps/view/terminal_map.h"
@@ -207,7 +205,7 @@ absl::Status Viewer::WriteTerminal() const {
   if (maps_.n_queries() == 0) return absl::OkStatus();  // the run ended before its first step did
   std::vector<std::string> labels;
   for (const int32_t id : std::span(page_.ids).first(static_cast<size_t>(maps_.n_queries()))) {
-    NG_ASSIGN_OR_RETURN(labels.emplace_back(), TextOf(id));
+    NG_ASSIGN_OR_RETURN(labels.emplace_back(), view::TextOf(engine_, id));
   }
   const int layer = viewed_.layers.front();
   const int head = line_.trace_heads.empty() ? 0 : line_.trace_heads.front();
@@ -230,40 +228,12 @@ absl::Status Viewer::FillPage(const std::atomic<bool>* stop) {
     absl::Status computed = ComputeMore(stop);
     if (!computed.ok() && !absl::IsCancelled(computed)) return computed;
   }
-  return FillTexts();
+  return view::FillTexts(engine_, &page_);
 }
 
 absl::Status Viewer::ComputeMore(const std::atomic<bool>* stop) {
   NG_ASSIGN_OR_RETURN(page_.lens, ReadLens(engine_, outs_, {page_.prompt_len - 1, chosen()}, stop));
   return against_ == nullptr ? absl::OkStatus() : RunAgainst();
-}
-
-absl::StatusOr<std::string> Viewer::TextOf(int32_t id) const {
-  if (!engine_.has_tokenizer()) return absl::StrCat(id);
-  return VisibleToken(engine_, id);
-}
-
-absl::Status Viewer::FillTexts() {
-  const std::span<const uint8_t> special = engine_.special_tokens();
-  for (const int32_t id : request_.prompt_ids) {
-    page_.special.push_back(!special.empty() && special[static_cast<size_t>(id)] != 0);
-  }
-  std::set<int32_t> ids(page_.ids.begin(), page_.ids.end());
-  const auto add = [&](const view::TopIds& top) {
-    for (const auto& [id, p] : top) ids.insert(id);
-  };
-  for (const StepRecord& step : page_.steps) {
-    add(step.top_k);
-    for (const StageRecord& stage : step.stages) add(stage.top);
-  }
-  if (page_.lens) {
-    for (const auto& of_layer : page_.lens->top) std::ranges::for_each(of_layer, add);
-  }
-  if (page_.against) std::ranges::for_each(page_.against->top, add);
-  for (const int32_t id : ids) {
-    NG_ASSIGN_OR_RETURN(page_.texts[id], TextOf(id));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status Viewer::RunAgainst() {

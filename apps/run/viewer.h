@@ -57,12 +57,10 @@ class Viewer {
   std::span<const int32_t> chosen() const;  // the tokens of the answer
   absl::Status WriteTerminal() const;
   absl::Status FillPage(const std::atomic<bool>* stop);
-  absl::Status FillTexts();
   // The lens, and the second run.
   absl::Status ComputeMore(const std::atomic<bool>* stop);
   absl::Status RunAgainst();
   absl::Status WriteMetadata(const std::atomic<bool>* stop) const;
-  absl::StatusOr<std::string> TextOf(int32_t id) const;
 
   const CommandLine& line_;
   Engine& engine_;

@@ -93,7 +93,9 @@ absl::Status Serve(const EngineOptions& options, ProgressBar& bar, bool* drained
   NG_ASSIGN_OR_RETURN(const Settings settings, ReadSettings(engine->config()));
   // Asked for before the session has the engine.
   ViewedEngine viewed = {.facts = {}, .config_file = options.config_file};
-  NG_ASSIGN_OR_RETURN(viewed.facts, view::RunFacts(*engine, kName));
+  if (settings.views > 0) {
+    NG_ASSIGN_OR_RETURN(viewed.facts, view::RunFacts(*engine, kName));
+  }
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> server,
                       HttpServer::Listen(settings.address, settings.port, settings.http));
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,

@@ -143,7 +143,8 @@ void Service::View(const std::shared_ptr<Exchange>& exchange) {
                     .code = "unknown_answer"}));
   }
   Work(exchange, [this, exchange, answer = std::move(answer)] {
-    ReplyLater(exchange, PageReply(ViewPage(host_.engine, viewed_, *answer)));
+    const absl::StatusOr<std::string> page = ViewPage(host_.engine, viewed_, *answer);
+    ReplyLater(exchange, page.ok() ? PageReply(*page) : ErrorReply(ErrorOf(page.status())));
   });
 }
 

@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
-#include "apps/common/token_text.h"
 #include "apps/view/run_facts.h"
 #include "ng/config.h"
 
@@ -21,7 +20,8 @@ std::shared_ptr<const ViewedAnswer> Views::Find(std::string_view name) const {
   return found == answers_.end() ? nullptr : found->second;
 }
 
-std::string ViewPage(const Engine& engine, const ViewedEngine& of, const ViewedAnswer& answer) {
+absl::StatusOr<std::string> ViewPage(const Engine& engine, const ViewedEngine& of,
+                                     const ViewedAnswer& answer) {
   view::Page page;
   page.model = engine.config().Text("model.path");
   page.title = of.facts.front().second;
@@ -37,20 +37,8 @@ std::string ViewPage(const Engine& engine, const ViewedEngine& of, const ViewedA
   page.ids = answer.request.prompt_ids;
   page.prompt_len = std::ssize(page.ids);
   page.steps = answer.steps;
-  const std::span<const uint8_t> special = engine.special_tokens();
-  for (const int32_t id : answer.request.prompt_ids) {
-    page.special.push_back(!special.empty() && special[static_cast<size_t>(id)] != 0);
-  }
-  const auto say = [&](int32_t id) {
-    std::string& text = page.texts[id];
-    if (text.empty()) text = VisibleToken(engine, id).value_or(absl::StrCat(id));
-  };
-  std::ranges::for_each(page.ids, say);
-  for (const StepRecord& step : answer.steps) {
-    page.ids.push_back(step.token_id);
-    say(step.token_id);
-    for (const auto& [id, p] : step.top_k) say(id);
-  }
+  for (const StepRecord& step : answer.steps) page.ids.push_back(step.token_id);
+  NG_RETURN_IF_ERROR(view::FillTexts(engine, &page));
   return view::PageText(page);
 }
 

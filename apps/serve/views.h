@@ -16,6 +16,7 @@
 #include "apps/view/page.h"
 #include "ng/engine.h"
 #include "ng/request.h"
+#include "ng/status.h"
 
 namespace ng::serve {
 
@@ -48,8 +49,9 @@ struct ViewedEngine {
 };
 
 // The page of an answer, without attention, which other answers run beside: its command gives the
-// same run once more, with all there is to see.
-std::string ViewPage(const Engine& engine, const ViewedEngine& of, const ViewedAnswer& answer);
+// same run once more, with all there is to see. Errors: those of Engine::Decode.
+absl::StatusOr<std::string> ViewPage(const Engine& engine, const ViewedEngine& of,
+                                     const ViewedAnswer& answer);
 
 }  // namespace ng::serve
 

@@ -1,6 +1,9 @@
 #include "apps/view/run_facts.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <set>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -8,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "apps/common/arguments.h"
+#include "apps/common/token_text.h"
 #include "apps/common/version.h"
 #include "ng/config.h"
 #include "ng/isa.h"
@@ -51,6 +55,34 @@ absl::StatusOr<Facts> RunFacts(const Engine& engine, const char* program) {
                {"arithmetic", ArithmeticOf(engine.isa()).ToString()},
                {"threads", absl::StrCat(engine.threads())},
                {"version", version.substr(0, version.find('\n'))}};
+}
+
+absl::StatusOr<std::string> TextOf(const Engine& engine, int32_t id) {
+  if (!engine.has_tokenizer()) return absl::StrCat(id);
+  return VisibleToken(engine, id);
+}
+
+absl::Status FillTexts(const Engine& engine, Page* page) {
+  const std::span<const uint8_t> special = engine.special_tokens();
+  for (const int32_t id : std::span(page->ids).first(static_cast<size_t>(page->prompt_len))) {
+    page->special.push_back(!special.empty() && special[static_cast<size_t>(id)] != 0);
+  }
+  std::set<int32_t> ids(page->ids.begin(), page->ids.end());
+  const auto add = [&](const TopIds& top) {
+    for (const auto& [id, p] : top) ids.insert(id);
+  };
+  for (const StepRecord& step : page->steps) {
+    add(step.top_k);
+    for (const StageRecord& stage : step.stages) add(stage.top);
+  }
+  if (page->lens) {
+    for (const auto& of_layer : page->lens->top) std::ranges::for_each(of_layer, add);
+  }
+  if (page->against) std::ranges::for_each(page->against->top, add);
+  for (const int32_t id : ids) {
+    NG_ASSIGN_OR_RETURN(page->texts[id], TextOf(engine, id));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Json> CacheFacts(const Engine& engine, const Timings& timings) {

@@ -2,6 +2,7 @@
 #ifndef NG_APPS_VIEW_RUN_FACTS_H_
 #define NG_APPS_VIEW_RUN_FACTS_H_
 
+#include <cstdint>
 #include <string>
 
 #include "apps/view/page.h"
@@ -13,6 +14,12 @@ namespace ng::view {
 // Model, family, weights, attention, cache, sampler, seed, isa, ... `program` has run it.
 // REQUIRES: a loaded engine that no session has.
 absl::StatusOr<Facts> RunFacts(const Engine& engine, const char* program);
+
+// A token as a page shows it; without a tokenizer its id.
+absl::StatusOr<std::string> TextOf(const Engine& engine, int32_t id);
+// Sets what `page` says of its tokens: which of the prompt are special, and the text of each id
+// that is in it.
+absl::Status FillTexts(const Engine& engine, Page* page);
 
 // What the cache did for this prompt. Errors: PluginError.
 absl::StatusOr<Json> CacheFacts(const Engine& engine, const Timings& timings);

@@ -57,7 +57,8 @@ std::vector<std::string> ChangedParts(const RunRecord& record, const RunFingerpr
   AddPlugins(then, now, &changed);
   for (const ConfigItem& item : config.items()) {
     const std::string* const value = RecordedValue(record, item.declared.key);
-    if (value != nullptr) compare((item.declared.key + " =").c_str(), item.value.text, *value);
+    if (value == nullptr || item.hidden()) continue;
+    compare((item.declared.key + " =").c_str(), item.value.text, *value);
   }
   compare("instruction set level", now.isa, then.isa);
   return changed;
@@ -70,7 +71,7 @@ absl::StatusOr<Recorder> Recorder::Begin(AtomicFileWriter file, const Engine& en
   RunRecord record;
   NG_ASSIGN_OR_RETURN(record.made_of, engine.Fingerprint());
   for (const ConfigItem& item : engine.config().items()) {
-    record.config.emplace_back(item.declared.key, item.value.text);
+    record.config.emplace_back(item.declared.key, item.hidden() ? "" : item.value.text);
   }
   for (const GenerateRequest& request : requests) {
     record.requests.push_back({.prompt_ids = request.prompt_ids,

@@ -115,6 +115,7 @@ std::string ReplayCommand(const std::string& config_file, const Config& config,
   }
   for (const ConfigItem& item : config.items()) {
     const std::string& key = item.declared.key;
+    if (absl::StartsWith(key, "serve.")) continue;  // how it was asked is no part of the answer
     const bool given = item.origin.kind == ConfigOrigin::Kind::kCommandLine;
     if (key == "run.max_new_tokens" || (!given && key != "sampler.seed")) continue;
     add(absl::StrCat("--", key, "=", config.Text(key)));  // a path is absolute

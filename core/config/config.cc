@@ -163,7 +163,7 @@ std::string Config::ToIni() const {
       section = SectionOf(key);
       ini += Cat(ini.empty() ? "[" : "\n[", section, "]\n");
     }
-    const std::string value = IniValue(item.value.text);
+    const std::string value = item.hidden() ? "# set, and not shown" : IniValue(item.value.text);
     ini += Cat(key.substr(section.size() + 1), value.empty() ? " =" : " = ", value, "\n");
   }
   return ini;
@@ -172,8 +172,8 @@ std::string Config::ToIni() const {
 std::string Config::ToAnnotated() const {
   std::string lines;
   for (const ConfigItem& item : items_) {
-    lines += Cat(item.declared.key, " = ", IniValue(item.value.text), "  (", item.origin.ToString(),
-                 ")\n");
+    const std::string value = item.hidden() ? "(not shown)" : IniValue(item.value.text);
+    lines += Cat(item.declared.key, " = ", value, "  (", item.origin.ToString(), ")\n");
   }
   return lines;
 }

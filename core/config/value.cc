@@ -238,6 +238,7 @@ absl::StatusOr<std::string> ParseText(const ConfigKey& key, const ConfigEntry& e
       return entry.text;
     case ConfigForm::kPlain:
     case ConfigForm::kListOrAuto:
+    case ConfigForm::kSecret:
       break;
   }
   return entry.text;

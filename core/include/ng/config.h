@@ -42,6 +42,7 @@ enum class ConfigForm {
   kNames,       // kText: one or more names separated by commas
   kListOrAuto,  // kIntList: a list, or the word "auto", which gives an empty list
   kNameOrPath,  // kText: with a '/' or a '.' it is as kPath, else a name
+  kSecret,      // kText: nothing that shows or keeps a config has it
 };
 
 // One declared key. REQUIRES: `key` has a dot.
@@ -57,6 +58,9 @@ struct ConfigItem {
   OptionValue value;                 // named by the full key
   std::shared_ptr<const void> list;  // holds what value.items points to; copies share it
   ConfigOrigin origin;
+
+  // Whether it is set and must stay out of what others may come to read: pages, records, files.
+  bool hidden() const { return declared.form == ConfigForm::kSecret && !value.text.empty(); }
 };
 
 class Config {
@@ -85,7 +89,8 @@ class Config {
   // Every key, sections and keys in declaration order.
   std::span<const ConfigItem> items() const { return items_; }
 
-  // An INI file that gives the same run: every key, sections and keys in declaration order.
+  // An INI file that gives the same run: every key, sections and keys in declaration order. A
+  // hidden key has no value there, and a comment says so.
   std::string ToIni() const;
   // One line per key, in the same order: "key = value  (origin)".
   std::string ToAnnotated() const;

@@ -367,5 +367,15 @@ TEST(ConfigText, AnnotatesEachValueWithItsOrigin) {
   EXPECT_THAT(lines, HasSubstr("sampler.seed = 1  (default)\n"));
 }
 
+TEST(ConfigText, LeavesOutASecret) {
+  const Config config = Built("[serve]\nkey = sesame\n");
+  EXPECT_EQ(config.Text("serve.key"), "sesame");
+  EXPECT_THAT(config.ToIni(), HasSubstr("\nkey = # set, and not shown\n"));
+  EXPECT_THAT(config.ToAnnotated(), HasSubstr("\nserve.key = (not shown)  (/etc/demo.ini:2)\n"));
+  // What was printed is a config again, and one without the key.
+  EXPECT_EQ(Built(config.ToIni()).Text("serve.key"), "");
+  EXPECT_THAT(Built("").ToIni(), HasSubstr("\nkey =\n"));
+}
+
 }  // namespace
 }  // namespace ng

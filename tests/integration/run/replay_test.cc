@@ -20,7 +20,8 @@ class RecordedBatch : public ::testing::Test {
         "prompts.jsonl",
         "{\"prompt\": \"Who art thou?\"}\n{\"prompt_ids\": [5, 6, 7], \"max_new_tokens\": 3}\n");
     recorded_ = NgRun(Demo() + Arguments{"--prompts", prompts, "--run.max_new_tokens=8", "--record",
-                                         file_, "--output=jsonl", "--steps", dir_.File("steps")});
+                                         file_, "--output=jsonl", "--steps", dir_.File("steps"),
+                                         "--serve.key=sesame"});
     EXPECT_EQ(recorded_.exit_code, 0) << recorded_.err;
   }
   Arguments Replay() const { return {"--replay", file_, "--output=jsonl"}; }
@@ -33,6 +34,7 @@ class RecordedBatch : public ::testing::Test {
 TEST_F(RecordedBatch, ReplaysWithTheSameOutputs) {
   const Json record = Json::parse(ReadFile(file_));
   EXPECT_EQ(record["config"]["run.max_new_tokens"], "8");
+  EXPECT_EQ(record["config"]["serve.key"], "") << "a secret";
   const std::vector<Json> lines = JsonLines(recorded_.out);
   ASSERT_EQ(record["requests"].size(), 2U);
   for (size_t i = 0; i < 2; ++i) {

@@ -28,6 +28,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 using Ids = std::vector<int32_t>;
@@ -591,6 +592,7 @@ TEST(Serve, LooksInsideTheLastAnswers) {
   std::string command = DataOf(page.body)["run"]["replay"];
   const std::string view = " --view answer.html";
   ASSERT_TRUE(absl::StartsWith(command, "ng-run ") && absl::EndsWith(command, view)) << command;
+  EXPECT_THAT(command, Not(HasSubstr("--serve."))) << "it would show serve.key";
   command = command.substr(0, command.size() - view.size());
   const Result run = Shell("\"$NG\"" + command.substr(6) + " --output jsonl");
   ASSERT_EQ(run.exit_code, 0) << command << run.err;

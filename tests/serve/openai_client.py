@@ -8,10 +8,12 @@ Each answer is held against what ng-run beside it says with the same settings.
 """
 import concurrent.futures
 import json
+import math
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 import openai
 
@@ -112,6 +114,29 @@ def many(client):
         assert list(pool.map(ask, range(64))) == alone
 
 
+def scores(client, program):
+    """Texts as lm-eval scores them: item by item the figures of ng-eval, the same bits for 1, 8 and 64 clients."""
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    texts = [line[:160] for line in lines if len(line) > 40][:64]
+
+    def ask(text):
+        choice = client.completions.create(model="demo", prompt=text, max_tokens=0, echo=True, logprobs=1).choices[0]
+        return choice.logprobs.token_logprobs
+
+    alone = [ask(text) for text in texts]
+    for n_clients in (8, 64):
+        with concurrent.futures.ThreadPoolExecutor(n_clients) as pool:
+            assert list(pool.map(ask, texts)) == alone, n_clients
+    for text, logprobs in zip(texts, alone):
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            done = subprocess.run([pathlib.Path(program).with_name("ng-eval"), "--config", CONFIG, "--text-file",
+                                   file.name, "--output=jsonl"], check=True, capture_output=True)
+        perplexity = math.exp(-sum(logprobs[1:]) / (len(logprobs) - 1))
+        assert math.isclose(perplexity, json.loads(done.stdout)["perplexity"], rel_tol=1e-12), text  # in another order
+
+
 def main():
     program = sys.argv[1]
     server = subprocess.Popen([program, "--config", CONFIG, "--serve.port=0", f"--serve.key={KEY}",
@@ -125,11 +150,12 @@ def main():
         responses(client, program)
         errors(client, base_url)
         many(client)
+        scores(client, program)
     finally:
         server.terminate()
         code = server.wait()
     assert code == 0, code
-    print("ok: models, completions, chat, responses, streams, errors, 64 clients at a time")
+    print("ok: models, completions, chat, responses, streams, errors, 64 clients at a time, scores of texts")
 
 
 if __name__ == "__main__":

@@ -80,6 +80,13 @@ constexpr CoreKey kTable[] = {
     {BoolOption("drafter.adapt", true,
                 "true: draft as many tokens as gain time, by what was kept so far and what steps "
                 "take; false: always drafter.gamma")},
+    {TextOption("fabric.name", "local",
+                "the fabric plugin, which moves rows between the processes of a run; local: one "
+                "process; mpi: those that mpirun started")},
+    {ChoiceOption("fabric.split", "heads", "heads",
+                  "what each process computes; heads: its heads and output columns of each layer")},
+    {RealOption("fabric.deadline", 60.0, {.min = 0.1, .max = 86400.0},
+                "seconds that a process waits for the others before it ends the run")},
     {IntOption("run.max_new_tokens", 64, {},
                "the most tokens to generate; 0 or less gives the prompt back")},
     {IntListOption("run.stop_ids", "auto", {.min = 0, .max = kInt32Max},

@@ -408,6 +408,17 @@ void PackedMatrix::PackSpans(std::span<const int64_t> rows, SpanReader read) {
   CodecOf(band.type).put(rows, k_, read, BlockOf(band, rows.front()));
 }
 
+PackedMatrix PackedMatrix::Outputs(int64_t begin, int64_t end) const {
+  assert(bands_.size() == 1 && begin % kBlockColumns == 0 && begin < end && end <= n_);
+  PackedMatrix part = *this;
+  part.n_ = end - begin;
+  part.bytes_ = PackedBytes(bands_[0].type, part.n_, k_);
+  std::byte* const data = BlockOf(bands_[0], begin);
+  part.data_ = {data_, data};
+  part.bands_ = {{bands_[0].type, 0, (part.n_ - 1) / kBlockColumns + 1, data}};
+  return part;
+}
+
 void PackedMatrix::CopyRow(int64_t row, float* out) const {
   const Band& band = BandOf(row);
   CodecOf(band.type).unpack(BlockOf(band, row), row % kBlockColumns, k_, out);

@@ -82,6 +82,10 @@ class PackedMatrix {
   // Reads one row back as f32: an embedding look-up. out: [k]
   void CopyRow(int64_t row, float* out) const;
 
+  // Outputs [begin, end) as a matrix, which shares the memory. REQUIRES: one band; `begin` is a
+  // multiple of kBlockColumns, and so is `end`, or n().
+  PackedMatrix Outputs(int64_t begin, int64_t end) const;
+
   int64_t n() const { return n_; }
   int64_t k() const { return k_; }
   int64_t bytes() const { return bytes_; }

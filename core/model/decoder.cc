@@ -1,6 +1,7 @@
 #include "core/model/decoder.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/hash.h"
 #include "core/model/activation.h"
 #include "core/model/mixture.h"
 #include "core/model/state_block.h"
@@ -24,6 +26,17 @@ absl::Status CheckStop(const StepBatch& batch) {
   return stop ? InterruptedError("interrupted") : absl::OkStatus();
 }
 
+// What all ranks must agree in.
+uint64_t HashOfStep(const StepBatch& batch) {
+  uint64_t hash = 0;
+  for (const StepSequence& entry : batch.sequences) {
+    const std::array<int64_t, 3> numbers = {entry.sequence, entry.start_pos, entry.n_logit_rows};
+    hash = HashOf(std::as_bytes(std::span(numbers)), hash);
+    hash = HashOf(std::as_bytes(entry.tokens), hash);
+  }
+  return hash;
+}
+
 }  // namespace
 
 Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, LayerAttention attention,
@@ -31,6 +44,7 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, LayerAttention att
     : spec_(spec),
       weights_(std::move(weights)),
       parts_(parts),
+      ranks_(spec),
       attention_(std::move(attention)),
       sharing_(CapabilityOf<PrefixSharing>(*parts.cache)),
       mass_wanted_(CapabilityOf<AttendedMass>(*parts.cache)),
@@ -39,6 +53,9 @@ Decoder::Decoder(const ModelSpec& spec, ModelWeights weights, LayerAttention att
     ropes_.emplace_back(rope, rope.factors ? weights_.rope_factors : std::vector<float>(),
                         spec_.shape.max_positions, parts.max_tokens);
   }
+  const RankColumns logits = ColumnsOf(spec_.shape.vocab_size, spec_.split);
+  tied_head_ =
+      logits.cut ? weights_.embedding.Outputs(logits.first, logits.end()) : weights_.embedding;
   cache_layers_ = spec_.CacheLayers();
   numbers_.resize(spec_.layers.size());
   for (const Operation operation : {Operation::kAttention, Operation::kState}) {
@@ -87,6 +104,7 @@ absl::StatusOr<SequenceId> Decoder::Fork(SequenceId sequence, int64_t capacity) 
 }
 
 absl::Status Decoder::Forward(const StepBatch& batch) {
+  if (parts_.link != nullptr) NG_RETURN_IF_ERROR(parts_.link->BeginStep(HashOfStep(batch)));
   Begin(batch);
   Embed(batch);
   NG_RETURN_IF_ERROR(LookAt(Point::kEmbed, act_.hidden, spec_.width));
@@ -110,6 +128,14 @@ absl::Status Decoder::Forward(const StepBatch& batch) {
 
 TensorView<const float, 2> Decoder::logits() const {
   return {act_.logits.data(), {n_logit_rows_, spec_.shape.vocab_size}};
+}
+
+float* Decoder::Own(const CutRows& rows) {
+  return parts_.link == nullptr ? rows.whole : parts_.link->Own(std::span(&rows, 1), 0);
+}
+
+absl::Status Decoder::Gather(const CutRows& rows) {
+  return parts_.link == nullptr ? absl::OkStatus() : parts_.link->Gather(std::span(&rows, 1));
 }
 
 TensorView<float, 2> Decoder::Rows(std::vector<float>& buffer, int64_t width) {
@@ -283,11 +309,15 @@ absl::Status Decoder::RunBlock(const StepBatch& batch, int layer, const Block& b
 absl::Status Decoder::FeedForwardBlock(int layer, const Block& block) {
   const auto& [spec, w, input] = block;
   const FeedForwardSpec& feed_forward = spec_.FeedForwardOf(spec);
+  const RankParts::FeedForward& part = ranks_.feed_forwards[static_cast<size_t>(spec.part)];
+  const CutRows inner = {part.given, n_rows_, act_.activated.data()};
+  float* const own = Own(inner);
   NG_ASSIGN_OR_RETURN(const MatmulInput normed, ShownInput(Point::kMlpIn, block));
   NG_RETURN_IF_ERROR(
       Matmul(Product(w.in, w.in_bias, normed), act_.strips, [&](const MatmulTile& tile) {
-        ActivateTile(*parts_.kernels, feed_forward, block.w, tile, act_.activated.data());
+        ActivateTile(*parts_.kernels, part.spec, block.w, tile, own);
       }));
+  NG_RETURN_IF_ERROR(Gather(inner));
   if (spec.operation == Operation::kLayerInput) {
     const int64_t n = spec_.layer_input.width;
     NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
@@ -326,7 +356,12 @@ absl::Status Decoder::MixtureBlock(const Block& block) {
       Apply({mixture.shared_norm, block.w.shared_norm}, x, width,
             to.shared_rows.data() + row * width);
     }));
-    MixtureCall call = {*parts_.kernels, *parts_.executor, mixture, block.w};
+    MixtureCall call = {*parts_.kernels,
+                        *parts_.executor,
+                        mixture,
+                        block.w,
+                        ranks_.mixtures[static_cast<size_t>(spec.part)],
+                        parts_.link};
     if (Wants(Point::kRouter)) {
       call.look = [this, first](const TensorView<float, 2>& logits) {
         return Look({Point::kRouter, logits.data, logits.stride[0], 1, logits.extent[1], first,
@@ -381,10 +416,18 @@ absl::Status Decoder::Head(const StepBatch& batch) {
     NG_RETURN_IF_ERROR(LookAt(Point::kNorm, act_.shown, width));
     NG_ASSIGN_OR_RETURN(input, RoundedRows(act_.shown.data(), width, n_logit_rows_, head));
   }
-  NG_RETURN_IF_ERROR(Matmul(Product(head, weights_.head_bias, input),
-                            {act_.logits.data(), {n_logit_rows_, spec_.shape.vocab_size}}));
-  FinishLogits(n_logit_rows_, act_.logits.data());
+  NG_RETURN_IF_ERROR(MakeLogits(input, act_.logits.data()));
   return LookAt(Point::kLogits, act_.logits, spec_.shape.vocab_size);
+}
+
+absl::Status Decoder::MakeLogits(const MatmulInput& x, float* logits) {
+  const PackedMatrix& head = HeadMatrix();
+  const CutRows rows = {ranks_.given_logits, x.n_rows, logits};
+  NG_RETURN_IF_ERROR(
+      Matmul(Product(head, weights_.head_bias, x), {Own(rows), {x.n_rows, head.n()}}));
+  NG_RETURN_IF_ERROR(Gather(rows));
+  FinishLogits(x.n_rows, logits);
+  return absl::OkStatus();
 }
 
 // Behind the layers a step goes on with these rows alone.
@@ -433,10 +476,7 @@ absl::Status Decoder::HeadLogits(const TensorView<const float, 2>& hidden,
     ApplyOrCopy({spec_.head.norm, weights_.final_norm}, hidden.Row(row), width, normed);
     if (prepare != nullptr) prepare(normed, width, head_input_.data() + row * input.row_bytes);
   }));
-  NG_RETURN_IF_ERROR(
-      Matmul(Product(head, weights_.head_bias, input), {logits.data(), {n_rows, vocab_size}}));
-  FinishLogits(n_rows, logits.data());
-  return absl::OkStatus();
+  return MakeLogits(input, logits.data());
 }
 
 MatmulInput Decoder::InputRows(int64_t n_rows, const PackedMatrix& w) {
@@ -510,7 +550,8 @@ absl::Status Decoder::AddProduct(const Block& block, const MatmulInput& x) {
   const KernelTable& kernels = *parts_.kernels;
   const MatmulCall product = Product(w.out, w.out_bias, x);
   const Point point = spec.mixes() ? Point::kAttnOut : Point::kMlpOut;
-  if (spec.adds_directly() && !Wants(point)) {
+  const bool cut = !ranks_.given_stream.empty();
+  if (spec.adds_directly() && !Wants(point) && !cut) {
     return Matmul(product, act_.strips, [&](const MatmulTile& tile) {
       for (int64_t row = tile.row; row < tile.row + tile.n_rows; ++row) {
         kernels.add(tile.Row(row), tile.n_columns, act_.hidden.data() + row * width + tile.column);
@@ -518,7 +559,9 @@ absl::Status Decoder::AddProduct(const Block& block, const MatmulInput& x) {
     });
   }
   GrowTo(act_.added, n_rows_ * width);
-  NG_RETURN_IF_ERROR(Matmul(product, Rows(act_.added, width)));
+  const CutRows added = {ranks_.given_stream, n_rows_, act_.added.data()};
+  NG_RETURN_IF_ERROR(Matmul(product, {Own(added), {n_rows_, w.out.n()}}));
+  NG_RETURN_IF_ERROR(Gather(added));
   return AddRows(block);
 }
 

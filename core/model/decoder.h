@@ -14,6 +14,8 @@
 #include "core/model/language_model.h"
 #include "core/model/layer_attention.h"
 #include "core/model/model_spec.h"
+#include "core/model/rank_link.h"
+#include "core/model/rank_split.h"
 #include "core/model/rope.h"
 #include "core/model/state_store.h"
 #include "core/model/step_batch.h"
@@ -32,7 +34,8 @@ struct DecoderParts {
   const KernelTable* kernels = nullptr;
   CacheStore* cache = nullptr;
   StateStore* states = nullptr;
-  int64_t max_tokens = 0;  // per sequence, as far as it is known: what to have room for
+  RankLink* link = nullptr;  // null: this process computes all
+  int64_t max_tokens = 0;    // per sequence, as far as it is known: what to have room for
 };
 
 class Decoder final : public LanguageModel {
@@ -113,9 +116,25 @@ class Decoder final : public LanguageModel {
   void LayOutMass();
   absl::Status TellMass(int layer);
   absl::Status Head(const StepBatch& batch);
-  const PackedMatrix& HeadMatrix() const {
-    return spec_.head.tied ? weights_.embedding : weights_.head;
-  }
+  // Of the logits that this rank computes.
+  const PackedMatrix& HeadMatrix() const { return spec_.head.tied ? tied_head_ : weights_.head; }
+  // The logits of rows that the head reads, from all ranks.
+  absl::Status MakeLogits(const MatmulInput& x, float* logits);
+  // Where this rank writes its columns of rows, and putting them together: RankLink's, or nothing.
+  float* Own(const CutRows& rows);
+  absl::Status Gather(const CutRows& rows);
+  // Shows heads of q, k or v from all ranks. `first`: this rank's first among them.
+  struct RankRows {
+    std::span<const int64_t> given;
+    int n_heads;
+    int first;
+  };
+  // The captures of this rank's heads, as its backend numbers these; and giving what it captured to
+  // the others, who have asked for the same.
+  std::span<const ProbabilityRow> OwnCaptures(std::span<const ProbabilityRow> all,
+                                              const RankHeads& heads);
+  absl::Status ShareCaptures(std::span<const ProbabilityRow> all, const RankParts::Attention& part);
+  absl::Status LookAtRankHeads(Point point, const TensorView<float, 3>& rows, const RankRows& all);
   // A norm of rows of hidden, and any rows [n_rows, w.k], `stride` floats apart, as the kernels of
   // w read them. Valid until the next of either. `first`: where in the input's buffer the rows
   // begin.
@@ -144,7 +163,7 @@ class Decoder final : public LanguageModel {
   absl::Status MultiplyHeads(std::span<const InAndOut> heads, PackedMatrix InAndOut::*matrix,
                              const HeadRows& x, const HeadRows& out);
   // What attention gave, times its gate.
-  absl::Status Gate(const SelfAttentionSpec& attention);
+  absl::Status Gate(const SelfAttentionSpec& attention, float* attended);
   absl::Status AddRows(const Block& block);  // the same of what is in act_.added
   // Rows [n_rows, n] in place, where the norm is there.
   absl::Status NormRows(const Norm& norm, int64_t n, float* rows);
@@ -152,11 +171,13 @@ class Decoder final : public LanguageModel {
   void Apply(const Norm& norm, const float* x, int64_t n, float* out) const;
   void ApplyOrCopy(const Norm& norm, const float* x, int64_t n, float* out) const;
   // q and k in qkv, by their rows' positions.
-  absl::Status NormAndRotate(const SelfAttentionSpec& attention, const BlockWeights& w);
+  absl::Status NormAndRotate(const BlockSpec& block, const BlockWeights& w);
+  // The norms over all heads of q and of k, of all ranks.
+  absl::Status NormOverRanks(const BlockSpec& block, const BlockWeights& w);
   // The values of v in one row of qkv, where they are made of k or normed; k is as it came.
   void MakeValues(const SelfAttentionSpec& attention, const BlockWeights& w, float* heads) const;
   // The norms of q and k in one row of qkv.
-  void NormHeads(const SelfAttentionSpec& attention, const BlockWeights& w, float* heads) const;
+  void NormHeads(const RankParts::Attention& part, const BlockWeights& w, float* heads) const;
   void FinishLogits(int64_t n_rows, float* logits) const;  // scale and soft cap
   // body(row, worker), on this thread when there are few rows, else spread over the executor.
   template <typename Body>
@@ -168,6 +189,8 @@ class Decoder final : public LanguageModel {
   ModelSpec spec_;
   ModelWeights weights_;
   DecoderParts parts_;
+  RankParts ranks_;
+  PackedMatrix tied_head_;  // the embedding, or this rank's outputs of it
   LayerAttention attention_;
   // The cache's; null: it has not the capability.
   PrefixSharing* const sharing_;
@@ -191,8 +214,9 @@ class Decoder final : public LanguageModel {
   std::vector<int64_t> row_pos_;    // [n_rows]
   std::vector<KvView> views_;       // [n_sequences]
   Activations act_;
-  std::vector<float> scratch_;            // the attention backend's
-  std::vector<float> mass_;               // the sequences' tokens, one sequence after the other
+  std::vector<float> scratch_;  // the attention backend's
+  std::vector<float> mass_;     // the sequences' tokens, one sequence after the other
+  std::vector<ProbabilityRow> own_captures_;
   std::vector<std::span<float>> masses_;  // [n_sequences][length], in mass_
 
   // Of HeadLogits; empty where nobody calls it.

@@ -1,5 +1,6 @@
 // Decoder: its blocks of attention, from the first matrix to the last.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "core/model/decoder.h"
@@ -30,7 +31,9 @@ absl::Status Decoder::PlanAttention() {
 
 absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Block& block) {
   const auto& [spec, w, input] = block;
-  const SelfAttentionSpec& shape = spec_.AttentionOf(spec);
+  const SelfAttentionSpec& whole = spec_.AttentionOf(spec);
+  const RankParts::Attention& part = ranks_.attentions[static_cast<size_t>(spec.part)];
+  const SelfAttentionSpec& shape = part.spec;
   const bool latents = shape.latent.is_there();
   const int64_t row_width = shape.row_width();
   NG_ASSIGN_OR_RETURN(const MatmulInput normed, ShownInput(Point::kAttnIn, block));
@@ -38,7 +41,7 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   if (!latents) in.stride[0] = row_width;
   NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed), in));
   if (latents) NG_RETURN_IF_ERROR(MeetLatents(shape, w));
-  NG_RETURN_IF_ERROR(NormAndRotate(shape, w));
+  NG_RETURN_IF_ERROR(NormAndRotate(spec, w));
 
   // q, k, v and the gate lie side by side in each row of act_.qkv.
   TensorView<float, 3> q(act_.qkv.data(), {n_rows_, shape.n_heads, shape.key_dim()});
@@ -48,10 +51,12 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   TensorView<float, 3> v(latents ? k.data : k.data + shape.k_width(),
                          {n_rows_, shape.kv_heads(), shape.attended_dim()});
   q.stride[0] = k.stride[0] = v.stride[0] = row_width;
-  NG_RETURN_IF_ERROR(LookAtHeads(Point::kQ, q));
+  const RankHeads& held = part.heads;
+  NG_RETURN_IF_ERROR(LookAtRankHeads(Point::kQ, q, {part.given_q, whole.n_heads, held.first}));
   if (shape.has_keys()) {
-    NG_RETURN_IF_ERROR(LookAtHeads(Point::kK, k));
-    NG_RETURN_IF_ERROR(LookAtHeads(Point::kV, v));
+    const int n_kv = whole.kv_heads();
+    NG_RETURN_IF_ERROR(LookAtRankHeads(Point::kK, k, {part.given_k, n_kv, held.kv_first}));
+    NG_RETURN_IF_ERROR(LookAtRankHeads(Point::kV, v, {part.given_v, n_kv, held.kv_first}));
   }
 
   const int number = numbers_[static_cast<size_t>(layer)];
@@ -68,14 +73,20 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   run.rows = rows_;
   run.q = q;
   run.views = views_;
-  run.out = {act_.attended.data(), {n_rows_, shape.n_heads, shape.attended_dim()}};
+  const CutRows attended_rows = {part.given, n_rows_, act_.attended.data()};
+  float* const own = Own(attended_rows);
+  run.out = {own, {n_rows_, shape.n_heads, shape.attended_dim()}};
   run.scratch = {AlignScratch(scratch_), static_cast<size_t>(attention_.scratch_floats())};
-  if (!batch.captures.empty()) run.captures = batch.captures[static_cast<size_t>(layer)];
+  std::span<const ProbabilityRow> captures;
+  if (!batch.captures.empty()) captures = batch.captures[static_cast<size_t>(layer)];
+  run.captures = part.heads.cut ? OwnCaptures(captures, part.heads) : captures;
   for (const std::span<float> mass : masses_) std::ranges::fill(mass, 0.0F);
   run.attended = masses_;
   NG_RETURN_IF_ERROR(attention_.Run(run));
+  if (part.heads.cut) NG_RETURN_IF_ERROR(ShareCaptures(captures, part));
   NG_RETURN_IF_ERROR(TellMass(cache_layer));
-  if (shape.gate) NG_RETURN_IF_ERROR(Gate(shape));
+  if (shape.gate) NG_RETURN_IF_ERROR(Gate(shape, own));
+  NG_RETURN_IF_ERROR(Gather(attended_rows));
   float* heads = act_.attended.data();
   if (latents) {
     heads = act_.heads.data();
@@ -84,9 +95,9 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
                       {act_.attended.data(), shape.attended_width(), shape.attended_dim()},
                       {heads, shape.out_width(), shape.value_dim()}));
   }
-  NG_RETURN_IF_ERROR(NormRows({spec.inner, w.inner}, shape.out_width(), heads));
+  NG_RETURN_IF_ERROR(NormRows({spec.inner, w.inner}, whole.out_width(), heads));
   NG_RETURN_IF_ERROR(LookAtHeads(
-      Point::kAttnHead, TensorView<float, 3>(heads, {n_rows_, shape.n_heads, shape.value_dim()})));
+      Point::kAttnHead, TensorView<float, 3>(heads, {n_rows_, whole.n_heads, whole.value_dim()})));
   NG_ASSIGN_OR_RETURN(const MatmulInput attended, Rounded(heads, w.out.k(), w.out));
   return AddProduct(block, attended);
 }
@@ -156,12 +167,12 @@ absl::Status Decoder::MultiplyHeads(std::span<const InAndOut> heads, PackedMatri
   });
 }
 
-absl::Status Decoder::Gate(const SelfAttentionSpec& attention) {
+absl::Status Decoder::Gate(const SelfAttentionSpec& attention, float* attended) {
   const int64_t width = attention.out_width();
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    float* const attended = act_.attended.data() + row * width;
+    float* const out = attended + row * width;
     const float* const gate = act_.qkv.data() + row * attention.row_width() + attention.qkv_width();
-    for (int64_t i = 0; i < width; ++i) attended[i] *= Sigmoid(gate[i]);
+    for (int64_t i = 0; i < width; ++i) out[i] *= Sigmoid(gate[i]);
   });
 }
 
@@ -188,8 +199,9 @@ absl::Status Decoder::TellMass(int layer) {
   return absl::OkStatus();
 }
 
-void Decoder::NormHeads(const SelfAttentionSpec& attention, const BlockWeights& w,
+void Decoder::NormHeads(const RankParts::Attention& part, const BlockWeights& w,
                         float* heads) const {
+  const SelfAttentionSpec& attention = part.spec;
   const NormSpec& norm = attention.qk_norm;
   const int64_t head_dim = attention.head_dim;
   float* const k = heads + attention.q_width();
@@ -201,16 +213,16 @@ void Decoder::NormHeads(const SelfAttentionSpec& attention, const BlockWeights& 
   const bool each = attention.qk_norm_kind == QkNormKind::kEachHead;
   const auto kernel =
       norm.kind == NormKind::kRmsNorm ? parts_.kernels->rms_norm : parts_.kernels->layer_norm;
-  const auto apply = [&](const NormWeights& weights, int n_heads, float* head) {
-    for (int h = 0; h < n_heads; ++h, head += head_dim) {
+  const auto apply = [&](const NormWeights& weights, int from, int n_heads, float* head) {
+    for (int h = from; h < from + n_heads; ++h, head += head_dim) {
       const int64_t first = each ? h * head_dim : 0;
       kernel(head, weights.weight.data() + first, norm.eps, head_dim, head);
       if (norm.bias) parts_.kernels->add(weights.bias.data() + first, head_dim, head);
     }
   };
-  apply(w.q_norm, attention.n_heads, heads);
+  apply(w.q_norm, part.heads.first, attention.n_heads, heads);
   if (!attention.has_keys()) return;
-  apply(w.k_norm, attention.n_kv_heads, k);
+  apply(w.k_norm, part.heads.kv_first, attention.n_kv_heads, k);
 }
 
 void Decoder::MakeValues(const SelfAttentionSpec& attention, const BlockWeights& w,
@@ -225,13 +237,127 @@ void Decoder::MakeValues(const SelfAttentionSpec& attention, const BlockWeights&
   }
 }
 
-absl::Status Decoder::NormAndRotate(const SelfAttentionSpec& attention, const BlockWeights& w) {
-  const bool norms = attention.qk_norm.is_there();
+absl::Status Decoder::LookAtRankHeads(Point point, const TensorView<float, 3>& rows,
+                                      const RankRows& all) {
+  if (!Wants(point)) return absl::OkStatus();
+  if (all.given.empty()) return LookAtHeads(point, rows);
+  const int64_t head_width = rows.extent[2];
+  const int64_t width = all.n_heads * head_width;
+  GrowTo(act_.gathered, n_rows_ * width);
+  const CutRows whole = {all.given, n_rows_, act_.gathered.data()};
+  float* const own = Own(whole);
+  const int64_t n_own = rows.extent[1] * head_width;
+  // Where another rank gives the same heads, this one gives none.
+  const int64_t n_given = all.given[static_cast<size_t>(spec_.split.rank)];
+  for (int64_t row = 0; row < n_rows_; ++row) {
+    std::copy_n(rows.data + row * rows.stride[0], n_given, own + row * n_given);
+  }
+  NG_RETURN_IF_ERROR(Gather(whole));
+  NG_RETURN_IF_ERROR(
+      LookAtHeads(point, TensorView<float, 3>(whole.whole, {n_rows_, all.n_heads, head_width})));
+  // Who looks may have changed them.
+  for (int64_t row = 0; row < n_rows_; ++row) {
+    std::copy_n(whole.whole + row * width + all.first * head_width, n_own,
+                rows.data + row * rows.stride[0]);
+  }
+  return absl::OkStatus();
+}
+
+std::span<const ProbabilityRow> Decoder::OwnCaptures(std::span<const ProbabilityRow> all,
+                                                     const RankHeads& heads) {
+  own_captures_.clear();
+  for (ProbabilityRow row : all) {
+    row.head -= heads.first;
+    if (row.head >= 0 && row.head < heads.n) own_captures_.push_back(row);
+  }
+  return own_captures_;
+}
+
+absl::Status Decoder::ShareCaptures(std::span<const ProbabilityRow> all,
+                                    const RankParts::Attention& part) {
+  if (all.empty()) return absl::OkStatus();
+  const auto rank_of = [&](const ProbabilityRow& row) {
+    int64_t head = row.head;
+    size_t rank = 0;
+    while (head * part.spec.value_dim() >= part.given[rank]) {
+      head -= part.given[rank++] / part.spec.value_dim();
+    }
+    return rank;
+  };
+  std::vector<int64_t> counts(part.given.size(), 0);
+  int64_t total = 0;
+  for (const ProbabilityRow& row : all) {
+    counts[rank_of(row)] += row.pos + 1;
+    total += row.pos + 1;
+  }
+  GrowTo(act_.gathered, total);
+  const CutRows whole = {counts, 1, act_.gathered.data()};
+  float* own = Own(whole);
+  for (const ProbabilityRow& row : own_captures_) own = std::copy_n(row.out, row.pos + 1, own);
+  NG_RETURN_IF_ERROR(Gather(whole));
+  std::vector<const float*> next;
+  const float* begin = whole.whole;
+  for (const int64_t count : counts) {
+    next.push_back(begin);
+    begin += count;
+  }
+  for (const ProbabilityRow& row : all) {
+    const float*& from = next[rank_of(row)];
+    std::copy_n(from, row.pos + 1, row.out);
+    from += row.pos + 1;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Decoder::NormOverRanks(const BlockSpec& block, const BlockWeights& w) {
+  const SelfAttentionSpec& whole = spec_.AttentionOf(block);
+  const RankParts::Attention& part = ranks_.attentions[static_cast<size_t>(block.part)];
+  const int64_t n_k = whole.has_keys() ? 1 : 0;
+  GrowTo(act_.gathered, n_rows_ * (whole.q_width() + whole.k_width()));
+  const std::array<CutRows, 2> both = {
+      {{part.given_q, n_rows_, act_.gathered.data()},
+       {part.given_k, n_rows_, act_.gathered.data() + n_rows_ * whole.q_width()}}};
+  const std::span<const CutRows> rows(both.data(), static_cast<size_t>(1 + n_k));
+  const std::array<int64_t, 2> in_row = {0, part.spec.q_width()};
+  const auto x = [&](size_t i, int64_t row) {
+    return act_.qkv.data() + row * part.spec.row_width() + in_row[i];
+  };
+  for (size_t i = 0; i < rows.size(); ++i) {
+    float* const own = parts_.link->Own(rows, i);
+    const int64_t n = rows[i].counts[static_cast<size_t>(spec_.split.rank)];
+    for (int64_t row = 0; row < n_rows_; ++row) std::copy_n(x(i, row), n, own + row * n);
+  }
+  NG_RETURN_IF_ERROR(parts_.link->Gather(rows));
+  const int64_t head_dim = whole.head_dim;
+  return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
+    float* const q = rows[0].whole + row * whole.q_width();
+    Apply({whole.qk_norm, w.q_norm}, q, whole.q_width(), q);
+    std::copy_n(q + part.heads.first * head_dim, part.spec.q_width(), x(0, row));
+    if (rows.size() == 1) return;
+    float* const k = rows[1].whole + row * whole.k_width();
+    Apply({whole.qk_norm, w.k_norm}, k, whole.k_width(), k);
+    std::copy_n(k + part.heads.kv_first * head_dim, part.spec.k_width(), x(1, row));
+  });
+}
+
+absl::Status Decoder::NormAndRotate(const BlockSpec& block, const BlockWeights& w) {
+  const RankParts::Attention& part = ranks_.attentions[static_cast<size_t>(block.part)];
+  const SelfAttentionSpec& attention = part.spec;
+  bool norms = attention.qk_norm.is_there();
   const bool norms_after = norms && attention.qk_norm_kind == QkNormKind::kHeadsAfterRope;
   const RopeTable* const rope =
       attention.rope < 0 ? nullptr : &ropes_[static_cast<size_t>(attention.rope)];
-  const bool changes_v = attention.has_keys() && (attention.v_is_k || attention.v_norm.is_there());
+  bool changes_v = attention.has_keys() && (attention.v_is_k || attention.v_norm.is_there());
   if (rope == nullptr && !norms && !changes_v && attention.clip == 0.0) return absl::OkStatus();
+  if (norms && part.heads.cut && attention.qk_norm_kind == QkNormKind::kWidth) {
+    if (changes_v) {
+      NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
+        MakeValues(attention, w, act_.qkv.data() + row * attention.row_width());
+      }));
+    }
+    NG_RETURN_IF_ERROR(NormOverRanks(block, w));
+    norms = changes_v = false;
+  }
   const int64_t head_dim = attention.key_dim();
   const int64_t first = attention.latent.kv_rank;  // in front of what turns; 0 without latents
   // q's, then k's.
@@ -239,7 +365,7 @@ absl::Status Decoder::NormAndRotate(const SelfAttentionSpec& attention, const Bl
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
     float* const heads = act_.qkv.data() + row * attention.row_width();
     if (changes_v) MakeValues(attention, w, heads);
-    if (norms && !norms_after) NormHeads(attention, w, heads);
+    if (norms && !norms_after) NormHeads(part, w, heads);
     if (attention.clip > 0.0) {
       Clip(static_cast<float>(attention.clip), attention.qkv_width(), heads);
     }
@@ -255,7 +381,7 @@ absl::Status Decoder::NormAndRotate(const SelfAttentionSpec& attention, const Bl
         }
       }
     }
-    if (norms_after) NormHeads(attention, w, heads);
+    if (norms_after) NormHeads(part, w, heads);
   });
 }
 

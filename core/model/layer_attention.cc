@@ -5,14 +5,26 @@
 #include <cstddef>
 #include <utility>
 
+#include "core/model/rank_split.h"
+
 namespace ng {
+
+namespace {
+
+// What this rank's heads have of a value for each.
+std::span<const float> OfHeads(std::span<const float> values, const RankHeads& heads) {
+  if (values.empty()) return values;
+  return values.subspan(static_cast<size_t>(heads.first), static_cast<size_t>(heads.n));
+}
+
+}  // namespace
 
 std::vector<AttentionSpec> AttentionSpecsOf(const ModelSpec& spec, bool with_window) {
   std::vector<AttentionSpec> specs;
   std::vector<SelfAttentionSpec> made_for;  // what each of specs was made of
   for (const int layer : spec.LayersWith(Operation::kAttention)) {
     const BlockSpec* const block = spec.Find(static_cast<size_t>(layer), Operation::kAttention);
-    SelfAttentionSpec attention = spec.AttentionOf(*block);
+    SelfAttentionSpec attention = PartOf(spec.AttentionOf(*block), spec.split);
     if (!with_window) {
       attention.window = 0;
       attention.chunks = false;
@@ -43,8 +55,9 @@ std::vector<AttentionSpec> AttentionSpecsOf(const ModelSpec& spec, bool with_win
     asked.chunks = attention.chunks;
     asked.query_temperature = attention.temperature;
     asked.soft_cap = static_cast<float>(attention.soft_cap);
-    asked.alibi_slopes = spec.AttentionOf(*block).alibi_slopes;
-    asked.sinks = spec.AttentionOf(*block).sinks;
+    const RankHeads heads = HeadsOf(spec.AttentionOf(*block), spec.split);
+    asked.alibi_slopes = OfHeads(spec.AttentionOf(*block).alibi_slopes, heads);
+    asked.sinks = OfHeads(spec.AttentionOf(*block).sinks, heads);
     made_for.push_back(attention);
   }
   return specs;

@@ -1,6 +1,7 @@
 #include "core/model/mixture.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <span>
@@ -21,7 +22,13 @@ class MixtureRun {
         width_(call.w.router.k()),
         n_used_(call.spec.router.n_used),
         n_routed_(n_rows * n_used_),
-        b_(buffers) {}
+        own_width_(call.w.experts[0].out.n()),
+        b_(buffers) {
+    const MixtureSpec& spec = call.spec;
+    float* const activated = buffers.activated.data();
+    inner_ = {{{call.part.given_expert, n_routed_, activated},
+               {call.part.given_shared, n_rows, activated + n_routed_ * spec.expert.width}}};
+  }
 
   // The experts and weights of each row, and the slots of each expert.
   absl::Status RouteRows() {
@@ -68,13 +75,13 @@ class MixtureRun {
       const int32_t n_slots = ends[i];
       ends[i] = first;  // for now where it begins
       if (n_slots > 0) {
-        b_.parts.push_back({&call_.spec.expert, &call_.w.experts[i], first, n_slots});
+        b_.parts.push_back({&call_.part.spec.expert, &call_.w.experts[i], first, n_slots});
       }
       first += n_slots;
     }
     for (int32_t& expert : chosen) expert = ends[static_cast<size_t>(expert)]++;
     if (!call_.spec.has_shared()) return;
-    b_.parts.push_back({&call_.spec.shared, &call_.w, n_routed_, n_rows_});
+    b_.parts.push_back({&call_.part.spec.shared, &call_.w, n_routed_, n_rows_});
   }
 
   // The first matrices, and what follows them.
@@ -84,10 +91,15 @@ class MixtureRun {
     for (const MixturePart& part : b_.parts) {
       AddCall(part.weights->in, part.weights->in_bias, GatheredRows(part));
     }
-    return Matmuls(b_.calls, b_.strips, [&](size_t i, const MatmulTile& tile) {
+    float* const of_experts = Own(inner_, 0);
+    float* const of_shared = Own(inner_, 1);
+    NG_RETURN_IF_ERROR(Matmuls(b_.calls, b_.strips, [&](size_t i, const MatmulTile& tile) {
       const MixturePart& part = b_.parts[i];
-      ActivateTile(call_.kernels, *part.spec, *part.weights, tile, ActivatedOf(part));
-    });
+      float* const own =
+          IsShared(call_, part) ? of_shared : of_experts + part.first * part.spec->width;
+      ActivateTile(call_.kernels, *part.spec, *part.weights, tile, own);
+    }));
+    return Gather(inner_);
   }
 
   // The second matrices, times the weights.
@@ -101,27 +113,30 @@ class MixtureRun {
       const int64_t first = b_.parts[i].first;
       for (int64_t row = tile.row; row < tile.row + tile.n_rows; ++row) {
         std::copy_n(tile.Row(row), tile.n_columns,
-                    b_.outputs.data() + (first + row) * width_ + tile.column);
+                    b_.outputs.data() + (first + row) * own_width_ + tile.column);
       }
     });
   }
 
   absl::Status AddUp(float* out) {
     const bool shared = call_.spec.has_shared();
-    return ForRows(call_.executor, n_rows_, [&](int64_t row, int /*worker*/) {
-      float* const sum = out + row * width_;
+    const std::array<CutRows, 1> sums = {{{call_.part.given, n_rows_, out}}};
+    float* const own = Own(sums, 0);
+    NG_RETURN_IF_ERROR(ForRows(call_.executor, n_rows_, [&](int64_t row, int /*worker*/) {
+      float* const sum = own + row * own_width_;
       for (int64_t i = 0; i < n_used_; ++i) {
         const auto choice = static_cast<size_t>(row * n_used_ + i);
         AddTimes(b_.weights[choice], Output(b_.chosen[choice]), i == 0, sum);
       }
       if (!shared) return;
-      float* const of_shared = b_.outputs.data() + (n_routed_ + row) * width_;
+      float* const of_shared = b_.outputs.data() + (n_routed_ + row) * own_width_;
       if (call_.spec.norms_apart()) {
         Norm(call_.spec.experts_after, call_.w.experts_after, sum);
         Norm(call_.spec.shared_after, call_.w.shared_after, of_shared);
       }
       AddTimes(b_.weights[static_cast<size_t>(n_routed_ + row)], of_shared, false, sum);
-    });
+    }));
+    return Gather(sums);
   }
 
  private:
@@ -134,7 +149,14 @@ class MixtureRun {
   int64_t RowBytes(const PackedMatrix& w) const {
     return InputRowBytes(call_.kernels.input[static_cast<size_t>(w.type())], w.k());
   }
-  const float* Output(int64_t slot) const { return b_.outputs.data() + slot * width_; }
+  const float* Output(int64_t slot) const { return b_.outputs.data() + slot * own_width_; }
+
+  float* Own(std::span<const CutRows> rows, size_t i) const {
+    return call_.link == nullptr ? rows[i].whole : call_.link->Own(rows, i);
+  }
+  absl::Status Gather(std::span<const CutRows> rows) const {
+    return call_.link == nullptr ? absl::OkStatus() : call_.link->Gather(rows);
+  }
 
   // RMS norms of one row in place.
   void Norm(const NormSpec& norm, const NormWeights& weights, float* row) const {
@@ -142,7 +164,7 @@ class MixtureRun {
   }
 
   void AddTimes(float weight, const float* x, bool first, float* sum) const {
-    for (int64_t i = 0; i < width_; ++i) sum[i] = (first ? 0.0F : sum[i]) + weight * x[i];
+    for (int64_t i = 0; i < own_width_; ++i) sum[i] = (first ? 0.0F : sum[i]) + weight * x[i];
   }
 
   void AddCall(const PackedMatrix& w, const std::vector<float>& bias, const MatmulInput& x) {
@@ -248,7 +270,9 @@ class MixtureRun {
   int64_t n_rows_;
   int64_t width_;
   int64_t n_used_;
-  int64_t n_routed_;  // slots of experts
+  int64_t n_routed_;              // slots of experts
+  int64_t own_width_;             // columns of the sum that this rank computes
+  std::array<CutRows, 2> inner_;  // what is activated, of experts and of the shared one
   MixtureBuffers& b_;
 };
 

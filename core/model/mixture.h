@@ -11,6 +11,8 @@
 
 #include "core/kernels/kernel_table.h"
 #include "core/model/model_spec.h"
+#include "core/model/rank_link.h"
+#include "core/model/rank_split.h"
 #include "core/model/step_sizes.h"
 #include "core/model/weights.h"
 #include "ng/executor.h"
@@ -25,6 +27,8 @@ struct MixtureCall {
   Executor& executor;
   const MixtureSpec& spec;
   const BlockWeights& w;
+  const RankParts::Mixture& part;  // what of it this rank computes
+  RankLink* link = nullptr;        // null: all
   // Is shown the router's logits, [n_rows, n_experts], before they are scores; empty: nobody is.
   std::function<absl::Status(const TensorView<float, 2>& logits)> look = {};
 };

@@ -361,6 +361,12 @@ struct HeadSpec {
   bool operator==(const HeadSpec&) const = default;
 };
 
+// Which of the processes of a run this one is (model/rank_split.h).
+struct RankSplit {
+  int rank = 0;
+  int ranks = 1;
+};
+
 struct ModelSpec {
   std::string family;  // "niels-gpt"
   ModelShape shape;    // its heads are those of every layer
@@ -381,6 +387,8 @@ struct ModelSpec {
   std::vector<StateSpec> states;               // all distinct
   std::vector<LayerSpec> layers;               // [n_layers]
   HeadSpec head;
+  // What of all this is held and computed here. The rest of the spec is the whole model's.
+  RankSplit split;
 
   // The most tokens of a run, prompt and new ones; 0: unbounded.
   int64_t context() const {

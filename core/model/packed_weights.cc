@@ -264,6 +264,15 @@ absl::StatusOr<PackedWeights> PackedWeights::Open(const std::string& path,
   return PackedWeights(std::move(file), std::move(text), begin);
 }
 
+absl::StatusOr<std::string> HashOfModelFiles(const std::string& model_path) {
+  NG_ASSIGN_OR_RETURN(const std::vector<SourceFile> sources, SourcesOf(model_path));
+  std::string text;
+  for (const SourceFile& source : sources) {
+    absl::StrAppend(&text, source.name, " ", source.size, " ", HexOf(source.head_hash), "; ");
+  }
+  return text;
+}
+
 absl::Status PackedWeights::CheckTypes(const WeightTypes& types) const {
   if (HashOfTypes(types) == text_.types_hash) return absl::OkStatus();
   return UsageError(absl::StrCat(path(), ": holds the weights as model.weights = ", text_.weights,
@@ -285,7 +294,7 @@ absl::StatusOr<ModelWeights> PackedWeights::Map(const ModelFile& model,
   NG_ASSIGN_OR_RETURN(ModelWeights weights, MakeWeights(model.spec, types, memory));
   for (const TensorBinding& binding : model.bindings) {
     const Place place = PlaceOf(binding, model.spec, weights);
-    if (place.vector != nullptr) place.vector->resize(static_cast<size_t>(place.size));
+    if (place.vector != nullptr) place.vector->resize(static_cast<size_t>(place.held_size()));
   }
   int64_t n_values = 0;
   ForEachVector(weights, [&](std::vector<float>& vector) { n_values += std::ssize(vector); });

@@ -53,6 +53,10 @@ struct PackedText {
   uint64_t vectors_hash = 0;
 };
 
+// The same of all its files as a text of names, sizes and hashes: another model's, or another
+// version's, is another text. Errors: ModelFileError.
+absl::StatusOr<std::string> HashOfModelFiles(const std::string& model_path);
+
 class PackedWeights {
  public:
   // Opens a packed file of the model at `model_path`. Errors: ModelFileError naming the file: it is

@@ -73,7 +73,7 @@ SegmentRow RowInGroups(std::span<const Segment> segments, int64_t row) {
 
 }  // namespace
 
-int64_t Place::RowOf(int64_t row) const {
+int64_t Place::WholeRowOf(int64_t row) const {
   switch (order) {
     case RowOrder::kPlain:
       return first + row;
@@ -103,7 +103,7 @@ int64_t Place::RowOf(int64_t row) const {
   return first + row;
 }
 
-int64_t Place::RunOf(int64_t row, int64_t end) const {
+int64_t Place::WholeRunOf(int64_t row, int64_t end) const {
   switch (order) {
     case RowOrder::kPlain:
       return end - row;
@@ -124,6 +124,47 @@ int64_t Place::RunOf(int64_t row, int64_t end) const {
     }
   }
   return 1;
+}
+
+int64_t Place::RowOf(int64_t row) const {
+  const int64_t whole = WholeRowOf(row);
+  if (held.empty()) return whole;
+  for (const HeldRows& rows : held) {
+    if (whole >= rows.begin && whole < rows.end) return rows.to + whole - rows.begin;
+  }
+  return -1;
+}
+
+int64_t Place::RunOf(int64_t row, int64_t end) const {
+  const int64_t run = WholeRunOf(row, end);
+  const int64_t whole = WholeRowOf(row);
+  for (const HeldRows& rows : held) {
+    if (whole >= rows.begin && whole < rows.end) return std::min(run, rows.end - whole);
+  }
+  return run;
+}
+
+std::pair<int64_t, int64_t> Place::NextHeld(int64_t row, int64_t end) const {
+  if (held.empty()) return {row, end};
+  while (row < end && RowOf(row) < 0) ++row;
+  int64_t after = row;
+  while (after < end && RowOf(after) >= 0) ++after;
+  return {row, after};
+}
+
+int64_t Place::held_size() const {
+  if (held.empty()) return size;
+  int64_t n = 0;
+  for (const HeldRows& rows : held) n += rows.end - rows.begin;
+  return n;
+}
+
+WeightType Place::type() const {
+  if (held.empty()) return matrix->type(first);
+  // A row of this tensor's that is held: gate and up begin where every pair of blocks does.
+  const auto rows = std::ranges::find_if(held, [&](const auto& one) { return one.end > first; });
+  const bool in_turn = order == RowOrder::kInterleaved;
+  return matrix->type(rows->to + (in_turn ? first : std::max<int64_t>(0, first - rows->begin)));
 }
 
 RowPacker::Verdict RowPacker::Pack(int64_t row, int64_t end, const std::byte* raw) {

@@ -12,6 +12,7 @@
 
 #include "core/kernels/packed_matrix.h"
 #include "core/model/model_file.h"
+#include "core/model/rank_split.h"
 
 namespace ng {
 
@@ -35,6 +36,7 @@ struct Segment {
 };
 
 // Where a tensor goes: into the rows from `first` on of a matrix, or of a vector of `size` values.
+// All numbers but those of RowOf are of the whole matrix or vector, also where a rank holds a part.
 struct Place {
   PackedMatrix* matrix = nullptr;
   std::vector<float>* vector = nullptr;
@@ -45,12 +47,22 @@ struct Place {
   int64_t n_paired = std::numeric_limits<int64_t>::max();
   std::array<Segment, 4> segments = {};  // of a group, in turn; those behind the last are empty
   float offset = 0.0F;                   // added to the values of a vector
+  std::vector<HeldRows> held = {};       // by this rank; empty: all
 
+  // Where a row of the tensor lies; -1: it is not held.
   int64_t RowOf(int64_t row) const;
-  // How many of the rows [row, end) lie side by side.
+  // How many of the rows [row, end) lie side by side. REQUIRES: the first is held.
   int64_t RunOf(int64_t row, int64_t end) const;
+  // The first rows in [row, end) that are held: [first, second).
+  std::pair<int64_t, int64_t> NextHeld(int64_t row, int64_t end) const;
+  // Values of the vector that are held.
+  int64_t held_size() const;
   // What its matrix holds it as.
-  WeightType type() const { return matrix->type(first); }
+  WeightType type() const;
+
+ private:
+  int64_t WholeRowOf(int64_t row) const;
+  int64_t WholeRunOf(int64_t row, int64_t end) const;
 };
 
 // Packs rows of one tensor into their matrix. One for each worker.

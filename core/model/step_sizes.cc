@@ -5,6 +5,7 @@
 
 #include "core/base/checked.h"
 #include "core/kernels/matmul.h"
+#include "core/model/rank_split.h"
 
 namespace ng {
 namespace {
@@ -20,7 +21,7 @@ bool AnyBlock(const ModelSpec& spec, Predicate&& predicate) {
 int64_t StepSizes::bytes() const {
   int64_t floats = 0;
   for (const int64_t size : {hidden, normed, kept, added, qkv, latent, heads, layer_inputs,
-                             layer_rows, attended, activated, strips, logits}) {
+                             layer_rows, attended, activated, strips, logits, gathered, staged}) {
     floats = SaturatingAdd(floats, size);
   }
   const int64_t others = calls * int64_t{sizeof(MatmulCall)} + mixture.bytes();
@@ -68,6 +69,7 @@ void Activations::Grow(const StepSizes& sizes) {
   GrowTo(strips, sizes.strips);
   GrowTo(logits, sizes.logits);
   GrowTo(input, sizes.input);
+  GrowTo(gathered, sizes.gathered);
   calls.reserve(static_cast<size_t>(sizes.calls));
   mixture.Grow(sizes.mixture);
 }
@@ -149,6 +151,29 @@ MixtureSizes SizesOfMixtures(const ModelSpec& spec, const WidestRows& input_rows
 
 }  // namespace
 
+namespace {
+
+// The largest rows that are gathered at a time.
+int64_t StagedFloats(const ModelSpec& spec, const StepExtent& extent) {
+  int64_t widest = spec.width;
+  for (const SelfAttentionSpec& attention : spec.attentions) {
+    const bool of_width = attention.qk_norm_kind == QkNormKind::kWidth;
+    widest = std::max(
+        {widest, attention.out_width(), of_width ? attention.q_width() + attention.k_width() : 0});
+  }
+  for (const FeedForwardSpec& feed_forward : spec.feed_forwards) {
+    widest = std::max(widest, feed_forward.width);
+  }
+  int64_t floats = SaturatingMul(extent.n_rows, widest);
+  for (const MixtureSpec& mixture : spec.mixtures) {
+    const int64_t of_row = mixture.router.n_used * mixture.expert.width + mixture.shared.width;
+    floats = std::max(floats, SaturatingMul(std::min(extent.n_rows, kMixtureRows), of_row));
+  }
+  return std::max(floats, SaturatingMul(extent.n_logit_rows, spec.shape.vocab_size));
+}
+
+}  // namespace
+
 StepSizes SizesOfStep(const ModelSpec& spec, const WidestRows& input_rows,
                       const StepExtent& extent) {
   const auto rows = [&](int64_t width) { return SaturatingMul(extent.n_rows, width); };
@@ -158,8 +183,13 @@ StepSizes SizesOfStep(const ModelSpec& spec, const WidestRows& input_rows,
   int64_t calls = 0;
   int64_t attended = 0;
   int64_t activated = 0;
+  const bool ranks = spec.split.ranks > 1;
+  int64_t gathered = 0;
   for (const SelfAttentionSpec& attention : spec.attentions) {
-    qkv = std::max(qkv, attention.row_width());
+    qkv = std::max(qkv, PartOf(attention, spec.split).row_width());
+    if (ranks && attention.qk_norm_kind == QkNormKind::kWidth) {
+      gathered = std::max(gathered, attention.q_width() + attention.k_width());
+    }
     if (attention.latent.is_there()) {
       latent = std::max(latent, attention.in_width());
       heads = std::max({heads, attention.own_q_width(), attention.out_width()});
@@ -182,7 +212,7 @@ StepSizes SizesOfStep(const ModelSpec& spec, const WidestRows& input_rows,
   return {.hidden = rows(spec.width),
           .normed = extent.threads * spec.width,
           .kept = parallel ? rows(spec.width) : 0,
-          .added = adds ? rows(spec.width) : 0,
+          .added = adds || ranks ? rows(spec.width) : 0,
           .qkv = rows(qkv),
           .latent = rows(latent),
           .heads = rows(heads),
@@ -194,6 +224,8 @@ StepSizes SizesOfStep(const ModelSpec& spec, const WidestRows& input_rows,
           .logits = SaturatingMul(extent.n_logit_rows, spec.shape.vocab_size),
           .input = rows(input_rows.block),
           .calls = calls,
+          .gathered = rows(gathered),
+          .staged = ranks ? StagedFloats(spec, extent) : 0,
           .mixture = SizesOfMixtures(spec, input_rows, extent)};
 }
 

@@ -98,6 +98,8 @@ struct StepSizes {
   int64_t logits = 0;
   int64_t input = 0;
   int64_t calls = 0;
+  int64_t gathered = 0;
+  int64_t staged = 0;  // of a RankLink
   MixtureSizes mixture = {};
 
   int64_t bytes() const;  // of all
@@ -121,7 +123,10 @@ struct Activations {
   std::vector<float> logits;        // [n_logit_rows, vocab_size]
   std::vector<std::byte> input;     // [n_rows, input_row_bytes]: rounded for a matmul
   std::vector<MatmulCall> calls;    // with room for one of each head with latents
-  std::vector<float> shown;         // [n_rows, width]: a norm that somebody looks at; else empty
+  // [n_rows, q_width] and [n_rows, k_width]: of all ranks, where a norm is over them, or somebody
+  // looks
+  std::vector<float> gathered;
+  std::vector<float> shown;  // [n_rows, width]: a norm that somebody looks at; else empty
   MixtureBuffers mixture;
 
   void Grow(const StepSizes& sizes);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/model/rank_split.h"
 #include "core/model/weight_sizes.h"
 
 namespace ng {
@@ -88,7 +89,8 @@ absl::StatusOr<ModelWeights> MakeWeights(const ModelSpec& spec, const WeightType
   const int64_t vocab_size = spec.shape.vocab_size;
   NG_ASSIGN_OR_RETURN(model.embedding, memory.Allocate(types.embedding, vocab_size, spec.width));
   if (!spec.head.tied) {
-    NG_ASSIGN_OR_RETURN(model.head, memory.Allocate(types.head, vocab_size, spec.width));
+    NG_ASSIGN_OR_RETURN(
+        model.head, memory.Allocate(types.head, ColumnsOf(vocab_size, spec.split).n, spec.width));
   }
   if (const int64_t n = spec.LayerInputWidth(); n > 0) {
     const auto& [projection, embedding] = *types.layer_input;
@@ -141,6 +143,57 @@ absl::StatusOr<ModelWeights> MakeWeights(const ModelSpec& spec, const WeightType
   return model;
 }
 
+namespace {
+
+// What this rank holds of a block's rows or values that go to a place of its weights; empty: all.
+std::vector<HeldRows> HeldOf(const ModelSpec& spec, const BlockSpec& block, BlockWeights& w,
+                             const Place& place) {
+  const auto is = [&](PackedMatrix& matrix, std::vector<float>& vector) {
+    return place.matrix == &matrix || place.vector == &vector;
+  };
+  const RankSplit& split = spec.split;
+  const std::vector<HeldRows> of_stream = HeldOf(ColumnsOf(spec.width, split));
+  if (block.operation == Operation::kMixture) {
+    const MixtureSpec& mixture = spec.MixtureOf(block);
+    if (!IsCut(mixture)) return {};
+    if (is(w.in, w.in_bias)) return HeldOf(mixture.shared, split);
+    if (is(w.out, w.out_bias)) return of_stream;
+    for (InAndOut& expert : w.experts) {
+      if (is(expert.in, expert.in_bias)) return HeldOf(mixture.expert, split);
+      if (is(expert.out, expert.out_bias)) return of_stream;
+    }
+    return {};
+  }
+  if (is(w.out, w.out_bias)) return of_stream;
+  if (block.operation == Operation::kState) return {};
+  if (block.operation != Operation::kAttention) {
+    return is(w.in, w.in_bias) ? HeldOf(spec.FeedForwardOf(block), split) : std::vector<HeldRows>();
+  }
+  const SelfAttentionSpec& attention = spec.AttentionOf(block);
+  if (is(w.in, w.in_bias)) return HeldOf(attention, split);
+  const RankHeads heads = HeadsOf(attention, split);
+  if (place.vector == &w.sinks && heads.cut) return {{heads.first, heads.first + heads.n, 0}};
+  return {};
+}
+
+// The same of any place.
+std::vector<HeldRows> HeldOf(const TensorBinding& binding, const ModelSpec& spec,
+                             ModelWeights& model, const Place& place) {
+  if (spec.split.ranks == 1) return {};
+  if (place.matrix == &model.head || place.vector == &model.head_bias) {
+    return HeldOf(ColumnsOf(spec.shape.vocab_size, spec.split));
+  }
+  if (binding.at.layer < 0) return {};
+  const auto layer = static_cast<size_t>(binding.at.layer);
+  for (size_t b = 0; b < spec.layers[layer].size(); ++b) {
+    std::vector<HeldRows> held = HeldOf(spec, spec.layers[layer][b], model.layers[layer][b], place);
+    if (!held.empty()) return held;
+  }
+  return {};
+}
+
+}  // namespace
+
 Place PlaceOf(const TensorBinding& binding, const ModelSpec& spec, ModelWeights& model) {
   Place place = RolePlace(binding.role, spec, binding.at, model);
   if (binding.order == StoredOrder::kPaired) {
@@ -163,6 +216,7 @@ Place PlaceOf(const TensorBinding& binding, const ModelSpec& spec, ModelWeights&
     place.order = RowOrder::kGroups;
     place.segments = {q, quarters ? v : k, quarters ? k : v};
   }
+  place.held = HeldOf(binding, spec, model, place);
   return place;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "core/base/checked.h"
+#include "core/model/rank_split.h"
 
 namespace ng {
 namespace {
@@ -46,13 +47,24 @@ int64_t VectorValues(const ModelSpec& spec, const StateSpec& state) {
   const bool delta = state.kind == StateKind::kDeltaRule;
   const bool mamba = state.kind == StateKind::kMamba2;
   return (state.taps + (state.conv_bias ? 1 : 0)) * state.conv_width +
-         (state.in_bias ? state.in_width() : 0) + (state.out_bias ? spec.width : 0) +
+         (state.in_bias ? state.in_width() : 0) +
+         (state.out_bias ? ColumnsOf(spec.width, spec.split).n : 0) +
          (delta ? 2 * state.key_dim + state.value_dim : 0) + (mamba ? state.out_width() : 0) +
          int64_t{state.n_heads} * (mamba ? 3 : 2);
 }
 
+// Biases, and what an activation has.
+int64_t VectorValues(const ModelSpec& spec, const FeedForwardSpec& feed_forward,
+                     const RankSplit& split) {
+  return (feed_forward.bias
+              ? PartOf(feed_forward, split).gate_up_width() + ColumnsOf(spec.width, split).n
+              : 0) +
+         (feed_forward.activation == Activation::kXielu ? kXieluValues : 0);
+}
+
 // Values of a block that are held as f32: norms, biases.
 int64_t VectorValues(const ModelSpec& spec, const BlockSpec& block) {
+  const RankSplit& split = spec.split;
   const int64_t norms = NormValues(block.before, spec.width) + NormValues(block.after, spec.width) +
                         NormValues(block.stream_norm, spec.width) +
                         NormValues(block.inner, spec.InnerWidthOf(block)) +
@@ -67,17 +79,19 @@ int64_t VectorValues(const ModelSpec& spec, const BlockSpec& block) {
                 ? NormValues(attention.latent.norm,
                              attention.latent.q_rank + attention.latent.kv_rank)
                 : 0) +
-           std::ssize(attention.sinks) + (attention.qkv_bias ? attention.in_width() : 0) +
-           (attention.out_bias ? spec.width : 0) +
+           std::ssize(PartOf(attention, split).sinks) +
+           (attention.qkv_bias ? PartOf(attention, split).in_width() : 0) +
+           (attention.out_bias ? ColumnsOf(spec.width, split).n : 0) +
            NormValues(attention.v_norm, attention.value_dim());
   }
   if (block.operation == Operation::kState) return norms + VectorValues(spec, spec.StateOf(block));
-  const auto values = [&](const FeedForwardSpec& feed_forward) {
-    return (feed_forward.bias ? feed_forward.gate_up_width() + spec.width : 0) +
-           (feed_forward.activation == Activation::kXielu ? kXieluValues : 0);
-  };
-  if (block.operation != Operation::kMixture) return norms + values(spec.FeedForwardOf(block));
+  if (block.operation != Operation::kMixture) {
+    return norms + VectorValues(spec, spec.FeedForwardOf(block), split);
+  }
   const MixtureSpec& mixture = spec.MixtureOf(block);
+  const auto values = [&](const FeedForwardSpec& feed_forward) {
+    return VectorValues(spec, feed_forward, IsCut(mixture) ? split : RankSplit());
+  };
   const RouterSpec& router = mixture.router;
   return norms + values(mixture.shared) + router.n_experts * values(mixture.expert) +
          (router.bias ? mixture.n_logits() : 0) + (router.selection_bias ? router.n_experts : 0) +
@@ -92,7 +106,7 @@ int64_t VectorValues(const ModelSpec& spec) {
   int64_t values = NormValues(spec.head.norm, spec.width) +
                    NormValues(spec.embedding.norm, spec.width) +
                    NormValues(spec.layer_input.norm, spec.layer_input.width);
-  if (spec.head.bias) values += spec.shape.vocab_size;
+  if (spec.head.bias) values += ColumnsOf(spec.shape.vocab_size, spec.split).n;
   if (spec.embedding.positions) {
     values += (spec.shape.max_positions + spec.embedding.position_offset) * spec.width;
   }
@@ -128,12 +142,21 @@ void ForEachMatrix(
   }
 }
 
+MatrixShape PlainMatrix(WeightType type, int64_t n, int64_t k) {
+  return {{{type, Blocks(n)}}, n, k};
+}
+
+// The second matrix of a block, which gives columns of the stream.
+MatrixShape OutMatrix(const ModelSpec& spec, WeightType type, int64_t k, const RankSplit& split) {
+  return PlainMatrix(type, ColumnsOf(spec.width, split).n, k);
+}
+
 InAndOutShapes FeedForwardShapes(const ModelSpec& spec, const FeedForwardSpec& feed_forward,
-                                 const InAndOutTypes& types) {
+                                 const InAndOutTypes& types, const RankSplit& split) {
   if (feed_forward.width == 0) return {};
-  const int64_t n = feed_forward.gate_up_width();
+  const int64_t n = PartOf(feed_forward, split).gate_up_width();
   return {{InTurns(types.in[0], types.in[1], n), n, spec.width},
-          {{{types.out, Blocks(spec.width)}}, spec.width, feed_forward.width}};
+          OutMatrix(spec, types.out, feed_forward.width, split)};
 }
 
 BlockMatrices LatentMatrices(const ModelSpec& spec, const SelfAttentionSpec& attention,
@@ -141,17 +164,14 @@ BlockMatrices LatentMatrices(const ModelSpec& spec, const SelfAttentionSpec& att
   const LatentSpec& latent = attention.latent;
   const std::vector<std::pair<WeightType, int64_t>> parts = {
       {types.in[0], attention.q_in_width()}, {types.in[1], latent.kv_rank + latent.rope_dim}};
-  const auto plain = [](WeightType type, int64_t n, int64_t k) {
-    return MatrixShape{{{type, Blocks(n)}}, n, k};
-  };
   BlockMatrices matrices = {
       .own = {{SideBySide(parts), attention.in_width(), spec.width},
-              plain(types.out, spec.width, attention.out_width())},
-      .head = {plain(types.latent->in[1], latent.kv_rank, attention.still_dim()),
-               plain(types.latent->out, attention.value_dim(), latent.kv_rank)},
+              OutMatrix(spec, types.out, attention.out_width(), spec.split)},
+      .head = {PlainMatrix(types.latent->in[1], latent.kv_rank, attention.still_dim()),
+               PlainMatrix(types.latent->out, attention.value_dim(), latent.kv_rank)},
       .n_heads = attention.n_heads};
   if (latent.q_rank > 0) {
-    matrices.q_up = plain(types.latent->in[0], attention.own_q_width(), latent.q_rank);
+    matrices.q_up = PlainMatrix(types.latent->in[0], attention.own_q_width(), latent.q_rank);
   }
   return matrices;
 }
@@ -162,8 +182,9 @@ BlockMatrices MatricesOf(const ModelSpec& spec, const BlockSpec& block,
                          const BlockWeightTypes& types) {
   const auto& in = types.in;
   if (block.operation == Operation::kAttention) {
-    const SelfAttentionSpec& attention = spec.AttentionOf(block);
-    if (attention.latent.is_there()) return LatentMatrices(spec, attention, types);
+    const SelfAttentionSpec& whole = spec.AttentionOf(block);
+    if (whole.latent.is_there()) return LatentMatrices(spec, whole, types);
+    const SelfAttentionSpec attention = PartOf(whole, spec.split);
     std::vector<std::pair<WeightType, int64_t>> parts = {{in[0], attention.q_width()}};
     if (attention.has_keys()) {
       parts.emplace_back(in[1], attention.k_width());
@@ -171,10 +192,10 @@ BlockMatrices MatricesOf(const ModelSpec& spec, const BlockSpec& block,
     }
     if (attention.gate) parts.emplace_back(in[0], attention.out_width());
     return {.own = {{SideBySide(parts), attention.in_width(), spec.width},
-                    {{{types.out, Blocks(spec.width)}}, spec.width, attention.out_width()}}};
+                    OutMatrix(spec, types.out, whole.out_width(), spec.split)}};
   }
   if (block.operation == Operation::kFeedForward || block.operation == Operation::kLayerInput) {
-    return {.own = FeedForwardShapes(spec, spec.FeedForwardOf(block), types)};
+    return {.own = FeedForwardShapes(spec, spec.FeedForwardOf(block), types, spec.split)};
   }
   if (block.operation == Operation::kState) {
     const StateSpec& state = spec.StateOf(block);
@@ -183,12 +204,13 @@ BlockMatrices MatricesOf(const ModelSpec& spec, const BlockSpec& block,
       parts = {{in[0], state.conv_width}, {in[1], state.out_width()}, {in[2], state.head_values()}};
     }
     return {.own = {{SideBySide(parts), state.in_width(), spec.width},
-                    {{{types.out, Blocks(spec.width)}}, spec.width, state.out_width()}}};
+                    OutMatrix(spec, types.out, state.out_width(), spec.split)}};
   }
   const MixtureSpec& mixture = spec.MixtureOf(block);
   const int64_t n_logits = mixture.n_logits();
-  return {.own = FeedForwardShapes(spec, mixture.shared, types),
-          .expert = FeedForwardShapes(spec, mixture.expert, *types.experts),
+  const RankSplit split = IsCut(mixture) ? spec.split : RankSplit();
+  return {.own = FeedForwardShapes(spec, mixture.shared, types, split),
+          .expert = FeedForwardShapes(spec, mixture.expert, *types.experts, split),
           .n_experts = mixture.router.n_experts,
           .n_used = mixture.router.n_used,
           .router = {{{WeightType::kF32, Blocks(n_logits)}}, n_logits, spec.width}};
@@ -205,7 +227,8 @@ WeightSizes SizesOf(const ModelSpec& spec, const WeightTypes& types) {
                                                 spec.LayerInputWidth()));
   }
   if (!spec.head.tied) {
-    sizes.head_bytes = PackedMatrix::PackedBytes(types.head, vocab_size, spec.width);
+    sizes.head_bytes =
+        PackedMatrix::PackedBytes(types.head, ColumnsOf(vocab_size, spec.split).n, spec.width);
   }
   ForEachMatrix(spec, types, [&](const MatrixShape& matrix, int64_t n, int64_t /*n_used*/) {
     sizes.layer_bytes = SaturatingAdd(
@@ -249,8 +272,9 @@ int64_t LoadScratchBytes(const ModelFile& file, int threads) {
 
 StepCost CostOf(const ModelSpec& spec, const WeightTypes& types) {
   StepCost cost;
-  cost.weight_bytes = PackedMatrix::PackedBytes(types.head, spec.shape.vocab_size, spec.width);
-  cost.logit_multiply_adds = spec.shape.vocab_size * spec.width;
+  const int64_t n_logits = ColumnsOf(spec.shape.vocab_size, spec.split).n;
+  cost.weight_bytes = PackedMatrix::PackedBytes(types.head, n_logits, spec.width);
+  cost.logit_multiply_adds = n_logits * spec.width;
   std::array<int64_t, kWeightTypes> by_type = {};
   ForEachMatrix(spec, types, [&](const MatrixShape& matrix, int64_t n, int64_t n_used) {
     const int64_t bytes = PackedMatrix::PackedBytes(matrix.bands, matrix.k);
@@ -263,8 +287,9 @@ StepCost CostOf(const ModelSpec& spec, const WeightTypes& types) {
     }
   });
   for (const int layer : spec.LayersWith(Operation::kAttention)) {
-    const SelfAttentionSpec& attention =
-        spec.AttentionOf(*spec.Find(static_cast<size_t>(layer), Operation::kAttention));
+    const SelfAttentionSpec attention =
+        PartOf(spec.AttentionOf(*spec.Find(static_cast<size_t>(layer), Operation::kAttention)),
+               spec.split);
     cost.key_multiply_adds =
         SaturatingAdd(cost.key_multiply_adds, attention.q_width() + attention.attended_width());
   }

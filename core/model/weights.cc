@@ -52,11 +52,8 @@ class WeightReader {
         PackedRows& result = packed[static_cast<size_t>(chunk)];
         const auto [row, row_end] = chunks.At(chunk);
         result.read = CheckStop();
-        if (result.read.ok() && !binding.transposed) {
-          ReadRows(binding, row, row_end, rows, &result);
-        }
+        if (result.read.ok()) PackChunk({binding, place, row, row_end}, rows, packer, &result);
         if (!result.read.ok()) return;
-        result.verdict = packer.Pack(row, row_end, rows);
       }
     }));
     RowPacker::Verdict verdict;
@@ -81,10 +78,11 @@ class WeightReader {
     Finish(binding.n_bytes());
     std::vector<float> values(static_cast<size_t>(binding.n_elements()));
     ConvertToF32(tensor.dtype, raw, values);
-    place.vector->resize(static_cast<size_t>(place.size));
+    place.vector->resize(static_cast<size_t>(place.held_size()));
     for (int64_t i = 0; i < binding.n_elements(); ++i) {
-      (*place.vector)[static_cast<size_t>(place.RowOf(i))] =
-          values[static_cast<size_t>(i)] + place.offset;
+      const int64_t row = place.RowOf(i);
+      if (row < 0) continue;
+      (*place.vector)[static_cast<size_t>(row)] = values[static_cast<size_t>(i)] + place.offset;
     }
     return AllFinite(values) ? absl::OkStatus() : NotFinite(tensor);
   }
@@ -148,6 +146,32 @@ class WeightReader {
     const std::span<std::byte> bytes(out, static_cast<size_t>((end - row) * row_bytes));
     result->read = Read(binding, row * row_bytes, bytes);
     if (options_.hash) result->hash = HashOf(bytes);
+  }
+
+  struct Chunk {
+    const TensorBinding& binding;
+    const Place& place;
+    int64_t row;
+    int64_t end;
+  };
+  // Reads and packs what is held of a chunk's rows. Where their hash is wanted, all are read. raw:
+  // room for them, or all bytes of a transposed tensor. [worker]
+  void PackChunk(const Chunk& chunk, std::byte* raw, RowPacker& packer, PackedRows* result) const {
+    const auto& [binding, place, row, end] = chunk;
+    const int64_t row_bytes = binding.transposed ? 0 : binding.n_bytes() / RowsOf(binding);
+    const bool at_once = !binding.transposed && (options_.hash || place.held.empty());
+    if (at_once) ReadRows(binding, row, end, raw, result);
+    for (int64_t next = row; next < end && result->read.ok();) {
+      const auto [first, after] = place.NextHeld(next, end);
+      next = after;
+      if (first == after) break;
+      std::byte* const rows = raw + (first - row) * row_bytes;
+      if (!at_once && !binding.transposed) ReadRows(binding, first, after, rows, result);
+      if (!result->read.ok()) return;
+      const RowPacker::Verdict verdict = packer.Pack(first, after, rows);
+      result->verdict.finite = result->verdict.finite && verdict.finite;
+      result->verdict.fits = result->verdict.fits && verdict.fits;
+    }
   }
 
   absl::Status ReadWhole(const TensorBinding& binding, std::byte* raw) {

@@ -6,6 +6,7 @@
 #include "core/plugin/guarded_attention.h"
 #include "core/plugin/guarded_cache.h"
 #include "core/plugin/guarded_drafter.h"
+#include "core/plugin/guarded_fabric.h"
 #include "core/plugin/guarded_probe.h"
 #include "core/plugin/guarded_sampler.h"
 #include "core/plugin/loader.h"
@@ -135,6 +136,22 @@ absl::StatusOr<std::unique_ptr<Drafter>> CreateDrafter(const LoadedPlugin& plugi
                         return plugin.descriptor->drafter->create(context);
                       }));
   return std::make_unique<GuardedDrafter>(plugin, std::move(drafter), context.model.vocab_size);
+}
+
+absl::StatusOr<std::unique_ptr<Fabric>> CreateFabric(const LoadedPlugin& plugin,
+                                                     const PluginContext& context,
+                                                     const FabricSpec& spec) {
+  absl::Status own;
+  absl::StatusOr<std::unique_ptr<Fabric>> fabric =
+      Created<Fabric>(plugin, [&]() -> absl::StatusOr<std::unique_ptr<Fabric>> {
+        absl::StatusOr<std::unique_ptr<Fabric>> made =
+            plugin.descriptor->fabric->create(context, spec);
+        own = made.status();
+        return made;
+      });
+  if (absl::IsInternal(own)) return KeepRuntimeError(plugin, own);
+  NG_RETURN_IF_ERROR(fabric.status());
+  return GuardedFabric::Make(plugin, *std::move(fabric), context.check);
 }
 
 }  // namespace ng

@@ -77,6 +77,8 @@ absl::Status CheckFactory(const PluginDescriptor& plugin) {
        plugin.probe != nullptr && plugin.probe->create != nullptr},
       {"drafter", plugin.drafter != nullptr,
        plugin.drafter != nullptr && plugin.drafter->create != nullptr},
+      {"fabric", plugin.fabric != nullptr,
+       plugin.fabric != nullptr && plugin.fabric->create != nullptr},
   };
   for (const Factory& factory : factories) {
     const std::string quoted = Quoted(factory.kind);

@@ -23,8 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 5> kKinds = {"attention", "cache", "drafter", "probe",
-                                                    "sampler"};
+constexpr std::array<std::string_view, 6> kKinds = {"attention", "cache", "drafter",
+                                                    "fabric",    "probe", "sampler"};
 
 // Splits ng_<kind>_<name>.so; any other file name is none of ours.
 std::optional<PluginFile> ParseFileName(std::string_view file_name) {

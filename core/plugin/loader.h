@@ -15,6 +15,7 @@
 #include "ng/attention_backend.h"
 #include "ng/cache_store.h"
 #include "ng/drafter.h"
+#include "ng/fabric.h"
 #include "ng/plugin.h"
 #include "ng/plugins.h"
 #include "ng/probe.h"
@@ -51,6 +52,11 @@ absl::StatusOr<std::unique_ptr<Probe>> CreateProbe(const LoadedPlugin& plugin,
 // The drafter comes behind its guard (core/plugin/guarded_drafter.h).
 absl::StatusOr<std::unique_ptr<Drafter>> CreateDrafter(const LoadedPlugin& plugin,
                                                        const PluginContext& context);
+
+// The fabric comes behind its guard (core/plugin/guarded_fabric.h). A RuntimeError keeps its code.
+absl::StatusOr<std::unique_ptr<Fabric>> CreateFabric(const LoadedPlugin& plugin,
+                                                     const PluginContext& context,
+                                                     const FabricSpec& spec);
 
 // What an exception from a plugin becomes: a PluginError that names it.
 absl::Status PluginThrew(const LoadedPlugin& plugin, std::string_view what);

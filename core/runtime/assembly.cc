@@ -322,6 +322,49 @@ int64_t Assembly::ContextTokens() const {
   return context;
 }
 
+namespace {
+
+// Everything behind the fabric: what may be found on one rank alone.
+absl::Status Fill(const EngineOptions& options, Assembly& assembly) {
+  const Config& config = assembly.config();
+  KeyPolicy keys(config.Bool("model.strict"), config.Names("model.ignore_keys"),
+                 [&](std::string_view warning) { assembly.warnings.Add(warning); });
+  NG_ASSIGN_OR_RETURN(assembly.model, OpenModelOf(config, options.random_weights, keys));
+  NG_RETURN_IF_ERROR(ChooseLength(config, &assembly.model));
+  if (assembly.link != nullptr) assembly.model.spec.split = assembly.link->split();
+  if (!assembly.model.sampling.values.empty()) {
+    NG_ASSIGN_OR_RETURN(assembly.selection, SelectPlugins(options, assembly.model.sampling));
+  }
+  for (const std::string& warning : assembly.model.warnings) assembly.warnings.Add(warning);
+  if (!assembly.model.made_up) NG_RETURN_IF_ERROR(OpenText(assembly, keys));
+  NG_RETURN_IF_ERROR(FindTemplates(assembly));
+  NG_ASSIGN_OR_RETURN(assembly.chat, BindChat(assembly));
+  NG_RETURN_IF_ERROR(CheckMetadata(assembly, keys));
+  NG_RETURN_IF_ERROR(CheckIgnoredKeys(config, keys));
+  assembly.model.metadata.reset();  // nothing is read of it from here on
+  NG_RETURN_IF_ERROR(FindStopIds(assembly));
+
+  NG_RETURN_IF_ERROR(ChooseWeights(assembly));
+  assembly.parts =
+      std::make_unique<PartFactory>(assembly.selection.host, assembly.selection.entries,
+                                    [&parts = assembly](const std::vector<OptionValue>& values) {
+                                      return parts.Context(values);
+                                    });
+  const LoadedPlugin& attention = assembly.selection.attention;
+  const std::vector<OptionValue> values =
+      PluginValues(config, "attention", attention.descriptor->name);
+  NG_ASSIGN_OR_RETURN(assembly.attention, CreateAttention(attention, assembly.Context(values)));
+  NG_RETURN_IF_ERROR(assembly.ChooseAttentionSpecs());
+  NG_ASSIGN_OR_RETURN(assembly.chain, MakeSamplerChain(assembly, assembly.selection));
+  NG_RETURN_IF_ERROR(MakeProbes(options.stop, assembly));
+  NG_RETURN_IF_ERROR(assembly.MakeDrafter());
+  assembly.unused_sampling = UnusedSampling(assembly.model.sampling, config);
+  WarnOfUnusedOptions(assembly);
+  return assembly.CheckRanks();
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options) {
   auto assembly = std::make_unique<Assembly>();
   assembly->stop = options.stop;
@@ -339,38 +382,8 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
         [&warnings = assembly->warnings](std::string_view text) { warnings.Add(text); });
   }
 
-  KeyPolicy keys(config.Bool("model.strict"), config.Names("model.ignore_keys"),
-                 [&](std::string_view warning) { assembly->warnings.Add(warning); });
-  NG_ASSIGN_OR_RETURN(assembly->model, OpenModelOf(config, options.random_weights, keys));
-  NG_RETURN_IF_ERROR(ChooseLength(config, &assembly->model));
-  if (!assembly->model.sampling.values.empty()) {
-    NG_ASSIGN_OR_RETURN(assembly->selection, SelectPlugins(options, assembly->model.sampling));
-  }
-  for (const std::string& warning : assembly->model.warnings) assembly->warnings.Add(warning);
-  if (!assembly->model.made_up) NG_RETURN_IF_ERROR(OpenText(*assembly, keys));
-  NG_RETURN_IF_ERROR(FindTemplates(*assembly));
-  NG_ASSIGN_OR_RETURN(assembly->chat, BindChat(*assembly));
-  NG_RETURN_IF_ERROR(CheckMetadata(*assembly, keys));
-  NG_RETURN_IF_ERROR(CheckIgnoredKeys(config, keys));
-  assembly->model.metadata.reset();  // nothing is read of it from here on
-  NG_RETURN_IF_ERROR(FindStopIds(*assembly));
-
-  NG_RETURN_IF_ERROR(ChooseWeights(*assembly));
-  assembly->parts =
-      std::make_unique<PartFactory>(assembly->selection.host, assembly->selection.entries,
-                                    [&parts = *assembly](const std::vector<OptionValue>& values) {
-                                      return parts.Context(values);
-                                    });
-  const LoadedPlugin& attention = assembly->selection.attention;
-  const std::vector<OptionValue> values =
-      PluginValues(config, "attention", attention.descriptor->name);
-  NG_ASSIGN_OR_RETURN(assembly->attention, CreateAttention(attention, assembly->Context(values)));
-  NG_RETURN_IF_ERROR(assembly->ChooseAttentionSpecs());
-  NG_ASSIGN_OR_RETURN(assembly->chain, MakeSamplerChain(*assembly, assembly->selection));
-  NG_RETURN_IF_ERROR(MakeProbes(options.stop, *assembly));
-  NG_RETURN_IF_ERROR(assembly->MakeDrafter());
-  assembly->unused_sampling = UnusedSampling(assembly->model.sampling, config);
-  WarnOfUnusedOptions(*assembly);
+  NG_RETURN_IF_ERROR(assembly->MakeFabric());
+  NG_RETURN_IF_ERROR(assembly->AgreeOnSetup(Fill(options, *assembly), options.random_weights));
   return assembly;
 }
 

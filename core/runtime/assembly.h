@@ -15,6 +15,7 @@
 #include "core/config/config.h"
 #include "core/model/model_file.h"
 #include "core/model/packed_weights.h"
+#include "core/model/rank_link.h"
 #include "core/model/weight_types.h"
 #include "core/plugin/cache_groups.h"
 #include "core/plugin/loader.h"
@@ -26,6 +27,7 @@
 #include "ng/chat_template.h"
 #include "ng/drafter.h"
 #include "ng/engine.h"
+#include "ng/fabric.h"
 #include "ng/tokenizer.h"
 
 namespace ng {
@@ -49,6 +51,7 @@ struct Selection {
   std::vector<LoadedPlugin> stages;  // in the order of sampler.chain
   std::vector<LoadedPlugin> probes;  // in the order of probe.chain
   std::optional<LoadedPlugin> drafter;
+  LoadedPlugin fabric;
   std::vector<UnusedOption> unused_options;
   // What the plugins are looked up in, and every entry of the config: for PartFactory.
   PluginHost host;
@@ -92,6 +95,8 @@ struct Assembly {
   Warnings warnings;
   IsaLevel isa = IsaLevel::kScalar;
   std::unique_ptr<Executor> executor;
+  std::unique_ptr<Fabric> fabric;
+  std::unique_ptr<RankLink> link;  // null: the run has one process
   ModelFile model;
   std::optional<PackedWeights> packed;  // model.packed: where the weights are
   WeightTypes weight_types;
@@ -151,6 +156,19 @@ struct Assembly {
   // Makes the drafter that the config names, if any. Errors: PluginError where the model or the
   // cache cannot take back a token, UsageError without a cache; as CreateDrafter.
   absl::Status MakeDrafter();
+  // Makes the fabric that the config names, and the link where it has several ranks. Errors: as
+  // CreateFabric.
+  absl::Status MakeFabric();
+  // What this rank found while it was set up, or what another did: the same on all ranks. Where
+  // nobody found anything, whether they are about to compute the same. `model`: what names the
+  // weights. With one rank: as it came.
+  absl::Status AgreeOnSetup(const absl::Status& own, const std::string& random_weights);
+  // Whether several ranks can run this. Errors: UsageError, PluginError.
+  absl::Status CheckRanks() const;
+  // What all ranks must have alike, from the config.
+  std::string SharedSettings() const;
+  // EngineOptions::stop, or of several ranks that all of them have seen it.
+  const std::atomic<bool>* StepStop() const { return link == nullptr ? stop : link->stopped(); }
   // The needs with what the probes add to them.
   RunNeeds WithProbes(RunNeeds needs) const;
   // Whether a plugin with this option was made for another plugin.

@@ -149,6 +149,11 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan, Engine::D
                     assembly.WhyNoDrafts().empty() ? "" : "; drafts nothing: ",
                     View(assembly.WhyNoDrafts()), "\n");
   }
+  if (plan.ranks > 1) {
+    absl::StrAppend(&out, "  ", assembly.selection.fabric.Describe(), ", rank ", plan.rank, " of ",
+                    plan.ranks, "; all ranks give together ", plan.gathered_row_bytes,
+                    " bytes for a token and ", plan.gathered_logit_bytes, " for its logits\n");
+  }
   for (const PartFactory::Used& part : assembly.parts->used()) {
     absl::StrAppend(&out, "  used by them: ", part.plugin.Describe(),
                     part.options.empty() ? "" : ", ", part.options, "\n");

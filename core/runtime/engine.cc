@@ -85,7 +85,7 @@ absl::StatusOr<const CacheSnapshots*> Engine::State::CheckedSnapshots() const {
 
 absl::StatusOr<StepLogits> Engine::State::Feed() {
   StepBatch batch;
-  batch.stop = options.stop;
+  batch.stop = assembly->StepStop();
   if (!assembly->probes->empty()) batch.observer = assembly->probes.get();
   // All but the last pieces, without logits.
   while (step_tokens > 0) {
@@ -173,10 +173,20 @@ LoadWeightsOptions Engine::State::HowToLoad() const {
 }
 
 absl::Status Engine::Load(const RunNeeds& asked) {
+  const absl::Status loaded = state_->LoadOwn(asked);
+  RankLink* const link = state_->assembly->link.get();
+  return link == nullptr ? loaded : Guarded([&] { return link->Agree(loaded); });
+}
+
+absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
   return GuardedReading([&]() -> absl::Status {
-    State& state = *state_;
+    State& state = *this;
     NG_RETURN_IF_ERROR(state.CheckFree());
     Assembly& assembly = *state.assembly;
+    if (assembly.link != nullptr && asked.snapshots) {
+      return UsageError(absl::StrCat("fabric.name = ", assembly.config().Text("fabric.name"),
+                                     ": a cache of several ranks is not loaded or saved"));
+    }
     const RunNeeds needs = assembly.WithProbes(asked);
     const Clock::time_point start = Clock::now();
     NG_ASSIGN_OR_RETURN(const RunPlan plan, PlanRun(assembly, needs));
@@ -216,6 +226,7 @@ absl::Status Engine::Load(const RunNeeds& asked) {
     parts.kernels = &Kernels(assembly.isa);
     parts.cache = state.cache.get();
     parts.states = &state.states;
+    parts.link = assembly.link.get();
     parts.max_tokens = spec.max_tokens;
     state.decoder = std::make_unique<Decoder>(assembly.model.spec, std::move(weights),
                                               std::move(attention), parts);
@@ -248,6 +259,8 @@ bool Engine::CanSet(std::string_view key) { return CanChange(key); }
 const Config& Engine::config() const { return state_->assembly->config(); }
 const ModelShape& Engine::model_shape() const { return state_->shape(); }
 IsaLevel Engine::isa() const { return state_->assembly->isa; }
+int Engine::rank() const { return state_->assembly->model.spec.split.rank; }
+int Engine::ranks() const { return state_->assembly->model.spec.split.ranks; }
 int Engine::threads() const { return state_->assembly->executor->threads(); }
 std::span<const int> Engine::attention_layers() const { return state_->assembly->attention_layers; }
 int64_t Engine::default_max_new_tokens() const { return config().Int("run.max_new_tokens"); }
@@ -328,6 +341,7 @@ absl::StatusOr<std::vector<std::string>> Engine::Reports() const {
     for (size_t i = 0; i < selection.probes.size(); ++i) {
       add(*selection.probes[i].descriptor, assembly.probes->ReportOf(i));
     }
+    add(*selection.fabric.descriptor, assembly.fabric->Report());
     if (state_->speculation != nullptr) {
       add(*selection.drafter->descriptor, state_->speculation->Report());
     }

@@ -20,7 +20,7 @@ GenerateSettings Engine::State::Settings() const {
   settings.context = assembly->ContextTokens();
   settings.max_sequences = max_sequences;
   settings.load_s = load_s;
-  settings.stop = options.stop;
+  settings.stop = assembly->StepStop();
   settings.progress = options.progress;
   settings.cache_and_attention = absl::StrCat(assembly->selection.cache.Describe(), " with ",
                                               assembly->selection.attention.Describe());

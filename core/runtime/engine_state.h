@@ -63,6 +63,8 @@ struct Engine::State {
   GenerateSettings Settings() const;
   // Of the assembly's model, without the hash.
   LoadWeightsOptions HowToLoad() const;
+  // Engine::Load, of this rank.
+  absl::Status LoadOwn(const RunNeeds& asked);
   // Runs a step over the new tokens that `step` has, in pieces where the cache takes no more at
   // once.
   absl::StatusOr<StepLogits> Feed();

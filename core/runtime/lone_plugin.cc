@@ -48,6 +48,10 @@ class Opened final : public LonePlugin {
   absl::StatusOr<std::unique_ptr<Drafter>> CreateDrafter(const PluginContext& context) override {
     return descriptor_.drafter->create(Completed(context));
   }
+  absl::StatusOr<std::unique_ptr<Fabric>> CreateFabric(const PluginContext& context,
+                                                       const FabricSpec& spec) override {
+    return descriptor_.fabric->create(Completed(context), spec);
+  }
   PartHost& HostFor(const PluginContext& context) override {
     context_ = context;
     context_.host = &host_;

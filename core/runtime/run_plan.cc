@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/checked.h"
 #include "core/model/layer_attention.h"
+#include "core/model/rank_split.h"
 #include "core/model/state_store.h"
 #include "core/model/step_sizes.h"
 #include "core/model/weight_sizes.h"
@@ -137,6 +138,11 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
   // What is mapped is not read.
   plan.load_scratch_bytes = assembly.packed ? 0 : LoadScratchBytes(assembly.model, threads);
   plan.step = CostOf(model, choices.weights);
+  plan.rank = model.split.rank;
+  plan.ranks = model.split.ranks;
+  const GatheredBytes gathered = GatheredOf(model);
+  plan.gathered_row_bytes = gathered.row;
+  plan.gathered_logit_bytes = gathered.logits;
   plan.step.cache_bytes_per_token = plan.cache.bytes_per_token;
   plan.step.cache_reads = std::move(cache.reads);
 

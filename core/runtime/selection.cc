@@ -165,8 +165,12 @@ absl::StatusOr<Selection> SelectFrom(std::vector<ConfigEntry> entries, PluginHos
     NG_ASSIGN_OR_RETURN(selection.drafter, host.Load("drafter", drafter));
   }
 
+  NG_ASSIGN_OR_RETURN(const std::string fabric, LookupEarly(entries, "fabric.name"));
+  NG_ASSIGN_OR_RETURN(selection.fabric, host.Load("fabric", fabric));
+
   KeyTable keys;
   keys.Add(selection.attention);
+  keys.Add(selection.fabric);
   keys.Add(selection.cache);
   for (const LoadedPlugin& stage : selection.stages) keys.Add(stage);
   for (const LoadedPlugin& probe : selection.probes) keys.Add(probe);

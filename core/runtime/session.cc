@@ -274,6 +274,11 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(Engine& engine,
   return Guarded([&]() -> absl::StatusOr<std::unique_ptr<Session>> {
     NG_RETURN_IF_ERROR(engine.state_->CheckLoaded());
     NG_RETURN_IF_ERROR(engine.state_->CheckFree());
+    if (engine.ranks() > 1) {
+      return UsageError(absl::StrCat("a session has requests that come when they come, and ",
+                                     engine.ranks(),
+                                     " ranks must have the same; fabric.name = ", "local serves"));
+    }
     if (options.max_waiting < 1) {
       return UsageError(
           absl::StrCat("max_waiting = ", options.max_waiting, ", must be at least 1"));

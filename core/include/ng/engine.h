@@ -120,6 +120,10 @@ class Engine {
   const std::vector<PointShape>& points() const;
   IsaLevel isa() const;
   int threads() const;
+  // This process among those of the run, its ranks (fabric.name): 0 of 1 without others. All of
+  // them compute the same tokens. Only rank 0 prints and writes.
+  int rank() const;
+  int ranks() const;
   int64_t default_max_new_tokens() const;     // run.max_new_tokens
   std::span<const int32_t> stop_ids() const;  // run.stop_ids or the model's own
   // What the model's own metadata would have the sampler do and sampler.chain does not, as half a

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "ng/fabric.h"
 #include "ng/part_host.h"
 #include "ng/plugin.h"
 #include "ng/status.h"
@@ -45,6 +46,8 @@ class LonePlugin {
   virtual absl::StatusOr<std::unique_ptr<Probe>> CreateProbe(const PluginContext& context,
                                                              const ProbeModel& model) = 0;
   virtual absl::StatusOr<std::unique_ptr<Drafter>> CreateDrafter(const PluginContext& context) = 0;
+  virtual absl::StatusOr<std::unique_ptr<Fabric>> CreateFabric(const PluginContext& context,
+                                                               const FabricSpec& spec) = 0;
 
   // Makes parts of other plugins with this context, until it is asked for with another one.
   virtual PartHost& HostFor(const PluginContext& context) = 0;

@@ -27,7 +27,7 @@
 #define NG_EXPORT __attribute__((visibility("default")))
 
 // The build tag says which C++ both sides were compiled as; it is compared as text.
-#define NG_SDK_VERSION "9"
+#define NG_SDK_VERSION "10"
 #define NG_TAG_STRING_INNER_(x) #x
 #define NG_TAG_STRING_(x) NG_TAG_STRING_INNER_(x)
 #if defined(__clang__)
@@ -50,11 +50,13 @@ namespace ng {
 class AttentionBackend;
 class CacheStore;
 class Drafter;
+class Fabric;
 class PartHost;
 class Probe;
 class SamplerStage;
 struct CacheSpec;
 struct CachePlan;
+struct FabricSpec;
 struct ProbeModel;
 
 inline constexpr char kPluginMagic[8] = {'N', 'G', 'P', 'L', 'U', 'G', 'I', 'N'};
@@ -121,9 +123,15 @@ struct DrafterFactory {
   absl::StatusOr<std::unique_ptr<Drafter>> (*create)(const PluginContext& context);
 };
 
+struct FabricFactory {
+  // A RuntimeError keeps its exit code: other ranks are missing.
+  absl::StatusOr<std::unique_ptr<Fabric>> (*create)(const PluginContext& context,
+                                                    const FabricSpec& spec);
+};
+
 struct PluginDescriptor {
   PluginHeader header;
-  const char* kind;           // "attention", "cache", "drafter", "probe" or "sampler"
+  const char* kind;           // "attention", "cache", "drafter", "fabric", "probe" or "sampler"
   const char* name;           // as the config and the file name spell it
   const char* version;        // the plugin's own
   const char* summary;        // one line
@@ -138,6 +146,7 @@ struct PluginDescriptor {
   const SamplerFactory* sampler;
   const ProbeFactory* probe;
   const DrafterFactory* drafter;
+  const FabricFactory* fabric;
 };
 
 // The header of a descriptor compiled here.
@@ -151,9 +160,9 @@ struct PluginDescriptor {
 //   extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin =
 //       ng::SamplerPlugin<Create>("name", "1.0.0", "what it does", kOptions);
 // and alike ng::AttentionPlugin<Create>, ng::CachePlugin<Plan, Create>, ng::ProbePlugin<Create>,
-// ng::DrafterPlugin<Create>; without options, {}. A stage, backend or drafter whose constructor
-// takes the PluginContext needs no create function: its class stands in its place, as in
-// ng::SamplerPlugin<MyStage>(...).
+// ng::DrafterPlugin<Create>, ng::FabricPlugin<Create>; without options, {}. A stage, backend or
+// drafter whose constructor takes the PluginContext needs no create function: its class stands in
+// its place, as in ng::SamplerPlugin<MyStage>(...).
 constexpr PluginDescriptor EveryCpuPlugin(const char* kind, const char* name, const char* version,
                                           const char* summary,
                                           std::span<const OptionSpec> options) {
@@ -169,7 +178,8 @@ constexpr PluginDescriptor EveryCpuPlugin(const char* kind, const char* name, co
           .cache = nullptr,
           .sampler = nullptr,
           .probe = nullptr,
-          .drafter = nullptr};
+          .drafter = nullptr,
+          .fabric = nullptr};
 }
 
 template <auto kCreate>
@@ -182,6 +192,8 @@ template <auto kCreate>
 inline constexpr ProbeFactory kProbeFactory = {kCreate};
 template <auto kCreate>
 inline constexpr DrafterFactory kDrafterFactory = {kCreate};
+template <auto kCreate>
+inline constexpr FabricFactory kFabricFactory = {kCreate};
 
 // Makes a part by its constructor.
 template <class Interface, class Part>
@@ -244,6 +256,14 @@ template <class Part>
 constexpr PluginDescriptor DrafterPlugin(const char* name, const char* version, const char* summary,
                                          std::span<const OptionSpec> options) {
   return DrafterPlugin<Construct<Drafter, Part>>(name, version, summary, options);
+}
+
+template <auto kCreate>
+constexpr PluginDescriptor FabricPlugin(const char* name, const char* version, const char* summary,
+                                        std::span<const OptionSpec> options) {
+  PluginDescriptor plugin = EveryCpuPlugin("fabric", name, version, summary, options);
+  plugin.fabric = &kFabricFactory<kCreate>;
+  return plugin;
 }
 
 }  // namespace ng

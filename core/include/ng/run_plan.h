@@ -94,6 +94,11 @@ struct RunPlan {
   int64_t program_bytes = 0;       // resident by now: code, plugins, tokenizer, metadata
   int64_t available_bytes = 0;     // what this machine and the process's cgroup still give
   StepCost step;
+  // Of this rank among so many (fabric.name): weights, cache and activations above are its own.
+  int rank = 0;
+  int ranks = 1;
+  int64_t gathered_row_bytes = 0;    // that all ranks together give for each row of a step
+  int64_t gathered_logit_bytes = 0;  // and for each row that has logits
   // Where it does not fit: what would make it fit, computed, or that nothing does.
   std::string remedy;
 

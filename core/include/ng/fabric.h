@@ -1,0 +1,64 @@
+// Fabric: the processes of one run, its ranks, and how numbers get from one to the others.
+//
+// Every rank runs the same program with the same config and the same prompts, and computes a part
+// of each matrix product. Rows are put together again by AllGather: what lands is what was sent,
+// bit for bit, and nothing is ever added up on the way. So a run over many ranks has the ids,
+// logits and bits of one.
+//
+// Implemented by fabric plugins; called by the engine, on one thread at a time. All ranks make the
+// same calls in the same order with the same sizes. A call ends on all ranks within the deadline
+// of the spec: done, or with an error. After an error the fabric is not called again, but for
+// Report and the destructor, and that must not wait for the others.
+#ifndef NG_FABRIC_H_
+#define NG_FABRIC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "ng/plugin.h"
+#include "ng/status.h"
+
+#pragma GCC visibility push(default)
+namespace ng {
+
+// The most ranks that the engine runs on.
+inline constexpr int kMaxRanks = 1024;
+
+// What the engine asks of a fabric when it is created, before the model is opened: the context's
+// model, tokens and stop ids are empty.
+struct FabricSpec {
+  double deadline_s = 60.0;  // a call may take so long; above 0
+};
+
+class Fabric {
+ public:
+  virtual ~Fabric() = default;
+
+  // [load] [step] This process is the rank of that number, in [0, size()). Never changes.
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // [load] [step] What a message calls a rank: the name of its machine. `rank` is in [0, size()).
+  virtual std::string Host(int rank) const = 0;
+
+  // [load] [step] `all` holds the parts of all ranks, one behind the other: counts[r] floats of
+  // rank r, which may be 0. Each rank has filled its own part; the call fills the others, bit for
+  // bit, whatever the bits mean. Must not allocate for each call once a call of the same sizes was
+  // made. counts: [size()]; all: [sum of counts]. Errors: RuntimeError that names the rank that is
+  // missing and its host; any error ends the run.
+  virtual absl::Status AllGather(std::span<const int64_t> counts, std::span<float> all) = 0;
+  // [load] [step] Every rank gets the bytes of rank `root`. All give as many. Errors: as AllGather.
+  virtual absl::Status Broadcast(int root, std::span<std::byte> bytes) = 0;
+  // [load] [step] Returns when all ranks have called it. Errors: as AllGather.
+  virtual absl::Status Barrier() = 0;
+
+  // [load] One line for the end of a run: what the fabric has to say about what it did. Empty:
+  // nothing.
+  virtual std::string Report() const { return {}; }
+};
+
+}  // namespace ng
+#pragma GCC visibility pop
+
+#endif  // NG_FABRIC_H_

@@ -1,0 +1,121 @@
+// Assembly: the ranks of a run, and whether they can run it together.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "core/model/rank_split.h"
+#include "core/model/weight_sizes.h"
+#include "core/runtime/assembly.h"
+#include "core/runtime/cache_identity.h"
+#include "ng/isa.h"
+
+namespace ng {
+namespace {
+
+// Keys that each machine may have its own way.
+bool IsOwn(absl::string_view line) {
+  const absl::string_view key = line.substr(0, line.find(' '));
+  return key == "path" || key == "threads" || key == "isa" || key == "pin" || key == "deadline";
+}
+
+// Parts of a matrix that have types of their own lie in whole blocks of columns; a rank's heads
+// must end where these do.
+bool BlocksFit(const SelfAttentionSpec& attention, const BlockWeightTypes& types,
+               const RankSplit& split) {
+  const auto& in = types.in;
+  if (in[0] == in[1] && in[1] == in[2]) return true;
+  const SelfAttentionSpec part = PartOf(attention, split);
+  return part.q_width() % kBlockColumns == 0 && part.k_width() % kBlockColumns == 0 &&
+         (!part.gate || part.qkv_width() % kBlockColumns == 0);
+}
+
+}  // namespace
+
+absl::Status Assembly::MakeFabric() {
+  const LoadedPlugin& plugin = selection.fabric;
+  const std::vector<OptionValue> values = PluginValues(config(), "fabric", plugin.descriptor->name);
+  PluginContext context;
+  context.executor = executor.get();
+  context.isa = isa;
+  context.options = OptionValues(values);
+  context.check = config().Bool("run.check_plugins");
+  context.stop = stop;
+  NG_ASSIGN_OR_RETURN(
+      fabric, CreateFabric(plugin, context, {.deadline_s = config().Real("fabric.deadline")}));
+  if (fabric->size() > 1) link = std::make_unique<RankLink>(*fabric, stop);
+  return absl::OkStatus();
+}
+
+std::string Assembly::SharedSettings() const {
+  std::string shared;
+  for (const absl::string_view line : absl::StrSplit(config().ToIni(), '\n')) {
+    if (!IsOwn(line)) absl::StrAppend(&shared, line, "\n");
+  }
+  return shared;
+}
+
+absl::Status Assembly::AgreeOnSetup(const absl::Status& own, const std::string& random_weights) {
+  if (link == nullptr) return own;
+  NG_RETURN_IF_ERROR(link->Agree(own));
+  NG_RETURN_IF_ERROR(link->CheckSame("version of ng", ProgramText()));
+  NG_RETURN_IF_ERROR(link->CheckSame("arithmetic (run.arithmetic = portable runs on both)",
+                                     ArithmeticOf(isa).ToString()));
+  std::string files = random_weights;
+  absl::Status read;
+  if (files.empty()) {
+    absl::StatusOr<std::string> hash = HashOfModelFiles(config().Text("model.path"));
+    read = hash.status();
+    if (hash.ok()) files = *std::move(hash);
+  }
+  NG_RETURN_IF_ERROR(link->Agree(read));
+  NG_RETURN_IF_ERROR(link->CheckSame("model", files));
+  return link->CheckSame("config", SharedSettings());
+}
+
+absl::Status Assembly::CheckRanks() const {
+  if (link == nullptr) return absl::OkStatus();
+  const RankSplit split = link->split();
+  const std::string ranks =
+      absl::StrCat(config().Describe("fabric.name"), " = ", selection.fabric.descriptor->name, ", ",
+                   split.ranks, " ranks: ");
+  if (packed) {
+    return UsageError(absl::StrCat(ranks, config().Describe("model.packed"),
+                                   " holds the weights of one process; ranks read the model's own "
+                                   "files"));
+  }
+  if (drafter != nullptr) {
+    return UsageError(absl::StrCat(ranks, config().Describe("drafter.name"), " = ",
+                                   selection.drafter->descriptor->name,
+                                   ": drafts go by what steps take, which differs between ranks; "
+                                   "must be none"));
+  }
+  for (size_t i = 0; i < selection.probes.size(); ++i) {
+    if (probes->use(i).writes.empty()) continue;
+    return UsageError(absl::StrCat(ranks, probe_titles[i], " writes ", probes->use(i).writes[0],
+                                   ", and would on every rank"));
+  }
+  NG_ASSIGN_OR_RETURN(const RunCachePlan cache, PlanCacheFor(SmallestCache()));
+  if (cache.stores.attended) {
+    return PluginError(absl::StrCat(ranks, selection.cache.Describe(),
+                                    " goes by what all heads attended, and a rank has some"));
+  }
+  for (size_t i = 0; i < model.spec.layers.size(); ++i) {
+    for (size_t b = 0; b < model.spec.layers[i].size(); ++b) {
+      const BlockSpec& block = model.spec.layers[i][b];
+      if (block.operation != Operation::kAttention ||
+          BlocksFit(model.spec.AttentionOf(block), weight_types.layers[i][b], split)) {
+        continue;
+      }
+      return PluginError(absl::StrCat(ranks, "layer ", i,
+                                      " holds q, k and v as different types, and this rank's heads "
+                                      "do not end at a multiple of ",
+                                      kBlockColumns, " columns"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ng

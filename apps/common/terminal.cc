@@ -124,6 +124,9 @@ absl::Status Write(int fd, std::string_view bytes) {
   return absl::OkStatus();
 }
 
+// KeepSilent was called.
+bool silent = false;
+
 std::string WarningLine(std::string_view program, std::string_view text) {
   const absl::string_view name(program.data(), program.size());
   return absl::StrCat(name, ": warning: ", OneLine(text), "\n");
@@ -138,7 +141,7 @@ std::string& HeldWarnings() {
 
 void ShowWarnings() {
   const std::string lines = std::exchange(HeldWarnings(), {});
-  if (!lines.empty()) Write(STDERR_FILENO, lines).IgnoreError();
+  if (!lines.empty() && !silent) Write(STDERR_FILENO, lines).IgnoreError();
 }
 
 // The name of the program that runs.
@@ -192,17 +195,20 @@ void HoldStandardStreams(ClosedStdin closed_stdin) {
 
 absl::Status WriteStdout(std::string_view bytes) {
   ShowWarnings();
-  return Write(STDOUT_FILENO, bytes);
+  return silent ? absl::OkStatus() : Write(STDOUT_FILENO, bytes);
 }
 
 void WriteStderr(std::string_view bytes) {
   ShowWarnings();
-  Write(STDERR_FILENO, bytes).IgnoreError();
+  if (!silent) Write(STDERR_FILENO, bytes).IgnoreError();
 }
+
+void KeepSilent() { silent = true; }
 
 void PrintError(std::string_view program, const absl::Status& status) {
   const absl::string_view message = status.message();
-  if (message.empty()) return;
+  if (message.empty() || IsToldElsewhere(status)) return;
+  silent = false;
   const absl::string_view name(program.data(), program.size());
   WriteStderr(absl::StrCat(name, ": error: ", OneLine({message.data(), message.size()}), "\n"));
 }

@@ -30,8 +30,13 @@ absl::Status WriteStdout(std::string_view bytes);
 // The same to stderr. A failure is ignored, because there is nobody to tell.
 void WriteStderr(std::string_view bytes);
 
-// Writes "PROGRAM: error: MESSAGE" to stderr as one line, whatever the message quotes. Writes
-// nothing for an empty message: then the reader of stdout has gone away.
+// From here on the two above write nothing, and no warning is shown: another process of the same
+// run speaks for all (Engine::rank).
+void KeepSilent();
+
+// Writes "PROGRAM: error: MESSAGE" to stderr as one line, whatever the message quotes, also from a
+// process that keeps silent. Writes nothing for an empty message: then the reader of stdout has
+// gone away. Writes nothing for a status that is told elsewhere.
 void PrintError(std::string_view program, const absl::Status& status);
 
 // Writes "PROGRAM: warning: TEXT" to stderr as one line.

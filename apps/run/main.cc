@@ -25,6 +25,7 @@
 #include "apps/run/habits.h"
 #include "apps/run/list_plugins.h"
 #include "apps/run/outputs.h"
+#include "apps/run/ranks.h"
 #include "apps/run/replay.h"
 #include "apps/run/run_record.h"
 #include "apps/run/tensor_saver.h"
@@ -126,6 +127,7 @@ struct Watch {
 absl::StatusOr<std::optional<Replay>> BeginReplay(const CommandLine& line, const Engine& engine,
                                                   const Job& job) {
   if (!job.record) return std::nullopt;
+  // All ranks compare, so that all of them end where the run differs.
   NG_ASSIGN_OR_RETURN(Replay replay, Replay::Begin(*job.record, line, engine));
   for (const std::string& changed : replay.changed()) {
     WriteStderr(absl::StrCat(kName, ": not as recorded: ", OneLine(changed), "\n"));
@@ -135,7 +137,7 @@ absl::StatusOr<std::optional<Replay>> BeginReplay(const CommandLine& line, const
 
 absl::StatusOr<std::optional<Recorder>> BeginRecord(const CommandLine& line, const Engine& engine,
                                                     const Job& job, const std::atomic<bool>* stop) {
-  if (line.record.empty()) return std::nullopt;
+  if (line.record.empty() || engine.rank() > 0) return std::nullopt;
   NG_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(line.record, stop));
   return Recorder::Begin(std::move(file), engine, job.requests);
 }
@@ -161,8 +163,9 @@ absl::Status Generate(Engine& engine, const CommandLine& line, const Job& job,
   NG_ASSIGN_OR_RETURN(std::optional<Replay> replay, BeginReplay(line, engine, job));
   NG_ASSIGN_OR_RETURN(std::optional<Recorder> recorder, BeginRecord(line, engine, job, stop));
   CompletionWriter completions(engine, line.jsonl, job.requests.size(), 0);
+  const bool writes = engine.rank() == 0;
   std::optional<StepsWriter> steps;
-  if (!line.steps.empty()) {
+  if (writes && !line.steps.empty()) {
     NG_ASSIGN_OR_RETURN(AtomicFileWriter file, AtomicFileWriter::Create(line.steps, stop));
     steps.emplace(
         std::move(file), engine,
@@ -173,7 +176,7 @@ absl::Status Generate(Engine& engine, const CommandLine& line, const Job& job,
   if (viewer != nullptr) viewer->AddTo(&options);
   options.on_step = [&](int index, const StepRecord& record) -> absl::Status {
     bar.Clear();
-    saver.OnStep(index, record);
+    if (writes) saver.OnStep(index, record);
     if (viewer != nullptr) viewer->OnStep(record);
     if (recorder) recorder->OnStep(index, record);
     if (steps) NG_RETURN_IF_ERROR(steps->OnStep(index, record));
@@ -182,7 +185,7 @@ absl::Status Generate(Engine& engine, const CommandLine& line, const Job& job,
   };
   options.on_done = [&](int index, const Completion& completion) -> absl::Status {
     if (viewer != nullptr) viewer->OnDone(completion);
-    NG_RETURN_IF_ERROR(saver.OnDone(index, completion));
+    if (writes) NG_RETURN_IF_ERROR(saver.OnDone(index, completion));
     if (recorder) recorder->OnDone(index, completion);
     NG_RETURN_IF_ERROR(completions.OnDone(index, completion));
     return replay ? replay->OnDone(index, completion) : absl::OkStatus();
@@ -193,7 +196,7 @@ absl::Status Generate(Engine& engine, const CommandLine& line, const Job& job,
   absl::Status status = done.status();
   if (steps) status = Worse(status, steps->Commit());
   if (recorder) status = Worse(status, recorder->Commit());
-  if (!line.save.empty()) status = Worse(status, saver.Write(stop));
+  if (writes && !line.save.empty()) status = Worse(status, saver.Write(stop));
   if (viewer != nullptr) status = Worse(status, viewer->Write(stop));
   if (IsDifference(status)) {
     // A finding, and no error of this run.
@@ -204,7 +207,7 @@ absl::Status Generate(Engine& engine, const CommandLine& line, const Job& job,
   NG_RETURN_IF_ERROR(status);
   NG_RETURN_IF_ERROR(Close(engine, line, *done));
   if (replay) WriteStderr(absl::StrCat(kName, ": replay ", replay->Verdict(), "\n"));
-  return absl::OkStatus();
+  return StoppedElsewhere(engine, *done);
 }
 
 // Where the run's files go. Makes the folder of --trace.
@@ -252,48 +255,55 @@ void WarnOfUnshown(const CommandLine& line, const EngineOptions& options) {
       "attn_row or attn_full among --save-tensors");
 }
 
-// The record's requests, or those of the command line.
-absl::StatusOr<Job> ReadJob(const CommandLine& line, const Engine& engine,
+// The record's requests, or those of the command line, which rank 0 reads for all.
+absl::StatusOr<Job> ReadJob(const CommandLine& line, Engine& engine,
                             std::optional<RunRecord> record, const std::atomic<bool>* stop) {
   Job job;
   job.record = std::move(record);
   if (job.record) {
     NG_ASSIGN_OR_RETURN(job.requests, RequestsOf(*job.record, line, engine));
   } else {
-    NG_ASSIGN_OR_RETURN(job.requests, ReadRequests(line, engine, stop));
+    absl::StatusOr<std::vector<GenerateRequest>> read = std::vector<GenerateRequest>();
+    if (engine.rank() == 0) read = ReadRequests(line, engine, stop);
+    NG_ASSIGN_OR_RETURN(job.requests, ShareRequests(engine, std::move(read)));
   }
   return job;
 }
 
-absl::Status Run(CommandLine line, const EngineOptions& options, const InputLog& inputs,
-                 std::optional<RunRecord> record, ProgressBar& bar) {
-  // From here on, so that what is typed while the model loads is kept for the first message.
-  std::unique_ptr<LineEditor> editor;
-  if (line.chat && !line.dry_run && LineEditor::HasTerminal()) {
-    NG_ASSIGN_OR_RETURN(editor, LineEditor::Open());
-  }
-  NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
-  NG_RETURN_IF_ERROR(CheckTraced(line, *engine));
-  NG_ASSIGN_OR_RETURN(const std::vector<PointAt> points, ReadPoints(*engine, &line));
-  NG_RETURN_IF_ERROR(ReadTools(*engine, options.stop, &line));
-  NG_ASSIGN_OR_RETURN(const Job job, ReadJob(line, *engine, std::move(record), options.stop));
-  if (line.chat && engine->config().Text("run.on_full") == "recompute") {
-    return UsageError(engine->config().Describe("run.on_full") +
+// What a run has beside its engine.
+struct RunParts {
+  const EngineOptions& options;
+  const InputLog& inputs;
+  LineEditor* editor;  // null: nobody types
+  ProgressBar& bar;
+};
+
+absl::Status RunOpened(Engine& engine, CommandLine line, std::optional<RunRecord> record,
+                       const RunParts& parts) {
+  const EngineOptions& options = parts.options;
+  NG_RETURN_IF_ERROR(CheckRanks(line, engine));
+  NG_RETURN_IF_ERROR(CheckTraced(line, engine));
+  NG_ASSIGN_OR_RETURN(const std::vector<PointAt> points, ReadPoints(engine, &line));
+  const bool first = engine.rank() == 0;
+  if (first) NG_RETURN_IF_ERROR(ReadTools(engine, options.stop, &line));
+  NG_ASSIGN_OR_RETURN(const Job job, ReadJob(line, engine, std::move(record), options.stop));
+  if (line.chat && engine.config().Text("run.on_full") == "recompute") {
+    return UsageError(engine.config().Describe("run.on_full") +
                       " = recompute does not go with --chat: a conversation that is full refuses "
                       "the next message");
   }
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Viewer> viewer,
-                      OpenViewer(line, options, *engine, job.requests));
-  NG_RETURN_IF_ERROR(CheckFiles(line, *engine, inputs));
+                      OpenViewer(line, options, engine, job.requests));
+  if (first) NG_RETURN_IF_ERROR(CheckFiles(line, engine, parts.inputs));
   WarnOfUnshown(line, options);
   RunNeeds needs = Needs(job.requests);
   needs.prompt_logits = line.save_logits || NeedLogits(points);
   needs.identity = !line.save_points.empty() || Verifies(line);
-  if (job.requests.empty()) needs.max_tokens = ChatCapacity(*engine);
+  if (job.requests.empty()) needs.max_tokens = ChatCapacity(engine);
   if (line.dry_run) {
     NG_ASSIGN_OR_RETURN(
         const std::string text,
-        engine->Describe(needs, line.verbose ? Engine::Detail::kAll : Engine::Detail::kScreen));
+        engine.Describe(needs, line.verbose ? Engine::Detail::kAll : Engine::Detail::kScreen));
     return WriteStdout(text);
   }
   if (job.requests.empty() && !line.chat) {
@@ -301,15 +311,31 @@ absl::Status Run(CommandLine line, const EngineOptions& options, const InputLog&
         "nothing to run; give a text, or one of --prompt, --prompt-file, --prompt-ids, "
         "--prompts, --message, --chat");
   }
-  NG_RETURN_IF_ERROR(engine->Load(needs));
+  NG_RETURN_IF_ERROR(engine.Load(needs));
   if (viewer != nullptr) NG_RETURN_IF_ERROR(viewer->Load());
-  bar.Clear();
-  if (editor != nullptr) {
-    return TerminalChat(*engine, line, needs.max_tokens, {*editor, inputs, *options.stop});
+  parts.bar.Clear();
+  if (parts.editor != nullptr) {
+    return TerminalChat(engine, line, needs.max_tokens,
+                        {*parts.editor, parts.inputs, *options.stop});
   }
-  if (line.chat) return PlainChat(*engine, line, needs.max_tokens, *options.stop);
-  return Generate(*engine, line, job, WhatToKeep(line, *engine, points),
-                  {viewer.get(), options.stop, bar});
+  if (line.chat) return PlainChat(engine, line, needs.max_tokens, *options.stop);
+  return Generate(engine, line, job, WhatToKeep(line, engine, points),
+                  {viewer.get(), options.stop, parts.bar});
+}
+
+absl::Status Run(const CommandLine& line, EngineOptions options, const InputLog& inputs,
+                 std::optional<RunRecord> record, ProgressBar& bar) {
+  // From here on, so that what is typed while the model loads is kept for the first message.
+  std::unique_ptr<LineEditor> editor;
+  if (line.chat && !line.dry_run && LineEditor::HasTerminal()) {
+    NG_ASSIGN_OR_RETURN(editor, LineEditor::Open());
+  }
+  options.ranks = true;
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
+  if (engine->rank() > 0) KeepSilent();
+  // Of several ranks the last ones wait here for what the first one writes.
+  return engine->Agree(
+      RunOpened(*engine, line, std::move(record), {options, inputs, editor.get(), bar}));
 }
 
 // Reads the record of --replay first: all that is asked of the config is asked of the record's.

@@ -196,7 +196,9 @@ std::span<const int32_t> Viewer::chosen() const {
 
 absl::Status Viewer::Write(const std::atomic<bool>* stop) {
   if (ViewsInTerminal(line_)) return WriteTerminal();
-  NG_RETURN_IF_ERROR(FillPage(stop));
+  // Several ranks compute it together, to the end.
+  NG_RETURN_IF_ERROR(FillPage(engine_.ranks() == 1 ? stop : nullptr));
+  if (engine_.rank() > 0) return absl::OkStatus();
   NG_RETURN_IF_ERROR(WriteMetadata(stop));
   return view::WritePage(line_.view, page_, stop);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/absl_view.h"
@@ -27,6 +28,8 @@ constexpr ExitMeaning kExitMeanings[] = {
     {8, kAborted, "what was compared or replayed differs"},
     {130, kCancelled, "stopped by Ctrl-C; by SIGHUP 129, SIGQUIT 131, SIGTERM 143"},
 };
+
+constexpr char kToldElsewhere[] = "ng/told-elsewhere";
 
 absl::Status Make(absl::StatusCode code, std::string_view message) {
   return {code, OneLine(message)};
@@ -84,7 +87,17 @@ int ExitCode(const absl::Status& status) {
 
 absl::Status Annotate(const absl::Status& status, std::string_view prefix) {
   if (status.ok()) return status;
-  return {status.code(), absl::StrCat(View(prefix), status.message())};
+  absl::Status annotated(status.code(), absl::StrCat(View(prefix), status.message()));
+  return IsToldElsewhere(status) ? ToldElsewhere(std::move(annotated)) : annotated;
+}
+
+absl::Status ToldElsewhere(absl::Status status) {
+  if (!status.ok()) status.SetPayload(kToldElsewhere, absl::Cord());
+  return status;
+}
+
+bool IsToldElsewhere(const absl::Status& status) {
+  return status.GetPayload(kToldElsewhere).has_value();
 }
 
 }  // namespace ng

@@ -1,8 +1,8 @@
 #include "core/model/rank_link.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/hash.h"
@@ -14,7 +14,9 @@ namespace {
 // One row of all columns: the parts lie in it as they are gathered.
 bool InPlace(std::span<const CutRows> rows) { return rows.size() == 1 && rows[0].n_rows == 1; }
 
-// A rank's error as floats: code, then the message.
+// What a rank says of where it is, as floats: At, and the step's hash in two.
+constexpr int64_t kMeetFloats = 3;
+// A rank's error as floats: code, then the message, with a zero behind it.
 constexpr int64_t kMessageFloats = 256;
 
 }  // namespace
@@ -51,6 +53,7 @@ absl::Status RankLink::Gather(std::span<const CutRows> rows) {
     }
   }
   if (total == 0) return absl::OkStatus();
+  NG_RETURN_IF_ERROR(ended_);
   const bool in_place = InPlace(rows);
   if (!in_place) GrowTo(staged_, total);
   float* const parts = in_place ? rows[0].whole : staged_.data();
@@ -78,30 +81,55 @@ absl::Status RankLink::Gather(std::span<const CutRows> rows) {
 
 absl::Status RankLink::BeginStep(uint64_t step) {
   ++step_;
-  constexpr int64_t kFloats = 3;
-  exchanged_.resize(static_cast<size_t>(fabric_.size() * kFloats));
   const bool stop = stop_ != nullptr && stop_->load(std::memory_order_relaxed);
-  float* const own = exchanged_.data() + fabric_.rank() * kFloats;
-  own[0] = stop ? 1.0F : 0.0F;
-  own[1] = std::bit_cast<float>(static_cast<uint32_t>(step));
-  own[2] = std::bit_cast<float>(static_cast<uint32_t>(step >> 32));
-  NG_RETURN_IF_ERROR(Exchange(kFloats, exchanged_));
-  for (int rank = 0; rank < fabric_.size(); ++rank) {
-    if (exchanged_[static_cast<size_t>(rank * kFloats)] == 0.0F) continue;
+  NG_RETURN_IF_ERROR(Meet(stop ? At::kStopped : At::kStep, step));
+  if (AnyAt(At::kFailed)) return ReadError(absl::OkStatus());
+  if (AnyAt(At::kStopped)) {
     stopped_.store(true, std::memory_order_relaxed);
     return InterruptedError("interrupted");
   }
-  for (int rank = 0; rank < fabric_.size(); ++rank) {
-    const float* const of_rank = exchanged_.data() + rank * kFloats;
-    if (std::memcmp(of_rank + 1, own + 1, 2 * sizeof(float)) == 0) continue;
-    return WithStep(RuntimeError(
-        absl::StrCat(Name(rank), " computes another step than ", Name(fabric_.rank()),
+  return CheckTogether();
+}
+
+absl::Status RankLink::Agree(const absl::Status& own) {
+  if (!ended_.ok()) return own.ok() ? ended_ : own;
+  const absl::Status met = Meet(own.ok() ? At::kAgree : At::kFailed, 0);
+  if (!met.ok()) return own.ok() ? met : own;
+  return AnyAt(At::kFailed) ? ReadError(own) : CheckTogether();
+}
+
+absl::Status RankLink::Meet(At at, uint64_t step) {
+  exchanged_.resize(static_cast<size_t>(fabric_.size() * kMeetFloats));
+  float* const own = exchanged_.data() + fabric_.rank() * kMeetFloats;
+  own[0] = static_cast<float>(at);
+  std::memcpy(own + 1, &step, sizeof(step));
+  NG_RETURN_IF_ERROR(Exchange(kMeetFloats, exchanged_));
+  met_.resize(static_cast<size_t>(fabric_.size()));
+  const float* from = exchanged_.data();
+  for (Met& met : met_) {
+    met.at = static_cast<At>(from[0]);
+    std::memcpy(&met.step, from + 1, sizeof(met.step));
+    from += kMeetFloats;
+  }
+  return absl::OkStatus();
+}
+
+bool RankLink::AnyAt(At at) const {
+  return std::ranges::any_of(met_, [&](const Met& met) { return met.at == at; });
+}
+
+absl::Status RankLink::CheckTogether() {
+  for (int rank = 1; rank < fabric_.size(); ++rank) {
+    const Met& met = met_[static_cast<size_t>(rank)];
+    if (met.at == met_[0].at && met.step == met_[0].step) continue;
+    return EndWith(RuntimeError(
+        absl::StrCat("step ", step_, ": ", Name(rank), " computes another step than ", Name(0),
                      "; all ranks must run the same program with the same config and prompts")));
   }
   return absl::OkStatus();
 }
 
-absl::Status RankLink::Agree(const absl::Status& own) {
+absl::Status RankLink::ReadError(const absl::Status& own) {
   const int64_t n = 1 + kMessageFloats;
   std::vector<float> all(static_cast<size_t>(fabric_.size() * n), 0.0F);
   float* const mine = all.data() + fabric_.rank() * n;
@@ -110,15 +138,32 @@ absl::Status RankLink::Agree(const absl::Status& own) {
   std::memcpy(mine + 1, message.data(),
               std::min(message.size(), (kMessageFloats - 1) * sizeof(float)));
   const absl::Status exchanged = Exchange(n, all);
-  if (!own.ok()) return own;
-  NG_RETURN_IF_ERROR(exchanged);
-  for (int rank = 0; rank < fabric_.size(); ++rank) {
-    const float* const of_rank = all.data() + rank * n;
-    if (of_rank[0] == 0.0F) continue;
-    const auto* const text = reinterpret_cast<const char*>(of_rank + 1);
-    return {static_cast<absl::StatusCode>(of_rank[0]), absl::StrCat(Name(rank), ": ", text)};
-  }
-  return absl::OkStatus();
+  if (!exchanged.ok()) return own.ok() ? exchanged : own;
+  int first = 0;
+  while (all[static_cast<size_t>(first * n)] == 0.0F) ++first;
+  if (first == fabric_.rank()) return EndWith(own);
+  const float* const of_first = all.data() + first * n;
+  const auto* const text = reinterpret_cast<const char*>(of_first + 1);
+  // What has no message has none on any rank: nobody is to be told.
+  const std::string name = *text == '\0' || first == 0 ? "" : Name(first) + ": ";
+  return EndWith({static_cast<absl::StatusCode>(of_first[0]), absl::StrCat(name, text)});
+}
+
+absl::Status RankLink::EndWith(absl::Status status) {
+  ended_ = fabric_.rank() == 0 ? std::move(status) : ToldElsewhere(std::move(status));
+  return ended_;
+}
+
+absl::Status RankLink::ShareBytes(std::span<std::byte> bytes) {
+  NG_RETURN_IF_ERROR(ended_);
+  return WithStep(fabric_.Broadcast(0, bytes));
+}
+
+absl::Status RankLink::Share(std::string* text) {
+  uint64_t size = text->size();
+  NG_RETURN_IF_ERROR(ShareBytes(std::as_writable_bytes(std::span(&size, 1))));
+  text->resize(size);
+  return ShareBytes(std::as_writable_bytes(std::span(*text)));
 }
 
 absl::Status RankLink::CheckSame(const std::string& what, const std::string& text) {
@@ -131,22 +176,28 @@ absl::Status RankLink::CheckSame(const std::string& what, const std::string& tex
     if (std::memcmp(place(rank), place(0), sizeof(hash)) == 0) continue;
     constexpr size_t kShown = 200;
     const bool shown = text.size() <= kShown;
-    return RuntimeError(absl::StrCat(Name(rank), " has another ", what, " than ", Name(0),
-                                     shown ? "; " : "", shown ? Name(fabric_.rank()) : "",
-                                     shown ? " has " : "", shown ? text : ""));
+    return EndWith(RuntimeError(absl::StrCat(Name(rank), " has another ", what, " than ", Name(0),
+                                             shown ? "; " : "", shown ? Name(fabric_.rank()) : "",
+                                             shown ? " has " : "", shown ? text : "")));
   }
   return absl::OkStatus();
 }
 
 absl::Status RankLink::Exchange(int64_t n, std::vector<float>& all) {
+  NG_RETURN_IF_ERROR(ended_);
   counts_.assign(static_cast<size_t>(fabric_.size()), n);
   return WithStep(fabric_.AllGather(counts_, all));
 }
 
-absl::Status RankLink::WithStep(const absl::Status& status) const {
+absl::Status RankLink::WithStep(const absl::Status& status) {
   if (status.ok()) return status;
   const std::string where = step_ == 0 ? "before the first step" : absl::StrCat("step ", step_);
-  return Annotate(status, absl::StrCat(Name(fabric_.rank()), ", ", where, ": "));
+  absl::Status failed = Annotate(status, absl::StrCat(Name(fabric_.rank()), ", ", where, ": "));
+  const int missing = fabric_.Missing();
+  const int teller = missing == 0 ? 1 : 0;
+  if (missing >= 0 && fabric_.rank() != teller) failed = ToldElsewhere(std::move(failed));
+  ended_ = failed;
+  return failed;
 }
 
 std::string RankLink::Name(int rank) const {

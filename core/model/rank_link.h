@@ -6,6 +6,7 @@
 #define NG_CORE_MODEL_RANK_LINK_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -32,7 +33,7 @@ class RankLink {
   RankSplit split() const { return {fabric_.rank(), fabric_.size()}; }
 
   // Begins a step: every rank is about to compute the same one, whose hash is `step`. Errors:
-  // InterruptedError on all ranks where one was stopped; RuntimeError where they differ.
+  // InterruptedError on all ranks where one was stopped; RuntimeError where they differ; as Agree.
   absl::Status BeginStep(uint64_t step);
   // Whether a step was ended by a stop on any rank: what all of them go by.
   const std::atomic<bool>* stopped() const { return &stopped_; }
@@ -44,16 +45,39 @@ class RankLink {
   absl::Status Gather(std::span<const CutRows> rows);
 
   // The first error of any rank, on all of them, with the rank's name where it is another's. Every
-  // rank calls it at the same place. Errors: that one; RuntimeError of the fabric.
+  // rank calls it at the same place, or begins a step there. Ranks above 0 leave it to rank 0 to
+  // tell. After it nothing is sent any more: every call returns it, or an error that it is given.
+  // Errors: that one; RuntimeError of the fabric.
   absl::Status Agree(const absl::Status& own);
+  // What rank 0 has, on all ranks; of a text all may have another size. Errors: as Gather.
+  absl::Status ShareBytes(std::span<std::byte> bytes);
+  absl::Status Share(std::string* text);
   // Whether all ranks have the same text. `what` it is: "the model". Errors: RuntimeError that
   // names a rank that has another.
   absl::Status CheckSame(const std::string& what, const std::string& text);
 
  private:
+  // Where a rank is when it meets the others.
+  enum class At : uint8_t { kStep, kAgree, kStopped, kFailed };
+  struct Met {
+    At at;
+    uint64_t step;  // hash
+  };
+
+  // Tells all ranks where this one is. What they found is in met_.
+  absl::Status Meet(At at, uint64_t step);
+  // Whether any rank is at such a place.
+  bool AnyAt(At at) const;
+  // Whether all ranks do the same.
+  absl::Status CheckTogether();
+  // After Meet, when a rank has failed: its error.
+  absl::Status ReadError(const absl::Status& own);
+  // Every call from now on returns this error.
+  absl::Status EndWith(absl::Status status);
   // Where rows [i] of a rank begin.
   int64_t Place(std::span<const CutRows> rows, int rank, size_t i) const;
-  absl::Status WithStep(const absl::Status& status) const;
+  // What a call of the fabric returned, with the step. One of the ranks that are left tells it.
+  absl::Status WithStep(const absl::Status& status);
   std::string Name(int rank) const;  // "rank 1 (host)"
   // Of each rank, n floats. all: [ranks * n], this rank's are filled.
   absl::Status Exchange(int64_t n, std::vector<float>& all);
@@ -64,7 +88,9 @@ class RankLink {
   int64_t step_ = 0;
   std::vector<float> staged_;     // the parts of all ranks, one behind the other
   std::vector<int64_t> counts_;   // floats of each rank
-  std::vector<float> exchanged_;  // of BeginStep
+  std::vector<float> exchanged_;  // of Meet
+  std::vector<Met> met_;          // [ranks]
+  absl::Status ended_;            // the error after which nothing is sent
 };
 
 }  // namespace ng

@@ -65,4 +65,13 @@ absl::Status GuardedFabric::Barrier() {
   return Guard([&] { return fabric_->Barrier(); });
 }
 
+int GuardedFabric::Missing() const {
+  int missing = -1;
+  const absl::Status status = GuardPlugin(plugin_, [&] {
+    missing = fabric_->Missing();
+    return absl::OkStatus();
+  });
+  return status.ok() && missing >= 0 && missing < size_ ? missing : -1;
+}
+
 }  // namespace ng

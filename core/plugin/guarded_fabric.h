@@ -34,6 +34,7 @@ class GuardedFabric final : public Fabric {
   absl::Status AllGather(std::span<const int64_t> counts, std::span<float> all) override;
   absl::Status Broadcast(int root, std::span<std::byte> bytes) override;
   absl::Status Barrier() override;
+  int Missing() const override;
   std::string Report() const override { return GuardReport(*fabric_); }
 
  private:

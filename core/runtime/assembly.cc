@@ -360,7 +360,7 @@ absl::Status Fill(const EngineOptions& options, Assembly& assembly) {
   NG_RETURN_IF_ERROR(assembly.MakeDrafter());
   assembly.unused_sampling = UnusedSampling(assembly.model.sampling, config);
   WarnOfUnusedOptions(assembly);
-  return assembly.CheckRanks();
+  return assembly.CheckRanks(options.ranks);
 }
 
 }  // namespace

@@ -163,8 +163,9 @@ struct Assembly {
   // nobody found anything, whether they are about to compute the same. `model`: what names the
   // weights. With one rank: as it came.
   absl::Status AgreeOnSetup(const absl::Status& own, const std::string& random_weights);
-  // Whether several ranks can run this. Errors: UsageError, PluginError.
-  absl::Status CheckRanks() const;
+  // Whether several ranks can run this, in a program that says of itself if it can be some. Errors:
+  // UsageError, PluginError.
+  absl::Status CheckRanks(bool can_be_ranks) const;
   // What all ranks must have alike, from the config.
   std::string SharedSettings() const;
   // EngineOptions::stop, or of several ranks that all of them have seen it.

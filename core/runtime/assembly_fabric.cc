@@ -75,22 +75,19 @@ absl::Status Assembly::AgreeOnSetup(const absl::Status& own, const std::string& 
   return link->CheckSame("config", SharedSettings());
 }
 
-absl::Status Assembly::CheckRanks() const {
+absl::Status Assembly::CheckRanks(bool can_be_ranks) const {
   if (link == nullptr) return absl::OkStatus();
   const RankSplit split = link->split();
   const std::string ranks =
       absl::StrCat(config().Describe("fabric.name"), " = ", selection.fabric.descriptor->name, ", ",
                    split.ranks, " ranks: ");
+  if (!can_be_ranks) {
+    return UsageError(ranks + "this program is one process; ng-run can be several");
+  }
   if (packed) {
     return UsageError(absl::StrCat(ranks, config().Describe("model.packed"),
                                    " holds the weights of one process; ranks read the model's own "
                                    "files"));
-  }
-  if (drafter != nullptr) {
-    return UsageError(absl::StrCat(ranks, config().Describe("drafter.name"), " = ",
-                                   selection.drafter->descriptor->name,
-                                   ": drafts go by what steps take, which differs between ranks; "
-                                   "must be none"));
   }
   for (size_t i = 0; i < selection.probes.size(); ++i) {
     if (probes->use(i).writes.empty()) continue;

@@ -172,10 +172,16 @@ LoadWeightsOptions Engine::State::HowToLoad() const {
   return load;
 }
 
-absl::Status Engine::Load(const RunNeeds& asked) {
-  const absl::Status loaded = state_->LoadOwn(asked);
+absl::Status Engine::Load(const RunNeeds& asked) { return Agree(state_->LoadOwn(asked)); }
+
+absl::Status Engine::Agree(const absl::Status& own) {
   RankLink* const link = state_->assembly->link.get();
-  return link == nullptr ? loaded : Guarded([&] { return link->Agree(loaded); });
+  return link == nullptr ? own : Guarded([&] { return link->Agree(own); });
+}
+
+absl::Status Engine::ShareText(std::string* text) {
+  RankLink* const link = state_->assembly->link.get();
+  return link == nullptr ? absl::OkStatus() : Guarded([&] { return link->Share(text); });
 }
 
 absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
@@ -235,8 +241,8 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
     if (assembly.drafter != nullptr) {
       const DrafterSpec drafts = assembly.DrafterSpecFor(spec);
       NG_RETURN_IF_ERROR(assembly.drafter->Load(drafts));
-      state.speculation = std::make_unique<Speculation>(*assembly.drafter, drafts,
-                                                        assembly.config().Bool("drafter.adapt"));
+      state.speculation = std::make_unique<Speculation>(
+          *assembly.drafter, drafts, assembly.config().Bool("drafter.adapt"), assembly.link.get());
     }
     state.max_sequences = spec.max_sequences;
     state.max_tokens = spec.max_tokens;
@@ -351,18 +357,21 @@ absl::StatusOr<std::vector<std::string>> Engine::Reports() const {
 
 absl::StatusOr<std::vector<Completion>> Engine::Generate(std::span<const GenerateRequest> requests,
                                                          const GenerateOptions& options) {
-  return GuardedReading([&]() -> absl::StatusOr<std::vector<Completion>> {
-    NG_RETURN_IF_ERROR(state_->CheckLoaded());
-    NG_RETURN_IF_ERROR(state_->CheckFree());
-    State::Run run(*state_, options);
-    for (const GenerateRequest& request : requests) NG_RETURN_IF_ERROR(run.Check(request));
-    NG_RETURN_IF_ERROR(run.CheckOptions());
-    absl::StatusOr<std::vector<Completion>> done =
-        ng::Generate(run.parts, run.settings, requests, options);
-    const absl::Status ended = run.End(done.status());
-    if (!ended.ok()) return ended;
-    return done;
-  });
+  absl::StatusOr<std::vector<Completion>> own =
+      GuardedReading([&]() -> absl::StatusOr<std::vector<Completion>> {
+        NG_RETURN_IF_ERROR(state_->CheckLoaded());
+        NG_RETURN_IF_ERROR(state_->CheckFree());
+        State::Run run(*state_, options);
+        for (const GenerateRequest& request : requests) NG_RETURN_IF_ERROR(run.Check(request));
+        NG_RETURN_IF_ERROR(run.CheckOptions());
+        absl::StatusOr<std::vector<Completion>> done =
+            ng::Generate(run.parts, run.settings, requests, options);
+        const absl::Status ended = run.End(done.status());
+        if (!ended.ok()) return ended;
+        return done;
+      });
+  NG_RETURN_IF_ERROR(Agree(own.status()));
+  return own;
 }
 
 }  // namespace ng

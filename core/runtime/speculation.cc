@@ -9,10 +9,11 @@
 
 namespace ng {
 
-Speculation::Speculation(Drafter& drafter, const DrafterSpec& spec, bool adapts)
+Speculation::Speculation(Drafter& drafter, const DrafterSpec& spec, bool adapts, RankLink* link)
     : drafter_(drafter),
       gamma_(spec.gamma),
       adapts_(adapts),
+      link_(link),
       lengths_(spec.max_sequences, spec.gamma),
       slots_(static_cast<size_t>(spec.max_sequences)) {
   for (Slot& slot : slots_) slot.tokens.resize(static_cast<size_t>(spec.gamma) + 1);
@@ -54,7 +55,13 @@ void Speculation::Want(int slot, int64_t most) {
 
 absl::Status Speculation::Propose() {
   if (wanted_.empty()) return absl::OkStatus();
-  if (adapts_) lengths_.Choose(choices_);
+  if (adapts_) {
+    lengths_.Choose(choices_);
+    // They come of what steps take, which is another time on each rank.
+    if (link_ != nullptr) {
+      NG_RETURN_IF_ERROR(link_->ShareBytes(std::as_writable_bytes(std::span(choices_))));
+    }
+  }
   drafts_.clear();
   bool asked_before = true;
   for (size_t i = 0; i < wanted_.size(); ++i) {

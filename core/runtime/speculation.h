@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/model/rank_link.h"
 #include "core/runtime/draft_lengths.h"
 #include "ng/drafter.h"
 #include "ng/status.h"
@@ -21,8 +22,9 @@ namespace ng {
 class Speculation {
  public:
   // Allocates all that the steps need. The drafter is borrowed, and loaded for `spec`. `adapts`:
-  // the drafts are as long as gains time; else gamma tokens, as long as there are so many.
-  Speculation(Drafter& drafter, const DrafterSpec& spec, bool adapts);
+  // the drafts are as long as gains time; else gamma tokens, as long as there are so many. `link`:
+  // of several ranks, whose drafts are as long as gains time on rank 0; null: there is one.
+  Speculation(Drafter& drafter, const DrafterSpec& spec, bool adapts, RankLink* link = nullptr);
 
   // Forwarded to the drafter. A slot that an exception has left open is closed first.
   absl::Status Open(int slot, const DraftedRequest& request);
@@ -33,7 +35,7 @@ class Speculation {
   void BeginStep();
   // The step may draft up to `most` tokens for an open slot; also 0, when it feeds one token.
   void Want(int slot, int64_t most);
-  // Asks the drafter. Errors: the drafter's own.
+  // Asks the drafter. Errors: the drafter's own, and the link's.
   absl::Status Propose();
   // What is drafted for a slot in this step.
   std::span<const int32_t> DraftOf(int slot) const;
@@ -64,6 +66,7 @@ class Speculation {
   Drafter& drafter_;
   const int64_t gamma_;
   const bool adapts_;
+  RankLink* const link_;
   DraftLengths lengths_;
   std::vector<Slot> slots_;  // [max_sequences]
   // Of this step.

@@ -74,6 +74,9 @@ struct EngineOptions {
   // are, and is the file that Fingerprint hashes. A kind and name that a folder offers, too, is a
   // PluginError. The descriptors and what they point to must outlive the engine.
   std::vector<LoadedPlugin> plugins = {};
+  // This program can be one of several ranks (fabric.name): on all of them it makes the same calls.
+  // False: a run of several ranks is a UsageError.
+  bool ranks = false;
 };
 
 class Engine {
@@ -124,6 +127,14 @@ class Engine {
   // them compute the same tokens. Only rank 0 prints and writes.
   int rank() const;
   int ranks() const;
+  // Of several ranks, which all call this at the same place: the first error that any of them
+  // gives, on all of them; those above rank 0 have it as ToldElsewhere. After it no rank computes
+  // anything more. Open, Load and Generate agree likewise about their own errors. With one rank:
+  // `own`.
+  absl::Status Agree(const absl::Status& own);
+  // The text of rank 0 on all ranks, which all call this at the same place. With one rank it does
+  // nothing. Errors: RuntimeError where a rank is missing.
+  absl::Status ShareText(std::string* text);
   int64_t default_max_new_tokens() const;     // run.max_new_tokens
   std::span<const int32_t> stop_ids() const;  // run.stop_ids or the model's own
   // What the model's own metadata would have the sampler do and sampler.chain does not, as half a

@@ -7,8 +7,10 @@
 //
 // Implemented by fabric plugins; called by the engine, on one thread at a time. All ranks make the
 // same calls in the same order with the same sizes. A call ends on all ranks within the deadline
-// of the spec: done, or with an error. After an error the fabric is not called again, but for
-// Report and the destructor, and that must not wait for the others.
+// of the spec: done, or with an error. Where another rank gives more or less than it should, that
+// is an error. After an error the fabric is not called again, but for Missing, Host, Report and the
+// destructor, and these must not wait for the others. PluginContext::stop says that this process
+// shall end; a call that the others will still answer goes on.
 #ifndef NG_FABRIC_H_
 #define NG_FABRIC_H_
 
@@ -52,6 +54,10 @@ class Fabric {
   virtual absl::Status Broadcast(int root, std::span<std::byte> bytes) = 0;
   // [load] [step] Returns when all ranks have called it. Errors: as AllGather.
   virtual absl::Status Barrier() = 0;
+
+  // [load] [step] After an error: the rank that it is about; -1: none, or it is not known. That
+  // rank may be unable to tell the user.
+  virtual int Missing() const { return -1; }
 
   // [load] One line for the end of a run: what the fabric has to say about what it did. Empty:
   // nothing.

@@ -40,6 +40,11 @@ int ExitCode(const absl::Status& status);
 // The same code with `prefix` put before the message.
 absl::Status Annotate(const absl::Status& status, std::string_view prefix);
 
+// The same error in a process that leaves it to another one to tell: several processes of one run
+// (ng/fabric.h) end for the same reason, and the user reads it once. Programs print nothing of it.
+absl::Status ToldElsewhere(absl::Status status);
+bool IsToldElsewhere(const absl::Status& status);
+
 }  // namespace ng
 #pragma GCC visibility pop
 

@@ -1,12 +1,16 @@
 #include "plugins/fabric/mpi/mpi_fabric.h"
 
 #include <dlfcn.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <functional>
 #include <limits>
 #include <thread>
 
@@ -15,16 +19,16 @@
 namespace ng {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kTag = 20;
-constexpr size_t kHostBytes = 64;
 // Looks at the clock, and lets others run, every so many polls: a message between two cores takes
 // less than the polls before the first time.
 constexpr int kPollsAtATime = 256;
 // Who has waited so long no longer polls all the time.
 constexpr std::chrono::milliseconds kPatience(20);
 constexpr std::chrono::microseconds kNap(100);
+// When this process is told to end, as mpirun tells those that are left when one is lost, and then
+// ends them: how long a rank on another machine may still take to answer.
+constexpr std::chrono::milliseconds kGrace(600);
 
 // MPI ends well only where all ranks were there to the end. Otherwise this process leaves without
 // a word to MPI, and mpirun ends the others.
@@ -32,6 +36,16 @@ bool g_failed = false;
 
 void EndMpi() {
   if (!g_failed) MPI_Finalize();
+}
+
+// What processes that see each other by their ids have in common: the machine's boot and the name
+// space of its processes.
+uint64_t ProcessSpace() {
+  std::string text;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
+  struct stat status = {};
+  if (stat("/proc/self/ns/pid", &status) == 0) absl::StrAppend(&text, " ", status.st_ino);
+  return std::hash<std::string>()(text);
 }
 
 std::string TextOf(int error) {
@@ -69,10 +83,10 @@ absl::Status StartMpi() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Fabric>> MpiFabric::Create(const PluginContext& /*context*/,
+absl::StatusOr<std::unique_ptr<Fabric>> MpiFabric::Create(const PluginContext& context,
                                                           const FabricSpec& spec) {
   NG_RETURN_IF_ERROR(StartMpi());
-  std::unique_ptr<MpiFabric> fabric(new MpiFabric(spec.deadline_s));
+  std::unique_ptr<MpiFabric> fabric(new MpiFabric(spec.deadline_s, context.stop));
   NG_RETURN_IF_ERROR(fabric->Start());
   return fabric;
 }
@@ -80,29 +94,34 @@ absl::StatusOr<std::unique_ptr<Fabric>> MpiFabric::Create(const PluginContext& /
 absl::Status MpiFabric::Start() {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
-  requests_.reserve(2 * static_cast<size_t>(size_));
-  peers_.reserve(2 * static_cast<size_t>(size_));
-  ones_.assign(static_cast<size_t>(size_), 1);
-  barrier_.assign(static_cast<size_t>(size_), 0.0F);
-  // The names of the machines, each in as many floats.
-  std::vector<float> names(static_cast<size_t>(size_) * kHostBytes / sizeof(float), 0.0F);
+  const auto size = static_cast<size_t>(size_);
+  requests_.reserve(2 * size);
+  statuses_.resize(2 * size);
+  pending_.reserve(2 * size);
+  ones_.assign(size, 1);
+  barrier_.assign(size, 0.0F);
+  constexpr size_t kFloats = sizeof(Peer) / sizeof(float);
+  static_assert(sizeof(Peer) % sizeof(float) == 0);
+  std::vector<float> gathered(size * kFloats, 0.0F);
+  Peer own = {.host = {}, .process_space = ProcessSpace(), .process = getpid()};
   std::array<char, MPI_MAX_PROCESSOR_NAME> name = {};
   int length = 0;
   MPI_Get_processor_name(name.data(), &length);
-  auto* const own = reinterpret_cast<char*>(names.data()) + static_cast<size_t>(rank_) * kHostBytes;
-  std::copy_n(name.data(), std::min(static_cast<size_t>(length), kHostBytes - 1), own);
-  const std::vector<int64_t> counts(static_cast<size_t>(size_), kHostBytes / sizeof(float));
-  const absl::Status gathered = AllGather(counts, names);
-  hosts_.resize(names.size() * sizeof(float));
-  std::memcpy(hosts_.data(), names.data(), hosts_.size());
+  std::copy_n(name.data(), std::min(static_cast<size_t>(length), own.host.size() - 1),
+              own.host.data());
+  std::memcpy(gathered.data() + static_cast<size_t>(rank_) * kFloats, &own, sizeof(own));
+  const std::vector<int64_t> counts(size, kFloats);
+  NG_RETURN_IF_ERROR(AllGather(counts, gathered));
+  peers_.resize(size);
+  std::memcpy(peers_.data(), gathered.data(), size * sizeof(Peer));
+  for (Peer& peer : peers_) peer.host.back() = '\0';
   bytes_sent_ = calls_ = 0;
-  return gathered;
+  return absl::OkStatus();
 }
 
-std::string MpiFabric::Host(int rank) const {
-  const size_t first = static_cast<size_t>(rank) * kHostBytes;
-  if (first + kHostBytes > hosts_.size()) return "unknown";
-  return {hosts_.data() + first, strnlen(hosts_.data() + first, kHostBytes)};
+const MpiFabric::Peer& MpiFabric::PeerOf(int rank) const {
+  static constexpr Peer kUnknown = {{"unknown"}, 0, 0};
+  return peers_.empty() ? kUnknown : peers_[static_cast<size_t>(rank)];
 }
 
 absl::Status MpiFabric::AllGather(std::span<const int64_t> counts, std::span<float> all) {
@@ -146,7 +165,7 @@ absl::Status MpiFabric::Send(int to, std::span<const std::byte> bytes) {
                                      "; a smaller run.prefill_chunk makes it smaller"));
   }
   bytes_sent_ += static_cast<int64_t>(bytes.size());
-  peers_.push_back(to);
+  pending_.push_back({to, -1});
   return Check(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to, kTag,
                          MPI_COMM_WORLD, &requests_.emplace_back()),
                "MPI_Isend");
@@ -155,7 +174,7 @@ absl::Status MpiFabric::Send(int to, std::span<const std::byte> bytes) {
 absl::Status MpiFabric::Receive(int from, std::span<std::byte> bytes) {
   // One that is too large is refused where it is sent.
   if (bytes.empty() || bytes.size() > std::numeric_limits<int>::max()) return absl::OkStatus();
-  peers_.push_back(from);
+  pending_.push_back({from, static_cast<int64_t>(bytes.size())});
   return Check(MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, from, kTag,
                          MPI_COMM_WORLD, &requests_.emplace_back()),
                "MPI_Irecv");
@@ -164,38 +183,90 @@ absl::Status MpiFabric::Receive(int from, std::span<std::byte> bytes) {
 absl::Status MpiFabric::Finish() {
   ++calls_;
   const Clock::time_point start = Clock::now();
-  const std::chrono::duration<double> deadline(deadline_s_);
   int done = 0;
   for (int polls = 1; done == 0; ++polls) {
-    NG_RETURN_IF_ERROR(Check(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(),
-                                         &done, MPI_STATUSES_IGNORE),
-                             "MPI_Testall"));
+    const int tested =
+        MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, statuses_.data());
+    if (tested == MPI_ERR_IN_STATUS) return FailedRequest();
+    NG_RETURN_IF_ERROR(Check(tested, "MPI_Testall"));
     if (done != 0 || polls % kPollsAtATime != 0) continue;
     const Clock::duration waited = Clock::now() - start;
-    if (waited > deadline) return Missing();
+    NG_RETURN_IF_ERROR(CheckPeers(waited));
     if (waited > kPatience) {
       std::this_thread::sleep_for(kNap);
+      polls = kPollsAtATime - 1;  // after each nap one
     } else {
       std::this_thread::yield();
     }
-    if (waited > kPatience) polls = kPollsAtATime - 1;  // after each nap one
   }
+  NG_RETURN_IF_ERROR(CheckReceived());
   requests_.clear();
-  peers_.clear();
+  pending_.clear();
   return absl::OkStatus();
 }
 
-absl::Status MpiFabric::Missing() {
-  g_failed = true;
+absl::Status MpiFabric::CheckPeers(Clock::duration waited) {
+  if (waited < kPatience) return absl::OkStatus();
+  if (stop_ != nullptr && stop_->load(std::memory_order_relaxed) &&
+      stopped_ == Clock::time_point()) {
+    stopped_ = Clock::now();
+  }
+  const bool graceless =
+      stopped_ != Clock::time_point() && Clock::now() - stopped_ > kGrace && waited > kGrace;
+  const bool late = waited > std::chrono::duration<double>(deadline_s_);
   for (size_t i = 0; i < requests_.size(); ++i) {
+    const Pending& pending = pending_[i];
+    const Peer& peer = PeerOf(pending.rank);
+    const bool here = peer.process != 0 && peer.process_space == PeerOf(rank_).process_space;
+    const bool gone = here && kill(static_cast<pid_t>(peer.process), 0) != 0 && errno == ESRCH;
+    if (!gone && !late && (here || !graceless)) continue;
+    // What is done already has no rank to wait for.
     int done = 0;
-    MPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE);
+    MPI_Request_get_status(requests_[i], &done, MPI_STATUS_IGNORE);
     if (done != 0) continue;
-    return RuntimeError(absl::StrCat("rank ", peers_[i], " (", Host(peers_[i]),
-                                     ") did not answer within ", deadline_s_,
-                                     " s (fabric.deadline)"));
+    if (gone) return Fail(pending.rank, "has ended");
+    if (late) {
+      return Fail(pending.rank,
+                  absl::StrCat("did not answer within ", deadline_s_, " s (fabric.deadline)"));
+    }
+    return Fail(pending.rank, "did not answer after the signal that ends the run");
   }
   return absl::OkStatus();
+}
+
+absl::Status MpiFabric::FailedRequest() {
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    const int error = statuses_[i].MPI_ERROR;
+    if (error == MPI_SUCCESS || error == MPI_ERR_PENDING) continue;
+    const auto& [rank, bytes] = pending_[i];
+    if (error == MPI_ERR_TRUNCATE) return WrongSize(rank, bytes);
+    return Fail(rank, "cannot be reached: " + TextOf(error));
+  }
+  return Check(MPI_ERR_IN_STATUS, "MPI_Testall");
+}
+
+absl::Status MpiFabric::CheckReceived() {
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    const auto& [rank, bytes] = pending_[i];
+    const MPI_Status& status = statuses_[i];
+    if (bytes < 0) continue;
+    int received = 0;
+    MPI_Get_count(&status, MPI_BYTE, &received);
+    if (received == bytes) continue;
+    return WrongSize(rank, bytes);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MpiFabric::WrongSize(int rank, int64_t bytes) {
+  return Fail(rank, absl::StrCat("sent another number of bytes than the ", bytes,
+                                 " that belong here: it computes something else"));
+}
+
+absl::Status MpiFabric::Fail(int rank, const std::string& what) {
+  g_failed = true;
+  missing_ = rank;
+  return RuntimeError(absl::StrCat("rank ", rank, " (", Host(rank), ") ", what));
 }
 
 std::string MpiFabric::Report() const {

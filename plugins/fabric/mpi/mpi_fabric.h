@@ -10,7 +10,11 @@
 #define NG_PLUGINS_FABRIC_MPI_MPI_FABRIC_H_
 
 #include <mpi.h>
+#include <sys/types.h>
 
+#include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -29,29 +33,58 @@ class MpiFabric final : public Fabric {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  std::string Host(int rank) const override;
+  std::string Host(int rank) const override { return PeerOf(rank).host.data(); }
   absl::Status AllGather(std::span<const int64_t> counts, std::span<float> all) override;
   absl::Status Broadcast(int root, std::span<std::byte> bytes) override;
   absl::Status Barrier() override;
+  int Missing() const override { return missing_; }
   std::string Report() const override;
 
  private:
-  explicit MpiFabric(double deadline_s) : deadline_s_(deadline_s) {}
+  using Clock = std::chrono::steady_clock;
+
+  // What each rank tells the others of itself, as bytes.
+  struct Peer {
+    std::array<char, 64> host;
+    // Processes that see each other by their ids have the same one.
+    uint64_t process_space;
+    int64_t process;
+  };
+  // What was begun, and is not done yet.
+  struct Pending {
+    int rank;
+    int64_t bytes;  // to be received; -1: it is sent
+  };
+
+  MpiFabric(double deadline_s, const std::atomic<bool>* stop)
+      : deadline_s_(deadline_s), stop_(stop) {}
 
   absl::Status Start();
+  // REQUIRES: Start has been told of the others; before, an unknown one.
+  const Peer& PeerOf(int rank) const;
   // Begin to send to a rank, or to receive of it.
   absl::Status Send(int to, std::span<const std::byte> bytes);
   absl::Status Receive(int from, std::span<std::byte> bytes);
   // Until all that was begun is done. Errors: RuntimeError that names who is missing.
   absl::Status Finish();
-  absl::Status Missing();
+  // Whether a rank that has not answered will never do so. `waited`: for it.
+  absl::Status CheckPeers(Clock::duration waited);
+  // Whether all that came was as large as it should.
+  absl::Status CheckReceived();
+  absl::Status WrongSize(int rank, int64_t bytes);
+  absl::Status FailedRequest();  // which of them has failed
+  absl::Status Fail(int rank, const std::string& what);
 
   double deadline_s_;
+  const std::atomic<bool>* stop_;  // may be null
   int rank_ = 0;
   int size_ = 1;
-  std::vector<char> hosts_;            // [size_][kHostBytes]
+  int missing_ = -1;
+  std::vector<Peer> peers_;            // [size_]
   std::vector<MPI_Request> requests_;  // of what was begun
-  std::vector<int> peers_;             // the rank of each
+  std::vector<MPI_Status> statuses_;   // of each
+  std::vector<Pending> pending_;       // what each is
+  Clock::time_point stopped_ = {};     // when stop_ was seen; the epoch: not yet
   std::vector<int64_t> ones_;          // [size_]: what Barrier gathers
   std::vector<float> barrier_;         // [size_]
   int64_t bytes_sent_ = 0;

@@ -7,12 +7,14 @@ ng_build_packages=(
   libabsl-dev libboost-dev libboost-program-options-dev
   nlohmann-json3-dev libedit-dev libicu-dev libpcre2-dev libsentencepiece-dev librandom123-dev libxxhash-dev
 )
+# OpenMPI is for the fabric mpi, which is built and tested where it is.
 # pybind11 and Python's headers are for apps/python, which is built where they are; NumPy is what it
 # gives its arrays as.
 ng_test_packages=(
   libgtest-dev libgmock-dev librapidcheck-dev python3-jsonschema python3-regex python3-selenium
   chromium chromium-driver tmux
   pybind11-dev python3-dev python3-numpy
+  libopenmpi-dev openmpi-bin
 )
 ng_sanitizer_packages=(clang libclang-rt-dev)
 ng_check_packages=(clang-format clang-tidy git)

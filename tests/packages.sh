@@ -49,7 +49,8 @@ check_contents() {
     '/libng_conform\.a$' '/cmake/ng/ng-config\.cmake$' '/pkgconfig/ng-core\.pc$' '/doc/libng-dev/copyright$'
   holds python3-ng '/dist-packages/ng/__init__\.py$' '/dist-packages/ng/_ng\..*\.so$' \
     '/dist-packages/ng/py\.typed$' '/dist-packages/ng/_ng\.pyi$'
-  lacks libng-core '/(bin|include|man)/'
+  holds ng-mpi '/ng/plugins/ng_fabric_mpi\.so$' '/doc/ng-mpi/copyright$'
+  lacks libng-core '/(bin|include|man)/|ng_fabric_mpi'
   lacks ng '\.so|/include/'
   lacks libng-dev '/(bin|man1)/'
   lacks python3-ng '/(bin|include|man1)/|__pycache__'
@@ -103,7 +104,7 @@ files() { find "$root" -xdev \( -path "$root/proc" -o -path "$root/sys" -o -path
 prepare_root() {
   inside 'apt-get update -qq' >/dev/null || fail "apt-get update"
   # What a run that failed has left.
-  inside 'apt-get purge -y -qq ng libng-dev libng-core python3-ng' >/dev/null 2>&1 || true
+  inside 'apt-get purge -y -qq ng libng-dev libng-core python3-ng ng-mpi' >/dev/null 2>&1 || true
   # A minimal image may be told to leave out man pages.
   rm -f "$root/etc/dpkg/dpkg.cfg.d/docker"
   local needs

@@ -9,6 +9,7 @@
 #include "apps/conform/allocations.h"
 #include "ng/conform/cache.h"
 #include "ng/conform/drafter.h"
+#include "ng/conform/fabric.h"
 #include "ng/conform/probe.h"
 #include "ng/conform/sampler.h"
 #include "ng/conform/speed.h"
@@ -88,6 +89,12 @@ class Workshop {
   DrafterSubject Drafter(const Request& request, IsaLevel isa) {
     return {.settings = Settings(request, isa),
             .make = [this](auto& context) { return plugin_->CreateDrafter(context); }};
+  }
+
+  FabricSubject Fabric(const Request& request, IsaLevel isa) {
+    return {.settings = Settings(request, isa), .make = [this](auto& context, auto& spec) {
+              return plugin_->CreateFabric(context, spec);
+            }};
   }
 
   // Shipped parts, as an engine has them.
@@ -176,6 +183,10 @@ std::vector<CheckName> ChecksOf(std::string_view kind) {
     AddNames(DrafterChecks(), &names);
     return names;  // how fast one is hangs on how often it is right
   }
+  if (kind == "fabric") {
+    AddNames(FabricChecks(), &names);
+    return names;  // the speed is that of what lies between the machines
+  }
   names.push_back({kSpeed, "how long it takes beside a shipped part; cannot fail"});
   return names;
 }
@@ -192,6 +203,7 @@ Outcome RunNamed(const Request& request, IsaLevel isa, std::string_view name) {
   }
   if (request.kind == "cache") return RunOf(CacheChecks(), shop.Cache(request, isa), name);
   if (request.kind == "drafter") return RunOf(DrafterChecks(), shop.Drafter(request, isa), name);
+  if (request.kind == "fabric") return RunOf(FabricChecks(), shop.Fabric(request, isa), name);
   if (request.kind == "probe") return RunOf(ProbeChecks(), shop.Probe(request, isa), name);
   return RunOf(SamplerChecks(), shop.Sampler(request, isa), name);
 }

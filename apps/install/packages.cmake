@@ -4,6 +4,7 @@
 #   programs     ng           programs, man pages, completion, configs and the demo
 #   development  libng-dev    headers, CMake and pkg-config files, the checks of ng-conform
 #   python       python3-ng   the Python package, where it is built
+#   mpi          ng-mpi       the fabric mpi, where it is built: nothing else needs OpenMPI
 # The names of all files begin with ng, so that `apt install ./ng*.deb` finds what they need in each other.
 # Also the target `uninstall`, for what `cmake --install` has put somewhere.
 
@@ -14,6 +15,11 @@ set(NG_PACKAGE_development libng-dev)
 if(TARGET ng_python)
   list(APPEND NG_COMPONENTS python)
   set(NG_PACKAGE_python python3-ng)
+endif()
+
+if(TARGET ng_fabric_mpi)
+  list(APPEND NG_COMPONENTS mpi)
+  set(NG_PACKAGE_mpi ng-mpi)
 endif()
 
 # Who answers for the packages: whoever makes some for others gives a name and an address. The default is
@@ -52,7 +58,7 @@ execute_process(COMMAND dpkg --print-architecture OUTPUT_VARIABLE architecture
 foreach(component ${NG_COMPONENTS})
   string(TOUPPER ${component} name)
   set(CPACK_DEBIAN_${name}_PACKAGE_NAME ${NG_PACKAGE_${component}})
-  string(REGEX REPLACE "^ng-ng$" "ng" file ng-${NG_PACKAGE_${component}})
+  string(REGEX REPLACE "^ng-ng($|-)" "ng\\1" file ng-${NG_PACKAGE_${component}})
   set(CPACK_DEBIAN_${name}_FILE_NAME ${file}_${PROJECT_VERSION}_${architecture}.deb)
 endforeach()
 
@@ -100,6 +106,13 @@ arrays, and runs probes and sampler stages that are written in Python.")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "libng-core ${NG_SAME}, python3 (>= 3.11), python3 (<< 3.12), python3-numpy")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${debian}/postinst ${debian}/prerm)
+
+set(CPACK_COMPONENT_MPI_DESCRIPTION
+    "runs of ng on several machines by MPI
+The fabric plugin mpi: processes that mpirun starts compute one model together
+and give the same bits as one.")
+set(CPACK_DEBIAN_MPI_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "libng-core ${NG_SAME}, openmpi-bin")
 
 include(CPack)
 

@@ -3,6 +3,7 @@
 #include <boost/program_options.hpp>
 
 #include "apps/common/arguments.h"
+#include "ng/fabric.h"
 
 namespace ng::plan {
 namespace {
@@ -25,6 +26,15 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   };
   NG_ASSIGN_OR_RETURN(line.run.prompt_tokens, tokens("prompt-tokens", 1));
   NG_ASSIGN_OR_RETURN(line.run.decode_tokens, tokens("decode-tokens", 0));
+  NG_ASSIGN_OR_RETURN(const int64_t ranks,
+                      ParseWholeNumber("ranks", values["ranks"].as<std::string>(), {1, kMaxRanks}));
+  line.engine.plan_ranks = static_cast<int>(ranks);
+  NG_ASSIGN_OR_RETURN(
+      line.run.link_mbit,
+      ParseWholeNumber("link-mbit", values["link-mbit"].as<std::string>(), {1, 10000000}));
+  NG_ASSIGN_OR_RETURN(
+      line.run.link_us,
+      ParseWholeNumber("link-us", values["link-us"].as<std::string>(), {0, 10000000}));
   NG_ASSIGN_OR_RETURN(line.jsonl, WantsJsonl(arguments));
   return line;
 }
@@ -37,7 +47,14 @@ Manual TheManual() {
        "a config.json whose shape is planned, in place of model.path")              //
       ("prompt-tokens", TextValue("N", "512"), "tokens of each sequence's prompt")  //
       ("decode-tokens", TextValue("N", "64"),
-       "tokens that are fed one by one after the prompt; 0: none");
+       "tokens that are fed one by one after the prompt; 0: none")  //
+      (
+          "ranks", TextValue("N", "1"),
+          "processes that compute together (fabric.name); the tables are of the one that takes "
+          "most")  //
+      ("link-mbit", TextValue("N", "1000"),
+       "for --ranks: what each machine sends, Mbit a second")  //
+      ("link-us", TextValue("N", "50"), "for --ranks: microseconds until a message is there");
   OptionGroup output = {"Output", {}};
   output.options.add_options()  //
       ("output", TextValue("text|jsonl", "text"), "text, or jsonl: one object on one line");

@@ -13,6 +13,9 @@ namespace ng::plan {
 struct Run {
   int64_t prompt_tokens = 512;
   int64_t decode_tokens = 64;
+  // Of several ranks: what each machine's link sends, and until a message is there.
+  int64_t link_mbit = 1000;
+  int64_t link_us = 50;
 };
 
 // Doubles, because long runs of large models exceed 2^63.

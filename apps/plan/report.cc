@@ -78,6 +78,35 @@ std::string MemoryTable(const RunPlan& plan, const std::string& store) {
   return out;
 }
 
+// Bytes on the wire for a decoded token: every rank sends its part to each other one.
+int64_t SentBytes(const RunPlan& plan) {
+  return (plan.ranks - 1) *
+         (plan.gathered_row_bytes + plan.gathered_logit_bytes + plan.gathered_step_bytes);
+}
+
+// Seconds that a decoded token waits for the links: each rank sends its share of all that, over a
+// link of its own.
+double GatherSeconds(const RunPlan& plan, const Run& run) {
+  const double bytes_s = static_cast<double>(run.link_mbit) * 1e6 / 8;
+  return static_cast<double>(plan.gathers) * static_cast<double>(run.link_us) * 1e-6 +
+         static_cast<double>(SentBytes(plan)) / plan.ranks / bytes_s;
+}
+
+std::string RanksTable(const RunPlan& plan, const Run& run) {
+  if (plan.ranks == 1) return "";
+  std::string out =
+      absl::StrCat("\nranks: ", plan.ranks, ", of which this is one that takes most; ",
+                   "bytes that all of them gather\n");
+  AppendBytes("  ", "a row", plan.gathered_row_bytes, &out);
+  AppendBytes("  ", "its logits", plan.gathered_logit_bytes, &out);
+  AppendBytes("  ", "a step", plan.gathered_step_bytes, &out);
+  AppendBytes("  ", "a decoded token, on all links", SentBytes(plan), &out);
+  absl::StrAppendFormat(&out,
+                        "  %d gathers a token take %.3f ms at %d Mbit/s and %d us a message\n",
+                        plan.gathers, 1e3 * GatherSeconds(plan, run), run.link_mbit, run.link_us);
+  return out;
+}
+
 std::string OperationsTable(const Subject& subject, const UnitOperations& units) {
   const Run& run = subject.run;
   const Operations with = WithCache(units, run);
@@ -164,6 +193,16 @@ std::string JsonLine(const Subject& subject) {
   json["max_tokens"] = plan.max_tokens;
   json["max_sequences"] = plan.max_sequences;
   json["bytes"] = MemoryJson(plan);
+  if (plan.ranks > 1) {
+    json["ranks"] = {{"ranks", plan.ranks},
+                     {"rank", plan.rank},
+                     {"row", plan.gathered_row_bytes},
+                     {"logits", plan.gathered_logit_bytes},
+                     {"step", plan.gathered_step_bytes},
+                     {"sent_per_token", SentBytes(plan)},
+                     {"gathers", plan.gathers},
+                     {"gather_s", GatherSeconds(plan, run)}};
+  }
   json["operations"] = {{"formula", kFormula},
                         {"row", units.row},
                         {"logit_row", units.logit_row},
@@ -186,7 +225,7 @@ std::string TextTables(const Subject& subject) {
   return absl::StrCat(Verdict(plan), "model ", model, ", ", std::string(plan.step.weights),
                       " weights; attention ", config.Text("attention.name"), ", ",
                       std::string(IsaName(engine.isa())), ", ", engine.threads(), " threads\n\n",
-                      MemoryTable(plan, config.Text("cache.name")), "\n",
+                      MemoryTable(plan, config.Text("cache.name")), RanksTable(plan, run), "\n",
                       OperationsTable(subject, units), "\n", GrowthTable(subject));
 }
 

@@ -27,7 +27,11 @@ function(ng_add_plugin kind name)
     set_target_properties(
       ${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${NG_PLUGIN_OUTPUT_DIRECTORY}
                            INSTALL_RPATH "$ORIGIN/../..")
-    install(TARGETS ${target} LIBRARY DESTINATION ${NG_PLUGIN_INSTALL_DIRECTORY} COMPONENT core)
+    set(component core)
+    if(${target} STREQUAL ng_fabric_mpi) # a package of its own, which needs OpenMPI
+      set(component mpi)
+    endif()
+    install(TARGETS ${target} LIBRARY DESTINATION ${NG_PLUGIN_INSTALL_DIRECTORY} COMPONENT ${component})
   endif()
 endfunction()
 

@@ -14,8 +14,6 @@ namespace {
 // One row of all columns: the parts lie in it as they are gathered.
 bool InPlace(std::span<const CutRows> rows) { return rows.size() == 1 && rows[0].n_rows == 1; }
 
-// What a rank says of where it is, as floats: At, and the step's hash in two.
-constexpr int64_t kMeetFloats = 3;
 // A rank's error as floats: code, then the message, with a zero behind it.
 constexpr int64_t kMessageFloats = 256;
 
@@ -100,6 +98,7 @@ absl::Status RankLink::Agree(const absl::Status& own) {
 
 absl::Status RankLink::Meet(At at, uint64_t step) {
   exchanged_.resize(static_cast<size_t>(fabric_.size() * kMeetFloats));
+  // Where it is, and the step's hash in two.
   float* const own = exchanged_.data() + fabric_.rank() * kMeetFloats;
   own[0] = static_cast<float>(at);
   std::memcpy(own + 1, &step, sizeof(step));

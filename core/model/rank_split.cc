@@ -1,6 +1,7 @@
 #include "core/model/rank_split.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "core/kernels/packed_matrix.h"
 
@@ -168,9 +169,15 @@ GatheredBytes GatheredOf(const ModelSpec& spec) {
   const RankSplit& split = spec.split;
   GatheredBytes bytes;
   if (split.ranks == 1) return bytes;
+  bytes.step = split.ranks * kMeetFloats * int64_t{sizeof(float)};
+  bytes.calls = 1;
   int64_t floats = 0;
-  const auto add = [&](int64_t n_columns) {
-    if (ColumnsOf(n_columns, split).cut) floats += n_columns;
+  // Rows that are gathered in one call.
+  const auto add = [&](std::initializer_list<int64_t> rows) {
+    int64_t n = 0;
+    for (const int64_t n_columns : rows) n += ColumnsOf(n_columns, split).cut ? n_columns : 0;
+    floats += n;
+    bytes.calls += n > 0 ? 1 : 0;
   };
   for (const LayerSpec& blocks : spec.layers) {
     for (const BlockSpec& block : blocks) {
@@ -178,24 +185,30 @@ GatheredBytes GatheredOf(const ModelSpec& spec) {
         const SelfAttentionSpec& attention = spec.AttentionOf(block);
         if (HeadsOf(attention, split).cut) {
           floats += attention.out_width();
+          ++bytes.calls;
           if (attention.qk_norm.is_there() && attention.qk_norm_kind == QkNormKind::kWidth) {
             floats += attention.q_width() + (attention.has_keys() ? attention.k_width() : 0);
+            ++bytes.calls;
           }
         }
       } else if (block.operation == Operation::kMixture) {
         const MixtureSpec& mixture = spec.MixtureOf(block);
         if (!IsCut(mixture)) continue;
-        for (int i = 0; i < mixture.router.n_used; ++i) add(mixture.expert.width);
-        if (mixture.has_shared()) add(mixture.shared.width);
+        const int64_t shared = mixture.has_shared() ? mixture.shared.width : 0;
+        const bool cut = ColumnsOf(mixture.expert.width, split).cut;
+        // The experts' rows and the shared one's come in one call.
+        floats += cut ? (mixture.router.n_used - 1) * mixture.expert.width : 0;
+        add({mixture.expert.width, shared});
       } else if (block.operation != Operation::kState) {
-        add(spec.FeedForwardOf(block).width);
+        add({spec.FeedForwardOf(block).width});
       }
-      add(spec.width);
+      add({spec.width});
     }
   }
   bytes.row = floats * int64_t{sizeof(float)};
   if (ColumnsOf(spec.shape.vocab_size, split).cut) {
     bytes.logits = spec.shape.vocab_size * int64_t{sizeof(float)};
+    ++bytes.calls;
   }
   return bytes;
 }

@@ -13,6 +13,9 @@
 
 namespace ng {
 
+// What a rank says when it meets the others, in floats (RankLink::BeginStep).
+inline constexpr int64_t kMeetFloats = 3;
+
 // The columns of a row that one rank has. Of too few for all ranks each rank has all.
 struct RankColumns {
   int64_t first = 0;
@@ -100,6 +103,8 @@ struct RankParts {
 struct GatheredBytes {
   int64_t row = 0;
   int64_t logits = 0;
+  int64_t step = 0;   // for a step, however many rows it has
+  int64_t calls = 0;  // in which a step of one row gathers them
 };
 GatheredBytes GatheredOf(const ModelSpec& spec);
 

@@ -76,8 +76,8 @@ absl::Status Assembly::AgreeOnSetup(const absl::Status& own, const std::string& 
 }
 
 absl::Status Assembly::CheckRanks(bool can_be_ranks) const {
-  if (link == nullptr) return absl::OkStatus();
-  const RankSplit split = link->split();
+  const RankSplit& split = model.spec.split;
+  if (split.ranks == 1) return absl::OkStatus();
   const std::string ranks =
       absl::StrCat(config().Describe("fabric.name"), " = ", selection.fabric.descriptor->name, ", ",
                    split.ranks, " ranks: ");

@@ -189,6 +189,7 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
     State& state = *this;
     NG_RETURN_IF_ERROR(state.CheckFree());
     Assembly& assembly = *state.assembly;
+    if (state.options.plan_ranks > 1) return RuntimeError("this engine was opened to plan only");
     if (assembly.link != nullptr && asked.snapshots) {
       return UsageError(absl::StrCat("fabric.name = ", assembly.config().Text("fabric.name"),
                                      ": a cache of several ranks is not loaded or saved"));

@@ -143,6 +143,8 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
   const GatheredBytes gathered = GatheredOf(model);
   plan.gathered_row_bytes = gathered.row;
   plan.gathered_logit_bytes = gathered.logits;
+  plan.gathered_step_bytes = gathered.step;
+  plan.gathers = gathered.calls;
   plan.step.cache_bytes_per_token = plan.cache.bytes_per_token;
   plan.step.cache_reads = std::move(cache.reads);
 

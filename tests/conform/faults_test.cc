@@ -305,12 +305,37 @@ constexpr Seeded kDrafterFaults[] = {
     {"allocates", "allocation"},
 };
 
+constexpr Seeded kFabricFaults[] = {
+    {"create_returns_nothing", "ranks"},
+    {"create_refuses", "gather"},
+    {"rank_out_of_range", "ranks"},
+    {"no_ranks", "ranks"},
+    {"host_throws", "ranks"},
+    {"host_of_two_lines", "ranks"},
+    {"host_without_name", "ranks"},
+    {"misses_itself", "ranks"},
+    {"report_throws", "ranks"},
+    {"report_of_two_lines", "ranks"},
+    {"gather_throws", "gather"},
+    {"gather_refuses", "gather"},
+    {"changes_its_own", "gather"},
+    {"quiets_nan", "gather"},
+    {"broadcast_throws", "broadcast"},
+    {"broadcast_refuses", "broadcast"},
+    {"broadcast_forgets_the_end", "broadcast"},
+    {"barrier_throws", "order"},
+    {"barrier_refuses", "order"},
+    {"fails_the_tenth_time", "order"},
+    {"allocates", "allocation"},
+};
+
 constexpr Fixture kFixtures[] = {{"attention", "attention_faults", kAttentionFaults},
                                  {"attention", "arithmetic_faults", kArithmeticFaults},
                                  {"cache", "store_faults", kStoreFaults},
                                  {"sampler", "sampler_faults", kSamplerFaults},
                                  {"probe", "probe_faults", kProbeFaults},
-                                 {"drafter", "drafter_faults", kDrafterFaults}};
+                                 {"drafter", "drafter_faults", kDrafterFaults},
+                                 {"fabric", "fabric_faults", kFabricFaults}};
 
 void PrintTo(const Fixture& fixture, std::ostream* out) { *out << fixture.name; }
 

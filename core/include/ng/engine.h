@@ -77,6 +77,8 @@ struct EngineOptions {
   // This program can be one of several ranks (fabric.name): on all of them it makes the same calls.
   // False: a run of several ranks is a UsageError.
   bool ranks = false;
+  // Above 1: such an engine only plans, for the rank that takes most of so many. Load refuses.
+  int plan_ranks = 0;
 };
 
 class Engine {

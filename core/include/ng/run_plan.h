@@ -99,6 +99,8 @@ struct RunPlan {
   int ranks = 1;
   int64_t gathered_row_bytes = 0;    // that all ranks together give for each row of a step
   int64_t gathered_logit_bytes = 0;  // and for each row that has logits
+  int64_t gathered_step_bytes = 0;   // and for a step, however many rows it has
+  int64_t gathers = 0;               // calls of Fabric::AllGather in a step of one row
   // Where it does not fit: what would make it fit, computed, or that nothing does.
   std::string remedy;
 

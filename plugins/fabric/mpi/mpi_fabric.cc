@@ -182,7 +182,7 @@ absl::Status MpiFabric::Receive(int from, std::span<std::byte> bytes) {
 
 absl::Status MpiFabric::Finish() {
   ++calls_;
-  const Clock::time_point start = Clock::now();
+  const Clock::time_point start = Look();
   int done = 0;
   for (int polls = 1; done == 0; ++polls) {
     const int tested =
@@ -190,7 +190,7 @@ absl::Status MpiFabric::Finish() {
     if (tested == MPI_ERR_IN_STATUS) return FailedRequest();
     NG_RETURN_IF_ERROR(Check(tested, "MPI_Testall"));
     if (done != 0 || polls % kPollsAtATime != 0) continue;
-    const Clock::duration waited = Clock::now() - start;
+    const Clock::duration waited = Look() - start;
     NG_RETURN_IF_ERROR(CheckPeers(waited));
     if (waited > kPatience) {
       std::this_thread::sleep_for(kNap);
@@ -202,7 +202,16 @@ absl::Status MpiFabric::Finish() {
   NG_RETURN_IF_ERROR(CheckReceived());
   requests_.clear();
   pending_.clear();
+  Look();
+  still_ = {};
   return absl::OkStatus();
+}
+
+MpiFabric::Clock::time_point MpiFabric::Look() {
+  const Clock::time_point now = Clock::now();
+  if (looked_ != Clock::time_point()) still_ = std::max(still_, now - looked_);
+  looked_ = now;
+  return now;
 }
 
 absl::Status MpiFabric::CheckPeers(Clock::duration waited) {
@@ -224,6 +233,10 @@ absl::Status MpiFabric::CheckPeers(Clock::duration waited) {
     int done = 0;
     MPI_Request_get_status(requests_[i], &done, MPI_STATUS_IGNORE);
     if (done != 0) continue;
+    // The others did not wait for a process that stood still: it has nothing to say of them.
+    if (still_ > std::chrono::duration<double>(deadline_s_) / 2) {
+      return Fail(rank_, "stood still for so long that the others have ended");
+    }
     if (gone) return Fail(pending.rank, "has ended");
     if (late) {
       return Fail(pending.rank,

@@ -325,7 +325,7 @@ TEST(UnknownKey, NamesTheNearestSection) {
             "[sampler]?");
   EXPECT_EQ(BuildError("", {"elsewhere.seed=2"}),
             "--elsewhere.seed=2: unknown section [elsewhere], must be one of model, tokenizer, "
-            "plugins, attention, cache, sampler, probe, drafter, run, serve");
+            "plugins, attention, cache, sampler, probe, drafter, fabric, run, serve");
 }
 
 TEST(UnknownKey, FindsTheSectionOfABareKey) {
@@ -352,10 +352,10 @@ TEST(ConfigText, PrintsEverySectionOnceWithPluginOptionsInIt) {
   EXPECT_THAT(
       ini, StartsWith("[model]\npath =\nweights = auto\npacked =\nstrict = false\nignore_keys =\n\n"
                       "[tokenizer]\n"));
-  EXPECT_THAT(
-      ini,
-      HasSubstr("seed = 1\ntop_p.p = 0.95\nbanned_tokens.ids =\ntop_k.k = 50\n\n"
-                "[probe]\nchain =\n\n[drafter]\nname = none\ngamma = 8\nadapt = true\n\n[run]\n"));
+  EXPECT_THAT(ini,
+              HasSubstr("seed = 1\ntop_p.p = 0.95\nbanned_tokens.ids =\ntop_k.k = 50\n\n"
+                        "[probe]\nchain =\n\n[drafter]\nname = none\ngamma = 8\nadapt = true\n\n"
+                        "[fabric]\nname = local\nsplit = heads\ndeadline = 60\n\n[run]\n"));
   EXPECT_THAT(ini, HasSubstr("stop_ids =\n"));
   EXPECT_THAT(ini, HasSubstr("system = \"a # b\"\n"));
 }

@@ -4,13 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ng/conform/fabric.h"
 #include "ng/engine.h"
+#include "ng/lone_plugin.h"
 #include "tests/plugins/fabric/thread_ranks.h"
 
 namespace ng {
@@ -33,6 +36,7 @@ absl::StatusOr<std::vector<Completion>> TryRun(const Case& one, bool ranks,
                        "sampler.chain=greedy", "run.stop_ids="};
   options.overrides.insert(options.overrides.end(), one.overrides.begin(), one.overrides.end());
   options.stop = stop;
+  options.ranks = true;
   if (ranks) {
     options.plugins = {{&test::kThreadRanks, "the test"}};
     options.overrides.emplace_back("fabric.name=threads");
@@ -95,6 +99,147 @@ std::vector<std::string> Models() {
   }
   std::ranges::sort(models);
   return models;
+}
+
+// The error that each rank ends with, when rank r runs with overrides[r].
+std::vector<absl::Status> ErrorsOf(const std::vector<Overrides>& overrides) {
+  const std::string model = absl::StrCat(kGolden, "llama/tied_gqa");
+  std::vector<absl::Status> seen(overrides.size());
+  test::OnRanks(static_cast<int>(overrides.size()), [&](int rank) {
+    const auto at = static_cast<size_t>(rank);
+    seen[at] = TryRun({model, overrides[at]}, true).status();
+  });
+  return seen;
+}
+
+TEST(Ranks, AllEndWithTheErrorOfOneAndTheFirstTellsIt) {
+  const std::vector<absl::Status> seen = ErrorsOf({{}, {"model.path=/nowhere"}, {}});
+  for (size_t rank = 0; rank < seen.size(); ++rank) {
+    EXPECT_EQ(ExitCode(seen[rank]), 3) << seen[rank];
+    EXPECT_EQ(IsToldElsewhere(seen[rank]), rank > 0);
+  }
+  EXPECT_THAT(std::string(seen[0].message()), HasSubstr("rank 1 (thread1): "));
+  EXPECT_THAT(std::string(seen[0].message()), HasSubstr("/nowhere"));
+}
+
+TEST(Ranks, ThatDoNotRunTheSameAreRefused) {
+  for (const absl::Status& seen : ErrorsOf({{}, {"sampler.seed=7"}})) {
+    EXPECT_EQ(ExitCode(seen), 1);
+    EXPECT_THAT(std::string(seen.message()), HasSubstr("rank 1 (thread1) has another config"));
+  }
+  const std::string other = absl::StrCat("model.path=", kGolden, "llama/untied");
+  for (const absl::Status& seen : ErrorsOf({{}, {other}})) {
+    EXPECT_EQ(ExitCode(seen), 1);
+    EXPECT_THAT(std::string(seen.message()), HasSubstr("has another model"));
+  }
+}
+
+TEST(Ranks, OfAProgramThatCannotBeSeveralAreRefused) {
+  test::OnRanks(2, [&](int rank) {
+    EngineOptions options;
+    options.overrides = {absl::StrCat("model.path=", kGolden, "llama/tied_gqa"), "run.threads=1",
+                         "fabric.name=threads"};
+    options.plugins = {{&test::kThreadRanks, "the test"}};
+    const absl::Status opened = Engine::Open(options).status();
+    EXPECT_EQ(ExitCode(opened), 2) << rank;
+    EXPECT_THAT(std::string(opened.message()), HasSubstr("2 ranks: this program is one process"));
+  });
+}
+
+TEST(Ranks, AreAllStoppedByOne) {
+  std::atomic<bool> stop = true;
+  const std::string model = absl::StrCat(kGolden, "llama/tied_gqa");
+  std::vector<absl::StatusOr<std::vector<Completion>>> seen(2);
+  test::OnRanks(2, [&](int rank) {
+    seen[static_cast<size_t>(rank)] = TryRun({model}, true, rank == 1 ? &stop : nullptr);
+  });
+  // The flag was there before the weights were read.
+  for (const auto& of_rank : seen) {
+    EXPECT_TRUE(absl::IsCancelled(of_rank.status())) << of_rank.status();
+  }
+}
+
+// What is gathered in a run is what its plan says of each row.
+TEST(Ranks, GatherTheBytesThatThePlanSays) {
+  for (const char* name : {"llama/tied_gqa", "qwen3_moe/tiny", "mistral/window", "gpt2/tiny"}) {
+    SCOPED_TRACE(name);
+    test::OnRanks(2, [&](int /*rank*/) {
+      EngineOptions options;
+      options.overrides = {absl::StrCat("model.path=", kGolden, name),
+                           "run.threads=1",
+                           "fabric.name=threads",
+                           "run.model_defaults=false",
+                           "sampler.chain=greedy",
+                           "run.stop_ids="};
+      options.plugins = {{&test::kThreadRanks, "the test"}};
+      options.ranks = true;
+      const auto engine = Engine::Open(options);
+      ASSERT_TRUE(engine.ok()) << engine.status();
+      const std::vector<GenerateRequest> requests = {
+          {.prompt_ids = {3, 1, 4, 1, 5, 9, 2}, .max_new_tokens = 5}};
+      const auto plan = (*engine)->Plan(Needs(requests));
+      ASSERT_TRUE(plan.ok() && (*engine)->Load(Needs(requests)).ok());
+      const int64_t before = test::t_gathered;
+      ASSERT_TRUE((*engine)->Generate(requests, {}).ok());
+      constexpr int64_t kRows = 7 + 4;
+      constexpr int64_t kSteps = 5;
+      constexpr int64_t kMeetings = kSteps + 1;  // each step, and the end
+      EXPECT_GT(plan->gathered_row_bytes, 0);
+      EXPECT_EQ(test::t_gathered - before, kRows * plan->gathered_row_bytes +
+                                               kSteps * plan->gathered_logit_bytes +
+                                               kMeetings * plan->gathered_step_bytes);
+      EXPECT_GT(plan->gathers, 0);
+    });
+  }
+}
+
+TEST(Ranks, DraftAsOneProcessDoes) {
+  const std::string model = absl::StrCat(kGolden, "llama/tied_gqa");
+  for (const bool ranks : {false, true}) {
+    std::vector<std::vector<int32_t>> ids(3);
+    test::OnRanks(ranks ? 3 : 1, [&](int rank) {
+      EngineOptions options;
+      options.overrides = {"model.path=" + model, "run.threads=1",      "sampler.chain=greedy",
+                           "run.stop_ids=",       "drafter.name=ngram", "drafter.ngram.min=1"};
+      options.plugins = {{&test::kThreadRanks, "the test"}};
+      options.ranks = true;
+      if (ranks) options.overrides.emplace_back("fabric.name=threads");
+      const auto engine = Engine::Open(options);
+      ASSERT_TRUE(engine.ok()) << engine.status();
+      const std::vector<GenerateRequest> requests = {
+          {.prompt_ids = {3, 1, 3, 1, 3, 1, 3}, .max_new_tokens = 40}};
+      ASSERT_TRUE((*engine)->Load(Needs(requests)).ok());
+      const auto done = (*engine)->Generate(requests, {});
+      ASSERT_TRUE(done.ok()) << done.status();
+      EXPECT_GT(done->front().timings.drafted_tokens, 0);
+      ids[static_cast<size_t>(rank)] = done->front().ids;
+    });
+    static std::vector<int32_t> alone;
+    if (!ranks) {
+      alone = ids[0];
+      continue;
+    }
+    for (const std::vector<int32_t>& of_rank : ids) EXPECT_EQ(of_rank, alone);
+  }
+}
+
+TEST(ThreadRanks, Conform) {
+  test::OnRanks(3, [](int /*rank*/) {
+    const conform::FabricSubject subject = {.settings = {.quick = true},
+                                            .make = test::ThreadRank::Create};
+    EXPECT_THAT(conform::CheckFabric(subject), ::testing::IsEmpty());
+  });
+}
+
+// Under mpirun, on every rank: MpiRun.FabricConforms starts it.
+TEST(MpiRanks, Conform) {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) GTEST_SKIP() << "not started by mpirun";
+  const auto plugin = LonePlugin::Open(NG_BINARY_DIR "/lib/ng/plugins/ng_fabric_mpi.so", {}, {});
+  ASSERT_TRUE(plugin.ok()) << plugin.status();
+  const conform::FabricSubject subject = {
+      .settings = {.quick = true},
+      .make = [&](auto& context, auto& spec) { return (*plugin)->CreateFabric(context, spec); }};
+  EXPECT_THAT(conform::CheckFabric(subject), ::testing::IsEmpty());
 }
 
 TEST(Ranks, HaveTheBitsOfOneProcessInEveryFamily) {

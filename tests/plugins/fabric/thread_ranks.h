@@ -58,6 +58,9 @@ class Meeting {
 // The rank that this thread is.
 inline thread_local std::pair<Meeting*, int> t_rank = {nullptr, 0};
 
+// Bytes that all ranks have given together in calls of this thread.
+inline thread_local int64_t t_gathered = 0;
+
 class ThreadRank final : public Fabric {
  public:
   static absl::StatusOr<std::unique_ptr<Fabric>> Create(const PluginContext& /*context*/,
@@ -75,6 +78,7 @@ class ThreadRank final : public Fabric {
     if (!meeting_.Give(rank_, std::as_bytes(all.subspan(static_cast<size_t>(first), n)))) {
       return RuntimeError("a thread is missing");
     }
+    t_gathered += static_cast<int64_t>(all.size_bytes());
     std::byte* to = std::as_writable_bytes(all).data();
     for (int rank = 0; rank < size(); ++rank) {
       const std::span<const std::byte> part = meeting_.Of(rank);

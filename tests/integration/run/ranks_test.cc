@@ -1,0 +1,222 @@
+// Whole runs of several processes under mpirun: what one process writes, bit for bit, once; and how
+// they end when one of them is lost.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/integration/run_support.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/tiny_model.h"
+
+namespace ng::test {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr char kGoldens[] = NG_TEST_DATA "/golden/";
+// Quiet: without mpirun's own lines about how its processes ended.
+const Arguments kMpirun = {"mpirun",  "--allow-run-as-root",
+                           "--quiet", "--oversubscribe",
+                           "--mca",   "btl_vader_single_copy_mechanism",
+                           "none"};
+
+Result Mpirun(const Arguments& arguments, const std::string& input = "") {
+  Command command;
+  command.program = "/usr/bin/env";
+  command.arguments = kMpirun + arguments;
+  command.input = input;
+  return test::Run(command);
+}
+
+const char* const kNgRun = NG_BINARY_DIR "/bin/ng-run";
+
+Result OnRanks(int n, const Arguments& arguments, const std::string& input = "") {
+  return Mpirun(Arguments{"-n", absl::StrCat(n), kNgRun, "--fabric.name=mpi"} + arguments, input);
+}
+
+class MpiRun : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(NG_BINARY_DIR "/lib/ng/plugins/ng_fabric_mpi.so")) {
+      GTEST_SKIP() << "the fabric mpi is not built: libopenmpi-dev";
+    }
+    static const bool runs = Mpirun({"-n", "2", "true"}).exit_code == 0;
+    if (!runs) GTEST_SKIP() << "mpirun starts no two processes here: openmpi-bin";
+  }
+
+  TempDir temp_;
+};
+
+struct RankCase {
+  int ranks;
+  const char* model;
+  Arguments keys = {};
+};
+
+TEST_F(MpiRun, WritesWhatOneProcessWrites) {
+  const std::string prompts =
+      temp_.Write("prompts", "{\"prompt_ids\": [3, 1, 4, 1, 5, 9, 2]}\n{\"prompt_ids\": [2, 7]}\n");
+  const RankCase cases[] = {
+      {2, "llama/tied_gqa", {"--model.weights=int8", "--cache.name=paged", "--cache.codec=int8"}},
+      {3, "qwen3_moe/tiny"},
+      {2, "mistral/window", {"--run.prefill_chunk=2"}},
+      {3, "gpt2/tiny"},
+      {2, "gguf/llama/model-Q4_K_M.gguf"}};
+  for (const RankCase& one : cases) {
+    SCOPED_TRACE(one.model);
+    const auto run = [&](const std::string& as) {
+      return Arguments{absl::StrCat("--model.path=", kGoldens, one.model),
+                       "--run.threads=1",
+                       "--sampler.chain=temperature,top_k",
+                       "--run.max_new_tokens=5",
+                       "--run.stop_ids=",
+                       "--output=jsonl",
+                       "--prompts",
+                       prompts,
+                       "--trace-layer=0",
+                       "--save-tensors=logits,decode_logits,attn_row,layer0.out",
+                       "--save",
+                       temp_.File(as + ".save"),
+                       "--steps",
+                       temp_.File(as + ".steps"),
+                       "--record",
+                       temp_.File(as + ".record")} +
+             one.keys;
+    };
+    const Result alone = NgRun(run("alone"));
+    ASSERT_EQ(alone.exit_code, 0) << alone.err;
+    const Result ranks = OnRanks(one.ranks, run("ranks"));
+    ASSERT_EQ(ranks.exit_code, 0) << ranks.err;
+    const std::vector<Json> expected = JsonLines(alone.out);
+    const std::vector<Json> lines = JsonLines(ranks.out);
+    ASSERT_EQ(lines.size(), 2U) << ranks.out;
+    for (size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(lines[i]["ids"], expected[i]["ids"]);
+    EXPECT_EQ(ReadFile(temp_.File("ranks.steps")), ReadFile(temp_.File("alone.steps")));
+    const auto tensors = ReadTensors(temp_.File("ranks.save"));
+    EXPECT_EQ(tensors.size(), ReadTensors(temp_.File("alone.save")).size());
+    for (const auto& [name, tensor] : ReadTensors(temp_.File("alone.save"))) {
+      ASSERT_EQ(tensors.count(name), 1U) << name;
+      EXPECT_EQ(tensors.at(name).data, tensor.data) << name;
+    }
+    // The same lines as of one process, each once.
+    EXPECT_EQ(std::count(ranks.err.begin(), ranks.err.end(), '\n'),
+              std::count(alone.err.begin(), alone.err.end(), '\n'))
+        << ranks.err;
+  }
+  // The other way round: one process runs again what three have recorded.
+  const Result replayed = NgRun({"--replay", temp_.File("ranks.record"), "--fabric.name=local"});
+  EXPECT_EQ(replayed.exit_code, 0) << replayed.err;
+  EXPECT_THAT(replayed.err, HasSubstr("replay equal"));
+}
+
+TEST_F(MpiRun, DraftsAndReadsThePromptThatOneOfThemIsGiven) {
+  const Arguments run =
+      Demo() + Arguments{"--sampler.chain=greedy", "--run.max_new_tokens=24",
+                         "--drafter.name=ngram", "--drafter.ngram.min=1", "--run.threads=1"};
+  const std::string text = "To be, or not to be: to be or";
+  const Result alone = NgRun(run, text);
+  ASSERT_EQ(alone.exit_code, 0) << alone.err;
+  const Result ranks = OnRanks(2, run, text);
+  EXPECT_EQ(ranks.exit_code, 0) << ranks.err;
+  EXPECT_EQ(ranks.out, alone.out);
+}
+
+TEST_F(MpiRun, SaysOnceWhatItDoesNotDo) {
+  ExpectError(OnRanks(2, Demo() + Arguments{"--chat"}), 2, {"--chat needs one process", "has 2"});
+  ExpectError(OnRanks(2, Demo() + Arguments{"--prompt", "x", "--save", "/nowhere/x"}), 7,
+              {"/nowhere"});
+  const Arguments first =
+      Arguments{"-n", "1", kNgRun, "--fabric.name=mpi"} + Demo() + Arguments{"--dry-run"};
+  const Arguments second = Arguments{":"} + first + Arguments{"--sampler.seed=4"};
+  ExpectError(Mpirun(first + second), 1, {"rank 1 (", "another config than rank 0"});
+  ExpectErrorOf(
+      "ng-bench",
+      Mpirun(Arguments{"-n", "2", NG_BINARY_DIR "/bin/ng-bench", "--fabric.name=mpi"} + Demo()), 2,
+      {"2 ranks: this program is one process"});
+}
+
+TEST_F(MpiRun, FabricConforms) {
+  const Result result = Mpirun({"-n", "3", NG_BINARY_DIR "/bin/plugins_fabric_test",
+                                "--gtest_filter=MpiRanks.*", "--gtest_color=no"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("[       OK ] MpiRanks.Conform"));
+}
+
+// Starts a long run on three ranks, whose answer goes into a file. Once that begins, sends a signal
+// to one of them, or to mpirun itself (rank -1), and waits until mpirun has ended. Prints who is
+// left of the ranks after that.
+constexpr char kLose[] =
+    R"(signal=$1 rank=$2 delay=$3 answer=$4; shift 4
+"$@" >$answer & run=$!
+while [ ! -s $answer ] && kill -0 $run 2>/dev/null; do sleep 0.02; done
+set -- $(cat /proc/$run/task/$run/children)
+sleep $delay
+target=$run
+[ $rank -ge 0 ] && { i=0; for pid in "$@"; do [ $i -eq $rank ] && target=$pid; i=$((i + 1)); done; }
+kill -$signal $target
+wait $run; code=$?
+sleep 0.1
+for pid in "$@"; do [ -e /proc/$pid ] && ! grep -q 'State:.*Z' /proc/$pid/status && echo "left $pid"; done
+exit $code)";
+
+// NG_RANK_LOSSES=200 NG_RANK_SEED=1 is a long form.
+TEST_F(MpiRun, EndsEverywhereWhereOneIsLost) {
+  const auto number = [](const char* name, int otherwise) {
+    const char* const text = std::getenv(name);
+    return text == nullptr ? otherwise : std::atoi(text);
+  };
+  TinyNiels model;
+  model.max_positions = int64_t{1} << 16;
+  model.WriteTo(temp_.path());
+  std::mt19937 random(static_cast<unsigned>(number("NG_RANK_SEED", 1)));
+  const int n_losses = number("NG_RANK_LOSSES", 5);
+  constexpr const char* kSignals[] = {"KILL", "STOP", "TERM", "INT", "KILL"};
+  for (int loss = 0; loss < n_losses; ++loss) {
+    const std::string signal = kSignals[loss % 5];
+    const bool fault = signal == "KILL" || signal == "STOP";
+    const int rank = static_cast<int>(random() % (fault ? 3 : 4)) - (fault ? 0 : 1);
+    const std::string delay = absl::StrCat("0.0", random() % 10);
+    SCOPED_TRACE(absl::StrCat(signal, " to rank ", rank, " after ", delay, " s"));
+    TempDir outputs;
+    const auto begin = std::chrono::steady_clock::now();
+    const Result result = Shell(
+        kLose,
+        Arguments{signal, absl::StrCat(rank), delay, temp_.File(absl::StrCat("answer", loss))} +
+            kMpirun +
+            Arguments{"-n", "3", kNgRun, "--fabric.name=mpi", "--fabric.deadline=0.5",
+                      "--run.threads=1"} +
+            Greedy(temp_.path(), "1 2 3", 60000) + Arguments{"--steps", outputs.File("steps")});
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    EXPECT_LT(taken.count(), 8.0);
+    EXPECT_THAT(result.out, Not(HasSubstr("left ")));
+    EXPECT_NE(result.exit_code, 0);
+    // A file is there as a whole or not at all, and nothing is beside it.
+    EXPECT_THAT(FilesIn(outputs.path()),
+                AnyOf(::testing::IsEmpty(), ::testing::ElementsAre("steps")));
+    if (!FilesIn(outputs.path()).empty()) JsonLines(ReadFile(outputs.File("steps")));
+    if (signal == "STOP") EXPECT_EQ(result.exit_code, 1);
+    if (!fault) {
+      EXPECT_THAT(result.err, Not(HasSubstr("error"))) << result.err;
+      continue;
+    }
+    const auto n_lines = std::count(result.err.begin(), result.err.end(), '\n');
+    EXPECT_EQ(n_lines, 1) << result.err;
+    EXPECT_THAT(result.err, StartsWith("ng-run: error: rank "));
+    EXPECT_THAT(result.err, HasSubstr(absl::StrCat("rank ", rank, " (")));
+    EXPECT_THAT(result.err, HasSubstr(", step "));
+  }
+}
+
+}  // namespace
+}  // namespace ng::test

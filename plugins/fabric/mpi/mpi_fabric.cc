@@ -94,6 +94,7 @@ absl::StatusOr<std::unique_ptr<Fabric>> MpiFabric::Create(const PluginContext& c
 absl::Status MpiFabric::Start() {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
+  parent_ = getppid();
   const auto size = static_cast<size_t>(size_);
   requests_.reserve(2 * size);
   statuses_.resize(2 * size);
@@ -183,6 +184,10 @@ absl::Status MpiFabric::Receive(int from, std::span<std::byte> bytes) {
 absl::Status MpiFabric::Finish() {
   ++calls_;
   const Clock::time_point start = Look();
+  if (size_ > 1 && getppid() != parent_) {
+    g_failed = true;
+    return RuntimeError("mpirun has ended");
+  }
   int done = 0;
   for (int polls = 1; done == 0; ++polls) {
     const int tested =

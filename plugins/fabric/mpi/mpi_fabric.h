@@ -82,6 +82,7 @@ class MpiFabric final : public Fabric {
   int rank_ = 0;
   int size_ = 1;
   int missing_ = -1;
+  pid_t parent_ = 0;                   // mpirun, or its daemon on this machine
   std::vector<Peer> peers_;            // [size_]
   std::vector<MPI_Request> requests_;  // of what was begun
   std::vector<MPI_Status> statuses_;   // of each

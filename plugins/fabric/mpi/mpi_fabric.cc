@@ -208,13 +208,16 @@ absl::Status MpiFabric::Finish() {
   requests_.clear();
   pending_.clear();
   Look();
-  still_ = {};
   return absl::OkStatus();
+}
+
+MpiFabric::Clock::duration MpiFabric::Deadline() const {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(deadline_s_));
 }
 
 MpiFabric::Clock::time_point MpiFabric::Look() {
   const Clock::time_point now = Clock::now();
-  if (looked_ != Clock::time_point()) still_ = std::max(still_, now - looked_);
+  if (looked_ != Clock::time_point() && now - looked_ > Deadline() / 2) stood_ = now;
   looked_ = now;
   return now;
 }
@@ -227,7 +230,7 @@ absl::Status MpiFabric::CheckPeers(Clock::duration waited) {
   }
   const bool graceless =
       stopped_ != Clock::time_point() && Clock::now() - stopped_ > kGrace && waited > kGrace;
-  const bool late = waited > std::chrono::duration<double>(deadline_s_);
+  const bool late = waited > Deadline();
   for (size_t i = 0; i < requests_.size(); ++i) {
     const Pending& pending = pending_[i];
     const Peer& peer = PeerOf(pending.rank);
@@ -239,7 +242,7 @@ absl::Status MpiFabric::CheckPeers(Clock::duration waited) {
     MPI_Request_get_status(requests_[i], &done, MPI_STATUS_IGNORE);
     if (done != 0) continue;
     // The others did not wait for a process that stood still: it has nothing to say of them.
-    if (still_ > std::chrono::duration<double>(deadline_s_) / 2) {
+    if (stood_ != Clock::time_point() && looked_ - stood_ < Deadline()) {
       return Fail(rank_, "stood still for so long that the others have ended");
     }
     if (gone) return Fail(pending.rank, "has ended");

@@ -67,8 +67,9 @@ class MpiFabric final : public Fabric {
   absl::Status Receive(int from, std::span<std::byte> bytes);
   // Until all that was begun is done. Errors: RuntimeError that names who is missing.
   absl::Status Finish();
-  // Now, and how long this process has not looked.
+  // Now. Notes when this process has not looked for so long that the others may have given it up.
   Clock::time_point Look();
+  Clock::duration Deadline() const;
   // Whether a rank that has not answered will never do so. `waited`: for it.
   absl::Status CheckPeers(Clock::duration waited);
   // Whether all that came was as large as it should.
@@ -89,7 +90,7 @@ class MpiFabric final : public Fabric {
   std::vector<Pending> pending_;       // what each is
   Clock::time_point stopped_ = {};     // when stop_ was seen; the epoch: not yet
   Clock::time_point looked_ = {};      // when this process last looked at the clock
-  Clock::duration still_ = {};         // the longest time between two looks, since the last call
+  Clock::time_point stood_ = {};       // when it found that it had stood still; the epoch: never
   std::vector<int64_t> ones_;          // [size_]: what Barrier gathers
   std::vector<float> barrier_;         // [size_]
   int64_t bytes_sent_ = 0;

@@ -48,10 +48,9 @@ Manual TheManual() {
       ("prompt-tokens", TextValue("N", "512"), "tokens of each sequence's prompt")  //
       ("decode-tokens", TextValue("N", "64"),
        "tokens that are fed one by one after the prompt; 0: none")  //
-      (
-          "ranks", TextValue("N", "1"),
-          "processes that compute together (fabric.name); the tables are of the one that takes "
-          "most")  //
+      ("ranks", TextValue("N", "1"),
+       "processes that compute together (fabric.name); the tables are of the one that takes "
+       "most")  //
       ("link-mbit", TextValue("N", "1000"),
        "for --ranks: what each machine sends, Mbit a second")  //
       ("link-us", TextValue("N", "50"), "for --ranks: microseconds until a message is there");

@@ -168,11 +168,15 @@ absl::Status RankLink::Share(std::string* text) {
 absl::Status RankLink::CheckSame(const std::string& what, const std::string& text) {
   const uint64_t hash = HashOf(text);
   std::vector<float> all(static_cast<size_t>(fabric_.size()) * 2);
-  const auto place = [&](int rank) { return all.data() + int64_t{rank} * 2; };
-  std::memcpy(place(fabric_.rank()), &hash, sizeof(hash));
+  std::memcpy(all.data() + int64_t{fabric_.rank()} * 2, &hash, sizeof(hash));
   NG_RETURN_IF_ERROR(Exchange(2, all));
+  const auto hash_of = [&](int rank) {
+    uint64_t of_rank = 0;
+    std::memcpy(&of_rank, all.data() + int64_t{rank} * 2, sizeof(of_rank));
+    return of_rank;
+  };
   for (int rank = 1; rank < fabric_.size(); ++rank) {
-    if (std::memcmp(place(rank), place(0), sizeof(hash)) == 0) continue;
+    if (hash_of(rank) == hash_of(0)) continue;
     constexpr size_t kShown = 200;
     const bool shown = text.size() <= kShown;
     return EndWith(RuntimeError(absl::StrCat(Name(rank), " has another ", what, " than ", Name(0),

@@ -196,7 +196,8 @@ struct KernelTable {
   int64_t (*drop_below)(const LogitRow& row, float bar, float* kept);
   // kept[i] = logits[i] or, where bit i % 64 of bits[i / 64] is not set, -infinity, [n]; block_max
   // follows, and so do the weights and block_sums where the row has weights (null: it has none).
-  // Returns how many are left above -infinity. `kept` may be the logits.
+  // Returns how many are left above -infinity. `kept` may be the logits. It may also be null where
+  // the row has weights: then these and block_sums are all that follows, and 0 is returned.
   int64_t (*keep_marked)(const LogitRow& row, const uint64_t* bits, float* kept);
   // REQUIRES: row.centre is not null, -infinity < bars; weigh_logits has been called.
   void (*mark_near)(const LogitRow& row, const float* bars, const NearMarks& marks);

@@ -42,28 +42,87 @@ NG_INLINE void ForEachBlock(int64_t n, Block&& block) {
   if (begin < n) block(begin, n);
 }
 
-// With `kSum` it also gives what WeightedSum gives, to the bit.
+// Two vectors that go through a function together, operation by operation. The operations on one
+// wait for each other; between two of them the CPU has the other vector's to do.
+template <class V>
+struct Two {
+  V a;
+  V b;
+
+  static NG_INLINE Two Set(float x) { return {V::Set(x), V::Set(x)}; }
+  static NG_INLINE Two Add(Two x, Two y) { return {V::Add(x.a, y.a), V::Add(x.b, y.b)}; }
+  static NG_INLINE Two Sub(Two x, Two y) { return {V::Sub(x.a, y.a), V::Sub(x.b, y.b)}; }
+  static NG_INLINE Two Mul(Two x, Two y) { return {V::Mul(x.a, y.a), V::Mul(x.b, y.b)}; }
+  static NG_INLINE Two Max(Two x, Two y) { return {V::Max(x.a, y.a), V::Max(x.b, y.b)}; }
+  static NG_INLINE Two MulAdd(Two x, Two y, Two z) {
+    return {V::MulAdd(x.a, y.a, z.a), V::MulAdd(x.b, y.b, z.b)};
+  }
+  static NG_INLINE Two Round(Two x) { return {V::Round(x.a), V::Round(x.b)}; }
+  static NG_INLINE Two Scale2(Two x, Two n) { return {V::Scale2(x.a, n.a), V::Scale2(x.b, n.b)}; }
+  static NG_INLINE Two SelectLess(Two x, Two y, Two yes, Two no) {
+    return {V::SelectLess(x.a, y.a, yes.a, no.a), V::SelectLess(x.b, y.b, yes.b, no.b)};
+  }
+};
+
+template <class V>
+struct WeightTotals {
+  V weights;
+  V products;
+};
+
+// The logits from `begin` to below `end`. A whole block checks no end.
+template <class V, bool kSum, bool kWhole>
+NG_INLINE WeightTotals<V> WeighBlock(const float* logits, float* weights, float max, int64_t begin,
+                                     int64_t end) {
+  WeightTotals<V> totals = {V::Set(0.0F), V::Set(0.0F)};
+  for (int64_t i = begin; i < end; i += 32) {
+    const bool both = kWhole || i + 16 < end;
+    Two<V> x;
+    x.a = kWhole ? V::Load(logits + i) : LoadLogits<V>(logits, i, end);
+    x.b = V::Set(-__builtin_huge_valf());
+    if (both) x.b = kWhole ? V::Load(logits + i + 16) : LoadLogits<V>(logits, i + 16, end);
+    const Two<V> below = Two<V>::Sub(x, Two<V>::Set(max));
+    const Two<V> weight = ExpOfNonPositive(below);
+    if (kWhole) {
+      weight.a.Store(weights + i);
+      weight.b.Store(weights + i + 16);
+    } else {
+      StoreLanes(weight.a, weights, i, end);
+      if (both) StoreLanes(weight.b, weights, i + 16, end);
+    }
+    totals.weights = V::Add(V::Add(totals.weights, weight.a), weight.b);
+    if constexpr (kSum) {
+      const Two<V> product = Two<V>::Mul(weight, Two<V>::Max(Two<V>::Set(-86.98F), below));
+      totals.products = V::Add(V::Add(totals.products, product.a), product.b);
+    }
+  }
+  return totals;
+}
+
+// With `kSum` it also gives what WeightedSum gives, to the bit. The lanes of a block are summed
+// behind the next block, whose work fills the time in which they wait for each other.
 template <class V, bool kSum>
 double WeighBlocks(const LogitRow& row, float max) {
-  const V m = V::Set(max);
-  const V zero = V::Set(0.0F);
+  const float* const logits = row.logits;
+  float* const weights = row.weights;
   double total = 0.0;
-  ForEachBlock(
-      row.n, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
-        V sum = zero;
-        V products = zero;
-        for (int64_t i = begin; i < end; i += 16) {
-          const V below = V::Sub(LoadLogits<V>(row.logits, i, end), m);
-          const V weight = ExpOfNonPositive(below);
-          StoreLanes(weight, row.weights, i, end);
-          sum = V::Add(sum, weight);
-          if constexpr (kSum) {
-            products = V::Add(products, V::Mul(weight, V::Max(V::Set(-86.98F), below)));
-          }
-        }
-        row.block_sums[begin / kLogitBlock] = sum.Sum();
-        if constexpr (kSum) total += products.Sum();
-      });
+  const auto finish = [&](int64_t end, const WeightTotals<V>& totals)
+      __attribute__((always_inline)) {
+    row.block_sums[(end - 1) / kLogitBlock] = totals.weights.Sum();
+    if constexpr (kSum) total += totals.products.Sum();
+  };
+  WeightTotals<V> before = {V::Set(0.0F), V::Set(0.0F)};
+  int64_t begin = 0;
+  for (; begin + kLogitBlock <= row.n; begin += kLogitBlock) {
+    const WeightTotals<V> totals =
+        WeighBlock<V, kSum, true>(logits, weights, max, begin, begin + kLogitBlock);
+    if (begin > 0) finish(begin, before);
+    before = totals;
+  }
+  if (begin > 0) finish(begin, before);
+  if (begin < row.n) {
+    finish(row.n, WeighBlock<V, kSum, false>(logits, weights, max, begin, row.n));
+  }
   return total;
 }
 
@@ -215,7 +274,26 @@ int64_t KeepMarkedLogits(const LogitRow& row, const uint64_t* bits, float* kept)
 }
 
 template <class V>
+int64_t KeepMarkedWeights(const LogitRow& row, const uint64_t* bits) {
+  float* const weights = row.weights;
+  ForEachBlock(
+      row.n, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
+        uint64_t marks = bits[begin / kLogitBlock];
+        V sum = V::Set(0.0F);
+        for (int64_t i = begin; i < end; i += 16, marks >>= 16) {
+          const V weight = V::SelectBits(static_cast<uint32_t>(marks),
+                                         LoadWeights<V>(weights, i, end), V::Set(0.0F));
+          StoreLanes(weight, weights, i, end);
+          sum = V::Add(sum, weight);
+        }
+        row.block_sums[begin / kLogitBlock] = sum.Sum();
+      });
+  return 0;
+}
+
+template <class V>
 int64_t KeepMarked(const LogitRow& row, const uint64_t* bits, float* kept) {
+  if (kept == nullptr) return KeepMarkedWeights<V>(row, bits);
   return row.weights == nullptr ? KeepMarkedLogits<V, false>(row, bits, kept)
                                 : KeepMarkedLogits<V, true>(row, bits, kept);
 }

@@ -72,6 +72,7 @@ DenseLogits::DenseLogits(const KernelTable& kernels, int64_t vocab_size)
 void DenseLogits::Begin(std::span<const float> logits) {
   row_.logits = logits.data();
   size_ = row_.n;
+  unsettled_ = false;
   Changed();
 }
 
@@ -84,7 +85,19 @@ void DenseLogits::Changed() {
   weighed_ = false;
 }
 
+// A draw reads the weights alone, so that the row waits until somebody asks for it.
+void DenseLogits::Settle() {
+  if (!unsettled_) return;
+  unsettled_ = false;
+  LogitRow row = row_;
+  row.weights = nullptr;
+  kernels_->keep_marked(row, marks_.data(), own_.data());
+  row_.logits = own_.data();
+  Looked();
+}
+
 void DenseLogits::Look() {
+  Settle();
   if (looked_) return;
   drawable_ = kernels_->block_max(row_);
   Looked();
@@ -104,6 +117,7 @@ std::optional<float> DenseLogits::Max() {
 
 // The row is about to change.
 void DenseLogits::Own() {
+  Settle();
   if (row_.logits != own_.data()) std::copy_n(row_.logits, row_.n, own_.data());
   row_.logits = own_.data();
   Changed();
@@ -115,6 +129,7 @@ float& DenseLogits::At(int32_t id) {
 }
 
 void DenseLogits::DivideBy(float divisor) {
+  Settle();
   drawable_ = kernels_->divide_logits(row_, divisor, own_.data());
   row_.logits = own_.data();
   Changed();
@@ -125,7 +140,8 @@ std::span<Candidate> DenseLogits::List() {
   return std::span(candidates_).first(CopyTo(candidates_));
 }
 
-int64_t DenseLogits::CopyTo(std::span<Candidate> out) const {
+int64_t DenseLogits::CopyTo(std::span<Candidate> out) {
+  Settle();
   if (whole()) return CopyWhole(row_.logits, row_.n, out.data());
   int64_t n_copied = 0;
   for (int64_t i = 0; i < row_.n; ++i) {
@@ -176,14 +192,17 @@ bool DenseLogits::AllReach(float bar) const {
   return true;
 }
 
+// Whether the logits that reach the bar lie in few of the blocks.
+bool DenseLogits::HasFewBlocks(float bar) const {
+  const auto n_hot =
+      std::count_if(block_max_.begin(), block_max_.end(), [bar](float max) { return max >= bar; });
+  return n_hot * kBlocksPerListed <= static_cast<int64_t>(block_max_.size());
+}
+
 // Keeps all above the bar and, in order of id, the first `n_ties` that equal it.
 std::span<Candidate> DenseLogits::Keep(float bar, int64_t n_ties) {
   Look();
-  const auto n_hot =
-      std::count_if(block_max_.begin(), block_max_.end(), [bar](float max) { return max >= bar; });
-  if (n_hot * kBlocksPerListed <= static_cast<int64_t>(block_max_.size())) {
-    return Collect(bar, n_ties);
-  }
+  if (HasFewBlocks(bar)) return Collect(bar, n_ties);
   if (n_ties >= row_.n && AllReach(bar)) return {};
   Weigh();
   size_ = kernels_->drop_below(row_, bar, own_.data());
@@ -247,6 +266,17 @@ std::span<Candidate> DenseLogits::KeepMarked(std::span<const uint64_t> bits) {
   return {};
 }
 
+// KeepMarked with marks_. REQUIRES: the row is weighed, what is marked is above -infinity.
+std::span<Candidate> DenseLogits::KeepOwnMarks() {
+  const int64_t n_marked = CountBits(marks_);
+  if (n_marked == row_.n) return {};
+  if (n_marked <= std::ssize(marks_)) return ListMarked(marks_);
+  kernels_->keep_marked(row_, marks_.data(), nullptr);
+  size_ = n_marked;
+  unsettled_ = true;
+  return {};
+}
+
 std::span<Candidate> DenseLogits::KeepIds(std::span<const int32_t> ids) {
   std::ranges::fill(marks_, 0);
   for (const int32_t id : ids) {
@@ -268,7 +298,7 @@ double DenseLogits::Weigh() {
 // To draw, the weights may be those by a best logit that is gone, while they have not become small.
 double DenseLogits::WeighToDraw() {
   constexpr double kEnough = 1e-6;
-  if (!weighed_ || weighed_by_ == max_) return Weigh();
+  if (!weighed_) return Weigh();
   const double total = std::accumulate(block_sums_.begin(), block_sums_.end(), 0.0);
   return total >= kEnough ? total : Weigh();
 }
@@ -420,6 +450,12 @@ double DenseLogits::Deviation() {
 }
 
 int64_t DenseLogits::CopyAtLeast(float bar, std::span<Candidate> out) {
+  Look();
+  if (HasFewBlocks(bar)) {
+    const std::span<const Candidate> found = Collect(bar, row_.n);
+    std::copy_n(found.begin(), std::min(found.size(), out.size()), out.begin());
+    return std::ssize(found);
+  }
   const int64_t n_found =
       kernels_->list_within(row_, bar, std::numeric_limits<float>::infinity(), ids_.data());
   const int64_t n_copied = std::min(n_found, std::ssize(out));

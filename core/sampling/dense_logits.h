@@ -30,6 +30,8 @@ class DenseLogits {
 
   // The largest logit; nothing if there is a NaN or +infinity, or nothing but -infinity.
   std::optional<float> Max();
+  // Whether Max() has a value. Costs less than asking for it.
+  bool Drawable() { return unsettled_ || Max().has_value(); }
   // To read and write. REQUIRES: whole().
   float& At(int32_t id);
   void DivideBy(float divisor);
@@ -37,7 +39,7 @@ class DenseLogits {
   // What is left, listed in order of id. What is listed is no longer here.
   std::span<Candidate> List();
   // Copies what is left, in order of id, and returns how many there are. REQUIRES: there is room.
-  int64_t CopyTo(std::span<Candidate> out) const;
+  int64_t CopyTo(std::span<Candidate> out);
   // At least those that would come first, k of them, were all sorted by falling logit and rising
   // id; listed in order of id. REQUIRES: 1 <= k < size().
   std::span<Candidate> ListTop(int64_t k);
@@ -68,7 +70,7 @@ class DenseLogits {
   std::span<Candidate> KeepIds(std::span<const int32_t> ids);
 
   // The token at `uniform` in the cumulative softmax, in order of id; weights are f32, added within
-  // blocks first. REQUIRES: Max() has a value, 0 <= uniform < 1.
+  // blocks first. REQUIRES: Drawable(), 0 <= uniform < 1.
   int32_t Draw(double uniform);
 
  private:
@@ -80,6 +82,7 @@ class DenseLogits {
   };
 
   void Changed();
+  void Settle();
   void Look();
   void Looked();
   void Own();
@@ -89,6 +92,8 @@ class DenseLogits {
   std::span<Candidate> Keep(float bar, int64_t n_ties);
   std::span<Candidate> Collect(float bar, int64_t n_ties);
   std::span<Candidate> ListMarked(std::span<const uint64_t> bits);
+  std::span<Candidate> KeepOwnMarks();
+  bool HasFewBlocks(float bar) const;
   void DropTies(float bar, int64_t n_ties);
   // What is looked for: where the mass of the row's largest logits reaches the goal, to a width.
   struct Search {
@@ -150,6 +155,7 @@ class DenseLogits {
   std::vector<float> sample_weights_;  // [n]: theirs, as the sum of those they stand for
   std::vector<int32_t> ids_;           // [n]
   std::vector<uint64_t> marks_;        // [n_blocks]: a bit for each token
+  bool unsettled_ = false;             // the weights are those of marks_, the row is not yet
   std::vector<uint64_t> within_;       // [n_blocks]: a bit for each token
   std::vector<Candidate> candidates_;  // [n]
 };

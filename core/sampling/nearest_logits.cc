@@ -285,7 +285,7 @@ std::span<Candidate> DenseLogits::KeepNear(float centre, double p) {
   } else {
     MarkNearest(centre, band, goal);
   }
-  return KeepMarked(marks_);
+  return KeepOwnMarks();
 }
 
 }  // namespace ng

@@ -151,7 +151,7 @@ absl::Status SamplerChain::CheckLeft(const CandidateSet& candidates) const {
 
 // What is still a row is drawn from as a row.
 absl::StatusOr<int32_t> SamplerChain::Draw(CandidateSet& candidates, double uniform) {
-  if (!candidates.listed() && storage_.logits().Max()) return storage_.logits().Draw(uniform);
+  if (!candidates.listed() && storage_.logits().Drawable()) return storage_.logits().Draw(uniform);
   NG_ASSIGN_OR_RETURN(const int32_t token, DrawCandidate(candidates, uniform, scratch_));
   if (token >= 0 && token < storage_.vocab_size()) return token;
   return PluginError(absl::StrCat("a stage left token ", token, ", must be in [0, ",

@@ -201,7 +201,14 @@ TEST(ArithmeticOfKernels, RowsOfLogits) {
         result(static_cast<double>(word & 0xffffffffU));
       }
       result(static_cast<double>(kernels.drop_below(args, max - 3.0F, out[4].data())));
+      const std::vector<float> weights = out[1];
+      EXPECT_EQ(kernels.keep_marked(args, marks.data(), nullptr), 0);  // the weights alone
+      const Outputs alone = {out[1], out[2]};
+      out[1] = weights;
       result(static_cast<double>(kernels.keep_marked(args, marks.data(), out[5].data())));
+      const size_t n_blocks = static_cast<size_t>((n + kLogitBlock - 1) / kLogitBlock);
+      EXPECT_EQ(alone[0], out[1]);
+      EXPECT_TRUE(std::equal(out[2].begin(), out[2].begin() + n_blocks, alone[1].begin()));
       return out;
     });
   }

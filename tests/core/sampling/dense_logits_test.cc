@@ -354,6 +354,63 @@ RC_GTEST_PROP(DenseLogits, DrawsOnlyFromWhatIsLeft, ()) {
   });
 }
 
+// The row of what KeepNear leaves is made only when somebody asks: whatever asks first sees it.
+TEST(DenseLogits, WhoeverAsksFirstSeesWhatKeepNearLeft) {
+  const auto draw = [](CandidateSet&, DenseLogits& l) { l.Draw(0.7); };
+  using Ask = void (*)(CandidateSet&, DenseLogits&);
+  const std::vector<Ask> asks = {
+      draw,
+      [](CandidateSet& s, DenseLogits&) { s.DivideBy(0.5F); },
+      [](CandidateSet& s, DenseLogits&) { s.SortByLogit(); },
+      [](CandidateSet& s, DenseLogits&) { s.KeepTop(5); },
+      [](CandidateSet& s, DenseLogits&) { s.KeepAtLeast(0.5); },
+      [](CandidateSet& s, DenseLogits&) { s.KeepMass(0.5); },
+      [](CandidateSet& s, DenseLogits&) { s.KeepNear(0.1, 0.5); },
+      [](CandidateSet& s, DenseLogits&) {
+        s.KeepIds(std::vector<int32_t>{1, 5, 6, 7, 900});
+      },
+      [](CandidateSet& s, DenseLogits&) {
+        s.Mask(std::vector<uint64_t>(4000 / 64 + 1, 0xF0F0F0F0F0F0F0F0U));
+      },
+  };
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal(0.0F, 0.5F);
+  std::vector<float> row(4000);
+  for (float& x : row) x = normal(random);
+  for (size_t i = 0; i < asks.size(); ++i) {
+    OnEveryLevel(row, [&](CandidateSet& set, DenseLogits& logits) {
+      CandidateStorage other(static_cast<int64_t>(row.size()));
+      CandidateSet listed = other.Begin(row);
+      ASSERT_FALSE(listed.items().empty());
+      for (CandidateSet* of : {&set, &listed}) of->KeepNear(0.1, 0.9);
+      ASSERT_FALSE(set.listed());
+      EXPECT_EQ(set.size(), listed.size());
+      asks[i](set, logits);
+      if (asks[i] != asks[0]) asks[i](listed, other.logits());
+      std::vector<Candidate> copy(row.size());
+      copy.resize(static_cast<size_t>(set.CopyTo(copy)));
+      std::erase_if(copy, [](const Candidate& c) { return c.logit == -kInf; });
+      EXPECT_NEAR(set.MeanDrawn().value(), listed.MeanDrawn().value(), 1e-5) << i;
+      EXPECT_EQ(set.MaxLogit().value(), listed.MaxLogit().value()) << i;
+      EXPECT_EQ(Drawable(set), Drawable(listed)) << i;
+      EXPECT_EQ(std::ssize(copy), std::ssize(Drawable(set))) << i;
+    });
+  }
+}
+
+TEST(DenseLogits, CopyAtLeastCountsWhatDoesNotFit) {
+  std::vector<float> row(20000, -1.0F);
+  for (const size_t hot : {size_t{7}, size_t{8}, size_t{19999}}) row[hot] = 2.0F;
+  OnEveryLevel(row, [&](CandidateSet& set, DenseLogits&) {
+    for (const double bar : {1.0, 2.0, -1.0}) {  // few of the blocks, or all
+      std::vector<Candidate> two(2);
+      EXPECT_EQ(set.CopyAtLeast(bar, two), bar < 0.0 ? 20000 : 3);
+      EXPECT_EQ(two[1].id, bar < 0.0 ? 1 : 8);
+    }
+    EXPECT_EQ(set.CopyAtLeast(2.5, {}), 0);
+  });
+}
+
 TEST(DenseLogits, SaysWhenNothingCanBeDrawn) {
   for (const float bad : {kInf, std::numeric_limits<float>::quiet_NaN()}) {
     for (const size_t place : {size_t{0}, size_t{63}, size_t{64}, size_t{99}}) {

@@ -110,20 +110,19 @@ absl::StatusOr<std::vector<int32_t>> ScoredBpeTokenizer::EncodeWith(
   NG_RETURN_IF_ERROR(CheckText(text));
   std::vector<int32_t> ids;
   if (options.add_special) ids = spec_.prefix;
-  bool after_special = true;
+  bool prefixed = spec_.add_space_prefix;
   for (const TextFragment& fragment :
        added.Split(text, options.parse_special, options.special_at)) {
     if (std::ssize(ids) > options.most) return ids;
     if (fragment.id >= 0) {
       ids.push_back(fragment.id);
     } else {
-      const bool prefixed = after_special && spec_.add_space_prefix;
       std::string escaped = prefixed ? kShownSpace : "";
       escaped +=
           absl::StrReplaceAll({fragment.text.data(), fragment.text.size()}, {{" ", kShownSpace}});
       NG_RETURN_IF_ERROR(EncodeFragment(escaped, options.most, &ids));
     }
-    after_special = fragment.id >= 0;
+    prefixed = fragment.id >= 0 && spec_.add_space_prefix && spec_.space_after_special;
   }
   if (options.add_special) ids.insert(ids.end(), spec_.suffix.begin(), spec_.suffix.end());
   return ids;

@@ -1,7 +1,8 @@
 // ScoredBpeTokenizer: SentencePiece's BPE from plain tokens and scores, as GGUF files hold it.
 //
-// Ids are those of llama.cpp. Two neighbours that form a token are joined; the pair whose token has
-// the best score is joined first. A character without a token becomes its bytes.
+// Ids are those of llama.cpp, or without space_after_special those of transformers. Two neighbours
+// that form a token are joined; the pair whose token has the best score is joined first. A
+// character without a token becomes its bytes.
 #ifndef NG_CORE_TEXT_BPE_SCORED_BPE_TOKENIZER_H_
 #define NG_CORE_TEXT_BPE_SCORED_BPE_TOKENIZER_H_
 
@@ -25,7 +26,8 @@ struct ScoredBpeSpec {
   std::vector<std::string> tokens;  // by id; a space is U+2581
   std::vector<float> scores;        // [tokens]
   std::vector<PieceType> types;     // [tokens]
-  bool add_space_prefix = true;     // a space before a text, and after a special token
+  bool add_space_prefix = true;     // a space before a text, and
+  bool space_after_special = true;  // then one after each special token too
   std::vector<int32_t> prefix;      // add_special puts these before a text
   std::vector<int32_t> suffix;      // and these after it
 };

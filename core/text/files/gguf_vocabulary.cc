@@ -1,5 +1,6 @@
 #include "core/text/files/gguf_vocabulary.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -80,12 +81,22 @@ class Maker {
     return absl::OkStatus();
   }
 
+  // Mistral's vocabularies from v0.3 on. Their tokenizer.json puts a space before a text alone,
+  // that of older ones after each special token too; a GGUF file has no key that tells them apart.
+  bool HasInstructionTokens() const {
+    const auto& tokens = vocabulary_.tokens;
+    const auto found = std::ranges::find(tokens, "[INST]");
+    if (found == tokens.end()) return false;
+    return TypeOf(static_cast<size_t>(found - tokens.begin())) == PieceType::kControl;
+  }
+
   absl::StatusOr<std::unique_ptr<Tokenizer>> MakeScored() {
     NG_RETURN_IF_ERROR(CheckSize("scores", vocabulary_.scores.size()));
     ScoredBpeSpec spec;
     NG_RETURN_IF_ERROR(SetEdges(true, &spec));
     for (size_t id = 0; id < vocabulary_.tokens.size(); ++id) spec.types.push_back(TypeOf(id));
     spec.add_space_prefix = vocabulary_.add_space_prefix.value_or(true);
+    spec.space_after_special = !HasInstructionTokens();
     spec.scores = std::move(vocabulary_.scores);
     spec.tokens = std::move(vocabulary_.tokens);
     return ScoredBpeTokenizer::Create(std::move(spec), path_);

@@ -239,6 +239,29 @@ TEST(GgufVocabulary, PutsASpaceInFrontUnlessTheFileSaysNot) {
   EXPECT_EQ(Ids(after.begin() + 1, after.end()), with->Encode("the", {}).value());
 }
 
+// As their tokenizer.json: "prepend_scheme": "first". llama.cpp puts one after each special token.
+TEST(GgufVocabulary, PutsASpaceInFrontOfATextAloneWhereInstructionsAreTokens) {
+  GgufVocabulary vocabulary = Golden("llama");
+  for (const char* token : {"[INST]", "[/INST]"}) {
+    vocabulary.tokens.push_back(token);
+    vocabulary.scores.push_back(-1000);
+    vocabulary.token_type.push_back(3);
+  }
+  GgufVocabulary of_text = vocabulary;
+  for (int i = 0; i < 2; ++i) of_text.token_type[384 + i] = 4;
+  const auto older = Make(std::move(of_text));
+  const auto newer = Make(std::move(vocabulary));
+  const EncodeOptions parse = {.parse_special = true};
+  const Ids the = older->Encode("the", {}).value();
+  EXPECT_EQ(newer->Encode("the", {}).value(), the);
+  EXPECT_EQ(newer->Encode(" the", {}).value(), older->Encode(" the", {}).value());
+  Ids chat = {1, 384};
+  chat.insert(chat.end(), the.begin(), the.end());
+  chat.push_back(385);
+  EXPECT_EQ(newer->Encode("<s>[INST] the[/INST]", parse).value(), chat) << "one space, not two";
+  EXPECT_EQ(older->Encode("<s>[INST]the[/INST]", parse).value(), chat) << "as llama.cpp";
+}
+
 TEST(GgufVocabulary, AddsWhatTheFileSaysAroundAText) {
   const EncodeOptions options = {.add_special = true};
   GgufVocabulary vocabulary = Golden("llama");

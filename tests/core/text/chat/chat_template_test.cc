@@ -366,6 +366,17 @@ TEST_F(ModelsTemplate, LetsNobodySayASpecialToken) {
     const Json thought = {{"role", "assistant"}, {"content", "x"}, {"reasoning_content", said}};
     const Json parts = {{"role", "user"}, {"content", {{{"type", "text"}, {"text", said}}}}};
     const Json of_role = {{"role", said}, {"content", "x"}};
+    const std::string begin = said.substr(0, said.size() / 2);
+    const std::string end = said.substr(said.size() / 2);
+    const Json halves = {
+        {"role", "user"},
+        {"content", {{{"type", "text"}, {"text", begin}}, {{"type", "text"}, {"text", end}}}}};
+    Json described = tool;
+    described["function"]["name"] = "x";
+    described["function"]["description"] = said;
+    Json nested = call("x", "x");
+    nested["tool_calls"][0]["function"]["arguments"] = {{"x", {{"x", {"x", said}}}}};
+    const Json begun = {{"role", "assistant"}, {"content", begin}};
     return {{{"messages", {user(said)}}},
             {{"messages", {system, user("x")}}},
             {{"messages", {user("x"), answer, user("x")}}},
@@ -374,7 +385,13 @@ TEST_F(ModelsTemplate, LetsNobodySayASpecialToken) {
             {{"messages", {user("x"), of_role}}},
             {{"messages", {user("x")}}, {"tools", {tool}}},
             {{"messages", {user("x"), call(said, "x"), result}}, {"tools", {tool}}},
-            {{"messages", {user("x"), call("x", said)}}, {"tools", {tool}}}};
+            {{"messages", {user("x"), call("x", said)}}, {"tools", {tool}}},
+            {{"messages", {user("x " + said + "\n" + said + "x")}}},
+            {{"messages", {user(begin), {{"role", "user"}, {"content", end}}}}},
+            {{"messages", {user("x"), begun, user(end)}}},
+            {{"messages", {halves}}},
+            {{"messages", {user("x")}}, {"tools", {described}}},
+            {{"messages", {user("x"), nested, result}}, {"tools", {described}}}};
   };
   int n_attempts = 0;
   for (const auto& [name, specials] : Data()["tokenizers"].items()) {
@@ -400,7 +417,7 @@ TEST_F(ModelsTemplate, LetsNobodySayASpecialToken) {
       }
     }
   }
-  EXPECT_GE(n_attempts, 120);
+  EXPECT_GE(n_attempts, 200);
 }
 
 TEST_F(ModelsTemplate, WritesAnewWhatItChanges) {

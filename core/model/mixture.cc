@@ -91,11 +91,12 @@ class MixtureRun {
     for (const MixturePart& part : b_.parts) {
       AddCall(part.weights->in, part.weights->in_bias, GatheredRows(part));
     }
-    // One pointer, so that the function below is small enough to be kept without memory.
-    const std::array<float*, 2> owns = {Own(inner_, 0), Own(inner_, 1)};
+    float* const of_experts = Own(inner_, 0);
+    float* const of_shared = Own(inner_, 1);
     NG_RETURN_IF_ERROR(Matmuls(b_.calls, b_.strips, [&](size_t i, const MatmulTile& tile) {
       const MixturePart& part = b_.parts[i];
-      float* const own = IsShared(call_, part) ? owns[1] : owns[0] + part.first * part.spec->width;
+      float* const own =
+          IsShared(call_, part) ? of_shared : of_experts + part.first * part.spec->width;
       ActivateTile(call_.kernels, *part.spec, *part.weights, tile, own);
     }));
     return Gather(inner_);

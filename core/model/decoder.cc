@@ -161,7 +161,7 @@ void Decoder::Begin(const StepBatch& batch) {
   }
   n_rows_ = static_cast<int64_t>(row_pos_.size());
   act_.Grow(SizesOfStep(
-      spec_, input_rows_,
+      spec_, ranks_, input_rows_,
       {.n_rows = n_rows_, .n_logit_rows = n_logit_rows_, .threads = parts_.executor->threads()}));
   views_.resize(rows_.size());
   if (mass_wanted_ != nullptr) LayOutMass();

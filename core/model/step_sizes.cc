@@ -5,7 +5,6 @@
 
 #include "core/base/checked.h"
 #include "core/kernels/matmul.h"
-#include "core/model/rank_split.h"
 
 namespace ng {
 namespace {
@@ -149,10 +148,6 @@ MixtureSizes SizesOfMixtures(const ModelSpec& spec, const WidestRows& input_rows
   return sizes;
 }
 
-}  // namespace
-
-namespace {
-
 // The largest rows that are gathered at a time.
 int64_t StagedFloats(const ModelSpec& spec, const StepExtent& extent) {
   int64_t widest = spec.width;
@@ -174,7 +169,7 @@ int64_t StagedFloats(const ModelSpec& spec, const StepExtent& extent) {
 
 }  // namespace
 
-StepSizes SizesOfStep(const ModelSpec& spec, const WidestRows& input_rows,
+StepSizes SizesOfStep(const ModelSpec& spec, const RankParts& parts, const WidestRows& input_rows,
                       const StepExtent& extent) {
   const auto rows = [&](int64_t width) { return SaturatingMul(extent.n_rows, width); };
   int64_t qkv = 0;
@@ -185,8 +180,10 @@ StepSizes SizesOfStep(const ModelSpec& spec, const WidestRows& input_rows,
   int64_t activated = 0;
   const bool ranks = spec.split.ranks > 1;
   int64_t gathered = 0;
+  for (const RankParts::Attention& part : parts.attentions) {
+    qkv = std::max(qkv, part.spec.row_width());
+  }
   for (const SelfAttentionSpec& attention : spec.attentions) {
-    qkv = std::max(qkv, PartOf(attention, spec.split).row_width());
     if (ranks && attention.qk_norm_kind == QkNormKind::kWidth) {
       gathered = std::max(gathered, attention.q_width() + attention.k_width());
     }

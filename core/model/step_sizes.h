@@ -11,6 +11,7 @@
 #include "core/kernels/kernel_table.h"
 #include "core/kernels/matmul.h"
 #include "core/model/model_spec.h"
+#include "core/model/rank_split.h"
 #include "core/model/weight_types.h"
 
 namespace ng {
@@ -138,7 +139,8 @@ void GrowTo(std::vector<Element>& buffer, int64_t size) {
   if (std::ssize(buffer) < size) buffer.resize(static_cast<size_t>(size));
 }
 
-StepSizes SizesOfStep(const ModelSpec& spec, const WidestRows& input_rows,
+// Called at every step: allocates nothing. `parts`: of this spec.
+StepSizes SizesOfStep(const ModelSpec& spec, const RankParts& parts, const WidestRows& input_rows,
                       const StepExtent& extent);
 
 // Cosines and sines of so many positions, of all tables.

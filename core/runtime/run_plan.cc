@@ -159,8 +159,8 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
         std::max(extent.n_logit_rows, std::min(extent.n_rows, n_chosen + kScoredRows));
   }
   extent.threads = threads;
-  const StepSizes sizes =
-      SizesOfStep(model, WidestRowsOf(Kernels(assembly.isa), model, choices.weights), extent);
+  const StepSizes sizes = SizesOfStep(
+      model, RankParts(model), WidestRowsOf(Kernels(assembly.isa), model, choices.weights), extent);
   plan.activation_bytes = SaturatingAdd(sizes.bytes(), RopeTableBytes(model, spec.max_tokens));
   if (needs.snapshots) {
     const int64_t n_tokens = needs.max_prompt > 0 ? needs.max_prompt : spec.max_tokens;

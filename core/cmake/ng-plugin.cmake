@@ -1,10 +1,11 @@
-# ng_add_plugin(<kind> <name> <source>... [LEVELS <source>...]): a plugin library ng_<kind>_<name>.so.
+# ng_add_plugin(<kind> <name> <source>... [LEVELS <source>...] [COMPONENT <component>]): a plugin
+# library ng_<kind>_<name>.so.
 #
 # The name is the one that the config uses. Only the descriptor `ng_plugin` is exported. Sources
 # behind LEVELS are compiled once for each instruction set level (ng/level.h). Inside ng's own tree
-# (NG_PLUGIN_OUTPUT_DIRECTORY set) the plugin is also installed.
+# (NG_PLUGIN_OUTPUT_DIRECTORY set) the plugin is also installed, with COMPONENT or else with core.
 function(ng_add_plugin kind name)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LEVELS")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "COMPONENT" "LEVELS")
   set(target ng_${kind}_${name})
   add_library(${target} MODULE ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${target} PRIVATE ng::ng_core)
@@ -28,8 +29,8 @@ function(ng_add_plugin kind name)
       ${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${NG_PLUGIN_OUTPUT_DIRECTORY}
                            INSTALL_RPATH "$ORIGIN/../..")
     set(component core)
-    if(${target} STREQUAL ng_fabric_mpi) # a package of its own, which needs OpenMPI
-      set(component mpi)
+    if(arg_COMPONENT)
+      set(component ${arg_COMPONENT})
     endif()
     install(TARGETS ${target} LIBRARY DESTINATION ${NG_PLUGIN_INSTALL_DIRECTORY} COMPONENT ${component})
   endif()

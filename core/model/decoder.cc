@@ -130,12 +130,10 @@ TensorView<const float, 2> Decoder::logits() const {
   return {act_.logits.data(), {n_logit_rows_, spec_.shape.vocab_size}};
 }
 
-float* Decoder::Own(const CutRows& rows) {
-  return parts_.link == nullptr ? rows.whole : parts_.link->Own(std::span(&rows, 1), 0);
-}
+float* Decoder::Own(const CutRows& rows) { return OwnCut(parts_.link, std::span(&rows, 1), 0); }
 
 absl::Status Decoder::Gather(const CutRows& rows) {
-  return parts_.link == nullptr ? absl::OkStatus() : parts_.link->Gather(std::span(&rows, 1));
+  return GatherCut(parts_.link, std::span(&rows, 1));
 }
 
 TensorView<float, 2> Decoder::Rows(std::vector<float>& buffer, int64_t width) {

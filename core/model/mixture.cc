@@ -91,15 +91,15 @@ class MixtureRun {
     for (const MixturePart& part : b_.parts) {
       AddCall(part.weights->in, part.weights->in_bias, GatheredRows(part));
     }
-    float* const of_experts = Own(inner_, 0);
-    float* const of_shared = Own(inner_, 1);
+    float* const of_experts = OwnCut(call_.link, inner_, 0);
+    float* const of_shared = OwnCut(call_.link, inner_, 1);
     NG_RETURN_IF_ERROR(Matmuls(b_.calls, b_.strips, [&](size_t i, const MatmulTile& tile) {
       const MixturePart& part = b_.parts[i];
       float* const own =
           IsShared(call_, part) ? of_shared : of_experts + part.first * part.spec->width;
       ActivateTile(call_.kernels, *part.spec, *part.weights, tile, own);
     }));
-    return Gather(inner_);
+    return GatherCut(call_.link, inner_);
   }
 
   // The second matrices, times the weights.
@@ -121,7 +121,7 @@ class MixtureRun {
   absl::Status AddUp(float* out) {
     const bool shared = call_.spec.has_shared();
     const std::array<CutRows, 1> sums = {{{call_.part.given, n_rows_, out}}};
-    float* const own = Own(sums, 0);
+    float* const own = OwnCut(call_.link, sums, 0);
     NG_RETURN_IF_ERROR(ForRows(call_.executor, n_rows_, [&](int64_t row, int /*worker*/) {
       float* const sum = own + row * own_width_;
       for (int64_t i = 0; i < n_used_; ++i) {
@@ -136,7 +136,7 @@ class MixtureRun {
       }
       AddTimes(b_.weights[static_cast<size_t>(n_routed_ + row)], of_shared, false, sum);
     }));
-    return Gather(sums);
+    return GatherCut(call_.link, sums);
   }
 
  private:
@@ -150,13 +150,6 @@ class MixtureRun {
     return InputRowBytes(call_.kernels.input[static_cast<size_t>(w.type())], w.k());
   }
   const float* Output(int64_t slot) const { return b_.outputs.data() + slot * own_width_; }
-
-  float* Own(std::span<const CutRows> rows, size_t i) const {
-    return call_.link == nullptr ? rows[i].whole : call_.link->Own(rows, i);
-  }
-  absl::Status Gather(std::span<const CutRows> rows) const {
-    return call_.link == nullptr ? absl::OkStatus() : call_.link->Gather(rows);
-  }
 
   // RMS norms of one row in place.
   void Norm(const NormSpec& norm, const NormWeights& weights, float* row) const {

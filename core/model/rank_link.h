@@ -93,6 +93,15 @@ class RankLink {
   absl::Status ended_;            // the error after which nothing is sent
 };
 
+// What link.Own and link.Gather do; without a link (null) this process computes all of the rows,
+// and writes them where they are wanted.
+inline float* OwnCut(RankLink* link, std::span<const CutRows> rows, size_t i) {
+  return link == nullptr ? rows[i].whole : link->Own(rows, i);
+}
+inline absl::Status GatherCut(RankLink* link, std::span<const CutRows> rows) {
+  return link == nullptr ? absl::OkStatus() : link->Gather(rows);
+}
+
 }  // namespace ng
 
 #endif  // NG_CORE_MODEL_RANK_LINK_H_

@@ -277,7 +277,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(Engine& engine,
     if (engine.ranks() > 1) {
       return UsageError(absl::StrCat("a session has requests that come when they come, and ",
                                      engine.ranks(),
-                                     " ranks must have the same; fabric.name = ", "local serves"));
+                                     " ranks must have the same; fabric.name = local serves"));
     }
     if (options.max_waiting < 1) {
       return UsageError(

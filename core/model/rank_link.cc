@@ -133,9 +133,9 @@ absl::Status RankLink::ReadError(const absl::Status& own) {
   std::vector<float> all(static_cast<size_t>(fabric_.size() * n), 0.0F);
   float* const mine = all.data() + fabric_.rank() * n;
   mine[0] = static_cast<float>(own.raw_code());
-  const absl::string_view message = own.message();
-  std::memcpy(mine + 1, message.data(),
-              std::min(message.size(), (kMessageFloats - 1) * sizeof(float)));
+  const absl::string_view message = own.message();  // of a rank that is well it has no data
+  std::copy_n(message.data(), std::min(message.size(), (kMessageFloats - 1) * sizeof(float)),
+              reinterpret_cast<char*>(mine + 1));
   const absl::Status exchanged = Exchange(n, all);
   if (!exchanged.ok()) return own.ok() ? exchanged : own;
   int first = 0;

@@ -201,7 +201,9 @@ TEST_F(MpiRun, EndsEverywhereWhereOneIsLost) {
     EXPECT_THAT(FilesIn(outputs.path()),
                 AnyOf(::testing::IsEmpty(), ::testing::ElementsAre("steps")));
     if (!FilesIn(outputs.path()).empty()) JsonLines(ReadFile(outputs.File("steps")));
-    if (signal == "STOP") EXPECT_EQ(result.exit_code, 1);
+    if (signal == "STOP") {
+      EXPECT_EQ(result.exit_code, 1);
+    }
     if (!fault) {
       EXPECT_THAT(result.err, Not(HasSubstr("error"))) << result.err;
       continue;

@@ -253,14 +253,24 @@ def strftime_now(text):
     return datetime.datetime.fromtimestamp(NOW, datetime.timezone.utc).strftime(text)
 
 
-def case_of(environment, template):
+def case_of(jinja, template):
     try:
-        output = environment.from_string(template).render(**VARIABLES)
+        output = jinja.from_string(template).render(**VARIABLES)
     except Exception:
         return {"template": template, "error": True}
     if " object at 0x" in output or "<function" in output or "<class" in output:
         return {"template": template, "error": True}  # ng prints no addresses
     return {"template": template, "output": output}
+
+
+def environment():
+    """Jinja as transformers sets it up."""
+    made = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[AssistantTracker, loopcontrols])
+    made.filters["tojson"] = tojson
+    made.globals["raise_exception"] = raise_exception
+    made.globals["strftime_now"] = strftime_now
+    return made
 
 
 def expressions():
@@ -271,15 +281,11 @@ def expressions():
 
 
 def main():
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[AssistantTracker, loopcontrols])
-    environment.filters["tojson"] = tojson
-    environment.globals["raise_exception"] = raise_exception
-    environment.globals["strftime_now"] = strftime_now
+    jinja = environment()
     templates = list(expressions())
     for line in TEMPLATES.strip("\n").splitlines():
         templates.append(line.replace("\\r", "\r").replace("\\\\n", "\0").replace("\\n", "\n").replace("\0", "\\n"))
-    cases = [case_of(environment, template) for template in dict.fromkeys(templates)]
+    cases = [case_of(jinja, template) for template in dict.fromkeys(templates)]
     target = pathlib.Path(__file__).with_name("cases.json")
     lines = ",\n".join(json.dumps(case, ensure_ascii=False) for case in cases)
     header = json.dumps(VARIABLES, ensure_ascii=False)

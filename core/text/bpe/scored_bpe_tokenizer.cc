@@ -117,12 +117,13 @@ absl::StatusOr<std::vector<int32_t>> ScoredBpeTokenizer::EncodeWith(
     if (fragment.id >= 0) {
       ids.push_back(fragment.id);
     } else {
-      std::string escaped = prefixed ? kShownSpace : "";
-      escaped +=
+      std::string escaped =
           absl::StrReplaceAll({fragment.text.data(), fragment.text.size()}, {{" ", kShownSpace}});
+      const bool has_space = spec_.one_space_prefix && escaped.starts_with(kShownSpace);
+      if (prefixed && !has_space) escaped.insert(0, kShownSpace);
       NG_RETURN_IF_ERROR(EncodeFragment(escaped, options.most, &ids));
     }
-    prefixed = fragment.id >= 0 && spec_.add_space_prefix && spec_.space_after_special;
+    prefixed = fragment.id >= 0 && spec_.add_space_prefix && !spec_.one_space_prefix;
   }
   if (options.add_special) ids.insert(ids.end(), spec_.suffix.begin(), spec_.suffix.end());
   return ids;

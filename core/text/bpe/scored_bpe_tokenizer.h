@@ -1,6 +1,6 @@
 // ScoredBpeTokenizer: SentencePiece's BPE from plain tokens and scores, as GGUF files hold it.
 //
-// Ids are those of llama.cpp, or without space_after_special those of transformers. Two neighbours
+// Ids are those of llama.cpp, or with one_space_prefix those of transformers. Two neighbours
 // that form a token are joined; the pair whose token has the best score is joined first. A
 // character without a token becomes its bytes.
 #ifndef NG_CORE_TEXT_BPE_SCORED_BPE_TOKENIZER_H_
@@ -26,8 +26,8 @@ struct ScoredBpeSpec {
   std::vector<std::string> tokens;  // by id; a space is U+2581
   std::vector<float> scores;        // [tokens]
   std::vector<PieceType> types;     // [tokens]
-  bool add_space_prefix = true;     // a space before a text, and
-  bool space_after_special = true;  // then one after each special token too
+  bool add_space_prefix = true;     // a space before a text, and after each special token
+  bool one_space_prefix = false;    // then before a text alone, and only where there is none
   std::vector<int32_t> prefix;      // add_special puts these before a text
   std::vector<int32_t> suffix;      // and these after it
 };

@@ -81,8 +81,9 @@ class Maker {
     return absl::OkStatus();
   }
 
-  // Mistral's vocabularies from v0.3 on. Their tokenizer.json puts a space before a text alone,
-  // that of older ones after each special token too; a GGUF file has no key that tells them apart.
+  // Mistral's vocabularies from v0.3 on. Their tokenizer.json puts a space before a text alone that
+  // begins with none ("prepend_scheme": "first"), that of older ones before every text and after
+  // each special token; a GGUF file has no key that tells them apart.
   bool HasInstructionTokens() const {
     const auto& tokens = vocabulary_.tokens;
     const auto found = std::ranges::find(tokens, "[INST]");
@@ -96,7 +97,7 @@ class Maker {
     NG_RETURN_IF_ERROR(SetEdges(true, &spec));
     for (size_t id = 0; id < vocabulary_.tokens.size(); ++id) spec.types.push_back(TypeOf(id));
     spec.add_space_prefix = vocabulary_.add_space_prefix.value_or(true);
-    spec.space_after_special = !HasInstructionTokens();
+    spec.one_space_prefix = HasInstructionTokens();
     spec.scores = std::move(vocabulary_.scores);
     spec.tokens = std::move(vocabulary_.tokens);
     return ScoredBpeTokenizer::Create(std::move(spec), path_);

@@ -254,7 +254,8 @@ TEST(GgufVocabulary, PutsASpaceInFrontOfATextAloneWhereInstructionsAreTokens) {
   const EncodeOptions parse = {.parse_special = true};
   const Ids the = older->Encode("the", {}).value();
   EXPECT_EQ(newer->Encode("the", {}).value(), the);
-  EXPECT_EQ(newer->Encode(" the", {}).value(), older->Encode(" the", {}).value());
+  EXPECT_EQ(newer->Encode(" the", {}).value(), the) << "as it begins with one";
+  EXPECT_NE(older->Encode(" the", {}).value(), the);
   Ids chat = {1, 384};
   chat.insert(chat.end(), the.begin(), the.end());
   chat.push_back(385);

@@ -4,7 +4,8 @@
 // 127], four in a broadcast word, from a block that the level's StoreInputs wrote (Input). Sums are
 // exact integers on every level, so the levels differ only in speed. A Sum holds at most one block
 // of 32 inputs (eight words): without VNNI it adds in 16 bits, which a ninth word could overflow.
-// Call Clear first; there is no constructor, because GCC compiles an implicit one for the baseline,
+// Call Start first, with what is to be added to the products: with VNNI the sum begins there, else
+// Finish adds it. There is no constructor, because GCC compiles an implicit one for the baseline,
 // whatever the target around it is.
 //
 // Field and Plus work on every byte: Field moves its bits [kFrom, kFrom + kWidth) to kTo and clears
@@ -91,7 +92,7 @@ struct Dot16 {
   template <int kBits>
   struct Sum {
     __m128i halves[8];  // two sums for each column: of inputs 0 and 1, and of inputs 2 and 3
-    NG_INLINE void Clear() {
+    NG_INLINE void Start(int32_t /*correction*/) {
       for (__m128i& h : halves) h = _mm_setzero_si128();
     }
     NG_INLINE void Add(Bytes w, const Input& x, int at) {
@@ -183,7 +184,7 @@ struct Dot16 {
     // 16-bit sums: one of the inputs' lower parts (or of all of them), one of their upper parts.
     Bytes low;
     Bytes high;
-    NG_INLINE void Clear() {
+    NG_INLINE void Start(int32_t /*correction*/) {
       low.lo = low.hi = _mm256_setzero_si256();
       high.lo = high.hi = _mm256_setzero_si256();
     }
@@ -263,7 +264,7 @@ struct Dot16 {
   struct Sum {
     __m512i low;
     __m512i high;
-    NG_INLINE void Clear() { low = high = _mm512_setzero_si512(); }
+    NG_INLINE void Start(int32_t /*correction*/) { low = high = _mm512_setzero_si512(); }
     static NG_INLINE void AddTo(Bytes w, const int8_t* x, __m512i* sum) {
       *sum = _mm512_add_epi16(*sum, _mm512_maddubs_epi16(w, _mm512_set1_epi32(Word(x))));
       asm("" : "+v"(*sum));  // as for AVX2
@@ -304,13 +305,11 @@ struct Dot16 : avx512::Dot16 {
   template <int kBits>
   struct Sum {
     __m512i sum;
-    NG_INLINE void Clear() { sum = _mm512_setzero_si512(); }
+    NG_INLINE void Start(int32_t correction) { sum = _mm512_set1_epi32(correction); }
     NG_INLINE void Add(Bytes w, const Input& x, int at) {
       sum = _mm512_dpbusd_epi32(sum, w, _mm512_set1_epi32(Word(x.q + at)));
     }
-    NG_INLINE V Finish(int32_t correction) const {
-      return {_mm512_cvtepi32_ps(_mm512_add_epi32(sum, _mm512_set1_epi32(correction)))};
-    }
+    NG_INLINE V Finish(int32_t /*correction*/) const { return {_mm512_cvtepi32_ps(sum)}; }
   };
   static NG_INLINE void StoreInputs(V x, int at, Input* to) {
     StoreBytes(_mm512_cvtps_epi32(x.v), to->q + at);

@@ -147,6 +147,13 @@ NG_INLINE void AddWords(const std::byte* x, int64_t x_stride, const Chunk (&chun
   }
 }
 
+// The sum of a group of a row's inputs.
+template <class D, class Chunk>
+NG_INLINE int32_t InputSum(const std::byte* x, int group) {
+  const auto* input = reinterpret_cast<const typename D::Input*>(x);
+  return Chunk::kGroups == 1 ? input->sums[0] + input->sums[1] : input->sums[group];
+}
+
 // Adds group kGroup of a chunk to the tile's sums.
 template <class D, int kGroup, class Chunk, int kRows, int kBlocks>
 NG_INLINE void AddGroup(const std::byte* x, int64_t x_stride, const Chunk (&chunks)[kBlocks],
@@ -154,10 +161,12 @@ NG_INLINE void AddGroup(const std::byte* x, int64_t x_stride, const Chunk (&chun
   using V = typename D::V;
   constexpr int kWords = 8 / Chunk::kGroups;
   typename D::template Sum<Chunk::kBits> sums[kRows][kBlocks];
+  int32_t corrections[kRows];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
+    corrections[r] = -Chunk::kZero * InputSum<D, Chunk>(x + r * x_stride, kGroup);
 #pragma GCC unroll 16
-    for (int c = 0; c < kBlocks; ++c) sums[r][c].Clear();
+    for (int c = 0; c < kBlocks; ++c) sums[r][c].Start(corrections[r]);
   }
   AddWords<D, kGroup * kWords, (kGroup + 1) * kWords>(x, x_stride, chunks, sums);
   V scales[kBlocks];
@@ -166,14 +175,13 @@ NG_INLINE void AddGroup(const std::byte* x, int64_t x_stride, const Chunk (&chun
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
     const auto* input = reinterpret_cast<const typename D::Input*>(x + r * x_stride);
-    const int32_t sum = Chunk::kGroups == 1 ? input->sums[0] + input->sums[1] : input->sums[kGroup];
     const V scale = V::Set(input->scale);
 #pragma GCC unroll 16
     for (int c = 0; c < kBlocks; ++c) {
-      acc[r][c] =
-          V::MulAdd(V::Mul(scales[c], scale), sums[r][c].Finish(-Chunk::kZero * sum), acc[r][c]);
+      acc[r][c] = V::MulAdd(V::Mul(scales[c], scale), sums[r][c].Finish(corrections[r]), acc[r][c]);
     }
     if constexpr (Chunk::kHasMinimum) {
+      const int32_t sum = InputSum<D, Chunk>(x + r * x_stride, kGroup);
       const V less = V::Set(-(input->scale * static_cast<float>(sum)));
 #pragma GCC unroll 16
       for (int c = 0; c < kBlocks; ++c) {

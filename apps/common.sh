@@ -9,10 +9,10 @@ ng_build_packages=(
 )
 # OpenMPI is for the fabric mpi, which is built and tested where it is.
 # pybind11 and Python's headers are for apps/python, which is built where they are; NumPy is what it
-# gives its arrays as.
+# gives its arrays as. A test makes a locale of its own: locales.
 ng_test_packages=(
   libgtest-dev libgmock-dev librapidcheck-dev python3-jsonschema python3-regex python3-selenium
-  chromium chromium-driver tmux
+  chromium chromium-driver tmux locales
   pybind11-dev python3-dev python3-numpy
   libopenmpi-dev openmpi-bin
 )

@@ -10,10 +10,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -78,11 +81,9 @@ void JudgeGroup(const std::string& file, Json group, bool draft7, Figures& figur
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int JudgeFolders(std::span<const char* const> folders) {
   Figures all;
-  for (const char* folder : std::vector<const char*>(argv + 1, argv + argc)) {
+  for (const char* folder : folders) {
     std::vector<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       if (entry.path().extension() == ".json") files.push_back(entry.path());
@@ -103,4 +104,15 @@ int main(int argc, char** argv) {
     all.wrong += figures.wrong;
   }
   return all.wrong == 0 && all.right > 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return JudgeFolders(std::span(argv, argc).subspan(1));
+  } catch (const std::exception& error) {  // a file that is not one of the suite
+    std::fputs(error.what(), stderr);
+    return 2;
+  }
 }

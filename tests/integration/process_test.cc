@@ -22,7 +22,6 @@
 namespace ng::test {
 namespace {
 
-using ::testing::AnyOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;

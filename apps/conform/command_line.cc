@@ -143,7 +143,7 @@ Manual TheManual() {
   OptionGroup how = {"How", {}};
   how.options.add_options()  //
       ("isa", TextValue("LEVEL", "auto"),
-       "auto: the best level of this CPU, or NG_ISA; a level's name; all")  //
+       "auto: the fastest level of this CPU, or NG_ISA; a level's name; all")  //
       ("quick", "fewer shapes and shorter scripts")                         //
       ("case", TextValue("CHECK,..."),
        "only these checks, separated by commas; what they print is shown")          //

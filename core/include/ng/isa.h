@@ -46,9 +46,9 @@ const Arithmetic& ArithmeticOf(IsaLevel level);
 // The levels that this CPU (and its operating system) can run, slowest first.
 std::span<const IsaLevel> SupportedIsaLevels();
 
-// `name` is "auto" (the NG_ISA environment variable if set, else the best supported level) or a
-// level's name. Errors: UsageError for an unknown name or a level that this CPU lacks; both list
-// what can be chosen.
+// `name` is "auto" (the NG_ISA environment variable if set, else the fastest supported level, which
+// is not avx512_bf16 on CPUs of Intel: they are slow at it) or a level's name. Errors: UsageError
+// for an unknown name or a level that this CPU lacks; both list what can be chosen.
 absl::StatusOr<IsaLevel> ChooseIsa(std::string_view name);
 // Among the levels that `arithmetic` (run.arithmetic) allows: "fastest", any; "portable", those of
 // that arithmetic. UsageError also for a level of another one. REQUIRES: one of these two words.

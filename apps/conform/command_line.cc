@@ -144,7 +144,7 @@ Manual TheManual() {
   how.options.add_options()  //
       ("isa", TextValue("LEVEL", "auto"),
        "auto: the fastest level of this CPU, or NG_ISA; a level's name; all")  //
-      ("quick", "fewer shapes and shorter scripts")                         //
+      ("quick", "fewer shapes and shorter scripts")                            //
       ("case", TextValue("CHECK,..."),
        "only these checks, separated by commas; what they print is shown")          //
       ("seed", TextValue("N", "1"), "of all that is random")                        //

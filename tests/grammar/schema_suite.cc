@@ -6,7 +6,8 @@
 // Says how many are judged right, how many are of schemas that are refused, and each that is judged
 // wrong. An instance is spelled as configs/README.md says that answers are: an integer has no
 // fraction. Formats are annotations, as in the suite. Exits with 1 where one is judged wrong, and
-// where none is judged. The suite is not part of ng: json-schema-org/JSON-Schema-Test-Suite.
+// where none is judged; with 2 for what is no folder of the suite. The suite is not part of ng:
+// json-schema-org/JSON-Schema-Test-Suite.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -54,7 +55,7 @@ bool Matches(ng::grammar::Machine& machine, const std::string& text) {
   return now != ng::grammar::Machine::kDead && machine.CanEnd(now);
 }
 
-// Of the suite's folders up to this draft: their schemas do not name it.
+// The schemas of the suite's folder of this draft do not name it.
 constexpr const char* kDraft7 = "http://json-schema.org/draft-07/schema#";
 
 void JudgeGroup(const std::string& file, Json group, bool draft7, Figures& figures) {
@@ -112,7 +113,7 @@ int main(int argc, char** argv) {
   try {
     return JudgeFolders(std::span(argv, argc).subspan(1));
   } catch (const std::exception& error) {  // a file that is not one of the suite
-    std::fputs(error.what(), stderr);
+    std::fprintf(stderr, "schema_suite: error: %s\n", error.what());
     return 2;
   }
 }

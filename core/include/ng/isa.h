@@ -43,7 +43,7 @@ struct Arithmetic {
 };
 const Arithmetic& ArithmeticOf(IsaLevel level);
 
-// The levels that this CPU (and its operating system) can run, slowest first.
+// The levels that this CPU (and its operating system) can run, those with fewer instructions first.
 std::span<const IsaLevel> SupportedIsaLevels();
 
 // `name` is "auto" (the NG_ISA environment variable if set, else the fastest supported level, which

@@ -200,17 +200,41 @@ void MatmulOf(const MatmulArgs& args) {
   }
 }
 
-// The kernels of a level: its lanes V, its byte dot products Dot, how it multiplies bf16 weights,
-// the shapes of its tiles (matmul-inl.h; tiles over bytes have shapes of their own), and for how
-// many bars it has registers (logits-inl.h).
+// Makes types W the weights that a level multiplies.
+template <class Level, class... W>
+constexpr void SetMatmuls(KernelTable& table) {
+  ((table.matmul[static_cast<int>(W::kType)] = MatmulOf<Level, W>,
+    table.input[static_cast<int>(W::kType)] = W::kInput,
+    table.prepare[static_cast<int>(W::kType)] = W::kPrepare),
+   ...);
+}
+
+// The same for all grids, by the level's byte dot products Dot. Tiles over bytes have shapes of
+// their own.
+template <class Level>
+constexpr void SetGridMatmuls(KernelTable& table) {
+  using D = typename Level::Dot;
+  SetMatmuls<Level, GridWeights<D, WeightType::kInt8>, GridWeights<D, WeightType::kInt4>,
+             GridWeights<D, WeightType::kQ41>, GridWeights<D, WeightType::kQ50>,
+             GridWeights<D, WeightType::kQ51>, GridWeights<D, WeightType::kQ2K>,
+             GridWeights<D, WeightType::kQ3K>, GridWeights<D, WeightType::kQ4K>,
+             GridWeights<D, WeightType::kQ5K>, GridWeights<D, WeightType::kQ6K>,
+             GridWeights<D, WeightType::kIq4Nl>, GridWeights<D, WeightType::kIq4Xs>,
+             GridWeights<D, WeightType::kIq3Xxs>, GridWeights<D, WeightType::kIq3S>,
+             GridWeights<D, WeightType::kIq2>, GridWeights<D, WeightType::kIq1>,
+             GridWeights<D, WeightType::kTernary>, GridWeights<D, WeightType::kMxfp4>>(table);
+}
+
+// The kernels of a level that has lanes V of its own: the shapes of its tiles (matmul-inl.h), and
+// for how many bars it has registers (logits-inl.h). A level that adds an instruction begins with
+// the table of the level below it, and sets what is computed by that instruction.
 template <class Level>
 constexpr KernelTable MakeKernelTable(IsaLevel isa) {
   using V = typename Level::V;
-  constexpr auto kTable = []<class... W>(IsaLevel level, W... /*by type*/) {
-    return KernelTable{.isa = level,
-                       .matmul = {MatmulOf<Level, W>...},
-                       .input = {W::kInput...},
-                       .prepare = {W::kPrepare...},
+  KernelTable table = {.isa = isa,
+                       .matmul = {},
+                       .input = {},
+                       .prepare = {},
                        .rms_norm = RmsNorm<V>,
                        .layer_norm = LayerNorm<V>,
                        .silu_mul = SiluMul<V>,
@@ -233,18 +257,9 @@ constexpr KernelTable MakeKernelTable(IsaLevel isa) {
                        .mark_near = MarkNear<V>,
                        .moments = Moments<V>,
                        .weighted_sum = WeightedSum<V>};
-  };
-  using D = typename Level::Dot;
-  return kTable(isa, F32Weights<V>(), typename Level::Bf16(), F16Weights<V>(),
-                GridWeights<D, WeightType::kInt8>(), GridWeights<D, WeightType::kInt4>(),
-                GridWeights<D, WeightType::kQ41>(), GridWeights<D, WeightType::kQ50>(),
-                GridWeights<D, WeightType::kQ51>(), GridWeights<D, WeightType::kQ2K>(),
-                GridWeights<D, WeightType::kQ3K>(), GridWeights<D, WeightType::kQ4K>(),
-                GridWeights<D, WeightType::kQ5K>(), GridWeights<D, WeightType::kQ6K>(),
-                GridWeights<D, WeightType::kIq4Nl>(), GridWeights<D, WeightType::kIq4Xs>(),
-                GridWeights<D, WeightType::kIq3Xxs>(), GridWeights<D, WeightType::kIq3S>(),
-                GridWeights<D, WeightType::kIq2>(), GridWeights<D, WeightType::kIq1>(),
-                GridWeights<D, WeightType::kTernary>(), GridWeights<D, WeightType::kMxfp4>());
+  SetMatmuls<Level, F32Weights<V>, Bf16Weights<V>, F16Weights<V>>(table);
+  SetGridMatmuls<Level>(table);
+  return table;
 }
 
 }  // namespace ng

@@ -18,7 +18,6 @@ namespace {
 struct Level {
   using V = avx2::Vec16;
   using Dot = avx2::Dot16;
-  using Bf16 = Bf16Weights<V>;
   // 12 sums, 2 registers of weights, 1 of input; bytes: 4 sums and 8 of 16 bits, 4 of weights.
   static constexpr int kRows = 6;
   static constexpr int kBlocks = 1;

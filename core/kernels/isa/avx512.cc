@@ -18,7 +18,6 @@ namespace {
 struct Level {
   using V = avx512::Vec16;
   using Dot = avx512::Dot16;
-  using Bf16 = Bf16Weights<V>;
   // 24 sums, 4 registers of weights, 1 of input; bytes: 8 sums and 16 of 16 bits, 4 of weights.
   static constexpr int kRows = 6;
   static constexpr int kBlocks = 4;

@@ -17,22 +17,20 @@ namespace ng {
 namespace {
 
 struct Level {
-  using V = avx512::Vec16;
-  using Dot = avx512_vnni::Dot16;
-  using Bf16 = Bf16DotWeights<V>;
-  // 24 sums, 4 registers of weights, 1 of input; bytes: 12 sums and 12 of integers, 2 of weights.
+  // 24 sums, 4 registers of weights, 1 of input.
   static constexpr int kRows = 6;
   static constexpr int kBlocks = 4;
-  static constexpr int kByteRows = 6;
-  static constexpr int kNibbleRows = 6;
-  static constexpr int kByteBlocks = 2;
-  static constexpr int kBarsAtATime = 8;
 };
 
 }  // namespace
 
 const KernelTable& Avx512Bf16Kernels() {
-  static constexpr KernelTable kTable = MakeKernelTable<Level>(IsaLevel::kAvx512Bf16);
+  static const KernelTable kTable = [] {
+    KernelTable table = Avx512VnniKernels();
+    table.isa = IsaLevel::kAvx512Bf16;
+    SetMatmuls<Level, Bf16DotWeights<avx512::Vec16>>(table);
+    return table;
+  }();
   return kTable;
 }
 

@@ -16,22 +16,22 @@ namespace ng {
 namespace {
 
 struct Level {
-  using V = avx512::Vec16;
   using Dot = avx512_vnni::Dot16;
-  using Bf16 = Bf16Weights<V>;
-  // 24 sums, 4 registers of weights, 1 of input; bytes: 12 sums and 12 of integers, 2 of weights.
-  static constexpr int kRows = 6;
-  static constexpr int kBlocks = 4;
+  // 12 sums and 12 of integers, 2 registers of weights.
   static constexpr int kByteRows = 6;
   static constexpr int kNibbleRows = 6;
   static constexpr int kByteBlocks = 2;
-  static constexpr int kBarsAtATime = 8;
 };
 
 }  // namespace
 
 const KernelTable& Avx512VnniKernels() {
-  static constexpr KernelTable kTable = MakeKernelTable<Level>(IsaLevel::kAvx512Vnni);
+  static const KernelTable kTable = [] {
+    KernelTable table = Avx512Kernels();
+    table.isa = IsaLevel::kAvx512Vnni;
+    SetGridMatmuls<Level>(table);
+    return table;
+  }();
   return kTable;
 }
 

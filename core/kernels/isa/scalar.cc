@@ -16,7 +16,6 @@ namespace {
 struct Level {
   using V = scalar::Vec16;
   using Dot = scalar::Dot16;
-  using Bf16 = Bf16Weights<V>;
   static constexpr int kRows = 3;
   static constexpr int kBlocks = 1;
   static constexpr int kByteRows = 3;

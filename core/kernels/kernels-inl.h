@@ -193,7 +193,7 @@ void MatmulOf(const MatmulArgs& args) {
     if constexpr (kAsItLies) {
       Matmul<W, kRows, Level::kByteBlocks>(args);
     } else {
-      GridMatmul<D, W::kType, kRows, Level::kByteBlocks>(args);
+      GridMatmul<Level, W::kType, kRows, Level::kByteBlocks>(args);
     }
   } else {
     Matmul<W, Level::kRows, Level::kBlocks>(args);

@@ -147,24 +147,25 @@ constexpr int64_t kFewTiles = 12;
 // The stream of weights is the limit, so weights are prefetched:
 // - One tile prefetches its own stream. With one block it goes straight on, because the next panel
 //   follows in memory. With several blocks its last run prefetches from the next panel.
-// - Several tiles share the prefetching of the next run.
+// - Several tiles share the prefetching of the next run. A step of several parts has the time to
+//   prefetch more than its share, and needs no code of its own then.
 //
-// kOneTile: there are not more rows than a tile has.
+// kOneTile: whether there are not more rows than a tile has.
 template <class W, int kRows, int kBlocks, bool kOneTile>
 void MatmulPanel(const MatmulArgs& a, int64_t block) {
   constexpr int64_t kRun = RunOf<W, kBlocks>();
   constexpr int64_t kAhead = 8192 / (kBlocks * W::kWeightBytes) * W::kStep;
   constexpr int kLines = (W::kWeightBytes + 63) / 64;
-  constexpr int kShared = (kLines + 1) / 2;
-  const int64_t tiles = (a.n_rows + kRows - 1) / kRows;
-  const bool straight_on = tiles == 1 && kBlocks == 1;
+  constexpr int kShared = W::kParts > 1 ? kLines : (kLines + 1) / 2;
+  const int64_t tiles = kOneTile ? 1 : (a.n_rows + kRows - 1) / kRows;
+  constexpr bool kStraightOn = kOneTile && kBlocks == 1;
   int64_t run = kRun;
-  if (straight_on) {
+  if constexpr (kStraightOn) {
     run = a.k;
-  } else if (tiles == 1) {
+  } else if constexpr (kOneTile) {
     run = std::max(kAhead, (a.k - kAhead + W::kStep - 1) / W::kStep * W::kStep);
   }
-  const int64_t fetched = tiles == 1 ? kAhead : kRun;
+  constexpr int64_t kFetched = kOneTile ? kAhead : kRun;
 
   TileArgs t = TileOf<W, kBlocks>(a, block);
   t.prefetch_step = W::kWeightBytes / tiles;
@@ -172,17 +173,11 @@ void MatmulPanel(const MatmulArgs& a, int64_t block) {
   for (int64_t k = 0; k < a.k; k += run) {
     BeginRun<W>(a, block, k, std::min(run, a.k - k), &t);
     const bool last = k + run >= a.k;
-    t.prefetch = last && !straight_on ? weights + kBlocks * t.block_stride
-                                      : t.weights + fetched / W::kStep * W::kWeightBytes;
+    t.prefetch = last && !kStraightOn ? weights + kBlocks * t.block_stride
+                                      : t.weights + kFetched / W::kStep * W::kWeightBytes;
     for (int64_t row = 0; row < a.n_rows; row += kRows) {
       const int64_t rows = BeginRows<W, kRows>(a, block, k, row, &t);
-      if constexpr (kOneTile) {  // NOLINT(bugprone-branch-clone): the others are not compiled then
-        MatmulRows<W, kRows, kBlocks, kLines>(rows, t);
-      } else if (tiles == 1) {
-        MatmulRows<W, kRows, kBlocks, kLines>(rows, t);
-      } else {
-        MatmulRows<W, kRows, kBlocks, kShared>(rows, t);
-      }
+      MatmulRows<W, kRows, kBlocks, kOneTile ? kLines : kShared>(rows, t);
       t.prefetch += t.k_count / W::kStep * t.prefetch_step;
     }
   }
@@ -223,7 +218,7 @@ void UnpackedPanel(const MatmulArgs& a, int64_t block) {
   }
 }
 
-template <class W, int kRows, bool kOneTile = false>
+template <class W, int kRows, bool kOneTile>
 struct Panels {
   template <int kBlocks>
   void Run(const MatmulArgs& a, int64_t block) const {
@@ -296,23 +291,35 @@ void Matmul(const MatmulArgs& a) {
     }
   }
   if (a.n_rows > kFewTiles * kRows) return MatmulInGroups<W, kRows, kBlocks>(a);
-  if (a.n_rows > 1) return MatmulPanels<kBlocks>(Panels<W, kRows>(), a, a.block_begin);
+  if (a.n_rows > kRows) return MatmulPanels<kBlocks>(Panels<W, kRows, false>(), a, a.block_begin);
+  if (a.n_rows > 1) return MatmulPanels<kBlocks>(Panels<W, kRows, true>(), a, a.block_begin);
   if constexpr (kBlocks > 1 && !IsBytes(W::kInput)) {
     constexpr int64_t kSmall = 512 * 1024;
     if (a.n_columns / kBlockColumns * PackedBlockBytes(W::kType, a.k) <= kSmall) {
-      return MatmulPanels<kBlocks>(Panels<W, 1>(), a, a.block_begin);
+      return MatmulPanels<kBlocks>(Panels<W, 1, true>(), a, a.block_begin);
     }
   }
-  MatmulPanels<1>(Panels<W, 1>(), a, a.block_begin);
+  MatmulPanels<1>(Panels<W, 1, true>(), a, a.block_begin);
 }
 
-// The same for weights on a grid. Several rows share the unpacked weights.
-template <class D, WeightType kType, int kRows, int kBlocks>
+// The same for weights on a grid, by the level's byte dot products. Few rows are one tile of one
+// block, which reads the weights in one stream. Of up to kPackedTiles tiles each takes the weights
+// as they lie, because only the first one waits for memory. More rows share unpacked weights.
+template <class Level, WeightType kType, int kRows, int kBlocks>
 void GridMatmul(const MatmulArgs& a) {
-  if (a.n_rows > 1) {
-    return MatmulPanels<kBlocks>(UnpackedPanels<D, kType, kRows>(), a, a.block_begin);
+  using D = typename Level::Dot;
+  using W = GridWeights<D, kType>;
+  constexpr int64_t kFewRows = kRows * kBlocks;  // as many sums as in the other tiles
+  if (a.n_rows == 1) return MatmulPanels<1>(Panels<W, 1, true>(), a, a.block_begin);
+  if constexpr (Level::kPackedTiles > 0) {
+    if (a.n_rows <= kFewRows) {
+      return MatmulPanels<1>(Panels<W, kFewRows, true>(), a, a.block_begin);
+    }
+    if (a.n_rows <= Level::kPackedTiles * kRows) {
+      return MatmulPanels<kBlocks>(Panels<W, kRows, false>(), a, a.block_begin);
+    }
   }
-  MatmulPanels<1>(Panels<GridWeights<D, kType>, 1>(), a, a.block_begin);
+  MatmulPanels<kBlocks>(UnpackedPanels<D, kType, kRows>(), a, a.block_begin);
 }
 
 }  // namespace ng

@@ -24,6 +24,7 @@ struct Level {
   static constexpr int kByteRows = 3;
   static constexpr int kNibbleRows = 6;
   static constexpr int kByteBlocks = 1;
+  static constexpr int kPackedTiles = 6;
   static constexpr int kBarsAtATime = 4;
 };
 

@@ -24,6 +24,7 @@ struct Level {
   static constexpr int kByteRows = 4;
   static constexpr int kNibbleRows = 4;
   static constexpr int kByteBlocks = 2;
+  static constexpr int kPackedTiles = 12;
   static constexpr int kBarsAtATime = 8;
 };
 

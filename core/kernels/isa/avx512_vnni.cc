@@ -21,6 +21,7 @@ struct Level {
   static constexpr int kByteRows = 6;
   static constexpr int kNibbleRows = 6;
   static constexpr int kByteBlocks = 2;
+  static constexpr int kPackedTiles = 12;
 };
 
 }  // namespace

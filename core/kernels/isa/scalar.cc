@@ -21,6 +21,7 @@ struct Level {
   static constexpr int kByteRows = 3;
   static constexpr int kNibbleRows = 3;
   static constexpr int kByteBlocks = 1;
+  static constexpr int kPackedTiles = 0;
   static constexpr int kBarsAtATime = 2;
 };
 

@@ -39,6 +39,7 @@ Loops LoopsOf(IsaLevel level);
 // The parts of LoopsOf.
 Loops ScalarLoops();
 Loops Avx2Loops();
+ComputeLoop AvxVnniInt8Loop();
 Loops Avx512Loops();
 ComputeLoop Avx512VnniInt8Loop();
 ComputeLoop Avx512Bf16Loop();

@@ -17,7 +17,7 @@ constexpr char kEnvironment[] = R"(.SH ENVIRONMENT
 .TP
 .B NG_ISA
 the instruction set level, where the config says nothing of it:
-.BR scalar ", " avx2 ", " avx512 ", " avx512_vnni " or " avx512_bf16
+.BR scalar ", " avx2 ", " avx_vnni ", " avx512 ", " avx512_vnni " or " avx512_bf16
 .TP
 .B NO_COLOR
 no colors on a terminal

@@ -40,7 +40,7 @@ endfunction()
 # A level's objects are a target of their own, <target>_<level>; the target's property
 # NG_LEVEL_OBJECTS lists them.
 function(ng_add_levels target)
-  set(levels scalar avx2 avx512 avx512_vnni avx512_bf16)
+  set(levels scalar avx2 avx_vnni avx512 avx512_vnni avx512_bf16)
   if(NG_SANITIZE) # ng's own tree, which has no kernels for the others then
     set(levels scalar avx2)
   endif()

@@ -34,6 +34,7 @@ constexpr Synonym kSynonyms[] = {{"fp32", "f32"},
                                  {"i4", "int4"},
                                  {"4bit", "int4"},
                                  {"avx512bf16", "avx512_bf16"},
+                                 {"avxvnni", "avx_vnni"},
                                  {"vnni", "avx512_vnni"}};
 
 }  // namespace

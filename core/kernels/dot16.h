@@ -228,6 +228,35 @@ struct Dot16 {
 }  // namespace ng::avx2
 NG_END_TARGET
 
+NG_BEGIN_TARGET_AVX_VNNI
+namespace ng::avx_vnni {
+
+struct Dot16 : avx2::Dot16 {
+  using Input = QuantizedInput;
+  static constexpr InputType kInput = InputType::kInt8;
+  template <int kBits>
+  struct Sum {
+    __m256i lo;
+    __m256i hi;
+    NG_INLINE void Start(int32_t correction) { lo = hi = _mm256_set1_epi32(correction); }
+    NG_INLINE void Add(Bytes w, const Input& x, int at) {
+      const __m256i inputs = _mm256_set1_epi32(Word(x.q + at));
+      lo = _mm256_dpbusd_avx_epi32(lo, w.lo, inputs);
+      hi = _mm256_dpbusd_avx_epi32(hi, w.hi, inputs);
+    }
+    NG_INLINE V Finish(int32_t /*correction*/) const {
+      return {_mm256_cvtepi32_ps(lo), _mm256_cvtepi32_ps(hi)};
+    }
+  };
+  static NG_INLINE void StoreInputs(V x, int at, Input* to) {
+    const __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(x.lo), _mm256_cvtps_epi32(x.hi));
+    StoreBytes(_mm256_permute4x64_epi64(words, 0xD8), to->q + at);
+  }
+};
+
+}  // namespace ng::avx_vnni
+NG_END_TARGET
+
 NG_BEGIN_TARGET_AVX512
 namespace ng::avx512 {
 

@@ -6,7 +6,9 @@ const KernelTable& Kernels(IsaLevel level) {
   switch (level) {
     case IsaLevel::kAvx2:
       return Avx2Kernels();
-#if !defined(NG_WITHOUT_AVX512)
+#if !defined(NG_FEW_LEVELS)
+    case IsaLevel::kAvxVnni:
+      return AvxVnniKernels();
     case IsaLevel::kAvx512:
       return Avx512Kernels();
     case IsaLevel::kAvx512Vnni:

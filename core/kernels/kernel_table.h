@@ -214,6 +214,7 @@ const KernelTable& Kernels(IsaLevel level);
 // The tables themselves, for the dispatcher and the tests.
 const KernelTable& ScalarKernels();
 const KernelTable& Avx2Kernels();
+const KernelTable& AvxVnniKernels();
 const KernelTable& Avx512Kernels();
 const KernelTable& Avx512VnniKernels();
 const KernelTable& Avx512Bf16Kernels();

@@ -1,10 +1,12 @@
 #include "ng/isa.h"
 
-#include <array>
+#include <cpuid.h>
+
 #include <cstddef>
 #include <cstdlib>
 #include <iterator>
 #include <string>
+#include <vector>
 
 namespace ng {
 namespace {
@@ -21,29 +23,38 @@ struct LevelRow {
   const Arithmetic* arithmetic;
 };
 constexpr LevelRow kLevels[] = {
-    {"scalar", &kPortable},      {"avx2", &kPortable},       {"avx512", &kPortable},
-    {"avx512_vnni", &kPortable}, {"avx512_bf16", &kBf16Dot},
+    {"scalar", &kPortable}, {"avx2", &kPortable},        {"avx_vnni", &kPortable},
+    {"avx512", &kPortable}, {"avx512_vnni", &kPortable}, {"avx512_bf16", &kBf16Dot},
 };
 
 static_assert(std::size(kLevels) == static_cast<size_t>(IsaLevel::kAvx512Bf16) + 1);
 
-// __builtin_cpu_supports also asks whether the operating system keeps the wide registers.
-std::span<const IsaLevel> Detect() {
-  static constexpr std::array<IsaLevel, 5> kAll = {IsaLevel::kScalar, IsaLevel::kAvx2,
-                                                   IsaLevel::kAvx512, IsaLevel::kAvx512Vnni,
-                                                   IsaLevel::kAvx512Bf16};
-  // F16C is older than AVX2 on every CPU; clang 14 cannot ask for it.
-  const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-#if defined(NG_WITHOUT_AVX512)
-  const bool avx512 = false;
-#else
-  const bool avx512 =
-      avx2 && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-      __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+#if !defined(NG_FEW_LEVELS)
+// Clang 14 cannot ask for it.
+bool HasAvxVnni() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax & 1U << 4) != 0;
+}
 #endif
-  const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni") != 0;
-  const bool bf16 = vnni && __builtin_cpu_supports("avx512bf16") != 0;
-  return std::span(kAll).first(bf16 ? 5 : vnni ? 4 : avx512 ? 3 : avx2 ? 2 : 1);
+
+// __builtin_cpu_supports also asks whether the operating system keeps the wide registers.
+std::vector<IsaLevel> Detect() {
+  std::vector<IsaLevel> levels = {IsaLevel::kScalar};
+  // F16C is older than AVX2 on every CPU; clang 14 cannot ask for it.
+  if (__builtin_cpu_supports("avx2") == 0 || __builtin_cpu_supports("fma") == 0) return levels;
+  levels.push_back(IsaLevel::kAvx2);
+#if !defined(NG_FEW_LEVELS)
+  if (HasAvxVnni()) levels.push_back(IsaLevel::kAvxVnni);
+  if (__builtin_cpu_supports("avx512f") == 0 || __builtin_cpu_supports("avx512bw") == 0 ||
+      __builtin_cpu_supports("avx512dq") == 0 || __builtin_cpu_supports("avx512vl") == 0) {
+    return levels;
+  }
+  levels.push_back(IsaLevel::kAvx512);
+  if (__builtin_cpu_supports("avx512vnni") == 0) return levels;
+  levels.push_back(IsaLevel::kAvx512Vnni);
+  if (__builtin_cpu_supports("avx512bf16") != 0) levels.push_back(IsaLevel::kAvx512Bf16);
+#endif
+  return levels;
 }
 
 // Whether a level is faster than those below it. On CPUs of Intel a dot product of bf16 pairs takes
@@ -69,7 +80,7 @@ std::string Arithmetic::ToString() const {
 const Arithmetic& ArithmeticOf(IsaLevel level) { return *RowOf(level).arithmetic; }
 
 std::span<const IsaLevel> SupportedIsaLevels() {
-  static const std::span<const IsaLevel> levels = Detect();
+  static const std::vector<IsaLevel> levels = Detect();
   return levels;
 }
 

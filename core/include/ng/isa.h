@@ -4,8 +4,9 @@
 // A level computes in an arithmetic: how operands are rounded and in which order they are added.
 // The bit contract holds across the levels of one arithmetic, so that a run, or what was saved of
 // it, goes on with the same bits on another CPU. There are two:
-//   portable  scalar, avx2, avx512, avx512_vnni: an f32 multiply-add rounds once; products of bytes
-//             are added as exact integers
+//   portable  scalar, avx2, avx_vnni, avx512, avx512_vnni: an f32 multiply-add rounds once;
+//   products
+//             of bytes are added as exact integers
 //   bf16_dot  avx512_bf16: as portable, but what bf16 weights and bf16 caches are multiplied with
 //             is rounded to bf16 too, and two products are added at a time
 // All of it is ng's own but for the C library's functions, in tables of RoPE, routers and the
@@ -27,12 +28,13 @@ namespace ng {
 enum class IsaLevel {
   kScalar = 0,      // no instruction beyond the compiler's baseline
   kAvx2 = 1,        // AVX2, FMA, F16C
-  kAvx512 = 2,      // AVX-512 F, BW, DQ, VL
-  kAvx512Vnni = 3,  // and VNNI: dot products of bytes
-  kAvx512Bf16 = 4,  // and BF16: dot products of bf16 pairs
+  kAvxVnni = 2,     // and AVX-VNNI: dot products of bytes
+  kAvx512 = 3,      // kAvx2 and AVX-512 F, BW, DQ, VL
+  kAvx512Vnni = 4,  // and VNNI: dot products of bytes
+  kAvx512Bf16 = 5,  // and BF16: dot products of bf16 pairs
 };
 
-// "scalar", "avx2", "avx512", "avx512_vnni", "avx512_bf16".
+// "scalar", "avx2", "avx_vnni", "avx512", "avx512_vnni", "avx512_bf16".
 std::string_view IsaName(IsaLevel level);
 
 struct Arithmetic {
@@ -61,7 +63,9 @@ const Kernels& KernelsFor(IsaLevel level) {
   switch (level) {
     case IsaLevel::kAvx2:
       return Kernels::template At<IsaLevel::kAvx2>();
-#if !defined(NG_WITHOUT_AVX512)  // which ng's own sanitizer build defines
+#if !defined(NG_FEW_LEVELS)  // which ng's own sanitizer build defines
+    case IsaLevel::kAvxVnni:
+      return Kernels::template At<IsaLevel::kAvxVnni>();
     case IsaLevel::kAvx512:
       return Kernels::template At<IsaLevel::kAvx512>();
     case IsaLevel::kAvx512Vnni:

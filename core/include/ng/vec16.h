@@ -34,6 +34,7 @@
 #define NG_END_TARGET _Pragma("GCC pop_options")
 #endif
 #define NG_BEGIN_TARGET_AVX2 NG_BEGIN_TARGET_("avx2,fma,f16c")
+#define NG_BEGIN_TARGET_AVX_VNNI NG_BEGIN_TARGET_("avx2,fma,f16c,avxvnni")
 #define NG_BEGIN_TARGET_AVX512 NG_BEGIN_TARGET_("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
 #define NG_BEGIN_TARGET_AVX512_VNNI \
   NG_BEGIN_TARGET_("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")

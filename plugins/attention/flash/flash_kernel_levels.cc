@@ -1,5 +1,5 @@
 // The kernel of each level: what it is made of there, and how it is cut. Compiled once for each
-// level; avx512_vnni has no kernel of its own.
+// level.
 #include <immintrin.h>
 
 #include <atomic>
@@ -15,25 +15,12 @@
 #include "plugins/attention/flash/flash_pairs.h"
 #include "plugins/attention/flash/flash_scratch.h"
 
-#if defined(NG_LEVEL_AVX512_VNNI)
-
-namespace ng {
-
-template <>
-const FlashKernel& FlashKernel::At<kLevel>() {
-  return FlashKernel::At<IsaLevel::kAvx512>();
-}
-
-}  // namespace ng
-
-#else
-
 NG_BEGIN_LEVEL
 #include "plugins/attention/flash/flash_kernel-inl.h"
 #if defined(NG_LEVEL_AVX512_BF16)
 #include "plugins/attention/flash/flash_bf16_dot-inl.h"
 #endif
-#if defined(NG_LEVEL_AVX512) || defined(NG_LEVEL_AVX512_BF16)
+#if defined(NG_LEVEL_AVX512) || defined(NG_LEVEL_AVX512_VNNI) || defined(NG_LEVEL_AVX512_BF16)
 #include "plugins/attention/flash/flash_turn_avx512-inl.h"
 #endif
 NG_END_LEVEL
@@ -41,18 +28,25 @@ NG_END_LEVEL
 namespace ng {
 namespace {
 
-#if defined(NG_LEVEL_AVX512) || defined(NG_LEVEL_AVX512_BF16)
+#if defined(NG_LEVEL_AVX512) || defined(NG_LEVEL_AVX512_VNNI) || defined(NG_LEVEL_AVX512_BF16)
 using WordTurn = Avx512WordTurn;
 #else
 using WordTurn = PlainWordTurn;
 #endif
 #if defined(NG_LEVEL_AVX512_BF16)
 using Bf16Columns = Bf16DotLanes;
-using PairSums = avx512_vnni::PairSums;
 #else
 using Bf16Columns = Bf16Lanes<level::Vec16>;
+#endif
+#if defined(NG_LEVEL_AVX512_VNNI) || defined(NG_LEVEL_AVX512_BF16)
+using PairSums = avx512_vnni::PairSums;
+#elif defined(NG_LEVEL_AVX_VNNI)
+using PairSums = avx_vnni::PairSums;
+#else
 using PairSums = level::PairSums;
 #endif
+
+constexpr bool k256Bits = kLevel == IsaLevel::kAvx2 || kLevel == IsaLevel::kAvxVnni;
 
 struct Level {
   using V = level::Vec16;
@@ -63,9 +57,7 @@ struct Level {
   using Int8 = IntLanes<Codec::kInt8, V, level::IntPairs, PairSums>;
   using Int4 = IntLanes<Codec::kInt4, V, level::IntPairs, PairSums>;
   static constexpr int kBlockRows = kLevel == IsaLevel::kScalar ? 4 : 6;
-  static constexpr int kMostColumns = kLevel == IsaLevel::kScalar ? 1
-                                      : kLevel == IsaLevel::kAvx2 ? 2
-                                                                  : 4;
+  static constexpr int kMostColumns = kLevel == IsaLevel::kScalar ? 1 : k256Bits ? 2 : 4;
   // How many sums fit the registers, beside what a step unpacks.
   template <class L>
   static constexpr int Accumulators() {
@@ -73,7 +65,7 @@ struct Level {
     constexpr bool kLittle = L::kStep == 1 || L::kWide || kDot;
     if (kLevel == IsaLevel::kScalar) return kBlockRows * L::kAccumulators;
     // Of two registers each; an unpacked step takes two or four of the sixteen.
-    if (kLevel == IsaLevel::kAvx2) return kLittle ? 6 : 4;
+    if (k256Bits) return kLittle ? 6 : 4;
     return kLittle ? 24 : L::kStep == 8 ? 12 : 18;
   }
 };
@@ -86,5 +78,3 @@ const FlashKernel& FlashKernel::At<kLevel>() {
 }
 
 }  // namespace ng
-
-#endif

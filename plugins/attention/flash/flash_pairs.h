@@ -134,6 +134,28 @@ struct PairSums {
 }  // namespace ng::avx2
 NG_END_TARGET
 
+NG_BEGIN_TARGET_AVX_VNNI
+namespace ng::avx_vnni {
+
+// As on avx2, a product and its sum in one instruction.
+struct PairSums {
+  __m256i lo;
+  __m256i hi;
+
+  static NG_INLINE PairSums Zero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+  static NG_INLINE PairSums MulAdd(avx2::IntPairs a, avx2::IntPairs b, PairSums sums) {
+    // GCC would copy the sums to another register and back around the intrinsic, and run out of
+    // them.
+    asm("%{vex%} vpdpwssd %2, %1, %0" : "+x"(sums.lo) : "x"(a.lo), "x"(b.lo));
+    asm("%{vex%} vpdpwssd %2, %1, %0" : "+x"(sums.hi) : "x"(a.hi), "x"(b.hi));
+    return sums;
+  }
+  NG_INLINE avx2::Vec16 ToFloat() const { return {_mm256_cvtepi32_ps(lo), _mm256_cvtepi32_ps(hi)}; }
+};
+
+}  // namespace ng::avx_vnni
+NG_END_TARGET
+
 NG_BEGIN_TARGET_AVX512
 namespace ng::avx512 {
 
@@ -183,8 +205,7 @@ struct PairSums {
 
   static NG_INLINE PairSums Zero() { return {_mm512_setzero_si512()}; }
   static NG_INLINE PairSums MulAdd(avx512::IntPairs a, avx512::IntPairs b, PairSums sums) {
-    // GCC would copy the sums to another register and back around the intrinsic, and run out of
-    // them.
+    // As above.
     asm("vpdpwssd %2, %1, %0" : "+v"(sums.v) : "v"(a.v), "v"(b.v));
     return sums;
   }

@@ -296,8 +296,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadSetting{"run.prefill_chunk=-5", "must be in [0, 2^63)"},
         BadSetting{"run.threads=1025", "must be in [0, 1024]"},
         BadSetting{"run.isa=avx3",
-                   "must be one of auto, scalar, avx2, avx512, avx512_vnni, "
-                   "avx512_bf16; did you mean avx2?"}));
+                   "must be one of auto, scalar, avx2, avx_vnni, avx512, "
+                   "avx512_vnni, avx512_bf16; did you mean avx2?"}));
 
 TEST(CoreKey, RejectsAnEmptyChain) {
   EXPECT_EQ(std::string(BuildConfig("", {"sampler.chain="}).status().message()),

@@ -23,6 +23,7 @@ void EvaluateVec16(IsaLevel level, const Vec16Inputs& in, Vec16Results* out) {
     case IsaLevel::kScalar:
       return EvaluateScalarVec16(in, out);
     case IsaLevel::kAvx2:
+    case IsaLevel::kAvxVnni:
       return EvaluateAvx2Vec16(in, out);
     case IsaLevel::kAvx512:
     case IsaLevel::kAvx512Vnni:

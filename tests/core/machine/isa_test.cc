@@ -79,9 +79,11 @@ TEST_F(ChooseIsaTest, PortableIsTheBestLevelOfThatArithmetic) {
 
 TEST_F(ChooseIsaTest, RefusesALevelOfAnotherArithmetic) {
   if (SupportedIsaLevels().back() != IsaLevel::kAvx512Bf16) GTEST_SKIP() << "no level of another";
-  const std::string problem =
-      " = avx512_bf16: its arithmetic is bf16_dot 1, and run.arithmetic = portable; allowed: auto, "
-      "scalar, avx2, avx512, avx512_vnni";
+  std::string problem =
+      " = avx512_bf16: its arithmetic is bf16_dot 1, and run.arithmetic = portable; allowed: auto";
+  for (const IsaLevel level : SupportedIsaLevels()) {
+    if (level != IsaLevel::kAvx512Bf16) problem += ", " + std::string(IsaName(level));
+  }
   const absl::Status named = ChooseIsa("avx512_bf16", "portable").status();
   EXPECT_EQ(ExitCode(named), 2);
   EXPECT_EQ(std::string(named.message()), "run.isa" + problem);
@@ -92,6 +94,7 @@ TEST_F(ChooseIsaTest, RefusesALevelOfAnotherArithmetic) {
 TEST(Arithmetic, IsThatOfEachLevelByNameAndVersion) {
   EXPECT_EQ(ArithmeticOf(IsaLevel::kScalar).ToString(), "portable 1");
   EXPECT_EQ(ArithmeticOf(IsaLevel::kAvx2).ToString(), "portable 1");
+  EXPECT_EQ(ArithmeticOf(IsaLevel::kAvxVnni).ToString(), "portable 1");
   EXPECT_EQ(ArithmeticOf(IsaLevel::kAvx512).ToString(), "portable 1");
   EXPECT_EQ(ArithmeticOf(IsaLevel::kAvx512Vnni).ToString(), "portable 1");
   EXPECT_EQ(ArithmeticOf(IsaLevel::kAvx512Bf16).ToString(), "bf16_dot 1");

@@ -76,7 +76,72 @@ class FabricRig {
 
   void Barrier() { Tell("Barrier", fabric_->Barrier()); }
 
+  // Each rank sends `n` messages of many sizes to each other one, and takes those of all.
+  void Messages(uint64_t round, int n) {
+    const int rank = fabric_->rank();
+    for (int i = 0; i < n; ++i) {
+      for (int to = 0; to < fabric_->size(); ++to) {
+        if (to == rank) continue;
+        const std::vector<std::byte> bytes = MessageOf(round, rank, to, i);
+        Tell("Send", fabric_->Send(to, bytes));
+      }
+    }
+    for (int i = 0; i < n; ++i) {
+      for (int from = 0; from < fabric_->size() && !noted(); ++from) {
+        if (from != rank) Take(from, MessageOf(round, from, rank, i), i % 2 == 0);
+      }
+    }
+  }
+
+  // Runs `check` with the ranks of this one's half as a fabric of their own.
+  template <typename Check>
+  void InHalves(Check&& check) {
+    const int half = fabric_->size() / 2;
+    const bool upper = fabric_->rank() >= half;
+    absl::StatusOr<std::unique_ptr<Fabric>> part =
+        fabric_->Group(upper ? half : 0, upper ? fabric_->size() - half : half);
+    if (!part.ok()) return Tell("Group", part.status());
+    if (*part == nullptr) return Note("Group returned OK and no fabric");
+    const int rank = fabric_->rank() - (upper ? half : 0);
+    const int size = upper ? fabric_->size() - half : half;
+    if ((*part)->rank() != rank || (*part)->size() != size) {
+      return Note(absl::StrCat("Group gives rank ", (*part)->rank(), " of ", (*part)->size(),
+                               ", must be rank ", rank, " of ", size));
+    }
+    std::swap(fabric_, *part);
+    check();
+    std::swap(fabric_, *part);
+  }
+
  private:
+  // What a rank sends to another as its i-th message of a round.
+  static std::vector<std::byte> MessageOf(uint64_t round, int from, int to, int i) {
+    const uint64_t seed = round * 1000003 + static_cast<uint64_t>(from * 1009 + to);
+    // The last one is more than is sent at once.
+    const size_t n = i == 5 ? 300001 : 1 + BitsOf(seed, 7, static_cast<uint64_t>(i)) % 5000;
+    std::vector<std::byte> bytes(n);
+    for (size_t at = 0; at < n; ++at) {
+      bytes[at] = static_cast<std::byte>(BitsOf(seed, static_cast<uint64_t>(i), at) & 0xFFU);
+    }
+    return bytes;
+  }
+  // Receives what belongs here, after a Poll that says how much it is.
+  void Take(int from, const std::vector<std::byte>& expected, bool polls) {
+    for (int64_t size = 0; polls && size == 0 && !noted();) {
+      const absl::StatusOr<int64_t> found = fabric_->Poll(from);
+      Tell("Poll", found.status());
+      if (found.ok()) size = *found;
+      if (size == 0 || size == std::ssize(expected)) continue;
+      Note(absl::StrCat("Poll of rank ", from, " says that the next message has ", size,
+                        " bytes, it has ", expected.size()));
+    }
+    std::vector<std::byte> bytes(expected.size());
+    if (!noted()) Tell("Receive", fabric_->Receive(from, bytes));
+    if (noted() || bytes == expected) return;
+    Note(absl::StrCat("Receive: a message of ", bytes.size(), " bytes of rank ", from,
+                      " has other bytes than it was sent with"));
+  }
+
   void Make(const FabricSubject& subject) {
     PluginContext context;
     context.executor = &executor_;
@@ -193,6 +258,28 @@ Outcome CheckFabricOrder(const FabricSubject& subject) {
   return rig.outcome();
 }
 
+Outcome CheckFabricMessages(const FabricSubject& subject) {
+  FabricRig rig(subject);
+  // What all ranks call between them is apart.
+  for (uint64_t round = 1; round <= 4 && !rig.noted(); ++round) {
+    rig.Messages(round, 7);
+    if (!rig.noted()) rig.Gather(round, 300);
+  }
+  return rig.outcome();
+}
+
+Outcome CheckFabricGroups(const FabricSubject& subject) {
+  FabricRig rig(subject);
+  if (rig.noted()) return rig.outcome();
+  rig.InHalves([&] {
+    rig.Gather(1, 300);
+    if (!rig.noted()) rig.Messages(2, 7);
+    if (!rig.noted()) rig.Broadcast(3, 0, 4096);
+  });
+  if (!rig.noted()) rig.Gather(4, 300);
+  return rig.outcome();
+}
+
 Outcome CheckFabricAllocation(const FabricSubject& subject) {
   if (!subject.settings.count_allocations) return Skip("this program does not count allocations");
   FabricRig rig(subject);
@@ -219,6 +306,8 @@ constexpr FabricCheck kFabricChecks[] = {
      CheckFabricGather},
     {"broadcast", "Broadcast brings what any rank gives, of any size", CheckFabricBroadcast},
     {"order", "calls in any order bring what belongs to each", CheckFabricOrder},
+    {"messages", "messages between two ranks arrive whole and in their order", CheckFabricMessages},
+    {"groups", "a group of ranks is a fabric of its own, beside that of all", CheckFabricGroups},
     {"allocation", "AllGather allocates nothing for a call", CheckFabricAllocation},
 };
 

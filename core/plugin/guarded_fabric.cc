@@ -65,6 +65,39 @@ absl::Status GuardedFabric::Barrier() {
   return Guard([&] { return fabric_->Barrier(); });
 }
 
+absl::Status GuardedFabric::Send(int to, std::span<const std::byte> bytes) {
+  return Guard([&] { return fabric_->Send(to, bytes); });
+}
+
+absl::StatusOr<int64_t> GuardedFabric::Poll(int from) {
+  int64_t size = 0;
+  NG_RETURN_IF_ERROR(Guard([&]() -> absl::Status {
+    NG_ASSIGN_OR_RETURN(size, fabric_->Poll(from));
+    return absl::OkStatus();
+  }));
+  if (size >= 0) return size;
+  return PluginFailed(plugin_, PluginError(absl::StrCat("Poll says that a message has ", size,
+                                                        " bytes, must be at least 0")));
+}
+
+absl::Status GuardedFabric::Receive(int from, std::span<std::byte> bytes) {
+  return Guard([&] { return fabric_->Receive(from, bytes); });
+}
+
+absl::StatusOr<std::unique_ptr<Fabric>> GuardedFabric::Group(int first, int n) {
+  std::unique_ptr<Fabric> part;
+  NG_RETURN_IF_ERROR(Guard([&]() -> absl::Status {
+    NG_ASSIGN_OR_RETURN(part, fabric_->Group(first, n));
+    return part == nullptr ? PluginError("Group returned OK and no fabric") : absl::OkStatus();
+  }));
+  NG_ASSIGN_OR_RETURN(std::unique_ptr<GuardedFabric> made, Make(plugin_, std::move(part), check_));
+  if (made->rank_ == rank_ - first && made->size_ == n) return made;
+  return PluginFailed(
+      plugin_, PluginError(absl::StrCat("a group of the ranks ", first, " to ", first + n - 1,
+                                        " is rank ", made->rank_, " of ", made->size_,
+                                        ", must be rank ", rank_ - first, " of ", n)));
+}
+
 int GuardedFabric::Missing() const {
   int missing = -1;
   const absl::Status status = GuardPlugin(plugin_, [&] {

@@ -34,6 +34,11 @@ class GuardedFabric final : public Fabric {
   absl::Status AllGather(std::span<const int64_t> counts, std::span<float> all) override;
   absl::Status Broadcast(int root, std::span<std::byte> bytes) override;
   absl::Status Barrier() override;
+  absl::Status Send(int to, std::span<const std::byte> bytes) override;
+  absl::StatusOr<int64_t> Poll(int from) override;
+  absl::Status Receive(int from, std::span<std::byte> bytes) override;
+  // Behind a guard of its own. Errors: PluginError where it is another group.
+  absl::StatusOr<std::unique_ptr<Fabric>> Group(int first, int n) override;
   int Missing() const override;
   std::string Report() const override { return GuardReport(*fabric_); }
 

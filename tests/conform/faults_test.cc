@@ -326,6 +326,10 @@ constexpr Seeded kFabricFaults[] = {
     {"barrier_throws", "order"},
     {"barrier_refuses", "order"},
     {"fails_the_tenth_time", "order"},
+    {"group_throws", "groups"},
+    {"group_refuses", "groups"},
+    {"group_returns_nothing", "groups"},
+    {"group_of_no_ranks", "groups"},
     {"allocates", "allocation"},
 };
 

@@ -11,11 +11,16 @@
 // is an error. After an error the fabric is not called again, but for Missing, Host, Report and the
 // destructor, and these must not wait for the others. PluginContext::stop says that this process
 // shall end; a call that the others will still answer goes on.
+//
+// Messages (Send, Poll, Receive) are between two ranks, which alone know of them. They do not mix
+// with what all ranks call, nor with those of another fabric. Where one fails, it is about that
+// rank: messages to the others may still be sent and received.
 #ifndef NG_FABRIC_H_
 #define NG_FABRIC_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -54,6 +59,22 @@ class Fabric {
   virtual absl::Status Broadcast(int root, std::span<std::byte> bytes) = 0;
   // [load] [step] Returns when all ranks have called it. Errors: as AllGather.
   virtual absl::Status Barrier() = 0;
+
+  // [load] [step] Sends bytes, at least one, to another rank, which receives as many. Does not wait
+  // for that: it keeps a copy. What one rank sends to another arrives in its order. Errors: as
+  // AllGather.
+  virtual absl::Status Send(int to, std::span<const std::byte> bytes) = 0;
+  // [load] [step] The bytes of the next message of another rank; 0: it has not come yet. Does not
+  // wait. Errors: as AllGather, where the rank is asked for the deadline's time and sends nothing.
+  virtual absl::StatusOr<int64_t> Poll(int from) = 0;
+  // [load] [step] Waits for the next message of another rank. Errors: as AllGather.
+  virtual absl::Status Receive(int from, std::span<std::byte> bytes) = 0;
+
+  // [load] A fabric of `n` ranks of this one, from `first` on, where they are the ranks from 0 on.
+  // Only these call it, at any time; it waits for nobody. This rank is among them. What fails there
+  // need not have failed here. Texts go on naming a rank by its number here. This fabric outlives
+  // it. Errors: RuntimeError.
+  virtual absl::StatusOr<std::unique_ptr<Fabric>> Group(int first, int n) = 0;
 
   // [load] [step] After an error: the rank that it is about; -1: none, or it is not known. That
   // rank may be unable to tell the user.

@@ -26,6 +26,17 @@ class LocalFabric final : public Fabric {
     return absl::OkStatus();
   }
   absl::Status Barrier() override { return absl::OkStatus(); }
+  // There is no other rank.
+  absl::Status Send(int /*to*/, std::span<const std::byte> /*bytes*/) override {
+    return absl::OkStatus();
+  }
+  absl::StatusOr<int64_t> Poll(int /*from*/) override { return 0; }
+  absl::Status Receive(int /*from*/, std::span<std::byte> /*bytes*/) override {
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::unique_ptr<Fabric>> Group(int /*first*/, int /*n*/) override {
+    return std::make_unique<LocalFabric>();
+  }
 };
 
 }  // namespace ng

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <fstream>
 #include <functional>
 #include <limits>
@@ -19,7 +20,6 @@
 namespace ng {
 namespace {
 
-constexpr int kTag = 20;
 // Looks at the clock, and lets others run, every so many polls: a message between two cores takes
 // less than the polls before the first time.
 constexpr int kPollsAtATime = 256;
@@ -61,6 +61,29 @@ absl::Status Check(int error, const char* call) {
   return RuntimeError(absl::StrCat(call, ": ", TextOf(error)));
 }
 
+// A message that was sent, and that MPI may still read.
+struct Sent {
+  MPI_Request request;
+  std::vector<std::byte> bytes;
+};
+
+// Of all fabrics, until the process ends: the last ones may outlive theirs.
+std::deque<Sent>& Outbox() {
+  static auto& sent = *new std::deque<Sent>();
+  return sent;
+}
+
+absl::Status EmptyOutbox() {
+  while (!Outbox().empty()) {
+    int done = 0;
+    NG_RETURN_IF_ERROR(
+        Check(MPI_Test(&Outbox().front().request, &done, MPI_STATUS_IGNORE), "MPI_Test"));
+    if (done == 0) break;
+    Outbox().pop_front();
+  }
+  return absl::OkStatus();
+}
+
 // MPI may be started once in a process, and not again once it has ended.
 absl::Status StartMpi() {
   int started = 0;
@@ -96,11 +119,7 @@ absl::Status MpiFabric::Start() {
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
   parent_ = getppid();
   const auto size = static_cast<size_t>(size_);
-  requests_.reserve(2 * size);
-  statuses_.resize(2 * size);
-  pending_.reserve(2 * size);
-  ones_.assign(size, 1);
-  barrier_.assign(size, 0.0F);
+  MakeRoom();
   constexpr size_t kFloats = sizeof(Peer) / sizeof(float);
   static_assert(sizeof(Peer) % sizeof(float) == 0);
   std::vector<float> gathered(size * kFloats, 0.0F);
@@ -116,8 +135,35 @@ absl::Status MpiFabric::Start() {
   peers_.resize(size);
   std::memcpy(peers_.data(), gathered.data(), size * sizeof(Peer));
   for (Peer& peer : peers_) peer.host.back() = '\0';
-  bytes_sent_ = calls_ = 0;
+  process_.calls = process_.bytes_sent = 0;
   return absl::OkStatus();
+}
+
+MpiFabric::MpiFabric(MpiFabric& whole, int first, int n)
+    : deadline_s_(whole.deadline_s_),
+      stop_(whole.stop_),
+      tag_(whole.tag_ + 2),
+      first_(whole.first_ + first),
+      rank_(whole.rank_ - first),
+      size_(n),
+      parent_(whole.parent_),
+      peers_(whole.peers_.begin() + first, whole.peers_.begin() + first + n),
+      process_(whole.process_) {
+  MakeRoom();
+}
+
+void MpiFabric::MakeRoom() {
+  const auto size = static_cast<size_t>(size_);
+  requests_.reserve(2 * size);
+  statuses_.resize(2 * size);
+  pending_.reserve(2 * size);
+  asked_.resize(size);
+  ones_.assign(size, 1);
+  barrier_.assign(size, 0.0F);
+}
+
+absl::StatusOr<std::unique_ptr<Fabric>> MpiFabric::Group(int first, int n) {
+  return std::unique_ptr<Fabric>(new MpiFabric(*this, first, n));
 }
 
 const MpiFabric::Peer& MpiFabric::PeerOf(int rank) const {
@@ -136,58 +182,109 @@ absl::Status MpiFabric::AllGather(std::span<const int64_t> counts, std::span<flo
     if (peer == rank_) {
       own = part;
     } else {
-      NG_RETURN_IF_ERROR(Receive(peer, part));
+      NG_RETURN_IF_ERROR(BeginReceive(peer, part, tag_));
     }
   }
   for (int peer = 0; peer < size_; ++peer) {
-    if (peer != rank_) NG_RETURN_IF_ERROR(Send(peer, own));
+    if (peer != rank_) NG_RETURN_IF_ERROR(BeginSend(peer, own));
   }
   return Finish();
 }
 
 absl::Status MpiFabric::Broadcast(int root, std::span<std::byte> bytes) {
   if (rank_ != root) {
-    NG_RETURN_IF_ERROR(Receive(root, bytes));
+    NG_RETURN_IF_ERROR(BeginReceive(root, bytes, tag_));
     return Finish();
   }
   for (int peer = 0; peer < size_; ++peer) {
-    if (peer != rank_) NG_RETURN_IF_ERROR(Send(peer, bytes));
+    if (peer != rank_) NG_RETURN_IF_ERROR(BeginSend(peer, bytes));
   }
   return Finish();
 }
 
 absl::Status MpiFabric::Barrier() { return AllGather(ones_, barrier_); }
 
-absl::Status MpiFabric::Send(int to, std::span<const std::byte> bytes) {
+absl::Status MpiFabric::CheckSize(size_t n_bytes) const {
+  if (n_bytes <= std::numeric_limits<int>::max()) return absl::OkStatus();
+  return RuntimeError(absl::StrCat("a message of ", n_bytes, " bytes, must be at most ",
+                                   std::numeric_limits<int>::max(),
+                                   "; a smaller run.prefill_chunk makes it smaller"));
+}
+
+absl::Status MpiFabric::BeginSend(int to, std::span<const std::byte> bytes) {
   if (bytes.empty()) return absl::OkStatus();
-  if (bytes.size() > std::numeric_limits<int>::max()) {
-    return RuntimeError(absl::StrCat("a message of ", bytes.size(), " bytes, must be at most ",
-                                     std::numeric_limits<int>::max(),
-                                     "; a smaller run.prefill_chunk makes it smaller"));
-  }
-  bytes_sent_ += static_cast<int64_t>(bytes.size());
+  NG_RETURN_IF_ERROR(CheckSize(bytes.size()));
+  process_.bytes_sent += static_cast<int64_t>(bytes.size());
   pending_.push_back({to, -1});
-  return Check(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to, kTag,
+  return Check(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, first_ + to, tag_,
                          MPI_COMM_WORLD, &requests_.emplace_back()),
                "MPI_Isend");
 }
 
-absl::Status MpiFabric::Receive(int from, std::span<std::byte> bytes) {
+absl::Status MpiFabric::BeginReceive(int from, std::span<std::byte> bytes, int tag) {
   // One that is too large is refused where it is sent.
-  if (bytes.empty() || bytes.size() > std::numeric_limits<int>::max()) return absl::OkStatus();
+  if (bytes.empty() || !CheckSize(bytes.size()).ok()) return absl::OkStatus();
   pending_.push_back({from, static_cast<int64_t>(bytes.size())});
-  return Check(MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, from, kTag,
+  return Check(MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, first_ + from, tag,
                          MPI_COMM_WORLD, &requests_.emplace_back()),
                "MPI_Irecv");
 }
 
+absl::Status MpiFabric::Send(int to, std::span<const std::byte> bytes) {
+  NG_RETURN_IF_ERROR(CheckSize(bytes.size()));
+  NG_RETURN_IF_ERROR(EmptyOutbox());
+  ++process_.calls;
+  process_.bytes_sent += static_cast<int64_t>(bytes.size());
+  Sent& sent = Outbox().emplace_back();
+  sent.bytes.assign(bytes.begin(), bytes.end());
+  return Check(MPI_Isend(sent.bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, first_ + to,
+                         tag_ + 1, MPI_COMM_WORLD, &sent.request),
+               "MPI_Isend");
+}
+
+absl::StatusOr<int64_t> MpiFabric::Probe(int from) {
+  int came = 0;
+  MPI_Status status;
+  NG_RETURN_IF_ERROR(
+      Check(MPI_Iprobe(first_ + from, tag_ + 1, MPI_COMM_WORLD, &came, &status), "MPI_Iprobe"));
+  int n_bytes = 0;
+  if (came != 0) MPI_Get_count(&status, MPI_BYTE, &n_bytes);
+  return n_bytes;
+}
+
+absl::StatusOr<int64_t> MpiFabric::Poll(int from) {
+  NG_RETURN_IF_ERROR(EmptyOutbox());
+  NG_RETURN_IF_ERROR(CheckStarter());
+  Asked& asked = asked_[static_cast<size_t>(from)];
+  const Clock::time_point now = Look();
+  NG_ASSIGN_OR_RETURN(int64_t n_bytes, Probe(from));
+  // A time in which nobody asked is no time of waiting.
+  const bool waits = asked.since != Clock::time_point() && now - asked.last < Deadline() / 2;
+  if (n_bytes > 0 || !waits) asked.since = now;
+  asked.last = now;
+  const std::string why = WhyLost(from, now - asked.since);
+  if (why.empty()) return n_bytes;
+  // What it sent before it ended counts.
+  NG_ASSIGN_OR_RETURN(n_bytes, Probe(from));
+  if (n_bytes > 0) return n_bytes;
+  return GiveUp(from, why);
+}
+
+absl::Status MpiFabric::Receive(int from, std::span<std::byte> bytes) {
+  NG_RETURN_IF_ERROR(BeginReceive(from, bytes, tag_ + 1));
+  return Finish();
+}
+
+absl::Status MpiFabric::CheckStarter() {
+  if (size_ == 1 || getppid() == parent_) return absl::OkStatus();
+  g_failed = true;
+  return RuntimeError("mpirun has ended");
+}
+
 absl::Status MpiFabric::Finish() {
-  ++calls_;
+  ++process_.calls;
   const Clock::time_point start = Look();
-  if (size_ > 1 && getppid() != parent_) {
-    g_failed = true;
-    return RuntimeError("mpirun has ended");
-  }
+  NG_RETURN_IF_ERROR(CheckStarter());
   int done = 0;
   for (int polls = 1; done == 0; ++polls) {
     const int tested =
@@ -217,42 +314,49 @@ MpiFabric::Clock::duration MpiFabric::Deadline() const {
 
 MpiFabric::Clock::time_point MpiFabric::Look() {
   const Clock::time_point now = Clock::now();
-  if (looked_ != Clock::time_point() && now - looked_ > Deadline() / 2) stood_ = now;
-  looked_ = now;
+  const bool stood =
+      process_.looked != Clock::time_point() && now - process_.looked > Deadline() / 2;
+  if (stood) process_.stood = now;
+  process_.looked = now;
   return now;
 }
 
 absl::Status MpiFabric::CheckPeers(Clock::duration waited) {
-  if (waited < kPatience) return absl::OkStatus();
-  if (stop_ != nullptr && stop_->load(std::memory_order_relaxed) &&
-      stopped_ == Clock::time_point()) {
-    stopped_ = Clock::now();
-  }
-  const bool graceless =
-      stopped_ != Clock::time_point() && Clock::now() - stopped_ > kGrace && waited > kGrace;
-  const bool late = waited > Deadline();
   for (size_t i = 0; i < requests_.size(); ++i) {
-    const Pending& pending = pending_[i];
-    const Peer& peer = PeerOf(pending.rank);
-    const bool here = peer.process != 0 && peer.process_space == PeerOf(rank_).process_space;
-    const bool gone = here && kill(static_cast<pid_t>(peer.process), 0) != 0 && errno == ESRCH;
-    if (!gone && !late && (here || !graceless)) continue;
+    const std::string why = WhyLost(pending_[i].rank, waited);
+    if (why.empty()) continue;
     // What is done already has no rank to wait for.
     int done = 0;
     MPI_Request_get_status(requests_[i], &done, MPI_STATUS_IGNORE);
-    if (done != 0) continue;
-    // The others did not wait for a process that stood still: it has nothing to say of them.
-    if (stood_ != Clock::time_point() && looked_ - stood_ < Deadline()) {
-      return Fail(rank_, "stood still for so long that the others have ended");
-    }
-    if (gone) return Fail(pending.rank, "has ended");
-    if (late) {
-      return Fail(pending.rank,
-                  absl::StrCat("did not answer within ", deadline_s_, " s (fabric.deadline)"));
-    }
-    return Fail(pending.rank, "did not answer after the signal that ends the run");
+    if (done == 0) return GiveUp(pending_[i].rank, why);
   }
   return absl::OkStatus();
+}
+
+std::string MpiFabric::WhyLost(int rank, Clock::duration waited) {
+  if (waited < kPatience) return {};
+  if (stop_ != nullptr && stop_->load(std::memory_order_relaxed) &&
+      process_.stopped == Clock::time_point()) {
+    process_.stopped = Clock::now();
+  }
+  const Peer& peer = PeerOf(rank);
+  const bool here = peer.process != 0 && peer.process_space == PeerOf(rank_).process_space;
+  const bool gone = here && kill(static_cast<pid_t>(peer.process), 0) != 0 && errno == ESRCH;
+  if (gone) return "has ended";
+  if (waited > Deadline()) {
+    return absl::StrCat("did not answer within ", deadline_s_, " s (fabric.deadline)");
+  }
+  const bool graceless = process_.stopped != Clock::time_point() &&
+                         Clock::now() - process_.stopped > kGrace && waited > kGrace;
+  return graceless && !here ? "did not answer after the signal that ends the run" : "";
+}
+
+absl::Status MpiFabric::GiveUp(int rank, const std::string& why) {
+  // The others did not wait for a process that stood still: it has nothing to say of them.
+  if (process_.stood != Clock::time_point() && process_.looked - process_.stood < Deadline()) {
+    return Fail(rank_, "stood still for so long that the others have ended");
+  }
+  return Fail(rank, why);
 }
 
 absl::Status MpiFabric::FailedRequest() {
@@ -287,13 +391,13 @@ absl::Status MpiFabric::WrongSize(int rank, int64_t bytes) {
 absl::Status MpiFabric::Fail(int rank, const std::string& what) {
   g_failed = true;
   missing_ = rank;
-  return RuntimeError(absl::StrCat("rank ", rank, " (", Host(rank), ") ", what));
+  return RuntimeError(absl::StrCat("rank ", first_ + rank, " (", Host(rank), ") ", what));
 }
 
 std::string MpiFabric::Report() const {
   if (size_ == 1) return {};
-  return absl::StrCat("rank ", rank_, " of ", size_, ": ", calls_, " calls, ", bytes_sent_,
-                      " bytes sent");
+  return absl::StrCat("rank ", rank_, " of ", size_, ": ", process_.calls, " calls, ",
+                      process_.bytes_sent, " bytes sent");
 }
 
 }  // namespace ng

@@ -6,6 +6,8 @@
 //
 // Each rank sends its part to each other rank directly. Parts are small when one token is decoded,
 // and then one message's time is all that counts.
+//
+// A group of ranks is the same with fewer of them and with tags of its own.
 #ifndef NG_PLUGINS_FABRIC_MPI_MPI_FABRIC_H_
 #define NG_PLUGINS_FABRIC_MPI_MPI_FABRIC_H_
 
@@ -37,6 +39,10 @@ class MpiFabric final : public Fabric {
   absl::Status AllGather(std::span<const int64_t> counts, std::span<float> all) override;
   absl::Status Broadcast(int root, std::span<std::byte> bytes) override;
   absl::Status Barrier() override;
+  absl::Status Send(int to, std::span<const std::byte> bytes) override;
+  absl::StatusOr<int64_t> Poll(int from) override;
+  absl::Status Receive(int from, std::span<std::byte> bytes) override;
+  absl::StatusOr<std::unique_ptr<Fabric>> Group(int first, int n) override;
   int Missing() const override { return missing_; }
   std::string Report() const override;
 
@@ -56,15 +62,34 @@ class MpiFabric final : public Fabric {
     int64_t bytes;  // to be received; -1: it is sent
   };
 
+  // When this process began to wait for a rank's message, and last asked for it. The epoch: not
+  // yet.
+  struct Asked {
+    Clock::time_point since = {};
+    Clock::time_point last = {};
+  };
+  // Of this process, whatever fabric it uses.
+  struct Process {
+    int64_t calls = 0;
+    int64_t bytes_sent = 0;
+    Clock::time_point stopped = {};  // when stop_ was seen; the epoch: not yet
+    Clock::time_point looked = {};   // when it last looked at the clock
+    Clock::time_point stood = {};    // when it found that it had stood still; the epoch: never
+  };
+
   MpiFabric(double deadline_s, const std::atomic<bool>* stop)
       : deadline_s_(deadline_s), stop_(stop) {}
+  MpiFabric(MpiFabric& whole, int first, int n);
 
   absl::Status Start();
+  void MakeRoom();  // for what a call begins
   // REQUIRES: Start has been told of the others; before, an unknown one.
   const Peer& PeerOf(int rank) const;
   // Begin to send to a rank, or to receive of it.
-  absl::Status Send(int to, std::span<const std::byte> bytes);
-  absl::Status Receive(int from, std::span<std::byte> bytes);
+  absl::Status BeginSend(int to, std::span<const std::byte> bytes);
+  absl::Status BeginReceive(int from, std::span<std::byte> bytes, int tag);
+  absl::Status CheckSize(size_t n_bytes) const;  // of a message
+  absl::Status CheckStarter();                   // whether mpirun is still there
   // Until all that was begun is done. Errors: RuntimeError that names who is missing.
   absl::Status Finish();
   // Now. Notes when this process has not looked for so long that the others may have given it up.
@@ -72,6 +97,11 @@ class MpiFabric final : public Fabric {
   Clock::duration Deadline() const;
   // Whether a rank that has not answered will never do so. `waited`: for it.
   absl::Status CheckPeers(Clock::duration waited);
+  // Why it will not; empty: it may.
+  std::string WhyLost(int rank, Clock::duration waited);
+  absl::Status GiveUp(int rank, const std::string& why);
+  // The bytes of a message that has come; 0: none has.
+  absl::StatusOr<int64_t> Probe(int from);
   // Whether all that came was as large as it should.
   absl::Status CheckReceived();
   absl::Status WrongSize(int rank, int64_t bytes);
@@ -80,21 +110,21 @@ class MpiFabric final : public Fabric {
 
   double deadline_s_;
   const std::atomic<bool>* stop_;  // may be null
+  int tag_ = 20;                   // of what all ranks call; of messages the next one
+  int first_ = 0;                  // what MPI calls rank 0
   int rank_ = 0;
   int size_ = 1;
   int missing_ = -1;
   pid_t parent_ = 0;                   // mpirun, or its daemon on this machine
   std::vector<Peer> peers_;            // [size_]
+  std::vector<Asked> asked_;           // [size_]
   std::vector<MPI_Request> requests_;  // of what was begun
   std::vector<MPI_Status> statuses_;   // of each
   std::vector<Pending> pending_;       // what each is
-  Clock::time_point stopped_ = {};     // when stop_ was seen; the epoch: not yet
-  Clock::time_point looked_ = {};      // when this process last looked at the clock
-  Clock::time_point stood_ = {};       // when it found that it had stood still; the epoch: never
   std::vector<int64_t> ones_;          // [size_]: what Barrier gathers
   std::vector<float> barrier_;         // [size_]
-  int64_t bytes_sent_ = 0;
-  int64_t calls_ = 0;
+  Process own_process_;
+  Process& process_ = own_process_;  // of a group: the whole's
 };
 
 }  // namespace ng

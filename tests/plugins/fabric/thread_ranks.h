@@ -7,6 +7,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -46,6 +49,18 @@ class Meeting {
     return all_here_.wait_for(lock, std::chrono::seconds(20), [&] { return round_ != round; });
   }
 
+  using Message = std::vector<std::byte>;
+  // Messages from one rank to another, in their order.
+  std::deque<Message>& Mailbox(int from, int to) { return mail_[{from, to}]; }
+  std::mutex& mutex() { return mutex_; }
+  // Where the ranks [first, first + n) meet among themselves.
+  Meeting& Part(int first, int n) {
+    const std::lock_guard lock(mutex_);
+    std::unique_ptr<Meeting>& part = parts_[{first, n}];
+    if (part == nullptr) part = std::make_unique<Meeting>(n);
+    return *part;
+  }
+
  private:
   const int size_;
   std::mutex mutex_;
@@ -53,6 +68,8 @@ class Meeting {
   int here_ = 0;
   int64_t round_ = 0;
   std::vector<std::span<const std::byte>> given_;
+  std::map<std::pair<int, int>, std::deque<Message>> mail_;
+  std::map<std::pair<int, int>, std::unique_ptr<Meeting>> parts_;
 };
 
 // The rank that this thread is.
@@ -61,12 +78,16 @@ inline thread_local std::pair<Meeting*, int> t_rank = {nullptr, 0};
 // Bytes that all ranks have given together in calls of this thread.
 inline thread_local int64_t t_gathered = 0;
 
+// Bytes of messages that this thread has sent.
+inline thread_local int64_t t_sent = 0;
+
 class ThreadRank final : public Fabric {
  public:
   static absl::StatusOr<std::unique_ptr<Fabric>> Create(const PluginContext& /*context*/,
                                                         const FabricSpec& /*spec*/) {
-    return std::make_unique<ThreadRank>();
+    return std::make_unique<ThreadRank>(*t_rank.first, t_rank.second);
   }
+  ThreadRank(Meeting& meeting, int rank) : meeting_(meeting), rank_(rank) {}
 
   int rank() const override { return rank_; }
   int size() const override { return meeting_.size(); }
@@ -93,6 +114,32 @@ class ThreadRank final : public Fabric {
     return Leave();
   }
   absl::Status Barrier() override { return Leave(); }
+  absl::Status Send(int to, std::span<const std::byte> bytes) override {
+    const std::lock_guard lock(meeting_.mutex());
+    t_sent += std::ssize(bytes);
+    meeting_.Mailbox(rank_, to).emplace_back(bytes.begin(), bytes.end());
+    return absl::OkStatus();
+  }
+  absl::StatusOr<int64_t> Poll(int from) override {
+    const std::lock_guard lock(meeting_.mutex());
+    const std::deque<Meeting::Message>& box = meeting_.Mailbox(from, rank_);
+    return box.empty() ? 0 : std::ssize(box.front());
+  }
+  absl::Status Receive(int from, std::span<std::byte> bytes) override {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (*Poll(from) == 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    const std::lock_guard lock(meeting_.mutex());
+    std::deque<Meeting::Message>& box = meeting_.Mailbox(from, rank_);
+    if (box.empty()) return RuntimeError("a thread is missing");
+    const Meeting::Message message = std::move(box.front());
+    box.pop_front();
+    if (message.size() != bytes.size()) return RuntimeError("a message of another size");
+    std::ranges::copy(message, bytes.begin());
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::unique_ptr<Fabric>> Group(int first, int n) override {
+    return std::make_unique<ThreadRank>(meeting_.Part(first, n), rank_ - first);
+  }
 
  private:
   // What was given is read by now.
@@ -100,8 +147,8 @@ class ThreadRank final : public Fabric {
     return meeting_.Wait() ? absl::OkStatus() : RuntimeError("a thread is missing");
   }
 
-  Meeting& meeting_ = *t_rank.first;
-  const int rank_ = t_rank.second;
+  Meeting& meeting_;
+  const int rank_;
 };
 
 inline constexpr PluginDescriptor kThreadRanks =

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "core/config/config.h"
+#include "ng/fabric.h"
 #include "ng/kv_view.h"
 
 namespace ng {
@@ -85,6 +86,10 @@ constexpr CoreKey kTable[] = {
                 "process; mpi: those that mpirun started")},
     {ChoiceOption("fabric.split", "heads", "heads",
                   "what each process computes; heads: its heads and output columns of each layer")},
+    {IntOption(
+        "fabric.groups", 1, {.min = 1, .max = kMaxRanks},
+        "groups of as many processes each; a group runs the whole model and takes the next "
+        "prompts when it has room for them")},
     {RealOption("fabric.deadline", 60.0, {.min = 0.1, .max = 86400.0},
                 "seconds that a process waits for the others before it ends the run")},
     {IntOption("run.max_new_tokens", 64, {},

@@ -79,14 +79,27 @@ absl::Status RankLink::Gather(std::span<const CutRows> rows) {
 
 absl::Status RankLink::BeginStep(uint64_t step) {
   ++step_;
-  const bool stop = stop_ != nullptr && stop_->load(std::memory_order_relaxed);
-  NG_RETURN_IF_ERROR(Meet(stop ? At::kStopped : At::kStep, step));
-  if (AnyAt(At::kFailed)) return ReadError(absl::OkStatus());
-  if (AnyAt(At::kStopped)) {
-    stopped_.store(true, std::memory_order_relaxed);
-    return InterruptedError("interrupted");
-  }
+  NG_RETURN_IF_ERROR(Meet(Stops() ? At::kStopped : At::kStep, step));
+  NG_RETURN_IF_ERROR(ReadEnd());
   return CheckTogether();
+}
+
+absl::StatusOr<uint64_t> RankLink::Announce(uint64_t number) {
+  NG_RETURN_IF_ERROR(Meet(Stops() ? At::kStopped : At::kAnnounce, number));
+  NG_RETURN_IF_ERROR(ReadEnd());
+  number = met_[0].step;
+  for (Met& met : met_) met.step = number;  // the others gave none
+  NG_RETURN_IF_ERROR(CheckTogether());
+  return number;
+}
+
+bool RankLink::Stops() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
+
+absl::Status RankLink::ReadEnd() {
+  if (AnyAt(At::kFailed)) return ReadError(absl::OkStatus());
+  if (!AnyAt(At::kStopped)) return absl::OkStatus();
+  stopped_.store(true, std::memory_order_relaxed);
+  return InterruptedError("interrupted");
 }
 
 absl::Status RankLink::Agree(const absl::Status& own) {
@@ -165,6 +178,19 @@ absl::Status RankLink::Share(std::string* text) {
   return ShareBytes(std::as_writable_bytes(std::span(*text)));
 }
 
+absl::Status RankLink::Send(int to, const std::string& text) {
+  return Told(fabric_.Send(to, std::as_bytes(std::span(text))));
+}
+
+absl::StatusOr<std::string> RankLink::Receive(int from) {
+  const absl::StatusOr<int64_t> size = fabric_.Poll(from);
+  if (!size.ok()) return Told(size.status());
+  std::string text(static_cast<size_t>(*size), '\0');
+  if (text.empty()) return text;
+  NG_RETURN_IF_ERROR(Told(fabric_.Receive(from, std::as_writable_bytes(std::span(text)))));
+  return text;
+}
+
 absl::Status RankLink::CheckSame(const std::string& what, const std::string& text) {
   const uint64_t hash = HashOf(text);
   std::vector<float> all(static_cast<size_t>(fabric_.size()) * 2);
@@ -193,18 +219,24 @@ absl::Status RankLink::Exchange(int64_t n, std::vector<float>& all) {
 }
 
 absl::Status RankLink::WithStep(const absl::Status& status) {
+  const absl::Status told = Told(status);
+  if (!told.ok()) ended_ = told;
+  return told;
+}
+
+absl::Status RankLink::Told(const absl::Status& status) const {
   if (status.ok()) return status;
   const std::string where = step_ == 0 ? "before the first step" : absl::StrCat("step ", step_);
   absl::Status failed = Annotate(status, absl::StrCat(Name(fabric_.rank()), ", ", where, ": "));
+  // Rank 0 of all groups tells it, or the next one where that is missing.
   const int missing = fabric_.Missing();
-  const int teller = missing == 0 ? 1 : 0;
-  if (missing >= 0 && fabric_.rank() != teller) failed = ToldElsewhere(std::move(failed));
-  ended_ = failed;
-  return failed;
+  const int teller = missing >= 0 && first_ + missing == 0 ? 1 : 0;
+  const bool tells = missing < 0 || first_ + fabric_.rank() == teller;
+  return tells ? failed : ToldElsewhere(std::move(failed));
 }
 
 std::string RankLink::Name(int rank) const {
-  return absl::StrCat("rank ", rank, " (", fabric_.Host(rank), ")");
+  return absl::StrCat("rank ", first_ + rank, " (", fabric_.Host(rank), ")");
 }
 
 }  // namespace ng

@@ -27,14 +27,18 @@ struct CutRows {
 
 class RankLink {
  public:
-  // Both are borrowed. `stop` may be null.
-  RankLink(Fabric& fabric, const std::atomic<bool>* stop) : fabric_(fabric), stop_(stop) {}
+  // Both are borrowed. `stop` may be null. `first`: what the fabric's rank 0 is called, among the
+  // ranks of all groups.
+  RankLink(Fabric& fabric, const std::atomic<bool>* stop, int first = 0)
+      : fabric_(fabric), stop_(stop), first_(first) {}
 
   RankSplit split() const { return {fabric_.rank(), fabric_.size()}; }
 
   // Begins a step: every rank is about to compute the same one, whose hash is `step`. Errors:
   // InterruptedError on all ranks where one was stopped; RuntimeError where they differ; as Agree.
   absl::Status BeginStep(uint64_t step);
+  // What rank 0 gives, on all ranks, which all call this between two steps. Errors: as BeginStep.
+  absl::StatusOr<uint64_t> Announce(uint64_t number);
   // Whether a step was ended by a stop on any rank: what all of them go by.
   const std::atomic<bool>* stopped() const { return &stopped_; }
 
@@ -52,13 +56,25 @@ class RankLink {
   // What rank 0 has, on all ranks; of a text all may have another size. Errors: as Gather.
   absl::Status ShareBytes(std::span<std::byte> bytes);
   absl::Status Share(std::string* text);
+  // A text to another rank, and the next one of it; empty: none has come. Neither waits. Errors: as
+  // Gather; other ranks can still be told.
+  absl::Status Send(int to, const std::string& text);
+  absl::StatusOr<std::string> Receive(int from);
+  // What the run does between two calls counts as a step, where it is told where an error was.
+  void CountStep() { ++step_; }
+  // The ranks have been told otherwise that the run has failed: nothing is sent any more, and every
+  // call returns this error.
+  void End(const absl::Status& failed) {
+    if (ended_.ok()) ended_ = failed;
+  }
+  std::string Name(int rank) const;  // "rank 1 (host)"
   // Whether all ranks have the same text. `what` it is: "the model". Errors: RuntimeError that
   // names a rank that has another.
   absl::Status CheckSame(const std::string& what, const std::string& text);
 
  private:
   // Where a rank is when it meets the others.
-  enum class At : uint8_t { kStep, kAgree, kStopped, kFailed };
+  enum class At : uint8_t { kStep, kAgree, kAnnounce, kStopped, kFailed };
   struct Met {
     At at;
     uint64_t step;  // hash
@@ -68,6 +84,9 @@ class RankLink {
   absl::Status Meet(At at, uint64_t step);
   // Whether any rank is at such a place.
   bool AnyAt(At at) const;
+  bool Stops() const;  // this rank, for itself
+  // After Meet: whether any rank was stopped or has failed.
+  absl::Status ReadEnd();
   // Whether all ranks do the same.
   absl::Status CheckTogether();
   // After Meet, when a rank has failed: its error.
@@ -77,13 +96,15 @@ class RankLink {
   // Where rows [i] of a rank begin.
   int64_t Place(std::span<const CutRows> rows, int rank, size_t i) const;
   // What a call of the fabric returned, with the step. One of the ranks that are left tells it.
+  absl::Status Told(const absl::Status& status) const;
+  // The same, after which nothing is sent any more.
   absl::Status WithStep(const absl::Status& status);
-  std::string Name(int rank) const;  // "rank 1 (host)"
   // Of each rank, n floats. all: [ranks * n], this rank's are filled.
   absl::Status Exchange(int64_t n, std::vector<float>& all);
 
   Fabric& fabric_;
   const std::atomic<bool>* stop_;
+  const int first_;
   std::atomic<bool> stopped_ = false;
   int64_t step_ = 0;
   std::vector<float> staged_;     // the parts of all ranks, one behind the other

@@ -331,11 +331,7 @@ absl::Status Fill(const EngineOptions& options, Assembly& assembly) {
                  [&](std::string_view warning) { assembly.warnings.Add(warning); });
   NG_ASSIGN_OR_RETURN(assembly.model, OpenModelOf(config, options.random_weights, keys));
   NG_RETURN_IF_ERROR(ChooseLength(config, &assembly.model));
-  if (assembly.link != nullptr) assembly.model.spec.split = assembly.link->split();
-  // Where heads and columns are uneven, the last rank has most of them.
-  if (options.plan_ranks > 1) {
-    assembly.model.spec.split = {options.plan_ranks - 1, options.plan_ranks};
-  }
+  NG_RETURN_IF_ERROR(assembly.FindGroup(options.plan_ranks));
   if (!assembly.model.sampling.values.empty()) {
     NG_ASSIGN_OR_RETURN(assembly.selection, SelectPlugins(options, assembly.model.sampling));
   }

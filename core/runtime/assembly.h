@@ -97,6 +97,9 @@ struct Assembly {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Fabric> fabric;
   std::unique_ptr<RankLink> link;  // null: the run has one process
+  // Of the ranks that compute a step together, where these are not all; null: all, or this one.
+  std::unique_ptr<Fabric> group_fabric;
+  std::unique_ptr<RankLink> group_link;
   ModelFile model;
   std::optional<PackedWeights> packed;  // model.packed: where the weights are
   WeightTypes weight_types;
@@ -159,6 +162,9 @@ struct Assembly {
   // Makes the fabric that the config names, and the link where it has several ranks. Errors: as
   // CreateFabric.
   absl::Status MakeFabric();
+  // Finds this rank's group, and what of the model it computes. `plan_ranks` as in EngineOptions.
+  // Errors: UsageError where the ranks do not make so many groups; as Fabric::Group.
+  absl::Status FindGroup(int plan_ranks);
   // What this rank found while it was set up, or what another did: the same on all ranks. Where
   // nobody found anything, whether they are about to compute the same. `model`: what names the
   // weights. With one rank: as it came.
@@ -168,8 +174,13 @@ struct Assembly {
   absl::Status CheckRanks(bool can_be_ranks) const;
   // What all ranks must have alike, from the config.
   std::string SharedSettings() const;
+  int groups() const { return static_cast<int>(config().Int("fabric.groups")); }
+  // Of the ranks that compute a step together; null: this one alone.
+  RankLink* StepLink() const { return groups() > 1 ? group_link.get() : link.get(); }
   // EngineOptions::stop, or of several ranks that all of them have seen it.
-  const std::atomic<bool>* StepStop() const { return link == nullptr ? stop : link->stopped(); }
+  const std::atomic<bool>* StepStop() const {
+    return StepLink() == nullptr ? stop : StepLink()->stopped();
+  }
   // The needs with what the probes add to them.
   RunNeeds WithProbes(RunNeeds needs) const;
   // Whether a plugin with this option was made for another plugin.

@@ -148,7 +148,8 @@ RunCacheSpec Assembly::CacheSpecFor(const RunNeeds& needs) const {
   spec.max_tokens = config().Int("cache.max_tokens");
   if (spec.max_tokens == 0) spec.max_tokens = std::min(needs.max_tokens, ContextTokens());
   spec.max_sequences = static_cast<int>(config().Int("cache.max_sequences"));
-  if (spec.max_sequences == 0) spec.max_sequences = needs.max_sequences;
+  // Each group of ranks has its part of the prompts.
+  if (spec.max_sequences == 0) spec.max_sequences = (needs.max_sequences - 1) / groups() + 1;
   spec.layouts = attention->layouts();
 
   const CodecNames codecs = CodecsOf(config());

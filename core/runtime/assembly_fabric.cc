@@ -49,6 +49,23 @@ absl::Status Assembly::MakeFabric() {
   return absl::OkStatus();
 }
 
+absl::Status Assembly::FindGroup(int plan_ranks) {
+  const int ranks = plan_ranks > 1 ? plan_ranks : fabric->size();
+  const int n = ranks / groups();
+  if (n * groups() != ranks) {
+    return UsageError(absl::StrCat(config().Describe("fabric.groups"), " = ", groups(), ": ", ranks,
+                                   ranks == 1 ? " rank is" : " ranks are",
+                                   " not so many groups of the same size"));
+  }
+  // Where heads and columns are uneven, the last rank has most of them.
+  model.spec.split = {plan_ranks > 1 ? n - 1 : fabric->rank() % n, n};
+  if (groups() == 1 || plan_ranks > 1 || n == 1) return absl::OkStatus();
+  const int first = fabric->rank() - fabric->rank() % n;
+  NG_ASSIGN_OR_RETURN(group_fabric, fabric->Group(first, n));
+  group_link = std::make_unique<RankLink>(*group_fabric, stop, first);
+  return absl::OkStatus();
+}
+
 std::string Assembly::SharedSettings() const {
   std::string shared;
   for (const absl::string_view line : absl::StrSplit(config().ToIni(), '\n')) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/model/weights.h"
 #include "core/runtime/cache_identity.h"
+#include "core/runtime/dealt_run.h"
 #include "core/runtime/describe.h"
 #include "core/runtime/engine_run.h"
 #include "core/runtime/fingerprint.h"
@@ -233,7 +234,7 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
     parts.kernels = &Kernels(assembly.isa);
     parts.cache = state.cache.get();
     parts.states = &state.states;
-    parts.link = assembly.link.get();
+    parts.link = assembly.StepLink();
     parts.max_tokens = spec.max_tokens;
     state.decoder = std::make_unique<Decoder>(assembly.model.spec, std::move(weights),
                                               std::move(attention), parts);
@@ -243,7 +244,7 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
       const DrafterSpec drafts = assembly.DrafterSpecFor(spec);
       NG_RETURN_IF_ERROR(assembly.drafter->Load(drafts));
       state.speculation = std::make_unique<Speculation>(
-          *assembly.drafter, drafts, assembly.config().Bool("drafter.adapt"), assembly.link.get());
+          *assembly.drafter, drafts, assembly.config().Bool("drafter.adapt"), assembly.StepLink());
     }
     state.max_sequences = spec.max_sequences;
     state.max_tokens = spec.max_tokens;
@@ -266,8 +267,9 @@ bool Engine::CanSet(std::string_view key) { return CanChange(key); }
 const Config& Engine::config() const { return state_->assembly->config(); }
 const ModelShape& Engine::model_shape() const { return state_->shape(); }
 IsaLevel Engine::isa() const { return state_->assembly->isa; }
-int Engine::rank() const { return state_->assembly->model.spec.split.rank; }
-int Engine::ranks() const { return state_->assembly->model.spec.split.ranks; }
+int Engine::rank() const { return state_->assembly->fabric->rank(); }
+int Engine::ranks() const { return state_->assembly->fabric->size(); }
+int Engine::groups() const { return state_->assembly->groups(); }
 int Engine::threads() const { return state_->assembly->executor->threads(); }
 std::span<const int> Engine::attention_layers() const { return state_->assembly->attention_layers; }
 int64_t Engine::default_max_new_tokens() const { return config().Int("run.max_new_tokens"); }
@@ -356,6 +358,15 @@ absl::StatusOr<std::vector<std::string>> Engine::Reports() const {
   });
 }
 
+absl::StatusOr<std::vector<Completion>> Engine::State::RunAll(
+    Run& run, std::span<const GenerateRequest> requests) {
+  if (assembly->groups() == 1) {
+    return ng::Generate(run.parts, run.settings, requests, run.options);
+  }
+  return GenerateDealt(run.parts, run.settings, requests, run.options,
+                       {*assembly->link, assembly->group_link.get(), assembly->groups()});
+}
+
 absl::StatusOr<std::vector<Completion>> Engine::Generate(std::span<const GenerateRequest> requests,
                                                          const GenerateOptions& options) {
   absl::StatusOr<std::vector<Completion>> own =
@@ -365,8 +376,7 @@ absl::StatusOr<std::vector<Completion>> Engine::Generate(std::span<const Generat
         State::Run run(*state_, options);
         for (const GenerateRequest& request : requests) NG_RETURN_IF_ERROR(run.Check(request));
         NG_RETURN_IF_ERROR(run.CheckOptions());
-        absl::StatusOr<std::vector<Completion>> done =
-            ng::Generate(run.parts, run.settings, requests, options);
+        absl::StatusOr<std::vector<Completion>> done = state_->RunAll(run, requests);
         const absl::Status ended = run.End(done.status());
         if (!ended.ok()) return ended;
         return done;

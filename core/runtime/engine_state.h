@@ -91,6 +91,9 @@ struct Engine::State {
   bool taken = false;                    // a Run exists
 
   struct Run;  // runtime/engine_run.h
+  // Runs all requests, on one group of ranks or dealt to several.
+  absl::StatusOr<std::vector<Completion>> RunAll(Run& run,
+                                                 std::span<const GenerateRequest> requests);
 };
 
 }  // namespace ng

@@ -126,9 +126,12 @@ class Engine {
   IsaLevel isa() const;
   int threads() const;
   // This process among those of the run, its ranks (fabric.name): 0 of 1 without others. All of
-  // them compute the same tokens. Only rank 0 prints and writes.
+  // them make the same calls. Only rank 0 prints and writes.
   int rank() const;
   int ranks() const;
+  // The groups of ranks that requests are dealt to (fabric.groups). Those of a group compute the
+  // same tokens.
+  int groups() const;
   // Of several ranks, which all call this at the same place: the first error that any of them
   // gives, on all of them; those above rank 0 have it as ToldElsewhere. After it no rank computes
   // anything more. Open, Load and Generate agree likewise about their own errors. With one rank:
@@ -209,7 +212,11 @@ class Engine {
   // Runs all requests as one ragged batch; results in the order of the requests. Those that the
   // cache has no room for wait until others finish, and those that begin like one whose prompt is
   // being computed until they can share that. On an error the finished requests have been reported
-  // by on_done. RuntimeError before Load.
+  // by on_done. RuntimeError before Load. With several groups of ranks each group takes the next
+  // requests when it has room for them. The callbacks are called on rank 0, request by request in
+  // their order; the completions of the other ranks say only whether the run was interrupted.
+  // UsageError for what looks into the steps of another group: every callback but on_step and
+  // on_done.
   absl::StatusOr<std::vector<Completion>> Generate(std::span<const GenerateRequest> requests,
                                                    const GenerateOptions& options);
 

@@ -14,6 +14,7 @@
 #include "ng/conform/fabric.h"
 #include "ng/engine.h"
 #include "ng/lone_plugin.h"
+#include "ng/sampler.h"
 #include "tests/plugins/fabric/thread_ranks.h"
 
 namespace ng {
@@ -221,6 +222,139 @@ TEST(Ranks, DraftAsOneProcessDoes) {
     }
     for (const std::vector<int32_t>& of_rank : ids) EXPECT_EQ(of_rank, alone);
   }
+}
+
+// A sampler's stage that fails for the sixth prompt.
+class FailsForOne final : public SamplerStage {
+ public:
+  static absl::StatusOr<std::unique_ptr<SamplerStage>> Create(const PluginContext& /*context*/) {
+    return std::make_unique<FailsForOne>();
+  }
+  absl::Status Apply(int /*slot*/, const DrawKey& key, CandidateSet& /*candidates*/) override {
+    return key.request == 5 ? NumericError("no") : absl::OkStatus();
+  }
+};
+constexpr PluginDescriptor kFailsForOne =
+    SamplerPlugin<FailsForOne::Create>("fails", "1.0.0", "fails for one", {});
+
+// What rank 0 of a dealt run sees: "3.0" is step 0 of request 3, "3." its end.
+struct Dealt {
+  std::vector<absl::StatusOr<std::vector<Completion>>> of_rank;
+  std::vector<std::string> told;
+};
+
+struct DealtCase {
+  int ranks;
+  int groups;
+  Overrides overrides = {};
+  int stopped = -1;  // the rank that is stopped at its first steps; -1: none
+};
+
+Dealt RunDealt(const DealtCase& one) {
+  Dealt dealt;
+  dealt.of_rank.resize(static_cast<size_t>(one.ranks));
+  std::vector<GenerateRequest> requests;
+  for (int32_t i = 0; i < 11; ++i) {
+    requests.push_back({.prompt_ids = {3, 1, i, 4}, .max_new_tokens = 1 + i * 5 % 7});
+  }
+  test::OnRanks(one.ranks, [&](int rank) {
+    EngineOptions options;
+    std::atomic<bool> stop = false;
+    options.stop = &stop;
+    options.overrides = {absl::StrCat("model.path=", kGolden, "llama/tied_gqa"),
+                         "run.threads=1",
+                         "run.model_defaults=false",
+                         "run.stop_ids=",
+                         "sampler.chain=temperature,top_k",
+                         "cache.max_sequences=2",
+                         "run.check_plugins=true",
+                         absl::StrCat("fabric.groups=", one.groups)};
+    if (one.ranks > 1) options.overrides.emplace_back("fabric.name=threads");
+    options.overrides.insert(options.overrides.end(), one.overrides.begin(), one.overrides.end());
+    options.plugins = {{&test::kThreadRanks, "the test"}, {&kFailsForOne, "the test"}};
+    options.ranks = true;
+    auto& own = dealt.of_rank[static_cast<size_t>(rank)];
+    const auto engine = Engine::Open(options);
+    if (!engine.ok()) {
+      own = engine.status();
+      return;
+    }
+    ASSERT_TRUE((*engine)->Load(Needs(requests)).ok());
+    stop = rank == one.stopped;
+    GenerateOptions keep;
+    keep.capture_decode_logits = keep.steps = true;
+    keep.trace_layers = {0};
+    keep.on_step = [&](int index, const StepRecord& record) {
+      EXPECT_EQ(rank, 0);
+      EXPECT_FALSE(record.top_k.empty() || record.attn_rows.empty());
+      dealt.told.push_back(absl::StrCat(index, ".", record.step));
+      return absl::OkStatus();
+    };
+    keep.on_done = [&](int index, const Completion& /*completion*/) {
+      dealt.told.push_back(absl::StrCat(index, "."));
+      return absl::OkStatus();
+    };
+    own = (*engine)->Generate(requests, keep);
+  });
+  return dealt;
+}
+
+TEST(RankGroups, GiveWhatOneProcessGivesInTheOrderOfThePrompts) {
+  const Dealt alone = RunDealt({1, 1});
+  ASSERT_TRUE(alone.of_rank[0].ok()) << alone.of_rank[0].status();
+  for (const DealtCase& one : std::vector<DealtCase>{{2, 2}, {4, 2}, {3, 3}, {6, 2}}) {
+    SCOPED_TRACE(absl::StrCat(one.ranks, " ranks, ", one.groups, " groups"));
+    const Dealt dealt = RunDealt(one);
+    for (const auto& of_rank : dealt.of_rank) ASSERT_TRUE(of_rank.ok()) << of_rank.status();
+    ExpectSame(*dealt.of_rank[0], *alone.of_rank[0]);
+    for (size_t i = 0; i < alone.of_rank[0]->size(); ++i) {
+      EXPECT_EQ((*dealt.of_rank[0])[i].timings.decode_tokens,
+                (*alone.of_rank[0])[i].timings.decode_tokens);
+      EXPECT_TRUE((*dealt.of_rank.back())[i].ids.empty());
+    }
+    std::vector<std::string> in_order;
+    for (size_t i = 0; i < alone.of_rank[0]->size(); ++i) {
+      const int64_t n_steps = std::ssize((*alone.of_rank[0])[i].ids) - 4;
+      for (int64_t step = 0; step < n_steps; ++step) {
+        in_order.push_back(absl::StrCat(i, ".", step));
+      }
+      in_order.push_back(absl::StrCat(i, "."));
+    }
+    EXPECT_EQ(dealt.told, in_order);
+  }
+}
+
+TEST(RankGroups, EndTogetherWithTheErrorOfOneWhichRank0Tells) {
+  const Dealt dealt = RunDealt({4, 2, {"sampler.chain=fails"}});
+  for (size_t rank = 0; rank < dealt.of_rank.size(); ++rank) {
+    const absl::Status& seen = dealt.of_rank[rank].status();
+    EXPECT_FALSE(seen.ok());
+    EXPECT_EQ(seen.code(), dealt.of_rank[0].status().code());
+    EXPECT_EQ(IsToldElsewhere(seen), rank > 0) << seen;
+  }
+  EXPECT_THAT(std::string(dealt.of_rank[0].status().message()), HasSubstr("fails"));
+  // As after an error of one process: everything has been reported.
+  EXPECT_EQ(std::ranges::count_if(dealt.told, [](auto& one) { return one.back() == '.'; }), 11);
+}
+
+TEST(RankGroups, AreAllStoppedByOneRank) {
+  for (const int stopped : {0, 1, 2, 3}) {
+    const Dealt dealt = RunDealt({4, 2, {}, stopped});
+    for (const auto& of_rank : dealt.of_rank) {
+      ASSERT_TRUE(of_rank.ok()) << of_rank.status();
+      EXPECT_EQ(of_rank->back().stop_reason, StopReason::kInterrupted);
+    }
+    EXPECT_EQ(dealt.told.back(), "10.");
+  }
+}
+
+TEST(RankGroups, ThatTheRanksDoNotMakeAreRefused) {
+  for (const auto& of_rank : RunDealt({4, 3}).of_rank) {
+    EXPECT_EQ(ExitCode(of_rank.status()), 2);
+    EXPECT_THAT(std::string(of_rank.status().message()),
+                HasSubstr("= 3: 4 ranks are not so many groups of the same size"));
+  }
+  EXPECT_EQ(ExitCode(RunDealt({1, 2}).of_rank[0].status()), 2);
 }
 
 TEST(ThreadRanks, Conform) {

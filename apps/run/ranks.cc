@@ -40,6 +40,15 @@ std::vector<GenerateRequest> ParseRequests(const std::string& text) {
 
 absl::Status CheckRanks(const CommandLine& line, const Engine& engine) {
   if (engine.ranks() == 1) return absl::OkStatus();
+  const std::pair<const char*, bool> looks[] = {
+      {line.trace.empty() ? "--view" : "--trace", !line.view.empty()},
+      {"--debug-cache", line.debug_cache}};
+  for (const auto& [option, given] : looks) {
+    if (!given || engine.groups() == 1) continue;
+    return UsageError(absl::StrCat(option, " looks into the steps of one group; ",
+                                   engine.config().Describe("fabric.groups"), " = ",
+                                   engine.groups()));
+  }
   const std::pair<const char*, bool> options[] = {{"--chat", line.chat},
                                                   {"--against", !line.against.empty()},
                                                   {"--load-cache", !line.load_cache.empty()},

@@ -132,7 +132,52 @@ TEST_F(MpiRun, DraftsAndReadsThePromptThatOneOfThemIsGiven) {
   EXPECT_EQ(ranks.out, alone.out);
 }
 
+// NG_RANK_PROMPTS=500 is a long form.
+TEST_F(MpiRun, DealsPromptsToGroupsAndWritesWhatOneProcessWrites) {
+  const char* const asked = std::getenv("NG_RANK_PROMPTS");
+  std::string prompts;
+  for (int i = 0; i < (asked == nullptr ? 40 : std::atoi(asked)); ++i) {
+    absl::StrAppend(&prompts, "{\"prompt_ids\": [", 1 + i % 7, ", 3, ", i % 50,
+                    "], \"max_new_tokens\": ", 1 + i * 7 % 30, "}\n");
+  }
+  const Arguments run = Arguments{absl::StrCat("--model.path=", kGoldens, "llama/tied_gqa"),
+                                  "--run.threads=1",
+                                  "--sampler.chain=temperature,top_k",
+                                  "--cache.max_sequences=3",
+                                  "--run.stop_ids=",
+                                  "--prompts",
+                                  temp_.Write("prompts", prompts)};
+  const Result alone = NgRun(run + Arguments{"--record", temp_.File("alone.record")});
+  ASSERT_EQ(alone.exit_code, 0) << alone.err;
+  for (const int groups : {2, 4}) {
+    const Result dealt =
+        OnRanks(4, run + Arguments{absl::StrCat("--fabric.groups=", groups), "--record",
+                                   temp_.File("dealt.record"), "--steps", temp_.File("steps")});
+    ASSERT_EQ(dealt.exit_code, 0) << dealt.err;
+    EXPECT_EQ(dealt.out, alone.out);
+    EXPECT_EQ(std::count(dealt.err.begin(), dealt.err.end(), '\n'), 1) << dealt.err;
+    int64_t last = 0;
+    for (const Json& step : JsonLines(ReadFile(temp_.File("steps")))) {
+      EXPECT_GE(step["index"], last);
+      last = step["index"];
+    }
+  }
+  // The hashes of all logits are those of one process.
+  const Result replayed =
+      NgRun({"--replay", temp_.File("dealt.record"), "--fabric.name=local", "--fabric.groups=1"});
+  EXPECT_EQ(replayed.exit_code, 0) << replayed.err;
+  EXPECT_THAT(replayed.err, HasSubstr("replay equal"));
+  const Result again = OnRanks(2, {"--replay", temp_.File("alone.record"), "--fabric.groups=2"});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_THAT(again.err, HasSubstr("replay equal"));
+}
+
 TEST_F(MpiRun, SaysOnceWhatItDoesNotDo) {
+  ExpectError(OnRanks(2, Demo() + Arguments{"--prompt", "x", "--view", temp_.File("view"),
+                                            "--fabric.groups=2"}),
+              2, {"--view looks into the steps of one group", "= 2"});
+  ExpectError(OnRanks(3, Demo() + Arguments{"--prompt", "x", "--fabric.groups=2"}), 2,
+              {"3 ranks are not so many groups"});
   ExpectError(OnRanks(2, Demo() + Arguments{"--chat"}), 2, {"--chat needs one process", "has 2"});
   ExpectError(OnRanks(2, Demo() + Arguments{"--prompt", "x", "--save", "/nowhere/x"}), 7,
               {"/nowhere"});

@@ -49,6 +49,20 @@ absl::Status CheckRanks(const CommandLine& line, const Engine& engine) {
                                    engine.config().Describe("fabric.groups"), " = ",
                                    engine.groups()));
   }
+  const std::pair<const char*, bool> within[] = {
+      {line.trace.empty() ? "--view" : "--trace", !line.view.empty()},
+      {"--trace-layer", !line.trace_layers.empty()},
+      {"--debug-cache", line.debug_cache},
+      {"--save-tensors of attention rows", line.save_attn_row || line.save_attn_full},
+      {"--save-tensors of points", !line.save_points.empty()},
+      {"--record", !line.record.empty()},
+      {"--replay", !line.replay.empty()}};
+  for (const auto& [option, given] : within) {
+    if (!given || engine.config().Text("fabric.split") != "layers") continue;
+    return UsageError(absl::StrCat(option, " needs all layers; ",
+                                   engine.config().Describe("fabric.split"),
+                                   " = layers has some of them on each rank"));
+  }
   const std::pair<const char*, bool> options[] = {{"--chat", line.chat},
                                                   {"--against", !line.against.empty()},
                                                   {"--load-cache", !line.load_cache.empty()},

@@ -84,12 +84,12 @@ constexpr CoreKey kTable[] = {
     {TextOption("fabric.name", "local",
                 "the fabric plugin, which moves rows between the processes of a run; local: one "
                 "process; mpi: those that mpirun started")},
-    {ChoiceOption("fabric.split", "heads", "heads",
-                  "what each process computes; heads: its heads and output columns of each layer")},
-    {IntOption(
-        "fabric.groups", 1, {.min = 1, .max = kMaxRanks},
-        "groups of as many processes each; a group runs the whole model and takes the next "
-        "prompts when it has room for them")},
+    {ChoiceOption("fabric.split", "heads", "heads|layers",
+                  "what each process computes; heads: its heads and output columns of each layer; "
+                  "layers: its layers, for slow networks")},
+    {IntOption("fabric.groups", 1, {.min = 1, .max = kMaxRanks},
+               "groups of as many processes each; a group runs the whole model and takes the next "
+               "prompts when it has room for them")},
     {RealOption("fabric.deadline", 60.0, {.min = 0.1, .max = 86400.0},
                 "seconds that a process waits for the others before it ends the run")},
     {IntOption("run.max_new_tokens", 64, {},

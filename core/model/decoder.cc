@@ -105,12 +105,21 @@ absl::StatusOr<SequenceId> Decoder::Fork(SequenceId sequence, int64_t capacity) 
 
 absl::Status Decoder::Forward(const StepBatch& batch) {
   if (parts_.link != nullptr) NG_RETURN_IF_ERROR(parts_.link->BeginStep(HashOfStep(batch)));
+  return spec_.layer_split.ranks > 1 ? ForwardInPieces(batch) : ForwardWhole(batch);
+}
+
+absl::Status Decoder::ForwardWhole(const StepBatch& batch) {
   Begin(batch);
   Embed(batch);
   NG_RETURN_IF_ERROR(LookAt(Point::kEmbed, act_.hidden, spec_.width));
   NG_RETURN_IF_ERROR(MakeLayerInputs(batch));
+  return RunLayers(batch);
+}
+
+absl::Status Decoder::RunLayers(const StepBatch& batch) {
   NG_RETURN_IF_ERROR(PlanAttention());
   for (int layer = 0; layer < spec_.shape.n_layers; ++layer) {
+    if (!spec_.layer_split.Has(layer)) continue;
     WantOf(batch, layer);
     NG_RETURN_IF_ERROR(RunLayer(batch, layer));
     NG_RETURN_IF_ERROR(LookAt(Point::kOut, act_.hidden, spec_.width));
@@ -119,7 +128,7 @@ absl::Status Decoder::Forward(const StepBatch& batch) {
   }
   NG_RETURN_IF_ERROR(CheckStop(batch));
   WantOf(batch, -1);
-  NG_RETURN_IF_ERROR(Head(batch));
+  if (spec_.has_head()) NG_RETURN_IF_ERROR(Head(batch));
   // The length moves once, after the last layer.
   NG_RETURN_IF_ERROR(parts_.cache->Commit(rows_));
   parts_.states->Commit(rows_);
@@ -414,8 +423,10 @@ absl::Status Decoder::Head(const StepBatch& batch) {
     NG_RETURN_IF_ERROR(LookAt(Point::kNorm, act_.shown, width));
     NG_ASSIGN_OR_RETURN(input, RoundedRows(act_.shown.data(), width, n_logit_rows_, head));
   }
-  NG_RETURN_IF_ERROR(MakeLogits(input, act_.logits.data()));
-  return LookAt(Point::kLogits, act_.logits, spec_.shape.vocab_size);
+  const int64_t vocab_size = spec_.shape.vocab_size;
+  float* const logits = act_.logits.data() + first_logit_row_ * vocab_size;
+  NG_RETURN_IF_ERROR(MakeLogits(input, logits));
+  return Look({Point::kLogits, logits, vocab_size, 1, vocab_size});
 }
 
 absl::Status Decoder::MakeLogits(const MatmulInput& x, float* logits) {
@@ -451,6 +462,7 @@ void Decoder::FinishLogits(int64_t n_rows, float* logits) const {
 
 absl::Status Decoder::HeadLogits(const TensorView<const float, 2>& hidden,
                                  std::span<float> logits) {
+  if (!spec_.has_head()) return UsageError("the head is on another rank");
   const PackedMatrix& head = HeadMatrix();
   const int64_t n_rows = hidden.extent[0];
   const int64_t width = spec_.width;

@@ -13,6 +13,7 @@
 #include "core/model/for_rows.h"
 #include "core/model/language_model.h"
 #include "core/model/layer_attention.h"
+#include "core/model/layer_split.h"
 #include "core/model/model_spec.h"
 #include "core/model/rank_link.h"
 #include "core/model/rank_split.h"
@@ -74,6 +75,15 @@ class Decoder final : public LanguageModel {
     const float* input;
   };
 
+  // The step, where this process has all layers.
+  absl::Status ForwardWhole(const StepBatch& batch);
+  // The step, where it has some of them: one piece after the other, each handed on to the next
+  // process, and the logits of all from the last one.
+  absl::Status ForwardInPieces(const StepBatch& batch);
+  // One piece. `well`: no process has failed, this one included; others are told with the rows.
+  absl::Status ForwardPiece(const StepBatch& piece, bool* well);
+  // What follows the embedding, or the rows of the process before.
+  absl::Status RunLayers(const StepBatch& batch);
   // Lays the batch out in rows and grows the buffers.
   void Begin(const StepBatch& batch);
   void Embed(const StepBatch& batch);  // tokens, and learned positions, into hidden_
@@ -210,6 +220,8 @@ class Decoder final : public LanguageModel {
   // The step at hand. Buffers only ever grow, so a decode step allocates nothing.
   int64_t n_rows_ = 0;
   int64_t n_logit_rows_ = 0;
+  StepPieces pieces_;               // where this process has some of the layers
+  int64_t first_logit_row_ = 0;     // of the piece at hand, among those of the step
   std::vector<SequenceRows> rows_;  // [n_sequences]
   std::vector<int64_t> row_pos_;    // [n_rows]
   std::vector<KvView> views_;       // [n_sequences]

@@ -367,6 +367,19 @@ struct RankSplit {
   int ranks = 1;
 };
 
+// Which of the layers this process has, where several have some each (model/layer_split.h).
+struct LayerSplit {
+  int rank = 0;
+  int ranks = 1;
+  int first = 0;  // of its layers
+  int end = 0;
+  int64_t bytes = 0;  // that the file has of all this
+
+  bool begins() const { return rank == 0; }        // it has the embedding
+  bool ends() const { return rank == ranks - 1; }  // it has the head
+  bool Has(int layer) const { return ranks == 1 || (layer >= first && layer < end); }
+};
+
 struct ModelSpec {
   std::string family;  // "niels-gpt"
   ModelShape shape;    // its heads are those of every layer
@@ -389,6 +402,10 @@ struct ModelSpec {
   HeadSpec head;
   // What of all this is held and computed here. The rest of the spec is the whole model's.
   RankSplit split;
+  LayerSplit layer_split;  // the layers that others have have no blocks
+
+  bool has_embedding() const { return layer_split.begins() || (head.tied && layer_split.ends()); }
+  bool has_head() const { return layer_split.ends(); }
 
   // The most tokens of a run, prompt and new ones; 0: unbounded.
   int64_t context() const {

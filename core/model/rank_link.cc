@@ -1,7 +1,9 @@
 #include "core/model/rank_link.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,11 @@ bool InPlace(std::span<const CutRows> rows) { return rows.size() == 1 && rows[0]
 
 // A rank's error as floats: code, then the message, with a zero behind it.
 constexpr int64_t kMessageFloats = 256;
+
+// How long a rank that has lost another waits for the one that tells it. Of rank 0 the next one
+// tells, and where that is silent the one behind it.
+constexpr std::chrono::milliseconds kMoment(5000);
+constexpr std::chrono::milliseconds kTurn(1500);
 
 }  // namespace
 
@@ -166,9 +173,19 @@ absl::Status RankLink::EndWith(absl::Status status) {
   return ended_;
 }
 
-absl::Status RankLink::ShareBytes(std::span<std::byte> bytes) {
+absl::Status RankLink::ShareBytes(std::span<std::byte> bytes, int root) {
   NG_RETURN_IF_ERROR(ended_);
-  return WithStep(fabric_.Broadcast(0, bytes));
+  return WithStep(fabric_.Broadcast(root, bytes));
+}
+
+absl::Status RankLink::SendRows(int to, std::span<const float> rows) {
+  NG_RETURN_IF_ERROR(ended_);
+  return WithStep(fabric_.Send(to, std::as_bytes(rows)));
+}
+
+absl::Status RankLink::ReceiveRows(int from, std::span<float> rows) {
+  NG_RETURN_IF_ERROR(ended_);
+  return WithStep(fabric_.Receive(from, std::as_writable_bytes(rows)));
 }
 
 absl::Status RankLink::Share(std::string* text) {
@@ -219,7 +236,7 @@ absl::Status RankLink::Exchange(int64_t n, std::vector<float>& all) {
 }
 
 absl::Status RankLink::WithStep(const absl::Status& status) {
-  const absl::Status told = Told(status);
+  absl::Status told = Told(status);
   if (!told.ok()) ended_ = told;
   return told;
 }
@@ -228,11 +245,27 @@ absl::Status RankLink::Told(const absl::Status& status) const {
   if (status.ok()) return status;
   const std::string where = step_ == 0 ? "before the first step" : absl::StrCat("step ", step_);
   absl::Status failed = Annotate(status, absl::StrCat(Name(fabric_.rank()), ", ", where, ": "));
-  // Rank 0 of all groups tells it, or the next one where that is missing.
   const int missing = fabric_.Missing();
-  const int teller = missing >= 0 && first_ + missing == 0 ? 1 : 0;
-  const bool tells = missing < 0 || first_ + fabric_.rank() == teller;
-  return tells ? failed : ToldElsewhere(std::move(failed));
+  if (missing < 0) return failed;
+  // Rank 0 of all groups tells it, or the next one where that is missing; the leader of a later
+  // group passes it on. Who tells it may find it a moment later, and what has started the ranks
+  // ends all of them when one has ended. Where nothing ends this one, the others may have lost
+  // another rank, and nobody has told this.
+  const int rank = first_ + fabric_.rank();
+  const bool first_is_missing = first_ + missing == 0;
+  if (rank == (first_is_missing ? 1 : 0)) return failed;
+  if (first_ + missing == rank) return ToldElsewhere(std::move(failed));  // it stood still
+  const bool passes_on = first_ > 0 && fabric_.rank() == 0;
+  const bool ended = passes_on || EndsWithin(first_is_missing ? rank * kTurn : kMoment);
+  return ended ? ToldElsewhere(std::move(failed)) : failed;
+}
+
+bool RankLink::EndsWithin(std::chrono::milliseconds time) const {
+  const auto until = std::chrono::steady_clock::now() + std::min(time, kMoment);
+  while (!Stops() && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return Stops();
 }
 
 std::string RankLink::Name(int rank) const {

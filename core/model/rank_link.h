@@ -6,6 +6,7 @@
 #define NG_CORE_MODEL_RANK_LINK_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -53,9 +54,13 @@ class RankLink {
   // tell. After it nothing is sent any more: every call returns it, or an error that it is given.
   // Errors: that one; RuntimeError of the fabric.
   absl::Status Agree(const absl::Status& own);
-  // What rank 0 has, on all ranks; of a text all may have another size. Errors: as Gather.
-  absl::Status ShareBytes(std::span<std::byte> bytes);
+  // What one rank has, on all of them. Errors: as Gather.
+  absl::Status ShareBytes(std::span<std::byte> bytes, int root = 0);
+  // The text of rank 0; the others may have one of another size. Errors: as Gather.
   absl::Status Share(std::string* text);
+  // Rows to another rank, which receives as many. Receiving waits for them. Errors: as Gather.
+  absl::Status SendRows(int to, std::span<const float> rows);
+  absl::Status ReceiveRows(int from, std::span<float> rows);
   // A text to another rank, and the next one of it; empty: none has come. Neither waits. Errors: as
   // Gather; other ranks can still be told.
   absl::Status Send(int to, const std::string& text);
@@ -97,6 +102,8 @@ class RankLink {
   int64_t Place(std::span<const CutRows> rows, int rank, size_t i) const;
   // What a call of the fabric returned, with the step. One of the ranks that are left tells it.
   absl::Status Told(const absl::Status& status) const;
+  // Whether this rank is told to end meanwhile.
+  bool EndsWithin(std::chrono::milliseconds time) const;
   // The same, after which nothing is sent any more.
   absl::Status WithStep(const absl::Status& status);
   // Of each rank, n floats. all: [ranks * n], this rank's are filled.

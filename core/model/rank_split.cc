@@ -165,7 +165,23 @@ RankParts::RankParts(const ModelSpec& model) {
   given_logits = GivenColumns(model.shape.vocab_size, split);
 }
 
+namespace {
+
+// By layers: each process but the last hands a row on, and says whether it is one; all meet twice,
+// and the last one has the logits.
+GatheredBytes HandedOn(const ModelSpec& spec) {
+  const int64_t ranks = spec.layer_split.ranks;
+  return {.row = spec.width * int64_t{sizeof(float)},
+          .logits = spec.shape.vocab_size * int64_t{sizeof(float)},
+          .step = 2 * ranks * kMeetFloats * int64_t{sizeof(float)},
+          .piece = int64_t{sizeof(float)},
+          .calls = ranks - 1 + 3};
+}
+
+}  // namespace
+
 GatheredBytes GatheredOf(const ModelSpec& spec) {
+  if (spec.layer_split.ranks > 1) return HandedOn(spec);
   const RankSplit& split = spec.split;
   GatheredBytes bytes;
   if (split.ranks == 1) return bytes;

@@ -99,12 +99,15 @@ struct RankParts {
   std::vector<int64_t> given_logits;
 };
 
-// Bytes that all ranks together give for a row of a step, and for a row with logits.
+// Bytes that all ranks together give for a row of a step, and for a row with logits. Each of them
+// is sent to as many others as there are; of a split by layers a row by each rank but the last to
+// one.
 struct GatheredBytes {
   int64_t row = 0;
   int64_t logits = 0;
   int64_t step = 0;   // for a step, however many rows it has
-  int64_t calls = 0;  // in which a step of one row gathers them
+  int64_t piece = 0;  // for each piece that it is cut into
+  int64_t calls = 0;  // in which a step of one row gathers them, one after the other
 };
 GatheredBytes GatheredOf(const ModelSpec& spec);
 

@@ -281,8 +281,8 @@ std::vector<std::string> SpecLines(const ModelSpec& spec) {
   for (const LayerSpec& blocks : spec.layers) {
     if (std::ranges::find(kinds, blocks) != kinds.end()) continue;
     kinds.push_back(blocks);
-    lines.push_back(
-        absl::StrCat("layers ", RangesText(spec.layers, blocks), ": ", BlocksText(blocks)));
+    lines.push_back(absl::StrCat("layers ", RangesText(spec.layers, blocks), ": ",
+                                 blocks.empty() ? "on other ranks" : BlocksText(blocks)));
   }
   AddParts("attention", spec.attentions, AttentionText, &lines);
   AddParts("rope", spec.ropes, RopeText, &lines);

@@ -87,8 +87,10 @@ absl::StatusOr<ModelWeights> MakeWeights(const ModelSpec& spec, const WeightType
   ModelWeights model;
   model.types = types;
   const int64_t vocab_size = spec.shape.vocab_size;
-  NG_ASSIGN_OR_RETURN(model.embedding, memory.Allocate(types.embedding, vocab_size, spec.width));
-  if (!spec.head.tied) {
+  if (spec.has_embedding()) {
+    NG_ASSIGN_OR_RETURN(model.embedding, memory.Allocate(types.embedding, vocab_size, spec.width));
+  }
+  if (!spec.head.tied && spec.has_head()) {
     NG_ASSIGN_OR_RETURN(
         model.head, memory.Allocate(types.head, ColumnsOf(vocab_size, spec.split).n, spec.width));
   }
@@ -101,7 +103,7 @@ absl::StatusOr<ModelWeights> MakeWeights(const ModelSpec& spec, const WeightType
   }
   model.embedding_norm = OnesOf(spec.embedding.norm, spec.width);
   model.final_norm = OnesOf(spec.head.norm, spec.width);
-  if (spec.embedding.sinusoids) {
+  if (spec.embedding.sinusoids && spec.layer_split.begins()) {
     model.positions =
         Sinusoids(spec.shape.max_positions + spec.embedding.position_offset, spec.width);
   }
@@ -152,7 +154,7 @@ std::vector<HeldRows> HeldOf(const ModelSpec& spec, const BlockSpec& block, Bloc
     return place.matrix == &matrix || place.vector == &vector;
   };
   const RankSplit& split = spec.split;
-  const std::vector<HeldRows> of_stream = HeldOf(ColumnsOf(spec.width, split));
+  std::vector<HeldRows> of_stream = HeldOf(ColumnsOf(spec.width, split));
   if (block.operation == Operation::kMixture) {
     const MixtureSpec& mixture = spec.MixtureOf(block);
     if (!IsCut(mixture)) return {};

@@ -103,12 +103,16 @@ int64_t VectorValues(const ModelSpec& spec, const BlockSpec& block) {
 
 // The same of the model: also positions and factors of RoPE.
 int64_t VectorValues(const ModelSpec& spec) {
-  int64_t values = NormValues(spec.head.norm, spec.width) +
-                   NormValues(spec.embedding.norm, spec.width) +
-                   NormValues(spec.layer_input.norm, spec.layer_input.width);
-  if (spec.head.bias) values += ColumnsOf(spec.shape.vocab_size, spec.split).n;
-  if (spec.embedding.positions) {
-    values += (spec.shape.max_positions + spec.embedding.position_offset) * spec.width;
+  int64_t values = NormValues(spec.layer_input.norm, spec.layer_input.width);
+  if (spec.has_head()) {
+    values += NormValues(spec.head.norm, spec.width);
+    if (spec.head.bias) values += ColumnsOf(spec.shape.vocab_size, spec.split).n;
+  }
+  if (spec.layer_split.begins()) {
+    values += NormValues(spec.embedding.norm, spec.width);
+    if (spec.embedding.positions) {
+      values += (spec.shape.max_positions + spec.embedding.position_offset) * spec.width;
+    }
   }
   for (const RopeSpec& rope : spec.ropes) values += rope.factors ? rope.n_dims / 2 : 0;
   for (const LayerSpec& blocks : spec.layers) {
@@ -219,14 +223,16 @@ BlockMatrices MatricesOf(const ModelSpec& spec, const BlockSpec& block,
 WeightSizes SizesOf(const ModelSpec& spec, const WeightTypes& types) {
   const int64_t vocab_size = spec.shape.vocab_size;
   WeightSizes sizes;
-  sizes.embedding_bytes = PackedMatrix::PackedBytes(types.embedding, vocab_size, spec.width);
+  if (spec.has_embedding()) {
+    sizes.embedding_bytes = PackedMatrix::PackedBytes(types.embedding, vocab_size, spec.width);
+  }
   if (spec.layer_input.is_there()) {
     sizes.embedding_bytes =
         SaturatingAdd(sizes.embedding_bytes,
                       PackedMatrix::PackedBytes(types.layer_input->out, spec.layer_input.vocab_size,
                                                 spec.LayerInputWidth()));
   }
-  if (!spec.head.tied) {
+  if (!spec.head.tied && spec.has_head()) {
     sizes.head_bytes =
         PackedMatrix::PackedBytes(types.head, ColumnsOf(vocab_size, spec.split).n, spec.width);
   }
@@ -272,7 +278,7 @@ int64_t LoadScratchBytes(const ModelFile& file, int threads) {
 
 StepCost CostOf(const ModelSpec& spec, const WeightTypes& types) {
   StepCost cost;
-  const int64_t n_logits = ColumnsOf(spec.shape.vocab_size, spec.split).n;
+  const int64_t n_logits = spec.has_head() ? ColumnsOf(spec.shape.vocab_size, spec.split).n : 0;
   cost.weight_bytes = PackedMatrix::PackedBytes(types.head, n_logits, spec.width);
   cost.logit_multiply_adds = n_logits * spec.width;
   std::array<int64_t, kWeightTypes> by_type = {};

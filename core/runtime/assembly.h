@@ -115,6 +115,7 @@ struct Assembly {
   std::vector<PointShape> points;              // that the model has, as a token meets them
   std::vector<int> attention_layers;           // the layers that have attention, rising
   std::vector<AttentionSpec> attention_specs;  // what each of these asks of it
+  bool sees_windows = true;                    // the backend keeps to the model's sliding windows
   std::vector<int> cache_layers;               // the layer of the cache that each of these reads
   std::unique_ptr<SamplerChain> chain;
   LoadedHead head;                        // what probes are given

@@ -129,8 +129,10 @@ std::vector<CacheGroupSpec> Assembly::GroupsOf(const RunCacheSpec& all) const {
 }
 
 bool Assembly::HoldsWindows(const RunCacheSpec& all) const {
-  return std::ranges::any_of(GroupsOf(all),
-                             [](const CacheGroupSpec& group) { return group.spec.window > 0; });
+  // Of the whole model, also where this rank has some of its layers: all ranks take the same steps.
+  return sees_windows && std::ranges::any_of(model.spec.attentions, [&](const auto& attention) {
+           return HeldWindow(all, attention.window) > 0;
+         });
 }
 
 int64_t Assembly::StepTokens(const RunNeeds& needs) const {
@@ -165,11 +167,7 @@ RunCacheSpec Assembly::CacheSpecFor(const RunNeeds& needs) const {
   return free_to_choose && HoldsWindows(in_pieces) ? in_pieces : spec;
 }
 
-int64_t Assembly::bounding_window() const {
-  const bool sees_through_it =
-      std::ranges::any_of(attention_specs, [](const auto& spec) { return spec.window != 0; });
-  return sees_through_it ? 0 : model.spec.window();
-}
+int64_t Assembly::bounding_window() const { return sees_windows ? 0 : model.spec.window(); }
 
 absl::Status Assembly::ChooseAttentionSpecs() {
   attention_layers = model.spec.LayersWith(Operation::kAttention);
@@ -182,9 +180,11 @@ absl::Status Assembly::ChooseAttentionSpecs() {
     for (AttentionSpec& spec : specs) spec.v_in_k = spec.v_in_k && v_in_k;
     return specs;
   };
-  attention_specs = specs_of(/*with_window=*/true);
+  sees_windows = true;
+  attention_specs = specs_of(sees_windows);
   if (model.spec.window() == 0 || PlanCacheFor(SmallestCache()).ok()) return CheckCacheRuns();
-  attention_specs = specs_of(/*with_window=*/false);
+  sees_windows = false;
+  attention_specs = specs_of(sees_windows);
   return CheckCacheRuns();
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "core/model/layer_split.h"
 #include "core/model/rank_split.h"
 #include "core/model/weight_sizes.h"
 #include "core/runtime/assembly.h"
@@ -57,8 +58,15 @@ absl::Status Assembly::FindGroup(int plan_ranks) {
                                    ranks == 1 ? " rank is" : " ranks are",
                                    " not so many groups of the same size"));
   }
-  // Where heads and columns are uneven, the last rank has most of them.
-  model.spec.split = {plan_ranks > 1 ? n - 1 : fabric->rank() % n, n};
+  if (config().Text("fabric.split") == "layers") {
+    NG_ASSIGN_OR_RETURN(const std::vector<LayerSplit> parts, CutLayers(model, n));
+    const auto own = plan_ranks > 1 ? std::ranges::max_element(parts, {}, &LayerSplit::bytes)
+                                    : parts.begin() + fabric->rank() % n;
+    KeepLayers(*own, &model);
+  } else {
+    // Where heads and columns are uneven, the last rank has most of them.
+    model.spec.split = {plan_ranks > 1 ? n - 1 : fabric->rank() % n, n};
+  }
   if (groups() == 1 || plan_ranks > 1 || n == 1) return absl::OkStatus();
   const int first = fabric->rank() - fabric->rank() % n;
   NG_ASSIGN_OR_RETURN(group_fabric, fabric->Group(first, n));
@@ -94,23 +102,30 @@ absl::Status Assembly::AgreeOnSetup(const absl::Status& own, const std::string& 
 
 absl::Status Assembly::CheckRanks(bool can_be_ranks) const {
   const RankSplit& split = model.spec.split;
-  if (split.ranks == 1) return absl::OkStatus();
+  const bool by_layers = model.spec.layer_split.ranks > 1;
+  const int n_ranks = std::max({fabric->size(), split.ranks, model.spec.layer_split.ranks});
+  if (n_ranks == 1) return absl::OkStatus();
   const std::string ranks =
       absl::StrCat(config().Describe("fabric.name"), " = ", selection.fabric.descriptor->name, ", ",
-                   split.ranks, " ranks: ");
+                   n_ranks, " ranks: ");
   if (!can_be_ranks) {
     return UsageError(ranks + "this program is one process; ng-run can be several");
   }
-  if (packed) {
+  if (packed && (by_layers || split.ranks > 1)) {
     return UsageError(absl::StrCat(ranks, config().Describe("model.packed"),
                                    " holds the weights of one process; ranks read the model's own "
                                    "files"));
   }
   for (size_t i = 0; i < selection.probes.size(); ++i) {
+    if (by_layers) {
+      return UsageError(absl::StrCat(ranks, probe_titles[i], " looks into all layers, and with ",
+                                     "fabric.split = layers a rank has some"));
+    }
     if (probes->use(i).writes.empty()) continue;
     return UsageError(absl::StrCat(ranks, probe_titles[i], " writes ", probes->use(i).writes[0],
                                    ", and would on every rank"));
   }
+  if (split.ranks == 1) return absl::OkStatus();
   NG_ASSIGN_OR_RETURN(const RunCachePlan cache, PlanCacheFor(SmallestCache()));
   if (cache.stores.attended) {
     return PluginError(absl::StrCat(ranks, selection.cache.Describe(),

@@ -108,8 +108,9 @@ void AppendState(std::string* bytes, const StateSpec& state) {
 
 std::string SpecBytes(const ModelSpec& spec) {
   const auto& [family, shape, width, last_without_position, far_positions, embedding, layer_input,
-               ropes, attentions, feed_forwards, mixtures, states, layers, head, split] = spec;
-  (void)split;  // ranks change no bit; no snapshot is of several
+               ropes, attentions, feed_forwards, mixtures, states, layers, head, split,
+               layer_split] = spec;
+  (void)split, (void)layer_split;  // ranks change no bit; no snapshot is of several
   const auto& [n_layers, n_heads, n_kv_heads, head_dim, vocab_size, max_positions] = shape;
   const auto& [token_scale, positions, sinusoids, position_offset, embedding_norm] = embedding;
   const auto& [head_norm, tied, head_bias, logit_scale, logit_cap] = head;

@@ -271,13 +271,15 @@ class DealtRun {
       if (news_.empty() && HeartbeatIsDue()) Write(News::kHere, 0);
       NG_RETURN_IF_ERROR(TellFirst());
       for (;;) {
-        NG_ASSIGN_OR_RETURN(const std::string text, ranks_.Receive(0));
-        if (text.empty()) return Order();
+        const absl::StatusOr<std::string> text = ranks_.Receive(0);
+        first_is_lost_ = !text.ok();
+        NG_RETURN_IF_ERROR(text.status());
+        if (text->empty()) return Order();
         uint64_t number = 0;
-        if (text.size() != sizeof(number)) {
+        if (text->size() != sizeof(number)) {
           return RuntimeError(absl::StrCat(ranks_.Name(0), " sent no order"));
         }
-        std::memcpy(&number, text.data(), sizeof(number));
+        std::memcpy(&number, text->data(), sizeof(number));
         const Order order = Order::Of(number);
         told_to_end_ = order.ends;
         if (order.n > 0) asked_ = false;
@@ -292,6 +294,7 @@ class DealtRun {
   }
   // A leader at the end: rank 0 tells what this group has found, when all have ended.
   absl::Status Leave(const absl::Status& status) {
+    if (first_is_lost_) return status;
     const std::string message(status.message());
     const bool named = message.starts_with("rank ");  // where it was found
     const std::string name = named ? "" : ranks_.Name(ranks_.split().rank) + ": ";
@@ -323,6 +326,7 @@ class DealtRun {
   ResultWriter news_;
   bool asked_ = false;  // for requests; the answer has not come
   bool told_to_end_ = false;
+  bool first_is_lost_ = false;  // rank 0: nobody hears anything
 
   const GenerateOptions own_options_;
   GenerateLoop loop_;

@@ -150,9 +150,11 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan, Engine::D
                     View(assembly.WhyNoDrafts()), "\n");
   }
   if (plan.ranks > 1) {
-    absl::StrAppend(&out, "  ", assembly.selection.fabric.Describe(), ", rank ", plan.rank, " of ",
-                    plan.ranks, "; all ranks give together ", plan.gathered_row_bytes,
-                    " bytes for a token and ", plan.gathered_logit_bytes, " for its logits\n");
+    absl::StrAppend(
+        &out, "  ", assembly.selection.fabric.Describe(), ", rank ", plan.rank, " of ", plan.ranks,
+        "; ", plan.by_layers ? "each rank hands on " : "all ranks give together ",
+        plan.gathered_row_bytes, " bytes for a token", plan.by_layers ? ", and " : " and ",
+        plan.gathered_logit_bytes, plan.by_layers ? " are sent" : "", " for its logits\n");
   }
   for (const PartFactory::Used& part : assembly.parts->used()) {
     absl::StrAppend(&out, "  used by them: ", part.plugin.Describe(),

@@ -195,6 +195,11 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
       return UsageError(absl::StrCat("fabric.name = ", assembly.config().Text("fabric.name"),
                                      ": a cache of several ranks is not loaded or saved"));
     }
+    if (assembly.model.spec.layer_split.ranks > 1 && asked.identity) {
+      return UsageError(
+          "fabric.split = layers: no rank reads all weights, by which a run is identified; "
+          "fabric.split = heads does");
+    }
     const RunNeeds needs = assembly.WithProbes(asked);
     const Clock::time_point start = Clock::now();
     NG_ASSIGN_OR_RETURN(const RunPlan plan, PlanRun(assembly, needs));

@@ -197,6 +197,14 @@ absl::Status CheckSequence(const LanguageModel& model, const GenerateRequest& re
 absl::Status CheckTraced(const Assembly& assembly, const GenerateOptions& options) {
   const ModelSpec& spec = assembly.model.spec;
   const ModelShape& shape = spec.shape;
+  const bool looks = !options.capture_points.empty() || !options.look_at.empty() ||
+                     !options.trace_layers.empty() || options.capture_attn_full ||
+                     options.on_attn_rows || options.on_cache_debug;
+  if (looks && spec.layer_split.ranks > 1) {
+    return UsageError(
+        "fabric.split = layers: attention rows, points and the cache of a layer are on the rank "
+        "that has it; fabric.split = heads shows them");
+  }
   for (const auto* points : {&options.capture_points, &options.look_at}) {
     for (const PointAt& at : *points) {
       if (std::ranges::count(assembly.points, at, &PointShape::at) != 0) continue;

@@ -138,12 +138,14 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
   // What is mapped is not read.
   plan.load_scratch_bytes = assembly.packed ? 0 : LoadScratchBytes(assembly.model, threads);
   plan.step = CostOf(model, choices.weights);
-  plan.rank = model.split.rank;
-  plan.ranks = model.split.ranks;
+  plan.by_layers = model.layer_split.ranks > 1;
+  plan.rank = plan.by_layers ? model.layer_split.rank : model.split.rank;
+  plan.ranks = plan.by_layers ? model.layer_split.ranks : model.split.ranks;
   const GatheredBytes gathered = GatheredOf(model);
   plan.gathered_row_bytes = gathered.row;
   plan.gathered_logit_bytes = gathered.logits;
   plan.gathered_step_bytes = gathered.step;
+  plan.gathered_piece_bytes = gathered.piece;
   plan.gathers = gathered.calls;
   plan.step.cache_bytes_per_token = plan.cache.bytes_per_token;
   plan.step.cache_reads = std::move(cache.reads);

@@ -97,10 +97,12 @@ struct RunPlan {
   // Of this rank among so many (fabric.name): weights, cache and activations above are its own.
   int rank = 0;
   int ranks = 1;
+  bool by_layers = false;            // fabric.split: it has some layers, not a part of each
   int64_t gathered_row_bytes = 0;    // that all ranks together give for each row of a step
   int64_t gathered_logit_bytes = 0;  // and for each row that has logits
   int64_t gathered_step_bytes = 0;   // and for a step, however many rows it has
-  int64_t gathers = 0;               // calls of Fabric::AllGather in a step of one row
+  int64_t gathered_piece_bytes = 0;  // and for each piece that a step by layers is cut into
+  int64_t gathers = 0;               // messages that a step of one row waits for in turn
   // Where it does not fit: what would make it fit, computed, or that nothing does.
   std::string remedy;
 

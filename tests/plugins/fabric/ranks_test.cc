@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -28,9 +29,11 @@ constexpr char kGolden[] = NG_TEST_DATA "/golden/";
 struct Case {
   std::string model;
   Overrides overrides = {};
+  std::vector<int32_t> prompt = {3, 1, 4, 1, 5, 9, 2};
 };
 
-absl::StatusOr<std::vector<Completion>> TryRun(const Case& one, bool ranks,
+// `looks`: keeps attention rows and points, which ranks with some of the layers do not have.
+absl::StatusOr<std::vector<Completion>> TryRun(const Case& one, bool ranks, bool looks = true,
                                                const std::atomic<bool>* stop = nullptr) {
   EngineOptions options;
   options.overrides = {"model.path=" + one.model, "run.threads=1", "run.model_defaults=false",
@@ -44,14 +47,15 @@ absl::StatusOr<std::vector<Completion>> TryRun(const Case& one, bool ranks,
     options.overrides.emplace_back("run.check_plugins=true");
   }
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
-  const std::vector<GenerateRequest> requests = {
-      {.prompt_ids = {3, 1, 4, 1, 5, 9, 2}, .max_new_tokens = 3},
-      {.prompt_ids = {2, 7}, .max_new_tokens = 4}};
+  const std::vector<GenerateRequest> requests = {{.prompt_ids = one.prompt, .max_new_tokens = 3},
+                                                 {.prompt_ids = {2, 7}, .max_new_tokens = 4}};
   RunNeeds needs = Needs(requests);
   needs.prompt_logits = true;
   NG_RETURN_IF_ERROR(engine->Load(needs));
   GenerateOptions keep;
-  keep.capture_logits = keep.capture_decode_logits = keep.capture_attn_full = true;
+  keep.capture_logits = keep.capture_decode_logits = true;
+  if (!looks) return engine->Generate(requests, keep);
+  keep.capture_attn_full = true;
   keep.trace_layers.assign(engine->attention_layers().begin(), engine->attention_layers().end());
   for (const PointShape& shape : engine->points()) keep.capture_points.push_back(shape.at);
   return engine->Generate(requests, keep);
@@ -88,6 +92,26 @@ void ExpectRanksAgree(const Case& one, const std::vector<int>& sizes) {
       ExpectSame(*of_rank, *alone);
     }
   }
+}
+
+// Of a run by layers: whether it can be cut so.
+bool ExpectLayersAgree(Case one, int size) {
+  const auto alone = TryRun(one, false, false);
+  EXPECT_TRUE(alone.ok()) << one.model << ": " << alone.status();
+  one.overrides.emplace_back("fabric.split=layers");
+  SCOPED_TRACE(absl::StrCat(one.model, " by layers on ", size, " ranks"));
+  std::vector<absl::StatusOr<std::vector<Completion>>> seen(static_cast<size_t>(size));
+  test::OnRanks(size,
+                [&](int rank) { seen[static_cast<size_t>(rank)] = TryRun(one, true, false); });
+  if (ExitCode(seen[0].status()) == 4) {
+    EXPECT_THAT(std::string(seen[0].status().message()), HasSubstr("fabric.split = layers: "));
+    return false;
+  }
+  for (const auto& of_rank : seen) {
+    EXPECT_TRUE(of_rank.ok()) << of_rank.status();
+    if (of_rank.ok() && alone.ok()) ExpectSame(*of_rank, *alone);
+  }
+  return true;
 }
 
 // Every model of the goldens that ng opens.
@@ -152,7 +176,7 @@ TEST(Ranks, AreAllStoppedByOne) {
   const std::string model = absl::StrCat(kGolden, "llama/tied_gqa");
   std::vector<absl::StatusOr<std::vector<Completion>>> seen(2);
   test::OnRanks(2, [&](int rank) {
-    seen[static_cast<size_t>(rank)] = TryRun({model}, true, rank == 1 ? &stop : nullptr);
+    seen[static_cast<size_t>(rank)] = TryRun({model}, true, true, rank == 1 ? &stop : nullptr);
   });
   // The flag was there before the weights were read.
   for (const auto& of_rank : seen) {
@@ -248,6 +272,7 @@ struct DealtCase {
   int groups;
   Overrides overrides = {};
   int stopped = -1;  // the rank that is stopped at its first steps; -1: none
+  bool looks = true;
 };
 
 Dealt RunDealt(const DealtCase& one) {
@@ -283,10 +308,10 @@ Dealt RunDealt(const DealtCase& one) {
     stop = rank == one.stopped;
     GenerateOptions keep;
     keep.capture_decode_logits = keep.steps = true;
-    keep.trace_layers = {0};
+    if (one.looks) keep.trace_layers = {0};
     keep.on_step = [&](int index, const StepRecord& record) {
       EXPECT_EQ(rank, 0);
-      EXPECT_FALSE(record.top_k.empty() || record.attn_rows.empty());
+      EXPECT_FALSE(record.top_k.empty() || (one.looks && record.attn_rows.empty()));
       dealt.told.push_back(absl::StrCat(index, ".", record.step));
       return absl::OkStatus();
     };
@@ -374,6 +399,120 @@ TEST(MpiRanks, Conform) {
       .settings = {.quick = true},
       .make = [&](auto& context, auto& spec) { return (*plugin)->CreateFabric(context, spec); }};
   EXPECT_THAT(conform::CheckFabric(subject), ::testing::IsEmpty());
+}
+
+TEST(RankLayers, HaveTheBitsOfOneProcessInEveryFamily) {
+  int n_cut = 0;
+  for (const std::string& model : Models()) {
+    for (const int size : {2, 3}) n_cut += ExpectLayersAgree({model}, size) ? 1 : 0;
+  }
+  EXPECT_GT(n_cut, 60);
+}
+
+TEST(RankLayers, HaveTheBitsOfOneProcessInPiecesWithEveryWeightTypeCacheAndWindow) {
+  const std::string llama = absl::StrCat(kGolden, "llama/tied_gqa");
+  const std::string window = absl::StrCat(kGolden, "mistral/window");
+  // More rows than a piece has.
+  std::vector<int32_t> prompt;
+  for (int32_t i = 0; i < 50; ++i) prompt.push_back(i * 7 % 41);
+  for (const char* weights : {"f32", "bf16", "f16", "int8", "int4"}) {
+    EXPECT_TRUE(ExpectLayersAgree({llama, {absl::StrCat("model.weights=", weights)}}, 2));
+  }
+  for (const char* codec : {"bf16", "int8", "int4"}) {
+    EXPECT_TRUE(ExpectLayersAgree(
+        {llama, {absl::StrCat("cache.codec=", codec), "cache.name=paged"}, prompt}, 2));
+  }
+  EXPECT_TRUE(ExpectLayersAgree({window, {}, prompt}, 2));
+  EXPECT_TRUE(ExpectLayersAgree({llama, {"run.prefill_chunk=37"}, prompt}, 2));
+  EXPECT_TRUE(ExpectLayersAgree({llama, {"run.use_cache=false"}}, 2));
+  EXPECT_TRUE(ExpectLayersAgree({llama, {"drafter.name=ngram", "drafter.ngram.min=1"}}, 2));
+}
+
+TEST(RankLayers, HoldTheirOwnLayersAlone) {
+  std::vector<RunPlan> plans(3);
+  for (const int size : {1, 2}) {
+    test::OnRanks(size, [&](int rank) {
+      EngineOptions options;
+      options.overrides = {absl::StrCat("model.path=", kGolden, "llama/untied"), "run.threads=1",
+                           "fabric.name=threads", "fabric.split=layers"};
+      options.plugins = {{&test::kThreadRanks, "the test"}};
+      options.ranks = true;
+      const auto engine = Engine::Open(options);
+      ASSERT_TRUE(engine.ok()) << engine.status();
+      const auto plan = (*engine)->Plan({.max_tokens = 50});
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      plans[static_cast<size_t>(size - 1 + rank)] = *plan;
+    });
+  }
+  const auto& [whole, first, last] = std::tie(plans[0], plans[1], plans[2]);
+  EXPECT_EQ(first.cache.bytes + last.cache.bytes, whole.cache.bytes);
+  EXPECT_EQ(first.weights.bytes() + last.weights.bytes(), whole.weights.bytes());
+  EXPECT_EQ(first.weights.head_bytes, 0);
+  EXPECT_EQ(last.weights.embedding_bytes, 0);
+}
+
+TEST(RankLayers, SendTheBytesThatThePlanSays) {
+  std::atomic<int64_t> sent = 0;
+  int64_t expected = 0;
+  test::OnRanks(2, [&](int rank) {
+    EngineOptions options;
+    options.overrides = {absl::StrCat("model.path=", kGolden, "llama/tied_gqa"),
+                         "run.threads=1",
+                         "fabric.name=threads",
+                         "fabric.split=layers",
+                         "run.model_defaults=false",
+                         "sampler.chain=greedy",
+                         "run.stop_ids="};
+    options.plugins = {{&test::kThreadRanks, "the test"}};
+    options.ranks = true;
+    const auto engine = Engine::Open(options);
+    ASSERT_TRUE(engine.ok()) << engine.status();
+    const std::vector<GenerateRequest> requests = {
+        {.prompt_ids = std::vector<int32_t>(55, 5), .max_new_tokens = 5}};
+    const auto plan = (*engine)->Plan(Needs(requests));
+    ASSERT_TRUE(plan.ok() && (*engine)->Load(Needs(requests)).ok());
+    const int64_t before = test::t_gathered;
+    ASSERT_TRUE((*engine)->Generate(requests, {}).ok());
+    sent += test::t_sent;
+    constexpr int64_t kSteps = 5;
+    constexpr int64_t kPieces = 2 + 4;  // of 32 and 23 rows, then of one
+    // What is gathered and shared is alike on both ranks; one of them hands rows on.
+    const int64_t end = plan->gathered_step_bytes / 2;
+    EXPECT_EQ(test::t_gathered - before, kSteps * plan->gathered_step_bytes + end);
+    if (rank == 0) {
+      expected = (55 + 4) * plan->gathered_row_bytes + kPieces * plan->gathered_piece_bytes;
+    }
+  });
+  EXPECT_EQ(sent, expected);
+}
+
+TEST(RankLayers, ThatCannotBeSeenOrCutAreRefused) {
+  const std::string model = absl::StrCat(kGolden, "llama/tied_gqa");
+  for (const absl::Status& seen : ErrorsOf({{"fabric.split=layers"}, {"fabric.split=layers"}})) {
+    EXPECT_EQ(ExitCode(seen), 2);
+    EXPECT_THAT(std::string(seen.message()), HasSubstr("fabric.split = layers: attention rows"));
+  }
+  const std::vector<Overrides> too_many(9, {"fabric.split=layers"});
+  for (const absl::Status& seen : ErrorsOf(too_many)) {
+    EXPECT_EQ(ExitCode(seen), 4);
+    EXPECT_THAT(std::string(seen.message()), HasSubstr("cannot be cut into 9 parts"));
+  }
+}
+
+TEST(RankLayers, EndTogetherWithTheErrorOfOne) {
+  const Dealt dealt = RunDealt({4, 2, {"sampler.chain=fails", "fabric.split=layers"}, -1, false});
+  for (size_t rank = 0; rank < dealt.of_rank.size(); ++rank) {
+    EXPECT_EQ(ExitCode(dealt.of_rank[rank].status()), 6);
+    EXPECT_EQ(IsToldElsewhere(dealt.of_rank[rank].status()), rank > 0);
+  }
+}
+
+TEST(RankLayers, RunInGroupsToo) {
+  const Dealt alone = RunDealt({1, 1, {}, -1, false});
+  const Dealt dealt = RunDealt({4, 2, {"fabric.split=layers"}, -1, false});
+  ASSERT_TRUE(alone.of_rank[0].ok());
+  for (const auto& of_rank : dealt.of_rank) ASSERT_TRUE(of_rank.ok()) << of_rank.status();
+  ExpectSame(*dealt.of_rank[0], *alone.of_rank[0]);
 }
 
 TEST(Ranks, HaveTheBitsOfOneProcessInEveryFamily) {

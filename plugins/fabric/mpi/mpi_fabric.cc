@@ -29,13 +29,22 @@ constexpr std::chrono::microseconds kNap(100);
 // When this process is told to end, as mpirun tells those that are left when one is lost, and then
 // ends them: how long a rank on another machine may still take to answer.
 constexpr std::chrono::milliseconds kGrace(600);
+constexpr std::chrono::milliseconds kLastWords(100);
+
+constexpr char kHasEnded[] = "has ended";
 
 // MPI ends well only where all ranks were there to the end. Otherwise this process leaves without
 // a word to MPI, and mpirun ends the others.
 bool g_failed = false;
 
 void EndMpi() {
-  if (!g_failed) MPI_Finalize();
+  if (!g_failed) {
+    MPI_Finalize();
+    return;
+  }
+  // What this process has written last mpirun passes on only if it reads it before it ends them
+  // all.
+  std::this_thread::sleep_for(kLastWords);
 }
 
 // What processes that see each other by their ids have in common: the machine's boot and the name
@@ -191,13 +200,19 @@ absl::Status MpiFabric::AllGather(std::span<const int64_t> counts, std::span<flo
   return Finish();
 }
 
+// The root sends to one, then both to one more each, and so on: of n ranks none sends more than
+// log n times.
 absl::Status MpiFabric::Broadcast(int root, std::span<std::byte> bytes) {
-  if (rank_ != root) {
-    NG_RETURN_IF_ERROR(BeginReceive(root, bytes, tag_));
-    return Finish();
+  const int place = (rank_ - root + size_) % size_;  // the root has 0
+  const auto rank_at = [&](int at) { return (at + root) % size_; };
+  int half = 1;  // those before this place have the bytes when it is its turn
+  while (half < size_ && (place & half) == 0) half *= 2;
+  if (place != 0) {
+    NG_RETURN_IF_ERROR(BeginReceive(rank_at(place - half), bytes, tag_));
+    NG_RETURN_IF_ERROR(Finish());
   }
-  for (int peer = 0; peer < size_; ++peer) {
-    if (peer != rank_) NG_RETURN_IF_ERROR(BeginSend(peer, bytes));
+  for (half /= 2; half > 0; half /= 2) {
+    if (place + half < size_) NG_RETURN_IF_ERROR(BeginSend(rank_at(place + half), bytes));
   }
   return Finish();
 }
@@ -237,6 +252,8 @@ absl::Status MpiFabric::Send(int to, std::span<const std::byte> bytes) {
   process_.bytes_sent += static_cast<int64_t>(bytes.size());
   Sent& sent = Outbox().emplace_back();
   sent.bytes.assign(bytes.begin(), bytes.end());
+  // EmptyOutbox waits for it.
+  // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker)
   return Check(MPI_Isend(sent.bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, first_ + to,
                          tag_ + 1, MPI_COMM_WORLD, &sent.request),
                "MPI_Isend");
@@ -342,7 +359,7 @@ std::string MpiFabric::WhyLost(int rank, Clock::duration waited) {
   const Peer& peer = PeerOf(rank);
   const bool here = peer.process != 0 && peer.process_space == PeerOf(rank_).process_space;
   const bool gone = here && kill(static_cast<pid_t>(peer.process), 0) != 0 && errno == ESRCH;
-  if (gone) return "has ended";
+  if (gone) return kHasEnded;
   if (waited > Deadline()) {
     return absl::StrCat("did not answer within ", deadline_s_, " s (fabric.deadline)");
   }
@@ -355,6 +372,10 @@ absl::Status MpiFabric::GiveUp(int rank, const std::string& why) {
   // The others did not wait for a process that stood still: it has nothing to say of them.
   if (process_.stood != Clock::time_point() && process_.looked - process_.stood < Deadline()) {
     return Fail(rank_, "stood still for so long that the others have ended");
+  }
+  // Nor has one that was told to end meanwhile: another one has found who is lost.
+  if (process_.stopped != Clock::time_point() && why != kHasEnded) {
+    return Fail(rank_, "was told to end while it waited for others");
   }
   return Fail(rank, why);
 }

@@ -35,6 +35,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   NG_ASSIGN_OR_RETURN(
       line.run.link_us,
       ParseWholeNumber("link-us", values["link-us"].as<std::string>(), {0, 10000000}));
+  NG_ASSIGN_OR_RETURN(
+      line.run.memory_mbyte,
+      ParseWholeNumber("memory-mbyte", values["memory-mbyte"].as<std::string>(), {1, 100000000}));
   NG_ASSIGN_OR_RETURN(line.jsonl, WantsJsonl(arguments));
   return line;
 }
@@ -52,8 +55,11 @@ Manual TheManual() {
        "processes that compute together (fabric.name); the tables are of the one that takes "
        "most")  //
       ("link-mbit", TextValue("N", "1000"),
-       "for --ranks: what each machine sends, Mbit a second")  //
-      ("link-us", TextValue("N", "50"), "for --ranks: microseconds until a message is there");
+       "for --ranks: what each machine sends, Mbit a second")                                  //
+      ("link-us", TextValue("N", "50"), "for --ranks: microseconds until a message is there")  //
+      ("memory-mbyte", TextValue("N", "20000"),
+       "for --ranks: what each machine reads of weights and cache while it decodes, Mbyte a "
+       "second");
   OptionGroup output = {"Output", {}};
   output.options.add_options()  //
       ("output", TextValue("text|jsonl", "text"), "text, or jsonl: one object on one line");

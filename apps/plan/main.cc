@@ -2,6 +2,8 @@
 // that will not fit is refused.
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "apps/common/about.h"
@@ -9,6 +11,7 @@
 #include "apps/plan/command_line.h"
 #include "apps/plan/operations.h"
 #include "apps/plan/report.h"
+#include "apps/plan/simulation.h"
 #include "ng/config.h"
 #include "ng/engine.h"
 
@@ -28,7 +31,12 @@ absl::Status Plan(const CommandLine& line, const EngineOptions& options) {
                                    " cache tokens; lower --prompt-tokens or --decode-tokens"));
   }
   const std::string& path = engine->config().Text("model.path");
-  const Subject subject{*engine, path.empty() ? options.random_weights : path, plan, run};
+  std::vector<Machines> machines;
+  if (options.plan_ranks > 1) {
+    NG_ASSIGN_OR_RETURN(machines, Simulate(options, needs, run));
+  }
+  const Subject subject{*engine, path.empty() ? options.random_weights : path, plan, run,
+                        std::move(machines)};
   NG_RETURN_IF_ERROR(WriteStdout(line.jsonl ? JsonLine(subject) : TextTables(subject)));
   return CheckMemory(plan);  // the tables above show what does not fit
 }

@@ -16,6 +16,8 @@ struct Run {
   // Of several ranks: what each machine's link sends, and until a message is there.
   int64_t link_mbit = 1000;
   int64_t link_us = 50;
+  // What each machine reads in a second of weights and cache while it decodes.
+  int64_t memory_mbyte = 20000;
 };
 
 // Doubles, because long runs of large models exceed 2^63.

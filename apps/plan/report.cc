@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -78,33 +81,73 @@ std::string MemoryTable(const RunPlan& plan, const std::string& store) {
   return out;
 }
 
-// Bytes on the wire for a decoded token: every rank sends its part to each other one.
-int64_t SentBytes(const RunPlan& plan) {
-  return (plan.ranks - 1) *
-         (plan.gathered_row_bytes + plan.gathered_logit_bytes + plan.gathered_step_bytes);
-}
-
-// Seconds that a decoded token waits for the links: each rank sends its share of all that, over a
-// link of its own.
-double GatherSeconds(const RunPlan& plan, const Run& run) {
-  const double bytes_s = static_cast<double>(run.link_mbit) * 1e6 / 8;
-  return static_cast<double>(plan.gathers) * static_cast<double>(run.link_us) * 1e-6 +
-         static_cast<double>(SentBytes(plan)) / plan.ranks / bytes_s;
-}
-
 std::string RanksTable(const RunPlan& plan, const Run& run) {
   if (plan.ranks == 1) return "";
-  std::string out =
-      absl::StrCat("\nranks: ", plan.ranks, ", of which this is one that takes most; ",
-                   "bytes that all of them gather\n");
+  std::string out = absl::StrCat(
+      "\nranks: ", plan.ranks, plan.by_layers ? " by layers" : " by heads",
+      ", of which this is one that takes most; bytes that ",
+      plan.by_layers ? "each hands on, and that the last one shares\n" : "all of them gather\n");
   AppendBytes("  ", "a row", plan.gathered_row_bytes, &out);
   AppendBytes("  ", "its logits", plan.gathered_logit_bytes, &out);
   AppendBytes("  ", "a step", plan.gathered_step_bytes, &out);
+  if (plan.by_layers) AppendBytes("  ", "a piece of a step", plan.gathered_piece_bytes, &out);
   AppendBytes("  ", "a decoded token, on all links", SentBytes(plan), &out);
   absl::StrAppendFormat(&out,
-                        "  %d gathers a token take %.3f ms at %d Mbit/s and %d us a message\n",
-                        plan.gathers, 1e3 * GatherSeconds(plan, run), run.link_mbit, run.link_us);
+                        "  %d messages a token, one after the other, take %.3f ms at %d Mbit/s "
+                        "and %d us a message\n",
+                        plan.gathers, 1e3 * LinkSeconds(plan, run), run.link_mbit, run.link_us);
   return out;
+}
+
+std::string MachinesTable(const std::vector<Machines>& all, const RunPlan& plan, const Run& run) {
+  if (all.empty()) return "";
+  std::string out = absl::StrFormat(
+      "\na decoded token of one sequence by machines, which read %d MB/s; ms\n"
+      "  %8s %12s %9s %9s %9s  %12s %9s %9s %9s\n",
+      run.memory_mbyte, "machines", "heads: MB", "compute", "links", "in all", "layers: MB",
+      "compute", "links", "in all");
+  const auto add = [&](const std::optional<SplitTime>& time) {
+    if (!time) {
+      absl::StrAppendFormat(&out, " %12s %9s %9s %9s", "-", "-", "-", "-");
+      return;
+    }
+    absl::StrAppendFormat(&out, " %12.0f %9.2f %9.2f %9.2f",
+                          static_cast<double>(time->needed_bytes) / 1e6, 1e3 * time->compute_s,
+                          1e3 * time->links_s, 1e3 * time->total_s());
+  };
+  for (const Machines& machines : all) {
+    absl::StrAppendFormat(&out, "  %8d", machines.n);
+    add(machines.heads);
+    out += ' ';
+    add(machines.layers);
+    out += '\n';
+    if (machines.n != plan.ranks) continue;
+    const Fastest here = FastestOf({machines});
+    absl::StrAppendFormat(&out, "           on %d, fabric.split = %s is the faster one\n", here.n,
+                          here.by_layers ? "layers" : "heads");
+  }
+  const Fastest fastest = FastestOf(all);
+  absl::StrAppendFormat(&out, "  more than %d make no token faster: %.2f ms, %.1f a second\n",
+                        fastest.n, 1e3 * fastest.total_s, 1.0 / fastest.total_s);
+  return out;
+}
+
+Json MachinesJson(const std::vector<Machines>& all) {
+  Json list = Json::array();
+  for (const Machines& machines : all) {
+    Json json = {{"machines", machines.n}, {"heads", nullptr}, {"layers", nullptr}};
+    for (const auto& [name, time] :
+         {std::pair("heads", &machines.heads), std::pair("layers", &machines.layers)}) {
+      if (!*time) continue;
+      json[name] = {{"needed", (*time)->needed_bytes},
+                    {"sent_per_token", (*time)->sent_bytes},
+                    {"compute_s", (*time)->compute_s},
+                    {"links_s", (*time)->links_s},
+                    {"token_s", (*time)->total_s()}};
+    }
+    list.push_back(json);
+  }
+  return list;
 }
 
 std::string OperationsTable(const Subject& subject, const UnitOperations& units) {
@@ -174,7 +217,7 @@ Json MemoryJson(const RunPlan& plan) {
 }  // namespace
 
 std::string JsonLine(const Subject& subject) {
-  const auto& [engine, model, plan, run] = subject;
+  const auto& [engine, model, plan, run, machines] = subject;
   const UnitOperations units = UnitsOf(plan.step);
   const Operations with = WithCache(units, run);
   const Operations without = WithoutCache(units, run);
@@ -196,12 +239,19 @@ std::string JsonLine(const Subject& subject) {
   if (plan.ranks > 1) {
     json["ranks"] = {{"ranks", plan.ranks},
                      {"rank", plan.rank},
+                     {"split", plan.by_layers ? "layers" : "heads"},
                      {"row", plan.gathered_row_bytes},
                      {"logits", plan.gathered_logit_bytes},
                      {"step", plan.gathered_step_bytes},
                      {"sent_per_token", SentBytes(plan)},
                      {"gathers", plan.gathers},
-                     {"gather_s", GatherSeconds(plan, run)}};
+                     {"gather_s", LinkSeconds(plan, run)}};
+    if (plan.by_layers) json["ranks"]["piece"] = plan.gathered_piece_bytes;
+    const Fastest fastest = FastestOf(machines);
+    json["ranks"]["machines"] = MachinesJson(machines);
+    json["ranks"]["fastest"] = {{"machines", fastest.n},
+                                {"split", fastest.by_layers ? "layers" : "heads"},
+                                {"token_s", fastest.total_s}};
   }
   json["operations"] = {{"formula", kFormula},
                         {"row", units.row},
@@ -219,14 +269,15 @@ std::string JsonLine(const Subject& subject) {
 }
 
 std::string TextTables(const Subject& subject) {
-  const auto& [engine, model, plan, run] = subject;
+  const auto& [engine, model, plan, run, machines] = subject;
   const UnitOperations units = UnitsOf(plan.step);
   const Config& config = engine.config();
   return absl::StrCat(Verdict(plan), "model ", model, ", ", std::string(plan.step.weights),
                       " weights; attention ", config.Text("attention.name"), ", ",
                       std::string(IsaName(engine.isa())), ", ", engine.threads(), " threads\n\n",
-                      MemoryTable(plan, config.Text("cache.name")), RanksTable(plan, run), "\n",
-                      OperationsTable(subject, units), "\n", GrowthTable(subject));
+                      MemoryTable(plan, config.Text("cache.name")), RanksTable(plan, run),
+                      MachinesTable(machines, plan, run), "\n", OperationsTable(subject, units),
+                      "\n", GrowthTable(subject));
 }
 
 }  // namespace ng::plan

@@ -3,8 +3,10 @@
 #define NG_APPS_PLAN_REPORT_H_
 
 #include <string>
+#include <vector>
 
 #include "apps/plan/operations.h"
+#include "apps/plan/simulation.h"
 #include "ng/engine.h"
 
 namespace ng::plan {
@@ -15,6 +17,7 @@ struct Subject {
   std::string model;  // the model's path, or the shape's
   RunPlan plan;
   Run run;
+  std::vector<Machines> machines;  // empty: one process is planned
 };
 
 // Memory by part, operations with their formula, and how the cache grows with the length of one

@@ -223,6 +223,48 @@ TEST(NgPlan, AnswersFirstThatARunFits) {
   EXPECT_THAT(result.out, MatchesRegex("fits: [0-9]+ MB of [0-9.]+ [MG]B\n\nmodel .*"));
 }
 
+// What the formulas of apps/plan/README.md give for a shape whose sizes are known.
+TEST(NgPlanRanks, SimulatesMachinesByTheFormulas) {
+  const Arguments any_link =
+      Shape("135m") + Tokens(100, 28) +
+      Arguments{"--model.weights=f32", "--ranks=4", "--link-mbit=800", "--memory-mbyte=1000"};
+  const Arguments run = any_link + Arguments{"--link-us=100"};
+  const Json heads = Plan(run)["ranks"];
+  const Json layers = Plan(run + Arguments{"--fabric.split=layers"})["ranks"];
+  EXPECT_EQ(heads["split"], "heads");
+  EXPECT_EQ(layers["split"], "layers");
+  // 576 wide, a vocabulary of 49152, 4 ranks.
+  EXPECT_EQ(layers["row"], 4 * 576);
+  EXPECT_EQ(layers["logits"], 4 * 49152);
+  EXPECT_EQ(layers["sent_per_token"], 3 * (4 * 576 + 4 * 49152 + 24 * 4 + 4));
+  const double row = 100e-6 + (4 * 576 + 4) / 1e8;
+  const double logits = 100e-6 + 4 * 49152 / 1e8;
+  const double meeting = 100e-6 + 12 * 4 / 1e8;
+  EXPECT_NEAR(layers["gather_s"].get<double>(), 3 * row + 2 * logits + 2 * meeting, 1e-9);
+  std::vector<int> counts;
+  for (const Json& machines : heads["machines"]) {
+    counts.push_back(machines["machines"]);
+    if (machines["machines"] == 1) {
+      EXPECT_EQ(machines["heads"], machines["layers"]);
+      EXPECT_EQ(machines["heads"]["links_s"], 0.0);
+    }
+    // 30 layers are not 32 parts.
+    EXPECT_EQ(machines["layers"].is_null(), machines["machines"] > 30);
+  }
+  EXPECT_THAT(counts, ElementsAre(1, 2, 4, 8, 16, 32, 64));
+  const Json& four = heads["machines"][2];
+  EXPECT_EQ(four["heads"]["links_s"], heads["gather_s"]);
+  EXPECT_EQ(four["layers"]["links_s"], layers["gather_s"]);
+  EXPECT_EQ(four["layers"]["compute_s"], heads["machines"][0]["heads"]["compute_s"]);
+  EXPECT_LT(four["layers"]["needed"], heads["machines"][0]["layers"]["needed"]);
+  const std::string table = NgPlan(run).out;
+  EXPECT_THAT(table, HasSubstr("on 4, fabric.split = heads is the faster one"));
+  EXPECT_THAT(table, HasSubstr("make no token faster"));
+  // Of slow links one machine is the fastest.
+  const Json slow = Plan(any_link + Arguments{"--link-us=100000"})["ranks"];
+  EXPECT_EQ(slow["fastest"]["machines"], 1);
+}
+
 TEST(NgPlan, AnswersHelpAndVersion) {
   EXPECT_THAT(NgPlan({"--help"}).out, HasSubstr("--prompt-tokens"));
   EXPECT_THAT(NgPlan({"--version"}).out, StartsWith("ng-plan "));

@@ -278,9 +278,11 @@ int64_t LoadScratchBytes(const ModelFile& file, int threads) {
 
 StepCost CostOf(const ModelSpec& spec, const WeightTypes& types) {
   StepCost cost;
-  const int64_t n_logits = spec.has_head() ? ColumnsOf(spec.shape.vocab_size, spec.split).n : 0;
-  cost.weight_bytes = PackedMatrix::PackedBytes(types.head, n_logits, spec.width);
-  cost.logit_multiply_adds = n_logits * spec.width;
+  if (spec.has_head()) {
+    const int64_t n_logits = ColumnsOf(spec.shape.vocab_size, spec.split).n;
+    cost.weight_bytes = PackedMatrix::PackedBytes(types.head, n_logits, spec.width);
+    cost.logit_multiply_adds = n_logits * spec.width;
+  }
   std::array<int64_t, kWeightTypes> by_type = {};
   ForEachMatrix(spec, types, [&](const MatrixShape& matrix, int64_t n, int64_t n_used) {
     const int64_t bytes = PackedMatrix::PackedBytes(matrix.bands, matrix.k);

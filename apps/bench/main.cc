@@ -36,8 +36,10 @@ std::vector<Workload> Workloads(const CommandLine& line) {
 }
 
 // Opens and loads an engine once for all workloads and prints a line for each.
-absl::Status Run(const EngineOptions& options, const std::vector<Workload>& workloads, bool jsonl,
+absl::Status Run(EngineOptions options, const std::vector<Workload>& workloads, bool jsonl,
                  ProgressBar& bar) {
+  RegionMeter regions;
+  options.regions = &regions;
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
   RunNeeds needs;
   for (const Workload& workload : workloads) {
@@ -58,7 +60,8 @@ absl::Status Run(const EngineOptions& options, const std::vector<Workload>& work
     const auto show = [&](int64_t round, const Speed& speed) {
       if (watched) WriteStderr(RoundLine(workload, round, speed));
     };
-    NG_ASSIGN_OR_RETURN(const Figures figures, Measure(*engine, *machine, workload, show));
+    NG_ASSIGN_OR_RETURN(const Figures figures,
+                        Measure({*engine, regions}, *machine, workload, show));
     const auto format = jsonl ? JsonLine : TextLine;
     NG_RETURN_IF_ERROR(WriteStdout(format(subject, workload, figures)));
   }

@@ -1,5 +1,6 @@
 #include "apps/bench/measure.h"
 
+#include <chrono>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -22,8 +23,9 @@ absl::Status CheckWorkload(const Workload& workload, const ModelShape& shape) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Figures> Measure(Engine& engine, Machine& machine, const Workload& workload,
+absl::StatusOr<Figures> Measure(const Metered& subject, Machine& machine, const Workload& workload,
                                 OnRound on_round) {
+  const auto& [engine, regions] = subject;
   NG_ASSIGN_OR_RETURN(const StepCost cost, engine.CostOfStep());
   const Arithmetic arithmetic = ArithmeticFor(cost.weights, engine.isa());
   SpeedMeter meter(engine, workload);
@@ -35,7 +37,17 @@ absl::StatusOr<Figures> Measure(Engine& engine, Machine& machine, const Workload
     NG_ASSIGN_OR_RETURN(const Speed speed, meter.Round());
     on_round(round, speed);
   }
-  return Figures{meter.Medians(), MedianButFirst(read), MedianButFirst(peak)};
+  Figures figures;
+  figures.speed = meter.Medians();
+  figures.read_gb_s = MedianButFirst(read);
+  figures.peak_gop_s = MedianButFirst(peak);
+  if (workload.decode_tokens > 0) {
+    NG_ASSIGN_OR_RETURN(const double seconds, meter.CountDecode(regions));
+    const double inside = std::chrono::duration<double>(regions.inside).count();
+    figures.regions = {static_cast<double>(regions.regions) / workload.decode_tokens,
+                       1.0 - inside / seconds};
+  }
+  return figures;
 }
 
 double DecodeBytesPerToken(const StepCost& cost, const Workload& workload) {

@@ -4,6 +4,7 @@
 #define NG_APPS_BENCH_MEASURE_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/functional/function_ref.h"
 #include "apps/bench/machine.h"
@@ -17,9 +18,16 @@ namespace ng::bench {
 // remedy.
 absl::Status CheckWorkload(const Workload& workload, const ModelShape& shape);
 
+// What of a decode step the threads share.
+struct StepRegions {
+  double n = 0.0;             // parallel regions
+  double serial_share = 0.0;  // of its time, what lies between them, on one thread
+};
+
 // Medians of the rounds.
 struct Figures {
   Speed speed;
+  std::optional<StepRegions> regions;  // where decode was asked for
   double read_gb_s = 0.0;
   double peak_gop_s = 0.0;
 };
@@ -27,9 +35,16 @@ struct Figures {
 // Told after each round: its number, 0 for the one that warms up, and its speeds.
 using OnRound = absl::FunctionRef<void(int64_t round, const Speed& speed)>;
 
-// Runs one round to warm up, then the rounds that count. Errors: those of the engine;
-// InterruptedError. REQUIRES: the engine is loaded for NeedsOf(workload) or more.
-absl::StatusOr<Figures> Measure(Engine& engine, Machine& machine, const Workload& workload,
+// The engine that is measured, and its meter.
+struct Metered {
+  Engine& engine;
+  RegionMeter& regions;
+};
+
+// Runs one round to warm up, then the rounds that count, and then decodes once more, which counts
+// the regions. Errors: those of the engine; InterruptedError. REQUIRES: the engine is loaded for
+// NeedsOf(workload) or more.
+absl::StatusOr<Figures> Measure(const Metered& subject, Machine& machine, const Workload& workload,
                                 OnRound on_round);
 
 // What a decoded token reads, on average over the decode steps: its share of the weights, and the

@@ -84,6 +84,9 @@ std::string JsonLine(const Subject& subject, const Workload& workload, const Fig
   json["peak_of"] = ArithmeticName(ArithmeticFor(cost.weights, engine.isa()));
   json["share_of_bandwidth"] = OrNull(BandwidthShare(subject, workload, figures));
   json["share_of_peak"] = OrNull(PeakShare(cost, workload, figures));
+  json["regions_per_step"] = figures.regions ? Json(Rounded(figures.regions->n)) : Json(nullptr);
+  json["serial_share"] =
+      figures.regions ? Json(Rounded(figures.regions->serial_share)) : Json(nullptr);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -121,6 +124,8 @@ std::string TextLine(const Subject& subject, const Workload& workload, const Fig
       absl::StrAppend(&line, "what ", engine.config().Text("attention.name"),
                       " reads is not known)");
     }
+    absl::StrAppendFormat(&line, ", %.0f regions a step, %.1f %% of it serial", figures.regions->n,
+                          100.0 * figures.regions->serial_share);
   }
   return line + "\n";
 }

@@ -129,6 +129,16 @@ absl::StatusOr<Speed> SpeedMeter::Round() {
   return speed;
 }
 
+absl::StatusOr<double> SpeedMeter::CountDecode(RegionMeter& meter) {
+  NG_RETURN_IF_ERROR(decoded_.Truncate(HeldTokens(workload_)));
+  meter = {.on = true};
+  const absl::StatusOr<double> per_second =
+      Rate(1, [&] { return decoded_.Decode(workload_.decode_tokens); });
+  meter.on = false;
+  if (!per_second.ok()) return per_second.status();
+  return 1.0 / *per_second;
+}
+
 Speed SpeedMeter::Medians() const {
   Speed speed;
   if (!prefill_.empty()) speed.prefill_tok_s = MedianButFirst(prefill_);

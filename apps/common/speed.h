@@ -70,6 +70,9 @@ class SpeedMeter {
   absl::Status Open();
   // Prefills once and decodes once. Returns how fast that was.
   absl::StatusOr<Speed> Round();
+  // Decodes once more while `meter` counts; this is no round. Returns the seconds that it took.
+  // REQUIRES: decode was asked for; the engine has this meter.
+  absl::StatusOr<double> CountDecode(RegionMeter& meter);
   // REQUIRES: at least two rounds.
   Speed Medians() const;
 

@@ -250,6 +250,26 @@ class BorrowedExecutor final : public Executor {
   Executor& executor_;
 };
 
+// Threads whose regions are counted.
+class MeteredExecutor final : public Executor {
+ public:
+  MeteredExecutor(std::unique_ptr<Executor> executor, RegionMeter& meter)
+      : executor_(std::move(executor)), meter_(meter) {}
+  int threads() const override { return executor_->threads(); }
+  absl::Status Run(int64_t n_items, Task task, void* context) override {
+    if (!meter_.on) return executor_->Run(n_items, task, context);
+    const auto begin = std::chrono::steady_clock::now();
+    absl::Status status = executor_->Run(n_items, task, context);
+    meter_.inside += std::chrono::steady_clock::now() - begin;
+    ++meter_.regions;
+    return status;
+  }
+
+ private:
+  std::unique_ptr<Executor> executor_;
+  RegionMeter& meter_;
+};
+
 // What must be made anew when a key changes.
 enum class Remade { kNothing, kChain, kChat };
 struct ChangeableKey {
@@ -380,6 +400,10 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
     assembly->executor = MakeExecutor(
         threads == 0 ? PhysicalCores() : static_cast<int>(threads),
         [&warnings = assembly->warnings](std::string_view text) { warnings.Add(text); });
+  }
+  if (options.regions != nullptr) {
+    assembly->executor =
+        std::make_unique<MeteredExecutor>(std::move(assembly->executor), *options.regions);
   }
 
   NG_RETURN_IF_ERROR(assembly->MakeFabric());

@@ -18,6 +18,7 @@
 #define NG_ENGINE_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -46,6 +47,13 @@ namespace ng {
 class Generation;
 struct NamedOutput;
 
+// Counts the parallel regions of an engine while it is on. Each of them reads the clock twice then.
+struct RegionMeter {
+  bool on = false;
+  int64_t regions = 0;
+  std::chrono::nanoseconds inside{0};  // the time from the beginning of each to its end
+};
+
 struct Progress {
   std::string_view phase;  // "load", "prefill"
   int64_t done = 0;        // in the phase's own unit: bytes, tokens
@@ -66,6 +74,8 @@ struct EngineOptions {
   // Threads to compute with, in place of the engine's own; run.threads says nothing then. For an
   // engine within a plugin (PluginContext::executor). Not owned; null: its own.
   Executor* executor = nullptr;
+  // Told of the engine's parallel regions, on the engine's thread. Not owned; null: nobody is.
+  RegionMeter* regions = nullptr;
   // A config.json of any family: its shape runs with weights that are made up, always the same, and
   // without a tokenizer. model.path and tokenizer.path must then be unset. Empty: a model file.
   std::string random_weights;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -54,10 +55,11 @@ TEST(NgBench, SaysWhatItMeasuredAndOnWhat) {
   const std::vector<Json> lines = Lines(Tiny() + Arguments{"--run.threads=1"});
   ASSERT_EQ(lines.size(), 1U);
   const Json& line = lines[0];
-  EXPECT_THAT(Keys(line), IsSupersetOf({"isa", "threads", "weights", "codec", "depth", "batch",
-                                        "prompt_tokens", "decode_tokens", "repeat", "prefill_tok_s",
-                                        "decode_tok_s", "bytes_per_token", "read_gb_s",
-                                        "peak_gop_s", "share_of_bandwidth", "share_of_peak"}));
+  EXPECT_THAT(Keys(line),
+              IsSupersetOf({"isa", "threads", "weights", "codec", "depth", "batch", "prompt_tokens",
+                            "decode_tokens", "repeat", "prefill_tok_s", "decode_tok_s",
+                            "bytes_per_token", "read_gb_s", "peak_gop_s", "share_of_bandwidth",
+                            "share_of_peak", "regions_per_step", "serial_share"}));
   EXPECT_EQ(line["threads"], 1);
   EXPECT_EQ(line["weights"], "bf16");
   EXPECT_EQ(line["codec"], "f32");
@@ -100,6 +102,18 @@ TEST(NgBench, CountsTheDemosWeightsAndCache) {
   EXPECT_EQ(line["codec"], "bf16/f32");
 }
 
+TEST(NgBench, CountsTheRegionsOfADecodeStepAndWhatLiesBetweenThem) {
+  const int64_t layers = Json::parse(ReadFile(NG_SOURCE_DIR "/configs/demo/config.json"))["L"];
+  for (const Json& line : Lines(Tiny() + Arguments{"--threads=1,2"})) {
+    const double regions = line["regions_per_step"];
+    EXPECT_EQ(regions, std::round(regions));
+    EXPECT_GT(regions, 2 * layers);  // attention and feed-forward
+    EXPECT_LT(regions, 20 * layers);
+    EXPECT_GT(line["serial_share"], 0.0);
+    EXPECT_LT(line["serial_share"], 1.0);
+  }
+}
+
 TEST(NgBench, SweepsThreadsBatchesAndDepthsALineEach) {
   const std::vector<Json> lines =
       Lines(Tiny() + Arguments{"--threads=1,2", "--batch=1,2", "--depth=0,40"});
@@ -116,6 +130,8 @@ TEST(NgBench, LeavesOutWhatIsNotAskedFor) {
   const Json prefill = Lines(Counts(24, 0) + Arguments{"--output=jsonl"}).at(0);
   EXPECT_TRUE(prefill["decode_tok_s"].is_null());
   EXPECT_TRUE(prefill["share_of_bandwidth"].is_null());
+  EXPECT_TRUE(prefill["regions_per_step"].is_null());
+  EXPECT_TRUE(prefill["serial_share"].is_null());
   EXPECT_GT(prefill["prefill_tok_s"], 0.0);
   const Json decode = Lines(Counts(0, 4) + Arguments{"--output=jsonl"}).at(0);
   EXPECT_TRUE(decode["prefill_tok_s"].is_null());
@@ -151,7 +167,8 @@ TEST(NgBench, PrintsALineOfText) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, StartsWith("bf16 weights, f32 cache, "));
   EXPECT_THAT(result.out, HasSubstr("prefill 24 at "));
-  EXPECT_THAT(result.out, EndsWith(" GB/s)\n"));
+  EXPECT_THAT(result.out, HasSubstr(" GB/s), "));
+  EXPECT_THAT(result.out, EndsWith(" % of it serial\n"));
 }
 
 // `script` gives it a terminal for stderr.

@@ -10,7 +10,7 @@
 namespace ng {
 
 // Below this many rows a parallel region costs more than the row-wise work it would spread.
-inline constexpr int64_t kRowsWorthARegion = 16;
+inline constexpr int64_t kRowsWorthARegion = 8;
 
 // body(row, worker) for each row of [0, n_rows).
 template <typename Body>

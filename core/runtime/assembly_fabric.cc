@@ -55,8 +55,8 @@ absl::Status Assembly::FindGroup(int plan_ranks) {
   const int n = ranks / groups();
   if (n * groups() != ranks) {
     return UsageError(absl::StrCat(config().Describe("fabric.groups"), " = ", groups(), ": ", ranks,
-                                   ranks == 1 ? " rank is" : " ranks are",
-                                   " not so many groups of the same size"));
+                                   ranks == 1 ? " rank does" : " ranks do", " not make ", groups(),
+                                   " groups of the same size"));
   }
   if (config().Text("fabric.split") == "layers") {
     NG_ASSIGN_OR_RETURN(const std::vector<LayerSplit> parts, CutLayers(model, n));

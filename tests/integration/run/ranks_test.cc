@@ -218,7 +218,7 @@ TEST_F(MpiRun, SaysOnceWhatItDoesNotDo) {
                                             "--fabric.split=layers"}),
               2, {"--record needs all layers", "= layers has some of them on each rank"});
   ExpectError(OnRanks(3, Demo() + Arguments{"--prompt", "x", "--fabric.groups=2"}), 2,
-              {"3 ranks are not so many groups"});
+              {"3 ranks do not make 2 groups of the same size"});
   ExpectError(OnRanks(2, Demo() + Arguments{"--chat"}), 2, {"--chat needs one process", "has 2"});
   ExpectError(OnRanks(2, Demo() + Arguments{"--prompt", "x", "--save", "/nowhere/x"}), 7,
               {"/nowhere"});

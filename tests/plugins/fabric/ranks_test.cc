@@ -377,7 +377,7 @@ TEST(RankGroups, ThatTheRanksDoNotMakeAreRefused) {
   for (const auto& of_rank : RunDealt({4, 3}).of_rank) {
     EXPECT_EQ(ExitCode(of_rank.status()), 2);
     EXPECT_THAT(std::string(of_rank.status().message()),
-                HasSubstr("= 3: 4 ranks are not so many groups of the same size"));
+                HasSubstr("= 3: 4 ranks do not make 3 groups of the same size"));
   }
   EXPECT_EQ(ExitCode(RunDealt({1, 2}).of_rank[0].status()), 2);
 }

@@ -60,8 +60,7 @@ absl::Status Run(EngineOptions options, const std::vector<Workload>& workloads, 
     const auto show = [&](int64_t round, const Speed& speed) {
       if (watched) WriteStderr(RoundLine(workload, round, speed));
     };
-    NG_ASSIGN_OR_RETURN(const Figures figures,
-                        Measure({*engine, regions}, *machine, workload, show));
+    NG_ASSIGN_OR_RETURN(const Figures figures, Measure(*engine, regions, *machine, workload, show));
     const auto format = jsonl ? JsonLine : TextLine;
     NG_RETURN_IF_ERROR(WriteStdout(format(subject, workload, figures)));
   }

@@ -23,9 +23,8 @@ absl::Status CheckWorkload(const Workload& workload, const ModelShape& shape) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Figures> Measure(const Metered& subject, Machine& machine, const Workload& workload,
-                                OnRound on_round) {
-  const auto& [engine, regions] = subject;
+absl::StatusOr<Figures> Measure(Engine& engine, RegionMeter& regions, Machine& machine,
+                                const Workload& workload, OnRound on_round) {
   NG_ASSIGN_OR_RETURN(const StepCost cost, engine.CostOfStep());
   const Arithmetic arithmetic = ArithmeticFor(cost.weights, engine.isa());
   SpeedMeter meter(engine, workload);

@@ -35,17 +35,11 @@ struct Figures {
 // Told after each round: its number, 0 for the one that warms up, and its speeds.
 using OnRound = absl::FunctionRef<void(int64_t round, const Speed& speed)>;
 
-// The engine that is measured, and its meter.
-struct Metered {
-  Engine& engine;
-  RegionMeter& regions;
-};
-
 // Runs one round to warm up, then the rounds that count, and then decodes once more, which counts
 // the regions. Errors: those of the engine; InterruptedError. REQUIRES: the engine is loaded for
-// NeedsOf(workload) or more.
-absl::StatusOr<Figures> Measure(const Metered& subject, Machine& machine, const Workload& workload,
-                                OnRound on_round);
+// NeedsOf(workload) or more, and was opened with this meter.
+absl::StatusOr<Figures> Measure(Engine& engine, RegionMeter& regions, Machine& machine,
+                                const Workload& workload, OnRound on_round);
 
 // What a decoded token reads, on average over the decode steps: its share of the weights, and the
 // keys and values of its own sequence.

@@ -13,12 +13,17 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kFillChunk = 512;  // tokens per step while a deep cache is filled, untimed
 
+template <typename Work>
+absl::StatusOr<double> SecondsOf(Work&& work) {
+  const Clock::time_point start = Clock::now();
+  NG_RETURN_IF_ERROR(work());
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 // Tokens per second of `work`, which handles n_tokens.
 template <typename Work>
 absl::StatusOr<double> Rate(int64_t n_tokens, Work&& work) {
-  const Clock::time_point start = Clock::now();
-  NG_RETURN_IF_ERROR(work());
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  NG_ASSIGN_OR_RETURN(const double seconds, SecondsOf(work));
   return static_cast<double>(n_tokens) / seconds;
 }
 
@@ -132,11 +137,10 @@ absl::StatusOr<Speed> SpeedMeter::Round() {
 absl::StatusOr<double> SpeedMeter::CountDecode(RegionMeter& meter) {
   NG_RETURN_IF_ERROR(decoded_.Truncate(HeldTokens(workload_)));
   meter = {.on = true};
-  const absl::StatusOr<double> per_second =
-      Rate(1, [&] { return decoded_.Decode(workload_.decode_tokens); });
+  absl::StatusOr<double> seconds =
+      SecondsOf([&] { return decoded_.Decode(workload_.decode_tokens); });
   meter.on = false;
-  if (!per_second.ok()) return per_second.status();
-  return 1.0 / *per_second;
+  return seconds;
 }
 
 Speed SpeedMeter::Medians() const {

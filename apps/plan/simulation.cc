@@ -76,10 +76,11 @@ double LinkSeconds(const RunPlan& plan, const Run& run) {
 
 absl::StatusOr<std::vector<Machines>> Simulate(const EngineOptions& options, const RunNeeds& needs,
                                                const Run& run) {
-  std::set<int> counts = {std::max(1, options.plan_ranks)};
-  for (int n = 1; n <= kMostMachines; n *= 2) counts.insert(n);
   NG_ASSIGN_OR_RETURN(const std::optional<RunPlan> whole, PlanOf(options, 1, false, needs));
-  std::vector<Machines> all;
+  const SplitTime alone = TimeOf(*whole, whole->step, run);
+  std::vector<Machines> all = {{1, alone, alone}};
+  std::set<int> counts = {std::max(2, options.plan_ranks)};
+  for (int n = 2; n <= kMostMachines; n *= 2) counts.insert(n);
   for (const int n : counts) {
     Machines& machines = all.emplace_back();
     machines.n = n;

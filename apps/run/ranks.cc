@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -36,44 +37,45 @@ std::vector<GenerateRequest> ParseRequests(const std::string& text) {
   return requests;
 }
 
+using Given = std::pair<const char*, bool>;  // an option, and whether it was given
+
+// The first of these that was given; null: none.
+const char* FirstGiven(std::initializer_list<Given> options) {
+  const auto* const found = std::ranges::find(options, true, &Given::second);
+  return found == options.end() ? nullptr : found->first;
+}
+
 }  // namespace
 
 absl::Status CheckRanks(const CommandLine& line, const Engine& engine) {
   if (engine.ranks() == 1) return absl::OkStatus();
-  const std::pair<const char*, bool> looks[] = {
-      {line.trace.empty() ? "--view" : "--trace", !line.view.empty()},
-      {"--debug-cache", line.debug_cache}};
-  for (const auto& [option, given] : looks) {
-    if (!given || engine.groups() == 1) continue;
+  const Config& config = engine.config();
+  const Given view = {line.trace.empty() ? "--view" : "--trace", !line.view.empty()};
+  const Given debug_cache = {"--debug-cache", line.debug_cache};
+  const char* option = FirstGiven({view, debug_cache});
+  if (option != nullptr && engine.groups() > 1) {
     return UsageError(absl::StrCat(option, " looks into the steps of one group; ",
-                                   engine.config().Describe("fabric.groups"), " = ",
-                                   engine.groups()));
+                                   config.Describe("fabric.groups"), " = ", engine.groups()));
   }
-  const std::pair<const char*, bool> within[] = {
-      {line.trace.empty() ? "--view" : "--trace", !line.view.empty()},
-      {"--trace-layer", !line.trace_layers.empty()},
-      {"--debug-cache", line.debug_cache},
-      {"--save-tensors of attention rows", line.save_attn_row || line.save_attn_full},
-      {"--save-tensors of points", !line.save_points.empty()},
-      {"--record", !line.record.empty()},
-      {"--replay", !line.replay.empty()}};
-  for (const auto& [option, given] : within) {
-    if (!given || engine.config().Text("fabric.split") != "layers") continue;
-    return UsageError(absl::StrCat(option, " needs all layers; ",
-                                   engine.config().Describe("fabric.split"),
+  option =
+      FirstGiven({view,
+                  {"--trace-layer", !line.trace_layers.empty()},
+                  debug_cache,
+                  {"--save-tensors of attention rows", line.save_attn_row || line.save_attn_full},
+                  {"--save-tensors of points", !line.save_points.empty()},
+                  {"--record", !line.record.empty()},
+                  {"--replay", !line.replay.empty()}});
+  if (option != nullptr && config.Text("fabric.split") == "layers") {
+    return UsageError(absl::StrCat(option, " needs all layers; ", config.Describe("fabric.split"),
                                    " = layers has some of them on each rank"));
   }
-  const std::pair<const char*, bool> options[] = {{"--chat", line.chat},
-                                                  {"--against", !line.against.empty()},
-                                                  {"--load-cache", !line.load_cache.empty()},
-                                                  {"--save-cache", !line.save_cache.empty()}};
-  for (const auto& [option, given] : options) {
-    if (!given) continue;
-    return UsageError(absl::StrCat(option, " needs one process; ",
-                                   engine.config().Describe("fabric.name"), " = ",
-                                   engine.config().Text("fabric.name"), " has ", engine.ranks()));
-  }
-  return absl::OkStatus();
+  option = FirstGiven({{"--chat", line.chat},
+                       {"--against", !line.against.empty()},
+                       {"--load-cache", !line.load_cache.empty()},
+                       {"--save-cache", !line.save_cache.empty()}});
+  if (option == nullptr) return absl::OkStatus();
+  return UsageError(absl::StrCat(option, " needs one process; ", config.Describe("fabric.name"),
+                                 " = ", config.Text("fabric.name"), " has ", engine.ranks()));
 }
 
 absl::StatusOr<std::vector<GenerateRequest>> ShareRequests(

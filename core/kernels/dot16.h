@@ -210,9 +210,12 @@ struct Dot16 {
       return {Join(low.lo, high.lo, correction), Join(low.hi, high.hi, correction)};
     }
   };
-  static NG_INLINE void StoreInputs(V x, int at, Input* to) {
+  static NG_INLINE __m256i Words(V x) {
     const __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(x.lo), _mm256_cvtps_epi32(x.hi));
-    const __m256i q = _mm256_permute4x64_epi64(words, 0xD8);
+    return _mm256_permute4x64_epi64(words, 0xD8);
+  }
+  static NG_INLINE void StoreInputs(V x, int at, Input* to) {
+    const __m256i q = Words(x);
     const __m256i high = _mm256_srai_epi16(_mm256_add_epi16(q, _mm256_set1_epi16(8)), 4);
     StoreBytes(q, to->q + at);
     StoreBytes(high, to->high + at);
@@ -248,10 +251,7 @@ struct Dot16 : avx2::Dot16 {
       return {_mm256_cvtepi32_ps(lo), _mm256_cvtepi32_ps(hi)};
     }
   };
-  static NG_INLINE void StoreInputs(V x, int at, Input* to) {
-    const __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(x.lo), _mm256_cvtps_epi32(x.hi));
-    StoreBytes(_mm256_permute4x64_epi64(words, 0xD8), to->q + at);
-  }
+  static NG_INLINE void StoreInputs(V x, int at, Input* to) { StoreBytes(Words(x), to->q + at); }
 };
 
 }  // namespace ng::avx_vnni

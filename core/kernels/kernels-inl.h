@@ -193,7 +193,7 @@ void MatmulOf(const MatmulArgs& args) {
     if constexpr (kAsItLies) {
       Matmul<W, kRows, Level::kByteBlocks>(args);
     } else {
-      GridMatmul<Level, W::kType, kRows, Level::kByteBlocks>(args);
+      GridMatmul<Level, W::kType, kRows>(args);
     }
   } else {
     Matmul<W, Level::kRows, Level::kBlocks>(args);
@@ -223,6 +223,14 @@ constexpr void SetGridMatmuls(KernelTable& table) {
              GridWeights<D, WeightType::kIq3Xxs>, GridWeights<D, WeightType::kIq3S>,
              GridWeights<D, WeightType::kIq2>, GridWeights<D, WeightType::kIq1>,
              GridWeights<D, WeightType::kTernary>, GridWeights<D, WeightType::kMxfp4>>(table);
+}
+
+// The table of a level that adds byte dot products to the level of `table`.
+template <class Level>
+KernelTable WithGridMatmuls(IsaLevel isa, KernelTable table) {
+  table.isa = isa;
+  SetGridMatmuls<Level>(table);
+  return table;
 }
 
 // The kernels of a level that has lanes V of its own: the shapes of its tiles (matmul-inl.h), and

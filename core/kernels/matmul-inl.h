@@ -305,9 +305,10 @@ void Matmul(const MatmulArgs& a) {
 // The same for weights on a grid, by the level's byte dot products. Few rows are one tile of one
 // block, which reads the weights in one stream. Of up to kPackedTiles tiles each takes the weights
 // as they lie, because only the first one waits for memory. More rows share unpacked weights.
-template <class Level, WeightType kType, int kRows, int kBlocks>
+template <class Level, WeightType kType, int kRows>
 void GridMatmul(const MatmulArgs& a) {
   using D = typename Level::Dot;
+  constexpr int kBlocks = Level::kByteBlocks;
   using W = GridWeights<D, kType>;
   constexpr int64_t kFewRows = kRows * kBlocks;  // as many sums as in the other tiles
   if (a.n_rows == 1) return MatmulPanels<1>(Panels<W, 1, true>(), a, a.block_begin);

@@ -58,17 +58,18 @@ absl::Status Assembly::FindGroup(int plan_ranks) {
                                    ranks == 1 ? " rank does" : " ranks do", " not make ", groups(),
                                    " groups of the same size"));
   }
+  const int own = fabric->rank() % n;  // in its group
   if (config().Text("fabric.split") == "layers") {
     NG_ASSIGN_OR_RETURN(const std::vector<LayerSplit> parts, CutLayers(model, n));
-    const auto own = plan_ranks > 1 ? std::ranges::max_element(parts, {}, &LayerSplit::bytes)
-                                    : parts.begin() + fabric->rank() % n;
-    KeepLayers(*own, &model);
+    const auto kept = plan_ranks > 1 ? std::ranges::max_element(parts, {}, &LayerSplit::bytes)
+                                     : parts.begin() + own;
+    KeepLayers(*kept, &model);
   } else {
     // Where heads and columns are uneven, the last rank has most of them.
-    model.spec.split = {plan_ranks > 1 ? n - 1 : fabric->rank() % n, n};
+    model.spec.split = {plan_ranks > 1 ? n - 1 : own, n};
   }
   if (groups() == 1 || plan_ranks > 1 || n == 1) return absl::OkStatus();
-  const int first = fabric->rank() - fabric->rank() % n;
+  const int first = fabric->rank() - own;
   NG_ASSIGN_OR_RETURN(group_fabric, fabric->Group(first, n));
   group_link = std::make_unique<RankLink>(*group_fabric, stop, first);
   return absl::OkStatus();

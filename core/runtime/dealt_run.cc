@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <string>
 #include <thread>
 #include <utility>
@@ -183,10 +182,9 @@ class DealtRun {
     return order;
   }
   absl::Status Tell(int rank, const Order& order) {
-    const uint64_t number = order.number();
-    std::string text(sizeof(number), '\0');
-    std::memcpy(text.data(), &number, sizeof(number));
-    return ranks_.Send(rank, text);
+    ResultWriter text;
+    text.Write(static_cast<int64_t>(order.number()));
+    return ranks_.Send(rank, text.Take());
   }
   absl::Status TellLeaders(const Order& order) {
     told_ = Clock::now();
@@ -275,12 +273,12 @@ class DealtRun {
         first_is_lost_ = !text.ok();
         NG_RETURN_IF_ERROR(text.status());
         if (text->empty()) return Order();
-        uint64_t number = 0;
-        if (text->size() != sizeof(number)) {
+        int64_t number = 0;
+        ResultReader reader(*text);
+        if (!reader.Read(&number) || !reader.at_end()) {
           return RuntimeError(absl::StrCat(ranks_.Name(0), " sent no order"));
         }
-        std::memcpy(&number, text->data(), sizeof(number));
-        const Order order = Order::Of(number);
+        const Order order = Order::Of(static_cast<uint64_t>(number));
         told_to_end_ = order.ends;
         if (order.n > 0) asked_ = false;
         if (order.ends || order.n > 0) return order;

@@ -4,9 +4,9 @@
 // A level computes in an arithmetic: how operands are rounded and in which order they are added.
 // The bit contract holds across the levels of one arithmetic, so that a run, or what was saved of
 // it, goes on with the same bits on another CPU. There are two:
-//   portable  scalar, avx2, avx_vnni, avx512, avx512_vnni: an f32 multiply-add rounds once;
-//   products
-//             of bytes are added as exact integers
+//   portable  scalar, avx2, avx_vnni, avx512, avx512_vnni: an f32
+//             multiply-add rounds once; products of bytes are added as exact
+//             integers
 //   bf16_dot  avx512_bf16: as portable, but what bf16 weights and bf16 caches are multiplied with
 //             is rounded to bf16 too, and two products are added at a time
 // All of it is ng's own but for the C library's functions, in tables of RoPE, routers and the

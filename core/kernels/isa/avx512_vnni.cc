@@ -27,12 +27,7 @@ struct Level {
 }  // namespace
 
 const KernelTable& Avx512VnniKernels() {
-  static const KernelTable kTable = [] {
-    KernelTable table = Avx512Kernels();
-    table.isa = IsaLevel::kAvx512Vnni;
-    SetGridMatmuls<Level>(table);
-    return table;
-  }();
+  static const KernelTable kTable = WithGridMatmuls<Level>(IsaLevel::kAvx512Vnni, Avx512Kernels());
   return kTable;
 }
 

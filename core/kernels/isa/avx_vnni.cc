@@ -28,12 +28,7 @@ struct Level {
 }  // namespace
 
 const KernelTable& AvxVnniKernels() {
-  static const KernelTable kTable = [] {
-    KernelTable table = Avx2Kernels();
-    table.isa = IsaLevel::kAvxVnni;
-    SetGridMatmuls<Level>(table);
-    return table;
-  }();
+  static const KernelTable kTable = WithGridMatmuls<Level>(IsaLevel::kAvxVnni, Avx2Kernels());
   return kTable;
 }
 

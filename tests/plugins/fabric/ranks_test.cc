@@ -32,6 +32,20 @@ struct Case {
   std::vector<int32_t> prompt = {3, 1, 4, 1, 5, 9, 2};
 };
 
+// Of a rank that draws nothing.
+EngineOptions GreedyRank(const std::string& model) {
+  EngineOptions options;
+  options.overrides = {absl::StrCat("model.path=", kGolden, model),
+                       "run.threads=1",
+                       "fabric.name=threads",
+                       "run.model_defaults=false",
+                       "sampler.chain=greedy",
+                       "run.stop_ids="};
+  options.plugins = {{&test::kThreadRanks, "the test"}};
+  options.ranks = true;
+  return options;
+}
+
 // `looks`: keeps attention rows and points, which ranks with some of the layers do not have.
 absl::StatusOr<std::vector<Completion>> TryRun(const Case& one, bool ranks, bool looks = true,
                                                const std::atomic<bool>* stop = nullptr) {
@@ -189,16 +203,7 @@ TEST(Ranks, GatherTheBytesThatThePlanSays) {
   for (const char* name : {"llama/tied_gqa", "qwen3_moe/tiny", "mistral/window", "gpt2/tiny"}) {
     SCOPED_TRACE(name);
     test::OnRanks(2, [&](int /*rank*/) {
-      EngineOptions options;
-      options.overrides = {absl::StrCat("model.path=", kGolden, name),
-                           "run.threads=1",
-                           "fabric.name=threads",
-                           "run.model_defaults=false",
-                           "sampler.chain=greedy",
-                           "run.stop_ids="};
-      options.plugins = {{&test::kThreadRanks, "the test"}};
-      options.ranks = true;
-      const auto engine = Engine::Open(options);
+      const auto engine = Engine::Open(GreedyRank(name));
       ASSERT_TRUE(engine.ok()) << engine.status();
       const std::vector<GenerateRequest> requests = {
           {.prompt_ids = {3, 1, 4, 1, 5, 9, 2}, .max_new_tokens = 5}};
@@ -455,16 +460,8 @@ TEST(RankLayers, SendTheBytesThatThePlanSays) {
   std::atomic<int64_t> sent = 0;
   int64_t expected = 0;
   test::OnRanks(2, [&](int rank) {
-    EngineOptions options;
-    options.overrides = {absl::StrCat("model.path=", kGolden, "llama/tied_gqa"),
-                         "run.threads=1",
-                         "fabric.name=threads",
-                         "fabric.split=layers",
-                         "run.model_defaults=false",
-                         "sampler.chain=greedy",
-                         "run.stop_ids="};
-    options.plugins = {{&test::kThreadRanks, "the test"}};
-    options.ranks = true;
+    EngineOptions options = GreedyRank("llama/tied_gqa");
+    options.overrides.emplace_back("fabric.split=layers");
     const auto engine = Engine::Open(options);
     ASSERT_TRUE(engine.ok()) << engine.status();
     const std::vector<GenerateRequest> requests = {

@@ -1,5 +1,6 @@
 #include "core/machine/executor.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <xmmintrin.h>
 
@@ -7,10 +8,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <fstream>
+#include <map>
 #include <memory>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -32,6 +34,37 @@ int AllowedCpus() {
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return CPU_COUNT(&allowed);
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+// CPUs that this process may run on: of each core the first hardware thread, then of each the
+// second.
+struct CoreCpus {
+  std::vector<int> cpus;
+  int n_cores = 0;
+};
+
+// Where the system does not say which CPUs are of one core, each is one.
+CoreCpus CpusOfCores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
+    for (int cpu = 0; cpu < AllowedCpus(); ++cpu) CPU_SET(cpu, &allowed);
+  }
+  std::map<std::string, int> seen;  // hardware threads of a core; it is named by the list of all
+  std::vector<std::pair<int, int>> cpus;  // which thread of its core, the CPU
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed)) continue;
+    std::string siblings;
+    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+                       "/topology/thread_siblings_list");
+    if (!std::getline(file, siblings)) siblings = std::to_string(cpu);
+    cpus.emplace_back(seen[siblings]++, cpu);
+  }
+  std::ranges::sort(cpus);
+  CoreCpus result;
+  result.n_cores = std::max<int>(1, static_cast<int>(seen.size()));
+  for (const auto& [thread, cpu] : cpus) result.cpus.push_back(cpu);
+  return result;
 }
 
 // A wait for what should come within microseconds: on the core at first, since waking up takes far
@@ -234,9 +267,11 @@ class Team {
 // by whom.
 class TeamExecutor : public Executor {
  public:
-  TeamExecutor(int threads, int n_cpus, Tell warning)
+  // cpus: the CPU that each worker keeps to, the caller's first; empty: they may move.
+  TeamExecutor(int threads, int n_cpus, std::vector<int> cpus, Tell warning)
       : threads_(threads),
         most_helpers_(std::min(threads, n_cpus) - 1),
+        cpus_(std::move(cpus)),
         warning_(std::move(warning)) {
     helpers_.reserve(static_cast<size_t>(most_helpers_));
   }
@@ -280,11 +315,25 @@ class TeamExecutor : public Executor {
       return false;
     }
     team_.Expect();
+    if (!cpus_.empty()) KeepToCpu(n_helpers + 1);
     return true;
+  }
+
+  // The last helper that began, from now on.
+  void KeepToCpu(int worker) {
+    const int cpu = cpus_[static_cast<size_t>(worker)];
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    const int error = pthread_setaffinity_np(helpers_.back().native_handle(), sizeof(one), &one);
+    if (error == 0 || !warning_) return;
+    warning_(absl::StrCat("run.pin: worker ", worker, " cannot be kept on CPU ", cpu, " (",
+                          std::strerror(error), "); the run goes on without"));
   }
 
   const int threads_;
   int most_helpers_;
+  const std::vector<int> cpus_;
   const Tell warning_;  // may be empty
   Team team_;
   std::vector<std::thread> helpers_;
@@ -293,28 +342,19 @@ class TeamExecutor : public Executor {
 }  // namespace
 
 std::unique_ptr<Executor> MakeExecutor(int threads, int n_cpus, Tell warning) {
-  return std::make_unique<TeamExecutor>(threads, n_cpus, std::move(warning));
+  return std::make_unique<TeamExecutor>(threads, n_cpus, std::vector<int>(), std::move(warning));
 }
 
 std::unique_ptr<Executor> MakeExecutor(int threads, Tell warning) {
   return MakeExecutor(threads, AllowedCpus(), std::move(warning));
 }
 
-int PhysicalCores() {
-  const int hardware_threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return hardware_threads;
-  std::set<std::string> cores;  // each named by the list of its hardware threads
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
-    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
-                       "/topology/thread_siblings_list");
-    std::string siblings;
-    if (!std::getline(file, siblings)) return std::max(1, CPU_COUNT(&allowed));
-    cores.insert(siblings);
-  }
-  return std::max(1, static_cast<int>(cores.size()));
+std::unique_ptr<Executor> MakePinnedExecutor(int threads, Tell warning) {
+  std::vector<int> cpus = CpusOfCores().cpus;
+  const auto n_cpus = static_cast<int>(cpus.size());
+  return std::make_unique<TeamExecutor>(threads, n_cpus, std::move(cpus), std::move(warning));
 }
+
+int PhysicalCores() { return CpusOfCores().n_cores; }
 
 }  // namespace ng

@@ -393,13 +393,15 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   const Config& config = assembly->config();
   NG_ASSIGN_OR_RETURN(assembly->isa,
                       ChooseIsa(config.Text("run.isa"), config.Text("run.arithmetic")));
-  const int64_t threads = config.Int("run.threads");
   if (options.executor != nullptr) {
     assembly->executor = std::make_unique<BorrowedExecutor>(*options.executor);
   } else {
-    assembly->executor = MakeExecutor(
-        threads == 0 ? PhysicalCores() : static_cast<int>(threads),
-        [&warnings = assembly->warnings](std::string_view text) { warnings.Add(text); });
+    const auto n_wanted = static_cast<int>(config.Int("run.threads"));
+    const int threads = n_wanted == 0 ? PhysicalCores() : n_wanted;
+    Tell warning = [&warnings = assembly->warnings](std::string_view text) { warnings.Add(text); };
+    assembly->executor = config.Text("run.pin") == "cores"
+                             ? MakePinnedExecutor(threads, std::move(warning))
+                             : MakeExecutor(threads, std::move(warning));
   }
   if (options.regions != nullptr) {
     assembly->executor =

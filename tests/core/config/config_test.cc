@@ -65,6 +65,7 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
       {"run.use_cache", "true"},
       {"run.prefill_chunk", "0"},
       {"run.threads", "0"},
+      {"run.pin", "none"},
       {"run.isa", "auto"},
       {"run.arithmetic", "fastest"},
       {"run.on_full", "error"},

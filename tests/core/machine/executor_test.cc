@@ -5,13 +5,16 @@
 #include <sys/resource.h>
 #include <xmmintrin.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
 #include <limits>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <set>
 #include <stdexcept>
@@ -311,6 +314,47 @@ TEST_F(AffinityTest, FourThreadsOnOneCpuDoEveryItem) {
                 }).ok());
   }
   EXPECT_EQ(sum.load(), 100 * 4950);
+}
+
+// The CPUs that each worker of an executor may run on.
+std::map<int, std::set<int>> CpusOfWorkers(Executor& executor, int n_workers) {
+  std::map<int, std::set<int>> cpus;
+  std::mutex mutex;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (std::ssize(cpus) < n_workers && std::chrono::steady_clock::now() < deadline) {
+    EXPECT_TRUE(ParallelFor(executor, n_workers, [&](int64_t, int64_t, int worker) {
+                  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                  cpu_set_t may;
+                  EXPECT_EQ(sched_getaffinity(0, sizeof(may), &may), 0);
+                  const std::lock_guard lock(mutex);
+                  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+                    if (CPU_ISSET(cpu, &may)) cpus[worker].insert(cpu);
+                  }
+                }).ok());
+  }
+  return cpus;
+}
+
+TEST_F(AffinityTest, PinnedHelpersKeepToOneCpuEachAndLeaveOneToTheCaller) {
+  const int n = std::min(CPU_COUNT(&saved_), 4);
+  if (n < 2) GTEST_SKIP() << "one CPU has no helpers";
+  std::set<int> all;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &saved_)) all.insert(cpu);
+  }
+  std::vector<std::string> told;
+  const auto executor =
+      MakePinnedExecutor(n, [&](std::string_view text) { told.emplace_back(text); });
+  const std::map<int, std::set<int>> cpus = CpusOfWorkers(*executor, n);
+  ASSERT_EQ(cpus.size(), static_cast<size_t>(n));
+  EXPECT_EQ(cpus.at(0), all);
+  std::set<int> of_helpers;
+  for (int worker = 1; worker < n; ++worker) {
+    EXPECT_EQ(cpus.at(worker).size(), 1U);
+    of_helpers.insert(cpus.at(worker).begin(), cpus.at(worker).end());
+  }
+  EXPECT_EQ(of_helpers.size(), static_cast<size_t>(n - 1));
+  EXPECT_TRUE(told.empty());
 }
 
 TEST_F(AffinityTest, PhysicalCoresCountsOnlyCpusThatMayBeUsed) {

@@ -253,7 +253,8 @@ int64_t WeightSizes::bytes() const { return SaturatingAdd(matrix_bytes(), vector
 int64_t RowsOf(const TensorBinding& binding) {
   if (binding.rows.of > 0 && !binding.transposed) return binding.rows.n;
   const std::vector<int64_t>& shape = binding.tensor->shape;
-  return binding.transposed ? shape.back() : *(shape.end() - 2);
+  if (binding.transposed) return shape.back();
+  return shape.size() < 2 ? 1 : *(shape.end() - 2);  // one row may be stored as a vector
 }
 
 int64_t BytesReadAtATime(const TensorBinding& binding, int threads) {

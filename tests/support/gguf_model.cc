@@ -391,6 +391,9 @@ void AddTensors(const ModelFile& model, const AddMatrix& add_matrix, GgufBuilder
       add_matrix(*gguf, prefix + "up.weight", shape, {half, values.end()});
       continue;
     }
+    // Programs have written a matrix of one row as a vector, too.
+    const bool as_vector = binding.role == TensorRole::kSharedRouter && binding.at.layer % 2 == 0;
+    if (as_vector) shape = {shape.back()};
     if (shape.size() == 1 || binding.role == TensorRole::kPositions) {
       gguf->Tensor(NameOf(binding, model.spec), shape, DType::kF32, values);
     } else {

@@ -1,5 +1,6 @@
 #include "core/model/gguf_fields.h"
 
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -192,7 +193,10 @@ class FieldsMaker {
       all_sparse = all_sparse && sparse;
       types.push_back(sparse ? "sparse" : "dense");
     }
-    if (constants_.chunk > 0) NG_RETURN_IF_ERROR(CheckLlama4(types));
+    if (constants_.steps_of_experts) NG_RETURN_IF_ERROR(CheckSteps(types));
+    // The larger of Llama 4's two models has no norms of q and k.
+    constexpr int kExpertsOfLarger = 128;
+    if (constants_.chunk > 0) Field("use_qk_norm") = Field("expert_count") != kExpertsOfLarger;
     Field("mlp_layer_types") = std::move(types);
     if (!Has("feed_forward_length")) {
       if (!all_sparse) return Int("feed_forward_length", kSize).status();
@@ -222,20 +226,25 @@ class FieldsMaker {
     return absl::OkStatus();
   }
 
-  // A key says the step of the layers with experts; their tensors must be there. Of its two models
-  // the larger one, which no key names, has no norms of q and k.
-  absl::Status CheckLlama4(const Json& types) {
+  // A key says the step of the layers with experts; their tensors must be there.
+  absl::Status CheckSteps(const Json& types) {
     constexpr const char* kStep = "interleave_moe_layer_step";
-    constexpr int kExpertsOfLarger = 128;
     NG_ASSIGN_OR_RETURN(const int64_t step, Int(kStep, kCount));
+    NG_ASSIGN_OR_RETURN(const auto lead, OptionalInt("leading_dense_block_count", {0, kCount.max}));
     for (int64_t i = 0; i < n_layers_; ++i) {
-      const char* const wanted = (i + 1) % step == 0 ? "sparse" : "dense";
-      if (types[static_cast<size_t>(i)] == wanted) continue;
+      const bool sparse = i >= lead.value_or(0) && (i + 1) % step == 0;
+      if (types[static_cast<size_t>(i)] == (sparse ? "sparse" : "dense")) continue;
       return source_.Refuse(kStep, absl::StrCat(" = ", step, ", by its tensors layer ", i, " is ",
                                                 types[static_cast<size_t>(i)].get<std::string>()));
     }
-    Field("use_qk_norm") = Field("expert_count") != kExpertsOfLarger;
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<int64_t> HeadWidth() {
+    NG_ASSIGN_OR_RETURN(const int64_t n_heads, ReadHeads());
+    NG_ASSIGN_OR_RETURN(const int64_t width, Int("embedding_length", kSize));
+    NG_ASSIGN_OR_RETURN(const auto key_length, OptionalInt("attention.key_length", kCount));
+    return key_length.value_or(width / n_heads);
   }
 
   // Those of v are as wide as those of k; and those of layers with a window as the others, but for
@@ -243,10 +252,7 @@ class FieldsMaker {
   absl::Status CheckHeadWidths() {
     const bool window = row_.windows == WindowKeys::kTypes && !constants_.layers_apart;
     if (!window && !keys_.Has(Key("attention.value_length"))) return absl::OkStatus();
-    NG_ASSIGN_OR_RETURN(const int64_t n_heads, ReadHeads());
-    NG_ASSIGN_OR_RETURN(const int64_t width, Int("embedding_length", kSize));
-    NG_ASSIGN_OR_RETURN(const auto key_length, OptionalInt("attention.key_length", kCount));
-    const int64_t head_dim = key_length.value_or(width / n_heads);
+    NG_ASSIGN_OR_RETURN(const int64_t head_dim, HeadWidth());
     const Range<int64_t> only = {head_dim, head_dim};
     NG_RETURN_IF_ERROR(OptionalInt("attention.value_length", only).status());
     if (!window) return absl::OkStatus();
@@ -293,12 +299,10 @@ class FieldsMaker {
       const bool by_width = n_layers_ == constants_.layers_scaled_by_width;
       Field("query_pre_attn_scalar") = by_width ? shared_out : key_length.value_or(shared_out);
     }
-    // Without a cap of its own, an architecture takes 0 for none.
-    constexpr const char* kLogitCap = "final_logit_softcapping";
-    if (row_.logit_cap == 0.0 && Has(kLogitCap) && Field(kLogitCap) == 0.0) {
-      (void)keys_.Find(Key(kLogitCap));
-      Field(kLogitCap) = Json();
-    }
+    // Without a cap of its own, an architecture takes 0 for none; and so it does for a clip.
+    if (row_.logit_cap == 0.0) ZeroIsNone("final_logit_softcapping");
+    if (!std::string_view(row_.clip).empty()) ZeroIsNone("attention.clamp_kqv");
+    if (constants_.rope_alpha) NG_RETURN_IF_ERROR(RaiseRopeBase());
     if (constants_.one_rope_base && !Has("rope.freq_base_swa") && Has("rope.freq_base")) {
       Field("rope.freq_base_swa") = Field("rope.freq_base");
     }
@@ -312,10 +316,29 @@ class FieldsMaker {
     return absl::OkStatus();
   }
 
+  absl::Status RaiseRopeBase() {
+    NG_ASSIGN_OR_RETURN(const auto alpha, OptionalNumber("rope.scaling.alpha", {0.0, 1e9}));
+    if (alpha.value_or(0.0) == 0.0) return absl::OkStatus();
+    NG_ASSIGN_OR_RETURN(const int64_t head_dim, HeadWidth());
+    NG_ASSIGN_OR_RETURN(const auto base, OptionalNumber("rope.freq_base", kTheta));
+    const auto n_dims = static_cast<double>(head_dim);
+    Field("rope.freq_base") = base.value_or(row_.theta) * std::pow(*alpha, n_dims / (n_dims - 2.0));
+    return absl::OkStatus();
+  }
+
+  void ZeroIsNone(const char* name) {
+    if (!Has(name) || Field(name) != 0.0) return;
+    (void)keys_.Find(Key(name));
+    Field(name) = Json();
+  }
+
   // The width of the window, which 0 says there is none of, and who has it: each layer but every
   // n-th, or those that an array says.
   absl::Status MakeWindows() {
     if (constants_.chunk > 0) {
+      // The layers that turn are those with chunks.
+      NG_ASSIGN_OR_RETURN(const auto base, OptionalNumber("rope.freq_base_swa", kTheta));
+      if (base.has_value()) Field("rope.freq_base") = *base;
       return OptionalInt(kGgufWindow, {constants_.chunk, constants_.chunk}).status();
     }
     // Where an absent key means a window, 0 does not mean that there is none.
@@ -335,7 +358,10 @@ class FieldsMaker {
     if (!keys_.Has(pattern)) return absl::OkStatus();
     const Json& value = source_.metadata.Field(pattern);
     if (!value.is_object()) {
-      NG_ASSIGN_OR_RETURN(const int64_t every, Int(kGgufPattern, {0, kCount.max}));
+      const int64_t only = constants_.pattern;
+      const Range<int64_t> may =
+          only > 0 ? Range<int64_t>{only, only} : Range<int64_t>{0, kCount.max};
+      NG_ASSIGN_OR_RETURN(const int64_t every, Int(kGgufPattern, may));
       if (every > 0) {
         Field(kGgufPattern) = every;
       } else {

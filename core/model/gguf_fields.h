@@ -32,8 +32,11 @@ struct GgufConstants {
   const GgufStates* states = nullptr;  // of layers with a state; null: none has one
   bool yarn_weight = false;            // a key says how yarn corrects the scores
   bool layers_apart = false;           // layers differ as gguf_layers.h has it
-  // Llama 4: layers that turn see chunks of so many keys, and each n-th layer has experts.
+  // Llama 4: layers that turn see chunks of so many keys.
   int64_t chunk = 0;
+  bool steps_of_experts = false;  // a key says that each n-th layer has experts
+  int64_t pattern = 0;            // the only one that layers with a window may have; 0: any
+  bool rope_alpha = false;        // a key raises RoPE's base, as NTK-aware scaling has it
   bool temperature = false;  // queries may have one, which grows behind RoPE's original positions
 };
 

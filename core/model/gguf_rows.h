@@ -165,7 +165,11 @@ inline constexpr LlamaRow kGgufMiniCpm = [] {
 inline constexpr LlamaRow kGgufOlmo = Gguf(kOlmoRow, true);
 inline constexpr LlamaRow kGgufOlmo2 = Gguf(kOlmo3Row);
 inline constexpr ExpertsRow kGgufOlmoeExperts = Gguf(kOlmoeExperts);
-inline constexpr LlamaRow kGgufOlmoe = WithExperts(Gguf(kOlmoeRow), kGgufOlmoeExperts);
+inline constexpr LlamaRow kGgufOlmoe = [] {
+  LlamaRow row = WithExperts(Gguf(kOlmoeRow), kGgufOlmoeExperts);
+  row.clip = "";
+  return row;
+}();
 inline constexpr LlamaRow kGgufSmolLm3 = Gguf(kSmolLm3Row, true);
 inline constexpr LlamaRow kGgufMistral3 = Gguf(kMinistral3Row, true);
 inline constexpr LlamaRow kGgufArcee = Gguf(kArceeRow, true);

@@ -230,9 +230,14 @@ class FieldsMaker {
   absl::Status CheckSteps(const Json& types) {
     constexpr const char* kStep = "interleave_moe_layer_step";
     NG_ASSIGN_OR_RETURN(const int64_t step, Int(kStep, kCount));
-    NG_ASSIGN_OR_RETURN(const auto lead, OptionalInt("leading_dense_block_count", {0, kCount.max}));
+    int64_t lead = 0;  // Llama 4 has no such layers
+    if (constants_.chunk == 0) {
+      NG_ASSIGN_OR_RETURN(const auto found,
+                          OptionalInt("leading_dense_block_count", {0, kCount.max}));
+      lead = found.value_or(0);
+    }
     for (int64_t i = 0; i < n_layers_; ++i) {
-      const bool sparse = i >= lead.value_or(0) && (i + 1) % step == 0;
+      const bool sparse = i >= lead && (i + 1) % step == 0;
       if (types[static_cast<size_t>(i)] == (sparse ? "sparse" : "dense")) continue;
       return source_.Refuse(kStep, absl::StrCat(" = ", step, ", by its tensors layer ", i, " is ",
                                                 types[static_cast<size_t>(i)].get<std::string>()));

@@ -268,6 +268,7 @@ inline constexpr ExpertsRow kGgufLfm2Experts = [] {
   row.selection_bias = false;
   row.selection_bias_key = "";
   row.gating_key = "expert_gating_func";
+  row.scale = "";
   return row;
 }();
 inline constexpr LlamaRow kGgufLfm2Moe = WithExperts(Gguf(kLfm2MoeRow), kGgufLfm2Experts);

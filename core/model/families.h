@@ -77,7 +77,7 @@ struct Family {
   // Errors as above, also naming the tensor.
   absl::Status (*read_sizes)(const TensorSource& tensors, const std::string& path,
                              ModelSpec* spec) = nullptr;
-  bool biases_optional = false;  // one that the file lacks is zero
+  bool biases_optional = false;  // where nothing is added without them (IsAddedBias)
   // A head that differs from the embedding is a head of its own, though the config ties them.
   bool unties_head = false;
 

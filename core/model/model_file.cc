@@ -119,7 +119,7 @@ class Binder {
   absl::Status Bind(const RoleName& entry, const TensorSite& at, const std::string& name) {
     const TensorRole role = entry.role;
     const TensorInfo* tensor = Find(name);
-    if (tensor == nullptr && family_.biases_optional && name.ends_with(".bias")) {
+    if (tensor == nullptr && family_.biases_optional && IsAddedBias(role)) {
       return absl::OkStatus();
     }
     if (tensor == nullptr) {

@@ -128,6 +128,29 @@ bool IsMatrix(TensorRole role) {
   return roles::BlockRowOf(role).parts != 0;
 }
 
+bool IsAddedBias(TensorRole role) {
+  using enum TensorRole;
+  constexpr TensorRole kBiases[] = {kHeadBias,
+                                    kQkvBias,
+                                    kQBias,
+                                    kKBias,
+                                    kVBias,
+                                    kAttnOutBias,
+                                    kStateInBias,
+                                    kStateOutBias,
+                                    kMlpGateBias,
+                                    kMlpUpBias,
+                                    kMlpDownBias,
+                                    kRouterBias,
+                                    kSelectionBias,
+                                    kSelectionBiasRow,
+                                    kExpertGateUpBias,
+                                    kExpertGateBias,
+                                    kExpertUpBias,
+                                    kExpertDownBias};
+  return std::ranges::find(kBiases, role) != std::end(kBiases);
+}
+
 std::vector<int64_t> RoleShape(TensorRole role, const ModelSpec& spec, int layer) {
   if (roles::IsInModel(role)) return roles::ModelRowOf(role).shape(spec);
   const roles::BlockRow& row = roles::BlockRowOf(role);

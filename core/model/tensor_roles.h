@@ -133,6 +133,8 @@ struct TensorSite {
 std::string_view RoleTitle(TensorRole role);
 // Whether it is held as a packed matrix, and not as values of f32.
 bool IsMatrix(TensorRole role);
+// Whether a matmul adds it to its products, or a router to its scores: without it nothing is added.
+bool IsAddedBias(TensorRole role);
 // The shape of a role's tensor, [outputs, inputs] of a matrix; empty where the model or the layer
 // has none. `layer` says nothing for a role that occurs once.
 std::vector<int64_t> RoleShape(TensorRole role, const ModelSpec& spec, int layer);

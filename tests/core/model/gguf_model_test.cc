@@ -152,6 +152,28 @@ TEST_F(GgufModelTest, BiasesThatItLacksAreZero) {
   EXPECT_TRUE(weights->layers[0][0].in_bias.empty());
 }
 
+// Only those that are added to something: a norm needs its own.
+TEST_F(GgufModelTest, LacksNoBiasOfANorm) {
+  const auto config = dir_.Write("config.json", R"({"model_type": "starcoder2", "vocab_size": 50,
+    "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 32, "use_bias": true})");
+  const auto model = OpenRandomModel(config);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::string whole = test::GgufOf(*model, "starcoder2", DType::kF32).Bytes();
+  const auto open_without = [&](const std::string& name) {
+    const std::string other = absl::StrReplaceAll(name, {{".bias", ".none"}});
+    return OpenModel(dir_.Write("model.gguf", absl::StrReplaceAll(whole, {{name, other}})))
+        .status();
+  };
+  // The other name is what is wrong then.
+  for (const char* name : {"blk.1.attn_q.bias", "blk.0.attn_output.bias", "blk.1.ffn_up.bias"}) {
+    ExpectError(open_without(name), "has no place in a starcoder2 model");
+  }
+  for (const char* name : {"blk.1.attn_norm.bias", "blk.0.ffn_norm.bias", "output_norm.bias"}) {
+    ExpectError(open_without(name), absl::StrCat("missing 1 tensor: ", name));
+  }
+}
+
 TEST_F(GgufModelTest, KeysThatNobodyReadAreInDoubt) {
   std::vector<std::string> lines;
   const KeyPolicy keys(false, {}, [&](std::string_view line) { lines.emplace_back(line); });

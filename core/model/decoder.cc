@@ -318,12 +318,17 @@ absl::Status Decoder::FeedForwardBlock(int layer, const Block& block) {
   const FeedForwardSpec& feed_forward = spec_.FeedForwardOf(spec);
   const RankParts::FeedForward& part = ranks_.feed_forwards[static_cast<size_t>(spec.part)];
   const CutRows inner = {part.given, n_rows_, act_.activated.data()};
-  float* const own = Own(inner);
+  const bool rounded = GivesRounded(block, part.given, Point::kMlpAct);
+  float* const own = rounded ? inner.whole : Own(inner);
   NG_ASSIGN_OR_RETURN(const MatmulInput normed, ShownInput(Point::kMlpIn, block));
   NG_RETURN_IF_ERROR(
       Matmul(Product(w.in, w.in_bias, normed), act_.strips, [&](const MatmulTile& tile) {
         ActivateTile(*parts_.kernels, part.spec, block.w, tile, own);
       }));
+  if (rounded) {
+    NG_ASSIGN_OR_RETURN(const MatmulInput x, GatherRounded(part.given, own, w.out));
+    return AddProduct(block, x);
+  }
   NG_RETURN_IF_ERROR(Gather(inner));
   if (spec.operation == Operation::kLayerInput) {
     const int64_t n = spec_.layer_input.width;
@@ -551,6 +556,27 @@ absl::StatusOr<MatmulInput> Decoder::RoundedRows(const float* x, int64_t stride,
   NG_RETURN_IF_ERROR(ForRows(n_rows, [&](int64_t row, int /*worker*/) {
     prepare(x + row * stride, w.k(), act_.input.data() + row * input.row_bytes);
   }));
+  return input;
+}
+
+bool Decoder::GivesRounded(const Block& block, std::span<const int64_t> given, Point point) const {
+  const InputType input = parts_.kernels->input[static_cast<size_t>(block.w.out.type())];
+  return !given.empty() && !Wants(point) && GivenAs(block.spec, input, given) != InputType::kF32;
+}
+
+absl::StatusOr<MatmulInput> Decoder::GatherRounded(std::span<const int64_t> given, const float* own,
+                                                   const PackedMatrix& w) {
+  const MatmulInput input = InputRows(n_rows_, w);
+  const auto rank = static_cast<size_t>(spec_.split.rank);
+  const CutRows rows = {given, n_rows_, reinterpret_cast<float*>(act_.input.data()),
+                        parts_.kernels->input[static_cast<size_t>(w.type())]};
+  float* const sent = Own(rows);
+  NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
+    RoundSent(*parts_.kernels, w.type(), own + row * given[rank], given[rank],
+              act_.input.data() + row * input.row_bytes,
+              reinterpret_cast<std::byte*>(sent + row * rows.Floats(rank)));
+  }));
+  NG_RETURN_IF_ERROR(Gather(rows));
   return input;
 }
 

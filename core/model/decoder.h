@@ -153,6 +153,12 @@ class Decoder final : public LanguageModel {
   absl::StatusOr<MatmulInput> Rounded(const float* x, int64_t stride, const PackedMatrix& w);
   absl::StatusOr<MatmulInput> RoundedRows(const float* x, int64_t stride, int64_t n_rows,
                                           const PackedMatrix& w);
+  // Whether ranks give the rows between the matrices of a block as the second one reads them, which
+  // nobody else does then.
+  bool GivesRounded(const Block& block, std::span<const int64_t> given, Point point) const;
+  // The rows that ranks give so, as w reads them. own: [n_rows, this rank's of `given`].
+  absl::StatusOr<MatmulInput> GatherRounded(std::span<const int64_t> given, const float* own,
+                                            const PackedMatrix& w);
   void KeepLogitRows(const StepBatch& batch);  // of token_rows_
   MatmulCall Product(const PackedMatrix& w, const std::vector<float>& bias,
                      const MatmulInput& x) const {

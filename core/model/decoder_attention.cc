@@ -74,7 +74,8 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   run.q = q;
   run.views = views_;
   const CutRows attended_rows = {part.given, n_rows_, act_.attended.data()};
-  float* const own = Own(attended_rows);
+  const bool rounded = GivesRounded(block, part.given, Point::kAttnHead);
+  float* const own = rounded ? attended_rows.whole : Own(attended_rows);
   run.out = {own, {n_rows_, shape.n_heads, shape.attended_dim()}};
   run.scratch = {AlignScratch(scratch_), static_cast<size_t>(attention_.scratch_floats())};
   std::span<const ProbabilityRow> captures;
@@ -86,6 +87,10 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   if (part.heads.cut) NG_RETURN_IF_ERROR(ShareCaptures(captures, part));
   NG_RETURN_IF_ERROR(TellMass(cache_layer));
   if (shape.gate) NG_RETURN_IF_ERROR(Gate(shape, own));
+  if (rounded) {
+    NG_ASSIGN_OR_RETURN(const MatmulInput attended, GatherRounded(part.given, own, w.out));
+    return AddProduct(block, attended);
+  }
   NG_RETURN_IF_ERROR(Gather(attended_rows));
   float* heads = act_.attended.data();
   if (latents) {

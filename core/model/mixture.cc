@@ -28,6 +28,9 @@ class MixtureRun {
     float* const activated = buffers.activated.data();
     inner_ = {{{call.part.given_expert, n_routed_, activated},
                {call.part.given_shared, n_rows, activated + n_routed_ * spec.expert.width}}};
+    const PackedMatrix& out = call.w.experts[0].out;
+    GiveRounded(out, buffers.input.data(), &inner_[0]);
+    if (spec.has_shared()) GiveRounded(call.w.out, SharedInput(RowBytes(out)), &inner_[1]);
   }
 
   // The experts and weights of each row, and the slots of each expert.
@@ -91,14 +94,15 @@ class MixtureRun {
     for (const MixturePart& part : b_.parts) {
       AddCall(part.weights->in, part.weights->in_bias, GatheredRows(part));
     }
-    float* const of_experts = OwnCut(call_.link, inner_, 0);
-    float* const of_shared = OwnCut(call_.link, inner_, 1);
+    float* const of_experts = OwnActivated(0);
+    float* const of_shared = OwnActivated(1);
     NG_RETURN_IF_ERROR(Matmuls(b_.calls, b_.strips, [&](size_t i, const MatmulTile& tile) {
       const MixturePart& part = b_.parts[i];
       float* const own =
           IsShared(call_, part) ? of_shared : of_experts + part.first * part.spec->width;
       ActivateTile(call_.kernels, *part.spec, *part.weights, tile, own);
     }));
+    for (const MixturePart& part : b_.parts) NG_RETURN_IF_ERROR(RoundOwn(part));
     return GatherCut(call_.link, inner_);
   }
 
@@ -177,6 +181,44 @@ class MixtureRun {
     return b_.activated.data() + (IsShared(call_, part) ? n_routed_ : part.first) * width;
   }
 
+  // Where ranks can give activated rows as matrix `out` reads them, they do, and they lie in
+  // `input`.
+  void GiveRounded(const PackedMatrix& out, std::byte* input, CutRows* rows) const {
+    const InputType type = call_.kernels.input[static_cast<size_t>(out.type())];
+    if (rows->counts.empty() || GivenAs({}, type, rows->counts) == InputType::kF32) return;
+    rows->as = type;
+    rows->whole = reinterpret_cast<float*>(input);
+  }
+  const CutRows& InnerOf(const MixturePart& part) const {
+    return inner_[IsShared(call_, part) ? 1 : 0];
+  }
+  static bool IsRounded(const CutRows& rows) { return rows.as != InputType::kF32; }
+
+  // Where this rank writes its columns of activated rows of experts (0), or of the shared one.
+  float* OwnActivated(size_t i) {
+    if (!IsRounded(inner_[i])) return OwnCut(call_.link, inner_, i);
+    return b_.activated.data() + (i == 0 ? 0 : n_routed_ * call_.spec.expert.width);
+  }
+
+  // What this rank gives of the activated rows of a part, where these are given rounded.
+  absl::Status RoundOwn(const MixturePart& part) {
+    const CutRows& inner = InnerOf(part);
+    if (!IsRounded(inner)) return absl::OkStatus();
+    const auto rank = static_cast<size_t>(call_.link->split().rank);
+    const int64_t n = inner.counts[rank];
+    const int64_t first = IsShared(call_, part) ? 0 : part.first;
+    const float* const from = OwnActivated(IsShared(call_, part) ? 1 : 0) + first * n;
+    float* const to =
+        call_.link->Own(inner_, IsShared(call_, part) ? 1 : 0) + first * inner.Floats(rank);
+    const MatmulInput rows = RoundedRows(part);
+    auto* const room = const_cast<std::byte*>(rows.data);
+    return ForRows(call_.executor, rows.n_rows, [&](int64_t row, int /*worker*/) {
+      RoundSent(call_.kernels, part.weights->out.type(), from + row * n, n,
+                room + row * rows.row_bytes,
+                reinterpret_cast<std::byte*>(to + row * inner.Floats(rank)));
+    });
+  }
+
   // Each row in the slots of its experts; those of the shared one only where they must be rounded.
   absl::Status GatherRows() {
     const PackedMatrix& in = call_.w.experts[0].in;
@@ -239,7 +281,7 @@ class MixtureRun {
   absl::Status RoundActivated() {
     for (const MixturePart& part : b_.parts) {
       const auto prepare = PrepareOf(part.weights->out);
-      if (prepare == nullptr) continue;
+      if (prepare == nullptr || IsRounded(InnerOf(part))) continue;
       const MatmulInput rows = RoundedRows(part);
       auto* const to = const_cast<std::byte*>(rows.data);
       const float* const from = ActivatedOf(part);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -14,7 +15,9 @@ namespace ng {
 namespace {
 
 // One row of all columns: the parts lie in it as they are gathered.
-bool InPlace(std::span<const CutRows> rows) { return rows.size() == 1 && rows[0].n_rows == 1; }
+bool InPlace(std::span<const CutRows> rows) {
+  return rows.size() == 1 && rows[0].n_rows == 1 && SentAs(rows[0].as) == rows[0].as;
+}
 
 // A rank's error as floats: code, then the message, with a zero behind it.
 constexpr int64_t kMessageFloats = 256;
@@ -32,7 +35,7 @@ int64_t RankLink::Place(std::span<const CutRows> rows, int rank, size_t i) const
     for (size_t r = 0; r < rows.size(); ++r) {
       if (before == rank && r == i) return place;
       if (rows[r].counts.empty()) continue;
-      place += rows[r].n_rows * rows[r].counts[static_cast<size_t>(before)];
+      place += rows[r].n_rows * rows[r].Floats(static_cast<size_t>(before));
     }
   }
   return place;
@@ -53,8 +56,8 @@ absl::Status RankLink::Gather(std::span<const CutRows> rows) {
   int64_t total = 0;
   for (const CutRows& one : rows) {
     for (size_t rank = 0; rank < one.counts.size(); ++rank) {
-      counts_[rank] += one.n_rows * one.counts[rank];
-      total += one.n_rows * one.counts[rank];
+      counts_[rank] += one.n_rows * one.Floats(rank);
+      total += one.n_rows * one.Floats(rank);
     }
   }
   if (total == 0) return absl::OkStatus();
@@ -68,20 +71,22 @@ absl::Status RankLink::Gather(std::span<const CutRows> rows) {
   const float* from = parts;
   for (size_t rank = 0; rank < ranks; ++rank) {
     for (const CutRows& one : rows) {
-      if (one.counts.empty()) continue;
-      int64_t first = 0;
-      int64_t width = 0;
-      for (size_t r = 0; r < ranks; ++r) {
-        if (r < rank) first += one.counts[r];
-        width += one.counts[r];
-      }
-      const int64_t n = one.counts[rank];
-      for (int64_t row = 0; row < one.n_rows; ++row, from += n) {
-        std::copy_n(from, n, one.whole + row * width + first);
-      }
+      if (!one.counts.empty()) from = Put(one, rank, from);
     }
   }
   return absl::OkStatus();
+}
+
+const float* RankLink::Put(const CutRows& rows, size_t rank, const float* from) const {
+  const auto end = rows.counts.begin() + static_cast<std::ptrdiff_t>(rank);
+  const int64_t first = std::accumulate(rows.counts.begin(), end, int64_t{0});
+  const int64_t width = std::accumulate(end, rows.counts.end(), first);
+  auto* const begin = reinterpret_cast<std::byte*>(rows.whole) + InputRowBytes(rows.as, first);
+  for (int64_t row = 0; row < rows.n_rows; ++row, from += rows.Floats(rank)) {
+    UnpackSent(rows.as, reinterpret_cast<const std::byte*>(from), rows.counts[rank],
+               begin + row * InputRowBytes(rows.as, width));
+  }
+  return from;
 }
 
 absl::Status RankLink::BeginStep(uint64_t step) {

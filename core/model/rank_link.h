@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/kernels/sent_rows.h"
 #include "core/model/rank_split.h"
 #include "ng/fabric.h"
 #include "ng/status.h"
@@ -24,6 +25,11 @@ struct CutRows {
   std::span<const int64_t> counts;  // [ranks] columns that each gives; empty: nothing is gathered
   int64_t n_rows = 0;
   float* whole = nullptr;  // [n_rows, sum of counts]
+  // As what a matmul reads them: as that they lie in `whole`. What a rank gives is RoundSent's.
+  InputType as = InputType::kF32;
+
+  // Floats that a rank gives of a row.
+  int64_t Floats(size_t rank) const { return SentFloats(as, counts[rank]); }
 };
 
 class RankLink {
@@ -44,7 +50,7 @@ class RankLink {
   const std::atomic<bool>* stopped() const { return &stopped_; }
 
   // Where this rank writes its columns of rows [i] of what Gather will be given: [n_rows,
-  // counts[rank]], without gaps. Valid until the next Own or Gather of other rows.
+  // Floats(rank)], without gaps. Valid until the next Own or Gather of other rows.
   float* Own(std::span<const CutRows> rows, size_t i);
   // Fills all rows on all ranks, in one call of the fabric. Errors: the fabric's, with the step.
   absl::Status Gather(std::span<const CutRows> rows);
@@ -98,6 +104,8 @@ class RankLink {
   absl::Status ReadError(const absl::Status& own);
   // Every call from now on returns this error.
   absl::Status EndWith(absl::Status status);
+  // Puts what a rank gave of rows where they are wanted. Returns what is behind it.
+  const float* Put(const CutRows& rows, size_t rank, const float* from) const;
   // Where rows [i] of a rank begin.
   int64_t Place(std::span<const CutRows> rows, int rank, size_t i) const;
   // What a call of the fabric returned, with the step. One of the ranks that are left tells it.

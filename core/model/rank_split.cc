@@ -1,9 +1,9 @@
 #include "core/model/rank_split.h"
 
 #include <algorithm>
-#include <initializer_list>
 
 #include "core/kernels/packed_matrix.h"
+#include "core/kernels/sent_rows.h"
 
 namespace ng {
 namespace {
@@ -28,14 +28,24 @@ bool CanCut(const SelfAttentionSpec& attention, const RankSplit& split) {
   return split.ranks > 1 && !attention.latent.is_there() && attention.n_heads >= split.ranks;
 }
 
+// Whole blocks of so many columns.
+RankColumns BlocksOf(int64_t n_columns, int64_t block, const RankSplit& split) {
+  const int64_t n_blocks = (n_columns + block - 1) / block;
+  if (split.ranks == 1 || n_blocks < split.ranks) return {0, n_columns, false};
+  const int64_t begin = PartBegin(n_blocks, split.rank, split.ranks) * block;
+  const int64_t end = PartBegin(n_blocks, split.rank + 1, split.ranks) * block;
+  return {begin, std::min(end, n_columns) - begin, true};
+}
+
 }  // namespace
 
 RankColumns ColumnsOf(int64_t n_columns, const RankSplit& split) {
-  const int64_t n_blocks = (n_columns + kBlockColumns - 1) / kBlockColumns;
-  if (split.ranks == 1 || n_blocks < split.ranks) return {0, n_columns, false};
-  const int64_t begin = PartBegin(n_blocks, split.rank, split.ranks) * kBlockColumns;
-  const int64_t end = PartBegin(n_blocks, split.rank + 1, split.ranks) * kBlockColumns;
-  return {begin, std::min(end, n_columns) - begin, true};
+  return BlocksOf(n_columns, kBlockColumns, split);
+}
+
+RankColumns InnerColumnsOf(int64_t n_columns, const RankSplit& split) {
+  const RankColumns groups = BlocksOf(n_columns, kQuantBlock, split);
+  return groups.cut ? groups : ColumnsOf(n_columns, split);
 }
 
 RankHeads HeadsOf(const SelfAttentionSpec& attention, const RankSplit& split) {
@@ -71,7 +81,7 @@ SelfAttentionSpec PartOf(const SelfAttentionSpec& attention, const RankSplit& sp
 
 FeedForwardSpec PartOf(const FeedForwardSpec& feed_forward, const RankSplit& split) {
   FeedForwardSpec part = feed_forward;
-  part.width = ColumnsOf(feed_forward.width, split).n;
+  part.width = InnerColumnsOf(feed_forward.width, split).n;
   return part;
 }
 
@@ -108,7 +118,7 @@ std::vector<HeldRows> HeldOf(const SelfAttentionSpec& attention, const RankSplit
 }
 
 std::vector<HeldRows> HeldOf(const FeedForwardSpec& feed_forward, const RankSplit& split) {
-  const RankColumns columns = ColumnsOf(feed_forward.width, split);
+  const RankColumns columns = InnerColumnsOf(feed_forward.width, split);
   if (!columns.cut || !feed_forward.gated) return HeldOf(columns);
   // A block of gate and one of up in turn; the cut is between two such pairs.
   const FeedForwardSpec part = PartOf(feed_forward, split);
@@ -123,6 +133,11 @@ std::vector<HeldRows> HeldOf(const RankColumns& columns) {
 std::vector<int64_t> GivenColumns(int64_t n_columns, const RankSplit& split) {
   if (!ColumnsOf(n_columns, split).cut) return {};
   return OfRanks(split, [&](const RankSplit& at) { return ColumnsOf(n_columns, at).n; });
+}
+
+std::vector<int64_t> GivenInner(int64_t n_columns, const RankSplit& split) {
+  if (!InnerColumnsOf(n_columns, split).cut) return {};
+  return OfRanks(split, [&](const RankSplit& at) { return InnerColumnsOf(n_columns, at).n; });
 }
 
 std::vector<int64_t> GivenHeads(const SelfAttentionSpec& attention, int64_t head_width,
@@ -151,18 +166,28 @@ RankParts::RankParts(const ModelSpec& model) {
          GivenKvHeads(whole, whole.value_dim(), split)});
   }
   for (const FeedForwardSpec& whole : model.feed_forwards) {
-    feed_forwards.push_back({PartOf(whole, split), GivenColumns(whole.width, split)});
+    feed_forwards.push_back({PartOf(whole, split), GivenInner(whole.width, split)});
   }
   for (const MixtureSpec& whole : model.mixtures) {
     Mixture& part = mixtures.emplace_back();
     part.spec = PartOf(whole, split);
     if (!IsCut(whole)) continue;
-    part.given_expert = GivenColumns(whole.expert.width, split);
-    part.given_shared = GivenColumns(whole.shared.width, split);
+    part.given_expert = GivenInner(whole.expert.width, split);
+    part.given_shared = GivenInner(whole.shared.width, split);
     part.given = GivenColumns(model.width, split);
   }
   given_stream = GivenColumns(model.width, split);
   given_logits = GivenColumns(model.shape.vocab_size, split);
+}
+
+InputType GivenAs(const BlockSpec& block, InputType input, std::span<const int64_t> given) {
+  if (block.inner.is_there() || block.operation == Operation::kLayerInput) return InputType::kF32;
+  int64_t begin = 0;
+  for (const int64_t n : given) {
+    if (n > 0 && begin % GroupInputs(input) != 0) return InputType::kF32;
+    begin += n;
+  }
+  return input;
 }
 
 namespace {
@@ -178,9 +203,41 @@ GatheredBytes HandedOn(const ModelSpec& spec) {
           .calls = ranks - 1 + 3};
 }
 
+// Floats of a row that all ranks together give.
+int64_t RowFloats(std::span<const int64_t> given, InputType as) {
+  int64_t floats = 0;
+  for (const int64_t n : given) floats += SentFloats(as, n);
+  return floats;
+}
+
 }  // namespace
 
-GatheredBytes GatheredOf(const ModelSpec& spec) {
+int64_t InnerFloats(const ModelSpec& spec, const RankParts& parts, const BlockSpec& block,
+                    const BlockWeightTypes& types, const KernelTable& kernels) {
+  const auto part = static_cast<size_t>(block.part);
+  const auto floats = [&](std::span<const int64_t> given, WeightType out) {
+    return RowFloats(given, GivenAs(block, kernels.input[static_cast<size_t>(out)], given));
+  };
+  switch (block.operation) {
+    case Operation::kAttention:
+      return floats(parts.attentions[part].given, types.out);
+    case Operation::kFeedForward:
+    case Operation::kLayerInput:
+      return floats(parts.feed_forwards[part].given, types.out);
+    case Operation::kMixture: {
+      const RankParts::Mixture& mixture = parts.mixtures[part];
+      return spec.MixtureOf(block).router.n_used *
+                 floats(mixture.given_expert, types.experts->out) +
+             floats(mixture.given_shared, types.out);
+    }
+    case Operation::kState:
+      return 0;
+  }
+  return 0;
+}
+
+GatheredBytes GatheredOf(const ModelSpec& spec, const WeightTypes& types,
+                         const KernelTable& kernels) {
   if (spec.layer_split.ranks > 1) return HandedOn(spec);
   const RankSplit& split = spec.split;
   GatheredBytes bytes;
@@ -188,44 +245,31 @@ GatheredBytes GatheredOf(const ModelSpec& spec) {
   bytes.step = split.ranks * kMeetFloats * int64_t{sizeof(float)};
   bytes.calls = 1;
   int64_t floats = 0;
-  // Rows that are gathered in one call.
-  const auto add = [&](std::initializer_list<int64_t> rows) {
-    int64_t n = 0;
-    for (const int64_t n_columns : rows) n += ColumnsOf(n_columns, split).cut ? n_columns : 0;
+  const auto add = [&](int64_t n) {  // floats of a row, in one call
     floats += n;
     bytes.calls += n > 0 ? 1 : 0;
   };
-  for (const LayerSpec& blocks : spec.layers) {
-    for (const BlockSpec& block : blocks) {
+  const RankParts parts(spec);
+  for (size_t i = 0; i < spec.layers.size(); ++i) {
+    for (size_t b = 0; b < spec.layers[i].size(); ++b) {
+      const BlockSpec& block = spec.layers[i][b];
+      add(InnerFloats(spec, parts, block, types.layers[i][b], kernels));
       if (block.operation == Operation::kAttention) {
-        const SelfAttentionSpec& attention = spec.AttentionOf(block);
-        if (HeadsOf(attention, split).cut) {
-          floats += attention.out_width();
-          ++bytes.calls;
-          if (attention.qk_norm.is_there() && attention.qk_norm_kind == QkNormKind::kWidth) {
-            floats += attention.q_width() + (attention.has_keys() ? attention.k_width() : 0);
-            ++bytes.calls;
-          }
+        const RankParts::Attention& part = parts.attentions[static_cast<size_t>(block.part)];
+        const bool of_width = part.heads.cut && part.spec.qk_norm_kind == QkNormKind::kWidth;
+        if (of_width && part.spec.qk_norm.is_there()) {
+          add(RowFloats(part.given_q, InputType::kF32) +
+              (part.spec.has_keys() ? RowFloats(part.given_k, InputType::kF32) : 0));
         }
-      } else if (block.operation == Operation::kMixture) {
-        const MixtureSpec& mixture = spec.MixtureOf(block);
-        if (!IsCut(mixture)) continue;
-        const int64_t shared = mixture.has_shared() ? mixture.shared.width : 0;
-        const bool cut = ColumnsOf(mixture.expert.width, split).cut;
-        // The experts' rows and the shared one's come in one call.
-        floats += cut ? (mixture.router.n_used - 1) * mixture.expert.width : 0;
-        add({mixture.expert.width, shared});
-      } else if (block.operation != Operation::kState) {
-        add({spec.FeedForwardOf(block).width});
       }
-      add({spec.width});
+      const bool mixes_whole =
+          block.operation == Operation::kMixture && !IsCut(spec.MixtureOf(block));
+      add(mixes_whole ? 0 : RowFloats(parts.given_stream, InputType::kF32));
     }
   }
   bytes.row = floats * int64_t{sizeof(float)};
-  if (ColumnsOf(spec.shape.vocab_size, split).cut) {
-    bytes.logits = spec.shape.vocab_size * int64_t{sizeof(float)};
-    ++bytes.calls;
-  }
+  add(RowFloats(parts.given_logits, InputType::kF32));
+  bytes.logits = floats * int64_t{sizeof(float)} - bytes.row;
   return bytes;
 }
 

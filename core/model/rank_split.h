@@ -7,9 +7,12 @@
 #define NG_CORE_MODEL_RANK_SPLIT_H_
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "core/kernels/kernel_table.h"
 #include "core/model/model_spec.h"
+#include "core/model/weight_types.h"
 
 namespace ng {
 
@@ -26,6 +29,9 @@ struct RankColumns {
 };
 // Whole blocks of 16 columns, as matrices are packed, as even as can be.
 RankColumns ColumnsOf(int64_t n_columns, const RankSplit& split);
+// The same of what is between two matrices: whole groups of 32, which are rounded by themselves,
+// where there are as many as ranks.
+RankColumns InnerColumnsOf(int64_t n_columns, const RankSplit& split);
 
 // The heads of an attention that one rank has: those of q whose heads of k and v it holds. Where
 // there are more ranks than heads of k and v, several ranks hold the same one. Attention with
@@ -61,6 +67,7 @@ std::vector<HeldRows> HeldOf(const RankColumns& columns);
 
 // How many columns each rank gives when a row is put together. [ranks]; empty: it is not cut.
 std::vector<int64_t> GivenColumns(int64_t n_columns, const RankSplit& split);
+std::vector<int64_t> GivenInner(int64_t n_columns, const RankSplit& split);
 // The same of heads of q, and of k or v, where the first rank that holds a head gives it.
 std::vector<int64_t> GivenHeads(const SelfAttentionSpec& attention, int64_t head_width,
                                 const RankSplit& split);
@@ -99,6 +106,14 @@ struct RankParts {
   std::vector<int64_t> given_logits;
 };
 
+// How ranks give what is between the two matrices of a block, of which the second reads it as
+// `input`: so, where each rank's columns begin at a group that is rounded by itself and nothing
+// else reads the row; else as f32.
+InputType GivenAs(const BlockSpec& block, InputType input, std::span<const int64_t> given);
+// Floats of a row that all ranks together give so in a block.
+int64_t InnerFloats(const ModelSpec& spec, const RankParts& parts, const BlockSpec& block,
+                    const BlockWeightTypes& types, const KernelTable& kernels);
+
 // Bytes that all ranks together give for a row of a step, and for a row with logits. Each of them
 // is sent to as many others as there are; of a split by layers a row by each rank but the last to
 // one.
@@ -109,7 +124,8 @@ struct GatheredBytes {
   int64_t piece = 0;  // for each piece that it is cut into
   int64_t calls = 0;  // in which a step of one row gathers them, one after the other
 };
-GatheredBytes GatheredOf(const ModelSpec& spec);
+GatheredBytes GatheredOf(const ModelSpec& spec, const WeightTypes& types,
+                         const KernelTable& kernels);
 
 }  // namespace ng
 

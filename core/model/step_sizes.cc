@@ -87,11 +87,15 @@ WidestRows WidestRowsOf(const KernelTable& kernels, const ModelSpec& spec,
   };
   WidestRows widest = {.block = row(spec.head.tied ? types.embedding : types.head, spec.width)};
   if (types.layer_input) widen(&widest.block, {rounded(types.layer_input->in[0], spec.width)});
+  const RankParts parts(spec);
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     for (size_t b = 0; b < spec.layers[i].size(); ++b) {
       const BlockSpec& block = spec.layers[i][b];
       const BlockWeightTypes& held = types.layers[i][b];
-      if (block.operation != Operation::kMixture) {
+      const bool mixes = block.operation == Operation::kMixture;
+      widen(mixes ? &widest.given_mixture : &widest.given,
+            {InnerFloats(spec, parts, block, held, kernels)});
+      if (!mixes) {
         widen(&widest.block,
               {row(held.in[0], spec.width), rounded(held.out, spec.InnerWidthOf(block))});
         if (held.latent) {
@@ -148,23 +152,16 @@ MixtureSizes SizesOfMixtures(const ModelSpec& spec, const WidestRows& input_rows
   return sizes;
 }
 
-// The largest rows that are gathered at a time.
-int64_t StagedFloats(const ModelSpec& spec, const StepExtent& extent) {
-  int64_t widest = spec.width;
+// The largest rows that are gathered at a time, where nobody looks at them.
+int64_t StagedFloats(const ModelSpec& spec, const WidestRows& rows, const StepExtent& extent) {
+  int64_t widest = std::max<int64_t>(spec.width, rows.given);
   for (const SelfAttentionSpec& attention : spec.attentions) {
     const bool of_width = attention.qk_norm_kind == QkNormKind::kWidth;
-    widest = std::max(
-        {widest, attention.out_width(), of_width ? attention.q_width() + attention.k_width() : 0});
+    widest = std::max(widest, of_width ? attention.q_width() + attention.k_width() : 0);
   }
-  for (const FeedForwardSpec& feed_forward : spec.feed_forwards) {
-    widest = std::max(widest, feed_forward.width);
-  }
-  int64_t floats = SaturatingMul(extent.n_rows, widest);
-  for (const MixtureSpec& mixture : spec.mixtures) {
-    const int64_t of_row = mixture.router.n_used * mixture.expert.width + mixture.shared.width;
-    floats = std::max(floats, SaturatingMul(std::min(extent.n_rows, kMixtureRows), of_row));
-  }
-  return std::max(floats, SaturatingMul(extent.n_logit_rows, spec.shape.vocab_size));
+  const int64_t n_mixed = std::min(extent.n_rows, kMixtureRows);
+  return std::max({SaturatingMul(extent.n_rows, widest), SaturatingMul(n_mixed, rows.given_mixture),
+                   SaturatingMul(extent.n_logit_rows, spec.shape.vocab_size)});
 }
 
 }  // namespace
@@ -222,7 +219,7 @@ StepSizes SizesOfStep(const ModelSpec& spec, const RankParts& parts, const Wides
           .input = rows(input_rows.block),
           .calls = calls,
           .gathered = rows(gathered),
-          .staged = ranks ? StagedFloats(spec, extent) : 0,
+          .staged = ranks ? StagedFloats(spec, input_rows, extent) : 0,
           .mixture = SizesOfMixtures(spec, input_rows, extent)};
 }
 

@@ -22,11 +22,14 @@ struct StepExtent {
   int threads = 1;
 };
 
-// The widest rows that the matmuls of a model read, in bytes, as its kernels want them.
+// The widest rows that the matmuls of a model read, in bytes, as its kernels want them; and those
+// that ranks give between the matrices of a block, in floats.
 struct WidestRows {
   int64_t block = 0;
   int64_t expert = 0;
   int64_t shared = 0;  // of the feed-forward beside experts
+  int64_t given = 0;
+  int64_t given_mixture = 0;
 };
 WidestRows WidestRowsOf(const KernelTable& kernels, const ModelSpec& spec,
                         const WeightTypes& types);

@@ -141,7 +141,7 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
   plan.by_layers = model.layer_split.ranks > 1;
   plan.rank = plan.by_layers ? model.layer_split.rank : model.split.rank;
   plan.ranks = plan.by_layers ? model.layer_split.ranks : model.split.ranks;
-  const GatheredBytes gathered = GatheredOf(model);
+  const GatheredBytes gathered = GatheredOf(model, choices.weights, Kernels(assembly.isa));
   plan.gathered_row_bytes = gathered.row;
   plan.gathered_logit_bytes = gathered.logits;
   plan.gathered_step_bytes = gathered.step;

@@ -14,9 +14,11 @@
 #include "absl/strings/str_cat.h"
 #include "ng/conform/fabric.h"
 #include "ng/engine.h"
+#include "ng/isa.h"
 #include "ng/lone_plugin.h"
 #include "ng/sampler.h"
 #include "tests/plugins/fabric/thread_ranks.h"
+#include "tests/support/temp_dir.h"
 
 namespace ng {
 namespace {
@@ -27,7 +29,7 @@ using Overrides = std::vector<std::string>;
 constexpr char kGolden[] = NG_TEST_DATA "/golden/";
 
 struct Case {
-  std::string model;
+  std::string model;  // a shape (.json) gets random weights
   Overrides overrides = {};
   std::vector<int32_t> prompt = {3, 1, 4, 1, 5, 9, 2};
 };
@@ -50,8 +52,13 @@ EngineOptions GreedyRank(const std::string& model) {
 absl::StatusOr<std::vector<Completion>> TryRun(const Case& one, bool ranks, bool looks = true,
                                                const std::atomic<bool>* stop = nullptr) {
   EngineOptions options;
-  options.overrides = {"model.path=" + one.model, "run.threads=1", "run.model_defaults=false",
-                       "sampler.chain=greedy", "run.stop_ids="};
+  options.overrides = {"run.threads=1", "run.model_defaults=false", "sampler.chain=greedy",
+                       "run.stop_ids="};
+  if (one.model.ends_with(".json")) {
+    options.random_weights = one.model;
+  } else {
+    options.overrides.push_back("model.path=" + one.model);
+  }
   options.overrides.insert(options.overrides.end(), one.overrides.begin(), one.overrides.end());
   options.stop = stop;
   options.ranks = true;
@@ -94,13 +101,19 @@ void ExpectSame(const std::vector<Completion>& a, const std::vector<Completion>&
   }
 }
 
-void ExpectRanksAgree(const Case& one, const std::vector<int>& sizes) {
-  const auto alone = TryRun(one, false);
+// `others`: what rank 1 has of its own.
+void ExpectRanksAgree(const Case& one, const std::vector<int>& sizes, bool looks = true,
+                      const Overrides& others = {}) {
+  const auto alone = TryRun(one, false, looks);
   ASSERT_TRUE(alone.ok()) << one.model << ": " << alone.status();
+  Case other = one;
+  other.overrides.insert(other.overrides.end(), others.begin(), others.end());
   for (const int size : sizes) {
     SCOPED_TRACE(absl::StrCat(one.model, " on ", size, " ranks"));
     std::vector<absl::StatusOr<std::vector<Completion>>> seen(static_cast<size_t>(size));
-    test::OnRanks(size, [&](int rank) { seen[static_cast<size_t>(rank)] = TryRun(one, true); });
+    test::OnRanks(size, [&](int rank) {
+      seen[static_cast<size_t>(rank)] = TryRun(rank == 1 ? other : one, true, looks);
+    });
     for (const auto& of_rank : seen) {
       ASSERT_TRUE(of_rank.ok()) << of_rank.status();
       ExpectSame(*of_rank, *alone);
@@ -198,12 +211,29 @@ TEST(Ranks, AreAllStoppedByOne) {
   }
 }
 
+// Shapes whose heads and inner columns can be cut between groups of 32.
+constexpr char kDense[] = R"({"model_type": "llama", "hidden_size": 128, "intermediate_size": 216,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32,
+    "vocab_size": 97, "max_position_embeddings": 64, "rms_norm_eps": 1e-5})";
+constexpr char kExperts[] = R"({"model_type": "qwen2_moe", "hidden_size": 128,
+    "intermediate_size": 192, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "vocab_size": 97, "max_position_embeddings": 64,
+    "rms_norm_eps": 1e-6, "num_experts": 4, "num_experts_per_tok": 2,
+    "moe_intermediate_size": 96, "shared_expert_intermediate_size": 160})";
+
 // What is gathered in a run is what its plan says of each row.
 TEST(Ranks, GatherTheBytesThatThePlanSays) {
-  for (const char* name : {"llama/tied_gqa", "qwen3_moe/tiny", "mistral/window", "gpt2/tiny"}) {
+  const test::TempDir temp;
+  for (const std::string name : {"llama/tied_gqa", "qwen3_moe/tiny", "mistral/window", "gpt2/tiny",
+                                 "int8", "int4 experts"}) {
     SCOPED_TRACE(name);
+    EngineOptions options = GreedyRank(name);
+    if (name.starts_with("int")) {
+      options.overrides[0] = "model.weights=" + name.substr(0, 4);
+      options.random_weights = temp.Write(name + ".json", name == "int8" ? kDense : kExperts);
+    }
     test::OnRanks(2, [&](int /*rank*/) {
-      const auto engine = Engine::Open(GreedyRank(name));
+      const auto engine = Engine::Open(options);
       ASSERT_TRUE(engine.ok()) << engine.status();
       const std::vector<GenerateRequest> requests = {
           {.prompt_ids = {3, 1, 4, 1, 5, 9, 2}, .max_new_tokens = 5}};
@@ -221,6 +251,50 @@ TEST(Ranks, GatherTheBytesThatThePlanSays) {
       EXPECT_GT(plan->gathers, 0);
     });
   }
+}
+
+TEST(Ranks, GiveRowsAsTheNextMatrixReadsThemWithTheBitsOfOneProcess) {
+  const test::TempDir temp;
+  for (const char* shape : {kDense, kExperts}) {
+    const std::string path = temp.Write("shape.json", shape);
+    for (const char* weights : {"int8", "int4", "bf16"}) {
+      ExpectRanksAgree({path, {absl::StrCat("model.weights=", weights)}}, {2, 3}, false);
+    }
+    // Levels of one arithmetic that read rounded rows in two layouts.
+    for (const IsaLevel level : SupportedIsaLevels()) {
+      if (ArithmeticOf(level).ToString() != ArithmeticOf(IsaLevel::kScalar).ToString()) continue;
+      ExpectRanksAgree({path, {"model.weights=int8", "run.isa=scalar"}}, {2}, false,
+                       {"run.isa=" + std::string(IsaName(level))});
+    }
+  }
+  for (const std::string& model : Models()) {
+    ExpectRanksAgree({model, {"model.weights=int8"}}, {2}, false);
+  }
+}
+
+TEST(Ranks, GiveAQuarterOfTheBytesWhereTheNextMatrixReadsRoundedRows) {
+  const test::TempDir temp;
+  const std::string path = temp.Write("shape.json", kDense);
+  const auto row_bytes = [&](const char* weights, int ranks) {
+    int64_t bytes = 0;
+    test::OnRanks(ranks, [&](int rank) {
+      EngineOptions options = GreedyRank("llama/tied_gqa");
+      options.overrides[0] = absl::StrCat("model.weights=", weights);
+      options.random_weights = path;
+      const auto engine = Engine::Open(options);
+      ASSERT_TRUE(engine.ok()) << engine.status();
+      const auto plan = (*engine)->Plan({.max_tokens = 8});
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      if (rank == 0) bytes = plan->gathered_row_bytes;
+    });
+    return bytes;
+  };
+  // Twice in each of two layers 128 columns of the stream; heads of 128, inner columns of 216.
+  constexpr int64_t kStream = 2 * 2 * 128 * 4;
+  EXPECT_EQ(row_bytes("f32", 2), kStream + 2 * (128 + 216) * 4);
+  EXPECT_EQ(row_bytes("int8", 2), kStream + 2 * (4 + 7) * 40);
+  // More ranks than heads, which are not cut then, and than groups.
+  EXPECT_EQ(row_bytes("int8", 8), kStream + 2 * 216 * 4);
 }
 
 TEST(Ranks, DraftAsOneProcessDoes) {

@@ -130,13 +130,17 @@ void KeepLayers(const LayerSplit& split, ModelFile* file) {
   file->head_copy = file->head_copy && split.ends();
 }
 
+int64_t PieceRows(int64_t n_rows, int ranks) {
+  const int64_t n_pieces = kPiecesOfRank * ranks;
+  return std::min(n_rows, std::max(kPieceRows, (n_rows + n_pieces - 1) / n_pieces));
+}
+
 void CutStep(std::span<const StepSequence> step, int ranks, bool whole, StepPieces* pieces) {
   pieces->sequences.clear();
   pieces->n_sequences.clear();
   int64_t n_rows = 0;
   for (const StepSequence& entry : step) n_rows += std::ssize(entry.tokens);
-  const int64_t n_pieces = kPiecesOfRank * ranks;
-  const int64_t most = std::max(kPieceRows, (n_rows + n_pieces - 1) / n_pieces);
+  const int64_t most = PieceRows(n_rows, ranks);
   int64_t left = 0;  // rows that the piece at hand has room for
   for (const StepSequence& entry : step) {
     const int64_t n = std::ssize(entry.tokens);

@@ -375,6 +375,7 @@ struct LayerSplit {
   int end = 0;
   int64_t bytes = 0;  // that the file has of all this
 
+  int n_layers() const { return end - first; }
   bool begins() const { return rank == 0; }        // it has the embedding
   bool ends() const { return rank == ranks - 1; }  // it has the head
   bool Has(int layer) const { return ranks == 1 || (layer >= first && layer < end); }

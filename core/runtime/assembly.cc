@@ -345,13 +345,13 @@ int64_t Assembly::ContextTokens() const {
 namespace {
 
 // Everything behind the fabric: what may be found on one rank alone.
-absl::Status Fill(const EngineOptions& options, Assembly& assembly) {
+absl::Status Fill(const EngineOptions& options, PlannedRank planned, Assembly& assembly) {
   const Config& config = assembly.config();
   KeyPolicy keys(config.Bool("model.strict"), config.Names("model.ignore_keys"),
                  [&](std::string_view warning) { assembly.warnings.Add(warning); });
   NG_ASSIGN_OR_RETURN(assembly.model, OpenModelOf(config, options.random_weights, keys));
   NG_RETURN_IF_ERROR(ChooseLength(config, &assembly.model));
-  NG_RETURN_IF_ERROR(assembly.FindGroup(options.plan_ranks));
+  NG_RETURN_IF_ERROR(assembly.FindGroup(options.plan_ranks, planned));
   if (!assembly.model.sampling.values.empty()) {
     NG_ASSIGN_OR_RETURN(assembly.selection, SelectPlugins(options, assembly.model.sampling));
   }
@@ -385,7 +385,8 @@ absl::Status Fill(const EngineOptions& options, Assembly& assembly) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options) {
+absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options,
+                                                   PlannedRank planned) {
   auto assembly = std::make_unique<Assembly>();
   assembly->stop = options.stop;
   assembly->warnings = Warnings(options.warning);
@@ -409,7 +410,8 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options)
   }
 
   NG_RETURN_IF_ERROR(assembly->MakeFabric());
-  NG_RETURN_IF_ERROR(assembly->AgreeOnSetup(Fill(options, *assembly), options.random_weights));
+  NG_RETURN_IF_ERROR(
+      assembly->AgreeOnSetup(Fill(options, planned, *assembly), options.random_weights));
   return assembly;
 }
 

@@ -89,6 +89,9 @@ struct RunCachePlan {
   std::vector<CacheReads> reads;  // of a decode step, by the windows that the backend keeps to
 };
 
+// Of a plan for ranks that have some layers each (EngineOptions::plan_ranks): which rank it is for.
+enum class PlannedRank { kMostWeights, kMostLayers };
+
 struct Assembly {
   Selection selection;
   const std::atomic<bool>* stop = nullptr;  // EngineOptions::stop
@@ -165,7 +168,7 @@ struct Assembly {
   absl::Status MakeFabric();
   // Finds this rank's group, and what of the model it computes. `plan_ranks` as in EngineOptions.
   // Errors: UsageError where the ranks do not make so many groups; as Fabric::Group.
-  absl::Status FindGroup(int plan_ranks);
+  absl::Status FindGroup(int plan_ranks, PlannedRank planned);
   // What this rank found while it was set up, or what another did: the same on all ranks. Where
   // nobody found anything, whether they are about to compute the same. `model`: what names the
   // weights. With one rank: as it came.
@@ -205,7 +208,8 @@ struct Assembly {
 
 // Fits everything together. Errors, in this order: config (2), plugins (4), model and tokenizer
 // files (3), combinations that cannot run (4).
-absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options);
+absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options,
+                                                   PlannedRank planned = PlannedRank::kMostWeights);
 
 // Makes the sampler chain that a selection over this assembly names. Errors: as CreateSampler.
 absl::StatusOr<std::unique_ptr<SamplerChain>> MakeSamplerChain(const Assembly& assembly,

@@ -50,7 +50,7 @@ absl::Status Assembly::MakeFabric() {
   return absl::OkStatus();
 }
 
-absl::Status Assembly::FindGroup(int plan_ranks) {
+absl::Status Assembly::FindGroup(int plan_ranks, PlannedRank planned) {
   const int ranks = plan_ranks > 1 ? plan_ranks : fabric->size();
   const int n = ranks / groups();
   if (n * groups() != ranks) {
@@ -61,8 +61,12 @@ absl::Status Assembly::FindGroup(int plan_ranks) {
   const int own = fabric->rank() % n;  // in its group
   if (config().Text("fabric.split") == "layers") {
     NG_ASSIGN_OR_RETURN(const std::vector<LayerSplit> parts, CutLayers(model, n));
-    const auto kept = plan_ranks > 1 ? std::ranges::max_element(parts, {}, &LayerSplit::bytes)
-                                     : parts.begin() + own;
+    auto kept = parts.begin() + own;
+    if (plan_ranks > 1) {
+      kept = planned == PlannedRank::kMostWeights
+                 ? std::ranges::max_element(parts, {}, &LayerSplit::bytes)
+                 : std::ranges::max_element(parts, {}, &LayerSplit::n_layers);
+    }
     KeepLayers(*kept, &model);
   } else {
     // Where heads and columns are uneven, the last rank has most of them.

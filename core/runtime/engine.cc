@@ -295,7 +295,18 @@ std::vector<NamedOutput> Engine::probe_outputs() const {
 }
 
 absl::StatusOr<RunPlan> Engine::Plan(const RunNeeds& needs) const {
-  return Guarded([&] { return PlanRun(*state_->assembly, state_->assembly->WithProbes(needs)); });
+  return Guarded([&]() -> absl::StatusOr<RunPlan> {
+    const Assembly& assembly = *state_->assembly;
+    NG_ASSIGN_OR_RETURN(RunPlan plan, PlanRun(assembly, assembly.WithProbes(needs)));
+    if (state_->options.plan_ranks <= 1 || !plan.by_layers) return plan;
+    // A rank that has less of the weights may have more layers, and so more of the cache.
+    EngineOptions options = state_->options;
+    options.warning = nullptr;
+    NG_ASSIGN_OR_RETURN(const auto other, Assemble(options, PlannedRank::kMostLayers));
+    NG_ASSIGN_OR_RETURN(RunPlan of_other, PlanRun(*other, other->WithProbes(needs)));
+    of_other.program_bytes = plan.program_bytes;  // of one of them
+    return of_other.needed_bytes() > plan.needed_bytes() ? of_other : plan;
+  });
 }
 
 absl::StatusOr<std::string> Engine::Describe(const RunNeeds& needs, Detail detail) const {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/checked.h"
 #include "core/model/layer_attention.h"
+#include "core/model/layer_split.h"
 #include "core/model/rank_split.h"
 #include "core/model/state_store.h"
 #include "core/model/step_sizes.h"
@@ -58,6 +59,12 @@ int64_t CacheTokens(const CachePlan& cache, const CacheSpec& spec, bool holds_wi
   return SaturatingAdd(cache.bytes, cache.disk_bytes) / cache.bytes_per_token;
 }
 
+// Rows of a step of so many that are computed at a time.
+int64_t RowsAtATime(const RunPlan& plan, int64_t n_rows) {
+  const bool pieces = plan.by_layers && !plan.cache.holes && !plan.cache.attended;
+  return pieces ? PieceRows(n_rows, plan.ranks) : n_rows;
+}
+
 // The same for the largest of a run's steps: its first, the last of a prompt, the last of all.
 absl::StatusOr<int64_t> AttentionBytes(const Assembly& assembly, const RunPlan& plan,
                                        int64_t cache_tokens, const Feeding& feeding) {
@@ -67,10 +74,13 @@ absl::StatusOr<int64_t> AttentionBytes(const Assembly& assembly, const RunPlan& 
                            {std::min(1 + assembly.gamma(), plan.max_tokens), plan.max_tokens}};
   for (const Feeding& step : steps) {
     const int64_t fitting = cache_tokens / std::max<int64_t>(1, step.end);
-    const auto n_sequences =
-        static_cast<int>(std::min<int64_t>(plan.max_sequences, std::max<int64_t>(1, fitting)));
+    const int64_t n_sequences =
+        std::min<int64_t>(plan.max_sequences, std::max<int64_t>(1, fitting));
+    const int64_t n_rows = RowsAtATime(plan, SaturatingMul(n_sequences, step.n_tokens));
+    const int64_t n_tokens = std::min(n_rows, step.n_tokens);
     NG_ASSIGN_OR_RETURN(const int64_t bytes,
-                        AttentionBytes(assembly, n_sequences, step.n_tokens, step.end));
+                        AttentionBytes(assembly, static_cast<int>((n_rows - 1) / n_tokens + 1),
+                                       n_tokens, step.end));
     most = std::max(most, bytes);
   }
   return most;
@@ -160,6 +170,7 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
     extent.n_logit_rows =
         std::max(extent.n_logit_rows, std::min(extent.n_rows, n_chosen + kScoredRows));
   }
+  extent.n_rows = RowsAtATime(plan, extent.n_rows);
   extent.threads = threads;
   const StepSizes sizes = SizesOfStep(
       model, RankParts(model), WidestRowsOf(Kernels(assembly.isa), model, choices.weights), extent);

@@ -1,11 +1,12 @@
 """Predicted against actual peak memory: ng-plan's figures beside what ng-run really held.
 
-  python3 tests/peers/memory.py DIR [--bin build/bin]
+  python3 tests/peers/memory.py DIR [--bin build/bin] [--ranks N [--split layers]]
 
 DIR is what make_models.py has filled with the shapes 135m and 1b, and make_kinds.py with models of each
 kind of layers; what is not there is left out. Each line is a run that
 fills its cache: the peak that ng-plan predicts (the program, and what the run needs on top), the peak that the
-kernel reports of ng-run (ru_maxrss), and how far they are apart. Exits 1 if any is further than --within.
+kernel reports of ng-run (ru_maxrss), and how far they are apart. Exits 1 if any is further than --within. With
+--ranks N the run is N processes under mpirun, and the peak that of the one that takes most.
 """
 
 import argparse
@@ -33,12 +34,13 @@ KINDS = ["windowed", "sandwich", "mixture", "sinks", "convolution", "delta", "la
 for kind in KINDS:
     RUNS.append((f"kind-{kind}", 4000, 32, 1, ["cache.codec=bf16"]))
     RUNS.append((f"kind-{kind}", 600, 40, 4, ["cache.name=paged", "cache.codec=int8", "model.weights=int8"]))
+MPIRUN = ["mpirun", "--allow-run-as-root", "--quiet", "--oversubscribe"]
 ID_END = 1000  # ids below it are in every vocabulary
 
 
 def predicted(args, n_prompt, n_new):
     command = [args.bin / "ng-plan", *args.run, "--prompt-tokens", str(n_prompt)]
-    command += ["--decode-tokens", str(n_new), "--output", "jsonl"]
+    command += ["--decode-tokens", str(n_new), "--output", "jsonl", "--ranks", str(args.ranks)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     sizes = json.loads(done.stdout)["bytes"]
     return sizes["program"] + sizes["needed"]
@@ -53,8 +55,10 @@ def actual(args, n_prompt, n_new, n_sequences):
         prompts.flush()
         command = [args.bin / "ng-run", *args.run, "--prompts", prompts.name, "--sampler.chain=greedy"]
         command += ["--run.stop_ids=", f"--run.max_new_tokens={n_new}", "--output", "jsonl"]
+        if args.ranks > 1:
+            command = [*MPIRUN, "-n", str(args.ranks), *command]
         child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        _, status, usage = os.wait4(child.pid, 0)
+        _, status, usage = os.wait4(child.pid, 0)  # of mpirun: the most of the processes it has waited for
         if status != 0:
             sys.exit(child.stderr.read().decode())
     return usage.ru_maxrss * 1024
@@ -64,6 +68,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dir", type=pathlib.Path)
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/bin"))
+    parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--split", choices=["heads", "layers"], default="heads")
     parser.add_argument("--within", type=float, default=3.0, help="per cent")
     args = parser.parse_args()
     worst = 0.0
@@ -73,6 +79,8 @@ def main():
             continue
         args.run = [f"--model.path={args.dir / name}", f"--cache.max_sequences={n_sequences}"]
         args.run += [f"--{setting}" for setting in settings]
+        if args.ranks > 1:  # ng-plan has MPI in its program then, as the ranks have
+            args.run += ["--fabric.name=mpi", f"--fabric.split={args.split}", "--run.threads=1"]
         plan = predicted(args, n_prompt, n_new)
         peak = actual(args, n_prompt, n_new, n_sequences)
         off = 100.0 * (plan / peak - 1.0)

@@ -228,6 +228,39 @@ TEST_F(MpiRun, SaysOnceWhatItDoesNotDo) {
   ExpectError(Mpirun(first + second), 1, {"rank 1 (", "another config than rank 0"});
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// The peak that the kernel reports of the rank that takes most; tests/peers/memory.py shows more.
+TEST_F(MpiRun, TakesTheMemoryThatThePlanSays) {
+  // Few weights: what this process has held counts as the peak of those that it starts.
+  TinyNiels model;
+  model.width = 256;
+  model.ffn_width = 512;
+  model.n_layers = 6;
+  model.n_heads = 4;
+  model.vocab_size = 1000;
+  model.max_positions = 6000;
+  model.WriteTo(temp_.path());
+  std::string ids;
+  for (int i = 0; i < 5900; ++i) absl::StrAppend(&ids, i % 1000, " ");
+  for (const char* split : {"heads", "layers"}) {
+    const Arguments run = {"--model.path=" + temp_.path(), "--run.prefill_chunk=300",
+                           "--run.threads=1", absl::StrCat("--fabric.split=", split)};
+    Command plan;
+    plan.program = "ng-plan";
+    plan.arguments = run + Arguments{"--fabric.name=mpi", "--ranks=2", "--prompt-tokens=5900",
+                                     "--decode-tokens=8", "--output=jsonl"};
+    const std::vector<Json> lines = JsonLines(test::Run(plan).out);
+    ASSERT_EQ(lines.size(), 1U);
+    const Json bytes = lines[0]["bytes"];
+    const Result result = OnRanks(2, run + Arguments{"--prompt-ids", ids, "--run.max_new_tokens=8",
+                                                     "--run.stop_ids=", "--sampler.chain=greedy"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const double planned = bytes["program"].get<double>() + bytes["needed"].get<double>();
+    EXPECT_NEAR(planned / static_cast<double>(result.peak_bytes), 1.0, 0.03) << split;
+  }
+}
+#endif
+
 TEST_F(MpiRun, FabricConforms) {
   const Result result = Mpirun({"-n", "3", NG_BINARY_DIR "/bin/plugins_fabric_test",
                                 "--gtest_filter=MpiRanks.*", "--gtest_color=no"});

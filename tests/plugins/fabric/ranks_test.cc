@@ -530,6 +530,37 @@ TEST(RankLayers, HoldTheirOwnLayersAlone) {
   EXPECT_EQ(last.weights.embedding_bytes, 0);
 }
 
+// A rank in the middle has neither embedding nor head, so more layers, and of a long text more
+// cache than the others have weights. Steps are computed piece by piece.
+TEST(RankLayers, ArePlannedAsTheOneThatTakesMostDoes) {
+  const test::TempDir temp;
+  const std::string shape = temp.Write("shape.json", R"({"model_type": "llama",
+        "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 8,
+        "num_attention_heads": 4, "vocab_size": 1400, "max_position_embeddings": 4000,
+        "rms_norm_eps": 1e-5})");
+  const auto plan_of = [&](int plan_ranks, int64_t max_tokens) {
+    EngineOptions options = GreedyRank("llama/tied_gqa");
+    options.overrides[0] = "fabric.split=layers";
+    if (plan_ranks > 0) options.overrides.emplace_back("fabric.name=local");
+    options.random_weights = shape;
+    options.plan_ranks = plan_ranks;
+    const auto engine = Engine::Open(options);
+    EXPECT_TRUE(engine.ok()) << engine.status();
+    return *(*engine)->Plan({.max_tokens = max_tokens, .max_prompt = max_tokens});
+  };
+  for (const int64_t max_tokens : {10, 4000}) {
+    std::vector<RunPlan> plans(3);
+    test::OnRanks(3, [&](int rank) { plans[static_cast<size_t>(rank)] = plan_of(0, max_tokens); });
+    const RunPlan& most = *std::ranges::max_element(plans, {}, &RunPlan::needed_bytes);
+    EXPECT_EQ(most.rank == 1, max_tokens == 4000);
+    const RunPlan planned = plan_of(3, max_tokens);
+    EXPECT_EQ(planned.rank, most.rank);
+    EXPECT_EQ(planned.needed_bytes(), most.needed_bytes());
+    if (max_tokens == 4000)
+      EXPECT_LT(3 * planned.activation_bytes, plan_of(1, 4000).activation_bytes);
+  }
+}
+
 TEST(RankLayers, SendTheBytesThatThePlanSays) {
   std::atomic<int64_t> sent = 0;
   int64_t expected = 0;

@@ -33,6 +33,8 @@ constexpr std::chrono::milliseconds kLastWords(100);
 
 constexpr char kHasEnded[] = "has ended";
 
+constexpr int kTags = 3;  // of a fabric
+
 // MPI ends well only where all ranks were there to the end. Otherwise this process leaves without
 // a word to MPI, and mpirun ends the others.
 bool g_failed = false;
@@ -151,7 +153,7 @@ absl::Status MpiFabric::Start() {
 MpiFabric::MpiFabric(MpiFabric& whole, int first, int n)
     : deadline_s_(whole.deadline_s_),
       stop_(whole.stop_),
-      tag_(whole.tag_ + 2),
+      tag_(whole.tag_ + kTags),
       first_(whole.first_ + first),
       rank_(whole.rank_ - first),
       size_(n),
@@ -167,6 +169,7 @@ void MpiFabric::MakeRoom() {
   statuses_.resize(2 * size);
   pending_.reserve(2 * size);
   asked_.resize(size);
+  awaited_.assign(size, -1);
   ones_.assign(size, 1);
   barrier_.assign(size, 0.0F);
 }
@@ -247,6 +250,10 @@ absl::Status MpiFabric::BeginReceive(int from, std::span<std::byte> bytes, int t
 
 absl::Status MpiFabric::Send(int to, std::span<const std::byte> bytes) {
   NG_RETURN_IF_ERROR(CheckSize(bytes.size()));
+  return Post(to, bytes, tag_ + 1);
+}
+
+absl::Status MpiFabric::Post(int to, std::span<const std::byte> bytes, int tag) {
   NG_RETURN_IF_ERROR(EmptyOutbox());
   ++process_.calls;
   process_.bytes_sent += static_cast<int64_t>(bytes.size());
@@ -255,7 +262,7 @@ absl::Status MpiFabric::Send(int to, std::span<const std::byte> bytes) {
   // EmptyOutbox waits for it.
   // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker)
   return Check(MPI_Isend(sent.bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, first_ + to,
-                         tag_ + 1, MPI_COMM_WORLD, &sent.request),
+                         tag, MPI_COMM_WORLD, &sent.request),
                "MPI_Isend");
 }
 
@@ -310,6 +317,7 @@ absl::Status MpiFabric::Finish() {
     NG_RETURN_IF_ERROR(Check(tested, "MPI_Testall"));
     if (done != 0 || polls % kPollsAtATime != 0) continue;
     const Clock::duration waited = Look() - start;
+    if (waited > Deadline() / 4) NG_RETURN_IF_ERROR(SayAwaited(Awaited()));
     NG_RETURN_IF_ERROR(CheckPeers(waited));
     if (waited > kPatience) {
       std::this_thread::sleep_for(kNap);
@@ -322,7 +330,46 @@ absl::Status MpiFabric::Finish() {
   requests_.clear();
   pending_.clear();
   Look();
+  return SayAwaited(-1);
+}
+
+int MpiFabric::Awaited() {
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    int done = 0;
+    MPI_Request_get_status(requests_[i], &done, MPI_STATUS_IGNORE);
+    if (done == 0) return pending_[i].rank;
+  }
+  return -1;
+}
+
+absl::Status MpiFabric::SayAwaited(int rank) {
+  if (rank == said_) return absl::OkStatus();
+  said_ = rank;
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    NG_RETURN_IF_ERROR(Post(peer, std::as_bytes(std::span(&said_, 1)), tag_ + 2));
+  }
   return absl::OkStatus();
+}
+
+absl::StatusOr<int> MpiFabric::WhoStands(int rank) {
+  for (int peer = 0; peer < size_; ++peer) {
+    for (int came = 1; peer != rank_ && came != 0;) {
+      NG_RETURN_IF_ERROR(
+          Check(MPI_Iprobe(first_ + peer, tag_ + 2, MPI_COMM_WORLD, &came, MPI_STATUS_IGNORE),
+                "MPI_Iprobe"));
+      if (came == 0) break;
+      NG_RETURN_IF_ERROR(Check(MPI_Recv(&awaited_[static_cast<size_t>(peer)], sizeof(int), MPI_BYTE,
+                                        first_ + peer, tag_ + 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+                               "MPI_Recv"));
+    }
+  }
+  int stands = rank;
+  for (int hops = 0; hops < size_ && awaited_[static_cast<size_t>(stands)] >= 0; ++hops) {
+    stands = awaited_[static_cast<size_t>(stands)];
+  }
+  // Those who wait for each other have computed different things.
+  return stands == rank_ ? rank : stands;
 }
 
 MpiFabric::Clock::duration MpiFabric::Deadline() const {
@@ -377,7 +424,9 @@ absl::Status MpiFabric::GiveUp(int rank, const std::string& why) {
   if (process_.stopped != Clock::time_point() && why != kHasEnded) {
     return Fail(rank_, "was told to end while it waited for others");
   }
-  return Fail(rank, why);
+  if (why == kHasEnded) return Fail(rank, why);
+  NG_ASSIGN_OR_RETURN(const int stands, WhoStands(rank));
+  return Fail(stands, why);
 }
 
 absl::Status MpiFabric::FailedRequest() {

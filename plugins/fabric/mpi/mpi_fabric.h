@@ -7,6 +7,9 @@
 // Each rank sends its part to each other rank directly. Parts are small when one token is decoded,
 // and then one message's time is all that counts.
 //
+// A rank that waits for long tells the others whom it waits for. So where one stands still, those
+// that wait for a rank that itself waits know who it is.
+//
 // A group of ranks is the same with fewer of them and with tags of its own.
 #ifndef NG_PLUGINS_FABRIC_MPI_MPI_FABRIC_H_
 #define NG_PLUGINS_FABRIC_MPI_MPI_FABRIC_H_
@@ -90,6 +93,12 @@ class MpiFabric final : public Fabric {
   absl::Status BeginReceive(int from, std::span<std::byte> bytes, int tag);
   absl::Status CheckSize(size_t n_bytes) const;  // of a message
   absl::Status CheckStarter();                   // whether mpirun is still there
+  absl::Status Post(int to, std::span<const std::byte> bytes, int tag);  // a copy of them
+  // Tells the others whom this rank waits for now; -1: nobody. Once.
+  absl::Status SayAwaited(int rank);
+  int Awaited();  // the first of those that have not answered yet
+  // The rank that stands still where `rank` does not answer: it may have said that it waits itself.
+  absl::StatusOr<int> WhoStands(int rank);
   // Until all that was begun is done. Errors: RuntimeError that names who is missing.
   absl::Status Finish();
   // Now. Notes when this process has not looked for so long that the others may have given it up.
@@ -110,14 +119,17 @@ class MpiFabric final : public Fabric {
 
   double deadline_s_;
   const std::atomic<bool>* stop_;  // may be null
-  int tag_ = 20;                   // of what all ranks call; of messages the next one
-  int first_ = 0;                  // what MPI calls rank 0
+  // Of what all ranks call; of messages the next one; then of what a rank says of itself.
+  int tag_ = 20;
+  int first_ = 0;  // what MPI calls rank 0
   int rank_ = 0;
   int size_ = 1;
   int missing_ = -1;
   pid_t parent_ = 0;                   // mpirun, or its daemon on this machine
   std::vector<Peer> peers_;            // [size_]
   std::vector<Asked> asked_;           // [size_]
+  std::vector<int> awaited_;           // [size_]: whom each has said that it waits for
+  int said_ = -1;                      // whom this one has said so of
   std::vector<MPI_Request> requests_;  // of what was begun
   std::vector<MPI_Status> statuses_;   // of each
   std::vector<Pending> pending_;       // what each is

@@ -3,14 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ng/conform/fabric.h"
 #include "ng/engine.h"
@@ -478,6 +482,26 @@ TEST(MpiRanks, Conform) {
       .settings = {.quick = true},
       .make = [&](auto& context, auto& spec) { return (*plugin)->CreateFabric(context, spec); }};
   EXPECT_THAT(conform::CheckFabric(subject), ::testing::IsEmpty());
+}
+
+// Under mpirun on three ranks: MpiRun.NamesTheRankThatStandsStill starts it. Rank 2 gives up first,
+// and waits for one that itself waits. Its exit code ends all.
+TEST(MpiRanks, NameTheOneThatStandsStill) {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) GTEST_SKIP() << "not started by mpirun";
+  const auto plugin = LonePlugin::Open(NG_BINARY_DIR "/lib/ng/plugins/ng_fabric_mpi.so", {}, {});
+  ASSERT_TRUE(plugin.ok()) << plugin.status();
+  const auto fabric = (*plugin)->CreateFabric({}, {.deadline_s = 0.4});
+  ASSERT_TRUE(fabric.ok() && (*fabric)->size() == 3) << fabric.status();
+  const int rank = (*fabric)->rank();
+  std::array<std::byte, 8> bytes = {};
+  if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(80));
+  if (rank > 0) {
+    const absl::Status lost = (*fabric)->Receive(rank - 1, bytes);
+    const bool well = (*fabric)->Missing() == 0 && absl::StrContains(lost.message(), "rank 0 (") &&
+                      absl::StrContains(lost.message(), "did not answer within 0.4 s");
+    if (rank == 2 || !well) std::_Exit(well ? 42 : 1);
+  }
+  std::this_thread::sleep_for(std::chrono::seconds(5));
 }
 
 TEST(RankLayers, HaveTheBitsOfOneProcessInEveryFamily) {

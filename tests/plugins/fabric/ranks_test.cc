@@ -21,89 +21,13 @@
 #include "ng/isa.h"
 #include "ng/lone_plugin.h"
 #include "ng/sampler.h"
-#include "tests/plugins/fabric/thread_ranks.h"
+#include "tests/plugins/fabric/rank_runs.h"
 #include "tests/support/temp_dir.h"
 
-namespace ng {
+namespace ng::test {
 namespace {
 
 using ::testing::HasSubstr;
-using Overrides = std::vector<std::string>;
-
-constexpr char kGolden[] = NG_TEST_DATA "/golden/";
-
-struct Case {
-  std::string model;  // a shape (.json) gets random weights
-  Overrides overrides = {};
-  std::vector<int32_t> prompt = {3, 1, 4, 1, 5, 9, 2};
-};
-
-// Of a rank that draws nothing.
-EngineOptions GreedyRank(const std::string& model) {
-  EngineOptions options;
-  options.overrides = {absl::StrCat("model.path=", kGolden, model),
-                       "run.threads=1",
-                       "fabric.name=threads",
-                       "run.model_defaults=false",
-                       "sampler.chain=greedy",
-                       "run.stop_ids="};
-  options.plugins = {{&test::kThreadRanks, "the test"}};
-  options.ranks = true;
-  return options;
-}
-
-// `looks`: keeps attention rows and points, which ranks with some of the layers do not have.
-absl::StatusOr<std::vector<Completion>> TryRun(const Case& one, bool ranks, bool looks = true,
-                                               const std::atomic<bool>* stop = nullptr) {
-  EngineOptions options;
-  options.overrides = {"run.threads=1", "run.model_defaults=false", "sampler.chain=greedy",
-                       "run.stop_ids="};
-  if (one.model.ends_with(".json")) {
-    options.random_weights = one.model;
-  } else {
-    options.overrides.push_back("model.path=" + one.model);
-  }
-  options.overrides.insert(options.overrides.end(), one.overrides.begin(), one.overrides.end());
-  options.stop = stop;
-  options.ranks = true;
-  if (ranks) {
-    options.plugins = {{&test::kThreadRanks, "the test"}};
-    options.overrides.emplace_back("fabric.name=threads");
-    options.overrides.emplace_back("run.check_plugins=true");
-  }
-  NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
-  const std::vector<GenerateRequest> requests = {{.prompt_ids = one.prompt, .max_new_tokens = 3},
-                                                 {.prompt_ids = {2, 7}, .max_new_tokens = 4}};
-  RunNeeds needs = Needs(requests);
-  needs.prompt_logits = true;
-  NG_RETURN_IF_ERROR(engine->Load(needs));
-  GenerateOptions keep;
-  keep.capture_logits = keep.capture_decode_logits = true;
-  if (!looks) return engine->Generate(requests, keep);
-  keep.capture_attn_full = true;
-  keep.trace_layers.assign(engine->attention_layers().begin(), engine->attention_layers().end());
-  for (const PointShape& shape : engine->points()) keep.capture_points.push_back(shape.at);
-  return engine->Generate(requests, keep);
-}
-
-// Compares bits; NaN never comes here.
-void ExpectSame(const std::vector<Completion>& a, const std::vector<Completion>& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) {
-    EXPECT_EQ(a[i].ids, b[i].ids);
-    EXPECT_EQ(a[i].captured.logits, b[i].captured.logits);
-    EXPECT_EQ(a[i].captured.decode_logits, b[i].captured.decode_logits);
-    ASSERT_EQ(a[i].captured.attn_full.size(), b[i].captured.attn_full.size());
-    for (size_t row = 0; row < a[i].captured.attn_full.size(); ++row) {
-      ASSERT_EQ(a[i].captured.attn_full[row].probs, b[i].captured.attn_full[row].probs);
-    }
-    ASSERT_EQ(a[i].captured.points.size(), b[i].captured.points.size());
-    for (size_t point = 0; point < a[i].captured.points.size(); ++point) {
-      EXPECT_EQ(a[i].captured.points[point].rows, b[i].captured.points[point].rows)
-          << PointText(a[i].captured.points[point].at);
-    }
-  }
-}
 
 // `others`: what rank 1 has of its own.
 void ExpectRanksAgree(const Case& one, const std::vector<int>& sizes, bool looks = true,
@@ -115,7 +39,7 @@ void ExpectRanksAgree(const Case& one, const std::vector<int>& sizes, bool looks
   for (const int size : sizes) {
     SCOPED_TRACE(absl::StrCat(one.model, " on ", size, " ranks"));
     std::vector<absl::StatusOr<std::vector<Completion>>> seen(static_cast<size_t>(size));
-    test::OnRanks(size, [&](int rank) {
+    OnRanks(size, [&](int rank) {
       seen[static_cast<size_t>(rank)] = TryRun(rank == 1 ? other : one, true, looks);
     });
     for (const auto& of_rank : seen) {
@@ -123,49 +47,6 @@ void ExpectRanksAgree(const Case& one, const std::vector<int>& sizes, bool looks
       ExpectSame(*of_rank, *alone);
     }
   }
-}
-
-// Of a run by layers: whether it can be cut so.
-bool ExpectLayersAgree(Case one, int size) {
-  const auto alone = TryRun(one, false, false);
-  EXPECT_TRUE(alone.ok()) << one.model << ": " << alone.status();
-  one.overrides.emplace_back("fabric.split=layers");
-  SCOPED_TRACE(absl::StrCat(one.model, " by layers on ", size, " ranks"));
-  std::vector<absl::StatusOr<std::vector<Completion>>> seen(static_cast<size_t>(size));
-  test::OnRanks(size,
-                [&](int rank) { seen[static_cast<size_t>(rank)] = TryRun(one, true, false); });
-  if (ExitCode(seen[0].status()) == 4) {
-    EXPECT_THAT(std::string(seen[0].status().message()), HasSubstr("fabric.split = layers: "));
-    return false;
-  }
-  for (const auto& of_rank : seen) {
-    EXPECT_TRUE(of_rank.ok()) << of_rank.status();
-    if (of_rank.ok() && alone.ok()) ExpectSame(*of_rank, *alone);
-  }
-  return true;
-}
-
-// Every model of the goldens that ng opens.
-std::vector<std::string> Models() {
-  std::vector<std::string> models;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(kGolden)) {
-    const std::string name = entry.path().filename();
-    if (name == "config.json") models.push_back(entry.path().parent_path());
-    if (entry.path().extension() == ".gguf") models.push_back(entry.path());
-  }
-  std::ranges::sort(models);
-  return models;
-}
-
-// The error that each rank ends with, when rank r runs with overrides[r].
-std::vector<absl::Status> ErrorsOf(const std::vector<Overrides>& overrides) {
-  const std::string model = absl::StrCat(kGolden, "llama/tied_gqa");
-  std::vector<absl::Status> seen(overrides.size());
-  test::OnRanks(static_cast<int>(overrides.size()), [&](int rank) {
-    const auto at = static_cast<size_t>(rank);
-    seen[at] = TryRun({model, overrides[at]}, true).status();
-  });
-  return seen;
 }
 
 TEST(Ranks, AllEndWithTheErrorOfOneAndTheFirstTellsIt) {
@@ -191,11 +72,11 @@ TEST(Ranks, ThatDoNotRunTheSameAreRefused) {
 }
 
 TEST(Ranks, OfAProgramThatCannotBeSeveralAreRefused) {
-  test::OnRanks(2, [&](int rank) {
+  OnRanks(2, [&](int rank) {
     EngineOptions options;
     options.overrides = {absl::StrCat("model.path=", kGolden, "llama/tied_gqa"), "run.threads=1",
                          "fabric.name=threads"};
-    options.plugins = {{&test::kThreadRanks, "the test"}};
+    options.plugins = {{&kThreadRanks, "the test"}};
     const absl::Status opened = Engine::Open(options).status();
     EXPECT_EQ(ExitCode(opened), 2) << rank;
     EXPECT_THAT(std::string(opened.message()), HasSubstr("2 ranks: this program is one process"));
@@ -206,7 +87,7 @@ TEST(Ranks, AreAllStoppedByOne) {
   std::atomic<bool> stop = true;
   const std::string model = absl::StrCat(kGolden, "llama/tied_gqa");
   std::vector<absl::StatusOr<std::vector<Completion>>> seen(2);
-  test::OnRanks(2, [&](int rank) {
+  OnRanks(2, [&](int rank) {
     seen[static_cast<size_t>(rank)] = TryRun({model}, true, true, rank == 1 ? &stop : nullptr);
   });
   // The flag was there before the weights were read.
@@ -227,7 +108,7 @@ constexpr char kExperts[] = R"({"model_type": "qwen2_moe", "hidden_size": 128,
 
 // What is gathered in a run is what its plan says of each row.
 TEST(Ranks, GatherTheBytesThatThePlanSays) {
-  const test::TempDir temp;
+  const TempDir temp;
   for (const std::string name : {"llama/tied_gqa", "qwen3_moe/tiny", "mistral/window", "gpt2/tiny",
                                  "int8", "int4 experts"}) {
     SCOPED_TRACE(name);
@@ -236,29 +117,29 @@ TEST(Ranks, GatherTheBytesThatThePlanSays) {
       options.overrides[0] = "model.weights=" + name.substr(0, 4);
       options.random_weights = temp.Write(name + ".json", name == "int8" ? kDense : kExperts);
     }
-    test::OnRanks(2, [&](int /*rank*/) {
+    OnRanks(2, [&](int /*rank*/) {
       const auto engine = Engine::Open(options);
       ASSERT_TRUE(engine.ok()) << engine.status();
       const std::vector<GenerateRequest> requests = {
           {.prompt_ids = {3, 1, 4, 1, 5, 9, 2}, .max_new_tokens = 5}};
       const auto plan = (*engine)->Plan(Needs(requests));
       ASSERT_TRUE(plan.ok() && (*engine)->Load(Needs(requests)).ok());
-      const int64_t before = test::t_gathered;
+      const int64_t before = t_gathered;
       ASSERT_TRUE((*engine)->Generate(requests, {}).ok());
       constexpr int64_t kRows = 7 + 4;
       constexpr int64_t kSteps = 5;
       constexpr int64_t kMeetings = kSteps + 1;  // each step, and the end
       EXPECT_GT(plan->gathered_row_bytes, 0);
-      EXPECT_EQ(test::t_gathered - before, kRows * plan->gathered_row_bytes +
-                                               kSteps * plan->gathered_logit_bytes +
-                                               kMeetings * plan->gathered_step_bytes);
+      EXPECT_EQ(t_gathered - before, kRows * plan->gathered_row_bytes +
+                                         kSteps * plan->gathered_logit_bytes +
+                                         kMeetings * plan->gathered_step_bytes);
       EXPECT_GT(plan->gathers, 0);
     });
   }
 }
 
 TEST(Ranks, GiveRowsAsTheNextMatrixReadsThemWithTheBitsOfOneProcess) {
-  const test::TempDir temp;
+  const TempDir temp;
   for (const char* shape : {kDense, kExperts}) {
     const std::string path = temp.Write("shape.json", shape);
     for (const char* weights : {"int8", "int4", "bf16"}) {
@@ -277,11 +158,11 @@ TEST(Ranks, GiveRowsAsTheNextMatrixReadsThemWithTheBitsOfOneProcess) {
 }
 
 TEST(Ranks, GiveAQuarterOfTheBytesWhereTheNextMatrixReadsRoundedRows) {
-  const test::TempDir temp;
+  const TempDir temp;
   const std::string path = temp.Write("shape.json", kDense);
   const auto row_bytes = [&](const char* weights, int ranks) {
     int64_t bytes = 0;
-    test::OnRanks(ranks, [&](int rank) {
+    OnRanks(ranks, [&](int rank) {
       EngineOptions options = GreedyRank("llama/tied_gqa");
       options.overrides[0] = absl::StrCat("model.weights=", weights);
       options.random_weights = path;
@@ -305,11 +186,11 @@ TEST(Ranks, DraftAsOneProcessDoes) {
   const std::string model = absl::StrCat(kGolden, "llama/tied_gqa");
   for (const bool ranks : {false, true}) {
     std::vector<std::vector<int32_t>> ids(3);
-    test::OnRanks(ranks ? 3 : 1, [&](int rank) {
+    OnRanks(ranks ? 3 : 1, [&](int rank) {
       EngineOptions options;
       options.overrides = {"model.path=" + model, "run.threads=1",      "sampler.chain=greedy",
                            "run.stop_ids=",       "drafter.name=ngram", "drafter.ngram.min=1"};
-      options.plugins = {{&test::kThreadRanks, "the test"}};
+      options.plugins = {{&kThreadRanks, "the test"}};
       options.ranks = true;
       if (ranks) options.overrides.emplace_back("fabric.name=threads");
       const auto engine = Engine::Open(options);
@@ -331,144 +212,10 @@ TEST(Ranks, DraftAsOneProcessDoes) {
   }
 }
 
-// A sampler's stage that fails for the sixth prompt.
-class FailsForOne final : public SamplerStage {
- public:
-  static absl::StatusOr<std::unique_ptr<SamplerStage>> Create(const PluginContext& /*context*/) {
-    return std::make_unique<FailsForOne>();
-  }
-  absl::Status Apply(int /*slot*/, const DrawKey& key, CandidateSet& /*candidates*/) override {
-    return key.request == 5 ? NumericError("no") : absl::OkStatus();
-  }
-};
-constexpr PluginDescriptor kFailsForOne =
-    SamplerPlugin<FailsForOne::Create>("fails", "1.0.0", "fails for one", {});
-
-// What rank 0 of a dealt run sees: "3.0" is step 0 of request 3, "3." its end.
-struct Dealt {
-  std::vector<absl::StatusOr<std::vector<Completion>>> of_rank;
-  std::vector<std::string> told;
-};
-
-struct DealtCase {
-  int ranks;
-  int groups;
-  Overrides overrides = {};
-  int stopped = -1;  // the rank that is stopped at its first steps; -1: none
-  bool looks = true;
-};
-
-Dealt RunDealt(const DealtCase& one) {
-  Dealt dealt;
-  dealt.of_rank.resize(static_cast<size_t>(one.ranks));
-  std::vector<GenerateRequest> requests;
-  for (int32_t i = 0; i < 11; ++i) {
-    requests.push_back({.prompt_ids = {3, 1, i, 4}, .max_new_tokens = 1 + i * 5 % 7});
-  }
-  test::OnRanks(one.ranks, [&](int rank) {
-    EngineOptions options;
-    std::atomic<bool> stop = false;
-    options.stop = &stop;
-    options.overrides = {absl::StrCat("model.path=", kGolden, "llama/tied_gqa"),
-                         "run.threads=1",
-                         "run.model_defaults=false",
-                         "run.stop_ids=",
-                         "sampler.chain=temperature,top_k",
-                         "cache.max_sequences=2",
-                         "run.check_plugins=true",
-                         absl::StrCat("fabric.groups=", one.groups)};
-    if (one.ranks > 1) options.overrides.emplace_back("fabric.name=threads");
-    options.overrides.insert(options.overrides.end(), one.overrides.begin(), one.overrides.end());
-    options.plugins = {{&test::kThreadRanks, "the test"}, {&kFailsForOne, "the test"}};
-    options.ranks = true;
-    auto& own = dealt.of_rank[static_cast<size_t>(rank)];
-    const auto engine = Engine::Open(options);
-    if (!engine.ok()) {
-      own = engine.status();
-      return;
-    }
-    ASSERT_TRUE((*engine)->Load(Needs(requests)).ok());
-    stop = rank == one.stopped;
-    GenerateOptions keep;
-    keep.capture_decode_logits = keep.steps = true;
-    if (one.looks) keep.trace_layers = {0};
-    keep.on_step = [&](int index, const StepRecord& record) {
-      EXPECT_EQ(rank, 0);
-      EXPECT_FALSE(record.top_k.empty() || (one.looks && record.attn_rows.empty()));
-      dealt.told.push_back(absl::StrCat(index, ".", record.step));
-      return absl::OkStatus();
-    };
-    keep.on_done = [&](int index, const Completion& /*completion*/) {
-      dealt.told.push_back(absl::StrCat(index, "."));
-      return absl::OkStatus();
-    };
-    own = (*engine)->Generate(requests, keep);
-  });
-  return dealt;
-}
-
-TEST(RankGroups, GiveWhatOneProcessGivesInTheOrderOfThePrompts) {
-  const Dealt alone = RunDealt({1, 1});
-  ASSERT_TRUE(alone.of_rank[0].ok()) << alone.of_rank[0].status();
-  for (const DealtCase& one : std::vector<DealtCase>{{2, 2}, {4, 2}, {3, 3}, {6, 2}}) {
-    SCOPED_TRACE(absl::StrCat(one.ranks, " ranks, ", one.groups, " groups"));
-    const Dealt dealt = RunDealt(one);
-    for (const auto& of_rank : dealt.of_rank) ASSERT_TRUE(of_rank.ok()) << of_rank.status();
-    ExpectSame(*dealt.of_rank[0], *alone.of_rank[0]);
-    for (size_t i = 0; i < alone.of_rank[0]->size(); ++i) {
-      EXPECT_EQ((*dealt.of_rank[0])[i].timings.decode_tokens,
-                (*alone.of_rank[0])[i].timings.decode_tokens);
-      EXPECT_TRUE((*dealt.of_rank.back())[i].ids.empty());
-    }
-    std::vector<std::string> in_order;
-    for (size_t i = 0; i < alone.of_rank[0]->size(); ++i) {
-      const int64_t n_steps = std::ssize((*alone.of_rank[0])[i].ids) - 4;
-      for (int64_t step = 0; step < n_steps; ++step) {
-        in_order.push_back(absl::StrCat(i, ".", step));
-      }
-      in_order.push_back(absl::StrCat(i, "."));
-    }
-    EXPECT_EQ(dealt.told, in_order);
-  }
-}
-
-TEST(RankGroups, EndTogetherWithTheErrorOfOneWhichRank0Tells) {
-  const Dealt dealt = RunDealt({4, 2, {"sampler.chain=fails"}});
-  for (size_t rank = 0; rank < dealt.of_rank.size(); ++rank) {
-    const absl::Status& seen = dealt.of_rank[rank].status();
-    EXPECT_FALSE(seen.ok());
-    EXPECT_EQ(seen.code(), dealt.of_rank[0].status().code());
-    EXPECT_EQ(IsToldElsewhere(seen), rank > 0) << seen;
-  }
-  EXPECT_THAT(std::string(dealt.of_rank[0].status().message()), HasSubstr("fails"));
-  // As after an error of one process: everything has been reported.
-  EXPECT_EQ(std::ranges::count_if(dealt.told, [](auto& one) { return one.back() == '.'; }), 11);
-}
-
-TEST(RankGroups, AreAllStoppedByOneRank) {
-  for (const int stopped : {0, 1, 2, 3}) {
-    const Dealt dealt = RunDealt({4, 2, {}, stopped});
-    for (const auto& of_rank : dealt.of_rank) {
-      ASSERT_TRUE(of_rank.ok()) << of_rank.status();
-      EXPECT_EQ(of_rank->back().stop_reason, StopReason::kInterrupted);
-    }
-    EXPECT_EQ(dealt.told.back(), "10.");
-  }
-}
-
-TEST(RankGroups, ThatTheRanksDoNotMakeAreRefused) {
-  for (const auto& of_rank : RunDealt({4, 3}).of_rank) {
-    EXPECT_EQ(ExitCode(of_rank.status()), 2);
-    EXPECT_THAT(std::string(of_rank.status().message()),
-                HasSubstr("= 3: 4 ranks do not make 3 groups of the same size"));
-  }
-  EXPECT_EQ(ExitCode(RunDealt({1, 2}).of_rank[0].status()), 2);
-}
-
 TEST(ThreadRanks, Conform) {
-  test::OnRanks(3, [](int /*rank*/) {
+  OnRanks(3, [](int /*rank*/) {
     const conform::FabricSubject subject = {.settings = {.quick = true},
-                                            .make = test::ThreadRank::Create};
+                                            .make = ThreadRank::Create};
     EXPECT_THAT(conform::CheckFabric(subject), ::testing::IsEmpty());
   });
 }
@@ -504,143 +251,6 @@ TEST(MpiRanks, NameTheOneThatStandsStill) {
   std::this_thread::sleep_for(std::chrono::seconds(5));
 }
 
-TEST(RankLayers, HaveTheBitsOfOneProcessInEveryFamily) {
-  int n_cut = 0;
-  for (const std::string& model : Models()) {
-    for (const int size : {2, 3}) n_cut += ExpectLayersAgree({model}, size) ? 1 : 0;
-  }
-  EXPECT_GT(n_cut, 60);
-}
-
-TEST(RankLayers, HaveTheBitsOfOneProcessInPiecesWithEveryWeightTypeCacheAndWindow) {
-  const std::string llama = absl::StrCat(kGolden, "llama/tied_gqa");
-  const std::string window = absl::StrCat(kGolden, "mistral/window");
-  // More rows than a piece has.
-  std::vector<int32_t> prompt;
-  for (int32_t i = 0; i < 50; ++i) prompt.push_back(i * 7 % 41);
-  for (const char* weights : {"f32", "bf16", "f16", "int8", "int4"}) {
-    EXPECT_TRUE(ExpectLayersAgree({llama, {absl::StrCat("model.weights=", weights)}}, 2));
-  }
-  for (const char* codec : {"bf16", "int8", "int4"}) {
-    EXPECT_TRUE(ExpectLayersAgree(
-        {llama, {absl::StrCat("cache.codec=", codec), "cache.name=paged"}, prompt}, 2));
-  }
-  EXPECT_TRUE(ExpectLayersAgree({window, {}, prompt}, 2));
-  EXPECT_TRUE(ExpectLayersAgree({llama, {"run.prefill_chunk=37"}, prompt}, 2));
-  EXPECT_TRUE(ExpectLayersAgree({llama, {"run.use_cache=false"}}, 2));
-  EXPECT_TRUE(ExpectLayersAgree({llama, {"drafter.name=ngram", "drafter.ngram.min=1"}}, 2));
-}
-
-TEST(RankLayers, HoldTheirOwnLayersAlone) {
-  std::vector<RunPlan> plans(3);
-  for (const int size : {1, 2}) {
-    test::OnRanks(size, [&](int rank) {
-      EngineOptions options;
-      options.overrides = {absl::StrCat("model.path=", kGolden, "llama/untied"), "run.threads=1",
-                           "fabric.name=threads", "fabric.split=layers"};
-      options.plugins = {{&test::kThreadRanks, "the test"}};
-      options.ranks = true;
-      const auto engine = Engine::Open(options);
-      ASSERT_TRUE(engine.ok()) << engine.status();
-      const auto plan = (*engine)->Plan({.max_tokens = 50});
-      ASSERT_TRUE(plan.ok()) << plan.status();
-      plans[static_cast<size_t>(size - 1 + rank)] = *plan;
-    });
-  }
-  const auto& [whole, first, last] = std::tie(plans[0], plans[1], plans[2]);
-  EXPECT_EQ(first.cache.bytes + last.cache.bytes, whole.cache.bytes);
-  EXPECT_EQ(first.weights.bytes() + last.weights.bytes(), whole.weights.bytes());
-  EXPECT_EQ(first.weights.head_bytes, 0);
-  EXPECT_EQ(last.weights.embedding_bytes, 0);
-}
-
-// A rank in the middle has neither embedding nor head, so more layers, and of a long text more
-// cache than the others have weights. Steps are computed piece by piece.
-TEST(RankLayers, ArePlannedAsTheOneThatTakesMostDoes) {
-  const test::TempDir temp;
-  const std::string shape = temp.Write("shape.json", R"({"model_type": "llama",
-        "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 8,
-        "num_attention_heads": 4, "vocab_size": 1400, "max_position_embeddings": 4000,
-        "rms_norm_eps": 1e-5})");
-  const auto plan_of = [&](int plan_ranks, int64_t max_tokens) {
-    EngineOptions options = GreedyRank("llama/tied_gqa");
-    options.overrides[0] = "fabric.split=layers";
-    if (plan_ranks > 0) options.overrides.emplace_back("fabric.name=local");
-    options.random_weights = shape;
-    options.plan_ranks = plan_ranks;
-    const auto engine = Engine::Open(options);
-    EXPECT_TRUE(engine.ok()) << engine.status();
-    return *(*engine)->Plan({.max_tokens = max_tokens, .max_prompt = max_tokens});
-  };
-  for (const int64_t max_tokens : {10, 4000}) {
-    std::vector<RunPlan> plans(3);
-    test::OnRanks(3, [&](int rank) { plans[static_cast<size_t>(rank)] = plan_of(0, max_tokens); });
-    const RunPlan& most = *std::ranges::max_element(plans, {}, &RunPlan::needed_bytes);
-    EXPECT_EQ(most.rank == 1, max_tokens == 4000);
-    const RunPlan planned = plan_of(3, max_tokens);
-    EXPECT_EQ(planned.rank, most.rank);
-    EXPECT_EQ(planned.needed_bytes(), most.needed_bytes());
-    if (max_tokens == 4000)
-      EXPECT_LT(3 * planned.activation_bytes, plan_of(1, 4000).activation_bytes);
-  }
-}
-
-TEST(RankLayers, SendTheBytesThatThePlanSays) {
-  std::atomic<int64_t> sent = 0;
-  int64_t expected = 0;
-  test::OnRanks(2, [&](int rank) {
-    EngineOptions options = GreedyRank("llama/tied_gqa");
-    options.overrides.emplace_back("fabric.split=layers");
-    const auto engine = Engine::Open(options);
-    ASSERT_TRUE(engine.ok()) << engine.status();
-    const std::vector<GenerateRequest> requests = {
-        {.prompt_ids = std::vector<int32_t>(55, 5), .max_new_tokens = 5}};
-    const auto plan = (*engine)->Plan(Needs(requests));
-    ASSERT_TRUE(plan.ok() && (*engine)->Load(Needs(requests)).ok());
-    const int64_t before = test::t_gathered;
-    ASSERT_TRUE((*engine)->Generate(requests, {}).ok());
-    sent += test::t_sent;
-    constexpr int64_t kSteps = 5;
-    constexpr int64_t kPieces = 2 + 4;  // of 32 and 23 rows, then of one
-    // What is gathered and shared is alike on both ranks; one of them hands rows on.
-    const int64_t end = plan->gathered_step_bytes / 2;
-    EXPECT_EQ(test::t_gathered - before, kSteps * plan->gathered_step_bytes + end);
-    if (rank == 0) {
-      expected = (55 + 4) * plan->gathered_row_bytes + kPieces * plan->gathered_piece_bytes;
-    }
-  });
-  EXPECT_EQ(sent, expected);
-}
-
-TEST(RankLayers, ThatCannotBeSeenOrCutAreRefused) {
-  const std::string model = absl::StrCat(kGolden, "llama/tied_gqa");
-  for (const absl::Status& seen : ErrorsOf({{"fabric.split=layers"}, {"fabric.split=layers"}})) {
-    EXPECT_EQ(ExitCode(seen), 2);
-    EXPECT_THAT(std::string(seen.message()), HasSubstr("fabric.split = layers: attention rows"));
-  }
-  const std::vector<Overrides> too_many(9, {"fabric.split=layers"});
-  for (const absl::Status& seen : ErrorsOf(too_many)) {
-    EXPECT_EQ(ExitCode(seen), 4);
-    EXPECT_THAT(std::string(seen.message()), HasSubstr("cannot be cut into 9 parts"));
-  }
-}
-
-TEST(RankLayers, EndTogetherWithTheErrorOfOne) {
-  const Dealt dealt = RunDealt({4, 2, {"sampler.chain=fails", "fabric.split=layers"}, -1, false});
-  for (size_t rank = 0; rank < dealt.of_rank.size(); ++rank) {
-    EXPECT_EQ(ExitCode(dealt.of_rank[rank].status()), 6);
-    EXPECT_EQ(IsToldElsewhere(dealt.of_rank[rank].status()), rank > 0);
-  }
-}
-
-TEST(RankLayers, RunInGroupsToo) {
-  const Dealt alone = RunDealt({1, 1, {}, -1, false});
-  const Dealt dealt = RunDealt({4, 2, {"fabric.split=layers"}, -1, false});
-  ASSERT_TRUE(alone.of_rank[0].ok());
-  for (const auto& of_rank : dealt.of_rank) ASSERT_TRUE(of_rank.ok()) << of_rank.status();
-  ExpectSame(*dealt.of_rank[0], *alone.of_rank[0]);
-}
-
 TEST(Ranks, HaveTheBitsOfOneProcessInEveryFamily) {
   const std::vector<std::string> models = Models();
   ASSERT_GT(models.size(), 40U);
@@ -659,4 +269,4 @@ TEST(Ranks, HaveTheBitsOfOneProcessWithEveryWeightTypeCacheAndChunk) {
 }
 
 }  // namespace
-}  // namespace ng
+}  // namespace ng::test

@@ -27,8 +27,8 @@ struct StepPieces {
   std::vector<StepSequence> sequences;
   std::vector<int64_t> n_sequences;  // of each piece
 };
-// The most rows of a piece, where sequences are cut.
-int64_t PieceRows(int64_t n_rows, int ranks);
+// The most rows of a piece of any step of up to so many rows, where sequences are cut.
+int64_t MostPieceRows(int64_t n_rows, int ranks);
 // Pieces of about as many rows. A step of few rows is not cut: it would read the weights again for
 // each piece. `whole`: no sequence is cut.
 void CutStep(std::span<const StepSequence> step, int ranks, bool whole, StepPieces* pieces);

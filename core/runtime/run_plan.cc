@@ -62,7 +62,7 @@ int64_t CacheTokens(const CachePlan& cache, const CacheSpec& spec, bool holds_wi
 // Rows of a step of so many that are computed at a time.
 int64_t RowsAtATime(const RunPlan& plan, int64_t n_rows) {
   const bool pieces = plan.by_layers && !plan.cache.holes && !plan.cache.attended;
-  return pieces ? PieceRows(n_rows, plan.ranks) : n_rows;
+  return pieces ? MostPieceRows(n_rows, plan.ranks) : n_rows;
 }
 
 // The same for the largest of a run's steps: its first, the last of a prompt, the last of all.

@@ -134,7 +134,7 @@ TEST(RankLayers, SendTheBytesThatThePlanSays) {
     ASSERT_TRUE((*engine)->Generate(requests, {}).ok());
     sent += t_sent;
     constexpr int64_t kSteps = 5;
-    constexpr int64_t kPieces = 2 + 4;  // of 32 and 23 rows, then of one
+    constexpr int64_t kPieces = 3 + 4;  // of 19, 19 and 17 rows, then of one
     // What is gathered and shared is alike on both ranks; one of them hands rows on.
     const int64_t end = plan->gathered_step_bytes / 2;
     EXPECT_EQ(t_gathered - before, kSteps * plan->gathered_step_bytes + end);

@@ -25,7 +25,8 @@ struct CutRows {
   std::span<const int64_t> counts;  // [ranks] columns that each gives; empty: nothing is gathered
   int64_t n_rows = 0;
   float* whole = nullptr;  // [n_rows, sum of counts]
-  // As what a matmul reads them: as that they lie in `whole`. What a rank gives is RoundSent's.
+  // The type that the rows have in `whole`, which a matmul reads. Where it is not f32, RoundSent
+  // makes what a rank gives.
   InputType as = InputType::kF32;
 
   // Floats that a rank gives of a row.

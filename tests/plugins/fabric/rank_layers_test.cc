@@ -113,8 +113,9 @@ TEST(RankLayers, ArePlannedAsTheOneThatTakesMostDoes) {
     const RunPlan planned = plan_of(3, max_tokens);
     EXPECT_EQ(planned.rank, most.rank);
     EXPECT_EQ(planned.needed_bytes(), most.needed_bytes());
-    if (max_tokens == 4000)
+    if (max_tokens == 4000) {
       EXPECT_LT(3 * planned.activation_bytes, plan_of(1, 4000).activation_bytes);
+    }
   }
 }
 

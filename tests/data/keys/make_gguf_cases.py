@@ -33,8 +33,8 @@ SELECTION = {"exp_probs_b.bias": (4,)}
 TURNING, ONE_SHARED = {"rope.dimension_count": HEAD}, {"leading_dense_block_count": 0, "expert_shared_count": 1}
 SCALED = {"logit_scale": 2.0, "embedding_scale": 3.0, "residual_scale": 0.5, "attention.scale": 0.3}
 BASES = {
-    "llama": ({"rope.dimension_count": HEAD}, Q_K_V | GATE_UP),
-    "qwen2": ({}, Q_K_V | GATE_UP | {"attn_q.bias": (HEADS * HEAD,), "attn_k.bias": (HEAD,), "attn_v.bias": (HEAD,)}),
+    "llama": (TURNING, Q_K_V | GATE_UP),
+    "qwen2": ({}, Q_K_V | GATE_UP | QKV_BIASES),
     "qwen3": (HEAD_KEYS, Q_K_V | GATE_UP | Q_K_NORM),
     "gpt2": ({}, {"attn_qkv": (3 * WIDTH, WIDTH), "ffn_up": (FFN, WIDTH)}),
     "gemma2": (HEAD_KEYS | {"attention.sliding_window": 4, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}, Q_K_V | GATE_UP | AROUND),
@@ -44,17 +44,17 @@ BASES = {
     "gemma4": (HEAD_KEYS | {"attention.key_length_swa": HEAD, "attention.value_length_swa": HEAD, "attention.sliding_window": 4, "attention.sliding_window_pattern": [True, False], "rope.freq_base": 1000.0,
                             "rope.dimension_count": HEAD, "rope.dimension_count_swa": HEAD, "attention.shared_kv_layers": 0, "embedding_length_per_layer_input": 0, "final_logit_softcapping": 3.0},
                Q_K_V | GATE_UP | AROUND | Q_K_NORM | {"layer_output_scale": (1,)}),
-    "mistral3": (HEAD_KEYS | {"rope.dimension_count": HEAD}, Q_K_V | GATE_UP),
+    "mistral3": (HEAD_KEYS | TURNING, Q_K_V | GATE_UP),
     "cohere2": (HEAD_KEYS | {"rope.dimension_count": HEAD, "attention.sliding_window": 4, "logit_scale": 0.5}, Q_K_V | GATE_UP | {"ffn_norm": None}),
     "gpt-oss": (HEAD_KEYS | EXPERTS | {"attention.sliding_window": 4, "rope.freq_base": 1000.0},
-                Q_K_V | OF_EXPERTS | {"ffn_norm": None, "post_attention_norm": (WIDTH,), "attn_sinks": (HEADS,), "attn_q.bias": (HEADS * HEAD,), "attn_k.bias": (HEAD,), "attn_v.bias": (HEAD,),
+                Q_K_V | OF_EXPERTS | {"ffn_norm": None, "post_attention_norm": (WIDTH,), "attn_sinks": (HEADS,)} | QKV_BIASES | {
                                       "attn_output.bias": (WIDTH,), "ffn_gate_inp.bias": (4,), "ffn_gate_exps.bias": (4, FFN), "ffn_up_exps.bias": (4, FFN), "ffn_down_exps.bias": (4, WIDTH)}),
     "deepseek2": (EXPERTS | {"attention.key_length": 12, "attention.value_length": 8, "attention.q_lora_rank": 8, "attention.kv_lora_rank": 8, "attention.head_count_kv": HEADS, "rope.dimension_count": 4,
                              "leading_dense_block_count": 0, "expert_shared_count": 1, "expert_weights_scale": 1.5, "expert_gating_func": 1},
                   OF_EXPERTS | {"attn_q_a": (8, WIDTH), "attn_q_a_norm": (8,), "attn_q_b": (HEADS * 12, 8), "attn_kv_a_mqa": (12, WIDTH), "attn_kv_a_norm": (8,), "attn_kv_b": (HEADS * 16, 8)}
                   | SHARED_EXPERT),
-    "llama4": (HEAD_KEYS | EXPERTS | {"rope.dimension_count": HEAD, "interleave_moe_layer_step": 1, "block_count": 4}, Q_K_V | OF_EXPERTS | SHARED_EXPERT),
-    "bitnet": ({"rope.dimension_count": HEAD}, Q_K_V | GATE_UP | {"attn_sub_norm": (WIDTH,), "ffn_sub_norm": (FFN,)}),
+    "llama4": (HEAD_KEYS | EXPERTS | TURNING | {"interleave_moe_layer_step": 1, "block_count": 4}, Q_K_V | OF_EXPERTS | SHARED_EXPERT),
+    "bitnet": (TURNING, Q_K_V | GATE_UP | {"attn_sub_norm": (WIDTH,), "ffn_sub_norm": (FFN,)}),
     # Those that are decoders of parts that others have, too.
     "granite": (TURNING | SCALED, Q_K_V | GATE_UP),
     "granitemoe": (TURNING | EXPERTS | SCALED, Q_K_V | OF_EXPERTS),

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -38,15 +39,22 @@ class FabricRig {
   // The first finding decides.
   Outcome outcome() const { return noted() ? Fail(findings_.front()) : Ok(); }
 
-  // Up to `most` floats of each rank, another number in each round, of some none.
-  void Gather(uint64_t round, int64_t most) {
+  // Up to `most` floats of each rank, another number in each round, of some none. `aside`: on a
+  // thread of its own.
+  void Gather(uint64_t round, int64_t most, bool aside = false) {
     counts_.clear();
     for (int rank = 0; rank < fabric_->size(); ++rank) {
       const uint32_t bits = BitsOf(round, static_cast<uint64_t>(rank), 1U << 20);
       counts_.push_back(bits % 5 == 0 ? 0 : static_cast<int64_t>(bits / 5 % (most + 1)));
     }
     Fill(round);
-    Tell("AllGather", fabric_->AllGather(counts_, all_));
+    if (aside) {
+      absl::Status status;
+      std::thread([&] { status = fabric_->AllGatherAside(counts_, all_); }).join();
+      Tell("AllGatherAside", status);
+    } else {
+      Tell("AllGather", fabric_->AllGather(counts_, all_));
+    }
     if (noted()) return;
     const float* part = all_.data();
     for (int rank = 0; rank < fabric_->size(); ++rank) {
@@ -225,6 +233,17 @@ Outcome CheckFabricGather(const FabricSubject& subject) {
   return rig.outcome();
 }
 
+Outcome CheckFabricAside(const FabricSubject& subject) {
+  FabricRig rig(subject);
+  uint64_t round = 0;
+  for (const int64_t most : {1, 64, 5000, 70000, 300000}) {
+    for (int repeat = 0; repeat < 4 && !rig.noted(); ++repeat) {
+      rig.Gather(++round, most, repeat % 2 == 0);
+    }
+  }
+  return rig.outcome();
+}
+
 Outcome CheckFabricBroadcast(const FabricSubject& subject) {
   FabricRig rig(subject);
   if (rig.noted()) return rig.outcome();
@@ -304,6 +323,7 @@ constexpr FabricCheck kFabricChecks[] = {
      CheckFabricRanks},
     {"gather", "AllGather brings what each rank gives, bit for bit, NaN too, however uneven",
      CheckFabricGather},
+    {"aside", "AllGatherAside on a thread of its own brings the same", CheckFabricAside},
     {"broadcast", "Broadcast brings what any rank gives, of any size", CheckFabricBroadcast},
     {"order", "calls in any order bring what belongs to each", CheckFabricOrder},
     {"messages", "messages between two ranks arrive whole and in their order", CheckFabricMessages},

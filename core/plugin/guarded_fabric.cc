@@ -46,11 +46,21 @@ std::string GuardedFabric::Host(int rank) const {
 }
 
 absl::Status GuardedFabric::AllGather(std::span<const int64_t> counts, std::span<float> all) {
+  return GuardGather(counts, all, [&] { return fabric_->AllGather(counts, all); });
+}
+
+absl::Status GuardedFabric::AllGatherAside(std::span<const int64_t> counts, std::span<float> all) {
+  return GuardGather(counts, all, [&] { return fabric_->AllGatherAside(counts, all); });
+}
+
+template <typename Call>
+absl::Status GuardedFabric::GuardGather(std::span<const int64_t> counts, std::span<float> all,
+                                        Call&& call) {
   const auto mine = counts.begin() + rank_;
   const int64_t first = std::accumulate(counts.begin(), mine, int64_t{0});
   const std::span<float> own = all.subspan(static_cast<size_t>(first), static_cast<size_t>(*mine));
   if (check_) own_.assign(own.begin(), own.end());
-  NG_RETURN_IF_ERROR(Guard([&] { return fabric_->AllGather(counts, all); }));
+  NG_RETURN_IF_ERROR(Guard(call));
   if (!check_ || std::memcmp(own_.data(), own.data(), own.size_bytes()) == 0) {
     return absl::OkStatus();
   }

@@ -32,6 +32,7 @@ class GuardedFabric final : public Fabric {
   std::string Host(int rank) const override;
   // Errors: with check a PluginError where this rank's own part has changed.
   absl::Status AllGather(std::span<const int64_t> counts, std::span<float> all) override;
+  absl::Status AllGatherAside(std::span<const int64_t> counts, std::span<float> all) override;
   absl::Status Broadcast(int root, std::span<std::byte> bytes) override;
   absl::Status Barrier() override;
   absl::Status Send(int to, std::span<const std::byte> bytes) override;
@@ -48,6 +49,9 @@ class GuardedFabric final : public Fabric {
 
   template <typename Call>
   absl::Status Guard(Call&& call);
+  // call(): AllGather or what stands for it.
+  template <typename Call>
+  absl::Status GuardGather(std::span<const int64_t> counts, std::span<float> all, Call&& call);
 
   LoadedPlugin plugin_;
   std::unique_ptr<Fabric> fabric_;

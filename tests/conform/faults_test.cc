@@ -320,6 +320,8 @@ constexpr Seeded kFabricFaults[] = {
     {"gather_refuses", "gather"},
     {"changes_its_own", "gather"},
     {"quiets_nan", "gather"},
+    {"aside_throws", "aside"},
+    {"changes_its_own_aside", "aside"},
     {"broadcast_throws", "broadcast"},
     {"broadcast_refuses", "broadcast"},
     {"broadcast_forgets_the_end", "broadcast"},

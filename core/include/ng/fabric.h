@@ -5,12 +5,13 @@
 // bit for bit, and nothing is ever added up on the way. So a run over many ranks has the ids,
 // logits and bits of one.
 //
-// Implemented by fabric plugins; called by the engine, on one thread at a time. All ranks make the
-// same calls in the same order with the same sizes. A call ends on all ranks within the deadline
-// of the spec: done, or with an error. Where another rank gives more or less than it should, that
-// is an error. After an error the fabric is not called again, but for Missing, Host, Report and the
-// destructor, and these must not wait for the others. PluginContext::stop says that this process
-// shall end; a call that the others will still answer goes on.
+// Implemented by fabric plugins; called by the engine, by one thread at a time, which need not be
+// the one before. All ranks make the same calls in the same order with the same sizes. A call ends
+// on all ranks within the deadline of the spec: done, or with an error. Where another rank gives
+// more or less than it should, that is an error. After an error the fabric is not called again, but
+// for Missing, Host, Report and the destructor, and these must not wait for the others.
+// PluginContext::stop says that this process shall end; a call that the others will still answer
+// goes on.
 //
 // Messages (Send, Poll, Receive) are between two ranks, which alone know of them. They do not mix
 // with what all ranks call, nor with those of another fabric. Where one fails, it is about that
@@ -55,6 +56,11 @@ class Fabric {
   // made. counts: [size()]; all: [sum of counts]. Errors: RuntimeError that names the rank that is
   // missing and its host; any error ends the run.
   virtual absl::Status AllGather(std::span<const int64_t> counts, std::span<float> all) = 0;
+  // [step] AllGather while other threads of this process compute: a fabric that polls should leave
+  // the cores to them. Errors: as AllGather.
+  virtual absl::Status AllGatherAside(std::span<const int64_t> counts, std::span<float> all) {
+    return AllGather(counts, all);
+  }
   // [load] [step] Every rank gets the bytes of rank `root`. All give as many. Errors: as AllGather.
   virtual absl::Status Broadcast(int root, std::span<std::byte> bytes) = 0;
   // [load] [step] Returns when all ranks have called it. Errors: as AllGather.

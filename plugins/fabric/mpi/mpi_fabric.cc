@@ -23,13 +23,16 @@ namespace {
 // Looks at the clock, and lets others run, every so many polls: a message between two cores takes
 // less than the polls before the first time.
 constexpr int kPollsAtATime = 256;
-// Who has waited so long no longer polls all the time.
-constexpr std::chrono::milliseconds kPatience(20);
 constexpr std::chrono::microseconds kNap(100);
 // When this process is told to end, as mpirun tells those that are left when one is lost, and then
 // ends them: how long a rank on another machine may still take to answer.
 constexpr std::chrono::milliseconds kGrace(600);
 constexpr std::chrono::milliseconds kLastWords(100);
+
+// OpenMPI sends up to 64 KiB, with what it says of them, without asking. For more it asks the other
+// side first, and over TCP the answer waits behind all that the other side sends itself.
+constexpr size_t kUnasked = 32768;
+constexpr size_t kWhole = std::numeric_limits<size_t>::max();
 
 constexpr char kHasEnded[] = "has ended";
 
@@ -166,7 +169,6 @@ MpiFabric::MpiFabric(MpiFabric& whole, int first, int n)
 void MpiFabric::MakeRoom() {
   const auto size = static_cast<size_t>(size_);
   requests_.reserve(2 * size);
-  statuses_.resize(2 * size);
   pending_.reserve(2 * size);
   asked_.resize(size);
   awaited_.assign(size, -1);
@@ -184,6 +186,24 @@ const MpiFabric::Peer& MpiFabric::PeerOf(int rank) const {
 }
 
 absl::Status MpiFabric::AllGather(std::span<const int64_t> counts, std::span<float> all) {
+  NG_RETURN_IF_ERROR(BeginGather(counts, all, kWhole));
+  return Finish();
+}
+
+absl::Status MpiFabric::AllGatherAside(std::span<const int64_t> counts, std::span<float> all) {
+  NG_RETURN_IF_ERROR(BeginGather(counts, all, kUnasked));
+  return Finish(Clock::duration(0));
+}
+
+absl::Status MpiFabric::BeginGather(std::span<const int64_t> counts, std::span<float> all,
+                                    size_t most) {
+  // Calls begin(message) for each message of a part.
+  const auto in_messages = [&](auto part, auto&& begin) -> absl::Status {
+    for (; !part.empty(); part = part.subspan(std::min(part.size(), most))) {
+      NG_RETURN_IF_ERROR(begin(part.first(std::min(part.size(), most))));
+    }
+    return absl::OkStatus();
+  };
   const std::span<std::byte> bytes = std::as_writable_bytes(all);
   size_t first = 0;
   std::span<const std::byte> own;
@@ -194,13 +214,16 @@ absl::Status MpiFabric::AllGather(std::span<const int64_t> counts, std::span<flo
     if (peer == rank_) {
       own = part;
     } else {
-      NG_RETURN_IF_ERROR(BeginReceive(peer, part, tag_));
+      NG_RETURN_IF_ERROR(in_messages(
+          part, [&](std::span<std::byte> message) { return BeginReceive(peer, message, tag_); }));
     }
   }
   for (int peer = 0; peer < size_; ++peer) {
-    if (peer != rank_) NG_RETURN_IF_ERROR(BeginSend(peer, own));
+    if (peer == rank_) continue;
+    NG_RETURN_IF_ERROR(in_messages(
+        own, [&](std::span<const std::byte> message) { return BeginSend(peer, message); }));
   }
-  return Finish();
+  return absl::OkStatus();
 }
 
 // The root sends to one, then both to one more each, and so on: of n ranks none sends more than
@@ -305,12 +328,13 @@ absl::Status MpiFabric::CheckStarter() {
   return RuntimeError("mpirun has ended");
 }
 
-absl::Status MpiFabric::Finish() {
+absl::Status MpiFabric::Finish(Clock::duration patience) {
   ++process_.calls;
+  if (statuses_.size() < requests_.size()) statuses_.resize(requests_.size());
   const Clock::time_point start = Look();
   NG_RETURN_IF_ERROR(CheckStarter());
   int done = 0;
-  for (int polls = 1; done == 0; ++polls) {
+  for (int polls = patience.count() > 0 ? 1 : kPollsAtATime; done == 0; ++polls) {
     const int tested =
         MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, statuses_.data());
     if (tested == MPI_ERR_IN_STATUS) return FailedRequest();
@@ -319,7 +343,7 @@ absl::Status MpiFabric::Finish() {
     const Clock::duration waited = Look() - start;
     if (waited > Deadline() / 4) NG_RETURN_IF_ERROR(SayAwaited(Awaited()));
     NG_RETURN_IF_ERROR(CheckPeers(waited));
-    if (waited > kPatience) {
+    if (waited > patience) {
       std::this_thread::sleep_for(kNap);
       polls = kPollsAtATime - 1;  // after each nap one
     } else {

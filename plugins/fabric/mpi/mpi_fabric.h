@@ -40,6 +40,7 @@ class MpiFabric final : public Fabric {
   int size() const override { return size_; }
   std::string Host(int rank) const override { return PeerOf(rank).host.data(); }
   absl::Status AllGather(std::span<const int64_t> counts, std::span<float> all) override;
+  absl::Status AllGatherAside(std::span<const int64_t> counts, std::span<float> all) override;
   absl::Status Broadcast(int root, std::span<std::byte> bytes) override;
   absl::Status Barrier() override;
   absl::Status Send(int to, std::span<const std::byte> bytes) override;
@@ -51,6 +52,8 @@ class MpiFabric final : public Fabric {
 
  private:
   using Clock = std::chrono::steady_clock;
+  // Who has waited so long no longer polls all the time.
+  static constexpr std::chrono::milliseconds kPatience{20};
 
   // What each rank tells the others of itself, as bytes.
   struct Peer {
@@ -99,8 +102,12 @@ class MpiFabric final : public Fabric {
   int Awaited();  // the first of those that have not answered yet
   // The rank that stands still where `rank` does not answer: it may have said that it waits itself.
   absl::StatusOr<int> WhoStands(int rank);
-  // Until all that was begun is done. Errors: RuntimeError that names who is missing.
-  absl::Status Finish();
+  // Begins to send this rank's part, and to receive the others', in messages of at most so many
+  // bytes.
+  absl::Status BeginGather(std::span<const int64_t> counts, std::span<float> all, size_t most);
+  // Until all that was begun is done. It polls for the time of `patience`, then it naps between two
+  // polls. Errors: RuntimeError that names who is missing.
+  absl::Status Finish(Clock::duration patience = kPatience);
   // Now. Notes when this process has not looked for so long that the others may have given it up.
   Clock::time_point Look();
   Clock::duration Deadline() const;

@@ -4,6 +4,7 @@
 #define NG_TESTS_PLUGINS_FABRIC_THREAD_RANKS_H_
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -49,6 +50,10 @@ class Meeting {
     return all_here_.wait_for(lock, std::chrono::seconds(20), [&] { return round_ != round; });
   }
 
+  // Bytes that were given aside, of all ranks.
+  void CountAside(int64_t n_bytes) { n_aside_ += n_bytes; }
+  int64_t n_aside() const { return n_aside_; }
+
   using Message = std::vector<std::byte>;
   // Messages from one rank to another, in their order.
   std::deque<Message>& Mailbox(int from, int to) { return mail_[{from, to}]; }
@@ -67,6 +72,7 @@ class Meeting {
   std::condition_variable all_here_;
   int here_ = 0;
   int64_t round_ = 0;
+  std::atomic<int64_t> n_aside_ = 0;
   std::vector<std::span<const std::byte>> given_;
   std::map<std::pair<int, int>, std::deque<Message>> mail_;
   std::map<std::pair<int, int>, std::unique_ptr<Meeting>> parts_;
@@ -107,6 +113,11 @@ class ThreadRank final : public Fabric {
       to += part.size();
     }
     return Leave();
+  }
+  // On a thread that is no rank itself.
+  absl::Status AllGatherAside(std::span<const int64_t> counts, std::span<float> all) override {
+    meeting_.CountAside(static_cast<int64_t>(all.size_bytes()));
+    return AllGather(counts, all);
   }
   absl::Status Broadcast(int root, std::span<std::byte> bytes) override {
     if (!meeting_.Give(rank_, bytes)) return RuntimeError("a thread is missing");
@@ -154,9 +165,9 @@ class ThreadRank final : public Fabric {
 inline constexpr PluginDescriptor kThreadRanks =
     FabricPlugin<ThreadRank::Create>("threads", "1.0.0", "ranks that are threads", {});
 
-// Calls run(rank) on a thread for each rank.
+// Calls run(rank) on a thread for each rank. Returns the bytes that were given aside, of all ranks.
 template <typename Run>
-void OnRanks(int size, Run&& run) {
+int64_t OnRanks(int size, Run&& run) {
   Meeting meeting(size);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
@@ -166,6 +177,7 @@ void OnRanks(int size, Run&& run) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+  return meeting.n_aside();
 }
 
 }  // namespace ng::test

@@ -90,6 +90,10 @@ constexpr CoreKey kTable[] = {
     {IntOption("fabric.groups", 1, {.min = 1, .max = kMaxRanks},
                "groups of as many processes each; a group runs the whole model and takes the next "
                "prompts when it has room for them")},
+    {IntOption("fabric.pieces", 0, {.min = 0, .max = 64},
+               "with heads: a step of many rows is cut into at most so many pieces of 32 rows or "
+               "more, and one is computed while rows of another are sent; 1: never; 0: into 4, "
+               "where the first layer shows that this gains time")},
     {RealOption("fabric.deadline", 60.0, {.min = 0.1, .max = 86400.0},
                 "seconds that a process waits for the others before it ends the run")},
     {IntOption("run.max_new_tokens", 64, {},

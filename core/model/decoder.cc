@@ -113,19 +113,12 @@ absl::Status Decoder::ForwardWhole(const StepBatch& batch) {
   Embed(batch);
   NG_RETURN_IF_ERROR(LookAt(Point::kEmbed, act_.hidden, spec_.width));
   NG_RETURN_IF_ERROR(MakeLayerInputs(batch));
-  return RunLayers(batch);
+  return RunStack(batch);
 }
 
-absl::Status Decoder::RunLayers(const StepBatch& batch) {
+absl::Status Decoder::RunStack(const StepBatch& batch) {
   NG_RETURN_IF_ERROR(PlanAttention());
-  for (int layer = 0; layer < spec_.shape.n_layers; ++layer) {
-    if (!spec_.layer_split.Has(layer)) continue;
-    WantOf(batch, layer);
-    NG_RETURN_IF_ERROR(RunLayer(batch, layer));
-    NG_RETURN_IF_ERROR(LookAt(Point::kOut, act_.hidden, spec_.width));
-    if (batch.observer == nullptr) continue;
-    batch.observer->OnLayerOutput(layer, Rows(act_.hidden, spec_.width));
-  }
+  NG_RETURN_IF_ERROR(RunLayersInTurns(batch));
   NG_RETURN_IF_ERROR(CheckStop(batch));
   WantOf(batch, -1);
   if (spec_.has_head()) NG_RETURN_IF_ERROR(Head(batch));
@@ -135,18 +128,28 @@ absl::Status Decoder::RunLayers(const StepBatch& batch) {
   return absl::OkStatus();
 }
 
+absl::Status Decoder::RunLayers(const StepBatch& batch, int first, int end) {
+  for (int layer = first; layer < end; ++layer) {
+    if (!spec_.layer_split.Has(layer)) continue;
+    if (turns_ == nullptr) WantOf(batch, layer);  // nobody looks into pieces
+    NG_RETURN_IF_ERROR(RunLayer(batch, layer));
+    NG_RETURN_IF_ERROR(LookAt(Point::kOut, act_.hidden, spec_.width));
+    // When the last rows come here, the others have been here, and wait for attention.
+    const auto n_rows = static_cast<int64_t>(row_pos_.size());
+    if (batch.observer == nullptr || first_row_ + n_rows_ < n_rows) continue;
+    batch.observer->OnLayerOutput(layer, {act_.hidden.data(), {n_rows, spec_.width}});
+  }
+  return absl::OkStatus();
+}
+
 TensorView<const float, 2> Decoder::logits() const {
   return {act_.logits.data(), {n_logit_rows_, spec_.shape.vocab_size}};
 }
 
 float* Decoder::Own(const CutRows& rows) { return OwnCut(parts_.link, std::span(&rows, 1), 0); }
 
-absl::Status Decoder::Gather(const CutRows& rows) {
-  return GatherCut(parts_.link, std::span(&rows, 1));
-}
-
 TensorView<float, 2> Decoder::Rows(std::vector<float>& buffer, int64_t width) {
-  return {buffer.data(), {n_rows_, width}};
+  return {At(buffer, width), {n_rows_, width}};
 }
 
 void Decoder::Begin(const StepBatch& batch) {
@@ -166,6 +169,7 @@ void Decoder::Begin(const StepBatch& batch) {
     n_logit_rows_ += sequence.n_logit_rows;
     last_pos = std::max(last_pos, sequence.start_pos + n_tokens);
   }
+  first_row_ = 0;
   n_rows_ = static_cast<int64_t>(row_pos_.size());
   act_.Grow(SizesOfStep(
       spec_, ranks_, input_rows_,
@@ -278,17 +282,18 @@ absl::Status Decoder::RunLayer(const StepBatch& batch, int layer) {
     NG_RETURN_IF_ERROR(CheckStop(batch));
     // The stream that a block reads is kept for the blocks that read it too.
     if (in_parallel(i + 1) && !in_parallel(i)) {
-      std::copy_n(act_.hidden.data(), n_rows_ * spec_.width, act_.kept.data());
+      std::copy_n(At(act_.hidden, spec_.width), n_rows_ * spec_.width, At(act_.kept, spec_.width));
     }
-    const std::vector<float>& input = in_parallel(i) ? act_.kept : act_.hidden;
-    const Block block = {blocks[i], weights[i], input.data()};
+    std::vector<float>& input = in_parallel(i) ? act_.kept : act_.hidden;
+    const Block block = {blocks[i], weights[i], At(input, spec_.width)};
     // What a layer gets beside the stream has no points of its own.
     wanted_ = block.spec.operation == Operation::kLayerInput ? PointSet() : of_layer;
     NG_RETURN_IF_ERROR(RunBlock(batch, layer, block));
+    float* const hidden = At(act_.hidden, spec_.width);
     NG_RETURN_IF_ERROR(
-        NormRows({block.spec.stream_norm, block.w.stream_norm}, spec_.width, act_.hidden.data()));
+        NormRows({block.spec.stream_norm, block.w.stream_norm}, spec_.width, hidden));
     if (block.spec.stream_factor) {
-      Scale(block.w.stream_factor[0], n_rows_ * spec_.width, act_.hidden.data());
+      Scale(block.w.stream_factor[0], n_rows_ * spec_.width, hidden);
     }
     if (!block.spec.mixes()) continue;
     NG_RETURN_IF_ERROR(LookAt(Point::kAttnResid, act_.hidden, spec_.width));
@@ -317,7 +322,8 @@ absl::Status Decoder::FeedForwardBlock(int layer, const Block& block) {
   const auto& [spec, w, input] = block;
   const FeedForwardSpec& feed_forward = spec_.FeedForwardOf(spec);
   const RankParts::FeedForward& part = ranks_.feed_forwards[static_cast<size_t>(spec.part)];
-  const CutRows inner = {part.given, n_rows_, act_.activated.data()};
+  const int64_t inner_width = feed_forward.width;
+  const CutRows inner = {part.given, n_rows_, At(act_.activated, inner_width)};
   const bool rounded = GivesRounded(block, part.given, Point::kMlpAct);
   float* const own = rounded ? inner.whole : Own(inner);
   NG_ASSIGN_OR_RETURN(const MatmulInput normed, ShownInput(Point::kMlpIn, block));
@@ -333,15 +339,15 @@ absl::Status Decoder::FeedForwardBlock(int layer, const Block& block) {
   if (spec.operation == Operation::kLayerInput) {
     const int64_t n = spec_.layer_input.width;
     NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-      const float* const x = act_.layer_inputs.data() + row * spec_.LayerInputWidth() + layer * n;
-      float* const activated = act_.activated.data() + row * n;
+      const float* const x = At(act_.layer_inputs, spec_.LayerInputWidth()) +
+                             row * spec_.LayerInputWidth() + layer * n;
+      float* const activated = inner.whole + row * n;
       for (int64_t i = 0; i < n; ++i) activated[i] *= x[i];
     }));
   }
-  NG_RETURN_IF_ERROR(NormRows({spec.inner, w.inner}, feed_forward.width, act_.activated.data()));
-  NG_RETURN_IF_ERROR(LookAt(Point::kMlpAct, act_.activated, feed_forward.width));
-  NG_ASSIGN_OR_RETURN(const MatmulInput activated,
-                      Rounded(act_.activated.data(), w.out.k(), w.out));
+  NG_RETURN_IF_ERROR(NormRows({spec.inner, w.inner}, inner_width, inner.whole));
+  NG_RETURN_IF_ERROR(LookAt(Point::kMlpAct, act_.activated, inner_width));
+  NG_ASSIGN_OR_RETURN(const MatmulInput activated, Rounded(inner.whole, w.out.k(), w.out));
   return AddProduct(block, activated);
 }
 
@@ -390,13 +396,16 @@ absl::Status Decoder::StateBlock(int layer, const Block& block) {
   const StateSpec& state = spec_.StateOf(spec);
   NG_ASSIGN_OR_RETURN(const MatmulInput normed, ShownInput(Point::kAttnIn, block));
   NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed), Rows(act_.qkv, state.in_width())));
-  NG_RETURN_IF_ERROR(RunState({*parts_.kernels, *parts_.executor, state, w, *parts_.states,
-                               static_cast<size_t>(numbers_[static_cast<size_t>(layer)])},
-                              rows_, act_.qkv.data(), act_.attended.data()));
+  NG_RETURN_IF_ERROR(Together([&] {
+    return RunState({*parts_.kernels, *parts_.executor, state, block.w, *parts_.states,
+                     static_cast<size_t>(numbers_[static_cast<size_t>(layer)])},
+                    rows_, act_.qkv.data(), act_.attended.data());
+  }));
   const int64_t n_heads = std::max(1, state.n_heads);
   NG_RETURN_IF_ERROR(Look({Point::kAttnHead, act_.attended.data(), state.out_width(), n_heads,
                            state.out_width() / n_heads}));
-  NG_ASSIGN_OR_RETURN(const MatmulInput read, Rounded(act_.attended.data(), w.out.k(), w.out));
+  float* const attended = At(act_.attended, state.out_width());
+  NG_ASSIGN_OR_RETURN(const MatmulInput read, Rounded(attended, w.out.k(), w.out));
   return AddProduct(block, read);
 }
 
@@ -497,7 +506,7 @@ absl::Status Decoder::HeadLogits(const TensorView<const float, 2>& hidden,
 MatmulInput Decoder::InputRows(int64_t n_rows, const PackedMatrix& w) {
   const int64_t row_bytes =
       InputRowBytes(parts_.kernels->input[static_cast<size_t>(w.type())], w.k());
-  return {act_.input.data(), n_rows, w.k(), row_bytes};
+  return {InputRoom(), n_rows, w.k(), row_bytes};
 }
 
 absl::Status Decoder::NormRows(const Norm& norm, int64_t n, float* rows) {
@@ -528,9 +537,10 @@ absl::StatusOr<MatmulInput> Decoder::Normed(const Norm& norm, const float* x, in
   const int64_t width = spec_.width;
   const auto prepare = parts_.kernels->prepare[static_cast<size_t>(w.type())];
   const MatmulInput input = InputRows(first + n_rows, w);
+  std::byte* const room = InputRoom();
   NG_RETURN_IF_ERROR(ForRows(n_rows, [&](int64_t row, int worker) {
     const float* const from = x + row * width;
-    std::byte* const to = act_.input.data() + (first + row) * input.row_bytes;
+    std::byte* const to = room + (first + row) * input.row_bytes;
     float* const normed =
         prepare == nullptr ? reinterpret_cast<float*>(to) : act_.normed.data() + worker * width;
     ApplyOrCopy(norm, from, width, normed);
@@ -553,8 +563,9 @@ absl::StatusOr<MatmulInput> Decoder::RoundedRows(const float* x, int64_t stride,
     return input;
   }
   const MatmulInput input = InputRows(n_rows, w);
+  std::byte* const room = InputRoom();
   NG_RETURN_IF_ERROR(ForRows(n_rows, [&](int64_t row, int /*worker*/) {
-    prepare(x + row * stride, w.k(), act_.input.data() + row * input.row_bytes);
+    prepare(x + row * stride, w.k(), room + row * input.row_bytes);
   }));
   return input;
 }
@@ -568,12 +579,13 @@ absl::StatusOr<MatmulInput> Decoder::GatherRounded(std::span<const int64_t> give
                                                    const PackedMatrix& w) {
   const MatmulInput input = InputRows(n_rows_, w);
   const auto rank = static_cast<size_t>(spec_.split.rank);
-  const CutRows rows = {given, n_rows_, reinterpret_cast<float*>(act_.input.data()),
+  std::byte* const room = InputRoom();
+  const CutRows rows = {given, n_rows_, reinterpret_cast<float*>(room),
                         parts_.kernels->input[static_cast<size_t>(w.type())]};
   float* const sent = Own(rows);
   NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
     RoundSent(*parts_.kernels, w.type(), own + row * given[rank], given[rank],
-              act_.input.data() + row * input.row_bytes,
+              room + row * input.row_bytes,
               reinterpret_cast<std::byte*>(sent + row * rows.Floats(rank)));
   }));
   NG_RETURN_IF_ERROR(Gather(rows));
@@ -587,15 +599,16 @@ absl::Status Decoder::AddProduct(const Block& block, const MatmulInput& x) {
   const MatmulCall product = Product(w.out, w.out_bias, x);
   const Point point = spec.mixes() ? Point::kAttnOut : Point::kMlpOut;
   const bool cut = !ranks_.given_stream.empty();
+  float* const hidden = At(act_.hidden, width);
   if (spec.adds_directly() && !Wants(point) && !cut) {
     return Matmul(product, act_.strips, [&](const MatmulTile& tile) {
       for (int64_t row = tile.row; row < tile.row + tile.n_rows; ++row) {
-        kernels.add(tile.Row(row), tile.n_columns, act_.hidden.data() + row * width + tile.column);
+        kernels.add(tile.Row(row), tile.n_columns, hidden + row * width + tile.column);
       }
     });
   }
   GrowTo(act_.added, n_rows_ * width);
-  const CutRows added = {ranks_.given_stream, n_rows_, act_.added.data()};
+  const CutRows added = {ranks_.given_stream, n_rows_, At(act_.added, width)};
   NG_RETURN_IF_ERROR(Matmul(product, {Own(added), {n_rows_, w.out.n()}}));
   NG_RETURN_IF_ERROR(Gather(added));
   return AddRows(block);
@@ -605,19 +618,21 @@ absl::Status Decoder::AddRows(const Block& block) {
   const int64_t width = spec_.width;
   const Point point = block.spec.mixes() ? Point::kAttnOut : Point::kMlpOut;
   const bool shown = Wants(point);
+  float* const all_added = At(act_.added, width);
+  float* const hidden = At(act_.hidden, width);
   const auto finish = [&](float* added) {
     if (block.spec.after.is_there()) Apply({block.spec.after, block.w.after}, added, width, added);
     if (block.spec.scale != 1.0F) Scale(block.spec.scale, width, added);
   };
   if (shown) {
-    NG_RETURN_IF_ERROR(ForRows(
-        n_rows_, [&](int64_t row, int /*worker*/) { finish(act_.added.data() + row * width); }));
+    NG_RETURN_IF_ERROR(
+        ForRows(n_rows_, [&](int64_t row, int /*worker*/) { finish(all_added + row * width); }));
     NG_RETURN_IF_ERROR(LookAt(point, act_.added, width));
   }
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    float* const added = act_.added.data() + row * width;
+    float* const added = all_added + row * width;
     if (!shown) finish(added);
-    parts_.kernels->add(added, width, act_.hidden.data() + row * width);
+    parts_.kernels->add(added, width, hidden + row * width);
   });
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "core/kernels/kernel_table.h"
 #include "core/kernels/matmul.h"
 #include "core/model/for_rows.h"
@@ -18,6 +19,7 @@
 #include "core/model/rank_link.h"
 #include "core/model/rank_split.h"
 #include "core/model/rope.h"
+#include "core/model/row_turns.h"
 #include "core/model/state_store.h"
 #include "core/model/step_batch.h"
 #include "core/model/step_sizes.h"
@@ -36,6 +38,7 @@ struct DecoderParts {
   CacheStore* cache = nullptr;
   StateStore* states = nullptr;
   RankLink* link = nullptr;  // null: this process computes all
+  int pieces = 0;            // the most of a step's rows, which take turns; 0: where it gains time
   int64_t max_tokens = 0;    // per sequence, as far as it is known: what to have room for
 };
 
@@ -83,7 +86,17 @@ class Decoder final : public LanguageModel {
   // One piece. `well`: no process has failed, this one included; others are told with the rows.
   absl::Status ForwardPiece(const StepBatch& piece, bool* well);
   // What follows the embedding, or the rows of the process before.
-  absl::Status RunLayers(const StepBatch& batch);
+  absl::Status RunStack(const StepBatch& batch);
+  // The layers from `first` to the one before `end`, of all rows or of a piece of them.
+  absl::Status RunLayers(const StepBatch& batch, int first, int end);
+  // All layers, with the rows in pieces where these can take turns, and gain time by that.
+  absl::Status RunLayersInTurns(const StepBatch& batch);
+  // The most pieces that the step's rows can be cut into, which take turns.
+  int64_t MostPieces(const StepBatch& batch) const;
+  // The layers from `first` on.
+  absl::Status RunPieces(const StepBatch& batch, int first, int64_t n_pieces);
+  // What all rows of the step go through together, pieces or not.
+  absl::Status Together(absl::FunctionRef<absl::Status()> all);
   // Lays the batch out in rows and grows the buffers.
   void Begin(const StepBatch& batch);
   void Embed(const StepBatch& batch);  // tokens, and learned positions, into hidden_
@@ -118,6 +131,9 @@ class Decoder final : public LanguageModel {
   absl::Status RunBlock(const StepBatch& batch, int layer, const Block& block);
   absl::Status PlanAttention();
   absl::Status AttentionBlock(const StepBatch& batch, int layer, const Block& block);
+  // From q, k and v of all rows in act_.qkv to what this rank's heads give, [n_rows, its heads,
+  // attended_dim]: where it is sent from, or into act_.attended (`sent` is null).
+  absl::Status Attend(const StepBatch& batch, int layer, const Block& block, const CutRows* sent);
   absl::Status FeedForwardBlock(int layer, const Block& block);
   absl::Status MixtureBlock(const Block& block);
   absl::Status StateBlock(int layer, const Block& block);
@@ -132,7 +148,8 @@ class Decoder final : public LanguageModel {
   absl::Status MakeLogits(const MatmulInput& x, float* logits);
   // Where this rank writes its columns of rows, and putting them together: RankLink's, or nothing.
   float* Own(const CutRows& rows);
-  absl::Status Gather(const CutRows& rows);
+  absl::Status Gather(const CutRows& rows) { return Gather(std::span(&rows, 1)); }
+  absl::Status Gather(std::span<const CutRows> rows);
   // Shows heads of q, k or v from all ranks. `first`: this rank's first among them.
   struct RankRows {
     std::span<const int64_t> given;
@@ -165,6 +182,8 @@ class Decoder final : public LanguageModel {
     return {*parts_.kernels, *parts_.executor, w, bias.empty() ? nullptr : bias.data(), x};
   }
   MatmulInput InputRows(int64_t n_rows, const PackedMatrix& w);  // in the buffer, not yet filled
+  // Pieces may be at different matrices, so each has room for the widest rows.
+  std::byte* InputRoom() { return act_.input.data() + first_row_ * input_rows_.block; }
   // hidden += norm of the block's out(x * w^T (+ bias))
   absl::Status AddProduct(const Block& block, const MatmulInput& x);
   // From what the first matrix made in act_.latent to q and k in act_.qkv: latents and what turns.
@@ -200,6 +219,10 @@ class Decoder final : public LanguageModel {
   absl::Status ForRows(int64_t n_rows, Body&& body) {
     return ng::ForRows(*parts_.executor, n_rows, std::forward<Body>(body));
   }
+  // The rows at hand of a buffer of the step's rows.
+  float* At(std::vector<float>& buffer, int64_t width) {
+    return buffer.data() + first_row_ * width;
+  }
   TensorView<float, 2> Rows(std::vector<float>& buffer, int64_t width);  // [n_rows_, width]
 
   ModelSpec spec_;
@@ -224,7 +247,10 @@ class Decoder final : public LanguageModel {
   std::vector<TokenRow> token_rows_;  // [n_rows]; behind the layers [n_logit_rows]
 
   // The step at hand. Buffers only ever grow, so a decode step allocates nothing.
+  // Its rows that are computed now: all, or the piece whose turn it is.
+  int64_t first_row_ = 0;
   int64_t n_rows_ = 0;
+  RowTurns* turns_ = nullptr;  // null: the rows are not in pieces
   int64_t n_logit_rows_ = 0;
   StepPieces pieces_;               // where this process has some of the layers
   int64_t first_logit_row_ = 0;     // of the piece at hand, among those of the step

@@ -37,12 +37,49 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   const bool latents = shape.latent.is_there();
   const int64_t row_width = shape.row_width();
   NG_ASSIGN_OR_RETURN(const MatmulInput normed, ShownInput(Point::kAttnIn, block));
-  TensorView<float, 2> in = Rows(latents ? act_.latent : act_.qkv, shape.in_width());
-  if (!latents) in.stride[0] = row_width;
+  TensorView<float, 2> in =
+      latents ? Rows(act_.latent, shape.in_width()) : Rows(act_.qkv, row_width);
+  in.extent[1] = shape.in_width();
   NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed), in));
   if (latents) NG_RETURN_IF_ERROR(MeetLatents(shape, w));
   NG_RETURN_IF_ERROR(NormAndRotate(spec, w));
 
+  const CutRows attended_rows = {part.given, n_rows_, At(act_.attended, whole.attended_width())};
+  const bool rounded = GivesRounded(block, part.given, Point::kAttnHead);
+  const bool direct = !rounded && turns_ == nullptr;
+  NG_RETURN_IF_ERROR(
+      Together([&] { return Attend(batch, layer, block, direct ? &attended_rows : nullptr); }));
+  const float* const own = At(act_.attended, shape.attended_width());  // where it is not direct
+  if (rounded) {
+    NG_ASSIGN_OR_RETURN(const MatmulInput attended, GatherRounded(part.given, own, w.out));
+    return AddProduct(block, attended);
+  }
+  // The rows of all ranks are wider. No piece gets these before all have given their own.
+  if (!direct && !part.given.empty()) {
+    std::copy_n(own, n_rows_ * shape.attended_width(), Own(attended_rows));
+  }
+  NG_RETURN_IF_ERROR(Gather(attended_rows));
+  float* heads = attended_rows.whole;
+  if (latents) {
+    heads = At(act_.heads, shape.out_width());
+    NG_RETURN_IF_ERROR(
+        MultiplyHeads(w.heads, &InAndOut::out,
+                      {attended_rows.whole, shape.attended_width(), shape.attended_dim()},
+                      {heads, shape.out_width(), shape.value_dim()}));
+  }
+  NG_RETURN_IF_ERROR(NormRows({spec.inner, w.inner}, whole.out_width(), heads));
+  NG_RETURN_IF_ERROR(LookAtHeads(
+      Point::kAttnHead, TensorView<float, 3>(heads, {n_rows_, whole.n_heads, whole.value_dim()})));
+  NG_ASSIGN_OR_RETURN(const MatmulInput attended, Rounded(heads, w.out.k(), w.out));
+  return AddProduct(block, attended);
+}
+
+absl::Status Decoder::Attend(const StepBatch& batch, int layer, const Block& block,
+                             const CutRows* sent) {
+  const SelfAttentionSpec& whole = spec_.AttentionOf(block.spec);
+  const RankParts::Attention& part = ranks_.attentions[static_cast<size_t>(block.spec.part)];
+  const SelfAttentionSpec& shape = part.spec;
+  const bool latents = shape.latent.is_there();
   // q, k, v and the gate lie side by side in each row of act_.qkv.
   TensorView<float, 3> q(act_.qkv.data(), {n_rows_, shape.n_heads, shape.key_dim()});
   TensorView<float, 3> k(act_.qkv.data() + shape.q_width(),
@@ -50,7 +87,7 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   // A latent is v too.
   TensorView<float, 3> v(latents ? k.data : k.data + shape.k_width(),
                          {n_rows_, shape.kv_heads(), shape.attended_dim()});
-  q.stride[0] = k.stride[0] = v.stride[0] = row_width;
+  q.stride[0] = k.stride[0] = v.stride[0] = shape.row_width();
   const RankHeads& held = part.heads;
   NG_RETURN_IF_ERROR(LookAtRankHeads(Point::kQ, q, {part.given_q, whole.n_heads, held.first}));
   if (shape.has_keys()) {
@@ -73,10 +110,8 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   run.rows = rows_;
   run.q = q;
   run.views = views_;
-  const CutRows attended_rows = {part.given, n_rows_, act_.attended.data()};
-  const bool rounded = GivesRounded(block, part.given, Point::kAttnHead);
-  float* const own = rounded ? attended_rows.whole : Own(attended_rows);
-  run.out = {own, {n_rows_, shape.n_heads, shape.attended_dim()}};
+  float* const attended = sent == nullptr ? act_.attended.data() : Own(*sent);
+  run.out = {attended, {n_rows_, shape.n_heads, shape.attended_dim()}};
   run.scratch = {AlignScratch(scratch_), static_cast<size_t>(attention_.scratch_floats())};
   std::span<const ProbabilityRow> captures;
   if (!batch.captures.empty()) captures = batch.captures[static_cast<size_t>(layer)];
@@ -86,25 +121,7 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   NG_RETURN_IF_ERROR(attention_.Run(run));
   if (part.heads.cut) NG_RETURN_IF_ERROR(ShareCaptures(captures, part));
   NG_RETURN_IF_ERROR(TellMass(cache_layer));
-  if (shape.gate) NG_RETURN_IF_ERROR(Gate(shape, own));
-  if (rounded) {
-    NG_ASSIGN_OR_RETURN(const MatmulInput attended, GatherRounded(part.given, own, w.out));
-    return AddProduct(block, attended);
-  }
-  NG_RETURN_IF_ERROR(Gather(attended_rows));
-  float* heads = act_.attended.data();
-  if (latents) {
-    heads = act_.heads.data();
-    NG_RETURN_IF_ERROR(
-        MultiplyHeads(w.heads, &InAndOut::out,
-                      {act_.attended.data(), shape.attended_width(), shape.attended_dim()},
-                      {heads, shape.out_width(), shape.value_dim()}));
-  }
-  NG_RETURN_IF_ERROR(NormRows({spec.inner, w.inner}, whole.out_width(), heads));
-  NG_RETURN_IF_ERROR(LookAtHeads(
-      Point::kAttnHead, TensorView<float, 3>(heads, {n_rows_, whole.n_heads, whole.value_dim()})));
-  NG_ASSIGN_OR_RETURN(const MatmulInput attended, Rounded(heads, w.out.k(), w.out));
-  return AddProduct(block, attended);
+  return shape.gate ? Gate(shape, attended) : absl::OkStatus();
 }
 
 absl::Status Decoder::MeetLatents(const SelfAttentionSpec& attention, const BlockWeights& w) {
@@ -112,29 +129,31 @@ absl::Status Decoder::MeetLatents(const SelfAttentionSpec& attention, const Bloc
   const int64_t in_width = attention.in_width();
   const int64_t row_width = attention.row_width();
   const int64_t kv_first = attention.q_in_width();
+  float* const given = At(act_.latent, in_width);
+  float* const made = At(act_.qkv, row_width);
   NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    float* const x = act_.latent.data() + row * in_width;
+    float* const x = given + row * in_width;
     if (latent.q_rank > 0) Apply({latent.norm, w.q_norm}, x, latent.q_rank, x);
     Apply({latent.norm, w.k_norm}, x + kv_first, latent.kv_rank, x + kv_first);
   }));
-  HeadRows q = {act_.latent.data(), in_width, attention.head_dim};
+  HeadRows q = {given, in_width, attention.head_dim};
   if (latent.q_rank > 0) {
-    NG_ASSIGN_OR_RETURN(const MatmulInput x, Rounded(act_.latent.data(), in_width, w.q_up));
-    q.data = act_.heads.data();
+    NG_ASSIGN_OR_RETURN(const MatmulInput x, Rounded(given, in_width, w.q_up));
     q.stride = attention.own_q_width();
+    q.data = At(act_.heads, q.stride);
     NG_RETURN_IF_ERROR(Matmul(Product(w.q_up, {}, x), Rows(act_.heads, q.stride)));
   }
   NG_RETURN_IF_ERROR(
-      MultiplyHeads(w.heads, &InAndOut::in, q, {act_.qkv.data(), row_width, attention.key_dim()}));
+      MultiplyHeads(w.heads, &InAndOut::in, q, {made, row_width, attention.key_dim()}));
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
     const float* turns = q.data + row * q.stride + attention.still_dim();
-    float* to = act_.qkv.data() + row * row_width + latent.kv_rank;
+    float* to = made + row * row_width + latent.kv_rank;
     for (int h = 0; h < attention.n_heads; ++h) {
       std::copy_n(turns + h * q.head_stride, latent.rope_dim, to + h * attention.key_dim());
     }
     // What the first matrix gives of k and v is a row of k.
-    std::copy_n(act_.latent.data() + row * in_width + kv_first, attention.k_width(),
-                act_.qkv.data() + row * row_width + attention.q_width());
+    std::copy_n(given + row * in_width + kv_first, attention.k_width(),
+                made + row * row_width + attention.q_width());
   });
 }
 
@@ -151,11 +170,12 @@ absl::Status Decoder::MultiplyHeads(std::span<const InAndOut> heads, PackedMatri
   if (prepare != nullptr) {
     head_bytes = InputRowBytes(parts_.kernels->input[static_cast<size_t>(first.type())], k);
     row_bytes = n_heads * head_bytes;
-    data = act_.input.data();
+    std::byte* const room = InputRoom();
+    data = room;
     NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
       for (int64_t h = 0; h < n_heads; ++h) {
         prepare(x.data + row * x.stride + h * x.head_stride, k,
-                act_.input.data() + row * row_bytes + h * head_bytes);
+                room + row * row_bytes + h * head_bytes);
       }
     }));
   }
@@ -318,21 +338,23 @@ absl::Status Decoder::NormOverRanks(const BlockSpec& block, const BlockWeights& 
   const SelfAttentionSpec& whole = spec_.AttentionOf(block);
   const RankParts::Attention& part = ranks_.attentions[static_cast<size_t>(block.part)];
   const int64_t n_k = whole.has_keys() ? 1 : 0;
-  GrowTo(act_.gathered, n_rows_ * (whole.q_width() + whole.k_width()));
+  const int64_t qk_width = whole.q_width() + whole.k_width();
+  GrowTo(act_.gathered, n_rows_ * qk_width);
+  float* const gathered = At(act_.gathered, qk_width);
   const std::array<CutRows, 2> both = {
-      {{part.given_q, n_rows_, act_.gathered.data()},
-       {part.given_k, n_rows_, act_.gathered.data() + n_rows_ * whole.q_width()}}};
+      {{part.given_q, n_rows_, gathered},
+       {part.given_k, n_rows_, gathered + n_rows_ * whole.q_width()}}};
   const std::span<const CutRows> rows(both.data(), static_cast<size_t>(1 + n_k));
   const std::array<int64_t, 2> in_row = {0, part.spec.q_width()};
   const auto x = [&](size_t i, int64_t row) {
-    return act_.qkv.data() + row * part.spec.row_width() + in_row[i];
+    return At(act_.qkv, part.spec.row_width()) + row * part.spec.row_width() + in_row[i];
   };
   for (size_t i = 0; i < rows.size(); ++i) {
     float* const own = parts_.link->Own(rows, i);
     const int64_t n = rows[i].counts[static_cast<size_t>(spec_.split.rank)];
     for (int64_t row = 0; row < n_rows_; ++row) std::copy_n(x(i, row), n, own + row * n);
   }
-  NG_RETURN_IF_ERROR(parts_.link->Gather(rows));
+  NG_RETURN_IF_ERROR(Gather(rows));
   const int64_t head_dim = whole.head_dim;
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
     float* const q = rows[0].whole + row * whole.q_width();
@@ -354,10 +376,11 @@ absl::Status Decoder::NormAndRotate(const BlockSpec& block, const BlockWeights& 
       attention.rope < 0 ? nullptr : &ropes_[static_cast<size_t>(attention.rope)];
   bool changes_v = attention.has_keys() && (attention.v_is_k || attention.v_norm.is_there());
   if (rope == nullptr && !norms && !changes_v && attention.clip == 0.0) return absl::OkStatus();
+  float* const all_heads = At(act_.qkv, attention.row_width());
   if (norms && part.heads.cut && attention.qk_norm_kind == QkNormKind::kWidth) {
     if (changes_v) {
       NG_RETURN_IF_ERROR(ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-        MakeValues(attention, w, act_.qkv.data() + row * attention.row_width());
+        MakeValues(attention, w, all_heads + row * attention.row_width());
       }));
     }
     NG_RETURN_IF_ERROR(NormOverRanks(block, w));
@@ -368,7 +391,7 @@ absl::Status Decoder::NormAndRotate(const BlockSpec& block, const BlockWeights& 
   // q's, then k's.
   const int64_t n_heads_qk = attention.n_heads + (attention.has_keys() ? attention.kv_heads() : 0);
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    float* const heads = act_.qkv.data() + row * attention.row_width();
+    float* const heads = all_heads + row * attention.row_width();
     if (changes_v) MakeValues(attention, w, heads);
     if (norms && !norms_after) NormHeads(part, w, heads);
     if (attention.clip > 0.0) {
@@ -377,7 +400,7 @@ absl::Status Decoder::NormAndRotate(const BlockSpec& block, const BlockWeights& 
     if (rope != nullptr) {
       const RopePairing pairing = spec_.ropes[static_cast<size_t>(attention.rope)].pairing;
       const auto rotate = parts_.kernels->rotate[static_cast<int>(pairing)];
-      const float* const cos_sin = rope->At(row_pos_[static_cast<size_t>(row)]);
+      const float* const cos_sin = rope->At(row_pos_[static_cast<size_t>(first_row_ + row)]);
       if (2 * rope->half() == head_dim) {
         rotate(cos_sin, rope->half(), n_heads_qk, heads);
       } else {  // the rest of a head lies between those dimensions and the next head's

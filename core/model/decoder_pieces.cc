@@ -50,7 +50,7 @@ absl::Status Decoder::ForwardPiece(const StepBatch& piece, bool* well) {
     *well = *well && rows.back() != 0.0F;
   }
   absl::Status own;
-  if (*well) own = RunLayers(piece);
+  if (*well) own = RunStack(piece);
   *well = *well && own.ok();
   if (!split.ends()) {
     rows.back() = *well ? 1.0F : 0.0F;

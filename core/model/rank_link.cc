@@ -46,13 +46,12 @@ float* RankLink::Own(std::span<const CutRows> rows, size_t i) {
   const int rank = fabric_.rank();
   const int64_t place = Place(rows, rank, i);
   if (InPlace(rows)) return rows[0].whole + place;
-  GrowTo(staged_, Place(rows, fabric_.size(), 0));
-  return staged_.data() + place;
+  GrowTo(staged_, stage_first_ + Place(rows, fabric_.size(), 0));
+  return staged_.data() + stage_first_ + place;
 }
 
-absl::Status RankLink::Gather(std::span<const CutRows> rows) {
-  const auto ranks = static_cast<size_t>(fabric_.size());
-  counts_.assign(ranks, 0);
+int64_t RankLink::Count(std::span<const CutRows> rows) {
+  counts_.assign(static_cast<size_t>(fabric_.size()), 0);
   int64_t total = 0;
   for (const CutRows& one : rows) {
     for (size_t rank = 0; rank < one.counts.size(); ++rank) {
@@ -60,21 +59,40 @@ absl::Status RankLink::Gather(std::span<const CutRows> rows) {
       total += one.n_rows * one.Floats(rank);
     }
   }
+  return total;
+}
+
+absl::Status RankLink::Gather(std::span<const CutRows> rows) {
+  const auto total = static_cast<size_t>(Count(rows));
   if (total == 0) return absl::OkStatus();
   NG_RETURN_IF_ERROR(ended_);
   const bool in_place = InPlace(rows);
-  if (!in_place) GrowTo(staged_, total);
   float* const parts = in_place ? rows[0].whole : staged_.data();
-  NG_RETURN_IF_ERROR(
-      WithStep(fabric_.AllGather(counts_, std::span(parts, static_cast<size_t>(total)))));
-  if (in_place) return absl::OkStatus();
-  const float* from = parts;
-  for (size_t rank = 0; rank < ranks; ++rank) {
+  const auto start = std::chrono::steady_clock::now();
+  NG_RETURN_IF_ERROR(WithStep(fabric_.AllGather(counts_, {parts, total})));
+  waited_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!in_place) Land(rows);
+  return absl::OkStatus();
+}
+
+void RankLink::PlaceStage(int64_t first, int64_t size) {
+  stage_first_ = first;
+  GrowTo(staged_, size);
+}
+
+absl::Status RankLink::Send(std::span<const CutRows> rows, int64_t first) {
+  const auto total = static_cast<size_t>(Count(rows));
+  NG_RETURN_IF_ERROR(ended_);
+  return WithStep(fabric_.AllGatherAside(counts_, {staged_.data() + first, total}));
+}
+
+void RankLink::Land(std::span<const CutRows> rows) const {
+  const float* from = staged_.data() + stage_first_;
+  for (size_t rank = 0; rank < static_cast<size_t>(fabric_.size()); ++rank) {
     for (const CutRows& one : rows) {
       if (!one.counts.empty()) from = Put(one, rank, from);
     }
   }
-  return absl::OkStatus();
 }
 
 const float* RankLink::Put(const CutRows& rows, size_t rank, const float* from) const {
@@ -87,6 +105,13 @@ const float* RankLink::Put(const CutRows& rows, size_t rank, const float* from) 
                begin + row * InputRowBytes(rows.as, width));
   }
   return from;
+}
+
+absl::StatusOr<float> RankLink::Least(float own) {
+  exchanged_.resize(static_cast<size_t>(fabric_.size()));
+  exchanged_[static_cast<size_t>(fabric_.rank())] = own;
+  NG_RETURN_IF_ERROR(Exchange(1, exchanged_));
+  return *std::ranges::min_element(exchanged_);
 }
 
 absl::Status RankLink::BeginStep(uint64_t step) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/kernels/sent_rows.h"
@@ -55,6 +56,20 @@ class RankLink {
   float* Own(std::span<const CutRows> rows, size_t i);
   // Fills all rows on all ranks, in one call of the fabric. Errors: the fabric's, with the step.
   absl::Status Gather(std::span<const CutRows> rows);
+
+  // The same for rows in pieces, of which one is on its way while another is computed. What is
+  // given of a piece lies from float `first` of the stage on, where Own looks from now on too. The
+  // stage has room for `size` floats in all; it must not grow while anything is on its way.
+  void PlaceStage(int64_t first, int64_t size);
+  int64_t stage_first() const { return stage_first_; }
+  // Seconds that Gather has waited for the fabric since this was asked last.
+  double TakeWaited() { return std::exchange(waited_s_, 0.0); }
+  // The least of what the ranks give. Errors: as Gather.
+  absl::StatusOr<float> Least(float own);
+  // Gather in two: what the fabric does, while another thread may compute, and what this thread
+  // does with it.
+  absl::Status Send(std::span<const CutRows> rows, int64_t first);
+  void Land(std::span<const CutRows> rows) const;
 
   // The first error of any rank, on all of them, with the rank's name where it is another's. Every
   // rank calls it at the same place, or begins a step there. Ranks above 0 leave it to rank 0 to
@@ -105,6 +120,8 @@ class RankLink {
   absl::Status ReadError(const absl::Status& own);
   // Every call from now on returns this error.
   absl::Status EndWith(absl::Status status);
+  // Counts what each rank gives of rows; the sum.
+  int64_t Count(std::span<const CutRows> rows);
   // Puts what a rank gave of rows where they are wanted. Returns what is behind it.
   const float* Put(const CutRows& rows, size_t rank, const float* from) const;
   // Where rows [i] of a rank begin.
@@ -123,7 +140,9 @@ class RankLink {
   const int first_;
   std::atomic<bool> stopped_ = false;
   int64_t step_ = 0;
-  std::vector<float> staged_;     // the parts of all ranks, one behind the other
+  std::vector<float> staged_;  // the parts of all ranks, one behind the other
+  int64_t stage_first_ = 0;    // where in it those begin that are made now
+  double waited_s_ = 0.0;
   std::vector<int64_t> counts_;   // floats of each rank
   std::vector<float> exchanged_;  // of Meet
   std::vector<Met> met_;          // [ranks]

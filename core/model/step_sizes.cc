@@ -154,11 +154,7 @@ MixtureSizes SizesOfMixtures(const ModelSpec& spec, const WidestRows& input_rows
 
 // The largest rows that are gathered at a time, where nobody looks at them.
 int64_t StagedFloats(const ModelSpec& spec, const WidestRows& rows, const StepExtent& extent) {
-  int64_t widest = std::max<int64_t>(spec.width, rows.given);
-  for (const SelfAttentionSpec& attention : spec.attentions) {
-    const bool of_width = attention.qk_norm_kind == QkNormKind::kWidth;
-    widest = std::max(widest, of_width ? attention.q_width() + attention.k_width() : 0);
-  }
+  const int64_t widest = StagedRowFloats(spec, rows);
   const int64_t n_mixed = std::min(extent.n_rows, kMixtureRows);
   return std::max({SaturatingMul(extent.n_rows, widest), SaturatingMul(n_mixed, rows.given_mixture),
                    SaturatingMul(extent.n_logit_rows, spec.shape.vocab_size)});
@@ -221,6 +217,15 @@ StepSizes SizesOfStep(const ModelSpec& spec, const RankParts& parts, const Wides
           .gathered = rows(gathered),
           .staged = ranks ? StagedFloats(spec, input_rows, extent) : 0,
           .mixture = SizesOfMixtures(spec, input_rows, extent)};
+}
+
+int64_t StagedRowFloats(const ModelSpec& spec, const WidestRows& input_rows) {
+  int64_t widest = std::max<int64_t>(spec.width, input_rows.given);
+  for (const SelfAttentionSpec& attention : spec.attentions) {
+    const bool of_width = attention.qk_norm_kind == QkNormKind::kWidth;
+    widest = std::max(widest, of_width ? attention.q_width() + attention.k_width() : 0);
+  }
+  return widest;
 }
 
 int64_t RopeTableBytes(const ModelSpec& spec, int64_t n_positions) {

@@ -146,6 +146,9 @@ void GrowTo(std::vector<Element>& buffer, int64_t size) {
 StepSizes SizesOfStep(const ModelSpec& spec, const RankParts& parts, const WidestRows& input_rows,
                       const StepExtent& extent);
 
+// Of a row, the most floats that ranks give in one gather, where nobody looks and no experts are.
+int64_t StagedRowFloats(const ModelSpec& spec, const WidestRows& input_rows);
+
 // Cosines and sines of so many positions, of all tables.
 int64_t RopeTableBytes(const ModelSpec& spec, int64_t n_positions);
 

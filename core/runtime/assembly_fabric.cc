@@ -121,6 +121,11 @@ absl::Status Assembly::CheckRanks(bool can_be_ranks) const {
                                    " holds the weights of one process; ranks read the model's own "
                                    "files"));
   }
+  if (by_layers && config().Int("fabric.pieces") > 0) {
+    return UsageError(absl::StrCat(
+        ranks, config().Describe("fabric.pieces"), " = ", config().Int("fabric.pieces"),
+        " is of fabric.split = heads; with layers a step is cut by the number of ranks"));
+  }
   for (size_t i = 0; i < selection.probes.size(); ++i) {
     if (by_layers) {
       return UsageError(absl::StrCat(ranks, probe_titles[i], " looks into all layers, and with ",

@@ -240,6 +240,7 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
     parts.cache = state.cache.get();
     parts.states = &state.states;
     parts.link = assembly.StepLink();
+    parts.pieces = static_cast<int>(assembly.config().Int("fabric.pieces"));
     parts.max_tokens = spec.max_tokens;
     state.decoder = std::make_unique<Decoder>(assembly.model.spec, std::move(weights),
                                               std::move(attention), parts);

@@ -59,6 +59,7 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
       {"fabric.name", "local"},
       {"fabric.split", "heads"},
       {"fabric.groups", "1"},
+      {"fabric.pieces", "0"},
       {"fabric.deadline", "60"},
       {"run.max_new_tokens", "64"},
       {"run.stop_ids", "auto"},
@@ -357,11 +358,11 @@ TEST(ConfigText, PrintsEverySectionOnceWithPluginOptionsInIt) {
   EXPECT_THAT(
       ini, StartsWith("[model]\npath =\nweights = auto\npacked =\nstrict = false\nignore_keys =\n\n"
                       "[tokenizer]\n"));
-  EXPECT_THAT(
-      ini,
-      HasSubstr("seed = 1\ntop_p.p = 0.95\nbanned_tokens.ids =\ntop_k.k = 50\n\n"
-                "[probe]\nchain =\n\n[drafter]\nname = none\ngamma = 8\nadapt = true\n\n"
-                "[fabric]\nname = local\nsplit = heads\ngroups = 1\ndeadline = 60\n\n[run]\n"));
+  EXPECT_THAT(ini,
+              HasSubstr("seed = 1\ntop_p.p = 0.95\nbanned_tokens.ids =\ntop_k.k = 50\n\n"
+                        "[probe]\nchain =\n\n[drafter]\nname = none\ngamma = 8\nadapt = true\n\n"
+                        "[fabric]\nname = local\nsplit = heads\ngroups = 1\npieces = 0\ndeadline = "
+                        "60\n\n[run]\n"));
   EXPECT_THAT(ini, HasSubstr("stop_ids =\n"));
   EXPECT_THAT(ini, HasSubstr("system = \"a # b\"\n"));
 }

@@ -170,6 +170,29 @@ TEST_F(MpiRun, WritesByLayersWhatOneProcessWrites) {
   }
 }
 
+TEST_F(MpiRun, WritesInPiecesWhatOneProcessWrites) {
+  std::string ids;
+  for (int i = 0; i < 100; ++i) absl::StrAppend(&ids, i % 31, " ");
+  TinyNiels model;
+  model.width = 96;
+  model.max_positions = 200;
+  model.WriteTo(temp_.path());
+  const auto run = [&](const std::string& as) {
+    return Greedy(temp_.path(), ids, 5) + Arguments{"--run.threads=1", "--model.weights=int8",
+                                                    "--save-tensors=logits", "--save",
+                                                    temp_.File(as)};
+  };
+  const Result alone = NgRun(run("alone"));
+  ASSERT_EQ(alone.exit_code, 0) << alone.err;
+  for (const char* pieces : {"0", "3"}) {
+    const Result ranks =
+        OnRanks(2, run("ranks") + Arguments{absl::StrCat("--fabric.pieces=", pieces)});
+    ASSERT_EQ(ranks.exit_code, 0) << ranks.err;
+    EXPECT_EQ(ranks.out, alone.out);
+    EXPECT_EQ(ReadFile(temp_.File("ranks")), ReadFile(temp_.File("alone")));
+  }
+}
+
 // NG_RANK_PROMPTS=500 is a long form.
 TEST_F(MpiRun, DealsPromptsToGroupsAndWritesWhatOneProcessWrites) {
   const char* const asked = std::getenv("NG_RANK_PROMPTS");

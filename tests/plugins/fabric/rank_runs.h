@@ -31,6 +31,7 @@ struct Case {
   std::string model;  // a shape (.json) gets random weights
   Overrides overrides = {};
   std::vector<int32_t> prompt = {3, 1, 4, 1, 5, 9, 2};
+  int n_prompts = 1;  // so many, each a little different
 };
 
 // Of a rank that draws nothing.
@@ -68,8 +69,11 @@ inline absl::StatusOr<std::vector<Completion>> TryRun(const Case& one, bool rank
     options.overrides.emplace_back("run.check_plugins=true");
   }
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
-  const std::vector<GenerateRequest> requests = {{.prompt_ids = one.prompt, .max_new_tokens = 3},
-                                                 {.prompt_ids = {2, 7}, .max_new_tokens = 4}};
+  std::vector<GenerateRequest> requests = {{.prompt_ids = {2, 7}, .max_new_tokens = 4}};
+  for (int i = 0; i < one.n_prompts; ++i) {
+    requests.push_back({.prompt_ids = one.prompt, .max_new_tokens = 3});
+    requests.back().prompt_ids[0] = (one.prompt[0] + i) % 20;
+  }
   RunNeeds needs = Needs(requests);
   needs.prompt_logits = true;
   NG_RETURN_IF_ERROR(engine->Load(needs));

@@ -57,14 +57,6 @@ absl::Status CheckRanks(const CommandLine& line, const Engine& engine) {
     return UsageError(absl::StrCat(option, " looks into the steps of one group; ",
                                    config.Describe("fabric.groups"), " = ", engine.groups()));
   }
-  option =
-      FirstGiven({view,
-                  {"--trace-layer", !line.trace_layers.empty()},
-                  debug_cache,
-                  {"--save-tensors of attention rows", line.save_attn_row || line.save_attn_full},
-                  {"--save-tensors of points", !line.save_points.empty()},
-                  {"--record", !line.record.empty()},
-                  {"--replay", !line.replay.empty()}});
   if (option != nullptr && config.Text("fabric.split") == "layers") {
     return UsageError(absl::StrCat(option, " needs all layers; ", config.Describe("fabric.split"),
                                    " = layers has some of them on each rank"));

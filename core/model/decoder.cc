@@ -194,8 +194,22 @@ void Decoder::WantOf(const StepBatch& batch, int layer) {
   }
 }
 
+bool Decoder::IsSeen(const StepBatch& batch) const {
+  const auto asks = [](const std::vector<ProbabilityRow>& rows) { return !rows.empty(); };
+  if (std::ranges::any_of(batch.captures, asks)) return true;
+  for (int layer = -1; layer < spec_.shape.n_layers && batch.observer != nullptr; ++layer) {
+    if (!batch.observer->Wanted(layer).empty()) return true;
+  }
+  return false;
+}
+
 absl::Status Decoder::Look(const Looked& rows) {
   if (!Wants(rows.point)) return absl::OkStatus();
+  if (spec_.layer_split.ranks > 1) NG_RETURN_IF_ERROR(TellPoint(rows));
+  return Show(rows);
+}
+
+absl::Status Decoder::Show(const Looked& rows) {
   return observer_->OnPoint(
       {.at = {rows.point, IsOfLayer(rows.point) ? layer_ : -1},
        .data = rows.data,

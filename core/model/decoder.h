@@ -83,8 +83,14 @@ class Decoder final : public LanguageModel {
   // The step, where it has some of them: one piece after the other, each handed on to the next
   // process, and the logits of all from the last one.
   absl::Status ForwardInPieces(const StepBatch& batch);
-  // One piece. `well`: no process has failed, this one included; others are told with the rows.
+  // One piece, which has begun. `well`: no process has failed, this one included; others are told
+  // with the rows.
   absl::Status ForwardPiece(const StepBatch& piece, bool* well);
+  // One piece that somebody looks into: the processes compute it in turn, and each tells the others
+  // what there is to see in its layers.
+  absl::Status ForwardSeenPiece(const StepBatch& piece, bool* well);
+  // Gives a piece the attention rows of the step that are its own.
+  void KeepCapturesOf(const StepBatch& step, StepBatch* piece);
   // What follows the embedding, or the rows of the process before.
   absl::Status RunStack(const StepBatch& batch);
   // The layers from `first` to the one before `end`, of all rows or of a piece of them.
@@ -114,8 +120,19 @@ class Decoder final : public LanguageModel {
     int64_t n = -1;
   };
   bool Wants(Point point) const { return wanted_.Has(point); }
-  // Shows the rows to the observer, where it wants them.
+  // Whether somebody wants points or attention rows of the step.
+  bool IsSeen(const StepBatch& batch) const;
+  // Shows the rows to the observer, where it wants them, and tells other processes of them.
   absl::Status Look(const Looked& rows);
+  absl::Status Show(const Looked& rows);
+  // Between processes that have some of the layers: what there is to see in this one's, the end of
+  // that, and the same of another one.
+  enum class Sight : uint8_t { kPoint, kAttentionRows, kEnd };
+  struct SightHeader;
+  absl::Status TellPoint(const Looked& rows);
+  absl::Status TellAttentionRows(const StepBatch& piece);
+  absl::Status TellEnd();
+  absl::Status FollowSights(const StepBatch& piece, int rank);
   absl::Status LookAt(Point point, std::vector<float>& buffer, int64_t width) {
     return Look({point, buffer.data(), width, 1, width});
   }
@@ -261,7 +278,8 @@ class Decoder final : public LanguageModel {
   std::vector<float> scratch_;  // the attention backend's
   std::vector<float> mass_;     // the sequences' tokens, one sequence after the other
   std::vector<ProbabilityRow> own_captures_;
-  std::vector<std::span<float>> masses_;  // [n_sequences][length], in mass_
+  std::vector<std::vector<ProbabilityRow>> seen_rows_;  // [n_layers] of a piece
+  std::vector<std::span<float>> masses_;                // [n_sequences][length], in mass_
 
   // Of HeadLogits; empty where nobody calls it.
   std::vector<float> head_normed_;     // [n, width]

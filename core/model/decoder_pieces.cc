@@ -13,6 +13,7 @@ absl::Status Decoder::ForwardInPieces(const StepBatch& batch) {
   const CachePlan cache = parts_.cache->plan();
   // A store that drops tokens does so by its steps.
   CutStep(batch.sequences, split.ranks, cache.holes || cache.attended, &pieces_);
+  const bool seen = IsSeen(batch);
   int64_t n_logit_rows = 0;
   for (const StepSequence& entry : batch.sequences) n_logit_rows += entry.n_logit_rows;
   const int64_t n_logits = n_logit_rows * spec_.shape.vocab_size;
@@ -25,7 +26,9 @@ absl::Status Decoder::ForwardInPieces(const StepBatch& batch) {
     StepBatch piece = batch;
     piece.sequences = left.first(static_cast<size_t>(n));
     left = left.subspan(static_cast<size_t>(n));
-    own.Update(ForwardPiece(piece, &well));
+    if (seen) KeepCapturesOf(batch, &piece);
+    Begin(piece);
+    own.Update(seen ? ForwardSeenPiece(piece, &well) : ForwardPiece(piece, &well));
     first_logit_row_ += n_logit_rows_;
   }
   first_logit_row_ = 0;
@@ -38,19 +41,19 @@ absl::Status Decoder::ForwardInPieces(const StepBatch& batch) {
 
 absl::Status Decoder::ForwardPiece(const StepBatch& piece, bool* well) {
   const LayerSplit& split = spec_.layer_split;
-  Begin(piece);
   // The rows, and whether they are any.
   const int64_t n = n_rows_ * spec_.width;
   GrowTo(act_.hidden, n + 1);
   const std::span<float> rows(act_.hidden.data(), static_cast<size_t>(n + 1));
+  absl::Status own;
   if (split.begins()) {
     Embed(piece);
+    if (*well) own = LookAt(Point::kEmbed, act_.hidden, spec_.width);
   } else {
     NG_RETURN_IF_ERROR(parts_.link->ReceiveRows(split.rank - 1, rows));
     *well = *well && rows.back() != 0.0F;
   }
-  absl::Status own;
-  if (*well) own = RunStack(piece);
+  if (*well && own.ok()) own = RunStack(piece);
   *well = *well && own.ok();
   if (!split.ends()) {
     rows.back() = *well ? 1.0F : 0.0F;

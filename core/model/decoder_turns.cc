@@ -26,12 +26,7 @@ int64_t Decoder::MostPieces(const StepBatch& batch) const {
   // Experts would be read again for the few rows that each has of a piece.
   if (n_pieces <= 1 || spec_.split.ranks == 1 || !ranks_.mixtures.empty()) return 1;
   // Who looks into the step sees all rows of a point.
-  const auto asks = [](const std::vector<ProbabilityRow>& rows) { return !rows.empty(); };
-  if (std::ranges::any_of(batch.captures, asks)) return 1;
-  for (int layer = -1; layer < spec_.shape.n_layers && batch.observer != nullptr; ++layer) {
-    if (!batch.observer->Wanted(layer).empty()) return 1;
-  }
-  return n_pieces;
+  return IsSeen(batch) ? 1 : n_pieces;
 }
 
 absl::Status Decoder::RunLayersInTurns(const StepBatch& batch) {

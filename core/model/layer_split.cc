@@ -32,14 +32,6 @@ bool IsOfEmbedding(TensorRole role) {
          role == TensorRole::kEmbeddingNorm || role == TensorRole::kEmbeddingNormBias;
 }
 
-// Whether the process has the tensor. Factors of RoPE all have.
-bool Has(const LayerSplit& split, const ModelSpec& spec, const TensorBinding& binding) {
-  if (binding.at.layer >= 0) return split.Has(binding.at.layer);
-  const bool heads = spec.head.tied && binding.role == TensorRole::kTokenEmbedding;
-  if (IsOfHead(binding.role) || (heads && split.ends())) return split.ends();
-  return !IsOfEmbedding(binding.role) || split.begins();
-}
-
 // What the layers before each one hold together in the file, [n_layers + 1]. The embedding counts
 // for the first layer and the head for the last one.
 std::vector<int64_t> BytesBefore(const ModelFile& file) {
@@ -76,6 +68,13 @@ struct Cuts {
 };
 
 }  // namespace
+
+bool HasTensor(const LayerSplit& split, const ModelSpec& spec, const TensorBinding& binding) {
+  if (binding.at.layer >= 0) return split.Has(binding.at.layer);
+  const bool heads = spec.head.tied && binding.role == TensorRole::kTokenEmbedding;
+  if (IsOfHead(binding.role) || (heads && split.ends())) return split.ends();
+  return !IsOfEmbedding(binding.role) || split.begins();
+}
 
 absl::StatusOr<std::vector<LayerSplit>> CutLayers(const ModelFile& file, int ranks) {
   const ModelSpec& spec = file.spec;
@@ -129,7 +128,7 @@ void KeepLayers(const LayerSplit& split, ModelFile* file) {
   spec.layer_split = split;
   if (split.ranks == 1) return;
   std::erase_if(file->bindings,
-                [&](const TensorBinding& binding) { return !Has(split, spec, binding); });
+                [&](const TensorBinding& binding) { return !HasTensor(split, spec, binding); });
   for (int layer = 0; layer < spec.shape.n_layers; ++layer) {
     if (!split.Has(layer)) spec.layers[static_cast<size_t>(layer)].clear();
   }

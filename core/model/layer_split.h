@@ -18,6 +18,9 @@ namespace ng {
 // layers cannot be cut so.
 absl::StatusOr<std::vector<LayerSplit>> CutLayers(const ModelFile& file, int ranks);
 
+// Whether the process has the tensor. Factors of RoPE all have.
+bool HasTensor(const LayerSplit& split, const ModelSpec& spec, const TensorBinding& binding);
+
 // Leaves of the model what this process has: the blocks of its layers, and the tensors of these.
 void KeepLayers(const LayerSplit& split, ModelFile* file);
 

@@ -61,7 +61,9 @@ class WeightReader {
       NG_RETURN_IF_ERROR(rows.read);
       verdict.finite = verdict.finite && rows.verdict.finite;
       verdict.fits = verdict.fits && rows.verdict.fits;
-      if (!binding.transposed) AddToHash(std::as_bytes(std::span(&rows.hash, 1)));
+      if (binding.transposed || !options_.hash) continue;
+      AddToHash(std::as_bytes(std::span(&rows.hash, 1)));
+      if (options_.row_hashes != nullptr) options_.row_hashes->back().push_back(rows.hash);
     }
     Finish(binding.n_bytes());
     const TensorInfo& tensor = *binding.tensor;
@@ -240,6 +242,7 @@ absl::StatusOr<ModelWeights> LoadWeights(const ModelFile& file, const LoadWeight
                       WeightMemory::Reserve(SizesOf(file.spec, options.types).matrix_bytes()));
   NG_ASSIGN_OR_RETURN(ModelWeights weights, MakeWeights(file.spec, options.types, memory));
   for (const TensorBinding& binding : file.bindings) {
+    if (options.row_hashes != nullptr) options.row_hashes->emplace_back();
     if (file.head_copy && binding.role == TensorRole::kHead) {
       NG_RETURN_IF_ERROR(reader.CheckHeadCopy());
       continue;

@@ -84,12 +84,17 @@ struct ModelWeights {
   uint64_t hash = 0;  // of the bytes of all tensors, as they were read; 0 unless asked for
 };
 
+// Of each binding in turn, the hashes of the rows that are read at a time; empty where it is read
+// as a whole.
+using RowHashes = std::vector<std::vector<uint64_t>>;
+
 struct LoadWeightsOptions {
   WeightTypes types;  // of this model's matrices
   Executor* executor = nullptr;
   const std::atomic<bool>* stop = nullptr;                                // may be null
   std::function<void(int64_t bytes_done, int64_t bytes_total)> progress;  // may be empty
-  bool hash = false;  // wanted: it takes a look at every byte more
+  bool hash = false;                // wanted: it takes a look at every byte more
+  RowHashes* row_hashes = nullptr;  // with `hash`: wanted too
 };
 
 // Reads, checks and packs every tensor, a few rows at a time; besides what is kept at most

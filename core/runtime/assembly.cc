@@ -365,6 +365,7 @@ absl::Status Fill(const EngineOptions& options, PlannedRank planned, Assembly& a
   NG_RETURN_IF_ERROR(FindStopIds(assembly));
 
   NG_RETURN_IF_ERROR(ChooseWeights(assembly));
+  assembly.KeepOwnLayers();
   assembly.parts =
       std::make_unique<PartFactory>(assembly.selection.host, assembly.selection.entries,
                                     [&parts = assembly](const std::vector<OptionValue>& values) {

@@ -17,6 +17,7 @@
 #include "core/model/packed_weights.h"
 #include "core/model/rank_link.h"
 #include "core/model/weight_types.h"
+#include "core/model/whole_model.h"
 #include "core/plugin/cache_groups.h"
 #include "core/plugin/loader.h"
 #include "core/runtime/part_factory.h"
@@ -104,6 +105,9 @@ struct Assembly {
   std::unique_ptr<Fabric> group_fabric;
   std::unique_ptr<RankLink> group_link;
   ModelFile model;
+  // Where this rank has some of its layers.
+  LayerSplit own_layers;
+  std::optional<WholeModel> whole;
   std::optional<PackedWeights> packed;  // model.packed: where the weights are
   WeightTypes weight_types;
   std::unique_ptr<Tokenizer> tokenizer;       // null: the model runs with ids
@@ -169,6 +173,11 @@ struct Assembly {
   // Finds this rank's group, and what of the model it computes. `plan_ranks` as in EngineOptions.
   // Errors: UsageError where the ranks do not make so many groups; as Fabric::Group.
   absl::Status FindGroup(int plan_ranks, PlannedRank planned);
+  // Leaves of the model and its types the layers that this rank has.
+  void KeepOwnLayers();
+  // Of all layers.
+  const ModelSpec& WholeSpec() const { return whole ? whole->spec : model.spec; }
+  const WeightTypes& WholeTypes() const { return whole ? whole->types : weight_types; }
   // What this rank found while it was set up, or what another did: the same on all ranks. Where
   // nobody found anything, whether they are about to compute the same. `model`: what names the
   // weights. With one rank: as it came.

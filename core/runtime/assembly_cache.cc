@@ -12,7 +12,6 @@
 #include "core/base/absl_view.h"
 #include "core/config/cache_codecs.h"
 #include "core/model/layer_attention.h"
-#include "core/model/points.h"
 #include "core/runtime/assembly.h"
 
 namespace ng {
@@ -170,8 +169,6 @@ RunCacheSpec Assembly::CacheSpecFor(const RunNeeds& needs) const {
 int64_t Assembly::bounding_window() const { return sees_windows ? 0 : model.spec.window(); }
 
 absl::Status Assembly::ChooseAttentionSpecs() {
-  attention_layers = model.spec.LayersWith(Operation::kAttention);
-  points = PointsOf(model.spec);
   cache_layers = model.spec.CacheLayers();
   // A backend that cannot read values out of keys gets them apart.
   const bool v_in_k = std::ranges::count(attention->features(), kFeatureVInK) > 0;

@@ -1,12 +1,14 @@
 // Assembly: the ranks of a run, and whether they can run it together.
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "core/model/layer_split.h"
+#include "core/model/points.h"
 #include "core/model/rank_split.h"
 #include "core/model/weight_sizes.h"
 #include "core/runtime/assembly.h"
@@ -51,6 +53,9 @@ absl::Status Assembly::MakeFabric() {
 }
 
 absl::Status Assembly::FindGroup(int plan_ranks, PlannedRank planned) {
+  // What can be looked at is in the layers of all ranks.
+  attention_layers = model.spec.LayersWith(Operation::kAttention);
+  points = PointsOf(model.spec);
   const int ranks = plan_ranks > 1 ? plan_ranks : fabric->size();
   const int n = ranks / groups();
   if (n * groups() != ranks) {
@@ -60,14 +65,15 @@ absl::Status Assembly::FindGroup(int plan_ranks, PlannedRank planned) {
   }
   const int own = fabric->rank() % n;  // in its group
   if (config().Text("fabric.split") == "layers") {
-    NG_ASSIGN_OR_RETURN(const std::vector<LayerSplit> parts, CutLayers(model, n));
+    NG_ASSIGN_OR_RETURN(std::vector<LayerSplit> parts, CutLayers(model, n));
     auto kept = parts.begin() + own;
     if (plan_ranks > 1) {
       kept = planned == PlannedRank::kMostWeights
                  ? std::ranges::max_element(parts, {}, &LayerSplit::bytes)
                  : std::ranges::max_element(parts, {}, &LayerSplit::n_layers);
     }
-    KeepLayers(*kept, &model);
+    own_layers = *kept;
+    if (n > 1) whole.emplace().parts = std::move(parts);
   } else {
     // Where heads and columns are uneven, the last rank has most of them.
     model.spec.split = {plan_ranks > 1 ? n - 1 : own, n};
@@ -77,6 +83,18 @@ absl::Status Assembly::FindGroup(int plan_ranks, PlannedRank planned) {
   NG_ASSIGN_OR_RETURN(group_fabric, fabric->Group(first, n));
   group_link = std::make_unique<RankLink>(*group_fabric, stop, first);
   return absl::OkStatus();
+}
+
+void Assembly::KeepOwnLayers() {
+  if (!whole) return;
+  whole->spec = model.spec;
+  whole->types = weight_types;
+  whole->bindings = model.bindings;
+  whole->head_copy = model.head_copy;
+  KeepLayers(own_layers, &model);
+  for (size_t i = 0; i < weight_types.layers.size(); ++i) {
+    if (!own_layers.Has(static_cast<int>(i))) weight_types.layers[i].clear();
+  }
 }
 
 std::string Assembly::SharedSettings() const {

@@ -165,8 +165,8 @@ std::string AttentionText(const Assembly& assembly) {
 }
 
 std::string ModelText(const Assembly& assembly, uint64_t weights_hash) {
-  std::string bytes = SpecBytes(assembly.model.spec);
-  for (const WeightType type : assembly.weight_types.All()) AppendScalars(&bytes, type);
+  std::string bytes = SpecBytes(assembly.WholeSpec());
+  for (const WeightType type : assembly.WholeTypes().All()) AppendScalars(&bytes, type);
   return HexOf(HashOf(bytes, weights_hash));
 }
 
@@ -190,7 +190,7 @@ std::vector<CacheField> CacheIdentity(const Assembly& assembly,
   return {{"program", ProgramText()},
           {"shape", absl::StrCat(shape.n_layers, " layers, ", shape.n_kv_heads, " kv heads of ",
                                  shape.head_dim)},
-          {"model.weights", TypesText(assembly.weight_types)},
+          {"model.weights", TypesText(assembly.WholeTypes())},
           {"arithmetic", ArithmeticOf(assembly.isa).ToString()},
           {"attention", AttentionText(assembly)},
           {"cache.codec_k", std::string(CodecName(cache.codec_k))},

@@ -173,7 +173,21 @@ LoadWeightsOptions Engine::State::HowToLoad() const {
   return load;
 }
 
-absl::Status Engine::Load(const RunNeeds& asked) { return Agree(state_->LoadOwn(asked)); }
+absl::Status Engine::Load(const RunNeeds& asked) {
+  NG_RETURN_IF_ERROR(Agree(state_->LoadOwn(asked)));
+  if (!state_->assembly->whole || !asked.identity) return absl::OkStatus();
+  return Agree(state_->HashAllLayers());
+}
+
+absl::Status Engine::State::HashAllLayers() {
+  return GuardedReading([&]() -> absl::Status {
+    NG_ASSIGN_OR_RETURN(weights_hash,
+                        HashOfAllLayers(*assembly->whole, row_hashes, *assembly->model.source,
+                                        *assembly->StepLink()));
+    row_hashes.clear();
+    return absl::OkStatus();
+  });
+}
 
 absl::Status Engine::Agree(const absl::Status& own) {
   RankLink* const link = state_->assembly->link.get();
@@ -194,11 +208,6 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
     if (assembly.link != nullptr && asked.snapshots) {
       return UsageError(absl::StrCat("fabric.name = ", assembly.config().Text("fabric.name"),
                                      ": a cache of several ranks is not loaded or saved"));
-    }
-    if (assembly.model.spec.layer_split.ranks > 1 && asked.identity) {
-      return UsageError(
-          "fabric.split = layers: no rank reads all weights, by which a run is identified; "
-          "fabric.split = heads does");
     }
     const RunNeeds needs = assembly.WithProbes(asked);
     const Clock::time_point start = Clock::now();
@@ -222,6 +231,8 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
 
     LoadWeightsOptions load = state.HowToLoad();
     load.hash = needs.snapshots || needs.identity;
+    state.row_hashes.clear();
+    if (assembly.whole && load.hash) load.row_hashes = &state.row_hashes;
     NG_ASSIGN_OR_RETURN(ModelWeights weights, assembly.packed
                                                   ? assembly.packed->Map(assembly.model, load.types)
                                                   : LoadWeights(assembly.model, load));

@@ -65,6 +65,8 @@ struct Engine::State {
   LoadWeightsOptions HowToLoad() const;
   // Engine::Load, of this rank.
   absl::Status LoadOwn(const RunNeeds& asked);
+  // What follows where it has some of the layers, and the run is to be identified.
+  absl::Status HashAllLayers();
   // Runs a step over the new tokens that `step` has, in pieces where the cache takes no more at
   // once.
   absl::StatusOr<StepLogits> Feed();
@@ -74,6 +76,7 @@ struct Engine::State {
 
   EngineOptions options;
   std::unique_ptr<Assembly> assembly;
+  RowHashes row_hashes;  // until HashAllLayers
   // The rest is there after Load.
   std::unique_ptr<CacheGroups> cache;
   StateStore states;

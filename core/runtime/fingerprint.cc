@@ -22,7 +22,7 @@ absl::StatusOr<RunFingerprint> FingerprintOf(const Assembly& assembly, uint64_t 
   print.sdk = NG_SDK_VERSION;
   print.isa = std::string(IsaName(assembly.isa));
   print.arithmetic = ArithmeticOf(assembly.isa).ToString();
-  print.model = HexOf(HashOfSpec(assembly.model.spec, weights_hash));
+  print.model = HexOf(HashOfSpec(assembly.WholeSpec(), weights_hash));
   print.tokenizer = TokenizerText(assembly);
   print.edits = assembly.edits;
   std::vector<LoadedPlugin> plugins = {assembly.selection.attention, assembly.selection.cache};

@@ -197,13 +197,10 @@ absl::Status CheckSequence(const LanguageModel& model, const GenerateRequest& re
 absl::Status CheckTraced(const Assembly& assembly, const GenerateOptions& options) {
   const ModelSpec& spec = assembly.model.spec;
   const ModelShape& shape = spec.shape;
-  const bool looks = !options.capture_points.empty() || !options.look_at.empty() ||
-                     !options.trace_layers.empty() || options.capture_attn_full ||
-                     options.on_attn_rows || options.on_cache_debug;
-  if (looks && spec.layer_split.ranks > 1) {
+  if (options.on_cache_debug && spec.layer_split.ranks > 1) {
     return UsageError(
-        "fabric.split = layers: attention rows, points and the cache of a layer are on the rank "
-        "that has it; fabric.split = heads shows them");
+        "fabric.split = layers: the cache of a layer is on the rank that has it; fabric.split = "
+        "heads shows it");
   }
   for (const auto* points : {&options.capture_points, &options.look_at}) {
     for (const PointAt& at : *points) {
@@ -220,7 +217,7 @@ absl::Status CheckTraced(const Assembly& assembly, const GenerateOptions& option
                                        ": the model has ", layers ? "layers" : "heads", " 0 to ",
                                        end - 1));
       }
-      if (layers && spec.Find(static_cast<size_t>(index), Operation::kAttention) == nullptr) {
+      if (layers && std::ranges::count(assembly.attention_layers, index) == 0) {
         return UsageError(absl::StrCat("trace layer ", index, ": it has no attention"));
       }
     }

@@ -171,7 +171,7 @@ void MpiFabric::MakeRoom() {
   requests_.reserve(2 * size);
   pending_.reserve(2 * size);
   asked_.resize(size);
-  awaited_.assign(size, -1);
+  claims_.resize(size);
   ones_.assign(size, 1);
   barrier_.assign(size, 0.0F);
 }
@@ -367,30 +367,42 @@ int MpiFabric::Awaited() {
 }
 
 absl::Status MpiFabric::SayAwaited(int rank) {
-  if (rank == said_) return absl::OkStatus();
-  said_ = rank;
+  Claim& own = claims_[static_cast<size_t>(rank_)];
+  if (rank == own.awaited) return absl::OkStatus();
+  NG_RETURN_IF_ERROR(HearClaims());
+  own.awaited = rank;
+  own.answers = rank >= 0 && claims_[static_cast<size_t>(rank)].awaited == rank_ ? 1 : 0;
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_) continue;
-    NG_RETURN_IF_ERROR(Post(peer, std::as_bytes(std::span(&said_, 1)), tag_ + 2));
+    NG_RETURN_IF_ERROR(Post(peer, std::as_bytes(std::span(&own, 1)), tag_ + 2));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> MpiFabric::WhoStands(int rank) {
+absl::Status MpiFabric::HearClaims() {
   for (int peer = 0; peer < size_; ++peer) {
     for (int came = 1; peer != rank_ && came != 0;) {
       NG_RETURN_IF_ERROR(
           Check(MPI_Iprobe(first_ + peer, tag_ + 2, MPI_COMM_WORLD, &came, MPI_STATUS_IGNORE),
                 "MPI_Iprobe"));
       if (came == 0) break;
-      NG_RETURN_IF_ERROR(Check(MPI_Recv(&awaited_[static_cast<size_t>(peer)], sizeof(int), MPI_BYTE,
-                                        first_ + peer, tag_ + 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
-                               "MPI_Recv"));
+      NG_RETURN_IF_ERROR(
+          Check(MPI_Recv(&claims_[static_cast<size_t>(peer)], sizeof(Claim), MPI_BYTE,
+                         first_ + peer, tag_ + 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+                "MPI_Recv"));
     }
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> MpiFabric::WhoStands(int rank) {
+  NG_RETURN_IF_ERROR(HearClaims());
   int stands = rank;
-  for (int hops = 0; hops < size_ && awaited_[static_cast<size_t>(stands)] >= 0; ++hops) {
-    stands = awaited_[static_cast<size_t>(stands)];
+  for (int hops = 0; hops < size_; ++hops) {
+    const Claim& claim = claims_[static_cast<size_t>(stands)];
+    if (claim.awaited < 0) break;
+    stands = claim.awaited;
+    if (claim.answers != 0) break;  // that one's own claim is older
   }
   // Those who wait for each other have computed different things.
   return stands == rank_ ? rank : stands;

@@ -8,7 +8,8 @@
 // and then one message's time is all that counts.
 //
 // A rank that waits for long tells the others whom it waits for. So where one stands still, those
-// that wait for a rank that itself waits know who it is.
+// that wait for a rank that itself waits know who it is. One may stop in the middle of a wait that
+// it has told of; the one that it has waited for comes, finds no answer, and tells that too.
 //
 // A group of ranks is the same with fewer of them and with tags of its own.
 #ifndef NG_PLUGINS_FABRIC_MPI_MPI_FABRIC_H_
@@ -74,6 +75,12 @@ class MpiFabric final : public Fabric {
     Clock::time_point since = {};
     Clock::time_point last = {};
   };
+  // What a rank tells the others.
+  struct Claim {
+    int awaited = -1;  // whom it waits for; -1: nobody
+    // Whether that one has told that it waits for this rank, which has given it all.
+    int answers = 0;
+  };
   // Of this process, whatever fabric it uses.
   struct Process {
     int64_t calls = 0;
@@ -100,6 +107,8 @@ class MpiFabric final : public Fabric {
   // Tells the others whom this rank waits for now; -1: nobody. Once.
   absl::Status SayAwaited(int rank);
   int Awaited();  // the first of those that have not answered yet
+  // Hears what the others have told.
+  absl::Status HearClaims();
   // The rank that stands still where `rank` does not answer: it may have said that it waits itself.
   absl::StatusOr<int> WhoStands(int rank);
   // Begins to send this rank's part, and to receive the others', in messages of at most so many
@@ -135,8 +144,7 @@ class MpiFabric final : public Fabric {
   pid_t parent_ = 0;                   // mpirun, or its daemon on this machine
   std::vector<Peer> peers_;            // [size_]
   std::vector<Asked> asked_;           // [size_]
-  std::vector<int> awaited_;           // [size_]: whom each has said that it waits for
-  int said_ = -1;                      // whom this one has said so of
+  std::vector<Claim> claims_;          // [size_]: the last of each, and what this one has told
   std::vector<MPI_Request> requests_;  // of what was begun
   std::vector<MPI_Status> statuses_;   // of each
   std::vector<Pending> pending_;       // what each is

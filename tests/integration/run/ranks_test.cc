@@ -303,9 +303,12 @@ TEST_F(MpiRun, FabricConforms) {
 }
 
 TEST_F(MpiRun, NamesTheRankThatStandsStill) {
-  const Result result = Mpirun({"-n", "3", NG_BINARY_DIR "/bin/plugins_fabric_test",
-                                "--gtest_filter=MpiRanks.Name*", "--gtest_color=no"});
-  EXPECT_EQ(result.exit_code, 42) << result.out << result.err;
+  for (const char* which : {"StandsStill", "StopsWhileItWaits"}) {
+    const Result result =
+        Mpirun({"-n", "3", NG_BINARY_DIR "/bin/plugins_fabric_test",
+                absl::StrCat("--gtest_filter=MpiRanks.*", which), "--gtest_color=no"});
+    EXPECT_EQ(result.exit_code, 42) << result.out << result.err;
+  }
 }
 
 // Starts a long run on three ranks, whose answer goes into a file. Once that begins, sends a signal

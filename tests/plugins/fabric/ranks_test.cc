@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -248,6 +249,28 @@ TEST(MpiRanks, NameTheOneThatStandsStill) {
                       absl::StrContains(lost.message(), "did not answer within 1 s");
     if (rank == 2 || !well) std::_Exit(well ? 42 : 1);
   }
+  std::this_thread::sleep_for(std::chrono::seconds(5));
+}
+
+// The same of one that stops in the middle of a wait that it has told of: MpiRun.NamesTheRank*
+// starts it. Rank 1 comes late, and then nobody waits for it any more.
+TEST(MpiRanks, NameTheOneThatStopsWhileItWaits) {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) GTEST_SKIP() << "not started by mpirun";
+  const auto plugin = LonePlugin::Open(NG_BINARY_DIR "/lib/ng/plugins/ng_fabric_mpi.so", {}, {});
+  ASSERT_TRUE(plugin.ok()) << plugin.status();
+  const auto fabric = (*plugin)->CreateFabric({}, {.deadline_s = 2.0});
+  ASSERT_TRUE(fabric.ok() && (*fabric)->size() == 3) << fabric.status();
+  const int rank = (*fabric)->rank();
+  const std::jthread stops([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(900));
+    if (rank == 0) (void)raise(SIGSTOP);
+  });
+  if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+  EXPECT_TRUE((*fabric)->Barrier().ok());
+  // Both find it at the same time; the first exit code ends all.
+  const absl::Status lost = (*fabric)->Barrier();
+  const bool well = (*fabric)->Missing() == 0 && absl::StrContains(lost.message(), "rank 0 (");
+  if (rank == 2 || !well) std::_Exit(well ? 42 : 1);
   std::this_thread::sleep_for(std::chrono::seconds(5));
 }
 

@@ -346,7 +346,9 @@ TEST_F(MpiRun, EndsEverywhereWhereOneIsLost) {
     const std::string signal = kSignals[loss % 5];
     const bool fault = signal == "KILL" || signal == "STOP";
     const int rank = static_cast<int>(random() % (fault ? 3 : 4)) - (fault ? 0 : 1);
-    const std::string delay = absl::StrCat("0.0", random() % 10);
+    // An mpirun that is told to end while it is still starting them takes a second to do so. In
+    // that time it reads nothing, and rank 0 waits until it can write.
+    const std::string delay = absl::StrCat("0.", random() % 10 + 10);
     const Arguments& way = ways[loss % 3];
     SCOPED_TRACE(absl::StrCat(signal, " to rank ", rank, " after ", delay, " s ",
                               way.empty() ? "" : way[0]));
@@ -376,8 +378,7 @@ TEST_F(MpiRun, EndsEverywhereWhereOneIsLost) {
     }
     const auto n_lines = std::count(result.err.begin(), result.err.end(), '\n');
     // What mpirun wakes up before it ends it may find that the others have gone.
-    const bool by_layers = loss % 3 == 1;
-    EXPECT_LE(n_lines, by_layers && signal == "STOP" ? 2 : 1) << result.err;
+    EXPECT_LE(n_lines, signal == "STOP" ? 2 : 1) << result.err;
     // When a rank has died, mpirun may end the others before they can say so.
     if (signal == "KILL" && n_lines == 0) continue;
     EXPECT_THAT(result.err, StartsWith("ng-run: error: rank "));

@@ -131,7 +131,8 @@ class Decoder final : public LanguageModel {
   struct SightHeader;
   absl::Status TellPoint(const Looked& rows);
   absl::Status TellAttentionRows(const StepBatch& piece);
-  absl::Status TellEnd();
+  // A header of that rank, and its floats in act_.gathered, on all.
+  absl::Status ShareSight(int rank, SightHeader* header);
   absl::Status FollowSights(const StepBatch& piece, int rank);
   absl::Status LookAt(Point point, std::vector<float>& buffer, int64_t width) {
     return Look({point, buffer.data(), width, 1, width});

@@ -21,18 +21,11 @@ struct Decoder::SightHeader {
   int64_t width = 0;
   int64_t first = 0;  // of the rows of tokens
   int64_t n = 0;
+
+  int64_t n_floats() const { return n * n_heads * width; }
 };
 
 namespace {
-
-template <typename T>
-std::span<std::byte> Bytes(T& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
-
-std::span<std::byte> Bytes(std::vector<float>& buffer, int64_t n) {
-  return std::as_writable_bytes(std::span(buffer.data(), static_cast<size_t>(n)));
-}
 
 int64_t FloatsOf(std::span<const ProbabilityRow> rows) {
   return std::accumulate(rows.begin(), rows.end(), int64_t{0},
@@ -68,7 +61,8 @@ absl::Status Decoder::ForwardSeenPiece(const StepBatch& piece, bool* well) {
     } else {
       own.Update(ForwardPiece(piece, well));
       if (*well && own.ok()) own.Update(TellAttentionRows(piece));
-      own.Update(TellEnd());
+      SightHeader end;
+      own.Update(ShareSight(rank, &end));
     }
     *well = *well && own.ok();
   }
@@ -83,28 +77,32 @@ absl::Status Decoder::TellPoint(const Looked& rows) {
   for (int64_t row = 0; row < n; ++row) {
     std::copy_n(rows.data + row * rows.stride, n_values, act_.gathered.data() + row * n_values);
   }
-  NG_RETURN_IF_ERROR(parts_.link->ShareBytes(Bytes(header), spec_.layer_split.rank));
-  return parts_.link->ShareBytes(Bytes(act_.gathered, n * n_values), spec_.layer_split.rank);
+  return ShareSight(spec_.layer_split.rank, &header);
 }
 
 absl::Status Decoder::TellAttentionRows(const StepBatch& piece) {
   for (size_t layer = 0; layer < piece.captures.size(); ++layer) {
     const std::vector<ProbabilityRow>& rows = piece.captures[layer];
     if (rows.empty() || !spec_.layer_split.Has(static_cast<int>(layer))) continue;
-    SightHeader header = {.sight = Sight::kAttentionRows, .layer = static_cast<int>(layer)};
-    GrowTo(act_.gathered, FloatsOf(rows));
+    SightHeader header = {.sight = Sight::kAttentionRows,
+                          .layer = static_cast<int>(layer),
+                          .n_heads = 1,
+                          .width = 1,
+                          .n = FloatsOf(rows)};
+    GrowTo(act_.gathered, header.n);
     float* to = act_.gathered.data();
     for (const ProbabilityRow& row : rows) to = std::copy_n(row.out, row.pos + 1, to);
-    NG_RETURN_IF_ERROR(parts_.link->ShareBytes(Bytes(header), spec_.layer_split.rank));
-    NG_RETURN_IF_ERROR(
-        parts_.link->ShareBytes(Bytes(act_.gathered, FloatsOf(rows)), spec_.layer_split.rank));
+    NG_RETURN_IF_ERROR(ShareSight(spec_.layer_split.rank, &header));
   }
   return absl::OkStatus();
 }
 
-absl::Status Decoder::TellEnd() {
-  SightHeader header;
-  return parts_.link->ShareBytes(Bytes(header), spec_.layer_split.rank);
+absl::Status Decoder::ShareSight(int rank, SightHeader* header) {
+  NG_RETURN_IF_ERROR(parts_.link->ShareBytes(std::as_writable_bytes(std::span(header, 1)), rank));
+  if (header->sight == Sight::kEnd) return absl::OkStatus();
+  GrowTo(act_.gathered, header->n_floats());
+  const std::span<float> floats(act_.gathered.data(), static_cast<size_t>(header->n_floats()));
+  return parts_.link->ShareBytes(std::as_writable_bytes(floats), rank);
 }
 
 absl::Status Decoder::FollowSights(const StepBatch& piece, int rank) {
@@ -112,12 +110,10 @@ absl::Status Decoder::FollowSights(const StepBatch& piece, int rank) {
   bool behind_layers = false;
   for (;;) {
     SightHeader header;
-    NG_RETURN_IF_ERROR(parts_.link->ShareBytes(Bytes(header), rank));
+    NG_RETURN_IF_ERROR(ShareSight(rank, &header));
     if (header.sight == Sight::kEnd) return shown;
     if (header.sight == Sight::kAttentionRows) {
       const std::vector<ProbabilityRow>& rows = piece.captures[static_cast<size_t>(header.layer)];
-      GrowTo(act_.gathered, FloatsOf(rows));
-      NG_RETURN_IF_ERROR(parts_.link->ShareBytes(Bytes(act_.gathered, FloatsOf(rows)), rank));
       const float* from = act_.gathered.data();
       for (const ProbabilityRow& row : rows) {
         std::copy_n(from, row.pos + 1, row.out);
@@ -125,17 +121,14 @@ absl::Status Decoder::FollowSights(const StepBatch& piece, int rank) {
       }
       continue;
     }
-    const int64_t n_values = header.n_heads * header.width;
-    GrowTo(act_.gathered, header.n * n_values);
-    NG_RETURN_IF_ERROR(parts_.link->ShareBytes(Bytes(act_.gathered, header.n * n_values), rank));
     WantOf(piece, header.layer);
     if (NeedsLogits(header.point) && !behind_layers) {
       KeepLogitRows(piece);
       behind_layers = true;
     }
     if (!shown.ok()) continue;
-    shown = Show({header.point, act_.gathered.data(), n_values, header.n_heads, header.width,
-                  header.first, header.n});
+    shown = Show({header.point, act_.gathered.data(), header.n_heads * header.width, header.n_heads,
+                  header.width, header.first, header.n});
   }
 }
 

@@ -218,13 +218,6 @@ absl::Status RankLink::ReceiveRows(int from, std::span<float> rows) {
   return WithStep(fabric_.Receive(from, std::as_writable_bytes(rows)));
 }
 
-absl::Status RankLink::Share(std::string* text) {
-  uint64_t size = text->size();
-  NG_RETURN_IF_ERROR(ShareBytes(std::as_writable_bytes(std::span(&size, 1))));
-  text->resize(size);
-  return ShareBytes(std::as_writable_bytes(std::span(*text)));
-}
-
 absl::Status RankLink::Send(int to, const std::string& text) {
   return Told(fabric_.Send(to, std::as_bytes(std::span(text))));
 }

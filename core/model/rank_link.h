@@ -78,8 +78,15 @@ class RankLink {
   absl::Status Agree(const absl::Status& own);
   // What one rank has, on all of them. Errors: as Gather.
   absl::Status ShareBytes(std::span<std::byte> bytes, int root = 0);
-  // The text of rank 0; the others may have one of another size. Errors: as Gather.
-  absl::Status Share(std::string* text);
+  // The text, or the list of numbers, of one rank; the others may have one of another size. Errors:
+  // as Gather.
+  template <typename List>
+  absl::Status Share(List* list, int root = 0) {
+    uint64_t size = list->size();
+    NG_RETURN_IF_ERROR(ShareBytes(std::as_writable_bytes(std::span(&size, 1)), root));
+    list->resize(size);
+    return ShareBytes(std::as_writable_bytes(std::span(*list)), root);
+  }
   // Rows to another rank, which receives as many. Receiving waits for them. Errors: as Gather.
   absl::Status SendRows(int to, std::span<const float> rows);
   absl::Status ReceiveRows(int from, std::span<float> rows);

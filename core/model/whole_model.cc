@@ -24,10 +24,7 @@ absl::StatusOr<RowHashes> Share(const WholeModel& whole, const RowHashes& own, R
   for (const LayerSplit& part : whole.parts) {
     std::vector<uint64_t> flat;
     if (part.rank == link.split().rank) flat = Flat(own);
-    uint64_t size = flat.size();
-    NG_RETURN_IF_ERROR(link.ShareBytes(std::as_writable_bytes(std::span(&size, 1)), part.rank));
-    flat.resize(size);
-    NG_RETURN_IF_ERROR(link.ShareBytes(std::as_writable_bytes(std::span(flat)), part.rank));
+    NG_RETURN_IF_ERROR(link.Share(&flat, part.rank));
     size_t at = 0;
     for (size_t i = 0; i < whole.bindings.size(); ++i) {
       if (!HasTensor(part, whole.spec, whole.bindings[i])) continue;

@@ -79,10 +79,9 @@ TEST(RankLayers, ShowAttentionRowsAndPointsOfAllLayersInPieces) {
 
 // What a run is identified by, though no rank reads all weights.
 TEST(RankLayers, AreIdentifiedAsOneProcessIs) {
-  const auto identity_of = [](const std::string& model, bool ranks, const char* weights) {
+  const auto identity_of = [](const std::string& model, bool ranks) {
     EngineOptions options = GreedyRank("");
     options.overrides[0] = "model.path=" + model;
-    options.overrides.push_back(absl::StrCat("model.weights=", weights));
     options.overrides.emplace_back(ranks ? "fabric.split=layers" : "fabric.name=local");
     std::string text;
     const auto engine = Engine::Open(options);
@@ -101,10 +100,9 @@ TEST(RankLayers, AreIdentifiedAsOneProcessIs) {
   int n_cut = 0;
   for (const std::string& model : Models()) {
     SCOPED_TRACE(model);
-    const std::string alone = identity_of(model, false, "auto");
+    const std::string alone = identity_of(model, false);
     std::vector<std::string> seen(2);
-    OnRanks(2,
-            [&](int rank) { seen[static_cast<size_t>(rank)] = identity_of(model, true, "auto"); });
+    OnRanks(2, [&](int rank) { seen[static_cast<size_t>(rank)] = identity_of(model, true); });
     EXPECT_EQ(seen[0], seen[1]);
     if (seen[0].empty()) continue;  // it cannot be cut
     EXPECT_EQ(seen[0], alone);

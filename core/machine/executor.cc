@@ -108,20 +108,29 @@ struct Region {
   }
 };
 
-// Where a caller and its helpers meet. Regions are not handed to threads: whoever is awake claims
-// their ranges one by one, the caller too, so nobody ever waits for a thread that the system does
-// not run. Helpers stay awake for a while after a region, because the next one is a few
-// microseconds away while a model runs, then sleep until a region finds too few awake. One that
-// misses its call sleeps through a region: this takes a region longer, and nothing else.
+// Where a caller and its helpers meet. Every worker has a range of its own, which it begins with:
+// so it reads the same weights in every step, which are near it where its own packing touched them
+// first. Regions are not handed to threads, though: who has done its own claims what others have
+// not begun, the caller too, so nobody ever waits for a thread that the system does not run.
+// Helpers stay awake for a while after a region, because the next one is a few microseconds away
+// while a model runs, then sleep until a region finds too few awake. One that misses its call
+// sleeps through a region: this takes a region longer, and nothing else.
 class Team {
  public:
+  // Of at most so many ranges.
+  explicit Team(int n_ranges) : claims_(static_cast<size_t>(n_ranges)) {}
+
   // [caller] Runs the region with whoever helps. Exceptions stay inside the range that threw: every
   // other range finishes.
   absl::Status Run(const Region& region) {
     region_ = region;  // nobody looks at it now: all ranges of the last one are finished
-    claims_.store(Claims(++n_regions_, region.n_ranges, 1), std::memory_order_release);
-    int n_mine = 0;
-    for (int range = 0; range != kNone; range = Claim(claims_.load(std::memory_order_relaxed))) {
+    const Call call = {++n_regions_, region.n_ranges};
+    call_.store(call.Word(), std::memory_order_release);
+    RunRange(0, 0);
+    int n_mine = 1;
+    // From the end, so that a helper that is just coming has the longest time to get there.
+    for (int range = region.n_ranges - 1; range > 0; --range) {
+      if (!Claim(range, call)) continue;
       RunRange(range, 0);
       ++n_mine;
     }
@@ -141,7 +150,7 @@ class Team {
   }
 
   // [caller] How many helpers `n_wanted` lack, once those asleep have been called.
-  int Call(int n_wanted) {
+  int Rouse(int n_wanted) {
     if (n_helpers_ - n_asleep_.load(std::memory_order_relaxed) >= n_wanted) return 0;
     WakeAll();
     return std::max(0, n_wanted - n_helpers_);
@@ -152,7 +161,7 @@ class Team {
 
   // [caller] All helpers leave; one that begins later leaves at once. REQUIRES: no Run from now on.
   void Dismiss() {
-    claims_.store(kStop);
+    call_.store(kStop);
     WakeAll();
   }
 
@@ -160,14 +169,11 @@ class Team {
   void Help(int worker) {
     Wait wait;
     for (uint64_t last_seen = 0;;) {
-      const uint64_t seen = claims_.load(std::memory_order_relaxed);
-      if ((seen & kStop) != 0) break;
-      const int range = Claim(seen);
-      if (range != kNone) {
-        RunRange(range, worker);
-        finished_.fetch_add(1, std::memory_order_release);
-      } else if (seen != last_seen) {
+      const uint64_t seen = call_.load(std::memory_order_acquire);
+      if (seen == kStop) break;
+      if (seen != last_seen) {
         last_seen = seen;
+        HelpWith(Call::Of(seen), worker);
         wait.Restart();
       } else if (wait.elapsed() < kStay) {
         wait.Once();
@@ -182,25 +188,37 @@ class Team {
   static constexpr Clock::duration kStay = std::chrono::microseconds(200);
   static constexpr int kNone = -1;
 
-  // The word that claims are made in, from the low end: the next range to claim, how many ranges
-  // there are, which region it is (so that idle helpers see that there are regions). A claim adds 1
-  // to whatever is there, so one made late is a claim of the next region, or none.
-  static constexpr int kFieldBits = 16;
-  static constexpr uint64_t kField = (uint64_t{1} << kFieldBits) - 1;
-  static constexpr uint64_t kStop = uint64_t{1} << 63;
-  static uint64_t Claims(uint64_t region, uint64_t n_ranges, uint64_t next) {
-    return (region << (2 * kFieldBits) & ~kStop) | (n_ranges << kFieldBits) | next;
-  }
-  static bool AnyLeft(uint64_t claims) {
-    return (claims & kField) < (claims >> kFieldBits & kField);
+  // The word that a region is called out with. The number makes helpers see that there is another.
+  struct Call {
+    uint64_t region = 0;  // its number, from 1
+    int n_ranges = 0;
+
+    uint64_t Word() const { return region << kRangeBits | static_cast<uint64_t>(n_ranges); }
+    static Call Of(uint64_t word) {
+      return {word >> kRangeBits, static_cast<int>(word & ((uint64_t{1} << kRangeBits) - 1))};
+    }
+    static constexpr int kRangeBits = 16;
+  };
+  static constexpr uint64_t kStop = ~uint64_t{0};
+
+  // The worker's own range, then those that nobody has begun. All are claimed after one look at
+  // each.
+  void HelpWith(const Call& call, int worker) {
+    for (int i = 0; i < call.n_ranges; ++i) {
+      const int range = (worker + i) % call.n_ranges;
+      if (range == 0 || !Claim(range, call)) continue;
+      RunRange(range, worker);
+      finished_.fetch_add(1, std::memory_order_release);
+    }
   }
 
-  // Only after a claim may a helper look at the region: from then on the caller waits for it.
-  // `seen`: what was in the word a moment ago.
-  int Claim(uint64_t seen) {
-    if (!AnyLeft(seen)) return kNone;
-    const uint64_t claims = claims_.fetch_add(1, std::memory_order_acquire);
-    return AnyLeft(claims) ? static_cast<int>(claims & kField) : kNone;
+  // Only after a claim may a helper look at the region: from then on the caller waits for it. Who
+  // comes late finds the number of this region or a later one.
+  bool Claim(int range, const Call& call) {
+    std::atomic<uint64_t>& last = claims_[static_cast<size_t>(range)].region;
+    uint64_t region = last.load(std::memory_order_relaxed);
+    return region < call.region &&
+           last.compare_exchange_strong(region, call.region, std::memory_order_relaxed);
   }
 
   void RunRange(int range, int worker) {
@@ -238,7 +256,7 @@ class Team {
   // it that no helper sleeps through Dismiss.
   void Sleep(uint64_t seen) {
     const int32_t n_calls = n_calls_.load();
-    if (claims_.load() != seen) return;
+    if (call_.load() != seen) return;
     n_asleep_.fetch_add(1, std::memory_order_relaxed);
     n_calls_.wait(n_calls);
   }
@@ -247,15 +265,21 @@ class Team {
 
   static constexpr size_t kCacheLine = 64;
   // What the caller writes and the helpers read: one cache line, so that it travels once.
-  alignas(kCacheLine) std::atomic<uint64_t> claims_{0};
+  alignas(kCacheLine) std::atomic<uint64_t> call_{0};
   Region region_;
-  uint32_t n_regions_ = 0;
+  uint64_t n_regions_ = 0;
   uint32_t n_helped_ = 0;  // what finished_ comes to
   int n_helpers_ = 0;      // the caller's alone
   // What the helpers write: how many ranges they have finished since the beginning, modulo 2^32.
   alignas(kCacheLine) std::atomic<uint32_t> finished_{0};
   std::atomic<bool> failed_{false};
   std::exception_ptr error_;  // set by whoever set failed_
+  // Of each range the last region in which it was claimed: a cache line each, so that workers who
+  // claim their own do not wait for each other.
+  struct alignas(kCacheLine) LastClaim {
+    std::atomic<uint64_t> region{0};
+  };
+  std::vector<LastClaim> claims_;
   // What changes rarely.
   // At most so many helpers have not been called since they slept.
   alignas(kCacheLine) std::atomic<int> n_asleep_{0};
@@ -272,7 +296,8 @@ class TeamExecutor : public Executor {
       : threads_(threads),
         most_helpers_(std::min(threads, n_cpus) - 1),
         cpus_(std::move(cpus)),
-        warning_(std::move(warning)) {
+        warning_(std::move(warning)),
+        team_(threads) {
     helpers_.reserve(static_cast<size_t>(most_helpers_));
   }
   ~TeamExecutor() override {
@@ -294,7 +319,7 @@ class TeamExecutor : public Executor {
     if (n_items <= 0) return absl::OkStatus();
     const int n_ranges = static_cast<int>(std::min<int64_t>(n_items, threads_));
     const int n_wanted = std::min(most_helpers_, n_ranges - 1);
-    for (int lacking = team_.Call(n_wanted); lacking > 0 && BeginHelper(); --lacking) {
+    for (int lacking = team_.Rouse(n_wanted); lacking > 0 && BeginHelper(); --lacking) {
     }
     return team_.Run({task, context, n_items, n_ranges});
   }

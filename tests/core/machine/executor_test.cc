@@ -257,6 +257,21 @@ TEST(ExecutorsTest, SpreadARegionOverTheThreads) {
   EXPECT_EQ(workers, (std::set<int>{0, 1}));
 }
 
+// Packed weights are near the worker that reads them only if it is the same in every step.
+TEST(ExecutorsTest, EveryWorkerBeginsWithItsOwnRange) {
+  constexpr int kThreads = 4;
+  const std::unique_ptr<Executor> executor = MakeExecutor(kThreads, kThreads);
+  for (int region = 0; region < 200; ++region) {
+    std::atomic<int> begun = 0;
+    ASSERT_TRUE(ParallelFor(*executor, kThreads, [&](int64_t begin, int64_t, int worker) {
+                  EXPECT_EQ(begin, worker) << "region " << region;
+                  ++begun;
+                  // Nobody is done before all have begun, so none does another one's range.
+                  while (begun.load() < kThreads) std::this_thread::yield();
+                }).ok());
+  }
+}
+
 TEST(ExecutorsTest, WithFewerThreadsThanAskedForDoAllAndSaySoOnce) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "a sanitizer takes terabytes of addresses";

@@ -105,9 +105,10 @@ constexpr CoreKey kTable[] = {
     {IntOption("run.prefill_chunk", 0, {.min = 0}, "prompt tokens per step; 0: the whole prompt")},
     {IntOption("run.threads", 0, {.min = 0, .max = kMaxThreads},
                "worker threads; 0: one per physical core")},
-    {ChoiceOption("run.pin", "none", "none|cores",
-                  "cores: each worker thread but the first keeps to a core of its own, where no "
-                  "other work needs the CPU")},
+    {ChoiceOption(
+        "run.pin", "none", "none|cores",
+        "cores: each worker thread but the first keeps to a core of its own, and packs the "
+        "weights that it reads; where no other work needs the CPU")},
     {ChoiceOption("run.isa", "auto", "auto|scalar|avx2|avx_vnni|avx512|avx512_vnni|avx512_bf16",
                   "instruction set level; auto: NG_ISA if it is set, or the best of this CPU")},
     {ChoiceOption("run.arithmetic", "fastest", "fastest|portable",

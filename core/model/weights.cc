@@ -39,16 +39,28 @@ class WeightReader {
     if (binding.transposed) NG_RETURN_IF_ERROR(ReadWhole(binding, raw));
     const RowChunks chunks = {RowsOf(binding), place.first};
     std::vector<PackedRows> packed(static_cast<size_t>(chunks.size()));
-    // Workers take chunk after chunk: one that meets fresh pages would be waited for otherwise.
-    std::atomic<int64_t> next = 0;
     Executor& executor = *options_.executor;
-    const int64_t n_workers = std::min<int64_t>(executor.threads(), chunks.size());
-    NG_RETURN_IF_ERROR(ParallelFor(executor, n_workers, [&](int64_t, int64_t, int worker) {
+    const int64_t n_shares = executor.threads();
+    std::atomic<int64_t> next = 0;
+    // The chunk that a share has next. If it has not its own, workers take chunk after chunk: one
+    // that meets fresh pages would be waited for otherwise.
+    const auto take = [&](int64_t share, int64_t chunk) -> int64_t {
+      if (!options_.own_shares) return next++;
+      const auto owner = [&](int64_t chunk) {
+        const int64_t row = std::max<int64_t>(0, place.RowOf(chunks.At(chunk).first));
+        return row * n_shares / place.matrix->n();
+      };
+      do {
+        ++chunk;
+      } while (chunk < chunks.size() && owner(chunk) != share);
+      return chunk;
+    };
+    NG_RETURN_IF_ERROR(ParallelFor(executor, n_shares, [&](int64_t share, int64_t, int worker) {
       RowPacker packer(binding, place);
       // Each worker reads to the same place again and again: it stays in its cache.
       std::byte* const rows =
           binding.transposed ? raw : raw + worker * BytesReadAtATime(binding, 1);
-      for (int64_t chunk = next++; chunk < chunks.size(); chunk = next++) {
+      for (int64_t chunk = take(share, -1); chunk < chunks.size(); chunk = take(share, chunk)) {
         PackedRows& result = packed[static_cast<size_t>(chunk)];
         const auto [row, row_end] = chunks.At(chunk);
         result.read = CheckStop();

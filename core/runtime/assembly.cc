@@ -401,7 +401,7 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options,
     const auto n_wanted = static_cast<int>(config.Int("run.threads"));
     const int threads = n_wanted == 0 ? PhysicalCores() : n_wanted;
     Tell warning = [&warnings = assembly->warnings](std::string_view text) { warnings.Add(text); };
-    assembly->executor = config.Text("run.pin") == "cores"
+    assembly->executor = assembly->pins_threads()
                              ? MakePinnedExecutor(threads, std::move(warning))
                              : MakeExecutor(threads, std::move(warning));
   }

@@ -137,6 +137,8 @@ struct Assembly {
   std::string unused_sampling;
 
   const Config& config() const { return selection.config; }
+  // Whether each worker keeps to a core.
+  bool pins_threads() const { return config().Text("run.pin") == "cores"; }
   // What plugins are created with; `values` holds the plugin's options for as long as it is used.
   PluginContext Context(const std::vector<OptionValue>& values) const;
   // Whether a text may grow beyond what fits (run.on_full), and how many tokens the model is shown

@@ -164,6 +164,7 @@ LoadWeightsOptions Engine::State::HowToLoad() const {
   LoadWeightsOptions load;
   load.types = assembly->weight_types;
   load.executor = assembly->executor.get();
+  load.own_shares = assembly->pins_threads();
   load.stop = options.stop;
   if (options.progress) {
     load.progress = [this](int64_t done, int64_t total) {

@@ -74,6 +74,51 @@ TEST_F(WeightsTest, PacksEveryRowRoundedToTheTypeThatHoldsIt) {
   }
 }
 
+// Of two ranges it runs the second alone.
+class SecondRange : public Executor {
+ public:
+  int threads() const override { return 2; }
+  absl::Status Run(int64_t n_items, Task task, void* context) override {
+    task(context, (n_items + 1) / 2, n_items, 1);
+    return absl::OkStatus();
+  }
+};
+
+// The rows whose values are there.
+std::vector<bool> FilledRows(const PackedMatrix& matrix) {
+  std::vector<bool> filled;
+  std::vector<float> row(static_cast<size_t>(matrix.k()));
+  for (int64_t r = 0; r < matrix.n(); ++r) {
+    matrix.CopyRow(r, row.data());
+    filled.push_back(std::ranges::any_of(row, [](float x) { return x != 0.0F; }));
+  }
+  return filled;
+}
+
+TEST_F(WeightsTest, ARangePacksWhatTheSameRangeOfAMatmulReads) {
+  model_.vocab_size = 512;
+  model_.width = 128;
+  model_.n_heads = 4;
+  model_.WriteTo(dir_.path());
+  SecondRange second;
+  for (const bool own_shares : {true, false}) {
+    absl::StatusOr<ModelFile> file = OpenModel(dir_.path());
+    ASSERT_TRUE(file.ok()) << file.status();
+    LoadWeightsOptions options;
+    options.types = UniformWeightTypes(file->spec, WeightType::kF32);
+    options.executor = &second;
+    options.own_shares = own_shares;
+    const auto weights = LoadWeights(*file, options);
+    ASSERT_TRUE(weights.ok()) << weights.status();
+    for (const PackedMatrix* matrix :
+         {&weights->embedding, &weights->layers[1][0].in, &weights->layers[1][0].out}) {
+      std::vector<bool> expected(static_cast<size_t>(matrix->n()), true);
+      if (own_shares) std::fill_n(expected.begin(), expected.size() / 2, false);
+      EXPECT_EQ(FilledRows(*matrix), expected);
+    }
+  }
+}
+
 TEST_F(WeightsTest, HoldsTheHeadAsInt8BesideInt4) {
   model_.WriteTo(dir_.path());
   const auto weights = Load(WeightType::kInt4);

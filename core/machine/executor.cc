@@ -67,6 +67,13 @@ CoreCpus CpusOfCores() {
   return result;
 }
 
+cpu_set_t OneCpu(int cpu) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  return one;
+}
+
 // A wait for what should come within microseconds: on the core at first, since waking up takes far
 // longer, then giving the core to whoever wants it.
 class Wait {
@@ -317,6 +324,7 @@ class TeamExecutor : public Executor {
       return RuntimeError(kNested);
     }
     if (n_items <= 0) return absl::OkStatus();
+    if (!cpus_.empty() && sched_getcpu() != cpus_[0]) BringCallerBack();
     const int n_ranges = static_cast<int>(std::min<int64_t>(n_items, threads_));
     const int n_wanted = std::min(most_helpers_, n_ranges - 1);
     for (int lacking = team_.Rouse(n_wanted); lacking > 0 && BeginHelper(); --lacking) {
@@ -325,6 +333,16 @@ class TeamExecutor : public Executor {
   }
 
  private:
+  // The calling thread is not the executor's, so it may go where it likes afterwards. But what it
+  // reads is near the first core, and the others are taken.
+  void BringCallerBack() const {
+    cpu_set_t may;
+    if (sched_getaffinity(0, sizeof(may), &may) != 0 || !CPU_ISSET(cpus_[0], &may)) return;
+    const cpu_set_t first = OneCpu(cpus_[0]);
+    if (sched_setaffinity(0, sizeof(first), &first) != 0) return;
+    sched_setaffinity(0, sizeof(may), &may);
+  }
+
   // False when the system gives no thread: then no other is asked for.
   bool BeginHelper() {
     const auto n_helpers = static_cast<int>(helpers_.size());
@@ -347,9 +365,7 @@ class TeamExecutor : public Executor {
   // The last helper that began, from now on.
   void KeepToCpu(int worker) {
     const int cpu = cpus_[static_cast<size_t>(worker)];
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
+    const cpu_set_t one = OneCpu(cpu);
     const int error = pthread_setaffinity_np(helpers_.back().native_handle(), sizeof(one), &one);
     if (error == 0 || !warning_) return;
     warning_(absl::StrCat("run.pin: worker ", worker, " cannot be kept on CPU ", cpu, " (",

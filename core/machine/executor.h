@@ -29,7 +29,8 @@ std::unique_ptr<Executor> MakeExecutor(int threads, int n_cpus, Tell warning = {
 
 // The same, and each of its threads but the calling one keeps to a core of its own, and to a second
 // hardware thread where there are more threads than cores. The first core is left to the calling
-// thread. `warning` is told of each that cannot be kept; it works all the same.
+// thread, which each region brings back there; it may leave again. `warning` is told of each that
+// cannot be kept; it works all the same.
 std::unique_ptr<Executor> MakePinnedExecutor(int threads, Tell warning = {});
 
 // Distinct cores among the CPUs that this process may run on (two hardware threads of one core

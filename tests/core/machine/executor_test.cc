@@ -305,15 +305,16 @@ class AffinityTest : public testing::Test {
   void SetUp() override { ASSERT_EQ(sched_getaffinity(0, sizeof(saved_), &saved_), 0); }
   void TearDown() override { ASSERT_EQ(sched_setaffinity(0, sizeof(saved_), &saved_), 0); }
 
+  static void PinTo(int cpu) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  }
   void PinToOneCpu() {
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (!CPU_ISSET(cpu, &saved_)) continue;
-      cpu_set_t one;
-      CPU_ZERO(&one);
-      CPU_SET(cpu, &one);
-      ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
-      return;
-    }
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, &saved_)) ++cpu;
+    PinTo(cpu);
   }
 
   cpu_set_t saved_;
@@ -370,6 +371,32 @@ TEST_F(AffinityTest, PinnedHelpersKeepToOneCpuEachAndLeaveOneToTheCaller) {
   }
   EXPECT_EQ(of_helpers.size(), static_cast<size_t>(n - 1));
   EXPECT_TRUE(told.empty());
+}
+
+TEST_F(AffinityTest, APinnedRegionBringsItsCallerBackToTheFirstCore) {
+  if (CPU_COUNT(&saved_) < 2) GTEST_SKIP() << "one CPU has no other";
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &saved_)) cpus.push_back(cpu);
+  }
+  const auto executor = MakePinnedExecutor(1);
+  const auto cpu_of_caller = [&] {
+    int found = -1;
+    EXPECT_TRUE(
+        ParallelFor(*executor, 1, [&](int64_t, int64_t, int) { found = sched_getcpu(); }).ok());
+    return found;
+  };
+  int n_back = 0;
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    PinTo(cpus.back());
+    EXPECT_EQ(cpu_of_caller(), cpus.back());  // it may not leave
+    ASSERT_EQ(sched_setaffinity(0, sizeof(saved_), &saved_), 0);
+    n_back += cpu_of_caller() == cpus.front() ? 1 : 0;
+    cpu_set_t may;
+    ASSERT_EQ(sched_getaffinity(0, sizeof(may), &may), 0);
+    EXPECT_TRUE(CPU_EQUAL(&may, &saved_));
+  }
+  EXPECT_GE(n_back, 15);  // where the machine is busy, the system may move it on at once
 }
 
 TEST_F(AffinityTest, PhysicalCoresCountsOnlyCpusThatMayBeUsed) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -142,6 +143,25 @@ absl::StatusOr<InputFile> InputFile::Open(const std::string& path) {
     }
   }
   return file;
+}
+
+void InputFile::Announce(int64_t offset, int64_t n_bytes) const {
+  constexpr int64_t kLooked = int64_t{1} << 20;   // between two looks
+  constexpr int64_t kAsked = int64_t{128} << 10;  // Linux takes no more than its read-ahead at once
+  for (const int64_t end = offset + n_bytes; offset < end;) {
+    const int64_t piece_end = std::min(offset + kLooked, end);
+    // What is in memory already costs a look, and not a walk over its pages.
+    std::byte last{};
+    iovec look = {&last, 1};
+    const bool there =
+        ::preadv2(fd_.get(), &look, 1, static_cast<off_t>(piece_end - 1), RWF_NOWAIT) == 1;
+    for (; offset < piece_end && !there; offset += kAsked) {
+      static_cast<void>(::posix_fadvise(fd_.get(), static_cast<off_t>(offset),
+                                        static_cast<off_t>(std::min(kAsked, piece_end - offset)),
+                                        POSIX_FADV_WILLNEED));
+    }
+    offset = piece_end;
+  }
 }
 
 absl::Status InputFile::ReadAt(int64_t offset, std::span<std::byte> out) const {

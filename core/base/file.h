@@ -47,6 +47,9 @@ class InputFile {
 
   // Fills `out` from `offset` on. Errors: ModelFileError: it cannot be read, or ends too early.
   absl::Status ReadAt(int64_t offset, std::span<std::byte> out) const;
+  // Tells the system that these bytes will be read soon, so that it fetches them meanwhile. Does
+  // not wait for them, and never fails. REQUIRES: the range lies in the file. [any thread]
+  void Announce(int64_t offset, int64_t n_bytes) const;
   // `bytes` bytes from `offset` on as memory to read, which the system fills when it is touched and
   // shares with all that map the file. The file must not be cut while it is mapped: a read of what
   // is gone ends the process (SIGBUS). Errors: ModelFileError. REQUIRES: the range lies in the

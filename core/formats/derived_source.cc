@@ -28,12 +28,15 @@ DerivedSource::DerivedSource(std::unique_ptr<TensorSource> inner,
   std::ranges::sort(derived_, {}, NameOf);
 }
 
+const DerivedTensor* DerivedSource::FindDerived(const TensorInfo& tensor) const {
+  const auto found = std::ranges::lower_bound(derived_, tensor.name, {}, NameOf);
+  return found == derived_.end() || found->info.name != tensor.name ? nullptr : &*found;
+}
+
 absl::Status DerivedSource::ReadAt(const TensorInfo& tensor, int64_t first,
                                    std::span<std::byte> out) const {
-  const auto found = std::ranges::lower_bound(derived_, tensor.name, {}, NameOf);
-  if (found == derived_.end() || found->info.name != tensor.name) {
-    return inner_->ReadAt(*inner_->Find(tensor.name), first, out);
-  }
+  const DerivedTensor* const found = FindDerived(tensor);
+  if (found == nullptr) return inner_->ReadAt(*inner_->Find(tensor.name), first, out);
   const int64_t unit_bytes = found->unit_bytes;
   const int64_t end = first + static_cast<int64_t>(out.size());
   std::vector<std::byte> units;
@@ -50,6 +53,12 @@ absl::Status DerivedSource::ReadAt(const TensorInfo& tensor, int64_t first,
     at += n_bytes;
   }
   return absl::OkStatus();
+}
+
+void DerivedSource::Announce(const TensorInfo& tensor, int64_t first, int64_t n_bytes) const {
+  if (FindDerived(tensor) == nullptr) {
+    inner_->Announce(*inner_->Find(tensor.name), first, n_bytes);
+  }
 }
 
 }  // namespace ng

@@ -34,8 +34,12 @@ class DerivedSource final : public TensorSource {
   std::span<const TensorInfo> tensors() const override { return tensors_; }
   absl::Status ReadAt(const TensorInfo& tensor, int64_t first,
                       std::span<std::byte> out) const override;
+  void Announce(const TensorInfo& tensor, int64_t first, int64_t n_bytes) const override;
 
  private:
+  // Null: it is the inner source's.
+  const DerivedTensor* FindDerived(const TensorInfo& tensor) const;
+
   std::unique_ptr<TensorSource> inner_;
   std::vector<DerivedTensor> derived_;  // sorted by name
   std::vector<TensorInfo> tensors_;     // sorted by name

@@ -31,4 +31,8 @@ absl::Status MergedSource::ReadAt(const TensorInfo& tensor, int64_t first,
   return found->second->ReadAt(tensor, first, out);
 }
 
+void MergedSource::Announce(const TensorInfo& tensor, int64_t first, int64_t n_bytes) const {
+  source_of_.find(tensor.name)->second->Announce(tensor, first, n_bytes);
+}
+
 }  // namespace ng

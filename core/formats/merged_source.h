@@ -25,6 +25,7 @@ class MergedSource final : public TensorSource {
   std::span<const TensorInfo> tensors() const override { return tensors_; }
   absl::Status ReadAt(const TensorInfo& tensor, int64_t first,
                       std::span<std::byte> out) const override;
+  void Announce(const TensorInfo& tensor, int64_t first, int64_t n_bytes) const override;
 
  private:
   std::string path_;

@@ -84,6 +84,17 @@ class Mxfp4Source final : public TensorSource {
     return absl::OkStatus();
   }
 
+  // The scales are a sixteenth of it.
+  void Announce(const TensorInfo& tensor, int64_t first, int64_t n_bytes) const override {
+    const auto& [blocks, scales] = parts_[static_cast<size_t>(&tensor - tensors_.data())];
+    constexpr int64_t kBytes = sizeof(Block);
+    if (scales != nullptr) {
+      n_bytes = n_bytes / kBytes * kPackedBytes;
+      first = first / kBytes * kPackedBytes;
+    }
+    inner_->Announce(*blocks, first, n_bytes);
+  }
+
  private:
   struct Parts {
     const TensorInfo* blocks;

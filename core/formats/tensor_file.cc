@@ -32,6 +32,9 @@ class TensorFile : public TensorSource {
     if (status.ok()) return absl::OkStatus();
     return Annotate(status, absl::StrCat("tensor ", JsonExcerpt(tensor.name), ": "));
   }
+  void Announce(const TensorInfo& tensor, int64_t first, int64_t n_bytes) const override {
+    file_.Announce(positions_[Find(tensor.name) - infos_.data()] + first, n_bytes);
+  }
 
  private:
   InputFile file_;

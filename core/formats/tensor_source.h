@@ -84,6 +84,10 @@ class TensorSource {
   // n_bytes.
   virtual absl::Status ReadAt(const TensorInfo& tensor, int64_t first,
                               std::span<std::byte> out) const = 0;
+  // Tells the system that bytes of a tensor will be read soon (InputFile::Announce). What no file
+  // has as it is, nobody need announce. [any thread] REQUIRES: as ReadAt.
+  virtual void Announce(const TensorInfo& /*tensor*/, int64_t /*first*/,
+                        int64_t /*n_bytes*/) const {}
   // Reads all bytes of a tensor. REQUIRES: out.size() == n_bytes.
   absl::Status Read(const TensorInfo& tensor, std::span<std::byte> out) const {
     return ReadAt(tensor, 0, out);

@@ -61,11 +61,17 @@ class TextSource final : public TensorSource {
   std::span<const TensorInfo> tensors() const override { return tensors_; }
   absl::Status ReadAt(const TensorInfo& tensor, int64_t first,
                       std::span<std::byte> out) const override {
-    const auto index = static_cast<size_t>(&tensor - tensors_.data());
-    return inner_->ReadAt(*originals_[index], first, out);
+    return inner_->ReadAt(Original(tensor), first, out);
+  }
+  void Announce(const TensorInfo& tensor, int64_t first, int64_t n_bytes) const override {
+    inner_->Announce(Original(tensor), first, n_bytes);
   }
 
  private:
+  const TensorInfo& Original(const TensorInfo& tensor) const {
+    return *originals_[static_cast<size_t>(&tensor - tensors_.data())];
+  }
+
   std::unique_ptr<TensorSource> inner_;
   std::vector<TensorInfo> tensors_;           // sorted by name
   std::vector<const TensorInfo*> originals_;  // of each

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -49,6 +50,34 @@ TEST(InputFile, ReportsAFileThatShrankAfterItWasOpened) {
   std::filesystem::resize_file(path, 10);
   std::string out(100, '\0');
   EXPECT_EQ(ExitCode(file->ReadAt(0, std::as_writable_bytes(std::span(out)))), 3);
+}
+
+TEST(InputFile, HasTheSystemFetchWhatIsAnnounced) {
+  constexpr int64_t kSize = (int64_t{3} << 20) + 5;
+  const test::TempDir folder;
+  const std::string path = folder.Write("f", std::string(kSize, 'x'));
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  const auto in_memory = [&](int64_t at) {
+    char byte = 0;
+    iovec one = {&byte, 1};
+    return ::preadv2(fd, &one, 1, at, RWF_NOWAIT) == 1;
+  };
+  const auto all_in_memory = [&] {
+    return in_memory(0) && in_memory(kSize / 2) && in_memory(kSize - 1);
+  };
+  ASSERT_EQ(::fsync(fd), 0);
+  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  if (in_memory(0) || in_memory(kSize - 1)) GTEST_SKIP() << "this file system keeps it in memory";
+  const auto file = InputFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  file->Announce(0, kSize);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!all_in_memory() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_TRUE(all_in_memory());
+  ::close(fd);
 }
 
 TEST(InputFile, NamesWhatCannotBeOpened) {

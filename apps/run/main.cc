@@ -1,5 +1,6 @@
 // ng-run: a config and a prompt in, a completion out.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <iterator>
@@ -77,6 +78,15 @@ absl::Status CheckTraced(const CommandLine& line, const Engine& engine) {
 
 // Whether the run's parts and logits are recorded, or compared with a record.
 bool Verifies(const CommandLine& line) { return !line.record.empty() || !line.replay.empty(); }
+
+// Whether the first step may find out that the weights are damaged: there is one, and all that the
+// run writes is the text that comes after it.
+bool MayReadInStep(const CommandLine& line, std::span<const GenerateRequest> requests) {
+  const std::array<const std::string*, 6> files = {&line.steps,  &line.save, &line.save_cache,
+                                                   &line.record, &line.view, &line.trace};
+  return requests.size() == 1 && requests.front().max_new_tokens > 0 && !line.jsonl &&
+         std::ranges::all_of(files, [](const std::string* file) { return file->empty(); });
+}
 
 // Which tensors and rows the outputs need.
 GenerateOptions WhatToKeep(const CommandLine& line, const Engine& engine,
@@ -299,6 +309,7 @@ absl::Status RunOpened(Engine& engine, CommandLine line, std::optional<RunRecord
   RunNeeds needs = Needs(job.requests);
   needs.prompt_logits = line.save_logits || NeedLogits(points);
   needs.identity = !line.save_points.empty() || Verifies(line);
+  needs.read_in_step = MayReadInStep(line, job.requests);
   if (job.requests.empty()) needs.max_tokens = ChatCapacity(engine);
   if (line.dry_run) {
     NG_ASSIGN_OR_RETURN(

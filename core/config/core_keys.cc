@@ -43,6 +43,9 @@ constexpr CoreKey kTable[] = {
     {TextOption("model.packed", "",
                 "file that ng-pack has made of the model: its weights are mapped, none is read"),
      ConfigForm::kPath},
+    {ChoiceOption("model.load", "with_prompt", "with_prompt|before_prompt",
+                  "with_prompt: ng-run reads each layer of the weights just before it is computed "
+                  "for the first time; before_prompt: all of them first")},
     {BoolOption("model.strict", false,
                 "true: refuse a model with keys or tensors that ng does not use; false: warn")},
     {TextOption("model.ignore_keys", "",

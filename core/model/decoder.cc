@@ -107,6 +107,7 @@ absl::Status Decoder::Forward(const StepBatch& batch) {
 
 absl::Status Decoder::ForwardWhole(const StepBatch& batch) {
   Begin(batch);
+  if (parts_.loader != nullptr) NG_RETURN_IF_ERROR(parts_.loader->NeedEmbedding(weights_));
   Embed(batch);
   NG_RETURN_IF_ERROR(LookAt(Point::kEmbed, act_.hidden, spec_.width));
   NG_RETURN_IF_ERROR(MakeLayerInputs(batch));
@@ -128,6 +129,7 @@ absl::Status Decoder::RunStack(const StepBatch& batch) {
 absl::Status Decoder::RunLayers(const StepBatch& batch, int first, int end) {
   for (int layer = first; layer < end; ++layer) {
     if (!spec_.layer_split.Has(layer)) continue;
+    if (parts_.loader != nullptr) NG_RETURN_IF_ERROR(parts_.loader->NeedLayer(layer, weights_));
     if (turns_ == nullptr) WantOf(batch, layer);  // nobody looks into pieces
     NG_RETURN_IF_ERROR(RunLayer(batch, layer));
     NG_RETURN_IF_ERROR(LookAt(Point::kOut, act_.hidden, spec_.width));
@@ -348,6 +350,7 @@ absl::Status Decoder::Head(const StepBatch& batch) {
 }
 
 absl::Status Decoder::MakeLogits(const MatmulInput& x, float* logits) {
+  if (parts_.loader != nullptr) NG_RETURN_IF_ERROR(parts_.loader->NeedHead(weights_));
   const PackedMatrix& head = HeadMatrix();
   const CutRows rows = {ranks_.given_logits, x.n_rows, logits};
   NG_RETURN_IF_ERROR(

@@ -14,6 +14,7 @@
 #include "core/model/for_rows.h"
 #include "core/model/language_model.h"
 #include "core/model/layer_attention.h"
+#include "core/model/layer_loader.h"
 #include "core/model/layer_split.h"
 #include "core/model/model_spec.h"
 #include "core/model/rank_link.h"
@@ -37,9 +38,10 @@ struct DecoderParts {
   const KernelTable* kernels = nullptr;
   CacheStore* cache = nullptr;
   StateStore* states = nullptr;
-  RankLink* link = nullptr;  // null: this process computes all
-  int pieces = 0;            // the most of a step's rows, which take turns; 0: where it gains time
-  int64_t max_tokens = 0;    // per sequence, as far as it is known: what to have room for
+  RankLink* link = nullptr;       // null: this process computes all
+  LayerLoader* loader = nullptr;  // of weights that are read in the first step; null: all are there
+  int pieces = 0;          // the most of a step's rows, which take turns; 0: where it gains time
+  int64_t max_tokens = 0;  // per sequence, as far as it is known: what to have room for
 };
 
 class Decoder final : public LanguageModel {
@@ -59,6 +61,9 @@ class Decoder final : public LanguageModel {
   int64_t share_tokens() const override;
   absl::Status Forward(const StepBatch& batch) override;
   TensorView<const float, 2> logits() const override;
+  double read_s() const override {
+    return parts_.loader == nullptr ? 0.0 : parts_.loader->seconds();
+  }
   // The final norm and the head of rows of the residual stream, as Head does them. hidden:
   // [n, width], logits: [n * vocab_size]. May be called while an observer looks at a point. Errors:
   // UsageError for other sizes.

@@ -35,6 +35,9 @@ class LanguageModel {
   // too) every length is as it was. REQUIRES: token ids are inside the vocabulary.
   virtual absl::Status Forward(const StepBatch& batch) = 0;
 
+  // Seconds of all steps so far in which weights were read, and nothing computed.
+  virtual double read_s() const { return 0.0; }
+
   // The last step's logits, in the order of its sequences; valid until the next.
   virtual TensorView<const float, 2> logits() const = 0;  // [sum of n_logit_rows, vocab_size]
 };

@@ -100,6 +100,12 @@ struct LoadWeightsOptions {
   RowHashes* row_hashes = nullptr;  // with `hash`: wanted too
 };
 
+// The weights before anything is read: what they have memory for, and what no file says. Errors:
+// LimitError.
+absl::StatusOr<ModelWeights> ReserveWeights(const ModelFile& file, const WeightTypes& types);
+// Whether RoPE can be computed with the factors that were read. Errors: ModelFileError.
+absl::Status CheckFactors(const ModelFile& file, const ModelWeights& weights);
+
 // Reads, checks and packs every tensor, a few rows at a time; besides what is kept at most
 // LoadScratchBytes are in memory. Errors: ModelFileError (short file; NaN, infinity or
 // what the type cannot hold in a tensor), LimitError, InterruptedError.

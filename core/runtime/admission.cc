@@ -106,7 +106,7 @@ void GenerateLoop::BeginCompletion(const AddedRequest& added) const {
   Completion& completion = *added.completion;
   completion.ids = added.request->prompt_ids;
   completion.prompt_len = static_cast<int64_t>(completion.ids.size());
-  completion.timings.load_s = settings_.load_s;
+  completion.timings.load_s = settings_.load_s + model_.read_s();
 }
 
 absl::Status GenerateLoop::Activate(ActiveRequest& active) {

@@ -401,9 +401,8 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options,
     const auto n_wanted = static_cast<int>(config.Int("run.threads"));
     const int threads = n_wanted == 0 ? PhysicalCores() : n_wanted;
     Tell warning = [&warnings = assembly->warnings](std::string_view text) { warnings.Add(text); };
-    assembly->executor = assembly->pins_threads()
-                             ? MakePinnedExecutor(threads, std::move(warning))
-                             : MakeExecutor(threads, std::move(warning));
+    assembly->executor = assembly->pins_threads() ? MakePinnedExecutor(threads, std::move(warning))
+                                                  : MakeExecutor(threads, std::move(warning));
   }
   if (options.regions != nullptr) {
     assembly->executor =
@@ -448,6 +447,13 @@ absl::Status ChangeConfig(std::span<const std::string> overrides, Assembly& asse
   assembly.unused_sampling = UnusedSampling(assembly.model.sampling, assembly.config());
   WarnOfUnusedOptions(assembly);
   return absl::OkStatus();
+}
+
+bool Assembly::ReadsInStep(const RunNeeds& needs) const {
+  // A hash is of all weights, other ranks and the head of a probe want all of them before a step.
+  const bool wants_all = needs.snapshots || needs.identity || link != nullptr || !probes->empty();
+  return needs.read_in_step && config().Text("model.load") == "with_prompt" && !packed &&
+         !wants_all;
 }
 
 }  // namespace ng

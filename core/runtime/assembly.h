@@ -137,6 +137,8 @@ struct Assembly {
   std::string unused_sampling;
 
   const Config& config() const { return selection.config; }
+  // Whether the first step reads the weights, layer by layer.
+  bool ReadsInStep(const RunNeeds& needs) const;
   // Whether each worker keeps to a core.
   bool pins_threads() const { return config().Text("run.pin") == "cores"; }
   // What plugins are created with; `values` holds the plugin's options for as long as it is used.

@@ -186,7 +186,8 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan, Engine::D
                   plan.state_bytes > 0 ? absl::StrCat(", states ", plan.state_bytes) : "",
                   plan.drafter_bytes > 0 ? absl::StrCat(", drafter ", plan.drafter_bytes) : "",
                   ", activations ", plan.activation_bytes, ", reading ", plan.load_scratch_bytes,
-                  "\n  needed ", plan.needed_bytes(), ", available ", plan.available_bytes, "\n");
+                  plan.read_in_step ? " in the first step" : "", "\n  needed ", plan.needed_bytes(),
+                  ", available ", plan.available_bytes, "\n");
   for (const HeldLayers& layers : plan.held) absl::StrAppend(&out, "  ", HeldLine(layers), "\n");
   if (plan.cache.disk_bytes > 0) {
     absl::StrAppend(&out, "  the cache's files ", plan.cache.disk_bytes, " bytes\n");

@@ -224,6 +224,7 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
     if (plan.cache.approximate) assembly.warnings.Add(ApproximateText(plugin));
     assembly.head.Set(nullptr);
     state.decoder.reset();
+    state.loader.reset();
     state.snapshots.reset();
     state.weights_hash.reset();
     state.cache.reset();
@@ -234,9 +235,7 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
     load.hash = needs.snapshots || needs.identity;
     state.row_hashes.clear();
     if (assembly.whole && load.hash) load.row_hashes = &state.row_hashes;
-    NG_ASSIGN_OR_RETURN(ModelWeights weights, assembly.packed
-                                                  ? assembly.packed->Map(assembly.model, load.types)
-                                                  : LoadWeights(assembly.model, load));
+    NG_ASSIGN_OR_RETURN(ModelWeights weights, state.ReadWeights(load, plan.read_in_step));
     if (load.hash) state.weights_hash = weights.hash;
     if (needs.snapshots) {
       state.snapshots = std::make_unique<CacheSnapshots>(
@@ -252,6 +251,7 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
     parts.cache = state.cache.get();
     parts.states = &state.states;
     parts.link = assembly.StepLink();
+    parts.loader = state.loader.get();
     parts.pieces = static_cast<int>(assembly.config().Int("fabric.pieces"));
     parts.max_tokens = spec.max_tokens;
     state.decoder = std::make_unique<Decoder>(assembly.model.spec, std::move(weights),
@@ -271,6 +271,14 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
     state.load_s += SecondsSince(start);
     return absl::OkStatus();
   });
+}
+
+absl::StatusOr<ModelWeights> Engine::State::ReadWeights(const LoadWeightsOptions& load,
+                                                        bool in_step) {
+  if (assembly->packed) return assembly->packed->Map(assembly->model, load.types);
+  if (!in_step) return LoadWeights(assembly->model, load);
+  loader = std::make_unique<LayerLoader>(assembly->model, load);
+  return loader->Begin();
 }
 
 absl::Status Engine::Set(std::span<const std::string> overrides) {

@@ -70,6 +70,8 @@ struct Engine::State {
   // Runs a step over the new tokens that `step` has, in pieces where the cache takes no more at
   // once.
   absl::StatusOr<StepLogits> Feed();
+  // All weights, or those that no step reads (`loader`).
+  absl::StatusOr<ModelWeights> ReadWeights(const LoadWeightsOptions& load, bool in_step);
   // Tells the probes that the run has ended.
   absl::Status EndRun(bool failed);
   absl::StatusOr<std::vector<IdentityField>> Identity() const;  // as Engine's
@@ -80,6 +82,7 @@ struct Engine::State {
   // The rest is there after Load.
   std::unique_ptr<CacheGroups> cache;
   StateStore states;
+  std::unique_ptr<LayerLoader> loader;  // null: Load has read all weights
   std::unique_ptr<Decoder> decoder;
   std::unique_ptr<Speculation> speculation;   // null: no drafts
   std::unique_ptr<CacheSnapshots> snapshots;  // null: Load was not asked for them

@@ -1,6 +1,7 @@
 #include "core/runtime/generate_loop.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "core/runtime/caught.h"
@@ -190,11 +191,23 @@ absl::Status GenerateLoop::Step() {
   batch.stop = settings_.stop;
   if (!observers_.empty()) batch.observer = &observers_;
   const GenerateClock::time_point fed = GenerateClock::now();
+  const double read_s = model_.read_s();
   const absl::Status computed = Caught([&] { return model_.Forward(batch); });
+  if (model_.read_s() > read_s) CountReading(model_.read_s() - read_s);
   if (points_ != nullptr) points_->EndStep(computed.ok());
   NG_RETURN_IF_ERROR(computed);
   if (speculation_ != nullptr) TimeDrafts(SecondsBetween(fed, GenerateClock::now()));
   return ReadStep();
+}
+
+void GenerateLoop::CountReading(double seconds) {
+  const auto spent =
+      std::chrono::duration_cast<GenerateClock::duration>(std::chrono::duration<double>(seconds));
+  step_begin_ += spent;
+  for (const std::unique_ptr<ActiveRequest>& active : active_) {
+    active->admitted += spent;
+    active->completion().timings.load_s += seconds;
+  }
 }
 
 void GenerateLoop::ShareTime() {

@@ -96,6 +96,8 @@ class GenerateLoop {
   // What the step feeds of a request, its place in the step being `entry`. `scored_rows`: how many
   // rows of logits the step still has for prompts that are scored.
   Fed WhatToFeed(const ActiveRequest& active, int entry, int64_t scored_rows) const;
+  // Counts time of the step at hand as loading.
+  void CountReading(double seconds);
   // Adds the step's time to the timings of those that it fed.
   void ShareTime();
   absl::Status Retire(size_t active_index, StopReason reason);

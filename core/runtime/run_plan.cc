@@ -94,11 +94,10 @@ int64_t MassBytes(const CacheSpec& spec) {
 }  // namespace
 
 int64_t RunPlan::needed_bytes() const {
-  return SaturatingAdd(
-      weights.bytes(),
-      std::max(load_scratch_bytes,
-               SaturatingAdd(SaturatingAdd(cache.bytes, SaturatingAdd(state_bytes, drafter_bytes)),
-                             activation_bytes)));
+  const int64_t of_steps = SaturatingAdd(
+      SaturatingAdd(cache.bytes, SaturatingAdd(state_bytes, drafter_bytes)), activation_bytes);
+  return SaturatingAdd(weights.bytes(), read_in_step ? SaturatingAdd(load_scratch_bytes, of_steps)
+                                                     : std::max(load_scratch_bytes, of_steps));
 }
 
 std::string HeldLine(const HeldLayers& layers) {
@@ -116,8 +115,9 @@ absl::Status CheckMemory(const RunPlan& plan) {
       plan.cache.bytes,
       plan.state_bytes > 0 ? absl::StrCat(", states ", plan.state_bytes) : std::string(),
       plan.drafter_bytes > 0 ? absl::StrCat(", drafter ", plan.drafter_bytes) : std::string(),
-      ", activations ", plan.activation_bytes, ", or reading ", plan.load_scratch_bytes, "), ",
-      plan.available_bytes, " are available", plan.remedy.empty() ? "" : "; ", plan.remedy));
+      ", activations ", plan.activation_bytes, plan.read_in_step ? ", " : ", or ", "reading ",
+      plan.load_scratch_bytes, "), ", plan.available_bytes, " are available",
+      plan.remedy.empty() ? "" : "; ", plan.remedy));
 }
 
 absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs,
@@ -146,6 +146,7 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
     plan.drafter_bytes = drafter.bytes;
   }
   // What is mapped is not read.
+  plan.read_in_step = assembly.ReadsInStep(needs);
   plan.load_scratch_bytes = assembly.packed ? 0 : LoadScratchBytes(assembly.model, threads);
   plan.step = CostOf(model, choices.weights);
   plan.by_layers = model.layer_split.ranks > 1;

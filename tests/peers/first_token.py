@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Times ng from its start to the first token against reading the model's file once and copying it
-into fresh memory, in turn, and prints the ratio of the medians.
+into fresh memory, in turn, and prints the ratio of the medians: of weights that are read before the
+prompt, and with it (model.load).
 
     python first_token.py MODEL.gguf [--ng-run PATH] [--threads N] [--rounds N]
+                                     [--prompt-tokens N] [--cold]
 
-Needs numpy. The file is read once before the first round, so that both find it in the page cache.
+Needs numpy. The file is read once before the first round, so that all find it in the page cache.
+With --cold it is thrown out of the page cache before each of them.
 """
 
 import argparse
@@ -12,7 +15,6 @@ import os
 import pathlib
 import statistics
 import subprocess
-import tempfile
 import threading
 import time
 
@@ -49,10 +51,16 @@ def read_and_copy(path, n_threads):
     return seconds
 
 
-def first_token(ng_run, config, n_threads):
+def forget(path):
+    """Throws the file out of the page cache."""
+    file = os.open(path, os.O_RDONLY)
+    os.fsync(file)  # what is not on the disk yet stays
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(file)
+
+
+def first_token(command):
     """Seconds from a run's start to the first byte of its output, the text of its first token."""
-    command = [ng_run, "--config", config, "--prompt-ids", "1", "--run.max_new_tokens=1",
-               f"--run.threads={n_threads}"]
     start = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
         first = run.stdout.read(1)
@@ -69,20 +77,28 @@ def main():
     parser.add_argument("--ng-run", default=str(REPO / "build/bin/ng-run"))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--prompt-tokens", type=int, default=1)
+    parser.add_argument("--cold", action="store_true")
     arguments = parser.parse_args()
     path, n_threads = arguments.model.resolve(), arguments.threads
     read_and_copy(path, n_threads)
-    copies, runs = [], []
-    with tempfile.NamedTemporaryFile("w", suffix=".ini") as config:
-        config.write(f'[model]\npath = "{path}"\n')
-        config.flush()
-        for _ in range(arguments.rounds):
-            copies.append(read_and_copy(path, n_threads))
-            runs.append(first_token(arguments.ng_run, config.name, n_threads))
-            print(f"read and copied in {copies[-1]:.3f} s, first token in {runs[-1]:.3f} s",
-                  flush=True)
-    copy, run = statistics.median(copies), statistics.median(runs)
-    print(f"medians: {copy:.3f} s, {run:.3f} s; ratio {run / copy:.2f}")
+    ids = ",".join(str(i * 37 % 1000 + 1) for i in range(arguments.prompt_tokens))
+    command = [arguments.ng_run, f"--model.path={path}", "--prompt-ids", ids,
+               "--run.max_new_tokens=1", f"--run.threads={n_threads}"]
+    ways = {"read and copied": lambda: read_and_copy(path, n_threads)}
+    for load in ("before_prompt", "with_prompt"):
+        ways[load] = lambda load=load: first_token([*command, f"--model.load={load}"])
+    seconds = {way: [] for way in ways}
+    for _ in range(arguments.rounds):
+        for way, run in ways.items():
+            if arguments.cold:
+                forget(path)
+            seconds[way].append(run())
+        print(", ".join(f"{way} {times[-1]:.3f} s" for way, times in seconds.items()), flush=True)
+    medians = {way: statistics.median(times) for way, times in seconds.items()}
+    copy = medians["read and copied"]
+    print("medians: " + ", ".join(f"{way} {median:.3f} s ({median / copy:.2f})"
+                                  for way, median in medians.items()))
 
 
 main()

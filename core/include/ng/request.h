@@ -109,7 +109,7 @@ enum class StopReason { kEot, kStage, kStopText, kMaxNewTokens, kInterrupted, kE
 std::string_view StopReasonName(StopReason reason);  // "eot", "max_new_tokens", ...
 
 struct Timings {
-  double load_s = 0.0;         // Open and Load of this engine
+  double load_s = 0.0;         // Open and Load of this engine, and what a step reads of weights
   double prefill_s = 0.0;      // from admission to the logits of the last prompt token
   int64_t prefill_tokens = 0;  // prompt tokens, without those shared and loaded
   int64_t shared_tokens = 0;   // prompt tokens that the cache had from others that began alike

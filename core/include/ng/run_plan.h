@@ -28,6 +28,8 @@ struct RunNeeds {
   bool snapshots = false;  // of the cache will be loaded or saved: Load then hashes the weights
   bool identity = false;   // Engine::Identity will be asked for: the same
   bool prompt_logprobs = false;  // GenerateRequest::prompt_top_logprobs will be set
+  // Weights may be read in the first step (model.load), and what is wrong with them be said there.
+  bool read_in_step = false;
 };
 // A part of what a run is (Engine::Identity).
 struct IdentityField {
@@ -89,7 +91,8 @@ struct RunPlan {
   std::vector<HeldLayers> held;    // where layers hold no more than a window, else empty
   int64_t state_bytes = 0;         // of all sequences, where the model keeps a state
   int64_t drafter_bytes = 0;       // what the drafter reserves
-  int64_t load_scratch_bytes = 0;  // while weights are read; given back before the first step
+  int64_t load_scratch_bytes = 0;  // while weights are read; given back when all of them are
+  bool read_in_step = false;       // by the first step, so together with what a step takes
   int64_t activation_bytes = 0;    // buffers of the largest step, attention's scratch, rotations
   int64_t program_bytes = 0;       // resident by now: code, plugins, tokenizer, metadata
   int64_t available_bytes = 0;     // what this machine and the process's cgroup still give

@@ -37,6 +37,7 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
       {"model.path", ""},
       {"model.weights", "auto"},
       {"model.packed", ""},
+      {"model.load", "with_prompt"},
       {"model.strict", "false"},
       {"model.ignore_keys", ""},
       {"tokenizer.path", ""},
@@ -355,9 +356,9 @@ TEST(CoreKeys, OnFullIsAChoiceOfTwo) {
 
 TEST(ConfigText, PrintsEverySectionOnceWithPluginOptionsInIt) {
   const std::string ini = Built("[run]\nstop_ids =\nsystem = \"a # b\"\n").ToIni();
-  EXPECT_THAT(
-      ini, StartsWith("[model]\npath =\nweights = auto\npacked =\nstrict = false\nignore_keys =\n\n"
-                      "[tokenizer]\n"));
+  EXPECT_THAT(ini, StartsWith("[model]\npath =\nweights = auto\npacked =\nload = "
+                              "with_prompt\nstrict = false\nignore_keys =\n\n"
+                              "[tokenizer]\n"));
   EXPECT_THAT(ini,
               HasSubstr("seed = 1\ntop_p.p = 0.95\nbanned_tokens.ids =\ntop_k.k = 50\n\n"
                         "[probe]\nchain =\n\n[drafter]\nname = none\ngamma = 8\nadapt = true\n\n"

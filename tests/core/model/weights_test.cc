@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "core/machine/executor.h"
+#include "core/model/layer_loader.h"
 #include "core/model/weight_sizes.h"
 #include "ng/half.h"
 #include "tests/support/temp_dir.h"
@@ -24,6 +26,10 @@ class WeightsTest : public ::testing::Test {
  protected:
   absl::StatusOr<ModelWeights> Load(WeightType type) { return Load(type, dir_.path()); }
   absl::StatusOr<ModelWeights> Load(WeightType type, const std::string& path) {
+    NG_ASSIGN_OR_RETURN(const LoadWeightsOptions options, Open(type, path));
+    return LoadWeights(file_, options);
+  }
+  absl::StatusOr<LoadWeightsOptions> Open(WeightType type, const std::string& path) {
     NG_ASSIGN_OR_RETURN(file_, OpenModel(path));
     LoadWeightsOptions options;
     options.types = UniformWeightTypes(file_.spec, type);
@@ -33,7 +39,7 @@ class WeightsTest : public ::testing::Test {
       progress_.push_back(done);
       EXPECT_LE(done, total);
     };
-    return LoadWeights(file_, options);
+    return options;
   }
 
   static float& First(std::vector<NamedTensor>& tensors, const std::string& name) {
@@ -116,6 +122,73 @@ TEST_F(WeightsTest, ARangePacksWhatTheSameRangeOfAMatmulReads) {
       if (own_shares) std::fill_n(expected.begin(), expected.size() / 2, false);
       EXPECT_EQ(FilledRows(*matrix), expected);
     }
+  }
+}
+
+bool IsFilled(const PackedMatrix& matrix) {
+  return std::ranges::all_of(FilledRows(matrix), [](bool filled) { return filled; });
+}
+
+TEST_F(WeightsTest, ALayerLoaderReadsEachPartWhenItIsNeeded) {
+  model_.WriteTo(dir_.path());
+  const auto whole = Load(WeightType::kF32);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  const auto options = Open(WeightType::kF32, dir_.path());
+  ASSERT_TRUE(options.ok()) << options.status();
+  LayerLoader loader(file_, *options);
+  auto weights = loader.Begin();
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  EXPECT_EQ(weights->final_norm.weight, whole->final_norm.weight);
+  EXPECT_EQ(weights->layers[1][1].in_bias, whole->layers[1][1].in_bias);
+  const std::array<const PackedMatrix*, 3> parts = {&weights->embedding, &weights->layers[0][1].out,
+                                                    &weights->layers[1][1].out};
+  const auto filled = [&] {
+    std::vector<bool> is;
+    for (const PackedMatrix* const part : parts) is.push_back(IsFilled(*part));
+    return is;
+  };
+  EXPECT_EQ(filled(), (std::vector<bool>{false, false, false}));
+  // A copy has the same memory, as the decoder's tied head.
+  ModelWeights copy = *weights;
+  ASSERT_TRUE(loader.NeedLayer(1, copy).ok());
+  EXPECT_EQ(filled(), (std::vector<bool>{false, false, true}));
+  ASSERT_TRUE(loader.NeedEmbedding(*weights).ok());
+  EXPECT_EQ(filled(), (std::vector<bool>{true, false, true}));
+  ASSERT_TRUE(loader.NeedLayer(0, *weights).ok());
+  ASSERT_TRUE(loader.NeedHead(*weights).ok());
+  EXPECT_GT(loader.seconds(), 0.0);
+  EXPECT_EQ(progress_.size(), 2U * 22U);  // of both ways
+  for (size_t layer = 0; layer < 2; ++layer) {
+    for (size_t block = 0; block < 2; ++block) {
+      const BlockWeights& found = weights->layers[layer][block];
+      const BlockWeights& expected = whole->layers[layer][block];
+      EXPECT_TRUE(
+          std::equal(found.in.data(), found.in.data() + found.in.bytes(), expected.in.data()));
+      EXPECT_TRUE(
+          std::equal(found.out.data(), found.out.data() + found.out.bytes(), expected.out.data()));
+    }
+  }
+}
+
+TEST_F(WeightsTest, ALayerThatCannotBeReadIsAskedForAgain) {
+  model_.WriteTo(dir_.path(), [&](std::vector<NamedTensor>& tensors) {
+    First(tensors, "blocks.1.mlp.fc_out.weight") = NAN;
+  });
+  const auto options = Open(WeightType::kBf16, dir_.path());
+  ASSERT_TRUE(options.ok()) << options.status();
+  LayerLoader loader(file_, *options);
+  auto weights = loader.Begin();
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  stop_ = true;
+  EXPECT_EQ(ExitCode(loader.NeedLayer(0, *weights)), 130);
+  EXPECT_FALSE(IsFilled(weights->layers[0][1].out));
+  stop_ = false;
+  EXPECT_TRUE(loader.NeedLayer(0, *weights).ok());
+  EXPECT_TRUE(IsFilled(weights->layers[0][1].out));
+  for (int again = 0; again < 2; ++again) {
+    const absl::Status damaged = loader.NeedLayer(1, *weights);
+    EXPECT_EQ(ExitCode(damaged), 3);
+    EXPECT_THAT(std::string(damaged.message()), HasSubstr("blocks.1.mlp.fc_out.weight"));
   }
 }
 

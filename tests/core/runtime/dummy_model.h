@@ -73,6 +73,10 @@ class DummyModel final : public LanguageModel {
     return {logits_.data(), {static_cast<int64_t>(logits_.size()) / kVocab, kVocab}};
   }
 
+  double read_s() const override { return read_s_; }
+  // So much of the step at hand was reading weights.
+  void Read(double seconds) { read_s_ += seconds; }
+
   // From now on so many sequences have room; prefixes are shared in such pieces.
   void SetRoom(size_t n_sequences) { room_ = n_sequences; }
   void Share(int64_t tokens) { share_tokens_ = tokens; }
@@ -100,6 +104,7 @@ class DummyModel final : public LanguageModel {
   }
 
   size_t room_ = std::numeric_limits<size_t>::max();
+  double read_s_ = 0.0;
   int64_t share_tokens_ = 0;
   size_t most_open_ = 0;
   std::map<SequenceId, int64_t> capacity_;

@@ -78,6 +78,27 @@ class GenerateTest : public ::testing::Test {
   GenerateOptions options_;
 };
 
+// Of the first step, which takes 200 ms, all but what it computes.
+TEST_F(GenerateTest, CountsTheTimeInWhichAStepReadsWeightsAsLoading) {
+  constexpr auto kReading = std::chrono::milliseconds(200);
+  settings_.load_s = 1.0;
+  DummyModel model([](int64_t) { return 1; });
+  bool first = true;
+  model.after_forward = [&] {
+    if (!std::exchange(first, false)) return;
+    std::this_thread::sleep_for(kReading);
+    model.Read(std::chrono::duration<double>(kReading).count());
+  };
+  const auto done = Run(model, {{{1, 2, 5}, 2, {}}, {{1}, 2, {}}});
+  ASSERT_TRUE(done.ok()) << done.status();
+  for (const Completion& completion : *done) {
+    EXPECT_DOUBLE_EQ(completion.timings.load_s, 1.2);
+    EXPECT_GE(completion.timings.prefill_s, 0.0);
+    EXPECT_LT(completion.timings.prefill_s, 0.2);
+    EXPECT_LT(completion.timings.prefill_share_s, 0.2);
+  }
+}
+
 // The first decode logits peak at eot.
 TEST_F(GenerateTest, StopOnEotEndsWithEotAndLengthPromptPlusOne) {
   for (const bool use_cache : {true, false}) {

@@ -1,5 +1,4 @@
 // Weights that the first step reads (model.load) are the same weights: bits, errors, times, memory.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +18,6 @@ namespace ng {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 
 class ReadInStep : public ::testing::Test {
  protected:

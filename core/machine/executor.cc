@@ -193,7 +193,6 @@ class Team {
 
  private:
   static constexpr Clock::duration kStay = std::chrono::microseconds(200);
-  static constexpr int kNone = -1;
 
   // The word that a region is called out with. The number makes helpers see that there is another.
   struct Call {

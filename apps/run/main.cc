@@ -1,6 +1,5 @@
 // ng-run: a config and a prompt in, a completion out.
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <filesystem>
 #include <iterator>
@@ -79,13 +78,23 @@ absl::Status CheckTraced(const CommandLine& line, const Engine& engine) {
 // Whether the run's parts and logits are recorded, or compared with a record.
 bool Verifies(const CommandLine& line) { return !line.record.empty() || !line.replay.empty(); }
 
+// The files that a run writes besides those of its probes; empty: not asked for.
+std::vector<NamedOutput> FilesOf(const CommandLine& line) {
+  return {{"--steps", line.steps},
+          {"--save", line.save},
+          {"--save-cache", line.save_cache},
+          {"--record", line.record},
+          {"--view", ViewsInTerminal(line) ? "" : line.view},
+          {"--trace", line.trace.empty() ? "" : TraceFiles(line.trace).metadata}};
+}
+
 // Whether the first step may find out that the weights are damaged: there is one, and all that the
 // run writes is the text that comes after it.
 bool MayReadInStep(const CommandLine& line, std::span<const GenerateRequest> requests) {
-  const std::array<const std::string*, 6> files = {&line.steps,  &line.save, &line.save_cache,
-                                                   &line.record, &line.view, &line.trace};
+  const std::vector<NamedOutput> files = FilesOf(line);
   return requests.size() == 1 && requests.front().max_new_tokens > 0 && !line.jsonl &&
-         std::ranges::all_of(files, [](const std::string* file) { return file->empty(); });
+         line.view.empty() &&
+         std::ranges::all_of(files, [](const NamedOutput& file) { return file.path.empty(); });
 }
 
 // Which tensors and rows the outputs need.
@@ -231,12 +240,7 @@ absl::Status CheckFiles(const CommandLine& line, const Engine& engine, const Inp
   const bool nowhere = traced && !std::filesystem::exists(line.trace, failed);
   if (nowhere) return absl::OkStatus();  // nothing is there yet to be overwritten
   std::vector<NamedOutput> outputs = engine.probe_outputs();
-  outputs.insert(outputs.end(), {{"--steps", line.steps},
-                                 {"--save", line.save},
-                                 {"--save-cache", line.save_cache},
-                                 {"--record", line.record},
-                                 {"--view", ViewsInTerminal(line) ? "" : line.view},
-                                 {"--trace", traced ? TraceFiles(line.trace).metadata : ""}});
+  std::ranges::copy(FilesOf(line), std::back_inserter(outputs));
   return CheckOutputs(outputs, inputs);
 }
 

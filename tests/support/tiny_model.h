@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/formats/safetensors.h"
@@ -30,6 +31,15 @@ struct TinyNiels {
   void WriteTo(const std::string& dir,
                const std::function<void(std::vector<NamedTensor>&)>& edit = {}) const;
 };
+
+// An edit that makes all values of a tensor `value`.
+inline std::function<void(std::vector<NamedTensor>&)> Filling(std::string name, float value) {
+  return [name = std::move(name), value](std::vector<NamedTensor>& tensors) {
+    for (NamedTensor& tensor : tensors) {
+      if (tensor.name == name) tensor.data.assign(tensor.data.size(), value);
+    }
+  };
+}
 
 }  // namespace ng::test
 

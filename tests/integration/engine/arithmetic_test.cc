@@ -3,10 +3,8 @@
 // stores.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "ng/engine.h"
 #include "ng/isa.h"
+#include "tests/integration/engine/goldens.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
 
@@ -67,21 +66,10 @@ void ExpectOneResultPerArithmetic(const Overrides& overrides, int64_t n_prompt, 
   }
 }
 
-// Every folder of the goldens that holds a model, and every GGUF file.
-std::vector<std::string> Goldens() {
-  std::vector<std::string> paths;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(NG_TEST_DATA "/golden")) {
-    if (entry.path().filename() == "config.json") paths.push_back(entry.path().parent_path());
-    if (entry.path().extension() == ".gguf") paths.push_back(entry.path());
-  }
-  std::ranges::sort(paths);
-  return paths;
-}
-
 // What each family is made of: mixtures, sinks, convolutions, delta rules, states, latent keys; and
 // the blocks of GGUF files.
 TEST(OneArithmetic, EveryGoldenGivesTheSameBitsOnEveryLevel) {
-  const std::vector<std::string> goldens = Goldens();
+  const std::vector<std::string> goldens = test::Goldens();
   ASSERT_GT(goldens.size(), 60U);
   for (const std::string& path : goldens) {
     SCOPED_TRACE(path);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,15 @@ inline absl::StatusOr<Completion> CapturedRun(const EngineOptions& options,
   keep.capture_logits = true;
   NG_ASSIGN_OR_RETURN(std::vector<Completion> done, engine->Generate(requests, keep));
   return std::move(done.front());
+}
+
+// The same ids and the same logits, bit for bit.
+inline void ExpectSameBits(const Completion& found, const Completion& expected) {
+  EXPECT_EQ(found.ids, expected.ids);
+  const std::vector<float>& a = found.captured.logits;
+  const std::vector<float>& b = expected.captured.logits;
+  ASSERT_EQ(a.size(), b.size());
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0);
 }
 
 // The same ids, and logits within 1e-5 of the scale of the expected ones.

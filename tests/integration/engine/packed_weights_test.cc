@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -12,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "ng/engine.h"
 #include "tests/integration/engine/captured_run.h"
+#include "tests/integration/engine/goldens.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
 
@@ -51,23 +51,16 @@ void ExpectEqualRuns(const Overrides& packed, const Overrides& plain) {
   const auto expected = Answer(plain);
   ASSERT_TRUE(expected.ok()) << expected.status();
   ASSERT_TRUE(found.ok()) << found.status();
-  EXPECT_EQ(found->ids, expected->ids);
-  const std::vector<float>& a = found->captured.logits;
-  const std::vector<float>& b = expected->captured.logits;
-  ASSERT_EQ(a.size(), b.size());
-  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0);
+  test::ExpectSameBits(*found, *expected);
 }
 
 // Every way in which the goldens' families have their weights, and every block of GGUF.
 TEST(PackedWeights, GiveTheBitsOfTheModelForEveryGolden) {
   const test::TempDir dir;
   int n_models = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(NG_TEST_DATA "/golden")) {
-    const bool is_folder = entry.path().filename() == "config.json";
-    if (!is_folder && entry.path().extension() != ".gguf") continue;
-    const fs::path path = is_folder ? entry.path().parent_path() : entry.path();
+  for (const std::string& path : test::Goldens()) {
     SCOPED_TRACE(path);
-    const std::string model = "model.path=" + path.string();
+    const std::string model = "model.path=" + path;
     const std::string packed = absl::StrCat(dir.path(), "/", ++n_models, ".ngw");
     const absl::Status written = Pack({model}, packed);
     ASSERT_TRUE(written.ok()) << written;

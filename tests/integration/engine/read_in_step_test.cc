@@ -4,20 +4,18 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "ng/engine.h"
+#include "tests/integration/engine/captured_run.h"
+#include "tests/integration/engine/goldens.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
 
 namespace ng {
 namespace {
-
-namespace fs = std::filesystem;
 
 class ReadInStep : public ::testing::Test {
  protected:
@@ -47,10 +45,7 @@ class ReadInStep : public ::testing::Test {
 
 TEST_F(ReadInStep, GivesTheBitsOfTheModelForEveryGolden) {
   int n_models = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(NG_TEST_DATA "/golden")) {
-    const bool is_folder = entry.path().filename() == "config.json";
-    if (!is_folder && entry.path().extension() != ".gguf") continue;
-    const fs::path path = is_folder ? entry.path().parent_path() : entry.path();
+  for (const std::string& path : test::Goldens()) {
     SCOPED_TRACE(path);
     ++n_models;
     std::vector<std::vector<Completion>> both;
@@ -61,13 +56,7 @@ TEST_F(ReadInStep, GivesTheBitsOfTheModelForEveryGolden) {
       ASSERT_TRUE(done.ok()) << done.status();
       both.push_back(*std::move(done));
     }
-    for (size_t i = 0; i < requests_.size(); ++i) {
-      EXPECT_EQ(both[0][i].ids, both[1][i].ids);
-      const std::vector<float>& a = both[0][i].captured.logits;
-      const std::vector<float>& b = both[1][i].captured.logits;
-      ASSERT_EQ(a.size(), b.size());
-      EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0);
-    }
+    for (size_t i = 0; i < requests_.size(); ++i) test::ExpectSameBits(both[0][i], both[1][i]);
   }
   EXPECT_GT(n_models, 60);
 }
@@ -75,11 +64,7 @@ TEST_F(ReadInStep, GivesTheBitsOfTheModelForEveryGolden) {
 // Both kinds of loading refuse the same, one of them in the step.
 TEST_F(ReadInStep, SaysInTheStepWhatIsWrongWithALayer) {
   const test::TempDir dir;
-  test::TinyNiels().WriteTo(dir.path(), [](std::vector<NamedTensor>& tensors) {
-    for (NamedTensor& tensor : tensors) {
-      if (tensor.name == "blocks.1.mlp.fc_out.weight") tensor.data[5] = NAN;
-    }
-  });
+  test::TinyNiels().WriteTo(dir.path(), test::Filling("blocks.1.mlp.fc_out.weight", NAN));
   const absl::Status before = Open(dir.path(), "before_prompt");
   EXPECT_EQ(ExitCode(before), 3);
   ASSERT_TRUE(Open(dir.path()).ok());
@@ -112,11 +97,7 @@ TEST_F(ReadInStep, ARunThatIsStoppedWhileItReadsCanBeginAgain) {
 
 TEST_F(ReadInStep, IsNotForThoseWhoWantAllWeightsBeforeAStep) {
   const test::TempDir dir;
-  test::TinyNiels().WriteTo(dir.path(), [](std::vector<NamedTensor>& tensors) {
-    for (NamedTensor& tensor : tensors) {
-      if (tensor.name == "blocks.1.mlp.fc_out.weight") tensor.data[5] = NAN;
-    }
-  });
+  test::TinyNiels().WriteTo(dir.path(), test::Filling("blocks.1.mlp.fc_out.weight", NAN));
   for (bool RunNeeds::*wants : {&RunNeeds::identity, &RunNeeds::snapshots}) {
     ASSERT_TRUE(Open(dir.path()).ok());
     RunNeeds needs = Needs(requests_);

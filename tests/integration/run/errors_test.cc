@@ -237,12 +237,7 @@ class BadWeights : public ::testing::Test {
  protected:
   // A model in which all of a tensor's values are `value`.
   void Write(const std::string& tensor_name, float value) {
-    const TinyNiels model;
-    model.WriteTo(temp_.path(), [&](std::vector<NamedTensor>& tensors) {
-      for (NamedTensor& tensor : tensors) {
-        if (tensor.name == tensor_name) tensor.data.assign(tensor.data.size(), value);
-      }
-    });
+    TinyNiels().WriteTo(temp_.path(), Filling(tensor_name, value));
   }
   Result RunWith(const Arguments& more = {}) {
     return NgRun(Greedy(temp_.path(), "1 2 3", 4) + more);

@@ -19,19 +19,12 @@ using ::testing::Not;
 
 class LoadWithPrompt : public ::testing::Test {
  protected:
-  void WriteDamaged() const {
-    TinyNiels().WriteTo(dir_.path(), [](std::vector<NamedTensor>& tensors) {
-      for (NamedTensor& tensor : tensors) {
-        if (tensor.name == "blocks.1.mlp.fc_out.weight") tensor.data[5] = NAN;
-      }
-    });
-  }
   const TempDir dir_;
 };
 
 // With an output to a file all weights are read before it is begun.
 TEST_F(LoadWithPrompt, ADamagedLayerIsOneLineAndNothingIsWritten) {
-  WriteDamaged();
+  TinyNiels().WriteTo(dir_.path(), Filling("blocks.1.mlp.fc_out.weight", NAN));
   for (const Arguments& more :
        {Arguments{}, Arguments{"--model.load=before_prompt"}, Arguments{"--output", "jsonl"},
         Arguments{"--run.prefill_chunk=1"}, Arguments{"--run.max_new_tokens=0"},

@@ -3,14 +3,15 @@
 // a template over V, so that no two levels share a symbol. No include guard: each translation unit
 // includes it once.
 
-#include "core/kernels/grid_weights-inl.h"
 #include "core/kernels/kernel_table.h"
+#include "ng/vec16.h"
+#include "ng/vec_math-inl.h"
+// These use what is above.
+#include "core/kernels/grid_weights-inl.h"
 #include "core/kernels/logits-inl.h"
 #include "core/kernels/matmul-inl.h"
 #include "core/kernels/matmul_weights-inl.h"
 #include "core/kernels/state-inl.h"
-#include "ng/vec16.h"
-#include "ng/vec_math-inl.h"
 
 namespace ng {
 

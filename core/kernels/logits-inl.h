@@ -7,9 +7,6 @@
 
 namespace ng {
 
-template <class V>
-NG_INLINE V ExpOfNonPositive(V x);  // of ng/vec_math-inl.h
-
 // Up to 16 logits from x[i] on, -infinity in the lanes beyond n.
 template <class V>
 NG_INLINE V LoadLogits(const float* x, int64_t i, int64_t n) {
@@ -42,28 +39,6 @@ NG_INLINE void ForEachBlock(int64_t n, Block&& block) {
   if (begin < n) block(begin, n);
 }
 
-// Two vectors that go through a function together, operation by operation. The operations on one
-// wait for each other; between two of them the CPU has the other vector's to do.
-template <class V>
-struct Two {
-  V a;
-  V b;
-
-  static NG_INLINE Two Set(float x) { return {V::Set(x), V::Set(x)}; }
-  static NG_INLINE Two Add(Two x, Two y) { return {V::Add(x.a, y.a), V::Add(x.b, y.b)}; }
-  static NG_INLINE Two Sub(Two x, Two y) { return {V::Sub(x.a, y.a), V::Sub(x.b, y.b)}; }
-  static NG_INLINE Two Mul(Two x, Two y) { return {V::Mul(x.a, y.a), V::Mul(x.b, y.b)}; }
-  static NG_INLINE Two Max(Two x, Two y) { return {V::Max(x.a, y.a), V::Max(x.b, y.b)}; }
-  static NG_INLINE Two MulAdd(Two x, Two y, Two z) {
-    return {V::MulAdd(x.a, y.a, z.a), V::MulAdd(x.b, y.b, z.b)};
-  }
-  static NG_INLINE Two Round(Two x) { return {V::Round(x.a), V::Round(x.b)}; }
-  static NG_INLINE Two Scale2(Two x, Two n) { return {V::Scale2(x.a, n.a), V::Scale2(x.b, n.b)}; }
-  static NG_INLINE Two SelectLess(Two x, Two y, Two yes, Two no) {
-    return {V::SelectLess(x.a, y.a, yes.a, no.a), V::SelectLess(x.b, y.b, yes.b, no.b)};
-  }
-};
-
 template <class V>
 struct WeightTotals {
   V weights;
@@ -74,26 +49,27 @@ struct WeightTotals {
 template <class V, bool kSum, bool kWhole>
 NG_INLINE WeightTotals<V> WeighBlock(const float* logits, float* weights, float max, int64_t begin,
                                      int64_t end) {
+  using Two = Several<V, 2>;
   WeightTotals<V> totals = {V::Set(0.0F), V::Set(0.0F)};
   for (int64_t i = begin; i < end; i += 32) {
     const bool both = kWhole || i + 16 < end;
-    Two<V> x;
-    x.a = kWhole ? V::Load(logits + i) : LoadLogits<V>(logits, i, end);
-    x.b = V::Set(-__builtin_huge_valf());
-    if (both) x.b = kWhole ? V::Load(logits + i + 16) : LoadLogits<V>(logits, i + 16, end);
-    const Two<V> below = Two<V>::Sub(x, Two<V>::Set(max));
-    const Two<V> weight = ExpOfNonPositive(below);
+    Two x;
+    x.v[0] = kWhole ? V::Load(logits + i) : LoadLogits<V>(logits, i, end);
+    x.v[1] = V::Set(-__builtin_huge_valf());
+    if (both) x.v[1] = kWhole ? V::Load(logits + i + 16) : LoadLogits<V>(logits, i + 16, end);
+    const Two below = Two::Sub(x, Two::Set(max));
+    const Two weight = ExpOfNonPositive(below);
     if (kWhole) {
-      weight.a.Store(weights + i);
-      weight.b.Store(weights + i + 16);
+      weight.v[0].Store(weights + i);
+      weight.v[1].Store(weights + i + 16);
     } else {
-      StoreLanes(weight.a, weights, i, end);
-      if (both) StoreLanes(weight.b, weights, i + 16, end);
+      StoreLanes(weight.v[0], weights, i, end);
+      if (both) StoreLanes(weight.v[1], weights, i + 16, end);
     }
-    totals.weights = V::Add(V::Add(totals.weights, weight.a), weight.b);
+    totals.weights = V::Add(V::Add(totals.weights, weight.v[0]), weight.v[1]);
     if constexpr (kSum) {
-      const Two<V> product = Two<V>::Mul(weight, Two<V>::Max(Two<V>::Set(-86.98F), below));
-      totals.products = V::Add(V::Add(totals.products, product.a), product.b);
+      const Two product = Two::Mul(weight, Two::Max(Two::Set(-86.98F), below));
+      totals.products = V::Add(V::Add(totals.products, product.v[0]), product.v[1]);
     }
   }
   return totals;

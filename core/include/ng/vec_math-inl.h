@@ -3,6 +3,53 @@
 
 namespace ng {
 
+// Vectors that go through a function together, operation by operation. The operations on one wait
+// for each other; between two of them the CPU has the others' to do.
+template <class V, int kCount>
+struct Several {
+  V v[kCount];
+
+  static NG_INLINE Several Set(float x) {
+    return Each([&](int) __attribute__((always_inline)) { return V::Set(x); });
+  }
+  static NG_INLINE Several Add(const Several& x, const Several& y) {
+    return Each([&](int i) __attribute__((always_inline)) { return V::Add(x.v[i], y.v[i]); });
+  }
+  static NG_INLINE Several Sub(const Several& x, const Several& y) {
+    return Each([&](int i) __attribute__((always_inline)) { return V::Sub(x.v[i], y.v[i]); });
+  }
+  static NG_INLINE Several Mul(const Several& x, const Several& y) {
+    return Each([&](int i) __attribute__((always_inline)) { return V::Mul(x.v[i], y.v[i]); });
+  }
+  static NG_INLINE Several Max(const Several& x, const Several& y) {
+    return Each([&](int i) __attribute__((always_inline)) { return V::Max(x.v[i], y.v[i]); });
+  }
+  static NG_INLINE Several MulAdd(const Several& x, const Several& y, const Several& z) {
+    return Each([&](int i)
+                    __attribute__((always_inline)) { return V::MulAdd(x.v[i], y.v[i], z.v[i]); });
+  }
+  static NG_INLINE Several Round(const Several& x) {
+    return Each([&](int i) __attribute__((always_inline)) { return V::Round(x.v[i]); });
+  }
+  static NG_INLINE Several Scale2(const Several& x, const Several& n) {
+    return Each([&](int i) __attribute__((always_inline)) { return V::Scale2(x.v[i], n.v[i]); });
+  }
+  static NG_INLINE Several SelectLess(const Several& x, const Several& y, const Several& yes,
+                                      const Several& no) {
+    return Each([&](int i) __attribute__((always_inline)) {
+      return V::SelectLess(x.v[i], y.v[i], yes.v[i], no.v[i]);
+    });
+  }
+  // make(i) for each i.
+  template <class Make>
+  static NG_INLINE Several Each(const Make& make) {
+    Several r;
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) r.v[i] = make(i);
+    return r;
+  }
+};
+
 // e^(x - n ln 2) for n = Round(x / ln 2), by Cody-Waite reduction with ln 2 in two parts, then a
 // degree-6 polynomial on [-ln2/2, ln2/2] (Cephes expf, S. Moshier).
 template <class V>

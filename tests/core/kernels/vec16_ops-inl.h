@@ -55,6 +55,8 @@ void Evaluate(const Vec16Inputs& in, Vec16Results* out) {
   ExpOfNonPositive(a).Store(out->exp_of_non_positive);
   out->sum = a.Sum();
   out->max_lane = a.MaxLane();
+  const Several<V, 3> together = ExpOfNonPositive(Several<V, 3>{{b, a, c}});
+  together.v[1].Store(out->exp_of_several);
 }
 
 }  // namespace ng

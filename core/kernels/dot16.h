@@ -33,6 +33,15 @@ NG_INLINE int32_t Word(const int8_t* bytes) {
   return word;
 }
 
+// The sum of 16 bytes.
+NG_INLINE int16_t SumOf16(const int8_t* bytes) {
+  const __m128i signed_bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
+  const __m128i above = _mm_xor_si128(signed_bytes, _mm_set1_epi8(-128));  // each 128 more
+  const __m128i halves = _mm_sad_epu8(above, _mm_setzero_si128());
+  const int sum = _mm_extract_epi16(halves, 0) + _mm_extract_epi16(halves, 4);
+  return static_cast<int16_t>(sum - 16 * 128);
+}
+
 }  // namespace ng
 
 namespace ng::scalar {

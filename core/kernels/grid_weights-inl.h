@@ -21,12 +21,10 @@ void QuantizeRow(const float* x, int64_t k, std::byte* row) {
     const V a = n < 16 ? V::LoadFirst(x + i, n) : V::Load(x + i);
     const V b = n < 32 ? V::LoadFirst(x + i + 16, n < 16 ? 0 : n - 16) : V::Load(x + i + 16);
     const V zero = V::Set(0.0F);
-    const float max = V::Max(V::Max(a, V::Sub(zero, a)), V::Max(b, V::Sub(zero, b))).MaxLane();
-    // NaN when a value is NaN or infinite, otherwise 0. The maximum alone may miss a NaN.
-    const float fault = V::MulAdd(a, zero, V::Mul(b, zero)).Sum();
-    block->scale = max / 127.0F + fault;
-    const V inverse = V::Set(fault == 0.0F && max > 0.0F ? 127.0F / max : 0.0F);
-    const bool usable = fault == 0.0F;
+    const float max = V::MaxMagnitude(a, V::MaxMagnitude(b, zero)).MaxMagnitudeLane();
+    const bool usable = max < __builtin_huge_valf();  // no value is NaN or infinite
+    block->scale = usable ? max / 127.0F : __builtin_nanf("");
+    const V inverse = V::Set(usable && max > 0.0F ? 127.0F / max : 0.0F);
     const V limit = V::Set(127.0F);  // 127 / max may round up, or overflow for the smallest max
     const V qa =
         usable ? V::Max(V::Min(V::Round(V::Mul(a, inverse)), limit), V::Sub(zero, limit)) : zero;
@@ -34,8 +32,8 @@ void QuantizeRow(const float* x, int64_t k, std::byte* row) {
         usable ? V::Max(V::Min(V::Round(V::Mul(b, inverse)), limit), V::Sub(zero, limit)) : zero;
     D::StoreInputs(qa, 0, block);
     D::StoreInputs(qb, 16, block);
-    block->sums[0] = static_cast<int16_t>(qa.Sum());
-    block->sums[1] = static_cast<int16_t>(qb.Sum());
+    block->sums[0] = SumOf16(block->q);
+    block->sums[1] = SumOf16(block->q + 16);
   }
 }
 

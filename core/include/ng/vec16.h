@@ -161,6 +161,16 @@ struct Vec16 {
   NG_LANEWISE_(Min, x < y ? x : y)  // as minps: y when either is NaN
 #undef NG_LANEWISE_
 
+  // The larger of |a| and b, which is no less than 0, as their bits order them: infinity is more
+  // than any number, and NaN more than infinity, so that neither gets lost.
+  static NG_INLINE Vec16 MaxMagnitude(Vec16 a, Vec16 b) {
+    for (int i = 0; i < 4; ++i) {
+      const Ints x = std::bit_cast<Ints>(a.q[i]) & 0x7FFFFFFF;
+      const Ints y = std::bit_cast<Ints>(b.q[i]);
+      b.q[i] = std::bit_cast<Quarter>(x > y ? x : y);
+    }
+    return b;
+  }
   // a * b + c of two lanes, so that rounding it to float rounds the exact result. In double the
   // product is exact. The sum is rounded to odd: where it is inexact, the neighbour towards zero
   // with its last bit set stands for all that lies between two doubles.
@@ -257,6 +267,17 @@ struct Vec16 {
     const float even = t[0] > t[2] ? t[0] : t[2];
     const float odd = t[1] > t[3] ? t[1] : t[3];
     return even > odd ? even : odd;
+  }
+  // The largest lane of what MaxMagnitude gave.
+  NG_INLINE float MaxMagnitudeLane() const {
+    int32_t most = 0;
+    for (const Quarter& x : q) {
+      for (int i = 0; i < 4; ++i) {
+        const auto bits = std::bit_cast<int32_t>(x[i]);
+        most = most > bits ? most : bits;
+      }
+    }
+    return std::bit_cast<float>(most);
   }
 };
 
@@ -426,6 +447,22 @@ struct Vec16 {
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
   }
   NG_INLINE float MaxLane() const { return Max8(_mm256_max_ps(lo, hi)); }
+  static NG_INLINE __m256 MaxMagnitude8(__m256 a, __m256 b) {
+    const __m256i x = _mm256_and_si256(_mm256_castps_si256(a), _mm256_set1_epi32(0x7FFFFFFF));
+    return _mm256_castsi256_ps(_mm256_max_epi32(x, _mm256_castps_si256(b)));
+  }
+  static NG_INLINE Vec16 MaxMagnitude(Vec16 a, Vec16 b) {
+    return {MaxMagnitude8(a.lo, b.lo), MaxMagnitude8(a.hi, b.hi)};
+  }
+  static NG_INLINE float MaxMagnitudeLane8(__m256i v) {
+    const __m128i four = _mm_max_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    const __m128i two = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0x4E));
+    const __m128i one = _mm_max_epi32(two, _mm_shuffle_epi32(two, 0xB1));
+    return _mm_cvtss_f32(_mm_castsi128_ps(one));
+  }
+  NG_INLINE float MaxMagnitudeLane() const {
+    return MaxMagnitudeLane8(_mm256_max_epi32(_mm256_castps_si256(lo), _mm256_castps_si256(hi)));
+  }
 };
 
 }  // namespace ng::avx2
@@ -534,6 +571,16 @@ struct Vec16 {
     const __m256 eight = _mm256_max_ps(_mm512_maskz_extractf32x8_ps(0xFF, v, 0),
                                        _mm512_maskz_extractf32x8_ps(0xFF, v, 1));
     return avx2::Vec16::Max8(eight);
+  }
+  static NG_INLINE Vec16 MaxMagnitude(Vec16 a, Vec16 b) {
+    const __m512i x = _mm512_and_si512(_mm512_castps_si512(a.v), _mm512_set1_epi32(0x7FFFFFFF));
+    return {_mm512_castsi512_ps(_mm512_maskz_max_epi32(kAll, x, _mm512_castps_si512(b.v)))};
+  }
+  NG_INLINE float MaxMagnitudeLane() const {
+    const __m512i bits = _mm512_castps_si512(v);
+    return avx2::Vec16::MaxMagnitudeLane8(
+        _mm256_max_epi32(_mm512_maskz_extracti32x8_epi32(0xFF, bits, 0),
+                         _mm512_maskz_extracti32x8_epi32(0xFF, bits, 1)));
   }
 };
 

@@ -20,12 +20,13 @@ struct RowUnit {
   float unit;     // of an integer; NaN when a number of the row was not finite
   float inverse;  // the numbers times it are the integers before rounding
 
-  // most: the largest magnitude, NaN ignored. fault: NaN when any number was not finite, else 0.
-  // A row too small for a quotient is as good as zero. n: how many products are summed.
-  static NG_INLINE RowUnit For(float most, float fault, int n) {
-    if (!(most >= 1e-30F)) return {fault, 0.0F};
+  // most: the largest magnitude, NaN when there is one. A row too small for a quotient is as good
+  // as zero. n: how many products are summed.
+  static NG_INLINE RowUnit For(float most, int n) {
+    if (!(most < __builtin_huge_valf())) return {__builtin_nanf(""), 0.0F};
+    if (most < 1e-30F) return {0.0F, 0.0F};
     const float largest = n <= 512 ? 32767.0F : static_cast<float>(512 * 32767 / n);
-    return {most / largest + fault, largest / most};
+    return {most / largest, largest / most};
   }
 };
 
@@ -33,16 +34,12 @@ struct RowUnit {
 template <class V>
 class UnitFinder {
  public:
-  NG_INLINE UnitFinder() : most_(V::Set(0.0F)), fault_(V::Set(0.0F)) {}
-  NG_INLINE void Add(V x) {
-    most_ = V::Max(V::Max(x, V::Sub(V::Set(0.0F), x)), most_);
-    fault_ = V::MulAdd(x, V::Set(0.0F), fault_);
-  }
-  NG_INLINE RowUnit Find(int n) const { return RowUnit::For(most_.MaxLane(), fault_.Sum(), n); }
+  NG_INLINE UnitFinder() : most_(V::Set(0.0F)) {}
+  NG_INLINE void Add(V x) { most_ = V::MaxMagnitude(x, most_); }
+  NG_INLINE RowUnit Find(int n) const { return RowUnit::For(most_.MaxMagnitudeLane(), n); }
 
  private:
   V most_;
-  V fault_;
 };
 
 // What lanes of integers share: a step is kPairs pairs of a row.

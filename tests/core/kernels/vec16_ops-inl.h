@@ -55,6 +55,9 @@ void Evaluate(const Vec16Inputs& in, Vec16Results* out) {
   ExpOfNonPositive(a).Store(out->exp_of_non_positive);
   out->sum = a.Sum();
   out->max_lane = a.MaxLane();
+  const V magnitudes = V::MaxMagnitude(a, V::MaxMagnitude(b, V::Set(0.0F)));
+  magnitudes.Store(out->max_magnitude);
+  out->max_magnitude_lane = magnitudes.MaxMagnitudeLane();
   const Several<V, 3> together = ExpOfNonPositive(Several<V, 3>{{b, a, c}});
   together.v[1].Store(out->exp_of_several);
 }

@@ -28,9 +28,9 @@ struct Vec16Results {
   float round[16], scale2[16], select_less[16], exp[16], exp_of_non_positive[16];
   float i8[16], u8[16], lookup[16];
   float set_pair[16], keep_even[16], keep_odd[16], tanh[16], add_pairs[16], select_bits[16];
-  float exp_of_several[16];
+  float max_magnitude[16], exp_of_several[16];
   uint32_t less_bits;
-  float sum, max_lane;
+  float sum, max_lane, max_magnitude_lane;
 };
 
 // REQUIRES: the CPU supports the level.

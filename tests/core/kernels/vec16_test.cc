@@ -103,6 +103,8 @@ TEST_P(Vec16Test, EveryOperationEqualsTheScalarTwin) {
     ASSERT_TRUE(Same(got.max, want.max));
     ASSERT_TRUE(Same(got.min, want.min));
     ASSERT_TRUE(Same(got.mul_add, want.mul_add));
+    ASSERT_TRUE(Same(got.max_magnitude, want.max_magnitude));
+    ASSERT_TRUE(Bits(got.max_magnitude_lane) == Bits(want.max_magnitude_lane));
     ASSERT_TRUE(Same(got.exp_of_several, got.exp_of_non_positive));
     ASSERT_TRUE(Same(got.exp, want.exp));
     ASSERT_TRUE(Same(got.tanh, want.tanh));
@@ -190,6 +192,25 @@ TEST_P(Vec16Test, ExpOfNonPositiveHasTheBitsOfExp) {
     ASSERT_TRUE(Same(got.exp_of_non_positive, got.exp)) << "seed " << seed;
     EvaluateScalarVec16(in, &want);
     ASSERT_TRUE(Same(got.exp_of_non_positive, want.exp_of_non_positive)) << "seed " << seed;
+  }
+}
+
+TEST_P(Vec16Test, MaxMagnitudeLosesNoNanAndNoInfinity) {
+  for (int at = 0; at < 16; ++at) {
+    for (const float worst : {-4.0F, kInf, -kInf, kNan, -kNan}) {
+      for (const bool in_a : {false, true}) {
+        Vec16Inputs in{};
+        for (int i = 0; i < 16; ++i) in.a[i] = in.b[i] = i % 2 == 0 ? -3.0F : 2.0F;
+        (in_a ? in.a : in.b)[at] = worst;
+        Vec16Results got;
+        EvaluateVec16(GetParam(), in, &got);
+        for (int i = 0; i < 16; ++i) {
+          const float want = i == at ? worst : in.a[i];
+          EXPECT_EQ(Bits(got.max_magnitude[i]), Bits(std::fabs(want)));
+        }
+        EXPECT_EQ(Bits(got.max_magnitude_lane), Bits(std::fabs(worst)));
+      }
+    }
   }
 }
 

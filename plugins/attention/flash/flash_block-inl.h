@@ -113,48 +113,41 @@ struct FlashBlock {
     for (int row = 0; row < n_rows; row += kMost) ScoreRows<L, kMost>(row);
   }
 
-  // Turns the scores of a row into weights as SumValues wants them; where V is scaled, its scales
-  // are multiplied in, and what is left to do is RoundWeights.
-  template <class L>
-  Softmax Weigh(int row) {
-    using Softmaxes = SplitSoftmax<Level>;
-    float* weights = scores + row * kSplitKeys;
-    const int n = n_visible[row];
-    const int begin = FirstOfTile(first[row]);
-    Softmaxes::HideBefore(first[row], weights);
-    if constexpr (L::kScaled) {
-      UnitFinder<V> finder;
-      const auto scale = [&](V weight, int i) {
-        V x = V::Mul(weight, Scales(v.tiles->at[i / kTile]));
-        if (n - i < kTile) x = x.KeepFirst(n - i, 0.0F);
-        x.Store(weights + i);
-        if (i < first[row]) {  // the scale of a key that is not seen may be anything
-          for (int j = i; j < first[row]; ++j) weights[j] = 0.0F;
-          x = V::Load(weights + i);
-        }
-        finder.Add(x);
-        return weight;
-      };
-      const Softmax softmax = Softmaxes::Exponentiate(weights, begin, n, scale);
-      units[row] = finder.Find(kSplitKeys);
-      return softmax;
-    } else {
-      return Softmaxes::template Exponentiate<typename L::Probabilities>(weights, begin, n);
-    }
+  // The maximum of a row's scores. Those of keys that it does not see become -infinity.
+  float FindMax(int row) const {
+    float* row_scores = scores + row * kSplitKeys;
+    SplitSoftmax<Level>::HideBefore(first[row], row_scores);
+    return SplitSoftmax<Level>::FindMax(row_scores, FirstOfTile(first[row]), n_visible[row]);
   }
 
-  // Rounds the weights of a row to integers; those of keys that only other rows see become 0.
+  // Turns the scores of a row, of which `max` is FindMax, into weights as SumValues wants them;
+  // where V is scaled, what is left to do is RoundWeights.
+  template <class L>
+  Softmax Weigh(int row, float max) {
+    const int begin = FirstOfTile(first[row]);
+    const int end = n_visible[row];
+    const Softmax softmax = SplitSoftmax<Level>::template Exponentiate<typename L::Probabilities>(
+        scores + row * kSplitKeys, begin, end, max);
+    if constexpr (L::kScaled) {
+      UnitFinder<V> finder;
+      for (int i = begin; i < end; i += kTile) finder.Add(ScaledWeights(row, i));
+      units[row] = finder.Find(kSplitKeys);
+    }
+    return softmax;
+  }
+
+  // Multiplies the weights of a row by the scales of V and rounds them to integers; those of keys
+  // that only other rows see become 0.
   template <class L>
   void RoundWeights(int row) const {
-    float* weights = scores + row * kSplitKeys;
     const V inverse = V::Set(units[row].inverse);
-    auto* integers =
-        reinterpret_cast<typename L::Element*>(weights);  // never ahead of what is read
+    // Never ahead of what is read.
+    auto* integers = reinterpret_cast<typename L::Element*>(scores + row * kSplitKeys);
     int i = FirstOfTile(first[0]);
     const int begin = first[row] < n_visible[row] ? FirstOfTile(first[row]) : n_visible[n_rows - 1];
     for (; i < begin; i += kTile) L::Narrow(V::Set(0.0F), integers + i);
     for (; i < n_visible[row]; i += kTile) {
-      L::Narrow(V::Mul(V::Load(weights + i), inverse), integers + i);
+      L::Narrow(V::Mul(ScaledWeights(row, i), inverse), integers + i);
     }
     for (; i < n_visible[n_rows - 1]; i += kTile) L::Narrow(V::Set(0.0F), integers + i);
   }
@@ -384,6 +377,18 @@ struct FlashBlock {
   }
   static NG_INLINE V Scales(const std::byte* tile) {
     return V::Load(reinterpret_cast<const float*>(tile));
+  }
+
+  // The weights of a row's 16 keys from i on, times the scales of V. That of a key that the row
+  // does not see may be anything.
+  NG_INLINE V ScaledWeights(int row, int i) const {
+    const V x = V::Mul(V::Load(scores + row * kSplitKeys + i), Scales(v.tiles->at[i / kTile]));
+    const int before = first[row] - i;
+    const int end = n_visible[row] - i;
+    if (before <= 0 && end >= kTile) return x;
+    const uint32_t seen =
+        (end < kTile ? (1U << end) - 1U : 0xFFFFU) & (~0U << (before > 0 ? before : 0));
+    return V::SelectBits(seen, x, V::Set(0.0F));
   }
 
   // Bytes of another side's tiles for each step and vector of this one's, which is so wide.

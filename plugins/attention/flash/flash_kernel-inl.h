@@ -249,7 +249,8 @@ class FlashRows {
     return block;
   }
 
-  // The softmax of a block's scores, and the values summed by it.
+  // The softmax of a block's scores, and the values summed by it. The maxima of all rows come
+  // first: else each row's weights would wait for its own.
   template <class ValueLanes>
   void SumBlock(int64_t split, int64_t row, const PartialRows& to, Block* block) const {
     for (int r = 0; r < block->n_rows; ++r) {
@@ -260,8 +261,11 @@ class FlashRows {
       if (!run_.captures.empty()) {
         CaptureScores(row + r, split, block->scores + r * kSplitKeys, n);
       }
-      const Softmax softmax = block->template Weigh<ValueLanes>(r);
-      to.max[r] = softmax.max;
+      to.max[r] = block->FindMax(r);
+    }
+    for (int r = 0; r < block->n_rows; ++r) {
+      if (block->first[r] >= block->n_visible[r]) continue;
+      const Softmax softmax = block->template Weigh<ValueLanes>(r, to.max[r]);
       to.sum[r] = softmax.sum;
     }
     if constexpr (ValueLanes::kScaled) {

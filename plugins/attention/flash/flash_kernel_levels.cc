@@ -58,6 +58,8 @@ struct Level {
   using Int4 = IntLanes<Codec::kInt4, V, level::IntPairs, PairSums>;
   static constexpr int kBlockRows = kLevel == IsaLevel::kScalar ? 4 : 6;
   static constexpr int kMostColumns = kLevel == IsaLevel::kScalar ? 1 : k256Bits ? 2 : 4;
+  // Vectors of scores whose exponentials are computed together.
+  static constexpr int kExpVectors = kLevel == IsaLevel::kScalar || k256Bits ? 1 : 4;
   // How many sums fit the registers, beside what a step unpacks.
   template <class L>
   static constexpr int Accumulators() {

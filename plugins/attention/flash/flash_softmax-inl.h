@@ -22,13 +22,11 @@ template <class Level>
 struct SplitSoftmax {
   using V = typename Level::V;
 
-  // Turns the scores of keys [begin, n) of a row into weights e^(score - max); from there up to the
-  // next multiple of 16 they are 0. begin is a multiple of 16. The maximum starts at the lowest
-  // finite value and ignores NaN, so that a -infinity score is a weight of 0 and a NaN score is a
-  // NaN in the sum. `keep(weights, i)` stores the 16 from i on, anywhere but beyond those scores,
-  // and returns what they are worth in the sum.
-  template <class Keep>
-  static Softmax Exponentiate(float* scores, int begin, int n, const Keep& keep) {
+  // The maximum of the scores of keys [begin, n) of a row, which ignores NaN and starts at the
+  // lowest finite value: so a -infinity score is a weight of 0 and a NaN score is a NaN in the sum.
+  // The scores from there up to the next multiple of 16 become -infinity. begin is a multiple
+  // of 16.
+  static float FindMax(float* scores, int begin, int n) {
     V m = V::Set(-std::numeric_limits<float>::max());
     int i = begin;
     for (; i + 16 <= n; i += 16) m = V::Max(V::Load(scores + i), m);
@@ -37,20 +35,31 @@ struct SplitSoftmax {
       tail.Store(scores + i);
       m = V::Max(tail, m);
     }
-    const float max = m.MaxLane();
-    const V shift = V::Set(max);
+    return m.MaxLane();
+  }
+
+  // Turns scores into weights e^(score - max), after FindMax: L's Elements in place of the scores.
+  template <class L>
+  static Softmax Exponentiate(float* scores, int begin, int n, float max) {
+    constexpr int kTogether = Level::kExpVectors;
     V total = V::Set(0.0F);
-    for (i = begin; i < n; i += 16) {
-      total = V::Add(total, keep(ExpOfNonPositive(V::Sub(V::Load(scores + i), shift)), i));
+    int i = begin;
+    for (; i + 16 * (kTogether - 1) < n; i += 16 * kTogether) {
+      AddWeights<L, kTogether>(scores, i, max, &total);
     }
+    for (; i < n; i += 16) AddWeights<L, 1>(scores, i, max, &total);
     return {max, total.Sum()};
   }
 
-  // The weights as L's Elements in place of the scores.
-  template <class L>
-  static Softmax Exponentiate(float* scores, int begin, int n) {
-    auto* weights = reinterpret_cast<typename L::Element*>(scores);  // never ahead of what is read
-    return Exponentiate(scores, begin, n, [&](V e, int i) { return L::Narrow(e, weights + i); });
+  // The weights of kCount vectors of scores from i on.
+  template <class L, int kCount>
+  static NG_INLINE void AddWeights(float* scores, int i, float max, V* total) {
+    using Vectors = Several<V, kCount>;
+    Vectors x;
+    for (int c = 0; c < kCount; ++c) x.v[c] = V::Load(scores + i + 16 * c);
+    const Vectors weights = ExpOfNonPositive(Vectors::Sub(x, Vectors::Set(max)));
+    auto* to = reinterpret_cast<typename L::Element*>(scores) + i;  // never ahead of what is read
+    for (int c = 0; c < kCount; ++c) *total = V::Add(*total, L::Narrow(weights.v[c], to + 16 * c));
   }
 
   // The scores of a tile's keys that come before the first that the row sees.
@@ -97,7 +106,8 @@ struct SplitSoftmax {
       float work[kSplitKeys];
       std::memcpy(work, scores + split, static_cast<size_t>(n_keys) * sizeof(float));
       HideBefore(begin, work);
-      const Softmax softmax = Exponentiate<L>(work, begin / 16 * 16, n_keys);
+      const float max = FindMax(work, begin / 16 * 16, n_keys);
+      const Softmax softmax = Exponentiate<L>(work, begin / 16 * 16, n_keys, max);
       const V factor = V::Div(ExpOfNonPositive(V::Set(softmax.max - row.max)), V::Set(row.sum));
       const auto* weights = reinterpret_cast<const typename L::Element*>(work);
       for (int i = begin / 16 * 16; i < n_keys; i += 16) {

@@ -22,6 +22,9 @@ void NarrowF16(const float* in, int n, uint16_t* out) {
 }
 
 NG_BEGIN_TARGET_AVX2
+void NarrowBf16Avx2(const float* in, int n, uint16_t* out) {
+  for (int i = 0; i < n; ++i) out[i] = F32ToBf16(in[i]);
+}
 void NarrowF16Avx2(const float* in, int n, uint16_t* out) {
   int i = 0;
   for (; i + 8 <= n; i += 8) {
@@ -61,7 +64,7 @@ float ReadScaled(Codec codec, const std::byte* tile, int slot, int64_t word, int
 
 TileWriter::TileWriter(Codec codec, int head_dim, IsaLevel isa)
     : codec_(codec), head_dim_(head_dim), narrow_(nullptr) {
-  if (codec == Codec::kBf16) narrow_ = NarrowBf16;
+  if (codec == Codec::kBf16) narrow_ = isa == IsaLevel::kScalar ? NarrowBf16 : NarrowBf16Avx2;
   if (codec == Codec::kF16) narrow_ = isa == IsaLevel::kScalar ? NarrowF16 : NarrowF16Avx2;
 }
 

@@ -25,8 +25,8 @@ struct RowUnit {
   static NG_INLINE RowUnit For(float most, int n) {
     if (!(most < __builtin_huge_valf())) return {__builtin_nanf(""), 0.0F};
     if (most < 1e-30F) return {0.0F, 0.0F};
-    const float largest = n <= 512 ? 32767.0F : static_cast<float>(512 * 32767 / n);
-    return {most / largest, largest / most};
+    const int largest = n <= 512 ? 32767 : 512 * 32767 / n;
+    return {most / static_cast<float>(largest), static_cast<float>(largest) / most};
   }
 };
 

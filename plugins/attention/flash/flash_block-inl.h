@@ -115,22 +115,19 @@ struct FlashBlock {
 
   // The maximum of a row's scores. Those of keys that it does not see become -infinity.
   float FindMax(int row) const {
-    float* row_scores = scores + row * kSplitKeys;
-    SplitSoftmax<Level>::HideBefore(first[row], row_scores);
-    return SplitSoftmax<Level>::FindMax(row_scores, FirstOfTile(first[row]), n_visible[row]);
+    return SplitSoftmax<Level>::FindMax(scores + row * kSplitKeys, first[row], n_visible[row]);
   }
 
   // Turns the scores of a row, of which `max` is FindMax, into weights as SumValues wants them;
   // where V is scaled, what is left to do is RoundWeights.
   template <class L>
   Softmax Weigh(int row, float max) {
-    const int begin = FirstOfTile(first[row]);
     const int end = n_visible[row];
     const Softmax softmax = SplitSoftmax<Level>::template Exponentiate<typename L::Probabilities>(
-        scores + row * kSplitKeys, begin, end, max);
+        scores + row * kSplitKeys, first[row], end, max);
     if constexpr (L::kScaled) {
       UnitFinder<V> finder;
-      for (int i = begin; i < end; i += kTile) finder.Add(ScaledWeights(row, i));
+      for (int i = FirstOfTile(first[row]); i < end; i += kTile) finder.Add(ScaledWeights(row, i));
       units[row] = finder.Find(kSplitKeys);
     }
     return softmax;

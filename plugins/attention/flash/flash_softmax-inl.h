@@ -22,13 +22,15 @@ template <class Level>
 struct SplitSoftmax {
   using V = typename Level::V;
 
-  // The maximum of the scores of keys [begin, n) of a row, which ignores NaN and starts at the
+  // The maximum of the scores of keys [first, n) of a row, which ignores NaN and starts at the
   // lowest finite value: so a -infinity score is a weight of 0 and a NaN score is a NaN in the sum.
-  // The scores from there up to the next multiple of 16 become -infinity. begin is a multiple
-  // of 16.
-  static float FindMax(float* scores, int begin, int n) {
+  // The scores of the other keys in their first and last 16 become -infinity.
+  static float FindMax(float* scores, int first, int n) {
+    int i = first / 16 * 16;
+    for (int hidden = i; hidden < first; ++hidden) {
+      scores[hidden] = -std::numeric_limits<float>::infinity();
+    }
     V m = V::Set(-std::numeric_limits<float>::max());
-    int i = begin;
     for (; i + 16 <= n; i += 16) m = V::Max(V::Load(scores + i), m);
     if (i < n) {
       const V tail = V::Load(scores + i).KeepFirst(n - i, -std::numeric_limits<float>::infinity());
@@ -40,10 +42,10 @@ struct SplitSoftmax {
 
   // Turns scores into weights e^(score - max), after FindMax: L's Elements in place of the scores.
   template <class L>
-  static Softmax Exponentiate(float* scores, int begin, int n, float max) {
+  static Softmax Exponentiate(float* scores, int first, int n, float max) {
     constexpr int kTogether = Level::kExpVectors;
     V total = V::Set(0.0F);
-    int i = begin;
+    int i = first / 16 * 16;
     for (; i + 16 * (kTogether - 1) < n; i += 16 * kTogether) {
       AddWeights<L, kTogether>(scores, i, max, &total);
     }
@@ -60,13 +62,6 @@ struct SplitSoftmax {
     const Vectors weights = ExpOfNonPositive(Vectors::Sub(x, Vectors::Set(max)));
     auto* to = reinterpret_cast<typename L::Element*>(scores) + i;  // never ahead of what is read
     for (int c = 0; c < kCount; ++c) *total = V::Add(*total, L::Narrow(weights.v[c], to + 16 * c));
-  }
-
-  // The scores of a tile's keys that come before the first that the row sees.
-  static void HideBefore(int first, float* scores) {
-    for (int i = first / 16 * 16; i < first; ++i) {
-      scores[i] = -std::numeric_limits<float>::infinity();
-    }
   }
 
   // Merges a split's (softmax, out) into what the splits to its left gave. n: a multiple of 16.
@@ -105,9 +100,7 @@ struct SplitSoftmax {
       const int begin = static_cast<int>(first > split ? first - split : 0);
       float work[kSplitKeys];
       std::memcpy(work, scores + split, static_cast<size_t>(n_keys) * sizeof(float));
-      HideBefore(begin, work);
-      const float max = FindMax(work, begin / 16 * 16, n_keys);
-      const Softmax softmax = Exponentiate<L>(work, begin / 16 * 16, n_keys, max);
+      const Softmax softmax = Exponentiate<L>(work, begin, n_keys, FindMax(work, begin, n_keys));
       const V factor = V::Div(ExpOfNonPositive(V::Set(softmax.max - row.max)), V::Set(row.sum));
       const auto* weights = reinterpret_cast<const typename L::Element*>(work);
       for (int i = begin / 16 * 16; i < n_keys; i += 16) {

@@ -277,29 +277,28 @@ void MatmulInGroups(const MatmulArgs& all) {
   }
 }
 
-// kRows x kBlocks: the tile for many rows. A single row takes one block at a time, so that memory
-// is read in its own order. But a block has only one chain of additions, and where its sums are
-// f32, one chain is slower than a cache. So a matrix that is small enough to be in a cache takes
-// several blocks.
+// kRows x kBlocks: the tile for many rows. One row, and few rows of a matrix in memory, take one
+// block at a time: memory is read fastest in its own order. But a block has only one chain of
+// additions for each row, and where the sums are f32, one chain is slower than a cache. So a matrix
+// that is small enough to be in a cache takes several blocks.
 template <class W, int kRows, int kBlocks>
 void Matmul(const MatmulArgs& a) {
   if constexpr (kBlocks > 1) {
-    // The same number of sums in half as many blocks: a small batch then reads the weights in one
-    // stream.
+    constexpr int64_t kSmall = 512 * 1024;
+    constexpr int64_t kFewRows = 8;
+    const bool small = a.n_columns / kBlockColumns * PackedBlockBytes(W::kType, a.k) <= kSmall;
+    if (a.n_rows == 1 ? IsBytes(W::kInput) || !small : a.n_rows <= kFewRows && !small) {
+      return MatmulPanels<1>(Panels<W, kFewRows, true>(), a, a.block_begin);
+    }
+    // The same number of sums in half as many blocks: a small batch then reads the weights in fewer
+    // streams.
     if (a.n_rows > kRows && a.n_rows <= 2 * kRows) {
       return MatmulPanels<kBlocks / 2>(Panels<W, 2 * kRows, true>(), a, a.block_begin);
     }
   }
   if (a.n_rows > kFewTiles * kRows) return MatmulInGroups<W, kRows, kBlocks>(a);
   if (a.n_rows > kRows) return MatmulPanels<kBlocks>(Panels<W, kRows, false>(), a, a.block_begin);
-  if (a.n_rows > 1) return MatmulPanels<kBlocks>(Panels<W, kRows, true>(), a, a.block_begin);
-  if constexpr (kBlocks > 1 && !IsBytes(W::kInput)) {
-    constexpr int64_t kSmall = 512 * 1024;
-    if (a.n_columns / kBlockColumns * PackedBlockBytes(W::kType, a.k) <= kSmall) {
-      return MatmulPanels<kBlocks>(Panels<W, 1, true>(), a, a.block_begin);
-    }
-  }
-  MatmulPanels<1>(Panels<W, 1, true>(), a, a.block_begin);
+  MatmulPanels<kBlocks>(Panels<W, kRows, true>(), a, a.block_begin);
 }
 
 // The same for weights on a grid, by the level's byte dot products. Few rows are one tile of one

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
 
+#include "core/base/finite.h"
 #include "core/formats/ggml_iq_blocks.h"
 
 namespace ng {
@@ -192,7 +192,7 @@ bool PowersAreFinite(const QuantGrid& grid, const QuantSpan& span) {
   std::array<float, kQuantBlock> values;
   assert(grid.span == std::ssize(values));
   SpanValues(grid, span, values.data());
-  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+  return AllFinite(values);
 }
 
 template <DType kDType, WeightType kGrid, void (*kRead)(const uint8_t* block, QuantSpan* span)>

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <span>
 
+#include "core/base/finite.h"
 #include "core/formats/ggml_blocks.h"
 #include "core/formats/tensor_source.h"
 
@@ -31,18 +31,6 @@ void ConvertColumns(const TensorInfo& tensor, const std::byte* raw, int64_t colu
   }
 }
 
-// Whether no float is NaN or infinity: an exponent of ones. data: elements of `Bits`.
-template <typename Bits, Bits kExponent>
-bool FloatsFinite(std::span<const std::byte> data) {
-  bool finite = true;
-  for (size_t i = 0; i < data.size(); i += sizeof(Bits)) {
-    Bits bits = 0;
-    std::memcpy(&bits, data.data() + i, sizeof(bits));
-    finite &= (bits & kExponent) != kExponent;
-  }
-  return finite;
-}
-
 // Whether rows go in as they are stored: blocks of the matrix's grid, floats of its type.
 bool AsStored(const TensorBinding& binding, const Place& place) {
   const DType dtype = binding.tensor->dtype;
@@ -61,8 +49,8 @@ struct SegmentRow {
   int64_t row = 0;  // of the segment in its group
 };
 SegmentRow RowInGroups(std::span<const Segment> segments, int64_t row) {
-  int64_t size = 0;
-  for (const Segment& segment : segments) size += segment.rows;
+  int64_t size = segments[0].rows;
+  for (const Segment& segment : segments.subspan(1)) size += segment.rows;
   SegmentRow at = {segments[0], row / size, row % size};
   for (size_t i = 1; at.row >= at.segment.rows; ++i) {
     at.row -= at.segment.rows;
@@ -206,9 +194,9 @@ RowPacker::Verdict RowPacker::PackFloats(int64_t row, int64_t end, const std::by
   const int64_t row_bytes = k_ * DTypeBytes(dtype);
   const std::span<const std::byte> rows(raw, static_cast<size_t>((end - row) * row_bytes));
   Verdict verdict;
-  verdict.finite = dtype == DType::kF32   ? FloatsFinite<uint32_t, 0x7F800000>(rows)
-                   : dtype == DType::kF16 ? FloatsFinite<uint16_t, 0x7C00>(rows)
-                                          : FloatsFinite<uint16_t, 0x7F80>(rows);
+  verdict.finite = dtype == DType::kF32   ? AllFinite<uint32_t, 0x7F800000>(rows)
+                   : dtype == DType::kF16 ? AllFinite<uint16_t, 0x7C00>(rows)
+                                          : AllFinite<uint16_t, 0x7F80>(rows);
   for (int64_t run = 0; row < end; row += run, raw += run * row_bytes) {
     run = place_.RunOf(row, end);
     place_.matrix->PackStored(place_.RowOf(row), run, raw);

@@ -1,11 +1,11 @@
 #include "core/model/weight_reader.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/finite.h"
 #include "core/base/hash.h"
 #include "core/model/weight_frame.h"
 #include "core/model/weight_sizes.h"
@@ -21,10 +21,6 @@ constexpr int64_t kCompareBytes = int64_t{1} << 20;
 // waits for the disk.
 constexpr int64_t kAheadBytes = int64_t{1} << 27;
 constexpr int64_t kAnnouncedAtATime = int64_t{1} << 24;
-
-bool AllFinite(std::span<const float> values) {
-  return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
-}
 
 // What a worker reads and packs at a time: it ends where column blocks of the matrix do.
 struct RowChunks {

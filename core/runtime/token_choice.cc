@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/finite.h"
 #include "core/base/hash.h"
 #include "core/runtime/caught.h"
 #include "core/runtime/generate_loop.h"

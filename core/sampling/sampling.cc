@@ -1,7 +1,6 @@
 #include "core/sampling/sampling.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -257,15 +256,6 @@ int64_t RankOf(std::span<const float> logits, int32_t token) {
   const float own = logits[token];
   const auto of_equal = std::ranges::count(logits.first(token), own);
   return of_equal + std::ranges::count_if(logits, [&](float logit) { return logit > own; });
-}
-
-bool AllFinite(std::span<const float> values) {
-  constexpr uint32_t kExponent = 0x7f800000;
-  uint32_t found = 0;  // no early exit: the loop stays in vector lanes
-  for (const float value : values) {
-    found |= (std::bit_cast<uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;
-  }
-  return found == 0;
 }
 
 }  // namespace ng

@@ -56,7 +56,7 @@ class SamplerChain {
   // drawn from; PluginError when a stage leaves no candidate, or one outside the vocabulary. What a
   // stage has left behind is said of that stage, also where a later one finds it.
   // `stages`, where it is given, gets what each stage has left: looking allocates, and changes
-  // nothing. REQUIRES: all logits finite (AllFinite).
+  // nothing. REQUIRES: all logits finite.
   absl::StatusOr<int32_t> Choose(int slot, std::span<const float> logits,  // [vocab_size]
                                  const DrawKey& key, std::vector<StageRecord>* stages = nullptr);
 
@@ -104,9 +104,6 @@ StepStats ComputeStepStats(std::span<const float> logits,  // [vocab_size]
 // probable ones. REQUIRES: as above.
 TokenLogprob ComputeLogprob(std::span<const float> logits,  // [vocab_size]
                             int32_t token, int64_t top_n);
-
-// Whether no value is NaN or infinite.
-bool AllFinite(std::span<const float> values);
 
 }  // namespace ng
 

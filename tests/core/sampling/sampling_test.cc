@@ -443,21 +443,6 @@ RC_GTEST_PROP(ComputeStepStats, ListsTheFirstOfTheSortedOrder, ()) {
   RC_ASSERT(listed == order);
 }
 
-TEST(AllFinite, FindsNanAndInfinityAnywhere) {
-  for (const size_t n : {1, 3, 4, 17, 64, 101}) {
-    std::vector<float> values(n, -std::numeric_limits<float>::max());
-    EXPECT_TRUE(AllFinite(values));
-    for (const float bad : {kNan, -kNan, kInf, -kInf}) {
-      for (size_t place = 0; place < n; ++place) {
-        values[place] = bad;
-        EXPECT_FALSE(AllFinite(values)) << n << " " << place;
-        values[place] = std::numeric_limits<float>::denorm_min();
-      }
-    }
-  }
-  EXPECT_TRUE(AllFinite({}));
-}
-
 TEST(LikelyTokens, AreOrderedByLogitThenId) {
   const std::vector<float> logits = {0.0F, 2.0F, 1.0F, 2.0F, -1.0F};
   EXPECT_THAT(LikelyTokens(logits, 3),

@@ -8,52 +8,13 @@
 #include <iterator>
 
 #include "core/base/finite.h"
+#include "core/formats/ggml_bits.h"
 #include "core/formats/ggml_iq_blocks.h"
 
 namespace ng {
 namespace {
 
 uint16_t Bits16(const uint8_t* bytes) { return static_cast<uint16_t>(bytes[0] | bytes[1] << 8); }
-
-// Values of 32 in 4 bits each: the lower halves of 16 bytes, then the upper ones.
-void Nibbles(const uint8_t* bytes, uint8_t* q) {
-  for (int i = 0; i < 16; ++i) {
-    q[i] = bytes[i] & 15;
-    q[16 + i] = bytes[i] >> 4;
-  }
-}
-
-// The fifth bits of 32 values, in 4 bytes.
-void AddFifthBits(const uint8_t* bits, uint8_t* q) {
-  for (int i = 0; i < 32; ++i) q[i] |= (bits[i / 8] >> (i % 8) & 1) << 4;
-}
-
-// 2 bits of 256 values: each 32 bytes hold 4 x 32 of them.
-void TwoBits(const uint8_t* bytes, uint8_t* q) {
-  for (int i = 0; i < 256; i += 128, bytes += 32) {
-    for (int part = 0; part < 4; ++part) {
-      for (int j = 0; j < 32; ++j) q[i + part * 32 + j] = bytes[j] >> (2 * part) & 3;
-    }
-  }
-}
-
-// 4 bits of 256 values: each 32 bytes hold 2 x 32 of them.
-void FourBits(const uint8_t* bytes, uint8_t* q) {
-  for (int i = 0; i < 256; i += 64, bytes += 32) {
-    for (int j = 0; j < 32; ++j) {
-      q[i + j] = bytes[j] & 15;
-      q[i + 32 + j] = bytes[j] >> 4;
-    }
-  }
-}
-
-// Adds one more bit to 256 values. Byte l of the 32 bytes has the bits of the values i with i % 32
-// = l; its bit b belongs to the value in the b-th group of 32.
-void AddBits(const uint8_t* bytes, int shift, uint8_t* q) {
-  for (int part = 0; part < 8; ++part) {
-    for (int j = 0; j < 32; ++j) q[part * 32 + j] |= (bytes[j] >> part & 1) << shift;
-  }
-}
 
 // f16 scale, 16 bytes. IQ4_NL has the same block.
 void Q40(const uint8_t* block, QuantSpan* span) {
@@ -83,8 +44,7 @@ void Q51(const uint8_t* block, QuantSpan* span) {
   AddFifthBits(block + 4, span->q);
 }
 
-// f16 scale, 32 signed bytes; the zero of the grid's bytes is 128. __restrict promises that nothing
-// overlaps; without it, checking for that took as long as the block itself.
+// f16 scale, 32 signed bytes; the zero of the grid's bytes is 128.
 void Q80(const uint8_t* __restrict block, QuantSpan* __restrict span) {
   span->d = Bits16(block);
   for (int i = 0; i < 32; ++i) span->q[i] = block[2 + i] ^ 0x80;
@@ -145,7 +105,7 @@ void Q5K(const uint8_t* block, QuantSpan* span) {
 // 128 bytes of lower 4 bits, 64 bytes of upper 2 bits, 16 8-bit scales, their f16 factor. 64 bytes
 // hold the lower bits of 128 values: their lower halves those of the first 64 values, their upper
 // halves those of the others.
-void Q6K(const uint8_t* block, QuantSpan* span) {
+void Q6K(const uint8_t* __restrict block, QuantSpan* __restrict span) {
   span->d = Bits16(block + 208);
   std::memcpy(span->scales, block + 192, sizeof(span->scales));
   TwoBits(block + 128, span->q);

@@ -1,9 +1,10 @@
 #include "core/formats/ggml_iq_blocks.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
+#include <cstring>
 
+#include "core/formats/ggml_bits.h"
 #include "core/formats/ggml_codebooks.h"
 
 namespace ng {
@@ -24,22 +25,25 @@ int8_t OddScale(uint32_t stored) { return static_cast<int8_t>(2 * stored + 1); }
 
 // Eight signs in 7 bits: the number of minus signs is even.
 uint8_t EvenSigns(uint32_t seven) {
-  return static_cast<uint8_t>(seven | static_cast<uint32_t>(std::popcount(seven) & 1) << 7U);
+  return static_cast<uint8_t>(seven | static_cast<uint32_t>(__builtin_parity(seven)) << 7U);
 }
 
 // Values of two bits each, from one entry of a codebook, with a third bit from `signs`.
 void PutEight(uint16_t entry, uint8_t signs, uint8_t* q) {
-  for (int i = 0; i < 8; ++i) {
-    q[i] = static_cast<uint8_t>((entry >> (2 * i) & 3) | (signs >> i & 1) << 2);
-  }
+  uint64_t eight = (uint64_t{entry} | uint64_t{entry} << 24) & 0x000000FF000000FF;
+  eight = (eight | eight << 12) & 0x000F000F000F000F;
+  eight = (eight | eight << 6) & 0x0303030303030303;
+  eight |= SpreadBits(signs) >> 5;
+  std::memcpy(q, &eight, sizeof(eight));
 }
 
 // Values of three bits each, from two entries, with a fourth bit from `signs`.
 void PutTwoFours(uint16_t first, uint16_t second, uint8_t signs, uint8_t* q) {
-  for (int i = 0; i < 4; ++i) {
-    q[i] = static_cast<uint8_t>((first >> (3 * i) & 7) | (signs >> i & 1) << 3);
-    q[4 + i] = static_cast<uint8_t>((second >> (3 * i) & 7) | (signs >> (4 + i) & 1) << 3);
-  }
+  uint64_t eight = uint64_t{first} | uint64_t{second} << 32;
+  eight = (eight | eight << 10) & 0x003F003F003F003F;
+  eight = (eight | eight << 5) & 0x0707070707070707;
+  eight |= SpreadBits(signs) >> 4;
+  std::memcpy(q, &eight, sizeof(eight));
 }
 
 // Two scales of 4 bits in each of 8 bytes.
@@ -51,7 +55,7 @@ void PutNibbleScales(const uint8_t* bytes, QuantSpan* span) {
 
 // n bytes hold a digit to the base 3 of each of n values, then of the next n. A byte is their
 // fraction of 256, rounded up, so the highest digit comes first.
-uint8_t* PutDigits(const uint8_t* bytes, int n, int digits, uint8_t* q) {
+uint8_t* PutDigits(const uint8_t* __restrict bytes, int n, int digits, uint8_t* __restrict q) {
   uint8_t power = 1;
   for (int digit = 0; digit < digits; ++digit, power = static_cast<uint8_t>(power * 3)) {
     for (int i = 0; i < n; ++i) {
@@ -167,9 +171,7 @@ void ReadTq1(const uint8_t* block, QuantSpan* span) {
 // 64 bytes of 4 values each in two parts, f16 scale. They stand for -1, 0, 1 and, as in
 // ggml, 2.
 void ReadTq2(const uint8_t* block, QuantSpan* span) {
-  for (int i = 0; i < 256; ++i) {
-    span->q[i] = block[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
-  }
+  TwoBits(block, span->q);
   span->d = Word16(block + 64);
   std::ranges::fill(span->scales, int8_t{1});
 }

@@ -11,8 +11,10 @@
 #include <string>
 
 #include "core/kernels/quantize.h"
+#include "core/kernels/words.h"
 #include "ng/half.h"
 #include "ng/pages.h"
+#include "ng/vec16.h"
 
 namespace ng {
 namespace {
@@ -61,14 +63,41 @@ void PackBlock(const float* rows, int64_t column, int64_t n_rows, int64_t k, std
   }
 }
 
+// Copies 16 rows of words, whole squares of 16 x 16. Returns how many words of each row that is.
+int64_t CopySquares(const std::byte* rows, int64_t row_bytes, std::byte* block) {
+  constexpr int64_t kSquareBytes = kBlockColumns * kBlockColumns * 4;
+  alignas(kAlignment) std::array<std::byte, kSquareBytes> square;  // [words, columns]
+  const int64_t row_words = row_bytes / 4;
+  const int64_t n_words = row_words - row_words % kBlockColumns;
+  for (int64_t begin = 0; begin < n_words; begin += kBlockColumns) {
+    for (int64_t r = 0; r < kBlockColumns; r += 4) {
+      for (int64_t word = 0; word < kBlockColumns; word += 4) {
+        std::array<FourWords, 4> four;
+        for (int64_t i = 0; i < 4; ++i) {
+          std::memcpy(&four[i], rows + (r + i) * row_bytes + (begin + word) * 4, sizeof(FourWords));
+        }
+        four = Transposed(four);
+        for (int64_t i = 0; i < 4; ++i) {
+          std::memcpy(&square[((word + i) * kBlockColumns + r) * 4], &four[i], sizeof(FourWords));
+        }
+      }
+    }
+    StreamOut(square, block + begin * kBlockColumns * 4);
+  }
+  _mm_sfence();
+  return n_words;
+}
+
 // Copies rows that are already of the matrix's type. A pair of bf16 is together in both places, so
 // it is copied as one word.
 template <typename Word>
 void CopyBlock(const std::byte* rows, int64_t column, int64_t n_rows, int64_t row_bytes,
                std::byte* block) {
   const int64_t n_words = row_bytes / int64_t{sizeof(Word)};
-  for (int64_t begin = 0; begin < n_words; begin += 16) {
-    const int64_t end = std::min(n_words, begin + 16);
+  int64_t begin = 0;
+  if (sizeof(Word) == 4 && n_rows == kBlockColumns) begin = CopySquares(rows, row_bytes, block);
+  for (; begin < n_words; begin += kBlockColumns) {
+    const int64_t end = std::min(n_words, begin + kBlockColumns);
     for (int64_t r = 0; r < n_rows; ++r) {
       const std::byte* from = rows + r * row_bytes;
       std::byte* to = block + (column + r) * int64_t{sizeof(Word)};
@@ -89,16 +118,13 @@ void UnpackColumn(const std::byte* block, int64_t column, int64_t k, float* out)
 // The mask of the bits that a plane of b bits keeps of each byte of a word.
 constexpr uint32_t WordMask(int bits) { return ((1U << bits) - 1) * 0x01010101U; }
 
-// One word of each of four columns.
-using FourWords = uint32_t __attribute__((vector_size(16)));
-
 // One span for each column of a Word.
 template <typename Word>
 using SpansOf = std::array<const QuantSpan*, sizeof(Word) / sizeof(uint32_t)>;
 
 // The inputs [chunk, chunk + 32) of each span, as words.
 template <typename Word>
-std::array<Word, kQuantBlock / 4> WordsOf(const SpansOf<Word>& spans, int64_t chunk) {
+NG_INLINE std::array<Word, kQuantBlock / 4> WordsOf(const SpansOf<Word>& spans, int64_t chunk) {
   std::array<Word, kQuantBlock / 4> words;
   if constexpr (sizeof(Word) == sizeof(uint32_t)) {
     std::memcpy(words.data(), spans[0]->q + chunk, sizeof(words));
@@ -108,14 +134,7 @@ std::array<Word, kQuantBlock / 4> WordsOf(const SpansOf<Word>& spans, int64_t ch
       for (size_t i = 0; i < 4; ++i) {
         std::memcpy(&rows[i], spans[i]->q + chunk + half * 4, sizeof(rows[i]));
       }
-      const FourWords a = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5);
-      const FourWords b = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5);
-      const FourWords c = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7);
-      const FourWords d = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
-      words[half] = __builtin_shufflevector(a, b, 0, 1, 4, 5);
-      words[half + 1] = __builtin_shufflevector(a, b, 2, 3, 6, 7);
-      words[half + 2] = __builtin_shufflevector(c, d, 0, 1, 4, 5);
-      words[half + 3] = __builtin_shufflevector(c, d, 2, 3, 6, 7);
+      std::ranges::copy(Transposed(rows), words.begin() + half);
     }
   }
   return words;
@@ -206,17 +225,6 @@ struct SpanLayout {
     return span;
   }
 };
-
-// Writes without going through the caches. So data that is not read again soon pushes nothing out
-// of them, and no line is fetched only to be overwritten. Other threads see the data after a fence.
-// Both addresses are 16-byte aligned.
-void StreamOut(std::span<const std::byte> bytes, std::byte* to) {
-#pragma GCC unroll 8
-  for (size_t i = 0; i < bytes.size(); i += sizeof(__m128i)) {
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),
-                     _mm_load_si128(reinterpret_cast<const __m128i*>(bytes.data() + i)));
-  }
-}
 
 // Packs one span of each row. The span of all 16 columns is built in a small buffer, then streamed
 // to its place. spans: [rows.size()], `stride` apart

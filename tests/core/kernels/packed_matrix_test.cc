@@ -118,7 +118,7 @@ TEST(PackedMatrix, HoldsBlocksOf32OnTheirGridWhereTheLayoutSays) {
 }
 
 TEST(PackedMatrix, TakesStoredFloatsAsTheyAre) {
-  for (const auto& [n, k] : {std::pair(45, 32), {16, 6}, {3, 70}}) {
+  for (const auto& [n, k] : {std::pair(45, 32), {45, 70}, {16, 6}, {3, 70}}) {
     const std::vector<float> rows = RandomFloats(int64_t{n} * k, 11);
     for (const WeightType type : kFloatTypes) {
       const PackedMatrix rounded = PackInPieces(type, n, k, n, rows);

@@ -270,12 +270,25 @@ void PutSpans(std::span<const int64_t> rows, int64_t k, PackedMatrix::SpanReader
 // Packs rows of f32 as the nearest blocks of int8 or int4.
 template <WeightType kType>
 void PackGridBlock(const float* rows, int64_t column, int64_t n_rows, int64_t k, std::byte* block) {
+  constexpr auto kQuantize = kType == WeightType::kInt8 ? QuantizeInt8 : QuantizeInt4;
+  using Layout = SpanLayout<kType>;
   for (int64_t i = 0; i < k; i += kQuantBlock, block += GridOf(kType).SpanBytes()) {
-    for (int64_t r = 0; r < n_rows; ++r) {
-      float x[kQuantBlock] = {};
-      std::copy_n(rows + r * k + i, std::min(kQuantBlock, k - i), x);
-      const QuantSpan span = kType == WeightType::kInt8 ? QuantizeInt8(x) : QuantizeInt4(x);
-      SpanLayout<kType>::template Put<uint32_t>({&span}, column + r, block);
+    for (int64_t r = 0; r < n_rows; r += 4) {
+      float x[4][kQuantBlock] = {};
+      const int64_t n = std::min<int64_t>(4, n_rows - r);
+      for (int64_t lane = 0; lane < n; ++lane) {
+        std::copy_n(rows + (r + lane) * k + i, std::min(kQuantBlock, k - i), x[lane]);
+      }
+      const FourSpans spans = kQuantize({x[0], x[1], x[2], x[3]});
+      if (n == 4) {
+        Layout::template Put<FourWords>({&spans[0], &spans[1], &spans[2], &spans[3]}, column + r,
+                                        block);
+        continue;
+      }
+      for (int64_t lane = 0; lane < n; ++lane) {
+        Layout::template Put<uint32_t>({&spans[static_cast<size_t>(lane)]}, column + r + lane,
+                                       block);
+      }
     }
   }
 }

@@ -1,17 +1,22 @@
-// f32 onto the grids of int8 and int4.
+// f32 onto the grids of int8 and int4, four blocks at a time.
 #ifndef NG_CORE_KERNELS_QUANTIZE_H_
 #define NG_CORE_KERNELS_QUANTIZE_H_
+
+#include <array>
 
 #include "core/kernels/weight_type.h"
 
 namespace ng {
 
-// The int8 block that is nearest to x[32]; d is max |x| / 127.
-QuantSpan QuantizeInt8(const float* x);
+using FourBlocks = std::array<const float*, 4>;  // each [32]
+using FourSpans = std::array<QuantSpan, 4>;
 
-// An int4 block that is near x[32]. It begins with the d that puts the largest magnitude at -8,
-// searches for a better d by least squares, and keeps the one with the smallest squared error.
-QuantSpan QuantizeInt4(const float* x);
+// The int8 blocks that are nearest; d is a block's max |x| / 127.
+FourSpans QuantizeInt8(const FourBlocks& blocks);
+
+// Int4 blocks that are near. Each begins with the d that puts its largest magnitude at -8, searches
+// for a better d by least squares, and keeps the one with the smallest squared error.
+FourSpans QuantizeInt4(const FourBlocks& blocks);
 
 }  // namespace ng
 

@@ -213,11 +213,11 @@ RowPacker::Verdict RowPacker::PackValues(int64_t row, int64_t end, const std::by
     ConvertToF32(tensor.dtype, raw, values_);
   }
   const float limit = PackedMatrix::MaxMagnitude(place_.type());
+  uint32_t n_over = 0;  // no early exit: the loop stays in vector lanes
+  for (const float value : values_) n_over += std::abs(value) <= limit ? 0U : 1U;
   Verdict verdict;
-  for (const float value : values_) {
-    verdict.finite = verdict.finite && std::isfinite(value);
-    verdict.fits = verdict.fits && std::abs(value) <= limit;
-  }
+  verdict.finite = AllFinite(values_);
+  verdict.fits = n_over == 0;
   const float* next = values_.data();
   for (int64_t run = 0; row < end; row += run, next += run * k_) {
     run = place_.RunOf(row, end);

@@ -12,6 +12,16 @@
 namespace ng {
 namespace {
 
+// One of four blocks; the others hold other values.
+QuantSpan Int8Of(const float* x) {
+  const std::vector<float> other = RandomFloats(kQuantBlock, 7);
+  return QuantizeInt8({other.data(), x, other.data(), other.data()})[1];
+}
+QuantSpan Int4Of(const float* x) {
+  const std::vector<float> other = RandomFloats(kQuantBlock, 7);
+  return QuantizeInt4({other.data(), other.data(), other.data(), x})[3];
+}
+
 double SquaredError(const float* x, const QuantSpan& quants, int zero) {
   double error = 0;
   for (int64_t i = 0; i < kQuantBlock; ++i) {
@@ -24,7 +34,7 @@ double SquaredError(const float* x, const QuantSpan& quants, int zero) {
 TEST(QuantizeInt8, TakesTheNearestStepOfTheLargestMagnitudeOver127) {
   const std::vector<float> x = RandomFloats(kQuantBlock * 50, 1);
   for (int64_t at = 0; at < 50 * kQuantBlock; at += kQuantBlock) {
-    const QuantSpan quants = QuantizeInt8(x.data() + at);
+    const QuantSpan quants = Int8Of(x.data() + at);
     float max = 0.0F;
     for (int64_t i = 0; i < kQuantBlock; ++i) max = std::max(max, std::abs(x[at + i]));
     const float scale = F16ToF32(quants.d);
@@ -38,7 +48,7 @@ TEST(QuantizeInt8, TakesTheNearestStepOfTheLargestMagnitudeOver127) {
 TEST(QuantizeInt4, PutsTheLargestMagnitudeAtMinusEightWhenThatIsExact) {
   float x[kQuantBlock] = {};
   for (int i = 0; i < 16; ++i) x[i] = 0.25F * static_cast<float>(7 - i);  // 7 ... -8 quarters
-  const QuantSpan quants = QuantizeInt4(x);
+  const QuantSpan quants = Int4Of(x);
   EXPECT_EQ(F16ToF32(quants.d), 0.25F);
   for (int i = 0; i < 16; ++i) EXPECT_EQ(quants.q[i], 15 - i);
   for (int64_t i = 16; i < kQuantBlock; ++i) EXPECT_EQ(quants.q[i], 8);
@@ -50,7 +60,7 @@ TEST(QuantizeInt4, IsNearerThanTheScaleOfTheLargestMagnitudeAlone) {
   double plain = 0;
   for (int64_t at = 0; at < 200 * kQuantBlock; at += kQuantBlock) {
     const float* block = x.data() + at;
-    const QuantSpan quants = QuantizeInt4(block);
+    const QuantSpan quants = Int4Of(block);
     found += SquaredError(block, quants, 8);
     const float most = *std::max_element(
         block, block + kQuantBlock, [](float a, float b) { return std::abs(a) < std::abs(b); });
@@ -69,8 +79,8 @@ TEST(QuantizeInt4, IsNearerThanTheScaleOfTheLargestMagnitudeAlone) {
 TEST(Quantize, ZerosAndWhatIsTooSmallForTheScaleAreZero) {
   for (const float value : {0.0F, 1e-30F, -1e-30F}) {
     const std::vector<float> x(kQuantBlock, value);
-    const QuantSpan int8 = QuantizeInt8(x.data());
-    const QuantSpan int4 = QuantizeInt4(x.data());
+    const QuantSpan int8 = Int8Of(x.data());
+    const QuantSpan int4 = Int4Of(x.data());
     for (int64_t i = 0; i < kQuantBlock; ++i) {
       EXPECT_EQ(int8.q[i], 128);
       EXPECT_EQ(int4.q[i], 8);

@@ -57,6 +57,10 @@ Subpart FirstSubpart(std::string_view text) {
 
 std::optional<size_t> FindInvalidUtf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
+    if (static_cast<uint8_t>(text[at]) < 0x80) {  // most text
+      ++at;
+      continue;
+    }
     const Subpart part = FirstSubpart(text.substr(at));
     if (part.form != Form::kValid) return at;
     at += part.length;

@@ -45,6 +45,7 @@ std::string ByteLevelText(std::string_view bytes) {
 
 std::optional<std::string> ByteLevelBytes(std::string_view token) {
   std::string bytes;
+  bytes.reserve(token.size());
   while (!token.empty()) {
     const CodePoint first = FirstCodePoint(token);
     if (first.value >= kByteOf.size() || kByteOf[first.value] < 0) return std::nullopt;

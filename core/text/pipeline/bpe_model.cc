@@ -118,25 +118,27 @@ absl::Status BpeModel::LoadMerges() {
   // At most one bit in eight is set.
   meetings_.resize(std::max(kFewestMeetings, std::bit_ceil(spec_.merges.size() / 8 + 1)));
   for (size_t i = 0; i < spec_.merges.size(); ++i) {
-    const auto& [left, right] = spec_.merges[i];
-    const std::string merged = left + right;
-    std::optional<std::string> keys[3];
-    int32_t ids[3] = {};
-    size_t n_ids = 0;
-    for (const std::string* part : {&left, &right, &merged}) {
-      keys[n_ids] = key_of(*part);
-      ids[n_ids] = keys[n_ids] ? IdOf(*keys[n_ids]) : -1;
-      if (ids[n_ids++] >= 0) continue;
+    const std::string& left = spec_.merges[i].first;
+    const std::string& right = spec_.merges[i].second;
+    const auto no_token = [&](const std::string& part) {
       return ModelFileError(absl::StrCat("merge ", i, " (", JsonExcerpt(left), ", ",
-                                         JsonExcerpt(right), "): ", JsonExcerpt(*part),
+                                         JsonExcerpt(right), "): ", JsonExcerpt(part),
                                          " is no token that merges can make"));
-    }
-    const std::pair parts(ids[0], ids[1]);
-    if (!merges_.try_emplace(parts, static_cast<int32_t>(i), ids[2]).second) {
+    };
+    const std::optional<std::string> left_key = key_of(left);
+    const int32_t left_id = left_key ? IdOf(*left_key) : -1;
+    if (left_id < 0) return no_token(left);
+    const std::optional<std::string> right_key = key_of(right);
+    const int32_t right_id = right_key ? IdOf(*right_key) : -1;
+    if (right_id < 0) return no_token(right);
+    const int32_t merged_id = IdOf(*left_key + *right_key);
+    if (merged_id < 0) return no_token(left + right);
+    const std::pair parts(left_id, right_id);
+    if (!merges_.try_emplace(parts, static_cast<int32_t>(i), merged_id).second) {
       return ModelFileError(absl::StrCat("merge ", i, " (", JsonExcerpt(left), ", ",
                                          JsonExcerpt(right), ") is there twice"));
     }
-    NoteMeeting(*keys[0], *keys[1]);
+    NoteMeeting(*left_key, *right_key);
   }
   spec_.merges.clear();
   return absl::OkStatus();

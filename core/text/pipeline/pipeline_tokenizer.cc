@@ -57,6 +57,7 @@ absl::Status PipelineTokenizer::Load() {
 absl::Status PipelineTokenizer::CheckTokens() const {
   if (spec_.tokens.empty()) return ModelFileError("the tokenizer has no tokens");
   std::unordered_set<std::string_view> seen;
+  seen.reserve(spec_.tokens.size());
   for (size_t id = 0; id < spec_.tokens.size(); ++id) {
     const std::string& token = spec_.tokens[id];
     if (FindInvalidUtf8(token)) {

@@ -80,13 +80,15 @@ void Q3K(const uint8_t* block, QuantSpan* span) {
 void ScalesAndMinima(const uint8_t* block, QuantSpan* span) {
   span->d = Bits16(block);
   span->dmin = Bits16(block + 2);
-  const uint8_t* const s = block + 4;
-  for (int i = 0; i < 4; ++i) {
-    span->scales[i] = static_cast<int8_t>(s[i] & 63);
-    span->minima[i] = static_cast<int8_t>(s[i + 4] & 63);
-    span->scales[i + 4] = static_cast<int8_t>((s[i + 8] & 15) | s[i] >> 6 << 4);
-    span->minima[i + 4] = static_cast<int8_t>(s[i + 8] >> 4 | s[i + 4] >> 6 << 4);
-  }
+  uint32_t stored[3];  // four groups each
+  std::memcpy(stored, block + 4, sizeof(stored));
+  const auto low = [](uint32_t bytes) { return bytes & 0x0F0F0F0FU; };
+  const auto six = [](uint32_t bytes) { return bytes & 0x3F3F3F3FU; };
+  const auto upper = [](uint32_t bytes) { return bytes >> 2U & 0x30303030U; };
+  const uint32_t scales[2] = {six(stored[0]), low(stored[2]) | upper(stored[0])};
+  const uint32_t minima[2] = {six(stored[1]), low(stored[2] >> 4U) | upper(stored[1])};
+  std::memcpy(span->scales, scales, sizeof(scales));
+  std::memcpy(span->minima, minima, sizeof(minima));
 }
 
 // Scales and minima in 16 bytes, 128 bytes.

@@ -27,83 +27,55 @@ constexpr int64_t kInputsAtATime = 256;
 // The element of one type, and its place in a block of columns.
 struct F32Layout {
   using Element = float;
-  static Element Round(float value) { return value; }
   static float Widen(Element element) { return element; }
   static int64_t Offset(int64_t k, int64_t column) { return k * kBlockColumns + column; }
 };
 
 struct F16Layout {
   using Element = uint16_t;
-  static Element Round(float value) { return F32ToF16(value); }
   static float Widen(Element element) { return F16ToF32(element); }
   static int64_t Offset(int64_t k, int64_t column) { return k * kBlockColumns + column; }
 };
 
 struct Bf16Layout {
   using Element = uint16_t;
-  static Element Round(float value) { return F32ToBf16(value); }
   static float Widen(Element element) { return Bf16ToF32(element); }
   static int64_t Offset(int64_t k, int64_t column) {
     return k / 2 * (2 * kBlockColumns) + 2 * column + k % 2;
   }
 };
 
-// Packs columns [column, column + n_rows) of one block. It goes in squares of 16 x 16, so that each
-// source line is read once and each target line is filled while it is in the cache.
-template <class Layout>
-void PackBlock(const float* rows, int64_t column, int64_t n_rows, int64_t k, std::byte* block) {
-  auto* out = reinterpret_cast<typename Layout::Element*>(block);
+// Packs rows of f32 as columns [column, column + n_rows) of one block.
+void PackF32(const float* rows, int64_t column, int64_t n_rows, int64_t k, std::byte* block) {
+  CopyBlock<uint32_t>(reinterpret_cast<const std::byte*>(rows), column, n_rows, k * 4, block);
+}
+
+// The same, rounded to bf16 in vector lanes, as many inputs at a time as fit the first-level cache.
+void PackBf16(const float* rows, int64_t column, int64_t n_rows, int64_t k, std::byte* block) {
+  std::array<uint16_t, kBlockColumns * kInputsAtATime> rounded;
+  for (int64_t begin = 0; begin < k; begin += kInputsAtATime) {
+    const int64_t n = std::min(kInputsAtATime, k - begin);
+    const int64_t n_padded = n + n % 2;
+    for (int64_t r = 0; r < n_rows; ++r) {
+      const float* const from = rows + r * k + begin;
+      uint16_t* const to = rounded.data() + r * n_padded;
+      for (int64_t i = 0; i < n; ++i) to[i] = F32ToBf16(from[i]);
+      if (n < n_padded) to[n] = 0;
+    }
+    CopyBlock<uint32_t>(reinterpret_cast<const std::byte*>(rounded.data()), column, n_rows,
+                        n_padded * 2, block + Bf16Layout::Offset(begin, 0) * 2);
+  }
+}
+
+// The same for f16, in squares of 16 x 16: each source line is read once, and each target line is
+// filled while it is in the cache.
+void PackF16(const float* rows, int64_t column, int64_t n_rows, int64_t k, std::byte* block) {
+  auto* out = reinterpret_cast<uint16_t*>(block);
   for (int64_t begin = 0; begin < k; begin += 16) {
     const int64_t end = std::min(k, begin + 16);
     for (int64_t r = 0; r < n_rows; ++r) {
       for (int64_t i = begin; i < end; ++i) {
-        out[Layout::Offset(i, column + r)] = Layout::Round(rows[r * k + i]);
-      }
-    }
-  }
-}
-
-// Copies 16 rows of words, whole squares of 16 x 16. Returns how many words of each row that is.
-int64_t CopySquares(const std::byte* rows, int64_t row_bytes, std::byte* block) {
-  constexpr int64_t kSquareBytes = kBlockColumns * kBlockColumns * 4;
-  alignas(kAlignment) std::array<std::byte, kSquareBytes> square;  // [words, columns]
-  const int64_t row_words = row_bytes / 4;
-  const int64_t n_words = row_words - row_words % kBlockColumns;
-  for (int64_t begin = 0; begin < n_words; begin += kBlockColumns) {
-    for (int64_t r = 0; r < kBlockColumns; r += 4) {
-      for (int64_t word = 0; word < kBlockColumns; word += 4) {
-        std::array<FourWords, 4> four;
-        for (int64_t i = 0; i < 4; ++i) {
-          std::memcpy(&four[i], rows + (r + i) * row_bytes + (begin + word) * 4, sizeof(FourWords));
-        }
-        four = Transposed(four);
-        for (int64_t i = 0; i < 4; ++i) {
-          std::memcpy(&square[((word + i) * kBlockColumns + r) * 4], &four[i], sizeof(FourWords));
-        }
-      }
-    }
-    StreamOut(square, block + begin * kBlockColumns * 4);
-  }
-  _mm_sfence();
-  return n_words;
-}
-
-// Copies rows that are already of the matrix's type. A pair of bf16 is together in both places, so
-// it is copied as one word.
-template <typename Word>
-void CopyBlock(const std::byte* rows, int64_t column, int64_t n_rows, int64_t row_bytes,
-               std::byte* block) {
-  const int64_t n_words = row_bytes / int64_t{sizeof(Word)};
-  int64_t begin = 0;
-  if (sizeof(Word) == 4 && n_rows == kBlockColumns) begin = CopySquares(rows, row_bytes, block);
-  for (; begin < n_words; begin += kBlockColumns) {
-    const int64_t end = std::min(n_words, begin + kBlockColumns);
-    for (int64_t r = 0; r < n_rows; ++r) {
-      const std::byte* from = rows + r * row_bytes;
-      std::byte* to = block + (column + r) * int64_t{sizeof(Word)};
-      for (int64_t i = begin; i < end; ++i) {
-        std::memcpy(to + i * kBlockColumns * int64_t{sizeof(Word)},
-                    from + i * int64_t{sizeof(Word)}, sizeof(Word));
+        out[F16Layout::Offset(i, column + r)] = F32ToF16(rows[r * k + i]);
       }
     }
   }
@@ -304,8 +276,10 @@ void UnpackGridColumn(const std::byte* block, int64_t column, int64_t k, float* 
 }
 
 // The functions of PackedMatrix for one type.
+using Packing = void (*)(const float* rows, int64_t column, int64_t n_rows, int64_t k,
+                         std::byte* block);
 struct Codec {
-  void (*pack)(const float* rows, int64_t column, int64_t n_rows, int64_t k, std::byte* block);
+  Packing pack;
   void (*unpack)(const std::byte* block, int64_t column, int64_t k, float* out);
   void (*put)(std::span<const int64_t> rows, int64_t k, PackedMatrix::SpanReader read,
               std::byte* block);
@@ -316,8 +290,8 @@ constexpr float kMaxF32 = std::numeric_limits<float>::max();
 constexpr float kMaxF16 = 65504.0F;
 
 template <class Layout>
-constexpr Codec FloatCodec(float max_magnitude) {
-  return {PackBlock<Layout>, UnpackColumn<Layout>, nullptr, max_magnitude};
+constexpr Codec FloatCodec(Packing pack, float max_magnitude) {
+  return {pack, UnpackColumn<Layout>, nullptr, max_magnitude};
 }
 
 template <WeightType kType>
@@ -332,9 +306,9 @@ constexpr Codec GridCodec() {
 }
 
 constexpr Codec kCodecs[kWeightTypes] = {
-    FloatCodec<F32Layout>(kMaxF32),
-    FloatCodec<Bf16Layout>(0x1.fep127F),
-    FloatCodec<F16Layout>(kMaxF16),
+    FloatCodec<F32Layout>(PackF32, kMaxF32),
+    FloatCodec<Bf16Layout>(PackBf16, 0x1.fep127F),
+    FloatCodec<F16Layout>(PackF16, kMaxF16),
     GridCodec<WeightType::kInt8>(kMaxF16 * 127),
     GridCodec<WeightType::kInt4>(kMaxF16 * 8),
     GridCodec<WeightType::kQ41>(),

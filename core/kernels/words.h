@@ -1,14 +1,17 @@
-// Moves words of 32 bits from rows, as files hold them, to columns, as kernels read them.
+// Moves words from rows, as files hold them, to blocks of 16 columns, as kernels read them.
 #ifndef NG_CORE_KERNELS_WORDS_H_
 #define NG_CORE_KERNELS_WORDS_H_
 
 #include <emmintrin.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
+#include "core/kernels/weight_type.h"
 #include "ng/vec16.h"
 
 namespace ng {
@@ -34,6 +37,52 @@ inline void StreamOut(std::span<const std::byte> bytes, std::byte* to) {
   for (size_t i = 0; i < bytes.size(); i += sizeof(__m128i)) {
     _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),
                      _mm_load_si128(reinterpret_cast<const __m128i*>(bytes.data() + i)));
+  }
+}
+
+// Copies 16 rows of words, whole squares of 16 x 16. Returns how many words of each row that is.
+inline int64_t CopySquares(const std::byte* rows, int64_t row_bytes, std::byte* block) {
+  constexpr int64_t kSquareBytes = kBlockColumns * kBlockColumns * 4;
+  alignas(64) std::array<std::byte, kSquareBytes> square;  // [words, columns]
+  const int64_t row_words = row_bytes / 4;
+  const int64_t n_words = row_words - row_words % kBlockColumns;
+  for (int64_t begin = 0; begin < n_words; begin += kBlockColumns) {
+    for (int64_t r = 0; r < kBlockColumns; r += 4) {
+      for (int64_t word = 0; word < kBlockColumns; word += 4) {
+        std::array<FourWords, 4> four;
+        for (int64_t i = 0; i < 4; ++i) {
+          std::memcpy(&four[i], rows + (r + i) * row_bytes + (begin + word) * 4, sizeof(FourWords));
+        }
+        four = Transposed(four);
+        for (int64_t i = 0; i < 4; ++i) {
+          std::memcpy(&square[((word + i) * kBlockColumns + r) * 4], &four[i], sizeof(FourWords));
+        }
+      }
+    }
+    StreamOut(square, block + begin * kBlockColumns * 4);
+  }
+  _mm_sfence();
+  return n_words;
+}
+
+// Copies rows that are already of the matrix's type. A pair of bf16 is together in both places, so
+// it is copied as one word.
+template <typename Word>
+void CopyBlock(const std::byte* rows, int64_t column, int64_t n_rows, int64_t row_bytes,
+               std::byte* block) {
+  const int64_t n_words = row_bytes / int64_t{sizeof(Word)};
+  int64_t begin = 0;
+  if (sizeof(Word) == 4 && n_rows == kBlockColumns) begin = CopySquares(rows, row_bytes, block);
+  for (; begin < n_words; begin += kBlockColumns) {
+    const int64_t end = std::min(n_words, begin + kBlockColumns);
+    for (int64_t r = 0; r < n_rows; ++r) {
+      const std::byte* from = rows + r * row_bytes;
+      std::byte* to = block + (column + r) * int64_t{sizeof(Word)};
+      for (int64_t i = begin; i < end; ++i) {
+        std::memcpy(to + i * kBlockColumns * int64_t{sizeof(Word)},
+                    from + i * int64_t{sizeof(Word)}, sizeof(Word));
+      }
+    }
   }
 }
 

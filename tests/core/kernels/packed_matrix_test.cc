@@ -80,7 +80,7 @@ PackedMatrix PackInPieces(WeightType type, int64_t n, int64_t k, int64_t piece,
 TEST(PackedMatrix, HoldsEachValueRoundedOnceWhereTheLayoutSays) {
   for (const WeightType type : kFloatTypes) {
     for (const int64_t n : {1, 16, 17, 45}) {
-      for (const int64_t k : {1, 2, 15, 33}) {
+      for (const int64_t k : {1, 2, 15, 33, 301}) {
         const std::vector<float> rows = RandomFloats(n * k, 7);
         const PackedMatrix m = PackInPieces(type, n, k, n, rows);
         std::vector<float> row(k);

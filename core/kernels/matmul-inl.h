@@ -277,17 +277,17 @@ void MatmulInGroups(const MatmulArgs& all) {
   }
 }
 
-// kRows x kBlocks: the tile for many rows. One row, and few rows of a matrix in memory, take one
-// block at a time: memory is read fastest in its own order. But a block has only one chain of
-// additions for each row, and where the sums are f32, one chain is slower than a cache. So a matrix
-// that is small enough to be in a cache takes several blocks.
+// kRows x kBlocks: the tile for many rows. Few rows take one block at a time: memory is read
+// fastest in its own order. But a block has only one chain of additions for each row, and where the
+// sums are f32, one chain is slower than a cache. So there a matrix that is small enough to be in a
+// cache takes several blocks.
 template <class W, int kRows, int kBlocks>
 void Matmul(const MatmulArgs& a) {
   if constexpr (kBlocks > 1) {
     constexpr int64_t kSmall = 512 * 1024;
     constexpr int64_t kFewRows = 8;
-    const bool small = a.n_columns / kBlockColumns * PackedBlockBytes(W::kType, a.k) <= kSmall;
-    if (a.n_rows == 1 ? IsBytes(W::kInput) || !small : a.n_rows <= kFewRows && !small) {
+    const int64_t bytes = a.n_columns / kBlockColumns * PackedBlockBytes(W::kType, a.k);
+    if (a.n_rows <= kFewRows && (IsBytes(W::kInput) || bytes > kSmall)) {
       return MatmulPanels<1>(Panels<W, kFewRows, true>(), a, a.block_begin);
     }
     // The same number of sums in half as many blocks: a small batch then reads the weights in fewer

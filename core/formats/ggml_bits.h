@@ -8,6 +8,10 @@
 
 namespace ng {
 
+inline uint16_t Word16(const uint8_t* bytes) {
+  return static_cast<uint16_t>(bytes[0] | bytes[1] << 8);
+}
+
 // The highest bit of byte i is bit i of `bits`, all others are 0.
 inline uint64_t SpreadBits(uint8_t bits) {
   const uint64_t each = (bits * uint64_t{0x0101010101010101}) & 0x8040201008040201;

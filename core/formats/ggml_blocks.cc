@@ -14,46 +14,44 @@
 namespace ng {
 namespace {
 
-uint16_t Bits16(const uint8_t* bytes) { return static_cast<uint16_t>(bytes[0] | bytes[1] << 8); }
-
 // f16 scale, 16 bytes. IQ4_NL has the same block.
 void Q40(const uint8_t* block, QuantSpan* span) {
-  span->d = Bits16(block);
+  span->d = Word16(block);
   Nibbles(block + 2, span->q);
 }
 
 // f16 scale, f16 minimum, 16 bytes. The block adds its minimum; a grid subtracts it.
 void Q41(const uint8_t* block, QuantSpan* span) {
-  span->d = Bits16(block);
-  span->dmin = Bits16(block + 2) ^ 0x8000;
+  span->d = Word16(block);
+  span->dmin = Word16(block + 2) ^ 0x8000;
   Nibbles(block + 4, span->q);
 }
 
 // f16 scale, 32 fifth bits, 16 bytes.
 void Q50(const uint8_t* block, QuantSpan* span) {
-  span->d = Bits16(block);
+  span->d = Word16(block);
   Nibbles(block + 6, span->q);
   AddFifthBits(block + 2, span->q);
 }
 
 // f16 scale, f16 minimum, 32 fifth bits, 16 bytes. The minimum is added, as in Q4_1.
 void Q51(const uint8_t* block, QuantSpan* span) {
-  span->d = Bits16(block);
-  span->dmin = Bits16(block + 2) ^ 0x8000;
+  span->d = Word16(block);
+  span->dmin = Word16(block + 2) ^ 0x8000;
   Nibbles(block + 8, span->q);
   AddFifthBits(block + 4, span->q);
 }
 
 // f16 scale, 32 signed bytes; the zero of the grid's bytes is 128.
 void Q80(const uint8_t* __restrict block, QuantSpan* __restrict span) {
-  span->d = Bits16(block);
+  span->d = Word16(block);
   for (int i = 0; i < 32; ++i) span->q[i] = block[2 + i] ^ 0x80;
 }
 
 // 16 x (4-bit scale, 4-bit minimum), 64 bytes, f16 factors of scales and of minima.
 void Q2K(const uint8_t* block, QuantSpan* span) {
-  span->d = Bits16(block + 80);
-  span->dmin = Bits16(block + 82);
+  span->d = Word16(block + 80);
+  span->dmin = Word16(block + 82);
   for (int group = 0; group < 16; ++group) {
     span->scales[group] = static_cast<int8_t>(block[group] & 15);
     span->minima[group] = static_cast<int8_t>(block[group] >> 4);
@@ -65,7 +63,7 @@ void Q2K(const uint8_t* block, QuantSpan* span) {
 // factor.
 void Q3K(const uint8_t* block, QuantSpan* span) {
   const uint8_t* const scales = block + 96;
-  span->d = Bits16(block + 108);
+  span->d = Word16(block + 108);
   for (int group = 0; group < 16; ++group) {
     const int low = group < 8 ? scales[group] & 15 : scales[group - 8] >> 4;
     const int high = scales[8 + group % 4] >> (group / 4 * 2) & 3;
@@ -78,8 +76,8 @@ void Q3K(const uint8_t* block, QuantSpan* span) {
 // Two f16 factors, then 12 bytes with 8 6-bit scales and 8 6-bit minima. The upper two bits of
 // groups 4 to 7 are stored in the bytes of groups 0 to 3, above their six bits.
 void ScalesAndMinima(const uint8_t* block, QuantSpan* span) {
-  span->d = Bits16(block);
-  span->dmin = Bits16(block + 2);
+  span->d = Word16(block);
+  span->dmin = Word16(block + 2);
   uint32_t stored[3];  // four groups each
   std::memcpy(stored, block + 4, sizeof(stored));
   const auto low = [](uint32_t bytes) { return bytes & 0x0F0F0F0FU; };
@@ -108,7 +106,7 @@ void Q5K(const uint8_t* block, QuantSpan* span) {
 // hold the lower bits of 128 values: their lower halves those of the first 64 values, their upper
 // halves those of the others.
 void Q6K(const uint8_t* __restrict block, QuantSpan* __restrict span) {
-  span->d = Bits16(block + 208);
+  span->d = Word16(block + 208);
   std::memcpy(span->scales, block + 192, sizeof(span->scales));
   TwoBits(block + 128, span->q);
   for (int half = 0; half < 2; ++half) {
@@ -124,8 +122,8 @@ void Q6K(const uint8_t* __restrict block, QuantSpan* __restrict span) {
 // f16 scale, 2 bytes with the upper two bits of 8 6-bit scales (each 32 too large), 4 bytes with
 // their lower four, 128 bytes.
 void Iq4Xs(const uint8_t* block, QuantSpan* span) {
-  span->d = Bits16(block);
-  const uint16_t upper = Bits16(block + 2);
+  span->d = Word16(block);
+  const uint16_t upper = Word16(block + 2);
   for (int group = 0; group < 8; ++group) {
     const int low = block[4 + group / 2] >> (4 * (group % 2)) & 15;
     span->scales[group] = static_cast<int8_t>((low | (upper >> (2 * group) & 3) << 4) - 32);

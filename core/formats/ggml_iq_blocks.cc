@@ -12,8 +12,6 @@ namespace {
 
 constexpr int kEights = 32;  // groups of eight values in a block
 
-uint16_t Word16(const uint8_t* bytes) { return static_cast<uint16_t>(bytes[0] | bytes[1] << 8); }
-
 uint32_t Word32(const uint8_t* bytes) {
   return uint32_t{Word16(bytes)} | uint32_t{Word16(bytes + 2)} << 16U;
 }

@@ -102,11 +102,10 @@ NG_INLINE std::array<Word, kQuantBlock / 4> WordsOf(const SpansOf<Word>& spans, 
     std::memcpy(words.data(), spans[0]->q + chunk, sizeof(words));
   } else {
     for (size_t half = 0; half < words.size(); half += 4) {
-      std::array<FourWords, 4> rows;
-      for (size_t i = 0; i < 4; ++i) {
-        std::memcpy(&rows[i], spans[i]->q + chunk + half * 4, sizeof(rows[i]));
-      }
-      std::ranges::copy(Transposed(rows), words.begin() + half);
+      const int64_t at = chunk + static_cast<int64_t>(half) * 4;
+      std::ranges::copy(
+          Transposed({spans[0]->q + at, spans[1]->q + at, spans[2]->q + at, spans[3]->q + at}),
+          words.begin() + half);
     }
   }
   return words;

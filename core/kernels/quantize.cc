@@ -29,11 +29,8 @@ FourInts MagnitudeBits(FourFloats x) { return reinterpret_cast<FourInts>(x) & 0x
 Values Load(const FourBlocks& blocks) {
   Values values;
   for (int64_t i = 0; i < kQuantBlock; i += 4) {
-    std::array<FourWords, 4> four;
-    for (size_t block = 0; block < 4; ++block) {
-      std::memcpy(&four[block], blocks[block] + i, sizeof(FourWords));
-    }
-    four = Transposed(four);
+    const std::array<FourWords, 4> four =
+        Transposed({blocks[0] + i, blocks[1] + i, blocks[2] + i, blocks[3] + i});
     std::memcpy(&values[static_cast<size_t>(i)], four.data(), sizeof(four));
   }
   return values;
@@ -77,9 +74,8 @@ std::array<FourWords, kQuantBlock / 4> QuantWords(const Values& rounded) {
 FourSpans FourSpansOf(const Quants& quants) {
   FourSpans spans;
   for (size_t half = 0; half < quants.words.size(); half += 4) {
-    std::array<FourWords, 4> four;
-    std::memcpy(four.data(), &quants.words[half], sizeof(four));
-    four = Transposed(four);
+    const FourWords* const words = &quants.words[half];
+    const std::array<FourWords, 4> four = Transposed({words, words + 1, words + 2, words + 3});
     for (size_t block = 0; block < 4; ++block) {
       std::memcpy(spans[block].q + half * 4, &four[block], sizeof(FourWords));
     }

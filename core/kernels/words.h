@@ -19,12 +19,14 @@ namespace ng {
 // One word of each of four columns.
 using FourWords = uint32_t __attribute__((vector_size(16)));
 
-// Word i of each of four rows, for i = 0 to 3.
-NG_INLINE std::array<FourWords, 4> Transposed(const std::array<FourWords, 4>& rows) {
-  const FourWords a = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5);
-  const FourWords b = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5);
-  const FourWords c = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7);
-  const FourWords d = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+// Word i of each of four rows, for i = 0 to 3. The rows are in memory, at any addresses.
+NG_INLINE std::array<FourWords, 4> Transposed(const std::array<const void*, 4>& rows) {
+  std::array<FourWords, 4> r;
+  for (size_t i = 0; i < 4; ++i) std::memcpy(&r[i], rows[i], sizeof(r[i]));
+  const FourWords a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
+  const FourWords b = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
+  const FourWords c = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
+  const FourWords d = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
   return {__builtin_shufflevector(a, b, 0, 1, 4, 5), __builtin_shufflevector(a, b, 2, 3, 6, 7),
           __builtin_shufflevector(c, d, 0, 1, 4, 5), __builtin_shufflevector(c, d, 2, 3, 6, 7)};
 }
@@ -49,11 +51,9 @@ inline int64_t CopySquares(const std::byte* rows, int64_t row_bytes, std::byte* 
   for (int64_t begin = 0; begin < n_words; begin += kBlockColumns) {
     for (int64_t r = 0; r < kBlockColumns; r += 4) {
       for (int64_t word = 0; word < kBlockColumns; word += 4) {
-        std::array<FourWords, 4> four;
-        for (int64_t i = 0; i < 4; ++i) {
-          std::memcpy(&four[i], rows + (r + i) * row_bytes + (begin + word) * 4, sizeof(FourWords));
-        }
-        four = Transposed(four);
+        const std::byte* const from = rows + r * row_bytes + (begin + word) * 4;
+        const std::array<FourWords, 4> four =
+            Transposed({from, from + row_bytes, from + 2 * row_bytes, from + 3 * row_bytes});
         for (int64_t i = 0; i < 4; ++i) {
           std::memcpy(&square[((word + i) * kBlockColumns + r) * 4], &four[i], sizeof(FourWords));
         }

@@ -26,8 +26,8 @@ struct Continuation {
   uint8_t first_max = 0xBF;
 };
 
+// REQUIRES: lead >= 0x80.
 std::optional<Continuation> ContinuationOf(uint8_t lead) {
-  if (lead < 0x80) return Continuation{0};
   if (lead < 0xC2) return std::nullopt;
   if (lead < 0xE0) return Continuation{1};
   if (lead == 0xE0) return Continuation{2, 0xA0, 0xBF};
@@ -41,7 +41,9 @@ std::optional<Continuation> ContinuationOf(uint8_t lead) {
 
 // REQUIRES: !text.empty().
 Subpart FirstSubpart(std::string_view text) {
-  const std::optional<Continuation> rest = ContinuationOf(static_cast<uint8_t>(text[0]));
+  const auto lead = static_cast<uint8_t>(text[0]);
+  if (lead < 0x80) return {Form::kValid, 1};  // most text
+  const std::optional<Continuation> rest = ContinuationOf(lead);
   if (!rest) return {Form::kInvalid, 1};
   for (size_t i = 1; i <= rest->count; ++i) {
     if (i == text.size()) return {Form::kIncomplete, i};
@@ -57,10 +59,6 @@ Subpart FirstSubpart(std::string_view text) {
 
 std::optional<size_t> FindInvalidUtf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
-    if (static_cast<uint8_t>(text[at]) < 0x80) {  // most text
-      ++at;
-      continue;
-    }
     const Subpart part = FirstSubpart(text.substr(at));
     if (part.form != Form::kValid) return at;
     at += part.length;

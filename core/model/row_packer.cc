@@ -23,12 +23,12 @@ void ConvertColumns(const TensorInfo& tensor, const std::byte* raw, int64_t colu
   // Whole blocks around the columns.
   const int64_t block = DTypeBlock(tensor.dtype);
   const int64_t begin = column / block * block;
-  const int64_t end = (column + n + block - 1) / block * block;
-  const int64_t line_bytes = (end - begin) / block * DTypeBytes(tensor.dtype);
+  const int64_t width = (column + n + block - 1) / block * block - begin;
+  const int64_t line_bytes = width / block * DTypeBytes(tensor.dtype);
   const auto line_of = [&](int64_t i) {
     return raw + (i * n_columns + begin) / block * DTypeBytes(tensor.dtype);
   };
-  std::vector<float> lines(static_cast<size_t>(kAtATime * (end - begin)));
+  std::vector<float> lines(static_cast<size_t>(kAtATime * width));
   for (int64_t first = 0; first < k; first += kAtATime) {
     const int64_t count = std::min(kAtATime, k - first);
     for (int64_t i = 0; i < count; ++i) {
@@ -36,14 +36,14 @@ void ConvertColumns(const TensorInfo& tensor, const std::byte* raw, int64_t colu
         const std::byte* const next = line_of(first + i + kAtATime);
         for (int64_t at = 0; at < line_bytes; at += 64) __builtin_prefetch(next + at);
       }
-      const auto at = static_cast<size_t>(i * (end - begin));
+      const auto at = static_cast<size_t>(i * width);
       ConvertToF32(tensor.dtype, line_of(first + i),
-                   std::span(lines).subspan(at, static_cast<size_t>(end - begin)));
+                   std::span(lines).subspan(at, static_cast<size_t>(width)));
     }
     for (int64_t r = 0; r < n; ++r) {
       const float* from = lines.data() + column - begin + r;
       float* const to = rows.data() + r * k + first;
-      for (int64_t i = 0; i < count; ++i, from += end - begin) to[i] = *from;
+      for (int64_t i = 0; i < count; ++i, from += width) to[i] = *from;
     }
   }
 }

@@ -1,4 +1,5 @@
 // libng_core.so shows the SDK and nothing else: what its headers do not declare cannot be called.
+// The checks of parts are not in it at all.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,9 +24,11 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// The defined dynamic symbols of the library, demangled.
-std::vector<std::string> Exports() {
-  FILE* const nm = popen("nm -D --defined-only -C " NG_BINARY_DIR "/lib/libng_core.so", "r");
+// The defined symbols of the library, demangled. `which`: -D for those that it shows; empty: all.
+std::vector<std::string> Symbols(const std::string& which) {
+  const std::string command =
+      "nm " + which + " --defined-only -C " NG_BINARY_DIR "/lib/libng_core.so";
+  FILE* const nm = popen(command.c_str(), "r");
   if (nm == nullptr) return {};
   std::string text;
   char piece[4096];
@@ -37,6 +40,8 @@ std::vector<std::string> Exports() {
   for (std::string line; std::getline(lines, line);) symbols.push_back(line.substr(kName));
   return symbols;
 }
+
+std::vector<std::string> Exports() { return Symbols("-D"); }
 
 std::set<std::string> WordsOfTheSdk() {
   static const std::regex kWord("[A-Za-z_][A-Za-z_0-9]*");
@@ -60,7 +65,9 @@ std::set<std::string> InternalClasses() {
   for (const fs::directory_entry& header :
        fs::recursive_directory_iterator(fs::path(NG_SOURCE_DIR) / "core")) {
     const std::string path = header.path();
-    if (!path.ends_with(".h") || path.find("core/include/ng/") != path.npos) continue;
+    const bool shown = path.find("core/include/ng/") != path.npos;
+    const bool apart = path.find("core/conform/") != path.npos;
+    if (!path.ends_with(".h") || shown || apart) continue;
     std::ifstream in(path);
     std::smatch found;
     for (std::string line; std::getline(in, line);) {
@@ -103,6 +110,12 @@ TEST(Exports, HaveWhatProgramsAndPluginsCall) {
   EXPECT_THAT(exports, Contains(StartsWith("ng::UsageError(")));
   EXPECT_THAT(exports, Contains(StartsWith("typeinfo for ng::Tokenizer")));
   EXPECT_THAT(exports, Not(Contains(HasSubstr("::State::"))));
+}
+
+TEST(Exports, TheChecksOfPartsAreNoneOfTheLibrary) {
+  const std::vector<std::string> all = Symbols("");
+  EXPECT_THAT(all, Contains(HasSubstr("ng::Assembly::")));  // a hidden one is seen
+  EXPECT_THAT(all, Not(Contains(HasSubstr("ng::conform::"))));
 }
 
 }  // namespace

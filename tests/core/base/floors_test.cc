@@ -1,5 +1,6 @@
 // The rooms of core stand on each other: a file includes its own room and the rooms below it, which
-// the table in core/README.md lists from the ground up. Plugins and programs stand on the SDK.
+// the table in core/README.md lists from the ground up. A room that stands apart includes the SDK
+// and itself, and no other room includes it. Plugins and programs stand on the SDK.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,9 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::TempDir;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 std::vector<std::string> Lines(const fs::path& path) {
   std::ifstream in(path);
@@ -30,18 +30,54 @@ std::vector<std::string> Lines(const fs::path& path) {
   return lines;
 }
 
+struct Room {
+  std::string name;
+  bool apart = false;
+};
+
 // The rooms from the ground up: the first column of the table below "## The rooms".
-std::vector<std::string> RoomsOf(const fs::path& readme) {
-  static const std::regex kRow("\\| `([a-z/]+)` \\|.*");
-  std::vector<std::string> rooms;
+std::vector<Room> RoomsOf(const fs::path& readme) {
+  static const std::regex kRow("\\| `([a-z/]+)`(, apart)? \\|.*");
+  std::vector<Room> rooms;
   bool there = false;
   for (const std::string& line : Lines(readme)) {
     std::smatch row;
     if (line == "## The rooms") there = true;
     if (there && line.starts_with("### ")) break;
-    if (there && std::regex_match(line, row, kRow)) rooms.push_back(row[1]);
+    if (there && std::regex_match(line, row, kRow)) rooms.push_back({row[1], row[2].matched});
   }
   return rooms;
+}
+
+// The files below a folder that the compiler reads.
+std::vector<fs::path> SourcesBelow(const fs::path& folder) {
+  std::vector<fs::path> sources;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string extension = entry.path().extension();
+    if (extension == ".h" || extension == ".cc") sources.push_back(entry.path());
+  }
+  return sources;
+}
+
+// What a file includes of this tree, as paths from its root: "ng/status.h" is
+// core/include/ng/status.h, "ng/conform/check.h" is core/conform/include/ng/conform/check.h, and
+// "../base/file.h" goes by the file's own folder.
+std::vector<std::string> IncludesOf(const fs::path& source, const fs::path& root) {
+  static const std::regex kInclude(" *# *include *[\"<]([^\">]+)[\">].*");
+  static const std::regex kOurs("(core|plugins|apps|tests)/.*");
+  std::vector<std::string> includes;
+  for (const std::string& line : Lines(source)) {
+    std::smatch found;
+    if (!std::regex_match(line, found, kInclude)) continue;
+    std::string path = found[1];
+    if (path.starts_with("ng/")) {
+      path.insert(0, path.starts_with("ng/conform/") ? "core/conform/include/" : "core/include/");
+    } else if (path.starts_with(".")) {
+      path = fs::relative((source.parent_path() / path).lexically_normal(), root).string();
+    }
+    if (std::regex_match(path, kOurs)) includes.push_back(path);
+  }
+  return includes;
 }
 
 class Floors {
@@ -49,103 +85,140 @@ class Floors {
   explicit Floors(const fs::path& root)
       : root_(root), rooms_(RoomsOf(root / "core" / "README.md")) {}
 
-  const std::vector<std::string>& rooms() const { return rooms_; }
-
-  // "core/base/file.h includes core/runtime/engine.h", for each include that runs up.
-  std::vector<std::string> Upward() const {
-    static const std::regex kInclude("#include \"((core|ng|plugins|apps|tests)/[^\"]+)\".*");
-    std::vector<std::string> upward;
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root_ / "core")) {
-      const std::string extension = entry.path().extension();
-      if (extension != ".h" && extension != ".cc") continue;
-      const std::string file = fs::relative(entry.path(), root_).string();
-      for (const std::string& line : Lines(entry.path())) {
-        std::smatch include;
-        if (!std::regex_match(line, include, kInclude)) continue;
-        if (FloorOf(file) >= FloorOf(include[1])) continue;
-        upward.push_back(absl::StrCat(file, " includes ", include[1].str()));
+  // "core/base/file.h includes core/runtime/engine.h", for each include that runs up, into a room
+  // that stands apart or out of it.
+  std::vector<std::string> Wrong() const {
+    std::vector<std::string> wrong;
+    for (const fs::path& source : SourcesBelow(root_ / "core")) {
+      const std::string file = fs::relative(source, root_).string();
+      for (const std::string& include : IncludesOf(source, root_)) {
+        if (Allowed(file, include)) continue;
+        wrong.push_back(absl::StrCat(file, " includes ", include));
       }
     }
-    return upward;
+    return wrong;
   }
 
-  // The room's place in the table: the longest name that the file's folder begins with. Files of no
-  // room are above all of them.
-  size_t FloorOf(const std::string& file) const {
-    const std::string path = file.starts_with("ng/") ? absl::StrCat("core/include/", file) : file;
-    // The doors of the engine belong to the room behind them.
-    for (const char* const door : {"engine.h", "generation.h", "session.h"}) {
-      if (path == absl::StrCat("core/include/ng/", door)) return rooms_.size() - 1;
+  // The room that has a file: the longest name that the file's folder begins with.
+  const Room* RoomOf(const std::string& path) const {
+    const Room* room = nullptr;
+    for (const Room& candidate : rooms_) {
+      const bool longer = room == nullptr || candidate.name.size() > room->name.size();
+      if (longer && path.starts_with(absl::StrCat("core/", candidate.name, "/"))) {
+        room = &candidate;
+      }
     }
-    size_t floor = rooms_.size();
-    size_t longest = 0;
-    for (size_t i = 0; i < rooms_.size(); ++i) {
-      if (rooms_[i].size() <= longest) continue;
-      if (!path.starts_with(absl::StrCat("core/", rooms_[i], "/"))) continue;
-      floor = i;
-      longest = rooms_[i].size();
-    }
-    return floor;
+    return room;
   }
 
  private:
+  bool Allowed(const std::string& file, const std::string& include) const {
+    const Room* const from = RoomOf(file);
+    const Room* const to = RoomOf(include);
+    const bool apart = (from != nullptr && from->apart) || (to != nullptr && to->apart);
+    if (apart) return from == to || FloorOf(include) == 0;
+    return FloorOf(file) >= FloorOf(include);
+  }
+
+  // The place of a file's room, from the ground up. Files of no room are above all of them, and the
+  // doors of the engine belong to the room behind them.
+  size_t FloorOf(const std::string& path) const {
+    for (const char* const door : {"engine.h", "generation.h", "session.h"}) {
+      if (path == absl::StrCat("core/include/ng/", door)) return FloorOf("core/runtime/");
+    }
+    const Room* const room = RoomOf(path);
+    return room == nullptr ? rooms_.size() : static_cast<size_t>(room - rooms_.data());
+  }
+
   fs::path root_;
-  std::vector<std::string> rooms_;
+  std::vector<Room> rooms_;
 };
 
-TEST(Floors, TheTableHasEveryRoom) {
-  const Floors floors(NG_SOURCE_DIR);
-  for (const fs::directory_entry& entry :
-       fs::recursive_directory_iterator(fs::path(NG_SOURCE_DIR) / "core")) {
-    const std::string extension = entry.path().extension();
-    if (extension != ".h" && extension != ".cc") continue;
-    const std::string file = fs::relative(entry.path(), NG_SOURCE_DIR).string();
-    EXPECT_LT(floors.FloorOf(file), floors.rooms().size()) << file << " is in no room of the table";
-  }
-}
-
-TEST(Floors, NoIncludeRunsUp) { EXPECT_THAT(Floors(NG_SOURCE_DIR).Upward(), IsEmpty()); }
-
-TEST(Floors, AnIncludeThatRunsUpIsFound) {
-  const TempDir dir;
-  const fs::path root = dir.path();
-  fs::create_directories(root / "core" / "base");
-  fs::copy_file(fs::path(NG_SOURCE_DIR) / "core" / "README.md", root / "core" / "README.md");
-  std::ofstream(root / "core" / "base" / "planted.h")
-      << "#include \"core/base/hash.h\"\n#include \"ng/status.h\"\n"
-         "#include \"core/runtime/assembly.h\"\n#include \"ng/engine.h\"\n";
-  EXPECT_THAT(Floors(root).Upward(),
-              ElementsAre(HasSubstr("planted.h includes core/runtime/assembly.h"),
-                          HasSubstr("planted.h includes ng/engine.h")));
-}
-
-TEST(Floors, PluginsIncludeTheSdkAlone) {
-  for (const fs::directory_entry& entry :
-       fs::recursive_directory_iterator(fs::path(NG_SOURCE_DIR) / "plugins")) {
-    if (!entry.is_regular_file()) continue;
-    for (const std::string& line : Lines(entry.path())) {
-      EXPECT_FALSE(line.starts_with("#include \"core/")) << entry.path() << ": " << line;
+// "plugins/probe/row_editor.h includes core/base/file.h", for each include of a plugin that is
+// neither of the SDK nor of the plugins.
+std::vector<std::string> WrongInPlugins(const fs::path& root) {
+  std::vector<std::string> wrong;
+  for (const fs::path& source : SourcesBelow(root / "plugins")) {
+    for (const std::string& include : IncludesOf(source, root)) {
+      if (include.starts_with("core/include/ng/") || include.starts_with("plugins/")) continue;
+      wrong.push_back(absl::StrCat(fs::relative(source, root).string(), " includes ", include));
     }
   }
+  return wrong;
+}
+
+TEST(Floors, TheTableHasEveryRoom) {
+  const fs::path root = NG_SOURCE_DIR;
+  const Floors floors(root);
+  for (const fs::path& source : SourcesBelow(root / "core")) {
+    const std::string file = fs::relative(source, root).string();
+    EXPECT_NE(floors.RoomOf(file), nullptr) << file << " is in no room of the table";
+  }
+}
+
+TEST(Floors, NoIncludeRunsUpOrIntoARoomApart) {
+  EXPECT_THAT(Floors(NG_SOURCE_DIR).Wrong(), IsEmpty());
+}
+
+TEST(Floors, PluginsIncludeTheSdkAlone) { EXPECT_THAT(WrongInPlugins(NG_SOURCE_DIR), IsEmpty()); }
+
+TEST(Floors, AWrongIncludeIsFound) {
+  const TempDir dir;
+  const fs::path root = dir.path();
+  const auto plant = [&root](const char* file, const char* text) {
+    fs::create_directories((root / file).parent_path());
+    std::ofstream(root / file) << text;
+  };
+  plant("core/README.md", "");
+  fs::copy_file(fs::path(NG_SOURCE_DIR) / "core" / "README.md", root / "core" / "README.md",
+                fs::copy_options::overwrite_existing);
+  plant("core/base/planted.h",
+        "#include \"core/base/hash.h\"\n#include \"ng/status.h\"\n"
+        "#include \"core/runtime/assembly.h\"\n#include \"ng/engine.h\"\n");
+  plant("core/runtime/planted.cc",
+        "#include \"core/base/hash.h\"\n#include \"ng/engine.h\"\n"
+        "#include \"core/conform/texts.h\"\n#include <ng/conform/check.h>\n"
+        "#include \"../conform/fence.h\"\n");
+  plant("core/include/ng/planted.h", "#include \"ng/conform/speed.h\"\n");
+  plant("core/conform/planted.cc",
+        "#include \"core/conform/texts.h\"\n#include \"ng/conform/check.h\"\n"
+        "#include \"ng/status.h\"\n#include \"core/base/hash.h\"\n#include \"ng/engine.h\"\n");
+  EXPECT_THAT(Floors(root).Wrong(),
+              UnorderedElementsAre(
+                  "core/base/planted.h includes core/runtime/assembly.h",
+                  "core/base/planted.h includes core/include/ng/engine.h",
+                  "core/runtime/planted.cc includes core/conform/texts.h",
+                  "core/runtime/planted.cc includes core/conform/include/ng/conform/check.h",
+                  "core/runtime/planted.cc includes core/conform/fence.h",
+                  "core/include/ng/planted.h includes core/conform/include/ng/conform/speed.h",
+                  "core/conform/planted.cc includes core/base/hash.h",
+                  "core/conform/planted.cc includes core/include/ng/engine.h"));
+
+  plant("plugins/probe/planted.h",
+        "#include \"ng/probe.h\"\n#include \"plugins/probe/row_editor.h\"\n"
+        "#include \"ng/conform/check.h\"\n#include \"core/conform/texts.h\"\n"
+        "#include \"../../core/base/hash.h\"\n");
+  EXPECT_THAT(WrongInPlugins(root),
+              UnorderedElementsAre(
+                  "plugins/probe/planted.h includes core/conform/include/ng/conform/check.h",
+                  "plugins/probe/planted.h includes core/conform/texts.h",
+                  "plugins/probe/planted.h includes core/base/hash.h"));
 }
 
 // So a program that embeds ng can do all that these do. Python's `diff` is ng-diff without its
-// command line.
+// command line, and ng-conform runs the checks.
 TEST(Floors, ProgramsIncludeTheSdkAndWhatTheyShare) {
-  static const std::regex kInclude("#include \"((core|ng|plugins|apps|tests)/[^\"]+)\".*");
-  const fs::path apps = fs::path(NG_SOURCE_DIR) / "apps";
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(apps)) {
-    if (!entry.is_regular_file()) continue;
+  const fs::path root = NG_SOURCE_DIR;
+  for (const fs::path& source : SourcesBelow(root / "apps")) {
     // apps/run/ for apps/run/chat/session.cc too.
-    const std::string own = "apps/" + fs::relative(entry.path(), apps).begin()->string() + "/";
-    for (const std::string& line : Lines(entry.path())) {
-      std::smatch include;
-      if (!std::regex_match(line, include, kInclude)) continue;
-      const std::string file = include[1];
-      EXPECT_TRUE(file.starts_with("ng/") || file.starts_with("apps/common/") ||
-                  file.starts_with("apps/view/") || file.starts_with(own) ||
-                  (own == "apps/python/" && file.starts_with("apps/diff/")))
-          << entry.path() << ": " << line;
+    const std::string own =
+        absl::StrCat("apps/", fs::relative(source, root / "apps").begin()->string(), "/");
+    for (const std::string& include : IncludesOf(source, root)) {
+      EXPECT_TRUE(include.starts_with("core/include/ng/") || include.starts_with("apps/common/") ||
+                  include.starts_with("apps/view/") || include.starts_with(own) ||
+                  (own == "apps/python/" && include.starts_with("apps/diff/")) ||
+                  (own == "apps/conform/" && include.starts_with("core/conform/include/")))
+          << source << ": " << include;
     }
   }
 }

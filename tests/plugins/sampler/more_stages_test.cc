@@ -1,6 +1,6 @@
 // Stages beyond the basic ones: what each draws from, held against its definition; what follows the
-// answer; and what they refuse. tests/conform/sampler_definitions_test.cc has the definitions over
-// many inputs.
+// answer; and what they refuse. tests/core/conform/sampler_definitions_test.cc has the definitions
+// over many inputs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

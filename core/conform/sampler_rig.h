@@ -1,7 +1,7 @@
 // Drives a stage for the checks: makes it with a vocabulary, hands it candidates in several
 // arrangements, and notes everything that holds of no result.
-#ifndef NG_CONFORM_SAMPLER_RIG_H_
-#define NG_CONFORM_SAMPLER_RIG_H_
+#ifndef NG_CORE_CONFORM_SAMPLER_RIG_H_
+#define NG_CORE_CONFORM_SAMPLER_RIG_H_
 
 #include <cstdint>
 #include <limits>
@@ -109,4 +109,4 @@ bool Same(const absl::StatusOr<TokenLogits>& a, const absl::StatusOr<TokenLogits
 
 }  // namespace ng::conform
 
-#endif  // NG_CONFORM_SAMPLER_RIG_H_
+#endif  // NG_CORE_CONFORM_SAMPLER_RIG_H_

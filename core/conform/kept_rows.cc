@@ -1,4 +1,4 @@
-#include "conform/kept_rows.h"
+#include "core/conform/kept_rows.h"
 
 #include <algorithm>
 #include <bit>

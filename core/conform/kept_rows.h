@@ -6,8 +6,8 @@
 // store with a codec of its own must give back is learned from it: something near to the row the
 // first time, and from then on the same bits wherever that row is stored. An approximate store must
 // stay near.
-#ifndef NG_CONFORM_KEPT_ROWS_H_
-#define NG_CONFORM_KEPT_ROWS_H_
+#ifndef NG_CORE_CONFORM_KEPT_ROWS_H_
+#define NG_CORE_CONFORM_KEPT_ROWS_H_
 
 #include <array>
 #include <cstddef>
@@ -85,4 +85,4 @@ class KeptRows {
 
 }  // namespace ng::conform
 
-#endif  // NG_CONFORM_KEPT_ROWS_H_
+#endif  // NG_CORE_CONFORM_KEPT_ROWS_H_

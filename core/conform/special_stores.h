@@ -1,6 +1,6 @@
 // A scattered store for a feature of attention: tokens that are gone.
-#ifndef NG_CONFORM_SPECIAL_STORES_H_
-#define NG_CONFORM_SPECIAL_STORES_H_
+#ifndef NG_CORE_CONFORM_SPECIAL_STORES_H_
+#define NG_CORE_CONFORM_SPECIAL_STORES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -33,4 +33,4 @@ class HoleStore final : public ScatteredStore {
 
 }  // namespace ng::conform
 
-#endif  // NG_CONFORM_SPECIAL_STORES_H_
+#endif  // NG_CORE_CONFORM_SPECIAL_STORES_H_

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "conform/probe_rig.h"
-#include "conform/texts.h"
+#include "core/conform/probe_rig.h"
+#include "core/conform/texts.h"
 
 namespace ng::conform {
 namespace {

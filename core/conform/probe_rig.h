@@ -1,7 +1,7 @@
 // Drives a probe for the checks: makes it for a small model, feeds it the rows of requests step by
 // step as a run does, keeps what it makes of them, and notes everything that no probe may do.
-#ifndef NG_CONFORM_PROBE_RIG_H_
-#define NG_CONFORM_PROBE_RIG_H_
+#ifndef NG_CORE_CONFORM_PROBE_RIG_H_
+#define NG_CORE_CONFORM_PROBE_RIG_H_
 
 #include <compare>
 #include <cstdint>
@@ -74,4 +74,4 @@ class ProbeRig {
 
 }  // namespace ng::conform
 
-#endif  // NG_CONFORM_PROBE_RIG_H_
+#endif  // NG_CORE_CONFORM_PROBE_RIG_H_

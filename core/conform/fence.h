@@ -1,7 +1,7 @@
 // Memory lent to a part to see what the part does with it: every float is filled with a value that
 // nobody computes, and a fence of such values stands on both sides.
-#ifndef NG_CONFORM_FENCE_H_
-#define NG_CONFORM_FENCE_H_
+#ifndef NG_CORE_CONFORM_FENCE_H_
+#define NG_CORE_CONFORM_FENCE_H_
 
 #include <algorithm>
 #include <bit>
@@ -54,4 +54,4 @@ class Fenced {
 
 }  // namespace ng::conform
 
-#endif  // NG_CONFORM_FENCE_H_
+#endif  // NG_CORE_CONFORM_FENCE_H_

@@ -8,9 +8,9 @@
 #include <random>
 #include <utility>
 
-#include "conform/attention_cases.h"
-#include "conform/special_stores.h"
-#include "conform/texts.h"
+#include "core/conform/attention_cases.h"
+#include "core/conform/special_stores.h"
+#include "core/conform/texts.h"
 
 namespace ng::conform {
 namespace {

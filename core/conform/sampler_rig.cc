@@ -1,4 +1,4 @@
-#include "conform/sampler_rig.h"
+#include "core/conform/sampler_rig.h"
 
 #include <algorithm>
 #include <cmath>

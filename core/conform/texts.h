@@ -1,6 +1,6 @@
 // What several of the suites do with texts.
-#ifndef NG_CONFORM_TEXTS_H_
-#define NG_CONFORM_TEXTS_H_
+#ifndef NG_CORE_CONFORM_TEXTS_H_
+#define NG_CORE_CONFORM_TEXTS_H_
 
 #include <algorithm>
 #include <span>
@@ -19,4 +19,4 @@ inline bool Lists(std::span<const std::string_view> names, std::string_view name
 
 }  // namespace ng::conform
 
-#endif  // NG_CONFORM_TEXTS_H_
+#endif  // NG_CORE_CONFORM_TEXTS_H_

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <utility>
 
-#include "conform/cache_script.h"
-#include "conform/kept_rows.h"
-#include "conform/texts.h"
+#include "core/conform/cache_script.h"
+#include "core/conform/kept_rows.h"
+#include "core/conform/texts.h"
 #include "ng/cache_capabilities.h"
 #include "ng/conform/plain_tiles.h"
 

@@ -1,4 +1,4 @@
-#include "conform/attention_cases.h"
+#include "core/conform/attention_cases.h"
 
 #include <charconv>
 #include <cmath>

@@ -1,6 +1,6 @@
 // The shapes that attention is checked on, and what the formula needs to know of them.
-#ifndef NG_CONFORM_ATTENTION_CASES_H_
-#define NG_CONFORM_ATTENTION_CASES_H_
+#ifndef NG_CORE_CONFORM_ATTENTION_CASES_H_
+#define NG_CORE_CONFORM_ATTENTION_CASES_H_
 
 #include <string_view>
 #include <vector>
@@ -29,4 +29,4 @@ std::vector<float> WeighValues(const AttentionCase& c, const SequenceData& store
 
 }  // namespace ng::conform
 
-#endif  // NG_CONFORM_ATTENTION_CASES_H_
+#endif  // NG_CORE_CONFORM_ATTENTION_CASES_H_

@@ -5,8 +5,8 @@
 // Sequences follow one of a few texts, now and then another id, and sometimes nobody says which ids
 // rows belong to. Images of sequences must be as ng/cache_capabilities.h says, byte for byte, and
 // make other sequences.
-#ifndef NG_CONFORM_CACHE_SCRIPT_H_
-#define NG_CONFORM_CACHE_SCRIPT_H_
+#ifndef NG_CORE_CONFORM_CACHE_SCRIPT_H_
+#define NG_CORE_CONFORM_CACHE_SCRIPT_H_
 
 #include <cstdint>
 #include <string>
@@ -40,4 +40,4 @@ std::string RunCacheScript(CacheStore& store, const CacheSpec& spec, const Cache
 
 }  // namespace ng::conform
 
-#endif  // NG_CONFORM_CACHE_SCRIPT_H_
+#endif  // NG_CORE_CONFORM_CACHE_SCRIPT_H_

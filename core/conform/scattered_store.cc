@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include "conform/kept_rows.h"
+#include "core/conform/kept_rows.h"
 #include "ng/conform/plain_tiles.h"
 
 namespace ng::conform {

@@ -14,8 +14,8 @@
 #include <tuple>
 #include <utility>
 
-#include "conform/fence.h"
-#include "conform/texts.h"
+#include "core/conform/fence.h"
+#include "core/conform/texts.h"
 #include "ng/conform/plain_tiles.h"
 
 namespace ng::conform {

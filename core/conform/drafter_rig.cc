@@ -1,9 +1,9 @@
-#include "conform/drafter_rig.h"
+#include "core/conform/drafter_rig.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "conform/texts.h"
+#include "core/conform/texts.h"
 
 namespace ng::conform {
 namespace {

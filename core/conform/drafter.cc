@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "conform/drafter_rig.h"
+#include "core/conform/drafter_rig.h"
 #include "ng/status.h"
 
 namespace ng::conform {

@@ -1,7 +1,7 @@
 // Drives a drafter for the checks: makes and loads it, tells it of sequences, asks for drafts with
 // a fence around them, and notes everything that no drafter may do.
-#ifndef NG_CONFORM_DRAFTER_RIG_H_
-#define NG_CONFORM_DRAFTER_RIG_H_
+#ifndef NG_CORE_CONFORM_DRAFTER_RIG_H_
+#define NG_CORE_CONFORM_DRAFTER_RIG_H_
 
 #include <cstdint>
 #include <memory>
@@ -61,4 +61,4 @@ class DrafterRig {
 
 }  // namespace ng::conform
 
-#endif  // NG_CONFORM_DRAFTER_RIG_H_
+#endif  // NG_CORE_CONFORM_DRAFTER_RIG_H_

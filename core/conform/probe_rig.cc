@@ -1,12 +1,12 @@
-#include "conform/probe_rig.h"
+#include "core/conform/probe_rig.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "conform/fence.h"
-#include "conform/texts.h"
+#include "core/conform/fence.h"
+#include "core/conform/texts.h"
 
 namespace ng::conform {
 namespace {

@@ -1,4 +1,4 @@
-#include "conform/special_stores.h"
+#include "core/conform/special_stores.h"
 
 #include <stdexcept>
 #include <string>

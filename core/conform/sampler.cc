@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "conform/sampler_rig.h"
+#include "core/conform/sampler_rig.h"
 
 namespace ng::conform {
 namespace {

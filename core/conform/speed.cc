@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "conform/sampler_rig.h"
+#include "core/conform/sampler_rig.h"
 #include "ng/conform/scattered_store.h"
 
 namespace ng::conform {

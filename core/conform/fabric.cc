@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "conform/texts.h"
+#include "core/conform/texts.h"
 #include "ng/conform/executor.h"
 
 namespace ng::conform {

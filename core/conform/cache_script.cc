@@ -1,4 +1,4 @@
-#include "conform/cache_script.h"
+#include "core/conform/cache_script.h"
 
 #include <algorithm>
 #include <array>
@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
-#include "conform/kept_rows.h"
-#include "conform/texts.h"
+#include "core/conform/kept_rows.h"
+#include "core/conform/texts.h"
 #include "ng/cache_capabilities.h"
 #include "ng/conform/plain_tiles.h"
 

@@ -4,10 +4,14 @@
 #ifndef NG_APPS_CONFORM_COUNTING_MALLOC_INL_H_
 #define NG_APPS_CONFORM_COUNTING_MALLOC_INL_H_
 
+#include <malloc.h>
+
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 
-// glibc's own under these names. operator new calls malloc.
+// glibc's own under these names; the definitions below repeat its declarations. operator new calls
+// malloc.
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" {
 void* __libc_malloc(std::size_t size);
@@ -15,27 +19,27 @@ void* __libc_calloc(std::size_t count, std::size_t size);
 void* __libc_realloc(void* memory, std::size_t size);
 void* __libc_memalign(std::size_t alignment, std::size_t size);
 
-void* malloc(std::size_t size) {
+void* malloc(std::size_t size) noexcept {
   CountAllocation();
   return __libc_malloc(size);
 }
-void* calloc(std::size_t count, std::size_t size) {
+void* calloc(std::size_t count, std::size_t size) noexcept {
   CountAllocation();
   return __libc_calloc(count, size);
 }
-void* realloc(void* memory, std::size_t size) {
+void* realloc(void* memory, std::size_t size) noexcept {
   CountAllocation();
   return __libc_realloc(memory, size);
 }
-void* aligned_alloc(std::size_t alignment, std::size_t size) {
+void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
   CountAllocation();
   return __libc_memalign(alignment, size);
 }
-void* memalign(std::size_t alignment, std::size_t size) {
+void* memalign(std::size_t alignment, std::size_t size) noexcept {
   CountAllocation();
   return __libc_memalign(alignment, size);
 }
-int posix_memalign(void** memory, std::size_t alignment, std::size_t size) {
+int posix_memalign(void** memory, std::size_t alignment, std::size_t size) noexcept {
   CountAllocation();
   void* allocated = __libc_memalign(alignment, size);
   if (allocated == nullptr) return ENOMEM;

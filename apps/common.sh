@@ -4,7 +4,7 @@
 
 ng_build_packages=(
   g++ cmake ninja-build
-  libabsl-dev libboost-dev libboost-program-options-dev
+  libabsl-dev libboost-dev libboost-program-options-dev libtbb-dev
   nlohmann-json3-dev libedit-dev libicu-dev libpcre2-dev libsentencepiece-dev librandom123-dev libxxhash-dev
 )
 # OpenMPI is for the fabric mpi, which is built and tested where it is.

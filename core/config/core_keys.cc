@@ -107,7 +107,7 @@ constexpr CoreKey kTable[] = {
     {BoolOption("run.use_cache", true, "false: recompute all keys and values at every step")},
     {IntOption("run.prefill_chunk", 0, {.min = 0}, "prompt tokens per step; 0: the whole prompt")},
     {IntOption("run.threads", 0, {.min = 0, .max = kMaxThreads},
-               "worker threads; 0: one per physical core")},
+               "worker threads; 0: one per physical core, within the CPU quota")},
     {ChoiceOption(
         "run.pin", "none", "none|cores",
         "cores: each worker thread but the first keeps to a core of its own, and packs the "

@@ -1,4 +1,4 @@
-// The engine's thread pool: ng::Executor over threads of its own.
+// The engine's threads: ng::Executor over a team (team.h) whose helpers are oneTBB's (helpers.h).
 //
 // Made by the engine when it opens and lent to kernels, backends and stores. Every thread runs a
 // task under the default floating point environment, so that results do not depend on the thread;
@@ -19,9 +19,9 @@ namespace ng {
 // inline. An exception thrown by a task becomes a RuntimeError "exception in a worker: ...",
 // bad_alloc a LimitError.
 // A region costs a fraction of a microsecond when the one before it was short ago; threads without
-// work go to sleep after a fraction of a millisecond. Threads begin when they are first wanted;
-// where the system gives fewer, `warning` is told once and the work is done by those there are,
-// with the same results. REQUIRES: threads >= 1.
+// work go to sleep after a fraction of a millisecond. Threads begin when they are first wanted, and
+// again after a fork, in both processes; where the system gives fewer, `warning` is told once and
+// the work is done by those there are, with the same results. REQUIRES: threads >= 1.
 using Tell = std::function<void(std::string_view)>;  // may be empty
 std::unique_ptr<Executor> MakeExecutor(int threads, Tell warning = {});
 // The same as if there were `n_cpus`: for tests of more threads than the machine has.
@@ -32,10 +32,6 @@ std::unique_ptr<Executor> MakeExecutor(int threads, int n_cpus, Tell warning = {
 // thread, which each region brings back there; it may leave again. `warning` is told of each that
 // cannot be kept; it works all the same.
 std::unique_ptr<Executor> MakePinnedExecutor(int threads, Tell warning = {});
-
-// Distinct cores among the CPUs that this process may run on (two hardware threads of one core
-// count once); hardware threads where the system does not say; at least 1.
-int PhysicalCores();
 
 }  // namespace ng
 

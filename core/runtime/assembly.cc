@@ -11,6 +11,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/machine/cpus.h"
 #include "core/machine/executor.h"
 #include "core/runtime/model_defaults.h"
 #include "core/text/chat/jinja_chat.h"
@@ -399,7 +400,7 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options,
     assembly->executor = std::make_unique<BorrowedExecutor>(*options.executor);
   } else {
     const auto n_wanted = static_cast<int>(config.Int("run.threads"));
-    const int threads = n_wanted == 0 ? PhysicalCores() : n_wanted;
+    const int threads = n_wanted == 0 ? DefaultThreads() : n_wanted;
     Tell warning = [&warnings = assembly->warnings](std::string_view text) { warnings.Add(text); };
     assembly->executor = assembly->pins_threads() ? MakePinnedExecutor(threads, std::move(warning))
                                                   : MakeExecutor(threads, std::move(warning));

@@ -264,42 +264,49 @@ void Fifos(const World& world, Random& random, Case* c) {
   random.Percent(50) ? FifoInput(world, random, c) : FifoOutput(world, random, c);
 }
 
+void AddressSpace(const World& world, Random& random, Case* c) {
+  Choose(world, Any(world, random), c);
+  c->may_not_begin = true;
+  c->other_result = c->scenario->Is(kReports);
+  const uint64_t mib = 8 + random.Below(400);
+  c->launch.limits = {{RLIMIT_AS, mib << 20}};
+  c->codes.insert(5);
+  c->codes.insert(4);  // a plugin that cannot be mapped
+  c->story = "RLIMIT_AS " + std::to_string(mib) + " MiB";
+}
+
+// No more of them may begin: by the system's limit, or from the Nth call on.
+void Processes(const World& world, Random& random, Case* c) {
+  Choose(world, Any(world, random), c);
+  c->other_result = c->scenario->Is(kReports);
+  c->codes.insert(5);
+  const uint64_t n = 1 + random.Below(4);
+  if (random.Percent(50)) {
+    c->launch.processes = n;
+    c->story = "at most " + std::to_string(n) + " processes and threads";
+  } else {
+    AddToPlan(Nth(kThread, n, "+", "EAGAIN"), c);
+  }
+}
+
 void Limits(const World& world, Random& random, Case* c) {
   Choose(world, Any(world, random), c);
   c->may_not_begin = true;
   c->other_result = c->scenario->Is(kReports);
-  switch (random.Below(4)) {
-    case 0: {
-      const uint64_t mib = 8 + random.Below(400);
-      c->launch.limits = {{RLIMIT_AS, mib << 20}};
-      c->codes.insert(5);
-      c->codes.insert(4);  // a plugin that cannot be mapped
-      c->story = "RLIMIT_AS " + std::to_string(mib) + " MiB";
-      break;
+  if (random.Percent(50)) {
+    size_t largest = 64;
+    for (const auto& [name, bytes] : c->scenario->files) {
+      largest = std::max(largest, bytes.size());
     }
-    case 1: {
-      size_t largest = 64;
-      for (const auto& [name, bytes] : c->scenario->files) {
-        largest = std::max(largest, bytes.size());
-      }
-      const uint64_t bytes = random.Below(largest + 100);
-      c->launch.limits = {{RLIMIT_FSIZE, bytes}};
-      if (Writes(*c->scenario)) c->codes.insert(7);
-      c->story = "RLIMIT_FSIZE " + std::to_string(bytes) + " bytes";
-      break;
-    }
-    case 2: {
-      const uint64_t files = 3 + random.Below(20);
-      c->launch.limits = {{RLIMIT_NOFILE, files}};
-      c->codes.insert({1, 2, 3, 4, 5, 7});
-      c->story = "RLIMIT_NOFILE " + std::to_string(files);
-      break;
-    }
-    default: {
-      const uint64_t threads = 1 + random.Below(3);
-      AddToPlan(Nth(kThread, threads, "+", "EAGAIN"), c);
-      c->codes.insert(5);
-    }
+    const uint64_t bytes = random.Below(largest + 100);
+    c->launch.limits = {{RLIMIT_FSIZE, bytes}};
+    if (Writes(*c->scenario)) c->codes.insert(7);
+    c->story = "RLIMIT_FSIZE " + std::to_string(bytes) + " bytes";
+  } else {
+    const uint64_t files = 3 + random.Below(20);
+    c->launch.limits = {{RLIMIT_NOFILE, files}};
+    c->codes.insert({1, 2, 3, 4, 5, 7});
+    c->story = "RLIMIT_NOFILE " + std::to_string(files);
   }
 }
 
@@ -451,7 +458,9 @@ constexpr FaultClass kClasses[] = {
     {"signals-errors", "a signal together with an error", 125, SignalsWithErrors},
     {"ignored", "signals that the caller ignores", 40, IgnoredSignals},
     {"fifos", "FIFOs in place of files", 75, Fifos},
-    {"limits", "limits of memory, file size, files, threads", 125, Limits},
+    {"limits", "limits of file size and of files", 65, Limits},
+    {"address-space", "a limit of the address space", 40, AddressSpace},
+    {"processes", "limits of processes and threads", 40, Processes},
     {"links", "links and folders in place of files", 100, Links},
     {"streams", "standard streams closed, full, slow, stuck", 125, StandardStreams},
     {"damaged", "inputs cut short or changed", 150, DamagedInputs},

@@ -8,6 +8,8 @@
 //
 // malloc:NTH+ is a limit: from the Nth on, no more memory may be held than then.
 //
+// NG_FAULT_PROCESSES="3" is a limit of processes and threads, from the beginning of main on.
+//
 // What happened comes out by a file, mapped by both: NG_FAULT_PAGE names it, where it is given.
 #ifndef NG_TESTS_FAULTS_FAULT_PAGE_H_
 #define NG_TESTS_FAULTS_FAULT_PAGE_H_

@@ -87,6 +87,9 @@ std::vector<std::string> Environment(const Launch& launch) {
   for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
   environment.push_back("LD_PRELOAD=" + launch.faults_library);
   environment.push_back("NG_FAULT_PAGE=" + launch.page);
+  if (launch.processes > 0) {
+    environment.push_back("NG_FAULT_PROCESSES=" + std::to_string(launch.processes));
+  }
   if (!launch.plan.empty()) environment.push_back("NG_FAULT=" + launch.plan);
   return environment;
 }

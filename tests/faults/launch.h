@@ -46,6 +46,7 @@ struct Launch {
   std::string faults_library;
   std::string page;  // NG_FAULT_PAGE
   std::vector<Limit> limits;
+  uint64_t processes = 0;            // it and its threads may be so many; 0: any number
   std::vector<int> ignored;          // signals that are ignored from the start
   std::vector<TimedSignal> signals;  // in rising time
   double timeout_s = 10;

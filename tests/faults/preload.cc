@@ -5,12 +5,15 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,6 +50,7 @@ struct PlanEntry {
 };
 
 constexpr int kMostEntries = 8;
+constexpr uid_t kFirstUser = 1U << 30;  // nobody's
 PlanEntry plan[kMostEntries];
 int n_entries = 0;
 FaultPage* page = nullptr;
@@ -223,11 +227,48 @@ void* Allocate(size_t size, Real real) {
   return memory;
 }
 
+// oneTBB begins threads that end the process where they get no memory, and nobody can catch it
+// there. So these are spared; what oneTBB does on ng's own threads is not.
+struct Start {
+  void* (*run)(void*);
+  void* argument;
+};
+
+bool IsOfOneTbb(void* (*start)(void*)) {
+  Dl_info info;
+  return dladdr(reinterpret_cast<void*>(start), &info) != 0 && info.dli_fname != nullptr &&
+         std::strstr(info.dli_fname, "libtbb") != nullptr;
+}
+
+void* RunSpared(void* memory) {
+  const Start start = *static_cast<Start*>(memory);
+  __libc_free(memory);
+  inside = true;
+  return start.run(start.argument);
+}
+
+// A limit of processes holds for no process of the superuser's, so this becomes another user's, who
+// has no other process; what it may do with files stays.
+void LimitProcesses(uint64_t n) {
+  if (geteuid() == 0) {
+    if (setresuid(kFirstUser + static_cast<uid_t>(getpid()), 0, 0) != 0) _exit(99);
+    __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct data[2];
+    if (syscall(SYS_capget, &header, data) != 0) _exit(99);
+    data[0].effective &= ~(1U << CAP_SYS_ADMIN | 1U << CAP_SYS_RESOURCE);
+    if (syscall(SYS_capset, &header, data) != 0) _exit(99);
+  }
+  const rlimit limit = {n, n};
+  if (setrlimit(RLIMIT_NPROC, &limit) != 0) _exit(99);
+}
+
 int (*real_main)(int, char**, char**) = nullptr;
 
 int CountedMain(int argc, char** argv, char** environment) {
   if (page == nullptr) return real_main(argc, argv, environment);
   page->main_began = 1;
+  const char* const processes = std::getenv("NG_FAULT_PROCESSES");
+  if (processes != nullptr) LimitProcesses(std::strtoull(processes, nullptr, 10));
   armed = true;
   const int code = real_main(argc, argv, environment);
   armed = false;
@@ -441,7 +482,12 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
                    void* argument) {
   const int error = Strike(kThread, {});
   if (error != 0) return error;
-  return Quietly([&] { return NG_NEXT(pthread_create)(thread, attributes, start, argument); });
+  return Quietly([&] {
+    if (!IsOfOneTbb(start)) return NG_NEXT(pthread_create)(thread, attributes, start, argument);
+    auto* const own = static_cast<Start*>(__libc_malloc(sizeof(Start)));
+    *own = {start, argument};
+    return NG_NEXT(pthread_create)(thread, attributes, RunSpared, own);
+  });
 }
 int pipe2(int ends[2], int flags) {
   return Through(kPipe, {}, -1, [&] { return NG_NEXT(pipe2)(ends, flags); });

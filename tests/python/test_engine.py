@@ -10,7 +10,7 @@ import unittest
 import numpy as np
 
 import ng
-from support import DEMO, KEYS, PROMPT, Test, run
+from support import DEMO, GREEDY, KEYS, PROMPT, Test, run
 
 
 class Answers(Test):
@@ -38,6 +38,25 @@ class Answers(Test):
                               "jsonl", *KEYS))
         self.assertEqual(ids, line["prompt_ids"])
         self.assertEqual(engine.chat("Who art thou?").text, line["text"])
+
+    def test_are_the_same_in_a_forked_child_with_as_many_threads(self):
+        threads = {**GREEDY, "run.threads": 2}
+        parent = self.engine(threads)
+        expected = parent.generate(PROMPT, 8).ids
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                with ng.Engine(DEMO, threads) as own:
+                    same = own.generate(PROMPT, 8).ids == parent.generate(PROMPT, 8).ids == expected
+                    # A helper of each engine, where there is a CPU for it.
+                    helpers = 2 if len(os.sched_getaffinity(0)) > 1 else 0
+                    there = len(os.listdir("/proc/self/task")) >= 1 + helpers
+                    code = 0 if same and there else 2
+            finally:
+                os._exit(code)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        self.assertEqual(parent.generate(PROMPT, 8).ids, expected)
 
     def test_of_several_prompts_are_those_of_each(self):
         engine = self.engine()

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <tbb/global_control.h>
+#include <unistd.h>
 #include <xmmintrin.h>
 
 #include <algorithm>
@@ -23,6 +26,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/machine/cpus.h"
 #include "ng/status.h"
 
 namespace ng {
@@ -313,6 +317,142 @@ TEST(ExecutorsTest, WithFewerThreadsThanAskedForDoAllAndSaySoOnce) {
   EXPECT_NE(told[0].find(" of 64 threads could be begun ("), std::string::npos) << told[0];
 }
 
+// Which workers take part: each range waits for the others, for a while.
+std::set<int> WorkersOf(Executor& executor) {
+  using Clock = std::chrono::steady_clock;
+  const int n = executor.threads();
+  std::set<int> workers;
+  const auto deadline = Clock::now() + std::chrono::seconds(60);
+  while (std::ssize(workers) < n && Clock::now() < deadline) {
+    std::atomic<int> begun = 0;
+    std::mutex mutex;
+    EXPECT_TRUE(ParallelFor(executor, n, [&](int64_t, int64_t, int worker) {
+                  ++begun;
+                  const auto end = Clock::now() + std::chrono::milliseconds(20);
+                  while (begun < n && Clock::now() < end) std::this_thread::yield();
+                  const std::lock_guard lock(mutex);
+                  workers.insert(worker);
+                }).ok());
+  }
+  return workers;
+}
+
+// oneTBB's limit is the process's, and a helper that sleeps keeps its worker.
+TEST(ExecutorsTest, HaveAllTheirHelpersWhileThoseOfOthersSleep) {
+  const auto two = MakeExecutor(2, 2);
+  EXPECT_EQ(WorkersOf(*two), (std::set<int>{0, 1}));
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  {
+    const auto four = MakeExecutor(4, 4);
+    EXPECT_EQ(WorkersOf(*four), (std::set<int>{0, 1, 2, 3}));
+    EXPECT_EQ(WorkersOf(*two), (std::set<int>{0, 1}));
+    EXPECT_EQ(tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism), 5U);
+  }
+  EXPECT_EQ(tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism), 2U);
+  EXPECT_EQ(WorkersOf(*two), (std::set<int>{0, 1}));
+  const auto three = MakeExecutor(3, 3);
+  EXPECT_EQ(WorkersOf(*three), (std::set<int>{0, 1, 2}));
+}
+
+TEST(ExecutorsTest, HaveAsManyHelpersAsTheProgramAllowsOneTbb) {
+  const tbb::global_control control(tbb::global_control::max_allowed_parallelism, 3);
+  std::vector<std::string> told;
+  const auto executor = MakeExecutor(8, 8, [&](std::string_view text) { told.emplace_back(text); });
+  std::atomic<int64_t> sum{0};
+  for (int repeat = 0; repeat < 100; ++repeat) {
+    ASSERT_TRUE(ParallelFor(*executor, 64, [&](int64_t begin, int64_t end, int) {
+                  sum += end - begin;
+                }).ok());
+  }
+  EXPECT_EQ(sum.load(), 6400);
+  EXPECT_EQ(told, (std::vector<std::string>{
+                      "run.threads: only 3 of 8 threads could be begun (the program allows oneTBB "
+                      "no more); the run goes on with them"}));
+}
+
+// The exit code of a child that does `work`, which returns it; -1 if it does not end by itself.
+template <typename Work>
+int InAChild(Work work) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);  // no test waits for ever
+    _exit(work());
+  }
+  int status = 0;
+  if (waitpid(child, &status, 0) != child || !WIFEXITED(status)) return -1;
+  return WEXITSTATUS(status);
+}
+
+// A child has the forking thread alone; it and its parent get new helpers.
+TEST(ExecutorsTest, HaveTheirHelpersInAForkedChildToo) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer of threads does not follow a fork";
+#endif
+  const auto inherited = MakeExecutor(2, 2);
+  const auto asleep = MakeExecutor(4, 4);
+  EXPECT_EQ(WorkersOf(*inherited).size(), 2U);
+  EXPECT_EQ(WorkersOf(*asleep).size(), 4U);
+  for (int repeat = 0; repeat < 10; ++repeat) {
+    EXPECT_EQ(InAChild([&] {
+                const auto own = MakeExecutor(3, 3);
+                return static_cast<int>(WorkersOf(*own).size() * 10 + WorkersOf(*inherited).size());
+              }),
+              32);
+    if (repeat % 2 == 0) {
+      EXPECT_EQ(WorkersOf(*asleep).size(), 4U);
+    }
+  }
+  EXPECT_EQ(WorkersOf(*inherited).size(), 2U);
+}
+
+// Its helpers cannot leave before the fork comes back: the child computes alone, and says so.
+TEST(ExecutorsTest, ComputeAloneInAChildForkedByATask) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer of threads does not follow a fork";
+#endif
+  const auto executor = MakeExecutor(2, 2);
+  EXPECT_EQ(WorkersOf(*executor).size(), 2U);
+  std::atomic<int> code = -2;
+  ASSERT_TRUE(ParallelFor(*executor, 2, [&](int64_t begin, int64_t, int) {
+                if (begin != 0) return;
+                code = InAChild([] {
+                  int n_told = 0;
+                  const auto own = MakeExecutor(3, 3, [&](std::string_view) { ++n_told; });
+                  std::atomic<int> n_run = 0;
+                  for (int repeat = 0; repeat < 5; ++repeat) {
+                    if (!ParallelFor(*own, 3, [&](int64_t, int64_t, int) { ++n_run; }).ok())
+                      return 1;
+                  }
+                  return n_run == 15 && n_told == 1 ? 0 : 2;
+                });
+              }).ok());
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(WorkersOf(*executor).size(), 2U);
+}
+
+// A fork waits for a region that another thread runs, and disturbs none.
+TEST(ExecutorsTest, RunWhileOtherThreadsFork) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer of threads does not follow a fork";
+#endif
+  const auto executor = MakeExecutor(3, 3);
+  std::atomic<bool> stop = false;
+  std::atomic<int64_t> sum = 0;
+  int64_t n_regions = 0;
+  std::thread caller([&] {
+    while (!stop) {
+      ++n_regions;
+      EXPECT_TRUE(ParallelFor(*executor, 30, [&](int64_t begin, int64_t end, int) {
+                    sum += end - begin;
+                  }).ok());
+    }
+  });
+  for (int repeat = 0; repeat < 50; ++repeat) EXPECT_EQ(InAChild([] { return 7; }), 7);
+  stop = true;
+  caller.join();
+  EXPECT_EQ(sum, 30 * n_regions);
+}
+
 // Restores the process's affinity.
 class AffinityTest : public testing::Test {
  protected:
@@ -419,6 +559,7 @@ TEST_F(AffinityTest, PhysicalCoresCountsOnlyCpusThatMayBeUsed) {
   EXPECT_LE(all, CPU_COUNT(&saved_));
   PinToOneCpu();
   EXPECT_EQ(PhysicalCores(), 1);
+  EXPECT_EQ(DefaultThreads(), 1);
 }
 
 }  // namespace

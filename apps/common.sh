@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034
-# Sourced by apps/quickstart.sh, tests/run.sh and .ci/run: the Debian 12 packages, and one way to
-# configure and build.
+# Sourced by apps/quickstart.sh, tests/run.sh and .ci/run: the packages of Debian 12 and 13, and one
+# way to configure and build.
 
 ng_build_packages=(
   g++ cmake ninja-build

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From a fresh Debian 12 to a first answer: installs what is missing, builds, runs the demo.
+# From a fresh Debian 12 or 13 to a first answer: installs what is missing, builds, runs the demo.
 #   bash apps/quickstart.sh [MESSAGE]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

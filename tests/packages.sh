@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes the Debian packages of a release build and looks at them: what each holds, what lintian says, that
-# `uninstall` takes back what an install brought. With the folder of a Debian 12 system it also installs them
-# there, uses every one of them, and looks at what they leave behind. By hand; the second part needs root, and
-# /proc and /dev/pts mounted in that system.
+# `uninstall` takes back what an install brought. With the folder of a Debian system of this version it also
+# installs them there, uses every one of them, and looks at what they leave behind. By hand; the second part
+# needs root, and /proc and /dev/pts mounted in that system.
 #   tests/packages.sh BUILD_DIR [DEBIAN_ROOT]
 set -Eeuo pipefail
 [ $# -ge 1 ] || { echo "usage: tests/packages.sh BUILD_DIR [DEBIAN_ROOT]" >&2; exit 2; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs everything on a fresh Debian 12: installs what is missing, builds, runs every test and, for
+# Runs everything on a fresh Debian 12 or 13: installs what is missing, builds, runs every test and, for
 # 10 seconds each, every fuzz target.
 #   bash tests/run.sh
 set -euo pipefail

@@ -104,7 +104,13 @@ set(CPACK_COMPONENT_PYTHON_DESCRIPTION
 The module ng gives logits, attention and the points inside a model as NumPy
 arrays, and runs probes and sampler stages that are written in Python.")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
-set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "libng-core ${NG_SAME}, python3 (>= 3.11), python3 (<< 3.12), python3-numpy")
+# A module is for the Python that it was built with.
+if(TARGET ng_python)
+  get_directory_property(minor DIRECTORY ${PROJECT_SOURCE_DIR}/apps/python DEFINITION Python_VERSION_MINOR)
+  math(EXPR next "${minor} + 1")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS
+      "libng-core ${NG_SAME}, python3 (>= 3.${minor}), python3 (<< 3.${next}), python3-numpy")
+endif()
 set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${debian}/postinst ${debian}/prerm)
 
 set(CPACK_COMPONENT_MPI_DESCRIPTION

@@ -1,11 +1,15 @@
 #include "apps/conform/checks.h"
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "apps/common/arguments.h"
 #include "apps/conform/allocations.h"
 #include "ng/conform/cache.h"
 #include "ng/conform/drafter.h"
@@ -44,10 +48,11 @@ class Workshop {
   }
 
   AttentionSubject Attention(const Request& request, IsaLevel isa) {
-    AttentionSubject subject{
-        .settings = Settings(request, isa),
-        .make = [this](auto& context) { return plugin_->CreateAttention(context); },
-        .rule = request.rule};
+    AttentionSubject subject{.settings = Settings(request, isa), .make = [this](auto& context) {
+                               return Made(plugin_->CreateAttention(context));
+                             }};
+    const PartProfile profile = ProfileOf(request);
+    subject.rule = profile == PartProfile::kMasked ? std::nullopt : std::optional(request.rule);
     for (const auto& [name, partner] : partners_) {
       subject.store = [partner = partner.get()](auto& context, auto& spec) {
         return partner->CreateCache(context, spec);
@@ -61,9 +66,10 @@ class Workshop {
   CacheSubject Cache(const Request& request, IsaLevel isa) {
     CacheSubject subject{
         .settings = Settings(request, isa),
-        .make = [this](auto& context, auto& spec) { return plugin_->CreateCache(context, spec); },
+        .make = [this](auto& context,
+                       auto& spec) { return Made(plugin_->CreateCache(context, spec)); },
         .plan = [this](auto& context, auto& spec) { return plugin_->PlanCache(context, spec); },
-        .must_be_approximate = request.approximate};
+        .must_be_approximate = ProfileOf(request) == PartProfile::kApproximate};
     for (const auto& [name, partner] : partners_) {
       subject.backends.emplace_back(name, [partner = partner.get()](auto& context) {
         return partner->CreateAttention(context);
@@ -76,26 +82,32 @@ class Workshop {
   }
   SamplerSubject Sampler(const Request& request, IsaLevel isa) {
     return {.settings = Settings(request, isa),
-            .make = [this](auto& context) { return plugin_->CreateSampler(context); },
-            .constraint = request.constraint};
+            .make = [this](auto& context) { return Made(plugin_->CreateSampler(context)); },
+            .constraint = ProfileOf(request) == PartProfile::kConstraint};
   }
 
   ProbeSubject Probe(const Request& request, IsaLevel isa) {
     return {.settings = Settings(request, isa), .make = [this](auto& context, auto& model) {
-              return plugin_->CreateProbe(context, model);
+              return Made(plugin_->CreateProbe(context, model));
             }};
   }
 
   DrafterSubject Drafter(const Request& request, IsaLevel isa) {
     return {.settings = Settings(request, isa),
-            .make = [this](auto& context) { return plugin_->CreateDrafter(context); }};
+            .make = [this](auto& context) { return Made(plugin_->CreateDrafter(context)); }};
   }
 
   FabricSubject Fabric(const Request& request, IsaLevel isa) {
     return {.settings = Settings(request, isa), .make = [this](auto& context, auto& spec) {
-              return plugin_->CreateFabric(context, spec);
+              return Made(plugin_->CreateFabric(context, spec));
             }};
   }
+
+  // From now on a part is made and not handed on.
+  void KeepParts() { keeps_parts_ = true; }
+  // Of the first part that was made since.
+  const absl::Status& first_made() const { return first_made_; }
+  const PluginDescriptor& descriptor() const { return plugin_->descriptor(); }
 
   // Shipped parts, as an engine has them.
   MakeAttention ShippedAttention(const char* name) {
@@ -120,7 +132,21 @@ class Workshop {
             .count_allocations = AllocationCounter()};
   }
 
+  PartProfile ProfileOf(const Request& request) const {
+    return request.profile.value_or(descriptor().profile);
+  }
+
+  template <class Part>
+  absl::StatusOr<Part> Made(absl::StatusOr<Part> part) {
+    if (!keeps_parts_) return part;
+    if (n_made_++ == 0) first_made_ = part.status();
+    return RuntimeError("was to be made, and no more");
+  }
+
   std::unique_ptr<LonePlugin> plugin_;
+  bool keeps_parts_ = false;
+  int64_t n_made_ = 0;
+  absl::Status first_made_;
   std::vector<std::pair<std::string, std::unique_ptr<LonePlugin>>> partners_;
 };
 
@@ -161,6 +187,39 @@ Outcome MeasureSpeed(Workshop& shop, const Request& request, IsaLevel isa) {
   return SpeedBeside("top_k", CompareSpeed(own, other));
 }
 
+Outcome RunIn(Workshop& shop, const Request& request, IsaLevel isa, std::string_view name) {
+  if (name == kSpeed) return MeasureSpeed(shop, request, isa);
+  if (request.kind == "attention") {
+    return RunOf(AttentionChecks(), shop.Attention(request, isa), name);
+  }
+  if (request.kind == "cache") return RunOf(CacheChecks(), shop.Cache(request, isa), name);
+  if (request.kind == "drafter") return RunOf(DrafterChecks(), shop.Drafter(request, isa), name);
+  if (request.kind == "fabric") return RunOf(FabricChecks(), shop.Fabric(request, isa), name);
+  if (request.kind == "probe") return RunOf(ProbeChecks(), shop.Probe(request, isa), name);
+  return RunOf(SamplerChecks(), shop.Sampler(request, isa), name);
+}
+
+// What to add to the error of a part that cannot be made: where it names an option that the part
+// asks for, all of those that were not given; where nothing was given, the names of all.
+std::string OptionsToGive(const PluginDescriptor& plugin, const Request& request,
+                          const std::string& error) {
+  std::string asked;
+  bool named = false;
+  std::vector<std::string> names;
+  for (const OptionSpec& option : std::span(plugin.options, plugin.n_options)) {
+    names.emplace_back(option.name);
+    const std::string key = absl::StrCat(option.name, "=");
+    const bool given = std::ranges::any_of(
+        request.options, [&key](const std::string& text) { return text.starts_with(key); });
+    if (option.example == nullptr || given) continue;
+    absl::StrAppend(&asked, " --option ", ShellWord(absl::StrCat(key, option.example)));
+    named = named || error.find(absl::StrCat(".", option.name)) != error.npos;
+  }
+  if (named) return absl::StrCat("; give it, for example", asked);
+  if (names.empty() || !request.options.empty()) return "";
+  return absl::StrCat("; its options are ", absl::StrJoin(names, ", "), ": --option NAME=VALUE");
+}
+
 template <class Subject>
 void AddNames(std::span<const Check<Subject>> checks, std::vector<CheckName>* names) {
   for (const Check<Subject>& check : checks) {
@@ -193,19 +252,22 @@ std::vector<CheckName> ChecksOf(std::string_view kind) {
 
 absl::Status OpenAll(const Request& request) { return Workshop::Open(request).status(); }
 
+absl::Status TryToMake(const Request& request, IsaLevel isa) {
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<Workshop> shop, Workshop::Open(request));
+  shop->KeepParts();
+  RunIn(*shop, request, isa, ChecksOf(request.kind).front().name);
+  const absl::Status& made = shop->first_made();
+  const int code = ExitCode(made);
+  if (code != 2 && code != 3) return absl::OkStatus();
+  const std::string message(made.message());
+  const std::string told = message + OptionsToGive(shop->descriptor(), request, message);
+  return code == 2 ? UsageError(told) : ModelFileError(told);
+}
+
 Outcome RunNamed(const Request& request, IsaLevel isa, std::string_view name) {
   const absl::StatusOr<std::unique_ptr<Workshop>> opened = Workshop::Open(request);
   if (!opened.ok()) return Fail(std::string(opened.status().message()));
-  Workshop& shop = **opened;
-  if (name == kSpeed) return MeasureSpeed(shop, request, isa);
-  if (request.kind == "attention") {
-    return RunOf(AttentionChecks(), shop.Attention(request, isa), name);
-  }
-  if (request.kind == "cache") return RunOf(CacheChecks(), shop.Cache(request, isa), name);
-  if (request.kind == "drafter") return RunOf(DrafterChecks(), shop.Drafter(request, isa), name);
-  if (request.kind == "fabric") return RunOf(FabricChecks(), shop.Fabric(request, isa), name);
-  if (request.kind == "probe") return RunOf(ProbeChecks(), shop.Probe(request, isa), name);
-  return RunOf(SamplerChecks(), shop.Sampler(request, isa), name);
+  return RunIn(**opened, request, isa, name);
 }
 
 }  // namespace ng::conform

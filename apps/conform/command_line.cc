@@ -27,35 +27,37 @@ absl::StatusOr<std::vector<IsaLevel>> LevelsOf(const std::string& name) {
   return std::vector<IsaLevel>{level};
 }
 
+// The profile of a name, for a plugin of this kind.
+absl::StatusOr<PartProfile> ProfileNamed(const std::string& name, const std::string& kind) {
+  for (const PartProfileName& known : kPartProfiles) {
+    if (known.name != name) continue;
+    if (known.kind == nullptr || known.kind == kind) return known.profile;
+    return UsageError(absl::StrCat("--profile=", name, ": is for plugins of kind ", known.kind,
+                                   ", and this one is of kind ", kind));
+  }
+  return UsageError(absl::StrCat(
+      "--profile=", name, ": must be auto, ",
+      absl::StrJoin(kPartProfiles, ", ", [](std::string* out, const PartProfileName& known) {
+        out->append(known.name);
+      })));
+}
+
 // --profile and --rule.
 absl::Status ReadProfile(const po::variables_map& values, CommandLine* line) {
   Request* const request = &line->request;
   const std::string& profile = values["profile"].as<std::string>();
-  if (profile != "plain") line->profile.push_back("--profile=" + profile);
-  const auto of_kind = [&](const char* kind) -> absl::Status {
-    if (request->kind == kind) return absl::OkStatus();
-    return UsageError(absl::StrCat("--profile=", profile, ": is for plugins of kind ", kind,
-                                   ", and this one is of kind ", request->kind));
-  };
-  if (profile == "masked") {
-    NG_RETURN_IF_ERROR(of_kind("attention"));
-    request->rule.reset();
-  } else if (profile == "approximate") {
-    NG_RETURN_IF_ERROR(of_kind("cache"));
-    request->approximate = true;
-  } else if (profile == "constraint") {
-    NG_RETURN_IF_ERROR(of_kind("sampler"));
-    request->constraint = true;
-  } else if (profile != "plain") {
-    return UsageError(
-        absl::StrCat("--profile=", profile, ": must be plain, masked, approximate or constraint"));
+  if (profile != "auto") {
+    line->profile.push_back("--profile=" + profile);
+    NG_ASSIGN_OR_RETURN(request->profile, ProfileNamed(profile, request->kind));
   }
   if (values.count("rule") == 0) return absl::OkStatus();
-  if (request->kind != "attention" || !request->rule) {
+  if (request->kind != "attention" ||
+      request->profile.value_or(PartProfile::kPlain) != PartProfile::kPlain) {
     return UsageError("--rule is for a plugin of kind attention whose profile is plain");
   }
   const std::string& rule = values["rule"].as<std::string>();
   line->profile.push_back("--rule=" + rule);
+  request->profile = PartProfile::kPlain;
   NG_ASSIGN_OR_RETURN(request->rule, AttentionRule::Parse(rule));
   return absl::OkStatus();
 }
@@ -132,11 +134,11 @@ Manual TheManual() {
       ("option", several("KEY=VALUE"), "an option of the plugin; may be repeated")  //
       ("with", several("FILE"),
        "a partner: a cache that the backend runs over, or a backend that reads the cache")  //
-      ("profile", TextValue("plain|masked|constraint|approximate", "plain"),
-       "masked: the backend has a rule of its own and is held against itself only; constraint: the "
-       "stage's state follows the answer, as of a grammar; approximate: the store is one, and "
-       "fails "
-       "if its plan does not say so")  //
+      ("profile", TextValue("auto|plain|masked|constraint|approximate", "auto"),
+       "auto: what the plugin says of itself; masked: the backend has a rule of its own and is "
+       "held "
+       "against itself only; constraint: the stage's state follows the answer, as of a grammar; "
+       "approximate: the store is one, and fails if its plan does not say so")  //
       ("rule", TextValue("RULE"),
        "the backend's own rule, which it is held against: alibi, or window=N, first=N, top_k=N, "
        "soft_cap=X, separated by commas");
@@ -159,7 +161,9 @@ Manual TheManual() {
       .uses = {"ng-conform PLUGIN.so [what] [how] [output] [--section.key=value ...]"},
       .notes = {"Checks whether a plugin does what ng asks of its kind, each check in a process "
                 "of its own. Prints a line for each check. Exit code 0: all passed; 1: one "
-                "failed; 2: wrong usage; 4: the plugin cannot be loaded. --section.key=value "
+                "failed; 2: wrong usage, or options that the plugin "
+                "cannot be made with; 3: a file that one names is wrong; 4: the plugin cannot be "
+                "loaded. --section.key=value "
                 "sets options of partners and of plugins that the plugin creates, and "
                 "plugins.path."},
       .examples = {"ng-conform ng_sampler_mine.so --isa all"},

@@ -4,7 +4,7 @@
 // hangs or ends the process fails one check and not the others. Nothing of the plugin runs in this
 // process.
 #include <atomic>
-#include <charconv>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -71,24 +71,50 @@ absl::StatusOr<Outcome> RunCheckApart(const CommandLine& line, IsaLevel isa,
   return Outcome{static_cast<Result>(kind), result.text.substr(1)};
 }
 
-// Whether the plugin and its partners can be opened at all: the error that an engine would report.
-absl::Status CheckLoads(const CommandLine& line, const std::atomic<bool>& stop) {
+// The status of a function that runs in a process of its own. `ended`: the status where it did not
+// return, with how it ended.
+absl::Status StatusApart(const CommandLine& line, const std::function<absl::Status()>& function,
+                         const std::function<absl::Status(const std::string&)>& ended,
+                         const std::atomic<bool>& stop) {
   const ApartOptions options{.patience = line.deadline, .show_stderr = !line.cases.empty()};
-  NG_ASSIGN_OR_RETURN(const ApartResult result,
-                      RunApart(
-                          [&] {
-                            const absl::Status status = OpenAll(line.request);
-                            if (status.ok()) return std::string();
-                            return absl::StrCat(ExitCode(status) == 2 ? "u" : "p",
-                                                OneLine(std::string(status.message())));
-                          },
-                          options, stop));
-  if (!result.returned) {
-    return PluginError(absl::StrCat("plugin ", line.request.plugin, ": opening it ", result.text));
-  }
+  NG_ASSIGN_OR_RETURN(const ApartResult result, RunApart(
+                                                    [&] {
+                                                      const absl::Status status = function();
+                                                      if (status.ok()) return std::string();
+                                                      return absl::StrCat(
+                                                          ExitCode(status),
+                                                          OneLine(std::string(status.message())));
+                                                    },
+                                                    options, stop));
+  if (!result.returned) return ended(result.text);
   if (result.text.empty()) return absl::OkStatus();
   const std::string message = result.text.substr(1);
-  return result.text.front() == 'u' ? UsageError(message) : PluginError(message);
+  switch (result.text.front()) {
+    case '2':
+      return UsageError(message);
+    case '3':
+      return ModelFileError(message);
+    default:
+      return PluginError(message);
+  }
+}
+
+// Whether the plugin and its partners can be opened at all: the error that an engine would report.
+absl::Status CheckLoads(const CommandLine& line, const std::atomic<bool>& stop) {
+  return StatusApart(
+      line, [&] { return OpenAll(line.request); },
+      [&](const std::string& how) {
+        return PluginError(absl::StrCat("plugin ", line.request.plugin, ": opening it ", how));
+      },
+      stop);
+}
+
+// Whether its options are those of a part that can be made. One that does not survive it fails the
+// checks.
+absl::Status CheckOptions(const CommandLine& line, const std::atomic<bool>& stop) {
+  return StatusApart(
+      line, [&] { return TryToMake(line.request, line.levels.front()); },
+      [](const std::string& /*how*/) { return absl::OkStatus(); }, stop);
 }
 
 absl::Status Summarize(const CommandLine& line, const Counts& counts) {
@@ -110,6 +136,7 @@ absl::Status Conform(const CommandLine& line, const std::atomic<bool>& stop) {
     }
     return loads;
   }
+  NG_RETURN_IF_ERROR(CheckOptions(line, stop));
   Counts counts;
   for (const IsaLevel isa : line.levels) {
     for (const CheckName& check : ChecksOf(line.request.kind)) {

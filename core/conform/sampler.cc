@@ -168,7 +168,7 @@ Outcome CheckGrowth(const SamplerSubject& subject) {
   rig.ExpectState(*stage, 0, history,
                   subject.constraint ? "the same answer leads to another state"
                                      : "an accepted token is not what the same token in the "
-                                       "prompt is (if that is meant: --profile constraint)");
+                                       "prompt is (if that is meant: the profile constraint)");
   return rig.outcome();
 }
 

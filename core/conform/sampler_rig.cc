@@ -161,7 +161,7 @@ bool SamplerRig::Accept(SamplerStage& stage, int slot, int32_t token) {
   });
   if (!status.ok()) {
     Note(absl::StrCat("refuses a token: ", status.message(),
-                      subject_.constraint ? "" : " (is it a constraint? --profile constraint)"));
+                      subject_.constraint ? "" : " (is it a constraint? the profile constraint)"));
   }
   const auto number = static_cast<int32_t>(end);
   if (number < 0 || number > static_cast<int32_t>(SequenceEnd::kStopText)) {

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <span>
 #include <string>
 
@@ -96,6 +97,19 @@ absl::Status CheckFactory(const PluginDescriptor& plugin) {
   return absl::OkStatus();
 }
 
+absl::Status CheckProfile(const PluginDescriptor& plugin) {
+  for (const PartProfileName& known : kPartProfiles) {
+    if (plugin.profile != known.profile) continue;
+    if (known.kind == nullptr || std::string_view(known.kind) == plugin.kind) {
+      return absl::OkStatus();
+    }
+    return PluginError(absl::StrCat("has the profile ", Quoted(known.name), ", which is for ",
+                                    "plugins of kind ", Quoted(known.kind)));
+  }
+  return PluginError(absl::StrCat("has profile ", static_cast<int32_t>(plugin.profile),
+                                  ", expected 0 to ", std::size(kPartProfiles) - 1));
+}
+
 bool IsNumeric(OptionType type) {
   return type == OptionType::kInt || type == OptionType::kReal || type == OptionType::kIntList ||
          type == OptionType::kRealList;
@@ -156,6 +170,7 @@ absl::Status CheckDescriptor(const PluginDescriptor& plugin, std::string_view ki
   NG_RETURN_IF_ERROR(CheckHeader(plugin.header));
   NG_RETURN_IF_ERROR(CheckIdentity(plugin, kind, name));
   NG_RETURN_IF_ERROR(CheckFactory(plugin));
+  NG_RETURN_IF_ERROR(CheckProfile(plugin));
   NG_RETURN_IF_ERROR(CheckOptions(plugin));
   return CheckCpu(plugin);
 }

@@ -25,6 +25,7 @@ class Opened final : public LonePlugin {
           return context;
         }) {}
 
+  const PluginDescriptor& descriptor() const override { return descriptor_; }
   absl::StatusOr<std::unique_ptr<AttentionBackend>> CreateAttention(
       const PluginContext& context) override {
     return descriptor_.attention->create(Completed(context));

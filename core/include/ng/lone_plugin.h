@@ -32,6 +32,9 @@ class LonePlugin {
                                                           std::span<const std::string> config);
   virtual ~LonePlugin() = default;
 
+  // What the plugin says of itself; valid for the life of the process.
+  virtual const PluginDescriptor& descriptor() const = 0;
+
   // Make a part, or plan one. `context` is completed with the options and the host; the caller has
   // set the rest. Destroy the part before this. Errors: the plugin's own.
   // REQUIRES: the plugin is of this kind.

@@ -52,6 +52,8 @@ struct OptionSpec {
     double default_real;  // kReal with default_value = null: the default
   };
   const char* help;  // one line
+  // A value with which the part can be made, where it cannot with the default; null: it can.
+  const char* example = nullptr;
 };
 
 // What an integer, or each of a list, must be within. The table holds bounds as doubles.
@@ -70,7 +72,8 @@ struct RealBounds {
 namespace internal {
 constexpr OptionSpec MakeOption(const char* name, OptionType type, const char* value,
                                 const RealBounds& bounds, const char* help) {
-  return {name, type, value, bounds.min, bounds.max, bounds.min_open, bounds.max_open, {}, help};
+  return {name, type, value,  bounds.min, bounds.max, bounds.min_open, bounds.max_open,
+          {},   help, nullptr};
 }
 constexpr RealBounds AsReal(const IntBounds& bounds) {
   return {.min = static_cast<double>(bounds.min), .max = static_cast<double>(bounds.max)};
@@ -119,6 +122,13 @@ constexpr OptionSpec RealListOption(const char* name, const char* value, const R
 }
 constexpr OptionSpec TextListOption(const char* name, const char* value, const char* help) {
   return internal::MakeOption(name, OptionType::kTextList, value, {}, help);
+}
+
+// An option without which the part cannot be made, by itself or instead of others: `example` is for
+// whoever left it out, as the config would have it.
+constexpr OptionSpec WithExample(OptionSpec spec, const char* example) {
+  spec.example = example;
+  return spec;
 }
 
 // One checked value. Which member is set follows from the option's type.

@@ -27,7 +27,7 @@
 #define NG_EXPORT __attribute__((visibility("default")))
 
 // The build tag says which C++ both sides were compiled as; it is compared as text.
-#define NG_SDK_VERSION "12"
+#define NG_SDK_VERSION "13"
 #define NG_TAG_STRING_INNER_(x) #x
 #define NG_TAG_STRING_(x) NG_TAG_STRING_INNER_(x)
 #if defined(__clang__)
@@ -129,6 +129,26 @@ struct FabricFactory {
                                                     const FabricSpec& spec);
 };
 
+// What a part does on purpose that is forbidden to others of its kind: what the checks of its kind
+// hold it against (ng/conform/).
+enum class PartProfile : int32_t {
+  kPlain,        // nothing
+  kMasked,       // attention: it has a rule of its own, and is held against itself alone
+  kConstraint,   // sampler: its state follows the answer, as a grammar's does
+  kApproximate,  // cache: it drops or rounds tokens, whatever its options, and its plan says so
+};
+struct PartProfileName {
+  PartProfile profile;
+  const char* name;
+  const char* kind;  // the only kind that may have it; null: any
+};
+inline constexpr PartProfileName kPartProfiles[] = {
+    {PartProfile::kPlain, "plain", nullptr},
+    {PartProfile::kMasked, "masked", "attention"},
+    {PartProfile::kConstraint, "constraint", "sampler"},
+    {PartProfile::kApproximate, "approximate", "cache"},
+};
+
 struct PluginDescriptor {
   PluginHeader header;
   const char* kind;           // "attention", "cache", "drafter", "fabric", "probe" or "sampler"
@@ -147,6 +167,7 @@ struct PluginDescriptor {
   const ProbeFactory* probe;
   const DrafterFactory* drafter;
   const FabricFactory* fabric;
+  PartProfile profile = PartProfile::kPlain;
 };
 
 // The header of a descriptor compiled here.
@@ -162,7 +183,7 @@ struct PluginDescriptor {
 // and alike ng::AttentionPlugin<Create>, ng::CachePlugin<Plan, Create>, ng::ProbePlugin<Create>,
 // ng::DrafterPlugin<Create>, ng::FabricPlugin<Create>; without options, {}. A stage, backend or
 // drafter whose constructor takes the PluginContext needs no create function: its class stands in
-// its place, as in ng::SamplerPlugin<MyStage>(...).
+// its place, as in ng::SamplerPlugin<MyStage>(...). WithProfile around it says what else it is.
 constexpr PluginDescriptor EveryCpuPlugin(const char* kind, const char* name, const char* version,
                                           const char* summary,
                                           std::span<const OptionSpec> options) {
@@ -179,7 +200,13 @@ constexpr PluginDescriptor EveryCpuPlugin(const char* kind, const char* name, co
           .sampler = nullptr,
           .probe = nullptr,
           .drafter = nullptr,
-          .fabric = nullptr};
+          .fabric = nullptr,
+          .profile = PartProfile::kPlain};
+}
+
+constexpr PluginDescriptor WithProfile(PartProfile profile, PluginDescriptor plugin) {
+  plugin.profile = profile;
+  return plugin;
 }
 
 template <auto kCreate>

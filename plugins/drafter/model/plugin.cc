@@ -6,9 +6,11 @@
 namespace {
 
 constexpr ng::OptionSpec kOptions[] = {
-    ng::TextOption("path", "",
-                   "a smaller model with the same vocabulary: a folder with config.json and "
-                   "model.safetensors, or a GGUF file"),
+    ng::WithExample(
+        ng::TextOption("path", "",
+                       "a smaller model with the same vocabulary: a folder with config.json and "
+                       "model.safetensors, or a GGUF file"),
+        "small.gguf"),
     ng::ChoiceOption("weights", "auto", "auto|f32|bf16|f16|int8|int4|mxfp4",
                      "type its weights are held in; auto: the file's own"),
     ng::ChoiceOption("codec", "f32", "f32|bf16|f16|int8|int4",

@@ -6,9 +6,12 @@
 namespace {
 
 constexpr ng::OptionSpec kOptions[] = {
-    ng::TextOption("file", "",
-                   "the answers to propose: a line of ids for each request, as ng-run prints them "
-                   "for a model without a tokenizer"),
+    ng::WithExample(
+        ng::TextOption(
+            "file", "",
+            "the answers to propose: a line of ids for each request, as ng-run prints them "
+            "for a model without a tokenizer"),
+        "answers.txt"),
     ng::RealOption("error", 0.0, {.min = 0.0, .max = 1.0},
                    "share of the tokens that are proposed wrongly, each drawn by itself"),
     ng::IntOption("seed", 1, {.min = 0}, "seed of these draws")};

@@ -9,7 +9,8 @@ namespace {
 constexpr ng::IntBounds kIndex = {.min = 0, .max = std::numeric_limits<int32_t>::max()};
 
 constexpr ng::OptionSpec kOptions[] = {
-    ng::TextListOption("points", "", "where: names of points, * for any text"),
+    ng::WithExample(ng::TextListOption("points", "", "where: names of points, * for any text"),
+                    "layer0.out"),
     ng::IntListOption("heads", "", kIndex, "which heads, at points that have some"),
     ng::IntListOption("elements", "", kIndex,
                       "which elements of a row, such as the neurons of mlp_act; without heads and "

@@ -6,7 +6,8 @@ namespace {
 
 constexpr ng::OptionSpec kOptions[] = {
     ng::TextListOption("points", "layer*.out", "which: names of points, * for any text"),
-    ng::TextOption("file", "", "the safetensors file to write"),
+    ng::WithExample(ng::TextOption("file", "", "the safetensors file to write"),
+                    "rows.safetensors"),
 };
 
 absl::StatusOr<std::unique_ptr<ng::Probe>> Create(const ng::PluginContext& context,

@@ -7,7 +7,8 @@
 namespace {
 
 constexpr ng::OptionSpec kOptions[] = {
-    ng::TextOption("file", "", "the file to write: JSON, a line for each position"),
+    ng::WithExample(ng::TextOption("file", "", "the file to write: JSON, a line for each position"),
+                    "lens.jsonl"),
     ng::IntListOption("layers", "", {.min = 0, .max = std::numeric_limits<int32_t>::max()},
                       "behind which layers; empty: all"),
     ng::ChoiceOption("positions", "chosen", "chosen|all",

@@ -9,10 +9,14 @@ namespace {
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 
 constexpr ng::OptionSpec kOptions[] = {
-    ng::TextListOption("points", "", "where: names of points, * for any text"),
-    ng::TextOption("file", "",
-                   "the safetensors file with the other run's rows, as capture or --save-tensors "
-                   "write it"),
+    ng::WithExample(ng::TextListOption("points", "", "where: names of points, * for any text"),
+                    "layer0.out"),
+    ng::WithExample(
+        ng::TextOption(
+            "file", "",
+            "the safetensors file with the other run's rows, as capture or --save-tensors "
+            "write it"),
+        "rows.safetensors"),
     ng::IntOption("request", 0, {.min = 0, .max = kMost}, "which of the other run's requests"),
     ng::IntOption("shift", 0, {.min = -kMost, .max = kMost},
                   "position p gets the other run's row p + shift"),

@@ -5,8 +5,11 @@
 namespace {
 
 constexpr ng::OptionSpec kOptions[] = {
-    ng::TextListOption("points", "", "where the vector is added: names of points, * for any text"),
-    ng::TextOption("file", "", "the safetensors file that has the vector"),
+    ng::WithExample(ng::TextListOption(
+                        "points", "", "where the vector is added: names of points, * for any text"),
+                    "layer0.out"),
+    ng::WithExample(ng::TextOption("file", "", "the safetensors file that has the vector"),
+                    "vector.safetensors"),
     ng::TextOption("tensor", "", "its name there; empty: the file's only tensor"),
     ng::RealOption("coefficient", 1.0, {}, "what the vector is multiplied with"),
     ng::TextListOption("positions", "all",

@@ -6,7 +6,9 @@ namespace {
 
 constexpr ng::OptionSpec kOptions[] = {
     ng::TextOption("json_schema", "", "the answer is JSON that this schema allows: FILE or TEXT"),
-    ng::TextOption("regex", "", "the answer matches this regular expression as a whole"),
+    ng::WithExample(
+        ng::TextOption("regex", "", "the answer matches this regular expression as a whole"),
+        "[0-9]+(,[0-9]+)*"),
     ng::TextOption("gbnf", "", "the answer is the rule root of this grammar: FILE or TEXT"),
     ng::ChoiceOption("formats", "assert", "assert|annotate",
                      "the format of a JSON string: must be kept | says nothing"),
@@ -22,6 +24,8 @@ absl::StatusOr<std::unique_ptr<ng::SamplerStage>> Create(const ng::PluginContext
 
 }  // namespace
 
-extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin = ng::SamplerPlugin<Create>(
-    "grammar", "1.0.0", "constrains the answer to a JSON schema, a regex or a GBNF grammar",
-    kOptions);
+extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin = ng::WithProfile(
+    ng::PartProfile::kConstraint,
+    ng::SamplerPlugin<Create>("grammar", "1.0.0",
+                              "constrains the answer to a JSON schema, a regex or a GBNF grammar",
+                              kOptions));

@@ -46,6 +46,11 @@ absl::Status Mirostat::Fork(int from, int to) {
   return HistoryStage::Fork(from, to);
 }
 
+absl::Status Mirostat::Truncate(int slot, int64_t n_tokens) {
+  left_[static_cast<size_t>(slot)].n = 0;
+  return HistoryStage::Truncate(slot, n_tokens);
+}
+
 absl::Status Mirostat::Apply(int slot, const DrawKey& /*key*/, CandidateSet& candidates) {
   NG_ASSIGN_OR_RETURN(const float max, candidates.MaxLogit());
   NG_ASSIGN_OR_RETURN(const double log_total, candidates.LogTotal());
@@ -59,8 +64,9 @@ absl::Status Mirostat::Apply(int slot, const DrawKey& /*key*/, CandidateSet& can
 }
 
 absl::StatusOr<SequenceEnd> Mirostat::Accept(int slot, int32_t token) {
-  const Left& left = left_[static_cast<size_t>(slot)];
+  Left& left = left_[static_cast<size_t>(slot)];
   const std::span<const Candidate> items = std::span(left.items).first(left.n);
+  left.n = 0;  // one token is drawn of them
   double mu = Last(slot);
   // Where all tokens are left, or the first of them, each is at the place of its id.
   const auto place = std::min(static_cast<size_t>(token), items.size());

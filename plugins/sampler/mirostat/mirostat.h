@@ -30,12 +30,13 @@ class Mirostat final : public HistoryStage<double> {
 
   absl::Status Open(int slot, std::span<const int32_t> prompt_ids) override;
   absl::Status Fork(int from, int to) override;
-  // A token that the last Apply did not leave moves nothing.
+  absl::Status Truncate(int slot, int64_t n_tokens) override;
+  // A token that was not drawn of what an Apply left moves nothing: another one, or one more.
   absl::StatusOr<SequenceEnd> Accept(int slot, int32_t token) override;
   absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) override;
 
  private:
-  // The candidates that the last Apply of a slot left.
+  // The candidates that the last Apply of a slot left, until one is drawn.
   struct Left {
     std::vector<Candidate> items;  // [vocab_size]
     int64_t n = 0;

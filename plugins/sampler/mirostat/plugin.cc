@@ -17,5 +17,7 @@ absl::StatusOr<std::unique_ptr<ng::SamplerStage>> Create(const ng::PluginContext
 
 }  // namespace
 
-extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin = ng::SamplerPlugin<Create>(
-    "mirostat", "1.0.0", "holds the surprise of the text (version 2)", kOptions);
+extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin = ng::WithProfile(
+    ng::PartProfile::kConstraint,
+    ng::SamplerPlugin<Create>("mirostat", "1.0.0", "holds the surprise of the text (version 2)",
+                              kOptions));

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -34,7 +35,7 @@ TEST(NgConform, RefusesWhatItDoesNotUnderstand) {
       {{}, "no plugin is named"},
       {{kTopK, "--case", "no_such"}, "--case: 'no_such' must be one of candidates, "},
       {{kTopK, "--profile", "masked"}, "--profile=masked: is for plugins of kind attention"},
-      {{kTopK, "--profile", "odd"}, "must be plain, masked, approximate or constraint"},
+      {{kTopK, "--profile", "odd"}, "must be auto, plain, masked, constraint, approximate"},
       {{kTopK, "--rule", "alibi"}, "--rule is for a plugin of kind attention"},
       {{kFlash, "--rule", "window=0"}, "rule 'window=0', must be alibi, or window, "},
       {{kTopK, "--isa", "sse9"}, "sse9"},
@@ -72,6 +73,63 @@ TEST(NgConform, WritesAnObjectForEachCheckAndLevel) {
   const Result list = Conform({kTopK, "--list"});
   const std::vector<std::string> checks = absl::StrSplit(list.out, '\n', absl::SkipEmpty());
   EXPECT_EQ(n, checks.size() * SupportedIsaLevels().size());
+}
+
+// A part is held against what its descriptor says that it is, unless the user says otherwise.
+TEST(NgConform, TakesTheProfileOfTheDescriptor) {
+  const std::string mirostat = NG_BINARY_DIR "/lib/ng/plugins/ng_sampler_mirostat.so";
+  const std::vector<std::string> checks = {mirostat, "--quick", "--case", "growth,truncate,fork"};
+  for (const char* seed : {"1", "2", "7"}) {
+    std::vector<std::string> arguments = checks;
+    arguments.insert(arguments.end(), {"--seed", seed});
+    const Result result = Conform(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    EXPECT_THAT(result.out, HasSubstr("3 ok, 0 failed"));
+  }
+  std::vector<std::string> plain = checks;
+  plain.insert(plain.end(), {"--profile", "plain"});
+  const Result result = Conform(plain);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.out, HasSubstr("FAIL    fork"));
+}
+
+// One line that says what to give, and no check of a part that there is not.
+TEST(NgConform, NamesTheOptionsOfAPartThatCannotBeMadeWithoutThem) {
+  const std::string folder = NG_BINARY_DIR "/lib/ng/plugins/ng_";
+  const struct {
+    std::string plugin;
+    std::vector<std::string> options;
+    int exit_code;
+    const char* says;
+  } cases[] = {
+      {"sampler_grammar", {}, 2, "; give it, for example --option 'regex=[0-9]+(,[0-9]+)*'\n"},
+      {"sampler_grammar", {"regex=("}, 2, "sampler.grammar.regex: "},
+      {"probe_capture", {}, 2, "probe.capture.file is empty"},
+      {"probe_capture", {}, 2, "; give it, for example --option file=rows.safetensors\n"},
+      {"probe_steer",
+       {},
+       2,
+       "; give it, for example --option points=layer0.out --option file=vector.safetensors\n"},
+      {"probe_steer", {"points=layer0.out"}, 2, "for example --option file=vector.safetensors\n"},
+      {"probe_ablate", {}, 2, "--option points=layer0.out\n"},
+      {"probe_patch", {}, 2, "--option points=layer0.out --option file=rows.safetensors\n"},
+      {"probe_logit_lens", {}, 2, "--option file=lens.jsonl\n"},
+      {"drafter_replay", {}, 2, "--option file=answers.txt\n"},
+      {"drafter_replay", {"file=/no/such/file"}, 3, "/no/such/file"},
+      {"drafter_model", {}, 2, "--option path=small.gguf\n"},
+      {"cache_paged", {"page_tokens=24"}, 2, "cache.paged.page_tokens = 24"}};
+  for (const auto& [plugin, options, exit_code, says] : cases) {
+    std::vector<std::string> arguments = {folder + plugin + ".so", "--quick"};
+    for (const std::string& option : options) {
+      arguments.insert(arguments.end(), {"--option", option});
+    }
+    const Result result = Conform(arguments);
+    EXPECT_EQ(result.exit_code, exit_code) << plugin << result.err;
+    EXPECT_EQ(result.out, "") << plugin;
+    EXPECT_THAT(result.err, StartsWith("ng-conform: error: "));
+    EXPECT_THAT(result.err, HasSubstr(says));
+    EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
+  }
 }
 
 // The whole suite goes on behind a check that ends its process.

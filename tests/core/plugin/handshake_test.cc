@@ -114,6 +114,16 @@ TEST(Handshake, RequiresBothFunctionsOfACache) {
               HasSubstr("a function of its 'cache' factory is null"));
 }
 
+TEST(Handshake, RefusesAProfileThatIsNotOfItsKind) {
+  const absl::Status status =
+      Check([](PluginDescriptor& plugin) { plugin.profile = PartProfile::kConstraint; });
+  EXPECT_TRUE(status.ok()) << status;
+  ExpectRefused("has the profile 'masked', which is for plugins of kind 'attention'",
+                [](PluginDescriptor& plugin) { plugin.profile = PartProfile::kMasked; });
+  ExpectRefused("has profile 4, expected 0 to 3",
+                [](PluginDescriptor& plugin) { plugin.profile = static_cast<PartProfile>(4); });
+}
+
 TEST(Handshake, RefusesAnAbsentOptionTable) {
   ExpectRefused("option table is null, expected 2 options",
                 [](PluginDescriptor& plugin) { plugin.options = nullptr; });

@@ -192,6 +192,33 @@ TEST(Mirostat, HoldsTheSurprise) {
   EXPECT_NEAR(total / kSteps, kTau, 0.05);
 }
 
+// A token moves mu where an Apply left it to be drawn. Told of more tokens than it drew (the answer
+// of a request that goes on), or cut back, the stage is where only the drawn ones lead.
+TEST(Mirostat, IsMovedByWhatIsDrawnAlone) {
+  const std::vector<float> logits = {2, 1.5F, 1, 0.5F, 0, -0.5F};
+  const auto make = [] {
+    auto stage = *Mirostat::Create({.tau = 1.0, .eta = 2.5}, Context(6).model);
+    EXPECT_TRUE(stage->Open(0, std::vector<int32_t>{1}).ok());
+    return stage;
+  };
+  const auto n_left = [&logits](SamplerStage& stage) { return Apply(stage, logits)->size(); };
+  const auto once = make();
+  const size_t n_before = n_left(*once);
+  ASSERT_TRUE(once->Accept(0, 0).ok());
+  const size_t n_after = n_left(*once);
+  ASSERT_GT(n_after, n_before);
+  const auto twice = make();
+  n_left(*twice);
+  ASSERT_TRUE(twice->Accept(0, 0).ok());
+  ASSERT_TRUE(twice->Accept(0, 0).ok());
+  EXPECT_EQ(n_left(*twice), n_after);
+  const auto cut = make();
+  n_left(*cut);
+  ASSERT_TRUE(cut->Truncate(0, 1).ok());
+  ASSERT_TRUE(cut->Accept(0, 0).ok());
+  EXPECT_EQ(n_left(*cut), n_before);
+}
+
 class StopTextsTest : public ::testing::Test {
  protected:
   static constexpr int32_t kEot = 5;

@@ -32,5 +32,6 @@ class Alibi final : public ng::RuleAttention {
 
 }  // namespace
 
-extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin =
-    ng::AttentionPlugin<Alibi>("alibi", "1.0.0", "linear biases by distance, any cache", kOptions);
+extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin = ng::WithProfile(
+    ng::PartProfile::kMasked,
+    ng::AttentionPlugin<Alibi>("alibi", "1.0.0", "linear biases by distance, any cache", kOptions));

@@ -38,10 +38,10 @@ check_differ() {
 
 # Each rule is held against the formula with that rule.
 check_conformance() {
+  for kind in sinks topk alibi; do conforms "attention_$kind"; done
   conforms attention_sinks --option window=8 --option sinks=2 --rule window=8,first=2
   conforms attention_topk --option k=6 --rule top_k=6
   conforms attention_alibi --rule alibi
-  conforms attention_alibi --profile masked
   conforms attention_differ
   conforms attention_fp8 --with "$plugins/ng_cache_fp8.so"
 }

@@ -27,5 +27,6 @@ class Sinks final : public ng::RuleAttention {
 
 }  // namespace
 
-extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin =
-    ng::AttentionPlugin<Sinks>("sinks", "1.0.0", "sliding window with sinks, any cache", kOptions);
+extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin = ng::WithProfile(
+    ng::PartProfile::kMasked,
+    ng::AttentionPlugin<Sinks>("sinks", "1.0.0", "sliding window with sinks, any cache", kOptions));

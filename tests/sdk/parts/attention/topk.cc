@@ -31,5 +31,6 @@ class TopK final : public ng::RuleAttention {
 
 }  // namespace
 
-extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin =
-    ng::AttentionPlugin<TopK>("topk", "1.0.0", "the k best keys of a query, any cache", kOptions);
+extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin = ng::WithProfile(
+    ng::PartProfile::kMasked,
+    ng::AttentionPlugin<TopK>("topk", "1.0.0", "the k best keys of a query, any cache", kOptions));

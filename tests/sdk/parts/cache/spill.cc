@@ -15,8 +15,10 @@
 
 namespace {
 
-constexpr ng::OptionSpec kOptions[] = {ng::TextOption(
-    "file", "", "the file for keys and values; it is made, and has no name from then on")};
+constexpr ng::OptionSpec kOptions[] = {ng::WithExample(
+    ng::TextOption("file", "",
+                   "the file for keys and values; it is made, and has no name from then on"),
+    "spilled")};
 
 // The shape of a contiguous store whose bytes are a file's.
 absl::StatusOr<ng::PageShape> ShapeOf(const ng::PluginContext& context, const ng::CacheSpec& spec) {

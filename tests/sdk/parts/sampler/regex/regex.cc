@@ -83,5 +83,7 @@ absl::StatusOr<std::unique_ptr<ng::SamplerStage>> Create(const ng::PluginContext
 
 }  // namespace
 
-extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin = ng::SamplerPlugin<Create>(
-    "regex", "1.0.0", "constrains the answer to a regular expression", kOptions);
+extern "C" NG_EXPORT constinit const ng::PluginDescriptor ng_plugin = ng::WithProfile(
+    ng::PartProfile::kConstraint,
+    ng::SamplerPlugin<Create>("regex", "1.0.0", "constrains the answer to a regular expression",
+                              kOptions));

@@ -72,6 +72,7 @@ std::string MemoryTable(const RunPlan& plan, const std::string& store) {
     AppendBytes("    ", "its files, on disk", plan.cache.disk_bytes, &out);
   }
   if (plan.state_bytes > 0) AppendBytes("  ", "states", plan.state_bytes, &out);
+  if (plan.checkpoints > 0) absl::StrAppend(&out, "    ", CheckpointsLine(plan.checkpoints), "\n");
   if (plan.drafter_bytes > 0) AppendBytes("  ", "drafter", plan.drafter_bytes, &out);
   AppendBytes("  ", "activations", plan.activation_bytes, &out);
   AppendBytes("  ", "reading (before the cache is used)", plan.load_scratch_bytes, &out);
@@ -235,6 +236,7 @@ std::string JsonLine(const Subject& subject) {
   json["decode_tokens"] = run.decode_tokens;
   json["max_tokens"] = plan.max_tokens;
   json["max_sequences"] = plan.max_sequences;
+  if (plan.checkpoints > 0) json["checkpoints"] = plan.checkpoints;
   json["bytes"] = MemoryJson(plan);
   if (plan.ranks > 1) {
     json["ranks"] = {{"ranks", plan.ranks},

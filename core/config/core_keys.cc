@@ -69,6 +69,9 @@ constexpr CoreKey kTable[] = {
     {IntOption("cache.max_tokens", 0, {.min = 0}, "tokens per sequence; 0: what the run needs")},
     {IntOption("cache.max_sequences", 0, {.min = 0, .max = kInt32Max},
                "sequences at a time; 0: as many as there are prompts")},
+    {IntOption("cache.checkpoints", 0, {.min = 0, .max = kInt32Max},
+               "with a cache that shares prompts: how many positions of texts keep the states and "
+               "windows that later prompts go on from; ng-serve: 3 for each sequence")},
     {TextOption("sampler.chain", "temperature,top_k",
                 "the sampler plugins, in the order they apply"),
      ConfigForm::kNames},

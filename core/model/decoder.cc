@@ -77,7 +77,12 @@ int64_t Decoder::share_tokens() const {
   return parts_.states->empty() ? parts_.cache->plan().share_tokens : 0;
 }
 
-void Decoder::CloseSequence(SequenceId sequence) { parts_.cache->Close(sequence); }
+void Decoder::CloseSequence(SequenceId sequence) {
+  // A sequence that is not open has no state and no room in the cache.
+  if (parts_.cache->Capacity(sequence) > 0) parts_.states->Close(sequence);
+  parts_.cache->Close(sequence);
+}
+
 int64_t Decoder::Length(SequenceId sequence) const { return parts_.cache->Length(sequence); }
 int64_t Decoder::Capacity(SequenceId sequence) const { return parts_.cache->Capacity(sequence); }
 
@@ -95,7 +100,7 @@ absl::Status Decoder::Truncate(SequenceId sequence, int64_t length) {
 absl::StatusOr<SequenceId> Decoder::Fork(SequenceId sequence, int64_t capacity) {
   NG_ASSIGN_OR_RETURN(const SequenceId fork, parts_.cache->Fork(sequence, capacity));
   if (!parts_.states->empty()) {
-    std::ranges::copy(parts_.states->All(sequence), parts_.states->All(fork).begin());
+    std::ranges::copy(parts_.states->All(sequence), parts_.states->Overwrite(fork).begin());
   }
   return fork;
 }

@@ -41,6 +41,7 @@ CachePlan CombinedPlan(std::span<const CachePlan> plans) {
 
 CacheGroups::CacheGroups(std::vector<Group> groups)
     : groups_(std::move(groups)), plan_(CombinedPlan(PlansOf(groups_))) {
+  // Those of the first group are the engine's, kept windows among them.
   const auto max_sequences = static_cast<size_t>(groups_.front().of.spec.max_sequences);
   for (size_t g = 0; g < groups_.size(); ++g) {
     const std::vector<int>& layers = groups_[g].of.layers;
@@ -118,6 +119,44 @@ absl::StatusOr<SequenceId> CacheGroups::OpenFor(std::span<const int32_t> prompt,
     return status;
   }
   return sequence;
+}
+
+absl::Status CacheGroups::KeepWindows(SequenceId sequence, int64_t length, Windows* windows) {
+  const auto keep = [&](size_t g) -> absl::Status {
+    GuardedCache& store = *groups_[g].store;
+    const SequenceId own = IdIn(g, sequence);
+    NG_ASSIGN_OR_RETURN(const SequenceId fork, store.Fork(own, store.Length(own)));
+    windows->push_back(fork);
+    return store.Length(own) == length ? absl::OkStatus() : store.Truncate(fork, length);
+  };
+  absl::Status kept;
+  for (size_t g = 0; g < groups_.size() && kept.ok(); ++g) {
+    if (groups_[g].of.spec.window > 0) kept = keep(g);
+  }
+  if (!kept.ok()) DropWindows(windows);
+  return kept;
+}
+
+void CacheGroups::DropWindows(Windows* windows) {
+  size_t i = 0;
+  for (size_t g = 0; g < groups_.size() && i < windows->size(); ++g) {
+    if (groups_[g].of.spec.window > 0) groups_[g].store->Close((*windows)[i++]);
+  }
+  windows->clear();
+}
+
+absl::StatusOr<SequenceId> CacheGroups::OpenFrom(const Windows& windows,
+                                                 std::span<const int32_t> prompt,
+                                                 int64_t capacity) {
+  size_t i = 0;
+  return OpenAll([&](size_t g) -> absl::StatusOr<SequenceId> {
+    GuardedCache& store = *groups_[g].store;
+    if (groups_[g].of.spec.window > 0) return store.Fork(windows[i++], capacity);
+    NG_ASSIGN_OR_RETURN(const SequenceId id, store.OpenFor(prompt, capacity));
+    if (store.Length(id) == std::ssize(prompt) - 1) return id;
+    store.Close(id);
+    return UnsupportedError("the tokens before the windows are shared no longer");
+  });
 }
 
 void CacheGroups::Close(SequenceId sequence) {

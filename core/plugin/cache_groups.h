@@ -4,6 +4,10 @@
 // more than the window.
 //
 // A sequence has the id that the first group's store gave it. All groups have the same lengths.
+//
+// What groups that hold windows have of a sequence can be kept, as forks of their own, and a later
+// sequence opened with it and with the pages that the other groups share: a window has moved on
+// when the text behind it is asked for again.
 #ifndef NG_CORE_PLUGIN_CACHE_GROUPS_H_
 #define NG_CORE_PLUGIN_CACHE_GROUPS_H_
 
@@ -44,7 +48,7 @@ class CacheGroups final : public CacheStore,
     std::unique_ptr<GuardedCache> store;
   };
   // REQUIRES: one group at least; every layer of [0, number of layers) is in one of them, and all
-  // have as many sequences.
+  // that hold no windows have as many sequences.
   explicit CacheGroups(std::vector<Group> groups);
 
   // What a Close of any group has thrown; OK: nothing.
@@ -53,6 +57,7 @@ class CacheGroups final : public CacheStore,
   // image_tile_bytes: of the layer whose image is the largest.
   CachePlan plan() const override { return plan_; }
   int n_layers() const { return static_cast<int>(places_.size()); }
+  int n_groups() const { return static_cast<int>(groups_.size()); }
   int64_t image_tile_bytes(int layer) const {
     return StoreOf(PlaceOf(layer)).plan().image_tile_bytes;
   }
@@ -73,6 +78,18 @@ class CacheGroups final : public CacheStore,
                float* out) const override;
   std::string Report() const override;
   void* Capability(std::string_view name) override;
+
+  // The forks that keep a sequence's windows, one for each group that holds windows; may be empty.
+  using Windows = std::vector<SequenceId>;
+  // Keeps those behind the first `length` tokens of a sequence in `windows`, which had none.
+  // Errors: as Fork and Truncate; then nothing is kept.
+  absl::Status KeepWindows(SequenceId sequence, int64_t length, Windows* windows);
+  void DropWindows(Windows* windows);
+  // Opens a sequence with these windows and with as many tokens of the other groups, which share
+  // them: all of the prompt but its last. Errors: as Open; UnsupportedError where the other groups
+  // have them no longer.
+  absl::StatusOr<SequenceId> OpenFrom(const Windows& windows, std::span<const int32_t> prompt,
+                                      int64_t capacity);
 
   // The tokens that every group has.
   absl::StatusOr<SequenceId> OpenFor(std::span<const int32_t> prompt, int64_t capacity) override;

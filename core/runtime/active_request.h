@@ -2,11 +2,13 @@
 #ifndef NG_CORE_RUNTIME_ACTIVE_REQUEST_H_
 #define NG_CORE_RUNTIME_ACTIVE_REQUEST_H_
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "core/runtime/checkpoints.h"
 #include "core/runtime/point_recorder.h"
 #include "core/runtime/recorder.h"
 #include "core/runtime/request_samplers.h"
@@ -25,6 +27,9 @@ struct AddedRequest {
   int index = 0;  // names it in what the loop reports
   const GenerateRequest* request = nullptr;
   Completion* completion = nullptr;
+  // Of the prompt's tokens so many may begin later prompts that do not begin with all of them; 0:
+  // nobody knows.
+  int64_t mark = 0;
 };
 
 // A request between admission and retirement.
@@ -51,6 +56,12 @@ struct ActiveRequest {
   bool may_draft = false;    // this step feeds its newest token and what is drafted behind it
   Kept kept;
   KeptPoints kept_points;
+  // Places of the prompt at which checkpoints are made, rising; those that are made already, or are
+  // where its sequence began, lie up to `checked`.
+  std::array<int64_t, 3> marks = {};
+  int64_t checked = 0;
+  bool marked = false;                              // checkpoints are made of it
+  Checkpoints::Number moving = Checkpoints::kNone;  // the one that moves along with the answer
   double* share_s = nullptr;  // of its timings, what the step counts for; null: nothing
 
   int index() const { return added.index; }

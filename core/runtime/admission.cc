@@ -27,6 +27,7 @@ bool GenerateLoop::Shares(const GenerateRequest& request) const {
 }
 
 bool GenerateLoop::WillBeShared(const GenerateRequest& request) const {
+  if (checkpoints_ != nullptr) return Shares(request) && WillHaveCheckpoint(request);
   const int64_t piece = model_.share_tokens();
   if (piece == 0 || !Shares(request)) return false;
   const std::vector<int32_t>& prompt = request.prompt_ids;
@@ -54,7 +55,9 @@ absl::Status GenerateLoop::OpenSequence(ActiveRequest& active) {
   const int64_t wanted = std::min(prompt_len + active.max_new_tokens, settings_.context);
   std::span<const int32_t> prompt;
   if (Shares(request)) prompt = request.prompt_ids;
-  NG_ASSIGN_OR_RETURN(active.sequence, model_.OpenSequence(prompt, wanted));
+  NG_ASSIGN_OR_RETURN(active.sequence, checkpoints_ == nullptr
+                                           ? model_.OpenSequence(prompt, wanted)
+                                           : checkpoints_->Open(prompt, wanted));
   active.owns_sequence = true;
   active.n_shared = model_.Length(active.sequence);
   return absl::OkStatus();
@@ -121,7 +124,9 @@ absl::Status GenerateLoop::Activate(ActiveRequest& active) {
   NG_ASSIGN_OR_RETURN(active.sampler, samplers_.For(request.settings));
   NG_RETURN_IF_ERROR(OpenStages(active));
   active.staged = true;
-  return request.load_cache.empty() ? absl::OkStatus() : LoadSnapshot(active);
+  if (!request.load_cache.empty()) NG_RETURN_IF_ERROR(LoadSnapshot(active));
+  PlaceMarks(active);
+  return absl::OkStatus();
 }
 
 absl::Status GenerateLoop::OpenStages(const ActiveRequest& active) {

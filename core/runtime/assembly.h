@@ -16,6 +16,7 @@
 #include "core/model/model_file.h"
 #include "core/model/packed_weights.h"
 #include "core/model/rank_link.h"
+#include "core/model/state_store.h"
 #include "core/model/weight_types.h"
 #include "core/model/whole_model.h"
 #include "core/plugin/cache_groups.h"
@@ -83,6 +84,9 @@ std::vector<ConfigKey> OptionKeys(const LoadedPlugin& plugin);
 // What a run asks of the cache, of all layers alike. The window is each group's own.
 struct RunCacheSpec : CacheSpec {
   bool windows_alone = false;  // layers with a sliding window may hold no more than the window
+  int checkpoints = 0;  // of texts, beside the sequences: states and windows are kept for them
+
+  StateStore::Room state_room() const { return {max_sequences, checkpoints}; }
 };
 
 struct RunCachePlan {
@@ -124,6 +128,7 @@ struct Assembly {
   std::vector<AttentionSpec> attention_specs;  // what each of these asks of it
   bool sees_windows = true;                    // the backend keeps to the model's sliding windows
   std::vector<int> cache_layers;               // the layer of the cache that each of these reads
+  bool shares_pages = false;                   // the cache shares what prompts begin with
   std::unique_ptr<SamplerChain> chain;
   LoadedHead head;                        // what probes are given
   std::unique_ptr<ProbeChain> probes;     // empty: nobody looks
@@ -158,6 +163,9 @@ struct Assembly {
   std::vector<CacheGroupSpec> GroupsOf(const RunCacheSpec& all) const;
   // Whether a group holds no more than a window. Then a step may feed all.max_step_tokens only.
   bool HoldsWindows(const RunCacheSpec& all) const;
+  // The checkpoints that a run with this cache has: cache.checkpoints, where it has any use of
+  // them.
+  int CheckpointsFor(const RunCacheSpec& all) const;
   // What the cache would reserve, with the backend's consent to read it. Errors: PluginError,
   // LimitError.
   absl::StatusOr<RunCachePlan> PlanCacheFor(const RunCacheSpec& spec) const;
@@ -216,7 +224,7 @@ struct Assembly {
   // Whether the backend has the features that the cache needs.
   absl::Status CheckFeatures(const CacheFormat& format) const;
   // Whether cache and backend can run the codecs at all.
-  absl::Status CheckCacheRuns() const;
+  absl::Status CheckCacheRuns();
 };
 
 // Fits everything together. Errors, in this order: config (2), plugins (4), model and tokenizer

@@ -29,6 +29,12 @@ int64_t HeldWindow(const RunCacheSpec& all, int64_t window) {
   return all.windows_alone && spec.held_tokens() <= all.max_tokens / 4 * 3 ? window : 0;
 }
 
+// Sequences of a store that holds windows: each checkpoint keeps its own.
+int WithCheckpoints(const RunCacheSpec& all) {
+  const int64_t n = int64_t{all.max_sequences} + all.checkpoints;
+  return static_cast<int>(std::min<int64_t>(n, std::numeric_limits<int>::max()));
+}
+
 // Whether layers with these specs can be in one store.
 bool HoldTheSame(const CacheSpec& a, const CacheSpec& b) {
   const auto asked = [](const CacheSpec& spec) {
@@ -118,6 +124,7 @@ std::vector<CacheGroupSpec> Assembly::GroupsOf(const RunCacheSpec& all) const {
     if (attention.v_head_dim != attention.head_dim) spec.v_head_dim = attention.v_head_dim;
     spec.v_in_k = attention.v_in_k;
     spec.window = HeldWindow(all, attention.window);
+    if (spec.window > 0) spec.max_sequences = WithCheckpoints(all);
     auto group = std::ranges::find_if(
         groups, [&](const CacheGroupSpec& other) { return HoldTheSame(other.spec, spec); });
     if (group == groups.end()) group = groups.insert(groups.end(), {{}, spec});
@@ -163,7 +170,15 @@ RunCacheSpec Assembly::CacheSpecFor(const RunNeeds& needs) const {
   RunCacheSpec in_pieces = spec;
   in_pieces.max_step_tokens = std::min(spec.max_step_tokens, kWindowStepTokens);
   const bool free_to_choose = config().Int("run.prefill_chunk") == 0;
-  return free_to_choose && HoldsWindows(in_pieces) ? in_pieces : spec;
+  if (free_to_choose && HoldsWindows(in_pieces)) spec = in_pieces;
+  spec.checkpoints = CheckpointsFor(spec);
+  return spec;
+}
+
+int Assembly::CheckpointsFor(const RunCacheSpec& all) const {
+  const bool needed = !model.spec.states.empty() || HoldsWindows(all);
+  const bool shares = shares_pages && config().Bool("run.use_cache") && link == nullptr;
+  return needed && shares ? static_cast<int>(config().Int("cache.checkpoints")) : 0;
 }
 
 int64_t Assembly::bounding_window() const { return sees_windows ? 0 : model.spec.window(); }
@@ -191,10 +206,14 @@ RunCacheSpec Assembly::SmallestCache() const {
   return spec;
 }
 
-absl::Status Assembly::CheckCacheRuns() const {
+absl::Status Assembly::CheckCacheRuns() {
   RunCacheSpec spec = SmallestCache();
-  absl::Status status = PlanCacheFor(spec).status();
-  if (status.ok()) return status;
+  const absl::StatusOr<RunCachePlan> plan = PlanCacheFor(spec);
+  if (plan.ok()) {
+    shares_pages = plan->stores.share_tokens > 0;
+    return absl::OkStatus();
+  }
+  absl::Status status = plan.status();
   const std::string asked = absl::StrCat("keys ", View(CodecName(spec.codec_k)), ", values ",
                                          View(CodecName(spec.codec_v)));
   std::vector<std::string> runnable;

@@ -62,6 +62,7 @@ Engine::State::~State() {
   speculation.reset();
   assembly->drafter.reset();
   assembly->probes.reset();
+  checkpoints.reset();
   decoder.reset();
   assembly->chain.reset();
   assembly->attention.reset();
@@ -223,13 +224,18 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
     }
     if (plan.cache.approximate) assembly.warnings.Add(ApproximateText(plugin));
     assembly.head.Set(nullptr);
+    state.checkpoints.reset();
     state.decoder.reset();
     state.loader.reset();
     state.snapshots.reset();
     state.weights_hash.reset();
     state.cache.reset();
     NG_ASSIGN_OR_RETURN(state.cache, assembly.MakeCache(spec));
-    NG_ASSIGN_OR_RETURN(state.states, StateStore::Make(assembly.model.spec, spec.max_sequences));
+    NG_ASSIGN_OR_RETURN(state.states, StateStore::Make(assembly.model.spec, spec.state_room()));
+    if (spec.checkpoints > 0) {
+      state.checkpoints = std::make_unique<Checkpoints>(*state.cache, state.states,
+                                                        spec.checkpoints, spec.max_tokens);
+    }
 
     LoadWeightsOptions load = state.HowToLoad();
     load.hash = needs.snapshots || needs.identity;

@@ -36,8 +36,9 @@ Engine::State::Run::Run(State& state, const GenerateOptions& options)
                                              const std::shared_ptr<SamplerChain>& shared) {
                  return MakeRequestSampler(settings, shared, assembly);
                }),
-      parts{*state.decoder, samplers, state.snapshots.get(), state.assembly->probes.get(),
-            state.speculation.get()} {
+      parts{*state.decoder,          samplers,
+            state.snapshots.get(),   state.assembly->probes.get(),
+            state.speculation.get(), state.checkpoints.get()} {
   state.taken = true;
 }
 

@@ -15,6 +15,7 @@
 #include "core/plugin/cache_groups.h"
 #include "core/runtime/assembly.h"
 #include "core/runtime/caught.h"
+#include "core/runtime/checkpoints.h"
 #include "core/runtime/generate.h"
 #include "core/runtime/speculation.h"
 #include "core/snapshot/cache_snapshot.h"
@@ -86,6 +87,7 @@ struct Engine::State {
   std::unique_ptr<Decoder> decoder;
   std::unique_ptr<Speculation> speculation;   // null: no drafts
   std::unique_ptr<CacheSnapshots> snapshots;  // null: Load was not asked for them
+  std::unique_ptr<Checkpoints> checkpoints;   // null: pages are all that is shared, or nothing is
   std::vector<StepSequence> step;             // what Extend and DecodeStep feed
   std::vector<StepSequence> pieces;           // of it
   int64_t step_tokens = 0;                    // the most of one sequence in a step; 0: any

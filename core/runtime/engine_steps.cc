@@ -11,6 +11,7 @@ namespace ng {
 absl::StatusOr<SequenceId> Engine::OpenSequence(int64_t capacity) {
   return Guarded([&]() -> absl::StatusOr<SequenceId> {
     NG_RETURN_IF_ERROR(state_->CheckLoaded());
+    if (state_->checkpoints != nullptr) return state_->checkpoints->Open({}, capacity);
     return state_->decoder->OpenSequence({}, capacity);
   });
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/model/language_model.h"
+#include "core/runtime/checkpoints.h"
 #include "core/runtime/probe_chain.h"
 #include "core/runtime/request_samplers.h"
 #include "core/runtime/speculation.h"
@@ -33,6 +34,7 @@ struct GenerateParts {
   const CacheSnapshots* snapshots = nullptr;
   ProbeChain* probes = nullptr;        // null, or empty: nobody looks
   Speculation* speculation = nullptr;  // null: nothing is drafted
+  Checkpoints* checkpoints = nullptr;  // of the model's cache; null: it has none
 };
 
 // How to generate: the config's part. Everything is borrowed.

@@ -15,6 +15,7 @@ GenerateLoop::GenerateLoop(const GenerateParts& parts, const GenerateSettings& s
       snapshots_(parts.snapshots),
       probes_(parts.probes == nullptr || parts.probes->empty() ? nullptr : parts.probes),
       speculation_(parts.speculation),
+      checkpoints_(parts.checkpoints),
       settings_(settings),
       options_(options),
       recorder_(model_.shape(), options) {
@@ -143,6 +144,7 @@ Fed GenerateLoop::WhatToFeed(const ActiveRequest& active, int entry, int64_t sco
   int64_t n_tokens = n_held - begin;
   if (settings_.prefill_chunk > 0) n_tokens = std::min(n_tokens, settings_.prefill_chunk);
   if (active.kept.scoring) n_tokens = std::min(n_tokens, std::max<int64_t>(1, scored_rows));
+  n_tokens = std::min(n_tokens, TokensToMark(active, begin));
   const int64_t end = begin + n_tokens;
   return {.index = active.index(),
           .entry = entry,

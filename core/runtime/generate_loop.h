@@ -76,6 +76,16 @@ class GenerateLoop {
   // Fills the sequence of a request that has just begun from its snapshot.
   absl::Status LoadSnapshot(ActiveRequest& active);
 
+  // checkpointed_steps.cc
+  // Decides where checkpoints of a request are made, whose sequence has been opened and filled.
+  void PlaceMarks(ActiveRequest& active);
+  // How many tokens a step feeds at most that begins there, because a state cannot go back.
+  int64_t TokensToMark(const ActiveRequest& active, int64_t begin) const;
+  // An active request is about to make a checkpoint that the request would begin with.
+  bool WillHaveCheckpoint(const GenerateRequest& request) const;
+  // Those that are due behind a step.
+  absl::Status MakeCheckpoints(ActiveRequest& active);
+
   // drafted_steps.cc
   // Why this run drafts nothing though there is a drafter; empty: it does.
   std::string_view WhyNoDrafts() const;
@@ -136,8 +146,9 @@ class GenerateLoop {
   LanguageModel& model_;
   RequestSamplers& samplers_;
   const CacheSnapshots* snapshots_;
-  ProbeChain* const probes_;  // null: nobody looks
-  Speculation* speculation_;  // null: nothing is drafted
+  ProbeChain* const probes_;        // null: nobody looks
+  Speculation* speculation_;        // null: nothing is drafted
+  Checkpoints* const checkpoints_;  // null: there are none
   const GenerateSettings& settings_;
   const GenerateOptions& options_;
   Recorder recorder_;

@@ -66,6 +66,13 @@ class Search {
     return changes;
   }
 
+  std::vector<Change> Checkpoints(const PlanChoices& from) const {
+    if (from.cache.checkpoints == 0) return {};
+    Change change = {"cache.checkpoints = 0", from};
+    change.choices.cache.checkpoints = 0;
+    return {change};
+  }
+
   std::vector<Change> Sequences(const PlanChoices& from) const {
     return Largest(from.cache.max_sequences, [&](int64_t n) {
       Change change = {absl::StrCat("cache.max_sequences = ", n), from};
@@ -108,7 +115,8 @@ class Search {
 
 // Those that cost least come first.
 constexpr std::vector<Change> (Search::*kKinds[])(const PlanChoices&) const = {
-    &Search::Chunks, &Search::Codecs, &Search::Weights, &Search::Sequences, &Search::Tokens};
+    &Search::Checkpoints, &Search::Chunks,    &Search::Codecs,
+    &Search::Weights,     &Search::Sequences, &Search::Tokens};
 
 // Kind after kind, until it fits.
 std::string Together(const Search& search, PlanChoices choices) {

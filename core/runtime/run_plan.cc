@@ -12,6 +12,7 @@
 #include "core/model/state_store.h"
 #include "core/model/step_sizes.h"
 #include "core/model/weight_sizes.h"
+#include "core/runtime/checkpoints.h"
 #include "core/runtime/plan_remedy.h"
 #include "core/runtime/recorder.h"
 #include "ng/process_memory.h"
@@ -108,6 +109,12 @@ std::string HeldLine(const HeldLayers& layers) {
                       layers.window);
 }
 
+std::string CheckpointsLine(int checkpoints) {
+  return absl::StrCat("with room for ", checkpoints,
+                      checkpoints == 1 ? " checkpoint" : " checkpoints",
+                      " of texts, for requests that go on with them");
+}
+
 absl::Status CheckMemory(const RunPlan& plan) {
   if (plan.needed_bytes() <= plan.available_bytes) return absl::OkStatus();
   return LimitError(absl::StrCat(
@@ -139,7 +146,10 @@ absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs
       plan.held.push_back({own.n_layers, own.window, own.held_tokens()});
     }
   }
-  plan.state_bytes = StateStore::Bytes(model, spec.max_sequences);
+  plan.state_bytes = StateStore::Bytes(model, spec.state_room());
+  plan.checkpoints = spec.checkpoints;
+  plan.state_bytes =
+      SaturatingAdd(plan.state_bytes, Checkpoints::Bytes(spec.checkpoints, spec.max_tokens));
   if (assembly.drafter != nullptr) {
     NG_ASSIGN_OR_RETURN(const DrafterPlan drafter,
                         assembly.drafter->Plan(assembly.DrafterSpecFor(spec)));

@@ -155,7 +155,7 @@ void Session::State::Add(std::unique_ptr<Job> job) {
   // So that a client need not wait its turn to be told.
   const absl::Status settings =
       GuardedReading([&] { return run.samplers.For(request.settings).status(); });
-  if (settings.ok()) return loop.Add({index, &request, &added.completion});
+  if (settings.ok()) return loop.Add({index, &request, &added.completion, added.asked.mark});
   added.error = settings;
   added.completion.ids = request.prompt_ids;
   added.completion.prompt_len = std::ssize(request.prompt_ids);
@@ -210,7 +210,7 @@ void Session::State::EndAll() {
   for (std::unique_ptr<Job>& job : rest) {
     const int index = IndexOf(job->id);
     Job& added = *jobs.emplace(index, std::move(job)).first->second;
-    loop.Add({index, &added.asked.request, &added.completion});
+    loop.Add({index, &added.asked.request, &added.completion, added.asked.mark});
   }
   failed.Update(loop.End(failed.ok() ? StopReason::kInterrupted : StopReason::kError));
   // What an exception has kept from the loop.

@@ -37,6 +37,7 @@ absl::Status GenerateLoop::ReadStep() {
     const int64_t n_rows = step_sequences_[i].n_logit_rows;
     NG_ASSIGN_OR_RETURN(const bool ended,
                         ReadRows(*active_[i], fed_[i], {rows, {n_rows, vocab_size}}));
+    if (active_[i]->marked) NG_RETURN_IF_ERROR(MakeCheckpoints(*active_[i]));
     if (ended) done_.push_back(i);
     rows += n_rows * vocab_size;
   }

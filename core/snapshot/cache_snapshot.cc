@@ -95,7 +95,7 @@ absl::Status CacheSnapshots::Load(const CacheFile& file, int64_t end, SequenceId
     NG_RETURN_IF_ERROR(store_.ImportLayer(layer, rows, wanted));
   }
   if (!states_.empty()) {
-    const auto state = std::as_writable_bytes(states_.All(sequence));
+    const auto state = std::as_writable_bytes(states_.Overwrite(sequence));
     const absl::Status read = file.ReadLayer(store_.n_layers(), state);
     if (!read.ok()) {
       states_.Clear(sequence);

@@ -118,6 +118,26 @@ TEST_P(KindAllocations, AreNoneInADecodeStep) {
   }
 }
 
+// Checkpoints that move along with the answers (cache.checkpoints).
+class CheckpointAllocations : public KindAllocations {
+ protected:
+  std::vector<std::string> MoreOptions() const override {
+    return {"cache.checkpoints=6", "run.prefill_chunk=8"};
+  }
+};
+
+TEST_P(CheckpointAllocations, DoNotGrowWithTheTokensOfGenerate) {
+  for (const char* model : {"mistral/window", "gemma4/inputs", "qwen3_5/tiny", "nemotron_h/tiny"}) {
+    SCOPED_TRACE(model);
+    model_ = model;
+    EXPECT_EQ(Generate(16, "greedy"), Generate(50, "greedy"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, CheckpointAllocations,
+                         testing::Combine(testing::Values("flash"), testing::Values("paged"),
+                                          testing::Values("bf16"), testing::Values(1, 2)));
+
 INSTANTIATE_TEST_SUITE_P(Threads, KindAllocations,
                          testing::Combine(testing::Values("flash"),
                                           testing::Values("contiguous", "paged"),

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <random>
 
@@ -58,6 +59,18 @@ void TinyNiels::WriteTo(const std::string& dir,
   if (edit) edit(tensors);
   const absl::Status written = WriteSafetensors(dir + "/model.safetensors", tensors);
   ASSERT_TRUE(written.ok()) << written;
+}
+
+void CopyWithContext(const std::string& from, int64_t context, const std::string& to) {
+  // Not as JSON: transformers writes numbers that it does not have.
+  const std::string field = "\"max_position_embeddings\": ";
+  std::string config = Slurp(from + "/config.json");
+  const size_t begin = config.find(field) + field.size();
+  ASSERT_GE(begin, field.size());
+  config.replace(begin, config.find_first_not_of("0123456789", begin) - begin,
+                 std::to_string(context));
+  std::ofstream(to + "/config.json") << config;
+  std::filesystem::copy(from + "/model.safetensors", to + "/model.safetensors");
 }
 
 }  // namespace ng::test

@@ -41,6 +41,9 @@ inline std::function<void(std::vector<NamedTensor>&)> Filling(std::string name, 
   };
 }
 
+// Copies a model's folder with another context to write into.
+void CopyWithContext(const std::string& from, int64_t context, const std::string& to);
+
 }  // namespace ng::test
 
 #endif  // NG_TESTS_SUPPORT_TINY_MODEL_H_

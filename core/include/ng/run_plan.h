@@ -78,6 +78,8 @@ struct HeldLayers {
 };
 // "22 layers hold the last 1023 tokens, for a window of 512"
 std::string HeldLine(const HeldLayers& layers);
+// "with room for 12 checkpoints of texts, for requests that go on with them"
+std::string CheckpointsLine(int checkpoints);
 
 // What a run takes, known before anything is loaded: what Load reserves and checks. Tensors that a
 // run keeps on request are not in it.
@@ -89,7 +91,8 @@ struct RunPlan {
   WeightSizes weights;
   CachePlan cache;                 // what the store says that it will reserve
   std::vector<HeldLayers> held;    // where layers hold no more than a window, else empty
-  int64_t state_bytes = 0;         // of all sequences, where the model keeps a state
+  int64_t state_bytes = 0;         // where the model keeps a state, and of checkpoints
+  int checkpoints = 0;             // of texts: room for their windows and states is in the above
   int64_t drafter_bytes = 0;       // what the drafter reserves
   int64_t load_scratch_bytes = 0;  // while weights are read; given back when all of them are
   bool read_in_step = false;       // by the first step, so together with what a step takes

@@ -54,6 +54,11 @@ namespace ng {
 // the session.
 struct SessionRequest {
   GenerateRequest request;
+  // Of the prompt's tokens so many will probably begin later prompts, which need not begin with the
+  // rest: where the rendering of a conversation ends without what asks for the answer. What is
+  // computed up to there is kept for them, where the model and the cache need to be told
+  // (cache.checkpoints). It changes no bit. 0: nobody knows.
+  int64_t mark = 0;
   // All of the prompt has been fed: prompt_logprobs and the timings of the prompt are there. Not
   // called where nothing is to be computed.
   std::function<void(const Completion& so_far)> on_prompt;

@@ -62,6 +62,7 @@ std::vector<SessionRequest> Answer::Requests() {
   std::vector<SessionRequest> requests(plan_.n_choices());
   for (size_t i = 0; i < requests.size(); ++i) {
     requests[i].request = RequestOf(i);
+    requests[i].mark = PromptOf(i).mark;
     const auto self = shared_from_this();
     // To the server's thread, with a copy of what is needed.
     requests[i].on_prompt = [self, i](const Completion& so_far) {

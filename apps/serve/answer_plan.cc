@@ -1,5 +1,7 @@
 #include "apps/serve/answer_plan.h"
 
+#include <algorithm>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -15,7 +17,8 @@ Parsed<PlannedPrompt> PlanPrompt(const PromptField& field, const Engine& engine)
   if (const auto* const text = std::get_if<std::string>(&field)) {
     absl::StatusOr<std::vector<int32_t>> ids = engine.Encode(*text, {.must_fit = true});
     if (!ids.ok()) return ErrorOf(ids.status(), "prompt");
-    prompt = {*std::move(ids), *text};
+    prompt.ids = *std::move(ids);
+    prompt.text = *text;
     return prompt;
   }
   prompt.ids = std::get<std::vector<int32_t>>(field);
@@ -31,6 +34,16 @@ Parsed<std::vector<int32_t>> EncodeConversation(const ConversationFields& conver
       engine.EncodeConversation({.messages = conversation.messages, .tools = conversation.tools});
   if (!ids.ok()) return ErrorOf(ids.status(), "messages");
   return *std::move(ids);
+}
+
+// Up to where the conversation's ids are those without what asks for the answer. A next prompt may
+// leave it there, because templates drop what a model thought before it answered.
+int64_t FindMark(const ConversationFields& conversation, std::span<const int32_t> ids,
+                 const Engine& engine) {
+  const auto said = engine.EncodeConversation(
+      {.messages = conversation.messages, .tools = conversation.tools, .asks = false});
+  if (!said.ok()) return 0;  // the template takes no such conversation
+  return std::ranges::mismatch(*said, ids).in2 - ids.begin();
 }
 
 // What both kinds have in common, once the prompts are there.
@@ -54,7 +67,11 @@ Parsed<AnswerPlan> PlannedChat(AnswerPlan plan, ChatRequest request, const PlanP
   plan.fields = std::move(request.answer);
   Parsed<std::vector<int32_t>> ids = EncodeConversation(request.conversation, parts.engine);
   if (auto* const error = std::get_if<ApiError>(&ids)) return *error;
-  plan.prompts.push_back({std::get<std::vector<int32_t>>(std::move(ids)), ""});
+  PlannedPrompt& prompt = plan.prompts.emplace_back();
+  prompt.ids = std::get<std::vector<int32_t>>(std::move(ids));
+  if (parts.settings.marks) {
+    prompt.mark = FindMark(request.conversation, prompt.ids, parts.engine);
+  }
   return Planned(std::move(plan), parts);
 }
 

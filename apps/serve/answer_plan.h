@@ -16,7 +16,8 @@ namespace ng::serve {
 
 struct PlannedPrompt {
   std::vector<int32_t> ids;
-  std::string text;  // as it was given; of ids: theirs
+  std::string text = {};  // as it was given; of ids: theirs
+  int64_t mark = 0;       // SessionRequest::mark
 };
 
 // Choice i answers prompt i / n with the draws of number i, as ng-run --prompts would answer each

@@ -12,9 +12,11 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   CommandLine line;
   line.engine = EngineOptionsOf(arguments);
   if (arguments.values.count("view") != 0) {
-    line.engine.overrides.insert(line.engine.overrides.begin(), "serve.views=32");
+    line.engine.overrides.insert(line.engine.overrides.begin(), "serve.views=32")(
+        "dry-run", "check everything and print what would be served and the memory it takes");
   }
   line.about = ReadAbout(arguments.values);
+  line.dry_run = arguments.values.count("dry-run") != 0;
   return line;
 }
 

@@ -11,6 +11,7 @@ namespace ng::serve {
 struct CommandLine {
   EngineOptions engine;
   About about;
+  bool dry_run = false;
 };
 
 // Errors: UsageError naming the argument, what is allowed and the nearest option.

@@ -1,5 +1,4 @@
 // ng-serve: a model for clients of OpenAI's API.
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "apps/serve/api_error.h"
 #include "apps/serve/command_line.h"
 #include "apps/serve/http/server.h"
+#include "apps/serve/served_engine.h"
 #include "apps/serve/service.h"
 #include "apps/serve/settings.h"
 #include "apps/view/run_facts.h"
@@ -25,26 +25,6 @@ namespace ng::serve {
 namespace {
 
 constexpr const char* kName = "ng-serve";
-
-// Where the config says nothing: of each answer, and of all.
-constexpr int64_t kDefaultTokens = 8192;
-constexpr int kDefaultSequences = 4;
-// A long prompt goes in chunks, so that other answers go on beside it. No bit depends on it.
-constexpr const char* kDefaultChunk = "run.prefill_chunk=512";
-
-RunNeeds NeedsOf(const Engine& engine) {
-  const Config& config = engine.config();
-  RunNeeds needs;
-  needs.max_tokens = config.Int("cache.max_tokens");
-  if (needs.max_tokens == 0) {
-    const int64_t context = engine.model_shape().max_positions;
-    needs.max_tokens = context > 0 ? std::min(context, kDefaultTokens) : kDefaultTokens;
-  }
-  needs.prompt_logprobs = true;
-  needs.max_sequences = static_cast<int>(config.Int("cache.max_sequences"));
-  if (needs.max_sequences == 0) needs.max_sequences = kDefaultSequences;
-  return needs;
-}
 
 // Sets `stop` when a signal comes while the model loads. Later signals are for the server.
 class SignalsStop {
@@ -65,13 +45,7 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(EngineOptions options, RunNee
                                                    std::atomic<bool>* stop) {
   const SignalsStop signals(*options.stop, stop);
   options.stop = stop;
-  NG_ASSIGN_OR_RETURN(const Config config, Engine::ReadConfig(options));
-  NG_RETURN_IF_ERROR(ReadSettings(config).status());
-  if (config.IsDefault("run.prefill_chunk")) {
-    options.overrides.insert(options.overrides.begin(), kDefaultChunk);
-  }
-  NG_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, Engine::Open(options));
-  *needs = NeedsOf(*engine);
+  NG_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, OpenServed(options, needs));
   NG_RETURN_IF_ERROR(engine->Load(*needs));
   return engine;
 }
@@ -84,13 +58,23 @@ std::string Greeting(const Settings& settings, int port, const RunNeeds& needs) 
                       " tokens each\n");
 }
 
+// What would be served, and what it would take.
+absl::Status DryRun(const EngineOptions& options) {
+  RunNeeds needs;
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, OpenServed(options, &needs));
+  NG_ASSIGN_OR_RETURN(const std::string plan, engine->Describe(needs, Engine::Detail::kScreen));
+  return WriteStdout(plan);
+}
+
 // Serves until the first signal, and then until what was asked is answered.
 absl::Status Serve(const EngineOptions& options, ProgressBar& bar, bool* drained) {
   std::atomic<bool> stop = false;
   RunNeeds needs;
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, LoadEngine(options, &needs, &stop));
   bar.Clear();
-  NG_ASSIGN_OR_RETURN(const Settings settings, ReadSettings(engine->config()));
+  NG_ASSIGN_OR_RETURN(Settings settings, ReadSettings(engine->config()));
+  NG_ASSIGN_OR_RETURN(const RunPlan plan, engine->Plan(needs));
+  settings.marks = plan.checkpoints > 0;
   // Asked for before the session has the engine.
   ViewedEngine viewed = {.facts = {}, .config_file = options.config_file};
   if (settings.views > 0) {
@@ -134,10 +118,10 @@ int Main(int argc, const char* const* argv) {
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(kName, line.status());
   bool drained = false;
-  const int code = RunAsked(line->about, TheManual(), line->engine,
-                            [&](const EngineOptions& options, ProgressBar& bar) {
-                              return Serve(options, bar, &drained);
-                            });
+  const int code = RunAsked(
+      line->about, TheManual(), line->engine, [&](const EngineOptions& options, ProgressBar& bar) {
+        return line->dry_run ? DryRun(options) : Serve(options, bar, &drained);
+      });
   // The signal that it waits for is no interruption.
   return drained ? 0 : code;
 }

@@ -23,6 +23,7 @@ struct Settings {
   int max_queued = 0;
   std::chrono::seconds answer{};  // 0: no limit
   size_t views = 0;               // answers that can be looked into
+  bool marks = false;             // the engine is told where later prompts leave a prompt
 };
 
 // Errors: UsageError for a host that is no address, or that others reach while no key is set.

@@ -12,8 +12,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   CommandLine line;
   line.engine = EngineOptionsOf(arguments);
   if (arguments.values.count("view") != 0) {
-    line.engine.overrides.insert(line.engine.overrides.begin(), "serve.views=32")(
-        "dry-run", "check everything and print what would be served and the memory it takes");
+    line.engine.overrides.insert(line.engine.overrides.begin(), "serve.views=32");
   }
   line.about = ReadAbout(arguments.values);
   line.dry_run = arguments.values.count("dry-run") != 0;
@@ -23,7 +22,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
 Manual TheManual() {
   OptionGroup what = {"What to serve", {}};
   what.options.add_options()("config", TextValue("FILE"), "the config file")(
-      "view", "the last 32 answers can be looked into: serve.views=32");
+      "view", "the last 32 answers can be looked into: serve.views=32")(
+      "dry-run", "check everything and print what would be served and the memory it takes");
   return {.program = "ng-serve",
           .summary = "serve a model to clients of OpenAI's API",
           .uses = {"ng-serve --config FILE [--section.key=value ...]"},

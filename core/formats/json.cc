@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/absl_view.h"
@@ -17,6 +18,9 @@ namespace ng {
 namespace {
 
 using Json = nlohmann::json;
+
+// What a status says of the place of the value that is wrong.
+constexpr const char* kPlace = "ng.json.place";
 
 // The library's complaint without its own prefix and without the text it quotes, which may be as
 // long as the file.
@@ -36,27 +40,40 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
 
   JsonDocument& root() { return root_; }
   const std::string& error() const { return error_; }
-
-  bool null() override { return Add(nullptr) != nullptr; }
-  bool boolean(bool value) override { return Add(value) != nullptr; }
-  bool number_integer(number_integer_t value) override { return Add(value) != nullptr; }
-  bool number_unsigned(number_unsigned_t value) override { return Add(value) != nullptr; }
-  bool number_float(number_float_t value, const string_t&) override {
-    return Add(value) != nullptr;
+  // Of the value that was being read: "messages[1].content".
+  std::string Place() const {
+    constexpr size_t kMostOfKey = 80;
+    std::string place;
+    for (const Open& open : open_) {
+      if (open.container->is_array()) {
+        // A container is in its list while it is read, another value is not.
+        const size_t index = open.container->size() - (&open == &open_.back() ? 0 : 1);
+        absl::StrAppend(&place, "[", index, "]");
+      } else if (!open.key.empty()) {
+        absl::StrAppend(&place, place.empty() ? "" : ".", open.key.substr(0, kMostOfKey));
+      }
+    }
+    return place;
   }
-  bool string(string_t& value) override { return Add(std::move(value)) != nullptr; }
+
+  bool null() override { return Put(nullptr); }
+  bool boolean(bool value) override { return Put(value); }
+  bool number_integer(number_integer_t value) override { return Put(value); }
+  bool number_unsigned(number_unsigned_t value) override { return Put(value); }
+  bool number_float(number_float_t value, const string_t&) override { return Put(value); }
+  bool string(string_t& value) override { return Put(std::move(value)); }
   bool binary(binary_t&) override { return Refuse("holds binary data"); }
 
-  bool start_object(size_t) override { return Open(Json::object()); }
-  bool start_array(size_t) override { return Open(Json::array()); }
+  bool start_object(size_t) override { return Begin(Json::object()); }
+  bool start_array(size_t) override { return Begin(Json::array()); }
   bool end_object() override { return Close(); }
   bool end_array() override { return Close(); }
 
   bool key(string_t& name) override {
-    if (open_.back()->contains(name)) {
+    if (open_.back().container->contains(name)) {
       return Refuse(absl::StrCat("key ", JsonExcerpt(name), " appears twice"));
     }
-    key_ = std::move(name);
+    open_.back().key = std::move(name);
     return true;
   }
 
@@ -65,28 +82,44 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   }
 
  private:
+  // A container around the parser's place.
+  struct Open {
+    Json* container;
+    std::string key = {};  // of the value that is read, in an object; empty between two
+  };
+
   // Puts a value at the parser's place, and returns its address.
   Json* Add(Json value) {
     if (open_.empty()) {
       *root_ = std::move(value);
       return &*root_;
     }
-    Json& container = *open_.back();
-    if (container.is_object()) return &(container[key_] = std::move(value));
+    Json& container = *open_.back().container;
+    if (container.is_object()) return &(container[open_.back().key] = std::move(value));
     container.push_back(std::move(value));
     return &container.back();
   }
 
-  bool Open(Json container) {
+  bool Put(Json value) {
+    Add(std::move(value));
+    EndValue();
+    return true;
+  }
+  void EndValue() {
+    if (!open_.empty()) open_.back().key.clear();
+  }
+
+  bool Begin(Json container) {
     if (static_cast<int>(open_.size()) >= max_depth_) {
       return Refuse(absl::StrCat("is nested more than ", max_depth_, " levels deep"));
     }
-    open_.push_back(Add(std::move(container)));
+    open_.push_back({Add(std::move(container))});
     return true;
   }
 
   bool Close() {
     open_.pop_back();
+    EndValue();
     return true;
   }
 
@@ -97,8 +130,7 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
 
   const int max_depth_;
   JsonDocument root_;
-  std::vector<Json*> open_;  // the containers around the parser's place, outermost first
-  std::string key_;          // the key of the value to come
+  std::vector<Open> open_;  // outermost first
   std::string error_;
 };
 
@@ -126,7 +158,11 @@ absl::StatusOr<JsonDocument> ParseJson(std::string_view bytes, const std::string
   }
   try {
     StrictBuilder builder(max_depth);
-    if (!Json::sax_parse(bytes, &builder)) return refuse(builder.error());
+    if (!Json::sax_parse(bytes, &builder)) {
+      absl::Status refused = refuse(builder.error());
+      refused.SetPayload(kPlace, absl::Cord(builder.Place()));
+      return refused;
+    }
     return std::move(builder.root());
   } catch (const std::bad_alloc&) {
     throw;  // the file is not at fault
@@ -137,6 +173,10 @@ absl::StatusOr<JsonDocument> ParseJson(std::string_view bytes, const std::string
 
 absl::Status CheckJson(std::string_view text, const std::string& name, int max_depth) {
   return ParseJson(text, name, max_depth).status();
+}
+
+std::string JsonErrorPlace(const absl::Status& status) {
+  return std::string(status.GetPayload(kPlace).value_or(absl::Cord()));
 }
 
 namespace {

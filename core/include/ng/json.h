@@ -16,6 +16,10 @@ namespace ng {
 // with `name`.
 absl::Status CheckJson(std::string_view text, const std::string& name, int max_depth);
 
+// Where the value is at which CheckJson stopped: "messages[1].content". Empty where that is no
+// value in an object or a list, or where the error is another one.
+std::string JsonErrorPlace(const absl::Status& status);
+
 }  // namespace ng
 #pragma GCC visibility pop
 

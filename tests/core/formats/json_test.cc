@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "ng/json.h"
+#include "ng/ordered_json.h"
 #include "tests/support/temp_dir.h"
 
 namespace ng {
@@ -53,6 +55,29 @@ TEST(ParseJson, RefusesADuplicateKeyAtAnyLevel) {
   EXPECT_EQ(ErrorOf(R"({"a": 1, "b": 2, "a": 3})"), "file.json: key \"a\" appears twice");
   EXPECT_EQ(ErrorOf(R"({"x": {"a": 1, "\u0061": 3}})"), "file.json: key \"a\" appears twice");
   EXPECT_TRUE(ParseJson(R"([{"a": 1}, {"a": 1}])", "file.json", kDepth).ok());
+}
+
+TEST(CheckJson, SaysAtWhichValueItStopped) {
+  const auto place = [](std::string_view text) {
+    const absl::Status status = CheckJson(text, "body", kDepth);
+    EXPECT_FALSE(status.ok()) << text;
+    return JsonErrorPlace(status);
+  };
+  EXPECT_EQ(place(R"({"a": 1, "b": "\ud800"})"), "b");
+  EXPECT_EQ(place(R"({"m": [{"c": "x"}, {"c": "\udc00"}]})"), "m[1].c");
+  EXPECT_EQ(place(R"({"a": [[1, 2], 3, tru]})"), "a[2]");
+  EXPECT_EQ(place(R"({"a": {"b": 1}, "\ud800": 1})"), "");
+  EXPECT_EQ(place(R"({"a": {"b": 1, "b": 2}})"), "a");
+  EXPECT_EQ(place(R"({"a": [[[1]]]})"), "a[0]");
+  EXPECT_EQ(place("nul"), "");
+  EXPECT_EQ(JsonErrorPlace(UsageError("x")), "");
+}
+
+TEST(ParseCheckedJson, KeepsTheOrderOfKeys) {
+  const std::string text = R"({"b":[1,-2,2.5,{"z":null,"a":{}}],"a":[],"":"\u00e9","c":true})";
+  EXPECT_EQ(ParseCheckedJson(text), nlohmann::ordered_json::parse(text));
+  EXPECT_EQ(ParseCheckedJson(text).dump(), nlohmann::ordered_json::parse(text).dump());
+  EXPECT_EQ(ParseCheckedJson(" 7 "), 7);
 }
 
 TEST(ParseJson, LimitsTheDepth) {

@@ -22,6 +22,7 @@
 #include "core/text/jinja/template.h"
 #include "ng/json.h"
 #include "ng/names.h"
+#include "ng/ordered_json.h"
 
 namespace ng {
 namespace {
@@ -47,7 +48,7 @@ std::string Excerpt(const OrderedJson& value) { return JsonExcerpt(nlohmann::jso
 absl::StatusOr<OrderedJson> ParseList(const std::string& text, const char* name) {
   const absl::Status valid = CheckJson(text, name, kJsonDepth);
   if (!valid.ok()) return AsUsage(valid);
-  OrderedJson list = OrderedJson::parse(text);
+  OrderedJson list = ParseCheckedJson(text);
   if (list.is_array()) return list;
   return UsageError(absl::StrCat(name, ": is ", Excerpt(list), ", must be a list"));
 }
@@ -69,8 +70,9 @@ absl::Status CheckContent(const OrderedJson& content, const std::string& where) 
   return absl::OkStatus();
 }
 
-// A message as transformers hands it to a template.
-absl::StatusOr<OrderedJson> ReadMessage(const OrderedJson& given, const std::string& where) {
+// A message as transformers hands it to a template. `no_content`: for a content that is null.
+absl::StatusOr<OrderedJson> ReadMessage(const OrderedJson& given, const OrderedJson& no_content,
+                                        const std::string& where) {
   if (!given.is_object() || !given.contains("role") || !given["role"].is_string()) {
     return UsageError(
         absl::StrCat(where, ": is ", Excerpt(given), ", must be {\"role\": a text, ...}"));
@@ -82,15 +84,18 @@ absl::StatusOr<OrderedJson> ReadMessage(const OrderedJson& given, const std::str
   if (reasons) message["thinking"] = given[*reasoning];
   for (const auto& [key, value] : given.items()) {
     if (!value.is_null()) message[key] = value;
+    if (value.is_null() && key == "content") message[key] = no_content;
   }
   if (reasons) message["reasoning_content"] = given[*reasoning];
-  if (message.contains("content")) NG_RETURN_IF_ERROR(CheckContent(message["content"], where));
+  if (given.contains("content") && !given["content"].is_null()) {
+    NG_RETURN_IF_ERROR(CheckContent(given["content"], where));
+  }
   return message;
 }
 
 // A value of run.template.<name>.
 absl::StatusOr<OrderedJson> ReadVariable(const std::string& text) {
-  if (CheckJson(text, "", kJsonDepth).ok()) return OrderedJson::parse(text);
+  if (CheckJson(text, "", kJsonDepth).ok()) return ParseCheckedJson(text);
   for (const auto& [python, json] :
        {std::pair("True", "true"), std::pair("False", "false"), std::pair("None", "null")}) {
     if (text == python) return UsageError(absl::StrCat("must be spelled ", json));
@@ -133,6 +138,12 @@ absl::StatusOr<jinja::Template> Parse(const TemplateSource& source) {
   return jinja::Template::Parse(source.text, source.path + (is_alone ? "" : ": chat template"));
 }
 
+size_t Count(std::string_view text, std::string_view word) {
+  size_t n = 0;
+  for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
 // Not by an initializer list: nlohmann's lose memory where there is no more.
 OrderedJson MessageOf(std::string_view role, std::string_view content) {
   OrderedJson message = OrderedJson::object();
@@ -159,6 +170,7 @@ class JinjaChat final : public ChatTemplate {
     chat->special_ids_ = tokenizer.SpecialIds();
     std::ranges::sort(chat->special_ids_);
     chat->eot_ = chat->FindEot();
+    chat->no_content_ = chat->FindNoContent();
     return chat;
   }
 
@@ -195,6 +207,10 @@ class JinjaChat final : public ChatTemplate {
     return own_->names().contains(name) || (with_tools_ && with_tools_->names().contains(name));
   }
 
+  bool IsOwn(const std::string& name) const {
+    return name == "messages" || name == "tools" || special_tokens_.contains(name);
+  }
+
   absl::Status SetVariables(const ChatOptions& options) {
     moment_ = jinja::LocalNow();
     if (!options.date.empty()) {
@@ -206,7 +222,7 @@ class JinjaChat final : public ChatTemplate {
     for (const auto& [name, literal] : special_tokens_) variables_[name] = literal;
     for (const auto& [name, text] : options.variables) {
       const std::string shown = absl::StrCat("template.", name, " = ", text, ": ");
-      if (name == "messages" || name == "tools" || special_tokens_.contains(name)) {
+      if (IsOwn(name)) {
         return UsageError(absl::StrCat(shown, "this variable is not the user's to set"));
       }
       if (!Reads(name)) {
@@ -223,6 +239,25 @@ class JinjaChat final : public ChatTemplate {
     return absl::OkStatus();
   }
 
+  // Those of a conversation of its own, over the others.
+  absl::Status AddVariables(const std::string& text, OrderedJson* values) const {
+    if (text.empty()) return absl::OkStatus();
+    const absl::Status valid = CheckJson(text, "variables", kJsonDepth);
+    if (!valid.ok()) return AsUsage(valid);
+    const OrderedJson given = ParseCheckedJson(text);
+    if (!given.is_object()) {
+      return UsageError(absl::StrCat("variables: is ", Excerpt(given), ", must be an object"));
+    }
+    for (const auto& [name, value] : given.items()) {
+      if (IsOwn(name)) {
+        return UsageError(
+            absl::StrCat("variables: ", name, ": this variable is not the user's to set"));
+      }
+      if (Reads(name)) (*values)[name] = value;
+    }
+    return absl::OkStatus();
+  }
+
   // The variables for a conversation.
   absl::StatusOr<OrderedJson> Values(const Conversation& conversation) const {
     NG_ASSIGN_OR_RETURN(const OrderedJson given, ParseList(conversation.messages, "messages"));
@@ -230,7 +265,7 @@ class JinjaChat final : public ChatTemplate {
     OrderedJson messages = OrderedJson::array();
     for (const OrderedJson& one : given) {
       const std::string where = absl::StrCat("messages: message ", messages.size() + 1);
-      NG_ASSIGN_OR_RETURN(OrderedJson message, ReadMessage(one, where));
+      NG_ASSIGN_OR_RETURN(OrderedJson message, ReadMessage(one, no_content_, where));
       messages.push_back(std::move(message));
     }
     const OrderedJson& first = messages.front()["role"];
@@ -238,6 +273,7 @@ class JinjaChat final : public ChatTemplate {
       messages.insert(messages.begin(), MessageOf("system", system_));
     }
     OrderedJson values = variables_;
+    NG_RETURN_IF_ERROR(AddVariables(conversation.variables, &values));
     values["messages"] = std::move(messages);
     values["tools"] = nullptr;
     if (!conversation.asks) values["add_generation_prompt"] = false;
@@ -321,6 +357,44 @@ class JinjaChat final : public ChatTemplate {
     return eos == special_tokens_.end() ? -1 : tokenizer_->SpecialId(eos->second).value_or(-1);
   }
 
+  // The text of a conversation whose answer is a call of a tool, with this as the answer's content.
+  std::optional<std::string> RenderCall(const OrderedJson& content,
+                                        const OrderedJson& arguments) const {
+    constexpr const char* kId = "ng0000001";  // of the form that all templates take
+    OrderedJson call = OrderedJson::object();
+    call["id"] = kId;
+    call["type"] = "function";
+    call["function"]["name"] = "ng";
+    call["function"]["arguments"] = arguments;
+    OrderedJson answer = MessageOf("assistant", "");
+    answer["content"] = content;
+    answer["tool_calls"] = OrderedJson::array();
+    answer["tool_calls"].push_back(std::move(call));
+    OrderedJson result = MessageOf("tool", "?");
+    result["tool_call_id"] = kId;
+    OrderedJson values = variables_;
+    values["tools"] = nullptr;
+    OrderedJson& messages = values["messages"] = OrderedJson::array();
+    messages.push_back(MessageOf("user", "?"));
+    messages.push_back(std::move(answer));
+    messages.push_back(std::move(result));
+    const absl::StatusOr<jinja::Text> text = RenderText(values);
+    if (!text.ok()) return std::nullopt;
+    return text->bytes();
+  }
+
+  // What the template can take as a content that is null: null, unless it fails then or prints it.
+  OrderedJson FindNoContent() const {
+    const OrderedJson nothing = OrderedJson::object();
+    for (const OrderedJson& arguments : {nothing, OrderedJson("{}")}) {
+      const std::optional<std::string> empty = RenderCall("", arguments);
+      const std::optional<std::string> null = RenderCall(nullptr, arguments);
+      if (null && (!empty || Count(*null, "None") <= Count(*empty, "None"))) return nullptr;
+      if (empty) break;
+    }
+    return "";
+  }
+
   std::string name_;
   const Tokenizer* tokenizer_ = nullptr;
   std::string system_;
@@ -328,6 +402,7 @@ class JinjaChat final : public ChatTemplate {
   std::optional<jinja::Template> own_;
   std::optional<jinja::Template> with_tools_;
   OrderedJson variables_ = OrderedJson::object();  // all but messages and tools
+  OrderedJson no_content_ = "";                    // for a content that is null
   jinja::Moment moment_;
   std::string date_;
   std::vector<int32_t> special_ids_;  // sorted

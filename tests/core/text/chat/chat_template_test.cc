@@ -534,6 +534,40 @@ TEST_F(TemplateText, HandsOnMessagesAsTransformersDoes) {
   EXPECT_EQ(Render(show).value(), R"([{"role": "user", "content": "Hi"}]nullTrue)");
 }
 
+// An answer that only calls a tool has null for its content.
+TEST_F(TemplateText, HandsOnAContentThatIsNullAsTheTemplateCanTakeIt) {
+  const Conversation call = {R"([{"role": "user", "content": "a"},
+      {"role": "assistant", "content": null, "tool_calls": [{"function": {"name": "f"}}]}])"};
+  const auto shown = [&](const std::string& content) {
+    return Render("{% for m in messages %}{{ " + content + " }};{% endfor %}", {}, call).value();
+  };
+  // It fails for null, and prints it.
+  EXPECT_EQ(shown("'<' + m.content"), "<a;<;");
+  EXPECT_EQ(shown("m.content"), "a;;");
+  EXPECT_EQ(shown("m.content | trim"), "a;;");
+  // It asks.
+  EXPECT_EQ(shown("'none' if m.content is none else m.content"), "a;none;");
+  EXPECT_EQ(shown("m.content if m.content else 'call'"), "a;call;");
+}
+
+TEST_F(TemplateText, TakesVariablesOfAConversation) {
+  const std::string show =
+      "{{ messages[0].content ~ mood|default('none') ~ eos_token|default('') }}";
+  const std::string hi = R"([{"role": "user", "content": "Hi "}])";
+  EXPECT_EQ(Render(show, {}, {.messages = hi, .variables = R"({"mood": "good"})"}).value(),
+            "Hi good");
+  EXPECT_EQ(Render(show, {.variables = {{"mood", "bad"}}},
+                   {.messages = hi, .variables = R"({"mood": "good", "not_read": [1]})"})
+                .value(),
+            "Hi good");
+  EXPECT_EQ(Render(show, {.variables = {{"mood", "bad"}}}, {.messages = hi}).value(), "Hi bad");
+  for (const char* const wrong : {R"({"messages": []})", R"({"tools": 1})", "[]", "{"}) {
+    const absl::Status status = Render(show, {}, {.messages = hi, .variables = wrong}).status();
+    EXPECT_EQ(ExitCode(status), 2) << wrong;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("variables: ")) << wrong;
+  }
+}
+
 TEST_F(TemplateText, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(Error("a\n{% if %}", {}, 3), "t.jinja: line 2: unexpected \"%}\", must be a value");
   EXPECT_THAT(Error("a\n{{ messages[0].nothing.more }}", {}, 3), HasSubstr("t.jinja: line 2: "));

@@ -14,7 +14,8 @@ class Temperature final : public SamplerStage {
   // Errors: UsageError unless `value` is in (0, 100].
   static absl::StatusOr<std::unique_ptr<SamplerStage>> Create(double value);
 
-  // Also an error: a quotient that overflows, as a value near 0 makes it.
+  // So near to 0 that the quotients would overflow, the best candidates are left, as at the limit.
+  // Also an error: logits so large that a quotient overflows farther from 0.
   absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) override;
 
  private:

@@ -47,16 +47,31 @@ TEST(Temperature, RefusesNegativeHugeAndNan) {
   EXPECT_TRUE(Temperature::Create(100.0).ok());
 }
 
-TEST(Temperature, RefusesToOverflowNearZero) {
-  const std::vector<float> logits = {-1.0F, 2.0F, 3.0F};
-  const std::vector<float> negative = {-1.0F, -2.0F};
-  for (const double value : {1e-40, 1e-300}) {
+// 1e-38 is in the documented range, and no logit above 3 divided by it is in that of f32.
+TEST(Temperature, LeavesTheBestNearZero) {
+  const std::vector<float> logits = {-1.0F, 3.0F, 2.0F, 3.0F, -kInf};
+  const std::vector<float> negative = {-2.0F, -1.0F};
+  for (const double value : {1e-38, 1e-40, 1e-300}) {
     const auto stage = *Temperature::Create(value);
-    const absl::Status status = Apply(*stage, logits).status();
-    EXPECT_EQ(ExitCode(status), 6);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("the limit at 0 is the stage greedy"));
-    EXPECT_EQ(ExitCode(Apply(*stage, negative).status()), 6);
+    const std::vector<Candidate> left = *Apply(*stage, logits);
+    for (const Candidate& candidate : left) {
+      const bool best = candidate.id == 1 || candidate.id == 3;
+      EXPECT_EQ(candidate.logit, best ? 0.0F : -kInf) << candidate.id;
+    }
+    EXPECT_EQ((*Apply(*stage, negative))[1].logit, 0.0F);
+    EXPECT_EQ(*ApplySparse(*stage, logits), left);
+    EXPECT_EQ(ExitCode(Apply(*stage, std::vector<float>{1, kNan}).status()), 6);
   }
+  // What can be divided is.
+  EXPECT_EQ((*Apply(**Temperature::Create(1e-35), std::vector<float>{1, 2}))[0].logit,
+            1.0F / 1e-35F);
+}
+
+TEST(Temperature, RefusesLogitsThatNoOtherTemperatureCouldMakeFinite) {
+  const auto stage = *Temperature::Create(1e-20);
+  const absl::Status status = Apply(*stage, std::vector<float>{1e30F, 1.0F}).status();
+  EXPECT_EQ(ExitCode(status), 6);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the limit at 0 is the stage greedy"));
 }
 
 TEST(Temperature, RefusesNanAndAllMinusInfinity) {

@@ -1,6 +1,5 @@
 #include "plugins/sampler/logit_bias/logit_bias.h"
 
-#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <string>
@@ -23,6 +22,7 @@ bool ParseNumber(std::string_view text, T* out) {
 absl::StatusOr<std::unique_ptr<SamplerStage>> LogitBias::Create(
     std::span<const std::string_view> pairs, int64_t vocab_size) {
   auto stage = absl::WrapUnique(new LogitBias(vocab_size));
+  std::vector<bool> listed(vocab_size);
   for (const std::string_view pair : pairs) {
     const size_t equals = pair.find('=');
     int32_t id = -1;
@@ -35,7 +35,8 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> LogitBias::Create(
                                      "', must be id=bias with an id in [0, ", vocab_size,
                                      ") (the vocabulary) and a number or -inf"));
     }
-    if (std::ranges::count(stage->ids_, id) == 0) stage->ids_.push_back(id);
+    if (!listed[id]) stage->ids_.push_back(id);
+    listed[id] = true;
     stage->bias_[id] += bias;
   }
   return stage;

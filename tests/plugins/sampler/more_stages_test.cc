@@ -109,6 +109,15 @@ TEST(Xtc, LeavesOneTopChoiceAlone) {
   EXPECT_EQ(left[0].logit, 1.0F);
 }
 
+TEST(LogitBias, AddsTheBiasesOfOneTokenAndChangesItOnce) {
+  const std::vector<std::string_view> pairs = {"1=2", "0=1", "1=0.5"};
+  const std::vector<Candidate> left =
+      *Apply(**LogitBias::Create(pairs, 3), std::vector<float>{0, 0, 0});
+  EXPECT_EQ(left[0].logit, 1.0F);
+  EXPECT_EQ(left[1].logit, 2.5F);
+  EXPECT_EQ(left[2].logit, 0.0F);
+}
+
 TEST(LogitBias, DrawsFromTheBiasedLogits) {
   const std::array<std::string_view, 3> pairs = {"0=1.5", "2=-inf", "0=0.5"};
   const std::vector<float> logits = {0.0F, 1.0F, 5.0F, 2.0F};

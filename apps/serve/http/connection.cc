@@ -8,11 +8,14 @@
 #include <boost/beast/http/status.hpp>
 #include <ctime>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "apps/serve/http/content_coding.h"
+#include "apps/serve/http/target.h"
 
 namespace ng::serve {
 namespace {
@@ -37,6 +40,11 @@ std::string Date() {
   return {text, std::strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &parts)};
 }
 
+std::string TooLarge(int64_t max_body_bytes) {
+  return absl::StrCat("the body has more than serve.max_body_bytes = ", max_body_bytes, " bytes");
+}
+constexpr const char* kBadTarget = "in the path a % must have two hexadecimal digits behind it";
+
 // The beginning of every answer, without the empty line.
 std::string Head(int status, const std::string& content_type, bool keep_alive) {
   const boost::string_view reason = http::obsolete_reason(static_cast<http::status>(status));
@@ -47,16 +55,30 @@ std::string Head(int status, const std::string& content_type, bool keep_alive) {
 
 std::string Text(boost::string_view text) { return {text.data(), text.size()}; }
 
-HttpRequest Taken(http::request<http::string_body>&& message) {
+// What comes with a request, or the status and the words with which it is refused.
+struct TakenRequest {
   HttpRequest request;
+  int refused = 0;
+  std::string why = {};
+};
+
+TakenRequest Taken(http::request<http::string_body>&& message, int64_t max_body_bytes) {
+  TakenRequest taken;
+  HttpRequest& request = taken.request;
   request.method = Text(message.method_string());
-  request.path = Text(message.target());
-  request.path.resize(std::min(request.path.size(), request.path.find('?')));
-  request.host = Text(message[http::field::host]);
+  std::optional<Target> target = ParseTarget(Text(message.target()));
+  if (!target) return {.request = {}, .refused = kBadRequest, .why = kBadTarget};
+  request.path = std::move(target->path);
+  request.host = target->host.value_or(Text(message[http::field::host]));
   request.origin = Text(message[http::field::origin]);
   request.authorization = Text(message[http::field::authorization]);
   request.body = std::move(message.body());
-  return request;
+  taken.refused = RemoveContentCoding(Text(message[http::field::content_encoding]), max_body_bytes,
+                                      &request.body);
+  if (taken.refused == kTooLarge) taken.why = TooLarge(max_body_bytes);
+  if (taken.refused == kUnknownCoding) taken.why = "the Content-Encoding must be gzip or identity";
+  if (taken.refused == kBadRequest) taken.why = "the body is no whole gzip, as its headers say";
+  return taken;
 }
 
 }  // namespace
@@ -214,10 +236,13 @@ void Connection::OnRequest(const error_code& error) {
   Disarm(read_deadline_);
   keep_alive_ = parser_->keep_alive() && !all_.draining;
   chunked_ = parser_->get().version() >= 11;
-  answer_ = std::make_shared<Answer>(shared_from_this(), Taken(parser_->release()));
+  TakenRequest taken = Taken(parser_->release(), all_.limits.max_body_bytes);
   parser_.reset();
+  without_body_ = taken.request.method == "HEAD";
+  answer_ = std::make_shared<Answer>(shared_from_this(), std::move(taken.request));
   if (buffer_.size() == 0) Watch();
   const std::shared_ptr<Answer> answer = answer_;
+  if (taken.refused != 0) return answer->Reply(all_.refusal(taken.refused, taken.why));
   try {
     all_.handler(answer);
   } catch (const std::exception& failed) {
@@ -228,8 +253,7 @@ void Connection::OnRequest(const error_code& error) {
 
 void Connection::OnReadError(const error_code& error) {
   if (error == http::error::body_limit) {
-    return Refuse(kTooLarge, absl::StrCat("the body has more than serve.max_body_bytes = ",
-                                          all_.limits.max_body_bytes, " bytes"));
+    return Refuse(kTooLarge, TooLarge(all_.limits.max_body_bytes));
   }
   if (error == http::error::header_limit) {
     return Refuse(kHeadersTooLarge,
@@ -265,7 +289,7 @@ void Connection::SendReply(const HttpReply& reply) {
   for (const auto& [name, value] : reply.headers) {
     absl::StrAppend(&head, name, ": ", value, "\r\n");
   }
-  Queue(absl::StrCat(head, "\r\n", reply.body));
+  Queue(absl::StrCat(head, "\r\n", without_body_ ? "" : reply.body));
   EndAnswer();
 }
 

@@ -102,7 +102,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool chunked_ = false;
   bool keep_alive_ = false;
   bool streams_ = false;
-  bool ended_ = false;  // the answer; its end is to be sent
+  bool without_body_ = false;  // the answer to HEAD
+  bool ended_ = false;         // the answer; its end is to be sent
   bool watching_ = false;
   bool writing_ = false;
   bool refused_ = false;

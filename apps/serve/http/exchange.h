@@ -20,6 +20,7 @@ enum HttpStatus : int {
   kNotAllowed = 405,
   kRequestTimeout = 408,
   kTooLarge = 413,
+  kUnknownCoding = 415,
   kTooManyRequests = 429,
   kHeadersTooLarge = 431,
   kServerError = 500,
@@ -28,11 +29,11 @@ enum HttpStatus : int {
 
 struct HttpRequest {
   std::string method = {};  // "GET"
-  std::string path = {};    // without the query: "/v1/models"
-  std::string host = {};    // headers; empty: not there
+  std::string path = {};    // without the query, decoded: "/v1/models/my model"
+  std::string host = {};    // of an absolute target, else a header; empty: not there
   std::string origin = {};
   std::string authorization = {};
-  std::string body = {};
+  std::string body = {};  // without its Content-Encoding
 };
 
 struct HttpReply {

@@ -287,6 +287,60 @@ TEST(HttpServer, DrainsWhatIsAskedAndClosesWhatIsIdle) {
   thread.join();
 }
 
+TEST(HttpServer, AnswersHeadWithoutABody) {
+  Running running;
+  HttpClient client(running.port());
+  client.Send("HEAD /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(client.ReceiveUntil("Content-Length: 8\r\n\r\nHTTP/1.1 200 OK"));
+  ASSERT_TRUE(client.ReceiveUntil("GET /b "));
+}
+
+TEST(HttpServer, ReadsTargetsOfEveryForm) {
+  const auto echo = [](const std::shared_ptr<Exchange>& exchange) {
+    const HttpRequest& request = exchange->request();
+    exchange->Reply({.body = absl::StrCat(request.host, " ", request.path)});
+  };
+  Running running(Running::Limits(), echo);
+  HttpClient client(running.port());
+  const auto told = [&](const std::string& target) { return client.Get(target).body; };
+  EXPECT_EQ(told("/v1/models/my%20model?x=%zz"), "localhost /v1/models/my model");
+  EXPECT_EQ(told("/%c3%A9%2f%3F"), "localhost /\xC3\xA9/?");
+  EXPECT_EQ(told("http://box:80/a%20b?c"), "box:80 /a b");
+  EXPECT_EQ(told("HTTPS://box"), "box /");
+  EXPECT_EQ(told("http://box?c"), "box /");
+  for (const char* const wrong : {"/%", "/%2", "/a%g0", "/%+1", "/% 1"}) {
+    HttpClient other(running.port());
+    EXPECT_EQ(other.Get(wrong).status, 400) << wrong;
+  }
+}
+
+// printf abcabcabcabc | gzip -n
+constexpr std::string_view kGzip(
+    "\x1f\x8b\x08\0\0\0\0\0\0\x03\x4b\x4c\x4a\x4e\x84\x21\0\x34\x2a\x6e\x5a\x0c\0\0\0", 24);
+
+TEST(HttpServer, UnpacksBodiesUpToTheirLimit) {
+  Running running(With([](HttpLimits* limits) { limits->max_body_bytes = 30; }));
+  HttpClient client(running.port());
+  const auto post = [&](const std::string& body, const std::string& coding) {
+    return client.Post("/", body, absl::StrCat("Content-Encoding: ", coding, "\r\n"));
+  };
+  const std::string gzip(kGzip);
+  EXPECT_EQ(post(gzip, "gzip").body, "POST / abcabcabcabc");
+  EXPECT_EQ(post(gzip, "X-GZIP").body, "POST / abcabcabcabc");
+  EXPECT_EQ(post("abc", "identity").body, "POST / abc");
+  for (size_t n = 0; n < gzip.size(); ++n) {
+    EXPECT_EQ(post(gzip.substr(0, n), "gzip").status, 400) << n;
+  }
+  for (const char* const coding : {"br", "deflate", "gzip, gzip", "zstd"}) {
+    EXPECT_EQ(post(gzip, coding).status, 415) << coding;
+  }
+  Running small(With([](HttpLimits* limits) { limits->max_body_bytes = 1000; }));
+  std::string many;
+  for (int i = 0; i < 30; ++i) many += gzip;  // 360 bytes in 720
+  HttpClient other(small.port());
+  EXPECT_EQ(other.Post("/", many, "Content-Encoding: gzip\r\n").body.size(), 7U + 360U);
+}
+
 TEST(HttpServer, CallsAfterATimeUnlessItIsLetGo) {
   Running running;
   std::atomic<int> n_called = 0;

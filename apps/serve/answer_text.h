@@ -1,7 +1,8 @@
 // AnswerText: the text of an answer, as its tokens come.
 //
 // Text is given as whole characters. What may be the beginning of a text that ends the answer is
-// held back until it is known. A token comes with the piece in which its text begins.
+// held back until it is known. A token comes with the piece in which its text begins; one without
+// text, and one whose text is no part of the answer, at the latest with the last.
 #ifndef NG_APPS_SERVE_ANSWER_TEXT_H_
 #define NG_APPS_SERVE_ANSWER_TEXT_H_
 
@@ -24,7 +25,7 @@ struct LikelyToken {
 // A token as logprobs show it.
 struct ShownToken {
   std::string bytes = {};
-  bool special = false;                // its bytes are no text
+  bool special = false;                // its bytes are its name, and no text
   std::optional<double> logprob = {};  // nats; empty: the first of a prompt
   std::vector<LikelyToken> top = {};   // the most probable, the best first
 };

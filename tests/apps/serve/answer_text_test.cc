@@ -50,7 +50,7 @@ TEST(AnswerText, HoldsBackWhatMayEndItAndDropsWhatDoes) {
   text.Finish(5);
   const AnswerPiece last = text.Take();
   EXPECT_EQ(last.text, "");
-  EXPECT_THAT(last.tokens, IsEmpty());
+  EXPECT_THAT(Bytes(last), ElementsAre("ST", "OP!"));
 }
 
 TEST(AnswerText, KeepsNoTokensUnlessTheyAreWanted) {
@@ -62,13 +62,19 @@ TEST(AnswerText, KeepsNoTokensUnlessTheyAreWanted) {
   EXPECT_THAT(piece.tokens, IsEmpty());
 }
 
-// A stop id has no bytes and comes last.
-TEST(AnswerText, LeavesOutATokenWithoutTextAtTheEnd) {
+// A row that the tokenizer does not know has no bytes, a stop id has a name.
+TEST(AnswerText, GivesTokensWithoutTextToo) {
   AnswerText text(true);
-  text.Push({.bytes = "a"}, 0);
   text.Push({.bytes = ""}, 0);
+  EXPECT_THAT(Bytes(text.Take()), IsEmpty());
+  text.Push({.bytes = "a"}, 0);
+  EXPECT_THAT(Bytes(text.Take()), ElementsAre("", "a"));
+  text.Push({.bytes = ""}, 0);
+  text.Push({.bytes = "<end>", .special = true}, 0);
   text.Finish(0);
-  EXPECT_THAT(Bytes(text.Take()), ElementsAre("a"));
+  const AnswerPiece last = text.Take();
+  EXPECT_EQ(last.text, "");
+  EXPECT_THAT(Bytes(last), ElementsAre("", "<end>"));
 }
 
 }  // namespace

@@ -183,8 +183,8 @@ void Answer::OnToken(size_t index, TokenEvent& event) {
   const int32_t id = event.token.token_id;
   choice.ids.push_back(id);
   ShownToken token = plan_.fields.logprobs ? ShownWith(event.token) : Shown(id);
-  // A stop id is no part of the text.
-  if (IsStopId(host_.engine, id)) token.bytes.clear();
+  // Special tokens within an answer are part of its text, a stop id is not.
+  token.special = IsStopId(host_.engine, id);
   choice.text.Push(std::move(token), event.held_bytes);
   Emit(index, choice.text.Take());
 }
@@ -193,7 +193,7 @@ void Answer::OnDone(size_t index, const DoneEvent& event) {
   ChoiceState& choice = choices_[index];
   choice.reason = event.reason;
   if (over_) return;
-  if (!event.status.ok()) return Fail(ErrorOf(event.status));
+  if (!event.status.ok()) return Fail(ErrorOfAnswer(event.status, plan_, host_.settings.paths));
   if (event.reason == StopReason::kInterrupted) {
     return Fail({.status = kUnavailable, .message = "the server ends", .code = "shutting_down"});
   }

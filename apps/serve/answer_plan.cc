@@ -5,43 +5,73 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "apps/serve/responses_request.h"
+#include "absl/strings/str_replace.h"
 #include "apps/serve/sampler_settings.h"
 
 namespace ng::serve {
 namespace {
 
-Parsed<PlannedPrompt> PlanPrompt(const PromptField& field, const Engine& engine) {
+Parsed<PlannedPrompt> PlanPrompt(const PromptField& field, const PlanParts& parts) {
+  const Engine& engine = parts.engine;
+  const DiskPaths& paths = parts.settings.paths;
   PlannedPrompt prompt;
   if (const auto* const text = std::get_if<std::string>(&field)) {
     absl::StatusOr<std::vector<int32_t>> ids = engine.Encode(*text, {.must_fit = true});
-    if (!ids.ok()) return ErrorOf(ids.status(), "prompt");
+    if (!ids.ok()) return ErrorOf(ids.status(), paths, "prompt");
     prompt.ids = *std::move(ids);
     prompt.text = *text;
     return prompt;
   }
   prompt.ids = std::get<std::vector<int32_t>>(field);
   const absl::Status valid = CheckIds(engine.model_shape(), prompt.ids);
-  if (!valid.ok()) return ErrorOf(valid, "prompt");
+  if (!valid.ok()) return ErrorOf(valid, paths, "prompt");
   if (engine.has_tokenizer()) prompt.text = ReplaceInvalidUtf8(*engine.Decode(prompt.ids));
   return prompt;
 }
 
+// Which field an error of a conversation is about, by the word that it begins with.
+std::string ConversationField(std::string_view message) {
+  if (message.starts_with("tools:")) return "tools";
+  if (message.starts_with("variables:")) return "chat_template_kwargs";
+  return "messages";
+}
+
 Parsed<std::vector<int32_t>> EncodeConversation(const ConversationFields& conversation,
-                                                const Engine& engine) {
+                                                const PlanParts& parts) {
   absl::StatusOr<std::vector<int32_t>> ids =
-      engine.EncodeConversation({.messages = conversation.messages, .tools = conversation.tools});
-  if (!ids.ok()) return ErrorOf(ids.status(), "messages");
-  return *std::move(ids);
+      parts.engine.EncodeConversation({.messages = conversation.messages,
+                                       .tools = conversation.tools,
+                                       .variables = conversation.variables});
+  if (ids.ok()) return *std::move(ids);
+  const absl::string_view message = ids.status().message();
+  ApiError error = ErrorOf(ids.status(), parts.settings.paths,
+                           ConversationField({message.data(), message.size()}));
+  // The template fails on these messages: it is the server's, and still runs on others.
+  if (ExitCode(ids.status()) == ExitCode(ModelFileError(""))) {
+    error.status = kBadRequest;
+    error.param = "messages";
+  }
+  return error;
+}
+
+// An upper bound: beyond the room it is the room. Whether the prompt fits is for the engine to say.
+int64_t WithinRoom(int64_t most, const AnswerPlan& plan, const PlanParts& parts) {
+  if (parts.engine.config().Text("run.on_full") == "recompute") return most;
+  size_t longest = 0;
+  for (const PlannedPrompt& prompt : plan.prompts) longest = std::max(longest, prompt.ids.size());
+  return std::clamp<int64_t>(parts.max_tokens - static_cast<int64_t>(longest), 0, most);
 }
 
 // Up to where the conversation's ids are those without what asks for the answer. A next prompt may
 // leave it there, because templates drop what a model thought before it answered.
 int64_t FindMark(const ConversationFields& conversation, std::span<const int32_t> ids,
                  const Engine& engine) {
-  const auto said = engine.EncodeConversation(
-      {.messages = conversation.messages, .tools = conversation.tools, .asks = false});
+  const auto said = engine.EncodeConversation({.messages = conversation.messages,
+                                               .tools = conversation.tools,
+                                               .variables = conversation.variables,
+                                               .asks = false});
   if (!said.ok()) return 0;  // the template takes no such conversation
   return std::ranges::mismatch(*said, ids).in2 - ids.begin();
 }
@@ -55,17 +85,32 @@ Parsed<AnswerPlan> Planned(AnswerPlan plan, const PlanParts& parts) {
                                             ", must be at most serve.max_queued = ", most),
                     .param = "n"};
   }
-  Parsed<std::vector<std::string>> settings =
-      SamplerSettings(plan.fields.sampling, parts.engine.config());
-  if (auto* const error = std::get_if<ApiError>(&settings)) return *error;
-  plan.settings = std::get<std::vector<std::string>>(std::move(settings));
-  plan.max_new_tokens = plan.fields.max_tokens.value_or(parts.engine.default_max_new_tokens());
+  if (plan.fields.num_ctx.value_or(0) > parts.max_tokens) {
+    return ApiError{
+        .message = absl::StrCat("num_ctx = ", *plan.fields.num_ctx, ", must be at most ",
+                                parts.max_tokens, ", which the server has reserved"),
+        .param = "num_ctx"};
+  }
+  SamplerSettings sampler =
+      SettingsOf(plan.fields.sampling, parts.engine.config(), parts.engine.stop_ids());
+  plan.settings = std::move(sampler.settings);
+  plan.setting_fields = std::move(sampler.fields);
+  plan.max_new_tokens = plan.fields.max_tokens ? WithinRoom(*plan.fields.max_tokens, plan, parts)
+                                               : parts.engine.default_max_new_tokens();
   return plan;
 }
 
-Parsed<AnswerPlan> PlannedChat(AnswerPlan plan, ChatRequest request, const PlanParts& parts) {
+Parsed<AnswerPlan> PlannedChat(AnswerKind kind, Api api, const std::string& body,
+                               const PlanParts& parts) {
+  Parsed<Request> parsed = ParseRequest(api, body);
+  if (auto* const error = std::get_if<ApiError>(&parsed)) return *error;
+  auto request = std::get<Request>(std::move(parsed));
+  AnswerPlan plan;
+  plan.kind = kind;
   plan.fields = std::move(request.answer);
-  Parsed<std::vector<int32_t>> ids = EncodeConversation(request.conversation, parts.engine);
+  plan.said = std::move(request.said);
+  plan.inert = std::move(request.inert);
+  Parsed<std::vector<int32_t>> ids = EncodeConversation(request.conversation, parts);
   if (auto* const error = std::get_if<ApiError>(&ids)) return *error;
   PlannedPrompt& prompt = plan.prompts.emplace_back();
   prompt.ids = std::get<std::vector<int32_t>>(std::move(ids));
@@ -85,15 +130,30 @@ std::optional<ApiError> CheckModel(const std::string& model, const Settings& set
                   .code = "model_not_found"};
 }
 
+ApiError ErrorOfAnswer(const absl::Status& status, const AnswerPlan& plan, const DiskPaths& paths) {
+  ApiError error = ErrorOf(status, paths);
+  const auto named = std::ranges::find_if(plan.setting_fields, [&](const auto& entry) {
+    return absl::StrContains(error.message, entry.first);
+  });
+  if (named == plan.setting_fields.end()) return error;
+  error.status = kBadRequest;
+  error.param = named->second;
+  error.code.clear();
+  // Clients know their own names.
+  error.message = absl::StrReplaceAll(error.message, {{named->first, named->second}});
+  return error;
+}
+
 Parsed<AnswerPlan> PlanCompletions(const std::string& body, const PlanParts& parts) {
-  Parsed<CompletionsRequest> parsed = ParseCompletions(body);
+  Parsed<Request> parsed = ParseRequest(kCompletions, body);
   if (auto* const error = std::get_if<ApiError>(&parsed)) return *error;
-  auto request = std::get<CompletionsRequest>(std::move(parsed));
+  auto request = std::get<Request>(std::move(parsed));
   AnswerPlan plan;
   plan.fields = std::move(request.answer);
   plan.echo = request.echo;
+  plan.inert = std::move(request.inert);
   for (const PromptField& field : request.prompts) {
-    Parsed<PlannedPrompt> prompt = PlanPrompt(field, parts.engine);
+    Parsed<PlannedPrompt> prompt = PlanPrompt(field, parts);
     if (auto* const error = std::get_if<ApiError>(&prompt)) return *error;
     plan.prompts.push_back(std::get<PlannedPrompt>(std::move(prompt)));
   }
@@ -101,43 +161,34 @@ Parsed<AnswerPlan> PlanCompletions(const std::string& body, const PlanParts& par
 }
 
 Parsed<AnswerPlan> PlanChat(const std::string& body, const PlanParts& parts) {
-  Parsed<ChatRequest> parsed = ParseChat(body);
-  if (auto* const error = std::get_if<ApiError>(&parsed)) return *error;
-  AnswerPlan plan;
-  plan.kind = AnswerKind::kChat;
-  return PlannedChat(std::move(plan), std::get<ChatRequest>(std::move(parsed)), parts);
+  return PlannedChat(AnswerKind::kChat, kChat, body, parts);
 }
 
 Parsed<AnswerPlan> PlanResponse(const std::string& body, const PlanParts& parts) {
-  Parsed<ResponsesRequest> parsed = ParseResponses(body);
-  if (auto* const error = std::get_if<ApiError>(&parsed)) return *error;
-  auto request = std::get<ResponsesRequest>(std::move(parsed));
-  AnswerPlan plan;
-  plan.kind = AnswerKind::kResponse;
-  plan.said = std::move(request.said);
-  return PlannedChat(std::move(plan), std::move(request.chat), parts);
+  return PlannedChat(AnswerKind::kResponse, kResponses, body, parts);
 }
 
-Parsed<Json> Tokenize(const std::string& body, const PlanParts& parts, int64_t max_tokens) {
-  Parsed<TokenizeRequest> parsed = ParseTokenize(body);
+Parsed<Json> Tokenize(const std::string& body, const PlanParts& parts) {
+  Parsed<Request> parsed = ParseRequest(kTokenize, body);
   if (auto* const error = std::get_if<ApiError>(&parsed)) return *error;
-  const auto& request = std::get<TokenizeRequest>(parsed);
-  if (!request.model.empty()) {
-    if (auto error = CheckModel(request.model, parts.settings)) return *error;
+  const auto& request = std::get<Request>(parsed);
+  if (!request.answer.model.empty()) {
+    if (auto error = CheckModel(request.answer.model, parts.settings)) return *error;
   }
   Parsed<std::vector<int32_t>> ids = std::vector<int32_t>();
-  if (const auto* const text = std::get_if<std::string>(&request.prompt)) {
-    auto encoded = parts.engine.Encode(*text, {.parse_special = request.parse_special});
-    if (!encoded.ok()) return ErrorOf(encoded.status(), "prompt");
+  if (request.conversation.messages.empty()) {
+    const auto& text = std::get<std::string>(request.prompts.front());
+    auto encoded = parts.engine.Encode(text, {.parse_special = request.parse_special});
+    if (!encoded.ok()) return ErrorOf(encoded.status(), parts.settings.paths, "prompt");
     ids = *std::move(encoded);
   } else {
-    ids = EncodeConversation(std::get<ConversationFields>(request.prompt), parts.engine);
+    ids = EncodeConversation(request.conversation, parts);
   }
   if (auto* const error = std::get_if<ApiError>(&ids)) return *error;
   const auto& tokens = std::get<std::vector<int32_t>>(ids);
   Json json = Json::object();
   json["count"] = tokens.size();
-  json["max_model_len"] = max_tokens;
+  json["max_model_len"] = parts.max_tokens;
   json["tokens"] = tokens;
   return json;
 }

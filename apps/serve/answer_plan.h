@@ -3,6 +3,7 @@
 #define NG_APPS_SERVE_ANSWER_PLAN_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,9 +28,11 @@ struct AnswerPlan {
   AnswerFields fields;
   std::vector<PlannedPrompt> prompts;
   bool echo = false;
-  std::vector<std::string> settings;  // "sampler.key=value"
+  std::vector<std::string> settings;                  // "sampler.key=value"
+  std::map<std::string, std::string> setting_fields;  // key -> the field that has set it
   int64_t max_new_tokens = 0;
-  Json said;  // of a response: what it repeats of the request
+  Json said;                       // of a response: what it repeats of the request
+  std::vector<std::string> inert;  // fields that change nothing
 
   size_t n_choices() const { return prompts.size() * static_cast<size_t>(fields.n); }
 };
@@ -38,6 +41,7 @@ struct AnswerPlan {
 struct PlanParts {
   const Engine& engine;
   const Settings& settings;
+  int64_t max_tokens = 0;  // of a prompt and its answer
 };
 
 // From the body of a request. Errors: 400 for what is wrong with it, 404 for another model.
@@ -46,7 +50,11 @@ Parsed<AnswerPlan> PlanChat(const std::string& body, const PlanParts& parts);
 Parsed<AnswerPlan> PlanResponse(const std::string& body, const PlanParts& parts);
 
 // The ids of a text or a conversation: {"count", "max_model_len", "tokens"}.
-Parsed<Json> Tokenize(const std::string& body, const PlanParts& parts, int64_t max_tokens);
+Parsed<Json> Tokenize(const std::string& body, const PlanParts& parts);
+
+// What an error of the engine is to the client of this plan: 400 with the field, where it is about
+// a setting of the request's own; otherwise as ErrorOf has it.
+ApiError ErrorOfAnswer(const absl::Status& status, const AnswerPlan& plan, const DiskPaths& paths);
 
 // Refuses a model that is not the server's.
 std::optional<ApiError> CheckModel(const std::string& model, const Settings& settings);

@@ -41,8 +41,9 @@ HttpReply ErrorReply(const ApiError& error) {
   return reply;
 }
 
-ApiError ErrorOf(const absl::Status& status, const std::string& param) {
-  ApiError error = {.message = std::string(status.message()), .param = param};
+ApiError ErrorOf(const absl::Status& status, const DiskPaths& paths, const std::string& param) {
+  const absl::string_view message = status.message();
+  ApiError error = {.message = paths.Hidden({message.data(), message.size()}), .param = param};
   const int code = ExitCode(status);
   if (code == ExitCode(LimitError(""))) {
     error.code = "context_length_exceeded";

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "apps/serve/disk_paths.h"
 #include "apps/serve/http/exchange.h"
 #include "ng/status.h"
 
@@ -24,7 +25,7 @@ Json ErrorJson(const ApiError& error);
 HttpReply ErrorReply(const ApiError& error);
 
 // What an error of the engine is to a client: its own fault (400) or the server's (500).
-ApiError ErrorOf(const absl::Status& status, const std::string& param = {});
+ApiError ErrorOf(const absl::Status& status, const DiskPaths& paths, const std::string& param = {});
 
 // JSON text; bytes that are not UTF-8 become U+FFFD.
 std::string JsonText(const Json& json);

@@ -75,13 +75,17 @@ void Fields::Fail(ApiError error) {
   if (!error_) error_ = std::move(error);
 }
 
+void Fields::RefuseField(const std::string& name, const std::string& why) {
+  const std::string full = prefix_ + name;
+  Fail({.message = absl::StrCat("the field ", full, " is not supported; ",
+                                why.empty() ? "leave it out" : why),
+        .param = full,
+        .code = "unsupported_parameter"});
+}
+
 bool Fields::Finish() {
   for (const auto& [name, value] : object_.items()) {
-    if (value.is_null() || read_.contains(name)) continue;
-    const std::string full = prefix_ + name;
-    Fail({.message = absl::StrCat("the field ", full, " is not supported; leave it out"),
-          .param = full,
-          .code = "unsupported_parameter"});
+    if (!value.is_null() && !read_.contains(name)) RefuseField(name, "");
   }
   return error_.has_value();
 }

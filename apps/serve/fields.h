@@ -42,10 +42,14 @@ class Fields {
   // An object; null where it is absent.
   const Json* Object(const std::string& name);
 
+  const Json& object() const { return object_; }
+
   // Says that a field is wrong: "n = 0, must be ...".
   void Refuse(const std::string& name, const std::string& must_be);
   // The same in words of the caller's.
   void Fail(ApiError error);
+  // Refuses a field that is there, and means something that cannot be done. `why`: "...", or empty.
+  void RefuseField(const std::string& name, const std::string& why);
   // Refuses what has not been read. Whether anything was refused.
   bool Finish();
   const std::optional<ApiError>& error() const { return error_; }

@@ -75,6 +75,8 @@ absl::Status Serve(const EngineOptions& options, ProgressBar& bar, bool* drained
   NG_ASSIGN_OR_RETURN(Settings settings, ReadSettings(engine->config()));
   NG_ASSIGN_OR_RETURN(const RunPlan plan, engine->Plan(needs));
   settings.marks = plan.checkpoints > 0;
+  NG_ASSIGN_OR_RETURN(const PluginHost host, Engine::FindPlugins(options));
+  for (const PluginFile& file : host.files()) settings.paths.Add(file.path);
   // Asked for before the session has the engine.
   ViewedEngine viewed = {.facts = {}, .config_file = options.config_file};
   if (settings.views > 0) {

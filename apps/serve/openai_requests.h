@@ -1,5 +1,5 @@
-// JSON bodies of OpenAI's API to requests. A field that is not supported is refused by its name,
-// and so is a value that is not; nothing is left out in silence. A field that is null is absent.
+// JSON bodies of OpenAI's API to requests, by the table of fields (request_fields.h). A field that
+// is null is absent.
 #ifndef NG_APPS_SERVE_OPENAI_REQUESTS_H_
 #define NG_APPS_SERVE_OPENAI_REQUESTS_H_
 
@@ -15,24 +15,42 @@
 
 namespace ng::serve {
 
+// An option of a sampler's stage, and the field that has set it.
+struct StageSetting {
+  std::string field;
+  std::string_view stage;
+  std::string_view option;
+  std::string value;            // as the config spells it
+  bool off = false;             // the stage does nothing with this value
+  bool alone = true;            // it asks for the stage; else it is of one that is there anyway
+  std::string_view added = {};  // "option=value": set too where the chain had no such stage
+};
+
+// What the answer must match: an option of the stage `grammar`.
+struct FormSetting {
+  std::string field;
+  std::string_view option;  // json_schema, regex or gbnf; empty: any text
+  std::string value;
+};
+
 // What a request says of sampling; what it leaves out is the config's.
 struct SamplingFields {
   std::optional<int64_t> seed;
   std::optional<double> temperature;
-  std::optional<double> top_p;
-  std::optional<int64_t> top_k;
-  std::optional<double> min_p;
-  std::optional<double> frequency_penalty;
-  std::optional<double> presence_penalty;
-  std::vector<std::pair<int64_t, double>> logit_bias;  // {id, what is added}
+  std::vector<StageSetting> stages;
+  std::vector<std::pair<int32_t, double>> logit_bias;  // {id, what is added}, each id once
   std::vector<std::string> stop;
-  std::string json_schema;  // of the answer; empty: any text
+  bool ignore_eos = false;  // the ids that end an answer are never drawn
+  bool mirostat = false;
+  FormSetting form;
 };
 
 // What requests for text have in common.
 struct AnswerFields {
-  std::string model;
+  std::string model;                  // of /tokenize: empty is any
   std::optional<int64_t> max_tokens;  // empty: run.max_new_tokens
+  std::string max_tokens_field;       // which field said so
+  std::optional<int64_t> num_ctx;     // what must have been reserved
   int n = 1;
   bool stream = false;
   bool include_usage = false;  // as the last event of a stream
@@ -44,44 +62,36 @@ struct AnswerFields {
 
 using PromptField = std::variant<std::string, std::vector<int32_t>>;  // a text, or ids
 
-struct CompletionsRequest {
-  AnswerFields answer;
-  std::vector<PromptField> prompts;  // at least one
-  bool echo = false;
-};
-
 // JSON text, as ng::Conversation has it.
 struct ConversationFields {
-  std::string messages;
-  std::string tools;  // empty: none
+  std::string messages;   // empty: there is none
+  std::string tools;      // empty: none
+  std::string variables;  // of the template; empty: none
 };
 
-struct ChatRequest {
+// What can be asked for, as a set of bits.
+enum Api : unsigned {
+  kCompletions = 1,
+  kChat = 2,
+  kResponses = 4,
+  kTokenize = 8,
+};
+
+struct Request {
   AnswerFields answer;
+  std::vector<PromptField> prompts;  // completions: at least one; /tokenize: one, or a conversation
   ConversationFields conversation;
-};
-
-struct TokenizeRequest {
-  std::string model;  // empty: any
-  std::variant<std::string, ConversationFields> prompt;
+  bool echo = false;
   bool parse_special = false;
+  Json said = Json::object();      // responses: what the answer repeats of the request
+  std::vector<std::string> inert;  // fields that were there and change nothing
 };
 
 template <typename T>
 using Parsed = std::variant<T, ApiError>;
 
-// What the parsers of all requests share. A body is an object of JSON; a schema is that of the
-// fields "schema", "name", "description" and "strict", as JSON text.
-class Fields;
-inline constexpr double kMostTemperature = 100.0;  // as the stage; OpenAI's is 2
-inline constexpr const char* kAnyObjectSchema = R"({"type":"object"})";
-Parsed<Json> ParseBody(std::string_view body);
-std::string ReadModel(Fields& fields);
-std::string ReadSchema(Fields& fields);
-
-Parsed<CompletionsRequest> ParseCompletions(std::string_view body);
-Parsed<ChatRequest> ParseChat(std::string_view body);
-Parsed<TokenizeRequest> ParseTokenize(std::string_view body);
+// Errors: 400 with the first field that is wrong, or not supported.
+Parsed<Request> ParseRequest(Api api, std::string_view body);
 
 }  // namespace ng::serve
 

@@ -1,10 +1,9 @@
 #include "apps/serve/responses_request.h"
 
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "apps/serve/fields.h"
+#include "apps/serve/field_readers.h"
 
 namespace ng::serve {
 namespace {
@@ -58,11 +57,13 @@ Json ReadItem(Fields& request, const Json& item) {
   return MessageOf(role.value_or(""), text);
 }
 
-void ReadInput(Fields& fields, ResponsesRequest* request) {
+}  // namespace
+
+void ReadInput(Fields& fields, Request& request) {
   Json messages = Json::array();
   const std::optional<std::string> instructions = fields.Text("instructions");
   if (instructions) messages.push_back(MessageOf("system", *instructions));
-  request->said["instructions"] = instructions ? Json(*instructions) : Json(nullptr);
+  request.said["instructions"] = instructions ? Json(*instructions) : Json(nullptr);
   const Json* const input = fields.Value("input");
   if (input != nullptr && input->is_string()) {
     messages.push_back(MessageOf("user", input->get<std::string>()));
@@ -71,70 +72,45 @@ void ReadInput(Fields& fields, ResponsesRequest* request) {
   } else {
     fields.Refuse("input", "must be a text, or a list of messages");
   }
-  request->chat.conversation.messages = messages.dump();
+  request.conversation.messages = messages.dump();
 }
 
-// {"format": {"type", and of a json_schema "name", "schema"}}
-void ReadForm(Fields& fields, ResponsesRequest* request) {
+void ReadForm(Fields& fields, Request& request) {
   Json format = {{"type", "text"}};
   const Json* const text = fields.Object("text");
   if (text != nullptr) {
     Fields inner(*text, "text.");
     const Json* const given = inner.Object("format");
     if (given != nullptr) format = *given;
+    if (inner.Text("verbosity").value_or("medium") != "medium") {
+      inner.Refuse("verbosity", "must be medium");
+    }
     if (inner.Finish()) fields.Fail(*inner.error());
   }
   Fields inner(format, "text.format.");
   const std::string type = inner.Text("type").value_or("");
-  std::string& schema = request->chat.answer.sampling.json_schema;
+  std::string schema;
   if (type == "json_object") schema = kAnyObjectSchema;
   if (type == "json_schema") schema = ReadSchema(inner);
   if (type != "text" && schema.empty()) {
     inner.Refuse("type", "must be text, json_object or json_schema");
   }
   if (inner.Finish()) fields.Fail(*inner.error());
-  request->said["text"] = Json::object();
-  request->said["text"]["format"] = std::move(format);
+  if (!schema.empty()) {
+    SetForm(fields, {.field = "text", .option = "json_schema", .value = schema},
+            &request.answer.sampling);
+  }
+  request.said["text"] = Json::object();
+  request.said["text"]["format"] = std::move(format);
 }
 
-// What is kept nowhere, and never left out, has one value that can be asked for.
-void ReadFixed(Fields& fields, ResponsesRequest* request) {
-  if (fields.Bool("store").value_or(false)) {
-    fields.Refuse("store", "must be false: no answer is kept");
+Json SaidOf(const Request& request, const Json& body) {
+  Json said = request.said;
+  for (const char* const name : {"max_output_tokens", "temperature", "top_p"}) {
+    said[name] = body.contains(name) ? body[name] : Json(nullptr);
   }
-  const std::string truncation = fields.Text("truncation").value_or("disabled");
-  if (truncation != "disabled") {
-    fields.Refuse("truncation", "must be disabled: nothing is left out");
-  }
-  request->said["truncation"] = "disabled";
-  static_cast<void>(fields.Text("user"));
-}
-
-}  // namespace
-
-Parsed<ResponsesRequest> ParseResponses(std::string_view body) {
-  Parsed<Json> json = ParseBody(body);
-  if (auto* const error = std::get_if<ApiError>(&json)) return *error;
-  Fields fields(std::get<Json>(json));
-  ResponsesRequest request;
-  request.said = Json::object();
-  AnswerFields& answer = request.chat.answer;
-  answer.model = ReadModel(fields);
-  answer.stream = fields.Bool("stream").value_or(false);
-  answer.max_tokens = fields.Int("max_output_tokens", {1, std::numeric_limits<int32_t>::max()});
-  answer.sampling.temperature = fields.Real("temperature", {0, kMostTemperature});
-  answer.sampling.top_p = fields.Real("top_p", {0, 1, /*min_open=*/true});
-  const auto repeat = [&](const char* name, const auto& value) {
-    request.said[name] = value ? Json(*value) : Json(nullptr);
-  };
-  repeat("max_output_tokens", answer.max_tokens);
-  repeat("temperature", answer.sampling.temperature);
-  repeat("top_p", answer.sampling.top_p);
-  ReadInput(fields, &request);
-  ReadForm(fields, &request);
-  ReadFixed(fields, &request);
-  if (fields.Finish()) return *fields.error();
-  return request;
+  said["truncation"] = "disabled";
+  return said;
 }
 
 }  // namespace ng::serve

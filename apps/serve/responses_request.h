@@ -1,19 +1,19 @@
-// The body of a request to /v1/responses, which is a conversation in other words.
+// What the bodies of requests to /v1/responses have of their own: a conversation in other words.
 #ifndef NG_APPS_SERVE_RESPONSES_REQUEST_H_
 #define NG_APPS_SERVE_RESPONSES_REQUEST_H_
 
-#include <string_view>
-
+#include "apps/serve/fields.h"
 #include "apps/serve/openai_requests.h"
 
 namespace ng::serve {
 
-struct ResponsesRequest {
-  ChatRequest chat;
-  Json said;  // what the answer repeats of the request
-};
+// "input" and "instructions".
+void ReadInput(Fields& fields, Request& request);
+// "text": {"format": {"type", and of a json_schema "name", "schema"}}.
+void ReadForm(Fields& fields, Request& request);
 
-Parsed<ResponsesRequest> ParseResponses(std::string_view body);
+// What the answer repeats of the request, under its names there.
+Json SaidOf(const Request& request, const Json& body);
 
 }  // namespace ng::serve
 

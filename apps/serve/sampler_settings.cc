@@ -57,60 +57,122 @@ class ChainSettings {
   void Remove(std::string_view stage) {
     changed_ |= std::erase_if(chain_, [&](const std::string& one) { return one == stage; }) > 0;
   }
-  void Set(std::string_view key, const std::string& value) {
-    values_.push_back(absl::StrCat("sampler.", std::string(key), "=", value));
+  void Set(std::string_view key, const std::string& value, const std::string& field) {
+    const std::string full = absl::StrCat("sampler.", std::string(key));
+    taken_.settings.push_back(absl::StrCat(full, "=", value));
+    taken_.fields.emplace(full, field);
   }
-  std::vector<std::string> Take() {
-    if (changed_) values_.insert(values_.begin(), "sampler.chain=" + absl::StrJoin(chain_, ","));
-    return std::move(values_);
+  SamplerSettings Take() {
+    if (changed_) {
+      taken_.settings.insert(taken_.settings.begin(),
+                             "sampler.chain=" + absl::StrJoin(chain_, ","));
+    }
+    return std::move(taken_);
   }
 
  private:
   std::vector<std::string> chain_;
-  std::vector<std::string> values_;
+  SamplerSettings taken_;
   bool changed_ = false;
 };
-
-// The shortest digits that are exactly this number.
-std::string Digits(double value) { return Json(value).dump(); }
 
 void SetTemperature(double temperature, ChainSettings* settings) {
   if (temperature > 0) {
     settings->Remove("greedy");
     settings->Add("temperature");
-    settings->Set("temperature.value", Digits(temperature));
+    settings->Set("temperature.value", Digits(temperature), "temperature");
     return;
   }
   for (const std::string_view stage : kDraws) settings->Remove(stage);
   settings->Add("greedy");
 }
 
-// A stage that does nothing with the value `off` is not added for it.
-void SetStage(std::string_view stage, std::string_view option, std::optional<double> value,
-              double off, ChainSettings* settings) {
-  if (!value || (*value == off && !settings->Has(stage))) return;
-  settings->Add(stage);
-  settings->Set(absl::StrCat(std::string(stage), ".", std::string(option)), Digits(*value));
+bool IsBesideMirostat(std::string_view stage) {
+  return stage == "temperature" || stage == "mirostat" || std::ranges::count(kDraws, stage) == 0;
 }
 
-// OpenAI's penalties know no window.
-void SetPenalty(std::string_view stage, std::optional<double> value, ChainSettings* settings) {
-  const bool adds = value && *value != 0 && !settings->Has(stage);
-  SetStage(stage, "value", value, 0, settings);
-  if (adds) settings->Set(absl::StrCat(std::string(stage), ".window"), "0");
+// As llama.cpp's: in place of all other stages that leave tokens out.
+void SetMirostat(std::vector<StageSetting>* stages, ChainSettings* settings) {
+  for (const std::string_view stage : kDraws) {
+    if (!IsBesideMirostat(stage)) settings->Remove(stage);
+  }
+  settings->Remove("greedy");
+  settings->Add("mirostat");
+  std::erase_if(*stages, [](const StageSetting& one) { return !IsBesideMirostat(one.stage); });
+}
+
+std::string KeyOf(const StageSetting& setting) {
+  return absl::StrCat(std::string(setting.stage), ".", std::string(setting.option));
+}
+
+// Those that ask for a stage come first: then it is known which stages are there.
+void SetStages(const std::vector<StageSetting>& stages, ChainSettings* settings) {
+  for (const StageSetting& one : stages) {
+    if (one.off) settings->Remove(one.stage);
+    if (one.off || !one.alone) continue;
+    const bool lacked = !settings->Has(one.stage);
+    settings->Add(one.stage);
+    settings->Set(KeyOf(one), one.value, one.field);
+    const std::string_view option = one.added.substr(0, one.added.find('='));
+    const bool said = std::ranges::any_of(stages, [&](const StageSetting& other) {
+      return other.stage == one.stage && other.option == option;
+    });
+    if (!lacked || option.empty() || said) continue;
+    settings->Set(absl::StrCat(std::string(one.stage), ".", std::string(option)),
+                  std::string(one.added.substr(option.size() + 1)), one.field);
+  }
+  for (const StageSetting& one : stages) {
+    if (one.alone || one.off || !settings->Has(one.stage)) continue;
+    settings->Set(KeyOf(one), one.value, one.field);
+  }
 }
 
 void SetLogitBias(const SamplingFields& fields, ChainSettings* settings) {
   if (fields.logit_bias.empty()) return;
   settings->Add("logit_bias");
   settings->Set("logit_bias.bias",
-                absl::StrJoin(fields.logit_bias, ",", [](std::string* out, const auto& one) {
-                  absl::StrAppend(out, one.first, "=", Digits(one.second));
-                }));
+                absl::StrJoin(fields.logit_bias, ",",
+                              [](std::string* out, const auto& one) {
+                                absl::StrAppend(out, one.first, "=", Digits(one.second));
+                              }),
+                "logit_bias");
 }
 
-// A text as a list of the config holds it: the characters that mean something there are escaped.
-std::string Escaped(std::string_view text) {
+// The ids that end an answer, beside those that the config bans.
+void BanStopIds(std::span<const int32_t> stop_ids, const Config& config, ChainSettings* settings) {
+  if (stop_ids.empty()) return;
+  constexpr const char* kKey = "sampler.banned_tokens.ids";
+  std::vector<int64_t> ids(stop_ids.begin(), stop_ids.end());
+  const auto has_key = [&](const ConfigItem& item) { return item.declared.key == kKey; };
+  if (settings->Has("banned_tokens") && std::ranges::any_of(config.items(), has_key)) {
+    const std::span<const int64_t> banned = config.IntList(kKey);
+    ids.insert(ids.end(), banned.begin(), banned.end());
+  }
+  settings->Add("banned_tokens");
+  settings->Set("banned_tokens.ids", absl::StrJoin(ids, ","), "ignore_eos");
+}
+
+void SetForm(const FormSetting& form, ChainSettings* settings) {
+  if (form.option.empty()) return;
+  settings->Add("grammar");
+  for (const std::string_view option : {"json_schema", "regex", "gbnf"}) {
+    settings->Set(absl::StrCat("grammar.", std::string(option)),
+                  option == form.option ? form.value : "", form.field);
+  }
+}
+
+}  // namespace
+
+std::string Digits(double value) { return Json(value).dump(); }
+
+std::optional<std::string> ListItem(std::string_view text) {
+  // Blanks at the ends of a text that cannot be escaped would be dropped.
+  constexpr std::string_view kOtherBlanks = "\r\v\f";
+  if (text.empty() || text.find('\0') != text.npos ||
+      kOtherBlanks.find(text.front()) != kOtherBlanks.npos ||
+      kOtherBlanks.find(text.back()) != kOtherBlanks.npos) {
+    return std::nullopt;
+  }
   std::string out;
   for (const char c : text) {
     if (c == '\\' || c == ',' || c == ' ') out += '\\';
@@ -120,45 +182,25 @@ std::string Escaped(std::string_view text) {
   return out;
 }
 
-// Blanks at the ends of a text that cannot be escaped would be dropped.
-bool CanBeHeld(std::string_view text) {
-  constexpr std::string_view kOtherBlanks = "\r\v\f";
-  return kOtherBlanks.find(text.front()) == kOtherBlanks.npos &&
-         kOtherBlanks.find(text.back()) == kOtherBlanks.npos;
-}
-
-}  // namespace
-
-Parsed<std::vector<std::string>> SamplerSettings(const SamplingFields& fields,
-                                                 const Config& config) {
+SamplerSettings SettingsOf(const SamplingFields& fields, const Config& config,
+                           std::span<const int32_t> stop_ids) {
   ChainSettings settings(config);
-  if (!fields.json_schema.empty()) {
-    settings.Add("grammar");
-    settings.Set("grammar.json_schema", fields.json_schema);
-    settings.Set("grammar.regex", "");
-    settings.Set("grammar.gbnf", "");
-  }
-  if (fields.seed) settings.Set("seed", absl::StrCat(*fields.seed));
+  SetForm(fields.form, &settings);
+  if (fields.seed) settings.Set("seed", absl::StrCat(*fields.seed), "seed");
   if (fields.temperature) SetTemperature(*fields.temperature, &settings);
-  SetStage("top_p", "p", fields.top_p, 1, &settings);
-  if (fields.top_k) {
-    settings.Add("top_k");
-    settings.Set("top_k.k", absl::StrCat(*fields.top_k));
-  }
-  SetStage("min_p", "p", fields.min_p, 0, &settings);
-  SetPenalty("frequency_penalty", fields.frequency_penalty, &settings);
-  SetPenalty("presence_penalty", fields.presence_penalty, &settings);
+  std::vector<StageSetting> stages = fields.stages;
+  if (fields.mirostat && fields.temperature != 0.0) SetMirostat(&stages, &settings);
+  SetStages(stages, &settings);
   SetLogitBias(fields, &settings);
+  if (fields.ignore_eos) BanStopIds(stop_ids, config, &settings);
   if (fields.stop.empty()) return settings.Take();
-  if (!std::ranges::all_of(fields.stop, CanBeHeld)) {
-    return ApiError{.message = "stop: a text must not begin or end with \\r, \\v or \\f",
-                    .param = "stop"};
-  }
   settings.Add("stop_texts");
   settings.Set("stop_texts.texts",
-               absl::StrJoin(fields.stop, ",", [](std::string* out, const std::string& text) {
-                 out->append(Escaped(text));
-               }));
+               absl::StrJoin(fields.stop, ",",
+                             [](std::string* out, const std::string& text) {
+                               out->append(ListItem(text).value_or(""));
+                             }),
+               "stop");
   return settings.Take();
 }
 

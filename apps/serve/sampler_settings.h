@@ -3,8 +3,12 @@
 #ifndef NG_APPS_SERVE_SAMPLER_SETTINGS_H_
 #define NG_APPS_SERVE_SAMPLER_SETTINGS_H_
 
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
 #include <string>
-#include <variant>
+#include <string_view>
 #include <vector>
 
 #include "apps/serve/openai_requests.h"
@@ -12,11 +16,24 @@
 
 namespace ng::serve {
 
-// "section.key=value" each; none where the request says nothing. The config's chain gets the stages
-// that it lacks, at their usual places. A temperature of 0 is the stage greedy, and any other one
-// takes it out of the chain. Errors: 400 for a stop text that a config cannot hold.
-Parsed<std::vector<std::string>> SamplerSettings(const SamplingFields& fields,
-                                                 const Config& config);
+struct SamplerSettings {
+  std::vector<std::string> settings;          // "section.key=value" each
+  std::map<std::string, std::string> fields;  // a key that is set -> the field that did it
+};
+
+// None where the request says nothing. The config's chain gets the stages that it lacks, at their
+// usual places. A temperature of 0 is the stage greedy, and any other one takes it out of the
+// chain. `stop_ids`: those that end an answer.
+SamplerSettings SettingsOf(const SamplingFields& fields, const Config& config,
+                           std::span<const int32_t> stop_ids);
+
+// The shortest digits that are exactly this number.
+std::string Digits(double value);
+
+// A text as a list of the config holds it; nothing where none can.
+std::optional<std::string> ListItem(std::string_view text);
+inline constexpr const char* kListItemWords =
+    "none of which holds a NUL, or begins or ends with \\r, \\v or \\f";
 
 }  // namespace ng::serve
 

@@ -10,12 +10,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "apps/common/terminal.h"
 #include "apps/serve/access.h"
 #include "apps/serve/page_text.h"
 
 namespace ng::serve {
 namespace {
 
+constexpr const char* kVersion = "/v1";
 // The paths that go on with a name.
 constexpr std::string_view kModels = "/v1/models";
 constexpr std::string_view kView = "/view";
@@ -39,8 +41,8 @@ HttpReply PageReply(std::string html) {
 }
 
 // What refuses a request before it begins.
-ApiError SubmitError(const absl::Status& status) {
-  ApiError error = ErrorOf(status);
+ApiError SubmitError(const absl::Status& status, const DiskPaths& paths) {
+  ApiError error = ErrorOf(status, paths);
   if (IsBusy(status)) {
     error.status = kTooManyRequests;
     error.code = "queue_full";
@@ -59,7 +61,7 @@ struct Service::Route {
   Answering answering;
 };
 
-const Service::Route* Service::FindRoute(const std::string& path) {
+const Service::Route* Service::FindRoute(std::string* path) {
   static constexpr Route kRoutes[] = {
       {"GET", "/", false, &Service::Page},
       {"GET", "/health", false, &Service::Health},
@@ -72,10 +74,13 @@ const Service::Route* Service::FindRoute(const std::string& path) {
       {"POST", "/v1/embeddings", true, &Service::Embeddings},
       {"POST", "/tokenize", true, &Service::TokenizeText},
   };
-  for (const Route& route : kRoutes) {
-    if (route.path == path) return &route;
-    const bool has_names = route.path == kModels || route.path == kView;
-    if (has_names && GoesOn(path, route.path)) return &route;
+  for (const std::string& full : {*path, absl::StrCat(kVersion, *path)}) {
+    for (const Route& route : kRoutes) {
+      const bool has_names = route.path == kModels || route.path == kView;
+      if (route.path != full && !(has_names && GoesOn(full, route.path))) continue;
+      *path = full;
+      return &route;
+    }
   }
   return nullptr;
 }
@@ -93,19 +98,21 @@ void Service::Handle(const std::shared_ptr<Exchange>& exchange) {
   if (auto error = CheckSource(request, host_.settings)) {
     return exchange->Reply(ErrorReply(*error));
   }
-  const Route* const route = FindRoute(request.path);
+  std::string path = request.path;
+  const Route* const route = FindRoute(&path);
   if (route == nullptr) {
     return exchange->Reply(ErrorReply({.status = kNotFound,
                                        .message = "there is nothing at " + request.path,
                                        .code = "unknown_url"}));
   }
-  if (request.method != route->method) {
+  // HEAD is GET; the connection sends no body then.
+  if ((request.method == "HEAD" ? "GET" : request.method) != route->method) {
     const std::string method(route->method);
     HttpReply reply = ErrorReply(
         {.status = kNotAllowed,
          .message = absl::StrCat(request.method, " ", request.path, ": must be ", method),
          .code = "method_not_allowed"});
-    reply.headers.emplace_back("Allow", method);
+    reply.headers.emplace_back("Allow", method == "GET" ? "GET, HEAD" : method);
     return exchange->Reply(reply);
   }
   if (route->needs_key) {
@@ -144,7 +151,8 @@ void Service::View(const std::shared_ptr<Exchange>& exchange) {
   }
   Work(exchange, [this, exchange, answer = std::move(answer)] {
     const absl::StatusOr<std::string> page = ViewPage(host_.engine, viewed_, *answer);
-    ReplyLater(exchange, page.ok() ? PageReply(*page) : ErrorReply(ErrorOf(page.status())));
+    ReplyLater(exchange, page.ok() ? PageReply(*page)
+                                   : ErrorReply(ErrorOf(page.status(), host_.settings.paths)));
   });
 }
 
@@ -171,7 +179,8 @@ Json Service::ModelJson() const {
 }
 
 void Service::Models(const std::shared_ptr<Exchange>& exchange) {
-  const std::string& path = exchange->request().path;
+  std::string path = exchange->request().path;
+  FindRoute(&path);
   if (GoesOn(path, kModels)) {
     const std::string name = NameIn(path, kModels);
     if (auto error = CheckModel(name, host_.settings)) {
@@ -202,8 +211,7 @@ void Service::Embeddings(const std::shared_ptr<Exchange>& exchange) {
 
 void Service::TokenizeText(const std::shared_ptr<Exchange>& exchange) {
   Work(exchange, [this, exchange] {
-    const Parsed<Json> json =
-        Tokenize(exchange->request().body, {host_.engine, host_.settings}, max_tokens_);
+    const Parsed<Json> json = Tokenize(exchange->request().body, Parts());
     const auto* const error = std::get_if<ApiError>(&json);
     ReplyLater(exchange, error != nullptr
                              ? ErrorReply(*error)
@@ -219,16 +227,25 @@ void Service::Ask(const std::shared_ptr<Exchange>& exchange, Planner planner) {
 }
 
 void Service::Submit(const AskedOnce& asked, Planner planner) {
-  Parsed<AnswerPlan> plan = planner(asked.exchange->request().body, {host_.engine, host_.settings});
+  Parsed<AnswerPlan> plan = planner(asked.exchange->request().body, Parts());
   if (const auto* const error = std::get_if<ApiError>(&plan)) {
     return ReplyLater(asked.exchange, ErrorReply(*error));
   }
+  NoteInert(std::get<AnswerPlan>(plan).inert);
   const auto answer = std::make_shared<Answer>(host_, asked, std::get<AnswerPlan>(std::move(plan)));
   const absl::StatusOr<int64_t> id = host_.session.Submit(answer->Requests());
-  host_.server.Post([answer, id] {
-    if (!id.ok()) return answer->Fail(SubmitError(id.status()));
+  host_.server.Post([this, answer, id] {
+    if (!id.ok()) return answer->Fail(SubmitError(id.status(), host_.settings.paths));
     answer->Begin(*id);
   });
+}
+
+void Service::NoteInert(const std::vector<std::string>& fields) {
+  for (const std::string& field : fields) {
+    if (!noted_.insert(field).second) continue;
+    WriteStderr(absl::StrCat("ng-serve: requests have the field ", field,
+                             ", which changes nothing in an answer here\n"));
+  }
 }
 
 void Service::Work(const std::shared_ptr<Exchange>& exchange, std::function<void()> work) {
@@ -236,7 +253,8 @@ void Service::Work(const std::shared_ptr<Exchange>& exchange, std::function<void
     try {
       work();
     } catch (const std::exception& failed) {
-      ReplyLater(exchange, ErrorReply({.status = kServerError, .message = failed.what()}));
+      ReplyLater(exchange, ErrorReply({.status = kServerError,
+                                       .message = host_.settings.paths.Hidden(failed.what())}));
     }
   });
 }

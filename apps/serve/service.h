@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "apps/serve/answer.h"
 #include "apps/serve/http/exchange.h"
@@ -30,7 +32,8 @@ class Service {
   using Answering = void (Service::*)(const std::shared_ptr<Exchange>& exchange);
   struct Route;
 
-  static const Route* FindRoute(const std::string& path);
+  // `path` becomes that of the table: /v1 may be left out.
+  static const Route* FindRoute(std::string* path);
 
   void View(const std::shared_ptr<Exchange>& exchange);
   void Page(const std::shared_ptr<Exchange>& exchange);
@@ -43,7 +46,10 @@ class Service {
   void Embeddings(const std::shared_ptr<Exchange>& exchange);
   void TokenizeText(const std::shared_ptr<Exchange>& exchange);
 
+  PlanParts Parts() const { return {host_.engine, host_.settings, max_tokens_}; }
   Json ModelJson() const;
+  // Names what was passed over in a request, each field once.
+  void NoteInert(const std::vector<std::string>& fields);
   // Plans and submits an answer on the worker's thread.
   void Ask(const std::shared_ptr<Exchange>& exchange, Planner planner);
   void Submit(const AskedOnce& asked, Planner planner);
@@ -59,6 +65,7 @@ class Service {
   int64_t max_tokens_;
   int64_t created_;  // Unix time
   int64_t n_asked_ = 0;
+  std::set<std::string> noted_;  // the worker's
   bool draining_ = false;
   Worker worker_;  // the last: it uses the others
 };

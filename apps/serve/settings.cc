@@ -47,6 +47,7 @@ absl::StatusOr<Settings> ReadSettings(const Config& config) {
                       "letters, digits and signs");
   }
   settings.address = address.to_string();
+  settings.paths = DiskPaths(config);
   settings.port = static_cast<int>(config.Int("serve.port"));
   for (std::string& name : config.Names("serve.names")) {
     settings.names.push_back(absl::AsciiStrToLower(name));

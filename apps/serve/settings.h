@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/serve/disk_paths.h"
 #include "apps/serve/http/server.h"
 #include "ng/config.h"
 #include "ng/status.h"
@@ -24,6 +25,7 @@ struct Settings {
   std::chrono::seconds answer{};  // 0: no limit
   size_t views = 0;               // answers that can be looked into
   bool marks = false;             // the engine is told where later prompts leave a prompt
+  DiskPaths paths;                // that no reply shows
 };
 
 // Errors: UsageError for a host that is no address, or that others reach while no key is set.

@@ -57,6 +57,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Open(const EngineOptions& /*opti
 const Config& Engine::config() const { return state_->config; }
 const ModelShape& Engine::model_shape() const { return state_->shape; }
 int64_t Engine::default_max_new_tokens() const { return 1; }
+std::span<const int32_t> Engine::stop_ids() const { return {}; }
 bool Engine::has_tokenizer() const { return true; }
 
 absl::StatusOr<std::vector<int32_t>> Engine::Encode(std::string_view text,
@@ -98,7 +99,8 @@ const PlanParts& Parts() {
     made.max_queued = 64;
     return made;
   }();
-  static const PlanParts parts = {*engine, settings};
+  constexpr int64_t kMostTokens = 1024;
+  static const PlanParts parts = {*engine, settings, kMostTokens};
   return parts;
 }
 
@@ -204,7 +206,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   using namespace ng::serve;  // NOLINT(google-build-using-namespace): the entry has C linkage
   const std::string body(reinterpret_cast<const char*>(data) + 1, size - 1);
-  constexpr int64_t kMostTokens = 1024;
   switch (data[0]) {
     case 'c':
       CheckPlan(PlanCompletions(body, Parts()));
@@ -216,7 +217,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       CheckPlan(PlanResponse(body, Parts()));
       break;
     case 't':
-      CheckTokens(Tokenize(body, Parts(), kMostTokens));
+      CheckTokens(Tokenize(body, Parts()));
       break;
     default:
       CheckHeaders(body);

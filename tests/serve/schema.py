@@ -4,7 +4,7 @@
     python3 tests/serve/schema.py build/bin/ng-serve
 
 tests/data/serve/openai.json has the schema and, of each request, all published fields. A field is
-supported, or refused by its name. Exits 1 where an answer differs, 77 where python3-jsonschema is
+supported, changes nothing, or is refused by its name. Exits 1 where an answer differs, 77 where python3-jsonschema is
 missing.
 """
 import json
@@ -109,7 +109,7 @@ def check_fields(url):
                 assert error["type"] == "invalid_request_error", error
                 if "accepts" not in field and name not in ("model", "stream_options", "top_logprobs"):
                     assert error["code"] == "unsupported_parameter", (path, name, value, error)
-    named = refused(url, CHAT, 400, least(CHAT, stream=True, stream_options={"include_obfuscation": False}))
+    named = refused(url, CHAT, 400, least(CHAT, stream=True, stream_options={"include_obfuscation": True}))
     assert named["param"] == "stream_options.include_obfuscation", named
     named = refused(url, CHAT, 400, least(CHAT, messages=[{"role": "user", "content": "x", "audio": {"id": "a"}}]))
     assert named["param"] == "messages.audio", named
@@ -125,8 +125,9 @@ def check_errors(url):
     refused(url, COMPLETIONS, 400, [1])
     refused(url, "/tokenize", 400, {"model": "demo"})
     refused(url, "/v1/models", 403, headers={"Origin": "http://example.org"})
-    error = refused(url, CHAT, 400, least(CHAT, max_tokens=100000))
+    error = refused(url, COMPLETIONS, 400, least(COMPLETIONS, prompt=[300] * 257))
     assert error["code"] == "context_length_exceeded", error
+    assert whole(url, CHAT, max_tokens=100000)["usage"]["total_tokens"] <= 256
     refused(url, COMPLETIONS, 413, least(COMPLETIONS, prompt="x" * 5_000_000))
 
 

@@ -2,16 +2,24 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "apps/serve/access.h"
 #include "apps/serve/openai_requests.h"
 #include "apps/serve/openai_responses.h"
-#include "apps/serve/responses_request.h"
+#include "apps/serve/request_fields.h"
+#include "apps/serve/sampler_settings.h"
 
 namespace ng::serve {
 namespace {
@@ -20,6 +28,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
+
+Parsed<Request> ParseCompletions(std::string_view body) { return ParseRequest(kCompletions, body); }
+Parsed<Request> ParseChat(std::string_view body) { return ParseRequest(kChat, body); }
+Parsed<Request> ParseResponses(std::string_view body) { return ParseRequest(kResponses, body); }
+Parsed<Request> ParseTokenize(std::string_view body) { return ParseRequest(kTokenize, body); }
 
 // The error of a body, or one without a message.
 template <typename T>
@@ -39,14 +52,29 @@ ApiError ChatError(const std::string& more) {
       absl::StrCat(R"({"model":"m","messages":[{"role":"user","content":"x"}])", more, "}")));
 }
 
-CompletionsRequest Parse(const std::string& more) {
-  Parsed<CompletionsRequest> parsed = ParseCompletions(Completion(more));
+Request Parse(const std::string& more) {
+  Parsed<Request> parsed = ParseCompletions(Completion(more));
   EXPECT_EQ(ErrorOfParsed(parsed).message, "");
-  return std::get<CompletionsRequest>(std::move(parsed));
+  return std::get<Request>(std::move(parsed));
+}
+
+// The config that a request's settings are put over.
+Config ConfigOf(const std::string& chain) {
+  static constexpr OptionSpec kSpec = TextOption("sampler.chain", "", "");
+  ConfigItem item;
+  item.declared = {.key = "sampler.chain", .spec = &kSpec, .form = ConfigForm::kNames};
+  item.value.type = OptionType::kText;
+  item.value.text = chain;
+  return Config({item});
+}
+std::vector<std::string> SettingsFor(const std::string& more,
+                                     const std::string& chain = "temperature,top_k") {
+  const std::vector<int32_t> stop_ids = {2, 7};
+  return SettingsOf(Parse(more).answer.sampling, ConfigOf(chain), stop_ids).settings;
 }
 
 TEST(ParseCompletions, LeavesToTheConfigWhatARequestDoesNotSay) {
-  const CompletionsRequest request = Parse("");
+  const Request request = Parse("");
   EXPECT_EQ(request.answer.model, "m");
   EXPECT_FALSE(request.answer.max_tokens);
   EXPECT_EQ(request.answer.n, 1);
@@ -56,7 +84,7 @@ TEST(ParseCompletions, LeavesToTheConfigWhatARequestDoesNotSay) {
 }
 
 TEST(ParseCompletions, ReadsEveryField) {
-  const CompletionsRequest request = Parse(
+  const Request request = Parse(
       R"(,"max_tokens":0,"n":3,"best_of":3,"stream":true,"stream_options":{"include_usage":true},)"
       R"("echo":true,"logprobs":2,"seed":7,"temperature":0,"top_p":0.5,"top_k":4,"min_p":0.25,)"
       R"("frequency_penalty":1,"presence_penalty":-1,"logit_bias":{"5":-2.5},"stop":["a","b"],)"
@@ -69,11 +97,12 @@ TEST(ParseCompletions, ReadsEveryField) {
   EXPECT_EQ(answer.top_logprobs, 2);
   EXPECT_EQ(answer.sampling.seed, 7);
   EXPECT_EQ(answer.sampling.temperature, 0);
-  EXPECT_EQ(answer.sampling.top_p, 0.5);
-  EXPECT_EQ(answer.sampling.top_k, 4);
-  EXPECT_EQ(answer.sampling.min_p, 0.25);
-  EXPECT_EQ(answer.sampling.frequency_penalty, 1);
-  EXPECT_EQ(answer.sampling.presence_penalty, -1);
+  std::vector<std::string> stages;
+  for (const StageSetting& one : answer.sampling.stages) {
+    stages.push_back(absl::StrCat(std::string(one.stage), "=", one.value));
+  }
+  EXPECT_THAT(stages, ElementsAre("top_p=0.5", "top_k=4", "min_p=0.25", "frequency_penalty=1.0",
+                                  "presence_penalty=-1.0"));
   EXPECT_THAT(answer.sampling.logit_bias, ElementsAre(Pair(5, -2.5)));
   EXPECT_THAT(answer.sampling.stop, ElementsAre("a", "b"));
   EXPECT_THAT(Parse(R"(,"stop":"x")").answer.sampling.stop, ElementsAre("x"));
@@ -81,11 +110,10 @@ TEST(ParseCompletions, ReadsEveryField) {
 
 TEST(ParseCompletions, ReadsPromptsOfEveryForm) {
   const auto prompts = [](const std::string& prompt) {
-    Parsed<CompletionsRequest> parsed =
+    Parsed<Request> parsed =
         ParseCompletions(absl::StrCat(R"({"model":"m","prompt":)", prompt, "}"));
-    return std::holds_alternative<ApiError>(parsed)
-               ? std::vector<PromptField>()
-               : std::get<CompletionsRequest>(std::move(parsed)).prompts;
+    return std::holds_alternative<ApiError>(parsed) ? std::vector<PromptField>()
+                                                    : std::get<Request>(std::move(parsed)).prompts;
   };
   using Ids = std::vector<int32_t>;
   EXPECT_THAT(prompts(R"("a")"), ElementsAre(PromptField("a")));
@@ -109,7 +137,16 @@ TEST(ParseCompletions, RefusesWrongValuesByName) {
       {R"(,"temperature":"hot")", "temperature"},
       {R"(,"top_p":0)", "top_p"},
       {R"(,"top_p":1.5)", "top_p"},
-      {R"(,"top_k":0)", "top_k"},
+      {R"(,"top_k":-2)", "top_k"},
+      {R"(,"logit_bias":{"5":1,"05":2})", "logit_bias"},
+      {R"(,"stop":"a\u0000b")", "stop"},
+      {R"(,"stop":"\r")", "stop"},
+      {R"(,"repetition_penalty":1.1,"repeat_penalty":1.2)", "repeat_penalty"},
+      {R"(,"mirostat":1)", "mirostat"},
+      {R"(,"grammar":"/etc/passwd")", "grammar"},
+      {R"(,"guided_json":"/etc/passwd")", "guided_json"},
+      {R"(,"guided_json":{},"guided_regex":"a")", "guided_regex"},
+      {R"(,"dry_sequence_breakers":["a",""])", "dry_sequence_breakers"},
       {R"(,"logprobs":21)", "logprobs"},
       {R"(,"logprobs":true)", "logprobs"},
       {R"(,"echo":1)", "echo"},
@@ -124,13 +161,13 @@ TEST(ParseCompletions, RefusesWrongValuesByName) {
   for (const auto& [more, param] : wrong) {
     const ApiError error = CompletionError(more);
     EXPECT_EQ(error.param, param) << more;
-    EXPECT_THAT(error.message, HasSubstr(absl::StrCat(param, " = "))) << more;
+    EXPECT_THAT(error.message, HasSubstr(param)) << more;
     EXPECT_EQ(error.status, 400);
   }
 }
 
 TEST(ParseCompletions, RefusesWhatItDoesNotSupportByName) {
-  for (const char* field : {"suffix", "logit_bais", "modalities", "store"}) {
+  for (const char* field : {"logit_bais", "modalities", "samplers", "guided_choice"}) {
     const ApiError error = CompletionError(absl::StrCat(",\"", field, "\":1"));
     EXPECT_EQ(error.param, field);
     EXPECT_EQ(error.code, "unsupported_parameter");
@@ -138,6 +175,7 @@ TEST(ParseCompletions, RefusesWhatItDoesNotSupportByName) {
   }
   EXPECT_EQ(CompletionError(R"(,"stream":true,"stream_options":{"x":1})").param,
             "stream_options.x");
+  EXPECT_EQ(CompletionError(R"(,"suffix":"x")").param, "suffix");
   EXPECT_EQ(CompletionError(R"(,"suffix":null)").message, "");
 }
 
@@ -151,12 +189,12 @@ TEST(ParseCompletions, RefusesWhatIsNoObjectOfJson) {
 }
 
 TEST(ParseChat, ReadsTheConversationAsTheTemplateDoes) {
-  Parsed<ChatRequest> parsed = ParseChat(
+  Parsed<Request> parsed = ParseChat(
       R"({"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"x"}]}],)"
       R"("tools":[{"type":"function","function":{"name":"f"}}],"max_completion_tokens":5,)"
       R"("logprobs":true,"top_logprobs":3})");
   ASSERT_EQ(ErrorOfParsed(parsed).message, "");
-  const auto& request = std::get<ChatRequest>(parsed);
+  const auto& request = std::get<Request>(parsed);
   EXPECT_EQ(request.conversation.messages,
             R"([{"role":"user","content":[{"type":"text","text":"x"}]}])");
   EXPECT_EQ(request.conversation.tools, R"([{"type":"function","function":{"name":"f"}}])");
@@ -183,11 +221,11 @@ TEST(ParseChat, RefusesWhatItDoesNotSupportByName) {
 
 TEST(ParseChat, ReadsTheFormOfTheAnswer) {
   const auto schema = [](const std::string& format) {
-    const Parsed<ChatRequest> parsed =
+    const Parsed<Request> parsed =
         ParseChat(absl::StrCat(R"({"model":"m","messages":[{}],"response_format":)", format, "}"));
     return std::holds_alternative<ApiError>(parsed)
                ? std::get<ApiError>(parsed).param
-               : std::get<ChatRequest>(parsed).answer.sampling.json_schema;
+               : std::get<Request>(parsed).answer.sampling.form.value;
   };
   EXPECT_EQ(schema(R"({"type":"text"})"), "");
   EXPECT_EQ(schema(R"({"type":"json_object"})"), R"({"type":"object"})");
@@ -204,11 +242,10 @@ TEST(ParseChat, ReadsTheFormOfTheAnswer) {
 
 TEST(ParseResponses, ReadsTextsAndMessages) {
   const auto messages = [](const std::string& more) {
-    const Parsed<ResponsesRequest> parsed =
-        ParseResponses(absl::StrCat(R"({"model":"m")", more, "}"));
+    const Parsed<Request> parsed = ParseResponses(absl::StrCat(R"({"model":"m")", more, "}"));
     return std::holds_alternative<ApiError>(parsed)
                ? std::get<ApiError>(parsed).param
-               : std::get<ResponsesRequest>(parsed).chat.conversation.messages;
+               : std::get<Request>(parsed).conversation.messages;
   };
   EXPECT_EQ(messages(R"(,"input":"x")"), R"([{"role":"user","content":"x"}])");
   EXPECT_EQ(
@@ -234,15 +271,129 @@ TEST(ParseResponses, ReadsTextsAndMessages) {
 }
 
 TEST(ParseTokenize, ReadsATextOrAConversation) {
-  EXPECT_EQ(
-      std::get<std::string>(std::get<TokenizeRequest>(ParseTokenize(R"({"prompt":""})")).prompt),
-      "");
-  EXPECT_EQ(std::get<ConversationFields>(
-                std::get<TokenizeRequest>(ParseTokenize(R"({"messages":[{}]})")).prompt)
-                .messages,
-            "[{}]");
+  const auto text = std::get<Request>(ParseTokenize(R"({"prompt":""})"));
+  EXPECT_THAT(text.prompts, ElementsAre(PromptField("")));
+  EXPECT_EQ(std::get<Request>(ParseTokenize(R"({"messages":[{}]})")).conversation.messages, "[{}]");
   EXPECT_EQ(ErrorOfParsed(ParseTokenize("{}")).param, "prompt");
   EXPECT_EQ(ErrorOfParsed(ParseTokenize(R"({"prompt":"","x":1})")).param, "x");
+}
+
+TEST(ParseRequest, NamesTheFieldOfATextThatIsNoUnicode) {
+  const ApiError error = ErrorOfParsed(ParseChat(
+      R"({"model":"m","messages":[{"role":"user","content":"x"},{"content":"\ud800"}]})"));
+  EXPECT_EQ(error.param, "messages.content");
+  EXPECT_EQ(error.code, "invalid_json");
+  EXPECT_THAT(error.message, HasSubstr("in messages[1].content"));
+  EXPECT_EQ(ErrorOfParsed(ParseCompletions(R"({"model":"m","prompt":["a","\udc00"]})")).param,
+            "prompt");
+  EXPECT_EQ(ErrorOfParsed(ParseCompletions(R"({"\ud800":1})")).param, "");
+}
+
+TEST(ParseRequest, PassesOverWhatChangesNothing) {
+  const auto inert = [](const std::string& more) {
+    const Parsed<Request> parsed = ParseChat(
+        absl::StrCat(R"({"model":"m","messages":[{"role":"user","content":"x"}],)", more, "}"));
+    return std::holds_alternative<ApiError>(parsed)
+               ? std::get<ApiError>(parsed).param + "!"
+               : absl::StrJoin(std::get<Request>(parsed).inert, ",");
+  };
+  EXPECT_EQ(inert(R"("store":false,"metadata":{"a":"b"},"service_tier":"auto")"),
+            "metadata,store,service_tier");
+  EXPECT_EQ(inert(R"("store":true)"), "store!");
+  EXPECT_EQ(inert(R"("modalities":["text"])"), "modalities");
+  EXPECT_EQ(inert(R"("modalities":["text","audio"])"), "modalities!");
+  EXPECT_EQ(inert(R"("parallel_tool_calls":false)"), "parallel_tool_calls");
+  EXPECT_EQ(inert(R"("parallel_tool_calls":false,"tools":[{}])"), "parallel_tool_calls!");
+  EXPECT_EQ(inert(R"("cache_prompt":true,"id_slot":-1)"), "cache_prompt,id_slot");
+  EXPECT_EQ(inert(R"("store":null)"), "");
+}
+
+TEST(SettingsOf, KnowsOtherEnginesNames) {
+  EXPECT_THAT(
+      SettingsFor(R"(,"repetition_penalty":1.5)"),
+      ElementsAre("sampler.chain=repetition_penalty,temperature,top_k",
+                  "sampler.repetition_penalty.value=1.5", "sampler.repetition_penalty.window=0"));
+  EXPECT_THAT(
+      SettingsFor(R"(,"repeat_penalty":1.5,"repeat_last_n":-1)"),
+      ElementsAre("sampler.chain=repetition_penalty,temperature,top_k",
+                  "sampler.repetition_penalty.value=1.5", "sampler.repetition_penalty.window=0"));
+  EXPECT_THAT(SettingsFor(R"(,"typical_p":0.5)"),
+              ElementsAre("sampler.chain=temperature,top_k,typical_p", "sampler.typical_p.p=0.5"));
+  EXPECT_THAT(SettingsFor(R"(,"xtc_probability":0.5,"xtc_threshold":0.25)"),
+              ElementsAre("sampler.chain=temperature,top_k,xtc", "sampler.xtc.probability=0.5",
+                          "sampler.xtc.threshold=0.25"));
+  EXPECT_THAT(SettingsFor(R"(,"mirostat":2,"mirostat_tau":4,"top_p":0.5)"),
+              ElementsAre("sampler.chain=temperature,mirostat", "sampler.mirostat.tau=4.0"));
+  EXPECT_THAT(SettingsFor(R"(,"ignore_eos":true)"),
+              ElementsAre("sampler.chain=banned_tokens,temperature,top_k",
+                          "sampler.banned_tokens.ids=2,7"));
+  EXPECT_THAT(SettingsFor(R"(,"dry_multiplier":0.5,"dry_sequence_breakers":["\n",","])"),
+              ElementsAre("sampler.chain=dry,temperature,top_k", "sampler.dry.multiplier=0.5",
+                          R"(sampler.dry.breakers=\n,\,)"));
+}
+
+// What other engines send because it is their default.
+TEST(SettingsOf, SetsNothingForValuesThatDoNothing) {
+  EXPECT_THAT(
+      SettingsFor(R"(,"repetition_penalty":1,"typical_p":1,"typ_p":1.0,"min_p":0,"top_p":1,)"
+                  R"("xtc_probability":0,"xtc_threshold":0.1,"dry_multiplier":0,"dry_base":1.75,)"
+                  R"("mirostat":0,"mirostat_tau":5,"top_n_sigma":-1,"ignore_eos":false)"),
+      IsEmpty());
+  EXPECT_THAT(SettingsFor(R"(,"top_k":0)"), ElementsAre("sampler.chain=temperature"));
+  EXPECT_THAT(SettingsFor(R"(,"repeat_last_n":0)", "repetition_penalty,greedy"),
+              ElementsAre("sampler.chain=greedy"));
+}
+
+// The README lists what the table has: each name in the table of its class.
+TEST(FieldRows, AreTheReadmes) {
+  std::ifstream file(NG_SOURCE_DIR "/apps/serve/README.md");
+  const std::string readme((std::istreambuf_iterator<char>(file)),
+                           std::istreambuf_iterator<char>());
+  const auto names_under = [&](const std::string& heading) {
+    std::set<std::string> names;
+    const size_t begin = readme.find("### " + heading + "\n");
+    EXPECT_NE(begin, readme.npos) << heading;
+    const std::string part = readme.substr(begin, readme.find("\n##", begin + 1) - begin);
+    for (const absl::string_view line : absl::StrSplit(part, '\n')) {
+      const std::vector<std::string> cells = absl::StrSplit(line, " | ");
+      if (cells.front().substr(0, 3) != "| `") continue;
+      const std::vector<std::string> pieces = absl::StrSplit(cells.front(), '`');
+      for (size_t i = 1; i < pieces.size(); i += 2) names.insert(pieces[i]);
+    }
+    return names;
+  };
+  std::set<std::string> supported, inert, refused;
+  for (const FieldRow& row : FieldRows()) {
+    (row.read != nullptr ? supported : row.inert != nullptr ? inert : refused).insert(row.name);
+  }
+  EXPECT_EQ(names_under("Fields that do something"), supported);
+  EXPECT_EQ(names_under("Fields that change nothing"), inert);
+  EXPECT_EQ(names_under("Fields that are refused"), refused);
+}
+
+// Twice as many keys take about twice as long, where looking for each among all takes four times.
+TEST(ParseRequest, ReadsLargeObjectsInTimeThatGrowsAsTheyDo) {
+  const auto seconds = [](const std::string& field, const std::string& prefix, int n) {
+    std::string body = absl::StrCat(R"({"model":"m","prompt":"p",")", field, "\":{");
+    for (int i = 0; i < n; ++i) {
+      absl::StrAppend(&body, i == 0 ? "" : ",", "\"", prefix, i, "\":1");
+    }
+    body += "}}";
+    double least = 1e9;
+    for (int run = 0; run < 3; ++run) {
+      const std::clock_t begin = std::clock();  // of this process alone
+      EXPECT_NE(ParseCompletions(body).index(), std::variant_npos);
+      least = std::min(least, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
+    }
+    return least;
+  };
+  constexpr int kFew = 4000;
+  constexpr int kMany = 16 * kFew;
+  for (const auto& [field, prefix] : {std::pair("logit_bias", ""), std::pair("metadata", "k"),
+                                      std::pair("guided_json", "k"), std::pair("x", "k")}) {
+    // 16 times the keys: 16 to 30 times as long, or 256 times.
+    EXPECT_LT(seconds(field, prefix, kMany), 80 * seconds(field, prefix, kFew)) << field;
+  }
 }
 
 TEST(CheckSource, KnowsItsNamesAndItsOwnPages) {

@@ -380,6 +380,7 @@ TEST(Serve, AnswersInTheFormThatIsAskedFor) {
                {{"type", "json_schema"},
                 {"json_schema", {{"name", "x"}, {"schema", {{"type", "no such type"}}}}}}}}));
   EXPECT_THAT(wrong["message"].get<std::string>(), HasSubstr("no such type"));
+  EXPECT_EQ(wrong["param"], "response_format");
 }
 
 TEST(Serve, EndsTheAnswerOfAClientThatLeaves) {
@@ -421,7 +422,7 @@ TEST(Serve, RefusesWhatItHasNoRoomFor) {
   const HttpResponse large = server.Ask(kCompletions, {{"prompt", std::string(2000, 'x')}});
   EXPECT_EQ(large.status, 413);
   EXPECT_THAT(ErrorOf(large)["message"].get<std::string>(), HasSubstr("serve.max_body_bytes"));
-  const Json too_long = ErrorOf(server.Ask(kCompletions, {{"prompt", "x"}, {"max_tokens", 300}}));
+  const Json too_long = ErrorOf(server.Ask(kCompletions, {{"prompt", Json(Ids(257, 300))}}));
   EXPECT_EQ(too_long["code"], "context_length_exceeded");
   EXPECT_THAT(too_long["message"].get<std::string>(), HasSubstr("256"));
 }
@@ -481,6 +482,7 @@ TEST(Serve, SaysWhatThereIs) {
   EXPECT_EQ(page.body.find("src=\""), page.body.npos);  // all of it is in the page
   EXPECT_EQ(client.Get("/no/such").status, 404);
   EXPECT_EQ(client.Get(kCompletions).headers.at("allow"), "POST");
+  EXPECT_EQ(Json::parse(client.Get("/models/dem%6f").body), models["data"][0]);
   EXPECT_EQ(client.Get("/v1/models", "Connection: close\r\n").headers.at("connection"), "close");
   const Json ids = server.Post("/tokenize", {{"prompt", "To be"}})["tokens"];
   EXPECT_EQ(ids, RunLine({"--prompt=To be", "--run.max_new_tokens=0"})["ids"]);
@@ -499,7 +501,7 @@ TEST(Serve, RefusesRequestsThatItCannotAnswerAsTheyAre) {
   EXPECT_EQ(error(kCompletions, {{"prompt", "x"}, {"suffix", "y"}}), "suffix");
   EXPECT_EQ(error(kCompletions, {{"prompt", ""}}), nullptr);
   EXPECT_EQ(error(kCompletions, {{"prompt", {1024}}}), "prompt");
-  EXPECT_EQ(error(kCompletions, {{"prompt", "x"}, {"logit_bias", {{"1024", 1}}}}), nullptr);
+  EXPECT_EQ(error(kCompletions, {{"prompt", "x"}, {"logit_bias", {{"1024", 1}}}}), "logit_bias");
   EXPECT_EQ(error(kCompletions, {{"prompt", "x"}, {"stop", "\r"}}), "stop");
   EXPECT_EQ(error(kChat, {{"messages", {{{"role", "user"}}}}}), "messages");
   EXPECT_EQ(

@@ -64,14 +64,22 @@ absl::Status CheckLayerCount(const ModelFile& file, const Family& family, const 
                                      " says ", file.spec.shape.n_layers));
 }
 
-std::vector<int64_t> WithoutLeadingOnes(const std::vector<int64_t>& shape) {
-  return {std::ranges::find_if(shape, [](int64_t extent) { return extent != 1; }), shape.end()};
+// A value by itself may lie in a list of one (Gemma 4's layer_scalar), and the only row of a matrix
+// be a list (the gate of the shared expert in GGUF files of Qwen 1.5's and Qwen 3.5's mixtures), or
+// a list be such a row. A matrix in another list is no published model's.
+bool HoldTheSame(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+  constexpr size_t kMatrix = 2;
+  const auto without_ones = [](const std::vector<int64_t>& shape) {
+    return std::span(std::ranges::find_if(shape, [](int64_t extent) { return extent != 1; }),
+                     shape.end());
+  };
+  return a == b || (a.size() <= kMatrix && b.size() <= kMatrix &&
+                    std::ranges::equal(without_ones(a), without_ones(b)));
 }
 
 absl::Status CheckTensor(const TensorSource& source, const TensorInfo& tensor,
                          const std::vector<int64_t>& expected, const ModelSpec& spec) {
-  // A value by itself may lie in a list of one, and a list of n be [1, n].
-  if (WithoutLeadingOnes(tensor.shape) != WithoutLeadingOnes(expected)) {
+  if (!HoldTheSame(tensor.shape, expected)) {
     return ModelFileError(absl::StrCat(source.path(), ": tensor \"", tensor.name, "\" has shape ",
                                        ShapeString(tensor.shape), ", must be ",
                                        ShapeString(expected), " in this ", spec.family, " model"));

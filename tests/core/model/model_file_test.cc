@@ -215,6 +215,21 @@ TEST_F(ModelFileTest, TakesTheSizesOfAPostLnModelFromItsTensors) {
   EXPECT_EQ(file->bindings.back().n_bytes(), 24 * 24 * 4);
 }
 
+TEST_F(ModelFileTest, TakesAListAsTheOnlyRowOfAMatrixAndNoMatrixInAList) {
+  for (const NamedTensor& tensor : model_.Tensors()) {
+    model_.WriteTo(dir_.path(), [&](Tensors& tensors) {
+      std::vector<int64_t>& shape = Named(tensors, tensor.name).shape;
+      shape.insert(shape.begin(), 1);
+    });
+    SCOPED_TRACE(tensor.name);
+    if (tensor.shape.size() == 1) {
+      EXPECT_TRUE(OpenModel(dir_.path()).ok());
+    } else {
+      ExpectError({tensor.name, "has shape [1, ", "must be " + ShapeString(tensor.shape)});
+    }
+  }
+}
+
 TEST_F(ModelFileTest, RefusesAPostLnModelWhoseTensorsDisagree) {
   const auto expect = [&](const Tensors& tensors, const std::vector<std::string>& parts) {
     ASSERT_TRUE(WriteSafetensors(dir_.File("model.safetensors"), tensors).ok());

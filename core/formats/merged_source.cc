@@ -9,8 +9,9 @@
 
 namespace ng {
 
-absl::Status MergedSource::Add(std::unique_ptr<TensorSource> source) {
+absl::Status MergedSource::Add(std::unique_ptr<TensorSource> source, const Wanted& wanted) {
   for (const TensorInfo& tensor : source->tensors()) {
+    if (wanted && !wanted(tensor.name)) continue;
     const auto [entry, added] = source_of_.emplace(tensor.name, source.get());
     if (!added) {
       return ModelFileError(absl::StrCat(source->path(), ": holds tensor ",

@@ -18,8 +18,10 @@ class MergedSource final : public TensorSource {
   // `path` is what path() is.
   explicit MergedSource(std::string path) : path_(std::move(path)) {}
 
-  // Errors: ModelFileError naming both, where a tensor is in another source too.
-  absl::Status Add(std::unique_ptr<TensorSource> source);
+  // Adds the tensors that `wanted` says, by name. Errors: ModelFileError naming both, where a
+  // tensor is in another source too.
+  using Wanted = std::function<bool(const std::string& name)>;
+  absl::Status Add(std::unique_ptr<TensorSource> source, const Wanted& wanted = {});
 
   const std::string& path() const override { return path_; }
   std::span<const TensorInfo> tensors() const override { return tensors_; }

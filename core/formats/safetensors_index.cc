@@ -1,14 +1,17 @@
 #include "core/formats/safetensors_index.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/formats/json.h"
 #include "core/formats/merged_source.h"
 #include "core/formats/safetensors.h"
@@ -55,45 +58,67 @@ absl::StatusOr<std::map<std::string, std::string>> ReadWeightMap(const std::stri
 
 using ShardOf = std::map<std::string, std::string>;
 
-// Adds a file. Its tensors must be those that the index lists for it.
-absl::Status AddShard(const std::string& file, const ShardOf& shard_of, MergedSource* source) {
+// Adds what the index names of a file. The names of its other tensors are put behind `others`.
+absl::Status AddShard(const std::string& file, const ShardOf& shard_of, MergedSource* source,
+                      std::vector<std::string>* others) {
   const std::string& path = source->path();
   const std::string folder = std::filesystem::path(path).parent_path();
   absl::StatusOr<std::unique_ptr<TensorSource>> shard =
       OpenSafetensors(absl::StrCat(folder, "/", file));
   if (!shard.ok()) return Annotate(shard.status(), path + ": ");
+  const auto is_named = [&](const std::string& tensor) {
+    const auto named = shard_of.find(tensor);
+    return named != shard_of.end() && named->second == file;
+  };
   for (const TensorInfo& tensor : (*shard)->tensors()) {
-    const auto named = shard_of.find(tensor.name);
-    if (named != shard_of.end() && named->second == file) continue;
-    return ModelFileError(absl::StrCat(
-        (*shard)->path(), ": holds tensor ", JsonExcerpt(tensor.name), ", which ", path,
-        named == shard_of.end() ? std::string(" does not name")
-                                : absl::StrCat(" puts in ", named->second)));
+    if (!is_named(tensor.name)) {
+      others->push_back(absl::StrCat(JsonExcerpt(tensor.name), " in ", file));
+    }
   }
-  return source->Add(*std::move(shard));
+  return source->Add(*std::move(shard), is_named);
 }
 
-// Errors: a file lacks a tensor that the index lists.
-absl::Status CheckAllThere(const MergedSource& source, const ShardOf& shard_of) {
+// The tensors that the index lists and its files lack.
+std::vector<std::string> NotThere(const MergedSource& source, const ShardOf& shard_of) {
+  std::vector<std::string> names;
   for (const auto& [tensor, file] : shard_of) {
-    if (source.Find(tensor) != nullptr) continue;
-    return ModelFileError(absl::StrCat(source.path(), ": weight_map puts tensor ",
-                                       JsonExcerpt(tensor), " in ", file,
-                                       ", which does not hold it"));
+    if (source.Find(tensor) == nullptr) {
+      names.push_back(absl::StrCat(JsonExcerpt(tensor), " in ", file));
+    }
   }
-  return absl::OkStatus();
+  return names;
+}
+
+// "PATH: does not name 3 tensors that its files hold: "a" in one.safetensors, ...".
+void AddDoubt(const std::string& path, const char* what, std::span<const std::string> names,
+              std::vector<std::string>* doubts) {
+  constexpr size_t kMostNamed = 3;
+  if (names.empty()) return;
+  const auto named = names.first(std::min(kMostNamed, names.size()));
+  doubts->push_back(absl::StrCat(path, ": ", what, ": ", absl::StrJoin(named, ", "),
+                                 names.size() > named.size()
+                                     ? absl::StrCat(" and ", names.size() - named.size(), " more")
+                                     : std::string()));
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TensorSource>> OpenSafetensorsIndex(const std::string& index_path) {
+absl::StatusOr<SafetensorsIndex> OpenSafetensorsIndex(const std::string& index_path) {
   NG_ASSIGN_OR_RETURN(const auto shard_of, ReadWeightMap(index_path));
   std::set<std::string> files;
   for (const auto& [tensor, file] : shard_of) files.insert(file);
   auto source = std::make_unique<MergedSource>(index_path);
-  for (const std::string& file : files) NG_RETURN_IF_ERROR(AddShard(file, shard_of, source.get()));
-  NG_RETURN_IF_ERROR(CheckAllThere(*source, shard_of));
-  return source;
+  std::vector<std::string> others;
+  for (const std::string& file : files) {
+    NG_RETURN_IF_ERROR(AddShard(file, shard_of, source.get(), &others));
+  }
+  SafetensorsIndex index;
+  AddDoubt(index_path, "its files hold tensors that it does not name, which are not read", others,
+           &index.doubts);
+  AddDoubt(index_path, "it names tensors that their files do not hold", NotThere(*source, shard_of),
+           &index.doubts);
+  index.source = std::move(source);
+  return index;
 }
 
 }  // namespace ng

@@ -4,16 +4,23 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/formats/tensor_source.h"
 #include "ng/status.h"
 
 namespace ng {
 
-// Opens every file that the index names, all in its folder, as one source whose path() is the
-// index. Index and files must agree about every tensor. Errors: ModelFileError naming the index or
-// the file, the tensor, the value found and the value allowed.
-absl::StatusOr<std::unique_ptr<TensorSource>> OpenSafetensorsIndex(const std::string& index_path);
+struct SafetensorsIndex {
+  std::unique_ptr<TensorSource> source;  // its path() is the index
+  std::vector<std::string> doubts;       // what is odd about it, each a line that names the index
+};
+
+// Opens every file that the index names, all in its folder. The index is the authority: a tensor is
+// read from the file that it names. What else the files hold, and a tensor that its file does not
+// hold, is left out and doubted. Errors: ModelFileError naming the index or the file, the value
+// found and the value allowed.
+absl::StatusOr<SafetensorsIndex> OpenSafetensorsIndex(const std::string& index_path);
 
 }  // namespace ng
 

@@ -282,11 +282,16 @@ absl::StatusOr<std::string> WhatIsThereInstead(const std::string& folder) {
 
 // model.safetensors, the files of its index, or the one safetensors file of the folder under any
 // other name.
-absl::StatusOr<std::unique_ptr<TensorSource>> OpenWeights(const std::string& folder) {
+absl::StatusOr<std::unique_ptr<TensorSource>> OpenWeights(const std::string& folder,
+                                                          const KeyPolicy& keys) {
   const std::string usual = folder + "/model.safetensors";
   const std::string index = usual + ".index.json";
   if (MayExist(usual)) return OpenSafetensors(usual);
-  if (MayExist(index)) return OpenSafetensorsIndex(index);
+  if (MayExist(index)) {
+    NG_ASSIGN_OR_RETURN(SafetensorsIndex opened, OpenSafetensorsIndex(index));
+    for (const std::string& doubt : opened.doubts) NG_RETURN_IF_ERROR(keys.Doubt(doubt));
+    return std::move(opened.source);
+  }
   NG_ASSIGN_OR_RETURN(const std::vector<std::string> found, FilesEndingIn(".safetensors", folder));
   if (found.size() == 1) return OpenSafetensors(found.front());
   if (found.empty()) {
@@ -315,16 +320,22 @@ absl::Status CheckConfigKeys(const JsonFields& config, const std::string& path,
   return keys.Unread(path, WithoutInertKeys(config.Unread(), family.model_type));
 }
 
-// Whether two tensors begin with the same bytes; whether they go on so is seen when they are read.
-absl::StatusOr<bool> BeginAlike(const TensorSource& source, const TensorInfo& a,
-                                const TensorInfo& b) {
-  constexpr int64_t kBytes = 4096;
+// Whether two tensors have the same bytes.
+absl::StatusOr<bool> AreAlike(const TensorSource& source, const TensorInfo& a,
+                              const TensorInfo& b) {
+  constexpr int64_t kPiece = int64_t{1} << 20;
   if (a.dtype != b.dtype || a.n_bytes != b.n_bytes) return false;
-  std::vector<std::byte> of_a(static_cast<size_t>(std::min(kBytes, a.n_bytes)));
+  std::vector<std::byte> of_a(static_cast<size_t>(std::min(kPiece, a.n_bytes)));
   std::vector<std::byte> of_b(of_a.size());
-  NG_RETURN_IF_ERROR(source.ReadAt(a, 0, of_a));
-  NG_RETURN_IF_ERROR(source.ReadAt(b, 0, of_b));
-  return of_a == of_b;
+  for (int64_t at = 0; at < a.n_bytes; at += kPiece) {
+    const auto n = static_cast<size_t>(std::min(kPiece, a.n_bytes - at));
+    const std::span piece_a = std::span(of_a).first(n);
+    const std::span piece_b = std::span(of_b).first(n);
+    NG_RETURN_IF_ERROR(source.ReadAt(a, at, piece_a));
+    NG_RETURN_IF_ERROR(source.ReadAt(b, at, piece_b));
+    if (!std::ranges::equal(piece_a, piece_b)) return false;
+  }
+  return true;
 }
 
 // A head that is called tied and is another tensor than the embedding is the head, as in
@@ -333,7 +344,7 @@ absl::Status UntieHead(const KeyPolicy& keys, ModelFile* file) {
   if (!file->head_copy) return absl::OkStatus();
   const TensorInfo& embedding = *file->Find(TensorRole::kTokenEmbedding);
   const TensorInfo& head = *file->Find(TensorRole::kHead);
-  NG_ASSIGN_OR_RETURN(const bool alike, BeginAlike(*file->source, embedding, head));
+  NG_ASSIGN_OR_RETURN(const bool alike, AreAlike(*file->source, embedding, head));
   if (alike) return absl::OkStatus();
   file->spec.head.tied = file->head_copy = false;
   return keys.Doubt(absl::StrCat(file->source->path(), ": tensor \"", head.name,
@@ -428,7 +439,7 @@ absl::StatusOr<ModelFile> OpenFolder(const std::string& path, KeyPolicy& keys) {
   NG_ASSIGN_OR_RETURN(file.spec, family->read_spec(config, config_path));
   file.spec.family = family->model_type;
   NG_RETURN_IF_ERROR(ReadEosIds(path, config, &file));
-  NG_ASSIGN_OR_RETURN(file.source, OpenWeights(path));
+  NG_ASSIGN_OR_RETURN(file.source, OpenWeights(path, keys));
   if (!read.part_of.empty()) {
     const auto n_tensors = std::ssize(file.source->tensors());
     file.source = TextTensorsOf(std::move(file.source));

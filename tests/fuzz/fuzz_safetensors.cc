@@ -61,7 +61,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes = ng::fuzz::Bytes(data, size);
   file.Write(bytes);
   if (bytes.starts_with('{')) {
-    CheckSource(ng::OpenSafetensorsIndex(folder.Index()), folder.path());
+    auto index = ng::OpenSafetensorsIndex(folder.Index());
+    if (index.ok()) {
+      CheckSource(std::move(index->source), folder.path());
+    } else {
+      CheckError(index.status(), folder.path());
+    }
   } else {
     CheckSource(ng::OpenSafetensors(file.path()), file.path());
   }

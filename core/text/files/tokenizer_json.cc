@@ -160,7 +160,9 @@ absl::Status TokenizerJsonReader::ReadMerges(const Json& merges, BpeSpec* bpe) c
     const Json& merge = merges[i];
     std::optional<std::pair<std::string, std::string>> parts;
     if (merge.is_string()) {
-      parts = ParseMerge(merge.get_ref<const std::string&>());
+      const auto& line = merge.get_ref<const std::string&>();
+      if (line.starts_with("#version")) continue;  // the head of a merges.txt
+      parts = ParseMerge(line);
     } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
                merge[1].is_string()) {
       parts.emplace(merge[0], merge[1]);

@@ -406,6 +406,7 @@ absl::StatusOr<std::vector<DecoderStep>> ReadDecoder(const TokenizerJsonFile& fi
                                                      std::vector<std::string>* unread) {
   NG_ASSIGN_OR_RETURN(auto steps,
                       ReadSteps<DecoderStep>(file, {"decoder", "decoders"}, kDecoders, unread));
+  if (file.At("decoder").is_null()) steps.emplace_back(SpacesBetween{});
   if (steps.empty()) return file.Wrong("decoder", file.At("decoder"), "of a type that ng knows");
   return steps;
 }

@@ -120,12 +120,10 @@ absl::Status BpeModel::LoadMerges() {
   for (size_t i = 0; i < spec_.merges.size(); ++i) {
     const std::string& left = spec_.merges[i].first;
     const std::string& right = spec_.merges[i].second;
-    const auto wrong = [&](const std::string& what) {
-      return ModelFileError(
-          absl::StrCat("merge ", i, " (", JsonExcerpt(left), ", ", JsonExcerpt(right), ")", what));
-    };
     const auto no_token = [&](const std::string& part) {
-      return wrong(absl::StrCat(": ", JsonExcerpt(part), " is no token that merges can make"));
+      return ModelFileError(absl::StrCat("merge ", i, " (", JsonExcerpt(left), ", ",
+                                         JsonExcerpt(right), "): ", JsonExcerpt(part),
+                                         " is no token that merges can make"));
     };
     const std::optional<std::string> left_key = key_of(left);
     const int32_t left_id = left_key ? IdOf(*left_key) : -1;
@@ -135,10 +133,9 @@ absl::Status BpeModel::LoadMerges() {
     if (right_id < 0) return no_token(right);
     const int32_t merged_id = IdOf(*left_key + *right_key);
     if (merged_id < 0) return no_token(left + right);
-    const std::pair parts(left_id, right_id);
-    if (!merges_.try_emplace(parts, static_cast<int32_t>(i), merged_id).second) {
-      return wrong(" is there twice");
-    }
+    // Of a merge that is there twice the last place counts, as in the tokenizers library.
+    merges_.insert_or_assign(std::pair(left_id, right_id),
+                             std::pair(static_cast<int32_t>(i), merged_id));
     NoteMeeting(*left_key, *right_key);
   }
   spec_.merges.clear();

@@ -107,6 +107,11 @@ Result Apply(const HideWordEnds& step, Tokens tokens) {
   return tokens;
 }
 
+Result Apply(const SpacesBetween&, Tokens tokens) {
+  for (size_t i = 1; i < tokens.size(); ++i) tokens[i].insert(0, " ");
+  return tokens;
+}
+
 // The step over one token that has others on both sides, without those that look at all of them.
 
 absl::StatusOr<std::string> ApplyWithin(const BytesOfAlphabet&, std::string token) {
@@ -128,6 +133,10 @@ absl::StatusOr<std::string> ApplyWithin(const HideSpaces& step, std::string toke
 }
 absl::StatusOr<std::string> ApplyWithin(const HideWordEnds& step, std::string token) {
   return absl::StrReplaceAll(token, {{step.mark, " "}});
+}
+
+absl::StatusOr<std::string> ApplyWithin(const SpacesBetween&, std::string token) {
+  return " " + token;
 }
 
 }  // namespace

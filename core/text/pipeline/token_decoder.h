@@ -37,8 +37,11 @@ struct HideWordEnds {
   std::string mark;
 };
 
+// Each token but the first gets a space before it: what comes of a file without a decoder.
+struct SpacesBetween {};
+
 using DecoderStep = std::variant<BytesOfAlphabet, BytesOfNames, Fuse, ReplaceInToken, StripToken,
-                                 HideSpaces, HideWordEnds>;
+                                 HideSpaces, HideWordEnds, SpacesBetween>;
 
 // The text of tokens; invalid UTF-8 is replaced as the tokenizers library does. Errors: those of
 // Regex::Find.

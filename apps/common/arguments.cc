@@ -10,57 +10,94 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "ng/names.h"
+#include "ng/spellings.h"
 
 namespace ng {
 namespace {
 
 namespace po = boost::program_options;
 
-// What other programs call by other names: llama.cpp, transformers, ollama, vLLM.
-struct Habit {
-  std::string_view names;  // as they are typed, with blanks between them and '-' for '_'
-  const char* spelling;
+// Other programs' names for options; those for config keys are in ng/spellings.h.
+struct OptionSpelling {
+  std::string_view names;   // with blanks between them and '-' for '_'
+  std::string_view option;  // perhaps with its value
 };
-constexpr Habit kHabits[] = {
-    {"model model-path", "--model.path=DIR"},
-    {"temperature temp", "--sampler.temperature.value=VALUE"},
-    {"top-k", "--sampler.top_k.k=VALUE"},
-    {"top-p", "--sampler.top_p.p=VALUE"},
-    {"min-p", "--sampler.min_p.p=VALUE"},
-    {"typical typical-p", "--sampler.typical_p.p=VALUE"},
-    {"top-n-sigma top-nsigma", "--sampler.top_n_sigma.n=VALUE"},
-    {"xtc-probability", "--sampler.xtc.probability=VALUE"},
-    {"xtc-threshold", "--sampler.xtc.threshold=VALUE"},
-    {"dry-multiplier", "--sampler.dry.multiplier=VALUE"},
-    {"mirostat", "--sampler.chain=temperature,mirostat"},
-    {"repeat-penalty repetition-penalty", "--sampler.repetition_penalty.value=VALUE"},
-    {"repeat-last-n", "--sampler.repetition_penalty.window=VALUE"},
-    {"frequency-penalty", "--sampler.frequency_penalty.value=VALUE"},
-    {"presence-penalty", "--sampler.presence_penalty.value=VALUE"},
-    {"logit-bias", "--sampler.logit_bias.bias=ID=VALUE"},
-    {"samplers sampler sampler-seq", "--sampler.chain=STAGE,..."},
-    {"greedy no-sample", "--sampler.chain=greedy"},
-    {"stop reverse-prompt stop-sequences",
-     "--sampler.stop_texts.texts=TEXT,... with the stage stop_texts in sampler.chain"},
-    {"grammar grammar-file", "--sampler.grammar.gbnf=FILE with the stage grammar in sampler.chain"},
-    {"json-schema j json-schema-file guided-json",
-     "--sampler.grammar.json_schema=FILE with the stage grammar in sampler.chain"},
-    {"seed s", "--sampler.seed=VALUE"},
-    {"n-predict predict max-tokens max-new-tokens num-predict n-tokens",
-     "--run.max_new_tokens=VALUE"},
-    {"threads num-threads n-threads", "--run.threads=VALUE"},
-    {"system system-prompt sys", "--run.system=TEXT"},
-    {"ctx-size context n-ctx max-model-len num-ctx context-length", "--cache.max_tokens=VALUE"},
-    {"chat-template jinja chat-template-file", "--tokenizer.chat_template=NAME or FILE"},
-    {"tokenizer", "--tokenizer.path=PATH"},
-    {"dtype torch-dtype quantization weights", "--model.weights=TYPE"},
-    {"cache-type-k", "--cache.codec_k=TYPE"},
-    {"cache-type-v", "--cache.codec_v=TYPE"},
-    {"attention attn-implementation", "--attention.name=NAME"},
-    {"file f", "--prompt-file FILE"},
-    {"interactive conversation i cnv", "--chat"},
-    {"input text", "--prompt TEXT"},
-    {"json", "--output jsonl"},
+constexpr OptionSpelling kOptionSpellings[] = {
+    {"file f", "prompt-file"},
+    {"interactive conversation i cnv", "chat"},
+    {"input text", "prompt"},
+    {"json", "output=jsonl"},
+};
+
+std::string_view NameIn(std::string_view option) { return option.substr(0, option.find('=')); }
+
+const po::option_description* FindOption(std::string_view name,
+                                         const po::options_description& options) {
+  return name.empty() ? nullptr : options.find_nothrow(std::string(name), /*approx=*/false);
+}
+
+// The option of the program that another one calls so; empty: there is none.
+std::string_view OptionSpelled(std::string_view name, const po::options_description& options) {
+  std::string typed(name);
+  std::ranges::replace(typed, '_', '-');
+  for (const OptionSpelling& spelling : kOptionSpellings) {
+    const std::vector<std::string> names =
+        absl::StrSplit(absl::string_view(spelling.names.data(), spelling.names.size()), ' ');
+    const bool meant = std::ranges::count(names, typed) != 0;
+    if (meant && FindOption(NameIn(spelling.option), options) != nullptr) return spelling.option;
+  }
+  return {};
+}
+
+// What there is to read, one argument after the other.
+class ArgumentReader {
+ public:
+  ArgumentReader(const std::vector<std::string>& all, const po::options_description& options)
+      : all_(all), options_(options) {}
+
+  absl::Status Read(std::vector<std::string>* own, std::vector<std::string>* overrides) {
+    for (next_ = 0; next_ < all_.size(); ++next_) {
+      const std::string& argument = all_[next_];
+      if (!argument.starts_with("--")) {
+        own->push_back(argument);
+        continue;
+      }
+      const std::string text = argument.substr(2);
+      const std::string_view name = NameIn(text);
+      const bool has_value = name.size() < text.size();
+      if (name.find('.') != name.npos) {
+        if (!has_value) {
+          return UsageError(
+              absl::StrCat(argument, ": a config key is given as ", argument, "=VALUE"));
+        }
+        overrides->push_back(text);
+      } else if (FindOption(name, options_) != nullptr) {
+        own->push_back(argument);
+      } else if (const Spelling* const spelling = FindSpelling(name)) {
+        NG_ASSIGN_OR_RETURN(std::string set, Setting(*spelling, text, has_value));
+        overrides->push_back(std::move(set));
+      } else {
+        const std::string option(OptionSpelled(name, options_));
+        own->push_back(option.empty() ? argument
+                                      : absl::StrCat("--", option, text.substr(name.size())));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // "temp=0.2" from "--temp=0.2" or "--temp 0.2".
+  absl::StatusOr<std::string> Setting(const Spelling& spelling, const std::string& text,
+                                      bool has_value) {
+    if (has_value) return text;
+    if (!spelling.takes_value) return text + "=";
+    if (next_ + 1 < all_.size()) return absl::StrCat(text, "=", all_[++next_]);
+    return UsageError(absl::StrCat("--", text, " needs a value"));
+  }
+
+  const std::vector<std::string>& all_;
+  const po::options_description& options_;
+  size_t next_ = 0;
 };
 
 // A program_options error as one line, with the nearest option for an unknown one.
@@ -71,11 +108,8 @@ absl::Status Explain(const po::error& error, const po::options_description& opti
     std::string name = unknown->get_option_name();
     name.erase(0, name.find_first_not_of('-'));
     name.resize(std::min(name.find('='), name.size()));
-    const std::string spelling = RightSpelling(name);
-    const std::string option = spelling.substr(0, spelling.find_first_of("=, "));
-    const bool is_key = option.find('.') != option.npos;  // else it is an option of some programs
-    if (is_key || (!option.empty() && std::ranges::count(names, option.substr(2)) != 0)) {
-      return UsageError(absl::StrCat("unknown option --", name, "; write ", spelling));
+    for (const Spelling& spelling : Spellings()) {
+      for (const std::string_view other : spelling.Names()) names.emplace_back(other);
     }
     const auto nearest = NearestName(name, names);
     return UsageError(absl::StrCat("unknown option --", name,
@@ -92,16 +126,19 @@ absl::Status Explain(const po::error& error, const po::options_description& opti
 
 }  // namespace
 
-std::string RightSpelling(std::string_view name) {
-  std::string typed(name);
-  std::ranges::replace(typed, '_', '-');
-  for (const Habit& habit : kHabits) {
-    for (const absl::string_view other :
-         absl::StrSplit(absl::string_view(habit.names.data(), habit.names.size()), ' ')) {
-      if (other == typed) return habit.spelling;
-    }
+bool IsSpelling(std::string_view name, const po::options_description& options) {
+  return FindSpelling(name) != nullptr || !OptionSpelled(name, options).empty();
+}
+
+bool TakesValue(std::string_view name, const po::options_description& options) {
+  std::string_view option = name;
+  if (FindOption(name, options) == nullptr) {
+    if (const Spelling* const spelling = FindSpelling(name)) return spelling->takes_value;
+    option = OptionSpelled(name, options);
+    if (option.find('=') != option.npos) return false;
   }
-  return "";
+  const po::option_description* const found = FindOption(option, options);
+  return found != nullptr && found->semantic()->max_tokens() > 0;
 }
 
 absl::StatusOr<Arguments> ParseArguments(int argc, const char* const* argv,
@@ -113,18 +150,7 @@ absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& all,
                                          const po::options_description& options) {
   Arguments arguments;
   std::vector<std::string> own;
-  for (const std::string& argument : all) {
-    const size_t name_end = std::min(argument.find('='), argument.size());
-    if (argument.rfind("--", 0) == 0 && argument.find('.') < name_end) {
-      if (name_end == argument.size()) {
-        return UsageError(
-            absl::StrCat(argument, ": a config key is given as ", argument, "=VALUE"));
-      }
-      arguments.overrides.push_back(argument.substr(2));
-    } else {
-      own.push_back(argument);
-    }
-  }
+  NG_RETURN_IF_ERROR(ArgumentReader(all, options).Read(&own, &arguments.overrides));
   try {
     using po::command_line_style::allow_long;
     using po::command_line_style::long_allow_adjacent;
@@ -177,18 +203,22 @@ absl::StatusOr<bool> WantsJsonl(const Arguments& arguments) {
   return UsageError("--output=" + output + ": must be text or jsonl");
 }
 
+bool IsSetting(std::string_view setting) {
+  const std::string_view key = NameIn(setting);
+  const bool known = key.find('.') != key.npos || FindSpelling(key) != nullptr;
+  return known && key.size() < setting.size();
+}
+
 absl::StatusOr<std::vector<std::string>> ParseSettings(const Arguments& arguments,
                                                        const char* option) {
   if (arguments.values.count(option) == 0) return std::vector<std::string>();
   std::set<std::string> keys;
   const auto& settings = arguments.values[option].as<std::vector<std::string>>();
   for (const std::string& setting : settings) {
-    const size_t dot = setting.find('.');
-    const size_t equals = setting.find('=');
-    if (dot == setting.npos || equals == setting.npos || dot > equals) {
+    if (!IsSetting(setting)) {
       return UsageError(absl::StrCat("--", option, ": '", setting, "' must be SECTION.KEY=VALUE"));
     }
-    const std::string key = setting.substr(0, equals);
+    const std::string key = setting.substr(0, setting.find('='));
     if (keys.insert(key).second) continue;
     return UsageError(absl::StrCat("--", option, ": ", key, " is given twice"));
   }

@@ -16,21 +16,24 @@
 namespace ng {
 
 struct Arguments {
-  std::vector<std::string> overrides;  // "section.key=value", in order
+  std::vector<std::string> overrides;  // "section.key=value" or "temp=value", in order
   boost::program_options::variables_map values;
 };
 
-// `--section.key=value` is an override. Everything else must be one of `options`, in its long form.
-// Errors: UsageError naming the argument, what is allowed and the nearest option.
+// `--section.key=value` is an override, and so is another program's name for a key, which may have
+// its value behind it: `--temp 0.2` (ng/spellings.h). Everything else must be one of `options`, in
+// its long form, or another program's name for one. Errors: UsageError naming the argument, what is
+// allowed and the nearest option.
 absl::StatusOr<Arguments> ParseArguments(
     int argc, const char* const* argv, const boost::program_options::options_description& options);
 absl::StatusOr<Arguments> ParseArguments(
     const std::vector<std::string>& arguments,
     const boost::program_options::options_description& options);
 
-// How ng spells what another program calls by this name: "--sampler.temperature.value=VALUE" for
-// "temp". Empty: nobody does.
-std::string RightSpelling(std::string_view name);
+// Whether --`name` is another program's name for a config key, or for one of these options.
+bool IsSpelling(std::string_view name, const boost::program_options::options_description& options);
+// Whether a value follows --`name`, if it is one of these options or such a name.
+bool TakesValue(std::string_view name, const boost::program_options::options_description& options);
 
 // A word of a command line as a shell reads it: quoted where it must be.
 std::string ShellWord(std::string_view word);
@@ -43,8 +46,11 @@ EngineOptions EngineOptionsOf(const Arguments& arguments);
 // Whether --output is jsonl. Errors: UsageError when it is not text either.
 absl::StatusOr<bool> WantsJsonl(const Arguments& arguments);
 
+// Whether it is "SECTION.KEY=VALUE", or has another program's name for the key.
+bool IsSetting(std::string_view setting);
+
 // The values of --`option`, which may be given several times: "SECTION.KEY=VALUE" each, with keys
-// that differ. Errors: UsageError.
+// that differ; another program's name may stand for the key. Errors: UsageError.
 absl::StatusOr<std::vector<std::string>> ParseSettings(const Arguments& arguments,
                                                        const char* option);
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "apps/common/arguments.h"
+#include "ng/spellings.h"
 
 namespace ng {
 namespace {
@@ -309,6 +310,23 @@ std::string FishScript(const Manual& manual, Options options) {
          out;
 }
 
+// Other programs' names for keys; the program's own options have theirs already.
+void AddSpellings(const KnownParts& parts, std::vector<CompletedOption>* options) {
+  for (const Spelling& spelling : Spellings()) {
+    const std::string key(spelling.key);
+    if (key.empty()) continue;
+    const auto known = std::ranges::find(parts.keys, key, &KnownKey::key);
+    const bool joins_alone = spelling.key == "sampler.chain" && !spelling.stage.empty();
+    ValueWords values = {spelling.takes_value ? Kind::kAny : Kind::kNone, {}};
+    if (known != parts.keys.end() && !joins_alone) values = known->values;
+    for (const std::string_view name : spelling.Names()) {
+      const std::string option = absl::StrCat("--", std::string(name));
+      const bool own = std::ranges::count(*options, option, &CompletedOption::name) != 0;
+      if (name.size() > 1 && !own) options->push_back({option, false, key, values});
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<CompletedOption> CompletedOptions(const Manual& manual, const KnownParts& parts) {
@@ -324,6 +342,7 @@ std::vector<CompletedOption> CompletedOptions(const Manual& manual, const KnownP
     options.push_back({absl::StrCat("--", key.key), true,
                        absl::StrCat(key.help, " (", key.allowed, ")"), key.values});
   }
+  if (takes_keys) AddSpellings(parts, &options);
   for (const ShortForm& form : manual.short_forms) {
     const auto meant = std::ranges::find_if(options, [&](const CompletedOption& option) {
       return OptionWord(option) == form.spelling;

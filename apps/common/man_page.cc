@@ -76,6 +76,14 @@ void AddKey(const KnownKey& key, std::string* out) {
   absl::StrAppend(out, "(", Escaped(key.allowed), ")\n");
 }
 
+void AddSpellings(std::string* out) {
+  absl::StrAppend(out, Paragraph("Other programs' names for keys do what is meant: --temp 0.2 "
+                                 "or --temp=0.2."));
+  for (const SpellingText& text : SpellingTexts()) {
+    absl::StrAppend(out, ".TP\n\\fB", Escaped(text.names), "\\fR\n", Escaped(text.meaning), "\n");
+  }
+}
+
 // The engine's keys by sections, then each plugin with its own.
 void AddKeys(const KnownParts& parts, std::string* out) {
   absl::StrAppend(
@@ -83,6 +91,7 @@ void AddKeys(const KnownParts& parts, std::string* out) {
       Paragraph("A config file has them in sections: [run] and then threads = 4. On the "
                 "command line it is --run.threads=4. Each key is shown with its "
                 "default."));
+  AddSpellings(out);
   std::string_view section;
   for (const KnownKey& key : parts.keys) {
     if (std::ranges::count(key.key, '.') > 1) continue;  // a plugin's

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
+#include <string_view>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "apps/common/columns.h"
+#include "ng/spellings.h"
 
 namespace ng {
 
@@ -41,6 +44,22 @@ po::options_description OptionsOf(const Manual& manual) {
   po::options_description all;
   for (const OptionGroup& group : manual.groups) all.add(group.options);
   return all;
+}
+
+std::vector<SpellingText> SpellingTexts() {
+  std::vector<SpellingText> texts;
+  for (const Spelling& spelling : Spellings()) {
+    if (spelling.key.empty()) continue;
+    SpellingText& text = texts.emplace_back();
+    for (const std::string_view name : spelling.Names()) {
+      absl::StrAppend(&text.names, text.names.empty() ? "" : ", ", name.size() > 1 ? "--" : "-",
+                      std::string(name));
+    }
+    text.meaning = spelling.key;
+    const std::string stage(spelling.stage);
+    if (!stage.empty()) absl::StrAppend(&text.meaning, "; ", stage, " joins sampler.chain");
+  }
+  return texts;
 }
 
 std::string OptionText::Left() const {
@@ -86,6 +105,20 @@ std::string UsageText(const Manual& manual, int width) {
     }
     absl::StrAppend(&out, "\n", group.caption, ":\n", TwoColumns(rows, left, columns));
   }
+  if (manual.keys == ConfigKeys::kTaken) {
+    absl::StrAppend(&out, "\n",
+                    Wrapped("Config keys are written --section.key=value, or as other programs "
+                            "spell them: --temp, --ctx-size. ng-run --help all lists both.",
+                            0, columns),
+                    "\n");
+  }
+  if (manual.keys != ConfigKeys::kDescribed) return out;
+  std::vector<TextRow> rows;
+  for (SpellingText& text : SpellingTexts()) {
+    rows.push_back({std::move(text.names), std::move(text.meaning)});
+  }
+  absl::StrAppend(&out, "\nConfig keys, as other programs spell them:\n",
+                  TwoColumns(rows, kMostLeft, columns));
   return out;
 }
 

@@ -68,6 +68,15 @@ boost::program_options::options_description OptionsOf(const Manual& manual);
 // The text of --help, in lines of at most `width` columns.
 std::string UsageText(const Manual& manual, int width);
 
+// Other programs' names for config keys, that every program takes which takes keys: "--temperature,
+// --temp", and what they set (ng/spellings.h). Those that mean something else elsewhere are left
+// out.
+struct SpellingText {
+  std::string names;
+  std::string meaning;
+};
+std::vector<SpellingText> SpellingTexts();
+
 // "--config FILE", "--output text|jsonl (=text)": an option as --help shows it.
 struct OptionText {
   std::string name;           // "--config"

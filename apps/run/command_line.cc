@@ -166,10 +166,8 @@ absl::Status CheckView(const CommandLine& line) {
                       " does not go with --load-cache: what the file holds is not computed");
   }
   for (const std::string& change : line.against) {
-    const size_t key_end = change.find('=');
-    if (key_end == change.npos || change.find('.') > key_end) {
-      return UsageError("--against " + change + ": must be SECTION.KEY=VALUE");
-    }
+    if (IsSetting(change)) continue;
+    return UsageError("--against " + change + ": must be SECTION.KEY=VALUE");
   }
   return absl::OkStatus();
 }
@@ -273,10 +271,7 @@ absl::Status ReadOutput(const Arguments& arguments, CommandLine* line) {
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
   const po::options_description options = OptionsOf(TheManual());
-  NG_ASSIGN_OR_RETURN(SpelledOut spelled, SpellOut(argc, argv, [&](const std::string& name) {
-                        const po::option_description* found = options.find_nothrow(name, false);
-                        return found != nullptr && found->semantic()->max_tokens() > 0;
-                      }));
+  NG_ASSIGN_OR_RETURN(SpelledOut spelled, SpellOut(argc, argv, options));
   NG_ASSIGN_OR_RETURN(const Arguments arguments, ParseArguments(spelled.arguments, options));
   CommandLine line;
   line.texts = std::move(spelled.texts);

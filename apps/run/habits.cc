@@ -6,9 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "apps/common/arguments.h"
 #include "apps/common/columns.h"
+#include "ng/spellings.h"
 
 namespace ng::run {
 namespace {
+
+namespace po = boost::program_options;
 
 struct ShortOption {
   char letter;
@@ -39,16 +42,30 @@ class Reader {
   const char* const* end_;
 };
 
-// "-n 20" or "-n20".
+// "--steps FILE", with the value that follows it.
+void AddLong(const std::string& argument, Reader& reader, const po::options_description& options,
+             std::vector<std::string>* arguments) {
+  arguments->push_back(argument);
+  const bool value_follows = argument.find('=') == argument.npos &&
+                             TakesValue(argument.substr(2), options) && !reader.done();
+  if (value_follows) arguments->push_back(reader.Next());
+}
+
+// "-n 20" or "-n20"; "-ctk bf16", as other programs have it.
 absl::Status AddShort(const std::string& argument, Reader& reader,
-                      std::vector<std::string>* arguments) {
+                      const po::options_description& options, std::vector<std::string>* arguments) {
   const auto* const option = std::ranges::find(kShortOptions, argument[1], &ShortOption::letter);
   const bool known = option != std::end(kShortOptions);
+  const bool text = known && option->takes_value && option->letter != 'n' && option->letter != 't';
+  const std::string name = argument.substr(1, argument.find('=') - 1);
+  if ((!known || argument.size() > 2) && !text && IsSpelling(name, options)) {
+    AddLong("-" + argument, reader, options, arguments);
+    return absl::OkStatus();
+  }
   if (!known || (!option->takes_value && argument.size() > 2)) {
-    const std::string meant = RightSpelling(argument.substr(1));
-    return UsageError(absl::StrCat(
-        "unknown option ", argument, meant.empty() ? "" : absl::StrCat("; write ", meant),
-        " (short options are -m, -p, -c, -n, -t, -v and -h; see --help)"));
+    return UsageError(absl::StrCat("unknown option ", argument,
+                                   " (short options are -m, -p, -c, -n, -t, -v and -h; see "
+                                   "--help)"));
   }
   std::string spelled = option->option;
   if (option->takes_value) {
@@ -67,8 +84,11 @@ absl::Status AddShort(const std::string& argument, Reader& reader,
 }
 
 bool NamesModel(const std::string& argument) {
-  return argument == "--config" || argument.starts_with("--config=") ||
-         argument.starts_with("--model.path=");
+  if (!argument.starts_with("--")) return false;
+  const std::string name = argument.substr(2, argument.find('=') - 2);
+  const Spelling* const spelling = FindSpelling(name);
+  return name == "config" || name == "model.path" ||
+         (spelling != nullptr && spelling->key == "model.path");
 }
 
 struct HelpRow {
@@ -91,7 +111,7 @@ constexpr HelpRow kOptions[] = {
     {"--message TEXT", "one user message; -c, --chat: a conversation"},
     {"-n N, --run.max_new_tokens=N", "the most tokens to generate"},
     {"-t N, --run.threads=N", "worker threads"},
-    {"--sampler.chain=STAGE,...", "how tokens are chosen"},
+    {"--sampler.chain=STAGE,...", "how tokens are chosen; --temp N, --seed N, ..."},
     {"--SECTION.KEY=VALUE", "any other key of a config file"},
     {"--output jsonl, --steps FILE", "what is written"},
     {"--record FILE, --replay FILE", "keeps a run; runs it again and compares"},
@@ -111,27 +131,24 @@ void AppendRows(std::span<const HelpRow> rows, int width, std::string* out) {
 }  // namespace
 
 absl::StatusOr<SpelledOut> SpellOut(int argc, const char* const* argv,
-                                    absl::FunctionRef<bool(const std::string& name)> takes_value) {
+                                    const po::options_description& options) {
   SpelledOut spelled;
   Reader reader(argc, argv);
-  bool options = true;
+  bool options_may_come = true;
   while (!reader.done()) {
     const std::string argument = reader.Next();
-    const bool option = options && argument.size() > 1 && argument[0] == '-';
+    const bool option = options_may_come && argument.size() > 1 && argument[0] == '-';
     if (!option) {
       spelled.texts.push_back(argument);
     } else if (argument == "--") {
-      options = false;
+      options_may_come = false;
     } else if (argument[1] != '-') {
-      NG_RETURN_IF_ERROR(AddShort(argument, reader, &spelled.arguments));
+      NG_RETURN_IF_ERROR(AddShort(argument, reader, options, &spelled.arguments));
     } else if (argument == "--help=all") {
       spelled.arguments.emplace_back("--help");
       spelled.help_all = true;
     } else {
-      spelled.arguments.push_back(argument);
-      const bool value_follows =
-          argument.find('=') == argument.npos && takes_value(argument.substr(2)) && !reader.done();
-      if (value_follows) spelled.arguments.push_back(reader.Next());
+      AddLong(argument, reader, options, &spelled.arguments);
     }
     const bool help = !spelled.arguments.empty() && spelled.arguments.back() == "--help";
     if (option && help && reader.Skip("all")) spelled.help_all = true;

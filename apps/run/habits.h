@@ -3,10 +3,10 @@
 #ifndef NG_APPS_RUN_HABITS_H_
 #define NG_APPS_RUN_HABITS_H_
 
+#include <boost/program_options/options_description.hpp>
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "apps/common/manual.h"
 #include "ng/status.h"
 
@@ -18,11 +18,12 @@ struct SpelledOut {
   bool help_all = false;               // --help all
 };
 
-// The first argument without an option is the model, unless --config, --model.path or -m says which
-// one it is; the others are texts. All behind "--" are without an option. `takes_value` says it of
-// a long option by its name without "--". Errors: UsageError for a short option that there is not.
+// The first argument without an option is the model, unless --config, --model.path, another
+// program's name for it or -m says which one it is; the others are texts. All behind "--" are
+// without an option. `options`: the program's. Errors: UsageError for a short option that there is
+// not.
 absl::StatusOr<SpelledOut> SpellOut(int argc, const char* const* argv,
-                                    absl::FunctionRef<bool(const std::string& name)> takes_value);
+                                    const boost::program_options::options_description& options);
 
 // Examples and the options that are used most, in lines of at most `width` columns.
 std::string ShortHelp(int width);

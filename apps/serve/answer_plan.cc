@@ -70,8 +70,8 @@ int64_t FindMark(const ConversationFields& conversation, std::span<const int32_t
                  const Engine& engine) {
   const auto said = engine.EncodeConversation({.messages = conversation.messages,
                                                .tools = conversation.tools,
-                                               .variables = conversation.variables,
-                                               .asks = false});
+                                               .asks = false,
+                                               .variables = conversation.variables});
   if (!said.ok()) return 0;  // the template takes no such conversation
   return std::ranges::mismatch(*said, ids).in2 - ids.begin();
 }

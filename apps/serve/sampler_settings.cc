@@ -6,64 +6,34 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ng/spellings.h"
 
 namespace ng::serve {
 namespace {
 
-// Where a stage belongs among others.
-constexpr std::string_view kOrder[] = {"grammar",
-                                       "banned_tokens",
-                                       "logit_bias",
-                                       "repetition_penalty",
-                                       "frequency_penalty",
-                                       "presence_penalty",
-                                       "dry",
-                                       "temperature",
-                                       "top_k",
-                                       "top_p",
-                                       "min_p",
-                                       "typical_p",
-                                       "top_n_sigma",
-                                       "xtc",
-                                       "mirostat",
-                                       "greedy",
-                                       "stop_texts"};
-// What only matters where something is drawn.
-constexpr std::string_view kDraws[] = {"temperature", "top_k",       "top_p", "min_p",
-                                       "typical_p",   "top_n_sigma", "xtc",   "mirostat"};
-
-size_t PlaceOf(std::string_view stage) {
-  return static_cast<size_t>(std::ranges::find(kOrder, stage) - std::begin(kOrder));
-}
+// What leaves tokens out before one is drawn. Mirostat takes its place.
+constexpr std::string_view kCuts[] = {"top_k",     "top_p",       "min_p",
+                                      "typical_p", "top_n_sigma", "xtc"};
 
 // The chain and the values of a request.
 class ChainSettings {
  public:
-  explicit ChainSettings(const Config& config) : chain_(config.Names("sampler.chain")) {}
+  explicit ChainSettings(const Config& config)
+      : given_(config.Names("sampler.chain")), chain_(given_) {}
 
   bool Has(std::string_view stage) const {
     return std::ranges::find(chain_, stage) != chain_.end();
   }
-  // Puts it before the first stage that comes after it, unless it is there.
-  void Add(std::string_view stage) {
-    if (Has(stage)) return;
-    const auto behind = std::ranges::find_if(chain_, [&](const std::string& other) {
-      const size_t place = PlaceOf(other);  // a stage of somebody's own stays where it is
-      return place != std::size(kOrder) && place > PlaceOf(stage);
-    });
-    chain_.emplace(behind, stage);
-    changed_ = true;
-  }
-  void Remove(std::string_view stage) {
-    changed_ |= std::erase_if(chain_, [&](const std::string& one) { return one == stage; }) > 0;
-  }
+  // At its usual place, as the command line's spellings do it.
+  void Add(std::string_view stage) { chain_ = WithStage(std::move(chain_), stage); }
+  void Remove(std::string_view stage) { std::erase(chain_, stage); }
   void Set(std::string_view key, const std::string& value, const std::string& field) {
     const std::string full = absl::StrCat("sampler.", std::string(key));
     taken_.settings.push_back(absl::StrCat(full, "=", value));
     taken_.fields.emplace(full, field);
   }
   SamplerSettings Take() {
-    if (changed_) {
+    if (chain_ != given_) {
       taken_.settings.insert(taken_.settings.begin(),
                              "sampler.chain=" + absl::StrJoin(chain_, ","));
     }
@@ -71,34 +41,24 @@ class ChainSettings {
   }
 
  private:
+  std::vector<std::string> given_;  // the config's chain
   std::vector<std::string> chain_;
   SamplerSettings taken_;
-  bool changed_ = false;
 };
 
 void SetTemperature(double temperature, ChainSettings* settings) {
-  if (temperature > 0) {
-    settings->Remove("greedy");
-    settings->Add("temperature");
-    settings->Set("temperature.value", Digits(temperature), "temperature");
-    return;
-  }
-  for (const std::string_view stage : kDraws) settings->Remove(stage);
-  settings->Add("greedy");
-}
-
-bool IsBesideMirostat(std::string_view stage) {
-  return stage == "temperature" || stage == "mirostat" || std::ranges::count(kDraws, stage) == 0;
+  settings->Add(temperature > 0 ? "temperature" : "greedy");
+  if (temperature > 0) settings->Set("temperature.value", Digits(temperature), "temperature");
 }
 
 // As llama.cpp's: in place of all other stages that leave tokens out.
 void SetMirostat(std::vector<StageSetting>* stages, ChainSettings* settings) {
-  for (const std::string_view stage : kDraws) {
-    if (!IsBesideMirostat(stage)) settings->Remove(stage);
-  }
+  for (const std::string_view stage : kCuts) settings->Remove(stage);
   settings->Remove("greedy");
   settings->Add("mirostat");
-  std::erase_if(*stages, [](const StageSetting& one) { return !IsBesideMirostat(one.stage); });
+  std::erase_if(*stages, [](const StageSetting& one) {
+    return std::ranges::find(kCuts, one.stage) != std::end(kCuts);
+  });
 }
 
 std::string KeyOf(const StageSetting& setting) {

@@ -47,6 +47,7 @@ absl::StatusOr<std::vector<ConfigEntry>> ParseOverrides(std::span<const std::str
     if (entry.text.find('\0') != std::string::npos) {
       return EntryError(entry, "must not hold a NUL byte");
     }
+    NG_RETURN_IF_ERROR(SpellOut(&entry));
     entries.push_back(std::move(entry));
   }
   return entries;

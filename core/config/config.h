@@ -24,6 +24,7 @@ struct ConfigEntry {
   std::string key;
   std::string text;
   ConfigOrigin origin;
+  std::string spelling = {};  // another program's name for the key, as typed (ng/spellings.h)
 };
 
 // The engine's own keys, in the order in which --help lists them.
@@ -52,9 +53,17 @@ absl::StatusOr<std::vector<ConfigEntry>> ReadIniFile(const std::string& path);
 // The same for text in memory. Errors and origins name `file`.
 absl::StatusOr<std::vector<ConfigEntry>> ParseIni(std::string_view text, const std::string& file);
 
-// Splits "section.key=value" overrides into entries. The value is taken as it is: no comments, no
-// quotes, no trimming. Errors: UsageError.
+// Splits "section.key=value" overrides into entries; another program's name for the key may stand
+// in its place. The value is taken as it is: no comments, no quotes, no trimming. Errors:
+// UsageError, also for what means something else elsewhere.
 absl::StatusOr<std::vector<ConfigEntry>> ParseOverrides(std::span<const std::string> overrides);
+
+// Where the entry's key is another program's name for one: gives it ng's. Errors: UsageError.
+absl::Status SpellOut(ConfigEntry* entry);
+
+// Brings the stages into the sampler chain that such names ask for, in the order of the entries: a
+// chain that is named later is taken as it is.
+void JoinStages(std::vector<ConfigEntry>* entries);
 
 // The text of one core key from the same layers, before the strict pass. The plugins' names and
 // folders are found in this way. Paths are resolved as in Config::Text; SplitNames splits lists.

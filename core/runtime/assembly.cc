@@ -19,6 +19,7 @@
 #include "core/text/chat/template_metadata.h"
 #include "core/text/files/gguf_vocabulary.h"
 #include "core/text/files/open_tokenizer.h"
+#include "ng/spellings.h"
 
 namespace ng {
 namespace {
@@ -294,15 +295,32 @@ const ChangeableKey* FindChangeable(std::string_view key) {
   return found == std::end(kChangeable) ? nullptr : found;
 }
 
+// How each key is set, and which chain comes of it where other programs' names are used.
+using Texts = std::map<std::string, std::string>;
+Texts TextsOf(std::span<const ConfigEntry> entries) {
+  Texts texts;
+  for (const ConfigEntry& entry : entries) {
+    std::string& text = texts[entry.key];
+    if (entry.spelling.empty()) text.clear();
+    absl::StrAppend(&text, entry.spelling, "=", entry.text, "\n");
+  }
+  return texts;
+}
+
 // What the difference of two lists of overrides makes anew.
 std::set<Remade> WhatChanges(std::span<const ConfigEntry> before,
                              std::span<const ConfigEntry> after) {
-  std::map<std::string, std::pair<std::string, std::string>> texts;
-  for (const ConfigEntry& entry : before) texts[entry.key].first = "=" + entry.text;
-  for (const ConfigEntry& entry : after) texts[entry.key].second = "=" + entry.text;
+  const Texts then = TextsOf(before);
+  const Texts now = TextsOf(after);
   std::set<Remade> remade;
-  for (const auto& [key, text] : texts) {
-    if (text.first != text.second) remade.insert(FindChangeable(key)->remade);
+  for (const Texts* one : {&then, &now}) {
+    const Texts& other = one == &then ? now : then;
+    for (const auto& [key, text] : *one) {
+      const auto found = other.find(key);
+      if (found == other.end() || found->second != text) {
+        remade.insert(FindChangeable(key)->remade);
+      }
+    }
   }
   return remade;
 }
@@ -416,7 +434,10 @@ absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options,
   return assembly;
 }
 
-bool CanChange(std::string_view key) { return FindChangeable(key) != nullptr; }
+bool CanChange(std::string_view key) {
+  const Spelling* const spelling = FindSpelling(key);
+  return FindChangeable(spelling == nullptr ? key : spelling->key) != nullptr;
+}
 
 absl::Status ChangeConfig(std::span<const std::string> overrides, Assembly& assembly) {
   NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> added, ParseOverrides(overrides));

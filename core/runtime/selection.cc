@@ -154,6 +154,7 @@ absl::StatusOr<Selection> SelectFrom(std::vector<ConfigEntry> entries, PluginHos
   NG_ASSIGN_OR_RETURN(std::vector<ConfigEntry> defaults, ModelDefaults(suggestions, entries));
   entries.insert(entries.begin(), std::make_move_iterator(defaults.begin()),
                  std::make_move_iterator(defaults.end()));
+  JoinStages(&entries);
   NG_ASSIGN_OR_RETURN(const std::string attention, LookupEarly(entries, "attention.name"));
   NG_ASSIGN_OR_RETURN(selection.attention, host.Load("attention", attention));
   NG_ASSIGN_OR_RETURN(const std::string cache, LookupEarly(entries, "cache.name"));

@@ -8,7 +8,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "apps/common/arguments.h"
 #include "apps/common/input.h"
 #include "apps/run/chat/commands.h"
 #include "apps/run/chat/user_path.h"
@@ -18,12 +17,19 @@
 namespace ng::run {
 namespace {
 
+constexpr const char* kChain = "sampler.chain";
 constexpr const char* kSeed = "sampler.seed";
 constexpr const char* kSystem = "run.system";
 constexpr int64_t kMostFileBytes = int64_t{64} << 20;
 
 // More than any marker of thoughts has.
 constexpr size_t kPromptEndTokens = 64;
+
+std::vector<std::string> Overrides(const std::map<std::string, std::string>& settings) {
+  std::vector<std::string> overrides;
+  for (const auto& [key, value] : settings) overrides.push_back(absl::StrCat(key, "=", value));
+  return overrides;
+}
 
 // Whether a file that is there holds what /save writes, or nothing.
 absl::Status CheckReplaceable(const std::string& path, const std::atomic<bool>* stop) {
@@ -128,9 +134,7 @@ void Session::ShowEnd(const Completion& completion) {
 }
 
 absl::Status Session::Change(std::map<std::string, std::string> settings) {
-  std::vector<std::string> overrides;
-  for (const auto& [key, value] : settings) overrides.push_back(absl::StrCat(key, "=", value));
-  NG_RETURN_IF_ERROR(engine_.Set(overrides));
+  NG_RETURN_IF_ERROR(engine_.Set(Overrides(settings)));
   settings_ = std::move(settings);
   conversation_.SettingsChanged();
   return absl::OkStatus();
@@ -202,19 +206,41 @@ absl::Status Session::Set(const std::string& setting) {
   const size_t equals = setting.find('=');
   std::string key = setting.substr(0, equals);
   absl::StripTrailingAsciiWhitespace(&key);
-  const std::string meant = RightSpelling(key);
-  if (key.find('.') == key.npos) {
-    return UsageError(absl::StrCat(
-        "/set ", setting, ": must be /set SECTION.KEY=VALUE",
-        meant.starts_with("--") ? absl::StrCat("; write /set ", meant.substr(2)) : std::string()));
+  const Spelling* const spelling = FindSpelling(key);
+  if (key.find('.') == key.npos && spelling == nullptr) {
+    return UsageError(absl::StrCat("/set ", setting, ": must be /set SECTION.KEY=VALUE"));
   }
   if (equals == setting.npos) {
     return UsageError(absl::StrCat("/set ", key, " needs a value: /set ", key, "=VALUE"));
   }
   std::string value = setting.substr(equals + 1);
   absl::StripLeadingAsciiWhitespace(&value);
+  if (spelling != nullptr) return SetSpelled(*spelling, absl::StrCat(key, "=", value));
   NG_RETURN_IF_ERROR(ChangeOne(key, value));
   Note(absl::StrCat("[", key, " = ", engine_.config().Text(key), "]"));
+  return absl::OkStatus();
+}
+
+// By what comes of it: the keys are kept, not the other program's name for one.
+absl::Status Session::SetSpelled(const Spelling& spelling, const std::string& setting) {
+  const std::string chain = engine_.config().Text(kChain);
+  std::vector<std::string> overrides = Overrides(settings_);
+  overrides.push_back(setting);
+  NG_RETURN_IF_ERROR(engine_.Set(overrides));
+  const std::vector<std::string> stages = engine_.config().Names(kChain);
+  const bool runs = spelling.stage.empty() || std::ranges::count(stages, spelling.stage) != 0;
+  std::map<std::string, std::string> settings = settings_;
+  std::vector<std::string> notes;
+  for (const ConfigItem& item : engine_.config().items()) {
+    const std::string& key = item.declared.key;
+    const bool given = item.origin.kind == ConfigOrigin::Kind::kCommandLine;
+    const bool meant = key == kChain ? item.value.text != chain : runs && key == spelling.key;
+    if (!given || !meant) continue;
+    settings[key] = item.value.text;
+    notes.push_back(absl::StrCat("[", key, " = ", item.value.text, "]"));
+  }
+  NG_RETURN_IF_ERROR(Change(std::move(settings)));
+  for (const std::string& note : notes) Note(note);
   return absl::OkStatus();
 }
 

@@ -22,6 +22,7 @@
 #include "apps/run/command_line.h"
 #include "ng/engine.h"
 #include "ng/files.h"
+#include "ng/spellings.h"
 #include "ng/status.h"
 
 namespace ng::run {
@@ -76,6 +77,7 @@ class Session {
   // The settings from now on, by their keys. After an error they are as they were.
   absl::Status Change(std::map<std::string, std::string> settings);
   absl::Status ChangeOne(const std::string& key, const std::string& value);
+  absl::Status SetSpelled(const Spelling& spelling, const std::string& setting);
   // A note: an error, or `text` dim.
   void Tell(const absl::Status& error);
   void Note(std::string_view text);

@@ -296,6 +296,20 @@ TEST_F(ChatSession, EditReplacesTheLastMessage) {
   EXPECT_EQ(Type("And then?"), next);
 }
 
+TEST_F(ChatSession, SetTakesOtherProgramsNamesForKeys) {
+  Type("/set sampler.chain=top_k");
+  Type("/set temp=0.5");
+  EXPECT_THAT(notes_, ElementsAre("[sampler.chain = temperature,top_k]",
+                                  "[sampler.temperature.value = 0.5]"));
+  EXPECT_EQ(NoteOn("/set temperature=0"), "[sampler.chain = greedy]");
+  // The chain that is named last counts.
+  EXPECT_EQ(NoteOn("/set sampler.chain=top_k"), "[sampler.chain = top_k]");
+  EXPECT_EQ(engine_->config().Text("sampler.chain"), "top_k");
+  EXPECT_THAT(NoteOn("/set threads=2"), HasSubstr("run.threads = 2: cannot change once"));
+  EXPECT_THAT(NoteOn("/set num-predict=-1"), HasSubstr("without a limit elsewhere"));
+  EXPECT_EQ(engine_->config().Text("sampler.chain"), "top_k");
+}
+
 TEST_F(ChatSession, CommandsAreToldAndNotSent) {
   EXPECT_THAT(NoteOn("/foo"), StartsWith("error: no command /foo; "));
   EXPECT_THAT(NoteOn("/sav x"), HasSubstr("did you mean /save"));
@@ -320,7 +334,7 @@ TEST_F(ChatSession, SetChangesWhatCanChange) {
   EXPECT_THAT(NoteOn("/set run.thread=2"), HasSubstr("run.threads"));
   EXPECT_THAT(NoteOn("/set sampler.top_k.k=0"), HasSubstr("must be in [1, "));
   EXPECT_THAT(NoteOn("/set sampler.chain=nucleus"), HasSubstr("no sampler plugin 'nucleus'"));
-  EXPECT_THAT(NoteOn("/set temperature=1"), HasSubstr("sampler.temperature.value=VALUE"));
+  EXPECT_THAT(NoteOn("/set warmth=1"), HasSubstr("must be /set SECTION.KEY=VALUE"));
   EXPECT_THAT(NoteOn("/set run.max_new_tokens"), HasSubstr("needs a value"));
   EXPECT_THAT(NoteOn("/set run.on_full=recompute"), HasSubstr("run.on_full = recompute"));
   EXPECT_THAT(NoteOn("/set run.template.x=1"), HasSubstr("run.template.x"));

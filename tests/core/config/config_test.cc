@@ -62,7 +62,7 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
       {"fabric.groups", "1"},
       {"fabric.pieces", "0"},
       {"fabric.deadline", "60"},
-      {"run.max_new_tokens", "64"},
+      {"run.max_new_tokens", "auto"},
       {"run.stop_ids", "auto"},
       {"run.use_cache", "true"},
       {"run.prefill_chunk", "0"},
@@ -336,7 +336,7 @@ TEST(UnknownKey, NamesTheNearestSection) {
 }
 
 TEST(UnknownKey, FindsTheSectionOfABareKey) {
-  EXPECT_EQ(BuildError("", {"threads=2"}), "--threads=2: unknown key; did you mean run.threads?");
+  EXPECT_EQ(BuildError("", {"on_full=2"}), "--on_full=2: unknown key; did you mean run.on_full?");
   EXPECT_THAT(BuildError("", {"nothing=2"}),
               StartsWith("--nothing=2: unknown key, must be section.key with a section of model"));
   EXPECT_THAT(BuildError("", {"run=2"}), HasSubstr("unknown key, must be section.key"));

@@ -1,0 +1,66 @@
+// The command lines that all programs share.
+#include "apps/common/arguments.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/program_options.hpp>
+#include <string>
+#include <vector>
+
+namespace ng {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+boost::program_options::options_description Options() {
+  boost::program_options::options_description options;
+  options.add_options()("config", boost::program_options::value<std::string>(), "")(
+      "output", boost::program_options::value<std::string>()->default_value("text"), "")(
+      "seed", boost::program_options::value<std::string>(), "")("chat", "");
+  return options;
+}
+
+std::string ErrorOf(const std::vector<std::string>& arguments) {
+  return std::string(ParseArguments(arguments, Options()).status().message());
+}
+
+TEST(ParseArguments, TakesOtherProgramsNamesForKeysWithTheirValues) {
+  const auto parsed = ParseArguments(
+      {"--temp", "0.2", "--run.threads=1", "--top_p=0.9", "--greedy", "--config", "x"}, Options());
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_THAT(parsed->overrides, ElementsAre("temp=0.2", "run.threads=1", "top_p=0.9", "greedy="));
+  EXPECT_EQ(parsed->values["config"].as<std::string>(), "x");
+}
+
+TEST(ParseArguments, OwnOptionsComeBeforeOtherProgramsNames) {
+  const auto parsed = ParseArguments({"--seed", "5", "--conversation", "--json"}, Options());
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_TRUE(parsed->overrides.empty());
+  EXPECT_EQ(parsed->values["seed"].as<std::string>(), "5");
+  EXPECT_EQ(parsed->values.count("chat"), 1U);
+  EXPECT_EQ(parsed->values["output"].as<std::string>(), "jsonl");
+}
+
+TEST(ParseArguments, SaysWhatIsMissingOrUnknown) {
+  EXPECT_EQ(ErrorOf({"--temp"}), "--temp needs a value");
+  EXPECT_THAT(ErrorOf({"--temprature", "1"}), HasSubstr("did you mean --temperature?"));
+  EXPECT_THAT(ErrorOf({"--file", "x"}), HasSubstr("unknown option --file"));  // it has none
+  EXPECT_THAT(ErrorOf({"--run.threads"}), HasSubstr("--run.threads=VALUE"));
+}
+
+TEST(TakesValue, IsKnownOfOptionsAndOtherProgramsNames) {
+  const auto options = Options();
+  for (const char* name : {"config", "temp", "seed", "ctx_size"}) {
+    EXPECT_TRUE(TakesValue(name, options)) << name;
+  }
+  for (const char* name : {"chat", "greedy", "json", "cnv", "nothing"}) {
+    EXPECT_FALSE(TakesValue(name, options)) << name;
+  }
+  EXPECT_TRUE(IsSpelling("cnv", options));
+  EXPECT_FALSE(IsSpelling("config", options));
+}
+
+}  // namespace
+}  // namespace ng

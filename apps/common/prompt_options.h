@@ -30,6 +30,8 @@ struct PromptOptions {
   std::string save_cache;  // empty: none
   // Where no prompt is given, what is piped into the program is one.
   bool reads_pipe = true;
+  // Whether run.max_new_tokens = auto gives answers what fits, in a program where they may be long.
+  bool open_answers = false;
 
   // Whether one of those above says what to run.
   bool given() const {

@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "apps/common/answer_room.h"
 #include "apps/common/input.h"
 #include "apps/common/json.h"
 
@@ -62,9 +63,21 @@ absl::StatusOr<std::vector<int32_t>> IdsOfMessages(std::string_view text,
        .tools = fields.contains("tools") ? fields["tools"].dump() : options.tools});
 }
 
+// Adds a checked request. `answers`: it is a message's, and nothing but the config says how long
+// the answer may be.
+absl::Status Add(GenerateRequest request, bool answers, const PromptOptions& options,
+                 const Engine& engine, PromptRequests* read) {
+  const bool open = answers && options.open_answers && AnswersAreOpen(engine.config());
+  NG_RETURN_IF_ERROR(open ? FitContext(engine, kMostAnswerTokens, &request)
+                          : engine.CheckRequest(request));
+  if (open) read->open.push_back(read->requests.size());
+  read->requests.push_back(std::move(request));
+  return absl::OkStatus();
+}
+
 // {"prompt": text}, {"prompt_ids": [...]} or {"messages": [...]}, and perhaps "max_new_tokens".
-absl::StatusOr<GenerateRequest> ParseLine(std::string_view text, const std::string& name,
-                                          const PromptOptions& options, const Engine& engine) {
+absl::Status AddLine(std::string_view text, const std::string& name, const PromptOptions& options,
+                     const Engine& engine, PromptRequests* read) {
   absl::StatusOr<nlohmann::json> json = ParseUserJson(text, name, kMaxJsonDepth);
   if (!json.ok()) return AsUsage(json.status());
   if (!json->is_object()) return UsageError(name + ": must be a JSON object");
@@ -105,7 +118,8 @@ absl::StatusOr<GenerateRequest> ParseLine(std::string_view text, const std::stri
     }
     request.max_new_tokens = value.get<int64_t>();
   }
-  return request;
+  const bool answers = json->contains("messages") && !json->contains("max_new_tokens");
+  return Annotate(Add(std::move(request), answers, options, engine, read), name + ": ");
 }
 
 // An error about a text, with the name of the file that it is from.
@@ -115,11 +129,10 @@ absl::StatusOr<std::vector<int32_t>> InFile(const std::string& file,
   return ids;
 }
 
-absl::StatusOr<std::vector<GenerateRequest>> ReadPromptsFile(const PromptOptions& options,
-                                                             const Engine& engine,
-                                                             const std::atomic<bool>* stop) {
+absl::StatusOr<PromptRequests> ReadPromptsFile(const PromptOptions& options, const Engine& engine,
+                                               const std::atomic<bool>* stop) {
   NG_ASSIGN_OR_RETURN(const std::string text, ReadUserFile(*options.prompts, stop));
-  std::vector<GenerateRequest> requests;
+  PromptRequests read;
   std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
   const auto is_blank = [](absl::string_view text) {
     return absl::StripAsciiWhitespace(text).empty();
@@ -133,36 +146,32 @@ absl::StatusOr<std::vector<GenerateRequest>> ReadPromptsFile(const PromptOptions
   for (size_t i = 0; i < lines.size(); ++i) {
     if (is_blank(lines[i])) continue;
     const std::string name = absl::StrCat(*options.prompts, ":", i + 1);
-    NG_ASSIGN_OR_RETURN(GenerateRequest request,
-                        ParseLine({lines[i].data(), lines[i].size()}, name, options, engine));
-    const absl::Status fits = engine.CheckRequest(request);
-    if (!fits.ok()) return Annotate(fits, name + ": ");
-    requests.push_back(std::move(request));
+    NG_RETURN_IF_ERROR(AddLine({lines[i].data(), lines[i].size()}, name, options, engine, &read));
   }
-  return requests;
+  return read;
 }
 
 // Each of these by itself: a message where the model has a chat template, else a text to complete.
-absl::StatusOr<std::vector<GenerateRequest>> RequestsOf(const std::vector<std::string>& texts,
-                                                        const PromptOptions& options,
-                                                        const Engine& engine) {
+absl::StatusOr<PromptRequests> RequestsOf(const std::vector<std::string>& texts,
+                                          const PromptOptions& options, const Engine& engine) {
   if (!options.save_cache.empty() && texts.size() > 1) {
     return UsageError(absl::StrCat(texts.size(), " texts are given, --save-cache takes one"));
   }
-  std::vector<GenerateRequest> requests;
+  PromptRequests read;
+  const bool answers = engine.has_chat_template();
   for (size_t i = 0; i < texts.size(); ++i) {
     const std::string name = texts.size() == 1 ? "the text" : absl::StrCat("text ", i + 1);
     if (texts[i].empty()) return UsageError(name + " is empty");
-    GenerateRequest& request = requests.emplace_back(NewRequest(options, engine));
+    GenerateRequest request = NewRequest(options, engine);
     absl::StatusOr<std::vector<int32_t>> ids =
-        engine.has_chat_template() ? engine.EncodeMessage(texts[i], options.tools)
-                                   : engine.Encode(texts[i], HowToTokenize(options));
+        answers ? engine.EncodeMessage(texts[i], options.tools)
+                : engine.Encode(texts[i], HowToTokenize(options));
     if (!ids.ok()) return Annotate(ids.status(), name + ": ");
     request.prompt_ids = *std::move(ids);
-    const absl::Status fits = engine.CheckRequest(request);
-    if (!fits.ok()) return Annotate(fits, texts.size() == 1 ? "" : name + ": ");
+    const absl::Status added = Add(std::move(request), answers, options, engine, &read);
+    if (!added.ok()) return Annotate(added, texts.size() == 1 ? "" : name + ": ");
   }
-  return requests;
+  return read;
 }
 
 // Whether stdin is something that a text was put into: a pipe or a file.
@@ -187,9 +196,8 @@ std::string PathOf(const std::string& file) { return file == "-" ? kStdin : file
 
 }  // namespace
 
-absl::StatusOr<std::vector<GenerateRequest>> ReadRequests(const PromptOptions& options,
-                                                          const Engine& engine,
-                                                          const std::atomic<bool>* stop) {
+absl::StatusOr<PromptRequests> ReadRequests(const PromptOptions& options, const Engine& engine,
+                                            const std::atomic<bool>* stop) {
   if (options.prompts) return ReadPromptsFile(options, engine, stop);
   if (!options.texts.empty()) return RequestsOf(options.texts, options, engine);
   GenerateRequest request = NewRequest(options, engine);
@@ -209,13 +217,14 @@ absl::StatusOr<std::vector<GenerateRequest>> ReadRequests(const PromptOptions& o
     if (options.message->empty()) return UsageError("--message is empty");
     NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.EncodeMessage(*options.message, options.tools));
   } else if (!options.reads_pipe) {
-    return std::vector<GenerateRequest>();
+    return PromptRequests();
   } else {
     NG_ASSIGN_OR_RETURN(const std::vector<std::string> piped, PipedText(engine, stop));
     return RequestsOf(piped, options, engine);
   }
-  NG_RETURN_IF_ERROR(engine.CheckRequest(request));
-  return std::vector<GenerateRequest>{std::move(request)};
+  PromptRequests read;
+  NG_RETURN_IF_ERROR(Add(std::move(request), options.message.has_value(), options, engine, &read));
+  return read;
 }
 
 absl::Status ReadTools(const Engine& engine, const std::atomic<bool>* stop,

@@ -157,7 +157,8 @@ absl::Status Run(CommandLine line, const EngineOptions& options) {
   const InputLog inputs;
   NG_ASSIGN_OR_RETURN(std::unique_ptr<Engine> a, Engine::Open(options));
   NG_RETURN_IF_ERROR(ReadTools(*a, options.stop, &line));
-  NG_ASSIGN_OR_RETURN(std::vector<GenerateRequest> requests, ReadRequests(line, *a, options.stop));
+  NG_ASSIGN_OR_RETURN(PromptRequests read, ReadRequests(line, *a, options.stop));
+  std::vector<GenerateRequest>& requests = read.requests;
   if (!line.against_tensors.empty()) {
     return RunAgainstTensors(line, options, *a, std::move(requests));
   }

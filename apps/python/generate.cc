@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "apps/common/answer_room.h"
 #include "apps/python/arrays.h"
 
 namespace ng::python {
@@ -245,6 +246,23 @@ py::list Asked::Results(const std::vector<Completion>& done) const {
     results.append(CompletionDict(engine_.engine(), completion));
   }
   return results;
+}
+
+int64_t AnswerTokens(const OpenEngine& open, const Ids& prompt) {
+  const Engine& engine = open.engine();
+  const int64_t given = engine.default_max_new_tokens();
+  if (!AnswersAreOpen(engine.config())) return given;
+  std::vector<GenerateRequest> requests(1);
+  GenerateRequest& request = requests.front();
+  request.prompt_ids = VectorOf(prompt);
+  // What cannot run says so when it is run.
+  if (!FitContext(engine, kMostAnswerTokens, &request).ok()) return given;
+  const int64_t room = open.loaded_tokens() - std::ssize(request.prompt_ids);
+  if (room >= given) return std::min(room, request.max_new_tokens);
+  constexpr size_t kFirst[] = {0};
+  FitMemory(
+      engine, kFirst, [](std::span<const GenerateRequest> all) { return Needs(all); }, &requests);
+  return request.max_new_tokens;
 }
 
 py::tuple Generate(OpenEngine& engine, const py::list& requests, const py::dict& options) {

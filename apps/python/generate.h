@@ -53,6 +53,10 @@ class Asked {
   std::map<int, std::vector<int32_t>> chosen_;  // of requests with a sequence
 };
 
+// How many tokens the answer to a message may have, where nobody says it: run.max_new_tokens, or
+// what fits. Where the model is loaded, that is what it was loaded for, if it is room enough.
+int64_t AnswerTokens(const OpenEngine& open, const Ids& prompt);
+
 // All at once. Returns (completions, steps).
 py::tuple Generate(OpenEngine& engine, const py::list& requests, const py::dict& options);
 

@@ -200,7 +200,8 @@ void AddFacts(py::class_<OpenEngine, EnginePointer>& engine) {
       .def("threads", [](const OpenEngine& e) { return e.engine().threads(); })
       .def("isa", [](const OpenEngine& e) { return std::string(IsaName(e.engine().isa())); })
       .def("default_max_new_tokens",
-           [](const OpenEngine& e) { return e.engine().default_max_new_tokens(); });
+           [](const OpenEngine& e) { return e.engine().default_max_new_tokens(); })
+      .def("answer_tokens", &AnswerTokens);
 }
 
 void AddRuns(py::class_<OpenEngine, EnginePointer>& engine) {

@@ -88,7 +88,9 @@ class OpenEngine : public std::enable_shared_from_this<OpenEngine> {
   // Loads the weights where that has not been done, or not for so much. Raises UsageError where
   // open sequences would be lost. REQUIRES: a claim.
   void Ensure(const RunNeeds& needs);
-  void Load(RunNeeds needs);            // in any case
+  void Load(RunNeeds needs);  // in any case
+  // Tokens of a sequence that are loaded for; 0: nothing is.
+  int64_t loaded_tokens() const { return loaded_ ? loaded_->max_tokens : 0; }
   void Unloaded() { loaded_.reset(); }  // somebody else has loaded it for another run
   const RunNeeds& least() const { return least_; }
   int n_open() const { return static_cast<int>(ids_.size()); }

@@ -5,8 +5,10 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "apps/common/about.h"
+#include "apps/common/answer_room.h"
 #include "apps/common/columns.h"
 #include "apps/common/prompts.h"
 #include "apps/common/terminal.h"
@@ -132,6 +135,8 @@ absl::Status Worse(const absl::Status& first, const absl::Status& second) {
 // What a run begins with, from its command line.
 struct Job {
   std::vector<GenerateRequest> requests;
+  std::vector<size_t> open;         // of them: answers whose length the config leaves open
+  std::string_view why_no_more;     // new tokens these have
   std::optional<RunRecord> record;  // that is run again
 };
 
@@ -162,9 +167,10 @@ absl::StatusOr<std::optional<Recorder>> BeginRecord(const CommandLine& line, con
 }
 
 // What is said of a run when it has ended by itself.
-absl::Status Close(const Engine& engine, const CommandLine& line,
+absl::Status Close(const Engine& engine, const CommandLine& line, const Job& job,
                    std::span<const Completion> done) {
   NG_ASSIGN_OR_RETURN(std::string closing, ClosingLine(engine, done));
+  closing += HowToGetMore(engine, job.requests, done);
   // Another one tomorrow, and then perhaps another answer.
   const bool conversed =
       !line.prompt && !line.prompt_file && !line.prompt_ids && line.replay.empty();
@@ -224,7 +230,7 @@ absl::Status Generate(Engine& engine, const CommandLine& line, const Job& job,
     return DifferenceError("");
   }
   NG_RETURN_IF_ERROR(status);
-  NG_RETURN_IF_ERROR(Close(engine, line, *done));
+  NG_RETURN_IF_ERROR(Close(engine, line, job, *done));
   if (replay) WriteStderr(absl::StrCat(kName, ": replay ", replay->Verdict(), "\n"));
   return StoppedElsewhere(engine, *done);
 }
@@ -269,19 +275,58 @@ void WarnOfUnshown(const CommandLine& line, const EngineOptions& options) {
       "attn_row or attn_full among --save-tensors");
 }
 
+// Whether the run looks inside: what it keeps and shows grows with each token, so its answers have
+// no more of them than a text to go on with.
+bool LooksInside(const CommandLine& line) { return !line.view.empty() || !line.save.empty(); }
+
 // The record's requests, or those of the command line, which rank 0 reads for all.
 absl::StatusOr<Job> ReadJob(const CommandLine& line, Engine& engine,
-                            std::optional<RunRecord> record, const std::atomic<bool>* stop) {
+                            std::optional<RunRecord> record, NeedsOfRequests needs,
+                            const std::atomic<bool>* stop) {
   Job job;
   job.record = std::move(record);
   if (job.record) {
     NG_ASSIGN_OR_RETURN(job.requests, RequestsOf(*job.record, line, engine));
   } else {
-    absl::StatusOr<std::vector<GenerateRequest>> read = std::vector<GenerateRequest>();
-    if (engine.rank() == 0) read = ReadRequests(line, engine, stop);
-    NG_ASSIGN_OR_RETURN(job.requests, ShareRequests(engine, std::move(read)));
+    PromptRequests read;
+    absl::Status status;
+    if (engine.rank() == 0) {
+      absl::StatusOr<PromptRequests> own = ReadRequests(line, engine, stop);
+      status = own.status();
+      if (own.ok()) read = *std::move(own);
+      job.open = std::move(read.open);
+      job.why_no_more = FitMemory(engine, job.open, needs, &read.requests);
+    }
+    NG_ASSIGN_OR_RETURN(job.requests, ShareRequests(engine, status, std::move(read.requests)));
   }
   return job;
+}
+
+// What --dry-run says of how long answers may be, and why so long.
+std::string NewTokensText(const CommandLine& line, const Engine& engine, const Job& job) {
+  const Config& config = engine.config();
+  const ConfigOrigin& origin = config.Origin("run.max_new_tokens");
+  const std::string from = absl::StrCat(
+      " (run.max_new_tokens = ", config.Text("run.max_new_tokens"), ", ", origin.ToString(), ")\n");
+  const bool is_auto = AnswersAreOpen(config);
+  if (line.chat && is_auto) {
+    return absl::StrCat("new tokens of an answer: what the conversation leaves, at most ",
+                        kMostAnswerTokens, from);
+  }
+  std::set<std::string> texts;
+  for (size_t i = 0; i < job.requests.size(); ++i) {
+    const int64_t n = job.requests[i].max_new_tokens;
+    const bool open = std::ranges::binary_search(job.open, i);
+    std::string_view why;
+    if (open) {
+      why = job.why_no_more;
+    } else if (is_auto && n == engine.default_max_new_tokens()) {
+      why = LooksInside(line) ? "a run that is looked into" : "a text to go on with";
+    }
+    texts.insert(absl::StrCat(n, why.empty() ? "" : ", ", std::string(why)));
+  }
+  if (texts.empty()) return "";
+  return absl::StrCat("new tokens ", absl::StrJoin(texts, "; "), from);
 }
 
 // What a run has beside its engine.
@@ -300,7 +345,17 @@ absl::Status RunOpened(Engine& engine, CommandLine line, std::optional<RunRecord
   NG_ASSIGN_OR_RETURN(const std::vector<PointAt> points, ReadPoints(engine, &line));
   const bool first = engine.rank() == 0;
   if (first) NG_RETURN_IF_ERROR(ReadTools(engine, options.stop, &line));
-  NG_ASSIGN_OR_RETURN(const Job job, ReadJob(line, engine, std::move(record), options.stop));
+  line.open_answers = !LooksInside(line);
+  const auto needs_of = [&](std::span<const GenerateRequest> requests) {
+    RunNeeds needs = Needs(requests);
+    needs.prompt_logits = line.save_logits || NeedLogits(points);
+    needs.identity = !line.save_points.empty() || Verifies(line);
+    needs.read_in_step = MayReadInStep(line, requests);
+    if (requests.empty()) needs.max_tokens = ChatCapacity(engine);
+    return needs;
+  };
+  NG_ASSIGN_OR_RETURN(const Job job,
+                      ReadJob(line, engine, std::move(record), needs_of, options.stop));
   if (line.chat && engine.config().Text("run.on_full") == "recompute") {
     return UsageError(engine.config().Describe("run.on_full") +
                       " = recompute does not go with --chat: a conversation that is full refuses "
@@ -310,16 +365,12 @@ absl::Status RunOpened(Engine& engine, CommandLine line, std::optional<RunRecord
                       OpenViewer(line, options, engine, job.requests));
   if (first) NG_RETURN_IF_ERROR(CheckFiles(line, engine, parts.inputs));
   WarnOfUnshown(line, options);
-  RunNeeds needs = Needs(job.requests);
-  needs.prompt_logits = line.save_logits || NeedLogits(points);
-  needs.identity = !line.save_points.empty() || Verifies(line);
-  needs.read_in_step = MayReadInStep(line, job.requests);
-  if (job.requests.empty()) needs.max_tokens = ChatCapacity(engine);
+  const RunNeeds needs = needs_of(job.requests);
   if (line.dry_run) {
     NG_ASSIGN_OR_RETURN(
         const std::string text,
         engine.Describe(needs, line.verbose ? Engine::Detail::kAll : Engine::Detail::kScreen));
-    return WriteStdout(text);
+    return WriteStdout(text + NewTokensText(line, engine, job));
   }
   if (job.requests.empty() && !line.chat) {
     return UsageError(

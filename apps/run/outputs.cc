@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "apps/common/answer_room.h"
 #include "apps/common/terminal.h"
 #include "ng/config.h"
 #include "ng/utf8.h"
@@ -257,6 +258,28 @@ absl::StatusOr<std::string> ClosingLine(const Engine& engine,
   NG_ASSIGN_OR_RETURN(const std::vector<Statistic> cache, engine.CacheStatistics());
   AppendPages(cache, &line);
   return line;
+}
+
+std::string HowToGetMore(const Engine& engine, std::span<const GenerateRequest> requests,
+                         std::span<const Completion> completions) {
+  for (size_t i = 0; i < completions.size(); ++i) {
+    GenerateRequest request = requests[i];
+    const int64_t n = request.max_new_tokens;
+    if (completions[i].stop_reason != StopReason::kMaxNewTokens || n <= 0) continue;
+    request.load_cache.clear();  // it was read; only the caps are asked for
+    const std::string cut = absl::StrCat(", cut after ", n, n == 1 ? " token" : " tokens");
+    if (FitContext(engine, 2 * n, &request).ok() && request.max_new_tokens > n) {
+      return absl::StrCat(cut, "; -n ", request.max_new_tokens, " gives more");
+    }
+    const Config& config = engine.config();
+    const int64_t cache = config.Int("cache.max_tokens");
+    const int64_t context = engine.model_shape().max_positions;
+    if (cache > 0 && (context == 0 || cache < context)) {
+      return absl::StrCat(cut, "; cache.max_tokens above ", cache, " gives more");
+    }
+    return absl::StrCat(cut, ", which fill the context; run.on_full=recompute goes on beyond it");
+  }
+  return "";
 }
 
 }  // namespace ng::run

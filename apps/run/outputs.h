@@ -76,6 +76,11 @@ void AddCacheDebug(const CommandLine& line, GenerateOptions* options);
 absl::StatusOr<std::string> ClosingLine(const Engine& engine,
                                         std::span<const Completion> completions);
 
+// Of the first completion that its number of tokens cut: ", cut after 64 tokens; -n 128 gives
+// more". Empty: none was cut.
+std::string HowToGetMore(const Engine& engine, std::span<const GenerateRequest> requests,
+                         std::span<const Completion> completions);
+
 }  // namespace ng::run
 
 #endif  // NG_APPS_RUN_OUTPUTS_H_

@@ -70,14 +70,14 @@ absl::Status CheckRanks(const CommandLine& line, const Engine& engine) {
                                  " = ", config.Text("fabric.name"), " has ", engine.ranks()));
 }
 
-absl::StatusOr<std::vector<GenerateRequest>> ShareRequests(
-    Engine& engine, absl::StatusOr<std::vector<GenerateRequest>> own) {
+absl::StatusOr<std::vector<GenerateRequest>> ShareRequests(Engine& engine, const absl::Status& read,
+                                                           std::vector<GenerateRequest> own) {
+  NG_RETURN_IF_ERROR(engine.Agree(read));
   if (engine.ranks() == 1) return own;
   const bool reads = engine.rank() == 0;
-  NG_RETURN_IF_ERROR(engine.Agree(reads ? own.status() : absl::OkStatus()));
-  std::string text = reads ? RequestsText(*own) : "";
+  std::string text = reads ? RequestsText(own) : "";
   NG_RETURN_IF_ERROR(engine.ShareText(&text));
-  return reads ? *std::move(own) : ParseRequests(text);
+  return reads ? std::move(own) : ParseRequests(text);
 }
 
 absl::Status StoppedElsewhere(const Engine& engine, std::span<const Completion> done) {

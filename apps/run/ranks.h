@@ -17,9 +17,10 @@ namespace ng::run {
 absl::Status CheckRanks(const CommandLine& line, const Engine& engine);
 
 // What rank 0 has read, on all ranks, which all call this. `own` of another rank is not looked at.
-// With one rank: own. Errors: those of rank 0; RuntimeError where a rank is missing.
-absl::StatusOr<std::vector<GenerateRequest>> ShareRequests(
-    Engine& engine, absl::StatusOr<std::vector<GenerateRequest>> own);
+// With one rank: own. Errors: `read`, which says on rank 0 how reading went; RuntimeError where a
+// rank is missing.
+absl::StatusOr<std::vector<GenerateRequest>> ShareRequests(Engine& engine, const absl::Status& read,
+                                                           std::vector<GenerateRequest> own);
 
 // What a run that was stopped ends with where the signal came to another rank; else OK.
 absl::Status StoppedElsewhere(const Engine& engine, std::span<const Completion> done);

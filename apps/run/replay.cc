@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "apps/common/answer_room.h"
 #include "ng/config.h"
 
 namespace ng::run {
@@ -107,12 +108,15 @@ absl::StatusOr<std::vector<GenerateRequest>> RequestsOf(const RunRecord& record,
                                                         const Engine& engine) {
   const std::string* const recorded = RecordedValue(record, "run.max_new_tokens");
   const int64_t now = engine.default_max_new_tokens();
+  const bool now_is_auto = AnswersAreOpen(engine.config());
   std::vector<GenerateRequest> requests;
   for (const RecordedRequest& kept : record.requests) {
     GenerateRequest& request = requests.emplace_back();
     request.prompt_ids = kept.prompt_ids;
     request.max_new_tokens = kept.max_new_tokens;
-    const bool by_default = recorded != nullptr && absl::StrCat(kept.max_new_tokens) == *recorded;
+    // Of auto came a number that is recorded; another one that is given now is for all.
+    const bool by_default = recorded != nullptr && !now_is_auto &&
+                            (*recorded == "auto" || absl::StrCat(kept.max_new_tokens) == *recorded);
     if (by_default) request.max_new_tokens = now;
     if (!kept.ended()) request.max_new_tokens = std::ssize(kept.steps);
     request.load_cache = line.load_cache;

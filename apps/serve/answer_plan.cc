@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "apps/common/answer_room.h"
 #include "apps/serve/sampler_settings.h"
 
 namespace ng::serve {
@@ -76,6 +77,21 @@ int64_t FindMark(const ConversationFields& conversation, std::span<const int32_t
   return std::ranges::mismatch(*said, ids).in2 - ids.begin();
 }
 
+// Where the request says nothing of it. A message's answer may be as long as its sequence's share
+// of the cache lets it, so that answers that go on beside each other need not wait.
+int64_t DefaultTokens(const AnswerPlan& plan, const PlanParts& parts) {
+  const int64_t given = parts.engine.default_max_new_tokens();
+  if (plan.kind == AnswerKind::kCompletion || !AnswersAreOpen(parts.engine.config())) return given;
+  GenerateRequest request = {.prompt_ids = plan.prompts.front().ids};
+  const int64_t prompt_len = std::ssize(request.prompt_ids);
+  const int64_t share = std::max(parts.settings.shared_tokens - prompt_len, given);
+  const int64_t room = std::min(share, parts.max_tokens - prompt_len);
+  const int64_t most = std::clamp(room, int64_t{1}, kMostAnswerTokens);
+  // What does not fit is refused where all requests are checked.
+  FitContext(parts.engine, most, &request).IgnoreError();
+  return request.max_new_tokens;
+}
+
 // What both kinds have in common, once the prompts are there.
 Parsed<AnswerPlan> Planned(AnswerPlan plan, const PlanParts& parts) {
   if (auto error = CheckModel(plan.fields.model, parts.settings)) return *error;
@@ -96,7 +112,7 @@ Parsed<AnswerPlan> Planned(AnswerPlan plan, const PlanParts& parts) {
   plan.settings = std::move(sampler.settings);
   plan.setting_fields = std::move(sampler.fields);
   plan.max_new_tokens = plan.fields.max_tokens ? WithinRoom(*plan.fields.max_tokens, plan, parts)
-                                               : parts.engine.default_max_new_tokens();
+                                               : DefaultTokens(plan, parts);
   return plan;
 }
 

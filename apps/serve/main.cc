@@ -9,6 +9,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "apps/common/about.h"
+#include "apps/common/answer_room.h"
 #include "apps/common/terminal.h"
 #include "apps/serve/api_error.h"
 #include "apps/serve/command_line.h"
@@ -40,14 +41,21 @@ class SignalsStop {
   std::jthread thread_;
 };
 
+struct LoadedEngine {
+  std::unique_ptr<Engine> engine;
+  RunNeeds needs;
+  RunPlan plan;
+};
+
 // Opens and loads the engine; a signal interrupts it.
-absl::StatusOr<std::unique_ptr<Engine>> LoadEngine(EngineOptions options, RunNeeds* needs,
-                                                   std::atomic<bool>* stop) {
+absl::StatusOr<LoadedEngine> LoadEngine(EngineOptions options, std::atomic<bool>* stop) {
   const SignalsStop signals(*options.stop, stop);
   options.stop = stop;
-  NG_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, OpenServed(options, needs));
-  NG_RETURN_IF_ERROR(engine->Load(*needs));
-  return engine;
+  LoadedEngine loaded;
+  NG_ASSIGN_OR_RETURN(loaded.engine, OpenServed(options, &loaded.needs));
+  NG_ASSIGN_OR_RETURN(loaded.plan, loaded.engine->Plan(loaded.needs));
+  NG_RETURN_IF_ERROR(loaded.engine->Load(loaded.needs));
+  return loaded;
 }
 
 std::string Greeting(const Settings& settings, int port, const RunNeeds& needs) {
@@ -69,12 +77,12 @@ absl::Status DryRun(const EngineOptions& options) {
 // Serves until the first signal, and then until what was asked is answered.
 absl::Status Serve(const EngineOptions& options, ProgressBar& bar, bool* drained) {
   std::atomic<bool> stop = false;
-  RunNeeds needs;
-  NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, LoadEngine(options, &needs, &stop));
+  NG_ASSIGN_OR_RETURN(const LoadedEngine loaded, LoadEngine(options, &stop));
+  const auto& [engine, needs, plan] = loaded;
   bar.Clear();
   NG_ASSIGN_OR_RETURN(Settings settings, ReadSettings(engine->config()));
-  NG_ASSIGN_OR_RETURN(const RunPlan plan, engine->Plan(needs));
   settings.marks = plan.checkpoints > 0;
+  settings.shared_tokens = SequenceShare(plan);
   NG_ASSIGN_OR_RETURN(const PluginHost host, Engine::FindPlugins(options));
   for (const PluginFile& file : host.files()) settings.paths.Add(file.path);
   // Asked for before the session has the engine.

@@ -30,6 +30,13 @@ constexpr auto kCodecChoices = [] {
 }();
 constexpr const char* kCodecs = kCodecChoices.data();
 
+// A number, or auto, which counts as this one where a number is asked for.
+constexpr OptionSpec AutoOption(const char* name, int64_t as, const char* help) {
+  OptionSpec spec = IntOption(name, as, {}, help);
+  spec.default_value = "auto";
+  return spec;
+}
+
 struct CoreKey {
   OptionSpec spec;
   ConfigForm form = ConfigForm::kPlain;
@@ -102,8 +109,12 @@ constexpr CoreKey kTable[] = {
                "where the first layer shows that this gains time")},
     {RealOption("fabric.deadline", 60.0, {.min = 0.1, .max = 86400.0},
                 "seconds that a process waits for the others before it ends the run")},
-    {IntOption("run.max_new_tokens", 64, {},
-               "the most tokens to generate; 0 or less gives the prompt back")},
+    {AutoOption(
+         "run.max_new_tokens", 64,
+         "the most tokens to generate; auto: for an answer to a message what fits the context "
+         "and the memory, at most 8192, for a text to go on with 64; 0 or less gives the "
+         "prompt back"),
+     ConfigForm::kListOrAuto},
     {IntListOption("run.stop_ids", "auto", {.min = 0, .max = kInt32Max},
                    "token ids that end a run; auto: the model's own; empty: none"),
      ConfigForm::kListOrAuto},

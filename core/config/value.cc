@@ -251,6 +251,9 @@ absl::Status EntryError(const ConfigEntry& entry, std::string_view problem) {
   const std::string tail(problem);
   switch (entry.origin.kind) {
     case ConfigOrigin::Kind::kCommandLine:
+      if (!entry.spelling.empty()) {
+        return UsageError(Cat("--", entry.spelling, "=", found, " (", entry.key, "): ", tail));
+      }
       return UsageError("--" + entry.key + "=" + found + ": " + tail);
     case ConfigOrigin::Kind::kFile:
       return UsageError(entry.origin.ToString() + ": " + entry.key + " = " + found + ", " + tail);
@@ -278,7 +281,8 @@ std::string AllowedValues(const ConfigKey& key) {
       return "true or false";
     case OptionType::kInt:
     case OptionType::kReal:
-      return Cat(OneNumber(spec.type), " in ", Interval(spec));
+      return Cat(key.form == ConfigForm::kListOrAuto ? "auto or " : "", OneNumber(spec.type),
+                 " in ", Interval(spec));
     case OptionType::kIntList:
     case OptionType::kRealList:
       return Cat(key.form == ConfigForm::kListOrAuto ? "auto or " : "",
@@ -326,6 +330,10 @@ absl::StatusOr<CheckedValue> CheckValue(const ConfigKey& key, const ConfigEntry&
       value.boolean = value.text == "true";
       return checked;
     case OptionType::kInt:
+      if (key.form == ConfigForm::kListOrAuto && value.text == kAuto) {
+        value.integer = spec.default_int;
+        return checked;
+      }
       NG_RETURN_IF_ERROR(NumberError(ParseNumber(value.text, spec, &value.integer), key, entry));
       return checked;
     case OptionType::kReal:

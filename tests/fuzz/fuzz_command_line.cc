@@ -103,8 +103,8 @@ void ReadPrompts(std::string_view bytes) {
   const auto requests = ng::ReadRequests(options, *engine, nullptr);
   ng::fuzz::CheckError(requests.status(), file.path());
   if (!requests.ok()) return;
-  ng::fuzz::Check(!requests->empty(), "a file without a prompt");
-  for (const ng::GenerateRequest& request : *requests) {
+  ng::fuzz::Check(!requests->requests.empty(), "a file without a prompt");
+  for (const ng::GenerateRequest& request : requests->requests) {
     ng::fuzz::Check(!request.prompt_ids.empty(), "an empty prompt");
   }
 }

@@ -391,13 +391,6 @@ TEST(Habits, AreShortFormsOfTheLongOnes) {
   ExpectError(NgRun({demo, ""}), 2, {"the text is empty"});
   ExpectError(NgRun({demo, "a", "-x"}), 2, {"unknown option -x", "-m, -p, -c, -n, -t, -v and -h"});
   ExpectError(NgRun({"-n"}), 2, {"-n needs a value"});
-  for (const auto& [typed, meant] : {std::pair{"--temperature", "--sampler.temperature.value="},
-                                     {"--model", "--model.path="},
-                                     {"--top_k=5", "--sampler.top_k.k="},
-                                     {"--max-tokens", "--run.max_new_tokens="},
-                                     {"-s", "--sampler.seed="}}) {
-    ExpectError(NgRun({typed, "0.7"}), 2, {"unknown option", meant});
-  }
 }
 
 TEST(Help, IsOneScreenAndAllIsAll) {
@@ -411,13 +404,15 @@ TEST(Help, IsOneScreenAndAllIsAll) {
   const std::string all = NgRun({"--help", "all"}).out;
   EXPECT_THAT(all, HasSubstr("sampler.top_k.k = 50"));
   EXPECT_THAT(all, HasSubstr("--trace-layer"));
+  EXPECT_THAT(all, HasSubstr("--temperature, --temp"));
   EXPECT_EQ(NgRun({"-h", "all"}).out, all);
 }
 
 TEST(ClosingLine, CountsEveryGeneratedToken) {
   EXPECT_THAT(NgRun(DemoTurn(3) + Arguments{"--sampler.chain=greedy"}).err,
               HasSubstr(", generated 3 tokens, decode at "));
-  EXPECT_THAT(NgRun(DemoTurn(1)).err, EndsWith(", generated 1 tokens\n"));
+  EXPECT_THAT(NgRun(DemoTurn(1)).err,
+              EndsWith(", generated 1 tokens, cut after 1 token; -n 2 gives more\n"));
 }
 
 }  // namespace

@@ -65,6 +65,10 @@ class GenerateOptions(TypedDict, total=False):
     on_point: Mapping[str, Callable[[Rows], Any]]  # {name or pattern: call}, as rows are made
 
 
+# Options with which an answer may be long.
+_PLAIN = {"settings", "load_cache", "save_cache", "records", "logits_hash"}
+
+
 class Sequence:
     """Tokens in the engine's cache, to be fed step by step. From :meth:`Engine.open`.
 
@@ -338,8 +342,11 @@ class Engine:
     def chat(self, messages: Messages, tools: Optional[Many[Mapping[str, Any]]] = None,
              max_new_tokens: Optional[int] = None, **options: Unpack[GenerateOptions]) -> Completion:
         """The answer to a conversation, a :class:`Completion`. As :meth:`encode_chat` and
-        :meth:`generate`."""
+        :meth:`generate`. With run.max_new_tokens = auto it may have as many tokens as fit, or 64 in
+        a sequence of yours, or where options keep more of each token than its id."""
         ids = self.encode_chat(messages, tools)
+        if max_new_tokens is None and not options.keys() - _PLAIN:
+            max_new_tokens = self._raw.answer_tokens(_arrays.ids(ids))
         done: Completion = self.generate(ids, max_new_tokens, **options)
         return done
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "apps/common/answer_room.h"
 #include "apps/common/token_text.h"
 #include "apps/run/outputs.h"
 #include "ng/config.h"
@@ -133,6 +134,18 @@ absl::StatusOr<std::vector<int32_t>> Conversation::PromptOf(std::span<const Said
   return encode(said.size(), fed);
 }
 
+absl::Status Conversation::FitIn(int64_t least, GenerateRequest* request) const {
+  const int64_t prompt_len = std::ssize(request->prompt_ids);
+  if (AnswersAreOpen(engine_.config())) {
+    const int64_t room = capacity_ - prompt_len;
+    const int64_t most = std::clamp(room, int64_t{1}, kMostAnswerTokens);
+    NG_RETURN_IF_ERROR(FitContext(engine_, most, request));
+    request->max_new_tokens = std::max(request->max_new_tokens, least);
+  }
+  NG_RETURN_IF_ERROR(engine_.CheckRequest(*request));
+  return CheckCap(prompt_len, request->max_new_tokens, capacity_, "conversation tokens");
+}
+
 absl::StatusOr<GenerateRequest> Conversation::RequestFor(std::span<const int32_t> answered,
                                                          std::vector<Said>* said,
                                                          int* n_dropped) const {
@@ -140,23 +153,21 @@ absl::StatusOr<GenerateRequest> Conversation::RequestFor(std::span<const int32_t
   GenerateRequest request;
   request.max_new_tokens = engine_.default_max_new_tokens();
   request.n_answered = std::ssize(answered);
+  // Rather than a next answer that is cut at once, the oldest turns go.
+  int64_t least = drops ? request.max_new_tokens : 1;
   for (;;) {
     absl::StatusOr<std::vector<int32_t>> prompt = PromptOf(*said);
     absl::Status status = prompt.status();
     if (prompt.ok()) {
       request.prompt_ids = *std::move(prompt);
       request.prompt_ids.insert(request.prompt_ids.end(), answered.begin(), answered.end());
-      status = engine_.CheckRequest(request);
-    }
-    if (status.ok()) {
-      status = CheckCap(std::ssize(request.prompt_ids), request.max_new_tokens, capacity_,
-                        "conversation tokens");
+      status = FitIn(least, &request);
     }
     if (status.ok()) return request;
     if (!absl::IsResourceExhausted(status)) return status;
     const int n = drops ? DropOldestTurn(said) : 0;
     *n_dropped += n;
-    if (n > 0) continue;
+    if (n > 0 || std::exchange(least, 1) > 1) continue;
     const bool full =
         std::ranges::any_of(*said, [](const Said& one) { return HasRole(one, "assistant"); });
     return full ? Annotate(status, "the conversation is full, /new begins another: ") : status;

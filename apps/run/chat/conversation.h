@@ -87,6 +87,9 @@ class Conversation {
   bool Spells(const Said& answer) const;
   // The prompt of the answer to come.
   absl::StatusOr<std::vector<int32_t>> PromptOf(std::span<const Said> said) const;
+  // Checks that the request fits the conversation. Where the config leaves the answer's length
+  // open, it gets what fits, but no less than `least`.
+  absl::Status FitIn(int64_t least, GenerateRequest* request) const;
   // A request that fits, of `said`, which loses its oldest turns where it must and may.
   absl::StatusOr<GenerateRequest> RequestFor(std::span<const int32_t> answered,
                                              std::vector<Said>* said, int* n_dropped) const;

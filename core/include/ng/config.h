@@ -40,7 +40,7 @@ enum class ConfigForm {
   kPath,        // kText: a path, made absolute; in a file, relative to that file's folder
   kPathList,    // kText: several paths separated by ':' or ','; stored absolute, with commas
   kNames,       // kText: one or more names separated by commas
-  kListOrAuto,  // kIntList: a list, or the word "auto", which gives an empty list
+  kListOrAuto,  // kIntList: a list, or "auto", an empty one; kInt: a number, or "auto", default_int
   kNameOrPath,  // kText: with a '/' or a '.' it is as kPath, else a name
   kSecret,      // kText: nothing that shows or keeps a config has it
 };

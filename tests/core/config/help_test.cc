@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 TEST(OptionHelp, ShowsKeyDefaultHelpAndAllowedValues) {
   const std::string help = FormatOptionHelp(CoreConfigKeys());
-  EXPECT_THAT(help, HasSubstr("\n[run]\n  run.max_new_tokens = 64\n"));
+  EXPECT_THAT(help, HasSubstr("\n[run]\n  run.max_new_tokens = auto\n"));
   EXPECT_THAT(help,
               HasSubstr("  run.threads = 0\n"
                         "      worker threads; 0: one per physical core, within the CPU quota "

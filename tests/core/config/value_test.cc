@@ -286,7 +286,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadSetting{"cache.max_sequences=2147483648", "must be in [0, 2147483647]"},
         BadSetting{"sampler.chain=top_k,", "must be names separated by commas"},
         BadSetting{"sampler.seed=-1", "must be in [0, 2^63)"},
-        BadSetting{"run.max_new_tokens=many", "must be an integer in [-2^63, 2^63)"},
+        BadSetting{"run.max_new_tokens=many", "must be auto or an integer in [-2^63, 2^63)"},
         BadSetting{"run.stop_ids=none", "item none must be an integer in [0, 2147483647]"},
         BadSetting{"run.stop_ids=auto 2", "item auto must be an integer in [0, 2147483647]"},
         BadSetting{"run.stop_ids=1,",

@@ -42,8 +42,8 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   virtual int64_t vocab_size() const = 0;
-  // How many tokens at the end are not the tokenizer's own: a file beside it adds them, and a model
-  // may lack their rows.
+  // How many tokens at the end are not the vocabulary's own: they are added to it, and a model may
+  // lack their rows.
   virtual int64_t n_added() const { return 0; }
   // The most bytes of a text that one token stands for.
   virtual int64_t longest_token() const = 0;

@@ -177,6 +177,8 @@ absl::Status TokenizerJsonReader::ReadMerges(const Json& merges, BpeSpec* bpe) c
 // published vocabularies have it.
 absl::Status TokenizerJsonReader::OrderTokens() {
   constexpr int64_t kMostGap = 1 << 16;
+  int64_t n_own = 0;  // of the model's vocabulary; a model may lack rows for what is behind them
+  for (const auto& [id, token] : tokens_) n_own = std::max(n_own, id + 1);
   for (const AddedToken& added : spec_.added_tokens) tokens_.emplace_back(added.id, added.text);
   std::ranges::sort(tokens_);
   // A token may be listed as one of the vocabulary and as an added one.
@@ -195,6 +197,7 @@ absl::Status TokenizerJsonReader::OrderTokens() {
     spec_.tokens.resize(static_cast<size_t>(id));
     spec_.tokens.push_back(std::move(token));
   }
+  spec_.n_added = std::ssize(spec_.tokens) - n_own;
   return absl::OkStatus();
 }
 

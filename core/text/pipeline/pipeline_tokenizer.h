@@ -31,7 +31,7 @@ struct PipelineSpec {
   std::vector<DecoderStep> decoder = {BytesOfAlphabet{}};
   std::vector<int32_t> prefix;  // add_special puts these before a text
   std::vector<int32_t> suffix;  // and these after it
-  int64_t n_added = 0;          // the last tokens, which a file beside the tokenizer adds
+  int64_t n_added = 0;          // the last tokens, behind those of the model's vocabulary
 };
 
 class PipelineTokenizer : public Tokenizer {

@@ -200,6 +200,23 @@ TEST(TokenizerJson, LeavesOutTheHeadOfAMergesFile) {
               ElementsAre(4, 2));
 }
 
+TEST(TokenizerJson, SaysWhichTokensAModelMayLackRowsFor) {
+  Json file = Json::parse(SmallBpe(R"(["a b"])"));
+  EXPECT_EQ(Read(file.dump())->n_added(), 0);
+  const Json flags = {{"special", true},
+                      {"lstrip", false},
+                      {"rstrip", false},
+                      {"normalized", false},
+                      {"single_word", false}};
+  for (const auto& [id, text] : {std::pair(3, "d"), std::pair(7, "<image>")}) {
+    Json token = flags;
+    token["id"] = id;
+    token["content"] = text;
+    file["added_tokens"].push_back(token);
+  }
+  EXPECT_EQ(Read(file.dump())->n_added(), 1);  // the other one is of the vocabulary too
+}
+
 TEST(TokenizerJson, PutsSpacesBetweenTokensWhereThereIsNoDecoder) {
   const auto tokenizer = Read(SmallBpe(R"(["a b"])"));
   const std::vector<int32_t> ids = {4, 2, 3};

@@ -113,8 +113,8 @@ absl::StatusOr<SafetensorsIndex> OpenSafetensorsIndex(const std::string& index_p
     NG_RETURN_IF_ERROR(AddShard(file, shard_of, source.get(), &others));
   }
   SafetensorsIndex index;
-  AddDoubt(index_path, "its files hold tensors that it does not name, which are not read", others,
-           &index.doubts);
+  AddDoubt(index_path, "its files hold tensors that it does not name for them, which are not read",
+           others, &index.doubts);
   AddDoubt(index_path, "it names tensors that their files do not hold", NotThere(*source, shard_of),
            &index.doubts);
   index.source = std::move(source);

@@ -111,7 +111,7 @@ constexpr HelpRow kOptions[] = {
     {"--message TEXT", "one user message; -c, --chat: a conversation"},
     {"-n N, --run.max_new_tokens=N", "the most tokens to generate"},
     {"-t N, --run.threads=N", "worker threads"},
-    {"--sampler.chain=STAGE,...", "how tokens are chosen; --temp N, --seed N, ..."},
+    {"--sampler.chain=STAGE,...", "how tokens are chosen; --temp N, ..."},
     {"--SECTION.KEY=VALUE", "any other key of a config file"},
     {"--output jsonl, --steps FILE", "what is written"},
     {"--record FILE, --replay FILE", "keeps a run; runs it again and compares"},
@@ -155,7 +155,8 @@ absl::StatusOr<SpelledOut> SpellOut(int argc, const char* const* argv,
   }
   const bool first_is_model = std::ranges::none_of(spelled.arguments, NamesModel);
   if (first_is_model && !spelled.texts.empty()) {
-    spelled.arguments.push_back("--model.path=" + spelled.texts.front());
+    // Not behind an option that lacks its value.
+    spelled.arguments.insert(spelled.arguments.begin(), "--model.path=" + spelled.texts.front());
     spelled.texts.erase(spelled.texts.begin());
   }
   return spelled;

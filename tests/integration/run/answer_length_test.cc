@@ -107,7 +107,7 @@ TEST(AnswerLength, IsThatOfTheRecordWhereItIsRunAgain) {
   const Result again = NgRun({"--replay", record});
   EXPECT_EQ(again.exit_code, 0) << again.err;
   EXPECT_THAT(NgRun({"--replay", record, "--run.max_new_tokens=2"}).err,
-              HasSubstr("generated 2 tokens"));
+              HasSubstr("step 2: the end (max_new_tokens), recorded: token"));
 }
 
 TEST(Spellings, AreTheKeysInWhatIsShownAndDo) {

@@ -259,12 +259,12 @@ TEST(SuggestedSampling, IsSaidWhereTheChainDoesOtherwise) {
   };
   const char* const llama = R"({"do_sample": true, "temperature": 0.6, "top_p": 0.9})";
   EXPECT_THAT(closing(llama, {}),
-              EndsWith(", generation_config.json's temperature 0.6, top_p 0.9 are not used\n"));
+              HasSubstr(", generation_config.json's temperature 0.6, top_p 0.9 are not used, "));
   EXPECT_THAT(closing(llama, {"--sampler.chain=temperature,top_p",
                               "--sampler.temperature.value=0.6", "--sampler.top_p.p=0.9"}),
               Not(HasSubstr("not used")));
   EXPECT_THAT(closing(R"({"do_sample": false, "temperature": 0.6})", {}),
-              EndsWith("generation_config.json's do_sample false is not used\n"));
+              HasSubstr("generation_config.json's do_sample false is not used, "));
   EXPECT_THAT(closing(R"({"do_sample": false})", {"--sampler.chain=greedy"}),
               Not(HasSubstr("not used")));
   EXPECT_THAT(
@@ -289,7 +289,7 @@ TEST(ModelDefaults, CountWhereTheConfigIsSilent) {
     return result;
   };
   const Result by_makers = run({});
-  EXPECT_THAT(by_makers.err, EndsWith(", model_defaults\n"));
+  EXPECT_THAT(by_makers.err, HasSubstr(", model_defaults, "));
   const Result spelled = run({"--sampler.chain=temperature,top_k", "--sampler.top_k.k=7",
                               "--sampler.temperature.value=0.6", "--run.model_defaults=false"});
   EXPECT_EQ(by_makers.out, spelled.out);

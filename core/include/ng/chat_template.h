@@ -31,8 +31,8 @@ struct Conversation {
   // A list of objects, at least one: "role" (system, user, assistant, tool or another word that the
   // template knows), "content" (a text, or a list of {"type": "text", "text"}), and what else the
   // template reads: "tool_calls", "name", "reasoning_content" ... A key that is null counts as
-  // absent; only a "content" that is null, as beside tool calls, is what the template can take:
-  // null, else an empty text.
+  // absent. Beside "tool_calls" a "content" that is null is what the template can take: null, else
+  // an empty text.
   std::string messages;
   // A list: what the model may call, in the form that the template expects, mostly
   // {"type": "function", "function": {"name", "description", "parameters"}}. Empty: nothing.

@@ -70,7 +70,8 @@ absl::Status CheckContent(const OrderedJson& content, const std::string& where) 
   return absl::OkStatus();
 }
 
-// A message as transformers hands it to a template. `no_content`: for a content that is null.
+// A message as transformers hands it to a template. `no_content`: for a content that is null beside
+// calls of tools.
 absl::StatusOr<OrderedJson> ReadMessage(const OrderedJson& given, const OrderedJson& no_content,
                                         const std::string& where) {
   if (!given.is_object() || !given.contains("role") || !given["role"].is_string()) {
@@ -81,10 +82,11 @@ absl::StatusOr<OrderedJson> ReadMessage(const OrderedJson& given, const OrderedJ
   const auto reasoning = std::ranges::find_if(
       kReasoning, [&](const char* name) { return given.contains(name) && !given[name].is_null(); });
   const bool reasons = reasoning != std::end(kReasoning);
+  const bool calls = given.contains("tool_calls") && !given["tool_calls"].is_null();
   if (reasons) message["thinking"] = given[*reasoning];
   for (const auto& [key, value] : given.items()) {
     if (!value.is_null()) message[key] = value;
-    if (value.is_null() && key == "content") message[key] = no_content;
+    if (value.is_null() && key == "content" && calls) message[key] = no_content;
   }
   if (reasons) message["reasoning_content"] = given[*reasoning];
   if (given.contains("content") && !given["content"].is_null()) {

@@ -133,7 +133,7 @@ void ReadStop(Fields& fields, SamplingFields* sampling) {
   }
   for (const Json& text : list) {
     if (!ListItem(text.get_ref<const std::string&>())) {
-      return fields.Refuse("stop", kListItemWords);
+      return fields.Refuse("stop", absl::StrCat("must be texts, ", kListItemWords));
     }
     sampling->stop.push_back(text.get<std::string>());
   }

@@ -40,7 +40,7 @@ std::optional<Target> ParseTarget(std::string_view target) {
     parsed.host = std::string(target.substr(0, end));
     target = end == target.npos ? "" : target.substr(end);
     if (!target.starts_with('/')) {
-      parsed.path = "/";
+      parsed.path.assign(1, '/');  // GCC 12 warns of an assigned literal
       return parsed;
     }
     break;

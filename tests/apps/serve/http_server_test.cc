@@ -316,7 +316,7 @@ TEST(HttpServer, ReadsTargetsOfEveryForm) {
 
 // printf abcabcabcabc | gzip -n
 constexpr std::string_view kGzip(
-    "\x1f\x8b\x08\0\0\0\0\0\0\x03\x4b\x4c\x4a\x4e\x84\x21\0\x34\x2a\x6e\x5a\x0c\0\0\0", 24);
+    "\x1f\x8b\x08\0\0\0\0\0\0\x03\x4b\x4c\x4a\x4e\x84\x21\0\x34\x2a\x6e\x5a\x0c\0\0\0", 25);
 
 TEST(HttpServer, UnpacksBodiesUpToTheirLimit) {
   Running running(With([](HttpLimits* limits) { limits->max_body_bytes = 30; }));
@@ -336,7 +336,7 @@ TEST(HttpServer, UnpacksBodiesUpToTheirLimit) {
   }
   Running small(With([](HttpLimits* limits) { limits->max_body_bytes = 1000; }));
   std::string many;
-  for (int i = 0; i < 30; ++i) many += gzip;  // 360 bytes in 720
+  for (int i = 0; i < 30; ++i) many += gzip;  // 360 bytes in 750
   HttpClient other(small.port());
   EXPECT_EQ(other.Post("/", many, "Content-Encoding: gzip\r\n").body.size(), 7U + 360U);
 }

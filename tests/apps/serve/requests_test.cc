@@ -380,14 +380,14 @@ TEST(ParseRequest, ReadsLargeObjectsInTimeThatGrowsAsTheyDo) {
     }
     body += "}}";
     double least = 1e9;
-    for (int run = 0; run < 3; ++run) {
+    for (int run = 0; run < 2; ++run) {
       const std::clock_t begin = std::clock();  // of this process alone
       EXPECT_NE(ParseCompletions(body).index(), std::variant_npos);
       least = std::min(least, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
     }
     return least;
   };
-  constexpr int kFew = 4000;
+  constexpr int kFew = 500;
   constexpr int kMany = 16 * kFew;
   for (const auto& [field, prefix] : {std::pair("logit_bias", ""), std::pair("metadata", "k"),
                                       std::pair("guided_json", "k"), std::pair("x", "k")}) {

@@ -47,10 +47,10 @@ TEST(Temperature, RefusesNegativeHugeAndNan) {
   EXPECT_TRUE(Temperature::Create(100.0).ok());
 }
 
-// 1e-38 is in the documented range, and no logit above 3 divided by it is in that of f32.
+// 1e-38 is in the documented range, and no logit above 4 divided by it is in that of f32.
 TEST(Temperature, LeavesTheBestNearZero) {
-  const std::vector<float> logits = {-1.0F, 3.0F, 2.0F, 3.0F, -kInf};
-  const std::vector<float> negative = {-2.0F, -1.0F};
+  const std::vector<float> logits = {-10.0F, 30.0F, 20.0F, 30.0F, -kInf};
+  const std::vector<float> negative = {-20.0F, -10.0F};
   for (const double value : {1e-38, 1e-40, 1e-300}) {
     const auto stage = *Temperature::Create(value);
     const std::vector<Candidate> left = *Apply(*stage, logits);

@@ -68,7 +68,7 @@ TEST(CheckJson, SaysAtWhichValueItStopped) {
   EXPECT_EQ(place(R"({"a": [[1, 2], 3, tru]})"), "a[2]");
   EXPECT_EQ(place(R"({"a": {"b": 1}, "\ud800": 1})"), "");
   EXPECT_EQ(place(R"({"a": {"b": 1, "b": 2}})"), "a");
-  EXPECT_EQ(place(R"({"a": [[[1]]]})"), "a[0]");
+  EXPECT_EQ(place(R"({"a": [[[1]]]})"), "a[0][0]");
   EXPECT_EQ(place("nul"), "");
   EXPECT_EQ(JsonErrorPlace(UsageError("x")), "");
 }

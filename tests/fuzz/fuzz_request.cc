@@ -59,6 +59,7 @@ const ModelShape& Engine::model_shape() const { return state_->shape; }
 int64_t Engine::default_max_new_tokens() const { return 1; }
 std::span<const int32_t> Engine::stop_ids() const { return {}; }
 bool Engine::has_tokenizer() const { return true; }
+absl::Status Engine::CheckRequest(const GenerateRequest& /*request*/) const { return {}; }
 
 absl::StatusOr<std::vector<int32_t>> Engine::Encode(std::string_view text,
                                                     const TokenizeOptions& /*options*/) const {

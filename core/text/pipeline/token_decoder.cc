@@ -108,7 +108,7 @@ Result Apply(const HideWordEnds& step, Tokens tokens) {
 }
 
 Result Apply(const SpacesBetween&, Tokens tokens) {
-  for (size_t i = 1; i < tokens.size(); ++i) tokens[i].insert(0, " ");
+  for (size_t i = 1; i < tokens.size(); ++i) tokens[i].insert(size_t{0}, 1, ' ');
   return tokens;
 }
 

@@ -211,11 +211,18 @@ class Helpers::Keeper {
     return n;
   }
 
-  // Whoever is in a region finishes it first.
-  static void End(Helpers& helpers) {
-    helpers.shared_->team->Dismiss();
-    while (helpers.shared_->n_inside != 0) std::this_thread::yield();
+  // Whoever is in a region finishes it first. Tasks that oneTBB has not begun yet end as soon as it
+  // does; whether all have ended. The others keep what they use.
+  bool End(Helpers& helpers) const {
+    const Shared& shared = *helpers.shared_;
+    shared.team->Dismiss();
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    const auto is_patient = [&] {
+      return lost_ == nullptr && std::chrono::steady_clock::now() < deadline;
+    };
+    while (shared.n_inside != 0 || (shared.n_tasks != 0 && is_patient())) std::this_thread::yield();
     helpers.arena_.reset();
+    return shared.n_tasks == 0;
   }
 
   // A forked process has the thread alone that forked, and oneTBB in it would wait for ever for
@@ -224,21 +231,9 @@ class Helpers::Keeper {
     mutex_.lock();
     goes_along_ = lost_ == nullptr && !Team::IsInsideAny();
     if (Team::IsInsideAny()) return;  // its helpers cannot leave before it comes back
-    for (Helpers* helpers : open_) End(*helpers);
+    for (Helpers* helpers : open_) goes_along_ = End(*helpers) && goes_along_;
     control_.reset();
-    goes_along_ = goes_along_ && NoneIsStillToCome() && TakeDown();
-  }
-
-  // Tasks that oneTBB has not begun end as soon as it does.
-  bool NoneIsStillToCome() const {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-    for (const Helpers* helpers : open_) {
-      while (helpers->shared_->n_tasks != 0) {
-        if (std::chrono::steady_clock::now() > deadline) return false;
-        std::this_thread::yield();
-      }
-    }
-    return true;
+    goes_along_ = goes_along_ && TakeDown();
   }
 
   // Whether nobody else in this process uses oneTBB.

@@ -24,7 +24,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-constexpr const char* kChat = "/v1/chat/completions";
+constexpr const char* kChatPath = "/v1/chat/completions";
 constexpr int64_t kPage = 32;
 // A token each, behind the two special ones.
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz \n().,!?:-012";
@@ -97,11 +97,11 @@ class ServedConversation : public ::testing::TestWithParam<Case> {
       bias[absl::StrCat(id)] = -100;
       biases.push_back(absl::StrCat(id, "=-100"));
     }
-    const Json answer = server.Post(kChat, {{"messages", messages},
-                                            {"max_tokens", 70},
-                                            {"logit_bias", bias},
-                                            {"logprobs", true},
-                                            {"return_token_ids", true}});
+    const Json answer = server.Post(kChatPath, {{"messages", messages},
+                                                {"max_tokens", 70},
+                                                {"logit_bias", bias},
+                                                {"logprobs", true},
+                                                {"return_token_ids", true}});
     const Json& choice = answer["choices"][0];
     const Ids prompt = choice["prompt_token_ids"];
     const TempDir dir;
@@ -197,7 +197,7 @@ TEST(Serve, KeepsToTheCacheThatIsNamed) {
        Json::array({{{"role", "user"}, {"content", "abcdefgh abcdefgh abcdefgh abcdefgh"}}})},
       {"max_tokens", 4}};
   for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(server.Post(kChat, body)["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
+    EXPECT_EQ(server.Post(kChatPath, body)["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
   }
 }
 

@@ -24,7 +24,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-constexpr int64_t kContext = 320;
+constexpr int64_t kSequenceTokens = 320;
 constexpr int64_t kPage = 16;
 constexpr int kSequences = 3;
 
@@ -62,7 +62,7 @@ class Conversations : public ::testing::TestWithParam<std::string> {
     options.overrides.insert(options.overrides.end(), more.begin(), more.end());
     auto engine = Engine::Open(options);
     EXPECT_TRUE(engine.ok()) << engine.status();
-    needs_ = {.max_tokens = kContext, .max_sequences = max_sequences};
+    needs_ = {.max_tokens = kSequenceTokens, .max_sequences = max_sequences};
     const absl::Status loaded = (*engine)->Load(needs_);
     EXPECT_TRUE(loaded.ok()) << loaded;
     return *std::move(engine);

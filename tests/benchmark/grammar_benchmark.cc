@@ -163,27 +163,26 @@ void GrammarMask(benchmark::State& state, const char* name) {
   std::string kept;
   const GrammarSource source = SourceOf(name, kept);
   const grammar::TokenTrie trie(vocabulary.context);
-  grammar::Machine machine(CompileGrammar(source, trie.depth()).value());
-  const int32_t start = machine.Start();
+  grammar::Machine machine =
+      grammar::Machine::Make(CompileGrammar(source).value(), trie.depth()).value();
   grammar::Masks masks(trie, machine, vocabulary.context.model.vocab_size, vocabulary.stop_ids);
   masks.Prepare();
   std::mt19937 random(7);
   std::vector<double> microseconds;
-  int32_t now = start;
+  int32_t now = grammar::Machine::kStart;
   int n_tokens = 0;
   while (state.KeepRunning()) {
     const double begin = CpuSeconds();
-    const std::span<const uint64_t> mask = masks.Of(now);
+    const std::span<const uint64_t> mask = masks.Of(now).value();
     const double seconds = CpuSeconds() - begin;
     state.SetIterationTime(seconds);
     microseconds.push_back(1e6 * seconds);
-    machine.TakeOverflow();
     const int32_t id = Pick(mask, random);
     for (const char c : vocabulary.views[static_cast<size_t>(id)]) {
       now = machine.Step(now, machine.program().ClassOf(static_cast<uint8_t>(c)));
     }
     if (id != kStop && !machine.MustEnd(now) && ++n_tokens < kMostTokens) continue;
-    now = start;
+    now = grammar::Machine::kStart;
     n_tokens = 0;
   }
   std::ranges::sort(microseconds);

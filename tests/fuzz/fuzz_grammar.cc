@@ -11,18 +11,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
   constexpr int64_t kReach = 8;
-  const auto program = data[0] == 'r'   ? ng::grammar::CompileRegex(text, kReach)
-                       : data[0] == 'g' ? ng::grammar::CompileGbnf(text, kReach)
-                                        : ng::grammar::CompileSchema(text, true, kReach);
+  const auto program = data[0] == 'r'   ? ng::grammar::CompileRegex(text)
+                       : data[0] == 'g' ? ng::grammar::CompileGbnf(text)
+                                        : ng::grammar::CompileSchema(text, {});
   if (!program.ok()) {
     ng::fuzz::CheckError(program.status(), "");
     return 0;
   }
-  ng::grammar::Machine machine(*program);
-  int32_t now = machine.Start();
-  for (const char c : text) {
-    now = machine.Step(now, machine.program().ClassOf(static_cast<uint8_t>(c)));
+  absl::StatusOr<ng::grammar::Machine> machine = ng::grammar::Machine::Make(*program, kReach);
+  if (!machine.ok()) {
+    ng::fuzz::CheckError(machine.status(), "");
+    return 0;
   }
-  machine.TakeOverflow();
+  const absl::StatusOr<int32_t> behind = machine->Advance(ng::grammar::Machine::kStart, text);
+  if (!behind.ok()) ng::fuzz::CheckError(behind.status(), "");
   return 0;
 }

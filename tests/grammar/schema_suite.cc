@@ -48,11 +48,8 @@ void SpellIntegers(Json& value) {
 }
 
 bool Matches(ng::grammar::Machine& machine, const std::string& text) {
-  int32_t now = machine.Start();
-  for (const char c : text) {
-    now = machine.Step(now, machine.program().ClassOf(static_cast<uint8_t>(c)));
-  }
-  return now != ng::grammar::Machine::kDead && machine.CanEnd(now);
+  const absl::StatusOr<int32_t> now = machine.Advance(ng::grammar::Machine::kStart, text);
+  return now.ok() && *now != ng::grammar::Machine::kDead && machine.CanEnd(*now);
 }
 
 // The schemas of the suite's folder of this draft do not name it.
@@ -61,12 +58,12 @@ constexpr const char* kDraft7 = "http://json-schema.org/draft-07/schema#";
 void JudgeGroup(const std::string& file, Json group, bool draft7, Figures& figures) {
   constexpr int64_t kReach = 8;
   if (draft7 && group["schema"].is_object()) group["schema"]["$schema"] = kDraft7;
-  auto program = ng::grammar::CompileSchema(group["schema"].dump(), false, kReach);
+  auto program = ng::grammar::CompileSchema(group["schema"].dump(), {.assert_formats = false});
   if (!program.ok()) {
     figures.refused += static_cast<int>(group["tests"].size());
     return;
   }
-  ng::grammar::Machine machine(*std::move(program));
+  ng::grammar::Machine machine = *ng::grammar::Machine::Make(*std::move(program), kReach);
   for (const Json& test : group["tests"]) {
     Json instance = test["data"];
     SpellIntegers(instance);

@@ -5,7 +5,6 @@
 #ifndef NG_PLUGINS_SAMPLER_GRAMMAR_COMPILE_H_
 #define NG_PLUGINS_SAMPLER_GRAMMAR_COMPILE_H_
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -14,18 +13,22 @@
 namespace ng::grammar {
 
 // The whole answer matches the pattern (regex.h says which language).
-absl::StatusOr<Program> CompileRegex(std::string_view pattern, int64_t reach);
+absl::StatusOr<Program> CompileRegex(std::string_view pattern);
 
 // GBNF as llama.cpp has it; the answer is the rule `root`.
-absl::StatusOr<Program> CompileGbnf(std::string_view text, int64_t reach);
+absl::StatusOr<Program> CompileGbnf(std::string_view text);
+
+struct SchemaSpelling {
+  bool assert_formats = true;
+  bool compact = false;  // nothing between the parts of the answer
+};
 
 // The answer is a JSON text that the schema allows.
-absl::StatusOr<Program> CompileSchema(std::string_view text, bool assert_formats, int64_t reach);
+absl::StatusOr<Program> CompileSchema(std::string_view text, const SchemaSpelling& spelling);
 
 // The same of an option's value, which is the text or the name of a file with it.
-absl::StatusOr<Program> CompileGbnfOption(std::string_view value, int64_t reach);
-absl::StatusOr<Program> CompileSchemaOption(std::string_view value, bool assert_formats,
-                                            int64_t reach);
+absl::StatusOr<Program> CompileGbnfOption(std::string_view value);
+absl::StatusOr<Program> CompileSchemaOption(std::string_view value, const SchemaSpelling& spelling);
 
 }  // namespace ng::grammar
 

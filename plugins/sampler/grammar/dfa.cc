@@ -1,6 +1,7 @@
 #include "plugins/sampler/grammar/dfa.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <utility>
 
@@ -9,8 +10,6 @@
 
 namespace ng::grammar {
 namespace {
-
-constexpr size_t kMaxDfaWork = size_t{20} << 20;  // states that one automaton may look at
 
 absl::Status TooLarge() {
   return UsageError(absl::StrCat("takes an automaton of more than ", Dfa::kMaxStates, " states"));
@@ -71,7 +70,7 @@ class SubsetMaker {
       }
     }
     for (const int32_t state : states) seen_[static_cast<size_t>(state)] = 0;
-    work_ += states.size();
+    net_.budget().Spend(states.size());
     std::ranges::sort(states);
     return states;
   }
@@ -81,17 +80,15 @@ class SubsetMaker {
       for (const Edge* edge : out_[static_cast<size_t>(state)]) {
         if (edge->kind != EdgeKind::kByte) continue;
         for (size_t byte = edge->low; byte <= edge->high; ++byte) to[byte].push_back(edge->to);
-        work_ += 1 + static_cast<size_t>(edge->high - edge->low) / 16;
+        net_.budget().Spend(1 + static_cast<size_t>(edge->high - edge->low) / 16);
       }
     }
   }
-  bool tired() const { return work_ > kMaxDfaWork; }
 
  private:
   const Net& net_;
   std::vector<std::vector<const Edge*>> out_;
   std::vector<uint8_t> seen_;
-  size_t work_ = 0;
 };
 
 }  // namespace
@@ -131,7 +128,8 @@ absl::StatusOr<Dfa> Determinize(const Net& net, Part part) {
   };
   number(maker.Close({part.in}));
   for (size_t state = 0; state < members.size(); ++state) {
-    if (members.size() > Dfa::kMaxStates || maker.tired()) return TooLarge();
+    if (members.size() > Dfa::kMaxStates) return TooLarge();
+    if (!net.budget().Spend(16)) return net.budget().status();
     std::array<std::vector<int32_t>, 256> to;
     maker.Step(*members[state], to);
     for (size_t byte = 0; byte < 256; ++byte) {
@@ -145,7 +143,7 @@ absl::StatusOr<Dfa> Determinize(const Net& net, Part part) {
   return dfa;
 }
 
-absl::StatusOr<Dfa> Combine(const Dfa& a, const Dfa& b, Both how) {
+absl::StatusOr<Dfa> Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget) {
   Dfa dfa;
   std::map<std::pair<int32_t, int32_t>, int32_t> known;
   std::vector<std::pair<int32_t, int32_t>> pairs;
@@ -172,6 +170,7 @@ absl::StatusOr<Dfa> Combine(const Dfa& a, const Dfa& b, Both how) {
   number(0, 0);
   for (size_t state = 0; state < pairs.size(); ++state) {
     if (pairs.size() > Dfa::kMaxStates) return TooLarge();
+    if (!budget.Spend(64)) return budget.status();
     const auto [x, y] = pairs[state];
     for (size_t byte = 0; byte < 256; ++byte) {
       const int32_t to_x = x == Dfa::kNone ? x : a.next[static_cast<size_t>(x)][byte];
@@ -186,46 +185,52 @@ absl::StatusOr<Dfa> Combine(const Dfa& a, const Dfa& b, Both how) {
 
 const Dfa& AnyText() {
   static const Dfa* const dfa = [] {
-    Net net(1);
+    Budget budget;
+    Net net(budget);
     const Net::Mark begin = net.Here();
     const Part any = net.Code(Complement({}));
-    return new Dfa(*Determinize(net, net.Repeat(begin, any, 0, -1)));
+    return new Dfa(*Determinize(net, net.Repeat(begin, any, {})));
   }();
   return *dfa;
 }
 
 absl::StatusOr<Dfa> TheTexts(std::span<const std::string> texts) {
-  Net net(1);
-  std::vector<Part> parts;
-  for (const std::string& text : texts) parts.push_back(net.Text(text));
-  return Determinize(net, net.Either(parts));
+  Dfa dfa;
+  dfa.NewState();
+  for (const std::string& text : texts) {
+    int32_t state = 0;
+    for (const char c : text) {
+      const auto byte = static_cast<uint8_t>(c);
+      int32_t next = dfa.next[static_cast<size_t>(state)][byte];
+      if (next == Dfa::kNone) {
+        next = dfa.NewState();
+        dfa.next[static_cast<size_t>(state)][byte] = next;
+      }
+      state = next;
+    }
+    dfa.accepts[static_cast<size_t>(state)] = 1;
+    if (dfa.next.size() > Dfa::kMaxStates) return TooLarge();
+  }
+  return dfa;
 }
 
-absl::StatusOr<Dfa> Found(std::string_view pattern) {
-  Net net(1);
-  const auto anything = [&net] {
-    const Net::Mark begin = net.Here();
-    const Part any = net.Code(Complement({}));
-    return net.Repeat(begin, any, 0, -1);
-  };
-  const Part before = anything();
-  NG_ASSIGN_OR_RETURN(const Part found, AddRegex(pattern, net));
-  Part whole = net.Then(net.Then(before, found), anything());
-  whole = ResolveAnchors(net, whole);
-  return Determinize(net, whole);
+absl::StatusOr<Dfa> Found(std::string_view pattern, Budget& budget) {
+  Net net(budget, /*counting=*/false);
+  NG_ASSIGN_OR_RETURN(const Part part, AddTexts(pattern, /*anywhere=*/true, net));
+  return Determinize(net, part);
 }
 
-absl::StatusOr<Dfa> Matching(std::string_view pattern) {
-  Net net(1);
+absl::StatusOr<Dfa> Matching(std::string_view pattern, Budget& budget) {
+  Net net(budget, /*counting=*/false);
   NG_ASSIGN_OR_RETURN(const Part part, AddRegex(pattern, net));
   return Determinize(net, part);
 }
 
-absl::StatusOr<Dfa> OfLength(int64_t least, int64_t most) {
-  Net net(1);
+absl::StatusOr<Dfa> OfLength(Count count, Budget& budget) {
+  Net net(budget, /*counting=*/false);
   const Net::Mark begin = net.Here();
   const Part any = net.Code(Complement({}));
-  return Determinize(net, net.Repeat(begin, any, least, most));
+  return Determinize(net, net.Repeat(begin, any, count));
 }
 
 Part AddDfa(const Dfa& dfa, Net& net) {
@@ -247,60 +252,153 @@ Part AddDfa(const Dfa& dfa, Net& net) {
 
 namespace {
 
-// The bytes that JSON spells with an escape, from one state of a Dfa.
-void AddEscapes(const std::array<int32_t, 256>& next, int32_t from, int32_t base, Net& net) {
+bool BeginsCode(int byte) { return (byte & 0xC0) != 0x80; }
+
+// How many code points follow from each state.
+struct Lengths {
+  std::vector<int64_t> least;  // -1: it comes to no end
+  std::vector<int64_t> most;   // -1: there is no bound
+};
+
+Lengths LengthsOf(const Dfa& dfa) {
+  struct Way {
+    size_t from = 0;
+    int codes = 0;
+  };
+  const size_t n = dfa.next.size();
+  std::vector<std::vector<Way>> into(n);
+  std::vector<size_t> ways(n);  // on from each state
+  for (size_t state = 0; state < n; ++state) {
+    std::pair<int32_t, bool> last = {Dfa::kNone, false};
+    for (int byte = 0; byte < 256; ++byte) {
+      const std::pair next(dfa.next[state][static_cast<size_t>(byte)], BeginsCode(byte));
+      if (next.first == Dfa::kNone || next == last) continue;
+      last = next;
+      into[static_cast<size_t>(next.first)].push_back({state, next.second ? 1 : 0});
+      ++ways[state];
+    }
+  }
+  Lengths lengths{std::vector<int64_t>(n, -1), std::vector<int64_t>(n, -1)};
+  std::deque<size_t> near;  // the nearest to an end first
+  std::vector<size_t> known;
+  for (size_t state = 0; state < n; ++state) {
+    if (ways[state] == 0) known.push_back(state);
+    if (dfa.accepts[state] == 0) continue;
+    near.push_back(state);
+    lengths.least[state] = 0;
+  }
+  while (!near.empty()) {
+    const size_t state = near.front();
+    near.pop_front();
+    for (const Way& way : into[state]) {
+      int64_t& least = lengths.least[way.from];
+      const int64_t length = lengths.least[state] + way.codes;
+      if (least >= 0 && least <= length) continue;
+      least = length;
+      way.codes == 0 ? near.push_front(way.from) : near.push_back(way.from);
+    }
+  }
+  // States from which each way on is known; what is left over leads into a circle.
+  std::vector<int64_t> longest(n);
+  while (!known.empty()) {
+    const size_t state = known.back();
+    known.pop_back();
+    lengths.most[state] = longest[state];
+    for (const Way& way : into[state]) {
+      longest[way.from] = std::max(longest[way.from], longest[state] + way.codes);
+      if (--ways[way.from] == 0) known.push_back(way.from);
+    }
+  }
+  return lengths;
+}
+
+void AddJsonByte(const Edge& edge, Net& net) {
   constexpr std::string_view kShort = "\"\\\b\f\n\r\t";
   constexpr std::string_view kNames = "\"\\bfnrt";
   int32_t escape = -1;  // behind a backslash
-  int32_t tens[2] = {-1, -1};
-  const auto state = [&net](int32_t* at) { return *at >= 0 ? *at : *at = net.NewState(); };
+  std::array<int32_t, 2> tens = {-1, -1};
   const auto begin = [&] {
-    if (escape < 0) net.Byte(from, state(&escape), '\\', '\\');
+    if (escape >= 0) return escape;
+    escape = net.NewState();
+    net.Byte(edge.from, escape, '\\', '\\');
     return escape;
   };
-  for (int byte = 0; byte < 128; ++byte) {
-    const int32_t to = next[static_cast<size_t>(byte)];
-    const size_t name = kShort.find(static_cast<char>(byte));
-    if (to == Dfa::kNone || (byte >= 0x20 && name == kShort.npos)) continue;
-    if (name != kShort.npos) {
-      net.Byte(begin(), base + to, kNames[name], kNames[name]);
-      continue;
-    }
-    const int high = byte / 16;
-    if (tens[high] < 0) {
+  const auto unicode = [&](int byte) {
+    int32_t& behind = tens[static_cast<size_t>(byte / 16)];
+    if (behind < 0) {
       const Part digits = net.Text("u00");
       net.Free(begin(), digits.in);
-      net.Byte(digits.out, state(&tens[high]), '0' + high, '0' + high);
+      behind = net.NewState();
+      net.Byte(digits.out, behind, '0' + byte / 16, '0' + byte / 16);
     }
-    const int low = byte % 16;
-    const int digit = low < 10 ? '0' + low : 'a' + low - 10;
-    net.Byte(tens[high], base + to, digit, digit);
+    const int digit = byte % 16 < 10 ? '0' + byte % 16 : 'a' + byte % 16 - 10;
+    net.Byte(behind, edge.to, digit, digit);
+  };
+  const auto escaped = [&](int byte) {
+    return byte < 0x20 || kShort.find(static_cast<char>(byte)) != kShort.npos;
+  };
+  for (int low = edge.low; low <= edge.high; ++low) {
+    if (escaped(low)) {
+      const size_t name = kShort.find(static_cast<char>(low));
+      if (name == kShort.npos) {
+        unicode(low);
+      } else {
+        net.Byte(begin(), edge.to, kNames[name], kNames[name]);
+      }
+      continue;
+    }
+    int high = low;
+    while (high < edge.high && !escaped(high + 1)) ++high;
+    net.Byte(edge.from, edge.to, low, high);
+    low = high;
   }
 }
 
 }  // namespace
 
-Part AddAsJsonString(const Dfa& dfa, Net& net) {
-  const int32_t base = net.NewStates(static_cast<int64_t>(dfa.next.size()));
+Part AddCounted(const Dfa& dfa, Count count, Net& net) {
+  const auto [least, most] = LengthsOf(dfa);
+  const int32_t rule = net.NewRule("a text of some length", count);
+  const size_t n = dfa.next.size();
+  const int32_t base = net.NewStates(static_cast<int64_t>(n));
   const int32_t out = net.NewState();
-  for (size_t state = 0; state < dfa.next.size(); ++state) {
-    const auto from = base + static_cast<int32_t>(state);
-    if (dfa.accepts[state] != 0) net.Free(from, out);
-    const std::array<int32_t, 256>& next = dfa.next[state];
-    const auto plain = [](int byte) { return byte >= 0x20 && byte != '"' && byte != '\\'; };
+  const int32_t in = net.NewState();
+  // The first state once more, at the end: there nothing has been counted.
+  for (size_t i = 0; i <= n; ++i) {
+    const size_t state = i % n;
+    const int32_t from = i == n ? in : base + static_cast<int32_t>(i);
+    if (dfa.accepts[state] != 0 && (i < n || count.least == 0)) net.Free(from, out);
+    std::map<int32_t, int32_t> counted;  // by what a byte that begins a code point leads to
     for (int low = 0; low < 256;) {
-      const int32_t to = next[static_cast<size_t>(low)];
+      const int32_t to = dfa.next[state][static_cast<size_t>(low)];
       int high = low;
-      while (high < 255 && next[static_cast<size_t>(high) + 1] == to &&
-             plain(low) == plain(high + 1)) {
+      while (high < 255 && dfa.next[state][static_cast<size_t>(high) + 1] == to &&
+             BeginsCode(low) == BeginsCode(high + 1)) {
         ++high;
       }
-      if (to != Dfa::kNone && plain(low)) net.Byte(from, base + to, low, high);
+      if (to != Dfa::kNone && BeginsCode(low)) {
+        const auto [place, is_new] = counted.emplace(to, 0);
+        const auto target = static_cast<size_t>(to);
+        if (is_new) place->second = net.NewState();
+        if (is_new && (count.most < 0 || count.most > least[target])) {
+          Count window;
+          if (count.most >= 0 && least[target] > 0) window.most = count.most - least[target];
+          if (most[target] >= 0) window.least = std::max<int64_t>(0, count.least - most[target]);
+          net.CountOne(from, place->second, rule, window);
+        }
+        net.Byte(place->second, base + to, low, high);
+      } else if (to != Dfa::kNone) {
+        net.Byte(from, base + to, low, high);
+      }
       low = high + 1;
     }
-    AddEscapes(next, from, base, net);
   }
-  return {base, out};
+  net.SetRule(rule, {in, out});
+  return net.Calling(rule);
+}
+
+Part AddAsJsonString(const Net& texts, Part part, Net& net) {
+  return net.Append(texts, part, [&net](const Edge& edge) { AddJsonByte(edge, net); });
 }
 
 }  // namespace ng::grammar

@@ -28,24 +28,28 @@ struct Dfa {
   bool Empty() const;
 };
 
-// Of a part without calls and anchors. Errors: UsageError when it takes too many states.
+// Of a part without calls and anchors. Errors: UsageError when it takes too many states, here and
+// below.
 absl::StatusOr<Dfa> Determinize(const Net& net, Part part);
 enum class Both : uint8_t { kAnd, kAndNot, kOr };
-absl::StatusOr<Dfa> Combine(const Dfa& a, const Dfa& b, Both how);
+absl::StatusOr<Dfa> Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget);
 
 // Every text; every text of these; texts in which a pattern is found (or which it matches whole).
 const Dfa& AnyText();
 absl::StatusOr<Dfa> TheTexts(std::span<const std::string> texts);
-absl::StatusOr<Dfa> Found(std::string_view pattern);
-absl::StatusOr<Dfa> Matching(std::string_view pattern);
-// Texts of so many code points; most = -1: any number.
-absl::StatusOr<Dfa> OfLength(int64_t least, int64_t most);
+absl::StatusOr<Dfa> Found(std::string_view pattern, Budget& budget);
+absl::StatusOr<Dfa> Matching(std::string_view pattern, Budget& budget);
+// Texts of so many code points.
+absl::StatusOr<Dfa> OfLength(Count count, Budget& budget);
 
 // Adds a Dfa to a net as it is.
 Part AddDfa(const Dfa& dfa, Net& net);
-// As a JSON string without its quotes. Each text has one spelling: escapes are only where there
-// must be one, and the shortest.
-Part AddAsJsonString(const Dfa& dfa, Net& net);
+// The texts of which each has one of these numbers of code points. Where the Dfa has no text of a
+// length, and lengths around it, that is not seen: an answer may then come to no end.
+Part AddCounted(const Dfa& dfa, Count count, Net& net);
+// Adds a part of another net as a JSON string without its quotes. Each text has one spelling:
+// escapes are only where there must be one, and the shortest.
+Part AddAsJsonString(const Net& texts, Part part, Net& net);
 
 }  // namespace ng::grammar
 

@@ -2,11 +2,13 @@
 // groups ( ), counts * + ? {m} {m,} {m,n}, alternatives | and comments #.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "ng/utf8.h"
 #include "plugins/sampler/grammar/compile.h"
 #include "plugins/sampler/grammar/inline_rules.h"
 #include "plugins/sampler/grammar/option_text.h"
@@ -94,12 +96,13 @@ class GbnfParser {
   }
 
   Part Sequence(int depth) {
-    Part whole = net_.Nothing();
+    std::optional<Part> whole;
     while (text_.SeesAny("\"[.(") || text_.SeesAny(kNameSigns)) {
-      whole = net_.Then(whole, Repeated(depth));
+      const Part next = Repeated(depth);
+      whole = whole ? net_.Then(*whole, next) : next;
       Blanks(depth > 0);
     }
-    return whole;
+    return whole ? *whole : net_.Nothing();
   }
 
   Part Repeated(int depth) {
@@ -118,7 +121,7 @@ class GbnfParser {
       return once;
     }
     if (text_.SeesAny("*+?{")) text_.Fail("has a second count");
-    return text_.ok() ? net_.Repeat(begin, once, least, most) : once;
+    return text_.ok() ? net_.Repeat(begin, once, {least, most}) : once;
   }
 
   Part Item(int depth) {
@@ -134,13 +137,14 @@ class GbnfParser {
   }
 
   Part Literal() {
-    Part whole = net_.Nothing();
+    std::string literal;
     while (!text_.AtEnd() && !text_.Sees("\"")) {
       const uint32_t code = Character();
-      whole = net_.Then(whole, net_.Code(Normal({{code, code}})));
+      if (Normal({{code, code}}).empty()) text_.Fail("has a character that no text holds");
+      AppendUtf8(code, &literal);
     }
     if (!text_.Take("\"")) text_.Fail("has a literal without its closing \"");
-    return whole;
+    return net_.Text(literal);
   }
 
   std::vector<CodeRange> Class() {
@@ -185,17 +189,18 @@ class GbnfParser {
 
 }  // namespace
 
-absl::StatusOr<Program> CompileGbnf(std::string_view text, int64_t reach) {
-  Net net(reach);
+absl::StatusOr<Program> CompileGbnf(std::string_view text) {
+  Budget budget;
+  Net net(budget);
   NG_ASSIGN_OR_RETURN(const int32_t root, GbnfParser(text, net).Whole());
   return Program::Make(net, InlineRules(net, root));
 }
 
-absl::StatusOr<Program> CompileGbnfOption(std::string_view value, int64_t reach) {
+absl::StatusOr<Program> CompileGbnfOption(std::string_view value) {
   const bool is_text = value.find("::=") != value.npos;
-  if (is_text) return CompileGbnf(value, reach);
+  if (is_text) return CompileGbnf(value);
   NG_ASSIGN_OR_RETURN(const std::string text, ReadOptionFile(value));
-  absl::StatusOr<Program> program = CompileGbnf(text, reach);
+  absl::StatusOr<Program> program = CompileGbnf(text);
   return program.ok() ? std::move(program)
                       : Annotate(program.status(), absl::StrCat("'", std::string(value), "' "));
 }

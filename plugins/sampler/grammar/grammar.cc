@@ -11,8 +11,6 @@
 namespace ng {
 namespace {
 
-constexpr int32_t kStart = 1;  // the first configuration that is not dead
-
 std::vector<std::string_view> TextTokens(const PluginContext& context) {
   std::vector<std::string_view> bytes(context.token_bytes.begin(), context.token_bytes.end());
   for (size_t id = 0; id < bytes.size() && id < context.special.size(); ++id) {
@@ -29,13 +27,14 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> Grammar::Create(const GrammarSourc
     return UsageError("sampler.grammar: the model has no tokenizer, so its tokens have no text");
   }
   grammar::TokenTrie trie(context);
-  NG_ASSIGN_OR_RETURN(grammar::Program program, CompileGrammar(source, trie.depth()));
-  auto stage = absl::WrapUnique(new Grammar(std::move(program), std::move(trie), context));
-  const std::span<const uint64_t> first = stage->masks_.Of(kStart);
-  const bool begins = std::ranges::any_of(first, [](uint64_t bits) { return bits != 0; });
-  if (stage->machine_.TakeOverflow()) {
-    return UsageError("sampler.grammar: the grammar is too ambiguous to run");
-  }
+  NG_ASSIGN_OR_RETURN(grammar::Program program, CompileGrammar(source));
+  absl::StatusOr<grammar::Machine> machine =
+      grammar::Machine::Make(std::move(program), trie.depth());
+  NG_RETURN_IF_ERROR(Annotate(machine.status(), "sampler.grammar: "));
+  auto stage = absl::WrapUnique(new Grammar(*std::move(machine), std::move(trie), context));
+  const auto mask = stage->masks_.Of(grammar::Machine::kStart);
+  NG_RETURN_IF_ERROR(Annotate(mask.status(), "sampler.grammar: "));
+  const bool begins = std::ranges::any_of(*mask, [](uint64_t bits) { return bits != 0; });
   if (!begins) {
     return UsageError(absl::StrCat("sampler.grammar: none of the ", stage->trie_.n_tokens(),
                                    " tokens with a text begins a text of the grammar, and no stop "
@@ -45,15 +44,13 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> Grammar::Create(const GrammarSourc
   return stage;
 }
 
-Grammar::Grammar(grammar::Program program, grammar::TokenTrie trie, const PluginContext& context)
-    : HistoryStage(context.model, kStart),
+Grammar::Grammar(grammar::Machine machine, grammar::TokenTrie trie, const PluginContext& context)
+    : HistoryStage(context.model, grammar::Machine::kStart),
       token_bytes_(TextTokens(context)),
       stop_ids_(context.stop_ids.begin(), context.stop_ids.end()),
       trie_(std::move(trie)),
-      machine_(std::move(program)),
-      masks_(trie_, machine_, context.model.vocab_size, stop_ids_) {
-  machine_.Start();
-}
+      machine_(std::move(machine)),
+      masks_(trie_, machine_, context.model.vocab_size, stop_ids_) {}
 
 bool Grammar::IsStopId(int32_t token) const {
   return std::ranges::find(stop_ids_, token) != stop_ids_.end();
@@ -74,12 +71,9 @@ absl::StatusOr<SequenceEnd> Grammar::Accept(int slot, int32_t token) {
   int32_t now = Last(slot);
   if (!IsStopId(token)) {
     const std::string_view text = token_bytes_[static_cast<size_t>(token)];
-    for (const char c : text) {
-      now = machine_.Step(now, machine_.program().ClassOf(static_cast<uint8_t>(c)));
-    }
+    NG_ASSIGN_OR_RETURN(now, machine_.Advance(now, text));
     if (text.empty()) now = grammar::Machine::kDead;
   }
-  if (machine_.TakeOverflow()) return RuntimeError("the grammar is too ambiguous to run");
   if (now == grammar::Machine::kDead) {
     return RuntimeError(absl::StrCat("token ", token, " does not go on with the grammar"));
   }
@@ -89,8 +83,7 @@ absl::StatusOr<SequenceEnd> Grammar::Accept(int slot, int32_t token) {
 
 absl::Status Grammar::Apply(int slot, const DrawKey& /*key*/, CandidateSet& candidates) {
   NG_RETURN_IF_ERROR(candidates.MaxLogit().status());
-  const std::span<const uint64_t> mask = masks_.Of(Last(slot));
-  if (machine_.TakeOverflow()) return RuntimeError("the grammar is too ambiguous to run");
+  NG_ASSIGN_OR_RETURN(const std::span<const uint64_t> mask, masks_.Of(Last(slot)));
   candidates.Mask(mask);
   return Annotate(candidates.MaxLogit().status(),
                   "no candidate goes on with the grammar (put grammar before the stages that "
@@ -99,7 +92,7 @@ absl::Status Grammar::Apply(int slot, const DrawKey& /*key*/, CandidateSet& cand
 
 void Grammar::Renew() {
   if (!machine_.Full()) return;
-  std::vector<int32_t> in_use = {kStart};
+  std::vector<int32_t> in_use = {grammar::Machine::kStart};
   for (int slot = 0; slot < n_slots_; ++slot) {
     in_use.insert(in_use.end(), History(slot).begin(), History(slot).end());
   }
@@ -114,7 +107,7 @@ void Grammar::Renew() {
   }
 }
 
-absl::StatusOr<grammar::Program> CompileGrammar(const GrammarSource& source, int64_t reach) {
+absl::StatusOr<grammar::Program> CompileGrammar(const GrammarSource& source) {
   const bool schema = !source.json_schema.empty();
   const bool regex = !source.regex.empty();
   const bool gbnf = !source.gbnf.empty();
@@ -126,9 +119,10 @@ absl::StatusOr<grammar::Program> CompileGrammar(const GrammarSource& source, int
   }
   const char* option = schema ? "json_schema" : regex ? "regex" : "gbnf";
   absl::StatusOr<grammar::Program> program =
-      schema  ? grammar::CompileSchemaOption(source.json_schema, source.assert_formats, reach)
-      : regex ? grammar::CompileRegex(source.regex, reach)
-              : grammar::CompileGbnfOption(source.gbnf, reach);
+      schema  ? grammar::CompileSchemaOption(source.json_schema,
+                                             {source.assert_formats, source.compact})
+      : regex ? grammar::CompileRegex(source.regex)
+              : grammar::CompileGbnfOption(source.gbnf);
   if (program.ok()) return program;
   return Annotate(program.status(), absl::StrCat("sampler.grammar.", option, ": "));
 }

@@ -29,6 +29,7 @@ struct GrammarSource {
   std::string_view regex = {};
   std::string_view gbnf = {};  // the rules themselves, or the name of a file with them
   bool assert_formats = true;
+  bool compact = false;  // no whitespace between the parts of JSON
 };
 
 // What is remembered of a token is the configuration behind it.
@@ -39,14 +40,15 @@ class Grammar final : public HistoryStage<int32_t> {
   static absl::StatusOr<std::unique_ptr<SamplerStage>> Create(const GrammarSource& source,
                                                               const PluginContext& context);
 
-  // Errors: RuntimeError for a token that the grammar does not allow.
+  // Errors: RuntimeError for a token that the grammar does not allow; here and in Apply UsageError
+  // when the place takes too much work.
   absl::StatusOr<SequenceEnd> Accept(int slot, int32_t token) override;
   absl::Status Open(int slot, std::span<const int32_t> prompt_ids) override;
   absl::Status Fork(int from, int to) override;
   absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) override;
 
  private:
-  Grammar(grammar::Program program, grammar::TokenTrie trie, const PluginContext& context);
+  Grammar(grammar::Machine machine, grammar::TokenTrie trie, const PluginContext& context);
   bool IsStopId(int32_t token) const;
   // Makes room in the machine when it is full.
   void Renew();
@@ -59,9 +61,8 @@ class Grammar final : public HistoryStage<int32_t> {
   int n_slots_ = 0;
 };
 
-// Reads the grammar of an option. `reach` is the length of the longest token. Errors: UsageError
-// without the option's name.
-absl::StatusOr<grammar::Program> CompileGrammar(const GrammarSource& source, int64_t reach);
+// Reads the grammar of an option.
+absl::StatusOr<grammar::Program> CompileGrammar(const GrammarSource& source);
 
 }  // namespace ng
 

@@ -12,7 +12,7 @@ constexpr size_t kMaxSize = 512;  // edges of a rule that is put in place of its
 class Inliner {
  public:
   explicit Inliner(const Net& net)
-      : net_(net), copied_(net.reach()), out_(static_cast<size_t>(net.n_states())) {
+      : net_(net), copied_(net.budget()), out_(static_cast<size_t>(net.n_states())) {
     for (size_t e = 0; e < net.edges().size(); ++e) {
       out_[static_cast<size_t>(net.edges()[e].from)].push_back(e);
     }
@@ -25,7 +25,9 @@ class Inliner {
     Rule(root).keep = true;
     for (size_t r = 0; r < rules_.size(); ++r) {
       if (rules_[r].looked == kLooked && Keeps(static_cast<int32_t>(r))) {
-        rules_[r].number = copied_.NewRule(net_.rules()[r].name);
+        const ng::grammar::Rule& rule = net_.rules()[r];
+        rules_[r].number =
+            rule.counts ? copied_.NewRule(rule.name, rule.count) : copied_.NewRule(rule.name);
       }
     }
     for (size_t r = 0; r < rules_.size() && copied_.status().ok(); ++r) {
@@ -44,7 +46,10 @@ class Inliner {
     int32_t number = -1;  // in the copy, of one that is kept
   };
   RuleFacts& Rule(int32_t rule) { return rules_[static_cast<size_t>(rule)]; }
-  bool Keeps(int32_t rule) { return Rule(rule).keep || Rule(rule).size > kMaxSize; }
+  bool Keeps(int32_t rule) {
+    return Rule(rule).keep || Rule(rule).size > kMaxSize ||
+           net_.rules()[static_cast<size_t>(rule)].counts;
+  }
 
   // The states between a rule's entry and exit, and those that lead nowhere.
   std::vector<int32_t> States(int32_t rule) const {
@@ -72,7 +77,8 @@ class Inliner {
       for (const size_t e : out_[static_cast<size_t>(state)]) {
         ++size;
         const Edge& edge = net_.edges()[e];
-        if (edge.kind != EdgeKind::kCall) continue;
+        if (!edge.calls()) continue;
+        if (edge.kind == EdgeKind::kRead) Rule(edge.rule).keep = true;
         if (Rule(edge.rule).looked == kNew) Look(edge.rule);
         if (Rule(edge.rule).looked == kLooking) Rule(edge.rule).keep = true;
         if (!Keeps(edge.rule)) size += Rule(edge.rule).size;
@@ -97,15 +103,13 @@ class Inliner {
     };
     for (const int32_t state : states) {
       if (!copied_.status().ok()) break;
-      copied_.SetAlias(number(state), number(net_.alias()[static_cast<size_t>(state)]));
       for (const size_t e : out_[static_cast<size_t>(state)]) {
         Edge edge = net_.edges()[e];
         edge.from = number(edge.from);
         edge.to = number(edge.to);
-        if (edge.kind != EdgeKind::kCall) {
+        if (!edge.calls() || Keeps(edge.rule)) {
+          if (edge.calls()) edge.rule = Rule(edge.rule).number;
           copied_.Add(edge);
-        } else if (Keeps(edge.rule)) {
-          copied_.Call(edge.from, edge.to, Rule(edge.rule).number);
         } else {
           const Part inside = Copy(edge.rule);
           copied_.Free(edge.from, inside.in);

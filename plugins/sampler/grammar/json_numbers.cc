@@ -137,33 +137,128 @@ class Comparison {
   std::vector<Key> keys_;
 };
 
-Dfa MultiplesOf(int64_t divisor) {
-  Dfa dfa;  // 0: nothing read, 1: a sign, then each remainder
-  for (int64_t i = 0; i < divisor + 2; ++i) dfa.NewState();
-  for (int64_t from = 0; from < divisor + 2; ++from) {
-    const int64_t remainder = std::max<int64_t>(0, from - 2);
-    for (int64_t digit = 0; digit < 10; ++digit) {
-      dfa.next[static_cast<size_t>(from)][static_cast<size_t>('0' + digit)] =
-          static_cast<int32_t>((remainder * 10 + digit) % divisor + 2);
-    }
+// A divisor is digits * 10^exponent, where the digits do not end in a zero.
+struct Divisor {
+  int64_t digits = 0;
+  int64_t exponent = 0;
+};
+
+absl::StatusOr<Divisor> ParseDivisor(const Json& number) {
+  constexpr int64_t kMostDigits = 5000;
+  constexpr int64_t kMostExponent = 15;
+  NG_ASSIGN_OR_RETURN(const Decimal decimal, ParseDecimal(number));
+  std::string digits = decimal.whole + decimal.fraction;
+  Divisor divisor{.exponent = -std::ssize(decimal.fraction)};
+  for (; digits.size() > 1 && digits.back() == '0'; digits.pop_back()) ++divisor.exponent;
+  digits.erase(0, std::min(digits.find_first_not_of('0'), digits.size()));
+  if (digits.empty() || decimal.negative) {
+    return UsageError(absl::StrCat(number.dump(), ", must be above 0"));
   }
-  dfa.next[0]['-'] = 1;
-  dfa.accepts[2] = 1;
-  return dfa;
+  const bool few = digits.size() < 8;
+  if (few) std::from_chars(digits.data(), digits.data() + digits.size(), divisor.digits);
+  if (!few || divisor.digits > kMostDigits || std::abs(divisor.exponent) > kMostExponent) {
+    return UsageError(absl::StrCat(number.dump(), ", must be a power of ten from 1e-",
+                                   kMostExponent, " to 1e", kMostExponent,
+                                   " times a whole number up to ", kMostDigits));
+  }
+  return divisor;
 }
+
+// Reads a number: its whole, then as many digits of its fraction as the divisor has, then zeros. A
+// state is the rest so far; where the divisor ends in zeros, as many last zeros of the number are
+// not yet part of that.
+class Multiples {
+ public:
+  explicit Multiples(const Divisor& divisor)
+      : divisor_(divisor),
+        scale_(std::max<int64_t>(0, -divisor.exponent)),
+        zeros_(std::max<int64_t>(0, divisor.exponent)) {}
+
+  Dfa Make() {
+    Number({.zeros = zeros_});  // nothing is as zero
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      const Key key = keys_[i];
+      dfa_.accepts[i] = key.phase != kBegin && key.phase != kSign && Accepts(key) ? 1 : 0;
+      if (key.phase == kBegin) Go(i, '-', {.phase = kSign, .zeros = zeros_});
+      if (key.phase == kWhole) Go(i, '.', {kFraction, key.rest, key.zeros, 0});
+      for (int digit = 0; digit < 10; ++digit) {
+        Key next = key;
+        if (key.phase == kFraction && key.places == scale_) {
+          if (digit == 0) Go(i, '0', key);
+          continue;
+        }
+        if (key.phase != kFraction) next.phase = kWhole;
+        if (key.phase == kFraction) ++next.places;
+        Read(digit, next);
+        Go(i, static_cast<char>('0' + digit), next);
+      }
+    }
+    return std::move(dfa_);
+  }
+
+ private:
+  enum Phase : uint8_t { kBegin, kSign, kWhole, kFraction };
+  struct Key {
+    Phase phase = kBegin;
+    int64_t rest = 0;    // of the number without its last zeros
+    int64_t zeros = 0;   // these, as far as the divisor has them
+    int64_t places = 0;  // read of the fraction
+    auto operator<=>(const Key&) const = default;
+  };
+
+  int32_t Number(const Key& key) {
+    const auto [place, is_new] = known_.emplace(key, dfa_.next.size());
+    if (is_new) {
+      keys_.push_back(key);
+      dfa_.NewState();
+    }
+    return place->second;
+  }
+  void Go(size_t from, char byte, const Key& to) {
+    const int32_t number = Number(to);
+    dfa_.next[from][static_cast<uint8_t>(byte)] = number;
+  }
+  void Read(int digit, Key& key) const {
+    if (digit == 0 && key.zeros < zeros_) {
+      ++key.zeros;
+      return;
+    }
+    if (digit != 0) {
+      for (; key.zeros > 0; --key.zeros) key.rest = key.rest * 10 % divisor_.digits;
+    }
+    key.rest = (key.rest * 10 + digit) % divisor_.digits;
+  }
+  bool Accepts(Key key) const {
+    for (; key.places < scale_; ++key.places) key.rest = key.rest * 10 % divisor_.digits;
+    return key.rest == 0 && key.zeros == zeros_;
+  }
+
+  const Divisor divisor_;
+  const int64_t scale_;  // digits that the divisor has behind the point
+  const int64_t zeros_;  // that it ends in before the point
+  Dfa dfa_;
+  std::map<Key, int32_t> known_;
+  std::vector<Key> keys_;
+};
 
 }  // namespace
 
 absl::StatusOr<Part> AddNumber(const NumberRules& rules, Net& net) {
+  Budget& budget = net.budget();
   if (!rules.integers && !rules.fractions) return net.Never();
-  const bool whole = !rules.fractions || !rules.multiples_of.empty();
-  const bool limited = !rules.limits.empty() || !rules.multiples_of.empty();
+  std::vector<Divisor> divisors;
+  bool whole = !rules.fractions;
+  for (const Json& number : rules.multiples_of) {
+    NG_ASSIGN_OR_RETURN(divisors.emplace_back(), ParseDivisor(number));
+    whole |= divisors.back().exponent >= 0;
+  }
+  const bool limited = !rules.limits.empty() || !divisors.empty();
   if (whole && !rules.integers) return net.Never();
   const char* spelling = !rules.integers ? kFraction
                          : limited       ? (whole ? kLimitedInteger : kLimitedNumber)
                                          : (whole ? kInteger : kNumber);
   if (!limited) return AddRegex(spelling, net);
-  NG_ASSIGN_OR_RETURN(Dfa dfa, Matching(spelling));
+  NG_ASSIGN_OR_RETURN(Dfa dfa, Matching(spelling, budget));
   for (const NumberLimit& limit : rules.limits) {
     NG_ASSIGN_OR_RETURN(const Decimal with, ParseDecimal(limit.number));
     const bool exact = with.whole.size() + with.fraction.size() <= 15 ||
@@ -172,12 +267,24 @@ absl::StatusOr<Part> AddNumber(const NumberRules& rules, Net& net) {
       return UsageError(
           absl::StrCat("excludes ", limit.number.dump(), ", which has more digits than 15"));
     }
-    NG_ASSIGN_OR_RETURN(dfa, Combine(dfa, Comparison(with, limit).Make(), Both::kAnd));
+    NG_ASSIGN_OR_RETURN(dfa, Combine(dfa, Comparison(with, limit).Make(), Both::kAnd, budget));
   }
-  for (const int64_t divisor : rules.multiples_of) {
-    NG_ASSIGN_OR_RETURN(dfa, Combine(dfa, MultiplesOf(divisor), Both::kAnd));
+  for (const Divisor& divisor : divisors) {
+    NG_ASSIGN_OR_RETURN(dfa, Combine(dfa, Multiples(divisor).Make(), Both::kAnd, budget));
   }
   return AddDfa(dfa, net);
+}
+
+absl::StatusOr<bool> IsMultiple(const Json& number, const Json& divisor) {
+  NG_ASSIGN_OR_RETURN(const Divisor by, ParseDivisor(divisor));
+  NG_ASSIGN_OR_RETURN(const Decimal decimal, ParseDecimal(number));
+  std::string digits = decimal.whole + decimal.fraction;
+  int64_t scale = -by.exponent - std::ssize(decimal.fraction);
+  for (; scale < 0 && digits.size() > 1 && digits.back() == '0'; ++scale) digits.pop_back();
+  int64_t rest = 0;
+  for (const char digit : digits) rest = (rest * 10 + (digit - '0')) % by.digits;
+  for (; scale > 0; --scale) rest = rest * 10 % by.digits;
+  return digits == "0" || (rest == 0 && scale == 0);
 }
 
 }  // namespace ng::grammar

@@ -25,13 +25,16 @@ struct NumberRules {
   bool integers = true;
   bool fractions = true;  // numbers that are no integers
   std::vector<NumberLimit> limits;
-  std::vector<int64_t> multiples_of;
+  std::vector<Json> multiples_of;
 };
 
 // One number. With limits it has at most 15 digits and no exponent, so that a reader's double is on
 // the same side of each limit as the text.
-// Errors: UsageError for a limit with too many digits.
+// Errors: UsageError for a limit with too many digits, or a divisor that is not above 0 or has too
+// many.
 absl::StatusOr<Part> AddNumber(const NumberRules& rules, Net& net);
+// Whether a number is one of the divisor's multiples, as decimals.
+absl::StatusOr<bool> IsMultiple(const Json& number, const Json& divisor);
 
 }  // namespace ng::grammar
 

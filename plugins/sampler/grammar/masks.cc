@@ -32,11 +32,13 @@ void Masks::Forget() {
 void Masks::Prepare() {
   constexpr size_t kMaxWalked = size_t{32} << 20;  // a few tenths of a second
   constexpr size_t kMaxConfigurations = 2000;
-  std::vector<int32_t> near = {machine_.Start()};
-  std::vector<uint8_t> known(static_cast<size_t>(near[0]) + 1, 1);
+  constexpr size_t kMaxSteps = 4 * Machine::kMaxWork;
+  size_t n_steps = 0;
+  std::vector<int32_t> near = {Machine::kStart};
+  std::vector<uint8_t> known(size_t{Machine::kStart} + 1, 1);
   for (size_t i = 0; i < near.size() && i < kMaxConfigurations; ++i) {
-    if (n_walked_ > kMaxWalked || kept_.size() + 16 > max_kept_) return;
-    Of(near[i]);
+    if (n_walked_ > kMaxWalked || n_steps > kMaxSteps || kept_.size() + 16 > max_kept_) return;
+    if (!Of(near[i]).ok()) return;
     for (int byte_class = 0; byte_class < machine_.program().n_classes(); ++byte_class) {
       const int32_t next = machine_.Step(near[i], static_cast<uint8_t>(byte_class));
       const auto index = static_cast<size_t>(next);
@@ -45,56 +47,71 @@ void Masks::Prepare() {
         near.push_back(next);
       }
     }
-    if (machine_.TakeOverflow()) return;
+    if (!machine_.work_status().ok()) return;
+    n_steps += machine_.work();
   }
 }
 
-std::span<const uint64_t> Masks::Of(int32_t configuration) {
+absl::StatusOr<std::span<const uint64_t>> Masks::Of(int32_t configuration) {
+  machine_.BeginWork();
   if (kept_.size() + 8 > max_kept_) Forget();
   const std::span<const Place> places = machine_.Places(configuration);
-  // All on the empty stack: what is kept is the mask.
-  if (places.empty() || places.back().stack == Machine::kBottom) {
-    const int32_t like = machine_.WithoutStack(places);
-    return KeptOf(like).bits;
-  }
   places_.assign(places.begin(), places.end());
+  std::ranges::stable_sort(places_, {},
+                           [this](const Place& place) { return machine_.Below(place.stack); });
   std::ranges::fill(bits_, 0);
-  size_t end = 0;
-  for (size_t begin = 0; begin < places_.size(); begin = end) {
-    while (end < places_.size() && places_[end].stack == places_[begin].stack) ++end;
-    if (!AddGroup(std::span(places_).subspan(begin, end - begin))) {
-      return KeptOf(configuration).bits;
+  for (size_t begin = 0, end = 0; begin < places_.size(); begin = end) {
+    const int32_t below = machine_.Below(places_[begin].stack);
+    while (end < places_.size() && machine_.Below(places_[end].stack) == below) ++end;
+    const std::span<const Place> group = std::span(places_).subspan(begin, end - begin);
+    // What lies on nothing else is kept whole.
+    if (end - begin == places_.size() && below == Machine::kBottom) {
+      const Kept* kept = KeptOf(machine_.WithoutBelow(group));
+      if (kept == nullptr) return machine_.work_status();
+      return kept->bits;
+    }
+    if (below == Machine::kMixed || !AddGroup(group)) {
+      NG_RETURN_IF_ERROR(machine_.work_status());
+      const Kept* kept = KeptOf(configuration);
+      if (kept == nullptr) return machine_.work_status();
+      return kept->bits;
     }
     if (kept_.size() + 8 > max_kept_) Forget();
   }
+  NG_RETURN_IF_ERROR(machine_.work_status());
   return bits_;
 }
 
 bool Masks::AddGroup(std::span<const Place> group) {
-  const int32_t like = machine_.WithoutStack(group);
-  const Kept& kept = KeptOf(like);
-  if (kept.leaving.size() > kMaxLeaving) return false;
-  for (size_t i = 0; i < bits_.size(); ++i) bits_[i] |= kept.bits[i];
-  const int32_t stack = group.front().stack;
-  if (stack == Machine::kBottom || kept.leaving.empty()) return true;
-  const int32_t returned = machine_.Returned(stack);
-  for (const uint32_t node : kept.leaving) Walk(returned, node, bits_, nullptr);
+  const int32_t below = machine_.Below(group.front().stack);
+  const Kept* kept = KeptOf(machine_.WithoutBelow(group));
+  if (kept == nullptr || kept->leaving.size() > kMaxLeaving) return false;
+  for (size_t i = 0; i < bits_.size(); ++i) bits_[i] |= kept->bits[i];
+  if (below == Machine::kBottom || kept->leaving.empty()) return true;
+  const int32_t returned = machine_.Returned(below);
+  for (const uint32_t node : kept->leaving) {
+    Walk(returned, node, bits_, nullptr);
+    if (!machine_.Spend(0)) return false;
+  }
   return true;
 }
 
-const Masks::Kept& Masks::KeptOf(int32_t configuration) {
+const Masks::Kept* Masks::KeptOf(int32_t configuration) {
   const auto index = static_cast<size_t>(configuration);
   if (index >= kept_of_.size()) kept_of_.resize(index + 1, -1);
-  if (kept_of_[index] >= 0) return kept_[static_cast<size_t>(kept_of_[index])];
-  kept_of_[index] = static_cast<int32_t>(kept_.size());
-  Kept& kept = kept_.emplace_back();
+  if (kept_of_[index] >= 0) return &kept_[static_cast<size_t>(kept_of_[index])];
+  Kept kept;
   kept.bits.resize(bits_.size());
   Walk(configuration, 0, kept.bits, &kept.leaving);
-  if (!machine_.CanEnd(configuration)) return kept;
-  for (const int32_t id : stop_ids_) {
-    kept.bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+  if (!machine_.Spend(0)) return nullptr;
+  if (machine_.CanEnd(configuration)) {
+    for (const int32_t id : stop_ids_) {
+      kept.bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+    }
   }
-  return kept;
+  kept_of_[index] = static_cast<int32_t>(kept_.size());
+  kept_.push_back(std::move(kept));
+  return &kept_.back();
 }
 
 void Masks::Walk(int32_t configuration, size_t node, std::span<uint64_t> bits,
@@ -102,6 +119,7 @@ void Masks::Walk(int32_t configuration, size_t node, std::span<uint64_t> bits,
   const std::span<const TokenTrie::Node> nodes = trie_.nodes();
   at_depth_[nodes[node].depth] = configuration;
   const size_t end = nodes[node].end;
+  const size_t n_before = n_walked_;
   for (size_t i = node + 1; i < end;) {
     const uint32_t depth = nodes[i].depth;
     const int32_t next = machine_.Step(at_depth_[depth - 1], classes_[i]);
@@ -120,6 +138,8 @@ void Masks::Walk(int32_t configuration, size_t node, std::span<uint64_t> bits,
     }
     ++i;
   }
+  constexpr size_t kNodesAStep = 4;  // a node that is known costs that much less than a place
+  machine_.Spend((n_walked_ - n_before) / kNodesAStep);
 }
 
 }  // namespace ng::grammar

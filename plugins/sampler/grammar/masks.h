@@ -1,9 +1,9 @@
 // Which tokens may follow a configuration, as a bit for each token.
 //
-// The tokens that stay within the rule on top of the stack depend on that rule's states alone. So
-// that part of a mask is computed once for a set of states, over the whole tree of tokens, and
-// kept. Where in a token the rule can end is kept with it; what follows there depends on the stack
-// and is looked up each time, in the few branches of the tree below.
+// The tokens that stay within the rule on top of the stack depend on that rule's states and counts
+// alone. So that part of a mask is computed once for a set of states, over the whole tree of
+// tokens, and kept. Where in a token the rule can end is kept with it; what follows there depends
+// on the stack and is looked up each time, in the few branches of the tree below.
 #ifndef NG_PLUGINS_SAMPLER_GRAMMAR_MASKS_H_
 #define NG_PLUGINS_SAMPLER_GRAMMAR_MASKS_H_
 
@@ -23,7 +23,8 @@ class Masks {
         std::span<const int32_t> stop_ids);
 
   // [ceil(vocab_size / 64)] Valid until the next call. A stop id may follow where the text may end.
-  std::span<const uint64_t> Of(int32_t configuration);
+  // Errors: UsageError when it takes too much work; then nothing of it is kept.
+  absl::StatusOr<std::span<const uint64_t>> Of(int32_t configuration);
   // Makes the masks of the places that are near to the beginning, within bounds of work and memory,
   // so that a first answer does not wait for them.
   void Prepare();
@@ -36,9 +37,10 @@ class Masks {
     std::vector<uint32_t> leaving;  // nodes at which the rule can end
   };
 
-  const Kept& KeptOf(int32_t configuration);
-  // Adds the tokens that may follow places with one stack; false, and nothing of use, where the
-  // rule can end in too many places.
+  // Null where it takes too much work.
+  const Kept* KeptOf(int32_t configuration);
+  // Adds the tokens that may follow places that lie on one stack. False, and
+  // nothing of use, where the rule can end in too many places, or it takes too much work.
   bool AddGroup(std::span<const Place> group);
   void Walk(int32_t configuration, size_t node, std::span<uint64_t> bits,
             std::vector<uint32_t>* leaving);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ng/utf8.h"
@@ -82,28 +83,43 @@ std::vector<CodeRange> Complement(const std::vector<CodeRange>& ranges) {
 }
 
 int32_t Net::NewState() {
-  if (alias_.size() >= max_size_) {
+  if (static_cast<size_t>(n_states_) >= kMaxSize || !budget_->Spend(1)) {
     too_large_ = true;
     return 0;
   }
-  const auto state = static_cast<int32_t>(alias_.size());
-  alias_.push_back(state);
-  return state;
+  return n_states_++;
 }
 
 int32_t Net::NewStates(int64_t n) {
   const int32_t first = NewState();
-  for (int64_t i = 1; i < n; ++i) NewState();
+  for (int64_t i = 1; i < n && !too_large_; ++i) NewState();
   return first;
 }
 
 void Net::Add(const Edge& edge) {
-  too_large_ |= edges_.size() >= max_size_;
+  too_large_ |= edges_.size() >= kMaxSize || !budget_->Spend(1);
   if (!too_large_) edges_.push_back(edge);
 }
 
 void Net::Byte(int32_t from, int32_t to, int low, int high) {
   Add({from, to, EdgeKind::kByte, static_cast<uint8_t>(low), static_cast<uint8_t>(high), -1});
+}
+
+void Net::CountOne(int32_t from, int32_t to, int32_t rule, Count window) {
+  Rule& counting = rules_[static_cast<size_t>(rule)];
+  if (window.least > 0) {
+    counting.slack = std::max(counting.slack, counting.count.least - window.least);
+  }
+  if (window.most >= 0) {
+    counting.slack = std::max(counting.slack, counting.count.most - window.most);
+  }
+  if (!window.any()) windows_.push_back(window);
+  const size_t number = window.any() ? 0 : windows_.size() - 1;
+  Add({from, to, EdgeKind::kCount, 0, 0, static_cast<int32_t>(number)});
+}
+
+bool Net::counts() const {
+  return std::ranges::any_of(rules_, [](const Rule& rule) { return rule.counts; });
 }
 
 Part Net::Nothing() {
@@ -122,6 +138,25 @@ Part Net::Text(std::string_view text) {
     const int32_t next = NewState();
     Byte(part.out, next, static_cast<uint8_t>(c), static_cast<uint8_t>(c));
     part.out = next;
+  }
+  return part;
+}
+
+Part Net::Texts(std::vector<std::string> texts) {
+  std::ranges::sort(texts);
+  const Part part = Never();
+  std::vector<int32_t> open = {part.in};  // the state behind each byte of the last text
+  std::string_view last;
+  for (const std::string& text : texts) {
+    const auto common = static_cast<size_t>(std::ranges::mismatch(last, text).in2 - text.begin());
+    open.resize(common + 1);
+    for (size_t i = common; i < text.size(); ++i) {
+      const auto byte = static_cast<uint8_t>(text[i]);
+      open.push_back(NewState());
+      Byte(open[i], open[i + 1], byte, byte);
+    }
+    Free(open.back(), part.out);
+    last = text;
   }
   return part;
 }
@@ -178,24 +213,64 @@ Part Net::Either(const std::vector<Part>& parts) {
   return whole;
 }
 
-Part Net::Repeat(Mark begin, Part once, int64_t least, int64_t most) {
-  if (most == 0) return Nothing();
-  const int64_t copies = most < 0 ? std::max<int64_t>(least, 1) : most;
-  const size_t size = alias_.size() - begin.state;
-  const size_t end_edge = edges_.size();
-  const size_t each = std::max(size, end_edge - begin.edge) + 2;
-  if (static_cast<size_t>(copies) > max_size_ / each) {
+namespace {
+
+// Whether to repeat what is repeated is to repeat it with another count, which this is then.
+bool Multiply(const Count& inner, const Count& outer, Count* product) {
+  // What n times gives and what n + 1 times gives must leave nothing out between them; the smallest
+  // n is the hardest.
+  const bool far = inner.most < 0 && outer.least > 0;
+  const bool together =
+      outer.least == outer.most || far ||
+      (outer.least + 1) * inner.least <= (outer.least == 0 ? 0 : outer.least * inner.most) + 1;
+  if (!together) return false;
+  const bool any = (inner.most < 0 && outer.most != 0) || (outer.most < 0 && inner.most != 0);
+  *product = {inner.least * outer.least, any ? -1 : inner.most * outer.most};
+  return product->least <= Count::kLargest && product->most <= Count::kLargest;
+}
+
+}  // namespace
+
+Part Net::Repeat(Mark begin, Part once, Count count) {
+  constexpr size_t kMaxCopied = 160;  // states and edges of all copies: few of them are faster
+  const bool again = last_.whole.in == once.in && last_.whole.out == once.out &&
+                     last_.begin == begin && !too_large_;
+  if (Count product; again && Multiply(last_.count, count, &product)) {
+    // As if the inner one had not been.
+    n_states_ = static_cast<int32_t>(last_.end.state);
+    edges_.resize(last_.end.edge);
+    rules_.resize(last_.end.rule);
+    once = last_.once;
+    count = product;
+  }
+  if (count.most == 0) return Nothing();
+  const Mark end = Here();
+  const int64_t copies = count.most < 0 ? std::max<int64_t>(count.least, 1) : count.most;
+  const size_t each = std::max(end.state - begin.state, end.edge - begin.edge) + 2;
+  const bool few = static_cast<size_t>(copies) <= kMaxCopied / each || copies == 1;
+  const bool counts_inside =
+      std::any_of(rules_.begin() + static_cast<ptrdiff_t>(begin.rule), rules_.end(),
+                  [](const Rule& rule) { return rule.counts; });
+  Part whole;
+  if (counting_ && (!few || (counts_inside && copies > 1))) {
+    whole = Counted(begin, once, count);
+  } else if (static_cast<size_t>(copies) > kMaxSize / each) {
     too_large_ = true;
     return Nothing();
+  } else {
+    whole = Copies(begin, once, count);
   }
-  const bool may_be_empty = MayBeEmpty(begin, once);
-  for (int64_t i = 1; i < copies; ++i) {
-    const auto shift = static_cast<int32_t>(static_cast<size_t>(i) * size);
-    for (size_t n = 0; n < size && !too_large_; ++n) {
-      const int32_t copied = alias_[begin.state + n];
-      const int32_t state = NewState();
-      alias_[static_cast<size_t>(state)] = copied + shift;
-    }
+  last_ = {whole, begin, end, once, count};
+  return whole;
+}
+
+Part Net::Copies(Mark begin, Part once, Count count) {
+  const int64_t copies = count.most < 0 ? std::max<int64_t>(count.least, 1) : count.most;
+  const auto size = n_states_ - static_cast<int32_t>(begin.state);
+  const size_t end_edge = edges_.size();
+  for (int64_t i = 1; i < copies && !too_large_; ++i) {
+    const int32_t shift = static_cast<int32_t>(i) * size;
+    NewStates(size);
     for (size_t e = begin.edge; e < end_edge && !too_large_; ++e) {
       Edge edge = edges_[e];
       edge.from += shift;
@@ -204,62 +279,62 @@ Part Net::Repeat(Mark begin, Part once, int64_t least, int64_t most) {
     }
   }
   if (too_large_) return Nothing();
-  if (!may_be_empty) ShareMasks(begin, size, least, most < 0 ? -1 : copies);
   const Part whole = Never();
   int32_t last = whole.in;
-  if (least == 0) Free(whole.in, whole.out);
+  if (count.least == 0) Free(whole.in, whole.out);
   for (int64_t i = 0; i < copies; ++i) {
-    const auto shift = static_cast<int32_t>(static_cast<size_t>(i) * size);
+    const int32_t shift = static_cast<int32_t>(i) * size;
     Free(last, once.in + shift);
     last = once.out + shift;
-    if (i + 1 >= least) Free(last, whole.out);
-    if (most < 0 && i + 1 == copies) Free(last, once.in + shift);
+    if (i + 1 >= count.least) Free(last, whole.out);
+    if (count.most < 0 && i + 1 == copies) Free(last, once.in + shift);
   }
   return whole;
 }
 
+// What may read nothing is a rule of its own, so that only what reads something is counted.
+Part Net::Counted(Mark begin, Part once, Count count) {
+  const bool may_be_empty = MayBeEmpty(begin, once);
+  const int32_t rule = NewRule("a count", count);
+  const Part part = Never();
+  Part body = once;
+  if (may_be_empty) {
+    const int32_t inside = NewRule("a repeated part");
+    SetRule(inside, once);
+    body = Never();
+    Add({body.in, body.out, EdgeKind::kRead, 0, 0, inside});
+  }
+  const int32_t before = NewState();
+  Free(part.in, before);
+  CountOne(before, body.in, rule);
+  Free(body.out, before);
+  Free(body.out, part.out);
+  if (count.least == 0) Free(part.in, part.out);
+  SetRule(rule, part);
+  return Calling(rule);
+}
+
+// A rule that is called may.
 bool Net::MayBeEmpty(Mark begin, Part part) const {
-  const size_t size = alias_.size() - begin.state;
-  std::vector<uint8_t> reached(size);
+  const size_t size = static_cast<size_t>(n_states_) - begin.state;
   const auto index = [&](int32_t state) { return static_cast<size_t>(state) - begin.state; };
+  std::vector<std::vector<int32_t>> next(size);
+  for (size_t e = begin.edge; e < edges_.size(); ++e) {
+    const Edge& edge = edges_[e];
+    if (edge.kind != EdgeKind::kByte) next[index(edge.from)].push_back(edge.to);
+  }
+  budget_->Spend(size + edges_.size() - begin.edge);
+  std::vector<uint8_t> reached(size);
+  std::vector<int32_t> fresh = {part.in};
   reached[index(part.in)] = 1;
-  for (bool more = true; more;) {
-    more = false;
-    for (size_t e = begin.edge; e < edges_.size(); ++e) {
-      const Edge& edge = edges_[e];
-      if (edge.kind == EdgeKind::kByte || reached[index(edge.from)] == 0) continue;
-      if (reached[index(edge.to)] != 0) continue;
-      reached[index(edge.to)] = 1;
-      more = true;
+  while (!fresh.empty()) {
+    const int32_t state = fresh.back();
+    fresh.pop_back();
+    for (const int32_t to : next[index(state)]) {
+      if (std::exchange(reached[index(to)], uint8_t{1}) == 0) fresh.push_back(to);
     }
   }
   return reached[index(part.out)] != 0;
-}
-
-// A token reads at most `reach` bytes, so it ends at most as many copies as that. Copies between
-// which such a token sees no difference have one mask.
-void Net::ShareMasks(Mark begin, size_t size, int64_t least, int64_t copies) {
-  const int64_t all = copies < 0 ? std::max<int64_t>(least, 1) : copies;
-  for (int64_t i = 1; i < all; ++i) {
-    const bool far_from_last = i + reach_ < all;
-    const bool far_from_leaving = i + reach_ < least;
-    int64_t like = i;
-    if (far_from_leaving && far_from_last) like = 0;
-    if (i + 1 >= least && far_from_last && copies >= 0) like = std::max<int64_t>(least - 1, 0);
-    if (like == i) continue;
-    const auto back = static_cast<int32_t>(static_cast<size_t>(i - like) * size);
-    for (size_t n = 0; n < size; ++n) {
-      alias_[begin.state + static_cast<size_t>(i) * size + n] -= back;
-    }
-  }
-}
-
-void Net::ShareAlias(const std::vector<int32_t>& of, int32_t times) {
-  const auto n = static_cast<int32_t>(of.size());
-  if (n_states() < int64_t{times} * n) return;
-  for (int32_t i = 0; i < times * n; ++i) {
-    alias_[static_cast<size_t>(i)] = i / n * n + of[static_cast<size_t>(i % n)];
-  }
 }
 
 int32_t Net::NewRule(std::string name) {
@@ -267,10 +342,16 @@ int32_t Net::NewRule(std::string name) {
   return static_cast<int32_t>(rules_.size()) - 1;
 }
 
+int32_t Net::NewRule(std::string name, Count count) {
+  rules_.push_back({.name = std::move(name), .counts = true, .count = count});
+  return static_cast<int32_t>(rules_.size()) - 1;
+}
+
 absl::Status Net::status() const {
+  NG_RETURN_IF_ERROR(budget_->status());
   if (!too_large_) return absl::OkStatus();
-  return UsageError(absl::StrCat("is too large: it takes more than ", max_size_,
-                                 " states or edges (a count in it may be too large)"));
+  return UsageError(
+      absl::StrCat("is too large: it takes more than ", kMaxSize, " states or edges"));
 }
 
 }  // namespace ng::grammar

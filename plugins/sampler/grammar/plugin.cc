@@ -12,13 +12,16 @@ constexpr ng::OptionSpec kOptions[] = {
     ng::TextOption("gbnf", "", "the answer is the rule root of this grammar: FILE or TEXT"),
     ng::ChoiceOption("formats", "assert", "assert|annotate",
                      "the format of a JSON string: must be kept | says nothing"),
+    ng::ChoiceOption("whitespace", "any", "any|compact",
+                     "between the parts of JSON: as people write it | nothing"),
 };
 
 absl::StatusOr<std::unique_ptr<ng::SamplerStage>> Create(const ng::PluginContext& context) {
   return ng::Grammar::Create({.json_schema = context.options.Text("json_schema"),
                               .regex = context.options.Text("regex"),
                               .gbnf = context.options.Text("gbnf"),
-                              .assert_formats = context.options.Text("formats") == "assert"},
+                              .assert_formats = context.options.Text("formats") == "assert",
+                              .compact = context.options.Text("whitespace") == "compact"},
                              context);
 }
 

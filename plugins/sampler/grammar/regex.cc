@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "plugins/sampler/grammar/compile.h"
+#include "plugins/sampler/grammar/flat_rules.h"
 #include "plugins/sampler/grammar/text_reader.h"
 
 namespace ng::grammar {
@@ -43,36 +44,40 @@ class RegexParser {
   }
 
   Part Sequence(int depth) {
-    Part whole = net_.Nothing();
-    while (!text_.AtEnd() && !text_.SeesAny("|)")) whole = net_.Then(whole, Repeated(depth));
-    return whole;
+    std::optional<Part> whole;
+    while (!text_.AtEnd() && !text_.SeesAny("|)")) {
+      const Part next = Repeated(depth);
+      whole = whole ? net_.Then(*whole, next) : next;
+    }
+    return whole ? *whole : net_.Nothing();
   }
 
   Part Repeated(int depth) {
     const Net::Mark begin = net_.Here();
     const bool repeatable = !text_.SeesAny("^$");
     const Part once = Atom(depth);
-    int64_t least = 0;
-    int64_t most = 0;
-    if (!ReadCount(&least, &most)) return once;
+    Count count;
+    if (!ReadCount(count)) return once;
     if (!repeatable) text_.Fail("repeats ^ or $");
     text_.Take("?");  // lazy: which texts match is the same
     if (text_.SeesAny("*+?")) text_.Fail("has a second count");
-    return net_.Repeat(begin, once, least, most);
+    return net_.Repeat(begin, once, count);
   }
 
-  bool ReadCount(int64_t* least, int64_t* most) {
-    *least = text_.Sees("+") ? 1 : 0;
-    *most = text_.Sees("?") ? 1 : -1;
+  bool ReadCount(Count& count) {
+    count.least = text_.Sees("+") ? 1 : 0;
+    count.most = text_.Sees("?") ? 1 : -1;
     if (text_.SeesAny("*+?")) {
       text_.Skip(1);
       return true;
     }
     if (!text_.Take("{")) return false;
-    *least = *most = text_.Count();
-    if (text_.Take(",")) *most = text_.Sees("}") ? -1 : text_.Count();
+    count.least = count.most = text_.Count();
+    if (text_.Take(",")) count.most = text_.Sees("}") ? -1 : text_.Count();
     if (!text_.Take("}")) text_.Fail("has a count that is none of {m}, {m,}, {m,n}");
-    if (*most >= 0 && *most < *least) text_.Fail("has a count {m,n} with n below m");
+    if (count.most >= 0 && count.most < count.least) {
+      text_.Fail("has a count {m,n} with n below m");
+    }
     return text_.ok();
   }
 
@@ -219,38 +224,99 @@ absl::StatusOr<Part> AddRegex(std::string_view pattern, Net& net) {
   return RegexParser(pattern, net).Whole();
 }
 
-// A state three times: before anything was read, behind that, and where no more may be read.
-Part ResolveAnchors(Net& net, Part part) {
-  const bool anchored = std::ranges::any_of(net.edges(), [](const Edge& edge) {
-    return edge.kind == EdgeKind::kBegin || edge.kind == EdgeKind::kEnd;
-  });
-  if (!anchored || !net.status().ok()) return part;
-  const auto n = static_cast<int32_t>(net.n_states());
-  Net layers(net.reach());
-  for (int32_t i = 0; i < 3 * n; ++i) layers.NewState();
+namespace {
+
+bool IsAnchor(const Edge& edge) {
+  return edge.kind == EdgeKind::kBegin || edge.kind == EdgeKind::kEnd;
+}
+
+// The net without edges kBegin and kEnd: `part`, which is the whole text, with what they say. Each
+// of its states is there three times: before anything was read, behind that, and where no more may
+// be read. False where one is within a rule that counts.
+bool ResolveAnchors(Net& net, Part& part) {
+  if (std::ranges::none_of(net.edges(), IsAnchor) || !net.status().ok()) return true;
+  const int32_t n = net.n_states();
+  const Lists out(static_cast<size_t>(n), net.edges().size(),
+                  [&](size_t e) { return net.edges()[e].from; });
+  std::vector<uint8_t> outside(static_cast<size_t>(n));  // of all rules
+  std::vector<int32_t> fresh = {part.in};
+  outside[static_cast<size_t>(part.in)] = 1;
+  while (!fresh.empty()) {
+    const int32_t state = fresh.back();
+    fresh.pop_back();
+    for (const size_t e : out[state]) {
+      const int32_t to = net.edges()[e].to;
+      if (std::exchange(outside[static_cast<size_t>(to)], uint8_t{1}) == 0) fresh.push_back(to);
+    }
+  }
+  const auto is_outside = [&](int32_t state) { return outside[static_cast<size_t>(state)] != 0; };
+  const std::vector<uint8_t> may_end = MayEnd(net);
+  Net layers(net.budget());
+  const int32_t first = layers.NewStates(3 * int64_t{n});
+  for (const Rule& rule : net.rules()) {
+    layers.SetRule(rule.counts ? layers.NewRule(rule.name, rule.count) : layers.NewRule(rule.name),
+                   rule.part);
+  }
   for (const Edge& edge : net.edges()) {
+    if (!is_outside(edge.from)) {
+      if (IsAnchor(edge)) return false;
+      layers.Add(edge);
+      continue;
+    }
+    const bool calls = edge.calls();
+    const bool may_be_empty =
+        calls &&
+        may_end[static_cast<size_t>(net.rules()[static_cast<size_t>(edge.rule)].part.in)] != 0;
     for (int32_t layer = 0; layer < 3; ++layer) {
-      const int32_t from = layer * n + edge.from;
-      if (edge.kind == EdgeKind::kByte && layer < 2) {
-        layers.Byte(from, n + edge.to, edge.low, edge.high);
-      } else if (edge.kind == EdgeKind::kFree || (edge.kind == EdgeKind::kBegin && layer == 0)) {
-        layers.Free(from, layer * n + edge.to);
+      Edge one = edge;
+      one.from = layer * n + edge.from;
+      if ((edge.kind == EdgeKind::kByte || calls) && layer < 2) {
+        one.to = n + edge.to;
+        if (calls) one.kind = EdgeKind::kRead;
+        layers.Add(one);
+      }
+      if (edge.kind == EdgeKind::kFree || (edge.kind == EdgeKind::kBegin && layer == 0) ||
+          may_be_empty) {
+        layers.Free(one.from, layer * n + edge.to);
       } else if (edge.kind == EdgeKind::kEnd) {
-        layers.Free(from, 2 * n + edge.to);
+        layers.Free(one.from, 2 * n + edge.to);
       }
     }
   }
-  const int32_t out = layers.NewState();
-  for (int32_t layer = 0; layer < 3; ++layer) layers.Free(layer * n + part.out, out);
-  layers.ShareAlias(net.alias(), 3);
+  const int32_t end = layers.NewState();
+  for (int32_t layer = 0; layer < 3; ++layer) layers.Free(first + layer * n + part.out, end);
   net = std::move(layers);
-  return {part.in, out};
+  part.out = end;
+  return true;
 }
 
-absl::StatusOr<Program> CompileRegex(std::string_view pattern, int64_t reach) {
-  Net net(reach);
-  NG_ASSIGN_OR_RETURN(Part part, AddRegex(pattern, net));
-  part = ResolveAnchors(net, part);
+absl::StatusOr<Part> AddFound(std::string_view pattern, bool anywhere, Net& net) {
+  const auto anything = [&net] {
+    const Net::Mark begin = net.Here();
+    const Part any = net.Code(Complement({}));
+    return net.Repeat(begin, any, {});
+  };
+  if (!anywhere) return AddRegex(pattern, net);
+  const Part before = anything();
+  NG_ASSIGN_OR_RETURN(const Part found, AddRegex(pattern, net));
+  return net.Then(net.Then(before, found), anything());
+}
+
+}  // namespace
+
+absl::StatusOr<Part> AddTexts(std::string_view pattern, bool anywhere, Net& net) {
+  NG_ASSIGN_OR_RETURN(Part part, AddFound(pattern, anywhere, net));
+  if (ResolveAnchors(net, part)) return part;
+  net = Net(net.budget(), /*counting=*/false);
+  NG_ASSIGN_OR_RETURN(part, AddFound(pattern, anywhere, net));
+  ResolveAnchors(net, part);
+  return part;
+}
+
+absl::StatusOr<Program> CompileRegex(std::string_view pattern) {
+  Budget budget;
+  Net net(budget);
+  NG_ASSIGN_OR_RETURN(const Part part, AddTexts(pattern, /*anywhere=*/false, net));
   const int32_t root = net.NewRule("regex");
   net.SetRule(root, part);
   return Program::Make(net, root);

@@ -15,9 +15,9 @@ namespace ng::grammar {
 // position in the pattern. (A net that becomes too large says so itself.)
 absl::StatusOr<Part> AddRegex(std::string_view pattern, Net& net);
 
-// The net without edges kBegin and kEnd: `part`, which is the whole text, with what they say. Both
-// are as they were where there is no such edge.
-Part ResolveAnchors(Net& net, Part part);
+// Adds the texts that match as a whole or, `anywhere`, in which a match is found, without edges
+// kBegin and kEnd. REQUIRES: the net is empty.
+absl::StatusOr<Part> AddTexts(std::string_view pattern, bool anywhere, Net& net);
 
 }  // namespace ng::grammar
 

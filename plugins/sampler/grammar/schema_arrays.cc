@@ -17,20 +17,32 @@ struct SchemaCompiler::Elements {
   std::optional<SchemaNode> contained;
   Count times;  // how many of them
 
-  // The element at `last` and all behind it are alike.
-  int64_t last() const { return std::max({int64_t{1}, n_prefix, count.least, count.most}); }
+  // The element at `last` and all behind it are alike; where they are counted, so are the others.
+  int64_t last() const { return std::max({first_alike(), count.least, count.most}); }
+  int64_t first_alike() const { return std::max<int64_t>(1, n_prefix); }
   // Of those contained, no more are counted than matters.
   int64_t counted() const { return times.most >= 0 ? times.most : times.least; }
 };
 
+namespace {
+
+// What is counted by the rule and not by states of their own.
+enum class CountedBy : uint8_t { kNothing, kElements, kHits };
+
+}  // namespace
+
 absl::StatusOr<Part> SchemaCompiler::Array(const AllOf& all) {
-  constexpr int64_t kMostStates = 100000;
   Elements elements;
   NG_ASSIGN_OR_RETURN(elements.count, Counts(all, "minItems", "maxItems"));
   for (const SchemaNode& node : all) NG_RETURN_IF_ERROR(CollectElements(node, elements));
-  if ((elements.last() + 1) * (elements.counted() + 1) > kMostStates) {
-    return SchemaError(all.front().at, "has too large a count of elements");
+  Count& count = elements.count;
+  const AllOf others = ElementSchemas(all, elements.n_prefix);
+  const bool no_others =
+      std::ranges::any_of(others, [](const SchemaNode& node) { return *node.json == false; });
+  if (no_others && (count.most < 0 || count.most > elements.n_prefix)) {
+    count.most = elements.n_prefix;
   }
+  if (count.most >= 0 && count.least > count.most) return net_.Never();
   for (const SchemaNode& node : all) {
     const auto unique = node.json->find("uniqueItems");
     if (unique == node.json->end() || *unique == false) continue;
@@ -108,7 +120,6 @@ Part SchemaCompiler::SetOf(const std::vector<Json>& values, const Elements& elem
 }
 
 absl::Status SchemaCompiler::CollectElements(const SchemaNode& node, Elements& elements) const {
-  constexpr int64_t kMostContained = 100;
   const Json& json = *node.json;
   for (const char* name : {"prefixItems", "items"}) {
     if (json.contains(name) && json[name].is_array()) {
@@ -120,17 +131,26 @@ absl::Status SchemaCompiler::CollectElements(const SchemaNode& node, Elements& e
   if (elements.contained) return SchemaError(at, "is supported once");
   NG_ASSIGN_OR_RETURN(elements.times, Counts({node}, "minContains", "maxContains"));
   if (!json.contains("minContains")) elements.times.least = 1;
-  if (elements.counted() > kMostContained) {
-    return SchemaError(at, absl::StrCat("is supported for at most ", kMostContained, " elements"));
-  }
   elements.contained = SchemaNode{&json["contains"], at};
   return absl::OkStatus();
 }
 
 absl::StatusOr<Part> SchemaCompiler::ArrayOf(const AllOf& all, const Elements& elements) {
+  constexpr int64_t kFewStates = 40;
+  constexpr int64_t kMostStates = 100000;
   const auto& [count, n_prefix, contained, times] = elements;
-  const int64_t last = elements.last();
-  const int64_t most_hits = elements.counted();
+  CountedBy by = CountedBy::kNothing;
+  if ((elements.last() + 1) * (elements.counted() + 1) > kFewStates) {
+    by = count.any() ? CountedBy::kHits : CountedBy::kElements;
+  }
+  const bool by_rule = by != CountedBy::kNothing;
+  const int64_t last = by_rule ? elements.first_alike() : elements.last();
+  const int64_t most_hits = by == CountedBy::kHits ? 0 : elements.counted();
+  if ((last + 1) * (most_hits + 1) > kMostStates) {
+    return SchemaError(PointerTo(all.front().at, "contains"),
+                       absl::StrCat("together with a count of elements, it takes more than ",
+                                    kMostStates, " states"));
+  }
   // [last + 1, most_hits + 1] Where so many elements have been read, and so many of them count.
   const int32_t base = net_.NewStates((last + 1) * (most_hits + 1));
   const auto state = [&](int64_t n, int64_t hits) {
@@ -138,7 +158,16 @@ absl::StatusOr<Part> SchemaCompiler::ArrayOf(const AllOf& all, const Elements& e
   };
   const Part begin = net_.Then(net_.Text("["), net_.Calling(blanks_));
   const Part end = net_.Text("]");
-  net_.Free(begin.out, state(0, 0));
+  int32_t rule = -1;
+  int32_t out = end.in;
+  if (by_rule) {
+    rule = net_.NewRule("elements", by == CountedBy::kElements ? count : times);
+    out = net_.NewState();
+    net_.SetRule(rule, {state(0, 0), out});
+    net_.Call(begin.out, end.in, rule);
+  } else {
+    net_.Free(begin.out, state(0, 0));
+  }
   // With an upper bound an element that does not count must not match; else it may.
   std::optional<SchemaNode> opposite;
   if (contained && times.most >= 0) {
@@ -151,21 +180,36 @@ absl::StatusOr<Part> SchemaCompiler::ArrayOf(const AllOf& all, const Elements& e
     if (opposite) plain.push_back(*opposite);
     for (int64_t hits = 0; hits <= most_hits; ++hits) {
       const int32_t from = state(n, hits);
-      if (n >= count.least && hits >= times.least) net_.Free(from, end.in);
-      if (count.most >= 0 && n >= count.most) continue;
-      int32_t before = from;
-      if (n > 0) {
-        const Part comma = net_.Then(net_.Text(","), net_.Calling(blanks_));
-        net_.Free(from, comma.in);
-        before = comma.out;
-      }
-      const auto go = [&](const AllOf& schemas, int32_t to) {
+      // Before anything is counted, the rule's bound is looked at here.
+      const bool enough = n >= count.least || (by == CountedBy::kElements && n > 0);
+      const bool enough_hits = hits >= times.least || (by == CountedBy::kHits && n > 0);
+      if (enough && enough_hits) net_.Free(from, out);
+      if (by != CountedBy::kElements && count.most >= 0 && n >= count.most) continue;
+      const auto go = [&](const AllOf& schemas, int64_t hits_behind, bool counts) {
+        int32_t before = from;
+        if (counts) {
+          // There must be room for those that are still to count.
+          Count window;
+          const int64_t missing = times.least - hits_behind;
+          if (by == CountedBy::kElements && count.most >= 0 && missing > 0) {
+            window.most = count.most - missing;
+            if (window.most < 1) return;
+          }
+          before = net_.NewState();
+          net_.CountOne(from, before, rule, window);
+        }
+        if (n > 0) {
+          const Part comma = net_.Then(net_.Text(","), net_.Calling(blanks_));
+          net_.Free(before, comma.in);
+          before = comma.out;
+        }
         const Part after = net_.Calling(blanks_);
         net_.Call(before, after.in, RuleOf(schemas));
-        net_.Free(after.out, to);
+        net_.Free(after.out, state(n + 1, hits_behind));
       };
-      go(plain, state(n + 1, hits));
-      if (contained && hits < most_hits) go(hit, state(n + 1, hits + 1));
+      go(plain, hits, by == CountedBy::kElements);
+      if (contained && by == CountedBy::kHits) go(hit, hits, true);
+      if (contained && hits < most_hits) go(hit, hits + 1, by == CountedBy::kElements);
     }
   }
   return Part{begin.in, end.out};

@@ -113,6 +113,7 @@ absl::StatusOr<std::vector<AllOf>> SchemaNodes::AnyOf(const std::vector<SchemaNo
       return SchemaError(node.at, absl::StrCat("is beyond ", kMaxAlternatives, " alternatives"));
     }
   }
+  DropRepeated(found);
   return found;
 }
 
@@ -131,7 +132,8 @@ absl::StatusOr<std::vector<AllOf>> SchemaNodes::OneOf(const std::vector<SchemaNo
     }
     found.insert(found.end(), one.begin(), one.end());
     if (found.size() > kMaxAlternatives) {
-      return SchemaError(nodes[i].at, "oneOf stands for too many alternatives");
+      return SchemaError(nodes[i].at, absl::StrCat("oneOf stands for more than ", kMaxAlternatives,
+                                                   " alternatives"));
     }
   }
   return found;

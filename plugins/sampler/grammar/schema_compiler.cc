@@ -22,17 +22,24 @@ constexpr char kCharacter[] =
 
 Part Pattern(const char* pattern, Net& net) { return *AddRegex(pattern, net); }
 
+// Of a value that is no list and no object.
+std::string TextOf(const Json& value) {
+  const bool whole =
+      value.is_number_float() && IsOfType(value, "integer") && std::abs(value.get<double>()) < 1e15;
+  return whole ? absl::StrCat(static_cast<int64_t>(value.get<double>())) : value.dump();
+}
+
 }  // namespace
 
-SchemaCompiler::SchemaCompiler(SchemaNodes& nodes, bool assert_formats, Net& net)
-    : nodes_(nodes), assert_formats_(assert_formats), net_(net) {
+SchemaCompiler::SchemaCompiler(SchemaNodes& nodes, const SchemaSpelling& spelling, Net& net)
+    : nodes_(nodes), assert_formats_(spelling.assert_formats), net_(net), budget_(net.budget()) {
   blanks_ = net.NewRule("blanks");
-  net.SetRule(blanks_, Pattern(kBetween, net));
+  net.SetRule(blanks_, spelling.compact ? net.Nothing() : Pattern(kBetween, net));
   string_ = net.NewRule("string");
   const Part quote = net.Text("\"");
   const Net::Mark begin = net.Here();
   const Part character = Pattern(kCharacter, net);
-  const Part characters = net.Repeat(begin, character, 0, -1);
+  const Part characters = net.Repeat(begin, character, {});
   net.SetRule(string_, net.Then(net.Then(quote, characters), net.Text("\"")));
 }
 
@@ -44,9 +51,11 @@ absl::StatusOr<int32_t> SchemaCompiler::Compile() {
     to_do_.pop_front();
     NG_ASSIGN_OR_RETURN(const Part part, Value(all));
     net_.SetRule(rule, part);
-    NG_RETURN_IF_ERROR(net_.status());
+    const std::string at = all.empty() ? "#" : all.front().at;
+    if (!net_.status().ok()) return SchemaError(at, std::string(net_.status().message()));
     if (rules_.size() > kMaxRules) {
-      return UsageError(absl::StrCat("stands for more than ", kMaxRules, " different schemas"));
+      return SchemaError(at,
+                         absl::StrCat("stands for more than ", kMaxRules, " different schemas"));
     }
   }
   return root;
@@ -89,9 +98,7 @@ absl::StatusOr<Part> SchemaCompiler::OneAlternative(const AllOf& all) {
   // What const and enum of an opposite take away.
   const auto differs = [&](const Json& value) {
     return std::ranges::none_of(all, [&](const SchemaNode& node) {
-      if (!node.json->contains("_differs")) return false;
-      return std::ranges::any_of((*node.json)["_differs"],
-                                 [&](const Json& other) { return Same(other, value); });
+      return node.json->contains("_differs") && nodes_.Holds((*node.json)["_differs"], value);
     });
   };
   std::vector<Part> parts;
@@ -125,6 +132,7 @@ absl::StatusOr<Part> SchemaCompiler::OneAlternative(const AllOf& all) {
 
 absl::StatusOr<Part> SchemaCompiler::ListedValues(const AllOf& all, const Json& values) {
   std::vector<Part> parts;
+  std::vector<std::string> texts;
   for (const Json& value : values) {
     bool allowed = true;
     for (const SchemaNode& node : all) {
@@ -132,18 +140,19 @@ absl::StatusOr<Part> SchemaCompiler::ListedValues(const AllOf& all, const Json& 
       allowed &= keeps;
       if (!allowed) break;
     }
-    if (allowed) parts.push_back(Literal(value));
+    if (!allowed) continue;
+    if (value.is_structured()) {
+      parts.push_back(Literal(value));
+    } else {
+      texts.push_back(TextOf(value));
+    }
   }
+  if (!texts.empty()) parts.push_back(net_.Texts(std::move(texts)));
   return net_.Either(parts);
 }
 
 Part SchemaCompiler::Literal(const Json& value) {
-  if (!value.is_structured()) {
-    const bool whole = value.is_number_float() && IsOfType(value, "integer") &&
-                       std::abs(value.get<double>()) < 1e15;
-    if (whole) return net_.Text(absl::StrCat(static_cast<int64_t>(value.get<double>())));
-    return net_.Text(value.dump());
-  }
+  if (!value.is_structured()) return net_.Text(TextOf(value));
   if (value.is_object()) {
     // As a schema of its own, so that its properties may come in any order.
     Json schema = {{"type", "object"}, {"additionalProperties", false}};
@@ -163,10 +172,8 @@ Part SchemaCompiler::Literal(const Json& value) {
   return net_.Then(whole, net_.Text("]"));
 }
 
-absl::StatusOr<SchemaCompiler::Count> SchemaCompiler::Counts(const AllOf& all, const char* least,
-                                                             const char* most) const {
-  constexpr int64_t kMost = 100000;
-  constexpr double kBeyondEveryContext = 1e9;  // no answer has so much, so it is no limit
+absl::StatusOr<Count> SchemaCompiler::Counts(const AllOf& all, const char* least,
+                                             const char* most) const {
   Count count;
   for (const SchemaNode& node : all) {
     for (const char* name : {least, most}) {
@@ -174,10 +181,12 @@ absl::StatusOr<SchemaCompiler::Count> SchemaCompiler::Counts(const AllOf& all, c
       if (found == node.json->end()) continue;
       const bool whole = found->is_number() && IsOfType(*found, "integer");
       const double value = whole ? found->get<double>() : -1;
-      if (value < 0 || value > kMost) {
-        if (value >= kBeyondEveryContext && name == most) continue;
-        return SchemaError(PointerTo(node.at, name),
-                           absl::StrCat(found->dump(), ", must be a whole number up to ", kMost));
+      // No answer has so much, so it is no limit.
+      if (value > Count::kLargest && name == most) continue;
+      if (value < 0 || value > Count::kLargest) {
+        return SchemaError(
+            PointerTo(node.at, name),
+            absl::StrCat(found->dump(), ", must be a whole number up to ", Count::kLargest));
       }
       const auto n = static_cast<int64_t>(value);
       if (name == least) count.least = std::max(count.least, n);
@@ -188,7 +197,6 @@ absl::StatusOr<SchemaCompiler::Count> SchemaCompiler::Counts(const AllOf& all, c
 }
 
 absl::StatusOr<Part> SchemaCompiler::Number(const AllOf& all, unsigned types) {
-  constexpr int64_t kMostDivisor = 5000;
   NumberRules rules;
   rules.integers = (types & kIntegerType) != 0;
   rules.fractions = (types & kFractionType) != 0;
@@ -199,15 +207,9 @@ absl::StatusOr<Part> SchemaCompiler::Number(const AllOf& all, unsigned types) {
                           name == "exclusiveMaximum" || name == "multipleOf";
       if (limits && !value.is_number()) return SchemaError(at, "must be a number");
       if (name == "multipleOf") {
-        const bool whole = IsOfType(value, "integer") && value.get<double>() >= 1 &&
-                           value.get<double>() <= static_cast<double>(kMostDivisor);
-        if (!whole) {
-          return SchemaError(at, absl::StrCat(value.dump(),
-                                              " is not supported, only whole numbers "
-                                              "from 1 to ",
-                                              kMostDivisor));
-        }
-        rules.multiples_of.push_back(static_cast<int64_t>(value.get<double>()));
+        const absl::StatusOr<bool> known = IsMultiple(0, value);
+        if (!known.ok()) return SchemaError(at, std::string(known.status().message()));
+        rules.multiples_of.push_back(value);
       } else if (limits) {
         const bool least = name == "minimum" || name == "exclusiveMinimum";
         const bool equal = name == "minimum" || name == "maximum";
@@ -226,21 +228,22 @@ absl::StatusOr<Part> SchemaCompiler::Number(const AllOf& all, unsigned types) {
   return SchemaError(all.empty() ? "#" : all.front().at, std::string(part.status().message()));
 }
 
-absl::StatusOr<Program> CompileSchema(std::string_view text, bool assert_formats, int64_t reach) {
-  NG_ASSIGN_OR_RETURN(const std::unique_ptr<SchemaNodes> nodes, SchemaNodes::Parse(text));
-  Net net(reach);
-  SchemaCompiler compiler(*nodes, assert_formats, net);
+absl::StatusOr<Program> CompileSchema(std::string_view text, const SchemaSpelling& spelling) {
+  Budget budget;
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<SchemaNodes> nodes, SchemaNodes::Parse(text, budget));
+  Net net(budget);
+  SchemaCompiler compiler(*nodes, spelling, net);
   NG_ASSIGN_OR_RETURN(const int32_t root, compiler.Compile());
   return Program::Make(net, root);
 }
 
-absl::StatusOr<Program> CompileSchemaOption(std::string_view value, bool assert_formats,
-                                            int64_t reach) {
+absl::StatusOr<Program> CompileSchemaOption(std::string_view value,
+                                            const SchemaSpelling& spelling) {
   const size_t begin = value.find_first_not_of(" \t\r\n");
   const bool is_text = begin != value.npos && (value[begin] == '{' || value == "true");
-  if (is_text) return CompileSchema(value, assert_formats, reach);
+  if (is_text) return CompileSchema(value, spelling);
   NG_ASSIGN_OR_RETURN(const std::string text, ReadOptionFile(value));
-  absl::StatusOr<Program> program = CompileSchema(text, assert_formats, reach);
+  absl::StatusOr<Program> program = CompileSchema(text, spelling);
   return program.ok() ? std::move(program)
                       : Annotate(program.status(), absl::StrCat("'", std::string(value), "' "));
 }

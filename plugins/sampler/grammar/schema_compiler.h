@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "plugins/sampler/grammar/compile.h"
 #include "plugins/sampler/grammar/dfa.h"
 #include "plugins/sampler/grammar/json_numbers.h"
 #include "plugins/sampler/grammar/net.h"
@@ -22,7 +24,7 @@ namespace ng::grammar {
 
 class SchemaCompiler {
  public:
-  SchemaCompiler(SchemaNodes& nodes, bool assert_formats, Net& net);
+  SchemaCompiler(SchemaNodes& nodes, const SchemaSpelling& spelling, Net& net);
 
   // The rule of the whole schema. Errors: UsageError with a JSON pointer.
   absl::StatusOr<int32_t> Compile();
@@ -32,10 +34,6 @@ class SchemaCompiler {
   struct Dependency {
     std::string key;
     std::string needs;
-  };
-  struct Count {
-    int64_t least = 0;
-    int64_t most = -1;  // -1: any
   };
   struct Properties;
 
@@ -47,6 +45,9 @@ class SchemaCompiler {
   Part Literal(const Json& value);
 
   absl::StatusOr<Part> Text(const AllOf& all);
+  // The texts in which the one pattern is found, where nothing else is said and the pattern counts.
+  absl::StatusOr<std::optional<Part>> CountingPattern(const AllOf& all);
+  absl::StatusOr<std::vector<const Dfa*>> PatternsOf(const SchemaNode& node);
   // What the text must match besides having so many characters.
   absl::StatusOr<std::vector<const Dfa*>> TextLimits(const AllOf& all);
   absl::StatusOr<const Dfa*> FormatDfa(const std::string& name, const std::string& at);
@@ -67,8 +68,8 @@ class SchemaCompiler {
   absl::StatusOr<std::vector<Dependency>> Dependencies(const AllOf& all) const;
   absl::Status CollectNames(const AllOf& all, Properties& found);
   absl::Status CollectOthers(const AllOf& all, Properties& found);
-  absl::StatusOr<const Dfa*> NameLimit(const AllOf& all);
-  absl::StatusOr<Dfa> NamesOf(const AllOf& all);
+  absl::StatusOr<const Dfa*> NameLimit(const AllOf& all, Count* length);
+  absl::StatusOr<Dfa> NamesOf(const AllOf& all, Count* length);
   absl::StatusOr<Part> ObjectOf(const Properties& properties, const std::string& at);
   class Writing;
 
@@ -83,6 +84,7 @@ class SchemaCompiler {
   SchemaNodes& nodes_;
   const bool assert_formats_;
   Net& net_;
+  Budget& budget_;
   int32_t blanks_ = 0;  // rules that all others share
   int32_t string_ = 0;
   std::map<std::vector<const Json*>, int32_t> rules_;
@@ -90,6 +92,8 @@ class SchemaCompiler {
   std::map<std::string, Dfa> patterns_;  // and formats, with "format " before them
   std::deque<Dfa> dfas_;
 };
+
+int64_t CodePoints(const std::string& text);
 
 }  // namespace ng::grammar
 

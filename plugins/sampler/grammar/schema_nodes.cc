@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -63,24 +65,73 @@ constexpr std::string_view kRead[] = {"type",
                                       "_differs"};
 
 template <class List>
-bool Lists(const List& list, std::string_view name) {
+bool IsIn(const List& list, std::string_view name) {
   return std::ranges::find(list, name) != std::end(list);
 }
 
-// How deep brackets are within each other, outside of strings.
-int Nesting(std::string_view text) {
-  int depth = 0;
-  int deepest = 0;
+// What Alternatives takes apart.
+constexpr std::string_view kCombine[] = {"$ref", "allOf", "anyOf", "oneOf",           "not",
+                                         "if",   "then",  "else",  "dependentSchemas"};
+
+// Whether anything is left of a schema when that is taken apart.
+bool SaysMore(const Json& json) {
+  return std::ranges::any_of(json.items(), [](const auto& item) {
+    return !IsIn(kSayNothing, item.key()) && !IsIn(kCombine, item.key());
+  });
+}
+
+// How deep brackets are within each other, outside of strings. Spends what it costs to read objects
+// with many names, of which each is looked for among all.
+int Nesting(std::string_view text, Budget& budget) {
+  std::vector<size_t> open;  // how many commas there are in it so far
+  size_t deepest = 0;
   bool in_string = false;
+  budget.Spend(text.size() / 8);
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string && c == '\\') ++i;
     if (c == '"') in_string = !in_string;
     if (in_string) continue;
-    if (c == '[' || c == '{') deepest = std::max(deepest, ++depth);
-    if (c == ']' || c == '}') --depth;
+    if (c == '[' || c == '{') open.push_back(0);
+    if (open.empty()) continue;
+    if (c == ',') ++open.back();
+    deepest = std::max(deepest, open.size());
+    if (c == '}') budget.Spend(open.back() * open.back() / 16);
+    if (c == ']' || c == '}') open.pop_back();
   }
-  return deepest;
+  return static_cast<int>(deepest);
+}
+
+void AppendCanonical(const Json& value, std::string* text) {
+  if (value.is_object()) {
+    std::map<std::string, const Json*> sorted;
+    for (const auto& [key, each] : value.items()) sorted[key] = &each;
+    text->push_back('{');
+    for (const auto& [key, each] : sorted) {
+      absl::StrAppend(text, Json(key).dump(), ":");
+      AppendCanonical(*each, text);
+    }
+    text->push_back('}');
+  } else if (value.is_array()) {
+    text->push_back('[');
+    for (const Json& each : value) {
+      AppendCanonical(each, text);
+      text->push_back(',');
+    }
+    text->push_back(']');
+  } else if (value.is_number_float() && IsOfType(value, "integer") &&
+             std::abs(value.get<double>()) < 9e18) {
+    absl::StrAppend(text, static_cast<int64_t>(value.get<double>()));
+  } else {
+    text->append(value.dump());
+  }
+}
+
+// A text that is the same for values that are the same.
+std::string Canonical(const Json& value) {
+  std::string text;
+  AppendCanonical(value, &text);
+  return text;
 }
 
 }  // namespace
@@ -97,7 +148,10 @@ absl::Status SchemaError(const std::string& at, const std::string& what) {
   return UsageError(absl::StrCat("at ", at, ": ", what));
 }
 
-bool Same(const Json& a, const Json& b) { return nlohmann::json(a) == nlohmann::json(b); }
+bool Same(const Json& a, const Json& b) {
+  if (a.is_string() && b.is_string()) return a == b;
+  return Canonical(a) == Canonical(b);
+}
 
 bool IsOfType(const Json& value, std::string_view type) {
   if (type == "null") return value.is_null();
@@ -114,9 +168,10 @@ bool IsOfType(const Json& value, std::string_view type) {
 absl::StatusOr<unsigned> TypesOf(const SchemaNode& node) {
   const auto found = node.json->find("type");
   if (found == node.json->end()) return kAllTypes;
-  const Json list = found->is_array() ? *found : Json::array({*found});
   unsigned types = 0;
-  for (const Json& name : list) {
+  const size_t n = found->is_array() ? found->size() : 1;
+  for (size_t i = 0; i < n; ++i) {
+    const Json& name = found->is_array() ? (*found)[i] : *found;
     const std::string text = name.is_string() ? name.get<std::string>() : name.dump();
     if (text == "number") types |= kIntegerType | kFractionType;
     const auto* const place = std::ranges::find(kTypes, std::string_view(text));
@@ -130,11 +185,13 @@ absl::StatusOr<unsigned> TypesOf(const SchemaNode& node) {
   return types;
 }
 
-absl::StatusOr<std::unique_ptr<SchemaNodes>> SchemaNodes::Parse(std::string_view text) {
-  if (Nesting(text) > kMaxNesting) {
+absl::StatusOr<std::unique_ptr<SchemaNodes>> SchemaNodes::Parse(std::string_view text,
+                                                                Budget& budget) {
+  if (Nesting(text, budget) > kMaxNesting) {
     return UsageError(absl::StrCat("has more than ", kMaxNesting, " brackets within each other"));
   }
-  auto nodes = std::make_unique<SchemaNodes>();
+  NG_RETURN_IF_ERROR(budget.status());
+  auto nodes = std::make_unique<SchemaNodes>(budget);
   nodes->root_ = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   const Json& root = nodes->root_;
   if (root.is_discarded()) return UsageError("is no JSON text");
@@ -155,6 +212,30 @@ absl::StatusOr<std::unique_ptr<SchemaNodes>> SchemaNodes::Parse(std::string_view
   return nodes;
 }
 
+bool SchemaNodes::Holds(const Json& list, const Json& value) {
+  const auto [place, is_new] = values_.try_emplace(&list);
+  if (is_new) {
+    budget_.Spend(list.size());
+    for (const Json& each : list) place->second.insert(Canonical(each));
+  }
+  return place->second.contains(Canonical(value));
+}
+
+const Json* SchemaNodes::Member(const Json& object, const std::string& name) {
+  constexpr size_t kMany = 16;
+  if (object.size() <= kMany) {
+    const auto found = object.find(name);
+    return found == object.end() ? nullptr : &*found;
+  }
+  const auto [place, is_new] = members_.try_emplace(&object);
+  if (is_new) {
+    budget_.Spend(object.size());
+    for (const auto& [key, value] : object.items()) place->second[key] = &value;
+  }
+  const auto found = place->second.find(name);
+  return found == place->second.end() ? nullptr : found->second;
+}
+
 SchemaNode SchemaNodes::Made(Json json, const std::string& at) {
   made_.push_back(std::move(json));
   return {&made_.back(), at};
@@ -173,7 +254,7 @@ absl::StatusOr<SchemaNode> SchemaNodes::Resolve(const SchemaNode& node) const {
 
 absl::Status SchemaNodes::CheckKeywords(const SchemaNode& node) const {
   for (const auto& [name, value] : node.json->items()) {
-    if (Lists(kSayNothing, name) || Lists(kRead, name)) continue;
+    if (IsIn(kSayNothing, name) || IsIn(kRead, name)) continue;
     return SchemaError(node.at, absl::StrCat("the keyword '", OneLine(name), "' is not supported"));
   }
   if (old_ && SaysUnevaluated(*node.json)) {
@@ -201,8 +282,21 @@ absl::StatusOr<std::vector<AllOf>> SchemaNodes::Alternatives(const AllOf& all) {
   return found;
 }
 
+// Leaves each alternative once.
+void SchemaNodes::DropRepeated(std::vector<AllOf>& alternatives) {
+  if (alternatives.size() < 2) return;
+  std::set<std::vector<std::pair<const Json*, bool>>> known;
+  std::erase_if(alternatives, [&](const AllOf& all) {
+    std::vector<std::pair<const Json*, bool>> key;
+    for (const SchemaNode& node : all) key.emplace_back(node.json, node.evaluates);
+    std::ranges::sort(key);
+    budget_.Spend(key.size() + 1);
+    return !known.insert(std::move(key)).second;
+  });
+}
+
 absl::Status SchemaNodes::Multiply(const std::vector<AllOf>& by, std::vector<AllOf>& found,
-                                   const std::string& at) const {
+                                   const std::string& at) {
   if (by.size() * found.size() > kMaxAlternatives) {
     return SchemaError(at,
                        absl::StrCat("stands for more than ", kMaxAlternatives, " alternatives"));
@@ -211,6 +305,8 @@ absl::Status SchemaNodes::Multiply(const std::vector<AllOf>& by, std::vector<All
   for (const AllOf& first : found) {
     for (const AllOf& second : by) {
       AllOf& product = products.emplace_back(first);
+      const bool left = budget_.Spend(8 * first.size() + first.size() * second.size() / 4 + 1);
+      if (!left) return SchemaError(at, std::string(budget_.status().message()));
       for (const SchemaNode& node : second) {
         const auto known = std::ranges::find(product, node.json, &SchemaNode::json);
         if (known == product.end()) {
@@ -222,6 +318,7 @@ absl::Status SchemaNodes::Multiply(const std::vector<AllOf>& by, std::vector<All
     }
   }
   found = std::move(products);
+  DropRepeated(found);
   return absl::OkStatus();
 }
 
@@ -235,16 +332,31 @@ absl::StatusOr<std::vector<AllOf>> SchemaNodes::Expand(const SchemaNode& node, P
   constexpr size_t kMaxPath = 500;
   if (path.size() > kMaxPath) return SchemaError(node.at, "goes too deep");
   if (node.json->empty()) return std::vector<AllOf>{{}};
+  const std::tuple key(node.json, node.evaluates, InUnevaluated(path));
+  const auto known = expanded_.find(key);
+  if (known != expanded_.end()) {
+    budget_.Spend(known->second.size());
+    return known->second;
+  }
   path.push_back(node.json);
+  NG_ASSIGN_OR_RETURN(std::vector<AllOf> found, ExpandNew(node, path));
+  path.pop_back();
+  expanded_[key] = found;
+  return found;
+}
+
+absl::StatusOr<std::vector<AllOf>> SchemaNodes::ExpandNew(const SchemaNode& node, Path& path) {
+  if (!budget_.Spend(20 + node.json->size())) {
+    return SchemaError(node.at, std::string(budget_.status().message()));
+  }
   const bool only_reference = old_ && node.json->contains("$ref");
   std::vector<AllOf> found = {{}};
   if (!only_reference) {
     NG_RETURN_IF_ERROR(CheckKeywords(node));
-    found[0].push_back(node);
+    if (SaysMore(*node.json)) found[0].push_back(node);
   }
   NG_RETURN_IF_ERROR(AddCombined(node, path, found));
   for (AllOf& all : found) NG_RETURN_IF_ERROR(AddUnevaluated(node, all));
-  path.pop_back();
   return found;
 }
 

@@ -12,11 +12,15 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "ng/status.h"
 #include "nlohmann/json.hpp"
+#include "plugins/sampler/grammar/budget.h"
 #include "plugins/sampler/grammar/json_numbers.h"
 #include "plugins/sampler/grammar/schema_references.h"
 
@@ -34,8 +38,9 @@ using AllOf = std::vector<SchemaNode>;
 
 class SchemaNodes {
  public:
-  // Errors: UsageError when the text is no JSON, or no schema.
-  static absl::StatusOr<std::unique_ptr<SchemaNodes>> Parse(std::string_view text);
+  // Borrows the budget. Errors: UsageError when the text is no JSON, or no schema.
+  static absl::StatusOr<std::unique_ptr<SchemaNodes>> Parse(std::string_view text, Budget& budget);
+  explicit SchemaNodes(Budget& budget) : budget_(budget) {}
 
   SchemaNode root() const { return {&root_, "#"}; }
   // Whether this is a schema of a draft before 2019-09.
@@ -50,14 +55,20 @@ class SchemaNodes {
   bool Disjoint(const SchemaNode& a, const SchemaNode& b, int depth = 0);
   // The schema that the $ref of a node names. Errors: where it names none.
   absl::StatusOr<SchemaNode> Resolve(const SchemaNode& node) const;
+  // Whether a list holds a value. The list must stay where it is.
+  bool Holds(const Json& list, const Json& value);
+  // The value of a name in an object, which must stay where it is; null where there is none.
+  const Json* Member(const Json& object, const std::string& name);
   // A schema made here; it lives as long as this.
   SchemaNode Made(Json json, const std::string& at);
 
  private:
   using Path = std::vector<const Json*>;
-  static constexpr size_t kMaxAlternatives = 200;
+  static constexpr size_t kMaxAlternatives = 1000;
 
+  // Worked out once for a node, except where it matters what lies around it.
   absl::StatusOr<std::vector<AllOf>> Expand(const SchemaNode& node, Path& path);
+  absl::StatusOr<std::vector<AllOf>> ExpandNew(const SchemaNode& node, Path& path);
   absl::Status CheckKeywords(const SchemaNode& node) const;
   absl::Status AddCombined(const SchemaNode& node, Path& path, std::vector<AllOf>& found);
   absl::Status AddDependent(const SchemaNode& node, Path& path, std::vector<AllOf>& found);
@@ -70,18 +81,24 @@ class SchemaNodes {
   absl::StatusOr<std::vector<AllOf>> AnyOf(const std::vector<SchemaNode>& nodes, Path& path);
   absl::StatusOr<std::vector<AllOf>> OneOf(const std::vector<SchemaNode>& nodes, Path& path);
   absl::Status Multiply(const std::vector<AllOf>& by, std::vector<AllOf>& found,
-                        const std::string& at) const;
+                        const std::string& at);
+  void DropRepeated(std::vector<AllOf>& alternatives);
   struct Keyword;
   absl::Status NegateKeyword(const Keyword& keyword, Json& any);
   absl::StatusOr<bool> NegateLimit(const Keyword& keyword, Json& any) const;
   absl::StatusOr<bool> NegateCombined(const Keyword& keyword, Json& any);
 
+  Budget& budget_;
   Json root_;
   bool old_ = false;
   SchemaReferences references_;
   std::deque<Json> made_;
   std::map<const Json*, SchemaNode> negated_;
-  std::map<std::pair<const Json*, std::string>, SchemaNode> unevaluated_;  // by node and text
+  // By node, whether what it names counts as evaluated, and whether that matters around it.
+  std::map<std::tuple<const Json*, bool, bool>, std::vector<AllOf>> expanded_;
+  std::map<const Json*, std::unordered_set<std::string>> values_;                // of lists
+  std::map<const Json*, std::unordered_map<std::string, const Json*>> members_;  // of large objects
+  std::map<std::pair<const Json*, std::string>, SchemaNode> unevaluated_;        // by node and text
 };
 
 // "#/a/b" of "#/a" and "b".

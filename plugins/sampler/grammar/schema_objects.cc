@@ -42,6 +42,7 @@ struct SchemaCompiler::Properties {
   std::vector<Dependency> dependencies;
   Count count;
   const Dfa* name_limit = nullptr;
+  Count name_length;  // beside that
 };
 
 absl::StatusOr<AllOf> SchemaCompiler::PropertySchemas(const AllOf& all, const std::string& key) {
@@ -49,8 +50,10 @@ absl::StatusOr<AllOf> SchemaCompiler::PropertySchemas(const AllOf& all, const st
   for (const SchemaNode& node : all) {
     const Json& json = *node.json;
     bool listed = false;
-    if (json.contains("properties") && json["properties"].contains(key)) {
-      found.push_back({&json["properties"][key], PointerTo(PointerTo(node.at, "properties"), key)});
+    const Json* named =
+        json.contains("properties") ? nodes_.Member(json["properties"], key) : nullptr;
+    if (named != nullptr) {
+      found.push_back({named, PointerTo(PointerTo(node.at, "properties"), key)});
       listed = true;
     }
     if (json.contains("patternProperties")) {
@@ -86,9 +89,11 @@ absl::StatusOr<std::vector<SchemaCompiler::Dependency>> SchemaCompiler::Dependen
   return found;
 }
 
-// What propertyNames allow; null: anything.
-absl::StatusOr<const Dfa*> SchemaCompiler::NameLimit(const AllOf& all) {
+// What propertyNames allow; null: anything. A length that is too large for a Dfa stands beside it.
+absl::StatusOr<const Dfa*> SchemaCompiler::NameLimit(const AllOf& all, Count* length) {
   std::optional<Dfa> limit;
+  const auto n = std::ranges::count_if(
+      all, [](const SchemaNode& node) { return node.json->contains("propertyNames"); });
   for (const SchemaNode& node : all) {
     if (!node.json->contains("propertyNames")) continue;
     const SchemaNode names = {&(*node.json)["propertyNames"], PointerTo(node.at, "propertyNames")};
@@ -96,11 +101,12 @@ absl::StatusOr<const Dfa*> SchemaCompiler::NameLimit(const AllOf& all) {
     Dfa any;
     any.NewState();
     for (const AllOf& alternative : alternatives) {
-      NG_ASSIGN_OR_RETURN(const Dfa one, NamesOf(alternative));
-      NG_ASSIGN_OR_RETURN(any, Combine(any, one, Both::kOr));
+      const bool alone = n == 1 && alternatives.size() == 1;
+      NG_ASSIGN_OR_RETURN(const Dfa one, NamesOf(alternative, alone ? length : nullptr));
+      NG_ASSIGN_OR_RETURN(any, Combine(any, one, Both::kOr, budget_));
     }
     if (limit) {
-      NG_ASSIGN_OR_RETURN(any, Combine(*limit, any, Both::kAnd));
+      NG_ASSIGN_OR_RETURN(any, Combine(*limit, any, Both::kAnd, budget_));
     }
     limit = std::move(any);
   }
@@ -109,13 +115,17 @@ absl::StatusOr<const Dfa*> SchemaCompiler::NameLimit(const AllOf& all) {
   return &dfas_.back();
 }
 
-// The texts that one alternative allows.
-absl::StatusOr<Dfa> SchemaCompiler::NamesOf(const AllOf& all) {
-  NG_ASSIGN_OR_RETURN(const Count count, Counts(all, "minLength", "maxLength"));
-  NG_ASSIGN_OR_RETURN(Dfa names, OfLength(count.least, count.most));
+// The texts that one alternative allows. `length`: where a large count goes to.
+absl::StatusOr<Dfa> SchemaCompiler::NamesOf(const AllOf& all, Count* length) {
+  constexpr int64_t kMaxUnrolled = 300;
+  NG_ASSIGN_OR_RETURN(Count count, Counts(all, "minLength", "maxLength"));
+  if (length != nullptr && std::max(count.least, count.most) > kMaxUnrolled) {
+    *length = std::exchange(count, {});
+  }
+  NG_ASSIGN_OR_RETURN(Dfa names, OfLength(count, budget_));
   NG_ASSIGN_OR_RETURN(const std::vector<const Dfa*> limits, TextLimits(all));
   for (const Dfa* each : limits) {
-    NG_ASSIGN_OR_RETURN(names, Combine(names, *each, Both::kAnd));
+    NG_ASSIGN_OR_RETURN(names, Combine(names, *each, Both::kAnd, budget_));
   }
   for (const SchemaNode& node : all) {
     NG_ASSIGN_OR_RETURN(const unsigned types, TypesOf(node));
@@ -131,16 +141,17 @@ absl::StatusOr<Dfa> SchemaCompiler::NamesOf(const AllOf& all) {
       if (allowed) texts.push_back(value.get<std::string>());
     }
     NG_ASSIGN_OR_RETURN(const Dfa these, TheTexts(texts));
-    NG_ASSIGN_OR_RETURN(names, Combine(names, these, Both::kAnd));
+    NG_ASSIGN_OR_RETURN(names, Combine(names, these, Both::kAnd, budget_));
   }
   return names;
 }
 
 absl::Status SchemaCompiler::CollectNames(const AllOf& all, Properties& found) {
   std::vector<std::string> keys;
+  std::set<std::string> known;
   std::set<std::string> required;
   const auto add = [&](const std::string& key) {
-    if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+    if (known.insert(key).second) keys.push_back(key);
   };
   for (const SchemaNode& node : all) {
     const Json& json = *node.json;
@@ -165,7 +176,10 @@ absl::Status SchemaCompiler::CollectNames(const AllOf& all, Properties& found) {
     Properties::Named& named = found.named.emplace_back();
     named.key = key;
     named.required = required.contains(key);
-    const bool name_allowed = found.name_limit == nullptr || found.name_limit->Matches(key);
+    const int64_t length = CodePoints(key);
+    const bool name_allowed = (found.name_limit == nullptr || found.name_limit->Matches(key)) &&
+                              length >= found.name_length.least &&
+                              (found.name_length.most < 0 || length <= found.name_length.most);
     if (IsFalse(schemas) || !name_allowed) continue;
     named.rule = net_.NewRule(key);
     Part part = net_.Then(net_.Text(Json(key).dump()), net_.Calling(blanks_));
@@ -193,16 +207,8 @@ absl::Status SchemaCompiler::CollectOthers(const AllOf& all, Properties& found) 
   }
   std::vector<std::string> names;
   for (const Properties::Named& named : found.named) names.push_back(named.key);
-  NG_ASSIGN_OR_RETURN(const Dfa listed, TheTexts(names));
   for (size_t which = 0; which < (size_t{1} << patterns.size()); ++which) {
-    Dfa dfa = found.name_limit == nullptr ? AnyText() : *found.name_limit;
-    NG_ASSIGN_OR_RETURN(dfa, Combine(dfa, listed, Both::kAndNot));
     AllOf schemas;
-    for (size_t i = 0; i < patterns.size(); ++i) {
-      NG_ASSIGN_OR_RETURN(const Dfa* pattern, PatternDfa(patterns[i].first, patterns[i].second));
-      const bool matches = (which >> i & 1) != 0;
-      NG_ASSIGN_OR_RETURN(dfa, Combine(dfa, *pattern, matches ? Both::kAnd : Both::kAndNot));
-    }
     for (const SchemaNode& node : all) {
       const Json& json = *node.json;
       bool matched = false;
@@ -218,13 +224,34 @@ absl::Status SchemaCompiler::CollectOthers(const AllOf& all, Properties& found) 
       schemas.push_back(
           {&json["additionalProperties"], PointerTo(node.at, "additionalProperties")});
     }
-    if (IsFalse(schemas) || dfa.Empty()) continue;
+    if (IsFalse(schemas)) continue;
+    Dfa dfa = found.name_limit == nullptr ? AnyText() : *found.name_limit;
+    if (!names.empty()) {
+      NG_ASSIGN_OR_RETURN(const Dfa listed, TheTexts(names));
+      NG_ASSIGN_OR_RETURN(dfa, Combine(dfa, listed, Both::kAndNot, budget_));
+    }
+    for (size_t i = 0; i < patterns.size(); ++i) {
+      NG_ASSIGN_OR_RETURN(const Dfa* pattern, PatternDfa(patterns[i].first, patterns[i].second));
+      const bool matches = (which >> i & 1) != 0;
+      NG_ASSIGN_OR_RETURN(dfa,
+                          Combine(dfa, *pattern, matches ? Both::kAnd : Both::kAndNot, budget_));
+    }
+    if (dfa.Empty()) continue;
     Properties::Others& others = found.others.emplace_back();
     others.rule = net_.NewRule("another property");
-    const bool any_name = names.empty() && patterns.empty() && found.name_limit == nullptr;
-    Part part = any_name ? net_.Calling(string_)
-                         : net_.Then(net_.Then(net_.Text("\""), AddAsJsonString(dfa, net_)),
-                                     net_.Text("\""));
+    const Count& length = found.name_length;
+    const bool any_name =
+        names.empty() && patterns.empty() && found.name_limit == nullptr && length.any();
+    Part part = {};
+    if (any_name) {
+      part = net_.Calling(string_);
+    } else {
+      Net texts(budget_);
+      part = length.any() ? AddDfa(dfa, texts) : AddCounted(dfa, length, texts);
+      NG_RETURN_IF_ERROR(texts.status());
+      part = net_.Then(net_.Text("\""), AddAsJsonString(texts, part, net_));
+      part = net_.Then(part, net_.Text("\""));
+    }
     part = net_.Then(net_.Then(part, net_.Calling(blanks_)), net_.Text(":"));
     part = net_.Then(net_.Then(part, net_.Calling(blanks_)), net_.Calling(RuleOf(schemas)));
     net_.SetRule(others.rule, part);
@@ -239,7 +266,7 @@ absl::StatusOr<Part> SchemaCompiler::Object(const AllOf& all) {
     const bool known = status.ok() || status.message().substr(0, 3) == "at ";
     return known ? status : SchemaError(at, std::string(status.message()));
   };
-  absl::StatusOr<const Dfa*> limit = NameLimit(all);
+  absl::StatusOr<const Dfa*> limit = NameLimit(all, &properties.name_length);
   NG_RETURN_IF_ERROR(located(limit.status()));
   properties.name_limit = *limit;
   NG_ASSIGN_OR_RETURN(properties.count, Counts(all, "minProperties", "maxProperties"));
@@ -296,21 +323,22 @@ class SchemaCompiler::Writing {
   bool MayGoOn(const State& state) const {
     return properties_.count.most < 0 || state.count < properties_.count.most;
   }
-  // Calls `go` with the rule of each property that may come and the state behind it.
+  // Adds the properties that may come from `before` on. `go(from, rule, state behind it)` adds one.
   template <class Go>
-  void ForEachNext(const State& from, const Go& go) const {
+  void AddNext(const State& from, int32_t before, const Go& go) {
     const std::vector<Properties::Named>& named = properties_.named;
     const int64_t count = std::min(from.count + 1, counted_);
-    for (size_t i = any_order_ ? 0 : from.named; i < named.size(); ++i) {
-      const uint64_t bit = uint64_t{1} << (any_order_ ? i : 0);
-      const bool again = any_order_ && (from.named & bit) != 0;
-      if (named[i].rule >= 0 && !again) {
-        go(named[i].rule, State{any_order_ ? from.named | bit : i + 1, count});
-      }
-      if (!any_order_ && named[i].required) break;
-    }
     for (const Properties::Others& others : properties_.others) {
-      go(others.rule, State{from.named, count});
+      go(before, others.rule, State{from.named, count});
+    }
+    if (!any_order_) {
+      net_.Free(before, Chain(from.named, count, go));
+      return;
+    }
+    for (size_t i = 0; i < named.size(); ++i) {
+      const uint64_t bit = uint64_t{1} << i;
+      if (named[i].rule < 0 || (from.named & bit) != 0) continue;
+      go(before, named[i].rule, State{from.named | bit, count});
     }
   }
 
@@ -321,11 +349,33 @@ class SchemaCompiler::Writing {
     return place != properties_.named.end() && (state.named >> i & 1) != 0;
   }
 
+  // Where, of the properties that come in order, number `next` or one behind it comes, which is the
+  // `count`th; up to the first that must come.
+  template <class Go>
+  int32_t Chain(size_t next, int64_t count, const Go& go) {
+    const std::vector<Properties::Named>& named = properties_.named;
+    const auto [place, is_new] = chains_.emplace(std::pair(next, count), 0);
+    int32_t state = place->second;
+    if (!is_new) return state;
+    const int32_t first = place->second = state = net_.NewState();
+    for (; next < named.size(); ++next) {
+      if (named[next].rule >= 0) go(state, named[next].rule, State{next + 1, count});
+      if (named[next].required || next + 1 == named.size()) break;
+      const auto [behind, fresh] = chains_.emplace(std::pair(next + 1, count), 0);
+      if (fresh) behind->second = net_.NewState();
+      net_.Free(state, behind->second);
+      if (!fresh) break;
+      state = behind->second;
+    }
+    return first;
+  }
+
   const Properties& properties_;
   const bool any_order_;
   const int64_t counted_;
   Net& net_;
   std::map<State, int32_t> known_;
+  std::map<std::pair<size_t, int64_t>, int32_t> chains_;
   std::vector<State> states_;
 };
 
@@ -339,16 +389,20 @@ absl::StatusOr<Part> SchemaCompiler::ObjectOf(const Properties& properties, cons
   const Part end = net_.Text("}");
   writing.Number({});
   for (size_t s = 0; s < writing.n_states(); ++s) {
-    if (s >= kMaxStates) return SchemaError(at, "has too many combinations of properties");
+    if (s >= kMaxStates) {
+      return SchemaError(at,
+                         absl::StrCat("has more than ", kMaxStates, " combinations of properties"));
+    }
+    if (!net_.status().ok()) break;
     const Writing::State from = writing[s];
     if (writing.MayEnd(from)) net_.Free(writing.Number(from), end.in);
     if (!writing.MayGoOn(from)) continue;
     // The first state is entered once, the others behind a property: they need a comma.
     const Part comma = net_.Then(net_.Text(","), net_.Calling(blanks_));
     net_.Free(writing.Number(from), comma.in);
-    writing.ForEachNext(from, [&](int32_t rule, const Writing::State& to) {
+    writing.AddNext(from, comma.out, [&](int32_t before, int32_t rule, const Writing::State& to) {
       const Part after = net_.Calling(blanks_);
-      net_.Call(comma.out, after.in, rule);
+      net_.Call(before, after.in, rule);
       net_.Free(after.out, writing.Number(to));
     });
     // At the beginning there is no comma: the same ways begin behind the bracket.

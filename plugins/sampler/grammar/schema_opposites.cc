@@ -18,13 +18,6 @@ Json NotOfType(unsigned types) {
   return Json{{"type", names}};
 }
 
-// The values that a schema lists; none where it does not.
-const Json* Listed(const Json& schema, Json* list) {
-  if (schema.contains("const")) *list = Json::array({schema["const"]});
-  if (schema.contains("enum")) *list = schema["enum"];
-  return list->is_array() ? list : nullptr;
-}
-
 }  // namespace
 
 struct SchemaNodes::Keyword {
@@ -160,7 +153,7 @@ absl::StatusOr<bool> SchemaNodes::NegateCombined(const Keyword& keyword, Json& a
 
 bool SchemaNodes::Disjoint(const SchemaNode& a, const SchemaNode& b, int depth) {
   constexpr int kMaxDepth = 8;
-  if (depth > kMaxDepth) return false;
+  if (depth > kMaxDepth || !budget_.Spend(20)) return false;
   if (a.json->is_boolean() || b.json->is_boolean()) return *a.json == false || *b.json == false;
   for (const auto& [one, other] : {std::pair(a, b), std::pair(b, a)}) {
     if (!one.json->is_object()) return false;
@@ -174,12 +167,18 @@ bool SchemaNodes::Disjoint(const SchemaNode& a, const SchemaNode& b, int depth) 
   if (!types_a.ok() || !types_b.ok()) return false;
   const unsigned types = *types_a & *types_b;
   if (types == 0) return true;
-  Json list_a;
-  Json list_b;
-  if (Listed(*a.json, &list_a) != nullptr && Listed(*b.json, &list_b) != nullptr) {
-    return std::ranges::none_of(list_a, [&](const Json& value) {
-      return std::ranges::any_of(list_b, [&](const Json& other) { return Same(value, other); });
-    });
+  const auto listed = [](const Json& json) {
+    return json.contains("enum") || json.contains("const");
+  };
+  if (listed(*a.json) && listed(*b.json)) {
+    const auto in_b = [&](const Json& value) {
+      const auto list = b.json->find("enum");
+      return list != b.json->end() ? Holds(*list, value) : Same(b.json->at("const"), value);
+    };
+    const auto list = a.json->find("enum");
+    if (list == a.json->end()) return !in_b(a.json->at("const"));
+    budget_.Spend(list->size());
+    return std::ranges::none_of(*list, in_b);
   }
   if (types != kObjectType || !a.json->contains("properties")) return false;
   for (const auto& [key, schema] : (*a.json)["properties"].items()) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "plugins/sampler/grammar/regex.h"
 #include "plugins/sampler/grammar/schema_compiler.h"
 
 namespace ng::grammar {
@@ -61,7 +62,7 @@ absl::StatusOr<const Dfa*> SchemaCompiler::FormatDfa(const std::string& name,
                        absl::StrCat("the format '", OneLine(name), "' is none of", names,
                                     " (sampler.grammar.formats = annotate passes over formats)"));
   }
-  absl::StatusOr<Dfa> dfa = Matching(format->pattern);
+  absl::StatusOr<Dfa> dfa = Matching(format->pattern, budget_);
   if (!dfa.ok()) return SchemaError(at, std::string(dfa.status().message()));
   return &patterns_.emplace(key, *std::move(dfa)).first->second;
 }
@@ -70,7 +71,7 @@ absl::StatusOr<const Dfa*> SchemaCompiler::PatternDfa(const std::string& pattern
                                                       const std::string& at) {
   const std::string key = absl::StrCat("pattern ", pattern);
   if (const auto found = patterns_.find(key); found != patterns_.end()) return &found->second;
-  absl::StatusOr<Dfa> dfa = Found(pattern);
+  absl::StatusOr<Dfa> dfa = Found(pattern, budget_);
   if (!dfa.ok()) {
     return SchemaError(
         at, absl::StrCat("'", OneLine(pattern), "' ", std::string(dfa.status().message())));
@@ -78,69 +79,96 @@ absl::StatusOr<const Dfa*> SchemaCompiler::PatternDfa(const std::string& pattern
   return &patterns_.emplace(key, *std::move(dfa)).first->second;
 }
 
+absl::StatusOr<std::vector<const Dfa*>> SchemaCompiler::PatternsOf(const SchemaNode& node) {
+  std::vector<const Dfa*> limits;
+  const Json& json = *node.json;
+  for (const char* name : {"pattern", "format"}) {
+    if (!json.contains(name)) continue;
+    const std::string at = PointerTo(node.at, name);
+    if (!json[name].is_string()) return SchemaError(at, "must be a text");
+    const auto text = json[name].get<std::string>();
+    if (std::string_view(name) == "pattern") {
+      NG_ASSIGN_OR_RETURN(limits.emplace_back(), PatternDfa(text, at));
+    } else if (assert_formats_) {
+      NG_ASSIGN_OR_RETURN(limits.emplace_back(), FormatDfa(text, at));
+    }
+  }
+  return limits;
+}
+
 absl::StatusOr<std::vector<const Dfa*>> SchemaCompiler::TextLimits(const AllOf& all) {
   std::vector<const Dfa*> limits;
   for (const SchemaNode& node : all) {
-    const Json& json = *node.json;
-    for (const char* name : {"pattern", "format"}) {
-      if (!json.contains(name)) continue;
-      const std::string at = PointerTo(node.at, name);
-      if (!json[name].is_string()) return SchemaError(at, "must be a text");
-      const auto text = json[name].get<std::string>();
-      if (std::string_view(name) == "pattern") {
-        NG_ASSIGN_OR_RETURN(limits.emplace_back(), PatternDfa(text, at));
-      } else if (assert_formats_) {
-        NG_ASSIGN_OR_RETURN(limits.emplace_back(), FormatDfa(text, at));
-      }
-    }
-    if (!json.contains("_differs")) continue;
+    NG_ASSIGN_OR_RETURN(const std::vector<const Dfa*> patterns, PatternsOf(node));
+    limits.insert(limits.end(), patterns.begin(), patterns.end());
+    if (!node.json->contains("_differs")) continue;
     std::vector<std::string> texts;
-    for (const Json& value : json["_differs"]) {
+    for (const Json& value : (*node.json)["_differs"]) {
       if (value.is_string()) texts.push_back(value.get<std::string>());
     }
     if (texts.empty()) continue;
-    NG_ASSIGN_OR_RETURN(const Dfa listed, TheTexts(texts));
-    NG_ASSIGN_OR_RETURN(Dfa others, Combine(AnyText(), listed, Both::kAndNot));
-    dfas_.push_back(std::move(others));
+    absl::StatusOr<Dfa> others = TheTexts(texts);
+    if (others.ok()) others = Combine(AnyText(), *others, Both::kAndNot, budget_);
+    if (!others.ok()) return SchemaError(node.at, std::string(others.status().message()));
+    dfas_.push_back(*std::move(others));
     limits.push_back(&dfas_.back());
   }
   return limits;
 }
 
+absl::StatusOr<std::optional<Part>> SchemaCompiler::CountingPattern(const AllOf& all) {
+  const SchemaNode* only = nullptr;
+  for (const SchemaNode& node : all) {
+    const bool limits = node.json->contains("pattern") || node.json->contains("_differs") ||
+                        (assert_formats_ && node.json->contains("format"));
+    if (limits && only != nullptr) return std::nullopt;
+    if (limits) only = &node;
+  }
+  if (only == nullptr || only->json->contains("_differs") ||
+      (assert_formats_ && only->json->contains("format"))) {
+    return std::nullopt;
+  }
+  const Json& pattern = (*only->json)["pattern"];
+  if (!pattern.is_string()) return std::nullopt;
+  Net found(budget_);
+  const absl::StatusOr<Part> part = AddTexts(pattern.get<std::string>(), /*anywhere=*/true, found);
+  if (!part.ok() || !found.status().ok() || !found.counts()) return std::nullopt;
+  return AddAsJsonString(found, *part, net_);
+}
+
 absl::StatusOr<Part> SchemaCompiler::Text(const AllOf& all) {
   NG_ASSIGN_OR_RETURN(const Count count, Counts(all, "minLength", "maxLength"));
-  NG_ASSIGN_OR_RETURN(const std::vector<const Dfa*> limits, TextLimits(all));
   if (count.most >= 0 && count.least > count.most) return net_.Never();
-  if (limits.empty() && count.least == 0 && count.most < 0) return net_.Calling(string_);
-  const Part open = net_.Text("\"");
-  if (limits.empty()) {
-    // As long as it is counted, a character has one spelling: that keeps large counts small.
-    const Net::Mark begin = net_.Here();
-    Net one(1);
-    NG_ASSIGN_OR_RETURN(const Dfa character, Determinize(one, one.Code(Complement({}))));
-    const Part once = AddAsJsonString(character, net_);
-    const Part characters = net_.Repeat(begin, once, count.least, count.most);
-    return net_.Then(net_.Then(open, characters), net_.Text("\""));
+  const auto quoted = [this](Part part) {
+    return net_.Then(net_.Then(net_.Text("\""), part), net_.Text("\""));
+  };
+  if (count.any()) {
+    NG_ASSIGN_OR_RETURN(const std::optional<Part> pattern, CountingPattern(all));
+    if (pattern) return quoted(*pattern);
   }
-  const std::string& at = all.front().at;
+  NG_ASSIGN_OR_RETURN(const std::vector<const Dfa*> limits, TextLimits(all));
+  if (limits.empty() && count.any()) return net_.Calling(string_);
+  const std::string at = all.empty() ? "#" : all.front().at;
   Dfa dfa = AnyText();
   for (const Dfa* limit : limits) {
-    absl::StatusOr<Dfa> both = Combine(dfa, *limit, Both::kAnd);
+    absl::StatusOr<Dfa> both = Combine(dfa, *limit, Both::kAnd, budget_);
     if (!both.ok()) return SchemaError(at, std::string(both.status().message()));
     dfa = *std::move(both);
   }
-  if (count.least > 0 || count.most >= 0) {
-    constexpr int64_t kMost = 2000;
-    if (std::max(count.least, count.most) > kMost) {
-      return SchemaError(at, absl::StrCat("a length above ", kMost,
-                                          " together with a pattern or format is not supported"));
-    }
-    absl::StatusOr<Dfa> length = OfLength(count.least, count.most);
-    absl::StatusOr<Dfa> both = length.ok() ? Combine(dfa, *length, Both::kAnd) : length.status();
-    if (!both.ok()) return SchemaError(at, std::string(both.status().message()));
-    dfa = *std::move(both);
+  Net texts(budget_);
+  Part part = {};
+  if (count.any()) {
+    part = AddDfa(dfa, texts);
+  } else {
+    // Only the product of pattern and length knows all lengths that there are; it may be too large.
+    constexpr int64_t kMaxUnrolled = 300;
+    const bool try_product = !limits.empty() && std::max(count.least, count.most) <= kMaxUnrolled;
+    absl::StatusOr<Dfa> both = try_product ? OfLength(count, budget_) : absl::StatusOr<Dfa>(Dfa());
+    if (try_product && both.ok()) both = Combine(dfa, *both, Both::kAnd, budget_);
+    part = try_product && both.ok() ? AddDfa(*both, texts) : AddCounted(dfa, count, texts);
   }
-  return net_.Then(net_.Then(open, AddAsJsonString(dfa, net_)), net_.Text("\""));
+  NG_RETURN_IF_ERROR(texts.status());
+  return quoted(AddAsJsonString(texts, part, net_));
 }
 
 }  // namespace ng::grammar

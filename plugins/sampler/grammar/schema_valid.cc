@@ -1,6 +1,5 @@
 // Whether a schema allows a value that is known: one of const or enum.
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -8,11 +7,6 @@
 
 namespace ng::grammar {
 namespace {
-
-int64_t CodePoints(const std::string& text) {
-  return std::ranges::count_if(text,
-                               [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; });
-}
 
 // The value's size where the keyword is about it: characters, elements, properties.
 int64_t SizeFor(const std::string& keyword, const Json& value) {
@@ -23,6 +17,11 @@ int64_t SizeFor(const std::string& keyword, const Json& value) {
 }
 
 }  // namespace
+
+int64_t CodePoints(const std::string& text) {
+  return std::ranges::count_if(text,
+                               [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; });
+}
 
 absl::StatusOr<bool> SchemaCompiler::Allows(const SchemaNode& node, const Json& value, int depth) {
   constexpr int kMaxDepth = 300;
@@ -43,19 +42,19 @@ absl::StatusOr<bool> SchemaCompiler::Allows(const SchemaNode& node, const Json& 
 
 // The keywords that Alternatives leaves.
 absl::StatusOr<bool> SchemaCompiler::Keeps(const SchemaNode& node, const Json& value, int depth) {
+  if (!budget_.Spend(10 + node.json->size())) {
+    return SchemaError(node.at, std::string(budget_.status().message()));
+  }
   NG_ASSIGN_OR_RETURN(const unsigned types, TypesOf(node));
   bool typed = false;
   for (size_t i = 0; i < std::size(kTypes); ++i) {
     typed |= (types & (1U << i)) != 0 && IsOfType(value, kTypes[i]);
   }
   if (!typed) return false;
-  const auto among = [&](const Json& list) {
-    return std::ranges::any_of(list, [&](const Json& each) { return Same(each, value); });
-  };
   for (const auto& [name, operand] : node.json->items()) {
     if (name == "const" && !Same(operand, value)) return false;
-    if (name == "enum" && !among(operand)) return false;
-    if (name == "_differs" && among(operand)) return false;
+    if (name == "enum" && !nodes_.Holds(operand, value)) return false;
+    if (name == "_differs" && nodes_.Holds(operand, value)) return false;
     const bool sized = name.starts_with("minLen") || name.starts_with("maxLen") ||
                        name.starts_with("minIt") || name.starts_with("maxIt") ||
                        name.starts_with("minProp") || name.starts_with("maxProp");
@@ -74,7 +73,12 @@ absl::StatusOr<bool> SchemaCompiler::Keeps(const SchemaNode& node, const Json& v
       if (name == "maximum" && !(number <= bound)) return false;
       if (name == "exclusiveMinimum" && !(number > bound)) return false;
       if (name == "exclusiveMaximum" && !(number < bound)) return false;
-      if (name == "multipleOf" && std::fmod(number, bound) != 0.0) return false;
+      if (name != "multipleOf") continue;
+      const absl::StatusOr<bool> multiple = IsMultiple(value, operand);
+      if (!multiple.ok()) {
+        return SchemaError(PointerTo(node.at, name), std::string(multiple.status().message()));
+      }
+      if (!*multiple) return false;
     }
   }
   if (value.is_string()) return KeepsText(node, value.get<std::string>());
@@ -84,8 +88,8 @@ absl::StatusOr<bool> SchemaCompiler::Keeps(const SchemaNode& node, const Json& v
 }
 
 absl::StatusOr<bool> SchemaCompiler::KeepsText(const SchemaNode& node, const std::string& text) {
-  AllOf one = {node};
-  NG_ASSIGN_OR_RETURN(const std::vector<const Dfa*> limits, TextLimits(one));
+  NG_ASSIGN_OR_RETURN(const std::vector<const Dfa*> limits, PatternsOf(node));
+  budget_.Spend(text.size());
   return std::ranges::all_of(limits, [&](const Dfa* dfa) { return dfa->Matches(text); });
 }
 

@@ -43,10 +43,15 @@ uint32_t TextReader::Hex(int n) {
 }
 
 int64_t TextReader::Count() {
-  constexpr int64_t kMost = 1000000000;
+  constexpr int64_t kMost = int64_t{1} << 31;
   if (!SeesAny("0123456789")) Fail("lacks a number");
   int64_t n = 0;
-  for (; SeesAny("0123456789"); ++at_) n = std::min(kMost, n * 10 + (text_[at_] - '0'));
+  for (; SeesAny("0123456789"); ++at_) {
+    n = n * 10 + (text_[at_] - '0');
+    if (n <= kMost) continue;
+    Fail(absl::StrCat("has a count above ", kMost));
+    break;
+  }
   return n;
 }
 

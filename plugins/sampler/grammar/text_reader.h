@@ -30,7 +30,7 @@ class TextReader {
   uint32_t Character();
   // Of exactly `n` digits. Errors: where there are fewer.
   uint32_t Hex(int n);
-  // Of decimal digits, at most 10^9. Errors: where there is none.
+  // Of decimal digits, at most 2^31. Errors: where there is none, or it is larger.
   int64_t Count();
 
   // Keeps the first error, "... at character N, near 'what follows'".

@@ -51,6 +51,7 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
       {"cache.codec_v", ""},
       {"cache.max_tokens", "0"},
       {"cache.max_sequences", "0"},
+      {"cache.checkpoints", "0"},
       {"sampler.chain", "temperature,top_k"},
       {"sampler.seed", "1"},
       {"probe.chain", ""},

@@ -12,8 +12,7 @@ namespace ng::serve {
 namespace {
 
 // What leaves tokens out before one is drawn. Mirostat takes its place.
-constexpr std::string_view kCuts[] = {"top_k",     "top_p",       "min_p",
-                                      "typical_p", "top_n_sigma", "xtc"};
+constexpr std::string_view kCuts[] = {"top_k", "top_p", "min_p", "typical_p", "top_n_sigma", "xtc"};
 
 // The chain and the values of a request.
 class ChainSettings {

@@ -26,8 +26,8 @@ struct Settings {
   size_t views = 0;               // answers that can be looked into
   bool marks = false;             // the engine is told where later prompts leave a prompt
   DiskPaths paths;                // that no reply shows
-  // Known once the model is open, so not by ReadSettings: tokens that each sequence has room for when
-  // all are open.
+  // Known once the model is open, so not by ReadSettings: tokens that each sequence has room for
+  // when all are open.
   int64_t shared_tokens = 0;
 };
 

@@ -100,7 +100,7 @@ class Config {
   //
   //   [run]
   //     run.threads = 0
-  //         worker threads; 0: one per physical core, within the CPU quota (an integer in [0, 1024])
+  //         worker threads; 0: one per physical core, within the CPU quota (an integer ...)
   std::string Help() const;
 
  private:

@@ -130,12 +130,12 @@ TEST_F(CacheSnapshot, SaysHowManyTokensCameFromIt) {
   const Arguments load = {"--load-cache", Save(), "--output=jsonl"};
   const Result longer = NgRun(Prompt(prompt_) + load);
   EXPECT_THAT(longer.err, HasSubstr("prefill 33 tokens"));
-  EXPECT_THAT(longer.err, HasSubstr(", loaded 37 of 70 prompt tokens\n"));
+  EXPECT_THAT(longer.err, HasSubstr(", loaded 37 of 70 prompt tokens, cut after 6 tokens"));
   EXPECT_EQ(JsonLines(longer.out)[0]["timings"]["loaded_tokens"], 37);
   EXPECT_EQ(JsonLines(longer.out)[0]["timings"]["prefill_tokens"], 33);
   // Of the prompt itself the last token is computed again.
   const Result equal = NgRun(Prompt(First(prompt_, 37)) + load);
-  EXPECT_THAT(equal.err, HasSubstr(", loaded 36 of 37 prompt tokens\n"));
+  EXPECT_THAT(equal.err, HasSubstr(", loaded 36 of 37 prompt tokens, cut after 6 tokens"));
   const Result without = NgRun(Prompt(prompt_) + Arguments{"--output=jsonl"});
   EXPECT_THAT(without.err, Not(HasSubstr("loaded")));
   EXPECT_EQ(JsonLines(without.out)[0]["timings"].count("loaded_tokens"), 0U);

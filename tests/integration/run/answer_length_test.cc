@@ -151,12 +151,20 @@ TEST(Spellings, AreRefusedWhereTheyMeanSomethingElse) {
 }
 
 TEST(Spellings, AreTakenByEveryProgramThatTakesKeys) {
-  for (const char* program : {"ng-plan", "ng-bench", "ng-eval", "ng-diff", "ng-serve"}) {
+  const struct {
+    const char* program;
+    Arguments needs;
+  } kPrograms[] = {{"ng-plan", {}},
+                   {"ng-bench", {}},
+                   {"ng-eval", {"--ids-file", "/no/such"}},
+                   {"ng-diff", {"--against", "run.seed=1"}},
+                   {"ng-serve", {}}};
+  for (const auto& [program, needs] : kPrograms) {
     Command command;
     command.program = program;
-    command.arguments = {"--model", "/no/such", "--threads", "many"};
+    command.arguments = Arguments{"--model", "/no/such", "--temp", "hot"} + needs;
     const Result result = ng::test::Run(command);
-    EXPECT_THAT(result.err, HasSubstr("--threads=many (run.threads)")) << program;
+    EXPECT_THAT(result.err, HasSubstr("--temp=hot (sampler.temperature.value)")) << program;
     EXPECT_EQ(result.exit_code, 2) << program;
   }
 }

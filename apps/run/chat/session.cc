@@ -66,7 +66,7 @@ void Session::GiveUpDraft() {
 absl::Status Session::Take(const std::string& typed) {
   if (IsCommand(typed)) {
     GiveUpDraft();
-    const absl::Status status = RunCommand(typed, *this);
+    absl::Status status = RunCommand(typed, *this);
     if (!fatal_.ok()) return fatal_;
     if (absl::IsCancelled(status) && !host_.take_interrupt()) return status;
     if (!status.ok()) Tell(status);

@@ -288,7 +288,8 @@ TEST_F(MpiRun, SaysOnceWhatItDoesNotDo) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// The peak that the kernel reports of the rank that takes most; tests/peers/memory.py shows more.
+// The peak that the kernel reports of the rank that takes most, beyond that of a run of one token:
+// what MPI itself holds depends on the machine. tests/peers/memory.py shows more.
 TEST_F(MpiRun, TakesTheMemoryThatThePlanSays) {
   // Few weights: what this process has held counts as the peak of those that it starts.
   TinyNiels model;
@@ -299,23 +300,29 @@ TEST_F(MpiRun, TakesTheMemoryThatThePlanSays) {
   model.vocab_size = 1000;
   model.max_positions = 6000;
   model.WriteTo(temp_.path());
-  std::string ids;
-  for (int i = 0; i < 5900; ++i) absl::StrAppend(&ids, i % 1000, " ");
-  for (const char* split : {"heads", "layers"}) {
+  struct Bytes {
+    double planned;
+    double peak;
+  };
+  const auto bytes_of = [&](const char* split, int n_tokens) {
     const Arguments run = {"--model.path=" + temp_.path(), "--run.prefill_chunk=300",
                            "--run.threads=1", absl::StrCat("--fabric.split=", split)};
     Command plan;
     plan.program = "ng-plan";
-    plan.arguments = run + Arguments{"--fabric.name=mpi", "--ranks=2", "--prompt-tokens=5900",
-                                     "--decode-tokens=8", "--output=jsonl"};
-    const std::vector<Json> lines = JsonLines(test::Run(plan).out);
-    ASSERT_EQ(lines.size(), 1U);
-    const Json bytes = lines[0]["bytes"];
+    plan.arguments = run + Arguments{"--fabric.name=mpi", "--ranks=2", "--decode-tokens=8",
+                                     "--output=jsonl", absl::StrCat("--prompt-tokens=", n_tokens)};
+    const Json planned = JsonLines(test::Run(plan).out).at(0)["bytes"];
+    std::string ids;
+    for (int i = 0; i < n_tokens; ++i) absl::StrAppend(&ids, i % 1000, " ");
     const Result result = OnRanks(2, run + Arguments{"--prompt-ids", ids, "--run.max_new_tokens=8",
                                                      "--run.stop_ids=", "--sampler.chain=greedy"});
-    ASSERT_EQ(result.exit_code, 0) << result.err;
-    const double planned = bytes["program"].get<double>() + bytes["needed"].get<double>();
-    EXPECT_NEAR(planned / static_cast<double>(result.peak_bytes), 1.0, 0.03) << split;
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return Bytes{planned["needed"].get<double>(), static_cast<double>(result.peak_bytes)};
+  };
+  for (const char* split : {"heads", "layers"}) {
+    const Bytes few = bytes_of(split, 1);
+    const Bytes many = bytes_of(split, 5900);
+    EXPECT_NEAR((many.planned - few.planned) / (many.peak - few.peak), 1.0, 0.03) << split;
   }
 }
 #endif

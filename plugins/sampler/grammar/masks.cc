@@ -57,19 +57,20 @@ absl::StatusOr<std::span<const uint64_t>> Masks::Of(int32_t configuration) {
   if (kept_.size() + 8 > max_kept_) Forget();
   const std::span<const Place> places = machine_.Places(configuration);
   places_.assign(places.begin(), places.end());
-  std::ranges::stable_sort(places_, {},
-                           [this](const Place& place) { return machine_.Below(place.stack); });
+  const auto below_of = [this](const Place& place) { return machine_.Below(place.stack); };
+  // What lies on nothing else is kept whole.
+  if (std::ranges::all_of(
+          places_, [&](const Place& place) { return below_of(place) == Machine::kBottom; })) {
+    const Kept* kept = KeptOf(machine_.WithoutBelow(places_));
+    if (kept == nullptr) return machine_.work_status();
+    return kept->bits;
+  }
+  if (!std::ranges::is_sorted(places_, {}, below_of)) std::ranges::sort(places_, {}, below_of);
   std::ranges::fill(bits_, 0);
   for (size_t begin = 0, end = 0; begin < places_.size(); begin = end) {
-    const int32_t below = machine_.Below(places_[begin].stack);
-    while (end < places_.size() && machine_.Below(places_[end].stack) == below) ++end;
+    const int32_t below = below_of(places_[begin]);
+    while (end < places_.size() && below_of(places_[end]) == below) ++end;
     const std::span<const Place> group = std::span(places_).subspan(begin, end - begin);
-    // What lies on nothing else is kept whole.
-    if (end - begin == places_.size() && below == Machine::kBottom) {
-      const Kept* kept = KeptOf(machine_.WithoutBelow(group));
-      if (kept == nullptr) return machine_.work_status();
-      return kept->bits;
-    }
     if (below == Machine::kMixed || !AddGroup(group)) {
       NG_RETURN_IF_ERROR(machine_.work_status());
       const Kept* kept = KeptOf(configuration);

@@ -21,6 +21,7 @@
 #include "core/text/chat/named_templates.h"
 #include "core/text/jinja/template.h"
 #include "ng/json.h"
+#include "ng/memory_reserve.h"
 #include "ng/names.h"
 #include "ng/ordered_json.h"
 
@@ -387,6 +388,8 @@ class JinjaChat final : public ChatTemplate {
 
   // What the template can take as a content that is null: null, unless it fails then or prints it.
   OrderedJson FindNoContent() const {
+    constexpr size_t kReservedBytes = size_t{1} << 16;
+    const MemoryReserve reserve(kReservedBytes, MemoryReserve::For::kUnwinding);
     const OrderedJson nothing = OrderedJson::object();
     for (const OrderedJson& arguments : {nothing, OrderedJson("{}")}) {
       const std::optional<std::string> empty = RenderCall("", arguments);

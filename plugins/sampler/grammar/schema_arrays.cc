@@ -138,7 +138,9 @@ absl::Status SchemaCompiler::CollectElements(const SchemaNode& node, Elements& e
 absl::StatusOr<Part> SchemaCompiler::ArrayOf(const AllOf& all, const Elements& elements) {
   constexpr int64_t kFewStates = 40;
   constexpr int64_t kMostStates = 100000;
-  const auto& [count, n_prefix, contained, times] = elements;
+  const Count& count = elements.count;
+  const std::optional<SchemaNode>& contained = elements.contained;
+  const Count& times = elements.times;
   CountedBy by = CountedBy::kNothing;
   if ((elements.last() + 1) * (elements.counted() + 1) > kFewStates) {
     by = count.any() ? CountedBy::kHits : CountedBy::kElements;

@@ -19,6 +19,10 @@ class OrderedJsonBuilder final : public nlohmann::json_sax<nlohmann::ordered_jso
   using Json = nlohmann::ordered_json;
 
  public:
+  OrderedJsonBuilder() noexcept(false) = default;  // as the library's own values
+  OrderedJsonBuilder(const OrderedJsonBuilder&) = delete;
+  OrderedJsonBuilder& operator=(const OrderedJsonBuilder&) = delete;
+
   Json Take() { return std::move(root_); }
 
   bool null() override { return Put(nullptr); }

@@ -26,7 +26,7 @@ std::string AlphabetBytes(const std::string& token) {
 
 // The step over all tokens.
 
-Result Apply(const BytesOfAlphabet&, Tokens tokens) {
+Result Apply(const BytesOfAlphabet&, const Tokens& tokens) {
   std::string bytes;
   for (const std::string& token : tokens) bytes += AlphabetBytes(token);
   return Tokens{ReplaceInvalidUtf8(bytes)};
@@ -56,7 +56,7 @@ Result Apply(const BytesOfNames&, Tokens tokens) {
   return decoded;
 }
 
-Result Apply(const Fuse&, Tokens tokens) { return Tokens{absl::StrJoin(tokens, "")}; }
+Result Apply(const Fuse&, const Tokens& tokens) { return Tokens{absl::StrJoin(tokens, "")}; }
 
 absl::StatusOr<std::string> Replaced(const ReplaceInToken& step, const std::string& token) {
   std::string replaced;
@@ -114,28 +114,28 @@ Result Apply(const SpacesBetween&, Tokens tokens) {
 
 // The step over one token that has others on both sides, without those that look at all of them.
 
-absl::StatusOr<std::string> ApplyWithin(const BytesOfAlphabet&, std::string token) {
+absl::StatusOr<std::string> ApplyWithin(const BytesOfAlphabet&, const std::string& token) {
   return AlphabetBytes(token);
 }
-absl::StatusOr<std::string> ApplyWithin(const BytesOfNames&, std::string token) {
+absl::StatusOr<std::string> ApplyWithin(const BytesOfNames&, const std::string& token) {
   const std::optional<char> byte = ByteOfPiece(token);
   return byte ? std::string(1, *byte) : token;
 }
 absl::StatusOr<std::string> ApplyWithin(const Fuse&, std::string token) { return token; }
-absl::StatusOr<std::string> ApplyWithin(const ReplaceInToken& step, std::string token) {
+absl::StatusOr<std::string> ApplyWithin(const ReplaceInToken& step, const std::string& token) {
   return FindInvalidUtf8(token) ? absl::StatusOr<std::string>(token) : Replaced(step, token);
 }
-absl::StatusOr<std::string> ApplyWithin(const StripToken& step, std::string token) {
+absl::StatusOr<std::string> ApplyWithin(const StripToken& step, const std::string& token) {
   return Stripped(step, token);
 }
-absl::StatusOr<std::string> ApplyWithin(const HideSpaces& step, std::string token) {
+absl::StatusOr<std::string> ApplyWithin(const HideSpaces& step, const std::string& token) {
   return absl::StrReplaceAll(token, {{step.space, " "}});
 }
-absl::StatusOr<std::string> ApplyWithin(const HideWordEnds& step, std::string token) {
+absl::StatusOr<std::string> ApplyWithin(const HideWordEnds& step, const std::string& token) {
   return absl::StrReplaceAll(token, {{step.mark, " "}});
 }
 
-absl::StatusOr<std::string> ApplyWithin(const SpacesBetween&, std::string token) {
+absl::StatusOr<std::string> ApplyWithin(const SpacesBetween&, const std::string& token) {
   return " " + token;
 }
 

@@ -37,10 +37,13 @@ std::string LongerModel(const test::TempDir& dir, const std::string& golden) {
 
 // A request, and what was told of it.
 struct Asked {
+  explicit Asked(Ids ids, int64_t its_mark = 0, int64_t most = 8, int64_t its_draw = 0)
+      : prompt(std::move(ids)), mark(its_mark), max_new_tokens(most), draw(its_draw) {}
+
   Ids prompt;
-  int64_t mark = 0;
-  int64_t max_new_tokens = 8;
-  int64_t draw = 0;
+  int64_t mark;
+  int64_t max_new_tokens;
+  int64_t draw;
   int64_t cancel_at = -1;  // tokens; -1: never
   // Told.
   std::atomic<int64_t> id = -1;

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <iterator>
 #include <limits>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -388,8 +389,15 @@ class JinjaChat final : public ChatTemplate {
 
   // What the template can take as a content that is null: null, unless it fails then or prints it.
   OrderedJson FindNoContent() const {
-    constexpr size_t kReservedBytes = size_t{1} << 16;
-    const MemoryReserve reserve(kReservedBytes, MemoryReserve::For::kUnwinding);
+    // The JSON library's destructors allocate, and do not survive that it fails.
+    constexpr size_t kReservedBytes = size_t{1} << 20;
+    const MemoryReserve reserve(kReservedBytes, MemoryReserve::For::kEverything);
+    OrderedJson found = ProbeNoContent();
+    if (reserve.used()) throw std::bad_alloc();
+    return found;
+  }
+
+  OrderedJson ProbeNoContent() const {
     const OrderedJson nothing = OrderedJson::object();
     for (const OrderedJson& arguments : {nothing, OrderedJson("{}")}) {
       const std::optional<std::string> empty = RenderCall("", arguments);

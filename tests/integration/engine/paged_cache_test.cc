@@ -249,7 +249,8 @@ TEST_F(PagedCache, SaysWhatItHeldAndShared) {
   EXPECT_EQ(lines[1]["timings"]["prefill_tokens"], 18);
   EXPECT_EQ(lines[1]["cache"]["n_pages"], 4);
   EXPECT_THAT(result.err, HasSubstr(", cache 3 of 4 pages ("));
-  EXPECT_THAT(result.err, HasSubstr(" % empty), shared 32 of 100 prompt tokens, cut after 5 tokens"));
+  EXPECT_THAT(result.err,
+              HasSubstr(" % empty), shared 32 of 100 prompt tokens, cut after 5 tokens"));
   const Result contiguous = NgRun(run + Arguments{"--cache.name=contiguous"});
   EXPECT_THAT(contiguous.err, Not(HasSubstr("pages")));
   EXPECT_EQ(JsonLines(contiguous.out)[0].count("cache"), 0U);

@@ -59,4 +59,11 @@ int PhysicalCores() { return CpusOfCores().n_cores; }
 
 int DefaultThreads() { return std::min(PhysicalCores(), Cgroups().CpuQuota().value_or(INT_MAX)); }
 
+bool KeepThreadOn(int cpu) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  return sched_setaffinity(0, sizeof(one), &one) == 0;
+}
+
 }  // namespace ng

@@ -21,6 +21,9 @@ int PhysicalCores();
 // the CPU quota of the process's cgroups gives at a time, rounded up.
 int DefaultThreads();
 
+// Lets the calling thread run on this CPU alone. False, with errno, where the system does not.
+bool KeepThreadOn(int cpu);
+
 }  // namespace ng
 
 #endif  // NG_CORE_MACHINE_CPUS_H_

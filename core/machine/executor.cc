@@ -85,11 +85,7 @@ class TeamExecutor : public Executor {
         !CPU_ISSET(first_cpu_, &may)) {
       return;
     }
-    cpu_set_t first;
-    CPU_ZERO(&first);
-    CPU_SET(first_cpu_, &first);
-    if (sched_setaffinity(0, sizeof(first), &first) != 0) return;
-    sched_setaffinity(0, sizeof(may), &may);
+    if (KeepThreadOn(first_cpu_)) sched_setaffinity(0, sizeof(may), &may);
   }
 
   void Warn(const std::string& text) const {

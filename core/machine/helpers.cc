@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/machine/cpus.h"
 
 namespace ng {
 namespace {
@@ -34,10 +35,7 @@ class KeptToCpu {
  public:
   explicit KeptToCpu(int cpu) {
     if (sched_getaffinity(0, sizeof(saved_), &saved_) != 0) return;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    is_kept_ = sched_setaffinity(0, sizeof(one), &one) == 0;
+    is_kept_ = KeepThreadOn(cpu);
     if (!is_kept_) error_ = errno;
   }
   ~KeptToCpu() {

@@ -183,14 +183,15 @@ absl::Status SpellOut(ConfigEntry* entry) {
   if (!spelling->takes_value && !Trim(entry->text).empty()) {
     return EntryError(*entry, "takes no value");
   }
-  // No entry of the chain: it is changed where all are known.
+  const std::optional<double> number = NumberIn(entry->text);
+  bool is_known = !number || *number == spelling->off || *number >= spelling->least;
+  // No entry of the chain: it is changed where all are known. A value only says whether it has the
+  // stage.
   if (spelling->key == kChain && !spelling->stage.empty()) {
     entry->key = Cat("sampler.", spelling->stage);
+    is_known = !spelling->takes_value || number == spelling->off || number == spelling->least;
   }
-  const std::optional<double> number = NumberIn(entry->text);
-  const bool off = number && *number == spelling->off;
-  return number && !off && *number < spelling->least ? EntryError(*entry, spelling->why)
-                                                     : absl::OkStatus();
+  return is_known ? absl::OkStatus() : EntryError(*entry, spelling->why);
 }
 
 void JoinStages(std::vector<ConfigEntry>* entries) {

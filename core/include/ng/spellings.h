@@ -27,7 +27,8 @@ struct Spelling {
   // With a number up to this one the stage leaves the chain, as it does elsewhere, and the key is
   // not set.
   double off = -std::numeric_limits<double>::infinity();
-  // A number below this one means something else elsewhere; `why` says what to write.
+  // A number below this one means something else elsewhere; `why` says what to write. Where the key
+  // is the chain itself, it is the one number besides `off`.
   double least = -std::numeric_limits<double>::infinity();
   std::string_view why = {};
 

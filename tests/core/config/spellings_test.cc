@@ -112,6 +112,8 @@ TEST(Spellings, ThatMeanSomethingElseElsewhereAreRefusedWithWhatToWrite) {
               HasSubstr("--n-predict=-1 (run.max_new_tokens): is without a limit elsewhere; auto"));
   EXPECT_THAT(ErrorOf("repeat-last-n=0"), HasSubstr("sampler.repetition_penalty.window=0"));
   EXPECT_THAT(ErrorOf("mirostat=1"), HasSubstr("ng has 2"));
+  EXPECT_THAT(ErrorOf("mirostat=3"), HasSubstr("ng has 2"));
+  EXPECT_THAT(ErrorOf("mirostat=yes"), HasSubstr("ng has 2"));
   EXPECT_THAT(ErrorOf("ngl=99"), HasSubstr("--ngl: gives layers to a GPU elsewhere"));
   EXPECT_THAT(ErrorOf("sampler_seq=edkypmxt"), HasSubstr("--sampler.chain=STAGE"));
   EXPECT_THAT(ErrorOf("greedy=2"), HasSubstr("takes no value"));

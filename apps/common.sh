@@ -47,13 +47,15 @@ ng_install() {
 
 # ng_build PRESET [-DOPTION=VALUE...] [--target TARGET]: configures and builds a preset of
 # CMakePresets.json, from nothing in half of the time that a build takes which is made to be changed
-# (see CONTRIBUTING.md).
+# (see CONTRIBUTING.md). It has the kernels for this machine, and says which; NG_LEVELS=all builds
+# those for others too.
 ng_build() {
   local preset=$1 option options=() targets=()
   shift
   for option in "$@"; do
     if [[ $option == -D* ]]; then options+=("$option"); else targets+=("$option"); fi
   done
-  cmake --preset "$preset" -DNG_UNITY=ON "${options[@]}" >/dev/null
+  cmake --preset "$preset" -DNG_UNITY=ON -DNG_LEVELS="${NG_LEVELS:-native}" "${options[@]}" |
+    sed -n 's/^-- \(Instruction set levels\)/\1/p'
   cmake --build --preset "$preset" -j "$(nproc)" "${targets[@]}"
 }

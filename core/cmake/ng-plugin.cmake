@@ -36,14 +36,62 @@ function(ng_add_plugin kind name)
   endif()
 endfunction()
 
-# ng_add_levels(<target> <source>...): adds the sources to the target, once for each level of ng/isa.h.
-# A level's objects are a target of their own, <target>_<level>; the target's property
-# NG_LEVEL_OBJECTS lists them.
-function(ng_add_levels target)
-  set(levels scalar avx2 avx_vnni avx512 avx512_vnni avx512_bf16)
-  if(NG_SANITIZE) # ng's own tree, which has no kernels for the others then
-    set(levels scalar avx2)
+set(NG_LEVELS all CACHE STRING
+    "Instruction set levels (ng/isa.h) to build: all, native (this machine's), or a list: scalar;avx2")
+
+# ng_find_levels(<levels> <mask>): the levels that NG_LEVELS asks for, and the number that tells them
+# to the compiler, NG_BUILT_LEVELS: a bit for each. A level brings the one that it extends.
+function(ng_find_levels levels_out mask_out)
+  set(names scalar avx2 avx_vnni avx512 avx512_vnni avx512_bf16)
+  # Of each level the one that it extends, and what Linux calls the instructions that it adds.
+  set(of_scalar scalar)
+  set(of_avx2 scalar avx2 fma)
+  set(of_avx_vnni avx2 avx_vnni)
+  set(of_avx512 avx2 avx512f avx512bw avx512dq avx512vl)
+  set(of_avx512_vnni avx512 avx512_vnni)
+  set(of_avx512_bf16 avx512_vnni avx512_bf16)
+
+  set(levels scalar)
+  if(NG_LEVELS STREQUAL "all")
+    set(levels ${names})
+  elseif(NG_LEVELS STREQUAL "native")
+    file(STRINGS /proc/cpuinfo flags REGEX "^flags" LIMIT_COUNT 1)
+    string(REPLACE " " ";" flags "${flags}")
+    foreach(level ${names})
+      list(POP_FRONT of_${level} base)
+      list(REMOVE_ITEM of_${level} ${flags})
+      if(base IN_LIST levels AND "${of_${level}}" STREQUAL "")
+        list(APPEND levels ${level})
+      endif()
+    endforeach()
+  else()
+    foreach(level ${NG_LEVELS})
+      if(NOT level IN_LIST names)
+        message(FATAL_ERROR "NG_LEVELS: ${level} is no level; all, native, or a list of ${names}")
+      endif()
+      while(NOT level IN_LIST levels)
+        list(APPEND levels ${level})
+        list(GET of_${level} 0 level)
+      endwhile()
+    endforeach()
   endif()
+  list(REMOVE_DUPLICATES levels)
+
+  set(mask 0)
+  foreach(level ${levels})
+    list(FIND names ${level} bit)
+    math(EXPR mask "${mask} | (1 << ${bit})")
+  endforeach()
+  set(${levels_out} ${levels} PARENT_SCOPE)
+  set(${mask_out} ${mask} PARENT_SCOPE)
+endfunction()
+
+# ng_add_levels(<target> <source>...): adds the sources to the target, once for each level of ng/isa.h.
+# NG_LEVELS leaves levels out. A level's objects are a target of their own, <target>_<level>; the
+# target's property NG_LEVEL_OBJECTS lists them.
+function(ng_add_levels target)
+  ng_find_levels(levels mask)
+  target_compile_definitions(${target} PRIVATE NG_BUILT_LEVELS=${mask})
   foreach(level ${levels})
     set(objects ${target}_${level})
     string(TOUPPER NG_LEVEL_${level} definition)

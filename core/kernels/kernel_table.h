@@ -206,18 +206,14 @@ struct KernelTable {
   void (*moments)(const LogitRow& row, float centre, double sums[3]);
   // The sum of weights[i] * (logits[i] - max). REQUIRES: weigh_logits has been called with max.
   double (*weighted_sum)(const LogitRow& row, float max);
+
+  // The table of a level that was built: isa/.
+  template <IsaLevel>
+  static const KernelTable& At();
 };
 
 // The table of a level. REQUIRES: the CPU supports it.
 const KernelTable& Kernels(IsaLevel level);
-
-// The tables themselves, for the dispatcher and the tests.
-const KernelTable& ScalarKernels();
-const KernelTable& Avx2Kernels();
-const KernelTable& AvxVnniKernels();
-const KernelTable& Avx512Kernels();
-const KernelTable& Avx512VnniKernels();
-const KernelTable& Avx512Bf16Kernels();
 
 }  // namespace ng
 

@@ -29,21 +29,19 @@ constexpr LevelRow kLevels[] = {
 
 static_assert(std::size(kLevels) == static_cast<size_t>(IsaLevel::kAvx512Bf16) + 1);
 
-#if !defined(NG_FEW_LEVELS)
 // Clang 14 cannot ask for it.
 bool HasAvxVnni() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax & 1U << 4) != 0;
 }
-#endif
 
-// __builtin_cpu_supports also asks whether the operating system keeps the wide registers.
+// The levels of this CPU. __builtin_cpu_supports also asks whether the operating system keeps the
+// wide registers.
 std::vector<IsaLevel> Detect() {
   std::vector<IsaLevel> levels = {IsaLevel::kScalar};
   // F16C is older than AVX2 on every CPU; clang 14 cannot ask for it.
   if (__builtin_cpu_supports("avx2") == 0 || __builtin_cpu_supports("fma") == 0) return levels;
   levels.push_back(IsaLevel::kAvx2);
-#if !defined(NG_FEW_LEVELS)
   if (HasAvxVnni()) levels.push_back(IsaLevel::kAvxVnni);
   if (__builtin_cpu_supports("avx512f") == 0 || __builtin_cpu_supports("avx512bw") == 0 ||
       __builtin_cpu_supports("avx512dq") == 0 || __builtin_cpu_supports("avx512vl") == 0) {
@@ -53,7 +51,6 @@ std::vector<IsaLevel> Detect() {
   if (__builtin_cpu_supports("avx512vnni") == 0) return levels;
   levels.push_back(IsaLevel::kAvx512Vnni);
   if (__builtin_cpu_supports("avx512bf16") != 0) levels.push_back(IsaLevel::kAvx512Bf16);
-#endif
   return levels;
 }
 
@@ -62,6 +59,8 @@ std::vector<IsaLevel> Detect() {
 bool PaysOff(IsaLevel level) {
   return level != IsaLevel::kAvx512Bf16 || __builtin_cpu_is("intel") == 0;
 }
+
+bool IsBuilt(IsaLevel level) { return ((NG_BUILT_LEVELS) >> static_cast<int>(level)) % 2 == 1; }
 
 const LevelRow& RowOf(IsaLevel level) { return kLevels[static_cast<size_t>(level)]; }
 
@@ -80,7 +79,11 @@ std::string Arithmetic::ToString() const {
 const Arithmetic& ArithmeticOf(IsaLevel level) { return *RowOf(level).arithmetic; }
 
 std::span<const IsaLevel> SupportedIsaLevels() {
-  static const std::vector<IsaLevel> levels = Detect();
+  static const std::vector<IsaLevel> levels = [] {
+    std::vector<IsaLevel> built = Detect();
+    std::erase_if(built, [](IsaLevel level) { return !IsBuilt(level); });
+    return built;
+  }();
   return levels;
 }
 
@@ -98,8 +101,12 @@ absl::StatusOr<IsaLevel> ChooseIsa(std::string_view name, std::string_view arith
   std::string allowed;
   std::string reason = "not an instruction set level of this CPU";
   IsaLevel best = IsaLevel::kScalar;
-  for (const IsaLevel level : SupportedIsaLevels()) {
-    if (Allowed(level, arithmetic)) {
+  for (const IsaLevel level : Detect()) {
+    if (!IsBuilt(level)) {
+      if (name == IsaName(level)) {
+        reason = "this CPU has it, but this build of ng does not (NG_LEVELS)";
+      }
+    } else if (Allowed(level, arithmetic)) {
       if (name == IsaName(level)) return level;
       if (PaysOff(level)) best = level;
       if (!allowed.empty()) allowed += ", ";

@@ -22,6 +22,11 @@
 
 #include "ng/status.h"
 
+// A bit for each level that was built. CMake says it where NG_LEVELS leaves some out.
+#if !defined(NG_BUILT_LEVELS)
+#define NG_BUILT_LEVELS 63
+#endif
+
 #pragma GCC visibility push(default)
 namespace ng {
 
@@ -45,40 +50,44 @@ struct Arithmetic {
 };
 const Arithmetic& ArithmeticOf(IsaLevel level);
 
-// The levels that this CPU (and its operating system) can run, those with fewer instructions first.
+// The levels that were built and that this CPU (and its operating system) can run, those with fewer
+// instructions first.
 std::span<const IsaLevel> SupportedIsaLevels();
 
 // `name` is "auto" (the NG_ISA environment variable if set, else the fastest supported level, which
 // is not avx512_bf16 on CPUs of Intel: they are slow at it) or a level's name. Errors: UsageError
-// for an unknown name or a level that this CPU lacks; both list what can be chosen.
+// for an unknown name, and for a level that this CPU lacks or that was not built; each lists what
+// can be chosen.
 absl::StatusOr<IsaLevel> ChooseIsa(std::string_view name);
 // Among the levels that `arithmetic` (run.arithmetic) allows: "fastest", any; "portable", those of
 // that arithmetic. UsageError also for a level of another one. REQUIRES: one of these two words.
 absl::StatusOr<IsaLevel> ChooseIsa(std::string_view name, std::string_view arithmetic);
 
 // The kernels of a level: what Kernels::At<level>() returns, which a source that is compiled once
-// for each level defines (ng/level.h).
+// for each level defines (ng/level.h). Of a level that was not built (NG_LEVELS in CMake), those of
+// the best one below it.
 template <class Kernels>
 const Kernels& KernelsFor(IsaLevel level) {
-  switch (level) {
-    case IsaLevel::kAvx2:
-      return Kernels::template At<IsaLevel::kAvx2>();
-#if !defined(NG_FEW_LEVELS)  // which ng's own sanitizer build defines
-    case IsaLevel::kAvxVnni:
-      return Kernels::template At<IsaLevel::kAvxVnni>();
-    case IsaLevel::kAvx512:
-      return Kernels::template At<IsaLevel::kAvx512>();
-    case IsaLevel::kAvx512Vnni:
-      return Kernels::template At<IsaLevel::kAvx512Vnni>();
-    case IsaLevel::kAvx512Bf16:
-      return Kernels::template At<IsaLevel::kAvx512Bf16>();
-#else
-    default:
-#endif
-    case IsaLevel::kScalar:
-      break;
+  using L = IsaLevel;
+  constexpr auto kIsBuilt = [](L one) {
+    return ((NG_BUILT_LEVELS) >> static_cast<int>(one)) % 2 == 1;
+  };
+  if constexpr (kIsBuilt(L::kAvx512Bf16)) {
+    if (level == L::kAvx512Bf16) return Kernels::template At<L::kAvx512Bf16>();
   }
-  return Kernels::template At<IsaLevel::kScalar>();
+  if constexpr (kIsBuilt(L::kAvx512Vnni)) {
+    if (level >= L::kAvx512Vnni) return Kernels::template At<L::kAvx512Vnni>();
+  }
+  if constexpr (kIsBuilt(L::kAvx512)) {
+    if (level >= L::kAvx512) return Kernels::template At<L::kAvx512>();
+  }
+  if constexpr (kIsBuilt(L::kAvxVnni)) {
+    if (level == L::kAvxVnni) return Kernels::template At<L::kAvxVnni>();
+  }
+  if constexpr (kIsBuilt(L::kAvx2)) {
+    if (level >= L::kAvx2) return Kernels::template At<L::kAvx2>();
+  }
+  return Kernels::template At<L::kScalar>();
 }
 
 }  // namespace ng

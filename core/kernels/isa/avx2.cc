@@ -30,7 +30,8 @@ struct Level {
 
 }  // namespace
 
-const KernelTable& Avx2Kernels() {
+template <>
+const KernelTable& KernelTable::At<IsaLevel::kAvx2>() {
   static constexpr KernelTable kTable = MakeKernelTable<Level>(IsaLevel::kAvx2);
   return kTable;
 }

@@ -30,7 +30,8 @@ struct Level {
 
 }  // namespace
 
-const KernelTable& Avx512Kernels() {
+template <>
+const KernelTable& KernelTable::At<IsaLevel::kAvx512>() {
   static constexpr KernelTable kTable = MakeKernelTable<Level>(IsaLevel::kAvx512);
   return kTable;
 }

@@ -24,9 +24,10 @@ struct Level {
 
 }  // namespace
 
-const KernelTable& Avx512Bf16Kernels() {
+template <>
+const KernelTable& KernelTable::At<IsaLevel::kAvx512Bf16>() {
   static const KernelTable kTable = [] {
-    KernelTable table = Avx512VnniKernels();
+    KernelTable table = KernelTable::At<IsaLevel::kAvx512Vnni>();
     table.isa = IsaLevel::kAvx512Bf16;
     SetMatmuls<Level, Bf16DotWeights<avx512::Vec16>>(table);
     return table;

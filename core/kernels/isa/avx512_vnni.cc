@@ -26,8 +26,10 @@ struct Level {
 
 }  // namespace
 
-const KernelTable& Avx512VnniKernels() {
-  static const KernelTable kTable = WithGridMatmuls<Level>(IsaLevel::kAvx512Vnni, Avx512Kernels());
+template <>
+const KernelTable& KernelTable::At<IsaLevel::kAvx512Vnni>() {
+  static const KernelTable kTable =
+      WithGridMatmuls<Level>(IsaLevel::kAvx512Vnni, KernelTable::At<IsaLevel::kAvx512>());
   return kTable;
 }
 

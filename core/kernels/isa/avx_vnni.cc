@@ -27,8 +27,10 @@ struct Level {
 
 }  // namespace
 
-const KernelTable& AvxVnniKernels() {
-  static const KernelTable kTable = WithGridMatmuls<Level>(IsaLevel::kAvxVnni, Avx2Kernels());
+template <>
+const KernelTable& KernelTable::At<IsaLevel::kAvxVnni>() {
+  static const KernelTable kTable =
+      WithGridMatmuls<Level>(IsaLevel::kAvxVnni, KernelTable::At<IsaLevel::kAvx2>());
   return kTable;
 }
 

@@ -27,7 +27,8 @@ struct Level {
 
 }  // namespace
 
-const KernelTable& ScalarKernels() {
+template <>
+const KernelTable& KernelTable::At<IsaLevel::kScalar>() {
   static constexpr KernelTable kTable = MakeKernelTable<Level>(IsaLevel::kScalar);
   return kTable;
 }

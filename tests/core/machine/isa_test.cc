@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -57,6 +58,21 @@ TEST_F(ChooseIsaTest, RejectsAnUnknownNameAndListsTheLevels) {
   EXPECT_EQ(ExitCode(status), 2);
   EXPECT_THAT(std::string(status.message()), HasSubstr("run.isa = avx1024"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("auto, scalar"));
+}
+
+// In a build of few levels, as that of the sanitizers.
+TEST_F(ChooseIsaTest, SaysThatALevelWasNotBuiltThatTheCpuHas) {
+  const bool has_avx512 =
+      __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+      __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+  const IsaLevel level = has_avx512 ? IsaLevel::kAvx512 : IsaLevel::kAvx2;
+  if (__builtin_cpu_supports("avx2") == 0 || std::ranges::count(SupportedIsaLevels(), level) != 0) {
+    GTEST_SKIP() << "all levels of this CPU were built";
+  }
+  const absl::Status status = ChooseIsa(IsaName(level)).status();
+  EXPECT_EQ(ExitCode(status), 2);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("this CPU has it, but this build of ng does not (NG_LEVELS); allowed: "));
 }
 
 TEST_F(ChooseIsaTest, NamesTheEnvironmentWhenThatIsWrong) {

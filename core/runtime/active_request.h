@@ -30,6 +30,8 @@ struct AddedRequest {
   // Of the prompt's tokens so many may begin later prompts that do not begin with all of them; 0:
   // nobody knows.
   int64_t mark = 0;
+  // What chooses its tokens. Without a chain: what its settings say, made where it begins.
+  RequestSampler sampler = {};
 };
 
 // A request between admission and retirement.

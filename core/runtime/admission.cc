@@ -121,7 +121,10 @@ absl::Status GenerateLoop::Activate(ActiveRequest& active) {
   active.kept.scoring = request.prompt_top_logprobs >= 0;
   active.kept_points.begin = active.kept_points.end =
       std::max(model_.Length(active.sequence), options_.capture_points_from);
-  NG_ASSIGN_OR_RETURN(active.sampler, samplers_.For(request.settings));
+  active.sampler = active.added.sampler;
+  if (active.sampler.chain == nullptr) {
+    NG_ASSIGN_OR_RETURN(active.sampler, samplers_.For(request.settings));
+  }
   NG_RETURN_IF_ERROR(OpenStages(active));
   active.staged = true;
   if (!request.load_cache.empty()) NG_RETURN_IF_ERROR(LoadSnapshot(active));

@@ -232,13 +232,16 @@ struct Assembly {
 absl::StatusOr<std::unique_ptr<Assembly>> Assemble(const EngineOptions& options,
                                                    PlannedRank planned = PlannedRank::kMostWeights);
 
-// Makes the sampler chain that a selection over this assembly names. Errors: as CreateSampler.
-absl::StatusOr<std::unique_ptr<SamplerChain>> MakeSamplerChain(const Assembly& assembly,
-                                                               const Selection& selection);
+// Makes the sampler chain that a selection over this assembly names. `stop`: PluginContext's; null:
+// the assembly's. Errors: as CreateSampler.
+absl::StatusOr<std::unique_ptr<SamplerChain>> MakeSamplerChain(
+    const Assembly& assembly, const Selection& selection, const std::atomic<bool>* stop = nullptr);
 // Makes what chooses the tokens of a request with settings of its own (GenerateRequest::settings).
-// `shared` as RequestSamplers::Make. Errors: UsageError, PluginError; the assembly is as it was.
+// `shared` and `stop` as RequestSamplers::Make. May run beside a step: of the assembly it changes
+// nothing but `parts`, which is as it was afterwards. Errors: UsageError, PluginError.
 absl::StatusOr<RequestSampler> MakeRequestSampler(std::span<const std::string> settings,
                                                   const std::shared_ptr<SamplerChain>& shared,
+                                                  const RequestSamplers::Stop& stop,
                                                   Assembly& assembly);
 
 // Makes the probes that the config names. `stop` as in EngineOptions. Errors: as CreateProbe.

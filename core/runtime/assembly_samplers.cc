@@ -44,14 +44,17 @@ bool Assembly::UsedByParts(const UnusedOption& option) const {
 }
 
 absl::StatusOr<std::unique_ptr<SamplerChain>> MakeSamplerChain(const Assembly& assembly,
-                                                               const Selection& selection) {
+                                                               const Selection& selection,
+                                                               const std::atomic<bool>* stop) {
   std::vector<ChainStage> stages;
   for (const LoadedPlugin& plugin : selection.stages) {
     const std::vector<OptionValue> values =
         PluginValues(selection.config, "sampler", plugin.descriptor->name);
+    PluginContext context = assembly.Context(values);
+    if (stop != nullptr) context.stop = stop;
     ChainStage stage;
     stage.name = plugin.descriptor->name;
-    NG_ASSIGN_OR_RETURN(stage.stage, CreateSampler(plugin, assembly.Context(values)));
+    NG_ASSIGN_OR_RETURN(stage.stage, CreateSampler(plugin, context));
     stages.push_back(std::move(stage));
   }
   return std::make_unique<SamplerChain>(std::move(stages), assembly.model.spec.shape.vocab_size,
@@ -60,6 +63,7 @@ absl::StatusOr<std::unique_ptr<SamplerChain>> MakeSamplerChain(const Assembly& a
 
 absl::StatusOr<RequestSampler> MakeRequestSampler(std::span<const std::string> settings,
                                                   const std::shared_ptr<SamplerChain>& shared,
+                                                  const RequestSamplers::Stop& stop,
                                                   Assembly& assembly) {
   NG_ASSIGN_OR_RETURN(const std::vector<ConfigEntry> own, ParseSettings(settings));
   // Behind what Engine::Set has added.
@@ -70,15 +74,21 @@ absl::StatusOr<RequestSampler> MakeRequestSampler(std::span<const std::string> s
   RequestSampler sampler = {shared, selection.config.Int("sampler.seed")};
   if (shared != nullptr) return sampler;
   // Stages that wrap others find the options of those.
-  assembly.parts->SetEntries(selection.entries);
+  assembly.parts->SetEntries(selection.entries, stop.get());
   // What they are made of is asked for below; a server's requests must not add up to a long list.
   const size_t n_used = assembly.parts->used().size();
   const absl::Cleanup back = [&] {
     assembly.parts->SetEntries(assembly.selection.entries);
     assembly.parts->KeepUsed(n_used);
   };
-  NG_ASSIGN_OR_RETURN(sampler.chain, MakeSamplerChain(assembly, selection));
+  NG_ASSIGN_OR_RETURN(std::unique_ptr<SamplerChain> chain,
+                      MakeSamplerChain(assembly, selection, stop.get()));
   NG_RETURN_IF_ERROR(CheckUsed(assembly, selection, own));
+  // Its stages may ask `stop` for as long as they live.
+  const auto made =
+      std::make_shared<std::pair<RequestSamplers::Stop, std::unique_ptr<SamplerChain>>>(
+          stop, std::move(chain));
+  sampler.chain = {made, made->second.get()};
   return sampler;
 }
 

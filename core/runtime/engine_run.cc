@@ -33,8 +33,9 @@ Engine::State::Run::Run(State& state, const GenerateOptions& options)
       settings(state.Settings()),
       samplers(*state.assembly->chain, state.assembly->config().Int("sampler.seed"),
                [&assembly = *state.assembly](std::span<const std::string> settings,
-                                             const std::shared_ptr<SamplerChain>& shared) {
-                 return MakeRequestSampler(settings, shared, assembly);
+                                             const std::shared_ptr<SamplerChain>& shared,
+                                             const RequestSamplers::Stop& stop) {
+                 return MakeRequestSampler(settings, shared, stop, assembly);
                }),
       parts{*state.decoder,          samplers,
             state.snapshots.get(),   state.assembly->probes.get(),

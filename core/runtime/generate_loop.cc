@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "core/runtime/caught.h"
@@ -67,6 +68,13 @@ bool GenerateLoop::KeepsPrompt() const {
 }
 
 void GenerateLoop::Add(const AddedRequest& added) { waiting_.push_back(added); }
+
+int64_t GenerateLoop::n_waiting_chains() const {
+  std::set<const SamplerChain*> chains;
+  for (const AddedRequest& added : waiting_) chains.insert(added.sampler.chain.get());
+  chains.erase(nullptr);
+  return std::ssize(chains);
+}
 
 absl::Status GenerateLoop::Cancel(int index) {
   for (size_t i = 0; i < active_.size(); ++i) {

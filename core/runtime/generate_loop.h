@@ -49,6 +49,8 @@ class GenerateLoop {
   bool idle() const { return waiting_.empty() && active_.empty(); }
   int64_t n_waiting() const { return std::ssize(waiting_); }
   int64_t n_active() const { return std::ssize(active_); }
+  // How many sampler chains the waiting ones have been added with.
+  int64_t n_waiting_chains() const;
 
  private:
   void AttachObservers();

@@ -68,7 +68,9 @@ auto PartFactory::With(std::string_view kind, std::string_view name,
   NG_ASSIGN_OR_RETURN(const Config options, OptionsOf(plugin, entries_, overrides));
   const std::vector<OptionValue> values = PluginValues(options, kind, name);
   Remember(plugin, values);
-  return make(plugin, context_(values));
+  PluginContext context = context_(values);
+  if (stop_ != nullptr) context.stop = stop_;
+  return make(plugin, context);
 }
 
 absl::StatusOr<std::unique_ptr<AttentionBackend>> PartFactory::CreateAttention(

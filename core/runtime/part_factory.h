@@ -3,6 +3,7 @@
 #ifndef NG_CORE_RUNTIME_PART_FACTORY_H_
 #define NG_CORE_RUNTIME_PART_FACTORY_H_
 
+#include <atomic>
 #include <functional>
 #include <span>
 #include <string>
@@ -44,8 +45,12 @@ class PartFactory final : public PartHost {
   absl::StatusOr<std::unique_ptr<Drafter>> CreateDrafter(
       std::string_view name, std::span<const OptionOverride> overrides) override;
 
-  // The config has changed.
-  void SetEntries(std::vector<ConfigEntry> entries) { entries_ = std::move(entries); }
+  // What parts are made with from now on: another config, and what ends the making of one that
+  // takes long (PluginContext::stop; null: what `context` says).
+  void SetEntries(std::vector<ConfigEntry> entries, const std::atomic<bool>* stop = nullptr) {
+    entries_ = std::move(entries);
+    stop_ = stop;
+  }
 
   // A plugin that a part was made of or planned with, and its options: "p = 0.5, k = 3".
   struct Used {
@@ -67,6 +72,7 @@ class PartFactory final : public PartHost {
   PluginHost host_;
   std::vector<ConfigEntry> entries_;
   MakeContext context_;
+  const std::atomic<bool>* stop_ = nullptr;
   std::vector<Used> used_;
   int depth_ = 0;  // of calls into create functions that are running now
 };

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -16,12 +17,17 @@
 #include "absl/strings/str_cat.h"
 #include "core/runtime/engine_run.h"
 #include "core/runtime/generate_loop.h"
+#include "core/runtime/sampler_maker.h"
 
 namespace ng {
 namespace {
 
 // How often the stop flag of EngineOptions is looked at while nothing is to be done.
 constexpr std::chrono::milliseconds kIdle(50);
+// So long after Drain samplers are still made.
+constexpr std::chrono::milliseconds kMakesAfterDrain(500);
+// So many sampler chains may be there for requests that have not begun.
+constexpr int64_t kMostMadeAhead = 8;
 // What a status says of a session that has no room now.
 constexpr const char* kBusy = "ng.session.busy";
 
@@ -47,7 +53,12 @@ struct Session::State {
         most_open(engine.max_sequences + session_options.max_waiting),
         options(Callbacks()),
         run(engine, options),
-        loop(WithStop(), run.settings, options) {}
+        loop(WithStop(), run.settings, options),
+        maker(run.samplers, [this] {
+          const std::lock_guard lock(mutex);
+          sampler_made = true;
+          changed.notify_all();
+        }) {}
 
   GenerateOptions Callbacks();
   const GenerateParts& WithStop() {
@@ -62,7 +73,14 @@ struct Session::State {
   void Work();
   // Waits for something to do. Brings what has come in to the loop. False: the session ends.
   bool Take();
+  bool HasToDo() const;  // REQUIRES: `mutex` is held
+  // A request whose sampler must be made joins the loop when it is.
   void Add(std::unique_ptr<Job> job);
+  void AddToLoop(Job& job, RequestSampler sampler);
+  void AddMade(SamplerMaker::Job made);
+  void EndById(int64_t id);  // with kInterrupted
+  // Its sampler cannot be made.
+  void EndByError(Job& job, const absl::Status& error);
   Job& Find(int index) { return *jobs.at(index); }
   void TakeTurn();
   void OnDone(int index);
@@ -78,7 +96,8 @@ struct Session::State {
   // The session's thread's own.
   GenerateOptions options;
   Engine::State::Run run;
-  std::map<int, std::unique_ptr<Job>> jobs;  // that the loop has, by index
+  std::map<int, std::unique_ptr<Job>> jobs;  // that have come in and not ended, by index
+  std::set<int64_t> making;                  // of them: those that wait for their sampler
   GenerateLoop loop;
   SessionCounts counted;
   absl::Status failed;  // what ended the session
@@ -89,10 +108,13 @@ struct Session::State {
   std::vector<int64_t> cancels;
   SessionCounts shown;
   int64_t next_id = 0;
-  int64_t n_open = 0;    // accepted and not ended
-  bool closed = false;   // nothing is accepted
+  int64_t n_open = 0;         // accepted and not ended
+  bool sampler_made = false;  // the maker has something
+  bool closed = false;        // nothing is accepted
+  GenerateClock::time_point makes_until = GenerateClock::time_point::max();
   bool over = false;     // the thread has done everything
   absl::Status outcome;  // then
+  SamplerMaker maker;
   std::thread thread;
 };
 
@@ -149,52 +171,99 @@ void Session::State::Publish() {
 }
 
 void Session::State::Add(std::unique_ptr<Job> job) {
-  const int index = IndexOf(job->id);
-  Job& added = *jobs.emplace(index, std::move(job)).first->second;
-  const GenerateRequest& request = added.asked.request;
-  // So that a client need not wait its turn to be told.
-  const absl::Status settings =
-      GuardedReading([&] { return run.samplers.For(request.settings).status(); });
-  if (settings.ok()) return loop.Add({index, &request, &added.completion, added.asked.mark});
-  added.error = settings;
-  added.completion.ids = request.prompt_ids;
-  added.completion.prompt_len = std::ssize(request.prompt_ids);
-  added.completion.stop_reason = StopReason::kError;
-  OnDone(index);
+  Job& added = *jobs.emplace(IndexOf(job->id), std::move(job)).first->second;
+  const std::vector<std::string>& settings = added.asked.request.settings;
+  const absl::Status status = Guarded([&]() -> absl::Status {
+    std::optional<RequestSampler> known = run.samplers.Known(settings);
+    if (known) {
+      AddToLoop(added, *std::move(known));
+    } else {
+      // Also where it will wait long for its turn: its client is told soon what is wrong.
+      maker.Ask(*making.insert(added.id).first, settings);
+    }
+    return absl::OkStatus();
+  });
+  if (status.ok()) return;
+  making.erase(added.id);
+  EndByError(added, status);
+}
+
+void Session::State::AddToLoop(Job& job, RequestSampler sampler) {
+  loop.Add({.index = IndexOf(job.id),
+            .request = &job.asked.request,
+            .completion = &job.completion,
+            .mark = job.asked.mark,
+            .sampler = std::move(sampler)});
+}
+
+void Session::State::AddMade(SamplerMaker::Job made) {
+  if (making.erase(made.id) == 0) return;
+  Job& job = Find(IndexOf(made.id));
+  if (!made.sampler.ok()) return EndByError(job, made.sampler.status());
+  AddToLoop(job, *std::move(made.sampler));
+}
+
+void Session::State::EndByError(Job& job, const absl::Status& error) {
+  job.error = error;
+  job.completion.ids = job.asked.request.prompt_ids;
+  job.completion.prompt_len = std::ssize(job.completion.ids);
+  job.completion.stop_reason = StopReason::kError;
+  OnDone(IndexOf(job.id));
+}
+
+void Session::State::EndById(int64_t id) {
+  const auto job = jobs.find(IndexOf(id));
+  if (job == jobs.end() || job->second->id != id) return;
+  if (making.erase(id) > 0) {
+    maker.Drop(id);
+    AddToLoop(*job->second, {});
+  }
+  failed.Update(loop.Cancel(IndexOf(id)));
+}
+
+bool Session::State::HasToDo() const {
+  if (!incoming.empty() || !cancels.empty() || sampler_made || !loop.idle()) return true;
+  if (stop || EngineStopped()) return true;
+  return closed && (making.empty() || GenerateClock::now() >= makes_until);
 }
 
 bool Session::State::Take() {
   Jobs taken;
-  std::vector<int64_t> cancelled;
+  std::vector<int64_t> ended;
+  bool made = false;
   {
     std::unique_lock lock(mutex);
-    while (incoming.empty() && cancels.empty() && loop.idle() && !closed && !EngineStopped()) {
-      if (engine.options.stop == nullptr) {
+    while (!HasToDo()) {
+      if (engine.options.stop == nullptr && !closed) {
         changed.wait(lock);
       } else {
         changed.wait_for(lock, kIdle);
       }
     }
-    if (stop || EngineStopped() || (closed && loop.idle() && incoming.empty())) {
+    const bool all_ended = loop.idle() && making.empty() && incoming.empty();
+    if (stop || EngineStopped() || (closed && all_ended)) {
       closed = true;
       return false;
     }
     taken.swap(incoming);
-    cancelled.swap(cancels);
+    ended.swap(cancels);
+    made = std::exchange(sampler_made, false);
+    if (closed && GenerateClock::now() >= makes_until) {
+      ended.insert(ended.end(), making.begin(), making.end());
+    }
+  }
+  if (made) {
+    for (SamplerMaker::Job& job : maker.Take()) AddMade(std::move(job));
   }
   for (std::unique_ptr<Job>& job : taken) Add(std::move(job));
-  for (const int64_t id : cancelled) {
-    const auto job = jobs.find(IndexOf(id));
-    if (job != jobs.end() && job->second->id == id) failed.Update(loop.Cancel(IndexOf(id)));
-  }
+  for (const int64_t id : ended) EndById(id);
+  if (!making.empty()) maker.Allow(kMostMadeAhead - loop.n_waiting_chains());
   return failed.ok();
 }
 
 void Session::State::TakeTurn() {
   const GenerateClock::time_point begin = GenerateClock::now();
-  // What parses is the beginning of a request.
-  failed = loop.n_waiting() > 0 ? GuardedReading([&] { return loop.Turn(); })
-                                : Guarded([&] { return loop.Turn(); });
+  failed = Guarded([&] { return loop.Turn(); });
   if (absl::IsCancelled(failed) && stop) failed = absl::OkStatus();
   ++counted.steps;
   counted.busy_s += SecondsBetween(begin, GenerateClock::now());
@@ -207,10 +276,10 @@ void Session::State::EndAll() {
     closed = true;
     rest.swap(incoming);
   }
+  maker.Stop();
+  for (const int64_t id : std::exchange(making, {})) AddToLoop(Find(IndexOf(id)), {});
   for (std::unique_ptr<Job>& job : rest) {
-    const int index = IndexOf(job->id);
-    Job& added = *jobs.emplace(index, std::move(job)).first->second;
-    loop.Add({index, &added.asked.request, &added.completion, added.asked.mark});
+    AddToLoop(*jobs.emplace(IndexOf(job->id), std::move(job)).first->second, {});
   }
   failed.Update(loop.End(failed.ok() ? StopReason::kInterrupted : StopReason::kError));
   // What an exception has kept from the loop.
@@ -284,6 +353,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(Engine& engine,
           absl::StrCat("max_waiting = ", options.max_waiting, ", must be at least 1"));
     }
     auto state = std::make_unique<State>(*engine.state_, options);
+    NG_RETURN_IF_ERROR(state->maker.Start());
     try {
       state->thread = std::thread([&work = *state] { work.Work(); });
     } catch (const std::system_error& error) {
@@ -331,6 +401,7 @@ void Session::Cancel(int64_t id) {
 
 void Session::Drain() {
   const std::lock_guard lock(state_->mutex);
+  if (!state_->closed) state_->makes_until = GenerateClock::now() + kMakesAfterDrain;
   state_->closed = true;
   state_->changed.notify_all();
 }

@@ -1,4 +1,4 @@
-// Session: an engine that answers requests as they come, on a thread of its own; for servers.
+// Session: an engine that answers requests as they come, on threads of its own; for servers.
 //
 //   ng::RunNeeds needs;                   // room for 8 requests of 2048 tokens each
 //   needs.max_sequences = 8;
@@ -13,6 +13,10 @@
 // Every step feeds all requests that run: the prompts of some, single tokens of others. A request
 // joins at the next step when the cache has room for all it may come to hold, in the order of
 // Submit. Its answer has the same bits as if it had been alone.
+//
+// A request with settings of its own needs a sampler chain, which a second thread makes where no
+// other request has it yet. Nobody waits for it but this request, which is behind those that were
+// ready before. Its making ends with it (Cancel, Stop).
 //
 // Errors: what is wrong with one request ends that request alone (its settings, NaN in its logits,
 // a stage of its sampler chain). What is wrong with the engine (a step that fails, a probe, memory)
@@ -93,7 +97,7 @@ struct SessionCounts {
 
 class Session {
  public:
-  // Takes the engine and starts the thread. The engine must outlive the session. Errors:
+  // Takes the engine and starts the threads. The engine must outlive the session. Errors:
   // RuntimeError before Load, and where the system gives no thread; UsageError for options.
   static absl::StatusOr<std::unique_ptr<Session>> Start(Engine& engine,
                                                         const SessionOptions& options);
@@ -114,6 +118,7 @@ class Session {
   void Cancel(int64_t id);
 
   // From now on nothing is accepted. What was accepted is answered; then the session has ended.
+  // Requests whose sampler chain is not made within half a second end with kInterrupted.
   void Drain();
   // From now on nothing is accepted, and what was accepted ends with kInterrupted as soon as the
   // step that runs lets it: between two layers.

@@ -4,6 +4,7 @@
 #ifndef NG_PLUGINS_SAMPLER_GRAMMAR_BUDGET_H_
 #define NG_PLUGINS_SAMPLER_GRAMMAR_BUDGET_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -16,19 +17,26 @@ class Budget {
  public:
   static constexpr int64_t kSteps = 30'000'000;
 
+  // `stop` (PluginContext's, may be null): once it is true, nothing is left.
+  explicit Budget(const std::atomic<bool>* stop = nullptr) : stop_(stop) {}
+
   // Whether there is still something left afterwards.
   bool Spend(size_t n) {
     left_ -= static_cast<int64_t>(n);
-    return left_ >= 0;
+    if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) stopped_ = true;
+    return left_ >= 0 && !stopped_;
   }
-  // Errors: UsageError when all is spent.
+  // Errors: UsageError when all is spent; InterruptedError.
   absl::Status status() const {
+    if (stopped_) return InterruptedError("was told to stop");
     if (left_ >= 0) return absl::OkStatus();
     return UsageError(absl::StrCat("takes more than ", kSteps, " steps to be made"));
   }
 
  private:
   int64_t left_ = kSteps;
+  const std::atomic<bool>* stop_;
+  bool stopped_ = false;
 };
 
 }  // namespace ng::grammar

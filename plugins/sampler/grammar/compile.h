@@ -1,10 +1,12 @@
 // The three languages in which a grammar can be written, each to a Program.
 //
 // Called in create. Errors: UsageError in one line with the position (or, in a schema, the JSON
-// pointer), what was met and what can stand there. Time and memory are bounded for any text.
+// pointer), what was met and what can stand there. Time and memory are bounded for any text, and
+// `stop` (PluginContext's, may be null) ends them.
 #ifndef NG_PLUGINS_SAMPLER_GRAMMAR_COMPILE_H_
 #define NG_PLUGINS_SAMPLER_GRAMMAR_COMPILE_H_
 
+#include <atomic>
 #include <string>
 #include <string_view>
 
@@ -13,10 +15,11 @@
 namespace ng::grammar {
 
 // The whole answer matches the pattern (regex.h says which language).
-absl::StatusOr<Program> CompileRegex(std::string_view pattern);
+absl::StatusOr<Program> CompileRegex(std::string_view pattern,
+                                     const std::atomic<bool>* stop = nullptr);
 
 // GBNF as llama.cpp has it; the answer is the rule `root`.
-absl::StatusOr<Program> CompileGbnf(std::string_view text);
+absl::StatusOr<Program> CompileGbnf(std::string_view text, const std::atomic<bool>* stop = nullptr);
 
 struct SchemaSpelling {
   bool assert_formats = true;
@@ -24,11 +27,14 @@ struct SchemaSpelling {
 };
 
 // The answer is a JSON text that the schema allows.
-absl::StatusOr<Program> CompileSchema(std::string_view text, const SchemaSpelling& spelling);
+absl::StatusOr<Program> CompileSchema(std::string_view text, const SchemaSpelling& spelling,
+                                      const std::atomic<bool>* stop = nullptr);
 
 // The same of an option's value, which is the text or the name of a file with it.
-absl::StatusOr<Program> CompileGbnfOption(std::string_view value);
-absl::StatusOr<Program> CompileSchemaOption(std::string_view value, const SchemaSpelling& spelling);
+absl::StatusOr<Program> CompileGbnfOption(std::string_view value,
+                                          const std::atomic<bool>* stop = nullptr);
+absl::StatusOr<Program> CompileSchemaOption(std::string_view value, const SchemaSpelling& spelling,
+                                            const std::atomic<bool>* stop = nullptr);
 
 }  // namespace ng::grammar
 

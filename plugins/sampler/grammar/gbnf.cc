@@ -189,18 +189,18 @@ class GbnfParser {
 
 }  // namespace
 
-absl::StatusOr<Program> CompileGbnf(std::string_view text) {
-  Budget budget;
+absl::StatusOr<Program> CompileGbnf(std::string_view text, const std::atomic<bool>* stop) {
+  Budget budget(stop);
   Net net(budget);
   NG_ASSIGN_OR_RETURN(const int32_t root, GbnfParser(text, net).Whole());
   return Program::Make(net, InlineRules(net, root));
 }
 
-absl::StatusOr<Program> CompileGbnfOption(std::string_view value) {
+absl::StatusOr<Program> CompileGbnfOption(std::string_view value, const std::atomic<bool>* stop) {
   const bool is_text = value.find("::=") != value.npos;
-  if (is_text) return CompileGbnf(value);
+  if (is_text) return CompileGbnf(value, stop);
   NG_ASSIGN_OR_RETURN(const std::string text, ReadOptionFile(value));
-  absl::StatusOr<Program> program = CompileGbnf(text);
+  absl::StatusOr<Program> program = CompileGbnf(text, stop);
   return program.ok() ? std::move(program)
                       : Annotate(program.status(), absl::StrCat("'", std::string(value), "' "));
 }

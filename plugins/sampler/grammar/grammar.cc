@@ -120,9 +120,9 @@ absl::StatusOr<grammar::Program> CompileGrammar(const GrammarSource& source) {
   const char* option = schema ? "json_schema" : regex ? "regex" : "gbnf";
   absl::StatusOr<grammar::Program> program =
       schema  ? grammar::CompileSchemaOption(source.json_schema,
-                                             {source.assert_formats, source.compact})
-      : regex ? grammar::CompileRegex(source.regex)
-              : grammar::CompileGbnfOption(source.gbnf);
+                                             {source.assert_formats, source.compact}, source.stop)
+      : regex ? grammar::CompileRegex(source.regex, source.stop)
+              : grammar::CompileGbnfOption(source.gbnf, source.stop);
   if (program.ok()) return program;
   return Annotate(program.status(), absl::StrCat("sampler.grammar.", option, ": "));
 }

@@ -9,6 +9,7 @@
 #ifndef NG_PLUGINS_SAMPLER_GRAMMAR_GRAMMAR_H_
 #define NG_PLUGINS_SAMPLER_GRAMMAR_GRAMMAR_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -29,7 +30,8 @@ struct GrammarSource {
   std::string_view regex = {};
   std::string_view gbnf = {};  // the rules themselves, or the name of a file with them
   bool assert_formats = true;
-  bool compact = false;  // no whitespace between the parts of JSON
+  bool compact = false;                     // no whitespace between the parts of JSON
+  const std::atomic<bool>* stop = nullptr;  // PluginContext's
 };
 
 // What is remembered of a token is the configuration behind it.

@@ -21,7 +21,8 @@ absl::StatusOr<std::unique_ptr<ng::SamplerStage>> Create(const ng::PluginContext
                               .regex = context.options.Text("regex"),
                               .gbnf = context.options.Text("gbnf"),
                               .assert_formats = context.options.Text("formats") == "assert",
-                              .compact = context.options.Text("whitespace") == "compact"},
+                              .compact = context.options.Text("whitespace") == "compact",
+                              .stop = context.stop},
                              context);
 }
 

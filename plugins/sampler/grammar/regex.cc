@@ -313,8 +313,8 @@ absl::StatusOr<Part> AddTexts(std::string_view pattern, bool anywhere, Net& net)
   return part;
 }
 
-absl::StatusOr<Program> CompileRegex(std::string_view pattern) {
-  Budget budget;
+absl::StatusOr<Program> CompileRegex(std::string_view pattern, const std::atomic<bool>* stop) {
+  Budget budget(stop);
   Net net(budget);
   NG_ASSIGN_OR_RETURN(const Part part, AddTexts(pattern, /*anywhere=*/false, net));
   const int32_t root = net.NewRule("regex");

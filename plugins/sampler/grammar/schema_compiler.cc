@@ -228,8 +228,9 @@ absl::StatusOr<Part> SchemaCompiler::Number(const AllOf& all, unsigned types) {
   return SchemaError(all.empty() ? "#" : all.front().at, std::string(part.status().message()));
 }
 
-absl::StatusOr<Program> CompileSchema(std::string_view text, const SchemaSpelling& spelling) {
-  Budget budget;
+absl::StatusOr<Program> CompileSchema(std::string_view text, const SchemaSpelling& spelling,
+                                      const std::atomic<bool>* stop) {
+  Budget budget(stop);
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<SchemaNodes> nodes, SchemaNodes::Parse(text, budget));
   Net net(budget);
   SchemaCompiler compiler(*nodes, spelling, net);
@@ -237,13 +238,13 @@ absl::StatusOr<Program> CompileSchema(std::string_view text, const SchemaSpellin
   return Program::Make(net, root);
 }
 
-absl::StatusOr<Program> CompileSchemaOption(std::string_view value,
-                                            const SchemaSpelling& spelling) {
+absl::StatusOr<Program> CompileSchemaOption(std::string_view value, const SchemaSpelling& spelling,
+                                            const std::atomic<bool>* stop) {
   const size_t begin = value.find_first_not_of(" \t\r\n");
   const bool is_text = begin != value.npos && (value[begin] == '{' || value == "true");
-  if (is_text) return CompileSchema(value, spelling);
+  if (is_text) return CompileSchema(value, spelling, stop);
   NG_ASSIGN_OR_RETURN(const std::string text, ReadOptionFile(value));
-  absl::StatusOr<Program> program = CompileSchema(text, spelling);
+  absl::StatusOr<Program> program = CompileSchema(text, spelling, stop);
   return program.ok() ? std::move(program)
                       : Annotate(program.status(), absl::StrCat("'", std::string(value), "' "));
 }

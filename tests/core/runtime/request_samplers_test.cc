@@ -26,8 +26,8 @@ class RequestSamplersTest : public ::testing::Test {
   int n_made_ = 0;
   RequestSamplers samplers_{
       *common_, 7,
-      [this](std::span<const std::string> settings,
-             const std::shared_ptr<SamplerChain>& shared) -> absl::StatusOr<RequestSampler> {
+      [this](std::span<const std::string> settings, const std::shared_ptr<SamplerChain>& shared,
+             const RequestSamplers::Stop& /*stop*/) -> absl::StatusOr<RequestSampler> {
         if (settings.back() == "wrong") return UsageError("wrong");
         if (shared == nullptr) ++n_made_;
         return RequestSampler{shared == nullptr ? NewChain() : shared, std::ssize(settings)};
@@ -47,6 +47,22 @@ TEST_F(RequestSamplersTest, TheSameSettingsShareAChainWhateverTheSeed) {
   EXPECT_NE(Chain({"sampler.chain=top_k"}), first);
   EXPECT_EQ(samplers_.For(Settings{"sampler.chain=greedy", "sampler.seed=1"})->seed, 2);
   EXPECT_EQ(n_made_, 2);
+}
+
+TEST_F(RequestSamplersTest, WhatIsKnownNeedsNothingToBeMade) {
+  EXPECT_EQ(samplers_.Known({})->chain.get(), common_.get());
+  EXPECT_FALSE(samplers_.Known(Settings{"sampler.chain=greedy"}));
+  const auto chain = Chain({"sampler.chain=greedy", "sampler.seed=1"});
+  EXPECT_EQ(samplers_.Known(Settings{"sampler.chain=greedy"})->chain, chain);
+  EXPECT_EQ(samplers_.Known(Settings{"sampler.chain=greedy"})->seed, 7);
+  const Settings twice = {"sampler.seed=3", "sampler.chain=greedy", "sampler.seed=12"};
+  EXPECT_EQ(samplers_.Known(twice)->seed, 12);
+  EXPECT_EQ(n_made_, 1);
+  // Whether these are seeds is for the config to say.
+  for (const char* seed : {"sampler.seed=-1", "sampler.seed= 3", "sampler.seed=x",
+                           "sampler.seed=", "sampler.seed=99999999999999999999", "seed=3"}) {
+    EXPECT_FALSE(samplers_.Known(Settings{"sampler.chain=greedy", seed})) << seed;
+  }
 }
 
 TEST_F(RequestSamplersTest, AChainIsKeptWhileARequestHasItAndForSomeOthersMore) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <fstream>
 #include <mutex>
 #include <random>
 #include <string>
@@ -57,6 +58,7 @@ class SessionTest : public ::testing::Test {
                          "plugins.path=" NG_BINARY_DIR
                          "/tests/fixtures/broken_plugins/sampler_faults:" NG_BINARY_DIR
                          "/tests/fixtures/broken_plugins/wraps_another:" NG_BINARY_DIR
+                         "/tests/fixtures/broken_plugins/waits_in_create:" NG_BINARY_DIR
                          "/tests/fixtures/broken_plugins/attention_faults"};
     options.overrides.insert(options.overrides.end(), overrides.begin(), overrides.end());
     auto engine = Engine::Open(options);
@@ -82,6 +84,12 @@ class SessionTest : public ::testing::Test {
     request.max_new_tokens = max_new_tokens;
     request.settings = kSettings[settings % kSettings.size()];
     return request;
+  }
+
+  // Of a sampler that is made as soon as there is this file.
+  std::vector<std::string> Slow(const std::string& file) const {
+    return {"sampler.chain=waits_in_create,greedy",
+            "sampler.waits_in_create.until=" + dir_.File(file)};
   }
 
   // Told into `heard`, which is read when the session has ended, or when on_done was seen.
@@ -413,6 +421,95 @@ TEST_F(SessionTest, StopAndItsEndAndTheStopFlagInterruptEverything) {
       EXPECT_EQ(one.n_done, 1) << how;
       EXPECT_EQ(one.completion.stop_reason, StopReason::kInterrupted) << how;
       EXPECT_LT(one.completion.ids.size(), 105U);
+    }
+    stop_ = false;
+  }
+}
+
+TEST_F(SessionTest, NobodyWaitsWhileTheSamplerOfAnotherIsMade) {
+  std::vector<GenerateRequest> requests = {Request(5, 20), Request(6, 30), Request(7, 10, 1),
+                                           Request(8, 10, 2)};
+  const std::vector<std::vector<int32_t>> alone = Alone(requests);
+  Start(4, 8);
+  std::vector<Heard> heard(6);
+  EXPECT_TRUE(Submit(Listen(requests[2], heard[0])).ok());
+  AwaitDone(1);
+  // Now its chain is known.
+  requests[0].settings = Slow("a");
+  EXPECT_TRUE(Submit(Listen(requests[0], heard[1])).ok());
+  for (const int i : {1, 2}) {
+    EXPECT_TRUE(Submit(Listen(requests[static_cast<size_t>(i)], heard[i + 1])).ok());
+  }
+  AwaitDone(3);
+  EXPECT_EQ(heard[2].completion.ids, alone[1]);
+  EXPECT_EQ(heard[3].completion.ids, alone[2]);
+  EXPECT_EQ(session_->counts().waiting, 1);
+  // A short one need not wait for a longer one that came before it.
+  GenerateRequest longer = requests[0];
+  longer.settings = Slow("one that has a longer name");
+  EXPECT_TRUE(Submit(Listen(longer, heard[4])).ok());
+  EXPECT_TRUE(Submit(Listen(requests[3], heard[5])).ok());
+  std::ofstream(dir_.File("a")) << "";
+  AwaitDone(5);
+  EXPECT_EQ(heard[1].completion.ids, alone[0]);
+  EXPECT_EQ(heard[5].completion.ids, alone[3]);
+  EXPECT_EQ(heard[4].n_done, 0);
+  std::ofstream(dir_.File("one that has a longer name")) << "";
+  AwaitDone(6);
+  EXPECT_EQ(heard[4].completion.ids, alone[0]);
+  EXPECT_EQ(session_->counts().completed, 6);
+}
+
+TEST_F(SessionTest, TheMakingOfASamplerEndsWithItsRequest) {
+  const GenerateRequest sound = Request(6, 20, 1);
+  const std::vector<int32_t> alone = Alone({sound})[0];
+  for (const bool wrapped : {false, true}) {
+    Start(2, 8);
+    std::vector<Heard> heard(3);
+    GenerateRequest never = Request(5, 20);
+    never.settings = Slow("no such file");
+    if (wrapped) {
+      never.settings = {"sampler.chain=wraps_another",
+                        "sampler.wraps_another.stage=waits_in_create",
+                        "sampler.waits_in_create.until=" + dir_.File("no such file")};
+    }
+    const int n = n_done_;
+    const int64_t first = *Submit(Listen(never, heard[0]));
+    const int64_t second = *Submit(Listen(never, heard[1]));
+    session_->Cancel(second);
+    AwaitDone(n + 1);
+    EXPECT_TRUE(Submit(Listen(sound, heard[2])).ok());
+    session_->Cancel(first);
+    AwaitDone(n + 3);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(heard[i].completion.stop_reason, StopReason::kInterrupted);
+      EXPECT_EQ(heard[i].completion.ids, never.prompt_ids);
+      EXPECT_TRUE(heard[i].status.ok()) << heard[i].status;
+    }
+    EXPECT_EQ(heard[2].completion.ids, alone);
+    EXPECT_EQ(session_->counts().cancelled, 2);
+  }
+}
+
+TEST_F(SessionTest, TheMakingOfSamplersEndsWithTheSession) {
+  for (const char* how : {"stop", "destroy", "flag", "drain"}) {
+    Start(2, 8);
+    std::vector<Heard> heard(3);
+    GenerateRequest never = Request(5, 20);
+    never.settings = Slow("no such file");
+    for (Heard& one : heard) EXPECT_TRUE(Submit(Listen(never, one)).ok());
+    if (how == std::string("stop")) session_->Stop();
+    if (how == std::string("flag")) stop_ = true;
+    if (how == std::string("drain")) session_->Drain();
+    if (how == std::string("destroy")) {
+      session_.reset();
+    } else {
+      EXPECT_TRUE(session_->Wait().ok());
+    }
+    for (const Heard& one : heard) {
+      EXPECT_EQ(one.n_done, 1) << how;
+      EXPECT_EQ(one.completion.stop_reason, StopReason::kInterrupted) << how;
+      EXPECT_EQ(one.completion.ids, never.prompt_ids) << how;
     }
     stop_ = false;
   }

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -285,6 +286,20 @@ TEST(GrammarLimits, LargeAndDeepGrammarsAreMadeAtOnce) {
   for (int i = 0; i < 15; ++i) pattern = "(" + pattern + "){2}";
   EXPECT_EQ(OfRegex(pattern, Times("a", 32768)), "matches and ends");
   EXPECT_EQ(OfRegex(pattern, Times("a", 32769)), "no");
+}
+
+TEST(GrammarLimits, TheMakingEndsWhenItIsToldTo) {
+  const std::atomic<bool> stop = true;
+  GrammarVocabulary vocabulary;
+  vocabulary.context.stop = &stop;
+  for (GrammarSource source :
+       {GrammarSource{.json_schema = R"({"enum":["a","b"]})"}, GrammarSource{.regex = "(a|b)+"},
+        GrammarSource{.gbnf = "root ::= \"a\""}}) {
+    EXPECT_TRUE(Grammar::Create(source, vocabulary.context).ok());
+    source.stop = &stop;
+    EXPECT_THAT(std::string(Grammar::Create(source, vocabulary.context).status().message()),
+                HasSubstr("told to stop"));
+  }
 }
 
 TEST(GrammarLimits, EachDefinitionIsWorkedOutOnce) {

@@ -42,6 +42,8 @@ struct GenerateSettings {
   std::span<const int32_t> stop_ids;
   bool use_cache = true;
   int64_t prefill_chunk = 0;  // 0: whole
+  // How much longer, about, prompts may make a step in which others decode (PromptPace). 0: any.
+  double most_beside_s = 0.0;
   // The most ids that the model is shown at a time. Of a text that grows beyond it the last ones
   // are, all computed anew at every step, as nanoGPT's generate does.
   int64_t context = std::numeric_limits<int64_t>::max();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -19,7 +20,8 @@ GenerateLoop::GenerateLoop(const GenerateParts& parts, const GenerateSettings& s
       checkpoints_(parts.checkpoints),
       settings_(settings),
       options_(options),
-      recorder_(model_.shape(), options) {
+      recorder_(model_.shape(), options),
+      pace_(settings.most_beside_s) {
   if (speculation_ != nullptr) {
     const std::string_view off = WhyNoDrafts();
     speculation_->SetOff(off);
@@ -138,7 +140,13 @@ absl::Status GenerateLoop::Turn() {
   });
 }
 
-Fed GenerateLoop::WhatToFeed(const ActiveRequest& active, int entry, int64_t scored_rows) const {
+GenerateLoop::StepRoom GenerateLoop::RoomOfStep() const {
+  const bool decodes = std::ranges::any_of(
+      active_, [](const std::unique_ptr<ActiveRequest>& active) { return active->prefill_done; });
+  return {kScoredRows, decodes ? pace_.TokensBeside() : std::numeric_limits<int64_t>::max()};
+}
+
+Fed GenerateLoop::WhatToFeed(const ActiveRequest& active, int entry, StepRoom* room) const {
   const int64_t begin = model_.Length(active.sequence);
   const int64_t n_held = std::ssize(active.held_ids());
   if (active.may_draft) {
@@ -151,8 +159,13 @@ Fed GenerateLoop::WhatToFeed(const ActiveRequest& active, int entry, int64_t sco
   }
   int64_t n_tokens = n_held - begin;
   if (settings_.prefill_chunk > 0) n_tokens = std::min(n_tokens, settings_.prefill_chunk);
-  if (active.kept.scoring) n_tokens = std::min(n_tokens, std::max<int64_t>(1, scored_rows));
+  if (active.kept.scoring) n_tokens = std::min(n_tokens, std::max<int64_t>(1, room->scored_rows));
+  if (!active.prefill_done) {
+    n_tokens = std::min(n_tokens, std::max<int64_t>(1, room->prompt_tokens));
+  }
   n_tokens = std::min(n_tokens, TokensToMark(active, begin));
+  if (active.kept.scoring) room->scored_rows -= n_tokens;
+  if (!active.prefill_done) room->prompt_tokens -= n_tokens;
   const int64_t end = begin + n_tokens;
   return {.index = active.index(),
           .entry = entry,
@@ -168,15 +181,14 @@ absl::Status GenerateLoop::Step() {
   step_sequences_.clear();
   recorder_.BeginStep();
   if (speculation_ != nullptr) NG_RETURN_IF_ERROR(ProposeDrafts());
-  int64_t scored_rows = kScoredRows;
+  StepRoom room = RoomOfStep();
   for (size_t i = 0; i < active_.size(); ++i) {
     ActiveRequest& active = *active_[i];
     Completion& completion = active.completion();
     active.share_s = active.last_row_pass  ? nullptr
                      : active.prefill_done ? &completion.timings.decode_share_s
                                            : &completion.timings.prefill_share_s;
-    const Fed fed = WhatToFeed(active, static_cast<int>(i), scored_rows);
-    if (active.kept.scoring) scored_rows -= fed.end - fed.begin;
+    const Fed fed = WhatToFeed(active, static_cast<int>(i), &room);
     const auto n_tokens = static_cast<size_t>(fed.end - fed.begin);
     StepSequence sequence;
     sequence.sequence = active.sequence;
@@ -206,8 +218,19 @@ absl::Status GenerateLoop::Step() {
   if (model_.read_s() > read_s) CountReading(model_.read_s() - read_s);
   if (points_ != nullptr) points_->EndStep(computed.ok());
   NG_RETURN_IF_ERROR(computed);
-  if (speculation_ != nullptr) TimeDrafts(SecondsBetween(fed, GenerateClock::now()));
+  TimeStep(SecondsBetween(fed, GenerateClock::now()));
   return ReadStep();
+}
+
+void GenerateLoop::TimeStep(double seconds) {
+  if (speculation_ != nullptr) TimeDrafts(seconds);
+  PromptPace::StepTokens tokens;
+  for (size_t i = 0; i < active_.size(); ++i) {
+    const int64_t n_fed = std::ssize(step_sequences_[i].tokens);
+    tokens.all += n_fed;
+    if (!active_[i]->prefill_done) tokens.of_prompts += n_fed;
+  }
+  pace_.Took(seconds, tokens);
 }
 
 void GenerateLoop::CountReading(double seconds) {

@@ -14,6 +14,7 @@
 
 #include "core/runtime/active_request.h"
 #include "core/runtime/generate.h"
+#include "core/runtime/prompt_pace.h"
 #include "core/runtime/step_observers.h"
 
 namespace ng {
@@ -105,9 +106,16 @@ class GenerateLoop {
   // generate_loop.cc
   // Feeds every active request one step's tokens.
   absl::Status Step();
-  // What the step feeds of a request, its place in the step being `entry`. `scored_rows`: how many
-  // rows of logits the step still has for prompts that are scored.
-  Fed WhatToFeed(const ActiveRequest& active, int entry, int64_t scored_rows) const;
+  // What a step still has room for.
+  struct StepRoom {
+    int64_t scored_rows;    // of logits, for prompts that are scored
+    int64_t prompt_tokens;  // beside requests that decode
+  };
+  StepRoom RoomOfStep() const;
+  // What the step feeds of a request, its place in the step being `entry`. Takes it of `room`.
+  Fed WhatToFeed(const ActiveRequest& active, int entry, StepRoom* room) const;
+  // What the model took for the step.
+  void TimeStep(double seconds);
   // Counts time of the step at hand as loading.
   void CountReading(double seconds);
   // Adds the step's time to the timings of those that it fed.
@@ -162,6 +170,7 @@ class GenerateLoop {
   std::vector<Fed> fed_;  // of active_, in its order
   std::vector<StepSequence> step_sequences_;
   std::vector<size_t> done_;
+  PromptPace pace_;
   GenerateClock::time_point step_begin_;
   ObserverList observers_;
   std::unique_ptr<StepObserver> cache_debug_;

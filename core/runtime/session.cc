@@ -26,6 +26,8 @@ namespace {
 constexpr std::chrono::milliseconds kIdle(50);
 // So long after Drain samplers are still made.
 constexpr std::chrono::milliseconds kMakesAfterDrain(500);
+// So much later, about, a token may come because others' prompts are fed beside it.
+constexpr double kMostBesideS = 0.15;
 // So many sampler chains may be there for requests that have not begun.
 constexpr int64_t kMostMadeAhead = 8;
 // What a status says of a session that has no room now.
@@ -53,7 +55,7 @@ struct Session::State {
         most_open(engine.max_sequences + session_options.max_waiting),
         options(Callbacks()),
         run(engine, options),
-        loop(WithStop(), run.settings, options),
+        loop(OfSession(), run.settings, options),
         maker(run.samplers, [this] {
           const std::lock_guard lock(mutex);
           sampler_made = true;
@@ -61,8 +63,9 @@ struct Session::State {
         }) {}
 
   GenerateOptions Callbacks();
-  const GenerateParts& WithStop() {
+  const GenerateParts& OfSession() {
     run.settings.stop = &stop;
+    run.settings.most_beside_s = kMostBesideS;
     return run.parts;
   }
   // Any thread.

@@ -10,7 +10,8 @@
 //   session->Drain();                     // nothing new; what was accepted ends
 //   NG_RETURN_IF_ERROR(session->Wait());
 //
-// Every step feeds all requests that run: the prompts of some, single tokens of others. A request
+// Every step feeds all requests that run: the prompts of some, single tokens of others. Of prompts
+// it feeds beside those no more than takes a fraction of a second. A request
 // joins at the next step when the cache has room for all it may come to hold, in the order of
 // Submit. Its answer has the same bits as if it had been alone.
 //

@@ -10,12 +10,14 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "core/plugin/loader.h"
+#include "core/runtime/prompt_pace.h"
 #include "plugins/sampler/greedy/greedy.h"
 #include "tests/core/runtime/dummy_model.h"
 
@@ -97,6 +99,50 @@ TEST_F(GenerateTest, CountsTheTimeInWhichAStepReadsWeightsAsLoading) {
     EXPECT_LT(completion.timings.prefill_s, 0.2);
     EXPECT_LT(completion.timings.prefill_share_s, 0.2);
   }
+}
+
+// A token takes a millisecond, a step 5 more.
+TEST_F(GenerateTest, BesideRequestsThatDecodePromptsAreFedInSmallPieces) {
+  settings_.max_sequences = 2;
+  settings_.most_beside_s = 0.02;
+  DummyModel model([](int64_t) { return 1; });
+  size_t n_before = 0;
+  std::vector<int64_t> pieces;  // of the second of two sequences
+  model.after_forward = [&] {
+    const std::vector<int64_t> fed(model.fed().begin() + static_cast<ptrdiff_t>(n_before),
+                                   model.fed().end());
+    n_before = model.fed().size();
+    if (fed.size() == 2) pieces.push_back(fed[1]);
+    const int64_t n = std::accumulate(fed.begin(), fed.end(), int64_t{5});
+    std::this_thread::sleep_for(std::chrono::milliseconds(n));
+  };
+  // The third begins when the second has ended, while the first still decodes.
+  const std::vector<int32_t> prompt(200, 1);
+  const auto done = Run(model, {{{1, 2}, 120, {}}, {{1, 2}, 3, {}}, {prompt, 2, {}}});
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_EQ((*done)[2].ids.size(), 202U);
+  pieces.erase(pieces.begin(), pieces.begin() + 3);
+  EXPECT_GE(pieces.size(), 10U);
+  EXPECT_LE(std::ranges::max(pieces), 20);
+}
+
+TEST(PromptPace, GoesByWhatStepsHaveTaken) {
+  EXPECT_GT(PromptPace(0.0).TokensBeside(), 1'000'000'000);
+  PromptPace pace(0.2);
+  EXPECT_EQ(pace.TokensBeside(), 16);
+  for (int i = 0; i < 30; ++i) pace.Took(0.020, {.all = 1, .of_prompts = 0});
+  EXPECT_EQ(pace.TokensBeside(), 16);
+  pace.Took(0.500, {.all = 100, .of_prompts = 100});
+  EXPECT_EQ(pace.TokensBeside(), 40);
+  // What the prompt adds, where it is more than its share.
+  for (int i = 0; i < 30; ++i) pace.Took(0.120, {.all = 11, .of_prompts = 10});
+  EXPECT_NEAR(pace.TokensBeside(), 18, 1);
+  // Where a step takes long anyway, prompts may take as long.
+  for (int i = 0; i < 60; ++i) pace.Took(0.600, {.all = 1, .of_prompts = 0});
+  for (int i = 0; i < 60; ++i) pace.Took(0.800, {.all = 5, .of_prompts = 4});
+  EXPECT_EQ(pace.TokensBeside(), 3);
+  for (int i = 0; i < 60; ++i) pace.Took(100.0, {.all = 2, .of_prompts = 1});
+  EXPECT_EQ(pace.TokensBeside(), 1);
 }
 
 // The first decode logits peak at eot.

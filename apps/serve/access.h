@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "apps/serve/api_error.h"
+#include "apps/serve/answers/api_error.h"
 #include "apps/serve/settings.h"
 
 namespace ng::serve {

@@ -11,7 +11,7 @@
 #include "apps/common/about.h"
 #include "apps/common/answer_room.h"
 #include "apps/common/terminal.h"
-#include "apps/serve/api_error.h"
+#include "apps/serve/answers/api_error.h"
 #include "apps/serve/command_line.h"
 #include "apps/serve/http/server.h"
 #include "apps/serve/served_engine.h"

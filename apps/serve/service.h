@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/serve/answer.h"
+#include "apps/serve/answers/answer.h"
 #include "apps/serve/http/exchange.h"
 #include "apps/serve/worker.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/serve/disk_paths.h"
+#include "apps/serve/answers/disk_paths.h"
 #include "apps/serve/http/server.h"
 #include "ng/config.h"
 #include "ng/status.h"

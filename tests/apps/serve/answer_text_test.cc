@@ -1,4 +1,4 @@
-#include "apps/serve/answer_text.h"
+#include "apps/serve/answers/answer_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

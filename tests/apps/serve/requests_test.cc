@@ -16,10 +16,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "apps/serve/access.h"
-#include "apps/serve/openai_requests.h"
-#include "apps/serve/openai_responses.h"
-#include "apps/serve/request_fields.h"
-#include "apps/serve/sampler_settings.h"
+#include "apps/serve/answers/openai_responses.h"
+#include "apps/serve/requests/openai_requests.h"
+#include "apps/serve/requests/request_fields.h"
+#include "apps/serve/requests/sampler_settings.h"
 
 namespace ng::serve {
 namespace {

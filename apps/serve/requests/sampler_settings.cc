@@ -1,4 +1,4 @@
-#include "apps/serve/sampler_settings.h"
+#include "apps/serve/requests/sampler_settings.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "apps/serve/fields.h"
+#include "apps/serve/requests/fields.h"
 
 #include <utility>
 

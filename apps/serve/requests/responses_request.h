@@ -1,9 +1,9 @@
 // What the bodies of requests to /v1/responses have of their own: a conversation in other words.
-#ifndef NG_APPS_SERVE_RESPONSES_REQUEST_H_
-#define NG_APPS_SERVE_RESPONSES_REQUEST_H_
+#ifndef NG_APPS_SERVE_REQUESTS_RESPONSES_REQUEST_H_
+#define NG_APPS_SERVE_REQUESTS_RESPONSES_REQUEST_H_
 
-#include "apps/serve/fields.h"
-#include "apps/serve/openai_requests.h"
+#include "apps/serve/requests/fields.h"
+#include "apps/serve/requests/openai_requests.h"
 
 namespace ng::serve {
 
@@ -17,4 +17,4 @@ Json SaidOf(const Request& request, const Json& body);
 
 }  // namespace ng::serve
 
-#endif  // NG_APPS_SERVE_RESPONSES_REQUEST_H_
+#endif  // NG_APPS_SERVE_REQUESTS_RESPONSES_REQUEST_H_

@@ -1,4 +1,4 @@
-#include "apps/serve/answer_plan.h"
+#include "apps/serve/answers/answer_plan.h"
 
 #include <algorithm>
 #include <span>
@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "apps/common/answer_room.h"
-#include "apps/serve/sampler_settings.h"
+#include "apps/serve/requests/sampler_settings.h"
 
 namespace ng::serve {
 namespace {

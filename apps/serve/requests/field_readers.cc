@@ -1,4 +1,4 @@
-#include "apps/serve/field_readers.h"
+#include "apps/serve/requests/field_readers.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "apps/common/json.h"
-#include "apps/serve/sampler_settings.h"
+#include "apps/serve/requests/sampler_settings.h"
 #include "ng/json.h"
 
 namespace ng::serve {

@@ -1,8 +1,8 @@
 // DiskPaths: what clients see of the server's files: their names, and not where they are.
 //
 // Thread: const functions may be called from any thread.
-#ifndef NG_APPS_SERVE_DISK_PATHS_H_
-#define NG_APPS_SERVE_DISK_PATHS_H_
+#ifndef NG_APPS_SERVE_ANSWERS_DISK_PATHS_H_
+#define NG_APPS_SERVE_ANSWERS_DISK_PATHS_H_
 
 #include <string>
 #include <string_view>
@@ -32,4 +32,4 @@ class DiskPaths {
 
 }  // namespace ng::serve
 
-#endif  // NG_APPS_SERVE_DISK_PATHS_H_
+#endif  // NG_APPS_SERVE_ANSWERS_DISK_PATHS_H_

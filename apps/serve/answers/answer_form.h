@@ -1,14 +1,14 @@
 // AnswerForm: how an answer is written: as a whole, or as the events of a stream.
 //
 // Thread: the server's.
-#ifndef NG_APPS_SERVE_ANSWER_FORM_H_
-#define NG_APPS_SERVE_ANSWER_FORM_H_
+#ifndef NG_APPS_SERVE_ANSWERS_ANSWER_FORM_H_
+#define NG_APPS_SERVE_ANSWERS_ANSWER_FORM_H_
 
 #include <memory>
 #include <span>
 #include <string>
 
-#include "apps/serve/openai_responses.h"
+#include "apps/serve/answers/openai_responses.h"
 
 namespace ng::serve {
 
@@ -34,4 +34,4 @@ std::unique_ptr<AnswerForm> MakeResponseForm(AnswerHead head, Json said);
 
 }  // namespace ng::serve
 
-#endif  // NG_APPS_SERVE_ANSWER_FORM_H_
+#endif  // NG_APPS_SERVE_ANSWERS_ANSWER_FORM_H_

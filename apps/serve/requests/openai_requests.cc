@@ -1,10 +1,10 @@
-#include "apps/serve/openai_requests.h"
+#include "apps/serve/requests/openai_requests.h"
 
 #include "absl/strings/str_cat.h"
 #include "apps/common/json.h"
-#include "apps/serve/fields.h"
-#include "apps/serve/request_fields.h"
-#include "apps/serve/responses_request.h"
+#include "apps/serve/requests/fields.h"
+#include "apps/serve/requests/request_fields.h"
+#include "apps/serve/requests/responses_request.h"
 #include "ng/json.h"
 #include "ng/ordered_json.h"
 

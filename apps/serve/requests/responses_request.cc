@@ -1,9 +1,9 @@
-#include "apps/serve/responses_request.h"
+#include "apps/serve/requests/responses_request.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "apps/serve/field_readers.h"
+#include "apps/serve/requests/field_readers.h"
 
 namespace ng::serve {
 namespace {

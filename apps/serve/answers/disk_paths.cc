@@ -1,4 +1,4 @@
-#include "apps/serve/disk_paths.h"
+#include "apps/serve/answers/disk_paths.h"
 
 #include <filesystem>
 #include <system_error>

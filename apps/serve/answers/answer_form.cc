@@ -1,4 +1,4 @@
-#include "apps/serve/answer_form.h"
+#include "apps/serve/answers/answer_form.h"
 
 #include <utility>
 

@@ -3,8 +3,8 @@
 // Text is given as whole characters. What may be the beginning of a text that ends the answer is
 // held back until it is known. A token comes with the piece in which its text begins; one without
 // text, and one whose text is no part of the answer, at the latest with the last.
-#ifndef NG_APPS_SERVE_ANSWER_TEXT_H_
-#define NG_APPS_SERVE_ANSWER_TEXT_H_
+#ifndef NG_APPS_SERVE_ANSWERS_ANSWER_TEXT_H_
+#define NG_APPS_SERVE_ANSWERS_ANSWER_TEXT_H_
 
 #include <cstdint>
 #include <deque>
@@ -63,4 +63,4 @@ class AnswerText {
 
 }  // namespace ng::serve
 
-#endif  // NG_APPS_SERVE_ANSWER_TEXT_H_
+#endif  // NG_APPS_SERVE_ANSWERS_ANSWER_TEXT_H_

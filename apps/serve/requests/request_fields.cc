@@ -1,10 +1,10 @@
-#include "apps/serve/request_fields.h"
+#include "apps/serve/requests/request_fields.h"
 
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "apps/serve/field_readers.h"
-#include "apps/serve/responses_request.h"
+#include "apps/serve/requests/field_readers.h"
+#include "apps/serve/requests/responses_request.h"
 
 namespace ng::serve {
 namespace {

@@ -1,7 +1,7 @@
 // What a request says of sampling, as settings of the config: "sampler.chain=...". The same
 // settings on the command line of ng-run give the same answer.
-#ifndef NG_APPS_SERVE_SAMPLER_SETTINGS_H_
-#define NG_APPS_SERVE_SAMPLER_SETTINGS_H_
+#ifndef NG_APPS_SERVE_REQUESTS_SAMPLER_SETTINGS_H_
+#define NG_APPS_SERVE_REQUESTS_SAMPLER_SETTINGS_H_
 
 #include <cstdint>
 #include <map>
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/serve/openai_requests.h"
+#include "apps/serve/requests/openai_requests.h"
 #include "ng/config.h"
 
 namespace ng::serve {
@@ -37,4 +37,4 @@ inline constexpr const char* kListItemWords =
 
 }  // namespace ng::serve
 
-#endif  // NG_APPS_SERVE_SAMPLER_SETTINGS_H_
+#endif  // NG_APPS_SERVE_REQUESTS_SAMPLER_SETTINGS_H_

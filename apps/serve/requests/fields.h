@@ -6,15 +6,15 @@
 //   if (fields.Finish()) return *fields.error();   // the first that is wrong, or is not known
 //
 // A field that is null counts as absent. What is wrong reads as absent too.
-#ifndef NG_APPS_SERVE_FIELDS_H_
-#define NG_APPS_SERVE_FIELDS_H_
+#ifndef NG_APPS_SERVE_REQUESTS_FIELDS_H_
+#define NG_APPS_SERVE_REQUESTS_FIELDS_H_
 
 #include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
 
-#include "apps/serve/api_error.h"
+#include "apps/serve/answers/api_error.h"
 
 namespace ng::serve {
 
@@ -63,4 +63,4 @@ class Fields {
 
 }  // namespace ng::serve
 
-#endif  // NG_APPS_SERVE_FIELDS_H_
+#endif  // NG_APPS_SERVE_REQUESTS_FIELDS_H_

@@ -1,6 +1,6 @@
 // Answers as OpenAI's API has them: whole, or as the events of a stream.
-#ifndef NG_APPS_SERVE_OPENAI_RESPONSES_H_
-#define NG_APPS_SERVE_OPENAI_RESPONSES_H_
+#ifndef NG_APPS_SERVE_ANSWERS_OPENAI_RESPONSES_H_
+#define NG_APPS_SERVE_ANSWERS_OPENAI_RESPONSES_H_
 
 #include <cstdint>
 #include <optional>
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/serve/answer_text.h"
-#include "apps/serve/api_error.h"
+#include "apps/serve/answers/answer_text.h"
+#include "apps/serve/answers/api_error.h"
 #include "ng/request.h"
 
 namespace ng::serve {
@@ -57,4 +57,4 @@ inline constexpr const char* kLastEvent = "data: [DONE]\n\n";
 
 }  // namespace ng::serve
 
-#endif  // NG_APPS_SERVE_OPENAI_RESPONSES_H_
+#endif  // NG_APPS_SERVE_ANSWERS_OPENAI_RESPONSES_H_

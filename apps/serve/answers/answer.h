@@ -2,8 +2,8 @@
 //
 // Thread: the server's; Requests, before anything else, on any. The session's callbacks come on
 // another thread and are brought to the server's.
-#ifndef NG_APPS_SERVE_ANSWER_H_
-#define NG_APPS_SERVE_ANSWER_H_
+#ifndef NG_APPS_SERVE_ANSWERS_ANSWER_H_
+#define NG_APPS_SERVE_ANSWERS_ANSWER_H_
 
 #include <chrono>
 #include <cstdint>
@@ -13,13 +13,13 @@
 #include <utility>
 #include <vector>
 
-#include "apps/serve/answer_form.h"
-#include "apps/serve/answer_plan.h"
-#include "apps/serve/answer_text.h"
+#include "apps/serve/answers/answer_form.h"
+#include "apps/serve/answers/answer_plan.h"
+#include "apps/serve/answers/answer_text.h"
+#include "apps/serve/answers/openai_responses.h"
 #include "apps/serve/http/exchange.h"
 #include "apps/serve/http/server.h"
 #include "apps/serve/metrics.h"
-#include "apps/serve/openai_responses.h"
 #include "apps/serve/views.h"
 #include "ng/engine.h"
 #include "ng/session.h"
@@ -121,4 +121,4 @@ class Answer : public std::enable_shared_from_this<Answer> {
 
 }  // namespace ng::serve
 
-#endif  // NG_APPS_SERVE_ANSWER_H_
+#endif  // NG_APPS_SERVE_ANSWERS_ANSWER_H_

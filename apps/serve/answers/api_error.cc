@@ -1,4 +1,4 @@
-#include "apps/serve/api_error.h"
+#include "apps/serve/answers/api_error.h"
 
 #include <string_view>
 

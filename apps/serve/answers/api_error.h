@@ -1,11 +1,11 @@
 // Errors as OpenAI's API has them: a status, and an object that says what is wrong with what.
-#ifndef NG_APPS_SERVE_API_ERROR_H_
-#define NG_APPS_SERVE_API_ERROR_H_
+#ifndef NG_APPS_SERVE_ANSWERS_API_ERROR_H_
+#define NG_APPS_SERVE_ANSWERS_API_ERROR_H_
 
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "apps/serve/disk_paths.h"
+#include "apps/serve/answers/disk_paths.h"
 #include "apps/serve/http/exchange.h"
 #include "ng/status.h"
 
@@ -32,4 +32,4 @@ std::string JsonText(const Json& json);
 
 }  // namespace ng::serve
 
-#endif  // NG_APPS_SERVE_API_ERROR_H_
+#endif  // NG_APPS_SERVE_ANSWERS_API_ERROR_H_

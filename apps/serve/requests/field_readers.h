@@ -1,11 +1,11 @@
 // What reads the fields of requests that are more than a number: each its own field or fields.
-#ifndef NG_APPS_SERVE_FIELD_READERS_H_
-#define NG_APPS_SERVE_FIELD_READERS_H_
+#ifndef NG_APPS_SERVE_REQUESTS_FIELD_READERS_H_
+#define NG_APPS_SERVE_REQUESTS_FIELD_READERS_H_
 
 #include <string_view>
 
-#include "apps/serve/fields.h"
-#include "apps/serve/openai_requests.h"
+#include "apps/serve/requests/fields.h"
+#include "apps/serve/requests/openai_requests.h"
 
 namespace ng::serve {
 
@@ -57,4 +57,4 @@ void ReadTokenizePrompt(Fields& fields, Request* request);
 
 }  // namespace ng::serve
 
-#endif  // NG_APPS_SERVE_FIELD_READERS_H_
+#endif  // NG_APPS_SERVE_REQUESTS_FIELD_READERS_H_

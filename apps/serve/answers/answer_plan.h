@@ -1,6 +1,6 @@
 // What a request for text comes to: prompts in ids, settings of the sampler, and what is shown.
-#ifndef NG_APPS_SERVE_ANSWER_PLAN_H_
-#define NG_APPS_SERVE_ANSWER_PLAN_H_
+#ifndef NG_APPS_SERVE_ANSWERS_ANSWER_PLAN_H_
+#define NG_APPS_SERVE_ANSWERS_ANSWER_PLAN_H_
 
 #include <cstdint>
 #include <map>
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/serve/openai_requests.h"
-#include "apps/serve/openai_responses.h"
+#include "apps/serve/answers/openai_responses.h"
+#include "apps/serve/requests/openai_requests.h"
 #include "apps/serve/settings.h"
 #include "ng/engine.h"
 
@@ -61,4 +61,4 @@ std::optional<ApiError> CheckModel(const std::string& model, const Settings& set
 
 }  // namespace ng::serve
 
-#endif  // NG_APPS_SERVE_ANSWER_PLAN_H_
+#endif  // NG_APPS_SERVE_ANSWERS_ANSWER_PLAN_H_

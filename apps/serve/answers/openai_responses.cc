@@ -1,4 +1,4 @@
-#include "apps/serve/openai_responses.h"
+#include "apps/serve/answers/openai_responses.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,7 +1,7 @@
 // JSON bodies of OpenAI's API to requests, by the table of fields (request_fields.h). A field that
 // is null is absent.
-#ifndef NG_APPS_SERVE_OPENAI_REQUESTS_H_
-#define NG_APPS_SERVE_OPENAI_REQUESTS_H_
+#ifndef NG_APPS_SERVE_REQUESTS_OPENAI_REQUESTS_H_
+#define NG_APPS_SERVE_REQUESTS_OPENAI_REQUESTS_H_
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "apps/serve/api_error.h"
+#include "apps/serve/answers/api_error.h"
 
 namespace ng::serve {
 
@@ -95,4 +95,4 @@ Parsed<Request> ParseRequest(Api api, std::string_view body);
 
 }  // namespace ng::serve
 
-#endif  // NG_APPS_SERVE_OPENAI_REQUESTS_H_
+#endif  // NG_APPS_SERVE_REQUESTS_OPENAI_REQUESTS_H_

@@ -7,14 +7,14 @@
 //
 // A field that is not in the table is refused by its name. The README has the same table, and a
 // test compares the two.
-#ifndef NG_APPS_SERVE_REQUEST_FIELDS_H_
-#define NG_APPS_SERVE_REQUEST_FIELDS_H_
+#ifndef NG_APPS_SERVE_REQUESTS_REQUEST_FIELDS_H_
+#define NG_APPS_SERVE_REQUESTS_REQUEST_FIELDS_H_
 
 #include <span>
 #include <string>
 
-#include "apps/serve/fields.h"
-#include "apps/serve/openai_requests.h"
+#include "apps/serve/requests/fields.h"
+#include "apps/serve/requests/openai_requests.h"
 
 namespace ng::serve {
 
@@ -34,4 +34,4 @@ void ReadFields(Api api, Fields& fields, Request* request);
 
 }  // namespace ng::serve
 
-#endif  // NG_APPS_SERVE_REQUEST_FIELDS_H_
+#endif  // NG_APPS_SERVE_REQUESTS_REQUEST_FIELDS_H_

@@ -17,9 +17,10 @@ struct CommandLine : PromptOptions {
   About about;
   bool jsonl = false;
   // What A is compared with; one of them is given.
-  std::vector<std::string> against;  // "section.key=value": A with these changes
-  std::string against_config;        // empty: not given
-  std::string against_tensors;       // empty: not given
+  std::vector<std::string> against;        // "section.key=value": A with these changes
+  std::string against_config;              // empty: not given
+  std::string against_tensors;             // empty: not given
+  std::vector<std::string> defaults = {};  // of both sides, for what they do not say
 };
 
 // Errors: UsageError naming the argument, what is allowed and the nearest option.

@@ -16,6 +16,7 @@
 #include "apps/diff/report.h"
 #include "apps/diff/sides.h"
 #include "apps/diff/tensors.h"
+#include "ng/config.h"
 #include "ng/engine.h"
 #include "ng/files.h"
 
@@ -24,16 +25,31 @@ namespace {
 
 constexpr const char* kName = "ng-diff";
 
+// Rows of a prompt's tokens are kept until both sides have them, and its logits take most of the
+// memory: so prompts are fed in pieces.
+constexpr const char* kChunk = "run.prefill_chunk";
+constexpr const char* kDefaultChunk = "run.prefill_chunk=64";
+
 // The other config's options.
 EngineOptions OptionsOfB(const CommandLine& line, const EngineOptions& a,
                          std::span<const std::string> changes) {
   EngineOptions b = a;
   if (!line.against_config.empty()) {
     b.config_file = line.against_config;
-    b.overrides.clear();
+    b.overrides = line.defaults;
   }
   b.overrides.insert(b.overrides.end(), changes.begin(), changes.end());
   return b;
+}
+
+// Whether neither side says how much of a prompt a step feeds. What is wrong with a config is said
+// where it is opened.
+bool LeavesChunk(const CommandLine& line, const EngineOptions& options) {
+  const absl::StatusOr<Config> a = Engine::ReadConfig(options);
+  if (!a.ok() || !a->IsDefault(kChunk)) return false;
+  if (!line.against_tensors.empty()) return true;
+  const absl::StatusOr<Config> b = Engine::ReadConfig(OptionsOfB(line, options, line.against));
+  return b.ok() && b->IsDefault(kChunk);
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> OpenB(const EngineOptions& options, const Engine& a,
@@ -153,8 +169,10 @@ absl::Status RunAgainstConfig(const CommandLine& line, const EngineOptions& opti
   return Print(line, report, *a);
 }
 
-absl::Status Run(CommandLine line, const EngineOptions& options) {
+absl::Status Run(CommandLine line, EngineOptions options) {
   const InputLog inputs;
+  if (LeavesChunk(line, options)) line.defaults.emplace_back(kDefaultChunk);
+  options.overrides.insert(options.overrides.begin(), line.defaults.begin(), line.defaults.end());
   NG_ASSIGN_OR_RETURN(std::unique_ptr<Engine> a, Engine::Open(options));
   NG_RETURN_IF_ERROR(ReadTools(*a, options.stop, &line));
   NG_ASSIGN_OR_RETURN(PromptRequests read, ReadRequests(line, *a, options.stop));

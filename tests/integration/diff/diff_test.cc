@@ -104,6 +104,32 @@ TEST_F(Diff, WhatTheBitContractHoldsEqualIsEqual) {
   }
 }
 
+// Whole, a prompt's rows of attention alone take more than that.
+TEST_F(Diff, TakesPromptsInPieces) {
+  constexpr int64_t kTokens = 1500;
+  TinyNiels model;
+  model.max_positions = kTokens + 10;
+  std::filesystem::create_directories(At("long"));
+  model.WriteTo(At("long"));
+  WriteConfig("long.ini", At("long"));
+  std::string ids = "1";
+  for (int64_t i = 1; i < kTokens; ++i) absl::StrAppend(&ids, " ", i * i % 61);
+  const auto run = [&](const Arguments& more) {
+    const Result result = NgDiff(Arguments{"--config", At("long.ini"), "--prompt-ids", ids} + more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result;
+  };
+  const Arguments by_change = {"--against", "run.threads=2"};
+  const Arguments by_config = {"--against-config", At("long.ini")};
+  for (const Arguments& against : {by_change, by_config}) {
+    const Result pieces = run(against);
+    // Also where only one side says how much it is fed.
+    const Result whole = run(against + Arguments{"--run.prefill_chunk=0"});
+    EXPECT_EQ(pieces.out, whole.out);
+    EXPECT_LT(pieces.peak_bytes, whole.peak_bytes / 2);
+  }
+}
+
 TEST_F(Diff, CountsWhatOneSideAloneComputes) {
   EXPECT_EQ(Verdict(Same(), 0)["rows"], kFed * kPoints);
   EXPECT_EQ(Verdict(Same(), 0)["not_compared"], 0);

@@ -249,7 +249,11 @@ void Service::NoteInert(const std::vector<std::string>& fields) {
 }
 
 void Service::Work(const std::shared_ptr<Exchange>& exchange, std::function<void()> work) {
-  worker_.Do([this, exchange, work = std::move(work)] {
+  const auto gone = std::make_shared<std::atomic<bool>>(false);
+  exchange->OnGone([gone] { *gone = true; });
+  worker_.Do([this, exchange, gone, work = std::move(work)] {
+    if (*gone) return;
+    if (draining_) return ReplyLater(exchange, ErrorReply(ServerEnds()));
     try {
       work();
     } catch (const std::exception& failed) {

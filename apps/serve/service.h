@@ -4,6 +4,7 @@
 #ifndef NG_APPS_SERVE_SERVICE_H_
 #define NG_APPS_SERVE_SERVICE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -53,7 +54,8 @@ class Service {
   // Plans and submits an answer on the worker's thread.
   void Ask(const std::shared_ptr<Exchange>& exchange, Planner planner);
   void Submit(const AskedOnce& asked, Planner planner);
-  // Does it on the worker's thread; what it throws is an answer too.
+  // Does it on the worker's thread, unless its client is gone or the server ends by then; what it
+  // throws is an answer too.
   void Work(const std::shared_ptr<Exchange>& exchange, std::function<void()> work);
   // From the worker's thread.
   void ReplyLater(const std::shared_ptr<Exchange>& exchange, HttpReply reply);
@@ -66,7 +68,7 @@ class Service {
   int64_t created_;  // Unix time
   int64_t n_asked_ = 0;
   std::set<std::string> noted_;  // the worker's
-  bool draining_ = false;
+  std::atomic<bool> draining_ = false;
   Worker worker_;  // the last: it uses the others
 };
 

@@ -194,9 +194,7 @@ void Answer::OnDone(size_t index, const DoneEvent& event) {
   choice.reason = event.reason;
   if (over_) return;
   if (!event.status.ok()) return Fail(ErrorOfAnswer(event.status, plan_, host_.settings.paths));
-  if (event.reason == StopReason::kInterrupted) {
-    return Fail({.status = kUnavailable, .message = "the server ends", .code = "shutting_down"});
-  }
+  if (event.reason == StopReason::kInterrupted) return Fail(ServerEnds());
   Echo(index, event.prompt);
   choice.text.Finish(event.held_bytes);
   Emit(index, choice.text.Take());

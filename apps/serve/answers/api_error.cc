@@ -41,6 +41,10 @@ HttpReply ErrorReply(const ApiError& error) {
   return reply;
 }
 
+ApiError ServerEnds() {
+  return {.status = kUnavailable, .message = "the server ends", .code = "shutting_down"};
+}
+
 ApiError ErrorOf(const absl::Status& status, const DiskPaths& paths, const std::string& param) {
   const absl::string_view message = status.message();
   ApiError error = {.message = paths.Hidden({message.data(), message.size()}), .param = param};

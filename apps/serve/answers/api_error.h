@@ -24,6 +24,9 @@ struct ApiError {
 Json ErrorJson(const ApiError& error);
 HttpReply ErrorReply(const ApiError& error);
 
+// What is not answered because the server ends.
+ApiError ServerEnds();
+
 // What an error of the engine is to a client: its own fault (400) or the server's (500).
 ApiError ErrorOf(const absl::Status& status, const DiskPaths& paths, const std::string& param = {});
 

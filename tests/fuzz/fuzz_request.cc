@@ -1,10 +1,12 @@
-// What a client sends to ng-serve: the body of a request, planned as far as the engine, and the
-// headers that say who asks. The first byte of an input says which: `c` completions, `m` chat, `r`
-// responses, `t` tokenize, `h` headers (Host, Origin and Authorization, a line each). What is
-// refused is refused as documented. What is planned can be read by the config, and answered in
-// whole and in events as JSON. The engine is defined here, so that no model is needed.
+// What a client sends to ng-serve: the body of a request, planned as far as the engine, and what
+// comes before it. The first byte of an input says which: `c` completions, `m` chat, `r` responses,
+// `t` tokenize, `g` a packed body, `p` a target, `h` headers (Host, Origin and Authorization, a
+// line each). What is refused is refused as documented. What is planned can be read by the config,
+// and answered in whole and in events as JSON. The engine is defined here, so that no model is
+// needed.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,6 +18,8 @@
 #include "apps/serve/access.h"
 #include "apps/serve/answers/answer_form.h"
 #include "apps/serve/answers/answer_plan.h"
+#include "apps/serve/http/content_coding.h"
+#include "apps/serve/http/target.h"
 #include "core/config/config.h"
 #include "ng/engine.h"
 #include "ng/json.h"
@@ -126,19 +130,26 @@ void CheckRefusal(const ApiError& error) {
 void CheckSettings(const AnswerPlan& plan) {
   const auto entries = ParseOverrides(plan.settings);
   Check(entries.ok(), "settings that are no overrides");
+  const SamplingFields& asked = plan.fields.sampling;
+  const std::string form = absl::StrCat("sampler.grammar.", std::string(asked.form.option));
   std::set<std::string> seen;
   std::vector<ConfigEntry> stops;
   for (const ConfigEntry& entry : *entries) {
     Check(entry.key.starts_with("sampler."), "a setting that is not the sampler's: " + entry.key);
     Check(seen.insert(entry.key).second, "a setting that comes twice: " + entry.key);
     if (entry.key == "sampler.stop_texts.texts") stops.push_back(entry);
+    if (entry.key == form) Check(entry.text == asked.form.value, "another form");
+    if (entry.key != "sampler.logit_bias.bias") continue;
+    Check(std::ranges::count(entry.text, '=') == std::ssize(asked.logit_bias), "other biases");
   }
+  Check(asked.form.option.empty() || seen.contains(form), "a form that is not kept");
+  Check(asked.logit_bias.empty() || seen.contains("sampler.logit_bias.bias"), "no biases");
   const ConfigKey key = {.key = "sampler.stop_texts.texts", .spec = &kStopTexts};
   const absl::StatusOr<Config> config = MakeConfig(stops, {&key, 1});
   Check(config.ok(), "stop texts that the config refuses");
   const std::vector<OptionValue> values = PluginValues(*config, "sampler", "stop_texts");
   const std::span<const std::string_view> texts = values.front().List<std::string_view>();
-  Check(std::ranges::equal(texts, plan.fields.sampling.stop), "other stop texts");
+  Check(std::ranges::equal(texts, asked.stop), "other stop texts");
 }
 
 // Answers with the prompts, and with the stop texts cut to pieces, as a model of bytes may.
@@ -185,6 +196,19 @@ void CheckTokens(const Parsed<Json>& parsed) {
   Check(json["count"] == json["tokens"].size(), "a count of other tokens");
 }
 
+void CheckPacked(std::string body) {
+  constexpr int64_t kMostBytes = 1 << 16;
+  const int refused = RemoveContentCoding("gzip", kMostBytes, &body);
+  Check(refused == 0 || refused == kBadRequest || refused == kTooLarge, "another status");
+  Check(refused != 0 || std::ssize(body) <= kMostBytes, "more than may be");
+}
+
+void CheckTarget(const std::string& text) {
+  const std::optional<Target> target = ParseTarget(text);
+  if (target)
+    Check(target->path.size() <= text.size() + 1, "a path that is longer than its target");
+}
+
 // Only the server's own names and pages may ask, and only with the key.
 void CheckHeaders(const std::string& text) {
   const std::vector<std::string> lines = absl::StrSplit(text, absl::MaxSplits('\n', 2));
@@ -216,6 +240,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 'r':
       CheckPlan(PlanResponse(body, Parts()));
+      break;
+    case 'g':
+      CheckPacked(body);
+      break;
+    case 'p':
+      CheckTarget(body);
       break;
     case 't':
       CheckTokens(Tokenize(body, Parts()));

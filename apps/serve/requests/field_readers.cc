@@ -10,6 +10,7 @@
 #include "apps/common/json.h"
 #include "apps/serve/requests/sampler_settings.h"
 #include "ng/json.h"
+#include "ng/list_item.h"
 
 namespace ng::serve {
 namespace {

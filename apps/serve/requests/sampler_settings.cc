@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ng/list_item.h"
 #include "ng/spellings.h"
 
 namespace ng::serve {
@@ -123,23 +124,6 @@ void SetForm(const FormSetting& form, ChainSettings* settings) {
 }  // namespace
 
 std::string Digits(double value) { return Json(value).dump(); }
-
-std::optional<std::string> ListItem(std::string_view text) {
-  // Blanks at the ends of a text that cannot be escaped would be dropped.
-  constexpr std::string_view kOtherBlanks = "\r\v\f";
-  if (text.empty() || text.find('\0') != text.npos ||
-      kOtherBlanks.find(text.front()) != kOtherBlanks.npos ||
-      kOtherBlanks.find(text.back()) != kOtherBlanks.npos) {
-    return std::nullopt;
-  }
-  std::string out;
-  for (const char c : text) {
-    if (c == '\\' || c == ',' || c == ' ') out += '\\';
-    if (c == '\n' || c == '\t') out += '\\';
-    out += c == '\n' ? 'n' : c == '\t' ? 't' : c;
-  }
-  return out;
-}
 
 SamplerSettings SettingsOf(const SamplingFields& fields, const Config& config,
                            std::span<const int32_t> stop_ids) {

@@ -30,11 +30,6 @@ SamplerSettings SettingsOf(const SamplingFields& fields, const Config& config,
 // The shortest digits that are exactly this number.
 std::string Digits(double value);
 
-// A text as a list of the config holds it; nothing where none can.
-std::optional<std::string> ListItem(std::string_view text);
-inline constexpr const char* kListItemWords =
-    "none of which holds a NUL, or begins or ends with \\r, \\v or \\f";
-
 }  // namespace ng::serve
 
 #endif  // NG_APPS_SERVE_REQUESTS_SAMPLER_SETTINGS_H_

@@ -7,12 +7,14 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/config/text.h"
+#include "ng/list_item.h"
 #include "tests/core/config/config_test_util.h"
 
 namespace ng {
@@ -187,6 +189,18 @@ TEST(TextListValue, IsSplitAtCommasAndUnescaped) {
   EXPECT_THAT(Texts("\"a, \xC3\xA9"), ElementsAre("\"a", "\xC3\xA9"));
   EXPECT_THAT(Texts(""), IsEmpty());
   EXPECT_THAT(Texts(" \t"), IsEmpty());
+}
+
+TEST(TextListValue, ItemsAreReadBackAsTheTextsThatTheyWereMadeOf) {
+  for (const std::string text :
+       {"a", " ", "\n", "\t", "h, i", " a ", "\\", "\\n", "a\r b", "\xC3\xA9"}) {
+    EXPECT_THAT(Texts(ListItem(text).value()), ElementsAre(text));
+    EXPECT_THAT(Texts(Cat("x,", ListItem(text).value(), ",x")), ElementsAre("x", text, "x"));
+  }
+  for (const std::string& text :
+       {std::string(), std::string("\r"), std::string("a\v"), std::string(1, '\0')}) {
+    EXPECT_EQ(ListItem(text), std::nullopt);
+  }
 }
 
 TEST(TextListValue, RejectsMissingTextsAndOtherEscapes) {

@@ -1,4 +1,5 @@
 // Engine: sequences, step by step.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +8,16 @@
 #include "ng/engine.h"
 
 namespace ng {
+namespace {
+
+// The i-th of a step's sequences is not there before.
+absl::Status CheckOnce(std::span<const SequenceId> sequences, size_t i) {
+  if (std::ranges::count(sequences.first(i), sequences[i]) == 0) return absl::OkStatus();
+  return UsageError(
+      absl::StrCat("sequence ", sequences[i], " is there twice; a step feeds each sequence once"));
+}
+
+}  // namespace
 
 absl::StatusOr<SequenceId> Engine::OpenSequence(int64_t capacity) {
   return Guarded([&]() -> absl::StatusOr<SequenceId> {
@@ -106,6 +117,7 @@ absl::StatusOr<StepLogits> Engine::Extend(std::span<const SequenceId> sequences,
     std::vector<StepSequence>& step = state_->step;
     step.clear();
     for (size_t i = 0; i < sequences.size(); ++i) {
+      NG_RETURN_IF_ERROR(CheckOnce(sequences, i));
       const int64_t length = state_->decoder->Length(sequences[i]);
       NG_RETURN_IF_ERROR(CheckPrompt(state_->shape(), tokens[i]));
       const auto n_tokens = static_cast<int64_t>(tokens[i].size());
@@ -137,6 +149,7 @@ absl::StatusOr<StepLogits> Engine::DecodeStep(std::span<const SequenceId> sequen
     std::vector<StepSequence>& step = state_->step;
     step.clear();
     for (size_t i = 0; i < sequences.size(); ++i) {
+      NG_RETURN_IF_ERROR(CheckOnce(sequences, i));
       const int64_t length = state_->decoder->Length(sequences[i]);
       const int64_t capacity = state_->decoder->Capacity(sequences[i]);
       if (t_max > 0 && length >= t_max) {

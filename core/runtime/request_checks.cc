@@ -7,6 +7,7 @@
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/runtime/cache_identity.h"
 #include "core/snapshot/cache_snapshot.h"
 
@@ -220,6 +221,11 @@ absl::Status CheckTraced(const Assembly& assembly, const GenerateOptions& option
       if (layers && std::ranges::count(assembly.attention_layers, index) == 0) {
         return UsageError(absl::StrCat("trace layer ", index, ": it has no attention"));
       }
+    }
+    // Rows come in the order of the model.
+    if (std::ranges::adjacent_find(*chosen, std::ranges::greater_equal()) != chosen->end()) {
+      return UsageError(absl::StrCat("trace ", layers ? "layers " : "heads ",
+                                     absl::StrJoin(*chosen, ", "), ": they must rise, each once"));
     }
   }
   return absl::OkStatus();

@@ -177,8 +177,8 @@ struct GenerateOptions {
   std::vector<PointAt> look_at = {};         // likewise; on_point is called for them
   // Positions of capture_points before this one are left out.
   int64_t capture_points_from = 0;
-  std::vector<int> trace_layers;  // rows of these layers go into StepRecord::attn_rows
-  std::vector<int> trace_heads;   // empty: all heads
+  std::vector<int> trace_layers;  // rows of these go into StepRecord::attn_rows; rising, each once
+  std::vector<int> trace_heads;   // likewise; empty: all heads
   // Called on the engine's thread after each token of request `index`; the record holds only step,
   // token_id and held_bytes, the traced rows, and what is asked for above and by the request. An
   // error stops the run and is returned. May be empty.

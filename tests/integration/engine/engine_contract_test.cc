@@ -162,6 +162,12 @@ TEST_P(EngineContract, PrefillAndDecodeStepCheckBatchCacheAndCapacity) {
               HasSubstr("batch size mismatch"));
   ASSERT_TRUE(engine->DecodeStep(both, std::vector<int32_t>{1, 2}).ok());
   EXPECT_EQ(engine->SequenceLength(*b), 5);
+  const std::vector<SequenceId> twice = {*a, *a};
+  EXPECT_THAT(message(engine->DecodeStep(twice, std::vector<int32_t>{1, 2})),
+              HasSubstr("is there twice"));
+  EXPECT_THAT(message(engine->Extend(twice, std::vector<std::vector<int32_t>>{{1}, {2}})),
+              HasSubstr("is there twice"));
+  EXPECT_EQ(engine->SequenceLength(*a), 5);
   // b is full; nothing moves, for a neither.
   const auto overflow = engine->DecodeStep(both, std::vector<int32_t>{1, 2});
   EXPECT_THAT(message(overflow), HasSubstr("cache overflow"));
@@ -257,6 +263,22 @@ TEST_P(EngineContract, FullAttentionMatrixIsCausalAndCoversTheLastId) {
     EXPECT_EQ(rows[i].head, static_cast<int>(i % 3));
     EXPECT_EQ(rows[i].probs.size(), i / 3 + 1);
   }
+}
+
+// Rows come in the order of the model, so whoever names another one would take them for others.
+TEST_P(EngineContract, TracedLayersAndHeadsRise) {
+  const GenerateRequest request{RandomIds(6), 1, {}};
+  const auto engine = Open();
+  ASSERT_TRUE(engine->Load(Needs({&request, 1})).ok());
+  const auto message = [&](std::vector<int> layers, std::vector<int> heads) {
+    GenerateOptions keep;
+    keep.trace_layers = std::move(layers);
+    keep.trace_heads = std::move(heads);
+    return std::string(engine->Generate({&request, 1}, keep).status().message());
+  };
+  EXPECT_EQ(message({0, 1}, {0, 2}), "");
+  EXPECT_THAT(message({0, 1}, {2, 0}), HasSubstr("trace heads 2, 0: they must rise, each once"));
+  EXPECT_THAT(message({1, 1}, {}), HasSubstr("trace layers 1, 1: they must rise, each once"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, EngineContract, ::testing::Values("reference", "flash"),

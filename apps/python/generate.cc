@@ -132,20 +132,23 @@ py::list StagesList(const std::vector<StageRecord>& stages) {
   return list;
 }
 
-// What ng.Step is made of.
-py::dict StepDict(const ChosenToken& step) {
+// What ng.Step is made of. What was not asked for is None.
+py::dict StepDict(const ChosenToken& step, const GenerateOptions& asked) {
+  const auto if_asked = [](bool is_asked, auto value) -> py::object {
+    return is_asked ? py::cast(value) : py::none();
+  };
   const StepRecord& record = step.record;
   py::dict dict;
   dict["request"] = step.request;
   dict["step"] = record.step;
   dict["token"] = record.token_id;
   dict["text"] = step.text;
-  dict["logprob"] = record.logprob;
-  dict["entropy"] = record.entropy;
+  dict["logprob"] = if_asked(asked.steps, record.logprob);
+  dict["entropy"] = if_asked(asked.steps, record.entropy);
   dict["top"] = record.top_k;
   dict["stages"] = StagesList(record.stages);
   dict["attention"] = QueryDict(record.attn_rows);
-  dict["logits_hash"] = record.logits_hash;
+  dict["logits_hash"] = if_asked(asked.logits_hash, record.logits_hash);
   return dict;
 }
 
@@ -213,6 +216,10 @@ void Asked::ReadLooks(const py::dict& from) {
 }
 
 void Asked::MakeRoom() {
+  if (engine_.n_runs() > 0) {
+    Raise(UsageError(
+        "a run of generate_steps is open in this engine; go on to its end, or close() it"));
+  }
   RunNeeds needs = Needs(requests);
   needs.max_prompt = 0;
   needs.prompt_logits =
@@ -274,7 +281,7 @@ py::tuple Generate(OpenEngine& engine, const py::list& requests, const py::dict&
                  [&] { asked.KeepIds(); });
   py::list results = asked.Results(done);
   py::list steps;
-  for (const ChosenToken& step : asked.steps) steps.append(StepDict(step));
+  for (const ChosenToken& step : asked.steps) steps.append(StepDict(step, asked.options));
   return py::make_tuple(results, steps);
 }
 
@@ -286,14 +293,14 @@ SteppedRun::SteppedRun(std::shared_ptr<OpenEngine> engine, const py::list& reque
   asked_->MakeRoom();
   generation_ = engine_->Run(
       [&](Engine& running) { return running.Begin(asked_->requests, asked_->options); });
-  engine_->AddRun(1);
+  engine_->AddRun(this, [this] { Finish(); });
 }
 
 SteppedRun::~SteppedRun() { End(); }
 
 void SteppedRun::End() {
   if (generation_ == nullptr) return;
-  engine_->AddRun(-1);
+  engine_->RemoveRun(this);
   // Its callbacks use what it was asked for, so both end together.
   struct Both {
     std::unique_ptr<Asked> asked;
@@ -313,11 +320,11 @@ py::object SteppedRun::Next() {
             engine_->Run([&](Engine&) { return generation_->Step(); }, [&] { asked_->KeepIds(); });
       }
     } catch (py::error_already_set&) {
-      End();  // nobody can go on with it
+      EndInError();  // nobody can go on with it
       throw;
     }
     if (!asked_->steps.empty()) {
-      py::dict step = StepDict(asked_->steps.front());
+      py::dict step = StepDict(asked_->steps.front(), asked_->options);
       asked_->steps.pop_front();
       return step;
     }
@@ -326,13 +333,32 @@ py::object SteppedRun::Next() {
   return py::none();
 }
 
+void SteppedRun::EndInError() {
+  std::vector<Completion> done;
+  {
+    const py::gil_scoped_release release;
+    absl::StatusOr<std::vector<Completion>> finished = generation_->Finish();
+    done = finished.ok() ? *std::move(finished) : generation_->Take();
+  }
+  try {
+    results_ = asked_->Results(done);
+  } catch (const py::error_already_set&) {  // the error that is under way says more
+  }
+  End();
+}
+
 py::object SteppedRun::Finish() {
   if (generation_ == nullptr) return results_;
   {
     const OpenEngine::Claim claim(*engine_);
-    const std::vector<Completion> done =
-        engine_->Run([&](Engine&) { return generation_->Finish(); }, [&] { asked_->KeepIds(); });
-    results_ = asked_->Results(done);
+    try {
+      const std::vector<Completion> done =
+          engine_->Run([&](Engine&) { return generation_->Finish(); }, [&] { asked_->KeepIds(); });
+      results_ = asked_->Results(done);
+    } catch (py::error_already_set&) {
+      End();
+      throw;
+    }
   }
   End();
   return results_;

@@ -68,13 +68,15 @@ class SteppedRun {
   SteppedRun(const SteppedRun&) = delete;
   SteppedRun& operator=(const SteppedRun&) = delete;
 
-  // The next token; None when all requests have ended.
+  // The next token; None when all requests have ended. What it raises ends the run.
   py::object Next();
   // Ends what has not ended. Returns the completions, also when it is called again.
   py::object Finish();
 
  private:
   void End();
+  // Ends it, and keeps the answers so far.
+  void EndInError();
 
   const std::shared_ptr<OpenEngine> engine_;
   std::unique_ptr<Asked> asked_;

@@ -4,13 +4,16 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "apps/python/diff.h"
 #include "apps/python/generate.h"
 #include "apps/python/open_engine.h"
+#include "ng/list_item.h"
 #include "ng/sampler.h"
 
 namespace ng::python {
@@ -173,6 +176,33 @@ py::dict StatisticsDict(const OpenEngine& engine) {
   return dict;
 }
 
+std::string TextAsItem(const std::string& text) {
+  const std::optional<std::string> item = ListItem(text);
+  if (!item) Raise(UsageError(absl::StrCat("a list must be of texts, ", kListItemWords)));
+  return *item;
+}
+
+// Null while it is being made.
+OpenEngine* EngineOf(PyObject* self) {
+  const auto holder = reinterpret_cast<py::detail::instance*>(self)->get_value_and_holder();
+  return holder.holder_constructed() ? holder.value_ptr<OpenEngine>() : nullptr;
+}
+
+// An engine holds callables, and they may hold it: the collector must see both ways.
+void LetCollect(PyHeapTypeObject* of) {
+  PyTypeObject* const type = &of->ht_type;
+  type->tp_flags |= Py_TPFLAGS_HAVE_GC;
+  type->tp_traverse = [](PyObject* self, visitproc visit, void* arg) -> int {
+    Py_VISIT(Py_TYPE(self));
+    OpenEngine* const engine = EngineOf(self);
+    return engine == nullptr ? 0 : engine->Traverse(visit, arg);
+  };
+  type->tp_clear = [](PyObject* self) -> int {
+    if (OpenEngine* const engine = EngineOf(self)) engine->Clear();
+    return 0;
+  };
+}
+
 void AddText(py::class_<OpenEngine, EnginePointer>& engine) {
   engine.def("encode", &EncodeText)
       .def("decode", &DecodeIds)
@@ -244,16 +274,19 @@ void AddRuns(py::class_<OpenEngine, EnginePointer>& engine) {
 PYBIND11_MODULE(_ng, m) {
   m.doc() = "What the package ng is made of; use the package.";
   m.attr("__version__") = NG_VERSION;
-  py::class_<OpenEngine, EnginePointer> engine(m, "Engine");
+  py::class_<OpenEngine, EnginePointer> engine(m, "Engine", py::custom_type_setup(&LetCollect));
   engine.def(py::init(&Open));
   AddText(engine);
   AddFacts(engine);
   AddRuns(engine);
   py::class_<SteppedRun>(m, "SteppedRun")
-      .def(py::init<EnginePointer, const py::list&, const py::dict&>())
+      // As long as it is there the collector does not see an engine as forgotten.
+      .def(py::init<EnginePointer, const py::list&, const py::dict&>(), py::keep_alive<1, 2>())
       .def("next", &SteppedRun::Next)
       .def("finish", &SteppedRun::Finish);
   m.def("diff", &Diff);
+  m.def("list_item", &TextAsItem);
+  py::module_::import("atexit").attr("register")(py::cpp_function(&OpenEngine::EndAll));
   m.def("uniform", [](const std::tuple<int64_t, int64_t, int64_t, uint32_t>& key, uint32_t n) {
     const auto [seed, request, step, stream] = key;
     return UniformDraw({seed, request, step, stream}, n);

@@ -1,6 +1,11 @@
 #include "apps/python/open_engine.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
+#include <set>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +16,13 @@ namespace {
 
 // What a first step by step call has room for, where nobody says.
 constexpr int64_t kTokens = 1024;
+
+// The engines of this process, and whether it ends. The GIL guards both.
+std::set<OpenEngine*>& AllEngines() {
+  static std::set<OpenEngine*>& engines = *new std::set<OpenEngine*>;
+  return engines;
+}
+bool g_python_ends = false;
 
 bool Covers(const RunNeeds& has, const RunNeeds& wanted) {
   return has.max_tokens >= wanted.max_tokens && has.max_sequences >= wanted.max_sequences &&
@@ -85,9 +97,11 @@ OpenEngine::OpenEngine(const OpenArguments& arguments)
   }();
   RaisePending();
   engine_ = Value(std::move(engine));
+  AllEngines().insert(this);
 }
 
 OpenEngine::~OpenEngine() {
+  AllEngines().erase(this);
   to_end_.clear();
   engine_.reset();
 }
@@ -99,7 +113,7 @@ Engine& OpenEngine::engine() const {
 
 void OpenEngine::Close() {
   if (engine_ == nullptr) return;
-  if (n_runs_ > 0) Raise(UsageError("a run goes on step by step; close it first"));
+  while (!runs_.empty()) std::function(runs_.begin()->second)();  // takes itself out
   {
     const Claim claim(*this);
     ids_.clear();
@@ -109,9 +123,35 @@ void OpenEngine::Close() {
   loaded_.reset();
 }
 
+int OpenEngine::Traverse(visitproc visit, void* arg) {
+  Py_VISIT(warning_.ptr());
+  return parts_.Traverse(visit, arg);
+}
+
+void OpenEngine::Clear() {
+  warning_ = py::none();
+  parts_.Clear();
+}
+
+void OpenEngine::EndAll() {
+  g_python_ends = true;
+  const auto is_at_work = [](const OpenEngine* engine) {
+    return engine->busy_process_ == getpid();  // not one that a fork has left behind
+  };
+  while (std::ranges::any_of(AllEngines(), is_at_work)) {
+    for (OpenEngine* engine : AllEngines()) engine->stop_ = true;
+    const py::gil_scoped_release release;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 OpenEngine::Claim::Claim(OpenEngine& of) : of_(of) {
+  if (g_python_ends && gettid() != getpid()) {
+    const py::gil_scoped_release release;
+    while (true) pause();
+  }
   (void)of.engine();
-  if (of.busy_) {
+  if (of.busy_process_ != 0) {
     Raise(
         UsageError("the engine is at work: one thread at a time uses it, and what it calls must "
                    "not call it"));
@@ -123,11 +163,11 @@ OpenEngine::Claim::Claim(OpenEngine& of) : of_(of) {
                                   "them first")));
   }
   of.EndWhatWaits();
-  of.busy_ = true;
+  of.busy_process_ = getpid();
 }
 
 OpenEngine::Claim::~Claim() {
-  of_.busy_ = false;
+  of_.busy_process_ = 0;
   of_.EndWhatWaits();
 }
 
@@ -140,7 +180,7 @@ void OpenEngine::EndWhatWaits() {
 }
 
 void OpenEngine::EndLater(std::shared_ptr<void> thing) {
-  if (busy_) to_end_.push_back(std::move(thing));
+  if (busy_process_ != 0) to_end_.push_back(std::move(thing));
 }
 
 void OpenEngine::RaisePending() {
@@ -262,7 +302,7 @@ void OpenEngine::AddIds(SequenceId sequence, std::span<const int32_t> ids) {
 void OpenEngine::CloseSequence(SequenceId sequence) {
   if (engine_ == nullptr || ids_.count(sequence) == 0) return;
   to_close_.push_back(sequence);
-  if (!busy_) EndWhatWaits();
+  if (busy_process_ == 0) EndWhatWaits();
 }
 
 py::object OpenEngine::Feed(std::span<const SequenceId> sequences,

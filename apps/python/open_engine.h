@@ -47,9 +47,18 @@ class OpenEngine : public std::enable_shared_from_this<OpenEngine> {
   // The engine for calls that neither compute nor change it: text, config, points. Raises
   // UsageError behind Close.
   Engine& engine() const;
-  // Ends the engine; its memory is free then. Raises UsageError while it computes, and while a view
-  // lives.
+  // Ends the engine and its runs; its memory is free then. Raises UsageError while it computes, and
+  // while a view lives.
   void Close();
+
+  // What Python objects this holds, for Python's garbage collector: a part may hold the engine.
+  int Traverse(visitproc visit, void* arg);
+  void Clear();
+
+  // Called when Python is about to end: stops what computes on other threads, and waits for it.
+  // From then on other threads than the main one wait for ever where they would use an engine, as
+  // Python's own daemon threads do: to go on they would need an interpreter that is gone.
+  static void EndAll();
 
   // The engine for a call that computes. Raises UsageError when another call is at work (of another
   // thread, or one that calls the callable which asks), or a view of the logits lives.
@@ -111,8 +120,10 @@ class OpenEngine : public std::enable_shared_from_this<OpenEngine> {
   py::object Feed(std::span<const SequenceId> sequences,
                   std::span<const std::vector<int32_t>> tokens, const Step& step, bool copy);
 
-  // Counts the runs that go on step by step, which need the engine.
-  void AddRun(int n) { n_runs_ += n; }
+  // The runs that go on step by step. Close ends them, by `finish`.
+  void AddRun(const void* run, std::function<void()> finish) { runs_[run] = std::move(finish); }
+  void RemoveRun(const void* run) { runs_.erase(run); }
+  int n_runs() const { return static_cast<int>(runs_.size()); }
   // Keeps something until no call is at work: what must not end during one.
   void EndLater(std::shared_ptr<void> thing);
 
@@ -131,8 +142,8 @@ class OpenEngine : public std::enable_shared_from_this<OpenEngine> {
   std::vector<SequenceId> to_close_;
   std::vector<std::shared_ptr<void>> to_end_;
   int n_views_ = 0;
-  int n_runs_ = 0;
-  bool busy_ = false;
+  std::map<const void*, std::function<void()>> runs_;
+  pid_t busy_process_ = 0;  // whose call is at work; 0: none
 };
 
 }  // namespace ng::python

@@ -1,5 +1,7 @@
 #include "apps/python/parts.h"
 
+#include <pybind11/stl.h>
+
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -85,17 +87,21 @@ std::string ReportOf(const PythonPart& part) {
                          static_cast<double>(part.nanoseconds.load()) * 1e-9);
 }
 
-// What a callable gives back in place of the values that it was given: None leaves those.
-absl::StatusOr<Floats> ResultOf(const py::object& result, const Floats& given,
-                                const PythonPart& part) {
-  if (result.is_none()) return given;
-  Floats made = py::module_::import("ng._arrays").attr("floats")(result).cast<Floats>();
-  const bool equal = made.ndim() == given.ndim() &&
-                     std::equal(made.shape(), made.shape() + made.ndim(), given.shape());
-  if (equal) return made;
-  return UsageError(absl::StrCat(part.Title(), " returned an array of shape ",
+// What a callable leaves in place of the values that it was given: what it returns, or, where that
+// is None, the attribute of what it was given, which it may have set. `shape`: of these values.
+absl::StatusOr<Floats> ResultOf(const py::object& result, const py::object& left,
+                                const std::vector<py::ssize_t>& shape, const PythonPart& part) {
+  const py::object& values = result.is_none() ? left : result;
+  Floats made = py::module_::import("ng._arrays").attr("floats")(values).cast<Floats>();
+  if (std::equal(made.shape(), made.shape() + made.ndim(), shape.begin(), shape.end())) return made;
+  return UsageError(absl::StrCat(part.Title(), result.is_none() ? " left" : " returned",
+                                 " an array of shape ",
                                  py::str(made.attr("shape")).cast<std::string>(), ", must be ",
-                                 py::str(given.attr("shape")).cast<std::string>(), " or None"));
+                                 py::str(py::tuple(py::cast(shape))).cast<std::string>()));
+}
+
+std::vector<py::ssize_t> ShapeOf(const py::array& array) {
+  return {array.shape(), array.shape() + array.ndim()};
 }
 
 // Of each slot: what the sequence holds.
@@ -150,7 +156,8 @@ class PythonStage final : public SamplerStage {
           py::module_::import("ng._parts")
               .attr("Candidates")(ids, logits, CopyOf(tokens_.At(slot)),
                                   py::make_tuple(key.seed, key.request, key.step, key.stream));
-      NG_ASSIGN_OR_RETURN(const Floats left, ResultOf(part_.call(given), logits, part_));
+      const py::object result = part_.call(given);
+      NG_ASSIGN_OR_RETURN(const Floats left, ResultOf(result, given.attr("logits"), {n}, part_));
       const float* from = left.data();
       for (Candidate& item : items) item.logit = *from++;
       return absl::OkStatus();
@@ -172,10 +179,10 @@ class PythonProbe final : public Probe {
   absl::Status OnPoint(const PointRows& rows) override {
     return CallPython(part_, [&]() -> absl::Status {
       const py::object given = RowsObject(rows);
+      const std::vector<py::ssize_t> shape = ShapeOf(given.attr("values").cast<py::array>());
       const py::object result = part_.call(given);
       if (!part_.edits) return absl::OkStatus();
-      NG_ASSIGN_OR_RETURN(const Floats left,
-                          ResultOf(result, given.attr("values").cast<Floats>(), part_));
+      NG_ASSIGN_OR_RETURN(const Floats left, ResultOf(result, given.attr("values"), shape, part_));
       const float* from = left.data();
       for (int64_t i = 0; i < rows.n_rows(); ++i, from += rows.values()) {
         std::copy(from, from + rows.values(), rows.Row(i));
@@ -311,6 +318,18 @@ std::vector<std::string> PythonParts::NamesOf(std::string_view kind) const {
     if (part->kind == kind) names.push_back(part->name);
   }
   return names;
+}
+
+int PythonParts::Traverse(visitproc visit, void* arg) const {
+  for (const std::unique_ptr<PythonPart>& part : parts_) {
+    Py_VISIT(part->call.ptr());
+    Py_VISIT(part->accept.ptr());
+  }
+  return 0;
+}
+
+void PythonParts::Clear() {
+  for (const std::unique_ptr<PythonPart>& part : parts_) part->call = part->accept = py::none();
 }
 
 py::object RowsObject(const PointRows& rows) {

@@ -55,6 +55,9 @@ class PythonParts {
   std::vector<LoadedPlugin> plugins() const;  // for EngineOptions
   // The names of a kind, in their order.
   std::vector<std::string> NamesOf(std::string_view kind) const;
+  // For Python's garbage collector.
+  int Traverse(visitproc visit, void* arg) const;
+  void Clear();
 
  private:
   std::vector<std::unique_ptr<PythonPart>> parts_;

@@ -96,11 +96,15 @@ absl::StatusOr<std::vector<Completion>> Generation::Finish() {
   return GuardedReading([&]() -> absl::StatusOr<std::vector<Completion>> {
     if (state_->finished) return RuntimeError("the generation is finished already");
     NG_RETURN_IF_ERROR(state_->Finish());
-    std::vector<Completion> completions;
-    completions.reserve(state_->entries.size());
-    for (State::Entry& entry : state_->entries) completions.push_back(std::move(entry.completion));
-    return completions;
+    return Take();
   });
+}
+
+std::vector<Completion> Generation::Take() {
+  std::vector<Completion> completions;
+  completions.reserve(state_->entries.size());
+  for (State::Entry& entry : state_->entries) completions.push_back(std::move(entry.completion));
+  return completions;
 }
 
 }  // namespace ng

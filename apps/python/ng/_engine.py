@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional,
                     Sequence as Many, Tuple, TypedDict, Union, overload)
@@ -29,15 +30,28 @@ Messages = Union[str, Many[Mapping[str, Any]]]
 _ROWS = 32  # of one sequence, whose logits are made in one step
 
 
+def _value(key: str, value: Any) -> str:
+    """A config value as the command line has it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (str, os.PathLike)):
+        return os.fspath(value)
+    if isinstance(value, (int, float)):
+        return str(value)
+    raise TypeError(f"{key}: a value must be a text, a number, a bool, a path, or a list of these, "
+                    f"not {type(value).__name__}")
+
+
 def _settings(overrides: Optional[Overrides]) -> List[str]:
     """Config keys as the command line has them."""
     lines = []
     for key, value in (overrides or {}).items():
-        if isinstance(value, bool):
-            value = "true" if value else "false"
-        elif isinstance(value, (list, tuple)):
-            value = ",".join(str(item) for item in value)
-        lines.append(f"{key}={value}")
+        if isinstance(value, (list, tuple, np.ndarray)):
+            value = ",".join(_ng.list_item(one) if isinstance(one, str) else _value(key, one)
+                             for one in value)
+        lines.append(f"{key}={_value(key, value)}")
     return lines
 
 
@@ -57,8 +71,8 @@ class GenerateOptions(TypedDict, total=False):
     logits_hash: bool  # Step.logits_hash
     attention: bool  # Step.attention
     attention_map: bool  # Completion.attention
-    layers: Many[int]  # of which attention is kept; all by default
-    heads: Many[int]  # likewise
+    layers: Many[int]  # of which attention is kept; all by default. In any order
+    heads: Many[int]  # likewise; the rows are in rising order of the heads
     logits: bool  # Completion.logits
     decode_logits: bool  # Completion.decode_logits
     points: Union[str, Many[str]]  # Completion.points: names or patterns, "layer*.out"
@@ -87,6 +101,9 @@ class Sequence:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("a sequence cannot be copied or pickled; fork() makes a second one")
 
     def _check(self) -> bool:
         if not self._open:
@@ -144,18 +161,25 @@ class Sequence:
 class Generation:
     """A run that goes on a token at a time: iterate over it. From :meth:`Engine.generate_steps`.
 
-    It ends with the last token, with :meth:`close`, or when it is forgotten.
+    It ends with the last token, with :meth:`close` of it or of the engine, or when it is forgotten.
+    After an error or Ctrl-C its ``completion`` is the answer so far, with the stop reason "error" or
+    "interrupted".
     """
 
-    def __init__(self, raw: "_ng.SteppedRun", many: bool):
-        self._raw = raw
+    def __init__(self, raw: "Optional[_ng.SteppedRun]", many: bool,
+                 sequence: Optional[Sequence] = None):
+        self._raw = raw  # None: of no prompts
         self._many = many
+        self._sequence = sequence  # open as long as this
 
     def __iter__(self) -> Iterator[Step]:
         return self
 
     def __next__(self) -> Step:
-        step = self._raw.next()
+        try:
+            step = None if self._raw is None else self._raw.next()
+        except StopIteration as error:  # of a callback: it must not look like the end (PEP 479)
+            raise RuntimeError("a callback raised StopIteration") from error
         if step is None:
             raise StopIteration
         return Step(**step)
@@ -163,7 +187,8 @@ class Generation:
     def close(self) -> Union[Completion, List[Completion]]:
         """Ends what has not ended, as "interrupted". Returns the completion, or a list of them where
         several prompts were given."""
-        done = [Completion(**fields) for fields in self._raw.finish() or []]
+        ended = None if self._raw is None else self._raw.finish()
+        done = [Completion(**fields) for fields in ended or []]
         return done if self._many or not done else done[0]
 
     completion = property(close, doc="The same.")
@@ -325,6 +350,8 @@ class Engine:
         prompts, many = self._prompts(prompt)
         asked = self._asked(options, steps=False)
         requests = self._requests(prompts, max_new_tokens, options)
+        if not requests:
+            return []
         results, steps = self._raw.generate(requests, asked)
         done = [Completion(**fields) for fields in results]
         for step in steps:
@@ -336,8 +363,10 @@ class Engine:
         """The same as an iterator of :class:`Step`; its ``completion`` is what generate returns."""
         prompts, many = self._prompts(prompt)
         asked = self._asked(options, steps=True)
+        sequence = options.get("sequence")
         requests = self._requests(prompts, max_new_tokens, options)
-        return Generation(_ng.SteppedRun(self._raw, requests, asked), many)
+        raw = _ng.SteppedRun(self._raw, requests, asked) if requests else None
+        return Generation(raw, many, sequence)
 
     def chat(self, messages: Messages, tools: Optional[Many[Mapping[str, Any]]] = None,
              max_new_tokens: Optional[int] = None, **options: Unpack[GenerateOptions]) -> Completion:
@@ -417,7 +446,7 @@ class Engine:
         compares every point of every layer bit by bit. Both are loaded for it; neither may have open
         sequences."""
         prompts, _ = self._prompts(prompt)
-        n_new = self._raw.default_max_new_tokens() if max_new_tokens is None else max_new_tokens
+        n_new = self._new_tokens(max_new_tokens)
         lines = [json.loads(line) for line in
                  _ng.diff(self._raw, other._raw, prompts, n_new).splitlines()]
         verdict = lines.pop()
@@ -429,8 +458,11 @@ class Engine:
                           verdict["argmax_flips"], names, verdict["only_a"], verdict["only_b"])
 
     def close(self) -> None:
-        """Ends it and gives its memory back. Its sequences end, too."""
+        """Ends it and gives its memory back. Its sequences end, too, and its runs, as interrupted."""
         self._raw.close()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("an engine cannot be copied or pickled; make a second one")
 
     def __enter__(self) -> "Engine":
         return self
@@ -451,11 +483,19 @@ class Engine:
         """The ids of each prompt, and whether a list of prompts was given."""
         if isinstance(prompt, str):
             return [_arrays.ids(self.encode(prompt))], False
-        first = prompt[0] if isinstance(prompt, (list, tuple)) and prompt else None
-        if isinstance(first, str) or hasattr(first, "__len__") or hasattr(first, "__dlpack__"):
-            each = [self._prompts(one)[0][0] for one in prompt]
-            return each, True
+        if isinstance(prompt, (list, tuple)):
+            first = prompt[0] if prompt else ""
+            if isinstance(first, str) or hasattr(first, "__len__") or hasattr(first, "__dlpack__"):
+                return [_arrays.ids(self.encode(one) if isinstance(one, str) else one)
+                        for one in prompt], True
         return [_arrays.ids(prompt)], False
+
+    def _new_tokens(self, given: Optional[int]) -> int:
+        if given is None:
+            return self._raw.default_max_new_tokens()
+        if operator.index(given) < 0:
+            raise UsageError(f"max_new_tokens = {given}, must be 0 or more")
+        return operator.index(given)
 
     def _asked(self, options: Any, steps: bool) -> Dict[str, Any]:
         """Takes what is asked of all requests out of the options."""
@@ -468,7 +508,7 @@ class Engine:
         asked["points"] = [points] if isinstance(points, str) else list(points)
         asked["on_point"] = dict(options.pop("on_point", None) or {})
         for name in ("layers", "heads"):
-            asked[name] = [int(i) for i in options.pop(name, ())]
+            asked[name] = sorted({operator.index(i) for i in options.pop(name, ())})
         wants = ("records", "logits_hash", "attention")
         asked["steps"] = steps or any(asked[name] for name in wants)
         return asked
@@ -477,8 +517,7 @@ class Engine:
                   options: Any) -> List[Dict[str, Any]]:
         sequence: Optional[Sequence] = options.pop("sequence", None)
         request = {
-            "max_new_tokens": self._raw.default_max_new_tokens() if max_new_tokens is None
-            else int(max_new_tokens),
+            "max_new_tokens": self._new_tokens(max_new_tokens),
             "sequence": None if sequence is None else self._numbers([sequence])[0],
             "load_cache": _path(options.pop("load_cache", None)),
             "save_cache": _path(options.pop("save_cache", None)),

@@ -29,18 +29,19 @@ class Step:
     With ``attention``: {layer: float32 [heads, position + 1]}, the probabilities of the query whose
         logits chose the token.
     With ``logits_hash``: a hash of the bits of these logits.
+    What was not asked for is None, or empty.
     """
 
     request: int
     step: int
     token: int
     text: str
-    logprob: float
-    entropy: float
+    logprob: Optional[float]
+    entropy: Optional[float]
     top: List[Tuple[int, float]]
     stages: List[Dict[str, Any]]
     attention: Dict[int, Floats]
-    logits_hash: int
+    logits_hash: Optional[int]
 
 
 @dataclass
@@ -49,7 +50,8 @@ class Completion:
 
     ids: prompt and answer; prompt_len: how many are the prompt's.
     text: the answer's; None without a tokenizer.
-    stop_reason: "eot", "stage", "stop_text", "max_new_tokens" or "interrupted".
+    stop_reason: "eot", "stage", "stop_text", "max_new_tokens", "interrupted" or, after an error,
+        "error".
     timings: seconds and tokens of prefill and decode.
     logits: float32 [prompt_len, vocab_size], with ``logits=True``.
     decode_logits: float32 [n_answer, vocab_size], with ``decode_logits=True``: row s chose token s.

@@ -45,6 +45,8 @@ class Generation {
   // What has not ended ends as interrupted, and the probes of the config write what they have
   // gathered. Returns the completions by index. Errors: the run's; RuntimeError when called twice.
   absl::StatusOr<std::vector<Completion>> Finish();
+  // Where Finish has given an error: the completions by index, as far as they came.
+  std::vector<Completion> Take();
 
  private:
   friend class Engine;

@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "apps/common/terminal_text.h"
 #include "ng/files.h"
 #include "ng/memory_reserve.h"
 
@@ -124,6 +125,14 @@ absl::Status Write(int fd, std::string_view bytes) {
   return absl::OkStatus();
 }
 
+// Allocates nothing where the bytes are nothing but text: there may be no memory.
+absl::Status WriteText(int fd, std::string_view bytes) {
+  static const bool is_terminal[STDERR_FILENO + 1] = {
+      isatty(STDIN_FILENO) != 0, isatty(STDOUT_FILENO) != 0, isatty(STDERR_FILENO) != 0};
+  return is_terminal[fd] && SteersTerminal(bytes) ? Write(fd, TerminalText(bytes))
+                                                  : Write(fd, bytes);
+}
+
 // KeepSilent was called.
 bool silent = false;
 
@@ -141,7 +150,7 @@ std::string& HeldWarnings() {
 
 void ShowWarnings() {
   const std::string lines = std::exchange(HeldWarnings(), {});
-  if (!lines.empty() && !silent) Write(STDERR_FILENO, lines).IgnoreError();
+  if (!lines.empty() && !silent) WriteText(STDERR_FILENO, lines).IgnoreError();
 }
 
 // The name of the program that runs.
@@ -195,10 +204,20 @@ void HoldStandardStreams(ClosedStdin closed_stdin) {
 
 absl::Status WriteStdout(std::string_view bytes) {
   ShowWarnings();
-  return silent ? absl::OkStatus() : Write(STDOUT_FILENO, bytes);
+  return silent ? absl::OkStatus() : WriteText(STDOUT_FILENO, bytes);
 }
 
 void WriteStderr(std::string_view bytes) {
+  ShowWarnings();
+  if (!silent) WriteText(STDERR_FILENO, bytes).IgnoreError();
+}
+
+absl::Status WriteStyledStdout(std::string_view bytes) {
+  ShowWarnings();
+  return silent ? absl::OkStatus() : Write(STDOUT_FILENO, bytes);
+}
+
+void WriteStyledStderr(std::string_view bytes) {
   ShowWarnings();
   if (!silent) Write(STDERR_FILENO, bytes).IgnoreError();
 }
@@ -318,19 +337,19 @@ void ProgressBar::Show(const Progress& progress) {
   const size_t columns = known ? size.ws_col : kMostCells + kBeside;
   const size_t cells = std::min(kMostCells, columns - std::min(columns, kBeside));
   const int64_t percent = 100 * progress.done / progress.total;
-  if (percent == percent_ && phase_ == progress.phase) return;
+  if (percent == percent_ && phase_ == TerminalText(progress.phase)) return;
   percent_ = percent;
-  phase_ = std::string(progress.phase);
+  phase_ = TerminalText(progress.phase);
   const size_t filled = cells * static_cast<size_t>(percent) / 100;
   const std::string bar = std::string(filled, '#') + std::string(cells - filled, '.');
-  WriteStderr(absl::StrCat("\r\033[K", phase_, " [", bar, "] ", percent, " %"));
+  WriteStyledStderr(absl::StrCat("\r\033[K", phase_, " [", bar, "] ", percent, " %"));
   shown_ = true;
   if (progress.done >= progress.total) Clear();
 }
 
 void ProgressBar::Clear() {
   if (!shown_) return;
-  WriteStderr("\r\033[K");
+  WriteStyledStderr("\r\033[K");
   shown_ = false;
 }
 

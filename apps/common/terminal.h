@@ -21,7 +21,8 @@ class ProgressBar;
 enum class ClosedStdin { kIsEmpty, kFails };
 void HoldStandardStreams(ClosedStdin closed_stdin = ClosedStdin::kIsEmpty);
 
-// Writes bytes to stdout. After a signal it waits only a moment for a reader that does not read.
+// Writes bytes to stdout. To a terminal go those of TerminalText, because the bytes may quote what
+// somebody else wrote. After a signal it waits only a moment for a reader that does not read.
 // Errors: OutputError; its message is empty when the reader has closed the pipe, because that is no
 // fault. InterruptedError when bytes are lost because of a signal; then nothing that follows is
 // written.
@@ -30,7 +31,12 @@ absl::Status WriteStdout(std::string_view bytes);
 // The same to stderr. A failure is ignored, because there is nobody to tell.
 void WriteStderr(std::string_view bytes);
 
-// From here on the two above write nothing, and no warning is shown: another process of the same
+// The two for bytes with escape sequences of our own, which go to a terminal as they are. What they
+// quote has been through TerminalText.
+absl::Status WriteStyledStdout(std::string_view bytes);
+void WriteStyledStderr(std::string_view bytes);
+
+// From here on the four above write nothing, and no warning is shown: another process of the same
 // run speaks for all (Engine::rank).
 void KeepSilent();
 

@@ -211,7 +211,7 @@ absl::Status Viewer::WriteTerminal() const {
   }
   const int layer = viewed_.layers.front();
   const int head = line_.trace_heads.empty() ? 0 : line_.trace_heads.front();
-  return WriteStdout(view::TerminalMap(maps_, layer, head, labels, StyleOfStdout()));
+  return WriteStyledStdout(view::TerminalMap(maps_, layer, head, labels, StyleOfStdout()));
 }
 
 absl::Status Viewer::FillPage(const std::atomic<bool>* stop) {

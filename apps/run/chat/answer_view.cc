@@ -4,23 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "apps/common/terminal_text.h"
 
 namespace ng::run {
-namespace {
-
-std::string WithoutControls(std::string_view text) {
-  std::string shown;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool control = (byte < ' ' && c != '\n' && c != '\t') || byte == 0x7F;
-    if (control) shown += '^';
-    shown += control ? static_cast<char>(byte ^ 0x40) : c;
-  }
-  return shown;
-}
-
-}  // namespace
-
 std::string Dim(std::string_view text, const ViewStyle& style) {
   const absl::string_view plain(text.data(), text.size());
   return style.colors && !text.empty() ? absl::StrCat("\033[2m", plain, "\033[0m")
@@ -44,7 +30,7 @@ std::string AnswerView::Show(const std::vector<Piece>& pieces) {
       if (!folding_) shown += Dim("(thinking)", style_);
       folding_ = true;
     } else if (piece.thought) {
-      shown += Dim(WithoutControls(piece.text), style_);
+      shown += Dim(TerminalText(piece.text), style_);
     } else {
       shown += EndFold();
       std::string_view text = piece.text;
@@ -52,7 +38,7 @@ std::string AnswerView::Show(const std::vector<Piece>& pieces) {
         text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
       }
       if (!text.empty()) drop_blanks_ = false;
-      shown += WithoutControls(text);
+      shown += TerminalText(text);
     }
   }
   if (folding_ && !thoughts_.within()) shown += EndFold();

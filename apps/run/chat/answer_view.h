@@ -22,7 +22,7 @@ struct ViewStyle {
 // `text` dim, where there are colors.
 std::string Dim(std::string_view text, const ViewStyle& style);
 
-// A streamed answer. Control characters, which could do anything to a terminal, are shown as ^X.
+// A streamed answer. On a terminal it is shown as TerminalText.
 class AnswerView {
  public:
   // `prompt_end`: as that of Thoughts. `said`: how the answer begins, which is not shown again.

@@ -150,7 +150,7 @@ void LineEditor::State::DrawAgain() {
   el_wset(line, EL_PREP_TERM, 0);
   el_wset(line, EL_PREP_TERM, 1);
   el_resize(line);
-  WriteStderr("\r\033[J");  // libedit draws where the cursor is
+  WriteStyledStderr("\r\033[J");  // libedit draws where the cursor is
   el_wset(line, EL_REFRESH);
 }
 
@@ -296,12 +296,12 @@ std::optional<std::wstring> LineEditor::State::ReadLine() {
   constexpr std::string_view kPasteOn = "\033[?2004h";
   constexpr std::string_view kPasteOff = "\033[?2004l";
   ended.reset();
-  WriteStderr(kPasteOn);
+  WriteStyledStderr(kPasteOn);
   int n = 0;
   const wchar_t* const read = el_wgets(line, &n);
   std::optional<std::wstring> text;
   if (read != nullptr) text.emplace(read, static_cast<size_t>(n));
-  WriteStderr(kPasteOff);
+  WriteStyledStderr(kPasteOff);
   if (!text) return text;
   if (text->ends_with(L'\n')) text->pop_back();
   return text;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "apps/common/input.h"
+#include "apps/common/terminal_text.h"
 #include "apps/run/chat/commands.h"
 #include "apps/run/chat/user_path.h"
 #include "apps/run/outputs.h"
@@ -53,10 +54,12 @@ Session::Session(Engine& engine, const CommandLine& line, int64_t capacity, Sess
 
 void Session::Tell(const absl::Status& error) {
   const absl::string_view message = error.message();
-  host_.note("error: " + OneLine({message.data(), message.size()}));
+  Tell("error: " + OneLine({message.data(), message.size()}));
 }
 
-void Session::Note(std::string_view text) { host_.note(Dim(text, host_.style)); }
+void Session::Tell(std::string_view text) { host_.note(TerminalText(text)); }
+
+void Session::Note(std::string_view text) { host_.note(Dim(TerminalText(text), host_.style)); }
 
 void Session::GiveUpDraft() {
   draft_.clear();
@@ -149,7 +152,7 @@ absl::Status Session::ChangeOne(const std::string& key, const std::string& value
 absl::Status Session::Help(const std::string&) {
   for (const absl::string_view line :
        absl::StrSplit(CommandHelp(host_.columns()), '\n', absl::SkipEmpty())) {
-    host_.note({line.data(), line.size()});
+    Tell(std::string_view(line.data(), line.size()));
   }
   return absl::OkStatus();
 }
@@ -196,7 +199,7 @@ absl::Status Session::System(const std::string& text) {
 absl::Status Session::ShowSettings() {
   for (const ConfigItem& item : engine_.config().items()) {
     const std::string& key = item.declared.key;
-    if (Engine::CanSet(key)) host_.note(absl::StrCat(key, " = ", engine_.config().Text(key)));
+    if (Engine::CanSet(key)) Tell(absl::StrCat(key, " = ", engine_.config().Text(key)));
   }
   return absl::OkStatus();
 }
@@ -247,21 +250,21 @@ absl::Status Session::SetSpelled(const Spelling& spelling, const std::string& se
 absl::Status Session::Stats(const std::string&) {
   const auto n_answers = std::ranges::count_if(
       conversation_.said(), [](const Said& one) { return HasRole(one, "assistant"); });
-  host_.note(absl::StrCat("messages ", conversation_.said().size(), ", answers ", n_answers));
-  host_.note(absl::StrCat("context ", conversation_.length(), " of ", conversation_.capacity(),
-                          " tokens"));
-  host_.note(absl::StrCat("generated ", n_answer_tokens_, " tokens in ", n_turns_, " runs"));
-  host_.note(absl::StrCat("sampler.chain = ", engine_.config().Text("sampler.chain"), ", ", kSeed,
-                          " = ", engine_.config().Int(kSeed)));
+  Tell(absl::StrCat("messages ", conversation_.said().size(), ", answers ", n_answers));
+  Tell(absl::StrCat("context ", conversation_.length(), " of ", conversation_.capacity(),
+                    " tokens"));
+  Tell(absl::StrCat("generated ", n_answer_tokens_, " tokens in ", n_turns_, " runs"));
+  Tell(absl::StrCat("sampler.chain = ", engine_.config().Text("sampler.chain"), ", ", kSeed, " = ",
+                    engine_.config().Int(kSeed)));
   for (const auto& [key, value] : settings_) {
-    if (key != kSeed) host_.note(absl::StrCat("set: ", key, " = ", value));
+    if (key != kSeed) Tell(absl::StrCat("set: ", key, " = ", value));
   }
   NG_ASSIGN_OR_RETURN(const std::vector<Statistic> cache, engine_.CacheStatistics());
   for (const Statistic& figure : cache) {
-    host_.note(absl::StrCat("cache: ", std::string(figure.name), " = ", figure.value));
+    Tell(absl::StrCat("cache: ", std::string(figure.name), " = ", figure.value));
   }
   NG_ASSIGN_OR_RETURN(const std::vector<std::string> reports, engine_.Reports());
-  for (const std::string& report : reports) host_.note(report);
+  for (const std::string& report : reports) Tell(report);
   return absl::OkStatus();
 }
 
@@ -338,7 +341,8 @@ absl::Status Session::Restore(SavedChat chat, const std::string& name) {
   }
   const Said& last = conversation_.said().back();
   if (!HasRole(last, "assistant")) return absl::OkStatus();
-  return host_.answer(TextOf(last).value_or("...") + "\n");
+  const std::string text = TextOf(last).value_or("...") + "\n";
+  return host_.answer(host_.style.terminal ? TerminalText(text) : text);
 }
 
 absl::Status Session::Exit(const std::string&) {

@@ -78,8 +78,9 @@ class Session {
   absl::Status Change(std::map<std::string, std::string> settings);
   absl::Status ChangeOne(const std::string& key, const std::string& value);
   absl::Status SetSpelled(const Spelling& spelling, const std::string& setting);
-  // A note: an error, or `text` dim.
+  // A note: an error, a text, or a text dim. On the terminal it is shown as TerminalText.
   void Tell(const absl::Status& error);
+  void Tell(std::string_view text);
   void Note(std::string_view text);
   absl::Status ShowSettings();
   SavedChat Saved() const;

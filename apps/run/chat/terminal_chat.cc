@@ -30,7 +30,7 @@ ViewStyle StyleOfTerminal() {
 }
 
 void Note(std::string_view line) {
-  WriteStderr(absl::StrCat(absl::string_view(line.data(), line.size()), "\n"));
+  WriteStyledStderr(absl::StrCat(absl::string_view(line.data(), line.size()), "\n"));
 }
 
 // The history of the editor and of its file. What is wrong with the file is said once.
@@ -66,7 +66,7 @@ absl::Status TerminalChat(Engine& engine, const CommandLine& line, int64_t capac
                           const TerminalChatParts& parts) {
   InterruptsOnlyStop interrupts;
   SessionHost host;
-  host.answer = [](std::string_view text) { return WriteStdout(text); };
+  host.answer = [](std::string_view text) { return WriteStyledStdout(text); };
   host.note = Note;
   host.columns = Columns;
   host.take_interrupt = [&] { return interrupts.Take(); };

@@ -1,0 +1,71 @@
+// What a terminal gets of a run whose answer and whose files have control characters, and a file.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/integration/run_support.h"
+
+namespace ng::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// All that a program writes to a terminal that is its stdout and stderr.
+std::string Seen(const std::string& program, Arguments arguments) {
+  std::vector<char*> argv;
+  std::string path = absl::StrCat(NG_BINARY_DIR, "/bin/", program);
+  argv.push_back(path.data());
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  int terminal = -1;
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (child == 0) {
+    execv(path.c_str(), argv.data());
+    _exit(127);
+  }
+  std::string seen;
+  char bytes[4096];
+  for (ssize_t n = 0; (n = read(terminal, bytes, sizeof(bytes))) > 0;) {
+    seen.append(bytes, static_cast<size_t>(n));
+  }
+  close(terminal);
+  waitpid(child, nullptr, 0);
+  return seen;
+}
+
+// The demo, which can only answer with this one byte.
+Arguments Answering(char byte) {
+  Command command;
+  command.program = absl::StrCat(NG_BINARY_DIR, "/bin/ng-tokenize");
+  command.arguments = Demo();
+  command.input = std::string(1, byte);
+  const Result ids = Run(command);
+  EXPECT_EQ(ids.exit_code, 0) << ids.err;
+  const std::string id = ids.out.substr(0, ids.out.find_first_of(" \n"));
+  return Demo() + Arguments{"--prompt=To be", "--run.max_new_tokens=3",
+                            "--sampler.chain=logit_bias,greedy",
+                            absl::StrCat("--sampler.logit_bias.bias=", id, "=1000")};
+}
+
+TEST(TerminalOutput, AnAnswerSteersNoTerminal) {
+  EXPECT_THAT(Seen("ng-run", Answering('\033')), HasSubstr("^[^[^["));
+  EXPECT_THAT(Seen("ng-run", Answering('\033')), Not(HasSubstr("\033\033")));
+  EXPECT_THAT(NgRun(Answering('\033')).out, HasSubstr("\033\033\033"));
+}
+
+TEST(TerminalOutput, NamesOfFilesSteerNoTerminal) {
+  const std::string seen =
+      Seen("ng-run", {"--model.path=/nowhere/\033]0;title\a\xC2\x9B", "hello"});
+  EXPECT_THAT(seen, HasSubstr("/nowhere/^[]0;title^G<U+009B>"));
+  EXPECT_THAT(seen, Not(HasSubstr("\033]0")));
+}
+
+}  // namespace
+}  // namespace ng::test

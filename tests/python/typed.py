@@ -31,7 +31,7 @@ def main() -> None:
         chat: ng.Completion = engine.chat("Who art thou?", max_new_tokens=4)
         print(done.text, many[1].answer_ids[0] + 1, chat.ids[0], engine.points[0].width)
         for step in engine.generate_steps("To be", 5):
-            print(step.token, step.logprob + 0.5)
+            print(step.token, (step.logprob or 0.0) + 0.5)
         with engine.open() as sequence:
             logits = sequence.prefill(engine.encode("To be"))
             print(int(logits.argmax()), sequence.fork().ids)

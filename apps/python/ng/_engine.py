@@ -11,17 +11,18 @@ from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping,
 import numpy as np
 import numpy.typing as npt
 
-from . import _arrays, _ng
+from . import _arrays, _ng, _words
 from ._arrays import Floats, Ids
 from ._errors import UsageError
 from ._parts import Drafter, Probe, Rows, Stage
 from ._results import Completion, Difference, PointShape, Step
+from ._words import Overrides, Path
+from ._words import path as _path
+from ._words import settings as _settings
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-Path = Union[str, "os.PathLike[str]"]
-Overrides = Mapping[str, Any]
 # One prompt: a text, or token ids in anything that holds integers (a list, an array, a buffer, a
 # tensor with __dlpack__).
 Prompt = Any
@@ -30,39 +31,29 @@ Messages = Union[str, Many[Mapping[str, Any]]]
 _ROWS = 32  # of one sequence, whose logits are made in one step
 
 
-def _value(key: str, value: Any) -> str:
-    """A config value as the command line has it."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (str, os.PathLike)):
-        return os.fspath(value)
-    if isinstance(value, (int, float)):
-        return str(value)
-    raise TypeError(f"{key}: a value must be a text, a number, a bool, a path, or a list of these, "
-                    f"not {type(value).__name__}")
-
-
-def _settings(overrides: Optional[Overrides]) -> List[str]:
-    """Config keys as the command line has them."""
-    lines = []
-    for key, value in (overrides or {}).items():
-        if isinstance(value, (list, tuple, np.ndarray)):
-            value = ",".join(_ng.list_item(one) if isinstance(one, str) else _value(key, one)
-                             for one in value)
-        lines.append(f"{key}={_value(key, value)}")
-    return lines
-
-
-def _path(path: Optional[Path]) -> str:
-    return "" if path is None else os.fspath(path)
-
-
 class GenerateOptions(TypedDict, total=False):
     """What :meth:`Engine.generate` takes beside prompt and max_new_tokens, by name."""
 
-    settings: Overrides  # sampler.* keys for this call, {"sampler.seed": 7}
+    # sampler.* keys for this call, {"sampler.seed": 7}; of several prompts also a list, one for each
+    settings: Union[Overrides, Many[Overrides]]
+    # The same in the words of other libraries. They bring the stage that they need. Temperature 0 is
+    # greedy.
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    typical_p: float
+    top_n_sigma: float
+    repetition_penalty: float
+    frequency_penalty: float
+    presence_penalty: float
+    seed: int
+    stop: Union[str, Many[str]]  # texts that end the answer
+    logit_bias: Mapping[int, float]  # {id: what is added to its logit}
+    json_schema: Union[str, Mapping[str, Any]]  # the answer is JSON of this schema
+    grammar: str  # the answer is the rule root of this GBNF
+    max_tokens: int  # max_new_tokens
+    n: int  # answers to each prompt: a list of them, or of several prompts a list of lists
     sequence: Sequence  # open, with tokens that the prompt begins with; the rest is fed to it
     load_cache: Path  # a snapshot that the prompt begins with
     save_cache: Path  # where one of the prompt is written
@@ -80,7 +71,19 @@ class GenerateOptions(TypedDict, total=False):
 
 
 # Options with which an answer may be long.
-_PLAIN = {"settings", "load_cache", "save_cache", "records", "logits_hash"}
+_PLAIN = {"settings", "load_cache", "save_cache", "records", "logits_hash", *_words.WORDS}
+
+
+def _answers(options: Any) -> Optional[int]:
+    """Takes n out of the options; None where it is not there."""
+    n = options.pop("n", None)
+    if n is None:
+        return None
+    if operator.index(n) < 1:
+        raise UsageError(f"n = {n}, must be 1 or more")
+    if options.get("sequence") is not None or options.get("save_cache"):
+        raise UsageError("sequence and save_cache are for one answer, n is for several")
+    return operator.index(n)
 
 
 class Sequence:
@@ -348,25 +351,31 @@ class Engine:
         options: see :class:`GenerateOptions`.
         """
         prompts, many = self._prompts(prompt)
+        n = _answers(options)
         asked = self._asked(options, steps=False)
         requests = self._requests(prompts, max_new_tokens, options)
         if not requests:
             return []
-        results, steps = self._raw.generate(requests, asked)
+        results, steps = self._raw.generate([one for one in requests for _ in range(n or 1)], asked)
         done = [Completion(**fields) for fields in results]
         for step in steps:
             done[step["request"]].steps.append(Step(**step))
-        return done if many else done[0]
+        if n is None:
+            return done if many else done[0]
+        each = [done[start:start + n] for start in range(0, len(done), n)]
+        return each if many else each[0]
 
     def generate_steps(self, prompt: Union[Prompt, Many[Prompt]],
                        max_new_tokens: Optional[int] = None, **options: Unpack[GenerateOptions]) -> Generation:
         """The same as an iterator of :class:`Step`; its ``completion`` is what generate returns."""
         prompts, many = self._prompts(prompt)
+        n = _answers(options)
         asked = self._asked(options, steps=True)
         sequence = options.get("sequence")
         requests = self._requests(prompts, max_new_tokens, options)
+        requests = [one for one in requests for _ in range(n or 1)]
         raw = _ng.SteppedRun(self._raw, requests, asked) if requests else None
-        return Generation(raw, many, sequence)
+        return Generation(raw, many or n is not None, sequence)
 
     def chat(self, messages: Messages, tools: Optional[Many[Mapping[str, Any]]] = None,
              max_new_tokens: Optional[int] = None, **options: Unpack[GenerateOptions]) -> Completion:
@@ -516,18 +525,29 @@ class Engine:
     def _requests(self, prompts: List[Ids], max_new_tokens: Optional[int],
                   options: Any) -> List[Dict[str, Any]]:
         sequence: Optional[Sequence] = options.pop("sequence", None)
+        max_tokens = options.pop("max_tokens", None)
+        if max_tokens is not None and max_new_tokens is not None:
+            raise TypeError("max_tokens and max_new_tokens are the same; give one of them")
+        max_new_tokens = max_tokens if max_new_tokens is None else max_new_tokens
         request = {
             "max_new_tokens": self._new_tokens(max_new_tokens),
             "sequence": None if sequence is None else self._numbers([sequence])[0],
             "load_cache": _path(options.pop("load_cache", None)),
             "save_cache": _path(options.pop("save_cache", None)),
-            "settings": _settings(options.pop("settings", None)),
         }
+        given = options.pop("settings", None)
+        words = _words.take(options)
         if options:
-            raise TypeError(f"generate() got an unexpected keyword argument '{next(iter(options))}'")
+            raise _words.unknown(next(iter(options)))
+        if not isinstance(given, (list, tuple)):
+            given = [given] * len(prompts)
+        if len(given) != len(prompts):
+            raise UsageError(f"settings are {len(given)}, one for each prompt, of which there are "
+                             f"{len(prompts)}")
         if len(prompts) > 1 and (sequence is not None or request["save_cache"]):
             raise UsageError(f"sequence and save_cache are for one prompt, not {len(prompts)}")
-        return [{**request, "ids": ids} for ids in prompts]
+        return [{**request, "ids": ids, "settings": _settings(own) + words}
+                for ids, own in zip(prompts, given)]
 
 
 def diff(config: Optional[Path], against: Union[Overrides, Path], prompt: Union[Prompt, Many[Prompt]],

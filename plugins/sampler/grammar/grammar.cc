@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> Grammar::Create(const GrammarSourc
                                    " tokens with a text begins a text of the grammar, and no stop "
                                    "id may stand for an empty one"));
   }
-  stage->masks_.Prepare();
+  stage->masks_.Prepare(context.stop);
   return stage;
 }
 

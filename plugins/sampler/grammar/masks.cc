@@ -29,7 +29,7 @@ void Masks::Forget() {
   kept_of_.clear();
 }
 
-void Masks::Prepare() {
+void Masks::Prepare(const std::atomic<bool>* stop) {
   constexpr size_t kMaxWalked = size_t{32} << 20;  // a few tenths of a second
   constexpr size_t kMaxConfigurations = 2000;
   constexpr size_t kMaxSteps = 4 * Machine::kMaxWork;
@@ -38,6 +38,7 @@ void Masks::Prepare() {
   std::vector<uint8_t> known(size_t{Machine::kStart} + 1, 1);
   for (size_t i = 0; i < near.size() && i < kMaxConfigurations; ++i) {
     if (n_walked_ > kMaxWalked || n_steps > kMaxSteps || kept_.size() + 16 > max_kept_) return;
+    if (stop != nullptr && *stop) return;
     if (!Of(near[i]).ok()) return;
     for (int byte_class = 0; byte_class < machine_.program().n_classes(); ++byte_class) {
       const int32_t next = machine_.Step(near[i], static_cast<uint8_t>(byte_class));

@@ -7,6 +7,7 @@
 #ifndef NG_PLUGINS_SAMPLER_GRAMMAR_MASKS_H_
 #define NG_PLUGINS_SAMPLER_GRAMMAR_MASKS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -26,8 +27,8 @@ class Masks {
   // Errors: UsageError when it takes too much work; then nothing of it is kept.
   absl::StatusOr<std::span<const uint64_t>> Of(int32_t configuration);
   // Makes the masks of the places that are near to the beginning, within bounds of work and memory,
-  // so that a first answer does not wait for them.
-  void Prepare();
+  // so that a first answer does not wait for them. `stop`, which may be null, ends it.
+  void Prepare(const std::atomic<bool>* stop = nullptr);
   // After the machine's numbers have changed.
   void Forget();
 

@@ -218,19 +218,21 @@ absl::Status GenerateLoop::Step() {
   if (model_.read_s() > read_s) CountReading(model_.read_s() - read_s);
   if (points_ != nullptr) points_->EndStep(computed.ok());
   NG_RETURN_IF_ERROR(computed);
-  TimeStep(SecondsBetween(fed, GenerateClock::now()));
-  return ReadStep();
+  if (speculation_ != nullptr) TimeDrafts(SecondsBetween(fed, GenerateClock::now()));
+  const PromptPace::StepTokens tokens = TokensOfStep();
+  NG_RETURN_IF_ERROR(ReadStep());
+  pace_.Took(SecondsBetween(fed, GenerateClock::now()), tokens);
+  return absl::OkStatus();
 }
 
-void GenerateLoop::TimeStep(double seconds) {
-  if (speculation_ != nullptr) TimeDrafts(seconds);
+PromptPace::StepTokens GenerateLoop::TokensOfStep() const {
   PromptPace::StepTokens tokens;
   for (size_t i = 0; i < active_.size(); ++i) {
     const int64_t n_fed = std::ssize(step_sequences_[i].tokens);
     tokens.all += n_fed;
     if (!active_[i]->prefill_done) tokens.of_prompts += n_fed;
   }
-  pace_.Took(seconds, tokens);
+  return tokens;
 }
 
 void GenerateLoop::CountReading(double seconds) {

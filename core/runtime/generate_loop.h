@@ -114,8 +114,7 @@ class GenerateLoop {
   StepRoom RoomOfStep() const;
   // What the step feeds of a request, its place in the step being `entry`. Takes it of `room`.
   Fed WhatToFeed(const ActiveRequest& active, int entry, StepRoom* room) const;
-  // What the model took for the step.
-  void TimeStep(double seconds);
+  PromptPace::StepTokens TokensOfStep() const;
   // Counts time of the step at hand as loading.
   void CountReading(double seconds);
   // Adds the step's time to the timings of those that it fed.

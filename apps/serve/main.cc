@@ -1,4 +1,6 @@
 // ng-serve: a model for clients of OpenAI's API.
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -120,6 +122,8 @@ absl::Status Serve(const EngineOptions& options, ProgressBar& bar, bool* drained
   waiter.join();
   std::move(join).Cancel();
   *drained = ended.ok();
+  // It has been refused, and may take seconds.
+  if (*drained && service.reads()) _exit(0);
   return ended;
 }
 

@@ -18,6 +18,7 @@ namespace ng::serve {
 namespace {
 
 constexpr const char* kVersion = "/v1";
+constexpr size_t kShortBody = size_t{64} << 10;
 // The paths that go on with a name.
 constexpr std::string_view kModels = "/v1/models";
 constexpr std::string_view kView = "/view";
@@ -149,7 +150,7 @@ void Service::View(const std::shared_ptr<Exchange>& exchange) {
                                             host_.settings.views, ", which serve.views keeps"),
                     .code = "unknown_answer"}));
   }
-  Work(exchange, [this, exchange, answer = std::move(answer)] {
+  Work(exchange, long_reader_, [this, exchange, answer = std::move(answer)](Reading&) {
     const absl::StatusOr<std::string> page = ViewPage(host_.engine, viewed_, *answer);
     ReplyLater(exchange, page.ok() ? PageReply(*page)
                                    : ErrorReply(ErrorOf(page.status(), host_.settings.paths)));
@@ -210,7 +211,7 @@ void Service::Embeddings(const std::shared_ptr<Exchange>& exchange) {
 }
 
 void Service::TokenizeText(const std::shared_ptr<Exchange>& exchange) {
-  Work(exchange, [this, exchange] {
+  Work(exchange, ReaderOf(*exchange), [this, exchange](Reading&) {
     const Parsed<Json> json = Tokenize(exchange->request().body, Parts());
     const auto* const error = std::get_if<ApiError>(&json);
     ReplyLater(exchange, error != nullptr
@@ -223,15 +224,17 @@ void Service::Ask(const std::shared_ptr<Exchange>& exchange, Planner planner) {
   const AskedOnce asked = {.exchange = exchange,
                            .at = std::chrono::steady_clock::now(),
                            .id = absl::StrCat(created_, "-", ++n_asked_)};
-  Work(exchange, [this, asked, planner] { Submit(asked, planner); });
+  Work(exchange, ReaderOf(*exchange),
+       [this, asked, planner](Reading& reading) { Submit(asked, planner, reading); });
 }
 
-void Service::Submit(const AskedOnce& asked, Planner planner) {
+void Service::Submit(const AskedOnce& asked, Planner planner, Reading& reading) {
   Parsed<AnswerPlan> plan = planner(asked.exchange->request().body, Parts());
   if (const auto* const error = std::get_if<ApiError>(&plan)) {
     return ReplyLater(asked.exchange, ErrorReply(*error));
   }
   NoteInert(std::get<AnswerPlan>(plan).inert);
+  if (reading.settled.exchange(true)) return;
   const auto answer = std::make_shared<Answer>(host_, asked, std::get<AnswerPlan>(std::move(plan)));
   const absl::StatusOr<int64_t> id = host_.session.Submit(answer->Requests());
   host_.server.Post([this, answer, id] {
@@ -241,6 +244,7 @@ void Service::Submit(const AskedOnce& asked, Planner planner) {
 }
 
 void Service::NoteInert(const std::vector<std::string>& fields) {
+  const std::lock_guard lock(noted_mutex_);
   for (const std::string& field : fields) {
     if (!noted_.insert(field).second) continue;
     WriteStderr(absl::StrCat("ng-serve: requests have the field ", field,
@@ -248,19 +252,35 @@ void Service::NoteInert(const std::vector<std::string>& fields) {
   }
 }
 
-void Service::Work(const std::shared_ptr<Exchange>& exchange, std::function<void()> work) {
-  const auto gone = std::make_shared<std::atomic<bool>>(false);
-  exchange->OnGone([gone] { *gone = true; });
-  worker_.Do([this, exchange, gone, work = std::move(work)] {
-    if (*gone) return;
-    if (draining_) return ReplyLater(exchange, ErrorReply(ServerEnds()));
-    try {
-      work();
-    } catch (const std::exception& failed) {
-      ReplyLater(exchange, ErrorReply({.status = kServerError,
-                                       .message = host_.settings.paths.Hidden(failed.what())}));
-    }
+Worker& Service::ReaderOf(const Exchange& exchange) {
+  return exchange.request().body.size() > kShortBody ? long_reader_ : short_reader_;
+}
+
+void Service::Work(const std::shared_ptr<Exchange>& exchange, Worker& worker,
+                   std::function<void(Reading& reading)> work) {
+  const auto reading = std::make_shared<Reading>();
+  reading->exchange = exchange;
+  readings_.insert(reading);
+  exchange->OnGone([weak = std::weak_ptr(reading)] {
+    if (const auto gone = weak.lock()) gone->settled = true;
   });
+  worker.Do([this, reading, work = std::move(work)] {
+    try {
+      if (!reading->settled) work(*reading);
+    } catch (const std::exception& failed) {
+      ReplyLater(reading->exchange,
+                 ErrorReply({.status = kServerError,
+                             .message = host_.settings.paths.Hidden(failed.what())}));
+    }
+    host_.server.Post([this, reading] { readings_.erase(reading); });
+  });
+}
+
+void Service::Drain() {
+  draining_ = true;
+  for (const std::shared_ptr<Reading>& reading : readings_) {
+    if (!reading->settled.exchange(true)) reading->exchange->Reply(ErrorReply(ServerEnds()));
+  }
 }
 
 void Service::ReplyLater(const std::shared_ptr<Exchange>& exchange, HttpReply reply) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,13 +26,22 @@ class Service {
           int64_t max_tokens, ViewedEngine viewed);
 
   void Handle(const std::shared_ptr<Exchange>& exchange);
-  // From now on /health says that the server ends.
-  void Drain() { draining_ = true; }
+  // From now on /health says that the server ends. What is not read yet is refused.
+  void Drain();
+  // Whether something is still read. After Drain its answer is for nobody.
+  bool reads() const { return short_reader_.busy() || long_reader_.busy(); }
 
  private:
   using Planner = Parsed<AnswerPlan> (*)(const std::string& body, const PlanParts& parts);
   using Answering = void (Service::*)(const std::shared_ptr<Exchange>& exchange);
   struct Route;
+  // A request that a worker has, or waits for.
+  struct Reading {
+    std::shared_ptr<Exchange> exchange;
+    // Set by who first decides what becomes of it: its client has gone, the server ends, or it is
+    // read and goes to the session.
+    std::atomic<bool> settled = false;
+  };
 
   // `path` becomes that of the table: /v1 may be left out.
   static const Route* FindRoute(std::string* path);
@@ -51,13 +61,16 @@ class Service {
   Json ModelJson() const;
   // Names what was passed over in a request, each field once.
   void NoteInert(const std::vector<std::string>& fields);
-  // Plans and submits an answer on the worker's thread.
+  // Plans and submits an answer on a worker's thread.
   void Ask(const std::shared_ptr<Exchange>& exchange, Planner planner);
-  void Submit(const AskedOnce& asked, Planner planner);
-  // Does it on the worker's thread, unless its client is gone or the server ends by then; what it
-  // throws is an answer too.
-  void Work(const std::shared_ptr<Exchange>& exchange, std::function<void()> work);
-  // From the worker's thread.
+  void Submit(const AskedOnce& asked, Planner planner, Reading& reading);
+  // Does it on the thread of a worker, unless it is settled before; what it throws is an answer
+  // too.
+  void Work(const std::shared_ptr<Exchange>& exchange, Worker& worker,
+            std::function<void(Reading& reading)> work);
+  // A long body takes long to read, which short ones do not wait for.
+  Worker& ReaderOf(const Exchange& exchange);
+  // From a worker's thread.
   void ReplyLater(const std::shared_ptr<Exchange>& exchange, HttpReply reply);
 
   Metrics metrics_;
@@ -67,9 +80,13 @@ class Service {
   int64_t max_tokens_;
   int64_t created_;  // Unix time
   int64_t n_asked_ = 0;
-  std::set<std::string> noted_;  // the worker's
-  std::atomic<bool> draining_ = false;
-  Worker worker_;  // the last: it uses the others
+  std::mutex noted_mutex_;
+  std::set<std::string> noted_;
+  std::set<std::shared_ptr<Reading>> readings_;
+  bool draining_ = false;
+  // The last: they use the others.
+  Worker short_reader_;
+  Worker long_reader_;
 };
 
 }  // namespace ng::serve

@@ -23,6 +23,11 @@ void Worker::Do(std::function<void()> work) {
   changed_.notify_one();
 }
 
+bool Worker::busy() const {
+  const std::lock_guard lock(mutex_);
+  return works_ || !waiting_.empty();
+}
+
 void Worker::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -30,9 +35,11 @@ void Worker::Run() {
     if (ends_) return;
     const std::function<void()> work = std::move(waiting_.front());
     waiting_.pop_front();
+    works_ = true;
     lock.unlock();
     work();
     lock.lock();
+    works_ = false;
   }
 }
 

@@ -22,13 +22,16 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   void Do(std::function<void()> work);
+  // Whether it does something, or something waits.
+  bool busy() const;
 
  private:
   void Run();
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> waiting_;
+  bool works_ = false;
   bool ends_ = false;
   std::thread thread_;  // the last: it uses the others
 };

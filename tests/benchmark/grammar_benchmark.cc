@@ -24,9 +24,9 @@
 #include "ng/plugin.h"
 #include "ng/utf8.h"
 #include "plugins/sampler/grammar/grammar.h"
-#include "plugins/sampler/grammar/machine.h"
-#include "plugins/sampler/grammar/masks.h"
-#include "plugins/sampler/grammar/token_trie.h"
+#include "plugins/sampler/grammar/masks/machine.h"
+#include "plugins/sampler/grammar/masks/masks.h"
+#include "plugins/sampler/grammar/masks/token_trie.h"
 #include "plugins/sampler/temperature/temperature.h"
 #include "plugins/sampler/top_p/top_p.h"
 

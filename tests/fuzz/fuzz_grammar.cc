@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "plugins/sampler/grammar/compile.h"
-#include "plugins/sampler/grammar/machine.h"
+#include "plugins/sampler/grammar/masks/machine.h"
 #include "tests/fuzz/support.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "plugins/sampler/grammar/compile.h"
-#include "plugins/sampler/grammar/machine.h"
+#include "plugins/sampler/grammar/masks/machine.h"
 
 namespace {
 

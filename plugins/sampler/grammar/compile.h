@@ -10,7 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "plugins/sampler/grammar/program.h"
+#include "plugins/sampler/grammar/automata/program.h"
+#include "plugins/sampler/grammar/schema/spelling.h"
 
 namespace ng::grammar {
 
@@ -20,11 +21,6 @@ absl::StatusOr<Program> CompileRegex(std::string_view pattern,
 
 // GBNF as llama.cpp has it; the answer is the rule `root`.
 absl::StatusOr<Program> CompileGbnf(std::string_view text, const std::atomic<bool>* stop = nullptr);
-
-struct SchemaSpelling {
-  bool assert_formats = true;
-  bool compact = false;  // nothing between the parts of the answer
-};
 
 // The answer is a JSON text that the schema allows.
 absl::StatusOr<Program> CompileSchema(std::string_view text, const SchemaSpelling& spelling,

@@ -9,10 +9,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "ng/utf8.h"
+#include "plugins/sampler/grammar/automata/inline_rules.h"
+#include "plugins/sampler/grammar/automata/text_reader.h"
 #include "plugins/sampler/grammar/compile.h"
-#include "plugins/sampler/grammar/inline_rules.h"
 #include "plugins/sampler/grammar/option_text.h"
-#include "plugins/sampler/grammar/text_reader.h"
 
 namespace ng::grammar {
 namespace {

@@ -18,9 +18,9 @@
 
 #include "ng/history_stage.h"
 #include "ng/plugin.h"
-#include "plugins/sampler/grammar/machine.h"
-#include "plugins/sampler/grammar/masks.h"
-#include "plugins/sampler/grammar/token_trie.h"
+#include "plugins/sampler/grammar/masks/machine.h"
+#include "plugins/sampler/grammar/masks/masks.h"
+#include "plugins/sampler/grammar/masks/token_trie.h"
 
 namespace ng {
 

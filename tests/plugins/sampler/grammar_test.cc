@@ -14,7 +14,7 @@
 
 #include "ng/candidate_set.h"
 #include "plugins/sampler/grammar/compile.h"
-#include "plugins/sampler/grammar/machine.h"
+#include "plugins/sampler/grammar/masks/machine.h"
 
 namespace ng {
 namespace {

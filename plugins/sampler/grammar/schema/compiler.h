@@ -1,0 +1,100 @@
+// From a JSON schema to rules of a net: a rule for each list of schemas that must hold at once.
+//
+// How the answer is spelled: blanks may stand between the parts, as in text on one line or
+// indented; a string that the schema limits, and a property's name, has the shortest spelling; a
+// number that the schema limits has no exponent. So not every spelling of every valid value can be
+// written, but whatever is written is valid.
+#ifndef NG_PLUGINS_SAMPLER_GRAMMAR_SCHEMA_COMPILER_H_
+#define NG_PLUGINS_SAMPLER_GRAMMAR_SCHEMA_COMPILER_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugins/sampler/grammar/automata/dfa.h"
+#include "plugins/sampler/grammar/automata/net.h"
+#include "plugins/sampler/grammar/schema/nodes.h"
+#include "plugins/sampler/grammar/schema/numbers.h"
+#include "plugins/sampler/grammar/schema/spelling.h"
+
+namespace ng::grammar {
+
+class SchemaCompiler {
+ public:
+  SchemaCompiler(SchemaNodes& nodes, const SchemaSpelling& spelling, Net& net);
+
+  // The rule of the whole schema. Errors: UsageError with a JSON pointer.
+  absl::StatusOr<int32_t> Compile();
+
+ private:
+  // With `key` there must be `needs`.
+  struct Dependency {
+    std::string key;
+    std::string needs;
+  };
+  struct Properties;
+
+  // The rule of schemas that hold at once; it is filled in later.
+  int32_t RuleOf(const AllOf& all);
+  absl::StatusOr<Part> Value(const AllOf& all);
+  absl::StatusOr<Part> OneAlternative(const AllOf& all);
+  absl::StatusOr<Part> ListedValues(const AllOf& all, const Json& values);
+  Part Literal(const Json& value);
+
+  absl::StatusOr<Part> Text(const AllOf& all);
+  // The texts in which the one pattern is found, where nothing else is said and the pattern counts.
+  absl::StatusOr<std::optional<Part>> CountingPattern(const AllOf& all);
+  absl::StatusOr<std::vector<const Dfa*>> PatternsOf(const SchemaNode& node);
+  // What the text must match besides having so many characters.
+  absl::StatusOr<std::vector<const Dfa*>> TextLimits(const AllOf& all);
+  absl::StatusOr<const Dfa*> FormatDfa(const std::string& name, const std::string& at);
+  absl::StatusOr<const Dfa*> PatternDfa(const std::string& pattern, const std::string& at);
+  absl::StatusOr<Part> Number(const AllOf& all, unsigned types);
+  struct Elements;
+  absl::StatusOr<Part> Array(const AllOf& all);
+  absl::Status CollectElements(const SchemaNode& node, Elements& elements) const;
+  absl::StatusOr<std::vector<Json>> ListedElements(const AllOf& all, const Elements& elements,
+                                                   const std::string& at);
+  Part SetOf(const std::vector<Json>& values, const Elements& elements);
+  absl::StatusOr<Part> ArrayOf(const AllOf& all, const Elements& elements);
+  // The schemas of an element, or of all from the longest prefix on.
+  AllOf ElementSchemas(const AllOf& all, int64_t index) const;
+
+  absl::StatusOr<Part> Object(const AllOf& all);
+  absl::StatusOr<AllOf> PropertySchemas(const AllOf& all, const std::string& key);
+  absl::StatusOr<std::vector<Dependency>> Dependencies(const AllOf& all) const;
+  absl::Status CollectNames(const AllOf& all, Properties& found);
+  absl::Status CollectOthers(const AllOf& all, Properties& found);
+  absl::StatusOr<const Dfa*> NameLimit(const AllOf& all, Count* length);
+  absl::StatusOr<Dfa> NamesOf(const AllOf& all, Count* length);
+  absl::StatusOr<Part> ObjectOf(const Properties& properties, const std::string& at);
+  class Writing;
+
+  absl::StatusOr<Count> Counts(const AllOf& all, const char* least, const char* most) const;
+
+  absl::StatusOr<bool> Allows(const SchemaNode& node, const Json& value, int depth);
+  absl::StatusOr<bool> Keeps(const SchemaNode& node, const Json& value, int depth);
+  absl::StatusOr<bool> KeepsText(const SchemaNode& node, const std::string& text);
+  absl::StatusOr<bool> KeepsElements(const SchemaNode& node, const Json& value, int depth);
+  absl::StatusOr<bool> KeepsProperties(const SchemaNode& node, const Json& value, int depth);
+
+  SchemaNodes& nodes_;
+  const bool assert_formats_;
+  Net& net_;
+  Budget& budget_;
+  int32_t blanks_ = 0;  // rules that all others share
+  int32_t string_ = 0;
+  std::map<std::vector<const Json*>, int32_t> rules_;
+  std::deque<std::pair<int32_t, AllOf>> to_do_;
+  std::map<std::string, Dfa> patterns_;  // and formats, with "format " before them
+  std::deque<Dfa> dfas_;
+};
+
+int64_t CodePoints(const std::string& text);
+
+}  // namespace ng::grammar
+
+#endif  // NG_PLUGINS_SAMPLER_GRAMMAR_SCHEMA_COMPILER_H_

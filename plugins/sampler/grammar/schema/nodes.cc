@@ -1,0 +1,363 @@
+#include "plugins/sampler/grammar/schema/nodes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+
+namespace ng::grammar {
+namespace {
+
+constexpr int kMaxNesting = 200;
+
+// They say nothing about which values are valid.
+constexpr std::string_view kSayNothing[] = {"title",           "description",   "default",
+                                            "examples",        "$schema",       "$id",
+                                            "$comment",        "deprecated",    "readOnly",
+                                            "writeOnly",       "$defs",         "definitions",
+                                            "$anchor",         "contentSchema", "contentMediaType",
+                                            "contentEncoding", "$dynamicAnchor"};
+constexpr std::string_view kRead[] = {"type",
+                                      "enum",
+                                      "const",
+                                      "minimum",
+                                      "maximum",
+                                      "exclusiveMinimum",
+                                      "exclusiveMaximum",
+                                      "multipleOf",
+                                      "minLength",
+                                      "maxLength",
+                                      "pattern",
+                                      "format",
+                                      "items",
+                                      "prefixItems",
+                                      "additionalItems",
+                                      "minItems",
+                                      "maxItems",
+                                      "uniqueItems",
+                                      "contains",
+                                      "minContains",
+                                      "maxContains",
+                                      "properties",
+                                      "patternProperties",
+                                      "additionalProperties",
+                                      "required",
+                                      "propertyNames",
+                                      "minProperties",
+                                      "maxProperties",
+                                      "dependentRequired",
+                                      "dependentSchemas",
+                                      "dependencies",
+                                      "$ref",
+                                      "allOf",
+                                      "anyOf",
+                                      "oneOf",
+                                      "not",
+                                      "if",
+                                      "then",
+                                      "else",
+                                      "unevaluatedProperties",
+                                      "unevaluatedItems",
+                                      "_differs"};
+
+template <class List>
+bool IsIn(const List& list, std::string_view name) {
+  return std::ranges::find(list, name) != std::end(list);
+}
+
+// What Alternatives takes apart.
+constexpr std::string_view kCombine[] = {"$ref", "allOf", "anyOf", "oneOf",           "not",
+                                         "if",   "then",  "else",  "dependentSchemas"};
+
+// Whether anything is left of a schema when that is taken apart.
+bool SaysMore(const Json& json) {
+  return std::ranges::any_of(json.items(), [](const auto& item) {
+    return !IsIn(kSayNothing, item.key()) && !IsIn(kCombine, item.key());
+  });
+}
+
+// How deep brackets are within each other, outside of strings. Spends what it costs to read objects
+// with many names, of which each is looked for among all.
+int Nesting(std::string_view text, Budget& budget) {
+  std::vector<size_t> open;  // how many commas there are in it so far
+  size_t deepest = 0;
+  bool in_string = false;
+  budget.Spend(text.size() / 8);
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string && c == '\\') ++i;
+    if (c == '"') in_string = !in_string;
+    if (in_string) continue;
+    if (c == '[' || c == '{') open.push_back(0);
+    if (open.empty()) continue;
+    if (c == ',') ++open.back();
+    deepest = std::max(deepest, open.size());
+    if (c == '}') budget.Spend(open.back() * open.back() / 16);
+    if (c == ']' || c == '}') open.pop_back();
+  }
+  return static_cast<int>(deepest);
+}
+
+void AppendCanonical(const Json& value, std::string* text) {
+  if (value.is_object()) {
+    std::map<std::string, const Json*> sorted;
+    for (const auto& [key, each] : value.items()) sorted[key] = &each;
+    text->push_back('{');
+    for (const auto& [key, each] : sorted) {
+      absl::StrAppend(text, Json(key).dump(), ":");
+      AppendCanonical(*each, text);
+    }
+    text->push_back('}');
+  } else if (value.is_array()) {
+    text->push_back('[');
+    for (const Json& each : value) {
+      AppendCanonical(each, text);
+      text->push_back(',');
+    }
+    text->push_back(']');
+  } else if (value.is_number_float() && IsOfType(value, "integer") &&
+             std::abs(value.get<double>()) < 9e18) {
+    absl::StrAppend(text, static_cast<int64_t>(value.get<double>()));
+  } else {
+    text->append(value.dump());
+  }
+}
+
+// A text that is the same for values that are the same.
+std::string Canonical(const Json& value) {
+  std::string text;
+  AppendCanonical(value, &text);
+  return text;
+}
+
+}  // namespace
+
+std::string PointerTo(const std::string& at, std::string_view name) {
+  return absl::StrCat(at, "/", OneLine(name));
+}
+
+bool SaysUnevaluated(const Json& json) {
+  return json.contains("unevaluatedProperties") || json.contains("unevaluatedItems");
+}
+
+absl::Status SchemaError(const std::string& at, const std::string& what) {
+  return UsageError(absl::StrCat("at ", at, ": ", what));
+}
+
+bool Same(const Json& a, const Json& b) {
+  if (a.is_string() && b.is_string()) return a == b;
+  return Canonical(a) == Canonical(b);
+}
+
+bool IsOfType(const Json& value, std::string_view type) {
+  if (type == "null") return value.is_null();
+  if (type == "boolean") return value.is_boolean();
+  if (type == "string") return value.is_string();
+  if (type == "array") return value.is_array();
+  if (type == "object") return value.is_object();
+  if (!value.is_number()) return false;
+  const bool whole =
+      !value.is_number_float() || std::trunc(value.get<double>()) == value.get<double>();
+  return type == "number" || whole == (type == "integer");
+}
+
+absl::StatusOr<unsigned> TypesOf(const SchemaNode& node) {
+  const auto found = node.json->find("type");
+  if (found == node.json->end()) return kAllTypes;
+  unsigned types = 0;
+  const size_t n = found->is_array() ? found->size() : 1;
+  for (size_t i = 0; i < n; ++i) {
+    const Json& name = found->is_array() ? (*found)[i] : *found;
+    const std::string text = name.is_string() ? name.get<std::string>() : name.dump();
+    if (text == "number") types |= kIntegerType | kFractionType;
+    const auto* const place = std::ranges::find(kTypes, std::string_view(text));
+    if (place != std::end(kTypes)) types |= 1U << (place - std::begin(kTypes));
+    if (text == "number" || place != std::end(kTypes)) continue;
+    return SchemaError(PointerTo(node.at, "type"),
+                       absl::StrCat("'", OneLine(text),
+                                    "', must be null, boolean, integer, number, "
+                                    "string, array or object"));
+  }
+  return types;
+}
+
+absl::StatusOr<std::unique_ptr<SchemaNodes>> SchemaNodes::Parse(std::string_view text,
+                                                                Budget& budget) {
+  if (Nesting(text, budget) > kMaxNesting) {
+    return UsageError(absl::StrCat("has more than ", kMaxNesting, " brackets within each other"));
+  }
+  NG_RETURN_IF_ERROR(budget.status());
+  auto nodes = std::make_unique<SchemaNodes>(budget);
+  nodes->root_ = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json& root = nodes->root_;
+  if (root.is_discarded()) return UsageError("is no JSON text");
+  if (!root.is_object() && !root.is_boolean()) {
+    return UsageError("is no JSON schema: must be an object, true or false");
+  }
+  if (root.is_object() && root.contains("$schema") && root["$schema"].is_string()) {
+    const auto name = root["$schema"].get<std::string>();
+    const auto is = [&](const char* draft) {
+      return name.find(absl::StrCat("://json-schema.org/", draft)) != name.npos;
+    };
+    nodes->old_ = is("draft-07/") || is("draft-06/");
+    if (!nodes->old_ && !is("draft/2020-12/schema") && !is("draft/2019-09/schema")) {
+      return SchemaError("#/$schema", absl::StrCat("'", OneLine(name), "' is not known"));
+    }
+  }
+  NG_RETURN_IF_ERROR(nodes->references_.Read(root, nodes->old_));
+  return nodes;
+}
+
+bool SchemaNodes::Holds(const Json& list, const Json& value) {
+  const auto [place, is_new] = values_.try_emplace(&list);
+  if (is_new) {
+    budget_.Spend(list.size());
+    for (const Json& each : list) place->second.insert(Canonical(each));
+  }
+  return place->second.contains(Canonical(value));
+}
+
+const Json* SchemaNodes::Member(const Json& object, const std::string& name) {
+  constexpr size_t kMany = 16;
+  if (object.size() <= kMany) {
+    const auto found = object.find(name);
+    return found == object.end() ? nullptr : &*found;
+  }
+  const auto [place, is_new] = members_.try_emplace(&object);
+  if (is_new) {
+    budget_.Spend(object.size());
+    for (const auto& [key, value] : object.items()) place->second[key] = &value;
+  }
+  const auto found = place->second.find(name);
+  return found == place->second.end() ? nullptr : found->second;
+}
+
+SchemaNode SchemaNodes::Made(Json json, const std::string& at) {
+  made_.push_back(std::move(json));
+  return {&made_.back(), at};
+}
+
+absl::StatusOr<SchemaNode> SchemaNodes::Resolve(const SchemaNode& node) const {
+  const std::string at = PointerTo(node.at, "$ref");
+  const Json& written = node.json->at("$ref");
+  if (!written.is_string()) return SchemaError(at, "must be a text");
+  const auto reference = written.get<std::string>();
+  const absl::StatusOr<const Json*> found = references_.Find(*node.json, reference);
+  if (found.ok()) return SchemaNode{*found, reference, node.evaluates};
+  return SchemaError(
+      at, absl::StrCat("'", OneLine(reference), "' ", std::string(found.status().message())));
+}
+
+absl::Status SchemaNodes::CheckKeywords(const SchemaNode& node) const {
+  for (const auto& [name, value] : node.json->items()) {
+    if (IsIn(kSayNothing, name) || IsIn(kRead, name)) continue;
+    return SchemaError(node.at, absl::StrCat("the keyword '", OneLine(name), "' is not supported"));
+  }
+  if (old_ && SaysUnevaluated(*node.json)) {
+    return SchemaError(node.at, "unevaluated... is no keyword of this draft");
+  }
+  for (const char* name : {"allOf", "anyOf", "oneOf", "enum"}) {
+    if (!node.json->contains(name) || (*node.json)[name].is_array()) continue;
+    return SchemaError(PointerTo(node.at, name), "must be a list");
+  }
+  for (const char* name : {"properties", "patternProperties", "dependentSchemas",
+                           "dependentRequired", "dependencies"}) {
+    if (!node.json->contains(name) || (*node.json)[name].is_object()) continue;
+    return SchemaError(PointerTo(node.at, name), "must be an object");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<AllOf>> SchemaNodes::Alternatives(const AllOf& all) {
+  std::vector<AllOf> found = {{}};
+  for (const SchemaNode& node : all) {
+    Path path;
+    NG_ASSIGN_OR_RETURN(const std::vector<AllOf> more, Expand(node, path));
+    NG_RETURN_IF_ERROR(Multiply(more, found, node.at));
+  }
+  return found;
+}
+
+// Leaves each alternative once.
+void SchemaNodes::DropRepeated(std::vector<AllOf>& alternatives) {
+  if (alternatives.size() < 2) return;
+  std::set<std::vector<std::pair<const Json*, bool>>> known;
+  std::erase_if(alternatives, [&](const AllOf& all) {
+    std::vector<std::pair<const Json*, bool>> key;
+    for (const SchemaNode& node : all) key.emplace_back(node.json, node.evaluates);
+    std::ranges::sort(key);
+    budget_.Spend(key.size() + 1);
+    return !known.insert(std::move(key)).second;
+  });
+}
+
+absl::Status SchemaNodes::Multiply(const std::vector<AllOf>& by, std::vector<AllOf>& found,
+                                   const std::string& at) {
+  if (by.size() * found.size() > kMaxAlternatives) {
+    return SchemaError(at,
+                       absl::StrCat("stands for more than ", kMaxAlternatives, " alternatives"));
+  }
+  std::vector<AllOf> products;
+  for (const AllOf& first : found) {
+    for (const AllOf& second : by) {
+      AllOf& product = products.emplace_back(first);
+      const bool left = budget_.Spend(8 * first.size() + first.size() * second.size() / 4 + 1);
+      if (!left) return SchemaError(at, std::string(budget_.status().message()));
+      for (const SchemaNode& node : second) {
+        const auto known = std::ranges::find(product, node.json, &SchemaNode::json);
+        if (known == product.end()) {
+          product.push_back(node);
+        } else {
+          known->evaluates |= node.evaluates;
+        }
+      }
+    }
+  }
+  found = std::move(products);
+  DropRepeated(found);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<AllOf>> SchemaNodes::Expand(const SchemaNode& node, Path& path) {
+  if (node.json->is_boolean()) {
+    return node.json->get<bool>() ? std::vector<AllOf>{{}} : std::vector<AllOf>{};
+  }
+  if (!node.json->is_object()) return SchemaError(node.at, "is no schema");
+  if (std::ranges::find(path, node.json) != path.end())
+    return SchemaError(node.at, "refers to itself without an end");
+  constexpr size_t kMaxPath = 500;
+  if (path.size() > kMaxPath) return SchemaError(node.at, "goes too deep");
+  if (node.json->empty()) return std::vector<AllOf>{{}};
+  const std::tuple key(node.json, node.evaluates, InUnevaluated(path));
+  const auto known = expanded_.find(key);
+  if (known != expanded_.end()) {
+    budget_.Spend(known->second.size());
+    return known->second;
+  }
+  path.push_back(node.json);
+  NG_ASSIGN_OR_RETURN(std::vector<AllOf> found, ExpandNew(node, path));
+  path.pop_back();
+  expanded_[key] = found;
+  return found;
+}
+
+absl::StatusOr<std::vector<AllOf>> SchemaNodes::ExpandNew(const SchemaNode& node, Path& path) {
+  if (!budget_.Spend(20 + node.json->size())) {
+    return SchemaError(node.at, std::string(budget_.status().message()));
+  }
+  const bool only_reference = old_ && node.json->contains("$ref");
+  std::vector<AllOf> found = {{}};
+  if (!only_reference) {
+    NG_RETURN_IF_ERROR(CheckKeywords(node));
+    if (SaysMore(*node.json)) found[0].push_back(node);
+  }
+  NG_RETURN_IF_ERROR(AddCombined(node, path, found));
+  for (AllOf& all : found) NG_RETURN_IF_ERROR(AddUnevaluated(node, all));
+  return found;
+}
+
+}  // namespace ng::grammar

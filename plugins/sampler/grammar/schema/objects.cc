@@ -1,0 +1,415 @@
+// What a schema says of objects: which properties, and in which order they are written.
+//
+// Up to kAnyOrder named properties come in any order, each once; what has been written is the
+// state. More come in the order in which the schema names them. Properties that it does not name
+// may come in between.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "plugins/sampler/grammar/schema/compiler.h"
+
+namespace ng::grammar {
+namespace {
+
+constexpr size_t kAnyOrder = 8;
+constexpr size_t kMaxPatterns = 5;
+constexpr size_t kMaxStates = 20000;
+
+bool IsFalse(const AllOf& all) {
+  return std::ranges::any_of(all, [](const SchemaNode& node) {
+    return node.json->is_boolean() && !node.json->get<bool>();
+  });
+}
+
+}  // namespace
+
+struct SchemaCompiler::Properties {
+  struct Named {
+    std::string key;
+    bool required = false;
+    int32_t rule = -1;  // name, colon and value; -1: it must not be there
+  };
+  struct Others {
+    int32_t rule = -1;
+  };
+  std::vector<Named> named;
+  std::vector<Others> others;
+  std::vector<Dependency> dependencies;
+  Count count;
+  const Dfa* name_limit = nullptr;
+  Count name_length;  // beside that
+};
+
+absl::StatusOr<AllOf> SchemaCompiler::PropertySchemas(const AllOf& all, const std::string& key) {
+  AllOf found;
+  for (const SchemaNode& node : all) {
+    const Json& json = *node.json;
+    bool listed = false;
+    const Json* named =
+        json.contains("properties") ? nodes_.Member(json["properties"], key) : nullptr;
+    if (named != nullptr) {
+      found.push_back({named, PointerTo(PointerTo(node.at, "properties"), key)});
+      listed = true;
+    }
+    if (json.contains("patternProperties")) {
+      const std::string at = PointerTo(node.at, "patternProperties");
+      for (const auto& [pattern, schema] : json["patternProperties"].items()) {
+        NG_ASSIGN_OR_RETURN(const Dfa* dfa, PatternDfa(pattern, at));
+        if (!dfa->Matches(key)) continue;
+        found.push_back({&schema, PointerTo(at, pattern)});
+        listed = true;
+      }
+    }
+    if (listed || !json.contains("additionalProperties")) continue;
+    found.push_back({&json["additionalProperties"], PointerTo(node.at, "additionalProperties")});
+  }
+  return found;
+}
+
+absl::StatusOr<std::vector<SchemaCompiler::Dependency>> SchemaCompiler::Dependencies(
+    const AllOf& all) const {
+  std::vector<Dependency> found;
+  for (const SchemaNode& node : all) {
+    for (const char* name : {"dependentRequired", "dependencies"}) {
+      if (!node.json->contains(name)) continue;
+      for (const auto& [key, needs] : (*node.json)[name].items()) {
+        if (!needs.is_array()) continue;
+        for (const Json& need : needs) {
+          if (!need.is_string()) return SchemaError(node.at, "a name must be a text");
+          found.push_back({key, need.get<std::string>()});
+        }
+      }
+    }
+  }
+  return found;
+}
+
+// What propertyNames allow; null: anything. A length that is too large for a Dfa stands beside it.
+absl::StatusOr<const Dfa*> SchemaCompiler::NameLimit(const AllOf& all, Count* length) {
+  std::optional<Dfa> limit;
+  const auto n = std::ranges::count_if(
+      all, [](const SchemaNode& node) { return node.json->contains("propertyNames"); });
+  for (const SchemaNode& node : all) {
+    if (!node.json->contains("propertyNames")) continue;
+    const SchemaNode names = {&(*node.json)["propertyNames"], PointerTo(node.at, "propertyNames")};
+    NG_ASSIGN_OR_RETURN(const std::vector<AllOf> alternatives, nodes_.Alternatives({names}));
+    Dfa any;
+    any.NewState();
+    for (const AllOf& alternative : alternatives) {
+      const bool alone = n == 1 && alternatives.size() == 1;
+      NG_ASSIGN_OR_RETURN(const Dfa one, NamesOf(alternative, alone ? length : nullptr));
+      NG_ASSIGN_OR_RETURN(any, Combine(any, one, Both::kOr, budget_));
+    }
+    if (limit) {
+      NG_ASSIGN_OR_RETURN(any, Combine(*limit, any, Both::kAnd, budget_));
+    }
+    limit = std::move(any);
+  }
+  if (!limit) return nullptr;
+  dfas_.push_back(*std::move(limit));
+  return &dfas_.back();
+}
+
+// The texts that one alternative allows. `length`: where a large count goes to.
+absl::StatusOr<Dfa> SchemaCompiler::NamesOf(const AllOf& all, Count* length) {
+  constexpr int64_t kMaxUnrolled = 300;
+  NG_ASSIGN_OR_RETURN(Count count, Counts(all, "minLength", "maxLength"));
+  if (length != nullptr && std::max(count.least, count.most) > kMaxUnrolled) {
+    *length = std::exchange(count, {});
+  }
+  NG_ASSIGN_OR_RETURN(Dfa names, OfLength(count, budget_));
+  NG_ASSIGN_OR_RETURN(const std::vector<const Dfa*> limits, TextLimits(all));
+  for (const Dfa* each : limits) {
+    NG_ASSIGN_OR_RETURN(names, Combine(names, *each, Both::kAnd, budget_));
+  }
+  for (const SchemaNode& node : all) {
+    NG_ASSIGN_OR_RETURN(const unsigned types, TypesOf(node));
+    const Json& json = *node.json;
+    if (json.contains("not") || json.contains("if")) continue;  // already taken apart
+    const bool listed = json.contains("enum") || json.contains("const");
+    if (!listed && (types & kStringType) != 0) continue;
+    Json list = json.contains("enum") ? json["enum"] : Json::array();
+    if (json.contains("const")) list.push_back(json["const"]);
+    std::vector<std::string> texts;
+    for (const Json& value : list) {
+      const bool allowed = value.is_string() && (types & kStringType) != 0;
+      if (allowed) texts.push_back(value.get<std::string>());
+    }
+    NG_ASSIGN_OR_RETURN(const Dfa these, TheTexts(texts));
+    NG_ASSIGN_OR_RETURN(names, Combine(names, these, Both::kAnd, budget_));
+  }
+  return names;
+}
+
+absl::Status SchemaCompiler::CollectNames(const AllOf& all, Properties& found) {
+  std::vector<std::string> keys;
+  std::set<std::string> known;
+  std::set<std::string> required;
+  const auto add = [&](const std::string& key) {
+    if (known.insert(key).second) keys.push_back(key);
+  };
+  for (const SchemaNode& node : all) {
+    const Json& json = *node.json;
+    if (json.contains("properties")) {
+      for (const auto& [key, schema] : json["properties"].items()) add(key);
+    }
+    if (!json.contains("required")) continue;
+    if (!json["required"].is_array()) return SchemaError(node.at, "required must be a list");
+    for (const Json& key : json["required"]) {
+      if (!key.is_string()) return SchemaError(node.at, "required must be a list of texts");
+      add(key.get<std::string>());
+      required.insert(key.get<std::string>());
+    }
+  }
+  NG_ASSIGN_OR_RETURN(found.dependencies, Dependencies(all));
+  for (const Dependency& dependency : found.dependencies) {
+    add(dependency.key);
+    add(dependency.needs);
+  }
+  for (const std::string& key : keys) {
+    NG_ASSIGN_OR_RETURN(const AllOf schemas, PropertySchemas(all, key));
+    Properties::Named& named = found.named.emplace_back();
+    named.key = key;
+    named.required = required.contains(key);
+    const int64_t length = CodePoints(key);
+    const bool name_allowed = (found.name_limit == nullptr || found.name_limit->Matches(key)) &&
+                              length >= found.name_length.least &&
+                              (found.name_length.most < 0 || length <= found.name_length.most);
+    if (IsFalse(schemas) || !name_allowed) continue;
+    named.rule = net_.NewRule(key);
+    Part part = net_.Then(net_.Text(Json(key).dump()), net_.Calling(blanks_));
+    part = net_.Then(net_.Then(part, net_.Text(":")), net_.Calling(blanks_));
+    net_.SetRule(named.rule, net_.Then(part, net_.Calling(RuleOf(schemas))));
+  }
+  return absl::OkStatus();
+}
+
+// The names that are not listed, by which of the patterns they match.
+absl::Status SchemaCompiler::CollectOthers(const AllOf& all, Properties& found) {
+  std::vector<std::pair<std::string, std::string>> patterns;  // and where
+  for (const SchemaNode& node : all) {
+    if (!node.json->contains("patternProperties")) continue;
+    for (const auto& [pattern, schema] : (*node.json)["patternProperties"].items()) {
+      const bool known = std::ranges::any_of(
+          patterns, [&pattern = pattern](const auto& other) { return other.first == pattern; });
+      if (!known) patterns.emplace_back(pattern, PointerTo(node.at, "patternProperties"));
+    }
+  }
+  if (patterns.size() > kMaxPatterns) {
+    return SchemaError(patterns[0].second,
+                       absl::StrCat("has ", patterns.size(), " patterns, at most ", kMaxPatterns,
+                                    " are supported"));
+  }
+  std::vector<std::string> names;
+  for (const Properties::Named& named : found.named) names.push_back(named.key);
+  for (size_t which = 0; which < (size_t{1} << patterns.size()); ++which) {
+    AllOf schemas;
+    for (const SchemaNode& node : all) {
+      const Json& json = *node.json;
+      bool matched = false;
+      for (size_t i = 0; i < patterns.size(); ++i) {
+        const bool has = json.contains("patternProperties") &&
+                         json["patternProperties"].contains(patterns[i].first);
+        if ((which >> i & 1) == 0 || !has) continue;
+        schemas.push_back({&json["patternProperties"][patterns[i].first],
+                           PointerTo(patterns[i].second, patterns[i].first)});
+        matched = true;
+      }
+      if (matched || !json.contains("additionalProperties")) continue;
+      schemas.push_back(
+          {&json["additionalProperties"], PointerTo(node.at, "additionalProperties")});
+    }
+    if (IsFalse(schemas)) continue;
+    Dfa dfa = found.name_limit == nullptr ? AnyText() : *found.name_limit;
+    if (!names.empty()) {
+      NG_ASSIGN_OR_RETURN(const Dfa listed, TheTexts(names));
+      NG_ASSIGN_OR_RETURN(dfa, Combine(dfa, listed, Both::kAndNot, budget_));
+    }
+    for (size_t i = 0; i < patterns.size(); ++i) {
+      NG_ASSIGN_OR_RETURN(const Dfa* pattern, PatternDfa(patterns[i].first, patterns[i].second));
+      const bool matches = (which >> i & 1) != 0;
+      NG_ASSIGN_OR_RETURN(dfa,
+                          Combine(dfa, *pattern, matches ? Both::kAnd : Both::kAndNot, budget_));
+    }
+    if (dfa.Empty()) continue;
+    Properties::Others& others = found.others.emplace_back();
+    others.rule = net_.NewRule("another property");
+    const Count& length = found.name_length;
+    const bool any_name =
+        names.empty() && patterns.empty() && found.name_limit == nullptr && length.any();
+    Part part = {};
+    if (any_name) {
+      part = net_.Calling(string_);
+    } else {
+      Net texts(budget_);
+      part = length.any() ? AddDfa(dfa, texts) : AddCounted(dfa, length, texts);
+      NG_RETURN_IF_ERROR(texts.status());
+      part = net_.Then(net_.Text("\""), AddAsJsonString(texts, part, net_));
+      part = net_.Then(part, net_.Text("\""));
+    }
+    part = net_.Then(net_.Then(part, net_.Calling(blanks_)), net_.Text(":"));
+    part = net_.Then(net_.Then(part, net_.Calling(blanks_)), net_.Calling(RuleOf(schemas)));
+    net_.SetRule(others.rule, part);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Part> SchemaCompiler::Object(const AllOf& all) {
+  Properties properties;
+  const std::string at = all.empty() ? "#" : all.front().at;
+  const auto located = [&](const absl::Status& status) {
+    const bool known = status.ok() || status.message().substr(0, 3) == "at ";
+    return known ? status : SchemaError(at, std::string(status.message()));
+  };
+  absl::StatusOr<const Dfa*> limit = NameLimit(all, &properties.name_length);
+  NG_RETURN_IF_ERROR(located(limit.status()));
+  properties.name_limit = *limit;
+  NG_ASSIGN_OR_RETURN(properties.count, Counts(all, "minProperties", "maxProperties"));
+  NG_RETURN_IF_ERROR(located(CollectNames(all, properties)));
+  NG_RETURN_IF_ERROR(located(CollectOthers(all, properties)));
+  if (properties.count.least > 1 && !properties.others.empty()) {
+    return SchemaError(PointerTo(at, "minProperties"),
+                       "above 1 is supported only where all properties are named, by "
+                       "additionalProperties = false");
+  }
+  return ObjectOf(properties, at);
+}
+
+// What has been written of an object, as states of the net.
+class SchemaCompiler::Writing {
+ public:
+  // A set of named properties or, where their order is fixed, the next that may come; and how many
+  // properties altogether, as far as that matters.
+  struct State {
+    uint64_t named = 0;
+    int64_t count = 0;
+    auto operator<=>(const State&) const = default;
+  };
+
+  Writing(const Properties& properties, Net& net)
+      : properties_(properties),
+        any_order_(properties.named.size() <= kAnyOrder),
+        counted_(std::max(properties.count.least, properties.count.most)),
+        net_(net) {}
+
+  bool any_order() const { return any_order_; }
+  size_t n_states() const { return states_.size(); }
+  const State& operator[](size_t i) const { return states_[i]; }
+  // The number in the net.
+  int32_t Number(const State& state) {
+    const auto [place, is_new] = known_.emplace(state, 0);
+    if (is_new) {
+      place->second = net_.NewState();
+      states_.push_back(state);
+    }
+    return place->second;
+  }
+
+  bool MayEnd(const State& state) const {
+    if (state.count < properties_.count.least) return false;
+    for (size_t i = any_order_ ? 0 : state.named; i < properties_.named.size(); ++i) {
+      const bool missing = !any_order_ || (state.named >> i & 1) == 0;
+      if (properties_.named[i].required && missing) return false;
+    }
+    return std::ranges::all_of(properties_.dependencies, [&](const Dependency& dependency) {
+      return !Has(state, dependency.key) || Has(state, dependency.needs);
+    });
+  }
+  bool MayGoOn(const State& state) const {
+    return properties_.count.most < 0 || state.count < properties_.count.most;
+  }
+  // Adds the properties that may come from `before` on. `go(from, rule, state behind it)` adds one.
+  template <class Go>
+  void AddNext(const State& from, int32_t before, const Go& go) {
+    const std::vector<Properties::Named>& named = properties_.named;
+    const int64_t count = std::min(from.count + 1, counted_);
+    for (const Properties::Others& others : properties_.others) {
+      go(before, others.rule, State{from.named, count});
+    }
+    if (!any_order_) {
+      net_.Free(before, Chain(from.named, count, go));
+      return;
+    }
+    for (size_t i = 0; i < named.size(); ++i) {
+      const uint64_t bit = uint64_t{1} << i;
+      if (named[i].rule < 0 || (from.named & bit) != 0) continue;
+      go(before, named[i].rule, State{from.named | bit, count});
+    }
+  }
+
+ private:
+  bool Has(const State& state, const std::string& key) const {
+    const auto place = std::ranges::find(properties_.named, key, &Properties::Named::key);
+    const auto i = place - properties_.named.begin();
+    return place != properties_.named.end() && (state.named >> i & 1) != 0;
+  }
+
+  // Where, of the properties that come in order, number `next` or one behind it comes, which is the
+  // `count`th; up to the first that must come.
+  template <class Go>
+  int32_t Chain(size_t next, int64_t count, const Go& go) {
+    const std::vector<Properties::Named>& named = properties_.named;
+    const auto [place, is_new] = chains_.emplace(std::pair(next, count), 0);
+    int32_t state = place->second;
+    if (!is_new) return state;
+    const int32_t first = place->second = state = net_.NewState();
+    for (; next < named.size(); ++next) {
+      if (named[next].rule >= 0) go(state, named[next].rule, State{next + 1, count});
+      if (named[next].required || next + 1 == named.size()) break;
+      const auto [behind, fresh] = chains_.emplace(std::pair(next + 1, count), 0);
+      if (fresh) behind->second = net_.NewState();
+      net_.Free(state, behind->second);
+      if (!fresh) break;
+      state = behind->second;
+    }
+    return first;
+  }
+
+  const Properties& properties_;
+  const bool any_order_;
+  const int64_t counted_;
+  Net& net_;
+  std::map<State, int32_t> known_;
+  std::map<std::pair<size_t, int64_t>, int32_t> chains_;
+  std::vector<State> states_;
+};
+
+absl::StatusOr<Part> SchemaCompiler::ObjectOf(const Properties& properties, const std::string& at) {
+  Writing writing(properties, net_);
+  if (!writing.any_order() && !properties.dependencies.empty()) {
+    return SchemaError(at, absl::StrCat("dependencies between more than ", kAnyOrder,
+                                        " named properties are not supported"));
+  }
+  const Part begin = net_.Then(net_.Text("{"), net_.Calling(blanks_));
+  const Part end = net_.Text("}");
+  writing.Number({});
+  for (size_t s = 0; s < writing.n_states(); ++s) {
+    if (s >= kMaxStates) {
+      return SchemaError(at,
+                         absl::StrCat("has more than ", kMaxStates, " combinations of properties"));
+    }
+    if (!net_.status().ok()) break;
+    const Writing::State from = writing[s];
+    if (writing.MayEnd(from)) net_.Free(writing.Number(from), end.in);
+    if (!writing.MayGoOn(from)) continue;
+    // The first state is entered once, the others behind a property: they need a comma.
+    const Part comma = net_.Then(net_.Text(","), net_.Calling(blanks_));
+    net_.Free(writing.Number(from), comma.in);
+    writing.AddNext(from, comma.out, [&](int32_t before, int32_t rule, const Writing::State& to) {
+      const Part after = net_.Calling(blanks_);
+      net_.Call(before, after.in, rule);
+      net_.Free(after.out, writing.Number(to));
+    });
+    // At the beginning there is no comma: the same ways begin behind the bracket.
+    if (s == 0) net_.Free(begin.out, comma.out);
+  }
+  if (writing.MayEnd({})) net_.Free(begin.out, end.in);
+  return Part{begin.in, end.out};
+}
+
+}  // namespace ng::grammar

@@ -1,0 +1,142 @@
+// Whether a schema allows a value that is known: one of const or enum.
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "plugins/sampler/grammar/schema/compiler.h"
+
+namespace ng::grammar {
+namespace {
+
+// The value's size where the keyword is about it: characters, elements, properties.
+int64_t SizeFor(const std::string& keyword, const Json& value) {
+  if (keyword.ends_with("Length"))
+    return value.is_string() ? CodePoints(value.get<std::string>()) : -1;
+  if (keyword.ends_with("Items")) return value.is_array() ? std::ssize(value) : -1;
+  return value.is_object() ? std::ssize(value) : -1;
+}
+
+}  // namespace
+
+int64_t CodePoints(const std::string& text) {
+  return std::ranges::count_if(text,
+                               [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; });
+}
+
+absl::StatusOr<bool> SchemaCompiler::Allows(const SchemaNode& node, const Json& value, int depth) {
+  constexpr int kMaxDepth = 300;
+  if (depth > kMaxDepth) return SchemaError(node.at, "goes too deep");
+  if (node.json->is_boolean()) return node.json->get<bool>();
+  NG_ASSIGN_OR_RETURN(const std::vector<AllOf> found, nodes_.Alternatives({node}));
+  for (const AllOf& all : found) {
+    bool allowed = true;
+    for (const SchemaNode& each : all) {
+      NG_ASSIGN_OR_RETURN(const bool keeps, Keeps(each, value, depth + 1));
+      allowed &= keeps;
+      if (!allowed) break;
+    }
+    if (allowed) return true;
+  }
+  return false;
+}
+
+// The keywords that Alternatives leaves.
+absl::StatusOr<bool> SchemaCompiler::Keeps(const SchemaNode& node, const Json& value, int depth) {
+  if (!budget_.Spend(10 + node.json->size())) {
+    return SchemaError(node.at, std::string(budget_.status().message()));
+  }
+  NG_ASSIGN_OR_RETURN(const unsigned types, TypesOf(node));
+  bool typed = false;
+  for (size_t i = 0; i < std::size(kTypes); ++i) {
+    typed |= (types & (1U << i)) != 0 && IsOfType(value, kTypes[i]);
+  }
+  if (!typed) return false;
+  for (const auto& [name, operand] : node.json->items()) {
+    if (name == "const" && !Same(operand, value)) return false;
+    if (name == "enum" && !nodes_.Holds(operand, value)) return false;
+    if (name == "_differs" && nodes_.Holds(operand, value)) return false;
+    const bool sized = name.starts_with("minLen") || name.starts_with("maxLen") ||
+                       name.starts_with("minIt") || name.starts_with("maxIt") ||
+                       name.starts_with("minProp") || name.starts_with("maxProp");
+    if (sized && operand.is_number()) {
+      const int64_t size = SizeFor(name, value);
+      const auto bound = operand.get<double>();
+      if (size >= 0 && (name.starts_with("min") ? static_cast<double>(size) < bound
+                                                : static_cast<double>(size) > bound)) {
+        return false;
+      }
+    }
+    if (value.is_number() && operand.is_number()) {
+      const auto number = value.get<double>();
+      const auto bound = operand.get<double>();
+      if (name == "minimum" && !(number >= bound)) return false;
+      if (name == "maximum" && !(number <= bound)) return false;
+      if (name == "exclusiveMinimum" && !(number > bound)) return false;
+      if (name == "exclusiveMaximum" && !(number < bound)) return false;
+      if (name != "multipleOf") continue;
+      const absl::StatusOr<bool> multiple = IsMultiple(value, operand);
+      if (!multiple.ok()) {
+        return SchemaError(PointerTo(node.at, name), std::string(multiple.status().message()));
+      }
+      if (!*multiple) return false;
+    }
+  }
+  if (value.is_string()) return KeepsText(node, value.get<std::string>());
+  if (value.is_array()) return KeepsElements(node, value, depth);
+  if (value.is_object()) return KeepsProperties(node, value, depth);
+  return true;
+}
+
+absl::StatusOr<bool> SchemaCompiler::KeepsText(const SchemaNode& node, const std::string& text) {
+  NG_ASSIGN_OR_RETURN(const std::vector<const Dfa*> limits, PatternsOf(node));
+  budget_.Spend(text.size());
+  return std::ranges::all_of(limits, [&](const Dfa* dfa) { return dfa->Matches(text); });
+}
+
+absl::StatusOr<bool> SchemaCompiler::KeepsElements(const SchemaNode& node, const Json& value,
+                                                   int depth) {
+  if (node.json->contains("contains")) {
+    return SchemaError(node.at, "contains together with const or enum is not supported");
+  }
+  const auto unique = node.json->find("uniqueItems");
+  for (size_t i = 0; i < value.size(); ++i) {
+    for (const SchemaNode& element : ElementSchemas({node}, static_cast<int64_t>(i))) {
+      NG_ASSIGN_OR_RETURN(const bool allowed, Allows(element, value[i], depth + 1));
+      if (!allowed) return false;
+    }
+    if (unique == node.json->end() || *unique != true) continue;
+    for (size_t j = 0; j < i; ++j) {
+      if (Same(value[i], value[j])) return false;
+    }
+  }
+  return true;
+}
+
+absl::StatusOr<bool> SchemaCompiler::KeepsProperties(const SchemaNode& node, const Json& value,
+                                                     int depth) {
+  const auto required = node.json->find("required");
+  if (required != node.json->end()) {
+    for (const Json& key : *required) {
+      if (key.is_string() && !value.contains(key.get<std::string>())) return false;
+    }
+  }
+  NG_ASSIGN_OR_RETURN(const std::vector<Dependency> dependencies, Dependencies({node}));
+  for (const Dependency& dependency : dependencies) {
+    if (value.contains(dependency.key) && !value.contains(dependency.needs)) return false;
+  }
+  for (const auto& [key, property] : value.items()) {
+    NG_ASSIGN_OR_RETURN(const AllOf schemas, PropertySchemas({node}, key));
+    for (const SchemaNode& schema : schemas) {
+      NG_ASSIGN_OR_RETURN(const bool allowed, Allows(schema, property, depth + 1));
+      if (!allowed) return false;
+    }
+    const auto names = node.json->find("propertyNames");
+    if (names == node.json->end()) continue;
+    NG_ASSIGN_OR_RETURN(const bool allowed,
+                        Allows({&*names, PointerTo(node.at, "propertyNames")}, key, depth + 1));
+    if (!allowed) return false;
+  }
+  return true;
+}
+
+}  // namespace ng::grammar

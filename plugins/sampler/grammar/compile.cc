@@ -23,7 +23,8 @@ absl::StatusOr<Program> CompileRegex(std::string_view pattern, const std::atomic
 absl::StatusOr<Program> CompileSchema(std::string_view text, const SchemaSpelling& spelling,
                                       const std::atomic<bool>* stop) {
   Budget budget(stop);
-  NG_ASSIGN_OR_RETURN(const std::unique_ptr<SchemaNodes> nodes, SchemaNodes::Parse(text, budget));
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<SchemaNodes> nodes,
+                      SchemaNodes::Parse(text, spelling, budget));
   Net net(budget);
   SchemaCompiler compiler(*nodes, spelling, net);
   NG_ASSIGN_OR_RETURN(const int32_t root, compiler.Compile());

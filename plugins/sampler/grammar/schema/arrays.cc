@@ -1,6 +1,5 @@
 // What a schema says of arrays: their length, their elements, and which of them they contain.
 #include <algorithm>
-#include <bit>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,28 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "plugins/sampler/grammar/schema/compiler.h"
+#include "plugins/sampler/grammar/schema/elements.h"
 
 namespace ng::grammar {
-
-struct SchemaCompiler::Elements {
-  Count count;
-  int64_t n_prefix = 0;  // elements with schemas of their own
-  std::optional<SchemaNode> contained;
-  Count times;  // how many of them
-
-  // The element at `last` and all behind it are alike; where they are counted, so are the others.
-  int64_t last() const { return std::max({first_alike(), count.least, count.most}); }
-  int64_t first_alike() const { return std::max<int64_t>(1, n_prefix); }
-  // Of those contained, no more are counted than matters.
-  int64_t counted() const { return times.most >= 0 ? times.most : times.least; }
-};
-
-namespace {
-
-// What is counted by the rule and not by states of their own.
-enum class CountedBy : uint8_t { kNothing, kElements, kHits };
-
-}  // namespace
 
 absl::StatusOr<Part> SchemaCompiler::Array(const AllOf& all) {
   Elements elements;
@@ -46,80 +26,14 @@ absl::StatusOr<Part> SchemaCompiler::Array(const AllOf& all) {
   for (const SchemaNode& node : all) {
     const auto unique = node.json->find("uniqueItems");
     if (unique == node.json->end() || *unique == false) continue;
-    if (elements.count.most == 0 || elements.count.most == 1) continue;
-    const std::string at = PointerTo(node.at, "uniqueItems");
-    NG_ASSIGN_OR_RETURN(const std::vector<Json> values, ListedElements(all, elements, at));
-    return SetOf(values, elements);
+    if (AlwaysDiffer(all, elements)) continue;
+    return SetOf(all, elements, PointerTo(node.at, "uniqueItems"));
   }
   return ArrayOf(all, elements);
 }
 
-// The values that an element may have, where the schema lists them.
-absl::StatusOr<std::vector<Json>> SchemaCompiler::ListedElements(const AllOf& all,
-                                                                 const Elements& elements,
-                                                                 const std::string& at) {
-  constexpr size_t kMostValues = 10;
-  std::vector<Json> found;
-  NG_ASSIGN_OR_RETURN(const std::vector<AllOf> alternatives,
-                      nodes_.Alternatives(ElementSchemas(all, 0)));
-  bool listed = elements.n_prefix == 0 && !elements.contained;
-  for (const AllOf& alternative : alternatives) {
-    Json list;
-    for (const SchemaNode& node : alternative) {
-      if (node.json->contains("const")) list = Json::array({(*node.json)["const"]});
-      if (node.json->contains("enum")) list = (*node.json)["enum"];
-    }
-    listed &= list.is_array();
-    for (const Json& value : list.is_array() ? list : Json::array()) {
-      bool allowed =
-          std::ranges::none_of(found, [&value](const Json& other) { return Same(other, value); });
-      for (const SchemaNode& node : alternative) {
-        NG_ASSIGN_OR_RETURN(const bool keeps, Keeps(node, value, 0));
-        allowed &= keeps;
-      }
-      if (allowed) found.push_back(value);
-    }
-  }
-  if (listed && found.size() <= kMostValues) return found;
-  return SchemaError(at, absl::StrCat("is supported for elements whose values are listed, at most ",
-                                      kMostValues, ", or where it is false"));
-}
-
-// An array of different values: which of them have been written is the state.
-Part SchemaCompiler::SetOf(const std::vector<Json>& values, const Elements& elements) {
-  const Count& count = elements.count;
-  std::vector<int32_t> rules;
-  for (const Json& value : values) {
-    rules.push_back(net_.NewRule("an element"));
-    net_.SetRule(rules.back(), Literal(value));
-  }
-  const uint32_t n_sets = 1U << values.size();
-  const int32_t base = net_.NewStates(n_sets);
-  const Part begin = net_.Then(net_.Text("["), net_.Calling(blanks_));
-  const Part end = net_.Text("]");
-  net_.Free(begin.out, base);
-  for (uint32_t set = 0; set < n_sets; ++set) {
-    int32_t before = base + static_cast<int32_t>(set);
-    const int n = std::popcount(set);
-    if (n >= count.least) net_.Free(before, end.in);
-    if (count.most >= 0 && n >= count.most) continue;
-    if (set != 0) {
-      const Part comma = net_.Then(net_.Text(","), net_.Calling(blanks_));
-      net_.Free(before, comma.in);
-      before = comma.out;
-    }
-    for (size_t i = 0; i < rules.size(); ++i) {
-      const uint32_t more = set | 1U << i;
-      if (more == set) continue;
-      const Part after = net_.Calling(blanks_);
-      net_.Call(before, after.in, rules[i]);
-      net_.Free(after.out, base + static_cast<int32_t>(more));
-    }
-  }
-  return Part{begin.in, end.out};
-}
-
-absl::Status SchemaCompiler::CollectElements(const SchemaNode& node, Elements& elements) const {
+absl::Status SchemaCompiler::CollectElements(const SchemaNode& node, Elements& elements) {
+  constexpr size_t kMostContained = 4;
   const Json& json = *node.json;
   for (const char* name : {"prefixItems", "items"}) {
     if (json.contains(name) && json[name].is_array()) {
@@ -127,94 +41,169 @@ absl::Status SchemaCompiler::CollectElements(const SchemaNode& node, Elements& e
     }
   }
   if (!json.contains("contains")) return absl::OkStatus();
-  const std::string at = PointerTo(node.at, "contains");
-  if (elements.contained) return SchemaError(at, "is supported once");
-  NG_ASSIGN_OR_RETURN(elements.times, Counts({node}, "minContains", "maxContains"));
-  if (!json.contains("minContains")) elements.times.least = 1;
-  elements.contained = SchemaNode{&json["contains"], at};
+  Contained contained{.node = node.Part(json["contains"], "contains")};
+  NG_ASSIGN_OR_RETURN(contained.times, Counts({node}, "minContains", "maxContains"));
+  if (!json.contains("minContains")) contained.times.least = 1;
+  contained.from = json.value(kFrom, int64_t{0});
+  // With an upper bound an element that does not count must not match; else it may.
+  if (contained.times.most >= 0) {
+    NG_ASSIGN_OR_RETURN(contained.opposite, nodes_.Negated(contained.node));
+  }
+  if (contained.times.any()) return absl::OkStatus();
+  if (elements.contained.size() == kMostContained) {
+    return SchemaError(contained.node.at,
+                       absl::StrCat("more than ", kMostContained, " at once are not supported"));
+  }
+  elements.contained.push_back(std::move(contained));
   return absl::OkStatus();
 }
 
-absl::StatusOr<Part> SchemaCompiler::ArrayOf(const AllOf& all, const Elements& elements) {
-  constexpr int64_t kFewStates = 40;
-  constexpr int64_t kMostStates = 100000;
-  const Count& count = elements.count;
-  const std::optional<SchemaNode>& contained = elements.contained;
-  const Count& times = elements.times;
-  CountedBy by = CountedBy::kNothing;
-  if ((elements.last() + 1) * (elements.counted() + 1) > kFewStates) {
-    by = count.any() ? CountedBy::kHits : CountedBy::kElements;
+// An array as it is read: how many elements there are, and how many of them count for each
+// `contains`, each as far as it matters.
+class SchemaCompiler::Reading {
+ public:
+  Reading(SchemaCompiler& compiler, const AllOf& all, const Elements& elements)
+      : compiler_(compiler), net_(compiler.net_), all_(all), elements_(elements) {}
+
+  absl::StatusOr<Part> Make() {
+    NG_RETURN_IF_ERROR(Measure());
+    begin_ = net_.Then(net_.Text("["), net_.Calling(compiler_.blanks_));
+    const Part end = net_.Text("]");
+    base_ = net_.NewStates((last_ + 1) * n_hits_);
+    out_ = end.in;
+    if (by_ == By::kStates) {
+      net_.Free(begin_.out, base_);
+    } else {
+      rule_ = net_.NewRule(
+          "elements", by_ == By::kElements ? elements_.count : elements_.contained.front().times);
+      out_ = net_.NewState();
+      net_.SetRule(rule_, {base_, out_});
+      net_.Call(begin_.out, end.in, rule_);
+    }
+    for (int64_t n = 0; n <= last_; ++n) {
+      for (int64_t hits = 0; hits < n_hits_; ++hits) AddState(n, hits);
+    }
+    return Part{begin_.in, end.out};
   }
-  const bool by_rule = by != CountedBy::kNothing;
-  const int64_t last = by_rule ? elements.first_alike() : elements.last();
-  const int64_t most_hits = by == CountedBy::kHits ? 0 : elements.counted();
-  if ((last + 1) * (most_hits + 1) > kMostStates) {
-    return SchemaError(PointerTo(all.front().at, "contains"),
-                       absl::StrCat("together with a count of elements, it takes more than ",
-                                    kMostStates, " states"));
+
+ private:
+  // What is counted by a rule and not by states of their own.
+  enum class By : uint8_t { kStates, kElements, kHits };
+
+  absl::Status Measure() {
+    constexpr int64_t kFewStates = 40;
+    constexpr int64_t kMostStates = 100000;
+    const Count& count = elements_.count;
+    last_ = elements_.last();
+    for (const Contained& each : elements_.contained) {
+      n_hits_ = std::min(n_hits_ * (each.counted() + 1), kMostStates + 1);
+    }
+    const std::vector<Contained>& contained = elements_.contained;
+    const bool one = contained.size() == 1 && contained.front().from == 0;
+    if ((last_ + 1) * n_hits_ > kFewStates) {
+      if (count.any() && one) by_ = By::kHits;
+      if (!count.any() && (one || contained.empty())) by_ = By::kElements;
+    }
+    if (by_ != By::kStates) last_ = elements_.first_alike();
+    if (by_ == By::kHits) n_hits_ = 1;
+    if ((last_ + 1) * n_hits_ <= kMostStates) return absl::OkStatus();
+    const std::string at = contained.empty() ? all_.front().at : contained.front().node.at;
+    return SchemaError(at, absl::StrCat("together with a count of elements, it takes more than ",
+                                        kMostStates, " states"));
   }
-  // [last + 1, most_hits + 1] Where so many elements have been read, and so many of them count.
-  const int32_t base = net_.NewStates((last + 1) * (most_hits + 1));
-  const auto state = [&](int64_t n, int64_t hits) {
-    return base + static_cast<int32_t>(std::min(n, last) * (most_hits + 1) + hits);
-  };
-  const Part begin = net_.Then(net_.Text("["), net_.Calling(blanks_));
-  const Part end = net_.Text("]");
-  int32_t rule = -1;
-  int32_t out = end.in;
-  if (by_rule) {
-    rule = net_.NewRule("elements", by == CountedBy::kElements ? count : times);
-    out = net_.NewState();
-    net_.SetRule(rule, {state(0, 0), out});
-    net_.Call(begin.out, end.in, rule);
-  } else {
-    net_.Free(begin.out, state(0, 0));
+
+  // How many count for a `contained`, of a number for all of them.
+  int64_t HitsOf(int64_t hits, size_t which) const {
+    for (size_t i = 0; i < which; ++i) hits /= elements_.contained[i].counted() + 1;
+    return hits % (elements_.contained[which].counted() + 1);
   }
-  // With an upper bound an element that does not count must not match; else it may.
-  std::optional<SchemaNode> opposite;
-  if (contained && times.most >= 0) {
-    NG_ASSIGN_OR_RETURN(opposite, nodes_.Negated(*contained));
+  int32_t State(int64_t n, int64_t hits) const {
+    return base_ + static_cast<int32_t>(std::min(n, last_) * n_hits_ + hits);
   }
-  for (int64_t n = 0; n <= last; ++n) {
-    AllOf plain = ElementSchemas(all, n);
-    AllOf hit = plain;
-    if (contained) hit.push_back(*contained);
-    if (opposite) plain.push_back(*opposite);
-    for (int64_t hits = 0; hits <= most_hits; ++hits) {
-      const int32_t from = state(n, hits);
-      // Before anything is counted, the rule's bound is looked at here.
-      const bool enough = n >= count.least || (by == CountedBy::kElements && n > 0);
-      const bool enough_hits = hits >= times.least || (by == CountedBy::kHits && n > 0);
-      if (enough && enough_hits) net_.Free(from, out);
-      if (by != CountedBy::kElements && count.most >= 0 && n >= count.most) continue;
-      const auto go = [&](const AllOf& schemas, int64_t hits_behind, bool counts) {
-        int32_t before = from;
+
+  bool MayEnd(int64_t n, int64_t hits) const {
+    // Before anything is counted by the rule, its bound is looked at here.
+    const bool enough = n >= elements_.count.least || (by_ == By::kElements && n > 0);
+    if (by_ == By::kHits) return enough && (n > 0 || elements_.contained.front().times.least == 0);
+    for (size_t i = 0; i < elements_.contained.size(); ++i) {
+      if (HitsOf(hits, i) < elements_.contained[i].times.least) return false;
+    }
+    return enough;
+  }
+
+  void AddState(int64_t n, int64_t hits) {
+    if (MayEnd(n, hits)) net_.Free(State(n, hits), out_);
+    const int64_t most = elements_.count.most;
+    if (by_ != By::kElements && most >= 0 && n >= most) return;
+    const AllOf plain = compiler_.ElementSchemas(all_, n);
+    const std::vector<Contained>& contained = elements_.contained;
+    for (uint32_t which = 0; which < (1U << contained.size()); ++which) {
+      AllOf schemas = plain;
+      int64_t behind = hits;
+      int64_t factor = 1;
+      bool possible = true;
+      for (size_t i = 0; i < contained.size(); ++i) {
+        const bool asked = n >= contained[i].from;
+        const bool counts = (which >> i & 1) != 0;
         if (counts) {
-          // There must be room for those that are still to count.
-          Count window;
-          const int64_t missing = times.least - hits_behind;
-          if (by == CountedBy::kElements && count.most >= 0 && missing > 0) {
-            window.most = count.most - missing;
-            if (window.most < 1) return;
-          }
-          before = net_.NewState();
-          net_.CountOne(from, before, rule, window);
+          possible &= asked && (by_ == By::kHits || HitsOf(hits, i) < contained[i].counted());
+          schemas.push_back(contained[i].node);
+          if (by_ != By::kHits) behind += factor;
+        } else if (asked && contained[i].opposite) {
+          schemas.push_back(*contained[i].opposite);
         }
-        if (n > 0) {
-          const Part comma = net_.Then(net_.Text(","), net_.Calling(blanks_));
-          net_.Free(before, comma.in);
-          before = comma.out;
-        }
-        const Part after = net_.Calling(blanks_);
-        net_.Call(before, after.in, RuleOf(schemas));
-        net_.Free(after.out, state(n + 1, hits_behind));
-      };
-      go(plain, hits, by == CountedBy::kElements);
-      if (contained && by == CountedBy::kHits) go(hit, hits, true);
-      if (contained && hits < most_hits) go(hit, hits + 1, by == CountedBy::kElements);
+        factor *= contained[i].counted() + 1;
+      }
+      const bool counts = by_ == By::kElements || (by_ == By::kHits && which != 0);
+      if (possible) AddElement(State(n, hits), schemas, {n + 1, behind}, counts);
     }
   }
-  return Part{begin.in, end.out};
+
+  struct Read {
+    int64_t n = 0;
+    int64_t hits = 0;
+  };
+  void AddElement(int32_t before, const AllOf& schemas, const Read& behind, bool counts) {
+    if (counts) {
+      // There must be room for those that are still to count.
+      Count window;
+      const bool few = by_ == By::kElements && elements_.count.most >= 0;
+      const int64_t missing = few && !elements_.contained.empty()
+                                  ? elements_.contained.front().times.least - HitsOf(behind.hits, 0)
+                                  : 0;
+      if (missing > 0) {
+        window.most = elements_.count.most - missing;
+        if (window.most < 1) return;
+      }
+      const int32_t counted = net_.NewState();
+      net_.CountOne(before, counted, rule_, window);
+      before = counted;
+    }
+    if (behind.n > 1) {
+      const Part comma = net_.Then(net_.Text(","), net_.Calling(compiler_.blanks_));
+      net_.Free(before, comma.in);
+      before = comma.out;
+    }
+    const Part after = net_.Calling(compiler_.blanks_);
+    net_.Call(before, after.in, compiler_.RuleOf(schemas));
+    net_.Free(after.out, State(behind.n, behind.hits));
+  }
+
+  SchemaCompiler& compiler_;
+  Net& net_;
+  const AllOf& all_;
+  const Elements& elements_;
+  By by_ = By::kStates;
+  int64_t last_ = 0;    // the element there and all behind it are alike
+  int64_t n_hits_ = 1;  // numbers for how many count
+  Part begin_;
+  int32_t base_ = 0;  // the first of [last_ + 1, n_hits_] states
+  int32_t rule_ = -1;
+  int32_t out_ = 0;
+};
+
+absl::StatusOr<Part> SchemaCompiler::ArrayOf(const AllOf& all, const Elements& elements) {
+  return Reading(*this, all, elements).Make();
 }
 
 AllOf SchemaCompiler::ElementSchemas(const AllOf& all, int64_t index) const {
@@ -225,12 +214,11 @@ AllOf SchemaCompiler::ElementSchemas(const AllOf& all, int64_t index) const {
     const bool old_list = json.contains("items") && json["items"].is_array();
     const char* prefix = old_list ? "items" : "prefixItems";
     const char* rest = old_list ? "additionalItems" : "items";
-    const std::string where = PointerTo(node.at, prefix);
     const bool has_prefix = json.contains(prefix) && json[prefix].is_array();
     if (has_prefix && at < json[prefix].size()) {
-      found.push_back({&json[prefix][at], PointerTo(where, absl::StrCat(index))});
+      found.push_back(node.Part(json[prefix], prefix).Part(json[prefix][at], absl::StrCat(index)));
     } else if (json.contains(rest)) {
-      found.push_back({&json[rest], PointerTo(node.at, rest)});
+      found.push_back(node.Part(json[rest], rest));
     }
   }
   return found;

@@ -12,10 +12,9 @@ namespace {
 
 std::vector<SchemaNode> Elements(const SchemaNode& node, const std::string& name) {
   std::vector<SchemaNode> found;
-  const std::string at = PointerTo(node.at, name);
-  const Json& list = node.json->at(name);
-  for (size_t i = 0; i < list.size(); ++i) {
-    found.push_back({&list[i], PointerTo(at, absl::StrCat(i)), node.evaluates});
+  const SchemaNode list = node.Beside(node.json->at(name), name);
+  for (size_t i = 0; i < list.json->size(); ++i) {
+    found.push_back(list.Beside((*list.json)[i], absl::StrCat(i)));
   }
   return found;
 }
@@ -29,10 +28,11 @@ absl::Status SchemaNodes::AddCombined(const SchemaNode& node, Path& path,
     if (!more.ok()) return more.status();
     return Multiply(*more, found, node.at);
   };
-  if (json.contains("$ref")) {
-    NG_ASSIGN_OR_RETURN(const SchemaNode target, Resolve(node));
+  for (const char* name : {"$ref", "$dynamicRef", "$recursiveRef", kIs}) {
+    if (!json.contains(name)) continue;
+    NG_ASSIGN_OR_RETURN(const SchemaNode target, Resolve(node, name));
     NG_RETURN_IF_ERROR(add(Expand(target, path)));
-    if (old_) return absl::OkStatus();
+    if (draft_ == SchemaDraft::k7 && name != kIs) return absl::OkStatus();
   }
   if (json.contains("allOf")) {
     for (const SchemaNode& each : Elements(node, "allOf")) {
@@ -42,8 +42,7 @@ absl::Status SchemaNodes::AddCombined(const SchemaNode& node, Path& path,
   if (json.contains("anyOf")) NG_RETURN_IF_ERROR(add(AnyOf(Elements(node, "anyOf"), path)));
   if (json.contains("oneOf")) NG_RETURN_IF_ERROR(add(OneOf(Elements(node, "oneOf"), path)));
   if (json.contains("not")) {
-    NG_ASSIGN_OR_RETURN(SchemaNode negated, Negated({&json["not"], PointerTo(node.at, "not")}));
-    negated.evaluates = false;
+    NG_ASSIGN_OR_RETURN(const SchemaNode negated, Negated(node.Beside(json["not"], "not")));
     NG_RETURN_IF_ERROR(add(Expand(negated, path)));
   }
   if (json.contains("if")) NG_RETURN_IF_ERROR(add(IfThenElse(node, path)));
@@ -53,18 +52,18 @@ absl::Status SchemaNodes::AddCombined(const SchemaNode& node, Path& path,
 absl::StatusOr<std::vector<AllOf>> SchemaNodes::IfThenElse(const SchemaNode& node, Path& path) {
   const Json& json = *node.json;
   // By itself it matters for what it evaluates only.
-  if (!json.contains("then") && !json.contains("else") && !InUnevaluated(path)) {
+  const bool evaluates = node.evaluates && InUnevaluated(path);
+  if (!json.contains("then") && !json.contains("else") && !evaluates) {
     return std::vector<AllOf>{{}};
   }
-  const SchemaNode condition = {&json["if"], PointerTo(node.at, "if"), node.evaluates};
-  NG_ASSIGN_OR_RETURN(SchemaNode opposite, Negated(condition));
-  opposite.evaluates = false;
+  const SchemaNode condition = node.Beside(json["if"], "if");
+  NG_ASSIGN_OR_RETURN(const SchemaNode opposite, Negated(condition));
   std::vector<AllOf> found;
   for (const auto& [begin, name] : {std::pair(condition, "then"), std::pair(opposite, "else")}) {
     NG_ASSIGN_OR_RETURN(std::vector<AllOf> branch, Expand(begin, path));
     if (json.contains(name)) {
       NG_ASSIGN_OR_RETURN(const std::vector<AllOf> more,
-                          Expand({&json[name], PointerTo(node.at, name), node.evaluates}, path));
+                          Expand(node.Beside(json[name], name), path));
       NG_RETURN_IF_ERROR(Multiply(more, branch, node.at));
     }
     found.insert(found.end(), branch.begin(), branch.end());
@@ -77,15 +76,16 @@ absl::Status SchemaNodes::AddDependent(const SchemaNode& node, Path& path,
                                        std::vector<AllOf>& found) {
   for (const char* name : {"dependentSchemas", "dependencies"}) {
     if (!node.json->contains(name)) continue;
-    for (const auto& [key, schema] : (*node.json)[name].items()) {
+    const SchemaNode dependent = node.Beside((*node.json)[name], name);
+    for (const auto& [key, schema] : dependent.json->items()) {
       if (schema.is_array()) continue;
-      const std::string at = PointerTo(PointerTo(node.at, name), key);
+      const SchemaNode asked = dependent.Beside(schema, key);
+      const std::string& at = asked.at;
       SchemaNode absent = Made(Json{{"properties", {{key, false}}}}, node.at);
       SchemaNode present = Made(Json{{"type", "object"}, {"required", {key}}}, at);
       absent.evaluates = present.evaluates = false;
       std::vector<AllOf> either = {{present}};
-      NG_ASSIGN_OR_RETURN(const std::vector<AllOf> more,
-                          Expand({&schema, at, node.evaluates}, path));
+      NG_ASSIGN_OR_RETURN(const std::vector<AllOf> more, Expand(asked, path));
       NG_RETURN_IF_ERROR(Multiply(more, either, at));
       either.push_back({absent});
       NG_RETURN_IF_ERROR(Multiply(either, found, node.at));
@@ -95,12 +95,12 @@ absl::Status SchemaNodes::AddDependent(const SchemaNode& node, Path& path,
 }
 
 bool SchemaNodes::InUnevaluated(const Path& path) {
-  return std::ranges::any_of(path, [](const Json* json) { return SaysUnevaluated(*json); });
+  return std::ranges::any_of(path, [](const Key& key) { return SaysUnevaluated(*key.first); });
 }
 
 absl::StatusOr<std::vector<AllOf>> SchemaNodes::AnyOf(const std::vector<SchemaNode>& nodes,
                                                       Path& path) {
-  const bool exact = InUnevaluated(path);
+  const bool exact = !nodes.empty() && nodes.front().evaluates && InUnevaluated(path);
   std::vector<AllOf> found;
   for (const SchemaNode& node : nodes) {
     NG_ASSIGN_OR_RETURN(const std::vector<AllOf> more, Expand(node, path));
@@ -125,8 +125,7 @@ absl::StatusOr<std::vector<AllOf>> SchemaNodes::OneOf(const std::vector<SchemaNo
     NG_ASSIGN_OR_RETURN(std::vector<AllOf> one, Expand(nodes[i], path));
     for (size_t j = 0; j < nodes.size(); ++j) {
       if (j == i || one.empty() || Disjoint(nodes[i], nodes[j])) continue;
-      NG_ASSIGN_OR_RETURN(SchemaNode other, Negated(nodes[j]));
-      other.evaluates = false;
+      NG_ASSIGN_OR_RETURN(const SchemaNode other, Negated(nodes[j]));
       NG_ASSIGN_OR_RETURN(const std::vector<AllOf> more, Expand(other, path));
       NG_RETURN_IF_ERROR(Multiply(more, one, nodes[j].at));
     }
@@ -150,11 +149,13 @@ absl::Status SchemaNodes::AddUnevaluated(const SchemaNode& node, AllOf& all) {
   };
   const auto properties = node.json->find("unevaluatedProperties");
   if (properties != node.json->end() && !evaluated("additionalProperties")) {
-    made["additionalProperties"] = *properties;
+    made["additionalProperties"] = Handle(node.Part(*properties, "unevaluatedProperties"));
     for (const SchemaNode& other : all) {
       for (const char* keyword : {"properties", "patternProperties"}) {
         if (!other.evaluates || !other.json->contains(keyword)) continue;
-        for (const auto& [key, schema] : (*other.json)[keyword].items()) made[keyword][key] = true;
+        const Json& named = (*other.json)[keyword];
+        budget_.Spend(named.size() * named.size() / 16);
+        for (const auto& [key, schema] : named.items()) made[keyword][key] = true;
       }
     }
   }
@@ -163,30 +164,40 @@ absl::Status SchemaNodes::AddUnevaluated(const SchemaNode& node, AllOf& all) {
     made.update(items);
   }
   // The same again for the same, so that a schema that refers to itself comes to an end.
-  const auto [place, is_new] = unevaluated_.try_emplace({node.json, made.dump()});
+  const Key key(node.json, node.scope);
+  const auto [place, is_new] = unevaluated_.try_emplace({key, made.dump()});
   if (is_new) place->second = Made(std::move(made), node.at);
   all.push_back(place->second);
   all.back().evaluates = node.evaluates;
   return absl::OkStatus();
 }
 
-absl::StatusOr<Json> SchemaNodes::UnevaluatedItems(const SchemaNode& node, const AllOf& all) const {
+// An element that `contains` allows is evaluated by it, though not in draft 2019-09.
+absl::StatusOr<Json> SchemaNodes::UnevaluatedItems(const SchemaNode& node, const AllOf& all) {
   Json prefix = Json::array();
+  Json others = Json::array();
   bool every = false;
   for (const SchemaNode& other : all) {
     if (!other.evaluates) continue;
     const Json& json = *other.json;
-    if (json.contains("contains") || (json.contains("items") && json["items"].is_array())) {
-      return SchemaError(PointerTo(node.at, "unevaluatedItems"),
-                         "is not supported together with contains or a list of items");
+    const auto items = json.find("items");
+    const bool old_list = items != json.end() && items->is_array();
+    if (draft_ == SchemaDraft::k2020 && json.contains("contains")) {
+      others.push_back(Handle(other.Part(json["contains"], "contains")));
     }
-    every |= json.contains("items");
-    if (!json.contains("prefixItems") || !json["prefixItems"].is_array()) continue;
-    while (prefix.size() < json["prefixItems"].size()) prefix.push_back(true);
+    every |= old_list ? json.contains("additionalItems") : items != json.end();
+    const auto list = old_list ? items : json.find("prefixItems");
+    if (list == json.end() || !list->is_array()) continue;
+    while (prefix.size() < list->size()) prefix.push_back(true);
   }
   if (every) return Json::object();
-  Json made = {{"items", node.json->at("unevaluatedItems")}};
-  if (!prefix.empty()) made["prefixItems"] = prefix;
+  Json rest = Handle(node.Part(node.json->at("unevaluatedItems"), "unevaluatedItems"));
+  if (!others.empty()) {
+    others.push_back(std::move(rest));
+    rest = Json{{"anyOf", std::move(others)}};
+  }
+  Json made = {{"items", std::move(rest)}};
+  if (!prefix.empty()) made["prefixItems"] = std::move(prefix);
   return made;
 }
 

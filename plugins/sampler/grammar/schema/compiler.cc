@@ -60,11 +60,11 @@ absl::StatusOr<int32_t> SchemaCompiler::Compile() {
 }
 
 int32_t SchemaCompiler::RuleOf(const AllOf& all) {
-  std::vector<const Json*> key;
+  std::vector<std::pair<const Json*, int32_t>> key;
   for (const SchemaNode& node : all) {
     const bool anything = (node.json->is_boolean() && node.json->get<bool>()) ||
                           (node.json->is_object() && node.json->empty());
-    if (!anything) key.push_back(node.json);
+    if (!anything) key.emplace_back(node.json, node.scope);
   }
   std::ranges::sort(key);
   key.erase(std::unique(key.begin(), key.end()), key.end());
@@ -96,7 +96,8 @@ absl::StatusOr<Part> SchemaCompiler::OneAlternative(const AllOf& all) {
   // What const and enum of an opposite take away.
   const auto differs = [&](const Json& value) {
     return std::ranges::none_of(all, [&](const SchemaNode& node) {
-      return node.json->contains("_differs") && nodes_.Holds((*node.json)["_differs"], value);
+      const auto list = node.json->find(kDiffers);
+      return list != node.json->end() && nodes_.Holds(*list, value);
     });
   };
   std::vector<Part> parts;
@@ -104,14 +105,6 @@ absl::StatusOr<Part> SchemaCompiler::OneAlternative(const AllOf& all) {
   if ((types & kBooleanType) != 0) {
     if (differs(true)) parts.push_back(net_.Text("true"));
     if (differs(false)) parts.push_back(net_.Text("false"));
-  }
-  for (const SchemaNode& node : all) {
-    if (!node.json->contains("_differs")) continue;
-    for (const Json& value : (*node.json)["_differs"]) {
-      const bool met = (value.is_array() && (types & kArrayType) != 0) ||
-                       (value.is_object() && (types & kObjectType) != 0);
-      if (met) return SchemaError(node.at, "the opposite of a list or an object is not supported");
-    }
   }
   if ((types & kStringType) != 0) {
     NG_ASSIGN_OR_RETURN(parts.emplace_back(), Text(all));
@@ -151,17 +144,8 @@ absl::StatusOr<Part> SchemaCompiler::ListedValues(const AllOf& all, const Json& 
 
 Part SchemaCompiler::Literal(const Json& value) {
   if (!value.is_structured()) return net_.Text(TextOf(value));
-  if (value.is_object()) {
-    // As a schema of its own, so that its properties may come in any order.
-    Json schema = {{"type", "object"}, {"additionalProperties", false}};
-    schema["properties"] = Json::object();
-    schema["required"] = Json::array();
-    for (const auto& [key, element] : value.items()) {
-      schema["properties"][key] = Json{{"const", element}};
-      schema["required"].push_back(key);
-    }
-    return net_.Calling(RuleOf({nodes_.Made(std::move(schema), "#")}));
-  }
+  // An object as a schema of its own, so that its properties may come in any order.
+  if (value.is_object()) return net_.Calling(RuleOf({nodes_.Only(value)}));
   Part whole = net_.Then(net_.Text("["), net_.Calling(blanks_));
   for (size_t i = 0; i < value.size(); ++i) {
     if (i > 0) whole = net_.Then(whole, net_.Then(net_.Text(","), net_.Calling(blanks_)));
@@ -212,7 +196,11 @@ absl::StatusOr<Part> SchemaCompiler::Number(const AllOf& all, unsigned types) {
         const bool least = name == "minimum" || name == "exclusiveMinimum";
         const bool equal = name == "minimum" || name == "maximum";
         rules.limits.push_back({.number = value, .less = !least, .equal = equal, .greater = least});
-      } else if (name == "_differs") {
+      } else if (name == kNoMultiple) {
+        const absl::StatusOr<bool> known = IsMultiple(0, value);
+        if (!known.ok()) return SchemaError(node.at, std::string(known.status().message()));
+        rules.no_multiples_of.push_back(value);
+      } else if (name == kDiffers) {
         for (const Json& other : value) {
           if (other.is_number()) {
             rules.limits.push_back({.number = other, .less = true, .greater = true});

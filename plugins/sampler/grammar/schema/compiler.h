@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plugins/sampler/grammar/automata/dfa.h"
@@ -36,6 +37,12 @@ class SchemaCompiler {
     std::string needs;
   };
   struct Properties;
+  // One of patternProperties.
+  struct NamePattern {
+    std::string text;
+    std::string at;
+    const Dfa* dfa = nullptr;
+  };
 
   // The rule of schemas that hold at once; it is filled in later.
   int32_t RuleOf(const AllOf& all);
@@ -48,18 +55,24 @@ class SchemaCompiler {
   // The texts in which the one pattern is found, where nothing else is said and the pattern counts.
   absl::StatusOr<std::optional<Part>> CountingPattern(const AllOf& all);
   absl::StatusOr<std::vector<const Dfa*>> PatternsOf(const SchemaNode& node);
+  // What must not be found in it.
+  absl::StatusOr<std::vector<const Dfa*>> LackedBy(const SchemaNode& node);
   // What the text must match besides having so many characters.
   absl::StatusOr<std::vector<const Dfa*>> TextLimits(const AllOf& all);
   absl::StatusOr<const Dfa*> FormatDfa(const std::string& name, const std::string& at);
   absl::StatusOr<const Dfa*> PatternDfa(const std::string& pattern, const std::string& at);
   absl::StatusOr<Part> Number(const AllOf& all, unsigned types);
+  struct Contained;
   struct Elements;
+  class Reading;
   absl::StatusOr<Part> Array(const AllOf& all);
-  absl::Status CollectElements(const SchemaNode& node, Elements& elements) const;
-  absl::StatusOr<std::vector<Json>> ListedElements(const AllOf& all, const Elements& elements,
-                                                   const std::string& at);
-  Part SetOf(const std::vector<Json>& values, const Elements& elements);
+  absl::Status CollectElements(const SchemaNode& node, Elements& elements);
   absl::StatusOr<Part> ArrayOf(const AllOf& all, const Elements& elements);
+  // Whether no two elements can be equal, whatever they are.
+  bool AlwaysDiffer(const AllOf& all, const Elements& elements);
+  // The values that these allow, where they are few; else nothing.
+  absl::StatusOr<std::optional<std::vector<Json>>> FewValues(const AllOf& all);
+  absl::StatusOr<Part> SetOf(const AllOf& all, const Elements& elements, const std::string& at);
   // The schemas of an element, or of all from the longest prefix on.
   AllOf ElementSchemas(const AllOf& all, int64_t index) const;
 
@@ -69,7 +82,10 @@ class SchemaCompiler {
   absl::Status CollectNames(const AllOf& all, Properties& found);
   absl::Status CollectOthers(const AllOf& all, Properties& found);
   absl::StatusOr<const Dfa*> NameLimit(const AllOf& all, Count* length);
-  absl::StatusOr<Dfa> NamesOf(const AllOf& all, Count* length);
+  absl::StatusOr<Dfa> NamesOf(const SchemaNode& names, Count* length);
+  absl::StatusOr<Dfa> NamesOfOne(const AllOf& all, Count* length);
+  absl::StatusOr<std::vector<NamePattern>> PatternsOfNames(const AllOf& all);
+  absl::StatusOr<Part> NameIn(const Dfa* set, Count length);
   absl::StatusOr<Part> ObjectOf(const Properties& properties, const std::string& at);
   class Writing;
 
@@ -78,6 +94,7 @@ class SchemaCompiler {
   absl::StatusOr<bool> Allows(const SchemaNode& node, const Json& value, int depth);
   absl::StatusOr<bool> Keeps(const SchemaNode& node, const Json& value, int depth);
   absl::StatusOr<bool> KeepsText(const SchemaNode& node, const std::string& text);
+  absl::StatusOr<bool> KeepsNumber(const SchemaNode& node, const Json& value);
   absl::StatusOr<bool> KeepsElements(const SchemaNode& node, const Json& value, int depth);
   absl::StatusOr<bool> KeepsProperties(const SchemaNode& node, const Json& value, int depth);
 
@@ -87,7 +104,7 @@ class SchemaCompiler {
   Budget& budget_;
   int32_t blanks_ = 0;  // rules that all others share
   int32_t string_ = 0;
-  std::map<std::vector<const Json*>, int32_t> rules_;
+  std::map<std::vector<std::pair<const Json*, int32_t>>, int32_t> rules_;  // by schema and scope
   std::deque<std::pair<int32_t, AllOf>> to_do_;
   std::map<std::string, Dfa> patterns_;  // and formats, with "format " before them
   std::deque<Dfa> dfas_;

@@ -15,12 +15,13 @@ namespace {
 constexpr int kMaxNesting = 200;
 
 // They say nothing about which values are valid.
-constexpr std::string_view kSayNothing[] = {"title",           "description",   "default",
-                                            "examples",        "$schema",       "$id",
-                                            "$comment",        "deprecated",    "readOnly",
-                                            "writeOnly",       "$defs",         "definitions",
-                                            "$anchor",         "contentSchema", "contentMediaType",
-                                            "contentEncoding", "$dynamicAnchor"};
+constexpr std::string_view kSayNothing[] = {
+    "title",           "description",    "default",
+    "examples",        "$schema",        "$id",
+    "$comment",        "deprecated",     "readOnly",
+    "writeOnly",       "$defs",          "definitions",
+    "$anchor",         "contentSchema",  "contentMediaType",
+    "contentEncoding", "$dynamicAnchor", "$recursiveAnchor"};
 constexpr std::string_view kRead[] = {"type",
                                       "enum",
                                       "const",
@@ -53,6 +54,8 @@ constexpr std::string_view kRead[] = {"type",
                                       "dependentSchemas",
                                       "dependencies",
                                       "$ref",
+                                      "$dynamicRef",
+                                      "$recursiveRef",
                                       "allOf",
                                       "anyOf",
                                       "oneOf",
@@ -61,8 +64,7 @@ constexpr std::string_view kRead[] = {"type",
                                       "then",
                                       "else",
                                       "unevaluatedProperties",
-                                      "unevaluatedItems",
-                                      "_differs"};
+                                      "unevaluatedItems"};
 
 template <class List>
 bool IsIn(const List& list, std::string_view name) {
@@ -70,8 +72,20 @@ bool IsIn(const List& list, std::string_view name) {
 }
 
 // What Alternatives takes apart.
-constexpr std::string_view kCombine[] = {"$ref", "allOf", "anyOf", "oneOf",           "not",
-                                         "if",   "then",  "else",  "dependentSchemas"};
+constexpr std::string_view kCombine[] = {"$ref",  "$dynamicRef",     "$recursiveRef", kIs,  "allOf",
+                                         "anyOf", "oneOf",           "not",           "if", "then",
+                                         "else",  "dependentSchemas"};
+
+// Keywords of a draft that those before and behind it do not have.
+struct DraftKeyword {
+  std::string_view name;
+  SchemaDraft first, last;
+};
+constexpr DraftKeyword kDraftKeywords[] = {
+    {"unevaluatedProperties", SchemaDraft::k2019, SchemaDraft::k2020},
+    {"unevaluatedItems", SchemaDraft::k2019, SchemaDraft::k2020},
+    {"$recursiveRef", SchemaDraft::k2019, SchemaDraft::k2019},
+    {"$dynamicRef", SchemaDraft::k2020, SchemaDraft::k2020}};
 
 // Whether anything is left of a schema when that is taken apart.
 bool SaysMore(const Json& json) {
@@ -127,14 +141,30 @@ void AppendCanonical(const Json& value, std::string* text) {
   }
 }
 
-// A text that is the same for values that are the same.
+bool HasMadeName(const Json& value) {
+  if (value.is_object()) {
+    for (const auto& [name, each] : value.items()) {
+      if (name.starts_with(kIs[0])) return true;
+    }
+  }
+  return value.is_structured() && std::any_of(value.begin(), value.end(), HasMadeName);
+}
+
+}  // namespace
+
 std::string Canonical(const Json& value) {
   std::string text;
   AppendCanonical(value, &text);
   return text;
 }
 
-}  // namespace
+SchemaNode SchemaNode::Beside(const Json& below, std::string_view name) const {
+  return {&below, PointerTo(at, name), evaluates, scope};
+}
+
+SchemaNode SchemaNode::Part(const Json& below, std::string_view name) const {
+  return {&below, PointerTo(at, name), true, scope};
+}
 
 std::string PointerTo(const std::string& at, std::string_view name) {
   return absl::StrCat(at, "/", OneLine(name));
@@ -143,6 +173,8 @@ std::string PointerTo(const std::string& at, std::string_view name) {
 bool SaysUnevaluated(const Json& json) {
   return json.contains("unevaluatedProperties") || json.contains("unevaluatedItems");
 }
+
+bool SaysNothing(std::string_view keyword) { return IsIn(kSayNothing, keyword); }
 
 absl::Status SchemaError(const std::string& at, const std::string& what) {
   return UsageError(absl::StrCat("at ", at, ": ", what));
@@ -186,29 +218,34 @@ absl::StatusOr<unsigned> TypesOf(const SchemaNode& node) {
 }
 
 absl::StatusOr<std::unique_ptr<SchemaNodes>> SchemaNodes::Parse(std::string_view text,
+                                                                const SchemaSpelling& spelling,
                                                                 Budget& budget) {
   if (Nesting(text, budget) > kMaxNesting) {
     return UsageError(absl::StrCat("has more than ", kMaxNesting, " brackets within each other"));
   }
   NG_RETURN_IF_ERROR(budget.status());
-  auto nodes = std::make_unique<SchemaNodes>(budget);
+  auto nodes = std::make_unique<SchemaNodes>(spelling, budget);
   nodes->root_ = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   const Json& root = nodes->root_;
   if (root.is_discarded()) return UsageError("is no JSON text");
   if (!root.is_object() && !root.is_boolean()) {
     return UsageError("is no JSON schema: must be an object, true or false");
   }
+  if (HasMadeName(root)) return UsageError("has a name that begins with U+0001");
   if (root.is_object() && root.contains("$schema") && root["$schema"].is_string()) {
     const auto name = root["$schema"].get<std::string>();
     const auto is = [&](const char* draft) {
       return name.find(absl::StrCat("://json-schema.org/", draft)) != name.npos;
     };
-    nodes->old_ = is("draft-07/") || is("draft-06/");
-    if (!nodes->old_ && !is("draft/2020-12/schema") && !is("draft/2019-09/schema")) {
+    if (is("draft-07/") || is("draft-06/")) {
+      nodes->draft_ = SchemaDraft::k7;
+    } else if (is("draft/2019-09/schema")) {
+      nodes->draft_ = SchemaDraft::k2019;
+    } else if (!is("draft/2020-12/schema")) {
       return SchemaError("#/$schema", absl::StrCat("'", OneLine(name), "' is not known"));
     }
   }
-  NG_RETURN_IF_ERROR(nodes->references_.Read(root, nodes->old_));
+  NG_RETURN_IF_ERROR(nodes->references_.Read(root, nodes->draft_));
   return nodes;
 }
 
@@ -241,24 +278,69 @@ SchemaNode SchemaNodes::Made(Json json, const std::string& at) {
   return {&made_.back(), at};
 }
 
-absl::StatusOr<SchemaNode> SchemaNodes::Resolve(const SchemaNode& node) const {
-  const std::string at = PointerTo(node.at, "$ref");
-  const Json& written = node.json->at("$ref");
+Json SchemaNodes::Handle(const SchemaNode& node) {
+  if (node.json->is_boolean()) return *node.json;
+  const auto [place, is_new] = handle_of_.try_emplace({node.json, node.scope}, handles_.size());
+  if (is_new) handles_.push_back(node);
+  return Json{{kIs, place->second}};
+}
+
+Json SchemaNodes::Opposite(const SchemaNode& node) {
+  if (node.json->is_boolean()) return !node.json->get<bool>();
+  return Json{{"not", Handle(node)}};
+}
+
+SchemaNode SchemaNodes::Only(const Json& value) {
+  Json schema = {{"type", value.is_object() ? "object" : "array"}};
+  if (!value.is_structured()) schema = {{"const", value}};
+  if (value.is_object()) {
+    schema["additionalProperties"] = false;
+    schema["properties"] = Json::object();
+    schema["required"] = Json::array();
+    for (const auto& [key, each] : value.items()) {
+      schema["properties"][key] = Json{{"const", each}};
+      schema["required"].push_back(key);
+    }
+  } else if (value.is_array()) {
+    schema["minItems"] = schema["maxItems"] = value.size();
+    schema["prefixItems"] = Json::array();
+    for (const Json& each : value) schema["prefixItems"].push_back(Json{{"const", each}});
+  }
+  return Made(std::move(schema), "#");
+}
+
+absl::StatusOr<SchemaNode> SchemaNodes::Resolve(const SchemaNode& node,
+                                                const std::string& keyword) {
+  const Json& written = node.json->at(keyword);
+  if (keyword == kIs) {
+    SchemaNode found = handles_[written.get<size_t>()];
+    found.evaluates = node.evaluates;
+    return found;
+  }
+  const std::string at = PointerTo(node.at, keyword);
   if (!written.is_string()) return SchemaError(at, "must be a text");
   const auto reference = written.get<std::string>();
-  const absl::StatusOr<const Json*> found = references_.Find(*node.json, reference);
-  if (found.ok()) return SchemaNode{*found, reference, node.evaluates};
+  const int32_t scope = references_.Within(*node.json, node.scope);
+  const absl::StatusOr<const Json*> found =
+      keyword == "$ref" ? references_.Find(*node.json, reference)
+                        : references_.FindDynamic(*node.json, reference, scope);
+  if (found.ok()) return SchemaNode{*found, reference, node.evaluates, scope};
   return SchemaError(
       at, absl::StrCat("'", OneLine(reference), "' ", std::string(found.status().message())));
 }
 
 absl::Status SchemaNodes::CheckKeywords(const SchemaNode& node) const {
   for (const auto& [name, value] : node.json->items()) {
-    if (IsIn(kSayNothing, name) || IsIn(kRead, name)) continue;
-    return SchemaError(node.at, absl::StrCat("the keyword '", OneLine(name), "' is not supported"));
-  }
-  if (old_ && SaysUnevaluated(*node.json)) {
-    return SchemaError(node.at, "unevaluated... is no keyword of this draft");
+    const bool made = name.starts_with(kIs[0]);
+    if (!made && !IsIn(kSayNothing, name) && !IsIn(kRead, name)) {
+      return SchemaError(node.at,
+                         absl::StrCat("the keyword '", OneLine(name), "' is not supported"));
+    }
+    const auto* const of_draft = std::ranges::find(kDraftKeywords, name, &DraftKeyword::name);
+    if (of_draft == std::end(kDraftKeywords)) continue;
+    if (draft_ < of_draft->first || draft_ > of_draft->last) {
+      return SchemaError(node.at, absl::StrCat(name, " is no keyword of this draft"));
+    }
   }
   for (const char* name : {"allOf", "anyOf", "oneOf", "enum"}) {
     if (!node.json->contains(name) || (*node.json)[name].is_array()) continue;
@@ -285,10 +367,10 @@ absl::StatusOr<std::vector<AllOf>> SchemaNodes::Alternatives(const AllOf& all) {
 // Leaves each alternative once.
 void SchemaNodes::DropRepeated(std::vector<AllOf>& alternatives) {
   if (alternatives.size() < 2) return;
-  std::set<std::vector<std::pair<const Json*, bool>>> known;
+  std::set<std::vector<std::pair<Key, bool>>> known;
   std::erase_if(alternatives, [&](const AllOf& all) {
-    std::vector<std::pair<const Json*, bool>> key;
-    for (const SchemaNode& node : all) key.emplace_back(node.json, node.evaluates);
+    std::vector<std::pair<Key, bool>> key;
+    for (const SchemaNode& node : all) key.push_back({{node.json, node.scope}, node.evaluates});
     std::ranges::sort(key);
     budget_.Spend(key.size() + 1);
     return !known.insert(std::move(key)).second;
@@ -304,17 +386,26 @@ absl::Status SchemaNodes::Multiply(const std::vector<AllOf>& by, std::vector<All
   std::vector<AllOf> products;
   for (const AllOf& first : found) {
     for (const AllOf& second : by) {
-      AllOf& product = products.emplace_back(first);
+      AllOf product = first;
       const bool left = budget_.Spend(8 * first.size() + first.size() * second.size() / 4 + 1);
       if (!left) return SchemaError(at, std::string(budget_.status().message()));
       for (const SchemaNode& node : second) {
-        const auto known = std::ranges::find(product, node.json, &SchemaNode::json);
+        const auto known = std::ranges::find_if(product, [&node](const SchemaNode& other) {
+          return other.json == node.json && other.scope == node.scope;
+        });
         if (known == product.end()) {
           product.push_back(node);
         } else {
           known->evaluates |= node.evaluates;
         }
       }
+      // What asks for two types at once has no values.
+      unsigned types = kAllTypes;
+      for (const SchemaNode& node : product) {
+        NG_ASSIGN_OR_RETURN(const unsigned more, TypesOf(node));
+        types &= more;
+      }
+      if (types != 0) products.push_back(std::move(product));
     }
   }
   found = std::move(products);
@@ -327,21 +418,24 @@ absl::StatusOr<std::vector<AllOf>> SchemaNodes::Expand(const SchemaNode& node, P
     return node.json->get<bool>() ? std::vector<AllOf>{{}} : std::vector<AllOf>{};
   }
   if (!node.json->is_object()) return SchemaError(node.at, "is no schema");
-  if (std::ranges::find(path, node.json) != path.end())
+  SchemaNode within = node;
+  within.scope = references_.Within(*node.json, node.scope);
+  const Key key(within.json, within.scope);
+  if (std::ranges::find(path, key) != path.end())
     return SchemaError(node.at, "refers to itself without an end");
   constexpr size_t kMaxPath = 500;
   if (path.size() > kMaxPath) return SchemaError(node.at, "goes too deep");
   if (node.json->empty()) return std::vector<AllOf>{{}};
-  const std::tuple key(node.json, node.evaluates, InUnevaluated(path));
-  const auto known = expanded_.find(key);
+  const std::tuple in(key, node.evaluates, node.evaluates && InUnevaluated(path));
+  const auto known = expanded_.find(in);
   if (known != expanded_.end()) {
     budget_.Spend(known->second.size());
     return known->second;
   }
-  path.push_back(node.json);
-  NG_ASSIGN_OR_RETURN(std::vector<AllOf> found, ExpandNew(node, path));
+  path.push_back(key);
+  NG_ASSIGN_OR_RETURN(std::vector<AllOf> found, ExpandNew(within, path));
   path.pop_back();
-  expanded_[key] = found;
+  expanded_[in] = found;
   return found;
 }
 
@@ -349,7 +443,7 @@ absl::StatusOr<std::vector<AllOf>> SchemaNodes::ExpandNew(const SchemaNode& node
   if (!budget_.Spend(20 + node.json->size())) {
     return SchemaError(node.at, std::string(budget_.status().message()));
   }
-  const bool only_reference = old_ && node.json->contains("$ref");
+  const bool only_reference = draft_ == SchemaDraft::k7 && node.json->contains("$ref");
   std::vector<AllOf> found = {{}};
   if (!only_reference) {
     NG_RETURN_IF_ERROR(CheckKeywords(node));

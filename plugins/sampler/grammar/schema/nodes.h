@@ -7,6 +7,7 @@
 #ifndef NG_PLUGINS_SAMPLER_GRAMMAR_SCHEMA_NODES_H_
 #define NG_PLUGINS_SAMPLER_GRAMMAR_SCHEMA_NODES_H_
 
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
@@ -23,8 +24,17 @@
 #include "plugins/sampler/grammar/automata/budget.h"
 #include "plugins/sampler/grammar/schema/numbers.h"
 #include "plugins/sampler/grammar/schema/references.h"
+#include "plugins/sampler/grammar/schema/spelling.h"
 
 namespace ng::grammar {
+
+// Keywords of schemas that are made here. Parse refuses names of a user that begin so.
+inline constexpr char kIs[] = "\001is";            // the schema of this number, see Handle
+inline constexpr char kDiffers[] = "\001differs";  // none of these values, which are no lists
+inline constexpr char kLacks[] = "\001lacks";      // none of these patterns is found
+inline constexpr char kNoMultiple[] = "\001noMultiple";
+inline constexpr char kFrom[] = "\001from";        // contains is about elements from this one on
+inline constexpr char kHasName[] = "\001hasName";  // a property has a name that this schema allows
 
 struct SchemaNode {
   const Json* json = nullptr;
@@ -32,6 +42,11 @@ struct SchemaNode {
   // Whether what it names counts as evaluated, for unevaluatedProperties and unevaluatedItems
   // around it. What an opposite names does not.
   bool evaluates = true;
+  int32_t scope = 0;  // of the way that led to it, see SchemaReferences
+
+  // What stands in it under a name: about the same value, or about a part of it.
+  SchemaNode Beside(const Json& below, std::string_view name) const;
+  SchemaNode Part(const Json& below, std::string_view name) const;
 };
 // Schemas that hold at once.
 using AllOf = std::vector<SchemaNode>;
@@ -39,12 +54,13 @@ using AllOf = std::vector<SchemaNode>;
 class SchemaNodes {
  public:
   // Borrows the budget. Errors: UsageError when the text is no JSON, or no schema.
-  static absl::StatusOr<std::unique_ptr<SchemaNodes>> Parse(std::string_view text, Budget& budget);
-  explicit SchemaNodes(Budget& budget) : budget_(budget) {}
+  static absl::StatusOr<std::unique_ptr<SchemaNodes>> Parse(std::string_view text,
+                                                            const SchemaSpelling& spelling,
+                                                            Budget& budget);
+  SchemaNodes(const SchemaSpelling& spelling, Budget& budget)
+      : assert_formats_(spelling.assert_formats), budget_(budget) {}
 
   SchemaNode root() const { return {&root_, "#"}; }
-  // Whether this is a schema of a draft before 2019-09.
-  bool is_old() const { return old_; }
 
   // The alternatives of schemas that hold at once. In what they list, only keywords about types,
   // values, strings, numbers, arrays and objects are left to read.
@@ -53,17 +69,24 @@ class SchemaNodes {
   absl::StatusOr<SchemaNode> Negated(const SchemaNode& node);
   // Whether it is certain that no value is allowed by both.
   bool Disjoint(const SchemaNode& a, const SchemaNode& b, int depth = 0);
-  // The schema that the $ref of a node names. Errors: where it names none.
-  absl::StatusOr<SchemaNode> Resolve(const SchemaNode& node) const;
+  // The schema that a keyword of a node names: $ref, $dynamicRef, $recursiveRef, kIs. Errors: where
+  // it names none.
+  absl::StatusOr<SchemaNode> Resolve(const SchemaNode& node, const std::string& keyword);
   // Whether a list holds a value. The list must stay where it is.
   bool Holds(const Json& list, const Json& value);
   // The value of a name in an object, which must stay where it is; null where there is none.
   const Json* Member(const Json& object, const std::string& name);
-  // A schema made here; it lives as long as this.
+  // A schema made here; it lives as long as this. It holds others by their handles.
   SchemaNode Made(Json json, const std::string& at);
+  // A schema that says the same as a node, and one that says the opposite.
+  Json Handle(const SchemaNode& node);
+  Json Opposite(const SchemaNode& node);
+  // A schema that this value alone keeps.
+  SchemaNode Only(const Json& value);
 
  private:
-  using Path = std::vector<const Json*>;
+  using Key = std::pair<const Json*, int32_t>;  // a node: its schema and its scope
+  using Path = std::vector<Key>;
   static constexpr size_t kMaxAlternatives = 1000;
 
   // Worked out once for a node, except where it matters what lies around it.
@@ -77,7 +100,7 @@ class SchemaNodes {
   static bool InUnevaluated(const Path& path);
   // What a node says of properties and items that none of these evaluates, as a node without that.
   absl::Status AddUnevaluated(const SchemaNode& node, AllOf& all);
-  absl::StatusOr<Json> UnevaluatedItems(const SchemaNode& node, const AllOf& all) const;
+  absl::StatusOr<Json> UnevaluatedItems(const SchemaNode& node, const AllOf& all);
   absl::StatusOr<std::vector<AllOf>> AnyOf(const std::vector<SchemaNode>& nodes, Path& path);
   absl::StatusOr<std::vector<AllOf>> OneOf(const std::vector<SchemaNode>& nodes, Path& path);
   absl::Status Multiply(const std::vector<AllOf>& by, std::vector<AllOf>& found,
@@ -85,30 +108,43 @@ class SchemaNodes {
   void DropRepeated(std::vector<AllOf>& alternatives);
   struct Keyword;
   absl::Status NegateKeyword(const Keyword& keyword, Json& any);
-  absl::StatusOr<bool> NegateLimit(const Keyword& keyword, Json& any) const;
+  bool NegateValues(const Keyword& keyword, Json& any);
+  static absl::StatusOr<bool> NegateLimit(const Keyword& keyword, Json& any);
+  absl::StatusOr<bool> NegateElements(const Keyword& keyword, Json& any);
+  absl::StatusOr<bool> NegateProperties(const Keyword& keyword, Json& any);
   absl::StatusOr<bool> NegateCombined(const Keyword& keyword, Json& any);
+  // Whether one of these keywords of the first node says so.
+  bool DisjointProperties(const SchemaNode& a, const SchemaNode& b, int depth);
+  bool DisjointCombined(const SchemaNode& a, const SchemaNode& b, int depth);
 
+  const bool assert_formats_;
   Budget& budget_;
   Json root_;
-  bool old_ = false;
+  SchemaDraft draft_ = SchemaDraft::k2020;
   SchemaReferences references_;
   std::deque<Json> made_;
-  std::map<const Json*, SchemaNode> negated_;
+  std::vector<SchemaNode> handles_;
+  std::map<Key, size_t> handle_of_;
+  std::map<Key, SchemaNode> negated_;
   // By node, whether what it names counts as evaluated, and whether that matters around it.
-  std::map<std::tuple<const Json*, bool, bool>, std::vector<AllOf>> expanded_;
+  std::map<std::tuple<Key, bool, bool>, std::vector<AllOf>> expanded_;
   std::map<const Json*, std::unordered_set<std::string>> values_;                // of lists
   std::map<const Json*, std::unordered_map<std::string, const Json*>> members_;  // of large objects
-  std::map<std::pair<const Json*, std::string>, SchemaNode> unevaluated_;        // by node and text
+  std::map<std::pair<Key, std::string>, SchemaNode> unevaluated_;                // by node and text
 };
 
 // "#/a/b" of "#/a" and "b".
 std::string PointerTo(const std::string& at, std::string_view name);
 bool SaysUnevaluated(const Json& json);
+// Whether a keyword never says anything about which values are valid.
+bool SaysNothing(std::string_view keyword);
 absl::Status SchemaError(const std::string& at, const std::string& what);
 
 // Whether two values are equal as a schema sees them: 1 and 1.0 are, the order of properties does
 // not count.
 bool Same(const Json& a, const Json& b);
+// A text that is the same for values that are the same.
+std::string Canonical(const Json& value);
 // Whether the value is of the type; integer is a type of its own and a number.
 bool IsOfType(const Json& value, std::string_view type);
 // The types that a schema names, as bits of kTypes; all where it names none. Errors: an unknown

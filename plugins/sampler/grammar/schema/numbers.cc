@@ -252,7 +252,7 @@ absl::StatusOr<Part> AddNumber(const NumberRules& rules, Net& net) {
     NG_ASSIGN_OR_RETURN(divisors.emplace_back(), ParseDivisor(number));
     whole |= divisors.back().exponent >= 0;
   }
-  const bool limited = !rules.limits.empty() || !divisors.empty();
+  const bool limited = !rules.limits.empty() || !divisors.empty() || !rules.no_multiples_of.empty();
   if (whole && !rules.integers) return net.Never();
   const char* spelling = !rules.integers ? kFraction
                          : limited       ? (whole ? kLimitedInteger : kLimitedNumber)
@@ -271,6 +271,10 @@ absl::StatusOr<Part> AddNumber(const NumberRules& rules, Net& net) {
   }
   for (const Divisor& divisor : divisors) {
     NG_ASSIGN_OR_RETURN(dfa, Combine(dfa, Multiples(divisor).Make(), Both::kAnd, budget));
+  }
+  for (const Json& number : rules.no_multiples_of) {
+    NG_ASSIGN_OR_RETURN(const Divisor divisor, ParseDivisor(number));
+    NG_ASSIGN_OR_RETURN(dfa, Combine(dfa, Multiples(divisor).Make(), Both::kAndNot, budget));
   }
   return AddDfa(dfa, net);
 }

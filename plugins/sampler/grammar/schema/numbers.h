@@ -26,6 +26,7 @@ struct NumberRules {
   bool fractions = true;  // numbers that are no integers
   std::vector<NumberLimit> limits;
   std::vector<Json> multiples_of;
+  std::vector<Json> no_multiples_of;
 };
 
 // One number. With limits it has at most 15 digits and no exponent, so that a reader's double is on

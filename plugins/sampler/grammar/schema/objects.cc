@@ -33,12 +33,15 @@ struct SchemaCompiler::Properties {
     std::string key;
     bool required = false;
     int32_t rule = -1;  // name, colon and value; -1: it must not be there
+    uint32_t met = 0;   // which of `asked` it meets
   };
   struct Others {
     int32_t rule = -1;
+    uint32_t met = 0;
   };
   std::vector<Named> named;
   std::vector<Others> others;
+  std::vector<Dfa> asked;  // of each at least one name
   std::vector<Dependency> dependencies;
   Count count;
   const Dfa* name_limit = nullptr;
@@ -53,20 +56,20 @@ absl::StatusOr<AllOf> SchemaCompiler::PropertySchemas(const AllOf& all, const st
     const Json* named =
         json.contains("properties") ? nodes_.Member(json["properties"], key) : nullptr;
     if (named != nullptr) {
-      found.push_back({named, PointerTo(PointerTo(node.at, "properties"), key)});
+      found.push_back(node.Part(json["properties"], "properties").Part(*named, key));
       listed = true;
     }
     if (json.contains("patternProperties")) {
-      const std::string at = PointerTo(node.at, "patternProperties");
-      for (const auto& [pattern, schema] : json["patternProperties"].items()) {
-        NG_ASSIGN_OR_RETURN(const Dfa* dfa, PatternDfa(pattern, at));
+      const SchemaNode patterns = node.Part(json["patternProperties"], "patternProperties");
+      for (const auto& [pattern, schema] : patterns.json->items()) {
+        NG_ASSIGN_OR_RETURN(const Dfa* dfa, PatternDfa(pattern, patterns.at));
         if (!dfa->Matches(key)) continue;
-        found.push_back({&schema, PointerTo(at, pattern)});
+        found.push_back(patterns.Part(schema, pattern));
         listed = true;
       }
     }
     if (listed || !json.contains("additionalProperties")) continue;
-    found.push_back({&json["additionalProperties"], PointerTo(node.at, "additionalProperties")});
+    found.push_back(node.Part(json["additionalProperties"], "additionalProperties"));
   }
   return found;
 }
@@ -96,15 +99,8 @@ absl::StatusOr<const Dfa*> SchemaCompiler::NameLimit(const AllOf& all, Count* le
       all, [](const SchemaNode& node) { return node.json->contains("propertyNames"); });
   for (const SchemaNode& node : all) {
     if (!node.json->contains("propertyNames")) continue;
-    const SchemaNode names = {&(*node.json)["propertyNames"], PointerTo(node.at, "propertyNames")};
-    NG_ASSIGN_OR_RETURN(const std::vector<AllOf> alternatives, nodes_.Alternatives({names}));
-    Dfa any;
-    any.NewState();
-    for (const AllOf& alternative : alternatives) {
-      const bool alone = n == 1 && alternatives.size() == 1;
-      NG_ASSIGN_OR_RETURN(const Dfa one, NamesOf(alternative, alone ? length : nullptr));
-      NG_ASSIGN_OR_RETURN(any, Combine(any, one, Both::kOr, budget_));
-    }
+    const SchemaNode names = node.Part((*node.json)["propertyNames"], "propertyNames");
+    NG_ASSIGN_OR_RETURN(Dfa any, NamesOf(names, n == 1 ? length : nullptr));
     if (limit) {
       NG_ASSIGN_OR_RETURN(any, Combine(*limit, any, Both::kAnd, budget_));
     }
@@ -115,8 +111,21 @@ absl::StatusOr<const Dfa*> SchemaCompiler::NameLimit(const AllOf& all, Count* le
   return &dfas_.back();
 }
 
-// The texts that one alternative allows. `length`: where a large count goes to.
-absl::StatusOr<Dfa> SchemaCompiler::NamesOf(const AllOf& all, Count* length) {
+// The texts that a schema allows. `length`: where a large count may go to.
+absl::StatusOr<Dfa> SchemaCompiler::NamesOf(const SchemaNode& names, Count* length) {
+  NG_ASSIGN_OR_RETURN(const std::vector<AllOf> alternatives, nodes_.Alternatives({names}));
+  Dfa any;
+  any.NewState();
+  for (const AllOf& alternative : alternatives) {
+    NG_ASSIGN_OR_RETURN(const Dfa one,
+                        NamesOfOne(alternative, alternatives.size() == 1 ? length : nullptr));
+    NG_ASSIGN_OR_RETURN(any, Combine(any, one, Both::kOr, budget_));
+  }
+  return any;
+}
+
+// The same of one alternative.
+absl::StatusOr<Dfa> SchemaCompiler::NamesOfOne(const AllOf& all, Count* length) {
   constexpr int64_t kMaxUnrolled = 300;
   NG_ASSIGN_OR_RETURN(Count count, Counts(all, "minLength", "maxLength"));
   if (length != nullptr && std::max(count.least, count.most) > kMaxUnrolled) {
@@ -130,7 +139,6 @@ absl::StatusOr<Dfa> SchemaCompiler::NamesOf(const AllOf& all, Count* length) {
   for (const SchemaNode& node : all) {
     NG_ASSIGN_OR_RETURN(const unsigned types, TypesOf(node));
     const Json& json = *node.json;
-    if (json.contains("not") || json.contains("if")) continue;  // already taken apart
     const bool listed = json.contains("enum") || json.contains("const");
     if (!listed && (types & kStringType) != 0) continue;
     Json list = json.contains("enum") ? json["enum"] : Json::array();
@@ -171,11 +179,19 @@ absl::Status SchemaCompiler::CollectNames(const AllOf& all, Properties& found) {
     add(dependency.key);
     add(dependency.needs);
   }
+  for (const SchemaNode& node : all) {
+    if (!node.json->contains(kHasName)) continue;
+    NG_ASSIGN_OR_RETURN(found.asked.emplace_back(),
+                        NamesOf(node.Part((*node.json)[kHasName], kHasName), nullptr));
+  }
   for (const std::string& key : keys) {
     NG_ASSIGN_OR_RETURN(const AllOf schemas, PropertySchemas(all, key));
     Properties::Named& named = found.named.emplace_back();
     named.key = key;
     named.required = required.contains(key);
+    for (size_t i = 0; i < found.asked.size(); ++i) {
+      if (found.asked[i].Matches(key)) named.met |= 1U << i;
+    }
     const int64_t length = CodePoints(key);
     const bool name_allowed = (found.name_limit == nullptr || found.name_limit->Matches(key)) &&
                               length >= found.name_length.least &&
@@ -189,74 +205,81 @@ absl::Status SchemaCompiler::CollectNames(const AllOf& all, Properties& found) {
   return absl::OkStatus();
 }
 
-// The names that are not listed, by which of the patterns they match.
+// The names that are not listed, by which of the patterns they match and what they meet.
 absl::Status SchemaCompiler::CollectOthers(const AllOf& all, Properties& found) {
-  std::vector<std::pair<std::string, std::string>> patterns;  // and where
-  for (const SchemaNode& node : all) {
-    if (!node.json->contains("patternProperties")) continue;
-    for (const auto& [pattern, schema] : (*node.json)["patternProperties"].items()) {
-      const bool known = std::ranges::any_of(
-          patterns, [&pattern = pattern](const auto& other) { return other.first == pattern; });
-      if (!known) patterns.emplace_back(pattern, PointerTo(node.at, "patternProperties"));
-    }
-  }
-  if (patterns.size() > kMaxPatterns) {
-    return SchemaError(patterns[0].second,
-                       absl::StrCat("has ", patterns.size(), " patterns, at most ", kMaxPatterns,
-                                    " are supported"));
+  NG_ASSIGN_OR_RETURN(const std::vector<NamePattern> patterns, PatternsOfNames(all));
+  const size_t n_sets = patterns.size() + found.asked.size();
+  if (n_sets > kMaxPatterns) {
+    const std::string at = patterns.empty() ? all.front().at : patterns[0].at;
+    return SchemaError(
+        at, absl::StrCat("has ", n_sets, " patterns, at most ", kMaxPatterns, " are supported"));
   }
   std::vector<std::string> names;
   for (const Properties::Named& named : found.named) names.push_back(named.key);
-  for (size_t which = 0; which < (size_t{1} << patterns.size()); ++which) {
+  Dfa free = found.name_limit == nullptr ? AnyText() : *found.name_limit;
+  if (!names.empty()) {
+    NG_ASSIGN_OR_RETURN(const Dfa listed, TheTexts(names));
+    NG_ASSIGN_OR_RETURN(free, Combine(free, listed, Both::kAndNot, budget_));
+  }
+  for (size_t which = 0; which < (size_t{1} << n_sets); ++which) {
     AllOf schemas;
     for (const SchemaNode& node : all) {
       const Json& json = *node.json;
       bool matched = false;
       for (size_t i = 0; i < patterns.size(); ++i) {
         const bool has = json.contains("patternProperties") &&
-                         json["patternProperties"].contains(patterns[i].first);
+                         json["patternProperties"].contains(patterns[i].text);
         if ((which >> i & 1) == 0 || !has) continue;
-        schemas.push_back({&json["patternProperties"][patterns[i].first],
-                           PointerTo(patterns[i].second, patterns[i].first)});
+        const SchemaNode list = node.Part(json["patternProperties"], "patternProperties");
+        schemas.push_back(list.Part((*list.json)[patterns[i].text], patterns[i].text));
         matched = true;
       }
       if (matched || !json.contains("additionalProperties")) continue;
-      schemas.push_back(
-          {&json["additionalProperties"], PointerTo(node.at, "additionalProperties")});
+      schemas.push_back(node.Part(json["additionalProperties"], "additionalProperties"));
     }
     if (IsFalse(schemas)) continue;
-    Dfa dfa = found.name_limit == nullptr ? AnyText() : *found.name_limit;
-    if (!names.empty()) {
-      NG_ASSIGN_OR_RETURN(const Dfa listed, TheTexts(names));
-      NG_ASSIGN_OR_RETURN(dfa, Combine(dfa, listed, Both::kAndNot, budget_));
-    }
-    for (size_t i = 0; i < patterns.size(); ++i) {
-      NG_ASSIGN_OR_RETURN(const Dfa* pattern, PatternDfa(patterns[i].first, patterns[i].second));
-      const bool matches = (which >> i & 1) != 0;
-      NG_ASSIGN_OR_RETURN(dfa,
-                          Combine(dfa, *pattern, matches ? Both::kAnd : Both::kAndNot, budget_));
+    Dfa dfa = free;
+    for (size_t i = 0; i < n_sets; ++i) {
+      const bool in = (which >> i & 1) != 0;
+      const Dfa& set = i < patterns.size() ? *patterns[i].dfa : found.asked[i - patterns.size()];
+      NG_ASSIGN_OR_RETURN(dfa, Combine(dfa, set, in ? Both::kAnd : Both::kAndNot, budget_));
     }
     if (dfa.Empty()) continue;
+    const bool any_name = names.empty() && n_sets == 0 && found.name_limit == nullptr;
     Properties::Others& others = found.others.emplace_back();
+    others.met = static_cast<uint32_t>(which >> patterns.size());
     others.rule = net_.NewRule("another property");
-    const Count& length = found.name_length;
-    const bool any_name =
-        names.empty() && patterns.empty() && found.name_limit == nullptr && length.any();
-    Part part = {};
-    if (any_name) {
-      part = net_.Calling(string_);
-    } else {
-      Net texts(budget_);
-      part = length.any() ? AddDfa(dfa, texts) : AddCounted(dfa, length, texts);
-      NG_RETURN_IF_ERROR(texts.status());
-      part = net_.Then(net_.Text("\""), AddAsJsonString(texts, part, net_));
-      part = net_.Then(part, net_.Text("\""));
-    }
+    NG_ASSIGN_OR_RETURN(Part part, NameIn(any_name ? nullptr : &dfa, found.name_length));
     part = net_.Then(net_.Then(part, net_.Calling(blanks_)), net_.Text(":"));
     part = net_.Then(net_.Then(part, net_.Calling(blanks_)), net_.Calling(RuleOf(schemas)));
     net_.SetRule(others.rule, part);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<SchemaCompiler::NamePattern>> SchemaCompiler::PatternsOfNames(
+    const AllOf& all) {
+  std::vector<NamePattern> patterns;
+  for (const SchemaNode& node : all) {
+    if (!node.json->contains("patternProperties")) continue;
+    for (const auto& [text, schema] : (*node.json)["patternProperties"].items()) {
+      if (std::ranges::find(patterns, text, &NamePattern::text) != patterns.end()) continue;
+      patterns.push_back({text, PointerTo(node.at, "patternProperties")});
+      if (patterns.size() > kMaxPatterns) continue;  // refused when all are counted
+      NG_ASSIGN_OR_RETURN(patterns.back().dfa, PatternDfa(text, patterns.back().at));
+    }
+  }
+  return patterns;
+}
+
+// A name of a set, null: any.
+absl::StatusOr<Part> SchemaCompiler::NameIn(const Dfa* set, Count length) {
+  if (set == nullptr && length.any()) return net_.Calling(string_);
+  Net texts(budget_);
+  const Dfa& dfa = set == nullptr ? AnyText() : *set;
+  const Part part = length.any() ? AddDfa(dfa, texts) : AddCounted(dfa, length, texts);
+  NG_RETURN_IF_ERROR(texts.status());
+  return net_.Then(net_.Then(net_.Text("\""), AddAsJsonString(texts, part, net_)), net_.Text("\""));
 }
 
 absl::StatusOr<Part> SchemaCompiler::Object(const AllOf& all) {
@@ -288,6 +311,7 @@ class SchemaCompiler::Writing {
   struct State {
     uint64_t named = 0;
     int64_t count = 0;
+    uint32_t met = 0;  // of what is asked of the names
     auto operator<=>(const State&) const = default;
   };
 
@@ -295,6 +319,7 @@ class SchemaCompiler::Writing {
       : properties_(properties),
         any_order_(properties.named.size() <= kAnyOrder),
         counted_(std::max(properties.count.least, properties.count.most)),
+        asked_((1U << properties.asked.size()) - 1),
         net_(net) {}
 
   bool any_order() const { return any_order_; }
@@ -311,7 +336,7 @@ class SchemaCompiler::Writing {
   }
 
   bool MayEnd(const State& state) const {
-    if (state.count < properties_.count.least) return false;
+    if (state.count < properties_.count.least || state.met != asked_) return false;
     for (size_t i = any_order_ ? 0 : state.named; i < properties_.named.size(); ++i) {
       const bool missing = !any_order_ || (state.named >> i & 1) == 0;
       if (properties_.named[i].required && missing) return false;
@@ -329,16 +354,16 @@ class SchemaCompiler::Writing {
     const std::vector<Properties::Named>& named = properties_.named;
     const int64_t count = std::min(from.count + 1, counted_);
     for (const Properties::Others& others : properties_.others) {
-      go(before, others.rule, State{from.named, count});
+      go(before, others.rule, State{from.named, count, from.met | others.met});
     }
     if (!any_order_) {
-      net_.Free(before, Chain(from.named, count, go));
+      net_.Free(before, Chain({from.named, count, from.met}, go));
       return;
     }
     for (size_t i = 0; i < named.size(); ++i) {
       const uint64_t bit = uint64_t{1} << i;
       if (named[i].rule < 0 || (from.named & bit) != 0) continue;
-      go(before, named[i].rule, State{from.named | bit, count});
+      go(before, named[i].rule, State{from.named | bit, count, from.met | named[i].met});
     }
   }
 
@@ -349,19 +374,21 @@ class SchemaCompiler::Writing {
     return place != properties_.named.end() && (state.named >> i & 1) != 0;
   }
 
-  // Where, of the properties that come in order, number `next` or one behind it comes, which is the
-  // `count`th; up to the first that must come.
+  // Where, of the properties that come in order, number `at.named` or one behind it comes, which is
+  // the `count`th; up to the first that must come.
   template <class Go>
-  int32_t Chain(size_t next, int64_t count, const Go& go) {
+  int32_t Chain(State at, const Go& go) {
     const std::vector<Properties::Named>& named = properties_.named;
-    const auto [place, is_new] = chains_.emplace(std::pair(next, count), 0);
+    const auto [place, is_new] = chains_.emplace(at, 0);
     int32_t state = place->second;
     if (!is_new) return state;
     const int32_t first = place->second = state = net_.NewState();
-    for (; next < named.size(); ++next) {
-      if (named[next].rule >= 0) go(state, named[next].rule, State{next + 1, count});
-      if (named[next].required || next + 1 == named.size()) break;
-      const auto [behind, fresh] = chains_.emplace(std::pair(next + 1, count), 0);
+    for (size_t next = at.named; next < named.size(); ++next) {
+      const Properties::Named& one = named[next];
+      if (one.rule >= 0) go(state, one.rule, State{next + 1, at.count, at.met | one.met});
+      if (one.required || next + 1 == named.size()) break;
+      at.named = next + 1;
+      const auto [behind, fresh] = chains_.emplace(at, 0);
       if (fresh) behind->second = net_.NewState();
       net_.Free(state, behind->second);
       if (!fresh) break;
@@ -373,9 +400,10 @@ class SchemaCompiler::Writing {
   const Properties& properties_;
   const bool any_order_;
   const int64_t counted_;
+  const uint32_t asked_;
   Net& net_;
   std::map<State, int32_t> known_;
-  std::map<std::pair<size_t, int64_t>, int32_t> chains_;
+  std::map<State, int32_t> chains_;
   std::vector<State> states_;
 };
 

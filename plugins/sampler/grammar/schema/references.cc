@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -96,10 +97,27 @@ std::string StepOf(const std::string& written) {
 
 }  // namespace
 
-absl::Status SchemaReferences::Read(const Json& root, bool old) {
+absl::Status SchemaReferences::Read(const Json& root, SchemaDraft draft) {
   root_ = &root;
-  old_ = old;
-  return Walk(root, "", "#");
+  draft_ = draft;
+  scopes_.emplace_back();
+  numbers_[{}] = 0;
+  resources_.emplace_back();
+  NG_RETURN_IF_ERROR(Walk(root, resources_.front(), "#"));
+  DropUnambiguous();
+  return absl::OkStatus();
+}
+
+// A name that one resource alone gives means the same on every way.
+void SchemaReferences::DropUnambiguous() {
+  std::map<std::string, int> n_givers;
+  for (const Resource& resource : resources_) {
+    for (const auto& [name, schema] : resource.dynamic) ++n_givers[name];
+  }
+  for (Resource& resource : resources_) {
+    std::erase_if(resource.dynamic,
+                  [&](const auto& item) { return !dynamic_ || n_givers[item.first] < 2; });
+  }
 }
 
 absl::Status SchemaReferences::Name(const std::string& name, const Json& schema,
@@ -108,14 +126,17 @@ absl::Status SchemaReferences::Name(const std::string& name, const Json& schema,
   return SchemaError(at, absl::StrCat("'", OneLine(name), "' is the name of two schemas"));
 }
 
-absl::Status SchemaReferences::Walk(const Json& schema, std::string base, const std::string& at) {
+// `around`: the resource that the schema is in, unless it is one itself.
+absl::Status SchemaReferences::Walk(const Json& schema, Resource& around, const std::string& at) {
   if (!schema.is_object()) return absl::OkStatus();
   const bool is_root = &schema == root_;
-  const bool only_reference = old_ && schema.contains("$ref");
+  const bool is_old = draft_ == SchemaDraft::k7;
+  const bool only_reference = is_old && schema.contains("$ref");
   std::string id =
       HasText(schema, "$id") && !only_reference ? schema["$id"].get<std::string>() : "";
   if (id.ends_with('#')) id.pop_back();
   const bool is_anchor = id.starts_with('#');
+  Resource* resource = &around;
   if (is_root || (!id.empty() && !is_anchor)) {
     if (id.find('#') != id.npos && !is_anchor) {
       return SchemaError(at, absl::StrCat("the $id '", OneLine(id), "' has a fragment"));
@@ -124,43 +145,81 @@ absl::Status SchemaReferences::Walk(const Json& schema, std::string base, const 
         schema["$schema"] != root_->value("$schema", Json())) {
       return SchemaError(at, "a part of another draft is not supported");
     }
-    if (!is_anchor) base = Absolute(base, id);
-    NG_RETURN_IF_ERROR(Name(base, schema, at));
-    ++n_resources_;
+    if (!is_root) resource = &resources_.emplace_back();
+    if (!is_anchor) resource->base = Absolute(around.base, id);
+    NG_RETURN_IF_ERROR(Name(resource->base, schema, at));
+    const auto recursive = schema.find("$recursiveAnchor");
+    if (draft_ == SchemaDraft::k2019 && recursive != schema.end() && *recursive == true) {
+      resource->dynamic[""] = &schema;
+    }
   }
-  bases_[&schema] = base;
-  if (is_anchor && old_) NG_RETURN_IF_ERROR(Name(absl::StrCat(base, id), schema, at));
+  resource_of_[&schema] = resource;
+  if (is_anchor && is_old) {
+    NG_RETURN_IF_ERROR(Name(absl::StrCat(resource->base, id), schema, at));
+  }
   for (const char* name : {"$anchor", "$dynamicAnchor"}) {
-    if (!HasText(schema, name) || old_) continue;
-    NG_RETURN_IF_ERROR(Name(absl::StrCat(base, "#", schema[name].get<std::string>()), schema, at));
+    if (is_old || !HasText(schema, name)) continue;
+    const auto anchor = schema[name].get<std::string>();
+    NG_RETURN_IF_ERROR(Name(absl::StrCat(resource->base, "#", anchor), schema, at));
+    if (std::string_view(name) == "$dynamicAnchor") resource->dynamic[anchor] = &schema;
   }
-  return WalkBelow(schema, base, at);
+  dynamic_ |= schema.contains("$dynamicRef") || schema.contains("$recursiveRef");
+  return WalkBelow(schema, *resource, at);
 }
 
-absl::Status SchemaReferences::WalkBelow(const Json& schema, const std::string& base,
+absl::Status SchemaReferences::WalkBelow(const Json& schema, Resource& resource,
                                          const std::string& at) {
   for (const auto& [name, value] : schema.items()) {
     const std::string where = PointerTo(at, name);
     const bool one_or_list = std::ranges::find(kHoldSchemas, name) != std::end(kHoldSchemas);
     const bool named = std::ranges::find(kHoldNamedSchemas, name) != std::end(kHoldNamedSchemas);
-    if (one_or_list && value.is_object()) NG_RETURN_IF_ERROR(Walk(value, base, where));
+    if (one_or_list && value.is_object()) NG_RETURN_IF_ERROR(Walk(value, resource, where));
     const bool many = (one_or_list && value.is_array()) || (named && value.is_object());
     if (!many) continue;
     for (const auto& [key, each] : value.items()) {
-      NG_RETURN_IF_ERROR(Walk(each, base, PointerTo(where, key)));
+      NG_RETURN_IF_ERROR(Walk(each, resource, PointerTo(where, key)));
     }
   }
   return absl::OkStatus();
 }
 
+int32_t SchemaReferences::Within(const Json& schema, int32_t scope) {
+  const auto known = resource_of_.find(&schema);
+  if (known == resource_of_.end() || known->second->dynamic.empty()) return scope;
+  const auto [place, is_new] = within_.try_emplace({scope, known->second}, scope);
+  if (!is_new) return place->second;
+  Names names = scopes_[static_cast<size_t>(scope)];
+  names.insert(known->second->dynamic.begin(), known->second->dynamic.end());
+  const auto [number, is_new_scope] =
+      numbers_.try_emplace(names, static_cast<int32_t>(scopes_.size()));
+  if (is_new_scope) scopes_.push_back(std::move(names));
+  return place->second = number->second;
+}
+
+absl::StatusOr<const Json*> SchemaReferences::FindDynamic(const Json& from,
+                                                          const std::string& reference,
+                                                          int32_t scope) const {
+  NG_ASSIGN_OR_RETURN(const Json* const found, Find(from, reference));
+  const size_t sharp = std::min(reference.find('#'), reference.size());
+  const std::string anchor = reference.substr(std::min(sharp + 1, reference.size()));
+  const auto resource = resource_of_.find(found);
+  if (resource == resource_of_.end()) return found;
+  const Names& dynamic = resource->second->dynamic;
+  const auto own = dynamic.find(anchor);
+  if (own == dynamic.end() || own->second != found) return found;
+  const Names& names = scopes_[static_cast<size_t>(scope)];
+  const auto outermost = names.find(anchor);
+  return outermost == names.end() ? found : outermost->second;
+}
+
 absl::StatusOr<const Json*> SchemaReferences::Find(const Json& from,
                                                    const std::string& reference) const {
-  const auto known = bases_.find(&from);
-  // A part that was made of others does not say where it comes from.
-  if (known == bases_.end() && n_resources_ > 1) {
-    return UsageError("is within an opposite, in a schema with several $id");
+  const auto known = resource_of_.find(&from);
+  if (known == resource_of_.end() && resources_.size() > 1) {
+    return UsageError("is no part of a known keyword, beside several $id");
   }
-  const std::string& base = known == bases_.end() ? bases_.at(root_) : known->second;
+  const std::string& base =
+      known == resource_of_.end() ? resources_.front().base : known->second->base;
   const size_t sharp = std::min(reference.find('#'), reference.size());
   const std::string uri = Absolute(base, reference.substr(0, sharp));
   const std::string fragment = reference.substr(std::min(sharp + 1, reference.size()));
@@ -194,7 +253,7 @@ absl::StatusOr<const Json*> SchemaReferences::Follow(const Json& resource,
       return UsageError("goes through a schema with an $id of its own");
     }
   }
-  if (now->is_object() && !bases_.contains(now) && n_resources_ > 1) {
+  if (now->is_object() && !resource_of_.contains(now) && resources_.size() > 1) {
     return UsageError("is no schema of a known keyword, beside several $id");
   }
   return now;

@@ -96,22 +96,40 @@ absl::StatusOr<std::vector<const Dfa*>> SchemaCompiler::PatternsOf(const SchemaN
   return limits;
 }
 
+absl::StatusOr<std::vector<const Dfa*>> SchemaCompiler::LackedBy(const SchemaNode& node) {
+  std::vector<const Dfa*> lacks;
+  const auto list = node.json->find(kLacks);
+  if (list == node.json->end()) return lacks;
+  for (const Json& pattern : *list) {
+    if (!pattern.is_string()) return SchemaError(node.at, "a pattern must be a text");
+    NG_ASSIGN_OR_RETURN(lacks.emplace_back(), PatternDfa(pattern.get<std::string>(), node.at));
+  }
+  return lacks;
+}
+
 absl::StatusOr<std::vector<const Dfa*>> SchemaCompiler::TextLimits(const AllOf& all) {
   std::vector<const Dfa*> limits;
   for (const SchemaNode& node : all) {
     NG_ASSIGN_OR_RETURN(const std::vector<const Dfa*> patterns, PatternsOf(node));
     limits.insert(limits.end(), patterns.begin(), patterns.end());
-    if (!node.json->contains("_differs")) continue;
     std::vector<std::string> texts;
-    for (const Json& value : (*node.json)["_differs"]) {
+    for (const Json& value : node.json->value(kDiffers, Json::array())) {
       if (value.is_string()) texts.push_back(value.get<std::string>());
     }
-    if (texts.empty()) continue;
-    absl::StatusOr<Dfa> others = TheTexts(texts);
-    if (others.ok()) others = Combine(AnyText(), *others, Both::kAndNot, budget_);
-    if (!others.ok()) return SchemaError(node.at, std::string(others.status().message()));
-    dfas_.push_back(*std::move(others));
-    limits.push_back(&dfas_.back());
+    const auto add_others = [&](const Dfa& without) {
+      absl::StatusOr<Dfa> others = Combine(AnyText(), without, Both::kAndNot, budget_);
+      if (!others.ok()) return SchemaError(node.at, std::string(others.status().message()));
+      dfas_.push_back(*std::move(others));
+      limits.push_back(&dfas_.back());
+      return absl::OkStatus();
+    };
+    if (!texts.empty()) {
+      const absl::StatusOr<Dfa> without = TheTexts(texts);
+      if (!without.ok()) return SchemaError(node.at, std::string(without.status().message()));
+      NG_RETURN_IF_ERROR(add_others(*without));
+    }
+    NG_ASSIGN_OR_RETURN(const std::vector<const Dfa*> lacks, LackedBy(node));
+    for (const Dfa* dfa : lacks) NG_RETURN_IF_ERROR(add_others(*dfa));
   }
   return limits;
 }
@@ -119,15 +137,13 @@ absl::StatusOr<std::vector<const Dfa*>> SchemaCompiler::TextLimits(const AllOf& 
 absl::StatusOr<std::optional<Part>> SchemaCompiler::CountingPattern(const AllOf& all) {
   const SchemaNode* only = nullptr;
   for (const SchemaNode& node : all) {
-    const bool limits = node.json->contains("pattern") || node.json->contains("_differs") ||
+    const bool others = node.json->contains(kDiffers) || node.json->contains(kLacks) ||
                         (assert_formats_ && node.json->contains("format"));
-    if (limits && only != nullptr) return std::nullopt;
+    const bool limits = node.json->contains("pattern");
+    if (others || (limits && only != nullptr)) return std::nullopt;
     if (limits) only = &node;
   }
-  if (only == nullptr || only->json->contains("_differs") ||
-      (assert_formats_ && only->json->contains("format"))) {
-    return std::nullopt;
-  }
+  if (only == nullptr) return std::nullopt;
   const Json& pattern = (*only->json)["pattern"];
   if (!pattern.is_string()) return std::nullopt;
   Net found(budget_);

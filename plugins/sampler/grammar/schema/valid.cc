@@ -1,5 +1,6 @@
 // Whether a schema allows a value that is known: one of const or enum.
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -54,7 +55,7 @@ absl::StatusOr<bool> SchemaCompiler::Keeps(const SchemaNode& node, const Json& v
   for (const auto& [name, operand] : node.json->items()) {
     if (name == "const" && !Same(operand, value)) return false;
     if (name == "enum" && !nodes_.Holds(operand, value)) return false;
-    if (name == "_differs" && nodes_.Holds(operand, value)) return false;
+    if (name == kDiffers && nodes_.Holds(operand, value)) return false;
     const bool sized = name.starts_with("minLen") || name.starts_with("maxLen") ||
                        name.starts_with("minIt") || name.starts_with("maxIt") ||
                        name.starts_with("minProp") || name.starts_with("maxProp");
@@ -66,50 +67,67 @@ absl::StatusOr<bool> SchemaCompiler::Keeps(const SchemaNode& node, const Json& v
         return false;
       }
     }
-    if (value.is_number() && operand.is_number()) {
-      const auto number = value.get<double>();
-      const auto bound = operand.get<double>();
-      if (name == "minimum" && !(number >= bound)) return false;
-      if (name == "maximum" && !(number <= bound)) return false;
-      if (name == "exclusiveMinimum" && !(number > bound)) return false;
-      if (name == "exclusiveMaximum" && !(number < bound)) return false;
-      if (name != "multipleOf") continue;
-      const absl::StatusOr<bool> multiple = IsMultiple(value, operand);
-      if (!multiple.ok()) {
-        return SchemaError(PointerTo(node.at, name), std::string(multiple.status().message()));
-      }
-      if (!*multiple) return false;
-    }
   }
+  if (value.is_number()) return KeepsNumber(node, value);
   if (value.is_string()) return KeepsText(node, value.get<std::string>());
   if (value.is_array()) return KeepsElements(node, value, depth);
   if (value.is_object()) return KeepsProperties(node, value, depth);
   return true;
 }
 
+absl::StatusOr<bool> SchemaCompiler::KeepsNumber(const SchemaNode& node, const Json& value) {
+  const auto number = value.get<double>();
+  for (const auto& [name, operand] : node.json->items()) {
+    if (!operand.is_number()) continue;
+    const auto bound = operand.get<double>();
+    if (name == "minimum" && !(number >= bound)) return false;
+    if (name == "maximum" && !(number <= bound)) return false;
+    if (name == "exclusiveMinimum" && !(number > bound)) return false;
+    if (name == "exclusiveMaximum" && !(number < bound)) return false;
+    if (name != "multipleOf" && name != kNoMultiple) continue;
+    const absl::StatusOr<bool> multiple = IsMultiple(value, operand);
+    if (!multiple.ok()) {
+      return SchemaError(PointerTo(node.at, name), std::string(multiple.status().message()));
+    }
+    if (*multiple != (name == "multipleOf")) return false;
+  }
+  return true;
+}
+
 absl::StatusOr<bool> SchemaCompiler::KeepsText(const SchemaNode& node, const std::string& text) {
   NG_ASSIGN_OR_RETURN(const std::vector<const Dfa*> limits, PatternsOf(node));
-  budget_.Spend(text.size());
-  return std::ranges::all_of(limits, [&](const Dfa* dfa) { return dfa->Matches(text); });
+  NG_ASSIGN_OR_RETURN(const std::vector<const Dfa*> lacks, LackedBy(node));
+  budget_.Spend(text.size() * (1 + limits.size() + lacks.size()) / 4);
+  const auto matches = [&](const Dfa* dfa) { return dfa->Matches(text); };
+  return std::ranges::all_of(limits, matches) && std::ranges::none_of(lacks, matches);
 }
 
 absl::StatusOr<bool> SchemaCompiler::KeepsElements(const SchemaNode& node, const Json& value,
                                                    int depth) {
-  if (node.json->contains("contains")) {
-    return SchemaError(node.at, "contains together with const or enum is not supported");
-  }
-  const auto unique = node.json->find("uniqueItems");
   for (size_t i = 0; i < value.size(); ++i) {
     for (const SchemaNode& element : ElementSchemas({node}, static_cast<int64_t>(i))) {
       NG_ASSIGN_OR_RETURN(const bool allowed, Allows(element, value[i], depth + 1));
       if (!allowed) return false;
     }
-    if (unique == node.json->end() || *unique != true) continue;
-    for (size_t j = 0; j < i; ++j) {
-      if (Same(value[i], value[j])) return false;
+  }
+  const auto unique = node.json->find("uniqueItems");
+  if (unique != node.json->end() && *unique == true) {
+    std::set<std::string> known;
+    for (const Json& each : value) {
+      if (!known.insert(Canonical(each)).second) return false;
     }
   }
-  return true;
+  const auto contains = node.json->find("contains");
+  if (contains == node.json->end()) return true;
+  NG_ASSIGN_OR_RETURN(Count times, Counts({node}, "minContains", "maxContains"));
+  if (!node.json->contains("minContains")) times.least = 1;
+  int64_t n = 0;
+  for (size_t i = node.json->value(kFrom, size_t{0}); i < value.size(); ++i) {
+    NG_ASSIGN_OR_RETURN(const bool allowed,
+                        Allows(node.Part(*contains, "contains"), value[i], depth + 1));
+    if (allowed) ++n;
+  }
+  return n >= times.least && (times.most < 0 || n <= times.most);
 }
 
 absl::StatusOr<bool> SchemaCompiler::KeepsProperties(const SchemaNode& node, const Json& value,
@@ -133,10 +151,16 @@ absl::StatusOr<bool> SchemaCompiler::KeepsProperties(const SchemaNode& node, con
     const auto names = node.json->find("propertyNames");
     if (names == node.json->end()) continue;
     NG_ASSIGN_OR_RETURN(const bool allowed,
-                        Allows({&*names, PointerTo(node.at, "propertyNames")}, key, depth + 1));
+                        Allows(node.Part(*names, "propertyNames"), key, depth + 1));
     if (!allowed) return false;
   }
-  return true;
+  const auto asked = node.json->find(kHasName);
+  if (asked == node.json->end()) return true;
+  for (const auto& [key, property] : value.items()) {
+    NG_ASSIGN_OR_RETURN(const bool allowed, Allows(node.Part(*asked, kHasName), key, depth + 1));
+    if (allowed) return true;
+  }
+  return false;
 }
 
 }  // namespace ng::grammar

@@ -199,8 +199,12 @@ void ReadResponseFormat(Fields& fields, SamplingFields* sampling) {
     form.value = ReadSchema(schema);
     if (schema.Finish()) fields.Fail(*schema.error());
   } else if (type == "grammar") {
-    ReadFormText(inner, "grammar", "gbnf", sampling);
-    form.option = {};
+    SamplingFields read;
+    ReadFormText(inner, "grammar", "gbnf", &read);
+    if (read.form.option.empty())
+      inner.Refuse("grammar", "must be a grammar of GBNF: root ::= ...");
+    form.option = read.form.option;
+    form.value = std::move(read.form.value);
   } else {
     form.option = {};
     if (type != "text") inner.Refuse("type", "must be text, json_object, json_schema or grammar");

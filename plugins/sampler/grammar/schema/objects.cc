@@ -4,6 +4,7 @@
 // state. More come in the order in which the schema names them. Properties that it does not name
 // may come in between.
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <optional>
 #include <set>
@@ -19,6 +20,7 @@ namespace {
 constexpr size_t kAnyOrder = 8;
 constexpr size_t kMaxPatterns = 5;
 constexpr size_t kMaxStates = 20000;
+constexpr int64_t kMostCounted = 16;  // properties, by states
 
 bool IsFalse(const AllOf& all) {
   return std::ranges::any_of(all, [](const SchemaNode& node) {
@@ -295,6 +297,10 @@ absl::StatusOr<Part> SchemaCompiler::Object(const AllOf& all) {
   NG_ASSIGN_OR_RETURN(properties.count, Counts(all, "minProperties", "maxProperties"));
   NG_RETURN_IF_ERROR(located(CollectNames(all, properties)));
   NG_RETURN_IF_ERROR(located(CollectOthers(all, properties)));
+  // Each of those that are named comes once.
+  const bool few =
+      properties.others.empty() && properties.count.most >= std::ssize(properties.named);
+  if (few) properties.count.most = -1;
   if (properties.count.least > 1 && !properties.others.empty()) {
     return SchemaError(PointerTo(at, "minProperties"),
                        "above 1 is supported only where all properties are named, by "
@@ -318,11 +324,16 @@ class SchemaCompiler::Writing {
   Writing(const Properties& properties, Net& net)
       : properties_(properties),
         any_order_(properties.named.size() <= kAnyOrder),
-        counted_(std::max(properties.count.least, properties.count.most)),
+        by_rule_(properties.count.most > kMostCounted && properties.count.least <= 1 &&
+                 properties.asked.empty()),
+        counted_(by_rule_ ? properties.count.least
+                          : std::max(properties.count.least, properties.count.most)),
         asked_((1U << properties.asked.size()) - 1),
         net_(net) {}
 
   bool any_order() const { return any_order_; }
+  // Whether no more than the bound are there is counted by a rule and not by states.
+  bool by_rule() const { return by_rule_; }
   size_t n_states() const { return states_.size(); }
   const State& operator[](size_t i) const { return states_[i]; }
   // The number in the net.
@@ -346,7 +357,28 @@ class SchemaCompiler::Writing {
     });
   }
   bool MayGoOn(const State& state) const {
-    return properties_.count.most < 0 || state.count < properties_.count.most;
+    return by_rule_ || properties_.count.most < 0 || state.count < properties_.count.most;
+  }
+  // How many properties must still come.
+  int64_t Missing(const State& state) const {
+    const std::vector<Properties::Named>& named = properties_.named;
+    State there = state;
+    int64_t n = 0;
+    for (size_t i = any_order_ ? 0 : state.named; i < named.size(); ++i) {
+      if (!named[i].required || (any_order_ && (state.named >> i & 1) != 0)) continue;
+      if (any_order_) there.named |= uint64_t{1} << i;
+      ++n;
+    }
+    for (bool more = true; std::exchange(more, false);) {
+      for (const Dependency& dependency : properties_.dependencies) {
+        if (!Has(there, dependency.key) || Has(there, dependency.needs)) continue;
+        const auto place = std::ranges::find(named, dependency.needs, &Properties::Named::key);
+        there.named |= uint64_t{1} << (place - named.begin());
+        more = true;
+        ++n;
+      }
+    }
+    return n;
   }
   // Adds the properties that may come from `before` on. `go(from, rule, state behind it)` adds one.
   template <class Go>
@@ -399,6 +431,7 @@ class SchemaCompiler::Writing {
 
   const Properties& properties_;
   const bool any_order_;
+  const bool by_rule_;
   const int64_t counted_;
   const uint32_t asked_;
   Net& net_;
@@ -415,6 +448,14 @@ absl::StatusOr<Part> SchemaCompiler::ObjectOf(const Properties& properties, cons
   }
   const Part begin = net_.Then(net_.Text("{"), net_.Calling(blanks_));
   const Part end = net_.Text("}");
+  Part inside = {begin.out, end.in};
+  int32_t rule = -1;
+  if (writing.by_rule()) {
+    inside = net_.Never();
+    rule = net_.NewRule("properties", {.least = 0, .most = properties.count.most});
+    net_.SetRule(rule, inside);
+    net_.Call(begin.out, end.in, rule);
+  }
   writing.Number({});
   for (size_t s = 0; s < writing.n_states(); ++s) {
     if (s >= kMaxStates) {
@@ -423,20 +464,30 @@ absl::StatusOr<Part> SchemaCompiler::ObjectOf(const Properties& properties, cons
     }
     if (!net_.status().ok()) break;
     const Writing::State from = writing[s];
-    if (writing.MayEnd(from)) net_.Free(writing.Number(from), end.in);
+    if (writing.MayEnd(from)) net_.Free(writing.Number(from), inside.out);
     if (!writing.MayGoOn(from)) continue;
     // The first state is entered once, the others behind a property: they need a comma.
     const Part comma = net_.Then(net_.Text(","), net_.Calling(blanks_));
     net_.Free(writing.Number(from), comma.in);
-    writing.AddNext(from, comma.out, [&](int32_t before, int32_t rule, const Writing::State& to) {
+    writing.AddNext(from, comma.out, [&](int32_t before, int32_t named, const Writing::State& to) {
+      if (rule >= 0) {
+        // There must be room for those that must still come.
+        const int64_t missing = writing.Missing(to);
+        Count window;
+        if (missing > 0) window.most = properties.count.most - missing;
+        if (missing >= properties.count.most) return;
+        const int32_t counted = net_.NewState();
+        net_.CountOne(before, counted, rule, window);
+        before = counted;
+      }
       const Part after = net_.Calling(blanks_);
-      net_.Call(before, after.in, rule);
+      net_.Call(before, after.in, named);
       net_.Free(after.out, writing.Number(to));
     });
     // At the beginning there is no comma: the same ways begin behind the bracket.
-    if (s == 0) net_.Free(begin.out, comma.out);
+    if (s == 0) net_.Free(inside.in, comma.out);
   }
-  if (writing.MayEnd({})) net_.Free(begin.out, end.in);
+  if (writing.MayEnd({})) net_.Free(inside.in, inside.out);
   return Part{begin.in, end.out};
 }
 

@@ -182,6 +182,16 @@ TEST(GrammarCounts, OfSchemasAreCounted) {
   EXPECT_EQ(OfSchema(kNames, "{\"a\":1,\"z\":2}"), "matches and ends");
   EXPECT_EQ(OfSchema(kNames, "{\"z\":2" + Times(",\"a\":1", 299) + "}"), "matches and ends");
   EXPECT_EQ(OfSchema(kNames, "{\"z\":2" + Times(",\"a\":1", 300)), "no");
+  // Where one is missing there must be room for it, and for what it asks for.
+  EXPECT_EQ(OfSchema(kNames, "{\"a\":1" + Times(",\"a\":1", 298) + ",\"z\":2}"),
+            "matches and ends");
+  EXPECT_EQ(OfSchema(kNames, "{\"a\":1" + Times(",\"a\":1", 299)), "no");
+  constexpr char kAsked[] = R"({"type":"object","minProperties":1,"maxProperties":20,"properties":{
+      "a":{},"b":{},"c":{},"d":{},"e":{},"f":{},"g":{},"h":{}},"dependentRequired":{"a":["b"]}})";
+  EXPECT_EQ(OfSchema(kAsked, "{}"), "no");
+  EXPECT_EQ(OfSchema(kAsked, "{\"x\":1" + Times(",\"x\":1", 17) + ",\"a\":1,\"b\":2}"),
+            "matches and ends");
+  EXPECT_EQ(OfSchema(kAsked, "{\"x\":1" + Times(",\"x\":1", 18) + ",\"a\":"), "no");
 }
 
 }  // namespace

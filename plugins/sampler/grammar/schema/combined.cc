@@ -95,7 +95,7 @@ absl::Status SchemaNodes::AddDependent(const SchemaNode& node, Path& path,
 }
 
 bool SchemaNodes::InUnevaluated(const Path& path) {
-  return std::ranges::any_of(path, [](const Key& key) { return SaysUnevaluated(*key.first); });
+  return std::ranges::any_of(path.keys, [](const Key& key) { return SaysUnevaluated(*key.first); });
 }
 
 absl::StatusOr<std::vector<AllOf>> SchemaNodes::AnyOf(const std::vector<SchemaNode>& nodes,
@@ -124,7 +124,7 @@ absl::StatusOr<std::vector<AllOf>> SchemaNodes::OneOf(const std::vector<SchemaNo
   for (size_t i = 0; i < nodes.size(); ++i) {
     NG_ASSIGN_OR_RETURN(std::vector<AllOf> one, Expand(nodes[i], path));
     for (size_t j = 0; j < nodes.size(); ++j) {
-      if (j == i || one.empty() || Disjoint(nodes[i], nodes[j])) continue;
+      if (j == i || one.empty() || Disjoint(nodes[i], nodes[j], path.types)) continue;
       NG_ASSIGN_OR_RETURN(const SchemaNode other, Negated(nodes[j]));
       NG_ASSIGN_OR_RETURN(const std::vector<AllOf> more, Expand(other, path));
       NG_RETURN_IF_ERROR(Multiply(more, one, nodes[j].at));

@@ -356,8 +356,13 @@ absl::Status SchemaNodes::CheckKeywords(const SchemaNode& node) const {
 
 absl::StatusOr<std::vector<AllOf>> SchemaNodes::Alternatives(const AllOf& all) {
   std::vector<AllOf> found = {{}};
+  unsigned types = kAllTypes;
   for (const SchemaNode& node : all) {
-    Path path;
+    NG_ASSIGN_OR_RETURN(const unsigned more, TypesHere(node));
+    types &= more;
+  }
+  for (const SchemaNode& node : all) {
+    Path path{.keys = {}, .types = types};
     NG_ASSIGN_OR_RETURN(const std::vector<AllOf> more, Expand(node, path));
     NG_RETURN_IF_ERROR(Multiply(more, found, node.at));
   }
@@ -421,22 +426,33 @@ absl::StatusOr<std::vector<AllOf>> SchemaNodes::Expand(const SchemaNode& node, P
   SchemaNode within = node;
   within.scope = references_.Within(*node.json, node.scope);
   const Key key(within.json, within.scope);
-  if (std::ranges::find(path, key) != path.end())
+  if (std::ranges::find(path.keys, key) != path.keys.end())
     return SchemaError(node.at, "refers to itself without an end");
   constexpr size_t kMaxPath = 500;
-  if (path.size() > kMaxPath) return SchemaError(node.at, "goes too deep");
+  if (path.keys.size() > kMaxPath) return SchemaError(node.at, "goes too deep");
   if (node.json->empty()) return std::vector<AllOf>{{}};
-  const std::tuple in(key, node.evaluates, node.evaluates && InUnevaluated(path));
-  const auto known = expanded_.find(in);
-  if (known != expanded_.end()) {
-    budget_.Spend(known->second.size());
-    return known->second;
+  NG_ASSIGN_OR_RETURN(const unsigned more, TypesHere(node));
+  const unsigned around = std::exchange(path.types, path.types & more);
+  const std::tuple in(key, node.evaluates, node.evaluates && InUnevaluated(path), path.types);
+  auto known = expanded_.find(in);
+  if (known == expanded_.end()) {
+    path.keys.push_back(key);
+    std::vector<AllOf> found;
+    if (path.types != 0) {
+      NG_ASSIGN_OR_RETURN(found, ExpandNew(within, path));
+    }
+    path.keys.pop_back();
+    known = expanded_.emplace(in, std::move(found)).first;
   }
-  path.push_back(key);
-  NG_ASSIGN_OR_RETURN(std::vector<AllOf> found, ExpandNew(within, path));
-  path.pop_back();
-  expanded_[in] = found;
-  return found;
+  path.types = around;
+  budget_.Spend(known->second.size());
+  return known->second;
+}
+
+absl::StatusOr<unsigned> SchemaNodes::TypesHere(const SchemaNode& node) const {
+  const bool only_reference = draft_ == SchemaDraft::k7 && node.json->contains("$ref");
+  if (!node.json->is_object() || only_reference) return kAllTypes;
+  return TypesOf(node);
 }
 
 absl::StatusOr<std::vector<AllOf>> SchemaNodes::ExpandNew(const SchemaNode& node, Path& path) {

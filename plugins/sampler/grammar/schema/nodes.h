@@ -51,6 +51,22 @@ struct SchemaNode {
 // Schemas that hold at once.
 using AllOf = std::vector<SchemaNode>;
 
+// The types that a schema names, as bits of kTypes; all where it names none. Errors: an unknown
+// one.
+inline constexpr std::string_view kTypes[] = {"null",   "boolean", "string",  "array",
+                                              "object", "integer", "fraction"};
+enum TypeBit : unsigned {
+  kNullType = 1,
+  kBooleanType = 2,
+  kStringType = 4,
+  kArrayType = 8,
+  kObjectType = 16,
+  kIntegerType = 32,
+  kFractionType = 64,
+  kAllTypes = 127,
+};
+absl::StatusOr<unsigned> TypesOf(const SchemaNode& node);
+
 class SchemaNodes {
  public:
   // Borrows the budget. Errors: UsageError when the text is no JSON, or no schema.
@@ -67,8 +83,8 @@ class SchemaNodes {
   absl::StatusOr<std::vector<AllOf>> Alternatives(const AllOf& all);
   // A schema of the values that a schema does not allow. Errors: where that cannot be said.
   absl::StatusOr<SchemaNode> Negated(const SchemaNode& node);
-  // Whether it is certain that no value is allowed by both.
-  bool Disjoint(const SchemaNode& a, const SchemaNode& b, int depth = 0);
+  // Whether it is certain that no value of these types is allowed by both.
+  bool Disjoint(const SchemaNode& a, const SchemaNode& b, unsigned types, int depth = 0);
   // The schema that a keyword of a node names: $ref, $dynamicRef, $recursiveRef, kIs. Errors: where
   // it names none.
   absl::StatusOr<SchemaNode> Resolve(const SchemaNode& node, const std::string& keyword);
@@ -86,7 +102,11 @@ class SchemaNodes {
 
  private:
   using Key = std::pair<const Json*, int32_t>;  // a node: its schema and its scope
-  using Path = std::vector<Key>;
+  // The nodes around one that are about the same value, and the types that all of them allow.
+  struct Path {
+    std::vector<Key> keys;
+    unsigned types;
+  };
   static constexpr size_t kMaxAlternatives = 1000;
 
   // Worked out once for a node, except where it matters what lies around it.
@@ -115,7 +135,9 @@ class SchemaNodes {
   absl::StatusOr<bool> NegateCombined(const Keyword& keyword, Json& any);
   // Whether one of these keywords of the first node says so.
   bool DisjointProperties(const SchemaNode& a, const SchemaNode& b, int depth);
-  bool DisjointCombined(const SchemaNode& a, const SchemaNode& b, int depth);
+  bool DisjointCombined(const SchemaNode& a, const SchemaNode& b, unsigned types, int depth);
+  // Of a node, as far as a reference beside it leaves them.
+  absl::StatusOr<unsigned> TypesHere(const SchemaNode& node) const;
 
   const bool assert_formats_;
   Budget& budget_;
@@ -126,8 +148,8 @@ class SchemaNodes {
   std::vector<SchemaNode> handles_;
   std::map<Key, size_t> handle_of_;
   std::map<Key, SchemaNode> negated_;
-  // By node, whether what it names counts as evaluated, and whether that matters around it.
-  std::map<std::tuple<Key, bool, bool>, std::vector<AllOf>> expanded_;
+  // By node, whether what it names counts as evaluated and that matters around it, and the types.
+  std::map<std::tuple<Key, bool, bool, unsigned>, std::vector<AllOf>> expanded_;
   std::map<const Json*, std::unordered_set<std::string>> values_;                // of lists
   std::map<const Json*, std::unordered_map<std::string, const Json*>> members_;  // of large objects
   std::map<std::pair<Key, std::string>, SchemaNode> unevaluated_;                // by node and text
@@ -147,22 +169,6 @@ bool Same(const Json& a, const Json& b);
 std::string Canonical(const Json& value);
 // Whether the value is of the type; integer is a type of its own and a number.
 bool IsOfType(const Json& value, std::string_view type);
-// The types that a schema names, as bits of kTypes; all where it names none. Errors: an unknown
-// one.
-inline constexpr std::string_view kTypes[] = {"null",   "boolean", "string",  "array",
-                                              "object", "integer", "fraction"};
-enum TypeBit : unsigned {
-  kNullType = 1,
-  kBooleanType = 2,
-  kStringType = 4,
-  kArrayType = 8,
-  kObjectType = 16,
-  kIntegerType = 32,
-  kFractionType = 64,
-  kAllTypes = 127,
-};
-absl::StatusOr<unsigned> TypesOf(const SchemaNode& node);
-
 }  // namespace ng::grammar
 
 #endif  // NG_PLUGINS_SAMPLER_GRAMMAR_SCHEMA_NODES_H_

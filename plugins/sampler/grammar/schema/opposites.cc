@@ -9,6 +9,8 @@
 namespace ng::grammar {
 namespace {
 
+constexpr int kMaxDisjoint = 8;  // how deep Disjoint looks
+
 Json NotOfType(unsigned types) {
   Json names = Json::array();
   for (size_t i = 0; i < std::size(kTypes); ++i) {
@@ -336,17 +338,16 @@ absl::StatusOr<bool> SchemaNodes::NegateCombined(const Keyword& keyword, Json& a
 }
 
 // Whether it is certain from what a schema itself says, or all that it refers to.
-bool SchemaNodes::Disjoint(const SchemaNode& a, const SchemaNode& b, int depth) {
-  constexpr int kMaxDepth = 8;
-  if (depth > kMaxDepth || !budget_.Spend(20)) return false;
+bool SchemaNodes::Disjoint(const SchemaNode& a, const SchemaNode& b, unsigned types, int depth) {
+  if (depth > kMaxDisjoint || !budget_.Spend(20)) return false;
   if (a.json->is_boolean() || b.json->is_boolean()) return *a.json == false || *b.json == false;
   if (!a.json->is_object() || !b.json->is_object()) return false;
-  if (DisjointCombined(a, b, depth) || DisjointCombined(b, a, depth)) return true;
+  if (DisjointCombined(a, b, types, depth) || DisjointCombined(b, a, types, depth)) return true;
   const auto only_reference = [this](const Json& json) {
     return draft_ == SchemaDraft::k7 && json.contains("$ref");
   };
   if (only_reference(*a.json) || only_reference(*b.json)) return false;
-  const unsigned types = PossibleTypes(a, budget_) & PossibleTypes(b, budget_);
+  types &= PossibleTypes(a, budget_) & PossibleTypes(b, budget_);
   if (types == 0) return true;
   const auto listed = [](const Json& json) {
     return json.contains("enum") || json.contains("const");
@@ -365,18 +366,19 @@ bool SchemaNodes::Disjoint(const SchemaNode& a, const SchemaNode& b, int depth) 
   return DisjointProperties(a, b, depth) || DisjointProperties(b, a, depth);
 }
 
-bool SchemaNodes::DisjointCombined(const SchemaNode& a, const SchemaNode& b, int depth) {
+bool SchemaNodes::DisjointCombined(const SchemaNode& a, const SchemaNode& b, unsigned types,
+                                   int depth) {
   for (const char* name : {"$ref", "$dynamicRef", "$recursiveRef", kIs}) {
     if (!a.json->contains(name)) continue;
     const auto target = Resolve(a, name);
-    if (target.ok() && Disjoint(*target, b, depth + 1)) return true;
+    if (target.ok() && Disjoint(*target, b, types, depth + 1)) return true;
     if (draft_ == SchemaDraft::k7) return false;
   }
   for (const char* name : {"allOf", "anyOf", "oneOf"}) {
     const auto list = a.json->find(name);
     if (list == a.json->end() || !list->is_array() || list->empty()) continue;
     const auto disjoint = [&](const Json& each) {
-      return Disjoint(a.Part(*list, name).Part(each, ""), b, depth + 1);
+      return Disjoint(a.Part(*list, name).Part(each, ""), b, types, depth + kMaxDisjoint / 2);
     };
     const bool all = std::string_view(name) == "allOf";
     if (all ? std::ranges::any_of(*list, disjoint) : std::ranges::all_of(*list, disjoint)) {
@@ -405,7 +407,8 @@ bool SchemaNodes::DisjointProperties(const SchemaNode& a, const SchemaNode& b, i
     const Json* const in_b = member(*b.json, "properties", key);
     if (in_a == nullptr) continue;
     if (*in_a == false) return true;
-    if (in_b != nullptr && Disjoint(a.Part(*in_a, key), b.Part(*in_b, key), depth + 1)) return true;
+    if (in_b != nullptr && Disjoint(a.Part(*in_a, key), b.Part(*in_b, key), kAllTypes, depth + 1))
+      return true;
   }
   return false;
 }

@@ -27,7 +27,7 @@ bool SchemaCompiler::AlwaysDiffer(const AllOf& all, const Elements& elements) {
   const auto differ = [this](const AllOf& a, const AllOf& b) {
     return std::ranges::any_of(a, [&](const SchemaNode& one) {
       return std::ranges::any_of(
-          b, [&](const SchemaNode& other) { return nodes_.Disjoint(one, other); });
+          b, [&](const SchemaNode& other) { return nodes_.Disjoint(one, other, kAllTypes); });
     });
   };
   for (size_t i = 0; i < places.size(); ++i) {

@@ -223,6 +223,21 @@ TEST(GrammarSchema, RefusesByNameAndPointerWhatItDoesNotRead) {
   EXPECT_THAT(OfSchema("{\"a\":", ""), HasSubstr("is no JSON text"));
 }
 
+// Each kind of object excludes the others by a name's value alone; that these are objects is said
+// beside them.
+TEST(GrammarSchema, ManyKindsOfObjectsAreOneOfThem) {
+  std::string kinds;
+  for (int i = 0; i < 60; ++i) {
+    const std::string number = std::to_string(i);
+    kinds += (i > 0 ? "," : "") + std::string("{\"properties\":{\"k\":{\"const\":") + number +
+             "},\"v" + number + "\":{}},\"required\":[\"k\"],\"additionalProperties\":false}";
+  }
+  const std::string schema = "{\"type\":\"object\",\"oneOf\":[" + kinds + "]}";
+  EXPECT_EQ(OfSchema(schema, "{\"k\":59,\"v59\":1}"), "matches and ends");
+  EXPECT_EQ(OfSchema(schema, "{\"v7\":1,\"k\":7}"), "matches and ends");
+  EXPECT_EQ(OfSchema(schema, "{\"k\":59,\"v58"), "no");
+}
+
 TEST(GrammarSchema, MultiplesOfDecimals) {
   constexpr char kCents[] = R"({"type":"number","multipleOf":0.01,"minimum":0})";
   EXPECT_EQ(OfSchema(kCents, "0.07"), "matches");

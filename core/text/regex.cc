@@ -3,8 +3,10 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -16,9 +18,10 @@ namespace ng {
 namespace {
 
 constexpr size_t kMostPatternBytes = 16384;  // published patterns have up to 700
-// About a second of work. The longest search of a published pattern is two steps for each character
-// of a text.
-constexpr uint32_t kMostSteps = 50'000'000;
+// What a search may take that is not counted; and what it may take more when that was not enough.
+constexpr int64_t kFreeSteps = 256;
+constexpr int64_t kMoreSteps = 4;
+constexpr int64_t kMostSteps = std::numeric_limits<uint32_t>::max();
 constexpr uint32_t kMostHeapKib = 256 << 10;
 constexpr size_t kFirstStackBytes = 32 << 10;
 constexpr size_t kMostStackBytes = 16 << 20;
@@ -185,7 +188,6 @@ class Searcher {
       Free();
       throw std::bad_alloc();
     }
-    pcre2_set_match_limit(context_, kMostSteps);
     pcre2_set_heap_limit(context_, kMostHeapKib);
     if (stack_ != nullptr) pcre2_jit_stack_assign(context_, nullptr, stack_);
   }
@@ -193,7 +195,23 @@ class Searcher {
   Searcher(const Searcher&) = delete;
   Searcher& operator=(const Searcher&) = delete;
 
-  int Search(const pcre2_code* code, std::string_view text, size_t from) {
+  // PCRE2 does not say how many steps it took. So a search that takes more than it may is begun
+  // again with some times as many, and the first try's are counted.
+  int Search(const pcre2_code* code, std::string_view text, size_t from, int64_t& steps_left) {
+    for (int64_t most = kFreeSteps;; most = std::min(most * kMoreSteps, kMostSteps)) {
+      pcre2_set_match_limit(context_, static_cast<uint32_t>(most));
+      const int found = SearchOnce(code, text, from);
+      if (found != PCRE2_ERROR_MATCHLIMIT || most > steps_left) return found;
+      steps_left -= most;
+    }
+  }
+  Regex::Match match() const {
+    const size_t* const ends = pcre2_get_ovector_pointer(data_);
+    return {ends[0], ends[1]};
+  }
+
+ private:
+  int SearchOnce(const pcre2_code* code, std::string_view text, size_t from) {
     const auto match = [&](uint32_t options) {
       return pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
                          PCRE2_NO_UTF_CHECK | options, data_, context_);
@@ -202,12 +220,6 @@ class Searcher {
     // The slow way keeps its state on the heap, which may be larger.
     return found == PCRE2_ERROR_JIT_STACKLIMIT ? match(PCRE2_NO_JIT) : found;
   }
-  Regex::Match match() const {
-    const size_t* const ends = pcre2_get_ovector_pointer(data_);
-    return {ends[0], ends[1]};
-  }
-
- private:
   void Free() {
     pcre2_match_data_free(data_);
     pcre2_match_context_free(context_);
@@ -245,9 +257,11 @@ absl::StatusOr<Regex> Regex::Compile(std::string_view pattern) {
   return regex;
 }
 
-absl::StatusOr<std::optional<Regex::Match>> Regex::Find(std::string_view text, size_t from) const {
+absl::StatusOr<std::optional<Regex::Match>> Regex::Find(std::string_view text, size_t from,
+                                                        int64_t& steps_left) const {
   thread_local Searcher searcher;
-  const int found = searcher.Search(static_cast<const pcre2_code*>(code_.get()), text, from);
+  const int found =
+      searcher.Search(static_cast<const pcre2_code*>(code_.get()), text, from, steps_left);
   if (found == PCRE2_ERROR_NOMATCH) return std::optional<Match>();
   if (found == PCRE2_ERROR_NOMEMORY) throw std::bad_alloc();
   if (found < 0) {

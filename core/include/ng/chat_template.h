@@ -5,8 +5,9 @@
 // within bounds of steps, memory, nesting and output. An engine has its own
 // (Engine::EncodeMessage, Engine::EncodeConversation). This is for programs that need no model.
 //
-// Nobody can say a special token: the literal of one becomes its id only where the template wrote
-// every byte of it. In all else ids are those of transformers.
+// Nobody forges a turn: the literal of a special token, or of another token that the template
+// writes, becomes its id only where the template wrote every byte of it. In all else ids are those of
+// transformers.
 //
 // Thread: const methods may be called from any thread.
 #ifndef NG_CHAT_TEMPLATE_H_
@@ -83,7 +84,8 @@ class ChatTemplate {
   absl::StatusOr<std::vector<int32_t>> Encode(const Conversation& conversation) const {
     return Encode(conversation, {}, kAnyLength);
   }
-  // The special token that the template puts after an answer; -1 where there is none.
+  // The token that the template puts after an answer, special or not, or else the one that the
+  // model's files call eos_token; -1 where there is none.
   virtual int32_t eot() const = 0;
   // The date that it may write into a conversation; empty where it does not ask for one.
   virtual const std::string& date() const = 0;

@@ -35,6 +35,14 @@ struct EncodeOptions {
   // With parse_special: in which parts of the text. [text.size()]: the literal of a special token
   // becomes its id only where none of its bytes has a 0 here. Empty: in all of the text.
   std::string_view special_at = {};
+  // With special_at: tokens that count as special there, whatever their own files say. Ascending.
+  std::span<const int32_t> marks = {};
+};
+
+// A token that is found in a text as it is written, before the text is split.
+struct WholeToken {
+  int32_t id = -1;
+  std::string text;
 };
 
 class Tokenizer {
@@ -74,6 +82,8 @@ class Tokenizer {
   virtual std::optional<int32_t> SpecialId(std::string_view literal) const = 0;
   // All special tokens and, where there is one, the token for what is unknown; in any order.
   virtual std::vector<int32_t> SpecialIds() const = 0;
+  // All that are found whole, the special ones and others; in any order.
+  virtual std::vector<WholeToken> WholeTokens() const { return {}; }
 };
 
 // Opens a SentencePiece .model, a tokenizer.json or nanoGPT's meta.pkl by its extension (any other

@@ -112,7 +112,7 @@ absl::StatusOr<std::vector<int32_t>> ScoredBpeTokenizer::EncodeWith(
   if (options.add_special) ids = spec_.prefix;
   bool prefixed = spec_.add_space_prefix;
   for (const TextFragment& fragment :
-       added.Split(text, options.parse_special, options.special_at)) {
+       added.Split(text, options.parse_special, options.special_at, options.marks)) {
     if (std::ssize(ids) > options.most) return ids;
     if (fragment.id >= 0) {
       ids.push_back(fragment.id);

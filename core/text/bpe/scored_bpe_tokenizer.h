@@ -52,6 +52,7 @@ class ScoredBpeTokenizer : public Tokenizer {
   std::string_view TokenBytes(int32_t id) const override;
   std::optional<int32_t> SpecialId(std::string_view literal) const override;
   std::vector<int32_t> SpecialIds() const override;
+  std::vector<WholeToken> WholeTokens() const override { return added_.All(); }
 
  private:
   ScoredBpeTokenizer(ScoredBpeSpec spec, std::string path);

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "core/base/absl_view.h"
 #include "core/formats/json.h"
 #include "core/text/chat/named_templates.h"
+#include "core/text/chat/template_marks.h"
 #include "core/text/jinja/template.h"
 #include "ng/json.h"
 #include "ng/memory_reserve.h"
@@ -80,17 +82,25 @@ absl::StatusOr<OrderedJson> ReadMessage(const OrderedJson& given, const OrderedJ
     return UsageError(
         absl::StrCat(where, ": is ", Excerpt(given), ", must be {\"role\": a text, ...}"));
   }
+  // Its keys are different already, so they are not looked for among each other.
   OrderedJson message = OrderedJson::object();
+  auto& members = message.get_ref<OrderedJson::object_t&>();
   const auto reasoning = std::ranges::find_if(
       kReasoning, [&](const char* name) { return given.contains(name) && !given[name].is_null(); });
   const bool reasons = reasoning != std::end(kReasoning);
   const bool calls = given.contains("tool_calls") && !given["tool_calls"].is_null();
-  if (reasons) message["thinking"] = given[*reasoning];
+  if (reasons) members.emplace_back("thinking", given[*reasoning]);
   for (const auto& [key, value] : given.items()) {
-    if (!value.is_null()) message[key] = value;
-    if (value.is_null() && key == "content" && calls) message[key] = no_content;
+    if (value.is_null() && !(key == "content" && calls)) continue;
+    if (reasons && key == "thinking") {
+      members.front().second = value;
+    } else {
+      members.emplace_back(key, value.is_null() ? no_content : value);
+    }
   }
-  if (reasons) message["reasoning_content"] = given[*reasoning];
+  if (reasons && *reasoning != kReasoning[0]) {
+    members.emplace_back(kReasoning[0], given[*reasoning]);
+  }
   if (given.contains("content") && !given["content"].is_null()) {
     NG_RETURN_IF_ERROR(CheckContent(given["content"], where));
   }
@@ -166,15 +176,15 @@ class JinjaChat final : public ChatTemplate {
     chat->tokenizer_ = &tokenizer;
     chat->system_ = options.system;
     chat->special_tokens_ = std::move(found.special_tokens);
+    chat->marks_ = TemplateMarks(tokenizer);
     NG_ASSIGN_OR_RETURN(chat->own_, Parse(*found.own));
+    chat->marks_.AddOfProgram(found.own->text);
     if (const auto tools = found.named.find(kWithTools); tools != found.named.end()) {
       NG_ASSIGN_OR_RETURN(chat->with_tools_, Parse(tools->second));
+      chat->marks_.AddOfProgram(tools->second.text);
     }
     NG_RETURN_IF_ERROR(chat->SetVariables(options));
-    chat->special_ids_ = tokenizer.SpecialIds();
-    std::ranges::sort(chat->special_ids_);
-    chat->eot_ = chat->FindEot();
-    chat->no_content_ = chat->FindNoContent();
+    chat->Probe();
     return chat;
   }
 
@@ -224,6 +234,9 @@ class JinjaChat final : public ChatTemplate {
     variables_["add_generation_prompt"] = true;
     variables_["documents"] = nullptr;
     for (const auto& [name, literal] : special_tokens_) variables_[name] = literal;
+    auto& members = variables_.get_ref<OrderedJson::object_t&>();
+    std::map<std::string, size_t> places;
+    for (size_t i = 0; i < members.size(); ++i) places.emplace(members.begin()[i].first, i);
     for (const auto& [name, text] : options.variables) {
       const std::string shown = absl::StrCat("template.", name, " = ", text, ": ");
       if (IsOwn(name)) {
@@ -238,7 +251,9 @@ class JinjaChat final : public ChatTemplate {
       }
       const absl::StatusOr<OrderedJson> value = ReadVariable(text);
       if (!value.ok()) return Annotate(value.status(), shown);
-      variables_[name] = *value;
+      const auto [place, is_new] = places.emplace(name, members.size());
+      if (is_new) members.emplace_back(name, nullptr);
+      members.begin()[place->second].second = *value;
     }
     return absl::OkStatus();
   }
@@ -302,13 +317,11 @@ class JinjaChat final : public ChatTemplate {
 
   absl::StatusOr<std::vector<int32_t>> EncodeText(const jinja::Text& text,
                                                   EncodeOptions options) const {
+    const std::vector<int32_t> marks = marks_.With(text);
     options.parse_special = true;
     options.special_at = text.origins();
+    options.marks = marks;
     return tokenizer_->Encode(text.bytes(), options);
-  }
-
-  bool BeginsWithSpecial(const std::vector<int32_t>& ids) const {
-    return !ids.empty() && std::ranges::binary_search(special_ids_, ids.front());
   }
 
   // `fed` and what follows it; nothing where the text does not begin as it did before.
@@ -334,36 +347,61 @@ class JinjaChat final : public ChatTemplate {
     NG_ASSIGN_OR_RETURN(const std::vector<int32_t> more,
                         EncodeText(text.Slice(said.size()), {.continues = true, .most = left}));
     // Other tokens could be parts of what the answer ends with.
-    if (!BeginsWithSpecial(more)) return std::nullopt;
+    if (more.empty() || !marks_.Has(more.front())) return std::nullopt;
     std::vector<int32_t> ids(fed.begin(), fed.end());
     ids.insert(ids.end(), more.begin(), more.end());
     return ids;
   }
 
+  // What the template does in conversations that are made up here.
+  void Probe() {
+    // The JSON library's destructors allocate, and do not survive that it fails.
+    constexpr size_t kReservedBytes = size_t{1} << 20;
+    const MemoryReserve reserve(kReservedBytes, MemoryReserve::For::kEverything);
+    for (const std::string_view role : kRoles) ProbeRole(role);
+    no_content_ = ProbeNoContent();
+    eot_ = FindEot();
+    if (reserve.used()) throw std::bad_alloc();
+  }
+
+  // The marks that a template puts around what this role says.
+  void ProbeRole(std::string_view role) {
+    OrderedJson messages = OrderedJson::array();
+    if (role != "system" && role != "developer") messages.push_back(MessageOf("user", "?"));
+    messages.push_back(MessageOf(role, "?"));
+    messages.push_back(MessageOf("user", "?"));
+    const absl::StatusOr<jinja::Text> text = RenderMessages(std::move(messages), true);
+    if (text.ok()) marks_.AddOfText(*text);
+  }
+
+  absl::StatusOr<jinja::Text> RenderMessages(OrderedJson messages, bool asks) const {
+    OrderedJson values = variables_;
+    values["messages"] = std::move(messages);
+    values["tools"] = nullptr;
+    values["add_generation_prompt"] = asks;
+    return RenderText(values);
+  }
+
   // What follows an answer, found in a conversation that has one.
   int32_t FindEot() const {
     constexpr std::string_view kAnswer = "ng asks what follows";
-    OrderedJson values = variables_;
-    OrderedJson& messages = values["messages"] = OrderedJson::array();
+    OrderedJson messages = OrderedJson::array();
     messages.push_back(MessageOf("user", "?"));
     messages.push_back(MessageOf("assistant", kAnswer));
-    values["tools"] = nullptr;
-    values["add_generation_prompt"] = false;
-    const absl::StatusOr<jinja::Text> text = RenderText(values);
+    const absl::StatusOr<jinja::Text> text = RenderMessages(std::move(messages), false);
     const size_t at = text.ok() ? text->bytes().rfind(kAnswer) : std::string::npos;
     if (at != std::string::npos) {
       const auto ids = EncodeText(text->Slice(at + kAnswer.size()), {.continues = true});
       for (const int32_t id : ids.value_or(std::vector<int32_t>())) {
-        if (std::ranges::binary_search(special_ids_, id)) return id;
+        if (marks_.Has(id)) return id;
       }
     }
     const auto eos = special_tokens_.find("eos_token");
-    return eos == special_tokens_.end() ? -1 : tokenizer_->SpecialId(eos->second).value_or(-1);
+    return eos == special_tokens_.end() ? -1 : marks_.Find(eos->second).value_or(-1);
   }
 
   // The text of a conversation whose answer is a call of a tool, with this as the answer's content.
-  std::optional<std::string> RenderCall(const OrderedJson& content,
-                                        const OrderedJson& arguments) const {
+  std::optional<std::string> RenderCall(const OrderedJson& content, const OrderedJson& arguments) {
     constexpr const char* kId = "ng0000001";  // of the form that all templates take
     OrderedJson call = OrderedJson::object();
     call["id"] = kId;
@@ -376,28 +414,18 @@ class JinjaChat final : public ChatTemplate {
     answer["tool_calls"].push_back(std::move(call));
     OrderedJson result = MessageOf("tool", "?");
     result["tool_call_id"] = kId;
-    OrderedJson values = variables_;
-    values["tools"] = nullptr;
-    OrderedJson& messages = values["messages"] = OrderedJson::array();
+    OrderedJson messages = OrderedJson::array();
     messages.push_back(MessageOf("user", "?"));
     messages.push_back(std::move(answer));
     messages.push_back(std::move(result));
-    const absl::StatusOr<jinja::Text> text = RenderText(values);
+    absl::StatusOr<jinja::Text> text = RenderMessages(std::move(messages), true);
     if (!text.ok()) return std::nullopt;
+    marks_.AddOfText(*text);
     return text->bytes();
   }
 
   // What the template can take as a content that is null: null, unless it fails then or prints it.
-  OrderedJson FindNoContent() const {
-    // The JSON library's destructors allocate, and do not survive that it fails.
-    constexpr size_t kReservedBytes = size_t{1} << 20;
-    const MemoryReserve reserve(kReservedBytes, MemoryReserve::For::kEverything);
-    OrderedJson found = ProbeNoContent();
-    if (reserve.used()) throw std::bad_alloc();
-    return found;
-  }
-
-  OrderedJson ProbeNoContent() const {
+  OrderedJson ProbeNoContent() {
     const OrderedJson nothing = OrderedJson::object();
     for (const OrderedJson& arguments : {nothing, OrderedJson("{}")}) {
       const std::optional<std::string> empty = RenderCall("", arguments);
@@ -418,7 +446,7 @@ class JinjaChat final : public ChatTemplate {
   OrderedJson no_content_ = "";                    // for a content that is null
   jinja::Moment moment_;
   std::string date_;
-  std::vector<int32_t> special_ids_;  // sorted
+  TemplateMarks marks_;
   int32_t eot_ = -1;
 };
 

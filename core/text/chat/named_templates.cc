@@ -137,8 +137,9 @@ absl::Status UnknownTemplate(std::string_view name, const std::vector<std::strin
 
 // The special token of a row that a tokenizer lacks, if any.
 std::string_view MissingToken(const Row& row, const Tokenizer& tokenizer) {
+  const std::vector<WholeToken> whole = tokenizer.WholeTokens();
   const auto missing = std::ranges::find_if(row.specials, [&](std::string_view literal) {
-    return !literal.empty() && !tokenizer.SpecialId(literal);
+    return !literal.empty() && std::ranges::count(whole, literal, &WholeToken::text) == 0;
   });
   return missing == row.specials.end() ? std::string_view() : *missing;
 }

@@ -33,6 +33,11 @@ struct Companions {
   // `added` is from added_tokens.json, which has ids only. If a tokenizer.json has the same tokens,
   // it says how they are found.
   bool only_ids = false;
+  // Special tokens that have no ids there, in the order in which transformers adds those that the
+  // tokenizer lacks: those with a name ("pad_token", "image_token"), which are special whatever
+  // else is said of them, and then those of lists.
+  std::vector<AddedToken> named;
+  std::vector<AddedToken> listed;
 };
 
 // Returns nothing where none of the files exists. `policy` decides about keys that nobody knows.

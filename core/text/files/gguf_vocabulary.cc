@@ -16,6 +16,12 @@
 namespace ng {
 namespace {
 
+// "</s>", "[EOS]", "<|im_end|>".
+bool IsInBrackets(std::string_view token) {
+  return token.size() > 2 && ((token.starts_with('<') && token.ends_with('>')) ||
+                              (token.starts_with('[') && token.ends_with(']')));
+}
+
 // Markers and runs of newlines.
 bool IsFoundWhole(std::string_view token) {
   const bool newlines = token.size() > 1 && token.find_first_not_of('\n') == token.npos;
@@ -57,6 +63,14 @@ class Maker {
                                        vocabulary_.tokens.size(), " tokens"));
   }
   PieceType TypeOf(size_t id) const { return static_cast<PieceType>(vocabulary_.token_type[id]); }
+  // Whether the file says that the token begins or ends something. Then it is found whole, also
+  // where its type is that of ordinary ones.
+  bool IsEnd(size_t id) const {
+    const auto& of = vocabulary_;
+    const std::optional<int64_t> ends[] = {of.bos_token_id, of.eos_token_id, of.eot_token_id,
+                                           of.eom_token_id};
+    return std::ranges::count(ends, std::optional(static_cast<int64_t>(id))) != 0;
+  }
 
   // The token that begins or ends a text, where the file asks for it.
   absl::StatusOr<std::vector<int32_t>> Edge(const char* key, std::optional<int64_t> id,
@@ -95,7 +109,11 @@ class Maker {
     NG_RETURN_IF_ERROR(CheckSize("scores", vocabulary_.scores.size()));
     ScoredBpeSpec spec;
     NG_RETURN_IF_ERROR(SetEdges(true, &spec));
-    for (size_t id = 0; id < vocabulary_.tokens.size(); ++id) spec.types.push_back(TypeOf(id));
+    for (size_t id = 0; id < vocabulary_.tokens.size(); ++id) {
+      const bool ordinary = TypeOf(id) == PieceType::kNormal || TypeOf(id) == PieceType::kUnused;
+      const bool whole = ordinary && IsEnd(id) && IsInBrackets(vocabulary_.tokens[id]);
+      spec.types.push_back(whole ? PieceType::kUserDefined : TypeOf(id));
+    }
     spec.add_space_prefix = vocabulary_.add_space_prefix.value_or(true);
     spec.one_space_prefix = HasInstructionTokens();
     spec.scores = std::move(vocabulary_.scores);
@@ -137,7 +155,8 @@ class Maker {
       if (!merge) {
         return Wrong(absl::StrCat("merges[", i, "]"), vocabulary_.merges[i], "two tokens");
       }
-      if (const std::string both = merge->first + merge->second; IsFoundWhole(both)) {
+      if (const std::string both = merge->first + merge->second;
+          IsFoundWhole(both) || IsInBrackets(both)) {
         merged.insert(both);
       }
       bpe.merges.push_back(*std::move(merge));
@@ -148,7 +167,8 @@ class Maker {
       const auto id = static_cast<int32_t>(i);
       const PieceType type = TypeOf(i);
       bool special = type == PieceType::kControl || type == PieceType::kUnknown;
-      bool added = special || type == PieceType::kUserDefined;
+      bool added = special || type == PieceType::kUserDefined ||
+                   (IsEnd(i) && IsInBrackets(token) && !merged.contains(token));
       if (!bpe.byte_level) {
         if (type == PieceType::kUnknown) bpe.unknown = id;
         // Some files give these the type of ordinary tokens, though no merge makes them.

@@ -26,6 +26,8 @@ struct GgufVocabulary {
   std::vector<std::string> merges;  // gpt2: "left right", best first
   std::optional<int64_t> bos_token_id;
   std::optional<int64_t> eos_token_id;
+  std::optional<int64_t> eot_token_id;   // of a turn
+  std::optional<int64_t> eom_token_id;   // of a message
   std::optional<bool> add_bos_token;     // absent: true for llama, else as pre says
   std::optional<bool> add_eos_token;     // absent: false
   std::optional<bool> add_space_prefix;  // llama; absent: true

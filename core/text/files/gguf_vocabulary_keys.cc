@@ -2,6 +2,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/text/files/gguf_vocabulary.h"
 
 namespace ng {
@@ -47,10 +48,13 @@ absl::StatusOr<GgufVocabulary> ReadGgufVocabulary(const GgufMetadata& metadata) 
   NG_ASSIGN_OR_RETURN(std::optional<std::string> pre, fields.OptionalText("tokenizer.ggml.pre"));
   vocabulary.pre = std::move(pre).value_or("");
   NG_RETURN_IF_ERROR(ReadArrays(metadata, fields, &vocabulary));
-  NG_ASSIGN_OR_RETURN(vocabulary.bos_token_id,
-                      fields.OptionalInt("tokenizer.ggml.bos_token_id", kId));
-  NG_ASSIGN_OR_RETURN(vocabulary.eos_token_id,
-                      fields.OptionalInt("tokenizer.ggml.eos_token_id", kId));
+  for (const auto& [key, id] : {std::pair("bos", &vocabulary.bos_token_id),
+                                {"eos", &vocabulary.eos_token_id},
+                                {"eot", &vocabulary.eot_token_id},
+                                {"eom", &vocabulary.eom_token_id}}) {
+    NG_ASSIGN_OR_RETURN(*id,
+                        fields.OptionalInt(absl::StrCat("tokenizer.ggml.", key, "_token_id"), kId));
+  }
   NG_ASSIGN_OR_RETURN(vocabulary.add_bos_token,
                       fields.OptionalBool("tokenizer.ggml.add_bos_token"));
   NG_ASSIGN_OR_RETURN(vocabulary.add_eos_token,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -61,6 +63,93 @@ absl::Status ApplyLlamaClass(const Companions& companions, const std::string& pa
   return absl::OkStatus();
 }
 
+// Adds the tokens that files beside a tokenizer.json have, as transformers does: one that it has
+// gets what is said of it, one of the vocabulary keeps its id, and the others follow in order.
+class TokenAdder {
+ public:
+  TokenAdder(const Companions& companions, const KeyPolicy& policy, PipelineSpec* spec)
+      : companions_(companions), policy_(policy), spec_(*spec) {}
+
+  absl::Status AddAll() {
+    FindKnown();
+    std::set<int32_t> taken;
+    for (const AddedToken& token : spec_.added_tokens) taken.insert(token.id);
+    for (const AddedToken& token : companions_.added) {
+      AddedToken* const same = Find(token.text);
+      // The tokenizer.json goes before added_tokens.json, id by id.
+      if (same == nullptr && companions_.only_ids && taken.contains(token.id)) continue;
+      if (same != nullptr && !companions_.only_ids) {
+        const AddedToken before = std::exchange(*same, token);
+        same->id = before.id;
+        same->special = before.special || token.special;
+      }
+      const int32_t id = same != nullptr ? same->id : Add(token);
+      if (id == token.id) continue;
+      NG_RETURN_IF_ERROR(policy_.Doubt(absl::StrCat(
+          companions_.path, ": the added token ", JsonExcerpt(token.text), " has the id ", token.id,
+          ", and is read as ", id, ", as transformers reads it")));
+    }
+    const ptrdiff_t n_before = std::ssize(spec_.added_tokens);
+    for (const AddedToken& token : companions_.named) {
+      AddedToken* const same = Find(token.text);
+      if (same == nullptr) {
+        Add(token);
+      } else if (same - spec_.added_tokens.data() < n_before) {
+        same->special = true;
+      } else {  // under two names: the last one counts
+        const int32_t id = same->id;
+        *same = token;
+        same->id = id;
+      }
+    }
+    for (const AddedToken& token : companions_.listed) {
+      if (Find(token.text) == nullptr) Add(token);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // What the tokenizer has of the tokens that are to be added.
+  void FindKnown() {
+    for (const auto* list : {&companions_.added, &companions_.named, &companions_.listed}) {
+      for (const AddedToken& token : *list) ids_.emplace(token.text, -1);
+    }
+    for (size_t id = 0; id < spec_.tokens.size(); ++id) {
+      const auto found = ids_.find(spec_.tokens[id]);
+      if (found != ids_.end()) found->second = static_cast<int32_t>(id);
+    }
+    for (size_t i = 0; i < spec_.added_tokens.size(); ++i) {
+      places_.emplace(spec_.added_tokens[i].id, i);
+    }
+  }
+
+  AddedToken* Find(const std::string& text) {
+    const auto place = places_.find(ids_.at(text));
+    return place == places_.end() ? nullptr : &spec_.added_tokens[place->second];
+  }
+
+  // Returns its id.
+  int32_t Add(AddedToken token) {
+    int32_t& id = ids_.at(token.text);
+    const bool is_new = id < 0;
+    if (is_new) {
+      id = static_cast<int32_t>(spec_.tokens.size());
+      spec_.tokens.push_back(token.text);
+      ++spec_.n_added;
+    }
+    token.id = id;
+    places_.emplace(id, spec_.added_tokens.size());
+    spec_.added_tokens.push_back(std::move(token));
+    return id;
+  }
+
+  const Companions& companions_;
+  const KeyPolicy& policy_;
+  PipelineSpec& spec_;
+  std::map<std::string, int32_t> ids_;  // of the texts of all that are to be added; -1: none yet
+  std::map<int32_t, size_t> places_;    // in spec_.added_tokens, by id
+};
+
 // Applies what the files beside a tokenizer.json say about it: tokens that it lacks, and a prefix
 // that some classes of transformers take from there.
 absl::Status ApplyCompanions(const Companions& companions, const std::string& path,
@@ -75,23 +164,8 @@ absl::Status ApplyCompanions(const Companions& companions, const std::string& pa
     return refuse("add_prefix_space = ", prefixes ? "false" : "true",
                   ", must be what its pre_tokenizer has in");
   }
-  for (const AddedToken& token : companions.added) {
-    const auto same = std::ranges::find(spec->added_tokens, token.id, &AddedToken::id);
-    const auto n_tokens = static_cast<int64_t>(spec->tokens.size());
-    if (same != spec->added_tokens.end() &&
-        (companions.only_ids ? same->text == token.text : FoundAlike(*same, token))) {
-      continue;
-    }
-    const bool is_next = same == spec->added_tokens.end() && token.id >= n_tokens;
-    if (!is_next || token.id > n_tokens) {
-      return refuse("the added token ", JsonExcerpt(token.text), " with the id ", token.id,
-                    " must be as in, or follow the tokens of");
-    }
-    spec->tokens.push_back(token.text);
-    spec->added_tokens.push_back(token);
-    ++spec->n_added;
-  }
-  return absl::OkStatus();
+  TokenAdder adder(companions, policy, spec);
+  return adder.AddAll();
 }
 
 }  // namespace

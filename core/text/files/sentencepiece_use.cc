@@ -45,6 +45,7 @@ class SentencePieceUseReader {
       return use_;
     }
     NG_RETURN_IF_ERROR(CheckPrefix());
+    if (companions_) AddNamed();
     AddControlPieces();
     return std::move(use_);
   }
@@ -229,6 +230,29 @@ class SentencePieceUseReader {
       }
     }
     return absl::OkStatus();
+  }
+
+  // Special tokens that have a name and no id: that of the piece, or the next one.
+  void AddNamed() {
+    std::map<std::string, int32_t> pieces;
+    for (size_t id = 0; id < pieces_.size(); ++id) {
+      pieces.emplace(pieces_[id].text, static_cast<int32_t>(id));
+    }
+    std::map<std::string, size_t> known;  // places in use_.added
+    for (size_t i = 0; i < use_.added.size(); ++i) known.emplace(use_.added[i].text, i);
+    auto next = static_cast<int32_t>(NumTokens());
+    for (const auto* const list : {&companions_->named, &companions_->listed}) {
+      for (AddedToken token : *list) {
+        const auto [place, is_new] = known.emplace(token.text, use_.added.size());
+        if (is_new) {
+          const auto piece = pieces.find(token.text);
+          token.id = piece != pieces.end() ? piece->second : next++;
+          use_.added.push_back(std::move(token));
+        } else if (list == &companions_->named) {
+          use_.added[place->second].special = true;
+        }
+      }
+    }
   }
 
   absl::Status CheckPrefix() {

@@ -91,7 +91,10 @@ Value Interpreter::EvaluateOne(const Node& node, const ScopePtr& scope) {
 }
 
 Value Interpreter::Lookup(std::string_view name, const ScopePtr& scope) {
+  constexpr int kScopesOfStep = 4;
+  int n_scopes = 0;
   for (const Scope* at = scope.get(); at != nullptr; at = at->parent.get()) {
+    if (++n_scopes % kScopesOfStep == 0 && !run_.Work(1)) return {};
     const auto found = at->variables.find(name);
     if (found != at->variables.end()) return found->second;
   }

@@ -35,11 +35,18 @@ Value Default(const Input& in) {
   return in.Has(0) ? in[0] : in.run.NewText("");
 }
 
-Value Escape(const Input& in) { return in.run.NewText(Escaped(Printed(in.run, in.self))); }
+// What is before the filter as a text, whose characters the filter goes through.
+Text ReadText(const Input& in) {
+  Text text = Printed(in.run, in.self);
+  in.run.Read(2 * text.size());
+  return text;
+}
+
+Value Escape(const Input& in) { return in.run.NewText(Escaped(ReadText(in))); }
 
 // Of a safe text too.
 Value ForceEscape(const Input& in) {
-  Text text = Printed(in.run, in.self);
+  Text text = ReadText(in);
   text.set_safe(false);
   return in.run.NewText(Escaped(text));
 }
@@ -47,7 +54,8 @@ Value ForceEscape(const Input& in) {
 Value Float(const Input& in) {
   double value = 0;
   if (in.self.IsNumber()) return {in.self.real(), in.self.origin()};
-  if (in.self.text() != nullptr && ParseFloat(in.self.text()->bytes(), &value)) {
+  if (in.self.text() != nullptr && in.run.Read(in.self.text()->size()) &&
+      ParseFloat(in.self.text()->bytes(), &value)) {
     return {value, in.self.origin()};
   }
   return in.Has(0) ? in[0] : Value(0.0);
@@ -59,7 +67,7 @@ Value Format(const Input& in) {
 }
 
 Value Indent(const Input& in) {
-  const Text text = Printed(in.run, in.self);
+  const Text text = ReadText(in);
   const Text by =
       in.Has(0) && in[0].text() != nullptr
           ? *in[0].text()
@@ -73,7 +81,9 @@ Value Indent(const Input& in) {
     if (first ? in.Bool(1, false) : (!blank || in.Bool(2, false))) out.Append(by);
     first = false;
     out.Append(line);
-    if (!in.run.HasRoom(4 * static_cast<int64_t>(out.size()))) return {};
+    if (!in.run.Work(1) || !in.run.Read(by.size()) ||
+        !in.run.HasRoom(4 * static_cast<int64_t>(out.size())))
+      return {};
   }
   out.set_safe(text.safe());
   return in.run.NewText(std::move(out));
@@ -84,6 +94,7 @@ Value Int(const Input& in) {
   if (in.self.IsInteger()) return {in.self.integer(), in.self.origin()};
   double real = 0;
   if (in.self.text() != nullptr) {
+    if (!in.run.Read(2 * in.self.text()->size())) return {};
     int64_t value = 0;
     if (ParseInteger(in.self.text()->bytes(), in.Int(1, 10), &value)) {
       return {value, in.self.origin()};
@@ -102,6 +113,7 @@ Value Int(const Input& in) {
 Value Length(const Input& in) {
   if (in.self.IsUndefined()) return Value(int64_t{0});
   if (in.self.text() != nullptr) {
+    in.run.Read(in.self.text()->size() / 4);
     return Value(static_cast<int64_t>(CountCharacters(in.self.text()->bytes())));
   }
   if (in.self.dict() != nullptr) return Value(std::ssize(in.self.dict()->items));
@@ -178,9 +190,10 @@ Value ToJson(const Input& in) {
 }
 
 Value Trim(const Input& in) {
-  const Text text = Printed(in.run, in.self);
-  const std::string chars = in.TextOf(0).bytes();
+  const Text text = ReadText(in);
   const bool given = in.Has(0) && !in[0].IsNone();
+  const std::string chars = given ? in.TextOf(0).bytes() : "";
+  if (!in.run.Read(2 * chars.size())) return {};
   const Extent left = Strip(text.bytes(), Side::kBoth, given ? &chars : nullptr);
   return in.run.NewText(text.Slice(left.begin, left.end - left.begin));
 }
@@ -189,7 +202,7 @@ Value Truncate(const Input& in) {
   const Text text = Printed(in.run, in.self);
   const int64_t length = in.Int(0, 255);
   const Text end = in.Has(2) ? in.TextOf(2) : Text("...", Origin::kTemplate);
-  const std::vector<size_t> begins = text.Characters();
+  const std::vector<size_t> begins = CharactersOf(in.run, text);
   const auto n = static_cast<int64_t>(begins.size()) - 1;
   const auto n_end = static_cast<int64_t>(CountCharacters(end.bytes()));
   if (length < n_end) return in.Fail("needs a length that has room for the end");
@@ -204,7 +217,7 @@ Value Truncate(const Input& in) {
 // "%41" for each byte that is not allowed in an address.
 Value UrlEncode(const Input& in) {
   static constexpr char kHex[] = "0123456789ABCDEF";
-  const Text text = Printed(in.run, in.self);
+  const Text text = ReadText(in);
   Text out;
   for (size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text.bytes()[i]);
@@ -220,7 +233,7 @@ Value UrlEncode(const Input& in) {
 Value WordCount(const Input& in) {
   int64_t n = 0;
   bool in_word = false;
-  const std::string text = Printed(in.run, in.self).bytes();
+  const std::string text = ReadText(in).bytes();
   for (size_t i = 0; i < text.size();) {
     const CodePoint c = FirstCodePoint(std::string_view(text).substr(i));
     const bool is_word = IsWord(c.value);
@@ -232,15 +245,15 @@ Value WordCount(const Input& in) {
 }
 
 Value Case(const Input& in, Letters letters) {
-  return in.run.NewText(WithCase(Printed(in.run, in.self), letters));
+  return in.run.NewText(WithCase(ReadText(in), letters));
 }
 Value Capitalize(const Input& in) { return Case(in, Letters::kCapitalized); }
 Value Lower(const Input& in) { return Case(in, Letters::kLower); }
 Value Upper(const Input& in) { return Case(in, Letters::kUpper); }
 Value Title(const Input& in) { return Case(in, Letters::kWords); }
 Value Center(const Input& in) {
-  return in.run.NewText(Justify(in.run, Printed(in.run, in.self), in.Int(0, 80),
-                                Text(" ", Origin::kTemplate), Side::kBoth));
+  return in.run.NewText(
+      Justify(in.run, ReadText(in), in.Int(0, 80), Text(" ", Origin::kTemplate), Side::kBoth));
 }
 
 constexpr Function kFilters[] = {

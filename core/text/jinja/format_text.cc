@@ -74,7 +74,7 @@ Text Formatted(Run& run, const Specification& how, const Value& value) {
   Text text = how.type == 's' ? Printed(run, value) : Represented(run, value);
   if (how.escapes) text = Escaped(text);
   if (how.precision >= 0) {
-    const std::vector<size_t> begins = text.Characters();
+    const std::vector<size_t> begins = CharactersOf(run, text);
     const auto n = std::min(static_cast<size_t>(how.precision), begins.size() - 1);
     text = text.Slice(0, begins[n]);
   }
@@ -90,10 +90,12 @@ Text PercentFormat(Run& run, const Text& format, const std::vector<Value>& value
   Text out;
   size_t n_used = 0;
   const std::string_view all = format.bytes();
+  run.Read(all.size());
   for (size_t i = 0; i < all.size() && !run.failed();) {
     if (all[i] != '%') {
-      out.Append(format.Slice(i, 1));
-      ++i;
+      const size_t end = std::min(all.find('%', i), all.size());
+      out.Append(format, i, end - i);
+      i = end;
       continue;
     }
     std::string_view rest = all.substr(i + 1);
@@ -138,6 +140,7 @@ Value FieldValue(Run& run, std::string_view field, const Call& call, size_t* nex
   const size_t end = field.find_first_of(".[");
   const std::string_view name = field.substr(0, end);
   Value value;
+  if (!run.Read(field.size()) || !run.Work(std::ssize(call.named) / 8)) return {};
   std::string_view digits = name;
   const int64_t place = TakeNumber(&digits);
   if (name.empty() || digits.empty()) {
@@ -221,16 +224,19 @@ Text BraceFormat(Run& run, const Text& format, const Call& call) {
   Text out;
   size_t next = 0;
   const std::string_view all = format.bytes();
+  run.Read(all.size());
   for (size_t i = 0; i < all.size() && !run.failed();) {
     const char c = all[i];
     if (c != '{' && c != '}') {
-      out.Append(format.Slice(i, 1));
-      ++i;
+      const size_t end = std::min(all.find_first_of("{}", i), all.size());
+      out.Append(format, i, end - i);
+      i = end;
     } else if (i + 1 < all.size() && all[i + 1] == c) {
       out.Append(format.Slice(i, 1));
       i += 2;
     } else {
       const size_t end = all.find('}', i);
+      run.Read(std::min(end, all.size()) - i);
       if (c == '}' || end == std::string_view::npos) {
         run.Fail("a format with a single brace");
         break;

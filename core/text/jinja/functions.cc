@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/absl_view.h"
+#include "core/text/jinja/text_functions.h"
 #include "ng/names.h"
 
 namespace ng::jinja {
@@ -195,8 +196,7 @@ Value Item(Run& run, const Value& of, const Value& key) {
   const bool has_places = sequence != nullptr && sequence->kind <= SequenceKind::kRange;
   if (key.IsInteger() && (has_places || of.text() != nullptr)) {
     const std::vector<size_t> begins =
-        of.text() != nullptr ? of.text()->Characters() : std::vector<size_t>();
-    if (of.text() != nullptr) run.Work(static_cast<int64_t>(begins.size()) / 32);
+        of.text() != nullptr ? CharactersOf(run, *of.text()) : std::vector<size_t>();
     const auto n = static_cast<int64_t>(has_places ? sequence->items.size() : begins.size() - 1);
     const int64_t at = key.integer() < 0 ? key.integer() + n : key.integer();
     if (at < 0 || at >= n) return Missing(run, of, absl::StrCat("item ", key.integer()));
@@ -223,8 +223,7 @@ Value Slice(Run& run, const Value& of, std::span<const Value, 3> bounds) {
   const int64_t step = numbers[2];
   if (step == 0) return run.Fail("a slice in steps of 0");
   const std::vector<size_t> begins =
-      of.text() != nullptr ? of.text()->Characters() : std::vector<size_t>();
-  if (!run.HasRoom(static_cast<int64_t>(8 * begins.size()))) return {};
+      of.text() != nullptr ? CharactersOf(run, *of.text()) : std::vector<size_t>();
   const auto n = static_cast<int64_t>(has_places ? sequence->items.size() : begins.size() - 1);
   const int64_t low = step > 0 ? 0 : -1;
   const int64_t high = step > 0 ? n : n - 1;
@@ -248,7 +247,7 @@ Value Slice(Run& run, const Value& of, std::span<const Value, 3> bounds) {
     if (has_places) {
       items.push_back(sequence->items[at]);
     } else {
-      text.Append(of.text()->Slice(begins[at], begins[at + 1] - begins[at]));
+      text.Append(*of.text(), begins[at], begins[at + 1] - begins[at]);
     }
   }
   if (has_places) return run.NewSequence(sequence->kind, std::move(items));

@@ -265,6 +265,7 @@ Value Interpreter::RunMacro(const Node& node, const ScopePtr& scope, Call& call)
     const Argument& parameter = node.arguments[i];
     Value& value = inner->variables[parameter.name];
     value = run_.NewUndefined(absl::StrCat("parameter \"", parameter.name, "\" is not given"));
+    if (!run_.Work(std::ssize(call.named) / 8)) return {};
     const Value* given = i < call.positional.size() ? &call.positional[i] : nullptr;
     for (const auto& [name, named] : call.named) {
       if (name != parameter.name) continue;

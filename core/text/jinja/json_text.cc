@@ -50,38 +50,33 @@ class JsonWriter {
   void Mark(std::string_view text) { out.Append(text, Origin::kTemplate); }
 
   void WriteText(const Text& text) {
+    if (!run_.Read(text.size())) return;
+    Mark("\"");
+    out.AppendEscaped(text, [this](char32_t c) { return EscapeOf(c); });
+    Mark("\"");
+  }
+
+  std::string EscapeOf(char32_t c) const {
     static constexpr std::string_view kShort = "\"\\\n\r\t\f\b";
     static constexpr std::string_view kNames = "\"\\nrtfb";
-    if (!run_.Work(static_cast<int64_t>(text.size()) / 16)) return;
-    Mark("\"");
-    for (size_t i = 0; i < text.size();) {
-      const CodePoint c = FirstCodePoint(std::string_view(text.bytes()).substr(i));
-      const size_t known =
-          c.value < 0x80 ? kShort.find(static_cast<char>(c.value)) : std::string::npos;
-      std::string escape;
-      if (known != std::string::npos) {
-        escape = {'\\', kNames[known]};
-      } else if (c.value < 0x20 ||
-                 (style_.ascii && c.value > 0x7E && c.value < 0x10000 && c.value != 0x7F)) {
-        AppendUnit(c.value, &escape);
-      } else if (style_.ascii && c.value >= 0x10000) {
-        AppendUnit(0xD800 + ((c.value - 0x10000) >> 10), &escape);
-        AppendUnit(0xDC00 + (c.value & 0x3FF), &escape);
-      }
-      if (escape.empty()) {
-        out.Append(text.Slice(i, c.length));
-      } else {
-        out.Append(escape, text.OriginAt(i));
-      }
-      i += c.length;
+    const size_t known = c < 0x80 ? kShort.find(static_cast<char>(c)) : std::string::npos;
+    std::string escape;
+    if (known != std::string::npos) {
+      escape = {'\\', kNames[known]};
+    } else if (c < 0x20 || (style_.ascii && c > 0x7E && c < 0x10000 && c != 0x7F)) {
+      AppendUnit(c, &escape);
+    } else if (style_.ascii && c >= 0x10000) {
+      AppendUnit(0xD800 + ((c - 0x10000) >> 10), &escape);
+      AppendUnit(0xDC00 + (c & 0x3FF), &escape);
     }
-    Mark("\"");
+    return escape;
   }
 
   void NewLine(int level) {
     if (!style_.indent) return;
     Mark("\n");
-    if (!run_.HasRoom(2 * static_cast<int64_t>(style_.indent->size()) * level)) return;
+    const size_t size = style_.indent->size() * static_cast<size_t>(level);
+    if (!run_.Read(size) || !run_.HasRoom(2 * static_cast<int64_t>(size))) return;
     for (int i = 0; i < level; ++i) Mark(*style_.indent);
   }
 

@@ -21,6 +21,7 @@ Value Generator(Run& run, std::vector<Value> items) {
 // "a.b.0" of a value, or its item by a number. A step that leads nowhere gives `standard`.
 Value AtPath(Run& run, const Value& of, const Value& path, const Value& standard = {}) {
   if (path.text() == nullptr) return Item(run, of, path);
+  if (!run.Read(path.text()->size())) return {};
   Value at = of;
   for (const absl::string_view part : absl::StrSplit(View(path.text()->bytes()), '.')) {
     int64_t number = 0;
@@ -37,7 +38,8 @@ Value KeyOf(Run& run, const Value& of, const Value& attribute, bool case_sensiti
   Value key =
       attribute.IsUndefined() || attribute.IsNone() ? of : AtPath(run, of, attribute, standard);
   if (case_sensitive || key.text() == nullptr) return key;
-  return run.NewText(WithCase(*key.text(), Letters::kLower));
+  return run.Read(2 * key.text()->size()) ? run.NewText(WithCase(*key.text(), Letters::kLower))
+                                          : Value();
 }
 
 // Sorts by keys that Python orders; fails for others. Equal ones keep their order.
@@ -121,6 +123,7 @@ Value Choose(const Input& in, bool by_attribute, bool wanted) {
     const Value about = by_attribute ? AtPath(in.run, item, attribute) : item;
     bool holds = IsTrue(about);
     if (!test.empty()) {
+      if (!in.run.Work(std::ssize(arguments) + std::ssize(in.call.named))) return {};
       Call call{in.run, about, arguments, in.call.named};
       holds = ApplyTest(test, call);
     }
@@ -231,6 +234,7 @@ Value Join(const Input& in) {
   bool first = true;
   for (const Value& item : items->items) {
     if (!first) text.Append(between);
+    if (!in.run.Read(between.size() / 4)) return {};
     first = false;
     const bool by_attribute = in.Has(1) && !in[1].IsNone();
     text.Append(Printed(in.run, by_attribute ? AtPath(in.run, item, in[1]) : item));
@@ -267,6 +271,7 @@ Value Map(const Input& in) {
     if (by_attribute) {
       mapped.push_back(AtPath(in.run, item, attribute, standard));
     } else {
+      if (!in.run.Work(std::ssize(arguments) + std::ssize(in.call.named))) return {};
       Call call{in.run, item, arguments, in.call.named};
       mapped.push_back(ApplyFilter(filter, call));
     }

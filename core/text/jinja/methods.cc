@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/absl_view.h"
+#include "core/text/find.h"
 #include "core/text/jinja/functions.h"
 #include "core/text/jinja/text_functions.h"
 #include "core/text/unicode.h"
@@ -30,13 +31,14 @@ Value TextList(const Input& in, std::vector<Text> texts) {
 
 template <Letters kLetters>
 Value Case(const Input& in) {
-  return NewText(in, WithCase(Self(in), kLetters));
+  return in.run.Read(2 * Self(in).size()) ? NewText(in, WithCase(Self(in), kLetters)) : Value();
 }
 
 template <Side kSide>
 Value StripText(const Input& in) {
   const bool given = in.Has(0) && !in[0].IsNone();
-  const std::string chars = in.TextOf(0).bytes();
+  const std::string chars = given ? in.TextOf(0).bytes() : "";
+  if (!in.run.Read(Self(in).size() + 2 * chars.size())) return {};
   const Extent left = Strip(Self(in).bytes(), kSide, given ? &chars : nullptr);
   return NewText(in, Self(in).Slice(left.begin, left.end - left.begin));
 }
@@ -46,7 +48,8 @@ Value SplitText(const Input& in) {
   const bool given = in.Has(0) && !in[0].IsNone();
   if (given && TextArgument(in, 0) == nullptr) return {};
   if (given && in[0].text()->empty()) return in.Fail("cannot split at an empty text");
-  in.run.Work(static_cast<int64_t>(Self(in).size()) / 8);
+  if (given && !in.run.Read(in[0].text()->size())) return {};
+  if (!in.run.Read(2 * Self(in).size())) return {};
   if (!in.run.HasRoom(4 * static_cast<int64_t>(Self(in).size()))) return {};
   return TextList(in, Split(Self(in), given ? in[0].text() : nullptr, in.Int(1, -1), kFromRight));
 }
@@ -55,7 +58,8 @@ Value SplitText(const Input& in) {
 int64_t Place(const Input& in, bool from_right) {
   const Text* const part = TextArgument(in, 0);
   if (part == nullptr) return -1;
-  const std::vector<size_t> begins = Self(in).Characters();
+  const std::vector<size_t> begins = CharactersOf(in.run, Self(in));
+  if (!in.run.Read(part->size())) return -1;
   const auto n = static_cast<int64_t>(begins.size()) - 1;
   const auto bound = [&](size_t i, int64_t standard) {
     const int64_t given = in.Int(i, standard);
@@ -67,7 +71,8 @@ int64_t Place(const Input& in, bool from_right) {
   const size_t from = begins[static_cast<size_t>(first)];
   const std::string_view range =
       std::string_view(Self(in).bytes()).substr(from, begins[static_cast<size_t>(last)] - from);
-  const size_t found = from_right ? range.rfind(part->bytes()) : range.find(part->bytes());
+  const size_t found =
+      from_right ? FindLast(range, part->bytes()) : FindFirst(range, part->bytes());
   if (found == std::string_view::npos) return -1;
   return first + static_cast<int64_t>(CountCharacters(range.substr(0, found)));
 }
@@ -85,10 +90,11 @@ Value CountText(const Input& in) {
   const Text* const part = TextArgument(in, 0);
   if (part == nullptr) return {};
   const std::string& text = Self(in).bytes();
+  if (!in.run.Read(text.size() + part->size())) return {};
   if (part->empty()) return Value(static_cast<int64_t>(CountCharacters(text)) + 1);
   int64_t n = 0;
-  for (size_t at = text.find(part->bytes()); at != std::string::npos;
-       at = text.find(part->bytes(), at + part->size())) {
+  for (size_t at = FindFirst(text, part->bytes()); at != std::string::npos;
+       at = FindFirst(text, part->bytes(), at + part->size())) {
     ++n;
   }
   return Value(n);
@@ -98,20 +104,23 @@ Value CountText(const Input& in) {
 template <bool kAtEnd>
 Value Borders(const Input& in) {
   std::string_view text = Self(in).bytes();
-  const std::vector<size_t> begins = Self(in).Characters();
-  const auto n = static_cast<int64_t>(begins.size()) - 1;
-  const auto bound = [&](size_t i, int64_t standard) {
-    const int64_t given = in.Int(i, standard);
-    return begins[static_cast<size_t>(std::clamp<int64_t>(given < 0 ? given + n : given, 0, n))];
-  };
-  if (in.Int(1, 0) > n || bound(1, 0) > bound(2, n)) return Value(false);
-  text = text.substr(bound(1, 0), bound(2, n) - bound(1, 0));
+  if (in.Has(1) || in.Has(2)) {
+    const std::vector<size_t> begins = CharactersOf(in.run, Self(in));
+    const auto n = static_cast<int64_t>(begins.size()) - 1;
+    const auto bound = [&](size_t i, int64_t standard) {
+      const int64_t given = in.Int(i, standard);
+      return begins[static_cast<size_t>(std::clamp<int64_t>(given < 0 ? given + n : given, 0, n))];
+    };
+    if (in.Int(1, 0) > n || bound(1, 0) > bound(2, n)) return Value(false);
+    text = text.substr(bound(1, 0), bound(2, n) - bound(1, 0));
+  }
   const auto holds = [&](const Value& part) {
     if (part.text() == nullptr) {
       in.Fail(
           absl::StrCat("is given ", View(KindOf(part)), ", must be a text or a tuple of texts"));
       return false;
     }
+    if (!in.run.Work(1) || !in.run.Read(std::min(text.size(), part.text()->size()))) return false;
     return kAtEnd ? text.ends_with(part.text()->bytes()) : text.starts_with(part.text()->bytes());
   };
   if (in[0].sequence() != nullptr && in[0].sequence()->kind == SequenceKind::kTuple) {
@@ -124,6 +133,7 @@ Value Borders(const Input& in) {
 template <bool (*kIs)(char32_t)>
 Value All(const Input& in) {
   const std::string_view text = Self(in).bytes();
+  if (!in.run.Read(2 * text.size())) return {};
   for (size_t i = 0; i < text.size();) {
     const CodePoint c = FirstCodePoint(text.substr(i));
     if (!kIs(c.value)) return Value(false);
@@ -133,11 +143,13 @@ Value All(const Input& in) {
 }
 bool IsAlnum(char32_t c) { return IsLetter(c) || IsNumeric(c); }
 Value IsAscii(const Input& in) {
+  if (!in.run.Read(Self(in).size())) return {};
   return Value(std::ranges::all_of(Self(in).bytes(), [](char c) { return (c & 0x80) == 0; }));
 }
 template <bool (*kIs)(char32_t), bool (*kOther)(char32_t)>
 Value HasCase(const Input& in) {
   const std::string_view text = Self(in).bytes();
+  if (!in.run.Read(2 * text.size())) return {};
   bool any = false;
   for (size_t i = 0; i < text.size();) {
     const CodePoint c = FirstCodePoint(text.substr(i));
@@ -157,7 +169,9 @@ Value JoinTexts(const Input& in) {
     if (part == nullptr) return in.Fail("needs a list of texts");
     if (i > 0) text.Append(Self(in));
     text.Append(Self(in).safe() ? Escaped(*part) : *part);
-    if (!in.run.Work(1) || !in.run.HasRoom(4 * static_cast<int64_t>(text.size()))) return {};
+    if (!in.run.Work(1) || !in.run.Read((Self(in).size() + part->size()) / 4) ||
+        !in.run.HasRoom(4 * static_cast<int64_t>(text.size())))
+      return {};
   }
   text.set_safe(Self(in).safe());
   return NewText(in, std::move(text));
@@ -199,7 +213,8 @@ Value Partition(const Input& in) {
   if (by == nullptr) return {};
   if (by->empty()) return in.Fail("cannot split at an empty text");
   const std::string& text = Self(in).bytes();
-  const size_t at = kFromRight ? text.rfind(by->bytes()) : text.find(by->bytes());
+  if (!in.run.Read(text.size() + by->size())) return {};
+  const size_t at = kFromRight ? FindLast(text, by->bytes()) : FindFirst(text, by->bytes());
   std::vector<Value> parts(3, in.run.NewText(""));
   if (at == std::string::npos) {
     parts[kFromRight ? 2 : 0] = in.self;
@@ -221,6 +236,7 @@ Value ReplaceText(const Input& in) {
   return NewText(in, std::move(text));
 }
 Value Lines(const Input& in) {
+  if (!in.run.Read(2 * Self(in).size())) return {};
   if (!in.run.HasRoom(4 * static_cast<int64_t>(Self(in).size()))) return {};
   return TextList(in, SplitLines(Self(in), in.Bool(0, false), false));
 }

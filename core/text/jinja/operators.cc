@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/absl_view.h"
+#include "core/text/find.h"
 #include "core/text/jinja/functions.h"
 #include "core/text/jinja/text_functions.h"
 
@@ -149,8 +150,8 @@ bool Contains(Run& run, const Value& whole, const Value& part) {
       CannotOperate(run, "in", part, whole);
       return false;
     }
-    run.Work(static_cast<int64_t>(whole.text()->size()) / 64);
-    return whole.text()->bytes().find(part.text()->bytes()) != std::string::npos;
+    if (!run.Read(whole.text()->size() + part.text()->size())) return false;
+    return FindFirst(whole.text()->bytes(), part.text()->bytes()) != std::string_view::npos;
   }
   if (whole.dict() != nullptr) return Find(run, *whole.dict(), part) != nullptr;
   const std::shared_ptr<const Sequence> items = ItemsOf(run, whole);

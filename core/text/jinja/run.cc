@@ -17,6 +17,47 @@ int DepthOf(const std::vector<Value>& items) {
   return depth + 1;
 }
 
+// So few keys are looked for one by one.
+constexpr size_t kFewKeys = 8;
+
+using Places = std::vector<std::pair<uint64_t, uint32_t>>;
+
+// Leaves each key once, at its first place with its last value. Sorts the hashes of the keys and
+// their places, which are then those of what is left. Returns false after a failure.
+bool JoinEqualKeys(Run& run, std::vector<std::pair<Value, Value>>* items, Places* places) {
+  std::ranges::sort(*places);
+  std::vector<bool> is_again(items->size());
+  bool any_again = false;
+  for (auto begin = places->begin(); begin != places->end();) {
+    auto end = begin;
+    while (end != places->end() && end->first == begin->first) ++end;
+    for (auto later = begin; later != end; ++later) {
+      for (auto first = begin; first != later; ++first) {
+        if (is_again[first->second]) continue;
+        if (!Equal(run, (*items)[first->second].first, (*items)[later->second].first)) continue;
+        (*items)[first->second].second = std::move((*items)[later->second].second);
+        is_again[later->second] = any_again = true;
+        break;
+      }
+      if (run.failed()) return false;
+    }
+    begin = end;
+  }
+  if (!any_again) return true;
+  std::vector<uint32_t> now_at(items->size());
+  uint32_t n = 0;
+  for (size_t i = 0; i < items->size(); ++i) {
+    now_at[i] = n;
+    if (is_again[i]) continue;
+    if (n != i) (*items)[n] = std::move((*items)[i]);
+    ++n;
+  }
+  items->resize(n);
+  std::erase_if(*places, [&](const auto& place) { return is_again[place.second]; });
+  for (auto& place : *places) place.second = now_at[place.second];
+  return true;
+}
+
 // A text in one line, not too long, as errors show it.
 std::string OneLine(std::string_view text) {
   std::string line;
@@ -78,11 +119,10 @@ Value Run::NewSequence(SequenceKind kind, std::vector<Value> items) {
 Value Run::NewDict(std::vector<std::pair<Value, Value>> items) {
   const auto n = static_cast<int64_t>(items.size());
   if (!Work(1 + n / 4) || !HasRoom(2 * n * kValueBytes)) return {};
-  std::vector<std::pair<Value, Value>> unique;
   int depth = 0;
-  for (auto& item : items) {
-    Value& key = item.first;
-    Value& value = item.second;
+  Places places;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const auto& [key, value] = items[i];
     if (key.sequence() != nullptr && key.sequence()->kind != SequenceKind::kTuple) {
       return Fail("a list as the key of a dict; it must be a text, a number or a tuple");
     }
@@ -90,20 +130,15 @@ Value Run::NewDict(std::vector<std::pair<Value, Value>> items) {
       return Fail("a dict as the key of a dict; it must be a text, a number or a tuple");
     }
     depth = std::max({depth, key.depth(), value.depth()});
-    const auto same = std::ranges::find_if(
-        unique, [&](const auto& known) { return Equal(*this, known.first, key); });
-    if (failed()) return {};
-    if (same != unique.end()) {
-      same->second = std::move(value);
-    } else {
-      unique.emplace_back(std::move(key), std::move(value));
-    }
+    places.emplace_back(HashOf(*this, key), static_cast<uint32_t>(i));
   }
   if (depth + 1 > limits_.depth) {
     return Fail(
         absl::StrCat("lists and dicts in each other, more than ", limits_.depth, " levels"));
   }
-  return Value(std::make_shared<const Dict>(std::move(unique), depth + 1, used_));
+  if (!JoinEqualKeys(*this, &items, &places)) return {};
+  if (items.size() <= kFewKeys) places.clear();
+  return Value(std::make_shared<const Dict>(std::move(items), std::move(places), depth + 1, used_));
 }
 
 Value Run::NewNamespace() {
@@ -140,6 +175,7 @@ std::shared_ptr<const Sequence> ItemsOf(Run& run, const Value& value) {
   }
   std::vector<Value> items;
   if (const Text* text = value.text()) {
+    if (!run.HasRoom(static_cast<int64_t>(text->size()) * 64)) return nullptr;
     const std::vector<size_t> begins = text->Characters();
     if (!run.HasRoom(static_cast<int64_t>(begins.size()) * 256)) return nullptr;
     for (size_t i = 0; i + 1 < begins.size() && !run.failed(); ++i) {

@@ -46,6 +46,8 @@ class Run {
 
   // Counts steps of work. Returns false when the run has failed.
   bool Work(int64_t steps);
+  // The same for bytes that a function goes through: those of a text that it reads or writes.
+  bool Read(size_t bytes) { return Work(static_cast<int64_t>(bytes / kBytesOfStep)); }
   void set_line(int line) { line_ = line; }
   int line() const { return line_; }
   const Limits& limits() const { return limits_; }
@@ -73,7 +75,11 @@ class Run {
   // Whether memory for so many bytes is left; fails if not.
   bool HasRoom(int64_t bytes);
 
+  int64_t steps() const { return steps_; }  // that have been counted
+
  private:
+  static constexpr size_t kBytesOfStep = 16;
+
   std::string name_;
   Limits limits_;
   Moment now_;

@@ -60,8 +60,7 @@ class Converter {
       case Json::value_t::object: {
         std::vector<std::pair<Value, Value>> items;
         for (const auto& [key, value] : json.items()) {
-          std::string inner = path.empty() ? key : absl::StrCat(path, ".", key);
-          items.emplace_back(ConvertText(key, ""), Convert(value, inner));
+          items.emplace_back(ConvertText(key, ""), Convert(value, PathOf(path, key)));
         }
         return run_.NewDict(std::move(items));
       }
@@ -71,6 +70,13 @@ class Converter {
   }
 
  private:
+  // Long paths are cut, so that they do not cost more than the values.
+  static std::string PathOf(const std::string& path, const std::string& key) {
+    constexpr size_t kLongest = 200;
+    if (path.size() + key.size() > kLongest) return path.ends_with("...") ? path : path + "...";
+    return path.empty() ? key : absl::StrCat(path, ".", key);
+  }
+
   Value ConvertText(const std::string& text, const std::string& path) {
     if (FindInvalidUtf8(text)) return run_.Refuse(path + " is no valid UTF-8");
     const bool trusted = variables_.trusted && variables_.trusted(path, text);

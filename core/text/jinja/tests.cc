@@ -17,6 +17,7 @@ bool IsSequenceLike(const Value& value) {
 // Whether a text has a letter with a case, and all of them have it.
 bool AllHaveCase(const Input& in, bool (*has)(char32_t), bool (*other)(char32_t)) {
   const std::string text = Printed(in.run, in.self).bytes();
+  if (!in.run.Read(2 * text.size())) return false;
   bool any = false;
   for (size_t i = 0; i < text.size();) {
     const CodePoint c = FirstCodePoint(std::string_view(text).substr(i));

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/text/unicode.h"
-
 namespace ng::jinja {
 
 Text Text::Slice(size_t begin, size_t n) const {
@@ -37,18 +35,25 @@ size_t CountCharacters(std::string_view text) {
 bool IsPythonSpace(char32_t c) { return IsSpace(c) || (c >= 0x1C && c <= 0x1F); }
 
 Extent Strip(std::string_view text, Side side, const std::string* chars) {
-  const auto goes = [&](std::string_view character, char32_t c) {
-    return chars == nullptr ? IsPythonSpace(c) : chars->find(character) != std::string::npos;
+  std::vector<char32_t> stripped;  // ascending
+  for (size_t i = 0; chars != nullptr && i < chars->size();) {
+    const CodePoint c = FirstCodePoint(std::string_view(*chars).substr(i));
+    stripped.push_back(c.value);
+    i += c.length;
+  }
+  std::ranges::sort(stripped);
+  const auto goes = [&](char32_t c) {
+    return chars == nullptr ? IsPythonSpace(c) : std::ranges::binary_search(stripped, c);
   };
   Extent left = {0, text.size()};
   while (side != Side::kRight && left.begin < left.end) {
     const CodePoint first = FirstCodePoint(text.substr(left.begin));
-    if (!goes(text.substr(left.begin, first.length), first.value)) break;
+    if (!goes(first.value)) break;
     left.begin += first.length;
   }
   while (side != Side::kLeft && left.begin < left.end) {
     const CodePoint last = LastCodePoint(text.substr(0, left.end));
-    if (!goes(text.substr(left.end - last.length, last.length), last.value)) break;
+    if (!goes(last.value)) break;
     left.end -= last.length;
   }
   return left;

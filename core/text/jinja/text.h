@@ -16,6 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/unicode.h"
+
 namespace ng::jinja {
 
 enum class Origin : char {
@@ -39,6 +41,14 @@ class Text {
     bytes_ += other.bytes_;
     origins_ += other.origins_;
   }
+  // Adds a part of another text.
+  void Append(const Text& other, size_t begin, size_t n) {
+    bytes_.append(other.bytes_, begin, n);
+    origins_.append(other.origins_, begin, n);
+  }
+  // Adds another text, in which `escape_of` says what stands for a character; empty: itself.
+  template <typename EscapeOf>
+  void AppendEscaped(const Text& other, EscapeOf escape_of);
   Text Slice(size_t begin, size_t n = std::string_view::npos) const;
   void Reserve(size_t n) {
     bytes_.reserve(n);
@@ -65,6 +75,22 @@ class Text {
   std::string origins_;
   bool safe_ = false;
 };
+
+template <typename EscapeOf>
+void Text::AppendEscaped(const Text& other, EscapeOf escape_of) {
+  const std::string_view all = other.bytes_;
+  size_t done = 0;
+  for (size_t i = 0; i < all.size();) {
+    const CodePoint c = FirstCodePoint(all.substr(i));
+    if (const std::string escape = escape_of(c.value); !escape.empty()) {
+      Append(other, done, i - done);
+      Append(escape, other.OriginAt(i));
+      done = i + c.length;
+    }
+    i += c.length;
+  }
+  Append(other, done, all.size() - done);
+}
 
 // How many characters a text has. REQUIRES: valid UTF-8.
 size_t CountCharacters(std::string_view text);

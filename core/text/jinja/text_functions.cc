@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "core/base/absl_view.h"
+#include "core/text/find.h"
 #include "core/text/unicode.h"
 
 namespace ng::jinja {
@@ -75,6 +76,11 @@ std::string Cleaned(std::string_view text) {
 
 }  // namespace
 
+std::vector<size_t> CharactersOf(Run& run, const Text& text) {
+  const bool may = run.Read(text.size()) && run.HasRoom(static_cast<int64_t>(8 * text.size()));
+  return may ? text.Characters() : std::vector<size_t>{0};
+}
+
 Text Escaped(const Text& text) {
   if (text.safe()) return text;
   Text out;
@@ -124,21 +130,21 @@ Text WithCase(const Text& text, Letters letters) {
 Text ReplaceIn(Run& run, const Text& text, const Text& old, const Text& by, int64_t most) {
   Text out;
   size_t done = 0;
-  const auto add = [&](const Text& part) {
-    out.Append(part);
-    return run.Work(1) && run.HasRoom(2 * static_cast<int64_t>(out.size()));
+  const auto add = [&](const Text& from, size_t begin, size_t n) {
+    out.Append(from, begin, n);
+    return run.Work(1) && run.Read(n) && run.HasRoom(2 * static_cast<int64_t>(out.size()));
   };
-  run.Work(static_cast<int64_t>(text.size()) / 16);
+  if (!run.Read(text.size() + old.size())) return {};
   for (int64_t n = 0; most < 0 || n < most; ++n) {
     // Nothing is found before each character and at the end.
-    size_t at = old.empty() ? (n == 0 ? 0 : done) : text.bytes().find(old.bytes(), done);
+    size_t at = old.empty() ? (n == 0 ? 0 : done) : FindFirst(text.bytes(), old.bytes(), done);
     if (old.empty() && n > 0) {
       at = done < text.size() ? done + At(text, done).length : std::string::npos;
     }
-    if (at == std::string::npos || !add(Part(text, done, at)) || !add(by)) break;
+    if (at == std::string::npos || !add(text, done, at - done) || !add(by, 0, by.size())) break;
     done = at + old.size();
   }
-  out.Append(text.Slice(done));
+  out.Append(text, done, text.size() - done);
   return out;
 }
 
@@ -189,7 +195,7 @@ std::vector<Text> Split(const Text& text, const Text* by, int64_t most, bool fro
   if (!from_right) {
     size_t done = 0;
     for (int64_t n = 0; most < 0 || n < most; ++n) {
-      const size_t at = text.bytes().find(by->bytes(), done);
+      const size_t at = FindFirst(text.bytes(), by->bytes(), done);
       if (at == std::string::npos) break;
       parts.push_back(Part(text, done, at));
       done = at + by->size();
@@ -199,7 +205,7 @@ std::vector<Text> Split(const Text& text, const Text* by, int64_t most, bool fro
   }
   size_t end = text.size();
   for (int64_t n = 0; (most < 0 || n < most) && end >= by->size(); ++n) {
-    const size_t at = text.bytes().rfind(by->bytes(), end - by->size());
+    const size_t at = FindLast(std::string_view(text.bytes()).substr(0, end), by->bytes());
     if (at == std::string::npos) break;
     parts.push_back(Part(text, at + by->size(), end));
     end = at;

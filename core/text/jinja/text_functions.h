@@ -11,6 +11,9 @@
 
 namespace ng::jinja {
 
+// Text::Characters, counted. After a failure there are none.
+std::vector<size_t> CharactersOf(Run& run, const Text& text);
+
 enum class Letters {
   kLower,
   kUpper,

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <compare>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/absl_view.h"
 #include "core/text/jinja/run.h"
@@ -40,23 +41,16 @@ bool EqualDicts(Run& run, const Dict& a, const Dict& b) {
   });
 }
 
-// One character as Python's repr has it in a text with these quotes.
-void AppendRepresented(const Text& text, size_t at, char quote, Text* out) {
-  const CodePoint c = FirstCodePoint(std::string_view(text.bytes()).substr(at));
-  const Origin origin = text.OriginAt(at);
+// One character as Python's repr has it in a text with these quotes; empty: as it is.
+std::string EscapeOf(char32_t c, char quote) {
   static constexpr char kHex[] = "0123456789abcdef";
-  if (c.value == static_cast<char32_t>(quote) || c.value == '\\') {
-    out->Append(std::string{'\\', static_cast<char>(c.value)}, origin);
-  } else if (c.value == '\n' || c.value == '\r' || c.value == '\t') {
-    out->Append(c.value == '\n' ? "\\n" : c.value == '\r' ? "\\r" : "\\t", origin);
-  } else if (IsPrintable(c.value)) {
-    out->Append(text.Slice(at, c.length));
-  } else {
-    const int digits = c.value < 0x100 ? 2 : c.value < 0x10000 ? 4 : 8;
-    std::string escape = {'\\', digits == 2 ? 'x' : digits == 4 ? 'u' : 'U'};
-    for (int i = digits - 1; i >= 0; --i) escape += kHex[c.value >> (4 * i) & 0xF];
-    out->Append(escape, origin);
-  }
+  if (c == static_cast<char32_t>(quote) || c == '\\') return {'\\', static_cast<char>(c)};
+  if (c == '\n' || c == '\r' || c == '\t') return c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t";
+  if (IsPrintable(c)) return "";
+  const int digits = c < 0x100 ? 2 : c < 0x10000 ? 4 : 8;
+  std::string escape = {'\\', digits == 2 ? 'x' : digits == 4 ? 'u' : 'U'};
+  for (int i = digits - 1; i >= 0; --i) escape += kHex[c >> (4 * i) & 0xF];
+  return escape;
 }
 
 Text RepresentedText(const Text& text) {
@@ -66,10 +60,7 @@ Text RepresentedText(const Text& text) {
   const std::string_view mark(&quote, 1);
   Text out(text.safe() ? "Markup(" : "", Origin::kTemplate);
   out.Append(mark, Origin::kTemplate);
-  for (size_t i = 0; i < text.size();) {
-    AppendRepresented(text, i, quote, &out);
-    i += FirstCodePoint(std::string_view(text.bytes()).substr(i)).length;
-  }
+  out.AppendEscaped(text, [quote](char32_t c) { return EscapeOf(c, quote); });
   out.Append(mark, Origin::kTemplate);
   if (text.safe()) out.Append(")", Origin::kTemplate);
   return out;
@@ -133,10 +124,15 @@ Sequence::Sequence(SequenceKind of, std::vector<Value> held, int levels,
       depth(levels),
       holding(std::move(used), static_cast<int64_t>(items.capacity() * sizeof(Value)) + 128) {}
 
-Dict::Dict(std::vector<std::pair<Value, Value>> held, int levels, std::shared_ptr<int64_t> used)
+Dict::Dict(std::vector<std::pair<Value, Value>> held,
+           std::vector<std::pair<uint64_t, uint32_t>> hashes, int levels,
+           std::shared_ptr<int64_t> used)
     : items(std::move(held)),
+      places(std::move(hashes)),
       depth(levels),
-      holding(std::move(used), static_cast<int64_t>(items.capacity() * 2 * sizeof(Value)) + 128) {}
+      holding(std::move(used), static_cast<int64_t>(items.capacity() * 2 * sizeof(Value) +
+                                                    places.capacity() * sizeof(places[0])) +
+                                   128) {}
 
 const Text* Value::text() const {
   const auto* held = std::get_if<std::shared_ptr<const HeldText>>(&data_);
@@ -221,18 +217,50 @@ bool Equal(Run& run, const Value& a, const Value& b) {
          same(static_cast<std::shared_ptr<const Callable>*>(nullptr));
 }
 
-const Value* Find(Run& run, const Dict& dict, const Value& key) {
-  for (const auto& [known, value] : dict.items) {
-    if (Equal(run, known, key)) return &value;
+uint64_t HashOf(Run& run, const Value& value) {
+  if (!run.Work(1)) return 0;
+  if (value.IsNumber()) return absl::HashOf(value.real());
+  if (value.text() != nullptr) {
+    run.Read(value.text()->size());
+    return absl::HashOf(View(value.text()->bytes()));
+  }
+  uint64_t hash = 0;
+  if (value.sequence() != nullptr) {
+    for (const Value& item : value.sequence()->items) hash = absl::HashOf(hash, HashOf(run, item));
+  }
+  return hash;
+}
+
+namespace {
+
+// The value of the key for which `is` holds, among those with this hash where the dict has hashes.
+template <typename Is>
+const Value* FindWhere(const Dict& dict, uint64_t hash, Is is) {
+  if (dict.places.empty()) {
+    const auto found =
+        std::ranges::find_if(dict.items, [&](const auto& item) { return is(item.first); });
+    return found == dict.items.end() ? nullptr : &found->second;
+  }
+  using Place = std::pair<uint64_t, uint32_t>;
+  auto place = std::ranges::lower_bound(dict.places, hash, {}, &Place::first);
+  for (; place != dict.places.end() && place->first == hash; ++place) {
+    const auto& [key, value] = dict.items[place->second];
+    if (is(key)) return &value;
   }
   return nullptr;
 }
 
+}  // namespace
+
+const Value* Find(Run& run, const Dict& dict, const Value& key) {
+  return FindWhere(dict, dict.places.empty() ? 0 : HashOf(run, key),
+                   [&](const Value& known) { return Equal(run, known, key); });
+}
+
 const Value* Find(const Dict& dict, std::string_view key) {
-  for (const auto& [known, value] : dict.items) {
-    if (known.text() != nullptr && known.text()->bytes() == key) return &value;
-  }
-  return nullptr;
+  return FindWhere(
+      dict, dict.places.empty() ? 0 : absl::HashOf(View(key)),
+      [&](const Value& known) { return known.text() != nullptr && known.text()->bytes() == key; });
 }
 
 Order Compare(Run& run, const Value& a, const Value& b) {
@@ -257,8 +285,9 @@ Order Compare(Run& run, const Value& a, const Value& b) {
 
 Text Printed(Run& run, const Value& value) {
   if (value.IsUndefined()) return {};
-  if (value.text() != nullptr) return *value.text();
-  return Represented(run, value);
+  if (value.text() == nullptr) return Represented(run, value);
+  // A copy.
+  return run.Read(value.text()->size() / 4) ? *value.text() : Text();
 }
 
 Text Represented(Run& run, const Value& value) {

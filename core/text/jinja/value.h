@@ -67,8 +67,11 @@ struct Sequence {
 };
 
 struct Dict {
-  Dict(std::vector<std::pair<Value, Value>> held, int levels, std::shared_ptr<int64_t> used);
+  Dict(std::vector<std::pair<Value, Value>> held, std::vector<std::pair<uint64_t, uint32_t>> hashes,
+       int levels, std::shared_ptr<int64_t> used);
   std::vector<std::pair<Value, Value>> items;  // in the order in which they were put in
+  // Of a large dict, the hashes of its keys and their places, ascending.
+  std::vector<std::pair<uint64_t, uint32_t>> places;
   int depth;
   Holding holding;
 };
@@ -152,6 +155,8 @@ std::string_view KindOf(const Value& value);
 bool IsTrue(const Value& value);
 // None of these fails. A number is equal to the same number of another type.
 bool Equal(Run& run, const Value& a, const Value& b);
+// Equal values have equal hashes.
+uint64_t HashOf(Run& run, const Value& value);
 // The value of a key, or null.
 const Value* Find(Run& run, const Dict& dict, const Value& key);
 const Value* Find(const Dict& dict, std::string_view key);

@@ -22,6 +22,10 @@ constexpr size_t kByteTokenSize = 6;    // <0x0A>
 // The token of a byte where a vocabulary has bytes.
 std::string ByteToken(uint8_t byte) { return absl::StrFormat("<0x%02X>", byte); }
 
+bool IsBarred(std::span<const int32_t> barred, int32_t id) {
+  return std::ranges::binary_search(barred, id);
+}
+
 }  // namespace
 
 std::optional<std::pair<std::string, std::string>> ParseMerge(std::string_view merge) {
@@ -37,8 +41,9 @@ std::optional<std::pair<std::string, std::string>> ParseMerge(std::string_view m
 // be.
 class BpeModel::Runs {
  public:
-  Runs(const BpeModel& model, int64_t most, std::vector<int32_t>* ids)
-      : model_(model), most_(most), ids_(*ids) {
+  Runs(const BpeModel& model, std::span<const int32_t> barred, int64_t most,
+       std::vector<int32_t>* ids)
+      : model_(model), barred_(barred), most_(most), ids_(*ids) {
     FindLimit();
   }
 
@@ -56,7 +61,9 @@ class BpeModel::Runs {
     const auto merge_of = [this](const BpeSymbol& left,
                                  const BpeSymbol& right) -> std::optional<BpeMerge> {
       const auto found = model_.merges_.find({left.id, right.id});
-      if (found == model_.merges_.end()) return std::nullopt;
+      if (found == model_.merges_.end() || IsBarred(barred_, found->second.second)) {
+        return std::nullopt;
+      }
       return BpeMerge{static_cast<double>(found->second.first), found->second.second};
     };
     MergeSymbols(merge_of, &run_);
@@ -74,6 +81,7 @@ class BpeModel::Runs {
   }
 
   const BpeModel& model_;
+  const std::span<const int32_t> barred_;
   const int64_t most_;
   std::vector<int32_t>& ids_;
   size_t limit_ = 0;
@@ -90,7 +98,7 @@ absl::StatusOr<std::unique_ptr<PieceModel>> BpeModel::Create(BpeSpec spec,
 }
 
 void BpeModel::LoadTokens(const Vocabulary& vocabulary) {
-  MakeRoom(vocabulary.tokens.size(), &ids_);
+  MakeRoom(vocabulary.tokens.size() + 1, &ids_);
   for (size_t i = 0; i < vocabulary.tokens.size(); ++i) {
     const std::string& token = vocabulary.tokens[i];
     const auto id = static_cast<int32_t>(i);
@@ -98,7 +106,10 @@ void BpeModel::LoadTokens(const Vocabulary& vocabulary) {
     if (spec_.byte_level) key = ByteLevelBytes(token);
     if (!key || key->empty()) continue;
     longest_ = std::max(longest_, std::ssize(*key));
-    if (vocabulary.special[i]) continue;
+    if (vocabulary.special[i]) {
+      special_ids_.emplace(*std::move(key), id);
+      continue;
+    }
     if (id == spec_.unknown) unknown_text_ = *key;
     ids_.emplace(*std::move(key), id);
   }
@@ -126,12 +137,12 @@ absl::Status BpeModel::LoadMerges() {
                                          " is no token that merges can make"));
     };
     const std::optional<std::string> left_key = key_of(left);
-    const int32_t left_id = left_key ? IdOf(*left_key) : -1;
+    const int32_t left_id = left_key ? IdInMerge(*left_key) : -1;
     if (left_id < 0) return no_token(left);
     const std::optional<std::string> right_key = key_of(right);
-    const int32_t right_id = right_key ? IdOf(*right_key) : -1;
+    const int32_t right_id = right_key ? IdInMerge(*right_key) : -1;
     if (right_id < 0) return no_token(right);
-    const int32_t merged_id = IdOf(*left_key + *right_key);
+    const int32_t merged_id = IdInMerge(*left_key + *right_key);
     if (merged_id < 0) return no_token(left + right);
     // Of a merge that is there twice the last place counts, as in the tokenizers library.
     merges_.insert_or_assign(std::pair(left_id, right_id),
@@ -139,7 +150,19 @@ absl::Status BpeModel::LoadMerges() {
     NoteMeeting(*left_key, *right_key);
   }
   spec_.merges.clear();
+  special_ids_.clear();
+  std::ranges::sort(made_specials_);
   return absl::OkStatus();
+}
+
+int32_t BpeModel::IdInMerge(const std::string& token) {
+  const int32_t id = IdOf(token);
+  if (id >= 0) return id;
+  const auto special = special_ids_.find(token);
+  if (special == special_ids_.end()) return -1;
+  made_specials_.push_back(special->second);
+  ids_.emplace(token, special->second);
+  return special->second;
 }
 
 uint64_t BpeModel::HashOfSymbols(int32_t left, int32_t right) {
@@ -186,16 +209,16 @@ int32_t BpeModel::IdOf(std::string_view token) const {
   return found == ids_.end() ? -1 : found->second;
 }
 
-absl::Status BpeModel::Encode(std::string_view piece, int64_t most,
+absl::Status BpeModel::Encode(std::string_view piece, std::span<const int32_t> barred, int64_t most,
                               std::vector<int32_t>* ids) const {
   if (spec_.ignore_merges) {
     const int32_t whole = IdOf(piece);
-    if (whole >= 0) {
+    if (whole >= 0 && !IsBarred(barred, whole)) {
       ids->push_back(whole);
       return absl::OkStatus();
     }
   }
-  Runs runs(*this, most, ids);
+  Runs runs(*this, barred, most, ids);
   NG_RETURN_IF_ERROR(spec_.byte_level ? ByteSymbols(piece, &runs) : CharSymbols(piece, &runs));
   runs.Flush();
   return absl::OkStatus();

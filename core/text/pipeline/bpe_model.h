@@ -5,8 +5,10 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,14 +37,15 @@ std::optional<std::pair<std::string, std::string>> ParseMerge(std::string_view m
 
 class BpeModel : public PieceModel {
  public:
-  // Errors: ModelFileError: a part or the result of a merge is not a token, or is a special one; a
-  // merge is there twice. `path` is for the errors of Encode. REQUIRES: all tokens are UTF-8.
+  // Errors: ModelFileError: a part or the result of a merge is not a token. `path` is for the
+  // errors of Encode. REQUIRES: all tokens are UTF-8.
   static absl::StatusOr<std::unique_ptr<PieceModel>> Create(BpeSpec spec,
                                                             const Vocabulary& vocabulary,
                                                             std::string path);
 
-  absl::Status Encode(std::string_view piece, int64_t most,
+  absl::Status Encode(std::string_view piece, std::span<const int32_t> barred, int64_t most,
                       std::vector<int32_t>* ids) const override;
+  std::span<const int32_t> made_specials() const override { return made_specials_; }
   bool joins_unknown() const override { return spec_.fuse_unknown && !spec_.byte_fallback; }
 
  private:
@@ -69,10 +72,14 @@ class BpeModel : public PieceModel {
   absl::Status CharSymbols(std::string_view piece, Runs* runs) const;
   bool FallBackToBytes(std::string_view character, Runs* runs) const;
   int32_t IdOf(std::string_view token) const;  // as Encode sees it; -1: none
+  // The same for a part of a merge, or for what it makes: a special token is made from now on.
+  int32_t IdInMerge(const std::string& token);
 
   BpeSpec spec_;  // without merges once they are loaded
   std::string path_;
-  int64_t longest_ = 1;  // bytes of the longest token
+  int64_t longest_ = 1;                         // bytes of the longest token
+  std::map<std::string, int32_t> special_ids_;  // until the merges are loaded; not in ids_
+  std::vector<int32_t> made_specials_;
   // The tokens that merging can make; at the byte level by their bytes.
   absl::flat_hash_map<std::string, int32_t> ids_;
   std::array<int32_t, 256>

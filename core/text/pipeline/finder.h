@@ -9,6 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "core/text/pipeline/digit_groups.h"
+#include "core/text/pipeline/step_budget.h"
 #include "core/text/regex.h"
 #include "ng/status.h"
 
@@ -24,7 +25,7 @@ absl::StatusOr<Finder> FinderOf(std::string_view regex);
 
 // Calls `take` with each match, from left to right, until it returns false. A match may be empty,
 // but not where the one before it ends. Errors: those of Regex::Find. REQUIRES: valid UTF-8.
-absl::Status ForEachMatch(const Finder& finder, std::string_view text,
+absl::Status ForEachMatch(const Finder& finder, std::string_view text, StepBudget& budget,
                           absl::FunctionRef<bool(Regex::Match)> take);
 
 }  // namespace ng

@@ -5,17 +5,26 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "ng/utf8.h"
 
 namespace ng {
 namespace {
 
+absl::Status TooLong() { return UsageError("makes too much of the text"); }
+
 // Writes a text anew from left to right, and its mask with it.
 class Rewriter {
  public:
-  explicit Rewriter(const MaskedText& from) : from_(from) { to_.text.reserve(from.text.size()); }
+  Rewriter(const MaskedText& from, StepBudget& budget) : from_(from), budget_(budget) {
+    to_.text.reserve(from.text.size());
+  }
 
-  std::string_view rest() const { return std::string_view(from_.text).substr(at_); }
+  // Nothing once more has been written than may be.
+  std::string_view rest() const {
+    return is_full_ ? std::string_view() : std::string_view(from_.text).substr(at_);
+  }
+  bool is_full() const { return is_full_; }
   size_t at() const { return at_; }
   void Keep(size_t n) {
     to_.text.append(from_.text, at_, n);
@@ -24,6 +33,8 @@ class Rewriter {
   }
   // Writes these bytes in place of the next n.
   void Put(size_t n, std::string_view bytes) {
+    is_full_ = is_full_ || !budget_.Grow(n, bytes.size());
+    if (is_full_) return;
     to_.text += bytes;
     if (!from_.mask.empty()) {
       const bool allowed =
@@ -32,19 +43,29 @@ class Rewriter {
     }
     at_ += n;
   }
-  MaskedText Finish() { return std::move(to_); }
+  absl::StatusOr<MaskedText> Finish() {
+    if (is_full_) return TooLong();
+    return std::move(to_);
+  }
 
  private:
   const MaskedText& from_;
+  StepBudget& budget_;
+  bool is_full_ = false;
   MaskedText to_;
   size_t at_ = 0;
 };
 
 // No character joins with an ASCII character that follows it, so the mask is followed in stretches
 // that begin with one.
-absl::StatusOr<MaskedText> Apply(NormalForm form, MaskedText text) {
-  if (text.mask.empty()) return MaskedText{Normalize(text.text, form), {}};
-  Rewriter out(text);
+absl::StatusOr<MaskedText> Apply(NormalForm form, MaskedText text, StepBudget& budget) {
+  if (text.mask.empty()) {
+    const size_t size = text.text.size();
+    text.text = Normalize(text.text, form);
+    if (!budget.Grow(size, text.text.size())) return TooLong();
+    return text;
+  }
+  Rewriter out(text, budget);
   while (!out.rest().empty()) {
     const std::string_view rest = out.rest();
     size_t end = 1;
@@ -59,26 +80,27 @@ absl::StatusOr<MaskedText> Apply(NormalForm form, MaskedText text) {
   return out.Finish();
 }
 
-absl::StatusOr<MaskedText> Apply(const ReplaceStep& step, MaskedText text) {
-  Rewriter out(text);
-  NG_RETURN_IF_ERROR(ForEachMatch(step.from, text.text, [&](Regex::Match match) {
+absl::StatusOr<MaskedText> Apply(const ReplaceStep& step, MaskedText text, StepBudget& budget) {
+  Rewriter out(text, budget);
+  NG_RETURN_IF_ERROR(ForEachMatch(step.from, text.text, budget, [&](Regex::Match match) {
     out.Keep(match.begin - out.at());
     out.Put(match.end - match.begin, step.to);
-    return true;
+    return !out.is_full();
   }));
   out.Keep(out.rest().size());
   return out.Finish();
 }
 
-absl::StatusOr<MaskedText> Apply(const PrependStep& step, MaskedText text) {
+absl::StatusOr<MaskedText> Apply(const PrependStep& step, MaskedText text, StepBudget& budget) {
   if (text.text.empty()) return text;
+  if (!budget.Grow(0, step.text.size())) return TooLong();
   MaskedText prefixed;
   prefixed.text.append(step.text).append(text.text);
   if (!text.mask.empty()) prefixed.mask.append(step.text.size(), '\1').append(text.mask);
   return prefixed;
 }
 
-absl::StatusOr<MaskedText> Apply(const StripStep& step, MaskedText text) {
+absl::StatusOr<MaskedText> Apply(const StripStep& step, MaskedText text, StepBudget& /*budget*/) {
   size_t begin = 0;
   size_t end = text.text.size();
   const std::string_view all = text.text;
@@ -93,8 +115,8 @@ absl::StatusOr<MaskedText> Apply(const StripStep& step, MaskedText text) {
   return text;
 }
 
-absl::StatusOr<MaskedText> Apply(CharMapStep map, MaskedText text) {
-  Rewriter out(text);
+absl::StatusOr<MaskedText> Apply(CharMapStep map, MaskedText text, StepBudget& budget) {
+  Rewriter out(text, budget);
   std::string mapped;
   while (!out.rest().empty()) {
     const CodePoint next = FirstCodePoint(out.rest());
@@ -107,9 +129,9 @@ absl::StatusOr<MaskedText> Apply(CharMapStep map, MaskedText text) {
 
 // A grapheme that the map knows the beginning of is replaced as a whole; it is looked up only if it
 // is short. So is each character of the others.
-absl::StatusOr<MaskedText> Apply(const CharsMapStep& map, MaskedText text) {
+absl::StatusOr<MaskedText> Apply(const CharsMapStep& map, MaskedText text, StepBudget& budget) {
   constexpr size_t kShort = 6;
-  Rewriter out(text);
+  Rewriter out(text, budget);
   ForEachGrapheme(text.text, [&](std::string_view grapheme) {
     const auto whole = grapheme.size() < kShort ? map->Find(grapheme) : std::nullopt;
     if (whole) return out.Put(grapheme.size(), *whole);
@@ -176,10 +198,16 @@ void SpaceAroundIdeograph(char32_t value, std::string* out) {
   *out += space;
 }
 
-absl::StatusOr<MaskedText> ApplySteps(const std::vector<NormalizerStep>& steps, MaskedText text) {
-  for (const NormalizerStep& step : steps) {
-    NG_ASSIGN_OR_RETURN(
-        text, std::visit([&](const auto& kind) { return Apply(kind, std::move(text)); }, step));
+absl::StatusOr<MaskedText> ApplySteps(const std::vector<NormalizerStep>& steps, MaskedText text,
+                                      StepBudget& budget) {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    absl::StatusOr<MaskedText> done = std::visit(
+        [&](const auto& kind) { return Apply(kind, std::move(text), budget); }, steps[i]);
+    if (!done.ok()) {
+      return Annotate(done.status(),
+                      absl::StrCat("step ", i + 1, " of the tokenizer's normalizer: "));
+    }
+    text = *std::move(done);
   }
   return text;
 }

@@ -53,8 +53,10 @@ struct MaskedText {
 };
 
 // Applies the steps in turn. What a step writes is as allowed as all of what it replaces. Errors:
-// those of Regex::Find. REQUIRES: valid UTF-8.
-absl::StatusOr<MaskedText> ApplySteps(const std::vector<NormalizerStep>& steps, MaskedText text);
+// UsageError naming the step that makes too much of the text; those of Regex::Find. REQUIRES: valid
+// UTF-8.
+absl::StatusOr<MaskedText> ApplySteps(const std::vector<NormalizerStep>& steps, MaskedText text,
+                                      StepBudget& budget);
 
 }  // namespace ng
 

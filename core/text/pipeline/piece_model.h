@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,7 @@ namespace ng {
 struct Vocabulary {
   // By id, as the file spells them. Empty: no token has this id, or only an added token has it.
   std::vector<std::string> tokens;
-  std::vector<bool> special;  // [tokens]: what a user types never gives these
+  std::vector<bool> special;  // [tokens]: the model gives no piece one of these, if it can
 };
 
 // Thread: any.
@@ -25,9 +26,14 @@ class PieceModel {
   virtual ~PieceModel() = default;
 
   // Appends the ids of a piece, which borrows from the call. May stop when there are more than
-  // `most`. Errors: UsageError naming what there is no token for. REQUIRES: not empty.
-  virtual absl::Status Encode(std::string_view piece, int64_t most,
+  // `most`. No tokens of `barred`, which is ascending, are among them, as if the model had not got
+  // these: they have several characters. Errors: UsageError naming what there is no token for.
+  // REQUIRES: not empty.
+  virtual absl::Status Encode(std::string_view piece, std::span<const int32_t> barred, int64_t most,
                               std::vector<int32_t>* ids) const = 0;
+  // The special tokens that it makes all the same, unless they are barred: others are made of them.
+  // Ascending.
+  virtual std::span<const int32_t> made_specials() const { return {}; }
   // Whether one id can stand for a text of any length, because unknown characters are joined.
   virtual bool joins_unknown() const = 0;
 };

@@ -25,6 +25,17 @@ bool KeepsLength(const NormalizerStep& step) {
   return std::holds_alternative<NormalForm>(step) || std::holds_alternative<PrependStep>(step);
 }
 
+size_t SizeOf(const std::vector<std::string>& tokens) {
+  size_t size = 0;
+  for (const std::string& token : tokens) size += token.size();
+  return size;
+}
+
+// What a step says of a token when the file is read.
+absl::Status OfToken(size_t id, const absl::Status& status) {
+  return ModelFileError(absl::StrCat("token ", id, ": ", status.message()));
+}
+
 bool Removes(const PreTokenizerStep& step) {
   const auto* const split = std::get_if<SplitAt>(&step);
   return split != nullptr && split->behavior == SplitBehavior::kRemoved;
@@ -94,10 +105,13 @@ absl::Status PipelineTokenizer::LoadModel() {
 
 absl::Status PipelineTokenizer::LoadBytes() {
   token_bytes_.reserve(spec_.tokens.size());
-  for (const std::string& token : spec_.tokens) {
-    NG_ASSIGN_OR_RETURN(std::string bytes, BytesWithin(spec_.decoder, token));
-    longest_ = std::max({longest_, std::ssize(bytes), std::ssize(token)});
-    token_bytes_.push_back(std::move(bytes));
+  StepBudget budget(SizeOf(spec_.tokens));
+  for (size_t id = 0; id < spec_.tokens.size(); ++id) {
+    const std::string& token = spec_.tokens[id];
+    absl::StatusOr<std::string> bytes = BytesWithin(spec_.decoder, token, budget);
+    if (!bytes.ok()) return OfToken(id, bytes.status());
+    longest_ = std::max({longest_, std::ssize(*bytes), std::ssize(token)});
+    token_bytes_.push_back(*std::move(bytes));
   }
   const bool keeps_all = std::ranges::all_of(spec_.normalizer, KeepsLength) &&
                          std::ranges::none_of(spec_.split, Removes) && !model_->joins_unknown();
@@ -108,12 +122,14 @@ absl::Status PipelineTokenizer::LoadBytes() {
 absl::Status PipelineTokenizer::LoadAddedTokens() {
   std::vector<AddedToken> raw;
   std::vector<AddedToken> normalized;
+  StepBudget budget(SizeOf(spec_.tokens));
   for (AddedToken& token : spec_.added_tokens) {
     // Such a token is found, and shown, as its normal form.
     if (token.normalized) {
-      NG_ASSIGN_OR_RETURN(MaskedText text,
-                          ApplySteps(spec_.normalizer, {std::move(token.text), {}}));
-      token.text = std::move(text.text);
+      absl::StatusOr<MaskedText> text =
+          ApplySteps(spec_.normalizer, {std::move(token.text), {}}, budget);
+      if (!text.ok()) return OfToken(static_cast<size_t>(token.id), text.status());
+      token.text = std::move(text->text);
       if (token.text.empty()) continue;  // no text has it
       spec_.tokens[static_cast<size_t>(token.id)] = token.text;
     }
@@ -134,8 +150,11 @@ absl::StatusOr<std::vector<int32_t>> PipelineTokenizer::Encode(std::string_view 
   NG_RETURN_IF_ERROR(CheckText(text));
   std::vector<int32_t> ids;
   if (options.add_special) ids = spec_.prefix;
+  StepBudget budget(text.size());
+  const std::vector<int32_t> barred = Barred(options);
   const std::string_view mask = options.special_at;
-  for (const TextFragment& raw : raw_added_.Split(text, options.parse_special, mask)) {
+  for (const TextFragment& raw :
+       raw_added_.Split(text, options.parse_special, mask, options.marks)) {
     if (std::ssize(ids) > options.most) return ids;
     if (raw.id >= 0) {
       ids.push_back(raw.id);
@@ -144,37 +163,53 @@ absl::StatusOr<std::vector<int32_t>> PipelineTokenizer::Encode(std::string_view 
     const auto at = static_cast<size_t>(raw.text.data() - text.data());
     const std::string_view mask_of_raw =
         mask.empty() || normalized_added_.empty() ? "" : mask.substr(at, raw.text.size());
-    NG_RETURN_IF_ERROR(
-        EncodeStretch(raw.text, mask_of_raw, at == 0 && !options.continues, options, &ids));
+    const Stretch stretch = {raw.text, mask_of_raw, at == 0 && !options.continues};
+    NG_RETURN_IF_ERROR(EncodeStretch(stretch, options, {budget, barred}, &ids));
   }
   if (options.add_special) ids.insert(ids.end(), spec_.suffix.begin(), spec_.suffix.end());
   return ids;
 }
 
-absl::Status PipelineTokenizer::EncodeStretch(std::string_view stretch, std::string_view mask,
-                                              bool begins, const EncodeOptions& options,
+// Text gives no special token where special tokens are text, and no mark.
+std::vector<int32_t> PipelineTokenizer::Barred(const EncodeOptions& options) const {
+  std::vector<int32_t> barred(options.marks.begin(), options.marks.end());
+  if (!options.parse_special || !options.special_at.empty()) {
+    const std::span<const int32_t> specials = model_->made_specials();
+    barred.insert(barred.end(), specials.begin(), specials.end());
+    std::ranges::sort(barred);
+  }
+  return barred;
+}
+
+absl::Status PipelineTokenizer::EncodeStretch(const Stretch& stretch, const EncodeOptions& options,
+                                              const Bounds& bounds,
                                               std::vector<int32_t>* ids) const {
-  NG_ASSIGN_OR_RETURN(const MaskedText normalized,
-                      ApplySteps(spec_.normalizer, {std::string(stretch), std::string(mask)}));
-  for (const TextFragment& part :
-       normalized_added_.Split(normalized.text, options.parse_special, normalized.mask)) {
+  NG_ASSIGN_OR_RETURN(
+      const MaskedText normalized,
+      ApplySteps(spec_.normalizer, {std::string(stretch.text), std::string(stretch.mask)},
+                 bounds.budget));
+  for (const TextFragment& part : normalized_added_.Split(normalized.text, options.parse_special,
+                                                          normalized.mask, options.marks)) {
     if (part.id >= 0) {
       ids->push_back(part.id);
       continue;
     }
     const bool is_first = part.text.data() == normalized.text.data();
-    NG_RETURN_IF_ERROR(EncodeFragment(part.text, begins && is_first, options.most, ids));
+    const Stretch fragment = {part.text, {}, stretch.begins && is_first};
+    NG_RETURN_IF_ERROR(EncodeFragment(fragment, options.most, bounds, ids));
   }
   return absl::OkStatus();
 }
 
-absl::Status PipelineTokenizer::EncodeFragment(std::string_view text, bool begins, int64_t most,
+absl::Status PipelineTokenizer::EncodeFragment(const Stretch& fragment, int64_t most,
+                                               const Bounds& bounds,
                                                std::vector<int32_t>* ids) const {
   absl::Status status;
-  NG_RETURN_IF_ERROR(SplitText(text, begins, spec_.split, [&](std::string_view piece) {
-    status = model_->Encode(piece, most, ids);
+  const auto take = [&](std::string_view piece) {
+    status = model_->Encode(piece, bounds.barred, most, ids);
     return status.ok() && std::ssize(*ids) <= most;
-  }));
+  };
+  NG_RETURN_IF_ERROR(SplitText(fragment.text, fragment.begins, spec_.split, bounds.budget, take));
   return status;
 }
 
@@ -196,7 +231,8 @@ absl::StatusOr<std::string> PipelineTokenizer::Decode(std::span<const int32_t> i
     const std::string& token = spec_.tokens[static_cast<size_t>(id)];
     if (!token.empty()) tokens.push_back(token);
   }
-  return DecodeTokens(spec_.decoder, std::move(tokens));
+  StepBudget budget(SizeOf(tokens));
+  return DecodeTokens(spec_.decoder, std::move(tokens), budget);
 }
 
 std::string_view PipelineTokenizer::TokenBytes(int32_t id) const {
@@ -214,6 +250,13 @@ std::vector<int32_t> PipelineTokenizer::SpecialIds() const {
   for (const auto& [literal, id] : specials_) ids.push_back(id);
   if (unknown_ && std::ranges::count(ids, *unknown_) == 0) ids.push_back(*unknown_);
   return ids;
+}
+
+std::vector<WholeToken> PipelineTokenizer::WholeTokens() const {
+  std::vector<WholeToken> all = raw_added_.All();
+  const std::vector<WholeToken> normalized = normalized_added_.All();
+  all.insert(all.end(), normalized.begin(), normalized.end());
+  return all;
 }
 
 }  // namespace ng

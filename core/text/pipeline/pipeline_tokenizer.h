@@ -56,6 +56,7 @@ class PipelineTokenizer : public Tokenizer {
   std::string_view TokenBytes(int32_t id) const override;
   std::optional<int32_t> SpecialId(std::string_view literal) const override;
   std::vector<int32_t> SpecialIds() const override;
+  std::vector<WholeToken> WholeTokens() const override;
 
  private:
   PipelineTokenizer(PipelineSpec spec, std::string path);
@@ -66,11 +67,21 @@ class PipelineTokenizer : public Tokenizer {
   absl::Status LoadAddedTokens();
   // Whether Decode is nothing but the bytes of the tokens, joined.
   bool DecodesToBytes() const;
-  // A stretch of the text without raw added tokens; `mask` is that of the whole text.
-  absl::Status EncodeStretch(std::string_view stretch, std::string_view mask, bool begins,
-                             const EncodeOptions& options, std::vector<int32_t>* ids) const;
-  // Stops when it has more than `most` ids.
-  absl::Status EncodeFragment(std::string_view text, bool begins, int64_t most,
+  struct Stretch {
+    std::string_view text;
+    std::string_view mask;  // EncodeOptions::special_at of it
+    bool begins;            // the whole text begins here
+  };
+  struct Bounds {
+    StepBudget& budget;
+    std::span<const int32_t> barred;  // what the model makes of no piece
+  };
+  std::vector<int32_t> Barred(const EncodeOptions& options) const;
+  // A stretch of the text without raw added tokens.
+  absl::Status EncodeStretch(const Stretch& stretch, const EncodeOptions& options,
+                             const Bounds& bounds, std::vector<int32_t>* ids) const;
+  // One without any, in its normal form. Stops when it has more than `most` ids.
+  absl::Status EncodeFragment(const Stretch& fragment, int64_t most, const Bounds& bounds,
                               std::vector<int32_t>* ids) const;
 
   PipelineSpec spec_;  // without tokens, if Decode needs none, and without the model's once loaded

@@ -1,5 +1,6 @@
 #include "core/text/pipeline/pre_tokenizer.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <utility>
@@ -69,6 +70,8 @@ class Joiner {
 
 class Walk {
  public:
+  explicit Walk(StepBudget& budget) : budget_(budget) {}
+
   const absl::Status& status() const { return status_; }
 
   // Returns false once no piece is wanted any more, or after an error.
@@ -106,7 +109,7 @@ class Walk {
     Joiner joiner(text, split.behavior, piece);
     size_t done = 0;
     bool wanted = true;
-    const absl::Status status = ForEachMatch(split.finder, text, [&](Regex::Match match) {
+    const absl::Status status = ForEachMatch(split.finder, text, budget_, [&](Regex::Match match) {
       if (done < match.begin) wanted = joiner.Add(done, match.begin, split.invert);
       wanted = wanted && joiner.Add(match.begin, match.end, !split.invert);
       done = match.end;
@@ -124,6 +127,10 @@ class Walk {
                         (step.prepend == ShowSpaces::Prepend::kFirst && begins);
     const bool has_one = text.starts_with(' ') || text.starts_with(step.space);
     std::string shown = wanted && !has_one ? step.space : "";
+    const auto n_spaces = static_cast<size_t>(std::ranges::count(text, ' '));
+    if (!MayGrow(text.size(), shown.size() + text.size() + n_spaces * (step.space.size() - 1))) {
+      return false;
+    }
     shown += absl::StrReplaceAll(View(text), {{" ", step.space}});
     return Pieces(shown, begins, rest, take);
   }
@@ -131,6 +138,7 @@ class Walk {
   bool Apply(PrefixSpace, std::string_view text, bool begins,
              std::span<const PreTokenizerStep> rest, Take take) {
     if (text.starts_with(' ')) return Pieces(text, begins, rest, take);
+    if (!MayGrow(text.size(), text.size() + 1)) return false;
     return Pieces(std::string(" ").append(text), begins, rest, take);
   }
 
@@ -142,14 +150,21 @@ class Walk {
     });
   }
 
+  bool MayGrow(size_t from, size_t to) {
+    if (budget_.Grow(from, to)) return true;
+    status_ = UsageError("the tokenizer's pre_tokenizer makes too much of the text");
+    return false;
+  }
+
+  StepBudget& budget_;
   absl::Status status_;
 };
 
 }  // namespace
 
 absl::Status SplitText(std::string_view text, bool begins, std::span<const PreTokenizerStep> steps,
-                       absl::FunctionRef<bool(std::string_view)> take) {
-  Walk walk;
+                       StepBudget& budget, absl::FunctionRef<bool(std::string_view)> take) {
+  Walk walk(budget);
   walk.Pieces(text, begins, steps, take);
   return walk.status();
 }

@@ -49,10 +49,10 @@ using PreTokenizerStep =
 
 // Gives `take` the pieces of a text, in order, until it returns false; none is empty. With no steps
 // the whole text is one piece. After ToByteAlphabet the pieces are given as the bytes that they
-// stand for. `begins`: the whole text begins here. Errors: those of Regex::Find. REQUIRES: valid
-// UTF-8.
+// stand for. `begins`: the whole text begins here. Errors: UsageError where the steps make too much
+// of the text; those of Regex::Find. REQUIRES: valid UTF-8.
 absl::Status SplitText(std::string_view text, bool begins, std::span<const PreTokenizerStep> steps,
-                       absl::FunctionRef<bool(std::string_view)> take);
+                       StepBudget& budget, absl::FunctionRef<bool(std::string_view)> take);
 
 }  // namespace ng
 

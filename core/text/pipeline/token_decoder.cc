@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "core/text/bpe/byte_alphabet.h"
@@ -26,13 +27,13 @@ std::string AlphabetBytes(const std::string& token) {
 
 // The step over all tokens.
 
-Result Apply(const BytesOfAlphabet&, const Tokens& tokens) {
+Result Apply(const BytesOfAlphabet&, const Tokens& tokens, StepBudget& /*budget*/) {
   std::string bytes;
   for (const std::string& token : tokens) bytes += AlphabetBytes(token);
   return Tokens{ReplaceInvalidUtf8(bytes)};
 }
 
-Result Apply(const BytesOfNames&, Tokens tokens) {
+Result Apply(const BytesOfNames&, Tokens tokens, StepBudget& /*budget*/) {
   Tokens decoded;
   std::string bytes;
   const auto flush = [&] {
@@ -56,23 +57,30 @@ Result Apply(const BytesOfNames&, Tokens tokens) {
   return decoded;
 }
 
-Result Apply(const Fuse&, const Tokens& tokens) { return Tokens{absl::StrJoin(tokens, "")}; }
+Result Apply(const Fuse&, const Tokens& tokens, StepBudget& /*budget*/) {
+  return Tokens{absl::StrJoin(tokens, "")};
+}
 
-absl::StatusOr<std::string> Replaced(const ReplaceInToken& step, const std::string& token) {
+absl::StatusOr<std::string> Replaced(const ReplaceInToken& step, const std::string& token,
+                                     StepBudget& budget) {
   std::string replaced;
   size_t done = 0;
-  NG_RETURN_IF_ERROR(ForEachMatch(step.from, token, [&](Regex::Match match) {
+  bool is_full = false;
+  NG_RETURN_IF_ERROR(ForEachMatch(step.from, token, budget, [&](Regex::Match match) {
+    is_full = !budget.Grow(match.end - match.begin, step.to.size());
+    if (is_full) return false;
     replaced.append(token, done, match.begin - done);
     replaced += step.to;
     done = match.end;
     return true;
   }));
+  if (is_full) return UsageError("makes too much of the tokens");
   return replaced.append(token, done);
 }
 
-Result Apply(const ReplaceInToken& step, Tokens tokens) {
+Result Apply(const ReplaceInToken& step, Tokens tokens, StepBudget& budget) {
   for (std::string& token : tokens) {
-    NG_ASSIGN_OR_RETURN(token, Replaced(step, token));
+    NG_ASSIGN_OR_RETURN(token, Replaced(step, token, budget));
   }
   return tokens;
 }
@@ -87,12 +95,12 @@ std::string Stripped(const StripToken& step, std::string_view token) {
   return std::string(token);
 }
 
-Result Apply(const StripToken& step, Tokens tokens) {
+Result Apply(const StripToken& step, Tokens tokens, StepBudget& /*budget*/) {
   for (std::string& token : tokens) token = Stripped(step, token);
   return tokens;
 }
 
-Result Apply(const HideSpaces& step, Tokens tokens) {
+Result Apply(const HideSpaces& step, Tokens tokens, StepBudget& /*budget*/) {
   for (size_t i = 0; i < tokens.size(); ++i) {
     const char* const space = i == 0 && step.drops_first ? "" : " ";
     absl::StrReplaceAll({{step.space, space}}, &tokens[i]);
@@ -100,64 +108,84 @@ Result Apply(const HideSpaces& step, Tokens tokens) {
   return tokens;
 }
 
-Result Apply(const HideWordEnds& step, Tokens tokens) {
+Result Apply(const HideWordEnds& step, Tokens tokens, StepBudget& /*budget*/) {
   for (size_t i = 0; i < tokens.size(); ++i) {
     absl::StrReplaceAll({{step.mark, i + 1 == tokens.size() ? "" : " "}}, &tokens[i]);
   }
   return tokens;
 }
 
-Result Apply(const SpacesBetween&, Tokens tokens) {
+Result Apply(const SpacesBetween&, Tokens tokens, StepBudget& /*budget*/) {
   for (size_t i = 1; i < tokens.size(); ++i) tokens[i].insert(size_t{0}, 1, ' ');
   return tokens;
 }
 
 // The step over one token that has others on both sides, without those that look at all of them.
 
-absl::StatusOr<std::string> ApplyWithin(const BytesOfAlphabet&, const std::string& token) {
+absl::StatusOr<std::string> ApplyWithin(const BytesOfAlphabet&, const std::string& token,
+                                        StepBudget& /*budget*/) {
   return AlphabetBytes(token);
 }
-absl::StatusOr<std::string> ApplyWithin(const BytesOfNames&, const std::string& token) {
+absl::StatusOr<std::string> ApplyWithin(const BytesOfNames&, const std::string& token,
+                                        StepBudget& /*budget*/) {
   const std::optional<char> byte = ByteOfPiece(token);
   return byte ? std::string(1, *byte) : token;
 }
-absl::StatusOr<std::string> ApplyWithin(const Fuse&, std::string token) { return token; }
-absl::StatusOr<std::string> ApplyWithin(const ReplaceInToken& step, const std::string& token) {
-  return FindInvalidUtf8(token) ? absl::StatusOr<std::string>(token) : Replaced(step, token);
+absl::StatusOr<std::string> ApplyWithin(const Fuse&, std::string token, StepBudget& /*budget*/) {
+  return token;
 }
-absl::StatusOr<std::string> ApplyWithin(const StripToken& step, const std::string& token) {
+absl::StatusOr<std::string> ApplyWithin(const ReplaceInToken& step, const std::string& token,
+                                        StepBudget& budget) {
+  return FindInvalidUtf8(token) ? absl::StatusOr<std::string>(token)
+                                : Replaced(step, token, budget);
+}
+absl::StatusOr<std::string> ApplyWithin(const StripToken& step, const std::string& token,
+                                        StepBudget& /*budget*/) {
   return Stripped(step, token);
 }
-absl::StatusOr<std::string> ApplyWithin(const HideSpaces& step, const std::string& token) {
+absl::StatusOr<std::string> ApplyWithin(const HideSpaces& step, const std::string& token,
+                                        StepBudget& /*budget*/) {
   return absl::StrReplaceAll(token, {{step.space, " "}});
 }
-absl::StatusOr<std::string> ApplyWithin(const HideWordEnds& step, const std::string& token) {
+absl::StatusOr<std::string> ApplyWithin(const HideWordEnds& step, const std::string& token,
+                                        StepBudget& /*budget*/) {
   return absl::StrReplaceAll(token, {{step.mark, " "}});
 }
 
-absl::StatusOr<std::string> ApplyWithin(const SpacesBetween&, const std::string& token) {
+absl::StatusOr<std::string> ApplyWithin(const SpacesBetween&, const std::string& token,
+                                        StepBudget& /*budget*/) {
   return " " + token;
+}
+
+absl::Status AtStep(size_t i, const absl::Status& status) {
+  return Annotate(status, absl::StrCat("step ", i + 1, " of the tokenizer's decoder: "));
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> DecodeTokens(const std::vector<DecoderStep>& steps, Tokens tokens) {
-  for (const DecoderStep& step : steps) {
-    NG_ASSIGN_OR_RETURN(
-        tokens, std::visit([&](const auto& kind) { return Apply(kind, std::move(tokens)); }, step));
+absl::StatusOr<std::string> DecodeTokens(const std::vector<DecoderStep>& steps, Tokens tokens,
+                                         StepBudget& budget) {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    Result done = std::visit(
+        [&](const auto& kind) { return Apply(kind, std::move(tokens), budget); }, steps[i]);
+    if (!done.ok()) return AtStep(i, done.status());
+    tokens = *std::move(done);
   }
   return absl::StrJoin(tokens, "");
 }
 
-absl::StatusOr<std::string> BytesWithin(const std::vector<DecoderStep>& steps, std::string token) {
+absl::StatusOr<std::string> BytesWithin(const std::vector<DecoderStep>& steps, std::string token,
+                                        StepBudget& budget) {
   bool is_one_text = false;  // what follows sees the whole text, and this token only as its inside
-  for (const DecoderStep& step : steps) {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const DecoderStep& step = steps[i];
     if (is_one_text && std::holds_alternative<StripToken>(step)) continue;
     is_one_text = is_one_text || std::holds_alternative<Fuse>(step) ||
                   std::holds_alternative<BytesOfAlphabet>(step);
-    NG_ASSIGN_OR_RETURN(
-        token,
-        std::visit([&](const auto& kind) { return ApplyWithin(kind, std::move(token)); }, step));
+    absl::StatusOr<std::string> done = std::visit(
+        [&](const auto& kind) { return ApplyWithin(kind, std::move(token), budget); }, step);
+    if (!done.ok()) return AtStep(i, done.status());
+    token = *std::move(done);
   }
   return token;
 }

@@ -43,12 +43,13 @@ struct SpacesBetween {};
 using DecoderStep = std::variant<BytesOfAlphabet, BytesOfNames, Fuse, ReplaceInToken, StripToken,
                                  HideSpaces, HideWordEnds, SpacesBetween>;
 
-// The text of tokens; invalid UTF-8 is replaced as the tokenizers library does. Errors: those of
-// Regex::Find.
+// The text of tokens; invalid UTF-8 is replaced as the tokenizers library does. Errors: UsageError
+// naming the step that makes too much of them; those of Regex::Find.
 absl::StatusOr<std::string> DecodeTokens(const std::vector<DecoderStep>& steps,
-                                         std::vector<std::string> tokens);
+                                         std::vector<std::string> tokens, StepBudget& budget);
 // The bytes that a token adds within a text.
-absl::StatusOr<std::string> BytesWithin(const std::vector<DecoderStep>& steps, std::string token);
+absl::StatusOr<std::string> BytesWithin(const std::vector<DecoderStep>& steps, std::string token,
+                                        StepBudget& budget);
 
 }  // namespace ng
 

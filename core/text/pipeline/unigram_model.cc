@@ -63,7 +63,8 @@ void UnigramModel::AddToken(std::string_view token, int32_t id) {
   id_of_node_[static_cast<size_t>(node)] = id;
 }
 
-std::vector<UnigramModel::Step> UnigramModel::BestSteps(std::string_view piece) const {
+std::vector<UnigramModel::Step> UnigramModel::BestSteps(std::string_view piece,
+                                                        std::span<const int32_t> barred) const {
   std::vector<Step> best(piece.size() + 1);
   for (size_t at = 0; at < piece.size();) {
     const double so_far = best[at].score;
@@ -82,7 +83,7 @@ std::vector<UnigramModel::Step> UnigramModel::BestSteps(std::string_view piece) 
       node = child->second;
       ++end;
       const int32_t id = id_of_node_[static_cast<size_t>(node)];
-      if (id < 0) continue;
+      if (id < 0 || std::ranges::binary_search(barred, id)) continue;
       offer(end, spec_.scores[static_cast<size_t>(id)], id);
       has_single = has_single || end == at + first_length;
     }
@@ -92,12 +93,12 @@ std::vector<UnigramModel::Step> UnigramModel::BestSteps(std::string_view piece) 
   return best;
 }
 
-absl::Status UnigramModel::Encode(std::string_view piece, int64_t /*most*/,
-                                  std::vector<int32_t>* ids) const {
+absl::Status UnigramModel::Encode(std::string_view piece, std::span<const int32_t> barred,
+                                  int64_t /*most*/, std::vector<int32_t>* ids) const {
   if (piece.size() >= static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
     return UsageError(absl::StrCat("a piece of ", piece.size(), " bytes is too long for ", path_));
   }
-  const std::vector<Step> best = BestSteps(piece);
+  const std::vector<Step> best = BestSteps(piece, barred);
   std::vector<std::pair<int32_t, std::string_view>> cut;  // from the last one on
   for (size_t end = piece.size(); end > 0;) {
     const auto begin = static_cast<size_t>(best[end].begin);

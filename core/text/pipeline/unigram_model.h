@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +27,7 @@ class UnigramModel : public PieceModel {
   static std::unique_ptr<PieceModel> Create(UnigramSpec spec, const Vocabulary& vocabulary,
                                             std::string path);
 
-  absl::Status Encode(std::string_view piece, int64_t most,
+  absl::Status Encode(std::string_view piece, std::span<const int32_t> barred, int64_t most,
                       std::vector<int32_t>* ids) const override;
   bool joins_unknown() const override { return true; }
 
@@ -41,7 +42,7 @@ class UnigramModel : public PieceModel {
   UnigramModel(UnigramSpec spec, std::string path);
   void AddToken(std::string_view token, int32_t id);
   // [piece.size() + 1], by where the text ends.
-  std::vector<Step> BestSteps(std::string_view piece) const;
+  std::vector<Step> BestSteps(std::string_view piece, std::span<const int32_t> barred) const;
   absl::Status AppendUnknown(std::string_view text, std::vector<int32_t>* ids) const;
 
   UnigramSpec spec_;

@@ -1,5 +1,7 @@
 #include "core/text/sentencepiece/sentencepiece_tokenizer.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
@@ -43,7 +45,9 @@ absl::Status SentencePieceTokenizer::Load(std::string_view bytes) {
   }
   NG_RETURN_IF_ERROR(CheckVocabulary(reference_, pieces));
   n_pieces_ = static_cast<int64_t>(pieces.size());
-  parts_at_spaces_ = traits_.plain_bpe();
+  // The others drop spaces that come twice, so that a part's own space is put before it again.
+  parts_at_spaces_ =
+      traits_.plain_bpe() || (traits_.remove_extra_whitespaces && traits_.add_dummy_prefix);
   for (size_t id = 0; id < pieces.size(); ++id) {
     NG_RETURN_IF_ERROR(AddToken(static_cast<int32_t>(id), pieces[id]));
     longest_ = std::max(longest_, static_cast<int64_t>(pieces[id].text.size()));
@@ -179,7 +183,7 @@ absl::StatusOr<std::vector<int32_t>> SentencePieceTokenizer::EncodeWith(
   bool first = !options.continues;
   const AddedTokens& parsed = options.special_at.empty() ? added_ : markers_;
   for (const TextFragment& fragment :
-       parsed.Split(text, options.parse_special, options.special_at)) {
+       parsed.Split(text, options.parse_special, options.special_at, options.marks)) {
     if (std::ssize(ids) > options.most) return ids;
     if (fragment.id >= 0) {
       ids.push_back(fragment.id);
@@ -200,16 +204,17 @@ absl::Status SentencePieceTokenizer::EncodeStretch(const SentencePieceLibrary& l
   const SpacePrefix prefix = use_.space_prefix;
   const bool wanted = prefix == SpacePrefix::kEach || (prefix == SpacePrefix::kFirst && first);
   const bool prefixed = wanted && !text.starts_with(' ') && !text.starts_with(kShownSpace);
-  if (!parts_at_spaces_) {
+  if (!parts_at_spaces_ || !traits_.plain_bpe()) {
     NG_ASSIGN_OR_RETURN(const bool too_long, IsTooLong(library, text, most, ids));
     if (too_long) return absl::OkStatus();
   }
   for (bool begins = true; !text.empty() && std::ssize(*ids) <= most; begins = false) {
-    size_t length = parts_at_spaces_ ? EndOfPart(text, " ") : text.size();
+    NG_ASSIGN_OR_RETURN(size_t length, LengthOfPart(library, text));
     const auto wanted_ids = static_cast<size_t>(most - std::ssize(*ids));
     const auto longest = static_cast<size_t>(longest_);
     // This many bytes give more ids than the caller can use.
-    if (traits_.byte_fallback && parts_at_spaces_ && length / longest > wanted_ids) {
+    if (traits_.byte_fallback && traits_.plain_bpe() && parts_at_spaces_ &&
+        length / longest > wanted_ids) {
       length = EndOfCharacter(text, (wanted_ids + 1) * longest);
     }
     std::string_view part = text.substr(0, length);
@@ -223,6 +228,23 @@ absl::Status SentencePieceTokenizer::EncodeStretch(const SentencePieceLibrary& l
   return absl::OkStatus();
 }
 
+absl::StatusOr<size_t> SentencePieceTokenizer::LengthOfPart(const SentencePieceLibrary& library,
+                                                            std::string_view text) const {
+  const size_t length = parts_at_spaces_ ? EndOfPart(text, " ") : text.size();
+  if (length == text.size() || traits_.plain_bpe()) return length;
+  // A normaliser may make something of what stands on both sides of the place, so what is near it
+  // is tried.
+  constexpr size_t kNear = 256;
+  const size_t begin = EndOfCharacter(text, length - std::min(length, kNear));
+  const size_t end = EndOfCharacter(text, std::min(text.size(), length + kNear));
+  std::vector<int32_t> whole;
+  std::vector<int32_t> apart;
+  NG_RETURN_IF_ERROR(EncodePart(library, text.substr(begin, end - begin), &whole));
+  NG_RETURN_IF_ERROR(EncodePart(library, text.substr(begin, length - begin), &apart));
+  NG_RETURN_IF_ERROR(EncodePart(library, text.substr(length + 1, end - length - 1), &apart));
+  return whole == apart ? length : text.size();
+}
+
 absl::Status SentencePieceTokenizer::EncodePart(const SentencePieceLibrary& library,
                                                 std::string_view text,
                                                 std::vector<int32_t>* ids) const {
@@ -231,6 +253,9 @@ absl::Status SentencePieceTokenizer::EncodePart(const SentencePieceLibrary& libr
     return ModelFileError(absl::StrCat(path_, ": the text cannot be encoded: ", reason));
   }
   ids->insert(ids->end(), more.begin(), more.end());
+  // The library's memory for a long text would stay with the process.
+  constexpr size_t kLong = 16 * kPartBytes;
+  if (text.size() >= kLong) ::malloc_trim(0);
   return absl::OkStatus();
 }
 

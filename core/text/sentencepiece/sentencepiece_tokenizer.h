@@ -61,6 +61,7 @@ class SentencePieceTokenizer : public Tokenizer {
   std::string_view TokenBytes(int32_t id) const override;
   std::optional<int32_t> SpecialId(std::string_view literal) const override;
   std::vector<int32_t> SpecialIds() const override;
+  std::vector<WholeToken> WholeTokens() const override { return markers_.All(); }
 
  private:
   SentencePieceTokenizer(std::string path, SentencePieceUse use)
@@ -77,6 +78,9 @@ class SentencePieceTokenizer : public Tokenizer {
   // Appends the ids of a stretch of a text. `first`: the whole text begins with it.
   absl::Status EncodeStretch(const SentencePieceLibrary& library, std::string_view text, bool first,
                              int64_t most, std::vector<int32_t>* ids) const;
+  // How much of a text can be encoded by itself; all of it if no place is known to cut it at.
+  absl::StatusOr<size_t> LengthOfPart(const SentencePieceLibrary& library,
+                                      std::string_view text) const;
   absl::Status EncodePart(const SentencePieceLibrary& library, std::string_view text,
                           std::vector<int32_t>* ids) const;
   // Whether the text surely has more than `most` ids; then `ids` gets more than `most`.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,8 +89,93 @@ TEST(AddedTokens, ThatAreSpecialAreFoundOnlyWhereTheyMayBe) {
   // A longer token that may not be there hides no shorter one.
   EXPECT_EQ(SplitWhere(tokens, "x<a>", ".ttt"), "x|#1");
   EXPECT_EQ(SplitWhere(tokens, "x<a>", "tttt"), "#3");
+  // A shorter one that needs no leave is found in its place.
+  const AddedTokens nested({{.id = 1, .text = "<"},
+                            {.id = 2, .text = "<a", .special = true},
+                            {.id = 3, .text = "<a>"},
+                            {.id = 4, .text = "<a><"}});
+  EXPECT_EQ(SplitWhere(nested, "<a><a", "....."), "#4|a");
+  EXPECT_EQ(SplitWhere(nested, "<a<ab", "tt..."), "#2|#1|ab");
   // The spaces that it takes may be anybody's.
   EXPECT_EQ(SplitWhere(tokens, "y <c> y", "..ttt.."), "y|#4|y");
+}
+
+TEST(AddedTokens, ThatAreMarksAreFoundOnlyWhereTheyMayBe) {
+  const AddedTokens tokens(
+      {{.id = 1, .text = "<a>"}, {.id = 2, .text = "<b>"}, {.id = 5, .text = "<"}});
+  const std::string mask = {0, 0, 0, 0, 0, 0, 1, 1, 1};
+  const std::vector<int32_t> marks = {1};
+  const std::vector<TextFragment> found = tokens.Split("<a><b><a>", true, mask, marks);
+  std::vector<int32_t> ids;
+  for (const TextFragment& fragment : found) ids.push_back(fragment.id);
+  EXPECT_EQ(ids, (std::vector<int32_t>{5, -1, 2, 1}));
+  EXPECT_EQ(tokens.Split("<a>", true, {}, marks).front().id, 1) << "without a mask";
+}
+
+// The plain way: at each place each token is tried.
+std::string SplitPlainly(const std::vector<AddedToken>& tokens, std::string_view text,
+                         std::string_view mask, const std::vector<int32_t>& marks) {
+  std::string joined;
+  const auto add = [&](const std::string& part) { joined += joined.empty() ? part : "|" + part; };
+  size_t done = 0;
+  for (size_t at = 0; at < text.size();) {
+    const AddedToken* best = nullptr;
+    for (const AddedToken& token : tokens) {
+      const bool guarded = token.special || std::ranges::count(marks, token.id) != 0;
+      const bool allowed =
+          !guarded || mask.substr(at, token.text.size()).find('.') == std::string_view::npos;
+      if (!text.substr(at).starts_with(token.text) || !allowed) continue;
+      if (best == nullptr || token.text.size() > best->text.size()) best = &token;
+    }
+    if (best == nullptr) {
+      ++at;
+      continue;
+    }
+    if (done < at) add(std::string(text.substr(done, at - done)));
+    add(absl::StrCat("#", best->id));
+    at = done = at + best->text.size();
+  }
+  if (done < text.size()) add(std::string(text.substr(done)));
+  return joined;
+}
+
+TEST(AddedTokens, AreThoseThatThePlainWayFinds) {
+  std::mt19937 random(3);
+  const auto word = [&](size_t most) {
+    std::string made;
+    for (size_t n = 1 + random() % most; n > 0; --n) made += static_cast<char>('a' + random() % 2);
+    return made;
+  };
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<AddedToken> tokens;
+    std::vector<int32_t> marks;
+    for (size_t n = 1 + random() % 8; n > 0; --n) {
+      AddedToken token = {.id = static_cast<int32_t>(n), .text = word(6)};
+      const bool again = std::ranges::count(tokens, token.text, &AddedToken::text) != 0;
+      token.special = random() % 3 == 0;
+      if (!again) tokens.push_back(token);
+    }
+    for (int32_t id = 1; id < 9; ++id) {
+      if (random() % 3 == 0) marks.push_back(id);
+    }
+    const std::string text = word(40);
+    std::string mask;
+    std::string special_at;
+    bool may = false;
+    for (size_t i = 0; i < text.size(); ++i) {
+      may = random() % 5 == 0 ? !may : may;
+      mask += may ? 't' : '.';
+      special_at += static_cast<char>(may);
+    }
+    std::string joined;
+    for (const TextFragment& part : AddedTokens(tokens).Split(text, true, special_at, marks)) {
+      if (!joined.empty()) joined += '|';
+      joined += part.id < 0 ? std::string(part.text) : absl::StrCat("#", part.id);
+    }
+    ASSERT_EQ(joined, SplitPlainly(tokens, text, mask, marks)) << text << " " << mask;
+    const std::string all(text.size(), 't');
+    ASSERT_EQ(Split(AddedTokens(tokens), text), SplitPlainly(tokens, text, all, {})) << text;
+  }
 }
 
 }  // namespace

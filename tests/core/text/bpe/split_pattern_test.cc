@@ -23,7 +23,8 @@ using Pieces = std::vector<std::string_view>;
 
 Pieces SplitBy(std::string_view text, std::span<const PreTokenizerStep> steps) {
   Pieces pieces;
-  EXPECT_TRUE(SplitText(text, true, steps, [&](std::string_view piece) {
+  StepBudget budget(text.size());
+  EXPECT_TRUE(SplitText(text, true, steps, budget, [&](std::string_view piece) {
                 pieces.push_back(piece);
                 return true;
               }).ok());
@@ -89,8 +90,10 @@ TEST(SplitPattern, StepsApplyOneAfterTheOther) {
   EXPECT_THAT(SplitBy("a 12", {}), ElementsAre("a 12"));
   EXPECT_THAT(SplitBy("", steps), ElementsAre());
   int n_taken = 0;
-  EXPECT_TRUE(
-      SplitText("1 2 3 4", true, steps, [&](std::string_view) { return ++n_taken < 3; }).ok());
+  StepBudget budget(7);
+  EXPECT_TRUE(SplitText("1 2 3 4", true, steps, budget, [&](std::string_view) {
+                return ++n_taken < 3;
+              }).ok());
   EXPECT_EQ(n_taken, 3) << "no more than is wanted";
 }
 

@@ -113,7 +113,7 @@ TEST(BpeModel, MergesAPieceAsIfItWereNotCut) {
       std::string piece;
       for (size_t n = 1 + random() % 60; n > 0; --n) piece += characters[random() % 7];
       Ids ids;
-      ASSERT_TRUE(model->Encode(piece, kAll, &ids).ok());
+      ASSERT_TRUE(model->Encode(piece, {}, kAll, &ids).ok());
       ASSERT_EQ(ids, PlainIds(piece, spec, tokens)) << piece << ", round " << round;
     }
   }
@@ -126,12 +126,12 @@ TEST(BpeModel, StopsSoonWhenThereAreMoreIdsThanAreOfUse) {
   const auto model = Make(spec, {"a", "aa", "aaaa", "b"});
   for (const std::string& text : {std::string(100000, 'a'), std::string(100000, 'b')}) {
     Ids ids;
-    ASSERT_TRUE(model->Encode(text, 10, &ids).ok());
+    ASSERT_TRUE(model->Encode(text, {}, 10, &ids).ok());
     EXPECT_GT(ids.size(), 10);
     EXPECT_LT(ids.size(), 100);
   }
   Ids ids;
-  ASSERT_TRUE(model->Encode(std::string(44, 'a'), 11, &ids).ok());
+  ASSERT_TRUE(model->Encode(std::string(44, 'a'), {}, 11, &ids).ok());
   EXPECT_EQ(ids, Ids(11, 2)) << "all of a text that fits";
 }
 

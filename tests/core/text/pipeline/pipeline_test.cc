@@ -46,8 +46,10 @@ TEST(Normalizer, DoesEveryStepAsTheReference) {
     EXPECT_THAT(unread, IsEmpty());
     for (const Json& text : row["cases"]) {
       const std::string given = text[0];
-      EXPECT_EQ(ApplySteps(*steps, {given, {}})->text, text[1]) << row["normalizer"] << text[0];
-      const auto masked = ApplySteps(*steps, {given, std::string(given.size(), '\1')});
+      StepBudget budget(given.size());
+      EXPECT_EQ(ApplySteps(*steps, {given, {}}, budget)->text, text[1])
+          << row["normalizer"] << text[0];
+      const auto masked = ApplySteps(*steps, {given, std::string(given.size(), '\1')}, budget);
       EXPECT_EQ(masked->text, text[1]) << row["normalizer"] << text[0];
       EXPECT_EQ(masked->mask, std::string(masked->text.size(), '\1'));
     }
@@ -58,10 +60,11 @@ TEST(Normalizer, FollowsTheMaskToWhatAStepWrites) {
   const MaskedText text = {"  A e\u0301", std::string("\1\1\1\0\1\1\0", 7)};
   const std::vector<NormalizerStep> steps = {NormalForm::kC, ReplaceStep{std::string(" "), "__"},
                                              CharMapStep(LowerChar)};
-  const MaskedText done = ApplySteps(steps, text).value();
+  StepBudget budget(text.text.size());
+  const MaskedText done = ApplySteps(steps, text, budget).value();
   EXPECT_EQ(done.text, "____a__\u00e9");
   EXPECT_EQ(done.mask, std::string("\1\1\1\1\1\0\0\0\0", 9));
-  EXPECT_EQ(ApplySteps({StripStep{true, false}}, text)->mask, std::string("\1\0\1\1\0", 5));
+  EXPECT_EQ(ApplySteps({StripStep{true, false}}, text, budget)->mask, std::string("\1\0\1\1\0", 5));
 }
 
 TEST(PreTokenizer, DoesEveryStepAsTheReference) {
@@ -77,10 +80,12 @@ TEST(PreTokenizer, DoesEveryStepAsTheReference) {
     });
     for (const Json& text : row["cases"]) {
       std::vector<std::string> pieces;
-      ASSERT_TRUE(SplitText(text[0].get<std::string>(), true, *steps, [&](std::string_view piece) {
-                    pieces.push_back(in_alphabet ? ByteLevelText(piece) : std::string(piece));
-                    return true;
-                  }).ok());
+      StepBudget budget(text[0].get<std::string>().size());
+      ASSERT_TRUE(
+          SplitText(text[0].get<std::string>(), true, *steps, budget, [&](std::string_view piece) {
+            pieces.push_back(in_alphabet ? ByteLevelText(piece) : std::string(piece));
+            return true;
+          }).ok());
       EXPECT_EQ(Json(pieces), text[1]) << row["pre_tokenizer"] << text[0];
     }
   }
@@ -95,7 +100,9 @@ TEST(Decoder, DoesEveryStepAsTheReference) {
     ASSERT_TRUE(steps.ok()) << steps.status();
     EXPECT_THAT(unread, IsEmpty());
     for (const Json& tokens : row["cases"]) {
-      EXPECT_EQ(DecodeTokens(*steps, tokens[0]).value(), tokens[1]) << row["decoder"] << tokens[0];
+      StepBudget budget(0);
+      EXPECT_EQ(DecodeTokens(*steps, tokens[0], budget).value(), tokens[1])
+          << row["decoder"] << tokens[0];
     }
   }
 }
@@ -177,7 +184,8 @@ TEST(PipelineTokenizer, EncodesAMegabyteOfOneKindOfCharacterInSeconds) {
 
 std::vector<Regex::Match> Places(const Finder& finder, std::string_view text) {
   std::vector<Regex::Match> places;
-  EXPECT_TRUE(ForEachMatch(finder, text, [&](Regex::Match match) {
+  StepBudget budget(text.size());
+  EXPECT_TRUE(ForEachMatch(finder, text, budget, [&](Regex::Match match) {
                 places.push_back(match);
                 return true;
               }).ok());
@@ -256,7 +264,8 @@ TEST(Regex, RefusesWhatItReadsInAnotherWay) {
 TEST(Regex, TakesAMatchThatIsTooLongForTheStackOfCompiledCode) {
   const auto regex = Regex::Compile(R"((?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+)");
   const std::string text = Megabyte("a");
-  const auto match = regex->Find(text, 0);
+  int64_t steps_left = 100'000'000;
+  const auto match = regex->Find(text, 0, steps_left);
   ASSERT_TRUE(match.ok()) << match.status();
   EXPECT_EQ((*match)->end, text.size());
 }
@@ -264,10 +273,17 @@ TEST(Regex, TakesAMatchThatIsTooLongForTheStackOfCompiledCode) {
 TEST(Regex, GivesUpOnASearchWithoutEnd) {
   const auto regex = Regex::Compile("(a+)+$");
   const std::string text = std::string(64, 'a') + "b";
-  const absl::Status status = regex->Find(text, 0).status();
+  int64_t steps_left = 1'000'000;
+  const absl::Status status = regex->Find(text, 0, steps_left).status();
   EXPECT_EQ(ExitCode(status), 2);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("the tokenizer's pattern \"(a+)+$\" cannot"));
+}
+
+TEST(Regex, TakesNoStepsForAShortSearch) {
+  int64_t steps_left = 0;
+  EXPECT_TRUE(Regex::Compile("a+")->Find("xxaab", 0, steps_left)->has_value());
+  EXPECT_EQ(steps_left, 0);
 }
 
 // Names of GGUF files.
@@ -281,7 +297,8 @@ TEST(GgufPreTokenizers, EachSplitsWithoutLoss) {
     const auto known = GgufPreTokenizerOf(name);
     ASSERT_TRUE(known.has_value()) << name;
     std::string joined;
-    EXPECT_TRUE(SplitText(text, true, known->split, [&](std::string_view piece) {
+    StepBudget budget(text.size());
+    EXPECT_TRUE(SplitText(text, true, known->split, budget, [&](std::string_view piece) {
                   joined += piece;
                   return true;
                 }).ok());
@@ -295,10 +312,12 @@ TEST(GgufPreTokenizers, EachSplitsWithoutLoss) {
 TEST(GgufPreTokenizers, SplitAsTheirModelsDo) {
   const auto pieces_of = [](std::string_view name, std::string_view text) {
     std::vector<std::string> pieces;
-    EXPECT_TRUE(SplitText(text, true, GgufPreTokenizerOf(name)->split, [&](std::string_view piece) {
-                  pieces.emplace_back(piece);
-                  return true;
-                }).ok());
+    StepBudget budget(text.size());
+    EXPECT_TRUE(
+        SplitText(text, true, GgufPreTokenizerOf(name)->split, budget, [&](std::string_view piece) {
+          pieces.emplace_back(piece);
+          return true;
+        }).ok());
     return pieces;
   };
   EXPECT_THAT(pieces_of("tekken", "camelCase's 12"),

@@ -24,17 +24,24 @@ constexpr Family LlamaFamily(const char* model_type, decltype(Family::read_spec)
           .read_spec = read_spec,
           .layer_prefix = "model.layers.",
           .names = kLlamaNames,
+          .optional_prefix = "model.",
           .unties_head = true,
           .renamed = renamed,
           .without = without};
+}
+
+constexpr Family With(Family family, const char* layer_prefix) {
+  family.layer_prefix = layer_prefix;
+  const std::string_view prefix = layer_prefix;
+  family.optional_prefix = prefix.substr(0, prefix.find('.') + 1);
+  return family;
 }
 
 // With q, k and v of each group of heads together in one tensor.
 constexpr Family GroupedFamily(const char* model_type, decltype(Family::read_spec) read_spec,
                                const char* layer_prefix, std::span<const Renamed> renamed,
                                StoredOrder order = StoredOrder::kGroups) {
-  Family family = LlamaFamily(model_type, read_spec, renamed, kQkvFused);
-  family.layer_prefix = layer_prefix;
+  Family family = With(LlamaFamily(model_type, read_spec, renamed, kQkvFused), layer_prefix);
   family.qkv_order = order;
   return family;
 }
@@ -46,11 +53,6 @@ constexpr Family Stacked(Family family) {
 
 constexpr Family WithFurtherLayers(Family family) {
   family.n_further_layers = "num_nextn_predict_layers";
-  return family;
-}
-
-constexpr Family With(Family family, const char* layer_prefix) {
-  family.layer_prefix = layer_prefix;
   return family;
 }
 
@@ -172,6 +174,7 @@ constexpr Family kFamilies[] = {
      .read_spec = ReadLlamaRow<kGptOssRow>,
      .layer_prefix = "model.layers.",
      .names = kGptOssNames,
+     .optional_prefix = "model.",
      .unties_head = true,
      .renamed = kGptOss,
      .without = kApart,
@@ -180,6 +183,7 @@ constexpr Family kFamilies[] = {
      .read_spec = ReadLlama4Spec,
      .layer_prefix = "model.layers.",
      .names = kLlama4Names,
+     .optional_prefix = "model.",
      .unties_head = true,
      .renamed = kLlama4,
      .without = kApart,
@@ -188,6 +192,7 @@ constexpr Family kFamilies[] = {
      .read_spec = ReadLlamaRow<kOpenAiGptRow>,
      .layer_prefix = "transformer.h.",
      .names = kOpenAiGptNames,
+     .optional_prefix = "transformer.",
      .unties_head = true,
      .renamed = kOpenAiGpt},
     {"nanogpt", ReadNanoGptSpec, "transformer.h.", kNanoGptNames, "_orig_mod."},
@@ -232,8 +237,15 @@ std::vector<int64_t> StoredShape(const RoleName& entry, const ModelSpec& spec, i
 }
 
 std::string_view Family::ShortName(std::string_view name) const {
-  const std::string_view prefix = optional_prefix;
-  return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
+  return name.starts_with(optional_prefix) ? name.substr(optional_prefix.size()) : name;
+}
+
+const TensorInfo* Family::FindIn(const TensorSource& tensors, const std::string& name) const {
+  for (const std::string& spelling :
+       {name, std::string(ShortName(name)), std::string(optional_prefix) + name}) {
+    if (const TensorInfo* const tensor = tensors.Find(spelling)) return tensor;
+  }
+  return nullptr;
 }
 
 absl::StatusOr<const Family*> FindFamily(const JsonFields& config, const std::string& path) {
@@ -277,7 +289,7 @@ ExpertTensors ExpertTensorsIn(const TensorSource& tensors, const Family& family,
     ForEachTensor(family, spec, experts,
                   [&](const RoleName& entry, const TensorSite&, const std::string& name) {
                     const bool of_expert = IsOfExpert(entry.role) && IsMatrix(entry.role);
-                    found = found || (of_expert && tensors.Find(name) != nullptr);
+                    found = found || (of_expert && family.FindIn(tensors, name) != nullptr);
                   });
     return found;
   };

@@ -72,7 +72,9 @@ struct Family {
   absl::StatusOr<ModelSpec> (*read_spec)(const JsonFields& config, const std::string& path);
   const char* layer_prefix;  // layer n's tensors are called <prefix>n.<...>; empty: none is
   std::span<const RoleName> names;
-  const char* optional_prefix = "";  // which a file's names may have or leave out
+  // Which a file's names may have or leave out. Those of a base model's file, which was saved
+  // without a head, leave out the first part.
+  std::string_view optional_prefix = {};
   // Fills in the sizes that this family's config.json leaves to the tensors; null: it leaves none.
   // Errors as above, also naming the tensor.
   absl::Status (*read_sizes)(const TensorSource& tensors, const std::string& path,
@@ -96,6 +98,8 @@ struct Family {
   std::string NameOf(const RoleName& entry, const TensorSite& at) const;
   // `name` without the optional prefix.
   std::string_view ShortName(std::string_view name) const;
+  // The tensor of this name, with the optional prefix or without it. Null: there is none.
+  const TensorInfo* FindIn(const TensorSource& tensors, const std::string& name) const;
 };
 
 // The family that a config.json names. Errors: ModelFileError listing those that are known.

@@ -167,7 +167,9 @@ bool IsInertTensor(std::string_view name) {
                                            ".rotary_emb.inv_freq", ".embed_positions.weights"};
   // Heads that predict further tokens, beside the model.
   if (name.starts_with("mtp.")) return true;
-  return std::ranges::any_of(kEndings, [&](auto ending) { return name.ends_with(ending); });
+  return std::ranges::any_of(kEndings, [&](std::string_view ending) {
+    return name.ends_with(ending) || name == ending.substr(1);
+  });
 }
 
 }  // namespace ng

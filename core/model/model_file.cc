@@ -126,7 +126,7 @@ class Binder {
 
   absl::Status Bind(const RoleName& entry, const TensorSite& at, const std::string& name) {
     const TensorRole role = entry.role;
-    const TensorInfo* tensor = Find(name);
+    const TensorInfo* tensor = family_.FindIn(*file_.source, name);
     if (tensor == nullptr && family_.biases_optional && IsAddedBias(role)) {
       return absl::OkStatus();
     }
@@ -182,16 +182,6 @@ class Binder {
     }
   }
 
-  // Under its name, or with the optional prefix taken away or added.
-  const TensorInfo* Find(const std::string& name) const {
-    const std::string_view short_name = family_.ShortName(name);
-    for (const std::string& spelling :
-         {name, std::string(short_name), family_.optional_prefix + name}) {
-      if (const TensorInfo* tensor = file_.source->Find(spelling)) return tensor;
-    }
-    return nullptr;
-  }
-
   void TieHead() {
     const TensorInfo* embedding = file_.Find(TensorRole::kTokenEmbedding);
     const TensorInfo* head = file_.Find(TensorRole::kHead);
@@ -213,30 +203,64 @@ class Binder {
 constexpr Range<int64_t> kIds = {std::numeric_limits<int32_t>::min(),
                                  std::numeric_limits<int32_t>::max()};
 
+constexpr int64_t kUnknownSize = std::numeric_limits<int64_t>::max();
+
+int64_t VocabSizeIn(const nlohmann::json& config) {
+  const auto size = config.is_object() ? config.find("vocab_size") : config.end();
+  const bool known = config.is_object() && size != config.end() && size->is_number_integer();
+  return known ? size->get<int64_t>() : kUnknownSize;
+}
+
+// Of the model in a folder whose config.json has not been checked yet.
+int64_t VocabSizeOf(const std::string& folder) {
+  const absl::StatusOr<JsonDocument> json = ReadJsonFile(folder + "/config.json");
+  if (!json.ok()) return kUnknownSize;
+  const nlohmann::json& config = **json;
+  const bool has_part = config.is_object() && config.contains("text_config");
+  return std::min(VocabSizeIn(config),
+                  has_part ? VocabSizeIn(config["text_config"]) : kUnknownSize);
+}
+
 std::string GenerationConfigOf(const std::string& folder) {
   return folder + "/generation_config.json";
 }
 
-// What generation_config.json suggests to the sampler, where there is one.
+// generation_config.json, where there is one. As in transformers, one that is no JSON is as if it
+// were not there; the user is told.
+absl::StatusOr<std::optional<JsonDocument>> ReadGenerationConfig(const std::string& path,
+                                                                 const KeyPolicy& keys) {
+  if (!MayExist(path)) return std::nullopt;
+  absl::StatusOr<JsonDocument> json = ReadJsonFile(path);
+  const absl::Status read = json.ok() ? JsonFields::Of(**json, path).status() : json.status();
+  if (read.ok()) return std::optional(*std::move(json));
+  NG_RETURN_IF_ERROR(keys.Doubt(absl::StrCat(read.message(), "; the file is not used")));
+  return std::nullopt;
+}
+
+// What generation_config.json suggests to the sampler.
 absl::StatusOr<SamplingSuggestions> ReadSamplingOfFolder(const std::string& folder) {
   const std::string path = GenerationConfigOf(folder);
-  if (!MayExist(path)) return SamplingSuggestions();
-  NG_ASSIGN_OR_RETURN(const JsonDocument json, ReadJsonFile(path));
-  NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(*json, path));
-  return ReadSuggestedSampling(fields, path);
+  NG_ASSIGN_OR_RETURN(const std::optional<JsonDocument> json,
+                      ReadGenerationConfig(path, KeyPolicy()));
+  if (!json) return SamplingSuggestions();
+  NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(**json, path));
+  return ReadSuggestedSampling(fields, path, VocabSizeOf(folder));
 }
 
 // eos_token_id, one or a list: what generation_config.json says goes before config.json. And what
 // it suggests to the sampler.
-absl::Status ReadEosIds(const std::string& folder, const JsonFields& config, ModelFile* file) {
+absl::Status ReadEosIds(const std::string& folder, const JsonFields& config, const KeyPolicy& keys,
+                        ModelFile* file) {
   constexpr const char* kKey = "eos_token_id";
   file->eos_origin = GenerationConfigOf(folder);
   std::optional<std::vector<int64_t>> ids;
-  if (MayExist(file->eos_origin)) {
-    NG_ASSIGN_OR_RETURN(const JsonDocument json, ReadJsonFile(file->eos_origin));
-    NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(*json, file->eos_origin));
+  NG_ASSIGN_OR_RETURN(const std::optional<JsonDocument> json,
+                      ReadGenerationConfig(file->eos_origin, keys));
+  if (json) {
+    NG_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Of(**json, file->eos_origin));
     NG_ASSIGN_OR_RETURN(ids, fields.OptionalInts(kKey, kIds));
-    NG_ASSIGN_OR_RETURN(file->sampling, ReadSuggestedSampling(fields, file->eos_origin));
+    NG_ASSIGN_OR_RETURN(file->sampling, ReadSuggestedSampling(fields, file->eos_origin,
+                                                              file->spec.shape.vocab_size));
   }
   if (!ids) {
     file->eos_origin = folder + "/config.json";
@@ -356,7 +380,8 @@ bool IsOfFurtherLayer(const TensorInfo& tensor, const ModelSpec& spec, const Fam
                       int64_t n_further) {
   const int64_t n_layers = spec.shape.n_layers;
   for (int64_t layer = n_layers; layer < n_layers + n_further; ++layer) {
-    if (tensor.name.starts_with(absl::StrCat(family.layer_prefix, layer, "."))) return true;
+    const std::string prefix = absl::StrCat(family.layer_prefix, layer, ".");
+    if (family.ShortName(tensor.name).starts_with(family.ShortName(prefix))) return true;
   }
   return false;
 }
@@ -370,7 +395,8 @@ bool IsOfSharedKeys(const TensorInfo& tensor, const ModelSpec& spec, const Famil
     if (spec.AttentionOf(block).has_keys()) continue;
     for (const RoleName& entry : family.names) {
       if (std::ranges::count(kRoles, entry.role) == 0) continue;
-      if (family.NameOf(entry, {layer}) == tensor.name) return true;
+      const std::string name = family.NameOf(entry, {layer});
+      if (family.ShortName(name) == family.ShortName(tensor.name)) return true;
     }
   }
   return false;
@@ -438,7 +464,7 @@ absl::StatusOr<ModelFile> OpenFolder(const std::string& path, KeyPolicy& keys) {
   ModelFile file;
   NG_ASSIGN_OR_RETURN(file.spec, family->read_spec(config, config_path));
   file.spec.family = family->model_type;
-  NG_RETURN_IF_ERROR(ReadEosIds(path, config, &file));
+  NG_RETURN_IF_ERROR(ReadEosIds(path, config, keys, &file));
   NG_ASSIGN_OR_RETURN(file.source, OpenWeights(path, keys));
   if (!read.part_of.empty()) {
     const auto n_tensors = std::ssize(file.source->tensors());

@@ -5,6 +5,7 @@
 #ifndef NG_CORE_MODEL_SUGGESTED_SAMPLING_H_
 #define NG_CORE_MODEL_SUGGESTED_SAMPLING_H_
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,7 @@ struct SamplingKey {
   SamplingRole role = SamplingRole::kStage;
   // What transformers does where a file that has other keys lacks this one.
   double absent = neutral;
+  bool list = false;  // of tokens; the value is how many there are
 
   bool IsOf(std::string_view other) const { return stage != nullptr && stage == other; }
 };
@@ -43,7 +45,7 @@ std::span<const SamplingKey> SamplingKeys();
 struct SuggestedSampling {
   const SamplingKey* key;
   double value;
-  std::string number;  // the value in the shortest form, "0.6"
+  std::string number;  // the value in the shortest form, "0.6"; or the list, "3,5"
   std::string origin;  // "/models/llama/generation_config.json: key \"temperature\""
   std::string text;    // "temperature 0.6", the key as the file spells it
 };
@@ -55,9 +57,11 @@ struct SamplingSuggestions {
 
 // The suggestions that stand in a generation_config.json, or in a GGUF file's metadata. With
 // do_sample = false, or a temperature of 0, which mean the same, those about drawing mean nothing.
-// Errors: ModelFileError for a value that is no number.
+// Tokens outside the vocabulary are never drawn anyway. Errors: ModelFileError for a value that is
+// no number.
 absl::StatusOr<SamplingSuggestions> ReadSuggestedSampling(const JsonFields& fields,
-                                                          const std::string& path);
+                                                          const std::string& path,
+                                                          int64_t vocab_size);
 absl::StatusOr<SamplingSuggestions> ReadGgufSampling(const JsonFields& metadata,
                                                      const std::string& path);
 

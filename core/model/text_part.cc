@@ -17,17 +17,19 @@ struct Wrapper {
   std::string_view model_type;
   const char* text_type;
   bool tied_head;
+  bool text_may_tie = false;  // the text's own config may say that its head is tied
 };
 constexpr Wrapper kWrappers[] = {
     {"gemma3", "gemma3_text", true},    {"gemma4", "gemma4_text", true},
     {"qwen3_5", "qwen3_5_text", false}, {"qwen3_5_moe", "qwen3_5_moe_text", false},
     {"mistral3", "mistral", true},      {"llama4", "llama4_text", false},
-    {"llava", "llama", false},          {"llava_next", "llama", false},
+    {"llava", "llama", false, true},    {"llava_next", "llama", false},
     {"internvl", "qwen2", true},        {"lfm2_vl", "lfm2", true},
     {"idefics3", "llama", false},       {"smolvlm", "llama", false},
 };
 
-// As the files of transformers 5 and of those before it have them, the longer ones first.
+// As the files of transformers 5 and of those before it have them, and at last as those of base
+// models do, the longer ones first.
 struct Prefix {
   std::string_view of_file;
   std::string_view of_family;
@@ -36,7 +38,9 @@ constexpr Prefix kPrefixes[] = {{"model.language_model.", "model."},
                                 {"model.text_model.", "model."},
                                 {"language_model.model.", "model."},
                                 {"language_model.lm_head.", "lm_head."},
-                                {"lm_head.", "lm_head."}};
+                                {"lm_head.", "lm_head."},
+                                {"language_model.", "model."},
+                                {"text_model.", "model."}};
 
 class TextSource final : public TensorSource {
  public:
@@ -77,6 +81,20 @@ class TextSource final : public TensorSource {
   std::vector<const TensorInfo*> originals_;  // of each
 };
 
+// The head is the whole model's: what its text part says of it counts for nothing in transformers,
+// or for a llava only where it says that the head is tied.
+void TieHead(const JsonFields& fields, const nlohmann::json& config, const Wrapper& wrapper,
+             nlohmann::json& part) {
+  constexpr const char* kKey = "tie_word_embeddings";
+  const nlohmann::json* tied = fields.Find(kKey);
+  if (wrapper.model_type == "lfm2_vl" && fields.Find("tie_embedding") != nullptr) {
+    tied = fields.Find("tie_embedding");  // its older name
+  }
+  const nlohmann::json standard = wrapper.tied_head && !config.contains(kKey);  // null: it is not
+  const nlohmann::json& said = tied == nullptr ? standard : *tied;
+  if (!wrapper.text_may_tie || said != false) part[kKey] = said;
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<JsonDocument>> TextConfigOf(const JsonDocument& config,
@@ -94,13 +112,7 @@ absl::StatusOr<std::optional<JsonDocument>> TextConfigOf(const JsonDocument& con
   JsonDocument part;
   *part = text == nullptr ? nlohmann::json::object() : *text;
   if (!part->contains("model_type")) (*part)["model_type"] = wrapper->text_type;
-  // The head is the whole model's.
-  const nlohmann::json* const tied = fields.Find("tie_word_embeddings");
-  if (tied != nullptr) {
-    (*part)["tie_word_embeddings"] = *tied;
-  } else if (!part->contains("tie_word_embeddings")) {
-    (*part)["tie_word_embeddings"] = wrapper->tied_head;
-  }
+  TieHead(fields, *config, *wrapper, *part);
   const nlohmann::json* const end = fields.Find("eos_token_id");
   if (end != nullptr) (*part)["eos_token_id"] = *end;
   return part;

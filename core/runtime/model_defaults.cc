@@ -27,9 +27,17 @@ bool Sets(std::span<const ConfigEntry> entries, std::string_view prefix) {
 }
 
 // As transformers has it: a stage for each value that changes something. What the user sets an
-// option of is there too.
-std::vector<std::string> SuggestedChain(const SamplingSuggestions& suggestions,
-                                        std::span<const ConfigEntry> entries) {
+// option of is there too. A file that only bans tokens leaves the rest of the chain as it is.
+absl::StatusOr<std::vector<std::string>> SuggestedChain(const SamplingSuggestions& suggestions,
+                                                        std::span<const ConfigEntry> entries) {
+  const bool only_bans = std::ranges::all_of(
+      suggestions.values, [](const auto& suggested) { return suggested.key->list; });
+  if (only_bans) {
+    NG_ASSIGN_OR_RETURN(std::string usual, LookupEarly(entries, kChain));
+    std::vector<std::string> chain = SplitNames(usual);
+    chain.insert(chain.begin(), "banned_tokens");
+    return chain;
+  }
   const bool draws = std::ranges::none_of(suggestions.values, [](const auto& suggested) {
     return suggested.key->IsOf("greedy") && suggested.value == 0.0;
   });
@@ -66,7 +74,7 @@ absl::StatusOr<std::vector<ConfigEntry>> ModelDefaults(const SamplingSuggestions
     NG_ASSIGN_OR_RETURN(const std::string named, LookupEarly(entries, kChain));
     chain = SplitNames(named);
   } else {
-    chain = SuggestedChain(suggestions, entries);
+    NG_ASSIGN_OR_RETURN(chain, SuggestedChain(suggestions, entries));
     defaults.push_back(Default(kChain, absl::StrJoin(chain, ","), suggestions.path));
   }
   for (const SuggestedSampling& suggested : suggestions.values) {
@@ -95,7 +103,9 @@ std::string UnusedSampling(const SamplingSuggestions& suggestions, const Config&
       if (key.option == nullptr) continue;
       const std::vector<OptionValue> values = PluginValues(config, "sampler", key.stage);
       const auto value = std::ranges::find(values, key.option, &OptionValue::name);
-      if (value != values.end()) {
+      if (value != values.end() && key.list) {
+        done = value->text == suggested.number ? suggested.value : key.neutral;
+      } else if (value != values.end()) {
         done = value->type == OptionType::kInt ? static_cast<double>(value->integer) : value->real;
       }
     }

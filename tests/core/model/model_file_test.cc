@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
@@ -183,6 +184,36 @@ TEST_F(ModelFileTest, AFileMayLeaveOutTheFamilysPrefixAndHoldMasks) {
   EXPECT_EQ(file->Find(TensorRole::kQkv, 0)->name, "h.0.attn.c_attn.weight");
   ASSERT_EQ(file->unused.size(), 1U);
   EXPECT_EQ(file->unused[0]->name, "h.0.attn.bias");
+}
+
+// As a base model's class saves it.
+TEST_F(ModelFileTest, AFileMayLeaveOutTheFirstPartOfItsNames) {
+  int n_models = 0;
+  for (const char* const model :
+       {"llama/tied_gqa", "gpt_neox/tiny", "opt/tiny", "bloom/tiny", "mpt/tiny", "gemma3/tiny"}) {
+    const std::string golden = absl::StrCat(NG_TEST_DATA "/golden/", model, "/");
+    const auto whole = OpenModel(golden);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    dir_.Write("config.json", test::Slurp(golden + "config.json"));
+    Tensors tensors;
+    for (const TensorInfo& info : whole->source->tensors()) {
+      const bool of_head =
+          info.name.find("head") != info.name.npos || info.name.starts_with("embed_out");
+      tensors.push_back(
+          {of_head ? info.name : info.name.substr(info.name.find('.') + 1), info.shape, {}});
+      tensors.back().data.resize(static_cast<size_t>(info.n_elements));
+    }
+    ASSERT_TRUE(WriteSafetensors(dir_.File("model.safetensors"), tensors).ok());
+    const auto base = OpenModel(dir_.path());
+    ASSERT_TRUE(base.ok()) << base.status();
+    ASSERT_EQ(base->bindings.size(), whole->bindings.size()) << model;
+    EXPECT_EQ(base->unused.size(), whole->unused.size()) << model;
+    for (size_t i = 0; i < base->bindings.size(); ++i) {
+      EXPECT_TRUE(whole->bindings[i].tensor->name.ends_with(base->bindings[i].tensor->name));
+      n_models += base->bindings[i].tensor->name != whole->bindings[i].tensor->name ? 1 : 0;
+    }
+  }
+  EXPECT_GE(n_models, 60);
 }
 
 TEST_F(ModelFileTest, AFileMayAddThePrefixOfACompiledModel) {

@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -94,14 +95,27 @@ TEST_F(TextPart, HasTheHeadThatTheWholeModelSays) {
   const auto tied = [&](const Json& config) {
     JsonDocument document;
     *document = config;
-    return (**TextConfigOf(document, path).value())["tie_word_embeddings"].get<bool>();
+    const std::optional<JsonDocument> part = TextConfigOf(document, path).value();
+    return (*part)->value("tie_word_embeddings", Json());
   };
-  const Json text = {{"tie_word_embeddings", false}};
-  EXPECT_TRUE(tied({{"model_type", "gemma3"}}));
-  EXPECT_FALSE(tied({{"model_type", "qwen3_5"}}));
-  EXPECT_FALSE(tied({{"model_type", "gemma3"}, {"text_config", text}}));
-  EXPECT_TRUE(
-      tied({{"model_type", "gemma3"}, {"text_config", text}, {"tie_word_embeddings", true}}));
+  const Json untied = {{"tie_word_embeddings", false}};
+  const Json text = {{"tie_word_embeddings", true}};
+  EXPECT_EQ(tied({{"model_type", "gemma3"}}), true);
+  EXPECT_EQ(tied({{"model_type", "qwen3_5"}}), false);
+  EXPECT_EQ(tied({{"model_type", "gemma3"}, {"text_config", untied}}), true);
+  EXPECT_EQ(tied({{"model_type", "qwen3_5"}, {"text_config", text}}), false);
+  EXPECT_EQ(tied({{"model_type", "gemma3"}, {"text_config", text}, {"tie_word_embeddings", false}}),
+            false);
+  EXPECT_EQ(tied({{"model_type", "gemma3"}, {"tie_word_embeddings", nullptr}}), false);
+  EXPECT_EQ(tied({{"model_type", "lfm2_vl"}, {"tie_embedding", false}}), false);
+  // A llava's text part may say that it is tied, or leave it to its own class.
+  EXPECT_EQ(tied({{"model_type", "llava"}, {"text_config", text}, {"tie_word_embeddings", false}}),
+            true);
+  EXPECT_EQ(tied({{"model_type", "llava"}, {"text_config", untied}}), false);
+  EXPECT_EQ(tied({{"model_type", "llava"}, {"text_config", untied}, {"tie_word_embeddings", true}}),
+            true);
+  EXPECT_EQ(tied({{"model_type", "llava"}}), nullptr);
+  EXPECT_EQ(tied({{"model_type", "llava_next"}, {"text_config", text}}), false);
 }
 
 TEST_F(TextPart, IsRefusedWhereItCannotRun) {

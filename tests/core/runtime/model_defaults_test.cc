@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 // The defaults as "key=value", for the text of a generation_config.json or of a GGUF file's keys,
 // and a user's entries.
@@ -23,8 +24,8 @@ std::vector<std::string> Defaults(const std::string& json,
                                   bool gguf = false) {
   const nlohmann::json value = nlohmann::json::parse(json);
   const JsonFields fields = *JsonFields::Of(value, "x.json");
-  const auto suggestions =
-      gguf ? ReadGgufSampling(fields, "/m/x.gguf") : ReadSuggestedSampling(fields, "/m/x.json");
+  const auto suggestions = gguf ? ReadGgufSampling(fields, "/m/x.gguf")
+                                : ReadSuggestedSampling(fields, "/m/x.json", 100);
   EXPECT_TRUE(suggestions.ok()) << suggestions.status();
   const auto entries = ModelDefaults(*suggestions, *ParseOverrides(overrides));
   EXPECT_TRUE(entries.ok()) << entries.status();
@@ -93,6 +94,20 @@ TEST(ModelDefaults, ReadGgufFilesToo) {
                            "general.sampling.penalty_last_n": 0, "general.sampling.temp": 0.5})",
                        {}, /*gguf=*/true),
               ElementsAre("sampler.chain=temperature", "sampler.temperature.value=0.5"));
+}
+
+// Tokens that are never drawn, in front of whatever else runs; an end is not banned so.
+TEST(ModelDefaults, BanTokens) {
+  EXPECT_THAT(Defaults(R"({"suppress_tokens": [7, 3, -1, 100], "do_sample": false})"),
+              ElementsAre("sampler.chain=banned_tokens,greedy", "sampler.banned_tokens.ids=3,7"));
+  EXPECT_THAT(Defaults(R"({"bad_words_ids": [[5], [2], [5, 6]], "eos_token_id": 2, "top_k": 4})"),
+              ElementsAre("sampler.chain=banned_tokens,top_k", "sampler.banned_tokens.ids=5",
+                          "sampler.top_k.k=4"));
+  const std::vector<std::string> alone = Defaults(R"({"suppress_tokens": [7]})");
+  ASSERT_EQ(alone.size(), 2);
+  EXPECT_THAT(alone[0], StartsWith("sampler.chain=banned_tokens,temperature"));
+  EXPECT_THAT(Defaults(R"({"suppress_tokens": [], "begin_suppress_tokens": [4]})"), IsEmpty());
+  EXPECT_THAT(Defaults(R"({"suppress_tokens": [7]})", {"sampler.chain=greedy"}), IsEmpty());
 }
 
 }  // namespace

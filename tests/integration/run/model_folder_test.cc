@@ -280,8 +280,37 @@ TEST_F(StopIdsTest, WrongOnesAreRefusedAndMayBeOverridden) {
   EXPECT_EQ(DryRun({"--run.stop_ids="}).exit_code, 0);
   Write("\"eos_token_id\": \"two\", ");
   ExpectError(DryRun(), 3, {"config.json", "eos_token_id", "two", "list"});
-  Write("", "[1]");
+  Write("", R"({"eos_token_id": "two"})");
   ExpectError(DryRun(), 3, {"generation_config.json"});
+}
+
+// As in transformers, where config.json is read in its place.
+TEST_F(StopIdsTest, AGenerationConfigThatIsNoJsonObjectStopsNoRun) {
+  for (const char* const odd : {" ", "\xEF\xBB\xBF{\"eos_token_id\": 8}", "[1]", "{\"a\": "}) {
+    Write("\"eos_token_id\": 7, ", odd);
+    const Result result = DryRun();
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("stop ids 7\n"));
+    EXPECT_THAT(result.out + result.err, HasSubstr("generation_config.json"));
+    EXPECT_THAT(result.out + result.err, HasSubstr("the file is not used"));
+    ExpectError(DryRun({"--model.strict=true"}), 3, {"generation_config.json", "not used"});
+  }
+}
+
+TEST_F(StopIdsTest, TokensThatItSuppressesAreNotDrawn) {
+  const Arguments greedy = Greedy(dir_.path(), "5 6", 4) + Arguments{"--output=jsonl"};
+  Arguments run;
+  for (const std::string& argument : greedy) {
+    if (argument.find("sampler") == std::string::npos) run.push_back(argument);
+  }
+  run = run + Arguments{"--sampler.temperature.value=0.001"};
+  const Json first = JsonLines(NgRun(run).out).at(0)["ids"][2];
+  Write("", absl::StrCat("{\"suppress_tokens\": [", first.get<int>(), ", -1, 99]}"));
+  EXPECT_NE(JsonLines(NgRun(run).out).at(0)["ids"][2], first);
+  Write("", absl::StrCat("{\"bad_words_ids\": [[", first.get<int>(), "], [1, 2]]}"));
+  const Result banned = NgRun(run);
+  EXPECT_NE(JsonLines(banned.out).at(0)["ids"][2], first) << banned.err;
+  EXPECT_THAT(banned.err, HasSubstr("bad_words_ids of one entry is not used"));
 }
 
 TEST(DemoStopIds, KeepTheEotOfTheTemplateFirst) {

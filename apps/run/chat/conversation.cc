@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "apps/common/answer_room.h"
 #include "apps/common/token_text.h"
@@ -33,20 +34,59 @@ int64_t CommonLength(std::span<const int32_t> a, std::span<const int32_t> b) {
   return std::ranges::mismatch(a, b).in1 - a.begin();
 }
 
-// Leaves out the oldest question with its answers; the system text and the last question stay.
-// Returns how many messages that were; 0: there is nothing to leave out.
-int DropOldestTurn(std::vector<Said>* said) {
-  const auto is_system = [](const Said& one) {
-    return HasRole(one, "system") || HasRole(one, "developer");
-  };
-  const auto first = std::ranges::find_if_not(*said, is_system);
-  if (first == said->end()) return 0;
-  const auto next =
-      std::find_if(first + 1, said->end(), [](const Said& one) { return HasRole(one, "user"); });
-  if (next == said->end()) return 0;
-  const auto n = static_cast<int>(next - first);
-  said->erase(first, next);
+// Where what is left of a conversation may begin, behind its system text: at the first message and
+// at each later question. The last question stays in any case.
+std::vector<size_t> Beginnings(std::span<const Said> said) {
+  std::vector<size_t> begins;
+  for (size_t i = 0; i < said.size(); ++i) {
+    const bool is_system = HasRole(said[i], "system") || HasRole(said[i], "developer");
+    if (begins.empty() ? !is_system : HasRole(said[i], "user")) begins.push_back(i);
+  }
+  if (begins.empty()) begins.push_back(said.size());
+  return begins;
+}
+
+// The system text, and what was said from the place `begin` on.
+std::vector<Said> Left(std::span<const Said> said, std::span<const size_t> begins, size_t begin) {
+  std::vector<Said> left(said.begin(), said.begin() + static_cast<ptrdiff_t>(begins.front()));
+  const std::span<const Said> rest = said.subspan(begins[begin]);
+  left.insert(left.end(), rest.begin(), rest.end());
+  return left;
+}
+
+// The tokens that are known without encoding anything.
+int64_t NumKnown(std::span<const Said> said) {
+  int64_t n = 0;
+  for (const Said& one : said) n += std::ssize(one.ids);
   return n;
+}
+
+// Whether a request failed because it is too long.
+bool IsTooLong(const absl::StatusOr<GenerateRequest>& request) {
+  return absl::IsResourceExhausted(request.status());
+}
+
+// The fewest turns without which `try_without` succeeds, where it does without `most`. Texts that
+// are far too long cost much, so it begins with the short ones, in steps that double.
+absl::StatusOr<size_t> FewestToDrop(size_t most,
+                                    absl::FunctionRef<absl::Status(size_t)> try_without) {
+  size_t fits = most;
+  size_t below = 0;  // what is below is too long
+  size_t step = 1;
+  while (fits > below) {
+    const size_t next = fits - std::min(step, fits - below);
+    const absl::Status status = try_without(next);
+    if (status.ok()) {
+      fits = next;
+      step *= 2;
+    } else if (absl::IsResourceExhausted(status)) {
+      below = next + 1;
+      step = std::max<size_t>(1, (fits - below) / 2);
+    } else {
+      return status;
+    }
+  }
+  return fits;
 }
 
 }  // namespace
@@ -146,32 +186,53 @@ absl::Status Conversation::FitIn(int64_t least, GenerateRequest* request) const 
   return CheckCap(prompt_len, request->max_new_tokens, capacity_, "conversation tokens");
 }
 
+absl::StatusOr<GenerateRequest> Conversation::RequestOf(std::span<const Said> said,
+                                                        std::span<const int32_t> answered,
+                                                        int64_t least) const {
+  GenerateRequest request;
+  request.max_new_tokens = engine_.default_max_new_tokens();
+  request.n_answered = std::ssize(answered);
+  NG_ASSIGN_OR_RETURN(request.prompt_ids, PromptOf(said));
+  request.prompt_ids.insert(request.prompt_ids.end(), answered.begin(), answered.end());
+  NG_RETURN_IF_ERROR(FitIn(least, &request));
+  return request;
+}
+
 absl::StatusOr<GenerateRequest> Conversation::RequestFor(std::span<const int32_t> answered,
                                                          std::vector<Said>* said,
                                                          int* n_dropped) const {
   const bool drops = engine_.config().Text("run.on_full") == "drop_turns";
-  GenerateRequest request;
-  request.max_new_tokens = engine_.default_max_new_tokens();
-  request.n_answered = std::ssize(answered);
+  const std::vector<size_t> begins = Beginnings(*said);
+  const size_t most = drops ? begins.size() - 1 : 0;  // turns that may go
   // Rather than a next answer that is cut at once, the oldest turns go.
-  int64_t least = drops ? request.max_new_tokens : 1;
-  for (;;) {
-    absl::StatusOr<std::vector<int32_t>> prompt = PromptOf(*said);
-    absl::Status status = prompt.status();
-    if (prompt.ok()) {
-      request.prompt_ids = *std::move(prompt);
-      request.prompt_ids.insert(request.prompt_ids.end(), answered.begin(), answered.end());
-      status = FitIn(least, &request);
-    }
-    if (status.ok()) return request;
-    if (!absl::IsResourceExhausted(status)) return status;
-    const int n = drops ? DropOldestTurn(said) : 0;
-    *n_dropped += n;
-    if (n > 0 || std::exchange(least, 1) > 1) continue;
-    const bool full =
-        std::ranges::any_of(*said, [](const Said& one) { return HasRole(one, "assistant"); });
-    return full ? Annotate(status, "the conversation is full, /new begins another: ") : status;
+  const int64_t least = drops ? engine_.default_max_new_tokens() : 1;
+  const auto without = [&](size_t n, int64_t least_new) {
+    return RequestOf(Left(*said, begins, n), answered, least_new);
+  };
+  size_t n = 0;
+  const bool may_fit = NumKnown(*said) + std::ssize(answered) + least <= capacity_;
+  absl::StatusOr<GenerateRequest> request = without(may_fit ? 0 : most, least);
+  const bool drops_some = most > 0 && !(may_fit && !IsTooLong(request));
+  if (drops_some && may_fit) request = without(most, least);
+  if (drops_some && request.ok()) {
+    NG_ASSIGN_OR_RETURN(n, FewestToDrop(most, [&](size_t fewer) {
+                          absl::StatusOr<GenerateRequest> longer = without(fewer, least);
+                          if (longer.ok()) request = longer;
+                          return longer.status();
+                        }));
+  } else if (IsTooLong(request) && least > 1) {
+    n = most;
+    request = without(n, 1);
   }
+  std::vector<Said> left = Left(*said, begins, n);
+  const bool answers =
+      std::ranges::any_of(left, [](const Said& one) { return HasRole(one, "assistant"); });
+  if (IsTooLong(request) && answers) {
+    return Annotate(request.status(), "the conversation is full, /new begins another: ");
+  }
+  if (n > 0) *n_dropped += static_cast<int>(begins[n] - begins[0]);
+  *said = std::move(left);
+  return request;
 }
 
 absl::StatusOr<Completion> Conversation::Answer(std::vector<Said> said,

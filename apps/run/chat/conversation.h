@@ -90,6 +90,9 @@ class Conversation {
   // Checks that the request fits the conversation. Where the config leaves the answer's length
   // open, it gets what fits, but no less than `least`.
   absl::Status FitIn(int64_t least, GenerateRequest* request) const;
+  // The request for an answer to all that is `said`.
+  absl::StatusOr<GenerateRequest> RequestOf(std::span<const Said> said,
+                                            std::span<const int32_t> answered, int64_t least) const;
   // A request that fits, of `said`, which loses its oldest turns where it must and may.
   absl::StatusOr<GenerateRequest> RequestFor(std::span<const int32_t> answered,
                                              std::vector<Said>* said, int* n_dropped) const;

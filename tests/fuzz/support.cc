@@ -53,11 +53,17 @@ void CheckText(const Tokenizer& tokenizer, std::string_view text, bool special) 
       Check(id >= 0 && id < tokenizer.vocab_size(), "an id outside the vocabulary");
       static_cast<void>(tokenizer.TokenBytes(id));
     }
-    Check(tokenizer.Decode(*ids).ok(), "ids of its own that it does not decode");
+    // Decoders may make too much of tokens, and say so.
+    const absl::Status decoded = tokenizer.Decode(*ids).status();
+    Check(decoded.ok() || ExitCode(decoded) == 2, "ids of its own that it does not decode");
   }
 }
 
 }  // namespace
+
+void CheckText(const Tokenizer& tokenizer, std::string_view text) {
+  for (const bool special : {false, true}) CheckText(tokenizer, text, special);
+}
 
 void CheckTokenizer(const Tokenizer& tokenizer) {
   // Runs of blanks, digits, a composed and a split character, an emoji, a broken byte; and so
@@ -65,7 +71,7 @@ void CheckTokenizer(const Tokenizer& tokenizer) {
   for (const char* text :
        {"Hello  w\xC3\xB6rld, it's 2024!\r\n\t e\xCC\x81 \xF0\x9F\x98\x80 <s> <|x|> \xFF",
         "Hello <s><|x|>ll"}) {
-    for (const bool special : {false, true}) CheckText(tokenizer, text, special);
+    CheckText(tokenizer, text);
   }
   Check(!tokenizer.Decode(std::vector{-1}).ok(), "decodes an id outside the vocabulary");
 }

@@ -39,7 +39,9 @@ void Check(bool truth, std::string_view message);
 // An error, if there is one, is one line that names the file.
 void CheckError(const absl::Status& status, std::string_view path);
 
-// Encodes a short text and decodes what came out: ids of the vocabulary, and back.
+// Encodes a text and decodes what came out: ids of the vocabulary, and back.
+void CheckText(const Tokenizer& tokenizer, std::string_view text);
+// The same with short texts.
 void CheckTokenizer(const Tokenizer& tokenizer);
 
 }  // namespace ng::fuzz

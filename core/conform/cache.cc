@@ -29,20 +29,16 @@ std::string Describe(const CacheSpec& spec) {
 
 // Of f32.
 std::vector<CacheSpec> Shapes() {
-  std::vector<CacheSpec> shapes;
-  const auto add = [&](int n_layers, int n_kv_heads, int head_dim, int64_t max_tokens) {
-    shapes.push_back({.n_layers = n_layers,
-                      .n_kv_heads = n_kv_heads,
-                      .head_dim = head_dim,
-                      .max_tokens = max_tokens,
-                      .max_sequences = 4,
-                      .layouts = kLayouts,
-                      .max_step_tokens = 39});
+  const auto shape = [](int n_layers, int n_kv_heads, int head_dim, int64_t max_tokens) {
+    return CacheSpec{.n_layers = n_layers,
+                     .n_kv_heads = n_kv_heads,
+                     .head_dim = head_dim,
+                     .max_tokens = max_tokens,
+                     .max_sequences = 4,
+                     .layouts = kLayouts,
+                     .max_step_tokens = 39};
   };
-  add(2, 2, 5, 50);
-  add(1, 3, 16, 33);
-  add(3, 1, 67, 16);
-  return shapes;
+  return {shape(2, 2, 5, 50), shape(1, 3, 16, 33), shape(3, 1, 67, 16)};
 }
 
 // A store, and the threads that it works on.

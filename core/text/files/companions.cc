@@ -213,7 +213,7 @@ class CompanionsReader {
 
   // A text, or an object with its "content" and how it is found. An empty text is no token.
   static absl::StatusOr<AddedToken> NamedToken(const Json& value, const std::string& where) {
-    AddedToken token = {.id = -1, .special = true};
+    AddedToken token = {.id = -1, .text = {}, .special = true};
     if (value.is_string()) {
       token.text = value.get<std::string>();
       return token;

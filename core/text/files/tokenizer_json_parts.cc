@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr Range<int64_t> kCount = {0, 1 << 20};
-constexpr size_t kMostSteps = 64;  // published files have up to 8
+constexpr size_t kMostStepsOfAPart = 64;  // published files have up to 8
 
 bool IsAsciiPunctuation(char32_t value) {
   return (value >= '!' && value <= '/') || (value >= ':' && value <= '@') ||
@@ -57,9 +57,9 @@ absl::StatusOr<std::vector<Step>> ReadSteps(const TokenizerJsonFile& file,
                                             std::span<const Kind<Step>> kinds,
                                             std::vector<std::string>* unread) {
   NG_ASSIGN_OR_RETURN(const auto members, file.Members(part_and_list.first, part_and_list.second));
-  if (members.size() > kMostSteps) {
+  if (members.size() > kMostStepsOfAPart) {
     return file.Wrong(absl::StrCat(part_and_list.first, ": number of its steps"), members.size(),
-                      absl::StrCat("at most ", kMostSteps));
+                      absl::StrCat("at most ", kMostStepsOfAPart));
   }
   std::vector<Step> steps;
   for (const TokenizerJsonFile::Member& member : members) {

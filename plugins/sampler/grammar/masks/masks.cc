@@ -9,6 +9,7 @@ namespace {
 constexpr size_t kKeptBytes = size_t{32} << 20;  // of masks, about
 // With more places to leave a rule than these, one walk of the whole tree is faster.
 constexpr size_t kMaxLeaving = 4096;
+constexpr size_t kMaxBehind = size_t{2} << 20;  // tokens that are kept behind rules
 
 }  // namespace
 
@@ -27,6 +28,14 @@ Masks::Masks(const TokenTrie& trie, Machine& machine, int64_t vocab_size,
 void Masks::Forget() {
   kept_.clear();
   kept_of_.clear();
+  shape_of_.clear();
+  ForgetBehind();
+}
+
+void Masks::ForgetBehind() {
+  behind_.clear();
+  behind_ids_.clear();
+  behind_table_ = {};
 }
 
 void Masks::Prepare(const std::atomic<bool>* stop) {
@@ -56,27 +65,33 @@ void Masks::Prepare(const std::atomic<bool>* stop) {
 absl::StatusOr<std::span<const uint64_t>> Masks::Of(int32_t configuration) {
   machine_.BeginWork();
   if (kept_.size() + 8 > max_kept_) Forget();
-  const std::span<const Place> places = machine_.Places(configuration);
-  places_.assign(places.begin(), places.end());
-  const auto below_of = [this](const Place& place) { return machine_.Below(place.stack); };
-  // What lies on nothing else is kept whole.
-  if (std::ranges::all_of(
-          places_, [&](const Place& place) { return below_of(place) == Machine::kBottom; })) {
-    const Kept* kept = KeptOf(machine_.WithoutBelow(places_));
+  const int32_t shape = ShapeOf(configuration);
+  const auto whole = [&](int32_t of) -> absl::StatusOr<std::span<const uint64_t>> {
+    const Kept* kept = KeptOf(of);
     if (kept == nullptr) return machine_.work_status();
     return kept->bits;
+  };
+  const std::span<const Place> places = machine_.Places(configuration);
+  const auto below_of = [this](const Place& place) { return machine_.Below(place.stack); };
+  if (shape >= 0) {
+    const int32_t below = places.empty() ? Machine::kBottom : below_of(places.front());
+    // What lies on nothing else is kept whole.
+    if (below == Machine::kBottom) return whole(shape);
+    const bool added = AddGroup(shape, below, /*first=*/true);
+    NG_RETURN_IF_ERROR(machine_.work_status());
+    if (!added) return whole(configuration);
+    return bits_;
   }
-  if (!std::ranges::is_sorted(places_, {}, below_of)) std::ranges::sort(places_, {}, below_of);
-  std::ranges::fill(bits_, 0);
+  places_.assign(places.begin(), places.end());
+  std::ranges::sort(places_, {}, below_of);
   for (size_t begin = 0, end = 0; begin < places_.size(); begin = end) {
     const int32_t below = below_of(places_[begin]);
     while (end < places_.size() && below_of(places_[end]) == below) ++end;
     const std::span<const Place> group = std::span(places_).subspan(begin, end - begin);
-    if (below == Machine::kMixed || !AddGroup(group)) {
+    if (below == Machine::kMixed ||
+        !AddGroup(machine_.WithoutBelow(group), below, /*first=*/begin == 0)) {
       NG_RETURN_IF_ERROR(machine_.work_status());
-      const Kept* kept = KeptOf(configuration);
-      if (kept == nullptr) return machine_.work_status();
-      return kept->bits;
+      return whole(configuration);
     }
     if (kept_.size() + 8 > max_kept_) Forget();
   }
@@ -84,18 +99,62 @@ absl::StatusOr<std::span<const uint64_t>> Masks::Of(int32_t configuration) {
   return bits_;
 }
 
-bool Masks::AddGroup(std::span<const Place> group) {
-  const int32_t below = machine_.Below(group.front().stack);
-  const Kept* kept = KeptOf(machine_.WithoutBelow(group));
+int32_t Masks::ShapeOf(int32_t configuration) {
+  constexpr int32_t kUnknown = -2;
+  const auto index = static_cast<size_t>(configuration);
+  if (index >= shape_of_.size()) shape_of_.resize(index + 1, kUnknown);
+  if (shape_of_[index] != kUnknown) return shape_of_[index];
+  const std::span<const Place> places = machine_.Places(configuration);
+  places_.assign(places.begin(), places.end());
+  const bool one = std::ranges::all_of(places_, [&](const Place& place) {
+    const int32_t below = machine_.Below(place.stack);
+    return below != Machine::kMixed && below == machine_.Below(places_.front().stack);
+  });
+  const int32_t shape = one ? machine_.WithoutBelow(places_) : -1;
+  if (machine_.Spend(0)) shape_of_[index] = shape;
+  return shape;
+}
+
+bool Masks::AddGroup(int32_t shape, int32_t below, bool first) {
+  const Kept* kept = KeptOf(shape);
   if (kept == nullptr || kept->leaving.size() > kMaxLeaving) return false;
-  for (size_t i = 0; i < bits_.size(); ++i) bits_[i] |= kept->bits[i];
+  if (first) {
+    std::ranges::copy(kept->bits, bits_.begin());
+  } else {
+    for (size_t i = 0; i < bits_.size(); ++i) bits_[i] |= kept->bits[i];
+  }
   if (below == Machine::kBottom || kept->leaving.empty()) return true;
-  const int32_t returned = machine_.Returned(below);
-  for (const uint32_t node : kept->leaving) {
-    Walk(returned, node, bits_, nullptr);
-    if (!machine_.Spend(0)) return false;
+  const Behind* behind = BehindOf(*kept, machine_.Returned(below));
+  if (behind == nullptr) return false;
+  for (const int32_t id : std::span(behind_ids_).subspan(behind->begin, behind->size)) {
+    bits_[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
   }
   return true;
+}
+
+const Masks::Behind* Masks::BehindOf(const Kept& kept, int32_t returned) {
+  const auto number = static_cast<int32_t>(&kept - kept_.data());
+  const uint64_t hash = Mix(static_cast<uint64_t>(number) << 32 | static_cast<uint32_t>(returned));
+  if (behind_ids_.size() + behind_.size() > kMaxBehind) ForgetBehind();
+  const int32_t known = behind_table_.Find(hash, [&](int32_t other) {
+    const Behind& found = behind_[static_cast<size_t>(other)];
+    return found.kept == number && found.returned == returned;
+  });
+  if (known >= 0) return &behind_[static_cast<size_t>(known)];
+  Behind behind{.kept = number, .returned = returned, .begin = behind_ids_.size()};
+  for (const uint32_t node : kept.leaving) {
+    Walk(returned, node, [&](size_t at, int32_t /*next*/) {
+      const std::span<const int32_t> tokens = trie_.Tokens(at);
+      behind_ids_.insert(behind_ids_.end(), tokens.begin(), tokens.end());
+    });
+    if (machine_.Spend(0)) continue;
+    behind_ids_.resize(behind.begin);
+    return nullptr;
+  }
+  behind.size = behind_ids_.size() - behind.begin;
+  behind_table_.Insert(hash, static_cast<int32_t>(behind_.size()));
+  behind_.push_back(behind);
+  return &behind_.back();
 }
 
 const Masks::Kept* Masks::KeptOf(int32_t configuration) {
@@ -104,7 +163,13 @@ const Masks::Kept* Masks::KeptOf(int32_t configuration) {
   if (kept_of_[index] >= 0) return &kept_[static_cast<size_t>(kept_of_[index])];
   Kept kept;
   kept.bits.resize(bits_.size());
-  Walk(configuration, 0, kept.bits, &kept.leaving);
+  Walk(configuration, 0, [&](size_t at, int32_t next) {
+    for (const int32_t id : trie_.Tokens(at)) {
+      kept.bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+    }
+    const bool leaf = trie_.nodes()[at].end == at + 1;
+    if (!leaf && machine_.CanEnd(next)) kept.leaving.push_back(static_cast<uint32_t>(at));
+  });
   if (!machine_.Spend(0)) return nullptr;
   if (machine_.CanEnd(configuration)) {
     for (const int32_t id : stop_ids_) {
@@ -116,12 +181,13 @@ const Masks::Kept* Masks::KeptOf(int32_t configuration) {
   return &kept_.back();
 }
 
-void Masks::Walk(int32_t configuration, size_t node, std::span<uint64_t> bits,
-                 std::vector<uint32_t>* leaving) {
+template <class Visit>
+void Masks::Walk(int32_t configuration, size_t node, const Visit& visit) {
+  constexpr size_t kNodesAStep = 4;  // a node that is known costs that much less than a place
   const std::span<const TokenTrie::Node> nodes = trie_.nodes();
   at_depth_[nodes[node].depth] = configuration;
   const size_t end = nodes[node].end;
-  const size_t n_before = n_walked_;
+  size_t n = 0;
   for (size_t i = node + 1; i < end;) {
     const uint32_t depth = nodes[i].depth;
     const int32_t next = machine_.Step(at_depth_[depth - 1], classes_[i]);
@@ -130,18 +196,12 @@ void Masks::Walk(int32_t configuration, size_t node, std::span<uint64_t> bits,
       continue;
     }
     at_depth_[depth] = next;
-    ++n_walked_;
-    for (const int32_t id : trie_.Tokens(i)) {
-      bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
-    }
-    const bool leaf = nodes[i].end == i + 1;
-    if (!leaf && leaving != nullptr && machine_.CanEnd(next)) {
-      leaving->push_back(static_cast<uint32_t>(i));
-    }
+    ++n;
+    visit(i, next);
     ++i;
   }
-  constexpr size_t kNodesAStep = 4;  // a node that is known costs that much less than a place
-  machine_.Spend((n_walked_ - n_before) / kNodesAStep);
+  n_walked_ += n;
+  machine_.Spend(n / kNodesAStep);
 }
 
 }  // namespace ng::grammar

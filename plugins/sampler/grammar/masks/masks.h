@@ -3,7 +3,7 @@
 // The tokens that stay within the rule on top of the stack depend on that rule's states and counts
 // alone. So that part of a mask is computed once for a set of states, over the whole tree of
 // tokens, and kept. Where in a token the rule can end is kept with it; what follows there depends
-// on the stack and is looked up each time, in the few branches of the tree below.
+// on the stack: the few tokens in the branches of the tree below are kept for it too.
 #ifndef NG_PLUGINS_SAMPLER_GRAMMAR_MASKS_MASKS_H_
 #define NG_PLUGINS_SAMPLER_GRAMMAR_MASKS_MASKS_H_
 
@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "plugins/sampler/grammar/automata/number_table.h"
 #include "plugins/sampler/grammar/masks/machine.h"
 #include "plugins/sampler/grammar/masks/token_trie.h"
 
@@ -37,14 +38,28 @@ class Masks {
     std::vector<uint64_t> bits;
     std::vector<uint32_t> leaving;  // nodes at which the rule can end
   };
+  // The tokens that go on where a rule ends within them.
+  struct Behind {
+    int32_t kept = 0;
+    int32_t returned = 0;  // the configuration behind the rule
+    size_t begin = 0;      // in behind_ids_
+    size_t size = 0;
+  };
 
-  // Null where it takes too much work.
+  // Null where it takes too much work, here and below.
   const Kept* KeptOf(int32_t configuration);
-  // Adds the tokens that may follow places that lie on one stack. False, and
-  // nothing of use, where the rule can end in too many places, or it takes too much work.
-  bool AddGroup(std::span<const Place> group);
-  void Walk(int32_t configuration, size_t node, std::span<uint64_t> bits,
-            std::vector<uint32_t>* leaving);
+  const Behind* BehindOf(const Kept& kept, int32_t returned);
+  void ForgetBehind();
+  // What a configuration is without the one stack that its places lie on; -1 where they lie on
+  // several.
+  int32_t ShapeOf(int32_t configuration);
+  // Adds the tokens that may follow a shape on a stack to bits_, or begins these where it is the
+  // first one. False, and nothing of use, where the rule can end in too many places, or it takes
+  // too much work.
+  bool AddGroup(int32_t shape, int32_t below, bool first);
+  // Calls `visit(node, configuration)` for all nodes below one to which the machine goes on.
+  template <class Visit>
+  void Walk(int32_t configuration, size_t node, const Visit& visit);
 
   const TokenTrie& trie_;
   Machine& machine_;
@@ -53,6 +68,10 @@ class Masks {
   std::vector<int32_t> at_depth_;  // during a walk
   std::vector<Kept> kept_;         // at most max_kept_
   std::vector<int32_t> kept_of_;   // [configurations so far], -1: none
+  std::vector<int32_t> shape_of_;  // [configurations so far], see ShapeOf
+  std::vector<Behind> behind_;
+  NumberTable behind_table_;
+  std::vector<int32_t> behind_ids_;
   size_t max_kept_;
   size_t n_walked_ = 0;         // nodes, in all walks
   std::vector<uint64_t> bits_;  // a mask put together of several

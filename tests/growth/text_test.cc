@@ -1,0 +1,208 @@
+// Inputs of tokenizers and templates whose cost once grew faster than they did. Each is taken at
+// doubled sizes, and what is counted may grow little more than the input does.
+//
+// NG_GROWTH=64 makes all 64 times as large and prints a row for each size: by hand.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/text/added_tokens.h"
+#include "core/text/chat/jinja_chat.h"
+#include "core/text/files/tokenizer_json.h"
+#include "core/text/jinja/template.h"
+#include "tests/growth/count.h"
+
+namespace ng {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kDoublings = 4;
+
+// How much larger a run by hand is.
+size_t Scale() {
+  const char* const scale = std::getenv("NG_GROWTH");
+  return scale == nullptr ? 1 : static_cast<size_t>(std::max(1, std::atoi(scale)));
+}
+
+struct Kind {
+  const char* name;
+  size_t size;                               // the smallest
+  std::function<int64_t(size_t size)> cost;  // what is counted
+};
+
+std::ostream& operator<<(std::ostream& out, const Kind& kind) { return out << kind.name; }
+
+class Growth : public ::testing::TestWithParam<Kind> {};
+
+TEST_P(Growth, IsNoMoreThanThatOfTheInput) {
+  const Kind& kind = GetParam();
+  int64_t before = 0;
+  size_t size = kind.size * Scale();
+  for (int i = 0; i <= kDoublings; ++i, size *= 2) {
+    const std::clock_t begin = std::clock();
+    const int64_t cost = kind.cost(size);
+    const double took = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+    if (Scale() > 1) {
+      std::printf("%-32s %10zu %14lld %8.3f s\n", kind.name, size, static_cast<long long>(cost),
+                  took);
+    }
+    ASSERT_GT(cost, 0);
+    // n log n, and some of every text.
+    if (i > 0) EXPECT_LT(cost, before * 5 / 2 + 4096) << size;
+    before = cost;
+  }
+}
+
+std::string Times(const std::string& text, size_t n) {
+  std::string all;
+  for (size_t i = 0; i < n; ++i) all += text;
+  return all;
+}
+
+// The bytes that a call allocates.
+int64_t Bytes(const std::function<void()>& call) {
+  const int64_t before = test::AllocatedBytes();
+  call();
+  return test::AllocatedBytes() - before + 1;
+}
+
+// The fewest steps within which a template writes this conversation, without those that every
+// variable is given.
+int64_t Steps(const std::string& program, const Json& values) {
+  const auto parsed = jinja::Template::Parse(program, "t").value();
+  int64_t low = -8 * static_cast<int64_t>(values.dump().size());
+  int64_t high = int64_t{1} << 40;
+  while (low + 1 < high) {
+    const int64_t middle = low + (high - low) / 2;
+    jinja::Limits limits;
+    limits.steps = middle;
+    limits.bytes = int64_t{1} << 40;
+    limits.output = int64_t{1} << 40;
+    const bool enough = parsed.Render({values, nullptr}, {}, limits).ok();
+    (enough ? high : low) = middle;
+  }
+  return high - (-8 * static_cast<int64_t>(values.dump().size()));
+}
+
+Json WithText(const std::string& text) {
+  Json values = Json::object();
+  values["a"] = text;
+  values["b"] = "aab";
+  return values;
+}
+
+Json WithDict(size_t n) {
+  Json values = Json::object();
+  Json& dict = values["d"] = Json::object();
+  auto& members = dict.get_ref<Json::object_t&>();
+  for (size_t i = 0; i < n; ++i) members.emplace_back(absl::StrCat("key", i), i);
+  return values;
+}
+
+Kind OfTemplate(const char* name, const std::string& program) {
+  return {name, 1000, [program](size_t n) { return Steps(program, WithText(Times("a b\n", n))); }};
+}
+
+std::unique_ptr<Tokenizer> Characters(const std::function<void(Json&)>& change = {}) {
+  Json file = Json::parse(R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, " ": 2, "ab": 3,
+      "aa": 4}, "merges": ["a b", "a a"]}, "decoder": {"type": "Fuse"}, "added_tokens": []})");
+  if (change) change(file);
+  return ReadTokenizerJson(file.dump(), "t.json").value();
+}
+
+Json Added(int id, const std::string& content) {
+  return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
+          {"rstrip", false}, {"normalized", false}, {"special", true}};
+}
+
+const Kind kKinds[] = {
+    OfTemplate("template: in", "{{ 'b' * 9 in a }}"),
+    OfTemplate("template: replace", "{{ a.replace('a', 'xyz')|length }}"),
+    OfTemplate("template: split", "{{ a.split('b')|length }}"),
+    OfTemplate("template: count", "{{ a.count(b) }}"),
+    OfTemplate("template: strip", "{{ a.strip('ab \n')|length }}"),
+    OfTemplate("template: isdigit", "{{ a.isdigit() }}"),
+    OfTemplate("template: upper", "{{ (a|upper)|length }}"),
+    OfTemplate("template: tojson", "{{ (a|tojson)|length }}"),
+    OfTemplate("template: list", "{{ (a|list)|length }}"),
+    {"template: keys of a dict", 500,
+     [](size_t n) { return Steps("{% for k in d %}{{ d[k] }}{% endfor %}", WithDict(n)); }},
+    {"template: arguments as JSON", 500,
+     [](size_t n) { return Steps("{{ d|tojson }}", WithDict(n)); }},
+    {"template: dicts of a dict", 500,
+     [](size_t n) { return Steps("{{ dict(d, **{'x': 1})|length }}", WithDict(n)); }},
+    {"added token, a long beginning", 2000,
+     [](size_t n) {
+       const auto tokenizer = Characters(
+           [&](Json& file) { file["added_tokens"].push_back(Added(5, Times("a", 500) + "b")); });
+       const std::string text = Times("a", n);
+       return Bytes([&] { EXPECT_TRUE(tokenizer->Encode(text, {.parse_special = true}).ok()); });
+     }},
+    {"added tokens, each in the next", 32,
+     [](size_t n) {
+       return Bytes([&] {
+         std::vector<AddedToken> tokens;
+         for (size_t i = 1; i <= 32; ++i) {
+           tokens.push_back(
+               {.id = static_cast<int32_t>(i), .text = Times("a", i), .special = true});
+         }
+         const AddedTokens added(std::move(tokens));
+         const std::string text = Times("a", 100 * n);
+         const std::string mask = Times(std::string("\1\1\1\0", 4), 25 * n);
+         EXPECT_FALSE(added.Split(text, true, mask).empty());
+       });
+     }},
+    {"a text of one letter", 4000,
+     [](size_t n) {
+       const auto tokenizer = Characters();
+       const std::string text = Times("a", n);
+       return Bytes([&] { EXPECT_TRUE(tokenizer->Encode(text, {}).ok()); });
+     }},
+    {"keys of a call's arguments", 500,
+     [](size_t n) {
+       const auto tokenizer = Characters();
+       TemplateMetadata metadata;
+       metadata.own = {"t", "{% for m in messages %}{{ m.tool_calls|tojson|length }}{% endfor %}"};
+       const auto chat = BindChatTemplate(std::move(metadata), *tokenizer, {}).value();
+       Json message = {{"role", "assistant"}};
+       message["tool_calls"] = Json::array();
+       message["tool_calls"].push_back(WithDict(n)["d"]);
+       const std::string messages = Json::array({std::move(message)}).dump();
+       return Bytes([&] { EXPECT_TRUE(chat->Render({.messages = messages}).ok()); });
+     }},
+    {"keys of a message", 500,
+     [](size_t n) {
+       const auto tokenizer = Characters();
+       TemplateMetadata metadata;
+       metadata.own = {"t", "{{ messages[0].key1 }}"};
+       const auto chat = BindChatTemplate(std::move(metadata), *tokenizer, {}).value();
+       Json message = WithDict(n)["d"];
+       message["role"] = "user";
+       const std::string messages = Json::array({std::move(message)}).dump();
+       return Bytes([&] { EXPECT_TRUE(chat->Render({.messages = messages}).ok()); });
+     }},
+};
+
+INSTANTIATE_TEST_SUITE_P(Text, Growth, testing::ValuesIn(kKinds), [](const auto& info) {
+  std::string name;
+  for (const char c : std::string(info.param.name)) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) name += c;
+  }
+  return name;
+});
+
+}  // namespace
+}  // namespace ng

@@ -174,7 +174,7 @@ class RuleAttention : public AttentionBackend {
         Change(query, {scratch.scores, n_keys});
         Normalise(query, scratch);
         SumValues(query, scratch, run.out.Row(rows.row_begin + t, head));
-        Report(query, run, sequence, scratch.scores);
+        HandOut(query, run, sequence, scratch.scores);
       }
     }
   }
@@ -239,8 +239,8 @@ class RuleAttention : public AttentionBackend {
   }
 
   // Hands out the probabilities [pos + 1] to whoever asked for them.
-  static void Report(const RuleQuery& query, const AttentionRun& run, size_t sequence,
-                     const float* probabilities) {
+  static void HandOut(const RuleQuery& query, const AttentionRun& run, size_t sequence,
+                      const float* probabilities) {
     const auto index = static_cast<int32_t>(sequence);
     for (const ProbabilityRow& row : FindCaptures(run.captures, index, query.pos, query.head)) {
       std::copy_n(probabilities, query.pos + 1, row.out);

@@ -209,7 +209,7 @@ TEST(Serve, StreamsWhatItAnswers) {
   events.pop_back();
   for (int i = 0; i < 2; ++i) {
     const Json& choice = whole["choices"][i];
-    EXPECT_EQ(TextOf(events, i), choice["text"]);
+    EXPECT_EQ(TextOf(events, i), choice["text"].get<std::string>());
     Json offsets = Json::array();
     Json logprobs = Json::array();
     Json reason;
@@ -229,7 +229,8 @@ TEST(Serve, StreamsWhatItAnswers) {
   }
   const Json chat = {{"messages", Question("Who art thou?")}};
   const std::vector<Json> told = server.Stream(kChat, chat);
-  EXPECT_EQ(TextOf(told, 0), server.Post(kChat, chat)["choices"][0]["message"]["content"]);
+  EXPECT_EQ(TextOf(told, 0),
+            server.Post(kChat, chat)["choices"][0]["message"]["content"].get<std::string>());
   EXPECT_EQ(told[0]["choices"][0]["delta"]["role"], "assistant");
   EXPECT_EQ(told[0]["object"], "chat.completion.chunk");
   EXPECT_EQ(told.back()["choices"][0]["delta"], Json::object());
@@ -327,7 +328,7 @@ TEST(Serve, EchoScoresAPromptAsNgEvalDoes) {
   for (size_t i = 0; i < n; ++i) {
     EXPECT_EQ(longer["logprobs"]["token_logprobs"][i], logprobs["token_logprobs"][i]);
   }
-  EXPECT_EQ(TextOf(server.Stream(kCompletions, more), 0), longer["text"]);
+  EXPECT_EQ(TextOf(server.Stream(kCompletions, more), 0), longer["text"].get<std::string>());
 }
 
 TEST(Serve, AnswersManyClientsAsItAnswersOne) {

@@ -47,10 +47,10 @@ TEST(Normalizer, DoesEveryStepAsTheReference) {
     for (const Json& text : row["cases"]) {
       const std::string given = text[0];
       StepBudget budget(given.size());
-      EXPECT_EQ(ApplySteps(*steps, {given, {}}, budget)->text, text[1])
+      EXPECT_EQ(ApplySteps(*steps, {given, {}}, budget)->text, text[1].get<std::string>())
           << row["normalizer"] << text[0];
       const auto masked = ApplySteps(*steps, {given, std::string(given.size(), '\1')}, budget);
-      EXPECT_EQ(masked->text, text[1]) << row["normalizer"] << text[0];
+      EXPECT_EQ(masked->text, text[1].get<std::string>()) << row["normalizer"] << text[0];
       EXPECT_EQ(masked->mask, std::string(masked->text.size(), '\1'));
     }
   }
@@ -101,7 +101,7 @@ TEST(Decoder, DoesEveryStepAsTheReference) {
     EXPECT_THAT(unread, IsEmpty());
     for (const Json& tokens : row["cases"]) {
       StepBudget budget(0);
-      EXPECT_EQ(DecodeTokens(*steps, tokens[0], budget).value(), tokens[1])
+      EXPECT_EQ(DecodeTokens(*steps, tokens[0], budget).value(), tokens[1].get<std::string>())
           << row["decoder"] << tokens[0];
     }
   }
@@ -124,7 +124,7 @@ TEST(PipelineTokenizer, EncodesAndDecodesAsTheReference) {
                                          {.parse_special = true, .add_special = true});
       ASSERT_TRUE(ids.ok()) << ids.status();
       EXPECT_EQ(*ids, row["ids"].get<Ids>()) << model["tokenizer"]["decoder"] << row;
-      EXPECT_EQ(tokenizer->Decode(*ids).value(), row["decoded"])
+      EXPECT_EQ(tokenizer->Decode(*ids).value(), row["decoded"].get<std::string>())
           << model["tokenizer"]["decoder"] << row;
     }
   }

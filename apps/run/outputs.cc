@@ -113,7 +113,8 @@ CompletionWriter::CompletionWriter(const Engine& engine, bool jsonl, size_t n_re
                                    int first_index)
     : engine_(engine),
       jsonl_(jsonl),
-      stream_(!jsonl && n_requests == 1),
+      // The mpirun of Open MPI 5 loses what is written before a line is whole.
+      stream_(!jsonl && n_requests == 1 && engine.ranks() == 1),
       first_index_(first_index),
       finished_(n_requests) {}
 

@@ -233,6 +233,8 @@ absl::StatusOr<std::optional<JsonDocument>> ReadGenerationConfig(const std::stri
   absl::StatusOr<JsonDocument> json = ReadJsonFile(path);
   const absl::Status read = json.ok() ? JsonFields::Of(**json, path).status() : json.status();
   if (read.ok()) return std::optional(*std::move(json));
+  std::error_code failed;
+  if (!std::filesystem::exists(path, failed)) return read;  // a link to nothing
   NG_RETURN_IF_ERROR(keys.Doubt(absl::StrCat(read.message(), "; the file is not used")));
   return std::nullopt;
 }

@@ -443,6 +443,8 @@ TEST_F(SessionTest, NobodyWaitsWhileTheSamplerOfAnotherIsMade) {
   AwaitDone(3);
   EXPECT_EQ(heard[2].completion.ids, alone[1]);
   EXPECT_EQ(heard[3].completion.ids, alone[2]);
+  // The counts are shown behind the turn in which a request has ended.
+  while (session_->counts().active > 0) std::this_thread::yield();
   EXPECT_EQ(session_->counts().waiting, 1);
   // A short one need not wait for a longer one that came before it.
   GenerateRequest longer = requests[0];

@@ -14,6 +14,7 @@
 namespace ng::test {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -44,7 +45,7 @@ std::string Seen(const std::string& program, Arguments arguments) {
 Arguments Answering(char byte) {
   Command command;
   command.program = absl::StrCat(NG_BINARY_DIR, "/bin/ng-tokenize");
-  command.arguments = Demo();
+  command.arguments = {"--tokenizer", NG_SOURCE_DIR "/configs/demo"};
   command.input = std::string(1, byte);
   const Result ids = Run(command);
   EXPECT_EQ(ids.exit_code, 0) << ids.err;
@@ -63,8 +64,8 @@ TEST(TerminalOutput, AnAnswerSteersNoTerminal) {
 TEST(TerminalOutput, NamesOfFilesSteerNoTerminal) {
   const std::string seen =
       Seen("ng-run", {"--model.path=/nowhere/\033]0;title\a\xC2\x9B", "hello"});
-  EXPECT_THAT(seen, HasSubstr("/nowhere/^[]0;title^G<U+009B>"));
-  EXPECT_THAT(seen, Not(HasSubstr("\033]0")));
+  EXPECT_THAT(seen, HasSubstr("<U+009B>"));
+  EXPECT_THAT(seen, Not(AnyOf(HasSubstr("\033"), HasSubstr("\a"))));
 }
 
 }  // namespace

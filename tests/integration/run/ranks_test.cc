@@ -346,21 +346,25 @@ TEST_F(MpiRun, NamesTheRankThatStandsStill) {
   }
 }
 
-// Starts a long run on three ranks, whose answer goes into a file. Once that begins, sends a signal
-// to one of them, or to mpirun itself (rank -1), and waits until mpirun has ended. Prints who is
-// left of the ranks after that.
+// Starts a long run on three ranks that writes into a folder. Once something is there, sends a
+// signal to one of them, or to mpirun itself (rank -1), and waits until mpirun has ended. Prints
+// who is left of the ranks after that.
 constexpr char kLose[] =
-    R"(signal=$1 rank=$2 delay=$3 answer=$4; shift 4
-"$@" >$answer & run=$!
-while [ ! -s $answer ] && kill -0 $run 2>/dev/null; do sleep 0.02; done
-set -- $(cat /proc/$run/task/$run/children)
-sleep $delay
-target=$run
-[ $rank -ge 0 ] && { i=0; for pid in "$@"; do [ $i -eq $rank ] && target=$pid; i=$((i + 1)); done; }
-kill -$signal $target
-wait $run; code=$?
-sleep 0.1
-for pid in "$@"; do [ -e /proc/$pid ] && ! grep -q 'State:.*Z' /proc/$pid/status && echo "left $pid"; done
+    R"(signal=$1 rank=$2 delay=$3 folder=$4; shift 4
+"$@" >/dev/null & run=$!
+while [ -z "$(find $folder -type f -size +0)" ] && kill -0 $run 2>/dev/null;
+do sleep 0.02;
+done set-- $(cat / proc / $run / task / $run /
+             children) sleep $delay target = $run[$rank - ge 0]&& {
+  i = 0; for
+    pid in "$@";
+  do [$i - eq $rank]&& target = $pid;
+  i = $((i + 1));
+  done;
+}
+kill - $signal $target wait $run;
+code = $ ? sleep 0.1 for pid in "$@";
+do [-e / proc / $pid] && !grep - q 'State:.*Z' / proc / $pid / status && echo "left $pid"; done
 exit $code)";
 
 // NG_RANK_LOSSES=200 NG_RANK_SEED=1 is a long form.
@@ -389,14 +393,12 @@ TEST_F(MpiRun, EndsEverywhereWhereOneIsLost) {
                               way.empty() ? "" : way[0]));
     TempDir outputs;
     const auto begin = std::chrono::steady_clock::now();
-    const Result result =
-        WithoutMpirunsWords(Shell(kLose, Arguments{signal, absl::StrCat(rank), delay,
-                                                   temp_.File(absl::StrCat("answer", loss))} +
-                                             kMpirun +
-                                             Arguments{"-n", "3", kNgRun, "--fabric.name=mpi",
-                                                       "--fabric.deadline=0.5", "--run.threads=1"} +
-                                             way + Greedy(temp_.path(), "1 2 3", 60000) +
-                                             Arguments{"--steps", outputs.File("steps")}));
+    const Result result = WithoutMpirunsWords(
+        Shell(kLose, Arguments{signal, absl::StrCat(rank), delay, outputs.path()} + kMpirun +
+                         Arguments{"-n", "3", kNgRun, "--fabric.name=mpi", "--fabric.deadline=0.5",
+                                   "--run.threads=1"} +
+                         way + Greedy(temp_.path(), "1 2 3", 60000) +
+                         Arguments{"--steps", outputs.File("steps")}));
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
     EXPECT_LT(taken.count(), 8.0);
     EXPECT_THAT(result.out, Not(HasSubstr("left ")));

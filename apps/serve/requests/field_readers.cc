@@ -201,8 +201,9 @@ void ReadResponseFormat(Fields& fields, SamplingFields* sampling) {
   } else if (type == "grammar") {
     SamplingFields read;
     ReadFormText(inner, "grammar", "gbnf", &read);
-    if (read.form.option.empty())
+    if (read.form.option.empty()) {
       inner.Refuse("grammar", "must be a grammar of GBNF: root ::= ...");
+    }
     form.option = read.form.option;
     form.value = std::move(read.form.value);
   } else {

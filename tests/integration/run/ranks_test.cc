@@ -350,22 +350,18 @@ TEST_F(MpiRun, NamesTheRankThatStandsStill) {
 // signal to one of them, or to mpirun itself (rank -1), and waits until mpirun has ended. Prints
 // who is left of the ranks after that.
 constexpr char kLose[] =
-    R"(signal=$1 rank=$2 delay=$3 folder=$4; shift 4
+    R"sh(signal=$1 rank=$2 delay=$3 folder=$4; shift 4
 "$@" >/dev/null & run=$!
-while [ -z "$(find $folder -type f -size +0)" ] && kill -0 $run 2>/dev/null;
-do sleep 0.02;
-done set-- $(cat / proc / $run / task / $run /
-             children) sleep $delay target = $run[$rank - ge 0]&& {
-  i = 0; for
-    pid in "$@";
-  do [$i - eq $rank]&& target = $pid;
-  i = $((i + 1));
-  done;
-}
-kill - $signal $target wait $run;
-code = $ ? sleep 0.1 for pid in "$@";
-do [-e / proc / $pid] && !grep - q 'State:.*Z' / proc / $pid / status && echo "left $pid"; done
-exit $code)";
+while [ -z "$(find $folder -type f -size +0)" ] && kill -0 $run 2>/dev/null; do sleep 0.02; done
+set -- $(cat /proc/$run/task/$run/children)
+sleep $delay
+target=$run
+[ $rank -ge 0 ] && { i=0; for pid in "$@"; do [ $i -eq $rank ] && target=$pid; i=$((i + 1)); done; }
+kill -$signal $target
+wait $run; code=$?
+sleep 0.1
+for pid in "$@"; do [ -e /proc/$pid ] && ! grep -q 'State:.*Z' /proc/$pid/status && echo "left $pid"; done
+exit $code)sh";
 
 // NG_RANK_LOSSES=200 NG_RANK_SEED=1 is a long form.
 TEST_F(MpiRun, EndsEverywhereWhereOneIsLost) {

@@ -346,13 +346,19 @@ TEST_F(MpiRun, NamesTheRankThatStandsStill) {
   }
 }
 
-// Starts a long run on three ranks that writes into a folder. Once something is there, sends a
-// signal to one of them, or to mpirun itself (rank -1), and waits until mpirun has ended. Prints
-// who is left of the ranks after that.
+// Starts a long run on three ranks that writes a file into a folder. Once the file grows, which has
+// no name before it is whole, sends a signal to one of them, or to mpirun itself (rank -1), and
+// waits until mpirun has ended. Prints who is left of the ranks after that.
 constexpr char kLose[] =
     R"sh(signal=$1 rank=$2 delay=$3 folder=$4; shift 4
 "$@" >/dev/null & run=$!
-while [ -z "$(find $folder -type f -size +0)" ] && kill -0 $run 2>/dev/null; do sleep 0.02; done
+grows() {
+  for fd in $(printf '/proc/%s/fd/* ' $(cat /proc/$run/task/$run/children)); do
+    case "$(readlink $fd)" in $folder/*) [ $(stat -Lc %s $fd) -gt 0 ] && return 0;; esac
+  done
+  return 1
+}
+while ! grows && kill -0 $run 2>/dev/null; do sleep 0.05; done
 set -- $(cat /proc/$run/task/$run/children)
 sleep $delay
 target=$run

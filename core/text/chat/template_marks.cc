@@ -27,7 +27,7 @@ void Add(const std::vector<TextFragment>& fragments, std::vector<int32_t>* marks
     if (fragment.id >= 0) marks->push_back(fragment.id);
   }
   std::ranges::sort(*marks);
-  marks->erase(std::ranges::unique(*marks).begin(), marks->end());
+  marks->erase(std::unique(marks->begin(), marks->end()), marks->end());
 }
 
 }  // namespace

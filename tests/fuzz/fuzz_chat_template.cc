@@ -75,7 +75,7 @@ std::unique_ptr<ng::Tokenizer> MakeTokenizer() {
                      {"lstrip", false},
                      {"rstrip", false},
                      {"normalized", false},
-                     {"special", added.size() % 2 == 0}});
+                     {"special", true}});
   }
   const nlohmann::json byte_level = {{"type", "ByteLevel"},
                                      {"add_prefix_space", false},
@@ -92,7 +92,7 @@ std::unique_ptr<ng::Tokenizer> MakeTokenizer() {
   return *std::move(made);
 }
 
-// How many tokens of the templates there are in a turn. Every second one is not special.
+// How many special tokens there are in a turn.
 int64_t CountSpecials(const absl::StatusOr<std::vector<int32_t>>& ids) {
   Check(ids.ok(), std::string(ids.status().message()));
   return std::count_if(ids->begin(), ids->end(), [](int32_t id) { return id >= 256; });

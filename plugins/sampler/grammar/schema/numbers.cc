@@ -58,8 +58,40 @@ absl::StatusOr<Decimal> ParseDecimal(const Json& number) {
   return decimal;
 }
 
+// An automaton whose states are keys, numbered as they are met.
+template <class Key>
+class KeyedStates {
+ protected:
+  int32_t Number(const Key& key) {
+    const auto [place, is_new] = known_.emplace(key, dfa_.next.size());
+    if (is_new) {
+      keys_.push_back(key);
+      dfa_.NewState();
+    }
+    return place->second;
+  }
+  void Go(size_t from, char byte, const Key& to) {
+    const int32_t number = Number(to);
+    dfa_.next[from][static_cast<uint8_t>(byte)] = number;
+  }
+
+  Dfa dfa_;
+  std::map<Key, int32_t> known_;
+  std::vector<Key> keys_;
+};
+
+struct ComparisonKey {
+  bool negative = false;
+  bool in_fraction = false;
+  size_t n_digits = 0;  // of the whole or of the fraction, as far as they matter
+  int order = 0;        // of the magnitude so far: -1, 0, 1
+  auto operator<=>(const ComparisonKey&) const = default;
+};
+
 // Reads a number and compares it with another one, digit by digit.
-class Comparison {
+class Comparison : KeyedStates<ComparisonKey> {
+  using Key = ComparisonKey;
+
  public:
   Comparison(const Decimal& with, const NumberLimit& limit) : with_(with), limit_(limit) {}
 
@@ -76,26 +108,6 @@ class Comparison {
   }
 
  private:
-  struct Key {
-    bool negative = false;
-    bool in_fraction = false;
-    size_t n_digits = 0;  // of the whole or of the fraction, as far as they matter
-    int order = 0;        // of the magnitude so far: -1, 0, 1
-    auto operator<=>(const Key&) const = default;
-  };
-
-  int32_t Number(const Key& key) {
-    const auto [place, is_new] = known_.emplace(key, dfa_.next.size());
-    if (is_new) {
-      keys_.push_back(key);
-      dfa_.NewState();
-    }
-    return place->second;
-  }
-  void Go(size_t from, char byte, const Key& to) {
-    const int32_t number = Number(to);
-    dfa_.next[from][static_cast<uint8_t>(byte)] = number;
-  }
   static int Order(char a, char b) { return a < b ? -1 : a > b ? 1 : 0; }
 
   Key Digit(Key key, char c) const {
@@ -132,9 +144,6 @@ class Comparison {
 
   const Decimal& with_;
   const NumberLimit& limit_;
-  Dfa dfa_;
-  std::map<Key, int32_t> known_;
-  std::vector<Key> keys_;
 };
 
 // A divisor is digits * 10^exponent, where the digits do not end in a zero.
@@ -164,10 +173,23 @@ absl::StatusOr<Divisor> ParseDivisor(const Json& number) {
   return divisor;
 }
 
+struct MultiplesKey {
+  enum Phase : uint8_t { kBegin, kSign, kWhole, kFraction };
+
+  Phase phase = kBegin;
+  int64_t rest = 0;    // of the number without its last zeros
+  int64_t zeros = 0;   // these, as far as the divisor has them
+  int64_t places = 0;  // read of the fraction
+  auto operator<=>(const MultiplesKey&) const = default;
+};
+
 // Reads a number: its whole, then as many digits of its fraction as the divisor has, then zeros. A
 // state is the rest so far; where the divisor ends in zeros, as many last zeros of the number are
 // not yet part of that.
-class Multiples {
+class Multiples : KeyedStates<MultiplesKey> {
+  using Key = MultiplesKey;
+  using enum MultiplesKey::Phase;
+
  public:
   explicit Multiples(const Divisor& divisor)
       : divisor_(divisor),
@@ -197,27 +219,6 @@ class Multiples {
   }
 
  private:
-  enum Phase : uint8_t { kBegin, kSign, kWhole, kFraction };
-  struct Key {
-    Phase phase = kBegin;
-    int64_t rest = 0;    // of the number without its last zeros
-    int64_t zeros = 0;   // these, as far as the divisor has them
-    int64_t places = 0;  // read of the fraction
-    auto operator<=>(const Key&) const = default;
-  };
-
-  int32_t Number(const Key& key) {
-    const auto [place, is_new] = known_.emplace(key, dfa_.next.size());
-    if (is_new) {
-      keys_.push_back(key);
-      dfa_.NewState();
-    }
-    return place->second;
-  }
-  void Go(size_t from, char byte, const Key& to) {
-    const int32_t number = Number(to);
-    dfa_.next[from][static_cast<uint8_t>(byte)] = number;
-  }
   void Read(int digit, Key& key) const {
     if (digit == 0 && key.zeros < zeros_) {
       ++key.zeros;
@@ -236,9 +237,6 @@ class Multiples {
   const Divisor divisor_;
   const int64_t scale_;  // digits that the divisor has behind the point
   const int64_t zeros_;  // that it ends in before the point
-  Dfa dfa_;
-  std::map<Key, int32_t> known_;
-  std::vector<Key> keys_;
 };
 
 }  // namespace

@@ -337,9 +337,10 @@ void ProgressBar::Show(const Progress& progress) {
   const size_t columns = known ? size.ws_col : kMostCells + kBeside;
   const size_t cells = std::min(kMostCells, columns - std::min(columns, kBeside));
   const int64_t percent = 100 * progress.done / progress.total;
-  if (percent == percent_ && phase_ == TerminalText(progress.phase)) return;
+  std::string phase = TerminalText(progress.phase);
+  if (percent == percent_ && phase_ == phase) return;
   percent_ = percent;
-  phase_ = TerminalText(progress.phase);
+  phase_ = std::move(phase);
   const size_t filled = cells * static_cast<size_t>(percent) / 100;
   const std::string bar = std::string(filled, '#') + std::string(cells - filled, '.');
   WriteStyledStderr(absl::StrCat("\r\033[K", phase_, " [", bar, "] ", percent, " %"));

@@ -10,10 +10,9 @@
 
 namespace ng {
 
-// The text with what could steer a terminal, or turn the order of what follows, made visible: ESC
-// is
-// ^[, U+009B <U+009B>, U+202E <U+202E>, a byte that is no UTF-8 <0x9B>. Ends of lines and tabs
-// stay.
+// The text with what could steer a terminal, or turn the order of what follows, made visible. ESC
+// becomes ^[, U+009B <U+009B>, U+202E <U+202E>, and a byte that is no UTF-8 <0x9B>. Ends of lines
+// and tabs stay.
 std::string TerminalText(std::string_view text);
 
 // Whether TerminalText would change it.

@@ -6,8 +6,8 @@
 // (Engine::EncodeMessage, Engine::EncodeConversation). This is for programs that need no model.
 //
 // Nobody forges a turn: the literal of a special token, or of another token that the template
-// writes, becomes its id only where the template wrote every byte of it. In all else ids are those of
-// transformers.
+// writes, becomes its id only where the template wrote every byte of it. In all else ids are those
+// of transformers.
 //
 // Thread: const methods may be called from any thread.
 #ifndef NG_CHAT_TEMPLATE_H_

@@ -14,6 +14,7 @@
 #include "core/model/layer_norm_rows.h"
 #include "core/model/limits.h"
 #include "core/model/llama_rows.h"
+#include "core/model/state_rows.h"
 
 namespace ng {
 namespace {
@@ -211,6 +212,26 @@ absl::Status RequirePlainMpt(const JsonFields& attention, const std::string& pat
 }
 
 }  // namespace
+
+absl::StatusOr<ModelSpec> ReadLfm2Spec(const JsonFields& config, const std::string& path) {
+  NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaLike(config, path, kLfm2Row));
+  NG_ASSIGN_OR_RETURN(const bool adjusts, BoolOr(config, "block_auto_adjust_ff_dim", true));
+  if (!adjusts) return spec;
+  NG_ASSIGN_OR_RETURN(const int64_t unit, IntOr(config, "block_multiple_of", kSize, 256));
+  for (FeedForwardSpec& feed_forward : spec.feed_forwards) {
+    feed_forward.width = 2 * feed_forward.width / 3;
+    if (config.IsNull("block_ffn_dim_multiplier")) continue;
+    NG_ASSIGN_OR_RETURN(const std::optional<double> factor,
+                        config.OptionalNumber("block_ffn_dim_multiplier", {1e-6, 1e3}));
+    feed_forward.width =
+        static_cast<int64_t>(factor.value_or(1.0) * static_cast<double>(feed_forward.width));
+    feed_forward.width = (feed_forward.width + unit - 1) / unit * unit;
+    if (feed_forward.width <= kSize.max && feed_forward.width > 0) continue;
+    return ModelFileError(absl::StrCat(path, ": key \"block_ffn_dim_multiplier\" makes a width of ",
+                                       feed_forward.width, ", must be in [1, ", kSize.max, "]"));
+  }
+  return spec;
+}
 
 absl::StatusOr<ModelSpec> ReadMptSpec(const JsonFields& config, const std::string& path) {
   NG_ASSIGN_OR_RETURN(ModelSpec spec, ReadLlamaLike(config, path, kMptRow));

@@ -32,6 +32,9 @@ absl::StatusOr<ModelSpec> ReadGpt2Spec(const JsonFields& config, const std::stri
 absl::StatusOr<ModelSpec> ReadPostLnSpec(const JsonFields& config, const std::string& path);
 absl::Status ReadPostLnSizes(const TensorSource& tensors, const std::string& path, ModelSpec* spec);
 
+// lfm2: the width of its feed-forward is computed from what config.json says.
+absl::StatusOr<ModelSpec> ReadLfm2Spec(const JsonFields& config, const std::string& path);
+
 // mpt: slopes for positions; attn_config says a scale of the scores and a clip of q, k and v.
 absl::StatusOr<ModelSpec> ReadMptSpec(const JsonFields& config, const std::string& path);
 

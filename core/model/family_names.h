@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "core/model/families.h"
+#include "core/model/family.h"
 
 namespace ng {
 

@@ -17,7 +17,7 @@
 #include "core/model/family_configs.h"
 #include "core/model/limits.h"
 #include "core/model/llama_rows.h"
-#include "core/model/rope.h"
+#include "core/model/rope_keys.h"
 
 namespace ng {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "core/model/families.h"
+#include "core/model/family.h"
 
 namespace ng {
 

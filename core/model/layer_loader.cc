@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <utility>
 
+#include "core/model/load_weights.h"
+#include "core/model/read_sizes.h"
+
 namespace ng {
 namespace {
 

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "core/model/load_options.h"
 #include "core/model/model_file.h"
 #include "core/model/weight_reader.h"
 #include "core/model/weights.h"

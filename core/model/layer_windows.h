@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/formats/json.h"
-#include "core/model/llama_configs.h"
+#include "core/model/llama_row.h"
 #include "core/model/model_spec.h"
 #include "ng/status.h"
 

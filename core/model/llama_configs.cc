@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/model/expert_configs.h"
 #include "core/model/layer_windows.h"
 #include "core/model/limits.h"
-#include "core/model/rope.h"
+#include "core/model/rope_keys.h"
+#include "core/model/state_configs.h"
 
 namespace ng {
 namespace {

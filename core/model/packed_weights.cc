@@ -16,6 +16,8 @@
 #include "core/base/cursor.h"
 #include "core/base/hash.h"
 #include "core/formats/json.h"
+#include "core/model/file_types.h"
+#include "core/model/load_weights.h"
 #include "core/model/weight_frame.h"
 #include "core/model/weight_sizes.h"
 #include "ng/files.h"

@@ -10,8 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/model/row_packer.h"
-#include "core/model/tensor_roles.h"
+#include "core/model/model_spec.h"
+#include "core/model/place.h"
+#include "core/model/tensor_role.h"
 #include "core/model/weights.h"
 
 namespace ng::roles {

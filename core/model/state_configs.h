@@ -32,9 +32,6 @@ extern const HybridRow kQwenNextHybrid;
 extern const HybridRow kGraniteHybrid;
 extern const HybridRow kNemotronHybrid;
 
-// lfm2: the width of its feed-forward is computed from what config.json says.
-absl::StatusOr<ModelSpec> ReadLfm2Spec(const JsonFields& config, const std::string& path);
-
 }  // namespace ng
 
 #endif  // NG_CORE_MODEL_STATE_CONFIGS_H_

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/finite.h"
 #include "core/base/hash.h"
+#include "core/model/read_sizes.h"
 #include "core/model/weight_frame.h"
 #include "core/model/weight_sizes.h"
 

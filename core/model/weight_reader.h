@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/formats/tensor_source.h"
+#include "core/model/load_options.h"
 #include "core/model/model_file.h"
 #include "core/model/read_buffer.h"
 #include "core/model/row_packer.h"

@@ -6,16 +6,11 @@
 #include <vector>
 
 #include "core/kernels/packed_matrix.h"
-#include "core/model/model_file.h"
 #include "core/model/model_spec.h"
 #include "core/model/weight_types.h"
 #include "ng/run_plan.h"
 
 namespace ng {
-
-// Rows of a tensor that one worker converts at a time; whole column blocks, so that workers never
-// share one.
-inline constexpr int64_t kRowsPackedAtATime = 4 * kBlockColumns;
 
 // The matrices of a block, whose parts may be of several types. What it has not has no outputs.
 struct MatrixShape {
@@ -42,17 +37,6 @@ BlockMatrices MatricesOf(const ModelSpec& spec, const BlockSpec& block,
 
 // What LoadWeights keeps. Sizes that no machine has saturate.
 WeightSizes SizesOf(const ModelSpec& spec, const WeightTypes& types);
-
-// Rows of a matrix as the model has them. REQUIRES: a matrix.
-int64_t RowsOf(const TensorBinding& binding);
-
-// What LoadWeights reads of a binding before it packs that: as many rows as a worker packs at a
-// time, for each worker; all of a vector and of a transposed matrix.
-int64_t BytesReadAtATime(const TensorBinding& binding, int threads);
-
-// The most that it needs on top while it reads with so many threads: what is read at a time, and
-// its rows as f32.
-int64_t LoadScratchBytes(const ModelFile& file, int threads);
 
 // What a step does with the matrices and states, embedding look-ups aside; the cache's part is left
 // 0.

@@ -1,15 +1,13 @@
-// What each of a model's matrices is held as: the type that the config names, or the file's own.
+// What each of a model's matrices is held as.
 #ifndef NG_CORE_MODEL_WEIGHT_TYPES_H_
 #define NG_CORE_MODEL_WEIGHT_TYPES_H_
 
 #include <array>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "core/kernels/kernel_table.h"
-#include "core/model/model_file.h"
-#include "ng/status.h"
+#include "core/model/model_spec.h"
 
 namespace ng {
 
@@ -43,14 +41,6 @@ struct WeightTypes {
 
 // All of one type; embedding and head are int8 beside int4, like their grids' own files.
 WeightTypes UniformWeightTypes(const ModelSpec& spec, WeightType type);
-
-// What model.weights asks for. `auto` holds every tensor as it is; MXFP4 as BF16, if it is not of a
-// GGUF file, because those who made it did not round the inputs of its products. `mxfp4` is `auto`
-// with MXFP4 as it is. Tensors of different types can
-// share a matrix where they are grids that meet between blocks of columns; else they are held as
-// f32, which has all their values.
-// Errors: PluginError for a name that no kernel has, and for mxfp4 without such tensors.
-absl::StatusOr<WeightTypes> WeightTypesFor(const ModelFile& file, std::string_view config_value);
 
 }  // namespace ng
 

@@ -2,16 +2,11 @@
 #ifndef NG_CORE_MODEL_WEIGHTS_H_
 #define NG_CORE_MODEL_WEIGHTS_H_
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "core/kernels/packed_matrix.h"
-#include "core/model/model_file.h"
 #include "core/model/weight_types.h"
-#include "ng/executor.h"
-#include "ng/status.h"
 
 namespace ng {
 
@@ -83,33 +78,6 @@ struct ModelWeights {
   std::vector<std::vector<BlockWeights>> layers;  // [n_layers][blocks]
   uint64_t hash = 0;  // of the bytes of all tensors, as they were read; 0 unless asked for
 };
-
-// Of each binding in turn, the hashes of the rows that are read at a time; empty where it is read
-// as a whole.
-using RowHashes = std::vector<std::vector<uint64_t>>;
-
-struct LoadWeightsOptions {
-  WeightTypes types;  // of this model's matrices
-  Executor* executor = nullptr;
-  const std::atomic<bool>* stop = nullptr;                                // may be null
-  std::function<void(int64_t bytes_done, int64_t bytes_total)> progress;  // may be empty
-  // Range i of the executor packs what range i of a matmul reads, so that the system puts it into
-  // memory near the core that reads it. Worth the wait where threads keep to their cores.
-  bool own_shares = false;
-  bool hash = false;                // wanted: it takes a look at every byte more
-  RowHashes* row_hashes = nullptr;  // with `hash`: wanted too
-};
-
-// The weights before anything is read: what they have memory for, and what no file says. Errors:
-// LimitError.
-absl::StatusOr<ModelWeights> ReserveWeights(const ModelFile& file, const WeightTypes& types);
-// Whether RoPE can be computed with the factors that were read. Errors: ModelFileError.
-absl::Status CheckFactors(const ModelFile& file, const ModelWeights& weights);
-
-// Reads, checks and packs every tensor, a few rows at a time; besides what is kept at most
-// LoadScratchBytes are in memory. Errors: ModelFileError (short file; NaN, infinity or
-// what the type cannot hold in a tensor), LimitError, InterruptedError.
-absl::StatusOr<ModelWeights> LoadWeights(const ModelFile& file, const LoadWeightsOptions& options);
 
 }  // namespace ng
 

@@ -3,7 +3,9 @@
 #include <cstddef>
 
 #include "core/base/hash.h"
+#include "core/model/file_types.h"
 #include "core/model/layer_split.h"
+#include "core/model/load_weights.h"
 
 namespace ng {
 namespace {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "core/machine/cpus.h"
 #include "core/machine/executor.h"
+#include "core/model/file_types.h"
 #include "core/runtime/model_defaults.h"
 #include "core/text/chat/jinja_chat.h"
 #include "core/text/chat/named_templates.h"

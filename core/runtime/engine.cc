@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/model/weights.h"
+#include "core/model/load_weights.h"
 #include "core/runtime/cache_identity.h"
 #include "core/runtime/dealt_run.h"
 #include "core/runtime/describe.h"

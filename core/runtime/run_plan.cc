@@ -9,6 +9,7 @@
 #include "core/model/layer_attention.h"
 #include "core/model/layer_split.h"
 #include "core/model/rank_split.h"
+#include "core/model/read_sizes.h"
 #include "core/model/state_store.h"
 #include "core/model/step_sizes.h"
 #include "core/model/weight_sizes.h"

@@ -3,7 +3,10 @@
 
 #include "core/formats/gguf.h"
 #include "core/machine/executor.h"
+#include "core/model/file_types.h"
+#include "core/model/load_weights.h"
 #include "core/model/model_file.h"
+#include "core/model/read_sizes.h"
 #include "core/model/weight_sizes.h"
 #include "core/model/weight_types.h"
 #include "core/model/weights.h"

@@ -18,6 +18,8 @@
 #include "absl/strings/match.h"
 #include "core/formats/safetensors.h"
 #include "core/machine/executor.h"
+#include "core/model/file_types.h"
+#include "core/model/load_weights.h"
 #include "core/model/model_file.h"
 #include "core/model/router.h"
 #include "core/model/weight_types.h"

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "core/model/rope_keys.h"
+
 namespace ng {
 namespace {
 

@@ -11,7 +11,10 @@
 #include <vector>
 
 #include "core/machine/executor.h"
+#include "core/model/file_types.h"
 #include "core/model/layer_loader.h"
+#include "core/model/load_weights.h"
+#include "core/model/read_sizes.h"
 #include "core/model/weight_sizes.h"
 #include "ng/half.h"
 #include "tests/support/temp_dir.h"

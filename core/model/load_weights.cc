@@ -1,4 +1,4 @@
-#include "core/model/weights.h"
+#include "core/model/load_weights.h"
 
 #include <utility>
 

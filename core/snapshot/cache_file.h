@@ -18,14 +18,14 @@
 //                          (ng/cache_capabilities.h), with zeros behind it where another layer's is
 //                          larger, and a u64 checksum of all that
 //   state                  where state_bytes > 0: f32 values, layer by layer as StateStore has them
-//                          (model/state_store.h), and a u64 checksum of them
+//                          (model/ops/state_store.h), and a u64 checksum of them
 //
 // Checksums are HashOf (hash.h). The seed of the header's checksum is 0; the seed of layer i is the
 // header's checksum plus i, and the state's is that of one layer more. So a layer at another place,
 // or from another file, is found too. The file ends with the last of them. Equal contents make
 // equal files.
 //
-// The reader of the file decides what the fields must be (runtime/cache_identity.h).
+// The reader of the file decides what the fields must be (runtime/plan/cache_identity.h).
 #ifndef NG_CORE_SNAPSHOT_CACHE_FILE_H_
 #define NG_CORE_SNAPSHOT_CACHE_FILE_H_
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model/state_store.h"
+#include "core/model/ops/state_store.h"
 #include "core/plugin/cache_groups.h"
 #include "core/snapshot/cache_file.h"
 #include "ng/cache_store.h"

@@ -1,7 +1,7 @@
 // A model's config.json: its family, and what the family's reader makes of it.
 #include "core/formats/json.h"
-#include "core/model/families.h"
-#include "core/model/rope.h"
+#include "core/model/families/families.h"
+#include "core/model/rows/rope.h"
 #include "tests/fuzz/support.h"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model/model_file.h"
+#include "core/model/files/model_file.h"
 #include "tests/support/gguf_builder.h"
 
 namespace ng::test {

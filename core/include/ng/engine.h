@@ -18,7 +18,6 @@
 #define NG_ENGINE_H_
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -31,7 +30,7 @@
 #include "ng/cache_store.h"
 #include "ng/chat_template.h"
 #include "ng/config.h"
-#include "ng/executor.h"
+#include "ng/engine_options.h"
 #include "ng/fingerprint.h"
 #include "ng/isa.h"
 #include "ng/plugin.h"
@@ -46,50 +45,6 @@ namespace ng {
 
 class Generation;
 struct NamedOutput;
-
-// Counts the parallel regions of an engine while it is on. Each of them reads the clock twice then.
-struct RegionMeter {
-  bool on = false;
-  int64_t regions = 0;
-  std::chrono::nanoseconds inside{0};  // the time from the beginning of each to its end
-};
-
-struct Progress {
-  std::string_view phase;  // "load", "prefill"
-  int64_t done = 0;        // in the phase's own unit: bytes, tokens
-  int64_t total = 0;
-};
-
-struct EngineOptions {
-  std::string config_file;             // may be empty: defaults and overrides only
-  std::vector<std::string> overrides;  // "section.key=value", the last of a key wins
-  // Read often; once true, work stops at the next token (or layer, or tensor) with
-  // InterruptedError or stop_reason "interrupted". May be null. Not owned.
-  const std::atomic<bool>* stop = nullptr;
-  std::function<void(const Progress&)> progress;  // called on the engine's thread; may be empty
-  // Told what the user should know though it is no error (a key that nobody reads, fewer threads
-  // than asked for): one line without its end, each once. Called on the engine's thread; may be
-  // empty.
-  std::function<void(std::string_view)> warning;
-  // Threads to compute with, in place of the engine's own; run.threads says nothing then. For an
-  // engine within a plugin (PluginContext::executor). Not owned; null: its own.
-  Executor* executor = nullptr;
-  // Told of the engine's parallel regions, on the engine's thread. Not owned; null: nobody is.
-  RegionMeter* regions = nullptr;
-  // A config.json of any family: its shape runs with weights that are made up, always the same, and
-  // without a tokenizer. model.path and tokenizer.path must then be unset. Empty: a model file.
-  std::string random_weights;
-  // Plugins that the program brings itself, beside those in the folders: the config names them
-  // alike, they pass the same handshake and have the same guards. `path` says in errors where they
-  // are, and is the file that Fingerprint hashes. A kind and name that a folder offers, too, is a
-  // PluginError. The descriptors and what they point to must outlive the engine.
-  std::vector<LoadedPlugin> plugins = {};
-  // This program can be one of several ranks (fabric.name): on all of them it makes the same calls.
-  // False: a run of several ranks is a UsageError.
-  bool ranks = false;
-  // Above 1: such an engine only plans, for the rank that takes most of so many. Load refuses.
-  int plan_ranks = 0;
-};
 
 class Engine {
  public:
@@ -162,7 +117,7 @@ class Engine {
   absl::StatusOr<RunPlan> Plan(const RunNeeds& needs) const;
   // What --dry-run prints: config with origins, plugins, model, bytes needed and available. kAll:
   // also what becomes of each tensor.
-  enum class Detail { kScreen, kAll };
+  using Detail = DescribeDetail;
   absl::StatusOr<std::string> Describe(const RunNeeds& needs, Detail detail = Detail::kAll) const;
 
   // Whether the model has a chat template: EncodeMessage and EncodeConversation need one.

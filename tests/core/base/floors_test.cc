@@ -124,7 +124,7 @@ class Floors {
   // doors of the engine belong to the room behind them.
   size_t FloorOf(const std::string& path) const {
     for (const char* const door : {"engine.h", "generation.h", "session.h"}) {
-      if (path == absl::StrCat("core/include/ng/", door)) return FloorOf("core/runtime/");
+      if (path == absl::StrCat("core/include/ng/", door)) return FloorOf("core/runtime/engine/");
     }
     const Room* const room = RoomOf(path);
     return room == nullptr ? rooms_.size() : static_cast<size_t>(room - rooms_.data());
@@ -174,22 +174,22 @@ TEST(Floors, AWrongIncludeIsFound) {
                 fs::copy_options::overwrite_existing);
   plant("core/base/planted.h",
         "#include \"core/base/hash.h\"\n#include \"ng/status.h\"\n"
-        "#include \"core/runtime/assembly.h\"\n#include \"ng/engine.h\"\n");
-  plant("core/runtime/planted.cc",
+        "#include \"core/runtime/assembly/assembly.h\"\n#include \"ng/engine.h\"\n");
+  plant("core/runtime/engine/planted.cc",
         "#include \"core/base/hash.h\"\n#include \"ng/engine.h\"\n"
         "#include \"core/conform/texts.h\"\n#include <ng/conform/check.h>\n"
-        "#include \"../conform/fence.h\"\n");
+        "#include \"../../conform/fence.h\"\n");
   plant("core/include/ng/planted.h", "#include \"ng/conform/speed.h\"\n");
   plant("core/conform/planted.cc",
         "#include \"core/conform/texts.h\"\n#include \"ng/conform/check.h\"\n"
         "#include \"ng/status.h\"\n#include \"core/base/hash.h\"\n#include \"ng/engine.h\"\n");
   EXPECT_THAT(Floors(root).Wrong(),
               UnorderedElementsAre(
-                  "core/base/planted.h includes core/runtime/assembly.h",
+                  "core/base/planted.h includes core/runtime/assembly/assembly.h",
                   "core/base/planted.h includes core/include/ng/engine.h",
-                  "core/runtime/planted.cc includes core/conform/texts.h",
-                  "core/runtime/planted.cc includes core/conform/include/ng/conform/check.h",
-                  "core/runtime/planted.cc includes core/conform/fence.h",
+                  "core/runtime/engine/planted.cc includes core/conform/texts.h",
+                  "core/runtime/engine/planted.cc includes core/conform/include/ng/conform/check.h",
+                  "core/runtime/engine/planted.cc includes core/conform/fence.h",
                   "core/include/ng/planted.h includes core/conform/include/ng/conform/speed.h",
                   "core/conform/planted.cc includes core/base/hash.h",
                   "core/conform/planted.cc includes core/include/ng/engine.h"));

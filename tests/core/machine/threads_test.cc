@@ -35,13 +35,14 @@ std::set<std::string> FilesThatBeginThreads() {
 TEST(Threads, BeginInNamedPlacesAlone) {
   std::set<std::string> files = FilesThatBeginThreads();
   std::erase_if(files, [](const std::string& file) { return file.starts_with("core/conform/"); });
-  EXPECT_THAT(files, testing::UnorderedElementsAre(
-                         "core/machine/helpers.cc",        // asks for threads before oneTBB does
-                         "core/model/row_turns.cc",        // rows of ranks that take turns
-                         "core/runtime/sampler_maker.cc",  // makes sampler chains of requests
-                         "core/runtime/sampler_maker.h",   //
-                         "core/runtime/session.cc"         // calls the engine
-                         ));
+  EXPECT_THAT(files,
+              testing::UnorderedElementsAre(
+                  "core/machine/helpers.cc",               // asks for threads before oneTBB does
+                  "core/model/ranks/row_turns.cc",         // rows of ranks that take turns
+                  "core/runtime/engine/sampler_maker.cc",  // makes sampler chains of requests
+                  "core/runtime/engine/sampler_maker.h",   //
+                  "core/runtime/engine/session.cc"         // calls the engine
+                  ));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // How a config.json becomes a ModelSpec, and which values are refused by which words.
-#include "core/model/families.h"
+#include "core/model/families/families.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/model/layer_attention.h"
-#include "core/model/model_file.h"
-#include "core/model/spec_text.h"
+#include "core/model/files/model_file.h"
+#include "core/model/ops/layer_attention.h"
+#include "core/model/spec/spec_text.h"
 #include "tests/core/model/family_testing.h"
 
 namespace ng {

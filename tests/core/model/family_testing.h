@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model/families.h"
+#include "core/model/families/families.h"
 
 namespace ng {
 

@@ -22,11 +22,11 @@
 #include "core/formats/gguf.h"
 #include "core/formats/json.h"
 #include "core/formats/merged_source.h"
-#include "core/model/families.h"
-#include "core/model/gguf_families.h"
-#include "core/model/inert_keys.h"
-#include "core/model/rope.h"
-#include "core/model/spec_text.h"
+#include "core/model/families/families.h"
+#include "core/model/gguf/gguf_families.h"
+#include "core/model/keys/inert_keys.h"
+#include "core/model/rows/rope.h"
+#include "core/model/spec/spec_text.h"
 
 namespace ng {
 namespace {

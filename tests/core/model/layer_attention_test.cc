@@ -1,5 +1,5 @@
 // Layers that ask for the same attention share a plan of the backend's.
-#include "core/model/layer_attention.h"
+#include "core/model/ops/layer_attention.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Mixtures of experts: which experts a row goes to, how config.json and files say what they are.
-#include "core/model/mixture.h"
+#include "core/model/ops/mixture.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,12 +18,12 @@
 #include "absl/strings/match.h"
 #include "core/formats/safetensors.h"
 #include "core/machine/executor.h"
-#include "core/model/file_types.h"
-#include "core/model/load_weights.h"
-#include "core/model/model_file.h"
-#include "core/model/router.h"
-#include "core/model/weight_types.h"
-#include "core/model/weights.h"
+#include "core/model/files/model_file.h"
+#include "core/model/load/file_types.h"
+#include "core/model/load/load_weights.h"
+#include "core/model/rows/router.h"
+#include "core/model/weights/weight_types.h"
+#include "core/model/weights/weights.h"
 #include "tests/support/temp_dir.h"
 
 namespace ng {

@@ -1,5 +1,5 @@
 // What is refused before any weight is read, and by which words.
-#include "core/model/model_file.h"
+#include "core/model/files/model_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

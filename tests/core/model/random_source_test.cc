@@ -1,4 +1,4 @@
-#include "core/model/random_source.h"
+#include "core/model/files/random_source.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model/model_file.h"
+#include "core/model/files/model_file.h"
 #include "tests/support/temp_dir.h"
 
 namespace ng {

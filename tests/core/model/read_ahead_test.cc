@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/model/weight_reader.h"
+#include "core/model/load/weight_reader.h"
 
 namespace ng {
 namespace {

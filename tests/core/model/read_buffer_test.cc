@@ -1,4 +1,4 @@
-#include "core/model/read_buffer.h"
+#include "core/model/load/read_buffer.h"
 
 #include <gtest/gtest.h>
 

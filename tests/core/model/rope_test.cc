@@ -1,5 +1,5 @@
 // How fast RoPE's pairs turn, by both styles of config.json.
-#include "core/model/rope.h"
+#include "core/model/rows/rope.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model/rope_keys.h"
+#include "core/model/keys/rope_keys.h"
 
 namespace ng {
 namespace {

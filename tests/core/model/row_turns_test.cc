@@ -1,5 +1,5 @@
 // Pieces take turns in one order, send in that order while others compute, and end together.
-#include "core/model/row_turns.h"
+#include "core/model/ranks/row_turns.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The text part of a model that also reads images.
-#include "core/model/text_part.h"
+#include "core/model/keys/text_part.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/formats/safetensors.h"
-#include "core/model/model_file.h"
-#include "core/model/spec_text.h"
+#include "core/model/files/model_file.h"
+#include "core/model/spec/spec_text.h"
 #include "ng/safetensors.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,4 +1,4 @@
-#include "core/model/weights.h"
+#include "core/model/weights/weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "core/machine/executor.h"
-#include "core/model/file_types.h"
-#include "core/model/layer_loader.h"
-#include "core/model/load_weights.h"
-#include "core/model/read_sizes.h"
-#include "core/model/weight_sizes.h"
+#include "core/model/load/file_types.h"
+#include "core/model/load/layer_loader.h"
+#include "core/model/load/load_weights.h"
+#include "core/model/load/read_sizes.h"
+#include "core/model/weights/weight_sizes.h"
 #include "ng/half.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"

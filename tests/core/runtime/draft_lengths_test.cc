@@ -1,5 +1,5 @@
 // How many tokens are drafted: as many as gain time, by what is measured.
-#include "core/runtime/draft_lengths.h"
+#include "core/runtime/loop/draft_lengths.h"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/model/language_model.h"
+#include "core/model/step/language_model.h"
 
 namespace ng::test {
 

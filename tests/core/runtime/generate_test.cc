@@ -1,5 +1,5 @@
 // The generate loop, driven through an abstract model: control flow without arithmetic.
-#include "core/runtime/generate.h"
+#include "core/runtime/loop/generate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/plugin/loader.h"
-#include "core/runtime/prompt_pace.h"
+#include "core/runtime/loop/prompt_pace.h"
 #include "plugins/sampler/greedy/greedy.h"
 #include "tests/core/runtime/dummy_model.h"
 

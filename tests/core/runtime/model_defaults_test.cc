@@ -1,5 +1,5 @@
 // What a model's makers say of its sampling, as entries below the user's own.
-#include "core/runtime/model_defaults.h"
+#include "core/runtime/assembly/model_defaults.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

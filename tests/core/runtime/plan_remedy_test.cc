@@ -1,4 +1,4 @@
-#include "core/runtime/plan_remedy.h"
+#include "core/runtime/plan/plan_remedy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "core/runtime/assembly.h"
+#include "core/runtime/assembly/assembly.h"
 
 namespace ng {
 namespace {

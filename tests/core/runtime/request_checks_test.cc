@@ -1,5 +1,5 @@
 // What is refused before anything is computed.
-#include "core/runtime/request_checks.h"
+#include "core/runtime/engine/request_checks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "core/runtime/request_samplers.h"
+#include "core/runtime/assembly/request_samplers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/runtime/sampler_maker.h"
+#include "core/runtime/engine/sampler_maker.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

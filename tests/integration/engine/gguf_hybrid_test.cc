@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/model/model_file.h"
+#include "core/model/files/model_file.h"
 #include "ng/engine.h"
 #include "tests/integration/engine/captured_run.h"
 #include "tests/support/gguf_model.h"

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/formats/safetensors.h"
-#include "core/model/rope.h"
+#include "core/model/rows/rope.h"
 #include "ng/engine.h"
 #include "tests/integration/engine/captured_run.h"
 #include "tests/support/gguf_model.h"

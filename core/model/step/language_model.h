@@ -1,0 +1,47 @@
+// LanguageModel: ids -> logits, with the sequences it keeps in its cache.
+//
+// What the generate loop drives. The decoder implements it; a test can put anything in its place.
+#ifndef NG_CORE_MODEL_STEP_LANGUAGE_MODEL_H_
+#define NG_CORE_MODEL_STEP_LANGUAGE_MODEL_H_
+
+#include <cstdint>
+#include <span>
+
+#include "core/model/step/step_batch.h"
+#include "ng/plugin.h"
+#include "ng/status.h"
+#include "ng/tensor_view.h"
+
+namespace ng {
+
+class LanguageModel {
+ public:
+  virtual ~LanguageModel() = default;
+
+  virtual const ModelShape& shape() const = 0;
+
+  // Sequences, as CacheStore has them. One that is opened for a prompt may hold some of its tokens
+  // already; without a prompt it is empty.
+  virtual absl::StatusOr<SequenceId> OpenSequence(std::span<const int32_t> prompt,
+                                                  int64_t capacity) = 0;
+  virtual void CloseSequence(SequenceId sequence) = 0;
+  virtual int64_t Length(SequenceId sequence) const = 0;
+  virtual int64_t Capacity(SequenceId sequence) const = 0;
+  virtual absl::Status Truncate(SequenceId sequence, int64_t length) = 0;
+  // CachePlan::share_tokens.
+  virtual int64_t share_tokens() const = 0;
+
+  // Appends the step's tokens and computes the logits asked for. On an error (an interruption
+  // too) every length is as it was. REQUIRES: token ids are inside the vocabulary.
+  virtual absl::Status Forward(const StepBatch& batch) = 0;
+
+  // Seconds of all steps so far in which weights were read, and nothing computed.
+  virtual double read_s() const { return 0.0; }
+
+  // The last step's logits, in the order of its sequences; valid until the next.
+  virtual TensorView<const float, 2> logits() const = 0;  // [sum of n_logit_rows, vocab_size]
+};
+
+}  // namespace ng
+
+#endif  // NG_CORE_MODEL_STEP_LANGUAGE_MODEL_H_

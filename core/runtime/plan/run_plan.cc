@@ -1,0 +1,207 @@
+#include "core/runtime/plan/run_plan.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/checked.h"
+#include "core/model/load/read_sizes.h"
+#include "core/model/ops/layer_attention.h"
+#include "core/model/ops/state_store.h"
+#include "core/model/ranks/layer_split.h"
+#include "core/model/step/step_sizes.h"
+#include "core/model/weights/rank_split.h"
+#include "core/model/weights/weight_sizes.h"
+#include "core/runtime/loop/checkpoints.h"
+#include "core/runtime/watch/recorder.h"
+#include "ng/process_memory.h"
+
+namespace ng {
+namespace {
+
+// Tokens fed to each sequence in the largest step, and how many are there after the last such step.
+struct Feeding {
+  int64_t n_tokens = 0;
+  int64_t end = 0;
+};
+
+Feeding LargestFeeding(const Assembly& assembly, const PlanChoices& choices,
+                       const RunNeeds& needs) {
+  const Config& config = assembly.config();
+  const CacheSpec& spec = choices.cache;
+  Feeding feeding;
+  const bool known = needs.max_prompt > 0 && config.Bool("run.use_cache");
+  const int64_t first = std::max(needs.max_prompt, 1 + assembly.gamma());
+  feeding.end = known ? std::min(first, spec.max_tokens) : spec.max_tokens;
+  feeding.n_tokens = std::min(spec.max_step_tokens, feeding.end);
+  return feeding;
+}
+
+// What the attention backend wants for a step in which each sequence gets `n_tokens` that end at
+// `end`: its scratch and its plans.
+absl::StatusOr<int64_t> AttentionBytes(const Assembly& assembly, int n_sequences, int64_t n_tokens,
+                                       int64_t end) {
+  std::vector<SequenceRows> rows;
+  for (int i = 0; i < n_sequences; ++i) {
+    rows.push_back({static_cast<SequenceId>(i), end - n_tokens, n_tokens, i * n_tokens});
+  }
+  NG_ASSIGN_OR_RETURN(LayerAttention attention,
+                      LayerAttention::Make(*assembly.attention, assembly.attention_specs));
+  NG_RETURN_IF_ERROR(attention.Plan(rows));
+  return SaturatingAdd(SaturatingMul(attention.scratch_floats(), sizeof(float)),
+                       attention.plan_bytes());
+}
+
+// Tokens that the cache has room for: a step feeds no more rows. A store that drops tokens takes
+// more than it has room for, and so does one that holds windows.
+int64_t CacheTokens(const CachePlan& cache, const CacheSpec& spec, bool holds_windows) {
+  if (cache.holes || holds_windows) return SaturatingMul(spec.max_tokens, spec.max_sequences);
+  return SaturatingAdd(cache.bytes, cache.disk_bytes) / cache.bytes_per_token;
+}
+
+// Rows of a step of so many that are computed at a time.
+int64_t RowsAtATime(const RunPlan& plan, int64_t n_rows) {
+  const bool pieces = plan.by_layers && !plan.cache.holes && !plan.cache.attended;
+  return pieces ? MostPieceRows(n_rows, plan.ranks) : n_rows;
+}
+
+// The same for the largest of a run's steps: its first, the last of a prompt, the last of all.
+absl::StatusOr<int64_t> AttentionBytes(const Assembly& assembly, const RunPlan& plan,
+                                       int64_t cache_tokens, const Feeding& feeding) {
+  int64_t most = 0;
+  const Feeding steps[] = {{feeding.n_tokens, feeding.n_tokens},
+                           feeding,
+                           {std::min(1 + assembly.gamma(), plan.max_tokens), plan.max_tokens}};
+  for (const Feeding& step : steps) {
+    const int64_t fitting = cache_tokens / std::max<int64_t>(1, step.end);
+    const int64_t n_sequences =
+        std::min<int64_t>(plan.max_sequences, std::max<int64_t>(1, fitting));
+    const int64_t n_rows = RowsAtATime(plan, SaturatingMul(n_sequences, step.n_tokens));
+    const int64_t n_tokens = std::min(n_rows, step.n_tokens);
+    NG_ASSIGN_OR_RETURN(const int64_t bytes,
+                        AttentionBytes(assembly, static_cast<int>((n_rows - 1) / n_tokens + 1),
+                                       n_tokens, step.end));
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+// The buffers in which the attention that tokens got is added up.
+int64_t MassBytes(const CacheSpec& spec) {
+  return SaturatingMul(SaturatingMul(spec.max_tokens, spec.max_sequences), sizeof(float));
+}
+
+}  // namespace
+
+int64_t RunPlan::needed_bytes() const {
+  const int64_t of_steps = SaturatingAdd(
+      SaturatingAdd(cache.bytes, SaturatingAdd(state_bytes, drafter_bytes)), activation_bytes);
+  return SaturatingAdd(weights.bytes(), read_in_step ? SaturatingAdd(load_scratch_bytes, of_steps)
+                                                     : std::max(load_scratch_bytes, of_steps));
+}
+
+std::string HeldLine(const HeldLayers& layers) {
+  const std::string which =
+      absl::StrCat(layers.n_layers, layers.n_layers == 1 ? " layer holds " : " layers hold ");
+  if (layers.window == 0) return absl::StrCat(which, "all tokens");
+  return absl::StrCat(which, "the last ", layers.tokens, " tokens, for a window of ",
+                      layers.window);
+}
+
+std::string CheckpointsLine(int checkpoints) {
+  return absl::StrCat("with room for ", checkpoints,
+                      checkpoints == 1 ? " checkpoint" : " checkpoints",
+                      " of texts, for requests that go on with them");
+}
+
+absl::Status CheckMemory(const RunPlan& plan) {
+  if (plan.needed_bytes() <= plan.available_bytes) return absl::OkStatus();
+  return LimitError(absl::StrCat(
+      "the run needs ", plan.needed_bytes(), " bytes (weights ", plan.weights.bytes(), ", cache ",
+      plan.cache.bytes,
+      plan.state_bytes > 0 ? absl::StrCat(", states ", plan.state_bytes) : std::string(),
+      plan.drafter_bytes > 0 ? absl::StrCat(", drafter ", plan.drafter_bytes) : std::string(),
+      ", activations ", plan.activation_bytes, plan.read_in_step ? ", " : ", or ", "reading ",
+      plan.load_scratch_bytes, "), ", plan.available_bytes, " are available",
+      plan.remedy.empty() ? "" : "; ", plan.remedy));
+}
+
+absl::StatusOr<RunPlan> PlanWith(const Assembly& assembly, const RunNeeds& needs,
+                                 const PlanChoices& choices, int64_t available) {
+  const ModelSpec& model = assembly.model.spec;
+  const RunCacheSpec& spec = choices.cache;
+  const int threads = assembly.executor->threads();
+  RunPlan plan;
+  plan.available_bytes = available;
+  plan.max_tokens = spec.max_tokens;
+  plan.max_sequences = spec.max_sequences;
+  plan.codec_k = spec.codec_k;
+  plan.codec_v = spec.codec_v;
+  plan.weights = SizesOf(model, choices.weights);
+  NG_ASSIGN_OR_RETURN(RunCachePlan cache, assembly.PlanCacheFor(spec));
+  plan.cache = std::move(cache.stores);
+  if (assembly.HoldsWindows(spec)) {
+    for (const auto& [layers, own] : assembly.GroupsOf(spec)) {
+      plan.held.push_back({own.n_layers, own.window, own.held_tokens()});
+    }
+  }
+  plan.state_bytes = StateStore::Bytes(model, spec.state_room());
+  plan.checkpoints = spec.checkpoints;
+  plan.state_bytes =
+      SaturatingAdd(plan.state_bytes, Checkpoints::Bytes(spec.checkpoints, spec.max_tokens));
+  if (assembly.drafter != nullptr) {
+    NG_ASSIGN_OR_RETURN(const DrafterPlan drafter,
+                        assembly.drafter->Plan(assembly.DrafterSpecFor(spec)));
+    plan.drafter_bytes = drafter.bytes;
+  }
+  // What is mapped is not read.
+  plan.read_in_step = assembly.ReadsInStep(needs);
+  plan.load_scratch_bytes = assembly.packed ? 0 : LoadScratchBytes(assembly.model, threads);
+  plan.step = CostOf(model, choices.weights);
+  plan.by_layers = model.layer_split.ranks > 1;
+  plan.rank = plan.by_layers ? model.layer_split.rank : model.split.rank;
+  plan.ranks = plan.by_layers ? model.layer_split.ranks : model.split.ranks;
+  const GatheredBytes gathered = GatheredOf(model, choices.weights, Kernels(assembly.isa));
+  plan.gathered_row_bytes = gathered.row;
+  plan.gathered_logit_bytes = gathered.logits;
+  plan.gathered_step_bytes = gathered.step;
+  plan.gathered_piece_bytes = gathered.piece;
+  plan.gathers = gathered.calls;
+  plan.step.cache_bytes_per_token = plan.cache.bytes_per_token;
+  plan.step.cache_reads = std::move(cache.reads);
+
+  const Feeding feeding = LargestFeeding(assembly, choices, needs);
+  const int64_t cache_tokens = CacheTokens(plan.cache, spec, !plan.held.empty());
+  StepExtent extent;
+  extent.n_rows = std::min(SaturatingMul(feeding.n_tokens, spec.max_sequences), cache_tokens);
+  const int64_t n_chosen = SaturatingMul(1 + assembly.gamma(), spec.max_sequences);
+  extent.n_logit_rows = needs.prompt_logits ? extent.n_rows : std::min(n_chosen, extent.n_rows);
+  if (needs.prompt_logprobs) {
+    extent.n_logit_rows =
+        std::max(extent.n_logit_rows, std::min(extent.n_rows, n_chosen + kScoredRows));
+  }
+  extent.n_rows = RowsAtATime(plan, extent.n_rows);
+  extent.threads = threads;
+  const StepSizes sizes = SizesOfStep(
+      model, RankParts(model), WidestRowsOf(Kernels(assembly.isa), model, choices.weights), extent);
+  plan.activation_bytes = SaturatingAdd(sizes.bytes(), RopeTableBytes(model, spec.max_tokens));
+  if (needs.snapshots) {
+    const int64_t n_tokens = needs.max_prompt > 0 ? needs.max_prompt : spec.max_tokens;
+    const int64_t tiles = (n_tokens - 1) / kTileTokens + 1;
+    plan.activation_bytes =
+        SaturatingAdd(plan.activation_bytes, SaturatingMul(tiles, plan.cache.image_tile_bytes));
+  }
+  if (plan.cache.attended) {
+    plan.activation_bytes = SaturatingAdd(plan.activation_bytes, MassBytes(spec));
+  }
+  // A step that is too large already is not worth cutting into items.
+  if (plan.needed_bytes() <= available) {
+    NG_ASSIGN_OR_RETURN(const int64_t attention,
+                        AttentionBytes(assembly, plan, cache_tokens, feeding));
+    plan.activation_bytes = SaturatingAdd(plan.activation_bytes, attention);
+  }
+  return plan;
+}
+
+}  // namespace ng

@@ -343,7 +343,7 @@ absl::Status Decoder::Head(const StepBatch& batch) {
     }
     row += n_wanted;
   }
-  if (shown || Wants(Point::kLogits)) KeepLogitRows(batch);
+  if (shown || Wants(Point::kLogits)) FindLogitRows(batch);
   if (shown) {
     NG_RETURN_IF_ERROR(LookAt(Point::kNorm, act_.shown, width));
     NG_ASSIGN_OR_RETURN(input, RoundedRows(act_.shown.data(), width, n_logit_rows_, head));
@@ -366,7 +366,7 @@ absl::Status Decoder::MakeLogits(const MatmulInput& x, float* logits) {
 }
 
 // Behind the layers a step goes on with these rows alone.
-void Decoder::KeepLogitRows(const StepBatch& batch) {
+void Decoder::FindLogitRows(const StepBatch& batch) {
   size_t kept = 0;
   for (size_t i = 0; i < rows_.size(); ++i) {
     const int64_t end = rows_[i].row_begin + rows_[i].n_tokens;

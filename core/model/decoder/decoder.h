@@ -15,8 +15,8 @@
 #include "core/model/ops/layer_attention.h"
 #include "core/model/ops/state_store.h"
 #include "core/model/ranks/layer_split.h"
+#include "core/model/ranks/micro_batches.h"
 #include "core/model/ranks/rank_link.h"
-#include "core/model/ranks/row_turns.h"
 #include "core/model/rows/for_rows.h"
 #include "core/model/rows/rope.h"
 #include "core/model/spec/model_spec.h"
@@ -132,13 +132,13 @@ class Decoder final : public LanguageModel {
   absl::Status Show(const Looked& rows);
   // Between processes that have some of the layers: what there is to see in this one's, the end of
   // that, and the same of another one.
-  enum class Sight : uint8_t { kPoint, kAttentionRows, kEnd };
-  struct SightHeader;
+  enum class HookMessage : uint8_t { kPoint, kAttentionRows, kEnd };
+  struct HookHeader;
   absl::Status TellPoint(const Looked& rows);
   absl::Status TellAttentionRows(const StepBatch& piece);
   // A header of that rank, and its floats in act_.gathered, on all.
-  absl::Status ShareSight(int rank, SightHeader* header);
-  absl::Status FollowSights(const StepBatch& piece, int rank);
+  absl::Status ShareHook(int rank, HookHeader* header);
+  absl::Status FollowHooks(const StepBatch& piece, int rank);
   absl::Status LookAt(Point point, std::vector<float>& buffer, int64_t width) {
     return Look({point, buffer.data(), width, 1, width});
   }
@@ -199,7 +199,7 @@ class Decoder final : public LanguageModel {
   // The rows that ranks give so, as w reads them. own: [n_rows, this rank's of `given`].
   absl::StatusOr<MatmulInput> GatherRounded(std::span<const int64_t> given, const float* own,
                                             const PackedMatrix& w);
-  void KeepLogitRows(const StepBatch& batch);  // of token_rows_
+  void FindLogitRows(const StepBatch& batch);  // of token_rows_
   MatmulCall Product(const PackedMatrix& w, const std::vector<float>& bias,
                      const MatmulInput& x) const {
     return {*parts_.kernels, *parts_.executor, w, bias.empty() ? nullptr : bias.data(), x};
@@ -210,7 +210,7 @@ class Decoder final : public LanguageModel {
   // hidden += norm of the block's out(x * w^T (+ bias))
   absl::Status AddProduct(const Block& block, const MatmulInput& x);
   // From what the first matrix made in act_.latent to q and k in act_.qkv: latents and what turns.
-  absl::Status MeetLatents(const SelfAttentionSpec& attention, const BlockWeights& w);
+  absl::Status ProjectLatents(const SelfAttentionSpec& attention, const BlockWeights& w);
   // Rows of heads, each `head_stride` floats behind the one before.
   struct HeadRows {
     float* data;
@@ -218,7 +218,7 @@ class Decoder final : public LanguageModel {
     int64_t head_stride;
   };
   // Each head of x times its own matrix.
-  absl::Status MultiplyHeads(std::span<const InAndOut> heads, PackedMatrix InAndOut::*matrix,
+  absl::Status MultiplyHeads(std::span<const MatrixPair> heads, PackedMatrix MatrixPair::*matrix,
                              const HeadRows& x, const HeadRows& out);
   // What attention gave, times its gate.
   absl::Status Gate(const SelfAttentionSpec& attention, float* attended);
@@ -273,7 +273,7 @@ class Decoder final : public LanguageModel {
   // Its rows that are computed now: all, or the piece whose turn it is.
   int64_t first_row_ = 0;
   int64_t n_rows_ = 0;
-  RowTurns* turns_ = nullptr;  // null: the rows are not in pieces
+  MicroBatches* turns_ = nullptr;  // null: the rows are not in pieces
   int64_t n_logit_rows_ = 0;
   StepPieces pieces_;               // where this process has some of the layers
   int64_t first_logit_row_ = 0;     // of the piece at hand, among those of the step

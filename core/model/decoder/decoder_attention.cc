@@ -41,7 +41,7 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
       latents ? Rows(act_.latent, shape.in_width()) : Rows(act_.qkv, row_width);
   in.extent[1] = shape.in_width();
   NG_RETURN_IF_ERROR(Matmul(Product(w.in, w.in_bias, normed), in));
-  if (latents) NG_RETURN_IF_ERROR(MeetLatents(shape, w));
+  if (latents) NG_RETURN_IF_ERROR(ProjectLatents(shape, w));
   NG_RETURN_IF_ERROR(NormAndRotate(spec, w));
 
   const CutRows attended_rows = {part.given, n_rows_, At(act_.attended, whole.attended_width())};
@@ -63,7 +63,7 @@ absl::Status Decoder::AttentionBlock(const StepBatch& batch, int layer, const Bl
   if (latents) {
     heads = At(act_.heads, shape.out_width());
     NG_RETURN_IF_ERROR(
-        MultiplyHeads(w.heads, &InAndOut::out,
+        MultiplyHeads(w.heads, &MatrixPair::out,
                       {attended_rows.whole, shape.attended_width(), shape.attended_dim()},
                       {heads, shape.out_width(), shape.value_dim()}));
   }
@@ -124,7 +124,7 @@ absl::Status Decoder::Attend(const StepBatch& batch, int layer, const Block& blo
   return shape.gate ? Gate(shape, attended) : absl::OkStatus();
 }
 
-absl::Status Decoder::MeetLatents(const SelfAttentionSpec& attention, const BlockWeights& w) {
+absl::Status Decoder::ProjectLatents(const SelfAttentionSpec& attention, const BlockWeights& w) {
   const LatentSpec& latent = attention.latent;
   const int64_t in_width = attention.in_width();
   const int64_t row_width = attention.row_width();
@@ -144,9 +144,9 @@ absl::Status Decoder::MeetLatents(const SelfAttentionSpec& attention, const Bloc
     NG_RETURN_IF_ERROR(Matmul(Product(w.q_up, {}, x), Rows(act_.heads, q.stride)));
   }
   NG_RETURN_IF_ERROR(
-      MultiplyHeads(w.heads, &InAndOut::in, q, {made, row_width, attention.key_dim()}));
+      MultiplyHeads(w.heads, &MatrixPair::in, q, {made, row_width, attention.key_dim()}));
   return ForRows(n_rows_, [&](int64_t row, int /*worker*/) {
-    const float* turns = q.data + row * q.stride + attention.still_dim();
+    const float* turns = q.data + row * q.stride + attention.nope_dim();
     float* to = made + row * row_width + latent.kv_rank;
     for (int h = 0; h < attention.n_heads; ++h) {
       std::copy_n(turns + h * q.head_stride, latent.rope_dim, to + h * attention.key_dim());
@@ -157,8 +157,9 @@ absl::Status Decoder::MeetLatents(const SelfAttentionSpec& attention, const Bloc
   });
 }
 
-absl::Status Decoder::MultiplyHeads(std::span<const InAndOut> heads, PackedMatrix InAndOut::*matrix,
-                                    const HeadRows& x, const HeadRows& out) {
+absl::Status Decoder::MultiplyHeads(std::span<const MatrixPair> heads,
+                                    PackedMatrix MatrixPair::*matrix, const HeadRows& x,
+                                    const HeadRows& out) {
   const PackedMatrix& first = heads[0].*matrix;
   const int64_t k = first.k();
   const auto n_heads = static_cast<int64_t>(heads.size());
@@ -180,7 +181,7 @@ absl::Status Decoder::MultiplyHeads(std::span<const InAndOut> heads, PackedMatri
     }));
   }
   act_.calls.clear();
-  for (const InAndOut& head : heads) {
+  for (const MatrixPair& head : heads) {
     act_.calls.push_back(Product(head.*matrix, {}, {data, n_rows_, k, row_bytes}));
     data += head_bytes;
   }

@@ -156,7 +156,7 @@ inline constexpr LlamaRow kDots1Row = {.vocab_size = 152064,
                                        .qk_norm = {.absent = true},
                                        .qkv_bias = kAttentionBias,
                                        .attn_out_bias = kAttentionBias,
-                                       .windows = WindowKeys::kBehind,
+                                       .windows = WindowKeys::kMaxWindowLayers,
                                        .full_layers = 62};
 inline constexpr ExpertsRow kSolarOpenExperts = [] {
   ExpertsRow row = kGlm4MoeExperts;
@@ -424,7 +424,7 @@ inline constexpr ExpertsRow kGlm4LiteExperts = [] {
   return row;
 }();
 inline constexpr LatentRow kGlm4LiteLatents = {.q_rank = 768,
-                                               .still_dim = 192,
+                                               .nope_dim = 192,
                                                .rope_key = {"qk_rope_head_dim", "head_dim"},
                                                .v_dim = 256,
                                                .head_dim_turns = false,

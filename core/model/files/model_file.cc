@@ -164,7 +164,7 @@ class Binder {
   void BindHeads(const TensorBinding& all) {
     const auto& block = *file_.spec.Find(static_cast<size_t>(all.at.layer), Operation::kAttention);
     const SelfAttentionSpec& attention = file_.spec.AttentionOf(block);
-    const int64_t n_k = attention.still_dim();
+    const int64_t n_k = attention.nope_dim();
     const int64_t n_v = attention.value_dim();
     for (int head = 0; head < attention.n_heads; ++head) {
       TensorBinding rows = all;
@@ -534,7 +534,7 @@ absl::StatusOr<ModelFile> OpenGgufModel(const std::string& path, KeyPolicy& keys
 
 }  // namespace
 
-absl::Status GoFar(ModelFile* file) {
+absl::Status UseLongContext(ModelFile* file) {
   for (TensorBinding& binding : file->bindings) {
     if (binding.role != TensorRole::kRopeFactors) continue;
     const TensorInfo* const far = file->source->Find(kLongFactors);
@@ -545,7 +545,7 @@ absl::Status GoFar(ModelFile* file) {
     }
     binding.tensor = far;
   }
-  file->spec.GoFar();
+  file->spec.UseLongContext();
   return absl::OkStatus();
 }
 
@@ -590,7 +590,7 @@ absl::StatusOr<ModelFile> OpenRandomModel(const std::string& config_path, KeyPol
                                        "ones; can run: any other model_type"));
   }
   ModelFile file;
-  file.made_up = true;
+  file.random_weights = true;
   NG_ASSIGN_OR_RETURN(file.spec, family->read_spec(config, config_path));
   file.spec.family = family->model_type;
   NG_ASSIGN_OR_RETURN(file.source, MakeRandomSource(*family, file.spec, config, config_path));

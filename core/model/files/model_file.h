@@ -57,8 +57,8 @@ struct ModelFile {
   std::vector<const TensorInfo*> unused;  // tensors in the file that nothing asks for
   // A tied head that the file holds a second time; it is bound and must equal the embedding.
   bool head_copy = false;
-  bool made_up = false;  // the weights are random
-  bool of_gguf = false;  // a GGUF file
+  bool random_weights = false;  // the weights are random
+  bool of_gguf = false;         // a GGUF file
   // What the user should know about the file though it can run: lines that name it.
   std::vector<std::string> warnings;
   // The tokens that end a text by the model's own metadata, which may name ids that its vocabulary
@@ -80,10 +80,10 @@ struct ModelFile {
 // a GGUF file that has no place in the model.
 absl::StatusOr<ModelFile> OpenModel(const std::string& path, KeyPolicy& keys);
 
-// Makes the model that of runs beyond spec.shape.max_positions: ModelSpec::GoFar, and the tensor of
-// RoPE's factors where a GGUF file has one. REQUIRES: spec.far_positions > 0. Errors:
+// Makes the model that of runs beyond spec.shape.max_positions: ModelSpec::UseLongContext, and the
+// tensor of RoPE's factors where a GGUF file has one. REQUIRES: spec.far_positions > 0. Errors:
 // ModelFileError: that tensor has another shape.
-absl::Status GoFar(ModelFile* file);
+absl::Status UseLongContext(ModelFile* file);
 
 // The model that a config.json of any family describes, with random weights (random_source.h).
 // Errors: ModelFileError naming the file and the key.

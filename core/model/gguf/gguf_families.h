@@ -32,7 +32,8 @@ absl::StatusOr<std::unique_ptr<GgufModel>> ReadGgufModel(const GgufMetadata& met
                                                          const TensorSource& tensors);
 
 // Whether a tensor is one that a model is not bound to when it is opened: factors of RoPE for runs
-// beyond the positions that it was first trained on (GoFar, model_file.h), or a product of others.
+// beyond the positions that it was first trained on (UseLongContext, model_file.h), or a product of
+// others.
 bool IsUnaskedGgufTensor(std::string_view name);
 
 }  // namespace ng

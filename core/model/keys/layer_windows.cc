@@ -83,7 +83,7 @@ absl::StatusOr<LayerWindows> ReadTypedWindows(const JsonFields& config, const st
   NG_ASSIGN_OR_RETURN(
       const std::optional<std::vector<bool>> listed,
       ReadLayerTypes(config, path, windows.window > 0 ? "" : "sliding_window is not set", spec));
-  if (!listed && row.windows == WindowKeys::kBehind) {
+  if (!listed && row.windows == WindowKeys::kMaxWindowLayers) {
     NG_ASSIGN_OR_RETURN(windows.full, ReadFullLayers(config, row, spec));
     return windows;
   }
@@ -158,7 +158,7 @@ absl::StatusOr<LayerWindows> ReadLocalWindows(const JsonFields& config, const st
 absl::StatusOr<LayerWindows> ReadWindows(const JsonFields& config, const std::string& path,
                                          const LlamaRow& row, const ModelSpec& spec) {
   if (row.windows == WindowKeys::kLocal) return ReadLocalWindows(config, path, row, spec);
-  if (row.windows == WindowKeys::kTypes || row.windows == WindowKeys::kBehind) {
+  if (row.windows == WindowKeys::kTypes || row.windows == WindowKeys::kMaxWindowLayers) {
     return ReadTypedWindows(config, path, row, spec);
   }
   if (row.windows == WindowKeys::kQwen || row.windows == WindowKeys::kListed) {

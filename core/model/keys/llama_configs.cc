@@ -32,8 +32,7 @@ absl::Status ReadLatent(const LlamaSource& source, SelfAttentionSpec* attention)
     NG_ASSIGN_OR_RETURN(latent.q_rank, IntOr(config, "q_lora_rank", kSize, row.q_rank));
   }
   NG_ASSIGN_OR_RETURN(latent.kv_rank, IntOr(config, "kv_lora_rank", kSize, row.kv_rank));
-  NG_ASSIGN_OR_RETURN(const int64_t still,
-                      IntOr(config, "qk_nope_head_dim", kCount, row.still_dim));
+  NG_ASSIGN_OR_RETURN(const int64_t still, IntOr(config, "qk_nope_head_dim", kCount, row.nope_dim));
   NG_ASSIGN_OR_RETURN(const int64_t turns, row.rope_key.Read(config, kCount, row.rope_dim));
   NG_ASSIGN_OR_RETURN(const int64_t v_dim, IntOr(config, "v_head_dim", kSize, row.v_dim));
   if (turns % 2 != 0) {

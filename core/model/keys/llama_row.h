@@ -20,10 +20,10 @@ enum class WindowKeys {
   kAll,    // sliding_window: all of them
   kTypes,  // those that layer_types lists as "sliding_attention"
   kQwen,   // if use_sliding_window: those that layer_types lists, or those behind max_window_layers
-  kListed,  // if use_sliding_window: those that layer_types lists, and it must list them
-  kUsed,    // if use_sliding_window: all
-  kBehind,  // those that layer_types lists, or those behind max_window_layers
-  kLocal,   // window_size: those that attention_layers or attention_types call "local"
+  kListed,           // if use_sliding_window: those that layer_types lists, and it must list them
+  kUsed,             // if use_sliding_window: all
+  kMaxWindowLayers,  // those that layer_types lists, or those behind max_window_layers
+  kLocal,            // window_size: those that attention_layers or attention_types call "local"
 };
 
 // Which layers rotate q and k.
@@ -65,7 +65,7 @@ inline constexpr LlamaKeys kGptKeys = {.width = {"n_embd", "hidden_size"},
 struct LatentRow {
   int64_t q_rank = 1536;  // q_lora_rank; null: none
   int64_t kv_rank = 512;
-  int64_t still_dim = 128;
+  int64_t nope_dim = 128;
   SizeKey rope_key = {"qk_rope_head_dim"};
   int64_t rope_dim = 64;
   int64_t v_dim = 128;

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/model/load/weight_frame.h"
+#include "core/model/load/weight_memory.h"
 #include "core/model/load/weight_reader.h"
 #include "core/model/weights/weight_sizes.h"
 

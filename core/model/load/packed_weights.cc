@@ -18,7 +18,7 @@
 #include "core/formats/json.h"
 #include "core/model/load/file_types.h"
 #include "core/model/load/load_weights.h"
-#include "core/model/load/weight_frame.h"
+#include "core/model/load/weight_memory.h"
 #include "core/model/weights/weight_sizes.h"
 #include "ng/files.h"
 

@@ -8,7 +8,7 @@
 #include "core/base/finite.h"
 #include "core/base/hash.h"
 #include "core/model/load/read_sizes.h"
-#include "core/model/load/weight_frame.h"
+#include "core/model/load/weight_memory.h"
 #include "core/model/weights/weight_sizes.h"
 
 namespace ng {

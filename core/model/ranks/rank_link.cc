@@ -219,15 +219,15 @@ absl::Status RankLink::ReceiveRows(int from, std::span<float> rows) {
 }
 
 absl::Status RankLink::Send(int to, const std::string& text) {
-  return Told(fabric_.Send(to, std::as_bytes(std::span(text))));
+  return WithPlace(fabric_.Send(to, std::as_bytes(std::span(text))));
 }
 
 absl::StatusOr<std::string> RankLink::Receive(int from) {
   const absl::StatusOr<int64_t> size = fabric_.Poll(from);
-  if (!size.ok()) return Told(size.status());
+  if (!size.ok()) return WithPlace(size.status());
   std::string text(static_cast<size_t>(*size), '\0');
   if (text.empty()) return text;
-  NG_RETURN_IF_ERROR(Told(fabric_.Receive(from, std::as_writable_bytes(std::span(text)))));
+  NG_RETURN_IF_ERROR(WithPlace(fabric_.Receive(from, std::as_writable_bytes(std::span(text)))));
   return text;
 }
 
@@ -259,12 +259,12 @@ absl::Status RankLink::Exchange(int64_t n, std::vector<float>& all) {
 }
 
 absl::Status RankLink::WithStep(const absl::Status& status) {
-  absl::Status told = Told(status);
+  absl::Status told = WithPlace(status);
   if (!told.ok()) ended_ = told;
   return told;
 }
 
-absl::Status RankLink::Told(const absl::Status& status) const {
+absl::Status RankLink::WithPlace(const absl::Status& status) const {
   if (status.ok()) return status;
   const std::string where = step_ == 0 ? "before the first step" : absl::StrCat("step ", step_);
   absl::Status failed = Annotate(status, absl::StrCat(Name(fabric_.rank()), ", ", where, ": "));

@@ -134,7 +134,7 @@ class RankLink {
   // Where rows [i] of a rank begin.
   int64_t Place(std::span<const CutRows> rows, int rank, size_t i) const;
   // What a call of the fabric returned, with the step. One of the ranks that are left tells it.
-  absl::Status Told(const absl::Status& status) const;
+  absl::Status WithPlace(const absl::Status& status) const;
   // Whether this rank is told to end meanwhile.
   bool EndsWithin(std::chrono::milliseconds time) const;
   // The same, after which nothing is sent any more.

@@ -85,7 +85,7 @@ void ActivateClamped(const KernelTable& kernels, const FeedForwardSpec& feed_for
 }  // namespace
 
 void ActivateTile(const KernelTable& kernels, const FeedForwardSpec& feed_forward,
-                  const InAndOut& w, const MatmulTile& gate_up, float* activated) {
+                  const MatrixPair& w, const MatmulTile& gate_up, float* activated) {
   const bool gated = feed_forward.gated;
   const int64_t width = feed_forward.width;
   const int64_t column = gated ? gate_up.column / 2 : gate_up.column;

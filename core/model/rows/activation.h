@@ -12,7 +12,7 @@ namespace ng {
 // From one tile of gate and up, or of up alone, to its part of `activated`: [n_rows, width], row 0
 // that of the product. w: the weights of the feed-forward. [worker]
 void ActivateTile(const KernelTable& kernels, const FeedForwardSpec& feed_forward,
-                  const InAndOut& w, const MatmulTile& gate_up, float* activated);
+                  const MatrixPair& w, const MatmulTile& gate_up, float* activated);
 
 }  // namespace ng
 

@@ -137,7 +137,7 @@ struct SelfAttentionSpec {
     return latent.is_there() ? static_cast<int>(latent.kv_rank) : value_dim();
   }
   // Of a head of q and of k the dimensions that do not turn. REQUIRES: there are latents.
-  int still_dim() const { return head_dim - latent.rope_dim; }
+  int nope_dim() const { return head_dim - latent.rope_dim; }
   int64_t q_width() const { return int64_t{n_heads} * key_dim(); }
   int64_t k_width() const { return int64_t{kv_heads()} * key_dim(); }
   // The latent is v, and lies in k.
@@ -413,8 +413,8 @@ struct ModelSpec {
     return shape.max_positions == 0 ? 0 : shape.max_positions + (last_without_position ? 1 : 0);
   }
   // The model of runs beyond shape.max_positions. REQUIRES: far_positions > 0. A tensor of factors
-  // is for its file to exchange (GoFar, model_file.h).
-  void GoFar() {
+  // is for its file to exchange (UseLongContext, model_file.h).
+  void UseLongContext() {
     shape.max_positions = std::exchange(far_positions, 0);
     for (RopeSpec& rope : ropes) {
       RopeScaling& scaling = rope.scaling;

@@ -102,7 +102,7 @@ WidestRows WidestRowsOf(const KernelTable& kernels, const ModelSpec& spec,
           const SelfAttentionSpec& attention = spec.AttentionOf(block);
           const auto& [q_up_k_up, v_up] = *held.latent;
           widen(&widest.block, {rounded(q_up_k_up[0], attention.latent.q_rank),
-                                attention.n_heads * rounded(q_up_k_up[1], attention.still_dim()),
+                                attention.n_heads * rounded(q_up_k_up[1], attention.nope_dim()),
                                 attention.n_heads * rounded(v_up, attention.latent.kv_rank)});
         }
         continue;

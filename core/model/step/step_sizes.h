@@ -55,12 +55,12 @@ struct MixtureSizes {
   int64_t bytes() const;
 };
 
-struct InAndOut;
+struct MatrixPair;
 
 // One feed-forward in use, and its slots.
 struct MixturePart {
   const FeedForwardSpec* spec = nullptr;
-  const InAndOut* weights = nullptr;
+  const MatrixPair* weights = nullptr;
   int64_t first = 0;
   int64_t n_slots = 0;
 };

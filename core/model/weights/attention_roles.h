@@ -3,7 +3,7 @@
 #ifndef NG_CORE_MODEL_WEIGHTS_ATTENTION_ROLES_H_
 #define NG_CORE_MODEL_WEIGHTS_ATTENTION_ROLES_H_
 
-#include "core/model/weights/role_site.h"
+#include "core/model/weights/role_row.h"
 
 namespace ng::roles {
 
@@ -126,7 +126,7 @@ inline constexpr BlockRow kAttentionRows[] = {
      [](const Site& at) {
        const SelfAttentionSpec& a = at.attention();
        return If(HasLatents(at),
-                 {int64_t{a.n_heads} * (a.still_dim() + a.value_dim()), a.latent.kv_rank});
+                 {int64_t{a.n_heads} * (a.nope_dim() + a.value_dim()), a.latent.kv_rank});
      },
      nullptr, kKUpPart | kVUpPart},
     {.role = kKUp,
@@ -135,7 +135,7 @@ inline constexpr BlockRow kAttentionRows[] = {
      .shape =
          [](const Site& at) {
            const SelfAttentionSpec& a = at.attention();
-           return If(HasLatents(at), {a.latent.kv_rank, a.still_dim()});
+           return If(HasLatents(at), {a.latent.kv_rank, a.nope_dim()});
          },
      .place = [](const Site& at,
                  BlockWeights& w) { return Rows(w.heads[static_cast<size_t>(at.expert)].in); },

@@ -3,7 +3,7 @@
 #ifndef NG_CORE_MODEL_WEIGHTS_MLP_ROLES_H_
 #define NG_CORE_MODEL_WEIGHTS_MLP_ROLES_H_
 
-#include "core/model/weights/role_site.h"
+#include "core/model/weights/role_row.h"
 
 namespace ng::roles {
 
@@ -17,15 +17,15 @@ inline Place Half(Place place, const FeedForwardSpec& feed_forward, bool up) {
 // The feed-forwards that there are: of a block, of all rows beside experts, of an expert.
 struct Dense {
   static const FeedForwardSpec& Spec(const Site& at) { return at.model.FeedForwardOf(*at.block); }
-  static InAndOut& Weights(const Site&, BlockWeights& w) { return w; }
+  static MatrixPair& Weights(const Site&, BlockWeights& w) { return w; }
 };
 struct Shared {
   static const FeedForwardSpec& Spec(const Site& at) { return at.mixture().shared; }
-  static InAndOut& Weights(const Site&, BlockWeights& w) { return w; }
+  static MatrixPair& Weights(const Site&, BlockWeights& w) { return w; }
 };
 struct Expert {
   static const FeedForwardSpec& Spec(const Site& at) { return at.mixture().expert; }
-  static InAndOut& Weights(const Site& at, BlockWeights& w) {
+  static MatrixPair& Weights(const Site& at, BlockWeights& w) {
     return w.experts[static_cast<size_t>(at.expert)];
   }
 };

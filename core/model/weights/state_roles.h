@@ -2,7 +2,7 @@
 #ifndef NG_CORE_MODEL_WEIGHTS_STATE_ROLES_H_
 #define NG_CORE_MODEL_WEIGHTS_STATE_ROLES_H_
 
-#include "core/model/weights/role_site.h"
+#include "core/model/weights/role_row.h"
 
 namespace ng::roles {
 

@@ -194,7 +194,7 @@ void SetRoleType(TensorRole role, const ModelSpec& spec, const TensorSite& where
   const roles::BlockRow& row = roles::BlockRowOf(role);
   const roles::Site at = roles::SiteOf(spec, where.layer, row.operations);
   BlockWeightTypes& block = types.layers[static_cast<size_t>(where.layer)][at.index];
-  InAndOutTypes& matrices = row.of_expert ? *block.experts : block;
+  MatrixPairTypes& matrices = row.of_expert ? *block.experts : block;
   // One that shares its type with another that was there before.
   const bool shares =
       where.expert > 0 || role == TensorRole::kAttnGate || role == TensorRole::kStateStep;

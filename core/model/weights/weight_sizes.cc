@@ -155,8 +155,8 @@ MatrixShape OutMatrix(const ModelSpec& spec, WeightType type, int64_t k, const R
   return PlainMatrix(type, ColumnsOf(spec.width, split).n, k);
 }
 
-InAndOutShapes FeedForwardShapes(const ModelSpec& spec, const FeedForwardSpec& feed_forward,
-                                 const InAndOutTypes& types, const RankSplit& split) {
+MatrixPairShapes FeedForwardShapes(const ModelSpec& spec, const FeedForwardSpec& feed_forward,
+                                   const MatrixPairTypes& types, const RankSplit& split) {
   if (feed_forward.width == 0) return {};
   const int64_t n = PartOf(feed_forward, split).gate_up_width();
   return {{InTurns(types.in[0], types.in[1], n), n, spec.width},
@@ -171,7 +171,7 @@ BlockMatrices LatentMatrices(const ModelSpec& spec, const SelfAttentionSpec& att
   BlockMatrices matrices = {
       .own = {{SideBySide(parts), attention.in_width(), spec.width},
               OutMatrix(spec, types.out, attention.out_width(), spec.split)},
-      .head = {PlainMatrix(types.latent->in[1], latent.kv_rank, attention.still_dim()),
+      .head = {PlainMatrix(types.latent->in[1], latent.kv_rank, attention.nope_dim()),
                PlainMatrix(types.latent->out, attention.value_dim(), latent.kv_rank)},
       .n_heads = attention.n_heads};
   if (latent.q_rank > 0) {

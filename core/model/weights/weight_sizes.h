@@ -18,18 +18,18 @@ struct MatrixShape {
   int64_t n = 0;  // outputs
   int64_t k = 0;  // inputs
 };
-struct InAndOutShapes {
+struct MatrixPairShapes {
   MatrixShape in = {};
   MatrixShape out = {};
 };
 struct BlockMatrices {
-  InAndOutShapes own = {};     // of a mixture the shared feed-forward's
-  InAndOutShapes expert = {};  // of each
+  MatrixPairShapes own = {};     // of a mixture the shared feed-forward's
+  MatrixPairShapes expert = {};  // of each
   int64_t n_experts = 0;
-  int64_t n_used = 0;        // experts of a row
-  MatrixShape q_up = {};     // of latents
-  InAndOutShapes head = {};  // of each head
-  int64_t n_heads = 0;       // that have them
+  int64_t n_used = 0;          // experts of a row
+  MatrixShape q_up = {};       // of latents
+  MatrixPairShapes head = {};  // of each head
+  int64_t n_heads = 0;         // that have them
   MatrixShape router = {};
 };
 BlockMatrices MatricesOf(const ModelSpec& spec, const BlockSpec& block,

@@ -9,7 +9,7 @@ namespace ng {
 std::vector<WeightType> BlockWeightTypes::All() const {
   std::vector<WeightType> all(in.begin(), in.end());
   all.push_back(out);
-  for (const std::optional<InAndOutTypes>* more : {&experts, &latent}) {
+  for (const std::optional<MatrixPairTypes>* more : {&experts, &latent}) {
     if (!*more) continue;
     all.insert(all.end(), (*more)->in.begin(), (*more)->in.end());
     all.push_back((*more)->out);
@@ -35,7 +35,7 @@ WeightTypes UniformWeightTypes(const ModelSpec& spec, WeightType type) {
   for (const LayerSpec& blocks : spec.layers) {
     LayerWeightTypes& layer = types.layers.emplace_back();
     for (const BlockSpec& block : blocks) {
-      const InAndOutTypes all = {{type, type, type}, type};
+      const MatrixPairTypes all = {{type, type, type}, type};
       BlockWeightTypes& held = layer.emplace_back(BlockWeightTypes{all});
       if (block.operation == Operation::kMixture) held.experts = all;
       const bool attends = block.operation == Operation::kAttention;

@@ -11,8 +11,8 @@
 
 namespace ng {
 
-// The matrices of InAndOut.
-struct InAndOutTypes {
+// The matrices of MatrixPair.
+struct MatrixPairTypes {
   // Of q, k and v; or of gate and up, without a gate as up; or of a state's columns, its gate and
   // the values of its heads.
   std::array<WeightType, 3> in = {};
@@ -20,10 +20,10 @@ struct InAndOutTypes {
 };
 // The matrices of BlockWeights. All experts are alike; only a mixture has them, and only attention
 // has latents.
-struct BlockWeightTypes : InAndOutTypes {
-  std::optional<InAndOutTypes> experts = {};
+struct BlockWeightTypes : MatrixPairTypes {
+  std::optional<MatrixPairTypes> experts = {};
   // in[0] of q_up; of all heads in[1] of their matrices of k and out of those of v.
-  std::optional<InAndOutTypes> latent = {};
+  std::optional<MatrixPairTypes> latent = {};
 
   std::vector<WeightType> All() const;  // of each part, in order
 };
@@ -33,7 +33,7 @@ struct WeightTypes {
   WeightType embedding = WeightType::kF32;
   WeightType head = WeightType::kF32;  // the embedding's where they are tied
   // Of the layers' input: in[0] of its projection, out of its embedding.
-  std::optional<InAndOutTypes> layer_input = {};
+  std::optional<MatrixPairTypes> layer_input = {};
   std::vector<LayerWeightTypes> layers;
 
   std::vector<WeightType> All() const;  // of all matrices, in order

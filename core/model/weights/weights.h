@@ -17,7 +17,7 @@ struct NormWeights {
 };
 
 // What a block computes with. Of a mixture that is its shared feed-forward.
-struct InAndOut {
+struct MatrixPair {
   // [in_width, width]: q rows, then k, then v, then the gate, or the latents, or those of a state;
   // or [gate_up_width, width]
   PackedMatrix in;
@@ -38,7 +38,7 @@ struct StateWeights {
 };
 
 // Of one block. A norm without weights has ones.
-struct BlockWeights : InAndOut {
+struct BlockWeights : MatrixPair {
   NormWeights before;
   NormWeights inner;  // [out.k]
   NormWeights after;
@@ -48,11 +48,11 @@ struct BlockWeights : InAndOut {
   NormWeights k_norm;                // the same of the heads of k
   NormWeights v_norm;                // [head_dim of v]
   // Of latents, whose norms q_norm and k_norm are [rank].
-  PackedMatrix q_up;            // [own_q_width, q_rank]
-  std::vector<InAndOut> heads;  // [n_heads] of [kv_rank, still_dim] and [value_dim, kv_rank]
-  std::vector<float> sinks;     // [n_heads]
+  PackedMatrix q_up;              // [own_q_width, q_rank]
+  std::vector<MatrixPair> heads;  // [n_heads] of [kv_rank, nope_dim] and [value_dim, kv_rank]
+  std::vector<float> sinks;       // [n_heads]
   StateWeights state;
-  std::vector<InAndOut> experts;      // [n_experts]
+  std::vector<MatrixPair> experts;    // [n_experts]
   PackedMatrix router;                // [n_logits, width] of f32: the shared one's gate last
   std::vector<float> router_bias;     // [n_logits]
   std::vector<float> selection_bias;  // [n_experts]

@@ -46,7 +46,7 @@ absl::StatusOr<ModelFile> OpenModelOf(const Config& config, const std::string& r
 // the config that says so, not a prompt: the bits of a run do not depend on what else is asked.
 absl::Status ChooseLength(const Config& config, ModelFile* model) {
   const bool is_long = config.Int("cache.max_tokens") > model->spec.context();
-  return is_long && model->spec.far_positions > 0 ? GoFar(model) : absl::OkStatus();
+  return is_long && model->spec.far_positions > 0 ? UseLongContext(model) : absl::OkStatus();
 }
 
 // What the weights are held as, and the file where they lie so already, if there is one.
@@ -376,7 +376,7 @@ absl::Status Fill(const EngineOptions& options, PlannedRank planned, Assembly& a
     NG_ASSIGN_OR_RETURN(assembly.selection, SelectPlugins(options, assembly.model.sampling));
   }
   for (const std::string& warning : assembly.model.warnings) assembly.warnings.Add(warning);
-  if (!assembly.model.made_up) NG_RETURN_IF_ERROR(OpenText(assembly, keys));
+  if (!assembly.model.random_weights) NG_RETURN_IF_ERROR(OpenText(assembly, keys));
   NG_RETURN_IF_ERROR(FindTemplates(assembly));
   NG_ASSIGN_OR_RETURN(assembly.chat, BindChat(assembly));
   NG_RETURN_IF_ERROR(CheckMetadata(assembly, keys));

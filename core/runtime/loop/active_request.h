@@ -11,7 +11,7 @@
 #include "core/runtime/assembly/request_samplers.h"
 #include "core/runtime/loop/checkpoints.h"
 #include "core/runtime/watch/point_recorder.h"
-#include "core/runtime/watch/recorder.h"
+#include "core/runtime/watch/row_recorder.h"
 #include "ng/request.h"
 
 namespace ng {
@@ -56,7 +56,7 @@ struct ActiveRequest {
   bool probed = false;       // the probes were told of it
   bool drafted_for = false;  // the drafter was told of it
   bool may_draft = false;    // this step feeds its newest token and what is drafted behind it
-  Kept kept;
+  KeptRows kept;
   KeptPoints kept_points;
   // Places of the prompt at which checkpoints are made, rising; those that are made already, or are
   // where its sequence began, lie up to `checked`.

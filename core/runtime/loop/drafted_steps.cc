@@ -44,7 +44,7 @@ void GenerateLoop::TimeDrafts(double seconds) {
   if (alone) speculation_->AddStepTime(seconds);
 }
 
-absl::Status GenerateLoop::TakeDrafted(ActiveRequest& active, const Fed& fed,
+absl::Status GenerateLoop::TakeDrafted(ActiveRequest& active, const FedTokens& fed,
                                        const TensorView<const float, 2>& rows) {
   const std::span<const int32_t> draft = speculation_->DraftOf(active.slot);
   const auto n_drafted = std::ssize(draft);

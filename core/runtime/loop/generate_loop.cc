@@ -146,7 +146,7 @@ GenerateLoop::StepRoom GenerateLoop::RoomOfStep() const {
   return {kScoredRows, decodes ? pace_.TokensBeside() : std::numeric_limits<int64_t>::max()};
 }
 
-Fed GenerateLoop::WhatToFeed(const ActiveRequest& active, int entry, StepRoom* room) const {
+FedTokens GenerateLoop::WhatToFeed(const ActiveRequest& active, int entry, StepRoom* room) const {
   const int64_t begin = model_.Length(active.sequence);
   const int64_t n_held = std::ssize(active.held_ids());
   if (active.may_draft) {
@@ -188,7 +188,7 @@ absl::Status GenerateLoop::Step() {
     active.share_s = active.last_row_pass  ? nullptr
                      : active.prefill_done ? &completion.timings.decode_share_s
                                            : &completion.timings.prefill_share_s;
-    const Fed fed = WhatToFeed(active, static_cast<int>(i), &room);
+    const FedTokens fed = WhatToFeed(active, static_cast<int>(i), &room);
     const auto n_tokens = static_cast<size_t>(fed.end - fed.begin);
     StepSequence sequence;
     sequence.sequence = active.sequence;

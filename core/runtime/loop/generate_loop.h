@@ -100,7 +100,7 @@ class GenerateLoop {
   void TimeDrafts(double seconds);
   // Takes a token from each row, as long as the one before it was drafted, and takes back what was
   // fed and not chosen. rows: [1 + drafted, vocab_size]
-  absl::Status TakeDrafted(ActiveRequest& active, const Fed& fed,
+  absl::Status TakeDrafted(ActiveRequest& active, const FedTokens& fed,
                            const TensorView<const float, 2>& rows);
 
   // generate_loop.cc
@@ -113,7 +113,7 @@ class GenerateLoop {
   };
   StepRoom RoomOfStep() const;
   // What the step feeds of a request, its place in the step being `entry`. Takes it of `room`.
-  Fed WhatToFeed(const ActiveRequest& active, int entry, StepRoom* room) const;
+  FedTokens WhatToFeed(const ActiveRequest& active, int entry, StepRoom* room) const;
   PromptPace::StepTokens TokensOfStep() const;
   // Counts time of the step at hand as loading.
   void CountReading(double seconds);
@@ -129,13 +129,13 @@ class GenerateLoop {
   // Keeps, chooses and retires by what the step has computed.
   absl::Status ReadStep();
   // rows: [n_logit_rows, vocab_size] of what the step fed of the request. Whether it has ended.
-  absl::StatusOr<bool> ReadRows(ActiveRequest& active, const Fed& fed,
+  absl::StatusOr<bool> ReadRows(ActiveRequest& active, const FedTokens& fed,
                                 const TensorView<const float, 2>& rows);
   // All of the request's prompt has been fed.
   absl::Status EndPrefill(ActiveRequest& active);
   // Scores the tokens of the prompt by the rows before them. rows: [fed.end - fed.begin,
   // vocab_size]
-  absl::Status ScorePrompt(ActiveRequest& active, const Fed& fed,
+  absl::Status ScorePrompt(ActiveRequest& active, const FedTokens& fed,
                            const TensorView<const float, 2>& rows);
   // The request's next token by a row of logits: chosen, appended, told to stages and probes,
   // recorded. Called for one row after the other, as long as the request has not finished.
@@ -160,13 +160,13 @@ class GenerateLoop {
   Checkpoints* const checkpoints_;  // null: there are none
   const GenerateSettings& settings_;
   const GenerateOptions& options_;
-  Recorder recorder_;
+  RowRecorder recorder_;
   std::deque<AddedRequest> waiting_;
   std::vector<std::unique_ptr<ActiveRequest>> active_;
   std::vector<int> free_slots_;
   bool cache_full_ = false;  // for the next request, until one of the active ones ends
   // Reused by every step.
-  std::vector<Fed> fed_;  // of active_, in its order
+  std::vector<FedTokens> fed_;  // of active_, in its order
   std::vector<StepSequence> step_sequences_;
   std::vector<size_t> done_;
   PromptPace pace_;

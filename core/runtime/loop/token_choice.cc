@@ -48,7 +48,7 @@ absl::Status GenerateLoop::ReadStep() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> GenerateLoop::ReadRows(ActiveRequest& active, const Fed& fed,
+absl::StatusOr<bool> GenerateLoop::ReadRows(ActiveRequest& active, const FedTokens& fed,
                                             const TensorView<const float, 2>& rows) {
   Completion& completion = active.completion();
   recorder_.Keep(fed, rows, &completion, &active.kept);
@@ -94,7 +94,7 @@ absl::Status GenerateLoop::EndPrefill(ActiveRequest& active) {
   return absl::OkStatus();
 }
 
-absl::Status GenerateLoop::ScorePrompt(ActiveRequest& active, const Fed& fed,
+absl::Status GenerateLoop::ScorePrompt(ActiveRequest& active, const FedTokens& fed,
                                        const TensorView<const float, 2>& rows) {
   Completion& completion = active.completion();
   const auto vocab_size = static_cast<size_t>(rows.extent[1]);

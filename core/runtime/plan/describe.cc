@@ -167,9 +167,9 @@ std::string DescribeRun(const Assembly& assembly, const RunPlan& plan, DescribeD
                   ArithmeticOf(assembly.isa).ToString(), ", threads ", assembly.executor->threads(),
                   "\n");
   absl::StrAppend(&out, "model ", assembly.model.source->path(),
-                  assembly.model.made_up ? " with random weights" : "", "\n  family ", model.family,
-                  ", layers ", model.shape.n_layers, ", heads ", model.shape.n_heads, "/",
-                  model.shape.n_kv_heads, ", head_dim ", model.shape.head_dim, ", width ",
+                  assembly.model.random_weights ? " with random weights" : "", "\n  family ",
+                  model.family, ", layers ", model.shape.n_layers, ", heads ", model.shape.n_heads,
+                  "/", model.shape.n_kv_heads, ", head_dim ", model.shape.head_dim, ", width ",
                   model.width, ", vocabulary ", model.shape.vocab_size, ", T_max ", model.context(),
                   ", weights held as ", HeldAs(assembly.weight_types),
                   assembly.packed ? ", mapped from " + assembly.packed->path() : "", "\n  ",

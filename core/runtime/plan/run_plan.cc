@@ -14,7 +14,7 @@
 #include "core/model/weights/rank_split.h"
 #include "core/model/weights/weight_sizes.h"
 #include "core/runtime/loop/checkpoints.h"
-#include "core/runtime/watch/recorder.h"
+#include "core/runtime/watch/row_recorder.h"
 #include "ng/process_memory.h"
 
 namespace ng {

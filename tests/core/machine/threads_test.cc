@@ -38,7 +38,7 @@ TEST(Threads, BeginInNamedPlacesAlone) {
   EXPECT_THAT(files,
               testing::UnorderedElementsAre(
                   "core/machine/helpers.cc",               // asks for threads before oneTBB does
-                  "core/model/ranks/row_turns.cc",         // rows of ranks that take turns
+                  "core/model/ranks/micro_batches.cc",     // rows of ranks that take turns
                   "core/runtime/engine/sampler_maker.cc",  // makes sampler chains of requests
                   "core/runtime/engine/sampler_maker.h",   //
                   "core/runtime/engine/session.cc"         // calls the engine

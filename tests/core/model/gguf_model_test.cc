@@ -475,7 +475,7 @@ TEST_F(GgufModelTest, TurnsTheMatricesOfKThatCameWithThoseOfV) {
   ASSERT_TRUE(file.ok()) << file.status();
   const auto weights = Load(*file, "auto");
   ASSERT_TRUE(weights.ok()) << weights.status();
-  const std::vector<InAndOut>& heads = weights->layers[0][0].heads;
+  const std::vector<MatrixPair>& heads = weights->layers[0][0].heads;
   ASSERT_EQ(std::ssize(heads), kHeads);
   for (int64_t h = 0; h < kHeads; ++h) {
     const auto& [in, in_bias, out, out_bias, xielu] = heads[static_cast<size_t>(h)];
@@ -497,7 +497,7 @@ TEST_F(GgufModelTest, TurnsTheMatricesOfKThatCameWithThoseOfV) {
     for (const PackedMatrix* matrix : {&w[0].in, &w[0].out, &w[1].in, &w[1].out}) {
       bytes += matrix->bytes();
     }
-    for (const InAndOut& head : w[0].heads) bytes += head.in.bytes() + head.out.bytes();
+    for (const MatrixPair& head : w[0].heads) bytes += head.in.bytes() + head.out.bytes();
   }
   EXPECT_EQ(SizesOf(file->spec, weights->types).layer_bytes, bytes);
 }
@@ -688,7 +688,7 @@ class GgufArchitecture : public ::testing::TestWithParam<SameModel> {
     }
     return all;
   }
-  static void ExpectSame(const InAndOut& w, const InAndOut& same) {
+  static void ExpectSame(const MatrixPair& w, const MatrixPair& same) {
     EXPECT_EQ(RowsOf(w.in), RowsOf(same.in));
     EXPECT_EQ(w.in_bias, same.in_bias);
     EXPECT_EQ(RowsOf(w.out), RowsOf(same.out));

@@ -327,7 +327,7 @@ TEST_F(MixtureFiles, HoldMxfp4AsBf16AndByNameAsItIs) {
   EXPECT_EQ(packed.embedding.type(), WeightType::kF32);
   ASSERT_EQ(expected.experts.size(), found.experts.size());
   for (size_t i = 0; i < found.experts.size(); ++i) {
-    for (const auto matrix : {&InAndOut::in, &InAndOut::out}) {
+    for (const auto matrix : {&MatrixPair::in, &MatrixPair::out}) {
       const PackedMatrix& a = expected.experts[i].*matrix;
       const PackedMatrix& b = found.experts[i].*matrix;
       EXPECT_EQ(a.type(), WeightType::kBf16);

@@ -291,8 +291,8 @@ TEST_F(ModelFileTest, RefusesAPostLnModelWhoseTensorsDisagree) {
   expect(edited, {"missing 1 tensor: blocks_weights"});
   dir_.Write("config.json", R"({"model_type": "postln", "num_heads": 3, "eps": 1e-5})");
   expect(sound, {"num_heads", "3", "width 4"});
-  const auto made_up = OpenRandomModel(dir_.File("config.json"));
-  EXPECT_EQ(ExitCode(made_up.status()), 3);
+  const auto random_weights = OpenRandomModel(dir_.File("config.json"));
+  EXPECT_EQ(ExitCode(random_weights.status()), 3);
 }
 
 TEST_F(ModelFileTest, TakesTheOneFileOfAnyNameAndPrefersModelSafetensors) {

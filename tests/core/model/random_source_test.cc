@@ -38,17 +38,17 @@ class RandomSourceTest : public ::testing::Test {
 };
 
 TEST_F(RandomSourceTest, ListsWhatAFileOfTheModelHolds) {
-  const auto made_up = Open(nlohmann::json::object());
-  ASSERT_TRUE(made_up.ok()) << made_up.status();
+  const auto random_weights = Open(nlohmann::json::object());
+  ASSERT_TRUE(random_weights.ok()) << random_weights.status();
   const auto real = OpenModel(NG_TEST_DATA "/golden/llama/untied");
   ASSERT_TRUE(real.ok());
-  ASSERT_EQ(made_up->source->tensors().size(), real->source->tensors().size());
+  ASSERT_EQ(random_weights->source->tensors().size(), real->source->tensors().size());
   for (size_t i = 0; i < real->source->tensors().size(); ++i) {
-    EXPECT_EQ(made_up->source->tensors()[i].name, real->source->tensors()[i].name);
-    EXPECT_EQ(made_up->source->tensors()[i].shape, real->source->tensors()[i].shape);
-    EXPECT_EQ(made_up->source->tensors()[i].n_bytes, real->source->tensors()[i].n_bytes);
+    EXPECT_EQ(random_weights->source->tensors()[i].name, real->source->tensors()[i].name);
+    EXPECT_EQ(random_weights->source->tensors()[i].shape, real->source->tensors()[i].shape);
+    EXPECT_EQ(random_weights->source->tensors()[i].n_bytes, real->source->tensors()[i].n_bytes);
   }
-  EXPECT_TRUE(made_up->unused.empty());
+  EXPECT_TRUE(random_weights->unused.empty());
 }
 
 TEST_F(RandomSourceTest, MatricesHaveDeviation002AndNormsAreOne) {

@@ -274,8 +274,8 @@ TEST_F(WeightsTest, SizesAreWhatIsHeld) {
     for (const std::vector<BlockWeights>& w : weights->layers) {
       for (const BlockWeights& block : w) {
         layers += block.in.bytes() + block.out.bytes() + block.q_up.bytes();
-        for (const InAndOut& head : block.heads) layers += head.in.bytes() + head.out.bytes();
-        for (const InAndOut& expert : block.experts) {
+        for (const MatrixPair& head : block.heads) layers += head.in.bytes() + head.out.bytes();
+        for (const MatrixPair& expert : block.experts) {
           layers += expert.in.bytes() + expert.out.bytes();
         }
         layers += block.router.bytes();

@@ -1,4 +1,4 @@
-#include "core/runtime/watch/recorder.h"
+#include "core/runtime/watch/row_recorder.h"
 
 #include <algorithm>
 #include <iterator>
@@ -7,7 +7,7 @@
 
 namespace ng {
 
-Recorder::Recorder(const ModelShape& shape, const GenerateOptions& options)
+RowRecorder::RowRecorder(const ModelShape& shape, const GenerateOptions& options)
     : options_(options),
       max_positions_(shape.max_positions),
       all_logits_(NeedLogits(options.capture_points) || NeedLogits(options.look_at)),
@@ -19,25 +19,27 @@ Recorder::Recorder(const ModelShape& shape, const GenerateOptions& options)
   captures_.resize(static_cast<size_t>(shape.n_layers));
 }
 
-bool Recorder::WantsNewest(const Completion& completion, const Kept& kept, int64_t capacity) const {
+bool RowRecorder::WantsNewest(const Completion& completion, const KeptRows& kept,
+                              int64_t capacity) const {
   const int64_t n_ids = std::ssize(completion.ids);
   return every_query() && rows_on() && kept.n_queries < n_ids && n_ids <= capacity &&
          (max_positions_ == 0 || n_ids <= max_positions_);
 }
 
-void Recorder::BeginStep() {
+void RowRecorder::BeginStep() {
   runs_.clear();
   held_.clear();
   for (std::vector<ProbabilityRow>& rows : captures_) rows.clear();
 }
 
-int64_t Recorder::FirstQuery(const Fed& fed, const Kept& kept) const {
+int64_t RowRecorder::FirstQuery(const FedTokens& fed, const KeptRows& kept) const {
   if (!rows_on()) return fed.end;
   if (every_query()) return std::max(fed.begin, kept.n_queries);
   return fed.newest ? fed.end - 1 : fed.end;
 }
 
-int64_t Recorder::Want(const Fed& fed, const Completion& completion, const Kept& kept) {
+int64_t RowRecorder::Want(const FedTokens& fed, const Completion& completion,
+                          const KeptRows& kept) {
   const int64_t first_pos = FirstQuery(fed, kept);
   if (first_pos < fed.end) runs_.push_back({fed.entry, first_pos, held_.size()});
   for (int64_t pos = first_pos; pos < fed.end; ++pos) {
@@ -54,13 +56,13 @@ int64_t Recorder::Want(const Fed& fed, const Completion& completion, const Kept&
   return fed.newest && !fed.again ? 1 : 0;
 }
 
-std::span<const std::vector<ProbabilityRow>> Recorder::captures() const {
+std::span<const std::vector<ProbabilityRow>> RowRecorder::captures() const {
   if (runs_.empty()) return {};
   return captures_;
 }
 
-void Recorder::Keep(const Fed& fed, const TensorView<const float, 2>& logits,
-                    Completion* completion, Kept* kept) {
+void RowRecorder::Keep(const FedTokens& fed, const TensorView<const float, 2>& logits,
+                       Completion* completion, KeptRows* kept) {
   CapturedTensors& captured = completion->captured;
   if (KeepsLogits(*completion, *kept)) {
     const int64_t n_floats = (fed.end - fed.begin) * logits.extent[1];
@@ -81,13 +83,13 @@ void Recorder::Keep(const Fed& fed, const TensorView<const float, 2>& logits,
   }
 }
 
-void Recorder::KeepChoice(std::span<const float> logits, Completion* completion) const {
+void RowRecorder::KeepChoice(std::span<const float> logits, Completion* completion) const {
   if (!options_.capture_decode_logits) return;
   std::vector<float>& kept = completion->captured.decode_logits;
   kept.insert(kept.end(), logits.begin(), logits.end());
 }
 
-std::vector<AttentionRow> Recorder::Take(int entry, int64_t pos) {
+std::vector<AttentionRow> RowRecorder::Take(int entry, int64_t pos) {
   const auto run = std::ranges::find(runs_, entry, &Run::entry);
   const size_t per_query = options_.trace_layers.size() * heads_.size();
   const auto begin = held_.begin() + static_cast<int64_t>(run->held_begin) +

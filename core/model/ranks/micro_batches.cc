@@ -1,4 +1,4 @@
-#include "core/model/ranks/row_turns.h"
+#include "core/model/ranks/micro_batches.h"
 
 #include <system_error>
 #include <thread>
@@ -10,7 +10,7 @@
 
 namespace ng {
 
-absl::Status RowTurns::Run(absl::FunctionRef<void(int)> begin, Call body) {
+absl::Status MicroBatches::Run(absl::FunctionRef<void(int)> begin, Call body) {
   begin_ = &begin;
   {
     std::vector<std::jthread> threads;
@@ -34,7 +34,7 @@ absl::Status RowTurns::Run(absl::FunctionRef<void(int)> begin, Call body) {
   return failed_;
 }
 
-void RowTurns::RunPiece(int piece, Call body) {
+void MicroBatches::RunPiece(int piece, Call body) {
   absl::Status status;
   {
     std::unique_lock lock(mutex_);
@@ -53,7 +53,7 @@ void RowTurns::RunPiece(int piece, Call body) {
   Pass();
 }
 
-absl::Status RowTurns::Send(Call send) {
+absl::Status MicroBatches::Send(Call send) {
   std::unique_lock lock(mutex_);
   const int64_t next_turn = turn_ + n_pieces_;
   const int64_t message = n_ready_++;
@@ -69,7 +69,7 @@ absl::Status RowTurns::Send(Call send) {
   return Await(next_turn, lock);
 }
 
-absl::Status RowTurns::Together(Call all) {
+absl::Status MicroBatches::Together(Call all) {
   std::unique_lock lock(mutex_);
   NG_RETURN_IF_ERROR(failed_);
   const int64_t next_turn = turn_ + n_pieces_;
@@ -82,19 +82,19 @@ absl::Status RowTurns::Together(Call all) {
   return Await(next_turn, lock);
 }
 
-absl::Status RowTurns::Await(int64_t turn, std::unique_lock<std::mutex>& lock) {
+absl::Status MicroBatches::Await(int64_t turn, std::unique_lock<std::mutex>& lock) {
   changed_.wait(lock, [&] { return turn_ == turn || !failed_.ok(); });
   NG_RETURN_IF_ERROR(failed_);
   (*begin_)(static_cast<int>(turn % n_pieces_));
   return absl::OkStatus();
 }
 
-void RowTurns::Pass() {
+void MicroBatches::Pass() {
   ++turn_;
   changed_.notify_all();
 }
 
-void RowTurns::Fail(absl::Status status) {
+void MicroBatches::Fail(absl::Status status) {
   if (failed_.ok()) failed_ = std::move(status);
   changed_.notify_all();
 }

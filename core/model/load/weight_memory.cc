@@ -1,4 +1,4 @@
-#include "core/model/load/weight_frame.h"
+#include "core/model/load/weight_memory.h"
 
 #include <cmath>
 #include <utility>
@@ -43,7 +43,7 @@ void SetLengths(const StateSpec& state, BlockWeights* w) {
   w->k_norm.weight.assign(n, static_cast<float>(1.0 / std::sqrt(dim)));
 }
 
-absl::Status Allocate(const InAndOutShapes& shapes, WeightMemory& memory, InAndOut* w) {
+absl::Status Allocate(const MatrixPairShapes& shapes, WeightMemory& memory, MatrixPair* w) {
   const auto& [in, out] = shapes;
   if (in.n == 0) return absl::OkStatus();
   NG_ASSIGN_OR_RETURN(w->in, memory.Allocate(in.bands, in.n, in.k));
@@ -56,7 +56,7 @@ void VisitNorm(NormWeights& norm, VectorVisitor visit) {
   visit(norm.bias);
 }
 
-void VisitInAndOut(InAndOut& w, VectorVisitor visit) {
+void VisitInAndOut(MatrixPair& w, VectorVisitor visit) {
   visit(w.in_bias);
   visit(w.out_bias);
   visit(w.xielu);
@@ -76,8 +76,8 @@ void VisitBlock(BlockWeights& w, VectorVisitor visit) {
         &state.norm}) {
     visit(*vector);
   }
-  for (InAndOut& head : w.heads) VisitInAndOut(head, visit);
-  for (InAndOut& expert : w.experts) VisitInAndOut(expert, visit);
+  for (MatrixPair& head : w.heads) VisitInAndOut(head, visit);
+  for (MatrixPair& expert : w.experts) VisitInAndOut(expert, visit);
 }
 
 }  // namespace
@@ -131,10 +131,10 @@ absl::StatusOr<ModelWeights> MakeWeights(const ModelSpec& spec, const WeightType
         NG_ASSIGN_OR_RETURN(w.q_up, memory.Allocate(q_up.bands, q_up.n, q_up.k));
       }
       w.heads.resize(static_cast<size_t>(matrices.n_heads));
-      for (InAndOut& head : w.heads) {
+      for (MatrixPair& head : w.heads) {
         NG_RETURN_IF_ERROR(Allocate(matrices.head, memory, &head));
       }
-      for (InAndOut& expert : w.experts) {
+      for (MatrixPair& expert : w.experts) {
         NG_RETURN_IF_ERROR(Allocate(matrices.expert, memory, &expert));
       }
       if (matrices.router.n == 0) continue;
@@ -160,7 +160,7 @@ std::vector<HeldRows> HeldOf(const ModelSpec& spec, const BlockSpec& block, Bloc
     if (!IsCut(mixture)) return {};
     if (is(w.in, w.in_bias)) return HeldOf(mixture.shared, split);
     if (is(w.out, w.out_bias)) return of_stream;
-    for (InAndOut& expert : w.experts) {
+    for (MatrixPair& expert : w.experts) {
       if (is(expert.in, expert.in_bias)) return HeldOf(mixture.expert, split);
       if (is(expert.out, expert.out_bias)) return of_stream;
     }

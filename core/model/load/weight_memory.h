@@ -1,7 +1,7 @@
 // The weights of a decoder before they are read: room for every matrix, what no file holds (norms
 // that are ones, sines), and where each tensor of a file goes.
-#ifndef NG_CORE_MODEL_LOAD_WEIGHT_FRAME_H_
-#define NG_CORE_MODEL_LOAD_WEIGHT_FRAME_H_
+#ifndef NG_CORE_MODEL_LOAD_WEIGHT_MEMORY_H_
+#define NG_CORE_MODEL_LOAD_WEIGHT_MEMORY_H_
 
 #include <vector>
 
@@ -29,4 +29,4 @@ void ForEachVector(ModelWeights& weights, VectorVisitor visit);
 
 }  // namespace ng
 
-#endif  // NG_CORE_MODEL_LOAD_WEIGHT_FRAME_H_
+#endif  // NG_CORE_MODEL_LOAD_WEIGHT_MEMORY_H_

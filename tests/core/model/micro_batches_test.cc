@@ -1,5 +1,5 @@
 // Pieces take turns in one order, send in that order while others compute, and end together.
-#include "core/model/ranks/row_turns.h"
+#include "core/model/ranks/micro_batches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,9 +29,9 @@ struct Seen {
   }
 };
 
-TEST(RowTurns, GoOneAfterTheOtherAndSoDoMessages) {
+TEST(MicroBatches, GoOneAfterTheOtherAndSoDoMessages) {
   Seen seen;
-  RowTurns turns(3);
+  MicroBatches turns(3);
   const absl::Status done = turns.Run(seen.Begin(), [&]() -> absl::Status {
     for (int i = 0; i < 2; ++i) {
       const int piece = seen.piece;
@@ -49,10 +49,10 @@ TEST(RowTurns, GoOneAfterTheOtherAndSoDoMessages) {
 }
 
 // The message of the first piece is done only when the second piece has been computed.
-TEST(RowTurns, ComputeOnePieceWhileAnotherIsSent) {
+TEST(MicroBatches, ComputeOnePieceWhileAnotherIsSent) {
   Seen seen;
   std::atomic<bool> computed = false;
-  RowTurns turns(2);
+  MicroBatches turns(2);
   const absl::Status done = turns.Run(seen.Begin(), [&] {
     const bool first = seen.piece == 0;
     if (!first) computed = true;
@@ -65,12 +65,12 @@ TEST(RowTurns, ComputeOnePieceWhileAnotherIsSent) {
   EXPECT_TRUE(done.ok()) << done;
 }
 
-TEST(RowTurns, DoTogetherOnceOnTheCallersThreadWhatAllHaveComeTo) {
+TEST(MicroBatches, DoTogetherOnceOnTheCallersThreadWhatAllHaveComeTo) {
   Seen seen;
   const std::thread::id caller = std::this_thread::get_id();
   int n_come = 0;
   int n_calls = 0;
-  RowTurns turns(4);
+  MicroBatches turns(4);
   const absl::Status done = turns.Run(seen.Begin(), [&]() -> absl::Status {
     for (int i = 1; i <= 3; ++i) {
       ++n_come;
@@ -90,12 +90,12 @@ TEST(RowTurns, DoTogetherOnceOnTheCallersThreadWhatAllHaveComeTo) {
 // Where a piece fails: in its turn, with its message, or with what all do together.
 enum class Fails { kInTurn, kSending, kTogether };
 
-TEST(RowTurns, EndTogetherWithTheFirstError) {
+TEST(MicroBatches, EndTogetherWithTheFirstError) {
   for (const Fails fails : {Fails::kInTurn, Fails::kSending, Fails::kTogether}) {
     for (int at = 0; at < 3; ++at) {
       Seen seen;
       std::atomic<int> n_ended_well = 0;
-      RowTurns turns(3);
+      MicroBatches turns(3);
       const absl::Status done = turns.Run(seen.Begin(), [&]() -> absl::Status {
         const int piece = seen.piece;
         const auto fail = [&](Fails where) {
@@ -118,10 +118,10 @@ TEST(RowTurns, EndTogetherWithTheFirstError) {
   }
 }
 
-TEST(RowTurns, ThrowAgainWhatAPieceThrows) {
+TEST(MicroBatches, ThrowAgainWhatAPieceThrows) {
   for (int at = 0; at < 3; ++at) {
     Seen seen;
-    RowTurns turns(3);
+    MicroBatches turns(3);
     const auto run = [&] {
       return turns.Run(seen.Begin(), [&]() -> absl::Status {
         if (seen.piece == at) throw std::bad_alloc();

@@ -1,7 +1,7 @@
 // What the tables of tensor roles are made of: where a role is looked for, its row, and the shapes
 // and places that several of them share. For tensor_roles.cc and its tables alone.
-#ifndef NG_CORE_MODEL_WEIGHTS_ROLE_SITE_H_
-#define NG_CORE_MODEL_WEIGHTS_ROLE_SITE_H_
+#ifndef NG_CORE_MODEL_WEIGHTS_ROLE_ROW_H_
+#define NG_CORE_MODEL_WEIGHTS_ROLE_ROW_H_
 
 #include <algorithm>
 #include <array>
@@ -134,4 +134,4 @@ inline Place OutBias(const Site& at, BlockWeights& w) { return Values(w.out_bias
 
 }  // namespace ng::roles
 
-#endif  // NG_CORE_MODEL_WEIGHTS_ROLE_SITE_H_
+#endif  // NG_CORE_MODEL_WEIGHTS_ROLE_ROW_H_

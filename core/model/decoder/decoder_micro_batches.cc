@@ -6,7 +6,7 @@
 #include <span>
 
 #include "core/model/decoder/decoder.h"
-#include "core/model/ranks/row_turns.h"
+#include "core/model/ranks/micro_batches.h"
 
 namespace ng {
 namespace {
@@ -55,7 +55,7 @@ absl::Status Decoder::RunPieces(const StepBatch& batch, int first, int64_t n_pie
     parts_.link->PlaceStage(first_row_ * widest, n_rows * widest);
   };
   begin(0);  // grows the stage
-  RowTurns turns(static_cast<int>(n_pieces));
+  MicroBatches turns(static_cast<int>(n_pieces));
   turns_ = &turns;
   absl::Status status =
       turns.Run(begin, [&] { return RunLayers(batch, first, spec_.shape.n_layers); });

@@ -1,12 +1,12 @@
-// RowTurns: the rows of a step in pieces that take turns. While what other processes give for one
-// piece is on its way, the next piece is computed.
+// MicroBatches: the rows of a step in pieces that take turns. While what other processes give for
+// one piece is on its way, the next piece is computed.
 //
 // Made by the decoder for a step of many rows whose matrices are cut over ranks. A piece has a
 // thread of its own, so the code of a step reads the same with pieces and without. Only one piece
 // is computed at a time, in a fixed order, and messages are sent in that order, one after the
 // other: all ranks compute the same pieces and send the same messages.
-#ifndef NG_CORE_MODEL_RANKS_ROW_TURNS_H_
-#define NG_CORE_MODEL_RANKS_ROW_TURNS_H_
+#ifndef NG_CORE_MODEL_RANKS_MICRO_BATCHES_H_
+#define NG_CORE_MODEL_RANKS_MICRO_BATCHES_H_
 
 #include <condition_variable>
 #include <cstdint>
@@ -18,11 +18,11 @@
 
 namespace ng {
 
-class RowTurns {
+class MicroBatches {
  public:
   using Call = absl::FunctionRef<absl::Status()>;
 
-  explicit RowTurns(int n_pieces) : n_pieces_(n_pieces) {}
+  explicit MicroBatches(int n_pieces) : n_pieces_(n_pieces) {}
 
   // Calls body() for each piece, in turns. `begin(piece)` is called whenever the turn of a piece
   // begins. The last piece is computed on the calling thread. Returns the first error: the other
@@ -60,4 +60,4 @@ class RowTurns {
 
 }  // namespace ng
 
-#endif  // NG_CORE_MODEL_RANKS_ROW_TURNS_H_
+#endif  // NG_CORE_MODEL_RANKS_MICRO_BATCHES_H_

@@ -1,8 +1,8 @@
-// Recorder: what a run wants to keep of its steps beside the tokens: logits, attention rows. It
+// RowRecorder: what a run wants to keep of its steps beside the tokens: logits, attention rows. It
 // asks for them before a step, and copies them afterwards. Off, it costs a test per sequence and
 // step.
-#ifndef NG_CORE_RUNTIME_WATCH_RECORDER_H_
-#define NG_CORE_RUNTIME_WATCH_RECORDER_H_
+#ifndef NG_CORE_RUNTIME_WATCH_ROW_RECORDER_H_
+#define NG_CORE_RUNTIME_WATCH_ROW_RECORDER_H_
 
 #include <cstdint>
 #include <span>
@@ -19,7 +19,7 @@ namespace ng {
 inline constexpr int64_t kScoredRows = 128;
 
 // What a step feeds of one request: its ids at [begin, end) of the sequence.
-struct Fed {
+struct FedTokens {
   int index = 0;  // of the request
   int entry = 0;  // its place in the step
   int64_t begin = 0;
@@ -29,36 +29,36 @@ struct Fed {
 };
 
 // How far a request's tensors have been kept.
-struct Kept {
+struct KeptRows {
   int64_t n_logits = 0;                 // prompt rows in captured.logits
   int64_t n_queries = 0;                // queries in captured.attn_full
   std::vector<AttentionRow> last_rows;  // of the newest id, as far as the run traces them
   bool scoring = false;                 // tokens of its prompt are still to be scored
 };
 
-class Recorder {
+class RowRecorder {
  public:
   // The options are borrowed.
-  Recorder(const ModelShape& shape, const GenerateOptions& options);
+  RowRecorder(const ModelShape& shape, const GenerateOptions& options);
 
   // Every row of the prompt is kept, not only what chooses a token.
   bool keeps_prompt() const {
     return options_.capture_logits || every_query() || !options_.capture_points.empty();
   }
   // Whether the newest id is to be fed although generating does not need it, for its rows.
-  bool WantsNewest(const Completion& completion, const Kept& kept, int64_t capacity) const;
+  bool WantsNewest(const Completion& completion, const KeptRows& kept, int64_t capacity) const;
 
   // Forgets the last step.
   void BeginStep();
   // Asks for what the run keeps of these ids. Called with rising `entry`. Returns how many of the
   // ids, the last ones, need logits.
-  int64_t Want(const Fed& fed, const Completion& completion, const Kept& kept);
+  int64_t Want(const FedTokens& fed, const Completion& completion, const KeptRows& kept);
   // The rows to capture in this step, per layer; empty when none is wanted.
   std::span<const std::vector<ProbabilityRow>> captures() const;
   // Copies what was wanted of these ids. logits: [n, vocab_size], row 0 is the first that Want
   // said.
-  void Keep(const Fed& fed, const TensorView<const float, 2>& logits, Completion* completion,
-            Kept* kept);
+  void Keep(const FedTokens& fed, const TensorView<const float, 2>& logits, Completion* completion,
+            KeptRows* kept);
   // Copies the logits that chose a token. [vocab_size]
   void KeepChoice(std::span<const float> logits, Completion* completion) const;
 
@@ -73,11 +73,11 @@ class Recorder {
   // The rows of all positions are wanted, not only those of the newest id.
   bool every_query() const { return options_.capture_attn_full || options_.on_attn_rows; }
   bool rows_on() const { return !options_.trace_layers.empty(); }
-  bool KeepsLogits(const Completion& completion, const Kept& kept) const {
+  bool KeepsLogits(const Completion& completion, const KeptRows& kept) const {
     return options_.capture_logits && kept.n_logits < completion.prompt_len;
   }
   // The first query of these ids whose rows are wanted; fed.end: none of them.
-  int64_t FirstQuery(const Fed& fed, const Kept& kept) const;
+  int64_t FirstQuery(const FedTokens& fed, const KeptRows& kept) const;
   // The rows of one query, ordered by (layer, head). REQUIRES: they were wanted, and not taken yet.
   std::vector<AttentionRow> Take(int entry, int64_t pos);
 
@@ -92,4 +92,4 @@ class Recorder {
 
 }  // namespace ng
 
-#endif  // NG_CORE_RUNTIME_WATCH_RECORDER_H_
+#endif  // NG_CORE_RUNTIME_WATCH_ROW_RECORDER_H_

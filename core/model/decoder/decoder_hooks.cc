@@ -13,8 +13,8 @@ namespace ng {
 
 // What comes next. Of a point its rows follow, [n, n_heads * width]; of attention rows those of the
 // layer, one behind the other.
-struct Decoder::SightHeader {
-  Sight sight = Sight::kEnd;
+struct Decoder::HookHeader {
+  HookMessage message = HookMessage::kEnd;
   int layer = -1;
   Point point = Point::kEmbed;
   int64_t n_heads = 0;
@@ -57,12 +57,12 @@ absl::Status Decoder::ForwardSeenPiece(const StepBatch& piece, bool* well) {
   absl::Status own;
   for (int rank = 0; rank < split.ranks; ++rank) {
     if (rank != split.rank) {
-      own.Update(FollowSights(piece, rank));
+      own.Update(FollowHooks(piece, rank));
     } else {
       own.Update(ForwardPiece(piece, well));
       if (*well && own.ok()) own.Update(TellAttentionRows(piece));
-      SightHeader end;
-      own.Update(ShareSight(rank, &end));
+      HookHeader end;
+      own.Update(ShareHook(rank, &end));
     }
     *well = *well && own.ok();
   }
@@ -72,47 +72,48 @@ absl::Status Decoder::ForwardSeenPiece(const StepBatch& piece, bool* well) {
 absl::Status Decoder::TellPoint(const Looked& rows) {
   const int64_t n_values = rows.n_heads * rows.width;
   const int64_t n = rows.n < 0 ? std::ssize(token_rows_) - rows.first : rows.n;
-  SightHeader header = {Sight::kPoint, layer_, rows.point, rows.n_heads, rows.width, rows.first, n};
+  HookHeader header = {HookMessage::kPoint, layer_,     rows.point, rows.n_heads,
+                       rows.width,          rows.first, n};
   GrowTo(act_.gathered, n * n_values);
   for (int64_t row = 0; row < n; ++row) {
     std::copy_n(rows.data + row * rows.stride, n_values, act_.gathered.data() + row * n_values);
   }
-  return ShareSight(spec_.layer_split.rank, &header);
+  return ShareHook(spec_.layer_split.rank, &header);
 }
 
 absl::Status Decoder::TellAttentionRows(const StepBatch& piece) {
   for (size_t layer = 0; layer < piece.captures.size(); ++layer) {
     const std::vector<ProbabilityRow>& rows = piece.captures[layer];
     if (rows.empty() || !spec_.layer_split.Has(static_cast<int>(layer))) continue;
-    SightHeader header = {.sight = Sight::kAttentionRows,
-                          .layer = static_cast<int>(layer),
-                          .n_heads = 1,
-                          .width = 1,
-                          .n = FloatsOf(rows)};
+    HookHeader header = {.message = HookMessage::kAttentionRows,
+                         .layer = static_cast<int>(layer),
+                         .n_heads = 1,
+                         .width = 1,
+                         .n = FloatsOf(rows)};
     GrowTo(act_.gathered, header.n);
     float* to = act_.gathered.data();
     for (const ProbabilityRow& row : rows) to = std::copy_n(row.out, row.pos + 1, to);
-    NG_RETURN_IF_ERROR(ShareSight(spec_.layer_split.rank, &header));
+    NG_RETURN_IF_ERROR(ShareHook(spec_.layer_split.rank, &header));
   }
   return absl::OkStatus();
 }
 
-absl::Status Decoder::ShareSight(int rank, SightHeader* header) {
+absl::Status Decoder::ShareHook(int rank, HookHeader* header) {
   NG_RETURN_IF_ERROR(parts_.link->ShareBytes(std::as_writable_bytes(std::span(header, 1)), rank));
-  if (header->sight == Sight::kEnd) return absl::OkStatus();
+  if (header->message == HookMessage::kEnd) return absl::OkStatus();
   GrowTo(act_.gathered, header->n_floats());
   const std::span<float> floats(act_.gathered.data(), static_cast<size_t>(header->n_floats()));
   return parts_.link->ShareBytes(std::as_writable_bytes(floats), rank);
 }
 
-absl::Status Decoder::FollowSights(const StepBatch& piece, int rank) {
+absl::Status Decoder::FollowHooks(const StepBatch& piece, int rank) {
   absl::Status shown;  // what an observer finds wrong ends the step, not what is sent
   bool behind_layers = false;
   for (;;) {
-    SightHeader header;
-    NG_RETURN_IF_ERROR(ShareSight(rank, &header));
-    if (header.sight == Sight::kEnd) return shown;
-    if (header.sight == Sight::kAttentionRows) {
+    HookHeader header;
+    NG_RETURN_IF_ERROR(ShareHook(rank, &header));
+    if (header.message == HookMessage::kEnd) return shown;
+    if (header.message == HookMessage::kAttentionRows) {
       const std::vector<ProbabilityRow>& rows = piece.captures[static_cast<size_t>(header.layer)];
       const float* from = act_.gathered.data();
       for (const ProbabilityRow& row : rows) {
@@ -123,7 +124,7 @@ absl::Status Decoder::FollowSights(const StepBatch& piece, int rank) {
     }
     WantOf(piece, header.layer);
     if (NeedsLogits(header.point) && !behind_layers) {
-      KeepLogitRows(piece);
+      FindLogitRows(piece);
       behind_layers = true;
     }
     if (!shown.ok()) continue;

@@ -22,6 +22,7 @@
 #include "core/text/chat/jinja_chat.h"
 #include "core/text/files/tokenizer_json.h"
 #include "core/text/jinja/template.h"
+#include "core/text/pipeline/finder.h"
 #include "tests/growth/count.h"
 
 namespace ng {
@@ -128,6 +129,20 @@ Json Added(int id, const std::string& content) {
           {"rstrip", false}, {"normalized", false}, {"special", true}};
 }
 
+// The steps that a pattern takes to find its matches.
+Kind OfPattern(const char* name, const std::string& pattern, const std::string& unit) {
+  return {name, 2000, [pattern, unit](size_t n) {
+            const Regex regex = Regex::Compile(pattern).value();
+            const std::string text = Times(unit, n);
+            StepBudget budget(text.size());
+            const int64_t before = budget.searching().left;
+            const absl::Status status =
+                ForEachMatch(regex, text, budget, [](auto) { return true; });
+            EXPECT_TRUE(status.ok()) << status;
+            return before - budget.searching().left;
+          }};
+}
+
 const Kind kKinds[] = {
     OfTemplate("template: in", "{{ 'b' * 9 in a }}"),
     OfTemplate("template: replace", "{{ a.replace('a', 'xyz')|length }}"),
@@ -144,6 +159,11 @@ const Kind kKinds[] = {
      [](size_t n) { return Steps("{{ d|tojson }}", WithDict(n)); }},
     {"template: dicts of a dict", 500,
      [](size_t n) { return Steps("{{ dict(d, **{'x': 1})|length }}", WithDict(n)); }},
+    OfPattern("pattern: spaces to the end", R"(\s+(?!\S)|\s+)", " "),
+    OfPattern("pattern: spaces without a line end", R"(\s*[\r\n]+|\s+)", " "),
+    OfPattern("pattern: words of a phrase", R"((?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+)", "ab "),
+    OfPattern("pattern: one case after another", R"([\p{Lu}\p{M}]*[\p{Ll}\p{M}]+|[\p{Lu}\p{M}]+)",
+              "A"),
     {"added token, a long beginning", 2000,
      [](size_t n) {
        const auto tokenizer = Characters(

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "absl/functional/function_ref.h"
-#include "core/text/regex.h"
+#include "core/text/regex/regex.h"
 
 namespace ng {
 

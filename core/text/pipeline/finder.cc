@@ -59,10 +59,33 @@ absl::Status ForEachFound(DigitGroups kind, std::string_view text, StepBudget& /
   return absl::OkStatus();
 }
 
+absl::Status ForEachFound(SpacesOfLineEnds /*kind*/, std::string_view text, StepBudget& /*budget*/,
+                          absl::FunctionRef<bool(Regex::Match)> take) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    size_t end = begin;  // the last line end in this run of spaces, or the end of the text
+    CodePoint next = FirstCodePoint(text.substr(at));
+    while (IsSpace(next.value)) {
+      if (text[at] == '\n') end = at;
+      at += next.length;
+      if (at == text.size()) break;
+      next = FirstCodePoint(text.substr(at));
+    }
+    if (at == begin) {
+      at += next.length;
+      continue;
+    }
+    if (at == text.size()) end = at;
+    if (end > begin && !take({begin, end})) break;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Finder> FinderOf(std::string_view regex) {
   if (const auto groups = DigitGroupsOf(regex)) return Finder(*groups);
+  if (regex == R"(\s+$)") return Finder(SpacesOfLineEnds{});
   NG_ASSIGN_OR_RETURN(Regex compiled, Regex::Compile(regex));
   return Finder(std::move(compiled));
 }

@@ -1,5 +1,5 @@
 // What a normalizer replaces and a pre-tokenizer splits at: a literal, a pattern, groups of digits,
-// or a class of characters. Thread: any.
+// spaces at the end of a line, or a class of characters. Thread: any.
 #ifndef NG_CORE_TEXT_PIPELINE_FINDER_H_
 #define NG_CORE_TEXT_PIPELINE_FINDER_H_
 
@@ -10,15 +10,18 @@
 #include "absl/functional/function_ref.h"
 #include "core/text/pipeline/digit_groups.h"
 #include "core/text/pipeline/step_budget.h"
-#include "core/text/regex.h"
+#include "core/text/regex/regex.h"
 #include "ng/status.h"
 
 namespace ng {
 
 using CharTest = bool (*)(char32_t);  // each character of the class is a match by itself
 
+// The pattern \s+$. As a regular expression it looks at all spaces that follow each space.
+struct SpacesOfLineEnds {};
+
 // REQUIRES: a literal is not empty.
-using Finder = std::variant<std::string, Regex, DigitGroups, CharTest>;
+using Finder = std::variant<std::string, Regex, DigitGroups, SpacesOfLineEnds, CharTest>;
 
 // What finds the matches of a pattern. Errors: those of Regex::Compile.
 absl::StatusOr<Finder> FinderOf(std::string_view regex);

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/text/pipeline/pre_tokenizer.h"
-#include "core/text/regex.h"
+#include "core/text/regex/regex.h"
 
 namespace ng {
 namespace {

@@ -43,6 +43,9 @@ struct Conversation {
   // An object: variables of the template, over those of ChatOptions. One that the template does not
   // read changes nothing. Empty: none.
   std::string variables = {};
+  // The last message is the beginning of an answer, and the conversation ends with its content. Not
+  // with `asks`.
+  bool goes_on = false;
 };
 
 struct ChatOptions {

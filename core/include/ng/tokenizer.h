@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -84,6 +85,9 @@ class Tokenizer {
   virtual std::vector<int32_t> SpecialIds() const = 0;
   // All that are found whole, the special ones and others; in any order.
   virtual std::vector<WholeToken> WholeTokens() const { return {}; }
+  // A token as the tokenizer's files spell it: "Ġthe", "▁the", "<0x0A>", "<s>". Empty: no
+  // token has this id. REQUIRES: 0 <= id < vocab_size().
+  virtual std::string Spelling(int32_t id) const { return std::string(TokenBytes(id)); }
 };
 
 // Opens a SentencePiece .model, a tokenizer.json or nanoGPT's meta.pkl by its extension (any other
@@ -93,6 +97,10 @@ class Tokenizer {
 // is wrong with it.
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(
     const std::string& path, const std::function<void(std::string_view)>& warning = {});
+
+// The tokens that have a name in the files that OpenTokenizer opens: {"bos_token": "<s>"}. Errors:
+// ModelFileError.
+absl::StatusOr<std::map<std::string, std::string>> NamedTokens(const std::string& path);
 
 }  // namespace ng
 #pragma GCC visibility pop

@@ -89,6 +89,7 @@ absl::Status ScoredBpeTokenizer::AddToken(int32_t id, std::vector<AddedToken>* a
       break;
   }
   if (!is_new) return ModelFileError("is there twice");
+  if (absl::StrReplaceAll(bytes, {{" ", kShownSpace}}) != text) names_.emplace(id, text);
   longest_ = std::max(longest_, std::ssize(text));
   parts_at_spaces_ = parts_at_spaces_ && !SpansASpace(text);
   token_bytes_.push_back(std::move(bytes));
@@ -191,6 +192,13 @@ absl::StatusOr<std::string> ScoredBpeTokenizer::Decode(std::span<const int32_t> 
 std::string_view ScoredBpeTokenizer::TokenBytes(int32_t id) const {
   assert(id >= 0 && id < vocab_size());
   return token_bytes_[static_cast<size_t>(id)];
+}
+
+std::string ScoredBpeTokenizer::Spelling(int32_t id) const {
+  const auto name = names_.find(id);
+  if (name != names_.end()) return name->second;
+  const std::string_view bytes = TokenBytes(id);
+  return absl::StrReplaceAll({bytes.data(), bytes.size()}, {{" ", kShownSpace}});
 }
 
 std::optional<int32_t> ScoredBpeTokenizer::SpecialId(std::string_view literal) const {

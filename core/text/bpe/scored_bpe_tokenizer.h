@@ -53,6 +53,7 @@ class ScoredBpeTokenizer : public Tokenizer {
   std::optional<int32_t> SpecialId(std::string_view literal) const override;
   std::vector<int32_t> SpecialIds() const override;
   std::vector<WholeToken> WholeTokens() const override { return added_.All(); }
+  std::string Spelling(int32_t id) const override;
 
  private:
   ScoredBpeTokenizer(ScoredBpeSpec spec, std::string path);
@@ -68,6 +69,7 @@ class ScoredBpeTokenizer : public Tokenizer {
   ScoredBpeSpec spec_;  // without tokens once they are loaded
   std::string path_;
   std::vector<std::string> token_bytes_;  // by id
+  std::map<int32_t, std::string> names_;  // spellings that are not the bytes, spaces shown
   int64_t longest_ = 1;                   // bytes of the longest token
   bool parts_at_spaces_ = true;           // no token has a space behind another character
   absl::flat_hash_map<std::string, int32_t> plain_ids_;  // tokens that merging can make

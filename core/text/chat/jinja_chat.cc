@@ -107,6 +107,15 @@ absl::StatusOr<OrderedJson> ReadMessage(const OrderedJson& given, const OrderedJ
   return message;
 }
 
+// The text that a message ends with; null where there is none.
+std::string* LastText(OrderedJson& message) {
+  if (!message.contains("content")) return nullptr;
+  OrderedJson& content = message["content"];
+  if (content.is_string()) return &content.get_ref<std::string&>();
+  if (!content.is_array() || content.empty()) return nullptr;
+  return &content.back()["text"].get_ref<std::string&>();
+}
+
 // A value of run.template.<name>.
 absl::StatusOr<OrderedJson> ReadVariable(const std::string& text) {
   if (CheckJson(text, "", kJsonDepth).ok()) return ParseCheckedJson(text);
@@ -194,7 +203,7 @@ class JinjaChat final : public ChatTemplate {
 
   absl::StatusOr<std::string> Render(const Conversation& conversation) const override {
     NG_ASSIGN_OR_RETURN(const OrderedJson values, Values(conversation));
-    NG_ASSIGN_OR_RETURN(const jinja::Text text, RenderText(values));
+    NG_ASSIGN_OR_RETURN(const jinja::Text text, TextOf(conversation, values));
     return text.bytes();
   }
 
@@ -203,7 +212,7 @@ class JinjaChat final : public ChatTemplate {
                                               std::span<const int32_t> fed,
                                               int64_t most) const override {
     NG_ASSIGN_OR_RETURN(const OrderedJson values, Values(conversation));
-    NG_ASSIGN_OR_RETURN(const jinja::Text text, RenderText(values));
+    NG_ASSIGN_OR_RETURN(const jinja::Text text, TextOf(conversation, values));
     if (!fed.empty()) {
       NG_ASSIGN_OR_RETURN(std::optional<std::vector<int32_t>> ids,
                           Continue(values, text, fed, most));
@@ -303,6 +312,42 @@ class JinjaChat final : public ChatTemplate {
       }
     }
     return values;
+  }
+
+  absl::StatusOr<jinja::Text> TextOf(const Conversation& conversation,
+                                     const OrderedJson& values) const {
+    return conversation.goes_on ? RenderUnended(conversation, values) : RenderText(values);
+  }
+
+  // Up to where the content of the last message ends. As in transformers this is where the template
+  // puts a mark that stands behind the content; where it trims contents, the spaces go, too.
+  absl::StatusOr<jinja::Text> RenderUnended(const Conversation& conversation,
+                                            OrderedJson values) const {
+    constexpr std::string_view kMark = "ng goes on from here ";
+    constexpr std::string_view kWord = kMark.substr(0, kMark.size() - 1);
+    if (conversation.asks) {
+      return UsageError(
+          "messages: they end with the beginning of an answer, and with what asks for another one; "
+          "leave one of these out");
+    }
+    std::string* const content = LastText(values["messages"].back());
+    if (content == nullptr) {
+      return UsageError("messages: the last one has no text that could go on");
+    }
+    const std::string said = *content;
+    *content += kMark;
+    NG_ASSIGN_OR_RETURN(const jinja::Text text, RenderText(values));
+    const std::string& bytes = text.bytes();
+    const size_t at = bytes.rfind(kWord);
+    const jinja::Extent words = jinja::Strip(said, jinja::Side::kBoth);
+    if (at == bytes.npos ||
+        bytes.find(said.substr(words.begin, words.end - words.begin)) == bytes.npos) {
+      return UsageError(absl::StrCat("messages: the chat template ", name_,
+                                     " leaves out the last one, which is to go on"));
+    }
+    if (bytes.compare(at, kMark.size(), kMark) == 0) return text.Slice(0, at);
+    return text.Slice(0,
+                      jinja::Strip(std::string_view(bytes).substr(0, at), jinja::Side::kRight).end);
   }
 
   absl::StatusOr<jinja::Text> RenderText(const OrderedJson& values) const {

@@ -11,6 +11,7 @@
 
 #include "core/base/file.h"
 #include "core/formats/json.h"
+#include "ng/tokenizer.h"
 
 namespace ng {
 namespace {
@@ -106,7 +107,9 @@ absl::StatusOr<TemplateMetadata> FindTemplateMetadata(const GgufMetadata& metada
   NG_ASSIGN_OR_RETURN(const std::vector<std::string> tokens,
                       metadata.Texts("tokenizer.ggml.tokens"));
   for (const auto& [key, name] : {std::pair("tokenizer.ggml.bos_token_id", "bos_token"),
-                                  std::pair("tokenizer.ggml.eos_token_id", "eos_token")}) {
+                                  {"tokenizer.ggml.eos_token_id", "eos_token"},
+                                  {"tokenizer.ggml.unknown_token_id", "unk_token"},
+                                  {"tokenizer.ggml.padding_token_id", "pad_token"}}) {
     NG_ASSIGN_OR_RETURN(
         const std::optional<int64_t> id,
         fields.OptionalInt(key, {.min = 0, .max = std::numeric_limits<int32_t>::max()}));
@@ -143,6 +146,11 @@ absl::StatusOr<TemplateMetadata> FindTemplateMetadataOf(const std::string& token
   if (!is_gguf) return FindTemplateMetadata(fs::path(tokenizer_path).parent_path().string());
   NG_ASSIGN_OR_RETURN(const GgufFile gguf, ReadGguf(std::move(input)));
   return FindTemplateMetadata(gguf.metadata);
+}
+
+absl::StatusOr<std::map<std::string, std::string>> NamedTokens(const std::string& path) {
+  NG_ASSIGN_OR_RETURN(TemplateMetadata found, FindTemplateMetadataOf(path));
+  return std::move(found.special_tokens);
 }
 
 }  // namespace ng

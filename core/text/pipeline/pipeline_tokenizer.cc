@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/formats/json.h"
+#include "core/text/bpe/byte_alphabet.h"
 #include "core/text/text_checks.h"
 #include "ng/utf8.h"
 
@@ -61,7 +62,7 @@ absl::Status PipelineTokenizer::Load() {
   NG_RETURN_IF_ERROR(LoadModel());
   NG_RETURN_IF_ERROR(LoadAddedTokens());
   NG_RETURN_IF_ERROR(LoadBytes());
-  if (DecodesToBytes()) spec_.tokens.clear();
+  if (DecodesToBytes()) DropSpellings();
   return absl::OkStatus();
 }
 
@@ -139,6 +140,18 @@ absl::Status PipelineTokenizer::LoadAddedTokens() {
   normalized_added_ = AddedTokens(std::move(normalized));
   spec_.added_tokens.clear();
   return absl::OkStatus();
+}
+
+// The bytes say how a token is spelled. One with a character outside the alphabet stands for its
+// own bytes, as one of ASCII alone does, too.
+void PipelineTokenizer::DropSpellings() {
+  const auto is_ascii = [](char c) { return c >= '!' && c <= '~'; };
+  for (size_t id = 0; id < spec_.tokens.size(); ++id) {
+    std::string& token = spec_.tokens[id];
+    if (token != token_bytes_[id] || std::ranges::all_of(token, is_ascii)) continue;
+    literals_.emplace(static_cast<int32_t>(id), std::move(token));
+  }
+  spec_.tokens.clear();
 }
 
 bool PipelineTokenizer::DecodesToBytes() const {
@@ -250,6 +263,13 @@ std::vector<int32_t> PipelineTokenizer::SpecialIds() const {
   for (const auto& [literal, id] : specials_) ids.push_back(id);
   if (unknown_ && std::ranges::count(ids, *unknown_) == 0) ids.push_back(*unknown_);
   return ids;
+}
+
+std::string PipelineTokenizer::Spelling(int32_t id) const {
+  assert(id >= 0 && id < vocab_size());
+  if (!spec_.tokens.empty()) return spec_.tokens[static_cast<size_t>(id)];
+  const auto literal = literals_.find(id);
+  return literal == literals_.end() ? ByteLevelText(TokenBytes(id)) : literal->second;
 }
 
 std::vector<WholeToken> PipelineTokenizer::WholeTokens() const {

@@ -57,6 +57,7 @@ class PipelineTokenizer : public Tokenizer {
   std::optional<int32_t> SpecialId(std::string_view literal) const override;
   std::vector<int32_t> SpecialIds() const override;
   std::vector<WholeToken> WholeTokens() const override;
+  std::string Spelling(int32_t id) const override;
 
  private:
   PipelineTokenizer(PipelineSpec spec, std::string path);
@@ -65,6 +66,7 @@ class PipelineTokenizer : public Tokenizer {
   absl::Status LoadModel();
   absl::Status LoadBytes();
   absl::Status LoadAddedTokens();
+  void DropSpellings();
   // Whether Decode is nothing but the bytes of the tokens, joined.
   bool DecodesToBytes() const;
   struct Stretch {
@@ -89,6 +91,8 @@ class PipelineTokenizer : public Tokenizer {
   std::unique_ptr<PieceModel> model_;
   bool byte_level_ = false;
   std::vector<std::string> token_bytes_;  // by id
+  // Where `spec_` is without tokens: those that the alphabet does not spell.
+  std::map<int32_t, std::string> literals_;
   int64_t longest_ = 1;
   AddedTokens raw_added_;
   AddedTokens normalized_added_;

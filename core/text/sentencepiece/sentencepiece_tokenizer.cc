@@ -71,6 +71,7 @@ absl::Status SentencePieceTokenizer::AddAdded() {
                                          ", must be below ", n_pieces_ + kMostAdded));
     }
     if (id >= token_bytes_.size()) token_bytes_.resize(id + 1);
+    beyond_.emplace(token.id, token.text);
     // As with the model's own control pieces, a special one adds nothing to a text.
     if (!token.special) token_bytes_[id] = token.text;
   }
@@ -299,6 +300,13 @@ absl::StatusOr<std::string> SentencePieceTokenizer::Decode(std::span<const int32
 std::string_view SentencePieceTokenizer::TokenBytes(int32_t id) const {
   assert(id >= 0 && id < vocab_size());
   return token_bytes_[static_cast<size_t>(id)];
+}
+
+std::string SentencePieceTokenizer::Spelling(int32_t id) const {
+  assert(id >= 0 && id < vocab_size());
+  if (id < n_pieces_) return std::string(reference_.Piece(id));
+  const auto found = beyond_.find(id);
+  return found == beyond_.end() ? "" : found->second;
 }
 
 std::optional<int32_t> SentencePieceTokenizer::SpecialId(std::string_view literal) const {

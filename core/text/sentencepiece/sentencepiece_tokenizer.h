@@ -62,6 +62,7 @@ class SentencePieceTokenizer : public Tokenizer {
   std::optional<int32_t> SpecialId(std::string_view literal) const override;
   std::vector<int32_t> SpecialIds() const override;
   std::vector<WholeToken> WholeTokens() const override { return markers_.All(); }
+  std::string Spelling(int32_t id) const override;
 
  private:
   SentencePieceTokenizer(std::string path, SentencePieceUse use)
@@ -96,7 +97,8 @@ class SentencePieceTokenizer : public Tokenizer {
   std::optional<SentencePieceLibrary> plain_;  // only where there are user-defined pieces
   std::vector<std::string> token_bytes_;       // by id
   std::map<std::string, int32_t, std::less<>> specials_;
-  int32_t unknown_id_ = -1;  // -1: none
+  std::map<int32_t, std::string> beyond_;  // the texts of tokens that are none of the pieces
+  int32_t unknown_id_ = -1;                // -1: none
   int64_t n_pieces_ = 0;
   int64_t longest_ = 1;           // bytes of the longest piece, a space as the library has it
   bool parts_at_spaces_ = false;  // a text can be encoded in parts that begin with a space

@@ -6,6 +6,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "ng/status.h"
 
@@ -13,7 +14,9 @@ namespace ng::python {
 
 namespace py = pybind11;
 
-// Throws the exception of ng/_errors.py that the status stands for. REQUIRES: !status.ok().
+// The exception of ng/_errors.py that a status stands for. REQUIRES: !status.ok().
+py::object ErrorOf(const absl::Status& status);
+// Throws it.
 [[noreturn]] void Raise(const absl::Status& status);
 
 inline void Check(const absl::Status& status) {
@@ -25,17 +28,25 @@ T Value(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-// The first exception that Python code called by an engine has raised. The engine is given a status
-// in its place, and the call from Python that it happened in raises it again, as it was.
-class PendingError {
+// The exceptions that Python code called by an engine has raised. The engine is given a status in
+// the place of each, and the call from Python that it happened in raises it again, as it was.
+class PendingErrors {
  public:
   // What the engine is told. `where`: the callable, "sampler stage 'x'".
   absl::Status Keep(py::error_already_set& error, const std::string& where);
-  // Raises the one that is kept, if there is one, and forgets it.
+  // Raises the first that is kept, if there is one, and forgets all.
   void Raise();
+  // The exception in whose place the engine was given this status, or else what the status stands
+  // for. REQUIRES: !status.ok().
+  py::object ErrorFor(const absl::Status& status) const;
+  void Clear() { kept_.clear(); }
 
  private:
-  py::object type_, value_, trace_;
+  struct Kept {
+    std::string message;
+    py::object type, value, trace;
+  };
+  std::vector<Kept> kept_;
 };
 
 }  // namespace ng::python

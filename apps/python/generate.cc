@@ -12,17 +12,6 @@
 namespace ng::python {
 namespace {
 
-GenerateRequest RequestOf(const py::dict& from) {
-  GenerateRequest request;
-  request.prompt_ids = VectorOf(from["ids"].cast<Ids>());
-  request.max_new_tokens = from["max_new_tokens"].cast<int64_t>();
-  if (!from["sequence"].is_none()) request.sequence = from["sequence"].cast<SequenceId>();
-  request.load_cache = from["load_cache"].cast<std::string>();
-  request.save_cache = from["save_cache"].cast<std::string>();
-  request.settings = from["settings"].cast<std::vector<std::string>>();
-  return request;
-}
-
 // The points that some patterns name, each once.
 std::vector<PointAt> PointsOf(const Engine& engine, const py::handle& patterns) {
   std::vector<PointAt> points;
@@ -104,22 +93,6 @@ py::dict PointsDict(const Engine& engine, const std::vector<CapturedPoint>& poin
   return dict;
 }
 
-py::dict CompletionDict(const Engine& engine, const Completion& done) {
-  const int64_t vocab_size = engine.model_shape().vocab_size;
-  py::dict dict;
-  dict["ids"] = done.ids;
-  dict["prompt_len"] = done.prompt_len;
-  dict["stop_reason"] = std::string(StopReasonName(done.stop_reason));
-  dict["text"] = py::none();
-  if (engine.has_tokenizer()) dict["text"] = Value(CompletionText(engine, done));
-  dict["timings"] = TimingsDict(done.timings);
-  dict["logits"] = RowsOrNone(done.captured.logits, vocab_size);
-  dict["decode_logits"] = RowsOrNone(done.captured.decode_logits, vocab_size);
-  dict["points"] = PointsDict(engine, done.captured.points);
-  dict["attention"] = MapDict(done.captured.attn_full);
-  return dict;
-}
-
 py::list StagesList(const std::vector<StageRecord>& stages) {
   py::list list;
   for (const StageRecord& stage : stages) {
@@ -132,32 +105,83 @@ py::list StagesList(const std::vector<StageRecord>& stages) {
   return list;
 }
 
-// What ng.Step is made of. What was not asked for is None.
-py::dict StepDict(const ChosenToken& step, const GenerateOptions& asked) {
+// Of each token of the prompt: (id, logprob, [(id, logprob)]), or None where no logits were made
+// for it, as for the first.
+py::list PromptLogprobs(const Completion& done) {
+  py::list list;
+  const int64_t n_none = done.prompt_len - std::ssize(done.prompt_logprobs);
+  for (int64_t i = 0; i < n_none; ++i) list.append(py::none());
+  for (const TokenLogprob& token : done.prompt_logprobs) {
+    list.append(py::make_tuple(token.token_id, token.logprob, token.top));
+  }
+  return list;
+}
+
+}  // namespace
+
+GenerateRequest RequestOf(const py::dict& from, const py::dict& options) {
+  GenerateRequest request;
+  request.prompt_ids = VectorOf(from["ids"].cast<Ids>());
+  request.max_new_tokens = from["max_new_tokens"].cast<int64_t>();
+  if (!from["sequence"].is_none()) request.sequence = from["sequence"].cast<SequenceId>();
+  request.load_cache = from["load_cache"].cast<std::string>();
+  request.save_cache = from["save_cache"].cast<std::string>();
+  request.settings = from["settings"].cast<std::vector<std::string>>();
+  request.top_logprobs = options["logprobs"].cast<int64_t>();
+  request.prompt_top_logprobs = options["prompt_logprobs"].cast<int64_t>();
+  return request;
+}
+
+py::dict StepDict(const ChosenToken& step, const GenerateRequest& request,
+                  const GenerateOptions& asked) {
   const auto if_asked = [](bool is_asked, auto value) -> py::object {
     return is_asked ? py::cast(value) : py::none();
   };
   const StepRecord& record = step.record;
+  const bool has_logprobs = request.top_logprobs >= 0;
   py::dict dict;
   dict["request"] = step.request;
   dict["step"] = record.step;
   dict["token"] = record.token_id;
   dict["text"] = step.text;
-  dict["logprob"] = if_asked(asked.steps, record.logprob);
+  dict["logprob"] = if_asked(asked.steps || has_logprobs, record.logprob);
   dict["entropy"] = if_asked(asked.steps, record.entropy);
   dict["top"] = record.top_k;
+  dict["logprobs"] = if_asked(has_logprobs, record.top_logprobs);
   dict["stages"] = StagesList(record.stages);
   dict["attention"] = QueryDict(record.attn_rows);
   dict["logits_hash"] = if_asked(asked.logits_hash, record.logits_hash);
+  dict["logits"] = py::none();
+  if (!step.logits.empty()) dict["logits"] = CopyOf(step.logits, {std::ssize(step.logits)});
   return dict;
 }
 
-}  // namespace
+py::dict CompletionDict(const Engine& engine, const GenerateRequest& asked,
+                        const Completion& done) {
+  const int64_t vocab_size = engine.model_shape().vocab_size;
+  py::dict dict;
+  dict["ids"] = done.ids;
+  dict["prompt_len"] = done.prompt_len;
+  dict["stop_reason"] = std::string(StopReasonName(done.stop_reason));
+  dict["text"] = py::none();
+  if (engine.has_tokenizer()) dict["text"] = Value(CompletionText(engine, done));
+  dict["timings"] = TimingsDict(done.timings);
+  dict["logits"] = RowsOrNone(done.captured.logits, vocab_size);
+  dict["decode_logits"] = RowsOrNone(done.captured.decode_logits, vocab_size);
+  dict["prompt_logprobs"] = py::none();
+  if (asked.prompt_top_logprobs >= 0) dict["prompt_logprobs"] = PromptLogprobs(done);
+  dict["points"] = PointsDict(engine, done.captured.points);
+  dict["attention"] = MapDict(done.captured.attn_full);
+  return dict;
+}
 
 Asked::Asked(OpenEngine& engine, const py::list& given, const py::dict& from) : engine_(engine) {
   for (const py::handle& request : given) {
-    requests.push_back(RequestOf(request.cast<py::dict>()));
-    if (requests.back().sequence) (void)engine.IdsOf(*requests.back().sequence);
+    requests.push_back(RequestOf(request.cast<py::dict>(), from));
+    const std::optional<SequenceId> sequence = requests.back().sequence;
+    if (!sequence) continue;
+    (void)engine.IdsOf(*sequence);
+    sequences_.emplace(static_cast<int>(requests.size()) - 1, *sequence);
   }
   options.steps = from["records"].cast<bool>();
   options.stages = from["stages"].cast<bool>();
@@ -174,19 +198,40 @@ Asked::Asked(OpenEngine& engine, const py::list& given, const py::dict& from) : 
   }
   if (!traces) options.trace_layers.clear();
   options.capture_points = PointsOf(engine.engine(), from["points"]);
-  ReadLooks(from);
   keeps_steps_ = from["steps"].cast<bool>();
-  const bool sequences = std::ranges::any_of(
-      requests, [](const GenerateRequest& request) { return request.sequence.has_value(); });
-  if (!keeps_steps_ && !sequences) return;
-  options.on_step = [this](int index, const StepRecord& record) -> absl::Status {
-    if (requests[static_cast<size_t>(index)].sequence) chosen_[index].push_back(record.token_id);
-    if (!keeps_steps_) return absl::OkStatus();
-    ChosenToken& step = steps.emplace_back(ChosenToken{index, record, ""});
-    if (!engine_.engine().has_tokenizer()) return absl::OkStatus();
-    NG_ASSIGN_OR_RETURN(step.text, texts_[index].Push(engine_.engine(), record));
-    return absl::OkStatus();
-  };
+  keeps_logits_ = from["step_logits"].cast<bool>();
+  ReadLooks(from);
+  if (!keeps_steps_ && sequences_.empty()) return;
+  options.on_step = [this](int index, const StepRecord& record) { return Chosen(index, record); };
+}
+
+absl::Status Asked::Chosen(int index, const StepRecord& record) {
+  if (sequences_.contains(index)) chosen_[index].push_back(record.token_id);
+  if (!keeps_steps_) return absl::OkStatus();
+  ChosenToken& step = steps.emplace_back(ChosenToken{index, record, ""});
+  if (keeps_logits_) {
+    // The row behind the token before; older ones are of no use any more.
+    const auto prompt_len = std::ssize(requests[static_cast<size_t>(index)].prompt_ids);
+    std::map<int64_t, std::vector<float>>& rows = logits_[index];
+    const auto row = rows.find(prompt_len - 1 + record.step);
+    if (row != rows.end()) {
+      step.logits = std::move(row->second);
+      rows.erase(rows.begin(), std::next(row));
+    }
+  }
+  if (!engine_.engine().has_tokenizer()) return absl::OkStatus();
+  NG_ASSIGN_OR_RETURN(step.text, texts_[index].Push(engine_.engine(), record));
+  return absl::OkStatus();
+}
+
+void Asked::KeepStepLogits(const PointRows& rows) {
+  for (int64_t i = 0; i < rows.n_rows(); ++i) {
+    const TokenRow& token = rows.tokens[static_cast<size_t>(i)];
+    if (token.request < 0) continue;
+    const GenerateRequest& request = requests[static_cast<size_t>(token.request)];
+    if (token.pos < std::ssize(request.prompt_ids) - 1) continue;
+    logits_[token.request][token.pos].assign(rows.Row(i), rows.Row(i) + rows.values());
+  }
 }
 
 // The callable of each point: {pattern: callable}.
@@ -202,10 +247,16 @@ void Asked::ReadLooks(const py::dict& from) {
       looks.push_back({at, py::reinterpret_borrow<py::object>(call)});
     }
   }
-  if (looks.empty()) return;
+  static constexpr PointAt kStepLogits = {Point::kLogits};
+  if (keeps_logits_ && std::ranges::count(options.look_at, kStepLogits) == 0) {
+    options.look_at.push_back(kStepLogits);
+  }
+  if (options.look_at.empty()) return;
   // The objects are copied and let go with the GIL only: std::function copies the pointer.
   options.on_point = [this, shared = std::make_shared<std::vector<Look>>(std::move(looks))](
                          const PointRows& rows) {
+    if (keeps_logits_ && rows.at == kStepLogits) KeepStepLogits(rows);
+    if (std::ranges::count(*shared, rows.at, &Look::at) == 0) return absl::OkStatus();
     return engine_.CallBack("on_point", [&] {
       const py::object given = RowsObject(rows);
       for (const Look& look : *shared) {
@@ -216,10 +267,7 @@ void Asked::ReadLooks(const py::dict& from) {
 }
 
 void Asked::MakeRoom() {
-  if (engine_.n_runs() > 0) {
-    Raise(UsageError(
-        "a run of generate_steps is open in this engine; go on to its end, or close() it"));
-  }
+  engine_.CheckNoRuns();
   RunNeeds needs = Needs(requests);
   needs.max_prompt = 0;
   needs.prompt_logits =
@@ -233,29 +281,36 @@ void Asked::MakeRoom() {
     needs.max_sequences = std::min(needs.max_sequences, least);
   }
   engine_.Ensure(needs);
+  for (const auto& [index, sequence] : sequences_) {
+    requests[static_cast<size_t>(index)].sequence = engine_.InEngine(sequence);
+  }
 }
 
 void Asked::KeepIds() const {
-  for (size_t i = 0; i < requests.size(); ++i) {
-    if (!requests[i].sequence) continue;
-    std::vector<int32_t> ids = requests[i].prompt_ids;
-    const auto chosen = chosen_.find(static_cast<int>(i));
+  for (const auto& [index, sequence] : sequences_) {
+    std::vector<int32_t> ids = requests[static_cast<size_t>(index)].prompt_ids;
+    const auto chosen = chosen_.find(index);
     if (chosen != chosen_.end()) {
       ids.insert(ids.end(), chosen->second.begin(), chosen->second.end());
     }
-    engine_.SetIds(*requests[i].sequence, ids);
+    engine_.SetIds(sequence, ids);
   }
+}
+
+py::dict Asked::Dict(const ChosenToken& step) const {
+  return StepDict(step, requests[static_cast<size_t>(step.request)], options);
 }
 
 py::list Asked::Results(const std::vector<Completion>& done) const {
   py::list results;
-  for (const Completion& completion : done) {
-    results.append(CompletionDict(engine_.engine(), completion));
+  for (size_t i = 0; i < done.size(); ++i) {
+    results.append(CompletionDict(engine_.engine(), requests[i], done[i]));
   }
   return results;
 }
 
-int64_t AnswerTokens(const OpenEngine& open, const Ids& prompt) {
+int64_t AnswerTokens(OpenEngine& open, const Ids& prompt) {
+  const OpenEngine::Look look(open);
   const Engine& engine = open.engine();
   const int64_t given = engine.default_max_new_tokens();
   if (!AnswersAreOpen(engine.config())) return given;
@@ -281,7 +336,7 @@ py::tuple Generate(OpenEngine& engine, const py::list& requests, const py::dict&
                  [&] { asked.KeepIds(); });
   py::list results = asked.Results(done);
   py::list steps;
-  for (const ChosenToken& step : asked.steps) steps.append(StepDict(step, asked.options));
+  for (const ChosenToken& step : asked.steps) steps.append(asked.Dict(step));
   return py::make_tuple(results, steps);
 }
 
@@ -293,7 +348,16 @@ SteppedRun::SteppedRun(std::shared_ptr<OpenEngine> engine, const py::list& reque
   asked_->MakeRoom();
   generation_ = engine_->Run(
       [&](Engine& running) { return running.Begin(asked_->requests, asked_->options); });
-  engine_->AddRun(this, [this] { Finish(); });
+}
+
+std::shared_ptr<SteppedRun> SteppedRun::Start(std::shared_ptr<OpenEngine> engine,
+                                              const py::list& requests, const py::dict& options) {
+  const std::shared_ptr<SteppedRun> run(new SteppedRun(std::move(engine), requests, options));
+  // Who closes the engine keeps it meanwhile.
+  run->engine_->AddRun(run.get(), [weak = std::weak_ptr(run)] {
+    if (const std::shared_ptr<SteppedRun> open = weak.lock()) open->Finish();
+  });
+  return run;
 }
 
 SteppedRun::~SteppedRun() { End(); }
@@ -310,27 +374,37 @@ void SteppedRun::End() {
 }
 
 py::object SteppedRun::Next() {
-  if (generation_ == nullptr) return py::none();
-  bool more = true;
-  {
+  if (generation_ != nullptr && !cancelled_) {
     const OpenEngine::Claim claim(*engine_);
-    try {
-      while (more && asked_->steps.empty()) {
-        more =
-            engine_->Run([&](Engine&) { return generation_->Step(); }, [&] { asked_->KeepIds(); });
-      }
-    } catch (py::error_already_set&) {
-      EndInError();  // nobody can go on with it
-      throw;
-    }
-    if (!asked_->steps.empty()) {
-      py::dict step = StepDict(asked_->steps.front(), asked_->options);
-      asked_->steps.pop_front();
-      return step;
-    }
+    const py::object step = NextOfClaim();
+    if (!step.is_none()) return step;
   }
   Finish();
   return py::none();
+}
+
+py::object SteppedRun::NextOfClaim() {
+  if (generation_ == nullptr) return py::none();  // another thread has ended it
+  try {
+    steps_ = true;
+    for (bool more = true; more && !cancelled_ && asked_->steps.empty();) {
+      more = engine_->Run([&](Engine&) { return generation_->Step(); }, [&] { asked_->KeepIds(); });
+    }
+    steps_ = false;
+  } catch (py::error_already_set&) {
+    steps_ = false;
+    EndInError();  // nobody can go on with it
+    throw;
+  }
+  if (cancelled_ || asked_->steps.empty()) return py::none();
+  py::dict step = asked_->Dict(asked_->steps.front());
+  asked_->steps.pop_front();
+  return step;
+}
+
+void SteppedRun::Cancel() {
+  cancelled_ = true;
+  if (steps_) engine_->stop()->store(true);
 }
 
 void SteppedRun::EndInError() {
@@ -349,16 +423,15 @@ void SteppedRun::EndInError() {
 
 py::object SteppedRun::Finish() {
   if (generation_ == nullptr) return results_;
-  {
-    const OpenEngine::Claim claim(*engine_);
-    try {
-      const std::vector<Completion> done =
-          engine_->Run([&](Engine&) { return generation_->Finish(); }, [&] { asked_->KeepIds(); });
-      results_ = asked_->Results(done);
-    } catch (py::error_already_set&) {
-      End();
-      throw;
-    }
+  const OpenEngine::Claim claim(*engine_);
+  if (generation_ == nullptr) return results_;  // meanwhile, on another thread
+  try {
+    const std::vector<Completion> done =
+        engine_->Run([&](Engine&) { return generation_->Finish(); }, [&] { asked_->KeepIds(); });
+    results_ = asked_->Results(done);
+  } catch (py::error_already_set&) {
+    End();
+    throw;
   }
   End();
   return results_;

@@ -13,6 +13,7 @@
 #include "apps/python/diff.h"
 #include "apps/python/generate.h"
 #include "apps/python/open_engine.h"
+#include "apps/python/requests.h"
 #include "ng/list_item.h"
 #include "ng/sampler.h"
 
@@ -65,7 +66,11 @@ py::object Extend(OpenEngine& engine, const Sequences& sequences, const std::vec
   const std::vector<std::vector<int32_t>> ids = VectorsOf(tokens);
   const LogitRows rows = all ? LogitRows::kAll : LogitRows::kLast;
   return engine.Feed(
-      sequences, ids, [&](Engine& running) { return running.Extend(sequences, ids, rows); }, copy);
+      sequences, ids,
+      [&](Engine& running, std::span<const SequenceId> of) {
+        return running.Extend(of, ids, rows);
+      },
+      copy);
 }
 
 py::object Prefill(OpenEngine& engine, const Sequences& sequences, const std::vector<Ids>& prompts,
@@ -73,7 +78,9 @@ py::object Prefill(OpenEngine& engine, const Sequences& sequences, const std::ve
   const OpenEngine::Claim claim(engine);
   const std::vector<std::vector<int32_t>> ids = VectorsOf(prompts);
   return engine.Feed(
-      sequences, ids, [&](Engine& running) { return running.Prefill(sequences, ids); }, copy);
+      sequences, ids,
+      [&](Engine& running, std::span<const SequenceId> of) { return running.Prefill(of, ids); },
+      copy);
 }
 
 py::object DecodeStep(OpenEngine& engine, const Sequences& sequences, const Ids& tokens,
@@ -83,7 +90,9 @@ py::object DecodeStep(OpenEngine& engine, const Sequences& sequences, const Ids&
   std::vector<std::vector<int32_t>> each;
   for (const int32_t id : ids) each.push_back({id});
   return engine.Feed(
-      sequences, each, [&](Engine& running) { return running.DecodeStep(sequences, ids); }, copy);
+      sequences, each,
+      [&](Engine& running, std::span<const SequenceId> of) { return running.DecodeStep(of, ids); },
+      copy);
 }
 
 Floats HeadLogits(OpenEngine& engine, const Floats& hidden) {
@@ -107,13 +116,15 @@ void SaveSequence(OpenEngine& engine, SequenceId sequence, const std::string& pa
   needs.snapshots = true;
   engine.Ensure(needs);
   const std::vector<int32_t> ids = engine.IdsOf(sequence);
+  const SequenceId in_engine = engine.InEngine(sequence);
   engine.Run([&](Engine& running) -> absl::StatusOr<bool> {
-    NG_RETURN_IF_ERROR(running.SaveSequence(sequence, ids, path));
+    NG_RETURN_IF_ERROR(running.SaveSequence(in_engine, ids, path));
     return true;
   });
 }
 
 py::dict PlanDict(OpenEngine& engine, int64_t max_tokens, int max_sequences, bool prompt_logits) {
+  const OpenEngine::Look look(engine);
   const RunPlan plan =
       Value(engine.engine().Plan(NeedsOf(max_tokens, max_sequences, prompt_logits, false)));
   py::dict dict;
@@ -168,7 +179,8 @@ py::list PointsList(const OpenEngine& engine) {
   return list;
 }
 
-py::dict StatisticsDict(const OpenEngine& engine) {
+py::dict StatisticsDict(OpenEngine& engine) {
+  const OpenEngine::Look look(engine);
   py::dict dict;
   for (const Statistic& figure : Value(engine.engine().CacheStatistics())) {
     dict[py::str(std::string(figure.name))] = figure.value;
@@ -223,10 +235,15 @@ void AddFacts(py::class_<OpenEngine, EnginePointer>& engine) {
       .def("set", &Set)
       .def("cache_statistics", &StatisticsDict)
       .def("describe",
-           [](const OpenEngine& e, int64_t max_tokens, int max_sequences) {
+           [](OpenEngine& e, int64_t max_tokens, int max_sequences) {
+             const OpenEngine::Look look(e);
              return Value(e.engine().Describe(NeedsOf(max_tokens, max_sequences, false, false)));
            })
-      .def("reports", [](const OpenEngine& e) { return Value(e.engine().Reports()); })
+      .def("reports",
+           [](OpenEngine& e) {
+             const OpenEngine::Look look(e);
+             return Value(e.engine().Reports());
+           })
       .def("threads", [](const OpenEngine& e) { return e.engine().threads(); })
       .def("isa", [](const OpenEngine& e) { return std::string(IsaName(e.engine().isa())); })
       .def("default_max_new_tokens",
@@ -268,6 +285,7 @@ void AddRuns(py::class_<OpenEngine, EnginePointer>& engine) {
       .def("extend", &Extend)
       .def("decode_step", &DecodeStep)
       .def("head_logits", &HeadLogits)
+      .def("is_within", &OpenEngine::is_within)
       .def("close", &OpenEngine::Close);
 }
 
@@ -279,11 +297,18 @@ PYBIND11_MODULE(_ng, m) {
   AddText(engine);
   AddFacts(engine);
   AddRuns(engine);
-  py::class_<SteppedRun>(m, "SteppedRun")
-      // As long as it is there the collector does not see an engine as forgotten.
-      .def(py::init<EnginePointer, const py::list&, const py::dict&>(), py::keep_alive<1, 2>())
+  // As long as these are there the collector does not see an engine as forgotten.
+  py::class_<SteppedRun, std::shared_ptr<SteppedRun>>(m, "SteppedRun")
+      .def(py::init(&SteppedRun::Start), py::keep_alive<1, 2>())
       .def("next", &SteppedRun::Next)
+      .def("cancel", &SteppedRun::Cancel)
       .def("finish", &SteppedRun::Finish);
+  py::class_<Requests>(m, "Requests")
+      .def(py::init<EnginePointer>(), py::keep_alive<1, 2>())
+      .def("submit", &Requests::Submit)
+      .def("cancel", &Requests::Cancel)
+      .def("waiting", &Requests::waiting)
+      .def("drive", &Requests::Drive);
   m.def("diff", &Diff);
   m.def("list_item", &TextAsItem);
   py::module_::import("atexit").attr("register")(py::cpp_function(&OpenEngine::EndAll));

@@ -1,9 +1,8 @@
 #include "apps/python/open_engine.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <set>
 #include <thread>
 #include <utility>
@@ -17,16 +16,16 @@ namespace {
 // What a first step by step call has room for, where nobody says.
 constexpr int64_t kTokens = 1024;
 
-// The engines of this process, and whether it ends. The GIL guards both.
+// The engines of this process. The GIL guards them.
 std::set<OpenEngine*>& AllEngines() {
   static std::set<OpenEngine*>& engines = *new std::set<OpenEngine*>;
   return engines;
 }
-bool g_python_ends = false;
 
 bool Covers(const RunNeeds& has, const RunNeeds& wanted) {
   return has.max_tokens >= wanted.max_tokens && has.max_sequences >= wanted.max_sequences &&
-         has.prompt_logits >= wanted.prompt_logits && has.snapshots >= wanted.snapshots &&
+         has.prompt_logits >= wanted.prompt_logits &&
+         has.prompt_logprobs >= wanted.prompt_logprobs && has.snapshots >= wanted.snapshots &&
          has.identity >= wanted.identity;
 }
 
@@ -35,6 +34,7 @@ RunNeeds Both(const RunNeeds& a, const RunNeeds& b) {
   both.max_tokens = std::max(a.max_tokens, b.max_tokens);
   both.max_sequences = std::max(a.max_sequences, b.max_sequences);
   both.prompt_logits = a.prompt_logits || b.prompt_logits;
+  both.prompt_logprobs = a.prompt_logprobs || b.prompt_logprobs;
   both.snapshots = a.snapshots || b.snapshots;
   both.identity = a.identity || b.identity;
   return both;
@@ -76,7 +76,9 @@ void NameParts(const PythonParts& parts, EngineOptions& options) {
 }  // namespace
 
 OpenEngine::OpenEngine(const OpenArguments& arguments)
-    : warning_(arguments.warning), parts_(arguments.parts, pending_), least_(arguments.least) {
+    : warning_(arguments.warning),
+      parts_(arguments.parts, pending_, turns_),
+      least_(arguments.least) {
   EngineOptions options;
   options.config_file = arguments.config;
   options.overrides = arguments.overrides;
@@ -92,7 +94,7 @@ OpenEngine::OpenEngine(const OpenArguments& arguments)
   }
   const StopOnSigint interrupt(&stop_);
   absl::StatusOr<std::unique_ptr<Engine>> engine = [&] {
-    const py::gil_scoped_release release;
+    const WithoutGil free;
     return Engine::Open(options);
   }();
   RaisePending();
@@ -102,6 +104,12 @@ OpenEngine::OpenEngine(const OpenArguments& arguments)
 
 OpenEngine::~OpenEngine() {
   AllEngines().erase(this);
+  // A process that was forked off a call has neither its threads nor what they held.
+  if (turns_.taken() && !turns_.taken_here()) {
+    (void)engine_.release();
+    (void)new std::vector(std::move(to_end_));
+    return;
+  }
   to_end_.clear();
   engine_.reset();
 }
@@ -113,12 +121,21 @@ Engine& OpenEngine::engine() const {
 
 void OpenEngine::Close() {
   if (engine_ == nullptr) return;
+  StayIfPythonEnds();
+  struct Closing {
+    explicit Closing(OpenEngine& closed) : of(closed) {
+      of.closing_ = true;
+      if (of.turns_.taken() && !of.turns_.is_within()) of.stop_ = true;
+    }
+    ~Closing() { of.closing_ = false; }
+    OpenEngine& of;
+  };
+  const Closing closing(*this);
   while (!runs_.empty()) std::function(runs_.begin()->second)();  // takes itself out
-  {
-    const Claim claim(*this);
-    ids_.clear();
-    to_close_.clear();
-  }
+  const Claim claim(*this);
+  held_.clear();
+  to_close_.clear();
+  to_end_.clear();
   engine_.reset();
   loaded_.reset();
 }
@@ -134,28 +151,17 @@ void OpenEngine::Clear() {
 }
 
 void OpenEngine::EndAll() {
-  g_python_ends = true;
-  const auto is_at_work = [](const OpenEngine* engine) {
-    return engine->busy_process_ == getpid();  // not one that a fork has left behind
-  };
-  while (std::ranges::any_of(AllEngines(), is_at_work)) {
+  EndPython();
+  const auto is_at_work = [](const OpenEngine* engine) { return engine->turns_.taken_here(); };
+  while (ThreadsWithoutGil() > 0 || std::ranges::any_of(AllEngines(), is_at_work)) {
     for (OpenEngine* engine : AllEngines()) engine->stop_ = true;
     const py::gil_scoped_release release;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
-OpenEngine::Claim::Claim(OpenEngine& of) : of_(of) {
-  if (g_python_ends && gettid() != getpid()) {
-    const py::gil_scoped_release release;
-    while (true) pause();
-  }
+OpenEngine::Claim::Claim(OpenEngine& of) : of_(of), turn_((StayIfPythonEnds(), of.turns_)) {
   (void)of.engine();
-  if (of.busy_process_ != 0) {
-    Raise(
-        UsageError("the engine is at work: one thread at a time uses it, and what it calls must "
-                   "not call it"));
-  }
   if (of.n_views_ > 0) {
     Raise(UsageError(absl::StrCat(of.n_views_,
                                   " views of the last step's logits are in use, and a "
@@ -163,24 +169,27 @@ OpenEngine::Claim::Claim(OpenEngine& of) : of_(of) {
                                   "them first")));
   }
   of.EndWhatWaits();
-  of.busy_process_ = getpid();
 }
 
-OpenEngine::Claim::~Claim() {
-  of_.busy_process_ = 0;
-  of_.EndWhatWaits();
+OpenEngine::Claim::~Claim() { of_.EndWhatWaits(); }
+
+OpenEngine::Look::Look(OpenEngine& of) {
+  StayIfPythonEnds();
+  if (!of.is_within()) turn_.emplace(of.turns_);
 }
 
 void OpenEngine::EndWhatWaits() {
   for (const SequenceId sequence : std::exchange(to_close_, {})) {
-    engine_->CloseSequence(sequence);
-    ids_.erase(sequence);
+    const auto held = held_.find(sequence);
+    if (held == held_.end()) continue;
+    engine_->CloseSequence(held->second.in_engine);
+    held_.erase(held);
   }
   std::exchange(to_end_, {}).clear();
 }
 
 void OpenEngine::EndLater(std::shared_ptr<void> thing) {
-  if (busy_process_ != 0) to_end_.push_back(std::move(thing));
+  if (turns_.taken()) to_end_.push_back(std::move(thing));
 }
 
 void OpenEngine::RaisePending() {
@@ -190,6 +199,7 @@ void OpenEngine::RaisePending() {
 
 absl::Status OpenEngine::CallBack(const char* what, const std::function<void()>& call) {
   const py::gil_scoped_acquire gil;
+  const Turns::Within within(turns_);
   try {
     call();
     return absl::OkStatus();
@@ -207,34 +217,98 @@ int64_t OpenEngine::MostTokens() const {
   return std::min(context, cache);
 }
 
+bool OpenEngine::IsLoadedFor(const RunNeeds& needs) const {
+  return loaded_ && Covers(*loaded_, needs);
+}
+
+int OpenEngine::SequencesThatFit(RunNeeds needs, int most) const {
+  if (loaded_ && loaded_->max_sequences >= most + n_open()) return most;
+  for (int n = most; n > 1; n /= 2) {
+    needs.max_sequences = n + n_open();
+    const absl::StatusOr<RunPlan> plan = engine_->Plan(needs);
+    if (plan.ok() && CheckMemory(*plan).ok()) return n;
+  }
+  return 1;
+}
+
+void OpenEngine::CheckNoRuns() const {
+  if (!has_runs()) return;
+  Raise(
+      UsageError("a run of generate_steps is open in this engine; go on to its end, or "
+                 "close() it; submit() and astream() run side by side"));
+}
+
 void OpenEngine::Ensure(const RunNeeds& needs) {
-  if (loaded_ && Covers(*loaded_, needs)) return;
+  if (IsLoadedFor(needs)) return;
   RunNeeds wanted = Both(needs, least_);
   if (loaded_) wanted = Both(wanted, *loaded_);
   // Room for the next ones too, where it costs little: each load reads the weights.
   RunNeeds roomy = wanted;
   roomy.max_tokens = std::max(kTokens, loaded_ ? wanted.max_tokens * 2 : wanted.max_tokens);
-  if (least_.max_tokens > 0) roomy.max_tokens = wanted.max_tokens;
+  if (least_.max_tokens > 0 && wanted.max_tokens <= least_.max_tokens) {
+    roomy.max_tokens = wanted.max_tokens;
+  }
   if (MostTokens() > 0) roomy.max_tokens = std::min(roomy.max_tokens, MostTokens());
   roomy.max_tokens = std::max(roomy.max_tokens, wanted.max_tokens);
+  if (loaded_ && wanted.max_sequences > loaded_->max_sequences) {
+    roomy.max_sequences = std::max(wanted.max_sequences, 2 * loaded_->max_sequences);
+  }
   const absl::StatusOr<RunPlan> plan = engine_->Plan(roomy);
   Load(plan.ok() && CheckMemory(*plan).ok() ? roomy : wanted);
 }
 
-void OpenEngine::Load(RunNeeds needs) {
-  if (n_open() > 0) {
-    Raise(UsageError(absl::StrCat(
-        "the run needs more than was loaded, and a new load would end ", n_open(),
-        " open sequences; close them, or say it before: Engine(max_tokens=", needs.max_tokens,
-        ", max_sequences=", needs.max_sequences, needs.prompt_logits ? ", prompt_logits=True" : "",
-        needs.snapshots ? ", snapshots=True" : "", ")")));
+void OpenEngine::Load(const RunNeeds& needs) {
+  CheckNoRuns();
+  const std::optional<RunNeeds> before = loaded_;
+  try {
+    LoadAndFill(needs);
+  } catch (py::error_already_set&) {
+    if (held_.empty() || !before) throw;
+    try {  // the sequences stay as they were
+      LoadAndFill(*before);
+    } catch (py::error_already_set&) {
+      held_.clear();
+    }
+    throw;
   }
+}
+
+void OpenEngine::LoadAndFill(const RunNeeds& needs) {
   loaded_.reset();
   Run([&](Engine& engine) -> absl::StatusOr<bool> {
     NG_RETURN_IF_ERROR(engine.Load(needs));
     return true;
   });
   loaded_ = needs;
+  const int64_t n_fed =
+      std::accumulate(held_.begin(), held_.end(), int64_t{0},
+                      [](int64_t n, const auto& open) { return n + std::ssize(open.second.ids); });
+  if (n_fed > 0 && !warning_.is_none()) {
+    const std::string line = absl::StrCat(
+        "the run needs more than was loaded: the ", n_fed,
+        " tokens of the open sequences are computed again; Engine(max_tokens=", needs.max_tokens,
+        ", max_sequences=", needs.max_sequences, needs.prompt_logits ? ", prompt_logits=True" : "",
+        needs.snapshots ? ", snapshots=True" : "", ") saves it");
+    CallBack("warning", [&] { warning_(line); }).IgnoreError();
+  }
+  for (auto& [number, held] : held_) {
+    const int64_t room = RoomOf(held.capacity);
+    Run([&, &of = held](Engine& engine) -> absl::StatusOr<bool> {
+      NG_ASSIGN_OR_RETURN(of.in_engine, engine.OpenSequence(room));
+      if (of.ids.empty()) return true;
+      NG_RETURN_IF_ERROR(engine.Extend({&of.in_engine, 1}, {&of.ids, 1}).status());
+      return true;
+    });
+  }
+}
+
+int64_t OpenEngine::RoomOf(int64_t capacity) const {
+  return capacity > 0 ? capacity : loaded_->max_tokens;
+}
+
+SequenceId OpenEngine::Hold(Held held) {
+  held_[next_number_] = std::move(held);
+  return next_number_++;
 }
 
 SequenceId OpenEngine::OpenSequence(int64_t capacity) {
@@ -243,74 +317,89 @@ SequenceId OpenEngine::OpenSequence(int64_t capacity) {
   RunNeeds needs = {.max_tokens = capacity, .max_sequences = n_open() + 1};
   if (!loaded_ && least_.max_sequences == 0) needs.max_sequences = kSequences;
   Ensure(needs);
-  const int64_t room = capacity > 0 ? capacity : loaded_->max_tokens;
-  const SequenceId sequence = Run([&](Engine& engine) { return engine.OpenSequence(room); });
-  ids_[sequence] = {};
-  return sequence;
+  const int64_t room = RoomOf(capacity);
+  return Hold({Run([&](Engine& engine) { return engine.OpenSequence(room); }), capacity, {}});
 }
 
 SequenceId OpenEngine::ForkSequence(SequenceId sequence, int64_t capacity) {
   std::vector<int32_t> ids = IdsOf(sequence);
   Ensure({.max_tokens = capacity, .max_sequences = n_open() + 1});
-  const int64_t room = capacity > 0 ? capacity : loaded_->max_tokens;
-  const SequenceId fork = Run([&](Engine& engine) { return engine.ForkSequence(sequence, room); });
-  ids_[fork] = std::move(ids);
-  return fork;
+  const int64_t room = RoomOf(capacity);
+  const SequenceId from = InEngine(sequence);
+  const SequenceId fork = Run([&](Engine& engine) { return engine.ForkSequence(from, room); });
+  return Hold({fork, capacity, std::move(ids)});
 }
 
 SequenceId OpenEngine::LoadSequence(const std::string& path, int64_t capacity) {
   RunNeeds needs = {.max_tokens = capacity, .max_sequences = n_open() + 1};
   needs.snapshots = true;
   Ensure(needs);
-  const int64_t room = capacity > 0 ? capacity : loaded_->max_tokens;
+  const int64_t room = RoomOf(capacity);
   LoadedSequence loaded = Run([&](Engine& engine) { return engine.LoadSequence(path, room); });
-  ids_[loaded.sequence] = std::move(loaded.ids);
-  return loaded.sequence;
+  return Hold({loaded.sequence, capacity, std::move(loaded.ids)});
 }
 
 void OpenEngine::Truncate(SequenceId sequence, int64_t length) {
-  (void)IdsOf(sequence);
+  Held& held = HeldOf(sequence);
   Run(
       [&](Engine& engine) -> absl::StatusOr<bool> {
-        NG_RETURN_IF_ERROR(engine.TruncateSequence(sequence, length));
+        NG_RETURN_IF_ERROR(engine.TruncateSequence(held.in_engine, length));
         return true;
       },
-      [&] { ids_[sequence].resize(static_cast<size_t>(engine_->SequenceLength(sequence))); });
+      [&] { held.ids.resize(static_cast<size_t>(engine_->SequenceLength(held.in_engine))); });
+}
+
+OpenEngine::Held& OpenEngine::HeldOf(SequenceId sequence) {
+  (void)IdsOf(sequence);
+  return held_.at(sequence);
 }
 
 const std::vector<int32_t>& OpenEngine::IdsOf(SequenceId sequence) const {
   (void)engine();
-  const auto found = ids_.find(sequence);
-  if (found == ids_.end()) {
+  const auto found = held_.find(sequence);
+  if (found == held_.end()) {
     Raise(UsageError(absl::StrCat("sequence ", sequence, " is not open in this engine")));
   }
-  return found->second;
+  return found->second.ids;
 }
 
+SequenceId OpenEngine::InEngine(SequenceId sequence) const { return held_.at(sequence).in_engine; }
+
 void OpenEngine::SetIds(SequenceId sequence, std::span<const int32_t> ids) {
-  const auto held = static_cast<size_t>(engine_->SequenceLength(sequence));
-  ids_[sequence].assign(ids.begin(),
-                        ids.begin() + static_cast<int64_t>(std::min(held, ids.size())));
+  Held& held = HeldOf(sequence);
+  const auto n = static_cast<size_t>(engine_->SequenceLength(held.in_engine));
+  const std::span<const int32_t> kept = ids.first(std::min(n, ids.size()));
+  held.ids.assign(kept.begin(), kept.end());
 }
 
 void OpenEngine::AddIds(SequenceId sequence, std::span<const int32_t> ids) {
-  std::vector<int32_t>& all = ids_[sequence];
-  all.insert(all.end(), ids.begin(), ids.end());
-  all.resize(std::min(all.size(), static_cast<size_t>(engine_->SequenceLength(sequence))));
+  Held& held = HeldOf(sequence);
+  const auto n = static_cast<size_t>(engine_->SequenceLength(held.in_engine));
+  held.ids.insert(held.ids.end(), ids.begin(), ids.end());
+  held.ids.resize(std::min(held.ids.size(), n));
 }
 
 void OpenEngine::CloseSequence(SequenceId sequence) {
-  if (engine_ == nullptr || ids_.count(sequence) == 0) return;
+  if (engine_ == nullptr || held_.count(sequence) == 0) return;
   to_close_.push_back(sequence);
-  if (busy_process_ == 0) EndWhatWaits();
+  if (!turns_.taken()) EndWhatWaits();
 }
 
 py::object OpenEngine::Feed(std::span<const SequenceId> sequences,
                             std::span<const std::vector<int32_t>> tokens, const Step& step,
                             bool copy) {
-  for (const SequenceId sequence : sequences) (void)IdsOf(sequence);
+  RunNeeds needs;
+  for (size_t i = 0; i < std::min(sequences.size(), tokens.size()); ++i) {
+    const Held& held = HeldOf(sequences[i]);
+    const int64_t wanted = std::ssize(held.ids) + std::ssize(tokens[i]);
+    const bool may_grow = held.capacity == 0 && (MostTokens() == 0 || wanted <= MostTokens());
+    if (may_grow) needs.max_tokens = std::max(needs.max_tokens, wanted);
+  }
+  Ensure(needs);
+  std::vector<SequenceId> in_engine;
+  for (const SequenceId sequence : sequences) in_engine.push_back(HeldOf(sequence).in_engine);
   const StepLogits made =
-      Run([&](Engine& engine) { return step(engine); },
+      Run([&](Engine& engine) { return step(engine, in_engine); },
           [&] {
             for (size_t i = 0; i < std::min(sequences.size(), tokens.size()); ++i) {
               AddIds(sequences[i], tokens[i]);

@@ -1,6 +1,7 @@
 // OpenEngine: an engine as Python holds it. What a caller from Python could do wrong is refused
-// here: two threads at once, a step while a view of the last logits lives, a load that would end
-// open sequences.
+// here: a call from within a call, a step while a view of the last logits lives. Sequences are
+// called by numbers of its own, so that they outlive a load for more room: their tokens are fed
+// again then, which gives the same bits.
 //
 // Thread: every function is called with the GIL held, and gives it back while it computes. The
 // engine's "one thread at a time" is kept by OpenEngine::Claim.
@@ -23,6 +24,7 @@
 #include "apps/python/errors.h"
 #include "apps/python/interrupt.h"
 #include "apps/python/parts.h"
+#include "apps/python/turns.h"
 #include "ng/engine.h"
 
 namespace ng::python {
@@ -47,21 +49,20 @@ class OpenEngine : public std::enable_shared_from_this<OpenEngine> {
   // The engine for calls that neither compute nor change it: text, config, points. Raises
   // UsageError behind Close.
   Engine& engine() const;
-  // Ends the engine and its runs; its memory is free then. Raises UsageError while it computes, and
-  // while a view lives.
+  // Ends the engine and its runs, those of other threads too, as interrupted; its memory is free
+  // then. Raises UsageError where what the engine calls asks for it, and while a view lives.
   void Close();
+  bool closing() const { return closing_; }
 
   // What Python objects this holds, for Python's garbage collector: a part may hold the engine.
   int Traverse(visitproc visit, void* arg);
   void Clear();
 
   // Called when Python is about to end: stops what computes on other threads, and waits for it.
-  // From then on other threads than the main one wait for ever where they would use an engine, as
-  // Python's own daemon threads do: to go on they would need an interpreter that is gone.
   static void EndAll();
 
-  // The engine for a call that computes. Raises UsageError when another call is at work (of another
-  // thread, or one that calls the callable which asks), or a view of the logits lives.
+  // The engine for a call that computes: waits for its turn. Raises as Turns::Turn does, and
+  // UsageError where a view of the logits lives.
   class Claim {
    public:
     explicit Claim(OpenEngine& of);
@@ -71,7 +72,19 @@ class OpenEngine : public std::enable_shared_from_this<OpenEngine> {
 
    private:
     OpenEngine& of_;
+    const Turns::Turn turn_;
   };
+  // The engine for a call that only looks at it: waits for its turn, but not where it has it.
+  class Look {
+   public:
+    explicit Look(OpenEngine& of);
+
+   private:
+    std::optional<Turns::Turn> turn_;
+  };
+  bool turn_is_wanted() const { return turns_.wanted(); }
+  // Whether this thread works for a call of this engine, which must not wait for another one.
+  bool is_within() const { return turns_.is_within(); }
 
   // Runs `call`, which returns a StatusOr, without the GIL. Ctrl-C stops it. Raises what Python
   // code that it called has raised, KeyboardInterrupt, or what the status says; `keep`, which may
@@ -79,10 +92,12 @@ class OpenEngine : public std::enable_shared_from_this<OpenEngine> {
   template <class Call>
   auto Run(Call&& call, const std::function<void()>& keep = nullptr) {
     const StopOnSigint interrupt(&stop_);
+    if (closing_) stop_ = true;
     auto result = [&] {
       const py::gil_scoped_release release;
       return call(*engine_);
     }();
+    turns_.StayIfPythonEnds();
     if (keep) keep();
     RaisePending();
     return Value(std::move(result));
@@ -90,19 +105,22 @@ class OpenEngine : public std::enable_shared_from_this<OpenEngine> {
   // Raises what callables have raised, or KeyboardInterrupt where Ctrl-C was pressed.
   void RaisePending();
   std::atomic<bool>* stop() { return &stop_; }
-  PendingError& pending() { return pending_; }
+  PendingErrors& pending() { return pending_; }
   // What callbacks of the engine's own loop raise becomes a status. The GIL is taken.
   absl::Status CallBack(const char* what, const std::function<void()>& call);
 
-  // Loads the weights where that has not been done, or not for so much. Raises UsageError where
-  // open sequences would be lost. REQUIRES: a claim.
+  // Loads the weights where that has not been done, or not for so much. Open sequences stay. Raises
+  // UsageError while a run is open. REQUIRES: a claim.
   void Ensure(const RunNeeds& needs);
-  void Load(RunNeeds needs);  // in any case
+  void Load(const RunNeeds& needs);  // in any case
+  bool IsLoadedFor(const RunNeeds& needs) const;
+  // How many sequences there is room for beside those that are open; at most `most`, at least 1.
+  int SequencesThatFit(RunNeeds needs, int most) const;
   // Tokens of a sequence that are loaded for; 0: nothing is.
   int64_t loaded_tokens() const { return loaded_ ? loaded_->max_tokens : 0; }
   void Unloaded() { loaded_.reset(); }  // somebody else has loaded it for another run
   const RunNeeds& least() const { return least_; }
-  int n_open() const { return static_cast<int>(ids_.size()); }
+  int n_open() const { return static_cast<int>(held_.size()); }
   int64_t MostTokens() const;  // that a sequence can have; 0: not known
 
   // Sequences, and the tokens that each holds. REQUIRES: a claim, but for IdsOf.
@@ -111,39 +129,55 @@ class OpenEngine : public std::enable_shared_from_this<OpenEngine> {
   SequenceId LoadSequence(const std::string& path, int64_t capacity);
   void Truncate(SequenceId sequence, int64_t length);
   const std::vector<int32_t>& IdsOf(SequenceId sequence) const;
+  SequenceId InEngine(SequenceId sequence) const;  // what the engine calls it, until the next load
   void SetIds(SequenceId sequence, std::span<const int32_t> ids);  // those that it holds of these
   void AddIds(SequenceId sequence, std::span<const int32_t> ids);  // likewise, behind its own
   // Without a claim: at once, or when the call that is at work is done.
   void CloseSequence(SequenceId sequence);
-  // Feeds tokens; `step` is a function of Engine. Returns [n, vocab_size], a copy or a view.
-  using Step = std::function<absl::StatusOr<StepLogits>(Engine&)>;
+  // Feeds tokens; `step` is a function of Engine, which calls the sequences by other numbers.
+  // Returns [n, vocab_size], a copy or a view.
+  using Step = std::function<absl::StatusOr<StepLogits>(Engine&, std::span<const SequenceId>)>;
   py::object Feed(std::span<const SequenceId> sequences,
                   std::span<const std::vector<int32_t>> tokens, const Step& step, bool copy);
 
   // The runs that go on step by step. Close ends them, by `finish`.
   void AddRun(const void* run, std::function<void()> finish) { runs_[run] = std::move(finish); }
   void RemoveRun(const void* run) { runs_.erase(run); }
-  int n_runs() const { return static_cast<int>(runs_.size()); }
+  bool has_runs() const { return !runs_.empty(); }
+  void CheckNoRuns() const;  // raises UsageError where there are some
   // Keeps something until no call is at work: what must not end during one.
   void EndLater(std::shared_ptr<void> thing);
 
  private:
+  // An open sequence.
+  struct Held {
+    SequenceId in_engine = 0;
+    int64_t capacity = 0;  // 0: as many as are loaded for
+    std::vector<int32_t> ids;
+  };
+
+  Held& HeldOf(SequenceId sequence);
+  SequenceId Hold(Held held);
+  int64_t RoomOf(int64_t capacity) const;
+  void LoadAndFill(const RunNeeds& needs);
   void EndWhatWaits();
   py::object LogitsArray(const TensorView<const float, 2>& logits, bool copy);
 
   std::atomic<bool> stop_ = false;
-  PendingError pending_;
+  Turns turns_;
+  PendingErrors pending_;
   py::object warning_;
   PythonParts parts_;
   RunNeeds least_;
   std::unique_ptr<Engine> engine_;
   std::optional<RunNeeds> loaded_;
-  std::map<SequenceId, std::vector<int32_t>> ids_;  // of the open sequences
+  std::map<SequenceId, Held> held_;
+  SequenceId next_number_ = 0;
   std::vector<SequenceId> to_close_;
   std::vector<std::shared_ptr<void>> to_end_;
   int n_views_ = 0;
   std::map<const void*, std::function<void()>> runs_;
-  pid_t busy_process_ = 0;  // whose call is at work; 0: none
+  bool closing_ = false;
 };
 
 }  // namespace ng::python

@@ -68,6 +68,7 @@ absl::Status CallPython(PythonPart& part, Call&& call) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   const py::gil_scoped_acquire gil;
+  const Turns::Within within(*part.turns);
   absl::Status status;
   try {
     status = call();
@@ -281,7 +282,7 @@ void Describe(PythonPart& part) {
 
 }  // namespace
 
-PythonParts::PythonParts(const py::list& parts, PendingError& pending) {
+PythonParts::PythonParts(const py::list& parts, PendingErrors& pending, Turns& turns) {
   for (const py::handle& given : parts) {
     auto part = std::make_unique<PythonPart>();
     part->kind = given.attr("kind").cast<std::string>();
@@ -293,6 +294,7 @@ PythonParts::PythonParts(const py::list& parts, PendingError& pending) {
       part->points.push_back(point.cast<std::string>());
     }
     part->pending = &pending;
+    part->turns = &turns;
     Registry::Get().Add(*part);
     Describe(*part);
     parts_.push_back(std::move(part));

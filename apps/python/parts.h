@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "apps/python/errors.h"
+#include "apps/python/turns.h"
 #include "ng/plugins.h"
 #include "ng/point.h"
 
@@ -29,10 +30,11 @@ struct PythonPart {
   std::string name;
   std::string id;  // the value of the option
   py::object call;
-  py::object accept;                // of a stage: None, or told of each token
-  std::vector<std::string> points;  // of a probe: patterns
-  bool edits = false;               // of a probe
-  PendingError* pending = nullptr;  // of the engine
+  py::object accept;                 // of a stage: None, or told of each token
+  std::vector<std::string> points;   // of a probe: patterns
+  bool edits = false;                // of a probe
+  PendingErrors* pending = nullptr;  // of the engine
+  Turns* turns = nullptr;            // likewise
   OptionSpec option = {};
   PluginDescriptor descriptor = {};
 
@@ -46,8 +48,9 @@ struct PythonPart {
 // The parts of an engine, which must not outlive them.
 class PythonParts {
  public:
-  // `parts`: a list of ng.Stage, ng.Probe and ng.Drafter. Exceptions are kept in `pending`.
-  PythonParts(const py::list& parts, PendingError& pending);
+  // `parts`: a list of ng.Stage, ng.Probe and ng.Drafter. Exceptions are kept in `pending`; what is
+  // called is within the engine's turn.
+  PythonParts(const py::list& parts, PendingErrors& pending, Turns& turns);
   ~PythonParts();
   PythonParts(const PythonParts&) = delete;
   PythonParts& operator=(const PythonParts&) = delete;

@@ -4,7 +4,6 @@ import array
 import gc
 import json
 import os
-import threading
 import unittest
 
 import numpy as np
@@ -164,14 +163,49 @@ class Sequences(Test):
             on = engine.generate(done.ids, 5, sequence=sequence)
         self.assertEqual(on.ids, engine.generate(ids, 10).ids)
 
+    def test_grow_and_keep_their_bits(self):
+        lines = []
+        engine = self.engine(max_tokens=16, max_sequences=1, warning=lines.append)
+        plenty = self.engine(max_tokens=200, max_sequences=4)
+        ids = engine.encode(PROMPT) * 8
+        with engine.open() as a, plenty.open() as b:
+            for start in range(0, len(ids), 10):
+                rows = a.extend(ids[start:start + 10], rows="all")
+                np.testing.assert_array_equal(rows, b.extend(ids[start:start + 10], rows="all"))
+            self.assertEqual(a.ids, ids)
+            fork, other = a.fork(), b.fork()  # there was room for one
+            more = [engine.open() for _ in range(3)]
+            np.testing.assert_array_equal(fork.decode_step(7), other.decode_step(7))
+            np.testing.assert_array_equal(a.decode_step(9), b.decode_step(9))
+            self.assertEqual(len(more), 3)
+            a.truncate(40)
+            done = engine.generate(ids[:40] + [5], 100, sequence=a)
+            self.assertEqual(done.ids, plenty.generate(ids[:40] + [5], 100).ids)
+            self.assertEqual(a.ids, done.ids[:-1])
+        self.assertTrue(any("again" in line for line in lines), lines)
+
+    def test_that_have_a_capacity_keep_to_it(self):
+        engine = self.engine()
+        with engine.open(8) as sequence:
+            with self.raises(ng.LimitError, "8"):
+                sequence.extend(list(range(1, 10)))
+            self.assertEqual(sequence.ids, [])
+
+    def test_are_as_they_were_where_there_is_no_room(self):
+        engine = self.engine()
+        with engine.open() as sequence:
+            sequence.prefill([1, 2, 3])
+            with self.raises(ng.LimitError, ""):
+                engine.load(max_tokens=10**6)
+            fed = sequence.decode_step(4)
+            self.assertEqual(sequence.ids, [1, 2, 3, 4])
+            np.testing.assert_array_equal(fed, single(engine, [1, 2, 3, 4]))
+
     def test_are_closed_when_they_are_forgotten(self):
         engine = self.engine(max_sequences=2)
         for _ in range(20):
             engine.open().prefill([1, 2])
-        kept = engine.open(), engine.open()
-        with self.raises(ng.UsageError, "open sequences"):
-            engine.open()
-        self.assertEqual(len(kept), 2)
+        self.assertEqual(engine.plan(1, 2)["max_sequences"], 2)
 
 
 def fork_logits(engine, fork, other):
@@ -318,24 +352,15 @@ class Errors(Test):
         with self.raises(ng.UsageError, "no drafter"):
             ng.Drafter("none", print)
 
-    def test_refuse_a_second_user(self):
-        engine = self.engine()
-        with self.raises(ng.UsageError, "at work"):
-            engine.generate(PROMPT, on_point={"embed": lambda _: engine.generate(PROMPT)})
-        refused = []
-
-        def use(_):
-            def other():
-                try:
-                    engine.open()
-                except ng.UsageError as error:
-                    refused.append(str(error))
-            thread = threading.Thread(target=other)
-            thread.start()
-            thread.join()
-
-        engine.generate(PROMPT, 1, on_point={"embed": use})
-        self.assertTrue(refused and "at work" in refused[0])
+    def test_refuse_a_call_within_a_call(self):
+        engine, other = self.engine(), self.engine()
+        for call in (lambda _: engine.generate(PROMPT), lambda _: engine.open(),
+                     lambda _: other.generate(PROMPT, on_point={"embed": lambda _: engine.open()}),
+                     lambda _: engine.close(), lambda _: engine.submit(PROMPT).result()):
+            with self.raises(ng.UsageError, "must not"):
+                engine.generate(PROMPT, on_point={"embed": call})
+        self.assertIn("embed", [p.name for p in engine.points])
+        engine.generate(PROMPT, 1, on_point={"embed": lambda _: engine.reports()})
 
 
 class Life(Test):

@@ -62,6 +62,10 @@ class Words(Test):
         own = [{"sampler.chain": "greedy"}, {"sampler.seed": 5}]
         many = engine.generate([PROMPT, PROMPT], settings=own)
         self.assertEqual(many[0].ids, engine.generate(PROMPT, settings=own[0]).ids)
+        words = [{"temperature": 0, "logit_bias": {77: 1000}}, {"seed": 5, "stop": ["\n", "a"]}]
+        many = engine.generate([PROMPT, PROMPT], 3, settings=words)
+        self.assertEqual(many[0].answer_ids, [77] * 3)
+        self.assertEqual(many[1].ids, engine.generate([PROMPT, PROMPT], 3, **words[1])[1].ids)
         with self.raises(ng.UsageError, "settings are 2, one for each prompt, of which there are 1"):
             engine.generate(PROMPT, settings=own)
 

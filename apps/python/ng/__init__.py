@@ -15,11 +15,10 @@ from ._errors import (DifferenceError, Error, LimitError, ModelFileError, Numeri
                       PluginError, StoppedError, UnsupportedError, UsageError)
 from ._ng import __version__
 from ._parts import Candidates, Drafter, Probe, Rows, Stage
-from ._results import Completion, Difference, PointShape, Step
+from ._requests import Request
+from ._results import Completion, Difference, PointShape, Step, TokenLogprob
 
 __all__ = [
-    "Candidates", "Completion", "Difference", "DifferenceError", "Drafter", "Engine", "Error",
-    "GenerateOptions", "Generation", "LimitError", "ModelFileError", "NumericError", "OutputError",
-    "PluginError", "PointShape", "Probe", "Rows", "Sequence", "Stage", "Step", "StoppedError",
-    "UnsupportedError", "UsageError", "__version__", "diff",
-]
+    "Candidates", "Completion", "Difference", "DifferenceError", "Drafter", "Engine", "Error", "GenerateOptions", "Generation", "LimitError", "ModelFileError",
+    "NumericError", "OutputError", "PluginError", "PointShape", "Probe", "Request", "Rows",
+    "Sequence", "Stage", "Step", "StoppedError", "TokenLogprob", "UnsupportedError", "UsageError", "__version__", "diff", ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import operator
 import os
+import threading
 from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional,
                     Sequence as Many, Tuple, TypedDict, Union, overload)
 
@@ -15,6 +16,7 @@ from . import _arrays, _ng, _words
 from ._arrays import Floats, Ids
 from ._errors import UsageError
 from ._parts import Drafter, Probe, Rows, Stage
+from ._requests import Flight, Request
 from ._results import Completion, Difference, PointShape, Step
 from ._words import Overrides, Path
 from ._words import path as _path
@@ -58,20 +60,34 @@ class GenerateOptions(TypedDict, total=False):
     load_cache: Path  # a snapshot that the prompt begins with
     save_cache: Path  # where one of the prompt is written
     records: bool  # Step.logprob, .entropy, .top
+    logprobs: int  # Step.logprob, and so many of the most probable in .logprobs
+    prompt_logprobs: int  # the same of the prompt's tokens: Completion.prompt_logprobs
     stages: bool  # Step.stages
     logits_hash: bool  # Step.logits_hash
     attention: bool  # Step.attention
     attention_map: bool  # Completion.attention
     layers: Many[int]  # of which attention is kept; all by default. In any order
     heads: Many[int]  # likewise; the rows are in rising order of the heads
-    logits: bool  # Completion.logits
+    logits: bool  # Completion.logits; in a stream also Step.logits
     decode_logits: bool  # Completion.decode_logits
     points: Union[str, Many[str]]  # Completion.points: names or patterns, "layer*.out"
     on_point: Mapping[str, Callable[[Rows], Any]]  # {name or pattern: call}, as rows are made
 
 
 # Options with which an answer may be long.
-_PLAIN = {"settings", "load_cache", "save_cache", "records", "logits_hash", *_words.WORDS}
+_PLAIN = {"settings", "load_cache", "save_cache", "records", "logprobs", "logits_hash", *_words.WORDS}
+# Options that need the engine for themselves.
+_ALONE = ("stages", "logits_hash", "attention", "attention_map", "logits", "decode_logits", "points",
+          "on_point", "sequence", "load_cache", "save_cache")
+
+
+def _count(name: str, given: Any) -> int:
+    """logprobs and prompt_logprobs; -1: not asked for."""
+    if given is None or given is False:
+        return -1
+    if operator.index(given) < 0:
+        raise UsageError(f"{name} = {given}, must be 0 or more")
+    return 0 if given is True else operator.index(given)
 
 
 def _answers(options: Any) -> Optional[int]:
@@ -187,6 +203,12 @@ class Generation:
             raise StopIteration
         return Step(**step)
 
+    def cancel(self) -> None:
+        """Ends it as soon as possible: a step of it that another thread waits for is the last one,
+        and ``completion`` is the answer so far, "interrupted". Any thread; does not wait."""
+        if self._raw is not None:
+            self._raw.cancel()
+
     def close(self) -> Union[Completion, List[Completion]]:
         """Ends what has not ended, as "interrupted". Returns the completion, or a list of them where
         several prompts were given."""
@@ -218,7 +240,9 @@ class Engine:
         max_sequences: at a time; prompt_logits: the logits of whole prompts, or their points norm and
         logits, will be asked for; snapshots: sequences will be saved or loaded.
 
-    One thread at a time uses an engine: a second one gets a UsageError. The GIL is free while it
+    Threads may use an engine side by side: their calls wait for each other, in the order in which
+    they came; what :meth:`submit`, :meth:`agenerate` and :meth:`astream` are given runs side by side.
+    What an engine calls must not call it, nor wait for a thread that does. The GIL is free while it
     computes. Ctrl-C stops it between two layers with KeyboardInterrupt; it can be used again then.
     """
 
@@ -241,6 +265,9 @@ class Engine:
             "prompt_logits": prompt_logits,
             "snapshots": snapshots,
         })
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._flight: Optional[Flight] = None  # as long as requests are in flight
 
     # What it is.
 
@@ -388,6 +415,56 @@ class Engine:
         done: Completion = self.generate(ids, max_new_tokens, **options)
         return done
 
+    # While the program goes on.
+
+    def submit(self, prompt: Union[Prompt, Many[Prompt]], max_new_tokens: Optional[int] = None,
+               **options: Unpack[GenerateOptions]) -> Request:
+        """Asks for what :meth:`generate` returns, and does not wait for it: a :class:`Request`. What
+        is in flight runs side by side, each with the ids that it has alone. With ``cache.max_sequences``
+        the config says how many at a time; the rest wait.
+
+        options: as of :meth:`generate`, but for what looks into the steps, which requests share, and
+        for sequences and snapshots.
+        """
+        return self._submitted(prompt, max_new_tokens, options, steps=True)
+
+    async def agenerate(self, prompt: Union[Prompt, Many[Prompt]],
+                        max_new_tokens: Optional[int] = None,
+                        **options: Unpack[GenerateOptions]) -> Any:
+        """:meth:`generate` for asyncio. A task that is cancelled cancels its request."""
+        return await self._submitted(prompt, max_new_tokens, options, steps=False)
+
+    def astream(self, prompt: Union[Prompt, Many[Prompt]], max_new_tokens: Optional[int] = None,
+                **options: Unpack[GenerateOptions]) -> Request:
+        """:meth:`generate_steps` for asyncio: ``async for step in engine.astream(prompt)``. What is
+        left off is cancelled as soon as it is forgotten; ``await stream.aclose()`` waits for it."""
+        return self._submitted(prompt, max_new_tokens, options, steps=True)
+
+    def _submitted(self, prompt: Any, max_new_tokens: Optional[int], options: Any,
+                   steps: bool) -> Request:
+        prompts, many = self._prompts(prompt)
+        n = _answers(options)
+        asked = self._asked(options, steps=False)
+        given = [name for name in _ALONE if asked.get(name) or options.get(name)]
+        if given:
+            raise UsageError(f"{given[0]} needs the engine for itself, and requests in flight share it; "
+                             "generate() and generate_steps() take it")
+        keep, asked["steps"] = asked["steps"], asked["steps"] or steps
+        requests = self._requests(prompts, max_new_tokens, options)
+        requests = [one for one in requests for _ in range(n or 1)]
+        request = Request(len(requests), many, n)
+        if requests:
+            if self._process != os.getpid():  # a fork has neither the thread nor who had the lock
+                self._process, self._lock, self._flight = os.getpid(), threading.Lock(), None
+            with self._lock:
+                flight = self._flight or Flight(self._raw, self._lock, self._landed)
+                flight.submit(request, requests, asked, keep)
+                self._flight = flight
+        return request
+
+    def _landed(self) -> None:
+        self._flight = None
+
     # Step by step.
 
     def load(self, max_tokens: int = 0, max_sequences: int = 1, prompt_logits: bool = False,
@@ -518,8 +595,11 @@ class Engine:
         asked["on_point"] = dict(options.pop("on_point", None) or {})
         for name in ("layers", "heads"):
             asked[name] = sorted({operator.index(i) for i in options.pop(name, ())})
+        for name in ("logprobs", "prompt_logprobs"):
+            asked[name] = _count(name, options.pop(name, None))
         wants = ("records", "logits_hash", "attention")
-        asked["steps"] = steps or any(asked[name] for name in wants)
+        asked["steps"] = steps or asked["logprobs"] >= 0 or any(asked[name] for name in wants)
+        asked["step_logits"] = steps and asked["logits"]
         return asked
 
     def _requests(self, prompts: List[Ids], max_new_tokens: Optional[int],

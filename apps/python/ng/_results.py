@@ -16,6 +16,15 @@ class PointShape(NamedTuple):
     width: int
 
 
+class TokenLogprob(NamedTuple):
+    """What the model says of a token at its place: ``logprob`` in nats, of the raw logits; and the
+    ``top`` most probable tokens there, [(id, logprob)], falling."""
+
+    token: int
+    logprob: float
+    top: List[Tuple[int, float]]
+
+
 @dataclass
 class Step:
     """A token that was chosen.
@@ -25,10 +34,12 @@ class Step:
         text that ends the answer comes later.
     With ``records``: logprob of the token and entropy of the distribution, in nats; top: the ten
         most probable tokens, [(id, probability)]. All of the raw logits, before the sampler chain.
+    With ``logprobs=k``: logprob, and logprobs of the k most probable tokens, [(id, logprob)].
     With ``stages``: what each stage of the chain left, {"name", "left", "top"}.
     With ``attention``: {layer: float32 [heads, position + 1]}, the probabilities of the query whose
         logits chose the token.
     With ``logits_hash``: a hash of the bits of these logits.
+    With ``logits``, in a stream: float32 [vocab_size], these logits themselves.
     What was not asked for is None, or empty.
     """
 
@@ -42,6 +53,8 @@ class Step:
     stages: List[Dict[str, Any]]
     attention: Dict[int, Floats]
     logits_hash: Optional[int]
+    logprobs: Optional[List[Tuple[int, float]]] = None
+    logits: Optional[Floats] = field(default=None, repr=False, compare=False)
 
 
 @dataclass
@@ -59,7 +72,10 @@ class Completion:
         tokens but the last, which nothing follows.
     attention: {layer: float32 [heads, n, n]}, with ``attention_map=True``: [h, q, k] is what head h
         gives key k in the row of query q.
-    steps: with ``records``, ``stages``, ``attention`` or ``logits_hash``: a Step for each token.
+    prompt_logprobs: with ``prompt_logprobs=k``: a TokenLogprob for each token of the prompt, with
+        the k most probable at its place; None for the first, which nothing comes before.
+    steps: with ``records``, ``logprobs``, ``stages``, ``attention`` or ``logits_hash``: a Step for
+        each token.
     """
 
     ids: List[int]
@@ -71,7 +87,12 @@ class Completion:
     decode_logits: Optional[Floats] = field(default=None, repr=False)
     points: Dict[str, Floats] = field(default_factory=dict, repr=False)
     attention: Dict[int, Floats] = field(default_factory=dict, repr=False)
+    prompt_logprobs: Optional[List[Optional[TokenLogprob]]] = field(default=None, repr=False)
     steps: List[Step] = field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.prompt_logprobs is not None:
+            self.prompt_logprobs = [token and TokenLogprob(*token) for token in self.prompt_logprobs]
 
     @property
     def answer_ids(self) -> List[int]:

@@ -25,7 +25,7 @@ _ELSEWHERE = {
     "stop_token_ids": "the engine's run.stop_ids", "eos_token_id": "the engine's run.stop_ids",
     "repeat_penalty": "repetition_penalty", "do_sample": "temperature=0 for greedy",
     "num_return_sequences": "n", "best_of": "n", "stream": "generate_steps()",
-    "streamer": "generate_steps()", "logprobs": "records=True", "prompt_logprobs": "logits=True",
+    "streamer": "generate_steps()", "top_logprobs": "logprobs=k",
     "output_scores": "decode_logits=True", "output_logits": "decode_logits=True",
     "output_attentions": "attention_map=True", "output_hidden_states": 'points="layer*.out"',
     "guided_json": "json_schema", "response_format": "json_schema", "guided_grammar": "grammar",
@@ -55,9 +55,12 @@ def listed(key: str, items: Any) -> str:
 
 
 def settings(overrides: Optional[Overrides]) -> List[str]:
-    """Config keys as the command line has them."""
+    """Config keys as the command line has them; also in the words of other libraries."""
     lines = []
     for key, given in (overrides or {}).items():
+        if key in WORDS:
+            lines.append(f"{key}={_of_word(key, given)}")
+            continue
         several = isinstance(given, (list, tuple, np.ndarray))
         lines.append(f"{key}={listed(key, given) if several else value(key, given)}")
     return lines

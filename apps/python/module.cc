@@ -14,6 +14,7 @@
 #include "apps/python/generate.h"
 #include "apps/python/open_engine.h"
 #include "apps/python/requests.h"
+#include "apps/python/tokenizer.h"
 #include "ng/list_item.h"
 #include "ng/sampler.h"
 
@@ -309,6 +310,7 @@ PYBIND11_MODULE(_ng, m) {
       .def("cancel", &Requests::Cancel)
       .def("waiting", &Requests::waiting)
       .def("drive", &Requests::Drive);
+  AddTokenizer(m);
   m.def("diff", &Diff);
   m.def("list_item", &TextAsItem);
   py::module_::import("atexit").attr("register")(py::cpp_function(&OpenEngine::EndAll));

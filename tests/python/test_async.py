@@ -31,11 +31,16 @@ def submits():
     while True:
         for step in engine.submit(["To be"] * 3, 200):
             begun.set()
+def encodes():
+    tokenizer = engine.tokenizer
+    while True:
+        tokenizer.encode("To be " * 1000)
+        begun.set()
 def opens():
     while True:
         ng.Engine(sys.argv[1])
         begun.set()
-kind = {"waits": waits, "submits": submits, "opens": opens}[sys.argv[2]]
+kind = {"waits": waits, "submits": submits, "encodes": encodes, "opens": opens}[sys.argv[2]]
 for _ in range(4):
     threading.Thread(target=kind, daemon=True).start()
 begun.wait()
@@ -431,7 +436,7 @@ class Logprobs(Test):
 
 class Ends(Test):
     def test_a_program_ends_whatever_its_threads_do(self):
-        for kind in ("waits", "submits", "opens"):
+        for kind in ("waits", "submits", "encodes", "opens"):
             for _ in range(2):
                 done = subprocess.run([sys.executable, "-c", AT_EXIT, DEMO, kind],
                                       stderr=subprocess.PIPE, timeout=120, check=False)

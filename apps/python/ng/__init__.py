@@ -17,8 +17,12 @@ from ._ng import __version__
 from ._parts import Candidates, Drafter, Probe, Rows, Stage
 from ._requests import Request
 from ._results import Completion, Difference, PointShape, Step, TokenLogprob
+from ._tokenizer import Encoding, Tokenizer, load_tokenizer
 
 __all__ = [
-    "Candidates", "Completion", "Difference", "DifferenceError", "Drafter", "Engine", "Error", "GenerateOptions", "Generation", "LimitError", "ModelFileError",
+    "Candidates", "Completion", "Difference", "DifferenceError", "Drafter", "Encoding",
+    "Engine", "Error", "GenerateOptions", "Generation", "LimitError", "ModelFileError",
     "NumericError", "OutputError", "PluginError", "PointShape", "Probe", "Request", "Rows",
-    "Sequence", "Stage", "Step", "StoppedError", "TokenLogprob", "UnsupportedError", "UsageError", "__version__", "diff", ]
+    "Sequence", "Stage", "Step", "StoppedError", "TokenLogprob", "Tokenizer",
+    "UnsupportedError", "UsageError", "__version__", "diff", "load_tokenizer",
+]

@@ -12,12 +12,13 @@ from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping,
 import numpy as np
 import numpy.typing as npt
 
-from . import _arrays, _ng, _words
+from . import _arrays, _ng, _tokenizer, _words
 from ._arrays import Floats, Ids
 from ._errors import UsageError
 from ._parts import Drafter, Probe, Rows, Stage
 from ._requests import Flight, Request
 from ._results import Completion, Difference, PointShape, Step
+from ._tokenizer import Encoding, Tokenizer
 from ._words import Overrides, Path
 from ._words import path as _path
 from ._words import settings as _settings
@@ -265,6 +266,8 @@ class Engine:
             "prompt_logits": prompt_logits,
             "snapshots": snapshots,
         })
+        self._warning = warning
+        self._tokenizer: Optional[Tokenizer] = None
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._flight: Optional[Flight] = None  # as long as requests are in flight
@@ -328,6 +331,16 @@ class Engine:
         return self._raw.cache_statistics()
 
     # Text.
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The model's tokenizer, as transformers has it, with the chat template, the system text and
+        the date of the config."""
+        if self._tokenizer is None:
+            if not self._raw.has_tokenizer():
+                raise UsageError("the model has no tokenizer; give ids, or tokenizer.path")
+            self._tokenizer = _tokenizer.of_engine(self.config, self._warning or (lambda line: None))
+        return self._tokenizer
 
     def encode(self, text: str, parse_special: bool = False) -> List[int]:
         """The ids of a text, with the begin and end tokens that the tokenizer's files ask for.
@@ -567,6 +580,9 @@ class Engine:
 
     def _prompts(self, prompt: Any) -> Tuple[List[Ids], bool]:
         """The ids of each prompt, and whether a list of prompts was given."""
+        if isinstance(prompt, Encoding):
+            prompt = prompt["input_ids"]
+            prompt = list(prompt) if isinstance(prompt, np.ndarray) and prompt.ndim > 1 else prompt
         if isinstance(prompt, str):
             return [_arrays.ids(self.encode(prompt))], False
         if isinstance(prompt, (list, tuple)):

@@ -44,6 +44,7 @@
 namespace ng {
 
 class Generation;
+class Probe;
 struct NamedOutput;
 
 class Engine {
@@ -222,6 +223,16 @@ class Engine {
   // they have gathered. Generate tells them itself. Errors: the probes' own, OutputError among
   // them.
   absl::Status EndRun();
+  // Puts a probe behind those of probe.chain, for every step from now on until RemoveProbe, those
+  // of sequences fed step by step among them. OnPoint alone is called. While one that edits is
+  // there nothing is shared between requests, and what is fed then is in no snapshot, whose
+  // identity says nothing of it: saving it is a UsageError. The host has no guard around it.
+  // Errors: UsageError for a point that the model has not, for every_token, identity and files,
+  // with several ranks, and for edits where run.on_full = recompute; RuntimeError while a
+  // Generation or a Session has the engine.
+  absl::Status AddProbe(std::unique_ptr<Probe> probe);
+  // Destroys one that was added; nothing happens where it was not. RuntimeError as AddProbe.
+  absl::Status RemoveProbe(const Probe* probe);
   // What the final norm and the head make of rows of the residual stream, such as those of a point
   // layer<L>.out: of the last layer's the step's own logits, bit for bit. The logits of the last
   // step stay. hidden: [n, width], logits: [n * vocab_size], both the caller's. Errors: UsageError

@@ -89,6 +89,9 @@ absl::StatusOr<StepLogits> Engine::State::Feed() {
   StepBatch batch;
   batch.stop = assembly->StepStop();
   if (!assembly->probes->empty()) batch.observer = assembly->probes.get();
+  if (assembly->probes->edits_while_open()) {
+    for (const StepSequence& sequence : step) edited.insert(sequence.sequence);
+  }
   // All but the last pieces, without logits.
   while (step_tokens > 0) {
     pieces.clear();
@@ -225,6 +228,7 @@ absl::Status Engine::State::LoadOwn(const RunNeeds& asked) {
     if (plan.cache.approximate) assembly.warnings.Add(ApproximateText(plugin));
     assembly.head.Set(nullptr);
     state.checkpoints.reset();
+    state.edited.clear();
     state.decoder.reset();
     state.loader.reset();
     state.snapshots.reset();

@@ -48,7 +48,11 @@ absl::Status Engine::State::Run::Check(const GenerateRequest& request) {
   NG_RETURN_IF_ERROR(CheckKept(*state.assembly, request, options));
   NG_RETURN_IF_ERROR(CheckSequence(*state.decoder, request));
   NG_RETURN_IF_ERROR(samplers.For(request.settings).status());
+  const bool edits = state.assembly->probes->edits_while_open();
+  if (edits && request.sequence) state.edited.insert(*request.sequence);
   if (request.load_cache.empty() && request.save_cache.empty()) return absl::OkStatus();
+  const bool edited = request.sequence ? state.edited.count(*request.sequence) > 0 : edits;
+  if (edited && !request.save_cache.empty()) return State::NoSnapshot(request.save_cache);
   NG_ASSIGN_OR_RETURN(const CacheSnapshots* const snapshots, state.CheckedSnapshots());
   if (request.load_cache.empty()) return absl::OkStatus();
   return snapshots->Open(request.load_cache).status();

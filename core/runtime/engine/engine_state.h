@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -60,6 +61,8 @@ struct Engine::State {
   absl::StatusOr<const CacheSnapshots*> CheckedSnapshots() const;
   // RuntimeError while a Generation or a Session has the engine.
   absl::Status CheckFree() const;
+  // The UsageError of saving a sequence that was fed while a probe of AddProbe edited.
+  static absl::Status NoSnapshot(const std::string& path);
   // Of the config, for the generate loop.
   GenerateSettings Settings() const;
   // Of the assembly's model, without the hash.
@@ -97,6 +100,7 @@ struct Engine::State {
   std::optional<uint64_t> weights_hash;  // empty: Load was not asked for it
   double load_s = 0.0;                   // Open and Load
   bool taken = false;                    // a Run exists
+  std::set<SequenceId> edited;           // open, and fed while a probe of AddProbe edited
 
   struct Run;  // runtime/engine/engine_run.h
   // Runs all requests, on one group of ranks or dealt to several.

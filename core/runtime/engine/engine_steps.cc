@@ -27,7 +27,13 @@ absl::StatusOr<SequenceId> Engine::OpenSequence(int64_t capacity) {
   });
 }
 
+absl::Status Engine::State::NoSnapshot(const std::string& path) {
+  return UsageError(absl::StrCat(path, ": a hook edited what the sequence was fed, which no ",
+                                 "snapshot says; a probe of the config can edit and be saved"));
+}
+
 void Engine::CloseSequence(SequenceId sequence) {
+  state_->edited.erase(sequence);
   if (state_->decoder != nullptr) state_->decoder->CloseSequence(sequence);
 }
 
@@ -43,7 +49,9 @@ absl::Status Engine::TruncateSequence(SequenceId sequence, int64_t length) {
       return UsageError(
           absl::StrCat("cannot truncate a sequence of ", held, " tokens to ", length));
     }
-    return state_->decoder->Truncate(sequence, length);
+    NG_RETURN_IF_ERROR(state_->decoder->Truncate(sequence, length));
+    if (length == 0) state_->edited.erase(sequence);
+    return absl::OkStatus();
   });
 }
 
@@ -58,7 +66,9 @@ absl::StatusOr<SequenceId> Engine::ForkSequence(SequenceId sequence, int64_t cap
       return LimitError(absl::StrCat("a fork of ", held, " tokens for ", capacity,
                                      " cannot be; capacity must be at least ", held));
     }
-    return state_->decoder->Fork(sequence, capacity);
+    NG_ASSIGN_OR_RETURN(const SequenceId fork, state_->decoder->Fork(sequence, capacity));
+    if (state_->edited.count(sequence) > 0) state_->edited.insert(fork);
+    return fork;
   });
 }
 
@@ -68,6 +78,7 @@ absl::Status Engine::SaveSequence(SequenceId sequence, std::span<const int32_t> 
     NG_ASSIGN_OR_RETURN(const CacheSnapshots* const snapshots, state_->CheckedSnapshots());
     NG_RETURN_IF_ERROR(CheckPrompt(state_->shape(), ids));
     const int64_t length = state_->decoder->Length(sequence);
+    if (state_->edited.count(sequence) > 0) return State::NoSnapshot(path);
     if (std::ssize(ids) == length) return snapshots->Save(sequence, ids, path);
     return UsageError(
         absl::StrCat(path, ": ", ids.size(), " ids for a sequence of ", length, " tokens"));
@@ -165,6 +176,35 @@ absl::StatusOr<StepLogits> Engine::DecodeStep(std::span<const SequenceId> sequen
     }
     return state_->Feed();
   });
+}
+
+absl::Status Engine::AddProbe(std::unique_ptr<Probe> probe) {
+  return Guarded([&]() -> absl::Status {
+    NG_RETURN_IF_ERROR(state_->CheckFree());
+    Assembly& assembly = *state_->assembly;
+    const ProbeUse use = probe->Use();
+    if (use.every_token || use.identity || !use.reads.empty() || !use.writes.empty()) {
+      return UsageError("a probe that is added to an open engine has points alone to ask for");
+    }
+    if (assembly.fabric->size() > 1) return UsageError("with several ranks no probe is added");
+    for (const auto& [at, edits] : use.points) {
+      if (std::ranges::count(assembly.points, at, &PointShape::at) == 0) {
+        return UsageError(absl::StrCat("the model has no point ", PointText(at)));
+      }
+      if (!edits || !assembly.Recomputes()) continue;
+      return UsageError(assembly.config().Describe("run.on_full") +
+                        " = recompute moves tokens to other positions, and a probe edits by "
+                        "position");
+    }
+    assembly.probes->Add(std::move(probe), /*while_open=*/true);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Engine::RemoveProbe(const Probe* probe) {
+  NG_RETURN_IF_ERROR(state_->CheckFree());
+  state_->assembly->probes->Remove(probe);
+  return absl::OkStatus();
 }
 
 absl::Status Engine::HeadLogits(const TensorView<const float, 2>& hidden, std::span<float> logits) {

@@ -9,18 +9,30 @@ absl::Status LoadedHead::Logits(const TensorView<const float, 2>& hidden, std::s
   return decoder_->HeadLogits(hidden, logits);
 }
 
-void ProbeChain::Add(std::unique_ptr<Probe> probe) {
+void ProbeChain::Add(std::unique_ptr<Probe> probe, bool while_open) {
   ProbeUse use = probe->Use();
-  links_.push_back({std::move(probe), std::move(use), PointsByLayer(n_layers_)});
-  Link& link = links_.back();
+  PointsByLayer wanted(n_layers_);
+  for (const ProbePoint& point : use.points) wanted.Add(point.at);
+  links_.push_back({std::move(probe), std::move(use), std::move(wanted), while_open});
+  Count(links_.back());
+}
+
+void ProbeChain::Count(const Link& link) {
   for (const auto& [at, edits] : link.use.points) {
-    link.wanted.Add(at);
     wanted_.Add(at);
     edits_ |= edits;
+    edits_while_open_ |= edits && link.while_open;
     every_logit_ |= link.use.every_token && NeedsLogits(at.point);
   }
   every_token_ |= link.use.every_token;
   identity_ |= link.use.identity;
+}
+
+void ProbeChain::Remove(const Probe* probe) {
+  std::erase_if(links_, [&](const Link& link) { return link.probe.get() == probe; });
+  wanted_ = PointsByLayer(n_layers_);
+  edits_ = edits_while_open_ = every_token_ = identity_ = every_logit_ = false;
+  for (const Link& link : links_) Count(link);
 }
 
 absl::Status ProbeChain::OnPoint(const PointRows& rows) {

@@ -30,8 +30,9 @@ class LoadedHead final : public LogitHead {
 class ProbeChain final : public StepObserver {
  public:
   explicit ProbeChain(int n_layers) : n_layers_(n_layers), wanted_(n_layers) {}
-  // Behind those that are there.
-  void Add(std::unique_ptr<Probe> probe);
+  // Behind those that are there. `while_open`: by the program, until Remove.
+  void Add(std::unique_ptr<Probe> probe, bool while_open = false);
+  void Remove(const Probe* probe);
 
   bool empty() const { return links_.empty(); }
   const ProbeUse& use(size_t index) const { return links_[index].use; }
@@ -41,6 +42,8 @@ class ProbeChain final : public StepObserver {
   bool every_token() const { return every_token_; }
   bool identity() const { return identity_; }
   bool every_logit() const { return every_logit_; }  // of every token that is fed
+  // One that was added while the engine is open edits: its identity says nothing of that.
+  bool edits_while_open() const { return edits_while_open_; }
 
   PointSet Wanted(int layer) const override { return wanted_.Of(layer); }
   absl::Status OnPoint(const PointRows& rows) override;
@@ -56,7 +59,10 @@ class ProbeChain final : public StepObserver {
     std::unique_ptr<Probe> probe;
     ProbeUse use;
     PointsByLayer wanted;
+    bool while_open = false;
   };
+
+  void Count(const Link& link);
 
   const int n_layers_;
   std::vector<Link> links_;
@@ -65,6 +71,7 @@ class ProbeChain final : public StepObserver {
   bool every_token_ = false;
   bool identity_ = false;
   bool every_logit_ = false;
+  bool edits_while_open_ = false;
 };
 
 }  // namespace ng

@@ -16,15 +16,18 @@ bool AllFinite(std::span<const float> values) {
   return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
 }
 
+int64_t ChunkOf(const Config& config) {
+  constexpr const char* kKey = "run.prefill_chunk";
+  return config.IsDefault(kKey) ? kDefaultChunk : config.Int(kKey);
+}
+
 // One engine's logits for the tokens of a window, one after the other. A chunk is fed when the rows
 // of the chunk before are used up. So rows of two engines can be compared whatever their chunks
 // are.
 class WindowRows {
  public:
   WindowRows(Engine& engine, const Window& window)
-      : engine_(engine),
-        window_(window),
-        chunk_(static_cast<size_t>(engine.config().Int("run.prefill_chunk"))) {}
+      : engine_(engine), window_(window), chunk_(static_cast<size_t>(ChunkOf(engine.config()))) {}
   ~WindowRows() {
     if (sequence_) engine_.CloseSequence(*sequence_);
   }
@@ -122,6 +125,37 @@ Difference DifferenceOf(Sums& sums) {
 }
 
 }  // namespace
+
+absl::Status CheckUsesCache(const Engine& engine) {
+  if (engine.config().Bool("run.use_cache")) return absl::OkStatus();
+  return UsageError(engine.config().Describe("run.use_cache") +
+                    " = false: ng-eval reads keys and values from the cache; must be true");
+}
+
+absl::Status CheckCandidate(const Engine& reference, const Engine& candidate) {
+  NG_RETURN_IF_ERROR(CheckUsesCache(candidate));
+  const int64_t n = candidate.model_shape().vocab_size;
+  const int64_t n_reference = reference.model_shape().vocab_size;
+  if (n == n_reference) return absl::OkStatus();
+  return UsageError(
+      absl::StrCat("its vocabulary has ", n, " ids, must have the reference's ", n_reference));
+}
+
+int64_t TokenLimit(const Engine& engine) {
+  const int64_t max_tokens = engine.config().Int("cache.max_tokens");
+  return max_tokens > 0 ? max_tokens : engine.model_shape().max_positions;
+}
+
+absl::Status CheckFits(const Engine& engine, const Window& longest) {
+  const GenerateRequest request = {{longest.fed.begin(), longest.fed.end()}, 0, {}};
+  return Annotate(engine.CheckRequest(request),
+                  absl::StrCat("a window of ", longest.fed.size(), " tokens: "));
+}
+
+const Window& LongestOf(std::span<const Window> windows) {
+  return *std::ranges::max_element(windows, {},
+                                   [](const Window& window) { return window.fed.size(); });
+}
 
 int64_t Job::n_scored() const {
   int64_t n = 0;

@@ -31,6 +31,21 @@ struct Evaluation {
   std::optional<Difference> difference;  // with a candidate
 };
 
+// A long window is fed in chunks of so many tokens where run.prefill_chunk says nothing: rows of
+// logits are kept for one chunk only.
+inline constexpr int64_t kDefaultChunk = 256;
+
+// The figures are about cached keys and values: UsageError for a run without a cache.
+absl::Status CheckUsesCache(const Engine& engine);
+// That, and UsageError for another vocabulary than the reference's.
+absl::Status CheckCandidate(const Engine& reference, const Engine& candidate);
+// Tokens that fit a sequence; 0: no limit.
+int64_t TokenLimit(const Engine& engine);
+// Checks what an engine will be fed, before its weights are read. Errors: those of CheckRequest.
+absl::Status CheckFits(const Engine& engine, const Window& longest);
+// REQUIRES: there is one.
+const Window& LongestOf(std::span<const Window> windows);
+
 // What to feed, and where to report the progress.
 struct Job {
   std::span<const Window> windows;

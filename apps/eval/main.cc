@@ -22,9 +22,6 @@
 namespace ng::eval {
 namespace {
 
-// Rows of logits are kept for one chunk only, so a long text is fed in chunks.
-constexpr const char* kDefaultChunk = "run.prefill_chunk=256";
-
 void Append(const std::vector<std::string>& more, std::vector<std::string>* overrides) {
   overrides->insert(overrides->end(), more.begin(), more.end());
 }
@@ -34,30 +31,12 @@ absl::StatusOr<EngineOptions> ReferenceOptions(const CommandLine& line,
                                                const EngineOptions& given) {
   NG_ASSIGN_OR_RETURN(const Config config, Engine::ReadConfig(given));
   EngineOptions options = given;
-  if (config.IsDefault("run.prefill_chunk")) options.overrides.emplace_back(kDefaultChunk);
+  if (config.IsDefault("run.prefill_chunk")) {
+    options.overrides.push_back(absl::StrCat("run.prefill_chunk=", kDefaultChunk));
+  }
   if (line.samples > 0) Append(DrawingOverrides(), &options.overrides);
   if (line.card) Append(ReferenceOverrides(), &options.overrides);
   return options;
-}
-
-// The figures are about cached keys and values, so a run without a cache is refused.
-absl::Status CheckUsesCache(const Engine& engine) {
-  if (engine.config().Bool("run.use_cache")) return absl::OkStatus();
-  return UsageError(engine.config().Describe("run.use_cache") +
-                    " = false: ng-eval reads keys and values from the cache; must be true");
-}
-
-// Tokens that fit a sequence; 0: no limit.
-int64_t TokenLimit(const Engine& engine) {
-  const int64_t max_tokens = engine.config().Int("cache.max_tokens");
-  return max_tokens > 0 ? max_tokens : engine.model_shape().max_positions;
-}
-
-// Checks what an engine will be fed, before its weights are read.
-absl::Status CheckFits(const Engine& engine, const Window& longest) {
-  const GenerateRequest request = {{longest.fed.begin(), longest.fed.end()}, 0, {}};
-  return Annotate(engine.CheckRequest(request),
-                  absl::StrCat("a window of ", longest.fed.size(), " tokens: "));
 }
 
 // Reads or draws the texts and writes them where the command line asks for that. `inputs` are the
@@ -96,12 +75,8 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenCandidate(const CommandLine& line,
   Append(line.against, &options.overrides);
   absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Open(options);
   if (!engine.ok()) return AboutCandidate(engine.status());
-  NG_RETURN_IF_ERROR(AboutCandidate(CheckUsesCache(**engine)));
-  const int64_t n = (*engine)->model_shape().vocab_size;
-  const int64_t n_reference = reference.model_shape().vocab_size;
-  if (n == n_reference) return engine;
-  return AboutCandidate(UsageError(
-      absl::StrCat("its vocabulary has ", n, " ids, must have the reference's ", n_reference)));
+  NG_RETURN_IF_ERROR(AboutCandidate(CheckCandidate(reference, **engine)));
+  return engine;
 }
 
 absl::Status PrintCard(const CommandLine& line, const Subject& subject, Engine& engine,
@@ -131,8 +106,7 @@ absl::Status Score(const CommandLine& line, const EngineOptions& options, const 
                    Engine& reference, Engine* candidate) {
   const int64_t limit = TokenLimit(reference);
   const std::vector<Window> windows = WindowsOf(texts, line.window > 0 ? line.window : limit);
-  const Window& longest = *std::ranges::max_element(
-      windows, {}, [](const Window& window) { return window.fed.size(); });
+  const Window& longest = LongestOf(windows);
   const auto n_longest = static_cast<int64_t>(longest.fed.size());
   NG_RETURN_IF_ERROR(CheckFits(reference, longest));
   if (candidate != nullptr) NG_RETURN_IF_ERROR(AboutCandidate(CheckFits(*candidate, longest)));

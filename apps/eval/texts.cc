@@ -18,6 +18,8 @@ namespace {
 // A step before those of the generated tokens.
 constexpr int64_t kFirstTokenStep = -1;
 
+}  // namespace
+
 absl::Status CheckText(std::span<const int32_t> ids, const std::string& name,
                        const ModelShape& shape) {
   if (ids.size() < 2) {
@@ -27,8 +29,6 @@ absl::Status CheckText(std::span<const int32_t> ids, const std::string& name,
   }
   return Annotate(CheckIds(shape, ids), name + ": ");
 }
-
-}  // namespace
 
 absl::StatusOr<Texts> ReadTexts(const CommandLine& line, const Engine& engine,
                                 const std::atomic<bool>* stop) {

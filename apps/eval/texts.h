@@ -17,6 +17,10 @@ namespace ng::eval {
 // A text of n tokens gives n - 1 scores: its first token has none, because nothing comes before it.
 using Texts = std::vector<std::vector<int32_t>>;
 
+// Errors: UsageError for a text that has nothing to score, or an id outside the vocabulary.
+absl::Status CheckText(std::span<const int32_t> ids, const std::string& name,
+                       const ModelShape& shape);
+
 // Reads the text or the ids of the command line's file: texts of at least two tokens, all of them
 // inside the vocabulary. `stop` ends the wait for a pipe's text. Errors: UsageError naming the file
 // and the line; InterruptedError.

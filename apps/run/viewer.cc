@@ -15,7 +15,7 @@
 #include "apps/common/columns.h"
 #include "apps/common/divergence.h"
 #include "apps/common/terminal.h"
-#include "apps/run/answer_logits.h"
+#include "apps/view/lens.h"
 #include "apps/view/run_facts.h"
 #include "apps/view/terminal_map.h"
 #include "ng/config.h"
@@ -234,7 +234,8 @@ absl::Status Viewer::FillPage(const std::atomic<bool>* stop) {
 }
 
 absl::Status Viewer::ComputeMore(const std::atomic<bool>* stop) {
-  NG_ASSIGN_OR_RETURN(page_.lens, ReadLens(engine_, outs_, {page_.prompt_len - 1, chosen()}, stop));
+  NG_ASSIGN_OR_RETURN(page_.lens,
+                      view::ReadLens(engine_, outs_, {page_.prompt_len - 1, chosen()}, stop));
   return against_ == nullptr ? absl::OkStatus() : RunAgainst();
 }
 
@@ -266,15 +267,15 @@ absl::Status Viewer::RunAgainst() {
   }
   against.attention = &against_maps_;
   const auto vocab_size = static_cast<size_t>(engine_.model_shape().vocab_size);
-  for (int64_t begin = 0; begin < n_chosen; begin += kRowsAtOnce) {
-    const int64_t n = std::min(kRowsAtOnce, n_chosen - begin);
-    NG_ASSIGN_OR_RETURN(const std::vector<float> a, LogitsOf(engine_, first, begin, n));
-    NG_ASSIGN_OR_RETURN(const std::vector<float> b, LogitsOf(*against_, second, begin, n));
+  for (int64_t begin = 0; begin < n_chosen; begin += view::kRowsAtOnce) {
+    const int64_t n = std::min(view::kRowsAtOnce, n_chosen - begin);
+    NG_ASSIGN_OR_RETURN(const std::vector<float> a, view::LogitsOf(engine_, first, begin, n));
+    NG_ASSIGN_OR_RETURN(const std::vector<float> b, view::LogitsOf(*against_, second, begin, n));
     for (size_t at = 0; at < a.size(); at += vocab_size) {
       const auto row_a = std::span(a).subspan(at, vocab_size);
       const auto row_b = std::span(b).subspan(at, vocab_size);
       against.kl.push_back(KlDivergence(row_a, LogTotal(row_a), row_b, LogTotal(row_b)));
-      against.top.push_back(LikelyTokens(row_b, kTopTokens));
+      against.top.push_back(LikelyTokens(row_b, view::kTopTokens));
     }
   }
   return absl::OkStatus();

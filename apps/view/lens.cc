@@ -1,11 +1,11 @@
-#include "apps/run/answer_logits.h"
+#include "apps/view/lens.h"
 
 #include <algorithm>
 
 #include "ng/likely_tokens.h"
 #include "ng/tensor_view.h"
 
-namespace ng::run {
+namespace ng::view {
 
 absl::StatusOr<std::vector<float>> LogitsOf(Engine& engine, const CapturedPoint& out, int64_t begin,
                                             int64_t n) {
@@ -16,15 +16,15 @@ absl::StatusOr<std::vector<float>> LogitsOf(Engine& engine, const CapturedPoint&
   return logits;
 }
 
-absl::StatusOr<view::Lens> ReadLens(Engine& engine, std::span<const CapturedPoint> outs,
-                                    const AnswerPositions& answer, const std::atomic<bool>* stop) {
+absl::StatusOr<Lens> ReadLens(Engine& engine, std::span<const CapturedPoint> outs,
+                              const AnswerPositions& answer, const std::atomic<bool>* stop) {
   const auto vocab_size = static_cast<size_t>(engine.model_shape().vocab_size);
   const int64_t n = std::ssize(answer.chosen);
-  view::Lens lens;
+  Lens lens;
   for (int64_t i = 0; i < n; ++i) lens.positions.push_back(answer.first + i);
   for (const CapturedPoint& out : outs) {
     lens.layers.push_back(out.at.layer);
-    std::vector<view::TopIds>& top = lens.top.emplace_back();
+    std::vector<TopIds>& top = lens.top.emplace_back();
     std::vector<int64_t>& rank = lens.rank.emplace_back();
     for (int64_t begin = 0; begin < n; begin += kRowsAtOnce) {
       if (stop != nullptr && stop->load()) return InterruptedError("interrupted");
@@ -40,4 +40,4 @@ absl::StatusOr<view::Lens> ReadLens(Engine& engine, std::span<const CapturedPoin
   return lens;
 }
 
-}  // namespace ng::run
+}  // namespace ng::view

@@ -1,7 +1,7 @@
 // What the model would say after a layer, at the positions of an answer: rows of a point
 // layer<L>.out through the final norm and the head.
-#ifndef NG_APPS_RUN_ANSWER_LOGITS_H_
-#define NG_APPS_RUN_ANSWER_LOGITS_H_
+#ifndef NG_APPS_VIEW_LENS_H_
+#define NG_APPS_VIEW_LENS_H_
 
 #include <atomic>
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "ng/engine.h"
 #include "ng/status.h"
 
-namespace ng::run {
+namespace ng::view {
 
 // How many of the most probable tokens the page shows.
 inline constexpr int64_t kTopTokens = 10;
@@ -29,9 +29,9 @@ struct AnswerPositions {
   std::span<const int32_t> chosen;  // [n]
 };
 // The first n rows of each point. Errors: InterruptedError once `stop`, which may be null, is set.
-absl::StatusOr<view::Lens> ReadLens(Engine& engine, std::span<const CapturedPoint> outs,
-                                    const AnswerPositions& answer, const std::atomic<bool>* stop);
+absl::StatusOr<Lens> ReadLens(Engine& engine, std::span<const CapturedPoint> outs,
+                              const AnswerPositions& answer, const std::atomic<bool>* stop);
 
-}  // namespace ng::run
+}  // namespace ng::view
 
-#endif  // NG_APPS_RUN_ANSWER_LOGITS_H_
+#endif  // NG_APPS_VIEW_LENS_H_

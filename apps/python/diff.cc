@@ -12,9 +12,9 @@ std::string Diff(OpenEngine& a, OpenEngine& b, const std::vector<Ids>& prompts,
   const OpenEngine::Claim claim_a(a);
   const OpenEngine::Claim claim_b(b);
   if (a.n_open() + b.n_open() > 0) {
-    Raise(
-        UsageError("both engines are loaded for the comparison, which would end their open "
-                   "sequences; close them"));
+    Raise(UsageErrorAs("CloseFirstError",
+                       "both engines are loaded for the comparison, which would end their open "
+                       "sequences; close them"));
   }
   std::vector<GenerateRequest> requests;
   for (const Ids& ids : prompts) requests.push_back({VectorOf(ids), max_new_tokens});

@@ -1,14 +1,28 @@
 #include "apps/python/errors.h"
 
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace ng::python {
 
+namespace {
+
+constexpr const char* kKindUrl = "ng.python/kind";
+
+}  // namespace
+
+absl::Status UsageErrorAs(const char* kind, std::string_view message) {
+  absl::Status status = UsageError(message);
+  status.SetPayload(kKindUrl, absl::Cord(kind));
+  return status;
+}
+
 py::object ErrorOf(const absl::Status& status) {
   const py::object make = py::module_::import("ng._errors").attr("of_exit_code");
   const std::string message(status.message());
-  return make(ExitCode(status), IsUnsupported(status), message);
+  const std::string kind(status.GetPayload(kKindUrl).value_or(absl::Cord()));
+  return make(ExitCode(status), IsUnsupported(status), message, kind);
 }
 
 void Raise(const absl::Status& status) {

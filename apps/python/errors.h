@@ -5,6 +5,7 @@
 #include <pybind11/pybind11.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,9 @@ namespace py = pybind11;
 py::object ErrorOf(const absl::Status& status);
 // Throws it.
 [[noreturn]] void Raise(const absl::Status& status);
+
+// A UsageError that Python raises as this class of it (ng/_errors.py).
+absl::Status UsageErrorAs(const char* kind, std::string_view message);
 
 inline void Check(const absl::Status& status) {
   if (!status.ok()) Raise(status);

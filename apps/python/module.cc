@@ -11,8 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "apps/python/diff.h"
+#include "apps/python/forward.h"
 #include "apps/python/generate.h"
 #include "apps/python/open_engine.h"
+#include "apps/python/programs.h"
 #include "apps/python/requests.h"
 #include "apps/python/tokenizer.h"
 #include "ng/list_item.h"
@@ -40,6 +42,7 @@ EnginePointer Open(const py::dict& from) {
   arguments.random_weights = from["random_weights"].cast<std::string>();
   arguments.parts = from["parts"].cast<py::list>();
   arguments.warning = from["warning"];
+  arguments.progress = from["progress"];
   arguments.least = NeedsOf(from["max_tokens"].cast<int64_t>(), from["max_sequences"].cast<int>(),
                             from["prompt_logits"].cast<bool>(), from["snapshots"].cast<bool>());
   return std::make_shared<OpenEngine>(arguments);
@@ -108,6 +111,14 @@ Floats HeadLogits(OpenEngine& engine, const Floats& hidden) {
     return true;
   });
   return logits;
+}
+
+void Pack(OpenEngine& engine, const std::string& path) {
+  const OpenEngine::Claim claim(engine);
+  engine.Run([&](Engine& running) -> absl::StatusOr<bool> {
+    NG_RETURN_IF_ERROR(running.PackWeights(path));
+    return true;
+  });
 }
 
 void SaveSequence(OpenEngine& engine, SequenceId sequence, const std::string& path) {
@@ -287,6 +298,21 @@ void AddRuns(py::class_<OpenEngine, EnginePointer>& engine) {
       .def("decode_step", &DecodeStep)
       .def("head_logits", &HeadLogits)
       .def("is_within", &OpenEngine::is_within)
+      .def("forward",
+           [](OpenEngine& e, const std::vector<Ids>& prompts, bool logits, bool hidden,
+              bool attention) {
+             return Forward(e, prompts, {logits, hidden, attention});
+           })
+      .def("add_hook", &OpenEngine::AddHook)
+      .def("remove_hook", &OpenEngine::RemoveHook)
+      .def("evaluate", &Evaluated, py::arg("candidate").none(true), py::arg("texts"),
+           py::arg("window"))
+      .def("planned",
+           [](const OpenEngine& e, int64_t max_tokens, int max_sequences, bool prompt_logits) {
+             return Planned(e, NeedsOf(max_tokens, max_sequences, prompt_logits, false));
+           })
+      .def("view", &Viewed)
+      .def("pack", &Pack)
       .def("close", &OpenEngine::Close);
 }
 

@@ -77,6 +77,7 @@ void NameParts(const PythonParts& parts, EngineOptions& options) {
 
 OpenEngine::OpenEngine(const OpenArguments& arguments)
     : warning_(arguments.warning),
+      progress_(arguments.progress),
       parts_(arguments.parts, pending_, turns_),
       least_(arguments.least) {
   EngineOptions options;
@@ -91,6 +92,9 @@ OpenEngine::OpenEngine(const OpenArguments& arguments)
       // What it raises is kept; a warning stops nothing by itself.
       CallBack("warning", [&] { warning_(std::string(line)); }).IgnoreError();
     };
+  }
+  if (!progress_.is_none()) {
+    show_ = options.progress = [this](const Progress& progress) { ShowProgress(progress); };
   }
   const StopOnSigint interrupt(&stop_);
   absl::StatusOr<std::unique_ptr<Engine>> engine = [&] {
@@ -115,7 +119,7 @@ OpenEngine::~OpenEngine() {
 }
 
 Engine& OpenEngine::engine() const {
-  if (engine_ == nullptr) Raise(UsageError("the engine is closed"));
+  if (engine_ == nullptr) Raise(UsageErrorAs("OpenAgainError", "the engine is closed"));
   return *engine_;
 }
 
@@ -138,16 +142,50 @@ void OpenEngine::Close() {
   to_end_.clear();
   engine_.reset();
   loaded_.reset();
+  hooks_.clear();
 }
 
 int OpenEngine::Traverse(visitproc visit, void* arg) {
   Py_VISIT(warning_.ptr());
+  Py_VISIT(progress_.ptr());
+  for (const auto& [number, hook] : hooks_) Py_VISIT(hook->part.call.ptr());
   return parts_.Traverse(visit, arg);
 }
 
 void OpenEngine::Clear() {
-  warning_ = py::none();
+  warning_ = progress_ = py::none();
+  for (const auto& [number, hook] : hooks_) hook->part.off = true;
+  for (const auto& [number, hook] : hooks_) hook->part.call = py::none();
   parts_.Clear();
+}
+
+void OpenEngine::ShowProgress(const Progress& progress) {
+  const int64_t percent = progress.total > 0 ? 100 * progress.done / progress.total : 100;
+  if (shown_.first == progress.phase && shown_.second == percent) return;
+  shown_ = {std::string(progress.phase), percent};
+  // What it raises is kept.
+  CallBack("progress", [&] {
+    progress_(shown_.first, progress.done, progress.total);
+  }).IgnoreError();
+}
+
+int64_t OpenEngine::AddHook(const py::handle& from) {
+  const Claim claim(*this);
+  CheckNoRuns();
+  auto hook = std::make_unique<Hook>();
+  ReadPart(from, pending_, turns_, &hook->part);
+  std::unique_ptr<Probe> probe = Value(MakeHook(hook->part, engine_->points()));
+  hook->probe = probe.get();
+  Check(engine_->AddProbe(std::move(probe)));
+  hooks_[++last_hook_] = std::move(hook);
+  return last_hook_;
+}
+
+void OpenEngine::RemoveHook(int64_t number) {
+  const auto found = hooks_.find(number);
+  if (found == hooks_.end()) return;
+  found->second->part.off = true;
+  if (!turns_.taken()) EndWhatWaits();
 }
 
 void OpenEngine::EndAll() {
@@ -163,10 +201,11 @@ void OpenEngine::EndAll() {
 OpenEngine::Claim::Claim(OpenEngine& of) : of_(of), turn_((StayIfPythonEnds(), of.turns_)) {
   (void)of.engine();
   if (of.n_views_ > 0) {
-    Raise(UsageError(absl::StrCat(of.n_views_,
-                                  " views of the last step's logits are in use, and a "
-                                  "next step would change them; copy them, or delete "
-                                  "them first")));
+    Raise(UsageErrorAs("CloseFirstError",
+                       absl::StrCat(of.n_views_,
+                                    " views of the last step's logits are in use, and a "
+                                    "next step would change them; copy them, or delete "
+                                    "them first")));
   }
   of.EndWhatWaits();
 }
@@ -186,6 +225,10 @@ void OpenEngine::EndWhatWaits() {
     held_.erase(held);
   }
   std::exchange(to_end_, {}).clear();
+  for (auto hook = hooks_.begin(); hook != hooks_.end();) {
+    const bool ends = hook->second->part.off && engine_->RemoveProbe(hook->second->probe).ok();
+    hook = ends ? hooks_.erase(hook) : std::next(hook);
+  }
 }
 
 void OpenEngine::EndLater(std::shared_ptr<void> thing) {
@@ -233,9 +276,9 @@ int OpenEngine::SequencesThatFit(RunNeeds needs, int most) const {
 
 void OpenEngine::CheckNoRuns() const {
   if (!has_runs()) return;
-  Raise(
-      UsageError("a run of generate_steps is open in this engine; go on to its end, or "
-                 "close() it; submit() and astream() run side by side"));
+  Raise(UsageErrorAs("CloseFirstError",
+                     "a run of generate_steps is open in this engine; go on to its end, or "
+                     "close() it; submit() and astream() run side by side"));
 }
 
 void OpenEngine::Ensure(const RunNeeds& needs) {

@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/python/arrays.h"
@@ -36,6 +37,7 @@ struct OpenArguments {
   std::string random_weights;          // EngineOptions'
   py::list parts;                      // ng.Stage, ng.Probe, ng.Drafter
   py::object warning;                  // called with a line, or None
+  py::object progress;                 // called with (phase, done, total), or None
   RunNeeds least;                      // what a Load is told at least
 };
 
@@ -140,11 +142,21 @@ class OpenEngine : public std::enable_shared_from_this<OpenEngine> {
   py::object Feed(std::span<const SequenceId> sequences,
                   std::span<const std::vector<int32_t>> tokens, const Step& step, bool copy);
 
+  // A function that the steps call at points until RemoveHook, by an ng.Hook. Returns its number.
+  // Raises UsageError for points that there are not, and while a run goes on step by step.
+  int64_t AddHook(const py::handle& hook);
+  // At once it is called no more; what it holds is let go when no run needs it.
+  void RemoveHook(int64_t number);
+
+  // For what a program does with the engine. Empty where nobody asked for it.
+  const std::function<void(const Progress&)>& progress() const { return show_; }
+
+  // Raises UsageError where there is one of these:
+  void CheckNoRuns() const;
   // The runs that go on step by step. Close ends them, by `finish`.
   void AddRun(const void* run, std::function<void()> finish) { runs_[run] = std::move(finish); }
   void RemoveRun(const void* run) { runs_.erase(run); }
   bool has_runs() const { return !runs_.empty(); }
-  void CheckNoRuns() const;  // raises UsageError where there are some
   // Keeps something until no call is at work: what must not end during one.
   void EndLater(std::shared_ptr<void> thing);
 
@@ -160,14 +172,26 @@ class OpenEngine : public std::enable_shared_from_this<OpenEngine> {
   SequenceId Hold(Held held);
   int64_t RoomOf(int64_t capacity) const;
   void LoadAndFill(const RunNeeds& needs);
+  struct Hook {
+    PythonPart part;
+    const Probe* probe = nullptr;  // the engine's
+  };
+
   void EndWhatWaits();
+  // Called on the engine's thread; a percent each.
+  void ShowProgress(const Progress& progress);
   py::object LogitsArray(const TensorView<const float, 2>& logits, bool copy);
 
   std::atomic<bool> stop_ = false;
   Turns turns_;
   PendingErrors pending_;
   py::object warning_;
+  py::object progress_;
+  std::function<void(const Progress&)> show_;
+  std::pair<std::string, int64_t> shown_;  // phase and percent
   PythonParts parts_;
+  std::map<int64_t, std::unique_ptr<Hook>> hooks_;
+  int64_t last_hook_ = 0;
   RunNeeds least_;
   std::unique_ptr<Engine> engine_;
   std::optional<RunNeeds> loaded_;

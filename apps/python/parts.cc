@@ -93,7 +93,9 @@ std::string ReportOf(const PythonPart& part) {
 absl::StatusOr<Floats> ResultOf(const py::object& result, const py::object& left,
                                 const std::vector<py::ssize_t>& shape, const PythonPart& part) {
   const py::object& values = result.is_none() ? left : result;
-  Floats made = py::module_::import("ng._arrays").attr("floats")(values).cast<Floats>();
+  Floats made = py::isinstance<Floats>(values)
+                    ? py::reinterpret_borrow<Floats>(values)
+                    : py::module_::import("ng._arrays").attr("floats")(values).cast<Floats>();
   if (std::equal(made.shape(), made.shape() + made.ndim(), shape.begin(), shape.end())) return made;
   return UsageError(absl::StrCat(part.Title(), result.is_none() ? " left" : " returned",
                                  " an array of shape ",
@@ -178,6 +180,7 @@ class PythonProbe final : public Probe {
 
   ProbeUse Use() const override { return use_; }
   absl::Status OnPoint(const PointRows& rows) override {
+    if (part_.off) return absl::OkStatus();
     return CallPython(part_, [&]() -> absl::Status {
       const py::object given = RowsObject(rows);
       const std::vector<py::ssize_t> shape = ShapeOf(given.attr("values").cast<py::array>());
@@ -255,15 +258,7 @@ absl::StatusOr<std::unique_ptr<SamplerStage>> CreateStage(const PluginContext& c
 absl::StatusOr<std::unique_ptr<Probe>> CreateProbePart(const PluginContext& context,
                                                        const ProbeModel& model) {
   NG_ASSIGN_OR_RETURN(PythonPart* const part, PartOf(context));
-  ProbeUse use;
-  for (const std::string& pattern : part->points) {
-    NG_ASSIGN_OR_RETURN(const std::vector<PointShape> chosen, ChoosePoints(model.points, pattern));
-    for (const PointShape& point : chosen) {
-      if (std::ranges::count(use.points, point.at, &ProbePoint::at) > 0) continue;
-      use.points.push_back({point.at, part->edits});
-    }
-  }
-  return std::make_unique<PythonProbe>(*part, std::move(use));
+  return MakeHook(*part, model.points);
 }
 
 absl::StatusOr<std::unique_ptr<Drafter>> CreateDrafterPart(const PluginContext& context) {
@@ -282,19 +277,36 @@ void Describe(PythonPart& part) {
 
 }  // namespace
 
+void ReadPart(const py::handle& from, PendingErrors& pending, Turns& turns, PythonPart* part) {
+  part->kind = from.attr("kind").cast<std::string>();
+  part->name = from.attr("name").cast<std::string>();
+  part->call = py::reinterpret_borrow<py::object>(from.attr("call"));
+  part->accept = py::getattr(from, "accept", py::none());
+  part->edits = py::getattr(from, "edits", py::bool_(false)).cast<bool>();
+  for (const py::handle& point : py::getattr(from, "points", py::list())) {
+    part->points.push_back(point.cast<std::string>());
+  }
+  part->pending = &pending;
+  part->turns = &turns;
+}
+
+absl::StatusOr<std::unique_ptr<Probe>> MakeHook(PythonPart& part,
+                                                std::span<const PointShape> points) {
+  ProbeUse use;
+  for (const std::string& pattern : part.points) {
+    NG_ASSIGN_OR_RETURN(const std::vector<PointShape> chosen, ChoosePoints(points, pattern));
+    for (const PointShape& point : chosen) {
+      if (std::ranges::count(use.points, point.at, &ProbePoint::at) > 0) continue;
+      use.points.push_back({point.at, part.edits});
+    }
+  }
+  return std::make_unique<PythonProbe>(part, std::move(use));
+}
+
 PythonParts::PythonParts(const py::list& parts, PendingErrors& pending, Turns& turns) {
   for (const py::handle& given : parts) {
     auto part = std::make_unique<PythonPart>();
-    part->kind = given.attr("kind").cast<std::string>();
-    part->name = given.attr("name").cast<std::string>();
-    part->call = py::reinterpret_borrow<py::object>(given.attr("call"));
-    part->accept = py::getattr(given, "accept", py::none());
-    part->edits = py::getattr(given, "edits", py::bool_(false)).cast<bool>();
-    for (const py::handle& point : py::getattr(given, "points", py::list())) {
-      part->points.push_back(point.cast<std::string>());
-    }
-    part->pending = &pending;
-    part->turns = &turns;
+    ReadPart(given, pending, turns, part.get());
     Registry::Get().Add(*part);
     Describe(*part);
     parts_.push_back(std::move(part));

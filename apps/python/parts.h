@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "apps/python/turns.h"
 #include "ng/plugins.h"
 #include "ng/point.h"
+#include "ng/probe.h"
 
 namespace ng::python {
 
@@ -35,6 +37,7 @@ struct PythonPart {
   bool edits = false;                // of a probe
   PendingErrors* pending = nullptr;  // of the engine
   Turns* turns = nullptr;            // likewise
+  std::atomic<bool> off = false;     // of a hook: it is called no more
   OptionSpec option = {};
   PluginDescriptor descriptor = {};
 
@@ -44,6 +47,14 @@ struct PythonPart {
 
   std::string Title() const { return kind + " '" + name + "'"; }
 };
+
+// Takes what an ng.Stage, ng.Probe, ng.Drafter or ng.Hook says of itself.
+void ReadPart(const py::handle& from, PendingErrors& pending, Turns& turns, PythonPart* part);
+
+// A hook: a probe for Engine::AddProbe, which must not outlive the part. Errors: UsageError for a
+// pattern that names none of the points.
+absl::StatusOr<std::unique_ptr<Probe>> MakeHook(PythonPart& part,
+                                                std::span<const PointShape> points);
 
 // The parts of an engine, which must not outlive them.
 class PythonParts {

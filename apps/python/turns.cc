@@ -94,17 +94,17 @@ bool Turns::Leads(const Turns& to) const {
 
 void Turns::Take() {
   if (is_within()) {
-    Raise(UsageError("the engine is at work, and what it calls must not call it"));
+    Raise(UsageErrorAs("CallLaterError",
+                       "the engine is at work, and what it calls must not call it"));
   }
   if (holder_ != 0 && holder_ != getpid()) {
     Raise(UsageError(
         "the engine was at work when this process was forked; make another one in this process"));
   }
   if (std::ranges::any_of(t_within, [&](const Turns* outer) { return Leads(*outer); })) {
-    Raise(
-        UsageError("the engine is at work, and what it calls waits for the engine that calls this; "
-                   "one of them "
-                   "must not"));
+    Raise(UsageErrorAs("CallLaterError",
+                       "the engine is at work, and what it calls waits for the engine that calls "
+                       "this; one of them must not"));
   }
   if (holder_ == 0) {
     holder_ = getpid();

@@ -4,7 +4,7 @@
 
 The time of a decode step, in ms: medians, with made-up weights. First of a model that is so small that
 the step is nearly nothing, so that what Python adds can be seen; then of the shape of a model of 135
-million parameters, of whose step it is a share.
+million parameters, of whose step it is a share. Then what a stage and a hook take that do nothing.
 """
 
 import json
@@ -27,6 +27,14 @@ SMALL = {**LARGE, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layer
 PROMPT = list(range(100, 116))
 
 
+def decode_ms(engine, n):
+    """ms a token of generate."""
+    whole = time.perf_counter()
+    done = engine.generate(PROMPT, n)
+    whole = time.perf_counter() - whole
+    return 1e3 * (whole - done.timings["prefill_s"]) / (n - 1)
+
+
 def medians(folder, config, n, rounds):
     """Of each way to run it: ms a token."""
     keys = {"sampler.chain": "greedy", "run.stop_ids": "", "model.weights": "int8"}
@@ -34,14 +42,17 @@ def medians(folder, config, n, rounds):
              "--decode-tokens", str(n - 1), "--repeat", "1", "--output", "jsonl", "--model.weights=int8"]
     engine = ng.Engine(None, keys, random_weights=config, max_tokens=16 + n)
     engine.generate(PROMPT, n)
-    times = {"C++ loop": [], "generate": [], "generate_steps": [], "records": []}
+    staged = ng.Engine(None, keys, random_weights=config, max_tokens=16 + n,
+                       stages=[ng.Stage("nothing", lambda candidates: None)])
+    staged.generate(PROMPT, n)
+    times = {"C++ loop": [], "generate": [], "generate_steps": [], "records": [], "stage": [], "hook": []}
     for _ in range(rounds):
         line = subprocess.run(bench, capture_output=True, check=True).stdout.splitlines()[-1]
         times["C++ loop"].append(1e3 / json.loads(line)["decode_tok_s"])
-        whole = time.perf_counter()
-        done = engine.generate(PROMPT, n)
-        whole = time.perf_counter() - whole
-        times["generate"].append(1e3 * (whole - done.timings["prefill_s"]) / (n - 1))
+        times["generate"].append(decode_ms(engine, n))
+        times["stage"].append(decode_ms(staged, n))
+        with engine.hook("layer0.out", lambda values: None):
+            times["hook"].append(decode_ms(engine, n))
         for name, records in (("generate_steps", False), ("records", True)):
             steps = engine.generate_steps(PROMPT, n, records=records)
             next(steps)
@@ -63,8 +74,9 @@ def main(folder, tokens="64", rounds="7"):
             print(name)
             results.append(medians(folder, config, n_tokens, int(rounds)))
     small, large = results
-    for name in ("generate", "generate_steps"):
-        added = small[name] - small["C++ loop"]
+    for name, beside in (("generate", "C++ loop"), ("generate_steps", "C++ loop"), ("stage", "generate"),
+                         ("hook", "generate")):
+        added = small[name] - small[beside]
         print(f"{name} adds {1e3 * added:.1f} us to a step: {added / large['C++ loop']:.3%} of 135m's")
 
 

@@ -7,14 +7,15 @@ import operator
 import os
 import threading
 from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional,
-                    Sequence as Many, Tuple, TypedDict, Union, overload)
+                    NoReturn, Sequence as Many, Tuple, TypedDict, Union, overload)
 
 import numpy as np
 import numpy.typing as npt
 
-from . import _arrays, _ng, _tokenizer, _words
+from . import _arrays, _habits, _ng, _notes, _options, _show, _tokenizer, _words
 from ._arrays import Floats, Ids
-from ._errors import UsageError
+from ._errors import OpenAgainError, UsageError
+from ._looks import Looks, Plan, plan_of
 from ._parts import Drafter, Probe, Rows, Stage
 from ._requests import Flight, Request
 from ._results import Completion, Difference, PointShape, Step
@@ -91,8 +92,15 @@ def _count(name: str, given: Any) -> int:
     return 0 if given is True else operator.index(given)
 
 
+def _is_model(path: Path) -> bool:
+    """A GGUF file or a folder, which no config is."""
+    return os.fspath(path).lower().endswith(".gguf") or os.path.isdir(path)
+
+
 def _answers(options: Any) -> Optional[int]:
-    """Takes n out of the options; None where it is not there."""
+    """Takes n out of the options, and what is None, which is as if it was not given."""
+    for name in [name for name in GenerateOptions.__annotations__ if options.get(name, 0) is None]:
+        del options[name]
     n = options.pop("n", None)
     if n is None:
         return None
@@ -114,6 +122,9 @@ class Sequence:
         self._number = number
         self._open = True
 
+    def __repr__(self) -> str:
+        return f"Sequence({len(self.ids)} tokens)" if self._open else "Sequence(closed)"
+
     @property
     def ids(self) -> List[int]:
         """The tokens that it holds."""
@@ -127,7 +138,7 @@ class Sequence:
 
     def _check(self) -> bool:
         if not self._open:
-            raise UsageError("the sequence is closed")
+            raise OpenAgainError("the sequence is closed")
         return True
 
     def extend(self, tokens: Any, rows: str = "last", copy: bool = True) -> Floats:
@@ -164,6 +175,7 @@ class Sequence:
         self._engine._raw.save_sequence(self._number, os.fspath(path))
 
     def close(self) -> None:
+        """Forgets its tokens and gives their room back. May be done twice."""
         if self._open:
             self._open = False
             self._engine._raw.close_sequence(self._number)
@@ -191,6 +203,9 @@ class Generation:
         self._raw = raw  # None: of no prompts
         self._many = many
         self._sequence = sequence  # open as long as this
+
+    def __repr__(self) -> str:
+        return f"Generation({'of several prompts' if self._many else 'of one prompt'})"
 
     def __iter__(self) -> Iterator[Step]:
         return self
@@ -226,15 +241,19 @@ class Generation:
         self.close()
 
 
-class Engine:
+class Engine(Looks):
     """A config with its model, ready to run.
 
-    config: an INI file (configs/README.md); without one, ``model`` or ``overrides`` say what runs.
+    config: an INI file (configs/README.md), or a model as ``model``; without one, ``model`` or
+        ``overrides`` say what runs.
     overrides: config keys with their values, {"sampler.chain": "greedy", "run.threads": 2}; they win.
     model: a GGUF file or a model folder: model.path.
     random_weights: a config.json; its shape runs with weights that are made up.
     stages, probes, drafter: parts in Python.
-    warning: called with what the user should know though it is no error, a line at a time.
+    warning: called with what the user should know though it is no error, a line at a time; by default
+        it is an :class:`EngineWarning`.
+    progress: True for a bar of what takes long, False for none, None for one in a terminal or a
+        notebook; or a function that is called with phase, done and total.
     max_tokens, max_sequences, prompt_logits, snapshots: what the weights are loaded for at least.
         They are loaded when something is computed first, and again when something needs more, which
         ends no open sequence but is refused while there are any. max_tokens: of the longest sequence;
@@ -253,14 +272,17 @@ class Engine:
                  drafter: Optional[Drafter] = None,
                  warning: Optional[Callable[[str], Any]] = None,
                  max_tokens: int = 0, max_sequences: int = 0, prompt_logits: bool = False,
-                 snapshots: bool = False):
+                 snapshots: bool = False, progress: _notes.Progress = None):
+        if model is None and config is not None and _is_model(config):
+            config, model = None, config
         lines = [] if model is None else [f"model.path={os.fspath(model)}"]
         self._raw = _ng.Engine({
             "config": _path(config),
             "overrides": lines + _settings(overrides),
             "random_weights": _path(random_weights),
             "parts": [*stages, *probes, *([] if drafter is None else [drafter])],
-            "warning": warning,
+            "warning": _notes.warn if warning is None else warning,
+            "progress": _notes.progress_for(progress),
             "max_tokens": max_tokens,
             "max_sequences": max_sequences,
             "prompt_logits": prompt_logits,
@@ -271,6 +293,24 @@ class Engine:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._flight: Optional[Flight] = None  # as long as requests are in flight
+
+        _notes.log.info("opened %r", self)
+
+    def __repr__(self) -> str:
+        try:
+            model, config = self.model, self.config
+        except UsageError:
+            return "Engine(closed)"
+        return (f"Engine({model['family']}, {model['n_layers']} layers, {config['cache.name']} cache of "
+                f"{config['cache.codec']}, {self.isa}, {self.threads} threads)")
+
+    def _repr_html_(self) -> str:
+        try:
+            return _show.facts("Engine", {**self.model, "isa": self.isa, "threads": self.threads, **{
+                key: self.config[key] for key in ("model.path", "attention.name", "cache.name",
+                                                  "cache.codec", "sampler.chain")}})
+        except UsageError:
+            return _show.facts(repr(self), {})
 
     # What it is.
 
@@ -309,14 +349,17 @@ class Engine:
         self._raw.set(_settings(overrides))
 
     def plan(self, max_tokens: Optional[int] = None, max_sequences: int = 1,
-             prompt_logits: bool = False) -> Dict[str, Any]:
-        """What a run takes, in bytes, before anything is loaded: "fits", "needed_bytes",
-        "available_bytes", "weight_bytes", "cache_bytes" ...; where it does not fit, "remedy" says what
-        would. max_tokens: prompt and answer of the longest; by default the model's context, at most
-        1024."""
+             prompt_logits: bool = False) -> Plan:
+        """What a run takes, before anything is loaded: a :class:`Plan`.
+
+        max_tokens: prompt and answer of the longest; by default the model's context, at most 1024.
+        max_sequences: so many at a time.
+        prompt_logits: the logits of whole prompts are asked for.
+        """
         if max_tokens is None:
             max_tokens = min(self.model["max_positions"] or 1024, 1024)
-        return self._raw.plan(max_tokens, max_sequences, prompt_logits)
+        needs = (max_tokens, max_sequences, prompt_logits)
+        return plan_of(self._raw.plan(*needs), self._raw.planned(*needs))
 
     def describe(self, max_tokens: int = 1, max_sequences: int = 1) -> str:
         """What --dry-run prints: config, plugins, blocks, tensors, bytes."""
@@ -559,6 +602,11 @@ class Engine:
     def close(self) -> None:
         """Ends it and gives its memory back. Its sequences end, too, and its runs, as interrupted."""
         self._raw.close()
+        _notes.log.info("closed an engine")
+
+    def __call__(self, *prompt: Any, **options: Any) -> NoReturn:
+        raise TypeError("an engine is not called: generate(text) answers, chat(messages) answers a "
+                        "conversation, forward(ids) gives logits and hidden states")
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError("an engine cannot be copied or pickled; make a second one")
@@ -595,6 +643,9 @@ class Engine:
     def _new_tokens(self, given: Optional[int]) -> int:
         if given is None:
             return self._raw.default_max_new_tokens()
+        if not hasattr(given, "__index__"):
+            raise TypeError(f"max_new_tokens must be a whole number, not {type(given).__name__}; the "
+                            "fields of sampling parameters are given by name")
         if operator.index(given) < 0:
             raise UsageError(f"max_new_tokens = {given}, must be 0 or more")
         return operator.index(given)
@@ -634,7 +685,7 @@ class Engine:
         given = options.pop("settings", None)
         words = _words.take(options)
         if options:
-            raise _words.unknown(next(iter(options)))
+            raise _habits.argument(next(iter(options)), "generate")
         if not isinstance(given, (list, tuple)):
             given = [given] * len(prompts)
         if len(given) != len(prompts):
@@ -660,4 +711,15 @@ def diff(config: Optional[Path], against: Union[Overrides, Path], prompt: Union[
             return a.diff(b, prompt, max_new_tokens)
 
 
-__all__ = ["Engine", "GenerateOptions", "Generation", "Sequence", "diff"]
+def plan(config: Optional[Path] = None, overrides: Optional[Overrides] = None, *,
+         model: Optional[Path] = None, max_tokens: Optional[int] = None, max_sequences: int = 1,
+         prompt_logits: bool = False) -> Plan:
+    """What a run of a config takes, as :meth:`Engine.plan` says it; nothing is loaded."""
+    with Engine(config, overrides, model=model) as engine:
+        return engine.plan(max_tokens, max_sequences, prompt_logits)
+
+
+_options.spell_out(Engine, GenerateOptions,
+                   also=("__init__", "encode", "decode", "encode_chat"))
+
+__all__ = ["Engine", "GenerateOptions", "Generation", "Sequence", "diff", "plan"]

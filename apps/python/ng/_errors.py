@@ -10,10 +10,24 @@ class Error(Exception):
     exit_code: int = 1
 
 
-class UsageError(Error):
+class UsageError(Error, ValueError):
     """A config, a prompt, an argument or a call that is wrong (exit code 2)."""
 
     exit_code = 2
+
+
+class CloseFirstError(UsageError):
+    """Something open is in the way, which the message names: a stream, a sequence, a view of logits.
+    Close it, or go on to its end, and call again."""
+
+
+class CallLaterError(UsageError):
+    """The engine is at work, for another thread or for the call that this one comes from. Call when
+    that is done."""
+
+
+class OpenAgainError(UsageError):
+    """The engine or the sequence was closed. Make a new one."""
 
 
 class ModelFileError(Error):
@@ -29,18 +43,18 @@ class PluginError(Error):
 
 
 class LimitError(Error):
-    """A limit of the model, the cache or the memory (exit code 5)."""
+    """A limit of the model, the cache or the memory (exit code 5). The message says what to lower."""
 
     exit_code = 5
 
 
-class NumericError(Error):
+class NumericError(Error, ArithmeticError):
     """Logits that are NaN or infinite, or of which none can be drawn (exit code 6)."""
 
     exit_code = 6
 
 
-class OutputError(Error):
+class OutputError(Error, OSError):
     """A file that cannot be written (exit code 7)."""
 
     exit_code = 7
@@ -58,7 +72,7 @@ class StoppedError(Error):
     exit_code = 130
 
 
-class UnsupportedError(Error):
+class UnsupportedError(Error, NotImplementedError):
     """What this model, cache or plugin cannot do; nothing has changed (exit code 1)."""
 
 
@@ -67,8 +81,11 @@ _BY_CODE = {
     for kind in (UsageError, ModelFileError, PluginError, LimitError, NumericError, OutputError,
                  DifferenceError, StoppedError)
 }
+_BY_NAME = {kind.__name__: kind for kind in UsageError.__subclasses__()}
 
 
-def of_exit_code(code: int, unsupported: bool, message: str) -> Error:
-    """The exception for a status of the engine."""
-    return UnsupportedError(message) if unsupported else _BY_CODE.get(code, Error)(message)
+def of_exit_code(code: int, unsupported: bool, message: str, kind: str = "") -> Error:
+    """The exception for a status of the engine; ``kind``: the name of a class of UsageError."""
+    if unsupported:
+        return UnsupportedError(message)
+    return _BY_NAME.get(kind, _BY_CODE.get(code, Error))(message)

@@ -6,7 +6,7 @@ from typing import Any, Callable, Optional, Sequence, Tuple, Union
 import numpy as np
 import numpy.typing as npt
 
-from . import _ng
+from . import _ng, _show
 from ._arrays import Floats, Ids
 from ._errors import UsageError
 
@@ -28,6 +28,9 @@ class Candidates:
         self.tokens = tokens
         self.seed, self.request, self.step = key[:3]
         self._key = key
+
+    def __repr__(self) -> str:
+        return f"Candidates({len(self.ids)} of step {self.step}, {len(self.tokens)} tokens before)"
 
     def uniform(self, n: int = 0) -> float:
         """The n-th random number in [0, 1) of this step: always the same for seed, request, step
@@ -57,6 +60,9 @@ class Rows:
         self.requests = requests
         self.sequences = sequences
 
+    def __repr__(self) -> str:
+        return f"Rows({self.point!r}, {_show.shape(self.values)})"
+
 
 def _checked_name(name: str) -> str:
     if re.fullmatch(r"[a-z][a-z0-9_]*", name):
@@ -84,6 +90,9 @@ class Stage:
         self.call = call
         self.accept = accept
 
+    def __repr__(self) -> str:
+        return f"Stage({self.name!r})"
+
 
 class Probe:
     """Looks into each step: ``call(rows)`` gets :class:`Rows` of each point.
@@ -102,6 +111,9 @@ class Probe:
         self.points = [points] if isinstance(points, str) else list(points)
         self.call = call
         self.edits = edits
+
+    def __repr__(self) -> str:
+        return f"Probe({self.name!r}, {self.points}{', edits=True' if self.edits else ''})"
 
 
 class Drafter:
@@ -124,3 +136,6 @@ class Drafter:
             raise UsageError("a drafter's name cannot be 'none', which stands for no drafter")
         self.name = _checked_name(name)
         self.call = call
+
+    def __repr__(self) -> str:
+        return f"Drafter({self.name!r})"

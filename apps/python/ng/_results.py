@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, NoReturn, Optional, Tuple
 
+from . import _habits, _show
 from ._arrays import Floats
 
 
@@ -56,6 +57,10 @@ class Step:
     logprobs: Optional[List[Tuple[int, float]]] = None
     logits: Optional[Floats] = field(default=None, repr=False, compare=False)
 
+    def __repr__(self) -> str:
+        words = "" if self.logprob is None else f", logprob={self.logprob:.4g}, entropy={self.entropy:.4g}"
+        return f"Step({self.step}, token={self.token}, {_show.short(self.text)}{words})"
+
 
 @dataclass
 class Completion:
@@ -93,6 +98,25 @@ class Completion:
     def __post_init__(self) -> None:
         if self.prompt_logprobs is not None:
             self.prompt_logprobs = [token and TokenLogprob(*token) for token in self.prompt_logprobs]
+    def __repr__(self) -> str:
+        said = "" if self.text is None else f"{_show.short(self.text)}, "
+        return (f"Completion({said}{self.prompt_len} + {len(self.answer_ids)} tokens, "
+                f"{self.stop_reason})")
+
+    def _repr_html_(self) -> str:
+        facts = {"text": self.text, "tokens": f"{self.prompt_len} + {len(self.answer_ids)}",
+                 "stop reason": self.stop_reason, "prefill, s": self.timings["prefill_s"],
+                 "decode, s": self.timings["decode_s"]}
+        facts.update({name: _show.shape(rows) for name, rows in self.points.items()})
+        return (_show.facts("Completion", facts) + _show.tokens(self.steps)
+                + _show.attention(self.attention))
+
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> NoReturn:
+            raise _habits.attribute(name, "Completion")
+
+        def __getitem__(self, name: Any) -> NoReturn:
+            raise TypeError(f"a completion is no dict: {_habits.attribute(str(name), 'Completion')}")
 
     @property
     def answer_ids(self) -> List[int]:
@@ -123,3 +147,17 @@ class Difference:
     points: Dict[str, Dict[str, Any]] = field(repr=False)
     only_a: List[str] = field(repr=False)
     only_b: List[str] = field(repr=False)
+
+    def __repr__(self) -> str:
+        if self.equal or self.first is None:
+            return f"Difference(equal, {len(self.points)} points)"
+        at = self.first
+        layer = "" if at["layer"] is None else f"layer{at['layer']}."
+        return (f"Difference(first at {layer}{at['point']}, position {at['position']}; "
+                f"kl_mean={_show.number(self.kl_mean)}, argmax_flips={self.argmax_flips})")
+
+    def _repr_html_(self) -> str:
+        rows = [(name, each["max_abs"], each["rms_rel"], each["equal_share"])
+                for name, each in self.points.items()]
+        return _show.facts(repr(self), {}) + _show.table(
+            rows, ("point", "largest difference", "rms, relative", "equal share"))

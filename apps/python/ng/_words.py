@@ -1,4 +1,4 @@
-"""Config values from Python's, and the words that other libraries have for settings of a call."""
+"""Config values from Python's, and the settings of a call that have a name of their own."""
 
 from __future__ import annotations
 
@@ -17,21 +17,6 @@ Overrides = Mapping[str, Any]
 WORDS = ("temperature", "top_k", "top_p", "min_p", "typical_p", "top_n_sigma", "repetition_penalty",
          "frequency_penalty", "presence_penalty", "seed", "stop", "logit_bias", "json_schema",
          "grammar")
-
-# What other libraries call what has another name here.
-_ELSEWHERE = {
-    "max_length": "max_new_tokens", "n_predict": "max_new_tokens",
-    "stop_strings": "stop", "stop_texts": "stop", "stop_sequences": "stop",
-    "stop_token_ids": "the engine's run.stop_ids", "eos_token_id": "the engine's run.stop_ids",
-    "repeat_penalty": "repetition_penalty", "do_sample": "temperature=0 for greedy",
-    "num_return_sequences": "n", "best_of": "n", "stream": "generate_steps()",
-    "streamer": "generate_steps()", "top_logprobs": "logprobs=k",
-    "output_scores": "decode_logits=True", "output_logits": "decode_logits=True",
-    "output_attentions": "attention_map=True", "output_hidden_states": 'points="layer*.out"',
-    "guided_json": "json_schema", "response_format": "json_schema", "guided_grammar": "grammar",
-    "input_ids": "the prompt, first", "prompts": "the prompt, first",
-    "sampling_params": "its fields by name", "num_beams": "n, for several answers",
-}
 
 
 def value(key: str, given: Any) -> str:
@@ -84,13 +69,6 @@ def take(options: Dict[str, Any]) -> List[str]:
         if given is not None:
             lines.append(f"{word}={_of_word(word, given)}")
     return lines
-
-
-def unknown(name: str) -> TypeError:
-    """What generate() says of a name that it does not know."""
-    here = _ELSEWHERE.get(name)
-    hint = f"; what you mean is probably {here}" if here else ""
-    return TypeError(f"generate() got an unexpected keyword argument '{name}'{hint}")
 
 
 Path = Union[str, "os.PathLike[str]"]

@@ -1,6 +1,7 @@
 #include "apps/python/requests.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -45,11 +46,12 @@ class Requests::LiveSession {
   std::unique_ptr<Session> session_;
 };
 
-int64_t Requests::Submit(const py::list& requests, const py::dict& options) {
+void Requests::Submit(const py::list& requests, const py::dict& options, int64_t first) {
   StayIfPythonEnds();
   Jobs jobs;
   for (const py::handle& given : requests) {
     Job& job = jobs.emplace_back();
+    job.number = first + std::ssize(jobs) - 1;
     job.request = RequestOf(given.cast<py::dict>(), options);
     job.request.draw = std::ssize(jobs) - 1;
     job.options.steps = job.request.steps = options["records"].cast<bool>();
@@ -58,12 +60,8 @@ int64_t Requests::Submit(const py::list& requests, const py::dict& options) {
   }
   engine_->CheckNoRuns();
   const std::lock_guard lock(mutex_);
-  for (Job& job : jobs) {
-    job.number = next_++;
-    waiting_.push_back(std::move(job));
-  }
+  std::ranges::move(jobs, std::back_inserter(waiting_));
   changed_.notify_all();
-  return next_ - std::ssize(jobs);
 }
 
 py::object Requests::Cancel(int64_t number) {
@@ -103,7 +101,7 @@ bool Requests::Drive(const py::function& on_event) {
     engine_->pending().Clear();
   } catch (py::error_already_set& error) {
     engine_->pending().Clear();
-    FailWaiting(error.value(), on_event);
+    EndAll(error.value(), on_event);
   }
   return true;
 }
@@ -164,31 +162,31 @@ void Requests::Serve(Session& session, const py::function& on_event) {
       changed_.wait(
           lock, [&] { return !events_.empty() || begun_.empty() || (!ends && !waiting_.empty()); });
       events.swap(events_);
-      if (!ends) jobs.swap(waiting_);
+      if (!ends) jobs = waiting_;
     }
     for (const Event& event : events) Deliver(event, on_event);
-    while (!jobs.empty() && !ends) {
+    for (const Job& job : jobs) {
       const bool waits = engine_->turn_is_wanted() && !first;
-      ends = waits || engine_->closing() || !Fits(jobs.front());
+      ends = waits || engine_->closing() || !Fits(job);
       if (ends) break;
-      Begin(session, std::move(jobs.front()), on_event);
-      jobs.pop_front();
+      Begin(session, job, on_event);
     }
     const std::lock_guard lock(mutex_);
-    waiting_.insert(waiting_.begin(), std::make_move_iterator(jobs.begin()),
-                    std::make_move_iterator(jobs.end()));
     if (begun_.empty() && events_.empty() && (ends || waiting_.empty())) return;
   }
 }
 
-void Requests::Begin(Session& session, Job job, const py::function& on_event) {
+// It waits until the session has it, so that Cancel finds it at any time.
+void Requests::Begin(Session& session, const Job& job, const py::function& on_event) {
   absl::Status refused;
   {
     std::vector<SessionRequest> asked;
     asked.push_back(Asking(job));
     const py::gil_scoped_release release;
     const std::lock_guard lock(mutex_);
+    if (waiting_.empty() || waiting_.front().number != job.number) return;  // cancelled meanwhile
     absl::StatusOr<int64_t> id = session.Submit(std::move(asked));
+    waiting_.pop_front();
     if (id.ok()) begun_[job.number] = *id;
     refused = id.status();
   }
@@ -242,12 +240,16 @@ void Requests::Deliver(const Event& event, const py::function& on_event) const {
   }
 }
 
-void Requests::FailWaiting(const py::object& error, const py::function& on_event) {
+// What has ended is told; what waits ends by this error.
+void Requests::EndAll(const py::object& error, const py::function& on_event) {
   Jobs jobs;
+  std::deque<Event> events;
   {
     const std::lock_guard lock(mutex_);
     jobs.swap(waiting_);
+    events.swap(events_);
   }
+  for (const Event& event : events) Deliver(event, on_event);
   for (const Job& job : jobs) on_event(job.number, py::none(), py::none(), error);
 }
 

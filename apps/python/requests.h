@@ -31,9 +31,9 @@ class Requests {
   Requests(const Requests&) = delete;
   Requests& operator=(const Requests&) = delete;
 
-  // Accepts all of these, or raises what is wrong with one: dicts as Asked takes them. Returns the
-  // number of the first; each further one has the number behind it.
-  int64_t Submit(const py::list& requests, const py::dict& options);
+  // Accepts all of these, or raises what is wrong with one: dicts as Asked takes them. The first
+  // has this number, and each further one the number behind it; no other has one of these.
+  void Submit(const py::list& requests, const py::dict& options, int64_t first);
   // Ends a request as interrupted. Returns the completion of one that has not begun, which has no
   // event then; else None.
   py::object Cancel(int64_t number);
@@ -65,14 +65,13 @@ class Requests {
   RunNeeds NeedsOfWaiting() const;
   bool Fits(const Job& job) const;
   void Serve(Session& session, const py::function& on_event);
-  void Begin(Session& session, Job job, const py::function& on_event);
+  void Begin(Session& session, const Job& job, const py::function& on_event);
   SessionRequest Asking(const Job& job);
   void Tell(Event event);
   void Deliver(const Event& event, const py::function& on_event) const;
-  void FailWaiting(const py::object& error, const py::function& on_event);
+  void EndAll(const py::object& error, const py::function& on_event);
 
   const std::shared_ptr<OpenEngine> engine_;
-  int64_t next_ = 0;
 
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable changed_;

@@ -202,6 +202,7 @@ class Flight:
         self._landed = landed
         self._requests: Dict[int, "weakref.ref[Request]"] = {}
         self._keep: Dict[int, bool] = {}
+        self._next = 0  # the number of the next one
         self._thread = threading.Thread(target=self._work, name="ng requests", daemon=True)
         self._started = False
         self._process = os.getpid()
@@ -209,12 +210,19 @@ class Flight:
     def submit(self, request: Request, requests: List[Dict[str, Any]], asked: Dict[str, Any],
                keep: bool) -> None:
         """REQUIRES: the lock is held."""
-        first = self._raw.submit(requests, asked)
-        request._first, request._flight = first, self
+        numbers = range(self._next, self._next + len(requests))
+        self._next = numbers.stop
         # Nobody is told of a request that is forgotten.
-        for number in range(first, first + len(requests)):
-            self._requests[number] = weakref.ref(request)
-            self._keep[number] = keep
+        self._requests.update(dict.fromkeys(numbers, weakref.ref(request)))
+        self._keep.update(dict.fromkeys(numbers, keep))
+        request._first, request._flight = numbers.start, self
+        try:
+            self._raw.submit(requests, asked, numbers.start)
+        except BaseException:
+            request._flight = None
+            for number in numbers:
+                del self._requests[number], self._keep[number]
+            raise
         if not self._started:
             self._started = True
             self._thread.start()

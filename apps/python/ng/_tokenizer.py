@@ -135,7 +135,8 @@ class Tokenizer:
 
     def convert_tokens_to_string(self, tokens: Many[str]) -> str:
         """The text of spelled tokens."""
-        return self.decode(self.convert_tokens_to_ids(tokens))
+        text: str = self.decode(self.convert_tokens_to_ids(tokens))
+        return text
 
     # Special tokens.
 

@@ -212,9 +212,17 @@ OpenEngine* EngineOf(PyObject* self) {
   return holder.holder_constructed() ? holder.value_ptr<OpenEngine>() : nullptr;
 }
 
-// An engine holds callables, and they may hold it: the collector must see both ways.
+destructor g_dealloc = nullptr;  // pybind11's
+
+// An engine holds callables, and they may hold it: the collector must see both ways. What is being
+// destroyed it must not see, which pybind11 2.10 does not tell it.
 void LetCollect(PyHeapTypeObject* of) {
   PyTypeObject* const type = &of->ht_type;
+  g_dealloc = type->tp_base->tp_dealloc;
+  type->tp_dealloc = [](PyObject* self) {
+    PyObject_GC_UnTrack(self);
+    g_dealloc(self);
+  };
   type->tp_flags |= Py_TPFLAGS_HAVE_GC;
   type->tp_traverse = [](PyObject* self, visitproc visit, void* arg) -> int {
     Py_VISIT(Py_TYPE(self));

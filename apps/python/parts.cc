@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <random>
 #include <utility>
 
@@ -23,6 +24,18 @@ namespace {
 bool HasHeads(Point point) {
   return point == Point::kQ || point == Point::kK || point == Point::kV ||
          point == Point::kAttnHead;
+}
+
+// A class of ng/_parts.py, looked up once. The GIL guards it.
+constexpr char kCandidates[] = "Candidates";
+constexpr char kRows[] = "Rows";
+template <const char* name>
+py::handle PartsClass() {
+  static PyObject* found = nullptr;
+  if (found == nullptr) {
+    found = py::module_::import("ng._parts").attr(name).cast<py::object>().release().ptr();
+  }
+  return found;
 }
 
 // Every part there is, by the value of its option.
@@ -119,6 +132,47 @@ class SlotTokens {
   std::vector<std::vector<int32_t>> tokens_;
 };
 
+// The logits of candidates where they lie, `step` floats from one to the next.
+struct LogitsInPlace {
+  float* first = nullptr;
+  int64_t step = 1;
+
+  void CopyTo(std::span<float> to) const {
+    if (step == 1) {
+      std::copy_n(first, to.size(), to.data());
+      return;
+    }
+    const float* from = first;
+    for (size_t i = 0; i < to.size(); ++i, from += step) to[i] = *from;
+  }
+  void CopyFrom(std::span<const float> from) const {
+    if (step == 1) {
+      std::copy_n(from.data(), from.size(), first);
+      return;
+    }
+    float* to = first;
+    for (size_t i = 0; i < from.size(); ++i, to += step) *to = from[i];
+  }
+};
+
+// A set that is still a row of logits stays one, for which the stages behind are quicker.
+LogitsInPlace InPlace(CandidateSet& candidates) {
+  if (candidates.dense() && candidates.size() > 1) {
+    float* const first = &candidates.LogitOf(0);
+    return {first, &candidates.LogitOf(1) - first};
+  }
+  return {&candidates.items().front().logit, sizeof(Candidate) / sizeof(float)};
+}
+
+// This array, or where somebody else has kept it, or it has another size, a new one.
+Floats Unshared(py::object array, py::ssize_t n) {
+  if (!array.is_none() && array.ref_count() == 1) {
+    auto same = py::reinterpret_steal<Floats>(array.release());
+    if (same.size() == n) return same;
+  }
+  return Floats(n);
+}
+
 class PythonStage final : public SamplerStage {
  public:
   explicit PythonStage(PythonPart& part) : part_(part) {}
@@ -148,28 +202,45 @@ class PythonStage final : public SamplerStage {
     return absl::OkStatus();
   }
   absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) override {
-    const std::span<Candidate> items = candidates.items();
-    NG_RETURN_IF_ERROR(CallPython(part_, [&]() -> absl::Status {
-      const auto n = static_cast<py::ssize_t>(items.size());
-      Ids ids(n);
-      Floats logits(n);
-      std::ranges::transform(items, ids.mutable_data(), &Candidate::id);
-      std::ranges::transform(items, logits.mutable_data(), &Candidate::logit);
-      const py::object given =
-          py::module_::import("ng._parts")
-              .attr("Candidates")(ids, logits, CopyOf(tokens_.At(slot)),
-                                  py::make_tuple(key.seed, key.request, key.step, key.stream));
-      const py::object result = part_.call(given);
-      NG_ASSIGN_OR_RETURN(const Floats left, ResultOf(result, given.attr("logits"), {n}, part_));
-      const float* from = left.data();
-      for (Candidate& item : items) item.logit = *from++;
-      return absl::OkStatus();
-    }));
+    NG_RETURN_IF_ERROR(CallPython(part_, [&] { return Ask(slot, key, candidates); }));
     return Annotate(candidates.MaxLogit().status(), "the logits that it left: ");
   }
   std::string Report() const override { return ReportOf(part_); }
 
  private:
+  absl::Status Ask(int slot, const DrawKey& key, CandidateSet& candidates) {
+    const auto n = static_cast<py::ssize_t>(candidates.size());
+    const LogitsInPlace in_place = InPlace(candidates);
+    Floats logits = Unshared(std::exchange(part_.logits, py::none()), n);
+    in_place.CopyTo({logits.mutable_data(), static_cast<size_t>(n)});
+    const py::object given =
+        PartsClass<kCandidates>()(IdsOf(candidates), logits, CopyOf(tokens_.At(slot)),
+                                  py::make_tuple(key.seed, key.request, key.step, key.stream));
+    const py::object result = part_.call(given);
+    NG_ASSIGN_OR_RETURN(const Floats left, ResultOf(result, given.attr("logits"), {n}, part_));
+    in_place.CopyFrom(SpanOf(left));
+    part_.logits = std::move(logits);
+    return absl::OkStatus();
+  }
+  // Read-only. Of a whole vocabulary they are the same at every step.
+  py::object IdsOf(CandidateSet& candidates) {
+    const auto n = static_cast<py::ssize_t>(candidates.size());
+    const bool whole = candidates.dense();
+    if (whole && !part_.all_ids.is_none() && py::len(part_.all_ids) == static_cast<size_t>(n)) {
+      return part_.all_ids;
+    }
+    Ids ids(n);
+    int32_t* const to = ids.mutable_data();
+    if (whole) {
+      std::iota(to, to + n, 0);
+    } else {
+      std::ranges::transform(candidates.items(), to, &Candidate::id);
+    }
+    ids.attr("flags").attr("writeable") = false;
+    if (whole) part_.all_ids = ids;
+    return ids;
+  }
+
   PythonPart& part_;
   SlotTokens tokens_;
 };
@@ -343,7 +414,9 @@ int PythonParts::Traverse(visitproc visit, void* arg) const {
 }
 
 void PythonParts::Clear() {
-  for (const std::unique_ptr<PythonPart>& part : parts_) part->call = part->accept = py::none();
+  for (const std::unique_ptr<PythonPart>& part : parts_) {
+    part->call = part->accept = part->logits = part->all_ids = py::none();
+  }
 }
 
 py::object RowsObject(const PointRows& rows) {
@@ -358,8 +431,7 @@ py::object RowsObject(const PointRows& rows) {
   std::ranges::transform(rows.tokens, positions.mutable_data(), &TokenRow::pos);
   std::ranges::transform(rows.tokens, requests.mutable_data(), &TokenRow::request);
   std::ranges::transform(rows.tokens, sequences.mutable_data(), &TokenRow::sequence);
-  return py::module_::import("ng._parts")
-      .attr("Rows")(PointText(rows.at), values, tokens, positions, requests, sequences);
+  return PartsClass<kRows>()(PointText(rows.at), values, tokens, positions, requests, sequences);
 }
 
 }  // namespace ng::python

@@ -33,6 +33,8 @@ struct PythonPart {
   std::string id;  // the value of the option
   py::object call;
   py::object accept;                 // of a stage: None, or told of each token
+  py::object logits = py::none();    // of a stage: an array to use again
+  py::object all_ids = py::none();   // likewise: the vocabulary's
   std::vector<std::string> points;   // of a probe: patterns
   bool edits = false;                // of a probe
   PendingErrors* pending = nullptr;  // of the engine

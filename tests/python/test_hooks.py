@@ -236,5 +236,37 @@ class Hooks(Test):
             engine.hook("layer0.out", print)
 
 
+class Stages(Test):
+    def test_may_keep_what_they_are_given(self):
+        kept = []
+        for chain in ("see,greedy", "top_k,see,greedy"):
+            with self.engine({"sampler.chain": chain}, stages=[ng.Stage("see", kept.append)]) as engine:
+                done = engine.generate(PROMPT, 6, decode_logits=True)
+            self.assertEqual(len(kept), 6)
+            for given, row in zip(kept, done.decode_logits):
+                np.testing.assert_array_equal(given.logits, row[given.ids])
+            kept.clear()
+
+    def test_change_logits_and_not_ids(self):
+        def forbid(candidates):
+            candidates.logits[candidates.ids == 5] = -np.inf
+            candidates.ids[0] = 1
+
+        with self.raises(ValueError, "read-only"):
+            self.engine(stages=[ng.Stage("forbid", forbid)]).generate(PROMPT, 1)
+
+    def test_see_what_those_before_them_left(self):
+        seen = []
+
+        def halve(candidates):
+            candidates.logits /= 2
+
+        stages = [ng.Stage("halve", halve), ng.Stage("see", lambda c: seen.append(c.logits.copy()))]
+        for chain in ("halve,see,greedy", "halve,top_k,see,greedy"):
+            with self.engine({"sampler.chain": chain}, stages=stages) as engine:
+                done = engine.generate(PROMPT, 1, decode_logits=True)
+            self.assertEqual(seen[-1].max(), done.decode_logits[0].max() / 2)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -14,7 +14,7 @@ from ._errors import UsageError
 class Candidates:
     """The tokens that may come next, as a stage gets them.
 
-    ids: int32 [n], the tokens; not to be changed.
+    ids: int32 [n], the tokens; cannot be changed.
     logits: float32 [n], to be changed in place; -inf removes a candidate.
     tokens: int32 [n_tokens], the sequence so far, prompt included.
     seed, request, step: what a draw depends on; ``step`` 0 chooses the first new token.

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "ng/answer_reader.h"
 #include "ng/status.h"
 #include "ng/tokenizer.h"
 
@@ -33,7 +34,8 @@ struct Conversation {
   // template knows), "content" (a text, or a list of {"type": "text", "text"}), and what else the
   // template reads: "tool_calls", "name", "reasoning_content" ... A key that is null counts as
   // absent. Beside "tool_calls" a "content" that is null is what the template can take: null, else
-  // an empty text.
+  // an empty text. The arguments of a call may be JSON text or an object: they are shown to the
+  // template as it takes them.
   std::string messages;
   // A list: what the model may call, in the form that the template expects, mostly
   // {"type": "function", "function": {"name", "description", "parameters"}}. Empty: nothing.
@@ -87,6 +89,16 @@ class ChatTemplate {
   absl::StatusOr<std::vector<int32_t>> Encode(const Conversation& conversation) const {
     return Encode(conversation, {}, kAnyLength);
   }
+  // A reader of the answer to a conversation. Calls are read where it has tools; thoughts, where
+  // the template has marks for them. The template outlives the reader. How calls are written is
+  // learned from the template when this or DescribeCalls is asked for the first time, which takes
+  // some 0.1 s. Errors: those of Render, and UsageError that names the template where the
+  // conversation has tools and its calls cannot be read.
+  virtual absl::StatusOr<std::unique_ptr<AnswerReader>> ReadAnswer(
+      const Conversation& conversation) const = 0;
+  // What was learned of calls and thoughts, for people: JSON text. Errors: UsageError where calls
+  // cannot be read.
+  virtual absl::StatusOr<std::string> DescribeCalls() const = 0;
   // The token that the template puts after an answer, special or not, or else the one that the
   // model's files call eos_token; -1 where there is none.
   virtual int32_t eot() const = 0;

@@ -26,6 +26,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ng/answer_reader.h"
 #include "ng/cache_capabilities.h"
 #include "ng/cache_store.h"
 #include "ng/chat_template.h"
@@ -148,6 +149,8 @@ class Engine {
   // `fed`: as ChatTemplate::Encode (ng/chat_template.h). As with must_fit.
   absl::StatusOr<std::vector<int32_t>> EncodeConversation(const Conversation& conversation,
                                                           std::span<const int32_t> fed = {}) const;
+  // A reader of the answer to a conversation, as ChatTemplate::ReadAnswer; the engine outlives it.
+  absl::StatusOr<std::unique_ptr<AnswerReader>> ReadAnswer(const Conversation& conversation) const;
   // The date that the chat template writes into a conversation, "2026-11-22"; empty where it writes
   // none. Without run.date it is another one every day.
   const std::string& template_date() const;

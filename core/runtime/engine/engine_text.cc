@@ -100,6 +100,15 @@ absl::StatusOr<std::vector<int32_t>> Engine::EncodeConversation(
   });
 }
 
+absl::StatusOr<std::unique_ptr<AnswerReader>> Engine::ReadAnswer(
+    const Conversation& conversation) const {
+  return GuardedReading([&]() -> absl::StatusOr<std::unique_ptr<AnswerReader>> {
+    const Assembly& assembly = *state_->assembly;
+    if (assembly.chat == nullptr) return NoChatTemplate(assembly);
+    return assembly.chat->ReadAnswer(conversation);
+  });
+}
+
 const std::string& Engine::template_date() const {
   static const std::string none;
   return state_->assembly->chat == nullptr ? none : state_->assembly->chat->date();

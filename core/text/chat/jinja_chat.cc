@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <mutex>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -20,6 +21,8 @@
 #include "absl/strings/str_join.h"
 #include "core/base/absl_view.h"
 #include "core/formats/json.h"
+#include "core/text/chat/calls/call_parser.h"
+#include "core/text/chat/calls/learn.h"
 #include "core/text/chat/named_templates.h"
 #include "core/text/chat/template_marks.h"
 #include "core/text/jinja/template.h"
@@ -34,6 +37,9 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;  // what a template prints keeps its order
 
 constexpr int kJsonDepth = 32;
+
+// The JSON library's destructors allocate, and do not survive that it fails.
+constexpr size_t kReservedBytes = size_t{1} << 20;
 
 // The roles that are ng's own words, not a user's: templates make special tokens of them.
 constexpr std::string_view kRoles[] = {"system", "developer", "user",   "assistant",
@@ -116,6 +122,36 @@ std::string* LastText(OrderedJson& message) {
   return &content.back()["text"].get_ref<std::string&>();
 }
 
+// Whether messages tell of calls with arguments as JSON text.
+bool HasArgumentTexts(const OrderedJson& messages) {
+  return std::ranges::any_of(messages, [](const OrderedJson& message) {
+    const auto calls = message.find("tool_calls");
+    return calls != message.end() && calls->is_array() &&
+           std::ranges::any_of(*calls, [](const OrderedJson& call) {
+             return call.is_object() && call.contains("function") && call["function"].is_object() &&
+                    call["function"].contains("arguments") &&
+                    call["function"]["arguments"].is_string();
+           });
+  });
+}
+
+// These arguments as objects; what is none stays.
+void ReadArgumentTexts(OrderedJson* messages) {
+  for (OrderedJson& message : *messages) {
+    if (!message.contains("tool_calls") || !message["tool_calls"].is_array()) continue;
+    for (OrderedJson& call : message["tool_calls"]) {
+      if (!HasArgumentTexts(OrderedJson::array({{{"tool_calls", OrderedJson::array({call})}}}))) {
+        continue;
+      }
+      OrderedJson& arguments = call["function"]["arguments"];
+      const std::string text = arguments.get<std::string>();
+      if (!CheckJson(text, "", kJsonDepth).ok()) continue;
+      OrderedJson object = ParseCheckedJson(text);
+      if (object.is_object()) arguments = std::move(object);
+    }
+  }
+}
+
 // A value of run.template.<name>.
 absl::StatusOr<OrderedJson> ReadVariable(const std::string& text) {
   if (CheckJson(text, "", kJsonDepth).ok()) return ParseCheckedJson(text);
@@ -193,6 +229,7 @@ class JinjaChat final : public ChatTemplate {
       chat->marks_.AddOfProgram(tools->second.text);
     }
     NG_RETURN_IF_ERROR(chat->SetVariables(options));
+    chat->program_ = (chat->with_tools_ ? found.named.find(kWithTools)->second : *found.own).text;
     chat->Probe();
     return chat;
   }
@@ -221,7 +258,93 @@ class JinjaChat final : public ChatTemplate {
     return EncodeText(text, {.most = most});
   }
 
+  absl::StatusOr<std::unique_ptr<AnswerReader>> ReadAnswer(
+      const Conversation& conversation) const override {
+    NG_ASSIGN_OR_RETURN(const OrderedJson values, Values(conversation));
+    NG_ASSIGN_OR_RETURN(const jinja::Text text, RenderText(values));
+    const calls::Learned& learned = LearnedCalls();
+    const OrderedJson& tools = values["tools"];
+    const bool calls = !tools.is_null() && !tools.empty();
+    if (calls) NG_RETURN_IF_ERROR(Readable(learned));
+    // Where a prompt ends with what the template says of itself, that may begin thoughts.
+    const size_t said = text.origins().find_last_of(static_cast<char>(jinja::Origin::kData));
+    const calls::Symbols end = SymbolsOf(text.Slice(said == std::string::npos ? 0 : said + 1));
+    const calls::Symbols& begin = learned.format.reasoning_begin;
+    const size_t begins = begin.empty() ? calls::Symbols::npos : end.rfind(begin);
+    const bool thinks = begins != calls::Symbols::npos &&
+                        end.find(learned.format.reasoning_end, begins) == calls::Symbols::npos;
+    return std::make_unique<calls::CallParser>(learned.format, calls::ToolSchemas(tools),
+                                               calls::CallParser::Begins{calls, thinks});
+  }
+
+  absl::StatusOr<std::string> DescribeCalls() const override {
+    const calls::Learned& learned = LearnedCalls();
+    NG_RETURN_IF_ERROR(Readable(learned));
+    constexpr int kIndent = 2;
+    return calls::Described(learned.format)
+        .dump(kIndent, ' ', false, OrderedJson::error_handler_t::replace);
+  }
+
  private:
+  absl::Status Readable(const calls::Learned& learned) const {
+    return Annotate(learned.calls, absl::StrCat("tools: the chat template ", name_, " "));
+  }
+
+  // A text with the tokens that the template wrote in it.
+  calls::Symbols SymbolsOf(const jinja::Text& text) const {
+    calls::Symbols symbols;
+    for (const TextFragment& part : marks_.PartsOf(text)) {
+      if (part.id >= 0) {
+        symbols += calls::kFirstToken + static_cast<char32_t>(part.id);
+      } else {
+        symbols += calls::SymbolsOf(part.text);
+      }
+    }
+    return symbols;
+  }
+
+  const calls::Learned& LearnedCalls() const {
+    std::call_once(learned_once_, [this] {
+      const MemoryReserve reserve(kReservedBytes, MemoryReserve::For::kEverything);
+      Learn();
+      if (reserve.used()) throw std::bad_alloc();
+    });
+    return learned_;
+  }
+
+  void Learn() const {
+    OrderedJson shown = variables_;
+    shown["tools"] = nullptr;
+    const OrderedJson tools = calls::ProbeTools();
+    const bool takes_tools = (with_tools_ ? *with_tools_ : *own_).names().contains("tools");
+    if (takes_tools) shown["tools"] = tools;
+    calls::ProbedTemplate probed;
+    probed.program = program_;
+    if (eot_ >= 0) probed.end = calls::kFirstToken + static_cast<char32_t>(eot_);
+    probed.mark = [this](std::string_view literal) {
+      return SymbolsOf(jinja::Text(literal, jinja::Origin::kTemplate));
+    };
+    probed.token_text = [this](char32_t token) {
+      return std::string(marks_.TextOf(static_cast<int32_t>(token - calls::kFirstToken)));
+    };
+    probed.render = [&](const OrderedJson& given, bool asks) -> std::optional<calls::Symbols> {
+      OrderedJson messages = OrderedJson::array();
+      for (const OrderedJson& one : given) {
+        absl::StatusOr<OrderedJson> message = ReadMessage(one, no_content_, "");
+        if (!message.ok()) return std::nullopt;
+        messages.push_back(*std::move(message));
+      }
+      OrderedJson values = shown;
+      values["messages"] = std::move(messages);
+      values["add_generation_prompt"] = asks;
+      const absl::StatusOr<jinja::Text> text = RenderText(values);
+      if (!text.ok()) return std::nullopt;
+      return SymbolsOf(*text);
+    };
+    learned_ = calls::LearnFormat(probed);
+    if (!takes_tools) learned_.calls = UsageError("takes none");
+  }
+
   // The template for these variables.
   const jinja::Template& For(const OrderedJson& values) const {
     return with_tools_ && !values["tools"].is_null() ? *with_tools_ : *own_;
@@ -299,6 +422,10 @@ class JinjaChat final : public ChatTemplate {
     const OrderedJson& first = messages.front()["role"];
     if (!system_.empty() && first != "system" && first != "developer") {
       messages.insert(messages.begin(), MessageOf("system", system_));
+    }
+    if (HasArgumentTexts(messages)) {
+      const calls::Learned& learned = LearnedCalls();
+      if (learned.calls.ok() && !learned.format.arguments_text) ReadArgumentTexts(&messages);
     }
     OrderedJson values = variables_;
     NG_RETURN_IF_ERROR(AddVariables(conversation.variables, &values));
@@ -400,8 +527,6 @@ class JinjaChat final : public ChatTemplate {
 
   // What the template does in conversations that are made up here.
   void Probe() {
-    // The JSON library's destructors allocate, and do not survive that it fails.
-    constexpr size_t kReservedBytes = size_t{1} << 20;
     const MemoryReserve reserve(kReservedBytes, MemoryReserve::For::kEverything);
     for (const std::string_view role : kRoles) ProbeRole(role);
     no_content_ = ProbeNoContent();
@@ -493,6 +618,9 @@ class JinjaChat final : public ChatTemplate {
   std::string date_;
   TemplateMarks marks_;
   int32_t eot_ = -1;
+  std::string program_;  // of the template for conversations with tools
+  mutable std::once_flag learned_once_;
+  mutable calls::Learned learned_;
 };
 
 // The names of the templates that a model brings.

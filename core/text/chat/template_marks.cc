@@ -60,6 +60,15 @@ std::vector<int32_t> TemplateMarks::With(const jinja::Text& text) const {
   return marks;
 }
 
+std::vector<TextFragment> TemplateMarks::PartsOf(const jinja::Text& text) const {
+  return candidates_.Split(text.bytes(), true, text.origins());
+}
+
+std::string_view TemplateMarks::TextOf(int32_t id) const {
+  const auto found = std::ranges::find(whole_, id, &WholeToken::id);
+  return found == whole_.end() ? std::string_view() : std::string_view(found->text);
+}
+
 bool TemplateMarks::Has(int32_t id) const {
   return std::ranges::binary_search(special_, id) || std::ranges::binary_search(marks_, id);
 }

@@ -27,10 +27,14 @@ class TemplateMarks {
 
   // Those that were added and those of this text. Ascending.
   std::vector<int32_t> With(const jinja::Text& text) const;
+  // The text in parts, the tokens that the template wrote in it and what is between them.
+  std::vector<TextFragment> PartsOf(const jinja::Text& text) const;
   // Whether a token was added, or is special.
   bool Has(int32_t id) const;
   // A token that is found whole, by its text, a mark or not.
   std::optional<int32_t> Find(std::string_view literal) const;
+  // The text of a token that is found whole.
+  std::string_view TextOf(int32_t id) const;
 
  private:
   std::vector<WholeToken> whole_;

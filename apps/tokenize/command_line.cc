@@ -32,7 +32,14 @@ constexpr Question kQuestions[] = {
     {"--version", &About::version}, {"--help", &About::help}, {"--man-page", &About::man_page}};
 
 constexpr std::string_view kTokenizer = "--tokenizer";
-constexpr std::string_view kRender = "--render";
+// Those of a chat template.
+struct ChatSwitch {
+  std::string_view name;
+  bool CommandLine::*given;
+};
+constexpr ChatSwitch kChatSwitches[] = {{"--render", &CommandLine::render},
+                                        {"--calls", &CommandLine::calls}};
+
 constexpr std::string_view kVariable = "--template.";  // and its name
 
 // The options that have a value, and where it goes.
@@ -57,8 +64,9 @@ absl::Status UnknownArgument(std::string_view argument) {
     return UsageError(
         absl::StrCat("argument \"", View(argument), "\": the text is read from stdin, see --help"));
   }
-  std::vector<std::string> names = {std::string(kRender)};
+  std::vector<std::string> names;
   CommandLine line;
+  for (const ChatSwitch& known : kChatSwitches) names.emplace_back(known.name);
   for (const Valued& option : ValuedOptions(line)) names.emplace_back(option.name);
   for (const Switch& known : kSwitches) names.emplace_back(known.name);
   for (const Question& question : kQuestions) names.emplace_back(question.name);
@@ -107,14 +115,19 @@ absl::Status CheckTogether(const CommandLine& line, const std::set<std::string_v
   if (!line.about.asked() && line.tokenizer.empty()) {
     return UsageError("--tokenizer PATH is missing, see --help");
   }
-  if (!line.chat.empty()) return absl::OkStatus();
+  if (!line.chat.empty()) {
+    return line.render && line.calls ? UsageError("--render and --calls: one of them at a time")
+                                     : absl::OkStatus();
+  }
   if (line.render) return UsageError("--render needs --chat FILE");
+  if (line.calls) return absl::OkStatus();
+  constexpr absl::string_view kNeeds = " needs --chat FILE or --calls";
   for (const std::string_view option : {"--tools", "--template", "--date"}) {
-    if (given.contains(option)) return UsageError(absl::StrCat(View(option), " needs --chat FILE"));
+    if (given.contains(option)) return UsageError(absl::StrCat(View(option), kNeeds));
   }
   if (line.template_options.variables.empty()) return absl::OkStatus();
-  return UsageError(absl::StrCat(View(kVariable), line.template_options.variables[0].first,
-                                 " needs --chat FILE"));
+  return UsageError(
+      absl::StrCat(View(kVariable), line.template_options.variables[0].first, kNeeds));
 }
 
 }  // namespace
@@ -131,8 +144,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
     }
     NG_ASSIGN_OR_RETURN(const bool was_valued, ReadValued(arguments, &i, &given, &parsed));
     if (was_valued) continue;
-    if (argument == kRender) {
-      parsed.render = true;
+    const ChatSwitch* chat = std::ranges::find(kChatSwitches, argument, &ChatSwitch::name);
+    if (chat != std::end(kChatSwitches)) {
+      parsed.*chat->given = true;
       continue;
     }
     const Question* question = std::ranges::find(kQuestions, argument, &Question::name);
@@ -145,6 +159,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
     parsed.action = std::max(parsed.action, found->action);
   }
   if (!parsed.chat.empty()) parsed.action = std::max(parsed.action, Action::kChat);
+  if (parsed.calls) parsed.action = std::max(parsed.action, Action::kCalls);
   NG_RETURN_IF_ERROR(CheckTogether(parsed, given));
   return parsed;
 }
@@ -164,16 +179,20 @@ Manual TheManual() {
        "a line {\"ids\"} gives a line {\"text\"}; other keys of a line are ignored")  //
       ("chat", TextValue("FILE"),
        "a conversation, a list of {\"role\", \"content\"}: its ids by the model's chat template, "
-       "up to where an answer begins")                                                         //
-      ("render", "with --chat: its text, not its ids")                                         //
-      ("tools", TextValue("FILE"), "with --chat: what the model may call")                     //
-      ("template", TextValue("FILE"), "with --chat: another chat template, a file or a name")  //
-      ("template.NAME", TextValue("VALUE"), "with --chat: a variable of the template")         //
-      ("date", TextValue("DATE"), "with --chat: today for the template, 2026-11-22");
+       "up to where an answer begins")                  //
+      ("render", "with --chat: its text, not its ids")  //
+      ("calls",
+       "how the model writes calls of tools and thoughts, as JSON; with an answer on stdin: its "
+       "content, thoughts and calls. --chat names the conversation that it answers")          //
+      ("tools", TextValue("FILE"), "with --chat or --calls: what the model may call")         //
+      ("template", TextValue("FILE"), "with these: another chat template, a file or a name")  //
+      ("template.NAME", TextValue("VALUE"), "with these: a variable of the template")         //
+      ("date", TextValue("DATE"), "with these: today for the template, 2026-11-22");
   return {.program = "ng-tokenize",
           .summary = "turn text to token ids and back",
           .uses = {"ng-tokenize --tokenizer PATH [--jsonl | --decode] < INPUT",
-                   "ng-tokenize --tokenizer PATH --chat FILE.json [--render]"},
+                   "ng-tokenize --tokenizer PATH --chat FILE.json [--render]",
+                   "ng-tokenize --tokenizer PATH --calls [--chat FILE.json] [< ANSWER]"},
           .notes = {"Encodes text as the tokenizer's reference implementation does; SentencePiece "
                     "user-defined symbols are always parsed."},
           .examples = {"echo -n \"Who art thou?\" | ng-tokenize --tokenizer tokenizer.json"},

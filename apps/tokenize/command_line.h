@@ -12,12 +12,13 @@ namespace ng::tokenize {
 
 struct CommandLine {
   // Rising: of several, the last one here counts.
-  enum class Action { kPrintIds, kEncodeLines, kDecodeLines, kChat };
+  enum class Action { kPrintIds, kEncodeLines, kDecodeLines, kChat, kCalls };
   Action action = Action::kPrintIds;
   About about;
   std::string tokenizer;
   std::string chat;  // the file of a conversation
   bool render = false;
+  bool calls = false;
   std::string tools;  // a file; empty: none
   ChatOptions template_options;
 };

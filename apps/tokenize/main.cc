@@ -2,7 +2,10 @@
 //
 // It does what the tokenizer's reference implementation does, for scripts and for comparing. Each
 // result is a line on stdout, written at once, so that a program at the other end can answer it.
+#include <unistd.h>
+
 #include <atomic>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -80,7 +83,11 @@ absl::StatusOr<Conversation> ReadConversation(const CommandLine& line,
                                               const std::atomic<bool>* stop) {
   constexpr int kMaxDepth = 36;
   Conversation conversation;
-  NG_ASSIGN_OR_RETURN(conversation.messages, ReadUserFile(line.chat, stop));
+  if (line.chat.empty()) {
+    conversation.messages = R"([{"role": "user", "content": "?"}])";
+  } else {
+    NG_ASSIGN_OR_RETURN(conversation.messages, ReadUserFile(line.chat, stop));
+  }
   if (CheckJson(conversation.messages, line.chat, kMaxDepth).ok()) {
     const auto file = OrderedJson::parse(conversation.messages);
     if (file.is_object() && file.contains("messages")) {
@@ -94,31 +101,86 @@ absl::StatusOr<Conversation> ReadConversation(const CommandLine& line,
   return conversation;
 }
 
-// The text of a conversation, or its ids.
+// {"content", "reasoning", "tool_calls": [{"name", "arguments"}]} of an answer. Its special tokens
+// are found in its text.
+absl::StatusOr<OrderedJson> ReadAnswer(const Tokenizer& tokenizer, const std::string& answer,
+                                       AnswerReader* reader) {
+  std::map<int32_t, std::string> whole;
+  for (const WholeToken& token : tokenizer.WholeTokens()) whole[token.id] = token.text;
+  NG_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
+                      tokenizer.Encode(answer, {.parse_special = true, .continues = true}));
+  for (const int32_t id : ids) {
+    const auto literal = whole.find(id);
+    reader->Push(id, literal == whole.end() ? tokenizer.TokenBytes(id) : literal->second);
+  }
+  reader->Finish();
+  std::string content;
+  std::string reasoning;
+  OrderedJson calls = OrderedJson::array();
+  for (const AnswerDelta& delta : reader->Take()) {
+    switch (delta.kind) {
+      case AnswerDelta::Kind::kContent:
+        content += delta.text;
+        break;
+      case AnswerDelta::Kind::kReasoning:
+        reasoning += delta.text;
+        break;
+      case AnswerDelta::Kind::kCall:
+        calls.push_back({{"name", delta.text}, {"arguments", ""}});
+        break;
+      case AnswerDelta::Kind::kArguments:
+        calls.back()["arguments"].get_ref<std::string&>() += delta.text;
+        break;
+    }
+  }
+  return OrderedJson{{"content", content}, {"reasoning", reasoning}, {"tool_calls", calls}};
+}
+
+// What was learned of the template's calls, or an answer read by it.
+absl::Status PrintCalls(const Tokenizer& tokenizer, const ChatTemplate& chat,
+                        const Conversation& conversation) {
+  std::string answer;
+  if (isatty(STDIN_FILENO) == 0) {
+    NG_ASSIGN_OR_RETURN(answer, StandardInput().ReadAll());
+  }
+  if (answer.empty()) {
+    NG_ASSIGN_OR_RETURN(const std::string described, chat.DescribeCalls());
+    return WriteStdout(described + "\n");
+  }
+  NG_ASSIGN_OR_RETURN(const std::unique_ptr<AnswerReader> reader, chat.ReadAnswer(conversation));
+  NG_ASSIGN_OR_RETURN(const OrderedJson read, ReadAnswer(tokenizer, answer, reader.get()));
+  return WriteStdout(read.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
+}
+
+absl::Status PrintText(const ChatTemplate& chat, const Conversation& conversation, bool render) {
+  if (render) {
+    NG_ASSIGN_OR_RETURN(const std::string text, chat.Render(conversation));
+    return WriteStdout(text);
+  }
+  NG_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, chat.Encode(conversation));
+  return WriteStdout(absl::StrJoin(ids, " ") + "\n");
+}
+
+// The text of a conversation, its ids, or what answers to it are like.
 absl::Status PrintConversation(const Tokenizer& tokenizer, const CommandLine& line,
                                const std::atomic<bool>* stop) {
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<ChatTemplate> chat,
                       OpenChatTemplate(line.tokenizer, tokenizer, line.template_options));
   NG_ASSIGN_OR_RETURN(const Conversation conversation, ReadConversation(line, stop));
-  const auto in_file = [&](const absl::Status& status) {
-    for (const auto& [begin, file] :
-         {std::pair("messages: ", line.chat), {"tools: ", line.tools}}) {
-      if (absl::StartsWith(status.message(), begin)) return Annotate(status, file + ": ");
+  const absl::Status printed = line.calls ? PrintCalls(tokenizer, *chat, conversation)
+                                          : PrintText(*chat, conversation, line.render);
+  for (const auto& [begin, file] : {std::pair("messages: ", line.chat), {"tools: ", line.tools}}) {
+    if (absl::StartsWith(printed.message(), begin)) {
+      return Annotate(printed, file.empty() ? file : file + ": ");
     }
-    return status;
-  };
-  if (line.render) {
-    const absl::StatusOr<std::string> text = chat->Render(conversation);
-    return text.ok() ? WriteStdout(*text) : in_file(text.status());
   }
-  const absl::StatusOr<std::vector<int32_t>> ids = chat->Encode(conversation);
-  return ids.ok() ? WriteStdout(absl::StrJoin(*ids, " ") + "\n") : in_file(ids.status());
+  return printed;
 }
 
 absl::Status Run(const CommandLine& line, const EngineOptions& options) {
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
                       OpenTokenizer(line.tokenizer, options.warning));
-  if (line.action == Action::kChat) return PrintConversation(*tokenizer, line, options.stop);
+  if (line.action >= Action::kChat) return PrintConversation(*tokenizer, line, options.stop);
   if (line.action == Action::kPrintIds) return PrintIds(*tokenizer);
   return ConvertLines(*tokenizer, line.action == Action::kDecodeLines);
 }

@@ -254,8 +254,8 @@ TEST_F(OwnTemplate, IsShownByNgTokenize) {
     ExpectErrorOf("ng-tokenize", Tokenize(arguments), code, {part});
   };
   refuses({"--render"}, 2, "--render needs --chat FILE");
-  refuses({"--date=2024-02-29"}, 2, "--date needs --chat FILE");
-  refuses({"--template.mood=1"}, 2, "--template.mood needs --chat FILE");
+  refuses({"--date=2024-02-29"}, 2, "--date needs --chat FILE or --calls");
+  refuses({"--template.mood=1"}, 2, "--template.mood needs --chat FILE or --calls");
   refuses({"--chat"}, 2, "--chat needs a file name");
   refuses({"--chat", conversation, "--template.mood"}, 2, "must be --template.NAME=VALUE");
   refuses({"--chat", conversation, "--template.moot=1"}, 2, "did you mean mood?");

@@ -79,6 +79,18 @@ absl::StatusOr<std::vector<int32_t>> Engine::EncodeConversation(
               "tools are no JSON");
   return IdsOf(conversation.messages + conversation.tools);
 }
+// An answer that is only text.
+class PlainReader final : public AnswerReader {
+ public:
+  void Push(int32_t /*id*/, std::string_view /*bytes*/) override {}
+  void Finish() override {}
+  bool is_plain() const override { return true; }
+  std::vector<AnswerDelta> Take() override { return {}; }
+};
+absl::StatusOr<std::unique_ptr<AnswerReader>> Engine::ReadAnswer(
+    const Conversation& /*conversation*/) const {
+  return std::make_unique<PlainReader>();
+}
 absl::StatusOr<std::string> Engine::Decode(std::span<const int32_t> ids) const {
   return std::string(ids.begin(), ids.end());
 }

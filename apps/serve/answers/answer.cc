@@ -25,6 +25,25 @@ const char* PrefixOf(AnswerKind kind) {
   return "cmpl-";
 }
 
+// A call's id: the model's own, where it is more than a number; else one that all templates take,
+// some of which want nine letters and digits.
+std::string CallId(std::string_view answer, size_t choice, const AnswerDelta& call) {
+  constexpr size_t kDigits = 9;
+  constexpr std::string_view kAlphabet = "abcdefghijklmnopqrstuvwxyz0123456789";
+  if (call.id.size() >= kDigits) return call.id;
+  // FNV-1a
+  uint64_t hash = 0xCBF29CE484222325;
+  const std::string place =
+      absl::StrCat(absl::string_view(answer.data(), answer.size()), "/", choice, "/", call.call);
+  for (const char c : place) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+  std::string id;
+  for (size_t i = 0; i < kDigits; ++i) {
+    id += kAlphabet[hash % kAlphabet.size()];
+    hash /= kAlphabet.size();
+  }
+  return id;
+}
+
 }  // namespace
 
 Answer::Answer(const AnswerHost& host, AskedOnce asked, AnswerPlan plan)
@@ -37,7 +56,10 @@ Answer::Answer(const AnswerHost& host, AskedOnce asked, AnswerPlan plan)
   form_ = plan_.kind == AnswerKind::kResponse
               ? MakeResponseForm(std::move(head), plan_.said)
               : MakeChoicesForm(std::move(head), plan_.fields.include_usage);
-  choices_.assign(plan_.n_choices(), ChoiceState(plan_.fields.logprobs));
+  for (size_t i = 0; i < plan_.n_choices(); ++i) {
+    choices_.emplace_back(plan_.fields.logprobs);
+    if (!plan_.readers.empty()) choices_[i].parts.emplace(std::move(plan_.readers[i]));
+  }
 }
 
 const PlannedPrompt& Answer::PromptOf(size_t index) const {
@@ -185,6 +207,7 @@ void Answer::OnToken(size_t index, TokenEvent& event) {
   ShownToken token = plan_.fields.logprobs ? ShownWith(event.token) : Shown(id);
   // Special tokens within an answer are part of its text, a stop id is not.
   token.special = IsStopId(host_.engine, id);
+  if (choice.parts && !token.special) choice.parts->Push(id, token.bytes, event.held_bytes);
   choice.text.Push(std::move(token), event.held_bytes);
   Emit(index, choice.text.Take());
 }
@@ -196,23 +219,77 @@ void Answer::OnDone(size_t index, const DoneEvent& event) {
   if (!event.status.ok()) return Fail(ErrorOfAnswer(event.status, plan_, host_.settings.paths));
   if (event.reason == StopReason::kInterrupted) return Fail(ServerEnds());
   Echo(index, event.prompt);
+  if (choice.parts) choice.parts->Finish(event.held_bytes);
   choice.text.Finish(event.held_bytes);
   Emit(index, choice.text.Take());
   if (Streams()) {
-    Send(index, {.stop_reason = choice.reason});
+    Send(index, {.called = choice.called, .stop_reason = choice.reason});
   }
   if (++n_done_ == choices_.size()) Finish();
 }
 
 void Answer::Emit(size_t index, AnswerPiece piece) {
-  if (piece.text.empty() && piece.tokens.empty()) return;
   ChoiceState& choice = choices_[index];
+  if (choice.parts) return EmitParts(index, std::move(piece));
+  if (piece.text.empty() && piece.tokens.empty()) return;
   if (Streams()) {
     return Send(index, {.text = std::move(piece.text),
                         .tokens = plan_.fields.logprobs ? &piece.tokens : nullptr});
   }
   choice.whole.text += piece.text;
-  std::ranges::move(piece.tokens, std::back_inserter(choice.whole.tokens));
+  std::ranges::move(piece.tokens, std::back_inserter(choice.tokens));
+}
+
+Choice Answer::PartOf(size_t index, AnswerDelta delta) const {
+  Choice part;
+  ToolCall call = {.index = delta.call};
+  switch (delta.kind) {
+    case AnswerDelta::Kind::kContent:
+      part.text = std::move(delta.text);
+      return part;
+    case AnswerDelta::Kind::kReasoning:
+      part.reasoning = std::move(delta.text);
+      return part;
+    case AnswerDelta::Kind::kCall:
+      call.id = CallId(name_, index, delta);
+      call.name = std::move(delta.text);
+      break;
+    case AnswerDelta::Kind::kArguments:
+      call.arguments = std::move(delta.text);
+      break;
+  }
+  part.calls.push_back(std::move(call));
+  return part;
+}
+
+void Answer::EmitParts(size_t index, AnswerPiece piece) {
+  ChoiceState& choice = choices_[index];
+  std::vector<AnswerDelta> deltas = choice.parts->Take();
+  // One call at most was asked for: others are not shown.
+  if (!plan_.parallel_calls) {
+    std::erase_if(deltas, [](const AnswerDelta& delta) { return delta.call > 0; });
+  }
+  if (deltas.empty() && !piece.tokens.empty()) deltas.emplace_back();
+  for (AnswerDelta& delta : deltas) {
+    Choice part = PartOf(index, std::move(delta));
+    choice.called = choice.called || !part.calls.empty();
+    if (Streams()) {
+      if (plan_.fields.logprobs) part.tokens = &piece.tokens;
+      Send(index, std::move(part));
+      piece.tokens.clear();
+      continue;
+    }
+    choice.whole.text += part.text;
+    choice.whole.reasoning += part.reasoning;
+    for (ToolCall& call : part.calls) {
+      if (!call.id.empty()) {
+        choice.whole.calls.push_back(std::move(call));
+      } else {
+        choice.whole.calls.back().arguments += call.arguments;
+      }
+    }
+  }
+  std::ranges::move(piece.tokens, std::back_inserter(choice.tokens));
 }
 
 void Answer::BeginStream() {
@@ -258,10 +335,10 @@ void Answer::Finish() {
   std::vector<Choice> choices;
   for (size_t i = 0; i < choices_.size(); ++i) {
     ChoiceState& state = choices_[i];
-    Choice& choice = choices.emplace_back();
+    Choice& choice = choices.emplace_back(std::move(state.whole));
     choice.index = static_cast<int>(i);
-    choice.text = std::move(state.whole.text);
-    if (plan_.fields.logprobs) choice.tokens = &state.whole.tokens;
+    choice.called = state.called;
+    if (plan_.fields.logprobs) choice.tokens = &state.tokens;
     choice.stop_reason = state.reason;
     if (!plan_.fields.return_token_ids) continue;
     choice.ids = std::move(state.ids);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "apps/serve/answers/answer_form.h"
+#include "apps/serve/answers/answer_parts.h"
 #include "apps/serve/answers/answer_plan.h"
 #include "apps/serve/answers/answer_text.h"
 #include "apps/serve/answers/openai_responses.h"
@@ -73,7 +74,10 @@ class Answer : public std::enable_shared_from_this<Answer> {
   struct ChoiceState {
     explicit ChoiceState(bool with_tokens) : text(with_tokens) {}
     AnswerText text;
-    AnswerPiece whole;         // without a stream: what there is so far
+    std::optional<AnswerParts> parts;  // where the text has parts
+    Choice whole;                      // without a stream: what there is so far
+    std::vector<ShownToken> tokens;    // likewise
+    bool called = false;
     std::vector<int32_t> ids;  // that are not sent yet
     std::vector<StepRecord> steps;
     int64_t n_tokens = 0;      // generated
@@ -98,6 +102,10 @@ class Answer : public std::enable_shared_from_this<Answer> {
   // The prompt as the beginning of the text, once, where that is asked for.
   void Echo(size_t index, const PromptEvent& event);
   void Emit(size_t index, AnswerPiece piece);
+  // The same of an answer in parts; the piece's tokens come with the first of them.
+  void EmitParts(size_t index, AnswerPiece piece);
+  // What a part adds to its choice.
+  Choice PartOf(size_t index, AnswerDelta delta) const;
   void Send(size_t index, Choice choice);
   void BeginStream();
   void Finish();

@@ -39,22 +39,40 @@ std::string ConversationField(std::string_view message) {
   return "messages";
 }
 
-Parsed<std::vector<int32_t>> EncodeConversation(const ConversationFields& conversation,
-                                                const PlanParts& parts) {
-  absl::StatusOr<std::vector<int32_t>> ids =
-      parts.engine.EncodeConversation({.messages = conversation.messages,
-                                       .tools = conversation.tools,
-                                       .variables = conversation.variables});
-  if (ids.ok()) return *std::move(ids);
-  const absl::string_view message = ids.status().message();
-  ApiError error = ErrorOf(ids.status(), parts.settings.paths,
-                           ConversationField({message.data(), message.size()}));
+ApiError ConversationError(const absl::Status& status, const PlanParts& parts) {
+  const absl::string_view message = status.message();
+  ApiError error =
+      ErrorOf(status, parts.settings.paths, ConversationField({message.data(), message.size()}));
   // The template fails on these messages: it is the server's, and still runs on others.
-  if (ExitCode(ids.status()) == ExitCode(ModelFileError(""))) {
+  if (ExitCode(status) == ExitCode(ModelFileError(""))) {
     error.status = kBadRequest;
     error.param = "messages";
   }
   return error;
+}
+
+Conversation ConversationOf(const ConversationFields& fields) {
+  return {.messages = fields.messages, .tools = fields.tools, .variables = fields.variables};
+}
+
+Parsed<std::vector<int32_t>> EncodeConversation(const ConversationFields& conversation,
+                                                const PlanParts& parts) {
+  absl::StatusOr<std::vector<int32_t>> ids =
+      parts.engine.EncodeConversation(ConversationOf(conversation));
+  if (ids.ok()) return *std::move(ids);
+  return ConversationError(ids.status(), parts);
+}
+
+// What reads the answers' parts, unless they are only text.
+std::optional<ApiError> AddReaders(const ConversationFields& conversation, const PlanParts& parts,
+                                   AnswerPlan* plan) {
+  for (size_t i = 0; i < plan->n_choices(); ++i) {
+    auto reader = parts.engine.ReadAnswer(ConversationOf(conversation));
+    if (!reader.ok()) return ConversationError(reader.status(), parts);
+    if ((*reader)->is_plain()) return std::nullopt;
+    plan->readers.push_back(*std::move(reader));
+  }
+  return std::nullopt;
 }
 
 // An upper bound: beyond the room it is the room. Whether the prompt fits is for the engine to say.
@@ -133,7 +151,12 @@ Parsed<AnswerPlan> PlannedChat(AnswerKind kind, Api api, const std::string& body
   if (parts.settings.marks) {
     prompt.mark = FindMark(request.conversation, prompt.ids, parts.engine);
   }
-  return Planned(std::move(plan), parts);
+  plan.parallel_calls = request.conversation.parallel_calls;
+  Parsed<AnswerPlan> planned = Planned(std::move(plan), parts);
+  auto* const made = std::get_if<AnswerPlan>(&planned);
+  if (made == nullptr || kind != AnswerKind::kChat) return planned;
+  if (auto error = AddReaders(request.conversation, parts, made)) return *error;
+  return planned;
 }
 
 }  // namespace

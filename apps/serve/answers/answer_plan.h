@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ struct AnswerPlan {
   std::vector<std::string> settings;                  // "sampler.key=value"
   std::map<std::string, std::string> setting_fields;  // key -> the field that has set it
   int64_t max_new_tokens = 0;
+  // Of a chat, one for each choice; none where an answer is nothing but text.
+  std::vector<std::unique_ptr<AnswerReader>> readers;
+  bool parallel_calls = true;
   Json said;                       // of a response: what it repeats of the request
   std::vector<std::string> inert;  // fields that change nothing
 

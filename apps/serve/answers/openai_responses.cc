@@ -27,8 +27,30 @@ Json NumberOrNull(const std::optional<double>& number) {
   return number ? Json(*number) : Json(nullptr);
 }
 
-std::string_view FinishReason(StopReason reason) {
-  return reason == StopReason::kMaxNewTokens ? "length" : "stop";
+std::string_view FinishReason(const Choice& choice) {
+  if (*choice.stop_reason == StopReason::kMaxNewTokens) return "length";
+  return choice.called ? "tool_calls" : "stop";
+}
+
+Json CallsJson(const Choice& choice, bool pieces) {
+  Json calls = Json::array();
+  for (const ToolCall& call : choice.calls) {
+    Json& json = calls.emplace_back(Json::object());
+    if (pieces) json["index"] = call.index;
+    if (!call.id.empty()) {
+      json["id"] = call.id;
+      json["type"] = "function";
+      json["function"]["name"] = call.name;
+    }
+    json["function"]["arguments"] = call.arguments;
+  }
+  return calls;
+}
+
+// What a message or a piece of it has beside its content.
+void AddParts(const Choice& choice, bool pieces, Json* message) {
+  if (!choice.reasoning.empty()) (*message)["reasoning_content"] = choice.reasoning;
+  if (!choice.calls.empty()) (*message)["tool_calls"] = CallsJson(choice, pieces);
 }
 
 // Of a completion: lists, one item a token.
@@ -95,7 +117,7 @@ Json ChoiceJson(AnswerKind kind, const Choice& choice, const char* text_name, Js
     json["logprobs"] = chat ? ChatLogprobs(choice) : CompletionLogprobs(choice);
   }
   json["finish_reason"] = nullptr;
-  if (choice.stop_reason) json["finish_reason"] = FinishReason(*choice.stop_reason);
+  if (choice.stop_reason) json["finish_reason"] = FinishReason(choice);
   if (choice.ids) json["token_ids"] = *choice.ids;
   if (choice.prompt_ids) json["prompt_token_ids"] = *choice.prompt_ids;
   return json;
@@ -141,7 +163,9 @@ Json AnswerJson(const AnswerHead& head, std::span<const Choice> choices, const U
       text = Json::object();
       text["role"] = "assistant";
       text["content"] = choice.text;
+      if (choice.text.empty() && !choice.calls.empty()) text["content"] = nullptr;
       text["refusal"] = nullptr;
+      AddParts(choice, /*pieces=*/false, &text);
     }
     json["choices"].push_back(
         ChoiceJson(head.kind, choice, chat ? "message" : "text", std::move(text)));
@@ -158,6 +182,8 @@ Json PieceJson(const AnswerHead& head, const Choice& choice, bool first) {
     text = Json::object();
     if (first) text["role"] = "assistant";
     if (first || !choice.text.empty()) text["content"] = choice.text;
+    if (first && choice.text.empty() && !choice.calls.empty()) text["content"] = nullptr;
+    AddParts(choice, /*pieces=*/true, &text);
   }
   json["choices"].push_back(
       ChoiceJson(head.kind, choice, chat ? "delta" : "text", std::move(text)));

@@ -30,10 +30,21 @@ struct Usage {
   int64_t completion_tokens = 0;
 };
 
+// A call of a tool, or a piece of it in a stream: then only the first has id and name.
+struct ToolCall {
+  int index = 0;
+  std::string id = {};
+  std::string name = {};
+  std::string arguments = {};
+};
+
 // A choice of an answer, or a piece of it in a stream.
 struct Choice {
   int index = 0;
   std::string text = {};
+  std::string reasoning = {};
+  std::vector<ToolCall> calls = {};
+  bool called = false;  // the answer has calls, here or in pieces before
   // Null: logprobs were not asked for. Borrowed.
   const std::vector<ShownToken>* tokens = nullptr;
   int64_t text_offset = 0;                       // characters of the choice before this piece

@@ -86,9 +86,11 @@
   function take(answer, event) {
     const choice = event.choices[0];
     answer.id = event.id;
-    if (choice?.delta?.content) {
-      answer.content += choice.delta.content;
-      at('messages').lastElementChild.querySelector('p').textContent = answer.content;
+    // Thoughts are shown until the answer begins.
+    answer.thoughts = (answer.thoughts ?? '') + (choice?.delta?.reasoning_content ?? '');
+    if (choice?.delta?.content || choice?.delta?.reasoning_content) {
+      answer.content += choice.delta.content ?? '';
+      at('messages').lastElementChild.querySelector('p').textContent = answer.content || answer.thoughts;
       at('messages').scrollTop = at('messages').scrollHeight;
     }
     if (choice?.finish_reason === 'length') answer.end = 'cut: it has as many tokens as it may';

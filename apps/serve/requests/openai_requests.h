@@ -64,9 +64,10 @@ using PromptField = std::variant<std::string, std::vector<int32_t>>;  // a text,
 
 // JSON text, as ng::Conversation has it.
 struct ConversationFields {
-  std::string messages;   // empty: there is none
-  std::string tools;      // empty: none
-  std::string variables;  // of the template; empty: none
+  std::string messages;        // empty: there is none
+  std::string tools;           // empty: none
+  std::string variables;       // of the template; empty: none
+  bool parallel_calls = true;  // an answer may have several calls of tools
 };
 
 // What can be asked for, as a set of bits.

@@ -52,10 +52,6 @@ bool IsAnyNumber(const Json& value, const Json&) { return value.is_number(); }
 bool IsAnyInt(const Json& value, const Json&) { return value.is_number_integer(); }
 bool IsAnyText(const Json& value, const Json&) { return value.is_string(); }
 bool IsAnyObject(const Json& value, const Json&) { return value.is_object(); }
-bool HasNoTools(const Json& /*value*/, const Json& body) {
-  const auto tools = body.find("tools");
-  return tools == body.end() || tools->is_null() || tools->empty();
-}
 
 constexpr const char* kMustBeFalse = "must be false";
 constexpr const char* kMustBeTrue = "must be true";
@@ -79,6 +75,10 @@ constexpr FieldRow kRows[] = {
     {"instructions", kResponses, [](Fields& f, Request&) { f.Value("instructions"); }},  // likewise
     {"tools", kChat | kTokenize, [](Fields& f, Request& r) { ReadTools(f, &r.conversation); }},
     {"tool_choice", kChat | kTokenize, [](Fields& f, Request&) { f.Value("tool_choice"); }},
+    {"parallel_tool_calls", kChat,
+     [](Fields& f, Request& r) {
+       r.conversation.parallel_calls = f.Bool("parallel_tool_calls").value_or(true);
+     }},
     {"chat_template_kwargs", kChat | kTokenize,
      [](Fields& f, Request& r) {
        const Json* const variables = f.Object("chat_template_kwargs");
@@ -204,10 +204,7 @@ constexpr FieldRow kRows[] = {
      [](const Json& v, const Json&) { return v == Json::array({"text"}); }, "must be [\"text\"]"},
     {"verbosity", kChat, nullptr, [](const Json& v, const Json&) { return v == "medium"; },
      "must be medium"},
-    {"parallel_tool_calls", kChat | kResponses, nullptr,
-     [](const Json& v,
-        const Json& body) { return v == true || (v == false && HasNoTools(v, body)); },
-     "must be true where there are tools"},
+    {"parallel_tool_calls", kResponses, nullptr, IsAnyBool, "must be true or false"},
     {"functions", kChat, nullptr, IsEmpty, "must be empty: send tools"},
     {"function_call", kChat, nullptr,
      [](const Json& v, const Json&) { return v == "auto" || v == "none"; }, "must be auto or none"},

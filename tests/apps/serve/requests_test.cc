@@ -302,8 +302,8 @@ TEST(ParseRequest, PassesOverWhatChangesNothing) {
   EXPECT_EQ(inert(R"("store":true)"), "store!");
   EXPECT_EQ(inert(R"("modalities":["text"])"), "modalities");
   EXPECT_EQ(inert(R"("modalities":["text","audio"])"), "modalities!");
-  EXPECT_EQ(inert(R"("parallel_tool_calls":false)"), "parallel_tool_calls");
-  EXPECT_EQ(inert(R"("parallel_tool_calls":false,"tools":[{}])"), "parallel_tool_calls!");
+  EXPECT_EQ(inert(R"("parallel_tool_calls":false,"tools":[{}])"), "");
+  EXPECT_EQ(inert(R"("parallel_tool_calls":1)"), "parallel_tool_calls!");
   EXPECT_EQ(inert(R"("cache_prompt":true,"id_slot":-1)"), "cache_prompt,id_slot");
   EXPECT_EQ(inert(R"("store":null)"), "");
 }

@@ -5,7 +5,7 @@
 ng_build_packages=(
   g++ cmake ninja-build
   libabsl-dev libboost-dev libboost-program-options-dev libtbb-dev
-  nlohmann-json3-dev libedit-dev libicu-dev libpcre2-dev libsentencepiece-dev librandom123-dev libxxhash-dev
+  nlohmann-json3-dev libicu-dev libpcre2-dev libsentencepiece-dev librandom123-dev libxxhash-dev
 )
 # OpenMPI is for the fabric mpi, which is built and tested where it is.
 # pybind11 and Python's headers are for apps/python, which is built where they are; NumPy is what it

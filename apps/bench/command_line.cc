@@ -33,6 +33,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   NG_ASSIGN_OR_RETURN(line.batches, ParseWholeNumbers(arguments, "batch", {1, kMostSequences}));
   NG_ASSIGN_OR_RETURN(line.threads, ParseWholeNumbers(arguments, "threads", {0, kMostThreads}));
   NG_ASSIGN_OR_RETURN(line.jsonl, WantsJsonl(arguments));
+  line.wide = arguments.values.count("wide") != 0;
   if (line.prompt_tokens == 0 && line.decode_tokens == 0) {
     return UsageError("--prompt-tokens 0 and --decode-tokens 0 leave nothing to measure");
   }
@@ -56,7 +57,8 @@ Manual TheManual() {
   OptionGroup output = {"Output", {}};
   output.options.add_options()  //
       ("output", TextValue("text|jsonl", "text"),
-       "text or jsonl; a line for each combination of threads, batch and depth");
+       "text or jsonl; a line for each combination of threads, batch and depth")  //
+      ("wide", kWideHelp);
   return {.program = "ng-bench",
           .summary = "measure how fast a config prefills and decodes",
           .uses = {"ng-bench --config FILE [--section.key=value ...] [what] [output]"},

@@ -23,6 +23,7 @@ struct CommandLine {
   int64_t repeat = 5;               // rounds that count; one more warms up
 
   bool jsonl = false;
+  bool wide = false;  // all columns of the table
   About about;
 };
 

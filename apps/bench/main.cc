@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -36,8 +37,8 @@ std::vector<Workload> Workloads(const CommandLine& line) {
 }
 
 // Opens and loads an engine once for all workloads and prints a line for each.
-absl::Status Run(EngineOptions options, const std::vector<Workload>& workloads, bool jsonl,
-                 ProgressBar& bar) {
+absl::Status Run(EngineOptions options, const std::vector<Workload>& workloads,
+                 const CommandLine& line, bool* has_head, ProgressBar& bar) {
   RegionMeter regions;
   options.regions = &regions;
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
@@ -55,14 +56,21 @@ absl::Status Run(EngineOptions options, const std::vector<Workload>& workloads, 
   const Subject subject{*engine, path.empty() ? options.random_weights : path, cost};
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Machine> machine,
                       Machine::Create(engine->isa(), engine->threads(), options.stop));
-  const bool watched = isatty(STDERR_FILENO) == 1;  // somebody waits
+  const bool watched = isatty(STDERR_FILENO) == 1 && HowLoud() != Loudness::kQuiet;
+  const TextTable table(line.wide);
   for (const Workload& workload : workloads) {
     const auto show = [&](int64_t round, const Speed& speed) {
       if (watched) WriteStderr(RoundLine(workload, round, speed));
     };
     NG_ASSIGN_OR_RETURN(const Figures figures, Measure(*engine, regions, *machine, workload, show));
-    const auto format = jsonl ? JsonLine : TextLine;
-    NG_RETURN_IF_ERROR(WriteStdout(format(subject, workload, figures)));
+    if (line.jsonl) {
+      NG_RETURN_IF_ERROR(WriteStdout(JsonLine(subject, workload, figures)));
+      continue;
+    }
+    if (!std::exchange(*has_head, true)) {
+      NG_RETURN_IF_ERROR(WriteStdout(table.Head(subject, figures)));
+    }
+    NG_RETURN_IF_ERROR(WriteStdout(table.Line(subject, workload, figures)));
   }
   return absl::OkStatus();
 }
@@ -71,13 +79,14 @@ absl::Status Run(EngineOptions options, const std::vector<Workload>& workloads, 
 // other.
 absl::Status Sweep(const CommandLine& line, const EngineOptions& options, ProgressBar& bar) {
   const std::vector<Workload> workloads = Workloads(line);
-  if (line.threads.empty()) return Run(options, workloads, line.jsonl, bar);
+  bool has_head = false;
+  if (line.threads.empty()) NG_RETURN_IF_ERROR(Run(options, workloads, line, &has_head, bar));
   for (const int64_t threads : line.threads) {
     EngineOptions own = options;
     own.overrides.push_back(absl::StrCat("run.threads=", threads));
-    NG_RETURN_IF_ERROR(Run(own, workloads, line.jsonl, bar));
+    NG_RETURN_IF_ERROR(Run(own, workloads, line, &has_head, bar));
   }
-  return absl::OkStatus();
+  return line.jsonl ? absl::OkStatus() : WriteStdout(TextTable(line.wide).Note());
 }
 
 constexpr const char* kName = "ng-bench";

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "apps/common/screen_text.h"
 #include "ng/config.h"
 
 namespace ng::bench {
@@ -103,31 +104,48 @@ std::string RoundLine(const Workload& workload, int64_t round, const Speed& spee
   return line + "\n";
 }
 
-std::string TextLine(const Subject& subject, const Workload& workload, const Figures& figures) {
+TextTable::TextTable(bool wide)
+    : table_({{.name = "threads"},
+              {.name = "batch", .rank = 1},
+              {.name = "depth"},
+              {.name = "prompt", .rank = 2},
+              {.name = "prefill/s", .columns = 10},
+              {.name = "of peak", .rank = 3},
+              {.name = "decode/s", .columns = 9},
+              {.name = "of reads", .rank = 3},
+              {.name = "regions", .rank = 4},
+              {.name = "serial", .columns = 7, .rank = 4}},
+             TableWidth(wide)) {}
+
+std::string TextTable::Head(const Subject& subject, const Figures& first) const {
   const auto& [engine, model, cost] = subject;
-  std::string line =
-      absl::StrFormat("%s weights, %s cache, %s, %d threads, batch %d:", std::string(cost.weights),
-                      CodecsOf(engine.config()).Text(), std::string(IsaName(engine.isa())),
-                      engine.threads(), workload.batch);
-  if (figures.speed.prefill_tok_s) {
-    absl::StrAppendFormat(&line, " prefill %d at %.1f tok/s (%.0f %% of %.0f GOP/s)",
-                          workload.prompt_tokens, *figures.speed.prefill_tok_s,
-                          100.0 * *PeakShare(cost, workload, figures), figures.peak_gop_s);
-  }
-  if (figures.speed.decode_tok_s) {
-    absl::StrAppendFormat(&line, "%s decode %d at depth %d at %.1f tok/s (",
-                          figures.speed.prefill_tok_s ? "," : "", workload.decode_tokens,
-                          workload.depth, *figures.speed.decode_tok_s);
-    if (const std::optional<double> share = BandwidthShare(subject, workload, figures)) {
-      absl::StrAppendFormat(&line, "%.0f %% of %.1f GB/s)", 100.0 * *share, figures.read_gb_s);
-    } else {
-      absl::StrAppend(&line, "what ", engine.config().Text("attention.name"),
-                      " reads is not known)");
-    }
-    absl::StrAppendFormat(&line, ", %.0f regions a step, %.1f %% of it serial", figures.regions->n,
-                          100.0 * figures.regions->serial_share);
-  }
-  return line + "\n";
+  return absl::StrCat(
+      WrappedText(
+          absl::StrFormat("%s: %s weights, %s cache, %s, %s; reads %.1f GB/s, peak %.0f "
+                          "GOP/s; tokens a second\n",
+                          model, std::string(cost.weights), CodecsOf(engine.config()).Text(),
+                          engine.config().Text("attention.name"),
+                          std::string(IsaName(engine.isa())), first.read_gb_s, first.peak_gop_s),
+          TableWidth(false)),
+      table_.Head());
+}
+
+std::string TextTable::Line(const Subject& subject, const Workload& workload,
+                            const Figures& figures) const {
+  const auto number = [](std::optional<double> value) {
+    return value ? absl::StrFormat("%.1f", *value) : std::string("-");
+  };
+  const auto percent = [](std::optional<double> share) {
+    return share ? absl::StrFormat("%.0f %%", 100.0 * *share) : std::string("-");
+  };
+  const auto& regions = figures.regions;
+  return table_.Line(
+      {absl::StrCat(subject.engine.threads()), absl::StrCat(workload.batch),
+       absl::StrCat(workload.depth), absl::StrCat(workload.prompt_tokens),
+       number(figures.speed.prefill_tok_s), percent(PeakShare(subject.cost, workload, figures)),
+       number(figures.speed.decode_tok_s), percent(BandwidthShare(subject, workload, figures)),
+       regions ? absl::StrFormat("%.0f", regions->n) : "-",
+       regions ? absl::StrFormat("%.1f %%", 100.0 * regions->serial_share) : "-"});
 }
 
 }  // namespace ng::bench

@@ -8,6 +8,12 @@
 
 namespace ng {
 
+void SetLoudness(const About& about) {
+  SetLoudness(about.quiet     ? Loudness::kQuiet
+              : about.verbose ? Loudness::kVerbose
+                              : Loudness::kUsual);
+}
+
 std::optional<absl::Status> AnswerAbout(const About& about, const Manual& manual,
                                         const EngineOptions& options) {
   if (about.version) return WriteStdout(VersionText(manual.program));
@@ -28,6 +34,7 @@ std::optional<absl::Status> AnswerAbout(const About& about, const Manual& manual
 
 int RunAsked(const About& about, const Manual& manual, const EngineOptions& options,
              absl::FunctionRef<absl::Status(const EngineOptions&, ProgressBar&)> work) {
+  SetLoudness(about);
   return RunWatched(manual.program, options, [&](const EngineOptions& watched, ProgressBar& bar) {
     const std::optional<absl::Status> answered = AnswerAbout(about, manual, watched);
     return answered ? *answered : work(watched, bar);

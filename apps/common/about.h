@@ -12,6 +12,9 @@
 
 namespace ng {
 
+// How loud the program is from now on.
+void SetLoudness(const About& about);
+
 // Prints the answer to the first thing that is asked for; nothing if the program shall do its work.
 // Errors: those of FindKnownParts, where config keys are part of the answer.
 std::optional<absl::Status> AnswerAbout(const About& about, const Manual& manual,

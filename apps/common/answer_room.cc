@@ -2,8 +2,12 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+
 namespace ng {
 namespace {
+
+constexpr const char* kMaxNewTokens = "run.max_new_tokens";
 
 // The largest number in [from, to] that fits; `from` fits. It is asked for few of them.
 int64_t Largest(int64_t from, int64_t to, absl::FunctionRef<bool(int64_t)> fits) {
@@ -46,7 +50,23 @@ class ShortenedRun {
 
 }  // namespace
 
-bool AnswersAreOpen(const Config& config) { return config.Text("run.max_new_tokens") == "auto"; }
+bool NothingLimits(const Config& config) { return config.Int(kMaxNewTokens) == -1; }
+
+bool AnswersAreOpen(const Config& config) {
+  return config.Text(kMaxNewTokens) == "auto" || NothingLimits(config);
+}
+
+absl::Status CheckMostTokens(const Config& config) {
+  const int64_t n = config.Int(kMaxNewTokens);
+  if (n >= -1) return absl::OkStatus();
+  return UsageError(absl::StrCat(config.Describe(kMaxNewTokens), " = ", n,
+                                 ", must be 0 or more, auto, or -1: no limit but the context"));
+}
+
+int64_t MostOfOpenAnswer(const Engine& engine) {
+  const int64_t context = engine.model_shape().max_positions;
+  return NothingLimits(engine.config()) && context > 0 ? context : kMostAnswerTokens;
+}
 
 absl::Status FitContext(const Engine& engine, int64_t most, GenerateRequest* request) {
   absl::Status status;
@@ -72,7 +92,7 @@ std::string_view FitMemory(const Engine& engine, std::span<const size_t> open,
                            NeedsOfRequests needs, std::vector<GenerateRequest>* requests) {
   if (open.empty()) return "";
   ShortenedRun run(engine, open, needs, requests);
-  const int64_t least = engine.default_max_new_tokens();
+  const int64_t least = std::max<int64_t>(1, engine.default_max_new_tokens());
   const int64_t most = run.Longest();
   const absl::StatusOr<RunPlan> shortest = run.PlanWith(least);
   int64_t cap = std::min(least, most);

@@ -1,4 +1,6 @@
-// How many tokens an answer may have where the config leaves it open: run.max_new_tokens = auto.
+// How many tokens an answer may have where the config leaves it open: run.max_new_tokens = auto, or
+// -1, which is the same for a text to go on with and without the bound at the end of the next
+// lines.
 //
 // A text to go on with gets 64 then. An answer to a message ends when the model ends it, so it gets
 // what fits: the model's context, the cache, and half of the memory that a run of 64 new tokens
@@ -23,8 +25,14 @@ namespace ng {
 
 inline constexpr int64_t kMostAnswerTokens = 8192;
 
-// Whether run.max_new_tokens is auto.
+// Whether run.max_new_tokens is auto, or -1.
 bool AnswersAreOpen(const Config& config);
+// Whether it is -1: nothing but the context and the memory ends an answer, or a text to go on with.
+bool NothingLimits(const Config& config);
+// Refuses other numbers below 0. Errors: UsageError.
+absl::Status CheckMostTokens(const Config& config);
+// The new tokens that an open answer has where there is room for them.
+int64_t MostOfOpenAnswer(const Engine& engine);
 
 // Gives the request the most new tokens up to `most` with which CheckRequest takes it, at least
 // one. Errors: those of CheckRequest with one.

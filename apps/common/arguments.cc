@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <charconv>
+#include <filesystem>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -28,6 +30,10 @@ constexpr OptionSpelling kOptionSpellings[] = {
     {"input text", "prompt"},
     {"json", "output=jsonl"},
 };
+
+// Of every program.
+constexpr std::pair<const char*, const char*> kShortOptions[] = {
+    {"-h", "help"}, {"-q", "quiet"}, {"-v", "verbose"}};
 
 std::string_view NameIn(std::string_view option) { return option.substr(0, option.find('=')); }
 
@@ -59,7 +65,7 @@ class ArgumentReader {
     for (next_ = 0; next_ < all_.size(); ++next_) {
       const std::string& argument = all_[next_];
       if (!argument.starts_with("--")) {
-        own->push_back(argument);
+        NG_RETURN_IF_ERROR(ReadBare(argument, own, overrides));
         continue;
       }
       const std::string text = argument.substr(2);
@@ -72,20 +78,51 @@ class ArgumentReader {
         }
         overrides->push_back(text);
       } else if (FindOption(name, options_) != nullptr) {
-        own->push_back(argument);
+        AddOwn(argument, name, has_value, own);
       } else if (const Spelling* const spelling = FindSpelling(name)) {
         NG_ASSIGN_OR_RETURN(std::string set, Setting(*spelling, text, has_value));
         overrides->push_back(std::move(set));
       } else {
         const std::string option(OptionSpelled(name, options_));
-        own->push_back(option.empty() ? argument
-                                      : absl::StrCat("--", option, text.substr(name.size())));
+        const std::string spelled =
+            option.empty() ? argument : absl::StrCat("--", option, text.substr(name.size()));
+        AddOwn(spelled, NameIn(option), has_value || option.find('=') != option.npos, own);
       }
     }
     return absl::OkStatus();
   }
 
  private:
+  // An option of the program's own, and the value that follows it.
+  void AddOwn(const std::string& argument, std::string_view name, bool has_value,
+              std::vector<std::string>* own) {
+    own->push_back(argument);
+    const po::option_description* const option = FindOption(name, options_);
+    const bool value_follows = option != nullptr && option->semantic()->max_tokens() > 0;
+    if (value_follows && !has_value && next_ + 1 < all_.size()) own->push_back(all_[++next_]);
+  }
+
+  absl::Status ReadBare(const std::string& argument, std::vector<std::string>* own,
+                        std::vector<std::string>* overrides) {
+    for (const auto& [letter, option] : kShortOptions) {
+      if (argument != letter || FindOption(option, options_) == nullptr) continue;
+      own->push_back(absl::StrCat("--", option));
+      return absl::OkStatus();
+    }
+    const bool option = argument.starts_with('-') && argument.size() > 1;
+    if (option || FindOption("config", options_) == nullptr) {
+      return UsageError(absl::StrCat("argument '", argument,
+                                     "' does not belong to any option; options begin with --"));
+    }
+    if (!model_.empty()) {
+      return UsageError(absl::StrCat("argument '", argument, "': the model is '", model_,
+                                     "' already; options begin with --"));
+    }
+    model_ = argument;
+    overrides->insert(overrides->begin(), "model.path=" + argument);
+    return absl::OkStatus();
+  }
+
   // "temp=0.2" from "--temp=0.2" or "--temp 0.2".
   absl::StatusOr<std::string> Setting(const Spelling& spelling, const std::string& text,
                                       bool has_value) {
@@ -98,6 +135,7 @@ class ArgumentReader {
   const std::vector<std::string>& all_;
   const po::options_description& options_;
   size_t next_ = 0;
+  std::string model_;  // that was named without an option
 };
 
 // A program_options error as one line, with the nearest option for an unknown one.
@@ -163,8 +201,6 @@ absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& all,
                   .style(allow_long | long_allow_adjacent | long_allow_next)
                   .run(),
               arguments.values);
-  } catch (const po::too_many_positional_options_error&) {
-    return UsageError("an argument does not belong to any option; options begin with --");
   } catch (const po::error& error) {
     return Explain(error, options);
   }
@@ -182,17 +218,40 @@ std::string ShellQuoted(std::string_view text) {
   return absl::StrCat("'", absl::StrReplaceAll(std::string(text), {{"'", "'\\''"}}), "'");
 }
 
+namespace {
+
+// Whether what is named as a config is a model: a folder, or a file of weights.
+bool IsModel(const std::string& path) {
+  std::error_code ignored;
+  return path.ends_with(".gguf") || path.ends_with(".safetensors") ||
+         (!path.empty() && std::filesystem::is_directory(path, ignored));
+}
+
+}  // namespace
+
 EngineOptions EngineOptionsOf(const Arguments& arguments) {
+  constexpr std::string_view kModel = "model.path=";
   const po::variables_map& values = arguments.values;
   EngineOptions options;
   if (values.count("config") != 0) options.config_file = values["config"].as<std::string>();
+  std::vector<std::string> overrides = arguments.overrides;
+  if (IsModel(options.config_file)) {
+    overrides.insert(overrides.begin(), absl::StrCat("model.path=", options.config_file));
+    options.config_file.clear();
+  }
+  const auto config = std::ranges::find_if(overrides, [&](const std::string& setting) {
+    return setting.starts_with(kModel) && setting.ends_with(".ini");
+  });
+  if (config != overrides.end() && options.config_file.empty()) {
+    options.config_file = config->substr(kModel.size());
+    overrides.erase(config);
+  }
   if (values.count("random-weights") != 0) {
     options.random_weights = values["random-weights"].as<std::string>();
     // They take the place of the config file's model. A model on the command line too is refused.
     options.overrides = {"model.path=", "model.packed=", "tokenizer.path="};
   }
-  options.overrides.insert(options.overrides.end(), arguments.overrides.begin(),
-                           arguments.overrides.end());
+  options.overrides.insert(options.overrides.end(), overrides.begin(), overrides.end());
   return options;
 }
 

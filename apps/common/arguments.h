@@ -22,8 +22,9 @@ struct Arguments {
 
 // `--section.key=value` is an override, and so is another program's name for a key, which may have
 // its value behind it: `--temp 0.2` (ng/spellings.h). Everything else must be one of `options`, in
-// its long form, or another program's name for one. Errors: UsageError naming the argument, what is
-// allowed and the nearest option.
+// its long form, or another program's name for one. Where --config is one of them, an argument
+// without an option is the model: `model.path=MODEL`. Errors: UsageError naming the argument, what
+// is allowed and the nearest option.
 absl::StatusOr<Arguments> ParseArguments(
     int argc, const char* const* argv, const boost::program_options::options_description& options);
 absl::StatusOr<Arguments> ParseArguments(
@@ -40,7 +41,8 @@ std::string ShellWord(std::string_view word);
 // A text between single quotes of a shell.
 std::string ShellQuoted(std::string_view text);
 
-// What --config, --random-weights and the overrides ask for.
+// What --config, --random-weights and the overrides ask for. A file that ends in .ini is a config
+// where a model is named too, and a model's folder or file is one where a config is named.
 EngineOptions EngineOptionsOf(const Arguments& arguments);
 
 // Whether --output is jsonl. Errors: UsageError when it is not text either.

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "apps/common/screen_text.h"
 
 namespace ng {
 
@@ -15,7 +16,8 @@ std::string Wrapped(std::string_view text, size_t indent, size_t width) {
   size_t column = indent;
   for (const absl::string_view word :
        absl::StrSplit(absl::string_view(text.data(), text.size()), ' ', absl::SkipEmpty())) {
-    if (column > indent && column + 1 + word.size() > width) {
+    const size_t columns = ColumnsOf({word.data(), word.size()});
+    if (column > indent && column + 1 + columns > width) {
       absl::StrAppend(&out, "\n", std::string(indent, ' '));
       column = indent;
     } else if (column > indent) {
@@ -23,7 +25,7 @@ std::string Wrapped(std::string_view text, size_t indent, size_t width) {
       ++column;
     }
     absl::StrAppend(&out, word);
-    column += word.size();
+    column += columns;
   }
   return out;
 }
@@ -34,9 +36,9 @@ std::string TwoColumns(std::span<const TextRow> rows, size_t left, size_t width)
   const size_t indent = narrow ? kBelow : left;
   std::string out;
   for (const TextRow& row : rows) {
-    std::string line = absl::StrCat("  ", row.left);
+    std::string line = absl::StrCat("  ", Wrapped(row.left, kBelow, width));
     if (!row.right.empty()) {
-      if (narrow || line.size() + 1 > left) {
+      if (narrow || line.find('\n') != line.npos || line.size() + 1 > left) {
         absl::StrAppend(&line, "\n", std::string(indent, ' '));
       } else {
         line.resize(left, ' ');
@@ -46,6 +48,10 @@ std::string TwoColumns(std::span<const TextRow> rows, size_t left, size_t width)
     absl::StrAppend(&out, line, "\n");
   }
   return out;
+}
+
+std::string Counted(int64_t n, std::string_view what) {
+  return absl::StrCat(n, " ", absl::string_view(what.data(), what.size()), n == 1 ? "" : "s");
 }
 
 int StdoutColumns() {

@@ -3,6 +3,7 @@
 #define NG_APPS_COMMON_COLUMNS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,9 @@ std::string TwoColumns(std::span<const TextRow> rows, size_t left, size_t width)
 // The words of `text` on such lines. Those after the first line begin behind `indent` blanks; the
 // first has no indent.
 std::string Wrapped(std::string_view text, size_t indent, size_t width);
+
+// "1 run", "2 runs".
+std::string Counted(int64_t n, std::string_view what);
 
 // The columns of the terminal that stdout is; 80 where it is none.
 int StdoutColumns();

@@ -28,27 +28,6 @@ std::vector<std::string> PluginsFor(std::string_view key, std::span<const Plugin
   return names;
 }
 
-ValueWords WordsOf(const ConfigKey& key, std::span<const PluginFile> files) {
-  const OptionSpec& spec = *key.spec;
-  if (spec.type == OptionType::kBool) return {Kind::kOneOf, {"true", "false"}};
-  if (spec.type != OptionType::kText) return {Kind::kAny, {}};
-  if (spec.choices != nullptr) return {Kind::kOneOf, absl::StrSplit(spec.choices, '|')};
-  switch (key.form) {
-    case ConfigForm::kPath:
-    case ConfigForm::kNameOrPath:
-      return {Kind::kFile, {}};
-    case ConfigForm::kPathList:
-      return {Kind::kFolder, {}};
-    case ConfigForm::kNames:
-      return {Kind::kListOf, PluginsFor(key.key, files)};
-    default:
-      break;
-  }
-  std::vector<std::string> plugins = PluginsFor(key.key, files);
-  if (plugins.empty()) return {Kind::kAny, {}};
-  return {Kind::kOneOf, std::move(plugins)};
-}
-
 KnownKey Known(const ConfigKey& key, ValueWords values) {
   KeyHelp help = HelpOf(key);
   return {.key = key.key,
@@ -93,6 +72,27 @@ void Add(const PluginFile& file, const Json& entry, KnownParts* parts) {
 }
 
 }  // namespace
+
+ValueWords WordsOf(const ConfigKey& key, std::span<const PluginFile> files) {
+  const OptionSpec& spec = *key.spec;
+  if (spec.type == OptionType::kBool) return {Kind::kOneOf, {"true", "false"}};
+  if (spec.type != OptionType::kText) return {Kind::kAny, {}};
+  if (spec.choices != nullptr) return {Kind::kOneOf, absl::StrSplit(spec.choices, '|')};
+  switch (key.form) {
+    case ConfigForm::kPath:
+    case ConfigForm::kNameOrPath:
+      return {Kind::kFile, {}};
+    case ConfigForm::kPathList:
+      return {Kind::kFolder, {}};
+    case ConfigForm::kNames:
+      return {Kind::kListOf, PluginsFor(key.key, files)};
+    default:
+      break;
+  }
+  std::vector<std::string> plugins = PluginsFor(key.key, files);
+  if (plugins.empty()) return {Kind::kAny, {}};
+  return {Kind::kOneOf, std::move(plugins)};
+}
 
 absl::StatusOr<KnownParts> FindKnownParts(const EngineOptions& options) {
   NG_ASSIGN_OR_RETURN(const Config config, Engine::ReadConfig(options));

@@ -3,10 +3,13 @@
 #ifndef NG_APPS_COMMON_KNOWN_PARTS_H_
 #define NG_APPS_COMMON_KNOWN_PARTS_H_
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "ng/config.h"
 #include "ng/engine.h"
+#include "ng/plugins.h"
 #include "ng/status.h"
 
 namespace ng {
@@ -16,6 +19,9 @@ struct ValueWords {
   enum class Kind { kNone, kAny, kOneOf, kListOf, kFile, kFolder, kConfigKey } kind = Kind::kAny;
   std::vector<std::string> words;  // of kOneOf and kListOf, which has commas between them
 };
+
+// That of a config key; `files` are the plugins it may name.
+ValueWords WordsOf(const ConfigKey& key, std::span<const PluginFile> files);
 
 struct KnownKey {
   std::string key;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "apps/common/columns.h"
 #include "ng/spellings.h"
 
@@ -21,9 +22,12 @@ po::typed_value<std::string>* TextValue(const char* name, const char* value) {
   return TextValue(name)->default_value(value);
 }
 
-OptionGroup AboutOptions(const char* help) {
+OptionGroup AboutOptions(const char* help, const char* verbose) {
   OptionGroup about = {"About", {}};
-  about.options.add_options()("help", help)                                 //
+  about.options.add_options()                                               //
+      ("quiet", "nothing on stderr but errors; also -q")                    //
+      ("verbose", verbose)                                                  //
+      ("help", help)                                                        //
       ("version", "version, instruction set level, build tag")              //
       ("completion", TextValue("bash|zsh|fish"),                            //
        "a script that completes the program's command line in this shell")  //
@@ -33,6 +37,8 @@ OptionGroup AboutOptions(const char* help) {
 
 About ReadAbout(const po::variables_map& values) {
   About about;
+  about.quiet = values.count("quiet") != 0;
+  about.verbose = values.count("verbose") != 0;
   about.help = values.count("help") != 0;
   about.version = values.count("version") != 0;
   about.man_page = values.count("man-page") != 0;
@@ -93,7 +99,12 @@ std::string UsageText(const Manual& manual, int width) {
     absl::StrAppend(&out, Wrapped(note, 0, columns), "\n");
   }
   if (!manual.examples.empty()) out += "\nexamples:\n";
-  for (const std::string& example : manual.examples) absl::StrAppend(&out, "  ", example, "\n");
+  for (const std::string& example : manual.examples) {
+    // As a shell reads a line that goes on.
+    constexpr size_t kIndent = 6;
+    const std::string lines = Wrapped(example, kIndent, columns - 2);
+    absl::StrAppend(&out, "  ", absl::StrReplaceAll(lines, {{"\n", " \\\n"}}), "\n");
+  }
   for (const OptionGroup& group : manual.groups) {
     std::vector<TextRow> rows;
     size_t left = 0;

@@ -47,8 +47,13 @@ boost::program_options::typed_value<std::string>* TextValue(const char* name);
 // The same with a default.
 boost::program_options::typed_value<std::string>* TextValue(const char* name, const char* value);
 
-// What every program answers about itself: --help, --version, --man-page, --completion SHELL.
+// What every program answers about itself: --help, --version, --man-page, --completion SHELL. And
+// --quiet and --verbose.
 struct About {
+  // How much it says beside: these ask for no answer.
+  bool quiet = false;
+  bool verbose = false;
+
   bool help = false;
   bool version = false;
   bool man_page = false;
@@ -58,9 +63,14 @@ struct About {
   bool asked() const { return help || version || man_page || !completion.empty(); }
 };
 
-// The last group of a program's options. `help`: what --help prints.
-OptionGroup AboutOptions(const char* help = "this text");
+// The last group of a program's options. `help`: what --help prints; `verbose`: what --verbose
+// does.
+OptionGroup AboutOptions(const char* help = "this text",
+                         const char* verbose = "a line on stderr for each phase; also -v");
 About ReadAbout(const boost::program_options::variables_map& values);
+
+// Of --wide, in programs with tables (apps/common/table.h).
+inline constexpr const char* kWideHelp = "all columns of tables, however wide the screen is";
 
 // All groups as one, for ParseArguments.
 boost::program_options::options_description OptionsOf(const Manual& manual);

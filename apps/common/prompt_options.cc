@@ -39,8 +39,8 @@ absl::Status ReadPromptOptions(const po::variables_map& values, PromptOptions* p
   prompts->parse_special = values.count("parse-special") != 0;
   const int sources = prompts->prompt.has_value() + prompts->prompt_file.has_value() +
                       prompts->prompt_ids.has_value() + prompts->prompts.has_value() +
-                      prompts->message.has_value() + static_cast<int>(prompts->chat) +
-                      static_cast<int>(!prompts->texts.empty());
+                      prompts->message.has_value() +
+                      static_cast<int>(prompts->chat || !prompts->texts.empty());
   if (sources > 1) {
     return UsageError(absl::StrCat(
         "only one of --prompt, --prompt-file, --prompt-ids, --prompts, --message",

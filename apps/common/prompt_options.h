@@ -19,16 +19,18 @@ struct PromptOptions {
   std::optional<std::string> prompt_ids;
   std::optional<std::string> prompts;
   std::optional<std::string> message;
-  // Each is a message where the model has a chat template, else a text to complete.
+  // Each is a message where the model has a chat template, else a text to complete. "-" is what is
+  // on stdin, and makes one text of all.
   std::vector<std::string> texts;
-  bool chat = false;  // a conversation in place of them, where a program has one
+  bool chat = false;  // a conversation, where a program has one; texts are its first messages
 
   bool parse_special = false;
   std::string tools_file;  // empty: none
   std::string tools;       // its text, once it has been read
   std::string load_cache;  // empty: none
   std::string save_cache;  // empty: none
-  // Where no prompt is given, what is piped into the program is one.
+  // Where no prompt is given, what is piped into the program is one. Where one text is given, it
+  // stands before that.
   bool reads_pipe = true;
   // Whether run.max_new_tokens = auto gives answers what fits, in a program where they may be long.
   bool open_answers = false;

@@ -18,12 +18,16 @@
 #include "apps/common/answer_room.h"
 #include "apps/common/input.h"
 #include "apps/common/json.h"
+#include "apps/common/terminal.h"
 
 namespace ng {
 namespace {
 
 constexpr const char* kStdin = "/dev/stdin";
+constexpr std::string_view kDash = "-";
 constexpr int kMaxJsonDepth = 36;  // a schema of a tool is deep
+
+std::string PathOf(const std::string& file) { return file == kDash ? kStdin : file; }
 
 absl::StatusOr<std::vector<int32_t>> IdsOf(const nlohmann::json& value) {
   std::vector<int32_t> ids;
@@ -63,12 +67,14 @@ absl::StatusOr<std::vector<int32_t>> IdsOfMessages(std::string_view text,
        .tools = fields.contains("tools") ? fields["tools"].dump() : options.tools});
 }
 
-// Adds a checked request. `answers`: it is a message's, and nothing but the config says how long
-// the answer may be.
+// Adds a checked request. `answers`: it is a message's. Where `max_new_tokens` is the config's, the
+// config may leave open how long the answer is.
 absl::Status Add(GenerateRequest request, bool answers, const PromptOptions& options,
                  const Engine& engine, PromptRequests* read) {
-  const bool open = answers && options.open_answers && AnswersAreOpen(engine.config());
-  NG_RETURN_IF_ERROR(open ? FitContext(engine, kMostAnswerTokens, &request)
+  const bool by_default = request.max_new_tokens == engine.default_max_new_tokens();
+  const bool open = (answers && options.open_answers && AnswersAreOpen(engine.config())) ||
+                    (by_default && NothingLimits(engine.config()));
+  NG_RETURN_IF_ERROR(open ? FitContext(engine, MostOfOpenAnswer(engine), &request)
                           : engine.CheckRequest(request));
   if (open) read->open.push_back(read->requests.size());
   read->requests.push_back(std::move(request));
@@ -131,7 +137,7 @@ absl::StatusOr<std::vector<int32_t>> InFile(const std::string& file,
 
 absl::StatusOr<PromptRequests> ReadPromptsFile(const PromptOptions& options, const Engine& engine,
                                                const std::atomic<bool>* stop) {
-  NG_ASSIGN_OR_RETURN(const std::string text, ReadUserFile(*options.prompts, stop));
+  NG_ASSIGN_OR_RETURN(const std::string text, ReadUserFile(PathOf(*options.prompts), stop));
   PromptRequests read;
   std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
   const auto is_blank = [](absl::string_view text) {
@@ -174,32 +180,75 @@ absl::StatusOr<PromptRequests> RequestsOf(const std::vector<std::string>& texts,
   return read;
 }
 
-// Whether stdin is something that a text was put into: a pipe or a file.
-bool StdinHoldsText() {
+// Something that a text was put into.
+enum class StdinKind { kNothing, kPipe, kFile };
+StdinKind KindOfStdin() {
   struct stat status = {};
-  return fstat(STDIN_FILENO, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISREG(status.st_mode));
+  if (fstat(STDIN_FILENO, &status) != 0) return StdinKind::kNothing;
+  return S_ISFIFO(status.st_mode)  ? StdinKind::kPipe
+         : S_ISREG(status.st_mode) ? StdinKind::kFile
+                                   : StdinKind::kNothing;
 }
 
-// What is piped into the program, without its last line's end; none where that is empty.
-absl::StatusOr<std::vector<std::string>> PipedText(const Engine& engine,
-                                                   const std::atomic<bool>* stop) {
-  if (!StdinHoldsText()) return std::vector<std::string>();
+// What is on stdin, without its last line's end.
+absl::StatusOr<std::string> StdinText(const Engine& engine, const std::atomic<bool>* stop) {
   NG_ASSIGN_OR_RETURN(std::string text, ReadUserFile(kStdin, stop, engine.max_prompt_bytes()));
   if (text.ends_with('\n')) text.pop_back();
   if (text.ends_with('\r')) text.pop_back();
-  if (text.empty()) return std::vector<std::string>();
-  return std::vector<std::string>{std::move(text)};
+  return text;
 }
 
-// "-" is stdin.
-std::string PathOf(const std::string& file) { return file == "-" ? kStdin : file; }
+// Whether stdin is there for the one text of the command line. A file from which somebody else has
+// read is that one's, such as a loop of a shell. A pipe in which nothing comes for a second may be
+// one that was handed down and never ends.
+bool StdinIsForText(std::string* warning) {
+  constexpr int kSilentMs = 1000;
+  switch (KindOfStdin()) {
+    case StdinKind::kNothing:
+      return false;
+    case StdinKind::kFile:
+      return lseek(STDIN_FILENO, 0, SEEK_CUR) == 0;
+    case StdinKind::kPipe:
+      break;
+  }
+  if (WaitForInput(STDIN_FILENO, kSilentMs)) return true;
+  *warning = "stdin is open and nothing comes, so it is not read; with - it is waited for";
+  return false;
+}
+
+// The texts of the command line with what is on stdin. A "-" says where that stands, and then all
+// are one text with empty lines between them; where there is one text and no "-", it stands before.
+absl::StatusOr<std::vector<std::string>> WithStdin(const PromptOptions& options,
+                                                   const Engine& engine,
+                                                   const std::atomic<bool>* stop,
+                                                   std::string* warning) {
+  std::vector<std::string> texts = options.texts;
+  const bool dash = std::ranges::count(texts, kDash) != 0;
+  const bool joins = dash || (texts.size() == 1 && options.reads_pipe && StdinIsForText(warning));
+  if (!joins) return texts;
+  NG_ASSIGN_OR_RETURN(const std::string text, StdinText(engine, stop));
+  if (!dash) texts.insert(texts.begin(), std::string(kDash));
+  std::string all;
+  for (const std::string& one : texts) {
+    const std::string& part = one == kDash ? text : one;
+    if (!part.empty()) absl::StrAppend(&all, all.empty() ? "" : "\n\n", part);
+  }
+  return std::vector<std::string>{std::move(all)};
+}
 
 }  // namespace
 
 absl::StatusOr<PromptRequests> ReadRequests(const PromptOptions& options, const Engine& engine,
                                             const std::atomic<bool>* stop) {
   if (options.prompts) return ReadPromptsFile(options, engine, stop);
-  if (!options.texts.empty()) return RequestsOf(options.texts, options, engine);
+  if (!options.texts.empty()) {
+    std::string warning;
+    NG_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
+                        WithStdin(options, engine, stop, &warning));
+    NG_ASSIGN_OR_RETURN(PromptRequests read, RequestsOf(texts, options, engine));
+    read.warning = std::move(warning);
+    return read;
+  }
   GenerateRequest request = NewRequest(options, engine);
   if (options.prompt) {
     NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.Encode(*options.prompt, HowToTokenize(options)));
@@ -216,11 +265,12 @@ absl::StatusOr<PromptRequests> ReadRequests(const PromptOptions& options, const 
   } else if (options.message) {
     if (options.message->empty()) return UsageError("--message is empty");
     NG_ASSIGN_OR_RETURN(request.prompt_ids, engine.EncodeMessage(*options.message, options.tools));
-  } else if (!options.reads_pipe) {
+  } else if (!options.reads_pipe || KindOfStdin() == StdinKind::kNothing) {
     return PromptRequests();
   } else {
-    NG_ASSIGN_OR_RETURN(const std::vector<std::string> piped, PipedText(engine, stop));
-    return RequestsOf(piped, options, engine);
+    NG_ASSIGN_OR_RETURN(std::string piped, StdinText(engine, stop));
+    if (piped.empty()) return PromptRequests();
+    return RequestsOf({std::move(piped)}, options, engine);
   }
   PromptRequests read;
   NG_RETURN_IF_ERROR(Add(std::move(request), options.message.has_value(), options, engine, &read));

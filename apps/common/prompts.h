@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "apps/common/prompt_options.h"
@@ -17,6 +18,7 @@ struct PromptRequests {
   // Those that answer messages and whose length the config leaves open: they have as many new
   // tokens as their context leaves (apps/common/answer_room.h). Rising.
   std::vector<size_t> open;
+  std::string warning = {};  // about what was not read; empty: nothing
 };
 
 // The requests of the options, each checked against the vocabulary and the caps. Empty when there

@@ -21,7 +21,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "apps/common/terminal_text.h"
 #include "ng/files.h"
 #include "ng/memory_reserve.h"
@@ -41,16 +43,49 @@ int signal_pipe[2] = {-1, -1};
 // While InterruptsOnlyStop lives.
 std::atomic<bool> interrupts_only_stop = false;
 
-// What TerminalGuard keeps.
+// What TerminalGuard keeps: how the terminal was set, and how it is to be set while the program
+// runs. A handler may read the second one while it is changed, so that there are two places for it.
 std::atomic<bool> terminal_is_guarded = false;
 termios guarded_terminal;
+termios terminal_modes[2];
+std::atomic<int> terminal_mode = -1;  // of these; -1: as it was
 
-// Async-signal-safe.
+void WriteToTerminal(std::string_view bytes) {
+  static_cast<void>(!write(STDERR_FILENO, bytes.data(), bytes.size()));
+}
+
+// These three are async-signal-safe.
 void RestoreTerminal() {
   if (!terminal_is_guarded) return;
-  constexpr std::string_view kNoBracketedPaste = "\033[?2004l";
-  static_cast<void>(!write(STDERR_FILENO, kNoBracketedPaste.data(), kNoBracketedPaste.size()));
+  WriteToTerminal("\033[?2004l");  // pastes are marked no more
   tcsetattr(STDIN_FILENO, TCSADRAIN, &guarded_terminal);
+}
+
+// Nothing for a program in the background, which the terminal would stop.
+void SetTerminal() {
+  const int mode = terminal_mode;
+  if (!terminal_is_guarded || mode < 0 || tcgetpgrp(STDIN_FILENO) != getpgrp()) return;
+  tcsetattr(STDIN_FILENO, TCSANOW, &terminal_modes[mode]);
+  WriteToTerminal("\033[?2004h");
+}
+
+void OnStop(int) {
+  const int saved_errno = errno;
+  RestoreTerminal();
+  struct sigaction stops = {};
+  stops.sa_handler = SIG_DFL;
+  struct sigaction own = {};
+  sigaction(SIGTSTP, &stops, &own);
+  raise(SIGTSTP);
+  sigset_t stop;
+  sigset_t before;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTSTP);
+  pthread_sigmask(SIG_UNBLOCK, &stop, &before);  // it stops here
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  sigaction(SIGTSTP, &own, nullptr);
+  SetTerminal();
+  errno = saved_errno;
 }
 
 int ExitCodeOf(int signal) { return 128 + signal; }
@@ -65,6 +100,7 @@ void OnSignal(int signal) {
   }
   stop_requested = true;
   const int saved_errno = errno;
+  if (only_stops && terminal_is_guarded) tcflush(STDIN_FILENO, TCIFLUSH);  // typed ahead
   static_cast<void>(!write(signal_pipe[1], "", 1));
   errno = saved_errno;
 }
@@ -135,6 +171,8 @@ absl::Status WriteText(int fd, std::string_view bytes) {
 
 // KeepSilent was called.
 bool silent = false;
+
+Loudness loudness_now = Loudness::kUsual;
 
 std::string WarningLine(std::string_view program, std::string_view text) {
   const absl::string_view name(program.data(), program.size());
@@ -224,6 +262,24 @@ void WriteStyledStderr(std::string_view bytes) {
 
 void KeepSilent() { silent = true; }
 
+bool TerminalTakesEscapes() {
+  const char* const kind = std::getenv("TERM");
+  return kind != nullptr && *kind != '\0' && std::string_view(kind) != "dumb";
+}
+
+bool TerminalShowsUtf8() {
+  for (const char* const name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* const value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    const std::string locale = absl::AsciiStrToUpper(value);
+    return locale.find("UTF-8") != locale.npos || locale.find("UTF8") != locale.npos;
+  }
+  return false;
+}
+
+void SetLoudness(Loudness loudness) { loudness_now = loudness; }
+Loudness HowLoud() { return loudness_now; }
+
 void PrintError(std::string_view program, const absl::Status& status) {
   const absl::string_view message = status.message();
   if (message.empty() || IsToldElsewhere(status)) return;
@@ -233,7 +289,7 @@ void PrintError(std::string_view program, const absl::Status& status) {
 }
 
 void PrintWarning(std::string_view program, std::string_view text) {
-  WriteStderr(WarningLine(program, text));
+  if (HowLoud() != Loudness::kQuiet) WriteStderr(WarningLine(program, text));
 }
 
 int Fail(std::string_view program, const absl::Status& status) {
@@ -243,12 +299,13 @@ int Fail(std::string_view program, const absl::Status& status) {
 
 int RunWatched(std::string_view program, EngineOptions options,
                absl::FunctionRef<absl::Status(const EngineOptions&, ProgressBar&)> work) {
-  ProgressBar bar;
+  ProgressBar bar(program);
   options.stop = WatchSignals();
   options.progress = [&](const Progress& progress) { bar.Show(progress); };
   std::set<std::string, std::less<>> told;  // several engines may have the same to say
   options.warning = [&](std::string_view text) {
-    if (told.emplace(text).second) HeldWarnings() += WarningLine(program, text);
+    const bool shown = HowLoud() != Loudness::kQuiet;
+    if (shown && told.emplace(text).second) HeldWarnings() += WarningLine(program, text);
   };
   const absl::Status status = work(options, bar);
   bar.Clear();
@@ -315,7 +372,15 @@ bool InterruptsOnlyStop::Take() {
 
 TerminalGuard::TerminalGuard() {
   if (terminal_is_guarded || tcgetattr(STDIN_FILENO, &guarded_terminal) != 0) return;
+  terminal_mode = -1;
   terminal_is_guarded = guards_ = true;
+  struct sigaction action = {};
+  sigaction(SIGTSTP, nullptr, &action);
+  if (action.sa_handler == SIG_IGN) return;  // as where there is no job control
+  action = {};
+  action.sa_handler = OnStop;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGTSTP, &action, nullptr);
 }
 
 TerminalGuard::~TerminalGuard() {
@@ -324,11 +389,41 @@ TerminalGuard::~TerminalGuard() {
   terminal_is_guarded = false;
 }
 
+const termios& TerminalGuard::before() const { return guarded_terminal; }
+
+void TerminalGuard::Set(const termios& mode) {
+  if (!guards_) return;
+  const int other = terminal_mode == 0 ? 1 : 0;
+  terminal_modes[other] = mode;
+  terminal_mode = other;
+  SetTerminal();
+}
+
+void SetTerminalAgain() { SetTerminal(); }
+
 int SignalExitCode() { return ExitCodeOf(stop_signal); }
 
-ProgressBar::ProgressBar() : terminal_(isatty(STDERR_FILENO) != 0) {}
+ProgressBar::ProgressBar(std::string_view program)
+    : program_(program),
+      terminal_(isatty(STDERR_FILENO) != 0 && TerminalTakesEscapes() &&
+                HowLoud() != Loudness::kQuiet) {}
+
+// A line for a phase that has ended.
+void ProgressBar::TellPhase(const Progress& progress) {
+  if (HowLoud() != Loudness::kVerbose) return;
+  const Clock::time_point now = Clock::now();
+  if (progress.phase != told_phase_) began_ = now;
+  told_phase_ = progress.phase;
+  if (progress.done < progress.total) return;
+  const std::chrono::duration<double> took = now - began_;
+  Clear();
+  WriteStderr(
+      absl::StrFormat("%s: %s, %.2f s\n", program_, TerminalText(progress.phase), took.count()));
+  told_phase_.clear();
+}
 
 void ProgressBar::Show(const Progress& progress) {
+  TellPhase(progress);
   if (!terminal_ || progress.total <= 0) return;
   constexpr size_t kMostCells = 30;
   constexpr size_t kBeside = 16;  // columns that the rest takes

@@ -2,7 +2,10 @@
 #ifndef NG_APPS_COMMON_TERMINAL_H_
 #define NG_APPS_COMMON_TERMINAL_H_
 
+#include <termios.h>
+
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -35,6 +38,17 @@ void WriteStderr(std::string_view bytes);
 // quote has been through TerminalText.
 absl::Status WriteStyledStdout(std::string_view bytes);
 void WriteStyledStderr(std::string_view bytes);
+
+// Whether a terminal takes escape sequences (TERM is not dumb), and shows characters beyond ASCII
+// (LC_ALL, LC_CTYPE or LANG, the first that is set, says UTF-8).
+bool TerminalTakesEscapes();
+bool TerminalShowsUtf8();
+
+// What a program says beside what it is asked for and beside errors: nothing; progress on a
+// terminal, and warnings; also a line for each phase, with what it took.
+enum class Loudness { kQuiet, kUsual, kVerbose };
+void SetLoudness(Loudness loudness);
+Loudness HowLoud();
 
 // From here on the four above write nothing, and no warning is shown: another process of the same
 // run speaks for all (Engine::rank).
@@ -75,7 +89,8 @@ bool WaitForInput(int fd, int timeout_ms = -1);
 // A descriptor that has something to read once a signal has come, for programs that poll others
 // too.
 int SignalPipe();
-// While one lives, a SIGINT asks only to stop what runs: it sets the flag, however often it comes.
+// While one lives, a SIGINT asks only to stop what runs: it sets the flag, however often it comes,
+// and drops what has been typed ahead.
 class InterruptsOnlyStop {
  public:
   InterruptsOnlyStop();
@@ -87,7 +102,8 @@ class InterruptsOnlyStop {
   bool Take();
 };
 // Keeps how the terminal of stdin is set. The destructor sets it so again, and so does whatever
-// ends the program at once: a second signal, an exception that nobody catches.
+// ends the program at once: a second signal, an exception that nobody catches. So does what stops
+// the program, such as Ctrl-Z; when it goes on, Set counts again.
 class TerminalGuard {
  public:
   TerminalGuard();
@@ -95,25 +111,38 @@ class TerminalGuard {
   TerminalGuard(const TerminalGuard&) = delete;
   TerminalGuard& operator=(const TerminalGuard&) = delete;
 
+  // How it was set at the beginning.
+  const termios& before() const;
+  // Sets it, and asks it to mark what is pasted.
+  void Set(const termios& mode);
+
  private:
   bool guards_ = false;
 };
+// Sets it as TerminalGuard::Set has, for a handler of SIGCONT. Async-signal-safe.
+void SetTerminalAgain();
 // 128 and the first signal's number: 130 after SIGINT, 143 after SIGTERM. REQUIRES: the flag is
 // set.
 int SignalExitCode();
 
-// A bar for phases that take long. It shows nothing unless stderr is a terminal.
+// A bar for phases that take long. It shows nothing unless stderr is a terminal; a program that is
+// verbose has a line for each phase.
 class ProgressBar {
  public:
-  ProgressBar();
+  explicit ProgressBar(std::string_view program);
   void Show(const Progress& progress);
   // Removes the bar, so that a line can follow.
   void Clear();
 
  private:
+  void TellPhase(const Progress& progress);
+
+  std::string program_;
   bool terminal_;
   bool shown_ = false;
   std::string phase_;
+  std::string told_phase_;  // that goes on
+  std::chrono::steady_clock::time_point began_;
   int64_t percent_ = -1;
 };
 

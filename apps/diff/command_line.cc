@@ -41,6 +41,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   NG_RETURN_IF_ERROR(ReadOther(arguments, &line));
   line.reads_pipe = line.against_tensors.empty();
   NG_ASSIGN_OR_RETURN(line.jsonl, WantsJsonl(arguments));
+  line.wide = arguments.values.count("wide") != 0;
   return line;
 }
 
@@ -58,8 +59,10 @@ Manual TheManual() {
        "a safetensors file with rows of points, as ng-run --save-tensors and "
        "tests/peers/export_points.py write it; without a prompt option its prompts are run");
   OptionGroup output = {"Output", {}};
-  output.options.add_options()("output", TextValue("text|jsonl", "text"),
-                               "text or jsonl: an object for each point, and one with the verdict");
+  output.options.add_options()  //
+      ("output", TextValue("text|jsonl", "text"),
+       "text or jsonl: an object for each point, and one with the verdict")  //
+      ("wide", kWideHelp);
   return {.program = "ng-diff",
           .summary = "compare two configs at every point of every layer",
           .uses = {"ng-diff --config FILE [--section.key=value ...] prompt against [output]"},

@@ -16,6 +16,7 @@ struct CommandLine : PromptOptions {
   EngineOptions engine;  // A
   About about;
   bool jsonl = false;
+  bool wide = false;  // all columns of tables
   // What A is compared with; one of them is given.
   std::vector<std::string> against;        // "section.key=value": A with these changes
   std::string against_config;              // empty: not given

@@ -111,7 +111,7 @@ absl::Status Print(const CommandLine& line, const Report& report, const Engine& 
   if (line.jsonl) {
     NG_RETURN_IF_ERROR(WriteStdout(ReportJson(report)));
   } else {
-    NG_ASSIGN_OR_RETURN(const std::string text, ReportText(report, a));
+    NG_ASSIGN_OR_RETURN(const std::string text, ReportText(report, a, line.wide));
     NG_RETURN_IF_ERROR(WriteStdout(text));
   }
   return report.different() ? DifferenceError("") : absl::OkStatus();

@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "apps/common/screen_text.h"
+#include "apps/common/table.h"
 #include "apps/common/token_text.h"
 
 namespace ng::diff {
@@ -75,28 +77,35 @@ absl::StatusOr<std::string> FirstText(const Report& report, const Engine& a) {
     absl::StrAppend(&element, " (head ", first.element / shape.width, ", ",
                     first.element % shape.width, ")");
   }
-  return absl::StrFormat("the first difference: %s, %s, %s: A %.9g, B %.9g, %d ulps\n",
+  return absl::StrFormat("the first difference: %s\n  %s\n  %s: A %.9g, B %.9g, %d ulps\n",
                          PointText(point->point.at), place, element, first.a, first.b,
                          UlpsBetween(first.a, first.b));
 }
 
-std::string TableText(const Comparison& comparison) {
-  size_t width = 5;
+std::string TableText(const Comparison& comparison, bool wide) {
+  size_t names = 0;
   for (const PointComparison& point : comparison.points) {
-    width = std::max(width, PointText(point.point.at).size());
+    names = std::max(names, PointText(point.point.at).size());
   }
-  const int w = static_cast<int>(width);
-  std::string text =
-      absl::StrFormat("\n%-*s  %9s  %9s  %9s  %10s  %8s  %6s  %12s\n", w, "point", "max abs",
-                      "max/rms", "rms/rms", "max ulps", "equal", "rows", "not compared");
+  const Table table({{.name = "point", .columns = names, .left = true},
+                     {.name = "max abs", .columns = 9},
+                     {.name = "max/rms", .columns = 9, .rank = 1},
+                     {.name = "rms/rms", .columns = 9},
+                     {.name = "max ulps", .columns = 10, .rank = 2},
+                     {.name = "equal", .columns = 8},
+                     {.name = "rows", .columns = 6, .rank = 3},
+                     {.name = "not compared", .rank = 4}},
+                    TableWidth(wide));
+  std::string text = absl::StrCat("\n", table.Head());
   for (const PointComparison& point : comparison.points) {
     const Figures& figures = point.figures;
-    absl::StrAppendFormat(&text, "%-*s  %9.3g  %9.3g  %9.3g  %10d  %6.2f %%  %6d  %12d\n", w,
-                          PointText(point.point.at), figures.max_abs(), figures.max_rel(),
-                          figures.rms_rel(), figures.max_ulp(), 100.0 * figures.equal_share(),
-                          figures.rows(), figures.not_compared());
+    text += table.Line({PointText(point.point.at), absl::StrFormat("%.3g", figures.max_abs()),
+                        absl::StrFormat("%.3g", figures.max_rel()),
+                        absl::StrFormat("%.3g", figures.rms_rel()), absl::StrCat(figures.max_ulp()),
+                        absl::StrFormat("%.2f %%", 100.0 * figures.equal_share()),
+                        absl::StrCat(figures.rows()), absl::StrCat(figures.not_compared())});
   }
-  return text;
+  return text + table.Note();
 }
 
 // How the difference of the residual stream goes from layer to layer.
@@ -189,20 +198,22 @@ std::optional<double> Report::remainder() const {
   return result.comparison.predictions.kl_mean - sum;
 }
 
-absl::StatusOr<std::string> ReportText(const Report& report, const Engine& a) {
+absl::StatusOr<std::string> ReportText(const Report& report, const Engine& a, bool wide) {
   const Comparison& comparison = report.result.comparison;
   const bool bits = comparison.first() == nullptr;
   std::string text = absl::StrCat("A: ", report.a, "\nB: ", report.b, "\n");
   absl::StrAppend(&text, report.different() ? "different" : "equal bits", ": ",
                   comparison.points.size(), " points, ", comparison.rows(), " rows compared, ",
                   comparison.not_compared(), " rows that one side alone made\n");
-  absl::StrAppend(&text, NamesText("only A has", report.only_a),
-                  NamesText("only B has", report.only_b),
-                  NamesText("tensors that are no points of the model", report.ignored));
+  const std::string names = absl::StrCat(
+      NamesText("only A has", report.only_a), NamesText("only B has", report.only_b),
+      NamesText("tensors that are no points of the model", report.ignored));
+  text += WrappedText(names, TableWidth(wide));
   if (bits) return text;
   NG_ASSIGN_OR_RETURN(const std::string first, FirstText(report, a));
   NG_ASSIGN_OR_RETURN(const std::string predictions, PredictionsText(report, a));
-  absl::StrAppend(&text, first, TableText(comparison), GrowthText(comparison), predictions,
+  absl::StrAppend(&text, first, TableText(comparison, wide),
+                  WrappedText(GrowthText(comparison), TableWidth(wide)), predictions,
                   PartsText(report));
   return text;
 }

@@ -33,8 +33,9 @@ struct Report {
   std::optional<double> remainder() const;
 };
 
-// A's tokenizer gives the texts of tokens. Errors: those of Engine::Decode.
-absl::StatusOr<std::string> ReportText(const Report& report, const Engine& a);
+// A's tokenizer gives the texts of tokens. It fits the screen; `wide`: all columns. Errors: those
+// of Engine::Decode.
+absl::StatusOr<std::string> ReportText(const Report& report, const Engine& a, bool wide);
 // A line for each point, and one with the verdict.
 std::string ReportJson(const Report& report);
 

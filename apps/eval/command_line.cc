@@ -69,6 +69,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   NG_RETURN_IF_ERROR(ReadSource(arguments.values, &line));
   NG_RETURN_IF_ERROR(ReadComparison(arguments, &line));
   NG_ASSIGN_OR_RETURN(line.jsonl, WantsJsonl(arguments));
+  line.wide = arguments.values.count("wide") != 0;
   return line;
 }
 
@@ -93,8 +94,10 @@ Manual TheManual() {
       ("repeat", TextValue("N", "5"),
        "with --card: rounds after one that warms up; the medians are printed; 0: no speeds");
   OptionGroup output = {"Output", {}};
-  output.options.add_options()("output", TextValue("text|jsonl", "text"),
-                               "text or jsonl: one object, with --card one for each row");
+  output.options.add_options()  //
+      ("output", TextValue("text|jsonl", "text"),
+       "text or jsonl: one object, with --card one for each row")  //
+      ("wide", kWideHelp);
   return {
       .program = "ng-eval",
       .summary = "measure perplexity, and how far two configs are apart",

@@ -29,6 +29,7 @@ struct CommandLine {
   int64_t repeat = 5;           // rounds of the card that count; 0: no speeds
 
   bool jsonl = false;
+  bool wide = false;  // all columns of tables
   About about;
 };
 

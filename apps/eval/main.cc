@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "apps/common/about.h"
+#include "apps/common/screen_text.h"
 #include "apps/common/terminal.h"
 #include "apps/eval/card.h"
 #include "apps/eval/command_line.h"
@@ -81,10 +82,12 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenCandidate(const CommandLine& line,
 
 absl::Status PrintCard(const CommandLine& line, const Subject& subject, Engine& engine,
                        const Plan& plan) {
-  if (!line.jsonl) NG_RETURN_IF_ERROR(WriteStdout(CardHeadText(subject, plan.workloads)));
-  return MakeCard(engine, plan, [&](const CardRow& row) {
-    return WriteStdout(line.jsonl ? CardRowJson(subject, row) : CardRowText(row));
-  });
+  const CardTable table(plan.workloads, line.wide);
+  if (!line.jsonl) NG_RETURN_IF_ERROR(WriteStdout(table.Head(subject)));
+  NG_RETURN_IF_ERROR(MakeCard(engine, plan, [&](const CardRow& row) {
+    return WriteStdout(line.jsonl ? CardRowJson(subject, row) : table.Row(row));
+  }));
+  return line.jsonl ? absl::OkStatus() : WriteStdout(table.Note());
 }
 
 // The room that the windows need and, for a card, the workloads that are timed.
@@ -121,7 +124,7 @@ absl::Status Score(const CommandLine& line, const EngineOptions& options, const 
   NG_ASSIGN_OR_RETURN(const Evaluation evaluation, Evaluate(reference, candidate, plan.job));
   const auto format = line.jsonl ? EvaluationJson : EvaluationText;
   NG_ASSIGN_OR_RETURN(const std::string report, format(subject, candidate, evaluation));
-  return WriteStdout(report);
+  return WriteStdout(line.jsonl ? report : WrappedText(report, TableWidth(line.wide)));
 }
 
 absl::Status Run(const CommandLine& line, const EngineOptions& given) {

@@ -1,9 +1,11 @@
 #include "apps/eval/report.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "apps/common/screen_text.h"
 #include "ng/config.h"
 
 namespace ng::eval {
@@ -144,35 +146,63 @@ std::string CardRowJson(const Subject& subject, const CardRow& row) {
   return Line(json);
 }
 
-std::string CardHeadText(const Subject& subject, std::span<const Workload> workloads) {
-  std::string text = absl::StrFormat(
-      "%s: %s\n%d tokens scored: %s%s\n", subject.engine.config().Text("model.path"),
-      ConfigText(subject.engine, subject.cost.weights, false), subject.n_scored, TextsText(subject),
-      workloads.empty() ? "" : "; tok/s, in () how many times that of f32");
-  absl::StrAppendFormat(&text, "%-12s %-10s %8s %10s %9s %8s %8s %8s", "cache", "codec", "bytes/t",
-                        "perplexity", "change", "KL mean", "KL p99", "argmax =");
+namespace {
+
+std::vector<TableColumn> CardColumns(std::span<const Workload> workloads) {
+  std::vector<TableColumn> columns = {{.name = "cache", .columns = 12, .left = true},
+                                      {.name = "codec", .columns = 10, .left = true},
+                                      {.name = "bytes/t", .columns = 8, .rank = 1},
+                                      {.name = "perplexity", .rank = 4},
+                                      {.name = "change", .columns = 9},
+                                      {.name = "KL mean", .columns = 8},
+                                      {.name = "KL p99", .columns = 8, .rank = 3},
+                                      {.name = "argmax =", .rank = 2}};
+  int rank = 5;
+  bool first = true;  // the speed of the first depth stays the longest
   for (const Workload& workload : workloads) {
     const bool prefill = workload.prompt_tokens > 0;
-    absl::StrAppendFormat(&text, " %17s",
-                          absl::StrCat(prefill ? "prefill " : "decode at ",
-                                       prefill ? workload.prompt_tokens : workload.depth));
+    const std::string name = prefill ? absl::StrCat("prefill ", workload.prompt_tokens)
+                                     : absl::StrCat("decode at ", workload.depth);
+    int speed_rank = 3;
+    if (!prefill) speed_rank = std::exchange(first, false) ? 1 : ++rank;
+    columns.push_back({.name = name, .columns = 9, .rank = speed_rank});
+    columns.push_back({.name = "/ f32", .rank = rank + 10});
   }
-  return text + "\n";
+  return columns;
 }
 
-std::string CardRowText(const CardRow& row) {
-  std::string text = absl::StrFormat("%-12s %-10s", row.cache, row.codecs.Text());
+}  // namespace
+
+CardTable::CardTable(std::span<const Workload> workloads, bool wide)
+    : wide_(wide), speeds_(!workloads.empty()), table_(CardColumns(workloads), TableWidth(wide)) {}
+
+std::string CardTable::Head(const Subject& subject) const {
+  const std::string scored = absl::StrFormat(
+      "%s: %s\n%d tokens scored: %s%s\n", subject.engine.config().Text("model.path"),
+      ConfigText(subject.engine, subject.cost.weights, false), subject.n_scored, TextsText(subject),
+      speeds_ ? "; tok/s, and how many times that of f32" : "");
+  return WrappedText(scored, TableWidth(wide_)) + table_.Head();
+}
+
+std::string CardTable::Row(const CardRow& row) const {
   if (!row.status.ok()) {
-    return absl::StrCat(text, " cannot run: ", OneLine(std::string(row.status.message())), "\n");
+    return absl::StrCat(absl::StrFormat("%-12s %-10s", row.cache, row.codecs.Text()),
+                        " cannot run: ", OneLine(std::string(row.status.message())), "\n");
   }
   const Difference& difference = *row.evaluation.difference;
-  absl::StrAppendFormat(&text, " %8d %10.6g %+7.3f %% %8.2g %8.2g %6.2f %%", row.bytes_per_token,
-                        difference.perplexity, ChangePercent(row.evaluation), difference.kl_mean,
-                        difference.kl_p99, 100.0 * difference.equal_argmax);
+  std::vector<std::string> cells = {row.cache,
+                                    row.codecs.Text(),
+                                    absl::StrCat(row.bytes_per_token),
+                                    absl::StrFormat("%.6g", difference.perplexity),
+                                    absl::StrFormat("%+.3f %%", ChangePercent(row.evaluation)),
+                                    absl::StrFormat("%.2g", difference.kl_mean),
+                                    absl::StrFormat("%.2g", difference.kl_p99),
+                                    absl::StrFormat("%.2f %%", 100.0 * difference.equal_argmax)};
   for (const SpeedBesideReference& speed : row.speeds) {
-    absl::StrAppendFormat(&text, " %9.1f (%.2fx)", speed.tok_s, speed.ratio);
+    cells.push_back(absl::StrFormat("%.1f", speed.tok_s));
+    cells.push_back(absl::StrFormat("%.2fx", speed.ratio));
   }
-  return text + "\n";
+  return table_.Line(cells);
 }
 
 }  // namespace ng::eval

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/table.h"
 #include "apps/eval/card.h"
 #include "apps/eval/evaluate.h"
 #include "ng/engine.h"
@@ -31,9 +32,19 @@ absl::StatusOr<std::string> EvaluationText(const Subject& subject, const Engine*
                                            const Evaluation& evaluation);
 
 std::string CardRowJson(const Subject& subject, const CardRow& row);
-// The text above the rows: what was scored, and the columns.
-std::string CardHeadText(const Subject& subject, std::span<const Workload> workloads);
-std::string CardRowText(const CardRow& row);
+// The card as a table: what was scored and the heading, then the rows. `wide`: all columns.
+class CardTable {
+ public:
+  CardTable(std::span<const Workload> workloads, bool wide);
+  std::string Head(const Subject& subject) const;
+  std::string Row(const CardRow& row) const;
+  std::string Note() const { return table_.Note(); }
+
+ private:
+  bool wide_;
+  bool speeds_;
+  Table table_;
+};
 
 }  // namespace ng::eval
 

@@ -24,6 +24,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   const auto tokens = [&](const char* option, int64_t min) {
     return ParseWholeNumber(option, values[option].as<std::string>(), {min, kMostTokens});
   };
+  line.any_prompt = values["prompt-tokens"].defaulted();
+  line.any_decode = values["decode-tokens"].defaulted();
   NG_ASSIGN_OR_RETURN(line.run.prompt_tokens, tokens("prompt-tokens", 1));
   NG_ASSIGN_OR_RETURN(line.run.decode_tokens, tokens("decode-tokens", 0));
   NG_ASSIGN_OR_RETURN(const int64_t ranks,
@@ -47,8 +49,9 @@ Manual TheManual() {
   what.options.add_options()                            //
       ("config", TextValue("FILE"), "the config file")  //
       ("random-weights", TextValue("FILE"),
-       "a config.json whose shape is planned, in place of model.path")              //
-      ("prompt-tokens", TextValue("N", "512"), "tokens of each sequence's prompt")  //
+       "a config.json whose shape is planned, in place of model.path")  //
+      ("prompt-tokens", TextValue("N", "512"),
+       "tokens of each sequence's prompt; without it no more than fit the context")  //
       ("decode-tokens", TextValue("N", "64"),
        "tokens that are fed one by one after the prompt; 0: none")  //
       ("ranks", TextValue("N", "1"),
@@ -65,10 +68,11 @@ Manual TheManual() {
       ("output", TextValue("text|jsonl", "text"), "text, or jsonl: one object on one line");
   return {.program = "ng-plan",
           .summary = "say whether a run fits, what memory it takes and what it computes",
-          .uses = {"ng-plan --config FILE [--section.key=value ...] [what] [output]"},
+          .uses = {"ng-plan MODEL [--section.key=value ...] [what] [output]",
+                   "ng-plan --config FILE [--section.key=value ...] [what] [output]"},
           .notes = {"Config keys are those of ng-run --help all. No weights are read."},
           .examples = {"ng-plan --config demo.ini --prompt-tokens 200 --decode-tokens 50",
-                       "ng-plan --model.path=model.gguf --model.weights=int4"},
+                       "ng-plan model.gguf --model.weights=int4"},
           .groups = {what, output, AboutOptions()}};
 }
 

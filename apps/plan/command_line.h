@@ -15,6 +15,9 @@ struct CommandLine {
   EngineOptions engine;
 
   Run run;  // the same for each sequence
+  // Their tokens are not given: as many as fit the context, and no more than those of `run`.
+  bool any_prompt = false;
+  bool any_decode = false;
 
   bool jsonl = false;
   About about;

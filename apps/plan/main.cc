@@ -1,5 +1,7 @@
 // ng-plan: how much memory a run takes and how much it computes, before anything is loaded. A run
 // that will not fit is refused.
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,9 +20,25 @@
 namespace ng::plan {
 namespace {
 
+// The run that is planned: what is not given fits what a sequence may have.
+Run RunOf(const CommandLine& line, const Engine& engine) {
+  Run run = line.run;
+  const int64_t most = MostTokens(engine);
+  if (most == 0) return run;
+  const int64_t left = std::max<int64_t>(0, most - (line.any_prompt ? 1 : run.prompt_tokens));
+  if (line.any_decode) {
+    const int64_t half = line.any_prompt ? most / 2 : left;  // a short context is for both
+    run.decode_tokens = std::min(run.decode_tokens, half);
+  }
+  if (line.any_prompt) {
+    run.prompt_tokens = std::min(run.prompt_tokens, std::max<int64_t>(1, most - run.decode_tokens));
+  }
+  return run;
+}
+
 absl::Status Plan(const CommandLine& line, const EngineOptions& options) {
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::Open(options));
-  const Run& run = line.run;
+  const Run run = RunOf(line, *engine);
   RunNeeds needs;
   needs.max_tokens = run.prompt_tokens + run.decode_tokens;
   needs.max_prompt = run.prompt_tokens;

@@ -33,8 +33,9 @@ std::string CodecText(const RunPlan& plan) {
 
 void AppendBytes(std::string_view indent, std::string_view name, int64_t bytes, std::string* out) {
   const std::string label = absl::StrCat(std::string(indent), std::string(name));
-  absl::StrAppendFormat(out, "%-36s %15d  %11.1f MB\n", label, bytes,
-                        static_cast<double>(bytes) / 1e6);
+  const bool small = bytes < 1000000;
+  absl::StrAppendFormat(out, "%-36s %15d  %11.1f %s\n", label, bytes,
+                        static_cast<double>(bytes) / (small ? 1e3 : 1e6), small ? "kB" : "MB");
 }
 
 // "7 MB", "1.2 GB".
@@ -176,10 +177,14 @@ std::string GrowthTable(const Subject& subject) {
   const auto n_layers = static_cast<double>(subject.engine.attention_layers().size());
   std::string out = absl::StrFormat("cache of one sequence by its length, %s\n  %8s %15s %15s\n",
                                     CodecText(plan), "tokens", "MB a layer", "MB");
-  for (int64_t tokens = kFirstLength; tokens <= kLastLength; tokens *= 2) {
+  const auto add = [&](int64_t tokens) {
     const double mb = static_cast<double>(plan.cache.bytes_per_token * tokens) / 1e6;
     absl::StrAppendFormat(&out, "  %8d %15.3f %15.3f\n", tokens, mb / n_layers, mb);
-  }
+  };
+  const int64_t most = MostTokens(subject.engine);
+  const int64_t last = most > 0 ? std::min(most, kLastLength) : kLastLength;
+  for (int64_t tokens = kFirstLength; tokens < last; tokens *= 2) add(tokens);
+  add(last);
   const bool windows = std::ranges::any_of(
       plan.step.cache_reads, [](const CacheReads& reads) { return reads.window > 0; });
   if (windows) {
@@ -216,6 +221,12 @@ Json MemoryJson(const RunPlan& plan) {
 }
 
 }  // namespace
+
+int64_t MostTokens(const Engine& engine) {
+  const int64_t context = engine.model_shape().max_positions;
+  const int64_t cache = engine.config().Int("cache.max_tokens");
+  return context > 0 && cache > 0 ? std::min(context, cache) : std::max(context, cache);
+}
 
 std::string JsonLine(const Subject& subject) {
   const auto& [engine, model, plan, run, machines] = subject;

@@ -2,6 +2,7 @@
 #ifndef NG_APPS_PLAN_REPORT_H_
 #define NG_APPS_PLAN_REPORT_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,11 @@ struct Subject {
   std::vector<Machines> machines;  // empty: one process is planned
 };
 
+// The most tokens that a sequence may have, by the model's context and the config; 0: any number.
+int64_t MostTokens(const Engine& engine);
+
 // Memory by part, operations with their formula, and how the cache grows with the length of one
-// sequence, whatever the model's context. Both end with a newline.
+// sequence: the tables stop at the most tokens, the object does not. Both end with a newline.
 std::string JsonLine(const Subject& subject);
 std::string TextTables(const Subject& subject);
 

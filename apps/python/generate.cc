@@ -318,9 +318,9 @@ int64_t AnswerTokens(OpenEngine& open, const Ids& prompt) {
   GenerateRequest& request = requests.front();
   request.prompt_ids = VectorOf(prompt);
   // What cannot run says so when it is run.
-  if (!FitContext(engine, kMostAnswerTokens, &request).ok()) return given;
+  if (!FitContext(engine, MostOfOpenAnswer(engine), &request).ok()) return given;
   const int64_t room = open.loaded_tokens() - std::ssize(request.prompt_ids);
-  if (room >= given) return std::min(room, request.max_new_tokens);
+  if (room >= std::max<int64_t>(1, given)) return std::min(room, request.max_new_tokens);
   constexpr size_t kFirst[] = {0};
   FitMemory(
       engine, kFirst, [](std::span<const GenerateRequest> all) { return Needs(all); }, &requests);

@@ -1,5 +1,7 @@
 #include "apps/run/command_line.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <charconv>
@@ -9,6 +11,7 @@
 #include <span>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -64,12 +67,12 @@ OptionGroup OutputGroup() {
 
 OptionGroup AboutGroup() {
   OptionGroup about =
-      AboutOptions("one screen; --help all: this text, with the options of the chosen plugins");
+      AboutOptions("one screen; --help all: this text, with the options of the chosen plugins",
+                   "a line on stderr for each phase; with --dry-run what becomes of each tensor");
   about.options.add_options()                                                  //
       ("list-plugins", "every plugin that is found, with its options")         //
       ("print-config", "all config keys with their values, as a config file")  //
-      ("dry-run", "check everything and print the plan; compute nothing")      //
-      ("verbose", "with --dry-run: also what becomes of each tensor");
+      ("dry-run", "check everything and print the plan; compute nothing");
   return about;
 }
 
@@ -103,9 +106,7 @@ absl::Status ReadQuestions(const po::variables_map& values, CommandLine* line) {
   line->list_plugins = values.count("list-plugins") != 0;
   line->print_config = values.count("print-config") != 0;
   line->dry_run = values.count("dry-run") != 0;
-  line->verbose = values.count("verbose") != 0;
   line->reads_pipe = !line->chat && !line->dry_run;
-  if (line->verbose && !line->dry_run) return UsageError("--verbose needs --dry-run");
   return absl::OkStatus();
 }
 
@@ -267,6 +268,16 @@ absl::Status ReadOutput(const Arguments& arguments, CommandLine* line) {
   return absl::OkStatus();
 }
 
+// Whether somebody at a terminal names a model and nothing else to do.
+bool ChatIsMeant(const CommandLine& line) {
+  const bool writes = !line.steps.empty() || !line.save.empty() || !line.record.empty() ||
+                      !line.view.empty() || !line.load_cache.empty() || !line.save_cache.empty() ||
+                      !line.trace_layers.empty();
+  const bool asks = line.about.asked() || line.list_plugins || line.print_config || line.dry_run;
+  return isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0 && !line.given() && !asks &&
+         !writes && line.replay.empty();
+}
+
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
@@ -280,6 +291,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   NG_RETURN_IF_ERROR(ReadPromptOptions(arguments.values, &line));
   NG_RETURN_IF_ERROR(ReadQuestions(arguments.values, &line));
   NG_RETURN_IF_ERROR(ReadOutput(arguments, &line));
+  if (!line.chat) line.chat = ChatIsMeant(line);
+  if (line.chat) line.first_messages = std::exchange(line.texts, {});
   return line;
 }
 
@@ -292,7 +305,8 @@ Manual TheManual() {
       .notes = {"MODEL is a folder with config.json, or a GGUF file. TEXT is a message; a model "
                 "without a chat template completes it.",
                 "Short options: -m MODEL (--model.path), -p TEXT (--prompt), -c (--chat), -n N "
-                "(--run.max_new_tokens), -t N (--run.threads), -v (--verbose), -h (--help)."},
+                "(--run.max_new_tokens), -t N (--run.threads), -q (--quiet), -v (--verbose), -h "
+                "(--help)."},
       .examples = Examples(),
       .groups = {PromptGroup(), OutputGroup(), AboutGroup()},
       .short_forms = ShortForms(),

@@ -17,12 +17,13 @@ namespace ng::run {
 struct CommandLine : PromptOptions {
   EngineOptions engine;
 
+  std::vector<std::string> first_messages;  // of --chat
+
   About about;
   bool help_all = false;  // --help all
   bool list_plugins = false;
   bool print_config = false;
   bool dry_run = false;
-  bool verbose = false;  // --dry-run with all there is
 
   bool jsonl = false;
   std::string steps;  // empty: none

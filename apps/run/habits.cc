@@ -21,8 +21,8 @@ struct ShortOption {
 constexpr ShortOption kShortOptions[] = {
     {'m', "--model.path=", true},  {'p', "--prompt", true},
     {'c', "--chat", false},        {'n', "--run.max_new_tokens=", true},
-    {'t', "--run.threads=", true}, {'v', "--verbose", false},
-    {'h', "--help", false},
+    {'t', "--run.threads=", true}, {'q', "--quiet", false},
+    {'v', "--verbose", false},     {'h', "--help", false},
 };
 
 // What there is to read: the arguments that are left.
@@ -64,8 +64,8 @@ absl::Status AddShort(const std::string& argument, Reader& reader,
   }
   if (!known || (!option->takes_value && argument.size() > 2)) {
     return UsageError(absl::StrCat("unknown option ", argument,
-                                   " (short options are -m, -p, -c, -n, -t, -v and -h; see "
-                                   "--help)"));
+                                   " (short options are -m, -p, -c, -n, -t, -q, -v and -h; "
+                                   "see --help)"));
   }
   std::string spelled = option->option;
   if (option->takes_value) {
@@ -97,7 +97,7 @@ struct HelpRow {
 };
 constexpr HelpRow kUses[] = {
     {"ng-run MODEL [TEXT ...]", "answers each text, or completes it"},
-    {"ng-run -c MODEL", "a conversation"},
+    {"ng-run [-c] MODEL", "a conversation; -c MODEL TEXT begins it"},
     {"ng-run --config FILE [TEXT ...]", "the same, as a config file says"},
 };
 constexpr HelpRow kExamples[] = {
@@ -116,7 +116,7 @@ constexpr HelpRow kOptions[] = {
     {"--output jsonl, --steps FILE", "what is written"},
     {"--record FILE, --replay FILE", "keeps a run; runs it again and compares"},
     {"--view FILE.html", "a page that shows the run; -: in the terminal"},
-    {"--dry-run, -v", "what a run would do; -v: with each tensor"},
+    {"--dry-run, -q, -v", "what a run would do; says less; says more"},
     {"--list-plugins, --version", "the parts that there are; the version"},
     {"--help all", "every option and every config key"},
 };
@@ -170,6 +170,14 @@ std::string ShortHelp(int width) {
   out += "\noptions:\n";
   AppendRows(kOptions, width, &out);
   return out;
+}
+
+std::string ShortUsage(int width) {
+  std::string out = "usage:\n";
+  AppendRows(kUses, width, &out);
+  out += "\nexamples:\n";
+  AppendRows(kExamples, width, &out);
+  return out + "\nng-run --help lists the options\n";
 }
 
 std::vector<std::string> Examples() {

@@ -25,6 +25,8 @@ struct SpelledOut {
 absl::StatusOr<SpelledOut> SpellOut(int argc, const char* const* argv,
                                     const boost::program_options::options_description& options);
 
+// How it is called, with examples: for who calls it with nothing.
+std::string ShortUsage(int width);
 // Examples and the options that are used most, in lines of at most `width` columns.
 std::string ShortHelp(int width);
 

@@ -21,7 +21,7 @@
 #include "apps/common/prompts.h"
 #include "apps/common/terminal.h"
 #include "apps/common/version.h"
-#include "apps/run/chat/line_editor.h"
+#include "apps/run/chat/editor/line_editor.h"
 #include "apps/run/chat/plain_chat.h"
 #include "apps/run/chat/terminal_chat.h"
 #include "apps/run/command_line.h"
@@ -177,7 +177,7 @@ absl::Status Close(const Engine& engine, const CommandLine& line, const Job& job
   if (conversed && !engine.template_date().empty() && engine.config().IsDefault("run.date")) {
     absl::StrAppend(&closing, ", run.date ", engine.template_date());
   }
-  WriteStderr(closing + "\n");
+  if (HowLoud() != Loudness::kQuiet) WriteStderr(closing + "\n");
   return absl::OkStatus();
 }
 
@@ -282,7 +282,7 @@ bool LooksInside(const CommandLine& line) { return !line.view.empty() || !line.s
 // The record's requests, or those of the command line, which rank 0 reads for all.
 absl::StatusOr<Job> ReadJob(const CommandLine& line, Engine& engine,
                             std::optional<RunRecord> record, NeedsOfRequests needs,
-                            const std::atomic<bool>* stop) {
+                            const EngineOptions& options) {
   Job job;
   job.record = std::move(record);
   if (job.record) {
@@ -291,9 +291,10 @@ absl::StatusOr<Job> ReadJob(const CommandLine& line, Engine& engine,
     PromptRequests read;
     absl::Status status;
     if (engine.rank() == 0) {
-      absl::StatusOr<PromptRequests> own = ReadRequests(line, engine, stop);
+      absl::StatusOr<PromptRequests> own = ReadRequests(line, engine, options.stop);
       status = own.status();
       if (own.ok()) read = *std::move(own);
+      if (!read.warning.empty()) options.warning(read.warning);
       job.open = std::move(read.open);
       job.why_no_more = FitMemory(engine, job.open, needs, &read.requests);
     }
@@ -342,6 +343,7 @@ absl::Status RunOpened(Engine& engine, CommandLine line, std::optional<RunRecord
   const EngineOptions& options = parts.options;
   NG_RETURN_IF_ERROR(CheckRanks(line, engine));
   NG_RETURN_IF_ERROR(CheckTraced(line, engine));
+  NG_RETURN_IF_ERROR(CheckMostTokens(engine.config()));
   NG_ASSIGN_OR_RETURN(const std::vector<PointAt> points, ReadPoints(engine, &line));
   const bool first = engine.rank() == 0;
   if (first) NG_RETURN_IF_ERROR(ReadTools(engine, options.stop, &line));
@@ -354,8 +356,7 @@ absl::Status RunOpened(Engine& engine, CommandLine line, std::optional<RunRecord
     if (requests.empty()) needs.max_tokens = ChatCapacity(engine);
     return needs;
   };
-  NG_ASSIGN_OR_RETURN(const Job job,
-                      ReadJob(line, engine, std::move(record), needs_of, options.stop));
+  NG_ASSIGN_OR_RETURN(const Job job, ReadJob(line, engine, std::move(record), needs_of, options));
   if (line.chat && engine.config().Text("run.on_full") == "recompute") {
     return UsageError(engine.config().Describe("run.on_full") +
                       " = recompute does not go with --chat: a conversation that is full refuses "
@@ -367,9 +368,9 @@ absl::Status RunOpened(Engine& engine, CommandLine line, std::optional<RunRecord
   WarnOfUnshown(line, options);
   const RunNeeds needs = needs_of(job.requests);
   if (line.dry_run) {
-    NG_ASSIGN_OR_RETURN(
-        const std::string text,
-        engine.Describe(needs, line.verbose ? Engine::Detail::kAll : Engine::Detail::kScreen));
+    NG_ASSIGN_OR_RETURN(const std::string text,
+                        engine.Describe(needs, line.about.verbose ? Engine::Detail::kAll
+                                                                  : Engine::Detail::kScreen));
     return WriteStdout(text + NewTokensText(line, engine, job));
   }
   if (job.requests.empty() && !line.chat) {
@@ -384,7 +385,9 @@ absl::Status RunOpened(Engine& engine, CommandLine line, std::optional<RunRecord
     return TerminalChat(engine, line, needs.max_tokens,
                         {*parts.editor, parts.inputs, *options.stop});
   }
-  if (line.chat) return PlainChat(engine, line, needs.max_tokens, *options.stop);
+  if (line.chat) {
+    return PlainChat(engine, line, needs.max_tokens, {parts.inputs, *options.stop});
+  }
   return Generate(engine, line, job, WhatToKeep(line, engine, points),
                   {viewer.get(), options.stop, parts.bar});
 }
@@ -420,8 +423,13 @@ absl::Status Do(const CommandLine& line, EngineOptions options, ProgressBar& bar
 
 int Main(int argc, const char* const* argv) {
   HoldStandardStreams();
+  if (argc <= 1) {
+    WriteStderr(ShortUsage(HelpColumns()));
+    return ExitCode(UsageError(""));
+  }
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(kName, line.status());
+  SetLoudness(line->about);
   return RunWatched(kName, line->engine, [&](const EngineOptions& options, ProgressBar& bar) {
     return Do(*line, options, bar);
   });

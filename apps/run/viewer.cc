@@ -100,7 +100,9 @@ absl::Status CheckAgainst(const Engine& first, const Engine& second) {
 view::TerminalStyle StyleOfStdout() {
   view::TerminalStyle style{.columns = StdoutColumns(), .colors = view::TerminalColors::kNone};
   const char* const no_color = std::getenv("NO_COLOR");
-  if (isatty(STDOUT_FILENO) == 0 || (no_color != nullptr && *no_color != '\0')) return style;
+  if (isatty(STDOUT_FILENO) == 0 || !TerminalTakesEscapes() || !TerminalShowsUtf8() ||
+      (no_color != nullptr && *no_color != '\0'))
+    return style;
   const char* const depth = std::getenv("COLORTERM");
   const std::string_view colors = depth == nullptr ? "" : depth;
   const bool all = colors == "truecolor" || colors == "24bit";

@@ -14,6 +14,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   if (arguments.values.count("view") != 0) {
     line.engine.overrides.insert(line.engine.overrides.begin(), "serve.views=32");
   }
+  if (arguments.values.count("quiet") != 0) {
+    line.engine.overrides.insert(line.engine.overrides.begin(), "serve.log=off");
+  }
   line.about = ReadAbout(arguments.values);
   line.dry_run = arguments.values.count("dry-run") != 0;
   return line;
@@ -26,13 +29,14 @@ Manual TheManual() {
       "dry-run", "check everything and print what would be served and the memory it takes");
   return {.program = "ng-serve",
           .summary = "serve a model to clients of OpenAI's API",
-          .uses = {"ng-serve --config FILE [--section.key=value ...]"},
+          .uses = {"ng-serve MODEL [--section.key=value ...]",
+                   "ng-serve --config FILE [--section.key=value ...]"},
           .notes = {"Serves a model to clients of OpenAI's API, and a page to chat with it, at "
                     "http://127.0.0.1:8080. A signal ends it when the answers in progress have "
                     "ended, a second one at once.",
                     "The section [serve] of the config says who may ask and how much. Config keys "
                     "are those of ng-run --help all."},
-          .examples = {"ng-serve --config demo.ini --serve.port=8000",
+          .examples = {"ng-serve model.gguf --serve.port=8000",
                        "curl http://127.0.0.1:8000/v1/chat/completions -d '{\"model\": \"demo\", "
                        "\"messages\": [{\"role\": \"user\", \"content\": \"Who art thou?\"}]}'"},
           .groups = {what, AboutOptions()}};

@@ -246,7 +246,7 @@ void Service::Submit(const AskedOnce& asked, Planner planner, Reading& reading) 
 void Service::NoteInert(const std::vector<std::string>& fields) {
   const std::lock_guard lock(noted_mutex_);
   for (const std::string& field : fields) {
-    if (!noted_.insert(field).second) continue;
+    if (!noted_.insert(field).second || HowLoud() == Loudness::kQuiet) continue;
     WriteStderr(absl::StrCat("ng-serve: requests have the field ", field,
                              ", which changes nothing in an answer here\n"));
   }

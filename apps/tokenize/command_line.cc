@@ -29,7 +29,10 @@ struct Question {
   bool About::*asked;
 };
 constexpr Question kQuestions[] = {
-    {"--version", &About::version}, {"--help", &About::help}, {"--man-page", &About::man_page}};
+    {"--quiet", &About::quiet},     {"-q", &About::quiet},
+    {"--verbose", &About::verbose}, {"-v", &About::verbose},
+    {"-h", &About::help},           {"--version", &About::version},
+    {"--help", &About::help},       {"--man-page", &About::man_page}};
 
 constexpr std::string_view kTokenizer = "--tokenizer";
 // Those of a chat template.
@@ -113,7 +116,7 @@ absl::Status ReadVariable(std::string_view argument, CommandLine* line) {
 
 absl::Status CheckTogether(const CommandLine& line, const std::set<std::string_view>& given) {
   if (!line.about.asked() && line.tokenizer.empty()) {
-    return UsageError("--tokenizer PATH is missing, see --help");
+    return UsageError("--tokenizer PATH is missing, or MODEL in its place, see --help");
   }
   if (!line.chat.empty()) {
     return line.render && line.calls ? UsageError("--render and --calls: one of them at a time")
@@ -154,6 +157,11 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
       parsed.about.*question->asked = true;
       continue;
     }
+    if (!argument.starts_with('-') && parsed.tokenizer.empty()) {
+      parsed.tokenizer = argument;
+      given.insert(kTokenizer);
+      continue;
+    }
     const Switch* found = std::ranges::find(kSwitches, argument, &Switch::name);
     if (found == std::end(kSwitches)) return UnknownArgument(argument);
     parsed.action = std::max(parsed.action, found->action);
@@ -190,12 +198,13 @@ Manual TheManual() {
       ("date", TextValue("DATE"), "with these: today for the template, 2026-11-22");
   return {.program = "ng-tokenize",
           .summary = "turn text to token ids and back",
-          .uses = {"ng-tokenize --tokenizer PATH [--jsonl | --decode] < INPUT",
-                   "ng-tokenize --tokenizer PATH --chat FILE.json [--render]",
-                   "ng-tokenize --tokenizer PATH --calls [--chat FILE.json] [< ANSWER]"},
-          .notes = {"Encodes text as the tokenizer's reference implementation does; SentencePiece "
+          .uses = {"ng-tokenize MODEL [--jsonl | --decode] < INPUT",
+                   "ng-tokenize MODEL --chat FILE.json [--render]",
+                   "ng-tokenize MODEL --calls [--chat FILE.json] [< ANSWER]"},
+          .notes = {"MODEL is what --tokenizer PATH names.",
+                    "Encodes text as the tokenizer's reference implementation does; SentencePiece "
                     "user-defined symbols are always parsed."},
-          .examples = {"echo -n \"Who art thou?\" | ng-tokenize --tokenizer tokenizer.json"},
+          .examples = {"echo -n \"Who art thou?\" | ng-tokenize tokenizer.json"},
           .groups = {options, AboutOptions()},
           .keys = ConfigKeys::kNone};
 }

@@ -112,8 +112,8 @@ constexpr CoreKey kTable[] = {
     {AutoOption(
          "run.max_new_tokens", 64,
          "the most tokens to generate; auto: for an answer to a message what fits the context "
-         "and the memory, at most 8192, for a text to go on with 64; 0 or less gives the "
-         "prompt back"),
+         "and the memory, at most 8192, for a text to go on with 64; -1: nothing but the context "
+         "and the memory ends them; 0 gives the prompt back"),
      ConfigForm::kListOrAuto},
     {IntListOption("run.stop_ids", "auto", {.min = 0, .max = kInt32Max},
                    "token ids that end a run; auto: the model's own; empty: none"),
@@ -166,6 +166,8 @@ constexpr CoreKey kTable[] = {
                "after which a connection without a request is closed")},
     {IntOption("serve.answer_seconds", 600, {.min = 0, .max = kMaxSeconds},
                "after which an answer is broken off; 0: never")},
+    {ChoiceOption("serve.log", "auto", "auto|off|text|json",
+                  "a line on stderr for each request; auto: as text, where stderr is a terminal")},
     {IntOption("serve.views", 0, {.min = 0, .max = 1000},
                "how many of the last answers can be looked into; ng-serve --view: 32")},
 };

@@ -10,7 +10,7 @@
 namespace ng {
 namespace {
 
-constexpr size_t kColumns = 100;
+constexpr size_t kColumns = 80;
 
 // The words of `text`, each line indented.
 std::string Wrapped(std::string_view text, size_t indent) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "apps/common/columns.h"
 #include "apps/common/terminal_text.h"
 
 namespace ng::run {
@@ -27,10 +28,10 @@ std::string AnswerView::Show(const std::vector<Piece>& pieces) {
     if (!style_.terminal) {
       shown += piece.text;
     } else if (piece.thought && style_.folded) {
-      if (!folding_) shown += Dim("(thinking)", style_);
+      if (!folding_) shown += Flush() + Dim("(thinking)", style_);
       folding_ = true;
     } else if (piece.thought) {
-      shown += Dim(TerminalText(piece.text), style_);
+      shown += InLines(piece.text, /*dim=*/true);
     } else {
       shown += EndFold();
       std::string_view text = piece.text;
@@ -38,11 +39,23 @@ std::string AnswerView::Show(const std::vector<Piece>& pieces) {
         text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
       }
       if (!text.empty()) drop_blanks_ = false;
-      shown += TerminalText(text);
+      shown += InLines(text, /*dim=*/false);
     }
   }
   if (folding_ && !thoughts_.within()) shown += EndFold();
   return shown;
+}
+
+std::string AnswerView::Flush() {
+  const std::string held = wrap_.Flush();
+  return dim_ ? Dim(held, style_) : held;
+}
+
+std::string AnswerView::InLines(std::string_view text, bool dim) {
+  std::string shown = dim == dim_ ? "" : Flush();
+  dim_ = dim;
+  const std::string lines = wrap_.Push(TerminalText(text), style_.columns ? style_.columns() : 0);
+  return shown + (dim ? Dim(lines, style_) : lines);
 }
 
 std::string AnswerView::EndFold() {
@@ -50,8 +63,9 @@ std::string AnswerView::EndFold() {
   folding_ = false;
   drop_blanks_ = true;
   const std::string line =
-      absl::StrCat("(", n_thought_tokens_, " tokens of thought, /think shows them)");
-  return "\r\033[K" + Dim(line, style_) + "\n";
+      absl::StrCat("(", Counted(n_thought_tokens_, "token"), " of thought, /think shows them)");
+  wrap_.BeginLine();
+  return (style_.moves ? "\r\033[K" : "\n") + Dim(line, style_) + "\n";
 }
 
 std::string AnswerView::Noted(std::string shown) {
@@ -66,7 +80,9 @@ std::string AnswerView::Push(std::string_view text) {
 }
 
 std::string AnswerView::Finish() {
-  const std::string rest = Noted(Show(thoughts_.Finish()) + EndFold());
+  std::string last = Show(thoughts_.Finish());
+  last += Flush() + EndFold();
+  const std::string rest = Noted(std::move(last));
   // Of a file the text is what it is.
   return ends_line_ && style_.terminal ? rest : rest + "\n";
 }
@@ -80,7 +96,7 @@ std::string StatusLine(const TurnFigures& figures, size_t columns) {
   };
   switch (figures.stop_reason) {
     case StopReason::kMaxNewTokens:
-      parts.emplace_back("cut, /more goes on");
+      parts.emplace_back(figures.full ? absl::StrCat("cut, ", kFullHelp) : "cut, /more goes on");
       break;
     case StopReason::kInterrupted:
       parts.emplace_back("stopped, /more goes on");
@@ -95,8 +111,8 @@ std::string StatusLine(const TurnFigures& figures, size_t columns) {
   parts.push_back(absl::StrCat("context ", figures.length, " of ", figures.capacity, ", ",
                                figures.capacity - figures.length, " left"));
   const Timings& timings = figures.timings;
-  parts.push_back(
-      absl::StrCat(figures.n_answer, " tokens", rate(timings.decode_tokens, timings.decode_s)));
+  parts.push_back(absl::StrCat(Counted(figures.n_answer, "token"),
+                               rate(timings.decode_tokens, timings.decode_s)));
   parts.push_back(absl::StrCat("prefill ", timings.prefill_tokens,
                                rate(timings.prefill_tokens, timings.prefill_s)));
   parts.push_back(absl::StrCat("seed ", figures.seed));

@@ -4,19 +4,23 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "apps/common/screen_text.h"
 #include "apps/run/chat/thoughts.h"
 #include "ng/request.h"
 
 namespace ng::run {
 
 struct ViewStyle {
-  bool colors = false;    // thoughts and notes are dim
-  bool terminal = false;  // stdout is one; otherwise the text is written as it is
-  bool folded = true;     // thoughts are one line
+  bool colors = false;                   // thoughts and notes are dim
+  bool terminal = false;                 // stdout is one; otherwise the text is written as it is
+  bool moves = false;                    // the terminal can move its cursor
+  bool folded = true;                    // thoughts are one line
+  std::function<size_t()> columns = {};  // lines are broken at words; none: they are not
 };
 
 // `text` dim, where there are colors.
@@ -37,6 +41,9 @@ class AnswerView {
 
  private:
   std::string Show(const std::vector<Piece>& pieces);
+  // A text, with its lines broken, and what was held back of a text in the other color.
+  std::string InLines(std::string_view text, bool dim);
+  std::string Flush();
   // Remembers how what is shown ends.
   std::string Noted(std::string shown);
   // The one line of folded thoughts, when they have ended.
@@ -44,6 +51,8 @@ class AnswerView {
 
   ViewStyle style_;
   Thoughts thoughts_;
+  WordWrap wrap_;
+  bool dim_ = false;  // what wrap_ holds back
   std::string thought_;
   int64_t n_thought_tokens_ = 0;
   bool folding_ = false;      // the line of folded thoughts is there and not ended
@@ -52,8 +61,10 @@ class AnswerView {
 };
 
 // What the line below an answer says.
+inline constexpr const char* kFullHelp = "the context is full, /new or /set run.on_full=drop_turns";
 struct TurnFigures {
   StopReason stop_reason = StopReason::kEot;
+  bool full = false;     // what cut the answer is that the context has no more room
   int64_t n_answer = 0;  // tokens of the answer, all of it
   int64_t length = 0;    // tokens of the conversation
   int64_t capacity = 0;

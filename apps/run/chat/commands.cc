@@ -3,10 +3,16 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "apps/common/columns.h"
+#include "apps/common/known_parts.h"
 #include "apps/run/chat/user_path.h"
 #include "ng/config.h"
 #include "ng/names.h"
@@ -17,22 +23,36 @@ namespace {
 using Takes = ChatCommand::Takes;
 
 constexpr ChatCommand kCommands[] = {
-    {"/help", Takes::kNothing, "", "these lines", &Session::Help},
-    {"/new", Takes::kNothing, "", "begins another conversation", &Session::New},
-    {"/regen", Takes::kMaybe, "[SEED]", "answers again, with the next seed or with this one",
+    {"/help", "/?", Takes::kNothing, "", "these lines", &Session::Help},
+    {"/new", "/clear", Takes::kNothing, "", "begins another conversation", &Session::New},
+    {"/undo", "", Takes::kNothing, "", "takes the last message and its answer back",
+     &Session::Undo},
+    {"/regen", "/retry", Takes::kMaybe, "[SEED]", "answers again, with the next seed or this one",
      &Session::Regenerate},
-    {"/more", Takes::kNothing, "", "goes on with an answer that was cut or stopped",
+    {"/more", "", Takes::kNothing, "", "goes on with an answer that was cut or stopped",
      &Session::More},
-    {"/edit", Takes::kNothing, "", "changes the last message", &Session::Edit},
-    {"/system", Takes::kMaybe, "[TEXT]", "shows or sets the system text; -: none",
+    {"/edit", "", Takes::kNothing, "", "changes the last message", &Session::Edit},
+    {"/system", "", Takes::kMaybe, "[TEXT]", "shows or sets the system text; -: none",
      &Session::System},
-    {"/set", Takes::kMaybe, "[KEY=VALUE]", "shows what can change, or changes it", &Session::Set},
-    {"/think", Takes::kNothing, "", "shows thoughts, or folds them to one line", &Session::Think},
-    {"/stats", Takes::kNothing, "", "what this chat has done", &Session::Stats},
-    {"/save", Takes::kFile, "FILE", "writes the conversation", &Session::Save},
-    {"/load", Takes::kFile, "FILE", "goes on with a saved conversation", &Session::Load},
-    {"/exit", Takes::kNothing, "", "ends; so does Ctrl-D", &Session::Exit},
+    {"/set", "", Takes::kMaybe, "[KEY VALUE]", "shows what can change, or changes it",
+     &Session::Set},
+    {"/model", "", Takes::kMaybe, "", "the model, its context and the sampling", &Session::Model},
+    {"/think", "", Takes::kNothing, "", "shows thoughts, or folds them to one line",
+     &Session::Think},
+    {"/stats", "", Takes::kNothing, "", "what this chat has done", &Session::Stats},
+    {"/save", "", Takes::kFile, "FILE", "writes the conversation", &Session::Save},
+    {"/load", "", Takes::kFile, "FILE", "goes on with a saved conversation", &Session::Load},
+    {"/exit", "/quit /bye /q", Takes::kNothing, "", "ends; so does Ctrl-D", &Session::Exit},
 };
+
+// All names, the first one first.
+std::vector<std::string> NamesOf(const ChatCommand& command) {
+  std::vector<std::string> names = absl::StrSplit(command.also, ' ', absl::SkipEmpty());
+  names.insert(names.begin(), command.name);
+  return names;
+}
+
+constexpr std::string_view kWordEnds = " \t\r\n";
 
 struct CommandParts {
   std::string name;
@@ -40,27 +60,45 @@ struct CommandParts {
 };
 
 CommandParts PartsOf(std::string_view typed) {
-  constexpr std::string_view kBlanks = " \t\n";
-  const size_t end = std::min(typed.find_first_of(kBlanks), typed.size());
+  const size_t end = std::min(typed.find_first_of(kWordEnds), typed.size());
   CommandParts parts = {std::string(typed.substr(0, end)), {}};
-  const size_t begin = typed.find_first_not_of(kBlanks, end);
+  const size_t begin = typed.find_first_not_of(kWordEnds, end);
   if (begin == typed.npos) return parts;
-  parts.argument = typed.substr(begin, typed.find_last_not_of(kBlanks) + 1 - begin);
+  parts.argument = typed.substr(begin, typed.find_last_not_of(kWordEnds) + 1 - begin);
   return parts;
 }
 
-const ChatCommand* FindCommand(std::string_view name) {
-  const auto* const found = std::ranges::find_if(
-      kCommands, [&](const ChatCommand& command) { return name == command.name; });
+const ChatCommand* FindCommand(std::string_view typed) {
+  const std::string name = absl::AsciiStrToLower({typed.data(), typed.size()});
+  const auto* const found = std::ranges::find_if(kCommands, [&](const ChatCommand& command) {
+    return std::ranges::count(NamesOf(command), name) != 0;
+  });
   return found == std::end(kCommands) ? nullptr : found;
 }
 
-absl::Status UnknownCommand(const std::string& name) {
+// A command that begins so is nearer than one that is spelled nearly so.
+std::optional<std::string> NearestCommand(const std::string& typed) {
+  const std::string name = absl::AsciiStrToLower(typed);
   std::vector<std::string> names;
-  for (const ChatCommand& command : kCommands) names.emplace_back(command.name);
-  const std::optional<std::string> nearest = NearestName(name, names);
+  for (const ChatCommand& command : kCommands) {
+    if (name.size() > 1 && std::string_view(command.name).starts_with(name)) return command.name;
+    std::ranges::copy(NamesOf(command), std::back_inserter(names));
+  }
+  return NearestName(name, names);
+}
+
+absl::Status UnknownCommand(const std::string& name) {
+  const std::optional<std::string> nearest = NearestCommand(name);
   return UsageError(absl::StrCat("no command ", name, nearest ? "; did you mean " + *nearest : "",
                                  "; /help lists them, and // begins a message with a /"));
+}
+
+// The name of a file as it is typed: quotes around it do not belong to it.
+std::string FileIn(const std::string& argument) {
+  const char quote = argument.front();
+  const bool quoted =
+      argument.size() > 2 && (quote == '"' || quote == '\'') && argument.ends_with(quote);
+  return quoted ? argument.substr(1, argument.size() - 2) : argument;
 }
 
 // Files and folders whose path begins with `typed`.
@@ -84,6 +122,17 @@ std::vector<std::string> FilesLike(const std::string& typed) {
   return files;
 }
 
+// The same of what is typed behind /load; what begins with a quote ends with it.
+std::vector<std::string> FileWords(const std::string& typed) {
+  if (!typed.starts_with('"') && !typed.starts_with('\'')) return FilesLike(typed);
+  std::vector<std::string> files = FilesLike(typed.substr(1));
+  for (std::string& file : files) {
+    file.insert(0, 1, typed.front());
+    if (!file.ends_with('/')) file += typed.front();
+  }
+  return files;
+}
+
 std::vector<std::string> KeysLike(const std::string& typed, const Engine& engine) {
   std::vector<std::string> keys;
   for (const ConfigItem& item : engine.config().items()) {
@@ -93,12 +142,41 @@ std::vector<std::string> KeysLike(const std::string& typed, const Engine& engine
   return keys;
 }
 
+// What may stand at the end of "KEY=VALUE" or "KEY VALUE": `found` begins at the key.
+void CompleteSetting(const std::string& setting, const Engine& engine,
+                     std::span<const PluginFile> plugins, Completions* found) {
+  const size_t key_end = setting.find_first_of("= ");
+  if (key_end == setting.npos) {
+    found->words = KeysLike(setting, engine);
+    return;
+  }
+  const std::string key = setting.substr(0, key_end);
+  const auto items = engine.config().items();
+  const auto item =
+      std::ranges::find_if(items, [&](const ConfigItem& one) { return one.declared.key == key; });
+  if (item == items.end() || !Engine::CanSet(key)) return;
+  ValueWords values = WordsOf(item->declared, plugins);
+  // Where there is nothing to choose from, what it is now.
+  if (values.words.empty()) values.words = {item->value.text};
+  size_t begin = std::min(setting.find_first_not_of(' ', key_end + 1), setting.size());
+  if (values.kind == ValueWords::Kind::kListOf) {
+    begin = std::max(begin, setting.rfind(',') + 1);
+  }
+  found->begin += begin;
+  const std::string typed = setting.substr(begin);
+  for (std::string& word : values.words) {
+    if (!word.empty() && word.starts_with(typed)) found->words.push_back(std::move(word));
+  }
+}
+
 }  // namespace
 
 std::span<const ChatCommand> ChatCommands() { return kCommands; }
 
 bool IsCommand(std::string_view typed) {
-  return typed.starts_with('/') && !typed.starts_with("//");
+  if (!typed.starts_with('/')) return false;
+  const std::string_view name = typed.substr(1, typed.find_first_of(kWordEnds) - 1);
+  return name == "?" || std::ranges::all_of(name, absl::ascii_isalpha);
 }
 
 absl::Status RunCommand(const std::string& typed, Session& session) {
@@ -111,29 +189,34 @@ absl::Status RunCommand(const std::string& typed, Session& session) {
   if (command->takes == Takes::kFile && parts.argument.empty()) {
     return UsageError(absl::StrCat(parts.name, " needs the name of a file"));
   }
-  return (session.*command->run)(parts.argument);
+  const bool file = command->takes == Takes::kFile;
+  return (session.*command->run)(file ? FileIn(parts.argument) : parts.argument);
 }
 
 std::string CommandHelp(size_t columns) {
-  constexpr size_t kLeft = 20;
-  std::string text;
+  constexpr size_t kLeft = 26;
+  std::vector<TextRow> rows;
   for (const ChatCommand& command : kCommands) {
-    std::string left = absl::StrCat(command.name, " ", command.argument);
-    const bool narrow = kLeft + std::string_view(command.help).size() > columns;
-    left.resize(narrow ? left.size() : kLeft, ' ');
-    absl::StrAppend(&text, left, narrow ? "\n    " : "", command.help, "\n");
+    const std::string names = absl::StrJoin(NamesOf(command), ", ");
+    rows.push_back({absl::StrCat(names, " ", command.argument), command.help});
   }
-  return text + "Ctrl-C stops an answer. A line that ends with \\ goes on in the next one.\n";
+  return absl::StrCat(
+      TwoColumns(rows, kLeft, columns),
+      Wrapped("Ctrl-C stops an answer. A line that ends with \\ goes on in the next "
+              "one.",
+              0, columns),
+      "\n");
 }
 
-Completions CompleteCommand(std::string_view before_cursor, const Engine& engine) {
+Completions CompleteCommand(std::string_view before_cursor, const Engine& engine,
+                            std::span<const PluginFile> plugins) {
   Completions found;
   const size_t blank = before_cursor.find(' ');
-  if (!IsCommand(before_cursor)) return found;
+  if (!before_cursor.starts_with('/')) return found;
   if (blank == before_cursor.npos) {
     for (const ChatCommand& command : kCommands) {
-      if (std::string_view(command.name).starts_with(before_cursor)) {
-        found.words.emplace_back(command.name);
+      for (const std::string& name : NamesOf(command)) {
+        if (name.starts_with(before_cursor)) found.words.push_back(name);
       }
     }
     return found;
@@ -142,8 +225,8 @@ Completions CompleteCommand(std::string_view before_cursor, const Engine& engine
   if (command == nullptr) return found;
   found.begin = std::min(before_cursor.find_first_not_of(' ', blank), before_cursor.size());
   const std::string argument(before_cursor.substr(found.begin));
-  if (command->takes == Takes::kFile) found.words = FilesLike(argument);
-  if (command->run == &Session::Set) found.words = KeysLike(argument, engine);
+  if (command->takes == Takes::kFile) found.words = FileWords(argument);
+  if (command->run == &Session::Set) CompleteSetting(argument, engine, plugins, &found);
   return found;
 }
 

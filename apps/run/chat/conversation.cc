@@ -61,6 +61,19 @@ int64_t NumKnown(std::span<const Said> said) {
   return n;
 }
 
+// What helps where there is no room for an answer.
+std::string FullText(bool drops) {
+  return absl::StrCat("the conversation is full, /new begins another",
+                      drops ? "" : ", /set run.on_full=drop_turns leaves out the oldest messages",
+                      ": ");
+}
+
+// The new tokens that the config gives an answer where there is room.
+int64_t MostOfAnAnswer(const Engine& engine) {
+  return AnswersAreOpen(engine.config()) ? MostOfOpenAnswer(engine)
+                                         : engine.default_max_new_tokens();
+}
+
 // Whether a request failed because it is too long.
 bool IsTooLong(const absl::StatusOr<GenerateRequest>& request) {
   return absl::IsResourceExhausted(request.status());
@@ -125,6 +138,7 @@ void Conversation::Reset() {
   said_.clear();
   fed_.clear();
   length_ = 0;
+  full_ = false;
 }
 
 bool Conversation::Spells(const Said& answer) const {
@@ -148,19 +162,24 @@ int Conversation::Replace(std::vector<Said> said, std::string tools) {
   return n_other;
 }
 
+absl::Status Conversation::Undo() {
+  if (LastQuestion() == nullptr) return UsageError("there is no message to take back");
+  said_ = BeforeAnswer();
+  said_.pop_back();
+  full_ = false;
+  NG_ASSIGN_OR_RETURN(fed_, FedBy(said_));
+  length_ = std::ssize(fed_);
+  return absl::OkStatus();
+}
+
 std::vector<Said> Conversation::BeforeAnswer() const {
   std::vector<Said> said = said_;
   if (HasRole(said.back(), "assistant")) said.pop_back();
   return said;
 }
 
-absl::StatusOr<std::vector<int32_t>> Conversation::PromptOf(std::span<const Said> said) const {
-  const auto encode = [&](size_t n, std::span<const int32_t> fed) {
-    return engine_.EncodeConversation({.messages = MessagesText(said.first(n)), .tools = tools_},
-                                      fed);
-  };
-  if (!fed_.empty() && said.size() == said_.size() + 1) return encode(said.size(), fed_);
-  // Answer by answer, as the conversation came about.
+// Answer by answer, as the conversation came about.
+absl::StatusOr<std::vector<int32_t>> Conversation::FedBy(std::span<const Said> said) const {
   std::vector<int32_t> fed;
   for (size_t i = 0; i < said.size(); ++i) {
     if (!HasRole(said[i], "assistant")) continue;
@@ -168,18 +187,29 @@ absl::StatusOr<std::vector<int32_t>> Conversation::PromptOf(std::span<const Said
       fed.clear();
       continue;
     }
-    NG_ASSIGN_OR_RETURN(fed, encode(i, fed));
+    NG_ASSIGN_OR_RETURN(fed, Encode(said.first(i), fed));
     fed.insert(fed.end(), said[i].ids.begin(), said[i].ids.end());
   }
-  return encode(said.size(), fed);
+  return fed;
+}
+
+absl::StatusOr<std::vector<int32_t>> Conversation::Encode(std::span<const Said> said,
+                                                          std::span<const int32_t> fed) const {
+  return engine_.EncodeConversation({.messages = MessagesText(said), .tools = tools_}, fed);
+}
+
+absl::StatusOr<std::vector<int32_t>> Conversation::PromptOf(std::span<const Said> said) const {
+  if (!fed_.empty() && said.size() == said_.size() + 1) return Encode(said, fed_);
+  NG_ASSIGN_OR_RETURN(const std::vector<int32_t> fed, FedBy(said));
+  return Encode(said, fed);
 }
 
 absl::Status Conversation::FitIn(int64_t least, GenerateRequest* request) const {
   const int64_t prompt_len = std::ssize(request->prompt_ids);
-  if (AnswersAreOpen(engine_.config())) {
-    const int64_t room = capacity_ - prompt_len;
-    const int64_t most = std::clamp(room, int64_t{1}, kMostAnswerTokens);
-    NG_RETURN_IF_ERROR(FitContext(engine_, most, request));
+  const int64_t wanted = MostOfAnAnswer(engine_);
+  if (wanted > 0) {
+    const int64_t room = std::max<int64_t>(1, capacity_ - prompt_len);
+    NG_RETURN_IF_ERROR(FitContext(engine_, std::min(room, wanted), request));
     request->max_new_tokens = std::max(request->max_new_tokens, least);
   }
   NG_RETURN_IF_ERROR(engine_.CheckRequest(*request));
@@ -205,7 +235,7 @@ absl::StatusOr<GenerateRequest> Conversation::RequestFor(std::span<const int32_t
   const std::vector<size_t> begins = Beginnings(*said);
   const size_t most = drops ? begins.size() - 1 : 0;  // turns that may go
   // Rather than a next answer that is cut at once, the oldest turns go.
-  const int64_t least = drops ? engine_.default_max_new_tokens() : 1;
+  const int64_t least = drops ? std::max<int64_t>(1, engine_.default_max_new_tokens()) : 1;
   const auto without = [&](size_t n, int64_t least_new) {
     return RequestOf(Left(*said, begins, n), answered, least_new);
   };
@@ -228,7 +258,7 @@ absl::StatusOr<GenerateRequest> Conversation::RequestFor(std::span<const int32_t
   const bool answers =
       std::ranges::any_of(left, [](const Said& one) { return HasRole(one, "assistant"); });
   if (IsTooLong(request) && answers) {
-    return Annotate(request.status(), "the conversation is full, /new begins another: ");
+    return Annotate(request.status(), FullText(drops));
   }
   if (n > 0) *n_dropped += static_cast<int>(begins[n] - begins[0]);
   *said = std::move(left);
@@ -241,6 +271,7 @@ absl::StatusOr<Completion> Conversation::Answer(std::vector<Said> said,
   int n_dropped = 0;
   NG_ASSIGN_OR_RETURN(GenerateRequest request, RequestFor(answered, &said, &n_dropped));
   if (hooks.on_begin) hooks.on_begin(request, n_dropped);
+  const bool capped = request.max_new_tokens < MostOfAnAnswer(engine_);
   NG_ASSIGN_OR_RETURN(Completion done, Run(std::move(request), hooks.generate));
   done.prompt_len -= std::ssize(answered);
   NG_ASSIGN_OR_RETURN(const std::string text, CompletionText(engine_, done));
@@ -254,6 +285,7 @@ absl::StatusOr<Completion> Conversation::Answer(std::vector<Said> said,
   said.push_back(std::move(answer));
   said_ = std::move(said);
   length_ = std::ssize(done.ids);
+  full_ = capped && done.stop_reason == StopReason::kMaxNewTokens;
   return done;
 }
 

@@ -56,6 +56,8 @@ class Conversation {
   int64_t capacity() const { return capacity_; }
   // The tokens of all that has been said. 0 before the first answer.
   int64_t length() const { return length_; }
+  // Whether the last answer was cut because the conversation left it no more tokens.
+  bool full() const { return full_; }
   // The message that was answered last, or waits for its answer. Null: there is none.
   const Said* LastQuestion() const;
 
@@ -64,12 +66,14 @@ class Conversation {
   // Replaces it. Returns how many answers have ids that do not spell their text with this model;
   // such ids are dropped, and the text stands for itself.
   int Replace(std::vector<Said> said, std::string tools);
+  // Takes the last message and its answer back. UsageError where there is no message.
+  absl::Status Undo();
   // Call this after Engine::Set: what has been said may be written in another way now.
   void SettingsChanged() { fed_.clear(); }
 
   // Each of these returns the completion of the turn that it ran, whose text is the last message of
-  // said(). Errors: LimitError where the conversation is full, UsageError for what the template
-  // does not take, and those of Engine::Generate.
+  // said(). An answer has at most the tokens that the conversation leaves. Errors: LimitError where
+  // that is none, UsageError for what the template does not take, and those of Engine::Generate.
   //
   // Answers a message.
   absl::StatusOr<Completion> Say(const std::string& message, const TurnHooks& hooks);
@@ -81,14 +85,19 @@ class Conversation {
   absl::StatusOr<Completion> GoOn(const TurnHooks& hooks);
 
  private:
+  // The ids of what has been said to the end of its last answer; none where they are not known.
+  absl::StatusOr<std::vector<int32_t>> FedBy(std::span<const Said> said) const;
   // What has been said before the last answer. REQUIRES: LastQuestion().
   std::vector<Said> BeforeAnswer() const;
   // Whether the ids of an answer are those of its text.
   bool Spells(const Said& answer) const;
-  // The prompt of the answer to come.
+  // The prompt of an answer to it. `fed`: ids that it begins with.
+  absl::StatusOr<std::vector<int32_t>> Encode(std::span<const Said> said,
+                                              std::span<const int32_t> fed) const;
+  // The same of the answer to come.
   absl::StatusOr<std::vector<int32_t>> PromptOf(std::span<const Said> said) const;
-  // Checks that the request fits the conversation. Where the config leaves the answer's length
-  // open, it gets what fits, but no less than `least`.
+  // Checks that the request fits the conversation. The answer gets what fits of what it may have,
+  // but no less than `least`.
   absl::Status FitIn(int64_t least, GenerateRequest* request) const;
   // The request for an answer to all that is `said`.
   absl::StatusOr<GenerateRequest> RequestOf(std::span<const Said> said,
@@ -112,6 +121,7 @@ class Conversation {
   // The ids of said_ to the end of its last answer; empty where they must be found again.
   std::vector<int32_t> fed_;
   int64_t length_ = 0;
+  bool full_ = false;
 };
 
 }  // namespace ng::run

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "apps/common/columns.h"
 #include "apps/common/standard_input.h"
 #include "apps/common/terminal.h"
-#include "apps/run/chat/conversation.h"
-#include "apps/run/outputs.h"
+#include "apps/run/chat/session.h"
 #include "ng/config.h"
 
 namespace ng::run {
@@ -26,21 +26,8 @@ absl::StatusOr<std::optional<std::string>> NextMessage(StandardInput& input) {
   return line;
 }
 
-// Counts the turn when it begins.
-absl::Status Turn(const Engine& engine, const CommandLine& line, const std::string& message,
-                  Conversation& conversation, int* n_turns) {
-  CompletionWriter writer(engine, line.jsonl, 1, *n_turns);
-  TurnHooks hooks;
-  AddCacheDebug(line, &hooks.generate);
-  hooks.generate.on_step = [&](int, const StepRecord& record) { return writer.OnStep(record); };
-  hooks.generate.on_done = [&](int done, const Completion& completion) {
-    return writer.OnDone(done, completion);
-  };
-  hooks.on_begin = [&](const GenerateRequest&, int n_dropped) {
-    ++*n_turns;
-    if (n_dropped > 0) PrintWarning("ng-run", DroppedText(n_dropped));
-  };
-  return conversation.Say(message, hooks).status();
+void ShowLine(std::string_view line) {
+  WriteStderr(absl::StrCat(absl::string_view(line.data(), line.size()), "\n"));
 }
 
 }  // namespace
@@ -53,27 +40,49 @@ int64_t ChatCapacity(const Engine& engine) {
 }
 
 absl::Status PlainChat(Engine& engine, const CommandLine& line, int64_t capacity,
-                       const std::atomic<bool>& stop) {
-  Conversation conversation(engine, line.tools, capacity);
-  StandardInput input;
+                       const PlainChatParts& parts) {
+  const bool typed = isatty(STDIN_FILENO) != 0;
   absl::Status last;
-  int n_turns = 0;
-  while (!stop) {
+  SessionHost host;
+  host.answer = [](std::string_view text) { return WriteStdout(text); };
+  host.tell = ShowLine;
+  host.remark = [=](std::string_view text) {
+    if (typed) ShowLine(text);
+  };
+  host.warning = [](std::string_view text) { PrintWarning("ng-run", text); };
+  host.fault = [&](const absl::Status& error) {
+    const bool refused = absl::IsResourceExhausted(error) || absl::IsInvalidArgument(error);
+    if (!refused) return error;
+    PrintError("ng-run", error);
+    last = absl::Status(error.code(), "");  // it has been printed
+    return absl::OkStatus();
+  };
+  host.columns = [] { return static_cast<size_t>(StdoutColumns()); };
+  host.take_interrupt = [] { return false; };
+  host.stop = &parts.stop;
+  host.inputs = &parts.inputs;
+  if (isatty(STDOUT_FILENO) != 0) {
+    host.style = {.terminal = true, .columns = [] { return static_cast<size_t>(StdoutColumns()); }};
+  }
+  Session session(engine, line, capacity, std::move(host));
+  if (typed && HowLoud() != Loudness::kQuiet) {
+    ShowLine(absl::StrCat("[", session.Summary(), "]"));
+    ShowLine("[/help lists the commands, /exit or Ctrl-D ends]");
+  }
+  for (const std::string& message : line.first_messages) {
+    last = absl::OkStatus();
+    NG_RETURN_IF_ERROR(session.Take(message));
+  }
+  StandardInput input;
+  while (!parts.stop && !session.ended()) {
     const absl::StatusOr<std::optional<std::string>> next = NextMessage(input);
     if (absl::IsCancelled(next.status())) break;
     NG_ASSIGN_OR_RETURN(const std::optional<std::string> message, next);
-    if (!message || stop) break;
-    if (message->empty()) continue;
-    if (*message == "/new") {
-      conversation.Reset();
-      continue;
-    }
-    last = Turn(engine, line, *message, conversation, &n_turns);
-    if (last.ok()) continue;
-    const bool refused = absl::IsResourceExhausted(last) || absl::IsInvalidArgument(last);
-    if (!refused) return last;
-    PrintError("ng-run", last);
-    last = absl::Status(last.code(), "");  // it has been printed
+    if (!message || parts.stop) break;
+    if (IsBlank(*message)) continue;
+    last = absl::OkStatus();
+    NG_RETURN_IF_ERROR(session.Take(*message));
+    if (!session.draft().empty()) ShowLine("[the next message takes the place of the last]");
   }
   return last;
 }

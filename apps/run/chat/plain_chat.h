@@ -7,17 +7,22 @@
 
 #include "apps/run/command_line.h"
 #include "ng/engine.h"
+#include "ng/files.h"
 #include "ng/status.h"
 
 namespace ng::run {
 
-// Reads one message from each line of stdin, until its end, and answers it. The cache keeps the
-// conversation. "/new" begins another one. A turn that does not fit the context, or is not valid
-// UTF-8, is refused with one line, and the conversation stays as it was. Returns the status of the
-// last turn; an error with an empty message has been printed already. REQUIRES: Load has been
-// called for the conversation's capacity.
+struct PlainChatParts {
+  const InputLog& inputs;         // what /save must not overwrite
+  const std::atomic<bool>& stop;  // that of the engine
+};
+
+// Reads one message or command (commands.h) from each line of stdin, until its end, and answers it.
+// What is wrong with one, such as a turn that does not fit the context, is told with one line, and
+// the conversation stays as it was. Returns the status of the last one; an error with an empty
+// message has been printed already. REQUIRES: Load has been called for the conversation's capacity.
 absl::Status PlainChat(Engine& engine, const CommandLine& line, int64_t capacity,
-                       const std::atomic<bool>& stop);
+                       const PlainChatParts& parts);
 
 // The tokens that a conversation may hold: cache.max_tokens, or the model's context but at most
 // 8192.

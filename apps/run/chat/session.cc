@@ -7,9 +7,11 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "apps/common/arguments.h"
+#include "apps/common/columns.h"
 #include "apps/common/input.h"
-#include "apps/common/terminal_text.h"
 #include "apps/run/chat/commands.h"
 #include "apps/run/chat/user_path.h"
 #include "apps/run/outputs.h"
@@ -52,14 +54,12 @@ Session::Session(Engine& engine, const CommandLine& line, int64_t capacity, Sess
       host_(std::move(host)),
       conversation_(engine, line.tools, capacity) {}
 
-void Session::Tell(const absl::Status& error) {
-  const absl::string_view message = error.message();
-  Tell("error: " + OneLine({message.data(), message.size()}));
+bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == text.npos; }
+
+absl::Status Session::Tell(const absl::Status& error) {
+  if (absl::IsCancelled(error) && !host_.take_interrupt()) return error;
+  return host_.fault(error);
 }
-
-void Session::Tell(std::string_view text) { host_.note(TerminalText(text)); }
-
-void Session::Note(std::string_view text) { host_.note(Dim(TerminalText(text), host_.style)); }
 
 void Session::GiveUpDraft() {
   draft_.clear();
@@ -71,14 +71,12 @@ absl::Status Session::Take(const std::string& typed) {
     GiveUpDraft();
     absl::Status status = RunCommand(typed, *this);
     if (!fatal_.ok()) return fatal_;
-    if (absl::IsCancelled(status) && !host_.take_interrupt()) return status;
-    if (!status.ok()) Tell(status);
-    return absl::OkStatus();
+    return status.ok() ? status : Tell(status);
   }
   const std::string message = typed.starts_with("//") ? typed.substr(1) : typed;
   const bool replaces = std::exchange(replaces_, false);
   draft_.clear();
-  if (message.empty()) return absl::OkStatus();
+  if (IsBlank(message)) return absl::OkStatus();
   return Run([&](const TurnHooks& hooks) {
     return replaces ? conversation_.SayInstead(message, hooks) : conversation_.Say(message, hooks);
   });
@@ -97,12 +95,13 @@ absl::Status Session::Run(Turn turn, bool goes_on) {
   hooks.generate.on_step = [&](int, const StepRecord& record) { return writer.OnStep(record); };
   hooks.generate.on_done = [&](int index, const Completion& completion) {
     NG_RETURN_IF_ERROR(writer.OnDone(index, completion));
-    if (line_.jsonl) return absl::OkStatus();
-    return write(view_->Finish());
+    const bool nothing = completion.stop_reason == StopReason::kError &&
+                         std::ssize(completion.ids) == completion.prompt_len;
+    return line_.jsonl || nothing ? absl::OkStatus() : write(view_->Finish());
   };
   hooks.on_begin = [&](const GenerateRequest& request, int n_dropped) {
     ++n_turns_;
-    if (n_dropped > 0) Note(absl::StrCat("[", DroppedText(n_dropped), "]"));
+    if (n_dropped > 0) host_.warning(DroppedText(n_dropped));
     const auto n_asked = request.prompt_ids.size() - static_cast<size_t>(request.n_answered);
     const size_t begin = n_asked - std::min(n_asked, kPromptEndTokens);
     const std::span<const int32_t> ids(request.prompt_ids);
@@ -114,11 +113,7 @@ absl::Status Session::Run(Turn turn, bool goes_on) {
   absl::StatusOr<Completion> done = turn(hooks);
   fatal_ = written;
   if (!written.ok()) return written;
-  if (!done.ok()) {
-    if (absl::IsCancelled(done.status()) && !host_.take_interrupt()) return done.status();
-    Tell(done.status());
-    return absl::OkStatus();
-  }
+  if (!done.ok()) return fatal_ = Tell(done.status());
   ShowEnd(*done);
   if (done->stop_reason != StopReason::kInterrupted) return absl::OkStatus();
   return host_.take_interrupt() ? absl::OkStatus() : InterruptedError("interrupted");
@@ -127,13 +122,18 @@ absl::Status Session::Run(Turn turn, bool goes_on) {
 void Session::ShowEnd(const Completion& completion) {
   const int64_t n_answer = std::ssize(completion.ids) - completion.prompt_len;
   n_answer_tokens_ += n_answer;
+  if (!host_.closing_lines) {
+    if (conversation_.full()) host_.warning(absl::StrCat("the answer is cut: ", kFullHelp));
+    return;
+  }
   const TurnFigures figures = {.stop_reason = completion.stop_reason,
+                               .full = conversation_.full(),
                                .n_answer = n_answer,
                                .length = conversation_.length(),
                                .capacity = conversation_.capacity(),
                                .seed = engine_.config().Int(kSeed),
                                .timings = completion.timings};
-  Note(StatusLine(figures, host_.columns()));
+  host_.remark(StatusLine(figures, host_.columns()));
 }
 
 absl::Status Session::Change(std::map<std::string, std::string> settings) {
@@ -152,7 +152,7 @@ absl::Status Session::ChangeOne(const std::string& key, const std::string& value
 absl::Status Session::Help(const std::string&) {
   for (const absl::string_view line :
        absl::StrSplit(CommandHelp(host_.columns()), '\n', absl::SkipEmpty())) {
-    Tell(std::string_view(line.data(), line.size()));
+    host_.tell({line.data(), line.size()});
   }
   return absl::OkStatus();
 }
@@ -160,7 +160,7 @@ absl::Status Session::Help(const std::string&) {
 absl::Status Session::New(const std::string&) {
   conversation_.Reset();
   view_.reset();
-  Note("[a new conversation]");
+  host_.remark("[a new conversation]");
   return absl::OkStatus();
 }
 
@@ -185,42 +185,80 @@ absl::Status Session::Edit(const std::string&) {
   return absl::OkStatus();
 }
 
+absl::Status Session::Undo(const std::string&) {
+  const Said* const question = conversation_.LastQuestion();
+  const std::string text = question == nullptr ? "" : TextOf(*question).value_or("...");
+  NG_RETURN_IF_ERROR(conversation_.Undo());
+  view_.reset();
+  host_.remark(absl::StrCat("[taken back: ", text, "]"));
+  return absl::OkStatus();
+}
+
+absl::Status Session::Model(const std::string& argument) {
+  if (!argument.empty()) {
+    return UsageError(
+        absl::StrCat("a chat keeps its model; begin another one: ng-run -c ", ShellWord(argument)));
+  }
+  host_.tell(Summary());
+  return absl::OkStatus();
+}
+
+std::string Session::Summary() const {
+  const Config& config = engine_.config();
+  std::string path = config.Text("model.path");
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  std::vector<std::string> stages;
+  for (const std::string& stage : config.Names(kChain)) {
+    stages.push_back(stage);
+    const std::string options = absl::StrCat("sampler.", stage, ".");
+    const auto first = std::ranges::find_if(config.items(), [&](const ConfigItem& item) {
+      return item.declared.key.starts_with(options);
+    });
+    if (first == config.items().end()) continue;
+    const OptionType type = first->declared.spec->type;
+    if (type != OptionType::kInt && type != OptionType::kReal) continue;
+    absl::StrAppend(&stages.back(), " ", first->value.text);
+  }
+  return absl::StrCat(path.substr(path.rfind('/') + 1), " | context ", conversation_.capacity(),
+                      " | ", absl::StrJoin(stages, ", "), " | seed ", config.Int(kSeed));
+}
+
 absl::Status Session::System(const std::string& text) {
   if (text.empty()) {
     const std::string& now = engine_.config().Text(kSystem);
-    Note(now.empty() ? "[there is no system text]" : now);
+    host_.tell(now.empty() ? "[there is no system text]" : now);
     return absl::OkStatus();
   }
   NG_RETURN_IF_ERROR(ChangeOne(kSystem, text == "-" ? "" : text));
-  Note("[the system text is another one from the next message on]");
+  host_.remark("[the system text is another one from the next message on]");
   return absl::OkStatus();
 }
 
 absl::Status Session::ShowSettings() {
   for (const ConfigItem& item : engine_.config().items()) {
     const std::string& key = item.declared.key;
-    if (Engine::CanSet(key)) Tell(absl::StrCat(key, " = ", engine_.config().Text(key)));
+    if (Engine::CanSet(key)) host_.tell(absl::StrCat(key, " = ", engine_.config().Text(key)));
   }
   return absl::OkStatus();
 }
 
 absl::Status Session::Set(const std::string& setting) {
   if (setting.empty()) return ShowSettings();
-  const size_t equals = setting.find('=');
-  std::string key = setting.substr(0, equals);
-  absl::StripTrailingAsciiWhitespace(&key);
+  const std::string key = setting.substr(0, setting.find_first_of("= \t"));
+  std::string value = setting.substr(key.size());
+  absl::StripLeadingAsciiWhitespace(&value);
   const Spelling* const spelling = FindSpelling(key);
   if (key.find('.') == key.npos && spelling == nullptr) {
     return UsageError(absl::StrCat("/set ", setting, ": must be /set SECTION.KEY=VALUE"));
   }
-  if (equals == setting.npos) {
+  if (value.empty() && (spelling == nullptr || spelling->takes_value)) {
     return UsageError(absl::StrCat("/set ", key, " needs a value: /set ", key, "=VALUE"));
   }
-  std::string value = setting.substr(equals + 1);
+  if (value.starts_with('=')) value.erase(0, 1);
   absl::StripLeadingAsciiWhitespace(&value);
   if (spelling != nullptr) return SetSpelled(*spelling, absl::StrCat(key, "=", value));
   NG_RETURN_IF_ERROR(ChangeOne(key, value));
-  Note(absl::StrCat("[", key, " = ", engine_.config().Text(key), "]"));
+  host_.remark(absl::StrCat("[", key, " = ", engine_.config().Text(key), "]"));
   return absl::OkStatus();
 }
 
@@ -243,28 +281,29 @@ absl::Status Session::SetSpelled(const Spelling& spelling, const std::string& se
     notes.push_back(absl::StrCat("[", key, " = ", item.value.text, "]"));
   }
   NG_RETURN_IF_ERROR(Change(std::move(settings)));
-  for (const std::string& note : notes) Note(note);
+  for (const std::string& note : notes) host_.remark(note);
   return absl::OkStatus();
 }
 
 absl::Status Session::Stats(const std::string&) {
   const auto n_answers = std::ranges::count_if(
       conversation_.said(), [](const Said& one) { return HasRole(one, "assistant"); });
-  Tell(absl::StrCat("messages ", conversation_.said().size(), ", answers ", n_answers));
-  Tell(absl::StrCat("context ", conversation_.length(), " of ", conversation_.capacity(),
-                    " tokens"));
-  Tell(absl::StrCat("generated ", n_answer_tokens_, " tokens in ", n_turns_, " runs"));
-  Tell(absl::StrCat("sampler.chain = ", engine_.config().Text("sampler.chain"), ", ", kSeed, " = ",
-                    engine_.config().Int(kSeed)));
+  host_.tell(absl::StrCat("messages ", conversation_.said().size(), ", answers ", n_answers));
+  host_.tell(absl::StrCat("context ", conversation_.length(), " of ", conversation_.capacity(),
+                          " tokens"));
+  host_.tell(absl::StrCat("generated ", Counted(n_answer_tokens_, "token"), " in ",
+                          Counted(n_turns_, "run")));
+  host_.tell(absl::StrCat("sampler.chain = ", engine_.config().Text("sampler.chain"), ", ", kSeed,
+                          " = ", engine_.config().Int(kSeed)));
   for (const auto& [key, value] : settings_) {
-    if (key != kSeed) Tell(absl::StrCat("set: ", key, " = ", value));
+    if (key != kSeed) host_.tell(absl::StrCat("set: ", key, " = ", value));
   }
   NG_ASSIGN_OR_RETURN(const std::vector<Statistic> cache, engine_.CacheStatistics());
   for (const Statistic& figure : cache) {
-    Tell(absl::StrCat("cache: ", std::string(figure.name), " = ", figure.value));
+    host_.tell(absl::StrCat("cache: ", std::string(figure.name), " = ", figure.value));
   }
   NG_ASSIGN_OR_RETURN(const std::vector<std::string> reports, engine_.Reports());
-  for (const std::string& report : reports) Tell(report);
+  for (const std::string& report : reports) host_.tell(report);
   return absl::OkStatus();
 }
 
@@ -293,7 +332,7 @@ absl::Status Session::Save(const std::string& file) {
   NG_ASSIGN_OR_RETURN(AtomicFileWriter writer, AtomicFileWriter::Create(path, host_.stop));
   NG_RETURN_IF_ERROR(writer.Write(ChatFileText(Saved())));
   NG_RETURN_IF_ERROR(writer.Commit());
-  Note(absl::StrCat("[saved ", conversation_.said().size(), " messages]"));
+  host_.remark(absl::StrCat("[saved ", Counted(std::ssize(conversation_.said()), "message"), "]"));
   return absl::OkStatus();
 }
 
@@ -332,17 +371,18 @@ absl::Status Session::Restore(SavedChat chat, const std::string& name) {
   const int n_other = conversation_.Replace(std::move(chat.said), std::move(chat.tools));
   view_.reset();
   if (n_other > 0) {
-    Note(absl::StrCat("[", n_other,
-                      " answers are of another model: their texts count, not their tokens]"));
+    host_.remark(absl::StrCat(
+        "[", n_other, " answers are of another model: their texts count, not their tokens]"));
   }
-  Note(absl::StrCat("[loaded ", conversation_.said().size(), " messages]"));
+  host_.remark(absl::StrCat("[loaded ", Counted(std::ssize(conversation_.said()), "message"), "]"));
   if (const Said* const question = conversation_.LastQuestion(); question != nullptr) {
-    Note(absl::StrCat("> ", TextOf(*question).value_or("...")));
+    host_.remark(absl::StrCat("> ", TextOf(*question).value_or("...")));
   }
   const Said& last = conversation_.said().back();
   if (!HasRole(last, "assistant")) return absl::OkStatus();
-  const std::string text = TextOf(last).value_or("...") + "\n";
-  return host_.answer(host_.style.terminal ? TerminalText(text) : text);
+  const std::string text = TextOf(last).value_or("...");
+  AnswerView view(host_.style, "", "");
+  return host_.answer(view.Push(text) + view.Finish());
 }
 
 absl::Status Session::Exit(const std::string&) {
@@ -352,8 +392,8 @@ absl::Status Session::Exit(const std::string&) {
 
 absl::Status Session::Think(const std::string&) {
   host_.style.folded = !host_.style.folded;
-  if (!host_.style.folded && view_ && !view_->thought().empty()) Note(view_->thought());
-  Note(host_.style.folded ? "[thoughts are folded]" : "[thoughts are shown]");
+  if (!host_.style.folded && view_ && !view_->thought().empty()) host_.remark(view_->thought());
+  host_.remark(host_.style.folded ? "[thoughts are folded]" : "[thoughts are shown]");
   return absl::OkStatus();
 }
 

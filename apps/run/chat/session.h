@@ -27,24 +27,33 @@
 
 namespace ng::run {
 
-// Where a session shows things, and what it asks of its surroundings.
+// Where a session shows things, and what it asks of its surroundings. On a terminal texts are shown
+// as TerminalText.
 struct SessionHost {
   std::function<absl::Status(std::string_view text)> answer;  // as it streams
-  std::function<void(std::string_view line)> note;            // a line about the chat
+  std::function<void(std::string_view line)> tell;            // what was asked for
+  std::function<void(std::string_view line)> remark;          // about the chat: what has been done
+  std::function<void(std::string_view text)> warning;         // what makes an answer another one
+  // Tells what is wrong with a message or a command. Errors: the chat ends with it.
+  std::function<absl::Status(const absl::Status& error)> fault;
   std::function<size_t()> columns;
   // Whether only the answer was to stop; false: the program ends.
   std::function<bool()> take_interrupt;
   const std::atomic<bool>* stop = nullptr;  // ends the reading of a file
   const InputLog* inputs = nullptr;         // files that /save must not overwrite
+  bool closing_lines = false;               // a remark with figures follows each answer
   ViewStyle style;
 };
+
+// Whether a text is nothing but blanks, and so no message.
+bool IsBlank(std::string_view text);
 
 class Session {
  public:
   // Everything must outlive it. REQUIRES: Load has been called for the capacity.
   Session(Engine& engine, const CommandLine& line, int64_t capacity, SessionHost host);
 
-  // A message, or a command (commands.h). What is wrong with it is a note. Errors: the chat cannot
+  // A message, or a command (commands.h). What is wrong with it is a fault. Errors: the chat cannot
   // go on.
   absl::Status Take(const std::string& typed);
   bool ended() const { return ended_; }
@@ -54,12 +63,16 @@ class Session {
   void GiveUpDraft();
 
   const Engine& engine() const { return engine_; }
+  // "demo | context 256 | temperature 0.9, top_k 50 | seed 1".
+  std::string Summary() const;
 
   // The commands. Errors: what is wrong with the argument, or why it could not be done.
   absl::Status Help(const std::string& argument);
   absl::Status New(const std::string& argument);
   absl::Status Regenerate(const std::string& seed);
   absl::Status Edit(const std::string& argument);
+  absl::Status Undo(const std::string& argument);
+  absl::Status Model(const std::string& argument);
   absl::Status System(const std::string& text);
   absl::Status Set(const std::string& setting);
   absl::Status Stats(const std::string& argument);
@@ -74,14 +87,12 @@ class Session {
   // Runs a turn and shows it. `goes_on`: with the answer that is there.
   absl::Status Run(Turn turn, bool goes_on = false);
   void ShowEnd(const Completion& completion);
+  // An error of a command or a turn: the chat goes on unless the program is to end.
+  absl::Status Tell(const absl::Status& error);
   // The settings from now on, by their keys. After an error they are as they were.
   absl::Status Change(std::map<std::string, std::string> settings);
   absl::Status ChangeOne(const std::string& key, const std::string& value);
   absl::Status SetSpelled(const Spelling& spelling, const std::string& setting);
-  // A note: an error, a text, or a text dim. On the terminal it is shown as TerminalText.
-  void Tell(const absl::Status& error);
-  void Tell(std::string_view text);
-  void Note(std::string_view text);
   absl::Status ShowSettings();
   SavedChat Saved() const;
   absl::Status Restore(SavedChat chat, const std::string& name);

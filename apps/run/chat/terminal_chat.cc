@@ -9,10 +9,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "apps/common/screen_text.h"
 #include "apps/common/terminal.h"
+#include "apps/common/terminal_text.h"
 #include "apps/run/chat/commands.h"
 #include "apps/run/chat/history_file.h"
 #include "apps/run/chat/session.h"
+#include "ng/plugins.h"
 
 namespace ng::run {
 namespace {
@@ -26,11 +29,14 @@ size_t Columns() {
 ViewStyle StyleOfTerminal() {
   const char* const no_color = std::getenv("NO_COLOR");
   return {.colors = no_color == nullptr || *no_color == '\0',
-          .terminal = isatty(STDOUT_FILENO) != 0};
+          .terminal = isatty(STDOUT_FILENO) != 0,
+          .moves = true,
+          .columns = Columns};
 }
 
-void Note(std::string_view line) {
-  WriteStyledStderr(absl::StrCat(absl::string_view(line.data(), line.size()), "\n"));
+// A text on stderr, with its lines broken at words, perhaps dim.
+void Show(std::string_view text, const ViewStyle& dim) {
+  WriteStyledStderr(Dim(WrappedText(TerminalText(text), Columns()), dim) + "\n");
 }
 
 // The history of the editor and of its file. What is wrong with the file is said once.
@@ -66,19 +72,42 @@ absl::Status TerminalChat(Engine& engine, const CommandLine& line, int64_t capac
                           const TerminalChatParts& parts) {
   InterruptsOnlyStop interrupts;
   SessionHost host;
+  host.style = StyleOfTerminal();
+  const auto remark = [style = host.style](std::string_view text) { Show(text, style); };
   host.answer = [](std::string_view text) { return WriteStyledStdout(text); };
-  host.note = Note;
+  host.tell = [](std::string_view text) { Show(text, {}); };
+  host.remark = remark;
+  host.warning = [=](std::string_view text) {
+    remark(absl::StrCat("[", absl::string_view(text.data(), text.size()), "]"));
+  };
+  host.fault = [](const absl::Status& error) {
+    Show("error: " + OneLine(std::string(error.message())), {});
+    return absl::OkStatus();
+  };
   host.columns = Columns;
-  host.take_interrupt = [&] { return interrupts.Take(); };
+  host.take_interrupt = [&] {
+    const bool came = interrupts.Take();
+    if (came) parts.editor.DropTypedAhead();
+    return came;
+  };
   host.stop = &parts.stop;
   host.inputs = &parts.inputs;
-  host.style = StyleOfTerminal();
-  const ViewStyle style = host.style;
+  host.closing_lines = HowLoud() != Loudness::kQuiet;
   Session session(engine, line, capacity, std::move(host));
   History history(parts.editor);
-  parts.editor.set_complete(
-      [&](std::string_view before_cursor) { return CompleteCommand(before_cursor, engine); });
-  Note(Dim("[/help lists the commands, Ctrl-D ends]", style));
+  NG_ASSIGN_OR_RETURN(const PluginHost plugins, Engine::FindPlugins(line.engine));
+  parts.editor.set_complete([&](std::string_view before_cursor) {
+    return CompleteCommand(before_cursor, engine, plugins.files());
+  });
+  if (HowLoud() != Loudness::kQuiet) {
+    remark(absl::StrCat("[", session.Summary(), "]"));
+    remark("[/help lists the commands, Ctrl-D ends]");
+  }
+  for (const std::string& message : line.first_messages) {
+    Show("> " + message, {});
+    history.Add(message);
+    NG_RETURN_IF_ERROR(session.Take(message));
+  }
   while (!session.ended()) {
     const Typed typed = parts.editor.Read(session.draft());
     switch (typed.how) {
@@ -88,12 +117,12 @@ absl::Status TerminalChat(Engine& engine, const CommandLine& line, int64_t capac
         interrupts.Take();
         if (parts.stop) return absl::OkStatus();  // another signal
         session.GiveUpDraft();
-        if (typed.nothing) Note(Dim("[Ctrl-D or /exit ends]", style));
+        if (typed.nothing) remark("[Ctrl-D or /exit ends]");
         continue;
       case Typed::How::kMessage:
         break;
     }
-    if (typed.text.empty()) continue;
+    if (IsBlank(typed.text)) continue;
     history.Add(typed.text);
     NG_RETURN_IF_ERROR(session.Take(typed.text));
   }

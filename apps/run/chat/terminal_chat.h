@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "apps/run/chat/line_editor.h"
+#include "apps/run/chat/editor/line_editor.h"
 #include "apps/run/command_line.h"
 #include "ng/engine.h"
 #include "ng/files.h"

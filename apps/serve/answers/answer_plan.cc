@@ -99,12 +99,14 @@ int64_t FindMark(const ConversationFields& conversation, std::span<const int32_t
 // of the cache lets it, so that answers that go on beside each other need not wait.
 int64_t DefaultTokens(const AnswerPlan& plan, const PlanParts& parts) {
   const int64_t given = parts.engine.default_max_new_tokens();
-  if (plan.kind == AnswerKind::kCompletion || !AnswersAreOpen(parts.engine.config())) return given;
+  const Config& config = parts.engine.config();
+  const bool completes = plan.kind == AnswerKind::kCompletion && !NothingLimits(config);
+  if (completes || !AnswersAreOpen(config)) return given;
   GenerateRequest request = {.prompt_ids = plan.prompts.front().ids};
   const int64_t prompt_len = std::ssize(request.prompt_ids);
   const int64_t share = std::max(parts.settings.shared_tokens - prompt_len, given);
   const int64_t room = std::min(share, parts.max_tokens - prompt_len);
-  const int64_t most = std::clamp(room, int64_t{1}, kMostAnswerTokens);
+  const int64_t most = std::clamp(room, int64_t{1}, MostOfOpenAnswer(parts.engine));
   // What does not fit is refused where all requests are checked.
   FitContext(parts.engine, most, &request).IgnoreError();
   return request.max_new_tokens;

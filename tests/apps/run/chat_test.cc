@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "apps/run/chat/answer_view.h"
@@ -62,7 +63,7 @@ TEST(Thoughts, AnywhereElseAMarkerIsText) {
 }
 
 TEST(AnswerView, FoldsThoughtsToOneLine) {
-  const ViewStyle folded = {.colors = true, .terminal = true};
+  const ViewStyle folded = {.colors = true, .terminal = true, .moves = true};
   EXPECT_EQ(Shown(folded, {"<think>", "a", "b", "</think>", "\n\n", "Yes."}),
             "\033[2m(thinking)\033[0m\r\033[K\033[2m(4 tokens of thought, /think shows them)\033[0m"
             "\nYes.\n");
@@ -76,9 +77,9 @@ TEST(AnswerView, FoldsThoughtsToOneLine) {
 }
 
 TEST(AnswerView, GoesOnWithinThoughts) {
-  const ViewStyle folded = {.terminal = true};
+  const ViewStyle folded = {.terminal = true, .moves = true};
   EXPECT_EQ(Shown(folded, {"b</think>", "c"}, "", "<think>a"),
-            "(thinking)\r\033[K(1 tokens of thought, /think shows them)\nc\n");
+            "(thinking)\r\033[K(1 token of thought, /think shows them)\nc\n");
   EXPECT_EQ(Shown(folded, {"c"}, "", "<think>a</think>b"), "c\n");
 }
 
@@ -211,7 +212,15 @@ class ChatSession : public ::testing::Test {
       answers_ += text;
       return absl::OkStatus();
     };
-    host.note = [this](std::string_view line) { notes_.emplace_back(line); };
+    host.tell = host.remark = [this](std::string_view line) { notes_.emplace_back(line); };
+    host.warning = [this](std::string_view text) {
+      notes_.push_back("[" + std::string(text) + "]");
+    };
+    host.fault = [this](const absl::Status& error) {
+      notes_.push_back("error: " + std::string(error.message()));
+      return absl::OkStatus();
+    };
+    host.closing_lines = true;
     host.columns = [] { return size_t{80}; };
     host.take_interrupt = [this] { return stop_.exchange(false); };
     host.stop = &stop_;
@@ -306,13 +315,17 @@ TEST_F(ChatSession, SetTakesOtherProgramsNamesForKeys) {
   EXPECT_EQ(NoteOn("/set sampler.chain=top_k"), "[sampler.chain = top_k]");
   EXPECT_EQ(engine_->config().Text("sampler.chain"), "top_k");
   EXPECT_THAT(NoteOn("/set threads=2"), HasSubstr("run.threads = 2: cannot change once"));
-  EXPECT_THAT(NoteOn("/set num-predict=-1"), HasSubstr("without a limit elsewhere"));
+  EXPECT_THAT(NoteOn("/set num-predict=-2"), HasSubstr("not a number of tokens"));
   EXPECT_EQ(engine_->config().Text("sampler.chain"), "top_k");
 }
 
 TEST_F(ChatSession, CommandsAreToldAndNotSent) {
   EXPECT_THAT(NoteOn("/foo"), StartsWith("error: no command /foo; "));
   EXPECT_THAT(NoteOn("/sav x"), HasSubstr("did you mean /save"));
+  // How a command begins says more than how it is spelled.
+  EXPECT_THAT(NoteOn("/sys"), HasSubstr("did you mean /system;"));
+  EXPECT_THAT(NoteOn("/mod"), HasSubstr("did you mean /model;"));
+  EXPECT_THAT(NoteOn("/qiut"), HasSubstr("did you mean /quit;"));
   EXPECT_EQ(NoteOn("/new York"), "error: /new takes nothing, not 'York'");
   EXPECT_EQ(NoteOn("/save"), "error: /save needs the name of a file");
   EXPECT_NE(Type("//foo"), "");
@@ -327,6 +340,7 @@ TEST_F(ChatSession, CommandsAreToldAndNotSent) {
 
 TEST_F(ChatSession, SetChangesWhatCanChange) {
   EXPECT_EQ(NoteOn("/set sampler.top_k.k = 1"), "[sampler.top_k.k = 1]");
+  EXPECT_EQ(NoteOn("/set sampler.top_k.k 1"), "[sampler.top_k.k = 1]");
   const std::string greedy = Type("Who art thou?");
   EXPECT_EQ(NoteOn("/set sampler.chain=greedy"), "[sampler.chain = greedy]");
   EXPECT_EQ(Type("/regen"), greedy);
@@ -348,8 +362,14 @@ TEST_F(ChatSession, FullContextRefusesOrDropsTheOldestTurns) {
   Type("/set run.max_new_tokens=100");
   Type("one");
   Type("two");
-  EXPECT_EQ(Type("three"), "");
-  EXPECT_THAT(notes_.back(), HasSubstr("the conversation is full, /new begins another"));
+  // The answer has what is left.
+  EXPECT_NE(Type("three"), "");
+  EXPECT_THAT(notes_.back(), StartsWith("[cut, the context is full, /new or /set run.on_full=drop_"
+                                        "turns | context 256 of 256, 0 left"));
+  EXPECT_EQ(Type("four"), "");
+  EXPECT_THAT(notes_.back(), StartsWith("error: the conversation is full, /new begins another, "
+                                        "/set run.on_full=drop_turns leaves out the oldest"));
+  EXPECT_EQ(NoteOn("/undo"), "[taken back: three]");
   Type("/set run.on_full=drop_turns");
   EXPECT_NE(Type("three"), "");
   EXPECT_EQ(notes_.front(),
@@ -362,10 +382,45 @@ TEST_F(ChatSession, FullContextRefusesOrDropsTheOldestTurns) {
   ASSERT_EQ(saved["messages"].size(), 5U);
   EXPECT_EQ(saved["messages"][0]["role"], "system");
   EXPECT_EQ(saved["messages"][1]["content"], "three");
-  // What fits in no way is refused as ever.
+  // An answer that is longer than the context has all of it.
   Type("/set run.max_new_tokens=250");
-  EXPECT_EQ(Type("five"), "");
-  EXPECT_THAT(notes_.back(), HasSubstr("> 256"));
+  EXPECT_NE(Type("five"), "");
+  EXPECT_THAT(notes_.back(), HasSubstr("| context 256 of 256, 0 left"));
+}
+
+TEST_F(ChatSession, UndoTakesTheLastTurnBack) {
+  EXPECT_EQ(NoteOn("/undo"), "error: there is no message to take back");
+  const std::string first = Type("Who art thou?");
+  const std::string second = Type("What news?");
+  EXPECT_EQ(NoteOn("/undo"), "[taken back: What news?]");
+  EXPECT_EQ(Type("What news?"), second);
+  Type("/undo");
+  EXPECT_EQ(NoteOn("/UNDO"), "[taken back: Who art thou?]");
+  EXPECT_EQ(NoteOn("/undo"), "error: there is no message to take back");
+  EXPECT_EQ(Type("Who art thou?"), first);
+}
+
+TEST_F(ChatSession, CommandsHaveOtherNamesAndAnyCase) {
+  const std::string first = Type("Who art thou?");
+  EXPECT_NE(Type("/RETRY"), first);
+  EXPECT_EQ(Type("/regen 1"), first);
+  EXPECT_EQ(NoteOn("/Clear"), "[a new conversation]");
+  Type("/?");
+  EXPECT_THAT(notes_.front(), HasSubstr("/help, /?"));
+  EXPECT_EQ(NoteOn("/model"), "demo | context 256 | temperature 0.9, top_k 50 | seed 1");
+  EXPECT_THAT(NoteOn("/model a b"), HasSubstr("ng-run -c 'a b'"));
+  for (const std::string name : {"/q", "/quit", "/bye", "/Exit"}) {
+    Begin();
+    Type(name);
+    EXPECT_TRUE(session_->ended()) << name;
+  }
+}
+
+TEST_F(ChatSession, ThePathOfAFileIsAMessageAndBlanksAreNone) {
+  EXPECT_NE(Type("/usr/bin/env says what?"), "");
+  EXPECT_NE(Type("/2 is a half"), "");
+  EXPECT_EQ(NoteOn("  \t "), "");
+  EXPECT_EQ(notes_.size(), 0U);
 }
 
 TEST_F(ChatSession, LoadGoesOnAsIfNothingHadBeenSaved) {
@@ -425,18 +480,31 @@ TEST_F(ChatSession, SaveOverwritesOnlyConversations) {
     EXPECT_EQ(NoteOn("/save " + temp_.File("c.json")), "[saved 2 messages]");
     Type("/load " + temp_.File("c.json"));
   }
+  EXPECT_EQ(NoteOn("/save \"" + temp_.File("a b.json") + "\""), "[saved 2 messages]");
+  EXPECT_TRUE(std::filesystem::exists(temp_.File("a b.json")));
 }
 
 TEST_F(ChatSession, CompletesCommandsKeysAndFiles) {
+  const PluginHost plugins = Engine::FindPlugins({}).value();
   const auto complete = [&](const std::string& before) {
-    return CompleteCommand(before, *engine_);
+    return CompleteCommand(before, *engine_, plugins.files());
   };
   EXPECT_THAT(complete("/s").words, ElementsAre("/system", "/set", "/stats", "/save"));
   EXPECT_THAT(complete("/set sampler.se").words, ElementsAre("sampler.seed="));
   EXPECT_EQ(complete("/set sampler.se").begin, 5U);
   EXPECT_THAT(complete("/set run.th").words, ElementsAre());
+  EXPECT_THAT(complete("/set run.on_full=d").words, ElementsAre("drop_turns"));
+  EXPECT_EQ(complete("/set run.on_full=d").begin, 17U);
+  EXPECT_THAT(complete("/set run.on_full  dr").words, ElementsAre("drop_turns"));
+  EXPECT_THAT(complete("/set sampler.chain=temperature,top_").words,
+              ElementsAre("top_k", "top_n_sigma", "top_p"));
+  EXPECT_EQ(complete("/set sampler.chain=temperature,top_").begin, 31U);
+  EXPECT_THAT(complete("/set sampler.top_k.k=").words, ElementsAre("50"));
   temp_.Write("talk.json", "");
   EXPECT_THAT(complete("/load " + temp_.File("ta")).words, ElementsAre(temp_.File("talk.json")));
+  temp_.Write("a b.json", "");
+  EXPECT_THAT(complete("/load \"" + temp_.File("a")).words,
+              ElementsAre("\"" + temp_.File("a b.json") + "\""));
   EXPECT_THAT(complete("hello").words, ElementsAre());
   EXPECT_THAT(complete("/new x").words, ElementsAre());
 }

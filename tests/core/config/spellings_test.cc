@@ -108,8 +108,8 @@ TEST(Spellings, AChainThatIsNamedLaterIsTakenAsItIs) {
 }
 
 TEST(Spellings, ThatMeanSomethingElseElsewhereAreRefusedWithWhatToWrite) {
-  EXPECT_THAT(ErrorOf("n-predict=-1"),
-              HasSubstr("--n-predict=-1 (run.max_new_tokens): is without a limit elsewhere; auto"));
+  EXPECT_THAT(ErrorOf("n-predict=-2"),
+              HasSubstr("--n-predict=-2 (run.max_new_tokens): is not a number of tokens"));
   EXPECT_THAT(ErrorOf("repeat-last-n=0"), HasSubstr("sampler.repetition_penalty.window=0"));
   EXPECT_THAT(ErrorOf("mirostat=1"), HasSubstr("ng has 2"));
   EXPECT_THAT(ErrorOf("mirostat=3"), HasSubstr("ng has 2"));

@@ -162,13 +162,12 @@ TEST(NgBench, MeasuresAShapeWithoutAModelFile) {
                    {"model.path", "must be empty"});
 }
 
-TEST(NgBench, PrintsALineOfText) {
+TEST(NgBench, PrintsATable) {
   const Result result = NgBench(Counts(24, 4));
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, StartsWith("bf16 weights, f32 cache, "));
-  EXPECT_THAT(result.out, HasSubstr("prefill 24 at "));
-  EXPECT_THAT(result.out, HasSubstr(" GB/s), "));
-  EXPECT_THAT(result.out, EndsWith(" % of it serial\n"));
+  EXPECT_THAT(result.out, HasSubstr("bf16 weights, f32 cache, "));
+  EXPECT_THAT(result.out, HasSubstr("\nthreads batch depth prompt  prefill/s of peak  decode/s"));
+  EXPECT_THAT(result.out, EndsWith(" %\n"));
 }
 
 // `script` gives it a terminal for stderr.
@@ -179,7 +178,7 @@ TEST(NgBench, ShowsItsRoundsOnATerminal) {
       "--repeat 2 > $2\" /dev/null",
       {Demo()[1], dir.File("out")});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(ReadFile(dir.File("out")), HasSubstr("prefill 8 at "));
+  EXPECT_THAT(ReadFile(dir.File("out")), HasSubstr("prefill/s"));
   for (const char* round :
        {"warm-up: prefill ", "round 1 of 2: prefill ", "round 2 of 2: prefill "}) {
     EXPECT_THAT(result.out, HasSubstr(round));

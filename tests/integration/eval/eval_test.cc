@@ -308,8 +308,8 @@ TEST(NgEvalCard, TimesAtDepthZeroAndAsDeepAsTheWindowGoesUnlessTold) {
   const Json untimed = Lines(arguments + Arguments{"--repeat=0"}).at(0);
   EXPECT_TRUE(untimed["prefill"].is_null());
   EXPECT_THAT(untimed["decode"], IsEmpty());
-  const Result text = NgEval(arguments + Arguments{"--repeat=1"});
-  EXPECT_THAT(text.out, HasSubstr("prefill 256       decode at 0      decode at 67\n"));
+  const Result text = NgEval(arguments + Arguments{"--repeat=1", "--wide"});
+  EXPECT_THAT(text.out, HasSubstr(" prefill 256 / f32 decode at 0 / f32 decode at 67 / f32\n"));
   EXPECT_THAT(text.out, HasSubstr("\ncontiguous   int8/int4 "));
 }
 

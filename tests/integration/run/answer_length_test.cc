@@ -142,7 +142,7 @@ TEST(Spellings, StandBesideTextsAndShortOptions) {
 }
 
 TEST(Spellings, AreRefusedWhereTheyMeanSomethingElse) {
-  ExpectError(NgRun({kModel, "x", "--n-predict", "-1"}), 2, {"auto"});
+  ExpectError(NgRun({kModel, "x", "--n-predict", "-2"}), 2, {"-1 is without a limit"});
   ExpectError(NgRun({kModel, "x", "--n-gpu-layers", "99"}), 2, {"the CPU"});
   ExpectError(NgRun({kModel, "x", "-ngl", "99"}), 2, {"the CPU"});
   ExpectError(NgRun({kModel, "x", "--temp", "hot"}), 2,

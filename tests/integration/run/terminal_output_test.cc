@@ -18,8 +18,10 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// All that a program writes to a terminal that is its stdout and stderr.
-std::string Seen(const std::string& program, Arguments arguments) {
+// All that a program writes to a terminal that is its stdout and stderr, with a variable of its
+// environment.
+std::string Seen(const std::string& program, Arguments arguments, const char* variable = "TERM",
+                 const char* value = "xterm-256color") {
   std::vector<char*> argv;
   std::string path = absl::StrCat(NG_BINARY_DIR, "/bin/", program);
   argv.push_back(path.data());
@@ -28,6 +30,10 @@ std::string Seen(const std::string& program, Arguments arguments) {
   int terminal = -1;
   const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
   if (child == 0) {
+    unsetenv("NO_COLOR");
+    setenv("TERM", "xterm-256color", 1);
+    setenv("LC_ALL", "C.UTF-8", 1);
+    setenv(variable, value, 1);
     execv(path.c_str(), argv.data());
     _exit(127);
   }
@@ -60,6 +66,18 @@ TEST(TerminalOutput, NamesOfFilesSteerNoTerminal) {
       Seen("ng-run", {"--model.path=/nowhere/\033]0;title\a\xC2\x9B", "hello"});
   EXPECT_THAT(seen, HasSubstr("<U+009B>"));
   EXPECT_THAT(seen, Not(AnyOf(HasSubstr("\033"), HasSubstr("\a"))));
+}
+
+TEST(TerminalOutput, APlainTerminalGetsNoEscapesAndNoHalfBlocks) {
+  const Arguments view = Demo() + Arguments{"--message=Who art thou?", "-n", "4", "--view", "-"};
+  constexpr const char* kHalfBlock = "\u2580";
+  const std::string colored = Seen("ng-run", view);
+  EXPECT_THAT(colored, HasSubstr("\033["));
+  EXPECT_THAT(colored, HasSubstr(kHalfBlock));
+  const std::string dumb = Seen("ng-run", view, "TERM", "dumb");
+  EXPECT_THAT(dumb, Not(AnyOf(HasSubstr("\033"), HasSubstr(kHalfBlock))));
+  EXPECT_THAT(dumb, HasSubstr("\" .:-=+*#%@\""));
+  EXPECT_THAT(Seen("ng-run", view, "LC_ALL", "C"), Not(HasSubstr(kHalfBlock)));
 }
 
 }  // namespace

@@ -1,0 +1,166 @@
+// The editor of a chat at a terminal: what is typed against a plain model of it, pastes, a window
+// that changes its size, Ctrl-Z.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "tests/integration/chat_terminal.h"
+#include "tests/support/line_model.h"
+
+namespace ng::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class ChatEditing : public ChatTerminal {
+ protected:
+  void Send(const std::string& bytes) {
+    Arguments arguments = {"send-keys", "-H"};
+    for (const char byte : bytes) {
+      char hex[3];
+      std::snprintf(hex, sizeof(hex), "%02x", static_cast<unsigned char>(byte));
+      arguments.emplace_back(hex);
+    }
+    if (!bytes.empty()) Tmux(arguments);
+  }
+  void Resize(size_t columns, size_t rows) {
+    Tmux({"resize-window", "-x", std::to_string(columns), "-y", std::to_string(rows)});
+  }
+
+  // Whether the screen has the rows of the model around the cursor.
+  bool Shows(const ModelScreen& model, size_t n_rows) {
+    const std::string place = Tmux({"display-message", "-p", "#{cursor_x} #{cursor_y}"}).out;
+    const std::vector<std::string> at = absl::StrSplit(place, absl::ByAnyChar(" \n"));
+    const std::string pane = Tmux({"capture-pane", "-p"}).out;
+    const std::vector<std::string> rows = absl::StrSplit(pane, '\n');
+    if (std::stoul(at[0]) != model.column) return false;
+    const size_t row = std::stoul(at[1]);
+    const size_t n = std::min(n_rows, model.rows.size());
+    for (size_t first = 0; first + n <= model.rows.size(); ++first) {
+      if (model.row < first || model.row >= first + n || row < model.row - first) continue;
+      bool same = true;
+      for (size_t i = 0; i < n && same; ++i) {
+        const size_t at_row = row - (model.row - first) + i;
+        same = at_row < rows.size() && Trimmed(rows[at_row]) == Trimmed(model.rows[first + i]);
+      }
+      if (same) return true;
+    }
+    return false;
+  }
+
+  std::string History() { return Slurp(temp_.File("state/ng/history")); }
+
+  // Types `n` random keys, changes the size of the window now and then, and sends what it is.
+  void TypeAtRandom(uint64_t seed, int n_batches, int n_keys) {
+    std::mt19937_64 random(seed);
+    LineModel model;
+    size_t columns = 80;
+    size_t rows = 24;
+    See("ends]");
+    for (int batch = 0; batch < n_batches; ++batch) {
+      std::string bytes;
+      for (int i = 0; i < n_keys; ++i) bytes += model.Press(random());
+      Send(bytes);
+      if (batch % 3 == 2) {
+        columns = 12 + random() % 80;
+        rows = 4 + random() % 30;
+        Resize(columns, rows);
+      }
+      const ModelScreen screen = ScreenOf(model, columns);
+      std::string wanted;
+      for (const std::string& row : screen.rows) wanted += row + "\n";
+      ASSERT_NO_FATAL_FAILURE(
+          WaitFor(absl::StrCat("batch ", batch, ", ", columns, "x", rows, ", row ", screen.row,
+                               ", column ", screen.column, "\n", wanted),
+                  [&] { return Shows(screen, rows); }));
+    }
+    Send("\033[1;5Fend");
+    Press({"Enter"});
+    Resize(80, 24);
+    WaitFor("the message", [&] { return !History().empty(); });
+    EXPECT_EQ(History(), absl::StrReplaceAll(model.Text() + "end", {{"\n", "\\n"}}) + "\n");
+  }
+
+ private:
+  static std::string Trimmed(std::string text) {
+    text.resize(text.find_last_not_of(' ') + 1);
+    return text;
+  }
+};
+
+TEST_F(ChatEditing, RandomKeysPastesAndSizesAreWhatThePlainModelSays) {
+  Start({"--run.max_new_tokens=1"});
+  TypeAtRandom(1, 30, 60);
+}
+
+TEST_F(ChatEditing, TheSameOnAConsole) {
+  Start({"--run.max_new_tokens=1"}, "TERM=linux");
+  TypeAtRandom(2, 6, 60);
+}
+
+TEST_F(ChatEditing, LinesThatComeAtOnceAreOneMessageWithoutMarksToo) {
+  Start({"--run.max_new_tokens=1"});
+  See("ends]");
+  std::string lines;
+  std::string entry;
+  for (int i = 1; i <= 50; ++i) {
+    absl::StrAppend(&lines, "line ", i, "\n");
+    absl::StrAppend(&entry, i == 1 ? "" : "\\n", "line ", i);
+  }
+  Tmux({"load-buffer", "-"}, lines);
+  Tmux({"paste-buffer"});  // not marked; the last end of a line sends it
+  See("left", 1);
+  EXPECT_EQ(History(), entry + "\n");
+  // All of it is there, though it is taller than the screen.
+  EXPECT_THAT(Screen(), HasSubstr("> line 1\nline 2\n"));
+  EXPECT_THAT(Screen(), HasSubstr("line 49\nline 50\n"));
+}
+
+TEST_F(ChatEditing, CtrlZAndFgLeaveTheTerminalAsItWas) {
+  Start(Slow());
+  See("ends]");
+  Type("not sent yet");
+  See("> not sent yet");
+  Press({"C-z"});
+  See("stopped=1");
+  EXPECT_EQ(Slurp(temp_.File("stopped")), Slurp(temp_.File("before")));
+  Press({"Enter"});
+  See("> not sent yet", 2);
+  Press({"C-u"});
+  Say("Who art thou?");
+  See("Clown");
+  Press({"C-z"});
+  See("stopped=2");
+  EXPECT_EQ(Slurp(temp_.File("stopped")), Slurp(temp_.File("before")));
+  Press({"Enter"});
+  Type("ahead");
+  Press({"C-c"});
+  EXPECT_THAT(See("[stopped, /more goes on"), Not(HasSubstr("ahead")));
+  Say("/exit");
+  See("exit=0");
+  ExpectTheTerminalAsBefore();
+}
+
+TEST_F(ChatEditing, AnAnswerIsBrokenAtWords) {
+  const Arguments twenty = {"--run.max_new_tokens=20"};
+  const std::string whole = NgRun(Demo() + twenty + Arguments{"--message=Who art thou?"}).out;
+  Start(twenty, "", 30);
+  See("ends]");
+  Say("Who art thou?");
+  See("left", 1);
+  std::string answer = AnswerTo("> Who art thou?");
+  for (const absl::string_view line : absl::StrSplit(answer, '\n')) EXPECT_LE(line.size(), 30U);
+  EXPECT_GT(Count(answer, "\n"), 0U);
+  EXPECT_EQ(absl::StrReplaceAll(answer, {{"\n", " "}}) + "\n", whole);
+}
+
+}  // namespace
+}  // namespace ng::test

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,6 +17,7 @@
 #include "apps/serve/answers/api_error.h"
 #include "apps/serve/command_line.h"
 #include "apps/serve/http/server.h"
+#include "apps/serve/request_log.h"
 #include "apps/serve/served_engine.h"
 #include "apps/serve/service.h"
 #include "apps/serve/settings.h"
@@ -68,6 +70,15 @@ std::string Greeting(const Settings& settings, int port, const RunNeeds& needs) 
                       " tokens each\n");
 }
 
+// What it waits for when it is to end. On a terminal "^C" stands in the line.
+std::string Farewell(int64_t n_unanswered) {
+  const std::string line_end = isatty(STDERR_FILENO) != 0 ? "\n" : "";
+  if (n_unanswered == 0) return line_end;
+  return absl::StrCat(line_end, kName, ": ends when ", n_unanswered,
+                      n_unanswered == 1 ? " answer has" : " answers have",
+                      " ended; Ctrl-C again ends it at once\n");
+}
+
 // What would be served, and what it would take.
 absl::Status DryRun(const EngineOptions& options) {
   RunNeeds needs;
@@ -97,12 +108,21 @@ absl::Status Serve(const EngineOptions& options, ProgressBar& bar, bool* drained
   NG_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
                       Session::Start(*engine, {.max_waiting = settings.max_queued}));
   Service service(*engine, *session, *server, settings, needs.max_tokens, std::move(viewed));
+  if (settings.log != Settings::Log::kNone) {
+    server->WatchAnswers([&](const Answered& answered) {
+      const auto line = settings.log == Settings::Log::kJson ? JsonLogLine : TextLogLine;
+      WriteStderr(line(answered, settings.model, std::time(nullptr)));
+    });
+  }
   const auto drain = [&] {
     service.Drain();
     session->Drain();
     server->Drain();
   };
-  server->WhenReadable(SignalPipe(), drain);
+  server->WhenReadable(SignalPipe(), [&] {
+    WriteStderr(Farewell(server->n_unanswered()));
+    drain();
+  });
   absl::Status ended;
   std::thread waiter([&] {
     ended = session->Wait();

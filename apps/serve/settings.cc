@@ -1,5 +1,7 @@
 #include "apps/serve/settings.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <filesystem>
@@ -54,6 +56,11 @@ absl::StatusOr<Settings> ReadSettings(const Config& config) {
   }
   settings.model = ModelName(config);
   settings.max_queued = static_cast<int>(config.Int("serve.max_queued"));
+  const std::string& log = config.Text("serve.log");
+  const bool shown = log == "auto" ? isatty(STDERR_FILENO) != 0 : log != "off";
+  settings.log = !shown          ? Settings::Log::kNone
+                 : log == "json" ? Settings::Log::kJson
+                                 : Settings::Log::kText;
   settings.views = static_cast<size_t>(config.Int("serve.views"));
   settings.answer = std::chrono::seconds(config.Int("serve.answer_seconds"));
   settings.http = {.max_body_bytes = config.Int("serve.max_body_bytes"),

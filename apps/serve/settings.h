@@ -22,10 +22,11 @@ struct Settings {
   std::string model;               // its name in requests
   HttpLimits http;
   int max_queued = 0;
-  std::chrono::seconds answer{};  // 0: no limit
-  size_t views = 0;               // answers that can be looked into
-  bool marks = false;             // the engine is told where later prompts leave a prompt
-  DiskPaths paths;                // that no reply shows
+  std::chrono::seconds answer{};                            // 0: no limit
+  enum class Log { kNone, kText, kJson } log = Log::kNone;  // a line for each request
+  size_t views = 0;                                         // answers that can be looked into
+  bool marks = false;  // the engine is told where later prompts leave a prompt
+  DiskPaths paths;     // that no reply shows
   // Known once the model is open, so not by ReadSettings: tokens that each sequence has room for
   // when all are open.
   int64_t shared_tokens = 0;

@@ -139,7 +139,13 @@ void Answer::KeepViews() {
   }
 }
 
+void Answer::Count() const {
+  const Usage usage = UsageOfAll();
+  asked_.exchange->Count(usage.prompt_tokens, usage.completion_tokens);
+}
+
 void Answer::OnGone() {
+  Count();
   if (!std::exchange(over_, true)) KeepViews();
   timer_.reset();
   CancelAll();
@@ -156,6 +162,7 @@ void Answer::Fail(const ApiError& error) {
   if (std::exchange(over_, true)) return;
   timer_.reset();
   CancelAll();
+  Count();
   if (!streaming_) return asked_.exchange->Reply(ErrorReply(error));
   asked_.exchange->Write(form_->Error(error));
   asked_.exchange->EndStream();
@@ -328,6 +335,7 @@ void Answer::Finish() {
   timer_.reset();
   over_ = true;
   KeepViews();
+  Count();
   if (Streams()) {
     asked_.exchange->Write(form_->End(UsageOfAll()));
     return asked_.exchange->EndStream();

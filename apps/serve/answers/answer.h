@@ -113,6 +113,8 @@ class Answer : public std::enable_shared_from_this<Answer> {
   // What there is of it can be looked into from now on.
   void KeepViews();
   Usage UsageOfAll() const;
+  // For who watches the server.
+  void Count() const;
 
   const AnswerHost& host_;
   AskedOnce asked_;

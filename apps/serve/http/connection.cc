@@ -107,6 +107,13 @@ class Connection::Answer : public Exchange {
     if (connection_ != nullptr) on_gone_ = std::move(gone);
   }
 
+  void Count(int64_t tokens_in, int64_t tokens_out) override {
+    tokens_in_ = tokens_in;
+    tokens_out_ = tokens_out;
+  }
+  std::optional<int64_t> tokens_in() const { return tokens_in_; }
+  std::optional<int64_t> tokens_out() const { return tokens_out_; }
+
   void End() {
     connection_.reset();
     on_gone_ = nullptr;
@@ -123,6 +130,8 @@ class Connection::Answer : public Exchange {
   HttpRequest request_;
   std::function<void()> on_gone_;
   bool gone_ = false;
+  std::optional<int64_t> tokens_in_;
+  std::optional<int64_t> tokens_out_;
 };
 
 Connection::Connection(asio::ip::tcp::socket socket, Connections& all)
@@ -159,14 +168,15 @@ void Connection::Close() {
   Disarm(read_deadline_);
   Disarm(write_deadline_);
   LeaveIdle();
+  if (const auto answer = std::exchange(answer_, nullptr)) {
+    ++all_.counts.gone;
+    answer->Gone();
+    Tell(answer.get(), /*gone=*/true);
+  }
   error_code ignored;
   socket_.close(ignored);
   all_.open.erase(self);
   --all_.counts.connections;
-  if (const auto answer = std::exchange(answer_, nullptr)) {
-    ++all_.counts.gone;
-    answer->Gone();
-  }
   if (all_.on_closed) all_.on_closed();
 }
 
@@ -210,6 +220,8 @@ void Connection::OnBytes(const error_code& error, size_t n) {
 
 void Connection::ReadRequest() {
   LeaveIdle();
+  begun_ = std::chrono::steady_clock::now();
+  status_ = 0;
   Arm(read_deadline_, all_.limits.read, &Connection::OnReadTimeout);
   parser_.emplace();
   parser_->header_limit(kMostHeaderBytes);
@@ -284,6 +296,7 @@ void Connection::Refuse(int status, const std::string& message) {
 void Connection::SendReply(const HttpReply& reply) {
   if (closed_ || ended_) return;
   ++all_.counts.replies[reply.status];
+  status_ = reply.status;
   std::string head = Head(reply.status, reply.content_type, keep_alive_);
   absl::StrAppend(&head, "Content-Length: ", reply.body.size(), "\r\n");
   for (const auto& [name, value] : reply.headers) {
@@ -297,6 +310,7 @@ void Connection::BeginStream() {
   if (closed_) return;
   streams_ = true;
   ++all_.counts.replies[kOk];
+  status_ = kOk;
   keep_alive_ = keep_alive_ && chunked_;
   Queue(absl::StrCat(Head(kOk, "text/event-stream; charset=utf-8", keep_alive_),
                      "Cache-Control: no-cache\r\n",
@@ -315,9 +329,26 @@ void Connection::EndStream() {
   EndAnswer();
 }
 
+void Connection::Tell(const Answer* answer, bool gone) {
+  if (!all_.on_answered) return;
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun_;
+  Answered answered = {.status = status_, .gone = gone, .seconds = took.count()};
+  error_code ignored;
+  answered.client = socket_.remote_endpoint(ignored).address().to_string();
+  if (answer != nullptr) {
+    answered.method = answer->request().method;
+    answered.path = answer->request().path;
+    answered.tokens_in = answer->tokens_in();
+    answered.tokens_out = answer->tokens_out();
+  }
+  all_.on_answered(answered);
+}
+
 void Connection::EndAnswer() {
   ended_ = true;
-  if (const auto answer = std::exchange(answer_, nullptr)) answer->End();
+  const auto answer = std::exchange(answer_, nullptr);
+  Tell(answer.get(), /*gone=*/false);
+  if (answer != nullptr) answer->End();
   if (!writing_ && !closed_) Next();
 }
 

@@ -32,6 +32,7 @@ struct Connections {
   HttpServer::Handler handler = {};
   HttpServer::Refusal refusal = {};
   std::function<void()> on_closed = {};  // one of them has closed
+  std::function<void(const Answered&)> on_answered = {};
   HttpCounts counts = {};
   bool draining = false;
   std::set<std::shared_ptr<Connection>> open = {};
@@ -47,6 +48,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Close();
   // Closes it now if it is idle, else when its answer has ended.
   void Drain();
+  // Whether a request waits for its answer, or for the end of it.
+  bool answers() const { return answer_ != nullptr; }
 
  private:
   class Answer;  // its Exchange
@@ -80,6 +83,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void WriteSome();
   void OnWritten(const boost::system::error_code& error, size_t n);
   void OnWriteTimeout();
+  // Tells who watches the server what became of the request.
+  void Tell(const Answer* answer, bool gone);
   // The answer has ended; what of it is not sent yet goes before what follows.
   void EndAnswer();
   void Next();
@@ -93,7 +98,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Deadline write_deadline_;
   boost::beast::flat_buffer buffer_;
   std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;
-  std::shared_ptr<Answer> answer_;  // while one is awaited
+  std::shared_ptr<Answer> answer_;                 // while one is awaited
+  std::chrono::steady_clock::time_point begun_{};  // when the first bytes of the request came
+  int status_ = 0;                                 // of the answer so far
   std::optional<std::list<Connection*>::iterator> idle_;
   std::string waiting_;  // to be sent after what is in flight
   std::string in_flight_;

@@ -2,6 +2,7 @@
 #ifndef NG_APPS_SERVE_HTTP_EXCHANGE_H_
 #define NG_APPS_SERVE_HTTP_EXCHANGE_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -60,6 +61,9 @@ class Exchange {
   // Called once when the client is gone before the answer has ended: it has closed the connection,
   // or it has not read for too long. Called at once if it is gone already.
   virtual void OnGone(std::function<void()> gone) = 0;
+  // For whoever watches the server (HttpServer::WatchAnswers): the tokens of the request and of
+  // what there is of its answer.
+  virtual void Count(int64_t tokens_in, int64_t tokens_out) = 0;
 };
 
 }  // namespace ng::serve

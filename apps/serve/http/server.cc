@@ -118,6 +118,15 @@ void HttpServer::Run(Handler handler, Refusal refusal) {
   parts_->io.run();
 }
 
+void HttpServer::WatchAnswers(std::function<void(const Answered&)> watcher) {
+  parts_->connections.on_answered = std::move(watcher);
+}
+
+int64_t HttpServer::n_unanswered() const {
+  return std::ranges::count_if(parts_->connections.open,
+                               [](const auto& connection) { return connection->answers(); });
+}
+
 void HttpServer::Post(std::function<void()> call) {
   boost::asio::post(parts_->io, std::move(call));
 }

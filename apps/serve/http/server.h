@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "apps/serve/http/exchange.h"
@@ -39,6 +40,18 @@ struct HttpCounts {
   std::map<int, int64_t> replies = {};  // answers by status; a stream counts when it begins
 };
 
+// A request whose answer has ended, or whose client has gone.
+struct Answered {
+  std::string client = {};  // its address
+  std::string method = {};  // empty, and the path too: what came is no request
+  std::string path = {};
+  int status = 0;     // 0: the client went before an answer began
+  bool gone = false;  // the client went before it ended
+  double seconds = 0.0;
+  std::optional<int64_t> tokens_in = {};  // Exchange::Count
+  std::optional<int64_t> tokens_out = {};
+};
+
 class HttpServer {
  public:
   // Called for each request that came whole. What it does not answer at once it keeps.
@@ -60,6 +73,10 @@ class HttpServer {
   // Answers requests until Drain has been called and all answers have ended, or until Stop.
   void Run(Handler handler, Refusal refusal);
   void Post(std::function<void()> call);
+  // Calls for each request when it has been answered. Call it before Run.
+  void WatchAnswers(std::function<void(const Answered& answered)> watcher);
+  // Requests whose answers have not ended.
+  int64_t n_unanswered() const;
   // Takes no more connections, and closes each when its answer has ended.
   void Drain();
   // Closes everything.

@@ -616,5 +616,48 @@ TEST(Serve, LooksInsideNothingUnlessAsked) {
   EXPECT_THAT(response.body, HasSubstr("--view"));
 }
 
+TEST(Serve, ALineForEachRequestWhereThatIsAskedFor) {
+  const Server server({"--serve.log=json"});
+  const Json answer =
+      server.Post(kChat, {{"messages", Question("Who art thou?")}, {"max_tokens", 5}});
+  const Json line = Json::parse(server.ReadLine());
+  EXPECT_EQ(line["client"], "127.0.0.1");
+  EXPECT_EQ(line["method"], "POST");
+  EXPECT_EQ(line["path"], kChat);
+  EXPECT_EQ(line["model"], "demo");
+  EXPECT_EQ(line["tokens_in"], answer["usage"]["prompt_tokens"]);
+  EXPECT_EQ(line["tokens_out"], answer["usage"]["completion_tokens"]);
+  EXPECT_EQ(line["status"], 200);
+  EXPECT_EQ(line["gone"], false);
+  server.Stream(kChat, {{"messages", Question("Who art thou?")}, {"max_tokens", 5}});
+  EXPECT_EQ(Json::parse(server.ReadLine())["tokens_out"], answer["usage"]["completion_tokens"]);
+  HttpClient(server.port()).Get("/no\x1b[2Jwhere");
+  const std::string refused = server.ReadLine();
+  EXPECT_EQ(Json::parse(refused)["status"], 404);
+  EXPECT_EQ(Json::parse(refused)["tokens_in"], nullptr);
+}
+
+TEST(Serve, LinesAreTextToo) {
+  const Server server({"--serve.log=text"});
+  server.Post(kChat, {{"messages", Question("Who art thou?")}, {"max_tokens", 5}});
+  EXPECT_THAT(server.ReadLine(),
+              ::testing::ContainsRegex("^[0-9:]{8} 127.0.0.1 POST /v1/chat/completions demo, "
+                                       "8 tokens in, 5 out, [0-9.]+ s, 200$"));
+}
+
+TEST(Serve, SaysWhatItWaitsForAtASignal) {
+  Server server({"--run.use_cache=false", "--attention.name=reference", "--run.isa=scalar",
+                 "--run.stop_ids="});
+  std::thread client([&] {
+    server.Post(kChat, {{"messages", Question("Who art thou?")}, {"max_tokens", 240}});
+  });
+  EXPECT_TRUE(server.Comes("ng_answers_active", [](double n) { return n == 1; }));
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.ReadLine(),
+            "ng-serve: ends when 1 answer has ended; Ctrl-C again ends it at once");
+  client.join();
+  EXPECT_EQ(server.Wait(), 0);
+}
+
 }  // namespace
 }  // namespace ng::test

@@ -60,6 +60,13 @@ Server::~Server() {
   close(stderr_);
 }
 
+std::string Server::ReadLine() const {
+  std::string line;
+  char byte = 0;
+  while (read(stderr_, &byte, 1) == 1 && byte != '\n') line += byte;
+  return line;
+}
+
 void Server::Signal(int signal) const { kill(pid_, signal); }
 
 int Server::Wait() {

@@ -25,6 +25,8 @@ class Server {
   // Sends SIGTERM and waits. The exit code, or 128 + N when signal N ended it.
   int End();
   void Signal(int signal) const;
+  // The next line of its stderr, without the end.
+  std::string ReadLine() const;
   int Wait();
 
   // The body of a request that must be answered with 200. `body` lacks the model, which is added.

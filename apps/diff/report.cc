@@ -205,9 +205,9 @@ absl::StatusOr<std::string> ReportText(const Report& report, const Engine& a, bo
   absl::StrAppend(&text, report.different() ? "different" : "equal bits", ": ",
                   comparison.points.size(), " points, ", comparison.rows(), " rows compared, ",
                   comparison.not_compared(), " rows that one side alone made\n");
-  const std::string names = absl::StrCat(
-      NamesText("only A has", report.only_a), NamesText("only B has", report.only_b),
-      NamesText("tensors that are no points of the model", report.ignored));
+  const std::string names =
+      absl::StrCat(NamesText("only A has", report.only_a), NamesText("only B has", report.only_b),
+                   NamesText("tensors that are no points of the model", report.ignored));
   text += WrappedText(names, TableWidth(wide));
   if (bits) return text;
   NG_ASSIGN_OR_RETURN(const std::string first, FirstText(report, a));

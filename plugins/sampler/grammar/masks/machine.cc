@@ -10,6 +10,7 @@ namespace ng::grammar {
 namespace {
 
 constexpr size_t kFullBytes = size_t{64} << 20;  // when to begin again
+constexpr size_t kFramesAStep = 4;  // a frame that is returned to costs that much less than a place
 constexpr size_t kMostBytes = 3 * kFullBytes;  // of all that is remembered, in the midst of a mask
 
 uint64_t Packed(Place place) {
@@ -246,6 +247,7 @@ void Machine::Follow(int32_t entered) {
       Spend(StackAt(at.stack).size);
     }
     if (!program_.IsExit(at.state) || at.stack == entered) continue;
+    Spend(StackAt(at.stack).size / kFramesAStep);
     for (size_t i = 0; i < StackAt(at.stack).size; ++i) {
       const Frame frame = Frames(at.stack)[i];
       if (MayLeave(frame)) Look({frame.state, frame.below});

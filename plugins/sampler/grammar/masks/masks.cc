@@ -41,7 +41,7 @@ void Masks::ForgetBehind() {
 void Masks::Prepare(const std::atomic<bool>* stop) {
   constexpr size_t kMaxWalked = size_t{32} << 20;  // a few tenths of a second
   constexpr size_t kMaxConfigurations = 2000;
-  constexpr size_t kMaxSteps = 4 * Machine::kMaxWork;
+  constexpr size_t kMaxSteps = 2 * Machine::kMaxWork;
   size_t n_steps = 0;
   std::vector<int32_t> near = {Machine::kStart};
   std::vector<uint8_t> known(size_t{Machine::kStart} + 1, 1);

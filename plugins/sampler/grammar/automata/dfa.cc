@@ -172,10 +172,14 @@ absl::StatusOr<Dfa> Combine(const Dfa& a, const Dfa& b, Both how, Budget& budget
     if (pairs.size() > Dfa::kMaxStates) return TooLarge();
     if (!budget.Spend(64)) return budget.status();
     const auto [x, y] = pairs[state];
+    std::pair<int32_t, int32_t> last = {Dfa::kNone, Dfa::kNone};
+    int32_t next = Dfa::kNone;
     for (size_t byte = 0; byte < 256; ++byte) {
       const int32_t to_x = x == Dfa::kNone ? x : a.next[static_cast<size_t>(x)][byte];
       const int32_t to_y = y == Dfa::kNone ? y : b.next[static_cast<size_t>(y)][byte];
-      const int32_t next = number(to_x, to_y);
+      const std::pair to(to_x, to_y);
+      if (to != last) next = number(to_x, to_y);
+      last = to;
       dfa.next[state][byte] = next;
     }
   }

@@ -5,6 +5,7 @@
 // may come in between.
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -223,7 +224,8 @@ absl::Status SchemaCompiler::CollectOthers(const AllOf& all, Properties& found) 
     NG_ASSIGN_OR_RETURN(const Dfa listed, TheTexts(names));
     NG_ASSIGN_OR_RETURN(free, Combine(free, listed, Both::kAndNot, budget_));
   }
-  for (size_t which = 0; which < (size_t{1} << n_sets); ++which) {
+  // A set of names, by which of the patterns they match.
+  const auto add = [&](size_t which, const Dfa& dfa) -> absl::Status {
     AllOf schemas;
     for (const SchemaNode& node : all) {
       const Json& json = *node.json;
@@ -239,14 +241,7 @@ absl::Status SchemaCompiler::CollectOthers(const AllOf& all, Properties& found) 
       if (matched || !json.contains("additionalProperties")) continue;
       schemas.push_back(node.Part(json["additionalProperties"], "additionalProperties"));
     }
-    if (IsFalse(schemas)) continue;
-    Dfa dfa = free;
-    for (size_t i = 0; i < n_sets; ++i) {
-      const bool in = (which >> i & 1) != 0;
-      const Dfa& set = i < patterns.size() ? *patterns[i].dfa : found.asked[i - patterns.size()];
-      NG_ASSIGN_OR_RETURN(dfa, Combine(dfa, set, in ? Both::kAnd : Both::kAndNot, budget_));
-    }
-    if (dfa.Empty()) continue;
+    if (IsFalse(schemas)) return absl::OkStatus();
     const bool any_name = names.empty() && n_sets == 0 && found.name_limit == nullptr;
     Properties::Others& others = found.others.emplace_back();
     others.met = static_cast<uint32_t>(which >> patterns.size());
@@ -255,8 +250,22 @@ absl::Status SchemaCompiler::CollectOthers(const AllOf& all, Properties& found) 
     part = net_.Then(net_.Then(part, net_.Calling(blanks_)), net_.Text(":"));
     part = net_.Then(net_.Then(part, net_.Calling(blanks_)), net_.Calling(RuleOf(schemas)));
     net_.SetRule(others.rule, part);
-  }
-  return absl::OkStatus();
+    return absl::OkStatus();
+  };
+  // Cut in two by one pattern after another.
+  const std::function<absl::Status(size_t, size_t, const Dfa&)> cut =
+      [&](size_t i, size_t which, const Dfa& dfa) -> absl::Status {
+    if (dfa.Empty()) return absl::OkStatus();
+    if (i == n_sets) return add(which, dfa);
+    const Dfa& by = i < patterns.size() ? *patterns[i].dfa : found.asked[i - patterns.size()];
+    for (const bool in : {false, true}) {
+      NG_ASSIGN_OR_RETURN(const Dfa part,
+                          Combine(dfa, by, in ? Both::kAnd : Both::kAndNot, budget_));
+      NG_RETURN_IF_ERROR(cut(i + 1, which | (in ? size_t{1} << i : 0), part));
+    }
+    return absl::OkStatus();
+  };
+  return cut(0, 0, free);
 }
 
 absl::StatusOr<std::vector<SchemaCompiler::NamePattern>> SchemaCompiler::PatternsOfNames(

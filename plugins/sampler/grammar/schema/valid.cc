@@ -43,7 +43,8 @@ absl::StatusOr<bool> SchemaCompiler::Allows(const SchemaNode& node, const Json& 
 
 // The keywords that Alternatives leaves.
 absl::StatusOr<bool> SchemaCompiler::Keeps(const SchemaNode& node, const Json& value, int depth) {
-  if (!budget_.Spend(10 + node.json->size())) {
+  constexpr size_t kLook = 100;  // what a schema and a value take at least
+  if (!budget_.Spend(kLook + node.json->size())) {
     return SchemaError(node.at, std::string(budget_.status().message()));
   }
   NG_ASSIGN_OR_RETURN(const unsigned types, TypesOf(node));

@@ -78,6 +78,10 @@ TEST(GrammarLimits, HostileGrammarsAreRefusedSoon) {
   std::string names;
   for (int i = 0; i < 40000; ++i) names += "\"n" + std::to_string(i) + "\":0,";
   EXPECT_THAT(OfSchema("{\"properties\":{" + names + "\"z\":0}}", ""), HasSubstr("steps"));
+  const std::string all = Times(R"({"properties":{"a":{"type":"integer"}}},)", 300);
+  const std::string values = Times(R"({"a":1,"b":"x"},)", 3000);
+  EXPECT_THAT(OfSchema(R"({"enum":[)" + values + R"(0],"allOf":[)" + all + "{}]}", ""),
+              AllOf(HasSubstr("at #/allOf"), HasSubstr("takes more than 30000000 steps")));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));  // sanitizers too
 }
 

@@ -302,6 +302,7 @@ void OpenEngine::Ensure(const RunNeeds& needs) {
 
 void OpenEngine::Load(const RunNeeds& needs) {
   CheckNoRuns();
+  CheckRefills(needs);
   const std::optional<RunNeeds> before = loaded_;
   try {
     LoadAndFill(needs);
@@ -316,7 +317,39 @@ void OpenEngine::Load(const RunNeeds& needs) {
   }
 }
 
+void OpenEngine::CheckRefills(const RunNeeds& needs) const {
+  const bool edited =
+      std::ranges::any_of(held_, [](const auto& each) { return each.second.edited; });
+  if (!edited) return;
+  Raise(UsageErrorAs(
+      "CloseFirstError",
+      absl::StrCat(
+          "the run needs more than was loaded, and what a hook edited cannot be fed again; "
+          "close the sequences that were fed with it, or say it before: Engine(max_tokens=",
+          needs.max_tokens, ", max_sequences=", needs.max_sequences,
+          needs.prompt_logits ? ", prompt_logits=True" : "",
+          needs.snapshots ? ", snapshots=True" : "", ")")));
+}
+
+bool OpenEngine::Edits() const {
+  return std::ranges::any_of(hooks_, [](const auto& each) {
+    const PythonPart& part = each.second->part;
+    return part.edits && !part.off;
+  });
+}
+
 void OpenEngine::LoadAndFill(const RunNeeds& needs) {
+  // No hook sees again what is fed again.
+  struct Paused {
+    explicit Paused(OpenEngine& of) : hooks(of.hooks_) {
+      for (const auto& [number, hook] : hooks) hook->part.paused = true;
+    }
+    ~Paused() {
+      for (const auto& [number, hook] : hooks) hook->part.paused = false;
+    }
+    const std::map<int64_t, std::unique_ptr<Hook>>& hooks;
+  };
+  const Paused paused(*this);
   loaded_.reset();
   Run([&](Engine& engine) -> absl::StatusOr<bool> {
     NG_RETURN_IF_ERROR(engine.Load(needs));
@@ -370,7 +403,7 @@ SequenceId OpenEngine::ForkSequence(SequenceId sequence, int64_t capacity) {
   const int64_t room = RoomOf(capacity);
   const SequenceId from = InEngine(sequence);
   const SequenceId fork = Run([&](Engine& engine) { return engine.ForkSequence(from, room); });
-  return Hold({fork, capacity, std::move(ids)});
+  return Hold({fork, capacity, std::move(ids), HeldOf(sequence).edited});
 }
 
 SequenceId OpenEngine::LoadSequence(const std::string& path, int64_t capacity) {
@@ -389,7 +422,10 @@ void OpenEngine::Truncate(SequenceId sequence, int64_t length) {
         NG_RETURN_IF_ERROR(engine.TruncateSequence(held.in_engine, length));
         return true;
       },
-      [&] { held.ids.resize(static_cast<size_t>(engine_->SequenceLength(held.in_engine))); });
+      [&] {
+        held.ids.resize(static_cast<size_t>(engine_->SequenceLength(held.in_engine)));
+        held.edited &= !held.ids.empty();
+      });
 }
 
 OpenEngine::Held& OpenEngine::HeldOf(SequenceId sequence) {
@@ -412,12 +448,14 @@ void OpenEngine::SetIds(SequenceId sequence, std::span<const int32_t> ids) {
   Held& held = HeldOf(sequence);
   const auto n = static_cast<size_t>(engine_->SequenceLength(held.in_engine));
   const std::span<const int32_t> kept = ids.first(std::min(n, ids.size()));
+  held.edited |= Edits();
   held.ids.assign(kept.begin(), kept.end());
 }
 
 void OpenEngine::AddIds(SequenceId sequence, std::span<const int32_t> ids) {
   Held& held = HeldOf(sequence);
   const auto n = static_cast<size_t>(engine_->SequenceLength(held.in_engine));
+  held.edited |= Edits();
   held.ids.insert(held.ids.end(), ids.begin(), ids.end());
   held.ids.resize(std::min(held.ids.size(), n));
 }

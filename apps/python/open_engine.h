@@ -151,12 +151,11 @@ class OpenEngine : public std::enable_shared_from_this<OpenEngine> {
   // For what a program does with the engine. Empty where nobody asked for it.
   const std::function<void(const Progress&)>& progress() const { return show_; }
 
-  // Raises UsageError where there is one of these:
-  void CheckNoRuns() const;
   // The runs that go on step by step. Close ends them, by `finish`.
   void AddRun(const void* run, std::function<void()> finish) { runs_[run] = std::move(finish); }
   void RemoveRun(const void* run) { runs_.erase(run); }
   bool has_runs() const { return !runs_.empty(); }
+  void CheckNoRuns() const;  // raises UsageError where there are some
   // Keeps something until no call is at work: what must not end during one.
   void EndLater(std::shared_ptr<void> thing);
 
@@ -166,12 +165,16 @@ class OpenEngine : public std::enable_shared_from_this<OpenEngine> {
     SequenceId in_engine = 0;
     int64_t capacity = 0;  // 0: as many as are loaded for
     std::vector<int32_t> ids;
+    bool edited = false;  // fed while a hook could edit
   };
 
   Held& HeldOf(SequenceId sequence);
   SequenceId Hold(Held held);
   int64_t RoomOf(int64_t capacity) const;
   void LoadAndFill(const RunNeeds& needs);
+  // Raises CloseFirstError where sequences are open that cannot be fed again.
+  void CheckRefills(const RunNeeds& needs) const;
+  bool Edits() const;  // a hook may edit now
   struct Hook {
     PythonPart part;
     const Probe* probe = nullptr;  // the engine's

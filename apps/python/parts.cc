@@ -251,7 +251,7 @@ class PythonProbe final : public Probe {
 
   ProbeUse Use() const override { return use_; }
   absl::Status OnPoint(const PointRows& rows) override {
-    if (part_.off) return absl::OkStatus();
+    if (part_.off || part_.paused) return absl::OkStatus();
     return CallPython(part_, [&]() -> absl::Status {
       const py::object given = RowsObject(rows);
       const std::vector<py::ssize_t> shape = ShapeOf(given.attr("values").cast<py::array>());

@@ -40,6 +40,7 @@ struct PythonPart {
   PendingErrors* pending = nullptr;  // of the engine
   Turns* turns = nullptr;            // likewise
   std::atomic<bool> off = false;     // of a hook: it is called no more
+  std::atomic<bool> paused = false;  // of a hook: it is not called now
   OptionSpec option = {};
   PluginDescriptor descriptor = {};
 

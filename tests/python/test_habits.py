@@ -92,7 +92,7 @@ ANSWERS = [
 AROUND = [
     (lambda e: e.tokenize(b"To be"), r"encode\(\)"),
     (lambda e: e.detokenize(IDS), r"decode\(\)"),
-    (lambda e: e.encode("To be", add_special_tokens=False), "tokenizer's files"),
+    (lambda e: e.encode("To be", add_special_tokens=False), "tokenizer.encode"),
     (lambda e: e.encode("To be", return_tensors="pt"), "numpy"),
     (lambda e: e.decode(IDS), None),
     (lambda e: e.decode(IDS, skip_special_tokens=True), "Completion.text"),

@@ -37,7 +37,8 @@ _CALLING = {
     "stop_token_ids": "the engine's run.stop_ids", "eos_token_id": "the engine's run.stop_ids",
     "repeat_penalty": "repetition_penalty", "do_sample": "temperature=0 for greedy",
     "num_return_sequences": "n", "best_of": "n", "stream": "generate_steps()",
-    "streamer": "generate_steps()", "top_logprobs": "logprobs=k", "echo": "Completion.ids, which begin with the prompt's",
+    "streamer": "generate_steps()", "top_logprobs": "logprobs=k",
+    "echo": "Completion.ids, which begin with the prompt's",
     "output_scores": "decode_logits=True", "output_logits": "decode_logits=True",
     "output_attentions": "attention_map=True, or forward()",
     "output_hidden_states": 'points="layer*.out", or forward()',
@@ -59,7 +60,8 @@ _CALLING = {
 
 _OF_ENGINE = {
     "tokenize": "encode()", "detokenize": "decode()", "create_completion": "generate()",
-    "create_chat_completion": "chat()", "complete": "generate()", "apply_chat_template": "tokenizer.apply_chat_template()",
+    "create_chat_completion": "chat()", "complete": "generate()",
+    "apply_chat_template": "tokenizer.apply_chat_template()",
     "stream": "generate_steps()", "beam_search": "generate(n=...)", "get_tokenizer": "tokenizer",
     "batch_decode": "tokenizer.batch_decode()", "embed": "forward(output_hidden_states=True)",
     "create_embedding": "forward(output_hidden_states=True)", "encode_plus": "encode()",

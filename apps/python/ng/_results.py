@@ -98,6 +98,7 @@ class Completion:
     def __post_init__(self) -> None:
         if self.prompt_logprobs is not None:
             self.prompt_logprobs = [token and TokenLogprob(*token) for token in self.prompt_logprobs]
+
     def __repr__(self) -> str:
         said = "" if self.text is None else f"{_show.short(self.text)}, "
         return (f"Completion({said}{self.prompt_len} + {len(self.answer_ids)} tokens, "

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -12,7 +14,6 @@ namespace ng::test {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 Result RunOther(const std::string& program, const Arguments& arguments) {
   Command command;
@@ -52,12 +53,11 @@ TEST(Screens, WhatDoesNotFitIsNamedAndWideShowsIt) {
   EXPECT_THAT(diff.out, HasSubstr("(--wide shows not compared too)\n"));
   EXPECT_THAT(RunOther("ng-diff", differs + Arguments{"--wide"}).out, HasSubstr(" not compared\n"));
   const Arguments card =
-      Demo() + Arguments{"--samples=1", "--window=32", "--card", "--repeat=1", "--depths=0,16"};
+      Demo() + Arguments{"--samples=1", "--window=32", "--card", "--repeat=1", "--depths=0"};
   const Result narrow = RunOther("ng-eval", card);
   EXPECT_EQ(narrow.exit_code, 0) << narrow.err;
   ExpectFits(narrow.out);
   EXPECT_THAT(narrow.out, HasSubstr("(--wide shows perplexity, "));
-  EXPECT_THAT(RunOther("ng-eval", card + Arguments{"--wide"}).out, Not(HasSubstr("(--wide shows")));
 }
 
 TEST(Screens, ABenchmarkIsATable) {

@@ -135,14 +135,17 @@ void OpenEngine::Close() {
     OpenEngine& of;
   };
   const Closing closing(*this);
-  while (!runs_.empty()) std::function(runs_.begin()->second)();  // takes itself out
-  const Claim claim(*this);
-  held_.clear();
-  to_close_.clear();
-  to_end_.clear();
-  engine_.reset();
-  loaded_.reset();
-  hooks_.clear();
+  while (engine_ != nullptr) {
+    while (!runs_.empty()) std::function(runs_.begin()->second)();  // takes itself out
+    const Claim claim(*this);
+    if (!runs_.empty()) continue;  // it began while this waited for its turn
+    held_.clear();
+    to_close_.clear();
+    to_end_.clear();
+    engine_.reset();
+    loaded_.reset();
+    hooks_.clear();
+  }
 }
 
 int OpenEngine::Traverse(visitproc visit, void* arg) {

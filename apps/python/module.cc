@@ -316,7 +316,8 @@ void AddRuns(py::class_<OpenEngine, EnginePointer>& engine) {
       .def("evaluate", &Evaluated, py::arg("candidate").none(true), py::arg("texts"),
            py::arg("window"))
       .def("planned",
-           [](const OpenEngine& e, int64_t max_tokens, int max_sequences, bool prompt_logits) {
+           [](OpenEngine& e, int64_t max_tokens, int max_sequences, bool prompt_logits) {
+             const OpenEngine::Look look(e);
              return Planned(e, NeedsOf(max_tokens, max_sequences, prompt_logits, false));
            })
       .def("view", &Viewed)

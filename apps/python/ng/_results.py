@@ -58,7 +58,8 @@ class Step:
     logits: Optional[Floats] = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
-        words = "" if self.logprob is None else f", logprob={self.logprob:.4g}, entropy={self.entropy:.4g}"
+        figures = {"logprob": self.logprob, "entropy": self.entropy}
+        words = "".join(f", {name}={value:.4g}" for name, value in figures.items() if value is not None)
         return f"Step({self.step}, token={self.token}, {_show.short(self.text)}{words})"
 
 

@@ -22,7 +22,7 @@
 #include "core/base/absl_view.h"
 #include "core/formats/json.h"
 #include "core/text/chat/calls/call_parser.h"
-#include "core/text/chat/calls/learn.h"
+#include "core/text/chat/calls/learn/learn.h"
 #include "core/text/chat/named_templates.h"
 #include "core/text/chat/template_marks.h"
 #include "core/text/jinja/template.h"

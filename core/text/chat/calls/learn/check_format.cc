@@ -1,4 +1,4 @@
-#include "core/text/chat/calls/check_format.h"
+#include "core/text/chat/calls/learn/check_format.h"
 
 #include <nlohmann/json.hpp>
 #include <string_view>

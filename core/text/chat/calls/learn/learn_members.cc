@@ -1,4 +1,4 @@
-#include "core/text/chat/calls/learn_members.h"
+#include "core/text/chat/calls/learn/learn_members.h"
 
 #include <string_view>
 #include <utility>

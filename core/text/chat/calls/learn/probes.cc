@@ -1,4 +1,4 @@
-#include "core/text/chat/calls/probes.h"
+#include "core/text/chat/calls/learn/probes.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,13 +1,13 @@
 // What arguments a format can write: calls that a template writes are read back by its parser.
-#ifndef NG_CORE_TEXT_CHAT_CALLS_CHECK_FORMAT_H_
-#define NG_CORE_TEXT_CHAT_CALLS_CHECK_FORMAT_H_
+#ifndef NG_CORE_TEXT_CHAT_CALLS_LEARN_CHECK_FORMAT_H_
+#define NG_CORE_TEXT_CHAT_CALLS_LEARN_CHECK_FORMAT_H_
 
 #include <cstddef>
 #include <string>
 #include <vector>
 
 #include "core/text/chat/calls/call_format.h"
-#include "core/text/chat/calls/probes.h"
+#include "core/text/chat/calls/learn/probes.h"
 
 namespace ng::calls {
 
@@ -18,4 +18,4 @@ size_t NumberOfKinds();
 
 }  // namespace ng::calls
 
-#endif  // NG_CORE_TEXT_CHAT_CALLS_CHECK_FORMAT_H_
+#endif  // NG_CORE_TEXT_CHAT_CALLS_LEARN_CHECK_FORMAT_H_

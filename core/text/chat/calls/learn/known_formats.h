@@ -1,12 +1,12 @@
 // What is known of families whose templates cannot say how they write calls and thoughts.
-#ifndef NG_CORE_TEXT_CHAT_CALLS_KNOWN_FORMATS_H_
-#define NG_CORE_TEXT_CHAT_CALLS_KNOWN_FORMATS_H_
+#ifndef NG_CORE_TEXT_CHAT_CALLS_LEARN_KNOWN_FORMATS_H_
+#define NG_CORE_TEXT_CHAT_CALLS_LEARN_KNOWN_FORMATS_H_
 
 #include <optional>
 #include <utility>
 
 #include "core/text/chat/calls/call_format.h"
-#include "core/text/chat/calls/probes.h"
+#include "core/text/chat/calls/learn/probes.h"
 
 namespace ng::calls {
 
@@ -17,4 +17,4 @@ std::pair<Symbols, Symbols> KnownThoughts(const ProbedTemplate& probed);
 
 }  // namespace ng::calls
 
-#endif  // NG_CORE_TEXT_CHAT_CALLS_KNOWN_FORMATS_H_
+#endif  // NG_CORE_TEXT_CHAT_CALLS_LEARN_KNOWN_FORMATS_H_

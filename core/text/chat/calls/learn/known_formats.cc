@@ -1,4 +1,4 @@
-#include "core/text/chat/calls/known_formats.h"
+#include "core/text/chat/calls/learn/known_formats.h"
 
 #include <string_view>
 

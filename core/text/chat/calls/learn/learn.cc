@@ -1,4 +1,4 @@
-#include "core/text/chat/calls/learn.h"
+#include "core/text/chat/calls/learn/learn.h"
 
 #include <algorithm>
 #include <optional>
@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/text/chat/calls/check_format.h"
-#include "core/text/chat/calls/known_formats.h"
-#include "core/text/chat/calls/learn_members.h"
+#include "core/text/chat/calls/learn/check_format.h"
+#include "core/text/chat/calls/learn/known_formats.h"
+#include "core/text/chat/calls/learn/learn_members.h"
 #include "core/text/chat/calls/value_reader.h"
 
 namespace ng::calls {

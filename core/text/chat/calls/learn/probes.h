@@ -1,7 +1,7 @@
 // Probing conversations: what a template writes of an answer with these calls, this content and
 // these thoughts.
-#ifndef NG_CORE_TEXT_CHAT_CALLS_PROBES_H_
-#define NG_CORE_TEXT_CHAT_CALLS_PROBES_H_
+#ifndef NG_CORE_TEXT_CHAT_CALLS_LEARN_PROBES_H_
+#define NG_CORE_TEXT_CHAT_CALLS_LEARN_PROBES_H_
 
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -73,4 +73,4 @@ std::vector<Symbols> PartsOf(SymbolsView mark);
 
 }  // namespace ng::calls
 
-#endif  // NG_CORE_TEXT_CHAT_CALLS_PROBES_H_
+#endif  // NG_CORE_TEXT_CHAT_CALLS_LEARN_PROBES_H_

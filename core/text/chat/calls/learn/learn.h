@@ -1,9 +1,9 @@
 // Learns how a template writes calls, from what it makes of conversations that are made up here.
-#ifndef NG_CORE_TEXT_CHAT_CALLS_LEARN_H_
-#define NG_CORE_TEXT_CHAT_CALLS_LEARN_H_
+#ifndef NG_CORE_TEXT_CHAT_CALLS_LEARN_LEARN_H_
+#define NG_CORE_TEXT_CHAT_CALLS_LEARN_LEARN_H_
 
 #include "core/text/chat/calls/call_format.h"
-#include "core/text/chat/calls/probes.h"
+#include "core/text/chat/calls/learn/probes.h"
 #include "ng/status.h"
 
 namespace ng::calls {
@@ -21,4 +21,4 @@ Learned LearnFormat(const ProbedTemplate& probed);
 
 }  // namespace ng::calls
 
-#endif  // NG_CORE_TEXT_CHAT_CALLS_LEARN_H_
+#endif  // NG_CORE_TEXT_CHAT_CALLS_LEARN_LEARN_H_

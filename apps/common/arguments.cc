@@ -220,11 +220,11 @@ std::string ShellQuoted(std::string_view text) {
 
 namespace {
 
-// Whether what is named as a config is a model: a folder, or a file of weights.
+// Whether what is named as a config is a model: a file of weights, or a folder of a model.
 bool IsModel(const std::string& path) {
   std::error_code ignored;
   return path.ends_with(".gguf") || path.ends_with(".safetensors") ||
-         (!path.empty() && std::filesystem::is_directory(path, ignored));
+         (!path.empty() && std::filesystem::exists(path + "/config.json", ignored));
 }
 
 }  // namespace

@@ -181,7 +181,7 @@ std::string CardTable::Head(const Subject& subject) const {
       "%s: %s\n%d tokens scored: %s%s\n", subject.engine.config().Text("model.path"),
       ConfigText(subject.engine, subject.cost.weights, false), subject.n_scored, TextsText(subject),
       speeds_ ? "; tok/s, and how many times that of f32" : "");
-  return WrappedText(scored, TableWidth(wide_)) + table_.Head();
+  return WrappedText(scored, TextWidth(wide_)) + table_.Head();
 }
 
 std::string CardTable::Row(const CardRow& row) const {

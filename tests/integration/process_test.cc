@@ -396,7 +396,8 @@ TEST(Habits, AreShortFormsOfTheLongOnes) {
   ExpectError(NgRun({demo}), 2, {"nothing to run"});
   ExpectError(NgRun({demo, "a", "-p", "b"}), 2, {"only one of", "'a'"});
   ExpectError(NgRun({demo, ""}), 2, {"the text is empty"});
-  ExpectError(NgRun({demo, "a", "-x"}), 2, {"unknown option -x", "-m, -p, -c, -n, -t, -v and -h"});
+  ExpectError(NgRun({demo, "a", "-x"}), 2,
+              {"unknown option -x", "-m, -p, -c, -n, -t, -q, -v and -h"});
   ExpectError(NgRun({"-n"}), 2, {"-n needs a value"});
 }
 

@@ -96,7 +96,7 @@ AROUND = [
     (lambda e: e.encode("To be", return_tensors="pt"), "numpy"),
     (lambda e: e.decode(IDS), None),
     (lambda e: e.decode(IDS, skip_special_tokens=True), "Completion.text"),
-    (lambda e: e.apply_chat_template(CHAT), r"encode_chat\(\)"),
+    (lambda e: e.apply_chat_template(CHAT), r"tokenizer.apply_chat_template"),
     (lambda e: e.forward(np.array([IDS]), output_hidden_states=True, output_attentions=True), None),
     (lambda e: e.forward([IDS]).logits[:, -1].argmax(-1), None),
     (lambda e: e.register_forward_hook(print), r"hook\(\)"),

@@ -81,7 +81,8 @@ std::string AnswerView::Push(std::string_view text) {
 
 std::string AnswerView::Finish() {
   std::string last = Show(thoughts_.Finish());
-  last += Flush() + EndFold();
+  last += Flush();
+  last += EndFold();
   const std::string rest = Noted(std::move(last));
   // Of a file the text is what it is.
   return ends_line_ && style_.terminal ? rest : rest + "\n";

@@ -382,7 +382,8 @@ absl::Status Session::Restore(SavedChat chat, const std::string& name) {
   if (!HasRole(last, "assistant")) return absl::OkStatus();
   const std::string text = TextOf(last).value_or("...");
   AnswerView view(host_.style, "", "");
-  return host_.answer(view.Push(text) + view.Finish());
+  const std::string shown = view.Push(text);
+  return host_.answer(shown + view.Finish());
 }
 
 absl::Status Session::Exit(const std::string&) {

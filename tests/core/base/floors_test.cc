@@ -205,10 +205,14 @@ TEST(Floors, AWrongIncludeIsFound) {
                   "plugins/probe/planted.h includes core/base/hash.h"));
 }
 
-// So a program that embeds ng can do all that these do. Python's `diff` is ng-diff without its
-// command line, and ng-conform runs the checks.
+// So a program that embeds ng can do all that these do. Python's `diff`, `eval` and `plan` are the
+// programs without their command lines, and ng-conform runs the checks.
 TEST(Floors, ProgramsIncludeTheSdkAndWhatTheyShare) {
   const fs::path root = NG_SOURCE_DIR;
+  const auto is_of_a_program = [](const std::string& include) {
+    return include.starts_with("apps/diff/") || include.starts_with("apps/eval/") ||
+           include.starts_with("apps/plan/");
+  };
   for (const fs::path& source : SourcesBelow(root / "apps")) {
     // apps/run/ for apps/run/chat/session.cc too.
     const std::string own =
@@ -216,7 +220,7 @@ TEST(Floors, ProgramsIncludeTheSdkAndWhatTheyShare) {
     for (const std::string& include : IncludesOf(source, root)) {
       EXPECT_TRUE(include.starts_with("core/include/ng/") || include.starts_with("apps/common/") ||
                   include.starts_with("apps/view/") || include.starts_with(own) ||
-                  (own == "apps/python/" && include.starts_with("apps/diff/")) ||
+                  (own == "apps/python/" && is_of_a_program(include)) ||
                   (own == "apps/conform/" && include.starts_with("core/conform/include/")))
           << source << ": " << include;
     }

@@ -88,6 +88,7 @@ TEST(CoreConfigKeys, AreTheDocumentedOnesWithTheirDefaults) {
       {"serve.write_seconds", "30"},
       {"serve.idle_seconds", "60"},
       {"serve.answer_seconds", "600"},
+      {"serve.log", "auto"},
       {"serve.views", "0"},
   };
   std::vector<std::pair<std::string, std::string>> found;

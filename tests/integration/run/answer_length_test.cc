@@ -93,7 +93,9 @@ TEST(AnswerLength, ThatCutsSaysHowToGetMore) {
 TEST(AnswerLength, OfAConversationIsWhatItLeaves) {
   const Arguments chat = {kModel, "--chat", "--output=jsonl", kNeverEnds, "--cache.max_tokens=60"};
   const Result full = NgRun(chat, "Hello\nHello\n");
-  ExpectError(full, 5, {"the conversation is full"});
+  EXPECT_EQ(full.exit_code, 5);
+  EXPECT_THAT(full.err, HasSubstr("ng-run: warning: the answer is cut: the context is full"));
+  EXPECT_THAT(full.err, HasSubstr("\nng-run: error: the conversation is full"));
   EXPECT_EQ(JsonLines(full.out).at(0)["ids"].size(), 60U);
   const Result drops = NgRun(chat + Arguments{"--run.on_full=drop_turns"}, "Hello\nHello\n");
   EXPECT_EQ(drops.exit_code, 0) << drops.err;

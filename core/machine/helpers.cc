@@ -150,6 +150,8 @@ class Helpers::Keeper {
     const std::lock_guard lock(mutex_);
     std::erase(open_, &helpers);
     End(helpers);
+    // What oneTBB would do about it may wait for ever for a thread that it could not begin.
+    if (lost_ != nullptr) return;
     try {
       Allow(NumHelpers());
     } catch (const std::bad_alloc&) {  // then it stays as large as it was

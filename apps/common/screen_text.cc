@@ -186,7 +186,7 @@ std::string WordWrap::Push(std::string_view text, size_t columns) {
 }
 
 std::string WordWrap::Flush() {
-  const std::string held = std::exchange(held_, {});
+  std::string held = std::exchange(held_, {});
   if (columns_ == 0 || held.empty()) return held;
   const size_t word = std::min(held.find_first_not_of(" \t"), held.size());
   return Emit(std::string_view(held).substr(0, word), std::string_view(held).substr(word));

@@ -1,7 +1,5 @@
 #include "apps/common/table.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -68,7 +66,5 @@ std::string Table::Note() const {
 }
 
 size_t TableWidth(bool wide) { return wide ? 0 : static_cast<size_t>(StdoutColumns()); }
-
-size_t TextWidth(bool wide) { return isatty(STDOUT_FILENO) != 0 ? TableWidth(wide) : 0; }
 
 }  // namespace ng

@@ -37,8 +37,6 @@ class Table {
 
 // The width for a program with --wide: that of the screen, or 0.
 size_t TableWidth(bool wide);
-// The width at which text on stdout is broken: 0, which is nowhere, also where that is no terminal.
-size_t TextWidth(bool wide);
 
 }  // namespace ng
 

@@ -177,11 +177,14 @@ CardTable::CardTable(std::span<const Workload> workloads, bool wide)
     : wide_(wide), speeds_(!workloads.empty()), table_(CardColumns(workloads), TableWidth(wide)) {}
 
 std::string CardTable::Head(const Subject& subject) const {
-  const std::string scored = absl::StrFormat(
-      "%s: %s\n%d tokens scored: %s%s\n", subject.engine.config().Text("model.path"),
-      ConfigText(subject.engine, subject.cost.weights, false), subject.n_scored, TextsText(subject),
-      speeds_ ? "; tok/s, and how many times that of f32" : "");
-  return WrappedText(scored, TextWidth(wide_)) + table_.Head();
+  // Not broken: how long it is depends on where the model is.
+  const std::string title =
+      absl::StrFormat("%s: %s\n", subject.engine.config().Text("model.path"),
+                      ConfigText(subject.engine, subject.cost.weights, false));
+  const std::string scored =
+      absl::StrFormat("%d tokens scored: %s%s\n", subject.n_scored, TextsText(subject),
+                      speeds_ ? "; tok/s, and how many times that of f32" : "");
+  return title + WrappedText(scored, TableWidth(wide_)) + table_.Head();
 }
 
 std::string CardTable::Row(const CardRow& row) const {

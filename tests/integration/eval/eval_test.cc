@@ -367,11 +367,11 @@ TEST(NgEval, StopsAtTheFirstInterrupt) {
   command.program = "ng-eval";
   command.arguments = Demo() + Arguments{"--samples=4", "--card", "--repeat=10000"};
   command.signal = SIGINT;
-  command.signal_after = 1;  // the card's head is there
+  command.signal_after = 1;  // the card's head is there, four lines
   const Result result = ::ng::test::Run(command);
   EXPECT_EQ(result.exit_code, 130) << result.err;
   EXPECT_THAT(result.err, IsEmpty());
-  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 3) << result.out;
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 4) << result.out;
 }
 
 TEST(NgEvalError, IsOneLineAndNothingIsPrinted) {

@@ -386,6 +386,7 @@ TEST(Serve, AnswersInTheFormThatIsAskedFor) {
 
 TEST(Serve, EndsTheAnswerOfAClientThatLeaves) {
   const Server server({"--cache.max_sequences=1"});
+  int n_accepted = 0;
   Json body = {{"model", "demo"}, {"prompt", "To be"}, {"max_tokens", 240},
                {"stream", true},  {"n", 16},           {"temperature", 0}};
   for (const bool streams : {true, false}) {
@@ -394,7 +395,10 @@ TEST(Serve, EndsTheAnswerOfAClientThatLeaves) {
     const std::string text = body.dump();
     client.Send(absl::StrCat("POST ", kCompletions, " HTTP/1.1\r\nHost: localhost\r\n",
                              "Content-Length: ", text.size(), "\r\n\r\n", text));
-    ASSERT_TRUE(server.Comes("ng_answers_active", [](double n) { return n > 0; }));
+    // Before the next one comes, so that all of either request are cancelled.
+    n_accepted += 16;
+    ASSERT_TRUE(
+        server.Comes("ng_answers_accepted_total", [&](double n) { return n == n_accepted; }));
   }
   EXPECT_TRUE(server.Comes("ng_answers_cancelled_total", [](double n) { return n > 16; }));
   EXPECT_TRUE(server.Comes("ng_answers_active", [](double n) { return n == 0; }));

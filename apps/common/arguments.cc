@@ -31,6 +31,8 @@ constexpr OptionSpelling kOptionSpellings[] = {
     {"json", "output=jsonl"},
 };
 
+constexpr std::string_view kModel = "model.path=";
+
 // Of every program.
 constexpr std::pair<const char*, const char*> kShortOptions[] = {
     {"-h", "help"}, {"-q", "quiet"}, {"-v", "verbose"}};
@@ -119,7 +121,7 @@ class ArgumentReader {
                                      "' already; options begin with --"));
     }
     model_ = argument;
-    overrides->insert(overrides->begin(), "model.path=" + argument);
+    overrides->insert(overrides->begin(), std::string(kModel) + argument);
     return absl::OkStatus();
   }
 
@@ -230,13 +232,12 @@ bool IsModel(const std::string& path) {
 }  // namespace
 
 EngineOptions EngineOptionsOf(const Arguments& arguments) {
-  constexpr std::string_view kModel = "model.path=";
   const po::variables_map& values = arguments.values;
   EngineOptions options;
   if (values.count("config") != 0) options.config_file = values["config"].as<std::string>();
   std::vector<std::string> overrides = arguments.overrides;
   if (IsModel(options.config_file)) {
-    overrides.insert(overrides.begin(), absl::StrCat("model.path=", options.config_file));
+    overrides.insert(overrides.begin(), std::string(kModel) + options.config_file);
     options.config_file.clear();
   }
   const auto config = std::ranges::find_if(overrides, [&](const std::string& setting) {

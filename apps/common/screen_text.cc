@@ -168,7 +168,7 @@ std::string WordWrap::Push(std::string_view text, size_t columns) {
     if (word > done) in_long_ = false;
     size_t end = word;
     bool whole = false;
-    for (; end < clusters.size() && !whole; ++end) {
+    for (; end < clusters.size(); ++end) {
       const bool beside_wide =
           end > word && (clusters[end].columns == 2 || clusters[end - 1].columns == 2);
       whole = ends_line(end) || IsBlankCluster(held_, clusters[end]) || beside_wide;

@@ -73,6 +73,14 @@ void NameParts(const PythonParts& parts, EngineOptions& options) {
   NameDrafter(parts, config, options);
 }
 
+// How an engine is opened that needs no other load for this.
+std::string OpeningFor(const RunNeeds& needs) {
+  return absl::StrCat("Engine(max_tokens=", needs.max_tokens,
+                      ", max_sequences=", needs.max_sequences,
+                      needs.prompt_logits ? ", prompt_logits=True" : "",
+                      needs.snapshots ? ", snapshots=True" : "", ")");
+}
+
 }  // namespace
 
 OpenEngine::OpenEngine(const OpenArguments& arguments)
@@ -328,10 +336,8 @@ void OpenEngine::CheckRefills(const RunNeeds& needs) const {
       "CloseFirstError",
       absl::StrCat(
           "the run needs more than was loaded, and what a hook edited cannot be fed again; "
-          "close the sequences that were fed with it, or say it before: Engine(max_tokens=",
-          needs.max_tokens, ", max_sequences=", needs.max_sequences,
-          needs.prompt_logits ? ", prompt_logits=True" : "",
-          needs.snapshots ? ", snapshots=True" : "", ")")));
+          "close the sequences that were fed with it, or say it before: ",
+          OpeningFor(needs))));
 }
 
 bool OpenEngine::Edits() const {
@@ -363,11 +369,9 @@ void OpenEngine::LoadAndFill(const RunNeeds& needs) {
       std::accumulate(held_.begin(), held_.end(), int64_t{0},
                       [](int64_t n, const auto& open) { return n + std::ssize(open.second.ids); });
   if (n_fed > 0 && !warning_.is_none()) {
-    const std::string line = absl::StrCat(
-        "the run needs more than was loaded: the ", n_fed,
-        " tokens of the open sequences are computed again; Engine(max_tokens=", needs.max_tokens,
-        ", max_sequences=", needs.max_sequences, needs.prompt_logits ? ", prompt_logits=True" : "",
-        needs.snapshots ? ", snapshots=True" : "", ") saves it");
+    const std::string line = absl::StrCat("the run needs more than was loaded: the ", n_fed,
+                                          " tokens of the open sequences are computed again; ",
+                                          OpeningFor(needs), " saves it");
     CallBack("warning", [&] { warning_(line); }).IgnoreError();
   }
   for (auto& [number, held] : held_) {

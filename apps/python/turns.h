@@ -18,8 +18,8 @@ namespace ng::python {
 
 namespace py = pybind11;
 
-// The GIL is free as long as it lives, and Python does not end meanwhile: EndsPython waits. Where
-// it ends, other threads than the main one stay in here for ever.
+// The GIL is free as long as it lives, and Python does not end meanwhile: OpenEngine::EndAll
+// waits. Where it ends, other threads than the main one stay in here for ever.
 class WithoutGil {
  public:
   WithoutGil();

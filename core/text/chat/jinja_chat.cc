@@ -122,16 +122,18 @@ std::string* LastText(OrderedJson& message) {
   return &content.back()["text"].get_ref<std::string&>();
 }
 
-// Whether messages tell of calls with arguments as JSON text.
+// Whether a call has its arguments as JSON text.
+bool HasArgumentText(const OrderedJson& call) {
+  return call.is_object() && call.contains("function") && call["function"].is_object() &&
+         call["function"].contains("arguments") && call["function"]["arguments"].is_string();
+}
+
+// Whether messages tell of such calls.
 bool HasArgumentTexts(const OrderedJson& messages) {
   return std::ranges::any_of(messages, [](const OrderedJson& message) {
     const auto calls = message.find("tool_calls");
     return calls != message.end() && calls->is_array() &&
-           std::ranges::any_of(*calls, [](const OrderedJson& call) {
-             return call.is_object() && call.contains("function") && call["function"].is_object() &&
-                    call["function"].contains("arguments") &&
-                    call["function"]["arguments"].is_string();
-           });
+           std::ranges::any_of(*calls, HasArgumentText);
   });
 }
 
@@ -140,9 +142,7 @@ void ReadArgumentTexts(OrderedJson* messages) {
   for (OrderedJson& message : *messages) {
     if (!message.contains("tool_calls") || !message["tool_calls"].is_array()) continue;
     for (OrderedJson& call : message["tool_calls"]) {
-      if (!HasArgumentTexts(OrderedJson::array({{{"tool_calls", OrderedJson::array({call})}}}))) {
-        continue;
-      }
+      if (!HasArgumentText(call)) continue;
       OrderedJson& arguments = call["function"]["arguments"];
       const std::string text = arguments.get<std::string>();
       if (!CheckJson(text, "", kJsonDepth).ok()) continue;

@@ -69,6 +69,12 @@ void Editor::Type(std::string_view text) {
   }
 }
 
+void Editor::PutIn(std::string_view text) {
+  if (text.empty()) return;
+  Keep();
+  text_.Insert(text);
+}
+
 void Editor::Undo() {
   if (undo_.empty()) return;
   if (undo_.back().entry != entry_) changed_[entry_] = text_.text();
@@ -151,13 +157,10 @@ Outcome Editor::Take(const Key& key) {
       Type(key.text);
       break;
     case KeyKind::kPaste:
-      if (key.text.empty()) break;
-      Keep();
-      text_.Insert(key.text);
+      PutIn(key.text);
       break;
     case KeyKind::kNewLine:
-      Keep();
-      text_.Insert("\n");
+      PutIn("\n");
       break;
     case KeyKind::kEnter:
       return Enter();
@@ -188,9 +191,7 @@ Outcome Editor::Take(const Key& key) {
       CutTo(text_.cursor() == text_.LineEnd() ? text_.Right() : text_.LineEnd());
       break;
     case KeyKind::kPasteCut:
-      if (cut_.empty()) break;
-      Keep();
-      text_.Insert(cut_);
+      PutIn(cut_);
       break;
     case KeyKind::kSwap: {
       EditText swapped = text_;

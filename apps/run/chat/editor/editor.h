@@ -66,6 +66,8 @@ class Editor {
   // Remembers the text as it is for kUndo. `typing`: text is put in where the last was.
   void Keep(bool typing = false);
   void Type(std::string_view text);
+  // Puts in a text that is undone by itself.
+  void PutIn(std::string_view text);
   void Undo();
   void CutTo(size_t offset);
   // Whether the key moves the cursor; it has been moved then.

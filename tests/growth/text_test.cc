@@ -62,7 +62,9 @@ TEST_P(Growth, IsNoMoreThanThatOfTheInput) {
     }
     ASSERT_GT(cost, 0);
     // n log n, and some of every text.
-    if (i > 0) EXPECT_LT(cost, before * 5 / 2 + 4096) << size;
+    if (i > 0) {
+      EXPECT_LT(cost, before * 5 / 2 + 4096) << size;
+    }
     before = cost;
   }
 }

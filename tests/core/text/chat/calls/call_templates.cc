@@ -182,9 +182,9 @@ const std::vector<CallTemplate>& All() {
 
 std::span<const CallTemplate> CallTemplates() { return All(); }
 
-const CallTemplate& CallTemplateOf(const std::string& name) {
+const CallTemplate& CallTemplateOf(std::string_view name) {
   return *std::ranges::find(All(), name,
-                            [](const CallTemplate& one) { return std::string(one.name); });
+                            [](const CallTemplate& one) { return std::string_view(one.name); });
 }
 
 BoundTemplate Bind(const CallTemplate& call_template, bool marks_are_tokens) {

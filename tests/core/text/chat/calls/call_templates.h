@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ng/chat_template.h"
@@ -23,7 +24,7 @@ struct CallTemplate {
 
 // One for each way of writing calls.
 std::span<const CallTemplate> CallTemplates();
-const CallTemplate& CallTemplateOf(const std::string& name);
+const CallTemplate& CallTemplateOf(std::string_view name);
 
 // A tokenizer with a token for each byte and each mark, and the template bound to it.
 struct BoundTemplate {

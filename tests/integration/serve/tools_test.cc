@@ -107,8 +107,8 @@ TEST_F(ServedTools, StreamsAddUpToTheWhole) {
     }
   }
   EXPECT_EQ(reason, "tool_calls");
-  EXPECT_EQ(content, whole["content"]);
-  EXPECT_EQ(reasoning, whole["reasoning_content"]);
+  EXPECT_EQ(content, whole["content"].get<std::string>());
+  EXPECT_EQ(reasoning, whole["reasoning_content"].get<std::string>());
   ASSERT_EQ(calls.size(), whole["tool_calls"].size());
   for (size_t i = 0; i < calls.size(); ++i) {
     EXPECT_EQ(calls[i], whole["tool_calls"][i]["function"]) << i;

@@ -1,5 +1,9 @@
 // AttentionBackend: scaled dot-product attention of new queries over cached keys and values.
 //
+// To try a rule of your own (which keys a query sees, what becomes of a score), derive from
+// RuleAttention (ng/rule_attention.h), which does all of what follows. This interface is for who
+// computes attention in another way: faster, or from another layout.
+//
 //   out[t, h] = sum_j softmax_j(scale * q[t, h] . k[j, h_kv]) v[j, h_kv],  0 <= j <= pos(t)
 //
 // with h_kv = h / (n_heads / n_kv_heads). Masking follows from positions alone: a query at absolute
@@ -9,9 +13,9 @@
 // Bit contract: out[t, h] depends on q[t, h] and the stored keys and values 0..p only; never on how
 // the tokens were split into steps, on the other sequences or heads of the batch, or on threads.
 //
-// Implemented by attention plugins; called by the engine on its own thread ([step]); work is
-// spread with the Executor given at create. To write a backend whose point is a rule (which keys a
-// query sees, what becomes of the scores), derive from RuleAttention (ng/rule_attention.h).
+// Implemented by attention plugins; called by the engine, on its own thread: [load] before the
+// first step and after the last one, [step] within a step. Work is spread with the Executor given
+// at create.
 #ifndef NG_ATTENTION_BACKEND_H_
 #define NG_ATTENTION_BACKEND_H_
 

@@ -1,6 +1,13 @@
 // CacheStore: keeps the keys and values of many sequences, outside the model.
 //
-// Implemented by cache plugins; called by the engine, on its own thread ([step] or [load]).
+// To change what is kept, or where, derive from ContiguousTileStore or TileStore
+// (ng/tile_store.h), which write and read rows in every codec. This interface is for who stores
+// rows in another way.
+//
+// Implemented by cache plugins; called by the engine, on its own thread: [load] before the first
+// step and after the last one, [step] within a step or between two. What is marked [worker] is
+// called by the Executor's threads too, many at once.
+//
 // All memory is reserved by create; nothing is allocated between Open and Close. What create need
 // not write it leaves untouched: weights are read before the first token comes.
 //

@@ -1,6 +1,30 @@
-// Layout "tiles16" (ng/kv_view.h says how its bytes lie): how large tiles and pages are, the writer
-// that converts rows to tiles, and how words hold quantised elements. For stores that write the
-// layout; ng/tile_store.h has a base for them. Backends that read it need the words.
+// Layout "tiles16": how large tiles and pages are, the writer that converts rows to tiles, and how
+// words hold quantised elements. For stores that write the layout; ng/tile_store.h has a base for
+// them. Backends that read it need the words.
+//
+// T = 16 tokens (memory space: host), D = head_dim (of K and of V apart), Dp = D
+// rounded up to even:
+//   f32        K tile [D][16]            V tile [16][D]
+//   bf16, f16  K tile [Dp/2][16][2]      V tile [8][D][2]
+//   int8       K tile 16 scales, [D4/4][16] words     V tile 16 scales, [4][D] words
+//   int4       K tile 16 scales, [D8/8][16] words     V tile 16 scales, [2][D] words
+// K holds one dimension (16-bit: a pair of dimensions, below: a word of them) of 16 tokens side by
+// side, so that 16 scores come out of one pass without a horizontal sum; V holds pairs and words of
+// tokens. D4, D8: D rounded up to 4, 8. A pad dimension is zero in every K row that was written.
+//
+// int8 and int4 are integers times a scale, an f32 for each token and head: those of a tile's 16
+// tokens stand before it. A word is 32 bits of n = 4 int8 or 8 int4 elements in two's complement:
+// element e is field e / 2, counted from the low end, of the 16-bit half e % 2. So one shift of all
+// halves leaves pairs of neighbours in 16 bits each.
+//
+// A row x of K or V is quantised once, when it is written, by itself:
+//   int8: scale = max |x| / 127          element = x / scale                  (-127..127)
+//   int4: scale = the x of largest magnitude, the first of several, / -8
+//                                        element = x / scale, 8 becomes 7     (-8..7)
+// to the nearest whole number, ties to even. Where that scale is below 2^-126 in magnitude, it and
+// all elements are 0; where x holds NaN or infinity, the scale is NaN: the row reads as NaN.
+// (One scale a head: groups of 16 of the demo model's 32 dimensions change perplexity by less than
+// 0.1 %, and cost a multiplication of every weight for each group.)
 #ifndef NG_TILES16_H_
 #define NG_TILES16_H_
 

@@ -1,4 +1,4 @@
-// Layout "tiles16" spelled out one element at a time, from the words of ng/kv_view.h alone: what
+// Layout "tiles16" spelled out one element at a time, from the words of ng/tiles16.h alone: what
 // tests hold a store's memory against.
 #ifndef NG_CONFORM_PLAIN_TILES_H_
 #define NG_CONFORM_PLAIN_TILES_H_

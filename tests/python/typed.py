@@ -4,7 +4,8 @@ numpy<2 and typing_extensions). The second line takes the examples of the page:
   MYPYPATH=apps/python mypy --strict tests/python/typed.py apps/python/ng
   PYTHONPATH=build/python python3 tests/python/typed.py examples > /tmp/examples.py
   MYPYPATH=apps/python mypy --strict /tmp/examples.py
-  pyright, with {"typeCheckingMode": "strict", "extraPaths": ["apps/python"]} in pyrightconfig.json
+  pyright, with {"typeCheckingMode": "strict", "extraPaths": ["apps/python"]} in pyrightconfig.json; the
+  package by itself as it is: cd apps/python && pyright ng
 """
 import re
 import sys

@@ -1,6 +1,6 @@
 """Arrays from whatever holds numbers: sequences, buffers, DLPack."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ def array(values: Any, dtype: Any) -> npt.NDArray[Any]:
     ``__dlpack__`` (on the CPU). Copies only where type or layout make it necessary."""
     plain = isinstance(values, (np.ndarray, list, tuple)) or hasattr(values, "__array__")
     if not plain and hasattr(values, "__dlpack__"):
-        values = np.from_dlpack(values)
+        values = np.from_dlpack(cast(Any, values))
     return np.ascontiguousarray(values, dtype=dtype)
 
 

@@ -356,9 +356,8 @@ class Engine(Looks):
         max_sequences: so many at a time.
         prompt_logits: the logits of whole prompts are asked for.
         """
-        if max_tokens is None:
-            max_tokens = min(self.model["max_positions"] or 1024, 1024)
-        needs = (max_tokens, max_sequences, prompt_logits)
+        longest: int = self.model["max_positions"] or 1024
+        needs = (min(longest, 1024) if max_tokens is None else max_tokens, max_sequences, prompt_logits)
         return plan_of(self._raw.plan(*needs), self._raw.planned(*needs))
 
     def describe(self, max_tokens: int = 1, max_sequences: int = 1) -> str:
@@ -483,6 +482,21 @@ class Engine(Looks):
         for sequences and snapshots.
         """
         return self._submitted(prompt, max_new_tokens, options, steps=True)
+
+    @overload
+    async def agenerate(self, prompt: Union[str, List[int], npt.NDArray[Any]],
+                        max_new_tokens: Optional[int] = None, **options: Unpack[GenerateOptions]
+                        ) -> Completion: ...
+
+    @overload
+    async def agenerate(self, prompt: Union[List[str], List[List[int]]],
+                        max_new_tokens: Optional[int] = None, **options: Unpack[GenerateOptions]
+                        ) -> List[Completion]: ...
+
+    @overload
+    async def agenerate(self, prompt: Union[Prompt, Many[Prompt]],
+                        max_new_tokens: Optional[int] = None,
+                        **options: Unpack[GenerateOptions]) -> Any: ...
 
     async def agenerate(self, prompt: Union[Prompt, Many[Prompt]],
                         max_new_tokens: Optional[int] = None,

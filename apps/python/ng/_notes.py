@@ -77,4 +77,4 @@ def progress_for(asked: Progress) -> Optional[Callable[[str, int, int], Any]]:
     stream = sys.stderr
     looks = asked is True or (asked is None and stream is not None and
                               (stream.isatty() or _in_notebook()))
-    return Bar(stream, at_once=asked is True) if looks else None
+    return Bar(stream, at_once=asked is True) if looks and stream is not None else None

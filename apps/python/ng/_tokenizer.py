@@ -8,7 +8,8 @@ import re
 import tempfile
 import threading
 import warnings
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence as Many, Union
+from typing import (Any, Callable, Dict, List, Literal, Mapping, Optional, Sequence as Many, Union,
+                    overload)
 
 import numpy as np
 
@@ -241,6 +242,18 @@ class Tokenizer:
         return texts
 
     # Conversations.
+
+    @overload
+    def apply_chat_template(self, conversation: Any,
+                            tools: Optional[Many[Union[Mapping[str, Any], Callable[..., Any]]]] = None,
+                            *, chat_template: Optional[str] = None, add_generation_prompt: bool = False,
+                            continue_final_message: bool = False, tokenize: Literal[True] = True,
+                            truncation: bool = False, max_length: Optional[int] = None,
+                            return_tensors: Optional[str] = None, return_dict: Literal[True] = True,
+                            **template_arguments: Any) -> Encoding: ...
+
+    @overload
+    def apply_chat_template(self, conversation: Any, *positional: Any, **named: Any) -> Any: ...
 
     def apply_chat_template(self, conversation: Any,
                             tools: Optional[Many[Union[Mapping[str, Any], Callable[..., Any]]]] = None,

@@ -1,14 +1,17 @@
 #include "apps/common/prompts.h"
 
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -236,10 +239,41 @@ absl::StatusOr<std::vector<std::string>> WithStdin(const PromptOptions& options,
   return std::vector<std::string>{std::move(all)};
 }
 
-}  // namespace
+// Whether a text waits on stdin that is nobody else's, as StdinIsForText has it.
+bool StdinHoldsText() {
+  const StdinKind kind = KindOfStdin();
+  const bool begun = kind == StdinKind::kFile && lseek(STDIN_FILENO, 0, SEEK_CUR) != 0;
+  int n_bytes = 0;
+  return kind != StdinKind::kNothing && !begun && ioctl(STDIN_FILENO, FIONREAD, &n_bytes) == 0 &&
+         n_bytes > 0;
+}
 
-absl::StatusOr<PromptRequests> ReadRequests(const PromptOptions& options, const Engine& engine,
-                                            const std::atomic<bool>* stop) {
+// A text on stdin that the options leave alone; empty: there is none.
+std::string WarningOfUnread(const PromptOptions& options) {
+  const bool several = options.texts.size() > 1;
+  const char* const option = options.prompt        ? "--prompt"
+                             : options.prompt_file ? "--prompt-file"
+                             : options.prompt_ids  ? "--prompt-ids"
+                             : options.prompts     ? "--prompts"
+                             : options.message     ? "--message"
+                                                   : nullptr;
+  if (!options.reads_pipe || (option == nullptr && !several) || !StdinHoldsText()) return "";
+  std::error_code failed;
+  for (const auto& file : {options.prompt_file, options.prompts}) {
+    if (file && std::filesystem::equivalent(PathOf(*file), kStdin, failed)) return "";
+  }
+  if (option == nullptr) {
+    return std::ranges::count(options.texts, kDash) != 0
+               ? ""
+               : "stdin is not read, because several texts are given; a - says where it stands";
+  }
+  return absl::StrCat("stdin is not read, because ", option,
+                      " is given; it is joined with a text that has no option");
+}
+
+absl::StatusOr<PromptRequests> ReadWithoutWarning(const PromptOptions& options,
+                                                  const Engine& engine,
+                                                  const std::atomic<bool>* stop) {
   if (options.prompts) return ReadPromptsFile(options, engine, stop);
   if (!options.texts.empty()) {
     std::string warning;
@@ -274,6 +308,15 @@ absl::StatusOr<PromptRequests> ReadRequests(const PromptOptions& options, const 
   }
   PromptRequests read;
   NG_RETURN_IF_ERROR(Add(std::move(request), options.message.has_value(), options, engine, &read));
+  return read;
+}
+
+}  // namespace
+
+absl::StatusOr<PromptRequests> ReadRequests(const PromptOptions& options, const Engine& engine,
+                                            const std::atomic<bool>* stop) {
+  NG_ASSIGN_OR_RETURN(PromptRequests read, ReadWithoutWarning(options, engine, stop));
+  if (read.warning.empty()) read.warning = WarningOfUnread(options);
   return read;
 }
 

@@ -65,6 +65,29 @@ TEST(Stdin, ThatIsOpenAndSilentIsNotReadAndThatIsSaid) {
               HasSubstr("ng-run: warning: stdin is open and nothing comes, so it is not"));
 }
 
+// Where the text is there before the program looks.
+TEST(Stdin, ThatNobodyReadsIsSaidOnce) {
+  const TempDir temp;
+  const std::string file = temp.Write("king.txt", "A king.\n");
+  const std::string pipe = temp.File("pipe");
+  const auto warnings = [&](const std::string& redirected, const Arguments& what) {
+    const Result run = Shell("mkfifo " + pipe + "; exec 3<>" + pipe + "; cat " + file +
+                                 " >&3; \"$NG\" \"$@\" " + redirected + "; rm " + pipe,
+                             Arguments{kDemoModel, "-n", "2"} + what);
+    EXPECT_EQ(run.out, NgRun(Arguments{kDemoModel, "-n", "2"} + what).out);
+    return Count(run.err, "warning: stdin is not read, because ");
+  };
+  const Arguments message = {"--message", "Who is it?"};
+  for (const std::string from : {"< " + file, std::string("<&3")}) {
+    EXPECT_EQ(warnings(from, message), 1U);
+    EXPECT_EQ(warnings(from, {"--prompt", "To be"}), 1U);
+    EXPECT_EQ(warnings(from, {"Who is it?", "What news?"}), 1U);
+  }
+  EXPECT_EQ(warnings("< " + file, message + Arguments{"-q"}), 0U);
+  EXPECT_EQ(warnings("< /dev/null", message), 0U);
+  EXPECT_EQ(warnings("< " + file, {"--prompt-file", file}), 0U);
+}
+
 TEST(Stdin, HoldsPromptsToo) {
   const Result result = NgRun(Demo() + Arguments{"--prompts", "-", "-n", "2", "--output=jsonl"},
                               "{\"prompt\": \"To be\"}\n{\"prompt\": \"Or\"}\n");

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/integration/run_support.h"
+#include "tests/support/temp_dir.h"
 
 namespace ng::test {
 namespace {
@@ -108,6 +109,27 @@ TEST(Chat, CommandsWorkThroughAPipe) {
   EXPECT_EQ(ChatLines("/usr/bin is a folder\n").size(), 1U);
   ExpectError(Chat("Hello\n/nwe\n"), 2, {"no command /nwe; did you mean /new"});
   EXPECT_EQ(Chat("/nwe\nHello\n").exit_code, 0);  // the last one counts
+}
+
+TEST(Chat, ItsTwoStreamsKeepTheirOrderInOnePipeAndFile) {
+  const std::string input = "Who art thou?\n/stats\nAnd thy name?\n/nosuch\n/stats\nFarewell\n";
+  // What each line adds to either of them.
+  std::string wanted;
+  Result before;
+  for (size_t end = 0; (end = input.find('\n', end)) != input.npos;) {
+    const Result now = Chat(input.substr(0, ++end));
+    ASSERT_TRUE(now.out.starts_with(before.out) && now.err.starts_with(before.err));
+    EXPECT_EQ((now.out == before.out) + (now.err == before.err), 1);
+    wanted += now.out.substr(before.out.size()) + now.err.substr(before.err.size());
+    before = now;
+  }
+  const TempDir temp;
+  const std::string typed = temp.Write("typed", input);
+  const std::string both = temp.File("both");
+  const Arguments chat = Demo() + Arguments{"--chat", "--run.max_new_tokens=6"};
+  EXPECT_EQ(Shell("\"$NG\" \"$@\" < " + typed + " 2>&1 | cat", chat).out, wanted);
+  Shell("\"$NG\" \"$@\" < " + typed + " > " + both + " 2>&1", chat);
+  EXPECT_EQ(ReadFile(both), wanted);
 }
 
 TEST(Chat, DropTurnsLeavesOutTheOldestOnesAndSaysSo) {

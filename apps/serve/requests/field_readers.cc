@@ -325,15 +325,15 @@ void ReadMessages(Fields& fields, ConversationFields* conversation) {
   conversation->messages = messages->dump();
 }
 
-// Whether the template is shown the tools; that they must be called cannot be asked for.
 void ReadTools(Fields& fields, ConversationFields* conversation) {
   const Json* const tools = fields.Value("tools");
-  const Json* const choice = fields.Value("tool_choice");
   if (tools != nullptr && !tools->is_array()) return fields.Refuse("tools", "must be a list");
-  if (choice != nullptr && *choice != "auto" && *choice != "none") {
-    return fields.Refuse("tool_choice", "must be auto or none");
+  conversation->choice = ReadToolChoice(fields, tools);
+  if (conversation->choice.mode == ToolChoice::Mode::kRequired ||
+      !conversation->choice.names.empty()) {
+    fields.Refuse("tool_choice", "must be auto or none");
   }
-  const bool shown = choice == nullptr || *choice == "auto";
+  const bool shown = conversation->choice.mode != ToolChoice::Mode::kNone;
   if (shown && tools != nullptr && !tools->empty()) conversation->tools = tools->dump();
 }
 

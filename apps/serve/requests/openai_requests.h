@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "apps/serve/answers/api_error.h"
+#include "apps/serve/requests/tool_choice.h"
 
 namespace ng::serve {
 
@@ -67,6 +68,7 @@ struct ConversationFields {
   std::string messages;        // empty: there is none
   std::string tools;           // empty: none
   std::string variables;       // of the template; empty: none
+  ToolChoice choice = {};      // which of the tools an answer may call
   bool parallel_calls = true;  // an answer may have several calls of tools
 };
 

@@ -19,15 +19,16 @@ namespace ng::grammar {
 absl::StatusOr<Program> CompileRegex(std::string_view pattern,
                                      const std::atomic<bool>* stop = nullptr);
 
-// GBNF as llama.cpp has it; the answer is the rule `root`.
-absl::StatusOr<Program> CompileGbnf(std::string_view text, const std::atomic<bool>* stop = nullptr);
+// GBNF as llama.cpp has it, and more (gbnf.cc); the answer is the rule `root`.
+absl::StatusOr<Program> CompileGbnf(std::string_view text, const std::atomic<bool>* stop = nullptr,
+                                    const SchemaSpelling& spelling = {});
 
 // The answer is a JSON text that the schema allows.
 absl::StatusOr<Program> CompileSchema(std::string_view text, const SchemaSpelling& spelling,
                                       const std::atomic<bool>* stop = nullptr);
 
 // The same of an option's value, which is the text or the name of a file with it.
-absl::StatusOr<Program> CompileGbnfOption(std::string_view value,
+absl::StatusOr<Program> CompileGbnfOption(std::string_view value, const SchemaSpelling& spelling,
                                           const std::atomic<bool>* stop = nullptr);
 absl::StatusOr<Program> CompileSchemaOption(std::string_view value, const SchemaSpelling& spelling,
                                             const std::atomic<bool>* stop = nullptr);

@@ -1,8 +1,19 @@
 // GBNF: rules `name ::= ...` of literals "...", classes [...], any character ., rules by name,
-// groups ( ), counts * + ? {m} {m,} {m,n}, alternatives | and comments #.
+// groups ( ), counts * + ? {m} {m,} {m,n}, alternatives | and comments #. And beyond that:
+//
+//   <[12]>              the token 12, as a whole: its text in other tokens is not meant
+//   %json {...}         JSON that this schema allows
+//   %arguments {...}    those of a call of a tool (calls/tool_arguments.h)
+//   %until(A : B | ^ C : D | )
+//                       any text up to and with the first A, then B. ^: C counts only at the text's
+//                       beginning. With an empty alternative the text may end before one comes. A
+//                       and C name no rules. Bytes of such a text need not be UTF-8, and it may
+//                       hold any token that is none of the A
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -11,6 +22,8 @@
 #include "ng/utf8.h"
 #include "plugins/sampler/grammar/automata/inline_rules.h"
 #include "plugins/sampler/grammar/automata/text_reader.h"
+#include "plugins/sampler/grammar/automata/until.h"
+#include "plugins/sampler/grammar/calls/tool_arguments.h"
 #include "plugins/sampler/grammar/compile.h"
 #include "plugins/sampler/grammar/option_text.h"
 
@@ -20,14 +33,33 @@ namespace {
 constexpr std::string_view kNameSigns =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
 
+// The object of JSON that a text begins with, as far as brackets show its end; empty: none.
+std::string_view ObjectAtBegin(std::string_view text) {
+  size_t depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string && c == '\\') ++i;
+    if (c == '"') in_string = !in_string;
+    if (in_string) continue;
+    if (c == '{') ++depth;
+    if (depth == 0) return {};
+    if (c == '}' && --depth == 0) return text.substr(0, i + 1);
+  }
+  return {};
+}
+
 class GbnfParser {
  public:
-  GbnfParser(std::string_view text, Net& net) : text_(text), net_(net) {}
+  GbnfParser(std::string_view text, const SchemaSpelling& spelling, Net& net)
+      : text_(text), spelling_(spelling), net_(net) {}
 
   // The number of the rule root.
   absl::StatusOr<int32_t> Whole() {
     for (Blanks(true); !text_.AtEnd(); Blanks(true)) OneRule();
     NG_RETURN_IF_ERROR(text_.status());
+    NG_RETURN_IF_ERROR(json_status_);
+    AddFreeTokens();
     for (const auto& [name, rule] : rules_) {
       if (net_.rules()[static_cast<size_t>(rule)].part.in >= 0) continue;
       return UsageError(absl::StrCat("names the rule '", name, "', which is not defined"));
@@ -36,6 +68,9 @@ class GbnfParser {
     if (root == rules_.end()) return UsageError("has no rule root");
     return root->second;
   }
+  // Whether there are rules of schemas among those of the grammar.
+  bool has_json() const { return has_json_; }
+  std::vector<std::string> TakeNotes() { return std::move(notes_); }
 
  private:
   // Within brackets a rule goes on over lines, and so it does behind ::= and |.
@@ -97,7 +132,7 @@ class GbnfParser {
 
   Part Sequence(int depth) {
     std::optional<Part> whole;
-    while (text_.SeesAny("\"[.(") || text_.SeesAny(kNameSigns)) {
+    while (text_.SeesAny("\"[.(<%") || text_.SeesAny(kNameSigns)) {
       const Part next = Repeated(depth);
       whole = whole ? net_.Then(*whole, next) : next;
       Blanks(depth > 0);
@@ -133,7 +168,81 @@ class GbnfParser {
     if (text_.Take(".")) return net_.Code(Complement({}));
     if (text_.Take("[")) return net_.Code(Class());
     if (text_.Take("\"")) return Literal();
+    if (text_.Take("<")) return Token();
+    if (text_.Take("%until(")) return Until(depth);
+    if (text_.Take("%json")) return JsonItem(/*arguments=*/false);
+    if (text_.Take("%arguments")) return JsonItem(/*arguments=*/true);
+    if (text_.Sees("%")) text_.Fail("has an item that is none of %until( %json %arguments");
     return net_.Calling(RuleOf(Name()));
+  }
+
+  Part Token() {
+    if (!text_.Take("[")) text_.Fail("has '<' without '[' and the number of a token");
+    const int64_t id = text_.Count();
+    if (!text_.Take("]>")) text_.Fail("has a token that is no <[number]>");
+    constexpr size_t kMaxTokens = 2000;
+    if (id > std::numeric_limits<int32_t>::max()) text_.Fail("has a token that is none");
+    if (tokens_.size() >= kMaxTokens) text_.Fail("names more than 2000 tokens");
+    const Part part = net_.Never();
+    if (!text_.ok()) return part;
+    tokens_.insert(static_cast<int32_t>(id));
+    net_.Token(part.in, part.out, static_cast<int32_t>(id));
+    return part;
+  }
+
+  Part JsonItem(bool arguments) {
+    Blanks(true);
+    const std::string_view object = ObjectAtBegin(text_.rest());
+    if (object.empty()) text_.Fail("lacks an object of JSON");
+    if (!text_.ok() || !json_status_.ok()) return net_.Never();
+    text_.Skip(object.size());
+    has_json_ = true;
+    const absl::StatusOr<Part> part = arguments ? AddArguments(object, spelling_, net_, &notes_)
+                                                : AddSchema(object, spelling_, net_);
+    if (part.ok()) return *part;
+    json_status_ = part.status();
+    return net_.Never();
+  }
+
+  Part Until(int depth) {
+    std::vector<Beginning> beginnings;
+    const Part whole = net_.Never();
+    int32_t end = -1;
+    do {
+      Blanks(true);
+      if (text_.Sees("|") || text_.Sees(")")) {
+        end = whole.out;
+        continue;
+      }
+      const bool at_start = text_.Take("^");
+      Blanks(true);
+      const Net::Mark mark = net_.Here();
+      const Part begin = Sequence(depth + 1);
+      if (!text_.Take(":")) text_.Fail("has a beginning in %until( ) without ':'");
+      if (!text_.ok()) return whole;
+      if (!net_.IsPlain(mark, begin)) text_.Fail("has a beginning that names a rule, or is empty");
+      Blanks(true);
+      const Part rest = Sequence(depth + 1);
+      net_.Free(rest.out, whole.out);
+      beginnings.push_back({begin, at_start, rest.in});
+      Blanks(true);
+    } while (text_.Take("|"));
+    if (!text_.Take(")")) text_.Fail("has '%until(' without ')'");
+    if (!text_.ok()) return whole;
+    net_.Free(whole.in, AddUntil(beginnings, end, net_, &free_tokens_.emplace_back()));
+    return whole;
+  }
+
+  // A text before a beginning may hold each token that the grammar names.
+  void AddFreeTokens() {
+    for (const FreeTokens& free : free_tokens_) {
+      for (const int32_t state : free.states) {
+        for (const int32_t id : tokens_) {
+          if (std::ranges::binary_search(free.but, std::pair(state, id))) continue;
+          net_.Token(state, free.restart, id);
+        }
+      }
+    }
   }
 
   Part Literal() {
@@ -183,24 +292,37 @@ class GbnfParser {
   }
 
   TextReader text_;
+  const SchemaSpelling spelling_;
   Net& net_;
+  std::set<int32_t> tokens_;
+  std::vector<FreeTokens> free_tokens_;
+  bool has_json_ = false;
+  absl::Status json_status_;
+  std::vector<std::string> notes_;
   std::map<std::string, int32_t> rules_;
 };
 
 }  // namespace
 
-absl::StatusOr<Program> CompileGbnf(std::string_view text, const std::atomic<bool>* stop) {
+absl::StatusOr<Program> CompileGbnf(std::string_view text, const std::atomic<bool>* stop,
+                                    const SchemaSpelling& spelling) {
   Budget budget(stop);
   Net net(budget);
-  NG_ASSIGN_OR_RETURN(const int32_t root, GbnfParser(text, net).Whole());
-  return Program::Make(net, InlineRules(net, root));
+  GbnfParser parser(text, spelling, net);
+  NG_ASSIGN_OR_RETURN(int32_t root, parser.Whole());
+  // Rules of schemas are of a size already.
+  if (!parser.has_json()) root = InlineRules(net, root);
+  NG_ASSIGN_OR_RETURN(Program program, Program::Make(net, root));
+  program.set_notes(parser.TakeNotes());
+  return program;
 }
 
-absl::StatusOr<Program> CompileGbnfOption(std::string_view value, const std::atomic<bool>* stop) {
+absl::StatusOr<Program> CompileGbnfOption(std::string_view value, const SchemaSpelling& spelling,
+                                          const std::atomic<bool>* stop) {
   const bool is_text = value.find("::=") != value.npos;
-  if (is_text) return CompileGbnf(value, stop);
+  if (is_text) return CompileGbnf(value, stop, spelling);
   NG_ASSIGN_OR_RETURN(const std::string text, ReadOptionFile(value));
-  absl::StatusOr<Program> program = CompileGbnf(text, stop);
+  absl::StatusOr<Program> program = CompileGbnf(text, stop, spelling);
   return program.ok() ? std::move(program)
                       : Annotate(program.status(), absl::StrCat("'", std::string(value), "' "));
 }

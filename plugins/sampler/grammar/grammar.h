@@ -1,6 +1,7 @@
 // Leaves only the tokens with which the answer can still come to match a grammar: a JSON schema, a
 // regular expression, or rules in GBNF. The answer's bytes count, not its tokens: a token may
-// begin, end or cross any part of the grammar. Where the answer matches, a stop id may end it;
+// begin, end or cross any part of the grammar. Only a token that the grammar names counts as a
+// whole: its text in other tokens is another thing. Where the answer matches, a stop id may end it;
 // where nothing more can follow, it ends.
 //
 // Memory is taken in create and Open, and in Apply and Accept only where an answer comes to a place
@@ -48,16 +49,23 @@ class Grammar final : public HistoryStage<int32_t> {
   absl::Status Open(int slot, std::span<const int32_t> prompt_ids) override;
   absl::Status Fork(int from, int to) override;
   absl::Status Apply(int slot, const DrawKey& key, CandidateSet& candidates) override;
+  // What of the schemas of tools is not kept.
+  std::string Report() const override;
 
  private:
-  Grammar(grammar::Machine machine, grammar::TokenTrie trie, const PluginContext& context);
+  Grammar(grammar::Machine machine, std::shared_ptr<const grammar::TokenTrie> trie,
+          const PluginContext& context);
   bool IsStopId(int32_t token) const;
+  bool AllowsAll(std::span<const uint64_t> mask) const;
+  // The configuration behind a token.
+  absl::StatusOr<int32_t> Behind(int32_t now, int32_t token);
   // Makes room in the machine when it is full.
   void Renew();
 
+  const int64_t vocab_size_;
   const std::vector<std::string_view> token_bytes_;  // [vocab_size], none for special tokens
   const std::vector<int32_t> stop_ids_;
-  const grammar::TokenTrie trie_;
+  const std::shared_ptr<const grammar::TokenTrie> trie_;
   grammar::Machine machine_;
   grammar::Masks masks_;
   int n_slots_ = 0;

@@ -4,6 +4,7 @@
 #ifndef NG_PLUGINS_SAMPLER_GRAMMAR_AUTOMATA_BUDGET_H_
 #define NG_PLUGINS_SAMPLER_GRAMMAR_AUTOMATA_BUDGET_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,14 @@ class Budget {
 
   // `stop` (PluginContext's, may be null): once it is true, nothing is left.
   explicit Budget(const std::atomic<bool>* stop = nullptr) : stop_(stop) {}
+  // For a part that must not take more than so much of it. What it has spent is spent here, too,
+  // when that is told.
+  Budget Within(int64_t steps) const {
+    Budget part(stop_);
+    part.most_ = part.left_ = std::min(steps, left_);
+    return part;
+  }
+  int64_t spent() const { return most_ - left_; }
 
   // Whether there is still something left afterwards.
   bool Spend(size_t n) {
@@ -30,10 +39,11 @@ class Budget {
   absl::Status status() const {
     if (stopped_) return InterruptedError("was told to stop");
     if (left_ >= 0) return absl::OkStatus();
-    return UsageError(absl::StrCat("takes more than ", kSteps, " steps to be made"));
+    return UsageError(absl::StrCat("takes more than ", most_, " steps to be made"));
   }
 
  private:
+  int64_t most_ = kSteps;
   int64_t left_ = kSteps;
   const std::atomic<bool>* stop_;
   bool stopped_ = false;

@@ -316,9 +316,9 @@ Lengths LengthsOf(const Dfa& dfa) {
   return lengths;
 }
 
-void AddJsonByte(const Edge& edge, Net& net) {
-  constexpr std::string_view kShort = "\"\\\b\f\n\r\t";
-  constexpr std::string_view kNames = "\"\\bfnrt";
+void AddStringByte(const Edge& edge, char quote, Net& net) {
+  const std::string shorts = quote + std::string("\\\b\f\n\r\t");
+  const std::string names = quote + std::string("\\bfnrt");
   int32_t escape = -1;  // behind a backslash
   std::array<int32_t, 2> tens = {-1, -1};
   const auto begin = [&] {
@@ -339,15 +339,15 @@ void AddJsonByte(const Edge& edge, Net& net) {
     net.Byte(behind, edge.to, digit, digit);
   };
   const auto escaped = [&](int byte) {
-    return byte < 0x20 || kShort.find(static_cast<char>(byte)) != kShort.npos;
+    return byte < 0x20 || shorts.find(static_cast<char>(byte)) != shorts.npos;
   };
   for (int low = edge.low; low <= edge.high; ++low) {
     if (escaped(low)) {
-      const size_t name = kShort.find(static_cast<char>(low));
-      if (name == kShort.npos) {
+      const size_t name = shorts.find(static_cast<char>(low));
+      if (name == shorts.npos) {
         unicode(low);
       } else {
-        net.Byte(begin(), edge.to, kNames[name], kNames[name]);
+        net.Byte(begin(), edge.to, names[name], names[name]);
       }
       continue;
     }
@@ -401,8 +401,8 @@ Part AddCounted(const Dfa& dfa, Count count, Net& net) {
   return net.Calling(rule);
 }
 
-Part AddAsJsonString(const Net& texts, Part part, Net& net) {
-  return net.Append(texts, part, [&net](const Edge& edge) { AddJsonByte(edge, net); });
+Part AddAsString(const Net& texts, Part part, char quote, Net& net) {
+  return net.Append(texts, part, [&](const Edge& edge) { AddStringByte(edge, quote, net); });
 }
 
 }  // namespace ng::grammar

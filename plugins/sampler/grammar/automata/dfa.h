@@ -47,9 +47,12 @@ Part AddDfa(const Dfa& dfa, Net& net);
 // The texts of which each has one of these numbers of code points. Where the Dfa has no text of a
 // length, and lengths around it, that is not seen: an answer may then come to no end.
 Part AddCounted(const Dfa& dfa, Count count, Net& net);
-// Adds a part of another net as a JSON string without its quotes. Each text has one spelling:
-// escapes are only where there must be one, and the shortest.
-Part AddAsJsonString(const Net& texts, Part part, Net& net);
+// Adds a part of another net as a JSON string without its quotes, or as one in other quotes. Each
+// text has one spelling: escapes are only where there must be one, and the shortest.
+Part AddAsString(const Net& texts, Part part, char quote, Net& net);
+inline Part AddAsJsonString(const Net& texts, Part part, Net& net) {
+  return AddAsString(texts, part, '"', net);
+}
 
 }  // namespace ng::grammar
 

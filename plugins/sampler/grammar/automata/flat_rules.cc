@@ -26,7 +26,7 @@ std::vector<uint8_t> Leaving(const Net& net, bool only_free) {
   };
   const auto try_edge = [&](const Edge& edge) {
     if (leaves[static_cast<size_t>(edge.to)] == 0) return;
-    if (edge.kind == EdgeKind::kByte && only_free) return;
+    if (edge.reads() && only_free) return;
     if (edge.calls()) {
       const int32_t entry = rules[static_cast<size_t>(edge.rule)].part.in;
       if (entry < 0 || leaves[static_cast<size_t>(entry)] == 0) return;
@@ -75,7 +75,7 @@ Beginnings FindBeginnings(const Net& net, std::span<const Edge> edges,
       fresh.pop_back();
       for (const size_t e : out[state]) {
         const Edge& edge = edges[e];
-        if (edge.kind == EdgeKind::kByte) continue;
+        if (edge.reads()) continue;
         if (edge.calls()) {
           found.emplace_back(r, edge.rule);
           const int32_t entry = rules[static_cast<size_t>(edge.rule)].part.in;
@@ -128,6 +128,12 @@ absl::StatusOr<std::vector<int32_t>> Rank(const Net& net, const Beginnings& begi
 }  // namespace
 
 std::vector<uint8_t> MayEnd(const Net& net) { return Leaving(net, /*only_free=*/true); }
+
+absl::Status CheckWritable(const Net& net, int32_t rule) {
+  const int32_t entry = net.rules()[static_cast<size_t>(rule)].part.in;
+  if (entry >= 0 && Leaving(net, /*only_free=*/false)[static_cast<size_t>(entry)] != 0) return {};
+  return UsageError("matches no text at all");
+}
 
 absl::StatusOr<FlatRules> Flatten(const Net& net, int32_t root) {
   NG_RETURN_IF_ERROR(net.status());

@@ -51,6 +51,9 @@ class Lists {
 // [n_states] Whether a rule may come from there to its end and read nothing.
 std::vector<uint8_t> MayEnd(const Net& net);
 
+// Errors: UsageError when a rule matches no text at all.
+absl::Status CheckWritable(const Net& net, int32_t rule);
+
 // A call of a rule that may read nothing can be passed by: there is an edge kFree beside it. So a
 // rule that is called may be taken to read something.
 // Errors: UsageError when the net is too large, matches no text at all, or has a rule that begins

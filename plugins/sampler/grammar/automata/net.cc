@@ -321,7 +321,7 @@ bool Net::MayBeEmpty(Mark begin, Part part) const {
   std::vector<std::vector<int32_t>> next(size);
   for (size_t e = begin.edge; e < edges_.size(); ++e) {
     const Edge& edge = edges_[e];
-    if (edge.kind != EdgeKind::kByte) next[index(edge.from)].push_back(edge.to);
+    if (!edge.reads()) next[index(edge.from)].push_back(edge.to);
   }
   budget_->Spend(size + edges_.size() - begin.edge);
   std::vector<uint8_t> reached(size);
@@ -335,6 +335,12 @@ bool Net::MayBeEmpty(Mark begin, Part part) const {
     }
   }
   return reached[index(part.out)] != 0;
+}
+
+bool Net::IsPlain(Mark begin, Part part) const {
+  const auto calls = [](const Edge& edge) { return !edge.reads() && edge.kind != EdgeKind::kFree; };
+  return std::none_of(edges_.begin() + static_cast<ptrdiff_t>(begin.edge), edges_.end(), calls) &&
+         !MayBeEmpty(begin, part);
 }
 
 int32_t Net::NewRule(std::string name) {

@@ -37,6 +37,7 @@ std::vector<CodeRange> Complement(const std::vector<CodeRange>& ranges);
 
 enum class EdgeKind : uint8_t {
   kByte,   // reads a byte in [low, high]
+  kToken,  // reads a token as a whole: `rule` is its id, or kOtherToken
   kFree,   // reads nothing
   kBegin,  // reads nothing, at the beginning of the text only
   kEnd,    // reads nothing, at the end of the text only
@@ -45,15 +46,19 @@ enum class EdgeKind : uint8_t {
   kCount,  // reads nothing; adds one to the count of its rule, which must then be within a window
 };
 
+// Any token without a text of which the grammar has no edge of its own.
+inline constexpr int32_t kOtherToken = -1;
+
 struct Edge {
   int32_t from = 0;
   int32_t to = 0;
   EdgeKind kind = EdgeKind::kFree;
   uint8_t low = 0;
   uint8_t high = 0;
-  int32_t rule = -1;  // or, of kCount, the window
+  int32_t rule = -1;  // or, of kCount, the window, and of kToken the token
 
   bool calls() const { return kind == EdgeKind::kCall || kind == EdgeKind::kRead; }
+  bool reads() const { return kind == EdgeKind::kByte || kind == EdgeKind::kToken; }
 };
 
 // Two states with what lies between them.
@@ -97,6 +102,7 @@ class Net {
   int32_t NewStates(int64_t n);
   void Add(const Edge& edge);
   void Byte(int32_t from, int32_t to, int low, int high);
+  void Token(int32_t from, int32_t to, int32_t id) { Add({from, to, EdgeKind::kToken, 0, 0, id}); }
   void Free(int32_t from, int32_t to) { Add({from, to, EdgeKind::kFree, 0, 0, -1}); }
   void Zero(int32_t from, int32_t to, EdgeKind kind) { Add({from, to, kind, 0, 0, -1}); }
   void Call(int32_t from, int32_t to, int32_t rule) {
@@ -132,6 +138,8 @@ class Net {
   int32_t n_states() const { return n_states_; }
   // [windows so far] Of edges kCount.
   const std::vector<Count>& windows() const { return windows_; }
+  // Whether a part, which is all that was added since `begin`, calls no rule and reads something.
+  bool IsPlain(Mark begin, Part part) const;
   // Whether a rule counts.
   bool counts() const;
   // Adds the states, edges and rules of another net; its part in this one. `add(edge)` adds an edge

@@ -26,6 +26,10 @@ absl::StatusOr<Program> Program::Make(const Net& net, int32_t root) {
 void Program::SetClasses(const FlatRules& flat) {
   std::bitset<257> begins;
   for (const Edge& edge : flat.edges) {
+    if (edge.kind == EdgeKind::kToken) {
+      reads_others_ = reads_others_ || edge.rule == kOtherToken;
+      if (edge.rule != kOtherToken) tokens_.push_back(edge.rule);
+    }
     if (edge.kind != EdgeKind::kByte) continue;
     begins.set(edge.low);
     begins.set(edge.high + size_t{1});
@@ -35,6 +39,9 @@ void Program::SetClasses(const FlatRules& flat) {
     if (byte > 0 && begins[byte]) ++n_classes_;
     class_of_[byte] = static_cast<uint8_t>(n_classes_ - 1);
   }
+  std::ranges::sort(tokens_);
+  tokens_.erase(std::unique(tokens_.begin(), tokens_.end()), tokens_.end());
+  n_classes_ += static_cast<int>(tokens_.size()) + 1;
 }
 
 void Program::SetRows(const FlatRules& flat) {
@@ -52,6 +59,11 @@ void Program::SetRows(const FlatRules& flat) {
       const Edge& edge = flat.edges[e];
       if (edge.kind == EdgeKind::kByte) {
         reads_.push_back({ClassOf(edge.low), ClassOf(edge.high), edge.to});
+      } else if (edge.kind == EdgeKind::kToken) {
+        const auto place =
+            edge.rule == kOtherToken ? tokens_.end() : std::ranges::lower_bound(tokens_, edge.rule);
+        const uint16_t token = ClassOfToken(static_cast<size_t>(place - tokens_.begin()));
+        reads_.push_back({token, token, edge.to});
       } else if (edge.kind == EdgeKind::kCount) {
         counts_.push_back({edge.to, flat.windows[static_cast<size_t>(edge.rule)]});
       } else if (edge.calls()) {

@@ -1,6 +1,7 @@
 // A finished grammar, as Machine runs it: what cannot come to an end is gone, each rule is made
 // deterministic where that does not make it much larger, edges lie together by the state that they
-// leave, and bytes that no edge tells apart are one class.
+// leave, and bytes that no edge tells apart are one class. Each token that an edge reads as a whole
+// is a class of its own, and the others that have no text are one more.
 //
 // Made once, in create; afterwards only read.
 #ifndef NG_PLUGINS_SAMPLER_GRAMMAR_AUTOMATA_PROGRAM_H_
@@ -9,6 +10,8 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "plugins/sampler/grammar/automata/net.h"
@@ -20,8 +23,8 @@ struct FlatRules;
 class Program {
  public:
   struct Reads {
-    uint8_t low = 0;  // classes, both ends included
-    uint8_t high = 0;
+    uint16_t low = 0;  // classes, both ends included
+    uint16_t high = 0;
     int32_t to = 0;
   };
   struct Calls {
@@ -46,10 +49,21 @@ class Program {
   static absl::StatusOr<Program> Make(const Net& net, int32_t root);
 
   int32_t root() const { return root_; }
+  // What of the schemas of tools is not kept, for people; a line each.
+  const std::vector<std::string>& notes() const { return notes_; }
+  void set_notes(std::vector<std::string> notes) { notes_ = std::move(notes); }
   // Whether the empty text is one of the grammar's.
   bool may_be_empty() const { return may_be_empty_; }
   int n_classes() const { return n_classes_; }
   uint8_t ClassOf(uint8_t byte) const { return class_of_[byte]; }
+  // [n] Rising: the tokens that have a class of their own.
+  std::span<const int32_t> tokens() const { return tokens_; }
+  // Whether an edge reads the others, too.
+  bool reads_others() const { return reads_others_; }
+  // The class of tokens()[i], and of the others where i = tokens().size().
+  uint16_t ClassOfToken(size_t i) const {
+    return static_cast<uint16_t>(static_cast<size_t>(n_classes_) - tokens_.size() - 1 + i);
+  }
 
   std::span<const Reads> reads(int32_t state) const { return Row(reads_, reads_at_, state); }
   std::span<const int32_t> free(int32_t state) const { return Row(free_, free_at_, state); }
@@ -75,10 +89,13 @@ class Program {
   void SetClasses(const FlatRules& flat);
   void SetRows(const FlatRules& flat);
 
+  std::vector<std::string> notes_;
   int32_t root_ = 0;
   bool may_be_empty_ = false;
   int n_classes_ = 0;
   std::array<uint8_t, 256> class_of_ = {};
+  std::vector<int32_t> tokens_;
+  bool reads_others_ = false;
   std::vector<CalledRule> rules_;
   std::vector<Reads> reads_;
   std::vector<int32_t> free_;

@@ -57,7 +57,7 @@ void Machine::ReachStart() {
   if (program_.may_be_empty()) Reach({kEnded, kBottom});
 }
 
-int32_t Machine::NewStep(int32_t configuration, uint8_t byte_class) {
+int32_t Machine::NewStep(int32_t configuration, uint16_t read) {
   if (Bytes() > kMostBytes) work_ = kMaxWork + 1;
   const Configuration from = configurations_[static_cast<size_t>(configuration)];
   if (!Spend(from.size)) return kDead;
@@ -65,12 +65,12 @@ int32_t Machine::NewStep(int32_t configuration, uint8_t byte_class) {
     const Place place = places_[from.begin + i];
     if (place.state == kEnded) continue;
     for (const Program::Reads& reads : program_.reads(place.state)) {
-      if (byte_class < reads.low || byte_class > reads.high) continue;
+      if (read < reads.low || read > reads.high) continue;
       Reach({reads.to, place.stack});
     }
   }
   const int32_t next = Finish();
-  if (work_ <= kMaxWork) steps_[Row(configuration) + byte_class] = next;
+  if (work_ <= kMaxWork) steps_[Row(configuration) + read] = next;
   return next;
 }
 
@@ -79,6 +79,13 @@ absl::StatusOr<int32_t> Machine::Advance(int32_t configuration, std::string_view
   for (const char c : bytes) {
     configuration = Step(configuration, program_.ClassOf(static_cast<uint8_t>(c)));
   }
+  NG_RETURN_IF_ERROR(work_status());
+  return configuration;
+}
+
+absl::StatusOr<int32_t> Machine::AdvanceToken(int32_t configuration, uint16_t token) {
+  BeginWork();
+  configuration = Step(configuration, token);
   NG_RETURN_IF_ERROR(work_status());
   return configuration;
 }

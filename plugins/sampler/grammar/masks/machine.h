@@ -4,7 +4,7 @@
 // the stack below it and, where the rule that was called counts, an interval of counts. So callers
 // that call one rule at one byte share the stack above them, and what many ways have in common is
 // there once. A configuration is a set of places. Equal stacks are one, and so are equal
-// configurations; a configuration is a number. The step from a configuration by a class of bytes is
+// configurations; a configuration is a number. The step from a configuration by a class is
 // computed when it is first asked for, and remembered. So what is met again costs one load.
 //
 // Memory: what is remembered grows with what is new, and allocates. `Full` says when it is time to
@@ -46,12 +46,14 @@ class Machine {
   static absl::StatusOr<Machine> Make(Program program, int64_t reach);
 
   const Program& program() const { return program_; }
-  int32_t Step(int32_t configuration, uint8_t byte_class) {
-    const int32_t next = steps_[Row(configuration) + byte_class];
-    return next >= 0 ? next : NewStep(configuration, byte_class);
+  int32_t Step(int32_t configuration, uint16_t read) {
+    const int32_t next = steps_[Row(configuration) + read];
+    return next >= 0 ? next : NewStep(configuration, read);
   }
   // Behind these bytes; kDead where they do not go on. Errors: UsageError when it is too much work.
   absl::StatusOr<int32_t> Advance(int32_t configuration, std::string_view bytes);
+  // Behind a token that is read as a whole, of this class.
+  absl::StatusOr<int32_t> AdvanceToken(int32_t configuration, uint16_t token);
   bool CanEnd(int32_t configuration) const {
     return configurations_[static_cast<size_t>(configuration)].can_end;
   }
@@ -125,7 +127,7 @@ class Machine {
     return std::span(frames_).subspan(StackAt(stack).begin, StackAt(stack).size);
   }
   bool MayLeave(const Frame& frame) const;
-  int32_t NewStep(int32_t configuration, uint8_t byte_class);
+  int32_t NewStep(int32_t configuration, uint16_t read);
   // The number of a set of frames. REQUIRES: all are of calls of one rule.
   int32_t Push(std::vector<Frame> frames);
   void Normalize(std::vector<Frame>& frames) const;

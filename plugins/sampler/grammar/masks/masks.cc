@@ -11,6 +11,12 @@ constexpr size_t kKeptBytes = size_t{32} << 20;  // of masks, about
 constexpr size_t kMaxLeaving = 4096;
 constexpr size_t kMaxBehind = size_t{2} << 20;  // tokens that are kept behind rules
 
+void SetBit(int32_t id, bool on, std::span<uint64_t> bits) {
+  const uint64_t bit = uint64_t{1} << (id % 64);
+  uint64_t& word = bits[static_cast<size_t>(id) / 64];
+  word = on ? word | bit : word & ~bit;
+}
+
 }  // namespace
 
 Masks::Masks(const TokenTrie& trie, Machine& machine, int64_t vocab_size,
@@ -23,6 +29,11 @@ Masks::Masks(const TokenTrie& trie, Machine& machine, int64_t vocab_size,
   for (const uint8_t byte : trie.bytes()) classes_.push_back(machine.program().ClassOf(byte));
   max_kept_ = std::max<size_t>(64, kKeptBytes / (bits_.size() * sizeof(uint64_t)));
   std::erase_if(stop_ids_, [&](int32_t id) { return id < 0 || id >= vocab_size; });
+}
+
+void Masks::SetOthers(std::span<const int32_t> ids) {
+  others_.assign(ids.empty() ? 0 : bits_.size(), 0);
+  for (const int32_t id : ids) SetBit(id, true, others_);
 }
 
 void Masks::Forget() {
@@ -49,8 +60,8 @@ void Masks::Prepare(const std::atomic<bool>* stop) {
     if (n_walked_ > kMaxWalked || n_steps > kMaxSteps || kept_.size() + 16 > max_kept_) return;
     if (stop != nullptr && *stop) return;
     if (!Of(near[i]).ok()) return;
-    for (int byte_class = 0; byte_class < machine_.program().n_classes(); ++byte_class) {
-      const int32_t next = machine_.Step(near[i], static_cast<uint8_t>(byte_class));
+    for (int read = 0; read < machine_.program().n_classes(); ++read) {
+      const int32_t next = machine_.Step(near[i], static_cast<uint16_t>(read));
       const auto index = static_cast<size_t>(next);
       if (index >= known.size()) known.resize(index + 1);
       if (next != Machine::kDead && std::exchange(known[index], uint8_t{1}) == 0) {
@@ -63,6 +74,30 @@ void Masks::Prepare(const std::atomic<bool>* stop) {
 }
 
 absl::StatusOr<std::span<const uint64_t>> Masks::Of(int32_t configuration) {
+  NG_ASSIGN_OR_RETURN(const std::span<const uint64_t> mask, OfTexts(configuration));
+  if (machine_.program().tokens().empty() && others_.empty()) return mask;
+  if (mask.data() != bits_.data()) std::ranges::copy(mask, bits_.begin());
+  SetTokens(configuration, bits_);
+  NG_RETURN_IF_ERROR(machine_.work_status());
+  return bits_;
+}
+
+void Masks::SetTokens(int32_t configuration, std::span<uint64_t> bits) {
+  const Program& program = machine_.program();
+  const auto goes_on = [&](size_t i) {
+    return machine_.Step(configuration, program.ClassOfToken(i)) != Machine::kDead;
+  };
+  const bool may_end = machine_.CanEnd(configuration);
+  for (size_t i = 0; i < program.tokens().size(); ++i) {
+    const int32_t id = program.tokens()[i];
+    const bool ends = may_end && std::ranges::find(stop_ids_, id) != stop_ids_.end();
+    SetBit(id, ends || goes_on(i), bits);
+  }
+  if (others_.empty() || !goes_on(program.tokens().size())) return;
+  for (size_t i = 0; i < bits.size(); ++i) bits[i] |= others_[i];
+}
+
+absl::StatusOr<std::span<const uint64_t>> Masks::OfTexts(int32_t configuration) {
   machine_.BeginWork();
   if (kept_.size() + 8 > max_kept_) Forget();
   const int32_t shape = ShapeOf(configuration);

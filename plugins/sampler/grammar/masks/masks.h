@@ -1,4 +1,5 @@
-// Which tokens may follow a configuration, as a bit for each token.
+// Which tokens may follow a configuration, as a bit for each token. What a grammar reads as a whole
+// is looked up token by token, everything else over the tree of texts:
 //
 // The tokens that stay within the rule on top of the stack depend on that rule's states and counts
 // alone. So that part of a mask is computed once for a set of states, over the whole tree of
@@ -23,6 +24,8 @@ class Masks {
   // Borrows the trie and the machine.
   Masks(const TokenTrie& trie, Machine& machine, int64_t vocab_size,
         std::span<const int32_t> stop_ids);
+  // The tokens that the machine reads as a whole and that have no class of their own.
+  void SetOthers(std::span<const int32_t> ids);
 
   // [ceil(vocab_size / 64)] Valid until the next call. A stop id may follow where the text may end.
   // Errors: UsageError when it takes too much work; then nothing of it is kept.
@@ -46,6 +49,10 @@ class Masks {
     size_t size = 0;
   };
 
+  // Without the tokens that are read as a whole.
+  absl::StatusOr<std::span<const uint64_t>> OfTexts(int32_t configuration);
+  // Sets the bits of those.
+  void SetTokens(int32_t configuration, std::span<uint64_t> bits);
   // Null where it takes too much work, here and below.
   const Kept* KeptOf(int32_t configuration);
   const Behind* BehindOf(const Kept& kept, int32_t returned);
@@ -64,6 +71,7 @@ class Masks {
   const TokenTrie& trie_;
   Machine& machine_;
   std::vector<int32_t> stop_ids_;
+  std::vector<uint64_t> others_;   // a bit for each, empty: there are none
   std::vector<uint8_t> classes_;   // [n_nodes]
   std::vector<int32_t> at_depth_;  // during a walk
   std::vector<Kept> kept_;         // at most max_kept_

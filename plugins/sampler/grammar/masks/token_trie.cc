@@ -1,6 +1,7 @@
 #include "plugins/sampler/grammar/masks/token_trie.h"
 
 #include <algorithm>
+#include <mutex>
 #include <string_view>
 
 namespace ng::grammar {
@@ -38,6 +39,33 @@ TokenTrie::TokenTrie(const PluginContext& context) {
   }
   close(0);
   nodes_.push_back({0, static_cast<uint32_t>(ids_.size()), 0});
+}
+
+std::shared_ptr<const TokenTrie> TokenTrie::Shared(const PluginContext& context) {
+  // What a host has lent to the stages that hold the trie stays where it is.
+  struct Made {
+    const void* texts;
+    size_t size;
+    std::vector<int32_t> stop_ids;
+    std::weak_ptr<const TokenTrie> trie;
+  };
+  static std::mutex mutex;
+  static std::vector<Made> all;
+  const std::lock_guard lock(mutex);
+  std::erase_if(all, [](const Made& made) { return made.trie.expired(); });
+  for (const Made& made : all) {
+    const bool same = made.texts == context.token_bytes.data() &&
+                      made.size == context.token_bytes.size() &&
+                      std::ranges::equal(made.stop_ids, context.stop_ids);
+    std::shared_ptr<const TokenTrie> trie = made.trie.lock();
+    if (same && trie != nullptr) return trie;
+  }
+  auto trie = std::make_shared<const TokenTrie>(context);
+  all.push_back({.texts = context.token_bytes.data(),
+                 .size = context.token_bytes.size(),
+                 .stop_ids = {context.stop_ids.begin(), context.stop_ids.end()},
+                 .trie = trie});
+  return trie;
 }
 
 }  // namespace ng::grammar

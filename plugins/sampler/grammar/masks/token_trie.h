@@ -1,11 +1,13 @@
 // The texts of a vocabulary as a tree of bytes, in the order in which a walk meets its nodes: a
 // node, all that lies below it, then its next sibling.
 //
-// Made once, in create; afterwards only read.
+// Made once for a vocabulary, and shared by all stages over it; afterwards only read, by any
+// thread.
 #ifndef NG_PLUGINS_SAMPLER_GRAMMAR_MASKS_TOKEN_TRIE_H_
 #define NG_PLUGINS_SAMPLER_GRAMMAR_MASKS_TOKEN_TRIE_H_
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -24,6 +26,8 @@ class TokenTrie {
 
   // Without special tokens, stop ids, and tokens that have no text.
   explicit TokenTrie(const PluginContext& context);
+  // The one of this context's vocabulary, as long as somebody has it. Thread: any.
+  static std::shared_ptr<const TokenTrie> Shared(const PluginContext& context);
 
   std::span<const Node> nodes() const { return {nodes_.data(), nodes_.size() - 1}; }
   // [n_nodes] The byte that leads to a node.

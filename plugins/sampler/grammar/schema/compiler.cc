@@ -21,7 +21,11 @@ constexpr char kCharacter[] =
 Part Pattern(const char* pattern, Net& net) { return *AddRegex(pattern, net); }
 
 // Of a value that is no list and no object.
-std::string TextOf(const Json& value) {
+std::string TextOf(const Json& value, SchemaSpelling::Style style) {
+  if (style == SchemaSpelling::Style::kPython) {
+    if (value.is_null()) return "None";
+    if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
+  }
   const bool whole =
       value.is_number_float() && IsOfType(value, "integer") && std::abs(value.get<double>()) < 1e15;
   return whole ? absl::StrCat(static_cast<int64_t>(value.get<double>())) : value.dump();
@@ -30,10 +34,19 @@ std::string TextOf(const Json& value) {
 }  // namespace
 
 SchemaCompiler::SchemaCompiler(SchemaNodes& nodes, const SchemaSpelling& spelling, Net& net)
-    : nodes_(nodes), assert_formats_(spelling.assert_formats), net_(net), budget_(net.budget()) {
+    : nodes_(nodes),
+      spelling_(spelling),
+      assert_formats_(spelling.assert_formats),
+      net_(net),
+      budget_(net.budget()) {
+  const bool compact = spelling.compact || spelling.style == SchemaSpelling::Style::kQuoted;
   blanks_ = net.NewRule("blanks");
-  net.SetRule(blanks_, spelling.compact ? net.Nothing() : Pattern(kBetween, net));
+  net.SetRule(blanks_, compact ? net.Nothing() : Pattern(kBetween, net));
   string_ = net.NewRule("string");
+  if (spelling.style != SchemaSpelling::Style::kJson) {
+    spelling_status_ = PrepareSpelling();
+    return;
+  }
   const Part quote = net.Text("\"");
   const Net::Mark begin = net.Here();
   const Part character = Pattern(kCharacter, net);
@@ -42,8 +55,43 @@ SchemaCompiler::SchemaCompiler(SchemaNodes& nodes, const SchemaSpelling& spellin
 }
 
 absl::StatusOr<int32_t> SchemaCompiler::Compile() {
-  constexpr size_t kMaxRules = 10000;
   const int32_t root = RuleOf({nodes_.root()});
+  NG_RETURN_IF_ERROR(CompileRest());
+  return root;
+}
+
+absl::StatusOr<int32_t> SchemaCompiler::CompileArguments() {
+  NG_RETURN_IF_ERROR(spelling_status_);
+  const int32_t root = net_.NewRule("arguments");
+  NG_ASSIGN_OR_RETURN(const Part part,
+                      Arguments({nodes_.root(), nodes_.Made(Json{{"type", "object"}}, "#")}));
+  net_.SetRule(root, part);
+  NG_RETURN_IF_ERROR(CompileRest());
+  return root;
+}
+
+absl::StatusOr<Part> SchemaCompiler::Arguments(const AllOf& all) {
+  NG_ASSIGN_OR_RETURN(const std::vector<AllOf> alternatives, nodes_.Alternatives(all));
+  std::vector<Part> parts;
+  for (const AllOf& alternative : alternatives) {
+    NG_ASSIGN_OR_RETURN(const std::optional<Json> values, Listed(alternative));
+    for (const Json& value : values.value_or(Json::array())) {
+      if (!value.is_object()) continue;
+      NG_ASSIGN_OR_RETURN(parts.emplace_back(), Object({nodes_.Only(value)}, Place::kArguments));
+    }
+    unsigned types = kAllTypes;
+    for (const SchemaNode& node : alternative) {
+      NG_ASSIGN_OR_RETURN(const unsigned more, TypesOf(node));
+      types &= more;
+    }
+    if (values || (types & kObjectType) == 0) continue;
+    NG_ASSIGN_OR_RETURN(parts.emplace_back(), Object(alternative, Place::kArguments));
+  }
+  return net_.Either(parts);
+}
+
+absl::Status SchemaCompiler::CompileRest() {
+  constexpr size_t kMaxRules = 10000;
   while (!to_do_.empty()) {
     const auto [rule, all] = to_do_.front();
     to_do_.pop_front();
@@ -56,7 +104,7 @@ absl::StatusOr<int32_t> SchemaCompiler::Compile() {
                          absl::StrCat("stands for more than ", kMaxRules, " different schemas"));
     }
   }
-  return root;
+  return absl::OkStatus();
 }
 
 int32_t SchemaCompiler::RuleOf(const AllOf& all) {
@@ -84,14 +132,22 @@ absl::StatusOr<Part> SchemaCompiler::Value(const AllOf& all) {
   return net_.Either(parts);
 }
 
-absl::StatusOr<Part> SchemaCompiler::OneAlternative(const AllOf& all) {
-  unsigned types = kAllTypes;
+absl::StatusOr<std::optional<Json>> SchemaCompiler::Listed(const AllOf& all) {
+  for (const SchemaNode& node : all) {
+    if (node.json->contains("enum")) return Allowed(all, (*node.json)["enum"]);
+    if (node.json->contains("const")) return Allowed(all, Json::array({(*node.json)["const"]}));
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<Part> SchemaCompiler::OneAlternative(const AllOf& all, unsigned types) {
   for (const SchemaNode& node : all) {
     NG_ASSIGN_OR_RETURN(const unsigned more, TypesOf(node));
     types &= more;
     if (node.json->contains("enum")) return ListedValues(all, (*node.json)["enum"]);
-    if (node.json->contains("const"))
+    if (node.json->contains("const")) {
       return ListedValues(all, Json::array({(*node.json)["const"]}));
+    }
   }
   // What const and enum of an opposite take away.
   const auto differs = [&](const Json& value) {
@@ -101,10 +157,12 @@ absl::StatusOr<Part> SchemaCompiler::OneAlternative(const AllOf& all) {
     });
   };
   std::vector<Part> parts;
-  if ((types & kNullType) != 0 && differs(nullptr)) parts.push_back(net_.Text("null"));
+  if ((types & kNullType) != 0 && differs(nullptr))
+    parts.push_back(net_.Text(TextOf(nullptr, spelling_.style)));
   if ((types & kBooleanType) != 0) {
-    if (differs(true)) parts.push_back(net_.Text("true"));
-    if (differs(false)) parts.push_back(net_.Text("false"));
+    for (const bool value : {true, false}) {
+      if (differs(value)) parts.push_back(net_.Text(TextOf(value, spelling_.style)));
+    }
   }
   if ((types & kStringType) != 0) {
     NG_ASSIGN_OR_RETURN(parts.emplace_back(), Text(all));
@@ -116,14 +174,13 @@ absl::StatusOr<Part> SchemaCompiler::OneAlternative(const AllOf& all) {
     NG_ASSIGN_OR_RETURN(parts.emplace_back(), Array(all));
   }
   if ((types & kObjectType) != 0) {
-    NG_ASSIGN_OR_RETURN(parts.emplace_back(), Object(all));
+    NG_ASSIGN_OR_RETURN(parts.emplace_back(), Object(all, Place::kWithin));
   }
   return net_.Either(parts);
 }
 
-absl::StatusOr<Part> SchemaCompiler::ListedValues(const AllOf& all, const Json& values) {
-  std::vector<Part> parts;
-  std::vector<std::string> texts;
+absl::StatusOr<Json> SchemaCompiler::Allowed(const AllOf& all, const Json& values) {
+  Json found = Json::array();
   for (const Json& value : values) {
     bool allowed = true;
     for (const SchemaNode& node : all) {
@@ -131,11 +188,21 @@ absl::StatusOr<Part> SchemaCompiler::ListedValues(const AllOf& all, const Json& 
       allowed &= keeps;
       if (!allowed) break;
     }
-    if (!allowed) continue;
-    if (value.is_structured()) {
+    if (allowed) found.push_back(value);
+  }
+  return found;
+}
+
+absl::StatusOr<Part> SchemaCompiler::ListedValues(const AllOf& all, const Json& values) {
+  NG_ASSIGN_OR_RETURN(const Json allowed, Allowed(all, values));
+  const bool spelled = spelling_.style != SchemaSpelling::Style::kJson;
+  std::vector<Part> parts;
+  std::vector<std::string> texts;
+  for (const Json& value : allowed) {
+    if (value.is_structured() || (spelled && value.is_string())) {
       parts.push_back(Literal(value));
     } else {
-      texts.push_back(TextOf(value));
+      texts.push_back(TextOf(value, spelling_.style));
     }
   }
   if (!texts.empty()) parts.push_back(net_.Texts(std::move(texts)));
@@ -143,7 +210,10 @@ absl::StatusOr<Part> SchemaCompiler::ListedValues(const AllOf& all, const Json& 
 }
 
 Part SchemaCompiler::Literal(const Json& value) {
-  if (!value.is_structured()) return net_.Text(TextOf(value));
+  if (value.is_string() && spelling_.style != SchemaSpelling::Style::kJson) {
+    return SpelledText(value.get<std::string>());
+  }
+  if (!value.is_structured()) return net_.Text(TextOf(value, spelling_.style));
   // An object as a schema of its own, so that its properties may come in any order.
   if (value.is_object()) return net_.Calling(RuleOf({nodes_.Only(value)}));
   Part whole = net_.Then(net_.Text("["), net_.Calling(blanks_));

@@ -1,9 +1,9 @@
 // From a JSON schema to rules of a net: a rule for each list of schemas that must hold at once.
 //
-// How the answer is spelled: blanks may stand between the parts, as in text on one line or
-// indented; a string that the schema limits, and a property's name, has the shortest spelling; a
-// number that the schema limits has no exponent. So not every spelling of every valid value can be
-// written, but whatever is written is valid.
+// How the answer is spelled, unless the spelling says otherwise: blanks may stand between the
+// parts, as in text on one line or indented; a string that the schema limits, and a property's
+// name, has the shortest spelling; a number that the schema limits has no exponent. So not every
+// spelling of every valid value can be written, but whatever is written is valid.
 #ifndef NG_PLUGINS_SAMPLER_GRAMMAR_SCHEMA_COMPILER_H_
 #define NG_PLUGINS_SAMPLER_GRAMMAR_SCHEMA_COMPILER_H_
 
@@ -29,8 +29,14 @@ class SchemaCompiler {
 
   // The rule of the whole schema. Errors: UsageError with a JSON pointer.
   absl::StatusOr<int32_t> Compile();
+  // The same of its objects alone, written as the arguments of a call.
+  absl::StatusOr<int32_t> CompileArguments();
 
  private:
+  // What an object is written as.
+  enum class Place { kWithin, kArguments };
+  absl::Status CompileRest();
+
   // With `key` there must be `needs`.
   struct Dependency {
     std::string key;
@@ -47,11 +53,19 @@ class SchemaCompiler {
   // The rule of schemas that hold at once; it is filled in later.
   int32_t RuleOf(const AllOf& all);
   absl::StatusOr<Part> Value(const AllOf& all);
-  absl::StatusOr<Part> OneAlternative(const AllOf& all);
+  absl::StatusOr<Part> OneAlternative(const AllOf& all, unsigned types = kAllTypes);
   absl::StatusOr<Part> ListedValues(const AllOf& all, const Json& values);
+  // Those of a list, or of const, that all of the schemas allow; nothing where none of them has
+  // one.
+  absl::StatusOr<std::optional<Json>> Listed(const AllOf& all);
+  absl::StatusOr<Json> Allowed(const AllOf& all, const Json& values);
   Part Literal(const Json& value);
+  // Arguments as an object.
+  absl::StatusOr<Part> Arguments(const AllOf& all);
 
   absl::StatusOr<Part> Text(const AllOf& all);
+  // The same without what is around a text and within it: texts of this set.
+  absl::StatusOr<Part> Texts(const AllOf& all, const Dfa& within, Net& texts);
   // The texts in which the one pattern is found, where nothing else is said and the pattern counts.
   absl::StatusOr<std::optional<Part>> CountingPattern(const AllOf& all);
   absl::StatusOr<std::vector<const Dfa*>> PatternsOf(const SchemaNode& node);
@@ -76,7 +90,7 @@ class SchemaCompiler {
   // The schemas of an element, or of all from the longest prefix on.
   AllOf ElementSchemas(const AllOf& all, int64_t index) const;
 
-  absl::StatusOr<Part> Object(const AllOf& all);
+  absl::StatusOr<Part> Object(const AllOf& all, Place place);
   absl::StatusOr<AllOf> PropertySchemas(const AllOf& all, const std::string& key);
   absl::StatusOr<std::vector<Dependency>> Dependencies(const AllOf& all) const;
   absl::Status CollectNames(const AllOf& all, Properties& found);
@@ -86,7 +100,22 @@ class SchemaCompiler {
   absl::StatusOr<Dfa> NamesOfOne(const AllOf& all, Count* length);
   absl::StatusOr<std::vector<NamePattern>> PatternsOfNames(const AllOf& all);
   absl::StatusOr<Part> NameIn(const Dfa* set, Count length);
-  absl::StatusOr<Part> ObjectOf(const Properties& properties, const std::string& at);
+  // A property: its name, what comes between, and its value.
+  absl::StatusOr<Part> Property(Part name, unsigned read_as, const AllOf& schemas, Place place);
+  absl::StatusOr<Part> ObjectOf(const Properties& properties, const std::string& at, Place place);
+
+  // spelled.cc
+  absl::Status PrepareSpelling();
+  Part MarkPart(const Mark& mark);
+  // Texts as a value.
+  Part Spelled(const Net& texts, Part part);
+  Part SpelledText(const std::string& text);
+  bool NamesAreBare(Place place) const;
+  absl::StatusOr<const Dfa*> BareNames();
+  absl::StatusOr<Part> NamePart(const std::string& name, Place place);
+  // A value that is written as plain text, and is read as one of these; with what is around it.
+  absl::StatusOr<Part> Member(Part name, unsigned read_as, const AllOf& schemas);
+  absl::StatusOr<const Dfa*> PlainTexts(unsigned read_as);
   class Writing;
 
   absl::StatusOr<Count> Counts(const AllOf& all, const char* least, const char* most) const;
@@ -99,11 +128,16 @@ class SchemaCompiler {
   absl::StatusOr<bool> KeepsProperties(const SchemaNode& node, const Json& value, int depth);
 
   SchemaNodes& nodes_;
+  const SchemaSpelling& spelling_;
   const bool assert_formats_;
   Net& net_;
   Budget& budget_;
   int32_t blanks_ = 0;  // rules that all others share
   int32_t string_ = 0;
+  absl::Status spelling_status_;
+  Dfa within_;                           // the texts that can be written
+  std::map<unsigned, Dfa> plain_texts_;  // by what they are not to be read as
+  std::optional<Dfa> bare_names_;
   std::map<std::vector<std::pair<const Json*, int32_t>>, int32_t> rules_;  // by schema and scope
   std::deque<std::pair<int32_t, AllOf>> to_do_;
   std::map<std::string, Dfa> patterns_;  // and formats, with "format " before them

@@ -333,6 +333,7 @@ absl::Status SchemaNodes::CheckKeywords(const SchemaNode& node) const {
   for (const auto& [name, value] : node.json->items()) {
     const bool made = name.starts_with(kIs[0]);
     if (!made && !IsIn(kSayNothing, name) && !IsIn(kRead, name)) {
+      if (unknown_keywords_) continue;
       return SchemaError(node.at,
                          absl::StrCat("the keyword '", OneLine(name), "' is not supported"));
     }

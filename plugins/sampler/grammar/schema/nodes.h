@@ -74,7 +74,9 @@ class SchemaNodes {
                                                             const SchemaSpelling& spelling,
                                                             Budget& budget);
   SchemaNodes(const SchemaSpelling& spelling, Budget& budget)
-      : assert_formats_(spelling.assert_formats), budget_(budget) {}
+      : assert_formats_(spelling.assert_formats),
+        unknown_keywords_(spelling.unknown_keywords),
+        budget_(budget) {}
 
   SchemaNode root() const { return {&root_, "#"}; }
 
@@ -140,6 +142,7 @@ class SchemaNodes {
   absl::StatusOr<unsigned> TypesHere(const SchemaNode& node) const;
 
   const bool assert_formats_;
+  const bool unknown_keywords_;
   Budget& budget_;
   Json root_;
   SchemaDraft draft_ = SchemaDraft::k2020;

@@ -49,6 +49,7 @@ struct SchemaCompiler::Properties {
   Count count;
   const Dfa* name_limit = nullptr;
   Count name_length;  // beside that
+  Place place = Place::kWithin;
 };
 
 absl::StatusOr<AllOf> SchemaCompiler::PropertySchemas(const AllOf& all, const std::string& key) {
@@ -201,9 +202,14 @@ absl::Status SchemaCompiler::CollectNames(const AllOf& all, Properties& found) {
                               (found.name_length.most < 0 || length <= found.name_length.most);
     if (IsFalse(schemas) || !name_allowed) continue;
     named.rule = net_.NewRule(key);
-    Part part = net_.Then(net_.Text(Json(key).dump()), net_.Calling(blanks_));
-    part = net_.Then(net_.Then(part, net_.Text(":")), net_.Calling(blanks_));
-    net_.SetRule(named.rule, net_.Then(part, net_.Calling(RuleOf(schemas))));
+    NG_ASSIGN_OR_RETURN(const Part name, NamePart(key, found.place));
+    const auto read_as = spelling_.members.read_as.find(key);
+    NG_ASSIGN_OR_RETURN(const Part part,
+                        Property(name,
+                                 read_as == spelling_.members.read_as.end() ? unsigned{kReadAsAny}
+                                                                            : read_as->second,
+                                 schemas, found.place));
+    net_.SetRule(named.rule, part);
   }
   return absl::OkStatus();
 }
@@ -223,6 +229,11 @@ absl::Status SchemaCompiler::CollectOthers(const AllOf& all, Properties& found) 
   if (!names.empty()) {
     NG_ASSIGN_OR_RETURN(const Dfa listed, TheTexts(names));
     NG_ASSIGN_OR_RETURN(free, Combine(free, listed, Both::kAndNot, budget_));
+  }
+  const bool bare = NamesAreBare(found.place);
+  if (bare) {
+    NG_ASSIGN_OR_RETURN(const Dfa* writable, BareNames());
+    NG_ASSIGN_OR_RETURN(free, Combine(free, *writable, Both::kAnd, budget_));
   }
   // A set of names, by which of the patterns they match.
   const auto add = [&](size_t which, const Dfa& dfa) -> absl::Status {
@@ -246,9 +257,10 @@ absl::Status SchemaCompiler::CollectOthers(const AllOf& all, Properties& found) 
     Properties::Others& others = found.others.emplace_back();
     others.met = static_cast<uint32_t>(which >> patterns.size());
     others.rule = net_.NewRule("another property");
-    NG_ASSIGN_OR_RETURN(Part part, NameIn(any_name ? nullptr : &dfa, found.name_length));
-    part = net_.Then(net_.Then(part, net_.Calling(blanks_)), net_.Text(":"));
-    part = net_.Then(net_.Then(part, net_.Calling(blanks_)), net_.Calling(RuleOf(schemas)));
+    absl::StatusOr<Part> name =
+        bare ? AddDfa(dfa, net_) : NameIn(any_name ? nullptr : &dfa, found.name_length);
+    NG_RETURN_IF_ERROR(name.status());
+    NG_ASSIGN_OR_RETURN(const Part part, Property(*name, kReadAsAny, schemas, found.place));
     net_.SetRule(others.rule, part);
     return absl::OkStatus();
   };
@@ -290,11 +302,12 @@ absl::StatusOr<Part> SchemaCompiler::NameIn(const Dfa* set, Count length) {
   const Dfa& dfa = set == nullptr ? AnyText() : *set;
   const Part part = length.any() ? AddDfa(dfa, texts) : AddCounted(dfa, length, texts);
   NG_RETURN_IF_ERROR(texts.status());
-  return net_.Then(net_.Then(net_.Text("\""), AddAsJsonString(texts, part, net_)), net_.Text("\""));
+  return Spelled(texts, part);
 }
 
-absl::StatusOr<Part> SchemaCompiler::Object(const AllOf& all) {
+absl::StatusOr<Part> SchemaCompiler::Object(const AllOf& all, Place place) {
   Properties properties;
+  properties.place = place;
   const std::string at = all.empty() ? "#" : all.front().at;
   const auto located = [&](const absl::Status& status) {
     const bool known = status.ok() || status.message().substr(0, 3) == "at ";
@@ -315,7 +328,7 @@ absl::StatusOr<Part> SchemaCompiler::Object(const AllOf& all) {
                        "above 1 is supported only where all properties are named, by "
                        "additionalProperties = false");
   }
-  return ObjectOf(properties, at);
+  return ObjectOf(properties, at, place);
 }
 
 // What has been written of an object, as states of the net.
@@ -450,14 +463,21 @@ class SchemaCompiler::Writing {
   std::vector<State> states_;
 };
 
-absl::StatusOr<Part> SchemaCompiler::ObjectOf(const Properties& properties, const std::string& at) {
+absl::StatusOr<Part> SchemaCompiler::ObjectOf(const Properties& properties, const std::string& at,
+                                              Place place) {
   Writing writing(properties, net_);
   if (!writing.any_order() && !properties.dependencies.empty()) {
     return SchemaError(at, absl::StrCat("dependencies between more than ", kAnyOrder,
                                         " named properties are not supported"));
   }
-  const Part begin = net_.Then(net_.Text("{"), net_.Calling(blanks_));
-  const Part end = net_.Text("}");
+  const bool members =
+      place == Place::kArguments && spelling_.style == SchemaSpelling::Style::kMembers;
+  const bool python =
+      place == Place::kArguments && spelling_.style == SchemaSpelling::Style::kPython;
+  const auto blanks = [&] { return members ? net_.Nothing() : net_.Calling(blanks_); };
+  const char* const open = !python ? "{" : spelling_.opened ? "" : "(";
+  const Part begin = members ? net_.Nothing() : net_.Then(net_.Text(open), blanks());
+  const Part end = members ? MarkPart(spelling_.members.end) : net_.Text(python ? ")" : "}");
   Part inside = {begin.out, end.in};
   int32_t rule = -1;
   if (writing.by_rule()) {
@@ -477,7 +497,8 @@ absl::StatusOr<Part> SchemaCompiler::ObjectOf(const Properties& properties, cons
     if (writing.MayEnd(from)) net_.Free(writing.Number(from), inside.out);
     if (!writing.MayGoOn(from)) continue;
     // The first state is entered once, the others behind a property: they need a comma.
-    const Part comma = net_.Then(net_.Text(","), net_.Calling(blanks_));
+    const Part comma =
+        members ? MarkPart(spelling_.members.separator) : net_.Then(net_.Text(","), blanks());
     net_.Free(writing.Number(from), comma.in);
     writing.AddNext(from, comma.out, [&](int32_t before, int32_t named, const Writing::State& to) {
       if (rule >= 0) {
@@ -490,7 +511,7 @@ absl::StatusOr<Part> SchemaCompiler::ObjectOf(const Properties& properties, cons
         net_.CountOne(before, counted, rule, window);
         before = counted;
       }
-      const Part after = net_.Calling(blanks_);
+      const Part after = blanks();
       net_.Call(before, after.in, named);
       net_.Free(after.out, writing.Number(to));
     });

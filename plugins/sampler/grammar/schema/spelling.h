@@ -2,11 +2,56 @@
 #ifndef NG_PLUGINS_SAMPLER_GRAMMAR_SCHEMA_SPELLING_H_
 #define NG_PLUGINS_SAMPLER_GRAMMAR_SCHEMA_SPELLING_H_
 
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
 namespace ng::grammar {
 
+// A mark of a format: texts and tokens in their order.
+struct MarkPiece {
+  std::string text = {};
+  int32_t token = -1;  // >= 0: this token, and no text
+};
+using Mark = std::vector<MarkPiece>;
+
+// Arguments that are written one by one: names and texts as they are, other values as JSON.
+struct MemberSpelling {
+  Mark before = {};   // each name
+  Mark between = {};  // a name and its value
+  Mark between_others = {};
+  bool tells_texts = false;  // between_others stands in place of between where the value is no text
+  Mark after = {};           // each value
+  Mark separator = {};
+  Mark end = {};
+  // As what a value without a mark of its type is read, by name: bits of ReadAs. Not listed: any.
+  std::map<std::string, unsigned> read_as = {};
+};
+enum ReadAs : unsigned {
+  kReadAsText = 1,
+  kReadAsNumber = 2,
+  kReadAsBoolean = 4,
+  kReadAsNull = 8,
+  kReadAsStructure = 16,
+  kReadAsAny = 31,
+};
+
 struct SchemaSpelling {
+  enum class Style {
+    kJson,
+    kPython,  // keywords in ( ), literals of Python
+    kQuoted,  // texts between marks, in which nothing is escaped, and names without quotes
+    kMembers,
+  };
+
   bool assert_formats = true;
-  bool compact = false;  // nothing between the parts of the answer
+  bool compact = false;           // nothing between the parts of the answer
+  bool unknown_keywords = false;  // they say nothing; else they are errors
+  Style style = Style::kJson;
+  bool opened = false;          // of kPython: the bracket of the keywords is written already
+  Mark quote = {};              // of kQuoted
+  MemberSpelling members = {};  // of kMembers
 };
 
 }  // namespace ng::grammar

@@ -154,24 +154,30 @@ absl::StatusOr<std::optional<Part>> SchemaCompiler::CountingPattern(const AllOf&
 
 absl::StatusOr<Part> SchemaCompiler::Text(const AllOf& all) {
   NG_ASSIGN_OR_RETURN(const Count count, Counts(all, "minLength", "maxLength"));
-  if (count.most >= 0 && count.least > count.most) return net_.Never();
-  const auto quoted = [this](Part part) {
-    return net_.Then(net_.Then(net_.Text("\""), part), net_.Text("\""));
-  };
-  if (count.any()) {
+  if (count.any() && spelling_.style == SchemaSpelling::Style::kJson) {
     NG_ASSIGN_OR_RETURN(const std::optional<Part> pattern, CountingPattern(all));
-    if (pattern) return quoted(*pattern);
+    if (pattern) return net_.Then(net_.Then(net_.Text("\""), *pattern), net_.Text("\""));
   }
   NG_ASSIGN_OR_RETURN(const std::vector<const Dfa*> limits, TextLimits(all));
   if (limits.empty() && count.any()) return net_.Calling(string_);
+  Net texts(budget_);
+  NG_ASSIGN_OR_RETURN(
+      const Part part,
+      Texts(all, spelling_.style == SchemaSpelling::Style::kJson ? AnyText() : within_, texts));
+  return Spelled(texts, part);
+}
+
+absl::StatusOr<Part> SchemaCompiler::Texts(const AllOf& all, const Dfa& within, Net& texts) {
+  NG_ASSIGN_OR_RETURN(const Count count, Counts(all, "minLength", "maxLength"));
+  if (count.most >= 0 && count.least > count.most) return texts.Never();
+  NG_ASSIGN_OR_RETURN(const std::vector<const Dfa*> limits, TextLimits(all));
   const std::string at = all.empty() ? "#" : all.front().at;
-  Dfa dfa = AnyText();
+  Dfa dfa = within;
   for (const Dfa* limit : limits) {
     absl::StatusOr<Dfa> both = Combine(dfa, *limit, Both::kAnd, budget_);
     if (!both.ok()) return SchemaError(at, std::string(both.status().message()));
     dfa = *std::move(both);
   }
-  Net texts(budget_);
   Part part = {};
   if (count.any()) {
     part = AddDfa(dfa, texts);
@@ -184,7 +190,7 @@ absl::StatusOr<Part> SchemaCompiler::Text(const AllOf& all) {
     part = try_product && both.ok() ? AddDfa(*both, texts) : AddCounted(dfa, count, texts);
   }
   NG_RETURN_IF_ERROR(texts.status());
-  return quoted(AddAsJsonString(texts, part, net_));
+  return part;
 }
 
 }  // namespace ng::grammar

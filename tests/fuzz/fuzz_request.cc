@@ -91,6 +91,10 @@ absl::StatusOr<std::unique_ptr<AnswerReader>> Engine::ReadAnswer(
     const Conversation& /*conversation*/) const {
   return std::make_unique<PlainReader>();
 }
+absl::StatusOr<std::string> Engine::CallGrammar(const Conversation& /*conversation*/,
+                                                const CallChoice& /*choice*/) const {
+  return "root ::= .*";
+}
 absl::StatusOr<std::string> Engine::Decode(std::span<const int32_t> ids) const {
   return std::string(ids.begin(), ids.end());
 }

@@ -63,6 +63,15 @@ struct ChatOptions {
   std::string date = {};
 };
 
+// Which tools of a conversation its answer calls.
+struct CallChoice {
+  // The answer is calls, and nothing comes before the first but thoughts that the conversation ends
+  // with. Else there are only calls that the model begins of its own accord.
+  bool must = false;
+  bool several = true;  // there may be more than one, where the template writes more
+  std::vector<std::string> names = {};  // those that may be called; empty: all
+};
+
 class ChatTemplate {
  public:
   static constexpr int64_t kAnyLength = std::numeric_limits<int64_t>::max();
@@ -91,11 +100,18 @@ class ChatTemplate {
   }
   // A reader of the answer to a conversation. Calls are read where it has tools; thoughts, where
   // the template has marks for them. The template outlives the reader. How calls are written is
-  // learned from the template when this or DescribeCalls is asked for the first time, which takes
-  // some 0.1 s. Errors: those of Render, and UsageError that names the template where the
+  // learned from the template when this or one of the next two is asked for the first time, which
+  // takes some 0.1 s. Errors: those of Render, and UsageError that names the template where the
   // conversation has tools and its calls cannot be read.
   virtual absl::StatusOr<std::unique_ptr<AnswerReader>> ReadAnswer(
       const Conversation& conversation) const = 0;
+  // A grammar of the answer to a conversation with tools, for sampler.grammar.gbnf: its calls are
+  // written as the template writes them, their names are declared ones, and their arguments fit the
+  // schemas. A tool with "strict": true is kept to all of its schema; of others the stage leaves
+  // out what it cannot keep. Errors: those of ReadAnswer, and UsageError for what cannot be written
+  // so.
+  virtual absl::StatusOr<std::string> CallGrammar(const Conversation& conversation,
+                                                  const CallChoice& choice) const = 0;
   // What was learned of calls and thoughts, for people: JSON text. Errors: UsageError where calls
   // cannot be read.
   virtual absl::StatusOr<std::string> DescribeCalls() const = 0;

@@ -151,6 +151,9 @@ class Engine {
                                                           std::span<const int32_t> fed = {}) const;
   // A reader of the answer to a conversation, as ChatTemplate::ReadAnswer; the engine outlives it.
   absl::StatusOr<std::unique_ptr<AnswerReader>> ReadAnswer(const Conversation& conversation) const;
+  // As ChatTemplate::CallGrammar.
+  absl::StatusOr<std::string> CallGrammar(const Conversation& conversation,
+                                          const CallChoice& choice) const;
   // The date that the chat template writes into a conversation, "2026-11-22"; empty where it writes
   // none. Without run.date it is another one every day.
   const std::string& template_date() const;

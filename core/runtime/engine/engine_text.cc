@@ -109,6 +109,15 @@ absl::StatusOr<std::unique_ptr<AnswerReader>> Engine::ReadAnswer(
   });
 }
 
+absl::StatusOr<std::string> Engine::CallGrammar(const Conversation& conversation,
+                                                const CallChoice& choice) const {
+  return GuardedReading([&]() -> absl::StatusOr<std::string> {
+    const Assembly& assembly = *state_->assembly;
+    if (assembly.chat == nullptr) return NoChatTemplate(assembly);
+    return assembly.chat->CallGrammar(conversation, choice);
+  });
+}
+
 const std::string& Engine::template_date() const {
   static const std::string none;
   return state_->assembly->chat == nullptr ? none : state_->assembly->chat->date();

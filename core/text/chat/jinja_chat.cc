@@ -21,6 +21,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/absl_view.h"
 #include "core/formats/json.h"
+#include "core/text/chat/calls/call_grammar.h"
 #include "core/text/chat/calls/call_parser.h"
 #include "core/text/chat/calls/learn/learn.h"
 #include "core/text/chat/named_templates.h"
@@ -261,20 +262,22 @@ class JinjaChat final : public ChatTemplate {
   absl::StatusOr<std::unique_ptr<AnswerReader>> ReadAnswer(
       const Conversation& conversation) const override {
     NG_ASSIGN_OR_RETURN(const OrderedJson values, Values(conversation));
-    NG_ASSIGN_OR_RETURN(const jinja::Text text, RenderText(values));
+    NG_ASSIGN_OR_RETURN(const bool thinks, AnswerThinks(values));
     const calls::Learned& learned = LearnedCalls();
     const OrderedJson& tools = values["tools"];
     const bool calls = !tools.is_null() && !tools.empty();
     if (calls) NG_RETURN_IF_ERROR(Readable(learned));
-    // Where a prompt ends with what the template says of itself, that may begin thoughts.
-    const size_t said = text.origins().find_last_of(static_cast<char>(jinja::Origin::kData));
-    const calls::Symbols end = SymbolsOf(text.Slice(said == std::string::npos ? 0 : said + 1));
-    const calls::Symbols& begin = learned.format.reasoning_begin;
-    const size_t begins = begin.empty() ? calls::Symbols::npos : end.rfind(begin);
-    const bool thinks = begins != calls::Symbols::npos &&
-                        end.find(learned.format.reasoning_end, begins) == calls::Symbols::npos;
     return std::make_unique<calls::CallParser>(learned.format, calls::ToolSchemas(tools),
                                                calls::CallParser::Begins{calls, thinks});
+  }
+
+  absl::StatusOr<std::string> CallGrammar(const Conversation& conversation,
+                                          const CallChoice& choice) const override {
+    NG_ASSIGN_OR_RETURN(const OrderedJson values, Values(conversation));
+    NG_ASSIGN_OR_RETURN(const bool thinks, AnswerThinks(values));
+    const calls::Learned& learned = LearnedCalls();
+    NG_RETURN_IF_ERROR(Readable(learned));
+    return calls::CallGrammar(learned.format, values["tools"], choice, thinks);
   }
 
   absl::StatusOr<std::string> DescribeCalls() const override {
@@ -288,6 +291,19 @@ class JinjaChat final : public ChatTemplate {
  private:
   absl::Status Readable(const calls::Learned& learned) const {
     return Annotate(learned.calls, absl::StrCat("tools: the chat template ", name_, " "));
+  }
+
+  // Whether the answer to a conversation begins within thoughts: where a prompt ends with what the
+  // template says of itself, that may begin them.
+  absl::StatusOr<bool> AnswerThinks(const OrderedJson& values) const {
+    NG_ASSIGN_OR_RETURN(const jinja::Text text, RenderText(values));
+    const calls::CallFormat& format = LearnedCalls().format;
+    const size_t said = text.origins().find_last_of(static_cast<char>(jinja::Origin::kData));
+    const calls::Symbols end = SymbolsOf(text.Slice(said == std::string::npos ? 0 : said + 1));
+    const calls::Symbols& begin = format.reasoning_begin;
+    const size_t begins = begin.empty() ? calls::Symbols::npos : end.rfind(begin);
+    return begins != calls::Symbols::npos &&
+           end.find(format.reasoning_end, begins) == calls::Symbols::npos;
   }
 
   // A text with the tokens that the template wrote in it.

@@ -56,6 +56,7 @@ struct CallFormat {
   std::vector<Symbols> section_end = {};  // its parts in order; each may be missing
   Symbols call_begin = {};
   std::vector<Symbols> call_end = {};  // likewise
+  bool ends_differ = false;            // a call has one part of call_end, mostly the first
   Symbols separator = {};
 
   // An object of JSON around each call, and the keys on the way to its parts. Empty: there is none,

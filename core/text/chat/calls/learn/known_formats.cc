@@ -40,6 +40,7 @@ CallFormat Harmony(const ProbedTemplate& probed) {
   for (const char* const end : {"<|call|>", "<|end|>"}) {
     format.call_end.push_back(probed.mark(end));
   }
+  format.ends_differ = true;
   format.several = false;
   format.reasoning_begin = probed.mark("<|channel|>analysis<|message|>");
   format.reasoning_end = probed.mark("<|end|>");

@@ -1,0 +1,417 @@
+#include "core/text/chat/calls/call_grammar.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "core/text/chat/calls/tool_schemas.h"
+
+namespace ng::calls {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using PartKind = HeadPart::Kind;
+
+// Between the parts of an object: what is written, and what is taken for it.
+constexpr const char* kWritten = " [ ]? ";
+constexpr const char* kTaken = " [ \\t\\r\\n]* ";
+
+std::string Literal(std::string_view text) {
+  std::string literal = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      literal += '\\';
+      literal += c;
+    } else if (static_cast<unsigned char>(c) < ' ') {
+      literal += absl::StrFormat("\\x%02x", static_cast<unsigned>(c));
+    } else {
+      literal += c;
+    }
+  }
+  return literal + '"';
+}
+
+// A mark as items of a grammar, each with a blank behind it.
+std::string Items(SymbolsView mark) {
+  std::string items;
+  std::string text;
+  const auto end_text = [&] {
+    if (!text.empty()) items += Literal(std::exchange(text, {})) + ' ';
+  };
+  for (const char32_t symbol : mark) {
+    if (!IsToken(symbol)) {
+      text += static_cast<char>(symbol);
+      continue;
+    }
+    end_text();
+    absl::StrAppend(&items, "<[", static_cast<int64_t>(symbol - kFirstToken), "]> ");
+  }
+  end_text();
+  return items;
+}
+
+std::string AllOf(const std::vector<Symbols>& parts) {
+  std::string items;
+  for (const Symbols& part : parts) items += Items(part);
+  return items;
+}
+
+struct Tool {
+  std::string name;
+  Json schema;
+  bool strict = false;
+};
+
+std::vector<Tool> ToolsOf(const Json& list, const std::vector<std::string>& names) {
+  std::vector<Tool> tools;
+  for (const Json& tool : list) {
+    if (!tool.is_object()) continue;
+    const auto inner = tool.find("function");
+    const Json& function = inner != tool.end() && inner->is_object() ? *inner : tool;
+    const auto name = function.find("name");
+    if (name == function.end() || !name->is_string()) continue;
+    Tool& one = tools.emplace_back();
+    one.name = name->get<std::string>();
+    const auto parameters = function.find("parameters");
+    const bool has = parameters != function.end() && !parameters->is_null();
+    // Without a schema a tool has no arguments.
+    one.schema = has ? *parameters : Json{{"type", "object"}, {"additionalProperties", false}};
+    const auto strict = function.find("strict");
+    one.strict = strict != function.end() && *strict == true;
+    if (!names.empty() && std::ranges::find(names, one.name) == names.end()) tools.pop_back();
+  }
+  return tools;
+}
+
+// How a call begins where an answer is searched for one, and how it goes on.
+struct Trigger {
+  std::string begin;
+  std::string rest;
+  bool is_token = false;
+};
+
+class GrammarWriter {
+ public:
+  GrammarWriter(const CallFormat& format, const Json& tools, const CallChoice& choice)
+      : format_(format),
+        tools_(ToolsOf(tools, choice.names)),
+        schemas_(tools),
+        several_(choice.several && format.several) {}
+
+  absl::StatusOr<std::string> Write(bool must, bool thinks) {
+    if (format_.notation.python && !HasKeywords()) {
+      return UsageError(
+          "tools: calls that are written as objects of Python cannot be kept to a form");
+    }
+    if (tools_.empty()) return UsageError("tools: there is none that may be called");
+    for (const Tool& tool : tools_) NG_RETURN_IF_ERROR(CheckName(tool.name));
+    for (size_t i = 0; i < tools_.size(); ++i) Rule(absl::StrCat("a", i), Arguments(tools_[i]));
+    Rule("call", OneCall());
+    must ? WriteForced(thinks) : WriteSearch(thinks);
+    return std::move(text_);
+  }
+
+ private:
+  void Rule(const std::string& name, const std::string& body) {
+    absl::StrAppend(&text_, name, " ::= ", body, "\n");
+  }
+
+  absl::Status CheckName(const std::string& name) const {
+    // An object writes any name as a text of JSON.
+    const bool is_plain = std::ranges::none_of(name, [](char c) {
+      return static_cast<unsigned char>(c) <= ' ' || c == '"' || c == '\'' || c == '\\' ||
+             c == '<' || c == '>' || c == '(' || c == '{' || c == '[' || c == ':' || c == '=';
+    });
+    constexpr size_t kLongestName = 256;
+    const bool fits = !name.empty() && name.size() <= kLongestName;
+    if (fits && (is_plain || format_.has_envelope())) return absl::OkStatus();
+    return UsageError(absl::StrCat("tools: the name '", OneLine(name.substr(0, kLongestName)),
+                                   "' cannot be written in a call of this chat template"));
+  }
+
+  std::string Arguments(const Tool& tool, bool opened = false) const {
+    Json item = Json::object();
+    item["tool"] = tool.name;
+    item["schema"] = tool.schema;
+    if (!tool.strict) item["loose"] = true;
+    if (format_.arguments == CallFormat::Arguments::kText) item["in_text"] = true;
+    if (HasKeywords()) item["python"] = true;
+    if (opened) item["opened"] = true;
+    if (!format_.notation.quote.empty()) item["quote"] = MarkJson(format_.notation.quote);
+    if (format_.arguments == CallFormat::Arguments::kMembers) item["members"] = Members(tool);
+    return absl::StrCat("%arguments ", item.dump());
+  }
+
+  bool HasKeywords() const { return format_.notation.python && format_.notation.open == U'('; }
+
+  // A list of its texts and of the numbers of its tokens.
+  static Json MarkJson(SymbolsView mark) {
+    Json json = Json::array();
+    std::string text;
+    const auto end_text = [&] {
+      if (!text.empty()) json.push_back(std::exchange(text, {}));
+    };
+    for (const char32_t symbol : mark) {
+      if (!IsToken(symbol)) {
+        text += static_cast<char>(symbol);
+        continue;
+      }
+      end_text();
+      json.push_back(static_cast<int64_t>(symbol - kFirstToken));
+    }
+    end_text();
+    return json;
+  }
+  Json Members(const Tool& tool) const {
+    const auto& members = format_.members;
+    // The blanks before the first name belong to the head.
+    const SymbolsView before = TrimLeft(members.before);
+    const SymbolsView blanks =
+        SymbolsView(members.before).substr(0, members.before.size() - before.size());
+    Json json = Json::object();
+    json["before"] = MarkJson(before);
+    json["between"] = MarkJson(members.between);
+    if (!members.between_others.empty()) {
+      json["between_others"] = MarkJson(members.between_others.front());
+    }
+    json["after"] = MarkJson(members.after);
+    json["separator"] = MarkJson(members.separator + Symbols(blanks));
+    json["end"] = MarkJson(members.end);
+    json["read_as"] = Json::object();
+    if (!tool.schema.is_object() || !tool.schema.contains("properties")) return json;
+    for (const auto& [name, schema] : tool.schema["properties"].items()) {
+      const unsigned types = schemas_.TypesOf(tool.name, name);
+      Json& words = json["read_as"][name] = Json::array();
+      if ((types & kTextType) != 0) words.push_back("text");
+      if ((types & (kIntegerType | kNumberType)) != 0) words.push_back("number");
+      if ((types & kBooleanType) != 0) words.push_back("boolean");
+      if ((types & kNullType) != 0) words.push_back("null");
+      if ((types & (kObjectType | kArrayType)) != 0) words.push_back("structure");
+    }
+    return json;
+  }
+
+  std::string Key(const std::string& key) const {
+    return Literal(format_.notation.python ? "'" + key + "'" : Json(key).dump());
+  }
+
+  // Of an object around a call: up to the name's end, and behind that.
+  std::string EnvelopeBegin(const Tool& tool, const char* blanks) const {
+    std::string items = "\"{\"";
+    if (format_.name_is_key) return absl::StrCat(items, blanks, Key(tool.name));
+    for (const std::string& key : format_.name_path) {
+      if (&key != &format_.name_path.front()) items += "\"{\"";
+      absl::StrAppend(&items, blanks, Key(key), blanks, "\":\"", blanks);
+    }
+    return items + Key(tool.name);
+  }
+  std::string EnvelopeRest(size_t i) const {
+    const std::string value = absl::StrCat(kWritten, "\":\"", kWritten);
+    const std::string end = absl::StrCat(kWritten, "\"}\"");
+    if (format_.name_is_key) return absl::StrCat(value, "a", i, end);
+    const std::vector<std::string>& name = format_.name_path;
+    const std::vector<std::string>& arguments = format_.arguments_path;
+    size_t shared = 0;
+    while (shared + 1 < std::min(name.size(), arguments.size()) &&
+           name[shared] == arguments[shared]) {
+      ++shared;
+    }
+    std::string items;
+    for (size_t k = shared + 1; k < name.size(); ++k) items += end;
+    absl::StrAppend(&items, kWritten, "\",\"");
+    for (size_t k = shared; k < arguments.size(); ++k) {
+      if (k > shared) items += "\"{\"";
+      absl::StrAppend(&items, kWritten, Key(arguments[k]), value);
+    }
+    absl::StrAppend(&items, "a", i);
+    for (size_t k = 0; k < arguments.size(); ++k) items += end;
+    return items;
+  }
+
+  // Of a head: its parts from `from` on, with this name.
+  static std::string HeadItems(const std::vector<HeadPart>& head, size_t from, const Tool& tool) {
+    std::string items;
+    for (size_t i = from; i < head.size(); ++i) {
+      switch (head[i].kind) {
+        case PartKind::kLiteral:
+          items += Items(head[i].text);
+          break;
+        case PartKind::kName:
+          items += Literal(tool.name) + ' ';
+          break;
+        case PartKind::kId:
+          items += "[a-zA-Z0-9]{9} ";
+          break;
+        case PartKind::kIndex:
+          items += "(\"0\" | [1-9] [0-9]?) ";
+          break;
+      }
+    }
+    return items;
+  }
+  static Symbols FirstLiteral(const std::vector<HeadPart>& head) {
+    return !head.empty() && head.front().kind == PartKind::kLiteral ? head.front().text : Symbols();
+  }
+
+  // All calls, from what is within the marks around one; heads behind their first literal, if that
+  // is `only`.
+  std::string OneCall(const Symbols* only = nullptr) const {
+    std::vector<std::string> ways;
+    for (size_t i = 0; i < tools_.size(); ++i) {
+      if (format_.has_envelope()) {
+        ways.push_back(EnvelopeBegin(tools_[i], kWritten) + EnvelopeRest(i));
+        continue;
+      }
+      for (const std::vector<HeadPart>& head : format_.heads) {
+        const Symbols first = FirstLiteral(head);
+        if (only != nullptr && first != *only) continue;
+        const size_t from = only != nullptr && !first.empty() ? 1 : 0;
+        ways.push_back(absl::StrCat(HeadItems(head, from, tools_[i]), "a", i));
+      }
+    }
+    return absl::StrJoin(ways, " | ");
+  }
+
+  std::string CallEnd() const {
+    return format_.ends_differ && !format_.call_end.empty() ? Items(format_.call_end.front())
+                                                            : AllOf(format_.call_end);
+  }
+  // Behind the first call.
+  std::string MoreCalls() const {
+    return absl::StrCat("(", Items(format_.separator + format_.call_begin), "call ", CallEnd(),
+                        ")* ");
+  }
+
+  void WriteForced(bool thinks) {
+    Rule("calls", absl::StrCat(Items(TrimLeft(format_.section_begin + format_.call_begin)), "call ",
+                               CallEnd(), several_ ? MoreCalls() : "", AllOf(format_.section_end)));
+    if (thinks) {
+      Rule("root",
+           absl::StrCat("%until(", Items(Trim(format_.reasoning_end)), ": [ \\n]{0,2} calls)"));
+    } else {
+      Rule("root", "calls");
+    }
+  }
+
+  // Behind a call's beginning.
+  std::string Behind(const std::string& begin, const std::string& call) const {
+    const bool may_go_on =
+        several_ && (!format_.section_end.empty() || Trim(format_.call_begin).empty());
+    return absl::StrCat(begin, call, " ", CallEnd(), may_go_on ? MoreCalls() : "",
+                        AllOf(format_.section_end), several_ ? "content" : "");
+  }
+
+  // As much of a mark as tells it from the others: its first token, or its first word.
+  size_t TellingSize(SymbolsView mark) const {
+    size_t n = 1;
+    while (!IsToken(mark.front()) && n < mark.size() && !IsToken(mark[n]) && !IsBlank(mark[n])) ++n;
+    std::vector<Symbols> others = format_.skipped;
+    others.push_back(format_.reasoning_begin);
+    // Less than a word of text may be anything.
+    constexpr size_t kShortWord = 3;
+    while (n < mark.size() && n < kShortWord && std::ranges::none_of(mark.substr(0, n), IsToken)) {
+      ++n;
+    }
+    while (n < mark.size() && std::ranges::any_of(others, [&](const Symbols& other) {
+             return TrimLeft(other).starts_with(mark.substr(0, n));
+           })) {
+      ++n;
+    }
+    return n;
+  }
+  Trigger MarkedTrigger(SymbolsView mark, const std::string& call) const {
+    const size_t n = TellingSize(mark);
+    return {Items(mark.substr(0, n)), Behind(Items(mark.substr(n)), call), IsToken(mark.front())};
+  }
+
+  std::vector<Trigger> MarkedTriggers() {
+    std::vector<Trigger> triggers;
+    const Symbols all = format_.section_begin + format_.call_begin;
+    const SymbolsView mark = TrimLeft(all);
+    if (!mark.empty()) {
+      triggers.push_back(MarkedTrigger(mark, "call"));
+      // A call may come without the mark of the section.
+      const SymbolsView call_begin = TrimLeft(format_.call_begin);
+      const bool may_lack = !Trim(call_begin).empty() && !Trim(format_.section_begin).empty();
+      if (may_lack) triggers.push_back(MarkedTrigger(call_begin, "call"));
+      return triggers;
+    }
+    std::vector<Symbols> firsts;
+    for (const std::vector<HeadPart>& head : format_.heads) {
+      const Symbols first = FirstLiteral(head);
+      if (std::ranges::find(firsts, first) == firsts.end()) firsts.push_back(first);
+    }
+    // Where one ends with another one, it is the longer one that is there.
+    std::ranges::stable_sort(firsts, {}, [](const Symbols& first) { return -std::ssize(first); });
+    for (size_t i = 0; i < firsts.size(); ++i) {
+      const std::string rule = absl::StrCat("call", i);
+      Rule(rule, OneCall(&firsts[i]));
+      triggers.push_back(MarkedTrigger(TrimLeft(firsts[i]), rule));
+    }
+    return triggers;
+  }
+
+  // Without a mark a call is told by a declared name.
+  std::vector<Trigger> NamedTriggers() {
+    const Symbols mark = format_.section_begin + format_.call_begin;
+    const std::string begin =
+        absl::StrCat(format_.text_before ? "" : "^ ", kTaken, Items(Trim(mark)), kTaken);
+    std::vector<Trigger> triggers;
+    for (size_t i = 0; i < tools_.size(); ++i) {
+      if (format_.has_envelope()) {
+        triggers.push_back({begin + EnvelopeBegin(tools_[i], kTaken), Behind("", EnvelopeRest(i))});
+        continue;
+      }
+      // With the bracket behind it, so that it is no other word.
+      const std::string rule = absl::StrCat("o", i);
+      Rule(rule, Arguments(tools_[i], /*opened=*/HasKeywords()));
+      for (const std::vector<HeadPart>& head : format_.heads) {
+        triggers.push_back(
+            {absl::StrCat(begin, HeadItems(head, 0, tools_[i]), HasKeywords() ? "\"(\"" : ""),
+             Behind("", rule)});
+      }
+    }
+    return triggers;
+  }
+
+  void WriteSearch(bool thinks) {
+    const std::vector<Trigger> triggers = format_.is_marked() ? MarkedTriggers() : NamedTriggers();
+    std::string in_content;
+    std::string in_thoughts;
+    for (const Trigger& trigger : triggers) {
+      const std::string way = absl::StrCat(trigger.begin, ": ", trigger.rest, " | ");
+      in_content += way;
+      if (trigger.is_token) in_thoughts += way;
+    }
+    if (!format_.reasoning_begin.empty()) {
+      const SymbolsView begin = Trim(format_.reasoning_begin);
+      const SymbolsView end = Trim(format_.reasoning_end);
+      // A mark that is no token begins thoughts only where the answer begins.
+      absl::StrAppend(&in_content, IsToken(begin.front()) ? "" : absl::StrCat("^", kTaken),
+                      Items(begin), ": thoughts | ");
+      Rule("thoughts", absl::StrCat("%until(", in_thoughts, Items(end), ": content | )"));
+    }
+    Rule("content", absl::StrCat("%until(", in_content, ")"));
+    Rule("root", thinks && !format_.reasoning_begin.empty() ? "thoughts" : "content");
+  }
+
+  const CallFormat& format_;
+  const std::vector<Tool> tools_;
+  const ToolSchemas schemas_;
+  const bool several_;
+  std::string text_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::string> CallGrammar(const CallFormat& format, const Json& tools,
+                                        const CallChoice& choice, bool thinks) {
+  return GrammarWriter(format, tools, choice).Write(choice.must, thinks);
+}
+
+}  // namespace ng::calls

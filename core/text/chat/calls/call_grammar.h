@@ -1,0 +1,23 @@
+// A grammar of the calls that an answer may have, from the format of a template and the tools that
+// a request declares: text for the stage `grammar` (plugins/sampler/grammar/gbnf.cc).
+#ifndef NG_CORE_TEXT_CHAT_CALLS_CALL_GRAMMAR_H_
+#define NG_CORE_TEXT_CHAT_CALLS_CALL_GRAMMAR_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/text/chat/calls/call_format.h"
+#include "ng/chat_template.h"
+#include "ng/status.h"
+
+namespace ng::calls {
+
+// `thinks`: the answer begins within thoughts. Errors: UsageError that names the tool that cannot
+// be called so.
+absl::StatusOr<std::string> CallGrammar(const CallFormat& format,
+                                        const nlohmann::ordered_json& tools,
+                                        const CallChoice& choice, bool thinks);
+
+}  // namespace ng::calls
+
+#endif  // NG_CORE_TEXT_CHAT_CALLS_CALL_GRAMMAR_H_
